@@ -94,14 +94,8 @@ static int change(const struct ust_request *request, struct err *err)
 {
 	const struct ifeo_change wanted = {
 		.on = !strcmp(request->what, "on"), .db_mb = request->db_mb};
-	const struct ifeo_calls calls = ifeo_registry();
-	void *lock;
-	int rc = ifeo_lock(&lock, request->image, err);
+	int rc = ifeo_apply(request->image, &wanted, err);
 
-	if (rc)
-		return rc;
-	rc = ifeo_apply(&calls, request->image, &wanted, err);
-	ifeo_unlock(lock);
 	if (rc)
 		return rc;
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
@@ -122,13 +116,12 @@ static void print_view(
 
 static int show_image(const char *name, struct err *err)
 {
-	const struct ifeo_calls calls = ifeo_registry();
 	struct ifeo_image in_64, in_32;
 	struct buf text_64, text_32;
-	int rc = calls.read(calls.ctx, IFEO_64, name, &in_64, err);
+	int rc = ifeo_read(IFEO_64, name, &in_64, err);
 
 	if (!rc)
-		rc = calls.read(calls.ctx, IFEO_32, name, &in_32, err);
+		rc = ifeo_read(IFEO_32, name, &in_32, err);
 	if (rc)
 		return rc;
 	buf_init(&text_64);

@@ -154,7 +154,7 @@ static int leave_alone(
 		text ? "'" : "");
 }
 
-static int plan_on(struct ifeo_image *image, uint32_t db_mb, const char *name, struct err *err)
+static int switch_on(struct ifeo_image *image, uint32_t db_mb, const char *name, struct err *err)
 {
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];
 	uint32_t number = 0;
@@ -171,7 +171,7 @@ static int plan_on(struct ifeo_image *image, uint32_t db_mb, const char *name, s
 }
 
 /* A flag of 0 goes, the size of the database, which has no use without ust, and a key that becomes empty. */
-static int plan_off(struct ifeo_image *image, const char *name, struct err *err)
+static int switch_off(struct ifeo_image *image, const char *name, struct err *err)
 {
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];
 	uint32_t number = 0;
@@ -189,104 +189,52 @@ static int plan_off(struct ifeo_image *image, const char *name, struct err *err)
 	return 0;
 }
 
-static bool is_same(const struct ifeo_value *a, const struct ifeo_value *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == IFEO_TEXT)
-		return !strcmp(a->text, b->text);
-	return a->kind != IFEO_DWORD || a->number == b->number;
-}
-
-static bool is_changed(const struct ifeo_image *before, const struct ifeo_image *after)
-{
-	bool is_changed = before->exists != after->exists;
-
-	for (int i = 0; i < IFEO_NAMES; i++)
-		is_changed = is_changed || !is_same(&before->values[i], &after->values[i]);
-	return is_changed;
-}
-
-/* 0: the view is as it was, or is so again. */
-static int put_back(const struct ifeo_calls *calls, enum ifeo_view view, const char *name,
-	const struct ifeo_image *before)
-{
-	struct ifeo_image now;
-	int rc = calls->read(calls->ctx, view, name, &now, NULL);
-
-	return rc || !is_changed(before, &now) ? rc :
-						 calls->write(calls->ctx, view, name, before, NULL);
-}
-
-/* Puts back the views up to the one that failed, or adds to the error that one is not as it was. */
-static void put_all_back(const struct ifeo_calls *calls, const char *name,
-	const struct ifeo_image *before, int failed, struct err *err)
-{
-	static const char *const views[IFEO_VIEWS] = {"64-bit", "32-bit"};
-
-	for (int view = failed; view >= 0; view--) {
-		size_t len = strlen(err->detail);
-
-		if (put_back(calls, (enum ifeo_view)view, name, &before[view]))
-			snprintf(err->detail + len, sizeof(err->detail) - len,
-				"%sthe %s view could not be put back as it was", len ? "; " : "",
-				views[view]);
-	}
-}
-
-int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
+int ifeo_plan(struct ifeo_image *image, const char *name, const struct ifeo_change *change,
 	struct err *err)
 {
-	int rc = 0;
-	struct ifeo_image before[IFEO_VIEWS] = {0}, after[IFEO_VIEWS];
-
-	for (int view = 0; !rc && view < IFEO_VIEWS; view++) {
-		rc = calls->read(calls->ctx, (enum ifeo_view)view, name, &before[view], err);
-		after[view] = before[view];
-		if (!rc)
-			rc = change->on ? plan_on(&after[view], change->db_mb, name, err) :
-					  plan_off(&after[view], name, err);
-	}
-	for (int view = 0; !rc && view < IFEO_VIEWS; view++) {
-		if (!is_changed(&before[view], &after[view]))
-			continue;
-		rc = calls->write(calls->ctx, (enum ifeo_view)view, name, &after[view], err);
-		if (rc)
-			put_all_back(calls, name, before, view, err);
-	}
-	return rc;
+	return change->on ? switch_on(image, change->db_mb, name, err) :
+			    switch_off(image, name, err);
 }
 
-static int describe_flags(struct buf *text, uint32_t number)
+static bool is_same(const struct ifeo_value *a, const struct ifeo_value *b)
+{
+	return a->kind == b->kind && (a->kind != IFEO_TEXT || !strcmp(a->text, b->text)) &&
+	       (a->kind != IFEO_DWORD || a->number == b->number);
+}
+
+bool ifeo_is_same(const struct ifeo_image *a, const struct ifeo_image *b)
+{
+	return a->exists == b->exists && is_same(&a->values[IFEO_FLAG], &b->values[IFEO_FLAG]) &&
+	       is_same(&a->values[IFEO_DB], &b->values[IFEO_DB]);
+}
+
+static void describe_flags(struct buf *text, uint32_t number)
 {
 	uint32_t known = 0;
-	int rc = buf_printf(text, "GlobalFlag %08" PRIX32, number);
 
-	for (size_t i = 0; !rc && i < FLAGS; i++) {
+	buf_printf(text, "GlobalFlag %08" PRIX32, number);
+	for (size_t i = 0; i < FLAGS; i++) {
 		known |= flags[i].bit;
 		if (number & flags[i].bit)
-			rc = buf_printf(text, " %s", flags[i].name);
+			buf_printf(text, " %s", flags[i].name);
 	}
-	if (!rc && number & ~known)
-		rc = buf_printf(text, " and %" PRIX32, number & ~known);
-	return rc;
+	if (number & ~known)
+		buf_printf(text, " and %" PRIX32, number & ~known);
 }
 
-int ifeo_describe(struct buf *text, const struct ifeo_image *image)
+void ifeo_describe(struct buf *text, const struct ifeo_image *image)
 {
 	const struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];
 	uint32_t number;
-	int rc;
 
 	if (!image->exists || flag->kind == IFEO_NONE)
-		rc = buf_add_text(text, "no GlobalFlag");
+		buf_add_text(text, "no GlobalFlag");
 	else if (flag_number(flag, &number))
-		rc = describe_flags(text, number);
+		describe_flags(text, number);
 	else if (may_have_ust(flag))
-		rc = buf_add_text(text, "a GlobalFlag in digits without 0x, which may be ust");
+		buf_add_text(text, "a GlobalFlag in digits without 0x, which may be ust");
 	else
-		rc = buf_add_text(text, "a GlobalFlag that is no number");
-	if (!rc && image->exists && db->kind == IFEO_DWORD)
-		rc = buf_printf(text, ", database of %" PRIu32 " MB", db->number);
-	return rc;
+		buf_add_text(text, "a GlobalFlag that is no number");
+	if (image->exists && db->kind == IFEO_DWORD)
+		buf_printf(text, ", database of %" PRIu32 " MB", db->number);
 }

@@ -4,8 +4,8 @@
  * for these stacks.
  *
  * The registry has a view for 64-bit programs and one for 32-bit ones, which may be one and the same key.
- * ifeo.c decides what the values become, ifeo_windows.c reads and writes them. A change is made in both
- * views or, where one fails, taken back in the other.
+ * ifeo.c decides what the values become, ifeo_windows.c reads and writes them. A change is decided for both
+ * views before one is written.
  */
 #ifndef SNAPSHOT_IFEO_IFEO_H
 #define SNAPSHOT_IFEO_IFEO_H
@@ -55,17 +55,6 @@ struct ifeo_image {
 	struct ifeo_value values[IFEO_NAMES];
 };
 
-/* Each returns 0 or an error. */
-struct ifeo_calls {
-	int (*read)(void *ctx, enum ifeo_view view, const char *name, struct ifeo_image *image,
-		struct err *err);
-	/* Writes the values as they are in *image, deletes those that are not in it, and makes the key, or
-	 * removes it when nothing is left in it and it is not to exist. On an error some may be written. */
-	int (*write)(void *ctx, enum ifeo_view view, const char *name,
-		const struct ifeo_image *image, struct err *err);
-	void *ctx;
-};
-
 struct ifeo_change {
 	bool on;
 	uint32_t db_mb; /* 0: left as it is */
@@ -76,25 +65,26 @@ int ifeo_check_name(const char *name, struct err *err);
 
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* Makes the change in both views. -ERR_SYSTEM: a key holds something that is better left alone. On an error
- * both are as before, or the error says which one is not. */
-int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
+/* What the change makes of an image's key in one view; name is the image's, for messages. 0, or -ERR_SYSTEM: it
+ * holds something that is better left alone. */
+int ifeo_plan(struct ifeo_image *image, const char *name, const struct ifeo_change *change,
 	struct err *err);
 
-/* Adds "GlobalFlag 00001010 htc ust, database of 8 MB". 0 or -ERR_NOMEM. */
-int ifeo_describe(struct buf *text, const struct ifeo_image *image);
+/* Whether both have the same values. */
+bool ifeo_is_same(const struct ifeo_image *a, const struct ifeo_image *b);
 
-/* ifeo_windows.c: the registry of this machine. */
+/* Adds "GlobalFlag 00001010 htc ust, database of 8 MB". */
+void ifeo_describe(struct buf *text, const struct ifeo_image *image);
 
-/* Its calls. Errors are -ERR_ADMIN (no right to change it), -ERR_SYSTEM, -ERR_NOMEM. */
-struct ifeo_calls ifeo_registry(void);
+/* ifeo_windows.c: the registry of this machine. Errors are -ERR_ADMIN (no right to change it) and -ERR_SYSTEM. */
 
-/* Keeps other hsnaps from changing flags until ifeo_unlock(): 0 and *lock, or -ERR_BUSY after seconds. */
-int ifeo_lock(void **lock, const char *name, struct err *err);
-void ifeo_unlock(void *lock);
+int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err);
 
-/* Adds "a.exe, b.exe": all images that have ust on in some view, in order; nothing for none. 0, -ERR_SYSTEM,
- * -ERR_NOMEM. */
+/* Makes the change in both views; -ERR_BUSY, too: other hsnaps have changed flags for seconds. On an error in the
+ * second one the first is changed, and the error says so. */
+int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err);
+
+/* Adds "a.exe, b.exe": all images that have ust on in some view, in order; nothing for none. 0 or -ERR_SYSTEM. */
 int ifeo_all_ust(struct buf *text, struct err *err);
 
 #endif

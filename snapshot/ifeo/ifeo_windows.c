@@ -1,5 +1,6 @@
 #include "snapshot/ifeo/ifeo.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <windows.h>
@@ -33,31 +34,15 @@ static int fail(LSTATUS status, enum ifeo_view view, const char *name, struct er
 		windows_error((unsigned long)status, text, sizeof(text)));
 }
 
-static bool is_empty(const struct ifeo_image *image)
-{
-	return !image->has_others && image->values[IFEO_FLAG].kind == IFEO_NONE &&
-	       image->values[IFEO_DB].kind == IFEO_NONE;
-}
-
-/* The path of an image's key; false: out of memory, or no name. */
-static bool key_path(const char *name, wchar_t path[PATH_UNITS])
+/* A name that was checked has room in it. */
+static void key_path(const char *name, wchar_t path[PATH_UNITS])
 {
 	wchar_t *wide = wide_from_utf8(name);
-	bool good = wide && wcslen(wide) < KEY_NAME_UNITS;
 
-	if (good)
-		_snwprintf(path, PATH_UNITS, L"%ls\\%ls", ROOT, wide);
+	if (!wide)
+		memory_out();
+	_snwprintf(path, PATH_UNITS, L"%ls\\%ls", ROOT, wide);
 	free(wide);
-	return good;
-}
-
-static LSTATUS key_open(enum ifeo_view view, const char *name, REGSAM access, HKEY *key)
-{
-	wchar_t path[PATH_UNITS];
-
-	if (!key_path(name, path))
-		return ERROR_NOT_ENOUGH_MEMORY;
-	return RegOpenKeyExW(HKEY_LOCAL_MACHINE, path, 0, access | view_flags[view], key);
 }
 
 /* A text that fits, as UTF-8; the registry's need not end in NUL. */
@@ -113,14 +98,15 @@ static LSTATUS read_key(HKEY key, struct ifeo_image *image)
 	return status;
 }
 
-static int registry_read(
-	void *ctx, enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err)
+int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err)
 {
 	struct ifeo_image found = {0};
+	wchar_t path[PATH_UNITS];
+	LSTATUS status;
 	HKEY key;
-	LSTATUS status = key_open(view, name, KEY_READ, &key);
 
-	(void)ctx;
+	key_path(name, path);
+	status = RegOpenKeyExW(HKEY_LOCAL_MACHINE, path, 0, KEY_READ | view_flags[view], &key);
 	if (!status) {
 		status = read_key(key, &found);
 		RegCloseKey(key);
@@ -133,33 +119,18 @@ static int registry_read(
 	return 0;
 }
 
-static LSTATUS set_text(HKEY key, const wchar_t *name, const char *text)
-{
-	wchar_t *wide = wide_from_utf8(text);
-	LSTATUS status = ERROR_NOT_ENOUGH_MEMORY;
-
-	if (wide)
-		status = RegSetValueExW(key, name, 0, REG_SZ, (const BYTE *)wide,
-			(DWORD)((wcslen(wide) + 1) * sizeof(*wide)));
-	free(wide);
-	return status;
-}
-
+/* What is neither a number nor gone is what it was. */
 static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image *image)
 {
 	const struct ifeo_value *value = &image->values[which];
-	LSTATUS status;
+	LSTATUS status = ERROR_SUCCESS;
 
-	switch (value->kind) {
-	case IFEO_DWORD:
-		return RegSetValueExW(key, value_names[which], 0, REG_DWORD,
+	if (value->kind == IFEO_DWORD)
+		status = RegSetValueExW(key, value_names[which], 0, REG_DWORD,
 			(const BYTE *)&value->number, sizeof(value->number));
-	case IFEO_TEXT: return set_text(key, value_names[which], value->text);
-	case IFEO_NONE:
+	else if (value->kind == IFEO_NONE)
 		status = RegDeleteValueW(key, value_names[which]);
-		return status == ERROR_FILE_NOT_FOUND ? ERROR_SUCCESS : status;
-	default: return ERROR_SUCCESS; /* IFEO_OTHER, which is never changed */
-	}
+	return status == ERROR_FILE_NOT_FOUND ? ERROR_SUCCESS : status;
 }
 
 /* What somebody put into it this very moment stays: subkeys by the system's rule, values by a look. */
@@ -174,23 +145,16 @@ static LSTATUS remove_empty(enum ifeo_view view, const wchar_t *path)
 		return status;
 	status = read_key(key, &image);
 	RegCloseKey(key);
-	if (!status && is_empty(&image))
+	if (!status && !image.has_others && image.values[IFEO_FLAG].kind == IFEO_NONE &&
+		image.values[IFEO_DB].kind == IFEO_NONE)
 		status = RegDeleteKeyExW(HKEY_LOCAL_MACHINE, path, view_flags[view], 0);
 	return status;
-}
-
-/* The flag is the first to come and the last to go: where this ends half-way, off does the rest. */
-static LSTATUS set_values(HKEY key, const struct ifeo_image *image)
-{
-	bool is_on = ifeo_has_ust(image);
-	LSTATUS status = set_value(key, is_on ? IFEO_FLAG : IFEO_DB, image);
-
-	return status ? status : set_value(key, is_on ? IFEO_DB : IFEO_FLAG, image);
 }
 
 static LSTATUS write_key(enum ifeo_view view, const wchar_t *path, const struct ifeo_image *image)
 {
 	const REGSAM access = KEY_SET_VALUE | view_flags[view];
+	const bool is_on = ifeo_has_ust(image);
 	HKEY key;
 	LSTATUS status = image->exists ? RegCreateKeyExW(HKEY_LOCAL_MACHINE, path, 0, NULL, 0,
 						 access, NULL, &key, NULL) :
@@ -198,51 +162,69 @@ static LSTATUS write_key(enum ifeo_view view, const wchar_t *path, const struct 
 
 	if (status)
 		return status;
-	status = set_values(key, image);
+	/* The flag is the first to come and the last to go: where this ends half-way, off does the rest. */
+	status = set_value(key, is_on ? IFEO_FLAG : IFEO_DB, image);
+	if (!status)
+		status = set_value(key, is_on ? IFEO_DB : IFEO_FLAG, image);
 	RegCloseKey(key);
 	return status || image->exists ? status : remove_empty(view, path);
 }
 
-static int registry_write(void *ctx, enum ifeo_view view, const char *name,
-	const struct ifeo_image *image, struct err *err)
+static int write_image(
+	enum ifeo_view view, const char *name, const struct ifeo_image *image, struct err *err)
 {
 	wchar_t path[PATH_UNITS];
 	LSTATUS status;
 
-	(void)ctx;
-	if (!key_path(name, path))
-		return err_set(err, ERR_NOMEM, name, NULL);
+	key_path(name, path);
 	status = write_key(view, path, image);
-	if (!image->exists && status == ERROR_FILE_NOT_FOUND)
+	if (!status || (!image->exists && status == ERROR_FILE_NOT_FOUND))
 		return 0;
-	return status ? fail(status, view, name, err) : 0;
+	return fail(status, view, name, err);
 }
 
-/* One for the whole machine. Who may not even ask for it, since an administrator has it, may change nothing
+static int change_views(const char *name, const struct ifeo_change *change, struct err *err)
+{
+	struct ifeo_image before[IFEO_VIEWS], after[IFEO_VIEWS];
+	bool is_changed = false;
+	int rc = 0;
+
+	for (int view = 0; !rc && view < IFEO_VIEWS; view++) {
+		rc = ifeo_read((enum ifeo_view)view, name, &before[view], err);
+		if (rc)
+			return rc;
+		after[view] = before[view];
+		rc = ifeo_plan(&after[view], name, change, err);
+	}
+	for (int view = 0; !rc && view < IFEO_VIEWS; view++) {
+		size_t len;
+
+		if (ifeo_is_same(&before[view], &after[view]))
+			continue;
+		rc = write_image((enum ifeo_view)view, name, &after[view], err);
+		len = strlen(err->detail);
+		if (rc && is_changed)
+			snprintf(err->detail + len, sizeof(err->detail) - len,
+				"%sthe 64-bit view is changed", len ? "; " : "");
+		is_changed = true;
+	}
+	return rc;
+}
+
+/* One lock for the whole machine. Who may not even ask for it, since an administrator has it, may change nothing
  * either, which the registry says better. */
-int ifeo_lock(void **lock, const char *name, struct err *err)
+int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err)
 {
 	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
+	bool is_busy = mutex && WaitForSingleObject(mutex, LOCK_MS) == WAIT_TIMEOUT;
+	int rc = is_busy ? err_set(err, ERR_BUSY, name, "another hsnap changes flags of images") :
+			   change_views(name, change, err);
 
-	if (mutex && WaitForSingleObject(mutex, LOCK_MS) == WAIT_TIMEOUT) {
+	if (mutex && !is_busy)
+		ReleaseMutex(mutex);
+	if (mutex)
 		CloseHandle(mutex);
-		return err_set(err, ERR_BUSY, name, "another hsnap changes flags of images");
-	}
-	*lock = mutex;
-	return 0;
-}
-
-void ifeo_unlock(void *lock)
-{
-	if (!lock)
-		return;
-	ReleaseMutex(lock);
-	CloseHandle(lock);
-}
-
-struct ifeo_calls ifeo_registry(void)
-{
-	return (struct ifeo_calls){.read = registry_read, .write = registry_write};
+	return rc;
 }
 
 struct ifeo_names {
@@ -250,29 +232,22 @@ struct ifeo_names {
 	size_t count, cap;
 };
 
-/* Keeps the name of an image that has ust on: 0 or -ERR_NOMEM. */
-static int add_name(struct ifeo_names *names, HKEY root, const wchar_t *wide)
+/* Adds the name of an image that has ust on. One that may not be read, or is gone, says nothing. */
+static void add_name(struct ifeo_names *names, HKEY root, const wchar_t *wide)
 {
 	struct ifeo_image image = {0};
 	HKEY key;
-	LSTATUS status = RegOpenKeyExW(root, wide, 0, KEY_READ, &key);
-	char *name;
 
-	/* One that may not be read, or is gone, says nothing. */
-	if (status)
-		return 0;
-	status = read_key(key, &image);
-	RegCloseKey(key);
-	if (status || !ifeo_has_ust(&image))
-		return 0;
-	name = wide_to_utf8(wide);
-	if (!name || array_grow((void **)&names->items, &names->cap, names->count,
-			     sizeof(*names->items))) {
-		free(name);
-		return -ERR_NOMEM;
+	if (RegOpenKeyExW(root, wide, 0, KEY_READ, &key))
+		return;
+	if (!read_key(key, &image) && ifeo_has_ust(&image)) {
+		array_grow(
+			(void **)&names->items, &names->cap, names->count, sizeof(*names->items));
+		names->items[names->count] = wide_to_utf8(wide);
+		if (!names->items[names->count++])
+			memory_out();
 	}
-	names->items[names->count++] = name;
-	return 0;
+	RegCloseKey(key);
 }
 
 static int add_view(struct ifeo_names *names, enum ifeo_view view, struct err *err)
@@ -280,22 +255,19 @@ static int add_view(struct ifeo_names *names, enum ifeo_view view, struct err *e
 	HKEY root;
 	LSTATUS status =
 		RegOpenKeyExW(HKEY_LOCAL_MACHINE, ROOT, 0, KEY_READ | view_flags[view], &root);
-	int rc = 0;
+	wchar_t name[KEY_NAME_UNITS];
+	DWORD units = KEY_NAME_UNITS;
 
 	if (status == ERROR_FILE_NOT_FOUND)
 		return 0;
 	if (status)
 		return fail(status, view, "Image File Execution Options", err);
-	for (DWORD i = 0; !rc; i++) {
-		wchar_t name[KEY_NAME_UNITS];
-		DWORD units = KEY_NAME_UNITS;
-
-		if (RegEnumKeyExW(root, i, name, &units, NULL, NULL, NULL, NULL))
-			break;
-		rc = add_name(names, root, name);
+	for (DWORD i = 0; !RegEnumKeyExW(root, i, name, &units, NULL, NULL, NULL, NULL); i++) {
+		add_name(names, root, name);
+		units = KEY_NAME_UNITS;
 	}
 	RegCloseKey(root);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -307,19 +279,6 @@ static int compare(const void *a, const void *b)
 }
 
 /* Sorted, and each once. */
-static int add_names(struct buf *text, const struct ifeo_names *names)
-{
-	int rc = 0;
-
-	if (names->count)
-		qsort(names->items, names->count, sizeof(*names->items), compare);
-	for (size_t i = 0; !rc && i < names->count; i++) {
-		if (!i || _stricmp(names->items[i - 1], names->items[i]) != 0)
-			rc = buf_printf(text, "%s%s", i ? ", " : "", names->items[i]);
-	}
-	return rc;
-}
-
 int ifeo_all_ust(struct buf *text, struct err *err)
 {
 	struct ifeo_names names = {0};
@@ -327,8 +286,12 @@ int ifeo_all_ust(struct buf *text, struct err *err)
 
 	for (int view = 0; !rc && view < IFEO_VIEWS; view++)
 		rc = add_view(&names, (enum ifeo_view)view, err);
-	if (!rc && add_names(text, &names))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (names.count)
+		qsort(names.items, names.count, sizeof(*names.items), compare);
+	for (size_t i = 0; !rc && i < names.count; i++) {
+		if (!i || _stricmp(names.items[i - 1], names.items[i]) != 0)
+			buf_printf(text, "%s%s", i ? ", " : "", names.items[i]);
+	}
 	for (size_t i = 0; i < names.count; i++)
 		free(names.items[i]);
 	free(names.items);

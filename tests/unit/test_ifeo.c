@@ -1,9 +1,59 @@
-/* Changes of flags in the registry's two views, with a made registry in which any call can fail. */
+/* Names of images, what the values of flags stand for, and what a change makes of them. */
 #include "tests/unit/t.h"
 
 #include "snapshot/ifeo/ifeo.h"
 
-#define NAME "app.exe"
+/* ---------------------------------------------------------------- names */
+
+static void refuse(const char *name)
+{
+	struct err err = {0};
+
+	assert_int_equal(ifeo_check_name(name, &err), -ERR_IMAGE_NAME);
+	assert_int_equal(err.code, ERR_IMAGE_NAME);
+}
+
+TEST(a_file_name_alone_is_taken)
+{
+	static const char *const names[] = {"app.exe", "APP.EXE", "a.exe", "my app.exe",
+		"a.b.c.exe", "tool.com", "saver.ScR", "gr\xc3\xb6\xc3\x9fX.exe", "-x.exe", "..exe"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_int_equal(ifeo_check_name(names[i], NULL), 0);
+}
+
+TEST(anything_else_is_refused)
+{
+	static const char *const names[] = {"", ".", "..", "exe", ".exe", "app", "app.dll",
+		"app.exe.", "app.exe ", " app.exe", "C:\\app.exe", "c:app.exe", "\\app.exe",
+		"/app.exe", "dir/app.exe", "..\\app.exe", "../app.exe", "*.exe", "a?p.exe",
+		"a\"p.exe", "<a>.exe", "a|b.exe", "app.exe:stream", "a\np.exe", "a\x1b[m.exe",
+		"a\x7f.exe", "a\xc2\x9b.exe", "\xff.exe", "a\xed\xa0\x80.exe", "app.exe\\"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		refuse(names[i]);
+}
+
+TEST(a_name_has_up_to_255_characters)
+{
+	char name[2100];
+
+	memset(name, 'a', sizeof(name));
+	strcpy(name + 251, ".exe");
+	assert_int_equal(ifeo_check_name(name, NULL), 0);
+	memset(name, 'a', sizeof(name));
+	strcpy(name + 252, ".exe");
+	refuse(name);
+	/* 126 characters that Windows counts twice */
+	for (int i = 0; i < 126; i++)
+		strcpy(name + 4 * i, "\xf0\x9f\x98\x80");
+	strcpy(name + 4 * 125, ".exe");
+	assert_int_equal(ifeo_check_name(name, NULL), 0);
+	strcpy(name + 4 * 125, "\xf0\x9f\x98\x80.exe");
+	refuse(name);
+}
+
+/* ---------------------------------------------------------------- numbers */
 
 static struct ifeo_value dword(uint32_t number)
 {
@@ -19,92 +69,80 @@ static struct ifeo_value text(const char *text)
 	return value;
 }
 
-/* ---------------------------------------------------------------- a made registry */
-
-struct registry {
-	struct ifeo_image views[IFEO_VIEWS];
-	bool is_one; /* both views show the first */
-	int fail_at; /* the call that fails, from 1; 0: none */
-	bool stays_broken; /* and all after it */
-	int calls, changes;
-};
-
-static bool is_failing(struct registry *registry)
+static void check_number(struct ifeo_value value, bool good, uint32_t expected)
 {
-	registry->calls++;
-	return registry->fail_at &&
-	       (registry->calls == registry->fail_at ||
-		       (registry->stays_broken && registry->calls > registry->fail_at));
+	const struct ifeo_image image = {.exists = true, .values = {[IFEO_FLAG] = value}};
+	char number[40];
+	struct buf words;
+
+	buf_init(&words);
+	ifeo_describe(&words, &image);
+	snprintf(number, sizeof(number), "GlobalFlag %08X", (unsigned)expected);
+	assert_int_equal(!strncmp(words.data, "GlobalFlag ", 11), good);
+	assert_true(!good || !strncmp(words.data, number, strlen(number)));
+	assert_int_equal(ifeo_has_ust(&image), good && expected & 0x1000);
+	buf_release(&words);
 }
 
-static struct ifeo_image *image_of(struct registry *registry, enum ifeo_view view)
+TEST(flags_are_read_as_gflags_writes_them)
 {
-	return &registry->views[registry->is_one ? 0 : view];
+	check_number(dword(0x1070), true, 0x1070);
+	check_number(text("0x00001000"), true, 0x1000);
+	check_number(text("0X2001000"), true, 0x2001000);
+	check_number(text("0xffffffff"), true, 0xffffffff);
+	check_number(text("4294967296"), false, 0);
+	check_number(text("0x100000000"), false, 0);
+	check_number(text(""), false, 0);
+	check_number(text("0x"), false, 0);
+	check_number(text("ust"), false, 0);
+	check_number(text("-1"), false, 0);
+	check_number(text(" 1000"), false, 0);
+	check_number(text("1000 "), false, 0);
+	check_number((struct ifeo_value){.kind = IFEO_NONE}, false, 0);
+	check_number((struct ifeo_value){.kind = IFEO_OTHER}, false, 0);
 }
 
-static int fake_read(
-	void *ctx, enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err)
+/* Some read digits as hexadecimal, others as decimal. */
+TEST(digits_without_0x_count_when_they_are_one_number)
 {
-	assert_string_equal(name, NAME);
-	if (is_failing(ctx))
-		return err_set(err, ERR_ADMIN, name, "read");
-	*image = *image_of(ctx, view);
-	return 0;
+	check_number(text("0"), true, 0);
+	check_number(text("00000000"), true, 0);
+	check_number(text("9"), true, 9);
+	check_number(text("00001000"), false, 0);
+	check_number(text("4096"), false, 0);
+	check_number(text("10"), false, 0);
+	check_number(text("a"), false, 0);
+	check_number(text("ffffffff"), false, 0);
+	check_number(text("4294967295"), false, 0);
+	check_number(text("0b1000"), false, 0);
 }
 
-/* The first that fails has written the flag. */
-static int fake_write(void *ctx, enum ifeo_view view, const char *name, const struct ifeo_image *to,
-	struct err *err)
+TEST(flags_are_told_by_their_names)
 {
-	struct ifeo_image *image = image_of(ctx, view);
-	bool is_empty = true;
+	struct ifeo_image image = {.exists = true};
+	struct buf words;
 
-	assert_string_equal(name, NAME);
-	if (is_failing(ctx)) {
-		if (((struct registry *)ctx)->calls == ((struct registry *)ctx)->fail_at) {
-			image->exists |= to->exists;
-			image->values[IFEO_FLAG] = to->values[IFEO_FLAG];
-		}
-		return err_set(err, ERR_ADMIN, name, "write");
-	}
-	for (int i = 0; i < IFEO_NAMES; i++) {
-		image->values[i] = to->values[i];
-		is_empty = is_empty && to->values[i].kind == IFEO_NONE;
-	}
-	assert_true(to->exists || is_empty);
-	image->exists = to->exists || image->has_others;
-	((struct registry *)ctx)->changes++;
-	return 0;
+	buf_init(&words);
+	image.values[IFEO_FLAG] = dword(0x02001270);
+	image.values[IFEO_DB] = dword(64);
+	ifeo_describe(&words, &image);
+	assert_string_equal(
+		words.data, "GlobalFlag 02001270 htc hfc hpc ust hpa and 200, database of 64 MB");
+	buf_clear(&words);
+	image.values[IFEO_FLAG] = text("1000");
+	ifeo_describe(&words, &image);
+	assert_string_equal(words.data,
+		"a GlobalFlag in digits without 0x, which may be ust, database of 64 MB");
+	buf_clear(&words);
+	image = (struct ifeo_image){0};
+	ifeo_describe(&words, &image);
+	assert_string_equal(words.data, "no GlobalFlag");
+	buf_release(&words);
 }
 
-static int apply(struct registry *registry, bool on, uint32_t db_mb, struct err *err)
-{
-	const struct ifeo_calls calls = {.read = fake_read, .write = fake_write, .ctx = registry};
-	const struct ifeo_change change = {.on = on, .db_mb = db_mb};
+/* ---------------------------------------------------------------- changes */
 
-	return ifeo_apply(&calls, NAME, &change, err);
-}
-
-static bool same_image(const struct ifeo_image *a, const struct ifeo_image *b)
-{
-	if (a->exists != b->exists || a->has_others != b->has_others)
-		return false;
-	for (int i = 0; i < IFEO_NAMES; i++) {
-		if (a->values[i].kind != b->values[i].kind ||
-			a->values[i].number != b->values[i].number ||
-			strcmp(a->values[i].text, b->values[i].text) != 0)
-			return false;
-	}
-	return true;
-}
-
-static void assert_as(const struct registry *registry, const struct registry *expected)
-{
-	for (int i = 0; i < IFEO_VIEWS; i++)
-		assert_true(same_image(&registry->views[i], &expected->views[i]));
-}
-
-/* What there can be before: each of these in either view. */
+/* What there can be before: in one view. */
 static const struct ifeo_image befores[] = {
 	{0},
 	{.exists = true},
@@ -125,207 +163,119 @@ static const struct ifeo_image befores[] = {
 /* Their flags. */
 static const uint32_t bits[BEFORES] = {0, 0, 0, 0, 0x70, 0x70, 0, 0, 0x2000000};
 
-/* ---------------------------------------------------------------- changes */
+static int change(struct ifeo_image *image, bool on, uint32_t db_mb, struct err *err)
+{
+	return ifeo_plan(image, "app.exe", &(struct ifeo_change){.on = on, .db_mb = db_mb}, err);
+}
 
 TEST(on_sets_the_bit_and_keeps_the_others)
 {
 	for (size_t i = 0; i < BEFORES; i++) {
-		struct registry registry = {.views = {befores[i], befores[BEFORES - 1 - i]}};
+		struct ifeo_image image = befores[i], again;
 
-		assert_int_equal(apply(&registry, true, 0, NULL), 0);
-		for (int view = 0; view < IFEO_VIEWS; view++) {
-			const struct ifeo_value *flag = &registry.views[view].values[IFEO_FLAG];
-			uint32_t old = bits[view ? BEFORES - 1 - i : i];
-
-			assert_int_equal(flag->kind, IFEO_DWORD);
-			assert_int_equal(flag->number, old | 0x1000);
-			assert_true(ifeo_has_ust(&registry.views[view]));
-		}
+		assert_int_equal(change(&image, true, 60, NULL), 0);
+		assert_true(image.exists && ifeo_has_ust(&image));
+		assert_int_equal(image.values[IFEO_FLAG].kind, IFEO_DWORD);
+		assert_int_equal(image.values[IFEO_FLAG].number, bits[i] | 0x1000);
+		assert_int_equal(image.values[IFEO_DB].number, 60);
+		assert_false(ifeo_is_same(&image, &befores[i]));
+		again = image; /* twice is as once, and a size stays when none is given */
+		assert_int_equal(change(&again, true, 0, NULL), 0);
+		assert_true(ifeo_is_same(&again, &image));
 	}
 }
 
-/* What a key is after on and off: the same, but that its flag is a number, what was 0 or empty is gone, and so is
- * the size of the database. */
-static struct ifeo_image afterwards(const struct ifeo_image *before, uint32_t flag)
-{
-	struct ifeo_image after = {
-		.exists = flag || before->has_others, .has_others = before->has_others};
-
-	if (flag)
-		after.values[IFEO_FLAG] = dword(flag);
-	return after;
-}
-
+/* After on and off a key is the same, but that its flag is a number, what was 0 or empty is gone, and so is the size
+ * of the database. */
 TEST(off_clears_the_bit_and_leaves_no_empty_key)
 {
-	for (size_t i = 0; i < BEFORES * BEFORES * 2 * 3; i++) {
-		size_t one = i % BEFORES, other = i / BEFORES % BEFORES;
-		struct registry registry = {.views = {befores[one], befores[other]},
-			.is_one = i / BEFORES / BEFORES % 2};
-		struct registry expected = {
-			.views = {afterwards(&befores[one], bits[one]),
-				registry.is_one ? befores[other] :
-						  afterwards(&befores[other], bits[other])}};
-		uint32_t db_mb = (uint32_t)(i / BEFORES / BEFORES / 2) * 100;
+	for (size_t i = 0; i < BEFORES * 2; i++) {
+		const struct ifeo_image *before = &befores[i % BEFORES];
+		uint32_t flag = bits[i % BEFORES];
+		struct ifeo_image image = *before, expected = {.exists = flag || before->has_others,
+							   .has_others = before->has_others};
 
-		assert_int_equal(apply(&registry, true, db_mb, NULL), 0);
-		if (db_mb)
-			assert_int_equal(registry.views[0].values[IFEO_DB].number, db_mb);
-		assert_int_equal(apply(&registry, false, 0, NULL), 0);
-		assert_as(&registry, &expected);
+		if (flag)
+			expected.values[IFEO_FLAG] = dword(flag);
+		assert_int_equal(change(&image, true, i < BEFORES ? 0 : 100, NULL), 0);
+		assert_int_equal(change(&image, false, 0, NULL), 0);
+		assert_true(ifeo_is_same(&image, &expected));
+		assert_int_equal(image.has_others, before->has_others);
 	}
-}
-
-TEST(on_twice_is_as_on_once)
-{
-	for (size_t i = 0; i < BEFORES; i++) {
-		struct registry registry = {.views = {befores[i], befores[0]}};
-
-		assert_int_equal(apply(&registry, true, 60, NULL), 0);
-		registry.changes = 0;
-		assert_int_equal(apply(&registry, true, 0, NULL), 0);
-		assert_int_equal(apply(&registry, true, 60, NULL), 0);
-		assert_int_equal(registry.changes, 0);
-	}
-}
-
-TEST(the_usual_case_is_one_value)
-{
-	struct registry registry = {0};
-
-	assert_int_equal(apply(&registry, true, 0, NULL), 0);
-	for (int view = 0; view < IFEO_VIEWS; view++) {
-		assert_int_equal(registry.views[view].values[IFEO_FLAG].number, 0x1000);
-		assert_int_equal(registry.views[view].values[IFEO_DB].kind, IFEO_NONE);
-	}
-}
-
-/* 1000 is ust to some, and 4096 to others; 2000 is to neither. */
-TEST(what_may_be_ust_is_never_passed_by)
-{
-	static const struct {
-		const char *text;
-		bool is_refused;
-	} flags[] = {{"1000", true}, {"00001000", true}, {"4096", true}, {"ffffffff", true},
-		{"70", false}, {"2000", false}, {"ust", false}};
-
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
-		const struct registry before = {
-			.views = {{.exists = true, .values = {[IFEO_FLAG] = text(flags[i].text)}}}};
-		struct registry registry = before;
-		struct err err = {0};
-
-		assert_int_equal(apply(&registry, true, 0, &err), -ERR_SYSTEM);
-		assert_non_null(strstr(err.detail, flags[i].text));
-		assert_non_null(strstr(err.detail, "Image File Execution Options"));
-		assert_non_null(strstr(err.detail, "0x"));
-		assert_as(&registry, &before);
-		assert_int_equal(
-			apply(&registry, false, 0, &err), flags[i].is_refused ? -ERR_SYSTEM : 0);
-		assert_as(&registry, &before);
-	}
-}
-
-TEST(off_undoes_what_gflags_had_set)
-{
-	struct registry registry = {
-		.views = {{.exists = true, .values = {[IFEO_FLAG] = text("0x00001000")}},
-			{.exists = true,
-				.values = {
-					[IFEO_FLAG] = text("0x02001000"), [IFEO_DB] = dword(64)}}}};
-
-	assert_int_equal(apply(&registry, false, 0, NULL), 0);
-	assert_false(registry.views[0].exists);
-	assert_true(registry.views[1].exists);
-	assert_int_equal(registry.views[1].values[IFEO_FLAG].kind, IFEO_DWORD);
-	assert_int_equal(registry.views[1].values[IFEO_FLAG].number, 0x2000000);
-	assert_int_equal(registry.views[1].values[IFEO_DB].kind, IFEO_NONE);
 }
 
 TEST(off_changes_nothing_where_nothing_is_on)
 {
 	for (size_t i = 0; i < BEFORES; i++) {
-		const struct registry before = {.views = {befores[i], befores[i]}};
-		struct registry registry = before;
+		struct ifeo_image image = befores[i];
 
-		assert_int_equal(apply(&registry, false, 0, NULL), 0);
-		assert_as(&registry, &before);
-		assert_int_equal(registry.changes, 0);
+		assert_int_equal(change(&image, false, 0, NULL), 0);
+		assert_true(ifeo_is_same(&image, &befores[i]));
+	}
+}
+
+TEST(the_usual_case_is_one_value)
+{
+	struct ifeo_image image = {0};
+
+	assert_int_equal(change(&image, true, 0, NULL), 0);
+	assert_int_equal(image.values[IFEO_FLAG].number, 0x1000);
+	assert_int_equal(image.values[IFEO_DB].kind, IFEO_NONE);
+}
+
+TEST(off_undoes_what_gflags_had_set)
+{
+	struct ifeo_image image = {.exists = true, .values = {[IFEO_FLAG] = text("0x00001000")}};
+
+	assert_int_equal(change(&image, false, 0, NULL), 0);
+	assert_false(image.exists);
+	image = (struct ifeo_image){.exists = true,
+		.values = {[IFEO_FLAG] = text("0x02001000"), [IFEO_DB] = dword(64)}};
+	assert_int_equal(change(&image, false, 0, NULL), 0);
+	assert_true(image.exists);
+	assert_int_equal(image.values[IFEO_FLAG].kind, IFEO_DWORD);
+	assert_int_equal(image.values[IFEO_FLAG].number, 0x2000000);
+	assert_int_equal(image.values[IFEO_DB].kind, IFEO_NONE);
+}
+
+/* 1000 is ust to some, and 4096 to others: off must not pass them by. 2000 is to neither. */
+TEST(what_is_no_plain_number_is_left_alone)
+{
+	const struct {
+		struct ifeo_value flag;
+		bool may_be_ust;
+	} cases[] = {{text("1000"), true}, {text("00001000"), true}, {text("4096"), true},
+		{text("ffffffff"), true}, {text("70"), false}, {text("2000"), false},
+		{text("ust"), false}, {text("0x100000000"), false}, {{.kind = IFEO_OTHER}, false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct ifeo_image before = {
+			.exists = true, .values = {[IFEO_FLAG] = cases[i].flag}};
+		struct ifeo_image image = before;
+		struct err err = {0};
+
+		assert_int_equal(change(&image, true, 0, &err), -ERR_SYSTEM);
+		assert_non_null(strstr(err.detail, cases[i].flag.text));
+		assert_non_null(strstr(err.detail, "GlobalFlag"));
+		assert_non_null(strstr(err.detail, "Image File Execution Options"));
+		assert_non_null(strstr(err.detail, "0x"));
+		assert_int_equal(
+			change(&image, false, 0, NULL), cases[i].may_be_ust ? -ERR_SYSTEM : 0);
+		assert_true(ifeo_is_same(&image, &before));
 	}
 }
 
 TEST(a_size_that_is_no_number_is_left_alone)
 {
-	struct registry registry = {
-		.views = {{.exists = true, .values = {[IFEO_DB] = {.kind = IFEO_OTHER}}},
-			befores[0]}};
-	const struct registry before = registry;
+	const struct ifeo_image before = {
+		.exists = true, .values = {[IFEO_DB] = {.kind = IFEO_OTHER}}};
+	struct ifeo_image image = before;
 	struct err err = {0};
 
-	assert_int_equal(apply(&registry, true, 64, &err), -ERR_SYSTEM);
+	assert_int_equal(change(&image, true, 64, &err), -ERR_SYSTEM);
 	assert_non_null(strstr(err.detail, "StackTraceDatabaseSizeInMb"));
-	assert_as(&registry, &before);
-	assert_int_equal(apply(&registry, true, 0, NULL), 0);
-	assert_int_equal(apply(&registry, false, 0, NULL), 0);
-	assert_as(&registry, &before);
-}
-
-TEST(a_flag_that_is_no_number_is_left_alone)
-{
-	static const struct ifeo_value flags[] = {{.kind = IFEO_OTHER},
-		{.kind = IFEO_TEXT, .text = "ust"}, {.kind = IFEO_TEXT, .text = "0x100000000"}};
-
-	for (size_t i = 0; i < 3; i++) {
-		struct registry before = {
-			.views = {
-				befores[0], {.exists = true, .values = {[IFEO_FLAG] = flags[i]}}}};
-		struct registry registry = before;
-		struct err err = {0};
-
-		assert_int_equal(apply(&registry, true, 0, &err), -ERR_SYSTEM);
-		assert_non_null(strstr(err.detail, "GlobalFlag"));
-		assert_as(&registry, &before);
-		assert_int_equal(apply(&registry, false, 0, NULL), 0);
-		assert_as(&registry, &before);
-	}
-}
-
-/* Whatever call fails, and works again when things are put back: all is as before, and said so. */
-TEST(a_change_that_fails_half_way_is_taken_back)
-{
-	for (size_t i = 0; i < BEFORES * BEFORES * 2; i++) {
-		struct registry before = {
-			.views = {befores[i / 2 % BEFORES], befores[i / 2 / BEFORES]}};
-		bool on = i % 2;
-		int rc = -1;
-
-		if (!on)
-			assert_int_equal(apply(&before, true, 64, NULL), 0);
-		for (int fail_at = 1; rc; fail_at++) {
-			struct registry registry = before;
-			struct err err = {0};
-
-			registry.calls = 0;
-			registry.fail_at = fail_at;
-			rc = apply(&registry, on, on ? 64 : 0, &err);
-			if (rc) {
-				assert_int_equal(rc, -ERR_ADMIN);
-				assert_as(&registry, &before);
-				assert_null(strstr(err.detail, "put back"));
-			}
-			assert_true(fail_at < 30);
-		}
-	}
-}
-
-TEST(what_cannot_be_taken_back_is_said)
-{
-	struct registry registry = {.fail_at = 4, .stays_broken = true};
-	struct err err = {0};
-
-	/* two reads, a write in the 64-bit view, then this */
-	assert_int_equal(apply(&registry, true, 0, &err), -ERR_ADMIN);
-	assert_true(ifeo_has_ust(&registry.views[0]));
-	assert_non_null(strstr(err.detail, "64-bit view could not be put back"));
-	assert_non_null(strstr(err.detail, "32-bit view could not be put back"));
+	assert_true(ifeo_is_same(&image, &before));
+	assert_int_equal(change(&image, true, 0, NULL), 0);
+	assert_int_equal(change(&image, false, 0, NULL), 0);
+	assert_true(ifeo_is_same(&image, &before));
 }
