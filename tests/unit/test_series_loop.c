@@ -1,28 +1,335 @@
-/* Snapshots again and again, by a made clock: when they are due, what fails, and how it ends. The truth is
- * arithmetic. */
+/*
+ * Snapshots again and again in a made world: a clock that goes on only when somebody waits or works, processes that
+ * come and go at given times, in the place of process_ref_posix.c, and a record of all that was done. When snapshots
+ * are due, what fails, and how it ends; which process is meant, and that a pid is not a process; who is waited for.
+ * The truth is arithmetic.
+ */
 #include "tests/unit/t.h"
 
-#include "tests/unit/loop_scene.h"
+#include "core/base/os.h"
+#include "snapshot/live/process_ref.h"
+#include "snapshot/series/series.h"
 
-static const struct series_plan hourly = {.name = "app.exe", .every_ms = 3600000};
+#define NEVER INT64_MAX
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS (60 * MINUTE_MS)
+
+struct made_process {
+	uint32_t pid;
+	int64_t start_ms; /* its identity; what the clock says is from_ms */
+	int64_t from_ms, until_ms;
+	enum err_code refuses; /* process_ref_open() */
+	uint64_t bytes, bytes_per_s; /* private: at first, and what is added */
+	unsigned open_count;
+};
+
+struct made_shot {
+	int64_t at_ms;
+	uint32_t pid;
+	int64_t start_ms;
+	char path[40];
+};
+
+#define SHOTS_MAX 4000
+#define SAID_MAX 12000
+
+struct scene {
+	int64_t clock_ms;
+	int64_t take_ms; /* how long a snapshot takes */
+	int64_t interrupt_ms; /* when Ctrl-C is pressed */
+	struct made_process processes[40];
+	size_t process_count;
+	/* take() calls from number fail_from to fail_to - 1 fail with fails; it ends the process first when
+	 * fail_ends. */
+	uint64_t takes, fail_from, fail_to;
+	enum err_code fails;
+	int fail_ends;
+	uint64_t incomplete_at; /* the take() of that number lacks something; 0: none does */
+	unsigned names_taken; /* so many names are not free */
+	uint64_t looks_taken; /* calls of take(), each of which holds the process */
+	int64_t find_fails_from_ms;
+	struct made_process
+		*restarts; /* when it is looked for and has ended, another one is just there */
+	struct made_shot shots[SHOTS_MAX];
+	size_t shot_count;
+	char said[SAID_MAX][300];
+	size_t said_count;
+	uint64_t waits, looks;
+	struct series_result result;
+	struct err err;
+};
+
+static struct scene scene;
+
+static int64_t scene_clock(void)
+{
+	return scene.clock_ms;
+}
+
+static int scene_is_there(const struct made_process *process)
+{
+	return scene.clock_ms >= process->from_ms && scene.clock_ms < process->until_ms;
+}
+
+/* Jumps to the next thing that ends the wait. Nobody may wait for what is already there: the loop would
+ * spin. */
+static void scene_wait(int64_t until_ms, const intptr_t *handles, size_t count)
+{
+	int64_t to = until_ms;
+
+	assert_true(until_ms > scene.clock_ms);
+	assert_true(count <= OS_WAIT_MAX);
+	assert_true(++scene.waits < 100000);
+	for (size_t i = 0; i < count; i++) {
+		const struct made_process *process = &scene.processes[handles[i]];
+
+		assert_true(scene_is_there(process));
+		to = process->until_ms < to ? process->until_ms : to;
+	}
+	if (scene.interrupt_ms > scene.clock_ms && scene.interrupt_ms < to)
+		to = scene.interrupt_ms;
+	assert_true(to != NEVER);
+	scene.clock_ms = to;
+}
+
+static bool scene_is_interrupted(void)
+{
+	return scene.clock_ms >= scene.interrupt_ms;
+}
+
+static uint64_t scene_bytes(const struct made_process *process)
+{
+	return process->bytes +
+	       (uint64_t)(scene.clock_ms - process->from_ms) / 1000 * process->bytes_per_s;
+}
+
+/* It lives as long as the one before. */
+static void scene_restart(struct made_process *process)
+{
+	int64_t life_ms = process->until_ms - process->from_ms;
+
+	if (scene_is_there(process) || process->open_count)
+		return;
+	process->start_ms++;
+	process->from_ms = scene.clock_ms;
+	process->until_ms = scene.clock_ms + life_ms;
+}
+
+/* Those that are called so, which all are; or of this pid. */
+static int scene_find(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
+{
+	scene.looks++;
+	if (scene.restarts)
+		scene_restart(scene.restarts);
+	if (scene.clock_ms >= scene.find_fails_from_ms)
+		return err_set(err, ERR_SYSTEM, "the list", NULL);
+	*seen = xcalloc(scene.process_count, sizeof(**seen));
+	*count = 0;
+	for (size_t i = 0; i < scene.process_count; i++) {
+		const struct made_process *process = &scene.processes[i];
+
+		if (scene_is_there(process) && (!pid || process->pid == pid))
+			(*seen)[(*count)++] = (struct process_seen){
+				process->pid, process->start_ms, scene_bytes(process)};
+	}
+	return 0;
+}
+
+int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)
+{
+	assert_non_null(name);
+	return scene_find(0, seen, count, err);
+}
+
+int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
+{
+	return scene_find(pid, seen, count, err);
+}
+
+int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
+{
+	for (size_t i = 0; i < scene.process_count; i++) {
+		struct made_process *made = &scene.processes[i];
+		char place[40];
+
+		if (made->pid != pid || made->start_ms != start_ms || !scene_is_there(made))
+			continue;
+		snprintf(place, sizeof(place), "pid %u", made->pid);
+		if (made->refuses)
+			return err_set(err, made->refuses, place, NULL);
+		assert_int_equal(made->open_count, 0); /* never twice */
+		made->open_count++;
+		*kept = (struct process_ref){
+			.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
+		return 0;
+	}
+	return err_set(err, ERR_GONE, "a process", NULL);
+}
+
+static struct made_process *scene_process(const struct process_ref *kept)
+{
+	return &scene.processes[kept->handle];
+}
+
+void process_ref_close(struct process_ref *kept)
+{
+	assert_int_equal(scene_process(kept)->open_count, 1);
+	scene_process(kept)->open_count--;
+}
+
+bool process_ref_has_ended(const struct process_ref *kept)
+{
+	return !scene_is_there(scene_process(kept));
+}
+
+int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
+{
+	if (process_ref_has_ended(kept))
+		return err_set(err, ERR_GONE, "a process", NULL);
+	*bytes = scene_bytes(scene_process(kept));
+	return 0;
+}
+
+static int scene_take(void *ctx, const struct process_ref *process, const char *path,
+	const struct out_names *names, struct series_taken *taken, struct err *err)
+{
+	struct made_process *made = scene_process(process);
+	uint64_t number = scene.takes;
+
+	(void)ctx;
+	assert_true(made->open_count);
+	assert_true(scene_is_there(made)); /* its end has been seen */
+	scene.looks_taken++;
+	for (unsigned i = 0; i < scene.names_taken; i++) {
+		int rc = names->next(names->ctx, &path, err);
+
+		if (rc)
+			return rc;
+	}
+	scene.takes++;
+	scene.clock_ms += scene.take_ms;
+	if (number >= scene.fail_from && number < scene.fail_to) {
+		if (scene.fail_ends)
+			made->until_ms = scene.clock_ms;
+		return err_set(err, scene.fails, path, NULL);
+	}
+	assert_true(scene.shot_count < SHOTS_MAX);
+	scene.shots[scene.shot_count] = (struct made_shot){.at_ms = scene.clock_ms - scene.take_ms,
+		.pid = made->pid,
+		.start_ms = made->start_ms};
+	snprintf(scene.shots[scene.shot_count++].path, 40, "%s", path);
+	*taken =
+		(struct series_taken){100 + made->pid, 5000, 7, scene.takes == scene.incomplete_at};
+	return 0;
+}
+
+static void scene_say(void *ctx, const char *line)
+{
+	(void)ctx;
+	assert_null(strchr(line, '\n'));
+	assert_true(scene.said_count < SAID_MAX);
+	snprintf(scene.said[scene.said_count++], sizeof(scene.said[0]), "%s", line);
+}
+
+#define START_MS 5000123 /* the clock's zero means nothing */
+
+static int scene_begin(void **state)
+{
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	scene.clock_ms = START_MS;
+	scene.interrupt_ms = NEVER;
+	scene.find_fails_from_ms = NEVER;
+	return 0;
+}
+
+/* Lives from and until so many ms after the scene's start. Returns it. */
+static struct made_process *add(uint32_t pid, int64_t start_ms, int64_t from_ms, int64_t until_ms)
+{
+	struct made_process *process = &scene.processes[scene.process_count++];
+
+	*process = (struct made_process){.pid = pid,
+		.start_ms = start_ms,
+		.from_ms = START_MS + from_ms,
+		.until_ms = until_ms == NEVER ? NEVER : START_MS + until_ms};
+	return process;
+}
+
+/* A process that stays. */
+static struct made_process *add_one(void)
+{
+	return add(12, 77, 0, NEVER);
+}
+
+/* Calls of take() from number from to number to - 1 fail. */
+static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
+{
+	scene.fail_from = from;
+	scene.fail_to = to;
+	scene.fails = code;
+}
+
+/* Runs a plan, by name if it has no pid, and checks what is true of every run. Files are called as it says, or
+ * "{pid}". What series_run() returns, or else the exit status. */
+static int run(struct series_plan plan)
+{
+	const struct series_calls calls = {
+		scene_clock, scene_wait, scene_is_interrupted, scene_take, scene_say, NULL};
+	int rc;
+
+	plan.name = plan.pid ? NULL : "app.exe";
+	plan.out = plan.out ? plan.out : "{pid}";
+	plan.limits = (struct series_limits){UINT64_MAX, UINT64_MAX};
+	rc = series_run(&plan, &calls, &scene.result, &scene.err);
+	for (size_t i = 0; i < scene.process_count; i++)
+		assert_int_equal(scene.processes[i].open_count, 0);
+	if (rc)
+		return rc;
+	assert_int_equal(scene.result.written, scene.shot_count);
+	return series_exit_status(&scene.result);
+}
+
+#define RUN(...) run((struct series_plan){__VA_ARGS__})
+
+/* How many lines have these words. */
+static size_t said(const char *words)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < scene.said_count; i++)
+		count += strstr(scene.said[i], words) != NULL;
+	return count;
+}
+
+/* When a shot began, in ms after the scene's start. */
+static int64_t at(size_t shot)
+{
+	assert_true(shot < scene.shot_count);
+	return scene.shots[shot].at_ms - START_MS;
+}
+
+/* The shots are of these processes. */
+static void check_pids(const uint32_t *pids, size_t count)
+{
+	assert_int_equal(scene.shot_count, count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(scene.shots[i].pid, pids[i]);
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, NULL
+
+/* ---------------------------------------------------------------- when, and how it ends */
 
 TEST(test_a_thousand_snapshots_do_not_drift)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = hourly;
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->take_ms = 1234567;
-	plan.file_count = 1000;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 1000);
+	add_one();
+	scene.take_ms = 1234567;
+	assert_int_equal(RUN(.every_ms = HOUR_MS, .file_count = 1000), 0);
+	assert_int_equal(scene.shot_count, 1000);
 	for (size_t i = 0; i < 1000; i++)
-		assert_int_equal(scene_at(scene, i), (int64_t)i * 3600000);
-	assert_int_equal(series_exit_status(&result), 0);
-	assert_int_equal(scene_said(scene, "left out"), 0);
-	free(scene);
+		assert_int_equal(at(i), (int64_t)i * HOUR_MS);
+	assert_int_equal(said("left out"), 0);
 }
 
 TEST(test_times_that_passed_are_left_out_and_said)
@@ -38,216 +345,135 @@ TEST(test_times_that_passed_are_left_out_and_said)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct scene *scene = scene_new();
-		struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
-		struct series_result result;
-		struct err err;
-
-		scene_add(scene, 12, 77, 0, NEVER);
-		scene->take_ms = cases[i].take_ms;
-		assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-		assert_int_equal(scene->shot_count, 5);
+		scene_begin(NULL);
+		add_one();
+		scene.take_ms = cases[i].take_ms;
+		assert_int_equal(RUN(.every_ms = 10000, .file_count = 5), 0);
+		assert_int_equal(scene.shot_count, 5);
 		for (size_t shot = 0; shot < 5; shot++)
-			assert_int_equal(scene_at(scene, shot), (int64_t)shot * cases[i].step_ms);
-		assert_int_equal(scene_said(scene, "left out"), cases[i].words ? 4 : 0);
+			assert_int_equal(at(shot), (int64_t)shot * cases[i].step_ms);
+		assert_int_equal(said("left out"), cases[i].words ? 4 : 0);
 		if (cases[i].words)
-			assert_int_equal(scene_said(scene, cases[i].words), 4);
-		assert_int_equal(series_exit_status(&result), 0);
-		free(scene);
+			assert_int_equal(said(cases[i].words), 4);
 	}
 }
 
 TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->fail_from = 2;
-	scene->fail_to = 5;
-	scene->fails = ERR_WRITE;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 5);
-	assert_int_equal(scene_at(scene, 1), 10000);
-	assert_int_equal(scene_at(scene, 2), 50000); /* those due at 20, 30 and 40 s failed */
-	assert_int_equal(scene_at(scene, 4), 70000);
-	assert_int_equal(scene_said(scene, "12: cannot write"), 3);
-	assert_int_equal(scene->takes, 8);
-	assert_int_equal(result.failed, 3);
-	assert_int_equal(series_exit_status(&result), 2);
-	free(scene);
+	add_one();
+	fail_takes(2, 5, ERR_WRITE);
+	assert_int_equal(RUN(.every_ms = 10000, .file_count = 5), 2);
+	assert_int_equal(scene.shot_count, 5);
+	assert_int_equal(at(1), 10000);
+	assert_int_equal(at(2), 50000); /* those due at 20, 30 and 40 s failed */
+	assert_int_equal(at(4), 70000);
+	assert_int_equal(said("12: cannot write"), 3);
+	assert_int_equal(scene.takes, 8);
+	assert_int_equal(scene.result.failed, 3);
 }
 
 /* It is a file as any: what is missing now may be there the next time. */
 TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 3};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->incomplete_at = 2;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 3);
-	assert_int_equal(scene_at(scene, 2), 20000);
-	assert_int_equal(result.failed, 0);
-	assert_int_equal(result.incomplete, 1);
-	assert_int_equal(series_exit_status(&result), 2);
-	free(scene);
+	add_one();
+	scene.incomplete_at = 2;
+	assert_int_equal(RUN(.every_ms = 10000, .file_count = 3), 2);
+	assert_int_equal(scene.shot_count, 3);
+	assert_int_equal(at(2), 20000);
+	assert_int_equal(scene.result.failed, 0);
+	assert_int_equal(scene.result.incomplete, 1);
 }
 
 /* A disk that stays full: one try each time it is due, and no end of its own. */
 TEST(test_what_fails_for_good_never_spins)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->fail_to = UINT64_MAX;
-	scene->fails = ERR_CREATE;
-	scene->interrupt_ms = SCENE_START_MS + 1000001;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->takes, 101); /* at 0, 10, ... 1000 s */
-	assert_true(scene->waits <= 102);
-	assert_int_equal(scene_said(scene, "interrupted: 0 files written"), 1);
-	assert_int_equal(series_exit_status(&result), 2);
-	free(scene);
+	add_one();
+	fail_takes(0, UINT64_MAX, ERR_CREATE);
+	scene.interrupt_ms = START_MS + 1000001;
+	assert_int_equal(RUN(.every_ms = 10000, .file_count = 5), 2);
+	assert_int_equal(scene.takes, 101); /* at 0, 10, ... 1000 s */
+	assert_true(scene.waits <= 102);
+	assert_int_equal(said("interrupted: 0 files written"), 1);
 }
 
 TEST(test_a_taken_name_is_followed_by_the_next)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {
-		.name = "a", .out = "{pid}-{time}", .every_ms = 10000, .file_count = 2};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->names_taken = SERIES_TRIES - 1;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
+	add_one();
+	scene.names_taken = SERIES_TRIES - 1;
+	assert_int_equal(RUN(.out = "{pid}-{time}", .every_ms = 10000, .file_count = 2), 0);
 	for (size_t i = 0; i < 2; i++)
-		assert_string_equal(scene->shots[i].path + strlen("12-20261120T102548"), "Z_10");
-	assert_int_equal(scene->looks_taken, 2); /* the process was held for no name */
-	assert_int_equal(series_exit_status(&result), 0);
-	free(scene);
+		assert_string_equal(scene.shots[i].path + strlen("12-20261120T102548"), "Z_10");
+	assert_int_equal(scene.looks_taken, 2); /* the process was held for no name */
 }
 
 TEST(test_names_are_not_tried_for_ever)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .out = "{pid}-{time}"};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->names_taken = SERIES_TRIES;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 0);
-	assert_int_equal(scene->looks_taken, 1);
-	assert_int_equal(scene_said(scene, "Z_10: is there already"), 1);
-	assert_int_equal(series_exit_status(&result), 2);
-	free(scene);
+	add_one();
+	scene.names_taken = SERIES_TRIES;
+	assert_int_equal(RUN(.out = "{pid}-{time}"), 2);
+	assert_int_equal(scene.shot_count, 0);
+	assert_int_equal(scene.looks_taken, 1);
+	assert_int_equal(said("Z_10: is there already"), 1);
 }
 
 TEST(test_an_interrupt_ends_the_wait_at_once)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = hourly;
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	plan.file_count = 9;
-	scene->interrupt_ms = SCENE_START_MS + 3600000 + 5;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->clock_ms, scene->interrupt_ms);
-	assert_int_equal(scene->shot_count, 2);
-	assert_string_equal(scene->said[scene->said_count - 1], "interrupted: 2 files written");
-	assert_int_equal(series_exit_status(&result), 0); /* it was asked to end */
-	free(scene);
+	add_one();
+	scene.interrupt_ms = START_MS + HOUR_MS + 5;
+	assert_int_equal(RUN(.every_ms = HOUR_MS, .file_count = 9), 0); /* it was asked to end */
+	assert_int_equal(scene.clock_ms, scene.interrupt_ms);
+	assert_int_equal(scene.shot_count, 2);
+	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
 }
 
 TEST(test_an_interrupt_lets_the_file_at_hand_be_finished)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = hourly;
-	struct series_result result;
-	struct err err;
-
 	for (uint32_t pid = 1; pid <= 3; pid++)
-		scene_add(scene, pid, 77, 0, NEVER);
-	plan.takes_all = true;
-	scene->take_ms = 1000;
-	scene->interrupt_ms = SCENE_START_MS + 1500; /* while the second one is taken */
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 2);
-	assert_int_equal(scene->clock_ms - SCENE_START_MS, 2000);
-	assert_int_equal(scene->waits, 0);
-	assert_string_equal(scene->said[scene->said_count - 1], "interrupted: 2 files written");
-	assert_int_equal(series_exit_status(&result), 0);
-	free(scene);
+		add(pid, 77, 0, NEVER);
+	scene.take_ms = 1000;
+	scene.interrupt_ms = START_MS + 1500; /* while the second one is taken */
+	assert_int_equal(RUN(.every_ms = HOUR_MS, .takes_all = true), 0);
+	assert_int_equal(scene.shot_count, 2);
+	assert_int_equal(scene.clock_ms - START_MS, 2000);
+	assert_int_equal(scene.waits, 0);
+	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
 }
 
 TEST(test_each_file_is_said)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .every_ms = 1000, .file_count = 2};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->said_count, 3);
-	assert_string_equal(scene->said[0], "12: 112 blocks, 5000 bytes, held 7 ms");
-	assert_string_equal(scene->said[1], "12: 112 blocks, 5000 bytes, held 7 ms");
-	assert_string_equal(scene->said[2], "2 files written");
-	free(scene);
+	add_one();
+	assert_int_equal(RUN(.every_ms = 1000, .file_count = 2), 0);
+	assert_int_equal(scene.said_count, 3);
+	assert_string_equal(scene.said[0], "12: 112 blocks, 5000 bytes, held 7 ms");
+	assert_string_equal(scene.said[1], "12: 112 blocks, 5000 bytes, held 7 ms");
+	assert_string_equal(scene.said[2], "2 files written");
 }
 
 TEST(test_once_is_once)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a"};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 1);
-	assert_int_equal(scene->waits, 0);
-	assert_int_equal(scene->said_count, 1); /* the file's line */
-	assert_int_equal(series_exit_status(&result), 0);
-	free(scene);
+	add_one();
+	assert_int_equal(RUN(), 0);
+	assert_int_equal(scene.shot_count, 1);
+	assert_int_equal(scene.waits, 0);
+	assert_int_equal(scene.said_count, 1); /* the file's line */
 }
 
 /* A first snapshot at once, then one each time enough was added since the last. */
 TEST(test_growth_is_what_is_watched)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {
-		.name = "a", .every_ms = 1000, .growth_bytes = 1000, .file_count = 5};
-	struct series_result result;
-	struct err err;
-
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->processes[0].bytes = 50000;
-	scene->processes[0].bytes_per_s = 300;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->shot_count, 5);
+	add_one();
+	scene.processes[0].bytes = 50000;
+	scene.processes[0].bytes_per_s = 300;
+	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000, .file_count = 5), 0);
+	assert_int_equal(scene.shot_count, 5);
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(scene_at(scene, i), (int64_t)i * 4000); /* 1200 of them */
+		assert_int_equal(at(i), (int64_t)i * 4000); /* 1200 of them */
 	assert_string_equal(
-		scene->said[0], "12: 112 blocks, 5000 bytes, held 7 ms, private bytes 50000");
-	assert_string_equal(scene->said[1],
+		scene.said[0], "12: 112 blocks, 5000 bytes, held 7 ms, private bytes 50000");
+	assert_string_equal(scene.said[1],
 		"12: 112 blocks, 5000 bytes, held 7 ms, private bytes 50000 to 51200");
-	assert_string_equal(scene->said[4],
+	assert_string_equal(scene.said[4],
 		"12: 112 blocks, 5000 bytes, held 7 ms, private bytes 53600 to 54800");
-	free(scene);
 }
 
 TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
@@ -258,35 +484,355 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 	} cases[] = {{100, 2}, {99, 1}, {0, 1}, {UINT64_MAX, 1} /* it shrinks */};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct scene *scene = scene_new();
-		struct series_plan plan = {.name = "a", .every_ms = 1000, .growth_bytes = 1000};
-		struct series_result result;
-		struct err err;
-
-		scene_add(scene, 12, 77, 0, 10500);
-		scene->processes[0].bytes = 50000;
-		scene->processes[0].bytes_per_s = cases[i].bytes_per_s;
-		assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-		assert_int_equal(scene->shot_count, cases[i].shots);
-		assert_int_equal(series_exit_status(&result), 0);
-		free(scene);
+		scene_begin(NULL);
+		add(12, 77, 0, 10500);
+		scene.processes[0].bytes = 50000;
+		scene.processes[0].bytes_per_s = cases[i].bytes_per_s;
+		assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000), 0);
+		assert_int_equal(scene.shot_count, cases[i].shots);
 	}
 }
 
 /* A full disk must not hold a process that has grown once a second. */
 TEST(test_watching_tries_again_after_a_minute)
 {
-	struct scene *scene = scene_new();
-	struct series_plan plan = {.name = "a", .every_ms = 1000, .growth_bytes = 1000};
-	struct series_result result;
-	struct err err;
+	add_one();
+	fail_takes(0, UINT64_MAX, ERR_WRITE);
+	scene.interrupt_ms = START_MS + 3600500;
+	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000), 2);
+	assert_int_equal(scene.takes, 1 + 60);
+	assert_int_equal(scene.result.failed, scene.takes);
+}
 
-	scene_add(scene, 12, 77, 0, NEVER);
-	scene->fail_to = UINT64_MAX;
-	scene->fails = ERR_WRITE;
-	scene->interrupt_ms = SCENE_START_MS + 3600500;
-	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
-	assert_int_equal(scene->takes, 1 + 60);
-	assert_int_equal(result.failed, scene->takes);
-	free(scene);
+/* ---------------------------------------------------------------- processes */
+
+TEST(test_nobody_is_an_error_at_once)
+{
+	add(12, 77, 500, NEVER);
+	assert_int_equal(RUN(.every_ms = 1000), -ERR_NO_PROCESS);
+	assert_string_equal(scene.err.place, "app.exe");
+	assert_int_equal(scene.waits, 0);
+	assert_int_equal(scene.said_count, 0); /* the caller says it */
+}
+
+TEST(test_several_are_listed_and_none_is_touched)
+{
+	for (int waits = 0; waits < 2; waits++) {
+		scene_begin(NULL);
+		add(12, 1700000000123, 0, NEVER)->bytes = 4096;
+		add(1300, 0, 0, NEVER)->bytes = KEPT_UNKNOWN_BYTES;
+		assert_int_equal(RUN(.every_ms = 1000, .waits = waits), -ERR_MANY);
+		assert_string_equal(scene.err.detail,
+			"pid 12 started 2023-11-14T22:13:20.123Z "
+			"with 4096 private bytes, pid 1300; --all takes each");
+		assert_int_equal(scene.takes, 0);
+	}
+}
+
+TEST(test_a_long_list_says_how_many_more)
+{
+	unsigned shown = 0, more;
+
+	for (uint32_t pid = 1000; pid < 1040; pid++)
+		add(pid, 1700000000000 + pid, 0, NEVER);
+	assert_int_equal(RUN(), -ERR_MANY);
+	for (const char *one = scene.err.detail; (one = strstr(one, "pid ")); one++)
+		shown++;
+	assert_non_null(strstr(scene.err.detail, ", and "));
+	more = (unsigned)strtoul(strstr(scene.err.detail, ", and ") + 6, NULL, 10);
+	assert_true(shown > 4);
+	assert_int_equal(shown + more, 40);
+}
+
+TEST(test_all_are_taken_once)
+{
+	for (uint32_t pid = 1; pid <= 40; pid++)
+		add(pid, pid, 0, NEVER);
+	assert_int_equal(RUN(.takes_all = true), 0);
+	assert_int_equal(scene.shot_count, 40);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(scene.shots[i].pid, i + 1);
+}
+
+TEST(test_those_that_come_and_go_are_series_of_their_own)
+{
+	static const uint32_t pids[] = {1, 2, /* 10 s */ 1, 2, 3, /* 20 s */ 2, 3, /* 30 s */ 3};
+
+	add(1, 1, 0, 15000);
+	add(2, 1, 0, 25000);
+	add(3, 1, 3000, 35000);
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true), 0);
+	check_pids(pids, sizeof(pids) / sizeof(*pids));
+	assert_int_equal(said("pid 1: the process has ended; 2 files of it"), 1);
+	assert_int_equal(said("pid 2: the process has ended; 3 files of it"), 1);
+	assert_int_equal(said("pid 3: the process has ended; 3 files of it"), 1);
+	assert_int_equal(scene.clock_ms - START_MS, 35000); /* its end is seen at once */
+}
+
+TEST(test_files_are_counted_for_each_series)
+{
+	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* the first one has its three */ 2};
+
+	add(1, 1, 0, NEVER);
+	add(2, 1, 5000, NEVER);
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 3), 0);
+	check_pids(pids, sizeof(pids) / sizeof(*pids));
+}
+
+TEST(test_the_end_of_the_process_is_the_end)
+{
+	static const struct {
+		uint64_t file_count;
+		int status;
+	} cases[] = {{0, 0}, {3, 2}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		scene_begin(NULL);
+		add(12, 77, 0, 15000);
+		assert_int_equal(
+			RUN(.every_ms = 10000, .file_count = cases[i].file_count), cases[i].status);
+		assert_int_equal(scene.shot_count, 2);
+		assert_int_equal(scene.clock_ms - START_MS, 15000);
+		assert_int_equal(said("pid 12: the process has ended; 2 files of it"), 1);
+		assert_string_equal(scene.said[scene.said_count - 1], "2 files written");
+	}
+}
+
+/* Without waiting nothing goes on with whoever has the pid now. */
+TEST(test_a_pid_that_is_used_again_ends_a_series)
+{
+	add(12, 77, 0, 15000);
+	add(12, 15000, 15000, NEVER);
+	assert_int_equal(RUN(.pid = 12, .every_ms = 10000), 0);
+	assert_int_equal(scene.shot_count, 2);
+}
+
+TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
+{
+	add_one();
+	scene.take_ms = 100;
+	fail_takes(1, 2, ERR_GONE);
+	scene.fail_ends = 1;
+	assert_int_equal(RUN(.every_ms = 10000), 0);
+	assert_int_equal(scene.result.failed, 0);
+	assert_int_equal(scene.shot_count, 1);
+	assert_int_equal(said("has ended; 1 file of it"), 1);
+	assert_int_equal(scene.said_count, 3);
+}
+
+/* One that is killed while its first snapshot is taken: no file is no success, however often it was to be
+ * taken. */
+TEST(test_an_end_before_the_first_file_is_told_by_the_status)
+{
+	static const int64_t every_ms[] = {0, 10000};
+
+	for (size_t i = 0; i < 2; i++) {
+		scene_begin(NULL);
+		add_one();
+		scene.take_ms = 100;
+		fail_takes(0, 1, ERR_GONE);
+		scene.fail_ends = 1;
+		assert_int_equal(RUN(.every_ms = every_ms[i]), 2);
+		assert_int_equal(scene.shot_count, 0);
+		assert_int_equal(scene.result.failed, 0);
+		assert_int_equal(said("has ended; 0 files of it"), 1);
+	}
+}
+
+/* A disk that is full when the process ends, too. */
+TEST(test_what_is_not_the_end_is_said_though_it_has_ended)
+{
+	add_one();
+	fail_takes(1, 2, ERR_WRITE);
+	scene.fail_ends = 1;
+	assert_int_equal(RUN(.every_ms = 10000), 2);
+	assert_int_equal(scene.shot_count, 1);
+	assert_int_equal(said("12: cannot write"), 1);
+	assert_int_equal(said("has ended; 1 file of it"), 1);
+}
+
+TEST(test_one_that_lets_nobody_in_is_said_once)
+{
+	add(1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
+	add(2, 1, 0, NEVER);
+	add(3, 1, 0, NEVER)->refuses = ERR_RIGHTS;
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 4),
+		2); /* not all of them were taken */
+	assert_int_equal(scene.shot_count, 4);
+	assert_int_equal(said("pid 1: no right"), 1);
+	assert_int_equal(said("pid 3: no right"), 1);
+	assert_int_equal(scene.result.failed, 2);
+}
+
+/* The one that has the pid then is another one, and is said, too. */
+TEST(test_who_lets_nobody_in_is_known_by_its_start_too)
+{
+	add(1, 1, 0, 15000)->refuses = ERR_RIGHTS;
+	add(1, 15000, 15000, NEVER)->refuses = ERR_RIGHTS;
+	add(2, 1, 0, NEVER);
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 4), 2);
+	assert_int_equal(said("pid 1: no right"), 2);
+}
+
+TEST(test_when_all_let_nobody_in_that_is_the_end)
+{
+	add(1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
+	add(2, 1, 0, NEVER)->refuses = ERR_BITS;
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .waits = true), 2);
+	assert_int_equal(scene.result.failed, 2);
+	assert_int_equal(said("pid 1: no right"), 1);
+	assert_int_equal(said("pid 2: "), 1);
+	assert_int_equal(scene.waits, 0);
+}
+
+/* Not being able to look for new ones is said, and does not harm those that are known. */
+TEST(test_a_list_that_fails_is_said_and_no_end)
+{
+	add(1, 1, 0, NEVER);
+	scene.find_fails_from_ms = START_MS + 1;
+	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 4), 0);
+	assert_int_equal(scene.shot_count, 4);
+	assert_int_equal(scene.looks, 1 + 4);
+	assert_int_equal(said("the list: the system refused"), 1);
+}
+
+TEST(test_a_list_that_fails_at_first_is_the_error)
+{
+	add(1, 1, 0, NEVER);
+	scene.find_fails_from_ms = START_MS;
+	assert_int_equal(RUN(.every_ms = 10000, .waits = true), -ERR_SYSTEM);
+	assert_int_equal(scene.said_count, 0);
+}
+
+/* ---------------------------------------------------------------- waiting for one (--on-exit wait) */
+
+/* Their private bytes change all the time; who they are does not. */
+TEST(test_several_are_listed_once_while_it_waits)
+{
+	add(12, 77, 1000, NEVER)->bytes_per_s = 4096;
+	add(13, 78, 1000, NEVER)->bytes_per_s = 1;
+	scene.interrupt_ms = START_MS + 60000;
+	assert_int_equal(RUN(.every_ms = 1000, .waits = true), 0);
+	assert_int_equal(scene.takes, 0);
+	assert_true(scene.looks > 50);
+	assert_int_equal(said("several processes have this name"), 1);
+}
+
+/* The new process is a series of its own: it begins when it is seen, and has a count of its own. */
+TEST(test_the_process_is_waited_for)
+{
+	static const int64_t starts[] = {2000, 12000, 31000, 41000, 51000};
+
+	add(12, 77, 1500, 15000);
+	add(13, 99, 30900, NEVER);
+	assert_int_equal(RUN(.every_ms = 10000, .file_count = 3, .waits = true), 0);
+	assert_int_equal(scene.shot_count, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(at(i), starts[i]);
+		assert_int_equal(scene.shots[i].pid, i < 2 ? 12 : 13);
+	}
+	assert_int_equal(said("app.exe: waiting for such a process"), 2);
+	/* once a second: 0 to 2 s, and from 22 s, ten behind the last snapshot, to 31 s */
+	assert_int_equal(scene.looks, 3 + 10);
+}
+
+TEST(test_a_wait_for_nobody_ends_by_an_interrupt)
+{
+	scene.interrupt_ms = START_MS + 4321;
+	assert_int_equal(RUN(.every_ms = 10000, .waits = true), 0);
+	assert_int_equal(scene.clock_ms, scene.interrupt_ms);
+	assert_int_equal(said("interrupted: 0 files written"), 1);
+}
+
+/* It is in the list, and gone when it is to be opened: as if it had not been seen. */
+TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
+{
+	static const enum err_code codes[] = {ERR_GONE, ERR_NO_PROCESS};
+
+	for (size_t i = 0; i < 2; i++) {
+		scene_begin(NULL);
+		add(12, 77, 0, 500)->refuses = codes[i];
+		add(13, 99, 1500, NEVER);
+		assert_int_equal(RUN(.every_ms = 10000, .file_count = 1, .waits = true), 0);
+		assert_int_equal(scene.shot_count, 1);
+		assert_int_equal(at(0), 2000);
+	}
+}
+
+/* Of a process that dies at once, and is started again as soon as it is looked for, there are no more files than of
+ * one that lives: one each time T has passed, or when it is watched each ten minutes. */
+TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
+{
+	static const struct {
+		int64_t every_ms;
+		uint64_t growth_bytes;
+		size_t least,
+			most; /* in ten hours; a second is lost, until it is looked for again */
+	} cases[] = {{10000, 0, 3272, 3600}, {60000, 0, 590, 600}, {30 * MINUTE_MS, 0, 20, 20},
+		{1000, 1 << 20, 59, 60}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		scene_begin(NULL);
+		scene.take_ms = 10;
+		scene.restarts = add(12, 77, 0, 50);
+		scene.interrupt_ms = START_MS + 10 * HOUR_MS;
+		assert_int_equal(RUN(.every_ms = cases[i].every_ms,
+					 .growth_bytes = cases[i].growth_bytes, .waits = true),
+			0);
+		assert_in_range(scene.shot_count, cases[i].least, cases[i].most);
+		for (size_t shot = 1; shot < scene.shot_count; shot++)
+			assert_true(scene.shots[shot].start_ms != scene.shots[shot - 1].start_ms);
+	}
+}
+
+/* One that is watched and comes back is taken at once when the last snapshot was long ago. */
+TEST(test_a_restart_is_taken_soon)
+{
+	add(12, 77, 0, 900000);
+	add(13, 99, 900000, NEVER);
+	scene.interrupt_ms = START_MS + 1000000;
+	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1 << 20, .waits = true), 0);
+	assert_int_equal(scene.shot_count, 2);
+	assert_int_equal(at(1), 900000);
+}
+
+/* At the very moment when one ends another one with its pid is there. */
+TEST(test_a_pid_that_is_used_again_is_another_series)
+{
+	for (int is_all = 0; is_all < 2; is_all++) {
+		scene_begin(NULL);
+		add(12, 77, 0, 15000);
+		add(12, 15000, 15000, NEVER);
+		assert_int_equal(
+			RUN(.every_ms = 10000, .file_count = 3, .takes_all = is_all, .waits = true),
+			0);
+		assert_int_equal(scene.shot_count, 5);
+		for (size_t i = 0; i < 5; i++)
+			assert_int_equal(scene.shots[i].start_ms, i < 2 ? 77 : 15000);
+		assert_int_equal(at(2), 20000); /* ten seconds behind the last */
+	}
+}
+
+/* Asked to wait for a process it waits until there is a file of one. */
+TEST(test_once_with_a_wait_is_until_there_is_a_file)
+{
+	add_one();
+	add(13, 99, 5500, NEVER);
+	scene.take_ms = 100;
+	fail_takes(0, 1, ERR_GONE);
+	scene.fail_ends = 1;
+	assert_int_equal(RUN(.waits = true), 0);
+	assert_int_equal(scene.shot_count, 1);
+	assert_int_equal(scene.shots[0].pid, 13);
+	assert_in_range(at(0), 5500, 6500);
+}
+
+/* But what fails while it lives is told, and not tried for ever. */
+TEST(test_once_with_a_wait_fails_once)
+{
+	add_one();
+	fail_takes(0, UINT64_MAX, ERR_WRITE);
+	assert_int_equal(RUN(.waits = true), 2);
+	assert_int_equal(scene.takes, 1);
+	assert_int_equal(scene.waits, 0);
 }
