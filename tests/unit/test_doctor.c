@@ -222,6 +222,20 @@ static const char *group(enum doctor_group group)
 	return doctor_group_names[group];
 }
 
+/* Of the block there, if the child made one. */
+static unsigned truth_site(const struct scene *scene, uint64_t addr)
+{
+	const struct doctor_truth *truth = scene->doctor.truth;
+	uint32_t i = 0;
+
+	while (i < truth->block_count && truth->blocks[i].addr != addr)
+		i++;
+	return i < truth->block_count ? truth->blocks[i].site : 0;
+}
+
+#define SMALL "blocks of 0 to 1024 bytes"
+#define OVERLAP "blocks that overlap"
+
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
@@ -253,22 +267,55 @@ TEST(test_a_walk_has_no_row_for_stacks)
 		assert_string_not_equal(scene->doctor.rows[i].what, "stacks");
 }
 
-TEST(test_a_missing_block_is_off)
+/* One block is lost, or one more is found: which rows are off then. */
+TEST(test_each_mistake_turns_off_the_row_about_it)
 {
-	struct scene *scene = *state;
+	static const struct {
+		uint64_t lost, found, bytes;
+		uint32_t in;
+		enum doctor_heap heap;
+		const char *what, *also; /* NULL: nothing is off */
+	} cases[] = {
+		{.lost = 0x210060,
+			.heap = DOCTOR_GROWABLE,
+			.what = "blocks to 16 KiB",
+			.also = "stacks"},
+		{.lost = 0x110000, .heap = DOCTOR_PROCESS_HEAP, .what = SMALL, .also = "stacks"},
+		/* one that is listed twice */
+		{0, 0x210020, 24, IN_GROWABLE, DOCTOR_GROWABLE, OVERLAP, NULL},
+		/* one that reaches into the child's first block, and one that ends in front of it */
+		{0, 0x10ff00, 0x101, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
+		{0, 0x10ff00, 0x100, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
+		/* of another heap */
+		{0, LIVE_BIG - 8, 9, IN_PROCESS, DOCTOR_GROWABLE, OVERLAP, NULL},
+		/* at the end of a strange one, and behind it */
+		{0, 0x110106, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
+		{0, 0x110107, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
+		/* one that nobody made */
+		{0, 0x210900, 5, IN_GROWABLE, DOCTOR_GROWABLE, "other blocks", NULL},
+		/* a freed one; its place may be another heap's */
+		{0, FREED, 20, IN_GROWABLE, DOCTOR_GROWABLE, "freed blocks gone", NULL},
+		{0, FREED, 20, IN_PROCESS, DOCTOR_GROWABLE, NULL, NULL},
+	};
 
-	lose(scene, 0x210060);
-	compare_off(scene, DOCTOR_GROWABLE, group(DOCTOR_MIDDLE), "stacks");
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_MIDDLE))->found, 0);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "stacks")->found, 4);
-}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct scene *scene;
 
-TEST(test_a_missing_block_of_the_process_heap_is_off)
-{
-	struct scene *scene = *state;
-
-	lose(scene, 0x110000);
-	compare_off(scene, DOCTOR_PROCESS_HEAP, group(DOCTOR_SMALL), "stacks");
+		tear_down(state);
+		set_up(state);
+		scene = *state;
+		if (cases[i].lost)
+			lose(scene, cases[i].lost);
+		else
+			find(scene, cases[i].found, cases[i].bytes, cases[i].in,
+				scene->stacks[truth_site(scene, cases[i].found)]);
+		if (cases[i].what) {
+			compare_off(scene, cases[i].heap, cases[i].what, cases[i].also);
+		} else {
+			compare(scene);
+			assert_int_equal(count_off(scene), 0);
+		}
+	}
 }
 
 TEST(test_no_blocks_at_all_are_off)
@@ -308,49 +355,6 @@ TEST(test_a_block_in_the_wrong_heap_is_off)
 
 	at(scene, 0x410000)->heap = IN_GROWABLE;
 	compare_off(scene, DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
-}
-
-TEST(test_a_block_listed_twice_is_off)
-{
-	struct scene *scene = *state;
-
-	find(scene, 0x210020, 24, IN_GROWABLE, at(scene, 0x210020)->stack);
-	compare_off(scene, DOCTOR_GROWABLE, "blocks that overlap", NULL);
-}
-
-/* It reaches into the child's first block. */
-TEST(test_blocks_that_share_memory_are_off)
-{
-	struct scene *scene = *state;
-
-	find(scene, 0x10ff00, 0x101, IN_PROCESS, 0);
-	compare_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
-}
-
-TEST(test_blocks_of_two_heaps_share_no_memory_either)
-{
-	struct scene *scene = *state;
-
-	find(scene, LIVE_BIG - 8, 9, IN_PROCESS, 0);
-	compare_off(scene, DOCTOR_GROWABLE, "blocks that overlap", NULL);
-}
-
-TEST(test_two_strange_blocks_that_share_memory_are_off)
-{
-	struct scene *scene = *state;
-
-	find(scene, 0x110106, 1, IN_PROCESS, 0);
-	compare_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
-}
-
-TEST(test_blocks_side_by_side_share_no_memory)
-{
-	struct scene *scene = *state;
-
-	find(scene, 0x110107, 1, IN_PROCESS, 0);
-	find(scene, 0x10ff00, 0x100, IN_PROCESS, 0);
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
 }
 
 /* It must not wrap around: every block behind it shares memory with it. */
@@ -429,15 +433,6 @@ TEST(test_overhead_may_be_what_real_heaps_have_and_not_absurd)
 	assert_true(may_have(scene, 300, 2000000, 2000000 - 300 + 0x10000));
 }
 
-TEST(test_a_block_that_nobody_made_is_off)
-{
-	struct scene *scene = *state;
-
-	find(scene, 0x210900, 5, IN_GROWABLE, 0);
-	compare_off(scene, DOCTOR_GROWABLE, "other blocks", NULL);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->found, 1);
-}
-
 TEST(test_more_blocks_without_a_stack_are_off)
 {
 	struct scene *scene = *state;
@@ -456,24 +451,6 @@ TEST(test_a_block_without_a_stack_is_no_other_block)
 	scene->found.heaps[IN_GROWABLE].stackless.block_count = 1;
 	compare(scene);
 	assert_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
-}
-
-TEST(test_a_freed_block_that_is_listed_is_off)
-{
-	struct scene *scene = *state;
-
-	find(scene, FREED, 20, IN_GROWABLE, 0);
-	compare_off(scene, DOCTOR_GROWABLE, "freed blocks gone", NULL);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->found, 0);
-}
-
-TEST(test_the_place_of_a_freed_block_may_be_another_heaps)
-{
-	struct scene *scene = *state;
-
-	find(scene, FREED, 20, IN_PROCESS, 0);
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
 }
 
 /* Whether this stack is right for a block that was allocated at this site, and may have been reallocated. */

@@ -32,19 +32,10 @@ TEST(test_what_an_option_cannot_be_is_refused)
 	static const struct {
 		int id;
 		const char *value;
-	} cases[] = {
-		{OPT_SERIES_COUNT, "0"},
-		{OPT_SERIES_COUNT, "-1"},
-		{OPT_SERIES_COUNT, "x"},
-		{OPT_SERIES_COUNT, ""},
-		{OPT_SERIES_COUNT, "99999999999"},
-		{OPT_SERIES_KEEP, "0"},
-		{OPT_SERIES_KEEP, "3x"},
-		{OPT_SERIES_MAX_BYTES, "0"},
-		{OPT_SERIES_MAX_BYTES, "1Q"},
-		{OPT_SERIES_ON_EXIT, "go"},
-		{OPT_SERIES_ON_EXIT, ""},
-	};
+	} cases[] = {{OPT_SERIES_COUNT, "0"}, {OPT_SERIES_COUNT, "-1"}, {OPT_SERIES_COUNT, "x"},
+		{OPT_SERIES_COUNT, ""}, {OPT_SERIES_COUNT, "99999999999"}, {OPT_SERIES_KEEP, "0"},
+		{OPT_SERIES_KEEP, "3x"}, {OPT_SERIES_MAX_BYTES, "0"}, {OPT_SERIES_MAX_BYTES, "1Q"},
+		{OPT_SERIES_ON_EXIT, "go"}, {OPT_SERIES_ON_EXIT, ""}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct series_request request = fresh;
@@ -74,60 +65,62 @@ TEST(test_spans_are_a_second_to_a_year)
 	}
 }
 
+/* By name or (pid) number; a limit of 0 is none. */
+struct asked {
+	bool is_pid, takes_all, waits, is_packed;
+	const char *out, *log;
+	int64_t every_ms;
+	uint64_t file_count, keep_count, keep_bytes;
+};
+
+static int check(const struct asked *asked, unsigned *words, struct err *err)
+{
+	struct series_request request = fresh;
+
+	*(asked->is_pid ? &request.process.pid : &request.process.name) = "1";
+	request.out = asked->out;
+	request.log = asked->log;
+	request.take.is_packed = asked->is_packed;
+	request.every_ms = asked->every_ms;
+	request.file_count = asked->file_count;
+	request.takes_all = asked->takes_all;
+	request.waits = asked->waits;
+	if (asked->keep_count)
+		request.limits.keep_count = asked->keep_count;
+	if (asked->keep_bytes)
+		request.limits.keep_bytes = asked->keep_bytes;
+	return series_check(&request, words, err);
+}
+
 TEST(test_what_does_not_fit_together_is_refused)
 {
 	static const struct {
-		struct series_request request;
+		struct asked asked;
 		const char *words;
 	} cases[] = {
-		{{.process.name = "a", .every_ms = 1000, .limits = {UINT64_MAX, UINT64_MAX}},
-			"-f OUT"},
-		{{.process.name = "a",
-			 .out = "-",
-			 .every_ms = 1000,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"-f OUT"},
-		{{.process.name = "a",
-			 .out = "x-{pid}",
-			 .every_ms = 1000,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"put {time} or {n}"},
-		{{.process.name = "a", .out = "x-{pid}", .limits = {5, UINT64_MAX}},
-			"put {time} or {n}"},
-		{{.process.name = "a", .out = "x-{pid}", .limits = {UINT64_MAX, 5}},
-			"put {time} or {n}"},
-		{{.process.name = "a",
-			 .out = "x-{n}",
-			 .file_count = 5,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"--every"},
-		{{.process.name = "a",
-			 .out = "x-{n}",
-			 .takes_all = true,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"put {pid}"},
-		{{.process.pid = "1",
-			 .out = "x-{pid}",
-			 .takes_all = true,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"-pn NAME"},
-		{{.process.pid = "1",
-			 .out = "x-{n}",
-			 .waits = true,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"-pn NAME"},
-		{{.process.name = "a",
-			 .out = "x-{when}",
-			 .every_ms = 1000,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			"{time}"},
+		{{.every_ms = 1000}, "-f OUT"},
+		{{.out = "-", .every_ms = 1000}, "-f OUT"},
+		{{.out = "x-{pid}", .every_ms = 1000}, "put {time} or {n}"},
+		{{.out = "x-{pid}", .keep_count = 5}, "put {time} or {n}"},
+		{{.out = "x-{pid}", .keep_bytes = 5}, "put {time} or {n}"},
+		{{.out = "x-{n}", .file_count = 5}, "--every"},
+		{{.out = "x-{n}", .takes_all = true}, "put {pid}"},
+		{{.is_pid = true, .out = "x-{pid}", .takes_all = true}, "-pn NAME"},
+		{{.is_pid = true, .out = "x-{n}", .waits = true}, "-pn NAME"},
+		{{.out = "x-{when}", .every_ms = 1000}, "{time}"},
+		/* it would be written behind the dump's end */
+		{{.out = "x.txt", .log = "x.txt"}, "log"},
+		{{.out = "x{{.txt", .log = "x{.txt"}, "log"},
+		{{.out = "x.txt", .log = "x.txt.gz", .is_packed = true}, "log"},
+		{{.out = "x.txt.gz", .log = "x.txt.gz", .is_packed = true}, "log"},
+		{{.out = "Makefile", .log = "./Makefile"}, "log"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unsigned words = 99;
 		struct err err = {0};
 
-		assert_int_equal(series_check(&cases[i].request, &words, &err), -ERR_USAGE);
+		assert_int_equal(check(&cases[i].asked, &words, &err), -ERR_USAGE);
 		if (!strstr(err.detail, cases[i].words))
 			fail_msg("case %zu: %s", i, err.detail);
 		assert_int_equal(words, 99);
@@ -137,69 +130,31 @@ TEST(test_what_does_not_fit_together_is_refused)
 TEST(test_what_fits_together_is_not)
 {
 	static const struct {
-		struct series_request request;
+		struct asked asked;
 		unsigned words;
 	} cases[] = {
-		{{.process.pid = "1",
+		{{.is_pid = true,
 			 .out = "x-{time}",
 			 .every_ms = 1000,
 			 .file_count = 5,
-			 .limits = {5, 5}},
+			 .keep_count = 5,
+			 .keep_bytes = 5},
 			PATTERN_TIME},
-		{{.process.name = "a",
-			 .out = "{name}-{pid}-{n}",
-			 .every_ms = 1000,
-			 .takes_all = true,
-			 .waits = true,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
+		{{.out = "{name}-{pid}-{n}", .every_ms = 1000, .takes_all = true, .waits = true},
 			PATTERN_NAME | PATTERN_PID | PATTERN_NUMBER},
-		{{.process.name = "a",
-			 .out = "{name}-{pid}",
-			 .takes_all = true,
-			 .limits = {UINT64_MAX, UINT64_MAX}},
-			PATTERN_NAME | PATTERN_PID},
-		{{.process.name = "a", .out = "x-{time}", .limits = {5, UINT64_MAX}}, PATTERN_TIME},
-		{{.process.name = "a", .out = "x", .log = "y", .limits = {UINT64_MAX, UINT64_MAX}},
-			0},
+		{{.out = "{name}-{pid}", .takes_all = true}, PATTERN_NAME | PATTERN_PID},
+		{{.out = "x-{time}", .keep_count = 5}, PATTERN_TIME},
+		{{.out = "x", .log = "y"}, 0},
+		{{.out = "x.txt", .log = "x.txt", .is_packed = true}, 0},
+		{{.out = "x-{pid}.txt", .log = "x-{pid}.txt"}, PATTERN_PID},
+		{{.out = "/dev/null", .log = "/dev/null"}, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unsigned words = 99;
 		struct err err = {0};
 
-		assert_int_equal(series_check(&cases[i].request, &words, &err), 0);
+		assert_int_equal(check(&cases[i].asked, &words, &err), 0);
 		assert_int_equal(words, cases[i].words);
 	}
-}
-
-static int check_log(const char *out, const char *log, bool is_packed)
-{
-	struct series_request request = fresh;
-	struct err err = {0};
-	unsigned words;
-	int rc;
-
-	request.process.pid = "1";
-	request.out = out;
-	request.log = log;
-	request.take.is_packed = is_packed;
-	rc = series_check(&request, &words, &err);
-	if (rc)
-		assert_non_null(strstr(err.detail, "log"));
-	return rc;
-}
-
-/* It would be written behind the dump's end. */
-TEST(test_the_log_is_another_file)
-{
-	assert_int_equal(check_log("x.txt", "x.txt", false), -ERR_USAGE);
-	assert_int_equal(check_log("x{{.txt", "x{.txt", false), -ERR_USAGE);
-	assert_int_equal(check_log("x.txt", "x.txt.gz", true), -ERR_USAGE);
-	assert_int_equal(check_log("x.txt.gz", "x.txt.gz", true), -ERR_USAGE);
-	assert_int_equal(check_log("Makefile", "./Makefile", false), -ERR_USAGE);
-	assert_int_equal(check_log("x.txt", "x.txt", true), 0);
-	assert_int_equal(check_log("x.txt", "y.txt", false), 0);
-	assert_int_equal(check_log("x-{pid}.txt", "x-{pid}.txt", false), 0);
-	assert_int_equal(check_log("/dev/null", "/dev/null", false), 0);
-	assert_int_equal(check_log("x.txt", NULL, false), 0);
 }
