@@ -14,23 +14,16 @@
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
 
-static bool has_part(const char *name, const char *part)
-{
-	do {
-		size_t same = 0;
-
-		while (part[same] && text_lower(name[same]) == text_lower(part[same]))
-			same++;
-		if (!part[same])
-			return true;
-	} while (*name++);
-	return false;
-}
-
 bool command_name_is_like(const char *name, const char *pattern)
 {
-	return strpbrk(pattern, "*?") ? text_glob(pattern, name, GLOB_FOLD | GLOB_QUESTION) :
-					has_part(name, pattern);
+	struct buf whole;
+	bool result;
+
+	buf_init(&whole);
+	buf_printf(&whole, strpbrk(pattern, "*?") ? "%s" : "*%s*", pattern);
+	result = text_glob(whole.data, name, GLOB_FOLD | GLOB_QUESTION);
+	buf_release(&whole);
+	return result;
 }
 
 int command_fail(const struct err *err)
@@ -177,12 +170,11 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
 	return 0;
 }
 
-static void number(char *text, size_t size, int64_t value)
+/* "?" for what is not known. */
+static const char *number(char text[24], int64_t value)
 {
-	if (value < 0)
-		snprintf(text, size, "?");
-	else
-		snprintf(text, size, "%" PRId64, value);
+	snprintf(text, 24, value < 0 ? "?" : "%" PRId64, value);
+	return text;
 }
 
 void ps_print(FILE *to, const struct ps_row *rows, size_t count)
@@ -192,10 +184,9 @@ void ps_print(FILE *to, const struct ps_row *rows, size_t count)
 		const struct ps_row *row = &rows[i];
 		char bits[24], heaps[24], *name = text_harmless(xstrdup(row->name));
 
-		number(bits, sizeof(bits), row->bits ? (int64_t)row->bits : -1);
-		number(heaps, sizeof(heaps), row->heap_count);
-		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid, bits, heaps,
-			row->stacks ? row->stacks : "?", name);
+		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid,
+			number(bits, row->bits ? (int64_t)row->bits : -1),
+			number(heaps, row->heap_count), row->stacks ? row->stacks : "?", name);
 		free(name);
 	}
 }
@@ -250,37 +241,25 @@ static int parse_count(const char *option, const char *text, uint64_t *count, st
 	return 0;
 }
 
-static int parse_on_exit(const char *text, bool *waits, struct err *err)
-{
-	*waits = !strcmp(text, "wait");
-	return *waits || !strcmp(text, "stop") ?
-		       0 :
-		       err_set(err, ERR_USAGE, "--on-exit", "it is stop or wait");
-}
-
 int series_option(struct series_request *request, int id, const char *value, struct err *err)
 {
+	static const char *const names[] = {
+		"--count", "--keep", "--max-bytes", "--on-exit", "--all", "--log"};
+	const char *name = "";
+
+	if (id >= OPT_SERIES_COUNT && id <= OPT_SERIES_LOG)
+		request->given = name = names[id - OPT_SERIES_COUNT];
 	switch (id) {
-	case OPT_SERIES_COUNT:
-		request->given = "--count";
-		return parse_count("--count", value, &request->file_count, err);
-	case OPT_SERIES_KEEP:
-		request->given = "--keep";
-		return parse_count("--keep", value, &request->limits.keep_count, err);
-	case OPT_SERIES_MAX_BYTES:
-		request->given = "--max-bytes";
-		return parse_size("--max-bytes", value, &request->limits.keep_bytes, err);
+	case OPT_SERIES_COUNT: return parse_count(name, value, &request->file_count, err);
+	case OPT_SERIES_KEEP: return parse_count(name, value, &request->limits.keep_count, err);
+	case OPT_SERIES_MAX_BYTES: return parse_size(name, value, &request->limits.keep_bytes, err);
 	case OPT_SERIES_ON_EXIT:
-		request->given = "--on-exit";
-		return parse_on_exit(value, &request->waits, err);
-	case OPT_SERIES_ALL:
-		request->given = "--all";
-		request->takes_all = true;
+		request->waits = !strcmp(value, "wait");
+		if (!request->waits && strcmp(value, "stop") != 0)
+			return err_set(err, ERR_USAGE, name, "it is stop or wait");
 		return 0;
-	case OPT_SERIES_LOG:
-		request->given = "--log";
-		request->log = value;
-		return 0;
+	case OPT_SERIES_ALL: request->takes_all = true; return 0;
+	case OPT_SERIES_LOG: request->log = value; return 0;
 	default: break;
 	}
 	id = process_option(&request->process, id, value, err);

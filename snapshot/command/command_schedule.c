@@ -71,29 +71,23 @@ struct schedule {
 	bool is_as_user, may_replace, prints_xml;
 };
 
-static int take_argument(struct schedule *schedule, const char *value, struct err *err)
-{
-	if (!schedule->verb)
-		schedule->verb = value;
-	else if (!schedule->request.name && strcmp(schedule->verb, "list") != 0)
-		schedule->request.name = value;
-	else
-		return err_set(err, ERR_USAGE, value, "one name at a time");
-	return 0;
-}
-
 static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
 	struct schedule *schedule = ctx;
 	struct task_request *request = &schedule->request;
 
-	if (id < 0)
-		return id == OPT_ARGUMENT ? take_argument(schedule, value, err) : id;
+	if (id == OPT_ARGUMENT && !schedule->verb) {
+		schedule->verb = value;
+		return 0;
+	}
+	if (id == OPT_ARGUMENT && (request->name || !strcmp(schedule->verb, "list")))
+		return err_set(err, ERR_USAGE, value, "one name at a time");
 	for (const struct opt *opt = options; opt->id; opt++) {
 		if (opt->id == id)
 			schedule->add_option = opt->long_name;
 	}
 	switch (id) {
+	case OPT_ARGUMENT: request->name = value; break;
 	case OPT_EVERY: request->every = value; break;
 	case OPT_DIR: request->folder = value; break;
 	case OPT_KEEP: request->keep = value; break;
@@ -108,22 +102,12 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_REPLACE: schedule->may_replace = true; break;
 	case OPT_PRINT_XML: schedule->prints_xml = true; break;
 	case OPT_OUT: schedule->output = value; break;
-	default: break;
+	default: return id;
 	}
 	return 0;
 }
 
 /* ---------------------------------------------------------------- add */
-
-/* The next full minute that is not about to pass. */
-static void soon(char text[DATE_TEXT_BYTES])
-{
-	int64_t minute = os_time_ms() / 60000 + 2;
-	char whole[DATE_TEXT_BYTES];
-
-	date_text(minute * 60000, whole);
-	snprintf(text, DATE_TEXT_BYTES, "%.19sZ", whole);
-}
 
 /* Its own file, for shells that take what they put into one for text (Windows PowerShell 5.1). */
 static int print_xml(const char *xml, const char *path, struct err *err)
@@ -164,10 +148,12 @@ static int add(const struct schedule *schedule, struct err *err)
 	struct task_request request = schedule->request;
 	struct buf folder = {0}, program = {0}, user = {0}, xml = {0};
 	struct task_plan plan = {0};
-	char start[DATE_TEXT_BYTES];
+	char date[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 	int rc = 0;
 
-	soon(start);
+	/* the next full minute that is not about to pass */
+	date_text((os_time_ms() / 60000 + 2) * 60000, date);
+	snprintf(start, sizeof(start), "%.19sZ", date);
 	if (request.folder)
 		rc = scheduler_full_path(&folder, request.folder, err);
 	if (!rc)

@@ -85,25 +85,20 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 	return 0;
 }
 
-/* A single snapshot ends at once, as any; what takes long is let finish its file. */
-static void guard_interrupts(const struct series_request *request)
-{
-	snapshot_guard_interrupts();
-	os_on_end(on_end);
-	os_on_held(on_held);
-	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
-}
-
+/* Runs the plan: the exit status, or what -ERR_* of series_run(). A single snapshot ends at once when it is interrupted,
+ * as any; what takes long is let finish its file. */
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {
 		os_clock_ms, os_wait, os_was_interrupted, take_file, say, series};
-	const struct series_request *request = series->request;
 	struct series_result result = {0};
 	int rc;
 
-	interrupt_cleanup_set(&ending, (void *)(uintptr_t)request->log);
-	guard_interrupts(request);
+	interrupt_cleanup_set(&ending, (void *)(uintptr_t)series->log.path);
+	snapshot_guard_interrupts();
+	os_on_end(on_end);
+	os_on_held(on_held);
+	os_hold_interrupt(plan->every_ms || plan->waits || plan->takes_all);
 	rc = series_run(plan, &calls, &result, err);
 	interrupt_cleanup_clear(&ending);
 	return rc ? rc : series_exit_status(&result);

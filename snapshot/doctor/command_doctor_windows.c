@@ -261,19 +261,6 @@ static void examine_file(struct doctor *doctor, struct doctor_child *child, bool
 }
 
 /* What a walk of the child cannot try here, since the system did not give it. */
-static void say_missing(struct doctor *doctor, const char *what, const char *why)
-{
-	struct doctor_row row = {.source = "walk",
-		.heap = "",
-		.what = what,
-		.part = what,
-		.verdict = DOCTOR_NOT_THERE,
-		.has_no_numbers = true};
-
-	snprintf(row.detail, sizeof(row.detail), "%s", why);
-	doctor_add(doctor, &row);
-}
-
 static void examine_heaps(struct doctor *doctor)
 {
 	bool has_front_end = false;
@@ -281,11 +268,11 @@ static void examine_heaps(struct doctor *doctor)
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 		if (!doctor->truth->heaps[i])
-			say_missing(doctor, doctor_heap_names[i],
+			doctor_say_why(doctor, "walk", doctor_heap_names[i], DOCTOR_NOT_THERE,
 				"the system makes none for a program that asks for one");
 	}
 	if (!has_front_end)
-		say_missing(doctor, "low fragmentation heap",
+		doctor_say_why(doctor, "walk", "low fragmentation heap", DOCTOR_NOT_THERE,
 			"the system gave no heap of the child one");
 }
 

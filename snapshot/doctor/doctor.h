@@ -122,7 +122,11 @@ void doctor_release(struct doctor *doctor);
 /* Adds a copy of the row; one with numbers that differ, or with a detail, is off if it is not a note. */
 void doctor_add(struct doctor *doctor, const struct doctor_row *row);
 
-/* Adds a row without numbers that has the error's reason; its remedy too when it is off. */
+/* Adds a row without numbers. */
+void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
+	enum doctor_verdict verdict, const char *why);
+
+/* The same with the error's reason; its remedy too when it is off. */
 void doctor_say(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const struct err *why);
 

@@ -29,8 +29,8 @@ void doctor_add(struct doctor *doctor, const struct doctor_row *row)
 		added->verdict = DOCTOR_OFF;
 }
 
-void doctor_say(struct doctor *doctor, const char *source, const char *what,
-	enum doctor_verdict verdict, const struct err *why)
+void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
+	enum doctor_verdict verdict, const char *why)
 {
 	struct doctor_row row = {.source = source,
 		.heap = "",
@@ -39,8 +39,17 @@ void doctor_say(struct doctor *doctor, const char *source, const char *what,
 		.verdict = verdict,
 		.has_no_numbers = true};
 
-	(verdict == DOCTOR_OFF ? err_text : err_reason)(why, row.detail, sizeof(row.detail));
+	snprintf(row.detail, sizeof(row.detail), "%s", why);
 	doctor_add(doctor, &row);
+}
+
+void doctor_say(struct doctor *doctor, const char *source, const char *what,
+	enum doctor_verdict verdict, const struct err *why)
+{
+	char text[700];
+
+	(verdict == DOCTOR_OFF ? err_text : err_reason)(why, text, sizeof(text));
+	doctor_say_why(doctor, source, what, verdict, text);
 }
 
 void doctor_note(struct doctor *doctor, const char *name, const char *format, ...)

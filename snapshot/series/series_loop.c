@@ -70,39 +70,32 @@ static void say_trouble(struct loop *loop, const struct err *err)
 		say_err(loop, "", err);
 }
 
-/* "pid 12 started 2026-11-20T10:25:48.123Z with 1048576 private bytes", cut to size; how long it is. */
-static size_t describe(const struct process_seen *seen, char *text, size_t size)
-{
-	char date[DATE_TEXT_BYTES];
-	int len = snprintf(text, size, "pid %" PRIu32, seen->pid);
-
-	if (seen->start_ms)
-		len += snprintf(text + len, size - (size_t)len, " started %s",
-			date_text(seen->start_ms, date));
-	if (seen->private_bytes != KEPT_UNKNOWN_BYTES)
-		len += snprintf(text + len, size - (size_t)len, " with %" PRIu64 " private bytes",
-			seen->private_bytes);
-	return (size_t)len;
-}
-
 int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
 	struct err *err)
 {
-	char text[sizeof(err->detail) - 60] = "", one[160],
-					rest[40] = ""; /* far more than it takes */
-	size_t len = 0, i;
+	const size_t room = sizeof(err->detail) - 60; /* for what stands behind the list */
+	char date[DATE_TEXT_BYTES];
+	struct buf text;
+	int rc;
 
-	for (i = 0; i < count; i++) {
-		size_t more = describe(&seen[i], one, sizeof(one));
+	buf_init(&text);
+	for (size_t i = 0; i < count; i++) {
+		size_t len = text.len;
 
-		if (len + 2 + more >= sizeof(text))
+		buf_printf(&text, "%spid %" PRIu32, i ? ", " : "", seen[i].pid);
+		if (seen[i].start_ms)
+			buf_printf(&text, " started %s", date_text(seen[i].start_ms, date));
+		if (seen[i].private_bytes != KEPT_UNKNOWN_BYTES)
+			buf_printf(&text, " with %" PRIu64 " private bytes", seen[i].private_bytes);
+		if (text.len >= room) {
+			text.len = len;
+			buf_printf(&text, ", and %zu more", count - i);
 			break;
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "", one);
+		}
 	}
-	if (i < count)
-		snprintf(rest, sizeof(rest), ", and %zu more", count - i);
-	return err_set(
-		err, ERR_MANY, place, "%s%s%s", text, rest, with_all ? "; --all takes each" : "");
+	rc = err_set(err, ERR_MANY, place, "%s%s", text.data, with_all ? "; --all takes each" : "");
+	buf_release(&text);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- who is there */
