@@ -28,7 +28,7 @@ struct heap_rows {
 	uint64_t unlisted; /* blocks that the child has */
 };
 
-struct comparison {
+struct doctor_comparison {
 	const struct doctor_truth *truth;
 	const struct snapshot *snapshot; /* what was found, its blocks by address */
 	bool has_stacks; /* each block has one */
@@ -43,7 +43,7 @@ static int compare_addr(const void *a, const void *b)
 	return x == y ? 0 : x < y ? -1 : 1;
 }
 
-static const struct block *found_at(const struct comparison *comparison, uint64_t addr)
+static const struct block *found_at(const struct doctor_comparison *comparison, uint64_t addr)
 {
 	const struct snapshot *snapshot = comparison->snapshot;
 
@@ -52,7 +52,7 @@ static const struct block *found_at(const struct comparison *comparison, uint64_
 				       NULL;
 }
 
-static uint64_t heap_of(const struct comparison *comparison, const struct block *block)
+static uint64_t heap_of(const struct doctor_comparison *comparison, const struct block *block)
 {
 	return comparison->snapshot->heaps[block->heap].addr;
 }
@@ -123,7 +123,7 @@ static uint64_t overhead_max(const struct doctor_block *block)
 	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
 }
 
-static void compare_live(struct comparison *comparison, const struct doctor_block *block)
+static void compare_live(struct doctor_comparison *comparison, const struct doctor_block *block)
 {
 	const struct doctor_truth *truth = comparison->truth;
 	struct heap_rows *heap = &comparison->heaps[block->heap];
@@ -166,7 +166,7 @@ static void compare_live(struct comparison *comparison, const struct doctor_bloc
 }
 
 /* The place may be another heap's by now, when the memory had gone back to the system. */
-static void compare_freed(struct comparison *comparison, const struct doctor_block *block)
+static void compare_freed(struct doctor_comparison *comparison, const struct doctor_block *block)
 {
 	const struct block *at = found_at(comparison, block->addr);
 	struct doctor_row *freed = &comparison->heaps[block->heap].rows[ROW_FREED];
@@ -179,7 +179,7 @@ static void compare_freed(struct comparison *comparison, const struct doctor_blo
 }
 
 /* What is listed: blocks that the child did not make, and blocks that share memory. */
-static void compare_listed(struct comparison *comparison)
+static void compare_listed(struct doctor_comparison *comparison)
 {
 	const struct doctor_truth *truth = comparison->truth;
 	uint64_t end = 0, last = 0;
@@ -308,7 +308,8 @@ void doctor_compare(
 	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks)
 {
 	const struct doctor_truth *truth = doctor->truth;
-	struct comparison comparison = {truth, snapshot, has_stacks, .heaps = {{.listed = 0}}};
+	struct doctor_comparison comparison = {
+		truth, snapshot, has_stacks, .heaps = {{.listed = 0}}};
 
 	if (snapshot->block_count)
 		qsort(snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),

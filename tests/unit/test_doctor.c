@@ -27,24 +27,25 @@ struct scene {
 	uint32_t stacks[DOCTOR_SITES + 1]; /* through each site */
 };
 
+static struct scene scene;
+
 static struct doctor_range site_code(unsigned site)
 {
 	return (struct doctor_range){0x140001000 + site * 0x100, 0x140001080 + site * 0x100};
 }
 
-static uint32_t put_stack(struct scene *scene, const uint64_t *frames, uint32_t count)
+static uint32_t put_stack(const uint64_t *frames, uint32_t count)
 {
 	const struct stack stack = {.id = "A1", .frames = frames, .frame_count = count};
 	uint32_t index = 0;
 
-	assert_int_equal(stackset_put(&scene->found.stacks, &stack, 2, &index), 0);
+	assert_int_equal(stackset_put(&scene.found.stacks, &stack, 2, &index), 0);
 	return index;
 }
 
-static void put(struct scene *scene, uint64_t addr, uint64_t bytes, enum doctor_heap heap,
-	enum doctor_group group)
+static void put(uint64_t addr, uint64_t bytes, enum doctor_heap heap, enum doctor_group group)
 {
-	struct doctor_truth *truth = scene->doctor.truth;
+	struct doctor_truth *truth = scene.doctor.truth;
 	const struct doctor_block block = {.addr = addr,
 		.requested_bytes = bytes,
 		.heap = (uint8_t)heap,
@@ -55,30 +56,30 @@ static void put(struct scene *scene, uint64_t addr, uint64_t bytes, enum doctor_
 	assert_true(doctor_truth_add(truth, &block));
 }
 
-static void put_freed(struct scene *scene, uint64_t addr)
+static void put_freed(uint64_t addr)
 {
 	const struct doctor_block freed = {
 		.addr = addr, .requested_bytes = 20, .heap = DOCTOR_GROWABLE, .is_freed = true};
 
-	assert_true(doctor_truth_add(scene->doctor.truth, &freed));
+	assert_true(doctor_truth_add(scene.doctor.truth, &freed));
 }
 
-static void find(struct scene *scene, uint64_t addr, uint64_t bytes, uint32_t heap, uint32_t stack)
+static void find(uint64_t addr, uint64_t bytes, uint32_t heap, uint32_t stack)
 {
-	struct block *block = snapshot_add_block(&scene->found);
+	struct block *block = snapshot_add_block(&scene.found);
 
 	assert_non_null(block);
 	*block = (struct block){addr, bytes, 16, heap, stack};
 }
 
 /* All live blocks, and one more in the process heap. */
-static void find_all(struct scene *scene)
+static void find_all(void)
 {
-	struct doctor_truth *truth = scene->doctor.truth;
+	struct doctor_truth *truth = scene.doctor.truth;
 
 	doctor_truth_settle(truth);
 	assert_true(doctor_truth_is_sound(truth));
-	scene->found.block_count = 0;
+	scene.found.block_count = 0;
 	for (uint32_t i = 0; i < truth->block_count; i++) {
 		const struct doctor_block *block = &truth->blocks[i];
 		uint32_t heap = block->heap == DOCTOR_PROCESS_HEAP ? IN_PROCESS :
@@ -86,22 +87,21 @@ static void find_all(struct scene *scene)
 								     IN_UNLOCKED;
 
 		if (!block->is_freed)
-			find(scene, block->addr, block->requested_bytes, heap,
-				scene->stacks[block->site]);
+			find(block->addr, block->requested_bytes, heap, scene.stacks[block->site]);
 	}
-	find(scene, 0x110100, 7, IN_PROCESS, scene->stacks[0]);
+	find(0x110100, 7, IN_PROCESS, scene.stacks[0]);
 }
 
 static int set_up(void **state)
 {
 	static const uint64_t heaps[] = {PROCESS, GROWABLE, UNLOCKED};
-	struct scene *scene = calloc(1, sizeof(*scene));
 	struct doctor_truth *truth;
 
-	assert_non_null(scene);
-	doctor_init(&scene->doctor);
-	truth = scene->doctor.truth;
-	snapshot_init(&scene->found);
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	doctor_init(&scene.doctor);
+	truth = scene.doctor.truth;
+	snapshot_init(&scene.found);
 	truth->heaps[DOCTOR_PROCESS_HEAP] = PROCESS;
 	truth->heaps[DOCTOR_GROWABLE] = GROWABLE;
 	truth->heaps[DOCTOR_UNLOCKED] = UNLOCKED;
@@ -111,83 +111,79 @@ static int set_up(void **state)
 		const uint64_t frames[] = {SYSTEM_FRAME, site_code(i).to, OUTER_FRAME, MAIN_FRAME};
 
 		truth->sites[i] = site_code(i);
-		scene->stacks[i] = put_stack(scene, frames, 4);
+		scene.stacks[i] = put_stack(frames, 4);
 	}
 	for (unsigned i = 0; i < 3; i++)
-		snapshot_add_heap(&scene->found)->addr = heaps[i];
-	put(scene, 0x110000, 0, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
-	put(scene, 0x110020, 100, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
-	put(scene, 0x210000, 1, DOCTOR_GROWABLE, DOCTOR_SMALL);
-	put(scene, 0x210020, 24, DOCTOR_GROWABLE, DOCTOR_SMALL);
-	put(scene, 0x210060, 2000, DOCTOR_GROWABLE, DOCTOR_MIDDLE);
-	put(scene, 0x211000, 70000, DOCTOR_GROWABLE, DOCTOR_RESIZED);
-	put(scene, LIVE_BIG, 0x100000, DOCTOR_GROWABLE, DOCTOR_BIG);
-	put(scene, 0x410000, 20, DOCTOR_UNLOCKED, DOCTOR_SMALL);
-	put_freed(scene, FREED);
-	find_all(scene);
-	*state = scene;
+		snapshot_add_heap(&scene.found)->addr = heaps[i];
+	put(0x110000, 0, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
+	put(0x110020, 100, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
+	put(0x210000, 1, DOCTOR_GROWABLE, DOCTOR_SMALL);
+	put(0x210020, 24, DOCTOR_GROWABLE, DOCTOR_SMALL);
+	put(0x210060, 2000, DOCTOR_GROWABLE, DOCTOR_MIDDLE);
+	put(0x211000, 70000, DOCTOR_GROWABLE, DOCTOR_RESIZED);
+	put(LIVE_BIG, 0x100000, DOCTOR_GROWABLE, DOCTOR_BIG);
+	put(0x410000, 20, DOCTOR_UNLOCKED, DOCTOR_SMALL);
+	put_freed(FREED);
+	find_all();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct scene *scene = *state;
-
-	doctor_release(&scene->doctor);
-	snapshot_release(&scene->found);
-	free(scene);
+	(void)state;
+	doctor_release(&scene.doctor);
+	snapshot_release(&scene.found);
 	return 0;
 }
 
-static struct block *at(struct scene *scene, uint64_t addr)
+static struct block *at(uint64_t addr)
 {
-	for (size_t i = 0; i < scene->found.block_count; i++) {
-		if (scene->found.blocks[i].addr == addr)
-			return &scene->found.blocks[i];
+	for (size_t i = 0; i < scene.found.block_count; i++) {
+		if (scene.found.blocks[i].addr == addr)
+			return &scene.found.blocks[i];
 	}
 	fail_msg("no block at %llx", (unsigned long long)addr);
 	return NULL;
 }
 
-static void lose(struct scene *scene, uint64_t addr)
+static void lose(uint64_t addr)
 {
-	*at(scene, addr) = scene->found.blocks[scene->found.block_count - 1];
-	scene->found.block_count--;
+	*at(addr) = scene.found.blocks[scene.found.block_count - 1];
+	scene.found.block_count--;
 }
 
-static struct doctor_block *truth_at(struct scene *scene, uint64_t addr)
+static struct doctor_block *truth_at(uint64_t addr)
 {
-	for (uint32_t i = 0; i < scene->doctor.truth->block_count; i++) {
-		if (scene->doctor.truth->blocks[i].addr == addr)
-			return &scene->doctor.truth->blocks[i];
+	for (uint32_t i = 0; i < scene.doctor.truth->block_count; i++) {
+		if (scene.doctor.truth->blocks[i].addr == addr)
+			return &scene.doctor.truth->blocks[i];
 	}
 	fail_msg("no truth at %llx", (unsigned long long)addr);
 	return NULL;
 }
 
-static void compare(struct scene *scene)
+static void compare(void)
 {
-	scene->doctor.row_count = 0;
-	doctor_compare(&scene->doctor, "test", &scene->found, true);
+	scene.doctor.row_count = 0;
+	doctor_compare(&scene.doctor, "test", &scene.found, true);
 }
 
 /* The same found by walking, without stacks. */
-static void compare_walk(struct scene *scene)
+static void compare_walk(void)
 {
-	scene->doctor.row_count = 0;
-	doctor_compare(&scene->doctor, "test", &scene->found, false);
+	scene.doctor.row_count = 0;
+	doctor_compare(&scene.doctor, "test", &scene.found, false);
 }
 
-static size_t count_off(const struct scene *scene)
+static size_t count_off(void)
 {
-	return doctor_count(&scene->doctor, NULL, DOCTOR_OFF);
+	return doctor_count(&scene.doctor, NULL, DOCTOR_OFF);
 }
 
-static const struct doctor_row *row(
-	const struct scene *scene, enum doctor_heap heap, const char *what)
+static const struct doctor_row *row(enum doctor_heap heap, const char *what)
 {
-	for (size_t i = 0; i < scene->doctor.row_count; i++) {
-		const struct doctor_row *row = &scene->doctor.rows[i];
+	for (size_t i = 0; i < scene.doctor.row_count; i++) {
+		const struct doctor_row *row = &scene.doctor.rows[i];
 
 		if (!strcmp(row->heap, doctor_heap_names[heap]) && !strcmp(row->what, what))
 			return row;
@@ -197,24 +193,22 @@ static const struct doctor_row *row(
 }
 
 /* These rows are off, with a word why, and no others. */
-static void assert_off(
-	const struct scene *scene, enum doctor_heap heap, const char *what, const char *also)
+static void assert_off(enum doctor_heap heap, const char *what, const char *also)
 {
-	assert_int_equal(row(scene, heap, what)->verdict, DOCTOR_OFF);
-	assert_true(row(scene, heap, what)->detail[0]);
+	assert_int_equal(row(heap, what)->verdict, DOCTOR_OFF);
+	assert_true(row(heap, what)->detail[0]);
 	if (also)
-		assert_int_equal(row(scene, heap, also)->verdict, DOCTOR_OFF);
-	assert_int_equal(count_off(scene), also ? 2 : 1);
+		assert_int_equal(row(heap, also)->verdict, DOCTOR_OFF);
+	assert_int_equal(count_off(), also ? 2 : 1);
 }
 
 /* So found in a snapshot, and found by walking; of the latter there are no stacks. */
-static void compare_off(
-	struct scene *scene, enum doctor_heap heap, const char *what, const char *also)
+static void compare_off(enum doctor_heap heap, const char *what, const char *also)
 {
-	compare_walk(scene);
-	assert_off(scene, heap, what, also && strcmp(also, "stacks") != 0 ? also : NULL);
-	compare(scene);
-	assert_off(scene, heap, what, also);
+	compare_walk();
+	assert_off(heap, what, also && strcmp(also, "stacks") != 0 ? also : NULL);
+	compare();
+	assert_off(heap, what, also);
 }
 
 static const char *group(enum doctor_group group)
@@ -223,9 +217,9 @@ static const char *group(enum doctor_group group)
 }
 
 /* Of the block there, if the child made one. */
-static unsigned truth_site(const struct scene *scene, uint64_t addr)
+static unsigned truth_site(uint64_t addr)
 {
-	const struct doctor_truth *truth = scene->doctor.truth;
+	const struct doctor_truth *truth = scene.doctor.truth;
 	uint32_t i = 0;
 
 	while (i < truth->block_count && truth->blocks[i].addr != addr)
@@ -241,30 +235,26 @@ static unsigned truth_site(const struct scene *scene, uint64_t addr)
 
 TEST(test_the_truth_is_ok)
 {
-	struct scene *scene = *state;
-
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL))->expected, 2);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL))->found, 2);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->expected, 1);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->found, 1);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "stacks")->expected, 5);
-	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
-	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
+	compare();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_SMALL))->expected, 2);
+	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_SMALL))->found, 2);
+	assert_int_equal(row(DOCTOR_GROWABLE, "freed blocks gone")->expected, 1);
+	assert_int_equal(row(DOCTOR_GROWABLE, "freed blocks gone")->found, 1);
+	assert_int_equal(row(DOCTOR_GROWABLE, "stacks")->expected, 5);
+	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
+	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
 	/* Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of three */
-	assert_int_equal(scene->doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
+	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
 TEST(test_a_walk_has_no_row_for_stacks)
 {
-	struct scene *scene = *state;
-
-	compare_walk(scene);
-	assert_int_equal(count_off(scene), 0);
-	assert_int_equal(scene->doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3);
-	for (size_t i = 0; i < scene->doctor.row_count; i++)
-		assert_string_not_equal(scene->doctor.rows[i].what, "stacks");
+	compare_walk();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3);
+	for (size_t i = 0; i < scene.doctor.row_count; i++)
+		assert_string_not_equal(scene.doctor.rows[i].what, "stacks");
 }
 
 /* One block is lost, or one more is found: which rows are off then. */
@@ -299,211 +289,183 @@ TEST(test_each_mistake_turns_off_the_row_about_it)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct scene *scene;
-
 		tear_down(state);
 		set_up(state);
-		scene = *state;
 		if (cases[i].lost)
-			lose(scene, cases[i].lost);
+			lose(cases[i].lost);
 		else
-			find(scene, cases[i].found, cases[i].bytes, cases[i].in,
-				scene->stacks[truth_site(scene, cases[i].found)]);
+			find(cases[i].found, cases[i].bytes, cases[i].in,
+				scene.stacks[truth_site(cases[i].found)]);
 		if (cases[i].what) {
-			compare_off(scene, cases[i].heap, cases[i].what, cases[i].also);
+			compare_off(cases[i].heap, cases[i].what, cases[i].also);
 		} else {
-			compare(scene);
-			assert_int_equal(count_off(scene), 0);
+			compare();
+			assert_int_equal(count_off(), 0);
 		}
 	}
 }
 
 TEST(test_no_blocks_at_all_are_off)
 {
-	struct scene *scene = *state;
-
-	scene->found.block_count = 0;
-	compare_walk(scene);
-	assert_int_equal(count_off(scene), 1 + 4 + 1); /* the groups of three heaps */
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
+	scene.found.block_count = 0;
+	compare_walk();
+	assert_int_equal(count_off(), 1 + 4 + 1); /* the groups of three heaps */
+	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
 }
 
 TEST(test_a_wrong_size_is_off)
 {
-	struct scene *scene = *state;
-
-	at(scene, LIVE_BIG)->requested_bytes--;
-	compare_off(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
-	at(scene, LIVE_BIG)->requested_bytes += 2;
-	compare_off(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
+	at(LIVE_BIG)->requested_bytes--;
+	compare_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
+	at(LIVE_BIG)->requested_bytes += 2;
+	compare_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
 }
 
 TEST(test_a_wrong_place_is_off)
 {
-	struct scene *scene = *state;
-
-	at(scene, LIVE_BIG)->addr += 8;
-	compare_walk(scene);
-	assert_off(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG), "other blocks");
-	compare(scene);
-	assert_int_equal(count_off(scene), 3); /* and its stack */
+	at(LIVE_BIG)->addr += 8;
+	compare_walk();
+	assert_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), "other blocks");
+	compare();
+	assert_int_equal(count_off(), 3); /* and its stack */
 }
 
 TEST(test_a_block_in_the_wrong_heap_is_off)
 {
-	struct scene *scene = *state;
-
-	at(scene, 0x410000)->heap = IN_GROWABLE;
-	compare_off(scene, DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
+	at(0x410000)->heap = IN_GROWABLE;
+	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
 }
 
 /* It must not wrap around: every block behind it shares memory with it. */
 TEST(test_a_block_without_end_overlaps)
 {
-	struct scene *scene = *state;
-
-	find(scene, 0x110101, UINT64_MAX, IN_PROCESS, 0);
-	compare(scene);
-	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 1);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "blocks that overlap")->found, 5);
-	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "blocks that overlap")->found, 1);
+	find(0x110101, UINT64_MAX, IN_PROCESS, 0);
+	compare();
+	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 1);
+	assert_int_equal(row(DOCTOR_GROWABLE, "blocks that overlap")->found, 5);
+	assert_int_equal(row(DOCTOR_UNLOCKED, "blocks that overlap")->found, 1);
 }
 
 TEST(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps)
 {
-	struct scene *scene = *state;
-	struct doctor_truth *truth = scene->doctor.truth;
+	struct doctor_truth *truth = scene.doctor.truth;
 
-	lose(scene, 0x410000);
-	scene->found.heaps[IN_UNLOCKED].unwalked = true;
-	compare_off(scene, DOCTOR_UNLOCKED, "walking it", NULL);
-	truth_at(scene, 0x410000)->heap = DOCTOR_SEGMENT;
+	lose(0x410000);
+	scene.found.heaps[IN_UNLOCKED].unwalked = true;
+	compare_off(DOCTOR_UNLOCKED, "walking it", NULL);
+	truth_at(0x410000)->heap = DOCTOR_SEGMENT;
 	truth->heaps[DOCTOR_SEGMENT] = UNLOCKED;
 	truth->heaps[DOCTOR_UNLOCKED] = 0;
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
-	assert_int_equal(row(scene, DOCTOR_SEGMENT, "walking it")->verdict, DOCTOR_NOT_THERE);
+	compare();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(row(DOCTOR_SEGMENT, "walking it")->verdict, DOCTOR_NOT_THERE);
 }
 
 /* The tracer's blocks are known of such heaps too. */
 TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
 {
-	struct scene *scene = *state;
-
-	scene->found.heaps[IN_UNLOCKED].unwalked = true;
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
-	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "stacks")->found, 1);
+	scene.found.heaps[IN_UNLOCKED].unwalked = true;
+	compare();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(row(DOCTOR_UNLOCKED, "stacks")->found, 1);
 }
 
 TEST(test_a_heap_that_is_not_listed_is_off)
 {
-	struct scene *scene = *state;
-
-	lose(scene, 0x410000);
-	scene->found.heap_count = 2;
-	compare_off(scene, DOCTOR_UNLOCKED, group(DOCTOR_SMALL), "stacks");
+	lose(0x410000);
+	scene.found.heap_count = 2;
+	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), "stacks");
 }
 
 /* Whether the reallocated block may have this overhead. */
-static bool may_have(
-	struct scene *scene, uint64_t bytes, uint64_t was_bytes, uint64_t overhead_bytes)
+static bool may_have(uint64_t bytes, uint64_t was_bytes, uint64_t overhead_bytes)
 {
-	truth_at(scene, LIVE_BIG)->requested_bytes = bytes;
-	truth_at(scene, LIVE_BIG)->was_bytes = was_bytes;
-	at(scene, LIVE_BIG)->requested_bytes = bytes;
-	at(scene, LIVE_BIG)->overhead_bytes = overhead_bytes;
-	compare(scene);
-	assert_int_equal(count_off(scene),
-		row(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG))->verdict == DOCTOR_OFF);
-	return !count_off(scene);
+	truth_at(LIVE_BIG)->requested_bytes = bytes;
+	truth_at(LIVE_BIG)->was_bytes = was_bytes;
+	at(LIVE_BIG)->requested_bytes = bytes;
+	at(LIVE_BIG)->overhead_bytes = overhead_bytes;
+	compare();
+	assert_int_equal(
+		count_off(), row(DOCTOR_GROWABLE, group(DOCTOR_BIG))->verdict == DOCTOR_OFF);
+	return !count_off();
 }
 
 TEST(test_overhead_may_be_what_real_heaps_have_and_not_absurd)
 {
-	struct scene *scene = *state;
-
 	/* The extended prefix with header and rounding; a page; Windows' unit of 64 KiB. */
-	assert_true(may_have(scene, 0, 0, 0x30 + 16 + 15));
-	assert_true(may_have(scene, 20000, 0, 0x1000 + 0x60));
-	assert_true(may_have(scene, 0x80000, 0, 0x10000 + 0x60));
-	assert_false(may_have(scene, 100, 0, 0x1000));
+	assert_true(may_have(0, 0, 0x30 + 16 + 15));
+	assert_true(may_have(20000, 0, 0x1000 + 0x60));
+	assert_true(may_have(0x80000, 0, 0x10000 + 0x60));
+	assert_false(may_have(100, 0, 0x1000));
 	/* What was left when a block was made smaller in its place. */
-	assert_true(may_have(scene, 100, 1000, 900 + 0x30 + 16 + 15));
-	assert_true(may_have(scene, 300, 2000000, 2000000 - 300 + 0x10000));
+	assert_true(may_have(100, 1000, 900 + 0x30 + 16 + 15));
+	assert_true(may_have(300, 2000000, 2000000 - 300 + 0x10000));
 }
 
 TEST(test_more_blocks_without_a_stack_are_off)
 {
-	struct scene *scene = *state;
-
-	scene->found.heaps[IN_GROWABLE].stackless.block_count = 3;
-	compare(scene);
-	assert_off(scene, DOCTOR_GROWABLE, "other blocks", NULL);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->found, 3);
+	scene.found.heaps[IN_GROWABLE].stackless.block_count = 3;
+	compare();
+	assert_off(DOCTOR_GROWABLE, "other blocks", NULL);
+	assert_int_equal(row(DOCTOR_GROWABLE, "other blocks")->found, 3);
 }
 
 TEST(test_a_block_without_a_stack_is_no_other_block)
 {
-	struct scene *scene = *state;
-
-	lose(scene, 0x210000);
-	scene->found.heaps[IN_GROWABLE].stackless.block_count = 1;
-	compare(scene);
-	assert_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
+	lose(0x210000);
+	scene.found.heaps[IN_GROWABLE].stackless.block_count = 1;
+	compare();
+	assert_off(DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
 }
 
 /* Whether this stack is right for a block that was allocated at this site, and may have been reallocated. */
-static bool fits(struct scene *scene, uint8_t site, uint64_t was_bytes, uint32_t stack)
+static bool fits(uint8_t site, uint64_t was_bytes, uint32_t stack)
 {
-	truth_at(scene, LIVE_BIG)->site = site;
-	truth_at(scene, LIVE_BIG)->was_bytes = was_bytes;
-	at(scene, LIVE_BIG)->stack = stack;
-	compare(scene);
-	if (count_off(scene))
-		assert_off(scene, DOCTOR_GROWABLE, "stacks", NULL);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "stacks")->found, count_off(scene) ? 4 : 5);
-	return !count_off(scene);
+	truth_at(LIVE_BIG)->site = site;
+	truth_at(LIVE_BIG)->was_bytes = was_bytes;
+	at(LIVE_BIG)->stack = stack;
+	compare();
+	if (count_off())
+		assert_off(DOCTOR_GROWABLE, "stacks", NULL);
+	assert_int_equal(row(DOCTOR_GROWABLE, "stacks")->found, count_off() ? 4 : 5);
+	return !count_off();
 }
 
-static bool frames_fit(struct scene *scene, const uint64_t *frames, uint32_t count)
+static bool frames_fit(const uint64_t *frames, uint32_t count)
 {
-	return fits(scene, 1, 0, put_stack(scene, frames, count));
+	return fits(1, 0, put_stack(frames, count));
 }
 
 TEST(test_a_stack_is_its_innermost_own_frame_and_the_outer_function)
 {
-	struct scene *scene = *state;
 	const struct doctor_range code = site_code(1);
 	uint64_t frames[4] = {SYSTEM_FRAME, code.from + 1, OUTER_FRAME, MAIN_FRAME};
 
-	assert_true(frames_fit(scene, frames, 4));
+	assert_true(frames_fit(frames, 4));
 	frames[1] = code.to; /* the call may be the last instruction */
-	assert_true(frames_fit(scene, frames, 4));
-	assert_true(frames_fit(scene, frames, 3));
-	assert_true(frames_fit(scene, frames + 1, 3));
-	assert_false(frames_fit(scene, frames, 2)); /* cut before the outer function */
-	assert_false(frames_fit(scene, frames, 1));
+	assert_true(frames_fit(frames, 4));
+	assert_true(frames_fit(frames, 3));
+	assert_true(frames_fit(frames + 1, 3));
+	assert_false(frames_fit(frames, 2)); /* cut before the outer function */
+	assert_false(frames_fit(frames, 1));
 	frames[2] = MAIN_FRAME;
-	assert_false(frames_fit(scene, frames, 4));
+	assert_false(frames_fit(frames, 4));
 	frames[2] = OUTER_FRAME;
 	frames[1] = code.from; /* no call lies before a function's first byte */
-	assert_false(frames_fit(scene, frames, 4));
+	assert_false(frames_fit(frames, 4));
 	frames[1] = code.to + 1;
-	assert_false(frames_fit(scene, frames, 4));
+	assert_false(frames_fit(frames, 4));
 	frames[0] = MAIN_FRAME; /* an own frame further in */
 	frames[1] = code.to;
-	assert_false(frames_fit(scene, frames, 4));
+	assert_false(frames_fit(frames, 4));
 }
 
 TEST(test_either_site_may_be_on_a_reallocated_blocks_stack)
 {
-	struct scene *scene = *state;
-
-	assert_true(fits(scene, 2, 5, scene->stacks[2]));
-	assert_true(fits(scene, 2, 5, scene->stacks[DOCTOR_RESIZE_SITE]));
-	assert_false(fits(scene, 2, 5, scene->stacks[1]));
-	assert_false(fits(scene, 2, 0, scene->stacks[DOCTOR_RESIZE_SITE]));
+	assert_true(fits(2, 5, scene.stacks[2]));
+	assert_true(fits(2, 5, scene.stacks[DOCTOR_RESIZE_SITE]));
+	assert_false(fits(2, 5, scene.stacks[1]));
+	assert_false(fits(2, 0, scene.stacks[DOCTOR_RESIZE_SITE]));
 }
 
 /* Where the many blocks of a larger scene are. */
@@ -530,106 +492,91 @@ static uint64_t other_addr(unsigned i)
 /* The scene with many more blocks in the growable heap, which is of a kind of Windows'. */
 static int set_up_many(void **state)
 {
-	struct scene *scene;
-
 	set_up(state);
-	scene = *state;
 	for (unsigned i = 0; i < MANY_LIVE; i++)
-		put(scene, live_addr(i), 32, DOCTOR_GROWABLE, DOCTOR_SMALL);
+		put(live_addr(i), 32, DOCTOR_GROWABLE, DOCTOR_SMALL);
 	for (unsigned i = 0; i < MANY_FREED; i++)
-		put_freed(scene, freed_addr(i));
-	find_all(scene);
-	scene->found.heaps[IN_GROWABLE].kind = "nt";
+		put_freed(freed_addr(i));
+	find_all();
+	scene.found.heaps[IN_GROWABLE].kind = "nt";
 	return 0;
 }
 
 /* This row of the growable heap has this verdict, with a text, however it was found; all others are ok. */
 static const struct doctor_row *compare_one(
-	struct scene *scene, const char *what, enum doctor_verdict verdict, const char *text)
+	const char *what, enum doctor_verdict verdict, const char *text)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		(i ? compare : compare_walk)(scene);
-		assert_int_equal(row(scene, DOCTOR_GROWABLE, what)->verdict, verdict);
+		(i ? compare : compare_walk)();
+		assert_int_equal(row(DOCTOR_GROWABLE, what)->verdict, verdict);
 		assert_int_equal(
-			doctor_count(&scene->doctor, NULL, DOCTOR_OK) + 1, scene->doctor.row_count);
-		assert_non_null(strstr(row(scene, DOCTOR_GROWABLE, what)->detail, text));
+			doctor_count(&scene.doctor, NULL, DOCTOR_OK) + 1, scene.doctor.row_count);
+		assert_non_null(strstr(row(DOCTOR_GROWABLE, what)->detail, text));
 	}
-	return row(scene, DOCTOR_GROWABLE, what);
+	return row(DOCTOR_GROWABLE, what);
 }
 
 TEST_WITH(test_a_few_blocks_of_the_heaps_own_are_a_note_and_more_are_off, set_up_many, tear_down)
 {
-	struct scene *scene = *state;
-
 	for (unsigned i = 0; i < 3; i++)
-		find(scene, other_addr(i), 48, IN_GROWABLE, 0);
-	assert_int_equal(
-		compare_one(scene, "other blocks", DOCTOR_NOTE, "the heap's own")->found, 3);
-	find(scene, other_addr(3), 48, IN_GROWABLE, 0);
-	compare_one(scene, "other blocks", DOCTOR_OFF, "");
+		find(other_addr(i), 48, IN_GROWABLE, 0);
+	assert_int_equal(compare_one("other blocks", DOCTOR_NOTE, "the heap's own")->found, 3);
+	find(other_addr(3), 48, IN_GROWABLE, 0);
+	compare_one("other blocks", DOCTOR_OFF, "");
 }
 
 TEST_WITH(test_a_few_blocks_without_a_stack_are_a_note, set_up_many, tear_down)
 {
-	struct scene *scene = *state;
-
-	scene->found.heaps[IN_GROWABLE].stackless.block_count = 3;
-	compare(scene);
-	assert_int_equal(count_off(scene), 0);
-	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->verdict, DOCTOR_NOTE);
+	scene.found.heaps[IN_GROWABLE].stackless.block_count = 3;
+	compare();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(row(DOCTOR_GROWABLE, "other blocks")->verdict, DOCTOR_NOTE);
 }
 
 TEST_WITH(
 	test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own, set_up_many, tear_down)
 {
-	struct scene *scene = *state;
-
-	find(scene, live_addr(7) + 16, 48, IN_GROWABLE, 0);
-	compare_off(scene, DOCTOR_GROWABLE, "blocks that overlap", NULL);
+	find(live_addr(7) + 16, 48, IN_GROWABLE, 0);
+	compare_off(DOCTOR_GROWABLE, "blocks that overlap", NULL);
 }
 
 TEST_WITH(test_wine_has_no_such_blocks, set_up_many, tear_down)
 {
-	struct scene *scene = *state;
-
-	scene->found.heaps[IN_GROWABLE].kind = "wine";
-	find(scene, other_addr(0), 48, IN_GROWABLE, 0);
-	compare_one(scene, "other blocks", DOCTOR_OFF, "");
-	lose(scene, other_addr(0));
-	find(scene, freed_addr(0), 48, IN_GROWABLE, 0);
-	compare_one(scene, "freed blocks gone", DOCTOR_OFF, "");
+	scene.found.heaps[IN_GROWABLE].kind = "wine";
+	find(other_addr(0), 48, IN_GROWABLE, 0);
+	compare_one("other blocks", DOCTOR_OFF, "");
+	lose(other_addr(0));
+	find(freed_addr(0), 48, IN_GROWABLE, 0);
+	compare_one("freed blocks gone", DOCTOR_OFF, "");
 }
 
 TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off, set_up_many,
 	tear_down)
 {
-	struct scene *scene = *state;
 	const struct doctor_row *freed;
 
 	for (unsigned i = 0; i < 8; i++)
-		find(scene, freed_addr(i), 48, IN_GROWABLE, 0);
-	freed = compare_one(scene, "freed blocks gone", DOCTOR_NOTE, "put blocks aside");
+		find(freed_addr(i), 48, IN_GROWABLE, 0);
+	freed = compare_one("freed blocks gone", DOCTOR_NOTE, "put blocks aside");
 	assert_int_equal(freed->expected, MANY_FREED + 1);
 	assert_int_equal(freed->found, MANY_FREED + 1 - 8);
-	find(scene, freed_addr(8), 48, IN_GROWABLE, 0);
-	compare_one(scene, "freed blocks gone", DOCTOR_OFF, "");
+	find(freed_addr(8), 48, IN_GROWABLE, 0);
+	compare_one("freed blocks gone", DOCTOR_OFF, "");
 	/* Of 320 every eighth would be 40, and no more than 32 are few. */
 	for (unsigned i = MANY_FREED; i < 319; i++)
-		put_freed(scene, freed_addr(i));
-	find_all(scene);
+		put_freed(freed_addr(i));
+	find_all();
 	for (unsigned i = 0; i < 32; i++)
-		find(scene, freed_addr(i), 48, IN_GROWABLE, 0);
-	compare_one(scene, "freed blocks gone", DOCTOR_NOTE, "put blocks aside");
-	find(scene, freed_addr(32), 48, IN_GROWABLE, 0);
-	compare_one(scene, "freed blocks gone", DOCTOR_OFF, "");
+		find(freed_addr(i), 48, IN_GROWABLE, 0);
+	compare_one("freed blocks gone", DOCTOR_NOTE, "put blocks aside");
+	find(freed_addr(32), 48, IN_GROWABLE, 0);
+	compare_one("freed blocks gone", DOCTOR_OFF, "");
 }
 
 /* The other heap has one live block: a block more is no small part. */
 TEST(test_nothing_is_few_in_a_small_heap)
 {
-	struct scene *scene = *state;
-
-	scene->found.heaps[IN_UNLOCKED].kind = "nt";
-	find(scene, 0x410100, 5, IN_UNLOCKED, 0);
-	compare_off(scene, DOCTOR_UNLOCKED, "other blocks", NULL);
+	scene.found.heaps[IN_UNLOCKED].kind = "nt";
+	find(0x410100, 5, IN_UNLOCKED, 0);
+	compare_off(DOCTOR_UNLOCKED, "other blocks", NULL);
 }

@@ -17,60 +17,59 @@ struct look {
 	struct filling fill; /* of the growable heap */
 };
 
+static struct look look;
+
 static int set_up(void **state)
 {
-	struct look *look = calloc(1, sizeof(*look));
 	struct filling process;
 
-	assert_non_null(look);
-	fake_init(&look->fake);
-	process = heap_place(&look->fake, &look->placed, HEAP_A, 0x2000, 0x10000);
+	(void)state;
+	memset(&look, 0, sizeof(look));
+	fake_init(&look.fake);
+	process = heap_place(&look.fake, &look.placed, HEAP_A, 0x2000, 0x10000);
 	fill_used(&process, 100, 0);
 	fill_rest(&process);
-	look->fill = heap_place(&look->fake, &look->placed, HEAP_B, 0x10000, 0x10000);
-	doctor_init(&look->doctor);
-	look->doctor.truth->heaps[DOCTOR_PROCESS_HEAP] = HEAP_A;
-	look->doctor.truth->heaps[DOCTOR_GROWABLE] = HEAP_B;
-	*state = look;
+	look.fill = heap_place(&look.fake, &look.placed, HEAP_B, 0x10000, 0x10000);
+	doctor_init(&look.doctor);
+	look.doctor.truth->heaps[DOCTOR_PROCESS_HEAP] = HEAP_A;
+	look.doctor.truth->heaps[DOCTOR_GROWABLE] = HEAP_B;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct look *look = *state;
-
-	doctor_release(&look->doctor);
-	fake_release(&look->fake);
-	free(look);
+	(void)state;
+	doctor_release(&look.doctor);
+	fake_release(&look.fake);
 	return 0;
 }
 
 /* Blocks of the child in the growable heap, and what is left of it. */
-static void use(struct look *look)
+static void use(void)
 {
-	struct filling fill = look->fill;
+	struct filling fill = look.fill;
 
 	for (unsigned i = 0; i < LIVE; i++) {
 		const struct doctor_block block = {.addr = fill_used(&fill, 40, 0),
 			.requested_bytes = 40,
 			.heap = DOCTOR_GROWABLE};
 
-		assert_true(doctor_truth_add(look->doctor.truth, &block));
+		assert_true(doctor_truth_add(look.doctor.truth, &block));
 	}
 	fill_rest(&fill);
-	doctor_truth_settle(look->doctor.truth);
+	doctor_truth_settle(look.doctor.truth);
 }
 
-static void walk(struct look *look)
+static void walk(void)
 {
-	doctor_look_walk(&look->doctor, &look->fake.target, "walk");
-	assert_false(look->fake.is_held);
+	doctor_look_walk(&look.doctor, &look.fake.target, "walk");
+	assert_false(look.fake.is_held);
 }
 
-static const struct doctor_row *row(const struct look *look, const char *heap, const char *what)
+static const struct doctor_row *row(const char *heap, const char *what)
 {
-	for (size_t i = 0; i < look->doctor.row_count; i++) {
-		const struct doctor_row *row = &look->doctor.rows[i];
+	for (size_t i = 0; i < look.doctor.row_count; i++) {
+		const struct doctor_row *row = &look.doctor.rows[i];
 
 		if (!strcmp(row->heap, heap) && !strcmp(row->what, what))
 			return row;
@@ -84,67 +83,59 @@ static const struct doctor_row *row(const struct look *look, const char *heap, c
 
 TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
 {
-	struct look *look = *state;
-
-	use(look);
-	walk(look);
-	assert_int_equal(doctor_count(&look->doctor, NULL, DOCTOR_OFF), 0);
-	assert_int_equal(row(look, "growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE);
-	assert_int_equal(row(look, "", "places without sense")->verdict, DOCTOR_OK);
-	assert_non_null(strstr(look->doctor.notes.data, "kind wine, layout wine 8.0 x64,"));
-	assert_non_null(strstr(look->doctor.notes.data, "held"));
+	use();
+	walk();
+	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 0);
+	assert_int_equal(row("growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE);
+	assert_int_equal(row("", "places without sense")->verdict, DOCTOR_OK);
+	assert_non_null(strstr(look.doctor.notes.data, "kind wine, layout wine 8.0 x64,"));
+	assert_non_null(strstr(look.doctor.notes.data, "held"));
 }
 
 TEST(test_a_file_is_not_held)
 {
-	struct look *look = *state;
-
-	use(look);
-	look->fake.target.is_file = true;
-	walk(look);
-	assert_null(strstr(look->doctor.notes.data, "held"));
+	use();
+	look.fake.target.is_file = true;
+	walk();
+	assert_null(strstr(look.doctor.notes.data, "held"));
 }
 
 TEST(test_a_place_without_sense_is_named_with_its_heap)
 {
-	struct look *look = *state;
 	const struct doctor_row *broken;
 	char place[80];
 
-	use(look);
-	fake_put(&look->fake, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
-	walk(look);
-	broken = row(look, "", "places without sense");
+	use();
+	fake_put(&look.fake, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
+	walk();
+	broken = row("", "places without sense");
 	assert_int_equal(broken->verdict, DOCTOR_OFF);
 	snprintf(place, sizeof(place), " at %X, in heap %X (process heap)",
 		HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, HEAP_A);
 	assert_non_null(strstr(broken->detail, place));
-	assert_int_equal(doctor_count(&look->doctor, NULL, DOCTOR_OFF), 1);
+	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
 }
 
 TEST(test_a_header_that_is_overwritten_is_off)
 {
-	struct look *look = *state;
 	uint64_t header;
 
-	use(look);
-	header = look->doctor.truth->blocks[LIVE / 2].addr - 8;
-	fake_put(&look->fake, header + 3, fake_get(&look->fake, header + 3, 1) + 1, 1);
-	walk(look);
-	assert_int_equal(row(look, "growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE - 1);
-	assert_int_equal(doctor_count(&look->doctor, NULL, DOCTOR_OFF), 1);
+	use();
+	header = look.doctor.truth->blocks[LIVE / 2].addr - 8;
+	fake_put(&look.fake, header + 3, fake_get(&look.fake, header + 3, 1) + 1, 1);
+	walk();
+	assert_int_equal(row("growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE - 1);
+	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
 }
 
 TEST(test_what_is_not_there_is_said_without_a_remedy)
 {
-	struct look *look = *state;
-
-	use(look);
-	doctor_look_dump(&look->doctor, &look->fake.target, "ust", STACKS_UST, false);
-	doctor_look_dump(&look->doctor, &look->fake.target, "must", STACKS_UST, true);
-	assert_int_equal(doctor_count(&look->doctor, "ust", DOCTOR_NOT_THERE), 1);
-	assert_int_equal(doctor_count(&look->doctor, "must", DOCTOR_OFF), 1);
-	assert_null(strstr(look->doctor.rows[0].detail, "hsnap ust on"));
-	assert_non_null(strstr(look->doctor.rows[0].detail, "not started with +ust"));
-	assert_non_null(strstr(look->doctor.rows[1].detail, "hsnap ust on"));
+	use();
+	doctor_look_dump(&look.doctor, &look.fake.target, "ust", STACKS_UST, false);
+	doctor_look_dump(&look.doctor, &look.fake.target, "must", STACKS_UST, true);
+	assert_int_equal(doctor_count(&look.doctor, "ust", DOCTOR_NOT_THERE), 1);
+	assert_int_equal(doctor_count(&look.doctor, "must", DOCTOR_OFF), 1);
+	assert_null(strstr(look.doctor.rows[0].detail, "hsnap ust on"));
+	assert_non_null(strstr(look.doctor.rows[0].detail, "not started with +ust"));
+	assert_non_null(strstr(look.doctor.rows[1].detail, "hsnap ust on"));
 }

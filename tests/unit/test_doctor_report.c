@@ -6,15 +6,17 @@
 
 #include "snapshot/doctor/doctor.h"
 
+static struct doctor doctor;
+
 /* What is printed, in memory that the next call takes. */
-static const char *printed(const struct doctor *doctor, bool is_verbose)
+static const char *printed(bool is_verbose)
 {
 	static char text[8000];
 	FILE *file = tmpfile();
 	size_t len;
 
 	assert_non_null(file);
-	doctor_print(doctor, is_verbose, file);
+	doctor_print(&doctor, is_verbose, file);
 	rewind(file);
 	len = fread(text, 1, sizeof(text) - 1, file);
 	text[len] = 0;
@@ -22,16 +24,16 @@ static const char *printed(const struct doctor *doctor, bool is_verbose)
 	return text;
 }
 
-static void say(struct doctor *doctor, const char *source, enum doctor_verdict verdict)
+static void say(const char *source, enum doctor_verdict verdict)
 {
 	struct err err;
 
 	err_set(&err, ERR_NO_STACKS, "", "no such");
-	doctor_say(doctor, source, "stacks", verdict, &err);
+	doctor_say(&doctor, source, "stacks", verdict, &err);
 }
 
-static void add(struct doctor *doctor, const char *heap, const char *part, uint64_t expected,
-	uint64_t found, enum doctor_verdict verdict)
+static void add(const char *heap, const char *part, uint64_t expected, uint64_t found,
+	enum doctor_verdict verdict)
 {
 	struct doctor_row row = {.source = "walk",
 		.heap = heap,
@@ -45,21 +47,20 @@ static void add(struct doctor *doctor, const char *heap, const char *part, uint6
 	if (verdict != DOCTOR_OK)
 		snprintf(row.detail, sizeof(row.detail), "a reason");
 
-	doctor_add(doctor, &row);
+	doctor_add(&doctor, &row);
 }
 
 static int set_up(void **state)
 {
-	static struct doctor doctor;
-
+	(void)state;
 	doctor_init(&doctor);
-	*state = &doctor;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	doctor_release(*state);
+	(void)state;
+	doctor_release(&doctor);
 	return 0;
 }
 
@@ -84,14 +85,13 @@ static const char *line(const char *text, const char *start)
 
 TEST(test_every_row_is_in_the_full_table)
 {
-	struct doctor *doctor = *state;
 	const char *text;
 
-	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
-	add(doctor, "there", "other", 0, UINT64_MAX, DOCTOR_OFF);
-	add(doctor, "there", "freed", 5, 4, DOCTOR_NOTE);
-	say(doctor, "os", DOCTOR_NOT_THERE);
-	text = printed(doctor, true);
+	add("here", "blocks", 7, 7, DOCTOR_OK);
+	add("there", "other", 0, UINT64_MAX, DOCTOR_OFF);
+	add("there", "freed", 5, 4, DOCTOR_NOTE);
+	say("os", DOCTOR_NOT_THERE);
+	text = printed(true);
 	assert_non_null(strstr(text, "7         7  ok\n"));
 	assert_non_null(strstr(text, "0 18446744073709551615  OFF\n"));
 	assert_non_null(strstr(text, "5         4  note\n"));
@@ -100,17 +100,16 @@ TEST(test_every_row_is_in_the_full_table)
 
 TEST(test_one_short_line_has_the_sums_of_each_part_of_a_heap)
 {
-	struct doctor *doctor = *state;
 	const char *text;
 
-	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
-	add(doctor, "here", "blocks", 30, 30, DOCTOR_OK);
-	add(doctor, "here", "freed", 9, 9, DOCTOR_OK);
-	add(doctor, "here", "other", 0, 0, DOCTOR_OK);
-	add(doctor, "there", "blocks", 1, 1, DOCTOR_OK);
-	add(doctor, "", "places", 0, 0, DOCTOR_OK);
-	add(doctor, "", "more", 2, 2, DOCTOR_OK);
-	text = printed(doctor, false);
+	add("here", "blocks", 7, 7, DOCTOR_OK);
+	add("here", "blocks", 30, 30, DOCTOR_OK);
+	add("here", "freed", 9, 9, DOCTOR_OK);
+	add("here", "other", 0, 0, DOCTOR_OK);
+	add("there", "blocks", 1, 1, DOCTOR_OK);
+	add("", "places", 0, 0, DOCTOR_OK);
+	add("", "more", 2, 2, DOCTOR_OK);
+	text = printed(false);
 	assert_string_equal(line(text, "walk      here "),
 		"walk      here           37/37 blocks, 9/9 freed"
 		"                               ok");
@@ -121,18 +120,17 @@ TEST(test_one_short_line_has_the_sums_of_each_part_of_a_heap)
 
 TEST(test_a_short_line_hides_nothing_that_is_off)
 {
-	struct doctor *doctor = *state;
 	const char *text;
 
-	add(doctor, "a", "blocks", 7, 7, DOCTOR_OK);
-	add(doctor, "a", "blocks", 7, 6, DOCTOR_OFF);
-	add(doctor, "a", "other", 0, 3, DOCTOR_NOTE);
-	add(doctor, "b", "blocks", 7, 7, DOCTOR_OK);
-	add(doctor, "b", "other", 0, 3, DOCTOR_NOTE);
+	add("a", "blocks", 7, 7, DOCTOR_OK);
+	add("a", "blocks", 7, 6, DOCTOR_OFF);
+	add("a", "other", 0, 3, DOCTOR_NOTE);
+	add("b", "blocks", 7, 7, DOCTOR_OK);
+	add("b", "other", 0, 3, DOCTOR_NOTE);
 	/* The numbers are one, and still it is off: the wrong one was found. */
-	add(doctor, "c", "other", 0, 0, DOCTOR_OFF);
-	add(doctor, "c", "blocks", 1, 1, DOCTOR_OK);
-	text = printed(doctor, false);
+	add("c", "other", 0, 0, DOCTOR_OFF);
+	add("c", "blocks", 1, 1, DOCTOR_OK);
+	text = printed(false);
 	assert_non_null(strstr(line(text, "walk      a "), "14/13 blocks, 0/3 other"));
 	assert_non_null(strstr(line(text, "walk      a "), "  OFF"));
 	assert_non_null(strstr(line(text, "walk      b "), "7/7 blocks, 0/3 other"));
@@ -142,7 +140,6 @@ TEST(test_a_short_line_hides_nothing_that_is_off)
 
 TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
 {
-	struct doctor *doctor = *state;
 	const struct doctor_row unwalked = {.source = "walk",
 		.heap = "there",
 		.what = "walking it",
@@ -151,9 +148,9 @@ TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
 		.has_no_numbers = true};
 	const char *text;
 
-	say(doctor, "os", DOCTOR_NOT_THERE);
-	doctor_add(doctor, &unwalked);
-	text = printed(doctor, false);
+	say("os", DOCTOR_NOT_THERE);
+	doctor_add(&doctor, &unwalked);
+	text = printed(false);
 	assert_non_null(strstr(line(text, "walk      there          walking it "), "  OFF"));
 	assert_non_null(strstr(text, "\nOFF: walk, there, walking it\n"));
 	assert_null(strstr(text, "\nos "));
@@ -161,41 +158,38 @@ TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
 
 TEST(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end)
 {
-	struct doctor *doctor = *state;
 	const char *text;
 
-	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
-	text = printed(doctor, false);
+	add("here", "blocks", 7, 7, DOCTOR_OK);
+	text = printed(false);
 	assert_non_null(
 		strstr(text, "\n\nused:\nnothing\n\n\nAll that is there is as it should be.\n"));
-	add(doctor, "here", "other", 0, 3, DOCTOR_NOTE);
-	say(doctor, "os", DOCTOR_NOT_THERE);
-	doctor_note(doctor, "held", "by %s", "hand");
-	doctor_note(doctor, "held", "by %s", "hand");
-	text = printed(doctor, false);
+	add("here", "other", 0, 3, DOCTOR_NOTE);
+	say("os", DOCTOR_NOT_THERE);
+	doctor_note(&doctor, "held", "by %s", "hand");
+	doctor_note(&doctor, "held", "by %s", "hand");
+	text = printed(false);
 	assert_non_null(
 		strstr(text, "\n\nused:\nheld            by hand\n\n"
 			     "not there: os, stacks: its blocks carry no such stacks (no such)\n"
 			     "note: walk, here, a kind: expected 0, found 3: a reason\n\n"
 			     "Nothing is off; what is noted above may well be right.\n"));
-	add(doctor, "here", "blocks", 7, 6, DOCTOR_OFF);
-	text = printed(doctor, true);
+	add("here", "blocks", 7, 6, DOCTOR_OFF);
+	text = printed(true);
 	assert_non_null(
 		strstr(text, "\nnote: walk, here, a kind: expected 0, found 3: a reason\n"
 			     "OFF: walk, here, a kind: expected 7, found 6: a reason\n\n"
 			     "1 row is OFF: do not trust what hsnap says on this system.\n"));
-	add(doctor, "here", "blocks", 0, 6, DOCTOR_OFF);
-	assert_non_null(strstr(printed(doctor, true), "\n2 rows are OFF: "));
+	add("here", "blocks", 0, 6, DOCTOR_OFF);
+	assert_non_null(strstr(printed(true), "\n2 rows are OFF: "));
 }
 
 TEST(test_an_administrator_is_asked_for_ust_where_that_may_help)
 {
-	struct doctor *doctor = *state;
-
-	say(doctor, "os", DOCTOR_NOT_THERE);
-	assert_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
-	say(doctor, "ust", DOCTOR_NOT_THERE);
-	assert_non_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
-	doctor->is_wine = true;
-	assert_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
+	say("os", DOCTOR_NOT_THERE);
+	assert_null(strstr(printed(false), "hsnap ust on hsnap.exe"));
+	say("ust", DOCTOR_NOT_THERE);
+	assert_non_null(strstr(printed(false), "hsnap ust on hsnap.exe"));
+	doctor.is_wine = true;
+	assert_null(strstr(printed(false), "hsnap ust on hsnap.exe"));
 }

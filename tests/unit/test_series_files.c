@@ -1,13 +1,177 @@
-/* The files of a series: what the next is called. Which ones go: test_series_prune.c. */
+/* The files of a series: what the next is called, which ones go, and that no others do. */
 #include "tests/unit/t.h"
 
-#include "tests/unit/series_folder.h"
-
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
+#include "core/base/parse.h"
+#include "core/io/file.h"
+#include "snapshot/series/series.h"
+
+#define PID 42
+#define START_MS INT64_C(1795168800009) /* 2026-11-20T10:00:00.009Z */
+#define TIME_MS INT64_C(1795170348123) /* 2026-11-20T10:25:48.123Z */
+#define NO_LIMITS                                                                                  \
+	(struct series_limits)                                                                     \
+	{                                                                                          \
+		UINT64_MAX, UINT64_MAX                                                             \
+	}
+
+static char scene_folder[] = "build/test_series \xc3\xa4\xc3\xb6 XXXXXX";
+
+static const char *in_scene(const char *name)
+{
+	static char path[600];
+
+	snprintf(path, sizeof(path), "%s/%s", scene_folder, name);
+	return path;
+}
+
+static void put_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A dump of so many bytes, 300 or more. */
+static void put_dump_at(
+	const char *path, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
+{
+	char text[5000] = "", time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+	size_t len;
+
+	snprintf(text, sizeof(text),
+		"// hsnap: dump format=1 tool=0.1.0 time=%s\r\n"
+		"// hsnap: process id=%u start=%s bits=64\r\n",
+		date_text(time_ms, time), pid, date_text(start_ms, start));
+	len = strlen(text);
+	assert_in_range(size, 300, sizeof(text) - 1);
+	memset(text + len, '/', size - len);
+	put_text(path, text);
+}
+
+static void put_dump(const char *name, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
+{
+	put_dump_at(in_scene(name), pid, start_ms, time_ms, size);
+}
+
+/* The names of the folder, one behind the other with a blank behind each. */
+static void check_files(const char *expected)
+{
+	struct folder_list list;
+	struct buf names;
+
+	assert_int_equal(folder_list_read(scene_folder, &list, NULL), 0);
+	buf_init(&names);
+	buf_add_text(&names, "");
+	for (size_t i = 0; i < list.count; i++)
+		buf_printf(&names, "%s ", list.entries[i].name);
+	assert_string_equal(names.data, expected);
+	buf_release(&names);
+	folder_list_release(&list);
+}
+
+static struct series_files *files; /* of the test at hand; the scene's */
+
+/* Of this process, in the place of the one that was open. */
+static void open_plan(struct series_plan plan, int64_t start_ms)
+{
+	struct err err = {0};
+
+	series_files_free(files);
+	files = series_files_new(&plan, "C:\\x\\my app.exe", PID, start_ms, &err);
+	assert_int_equal(err.code, 0);
+	assert_non_null(files);
+}
+
+/* With a pattern in this scene's folder. */
+static void open_series(const char *pattern, struct series_limits limits)
+{
+	open_plan((struct series_plan){.out = in_scene(pattern), .limits = limits}, START_MS);
+}
+
+static void open_packed(const char *pattern, struct series_limits limits)
+{
+	open_plan(
+		(struct series_plan){.out = in_scene(pattern), .limits = limits, .is_packed = true},
+		START_MS);
+}
+
+static void check_name(int64_t time_ms, unsigned tries, const char *expected)
+{
+	struct err err = {0};
+	struct buf path;
+
+	buf_init(&path);
+	assert_int_equal(series_files_name(files, time_ms, tries, &path, &err), 0);
+	assert_string_equal(path.data, in_scene(expected));
+	buf_release(&path);
+}
+
+/* The series has written its next dump, under the first name that is free: 0 or the trouble with others. */
+static int write_next_of(int64_t time_ms, size_t size, struct err *err)
+{
+	struct buf path;
+	unsigned tries = 0;
+	int rc;
+
+	buf_init(&path);
+	do
+		assert_int_equal(series_files_name(files, time_ms, tries++, &path, err), 0);
+	while (!access(path.data, F_OK));
+	put_dump_at(path.data, PID, START_MS, time_ms, size);
+	rc = series_files_written(files, path.data, err);
+	buf_release(&path);
+	return rc;
+}
+
+static void write_next(int64_t time_ms, size_t size)
+{
+	struct err err = {0};
+
+	assert_int_equal(write_next_of(time_ms, size, &err), 0);
+}
+
+static int empty_scene(void)
+{
+	struct folder_list list;
+	int rc = folder_list_read(scene_folder, &list, NULL);
+
+	for (size_t i = 0; !rc && i < list.count; i++)
+		rc = remove(in_scene(list.entries[i].name));
+	if (!rc)
+		folder_list_release(&list);
+	return rc;
+}
+
+static int end_test(void **state)
+{
+	(void)state;
+	series_files_free(files);
+	files = NULL;
+	return empty_scene();
+}
+
+static int make_scene(void **state)
+{
+	(void)state;
+	return mkdtemp(scene_folder) ? 0 : -1;
+}
+
+static int remove_scene(void **state)
+{
+	(void)state;
+	return rmdir(scene_folder);
+}
+
 #undef TEST_AROUND
-#define TEST_AROUND NULL, empty_scene
+#define TEST_AROUND NULL, end_test
 
 TEST(a_pattern_that_is_none_is_refused)
 {
@@ -22,53 +186,44 @@ TEST(a_pattern_that_is_none_is_refused)
 
 TEST(without_a_time_and_a_number_there_is_one_name)
 {
-	struct series_files *files = new_series("{name}-{pid}.txt", NO_LIMITS);
-
-	write_next(files, TIME_MS, 300);
-	check_name(files, TIME_MS, 0, "my app-42.txt");
-	series_files_free(files);
+	open_series("{name}-{pid}.txt", NO_LIMITS);
+	write_next(TIME_MS, 300);
+	check_name(TIME_MS, 0, "my app-42.txt");
 }
 
 TEST(names_are_made_of_the_time)
 {
-	struct series_files *files = new_series("{name}-{pid}-{time}.txt", NO_LIMITS);
-
-	check_name(files, TIME_MS, 0, "my app-42-20261120T102548Z.txt");
-	check_name(files, TIME_MS, 1, "my app-42-20261120T102548Z_2.txt");
-	check_name(files, TIME_MS, 2, "my app-42-20261120T102548Z_3.txt");
-	check_name(files, TIME_MS + 1000, 0, "my app-42-20261120T102549Z.txt");
-	check_name(files, -1, 0, "my app-42-19691231T235959Z.txt");
-	series_files_free(files);
+	open_series("{name}-{pid}-{time}.txt", NO_LIMITS);
+	check_name(TIME_MS, 0, "my app-42-20261120T102548Z.txt");
+	check_name(TIME_MS, 1, "my app-42-20261120T102548Z_2.txt");
+	check_name(TIME_MS, 2, "my app-42-20261120T102548Z_3.txt");
+	check_name(TIME_MS + 1000, 0, "my app-42-20261120T102549Z.txt");
+	check_name(-1, 0, "my app-42-19691231T235959Z.txt");
 }
 
 TEST(names_in_the_same_second_differ)
 {
-	struct series_files *files = new_series("{time}.txt", NO_LIMITS);
-
-	write_next(files, TIME_MS, 300);
-	write_next(files, TIME_MS + 1, 300);
-	write_next(files, TIME_MS + 876, 300);
-	write_next(files, TIME_MS + 877, 300); /* the next second */
+	open_series("{time}.txt", NO_LIMITS);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS + 1, 300);
+	write_next(TIME_MS + 876, 300);
+	write_next(TIME_MS + 877, 300); /* the next second */
 	check_files("20261120T102548Z.txt 20261120T102548Z_2.txt 20261120T102548Z_3.txt "
 		    "20261120T102549Z.txt ");
-	series_files_free(files);
 }
 
 TEST(what_was_written_and_taken_away_is_no_number_again)
 {
-	struct series_files *files = new_series("{n}.txt", NO_LIMITS);
-
-	write_next(files, TIME_MS, 300);
-	assert_int_equal(empty_scene(NULL), 0);
-	check_name(files, TIME_MS, 0, "000002.txt");
-	series_files_free(files);
+	open_series("{n}.txt", NO_LIMITS);
+	write_next(TIME_MS, 300);
+	assert_int_equal(empty_scene(), 0);
+	check_name(TIME_MS, 0, "000002.txt");
 }
 
 TEST(numbers_go_on_behind_the_highest)
 {
-	struct series_files *files = new_series("{name}-{n}.txt", NO_LIMITS);
-
-	check_name(files, TIME_MS, 0, "my app-000001.txt");
+	open_series("{name}-{n}.txt", NO_LIMITS);
+	check_name(TIME_MS, 0, "my app-000001.txt");
 	put_text(in_scene("my app-000007.txt"), "not even a dump");
 	put_text(in_scene("my app-000003.txt"), "");
 	put_text(in_scene("my app-99.txt"), "");
@@ -76,57 +231,50 @@ TEST(numbers_go_on_behind_the_highest)
 	put_text(in_scene("other-000099.txt"), "");
 	assert_int_equal(mkdir(in_scene("my app-000008.txt"), 0700), 0);
 	assert_int_equal(symlink("none", in_scene("my app-000009.txt")), 0);
-	check_name(files, TIME_MS, 0, "my app-000010.txt");
-	write_next(files, TIME_MS, 300);
+	check_name(TIME_MS, 0, "my app-000010.txt");
+	write_next(TIME_MS, 300);
 	check_files("my app-000003.txt my app-000007.txt my app-000008.txt my app-000009.txt "
 		    "my app-000010.txt my app-000099.txt.tmp my app-99.txt other-000099.txt ");
-	series_files_free(files);
-	files = new_series("{name}-{n}.txt", NO_LIMITS); /* another start */
-	check_name(files, TIME_MS, 0, "my app-000011.txt");
+	open_series("{name}-{n}.txt", NO_LIMITS); /* another start */
+	check_name(TIME_MS, 0, "my app-000011.txt");
 	put_text(in_scene("my app-999999.txt"), "");
-	check_name(files, TIME_MS, 0, "my app-1000000.txt");
-	series_files_free(files);
+	check_name(TIME_MS, 0, "my app-1000000.txt");
 }
 
 /* Each time another hsnap is faster: its file is seen when the next name is looked for. */
 TEST(a_race_leaves_no_gap)
 {
-	struct series_files *numbered = new_series("{n}", NO_LIMITS);
-
-	check_name(numbered, TIME_MS, 0, "000001");
+	open_series("{n}", NO_LIMITS);
+	check_name(TIME_MS, 0, "000001");
 	put_text(in_scene("000001"), "");
-	check_name(numbered, TIME_MS, 1, "000002");
+	check_name(TIME_MS, 1, "000002");
 	put_text(in_scene("000002"), "");
-	check_name(numbered, TIME_MS, 2, "000003");
-	series_files_free(numbered);
+	check_name(TIME_MS, 2, "000003");
 }
 
 TEST(a_failed_snapshot_takes_no_number)
 {
-	struct series_files *files = new_series("{n}{time}", NO_LIMITS);
-
-	check_name(files, TIME_MS, 0, "00000120261120T102548Z");
-	check_name(files, TIME_MS, 0, "00000120261120T102548Z");
-	write_next(files, TIME_MS, 300);
-	check_name(files, TIME_MS, 0, "00000220261120T102548Z"); /* no "_2": the number differs */
-	series_files_free(files);
+	open_series("{n}{time}", NO_LIMITS);
+	check_name(TIME_MS, 0, "00000120261120T102548Z");
+	check_name(TIME_MS, 0, "00000120261120T102548Z");
+	write_next(TIME_MS, 300);
+	check_name(TIME_MS, 0, "00000220261120T102548Z"); /* no "_2": the number differs */
 }
 
 TEST(names_come_to_an_end)
 {
-	struct series_files *files = new_series("{pid}{{{n}", NO_LIMITS);
 	struct err err = {0};
 	struct buf path;
 
+	open_series("{pid}{{{n}", NO_LIMITS);
 	put_text(in_scene("42{999999999998"), "");
-	check_name(files, TIME_MS, 0, "42{999999999999");
+	check_name(TIME_MS, 0, "42{999999999999");
 	put_text(in_scene("42{999999999999"), "");
 	buf_init(&path);
 	assert_int_equal(series_files_name(files, TIME_MS, 0, &path, &err), -ERR_EXISTS);
 	assert_string_equal(err.place, "42{{{n}");
 	assert_null(path.data);
 	buf_release(&path);
-	series_files_free(files);
 }
 
 TEST(packed_files_are_called_so)
@@ -138,37 +286,32 @@ TEST(packed_files_are_called_so)
 		{"{n}.GZ", "000001.GZ"}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct series_files *files = new_packed_series(cases[i].pattern, NO_LIMITS, true);
-
-		check_name(files, TIME_MS, 0, cases[i].name);
-		series_files_free(files);
+		open_packed(cases[i].pattern, NO_LIMITS);
+		check_name(TIME_MS, 0, cases[i].name);
 	}
 }
 
 TEST(folders_may_have_words_too)
 {
-	struct series_files *files = new_series("{name} {pid} {{x/{n}", NO_LIMITS);
 	struct err err = {0};
 	struct buf path;
 
+	open_series("{name} {pid} {{x/{n}", NO_LIMITS);
 	buf_init(&path);
 	assert_int_equal(series_files_name(files, TIME_MS, 0, &path, &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("my app 42 {x/"));
 	assert_int_equal(mkdir(in_scene("my app 42 {x"), 0700), 0);
-	check_name(files, TIME_MS, 0, "my app 42 {x/000001");
+	check_name(TIME_MS, 0, "my app 42 {x/000001");
 	buf_release(&path);
-	series_files_free(files);
 }
 
 TEST(without_a_folder_it_is_the_current_one)
 {
 	char *here = getcwd(NULL, 0);
-	const struct series_plan plan = {.out = "{n}", .limits = NO_LIMITS};
-	struct series_files *files = series_files_new(&plan, "a", PID, START_MS, NULL);
 	struct buf path;
 	int rc;
 
-	assert_non_null(files);
+	open_plan((struct series_plan){.out = "{n}", .limits = NO_LIMITS}, START_MS);
 	put_text(in_scene("000004"), "");
 	buf_init(&path);
 	assert_int_equal(chdir(scene_folder), 0);
@@ -177,7 +320,6 @@ TEST(without_a_folder_it_is_the_current_one)
 	assert_int_equal(rc, 0);
 	assert_string_equal(path.data, "000005");
 	buf_release(&path);
-	series_files_free(files);
 	free(here);
 }
 
@@ -206,6 +348,313 @@ TEST(a_folder_is_tried_before_the_first_file)
 	check_files("file ");
 	/* it can be listed, and nobody can make a file there */
 	check_folder("/proc/self/{n}.txt", -ERR_CREATE, "/proc/self/000001.txt");
+}
+
+/* ---------------------------------------------------------------- which ones go */
+
+#define MINUTE 60000
+
+static struct series_limits keep(size_t count)
+{
+	return (struct series_limits){count, UINT64_MAX};
+}
+
+static struct series_limits keep_bytes(uint64_t bytes)
+{
+	return (struct series_limits){UINT64_MAX, bytes};
+}
+
+TEST(three_of_five_stay)
+{
+	open_series("{n}", keep(3));
+	for (int i = 0; i < 3; i++)
+		write_next(TIME_MS + i * MINUTE, 300);
+	check_files("000001 000002 000003 ");
+	write_next(TIME_MS + 3 * MINUTE, 300);
+	check_files("000002 000003 000004 ");
+	write_next(TIME_MS + 4 * MINUTE, 300);
+	check_files("000003 000004 000005 ");
+	open_series("{n}", keep(2)); /* another start, with a lower limit */
+	write_next(TIME_MS + 5 * MINUTE, 300);
+	check_files("000005 000006 ");
+}
+
+TEST(without_limits_all_stay)
+{
+	open_series("{n}", NO_LIMITS);
+	for (int i = 0; i < 5; i++)
+		write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 000004 000005 ");
+}
+
+TEST(so_many_bytes_stay)
+{
+	open_series("{n}", keep_bytes(1500));
+	write_next(TIME_MS, 500);
+	write_next(TIME_MS, 500);
+	write_next(TIME_MS, 500);
+	check_files("000001 000002 000003 "); /* not a byte too much */
+	write_next(TIME_MS, 501);
+	check_files("000003 000004 ");
+	write_next(TIME_MS, 499);
+	check_files("000003 000004 000005 ");
+	write_next(TIME_MS, 2000);
+	check_files("000006 "); /* larger than the limit, and stays */
+	write_next(TIME_MS, 300);
+	check_files("000007 ");
+}
+
+TEST(both_limits_hold)
+{
+	open_series("{n}", (struct series_limits){2, 1000});
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("000002 000003 ");
+	write_next(TIME_MS, 800);
+	check_files("000004 ");
+	open_series("{n}", (struct series_limits){0, 0});
+	write_next(TIME_MS, 300);
+	check_files("000005 ");
+}
+
+TEST(other_processes_files_stay)
+{
+	open_series("{name}-{n}", keep(1));
+	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300); /* a pid used again */
+	put_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
+	put_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
+	put_dump("my app-000004", PID, START_MS, TIME_MS - MINUTE, 300);
+	put_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300); /* another pattern's */
+	put_dump("app-000006", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("app-000006 my app-000001 my app-000002 my app-000003 my app-000005.txt "
+		    "my app-000006 ");
+}
+
+TEST(a_process_without_start_time_has_no_known_files)
+{
+	open_plan((struct series_plan){.out = in_scene("{n}"), .limits = keep(1)}, 0);
+	put_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
+				     "// hsnap: process id=42\n");
+	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 300);
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 ");
+}
+
+TEST(what_is_no_sound_dump_of_ours_stays)
+{
+	static const char umdh[] =
+		"// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
+		"// Loaded modules: \n//     Base Size Module\n";
+	static const char timeless[] = "// hsnap: dump format=1 tool=0.1.0\n"
+				       "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
+	static const char newer[] = "// hsnap: dump format=9 time=2026-11-20T10:25:48.123Z\n"
+				    "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
+	static const char cut[] = "// hsnap: dump format=1 time=2026-11-20T10:25:48.123Z\n"
+				  "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z";
+	static const char late[] = "// hsnap: dump format=1 time=2026-11-20T10:25:48.123Z\n"
+				   "*- - Start of data for heap @ 10 - -\n"
+				   "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
+	static const char mixed[] =
+		"// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
+		"// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n"
+		"// Loaded modules: \n//     Base Size Module\n//      1000     1000 C:\\a.exe\n";
+
+	open_series("{n}", keep(1));
+	put_text(in_scene("000001"), "somebody else's letter\n");
+	put_text(in_scene("000002"), "");
+	put_text(in_scene("000003"), umdh);
+	put_text(in_scene("000004"), timeless);
+	put_text(in_scene("000005"), newer);
+	put_text(in_scene("000006"), cut);
+	put_text(in_scene("000007"), late);
+	put_text(in_scene("000008"), "\x1f\x8b\x08 no gzip");
+	put_text(in_scene("000009"), mixed);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 000004 000005 000006 000007 000008 000009 "
+		    "000011 ");
+}
+
+TEST(folders_links_and_pipes_stay)
+{
+	open_series("{n}", keep(1));
+	assert_int_equal(mkdir(in_scene("000001"), 0700), 0);
+	put_dump("a dump", PID, START_MS, TIME_MS - MINUTE, 300);
+	assert_int_equal(symlink("a dump", in_scene("000002")), 0);
+	assert_int_equal(symlink(".", in_scene("000003")), 0);
+	assert_int_equal(mkfifo(in_scene("000004"), 0600), 0);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 000004 000006 a dump ");
+}
+
+/* Between two turns somebody puts another file in the place of one that is known. */
+TEST(a_file_is_looked_at_again_before_it_goes)
+{
+	open_series("{n}", keep(2));
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of the same size */
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 ");
+	assert_int_equal(remove(in_scene("000002")), 0);
+	assert_int_equal(symlink("000001", in_scene("000002")), 0);
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000004 000005 ");
+}
+
+TEST(a_file_that_changed_is_read_anew)
+{
+	open_series("{n}", keep(2));
+	put_text(in_scene("000001"), "somebody else's");
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	check_files("000001 000002 000003 ");
+	put_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300); /* by another program */
+	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 400);
+	write_next(TIME_MS, 300);
+	check_files("000003 000004 ");
+}
+
+TEST(what_is_gone_is_no_trouble)
+{
+	struct err err = {0};
+
+	open_series("{n}", keep(2));
+	write_next(TIME_MS, 300);
+	write_next(TIME_MS, 300);
+	assert_int_equal(remove(in_scene("000001")), 0);
+	write_next(TIME_MS, 300);
+	check_files("000002 000003 ");
+	/* the newest itself: that nothing is removed must be known, once */
+	assert_int_equal(series_files_written(files, in_scene("000004"), &err), -ERR_OPEN);
+	assert_string_equal(err.place, in_scene("000004"));
+	assert_int_equal(series_files_written(files, in_scene("000004"), &err), 0);
+	check_files("000002 000003 ");
+	write_next(TIME_MS, 300);
+	assert_int_equal(series_files_written(files, in_scene("000009"), &err), -ERR_OPEN);
+}
+
+TEST(a_folder_that_is_gone_is_an_error)
+{
+	struct err err = {0};
+
+	open_series("sub/{n}", keep(2));
+	assert_int_equal(series_files_written(files, in_scene("sub/000001"), &err), -ERR_OPEN);
+	assert_string_equal(err.place, in_scene("sub/"));
+}
+
+/* As one who may not remove files in the folder; false: that cannot be had here. */
+static bool drop_rights(void)
+{
+	assert_int_equal(chmod(scene_folder, 0555), 0);
+	if (!geteuid() && seteuid(65534))
+		return false;
+	return !access(scene_folder, R_OK) && unlink(in_scene("000001")) && errno == EACCES;
+}
+
+static void take_rights_back(void)
+{
+	if (!getuid())
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(scene_folder, 0755), 0);
+}
+
+TEST(what_cannot_be_removed_is_told_once)
+{
+	struct err err = {0};
+	bool dropped;
+	int first = 0, second = 0;
+
+	open_series("{n}", keep(2));
+	for (int i = 0; i < 3; i++)
+		put_dump_at(in_scene((const char *[]){"000001", "000002", "000003"}[i]), PID,
+			START_MS, TIME_MS + i, 300);
+	dropped = drop_rights();
+	if (dropped) {
+		first = series_files_written(files, in_scene("000003"), &err);
+		second = series_files_written(files, in_scene("000003"), &err);
+	}
+	take_rights_back();
+	if (!dropped)
+		skip(); /* it takes another user, or a folder that this one may not write to */
+	assert_int_equal(first, -ERR_REMOVE);
+	assert_int_equal(second, 0);
+	assert_string_equal(err.place, in_scene("000001"));
+	check_files("000001 000002 000003 "); /* none goes in its place */
+	write_next(TIME_MS, 300); /* now it can be */
+	check_files("000003 000004 ");
+}
+
+static void pack(const char *name, uint32_t pid)
+{
+	gzFile file = gzopen(in_scene(name), "wb");
+
+	assert_non_null(file);
+	assert_true(gzprintf(file,
+			    "// hsnap: dump format=1 time=2026-11-20T10:25:00.000Z\r\n"
+			    "// hsnap: process id=%u start=2026-11-20T10:00:00.009Z\r\n",
+			    pid) > 0);
+	assert_int_equal(gzclose(file), Z_OK);
+}
+
+TEST(packed_files_go_too)
+{
+	open_packed("{n}", keep(2));
+	pack("000001.gz", PID);
+	pack("000002.gz", PID + 1);
+	pack("000003.gz", PID);
+	pack("000004", PID); /* not so called */
+	write_next(TIME_MS, 300);
+	check_files("000002.gz 000003.gz 000004 000004.gz ");
+}
+
+/* Those of an earlier run: by the times in them, then by name. */
+TEST(the_oldest_by_their_own_time_go_first)
+{
+	open_series("{n}", keep(4));
+	put_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
+	put_dump("000002", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	put_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	put_dump("000004", PID, START_MS, TIME_MS + 1 * MINUTE, 300);
+	put_dump("000005", PID, START_MS, TIME_MS + 2 * MINUTE - 1, 300);
+	write_next(TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000002 000003 000006 ");
+	write_next(TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000003 000006 000007 ");
+	write_next(TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000006 000007 000008 ");
+}
+
+TEST(a_clock_that_went_back_removes_nothing_new)
+{
+	open_series("{time}", keep(2));
+	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
+	write_next(TIME_MS + MINUTE, 300); /* the clock was set back meanwhile */
+	check_files("20261120T102648Z 20261120T120000Z ");
+	write_next(TIME_MS, 300);
+	check_files("20261120T102548Z 20261120T102648Z ");
+	write_next(TIME_MS - MINUTE, 300);
+	check_files("20261120T102448Z 20261120T102548Z ");
+	write_next(TIME_MS, 300); /* a second that was there already */
+	check_files("20261120T102448Z 20261120T102548Z_2 ");
+}
+
+/* Another program, or a person, writes into the same series meanwhile: while each is there as a file that this
+ * run has not written, it goes before those that it has. */
+TEST(what_another_wrote_goes_first)
+{
+	open_series("{n}", keep(3));
+	write_next(TIME_MS, 300);
+	put_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
+	write_next(TIME_MS + 2 * MINUTE, 300);
+	put_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
+	write_next(TIME_MS + 4 * MINUTE, 300);
+	check_files("000001 000003 000005 ");
 }
 
 GROUP(make_scene, remove_scene)

@@ -66,36 +66,36 @@ TEST(test_spans_are_a_second_to_a_year)
 }
 
 /* By name or (pid) number; a limit of 0 is none. */
-struct asked {
+struct given {
 	bool is_pid, takes_all, waits, is_packed;
 	const char *out, *log;
 	int64_t every_ms;
 	uint64_t file_count, keep_count, keep_bytes;
 };
 
-static int check(const struct asked *asked, unsigned *words, struct err *err)
+static int check(const struct given *given, unsigned *words, struct err *err)
 {
 	struct series_request request = fresh;
 
-	*(asked->is_pid ? &request.process.pid : &request.process.name) = "1";
-	request.out = asked->out;
-	request.log = asked->log;
-	request.take.is_packed = asked->is_packed;
-	request.every_ms = asked->every_ms;
-	request.file_count = asked->file_count;
-	request.takes_all = asked->takes_all;
-	request.waits = asked->waits;
-	if (asked->keep_count)
-		request.limits.keep_count = asked->keep_count;
-	if (asked->keep_bytes)
-		request.limits.keep_bytes = asked->keep_bytes;
+	*(given->is_pid ? &request.process.pid : &request.process.name) = "1";
+	request.out = given->out;
+	request.log = given->log;
+	request.take.is_packed = given->is_packed;
+	request.every_ms = given->every_ms;
+	request.file_count = given->file_count;
+	request.takes_all = given->takes_all;
+	request.waits = given->waits;
+	if (given->keep_count)
+		request.limits.keep_count = given->keep_count;
+	if (given->keep_bytes)
+		request.limits.keep_bytes = given->keep_bytes;
 	return series_check(&request, words, err);
 }
 
 TEST(test_what_does_not_fit_together_is_refused)
 {
 	static const struct {
-		struct asked asked;
+		struct given given;
 		const char *words;
 	} cases[] = {
 		{{.every_ms = 1000}, "-f OUT"},
@@ -120,7 +120,7 @@ TEST(test_what_does_not_fit_together_is_refused)
 		unsigned words = 99;
 		struct err err = {0};
 
-		assert_int_equal(check(&cases[i].asked, &words, &err), -ERR_USAGE);
+		assert_int_equal(check(&cases[i].given, &words, &err), -ERR_USAGE);
 		if (!strstr(err.detail, cases[i].words))
 			fail_msg("case %zu: %s", i, err.detail);
 		assert_int_equal(words, 99);
@@ -130,7 +130,7 @@ TEST(test_what_does_not_fit_together_is_refused)
 TEST(test_what_fits_together_is_not)
 {
 	static const struct {
-		struct asked asked;
+		struct given given;
 		unsigned words;
 	} cases[] = {
 		{{.is_pid = true,
@@ -154,7 +154,7 @@ TEST(test_what_fits_together_is_not)
 		unsigned words = 99;
 		struct err err = {0};
 
-		assert_int_equal(check(&cases[i].asked, &words, &err), 0);
+		assert_int_equal(check(&cases[i].given, &words, &err), 0);
 		assert_int_equal(words, cases[i].words);
 	}
 }
