@@ -41,13 +41,8 @@ int file_append_open(struct os_file *file, const char *path, struct err *err);
  * tells what was. file_posix.c or file_windows.c.
  */
 
-/* What paths are made of here. */
-struct folder_rules {
-	const char *separators; /* behind each of these characters a new part of a path begins */
-	const char *dropped; /* of these characters those that end a name are left out of it */
-	bool has_devices; /* some names are devices in every folder, and a colon has a meaning */
-};
-extern const struct folder_rules folder_rules;
+/* Behind each of these characters a new part of a path begins here. */
+extern const char folder_separators[];
 
 /* Whether two characters are one in names here, as letters in any case are on Windows. */
 bool folder_same_letter(uint32_t a, uint32_t b);

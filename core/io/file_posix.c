@@ -46,7 +46,7 @@ int file_append_open(struct os_file *file, const char *path, struct err *err)
 	}
 }
 
-const struct folder_rules folder_rules = {.separators = "/", .dropped = "", .has_devices = false};
+const char folder_separators[] = "/";
 
 bool folder_same_letter(uint32_t a, uint32_t b)
 {

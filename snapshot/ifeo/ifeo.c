@@ -90,38 +90,16 @@ int ifeo_check_name(const char *name, struct err *err)
 	return 0;
 }
 
-static bool digits_number(const char *digits, unsigned base, uint32_t *number)
+/* As gflags writes it. Without 0x some readers take digits for hexadecimal and others for decimal: that is no number. */
+static bool text_number(const char *text, uint32_t *number)
 {
 	uint64_t value;
 
-	if (kv_number(digits, base, &value) || value > UINT32_MAX)
+	if (text[0] != '0' || text_lower(text[1]) != 'x' || kv_number(text + 2, 16, &value) ||
+		value > UINT32_MAX)
 		return false;
 	*number = (uint32_t)value;
 	return true;
-}
-
-/* Without 0x, gflags' readers take digits for hexadecimal and the loader takes them for decimal: text
- * stands for a number when both find the same. */
-static bool text_number(const char *text, uint32_t *number)
-{
-	uint32_t hex, decimal;
-
-	if (text[0] == '0' && text_lower(text[1]) == 'x')
-		return digits_number(text + 2, 16, number);
-	if (!digits_number(text, 16, &hex) || !digits_number(text, 10, &decimal) || hex != decimal)
-		return false;
-	*number = hex;
-	return true;
-}
-
-static bool may_have_ust(const struct ifeo_value *value)
-{
-	uint32_t number;
-
-	if (value->kind != IFEO_TEXT || text_number(value->text, &number))
-		return false;
-	return (digits_number(value->text, 16, &number) && number & IFEO_UST) ||
-	       (digits_number(value->text, 10, &number) && number & IFEO_UST);
 }
 
 static bool flag_number(const struct ifeo_value *value, uint32_t *number)
@@ -176,11 +154,10 @@ static int switch_off(struct ifeo_image *image, const char *name, struct err *er
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];
 	uint32_t number = 0;
 
-	if (may_have_ust(flag))
+	if (flag->kind != IFEO_NONE && !flag_number(flag, &number))
 		return leave_alone(name, "GlobalFlag", flag, err);
-	if (!ifeo_has_ust(image))
+	if (!(number & IFEO_UST))
 		return 0;
-	flag_number(flag, &number);
 	number &= ~IFEO_UST;
 	*flag = (struct ifeo_value){.kind = number ? IFEO_DWORD : IFEO_NONE, .number = number};
 	if (db->kind != IFEO_OTHER)
@@ -231,8 +208,6 @@ void ifeo_describe(struct buf *text, const struct ifeo_image *image)
 		buf_add_text(text, "no GlobalFlag");
 	else if (flag_number(flag, &number))
 		describe_flags(text, number);
-	else if (may_have_ust(flag))
-		buf_add_text(text, "a GlobalFlag in digits without 0x, which may be ust");
 	else
 		buf_add_text(text, "a GlobalFlag that is no number");
 	if (image->exists && db->kind == IFEO_DWORD)

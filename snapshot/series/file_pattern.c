@@ -211,57 +211,9 @@ const char *file_pattern_last(const char *pattern)
 {
 	const char *last = pattern + strlen(pattern);
 
-	while (last > pattern && !strchr(folder_rules.separators, last[-1]))
+	while (last > pattern && !strchr(folder_separators, last[-1]))
 		last--;
 	return last;
-}
-
-/* The system would give the file another name, and none of its series would be known again. */
-static bool is_changed(const char *last)
-{
-	return *last && strchr(folder_rules.dropped, last[strlen(last) - 1]);
-}
-
-/* Behind a drive's letter alone a colon is that of a path; any other begins the name of a stream in a file. */
-static bool has_stream(const char *pattern)
-{
-	const bool is_full = !strncmp(pattern, "\\\\?\\", 4) || !strncmp(pattern, "\\\\.\\", 4);
-	const char *drive = is_full ? pattern + 4 : pattern;
-	const char letter = (char)(*drive | 0x20);
-	const bool has_drive = letter >= 'a' && letter <= 'z' && drive[1] == ':';
-
-	return strchr(has_drive ? drive + 2 : drive, ':');
-}
-
-/* Words stand for what no device is called. */
-static bool is_device(const char *last)
-{
-	const struct file_names any = {.program = "program", .pid = 12};
-	struct buf name;
-	bool is;
-
-	buf_init(&name);
-	file_pattern_add(&name, last, &any);
-	is = name.data && program_name_is_device(name.data, name.len);
-	buf_release(&name);
-	return is;
-}
-
-/* What the system makes of the names of a series, where it has such rules. */
-static int check_rules(const char *pattern, struct err *err)
-{
-	const char *last = file_pattern_last(pattern);
-
-	if (!folder_rules.has_devices)
-		return 0;
-	if (has_stream(pattern))
-		return err_set(err, ERR_USAGE, pattern,
-			"it has a colon, which names a part of a file but for that behind a "
-			"drive's letter");
-	if (is_device(last))
-		return err_set(err, ERR_USAGE, pattern,
-			"Windows takes it for a device, whatever stands behind the dot");
-	return 0;
 }
 
 int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
@@ -287,11 +239,6 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 		found |= word;
 		at += len;
 	}
-	if (found & once && is_changed(last))
-		return err_set(err, ERR_USAGE, pattern,
-			"it ends in a dot or a blank, which Windows leaves out of names");
-	if (found && check_rules(pattern, err))
-		return -ERR_USAGE;
 	*words = found;
 	return 0;
 }

@@ -38,8 +38,7 @@ struct file_names {
 };
 
 /* 0 and which words are in it; -ERR_USAGE: another word stands in braces, a brace is not closed, {time} or {n}
- * is in a folder's name or there twice; or it has one of these, and ends as no file's name can here; or it has
- * any word, and is the name of a device or of a stream in a file here. */
+ * is in a folder's name or there twice. */
 int file_pattern_check(const char *pattern, unsigned *words, struct err *err);
 
 /* All of these are for patterns that were checked. */

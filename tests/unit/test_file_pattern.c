@@ -72,7 +72,7 @@ TEST(times_and_numbers_are_for_the_last_part)
 	assert_string_equal(file_pattern_last("a/"), "");
 	assert_string_equal(file_pattern_last(""), "");
 	/* Windows's are tested there: tests/win/test_series_windows.c */
-	assert_string_equal(folder_rules.separators, "/");
+	assert_string_equal(folder_separators, "/");
 	assert_string_equal(file_pattern_last("a\\D:{n}"), "a\\D:{n}");
 }
 

@@ -222,46 +222,6 @@ static void check_separators(void)
 	ok(!file_pattern_check("D:{name}\\{pid}/{n}", &words, NULL) &&
 			words == (PATTERN_NAME | PATTERN_PID | PATTERN_NUMBER),
 		"but for the files in them");
-	ok(file_pattern_check("a\\{n}.", &words, NULL) == -ERR_USAGE &&
-			file_pattern_check("{time} ", &words, NULL) == -ERR_USAGE &&
-			file_pattern_check("{n}. .", &words, NULL) == -ERR_USAGE,
-		"a series needs names that Windows leaves as they are");
-	ok(!file_pattern_check("a. \\{n}", &words, NULL) &&
-			!file_pattern_check("{n}.x", &words, NULL) &&
-			!file_pattern_check("a.", &words, NULL),
-		"a file of no series, and folders, are found by any");
-}
-
-static bool is_refused(const char *pattern)
-{
-	unsigned words;
-
-	return file_pattern_check(pattern, &words, NULL) == -ERR_USAGE;
-}
-
-/* No file would ever be there, or none of its own. */
-static void check_devices(void)
-{
-	static const char *const bad[] = {"nul.{n}", "con.{n}.txt", "d\\AUX.{time}", "d/lpt1 .{n}",
-		"D:nul.{n}", "COM\xc2\xb9.{pid}", "a:b:{n}", "app:{n}.txt", "d\\x:{time}.txt",
-		"{name}:{n}", "1:{n}", "C:\\a\\:{n}", "\\\\?\\C:\\a:{n}"};
-	static const char *const good[] = {"nul-{n}", "nul{n}", "{n}.nul", "nul.d\\{n}", "con",
-		"nul", "nul.txt", "a:b", "x:{time}.txt", "D:\\{n}", "\\\\?\\C:\\a\\{n}",
-		"\\\\.\\C:\\{n}", "{name}.con.{n}", "coma.{n}"};
-	bool all = true, none = true;
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		all &= is_refused(bad[i]);
-		if (!is_refused(bad[i]))
-			printf("# %s\n", bad[i]);
-	}
-	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		none &= !is_refused(good[i]);
-		if (is_refused(good[i]))
-			printf("# %s\n", good[i]);
-	}
-	ok(all, "a series is not for devices, and not for a file's streams");
-	ok(none, "but for names that are like them, and one file may be");
 }
 
 static void check_long_paths(const char *folder)
@@ -381,7 +341,6 @@ int main(void)
 
 	check_program_names();
 	check_separators();
-	check_devices();
 	check_long_paths(folder);
 	check_cases(folder);
 	check_held_files(folder);
