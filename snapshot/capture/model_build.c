@@ -293,10 +293,10 @@ static int join_unwalked(struct joining *joining)
 	const struct tracer_copy *tracer = &joining->captured->tracer;
 	struct u64map unwalked; /* address -> index */
 	uint32_t heap;
-	int rc;
+	int rc = 0;
 
 	u64map_init(&unwalked);
-	rc = walk_unwalked(walk, &unwalked);
+	walk_unwalked(walk, &unwalked);
 	for (size_t i = 0; !rc && unwalked.index.count && i < tracer->block_count; i++) {
 		if (u64map_find(&unwalked, tracer_copy_heap(tracer, &tracer->blocks[i]), &heap))
 			rc = add_traced(joining, &tracer->blocks[i], heap);

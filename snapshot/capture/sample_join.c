@@ -105,10 +105,10 @@ static int add_unwalked(struct sampling *sampling)
 	const struct walk *walk = &sampling->captured->walk;
 	const struct tracer_copy *tracer = &sampling->captured->tracer;
 	struct u64map unwalked; /* address -> index */
-	int rc;
+	int rc = 0;
 
 	u64map_init(&unwalked);
-	rc = walk_unwalked(walk, &unwalked);
+	walk_unwalked(walk, &unwalked);
 	for (size_t i = 0; !rc && unwalked.index.count && i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct sampled sampled = {.requested_bytes = tracer_block_bytes(traced)};

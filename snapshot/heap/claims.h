@@ -1,4 +1,4 @@
-/* Which parts of the address space heaps have claimed. */
+/* Parts of a target's address space, and which of them heaps have claimed. */
 #ifndef SNAPSHOT_HEAP_CLAIMS_H
 #define SNAPSHOT_HEAP_CLAIMS_H
 
@@ -8,18 +8,36 @@
 
 #include "core/base/err.h"
 
+/* Bytes from addr to end. */
+struct extent {
+	uint64_t addr, end;
+	uint64_t segment; /* of an NT heap's run: the segment's address */
+};
+
+struct extents {
+	struct extent *list;
+	size_t count, cap;
+};
+
+/* 0 or -ERR_NOMEM. */
+int extents_add(struct extents *extents, const struct extent *extent);
+void extents_release(struct extents *extents);
+
+/* Sorts by address. What begins in another extent loses what it has of it: how many did, and in *addr
+ * (or NULL) the first such place. */
+size_t extents_sort(struct extents *extents, uint64_t *addr);
+
+/* The first of sorted extents that ends above addr, or NULL; and the one that addr lies in. */
+const struct extent *extents_above(const struct extents *extents, uint64_t addr);
+const struct extent *extents_at(const struct extents *extents, uint64_t addr);
+
 /*
  * Which parts of a target's address space walkers have taken for blocks: together they cannot be
  * more than what the target has, and none should be taken twice.
  */
 
-struct claim {
-	uint64_t addr, end;
-};
-
 struct claims {
-	struct claim *list;
-	size_t count, cap;
+	struct extents extents;
 	uint64_t left_bytes; /* that may still be claimed */
 };
 
@@ -30,9 +48,6 @@ void claims_release(struct claims *claims);
  * -ERR_NOMEM. */
 int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes);
 
-/* Sorts the claims. How many overlap one before them, and in *addr the first such place. */
-size_t claims_overlaps(struct claims *claims, uint64_t *addr);
-
 /*
  * Claims of many blocks that lie one after the other: what is nearer than a page is one claim, so
  * claims are few, and no page is claimed that no block touches.
@@ -40,22 +55,18 @@ size_t claims_overlaps(struct claims *claims, uint64_t *addr);
 
 #define CLAIM_PAGE_BYTES 0x1000u
 
-struct claim_run {
-	uint64_t addr, end; /* equal: nothing */
-};
-
-/* Claims what has been gathered: as claims_add(). */
-static inline int claim_run_flush(struct claim_run *run, struct claims *claims)
+/* Claims what has been gathered in run, which begins as {0}: as claims_add(). */
+static inline int claim_run_flush(struct extent *run, struct claims *claims)
 {
-	struct claim_run whole = *run;
+	struct extent whole = *run;
 
-	*run = (struct claim_run){0};
+	*run = (struct extent){0};
 	return whole.end == whole.addr ? 0 : claims_add(claims, whole.addr, whole.end - whole.addr);
 }
 
 /* Gathers bytes (> 0) from addr on, upwards: as claims_add(), for what came before. */
 static inline int claim_run_add(
-	struct claim_run *run, struct claims *claims, uint64_t addr, uint64_t bytes)
+	struct extent *run, struct claims *claims, uint64_t addr, uint64_t bytes)
 {
 	int rc = 0;
 
@@ -66,7 +77,7 @@ static inline int claim_run_add(
 		return 0;
 	}
 	rc = claim_run_flush(run, claims);
-	*run = (struct claim_run){addr, addr + bytes};
+	*run = (struct extent){.addr = addr, .end = addr + bytes};
 	return rc;
 }
 

@@ -75,8 +75,8 @@ static inline bool walk_is_sound(const struct walk *walk)
 	return !walk->broken_count && !walk->missing_count;
 }
 
-/* Puts the heaps that no walker knows into map: address -> index. 0 or -ERR_NOMEM. */
-int walk_unwalked(const struct walk *walk, struct u64map *map);
+/* Puts the heaps that no walker knows into map: address -> index. */
+void walk_unwalked(const struct walk *walk, struct u64map *map);
 
 struct heap_walker {
 	/* True when the process whose process heap is at addr has heaps of this kind. */

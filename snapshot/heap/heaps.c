@@ -7,6 +7,73 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/target/peb_layout.h"
 
+int extents_add(struct extents *extents, const struct extent *extent)
+{
+	if (array_try_grow((void **)&extents->list, &extents->cap, extents->count, sizeof(*extent)))
+		return -ERR_NOMEM;
+	extents->list[extents->count++] = *extent;
+	return 0;
+}
+
+void extents_release(struct extents *extents)
+{
+	free(extents->list);
+	*extents = (struct extents){0};
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+size_t extents_sort(struct extents *extents, uint64_t *addr)
+{
+	size_t overlaps = 0, count = 0;
+	uint64_t end = 0;
+
+	if (extents->count)
+		qsort(extents->list, extents->count, sizeof(*extents->list), by_addr);
+	for (size_t i = 0; i < extents->count; i++) {
+		struct extent extent = extents->list[i];
+
+		if (extent.addr < end && !overlaps++ && addr)
+			*addr = extent.addr;
+		extent.addr = extent.addr < end ? end : extent.addr;
+		if (extent.addr >= extent.end)
+			continue;
+		end = extent.end;
+		extents->list[count++] = extent;
+	}
+	extents->count = count;
+	return overlaps;
+}
+
+const struct extent *extents_above(const struct extents *extents, uint64_t addr)
+{
+	size_t low = 0, high = extents->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (extents->list[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < extents->count ? &extents->list[low] : NULL;
+}
+
+const struct extent *extents_at(const struct extents *extents, uint64_t addr)
+{
+	const struct extent *extent = extents_above(extents, addr);
+
+	return extent && extent->addr <= addr ? extent : NULL;
+}
+
 void claims_init(struct claims *claims, uint64_t limit_bytes)
 {
 	*claims = (struct claims){.left_bytes = limit_bytes};
@@ -14,45 +81,15 @@ void claims_init(struct claims *claims, uint64_t limit_bytes)
 
 void claims_release(struct claims *claims)
 {
-	free(claims->list);
-	*claims = (struct claims){0};
+	extents_release(&claims->extents);
 }
 
 int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 {
 	if (!bytes || addr + bytes < addr || bytes > claims->left_bytes)
 		return -ERR_TARGET;
-	if (array_try_grow((void **)&claims->list, &claims->cap, claims->count, sizeof(*claims->list)))
-		return -ERR_NOMEM;
-	claims->list[claims->count++] = (struct claim){addr, addr + bytes};
 	claims->left_bytes -= bytes;
-	return 0;
-}
-
-static int by_addr(const void *a, const void *b)
-{
-	const struct claim *x = a, *y = b;
-
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
-
-size_t claims_overlaps(struct claims *claims, uint64_t *addr)
-{
-	uint64_t end = 0;
-	size_t count = 0;
-
-	if (claims->count)
-		qsort(claims->list, claims->count, sizeof(*claims->list), by_addr);
-	for (size_t i = 0; i < claims->count; i++) {
-		const struct claim *claim = &claims->list[i];
-
-		if (claim->addr < end && !count++)
-			*addr = claim->addr;
-		end = claim->end > end ? claim->end : end;
-	}
-	return count;
+	return extents_add(&claims->extents, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
 static const struct heap_walker *const walkers[] = {
@@ -104,46 +141,45 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	return 0;
 }
 
+/* Notes one place more, the first of which is kept. True for that one. */
+static bool note(unsigned *count, uint64_t *first_addr, const char **first_what, uint64_t addr,
+	const char *what)
+{
+	if ((*count)++)
+		return false;
+	*first_addr = addr;
+	*first_what = what;
+	return true;
+}
+
 int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 {
-	if (!walk->broken_count++) {
-		walk->broken_addr = addr;
-		walk->broken_what = what;
-		if (walk->heap_count)
-			walk->broken_heap = walk->heaps[walk->heap_count - 1].addr;
-	}
+	if (note(&walk->broken_count, &walk->broken_addr, &walk->broken_what, addr, what) &&
+		walk->heap_count)
+		walk->broken_heap = walk->heaps[walk->heap_count - 1].addr;
 	return 0;
 }
 
 int walk_missing(struct walk *walk, uint64_t addr, const char *what)
 {
-	if (!walk->missing_count++) {
-		walk->missing_addr = addr;
-		walk->missing_what = what;
-	}
+	note(&walk->missing_count, &walk->missing_addr, &walk->missing_what, addr, what);
 	return 0;
 }
 
 int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
 {
-	if (!walk->doubt_count++) {
-		walk->doubt_addr = addr;
-		walk->doubt_what = what;
-	}
+	note(&walk->doubt_count, &walk->doubt_addr, &walk->doubt_what, addr, what);
 	return 0;
 }
 
-int walk_unwalked(const struct walk *walk, struct u64map *map)
+void walk_unwalked(const struct walk *walk, struct u64map *map)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc >= 0 && i < walk->heap_count; i++) {
+	for (size_t i = 0; i < walk->heap_count; i++) {
 		uint32_t index = (uint32_t)i;
 
 		if (walk->heaps[i].unwalked)
-			rc = u64map_put(map, walk->heaps[i].addr, &index);
+			u64map_put(map, walk->heaps[i].addr, &index);
 	}
-	return rc < 0 ? rc : 0;
 }
 
 /* Who understands the heaps of a process; the last one takes all. */

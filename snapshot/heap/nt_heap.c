@@ -1,5 +1,11 @@
 #include "snapshot/heap/nt_heap.h"
 
+#include <stdlib.h>
+
+#include <strings.h>
+
+#include "core/pe/pe.h"
+
 /* The deepest red-black tree of 2^44 nodes, which fill the address space, is not as deep. */
 #define DEPTH_MAX 96
 #define PARENT_FLAGS ((uint64_t)3)
@@ -152,6 +158,35 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 	}
 }
 
+bool nt_module_scan(struct nt_walk *nt, const char *name,
+	bool (*section)(void *ctx, uint64_t addr, const struct pe_section *section), void *ctx)
+{
+	struct target *target = nt->memory->target;
+	struct pe_image *image = malloc(sizeof(*image));
+	struct snapshot modules;
+	struct err err;
+	bool found = false;
+
+	snapshot_init(&modules);
+	if (!image || target->ops->modules(target, &modules, &err))
+		modules.module_count = 0;
+	for (size_t i = 0; !found && i < modules.module_count; i++) {
+		const struct module *module = &modules.modules[i];
+		struct target_image at = {target, module->base};
+		const struct pe_source source = target_image_source(&at);
+
+		if (!module->path || strcasecmp(module_path_base(module->path), name) != 0 ||
+			pe_read_headers(&source, image) || image->bits != nt->process->bits)
+			continue;
+		for (size_t k = 0; !found && k < image->section_count; k++)
+			found = section(
+				ctx, module->base + image->sections[k].rva, &image->sections[k]);
+	}
+	snapshot_release(&modules);
+	free(image);
+	return found;
+}
+
 /* A heap of a kind that nobody here knows. */
 static int unknown_heap(struct nt_walk *nt, uint64_t addr)
 {
@@ -208,7 +243,7 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 		walk_missing(walk, peb, "unreadable heap list");
 	if (process.is_heap_twice)
 		walk_broken(walk, peb, "heap that is listed twice");
-	page_heaps_release(&nt);
+	free(nt.behind);
 	nt_process_release(&process);
 	*claims = nt.claims;
 	return rc;
@@ -231,7 +266,7 @@ static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *wal
 		if (rc && rc != -ERR_NOMEM)
 			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
 	}
-	if (claims_overlaps(&claims, &addr))
+	if (extents_sort(&claims.extents, &addr))
 		walk_broken(walk, addr, "memory that two heaps claim");
 	claims_release(&claims);
 	return rc;

@@ -48,8 +48,8 @@ struct nt_walk {
 	struct segment_keys segment_keys;
 	/* Page heaps among walk->heaps, by address. */
 	size_t page_heap_first, page_heap_count;
-	/* The ordinary heaps behind them that the PEB does not list, each once. page_heaps_release()
-	 * frees them. */
+	/* The ordinary heaps behind them that the PEB does not list, each once. Whoever
+	 * walks frees them. */
 	uint64_t *behind;
 	size_t behind_count, behind_cap;
 	/* Where regions are not known: how many pages may still be tried. */
@@ -69,7 +69,6 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
  * nt_segments.c knows them by page_block_parse(). Leaves in nt->behind what else is to be walked.
  */
 int page_heaps_walk(struct nt_walk *nt);
-void page_heaps_release(struct nt_walk *nt);
 
 /* True when the heap handle at addr is that of a page heap: it has been walked. */
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr);
@@ -112,6 +111,11 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list);
 /* Counts one entry more of what lists lead to. False: those are too many already. */
 bool nt_list_entry(struct nt_walk *nt);
 
+/* Calls section() with the address of each section of the loaded modules of the process's bits that are
+ * called so, until it returns true. Returns whether it did. */
+bool nt_module_scan(struct nt_walk *nt, const char *name,
+	bool (*section)(void *ctx, uint64_t addr, const struct pe_section *section), void *ctx);
+
 /*
  * Binary trees in a target, as Windows' heaps keep them (_RTL_RB_TREE, RTL_AVL_TABLE).
  *
@@ -134,21 +138,5 @@ struct nt_tree {
 
 /* Returns 0 or an error of each(). */
 int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree);
-
-/*
- * Page heaps: what finding them (page_heap.c) and walking them (page_heap.c) share.
- */
-
-#define PAGE_ROOT_BYTES_MAX 0x158
-
-struct page_root {
-	uint64_t handle; /* what the program holds, as far as it is known; else root */
-	uint64_t root; /* of the _DPH_HEAP_ROOT */
-};
-
-struct page_roots {
-	struct page_root *list; /* by handle, each root once */
-	size_t count, cap;
-};
 
 #endif

@@ -1,8 +1,6 @@
 #include <stdlib.h>
-#include <string.h>
 
-#include <strings.h>
-
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/pe/pe.h"
 #include "snapshot/heap/claims.h"
@@ -21,6 +19,7 @@
 #define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* of verifier.dll's data */
 #define SCAN_PIECE_BYTES 0x4000u
 #define VERIFIER "verifier.dll"
+#define PAGE_ROOT_BYTES_MAX 0x158
 #define FLAG_VERIFIER 0x100u /* FLG_APPLICATION_VERIFIER */
 
 /* ---------------------------------------------------------------- what is a root */
@@ -78,50 +77,42 @@ static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 
 /* ---------------------------------------------------------------- where they are */
 
-static int add(struct page_roots *roots, uint64_t handle, uint64_t root)
-{
-	if (array_try_grow((void **)&roots->list, &roots->cap, roots->count, sizeof(*roots->list)))
-		return -ERR_NOMEM;
-	roots->list[roots->count++] = (struct page_root){handle, root};
-	return 0;
-}
+struct page_root {
+	uint64_t handle; /* what the program holds, as far as it is known; else root */
+	uint64_t root; /* of the _DPH_HEAP_ROOT */
+};
 
-static int from_handles(struct nt_walk *nt, struct page_roots *roots)
-{
-	int rc = 0;
+struct page_roots {
+	struct page_root *list; /* by handle, each root once */
+	size_t count, cap;
+};
 
-	for (size_t i = 0; !rc && i < nt->process->heap_count; i++) {
-		uint64_t handle = nt->process->heaps[i];
-
-		if (is_root(nt, handle, handle))
-			rc = add(roots, handle, handle);
-		else if (is_root(nt, handle, handle + ROOT_AFTER_HANDLE))
-			rc = add(roots, handle, handle + ROOT_AFTER_HANDLE);
-	}
-	return rc;
-}
-
-struct list_search {
+struct root_search {
 	struct nt_walk *nt;
 	struct page_roots *roots;
 };
 
+/* Adds the root at addr that handle leads to, if there is one: 1; else 0, or -ERR_NOMEM. */
+static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
+{
+	struct page_roots *roots = search->roots;
+
+	if (!is_root(search->nt, handle, addr))
+		return 0;
+	if (array_try_grow((void **)&roots->list, &roots->cap, roots->count, sizeof(*roots->list)))
+		return -ERR_NOMEM;
+	roots->list[roots->count++] = (struct page_root){handle, addr};
+	return 1;
+}
+
 /* One link on the list is its head's. */
 static int each_link(void *ctx, uint64_t link)
 {
-	struct list_search *search = ctx;
+	struct root_search *search = ctx;
 	uint64_t root = link - page_layout(search->nt->process->bits)->root_next;
+	int rc = try_root(search, root, root);
 
-	return is_root(search->nt, root, root) ? add(search->roots, root, root) : 0;
-}
-
-/* All roots on the list that link is on. */
-static int from_list(struct nt_walk *nt, struct page_roots *roots, uint64_t link)
-{
-	struct list_search search = {nt, roots};
-	const struct nt_list list = {.head = link, .each = each_link, .ctx = &search};
-
-	return nt_list_walk(nt, &list);
+	return rc < 0 ? rc : 0;
 }
 
 /* ---------------------------------------------------------------- verifier.dll */
@@ -153,58 +144,26 @@ static uint64_t scan_piece(struct nt_walk *nt, uint64_t addr, size_t len)
 	return 0;
 }
 
-static uint64_t scan_section(struct nt_walk *nt, uint64_t addr, uint32_t size_bytes)
+struct head_scan {
+	struct nt_walk *nt;
+	uint64_t head; /* 0: not found */
+};
+
+static bool scan_section(void *ctx, uint64_t addr, const struct pe_section *section)
 {
-	uint32_t len = size_bytes < SCAN_BYTES_MAX ? size_bytes : SCAN_BYTES_MAX;
-	uint64_t head = 0;
+	struct head_scan *scan = ctx;
+	uint32_t bytes = section->size_bytes;
+	uint32_t len = bytes < SCAN_BYTES_MAX ? bytes : SCAN_BYTES_MAX;
 
 	/* A head may lie across two pieces. */
-	for (uint32_t at = 0; !head && at < len; at += SCAN_PIECE_BYTES - 16) {
+	for (uint32_t at = 0; !section->is_code && !scan->head && at < len;
+		at += SCAN_PIECE_BYTES - 16) {
 		uint32_t left = len - at;
 
-		head = scan_piece(nt, addr + at, left < SCAN_PIECE_BYTES ? left : SCAN_PIECE_BYTES);
+		scan->head = scan_piece(
+			scan->nt, addr + at, left < SCAN_PIECE_BYTES ? left : SCAN_PIECE_BYTES);
 	}
-	return head;
-}
-
-static uint64_t scan_module(struct nt_walk *nt, uint64_t base)
-{
-	struct target_image at = {nt->memory->target, base};
-	const struct pe_source source = target_image_source(&at);
-	struct pe_image *image = malloc(sizeof(*image));
-	uint64_t head = 0;
-
-	if (image && !pe_read_headers(&source, image) && image->bits == nt->process->bits) {
-		for (size_t i = 0; !head && i < image->section_count; i++) {
-			const struct pe_section *section = &image->sections[i];
-
-			if (!section->is_code)
-				head = scan_section(nt, base + section->rva, section->size_bytes);
-		}
-	}
-	free(image);
-	return head;
-}
-
-/* The head of the list of page heaps in verifier.dll, or 0. A 32-bit process may have two of them. */
-static uint64_t verifier_head(struct nt_walk *nt)
-{
-	struct target *target = nt->memory->target;
-	struct snapshot modules;
-	struct err err;
-	uint64_t head = 0;
-
-	snapshot_init(&modules);
-	if (!target->ops->modules(target, &modules, &err)) {
-		for (size_t i = 0; !head && i < modules.module_count; i++) {
-			const struct module *module = &modules.modules[i];
-
-			if (module->path && !strcasecmp(module_path_base(module->path), VERIFIER))
-				head = scan_module(nt, module->base);
-		}
-	}
-	snapshot_release(&modules);
-	return head;
+	return scan->head != 0;
 }
 
 /* ---------------------------------------------------------------- together */
@@ -244,17 +203,26 @@ static void sort_unique(struct page_roots *roots)
 /* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list, in any case. */
 static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 {
-	const struct page_layout *layout = page_layout(nt->process->bits);
-	uint64_t link;
-	int rc = from_handles(nt, roots);
+	struct root_search search = {nt, roots};
+	struct nt_list list = {.each = each_link, .ctx = &search};
+	struct head_scan scan = {.nt = nt};
+	int rc = 0;
 
-	if (rc)
+	for (size_t i = 0; rc >= 0 && i < nt->process->heap_count; i++) {
+		uint64_t handle = nt->process->heaps[i];
+
+		rc = try_root(&search, handle, handle);
+		if (!rc)
+			rc = try_root(&search, handle, handle + ROOT_AFTER_HANDLE);
+	}
+	if (rc < 0)
 		return rc;
-	link = roots->count ? roots->list[0].root + layout->root_next : 0;
-	if (!link && (nt->process->global_flag & (NT_FLAG_HPA | FLAG_VERIFIER)))
-		link = verifier_head(nt);
-	if (link)
-		rc = from_list(nt, roots, link);
+	if (roots->count)
+		list.head = roots->list[0].root + page_layout(nt->process->bits)->root_next;
+	else if (nt->process->global_flag & (NT_FLAG_HPA | FLAG_VERIFIER) &&
+		 nt_module_scan(nt, VERIFIER, scan_section, &scan))
+		list.head = scan.head;
+	rc = list.head ? nt_list_walk(nt, &list) : 0;
 	sort_unique(roots);
 	return rc;
 }
@@ -277,10 +245,9 @@ static uint64_t ptr_at(const struct page_walk *page, const unsigned char *bytes,
 /* Claims what is committed of a block: not the page behind it that nobody may touch. */
 static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 {
-	uint64_t bytes = end > addr ? end - addr : 1;
+	uint64_t pages = end > addr ? (end - addr - 1) / CLAIM_PAGE_BYTES + 1 : 1;
 
-	bytes = (bytes + CLAIM_PAGE_BYTES - 1) / CLAIM_PAGE_BYTES * CLAIM_PAGE_BYTES;
-	return claims_add(&page->nt->claims, addr, bytes);
+	return claims_add(&page->nt->claims, addr, pages * CLAIM_PAGE_BYTES);
 }
 
 /* A block's pages: those that may be touched, and with the one that nobody may. */
@@ -302,6 +269,15 @@ static bool pages_fit(const struct page_walk *page, const struct heap_pages *pag
 	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
+/* What stands right before the program's bytes, if it is there to be read. */
+static const unsigned char *info_at(
+	struct memory *memory, const struct page_layout *layout, uint64_t user_addr)
+{
+	return user_addr < layout->info_bytes ?
+		       NULL :
+		       memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
+}
+
 /* The information right before the program's bytes says the same, if it is there to be read. */
 static bool info_agrees(const struct page_walk *page, const struct heap_pages *pages)
 {
@@ -310,8 +286,7 @@ static bool info_agrees(const struct page_walk *page, const struct heap_pages *p
 	struct page_block block;
 
 	if (pages->user - pages->addr < page->layout->info_bytes ||
-		!memory_at(
-			memory, pages->user - page->layout->info_bytes, page->layout->info_bytes))
+		!info_at(memory, page->layout, pages->user))
 		return true;
 	return page_block_parse(memory, bits, pages->user, &block) && block.is_full &&
 	       block.requested_bytes == pages->requested_bytes;
@@ -389,32 +364,25 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Leaves of the heaps behind page heaps those that the PEB does not list, each once. */
-static int drop_listed(struct nt_walk *nt)
+static void drop_listed(struct nt_walk *nt)
 {
 	const struct nt_process *process = nt->process;
-	size_t bytes = process->heap_count * sizeof(*process->heaps), kept = 0;
-	uint64_t *listed = nt->behind_count && bytes ? malloc(bytes) : NULL;
+	struct u64map known;
+	size_t count = 0;
+	uint32_t ignored = 0;
 
 	if (!nt->behind_count)
-		return 0;
-	if (bytes && !listed)
-		return -ERR_NOMEM;
-	for (size_t i = 0; listed && i < process->heap_count; i++)
-		listed[i] = process->heaps[i];
-	if (listed)
-		qsort(listed, process->heap_count, sizeof(*listed), by_value);
+		return;
+	u64map_init(&known);
+	for (size_t i = 0; i < process->heap_count; i++)
+		u64map_put(&known, process->heaps[i], &ignored);
 	qsort(nt->behind, nt->behind_count, sizeof(*nt->behind), by_value);
 	for (size_t i = 0; i < nt->behind_count; i++) {
-		uint64_t addr = nt->behind[i];
-
-		if ((!kept || nt->behind[kept - 1] != addr) &&
-			!(listed && bsearch(&addr, listed, process->heap_count, sizeof(*listed),
-					    by_value)))
-			nt->behind[kept++] = addr;
+		if (u64map_put(&known, nt->behind[i], &ignored))
+			nt->behind[count++] = nt->behind[i];
 	}
-	nt->behind_count = kept;
-	free(listed);
-	return 0;
+	nt->behind_count = count;
+	u64map_release(&known);
 }
 
 static int walk_root(struct nt_walk *nt, const struct page_root *root)
@@ -447,53 +415,33 @@ int page_heaps_walk(struct nt_walk *nt)
 		rc = walk_root(nt, &roots.list[i]);
 	nt->page_heap_count = nt->walk->heap_count - nt->page_heap_first;
 	free(roots.list);
-	return rc ? rc : drop_listed(nt);
+	drop_listed(nt);
+	return rc;
 }
 
-void page_heaps_release(struct nt_walk *nt)
+static int heap_by_addr(const void *a, const void *b)
 {
-	free(nt->behind);
-	nt->behind = NULL;
-	nt->behind_count = nt->behind_cap = 0;
+	const struct heap *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)
 {
-	size_t low = nt->page_heap_first, high = low + nt->page_heap_count;
+	const struct heap wanted = {.addr = addr};
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint64_t at = nt->walk->heaps[middle].addr;
-
-		if (at == addr)
-			return true;
-		if (at < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
+	return nt->page_heap_count && bsearch(&wanted, &nt->walk->heaps[nt->page_heap_first],
+					      nt->page_heap_count, sizeof(wanted), heap_by_addr);
 }
 
 /* ---------------------------------------------------------------- before a block */
 
-/* Whether both ends of the information say that a live block is there, and of which heap. */
-static bool stamps_fit(const unsigned char *info, const struct page_layout *layout, bool *is_full)
-{
-	uint32_t start = bytes_u32(info), end = bytes_u32(info + layout->info_end);
-
-	*is_full = start == PAGE_START_FULL;
-	return *is_full ? end == PAGE_END_FULL : start == PAGE_START_LIGHT && end == PAGE_END_LIGHT;
-}
-
 bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr)
 {
 	const struct page_layout *layout = page_layout(bits);
-	const unsigned char *info = NULL;
+	const unsigned char *info = info_at(memory, layout, user_addr);
 	struct page_block block;
 
-	if (user_addr >= layout->info_bytes)
-		info = memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
 	if (!info || (bytes_u32(info) != PAGE_START_LIGHT &&
 			     bytes_u32(info + layout->info_end) != PAGE_END_LIGHT))
 		return false;
@@ -504,22 +452,25 @@ bool page_block_parse(
 	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block)
 {
 	const struct page_layout *layout = page_layout(bits);
-	const unsigned char *info;
+	const unsigned char *info = info_at(memory, layout, user_addr);
+	uint32_t start, end;
 	uint64_t requested;
-	bool is_full;
 
-	if (user_addr < layout->info_bytes)
+	if (!info)
 		return false;
-	info = memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
-	if (!info || !stamps_fit(info, layout, &is_full))
-		return false;
+	start = bytes_u32(info);
+	end = bytes_u32(info + layout->info_end);
 	requested = bytes_ptr(info + layout->info_requested, bits);
+	/* Both ends say that a live block is there, and of which kind of heap. */
+	if (!(start == PAGE_START_FULL && end == PAGE_END_FULL) &&
+		!(start == PAGE_START_LIGHT && end == PAGE_END_LIGHT))
+		return false;
 	if (!bytes_ptr(info + layout->info_heap, bits) ||
 		requested > bytes_ptr(info + layout->info_actual, bits) ||
 		requested > TARGET_SPACE_BYTES)
 		return false;
 	*block = (struct page_block){.requested_bytes = requested,
 		.record = bytes_ptr(info + layout->info_trace, bits),
-		.is_full = is_full};
+		.is_full = start == PAGE_START_FULL};
 	return true;
 }

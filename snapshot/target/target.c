@@ -43,6 +43,18 @@ uint64_t target_committed_bytes(struct target *target)
 	return bytes < TARGET_SPACE_BYTES ? bytes : TARGET_SPACE_BYTES;
 }
 
+uint64_t target_committed_end(struct target *target, uint64_t addr, uint64_t end)
+{
+	struct target_region region;
+
+	if (!target->ops->region)
+		return end;
+	while (addr < end && !target->ops->region(target, addr, &region) && region.addr <= addr &&
+		region.end > addr)
+		addr = region.end;
+	return addr < end ? addr : end;
+}
+
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err)
 {
 	if (!target->ops->is_alive(target))

@@ -87,6 +87,9 @@ int target_u64(struct target *target, uint64_t addr, uint64_t *value);
 /* How many bytes of the target are committed; all that can be addressed when that is not known. */
 uint64_t target_committed_bytes(struct target *target);
 
+/* How far addr..end is committed; end when that is not known. */
+uint64_t target_committed_end(struct target *target, uint64_t addr, uint64_t end);
+
 /* The error for a failed read: ERR_GONE when the process has ended, else ERR_TARGET with the
  * address and what was looked for. Returns its negative. */
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);

@@ -164,7 +164,7 @@ static inline void page_walk(struct page *p, uint64_t limit)
 static inline void page_release(struct page *p)
 {
 	memory_release(&p->memory);
-	page_heaps_release(&p->nt);
+	free(p->nt.behind);
 	claims_release(&p->nt.claims);
 	walk_release(&p->walk);
 	fake_release(&p->fake);

@@ -1,4 +1,4 @@
-/* Claims: together no more than there is, and what is taken twice is seen. */
+/* Claims: together no more than there is, and what is taken twice is seen; and extents of addresses. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"
@@ -13,7 +13,7 @@ TEST(claims_are_no_more_than_the_limit_in_all)
 	assert_int_equal(claims_add(&claims, 0x5000, 0x2001), -ERR_TARGET);
 	assert_int_equal(claims_add(&claims, 0x5000, 0x2000), 0);
 	assert_int_equal(claims_add(&claims, 0x9000, 1), -ERR_TARGET);
-	assert_int_equal(claims.count, 2);
+	assert_int_equal(claims.extents.count, 2);
 	assert_int_equal(claims.left_bytes, 0);
 	claims_release(&claims);
 }
@@ -36,10 +36,10 @@ TEST(claims_side_by_side_do_not_overlap)
 	uint64_t addr = 1;
 
 	claims_init(&claims, UINT64_MAX);
-	assert_int_equal(claims_overlaps(&claims, &addr), 0);
+	assert_int_equal(extents_sort(&claims.extents, &addr), 0);
 	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(claims_add(&claims, 0x1000 * (i * 37 % 100), 0x1000), 0);
-	assert_int_equal(claims_overlaps(&claims, &addr), 0);
+	assert_int_equal(extents_sort(&claims.extents, &addr), 0);
 	assert_int_equal(addr, 1);
 	claims_release(&claims);
 }
@@ -55,7 +55,47 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	assert_int_equal(claims_add(&claims, 0x2000, 0x1000), 0);
 	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* behind one that ended */
 	assert_int_equal(claims_add(&claims, 0x9fff, 1), 0);
-	assert_int_equal(claims_overlaps(&claims, &addr), 3);
+	assert_int_equal(extents_sort(&claims.extents, &addr), 3);
 	assert_int_equal(addr, 0x2000);
+	/* What is left has no overlaps, and is found. */
+	assert_int_equal(claims.extents.count, 2);
+	assert_int_equal(extents_at(&claims.extents, 0x5fff)->addr, 0x1000);
+	assert_null(extents_at(&claims.extents, 0x6000));
+	assert_int_equal(extents_above(&claims.extents, 0x6000)->addr, 0x9000);
+	assert_null(extents_above(&claims.extents, 0xa000));
+	claims_release(&claims);
+}
+
+/* Claims of neighbours are one, as long as no whole page lies between them. */
+TEST(neighbours_nearer_than_a_page_are_one_claim)
+{
+	struct claims claims;
+	struct extent run = {0};
+
+	claims_init(&claims, 0x100000);
+	assert_int_equal(claim_run_add(&run, &claims, 0x1000, 0x10), 0);
+	assert_int_equal(claim_run_add(&run, &claims, 0x1010, 0x10), 0);
+	assert_int_equal(claim_run_add(&run, &claims, 0x201f, 1), 0);
+	assert_int_equal(claim_run_add(&run, &claims, 0x3020, 8), 0); /* a page further */
+	assert_int_equal(claim_run_add(&run, &claims, 0x800, 8), 0); /* before */
+	assert_int_equal(claim_run_flush(&run, &claims), 0);
+	assert_int_equal(claim_run_flush(&run, &claims), 0);
+	assert_int_equal(claims.extents.count, 3);
+	assert_int_equal(claims.extents.list[0].addr, 0x1000);
+	assert_int_equal(claims.extents.list[0].end, 0x2020);
+	assert_int_equal(claims.extents.list[1].addr, 0x3020);
+	assert_int_equal(claims.extents.list[2].addr, 0x800);
+	claims_release(&claims);
+}
+
+TEST(what_wraps_round_or_is_too_much_is_refused)
+{
+	struct claims claims;
+	struct extent run = {0};
+
+	claims_init(&claims, 0x20);
+	assert_int_equal(claim_run_add(&run, &claims, UINT64_MAX - 1, 8), -ERR_TARGET);
+	assert_int_equal(claim_run_add(&run, &claims, 0x1000, 0x21), 0);
+	assert_int_equal(claim_run_flush(&run, &claims), -ERR_TARGET);
 	claims_release(&claims);
 }

@@ -103,13 +103,13 @@ TEST(a_real_chain_of_windows_7_decodes_to_what_it_is)
 {
 	struct real *real = real_new(32);
 	uint64_t from, end;
-	struct nt_part run;
+	struct extent run;
 	struct nt_heap heap;
 
 	assert_chain(NULL, &from, &end);
 	assert_true(nt_heap_open(&heap, &real->nt, HEAP_32));
 	assert_string_equal(heap.layout->name, "nt 6.1.7600-7601 x86");
-	run = (struct nt_part){.addr = from, .end = end, .segment = HEAP_32};
+	run = (struct extent){.addr = from, .end = end, .segment = HEAP_32};
 	assert_int_equal(nt_chain_walk(&heap, &run), 0);
 	assert_int_equal(real->walk.doubt_count, 0);
 	assert_int_equal(real->walk.broken_count, 0);

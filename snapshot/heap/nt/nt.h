@@ -227,9 +227,8 @@ struct nt_listed {
 struct nt_lfh {
 	uint64_t addr; /* _LFH_HEAP; 0: none, or not known */
 	bool is_list_cut; /* zones or subsegments are not there */
-	uint64_t
-		*internals; /* where it and its zones lie, sorted: they may be blocks like others */
-	size_t internal_count, internal_cap;
+	struct extents
+		own; /* where it and its zones begin, sorted: they may be blocks like others */
 	struct nt_listed *listed; /* sorted */
 	size_t listed_count, listed_cap;
 	struct nt_container *containers;
@@ -260,9 +259,10 @@ bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end);
  * (nt_lfh_zones.c). 0 or -ERR_NOMEM. */
 int nt_lfh_match(struct nt_heap *heap);
 
-/* Takes over what the subsegment that a container points to says of it, when that has no container
- * any more. False: it has another one, or there is none. */
-bool nt_lfh_last_described(struct nt_heap *heap, struct nt_container *container);
+/* Takes over what a subsegment says of a container. False: it is not there, or its own container is not
+ * the one at data. */
+bool nt_lfh_describe(
+	struct nt_heap *heap, struct nt_container *container, uint64_t subsegment, uint64_t data);
 
 /* What the offsets of a container say. */
 struct nt_offsets {
@@ -283,27 +283,6 @@ uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *
  * is seen. It goes on at the next place where two headers agree on each other.
  */
 
-/* A part of a segment. */
-struct nt_part {
-	uint64_t addr, end;
-	uint64_t segment; /* of runs: the segment's address */
-};
-
-struct nt_parts {
-	struct nt_part *list;
-	size_t count, cap;
-};
-
-/* 0 or -ERR_NOMEM. */
-int nt_parts_add(struct nt_parts *parts, const struct nt_part *part);
-void nt_parts_release(struct nt_parts *parts);
-
-/* Sorts by address. What begins in another part loses what it has of it: how many did. */
-size_t nt_parts_sort(struct nt_parts *parts);
-
-/* The part that addr lies in, or NULL. parts are sorted. */
-const struct nt_part *nt_parts_at(const struct nt_parts *parts, uint64_t addr);
-
 /* One NT heap while it is walked. */
 struct nt_heap {
 	struct nt_walk *nt;
@@ -316,8 +295,8 @@ struct nt_heap {
 	uint64_t own_end; /* so far the heap's first blocks are Windows' own */
 	uint64_t committed_bytes, reserved_bytes;
 	struct nt_span span;
-	struct nt_parts runs; /* from header to header, between what is not committed; sorted */
-	struct nt_parts gaps; /* of runs, where no blocks were found; sorted */
+	struct extents runs; /* from header to header, between what is not committed; sorted */
+	struct extents gaps; /* of runs, where no blocks were found; sorted */
 	struct nt_lfh lfh;
 };
 
@@ -327,7 +306,7 @@ bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr);
 void nt_heap_close(struct nt_heap *heap);
 
 /* Walks the blocks of a run: one begins where it does, one ends where it does. 0 or -ERR_NOMEM. */
-int nt_chain_walk(struct nt_heap *heap, const struct nt_part *run);
+int nt_chain_walk(struct nt_heap *heap, const struct extent *run);
 
 /*
  * Finds the runs of all segments, with the heap's committed and reserved bytes, and claims their

@@ -148,7 +148,7 @@ static inline bool is_of_segment(
 }
 
 /* True when a block is at at and the next one agrees, or it is the last. */
-static bool is_block(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
+static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	struct nt_header header, next;
 
@@ -160,7 +160,7 @@ static bool is_block(struct nt_heap *heap, const struct nt_part *run, uint64_t a
 }
 
 /* The first place from at on where the chain can be taken up; the run's end: none. */
-static uint64_t resume(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
+static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	while (at < run->end && !is_block(heap, run, at)) {
 		if (nt_span_at(&heap->span, at, heap->layout->common->entry_bytes))
@@ -172,7 +172,7 @@ static uint64_t resume(struct nt_heap *heap, const struct nt_part *run, uint64_t
 }
 
 /* Goes round what makes no sense at at: *next is where to go on. */
-static int skip(struct nt_heap *heap, const struct nt_part *run, uint64_t at, const char *what,
+static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, const char *what,
 	uint64_t *next)
 {
 	if (what == not_there)
@@ -182,7 +182,7 @@ static int skip(struct nt_heap *heap, const struct nt_part *run, uint64_t at, co
 	*next = resume(heap, run, at);
 	if (*next == at)
 		return 0;
-	return nt_parts_add(&heap->gaps, &(struct nt_part){.addr = at, .end = *next});
+	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
 /* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
@@ -266,7 +266,7 @@ static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struc
 	return nt_block_add(heap, &block);
 }
 
-int nt_chain_walk(struct nt_heap *heap, const struct nt_part *run)
+int nt_chain_walk(struct nt_heap *heap, const struct extent *run)
 {
 	unsigned unit = heap->layout->common->unit;
 	uint32_t previous = PREVIOUS_ANY;

@@ -165,7 +165,7 @@ int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 
 void nt_lfh_release(struct nt_lfh *lfh)
 {
-	free(lfh->internals);
+	extents_release(&lfh->own);
 	free(lfh->listed);
 	free(lfh->containers);
 	*lfh = (struct nt_lfh){0};
@@ -173,17 +173,9 @@ void nt_lfh_release(struct nt_lfh *lfh)
 
 bool nt_lfh_owns(const struct nt_lfh *lfh, uint64_t addr, uint64_t end)
 {
-	size_t low = 0, high = lfh->internal_count;
+	const struct extent *own = extents_above(&lfh->own, addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (lfh->internals[middle] < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < lfh->internal_count && lfh->internals[low] < end;
+	return own && own->addr < end;
 }
 
 /* ---------------------------------------------------------------- one container */
@@ -357,7 +349,8 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 	struct nt_container had = *container;
 	struct lfh_view view = {0};
 
-	if (!nt_lfh_last_described(heap, &had))
+	/* The subsegment that it points to has no container any more. */
+	if (!nt_lfh_describe(heap, &had, had.subsegment, 0) || !had.stride || !had.block_count)
 		return false;
 	nt_span_forget(&heap->span);
 	view.container = &had;

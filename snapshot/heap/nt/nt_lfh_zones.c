@@ -5,15 +5,6 @@
 #include "core/base/memory.h"
 #include "snapshot/heap/nt/nt.h"
 
-static int add_internal(struct nt_lfh *lfh, uint64_t addr)
-{
-	if (array_try_grow((void **)&lfh->internals, &lfh->internal_cap, lfh->internal_count,
-		    sizeof(*lfh->internals)))
-		return -ERR_NOMEM;
-	lfh->internals[lfh->internal_count++] = addr;
-	return 0;
-}
-
 static int add_listed(struct nt_lfh *lfh, uint64_t container, uint64_t subsegment)
 {
 	if (array_try_grow((void **)&lfh->listed, &lfh->listed_cap, lfh->listed_count,
@@ -21,13 +12,6 @@ static int add_listed(struct nt_lfh *lfh, uint64_t container, uint64_t subsegmen
 		return -ERR_NOMEM;
 	lfh->listed[lfh->listed_count++] = (struct nt_listed){container, subsegment};
 	return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static int by_container(const void *a, const void *b)
@@ -52,16 +36,17 @@ static int has_container(const void *a, const void *b)
  */
 static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {
-	const struct nt_part *run = nt_parts_at(&heap->runs, addr);
+	const struct extent *run = extents_at(&heap->runs, addr);
 
 	return (run && run->end - addr >= bytes) || nt_list_entry(heap->nt);
 }
 
-static int add_zone(void *ctx, uint64_t link)
+/* The LFH's own structures are known by where they begin. */
+static int add_own(void *ctx, uint64_t addr)
 {
 	struct nt_heap *heap = ctx;
 
-	return add_internal(&heap->lfh, link);
+	return extents_add(&heap->lfh.own, &(struct extent){.addr = addr, .end = addr + 1});
 }
 
 /* Where the subsegments of a zone end that are or were in use. */
@@ -106,7 +91,7 @@ static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 int nt_lfh_open(struct nt_heap *heap)
 {
 	struct nt_lfh *lfh = &heap->lfh;
-	struct nt_list list = {.each = add_zone, .ctx = heap};
+	struct nt_list list = {.each = add_own, .ctx = heap};
 	unsigned missing_count = heap->nt->walk->missing_count;
 	uint8_t type = 0;
 	bool is_missing;
@@ -124,18 +109,16 @@ int nt_lfh_open(struct nt_heap *heap)
 						  0;
 	list.head = lfh->addr + heap->layout->lfh->lfh_zones;
 	rc = nt_list_walk(heap->nt, &list);
-	if (lfh->internal_count)
-		qsort(lfh->internals, lfh->internal_count, sizeof(*lfh->internals), by_value);
-	for (size_t i = 0; !rc && i < lfh->internal_count; i++)
-		rc = list_zone(heap, lfh->internals[i],
-			i + 1 < lfh->internal_count ? lfh->internals[i + 1] : UINT64_MAX);
+	extents_sort(&lfh->own, NULL);
+	for (size_t i = 0; !rc && i < lfh->own.count; i++)
+		rc = list_zone(heap, lfh->own.list[i].addr,
+			i + 1 < lfh->own.count ? lfh->own.list[i + 1].addr : UINT64_MAX);
 	lfh->is_list_cut = heap->nt->walk->missing_count != missing_count;
 	if (lfh->listed_count)
 		qsort(lfh->listed, lfh->listed_count, sizeof(*lfh->listed), by_container);
 	if (!rc)
-		rc = add_internal(lfh, lfh->addr);
-	if (!rc)
-		qsort(lfh->internals, lfh->internal_count, sizeof(*lfh->internals), by_value);
+		rc = add_own(heap, lfh->addr);
+	extents_sort(&lfh->own, NULL);
 	return rc;
 }
 
@@ -154,33 +137,27 @@ bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end)
 		       has_container);
 }
 
-bool nt_lfh_last_described(struct nt_heap *heap, struct nt_container *container)
-{
-	const struct nt_lfh_layout *layout = heap->layout->lfh;
-	const unsigned char *bytes =
-		memory_at(heap->nt->memory, container->subsegment, layout->sub_bytes);
-
-	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits))
-		return false;
-	container->stride =
-		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
-	container->block_count = bytes_u16(bytes + layout->sub_block_count);
-	return container->stride && container->block_count;
-}
-
-/* Takes over what a subsegment says of the container. False: it is another container's by now. */
-static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
+bool nt_lfh_describe(
+	struct nt_heap *heap, struct nt_container *container, uint64_t subsegment, uint64_t data)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const unsigned char *bytes = memory_at(heap->nt->memory, subsegment, layout->sub_bytes);
 
-	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits) != container->addr)
+	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits) != data)
 		return false;
 	container->stride =
 		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
 	container->block_count = bytes_u16(bytes + layout->sub_block_count);
 	if (layout->sub_free_count)
 		container->free_count = bytes_u16(bytes + layout->sub_free_count);
+	return true;
+}
+
+/* Takes over what a subsegment says of the container. False: it is another container's by now. */
+static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
+{
+	if (!nt_lfh_describe(heap, container, subsegment, container->addr))
+		return false;
 	if (!container->stride)
 		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
 	return true;
@@ -200,7 +177,7 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
 static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
-	const struct nt_part *gap = nt_parts_at(&heap->gaps, listed->container);
+	const struct extent *gap = extents_at(&heap->gaps, listed->container);
 	size_t before = lfh->container_count;
 	struct nt_container *container;
 	int rc;

@@ -3,34 +3,11 @@
 #include "core/base/memory.h"
 #include "snapshot/heap/nt/nt.h"
 
-/* How far from..end is committed, as far as that is known. */
-static uint64_t committed_end(const struct nt_heap *heap, uint64_t from, uint64_t end)
-{
-	struct target *target = heap->nt->memory->target;
-	struct target_region region;
-	uint64_t at = from;
-
-	if (!target->ops->region)
-		return end;
-	while (at < end && !target->ops->region(target, at, &region) && region.addr <= at &&
-		region.end > at)
-		at = region.end;
-	return at < end ? at : end;
-}
-
-static bool is_committed(const struct nt_heap *heap, uint64_t addr)
-{
-	struct target *target = heap->nt->memory->target;
-	struct target_region region;
-
-	return target->ops->region && !target->ops->region(target, addr, &region) &&
-	       region.addr <= addr && region.end > addr;
-}
-
 /* A block that has its own memory: it is on the heap's list of these. */
 static int add_large(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
+	struct target *target = heap->nt->memory->target;
 	const struct nt_common_layout *layout = heap->layout->common;
 	const unsigned char *bytes = memory_at(heap->nt->memory, link, layout->virtual_bytes);
 	uint64_t commit, reserve, end;
@@ -48,10 +25,11 @@ static int add_large(void *ctx, uint64_t link)
 		return walk_broken(heap->nt->walk, link, "large block whose checksum is wrong");
 	if (commit < layout->virtual_bytes || commit > reserve || reserve > TARGET_SPACE_BYTES)
 		return walk_broken(heap->nt->walk, link, "large block of an impossible size");
-	end = committed_end(heap, link, link + commit);
+	end = target_committed_end(target, link, link + commit);
 	if (end < link + commit)
 		walk_broken(heap->nt->walk, link, "large block that is not all there");
-	else if (end < link + reserve && is_committed(heap, end))
+	else if (end < link + reserve && target->ops->region &&
+		 target_committed_end(target, end, end + 1) > end)
 		walk_doubt(heap->nt->walk, link, "large block of less than is committed for it");
 	commit = end - link;
 	rc = claims_add(&heap->nt->claims, link, commit);
@@ -68,28 +46,6 @@ static int add_large(void *ctx, uint64_t link)
 	};
 	nt_span_forget(&heap->span);
 	return rc ? rc : nt_block_add(heap, &block);
-}
-
-static int walk_large(struct nt_heap *heap)
-{
-	struct nt_list list = {
-		.head = heap->addr + heap->layout->virtual_list,
-		.each = add_large,
-		.ctx = heap,
-	};
-
-	return nt_list_walk(heap->nt, &list);
-}
-
-static int walk_runs(struct nt_heap *heap)
-{
-	int rc = 0;
-
-	nt_span_forget(&heap->span);
-	for (size_t i = 0; !rc && i < heap->runs.count; i++)
-		rc = nt_chain_walk(heap, &heap->runs.list[i]);
-	nt_parts_sort(&heap->gaps);
-	return rc;
 }
 
 bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr)
@@ -118,24 +74,26 @@ bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr)
 
 void nt_heap_close(struct nt_heap *heap)
 {
-	nt_parts_release(&heap->runs);
-	nt_parts_release(&heap->gaps);
+	extents_release(&heap->runs);
+	extents_release(&heap->gaps);
 	nt_lfh_release(&heap->lfh);
 }
 
 static int walk_parts(struct nt_heap *heap)
 {
+	const struct nt_list larges = {
+		.head = heap->addr + heap->layout->virtual_list, .each = add_large, .ctx = heap};
 	int rc = nt_segments_find(heap);
 
 	if (!rc)
 		rc = nt_lfh_open(heap);
-	if (!rc)
-		rc = walk_runs(heap);
+	nt_span_forget(&heap->span);
+	for (size_t i = 0; !rc && i < heap->runs.count; i++)
+		rc = nt_chain_walk(heap, &heap->runs.list[i]);
+	extents_sort(&heap->gaps, NULL);
 	if (!rc)
 		rc = nt_lfh_walk(heap);
-	if (!rc)
-		rc = walk_large(heap);
-	return rc;
+	return rc ? rc : nt_list_walk(heap->nt, &larges);
 }
 
 int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
@@ -183,65 +141,6 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 
 /* The segments of an NT heap, and what of them is committed. */
 
-int nt_parts_add(struct nt_parts *parts, const struct nt_part *part)
-{
-	if (array_try_grow((void **)&parts->list, &parts->cap, parts->count, sizeof(*parts->list)))
-		return -ERR_NOMEM;
-	parts->list[parts->count++] = *part;
-	return 0;
-}
-
-void nt_parts_release(struct nt_parts *parts)
-{
-	free(parts->list);
-	*parts = (struct nt_parts){0};
-}
-
-static int by_addr(const void *a, const void *b)
-{
-	const struct nt_part *x = a, *y = b;
-
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
-
-size_t nt_parts_sort(struct nt_parts *parts)
-{
-	size_t overlaps = 0, kept = 0;
-	uint64_t end = 0;
-
-	if (parts->count)
-		qsort(parts->list, parts->count, sizeof(*parts->list), by_addr);
-	for (size_t i = 0; i < parts->count; i++) {
-		struct nt_part part = parts->list[i];
-
-		overlaps += part.addr < end;
-		part.addr = part.addr < end ? end : part.addr;
-		if (part.addr >= part.end)
-			continue;
-		end = part.end;
-		parts->list[kept++] = part;
-	}
-	parts->count = kept;
-	return overlaps;
-}
-
-const struct nt_part *nt_parts_at(const struct nt_parts *parts, uint64_t addr)
-{
-	size_t low = 0, high = parts->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (parts->list[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < parts->count && parts->list[low].addr <= addr ? &parts->list[low] : NULL;
-}
-
 /* A segment that looks sound. */
 struct segment {
 	uint64_t addr, first, end; /* first: the first block's header; end: of the last block */
@@ -253,7 +152,7 @@ struct nt_finder {
 	struct nt_heap *heap;
 	struct segment *segments;
 	size_t count, cap;
-	struct nt_parts holes; /* of one segment */
+	struct extents holes; /* of one segment */
 	const struct segment *segment; /* whose holes are looked for */
 };
 
@@ -349,7 +248,7 @@ static int add_hole(void *ctx, uint64_t link)
 	if (!bytes || addr < finder->segment->first || addr >= finder->segment->end ||
 		bytes > finder->segment->end - addr)
 		return walk_broken(heap->nt->walk, descriptor, "impossible uncommitted range");
-	return nt_parts_add(&finder->holes, &(struct nt_part){.addr = addr, .end = addr + bytes});
+	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
 /* Claims what is committed of from..end. How far that goes: to end, unless there is too much. */
@@ -383,7 +282,7 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 }
 
 /* Adds what lies between the header (or hole) that ends at from and the run's end: its blocks. */
-static int add_run(struct nt_heap *heap, uint64_t from, struct nt_part run)
+static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 {
 	uint64_t claimed_end = from;
 	int rc = from < run.end ? claim(heap, from, run.end, &claimed_end) : 0;
@@ -391,7 +290,7 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct nt_part run)
 	heap->committed_bytes += run.end - from;
 	run.end = claimed_end;
 	if (!rc && run.addr < run.end)
-		rc = nt_parts_add(&heap->runs, &run);
+		rc = extents_add(&heap->runs, &run);
 	return rc;
 }
 
@@ -415,7 +314,7 @@ static int split_segment(struct nt_finder *finder, const struct segment *segment
 		.each = add_hole,
 		.ctx = finder,
 	};
-	struct nt_part run = {.addr = segment->first, .segment = segment->addr};
+	struct extent run = {.addr = segment->first, .segment = segment->addr};
 	unsigned missing_count = heap->nt->walk->missing_count;
 	uint64_t from = segment->addr;
 	int rc;
@@ -425,7 +324,7 @@ static int split_segment(struct nt_finder *finder, const struct segment *segment
 	rc = nt_list_walk(heap->nt, &list);
 	if (heap->nt->walk->missing_count == missing_count)
 		check_holes(finder, segment);
-	if (nt_parts_sort(&finder->holes))
+	if (extents_sort(&finder->holes, NULL))
 		walk_broken(heap->nt->walk, segment->addr, "uncommitted ranges that overlap");
 	heap->reserved_bytes += segment->reserved_bytes;
 	for (size_t i = 0; !rc && i < finder->holes.count; i++) {
@@ -480,8 +379,8 @@ int nt_segments_find(struct nt_heap *heap)
 		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
 	if (!rc)
 		rc = split_segments(&finder);
-	nt_parts_sort(&heap->runs);
+	extents_sort(&heap->runs, NULL);
 	free(finder.segments);
-	nt_parts_release(&finder.holes);
+	extents_release(&finder.holes);
 	return rc;
 }

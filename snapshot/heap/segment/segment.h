@@ -96,8 +96,8 @@ struct segment_heap {
 	const struct segment_layout *layout;
 	const struct segment_parts *parts;
 	uint64_t addr;
-	struct claim_run run;
-	struct claim records; /* a range of memory that is there, where a stack's record was */
+	struct extent run;
+	struct extent records; /* a range of memory that is there, where a stack's record was */
 	uint64_t vs_ranges; /* VS subsegments met */
 };
 

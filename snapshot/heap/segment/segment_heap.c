@@ -1,8 +1,3 @@
-#include <stdlib.h>
-
-#include <strings.h>
-
-#include "core/pe/pe.h"
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment/segment.h"
 
@@ -50,46 +45,17 @@ static bool scan_section(struct scan *scan, uint64_t addr, uint64_t end)
 	return false;
 }
 
-static bool scan_module(struct scan *scan, uint64_t base)
+static bool scan_data(void *ctx, uint64_t addr, const struct pe_section *section)
 {
-	struct target_image at = {scan->nt->memory->target, base};
-	const struct pe_source source = target_image_source(&at);
-	struct pe_image *image = malloc(sizeof(*image));
-	bool found = false;
-
-	if (image && !pe_read_headers(&source, image) && image->bits == scan->parts->bits) {
-		for (size_t i = 0; !found && i < image->section_count; i++) {
-			const struct pe_section *section = &image->sections[i];
-			uint64_t addr = base + section->rva;
-
-			if (section->is_writable)
-				found = scan_section(scan, addr, addr + section->size_bytes);
-		}
-	}
-	free(image);
-	return found;
+	return section->is_writable && scan_section(ctx, addr, addr + section->size_bytes);
 }
 
 bool segment_globals_find(
 	struct nt_walk *nt, const struct segment_parts *parts, const struct segment_globals *wanted)
 {
-	struct target *target = nt->memory->target;
 	struct scan scan = {.nt = nt, .parts = parts, .wanted = wanted, .left = SCAN_BYTES_MAX};
-	struct snapshot modules;
-	struct err err;
-	bool found = false;
 
-	snapshot_init(&modules);
-	if (!target->ops->modules(target, &modules, &err)) {
-		for (size_t i = 0; !found && i < modules.module_count; i++) {
-			const struct module *module = &modules.modules[i];
-
-			if (module->path && !strcasecmp(module_path_base(module->path), NTDLL))
-				found = scan_module(&scan, module->base);
-		}
-	}
-	snapshot_release(&modules);
-	return found;
+	return nt_module_scan(nt, NTDLL, scan_data, &scan);
 }
 
 #define LOW_BITS ((uint64_t)0xffff) /* of VirtualAddress: how many bytes are not used */
@@ -101,33 +67,19 @@ struct large_walk {
 	uint64_t first; /* node met; 0: none yet */
 };
 
-/* Whether the memory that begins at addr goes on to the end, as far as that is known. Where a dump does
- * not hold its beginning nothing is. */
-static bool is_committed(struct target *target, uint64_t addr, uint64_t end)
-{
-	struct target_region region;
-	bool is_first = true;
-
-	for (; target->ops->region && addr < end; addr = region.end) {
-		if (target->ops->region(target, addr, &region) || region.addr > addr ||
-			region.end <= addr)
-			return is_first;
-		is_first = false;
-	}
-	return true;
-}
-
 /* What is wrong with a large block, or NULL. */
 static const char *large_fault(struct segment_heap *heap, const struct segment_block *block)
 {
 	uint64_t space = heap->parts->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
+	uint64_t end = block->addr + block->bytes, there;
 
 	if (!block->addr || block->bytes < block->unused_bytes || !block->bytes)
 		return "large block of no size";
-	if (block->addr >= space || block->bytes > space - block->addr ||
-		!is_committed(heap->nt->memory->target, block->addr, block->addr + block->bytes))
+	if (block->addr >= space || block->bytes > space - block->addr)
 		return "large block past its memory";
-	return NULL;
+	/* Where a dump does not hold its beginning nothing is. */
+	there = target_committed_end(heap->nt->memory->target, block->addr, end);
+	return there == block->addr || there == end ? NULL : "large block past its memory";
 }
 
 static int large_add(struct large_walk *walk, uint64_t node, const struct segment_block *block)

@@ -294,7 +294,7 @@ static bool is_mark(const struct segment_parts *parts, const unsigned char *byte
 /* A pointer to a record is aligned, and leads to memory that is there. Records lie close together. */
 static bool record_is_there(struct segment_heap *heap, uint64_t record)
 {
-	struct claim *known = &heap->records;
+	struct extent *known = &heap->records;
 	size_t len;
 
 	if (!record || record % (heap->parts->bits / 8))

@@ -72,149 +72,55 @@ static const struct segment_parts parts_x86 = {
 	.globals_lfh_key = 0x04,
 };
 
+/* What a row shares with others: of _SEGMENT_HEAP and MemStats LargeAllocMetadata, LargeReservedPages,
+ * LargeCommittedPages, TotalReservedPages, TotalCommittedPages; of _HEAP_SEG_CONTEXT UnitShift,
+ * FirstDescriptorIndex, LfhContext, VsContext, Heap, SegmentListHead; of _HEAP_VS_CONTEXT SubsegmentList;
+ * of _HEAP_LFH_SUBSEGMENT WitheldBlockCount. */
+#define X64_17763                                                                                  \
+	.parts = &parts_x64, .large_tree = 0x48, .large_reserved = 0x58, .large_committed = 0x60,  \
+	.reserved_pages = 0x80, .committed_pages = 0x88, .context_bytes = 0xc0,                    \
+	.unit_shift = 0x08, .first_descriptor = 0x0a, .to_lfh = 0x18, .to_vs = 0x20,               \
+	.to_heap = 0x38, .segment_list = 0x48, .vs_list = 0x20, .lfh_withheld = 0x27
+
+#define X64_20348                                                                                  \
+	X64_17763, .contexts = 0x140, .vs_context = 0x2c0, .lfh_context = 0x380, .heap_bytes = 0x840
+
+#define X64_16299                                                                                  \
+	.parts = &parts_x64, .large_tree = 0x50, .contexts = 0x70, .unit_shift = 0x08,             \
+	.first_descriptor = 0x0a, .to_lfh = 0x50, .to_vs = 0x58, .segment_list = 0x20
+
+/* _HEAP_PAGE_RANGE_DESCRIPTOR.UnusedBytes, ExtraPresent (bit 0), UnitSize */
+#define RANGE(units)                                                                               \
+	.range_unused = 0x04, .range_unused_bytes = 4, .range_extra = 0x08, .range_units = (units)
+
 /* The newest first. */
 const struct segment_layout segment_layouts[] = {
-	{
-		/* as before, which is what one open-source reader has for it too; where a range
-		 * keeps its size is from another */
-		.name = "segment 10.0.26100 x64",
+	/* as before, which is what one open-source reader has for it too; where a range keeps its size
+	 * is from another */
+	{X64_20348, RANGE(0x1a), .name = "segment 10.0.26100 x64", .first_build = 26100},
+	/* ntkrnlmp listings of 20348 and 22000 x64 */
+	{X64_20348, RANGE(0x1f), .name = "segment 10.0.20348-22000 x64", .first_build = 20348},
+	/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */
+	{X64_17763, RANGE(0x1f), .name = "segment 10.0.17763-19041 x64", .first_build = 17763,
+		.contexts = 0x100, .vs_context = 0x280, .lfh_context = 0x340, .heap_bytes = 0x800},
+	/* one listing of ntdll 17134 x64 */
+	{X64_16299, RANGE(0x1f), .name = "segment 10.0.17134 x64", .first_build = 17134,
+		.context_bytes = 0x78, .vs_context = 0x188, .lfh_context = 0x200,
+		.heap_bytes = 0x6f0, .to_heap = 0x70, .vs_list = 0x20},
+	/* one listing of ntdll 16299 x64 */
+	{X64_16299, RANGE(0x1f), .name = "segment 10.0.16299 x64", .first_build = 16299,
+		.context_bytes = 0x68, .vs_context = 0x168, .lfh_context = 0x1e0,
+		.heap_bytes = 0x6c0, .to_heap = 0x60, .vs_list = 0x18},
+	/* the ntdll listing of Windows 10 x64 of the 1607 and 1703 generation, and one of 14393 and
+	 * 15063 */
+	{.name = "segment 10.0.14393-15063 x64",
 		.parts = &parts_x64,
-		.large_tree = 0x48,
-		.large_reserved = 0x58,
-		.large_committed = 0x60,
-		.reserved_pages = 0x80,
-		.committed_pages = 0x88,
-		.contexts = 0x140,
-		.context_bytes = 0xc0,
-		.vs_context = 0x2c0,
-		.lfh_context = 0x380,
-		.heap_bytes = 0x840,
-		.unit_shift = 0x08,
-		.first_descriptor = 0x0a,
-		.to_lfh = 0x18,
-		.to_vs = 0x20,
-		.to_heap = 0x38,
-		.segment_list = 0x48,
-		.vs_list = 0x20,
-		.range_unused = 0x04,
-		.range_unused_bytes = 4,
-		.range_extra = 0x08,
-		.range_units = 0x1a,
-		.lfh_withheld = 0x27,
-		.first_build = 26100,
-	},
-	{
-		/* ntkrnlmp listings of 20348 and 22000 x64 */
-		.name = "segment 10.0.20348-22000 x64",
-		.parts = &parts_x64,
-		.large_tree = 0x48, /* LargeAllocMetadata */
-		.large_reserved = 0x58, /* LargeReservedPages */
-		.large_committed = 0x60, /* LargeCommittedPages */
-		.reserved_pages = 0x80, /* MemStats.TotalReservedPages */
-		.committed_pages = 0x88, /* MemStats.TotalCommittedPages */
-		.contexts = 0x140, /* SegContexts[2] */
-		.context_bytes = 0xc0,
-		.vs_context = 0x2c0,
-		.lfh_context = 0x380,
-		.heap_bytes = 0x840,
-		.unit_shift = 0x08,
-		.first_descriptor = 0x0a, /* FirstDescriptorIndex */
-		.to_lfh = 0x18, /* LfhContext */
-		.to_vs = 0x20, /* VsContext */
-		.to_heap = 0x38, /* Heap */
-		.segment_list = 0x48, /* SegmentListHead */
-		.vs_list = 0x20, /* SubsegmentList */
-		.range_unused = 0x04, /* UnusedBytes */
-		.range_unused_bytes = 4,
-		.range_extra = 0x08, /* ExtraPresent, bit 0 */
-		.range_units = 0x1f, /* UnitSize */
-		.lfh_withheld = 0x27, /* WitheldBlockCount */
-		.first_build = 20348,
-	},
-	{
-		/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */
-		.name = "segment 10.0.17763-19041 x64",
-		.parts = &parts_x64,
-		.large_tree = 0x48,
-		.large_reserved = 0x58,
-		.large_committed = 0x60,
-		.reserved_pages = 0x80,
-		.committed_pages = 0x88,
-		.contexts = 0x100,
-		.context_bytes = 0xc0,
-		.vs_context = 0x280,
-		.lfh_context = 0x340,
-		.heap_bytes = 0x800,
-		.unit_shift = 0x08,
-		.first_descriptor = 0x0a,
-		.to_lfh = 0x18,
-		.to_vs = 0x20,
-		.to_heap = 0x38,
-		.segment_list = 0x48,
-		.vs_list = 0x20,
-		.range_unused = 0x04,
-		.range_unused_bytes = 4,
-		.range_extra = 0x08,
-		.range_units = 0x1f,
-		.lfh_withheld = 0x27,
-		.first_build = 17763,
-	},
-	{
-		/* one listing of ntdll 17134 x64 */
-		.name = "segment 10.0.17134 x64",
-		.parts = &parts_x64,
-		.large_tree = 0x50,
-		.contexts = 0x70,
-		.context_bytes = 0x78,
-		.vs_context = 0x188,
-		.lfh_context = 0x200,
-		.heap_bytes = 0x6f0,
-		.unit_shift = 0x08,
-		.first_descriptor = 0x0a,
-		.to_lfh = 0x50,
-		.to_vs = 0x58,
-		.to_heap = 0x70,
-		.segment_list = 0x20,
-		.vs_list = 0x20,
-		.range_unused = 0x04,
-		.range_unused_bytes = 4,
-		.range_extra = 0x08,
-		.range_units = 0x1f,
-		.first_build = 17134,
-	},
-	{
-		/* one listing of ntdll 16299 x64 */
-		.name = "segment 10.0.16299 x64",
-		.parts = &parts_x64,
-		.large_tree = 0x50,
-		.contexts = 0x70,
-		.context_bytes = 0x68,
-		.vs_context = 0x168,
-		.lfh_context = 0x1e0,
-		.heap_bytes = 0x6c0,
-		.unit_shift = 0x08,
-		.first_descriptor = 0x0a,
-		.to_lfh = 0x50,
-		.to_vs = 0x58,
-		.to_heap = 0x60,
-		.segment_list = 0x20,
-		.vs_list = 0x18,
-		.range_unused = 0x04,
-		.range_unused_bytes = 4,
-		.range_extra = 0x08,
-		.range_units = 0x1f,
-		.first_build = 16299,
-	},
-	{
-		/* the ntdll listing of Windows 10 x64 of the 1607 and 1703 generation, and one of 14393
-		 * and 15063 */
-		.name = "segment 10.0.14393-15063 x64",
-		.parts = &parts_x64,
+		.first_build = 14393,
 		.large_tree = 0x38,
 		.large_reserved = 0x48,
 		.large_committed = 0x50,
-		.reserved_pages = 0x00, /* TotalReservedPages */
-		.committed_pages = 0x08, /* TotalCommittedPages */
+		.reserved_pages = 0x00,
+		.committed_pages = 0x08,
 		.vs_context = 0xb0,
 		.lfh_context = 0x120,
 		.heap_bytes = 0x5f0,
@@ -223,37 +129,15 @@ const struct segment_layout segment_layouts[] = {
 		.range_unused = 0x06,
 		.range_unused_bytes = 2,
 		.range_extra = 0x04,
-		.range_units = 0x1b, /* Size */
-		.first_build = 14393,
-	},
-	{
-		/* a listing of ntdll 19041 x86; two open-source readers have the same for later ones */
-		.name = "segment 10.0.19041 x86",
-		.parts = &parts_x86,
-		.large_tree = 0x44,
-		.large_reserved = 0x4c,
-		.large_committed = 0x50,
-		.reserved_pages = 0x80,
-		.committed_pages = 0x84,
-		.contexts = 0x100,
-		.context_bytes = 0x80,
-		.vs_context = 0x200,
-		.lfh_context = 0x2c0,
-		.heap_bytes = 0x580,
-		.unit_shift = 0x04,
-		.first_descriptor = 0x06,
-		.to_lfh = 0x14,
-		.to_vs = 0x18,
-		.to_heap = 0x24,
-		.segment_list = 0x44,
-		.vs_list = 0x10,
-		.range_unused = 0x04,
-		.range_unused_bytes = 4,
-		.range_extra = 0x08,
-		.range_units = 0x0f,
-		.lfh_withheld = 0x17,
-		.first_build = 19041,
-	},
+		.range_units = 0x1b},
+	/* a listing of ntdll 19041 x86; two open-source readers have the same for later ones */
+	{RANGE(0x0f), .name = "segment 10.0.19041 x86", .parts = &parts_x86, .first_build = 19041,
+		.large_tree = 0x44, .large_reserved = 0x4c, .large_committed = 0x50,
+		.reserved_pages = 0x80, .committed_pages = 0x84, .contexts = 0x100,
+		.context_bytes = 0x80, .vs_context = 0x200, .lfh_context = 0x2c0,
+		.heap_bytes = 0x580, .unit_shift = 0x04, .first_descriptor = 0x06, .to_lfh = 0x14,
+		.to_vs = 0x18, .to_heap = 0x24, .segment_list = 0x44, .vs_list = 0x10,
+		.lfh_withheld = 0x17},
 };
 
 const size_t segment_layout_count = sizeof(segment_layouts) / sizeof(*segment_layouts);
