@@ -79,7 +79,7 @@ static inline bool walk_is_sound(const struct walk *walk)
 void walk_unwalked(const struct walk *walk, struct u64map *map);
 
 struct heap_walker {
-	/* True when the process whose process heap is at addr has heaps of this kind. */
+	/* True when the process whose process heap is at addr has heaps of this kind. NULL: it has. */
 	bool (*probe)(struct target *target, uint64_t addr);
 	/* True when a thread stands inside one of the heaps: cheap, to be asked before walking. */
 	bool (*is_busy)(struct target *target, uint64_t first_heap);

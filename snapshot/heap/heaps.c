@@ -185,9 +185,9 @@ void walk_unwalked(const struct walk *walk, struct u64map *map)
 /* Who understands the heaps of a process; the last one takes all. */
 static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
 {
-	size_t i = 0, last = sizeof(walkers) / sizeof(*walkers) - 1;
+	size_t i = 0;
 
-	while (i < last && !walkers[i]->probe(target, first_heap))
+	while (walkers[i]->probe && !walkers[i]->probe(target, first_heap))
 		i++;
 	return walkers[i];
 }

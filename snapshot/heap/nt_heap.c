@@ -272,13 +272,6 @@ static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *wal
 	return rc;
 }
 
-static bool probe(struct target *target, uint64_t addr)
-{
-	(void)target;
-	(void)addr;
-	return true;
-}
-
 static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
 {
 	struct nt_process process;
@@ -307,7 +300,6 @@ static bool is_busy(struct target *target, uint64_t first_heap)
 }
 
 const struct heap_walker heap_walker_nt = {
-	.probe = probe,
 	.is_busy = is_busy,
 	.walk = walk_all,
 };

@@ -27,11 +27,6 @@ unsigned live_protection_access(uint32_t protect)
 	}
 }
 
-static bool lies_in(const char *path, const char *folder, size_t len)
-{
-	return text_same(path, len, folder, len) && path[len] == '\\';
-}
-
 const char *live_wow64_path(
 	struct arena *arena, const char *path, const char *system, const char *wow64)
 {
@@ -39,12 +34,11 @@ const char *live_wow64_path(
 	const char *rest;
 	char *result;
 
-	if (strlen(path) <= system_len || !lies_in(path, system, system_len))
+	if (strlen(path) <= system_len || !text_same(path, system_len, system, system_len) ||
+		path[system_len] != '\\')
 		return path;
 	rest = path + system_len;
 	result = arena_alloc(arena, wow64_len + strlen(rest) + 1);
-	if (!result)
-		return NULL;
 	strcpy(result, wow64);
 	strcpy(result + wow64_len, rest);
 	return result;

@@ -54,50 +54,35 @@ static const char *true_path(
 	return result;
 }
 
-/* The path as the system tells it; one that cannot be told is named by its place, for it lies there
- * all the same. NULL: out of memory. */
-static char *told_path(HANDLE process, HMODULE handle, uint64_t base)
-{
-	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
-	char *text = NULL;
-
-	if (wide && !GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
-		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
-	if (wide)
-		text = wide_to_utf8(wide);
-	free(wide);
-	return text;
-}
-
-/* The module's path: a copy in the snapshot's arena, or NULL: out of memory. */
-static const char *module_path(struct target *target, HANDLE process, HMODULE handle, uint64_t base,
-	struct snapshot *snapshot)
-{
-	char *text = told_path(process, handle, base);
-	const char *path = text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
-
-	free(text);
-	return path ? true_path(target, base, snapshot, path) : NULL;
-}
-
+/* Adds one, with its path as the system tells it; one that cannot be told is named by its place, for it
+ * lies there all the same. */
 static int add(struct target *target, HANDLE process, HMODULE handle, struct snapshot *snapshot)
 {
 	MODULEINFO info;
 	struct module *module;
-	const char *path;
 	uint64_t base;
+	wchar_t *wide;
+	char *text;
 
 	/* One that was unloaded meanwhile is not there any more. */
 	if (!GetModuleInformation(process, handle, &info, sizeof(info)))
 		return 0;
 	base = (uint64_t)(uintptr_t)info.lpBaseOfDll;
-	path = module_path(target, process, handle, base, snapshot);
-	module = path ? snapshot_add_module(snapshot) : NULL;
-	if (!module)
+	wide = malloc(PATH_UNITS * sizeof(*wide));
+	if (!wide)
 		return -ERR_NOMEM;
+	if (!GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
+		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
+	text = wide_to_utf8(wide);
+	free(wide);
+	if (!text)
+		return -ERR_NOMEM;
+	module = snapshot_add_module(snapshot);
 	module->base = base;
 	module->size_bytes = info.SizeOfImage;
-	module->path = path;
+	module->path =
+		true_path(target, base, snapshot, arena_text(&snapshot->arena, text, strlen(text)));
+	free(text);
 	return 0;
 }
 

@@ -77,7 +77,7 @@ unsigned live_protection_access(uint32_t protect);
 /*
  * A 32-bit process on 64-bit Windows sees the folder wow64 under the name of system: path with the
  * one put for the other when it lies there (in any case of ASCII letters), else path itself. All are
- * UTF-8, the folders without a backslash at their end. NULL: out of memory.
+ * UTF-8, the folders without a backslash at their end.
  */
 const char *live_wow64_path(
 	struct arena *arena, const char *path, const char *system, const char *wow64);

@@ -162,8 +162,8 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 		entry->th32ProcessID == GetCurrentProcessId())
 		return 0;
 	name = wide_to_utf8(entry->szExeFile);
-	if (!name ||
-		array_try_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items))) {
+	if (!name || array_try_grow((void **)&list->items, &list->cap, list->count,
+			     sizeof(*list->items))) {
 		free(name);
 		return -ERR_NOMEM;
 	}

@@ -346,21 +346,9 @@ static int live_modules(struct target *target, struct snapshot *snapshot, struct
 	return modules_list(target, live->process, snapshot, err);
 }
 
-static const struct target_ops live_ops = {
+static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
-	.modules = live_modules,
-	.suspend = live_suspend,
-	.resume = live_resume,
-	.interrupt = live_interrupt,
-	.is_alive = live_is_alive,
-	.close = live_close,
-};
-
-/* Wine has a thread of the target answer what its regions are; when the target is killed at that
- * moment, nobody ever does. Reading needs no answer of anybody. */
-static const struct target_ops live_ops_wine = {
-	.read = live_read,
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
@@ -457,8 +445,10 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
 	describe_system(target);
+	/* Wine has a thread of the target answer what its regions are; when the target is killed at that
+	 * moment, nobody ever does. Reading needs no answer of anybody. */
 	if (target->is_wine)
-		target->ops = &live_ops_wine;
+		live_ops.region = NULL;
 	describe_process(target, process);
 	return 0;
 }

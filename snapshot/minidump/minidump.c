@@ -275,7 +275,7 @@ static bool may_keep(struct minidump *dump, size_t bytes)
 	return true;
 }
 
-/* The text at rva; NAMELESS when there is none; NULL: out of memory. */
+/* The text at rva; NAMELESS when there is none. */
 static const char *read_name(struct minidump *dump, uint32_t rva)
 {
 	size_t len = 4, bytes;
@@ -291,16 +291,15 @@ static const char *read_name(struct minidump *dump, uint32_t rva)
 	if (!bytes || !may_keep(dump, bytes))
 		goto nameless;
 	text = arena_alloc(&dump->arena, bytes + 1);
-	if (text)
-		utf16_text(at, len / 2, text, bytes + 1);
+	utf16_text(at, len / 2, text, bytes + 1);
 	return text;
 nameless:
 	dump->gaps.cut_names++;
 	return NAMELESS;
 }
 
-/* Spelled as core/pe/pe.c does for images in memory. 0 or -ERR_NOMEM. */
-static int keep_guid(struct minidump *dump, const unsigned char *guid, const char **kept)
+/* Spelled as core/pe/pe.c does for images in memory. */
+static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 {
 	char text[33];
 	int len = snprintf(text, sizeof(text), "%08lX%04X%04X", (unsigned long)bytes_u32(guid),
@@ -308,11 +307,10 @@ static int keep_guid(struct minidump *dump, const unsigned char *guid, const cha
 
 	for (size_t i = 8; i < 16; i++)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "%02X", guid[i]);
-	*kept = arena_text(&dump->arena, text, (size_t)len);
-	return *kept ? 0 : -ERR_NOMEM;
+	return arena_text(&dump->arena, text, (size_t)len);
 }
 
-static int read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
+static void read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
 {
 	struct pe_image bounds; /* names as long as those of images in memory */
 	size_t len = bytes_u32(where), name_len;
@@ -320,22 +318,19 @@ static int read_codeview(struct minidump *dump, const unsigned char *where, stru
 	const char *name;
 
 	if (!record || len < MD_CODEVIEW_NAME || memcmp(record, "RSDS", 4) != 0)
-		return 0;
+		return;
 	name = (const char *)record + MD_CODEVIEW_NAME;
 	len -= MD_CODEVIEW_NAME;
 	len = len < sizeof(bounds.pdb) - 1 ? len : sizeof(bounds.pdb) - 1;
 	name_len = strnlen(name, len);
 	if (!may_keep(dump, name_len + sizeof(bounds.pdb_guid))) {
 		dump->gaps.cut_names++;
-		return 0;
+		return;
 	}
-	if (name_len) {
+	if (name_len)
 		module->pdb = arena_text(&dump->arena, name, name_len);
-		if (!module->pdb)
-			return -ERR_NOMEM;
-	}
 	module->pdb_age = bytes_u32(record + MD_CODEVIEW_AGE);
-	return keep_guid(dump, record + MD_CODEVIEW_GUID, &module->pdb_guid);
+	module->pdb_guid = guid_text(dump, record + MD_CODEVIEW_GUID);
 }
 
 static int add_module(struct minidump *dump, const unsigned char *entry)
@@ -345,16 +340,11 @@ static int add_module(struct minidump *dump, const unsigned char *entry)
 		.checksum = bytes_u32(entry + MD_MODULE_CHECKSUM),
 		.timestamp = bytes_u32(entry + MD_MODULE_TIMESTAMP),
 		.has_identity = true};
-	int rc;
 
 	if (module.size_bytes > UINT64_MAX - module.base)
 		module.size_bytes = UINT64_MAX - module.base;
 	module.path = read_name(dump, bytes_u32(entry + MD_MODULE_NAME_RVA));
-	if (!module.path)
-		return -ERR_NOMEM;
-	rc = read_codeview(dump, entry + MD_MODULE_CODEVIEW, &module);
-	if (rc)
-		return rc;
+	read_codeview(dump, entry + MD_MODULE_CODEVIEW, &module);
 	if (array_try_grow(
 		    (void **)&dump->modules, &dump->module_cap, dump->module_count, sizeof(module)))
 		return -ERR_NOMEM;

@@ -2,7 +2,7 @@
  * Where fields of a minidump file lie.
  *
  * Source of all: Microsoft's public documentation of minidumpapiset.h (MINIDUMP_HEADER and what
- * follows) and of winnt.h's page protections. The file is little-endian, its structures are packed to 4 bytes;
+ * follows). The file is little-endian, its structures are packed to 4 bytes;
  * an "rva" is a place in the file.
  */
 #ifndef SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
@@ -72,14 +72,6 @@ enum {
 	MD_INFO_BYTES = 48,
 	MD_MEM_COMMIT = 0x1000,
 	MD_MEM_IMAGE = 0x1000000,
-	MD_PAGE_READONLY = 0x02,
-	MD_PAGE_READWRITE = 0x04,
-	MD_PAGE_WRITECOPY = 0x08,
-	MD_PAGE_EXECUTE = 0x10,
-	MD_PAGE_EXECUTE_READ = 0x20,
-	MD_PAGE_EXECUTE_READWRITE = 0x40,
-	MD_PAGE_EXECUTE_WRITECOPY = 0x80,
-	MD_PAGE_GUARD = 0x100,
 
 	/* MINIDUMP_SYSTEM_INFO */
 	MD_SYSTEM_ARCHITECTURE = 0,

@@ -77,30 +77,11 @@ static int read_list64(struct minidump *dump)
 	return rc;
 }
 
-static unsigned access_of(uint32_t protect)
-{
-	unsigned access = 0;
-
-	if (protect & MD_PAGE_GUARD)
-		return 0;
-	if (protect &
-		(MD_PAGE_READONLY | MD_PAGE_READWRITE | MD_PAGE_WRITECOPY | MD_PAGE_EXECUTE_READ |
-			MD_PAGE_EXECUTE_READWRITE | MD_PAGE_EXECUTE_WRITECOPY))
-		access |= TARGET_READ;
-	if (protect & (MD_PAGE_READWRITE | MD_PAGE_WRITECOPY | MD_PAGE_EXECUTE_READWRITE |
-			      MD_PAGE_EXECUTE_WRITECOPY))
-		access |= TARGET_WRITE;
-	if (protect & (MD_PAGE_EXECUTE | MD_PAGE_EXECUTE_READ | MD_PAGE_EXECUTE_READWRITE |
-			      MD_PAGE_EXECUTE_WRITECOPY))
-		access |= TARGET_EXECUTE;
-	return access;
-}
-
 static int add_info(struct minidump *dump, const unsigned char *entry)
 {
 	uint64_t bytes = bytes_u64(entry + MD_INFO_SIZE);
 	struct span span = {.addr = minidump_addr(dump, bytes_u64(entry + MD_INFO_ADDR)),
-		.access = access_of(bytes_u32(entry + MD_INFO_PROTECT)),
+		.access = live_protection_access(bytes_u32(entry + MD_INFO_PROTECT)),
 		.is_image = bytes_u32(entry + MD_INFO_TYPE) == MD_MEM_IMAGE};
 
 	if (bytes_u32(entry + MD_INFO_STATE) != MD_MEM_COMMIT)
@@ -202,9 +183,25 @@ int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_
 	return 0;
 }
 
-/* What is committed and in the file; a process has no more than that for us. */
-static int minidump_region(const struct minidump *dump, uint64_t addr, struct target_region *region)
+struct minidump_file {
+	struct os_map map; /* of no bytes when they are the caller's */
+	struct minidump dump;
+};
+
+static struct minidump *dump_of(struct target *target)
 {
+	return &((struct minidump_file *)target->system)->dump;
+}
+
+static int file_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+{
+	return minidump_copy(dump_of(target), addr, bytes, len);
+}
+
+/* What is committed and in the file; a process has no more than that for us. */
+static int file_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	const struct minidump *dump = dump_of(target);
 	size_t i = spans_find(&dump->runs, addr);
 	const struct span *run = &dump->runs.list[i], *info, *module;
 	struct target_region found;
@@ -224,60 +221,29 @@ static int minidump_region(const struct minidump *dump, uint64_t addr, struct ta
 	return 0;
 }
 
-struct minidump_file {
-	struct os_map map; /* of no bytes when they are the caller's */
-	struct minidump dump;
-};
-
-static struct minidump *dump_of(struct target *target)
-{
-	return &((struct minidump_file *)target->system)->dump;
-}
-
-static int file_read(struct target *target, uint64_t addr, void *bytes, size_t len)
-{
-	return minidump_copy(dump_of(target), addr, bytes, len);
-}
-
-static int file_region(struct target *target, uint64_t addr, struct target_region *region)
-{
-	return minidump_region(dump_of(target), addr, region);
-}
-
 static const unsigned char *file_view(struct target *target, uint64_t addr, size_t *len)
 {
 	return minidump_view(dump_of(target), addr, len);
 }
 
-/* A copy in the snapshot's arena; *rc tells when memory is out. */
-static const char *keep(struct snapshot *snapshot, const char *text, int *rc)
+static const char *keep(struct snapshot *snapshot, const char *text)
 {
-	const char *copy = text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
-
-	if (text && !copy)
-		*rc = -ERR_NOMEM;
-	return copy;
+	return text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 }
 
 static int file_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
 	const struct minidump *dump = dump_of(target);
-	int rc = 0;
 
-	for (size_t i = 0; !rc && i < dump->module_count; i++) {
+	(void)err;
+	for (size_t i = 0; i < dump->module_count; i++) {
 		struct module *module = snapshot_add_module(snapshot);
 
-		if (!module) {
-			rc = -ERR_NOMEM;
-			break;
-		}
 		*module = dump->modules[i];
-		module->path = keep(snapshot, module->path, &rc);
-		module->pdb = keep(snapshot, module->pdb, &rc);
-		module->pdb_guid = keep(snapshot, module->pdb_guid, &rc);
+		module->path = keep(snapshot, module->path);
+		module->pdb = keep(snapshot, module->pdb);
+		module->pdb_guid = keep(snapshot, module->pdb_guid);
 	}
-	if (rc)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
 	minidump_warn(dump, target, snapshot);
 	return 0;
 }
@@ -337,37 +303,6 @@ static void set_name(struct target *target, const char *path)
 	text_harmless(target->name);
 }
 
-static int open_bytes(struct target *target, struct minidump_file *file, const void *bytes,
-	size_t len, const char *path, struct err *err)
-{
-	int rc = minidump_read(&file->dump, bytes, len, path, err);
-
-	if (rc)
-		return rc;
-	*target = (struct target){.ops = &file_ops, .system = file, .is_file = true};
-	set_name(target, path);
-	minidump_describe(&file->dump, target);
-	if (!file->dump.module_count && !target->peb && !target->host_peb) {
-		minidump_release(&file->dump);
-		return err_set(err, ERR_NO_HEAPS, path, "nor are its modules or threads");
-	}
-	return 0;
-}
-
-int target_open_minidump_bytes(
-	struct target *target, const void *bytes, size_t len, const char *name, struct err *err)
-{
-	struct minidump_file *file = calloc(1, sizeof(*file));
-	int rc;
-
-	if (!file)
-		return err_set(err, ERR_NOMEM, name, NULL);
-	rc = open_bytes(target, file, bytes, len, name, err);
-	if (rc)
-		free(file);
-	return rc;
-}
-
 /* The memory of a file that somebody cuts short ends wherever it is read. */
 static void guard(const struct os_map *map, const char *path)
 {
@@ -379,22 +314,41 @@ static void guard(const struct os_map *map, const char *path)
 	os_guard_map(map, line, out_interrupted);
 }
 
+/* Opens what is in the file, or in bytes. */
+static int open_file(
+	struct target *target, const void *bytes, size_t len, const char *path, struct err *err)
+{
+	struct minidump_file *file = xcalloc(1, sizeof(*file));
+	int rc = 0;
+
+	*target = (struct target){.ops = &file_ops, .system = file, .is_file = true};
+	if (!bytes) {
+		rc = os_map(&file->map, path, err);
+		bytes = file->map.bytes;
+		len = file->map.len;
+	}
+	if (file->map.bytes)
+		guard(&file->map, path);
+	if (!rc)
+		rc = minidump_read(&file->dump, bytes, len, path, err);
+	if (!rc) {
+		set_name(target, path);
+		minidump_describe(&file->dump, target);
+		if (!file->dump.module_count && !target->peb && !target->host_peb)
+			rc = err_set(err, ERR_NO_HEAPS, path, "nor are its modules or threads");
+	}
+	if (rc)
+		file_close(target);
+	return rc;
+}
+
+int target_open_minidump_bytes(
+	struct target *target, const void *bytes, size_t len, const char *name, struct err *err)
+{
+	return open_file(target, bytes, len, name, err);
+}
+
 int target_open_minidump(struct target *target, const char *path, struct err *err)
 {
-	struct minidump_file *file = calloc(1, sizeof(*file));
-	int rc;
-
-	if (!file)
-		return err_set(err, ERR_NOMEM, path, NULL);
-	rc = os_map(&file->map, path, err);
-	if (!rc) {
-		guard(&file->map, path);
-		rc = open_bytes(target, file, file->map.bytes, file->map.len, path, err);
-	}
-	if (!rc)
-		return 0;
-	if (file->map.bytes)
-		os_unmap(&file->map);
-	free(file);
-	return rc;
+	return open_file(target, NULL, 0, path, err);
 }

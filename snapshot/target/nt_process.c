@@ -6,17 +6,13 @@
 #include "core/base/hash.h"
 #include "snapshot/target/peb_layout.h"
 
-/* Keeps the heap at addr unless it is there: 0 or -ERR_NOMEM. */
-static int add(struct nt_process *process, struct table *known, uint64_t addr)
+/* Keeps the heap at addr unless it is there. */
+static void add(struct nt_process *process, struct u64map *known, uint64_t addr)
 {
-	int rc;
+	uint32_t index = (uint32_t)process->heap_count;
 
-	if (!addr || table_find(known, &addr, sizeof(addr)))
-		return 0;
-	rc = table_add(known, &addr, sizeof(addr), 0);
-	if (!rc)
+	if (addr && u64map_put(known, addr, &index))
 		process->heaps[process->heap_count++] = addr;
-	return rc;
 }
 
 static int read_heaps(
@@ -26,18 +22,18 @@ static int read_heaps(
 	uint64_t list = bytes_ptr(peb + layout->heap_list, process->bits);
 	uint32_t count = bytes_u32(peb + layout->heap_count);
 	bool is_first_seen = false;
-	struct table known;
+	struct u64map known;
 	uint64_t addr;
-	int rc;
+	uint32_t index;
 
 	process->is_heap_list_cut = count > HEAPS_MAX;
 	count = count < HEAPS_MAX ? count : HEAPS_MAX;
 	process->heaps = calloc((size_t)count + 1, sizeof(*process->heaps));
 	if (!process->heaps)
 		return -ERR_NOMEM;
-	table_init(&known);
-	rc = add(process, &known, first);
-	for (uint32_t i = 0; !rc && i < count; i++) {
+	u64map_init(&known);
+	add(process, &known, first);
+	for (uint32_t i = 0; i < count; i++) {
 		if (memory_ptr(memory, process->bits, list + (uint64_t)i * (process->bits / 8),
 			    &addr)) {
 			process->is_heap_list_cut = true;
@@ -47,13 +43,13 @@ static int read_heaps(
 		if (process->is_heap_list_cut && !addr)
 			break;
 		/* A heap is in the list once: where one is there again, another is lost. */
-		if (addr == first ? is_first_seen : addr && table_find(&known, &addr, sizeof(addr)))
+		if (addr == first ? is_first_seen : addr && u64map_find(&known, addr, &index))
 			process->is_heap_twice = true;
 		is_first_seen = is_first_seen || addr == first;
-		rc = add(process, &known, addr);
+		add(process, &known, addr);
 	}
-	table_release(&known);
-	return rc;
+	u64map_release(&known);
+	return 0;
 }
 
 int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
@@ -89,22 +85,12 @@ void nt_process_release(struct nt_process *process)
 	*process = (struct nt_process){0};
 }
 
-static uint64_t flag_addr(const struct target *target)
-{
-	return target->peb + peb_layout(target->bits)->global_flag;
-}
-
-static uint64_t host_flag_addr(const struct target *target)
-{
-	return target->host_peb + peb_layout(64)->global_flag;
-}
-
 uint32_t nt_global_flag(struct target *target)
 {
 	uint32_t flag = 0, host_flag = 0;
 
-	target_u32(target, flag_addr(target), &flag);
+	target_u32(target, target->peb + peb_layout(target->bits)->global_flag, &flag);
 	if (target->host_peb)
-		target_u32(target, host_flag_addr(target), &host_flag);
+		target_u32(target, target->host_peb + peb_layout(64)->global_flag, &host_flag);
 	return flag | host_flag;
 }

@@ -186,7 +186,7 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 }
 
 /* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
-static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
+static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
 	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
 	uint64_t addr = found->addr + info_bytes;
@@ -194,7 +194,7 @@ static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
 	bool is_one;
 
 	if (found->requested_bytes < info_bytes)
-		return false;
+		return;
 	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
 		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
 	if (!is_one && page_block_is_damaged(heap->nt->memory, heap->layout->bits, addr))
@@ -202,11 +202,10 @@ static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
 			"page heap's information before a block");
 	nt_span_forget(&heap->span);
 	if (!is_one)
-		return false;
+		return;
 	found->addr = addr;
 	found->requested_bytes = block.requested_bytes;
 	found->record = block.record ? block.record : found->record;
-	return true;
 }
 
 int nt_block_add(struct nt_heap *heap, const struct nt_block *block)

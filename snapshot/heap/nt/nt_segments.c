@@ -343,27 +343,6 @@ static int segment_by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* All segments that were found, but those that begin in another. */
-static int split_segments(struct nt_finder *finder)
-{
-	uint64_t end = 0;
-	int rc = 0;
-
-	if (finder->count)
-		qsort(finder->segments, finder->count, sizeof(*finder->segments), segment_by_addr);
-	for (size_t i = 0; !rc && i < finder->count; i++) {
-		const struct segment *segment = &finder->segments[i];
-
-		if (segment->addr < end) {
-			walk_broken(finder->heap->nt->walk, segment->addr, "segments that overlap");
-			continue;
-		}
-		end = segment->end;
-		rc = split_segment(finder, segment);
-	}
-	return rc;
-}
-
 int nt_segments_find(struct nt_heap *heap)
 {
 	struct nt_finder finder = {.heap = heap};
@@ -372,13 +351,24 @@ int nt_segments_find(struct nt_heap *heap)
 		.each = add_segment,
 		.ctx = &finder,
 	};
+	uint64_t end = 0;
 	int rc = nt_list_walk(heap->nt, &list);
 
 	/* A heap begins with a segment, whatever its list says. */
 	if (!rc && !finder.count)
 		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
-	if (!rc)
-		rc = split_segments(&finder);
+	if (finder.count)
+		qsort(finder.segments, finder.count, sizeof(*finder.segments), segment_by_addr);
+	for (size_t i = 0; !rc && i < finder.count; i++) {
+		const struct segment *segment = &finder.segments[i];
+
+		if (segment->addr < end) {
+			walk_broken(heap->nt->walk, segment->addr, "segments that overlap");
+			continue;
+		}
+		end = segment->end;
+		rc = split_segment(&finder, segment);
+	}
 	extents_sort(&heap->runs, NULL);
 	free(finder.segments);
 	extents_release(&finder.holes);

@@ -104,9 +104,6 @@ struct segment_heap {
 /* Notes what is wrong with what begins at addr: that it is not there, or else the literal. Returns 0. */
 int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what);
 
-/* A count of pages in the heap's own structure, as bytes; 0 when it cannot be. */
-uint64_t segment_pages_at(const struct segment_heap *heap, uint16_t field);
-
 /* Finds the layout of the heap at addr. False: none fits. */
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr);
 
@@ -234,9 +231,6 @@ struct segment_block {
 };
 
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block);
-
-/* The same without a claim. */
-int segment_block_list(struct segment_heap *heap, const struct segment_block *block);
 
 /* Whether a stack's mark stands in an unused tail, whatever it leads to. */
 bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);

@@ -58,6 +58,7 @@ bool segment_globals_find(
 	return nt_module_scan(nt, NTDLL, scan_data, &scan);
 }
 
+#define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 #define LOW_BITS ((uint64_t)0xffff) /* of VirtualAddress: how many bytes are not used */
 #define PAGE_BITS ((uint64_t)0xfff) /* of AllocatedPages' word: flags */
 
@@ -66,6 +67,28 @@ struct large_walk {
 	uint64_t committed_bytes; /* of all blocks */
 	uint64_t first; /* node met; 0: none yet */
 };
+
+/* A count of pages in the heap's own structure, as bytes; 0 when it cannot be. */
+static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
+{
+	uint64_t pages = 0;
+
+	if (memory_ptr(heap->nt->memory, heap->parts->bits, heap->addr + field, &pages) ||
+		pages > PAGES_MAX)
+		return 0;
+	return pages << 12;
+}
+
+/* Adds a live block, without a claim. */
+static int block_list(struct segment_heap *heap, const struct segment_block *block)
+{
+	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
+
+	if (block->has_extra)
+		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
+	return walk_add_block(heap->nt->walk, block->addr, requested,
+		block->header_bytes + block->unused_bytes, record);
+}
 
 /* What is wrong with a large block, or NULL. */
 static const char *large_fault(struct segment_heap *heap, const struct segment_block *block)
@@ -95,7 +118,7 @@ static int large_add(struct large_walk *walk, uint64_t node, const struct segmen
 	if (rc == -ERR_TARGET)
 		return walk_broken(heap->nt->walk, node, "more blocks than memory");
 	walk->committed_bytes += block->bytes;
-	return rc ? rc : segment_block_list(heap, block);
+	return rc ? rc : block_list(heap, block);
 }
 
 static int each_large(void *ctx, uint64_t node)
@@ -126,7 +149,7 @@ static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t m
 	min &= ~(uint64_t)1;
 	if (min && min != tree && min != walk->first && (min ^ tree) != walk->first)
 		walk_broken(heap->nt->walk, tree, "tree of large blocks without its first one");
-	if (committed && walk->committed_bytes < segment_pages_at(heap, committed))
+	if (committed && walk->committed_bytes < pages_at(heap, committed))
 		walk_broken(heap->nt->walk, tree, "fewer large blocks than the heap counts");
 }
 
@@ -156,7 +179,6 @@ static int segment_large_walk(struct segment_heap *heap)
 }
 
 #define TRIAL_SEGMENTS 8u /* looked at to choose between layouts */
-#define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 
 /* ---------------------------------------------------------------- which layout */
 
@@ -242,19 +264,15 @@ static void check_context(struct segment_heap *heap, uint64_t context)
 		walk_doubt(heap->nt->walk, context, "segment context of another front end");
 }
 
-struct layout_trial {
-	unsigned segments_left;
-};
-
 static int trial_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 {
-	struct layout_trial *trial = ctx;
+	unsigned *segments_left = ctx;
 
 	(void)addr;
 	(void)seg_context;
-	if (!trial->segments_left)
+	if (!*segments_left)
 		return SEGMENT_STOP;
-	trial->segments_left--;
+	--*segments_left;
 	return SEGMENT_TAKE;
 }
 
@@ -269,9 +287,9 @@ static int trial_range(void *ctx, const struct segment_range *range)
 static unsigned range_faults(
 	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
 {
-	struct layout_trial trial = {.segments_left = TRIAL_SEGMENTS};
+	unsigned segments_left = TRIAL_SEGMENTS;
 	const struct segment_visit visit = {
-		.segment = trial_segment, .range = trial_range, .ctx = &trial};
+		.segment = trial_segment, .range = trial_range, .ctx = &segments_left};
 	struct walk unheard;
 	struct nt_walk quiet = *nt;
 	struct segment_heap heap = {
@@ -326,47 +344,7 @@ int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *wh
 		       walk_broken(heap->nt->walk, addr, what);
 }
 
-/* ---------------------------------------------------------------- how large it is */
-
-uint64_t segment_pages_at(const struct segment_heap *heap, uint16_t field)
-{
-	uint64_t pages = 0;
-
-	if (memory_ptr(heap->nt->memory, heap->parts->bits, heap->addr + field, &pages) ||
-		pages > PAGES_MAX)
-		return 0;
-	return pages << 12;
-}
-
-static struct heap heap_of(const struct segment_heap *heap)
-{
-	const struct segment_layout *layout = heap->layout;
-
-	struct heap found = {.addr = heap->addr,
-		.bits = heap->parts->bits,
-		.kind = "segment",
-		.layout = layout->name};
-
-	if (layout->committed_pages) {
-		found.committed_bytes = segment_pages_at(heap, layout->committed_pages) +
-					segment_pages_at(heap, layout->large_committed);
-		found.reserved_bytes = segment_pages_at(heap, layout->reserved_pages) +
-				       segment_pages_at(heap, layout->large_reserved);
-	}
-	return found;
-}
-
 /* ---------------------------------------------------------------- its blocks */
-
-int segment_block_list(struct segment_heap *heap, const struct segment_block *block)
-{
-	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
-
-	if (block->has_extra)
-		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
-	return walk_add_block(heap->nt->walk, block->addr, requested,
-		block->header_bytes + block->unused_bytes, record);
-}
 
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
 {
@@ -374,7 +352,7 @@ int segment_block_add(struct segment_heap *heap, const struct segment_block *blo
 	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
 		block->header_bytes + (requested ? requested : 1));
 
-	return rc ? rc : segment_block_list(heap, block);
+	return rc ? rc : block_list(heap, block);
 }
 
 /* A range that is one block. */
@@ -451,17 +429,24 @@ static int blocks(struct segment_heap *heap)
 
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 {
+	struct heap found = {.addr = addr, .bits = nt->process->bits, .kind = "segment"};
+	const struct segment_layout *layout;
 	struct segment_heap heap;
-	struct heap unknown = {
-		.addr = addr, .bits = nt->process->bits, .kind = "segment", .unwalked = true};
-	struct heap known;
 	int rc = segment_keys_find(nt);
 
 	if (rc)
 		return rc;
-	if (!segment_heap_open(&heap, nt, addr))
-		return walk_add_heap(nt->walk, &unknown);
-	known = heap_of(&heap);
-	rc = walk_add_heap(nt->walk, &known);
+	found.unwalked = !segment_heap_open(&heap, nt, addr);
+	if (found.unwalked)
+		return walk_add_heap(nt->walk, &found);
+	layout = heap.layout;
+	found.layout = layout->name;
+	if (layout->committed_pages) {
+		found.committed_bytes = pages_at(&heap, layout->committed_pages) +
+					pages_at(&heap, layout->large_committed);
+		found.reserved_bytes = pages_at(&heap, layout->reserved_pages) +
+				       pages_at(&heap, layout->large_reserved);
+	}
+	rc = walk_add_heap(nt->walk, &found);
 	return rc ? rc : blocks(&heap);
 }
