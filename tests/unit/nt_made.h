@@ -1,5 +1,6 @@
 /*
- * Small NT heaps in a made target, block by block, and what a walker must find in them.
+ * Small NT heaps in a made target, block by block, and what a walker must find in them. Fields lie where
+ * the image maker's tables have them, apart from the walker's.
  */
 #ifndef TESTS_UNIT_NT_MADE_H
 #define TESTS_UNIT_NT_MADE_H
@@ -7,10 +8,38 @@
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt/nt.h"
+#include "tests/images/image_nt_layout.h"
 
 #define MADE_HEAP 0x00530000u
 #define MADE_BLOCKS_MAX 4096
+#define MADE_NO_RECORD(made) ((made)->kind->bits == 64 ? 0x0101000000000000u : 0x01010000u)
 #define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding: whatever */
+
+/* The kinds of Windows that differ in an NT heap, and what the walker calls their layouts. */
+static const struct made_kind {
+	const char *name;
+	unsigned bits, build;
+} made_kinds[] = {
+	{"nt 10.0.17763-22000 x64", 64, 17763},
+	{"nt 10.0.17763-19041 x86", 32, 17763},
+	{"nt 6.1.7600-7601 x64", 64, 7600},
+	{"nt 6.1.7600-7601 x86", 32, 7600},
+	{"nt 6.2.9200 x64", 64, 9200},
+	{"nt 6.2.9200 x86", 32, 9200},
+	{"nt 6.3.9600-10.0.10586 x64", 64, 9600},
+	{"nt 6.3.9600-10.0.10586 x86", 32, 9600},
+	{"nt 10.0.14393-17134 x64", 64, 14393},
+	{"nt 10.0.14393-17134 x86", 32, 14393},
+};
+
+#define MADE_KINDS (sizeof(made_kinds) / sizeof(made_kinds[0]))
+/* Sets of them, by number. */
+#define X64 0x1u
+#define X86 0x2u
+#define WIN7_X64 0x4u
+#define WIN7_X86 0x8u
+#define WIN8_X64 0x10u
+#define ALL 0x3ffu
 
 struct made {
 	struct fake fake;
@@ -18,8 +47,9 @@ struct made {
 	struct nt_process process;
 	struct walk walk;
 	struct nt_walk nt;
-	const struct nt_layout *row;
-	const struct nt_common_layout *common;
+	const struct made_kind *kind;
+	const struct made_heap_layout *row;
+	const struct made_nt_shape *shape;
 	uint64_t key; /* of the heap last made */
 	uint64_t segment, at; /* being filled; where the next block goes */
 	uint32_t previous; /* units of the block before */
@@ -30,18 +60,18 @@ struct made {
 
 static inline void made_put_ptr(struct made *made, uint64_t addr, uint64_t value)
 {
-	fake_put(&made->fake, addr, value, made->row->bits / 8);
+	fake_put(&made->fake, addr, value, made->kind->bits / 8);
 }
 
 static inline void made_list_init(struct made *made, uint64_t head)
 {
 	made_put_ptr(made, head, head);
-	made_put_ptr(made, head + made->row->bits / 8, head);
+	made_put_ptr(made, head + made->kind->bits / 8, head);
 }
 
 static inline void made_list_add(struct made *made, uint64_t head, uint64_t link)
 {
-	unsigned pointer = made->row->bits / 8;
+	unsigned pointer = made->kind->bits / 8;
 	uint64_t last = fake_get(&made->fake, head + pointer, pointer);
 
 	made_put_ptr(made, link, head);
@@ -50,25 +80,22 @@ static inline void made_list_add(struct made *made, uint64_t head, uint64_t link
 	made_put_ptr(made, head + pointer, link);
 }
 
-/* A process of the row's bitness and first build. */
-static inline struct made *made_new(const char *row)
+static inline struct made *made_new(const struct made_kind *kind)
 {
 	static struct target_ops ops;
 	struct made *made = calloc(1, sizeof(*made));
 
 	assert_non_null(made);
-	for (size_t i = 0; i < nt_layout_count; i++)
-		if (!strcmp(nt_layouts[i].name, row))
-			made->row = &nt_layouts[i];
-	assert_non_null(made->row);
-	made->common = made->row->common;
+	made->kind = kind;
+	made->row = made_heap_layout(kind->bits, kind->build);
+	made->shape = made_nt_shape(kind->bits);
 	fake_init(&made->fake);
 	ops = *made->fake.target.ops;
 	ops.region = fake_region;
 	made->fake.target.ops = &ops;
-	made->fake.target.bits = made->row->bits;
-	made->process.bits = made->row->bits;
-	made->process.os_build = made->row->first_build;
+	made->fake.target.bits = kind->bits;
+	made->process.bits = kind->bits;
+	made->process.os_build = kind->build;
 	assert_int_equal(memory_init(&made->memory, &made->fake.target), 0);
 	walk_init(&made->walk);
 	return made;
@@ -87,14 +114,14 @@ static inline void made_free(struct made *made)
 static inline void made_header(struct made *made, uint64_t entry, uint64_t size_bytes,
 	uint32_t previous, uint8_t flags, uint64_t unused)
 {
-	uint64_t units = size_bytes / made->common->unit;
+	uint64_t units = size_bytes / made->shape->unit;
 	uint64_t tag = (units & 0xff) ^ (units >> 8) ^ flags;
 	uint64_t offset = made->segment == MADE_HEAP ? 0 : 1 + (entry - made->segment) / 0x10000;
 	uint64_t plain = units | (uint64_t)flags << 16 | tag << 24 | (uint64_t)previous << 32 |
 			 offset << 48 | unused << 56;
 
-	assert_true(units <= 0xffff && units * made->common->unit == size_bytes);
-	fake_put(&made->fake, entry + made->common->entry_coded, plain ^ made->key, 8);
+	assert_true(units <= 0xffff && units * made->shape->unit == size_bytes);
+	fake_put(&made->fake, entry + made->shape->header_at, plain ^ made->key, 8);
 }
 
 /* The next block. Returns its header's address. */
@@ -104,7 +131,7 @@ static inline uint64_t made_block(
 	uint64_t entry = made->at;
 
 	made_header(made, entry, size_bytes, made->previous, flags, unused);
-	made->previous = (uint32_t)(size_bytes / made->common->unit);
+	made->previous = (uint32_t)(size_bytes / made->shape->unit);
 	made->at += size_bytes;
 	return entry;
 }
@@ -124,7 +151,7 @@ static inline uint64_t made_busy(struct made *made, uint64_t size_bytes, uint8_t
 {
 	uint64_t entry = made_block(made, size_bytes, NT_BLOCK_BUSY, unused);
 
-	made_expect(made, entry + made->common->entry_bytes, size_bytes - unused, unused, 0);
+	made_expect(made, entry + made->shape->unit, size_bytes - unused, unused, 0);
 	return entry;
 }
 
@@ -132,7 +159,7 @@ static inline uint64_t made_busy(struct made *made, uint64_t size_bytes, uint8_t
 static inline void made_segment(struct made *made, uint64_t addr, uint64_t committed_bytes,
 	uint64_t reserved_bytes, uint64_t first_bytes)
 {
-	const struct nt_common_layout *c = made->common;
+	const struct made_nt_shape *c = made->shape;
 
 	fake_map(&made->fake, addr, committed_bytes);
 	fake_put(&made->fake, addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
@@ -140,8 +167,8 @@ static inline void made_segment(struct made *made, uint64_t addr, uint64_t commi
 	made_put_ptr(made, addr + c->segment_base, addr);
 	fake_put(&made->fake, addr + c->segment_pages, reserved_bytes / NT_PAGE_BYTES, 4);
 	made_put_ptr(made, addr + c->segment_first, addr + first_bytes);
-	made_put_ptr(made, addr + c->segment_end, addr + reserved_bytes);
-	made_list_init(made, addr + c->segment_holes);
+	made_put_ptr(made, addr + c->segment_last, addr + reserved_bytes);
+	made_list_init(made, addr + c->segment_ucr_list);
 	if (addr != MADE_HEAP)
 		made_list_add(made, MADE_HEAP + made->row->segment_list, addr + c->segment_link);
 	made->segment = addr;
@@ -150,41 +177,49 @@ static inline void made_segment(struct made *made, uint64_t addr, uint64_t commi
 	made->at = addr + first_bytes;
 }
 
+/* _HEAP.HeaderValidateLength, of its own size, stands behind TotalFreeSize and ProcessHeapsListIndex; before it
+ * is a pointer. */
+static inline uint64_t made_valid_bytes(const struct made *made)
+{
+	return MADE_HEAP + made->row->total_free + made->kind->bits / 4 + 2;
+}
+
 /* The heap at MADE_HEAP with its first segment. */
 static inline void made_heap(struct made *made, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
-	const struct nt_layout *row = made->row;
-	uint64_t first = (row->heap_bytes + 15u) / 16 * 16;
+	const struct made_heap_layout *row = made->row;
+	uint64_t first = (row->bytes + 15u) / 16 * 16;
 
 	made->key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are in clear */
 	made_segment(made, MADE_HEAP, committed_bytes, reserved_bytes, first);
-	fake_put(&made->fake, MADE_HEAP + row->encode_mask, 0x100000, 4);
-	fake_put(&made->fake, MADE_HEAP + row->encoding + row->common->entry_coded, made->key, 8);
+	fake_put(&made->fake, MADE_HEAP + made->shape->encode_mask, 0x100000, 4);
+	fake_put(&made->fake, MADE_HEAP + made->shape->encoding + made->shape->header_at, made->key,
+		8);
 	fake_put(&made->fake, MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
-	fake_put(&made->fake, MADE_HEAP + row->valid_bytes, row->heap_bytes, 2);
-	made_list_init(made, MADE_HEAP + row->virtual_list);
+	fake_put(&made->fake, made_valid_bytes(made), row->bytes, 2);
+	made_list_init(made, MADE_HEAP + row->virtual_blocks);
 	made_list_init(made, MADE_HEAP + row->segment_list);
-	made_list_add(made, MADE_HEAP + row->segment_list, MADE_HEAP + row->common->segment_link);
+	made_list_add(made, MADE_HEAP + row->segment_list, MADE_HEAP + made->shape->segment_link);
 }
 
 /* Says that a range is not committed, by a descriptor in the block at entry. */
 static inline void made_hole(struct made *made, uint64_t entry, uint64_t addr, uint64_t bytes)
 {
-	uint64_t descriptor = entry + made->common->entry_bytes;
-	uint64_t pages = made->segment + (made->row->bits == 64 ? 0x50 : 0x2c);
+	uint64_t descriptor = entry + made->shape->unit;
+	uint64_t pages = made->segment + made->shape->segment_holes_pages;
 
 	fake_put(&made->fake, pages, fake_get(&made->fake, pages, 4) + bytes / NT_PAGE_BYTES, 4);
-	made_put_ptr(made, descriptor + made->common->hole_address, addr);
-	made_put_ptr(made, descriptor + made->common->hole_size, bytes);
-	made_list_add(made, made->segment + made->common->segment_holes,
-		descriptor + made->common->hole_link);
+	made_put_ptr(made, descriptor + made->shape->ucr_address, addr);
+	made_put_ptr(made, descriptor + made->shape->ucr_size, bytes);
+	made_list_add(made, made->segment + made->shape->segment_ucr_list,
+		descriptor + made->shape->ucr_segment_link);
 }
 
 /* The block with the descriptor of what follows it: from addr on and bytes long, which at a segment's
  * end is 0. */
 static inline void made_end(struct made *made, uint64_t addr, uint64_t bytes)
 {
-	uint64_t size = made->common->hole_bytes + made->common->entry_bytes, entry;
+	uint64_t size = made->shape->ucr_bytes + made->shape->unit, entry;
 
 	if (made->at < addr - size)
 		made_block(made, addr - size - made->at, 0, 0);
@@ -192,6 +227,17 @@ static inline void made_end(struct made *made, uint64_t addr, uint64_t bytes)
 	made_hole(made, entry, addr, bytes);
 	made->at = addr + bytes;
 	made->previous = 0;
+}
+
+/* Fills what is left of a segment of committed bytes. */
+static inline void made_rest(struct made *made, uint64_t committed_bytes)
+{
+	uint64_t left = MADE_HEAP + committed_bytes - made->at;
+
+	for (uint64_t part; left; left -= part) {
+		part = left < 0x8000 ? left : 0x8000;
+		made_block(made, part, 0, 0);
+	}
 }
 
 static inline void made_walk(struct made *made)
@@ -249,16 +295,36 @@ static inline void made_assert_doubt(const struct made *made, unsigned count, co
 		assert_string_equal(made->walk.doubt_what, what);
 }
 
-/* Calls test() with a fresh process of each layout. */
-static inline void made_each_layout(void (*test)(struct made *made))
+/* Walks, and finds what was expected, and so many places that make no sense. */
+static inline void made_walk_and_assert(struct made *made, unsigned broken, const char *what)
 {
-	assert_int_equal(nt_layout_count, 10);
-	for (size_t i = 0; i < nt_layout_count; i++) {
-		struct made *made = made_new(nt_layouts[i].name);
+	made_walk(made);
+	made_assert_broken(made, broken, what);
+	made_assert_blocks(made);
+}
 
-		test(made);
-		made_free(made);
+static inline void made_run(
+	void (*test)(struct made *made, unsigned i), unsigned kinds, size_t times)
+{
+	for (size_t k = 0; k < MADE_KINDS; k++) {
+		for (unsigned i = 0; kinds >> k & 1 && i < times; i++) {
+			struct made *made = made_new(&made_kinds[k]);
+
+			test(made, i);
+			made_free(made);
+		}
 	}
 }
+
+/* A test of a fresh process of each of these kinds, made; and the same for each i below times. */
+#define MADE_TEST(name, kinds) MADE_TIMES(name, kinds, 1)
+#define MADE_TIMES(name, kinds, times)                                                             \
+	static void name##_in(struct made *made, unsigned i);                                      \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		made_run(name##_in, kinds, times);                                                 \
+	}                                                                                          \
+	static void name##_in(struct made *made, unsigned i __attribute__((unused)))
+#define LENGTH(list) (sizeof(list) / sizeof((list)[0]))
 
 #endif

@@ -12,26 +12,28 @@
 
 struct made_lfh {
 	struct made *made;
-	const struct nt_lfh_layout *layout;
+	const struct made_lfh_layout *layout;
 	uint64_t addr, zone, next_subsegment;
 	uint32_t key; /* RtlpLFHKey */
 	bool wrong_headers; /* block headers are not coded with the key */
 };
 
-/* The front end of the heap, in blocks of it. */
+/* A heap with its front end in its first blocks. */
 static inline struct made_lfh made_lfh(struct made *made)
 {
-	struct made_lfh lfh = {.made = made, .layout = made->row->lfh, .key = MADE_LFH_KEY};
-	uint64_t bytes = lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->sub_bytes;
+	struct made_lfh lfh = {.made = made,
+		.layout = made_lfh_layout(made->kind->bits, made->kind->build),
+		.key = MADE_LFH_KEY};
+	uint64_t bytes = lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->subsegment_bytes;
 
-	lfh.addr = made_block(made, 0x100, NT_BLOCK_BUSY, 8) + made->common->entry_bytes;
-	made_put_ptr(made, lfh.addr + lfh.layout->lfh_heap, MADE_HEAP);
-	made_list_init(made, lfh.addr + lfh.layout->lfh_zones);
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh.addr = made_block(made, 0x100, NT_BLOCK_BUSY, 8) + made->shape->unit;
+	made_put_ptr(made, lfh.addr + lfh.layout->heap, MADE_HEAP);
+	made_list_init(made, lfh.addr + lfh.layout->zones);
 	made_put_ptr(made, MADE_HEAP + made->row->front_end, lfh.addr);
 	fake_put(&made->fake, MADE_HEAP + made->row->front_end_type, NT_FRONT_END_LFH, 1);
-	lfh.zone = made_block(made, (bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) +
-		   made->common->entry_bytes;
-	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, lfh.zone);
+	lfh.zone = made_block(made, (bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) + made->shape->unit;
+	made_list_add(made, lfh.addr + lfh.layout->zones, lfh.zone);
 	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
 	return lfh;
 }
@@ -41,9 +43,9 @@ static inline void made_zone_end(struct made_lfh *lfh)
 {
 	uint64_t first = lfh->zone + lfh->layout->zone_first;
 
-	if (lfh->layout->zone_counts)
+	if (lfh->layout->is_zone_end_index)
 		fake_put(&lfh->made->fake, lfh->zone + lfh->layout->zone_end,
-			(lfh->next_subsegment - first) / lfh->layout->sub_bytes, 4);
+			(lfh->next_subsegment - first) / lfh->layout->subsegment_bytes, 4);
 	else
 		made_put_ptr(lfh->made, lfh->zone + lfh->layout->zone_end, lfh->next_subsegment);
 }
@@ -51,7 +53,7 @@ static inline void made_zone_end(struct made_lfh *lfh)
 /* _HEAP_SUBSEGMENT.AggregateExchg.Depth, of Windows 7. */
 static inline uint64_t made_depth_at(const struct made_lfh *lfh, uint64_t subsegment)
 {
-	return subsegment + (lfh->made->row->bits == 64 ? 0x10 : 8);
+	return subsegment + (lfh->made->kind->bits == 64 ? 0x10 : 8);
 }
 
 static inline uint64_t made_subsegment(
@@ -59,12 +61,12 @@ static inline uint64_t made_subsegment(
 {
 	uint64_t sub = lfh->next_subsegment;
 
-	lfh->next_subsegment += lfh->layout->sub_bytes;
-	made_put_ptr(lfh->made, sub + lfh->layout->sub_data, container);
-	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_size,
-		stride / lfh->made->common->unit, 2);
-	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_count, count, 2);
-	if (lfh->layout->sub_free_count)
+	lfh->next_subsegment += lfh->layout->subsegment_bytes;
+	made_put_ptr(lfh->made, sub + lfh->layout->user_blocks, container);
+	fake_put(&lfh->made->fake, sub + lfh->layout->block_size, stride / lfh->made->shape->unit,
+		2);
+	fake_put(&lfh->made->fake, sub + lfh->layout->block_count, count, 2);
+	if (!lfh->layout->offsets)
 		fake_put(&lfh->made->fake, made_depth_at(lfh, sub), count, 2);
 	made_zone_end(lfh);
 	return sub;
@@ -73,11 +75,11 @@ static inline uint64_t made_subsegment(
 /* Where the first block is. */
 static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t count)
 {
-	bool is_wide = lfh->made->row->bits == 64;
+	bool is_wide = lfh->made->kind->bits == 64;
 	uint32_t words = (count + 31) / 32 * 4, head = is_wide ? 0x34 : 0x1c;
 	uint32_t unit = is_wide ? 16 : 8;
 
-	if (!lfh->layout->data_offsets)
+	if (!lfh->layout->offsets)
 		return is_wide ? 0x20 : 0x10;
 	return (head + words + unit - 1) / unit * unit;
 }
@@ -86,10 +88,10 @@ static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t co
 static inline void made_lfh_header(
 	struct made_lfh *lfh, uint64_t container, uint64_t entry, uint8_t mark)
 {
-	unsigned shift = lfh->made->row->bits == 64 ? 4 : 3;
+	unsigned shift = lfh->made->kind->bits == 64 ? 4 : 3;
 	uint32_t code = MADE_HEAP ^ (uint32_t)(entry >> shift) ^ lfh->key ^
 			(uint32_t)((entry - container) >> shift) << 16;
-	uint64_t at = entry + lfh->made->common->entry_coded;
+	uint64_t at = entry + lfh->made->shape->header_at;
 
 	fake_put(&lfh->made->fake, at, lfh->wrong_headers ? ~code : code, 4);
 	fake_put(&lfh->made->fake, at + 7, mark, 1);
@@ -105,30 +107,29 @@ static inline struct made_container made_container(
 	struct made_lfh *lfh, uint32_t stride, uint32_t count)
 {
 	struct made *made = lfh->made;
-	const struct nt_lfh_layout *l = lfh->layout;
+	const struct made_lfh_layout *l = lfh->layout;
 	struct made_container c = {.stride = stride, .count = count};
 	uint64_t room, log = 4;
 
 	c.first = made_first_offset(lfh, count);
-	room = c.first + (uint64_t)count * stride + (made->row->bits == 64 ? 0x10 : 0);
+	room = c.first + (uint64_t)count * stride + (made->kind->bits == 64 ? 0x10 : 0);
 	while ((uint64_t)2 << log <= room)
 		log++;
-	c.addr = made_block(made, made->common->entry_bytes + room,
-			 NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
-		 made->common->entry_bytes;
+	c.addr = made_block(made, made->shape->unit + room, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
+		 made->shape->unit;
 	c.subsegment = made_subsegment(lfh, c.addr, stride, count);
-	made_put_ptr(made, c.addr + l->data_sub, c.subsegment);
-	fake_put(&made->fake, c.addr + l->data_signature, NT_LFH_SIGNATURE, 4);
-	if (l->data_offsets) {
+	made_put_ptr(made, c.addr, c.subsegment);
+	fake_put(&made->fake, c.addr + l->blocks_signature, NT_LFH_SIGNATURE, 4);
+	if (l->offsets) {
 		uint32_t plain = c.first | stride << 16;
 
-		if (l->data_is_coded)
+		if (l->are_offsets_coded)
 			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh->addr ^ lfh->key;
-		fake_put(&made->fake, c.addr + l->data_offsets, plain, 4);
-		fake_put(&made->fake, c.addr + (made->row->bits == 64 ? 0x10 : 8),
+		fake_put(&made->fake, c.addr + l->offsets, plain, 4);
+		fake_put(&made->fake, c.addr + (made->kind->bits == 64 ? 0x10 : 8),
 			log | (room - ((uint64_t)1 << log)) << 16, 4);
-		made_put_ptr(made, c.addr + l->data_bitmap_count, count);
-		made_put_ptr(made, c.addr + l->data_bitmap_bytes, c.addr + l->data_bitmap);
+		made_put_ptr(made, c.addr + l->bitmap, count);
+		made_put_ptr(made, c.addr + l->bitmap_buffer, c.addr + l->bitmap_data);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		made_lfh_header(lfh, c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
@@ -140,15 +141,15 @@ static inline uint64_t made_lfh_busy(
 	struct made_lfh *lfh, const struct made_container *c, uint32_t i, uint8_t mark)
 {
 	uint64_t entry = c->addr + c->first + (uint64_t)i * c->stride;
-	uint64_t byte = c->addr + lfh->layout->data_bitmap + i / 8;
+	uint64_t byte = c->addr + lfh->layout->bitmap_data + i / 8;
 
 	made_lfh_header(lfh, c->addr, entry, mark);
-	if (lfh->layout->sub_free_count && mark != 0x80) {
+	if (!lfh->layout->offsets && mark != 0x80) {
 		uint64_t depth = made_depth_at(lfh, c->subsegment);
 
 		fake_put(&lfh->made->fake, depth, fake_get(&lfh->made->fake, depth, 2) - 1, 2);
 	}
-	if (lfh->layout->data_offsets)
+	if (lfh->layout->offsets)
 		fake_put(&lfh->made->fake, byte, fake_get(&lfh->made->fake, byte, 1) | 1u << i % 8,
 			1);
 	return entry;
@@ -165,19 +166,8 @@ static inline void made_lfh_fill(
 		if (fake_random(seed) % 2)
 			continue;
 		entry = made_lfh_busy(lfh, c, i, 0x80 | unused);
-		made_expect(lfh->made, entry + lfh->made->common->entry_bytes, c->stride - unused,
-			unused, 0);
-	}
-}
-
-/* Fills what is left of a segment of committed bytes. */
-static inline void made_rest(struct made *made, uint64_t committed_bytes)
-{
-	uint64_t left = MADE_HEAP + committed_bytes - made->at;
-
-	for (uint64_t part; left; left -= part) {
-		part = left < 0x8000 ? left : 0x8000;
-		made_block(made, part, 0, 0);
+		made_expect(
+			lfh->made, entry + lfh->made->shape->unit, c->stride - unused, unused, 0);
 	}
 }
 
@@ -187,9 +177,8 @@ static inline struct made_lfh made_lfh_plain(struct made *made)
 	uint64_t seed = 7;
 	struct made_lfh lfh;
 
-	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
-	made_busy(made, 0x40, 8);
 	lfh = made_lfh(made);
+	made_busy(made, 0x40, 8);
 	for (uint32_t i = 0; i < 12; i++) {
 		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i);
 
@@ -200,11 +189,12 @@ static inline struct made_lfh made_lfh_plain(struct made *made)
 	return lfh;
 }
 
-static inline void made_walk_and_assert(struct made *made, unsigned broken, const char *what)
+/* The container that the first subsegment has. */
+static inline uint64_t made_first_container(const struct made_lfh *lfh)
 {
-	made_walk(made);
-	made_assert_broken(made, broken, what);
-	made_assert_blocks(made);
+	return fake_get(&lfh->made->fake,
+		lfh->zone + lfh->layout->zone_first + lfh->layout->user_blocks,
+		lfh->made->kind->bits / 8);
 }
 
 #endif

@@ -3,8 +3,7 @@
 
 #include "tests/unit/nt_made.h"
 
-#define X64 "nt 10.0.17763-22000 x64"
-#define X86 "nt 6.1.7600-7601 x86"
+#include "snapshot/target/peb_layout.h"
 
 /* A heap of 4 pages of 16, with a few blocks. */
 static void make_plain(struct made *made)
@@ -19,230 +18,75 @@ static void make_plain(struct made *made)
 
 /* ---------------------------------------------------------------- sound heaps */
 
-static void assert_plain(struct made *made)
+MADE_TEST(busy_blocks_are_found_in_every_layout, ALL)
 {
 	const struct heap *heap;
 
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
+	made_walk_and_assert(made, 0, NULL);
 	made_assert_doubt(made, 0, NULL);
-	made_assert_blocks(made);
 	assert_int_equal(made->walk.heap_count, 1);
 	heap = &made->walk.heaps[0];
 	assert_int_equal(heap->addr, MADE_HEAP);
-	assert_int_equal(heap->bits, made->row->bits);
+	assert_int_equal(heap->bits, made->kind->bits);
 	assert_string_equal(heap->kind, "nt");
-	assert_string_equal(heap->layout, made->row->name);
+	assert_string_equal(heap->layout, made->kind->name);
 	assert_false(heap->unwalked);
 	assert_int_equal(heap->committed_bytes, 0x4000);
 	assert_int_equal(heap->reserved_bytes, 0x10000);
 }
 
-TEST(busy_blocks_are_found_in_every_layout)
-{
-	made_each_layout(assert_plain);
-}
-
-/* The byte that is a checksum elsewhere is a tag's number then. */
-static void assert_without_a_code(struct made *made)
-{
-	uint64_t entry;
-
-	made_heap(made, 0x1000, 0x1000);
-	made->key = 0;
-	fake_put(&made->fake, MADE_HEAP + made->row->encode_mask, 0, 4);
-	made_header(made, MADE_HEAP, made->at - MADE_HEAP, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
-	entry = made->at;
-	made_busy(made, 0x80, 8);
-	fake_put(&made->fake, entry + made->common->entry_coded + 3, 0x5a, 1);
-	made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-}
-
-TEST(headers_are_decoded_only_where_the_heap_says_so)
-{
-	made_each_layout(assert_without_a_code);
-}
-
-static void assert_round_holes(struct made *made)
-{
-	uint64_t second = MADE_HEAP + 0x9000;
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0x5000);
-	fake_map(&made->fake, second, 0x2000);
-	made_busy(made, 0x50, 9);
-	made_end(made, second + 0x2000, 0x5000);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x6000);
-}
-
-TEST(the_walk_goes_on_behind_what_is_not_committed)
-{
-	made_each_layout(assert_round_holes);
-}
-
-static void assert_in_all_segments(struct made *made)
-{
-	uint64_t bytes = (made->common->segment_bytes + 15u) / 16 * 16;
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	for (uint64_t addr = MADE_HEAP + 0x100000; addr < MADE_HEAP + 0x400000; addr += 0x100000) {
-		made_segment(made, addr, 0x3000, 0x100000, bytes);
-		made_busy(made, 0x1000, 8);
-		made_end(made, addr + 0x3000, 0x100000 - 0x3000);
-	}
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x4000 + 3 * 0x3000);
-	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 3 * 0x100000);
-}
-
-/* As real segments are that have no room left: the last block describes a range of no size. */
-static void assert_wholly_committed(struct made *made)
-{
-	uint64_t bytes = (made->common->segment_bytes + 15u) / 16 * 16, second = 0x2000000;
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0);
-	fake_put(&made->fake, MADE_HEAP + made->common->segment_pages, 4, 4);
-	made_put_ptr(made, MADE_HEAP + made->common->segment_end, MADE_HEAP + 0x4000);
-	made_segment(made, second, 0x30000, 0x30000, bytes);
-	for (int i = 0; i < 20; i++)
-		made_busy(made, 0x2000, 8);
-	made_end(made, second + 0x30000, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_doubt(made, 0, NULL);
-	made_assert_blocks(made);
-	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x34000);
-	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x34000);
-}
-
-TEST(a_segment_may_be_committed_up_to_its_end)
-{
-	made_each_layout(assert_wholly_committed);
-}
-
 /* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
-TEST(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt)
+MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
 {
 	static const struct {
 		uint64_t at;
 		uint8_t is, said;
-	} blocks[] = {{0, 0, 1}, {0x2000, 1, 0}, {0x12000, 2, 1}};
+	} blocks[3] = {{0, 0, 1}, {0x2000, 1, 0}, {0x12000, 2, 1}};
+	uint64_t second = 0x2000000, entry, byte;
 
-	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
-		struct made *made = made_new(X64);
-		uint64_t second = 0x2000000, entry, byte;
+	make_plain(made);
+	entry = made_busy(made, 0x40, 8);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_segment(made, second, 0x30000, 0x30000, 0x70);
+	while (made->at < second + 0x20000) {
+		uint64_t next = made_busy(made, 0x1000, 8);
 
-		make_plain(made);
-		entry = made_busy(made, 0x40, 8);
-		made_end(made, MADE_HEAP + 0x4000, 0xc000);
-		made_segment(made, second, 0x30000, 0x30000, 0x70);
-		while (made->at < second + 0x20000) {
-			uint64_t next = made_busy(made, 0x1000, 8);
-
-			entry = blocks[i].at && next <= second + blocks[i].at ? next : entry;
-		}
-		made_end(made, second + 0x30000, 0);
-		byte = entry + made->common->entry_coded + NT_ENTRY_SEGMENT / 8;
-		assert_int_equal(fake_get(&made->fake, byte, 1), blocks[i].is);
-		fake_put(&made->fake, byte, blocks[i].said, 1);
-		made_walk(made);
-		made_assert_broken(made, 0, NULL);
-		made_assert_doubt(made, 1, "block of another segment");
-		assert_int_equal(made->walk.doubt_addr, entry);
-		made_assert_blocks(made);
-		made_free(made);
+		entry = blocks[i].at && next <= second + blocks[i].at ? next : entry;
 	}
+	made_end(made, second + 0x30000, 0);
+	byte = entry + made->shape->header_at + NT_ENTRY_SEGMENT / 8;
+	assert_int_equal(fake_get(&made->fake, byte, 1), blocks[i].is);
+	fake_put(&made->fake, byte, blocks[i].said, 1);
+	made_walk_and_assert(made, 0, NULL);
+	made_assert_doubt(made, 1, "block of another segment");
+	assert_int_equal(made->walk.doubt_addr, entry);
 }
 
-TEST(all_segments_of_the_list_are_walked)
+MADE_TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt, X64)
 {
-	made_each_layout(assert_in_all_segments);
-}
-
-/* UnusedBytes 1: the _HEAP's own entry in memory of Windows 7, and what lies right behind it. */
-TEST(windows_own_blocks_are_no_blocks_of_the_program)
-{
-	struct made *made = made_new(X64);
-
-	made_heap(made, 0x1000, 0x4000);
-	made_block(made, 0x230, NT_BLOCK_BUSY, NT_UNUSED_OWN);
-	made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
-	made_busy(made, 0x40, 8);
-	made_block(made, 0x100, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8);
-	made_busy(made, 0x40, 8);
-	made_end(made, MADE_HEAP + 0x1000, 0x3000);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_doubt(made, 0, NULL);
-	made_assert_blocks(made);
-	made_free(made);
-}
-
-TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt)
-{
-	struct made *made = made_new(X64);
 	uint64_t entry;
 
 	make_plain(made);
 	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
+	made_walk_and_assert(made, 0, NULL);
 	made_assert_doubt(made, 1, "block that is Windows' own, as it says");
 	assert_int_equal(made->walk.doubt_addr, entry);
-	made_assert_blocks(made);
-	made_free(made);
 }
 
-/* What says to be the last block hides none that others follow. */
-static void assert_last_block(struct made *made)
+MADE_TEST(a_last_block_before_memory_that_is_not_there_is_one, X64)
 {
-	uint64_t entry;
-
-	make_plain(made);
-	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_END);
-	made_expect(made, entry + made->common->entry_bytes, 0x40 - 8, 8, 0);
-	made_busy(made, 0x50, 8);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk(made);
-	made_assert_broken(made, 1, "block with an impossible number of unused bytes");
-	assert_int_equal(made->walk.broken_addr, entry);
-	made_assert_blocks(made);
-}
-
-TEST(a_last_block_that_is_not_the_last_is_taken_and_counted)
-{
-	made_each_layout(assert_last_block);
-}
-
-TEST(a_last_block_before_memory_that_is_not_there_is_one)
-{
-	struct made *made = made_new(X64);
-
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_list_init(made, MADE_HEAP + made->common->segment_holes);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
+	made_list_init(made, MADE_HEAP + made->shape->segment_ucr_list);
+	made_walk_and_assert(made, 0, NULL);
 	made_assert_missing(made, 1, "heap memory");
 	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
-	made_assert_blocks(made);
-	made_free(made);
 }
 
-static void assert_larger_hole(struct made *made)
+MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 {
 	uint64_t second = MADE_HEAP + 0x9000;
 
@@ -252,22 +96,17 @@ static void assert_larger_hole(struct made *made)
 	made_block(made, 0x1000, NT_BLOCK_BUSY, 8);
 	made_busy(made, 0x50, 9);
 	made_end(made, second + 0x2000, 0x5000);
-	made_put_ptr(made, MADE_HEAP + 0x4000 - made->common->hole_bytes + made->common->hole_size,
-		0x6000);
+	made_put_ptr(
+		made, MADE_HEAP + 0x4000 - made->shape->ucr_bytes + made->shape->ucr_size, 0x6000);
 	made_walk(made);
 	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
 	made_assert_blocks(made);
 }
 
-TEST(a_hole_that_grew_is_in_doubt)
-{
-	made_each_layout(assert_larger_hole);
-}
-
 /* Blocks before the first or behind the last are seen by nobody. */
-static void assert_ends(struct made *made)
+MADE_TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt, ALL)
 {
-	const struct nt_common_layout *c = made->common;
+	const struct made_nt_shape *c = made->shape;
 	uint64_t first;
 
 	make_plain(made);
@@ -280,14 +119,8 @@ static void assert_ends(struct made *made)
 	assert_int_equal(made->walk.block_count, made->expected_count - 1);
 }
 
-TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt)
+MADE_TEST(a_segment_that_ends_before_its_end_is_in_doubt, X64)
 {
-	made_each_layout(assert_ends);
-}
-
-TEST(a_segment_that_ends_before_its_end_is_in_doubt)
-{
-	struct made *made = made_new(X64);
 	uint64_t last;
 
 	made_heap(made, 0x4000, 0x4000);
@@ -295,12 +128,9 @@ TEST(a_segment_that_ends_before_its_end_is_in_doubt)
 	made_block(made, 0x1000, 0, 0);
 	last = made->at;
 	made_block(made, MADE_HEAP + 0x4000 - made->at, NT_BLOCK_BUSY, 8);
-	made_put_ptr(made, MADE_HEAP + made->common->segment_end, last);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
+	made_put_ptr(made, MADE_HEAP + made->shape->segment_last, last);
+	made_walk_and_assert(made, 0, NULL);
 	made_assert_doubt(made, 1, "segment whose blocks do not go up to its end");
-	made_assert_blocks(made);
-	made_free(made);
 }
 
 /* ---------------------------------------------------------------- large blocks */
@@ -308,106 +138,63 @@ TEST(a_segment_that_ends_before_its_end_is_in_doubt)
 static uint64_t put_large(
 	struct made *made, uint64_t addr, uint64_t commit, uint64_t reserve, uint16_t unused)
 {
-	const struct nt_common_layout *c = made->common;
+	const struct made_nt_shape *c = made->shape;
 
 	fake_map(&made->fake, addr, commit);
-	made_put_ptr(made, addr + c->virtual_commit, commit);
-	made_put_ptr(made, addr + c->virtual_reserve, reserve);
-	made_header(made, addr + c->virtual_entry, (uint64_t)unused * c->unit, 0,
+	made_put_ptr(made, addr + c->big_commit, commit);
+	made_put_ptr(made, addr + c->big_reserve, reserve);
+	made_header(made, addr + c->big_entry, (uint64_t)unused * c->unit, 0,
 		NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 4);
-	made_list_add(made, MADE_HEAP + made->row->virtual_list, addr);
+	made_list_add(made, MADE_HEAP + made->row->virtual_blocks, addr);
 	return addr;
 }
 
-static void assert_large(struct made *made)
+MADE_TEST(large_blocks_have_memory_of_their_own, ALL)
 {
-	const struct nt_common_layout *c = made->common;
+	const struct made_nt_shape *c = made->shape;
 	uint64_t addr;
 
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	put_large(made, 0x2000000, 0x101000, 0x101000, 0xe3f);
-	made_expect(made, 0x2000000 + c->virtual_bytes, 0x101000 - 0xe3f, 0xe3f, 0);
+	made_expect(made, 0x2000000 + c->big_bytes, 0x101000 - 0xe3f, 0xe3f, 0);
 	made->process.global_flag = NT_FLAG_UST;
 	addr = put_large(made, 0x3000000, 0x90000, 0x100000, 4);
-	made_put_ptr(made, addr + c->virtual_bytes, 0xabcdef0);
-	fake_put(&made->fake, addr + c->virtual_entry + c->prefix_header,
+	made_put_ptr(made, addr + c->big_bytes, 0xabcdef0);
+	fake_put(&made->fake, addr + c->big_entry + c->prefix_header,
 		0x0502000000000001 | (uint64_t)0x777 << 32, 8);
-	made_expect(made, addr + (made->row->bits == 64 ? 0x60 : 0x30), 0x90000 - 0x777, 0x777,
+	made_expect(made, addr + (made->kind->bits == 64 ? 0x60 : 0x30), 0x90000 - 0x777, 0x777,
 		0xabcdef0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
+	made_walk_and_assert(made, 0, NULL);
 	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x4000 + 0x101000 + 0x90000);
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 0x101000 + 0x100000);
 }
 
-TEST(a_large_block_whose_prefix_is_damaged_is_counted)
+MADE_TIMES(a_large_block_whose_prefix_is_damaged_is_counted, X64, 3)
 {
-	static const uint64_t wrong[] = {
+	static const uint64_t wrong[3] = {
 		0x0502077700000000, /* FunctionIndex */
 		0x0502000700000001, 0x0502ffff00000001, /* length */
 	};
-
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct made *made = made_new(X64);
-		const struct nt_common_layout *c = made->common;
-		uint64_t addr;
-
-		make_plain(made);
-		made_end(made, MADE_HEAP + 0x4000, 0xc000);
-		made->process.global_flag = NT_FLAG_UST;
-		addr = put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
-		fake_put(&made->fake, addr + c->virtual_entry + c->prefix_header, wrong[i], 8);
-		made_expect(made, addr + c->virtual_bytes, 0x1000 - 0x30 - 8, 8, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "large block with a damaged prefix");
-		assert_int_equal(made->walk.block_count, made->expected_count);
-		made_free(made);
-	}
-}
-
-TEST(a_large_block_that_has_more_than_it_says_is_in_doubt)
-{
-	struct made *made = made_new(X64);
+	const struct made_nt_shape *c = made->shape;
+	uint64_t addr;
 
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	put_large(made, 0x2000000, 0x4000, 0x4000, 0x50);
-	made_put_ptr(made, 0x2000000 + made->common->virtual_commit, 0x2000);
-	made_expect(made, 0x2000040, 0x2000 - 0x50, 0x50, 0);
+	made->process.global_flag = NT_FLAG_UST;
+	addr = put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
+	fake_put(&made->fake, addr + c->big_entry + c->prefix_header, wrong[i], 8);
+	made_expect(made, addr + c->big_bytes, 0x1000 - 0x30 - 8, 8, 0);
 	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_doubt(made, 1, "large block of less than is committed for it");
-	made_assert_blocks(made);
-	made_free(made);
+	made_assert_broken(made, 1, "large block with a damaged prefix");
+	assert_int_equal(made->walk.block_count, made->expected_count);
 }
 
-TEST(a_large_block_is_no_larger_than_what_is_committed)
-{
-	struct made *made = made_new(X64);
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	put_large(made, 0x2000000, 0x3000, 0x8000, 0x50);
-	made_put_ptr(made, 0x2000000 + made->common->virtual_commit, 0x8000);
-	made_expect(made, 0x2000040, 0x3000 - 0x50, 0x50, 0);
-	made_walk(made);
-	made_assert_broken(made, 1, "large block that is not all there");
-	made_assert_blocks(made);
-	made_free(made);
-}
-
-TEST(large_blocks_have_memory_of_their_own)
-{
-	made_each_layout(assert_large);
-}
-
-TEST(a_large_block_that_cannot_be_is_counted_and_left_out)
+MADE_TIMES(a_large_block_that_cannot_be_is_counted_and_left_out, X64, 5)
 {
 	static const struct {
 		uint64_t commit, reserve;
-	} wrong[] = {
+	} wrong[5] = {
 		{0, 0x1000},
 		{0x2000, 0x1000},
 		{0x1000, (uint64_t)1 << 63},
@@ -415,25 +202,18 @@ TEST(a_large_block_that_cannot_be_is_counted_and_left_out)
 		{0x3f, 0x1000},
 	};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct made *made = made_new(X64);
-
-		make_plain(made);
-		made_end(made, MADE_HEAP + 0x4000, 0xc000);
-		put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
-		put_large(made, 0x3000000, 0x1000, 0x1000, 0x50);
-		made_expect(made, 0x3000040, 0x1000 - 0x50, 0x50, 0);
-		made_put_ptr(made, 0x2000000 + made->common->virtual_commit, wrong[i].commit);
-		made_put_ptr(made, 0x2000000 + made->common->virtual_reserve, wrong[i].reserve);
-		if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
-			/* As much of it as there is. */
-			made_expect(made, 0x2000040, 0x1000 - 0x50, 0x50, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, NULL);
-		assert_int_equal(made->walk.broken_addr, 0x2000000);
-		made_assert_blocks(made);
-		made_free(made);
-	}
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
+	put_large(made, 0x3000000, 0x1000, 0x1000, 0x50);
+	made_expect(made, 0x3000040, 0x1000 - 0x50, 0x50, 0);
+	made_put_ptr(made, 0x2000000 + made->shape->big_commit, wrong[i].commit);
+	made_put_ptr(made, 0x2000000 + made->shape->big_reserve, wrong[i].reserve);
+	if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
+		/* As much of it as there is. */
+		made_expect(made, 0x2000040, 0x1000 - 0x50, 0x50, 0);
+	made_walk_and_assert(made, 1, NULL);
+	assert_int_equal(made->walk.broken_addr, 0x2000000);
 }
 
 /* ---------------------------------------------------------------- locks */
@@ -444,7 +224,7 @@ static bool is_busy(struct made *made)
 	return nt_heap_is_busy(&made->memory, &made->process, MADE_HEAP);
 }
 
-static void assert_lock(struct made *made)
+MADE_TEST(a_heap_is_busy_while_a_thread_has_its_lock, ALL)
 {
 	uint64_t lock = MADE_HEAP + 0xf00;
 
@@ -452,7 +232,7 @@ static void assert_lock(struct made *made)
 	assert_false(is_busy(made)); /* a heap may have no lock */
 	made_put_ptr(made, MADE_HEAP + made->row->lock, lock);
 	assert_false(is_busy(made));
-	made_put_ptr(made, lock + made->common->lock_owner, 0x1234);
+	made_put_ptr(made, lock + (made->kind->bits == 64 ? 0x10 : 0xc), 0x1234);
 	assert_true(is_busy(made));
 	made_walk(made);
 	assert_int_equal(made->walk.busy_count, 1);
@@ -460,107 +240,147 @@ static void assert_lock(struct made *made)
 	assert_false(is_busy(made));
 }
 
-TEST(a_heap_is_busy_while_a_thread_has_its_lock)
-{
-	made_each_layout(assert_lock);
-}
-
 /* ---------------------------------------------------------------- layouts */
 
-TEST(without_a_build_number_the_signatures_pick_a_layout_that_reads_all)
+MADE_TEST(without_a_build_number_the_signatures_pick_a_layout_that_reads_all, ALL)
 {
-	for (size_t i = 0; i < nt_layout_count; i++) {
-		struct made *made = made_new(nt_layouts[i].name);
-
-		made->process.os_build = 0;
-		make_plain(made);
-		made_end(made, MADE_HEAP + 0x4000, 0xc000);
-		made_walk(made);
-		made_assert_broken(made, 0, NULL);
-		made_assert_blocks(made);
-		assert_true(!strstr(made->walk.heaps[0].layout, "6.1") ==
-			    !strstr(nt_layouts[i].name, "6.1"));
-		made_free(made);
-	}
+	made->process.os_build = 0;
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_walk_and_assert(made, 0, NULL);
+	assert_true(!strstr(made->walk.heaps[0].layout, "6.1") == !strstr(made->kind->name, "6.1"));
 }
 
-TEST(a_lying_build_number_does_not_outweigh_the_signatures)
+MADE_TEST(a_lying_build_number_does_not_outweigh_the_signatures, WIN7_X86)
 {
-	struct made *made = made_new(X86);
-
 	made->process.os_build = 19041;
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	made_walk(made);
 	made_assert_blocks(made);
-	assert_string_equal(made->walk.heaps[0].layout, X86);
-	made_free(made);
+	assert_string_equal(made->walk.heaps[0].layout, made->kind->name);
 }
 
 /* Each of what tells a layout may be damaged: the others do, and it is said. */
-static void assert_one_fact_less(struct made *made)
+MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 {
-	static unsigned fact;
-	const struct nt_layout *row = made->row;
-	unsigned lost = fact++ % 3;
-
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	if (lost == 0)
-		fake_put(&made->fake, MADE_HEAP + row->signature, 0, 4);
-	else if (lost == 1)
-		fake_put(&made->fake, MADE_HEAP + row->valid_bytes, 0x777, 2);
+	if (i == 0)
+		fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
+	else if (i == 1)
+		fake_put(&made->fake, made_valid_bytes(made), 0x777, 2);
 	else
 		made->process.os_build = 0;
 	made_walk(made);
 	assert_false(made->walk.heaps[0].unwalked);
 	made_assert_blocks(made);
-	made_assert_doubt(made, lost < 2,
-		lost == 0 ? "heap without its signature" :
-		lost == 1 ? "heap of another size than its layout's" :
-			    NULL);
+	made_assert_doubt(made, i < 2,
+		i == 0 ? "heap without its signature" :
+		i == 1 ? "heap of another size than its layout's" :
+			 NULL);
 }
 
-TEST(a_layout_is_known_by_most_of_what_tells_it)
+/* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. A build that
+ * says otherwise does not count; some rows have one size. */
+MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
 {
-	for (unsigned i = 0; i < 3; i++) {
-		made_each_layout(assert_one_fact_less);
-	}
+	const struct nt_layout *found;
+
+	fake_map(&made->fake, MADE_HEAP, 0x180);
+	fake_put(&made->fake, MADE_HEAP + made->row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+	fake_put(&made->fake, made_valid_bytes(made), made->row->bytes, 2);
+	found = nt_layout_find(&made->memory, made->kind->bits, MADE_HEAP,
+		made->kind->build == 17763 ? 14393 : 17763);
+	assert_non_null(found);
+	assert_int_equal(found->heap_bytes, made->row->bytes);
+	assert_int_equal(found->signature, made->row->signature);
 }
 
-/* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. */
-TEST(the_size_that_a_heap_says_decides_its_layout)
+MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 {
-	for (size_t i = 0; i < nt_layout_count; i++) {
-		const struct nt_layout *row = &nt_layouts[i], *found;
-		struct made *made = made_new(row->name);
-
-		fake_map(&made->fake, MADE_HEAP, 0x180);
-		fake_put(&made->fake, MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
-		fake_put(&made->fake, MADE_HEAP + row->valid_bytes, row->heap_bytes, 2);
-		/* A build that says otherwise does not count; some rows have one size. */
-		found = nt_layout_find(&made->memory, row->bits, MADE_HEAP,
-			row->first_build == 17763 ? 14393 : 17763);
-		assert_non_null(found);
-		assert_int_equal(found->heap_bytes, row->heap_bytes);
-		assert_int_equal(found->signature, row->signature);
-		made_free(made);
-	}
-}
-
-TEST(a_heap_of_no_known_layout_is_listed_as_unwalked)
-{
-	struct made *made = made_new(X64);
-
 	make_plain(made);
 	fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
-	fake_put(&made->fake, MADE_HEAP + made->row->valid_bytes, 0, 2);
+	fake_put(&made->fake, made_valid_bytes(made), 0, 2);
 	made_list_init(made, MADE_HEAP + made->row->segment_list);
-	made_list_init(made, MADE_HEAP + made->common->segment_link);
+	made_list_init(made, MADE_HEAP + made->shape->segment_link);
 	made_walk(made);
 	made_assert_broken(made, 1, "heap of no layout that is known");
 	assert_int_equal(made->walk.heap_count, 1);
 	assert_true(made->walk.heaps[0].unwalked);
 	assert_int_equal(made->walk.block_count, 0);
-	made_free(made);
+}
+
+/* ---------------------------------------------------------------- all heaps of a process */
+
+#define ROOT 0x10000000u /* a page heap's, and its handle */
+#define HOST_PEB 0x7f0000u
+
+/* A PEB with a process heap only. */
+static void put_peb(struct made *made, uint64_t at, unsigned bits, uint64_t first_heap)
+{
+	const struct peb_layout *peb = peb_layout(bits);
+
+	fake_put(&made->fake, at + peb->process_heap, first_heap, bits / 8);
+	fake_put(&made->fake, at + peb->os_build, 19041, 2);
+}
+
+static void make_heap(struct made *made)
+{
+	made_heap(made, 0x4000, 0x10000);
+	made_busy(made, 0x40, 8);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+}
+
+static void walk(struct made *made)
+{
+	struct err err;
+
+	assert_int_equal(heap_walker_nt.walk(&made->memory, 0, &made->walk, &err), 0);
+}
+
+MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X64)
+{
+	make_heap(made);
+	fake_map(&made->fake, ROOT, 0x1000);
+	made_list_init(made, ROOT + 0x138); /* NextHeap */
+	made_put_ptr(made, ROOT + 0x150, MADE_HEAP); /* NormalHeap */
+	put_peb(made, FAKE_PEB, 64, ROOT);
+	walk(made);
+	assert_int_equal(made->walk.heap_count, 2);
+	assert_string_equal(made->walk.heaps[0].kind, "page");
+	assert_int_equal(made->walk.heaps[1].addr, MADE_HEAP);
+	made_assert_broken(made, 0, NULL);
+	made_assert_blocks(made);
+}
+
+/* The heap with a lock that a thread has or not. */
+static void make_locked(struct made *made, uint64_t owner)
+{
+	uint64_t lock = MADE_HEAP + 0xf00;
+
+	make_heap(made);
+	made_put_ptr(made, MADE_HEAP + made->row->lock, lock);
+	made_put_ptr(made, lock + (made->kind->bits == 64 ? 0x10 : 0xc), owner);
+}
+
+/* The heap is one of the 64-bit part of a 32-bit process. */
+MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
+{
+	make_locked(made, 0x10ull * i);
+	fake_map(&made->fake, HOST_PEB, 0x1000);
+	put_peb(made, HOST_PEB, 64, MADE_HEAP);
+	made->fake.target.bits = 32;
+	made->fake.target.host_peb = HOST_PEB;
+	put_peb(made, FAKE_PEB, 32, 0x770000);
+	assert_int_equal(heap_walker_nt.is_busy(&made->fake.target, 0), i);
+}
+
+MADE_TIMES(a_heap_that_is_walked_while_its_lock_is_held_is_counted, X64, 2)
+{
+	make_locked(made, 0x10ull * i);
+	put_peb(made, FAKE_PEB, 64, MADE_HEAP);
+	walk(made);
+	assert_int_equal(made->walk.busy_count, i);
+	made_assert_blocks(made);
 }

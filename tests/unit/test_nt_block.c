@@ -5,87 +5,59 @@
 
 #include "snapshot/heap/page_layout.h"
 
-#define X64 "nt 10.0.17763-22000 x64"
-#define X86 "nt 6.1.7600-7601 x86"
-
 /* ---------------------------------------------------------------- what is unused in a block */
 
-static void assert_long_unused(struct made *made)
+MADE_TEST(a_long_number_of_unused_bytes_is_in_the_last_slot, ALL)
 {
-	unsigned pointer = made->row->bits / 8;
+	unsigned pointer = made->kind->bits / 8;
 	uint64_t entry;
 
 	made_heap(made, 0x2000, 0x2000);
 	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
 	made_put_ptr(made, entry + 0x400 - pointer, 0x123);
-	made_expect(made, entry + made->common->entry_bytes, 0x400 - 0x123, 0x123, 0);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-}
-
-TEST(a_long_number_of_unused_bytes_is_in_the_last_slot)
-{
-	made_each_layout(assert_long_unused);
+	made_expect(made, entry + made->shape->unit, 0x400 - 0x123, 0x123, 0);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 }
 
 /* On x64 a block's last 8 bytes are the first of the next header. */
-TEST(a_long_number_may_be_in_the_next_headers_first_bytes)
+MADE_TEST(a_long_number_may_be_in_the_next_headers_first_bytes, X64)
 {
-	struct made *made = made_new(X64);
 	uint64_t entry;
 
 	made_heap(made, 0x2000, 0x2000);
 	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
 	fake_put(&made->fake, entry + 0x400, 0x123, 8);
 	made_expect(made, entry + 16, 0x400 - 0x123, 0x123, 0);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	made_free(made);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 }
 
-TEST(a_long_number_that_is_not_long_or_too_long_is_none)
+MADE_TIMES(a_long_number_that_is_not_long_or_too_long_is_none, X64 | X86, 4)
 {
-	static const uint64_t wrong[] = {1, 0x3e, 0x401, 0xffffffff};
+	static const uint64_t wrong[4] = {1, 0x3e, 0x401, 0xffffffff};
+	unsigned pointer = made->kind->bits / 8;
+	uint64_t entry;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct made *made = made_new(i % 2 ? X64 : X86);
-		unsigned pointer = made->row->bits / 8;
-		uint64_t entry;
-
-		made_heap(made, 0x2000, 0x2000);
-		entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
-		made_put_ptr(made, entry + 0x400 - pointer, wrong[i]);
-		made_expect(made, entry + made->common->entry_bytes, 0x3f8, 8, 0);
-		made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "block with an impossible number of unused bytes");
-		made_assert_blocks(made);
-		made_free(made);
-	}
+	made_heap(made, 0x2000, 0x2000);
+	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
+	made_put_ptr(made, entry + 0x400 - pointer, wrong[i]);
+	made_expect(made, entry + made->shape->unit, 0x3f8, 8, 0);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 1, "block with an impossible number of unused bytes");
 }
 
-TEST(an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept)
+MADE_TIMES(an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept, X64, 8)
 {
-	static const uint8_t wrong[] = {0, 2, 4, 7, 0x21, 0x80, 0xc2, NT_UNUSED_LONG};
+	static const uint8_t wrong[8] = {0, 2, 4, 7, 0x21, 0x80, 0xc2, NT_UNUSED_LONG};
+	uint64_t entry;
 
-	for (size_t i = 0; i < sizeof(wrong); i++) {
-		struct made *made = made_new(X64);
-		uint64_t entry;
-
-		made_heap(made, 0x1000, 0x1000);
-		entry = made_block(made, 0x20, NT_BLOCK_BUSY, wrong[i]);
-		made_expect(made, entry + 16, 0x18, 8, 0);
-		made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "block with an impossible number of unused bytes");
-		assert_int_equal(made->walk.broken_addr, entry);
-		made_assert_blocks(made);
-		made_free(made);
-	}
+	made_heap(made, 0x1000, 0x1000);
+	entry = made_block(made, 0x20, NT_BLOCK_BUSY, wrong[i]);
+	made_expect(made, entry + 16, 0x18, 8, 0);
+	made_rest(made, 0x1000);
+	made_walk_and_assert(made, 1, "block with an impossible number of unused bytes");
+	assert_int_equal(made->walk.broken_addr, entry);
 }
 
 /* ---------------------------------------------------------------- prefixes */
@@ -96,8 +68,8 @@ static uint64_t put_prefixed(
 {
 	uint64_t entry = made_block(made, size_bytes, NT_BLOCK_BUSY, unused);
 
-	made_put_ptr(made, entry + made->common->prefix_record, record);
-	fake_put(&made->fake, entry + made->common->prefix_header,
+	made_put_ptr(made, entry + made->shape->prefix_trace, record);
+	fake_put(&made->fake, entry + made->shape->prefix_header,
 		0x0502000000000001 | (uint64_t)length << 32, 8);
 	return entry;
 }
@@ -105,12 +77,13 @@ static uint64_t put_prefixed(
 static void expect_prefixed(
 	struct made *made, uint64_t entry, uint64_t size_bytes, uint16_t length, uint64_t record)
 {
-	made_expect(made, entry + made->common->prefix_user, size_bytes - length, length, record);
+	made_expect(made, entry + made->shape->prefix_bytes + made->shape->unit,
+		size_bytes - length, length, record);
 }
 
-static void assert_prefixes(struct made *made)
+MADE_TEST(a_prefix_leads_to_the_record_of_the_stack, ALL)
 {
-	uint64_t record = made->row->bits == 64 ? 0x7ff612345678 : 0x12345678;
+	uint64_t record = made->kind->bits == 64 ? 0x7ff612345678 : 0x12345678;
 	uint64_t entry;
 
 	made->process.global_flag = NT_FLAG_UST;
@@ -118,26 +91,18 @@ static void assert_prefixes(struct made *made)
 	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, 0x30, record);
 	expect_prefixed(made, entry, 0x60, 0x30, record);
 	/* the shortest */
-	entry = put_prefixed(made, 0x30, 0x42, made->common->prefix_unused_min, 0);
-	expect_prefixed(made, entry, 0x30, made->common->prefix_unused_min, 0);
+	entry = put_prefixed(made, 0x30, 0x42, (made->shape->prefix_bytes + 8), 0);
+	expect_prefixed(made, entry, 0x30, (made->shape->prefix_bytes + 8), 0);
 	/* "no record" has a value of its own */
-	entry = put_prefixed(made, 0x100, 0x42, 0x40, made->common->no_record);
+	entry = put_prefixed(made, 0x100, 0x42, 0x40, MADE_NO_RECORD(made));
 	expect_prefixed(made, entry, 0x100, 0x40, 0);
 	made_busy(made, 0x80, 0x10); /* older than the database: no prefix */
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 }
 
-TEST(a_prefix_leads_to_the_record_of_the_stack)
+MADE_TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so, X64)
 {
-	made_each_layout(assert_prefixes);
-}
-
-TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so)
-{
-	struct made *made = made_new(X64);
 	uint64_t entry;
 
 	made_heap(made, 0x2000, 0x2000);
@@ -146,40 +111,28 @@ TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so)
 	/* Leftovers in a process without the database are the program's bytes. */
 	entry = put_prefixed(made, 0x60, 0x10, 0x30, 0x2000);
 	made_expect(made, entry + 16, 0x50, 0x10, 0);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 	fake_put(&made->fake, MADE_HEAP + made->row->interceptor, 0x11223344, 4);
 	made->expected_count = 1;
 	expect_prefixed(made, entry, 0x60, 0x30, 0x2000);
 	walk_clear(&made->walk);
 	claims_release(&made->nt.claims);
 	memory_clear(&made->memory);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	made_free(made);
+	made_walk_and_assert(made, 0, NULL);
 }
 
-TEST(a_prefix_of_impossible_lengths_is_none)
+MADE_TIMES(a_prefix_of_impossible_lengths_is_none, X64, 4)
 {
-	static const uint16_t wrong[] = {0, 0x27, 0x61, 0xffff};
+	static const uint16_t wrong[4] = {0, 0x27, 0x61, 0xffff};
+	uint64_t entry;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct made *made = made_new(X64);
-		uint64_t entry;
-
-		made->process.global_flag = NT_FLAG_UST;
-		made_heap(made, 0x1000, 0x1000);
-		entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, wrong[i], 0x1000);
-		made_expect(made, entry + 16, 0x58, 8, 0);
-		made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "block without the prefix that its header promises");
-		made_assert_blocks(made);
-		made_free(made);
-	}
+	made->process.global_flag = NT_FLAG_UST;
+	made_heap(made, 0x1000, 0x1000);
+	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, wrong[i], 0x1000);
+	made_expect(made, entry + 16, 0x58, 8, 0);
+	made_rest(made, 0x1000);
+	made_walk_and_assert(made, 1, "block without the prefix that its header promises");
 }
 
 /* ---------------------------------------------------------------- light page heap */
@@ -187,7 +140,7 @@ TEST(a_prefix_of_impossible_lengths_is_none)
 /* What a page heap writes before the bytes of a live block of bytes. */
 static void put_page_block(struct made *made, uint64_t at, uint64_t bytes, uint32_t start)
 {
-	const struct page_layout *page = page_layout(made->row->bits);
+	const struct page_layout *page = page_layout(made->kind->bits);
 
 	fake_put(&made->fake, at, start, 4);
 	made_put_ptr(made, at + page->info_heap, MADE_HEAP);
@@ -198,43 +151,32 @@ static void put_page_block(struct made *made, uint64_t at, uint64_t bytes, uint3
 		start == PAGE_START_LIGHT ? PAGE_END_LIGHT : PAGE_END_FULL, 4);
 }
 
-static void assert_light(struct made *made)
+MADE_TEST(a_block_of_a_light_page_heap_begins_behind_its_information, ALL)
 {
-	uint64_t info_bytes = made->row->bits == 64 ? 0x40 : 0x20, user;
+	uint64_t info_bytes = made->kind->bits == 64 ? 0x40 : 0x20, user;
 
 	made->process.global_flag = NT_FLAG_HPA;
 	made_heap(made, 0x2000, 0x2000);
-	user = made_block(made, 0x100, NT_BLOCK_BUSY, 12) + made->common->entry_bytes;
+	user = made_block(made, 0x100, NT_BLOCK_BUSY, 12) + made->shape->unit;
 	put_page_block(made, user, 0x51, PAGE_START_LIGHT);
 	made_expect(made, user + info_bytes, 0x51, 0x100 - 0x51, 0x765430);
 	made_busy(made, 0x80, 9); /* Windows' own: as any block */
 	/* No such block: it says to be larger than what it lies in, or is of a full page heap. */
-	user = made_busy(made, 0x100, 12) + made->common->entry_bytes;
+	user = made_busy(made, 0x100, 12) + made->shape->unit;
 	put_page_block(made, user, 0x100 - 12 - info_bytes + 1, PAGE_START_LIGHT);
-	user = made_busy(made, 0x100, 12) + made->common->entry_bytes;
+	user = made_busy(made, 0x100, 12) + made->shape->unit;
 	put_page_block(made, user, 0x20, PAGE_START_FULL);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 }
 
-TEST(a_block_of_a_light_page_heap_begins_behind_its_information)
+MADE_TEST(without_page_heaps_no_block_is_one_of_theirs, X64)
 {
-	made_each_layout(assert_light);
-}
-
-TEST(without_page_heaps_no_block_is_one_of_theirs)
-{
-	struct made *made = made_new(X64);
 	uint64_t user;
 
 	made_heap(made, 0x2000, 0x2000);
 	user = made_busy(made, 0x100, 12) + 16;
 	put_page_block(made, user, 0x51, PAGE_START_LIGHT);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	made_free(made);
+	made_rest(made, 0x2000);
+	made_walk_and_assert(made, 0, NULL);
 }
