@@ -8,38 +8,53 @@
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt_heap.h"
+#include "tests/images/segment_image_layout.h"
 
-/* Numbers of facts, written down once more here, apart from the walker's tables. */
+/* The layouts that tests go through: where the image maker's tables say, apart from the walker's. */
 struct fake_layout {
 	const char *name;
-	unsigned bits, build, ptr, unit;
-	unsigned heap_signature, tree, contexts, context_bytes, vs, lfh, mem_stats;
-	unsigned c_shift, c_first, c_lfh, c_vs, c_heap, c_list, first_index;
-	unsigned s_signature, d_bytes, d_unused, d_extra, d_flags, d_units;
-	unsigned v_list, v_size, v_signature, v_first, v_header, v_bits;
-	unsigned l_owner, l_count, l_withheld, l_offsets, l_bitmap;
-	unsigned n_left, n_right, n_parent, n_address, n_pages;
+	unsigned bits, build, ptr, unit, first_index;
+	struct segment_image_layout at;
 };
 
-static const struct fake_layout fake_26100_x64 = {"segment 10.0.26100 x64", 64, 26100, 8, 16, 0x10,
-	0x48, 0x140, 0xc0, 0x2c0, 0x380, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20, 4, 8,
-	0x18, 0x1a, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10, 0x18,
-	0x20};
-/* Has one list of segments and no contexts. */
-static const struct fake_layout fake_14393_x64 = {"segment 10.0.14393-15063 x64", 64, 14393, 8, 16,
-	0x10, 0x38, 0, 0, 0xb0, 0x120, 0, 0, 0, 0, 0, 0, 0x60, 2, 0x10, 0x20, 6, 4, 0x18, 0x1b,
-	0x18, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0, 0x28, 0x30, 0, 8, 0x10, 0x18, 0x20};
-static const struct fake_layout fake_22000_x64 = {"segment 10.0.20348-22000 x64", 64, 22000, 8, 16,
-	0x10, 0x48, 0x140, 0xc0, 0x2c0, 0x380, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20,
-	4, 8, 0x18, 0x1f, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10,
-	0x18, 0x20};
-static const struct fake_layout fake_19041_x64 = {"segment 10.0.17763-19041 x64", 64, 19041, 8, 16,
-	0x10, 0x48, 0x100, 0xc0, 0x280, 0x340, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20,
-	4, 8, 0x18, 0x1f, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10,
-	0x18, 0x20};
-static const struct fake_layout fake_19041_x86 = {"segment 10.0.19041 x86", 32, 19041, 4, 8, 8,
-	0x44, 0x100, 0x80, 0x200, 0x2c0, 0x80, 4, 6, 0x14, 0x18, 0x24, 0x44, 1, 8, 0x10, 4, 8, 0xc,
-	0xf, 0x10, 0x14, 0x16, 0x18, 8, 4, 8, 0x12, 0x17, 0x18, 0x20, 0, 4, 8, 0xc, 0x10};
+static const struct {
+	const char *name;
+	unsigned bits, build;
+} seg_builds[] = {
+	{"segment 10.0.26100 x64", 64, 26100},
+	{"segment 10.0.20348-22000 x64", 64, 22000},
+	{"segment 10.0.17763-19041 x64", 64, 19041},
+	{"segment 10.0.19041 x86", 32, 19041},
+	{"segment 10.0.14393-15063 x64", 64, 14393}, /* has one list of segments and no contexts */
+	{"segment 10.0.17134 x64", 64, 17134},
+	{"segment 10.0.16299 x64", 64, 16299},
+};
+
+#define SEG_LAYOUTS (sizeof(seg_builds) / sizeof(seg_builds[0]))
+/* Sets of them, by number. */
+#define BUILD_26100 0x1u
+#define BUILD_22000 0x2u
+#define BUILD_19041 0x4u
+#define ALL 0x7fu
+
+static inline const struct fake_layout *seg_layout(size_t number)
+{
+	static struct fake_layout layouts[SEG_LAYOUTS];
+	struct fake_layout *l = &layouts[number];
+	unsigned bits = seg_builds[number].bits, build = seg_builds[number].build;
+
+	*l = (struct fake_layout){.name = seg_builds[number].name,
+		.bits = bits,
+		.build = build,
+		.ptr = bits / 8,
+		.unit = bits / 4,
+		.at = *segment_image_layout_of(bits, build < 26100 ? build : 22000)};
+	/* As one open-source reader has it; all else is as before. */
+	if (build >= 26100)
+		l->at.range.unit = 0x1a;
+	l->first_index = l->at.segment.header_bytes >> 12;
+	return l;
+}
 
 #define FAKE_HEAP 0x10000000u
 #define FAKE_META 0x11000000u /* nodes of the tree, owners, records */
@@ -93,7 +108,7 @@ static inline void seg_list_add(struct fake_segment *s, uint64_t head, uint64_t 
 
 static inline uint64_t seg_context(const struct fake_segment *s, uint64_t heap, unsigned i)
 {
-	return heap + s->l->contexts + i * s->l->context_bytes;
+	return heap + s->l->at.heap.contexts + i * s->l->at.context.bytes;
 }
 
 /* An empty heap. */
@@ -102,20 +117,20 @@ static inline void seg_heap(struct fake_segment *s, uint64_t heap)
 	const struct fake_layout *l = s->l;
 
 	fake_map(&s->fake, heap, 0x1000);
-	fake_put(&s->fake, heap + l->heap_signature, 0xddeeddee, 4);
-	if (!l->context_bytes)
-		seg_list_init(s, heap + l->c_list, false);
-	for (unsigned i = 0; l->context_bytes && i < 2; i++) {
+	fake_put(&s->fake, heap + l->at.heap.signature, 0xddeeddee, 4);
+	if (!l->at.context.bytes)
+		seg_list_init(s, heap + l->at.context.list, false);
+	for (unsigned i = 0; l->at.context.bytes && i < 2; i++) {
 		uint64_t c = seg_context(s, heap, i);
 
-		fake_put(&s->fake, c + l->c_shift, i ? 16 : 12, 1);
-		fake_put(&s->fake, c + l->c_first, i ? 1 : l->first_index, 1);
-		seg_ptr(s, c + l->c_lfh, heap + l->lfh);
-		seg_ptr(s, c + l->c_vs, heap + l->vs);
-		seg_ptr(s, c + l->c_heap, heap);
-		seg_list_init(s, c + l->c_list, false);
+		fake_put(&s->fake, c + l->at.context.unit_shift, i ? 16 : 12, 1);
+		fake_put(&s->fake, c + l->at.context.first_index, i ? 1 : l->first_index, 1);
+		seg_ptr(s, c + l->at.context.lfh, heap + l->at.heap.lfh);
+		seg_ptr(s, c + l->at.context.vs, heap + l->at.heap.vs);
+		seg_ptr(s, c + l->at.context.heap, heap);
+		seg_list_init(s, c + l->at.context.list, false);
 	}
-	seg_list_init(s, heap + l->vs + l->v_list, true);
+	seg_list_init(s, heap + l->at.heap.vs + l->at.vs.list, true);
 	s->heaps[s->process.heap_count++] = heap;
 }
 
@@ -188,8 +203,8 @@ static inline uint64_t seg_segment(struct fake_segment *s, uint64_t heap, unsign
 
 	s->segment += 0x1000000;
 	fake_map(&s->fake, addr, (size_t)256 << (i ? 16 : 12));
-	seg_list_add(s, c + s->l->c_list, addr, false);
-	seg_ptr(s, addr + s->l->s_signature, addr ^ c ^ s->heap_key ^ s->constant);
+	seg_list_add(s, c + s->l->at.context.list, addr, false);
+	seg_ptr(s, addr + s->l->at.segment.signature, addr ^ c ^ s->heap_key ^ s->constant);
 	return addr;
 }
 
@@ -198,14 +213,14 @@ static inline uint64_t seg_range(struct fake_segment *s, uint64_t segment, unsig
 	unsigned index, unsigned units, unsigned flags, uint32_t unused, bool extra)
 {
 	const struct fake_layout *l = s->l;
-	uint64_t d = segment + (uint64_t)index * l->d_bytes;
+	uint64_t d = segment + (uint64_t)index * l->at.range.bytes;
 
 	fake_put(&s->fake, d, flags & 2 ? 0xccddccdd : 0, 4);
-	fake_put(&s->fake, d + l->d_unused, unused, l->context_bytes ? 4 : 2);
-	fake_put(&s->fake, d + l->d_extra, extra, 2);
+	fake_put(&s->fake, d + l->at.range.unused, unused, l->at.context.bytes ? 4 : 2);
+	fake_put(&s->fake, d + l->at.range.extra, extra, 2);
 	/* On x86 a count of pages shares the byte. */
-	fake_put(&s->fake, d + l->d_flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
-	fake_put(&s->fake, d + l->d_units, units, 1);
+	fake_put(&s->fake, d + l->at.range.flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
+	fake_put(&s->fake, d + l->at.range.unit, units, 1);
 	return segment + ((uint64_t)index << shift);
 }
 
@@ -217,8 +232,8 @@ struct fake_vs {
 
 static inline struct fake_vs seg_vs(struct fake_segment *s, uint64_t heap, uint64_t addr)
 {
-	seg_list_add(s, heap + s->l->vs + s->l->v_list, addr, true);
-	return (struct fake_vs){addr, addr + s->l->v_first, 0};
+	seg_list_add(s, heap + s->l->at.heap.vs + s->l->at.vs.list, addr, true);
+	return (struct fake_vs){addr, addr + s->l->at.vs_subsegment.first_chunk, 0};
 }
 
 /* A chunk of bytes with its header; returns where its user's bytes begin. tail: its last word. */
@@ -236,22 +251,24 @@ static inline uint64_t seg_chunk(
 	else
 		fake_put(&s->fake, at,
 			(1 | units << 1 | previous << 16 | (uint64_t)allocated << 31) ^ key, 4);
-	fake_put(&s->fake, at + l->v_bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
+	fake_put(&s->fake, at + l->at.chunk.bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
 	if (tail)
 		fake_put(&s->fake, at + bytes - 2, tail, 2);
 	vs->next += bytes;
 	vs->previous_bytes = bytes;
-	return at + l->v_header;
+	return at + l->at.chunk.bytes;
 }
 
 /* The chunks end here. */
 static inline void seg_vs_end(struct fake_segment *s, const struct fake_vs *vs, bool counts_header)
 {
-	uint64_t bytes = vs->next - vs->addr - (counts_header ? 0 : s->l->v_first);
+	uint64_t bytes =
+		vs->next - vs->addr - (counts_header ? 0 : s->l->at.vs_subsegment.first_chunk);
 	unsigned units = (unsigned)(bytes / s->l->unit);
 
-	fake_put(&s->fake, vs->addr + s->l->v_size, units, 2);
-	fake_put(&s->fake, vs->addr + s->l->v_signature, ((units ^ 0x2bed) & 0x7fff) | 0x8000, 2);
+	fake_put(&s->fake, vs->addr + s->l->at.vs_subsegment.size, units, 2);
+	fake_put(&s->fake, vs->addr + s->l->at.vs_subsegment.signature,
+		((units ^ 0x2bed) & 0x7fff) | 0x8000, 2);
 }
 
 /* ---------------------------------------------------------------- LFH */
@@ -264,15 +281,14 @@ struct fake_lfh {
 static inline unsigned seg_lfh_room(const struct fake_segment *s, unsigned count)
 {
 	unsigned word = s->l->ptr * 8,
-		 head = s->l->l_bitmap + (count * 2 + word - 1) / word * s->l->ptr;
+		 head = s->l->at.subsegment.bitmap + (count * 2 + word - 1) / word * s->l->ptr;
 
 	return (head + s->l->unit - 1) / s->l->unit * s->l->unit;
 }
 
-/* FreeCount stands before BlockCount. */
 static inline void seg_lfh_free_put(struct fake_segment *s, const struct fake_lfh *lfh, unsigned n)
 {
-	fake_put(&s->fake, lfh->addr + s->l->l_count - 2, n, 2);
+	fake_put(&s->fake, lfh->addr + s->l->at.subsegment.free_count, n, 2);
 }
 
 /* As many blocks as find room in bytes. bucket: what its owner says. */
@@ -286,11 +302,11 @@ static inline struct fake_lfh seg_lfh(struct fake_segment *s, uint64_t addr, uns
 	while (seg_lfh_room(s, lfh.count) + lfh.count * block_bytes > bytes)
 		lfh.count--;
 	lfh.first = seg_lfh_room(s, lfh.count);
-	seg_ptr(s, addr + s->l->l_owner, owner);
+	seg_ptr(s, addr + s->l->at.subsegment.owner, owner);
 	fake_put(&s->fake, owner + 1, bucket, 1);
-	fake_put(&s->fake, addr + s->l->l_count, lfh.count, 2);
+	fake_put(&s->fake, addr + s->l->at.subsegment.block_count, lfh.count, 2);
 	seg_lfh_free_put(s, &lfh, lfh.count);
-	fake_put(&s->fake, addr + s->l->l_offsets,
+	fake_put(&s->fake, addr + s->l->at.subsegment.offsets,
 		(block_bytes | (uint64_t)lfh.first << 16) ^ s->lfh_key ^ (uint32_t)shifted, 4);
 	return lfh;
 }
@@ -304,8 +320,8 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 static inline uint64_t seg_lfh_block(
 	struct fake_segment *s, const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
-	uint64_t byte = lfh->addr + s->l->l_bitmap + k / 4, addr = seg_lfh_addr(lfh, k);
-	uint64_t free_count = lfh->addr + s->l->l_count - 2;
+	uint64_t byte = lfh->addr + s->l->at.subsegment.bitmap + k / 4, addr = seg_lfh_addr(lfh, k);
+	uint64_t free_count = lfh->addr + s->l->at.subsegment.free_count;
 
 	if (!(fake_get(&s->fake, byte, 1) >> k % 4 * 2 & 1))
 		seg_lfh_free_put(s, lfh, (unsigned)fake_get(&s->fake, free_count, 2) - 1);
@@ -348,5 +364,33 @@ static inline void assert_block(const struct fake_segment *s, size_t i, uint64_t
 	assert_int_equal(s->walk.blocks[i].overhead_bytes, overhead);
 	assert_int_equal(s->walk.blocks[i].record, record);
 }
+
+static inline void seg_run(
+	void (*test)(struct fake_segment *s, const struct fake_layout *l, unsigned i),
+	unsigned layouts, unsigned times)
+{
+	for (size_t k = 0; k < SEG_LAYOUTS; k++) {
+		for (unsigned i = 0; layouts >> k & 1 && i < times; i++) {
+			struct fake_segment s;
+
+			seg_init(&s, seg_layout(k));
+			test(&s, s.l, i);
+			seg_release(&s);
+		}
+	}
+}
+
+/* A test of a fresh process s with one heap, of each of these layouts l; and the same for each i below
+ * times. */
+#define SEG_TEST(name, layouts) SEG_TIMES(name, layouts, 1)
+#define SEG_TIMES(name, layouts, times)                                                            \
+	static void name##_in(struct fake_segment *s, const struct fake_layout *l, unsigned i);    \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		seg_run(name##_in, layouts, times);                                                \
+	}                                                                                          \
+	static void name##_in(struct fake_segment *s,                                              \
+		const struct fake_layout *l __attribute__((unused)),                               \
+		unsigned i __attribute__((unused)))
 
 #endif

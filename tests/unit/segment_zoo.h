@@ -20,31 +20,31 @@ static inline void zoo_vs(struct zoo *z)
 
 	z->vs = seg_range(s, z->segment, 12, s->l->first_index + 1, 2, 15, 0, false);
 	vs = seg_vs(s, FAKE_HEAP, z->vs);
-	z->chunks[0] = seg_chunk(s, &vs, 0x100, true, 0) - s->l->v_header;
-	z->chunks[1] = seg_chunk(s, &vs, 0x140, false, 0) - s->l->v_header;
-	z->chunks[2] = seg_chunk(s, &vs, 0x180, true, 0x30) - s->l->v_header;
+	z->chunks[0] = seg_chunk(s, &vs, 0x100, true, 0) - s->l->at.chunk.bytes;
+	z->chunks[1] = seg_chunk(s, &vs, 0x140, false, 0) - s->l->at.chunk.bytes;
+	z->chunks[2] = seg_chunk(s, &vs, 0x180, true, 0x30) - s->l->at.chunk.bytes;
 	z->inner = seg_chunk(s, &vs, 0x800, true, 0x2010);
-	z->chunks[3] = seg_chunk(s, &vs, 0x400, true, 0) - s->l->v_header;
+	z->chunks[3] = seg_chunk(s, &vs, 0x400, true, 0) - s->l->at.chunk.bytes;
 	seg_vs_end(s, &vs, true);
-	inner = seg_lfh(s, z->inner, 0x800 - s->l->v_header - 0x10, 0x30, 0x30 / s->l->unit);
+	inner = seg_lfh(s, z->inner, 0x800 - s->l->at.chunk.bytes - 0x10, 0x30, 0x30 / s->l->unit);
 	seg_lfh_block(s, &inner, 1, 5);
 }
 
 static inline void zoo_large(struct zoo *z)
 {
 	struct fake_segment *s = &z->s;
-	uint64_t tree = FAKE_HEAP + s->l->tree;
+	uint64_t tree = FAKE_HEAP + s->l->at.heap.large_tree;
 
 	for (unsigned i = 0; i < 3; i++) {
 		z->nodes[i] = seg_meta(s, 0x30);
-		seg_ptr(s, z->nodes[i] + s->l->n_address, 0x40000000 + 0x1000000 * (i ^ 1));
-		seg_ptr(s, z->nodes[i] + s->l->n_pages, 0x20000);
+		seg_ptr(s, z->nodes[i] + s->l->at.large.address, 0x40000000 + 0x1000000 * (i ^ 1));
+		seg_ptr(s, z->nodes[i] + s->l->at.large.pages, 0x20000);
 		if (i)
-			seg_ptr(s, z->nodes[i] + s->l->n_parent, z->nodes[0]);
+			seg_ptr(s, z->nodes[i] + 2ull * s->l->ptr, z->nodes[0]);
 	}
 	seg_ptr(s, tree, z->nodes[0]);
-	seg_ptr(s, z->nodes[0] + s->l->n_left, z->nodes[1]);
-	seg_ptr(s, z->nodes[0] + s->l->n_right, z->nodes[2]);
+	seg_ptr(s, z->nodes[0], z->nodes[1]);
+	seg_ptr(s, z->nodes[0] + s->l->ptr, z->nodes[2]);
 }
 
 #define ZOO_BLOCKS 9 /* 3 large, 1 range, 3 VS, 1 LFH in VS, 1 LFH */
@@ -69,20 +69,35 @@ static inline void zoo_end(struct zoo *z, size_t blocks, unsigned broken)
 	seg_walk(&z->s);
 	assert_int_equal(z->s.walk.block_count, blocks);
 	assert_int_equal(z->s.walk.broken_count + z->s.walk.missing_count, broken);
-	seg_release(&z->s);
 }
 
-static const struct fake_layout *const zoo_layouts[] = {
-	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86, &fake_14393_x64};
+static inline void zoo_run(void (*test)(struct zoo *z, unsigned i), unsigned times)
+{
+	for (size_t k = 0; k < SEG_LAYOUTS; k++) {
+		for (unsigned i = 0; i < times; i++) {
+			struct zoo z;
 
-#define EACH_ZOO(z)                                                                                \
-	for (size_t i_ = 0; i_ < sizeof(zoo_layouts) / sizeof(*zoo_layouts); i_++)                 \
-		for (bool once_ = (zoo_init(z, zoo_layouts[i_]), true); once_; once_ = false)
+			zoo_init(&z, seg_layout(k));
+			test(&z, i);
+			seg_release(&z.s);
+		}
+	}
+}
+
+/* A test of a fresh zoo z of each layout; and the same for each i below times. */
+#define ZOO_TEST(name) ZOO_TIMES(name, 1)
+#define ZOO_TIMES(name, times)                                                                     \
+	static void name##_in(struct zoo *z, unsigned i);                                          \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		zoo_run(name##_in, times);                                                         \
+	}                                                                                          \
+	static void name##_in(struct zoo *z, unsigned i __attribute__((unused)))
 
 /* The descriptor of one of the heap's units. */
 static inline uint64_t descriptor(const struct zoo *z, unsigned index)
 {
-	return z->segment + (uint64_t)(z->s.l->first_index + index) * z->s.l->d_bytes;
+	return z->segment + (uint64_t)(z->s.l->first_index + index) * z->s.l->at.range.bytes;
 }
 
 #endif

@@ -4,15 +4,6 @@
 
 #include "tests/unit/fake_segment.h"
 
-static const struct fake_layout *const layouts[] = {
-	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86, &fake_14393_x64};
-
-/* l is declared here. NOLINTBEGIN(bugprone-macro-parentheses) */
-#define EACH_LAYOUT(l)                                                                             \
-	for (size_t i_ = 0; i_ < sizeof(layouts) / sizeof(*layouts); i_++)                         \
-		for (const struct fake_layout *l = layouts[i_]; l; l = NULL)
-/* NOLINTEND(bugprone-macro-parentheses) */
-
 #define NO_BUCKET 200
 
 /* The k'th subsegment of a heap, of four pages. */
@@ -27,7 +18,7 @@ static struct fake_lfh subsegment(
 /* Puts the first block elsewhere, and says so. */
 static void shift_first(struct fake_segment *s, struct fake_lfh *lfh, unsigned first)
 {
-	uint64_t at = lfh->addr + s->l->l_offsets;
+	uint64_t at = lfh->addr + s->l->at.subsegment.offsets;
 
 	fake_put(&s->fake, at, fake_get(&s->fake, at, 4) ^ (uint64_t)(lfh->first ^ first) << 16, 4);
 	lfh->first = first;
@@ -36,7 +27,7 @@ static void shift_first(struct fake_segment *s, struct fake_lfh *lfh, unsigned f
 static void count_put(struct fake_segment *s, struct fake_lfh *lfh, unsigned count)
 {
 	lfh->count = count;
-	fake_put(&s->fake, lfh->addr + s->l->l_count, count, 2);
+	fake_put(&s->fake, lfh->addr + s->l->at.subsegment.block_count, count, 2);
 	seg_lfh_free_put(s, lfh, count);
 }
 
@@ -53,7 +44,6 @@ static void assert_key_found(struct fake_segment *s)
 	assert_true(s->nt.segment_keys.has_lfh);
 	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
 	assert_int_equal(s->walk.broken_count, 0);
-	seg_release(s);
 }
 
 /* Subsegments are noted, and none of their blocks is listed. */
@@ -64,7 +54,6 @@ static void assert_no_key(struct fake_segment *s, unsigned subsegments)
 	assert_int_equal(s->walk.block_count, 0);
 	assert_int_equal(s->walk.broken_count, subsegments);
 	assert_string_equal(s->walk.broken_what, "LFH subsegment of no certain key");
-	seg_release(s);
 }
 
 /* ---------------------------------------------------------------- in ntdll */
@@ -84,265 +73,189 @@ static struct fake_lfh odd_subsegments(struct fake_segment *s)
 	return lfh;
 }
 
-TEST(the_key_stands_beside_the_heap_key_in_ntdll)
+SEG_TEST(the_key_stands_beside_the_heap_key_in_ntdll, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		struct fake_lfh lfh;
+	struct fake_lfh lfh;
 
-		seg_init(&s, l);
-		lfh = odd_subsegments(&s);
-		seg_walk(&s);
-		assert_int_equal(s.nt.segment_keys.lfh, s.lfh_key);
-		assert_int_equal(s.walk.broken_count, 0);
-		assert_int_equal(s.walk.block_count, 1);
-		assert_block(&s, 0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
-		seg_release(&s);
-	}
+	lfh = odd_subsegments(s);
+	seg_walk(s);
+	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
+	assert_int_equal(s->walk.broken_count, 0);
+	assert_int_equal(s->walk.block_count, 1);
+	assert_block(s, 0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
 }
 
 /* Whatever page segments are signed with, which without VS subsegments nothing else tells. */
-TEST(the_heap_key_in_ntdll_may_be_either)
+SEG_TEST(the_heap_key_in_ntdll_may_be_either, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-
-		seg_init(&s, l);
-		s.constant ^= FAKE_CONSTANT & seg_mask(&s);
-		odd_subsegments(&s);
-		assert_key_found(&s);
-	}
+	s->constant ^= FAKE_CONSTANT & seg_mask(s);
+	odd_subsegments(s);
+	assert_key_found(s);
 }
 
-TEST(a_value_like_the_heap_key_is_not_believed)
+SEG_TEST(a_value_like_the_heap_key_is_not_believed, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-
-		seg_init(&s, l);
-		seg_ptr(&s, FAKE_GLOBALS - 0x80, s.heap_key);
-		seg_ptr(&s, FAKE_GLOBALS - 0x80 + l->ptr, 0x5fff1237);
-		odd_subsegments(&s);
-		assert_key_found(&s);
-	}
+	seg_ptr(s, FAKE_GLOBALS - 0x80, s->heap_key);
+	seg_ptr(s, FAKE_GLOBALS - 0x80 + l->ptr, 0x5fff1237);
+	odd_subsegments(s);
+	assert_key_found(s);
 }
 
 /* In a dump ntdll may be listed, and its data be missing or from elsewhere. */
-TEST(without_ntdll_s_data_the_key_of_one_kind_is_not_certain)
+SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 {
-	EACH_LAYOUT(l)
-	{
-		for (unsigned i = 0; i < 4; i++) {
-			struct fake_segment s;
-
-			seg_init(&s, l);
-			odd_subsegments(&s);
-			if (i == 0)
-				seg_no_ntdll(&s);
-			else if (i == 1)
-				fake_unmap(&s.fake, FAKE_NTDLL);
-			else if (i == 2)
-				seg_ptr(&s, FAKE_GLOBALS, s.heap_key + 1);
-			else
-				seg_ptr(&s, FAKE_GLOBALS + l->ptr, s.lfh_key ^ 0x80008001);
-			assert_no_key(&s, 4);
-		}
-	}
+	odd_subsegments(s);
+	if (i == 0)
+		seg_no_ntdll(s);
+	else if (i == 1)
+		fake_unmap(&s->fake, FAKE_NTDLL);
+	else if (i == 2)
+		seg_ptr(s, FAKE_GLOBALS, s->heap_key + 1);
+	else
+		seg_ptr(s, FAKE_GLOBALS + l->ptr, s->lfh_key ^ 0x80008001);
+	assert_no_key(s, 4);
 }
 
 /* ---------------------------------------------------------------- guessed */
 
 /* As long as there are so many that one unit more or less makes a difference. */
-TEST(blocks_that_fill_their_subsegment_show_their_size)
+SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 {
-	EACH_LAYOUT(l)
-	{
-		for (unsigned bytes = 0x30; bytes < 0x120; bytes += 0x30) {
-			struct fake_segment s;
-			struct fake_lfh lfh;
+	struct fake_lfh lfh;
 
-			seg_init(&s, l);
-			seg_no_ntdll(&s);
-			lfh = subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, bytes, NO_BUCKET);
-			some_tails(&s, &lfh);
-			assert_key_found(&s);
-		}
-	}
+	seg_no_ntdll(s);
+	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x30 * (i + 1), NO_BUCKET);
+	some_tails(s, &lfh);
+	assert_key_found(s);
 }
 
 /* So few blocks that many sizes would do. */
-TEST(a_bucket_s_size_class_shows_their_size)
+SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 {
 	/* Documented: 8 bytes apart up to 256, then 16 to 512, 32 to 1024, 64 to 2048. */
-	static const unsigned x86[][2] = {
+	static const unsigned x86[5][2] = {
 		{3, 0x18}, {32, 0x100}, {35, 0x130}, {50, 0x240}, {70, 0x580}};
-	static const unsigned x64[][2] = {
+	static const unsigned x64[5][2] = {
 		{3, 0x30}, {32, 0x200}, {35, 0x230}, {64, 0x400}, {70, 0x580}};
+	const unsigned *bucket = l->bits == 64 ? x64[i] : x86[i];
+	struct fake_lfh lfh;
 
-	EACH_LAYOUT(l)
-	{
-		for (size_t i = 0; i < sizeof(x86) / sizeof(*x86); i++) {
-			const unsigned *bucket = l->bits == 64 ? x64[i] : x86[i];
-			struct fake_segment s;
-			struct fake_lfh lfh;
-
-			seg_init(&s, l);
-			seg_no_ntdll(&s);
-			lfh = subsegment(
-				&s, seg_segment(&s, FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
-			count_put(&s, &lfh, 5);
-			shift_first(&s, &lfh, seg_lfh_room(&s, 5));
-			some_tails(&s, &lfh);
-			assert_key_found(&s);
-		}
-	}
+	seg_no_ntdll(s);
+	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
+	count_put(s, &lfh, 5);
+	shift_first(s, &lfh, seg_lfh_room(s, 5));
+	some_tails(s, &lfh);
+	assert_key_found(s);
 }
 
 /* With blocks of one unit no other place is left for the first one. */
-TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is)
+SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		uint64_t segment;
+	uint64_t segment;
 
-		seg_init(&s, l);
-		seg_no_ntdll(&s);
-		segment = seg_segment(&s, FAKE_HEAP, 0);
-		subsegment(&s, segment, 0, l->unit, 1);
-		for (unsigned k = 1; k < 5; k++) {
-			struct fake_lfh lfh = subsegment(&s, segment, k, 0x90, 0x90 / l->unit);
+	seg_no_ntdll(s);
+	segment = seg_segment(s, FAKE_HEAP, 0);
+	subsegment(s, segment, 0, l->unit, 1);
+	for (unsigned k = 1; k < 5; k++) {
+		struct fake_lfh lfh = subsegment(s, segment, k, 0x90, 0x90 / l->unit);
 
-			count_put(&s, &lfh, lfh.count - 1);
-			shift_first(&s, &lfh, lfh.first + 2 * l->unit);
-		}
-		assert_key_found(&s);
+		count_put(s, &lfh, lfh.count - 1);
+		shift_first(s, &lfh, lfh.first + 2 * l->unit);
 	}
+	assert_key_found(s);
 }
 
 /* The first block stands behind something unknown: only the ends of blocks show where. */
-TEST(tails_show_where_the_first_block_is)
+SEG_TEST(tails_show_where_the_first_block_is, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		struct fake_lfh lfh;
-		uint64_t segment;
+	struct fake_lfh lfh;
+	uint64_t segment;
 
-		seg_init(&s, l);
-		seg_no_ntdll(&s);
-		segment = seg_segment(&s, FAKE_HEAP, 0);
-		for (unsigned k = 0; k < 4; k++) {
-			lfh = subsegment(&s, segment, k, 0x50 + 0x20 * k, NO_BUCKET);
-			count_put(&s, &lfh, lfh.count - 2);
-			shift_first(&s, &lfh, lfh.first + 0x40);
-			fake_put(&s.fake, lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
-			some_tails(&s, &lfh);
-		}
-		assert_key_found(&s);
+	seg_no_ntdll(s);
+	segment = seg_segment(s, FAKE_HEAP, 0);
+	for (unsigned k = 0; k < 4; k++) {
+		lfh = subsegment(s, segment, k, 0x50 + 0x20 * k, NO_BUCKET);
+		count_put(s, &lfh, lfh.count - 2);
+		shift_first(s, &lfh, lfh.first + 0x40);
+		fake_put(&s->fake, lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
+		some_tails(s, &lfh);
 	}
+	assert_key_found(s);
 }
 
 /* Memory is full of what would do as the end of a block; marks of stacks are not. */
-TEST(marks_of_stacks_show_where_the_first_block_is)
+SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 {
-	EACH_LAYOUT(l)
-	{
-		for (unsigned marks = 0; marks < 2; marks++) {
-			struct fake_segment s;
-			struct fake_lfh lfh;
-			uint64_t end;
+	struct fake_lfh lfh;
+	uint64_t end;
 
-			seg_init(&s, l);
-			seg_no_ntdll(&s);
-			lfh = subsegment(
-				&s, seg_segment(&s, FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
-			count_put(&s, &lfh, lfh.count - 2);
-			shift_first(&s, &lfh, lfh.first + 4 * l->unit);
-			for (unsigned at = 0; at < 0x1000; at += 2) /* extra present, 2 bytes */
-				fake_put(&s.fake, lfh.addr + lfh.first + at, 0x4002, 2);
-			for (unsigned k = 0; k < 4; k++) {
-				end = seg_lfh_block(&s, &lfh, k, 0x4000 | 0x20) + 0x60;
-				memset(fake_bytes(&s.fake, end - 0x20, 0x1e), 0, 0x1e);
-				if (marks)
-					fake_put(&s.fake, end - 0x20 + 2, 0x0101, 2);
-			}
-			if (marks)
-				assert_key_found(&s);
-			else
-				assert_no_key(&s, 1);
-		}
+	seg_no_ntdll(s);
+	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
+	count_put(s, &lfh, lfh.count - 2);
+	shift_first(s, &lfh, lfh.first + 4 * l->unit);
+	for (unsigned at = 0; at < 0x1000; at += 2) /* extra present, 2 bytes */
+		fake_put(&s->fake, lfh.addr + lfh.first + at, 0x4002, 2);
+	for (unsigned k = 0; k < 4; k++) {
+		end = seg_lfh_block(s, &lfh, k, 0x4000 | 0x20) + 0x60;
+		memset(fake_bytes(&s->fake, end - 0x20, 0x1e), 0, 0x1e);
+		if (i)
+			fake_put(&s->fake, end - 0x20 + 2, 0x0101, 2);
 	}
+	if (i)
+		assert_key_found(s);
+	else
+		assert_no_key(s, 1);
 }
 
 /* Any word with its topmost bit set would do as the end of a block but for one byte. */
-TEST(one_unused_byte_shows_nothing)
+SEG_TEST(one_unused_byte_shows_nothing, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		struct fake_lfh lfh;
+	struct fake_lfh lfh;
 
-		seg_init(&s, l);
-		seg_no_ntdll(&s);
-		lfh = odd_subsegments(&s);
-		memset(fake_bytes(&s.fake, lfh.addr + lfh.first, 0x1000), 0xff, 0x1000);
-		for (unsigned k = 0; k < 8; k++)
-			seg_lfh_block(&s, &lfh, k, 0x80ff);
-		assert_no_key(&s, 4);
-	}
+	seg_no_ntdll(s);
+	lfh = odd_subsegments(s);
+	memset(fake_bytes(&s->fake, lfh.addr + lfh.first, 0x1000), 0xff, 0x1000);
+	for (unsigned k = 0; k < 8; k++)
+		seg_lfh_block(s, &lfh, k, 0x80ff);
+	assert_no_key(s, 4);
 }
 
-TEST(keys_that_differ_are_none)
+SEG_TEST(keys_that_differ_are_none, ALL)
 {
 	uint64_t seed = 77;
 
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		uint64_t segment;
+	uint64_t segment;
 
-		seg_init(&s, l);
-		seg_no_ntdll(&s);
-		segment = seg_segment(&s, FAKE_HEAP, 0);
-		for (unsigned k = 0; k < 12; k++) {
-			struct fake_lfh lfh = subsegment(&s, segment, k, 0x40, 4);
+	seg_no_ntdll(s);
+	segment = seg_segment(s, FAKE_HEAP, 0);
+	for (unsigned k = 0; k < 12; k++) {
+		struct fake_lfh lfh = subsegment(s, segment, k, 0x40, 4);
 
-			seg_lfh_block(&s, &lfh, 0, 0);
-			fake_put(&s.fake, lfh.addr + l->l_offsets, fake_random(&seed), 4);
-		}
-		assert_no_key(&s, 12);
+		seg_lfh_block(s, &lfh, 0, 0);
+		fake_put(&s->fake, lfh.addr + l->at.subsegment.offsets, fake_random(&seed), 4);
 	}
+	assert_no_key(s, 12);
 }
 
 /* Of two heaps the one that says little is read with the key that the other gave. */
-TEST(the_key_is_the_process_s)
+SEG_TEST(the_key_is_the_process_s, ALL)
 {
-	EACH_LAYOUT(l)
-	{
-		struct fake_segment s;
-		struct fake_lfh lfh;
-		uint64_t second = FAKE_HEAP + 0x100000, segment;
+	struct fake_lfh lfh;
+	uint64_t second = FAKE_HEAP + 0x100000, segment;
 
-		seg_init(&s, l);
-		seg_no_ntdll(&s);
-		lfh = subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
-		count_put(&s, &lfh, 2);
-		shift_first(&s, &lfh, seg_lfh_room(&s, 2));
-		seg_lfh_block(&s, &lfh, 1, 0);
-		seg_heap(&s, second);
-		segment = seg_segment(&s, second, 0);
-		subsegment(&s, segment, 0, l->unit, 1);
-		for (unsigned k = 1; k < 4; k++)
-			subsegment(&s, segment, k, 0x40 + 0x30 * k, NO_BUCKET);
-		seg_walk(&s);
-		assert_int_equal(s.nt.segment_keys.lfh, s.lfh_key);
-		assert_int_equal(s.walk.broken_count, 0);
-		assert_int_equal(s.walk.block_count, 1);
-		assert_block(&s, 0, seg_lfh_addr(&lfh, 1), 0x90, 0, 0);
-		seg_release(&s);
-	}
+	seg_no_ntdll(s);
+	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
+	count_put(s, &lfh, 2);
+	shift_first(s, &lfh, seg_lfh_room(s, 2));
+	seg_lfh_block(s, &lfh, 1, 0);
+	seg_heap(s, second);
+	segment = seg_segment(s, second, 0);
+	subsegment(s, segment, 0, l->unit, 1);
+	for (unsigned k = 1; k < 4; k++)
+		subsegment(s, segment, k, 0x40 + 0x30 * k, NO_BUCKET);
+	seg_walk(s);
+	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
+	assert_int_equal(s->walk.broken_count, 0);
+	assert_int_equal(s->walk.block_count, 1);
+	assert_block(s, 0, seg_lfh_addr(&lfh, 1), 0x90, 0, 0);
 }
