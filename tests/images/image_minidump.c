@@ -358,6 +358,31 @@ static void put_streams(struct dump *dump)
 	set(dump, 8, dump->stream_count, 4);
 }
 
+/* Pages of zeros are left out: the file has holes there, which read the same. */
+static void write_memory(struct dump *dump)
+{
+	static const uint8_t zeros[PAGE_BYTES];
+	long hole = 0;
+	for (size_t i = 0; i < dump->range_count; i++) {
+		for (uint64_t at = 0; at < dump->ranges[i].bytes; at += PAGE_BYTES) {
+			const uint8_t *page = dump->ranges[i].data + at;
+			if (!memcmp(page, zeros, PAGE_BYTES)) {
+				hole += PAGE_BYTES;
+				continue;
+			}
+			if (hole) {
+				fseek(dump->file, hole, SEEK_CUR);
+			}
+			hole = 0;
+			fwrite(page, 1, PAGE_BYTES, dump->file);
+		}
+	}
+	if (hole) {
+		fseek(dump->file, hole - 1, SEEK_CUR);
+		fputc(0, dump->file);
+	}
+}
+
 void image_write_minidump(struct image *image, const char *path)
 {
 	struct dump dump = {.image = image, .file = fopen(path, "wb")};
@@ -367,9 +392,7 @@ void image_write_minidump(struct image *image, const char *path)
 	list_ranges(&dump);
 	put_streams(&dump);
 	fwrite(dump.bytes, 1, dump.count, dump.file);
-	for (size_t i = 0; i < dump.range_count; i++) {
-		fwrite(dump.ranges[i].data, 1, dump.ranges[i].bytes, dump.file);
-	}
+	write_memory(&dump);
 	if (ferror(dump.file) | fclose(dump.file)) {
 		image_die("%s: cannot be written", path);
 	}

@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More;
 use Hunt;
 
-our @EXPORT = qw(profiles breaks make_image truth found walked wrong_of check_found check_walked growth_of);
+our @EXPORT = qw(profiles breaks make_image make_and_read truth found walked walked_in wrong_of check_found check_walked growth_of);
 
 my $maker = "$root/build/linux/images/make_image";
 
@@ -25,8 +25,19 @@ sub breaks { return listed('--list-breaks') }
 # Writes FILE and FILE.truth; true when there is one.
 sub make_image {
 	my ($file, @how) = @_;
+	unlink $file, "$file.truth", "$file.txt"; # a file that takes another one's place is waited for
 	my $result = run([$maker, @how, $file]);
 	return $result->{status} == 0 && -s $file || !diag("make_image @how: status $result->{status} $result->{err}");
+}
+
+# Writes FILE and FILE.truth, and what hsnap -z and the walkers find in FILE.txt and FILE.list, by one run() for
+# the three: its status and its words are hsnap's.
+sub make_and_read {
+	my ($file, @how) = @_;
+	unlink map { "$file$_" } '', '.truth', '.txt', '.list';
+	return run(['sh', '-c', 'f=$1 m=$2 h=$3 l=$4; shift 4; "$m" "$@" "$f" && "$h" -z "$f" -f "$f.txt"; s=$?
+		"$l" "$f" >"$f.list" || echo "list_blocks: status $?" >>"$f.list"; exit $s', 'sh', $file, $maker,
+			"$root/build/linux/hsnap", "$root/build/linux/walk/list_blocks", @how]);
 }
 
 # What the maker says, as found() has it.
@@ -111,11 +122,19 @@ sub found {
 sub walked {
 	my ($file) = @_;
 	my $result = run(["$root/build/linux/walk/list_blocks", $file]);
+	spew("$file.list", $result->{out} . ($result->{status} ? "list_blocks: status $result->{status} $result->{err}\n" : ''));
+	return walked_in("$file.list");
+}
+
+# The same, of what list_blocks has written.
+sub walked_in {
+	my ($file) = @_;
 	my %walked = (all => {}, heaps => {}, sizes => {}, records => {}, odd => [], broken => 0);
-	push @{ $walked{odd} }, "list_blocks: status $result->{status} $result->{err}" if $result->{status};
-	for (split /\n/, $result->{out}) {
+	for (split /\n/, slurp($file)) {
 		my ($kind, @words) = split / /;
-		if ($kind eq 'heap') {
+		if ($kind eq 'list_blocks:') {
+			push @{ $walked{odd} }, $_;
+		} elsif ($kind eq 'heap') {
 			$walked{heaps}{ $words[0] } = $words[1];
 			$walked{sizes}{ $words[0] } = "$words[2] committed, $words[3] reserved";
 		} elsif ($kind eq 'block') {
@@ -150,11 +169,10 @@ sub check_walked {
 	push @wrong, differences('size of heap', $truth->{sizes},
 		{ map { $_ => $walked->{sizes}{$_} } keys %{ $truth->{sizes} } });
 	my $frames_at = $truth->{process}{bits} == 64 ? 0x10 : 0xc;
-	for my $addr (sort keys %{ $truth->{blocks} }) {
-		my $id = (split / /, $truth->{blocks}{$addr})[3];
+	for my $addr (keys %{ $truth->{blocks} }) {
+		my $id = hex((split / /, $truth->{blocks}{$addr}, 5)[3]) - $frames_at;
 		my $got = $walked->{records}{$addr} // 0;
-		push @wrong, sprintf 'block %s: its record is at %X; the truth is %X', $addr, $got, hex($id) - $frames_at
-		    if $got + $frames_at != hex $id;
+		push @wrong, sprintf 'block %s: its record is at %X; the truth is %X', $addr, $got, $id if $got != $id;
 	}
 	@wrong = (@wrong[0 .. 15], '... ' . @wrong . ' in all') if @wrong > 16;
 	return ok(!@wrong, "$what: the walkers find exactly the truth, $truth->{count} blocks") || diag(join "\n", @wrong);
@@ -163,6 +181,9 @@ sub check_walked {
 sub differences {
 	my ($what, $wanted, $got) = @_;
 	my @wrong;
+	# Mostly there are none.
+	return if keys %$wanted == keys %$got
+	    && !grep { !defined $got->{$_} || ref $got->{$_} || $got->{$_} ne $wanted->{$_} } keys %$wanted;
 	for my $key (sort { length $a <=> length $b || $a cmp $b } keys %{ { %$wanted, %$got } }) {
 		my ($x, $y) = map { ref $_ ? "@$_" : $_ // 'nothing' } $wanted->{$key}, $got->{$key};
 		push @wrong, "$what $key: found $y; the truth is $x" if $x ne $y;
