@@ -8,9 +8,6 @@
 #include "core/base/os.h"
 #include "core/dump/source.h"
 
-static struct dmp dmp;
-static struct opened opened;
-
 static void check_image(void)
 {
 	assert_string_equal(opened.target.image, DMP_IMAGE);
@@ -21,7 +18,7 @@ static void check_image(void)
 TEST(says_what_the_streams_say)
 {
 	dmp_make_full(&dmp);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	assert_string_equal(opened.target.name, "made.dmp");
 	assert_string_equal(opened.target.os, "Windows 10.0.19041");
 	assert_int_equal(opened.target.os_build, 19041);
@@ -35,8 +32,7 @@ TEST(says_what_the_streams_say)
 	assert_false(opened.target.is_wine);
 	check_image();
 	assert_int_equal(opened.snapshot.warning_count, 0);
-	dmp_survey(&opened, dmp.len);
-	dmp_close(&opened);
+	dmp_survey(dmp.len);
 }
 
 TEST(modules_say_what_identifies_them)
@@ -44,7 +40,7 @@ TEST(modules_say_what_identifies_them)
 	const struct module *modules;
 
 	dmp_make_full(&dmp);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	modules = opened.snapshot.modules;
 	assert_int_equal(opened.snapshot.module_count, 2);
 	assert_true(modules[0].base == DMP_DLL && modules[1].base == DMP_EXE);
@@ -60,7 +56,6 @@ TEST(modules_say_what_identifies_them)
 	assert_int_equal(modules[0].timestamp, 0x5f000002);
 	assert_null(modules[0].pdb);
 	assert_null(modules[0].pdb_guid);
-	dmp_close(&opened);
 }
 
 /* As some writers align what follows. */
@@ -76,11 +71,10 @@ TEST(lists_may_leave_four_bytes_behind_their_number)
 	dmp_threads(&dmp, tebs, 1, 4);
 	dmp_modules(&dmp, dmp_program, 2, 4);
 	dmp_memory64(&dmp, ranges, count);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	assert_true(opened.target.peb == DMP_PEB);
 	assert_int_equal(opened.snapshot.module_count, 2);
 	assert_true(opened.snapshot.modules[1].base == DMP_EXE);
-	dmp_close(&opened);
 }
 
 TEST(names_outside_of_ascii_become_utf8)
@@ -129,11 +123,9 @@ TEST(unsorted_ranges_read_as_one)
 	unsigned char bytes[64];
 	size_t len;
 
-	dmp_start(&dmp, 3, 0);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(1, 0);
 	dmp_memory(&dmp, ranges, 5);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	check_bytes(0x2000, 0, 0x40);
 	check_bytes(0x200f, 0xf, 2);
 	assert_int_equal(target_read(&opened.target, 0x2000, bytes, 0x40), 0);
@@ -151,7 +143,6 @@ TEST(unsorted_ranges_read_as_one)
 		opened.target.ops->view(&opened.target, 0x2024, &len), pattern + 0x24, 0xc);
 	assert_int_equal(len, 0xc);
 	assert_null(opened.target.ops->view(&opened.target, 0x4fff, &len));
-	dmp_close(&opened);
 }
 
 /* All of it lies in the file as it does in memory: one view shows the rest. */
@@ -162,18 +153,15 @@ TEST(a_view_goes_on_over_ranges)
 	const unsigned char *bytes;
 	size_t len;
 
-	dmp_start(&dmp, 3, 2);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(1, 2);
 	dmp_memory64(&dmp, ranges, 4);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	bytes = opened.target.ops->view(&opened.target, 0x1008, &len);
 	assert_int_equal(len, 0x38);
 	assert_memory_equal(bytes, pattern + 8, 0x38);
 	/* not a copy: it lies in the file */
 	assert_true(bytes > opened.bytes && bytes + len <= opened.bytes + dmp.len);
 	assert_int_equal(opened.target.reads, 0);
-	dmp_close(&opened);
 }
 
 TEST(of_overlapping_ranges_the_lower_one_counts)
@@ -186,31 +174,25 @@ TEST(of_overlapping_ranges_the_lower_one_counts)
 	};
 	unsigned char bytes[64];
 
-	dmp_start(&dmp, 3, 0);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(1, 0);
 	dmp_memory(&dmp, ranges, 4);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	check_bytes(0x1000, 0, 0x18);
 	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x18), 0);
 	assert_memory_equal(bytes, other, 0x18);
 	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x19), -ERR_READ);
-	assert_int_equal(dmp_warnings(&opened, "3 ranges of memory are in the file twice"), 1);
-	dmp_close(&opened);
+	assert_int_equal(dmp_warnings("3 ranges of memory are in the file twice"), 1);
 }
 
 TEST(both_lists_of_memory_count)
 {
 	const struct dmp_range one = {0x1000, pattern, 0x10}, other = {0x1010, pattern + 16, 0x10};
 
-	dmp_start(&dmp, 4, 2);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(2, 2);
 	dmp_memory(&dmp, &one, 1);
 	dmp_memory64(&dmp, &other, 1);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	check_bytes(0x1000, 0, 0x20);
-	dmp_close(&opened);
 }
 
 /* ---------------------------------------------------------------- regions */
@@ -263,15 +245,12 @@ TEST(regions_have_the_access_of_the_list)
 		{0x30000, 0x31000, TARGET_READ | TARGET_WRITE, false},
 	};
 
-	dmp_start(&dmp, 4, 2);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(2, 2);
 	dmp_infos(&dmp, infos, 9);
 	dmp_memory64(&dmp, ranges, 8);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	check_regions(wanted, 8);
 	assert_true(target_committed_bytes(&opened.target) == 0x8000);
-	dmp_close(&opened);
 }
 
 TEST(without_the_list_modules_can_be_executed)
@@ -286,13 +265,10 @@ TEST(without_the_list_modules_can_be_executed)
 		{0x401000, 0x402000, TARGET_READ | TARGET_EXECUTE, true},
 	};
 
-	dmp_start(&dmp, 3, 2);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_begin(1, 2);
 	dmp_memory64(&dmp, ranges, 2);
-	dmp_open(&opened, &dmp);
+	dmp_open();
 	check_regions(wanted, 4);
-	dmp_close(&opened);
 }
 
 /* ---------------------------------------------------------------- the file */

@@ -382,57 +382,78 @@ struct opened {
 	struct err err;
 };
 
-/* 0, or the error of opening, and then nothing is to be closed. */
-static inline int dmp_open_bytes(struct opened *opened, const unsigned char *bytes, size_t len)
-{
-	int rc;
+static struct dmp dmp;
+static struct opened opened;
 
-	*opened = (struct opened){.bytes = malloc(len ? len : 1)};
-	assert_non_null(opened->bytes);
-	memcpy(opened->bytes, bytes, len);
-	rc = target_open_minidump_bytes(
-		&opened->target, opened->bytes, len, "dir/made.dmp", &opened->err);
-	if (rc) {
-		free(opened->bytes);
-		return rc;
+static inline int dmp_close(void **state)
+{
+	(void)state;
+	if (opened.target.ops) {
+		opened.target.ops->close(&opened.target);
+		snapshot_release(&opened.snapshot);
 	}
-	snapshot_init(&opened->snapshot);
-	assert_int_equal(
-		opened->target.ops->modules(&opened->target, &opened->snapshot, &opened->err), 0);
+	free(opened.bytes);
+	opened = (struct opened){0};
 	return 0;
 }
 
-static inline void dmp_open(struct opened *opened, const struct dmp *dmp)
+/* Opens a file's bytes instead of what is open: 0, or the error. */
+static inline int dmp_open_bytes(const unsigned char *bytes, size_t len)
 {
-	assert_int_equal(dmp_open_bytes(opened, dmp->bytes, dmp->len), 0);
+	int rc;
+
+	dmp_close(NULL);
+	opened.bytes = malloc(len ? len : 1);
+	assert_non_null(opened.bytes);
+	memcpy(opened.bytes, bytes, len);
+	rc = target_open_minidump_bytes(
+		&opened.target, opened.bytes, len, "dir/made.dmp", &opened.err);
+	if (rc) {
+		opened.target.ops = NULL;
+		return rc;
+	}
+	snapshot_init(&opened.snapshot);
+	assert_int_equal(
+		opened.target.ops->modules(&opened.target, &opened.snapshot, &opened.err), 0);
+	return 0;
 }
 
-static inline void dmp_close(struct opened *opened)
+static inline void dmp_open(void)
 {
-	opened->target.ops->close(&opened->target);
-	snapshot_release(&opened->snapshot);
-	free(opened->bytes);
+	assert_int_equal(dmp_open_bytes(dmp.bytes, dmp.len), 0);
+}
+
+/* What is open is closed behind every test. */
+#undef TEST_AROUND
+#define TEST_AROUND NULL, dmp_close
+
+/* The beginning of most: a system of 64 bits and the program's modules, and so many streams more. */
+static inline void dmp_begin(unsigned more, uint64_t flags)
+{
+	dmp_start(&dmp, 2 + more, flags);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
 }
 
 /* How many warnings have these words. */
-static inline size_t dmp_warnings(const struct opened *opened, const char *words)
+static inline size_t dmp_warnings(const char *words)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < opened->snapshot.warning_count; i++)
-		count += strstr(opened->snapshot.warnings[i], words) != NULL;
+	for (size_t i = 0; i < opened.snapshot.warning_count; i++)
+		count += strstr(opened.snapshot.warnings[i], words) != NULL;
 	return count;
 }
 
 /* Looks at all that a dump offers; what must hold of any. Returns a sum of all bytes seen. */
-static inline unsigned dmp_survey(struct opened *opened, size_t file_len)
+static inline unsigned dmp_survey(size_t file_len)
 {
-	struct target *target = &opened->target;
+	struct target *target = &opened.target;
 	struct target_region region = {0};
 	uint64_t last = 0, total = 0;
 	unsigned sum = 0;
 
-	assert_true(opened->snapshot.module_count <= file_len / 108);
+	assert_true(opened.snapshot.module_count <= file_len / 108);
 	while (!target->ops->region(target, region.end, &region)) {
 		assert_true(region.addr < region.end && region.addr >= last);
 		last = region.end;
@@ -449,8 +470,8 @@ static inline unsigned dmp_survey(struct opened *opened, size_t file_len)
 			addr += len;
 		}
 	}
-	for (size_t i = 0; i < opened->snapshot.module_count; i++) {
-		const struct module *module = &opened->snapshot.modules[i];
+	for (size_t i = 0; i < opened.snapshot.module_count; i++) {
+		const struct module *module = &opened.snapshot.modules[i];
 
 		sum += (unsigned)strlen(module->path);
 		assert_true(i == 0 || module[-1].base + module[-1].size_bytes <= module->base);

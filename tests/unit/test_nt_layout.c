@@ -4,8 +4,6 @@
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt/nt.h"
-#include "snapshot/heap/nt_heap.h"
-#include "snapshot/target/peb_layout.h"
 
 /* Which listings are of builds that a row stands for. */
 static const struct listed {
@@ -70,17 +68,6 @@ static const struct nt_layout *row_of(const char *name)
 			return &nt_layouts[i];
 	fail_msg("no row %s", name);
 	return NULL;
-}
-
-TEST(every_row_has_a_listing_of_its_build)
-{
-	for (size_t i = 0; i < nt_layout_count; i++) {
-		bool found = false;
-
-		for (size_t j = 0; j < LISTED_COUNT; j++)
-			found |= !strcmp(nt_layouts[i].name, listed[j].row);
-		assert_true(found);
-	}
 }
 
 TEST(the_rows_of_a_bitness_cover_every_build_once)
@@ -188,23 +175,6 @@ TEST(header_fields_lie_where_the_symbols_say)
 	}
 }
 
-TEST(a_prefix_is_made_of_whole_headers)
-{
-	for (size_t i = 0; i < nt_layout_count; i++) {
-		const struct nt_common_layout *c = nt_layouts[i].common;
-
-		/* The extended header says that the block's own lies 2 units before it. */
-		assert_int_equal(c->prefix_record, c->entry_bytes);
-		assert_int_equal(c->prefix_header, 2 * c->unit + c->entry_coded);
-		assert_int_equal(c->prefix_user, 2 * c->unit + c->entry_bytes);
-		/* On x64 a block reaches 8 bytes into the next header. */
-		assert_int_equal(c->prefix_unused_min, c->prefix_user - c->entry_coded);
-	}
-	/* u16 1, u16 0, u16 number, u8 2, u8 5, little-endian */
-	assert_int_equal(NT_EXTENDED_VALUE, 1 | (uint64_t)2 << 48 | (uint64_t)5 << 56);
-	assert_int_equal(NT_EXTENDED_MASK, ~((uint64_t)0xffff << NT_EXTENDED_UNUSED));
-}
-
 TEST(lfh_fields_lie_where_the_symbols_say)
 {
 	size_t known = 0;
@@ -241,33 +211,4 @@ TEST(lfh_fields_lie_where_the_symbols_say)
 	}
 	/* Of Windows 7, both, and of 10 x64. */
 	assert_true(known >= 20);
-}
-
-TEST(the_signature_that_tells_kinds_of_heaps_apart_is_a_segments)
-{
-	for (size_t i = 0; i < nt_layout_count; i++)
-		assert_int_equal(nt_layouts[i].common->segment_signature,
-			NT_HEAP_SIGNATURE_AT(nt_layouts[i].bits));
-}
-
-TEST(peb_fields_lie_where_the_symbols_say)
-{
-	listings_or_skip();
-	for (size_t i = 0; i < LISTED_COUNT; i++) {
-		const struct peb_layout *p = peb_layout(row_of(listed[i].row)->bits);
-		const struct field fields[] = {
-			{"_PEB", "ProcessHeap", p->process_heap},
-			{"_PEB", "NtGlobalFlag", p->global_flag},
-			{"_PEB", "NumberOfHeaps", p->heap_count},
-			{"_PEB", "ProcessHeaps", p->heap_list},
-			{"_PEB", "OSMajorVersion", p->os_major},
-			{"_PEB", "OSMinorVersion", p->os_minor},
-			{"_PEB", "OSBuildNumber", p->os_build},
-			{"_PEB", "Ldr", p->ldr},
-		};
-		size_t known =
-			hold_against(listed[i].listing, fields, sizeof(fields) / sizeof(fields[0]));
-
-		assert_true(known == 8 || !strncmp(listed[i].listing, "r2_", 3));
-	}
 }
