@@ -109,6 +109,21 @@ static void add_warning(struct snapshot *snapshot, const char *format, va_list a
 	*warning = arena_text(&snapshot->arena, text, strlen(text));
 }
 
+static const char *copy_text(struct snapshot *snapshot, const char *text)
+{
+	return text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
+}
+
+void snapshot_copy_module(struct snapshot *snapshot, const struct module *module)
+{
+	struct module *added = snapshot_add_module(snapshot);
+
+	*added = *module;
+	added->path = copy_text(snapshot, module->path);
+	added->pdb = copy_text(snapshot, module->pdb);
+	added->pdb_guid = copy_text(snapshot, module->pdb_guid);
+}
+
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
 {
 	va_list args;

@@ -145,6 +145,9 @@ struct heap *snapshot_add_heap(struct snapshot *snapshot);
 struct block *snapshot_add_block(struct snapshot *snapshot);
 struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 
+/* Adds a module with copies of its texts. */
+void snapshot_copy_module(struct snapshot *snapshot, const struct module *module);
+
 /* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);
 

@@ -1,5 +1,6 @@
 #include "snapshot/capture/capture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
@@ -30,30 +31,54 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust, os or tracer");
 }
 
-/*
- * Finds out whether there is a tracer. That there is none is an error only if stacks have to come
- * from it; of a file it may be that what would tell is missing.
- */
-static int find_tracer(struct target *target, const struct snapshot *snapshot,
+int capture_source_find(struct target *target, const struct snapshot *modules,
+	enum capture_stacks wanted, struct capture_source *source, struct err *err)
+{
+	struct tracer_area *area;
+	int rc;
+
+	*source = (struct capture_source){0};
+	if (wanted == STACKS_AUTO || wanted == STACKS_UST)
+		source->has_ust = nt_global_flag(target) & NT_FLAG_UST;
+	if (wanted != STACKS_AUTO && wanted != STACKS_TRACER)
+		return 0;
+	area = xmalloc(sizeof(*area));
+	rc = tracer_find(target, modules->modules, modules->module_count, &source->area_addr, err);
+	if (!rc)
+		rc = tracer_area_read(target, source->area_addr, area, err);
+	if (!rc) {
+		rc = tracer_check(target, area, err);
+		source->has_tracer = !rc;
+		source->is_attached = !rc && area->flags & TRACER_FLAG_ATTACHED;
+		source->is_loaded = rc == -ERR_NOT_TRACED;
+		source->is_detached = area->state == TRACER_OFF;
+	}
+	free(area);
+	return rc;
+}
+
+const char *capture_source_name(const struct capture_source *source)
+{
+	return source->has_tracer ? "tracer" : source->has_ust ? "ust" : "none";
+}
+
+/* That there is no tracer is an error only if stacks have to come from it; of a file it may be that what would
+ * tell is missing. */
+static int find_source(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct raw_capture *captured, struct err *err)
 {
 	struct err why = {0};
-	int rc = tracer_find_on(
-		target, snapshot->modules, snapshot->module_count, &captured->area_addr, &why);
+	int rc = capture_source_find(target, snapshot, wanted, &captured->source, &why);
 
-	captured->has_tracer = !rc;
-	captured->is_detached = rc == -ERR_NOT_TRACED && why.detail[0];
 	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
 		return err_set(err, ERR_GONE, target->name, NULL);
-	if (rc && rc != -ERR_NOMEM && wanted == STACKS_AUTO) {
-		if (rc == -ERR_NOT_TRACED)
-			return 0;
-		if (target->is_file) {
-			captured->tracer_err = why;
-			return 0;
-		}
+	if (rc == -ERR_NOT_TRACED && wanted == STACKS_AUTO)
+		return 0;
+	if (rc && target->is_file && wanted == STACKS_AUTO) {
+		captured->tracer_err = why;
+		return 0;
 	}
-	if (rc && err)
+	if (rc)
 		*err = why;
 	return rc;
 }
@@ -74,61 +99,44 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * What became of reading the tracer's tables. That they cannot be read is no error of a file, nor that
- * the tracer has gone since it was found when stacks come from wherever they are: only then are those of
+ * Reads the tracer's tables, or understands what was read. That they cannot be read is no error of a file, nor
+ * that the tracer has gone since it was found when stacks come from wherever they are: only then are those of
  * ust wanted too.
  */
-static int settle_tracer(struct target *target, struct raw_capture *captured, int rc,
-	const struct err *why, struct err *err)
+static int take_tracer(struct target *target, struct raw_capture *captured,
+	int (*step)(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
+		struct err *err),
+	struct err *err)
 {
+	struct err why = {0};
+	int rc = captured->source.has_tracer ?
+			 step(&captured->tracer, target, captured->source.area_addr, &why) :
+			 0;
 	bool is_gone = rc == -ERR_NOT_TRACED && captured->wants_ust;
 
 	if (rc && rc != -ERR_NOMEM && (is_gone || target->is_file)) {
-		captured->has_tracer = false;
-		captured->is_detached = is_gone;
+		captured->source.has_tracer = false;
+		captured->source.is_loaded = is_gone;
 		if (!is_gone)
-			captured->tracer_err = *why;
+			captured->tracer_err = why;
 		tracer_copy_release(&captured->tracer);
 		return 0;
 	}
 	if (rc)
-		*err = *why;
+		*err = why;
 	return rc;
-}
-
-static int read_tracer(struct target *target, struct raw_capture *captured, struct err *err)
-{
-	struct err why = {0};
-	int rc = captured->has_tracer ?
-			 tracer_copy_read(&captured->tracer, target, captured->area_addr, &why) :
-			 0;
-
-	return settle_tracer(target, captured, rc, &why, err);
-}
-
-static int parse_tracer(struct target *target, struct raw_capture *captured, struct err *err)
-{
-	struct err why = {0};
-	int rc = captured->has_tracer ?
-			 tracer_copy_parse(&captured->tracer, target, captured->area_addr, &why) :
-			 0;
-
-	return settle_tracer(target, captured, rc, &why, err);
 }
 
 static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
-	uint32_t flags;
-	int rc = read_tracer(target, captured, err);
+	int rc = take_tracer(target, captured, tracer_copy_read, err);
 
 	if (rc || !captured->wants_ust)
 		return rc;
-	flags = nt_global_flag(target);
-	captured->is_flagged = flags & NT_FLAG_UST;
 	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
-		    snapshot->module_count, flags))
+		    snapshot->module_count, nt_global_flag(target)))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return 0;
 }
@@ -154,7 +162,7 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 static bool is_busy(struct target *target, const struct raw_capture *captured)
 {
 	return heaps_are_busy(target) ||
-	       (captured->has_tracer && tracer_is_busy(target, captured->area_addr));
+	       (captured->source.has_tracer && tracer_is_busy(target, captured->source.area_addr));
 }
 
 /*
@@ -203,9 +211,9 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 		*err = captured->tracer_err;
 		return -(int)err->code;
 	}
-	if (wanted != STACKS_UST || ust_record_count(captured->ust))
+	if (wanted != STACKS_UST || ust_facts(captured->ust)->record_count)
 		return 0;
-	if (!captured->is_flagged)
+	if (!captured->source.has_ust)
 		return err_set(err, ERR_NO_STACKS, target->name, "it was not started with +ust");
 	if (!captured->walk.block_count)
 		return 0;
@@ -217,11 +225,8 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 static int build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured,
 	struct err *err)
 {
-	int rc = describe_process(target, snapshot);
-
-	if (!rc)
-		rc = model_add_blocks(snapshot, captured);
-	if (rc)
+	describe_process(target, snapshot);
+	if (model_add_blocks(snapshot, captured))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	describe_stacks(target, snapshot, captured);
 	describe_gaps(snapshot, captured);
@@ -230,7 +235,7 @@ static int build(struct target *target, struct snapshot *snapshot, struct raw_ca
 
 /* What was loaded after the first list and before the target was held. That it cannot be listed a
  * second time, as when it has ended, is no error: the first list holds. */
-static int list_modules_again(struct target *target, struct snapshot *snapshot, struct err *err)
+static void list_modules_again(struct target *target, struct snapshot *snapshot)
 {
 	struct snapshot later;
 	int replaced = 0;
@@ -239,14 +244,11 @@ static int list_modules_again(struct target *target, struct snapshot *snapshot, 
 	if (!target->ops->modules(target, &later, NULL))
 		replaced = describe_merge_modules(snapshot, later.modules, later.module_count);
 	snapshot_release(&later);
-	if (replaced < 0)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
 	if (replaced)
 		snapshot_warn(snapshot,
 			"%d modules were loaded in the place of others while the snapshot was "
 			"taken; addresses there are taken for those of the earlier ones",
 			replaced);
-	return 0;
 }
 
 /* All that reads the target. */
@@ -256,12 +258,11 @@ static int read_target(struct target *target, const struct capture_options *opti
 {
 	struct memory memory;
 	int64_t start;
-	int rc = 0;
+	int rc;
 
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	if (options->stacks == STACKS_AUTO || options->stacks == STACKS_TRACER)
-		rc = find_tracer(target, snapshot, options->stacks, captured, err);
+	rc = find_source(target, snapshot, options->stacks, captured, err);
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
@@ -269,10 +270,10 @@ static int read_target(struct target *target, const struct capture_options *opti
 	memory_release(&memory);
 	start = os_clock_ms();
 	if (!rc)
-		rc = parse_tracer(target, captured, err);
+		rc = take_tracer(target, captured, tracer_copy_parse, err);
 	stats->stacks_ms += os_clock_ms() - start;
 	if (!rc && !target->is_file)
-		rc = list_modules_again(target, snapshot, err);
+		list_modules_again(target, snapshot);
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);
 }
 
@@ -289,8 +290,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	walk_init(&captured.walk);
 	tracer_copy_init(&captured.tracer);
 	captured.wants_ust = options->stacks == STACKS_AUTO || options->stacks == STACKS_UST;
-	rc = captured.ust ? target->ops->modules(target, snapshot, err) :
-			    err_set(err, ERR_NOMEM, target->name, NULL);
+	rc = target->ops->modules(target, snapshot, err);
 	if (!rc)
 		rc = read_target(target, options, snapshot, &captured, stats, err);
 	start = os_clock_ms();

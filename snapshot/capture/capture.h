@@ -5,6 +5,9 @@
 #ifndef SNAPSHOT_CAPTURE_CAPTURE_H
 #define SNAPSHOT_CAPTURE_CAPTURE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/dump/model.h"
 #include "snapshot/target/target.h"
 
@@ -18,6 +21,23 @@ enum capture_stacks {
 
 /* Returns 0, or -ERR_USAGE when there is no source of that name. */
 int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct err *err);
+
+/* What a target has that tells the stacks of its blocks. */
+struct capture_source {
+	bool has_tracer; /* at work */
+	bool is_attached; /* the one at work came to a process that ran */
+	bool is_loaded, is_detached; /* there is one that is off; it was on before */
+	bool has_ust; /* it was started with +ust */
+	uint64_t area_addr; /* of the tracer at work */
+};
+
+/* Looks for what is wanted. Returns 0; -ERR_NOT_TRACED, -ERR_INJECT (its tracer failed), -ERR_TARGET (it is none
+ * that is known), with what there is beside it in *source. */
+int capture_source_find(struct target *target, const struct snapshot *modules,
+	enum capture_stacks wanted, struct capture_source *source, struct err *err);
+
+/* Which of those counts: "tracer", "ust" or "none". */
+const char *capture_source_name(const struct capture_source *source);
 
 struct capture_options {
 	enum capture_stacks stacks;
@@ -47,8 +67,8 @@ int capture_target(struct target *target, const struct capture_options *options,
 /*
  * Puts one sum for each stack and heap in the place of all blocks, and of the sums that there are, by
  * heap and then in the order of stacks. Ranges of virtual memory are blocks like others; what has no stack
- * is counted at its heap, as before. No total changes. 0, or -ERR_NOMEM and nothing has.
+ * is counted at its heap, as before. No total changes.
  */
-int model_sum_by_stack(struct snapshot *snapshot);
+void model_sum_by_stack(struct snapshot *snapshot);
 
 #endif

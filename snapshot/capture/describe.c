@@ -3,37 +3,21 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "snapshot/capture/capture_parts.h"
 
-/* One of the sorted modules that lies in the place of module, or NULL. */
+/* One of the modules that lies in the place of module, or NULL. */
 static const struct module *in_place_of(
 	const struct module *modules, size_t count, const struct module *module)
 {
-	const struct module *before = module_at(modules, count, module->base);
-	size_t low = 0;
-
-	if (before)
-		return before;
-	while (count) { /* the first whose base is not below */
-		size_t half = count / 2;
-
-		if (modules[low + half].base < module->base) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
+	for (size_t i = 0; i < count; i++) {
+		if (modules[i].base == module->base ||
+			modules[i].base - module->base < module->size_bytes ||
+			module->base - modules[i].base < modules[i].size_bytes)
+			return &modules[i];
 	}
-	return &modules[low];
-}
-
-static bool overlaps(
-	const struct module *other, const struct module *end, const struct module *module)
-{
-	if (other == end)
-		return false;
-	return other->base <= module->base || other->base - module->base < module->size_bytes;
+	return NULL;
 }
 
 static bool is_same(const struct module *a, const struct module *b)
@@ -42,42 +26,18 @@ static bool is_same(const struct module *a, const struct module *b)
 	       !strcmp(module_path_base(a->path), module_path_base(b->path));
 }
 
-static int copy_text(struct snapshot *snapshot, const char **text)
-{
-	if (*text)
-		*text = arena_text(&snapshot->arena, *text, strlen(*text));
-	return *text ? 0 : -ERR_NOMEM;
-}
-
-static int add(struct snapshot *snapshot, const struct module *module)
-{
-	struct module copy = *module;
-	struct module *added;
-
-	if (copy_text(snapshot, &copy.path) || (copy.pdb && copy_text(snapshot, &copy.pdb)) ||
-		(copy.pdb_guid && copy_text(snapshot, &copy.pdb_guid)))
-		return -ERR_NOMEM;
-	added = snapshot_add_module(snapshot);
-	if (!added)
-		return -ERR_NOMEM;
-	*added = copy;
-	return 0;
-}
-
 int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count)
 {
 	size_t known = snapshot->module_count;
 	int replaced = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct module *end = snapshot->modules + known;
-		const struct module *other =
-			known ? in_place_of(snapshot->modules, known, &later[i]) : end;
+		const struct module *other = in_place_of(snapshot->modules, known, &later[i]);
 
-		if (overlaps(other, end, &later[i]))
+		if (other)
 			replaced += !is_same(other, &later[i]);
-		else if (add(snapshot, &later[i]))
-			return -ERR_NOMEM;
+		else
+			snapshot_copy_module(snapshot, &later[i]);
 	}
 	modules_sort(snapshot->modules, snapshot->module_count);
 	return replaced;
@@ -104,12 +64,10 @@ static struct block_totals unseen(const struct raw_capture *captured)
 	return census;
 }
 
-void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
+static void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_area *area = &captured->tracer.area;
 
-	if (!captured->has_tracer)
-		return;
 	snapshot->tracer = (struct tracer_facts){
 		.version = area->version,
 		.dropped_blocks = area->dropped_blocks,
@@ -157,13 +115,11 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 }
 
 /* A warning for each gap that it left, with the remedy. */
-static void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
+static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	const struct tracer_area *area = &tracer->area;
 
-	if (!captured->has_tracer)
-		return;
 	if (area->sample_bytes)
 		snapshot_warn(snapshot,
 			"figures are estimates: one in %" PRIu64 " bytes was recorded",
@@ -218,12 +174,10 @@ static void identify(struct target *target, struct snapshot *snapshot, struct mo
 	module->pdb_age = image->pdb_age;
 }
 
-int describe_process(struct target *target, struct snapshot *snapshot)
+void describe_process(struct target *target, struct snapshot *snapshot)
 {
-	struct pe_image *image = malloc(sizeof(*image));
+	struct pe_image *image = xmalloc(sizeof(*image));
 
-	if (!image)
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < snapshot->module_count; i++)
 		identify(target, snapshot, &snapshot->modules[i], image);
 	free(image);
@@ -234,18 +188,17 @@ int describe_process(struct target *target, struct snapshot *snapshot)
 	snapshot->start_ms = target->start_ms;
 	snapshot->image = keep(snapshot, target->image);
 	snapshot->os = keep(snapshot, target->os);
-	return 0;
 }
 
-static void record_ust(struct snapshot *snapshot, const struct ust *ust)
+static void record_ust(struct snapshot *snapshot, const struct ust_facts *facts)
 {
-	const struct ust_database *database = ust_database(ust);
+	const struct ust_database *database = &facts->database;
 
 	snapshot->records = (struct stack_records){
 		.is_known = true,
-		.record_count = ust_record_count(ust),
-		.broken_count = ust_broken_count(ust),
-		.cut_count = ust_cut_count(ust),
+		.record_count = facts->record_count,
+		.broken_count = facts->broken_count,
+		.cut_count = facts->cut_count,
 		.database = database->addr,
 		.entry_count = database->entry_count,
 		.lookup_count = database->lookup_count,
@@ -287,15 +240,6 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
-static const char *source_of(const struct raw_capture *captured)
-{
-	if (captured->os)
-		return "os";
-	if (captured->has_tracer)
-		return "tracer";
-	return raw_capture_has_ust(captured) ? "ust" : "none";
-}
-
 /* Why no block has a stack, and what would help. */
 static void warn_of_no_stacks(
 	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
@@ -306,20 +250,21 @@ static void warn_of_no_stacks(
 		snprintf(remedy, sizeof(remedy),
 			"; 'hsnap attach -p %" PRIu32 "' gives later blocks stacks", target->pid);
 	snapshot_warn(snapshot, "no block has a stack: the process %s%s",
-		captured->is_detached ? "is detached, or its tracer was never switched on" :
-					"was started neither by 'hsnap run' nor with +ust",
+		captured->source.is_loaded ? "is detached, or its tracer was never switched on" :
+					     "was started neither by 'hsnap run' nor with +ust",
 		remedy);
 }
 
 void describe_stacks(
 	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
 {
-	bool has_ust = raw_capture_has_ust(captured);
+	struct capture_source source = captured->source;
 
-	snapshot->stack_source = source_of(captured);
-	if (has_ust)
-		record_ust(snapshot, captured->ust);
-	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
+	source.has_ust |= captured->wants_ust && ust_facts(captured->ust)->record_count;
+	snapshot->stack_source = captured->os ? "os" : capture_source_name(&source);
+	if (source.has_ust)
+		record_ust(snapshot, ust_facts(captured->ust));
+	if (source.has_ust && (!source.has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
 	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
 		warn_of_no_stacks(target, snapshot, captured);
@@ -379,7 +324,9 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 {
 	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
-	warn_of_heaps(snapshot, &captured->walk, captured->has_tracer);
-	describe_tracer(snapshot, captured);
-	describe_warn_of_tracer(snapshot, captured);
+	warn_of_heaps(snapshot, &captured->walk, captured->source.has_tracer);
+	if (captured->source.has_tracer) {
+		describe_tracer(snapshot, captured);
+		warn_of_tracer(snapshot, captured);
+	}
 }

@@ -3,12 +3,12 @@
 
 #include "core/base/opt.h"
 #include "core/base/text.h"
+#include "snapshot/capture/capture.h"
 #include "snapshot/command/command.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 #include "snapshot/ifeo/ifeo.h"
 #include "snapshot/live/process.h"
-#include "snapshot/stacks/tracer_read.h"
 #include "snapshot/target/nt_process.h"
 
 static const struct opt options[] = {
@@ -37,16 +37,15 @@ static int64_t count_ring(struct target *target, uint64_t first)
 	return -1;
 }
 
-/* The heaps that an environment block lists, and its flags; -1 when it cannot be read. */
+/* The heaps that an environment block lists; -1 when it cannot be read. */
 static int64_t look_at_peb(
-	struct target *target, struct memory *memory, uint64_t peb, unsigned bits, uint32_t *flags)
+	struct target *target, struct memory *memory, uint64_t peb, unsigned bits)
 {
 	struct nt_process process;
 	int64_t count;
 
 	if (nt_process_read(&process, memory, peb, bits, NULL))
 		return -1;
-	*flags = process.global_flag;
 	count = target->is_wine ? count_ring(target, process.heaps[0]) :
 				  (int64_t)process.heap_count;
 	nt_process_release(&process);
@@ -54,61 +53,43 @@ static int64_t look_at_peb(
 }
 
 /* Of a 32-bit process on 64-bit Windows its own heaps and those that serve it. */
-static int64_t look_at_heaps(struct target *target, uint32_t *flags)
+static int64_t look_at_heaps(struct target *target)
 {
 	struct memory memory;
-	uint32_t host_flags;
 	int64_t count, host_count;
 
 	if (memory_init(&memory, target))
 		return -1;
-	count = look_at_peb(target, &memory, target->peb, target->bits, flags);
+	count = look_at_peb(target, &memory, target->peb, target->bits);
 	if (target->host_peb && count >= 0) {
-		host_count = look_at_peb(target, &memory, target->host_peb, 64, &host_flags);
+		host_count = look_at_peb(target, &memory, target->host_peb, 64);
 		count += host_count > 0 ? host_count : 0;
 	}
 	memory_release(&memory);
 	return count;
 }
 
-/* What a tracer in the target makes of it; NULL: there is none, or one that was never on. */
-static const char *look_at_tracer(struct target *target)
+/* Where stacks of its blocks would come from. */
+static const char *look_at_stacks(struct target *target)
 {
-	struct tracer_area *area = malloc(sizeof(*area));
-	const char *state = NULL;
+	struct capture_source source = {0};
 	struct snapshot modules;
-	uint64_t area_addr;
+	const char *name;
 
 	snapshot_init(&modules);
-	if (area && !target->ops->modules(target, &modules, NULL) &&
-		!tracer_find(target, modules.modules, modules.module_count, &area_addr, NULL) &&
-		!tracer_area_read(target, area_addr, area, NULL)) {
-		if (area->state == TRACER_ON)
-			state = area->flags & TRACER_FLAG_ATTACHED ? "attached" : "tracer";
-		else if (area->state == TRACER_OFF)
-			state = "detached";
-	}
+	target->ops->modules(target, &modules, NULL);
+	capture_source_find(target, &modules, STACKS_AUTO, &source, NULL);
 	snapshot_release(&modules);
-	free(area);
-	return state;
-}
-
-/* Where stacks of its blocks would come from; flags are those that it was started with. */
-static const char *look_at_stacks(struct target *target, uint32_t flags)
-{
-	const char *traced = look_at_tracer(target);
-	bool is_off = traced && !strcmp(traced, "detached");
-
-	if (traced && !is_off)
-		return traced;
-	return flags & NT_FLAG_UST ? "ust" : is_off ? traced : "none";
+	name = capture_source_name(&source);
+	if (source.is_attached)
+		return "attached";
+	return source.is_detached && !strcmp(name, "none") ? "detached" : name;
 }
 
 /* 0, or why it could not be opened. */
 static int look(struct ps_row *row)
 {
 	struct target target;
-	uint32_t flags = 0;
 	int rc;
 
 	row->heap_count = -1;
@@ -116,9 +97,9 @@ static int look(struct ps_row *row)
 	if (rc)
 		return rc;
 	row->bits = target.bits;
-	row->heap_count = look_at_heaps(&target, &flags);
+	row->heap_count = look_at_heaps(&target);
 	if (row->heap_count >= 0)
-		row->stacks = look_at_stacks(&target, flags);
+		row->stacks = look_at_stacks(&target);
 	target.ops->close(&target);
 	return 0;
 }

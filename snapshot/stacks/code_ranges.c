@@ -22,7 +22,8 @@ static int add(struct code_ranges *ranges, uint64_t addr, uint64_t end)
 {
 	if (end <= addr)
 		return 0;
-	if (array_try_grow((void **)&ranges->list, &ranges->cap, ranges->count, sizeof(*ranges->list)))
+	if (array_try_grow(
+		    (void **)&ranges->list, &ranges->cap, ranges->count, sizeof(*ranges->list)))
 		return -ERR_NOMEM;
 	ranges->list[ranges->count++] = (struct code_range){addr, end};
 	return 0;

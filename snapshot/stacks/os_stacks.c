@@ -44,11 +44,9 @@ struct os_stacks {
 
 struct os_stacks *os_stacks_new(uint64_t committed_bytes)
 {
-	struct os_stacks *stacks = calloc(1, sizeof(*stacks));
+	struct os_stacks *stacks = xcalloc(1, sizeof(*stacks));
 	uint64_t blocks_max = committed_bytes / BLOCK_BYTES;
 
-	if (!stacks)
-		return NULL;
 	u64map_init(&stacks->numbers);
 	table_init(&stacks->known);
 	stacks->blocks_max =
@@ -110,62 +108,49 @@ static int put_header(struct os_stacks *stacks, const unsigned char *bytes, size
 	return 0;
 }
 
-/* Adds the stack that is pending, which is a new one. */
-static int add_stack(struct os_stacks *stacks)
-{
-	uint32_t count = stacks->pending_count;
-	uint64_t bytes = STACK_BYTES + (uint64_t)count * FRAME_BYTES;
-
-	if (bytes > stacks->bytes_left)
-		return -ERR_TARGET;
-	stacks->bytes_left -= bytes;
-	if (array_try_grow((void **)&stacks->stacks, &stacks->stack_cap, stacks->stack_count,
-		    sizeof(*stacks->stacks)))
-		return -ERR_NOMEM;
-	stacks->stacks[stacks->stack_count] = (struct os_stack){stacks->frame_count, count};
-	for (uint32_t i = 0; i < count; i++) {
-		if (array_try_grow((void **)&stacks->frames, &stacks->frame_cap, stacks->frame_count,
-			    sizeof(*stacks->frames)))
-			return -ERR_NOMEM;
-		stacks->frames[stacks->frame_count++] = stacks->pending[i];
-	}
-	return table_add(
-		&stacks->known, stacks->pending, count * sizeof(uint64_t), stacks->stack_count++);
-}
-
 /* No more frames come for the last block: gives it its stack, which many may share. */
 static int finish(struct os_stacks *stacks)
 {
+	uint32_t count = stacks->pending_count;
+	uint64_t bytes = STACK_BYTES + (uint64_t)count * FRAME_BYTES;
 	const uint64_t *known;
-	int rc = 0;
 
-	if (!stacks->block || !stacks->pending_count)
+	if (!stacks->block || !count)
 		return 0;
-	known = table_find(
-		&stacks->known, stacks->pending, stacks->pending_count * sizeof(uint64_t));
-	if (known)
-		stacks->block->stack = (uint32_t)*known;
-	else
-		rc = add_stack(stacks);
-	if (!rc && !known)
-		stacks->block->stack = (uint32_t)(stacks->stack_count - 1);
 	stacks->pending_count = 0;
-	return rc;
+	known = table_find(&stacks->known, stacks->pending, count * sizeof(uint64_t));
+	if (known) {
+		stacks->block->stack = (uint32_t)*known;
+		return 0;
+	}
+	if (bytes > stacks->bytes_left)
+		return -ERR_TARGET;
+	stacks->bytes_left -= bytes;
+	array_grow((void **)&stacks->stacks, &stacks->stack_cap, stacks->stack_count,
+		sizeof(*stacks->stacks));
+	stacks->stacks[stacks->stack_count] = (struct os_stack){stacks->frame_count, count};
+	for (uint32_t i = 0; i < count; i++) {
+		array_grow((void **)&stacks->frames, &stacks->frame_cap, stacks->frame_count,
+			sizeof(*stacks->frames));
+		stacks->frames[stacks->frame_count++] = stacks->pending[i];
+	}
+	table_add(&stacks->known, stacks->pending, count * sizeof(uint64_t), stacks->stack_count);
+	stacks->block->stack = (uint32_t)stacks->stack_count++;
+	return 0;
 }
 
 /* A block that was freed and allocated again meanwhile is told twice: the later one counts. */
 static int start_block(struct os_stacks *stacks, uint64_t addr, uint64_t bytes)
 {
 	uint32_t number = (uint32_t)stacks->block_count;
-	int rc = u64map_find(&stacks->numbers, addr, &number) ? 0 : 1;
 
-	if (rc && stacks->block_count >= stacks->blocks_max)
-		return -ERR_TARGET;
-	if (rc && (array_try_grow((void **)&stacks->blocks, &stacks->block_cap, stacks->block_count,
-			   sizeof(*stacks->blocks)) ||
-			  u64map_put(&stacks->numbers, addr, &number) < 0))
-		return -ERR_NOMEM;
-	stacks->block_count += (size_t)rc;
+	if (!u64map_find(&stacks->numbers, addr, &number)) {
+		if (stacks->block_count >= stacks->blocks_max)
+			return -ERR_TARGET;
+		array_grow((void **)&stacks->blocks, &stacks->block_cap, stacks->block_count++,
+			sizeof(*stacks->blocks));
+		u64map_put(&stacks->numbers, addr, &number);
+	}
 	stacks->block = &stacks->blocks[number];
 	*stacks->block = (struct os_block){.bytes = bytes, .stack = NO_STACK};
 	stacks->is_stack_over = false;

@@ -24,7 +24,7 @@ struct os_stacks; /* all of one process, at one moment */
  * Asks for all stacks of a live target, which must run: the system may let the process itself answer,
  * so it is called before the target is held. Blocks come and go meanwhile; compare os_stacks_bytes()
  * with a block's size. Returns 0 and *stacks, os_stacks_free() ends it; -ERR_NO_STACKS (no such
- * interface here, a file, or nothing recorded), -ERR_PLATFORM, -ERR_RIGHTS, -ERR_GONE, -ERR_NOMEM.
+ * interface here, a file, or nothing recorded), -ERR_PLATFORM, -ERR_RIGHTS, -ERR_GONE.
  */
 int os_stacks_take(struct target *target, struct os_stacks **stacks, struct err *err);
 
@@ -57,11 +57,11 @@ int os_stacks_switch(uint32_t pid, bool on, struct err *err);
 #define OS_STACKS_BLOCKS_MAX ((size_t)1 << 26) /* of one process; more is a broken answer */
 
 /* Of a process that has so much memory: an answer with more blocks or stacks than have room in it is
- * a broken one. NULL: out of memory. */
+ * a broken one. */
 struct os_stacks *os_stacks_new(uint64_t committed_bytes);
 
-/* Takes one record. Returns 0; -ERR_TARGET when it is none that may come now, -ERR_NOMEM. After an
- * error every further record is refused with the same. */
+/* Takes one record. Returns 0; -ERR_TARGET when it is none that may come now, or after such a
+ * one. */
 int os_stacks_put(struct os_stacks *stacks, const void *bytes, size_t len);
 
 /* Whether any record came. */

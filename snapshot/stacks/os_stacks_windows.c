@@ -98,9 +98,7 @@ static NTSTATUS NTAPI write_piece(ULONG_PTR first, ULONG_PTR second, ULONG_PTR t
 	SIZE_T got = 0;
 	size_t len;
 
-	if (!answer)
-		return STATUS_REFUSED;
-	if (answer->rc)
+	if (!answer || answer->rc)
 		return STATUS_REFUSED;
 	/* Read as memory of a stranger: what is no pointer does no harm. */
 	if (!sort_arguments(arguments, answer, &addr, &len) ||
@@ -133,8 +131,6 @@ static NTSTATUS ask(const struct heap_calls *calls, HANDLE process, struct answe
 /* What to say of an answer, or 0. */
 static int judge(struct answer *answer, NTSTATUS status, const char *place, struct err *err)
 {
-	if (answer->rc == -ERR_NOMEM)
-		return err_set(err, ERR_NOMEM, place, NULL);
 	if (answer->rc)
 		return err_set(err, ERR_NO_STACKS, place,
 			"the system's answer has a form that is not known");
@@ -164,12 +160,8 @@ int os_stacks_take(struct target *target, struct os_stacks **stacks, struct err 
 		return target->ops->is_alive(target) ? rc :
 						       err_set(err, ERR_GONE, target->name, NULL);
 	answer.stacks = os_stacks_new(target_committed_bytes(target));
-	if (answer.stacks) {
-		status = ask(&calls, process, &answer);
-		rc = judge(&answer, status, target->name, err);
-	} else {
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
-	}
+	status = ask(&calls, process, &answer);
+	rc = judge(&answer, status, target->name, err);
 	CloseHandle(process);
 	if (rc)
 		os_stacks_free(answer.stacks);

@@ -1,24 +1,16 @@
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "snapshot/stacks/tracer_read.h"
 
 /* What every version's area begins with. */
 #define HEAD_BYTES offsetof(struct tracer_area, pointer_bytes)
 
-static bool is_called(const char *name, const char *ours)
-{
-	while (*name && *ours && (*name | 0x20) == (*ours | 0x20)) {
-		name++;
-		ours++;
-	}
-	return !*name && !*ours;
-}
-
 /* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
 static bool is_tracer(const struct target *target, const char *path)
 {
-	return is_called(
+	return !text_compare(
 		module_path_base(path), target->bits == 32 ? TRACER_DLL_32 : TRACER_DLL_64);
 }
 
@@ -34,9 +26,7 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 
 		if (!is_tracer(target, modules[i].path))
 			continue;
-		image = malloc(sizeof(*image));
-		if (!image)
-			return err_set(err, ERR_NOMEM, target->name, NULL);
+		image = xmalloc(sizeof(*image));
 		rc = pe_read_headers(&source, image);
 		if (!rc)
 			rc = pe_find_export(&source, image, TRACER_EXPORT, &rva);
@@ -65,17 +55,7 @@ static int check_version(
 	return 0;
 }
 
-static int check_failure(
-	const struct target *target, const struct tracer_area *area, struct err *err)
-{
-	if (area->state != TRACER_FAILED)
-		return 0;
-	return err_set(err, ERR_INJECT, target->name,
-		area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
-						      "its tracer failed");
-}
-
-static int check_is_on(const struct target *target, const struct tracer_area *area, struct err *err)
+int tracer_check(const struct target *target, const struct tracer_area *area, struct err *err)
 {
 	switch (area->state) {
 	case TRACER_ON: return 0;
@@ -85,45 +65,6 @@ static int check_is_on(const struct target *target, const struct tracer_area *ar
 	case TRACER_OFF: return err_set(err, ERR_NOT_TRACED, target->name, "it was detached");
 	default: return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
 	}
-}
-
-/* Reads the first bytes of the area, which are there in every version. */
-static int read_head(
-	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
-{
-	int rc;
-
-	if (target_read(target, area_addr, area, HEAD_BYTES))
-		return target_err(target, area_addr, "unreadable tracer", err);
-	rc = check_version(target, area, err);
-	return rc ? rc : check_failure(target, area, err);
-}
-
-int tracer_check(struct target *target, uint64_t area_addr, struct err *err)
-{
-	struct tracer_area *area = calloc(1, sizeof(*area));
-	int rc;
-
-	if (!area)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
-	rc = read_head(target, area_addr, area, err);
-	if (!rc)
-		rc = check_is_on(target, area, err);
-	free(area);
-	return rc;
-}
-
-int tracer_find_on(struct target *target, const struct module *modules, size_t count,
-	uint64_t *area_addr, struct err *err)
-{
-	uint64_t found = 0;
-	int rc = tracer_find(target, modules, count, &found, err);
-
-	if (!rc)
-		rc = tracer_check(target, found, err);
-	if (!rc)
-		*area_addr = found;
-	return rc;
 }
 
 /* Its room is below the end of any address space; where in it the tables lie is tracer_table.c's. */
@@ -137,20 +78,21 @@ static bool is_sound(const struct target *target, const struct tracer_area *area
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
-	struct tracer_area *found = malloc(sizeof(*found));
 	int rc;
 
-	if (!found)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
-	rc = read_head(target, area_addr, found, err);
-	if (!rc && target_read(target, area_addr, found, sizeof(*found)))
-		rc = target_err(target, area_addr, "unreadable tracer", err);
-	if (!rc && !is_sound(target, found))
-		rc = target_err(target, area_addr, "damaged tracer", err);
-	if (!rc)
-		*area = *found;
-	free(found);
-	return rc;
+	/* The first bytes are there in every version. */
+	if (target_read(target, area_addr, area, HEAD_BYTES))
+		return target_err(target, area_addr, "unreadable tracer", err);
+	rc = check_version(target, area, err);
+	if (rc)
+		return rc;
+	if (area->state == TRACER_FAILED)
+		return err_set(err, ERR_INJECT, target->name, "%s",
+			area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
+							      "its tracer failed");
+	if (target_read(target, area_addr, area, sizeof(*area)))
+		return target_err(target, area_addr, "unreadable tracer", err);
+	return is_sound(target, area) ? 0 : target_err(target, area_addr, "damaged tracer", err);
 }
 
 bool tracer_is_busy(struct target *target, uint64_t area_addr)

@@ -42,21 +42,6 @@ static int by_start(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-static void sort(struct tracer_range_list *list)
-{
-	if (list->count)
-		qsort(list->items, list->count, sizeof(*list->items), by_start);
-}
-
-static size_t count_live(const struct tracer_range_list *list)
-{
-	size_t count = 0;
-
-	while (count < list->count && !(list->items[count].kind & RANGE_TAKEN))
-		count++;
-	return count;
-}
-
 /* Of items in order, leaves out those on top of another; how many stay. */
 static size_t drop_overlapping(struct tracer_range *items, size_t count)
 {
@@ -88,11 +73,14 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
  * or never got the memory, and a live one is neither. */
 static void settle(struct tracer_range_list *list)
 {
-	size_t live_count, taken_count, kept;
+	size_t live_count = 0, taken_count, kept;
 	struct tracer_range *taken;
 
-	sort(list);
-	live_count = count_live(list);
+	if (!list->count)
+		return;
+	qsort(list->items, list->count, sizeof(*list->items), by_start);
+	while (live_count < list->count && !(list->items[live_count].kind & RANGE_TAKEN))
+		live_count++;
 	taken = list->items + live_count;
 	taken_count = list->count - live_count;
 	kept = drop_overlapping(list->items, live_count);
@@ -104,16 +92,14 @@ static void settle(struct tracer_range_list *list)
 		list->items[kept++].kind &= ~RANGE_TAKEN;
 	}
 	list->count = kept;
-	sort(list);
+	qsort(list->items, list->count, sizeof(*list->items), by_start);
 }
 
-int tracer_ranges_parse(
+void tracer_ranges_parse(
 	struct tracer_range_list *list, const unsigned char *nodes, size_t node_count)
 {
-	struct tracer_range_list made = {.items = calloc(node_count + 1, sizeof(*made.items))};
+	struct tracer_range_list made = {.items = xcalloc(node_count, sizeof(*made.items))};
 
-	if (!made.items)
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < node_count; i++) {
 		struct tracer_range *range = &made.items[made.count];
 
@@ -128,7 +114,6 @@ int tracer_ranges_parse(
 	settle(&made);
 	tracer_ranges_release(list);
 	*list = made;
-	return 0;
 }
 
 /*
@@ -201,7 +186,7 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	size_t len = utf16_text(units, count, NULL, 0);
 	char *text = len ? arena_alloc(arena, len + 1) : arena_text(arena, "(unknown)", 9);
 
-	if (text && len)
+	if (len)
 		utf16_text(units, count, text, len + 1);
 	return text;
 }
@@ -221,7 +206,7 @@ static size_t take_head(struct tracer_module *head, const unsigned char *bytes, 
 	return place;
 }
 
-static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,
+static void fill(struct tracer_modules *modules, struct tracer_unloaded *item,
 	const struct tracer_module *head, const unsigned char *texts)
 {
 	static const uint8_t none[16];
@@ -233,44 +218,33 @@ static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,
 						 .pdb_age = head->age,
 						 .has_identity = true}};
 	module->path = path_text(&modules->arena, texts, head->path_units);
-	if (!module->path)
-		return -ERR_NOMEM;
 	if (head->age || memcmp(head->guid, none, sizeof(none)) != 0) {
 		guid_text(item->guid, head->guid);
 		module->pdb_guid = item->guid;
 	}
-	if (head->pdb_bytes) {
+	if (head->pdb_bytes)
 		module->pdb = arena_text(&modules->arena,
 			(const char *)texts + head->path_units * 2, head->pdb_bytes);
-		if (!module->pdb)
-			return -ERR_NOMEM;
-	}
-	return 0;
 }
 
-/* Takes one record: a module that is known already, or a new one. */
-static int take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
-	const struct tracer_module *head, const unsigned char *bytes, uint32_t *number)
+/* The number of a record's module: one that is known already, or a new one. */
+static uint32_t take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
+	const struct tracer_module *head, const unsigned char *bytes)
 {
 	const unsigned char *key = bytes + sizeof(head->record_bytes);
 	size_t key_bytes = sizeof(*head) - sizeof(head->record_bytes) +
 			   (size_t)head->path_units * 2 + head->pdb_bytes;
 	const uint64_t *found = table_find(known, key, key_bytes);
-	int rc;
 
-	*number = found ? (uint32_t)*found : (uint32_t)modules->count;
 	if (found)
-		return 0;
-	rc = array_try_grow((void **)&modules->items, cap, modules->count, sizeof(*modules->items));
-	if (!rc)
-		rc = fill(modules, &modules->items[modules->count], head, bytes + sizeof(*head));
-	if (!rc)
-		rc = table_add(known, key, key_bytes, modules->count);
-	modules->count += !rc;
-	return rc;
+		return (uint32_t)*found;
+	array_grow((void **)&modules->items, cap, modules->count, sizeof(*modules->items));
+	fill(modules, &modules->items[modules->count], head, bytes + sizeof(*head));
+	table_add(known, key, key_bytes, modules->count);
+	return (uint32_t)modules->count++;
 }
 
-/* *records: where each begins, in their order. */
+/* *records: where each begins, in their order. 0 or -ERR_TARGET. */
 static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
 	struct module_entry **records, size_t *count)
 {
@@ -279,18 +253,17 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 	int rc = 0;
 
 	table_init(&known);
-	for (size_t at = 0; !rc && at < len;) {
+	for (size_t at = 0, place; at < len; at += place) {
 		struct tracer_module head;
-		size_t place = take_head(&head, bytes + at, len - at);
-		uint32_t number = 0;
 
-		rc = place ? take_record(modules, &known, &item_cap, &head, bytes + at, &number) :
-			     -ERR_TARGET;
-		if (!rc)
-			rc = array_try_grow((void **)records, &cap, *count, sizeof(**records));
-		if (!rc)
-			(*records)[(*count)++] = (struct module_entry){at, number};
-		at += place;
+		place = take_head(&head, bytes + at, len - at);
+		if (!place) {
+			rc = -ERR_TARGET;
+			break;
+		}
+		array_grow((void **)records, &cap, *count, sizeof(**records));
+		(*records)[(*count)++] = (struct module_entry){
+			at, take_record(modules, &known, &item_cap, &head, bytes + at)};
 	}
 	table_release(&known);
 	/* They do not move any more. */
@@ -313,9 +286,7 @@ static int by_place(const void *a, const void *b)
 static int take_unloads(struct tracer_modules *modules, const unsigned char *bytes, size_t count,
 	const struct module_entry *records, size_t record_count)
 {
-	modules->extents = calloc(count + 1, sizeof(*modules->extents));
-	if (!modules->extents)
-		return -ERR_NOMEM;
+	modules->extents = xcalloc(count, sizeof(*modules->extents));
 	for (size_t i = 0; i < count; i++) {
 		struct tracer_unload unload;
 		struct tracer_extent *extent = &modules->extents[i];
@@ -358,13 +329,11 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static int make_edges(struct tracer_modules *modules)
+static void make_edges(struct tracer_modules *modules)
 {
 	size_t count = 0, kept = 0;
 
-	modules->edges = calloc(2 * modules->extent_count + 1, sizeof(*modules->edges));
-	if (!modules->edges)
-		return -ERR_NOMEM;
+	modules->edges = xcalloc(2 * modules->extent_count, sizeof(*modules->edges));
 	for (size_t i = 0; i < modules->extent_count; i++) {
 		modules->edges[count++] = modules->extents[i].base;
 		modules->edges[count++] = modules->extents[i].end;
@@ -375,7 +344,6 @@ static int make_edges(struct tracer_modules *modules)
 			modules->edges[kept++] = modules->edges[i];
 	}
 	modules->edge_count = kept;
-	return 0;
 }
 
 /* How many edges are not above addr. */
@@ -430,25 +398,20 @@ static void add_at(const struct tracer_modules *modules, size_t node, uint32_t n
 	modules->list[--modules->first[node]] = number;
 }
 
-static int make_tree(struct tracer_modules *modules)
+static void make_tree(struct tracer_modules *modules)
 {
 	size_t nodes = 2 * modules->edge_count;
 	uint32_t sum = 0;
 
-	modules->first = calloc(nodes + 1, sizeof(*modules->first));
-	if (!modules->first)
-		return -ERR_NOMEM;
+	modules->first = xcalloc(nodes + 1, sizeof(*modules->first));
 	for (size_t i = 0; i < modules->extent_count; i++)
 		put_in_tree(modules, (uint32_t)i, count_at);
 	for (size_t i = 0; i < nodes; i++)
 		modules->first[i] = sum += modules->first[i];
 	modules->first[nodes] = sum;
-	modules->list = calloc((size_t)sum + 1, sizeof(*modules->list));
-	if (!modules->list)
-		return -ERR_NOMEM;
+	modules->list = xcalloc(sum, sizeof(*modules->list));
 	for (size_t i = modules->extent_count; i--;)
 		put_in_tree(modules, (uint32_t)i, add_at);
-	return 0;
 }
 
 /* The first unload from born on that covers addr; extent_count: none. */
@@ -489,10 +452,10 @@ int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *re
 		rc = take_records(modules, records, record_bytes, &starts, &count);
 	if (!rc)
 		rc = take_unloads(modules, unloads, unload_count, starts, count);
-	if (!rc && unload_count)
-		rc = make_edges(modules);
-	if (!rc && unload_count)
-		rc = make_tree(modules);
+	if (!rc && unload_count) {
+		make_edges(modules);
+		make_tree(modules);
+	}
 	free(starts);
 	return rc;
 }
@@ -555,30 +518,11 @@ uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t b
 	return item->module.base + (addr - extent->base);
 }
 
-static const char *keep(struct snapshot *snapshot, const char *text)
-{
-	return text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
-}
-
-int tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot)
+void tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < modules->count; i++) {
-		const struct module *module = &modules->items[i].module;
-		struct module copy = *module, *added;
-
-		if (!modules->items[i].is_used)
-			continue;
-		copy.path = keep(snapshot, module->path);
-		copy.pdb = keep(snapshot, module->pdb);
-		copy.pdb_guid = keep(snapshot, module->pdb_guid);
-		added = copy.path && !copy.pdb == !module->pdb &&
-					!copy.pdb_guid == !module->pdb_guid ?
-				snapshot_add_module(snapshot) :
-				NULL;
-		if (!added)
-			return -ERR_NOMEM;
-		*added = copy;
+		if (modules->items[i].is_used)
+			snapshot_copy_module(snapshot, &modules->items[i].module);
 	}
 	modules_sort(snapshot->modules, snapshot->module_count);
-	return 0;
 }

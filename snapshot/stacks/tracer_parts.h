@@ -10,13 +10,6 @@
 #include "core/dump/model.h"
 #include "snapshot/tracer/shared.h"
 
-/*
- * The tracer's blocks by address: putting them in order, and finding one among millions.
- */
-
-/* Orders blocks by address. */
-void tracer_blocks_sort(struct tracer_block *blocks, size_t count);
-
 /* Where in ordered blocks the parts of their address space begin, all parts being of one size: blocks
  * lie close together, so a part has few. */
 struct tracer_index {
@@ -25,15 +18,6 @@ struct tracer_index {
 	uint32_t *starts; /* of each part, and the end of the last; NULL: there is no index */
 	size_t part_count;
 };
-
-/* Makes the index of ordered blocks. Without memory for it there is none, which only costs time. */
-void tracer_index_build(
-	struct tracer_index *index, const struct tracer_block *blocks, size_t count);
-void tracer_index_release(struct tracer_index *index);
-
-/* The block at addr in the blocks that the index was made of, or NULL. */
-const struct tracer_block *tracer_index_find(const struct tracer_index *index,
-	const struct tracer_block *blocks, size_t count, uint64_t addr);
 
 /*
  * Modules that a target has unloaded, as its tracer remembers them, and which of its frames lie in
@@ -69,7 +53,7 @@ void tracer_modules_release(struct tracer_modules *modules);
 
 /*
  * Takes record_bytes of module records and unload_count unloads, in the target's form, into modules,
- * which were just initialised. 0, -ERR_NOMEM, or -ERR_TARGET when they cannot be.
+ * which were just initialised. 0, or -ERR_TARGET when they cannot be.
  */
 int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *records,
 	size_t record_bytes, const unsigned char *unloads, size_t unload_count);
@@ -84,8 +68,8 @@ void tracer_modules_place(struct tracer_modules *modules, unsigned bits, const s
  * TRACER_LOST_BASE. */
 uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
 
-/* Adds those that were used to the snapshot's modules, and sorts these. 0 or -ERR_NOMEM. */
-int tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot);
+/* Adds those that were used to the snapshot's modules, and sorts these. */
+void tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot);
 
 /*
  * Virtual memory that did not come from a heap, as the tracer knows it, read from outside.
@@ -103,9 +87,9 @@ void tracer_ranges_release(struct tracer_range_list *list);
 
 /*
  * Takes the nodes that are not free out of node_count nodes, in the target's form; of those that are
- * RANGE_TAKEN the ones where nothing else is, without the mark. 0 or -ERR_NOMEM.
+ * RANGE_TAKEN the ones where nothing else is, without the mark.
  */
-int tracer_ranges_parse(
+void tracer_ranges_parse(
 	struct tracer_range_list *list, const unsigned char *nodes, size_t node_count);
 
 #endif

@@ -21,21 +21,13 @@
 int tracer_find(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err);
 
-/*
- * Finds the tracer that is at work in the target. Returns 0 and its area's address; -ERR_NOT_TRACED,
- * with a word in err when a tracer is there but not on; -ERR_INJECT when it failed; -ERR_TARGET when
- * it is not one that this hsnap knows; -ERR_NOMEM.
- */
-int tracer_find_on(struct target *target, const struct module *modules, size_t count,
-	uint64_t *area_addr, struct err *err);
-
-/* The state of the tracer at that address: what tracer_find_on() returns for it. */
-int tracer_check(struct target *target, uint64_t area_addr, struct err *err);
-
 /* Reads the area of a tracer in any state but failed, and checks that it is one that this hsnap knows:
- * 0, -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_NOMEM. */
+ * 0, -ERR_INJECT, -ERR_TARGET, -ERR_GONE; then *area may be anything. */
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
+
+/* Whether the tracer of that area is at work. Returns 0; -ERR_NOT_TRACED, with a word in err; -ERR_TARGET. */
+int tracer_check(const struct target *target, const struct tracer_area *area, struct err *err);
 
 /* True when a thread was stopped while it changed what the tracer knows of virtual memory: the target
  * should be let go for a moment. The target is held. */

@@ -75,7 +75,7 @@ static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *oth
 		memcpy(blocks, from, count * sizeof(*blocks));
 }
 
-void tracer_blocks_sort(struct tracer_block *blocks, size_t count)
+static void sort_blocks(struct tracer_block *blocks, size_t count)
 {
 	struct tracer_block *other = count > FEW ? malloc(count * sizeof(*other)) : NULL;
 	size_t(*counts)[VALUES] = other ? calloc(DIGITS, sizeof(*counts)) : NULL;
@@ -94,7 +94,7 @@ void tracer_blocks_sort(struct tracer_block *blocks, size_t count)
 
 #define PARTS_MAX ((uint64_t)1 << 24)
 
-void tracer_index_release(struct tracer_index *index)
+static void index_release(struct tracer_index *index)
 {
 	free(index->starts);
 	*index = (struct tracer_index){0};
@@ -105,7 +105,8 @@ static size_t part_of(const struct tracer_index *index, uint64_t addr)
 	return (size_t)((addr - index->first) >> index->shift);
 }
 
-void tracer_index_build(struct tracer_index *index, const struct tracer_block *blocks, size_t count)
+/* Makes the index of ordered blocks. Without memory for it there is none, which only costs time. */
+static void index_build(struct tracer_index *index, const struct tracer_block *blocks, size_t count)
 {
 	uint64_t span, parts = count;
 	size_t at = 0;
@@ -125,31 +126,6 @@ void tracer_index_build(struct tracer_index *index, const struct tracer_block *b
 			at++;
 		index->starts[i] = (uint32_t)at;
 	}
-}
-
-const struct tracer_block *tracer_index_find(const struct tracer_index *index,
-	const struct tracer_block *blocks, size_t count, uint64_t addr)
-{
-	size_t low = 0, high = count;
-
-	if (index->starts) {
-		if (addr < index->first || part_of(index, addr) >= index->part_count)
-			return NULL;
-		low = index->starts[part_of(index, addr)];
-		high = index->starts[part_of(index, addr) + 1];
-	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint64_t there = tracer_block_addr(&blocks[middle]);
-
-		if (there == addr)
-			return &blocks[middle];
-		if (there < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
 }
 
 #define ENTRIES_LOG2_MAX 26 /* of one shard */
@@ -177,7 +153,7 @@ static void forget(struct tracer_copy *copy)
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
-	tracer_index_release(&copy->index);
+	index_release(&copy->index);
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
@@ -329,9 +305,9 @@ static int plan(
 	int rc;
 
 	forget(copy);
-	rc = tracer_check(target, area_addr, err);
+	rc = tracer_area_read(target, area_addr, &copy->area, err);
 	if (!rc)
-		rc = tracer_area_read(target, area_addr, &copy->area, err);
+		rc = tracer_check(target, &copy->area, err);
 	if (rc)
 		return rc;
 	rc = set_parts(copy);
@@ -431,9 +407,8 @@ int tracer_copy_parse(
 	if (!rc)
 		rc = tracer_modules_parse(&copy->modules, modules->copy, (size_t)modules->bytes,
 			unloads->copy, (size_t)unloads->bytes / sizeof(struct tracer_unload));
-	if (!rc)
-		rc = tracer_ranges_parse(&copy->ranges, ranges->copy,
-			(size_t)ranges->bytes / sizeof(struct tracer_range));
+	tracer_ranges_parse(
+		&copy->ranges, ranges->copy, (size_t)ranges->bytes / sizeof(struct tracer_range));
 	if (!rc)
 		return 0;
 	forget(copy);
@@ -446,21 +421,41 @@ void tracer_copy_sort(struct tracer_copy *copy)
 
 	if (!copy->block_count)
 		return;
-	tracer_blocks_sort(copy->blocks, copy->block_count);
+	sort_blocks(copy->blocks, copy->block_count);
 	for (size_t i = 1; i < copy->block_count; i++) {
 		if (tracer_block_addr(&copy->blocks[i]) != tracer_block_addr(&copy->blocks[kept]))
 			copy->blocks[++kept] = copy->blocks[i];
 	}
 	copy->block_count = kept + 1;
-	tracer_index_release(&copy->index);
-	tracer_index_build(&copy->index, copy->blocks, copy->block_count);
+	index_release(&copy->index);
+	index_build(&copy->index, copy->blocks, copy->block_count);
 }
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
 {
+	const struct tracer_index *index = &copy->index;
+	size_t low = 0, high = copy->block_count;
+
 	if (addr >> TRACER_ADDR_BITS)
 		return NULL;
-	return tracer_index_find(&copy->index, copy->blocks, copy->block_count, addr);
+	if (index->starts) {
+		if (addr < index->first || part_of(index, addr) >= index->part_count)
+			return NULL;
+		low = index->starts[part_of(index, addr)];
+		high = index->starts[part_of(index, addr) + 1];
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t there = tracer_block_addr(&copy->blocks[middle]);
+
+		if (there == addr)
+			return &copy->blocks[middle];
+		if (there < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
 }
 
 bool tracer_copy_matches(const struct tracer_copy *copy, const struct tracer_block *block,

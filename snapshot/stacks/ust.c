@@ -181,7 +181,7 @@ struct ust {
 	struct u64map numbers[2]; /* of 32- and of 64-bit heaps: address -> index into records */
 	uint32_t *of_blocks; /* the record of each block, or UST_NONE */
 	struct ust_entry *records;
-	size_t record_count, record_cap, broken_count, cut_count;
+	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
 	/* So many frames the target's memory can hold at most, if no two records share theirs. */
@@ -189,15 +189,13 @@ struct ust {
 	struct code_ranges code;
 	const struct module *modules; /* the caller's, while records are taken */
 	size_t module_count;
-	struct ust_database database;
+	struct ust_facts facts;
 };
 
 struct ust *ust_new(void)
 {
-	struct ust *ust = calloc(1, sizeof(*ust));
+	struct ust *ust = xcalloc(1, sizeof(*ust));
 
-	if (!ust)
-		return NULL;
 	u64map_init(&ust->numbers[0]);
 	u64map_init(&ust->numbers[1]);
 	code_ranges_init(&ust->code);
@@ -210,8 +208,8 @@ static void clear(struct ust *ust)
 	u64map_release(&ust->numbers[1]);
 	free(ust->of_blocks);
 	ust->of_blocks = NULL;
-	ust->record_count = ust->broken_count = ust->cut_count = ust->frame_count = 0;
-	ust->database = (struct ust_database){0};
+	ust->frame_count = 0;
+	ust->facts = (struct ust_facts){0};
 }
 
 void ust_free(struct ust *ust)
@@ -361,23 +359,20 @@ static int prepare(struct ust *ust, struct target *target)
 static int add_record(
 	struct ust *ust, struct memory *memory, uint64_t addr, unsigned bits, uint32_t *number)
 {
-	int rc;
-
-	*number = (uint32_t)ust->record_count;
-	if (ust->record_count >= UST_NONE - 1 ||
-		(!ust->record_count && prepare(ust, memory->target)))
+	*number = (uint32_t)ust->facts.record_count;
+	if (ust->facts.record_count >= UST_NONE - 1 ||
+		(!ust->facts.record_count && prepare(ust, memory->target)))
 		return -ERR_NOMEM;
-	rc = u64map_put(&ust->numbers[bits == 64], addr, number);
-	if (rc <= 0)
-		return rc;
-	if (array_try_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
+	if (!u64map_put(&ust->numbers[bits == 64], addr, number))
+		return 0;
+	if (array_try_grow((void **)&ust->records, &ust->record_cap, ust->facts.record_count,
 		    sizeof(*ust->records)))
 		return -ERR_NOMEM;
-	ust->records[ust->record_count] = (struct ust_entry){.addr = addr,
+	ust->records[ust->facts.record_count] = (struct ust_entry){.addr = addr,
 		.first_slot = addr + ust_layout(bits)->frames,
 		.frames_at = ust->frame_count,
 		.kind = bits == 64 ? ENTRY_64 : ENTRY_32};
-	return read_record(ust, memory, &ust->records[ust->record_count++]);
+	return read_record(ust, memory, &ust->records[ust->facts.record_count++]);
 }
 
 static int add_records(struct ust *ust, struct memory *memory, const struct walk *walk)
@@ -416,20 +411,20 @@ static void choose_all(struct ust *ust, uint32_t global_flag)
 	struct ust_votes votes[RECORD_KINDS] = {0};
 	struct ust_habit habits[RECORD_KINDS];
 
-	for (size_t i = 0; i < ust->record_count; i++)
+	for (size_t i = 0; i < ust->facts.record_count; i++)
 		ust_votes_add(&votes[ust->records[i].kind], &ust->records[i].depth);
 	for (int i = 0; i < RECORD_KINDS; i++)
 		habits[i] = ust_votes_habit(
 			&votes[i], i < TRACE_32 ? guess(global_flag) : UST_SLOT_DEPTH);
-	for (size_t i = 0; i < ust->record_count; i++) {
+	for (size_t i = 0; i < ust->facts.record_count; i++) {
 		struct ust_entry *record = &ust->records[i];
 		bool is_cut;
 
 		record->frame_count =
 			(uint8_t)ust_depth_choose(&record->depth, &habits[record->kind], &ust->code,
 				ust->frames + record->frames_at, &is_cut);
-		ust->broken_count += !record->frame_count;
-		ust->cut_count += is_cut;
+		ust->facts.broken_count += !record->frame_count;
+		ust->facts.cut_count += is_cut;
 	}
 }
 
@@ -445,9 +440,9 @@ int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	if (rc)
 		return rc;
 	choose_all(ust, global_flag);
-	if (ust->record_count || global_flag & NT_FLAG_UST)
+	if (ust->facts.record_count || global_flag & NT_FLAG_UST)
 		rc = ust_database_find(
-			&ust->database, memory, memory->target->bits, modules, module_count);
+			&ust->facts.database, memory, memory->target->bits, modules, module_count);
 	return rc;
 }
 
@@ -466,22 +461,7 @@ uint32_t ust_frames(
 	return record->frame_count;
 }
 
-size_t ust_record_count(const struct ust *ust)
+const struct ust_facts *ust_facts(const struct ust *ust)
 {
-	return ust->record_count;
-}
-
-size_t ust_broken_count(const struct ust *ust)
-{
-	return ust->broken_count;
-}
-
-size_t ust_cut_count(const struct ust *ust)
-{
-	return ust->cut_count;
-}
-
-const struct ust_database *ust_database(const struct ust *ust)
-{
-	return &ust->database;
+	return &ust->facts;
 }

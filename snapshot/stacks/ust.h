@@ -82,9 +82,16 @@ struct ust_database {
 	uint64_t used_bytes, reserved_bytes;
 };
 
+/* Of one snapshot. */
+struct ust_facts {
+	/* How many distinct records blocks have, how many of these make no sense, and how many say that they
+	 * have more frames than they have. */
+	size_t record_count, broken_count, cut_count;
+	struct ust_database database;
+};
+
 struct ust; /* all records of one snapshot */
 
-/* NULL: out of memory. */
 struct ust *ust_new(void);
 void ust_free(struct ust *ust);
 
@@ -96,7 +103,7 @@ void ust_free(struct ust *ust);
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, uint32_t global_flag);
 
-/* The number of the record that block i of the walk points to, below ust_record_count(), or UST_NONE
+/* The number of the record that block i of the walk points to, below its record_count, or UST_NONE
  * when it points to none. */
 uint32_t ust_number(const struct ust *ust, size_t i);
 
@@ -105,13 +112,7 @@ uint32_t ust_number(const struct ust *ust, size_t i);
 uint32_t ust_frames(
 	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot);
 
-/* How many distinct records blocks have, how many of these make no sense, and how many say that they
- * have more frames than they have. */
-size_t ust_record_count(const struct ust *ust);
-size_t ust_broken_count(const struct ust *ust);
-size_t ust_cut_count(const struct ust *ust);
-
-const struct ust_database *ust_database(const struct ust *ust);
+const struct ust_facts *ust_facts(const struct ust *ust);
 
 /*
  * Finds the database of the ntdll of that many bits among the modules, by what it looks like, and

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "snapshot/stacks/ust.h"
 #include "snapshot/stacks/ust_layout.h"
 
@@ -31,17 +32,6 @@ struct head {
 	const struct ust_layout *layout;
 	unsigned bits;
 };
-
-static bool is_module_name(const char *path, const char *name)
-{
-	const char *at = module_path_base(path);
-
-	while (*at && *name && (*at | 0x20) == *name) {
-		at++;
-		name++;
-	}
-	return !*at && !*name;
-}
 
 /* Lower memory holds head, buckets and records and grows up, the index grows down from the end. */
 static bool is_in_order(const struct head *head, const unsigned char *bytes)
@@ -230,7 +220,7 @@ int ust_database_find(struct ust_database *database, struct memory *memory, unsi
 	if (!image)
 		return -ERR_NOMEM;
 	for (size_t i = 0; !done && i < module_count; i++) {
-		if (!is_module_name(modules[i].path, "ntdll.dll") ||
+		if (text_compare(module_path_base(modules[i].path), "ntdll.dll") ||
 			!read_image(&search, &modules[i], image))
 			continue;
 		for (size_t k = 0; !done && k < image->section_count; k++) {

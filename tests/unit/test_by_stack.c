@@ -145,9 +145,9 @@ TEST(blocks_add_up_by_stack_and_heap)
 
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		make(&snapshot, &truth, seed, 0);
-		assert_int_equal(model_sum_by_stack(&snapshot), 0);
+		model_sum_by_stack(&snapshot);
 		check_sums(&snapshot, &truth);
-		assert_int_equal(model_sum_by_stack(&snapshot), 0); /* what is so stays so */
+		model_sum_by_stack(&snapshot); /* what is so stays so */
 		check_sums(&snapshot, &truth);
 		snapshot_release(&snapshot);
 	}
@@ -160,7 +160,7 @@ TEST(sums_add_up_with_blocks)
 	struct truth truth;
 
 	make(&snapshot, &truth, 9, 2000);
-	assert_int_equal(model_sum_by_stack(&snapshot), 0);
+	model_sum_by_stack(&snapshot);
 	check_sums(&snapshot, &truth);
 	snapshot_release(&snapshot);
 }
@@ -170,7 +170,7 @@ TEST(nothing_adds_up_to_nothing)
 	struct snapshot snapshot;
 
 	snapshot_init(&snapshot);
-	assert_int_equal(model_sum_by_stack(&snapshot), 0);
+	model_sum_by_stack(&snapshot);
 	assert_int_equal(snapshot.sum_count, 0);
 	snapshot_release(&snapshot);
 }
@@ -256,7 +256,7 @@ TEST(a_dump_tells_all_of_it)
 	char *dump;
 
 	make(&snapshot, &truth, 3, 500);
-	assert_int_equal(model_sum_by_stack(&snapshot), 0);
+	model_sum_by_stack(&snapshot);
 	dump = written(&snapshot, &len);
 	assert_int_equal(scan_text(dump, len, &sink, NULL), 0);
 	assert_int_equal(reading.entries, snapshot.sum_count);
@@ -280,7 +280,7 @@ TEST(a_wrong_rest_is_found)
 	char *dump, *digit;
 
 	make(&snapshot, &truth, 4, 0);
-	assert_int_equal(model_sum_by_stack(&snapshot), 0);
+	model_sum_by_stack(&snapshot);
 	dump = written(&snapshot, &len);
 	digit = strstr(dump, " rest-overhead=");
 	assert_non_null(digit);
@@ -343,7 +343,7 @@ TEST(hdiff_reads_the_same_of_both_forms)
 	make(&snapshot, &truth, 5, 0);
 	write_to(path, &snapshot);
 	read_cells(path, &full, &full_total);
-	assert_int_equal(model_sum_by_stack(&snapshot), 0);
+	model_sum_by_stack(&snapshot);
 	write_to(path, &snapshot);
 	read_cells(path, &summed, &summed_total);
 	wanted = total_of(&truth);

@@ -78,14 +78,14 @@ static void add(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t rec
 static void trace(struct scene *scene, unsigned entry, const struct made_block *block)
 {
 	tracer_put_block(&scene->fake, 0, entry, block);
-	scene->captured.has_tracer = true;
+	scene->captured.source.has_tracer = true;
 }
 
 static void join_all(struct scene *scene)
 {
 	struct raw_capture *captured = &scene->captured;
 
-	if (captured->has_tracer)
+	if (captured->source.has_tracer)
 		assert_int_equal(
 			take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
 	assert_int_equal(ust_take(captured->ust, &scene->memory, &captured->walk,
@@ -292,7 +292,7 @@ static void describe_with(
 	assert_int_equal(ust_take(scene->captured.ust, &scene->memory, &scene->captured.walk,
 				 scene->fake.modules, scene->fake.module_count, 0),
 		0);
-	database = (struct ust_database *)ust_database(scene->captured.ust);
+	database = (struct ust_database *)&ust_facts(scene->captured.ust)->database;
 	*database = (struct ust_database){.addr = 0x5000,
 		.entry_count = 100,
 		.failure_count = (uint32_t)failures,

@@ -29,7 +29,7 @@ static int set_up(void **state)
 	tracer_place_others(&scene->fake);
 	tracer_place_table(&scene->fake, 0, 12);
 	scene->fake.is_held = true;
-	scene->captured = (struct raw_capture){.has_tracer = true, .ust = ust_new()};
+	scene->captured = (struct raw_capture){.source.has_tracer = true, .ust = ust_new()};
 	walk_init(&scene->captured.walk);
 	tracer_copy_init(&scene->captured.tracer);
 	for (size_t i = 0; i < 2; i++)

@@ -4,6 +4,7 @@
 #include "tests/unit/fake_tracer.h"
 
 #include "core/base/os.h"
+#include "snapshot/capture/capture.h"
 #include "snapshot/stacks/tracer_read.h"
 
 struct scene {
@@ -44,9 +45,18 @@ static int take(struct scene *scene)
 
 static int find(struct scene *scene, uint64_t *addr)
 {
+	const struct snapshot modules = {
+		.modules = scene->fake.modules, .module_count = scene->fake.module_count};
+	struct capture_source source;
+	int rc;
+
 	scene->err = (struct err){0};
-	return tracer_find_on(&scene->fake.target, scene->fake.modules, scene->fake.module_count,
-		addr, &scene->err);
+	rc = capture_source_find(
+		&scene->fake.target, &modules, STACKS_TRACER, &source, &scene->err);
+	assert_int_equal(source.has_tracer, !rc);
+	if (!rc)
+		*addr = source.area_addr;
+	return rc;
 }
 
 /* ---------------------------------------------------------------- finding it */
@@ -174,9 +184,10 @@ TEST(a_32_bit_process_has_a_tracer_of_its_own)
 	scene->fake.target.bits = 32;
 	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
 	scene->fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
-	assert_int_equal(find(scene, &addr), 0);
-	assert_int_equal(take(scene), -ERR_TARGET); /* of 64 bits, by what it says */
+	assert_int_equal(find(scene, &addr), -ERR_TARGET); /* of 64 bits, by what it says */
+	assert_int_equal(take(scene), -ERR_TARGET);
 	AREA_PUT(&scene->fake, pointer_bytes, 4);
+	assert_int_equal(find(scene, &addr), 0);
 	assert_int_equal(take(scene), 0);
 }
 
@@ -310,6 +321,76 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 	assert_int_equal(scene->copy.broken_shards, 2);
 	assert_int_equal(take(scene), 0);
 	assert_int_equal(scene->copy.broken_shards, 2);
+}
+
+#define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
+#define COUNT_MAX 70000u
+
+/* Where a process might have its blocks, or say that it has. */
+static uint64_t scattered(unsigned scatter, size_t i, uint64_t *seed)
+{
+	uint64_t random = fake_random(seed);
+
+	switch (scatter) {
+	case 0: return 0x20000 + random % COUNT_MAX * 16; /* side by side */
+	case 1: return (random & 1 ? ADDR_MAX - 0xfffff : 0x10) + random / 2 % 0xffff0;
+	case 2: return 0x123456780; /* all at one address */
+	case 3: return ADDR_MAX - i * 48; /* backwards */
+	case 4: return (uint64_t)1 << random % TRACER_ADDR_BITS;
+	default: return random & ADDR_MAX;
+	}
+}
+
+static void assert_each_is_found(
+	const struct tracer_copy *copy, const uint64_t *addrs, size_t count)
+{
+	const struct tracer_block *blocks = copy->blocks;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tracer_block *found = tracer_copy_find(copy, addrs[i]);
+
+		assert_non_null(found);
+		assert_int_equal(tracer_block_addr(found), addrs[i]);
+		assert_int_equal(addrs[found->what], addrs[i]); /* all of it has moved */
+	}
+	for (size_t i = 0; i < copy->block_count; i++) {
+		uint64_t behind = tracer_block_addr(&blocks[i]) + 1;
+
+		if (i)
+			assert_true(tracer_block_addr(&blocks[i - 1]) < behind - 1);
+		if (i + 1 == copy->block_count || tracer_block_addr(&blocks[i + 1]) != behind)
+			assert_null(tracer_copy_find(copy, behind));
+	}
+	assert_null(tracer_copy_find(copy, tracer_block_addr(blocks) - 1));
+	assert_null(tracer_copy_find(copy, UINT64_MAX));
+}
+
+TEST(blocks_are_ordered_and_each_is_found)
+{
+	const size_t counts[] = {1, 2, 63, 64, 65, 66, 1000, COUNT_MAX};
+	struct scene *scene = *state;
+	struct tracer_copy *copy = &scene->copy;
+	uint64_t *addrs = calloc(COUNT_MAX, sizeof(*addrs)), seed = 31;
+
+	assert_non_null(addrs);
+	copy->blocks = calloc(COUNT_MAX, sizeof(*copy->blocks));
+	assert_non_null(copy->blocks);
+	for (size_t k = 0; k < 6 * sizeof(counts) / sizeof(*counts); k++) {
+		size_t count = copy->block_count = counts[k / 6];
+
+		for (size_t i = 0; i < count; i++) {
+			addrs[i] = scattered(k % 6, i, &seed);
+			copy->blocks[i].key = addrs[i] | fake_random(&seed) << TRACER_ADDR_BITS;
+			copy->blocks[i].what = i;
+		}
+		tracer_copy_sort(copy);
+		assert_true(copy->index.part_count <= count);
+		assert_each_is_found(copy, addrs, count);
+		free(copy->index.starts); /* without memory */
+		copy->index.starts = NULL;
+		assert_each_is_found(copy, addrs, count);
+	}
+	free(addrs);
 }
 
 /* ---------------------------------------------------------------- its stacks */

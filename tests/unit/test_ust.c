@@ -19,8 +19,8 @@ static void assert_depth(struct scene *scene, struct made_record record, uint32_
 		add_block(scene, RECORDS + 0x100);
 		take(scene);
 		assert_int_equal(depth_of(scene, RECORDS + 0x100, record.first_frame), expected);
-		assert_int_equal(ust_record_count(scene->ust), 1);
-		assert_int_equal(ust_broken_count(scene->ust), expected == 0);
+		assert_int_equal(ust_facts(scene->ust)->record_count, 1);
+		assert_int_equal(ust_facts(scene->ust)->broken_count, expected == 0);
 	}
 }
 
@@ -169,14 +169,14 @@ TEST(each_record_is_one_and_bears_umdhs_id)
 	for (unsigned i = 0; i < 1000; i++)
 		add_block(scene, RECORDS + i * 7 % 10 * 0x40);
 	take(scene);
-	assert_int_equal(ust_record_count(scene->ust), 10);
-	assert_int_equal(ust_broken_count(scene->ust), 0);
+	assert_int_equal(ust_facts(scene->ust)->record_count, 10);
+	assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(depth_of(scene, RECORDS + i * 0x40, FRAME), 3);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(ust_number(scene->ust, i), ust_number(scene->ust, i % 10));
 	take(scene); /* what was there before is gone */
-	assert_int_equal(ust_record_count(scene->ust), 10);
+	assert_int_equal(ust_facts(scene->ust)->record_count, 10);
 }
 
 TEST(values_that_mean_no_stack_are_no_records)
@@ -188,7 +188,7 @@ TEST(values_that_mean_no_stack_are_no_records)
 	for (size_t i = 0; i < 3; i++)
 		add_block(scene, nothing[i]);
 	take(scene);
-	assert_int_equal(ust_record_count(scene->ust), 0);
+	assert_int_equal(ust_facts(scene->ust)->record_count, 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(ust_number(scene->ust, i), UST_NONE);
 }
@@ -211,7 +211,7 @@ TEST(a_record_is_laid_out_as_its_heap)
 	add_block(scene, RECORDS + 0x400);
 	add_block(scene, RECORDS);
 	take(scene);
-	assert_int_equal(ust_record_count(scene->ust), 4);
+	assert_int_equal(ust_facts(scene->ust)->record_count, 4);
 	scene->bits = 64;
 	assert_int_equal(depth_of(scene, RECORDS, FRAME), 4);
 	scene->bits = 32;

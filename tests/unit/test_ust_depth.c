@@ -125,8 +125,8 @@ static void assert_process(struct scene *scene, const struct kind *kind)
 		take(scene);
 		for (unsigned i = 0; i < MANY; i++)
 			assert_int_equal(frames_of(scene, i), count_of(i));
-		assert_int_equal(ust_broken_count(scene->ust), 0);
-		assert_int_equal(ust_cut_count(scene->ust), 0);
+		assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
+		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
 	}
 }
 
@@ -186,7 +186,7 @@ TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
 		put_frame(scene, i, 8, GONE + 16); /* the last one, too */
 		take(scene);
 		assert_int_equal(frames_of(scene, i), 9);
-		assert_int_equal(ust_cut_count(scene->ust), 0);
+		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
 	}
 }
 
@@ -202,7 +202,7 @@ TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
 			put_frame(scene, 0, 8, GONE);
 			take(scene);
 			assert_int_equal(frames_of(scene, 0), others < 8 ? 2 : 9);
-			assert_int_equal(ust_cut_count(scene->ust), others < 8);
+			assert_int_equal(ust_facts(scene->ust)->cut_count, others < 8);
 			assert_int_equal(frames_of(scene, 1), 9);
 		}
 	}
@@ -221,8 +221,8 @@ TEST(what_is_no_address_cuts_a_stack_and_is_counted)
 	assert_int_equal(frames_of(scene, 3), 2);
 	assert_int_equal(frames_of(scene, 5), 0);
 	assert_int_equal(frames_of(scene, 20), 7); /* how many it has is not said */
-	assert_int_equal(ust_cut_count(scene->ust), 1);
-	assert_int_equal(ust_broken_count(scene->ust), 1);
+	assert_int_equal(ust_facts(scene->ust)->cut_count, 1);
+	assert_int_equal(ust_facts(scene->ust)->broken_count, 1);
 }
 
 /* Records are of either kind, so the place is open; whether BlockDepth is what it is called is not. */
@@ -301,7 +301,7 @@ static void assert_trace(struct scene *scene, struct made_trace trace, uint32_t 
 		put_trace(scene, 0, &trace);
 		take(scene);
 		assert_int_equal(ust_frames(scene->ust, 0, &frames, &slot), expected);
-		assert_int_equal(ust_broken_count(scene->ust), !expected);
+		assert_int_equal(ust_facts(scene->ust)->broken_count, !expected);
 		if (expected)
 			assert_true(slot == (trace.frames ? trace.frames :
 							    RECORDS + (bits == 64 ? 0x38 : 0x20)));
@@ -348,5 +348,5 @@ TEST(traces_and_entries_of_one_process_do_not_mix)
 	take(scene);
 	for (unsigned i = 0; i < 40; i++)
 		assert_int_equal(frames_of(scene, i), i < 20 ? 9 : 8);
-	assert_int_equal(ust_broken_count(scene->ust), 0);
+	assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
 }

@@ -25,9 +25,9 @@ TEST(wild_pointers_are_records_without_frames)
 		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++)
 			add_block(scene, wild[i]);
 		take(scene);
-		assert_int_equal(ust_record_count(scene->ust), sizeof(wild) / sizeof(*wild));
-		assert_int_equal(ust_broken_count(scene->ust), sizeof(wild) / sizeof(*wild));
-		for (uint32_t i = 0; i < ust_record_count(scene->ust); i++)
+		assert_int_equal(ust_facts(scene->ust)->record_count, sizeof(wild) / sizeof(*wild));
+		assert_int_equal(ust_facts(scene->ust)->broken_count, sizeof(wild) / sizeof(*wild));
+		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
 			assert_int_equal(ust_frames(scene->ust, i, &frames, &slot), 0);
 	}
 }
@@ -76,11 +76,11 @@ TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 		add_block(scene, at);
 	}
 	take(scene);
-	assert_int_equal(ust_record_count(scene->ust), RECORDS_BYTES / 8);
-	for (uint32_t i = 0; i < ust_record_count(scene->ust); i++)
+	assert_int_equal(ust_facts(scene->ust)->record_count, RECORDS_BYTES / 8);
+	for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
 		frames += ust_frames(scene->ust, i, &list, &slot);
 	assert_in_range(frames, RECORDS_BYTES / 8, RECORDS_BYTES / 4);
-	assert_true(ust_broken_count(scene->ust) > 0);
+	assert_true(ust_facts(scene->ust)->broken_count > 0);
 }
 
 TEST(random_memory_harms_nobody)
@@ -105,7 +105,7 @@ TEST(random_memory_harms_nobody)
 		for (int i = 0; i < 2000; i++)
 			add_block(scene, RECORDS + fake_random(&seed) % RECORDS_BYTES);
 		take(scene);
-		for (uint32_t i = 0; i < ust_record_count(scene->ust); i++)
+		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
 			assert_in_range(ust_frames(scene->ust, i, &frames, &slot), 0, 32);
 	}
 }

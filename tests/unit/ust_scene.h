@@ -90,7 +90,7 @@ static inline uint32_t depth_of(struct scene *scene, uint64_t addr, uint64_t fir
 	const uint64_t *frames;
 	uint64_t first_slot;
 
-	assert_true(number < ust_record_count(scene->ust));
+	assert_true(number < ust_facts(scene->ust)->record_count);
 	count = ust_frames(scene->ust, number, &frames, &first_slot);
 	assert_true(first_slot == slot_at(scene->bits, addr));
 	for (uint32_t i = 0; i < count; i++)
