@@ -9,7 +9,6 @@
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/spawn_windows.h"
-#include "snapshot/stacks/tracer_read.h"
 
 static BOOL WINAPI leave_to_child(DWORD type)
 {
@@ -115,23 +114,6 @@ int traced_prepare(
 	return rc;
 }
 
-static int find_area(struct traced *traced, struct err *err)
-{
-	struct target *target = &traced->target;
-	struct snapshot modules;
-	int rc;
-
-	snapshot_init(&modules);
-	rc = target->ops->modules(target, &modules, err);
-	if (!rc)
-		rc = tracer_find(
-			target, modules.modules, modules.module_count, &traced->area_addr, err);
-	if (rc == -ERR_NOT_TRACED)
-		rc = err_set(err, ERR_INJECT, traced->name, "it does not load " TRACER_DLL);
-	snapshot_release(&modules);
-	return rc;
-}
-
 /* A handle of the process's for one of ours, or 0. */
 static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 {
@@ -193,8 +175,10 @@ static int arrange_meetings(
 static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)
 {
 	struct install_options with = options->install;
-	int rc = find_area(traced, err);
+	int rc = tracee_find(&traced->target, &traced->area_addr, err);
 
+	if (rc == -ERR_NOT_TRACED)
+		rc = err_set(err, ERR_INJECT, traced->name, "it does not load " TRACER_DLL);
 	with.limit_found = &traced->limit_bytes;
 	if (!rc)
 		rc = install_tracer(

@@ -75,6 +75,10 @@ void tracee_free(struct tracee *tracee);
 /* The name of a hooked function. */
 const char *tracee_function_name(enum tracer_hook_id id);
 
+/* In this order jumps are put in: those that take blocks out of the tables come first, so that none is there for
+ * long that is not live; they go the other way round. */
+extern const enum tracer_hook_id tracee_hook_order[HOOK_COUNT];
+
 bool tracee_is_in(const struct tracee_range *range, uint64_t addr);
 
 /* Writes to the target's memory, which must be writable. */
@@ -297,25 +301,5 @@ bool threads_move(struct held_thread *thread, uint64_t ip);
 /* Gives back the memory of its tables when no thread uses them any more, which is waited for some
  * seconds. No hook is in. Returns 0, also when there is none; -ERR_BUSY; errors of threads_hold(). */
 int remove_rest(struct tracee *tracee, struct err *err);
-
-/*
- * The first program and the processes that it starts, each under the tracer: one thread for each.
- */
-
-struct family {
-	const struct program_run *run;
-	struct traced_options options; /* for each */
-	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
-	volatile LONG count; /* threads that follow one */
-	volatile LONG is_late; /* one was ended, as its time was over */
-	HANDLE all_ended;
-	HANDLE volatile last; /* a thread of those, which outlives all that have left */
-};
-
-/*
- * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
- * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
- */
-int family_follow(struct family *family, struct traced *traced, struct err *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define PATIENCE_MS 10000
 
-static int load_fail(const char *name, const char *what, struct err *err)
+static int fail(const char *name, const char *what, struct err *err)
 {
 	char text[300];
 
@@ -32,10 +32,9 @@ static void *place(HANDLE process, const wchar_t *path)
 }
 
 /* kernel32 lies at the same address in every process of one bitness. */
-static LPTHREAD_START_ROUTINE load_library(void)
+static void *kernel32(const char *name)
 {
-	return (LPTHREAD_START_ROUTINE)(void *)GetProcAddress(
-		GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
+	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
 }
 
 /* Owns placed until the thread cannot read it any more. */
@@ -66,10 +65,11 @@ int inject_load_tracer(HANDLE process, const char *name, struct err *err)
 	placed = place(process, path);
 	free(path);
 	if (!placed)
-		return load_fail(name, "no memory in it", err);
-	thread = CreateRemoteThread(process, NULL, 0, load_library(), placed, 0, NULL);
+		return fail(name, "no memory in it", err);
+	thread = CreateRemoteThread(process, NULL, 0,
+		(LPTHREAD_START_ROUTINE)kernel32("LoadLibraryW"), placed, 0, NULL);
 	if (!thread) {
-		rc = load_fail(name, "it takes no thread", err);
+		rc = fail(name, "it takes no thread", err);
 		VirtualFreeEx(process, placed, 0, MEM_RELEASE);
 		return rc;
 	}
@@ -81,35 +81,10 @@ int inject_load_tracer(HANDLE process, const char *name, struct err *err)
 /* So long may a process whose parent has ended take to load the tracer: it runs, or it never will. */
 #define ORPHAN_MS 10000
 
-static int fail(const char *name, const char *what, struct err *err)
-{
-	char text[300];
-
-	return err_set(err, ERR_INJECT, name, "%s: %s", what,
-		windows_error(GetLastError(), text, sizeof(text)));
-}
-
-/* A copy of the path in the process. */
-static bool place_path(struct injection *injection, const wchar_t *path)
-{
-	SIZE_T bytes = (wcslen(path) + 1) * sizeof(*path);
-
-	injection->their_path = VirtualAllocEx(
-		injection->process, NULL, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
-	return injection->their_path &&
-	       WriteProcessMemory(injection->process, injection->their_path, path, bytes, NULL);
-}
-
 static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)
 {
 	return ours && DuplicateHandle(GetCurrentProcess(), ours, injection->process, theirs,
 			       access, FALSE, 0);
-}
-
-/* kernel32 lies at the same address in every process of one bitness. */
-static void *kernel32(const char *name)
-{
-	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
 }
 
 static bool queue(HANDLE thread, const char *function, const void *first, ULONG_PTR second)
@@ -136,7 +111,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	injection->go = CreateMutexW(NULL, TRUE, NULL);
 	if (!path)
 		rc = err_set(err, ERR_INJECT, name, TRACER_DLL " is not there");
-	else if (!place_path(injection, path))
+	else if (!(injection->their_path = place(process, path)))
 		rc = fail(name, "no memory in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,
 			 &injection->their_loaded) ||

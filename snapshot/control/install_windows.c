@@ -243,20 +243,13 @@ static int move_threads(struct installing *installing, struct err *err)
 	return 0;
 }
 
-/* Those that take blocks out of the tables first: so none is there for long that is not live. */
-static const enum tracer_hook_id order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
-	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
-	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
-	HOOK_ALLOCATE};
-_Static_assert(sizeof(order) / sizeof(*order) == HOOK_COUNT, "every hook");
-
 /* False when something of it is left. */
 static bool take_back(struct installing *installing, int count)
 {
 	bool ok = true;
 
 	while (count-- > 0)
-		ok = tracee_patch(installing->tracee, order[count], false) && ok;
+		ok = tracee_patch(installing->tracee, tracee_hook_order[count], false) && ok;
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
@@ -287,7 +280,7 @@ static int put_in(struct installing *installing, struct err *err)
 	ok = clear(tracee) &&
 	     tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
 	for (int i = 0; ok && i < HOOK_COUNT; i++) {
-		ok = tracee_patch(tracee, order[i], true);
+		ok = tracee_patch(tracee, tracee_hook_order[i], true);
 		if (!ok && !take_back(installing, i))
 			tracee->area.reserved = 0; /* still in use */
 	}

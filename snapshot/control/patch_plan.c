@@ -96,7 +96,6 @@ uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 
 #define JUMP_BYTES 5 /* jmp rel32 */
 #define FAR_64_BYTES 14 /* jmp [rip+0], then the address */
-#define FAR_32_BYTES 5 /* jmp rel32 reaches all there is */
 #define ORIGINAL 16 /* in the slot, behind the jump to the hook */
 
 /* The longest that one instruction becomes: a jump around a jump. */
@@ -135,66 +134,61 @@ static bool distance(const struct planning *planning, uint32_t end, uint64_t add
 	return !is_64(planning) || (uint64_t)(int64_t)*result == away;
 }
 
+/* A branch to addr, whose distance stands behind its opcode; false: that does not reach. */
+static bool emit_near(
+	struct planning *planning, const uint8_t *opcode, uint32_t opcode_bytes, uint64_t addr)
+{
+	int32_t away;
+
+	if (!distance(planning, planning->to + opcode_bytes + (uint32_t)sizeof(away), addr, &away))
+		return false;
+	emit(planning, opcode, opcode_bytes);
+	emit(planning, &away, sizeof(away));
+	return true;
+}
+
 /* A jump that reaches everywhere, and changes no register. */
 static void emit_far_jump(struct planning *planning, uint64_t addr)
 {
-	static const uint8_t through_memory[] = {0xff, 0x25, 0, 0, 0, 0};
-	static const uint8_t relative = 0xe9;
-	int32_t away;
+	static const uint8_t jump[] = {0xe9}, through_memory[] = {0xff, 0x25, 0, 0, 0, 0};
 
-	if (is_64(planning)) {
-		emit(planning, through_memory, sizeof(through_memory));
-		emit(planning, &addr, sizeof(addr));
+	if (!is_64(planning)) {
+		emit_near(planning, jump, sizeof(jump), addr);
 		return;
 	}
-	distance(planning, planning->to + FAR_32_BYTES, addr, &away);
-	emit(planning, &relative, 1);
-	emit(planning, &away, sizeof(away));
+	emit(planning, through_memory, sizeof(through_memory));
+	emit(planning, &addr, sizeof(addr));
 }
 
 static void emit_jump(struct planning *planning, uint64_t addr)
 {
-	uint8_t jump[JUMP_BYTES] = {0xe9};
-	int32_t away;
+	static const uint8_t jump[] = {0xe9};
 
-	if (!distance(planning, planning->to + JUMP_BYTES, addr, &away)) {
+	if (!emit_near(planning, jump, sizeof(jump), addr))
 		emit_far_jump(planning, addr);
-		return;
-	}
-	memcpy(jump + 1, &away, sizeof(away));
-	emit(planning, jump, sizeof(jump));
 }
 
 static void emit_call(struct planning *planning, uint64_t addr)
 {
 	/* call [rip+2], then a jump over the address */
-	static const uint8_t through_memory[] = {0xff, 0x15, 2, 0, 0, 0, 0xeb, 8};
-	uint8_t call[JUMP_BYTES] = {0xe8};
-	int32_t away;
+	static const uint8_t call[] = {0xe8}, through_memory[] = {0xff, 0x15, 2, 0, 0, 0, 0xeb, 8};
 
-	if (!distance(planning, planning->to + JUMP_BYTES, addr, &away)) {
-		emit(planning, through_memory, sizeof(through_memory));
-		emit(planning, &addr, sizeof(addr));
+	if (emit_near(planning, call, sizeof(call), addr))
 		return;
-	}
-	memcpy(call + 1, &away, sizeof(away));
-	emit(planning, call, sizeof(call));
+	emit(planning, through_memory, sizeof(through_memory));
+	emit(planning, &addr, sizeof(addr));
 }
 
 /* condition: the low four bits of its opcode. */
 static void emit_conditional(struct planning *planning, uint8_t condition, uint64_t addr)
 {
-	uint8_t jump[6] = {0x0f, (uint8_t)(0x80 | condition)};
-	uint8_t around[] = {(uint8_t)(0x70 | (condition ^ 1)), FAR_64_BYTES};
-	int32_t away;
+	const uint8_t jump[] = {0x0f, (uint8_t)(0x80 | condition)};
+	const uint8_t around[] = {(uint8_t)(0x70 | (condition ^ 1)), FAR_64_BYTES};
 
-	if (!distance(planning, planning->to + sizeof(jump), addr, &away)) {
-		emit(planning, around, sizeof(around));
-		emit_far_jump(planning, addr);
+	if (emit_near(planning, jump, sizeof(jump), addr))
 		return;
-	}
-	memcpy(jump + 2, &away, sizeof(away));
-	emit(planning, jump, sizeof(jump));
+	emit(planning, around, sizeof(around));
+	emit_far_jump(planning, addr);
 }
 
 /* loop and jcxz are short only: the jump is taken to a long one behind a jump around it. */

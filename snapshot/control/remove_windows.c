@@ -140,21 +140,15 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* Those that put blocks into the tables first: so none is there for long that is not live. */
-static const enum tracer_hook_id order[] = {HOOK_ALLOCATE, HOOK_REALLOCATE, HOOK_CREATE_HEAP,
-	HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX, HOOK_FREE,
-	HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE, HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE,
-	HOOK_CREATE_PROCESS};
-_Static_assert(sizeof(order) / sizeof(*order) == HOOK_COUNT, "every hook");
-
 /* With all threads held. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
-	for (int i = 0; i < HOOK_COUNT; i++) {
-		if (tracee_jump(tracee, order[i]) == JUMP_IN &&
-			!tracee_patch(tracee, order[i], false))
+	for (int i = HOOK_COUNT - 1; i >= 0; i--) {
+		enum tracer_hook_id id = tracee_hook_order[i];
+
+		if (tracee_jump(tracee, id) == JUMP_IN && !tracee_patch(tracee, id, false))
 			return err_set(err, ERR_SYSTEM, tracee->target->name,
-				"%s cannot be written", tracee_function_name(order[i]));
+				"%s cannot be written", tracee_function_name(id));
 	}
 	if (!tracee_set_state(tracee, TRACER_OFF))
 		return err_set(err, ERR_SYSTEM, tracee->target->name, "it cannot be written");
@@ -176,7 +170,7 @@ static int free_once(
 		return rc;
 	inside = find_thread(tracee, threads, is_drained ? is_in_code : may_be_inside);
 	if (inside)
-		rc = err_set(err, ERR_BUSY, tracee->target->name,
+		err_set(err, ERR_BUSY, tracee->target->name,
 			"its thread %lu has been in the tracer since that was last on", inside->id);
 	threads_let_go(threads);
 	if (!inside)

@@ -113,6 +113,17 @@ wchar_t *program_beside(const wchar_t *name)
 
 #define STACK_BYTES ((SIZE_T)1 << 20) /* address space of a thread */
 
+/* The first program and the processes that it starts, each under the tracer: one thread for each. */
+struct family {
+	const struct program_run *run;
+	struct traced_options options; /* for each */
+	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
+	volatile LONG count; /* threads that follow one */
+	volatile LONG is_late; /* one was ended, as its time was over */
+	HANDLE all_ended;
+	HANDLE volatile last; /* a thread of those, which outlives all that have left */
+};
+
 /* A process that one of the family has just created, and that waits. */
 struct process_birth {
 	struct family *family;
@@ -248,6 +259,8 @@ static void release(struct follower *follower)
 		CloseHandle(follower->process);
 }
 
+static int follow(struct family *family, struct traced *traced, struct err *err);
+
 /* The life of a child, from birth on, which ends with its parent's wait. */
 static DWORD WINAPI follow_child(void *ctx)
 {
@@ -265,7 +278,7 @@ static DWORD WINAPI follow_child(void *ctx)
 	if (rc) {
 		traced_release(&follower.traced); /* it goes on */
 		warn(family, follower.name, "this child process is not traced", &err);
-	} else if (family_follow(family, &follower.traced, &err)) {
+	} else if (follow(family, &follower.traced, &err)) {
 		warn(family, follower.name, "no snapshot at its exit", &err);
 	}
 	release(&follower);
@@ -361,7 +374,11 @@ static int fail_exit(const struct traced *traced, struct err *err)
 		status >> 30 ? "status %lX: %s" : "status %lu: %s", status, why_ended(status));
 }
 
-int family_follow(struct family *family, struct traced *traced, struct err *err)
+/*
+ * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
+ * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
+ */
+static int follow(struct family *family, struct traced *traced, struct err *err)
 {
 	bool is_taken = !family->options.stops_at_exit;
 	int64_t until_ms = family->options.until_ms;
@@ -474,7 +491,7 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	if (rc) {
 		TerminateProcess(spawn->info.hProcess, 2);
 	} else {
-		rc = family_follow(family, &traced, err);
+		rc = follow(family, &traced, err);
 		GetExitCodeProcess(spawn->info.hProcess, &status);
 		*exit_status = status;
 	}

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/stacks/tracer_read.h"
 
@@ -30,6 +30,12 @@ static const struct {
 	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
 };
 
+const enum tracer_hook_id tracee_hook_order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
+	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
+	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
+	HOOK_ALLOCATE};
+_Static_assert(sizeof(tracee_hook_order) / sizeof(*tracee_hook_order) == HOOK_COUNT, "every hook");
+
 const char *tracee_function_name(enum tracer_hook_id id)
 {
 	return functions[id].name;
@@ -45,17 +51,6 @@ static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 {
 	return len <= tracee->ntdll.bytes && addr >= tracee->ntdll.base &&
 	       addr - tracee->ntdll.base <= tracee->ntdll.bytes - len;
-}
-
-static bool is_ntdll(const char *path)
-{
-	const char *name = module_path_base(path), *ntdll = "ntdll.dll";
-
-	while (*name && *ntdll && (*name | 0x20) == (*ntdll | 0x20)) {
-		name++;
-		ntdll++;
-	}
-	return !*name && !*ntdll;
 }
 
 /* A 32-bit process on 64-bit Windows has two ntdlls. */
@@ -97,7 +92,8 @@ static int find_modules(struct tracee *tracee, struct err *err)
 
 		if (tracee_is_in(&range, tracee->area_addr))
 			tracee->dll = range;
-		if (!tracee->ntdll.bytes && is_ntdll(module->path) &&
+		if (!tracee->ntdll.bytes &&
+			!text_compare(module_path_base(module->path), "ntdll.dll") &&
 			has_bits(target, module->base))
 			tracee->ntdll = range;
 	}
@@ -165,31 +161,6 @@ static int find_functions(struct tracee *tracee, struct err *err)
 	return rc;
 }
 
-/* In whatever state its tracer is; tracee_new() fails when it is of another kind than this program. */
-static int read_area(struct tracee *tracee, struct err *err)
-{
-	const struct tracer_area *area = &tracee->area;
-	struct target *target = tracee->target;
-
-	if (target_read(target, tracee->area_addr, &tracee->area, sizeof(tracee->area)))
-		return target_err(target, tracee->area_addr, "unreadable tracer", err);
-	if (area->magic != TRACER_MAGIC)
-		return err_set(err, ERR_TARGET, target->name, "its tracer is not one of hsnap's");
-	if (area->version != TRACER_VERSION)
-		return err_set(err, ERR_TARGET, target->name,
-			"it has a tracer of version %lu, this hsnap knows %d",
-			(unsigned long)area->version, TRACER_VERSION);
-	if (area->area_bytes != sizeof(*area) || area->pointer_bytes != sizeof(void *))
-		return err_set(err, ERR_TARGET, target->name, "its tracer is of another build");
-	if (area->state == TRACER_FAILED)
-		return err_set(err, ERR_INJECT, target->name, "%s",
-			area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
-							      "its tracer failed");
-	if (area->state > TRACER_FAILED)
-		return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
-	return 0;
-}
-
 int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, uint64_t area_addr,
 	struct err *err)
 {
@@ -204,7 +175,9 @@ int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, ui
 	made->target = target;
 	made->process = process;
 	made->area_addr = area_addr;
-	rc = read_area(made, err);
+	rc = tracer_area_read(target, area_addr, &made->area, err);
+	if (!rc && made->area.state > TRACER_FAILED)
+		rc = err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
 	if (!rc)
 		rc = find_modules(made, err);
 	if (!rc)
