@@ -108,7 +108,6 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 }
 
 #define FIRST_LOG2 8 /* entries of a shard's first table */
-#define SPINS 2000
 #define SCANNED 64 /* entries looked at for each use, when heaps are destroyed all the time */
 
 static uint64_t hash_addr(uint64_t addr)
@@ -119,30 +118,6 @@ static uint64_t hash_addr(uint64_t addr)
 static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
 {
 	return &area->shards[hash >> 58];
-}
-
-static bool shard_lock(struct tracer_shard *shard)
-{
-	struct memory_patience patience = {0};
-
-	for (unsigned tries = 0;; tries++) {
-		if (!__atomic_load_n(&shard->lock, __ATOMIC_RELAXED) &&
-			!__atomic_exchange_n(&shard->lock, 1, __ATOMIC_ACQUIRE))
-			return true;
-		if (__atomic_load_n(&shard->broken, __ATOMIC_RELAXED))
-			return false;
-		if (tries < SPINS)
-			__builtin_ia32_pause();
-		else if (!memory_wait(&patience))
-			break;
-	}
-	__atomic_store_n(&shard->broken, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-static void shard_unlock(struct tracer_shard *shard)
-{
-	__atomic_store_n(&shard->lock, 0, __ATOMIC_RELEASE);
 }
 
 static struct tracer_block *entries(const struct tracer_shard *shard)
@@ -314,14 +289,14 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
 	struct tracer_block *entry = NULL;
 
-	if (shard_lock(shard)) {
+	if (memory_lock(&shard->lock, &shard->broken)) {
 		clean_in_time(area, shard);
 		entry = place_for(area, shard, tracer_block_addr(block));
 		if (entry) {
 			shard->count += !entry->key;
 			entry_set(entry, block);
 		}
-		shard_unlock(shard);
+		memory_unlock(&shard->lock);
 	}
 	if (!entry)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
@@ -339,7 +314,8 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
 	bool is_live = false;
 
-	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
+	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) ||
+		!memory_lock(&shard->lock, &shard->broken))
 		return false;
 	clean_in_time(area, shard);
 	if (shard->table) {
@@ -355,7 +331,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 			shrink(area, shard);
 		}
 	}
-	shard_unlock(shard);
+	memory_unlock(&shard->lock);
 	return is_live;
 }
 
@@ -393,10 +369,11 @@ void blocktable_clean(struct tracer_area *area)
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
 		struct tracer_shard *shard = &area->shards[i];
 
-		if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
+		if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) ||
+			!memory_lock(&shard->lock, &shard->broken))
 			continue;
 		clean(area, shard);
 		fit(area, shard);
-		shard_unlock(shard);
+		memory_unlock(&shard->lock);
 	}
 }

@@ -35,9 +35,7 @@ static inline bool hooks_are_on(void)
 
 /* Each fills in tracer_hook.hook for the functions it hooks. */
 void hooks_heap_init(void);
-void hooks_heaps_init(void);
 void hooks_virtual_init(void);
-void hooks_process_init(void);
 
 /*
  * Who calls: the stack of the thread that is in a hook, as an id of the stack table.
@@ -94,19 +92,8 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * What the loader tells of modules that go: they are noted with what identifies them, and what the
- * unwinder has learnt of their code is forgotten.
- */
-
-/* Asks the loader to tell; from then on to the end of the process. Where the loader cannot (before
- * Windows Vista), or will not, modules that go are not noted. */
-void tracer_loader_notes_init(void);
-
-/*
  * What the system says about this process's pages, without touching them.
  */
-
-#define PAGE_BYTES ((uint64_t)4096)
 
 /* Addresses of whole pages. */
 struct pages {

@@ -103,16 +103,14 @@ typedef ULONG_PTR(WINAPI *create_fn)(
 	ULONG flags, PVOID base, SIZE_T reserve, SIZE_T commit, PVOID lock, PVOID parameters);
 typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
 
-#define PAGE ((uint64_t)4096)
-
 static ULONG_PTR process_heap;
 
 /* The memory that a caller has a heap built in was the caller's; from now on its blocks are counted. */
 static void give(PVOID base, SIZE_T reserve)
 {
 	struct ranges_extent extent;
-	uint64_t from = (ULONG_PTR)base & ~(PAGE - 1);
-	uint64_t to = ((ULONG_PTR)base + (uint64_t)reserve + PAGE - 1) & ~(PAGE - 1);
+	uint64_t from = (ULONG_PTR)base & ~(TRACER_PAGE - 1);
+	uint64_t to = ((ULONG_PTR)base + (uint64_t)reserve + TRACER_PAGE - 1) & ~(TRACER_PAGE - 1);
 
 	if (!ranges_find(&hsnap_tracer, from, &extent) || extent.base > from)
 		return;
@@ -163,13 +161,6 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 	else if (is_forgotten)
 		blocktable_bury_heap(&hsnap_tracer, tag);
 	return refused;
-}
-
-void hooks_heaps_init(void)
-{
-	process_heap = (ULONG_PTR)GetProcessHeap();
-	hsnap_tracer.hooks[HOOK_CREATE_HEAP].hook = (uintptr_t)hook_create;
-	hsnap_tracer.hooks[HOOK_DESTROY_HEAP].hook = (uintptr_t)hook_destroy;
 }
 
 /*
@@ -254,6 +245,9 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 
 void hooks_heap_init(void)
 {
+	process_heap = (ULONG_PTR)GetProcessHeap();
+	hsnap_tracer.hooks[HOOK_CREATE_HEAP].hook = (uintptr_t)hook_create;
+	hsnap_tracer.hooks[HOOK_DESTROY_HEAP].hook = (uintptr_t)hook_destroy;
 	hsnap_tracer.hooks[HOOK_ALLOCATE].hook = (uintptr_t)hook_allocate;
 	hsnap_tracer.hooks[HOOK_REALLOCATE].hook = (uintptr_t)hook_reallocate;
 	hsnap_tracer.hooks[HOOK_FREE].hook = (uintptr_t)hook_free;

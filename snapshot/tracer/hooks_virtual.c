@@ -4,7 +4,6 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-#define MEMORY_BASIC 0 /* MemoryBasicInformation; driver kit page of ZwQueryVirtualMemory */
 #define CAN_READ                                                                                   \
 	(PAGE_READONLY | PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READ |                     \
 		PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
@@ -13,17 +12,18 @@ bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages)
 {
 	uint64_t end = base + bytes;
 
-	if (end <= base || end > UINT64_MAX - PAGE_BYTES)
+	if (end <= base || end > UINT64_MAX - TRACER_PAGE)
 		return false;
-	pages->from = base & ~(PAGE_BYTES - 1);
-	pages->to = (end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	pages->from = base & ~(TRACER_PAGE - 1);
+	pages->to = (end + TRACER_PAGE - 1) & ~(TRACER_PAGE - 1);
 	return true;
 }
 
 static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
-	return addr <= UINTPTR_MAX && NtQueryVirtualMemory(THIS_PROCESS, (LPCVOID)(uintptr_t)addr,
-					      MEMORY_BASIC, info, sizeof(*info), NULL) >= 0;
+	return addr <= UINTPTR_MAX &&
+	       NtQueryVirtualMemory(THIS_PROCESS, (LPCVOID)(uintptr_t)addr,
+		       NT_MEMORY_BASIC_INFORMATION, info, sizeof(*info), NULL) >= 0;
 }
 
 static uint64_t region_end(const MEMORY_BASIC_INFORMATION *info)
@@ -268,7 +268,7 @@ static bool freeing(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pa
 		return false;
 	if (*bytes)
 		return pages_given(base, bytes, pages);
-	pages->from = (uintptr_t)*base & ~(PAGE_BYTES - 1);
+	pages->from = (uintptr_t)*base & ~(TRACER_PAGE - 1);
 	if (!ranges_find(&hsnap_tracer, pages->from, &extent) || extent.base != pages->from)
 		return false;
 	pages->to = extent.end;

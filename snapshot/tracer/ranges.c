@@ -3,16 +3,26 @@
 
 #define CHUNK ((uint64_t)65536) /* committed at a time */
 
-struct tracer_range *rangetree_node(const struct tracer_ranges *ranges, uint32_t link)
+/*
+ * The tree: nodes in one array, linked by index + 1 (0: none), memory for them committed as they come to be
+ * needed. A treap whose priorities are a hash of the address: the same calls make the same tree, and it
+ * is balanced whatever the order. No function here recurses.
+ *
+ * Nodes in the tree do not overlap, and neither do allocations, so going up by address the
+ * allocations never go down. Whoever calls holds the lock.
+ */
+
+static struct tracer_range *node_at(const struct tracer_ranges *ranges, uint32_t link)
 {
 	return (struct tracer_range *)(uintptr_t)ranges->nodes + (link - 1);
 }
 
 /* ---------------------------------------------------------------- free nodes */
 
-void rangetree_free(struct tracer_ranges *ranges, uint32_t link)
+/* Frees a node that is alone. */
+static void node_free(struct tracer_ranges *ranges, uint32_t link)
 {
-	struct tracer_range *node = rangetree_node(ranges, link);
+	struct tracer_range *node = node_at(ranges, link);
 
 	node->kind = RANGE_NONE;
 	node->right = 0;
@@ -33,32 +43,21 @@ static bool grow(struct tracer_area *area)
 		!tables_commit(area, (char *)(uintptr_t)ranges->nodes + committed, CHUNK))
 		return false;
 	ranges->node_count++;
-	rangetree_free(ranges, ranges->node_count);
+	node_free(ranges, ranges->node_count);
 	return true;
 }
 
-bool rangetree_has_room(struct tracer_area *area, unsigned count)
+/* True when the next count nodes can be made. */
+static bool nodes_are_there(struct tracer_area *area, unsigned count)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 	uint32_t link = ranges->free;
 
 	for (; count && link; count--)
-		link = rangetree_node(ranges, link)->left;
+		link = node_at(ranges, link)->left;
 	while (count && grow(area))
 		count--;
 	return !count;
-}
-
-void rangetree_add(struct tracer_ranges *ranges, const struct tracer_range *range)
-{
-	uint32_t link = ranges->free;
-	struct tracer_range *node = rangetree_node(ranges, link);
-
-	ranges->free = node->left;
-	*node = *range;
-	node->left = node->right = 0;
-	node->priority = (uint32_t)((range->start >> 12) * 0x9e3779b97f4a7c15u >> 32);
-	rangetree_insert(ranges, link);
 }
 
 /* ---------------------------------------------------------------- the tree */
@@ -68,7 +67,7 @@ static void split(const struct tracer_ranges *ranges, uint32_t tree, uint64_t at
 	uint32_t *others)
 {
 	while (tree) {
-		struct tracer_range *node = rangetree_node(ranges, tree);
+		struct tracer_range *node = node_at(ranges, tree);
 
 		if (node->start < at) {
 			*below = tree;
@@ -89,8 +88,8 @@ static uint32_t merge(const struct tracer_ranges *ranges, uint32_t below, uint32
 	uint32_t tree, *to = &tree;
 
 	while (below && others) {
-		struct tracer_range *low = rangetree_node(ranges, below);
-		struct tracer_range *high = rangetree_node(ranges, others);
+		struct tracer_range *low = node_at(ranges, below);
+		struct tracer_range *high = node_at(ranges, others);
 
 		if (low->priority > high->priority) {
 			*to = below;
@@ -106,13 +105,14 @@ static uint32_t merge(const struct tracer_ranges *ranges, uint32_t below, uint32
 	return tree;
 }
 
-void rangetree_insert(struct tracer_ranges *ranges, uint32_t link)
+/* Puts a node that is alone into the tree. */
+static void tree_insert(struct tracer_ranges *ranges, uint32_t link)
 {
-	struct tracer_range *node = rangetree_node(ranges, link);
+	struct tracer_range *node = node_at(ranges, link);
 	uint32_t *at = &ranges->root;
 
-	while (*at && rangetree_node(ranges, *at)->priority >= node->priority) {
-		struct tracer_range *above = rangetree_node(ranges, *at);
+	while (*at && node_at(ranges, *at)->priority >= node->priority) {
+		struct tracer_range *above = node_at(ranges, *at);
 
 		at = node->start < above->start ? &above->left : &above->right;
 	}
@@ -120,12 +120,26 @@ void rangetree_insert(struct tracer_ranges *ranges, uint32_t link)
 	*at = link;
 }
 
-uint32_t rangetree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
+/* A new node with what *range says, in the tree. There must be room for it. */
+static void tree_add(struct tracer_ranges *ranges, const struct tracer_range *range)
+{
+	uint32_t link = ranges->free;
+	struct tracer_range *node = node_at(ranges, link);
+
+	ranges->free = node->left;
+	*node = *range;
+	node->left = node->right = 0;
+	node->priority = (uint32_t)((range->start >> 12) * 0x9e3779b97f4a7c15u >> 32);
+	tree_insert(ranges, link);
+}
+
+/* The first node that ends beyond an address; 0: none does. */
+static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 {
 	uint32_t tree = ranges->root, found = 0;
 
 	while (tree) {
-		const struct tracer_range *node = rangetree_node(ranges, tree);
+		const struct tracer_range *node = node_at(ranges, tree);
 
 		if (node->end > addr) {
 			found = tree;
@@ -137,12 +151,13 @@ uint32_t rangetree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 	return found;
 }
 
-uint32_t rangetree_last_of(const struct tracer_ranges *ranges, uint64_t allocation)
+/* The last node of the allocation with this base or, if there is none, of the one below it. */
+static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	uint32_t tree = ranges->root, found = 0;
 
 	while (tree) {
-		const struct tracer_range *node = rangetree_node(ranges, tree);
+		const struct tracer_range *node = node_at(ranges, tree);
 
 		if (node->allocation <= allocation) {
 			found = tree;
@@ -154,7 +169,8 @@ uint32_t rangetree_last_of(const struct tracer_ranges *ranges, uint64_t allocati
 	return found;
 }
 
-uint32_t rangetree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
+/* Takes out the nodes that start in [from, to): they are a tree of their own then. */
+static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t below, taken, above;
 
@@ -164,14 +180,15 @@ uint32_t rangetree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to
 	return taken;
 }
 
-uint32_t rangetree_pop(struct tracer_ranges *ranges, uint32_t *tree)
+/* Takes the first node out of a tree that is not empty; it is alone then. */
+static uint32_t tree_pop(struct tracer_ranges *ranges, uint32_t *tree)
 {
 	uint32_t top = *tree;
-	struct tracer_range *node = rangetree_node(ranges, top);
+	struct tracer_range *node = node_at(ranges, top);
 
 	while (node->left) { /* what is left of it becomes the top */
 		uint32_t left = node->left;
-		struct tracer_range *child = rangetree_node(ranges, left);
+		struct tracer_range *child = node_at(ranges, left);
 
 		node->left = child->right;
 		child->right = top;
@@ -183,33 +200,7 @@ uint32_t rangetree_pop(struct tracer_ranges *ranges, uint32_t *tree)
 	return top;
 }
 
-#define SPINS 2000
-
 /* ---------------------------------------------------------------- the lock */
-
-static bool lock(struct tracer_ranges *ranges)
-{
-	struct memory_patience patience = {0};
-
-	for (unsigned tries = 0;; tries++) {
-		if (!__atomic_load_n(&ranges->lock, __ATOMIC_RELAXED) &&
-			!__atomic_exchange_n(&ranges->lock, 1, __ATOMIC_ACQUIRE))
-			return true;
-		if (__atomic_load_n(&ranges->broken, __ATOMIC_RELAXED))
-			return false;
-		if (tries < SPINS)
-			__builtin_ia32_pause();
-		else if (!memory_wait(&patience))
-			break;
-	}
-	__atomic_store_n(&ranges->broken, 1, __ATOMIC_RELAXED);
-	return false;
-}
-
-static void unlock(struct tracer_ranges *ranges)
-{
-	__atomic_store_n(&ranges->lock, 0, __ATOMIC_RELEASE);
-}
 
 static void count_dropped(struct tracer_area *area)
 {
@@ -221,7 +212,7 @@ static bool begin(struct tracer_area *area)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 
-	if (!lock(ranges)) {
+	if (!memory_lock(&ranges->lock, &ranges->broken)) {
 		count_dropped(area);
 		return false;
 	}
@@ -235,7 +226,7 @@ static void end(struct tracer_area *area)
 	struct tracer_ranges *ranges = &area->ranges;
 
 	__atomic_store_n(&ranges->changing, ranges->changing + 1, __ATOMIC_RELEASE);
-	unlock(ranges);
+	memory_unlock(&ranges->lock);
 }
 
 /* ---------------------------------------------------------------- cutting and joining */
@@ -243,15 +234,15 @@ static void end(struct tracer_area *area)
 /* The first node of those in [from, to), or NULL. */
 static struct tracer_range *first_in(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
-	uint32_t link = rangetree_beyond(ranges, from);
-	struct tracer_range *node = link ? rangetree_node(ranges, link) : NULL;
+	uint32_t link = tree_beyond(ranges, from);
+	struct tracer_range *node = link ? node_at(ranges, link) : NULL;
 
 	return node && node->start < to ? node : NULL;
 }
 
 static bool has_room(struct tracer_area *area, unsigned count)
 {
-	if (rangetree_has_room(area, count))
+	if (nodes_are_there(area, count))
 		return true;
 	count_dropped(area);
 	return false;
@@ -275,7 +266,7 @@ static void cut(struct tracer_area *area, uint64_t at)
 	upper.start = at;
 	node->end = at;
 	if (has_room(area, 1))
-		rangetree_add(&area->ranges, &upper);
+		tree_add(&area->ranges, &upper);
 }
 
 static bool is_one(const struct tracer_range *low, const struct tracer_range *high)
@@ -291,16 +282,16 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 	struct tracer_range *low = first_in(ranges, from ? from - 1 : 0, to);
 
 	while (low && low->end <= to) {
-		uint32_t next = rangetree_beyond(ranges, low->end);
-		struct tracer_range *high = next ? rangetree_node(ranges, next) : NULL;
+		uint32_t next = tree_beyond(ranges, low->end);
+		struct tracer_range *high = next ? node_at(ranges, next) : NULL;
 
 		if (!high || !is_one(low, high)) {
 			low = high;
 			continue;
 		}
-		next = rangetree_take(ranges, high->start, high->end);
+		next = tree_take(ranges, high->start, high->end);
 		low->end = high->end;
-		rangetree_free(ranges, next);
+		node_free(ranges, next);
 	}
 }
 
@@ -309,7 +300,7 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 /* Where the allocation with this base ends or, if there is none, the one below it. */
 static uint64_t end_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
-	return rangetree_node(ranges, rangetree_last_of(ranges, allocation))->end;
+	return node_at(ranges, tree_last_of(ranges, allocation))->end;
 }
 
 bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *extent)
@@ -319,15 +310,15 @@ bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *
 	uint32_t link;
 	bool found;
 
-	if (!lock(ranges))
+	if (!memory_lock(&ranges->lock, &ranges->broken))
 		return false;
-	link = rangetree_beyond(ranges, addr);
-	node = link ? rangetree_node(ranges, link) : NULL;
+	link = tree_beyond(ranges, addr);
+	node = link ? node_at(ranges, link) : NULL;
 	found = node && node->allocation <= addr;
 	if (found)
 		*extent = (struct ranges_extent){
 			node->allocation, end_of(ranges, node->allocation), node->kind};
-	unlock(ranges);
+	memory_unlock(&ranges->lock);
 	return found;
 }
 
@@ -336,11 +327,11 @@ bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to)
 	struct tracer_ranges *ranges = &area->ranges;
 	const struct tracer_range *node;
 
-	if (!lock(ranges))
+	if (!memory_lock(&ranges->lock, &ranges->broken))
 		return true; /* there is nothing to be done about what is not */
 	while (from < to && (node = first_in(ranges, from, from + 1)))
 		from = node->end;
-	unlock(ranges);
+	memory_unlock(&ranges->lock);
 	return from >= to;
 }
 
@@ -349,7 +340,7 @@ bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to)
 static void discard(struct tracer_ranges *ranges, uint32_t tree)
 {
 	while (tree)
-		rangetree_free(ranges, rangetree_pop(ranges, &tree));
+		node_free(ranges, tree_pop(ranges, &tree));
 }
 
 /* The allocations that overlap [from, to) are stale, even where nothing is known of what overlaps. */
@@ -358,7 +349,7 @@ static void forget_stale(struct tracer_ranges *ranges, uint64_t from, uint64_t t
 	const struct tracer_range *first = first_in(ranges, from, UINT64_MAX);
 
 	if (first && first->allocation < to)
-		discard(ranges, rangetree_take(ranges, first->allocation, end_of(ranges, to - 1)));
+		discard(ranges, tree_take(ranges, first->allocation, end_of(ranges, to - 1)));
 }
 
 void ranges_add(struct tracer_area *area, const struct tracer_range *range)
@@ -367,7 +358,7 @@ void ranges_add(struct tracer_area *area, const struct tracer_range *range)
 		return;
 	forget_stale(&area->ranges, range->start, range->end);
 	if (has_room(area, 1))
-		rangetree_add(&area->ranges, range);
+		tree_add(&area->ranges, range);
 	end(area);
 }
 
@@ -384,7 +375,7 @@ void ranges_fill(struct tracer_area *area, const struct tracer_range *range)
 
 		gap.end = known ? known->start : range->end;
 		if (gap.end > gap.start && has_room(area, 1))
-			rangetree_add(ranges, &gap);
+			tree_add(ranges, &gap);
 		gap.start = next;
 	}
 	join(ranges, range->start, range->end);
@@ -476,7 +467,7 @@ bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ra
 	cut(area, from);
 	cut(area, to);
 	mark_taken(ranges, from, to);
-	taken->nodes = rangetree_take(ranges, from, to);
+	taken->nodes = tree_take(ranges, from, to);
 	rest = first_in(ranges, to, UINT64_MAX);
 	if (rest && rest->allocation < to) {
 		taken->base = rest->allocation;
@@ -499,15 +490,15 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 /* A node that was taken, unless something else is known there by now. */
 static void put_back(struct tracer_ranges *ranges, uint32_t link)
 {
-	struct tracer_range *node = rangetree_node(ranges, link);
+	struct tracer_range *node = node_at(ranges, link);
 	uint64_t from = node->start, to = node->end;
 
 	node->kind &= ~RANGE_TAKEN;
 	if (first_in(ranges, from, to)) {
-		rangetree_free(ranges, link);
+		node_free(ranges, link);
 		return;
 	}
-	rangetree_insert(ranges, link);
+	tree_insert(ranges, link);
 	join(ranges, from, to);
 }
 
@@ -519,7 +510,7 @@ void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken)
 		return;
 	set_base(&area->ranges, taken->rest, taken->rest_end, taken->base);
 	while (nodes)
-		put_back(&area->ranges, rangetree_pop(&area->ranges, &nodes));
+		put_back(&area->ranges, tree_pop(&area->ranges, &nodes));
 	end(area);
 }
 
@@ -529,6 +520,6 @@ void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to)
 		return;
 	cut(area, from);
 	cut(area, to);
-	discard(&area->ranges, rangetree_take(&area->ranges, from, to));
+	discard(&area->ranges, tree_take(&area->ranges, from, to));
 	end(area);
 }

@@ -8,9 +8,7 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-void *memcpy(void *restrict to, const void *restrict from, size_t len);
-void *memset(void *to, int value, size_t len);
-
+/* string.h has them with names that are reserved. NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {
 	void *start = to;
@@ -26,6 +24,7 @@ void *memset(void *to, int value, size_t len)
 	__asm__ volatile("rep stosb" : "+D"(to), "+c"(len) : "a"(value) : "memory");
 	return start;
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 /* A holder that was moved off its processor comes back in some ms; one that is suspended may take
  * longer, and one that was ended never comes back. */
@@ -140,12 +139,10 @@ static bool read_nothing(uint64_t addr, void *to, uint32_t len)
 /* Whether the module's own image is still there, and not something else by now. */
 static bool is_mapped(const struct note *note)
 {
-	MEMORY_BASIC_INFORMATION info = {0};
+	struct pages_kind kind;
 
-	return NtQueryVirtualMemory(THIS_PROCESS, note->base, NT_MEMORY_BASIC_INFORMATION, &info,
-		       sizeof(info), NULL) >= 0 &&
-	       info.State == MEM_COMMIT && info.Type == MEM_IMAGE &&
-	       info.AllocationBase == note->base;
+	return pages_ask((ULONG_PTR)note->base, &kind) && kind.state == MEM_COMMIT &&
+	       kind.type == MEM_IMAGE && kind.allocation == (ULONG_PTR)note->base;
 }
 
 /* The loader tells one thing at a time. Should it ever not, and the record stay somebody else's, the
@@ -187,7 +184,9 @@ static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID contex
 	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
 }
 
-void tracer_loader_notes_init(void)
+/* Asks the loader to tell; from then on to the end of the process. Where the loader cannot (before
+ * Windows Vista), or will not, modules that go are not noted. */
+static void loader_notes_init(void)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
 	register_fn ask = (register_fn)(void *)GetProcAddress(ntdll, "LdrRegisterDllNotification");
@@ -359,7 +358,7 @@ static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
 	return result;
 }
 
-void hooks_process_init(void)
+static void hooks_process_init(void)
 {
 	hsnap_tracer.hooks[HOOK_TERMINATE].hook = (uintptr_t)hook_terminate;
 	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
@@ -398,9 +397,8 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 		return TRUE;
 	}
 	hooks_heap_init();
-	hooks_heaps_init();
 	hooks_virtual_init();
 	hooks_process_init();
-	tracer_loader_notes_init();
+	loader_notes_init();
 	return TRUE;
 }

@@ -1,5 +1,5 @@
 /*
- * What the tracer's tables need from the system. The DLL takes it from ntdll (memory.c), the unit
+ * What the tracer's tables need from the system. The DLL takes it from ntdll (tracer.c), the unit
  * tests from the C library. None of these allocates from a heap, and none is seen by the hooks.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
@@ -16,6 +16,7 @@ void memory_decommit(void *at, uint64_t bytes);
 
 /* Times here are in units of 100 ns. */
 #define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* for a thread that holds a lock */
+#define MEMORY_SPINS 2000 /* before that */
 #define MEMORY_STEP_MAX ((uint64_t)100 * 10000)
 #define MEMORY_STEP_MIN ((uint64_t)1000)
 
@@ -47,5 +48,33 @@ bool memory_may_wait(struct memory_patience *patience, uint64_t limit);
 /* Waits for another thread, longer when it was called before. False when waiting is of no use any
  * more: MEMORY_PATIENCE has passed, or the process is ending and its other threads are gone. */
 bool memory_wait(struct memory_patience *patience);
+
+/*
+ * Takes a lock of a table; false when it was never given back, from then on *broken is set. Who has it is
+ * at work for some memory accesses, or for a system call.
+ */
+static inline bool memory_lock(uint32_t *lock, uint32_t *broken)
+{
+	struct memory_patience patience = {0};
+
+	for (unsigned tries = 0;; tries++) {
+		if (!__atomic_load_n(lock, __ATOMIC_RELAXED) &&
+			!__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+			return true;
+		if (__atomic_load_n(broken, __ATOMIC_RELAXED))
+			return false;
+		if (tries < MEMORY_SPINS)
+			__builtin_ia32_pause();
+		else if (!memory_wait(&patience))
+			break;
+	}
+	__atomic_store_n(broken, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static inline void memory_unlock(uint32_t *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
 
 #endif

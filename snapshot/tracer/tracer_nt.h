@@ -26,8 +26,8 @@ NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
 NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 NTSYSAPI NTSTATUS NTAPI NtSetEvent(HANDLE event, PLONG previous);
-NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles,
-	ULONG inject_wait_any, BOOLEAN alertable, const LARGE_INTEGER *timeout);
+NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles, ULONG wait_any,
+	BOOLEAN alertable, const LARGE_INTEGER *timeout);
 NTSYSAPI NTSTATUS NTAPI NtFlushInstructionCache(HANDLE process, LPCVOID base, SIZE_T bytes);
 
 NTSYSAPI NTSTATUS NTAPI NtDuplicateObject(HANDLE from_process, HANDLE handle, HANDLE to_process,
@@ -45,7 +45,7 @@ struct nt_thread_info {
 	LONG priority, base_priority;
 };
 #define NT_THREAD_BASIC_INFORMATION ((THREADINFOCLASS)0)
-#define NT_MEMORY_BASIC_INFORMATION 0u
+#define NT_MEMORY_BASIC_INFORMATION 0u /* driver kit page of ZwQueryVirtualMemory */
 
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
 

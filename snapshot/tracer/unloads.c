@@ -114,7 +114,6 @@ void module_record_make(struct module_record *record, const struct module_image 
 }
 
 #define STEP_BYTES ((uint64_t)16384)
-#define SPINS 2000
 
 static struct tracer_unload *unload_at(const struct tracer_area *area, uint64_t index)
 {
@@ -125,29 +124,6 @@ static struct tracer_unload *unload_at(const struct tracer_area *area, uint64_t 
 static struct tracer_module *module_at(const struct tracer_area *area, uint64_t offset)
 {
 	return (struct tracer_module *)(uintptr_t)(area->modules + offset);
-}
-
-static bool lock(struct tracer_area *area)
-{
-	struct memory_patience patience = {0};
-
-	for (unsigned tries = 0; __atomic_exchange_n(&area->unload_lock, 1, __ATOMIC_ACQUIRE);
-		tries++) {
-		if (__atomic_load_n(&area->unload_broken, __ATOMIC_RELAXED))
-			return false;
-		if (tries < SPINS)
-			__builtin_ia32_pause();
-		else if (!memory_wait(&patience)) {
-			__atomic_store_n(&area->unload_broken, 1, __ATOMIC_RELAXED);
-			return false;
-		}
-	}
-	return true;
-}
-
-static void unlock(struct tracer_area *area)
-{
-	__atomic_store_n(&area->unload_lock, 0, __ATOMIC_RELEASE);
 }
 
 /* Makes room for bytes at the end of a table that has used used of it; how much of it is committed
@@ -241,11 +217,11 @@ bool unloads_add(
 {
 	bool is_kept = false;
 
-	if (lock(area)) {
+	if (memory_lock(&area->unload_lock, &area->unload_broken)) {
 		is_kept = append(area, base, end, module);
 		if (!is_kept)
 			lose(area, base, end);
-		unlock(area);
+		memory_unlock(&area->unload_lock);
 	} else {
 		lose(area, base, end);
 	}

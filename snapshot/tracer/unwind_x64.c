@@ -74,7 +74,7 @@ void unwind_slow(struct unwind_walk *walk);
 bool unwind_guarded(struct unwind_walk *walk);
 
 /* True from when on code in no image is not looked up any more. */
-extern bool unwind_lookup_raised;
+static bool unwind_lookup_raised;
 
 /* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND, _COLLIDED_UNWIND; winnt.h of the SDK */
 #define UNWIND_FLAGS 0x66
@@ -242,16 +242,9 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 	return info.Type == MEM_IMAGE ? UNWIND_END : UNWIND_NEVER;
 }
 
-bool unwind_lookup_raised;
-
 /* RUNTIME_FUNCTION and UNWIND_INFO; "x64 exception handling", Microsoft Learn. */
 #define FUNCTION_INDIRECT 1u /* UnwindData is another function's entry */
 #define CHAIN_MAX 32 /* of chained infos; Windows' own limit is that */
-
-static uint64_t load_word(uint64_t addr)
-{
-	return *(const uint64_t *)(uintptr_t)addr;
-}
 
 /*
  * A function that addresses its frame by a register is unwound by what that register holds; where
@@ -311,7 +304,7 @@ static void unwind(
 		RtlVirtualUnwind(UNW_FLAG_NHANDLER, found->base, context->Rip, found->function,
 			context, &handler_data, &establisher, saved);
 	} else { /* no frame, the return address is on top */
-		context->Rip = load_word(context->Rsp);
+		context->Rip = load(context->Rsp);
 		context->Rsp += 8;
 	}
 }

@@ -167,7 +167,7 @@ static void set_up(void)
 	hooks_virtual_init();
 	for (size_t i = 0; i < sizeof(originals) / sizeof(*originals); i++)
 		hsnap_tracer.hooks[originals[i].id].original = (uintptr_t)originals[i].original;
-	base = VirtualAlloc(NULL, PAGES_MAX * PAGE_BYTES, MEM_RESERVE, PAGE_READWRITE);
+	base = VirtualAlloc(NULL, PAGES_MAX * TRACER_PAGE, MEM_RESERVE, PAGE_READWRITE);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -185,7 +185,7 @@ typedef u64(WINAPI *fn10)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
 static u64 addr_of(unsigned page)
 {
-	return (uintptr_t)base + page * PAGE_BYTES;
+	return (uintptr_t)base + page * TRACER_PAGE;
 }
 
 /* Pages of the test's memory, as a call names them. */
@@ -196,7 +196,7 @@ struct named {
 
 static struct named named(unsigned from, unsigned to)
 {
-	return (struct named){(PVOID)(uintptr_t)addr_of(from), (to - from) * PAGE_BYTES};
+	return (struct named){(PVOID)(uintptr_t)addr_of(from), (to - from) * TRACER_PAGE};
 }
 
 static void allocate(unsigned from, unsigned to, u64 type, uint32_t by)
@@ -270,7 +270,7 @@ static void check_passing_on(void)
 		"NtUnmapViewOfSection too");
 	ok(CALL(HOOK_UNMAP_EX, fn3, u[0], u[1], u[2]) == refused && were_given(3, u),
 		"NtUnmapViewOfSectionEx too");
-	ok(what.at == base && what.bytes == PAGE_BYTES && !listed(),
+	ok(what.at == base && what.bytes == TRACER_PAGE && !listed(),
 		"what is refused is not recorded");
 	answer = ODD_BITS;
 }
@@ -350,7 +350,7 @@ static void check_other_threads(void)
 static void check_views(void)
 {
 	struct named view = named(3, 9);
-	struct named image = {(PVOID)(uintptr_t)&hsnap_tracer, PAGE_BYTES};
+	struct named image = {(PVOID)(uintptr_t)&hsnap_tracer, TRACER_PAGE};
 
 	stack = 4;
 	CALL(HOOK_MAP, fn10, 7, SELF, (u64)&view.at, 0, 0, 0, (u64)&view.bytes, 1, 0, 4);
@@ -368,7 +368,7 @@ static void check_views(void)
 	ok(!listed(), "an image is no view");
 	CALL(HOOK_UNMAP, fn2, SELF, (u64)&hsnap_tracer);
 	ok(forgotten_count == 2 && forgotten.from == (uintptr_t)GetModuleHandleW(NULL) &&
-			forgotten.to > (uintptr_t)&hsnap_tracer && !(forgotten.to % PAGE_BYTES),
+			forgotten.to > (uintptr_t)&hsnap_tracer && !(forgotten.to % TRACER_PAGE),
 		"its return addresses are forgotten before and after");
 }
 
