@@ -1,13 +1,11 @@
-/* A snapshot by stack: what each stack has, what the dump of it tells, and that no total changes. */
+/* A snapshot by stack: what each stack has, and that no total changes. What a dump of it tells is e2e_by_stack.t's. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include <inttypes.h>
 #include <unistd.h>
 
 #include "snapshot/capture/capture.h"
 #include "tests/unit/test_dump.h"
-#include "tests/unit/test_sums.h"
 
 #define HEAPS 4 /* the last one holds ranges of virtual memory */
 #define STACKS 60
@@ -175,98 +173,12 @@ TEST(nothing_adds_up_to_nothing)
 	snapshot_release(&snapshot);
 }
 
-/* What a dump by stack says, line by line. */
-struct reading {
-	const struct truth *truth;
-	uint32_t heap; /* of HEAPS */
-	bool is_seen[HEAPS][STACKS];
-	bool has_frames[STACKS];
-	uint64_t rest[HEAPS]; /* that is missing in the lines */
-	uint64_t said_rest; /* by the notes */
-	bool says_by_stack;
-	unsigned entries;
-};
-
-static int read_heading(void *ctx, uint64_t addr)
-{
-	struct reading *reading = ctx;
-
-	reading->heap = addr == HEAP_VIRTUAL ? HEAPS - 1 : (uint32_t)(addr / 0x10000 - 1);
-	assert_true(reading->heap < HEAPS);
-	return 0;
-}
-
-static int read_entry(void *ctx, const struct dump_entry *entry)
-{
-	struct reading *reading = ctx;
-	char id[64] = "";
-	const struct block_totals *of;
-	size_t stack;
-
-	memcpy(id, entry->stack.id, entry->id_len);
-	stack = strtoul(id, NULL, 16) - 0x100;
-	assert_true(stack < STACKS);
-	of = &reading->truth->of[reading->heap][stack];
-	assert_int_equal(entry->block_count, of->block_count);
-	assert_int_equal(entry->requested_bytes, of->requested_bytes);
-	assert_int_equal(entry->addr, 0);
-	assert_true(entry->overhead_bytes <= of->overhead_bytes);
-	assert_true(of->overhead_bytes - entry->overhead_bytes < of->block_count);
-	reading->rest[reading->heap] += of->overhead_bytes - entry->overhead_bytes;
-	assert_false(reading->is_seen[reading->heap][stack]);
-	reading->is_seen[reading->heap][stack] = true;
-	assert_int_equal(entry->stack.frame_count,
-		reading->has_frames[stack] ? 0 : 1 + stack % 2); /* at its first mention */
-	reading->has_frames[stack] = true;
-	reading->entries++;
-	return 0;
-}
-
-static int read_note(void *ctx, const char *kind, const struct kv *pairs)
-{
-	struct reading *reading = ctx;
-	uint64_t rest = 0;
-
-	if (!strcmp(kind, "sums"))
-		reading->says_by_stack = !strcmp(kv_get(pairs, "by"), "stack");
-	if (!strcmp(kind, "heap"))
-		assert_int_equal(kv_get_number(pairs, "rest-overhead", 10, &rest), 0);
-	reading->said_rest += rest;
-	return 0;
-}
-
 static int scan_text(const char *text, size_t len, const struct dump_sink *sink, struct err *err)
 {
 	struct memory memory = {.bytes = text, .len = len, .step = SIZE_MAX};
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
 
 	return dump_scan(&source, sink, err);
-}
-
-/* The scanner compares the end mark, which has the exact sums, with what it read. */
-TEST(a_dump_tells_all_of_it)
-{
-	struct snapshot snapshot;
-	struct truth truth;
-	struct reading reading = {.truth = &truth};
-	const struct dump_sink sink = {
-		.ctx = &reading, .heap = read_heading, .entry = read_entry, .note = read_note};
-	uint64_t rest = 0;
-	size_t len;
-	char *dump;
-
-	make(&snapshot, &truth, 3, 500);
-	model_sum_by_stack(&snapshot);
-	dump = written(&snapshot, &len);
-	assert_int_equal(scan_text(dump, len, &sink, NULL), 0);
-	assert_int_equal(reading.entries, snapshot.sum_count);
-	assert_true(reading.says_by_stack);
-	for (size_t i = 0; i < HEAPS; i++)
-		rest += reading.rest[i];
-	assert_true(rest > 0);
-	assert_int_equal(reading.said_rest, rest);
-	free(dump);
-	snapshot_release(&snapshot);
 }
 
 /* A digit of what rounding lost is changed: then the end mark does not hold. */
@@ -292,70 +204,5 @@ TEST(a_wrong_rest_is_found)
 	assert_int_equal(scan_text(dump, len, &nothing, &err), -ERR_BAD_LINE);
 	assert_non_null(strstr(err.detail, "bad '// hsnap:' line"));
 	free(dump);
-	snapshot_release(&snapshot);
-}
-
-static void write_to(const char *path, const struct snapshot *snapshot)
-{
-	struct out out;
-
-	assert_int_equal(out_open(&out, path, NULL), 0);
-	dump_write(&out, snapshot);
-	assert_int_equal(out_commit(&out, NULL), 0);
-}
-
-/* Requested bytes and blocks of each id in each heap, as hdiff reads them; heaps by number. */
-static void read_cells(const char *path, struct truth *found, struct block_totals *total)
-{
-	struct dump_sums sums;
-	struct err err;
-
-	*found = (struct truth){0};
-	sums_init(&sums);
-	assert_int_equal(read_sums(&sums, path, &err), 0);
-	for (size_t i = 0; i < sums.cell_count; i++) {
-		const struct stack_total *cell = &sums.cells[i];
-		uint64_t addr = sums.heaps[cell->heap];
-		size_t heap = addr == HEAP_VIRTUAL ? HEAPS - 1 : addr / 0x10000 - 1;
-
-		block_totals_add(
-			cell->stack == STACK_NONE ?
-				&found->stackless[heap] :
-				&found->of[heap]
-					  [strtoul(sums.stacks.stacks[cell->stack].id, NULL, 16) -
-						  0x100],
-			&cell->sums);
-	}
-	*total = sums.total;
-	sums_release(&sums);
-}
-
-TEST(hdiff_reads_the_same_of_both_forms)
-{
-	const char *base = getenv("TMPDIR");
-	struct snapshot snapshot;
-	struct truth truth, full, summed;
-	struct block_totals full_total, summed_total, wanted;
-	char path[256];
-
-	snprintf(
-		path, sizeof(path), "%s/test_by_stack.%ld", base ? base : P_tmpdir, (long)getpid());
-	make(&snapshot, &truth, 5, 0);
-	write_to(path, &snapshot);
-	read_cells(path, &full, &full_total);
-	model_sum_by_stack(&snapshot);
-	write_to(path, &snapshot);
-	read_cells(path, &summed, &summed_total);
-	wanted = total_of(&truth);
-	assert_census(&full_total, &wanted);
-	assert_census(&summed_total, &wanted);
-	for (size_t i = 0; i < HEAPS; i++) {
-		for (size_t j = 0; j < STACKS; j++) {
-			assert_census(&full.of[i][j], &truth.of[i][j]);
-			summed.of[i][j].overhead_bytes = truth.of[i][j].overhead_bytes;
-			assert_census(&summed.of[i][j], &truth.of[i][j]);
-		}
-	}
-	unlink(path);
 	snapshot_release(&snapshot);
 }

@@ -4,13 +4,233 @@
  */
 #include "tests/unit/t.h"
 
-#include "tests/unit/capture_scene.h"
-
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/fake_heaps.h"
+#include "tests/unit/fake_tracer.h"
+
 #include "core/base/os.h"
+#include "snapshot/capture/capture.h"
+
+#define STACKS 50
+#define TABLE_LOG2 7
+
+/* What the tracer says about a block of the heaps. */
+enum said {
+	TRUTH,
+	TRUTH_TOO,
+	NOTHING,
+	OTHER_SIZE,
+	OTHER_HEAP,
+	NO_STACK,
+	NO_SUCH_STACK,
+	SAID_COUNT,
+};
+
+struct scene {
+	struct image *image;
+	struct fake *fake;
+	struct snapshot snapshot;
+	struct capture_options options;
+	struct capture_stats stats;
+	struct err err;
+	uint32_t stacks[STACKS];
+	/* Up to that many suspends something else is at an address, then what should be there. */
+	uint64_t busy_until, busy_addr, calm_value;
+};
+
+static struct scene *current; /* for callbacks that get no more than the fake */
+
+static enum said said_of(size_t i)
+{
+	return i * 2654435761u % 1000 % SAID_COUNT;
+}
+
+static uint32_t depth_of(size_t stack)
+{
+	return 1 + (uint32_t)stack % TRACER_DEPTH_MAX;
+}
+
+static uint64_t first_frame_of(size_t stack)
+{
+	return 0x140001000 + stack * 0x10000;
+}
+
+static void say(struct scene *scene, size_t i)
+{
+	const struct placed *placed = &scene->image->truth.blocks[i];
+	struct made_block block = {.addr = placed->addr,
+		.size_bytes = placed->requested_bytes,
+		.heap = placed->heap,
+		.stack = scene->stacks[i % STACKS]};
+
+	switch (said_of(i)) {
+	case NOTHING: return;
+	case OTHER_SIZE: block.size_bytes++; break;
+	case OTHER_HEAP: block.heap = HEAP_C; break;
+	case NO_STACK: block.stack = 0; break;
+	case NO_SUCH_STACK: block.stack = 0x7ffffff; break;
+	default: break;
+	}
+	tracer_put_block(scene->fake, (unsigned)i % 24, (unsigned)i / 24, &block);
+}
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	const struct made_block gone = {.addr = 0x99990000, .size_bytes = 8, .heap = HEAP_A};
+
+	assert_non_null(scene);
+	scene->image = image_new(42);
+	scene->fake = &scene->image->fake;
+	tracer_place(scene->fake);
+	for (size_t i = 0; i < STACKS; i++)
+		scene->stacks[i] = tracer_put_stack(scene->fake, first_frame_of(i), depth_of(i));
+	for (unsigned shard = 0; shard < 25; shard++)
+		tracer_place_table(scene->fake, shard, TABLE_LOG2);
+	assert_true(scene->image->truth.block_count < 24u << TABLE_LOG2);
+	for (size_t i = 0; i < scene->image->truth.block_count; i++)
+		say(scene, i);
+	tracer_put_block(scene->fake, 24, 3, &gone); /* traced, but in no heap */
+	snapshot_init(&scene->snapshot);
+	current = scene;
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	snapshot_release(&scene->snapshot);
+	image_free(scene->image);
+	free(scene);
+	return 0;
+}
+
+/* One capture into a fresh snapshot; the process must run after it. */
+static int take(struct scene *scene)
+{
+	struct fake *fake = scene->fake;
+	int rc;
+
+	snapshot_release(&scene->snapshot);
+	snapshot_init(&scene->snapshot);
+	fake->reads = fake->suspends = fake->resumes = 0;
+	fake->may_look = true;
+	scene->err = (struct err){0};
+	rc = capture_target(
+		&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
+	assert_int_equal(fake->suspends, fake->resumes);
+	assert_false(fake->is_held);
+	assert_int_equal(fake->loose_reads, 0);
+	if (rc)
+		assert_int_equal(scene->err.code, -rc);
+	return rc;
+}
+
+static bool has_warning(const struct scene *scene, const char *words)
+{
+	for (size_t i = 0; i < scene->snapshot.warning_count; i++) {
+		if (strstr(scene->snapshot.warnings[i], words))
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- what is expected */
+
+static const struct block *block_at(const struct scene *scene, uint64_t addr)
+{
+	for (size_t i = 0; i < scene->snapshot.block_count; i++) {
+		if (scene->snapshot.blocks[i].addr == addr)
+			return &scene->snapshot.blocks[i];
+	}
+	return NULL;
+}
+
+static void assert_stack(const struct scene *scene, uint32_t index, size_t stack)
+{
+	const struct stack *found = &scene->snapshot.stacks.stacks[index];
+
+	assert_true(index < scene->snapshot.stacks.count);
+	assert_int_equal(found->frame_count, depth_of(stack));
+	for (uint32_t k = 0; k < found->frame_count; k++)
+		assert_int_equal(found->frames[k], first_frame_of(stack) + 16 * k);
+}
+
+static void assert_block(const struct scene *scene, size_t i, bool has_overhead)
+{
+	const struct placed *placed = &scene->image->truth.blocks[i];
+	const struct block *block = block_at(scene, placed->addr);
+
+	assert_non_null(block);
+	assert_int_equal(block->requested_bytes, placed->requested_bytes);
+	assert_int_equal(block->overhead_bytes, has_overhead ? placed->overhead_bytes : 0);
+	assert_int_equal(scene->snapshot.heaps[block->heap].addr, placed->heap);
+	assert_stack(scene, block->stack, i % STACKS);
+}
+
+/* What of a heap's blocks has no stack. */
+static struct block_totals stackless_of(const struct scene *scene, uint64_t heap)
+{
+	struct block_totals census = {0};
+
+	for (size_t i = 0; i < scene->image->truth.block_count; i++) {
+		const struct placed *placed = &scene->image->truth.blocks[i];
+
+		if (placed->heap != heap || said_of(i) <= TRUTH_TOO)
+			continue;
+		census.block_count++;
+		census.requested_bytes += placed->requested_bytes;
+		census.overhead_bytes += placed->overhead_bytes;
+	}
+	return census;
+}
+
+static void assert_whole(const struct scene *scene)
+{
+	const struct truth *truth = &scene->image->truth;
+	const struct snapshot *snapshot = &scene->snapshot;
+	size_t count = 0;
+
+	for (size_t i = 0; i < truth->block_count; i++) {
+		if (said_of(i) > TRUTH_TOO)
+			continue;
+		assert_block(scene, i, true);
+		count++;
+	}
+	assert_int_equal(snapshot->block_count, count);
+	assert_int_equal(snapshot->heap_count, truth->heap_count);
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		const struct block_totals want = stackless_of(scene, snapshot->heaps[i].addr);
+
+		assert_memory_equal(&snapshot->heaps[i].stackless, &want, sizeof(want));
+	}
+	assert_int_equal(snapshot_total(snapshot).block_count, truth->block_count);
+}
+
+/* ---------------------------------------------------------------- a heap that is busy */
+
+static void be_busy(struct fake *fake)
+{
+	bool is_busy = fake->suspends <= current->busy_until;
+
+	fake_put(fake, current->busy_addr, is_busy ? 0x24 : current->calm_value, 8);
+}
+
+static void be_busy_at(struct scene *scene, uint64_t addr, uint64_t until)
+{
+	scene->fake->on_suspend = be_busy;
+	scene->busy_addr = addr;
+	scene->busy_until = until;
+	scene->calm_value = fake_get(scene->fake, addr, 8);
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
 
 static long
 	set_back_s; /* each time that the clock on the wall is looked at it is set back by this */
@@ -472,4 +692,195 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 		assert_true(has_warning(scene, "made no sense"));
 		assert_true(scene->fake->got_bytes < (uint64_t)1 << 30);
 	}
+}
+
+#define PEB_GLOBAL_FLAG 0xbc /* PEB.NtGlobalFlag, x64 */
+
+/* ---------------------------------------------------------------- where stacks come from */
+
+static void assert_census_of_all(const struct scene *scene)
+{
+	const struct truth *truth = &scene->image->truth;
+
+	assert_int_equal(scene->snapshot.block_count, 0);
+	assert_int_equal(scene->snapshot.heap_count, truth->heap_count);
+	assert_int_equal(snapshot_total(&scene->snapshot).block_count, truth->block_count);
+	assert_string_equal(scene->snapshot.stack_source, "none");
+}
+
+TEST(a_process_without_stacks_is_a_census_and_says_so)
+{
+	struct scene *scene = *state;
+
+	scene->fake->module_count = 1;
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "no block has a stack"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+	assert_false(scene->snapshot.records.is_known);
+}
+
+TEST(the_flag_of_ust_without_records_is_said)
+{
+	struct scene *scene = *state;
+
+	scene->fake->module_count = 1;
+	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
+	assert_int_equal(take(scene), 0);
+	assert_string_equal(scene->snapshot.stack_source, "ust");
+	assert_true(has_warning(scene, "started with +ust, but no block leads to a stack"));
+	assert_true(scene->snapshot.records.is_known);
+	assert_int_equal(scene->snapshot.records.record_count, 0);
+}
+
+TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
+{
+	struct scene *scene = *state;
+
+	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	assert_int_equal(take(scene), 0);
+	assert_whole(scene);
+	assert_string_equal(scene->snapshot.stack_source, "tracer");
+	assert_int_equal(scene->snapshot.warning_count, 1); /* of sizes and heaps */
+}
+
+TEST(stacks_that_were_asked_for_have_to_be_there)
+{
+	struct scene *scene = *state;
+
+	scene->options.stacks = STACKS_UST;
+	assert_int_equal(take(scene), -ERR_NO_STACKS);
+	assert_non_null(strstr(scene->err.detail, "it was not started with +ust"));
+	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	assert_int_equal(take(scene), -ERR_NO_STACKS);
+	assert_non_null(strstr(scene->err.detail, "no block leads to a record"));
+	scene->options.stacks = STACKS_OS;
+	assert_int_equal(take(scene), -ERR_NO_STACKS);
+	assert_int_equal(scene->fake->suspends, 0);
+}
+
+TEST(without_the_tracer_wanted_it_is_not_read)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(scene->fake, version, 9);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	scene->options.stacks = STACKS_UST;
+	assert_int_equal(take(scene), -ERR_NO_STACKS);
+}
+
+TEST(a_process_that_was_detached_is_a_census_that_says_so)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(scene->fake, state, TRACER_OFF);
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "is detached"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+	scene->options.stacks = STACKS_TRACER;
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "detached"));
+}
+
+static void detach(struct fake *fake)
+{
+	AREA_PUT(fake, state, TRACER_OFF);
+}
+
+/* Found at work, and gone when the process is held. */
+TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_suspend = detach;
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "is detached"));
+	assert_string_equal(scene->snapshot.stack_source, "none");
+	AREA_PUT(scene->fake, state, TRACER_ON);
+	scene->options.stacks = STACKS_TRACER;
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "detached"));
+}
+
+static void change_ranges(struct fake *fake)
+{
+	AREA_PUT(fake, ranges.changing, fake->suspends < 4);
+}
+
+TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_suspend = change_ranges;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 4);
+	assert_whole(scene);
+}
+
+/* ---------------------------------------------------------------- files */
+
+TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
+{
+	struct scene *scene = *state;
+
+	scene->fake->target.is_file = true;
+	be_busy_at(scene, HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 1);
+	assert_true(has_warning(scene, "had their lock held all the time"));
+	assert_whole(scene);
+	fake_put(scene->fake, HEAP_A + HEAP_LOCK_OWNER, 0, 8);
+	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 1);
+	assert_true(has_warning(scene, "broken list at 600020"));
+}
+
+TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning)
+{
+	struct scene *scene = *state;
+
+	fake_unmap(scene->fake, FAKE_PEB);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	scene->fake->target.is_file = true;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->snapshot.heap_count, 0);
+	assert_int_equal(scene->snapshot.module_count, 2);
+	assert_true(has_warning(scene, "its heaps are not listed"));
+	assert_true(has_warning(scene, "unreadable PEB at 7FFD0000"));
+}
+
+TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
+{
+	struct scene *scene = *state;
+
+	scene->fake->target.is_file = true;
+	SHARD_PUT(scene->fake, 5, table, 0xdead0000 | 11);
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "its tracer was not read"));
+	scene->options.stacks = STACKS_TRACER;
+	assert_int_equal(take(scene), -ERR_TARGET);
+}
+
+TEST(a_files_time_is_that_of_its_process)
+{
+	struct scene *scene = *state;
+
+	scene->fake->target.is_file = true;
+	scene->fake->target.time_ms = 123456789;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->snapshot.time_ms, 123456789);
+}
+
+TEST(what_a_file_says_of_a_modules_build_stays)
+{
+	struct scene *scene = *state;
+
+	scene->fake->modules[1].has_identity = true;
+	scene->fake->modules[1].timestamp = 77;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->snapshot.modules[1].timestamp, 77);
 }

@@ -3,7 +3,6 @@
  */
 #include "tests/unit/t.h"
 
-
 #include <pthread.h>
 
 #include "tests/unit/fake_memory.h"
@@ -76,59 +75,20 @@ static void destroy(uint32_t heap)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(each_heap_has_one_index_which_leads_to_it)
+TEST(each_heap_has_one_index_until_all_are_used)
 {
-	bool is_used[HEAPS] = {false};
-
-	for (unsigned i = 1; i <= HEAPS / 4 * 3; i++) {
-		uint64_t heap = 0x7f0000000000 + (uint64_t)i * 0x10000;
-		uint32_t tag = heapindex_of(&area, heap);
-
-		assert_int_not_equal(tag, 0);
-		assert_int_equal(INDEX(tag), tag); /* the first of its kind */
-		assert_false(is_used[tag]);
-		is_used[tag] = true;
-		assert_int_equal(tracer_heap_handle(&area, tag), heap);
-	}
-	for (unsigned i = 1; i <= HEAPS / 4 * 3; i++) {
-		uint64_t heap = 0x7f0000000000 + (uint64_t)i * 0x10000;
-
-		assert_int_equal(tracer_heap_handle(&area, heapindex_of(&area, heap)), heap);
-	}
-}
-
-TEST(heaps_whose_places_collide_have_their_own)
-{
-	uint64_t heaps[20], handle = 0x10000;
-	uint32_t tags[20], first = 0;
-
-	for (unsigned count = 0; count < 20;
-		handle += 0x1000) { /* that would have the same alone */
-		struct tracer_area empty = {0};
-		uint32_t tag = heapindex_of(&empty, handle);
-
-		if (count && tag != first)
-			continue;
-		first = tag;
-		heaps[count++] = handle;
-	}
-	for (unsigned i = 0; i < 20; i++)
-		tags[i] = heapindex_of(&area, heaps[i]);
-	for (unsigned i = 0; i < 20; i++) {
-		assert_int_equal(heapindex_of(&area, heaps[i]), tags[i]);
-		assert_int_equal(tracer_heap_handle(&area, tags[i]), heaps[i]);
-	}
-}
-
-TEST(when_all_numbers_are_used_heaps_have_none)
-{
+	static bool is_used[HEAPS];
 	unsigned none = 0;
 
+	memset(is_used, 0, sizeof(is_used));
 	for (unsigned i = 1; i <= HEAPS * 2; i++) {
 		uint64_t heap = (uint64_t)i * 0x20000;
 		uint32_t tag = heapindex_of(&area, heap);
 
 		none += !tag;
+		assert_int_equal(INDEX(tag), tag); /* the first of its kind */
+		assert_false(tag && is_used[tag]);
+		is_used[tag] = true;
 		assert_int_equal(tag, heapindex_of(&area, heap));
 		assert_int_equal(tracer_heap_handle(&area, tag), tag ? heap : 0);
 	}
@@ -169,23 +129,6 @@ TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others)
 	assert_int_equal(count_live(), 1);
 }
 
-TEST(a_heap_that_was_not_destroyed_after_all_has_its_blocks)
-{
-	uint32_t tag = heapindex_of(&area, 0x150000);
-
-	for (uint64_t i = 1; i <= 5000; i++)
-		put(i * 16, tag);
-	assert_true(blocktable_forget_heap(&area, tag));
-	assert_int_equal(count_live(), 0);
-	blocktable_restore_heap(&area, tag);
-	assert_int_equal(count_live(), 5000);
-	assert_int_equal(heapindex_of(&area, 0x150000), tag);
-	blocktable_restore_heap(&area, tag); /* changes nothing */
-	assert_int_equal(count_live(), 5000);
-	for (uint64_t i = 1; i <= 5000; i++)
-		assert_true(take(i * 16));
-}
-
 TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
 {
 	uint32_t tag = heapindex_of(&area, 0x150000), other = heapindex_of(&area, 0x990000);
@@ -201,6 +144,9 @@ TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
 	blocktable_clean(&area);
 	assert_int_equal(count_live(), 45000 / 2);
 	blocktable_restore_heap(&area, tag);
+	assert_int_equal(count_live(), 50000);
+	assert_int_equal(heapindex_of(&area, 0x150000), tag);
+	blocktable_restore_heap(&area, tag); /* changes nothing */
 	assert_int_equal(count_live(), 50000);
 	for (uint64_t i = 1; i <= 50000; i++)
 		assert_true(take(i * 16));

@@ -4,8 +4,419 @@
  */
 #include "tests/unit/t.h"
 
+#include <pthread.h>
 
-#include "tests/unit/range_worker.h"
+#include "tests/unit/fake_memory.h"
+
+#include "snapshot/tracer/tables.h"
+
+/*
+ * What the table has to say, kept beside it page by page; and whether it does, as whoever looks from outside sees
+ * it: in the array of nodes, without the tree.
+ */
+
+#define PAGE ((uint64_t)4096)
+#define PAGES 600
+
+struct page {
+	uint32_t kind, stack, reserve_stack;
+	uint64_t allocation; /* as a page number */
+};
+
+struct range_model {
+	uint64_t first; /* address of page 0 */
+	struct page pages[PAGES];
+};
+
+static uint64_t page_addr(const struct range_model *model, uint64_t page)
+{
+	return model->first + page * PAGE;
+}
+
+/* The first known page at or behind one; PAGES: none. */
+static unsigned model_next(const struct range_model *model, unsigned page)
+{
+	while (page < PAGES && !model->pages[page].kind)
+		page++;
+	return page;
+}
+
+/* Behind the last page of an allocation. */
+static unsigned model_end(const struct range_model *model, uint64_t allocation)
+{
+	unsigned end = 0;
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (model->pages[i].kind && model->pages[i].allocation == allocation)
+			end = i + 1;
+	}
+	return end;
+}
+
+static void model_forget(struct range_model *model, unsigned from, unsigned to)
+{
+	memset(&model->pages[from], 0, (to - from) * sizeof(model->pages[0]));
+}
+
+/* The first page and the one behind the last of all allocations that overlap [*from, *to). */
+static void model_overlapped(const struct range_model *model, unsigned *from, unsigned *to)
+{
+	unsigned low = *from, high = *to;
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		const struct page *page = &model->pages[i];
+		unsigned end = page->kind ? model_end(model, page->allocation) : 0;
+
+		if (!page->kind || page->allocation >= *to || end <= *from)
+			continue;
+		low = page->allocation < low ? (unsigned)page->allocation : low;
+		high = end > high ? end : high;
+	}
+	*from = low;
+	*to = high;
+}
+
+/* What a new allocation overlaps is stale, with all of its own allocation. */
+static void model_add(
+	struct range_model *model, unsigned from, unsigned to, const struct page *page)
+{
+	unsigned low = from, high = to;
+
+	model_overlapped(model, &low, &high);
+	model_forget(model, low, high);
+	for (unsigned i = from; i < to; i++)
+		model->pages[i] = *page;
+}
+
+static void model_fill(
+	struct range_model *model, unsigned from, unsigned to, const struct page *page)
+{
+	for (unsigned i = from; i < to; i++) {
+		if (!model->pages[i].kind)
+			model->pages[i] = *page;
+	}
+}
+
+static void model_use(
+	struct range_model *model, unsigned from, unsigned to, uint32_t kind, uint32_t stack)
+{
+	for (unsigned i = from; i < to; i++) {
+		struct page *page = &model->pages[i];
+
+		if (page->kind == RANGE_RESERVED)
+			*page = (struct page){kind, stack, page->stack, page->allocation};
+	}
+}
+
+static void model_give_up(struct range_model *model, unsigned from, unsigned to, uint32_t kind)
+{
+	for (unsigned i = from; i < to; i++) {
+		struct page *page = &model->pages[i];
+
+		if (page->kind == kind)
+			*page = (struct page){
+				RANGE_RESERVED, page->reserve_stack, 0, page->allocation};
+	}
+}
+
+static void model_rebase(struct range_model *model, unsigned from, unsigned to, uint64_t allocation)
+{
+	for (unsigned i = from; i < to; i++) {
+		if (model->pages[i].kind)
+			model->pages[i].allocation = allocation;
+	}
+}
+
+/* ---------------------------------------------------------------- both compared */
+
+static bool page_is(const struct page *page, const struct page *other)
+{
+	return page->kind == other->kind && page->stack == other->stack &&
+	       page->reserve_stack == other->reserve_stack && page->allocation == other->allocation;
+}
+
+/* As few nodes as can say it. */
+static uint32_t model_runs(const struct range_model *model)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		count += model->pages[i].kind &&
+			 (!i || !page_is(&model->pages[i], &model->pages[i - 1]));
+	}
+	return count;
+}
+
+/* The nodes of an array that lie in the model's pages, page by page. Returns how many they are; or
+ * UINT32_MAX when one is not as it should be, or two overlap. */
+static uint32_t pages_of(const struct range_model *model, const struct tracer_range *nodes,
+	uint32_t count, struct page *to)
+{
+	uint32_t found = 0;
+
+	memset(to, 0, PAGES * sizeof(*to));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tracer_range *node = &nodes[i];
+		uint64_t from = (node->start - model->first) / PAGE;
+
+		if (!node->kind || node->start < model->first ||
+			node->start >= page_addr(model, PAGES))
+			continue;
+		if (node->end <= node->start || node->end > page_addr(model, PAGES) ||
+			node->start % PAGE || node->end % PAGE || node->allocation > node->start)
+			return UINT32_MAX;
+		for (uint64_t k = from; k < from + (node->end - node->start) / PAGE; k++) {
+			if (to[k].kind)
+				return UINT32_MAX;
+			to[k] = (struct page){node->kind, node->stack, node->reserve_stack,
+				(node->allocation - model->first) / PAGE};
+		}
+		found++;
+	}
+	return found;
+}
+
+static const struct tracer_range *nodes_of(const struct tracer_ranges *ranges)
+{
+	return (const struct tracer_range *)(uintptr_t)ranges->nodes;
+}
+
+/* Everything that is known, nothing else, in as few nodes as can be. */
+static bool is_as_modelled(const struct tracer_ranges *ranges, const struct range_model *model)
+{
+	struct page pages[PAGES];
+	uint32_t found = pages_of(model, nodes_of(ranges), ranges->node_count, pages);
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (!page_is(&pages[i], &model->pages[i]))
+			return false;
+	}
+	return found == model_runs(model);
+}
+
+#define BASE ((uint64_t)0x7ff600000000)
+#define LIMIT ((uint64_t)1 << 30) /* room for 2^20 nodes and more */
+
+static int set_up(void **state)
+{
+	(void)state;
+	fake_begin(LIMIT);
+	memory.waits_max = UINT32_MAX; /* with few processors a thread may be away for long */
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fake_end();
+	return 0;
+}
+
+/* ---------------------------------------------------------------- random work */
+
+/* One who works in a room of its own; whether the table agrees is seen at the end of each step. */
+struct worker {
+	struct range_model model;
+	uint64_t seed;
+	unsigned from, to; /* pages of this step */
+	bool sees_all; /* nothing is allocated where something was not seen to be freed */
+	/* Called before each change of the table, with the model as it will be after it. */
+	void (*expect)(struct worker *worker);
+	struct page listed[PAGES]; /* taken out, but not dropped yet */
+};
+
+static uint64_t dice(struct worker *worker, uint64_t sides)
+{
+	return fake_dice(&worker->seed) % sides;
+}
+
+static void expect(struct worker *worker)
+{
+	if (worker->expect)
+		worker->expect(worker);
+}
+
+static uint64_t addr(const struct worker *worker, unsigned page)
+{
+	return page_addr(&worker->model, page);
+}
+
+static uint32_t any_stack(struct worker *worker)
+{
+	return 1 + (uint32_t)dice(worker, 3); /* few, so that neighbours are often alike */
+}
+
+static uint32_t any_kind(struct worker *worker)
+{
+	static const uint32_t kinds[] = {RANGE_RESERVED, RANGE_COMMITTED, RANGE_MAPPED};
+
+	return kinds[dice(worker, 3)];
+}
+
+static struct tracer_range range_of(const struct worker *worker, const struct page *page)
+{
+	return (struct tracer_range){.start = addr(worker, worker->from),
+		.end = addr(worker, worker->to),
+		.allocation = addr(worker, (unsigned)page->allocation),
+		.kind = page->kind,
+		.stack = page->stack,
+		.reserve_stack = page->reserve_stack};
+}
+
+static void free_overlapped(struct worker *worker)
+{
+	unsigned from = worker->from, to = worker->to;
+	struct ranges_taken taken;
+
+	model_overlapped(&worker->model, &from, &to);
+	if (ranges_take(&area, addr(worker, from), addr(worker, to), &taken))
+		ranges_drop(&area, &taken);
+}
+
+static void add(struct worker *worker)
+{
+	struct page page = {any_kind(worker), any_stack(worker), any_stack(worker), worker->from};
+	struct tracer_range range = range_of(worker, &page);
+
+	if (worker->sees_all)
+		free_overlapped(worker);
+	model_add(&worker->model, worker->from, worker->to, &page);
+	expect(worker);
+	ranges_add(&area, &range);
+}
+
+/* The allocation at or behind the step's pages; the step stays inside of it. False: there is none. */
+static bool inside_allocation(struct worker *worker, unsigned *base, unsigned *end)
+{
+	unsigned known = model_next(&worker->model, worker->from);
+
+	if (known == PAGES)
+		return false;
+	*base = (unsigned)worker->model.pages[known].allocation;
+	*end = model_end(&worker->model, *base);
+	worker->from = *base + (unsigned)dice(worker, *end - *base);
+	worker->to = worker->from + 1 + (unsigned)dice(worker, *end - worker->from);
+	return true;
+}
+
+static void fill(struct worker *worker)
+{
+	struct page page = {RANGE_RESERVED, any_stack(worker), 0, 0};
+	struct tracer_range range;
+	unsigned base, end;
+
+	if (!inside_allocation(worker, &base, &end))
+		return;
+	page.allocation = base;
+	range = range_of(worker, &page);
+	model_fill(&worker->model, worker->from, worker->to, &page);
+	expect(worker);
+	ranges_fill(&area, &range);
+}
+
+static void use(struct worker *worker)
+{
+	uint32_t kind = any_kind(worker), stack = any_stack(worker);
+
+	if (kind == RANGE_RESERVED)
+		kind = RANGE_COMMITTED;
+	model_use(&worker->model, worker->from, worker->to, kind, stack);
+	expect(worker);
+	ranges_use(&area, addr(worker, worker->from), addr(worker, worker->to), kind, stack);
+}
+
+static void give_up(struct worker *worker)
+{
+	uint32_t kind = dice(worker, 4) ? RANGE_COMMITTED : RANGE_MAPPED;
+
+	model_give_up(&worker->model, worker->from, worker->to, kind);
+	expect(worker);
+	ranges_give_up(&area, addr(worker, worker->from), addr(worker, worker->to), kind);
+}
+
+static void rebase(struct worker *worker, unsigned from, unsigned to)
+{
+	if (from >= to)
+		return;
+	model_rebase(&worker->model, from, to, from);
+	expect(worker);
+	ranges_rebase(&area, addr(worker, from), addr(worker, to), addr(worker, from));
+}
+
+/* A part of an allocation becomes one by itself, and so does what lies behind it. */
+static void split(struct worker *worker)
+{
+	unsigned base, end;
+
+	if (!inside_allocation(worker, &base, &end))
+		return;
+	rebase(worker, worker->to, end);
+	rebase(worker, worker->from, worker->to);
+}
+
+/* Whole allocations become one. */
+static void coalesce(struct worker *worker)
+{
+	unsigned base, end, known;
+
+	if (!inside_allocation(worker, &base, &end))
+		return;
+	known = model_next(&worker->model, end);
+	if (known < PAGES)
+		end = model_end(&worker->model, worker->model.pages[known].allocation);
+	rebase(worker, base, end);
+}
+
+static void forget(struct worker *worker)
+{
+	model_forget(&worker->model, worker->from, worker->to);
+	expect(worker);
+	ranges_forget(&area, addr(worker, worker->from), addr(worker, worker->to));
+}
+
+/* Freed, or refused; between the two there may be a new allocation at the same place. */
+static void take(struct worker *worker)
+{
+	struct range_model before = worker->model;
+	unsigned from = worker->from, to = worker->to, next = model_next(&before, to);
+	struct ranges_taken taken;
+	uint64_t base = next < PAGES ? before.pages[next].allocation : to;
+
+	memcpy(&worker->listed[from], &before.pages[from], (to - from) * sizeof(before.pages[0]));
+	model_forget(&worker->model, from, to);
+	if (base < to)
+		model_rebase(&worker->model, to, model_end(&before, base), to);
+	expect(worker);
+	if (!ranges_take(&area, addr(worker, from), addr(worker, to), &taken)) {
+		memset(worker->listed, 0, sizeof(worker->listed));
+		return;
+	}
+	if (dice(worker, 2)) {
+		worker->model = before;
+		memset(worker->listed, 0, sizeof(worker->listed));
+		expect(worker);
+		ranges_put_back(&area, &taken);
+		return;
+	}
+	if (dice(worker, 2))
+		add(worker);
+	memset(worker->listed, 0, sizeof(worker->listed));
+	if (taken.nodes)
+		expect(worker);
+	ranges_drop(&area, &taken);
+}
+
+static void step(struct worker *worker)
+{
+	static void (*const what[])(struct worker *) = {add, add, use, use, use, use, give_up,
+		give_up, fill, split, coalesce, forget, take, take};
+
+	worker->from = (unsigned)dice(worker, PAGES);
+	worker->to = worker->from + 1 + (unsigned)dice(worker, dice(worker, 4) ? 20 : PAGES);
+	if (worker->to > PAGES)
+		worker->to = PAGES;
+	what[dice(worker, sizeof(what) / sizeof(*what))](worker);
+}
 
 static bool finds_allocations(struct worker *worker)
 {
@@ -306,4 +717,118 @@ TEST(test_lock_never_given_back)
 	assert_false(ranges_find(&area, BASE, &extent));
 	assert_int_equal(area.dropped_ranges, 7);
 	assert_int_equal(nodes_of(&area.ranges)[0].kind, RANGE_RESERVED);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+#define THREADS 4
+
+static void *work(void *worker)
+{
+	for (unsigned i = 0; i < 20000; i++)
+		step(worker);
+	return NULL;
+}
+
+TEST(test_threads_in_rooms_of_their_own)
+{
+	static struct worker workers[THREADS];
+	pthread_t threads[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){
+			.model.first = BASE + i * (PAGES + 1) * PAGE, .seed = 99 + i};
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_true(is_as_modelled(&area.ranges, &workers[i].model));
+	assert_int_equal(area.dropped_ranges, 0);
+}
+
+/* ---------------------------------------------------------------- looked at from outside */
+
+#define LOOKS 3000
+#define STEPS_MAX 4000000
+
+/* Bytes of each kind that are listed after so many changes. */
+struct dump_sums {
+	uint32_t pages[4];
+};
+
+static struct dump_sums *sums_after;
+static bool is_over;
+
+/* The next change makes it so: what the model says, and what is taken and not dropped. */
+static void note_sums(struct worker *worker)
+{
+	struct dump_sums sums = {{0}};
+
+	for (unsigned i = 0; i < PAGES; i++) {
+		sums.pages[worker->model.pages[i].kind]++;
+		sums.pages[worker->listed[i].kind]++;
+	}
+	sums_after[area.ranges.changing / 2 + 1] = sums;
+}
+
+static void *work_until_over(void *context)
+{
+	struct worker *worker = context;
+
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED) &&
+		area.ranges.changing / 2 + 8 < STEPS_MAX)
+		step(worker);
+	return NULL;
+}
+
+/* What a reader from outside copies at some instant: true when it may be believed. */
+static bool look(struct tracer_range *copy, uint32_t *count, uint32_t *changes)
+{
+	*changes = __atomic_load_n(&area.ranges.changing, __ATOMIC_ACQUIRE);
+	*count = __atomic_load_n(&area.ranges.node_count, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < *count; i++)
+		copy[i] = ((const volatile struct tracer_range *)nodes_of(&area.ranges))[i];
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return *changes % 2 == 0 &&
+	       *changes == __atomic_load_n(&area.ranges.changing, __ATOMIC_RELAXED);
+}
+
+static bool is_expected(const struct tracer_range *copy, uint32_t count, uint32_t changes)
+{
+	uint64_t pages[4] = {0};
+
+	for (uint32_t i = 0; i < count; i++)
+		pages[copy[i].kind & 3] += (copy[i].end - copy[i].start) / PAGE;
+	for (unsigned kind = RANGE_RESERVED; kind <= RANGE_MAPPED; kind++) {
+		if (pages[kind] != sums_after[changes / 2].pages[kind])
+			return false;
+	}
+	return true;
+}
+
+TEST(test_an_observer_knows_when_to_believe)
+{
+	static struct worker worker;
+	static struct tracer_range copy[4 * PAGES];
+	unsigned believed = 0, wrong = 0;
+	uint32_t count, changes;
+	pthread_t thread;
+
+	sums_after = calloc(STEPS_MAX, sizeof(*sums_after));
+	assert_non_null(sums_after);
+	worker = (struct worker){.model.first = BASE, .seed = 3, .expect = note_sums};
+	is_over = false;
+	assert_int_equal(pthread_create(&thread, NULL, work_until_over, &worker), 0);
+	while (believed < LOOKS && area.ranges.changing / 2 + 8 < STEPS_MAX) {
+		if (!look(copy, &count, &changes))
+			continue;
+		believed++;
+		wrong += !is_expected(copy, count, changes);
+	}
+	__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	free(sums_after);
+	assert_int_equal(wrong, 0);
+	assert_true(believed > 100);
 }

@@ -4,7 +4,103 @@
  */
 #include "tests/unit/t.h"
 
-#include "tests/unit/ust_scene.h"
+#include "tests/unit/fake_ust.h"
+#include "tests/unit/layout_listing.h"
+
+#include "snapshot/stacks/ust_layout.h"
+
+#define FRAME (CODE_BASE + 0x1000u)
+#define HEAP_32 0x1000000u
+#define HEAP_64 0x2000000u
+
+struct scene {
+	struct fake fake;
+	struct memory memory;
+	struct walk walk;
+	struct ust *ust;
+	unsigned bits;
+	uint32_t global_flag;
+};
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	ust_place(&scene->fake, 64);
+	walk_init(&scene->walk);
+	scene->ust = ust_new();
+	assert_non_null(scene->ust);
+	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+	scene->bits = 64;
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	ust_free(scene->ust);
+	walk_release(&scene->walk);
+	memory_release(&scene->memory);
+	fake_release(&scene->fake);
+	free(scene);
+	return 0;
+}
+
+static void add_heap(struct scene *scene, unsigned bits)
+{
+	struct heap heap = {.addr = bits == 64 ? HEAP_64 : HEAP_32, .bits = bits, .kind = "nt"};
+
+	assert_int_equal(walk_add_heap(&scene->walk, &heap), 0);
+}
+
+static void add_block(struct scene *scene, uint64_t record)
+{
+	uint64_t addr = 0x3000000 + scene->walk.block_count * 32;
+
+	assert_int_equal(walk_add_block(&scene->walk, addr, 16, 16, record), 0);
+}
+
+static void take(struct scene *scene)
+{
+	assert_int_equal(ust_take(scene->ust, &scene->memory, &scene->walk, scene->fake.modules,
+				 scene->fake.module_count, scene->global_flag),
+		0);
+	assert_int_equal(scene->fake.loose_reads, 0);
+}
+
+/* The number of the record at addr that a block of a heap of scene->bits points to. */
+static uint32_t number_of(const struct scene *scene, uint64_t addr)
+{
+	for (size_t i = 0; i < scene->walk.block_count; i++) {
+		const struct walked_block *block = &scene->walk.blocks[i];
+
+		if (block->record == addr && scene->walk.heaps[block->heap].bits == scene->bits)
+			return ust_number(scene->ust, i);
+	}
+	fail_msg("no block points to %llX", (unsigned long long)addr);
+	return UST_NONE;
+}
+
+/* How many frames the record at addr is found to have; each has to be what was placed. */
+static uint32_t depth_of(struct scene *scene, uint64_t addr, uint64_t first_frame)
+{
+	uint32_t number = number_of(scene, addr), count;
+	const uint64_t *frames;
+	uint64_t first_slot;
+
+	assert_true(number < ust_facts(scene->ust)->record_count);
+	count = ust_frames(scene->ust, number, &frames, &first_slot);
+	assert_true(first_slot == slot_at(scene->bits, addr));
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(frames[i], first_frame + i * 16);
+	return count;
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
 
 /* The same for a record alone in a process of 64 and in one of 32 bits. */
 static void assert_depth(struct scene *scene, struct made_record record, uint32_t expected)
@@ -26,102 +122,76 @@ static void assert_depth(struct scene *scene, struct made_record record, uint32_
 
 /* ---------------------------------------------------------------- how many frames */
 
-TEST(depth_counts_when_index_is_no_number_of_frames)
+TEST(records_of_a_process_without_flags_have_so_many_frames)
 {
-	assert_depth(
-		*state, (struct made_record){.index = 0x4711, .depth = 12, .frame_count = 12}, 12);
-	assert_depth(*state, (struct made_record){.index = 0, .depth = 32, .frame_count = 32}, 32);
-	/* so many frames are not there: what follows is no code */
-	assert_depth(*state, (struct made_record){.index = 20, .depth = 12, .frame_count = 12}, 12);
+	static const struct {
+		struct made_record record;
+		uint32_t expected;
+	} cases[] = {
+		/* Depth counts when Index is no number of frames. */
+		{{.index = 0x4711, .depth = 12, .frame_count = 12}, 12},
+		{{.index = 0, .depth = 32, .frame_count = 32}, 32},
+		/* So many frames are not there: what follows is no code. */
+		{{.index = 20, .depth = 12, .frame_count = 12}, 12},
+		/* Index counts when Depth is no number of frames. */
+		{{.index = 9, .depth = 0, .frame_count = 9}, 9},
+		{{.index = 9, .depth = 0xffff, .frame_count = 9}, 9},
+		{{.index = 9, .depth = 10, .frame_count = 9}, 9},
+		/* One that is possible counts whatever the block has room for. */
+		{{.depth = 12, .block_depth = 3, .frame_count = 12}, 12},
+		{{.index = 12, .block_depth = 3, .frame_count = 12}, 12},
+		/* At last frames count as far as they are code. */
+		{{.index = 0xffff, .depth = 0xffff, .frame_count = 7}, 7},
+		{{.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7}, 7},
+		{{.index = 33, .depth = 40, .block_depth = 20, .frame_count = 7}, 7},
+		{{.depth = 0xffff, .frame_count = 40}, 32},
+		/* What leads to no code is no stack. */
+		{{.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0},
+		{{.depth = 4, .frame_count = 0}, 0},
+		/* A call at the end of a module returns behind it; the one before its start would lie outside. */
+		{{.index = 0xffff,
+			 .depth = 1,
+			 .frame_count = 1,
+			 .first_frame = CODE_BASE + CODE_BYTES},
+			1},
+		{{.index = 0xffff,
+			 .depth = 1,
+			 .frame_count = 1,
+			 .first_frame = CODE_BASE + CODE_BYTES + 1},
+			0},
+		{{.index = 0xffff, .depth = 1, .frame_count = 1, .first_frame = CODE_BASE}, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_depth(*state, cases[i].record, cases[i].expected);
 }
 
-TEST(index_counts_when_depth_is_no_number_of_frames)
-{
-	assert_depth(*state, (struct made_record){.index = 9, .depth = 0, .frame_count = 9}, 9);
-	assert_depth(
-		*state, (struct made_record){.index = 9, .depth = 0xffff, .frame_count = 9}, 9);
-	assert_depth(*state, (struct made_record){.index = 9, .depth = 10, .frame_count = 9}, 9);
-}
-
-TEST(one_that_is_possible_counts_whatever_the_block_has_room_for)
-{
-	assert_depth(
-		*state, (struct made_record){.depth = 12, .block_depth = 3, .frame_count = 12}, 12);
-	assert_depth(
-		*state, (struct made_record){.index = 12, .block_depth = 3, .frame_count = 12}, 12);
-}
-
-/* As programs that were tested on Windows read it; and without flags Depth, as symbols call it. */
+/* As programs that were tested on Windows read it, and without flags Depth, as symbols call it; but the one that
+ * ends with the code counts before. */
 TEST(of_two_that_are_possible_the_processs_flags_choose)
 {
+	static const struct {
+		struct made_record record;
+		uint32_t with_ust, without;
+	} cases[] = {
+		{{.index = 5, .depth = 10, .frame_count = 12}, 5, 10},
+		{{.index = 10, .depth = 5, .frame_count = 12}, 10, 5},
+		{{.index = 5, .depth = 10, .block_depth = 31, .frame_count = 12}, 5, 10},
+		{{.index = 1, .depth = 12, .frame_count = 12}, 12, 12},
+		{{.index = 12, .depth = 1, .frame_count = 12}, 12, 12},
+		{{.index = 12, .depth = 4, .block_depth = 4, .frame_count = 12}, 12, 12},
+	};
+	static const uint32_t flags[] = {0x1070, 0x2001000, 0x2000000, 0};
 	struct scene *scene = *state;
-	struct made_record records[] = {{.index = 5, .depth = 10, .frame_count = 12},
-		{.index = 10, .depth = 5, .frame_count = 12},
-		{.index = 5, .depth = 10, .block_depth = 31, .frame_count = 12}};
 
-	for (size_t i = 0; i < 3; i++) {
-		scene->global_flag = 0x1070;
-		assert_depth(scene, records[i], records[i].index);
-		scene->global_flag = 0x2001000;
-		assert_depth(scene, records[i], records[i].depth);
-		scene->global_flag = 0x2000000;
-		assert_depth(scene, records[i], records[i].depth);
-		scene->global_flag = 0;
-		assert_depth(scene, records[i], records[i].depth);
+	for (size_t i = 0; i < 4 * sizeof(cases) / sizeof(*cases); i++) {
+		scene->global_flag = flags[i % 4];
+		assert_depth(scene, cases[i / 4].record,
+			i % 4 ? cases[i / 4].without : cases[i / 4].with_ust);
 	}
-}
-
-TEST(of_two_that_are_possible_the_one_counts_that_ends_with_the_code)
-{
-	for (unsigned flag = 0; flag <= 0x1000; flag += 0x1000) {
-		((struct scene *)*state)->global_flag = flag;
-		assert_depth(*state,
-			(struct made_record){.index = 1, .depth = 12, .frame_count = 12}, 12);
-		assert_depth(*state,
-			(struct made_record){.index = 12, .depth = 1, .frame_count = 12}, 12);
-		assert_depth(*state,
-			(struct made_record){
-				.index = 12, .depth = 4, .block_depth = 4, .frame_count = 12},
-			12);
-	}
-}
-
-TEST(at_last_frames_count_as_far_as_they_are_code)
-{
-	assert_depth(*state,
-		(struct made_record){.index = 0xffff, .depth = 0xffff, .frame_count = 7}, 7);
-	assert_depth(*state,
-		(struct made_record){
-			.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7},
-		7);
-	assert_depth(*state,
-		(struct made_record){.index = 33, .depth = 40, .block_depth = 20, .frame_count = 7},
-		7);
-	assert_depth(*state, (struct made_record){.depth = 0xffff, .frame_count = 40}, 32);
-}
-
-TEST(what_leads_to_no_code_is_no_stack)
-{
-	assert_depth(*state,
-		(struct made_record){.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0);
-	assert_depth(*state, (struct made_record){.depth = 4, .frame_count = 0}, 0);
 }
 
 /* ---------------------------------------------------------------- what is code */
-
-TEST(a_call_at_the_end_of_a_module_returns_behind_it)
-{
-	struct made_record record = {.index = 0xffff,
-		.depth = 1,
-		.frame_count = 1,
-		.first_frame = CODE_BASE + CODE_BYTES};
-
-	assert_depth(*state, record, 1);
-	record.first_frame++;
-	assert_depth(*state, record, 0);
-	record.first_frame = CODE_BASE; /* the call before it would lie outside */
-	assert_depth(*state, record, 0);
-}
 
 static int jit_region(struct target *target, uint64_t addr, struct target_region *region)
 {
@@ -217,4 +287,504 @@ TEST(a_record_is_laid_out_as_its_heap)
 	scene->bits = 32;
 	assert_int_equal(depth_of(scene, RECORDS + 0x400, FRAME), 5);
 	assert_int_not_equal(ust_number(scene->ust, 0), ust_number(scene->ust, 3));
+}
+
+/*
+ * How many frames records have, by what all records of a process show: whatever stands in the slot
+ * that is not used, and where the code that stacks lead through is gone.
+ */
+
+#define MANY 200
+#define APART 0x140u
+#define GONE 0x66660000u /* where a DLL was */
+
+static uint64_t record_at(unsigned i)
+{
+	return RECORDS + i * APART;
+}
+
+static void start(struct scene *scene, unsigned bits)
+{
+	walk_clear(&scene->walk);
+	memory_clear(&scene->memory);
+	memset(fake_bytes(&scene->fake, RECORDS, RECORDS_BYTES), 0, RECORDS_BYTES);
+	scene->bits = bits;
+	add_heap(scene, bits);
+}
+
+static void put(struct scene *scene, unsigned i, struct made_record record)
+{
+	record.first_frame = FRAME;
+	put_record(&scene->fake, scene->bits, record_at(i), &record);
+	add_block(scene, record_at(i));
+}
+
+static void put_frame(struct scene *scene, unsigned i, unsigned at, uint64_t frame)
+{
+	unsigned size = scene->bits / 8;
+
+	fake_put(&scene->fake, slot_at(scene->bits, record_at(i)) + at * size, frame, size);
+}
+
+static uint32_t frames_of(const struct scene *scene, unsigned i)
+{
+	const uint64_t *frames;
+	uint64_t first_slot;
+
+	return ust_frames(scene->ust, number_of(scene, record_at(i)), &frames, &first_slot);
+}
+
+/* ---------------------------------------------------------------- the slot that is not used */
+
+enum other {
+	ZERO,
+	ONE,
+	NINE,
+	REFERENCES, /* mostly small */
+	RANDOM,
+	NUMBER, /* of the record in its database */
+	OTHERS,
+};
+
+enum room {
+	ROOM_RIGHT,
+	ROOM_NONE,
+	ROOM_ALL,
+	ROOM_RANDOM,
+	ROOMS,
+};
+
+static unsigned other_value(enum other other, unsigned i, uint64_t *seed)
+{
+	switch (other) {
+	case ZERO: return 0;
+	case ONE: return 1;
+	case NINE: return 9;
+	case REFERENCES: return 1 + (unsigned)(fake_random(seed) % (1 + fake_random(seed) % 64));
+	case RANDOM: return (unsigned)(fake_random(seed) % 0x10000);
+	default: return i + 1;
+	}
+}
+
+static unsigned room_value(enum room room, unsigned count, uint64_t *seed)
+{
+	switch (room) {
+	case ROOM_RIGHT: return count % 32;
+	case ROOM_NONE: return 0;
+	case ROOM_ALL: return 31;
+	default: return (unsigned)(fake_random(seed) % 32);
+	}
+}
+
+struct kind {
+	bool is_index;
+	enum other other;
+	enum room room;
+	unsigned gone_percent; /* of stacks that lead through code that is gone */
+};
+
+static unsigned count_of(unsigned i)
+{
+	return 2 + i * 7 % 31;
+}
+
+static void put_process(struct scene *scene, const struct kind *kind)
+{
+	uint64_t seed = 7;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		unsigned count = count_of(i), other = other_value(kind->other, i, &seed);
+
+		put(scene, i,
+			(struct made_record){.index = kind->is_index ? count : other,
+				.depth = kind->is_index ? other : count,
+				.block_depth = room_value(kind->room, count, &seed),
+				.frame_count = count});
+		if (i % 100 < kind->gone_percent)
+			put_frame(scene, i, 1 + i % (count - 1), GONE + i * 16);
+	}
+}
+
+static void assert_process(struct scene *scene, const struct kind *kind)
+{
+	for (scene->bits = 32; scene->bits <= 64; scene->bits += 32) {
+		start(scene, scene->bits);
+		put_process(scene, kind);
+		take(scene);
+		for (unsigned i = 0; i < MANY; i++)
+			assert_int_equal(frames_of(scene, i), count_of(i));
+		assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
+		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
+	}
+}
+
+static void assert_processes(struct scene *scene, unsigned gone_percent)
+{
+	static const uint32_t flags[] = {0, 0x1000, 0x2001000};
+
+	for (unsigned i = 0; i < 2 * OTHERS * ROOMS * 3; i++) {
+		struct kind kind = {.is_index = i % 2,
+			.other = i / 2 % OTHERS,
+			.room = i / 2 / OTHERS % ROOMS,
+			.gone_percent = gone_percent};
+
+		scene->global_flag = flags[i / 2 / OTHERS / ROOMS];
+		assert_process(scene, &kind);
+	}
+}
+
+TEST(stacks_are_whole_whatever_stands_in_the_other_slot)
+{
+	assert_processes(*state, 0);
+}
+
+TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
+{
+	assert_processes(*state, 10);
+	assert_processes(*state, 85);
+}
+
+/* ---------------------------------------------------------------- the habit of a process */
+
+/* So many records with their number in one place only. */
+static unsigned put_habit(struct scene *scene, unsigned count, bool is_index)
+{
+	for (unsigned i = 0; i < count; i++)
+		put(scene, i,
+			(struct made_record){.index = is_index ? 9 : 0x1234,
+				.depth = is_index ? 0x1234 : 9,
+				.frame_count = 9});
+	return count;
+}
+
+TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
+{
+	struct scene *scene = *state;
+
+	for (int is_index = 0; is_index < 2; is_index++) {
+		unsigned i;
+
+		start(scene, 64);
+		i = put_habit(scene, 8, is_index);
+		put(scene, i,
+			(struct made_record){.index = is_index ? 9 : 1,
+				.depth = is_index ? 1 : 9,
+				.frame_count = 9});
+		put_frame(scene, i, 2, GONE);
+		put_frame(scene, i, 8, GONE + 16); /* the last one, too */
+		take(scene);
+		assert_int_equal(frames_of(scene, i), 9);
+		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
+	}
+}
+
+TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
+{
+	struct scene *scene = *state;
+
+	for (unsigned others = 7; others <= 8; others++) {
+		for (int is_index = 0; is_index < 2; is_index++) {
+			start(scene, 64);
+			put_habit(scene, others + 1, is_index);
+			put_frame(scene, 0, 2, GONE);
+			put_frame(scene, 0, 8, GONE);
+			take(scene);
+			assert_int_equal(frames_of(scene, 0), others < 8 ? 2 : 9);
+			assert_int_equal(ust_facts(scene->ust)->cut_count, others < 8);
+			assert_int_equal(frames_of(scene, 1), 9);
+		}
+	}
+}
+
+TEST(what_is_no_address_cuts_a_stack_and_is_counted)
+{
+	struct scene *scene = *state;
+
+	start(scene, 64);
+	put_habit(scene, 20, false);
+	put_frame(scene, 3, 2, 0x66);
+	put_frame(scene, 5, 0, 0x66); /* that one makes no sense at all */
+	put(scene, 20, (struct made_record){.index = 1, .depth = 0xffff, .frame_count = 7});
+	take(scene);
+	assert_int_equal(frames_of(scene, 3), 2);
+	assert_int_equal(frames_of(scene, 5), 0);
+	assert_int_equal(frames_of(scene, 20), 7); /* how many it has is not said */
+	assert_int_equal(ust_facts(scene->ust)->cut_count, 1);
+	assert_int_equal(ust_facts(scene->ust)->broken_count, 1);
+}
+
+/* Records are of either kind, so the place is open; whether BlockDepth is what it is called is not. */
+static unsigned put_rooms(struct scene *scene, bool has_room)
+{
+	for (unsigned i = 0; i < 40; i++)
+		put(scene, i,
+			(struct made_record){.index = i % 2 ? 12 : 0x1234,
+				.depth = i % 2 ? 0x1234 : 12,
+				.block_depth = has_room ? 12 : i % 24,
+				.frame_count = 12});
+	return 40;
+}
+
+TEST(room_in_the_record_decides_where_it_agrees_in_the_process)
+{
+	struct scene *scene = *state;
+
+	scene->global_flag = 0x1000;
+	for (int has_room = 0; has_room < 2; has_room++) {
+		unsigned i;
+
+		start(scene, 64);
+		i = put_rooms(scene, has_room);
+		put(scene, i,
+			(struct made_record){
+				.index = 20, .depth = 10, .block_depth = 10, .frame_count = 24});
+		put(scene, i + 1,
+			(struct made_record){
+				.index = 10, .depth = 20, .block_depth = 10, .frame_count = 24});
+		put(scene, i + 2,
+			(struct made_record){
+				.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7});
+		take(scene);
+		assert_int_equal(frames_of(scene, i), has_room ? 10 : 20);
+		assert_int_equal(frames_of(scene, i + 1), 10);
+		assert_int_equal(frames_of(scene, i + 2), has_room ? 4 : 7);
+	}
+}
+
+/* ---------------------------------------------------------------- traces of a page heap */
+
+struct made_trace {
+	uint32_t number, size;
+	uint64_t frames; /* where they are; 0: behind it */
+	unsigned frame_count;
+};
+
+/* RTL_TRACE_BLOCK: Magic, Count, Size, UserCount, UserSize, UserContext, Next, Trace. */
+static void put_trace(struct scene *scene, unsigned i, const struct made_trace *trace)
+{
+	struct fake *fake = &scene->fake;
+	unsigned size = scene->bits / 8;
+	uint64_t addr = record_at(i), trace_at = addr + (size == 8 ? 0x30 : 0x1c);
+	uint64_t frames = trace->frames ? trace->frames : trace_at + size;
+
+	fake_put(fake, addr, 0xabcd1234, 4);
+	fake_put(fake, addr + 4, trace->number, 4);
+	fake_put(fake, addr + 8, trace->size, 4);
+	fake_put(fake, addr + (size == 8 ? 0x10 : 0xc), 3, size);
+	fake_put(fake, addr + (size == 8 ? 0x18 : 0x10), 300, size);
+	fake_put(fake, addr + (size == 8 ? 0x28 : 0x18), RECORDS, size);
+	fake_put(fake, trace_at, frames, size);
+	for (unsigned k = 0; k < trace->frame_count; k++)
+		fake_put(fake, frames + k * size, FRAME + k * 16, size);
+	add_block(scene, addr);
+}
+
+static void assert_trace(struct scene *scene, struct made_trace trace, uint32_t expected)
+{
+	for (unsigned bits = 32; bits <= 64; bits += 32) {
+		const uint64_t *frames;
+		uint64_t slot;
+
+		start(scene, bits);
+		put_trace(scene, 0, &trace);
+		take(scene);
+		assert_int_equal(ust_frames(scene->ust, 0, &frames, &slot), expected);
+		assert_int_equal(ust_facts(scene->ust)->broken_count, !expected);
+		if (expected)
+			assert_true(slot == (trace.frames ? trace.frames :
+							    RECORDS + (bits == 64 ? 0x38 : 0x20)));
+		for (uint32_t i = 0; i < expected; i++)
+			assert_int_equal(frames[i], FRAME + i * 16);
+	}
+}
+
+TEST(a_trace_that_leads_to_its_frames_is_a_stack)
+{
+	const struct made_trace traces[] = {{.number = 12, .size = 500, .frame_count = 12},
+		{.number = 12, .size = 1, .frame_count = 12},
+		{.number = 1, .size = 12, .frame_count = 12},
+		{.number = 0x12345, .size = 12, .frame_count = 12},
+		{.number = 12, .size = 12, .frames = RECORDS + 0x8000, .frame_count = 12},
+		{.number = 32, .size = 0, .frame_count = 32}};
+
+	for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++)
+		assert_trace(*state, traces[i], traces[i].frame_count);
+}
+
+TEST(what_only_looks_like_a_trace_is_none)
+{
+	const struct made_trace traces[] = {{.number = 12, .size = 12, .frame_count = 0},
+		{.number = 0, .size = 0, .frame_count = 12},
+		{.number = 33, .size = 0x10008, .frame_count = 12},
+		{.number = 13, .size = 14, .frame_count = 12},
+		{.number = 12, .size = 12, .frames = RECORDS + 0x8001, .frame_count = 12}};
+
+	for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++)
+		assert_trace(*state, traces[i], 0);
+}
+
+/* A record of the database is read as one, whatever its frames look like. */
+TEST(traces_and_entries_of_one_process_do_not_mix)
+{
+	struct scene *scene = *state;
+
+	start(scene, 64);
+	put_habit(scene, 20, true);
+	for (unsigned i = 20; i < 40; i++)
+		put_trace(scene, i,
+			&(struct made_trace){.number = 1 + i % 3, .size = 8, .frame_count = 8});
+	take(scene);
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(frames_of(scene, i), i < 20 ? 9 : 8);
+	assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
+}
+
+/* ---------------------------------------------------------------- hostile */
+
+TEST(wild_pointers_are_records_without_frames)
+{
+	struct scene *scene = *state;
+	const uint64_t wild[] = {1, 0x1000, 0x7fffffffffff, UINT64_MAX, UINT64_MAX - 7,
+		UINT64_C(1) << 63, UINT64_C(1) << 47, RECORDS + 4, RECORDS + 1,
+		RECORDS + RECORDS_BYTES, RECORDS + RECORDS_BYTES - 8, 0xfffffff8};
+	const uint64_t *frames;
+	uint64_t slot;
+
+	for (scene->bits = 32; scene->bits <= 64; scene->bits += 32) {
+		walk_clear(&scene->walk);
+		add_heap(scene, scene->bits);
+		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++)
+			add_block(scene, wild[i]);
+		take(scene);
+		assert_int_equal(ust_facts(scene->ust)->record_count, sizeof(wild) / sizeof(*wild));
+		assert_int_equal(ust_facts(scene->ust)->broken_count, sizeof(wild) / sizeof(*wild));
+		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
+			assert_int_equal(ust_frames(scene->ust, i, &frames, &slot), 0);
+	}
+}
+
+TEST(a_record_at_the_end_of_memory_has_what_is_there)
+{
+	struct scene *scene = *state;
+	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
+
+	add_heap(scene, 64);
+	put_record(&scene->fake, 64, addr,
+		&(struct made_record){
+			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
+	add_block(scene, addr);
+	take(scene);
+	assert_int_equal(depth_of(scene, addr, FRAME), 5);
+	fake_put(&scene->fake, addr + 0xe, 32, 2); /* says more than there is memory */
+	memory_clear(&scene->memory);
+	take(scene);
+	assert_int_equal(depth_of(scene, addr, FRAME), 5);
+}
+
+static int small_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	(void)target;
+	if (addr >= RECORDS + RECORDS_BYTES)
+		return -ERR_READ;
+	*region = (struct target_region){
+		RECORDS, RECORDS + RECORDS_BYTES, TARGET_READ | TARGET_WRITE, false};
+	return 0;
+}
+
+/* Every word of memory that holds nothing but code addresses is pointed to as a record of 32 frames. */
+TEST(records_that_lie_in_each_other_do_not_multiply_memory)
+{
+	struct scene *scene = *state;
+	struct target_ops ops = *scene->fake.target.ops;
+	const uint64_t *list;
+	uint64_t frames = 0, slot;
+
+	ops.region = small_region;
+	scene->fake.target.ops = &ops;
+	add_heap(scene, 64);
+	for (uint64_t at = RECORDS; at < RECORDS + RECORDS_BYTES; at += 8) {
+		fake_put(&scene->fake, at, FRAME, 8);
+		add_block(scene, at);
+	}
+	take(scene);
+	assert_int_equal(ust_facts(scene->ust)->record_count, RECORDS_BYTES / 8);
+	for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
+		frames += ust_frames(scene->ust, i, &list, &slot);
+	assert_in_range(frames, RECORDS_BYTES / 8, RECORDS_BYTES / 4);
+	assert_true(ust_facts(scene->ust)->broken_count > 0);
+}
+
+TEST(random_memory_harms_nobody)
+{
+	struct scene *scene = *state;
+	uint64_t seed = 99, slot;
+	const uint64_t *frames;
+
+	for (int round = 0; round < 50; round++) {
+		unsigned char *bytes = fake_bytes(&scene->fake, RECORDS, RECORDS_BYTES);
+
+		for (size_t i = 0; i < RECORDS_BYTES; i += 8) {
+			uint64_t dice = fake_random(&seed), value = dice;
+
+			if (dice % 4)
+				value = CODE_BASE + dice % CODE_BYTES;
+			memcpy(bytes + i, &value, sizeof(value));
+		}
+		walk_clear(&scene->walk);
+		memory_clear(&scene->memory);
+		add_heap(scene, round % 2 ? 32 : 64);
+		for (int i = 0; i < 2000; i++)
+			add_block(scene, RECORDS + fake_random(&seed) % RECORDS_BYTES);
+		take(scene);
+		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
+			assert_in_range(ust_frames(scene->ust, i, &frames, &slot), 0, 32);
+	}
+}
+
+/* ---------------------------------------------------------------- layout */
+
+static void assert_row(const char *listing, const struct ust_layout *row)
+{
+	const char *entry = "_RTL_STACK_TRACE_ENTRY", *database = "_STACK_TRACE_DATABASE";
+	const char *trace = "_RTL_TRACE_BLOCK";
+	const struct {
+		const char *structure, *field;
+		uint16_t offset;
+	} fields[] = {
+		{entry, "TraceCount", row->trace_count},
+		{entry, "BlockDepth", row->trace_count},
+		{entry, "IndexHigh", row->index_high},
+		{entry, "Index", row->index},
+		{entry, "Depth", row->depth},
+		{entry, "BackTrace", row->frames},
+		{trace, "Count", row->trace_number},
+		{trace, "Size", row->trace_size},
+		{trace, "Trace", row->trace_frames},
+		{database, "CommitBase", row->commit_base},
+		{database, "CurrentLowerCommitLimit", row->lower_commit},
+		{database, "CurrentUpperCommitLimit", row->upper_commit},
+		{database, "NextFreeLowerMemory", row->lower_free},
+		{database, "NextFreeUpperMemory", row->upper_free},
+		{database, "NumberOfEntriesLookedUp", row->lookups},
+		{database, "NumberOfEntriesAdded", row->added},
+		{database, "EntryIndexArray", row->index_array},
+		{database, "NumberOfAllocationFailures", row->failures},
+		{database, "NumberOfBuckets", row->bucket_count},
+		{database, "Buckets", row->buckets},
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		assert_listed(listing, fields[i].structure, fields[i].field, fields[i].offset);
+	assert_listed(listing, "_RTL_STD_LIST_HEAD", "Lock", row->bits / 8);
+	assert_int_equal(row->bucket_bytes, row->bits / 4);
+	assert_int_equal(row->trace_bytes, row->trace_frames + row->bits / 8);
+}
+
+TEST_WITH(both_rows_are_as_public_symbols_have_them, NULL, NULL)
+{
+	assert_int_equal(ust_layout(32)->bits, 32);
+	assert_int_equal(ust_layout(64)->bits, 64);
+	listings_or_skip();
+	assert_row("r2_ntdll_Win7x86", ust_layout(32));
+	assert_row("r2_ntdll_Win10x64", ust_layout(64));
 }
