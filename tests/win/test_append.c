@@ -6,6 +6,7 @@
 
 #include "core/base/os.h"
 #include "core/io/file.h"
+#include "tests/win/tap.h"
 
 #ifndef SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE
 #define SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE 2
@@ -17,16 +18,8 @@
 #define LIMIT_BYTES                                                                                \
 	((uint64_t)WRITERS * LINES * LINE_BYTES * 2 / 3) /* so that there are two files */
 
-static int count, failed;
 static char folder[400], path[460], aside[470];
 static long errors;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 static bool make_folder(void)
 {
@@ -142,7 +135,7 @@ static void test_link(void)
 	CreateSymbolicLinkA(path, other, SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE);
 	attributes = GetFileAttributesA(path);
 	if (attributes == INVALID_FILE_ATTRIBUTES || !(attributes & FILE_ATTRIBUTE_REPARSE_POINT)) {
-		printf("ok %d # SKIP no symbolic links here\n", ++count);
+		printf("ok %d # SKIP no symbolic links here\n", ++ok_count);
 		return;
 	}
 	ok(file_append_line(path, "one\n", 4, LIMIT_BYTES, aside, NULL) == -ERR_CREATE &&
@@ -160,6 +153,5 @@ int main(void)
 	DeleteFileA(path);
 	DeleteFileA(aside);
 	ok(RemoveDirectoryA(folder), "nothing else is left");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -7,17 +7,9 @@
 
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
+#include "tests/win/tap.h"
 
 #define WAIT_MS 20000
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 static bool start(const wchar_t *arguments, PROCESS_INFORMATION *info)
 {
@@ -109,6 +101,5 @@ int main(int argc, char **argv)
 	ok(goes_on(0), "in a job that lets nobody go the helper does its work");
 	ok(goes_on(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_BREAKAWAY_OK),
 		"it leaves one that would end it");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

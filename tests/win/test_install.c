@@ -11,18 +11,10 @@
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/live/process.h"
 #include "snapshot/tracer/shared.h"
+#include "tests/win/tap.h"
 
 #define WAIT_MS 30000
 #define LIMIT ((uint64_t)64 << 20)
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* ---------------------------------------------------------------- the target */
 
@@ -145,7 +137,7 @@ static bool start(struct child *child)
 	struct err err = {0};
 	bool started;
 
-	_snwprintf(name, 60, L"hsnap-test-install-%lu-%d", GetCurrentProcessId(), count);
+	_snwprintf(name, 60, L"hsnap-test-install-%lu-%d", GetCurrentProcessId(), ok_count);
 	shared = open_shared(name);
 	memset(child, 0, sizeof(*child));
 	child->end = CreateEventW(&inherit, TRUE, FALSE, NULL);
@@ -511,6 +503,5 @@ int main(int argc, char **argv)
 	refused_areas();
 	foreign_jump();
 	half_installed();
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

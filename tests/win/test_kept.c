@@ -9,18 +9,10 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/process_ref.h"
+#include "tests/win/tap.h"
 
 #define WAIT_MS 20000
 #define GROWTH_BYTES ((size_t)64 << 20)
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 struct child {
 	PROCESS_INFORMATION info;
@@ -167,6 +159,5 @@ int main(int argc, char **argv)
 	test_found(&kept);
 	test_growth(&child, &kept);
 	test_end(&child, &kept);
-	printf("1..%d\n", count);
-	return failed ? 1 : 0;
+	return ok_end();
 }

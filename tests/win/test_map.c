@@ -6,18 +6,11 @@
 #include <windows.h>
 
 #include "core/base/os.h"
+#include "tests/win/tap.h"
 
 #define LINE "the file is gone\n"
 
-static int count, failed;
 static HANDLE output; /* where a child's words go */
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 static void on_lost(void)
 {
@@ -99,6 +92,5 @@ int main(int argc, char **argv)
 	ok(!*text, "and nothing is said");
 	ok(run_child("closed", text, sizeof(text)) == 80, "so when it is no longer mapped");
 	ok(!*text, "and nothing is said");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -6,16 +6,9 @@
 #include "core/dump/source.h"
 #include "core/io/out.h"
 #include "tests/win/file_count.h"
+#include "tests/win/tap.h"
 
-static int count, failed;
 static char folder[400], path[460];
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 static bool make_folder(void)
 {
@@ -84,6 +77,5 @@ int main(void)
 	ok(out_open_as(&out, path, OUT_NEW, &err) == -ERR_EXISTS, "has the name, too");
 	RemoveDirectoryA(path);
 	ok(RemoveDirectoryA(folder), "nothing is left");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -10,16 +10,9 @@
 #include "core/base/os.h"
 #include "core/io/out.h"
 #include "tests/win/file_count.h"
+#include "tests/win/tap.h"
 
-static int count, failed;
 static char folder[400], path[460], temp[500];
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* What the library calls goes through these pointers, which the linker takes in the place of those to
  * the system. */
@@ -245,6 +238,5 @@ int main(void)
 	check_flush();
 	begin();
 	ok(RemoveDirectoryA(folder), "nothing is left");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -5,15 +5,7 @@
 #include <windows.h>
 
 #include "snapshot/live/live_windows.h"
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
+#include "tests/win/tap.h"
 
 struct privileges {
 	DWORD count, enabled;
@@ -111,6 +103,5 @@ int main(int argc, char **argv)
 	}
 	check_privilege();
 	check_numbers();
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -5,6 +5,7 @@
 #include <wchar.h>
 
 #include "snapshot/live/live_windows.h"
+#include "tests/win/tap.h"
 
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)
@@ -12,15 +13,6 @@
 /* Where nothing lies by itself: Wine reserves much of the rest, and reads that as zeros. */
 #define FAR_SHARED ((ULONG_PTR)0x100000000000)
 #define FAR_PRIVATE ((ULONG_PTR)0x100001000000)
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 static bool is(uint64_t at, uint64_t addr, uint64_t end, unsigned access)
 {
@@ -174,6 +166,5 @@ int main(int argc, char **argv)
 		check_clone((uint64_t)base);
 	else
 		ok(false, "memory of our own");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

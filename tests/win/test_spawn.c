@@ -6,17 +6,9 @@
 #include <wchar.h>
 
 #include "snapshot/live/spawn_windows.h"
+#include "tests/win/tap.h"
 
 #define WAIT_MS 20000
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* Starts this program again; tied afterwards: as on systems before Windows 10. */
 static bool start(struct spawn *spawn, wchar_t *command, DWORD flags, bool is_after)
@@ -92,6 +84,5 @@ int main(int argc, char **argv)
 	check(L"with free", true, "which stays when it was let go");
 	check(L"after tied", false, "tied afterwards it ends too");
 	check(L"after free", true, "and stays when it was let go");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

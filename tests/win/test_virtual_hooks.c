@@ -9,6 +9,7 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/unwind.h"
+#include "tests/win/tap.h"
 
 #define PAGES_MAX 16
 #define NODES_BYTES 65536
@@ -22,15 +23,7 @@
 
 struct tracer_area hsnap_tracer;
 
-static int count, failed;
 static char *base; /* of real memory, for the hooks may ask about it */
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* ---------------------------------------------------------------- what the hooks stand on */
 
@@ -415,6 +408,5 @@ int main(void)
 	check_who_counts();
 	ok(!hsnap_tracer.dropped_ranges && hsnap_tracer.ranges.changing % 2 == 0,
 		"nothing was dropped");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

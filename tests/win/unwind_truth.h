@@ -4,29 +4,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <windows.h>
+
+#include "tests/win/tap.h"
 
 #define NOINLINE __attribute__((noinline))
 #define KEEP_FRAME() __asm__ volatile("" : : : "memory") /* after a call: no jump instead of it */
 #define FRAMES_MAX 400
-
-static int ok_count, ok_failed;
-
-static inline void ok(bool good, const char *what)
-{
-	ok_count++;
-	ok_failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", ok_count, what);
-	fflush(stdout);
-}
-
-static inline int ok_end(void)
-{
-	printf("1..%d\n", ok_count);
-	return ok_failed != 0;
-}
 
 /* Whether there is code at an address. */
 static inline bool is_code(uint64_t addr)

@@ -1,0 +1,25 @@
+/* TAP: what tests under Wine print. */
+#ifndef TESTS_WIN_TAP_H
+#define TESTS_WIN_TAP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+static int ok_count, ok_failed;
+
+static inline void ok(bool good, const char *what)
+{
+	ok_count++;
+	ok_failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", ok_count, what);
+	fflush(stdout);
+}
+
+/* Says how many there were; the status of the program. */
+static inline int ok_end(void)
+{
+	printf("1..%d\n", ok_count);
+	return ok_failed != 0;
+}
+
+#endif
