@@ -96,16 +96,38 @@ static int put_frames(struct os_stacks *stacks, size_t pointer, uint64_t first, 
 	return put(stacks, &record);
 }
 
-static struct os_stacks *begin(size_t pointer)
+/* A block and its stack, both of which are taken. */
+static void tell(struct os_stacks *stacks, size_t pointer, uint64_t addr, uint64_t bytes,
+	uint64_t first, size_t count)
 {
-	struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
+	assert_int_equal(put_allocation(stacks, pointer, addr, bytes), 0);
+	for (size_t at = 0; at < count; at += 8)
+		assert_int_equal(put_frames(stacks, pointer, first + 0x10 * at,
+					 count - at < 8 ? count - at : 8),
+			0);
+}
 
-	assert_non_null(stacks);
+/* Nothing more comes; so many blocks have a stack. */
+static void end_with(struct os_stacks *stacks, size_t count)
+{
+	assert_int_equal(os_stacks_end(stacks), 0);
+	assert_int_equal(os_stacks_count(stacks), count);
+}
+
+static struct os_stacks *begin_in(uint64_t memory_bytes, size_t pointer)
+{
+	struct os_stacks *stacks = os_stacks_new(memory_bytes);
+
 	assert_false(os_stacks_is_begun(stacks));
 	assert_int_equal(put_init(stacks), 0);
 	assert_true(os_stacks_is_begun(stacks));
 	assert_int_equal(put_header(stacks, pointer), 0);
 	return stacks;
+}
+
+static struct os_stacks *begin(size_t pointer)
+{
+	return begin_in(MEMORY_BYTES, pointer);
 }
 
 static void expect(const struct os_stacks *stacks, uint64_t addr, uint64_t bytes, uint64_t first,
@@ -124,16 +146,12 @@ static void check_blocks(size_t pointer)
 {
 	struct os_stacks *stacks = begin(pointer);
 
-	assert_int_equal(put_allocation(stacks, pointer, 0x50000, 100), 0);
-	assert_int_equal(put_frames(stacks, pointer, 0x401000, 3), 0);
-	assert_int_equal(put_allocation(stacks, pointer, 0x40000, 200), 0);
-	assert_int_equal(put_frames(stacks, pointer, 0x402000, 8), 0);
+	tell(stacks, pointer, 0x50000, 100, 0x401000, 3);
+	tell(stacks, pointer, 0x40000, 200, 0x402000, 8);
 	assert_int_equal(put_header(stacks, pointer), 0);
-	assert_int_equal(put_allocation(stacks, pointer, 0x60000, 300), 0);
-	assert_int_equal(put_frames(stacks, pointer, 0x403000, 8), 0);
-	assert_int_equal(put_frames(stacks, pointer, 0x403080, 4), 0);
+	tell(stacks, pointer, 0x60000, 300, 0x403000, 12);
 	assert_int_equal(put_allocation(stacks, pointer, 0x70000, 400), 0);
-	assert_int_equal(os_stacks_end(stacks), 0);
+	end_with(stacks, 3);
 	expect(stacks, 0x50000, 100, 0x401000, 3);
 	expect(stacks, 0x40000, 200, 0x402000, 8);
 	expect(stacks, 0x60000, 300, 0x403000, 12);
@@ -141,7 +159,6 @@ static void check_blocks(size_t pointer)
 	expect(stacks, 0x50008, 0, 0, 0);
 	expect(stacks, 0, 0, 0, 0);
 	expect(stacks, UINT64_MAX, 0, 0, 0);
-	assert_int_equal(os_stacks_count(stacks), 3);
 	os_stacks_free(stacks);
 }
 
@@ -173,15 +190,12 @@ TEST(the_older_header_is_known_too)
 
 		assert_int_equal(put_init(stacks), 0);
 		assert_int_equal(put_old_header(stacks, pointer), 0);
-		assert_int_equal(put_allocation(stacks, pointer, 0x50000, 100), 0);
-		assert_int_equal(put_frames(stacks, pointer, 0x401000, 2), 0);
+		tell(stacks, pointer, 0x50000, 100, 0x401000, 2);
 		assert_int_equal(put_old_header(stacks, pointer), 0);
-		assert_int_equal(put_allocation(stacks, pointer, 0x60000, 200), 0);
-		assert_int_equal(put_frames(stacks, pointer, 0x402000, 2), 0);
-		assert_int_equal(os_stacks_end(stacks), 0);
+		tell(stacks, pointer, 0x60000, 200, 0x402000, 2);
+		end_with(stacks, 2);
 		expect(stacks, 0x50000, 100, 0x401000, 2);
 		expect(stacks, 0x60000, 200, 0x402000, 2);
-		assert_int_equal(os_stacks_count(stacks), 2);
 		os_stacks_free(stacks);
 	}
 }
@@ -191,43 +205,29 @@ TEST(the_last_word_about_an_address_counts)
 	struct os_stacks *stacks = begin(8);
 
 	for (uint64_t i = 1; i <= 100; i++) {
-		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
-		assert_int_equal(put_frames(stacks, 8, 0x401000 * i, 1), 0);
+		tell(stacks, 8, 0x50000, i, 0x401000 * i, 1);
 	}
-	assert_int_equal(os_stacks_end(stacks), 0);
+	end_with(stacks, 1);
 	expect(stacks, 0x50000, 100, 0x401000 * 100, 1);
-	assert_int_equal(os_stacks_count(stacks), 1);
 	os_stacks_free(stacks);
-}
-
-static struct os_stacks *begin_in(uint64_t memory_bytes)
-{
-	struct os_stacks *stacks = os_stacks_new(memory_bytes);
-
-	assert_non_null(stacks);
-	assert_int_equal(put_init(stacks), 0);
-	assert_int_equal(put_header(stacks, 8), 0);
-	return stacks;
 }
 
 /* Told of without end, it takes no more memory than its stacks that differ. */
 TEST(one_address_told_again_and_again_is_one_block)
 {
-	struct os_stacks *stacks = begin_in(100);
+	struct os_stacks *stacks = begin_in(100, 8);
 
 	for (uint64_t i = 1; i <= 100000; i++) {
-		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
-		assert_int_equal(put_frames(stacks, 8, 0x401000, 5), 0);
+		tell(stacks, 8, 0x50000, i, 0x401000, 5);
 	}
-	assert_int_equal(os_stacks_end(stacks), 0);
+	end_with(stacks, 1);
 	expect(stacks, 0x50000, 100000, 0x401000, 5);
-	assert_int_equal(os_stacks_count(stacks), 1);
 	os_stacks_free(stacks);
 }
 
 TEST(no_more_blocks_than_the_process_has_memory_for)
 {
-	struct os_stacks *stacks = begin_in(8 * 100);
+	struct os_stacks *stacks = begin_in(8 * 100, 8);
 
 	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
@@ -240,11 +240,10 @@ TEST(no_more_blocks_than_the_process_has_memory_for)
 /* A stack of ten frames takes 56 bytes at least, however many blocks have it. */
 TEST(no_more_stacks_than_the_process_has_memory_for)
 {
-	struct os_stacks *stacks = begin_in(56 * 10 + 55);
+	struct os_stacks *stacks = begin_in(56 * 10 + 55, 8);
 
 	for (uint64_t i = 0; i < 50; i++) {
-		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
-		assert_int_equal(put_frames(stacks, 8, 0x401000 * (1 + i % 10), 10), 0);
+		tell(stacks, 8, 0x50000 + i * 8, 1, 0x401000 * (1 + i % 10), 10);
 	}
 	assert_int_equal(put_allocation(stacks, 8, 0x60000, 1), 0);
 	expect(stacks, 0x50000 + 49 * 8, 1, 0x401000 * 10, 10);

@@ -82,38 +82,24 @@ static kind_fn next(struct way *way);
 		(way)->said_count--;                                                               \
 	} while (0)
 
+/* A kind that differs in how it is compiled, and in the room that it takes. */
+#define GO(name, bytes, ...)                                                                       \
+	static NOINLINE __VA_ARGS__ void name(struct way *way)                                     \
+	{                                                                                          \
+		volatile char room[bytes];                                                         \
+                                                                                                   \
+		room[0] = room[(bytes)-1] = 1;                                                     \
+		SAY(way);                                                                          \
+		GO_ON(way);                                                                        \
+	}
+GO(go_unoptimized, 40, __attribute__((optimize("O0"))))
+GO(go_without_rbp, 200, __attribute__((optimize("omit-frame-pointer"))))
+GO(go_with_rbp, 200, __attribute__((optimize("no-omit-frame-pointer"))))
+GO(go_large, 9000, ) /* more than a page */
+GO(go_huge, 300000, ) /* a step too wide for the cache */
+
 static NOINLINE void go_small(struct way *way)
 {
-	SAY(way);
-	GO_ON(way);
-}
-
-static NOINLINE __attribute__((optimize("O0"))) void go_unoptimized(struct way *way)
-{
-	volatile char room[40];
-
-	room[0] = 1;
-	room[1] = room[0];
-	SAY(way);
-	GO_ON(way);
-}
-
-static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_without_rbp(struct way *way)
-{
-	volatile char room[200];
-
-	room[3] = 1;
-	room[4] = room[3];
-	SAY(way);
-	GO_ON(way);
-}
-
-static NOINLINE __attribute__((optimize("no-omit-frame-pointer"))) void go_with_rbp(struct way *way)
-{
-	volatile char room[200];
-
-	room[3] = 1;
-	room[4] = room[3];
 	SAY(way);
 	GO_ON(way);
 }
@@ -128,15 +114,6 @@ static NOINLINE void go_alloca(struct way *way)
 	GO_ON(way);
 }
 
-static NOINLINE void go_large(struct way *way)
-{
-	volatile char room[9000]; /* more than a page */
-
-	room[0] = room[8999] = 1;
-	SAY(way);
-	GO_ON(way);
-}
-
 /* RBP is a register like others, holding anything, and all that a callee must save are in use. */
 static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_registers(struct way *way)
 {
@@ -145,16 +122,6 @@ static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_register
 			 :
 			 :
 			 : "rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15");
-	SAY(way);
-	GO_ON(way);
-}
-
-/* A step too wide for the cache. */
-static NOINLINE void go_huge(struct way *way)
-{
-	volatile char room[300000];
-
-	room[0] = room[299999] = 1;
 	SAY(way);
 	GO_ON(way);
 }
@@ -178,27 +145,21 @@ static int on_sort(const void *left, const void *right)
 	return 0;
 }
 
-static NOINLINE void go_qsort(struct way *way)
-{
-	int two[2] = {2, 1};
+/* A kind in which the system calls back, which goes on. */
+#define CALLED_BACK(name, ...)                                                                     \
+	static NOINLINE void name(struct way *way)                                                 \
+	{                                                                                          \
+		SAY(way);                                                                          \
+		way->through = way;                                                                \
+		__VA_ARGS__;                                                                       \
+		KEEP_FRAME();                                                                      \
+		way->said_count--;                                                                 \
+	}
 
-	SAY(way);
-	way->through = way;
-	qsort(two, 2, sizeof(int), on_sort);
-	KEEP_FRAME();
-	way->said_count--;
-}
+static int numbers[2] = {2, 1};
 
-static NOINLINE void go_bsearch(struct way *way)
-{
-	int one = 1;
-
-	SAY(way);
-	way->through = way;
-	(void)bsearch(&one, &one, 1, sizeof(int), on_sort);
-	KEEP_FRAME();
-	way->said_count--;
-}
+CALLED_BACK(go_qsort, qsort(numbers, 2, sizeof(int), on_sort))
+CALLED_BACK(go_bsearch, (void)bsearch(numbers, numbers, 1, sizeof(int), on_sort))
 
 static BOOL CALLBACK on_locale(LPWSTR name)
 {
@@ -208,14 +169,7 @@ static BOOL CALLBACK on_locale(LPWSTR name)
 	return FALSE;
 }
 
-static NOINLINE void go_locales(struct way *way)
-{
-	SAY(way);
-	way->through = way;
-	EnumSystemLocalesW(on_locale, LCID_INSTALLED);
-	KEEP_FRAME();
-	way->said_count--;
-}
+CALLED_BACK(go_locales, EnumSystemLocalesW(on_locale, LCID_INSTALLED))
 
 /* A leaf: it has no unwind data, and needs none as long as it calls nothing. Reads what it is given. */
 void read_leaf(const void *at);
@@ -238,24 +192,10 @@ static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 	return EXCEPTION_CONTINUE_EXECUTION;
 }
 
-static NOINLINE void go_exception(struct way *way)
-{
-	SAY(way);
-	way->through = way;
-	RaiseException(0xe0001234, 0, 0, NULL);
-	KEEP_FRAME();
-	way->said_count--;
-}
+CALLED_BACK(go_exception, RaiseException(0xe0001234, 0, 0, NULL))
 
 /* Interrupted, a leaf is a frame like others. */
-static NOINLINE void go_leaf(struct way *way)
-{
-	SAY(way);
-	way->through = way;
-	read_leaf(NULL);
-	KEEP_FRAME();
-	way->said_count--;
-}
+CALLED_BACK(go_leaf, read_leaf(NULL))
 
 static void CALLBACK on_apc(ULONG_PTR unused)
 {
@@ -264,15 +204,7 @@ static void CALLBACK on_apc(ULONG_PTR unused)
 	KEEP_FRAME();
 }
 
-static NOINLINE void go_apc(struct way *way)
-{
-	SAY(way);
-	way->through = way;
-	QueueUserAPC(on_apc, GetCurrentThread(), 0);
-	SleepEx(0, TRUE);
-	KEEP_FRAME();
-	way->said_count--;
-}
+CALLED_BACK(go_apc, QueueUserAPC(on_apc, GetCurrentThread(), 0); SleepEx(0, TRUE))
 
 /* The rest of the way in a thread of the pool, on a stack of its own. */
 struct ride {
