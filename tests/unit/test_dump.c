@@ -102,128 +102,70 @@ static void make_snapshot(struct snapshot *snapshot)
 	put_block(snapshot, 1, 0x10200, 5, 5, one); /* its stack stood in the other heap */
 }
 
-static void assert_same_text(const char *a, const char *b)
+/* make_snapshot(), as it is told to a reader. */
+static const char told[] =
+	"note process id=[4294967295] start=[1969-12-31T23:59:59.999Z] bits=[64] "
+	"parent=[4294967294] "
+	"image=[C:\\a b\\\"app\\\t\x7f.exe] os=[10.0.19045]\n"
+	"note stacks source=[tracer]\n"
+	"note ust records=[7] broken-records=[1] cut-records=[2] database=[400000000000] "
+	"entries=[9] "
+	"lookups=[11] failures=[2] indexed=[8] chained=[6] used=[4096] reserved=[65536]\n"
+	"note warning text=[one \\ \"warning\"\r\nof two lines]\n"
+	"note warning text=[]\n"
+	"note incomplete missing=[1]\n"
+	"module 140000000 24000 C:\\a b\\\xc3\xa9 app.exe\n"
+	"module 7FF812340000 200000 C:\\windows\\ntdll.dll\n"
+	"module FFFFFFFFFFFF0000 FFFF high.sys\n"
+	"note module base=[140000000] timestamp=[65A0B1C2] checksum=[FFFFFFFF] "
+	"pdb=[D:\\o \"q\"\\app.pdb] guid=[00112233445566778899AABBCCDDEEFF] age=[1F]\n"
+	"note module base=[7FF812340000] timestamp=[1] checksum=[0]\n"
+	"note heap addr=[650000] kind=[nt] bits=[32] layout=[Windows \"7\" x86] committed=[65536] "
+	"reserved=[1048576] stackless-blocks=[3] stackless-requested=[300] "
+	"stackless-overhead=[24]\n"
+	"note heap addr=[10000] kind=[unknown] committed=[0] reserved=[0] stackless-blocks=[0] "
+	"stackless-requested=[0] stackless-overhead=[0] unwalked=[1]\n"
+	"heap 650000\n"
+	"heap 650000\n"
+	"entry 1 ABCDEF 8 650100 F0 7FF812345678 140001234 140001491\n"
+	"entry 1 0 10 650200 2A 7FF812345678 140001234 140001490 FFFFFFFFFFFFFFFF\n"
+	"entry 1 1 F 650300 2A\n"
+	"heap 10000\n"
+	"heap 10000\n"
+	"entry 1 7 9 10000 94C4 7FF812345678 140001234 140001490 FFFFFFFFFFFFFFFF @1 @3\n"
+	"entry 1 10000000000 0 10100 F1 7FF812345678 140001234 140001491\n"
+	"entry 1 5 5 10200 2A\n"
+	/* 2^40 + 0xABCDEF + 1 + 7 + 5 + 300, and 16 + 8 + 15 + 9 + 5 + 24 */
+	"note end blocks=[9] requested=[1099522887464] overhead=[77]\n";
+
+TEST(what_is_written_is_told_to_a_reader)
 {
-	assert_int_equal(!a, !b);
-	if (a)
-		assert_string_equal(a, b);
-}
-
-static void assert_same_modules(const struct snapshot *a, const struct snapshot *b)
-{
-	assert_int_equal(a->module_count, b->module_count);
-	for (size_t i = 0; i < a->module_count; i++) {
-		const struct module *x = &a->modules[i], *y = &b->modules[i];
-
-		assert_true(x->base == y->base && x->size_bytes == y->size_bytes);
-		assert_string_equal(x->path, y->path);
-		assert_int_equal(x->has_identity, y->has_identity);
-		assert_int_equal(x->timestamp, y->timestamp);
-		assert_int_equal(x->checksum, y->checksum);
-		assert_same_text(x->pdb, y->pdb);
-		assert_same_text(x->pdb_guid, y->pdb_guid);
-		assert_int_equal(x->pdb_age, y->pdb_age);
-	}
-}
-
-static void assert_same_heaps(const struct snapshot *a, const struct snapshot *b)
-{
-	assert_int_equal(a->heap_count, b->heap_count);
-	for (size_t i = 0; i < a->heap_count; i++) {
-		const struct heap *x = &a->heaps[i], *y = &b->heaps[i];
-
-		assert_true(x->addr == y->addr);
-		assert_int_equal(x->bits, y->bits);
-		assert_string_equal(x->kind, y->kind);
-		assert_same_text(x->layout, y->layout);
-		assert_true(x->committed_bytes == y->committed_bytes);
-		assert_true(x->reserved_bytes == y->reserved_bytes);
-		assert_memory_equal(&x->stackless, &y->stackless, sizeof(x->stackless));
-		assert_int_equal(x->unwalked, y->unwalked);
-	}
-}
-
-/* Every block of one is in the other, with its stack; a dump orders them by heap and address. */
-static void assert_same_blocks(const struct snapshot *a, const struct snapshot *b)
-{
-	assert_int_equal(a->block_count, b->block_count);
-	for (size_t i = 0; i < a->block_count; i++) {
-		const struct block *x = &a->blocks[i], *y = NULL;
-		const struct stack *s = &a->stacks.stacks[x->stack], *t;
-
-		for (size_t k = 0; k < b->block_count; k++) {
-			if (b->blocks[k].addr == x->addr)
-				y = &b->blocks[k];
-		}
-		if (!y) {
-			fail_msg("the block at %" PRIX64 " is lost", x->addr);
-			return;
-		}
-		assert_int_equal(x->heap, y->heap);
-		assert_true(x->requested_bytes == y->requested_bytes);
-		assert_true(x->overhead_bytes == y->overhead_bytes);
-		t = &b->stacks.stacks[y->stack];
-		assert_string_equal(s->id, t->id);
-		assert_int_equal(s->frame_count, t->frame_count);
-		assert_memory_equal(s->frames, t->frames, s->frame_count * sizeof(*s->frames));
-		assert_int_equal(s->alias_count, t->alias_count);
-		for (uint32_t k = 0; k < s->alias_count; k++)
-			assert_int_equal(s->alias_at[k], t->alias_at[k]);
-	}
-}
-
-TEST(what_is_written_is_read_back)
-{
-	struct snapshot made, read;
-	char *first, *second;
-	size_t len, len2;
+	struct snapshot made;
+	struct scan_log log;
 	struct err err;
+	const char *first;
+	size_t len;
+	char *dump;
 
 	make_snapshot(&made);
-	first = written(&made, &len);
-	assert_int_equal(load(&read, first, len, 1000, &err), 0);
-	assert_int_equal(read.pid, made.pid);
-	assert_int_equal(read.parent_pid, made.parent_pid);
-	assert_int_equal(read.bits, made.bits);
-	assert_true(read.time_ms == made.time_ms && read.start_ms == made.start_ms);
-	assert_same_text(read.image, made.image);
-	assert_same_text(read.os, made.os);
-	assert_same_text(read.stack_source, made.stack_source);
-	assert_true(read.records.is_known && read.records.database == made.records.database);
-	assert_int_equal(read.records.failure_count, 2);
-	assert_int_equal(read.records.chained_count, 6);
-	assert_int_equal(read.records.reserved_bytes, 65536);
-	assert_int_equal(read.warning_count, made.warning_count);
-	assert_int_equal(read.missing_count, 1);
-	for (size_t i = 0; i < made.warning_count; i++)
-		assert_string_equal(read.warnings[i], made.warnings[i]);
-	assert_same_modules(&made, &read);
-	assert_same_heaps(&made, &read);
-	assert_same_blocks(&made, &read);
-	second = written(&read, &len2); /* the same bytes again */
-	assert_int_equal(len, len2);
-	assert_string_equal(first, second);
-	free(first);
-	free(second);
+	dump = written(&made, &len);
+	assert_int_equal(load(&log, dump, len, 1000, &err), 0);
+	first = strchr(
+		log.text.data, '\n'); /* behind the note of the dump itself, with its version */
+	assert_memory_equal(log.text.data, "note dump format=[1] tool=[", 27);
+	assert_memory_equal(first - 32, " time=[2026-11-20T10:25:48.123Z]", 32);
+	assert_string_equal(first + 1, told);
+	buf_release(&log.text);
+	free(dump);
 	snapshot_release(&made);
-	snapshot_release(&read);
 }
 
 TEST(a_written_dump_has_the_lines_of_umdh)
 {
-	static const char ust_note[] =
-		"\r\n// hsnap: ust records=7 broken-records=1 cut-records=2 database=400000000000 "
-		"entries=9 lookups=11 failures=2 indexed=8 chained=6 used=4096 reserved=65536\r\n";
-	static const char heap_note[] =
-		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
-		"committed=65536 reserved=1048576 stackless-blocks=3 ";
 	static const char *const lines[] = {
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
 		"\r\n//           140000000    24000 C:\\a b\\",
 		"\r\n// Process modules enumerated.\r\n",
-		ust_note,
-		heap_note,
-		"\r\n// hsnap: heap addr=10000 kind=unknown committed=0 reserved=0 ",
 		"\r\n*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -\r\n",
 		"\r\n*- - - - - - - - - - Heap 650000 Hogs - - - - - - - - - -\r\n",
 		"\r\n*- - - - - - - - - - End of data for heap @ 10000 - - - - - - - - - -\r\n",
@@ -232,7 +174,7 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 		" by BackTrace94C4\r\n\t7FF812345678\r\n\tAlias\r\n\t140001234\r\n",
 	};
 	struct snapshot made;
-	char end[200], *dump;
+	char *dump;
 	size_t len;
 
 	make_snapshot(&made);
@@ -241,10 +183,6 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 		if (!strstr(dump, lines[i]))
 			fail_msg("not there: %s", lines[i]);
 	}
-	snprintf(end, sizeof(end),
-		"\r\n// hsnap: end blocks=%d requested=%" PRIu64 " overhead=%d\r\n", 6 + 3,
-		(UINT64_C(1) << 40) + 0xABCDEF + 1 + 7 + 5 + 300, 16 + 8 + 15 + 9 + 5 + 24);
-	assert_non_null(strstr(dump, end));
 	for (size_t i = 0; i < len; i++) /* CR LF everywhere, and nothing else below a blank */
 		assert_true((unsigned char)dump[i] >= ' ' || dump[i] == '\t' ||
 			    (dump[i] == '\r' && dump[i + 1] == '\n') ||
@@ -265,9 +203,10 @@ TEST(names_of_files_come_out_as_harmless_text)
 		{"C:\\c\xff\xc3", "C:\\c??"},
 		{"C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll", "C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll"},
 	};
-	struct snapshot made, read;
+	struct snapshot made;
+	struct scan_log log;
+	char *dump, line[200];
 	struct err err;
-	char *dump;
 	size_t len;
 
 	snapshot_init(&made);
@@ -284,30 +223,36 @@ TEST(names_of_files_come_out_as_harmless_text)
 		if (*at != '\r' && *at != '\n' && ((unsigned char)*at & 0xc0) != 0x80)
 			assert_int_equal(text_unfit(at), 0);
 	}
-	assert_int_equal(load(&read, dump, len, SIZE_MAX, &err), 0);
-	assert_string_equal(read.image, made.image);
-	assert_string_equal(read.warnings[0], made.warnings[0]);
+	assert_int_equal(load(&log, dump, len, SIZE_MAX, &err), 0);
+	snprintf(line, sizeof(line), " image=[%s]\n", names[0][0]);
+	assert_non_null(strstr(log.text.data, line));
+	snprintf(line, sizeof(line), "note warning text=[no %s]\n", names[2][0]);
+	assert_non_null(strstr(log.text.data, line));
 	for (size_t i = 0; i < COUNT(names); i++) {
-		assert_string_equal(read.modules[i].path, names[i][1]);
-		assert_string_equal(read.modules[i].pdb, names[i][0]);
+		snprintf(line, sizeof(line), "\nmodule %zX0000 1000 %s\n", i + 1, names[i][1]);
+		assert_non_null(strstr(log.text.data, line));
+		snprintf(line, sizeof(line), " pdb=[%s]\n", names[i][0]);
+		assert_non_null(strstr(log.text.data, line));
 	}
 	free(dump);
 	snapshot_release(&made);
-	snapshot_release(&read);
+	buf_release(&log.text);
 }
 
 TEST(an_empty_snapshot_is_a_dump)
 {
-	struct snapshot made, read;
+	struct snapshot made;
+	struct scan_log log;
 	char *dump;
 	size_t len;
 	struct err err;
 
 	snapshot_init(&made);
 	dump = written(&made, &len);
-	assert_int_equal(load(&read, dump, len, SIZE_MAX, &err), 0);
-	assert_int_equal(read.block_count + read.module_count + read.heap_count, 0);
-	snapshot_release(&read);
+	assert_int_equal(load(&log, dump, len, SIZE_MAX, &err), 0);
+	for (const char *at = log.text.data; *at; at = strchr(at, '\n') + 1)
+		assert_memory_equal(at, "note ", 5);
+	buf_release(&log.text);
 	for (size_t cut = 0; cut < len - 2; cut++)
 		assert_true(verdict_of(dump, cut) < 0);
 	free(dump);
@@ -374,4 +319,97 @@ TEST(a_damaged_dump_harms_nobody)
 	free(copy);
 	free(dump);
 	snapshot_release(&made);
+}
+
+/* ---------------------------------------------------------------- what a tracer knows */
+
+static void make_traced(struct snapshot *snapshot)
+{
+	static const uint64_t frames[] = {0x800000000123, 0x140001490};
+	const struct tracer_facts facts = {2, 11, 12, 13, 14, 15, true, {16, 17, 18}, 19, 20, 4096};
+
+	snapshot_init(snapshot);
+	snapshot->tracer = facts;
+	*snapshot_add_module(snapshot) = (struct module){.base = 0x800000000000,
+		.size_bytes = 0x20000,
+		.path = "C:\\plug.dll",
+		.timestamp = 0x5EED,
+		.has_identity = true,
+		.unloaded_at = 0x180000000};
+	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x650000,
+		.kind = "nt",
+		.has_exact = true,
+		.exact = {100, 200, 300},
+		.stackless = {1, 2, 3}};
+	*snapshot_add_heap(snapshot) = (struct heap){.addr = HEAP_RESERVED, .kind = "reserved"};
+	*snapshot_add_sum(snapshot) = (struct block_sum){
+		20, 20 * 0x428, 20 * 0x10, 0, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
+	*snapshot_add_sum(snapshot) =
+		(struct block_sum){3, 0, 3 * 8, 0, put_stack(snapshot, "2B", 2, frames, 0, NULL)};
+	*snapshot_add_block(snapshot) = (struct block){
+		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
+}
+
+#define STACK " 800000000123 140001490\n"
+static const char traced_told[] =
+	"note tracer version=[2] dropped-blocks=[11] dropped-stacks=[12] dropped-ranges=[13] "
+	"dropped-unloads=[14] mismatches=[15] limit=[19] committed=[20] attached=[1] "
+	"before-blocks=[16] before-requested=[17] before-overhead=[18]\n"
+	"note sample bytes=[4096]\n"
+	"module 800000000000 20000 C:\\plug.dll\n"
+	"note module base=[800000000000] timestamp=[5EED] checksum=[0] unloaded=[1] "
+	"at=[180000000]\n"
+	"note heap addr=[650000] kind=[nt] committed=[0] reserved=[0] stackless-blocks=[1] "
+	"stackless-requested=[2] stackless-overhead=[3] exact-blocks=[100] exact-requested=[200] "
+	"exact-overhead=[300]\n"
+	"note heap addr=[2] kind=[reserved] committed=[0] reserved=[0] stackless-blocks=[0] "
+	"stackless-requested=[0] stackless-overhead=[0]\n"
+	"heap 650000\n"
+	"heap 650000\n"
+	"entry 20 5320 140 0 2A" STACK "entry 3 0 18 0 2B" STACK "heap 2\n"
+	"heap 2\n"
+	"entry 1 10000 0 50000 2A\n"
+	/* 20 + 3 + 1 + 1; 20 * 0x428 + 0x10000 + 2; 20 * 0x10 + 3 * 8 + 3 */
+	"note end blocks=[25] requested=[86818] overhead=[347]\n";
+
+/* The lines are those of the example in hdump.5. */
+TEST(facts_and_sums_are_told)
+{
+	struct snapshot made;
+	struct scan_log log;
+	const char *at;
+	size_t len;
+	char *dump;
+
+	make_traced(&made);
+	dump = written(&made, &len);
+	assert_non_null(strstr(dump,
+		"\r\n5320 bytes in 0x14 allocations (@ 0x428 + 0x10) by: BackTrace2A\r\n"
+		"\t800000000123\r\n\t140001490\r\n"));
+	assert_non_null(
+		strstr(dump, "\r\n0 bytes in 0x3 allocations (@ 0x0 + 0x8) by: BackTrace2B\r\n"));
+	assert_non_null(strstr(dump, " Heap 2 Hogs: VirtualAlloc reserved - "));
+	assert_int_equal(load(&log, dump, len, 7, NULL), 0);
+	at = strstr(log.text.data, "note tracer");
+	assert_non_null(at);
+	assert_string_equal(at, traced_told);
+	buf_release(&log.text);
+	snapshot_release(&made);
+	free(dump);
+}
+
+TEST(headings_have_names)
+{
+	assert_string_equal(heap_name(1), "VirtualAlloc");
+	assert_string_equal(heap_name(2), "VirtualAlloc reserved");
+	assert_string_equal(heap_name(3), "Mapped");
+	assert_null(heap_name(0));
+	assert_null(heap_name(4));
+	assert_null(heap_name(UINT64_MAX));
+	assert_int_equal(heap_by_name("virtualalloc"), 1);
+	assert_int_equal(heap_by_name("Reserved"), 2);
+	assert_int_equal(heap_by_name("MAPPED"), 3);
+	assert_int_equal(heap_by_name("VirtualAlloc "), 0);
+	assert_int_equal(heap_by_name("virtua"), 0);
+	assert_int_equal(heap_by_name(""), 0);
 }

@@ -1,11 +1,11 @@
-/* For the tests of dumps: dumps in memory, read in pieces, and written. */
+/* For the tests of dumps: dumps in memory, read in pieces with a log of what is told, and written. */
 #ifndef TESTS_UNIT_TEST_DUMP_H
 #define TESTS_UNIT_TEST_DUMP_H
 
 #include "core/dump/dump.h"
-#include "tests/unit/load_dump.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#include "core/dump/dump_head.h"
+#include "core/dump/model.h"
+#include "tests/unit/test_scan_log.h"
 
 /* A dump in memory, handed out in pieces of at most step bytes. */
 struct memory {
@@ -28,27 +28,44 @@ static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err
 	return (int64_t)part;
 }
 
-/* Loads a dump of len bytes; the snapshot is the caller's to release, whatever is returned. */
+/* One line for each note, with all it tells. */
+static inline int log_told(void *ctx, const char *kind, const struct kv *pairs)
+{
+	struct scan_log *log = ctx;
+	struct dump_head head = {0};
+
+	buf_printf(&log->text, "note %s", kind);
+	for (size_t i = 0; i < pairs->count; i++)
+		buf_printf(&log->text, " %s=[%s]", pairs->words.data + pairs->key_at[i],
+			pairs->words.data + pairs->value_at[i]);
+	buf_add_text(&log->text, "\n");
+	return dump_head_note(&head, kind, pairs);
+}
+
+/* Reads a dump of len bytes; the log is the caller's to release, whatever is returned. */
 static inline int load(
-	struct snapshot *snapshot, const char *bytes, size_t len, size_t step, struct err *err)
+	struct scan_log *log, const char *bytes, size_t len, size_t step, struct err *err)
 {
 	struct memory memory = {.bytes = bytes, .len = len, .step = step};
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+	struct dump_sink sink = log_sink(log);
 
-	snapshot_init(snapshot);
-	return dump_load(snapshot, &source, err);
+	sink.note = log_told;
+	sink.skipped = NULL;
+	buf_add_text(&log->text, "");
+	return dump_scan(&source, &sink, err);
 }
 
-/* Loads it in one piece and in small ones, which must not matter; only the code is kept. */
+/* Reads it in one piece and in small ones, which must not matter; only the code is kept. */
 static inline int verdict_of(const char *bytes, size_t len)
 {
-	struct snapshot snapshot;
+	struct scan_log log;
 	struct err err = {0}, other = {0};
-	int rc = load(&snapshot, bytes, len, SIZE_MAX, &err), again;
+	int rc = load(&log, bytes, len, SIZE_MAX, &err), again;
 
-	snapshot_release(&snapshot);
-	again = load(&snapshot, bytes, len, 1 + len / 7, &other);
-	snapshot_release(&snapshot);
+	buf_release(&log.text);
+	again = load(&log, bytes, len, 1 + len / 7, &other);
+	buf_release(&log.text);
 	assert_int_equal(rc, again);
 	assert_int_equal(err.code, -rc);
 	if (rc)
