@@ -225,7 +225,7 @@ void module_list_release(struct module_list *list)
 }
 
 /* A copy of a text, or NULL: it is more than is kept. */
-static const char *copy_text(struct module_list *list, const char *text, size_t len)
+static const char *list_text(struct module_list *list, const char *text, size_t len)
 {
 	list->bytes += len;
 	if (len > MODULE_TEXT_MAX || list->bytes > MODULE_LIST_MAX)
@@ -236,7 +236,7 @@ static const char *copy_text(struct module_list *list, const char *text, size_t 
 int module_list_add(
 	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	const char *copy = copy_text(list, path, len);
+	const char *copy = list_text(list, path, len);
 
 	list->bytes += sizeof(*list->items);
 	if (!copy)
@@ -253,7 +253,7 @@ static int copy_value(
 {
 	const char *value = kv_get(pairs, key);
 
-	*copy = value ? copy_text(list, value, strlen(value)) : NULL;
+	*copy = value ? list_text(list, value, strlen(value)) : NULL;
 	return value && !*copy ? -ERR_BAD_LINE : 0;
 }
 

@@ -14,6 +14,7 @@
 
 /* What reading a text gave. */
 struct got {
+	struct got *next; /* of those that are freed when the test ends */
 	int rc;
 	struct err err;
 	struct comparison comparison;
@@ -47,6 +48,8 @@ static inline int note_warning(void *ctx, const char *text)
 	return 0;
 }
 
+static struct got *gots;
+
 static inline struct got *read_bytes(const char *bytes, size_t len, unsigned base)
 {
 	struct got *got = calloc(1, sizeof(*got));
@@ -54,6 +57,8 @@ static inline struct got *read_bytes(const char *bytes, size_t len, unsigned bas
 	struct source *source;
 
 	assert_non_null(got);
+	got->next = gots;
+	gots = got;
 	write_bytes("old.txt", bytes, len);
 	assert_int_equal(source_open(&source, "old.txt", NULL), 0);
 	got->rc = comparison_read(&got->comparison, source, base, &words, &got->err);
@@ -67,10 +72,21 @@ static inline struct got *read_in(const char *text, unsigned base)
 	return read_bytes(text, strlen(text), base);
 }
 
-static inline void got_free(struct got *got)
+static inline void gots_free(void)
 {
-	comparison_release(&got->comparison);
-	free(got);
+	while (gots) {
+		struct got *got = gots;
+
+		gots = got->next;
+		comparison_release(&got->comparison);
+		free(got);
+	}
+}
+
+static inline int leave_comparison(void **state)
+{
+	gots_free();
+	return leave_folder(state);
 }
 
 /* A row's numbers: OLD and NEW bytes, OLD and NEW blocks. */
@@ -155,6 +171,6 @@ static const char hex_text[] =
 #define GOOD ONE_ROW("8", "9", "1")
 
 #undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
+#define TEST_AROUND enter_folder, leave_comparison
 
 #endif

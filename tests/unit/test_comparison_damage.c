@@ -31,7 +31,6 @@ TEST(a_row_that_is_damaged_is_left_out_with_its_place)
 		assert_string_equal(got->skipped, "old.txt:6\n");
 		assert_int_equal(got->comparison.row_count, 1);
 		assert_row(got, 0, 1, 9, 1, 1);
-		got_free(got);
 	}
 }
 
@@ -64,7 +63,6 @@ TEST(a_line_that_belongs_to_nothing_is_left_out_with_its_place)
 		assert_string_equal(got->skipped, texts[i].skipped);
 		assert_int_equal(got->comparison.row_count, 1);
 		assert_row(got, 0, 1, 9, 1, 1);
-		got_free(got);
 	}
 }
 
@@ -80,12 +78,10 @@ TEST(more_damage_than_a_hundred_lines_is_an_error)
 	got = read_in(text.data, 0);
 	assert_int_equal(got->rc, 0);
 	assert_int_equal(got->skip_count, 100);
-	got_free(got);
 	assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
 	got = read_in(text.data, 0);
 	assert_int_equal(got->rc, -ERR_BAD_LINE);
 	assert_string_equal(got->err.place, "old.txt:107");
-	got_free(got);
 	buf_release(&text);
 }
 
@@ -102,7 +98,6 @@ TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
 		assert_int_equal(buf_add_text(&text, "\n" GOOD "Total increase == 8\n"), 0);
 		got = read_in(text.data, 0);
 		assert_int_equal(got->rc, is_comment ? 0 : -ERR_BAD_LINE);
-		got_free(got);
 		buf_clear(&text);
 	}
 	buf_release(&text);
@@ -121,14 +116,12 @@ TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 		if (len > (size_t)(strstr(hex_text, "-    2018") - hex_text))
 			assert_row(got, 0, 0, 0x2a98c90, 0, 0x15cf4);
 		assert_sound(got);
-		got_free(got);
 	}
 	for (size_t len = whole - 1; len <= whole; len++) {
 		struct got *got = read_bytes(hex_text, len, 16);
 
 		assert_int_equal(got->rc, 0);
 		assert_string_equal(got->warnings, "");
-		got_free(got);
 	}
 }
 
@@ -161,7 +154,6 @@ TEST(a_file_that_ends_inside_a_row_is_cut)
 		assert_int_equal(got->comparison.row_count, texts[i].rows);
 		assert_row(got, 0, 1, 9, 1, 1);
 		assert_sound(got);
-		got_free(got);
 	}
 }
 
@@ -176,7 +168,6 @@ TEST(a_stack_that_is_cut_is_equal_to_no_other)
 	assert_int_equal(got->comparison.row_count, 2);
 	assert_row(got, 1, 0, 1, 0, 1);
 	assert_sound(got);
-	got_free(got);
 }
 
 /* As our own reports are, at the limit of what a sum holds. */
@@ -205,6 +196,6 @@ TEST(no_damage_breaks_what_always_holds)
 		}
 		got = read_bytes(text, len, i % 3 == 0 ? 0 : i % 3 == 1 ? 10 : 16);
 		assert_sound(got);
-		got_free(got);
+		gots_free();
 	}
 }

@@ -48,7 +48,6 @@ TEST(the_total_line_is_the_whole_when_rows_are_missing)
 		assert_row(got, 0, 1, 9, 1, 1);
 		assert_int_equal(got->skip_count, 0);
 		check_delta(got, totals[i].bytes, totals[i].overhead, 0);
-		got_free(got);
 	}
 }
 
@@ -78,7 +77,6 @@ TEST(a_total_that_no_sum_can_hold_is_not_taken)
 				    got->comparison.old_total.overhead_bytes <=
 			    INT64_MAX);
 		assert_sound(got);
-		got_free(got);
 	}
 }
 
@@ -141,7 +139,6 @@ TEST(our_own_reports_are_read_in_umdhs_form_alone)
 			} else {
 				assert_string_equal(got->err.place, "old.txt");
 			}
-			got_free(got);
 		}
 	}
 }

@@ -82,24 +82,6 @@ TEST(a_comparison_that_is_cut_is_used_as_far_as_it_goes)
 	}
 }
 
-/* Also where names are asked for: there is nothing to look for. */
-TEST(names_of_a_comparison_are_its_own)
-{
-	static const char good[] = GOOD "Total increase == 8 requested + 0 overhead = 8\n";
-	static char args[][10] = {"hdiff", "-f", "out.txt", "new.txt"};
-	char *argv[] = {args[0], args[1], args[2], args[3], NULL}, *text;
-	FILE *say = tmpfile();
-
-	assert_non_null(say);
-	write_bytes("new.txt", good, sizeof(good) - 1);
-	assert_int_equal(hdiff_run(4, argv, say), 0);
-	text = read_text("out.txt");
-	assert_non_null(text);
-	assert_non_null(strstr(text, "\n\ta!b+1\n"));
-	free(text);
-	assert_int_equal(fclose(say), 0);
-}
-
 TEST(what_is_left_out_is_said_with_its_place)
 {
 	static const char chatter[] =

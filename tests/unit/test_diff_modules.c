@@ -6,36 +6,13 @@
 #undef TEST_AROUND
 #define TEST_AROUND enter_folder, leave_folder
 
-TEST(modules_at_other_bases_match_by_offset)
-{
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){.timestamp = 7});
-	put_block(&maker, 100, 8, "1", 1);
-	put_block(&maker, 100, 8, "2", 2);
-	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){.timestamp = 7, .slide = 0x5550000});
-	put_block(&maker, 100, 8, "F1", 1);
-	put_block(&maker, 104, 8, "F2", 2);
-	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 1);
-	assert_int_equal(growth(row_of(result, 2)), 4);
-}
-
 /* Old and new identity of app.exe, and how many rows become of one stack. */
 static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
 {
-	struct maker maker;
 	struct result *result;
 
-	dump_begin(&maker, (struct maker){.timestamp = old});
-	put_block(&maker, 100, 8, "1", 1);
-	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){.timestamp = new});
-	put_block(&maker, 300, 8, "1", 1);
-	dump_end(&maker, "new.txt");
+	EACH_DUMP (maker, is_new, .timestamp = is_new ? new : old)
+		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
 	assert_int_equal(result->requested, 200);
@@ -81,14 +58,11 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 
 TEST(frames_outside_modules_match_by_address)
 {
-	struct maker maker;
 	struct result *result;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		dump_begin(&maker, (struct maker){.slide = is_new ? 0x90000 : 0});
+	EACH_DUMP (maker, is_new, .slide = is_new ? 0x90000 : 0) {
 		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
 		put_lines(&maker, is_new ? "10 bytes + 8 at 200 by BackTrace2\n\tABCD\n\n" : "");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);

@@ -30,7 +30,6 @@ TEST(rows_of_umdh_are_read_in_hexadecimal)
 	assert_int_equal(got->comparison.new_total.overhead_bytes, 0x1f3b20);
 	assert_int_equal(got->comparison.old_total.overhead_bytes, 0);
 	assert_sound(got);
-	got_free(got);
 }
 
 /* 119 blocks of 4096 bytes are 487424, 4 of 65536 are 262144: both from published samples. */
@@ -57,7 +56,6 @@ TEST(rows_of_umdh_are_read_in_decimal)
 	assert_int_equal(got->comparison.old_total.overhead_bytes, 960);
 	assert_int_equal(got->comparison.new_total.overhead_bytes, 0);
 	assert_sound(got);
-	got_free(got);
 }
 
 /* 0xf110 - 0x9df0 = 0x5320; that growth of 20 blocks of 0x428 bytes is not told. */
@@ -84,7 +82,6 @@ TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 	assert_int_equal(got->warning_count, 1);
 	assert_non_null(strstr(got->warnings, "old number of blocks"));
 	assert_sound(got);
-	got_free(got);
 }
 
 /* Published samples, kept beside the checkout where that is allowed. What they hold is counted by
@@ -127,7 +124,6 @@ TEST(samples_of_umdh_are_read)
 		assert_int_equal(
 			comparison_delta(&got->comparison).requested_bytes, samples[i].requested);
 		assert_sound(got);
-		got_free(got);
 		free(text);
 	}
 }
@@ -149,16 +145,12 @@ TEST(an_empty_comparison_is_no_growth)
 	assert_string_equal(got->warnings, "");
 	assert_int_equal(got->comparison.row_count, 0);
 	assert_true(got->comparison.has_overhead);
-	got_free(got);
 	got = read_in(header, 0); /* must not pass for "nothing grew" */
 	assert_int_equal(got->rc, -ERR_CUT);
-	got_free(got);
 	got = read_in("", 0);
 	assert_int_equal(got->rc, -ERR_EMPTY);
-	got_free(got);
 	got = read_in("Dear diary\n", 0);
 	assert_int_equal(got->rc, -ERR_NOT_DUMP);
-	got_free(got);
 }
 
 /* Two words of the published total lines; requested is what the rows say, here none. */
@@ -187,7 +179,6 @@ TEST(overhead_counts_to_the_side_that_has_more)
 			comparison_delta(&got->comparison).overhead_bytes, totals[i].overhead);
 		assert_true(!got->comparison.new_total.overhead_bytes ||
 			    !got->comparison.old_total.overhead_bytes);
-		got_free(got);
 	}
 }
 
@@ -256,7 +247,6 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 		assert_int_equal(got->comparison.new_total.requested_bytes, texts[i].new_bytes);
 		assert_int_equal(strstr(got->warnings, "--input-base") != NULL, texts[i].is_guess);
 		assert_sound(got);
-		got_free(got);
 	}
 }
 
@@ -267,11 +257,9 @@ TEST(the_base_that_was_asked_for_is_taken)
 
 	assert_int_equal(got->comparison.new_total.requested_bytes, 100);
 	assert_string_equal(got->skipped, "old.txt:6\n"); /* 10 - 8 is not 8 */
-	got_free(got);
 	got = read_in(text, 16);
 	assert_int_equal(got->comparison.new_total.requested_bytes, 0x110);
 	assert_string_equal(got->skipped, "");
-	got_free(got);
 }
 
 TEST(numbers_have_63_bits_and_so_have_sums)
@@ -279,7 +267,6 @@ TEST(numbers_have_63_bits_and_so_have_sums)
 	struct got *got = read_in(ONE_ROW("7fffffffffffffff", "7fffffffffffffff", "0"), 0);
 
 	assert_int_equal(got->comparison.new_total.requested_bytes, INT64_MAX);
-	got_free(got);
 	got = read_in(ONE_ROW("113faf000", "113faf000", "0") /* seen on a server */
 		ONE_ROW("8000000000000000", "8000000000000000", "0")
 			ONE_ROW("10000000000000001", "10000000000000001", "0")
@@ -288,7 +275,6 @@ TEST(numbers_have_63_bits_and_so_have_sums)
 	assert_int_equal(got->comparison.new_total.requested_bytes, 0x113faf000);
 	assert_string_equal(got->skipped, "old.txt:6\nold.txt:11\nold.txt:16\n");
 	assert_sound(got);
-	got_free(got);
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -321,7 +307,6 @@ TEST(equal_stacks_under_several_ids_are_one_row)
 	assert_int_equal(got->comparison.new_total.requested_bytes, 46);
 	assert_int_equal(got->comparison.old_total.requested_bytes, 11);
 	assert_sound(got);
-	got_free(got);
 }
 
 TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
@@ -344,7 +329,6 @@ TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
 		assert_int_equal(got->comparison.rows[i].of[1].requested_bytes, rows[i].bytes);
 	}
 	assert_sound(got);
-	got_free(got);
 }
 
 /* 30000 rows of 3 frames in 100 stacks, then in as many stacks as rows. */
@@ -371,7 +355,6 @@ TEST(many_rows_take_no_more_than_their_share_of_time)
 		assert_row(got, 0, 0, 7 * (30000 / stacks), 0, 30000 / stacks);
 		assert_int_equal(got->comparison.rows[0].id_count, 30000 / stacks);
 		assert_sound(got);
-		got_free(got);
 		buf_release(&text);
 	}
 }
