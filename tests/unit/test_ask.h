@@ -61,9 +61,7 @@ static inline void put_frames(struct maker *maker, const unsigned *stack)
 /* One block of 2^n bytes for stack number n. */
 static inline void write_stacks(const char *path, made_stack *stacks, size_t count)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_names(&maker);
 	for (size_t i = 0; i < count; i++) {
 		char id[20];
@@ -76,8 +74,6 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 	}
 	dump_end(&maker, path);
 }
-
-#define ask_hdiff(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
 /* The bytes of all rows shown. */
 static inline uint64_t ask_shown(const char *const *args)

@@ -76,9 +76,7 @@ TEST(without_symbols_a_pattern_sees_modules_and_addresses_only)
 
 TEST(a_row_without_a_stack_matches_no_pattern)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	put_entry(&maker, 128, 8, "77");
 	dump_end(&maker, "new.txt");
@@ -101,9 +99,7 @@ TEST(a_bad_pattern_is_named_with_its_place)
 /* Backtracks for 2^n steps on n letters. */
 TEST(a_match_that_takes_too_long_is_an_error)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=5", APP_BASE + 0x1010,
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
 	put_block(&maker, 64, 8, "1", 1);
@@ -118,9 +114,7 @@ TEST(a_match_that_takes_too_long_is_an_error)
 
 TEST(texts_that_are_no_utf_8_are_matched)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=\"f\\xFFoo\\xC3\\xA9\" offset=5",
 		APP_BASE + 0x1010);
 	put_block(&maker, 64, 8, "1", 1);
@@ -205,13 +199,11 @@ TEST(small_changes_are_left_out_by_magnitude)
 
 TEST(the_first_rows_are_shown)
 {
-	struct result *result;
-
 	make();
 	assert_int_equal(shown_of("-n", "2", "new.txt"), 16 + 8);
 	assert_int_equal(shown_of("-n2", "-i", "app", "new.txt"), 4 + 2);
 	assert_int_equal(shown_of("-n", "0", "new.txt"), 0);
 	assert_int_equal(shown_of("-n", "18446744073709551615", "new.txt"), ALL);
-	result = ask_hdiff("-n", "1", "new.txt");
+	struct result *result = ask_hdiff("-n", "1", "new.txt");
 	assert_int_equal(result->rows[0].new_bytes, 16);
 }

@@ -40,10 +40,12 @@ static void check_groups(const struct asked *asked, const struct wanted *wanted,
 
 #define CHECK(asked, wanted) check_groups(asked, wanted, sizeof(wanted) / sizeof(*(wanted)))
 
-static void begin(struct asked *asked, enum view_group group)
+static struct asked *begin(enum view_group group)
 {
-	asked_begin(asked, false, true);
+	struct asked *asked = asked_begin(false, true);
+
 	asked->request.group = group;
+	return asked;
 }
 
 #undef TEST_AROUND
@@ -62,13 +64,11 @@ TEST(functions_add_up_to_self_and_total)
 		{"app!?", 0, 4},
 		{"app!leak_here", 0, 1},
 	};
-	struct asked asked;
 
 	make();
-	begin(&asked, GROUP_FUNCTION);
-	asked_do(&asked);
-	CHECK(&asked, wanted);
-	asked_end(&asked);
+	struct asked *asked = begin(GROUP_FUNCTION);
+	asked_do(asked);
+	CHECK(asked, wanted);
 }
 
 TEST(self_is_the_innermost_frame_after_stripping)
@@ -82,15 +82,13 @@ TEST(self_is_the_innermost_frame_after_stripping)
 		{"app!main", 0, 1 + 2 + 4 + 8},
 		{"app!?", 0, 4},
 	};
-	struct asked asked;
 
 	make();
-	begin(&asked, GROUP_FUNCTION);
-	strip_add_known(&asked.strip);
-	asked.request.strip = &asked.strip;
-	asked_do(&asked);
-	CHECK(&asked, wanted);
-	asked_end(&asked);
+	struct asked *asked = begin(GROUP_FUNCTION);
+	strip_add_known(&asked->strip);
+	asked->request.strip = &asked->strip;
+	asked_do(asked);
+	CHECK(asked, wanted);
 }
 
 TEST(files_and_modules_are_groups_too)
@@ -107,17 +105,14 @@ TEST(files_and_modules_are_groups_too)
 		{"lib", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
 		{"(no module)", 8, 8},
 	};
-	struct asked asked;
 
 	make();
-	begin(&asked, GROUP_FILE);
-	asked_do(&asked);
-	CHECK(&asked, files);
-	asked_end(&asked);
-	begin(&asked, GROUP_MODULE);
-	asked_do(&asked);
-	CHECK(&asked, modules);
-	asked_end(&asked);
+	struct asked *asked = begin(GROUP_FILE);
+	asked_do(asked);
+	CHECK(asked, files);
+	asked = begin(GROUP_MODULE);
+	asked_do(asked);
+	CHECK(asked, modules);
 }
 
 TEST(without_names_functions_are_those_of_their_modules)
@@ -127,14 +122,12 @@ TEST(without_names_functions_are_those_of_their_modules)
 		{"lib!?", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
 		{"(no module)", 8, 8},
 	};
-	struct asked asked;
 
 	make();
-	asked_begin(&asked, false, false);
-	asked.request.group = GROUP_FUNCTION;
-	asked_do(&asked);
-	CHECK(&asked, wanted);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, false);
+	asked->request.group = GROUP_FUNCTION;
+	asked_do(asked);
+	CHECK(asked, wanted);
 }
 
 /* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id;
@@ -151,8 +144,6 @@ TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 	struct maker maker;
 
 	for (int group = GROUP_FUNCTION; group <= GROUP_MODULE; group++) {
-		struct asked asked;
-
 		dump_begin(&maker, (struct maker){0});
 		put_names(&maker);
 		put_stackless(&maker, 1, 64, 8);
@@ -172,19 +163,18 @@ TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 		put_frames(&maker, (made_stack){LEAK});
 		put(&maker, "%s", "");
 		dump_end(&maker, "new.txt");
-		begin(&asked, (enum view_group)group);
-		asked_do(&asked);
+		struct asked *asked = begin((enum view_group)group);
+		asked_do(asked);
 		if (group == GROUP_FUNCTION)
-			CHECK(&asked, wanted);
+			CHECK(asked, wanted);
 		else
-			check_groups(&asked,
+			check_groups(asked,
 				(const struct wanted[]){wanted[0], wanted[1], wanted[2],
 					group == GROUP_FILE ?
 						(struct wanted){"C:\\src\\main.c", 3, 3} :
 						(struct wanted){"app", 3, 3},
 					{"C:\\src\\leak.c", 0, 1}},
 				group == GROUP_FILE ? 5 : 4);
-		asked_end(&asked);
 	}
 }
 
@@ -195,24 +185,21 @@ TEST(a_heap_is_the_group_of_all_its_rows)
 		{"(heap not known)", 16, 16},
 		{"1E0000", 1 + 2 + 4 + 8, 1 + 2 + 4 + 8},
 	};
-	struct maker maker;
-	struct asked asked;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	for (unsigned i = 0; i < 6; i++)
 		put_block(&maker, UINT64_C(1) << i, 8, "A", i);
 	dump_end(&maker, "new.txt");
-	begin(&asked, GROUP_HEAP);
-	for (size_t i = 0; i < asked.comparison.row_count; i++) {
-		struct row *row = &asked.comparison.rows[i];
+	struct asked *asked = begin(GROUP_HEAP);
+	for (size_t i = 0; i < asked->comparison.row_count; i++) {
+		struct row *row = &asked->comparison.rows[i];
 
 		if (row->of[0].requested_bytes != 16)
 			row->heap = row->of[0].requested_bytes < 16 ? 0x1E0000 : 0x7FF0001E0000;
 	}
-	asked_do(&asked);
-	CHECK(&asked, wanted);
-	asked_end(&asked);
+	asked_do(asked);
+	CHECK(asked, wanted);
 }
 
 TEST(growth_sorts_groups_by_self_then_total_then_name)
@@ -228,24 +215,22 @@ TEST(growth_sorts_groups_by_self_then_total_then_name)
 		int64_t self, total;
 	} wanted[] = {{"app!Cache::fill<int>", 2, 6}, {"app!main", 4 - 8, 4 - 8 - 1},
 		{"app!leak_here", -5 - 1, -5 - 1}, {"lib!helper", -8, 2 - 8}};
-	struct asked asked;
 
 	write_stacks("old.txt", old_stacks, 5);
 	write_stacks("new.txt", new_stacks, 4);
-	asked_begin(&asked, true, true);
-	asked.request.group = GROUP_FUNCTION;
-	asked.request.shown_max = 3;
-	asked_do(&asked);
-	assert_int_equal(asked.view.group_count, 4);
-	assert_int_equal(asked.view.shown_count, 3);
+	struct asked *asked = asked_begin(true, true);
+	asked->request.group = GROUP_FUNCTION;
+	asked->request.shown_max = 3;
+	asked_do(asked);
+	assert_int_equal(asked->view.group_count, 4);
+	assert_int_equal(asked->view.shown_count, 3);
 	for (size_t i = 0; i < 4; i++) {
-		assert_string_equal(asked.view.groups[i].name, wanted[i].name);
+		assert_string_equal(asked->view.groups[i].name, wanted[i].name);
 		assert_int_equal(
-			change_delta(&asked.view.groups[i].self).requested_bytes, wanted[i].self);
-		assert_int_equal(
-			change_delta(&asked.view.groups[i].total).requested_bytes, wanted[i].total);
+			change_delta(&asked->view.groups[i].self).requested_bytes, wanted[i].self);
+		assert_int_equal(change_delta(&asked->view.groups[i].total).requested_bytes,
+			wanted[i].total);
 	}
-	asked_end(&asked);
 }
 
 TEST(groups_alike_are_sorted_by_total_and_name)
@@ -259,35 +244,30 @@ TEST(groups_alike_are_sorted_by_total_and_name)
 
 	write_stacks("new.txt", of, 2);
 	for (int sort = SORT_BYTES; sort <= SORT_NAME; sort++) {
-		struct asked asked;
-
 		if (sort == SORT_COUNT || sort == SORT_OLD)
 			continue; /* all alike, or nothing */
-		begin(&asked, GROUP_FUNCTION);
-		asked.request.sort = (enum view_sort)sort;
-		asked_do(&asked);
-		check_groups(&asked, sort == SORT_NAME ? by_name : by_bytes, 5);
-		asked_end(&asked);
+		struct asked *asked = begin(GROUP_FUNCTION);
+		asked->request.sort = (enum view_sort)sort;
+		asked_do(asked);
+		check_groups(asked, sort == SORT_NAME ? by_name : by_bytes, 5);
 	}
 }
 
 TEST(groups_are_of_what_is_selected)
 {
 	static const struct wanted wanted[] = {{"app", 32, 32}, {"lib", 2, 2 + 32}};
-	struct asked asked;
 
 	make();
-	begin(&asked, GROUP_MODULE);
-	assert_int_equal(patterns_add(&asked.filter.include, "Cache", &asked.err), 0);
-	asked_do(&asked);
-	assert_int_equal(asked.view.selected.new.requested_bytes, 2 + 32);
-	assert_int_equal(asked.view.groups[0].total.new.requested_bytes, 2 + 32);
-	assert_string_equal(asked.view.groups[0].name, wanted[0].name);
-	assert_int_equal(asked.view.groups[0].self.new.requested_bytes, wanted[0].self);
-	assert_string_equal(asked.view.groups[1].name, wanted[1].name);
-	assert_int_equal(asked.view.groups[1].total.new.requested_bytes, wanted[1].total);
-	assert_int_equal(asked.view.group_count, 2);
-	asked_end(&asked);
+	struct asked *asked = begin(GROUP_MODULE);
+	assert_int_equal(patterns_add(&asked->filter.include, "Cache", &asked->err), 0);
+	asked_do(asked);
+	assert_int_equal(asked->view.selected.new.requested_bytes, 2 + 32);
+	assert_int_equal(asked->view.groups[0].total.new.requested_bytes, 2 + 32);
+	assert_string_equal(asked->view.groups[0].name, wanted[0].name);
+	assert_int_equal(asked->view.groups[0].self.new.requested_bytes, wanted[0].self);
+	assert_string_equal(asked->view.groups[1].name, wanted[1].name);
+	assert_int_equal(asked->view.groups[1].total.new.requested_bytes, wanted[1].total);
+	assert_int_equal(asked->view.group_count, 2);
 }
 
 /* Every row has one innermost frame or words of its own. */
@@ -297,19 +277,18 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 	for (int i = 0; i < 100; i++) {
 		unsigned made[12][6] = {{0}};
 		struct change sum = {0};
-		struct asked asked;
 
 		for (size_t k = 0; k < 12; k++) {
 			for (size_t m = 0; m <= k % 5; m++)
 				made[k][m] = 1 + (unsigned)rand() % (FRAMES - 1);
 		}
 		write_stacks("new.txt", (made_stack *)made, 12);
-		begin(&asked, (enum view_group)(GROUP_FUNCTION + i % 4));
-		strip_add_known(&asked.strip);
-		asked.request.strip = i % 2 ? &asked.strip : NULL;
-		asked_do(&asked);
-		for (size_t k = 0; k < asked.view.group_count; k++) {
-			const struct view_group_row *group = &asked.view.groups[k];
+		struct asked *asked = begin((enum view_group)(GROUP_FUNCTION + i % 4));
+		strip_add_known(&asked->strip);
+		asked->request.strip = i % 2 ? &asked->strip : NULL;
+		asked_do(asked);
+		for (size_t k = 0; k < asked->view.group_count; k++) {
+			const struct view_group_row *group = &asked->view.groups[k];
 
 			sum.new.block_count += group->self.new.block_count;
 			sum.new.requested_bytes += group->self.new.requested_bytes;
@@ -318,8 +297,7 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 			assert_true(group->total.new.block_count <= 12);
 		}
 		check_census(sum.new, (struct block_totals){12, 4095, 12 * 8});
-		check_census(asked.view.selected.new, sum.new);
-		asked_end(&asked);
+		check_census(asked->view.selected.new, sum.new);
 	}
 }
 
@@ -352,28 +330,25 @@ static void write_spelt(const char *path, const char *const *modules, size_t cou
 static void check_spelt(enum view_group group, const char *wanted, const char *folded)
 {
 	static const struct report_style style = {0};
-	struct asked asked;
 	struct buf names;
 	struct out out;
-	char *text;
 
-	asked_begin(&asked, true, true);
-	asked.request.group = group;
-	asked_do(&asked);
+	struct asked *asked = asked_begin(true, true);
+	asked->request.group = group;
+	asked_do(asked);
 	buf_init(&names);
-	for (size_t i = 0; i < asked.view.group_count; i++)
-		buf_printf(&names, "%s %" PRId64 ",", asked.view.groups[i].name,
-			change_delta(&asked.view.groups[i].total).requested_bytes);
+	for (size_t i = 0; i < asked->view.group_count; i++)
+		buf_printf(&names, "%s %" PRId64 ",", asked->view.groups[i].name,
+			change_delta(&asked->view.groups[i].total).requested_bytes);
 	assert_string_equal(names.data, wanted);
 	buf_release(&names);
-	assert_int_equal(out_open(&out, "out.txt", &asked.err), 0);
+	assert_int_equal(out_open(&out, "out.txt", &asked->err), 0);
 	report_folded(
-		&out, &(struct report){.views = &asked.view, .view_count = 1, .style = style});
-	assert_int_equal(out_commit(&out, &asked.err), 0);
-	text = read_text("out.txt");
+		&out, &(struct report){.views = &asked->view, .view_count = 1, .style = style});
+	assert_int_equal(out_commit(&out, &asked->err), 0);
+	char *text = read_text("out.txt");
 	assert_string_equal(text, folded);
 	free(text);
-	asked_end(&asked);
 }
 
 TEST(a_module_is_one_group_as_the_newest_dump_spells_it)

@@ -59,10 +59,8 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 
 TEST(stacks_are_stripped_only_when_asked_for)
 {
-	struct result *result;
-
 	make();
-	result = ask_hdiff("new.txt");
+	struct result *result = ask_hdiff("new.txt");
 	check_frames(result, 0, FRAMES_OF(NEW, MALLOC, LEAK, MAIN));
 	result = ask_hdiff("--strip", "--no-strip", "new.txt");
 	check_frames(result, 1, FRAMES_OF(MALLOC, CACHE, MALLOC, MAIN));
@@ -70,10 +68,8 @@ TEST(stacks_are_stripped_only_when_asked_for)
 
 TEST(stripping_goes_inside_out_to_the_first_other_frame)
 {
-	struct result *result;
-
 	make();
-	result = ask_hdiff("--strip", "new.txt");
+	struct result *result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
 	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
 	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
@@ -82,19 +78,15 @@ TEST(stripping_goes_inside_out_to_the_first_other_frame)
 
 TEST(the_last_frame_of_a_stack_stays)
 {
-	struct result *result;
-
 	make();
-	result = ask_hdiff("--strip", "new.txt");
+	struct result *result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 2, FRAMES_OF(NEW));
 }
 
 TEST(frames_can_be_turned_round)
 {
-	struct result *result;
-
 	make();
-	result = ask_hdiff("--invert", "new.txt");
+	struct result *result = ask_hdiff("--invert", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN, LEAK, MALLOC, NEW));
 	check_frames(result, 4, FRAMES_OF(MAIN, NOWHERE));
 	result = ask_hdiff("--invert", "--strip", "new.txt");
@@ -103,10 +95,7 @@ TEST(frames_can_be_turned_round)
 
 TEST(each_candidate_is_turned_round_by_itself)
 {
-	struct result *result;
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_names(&maker);
 	put(&maker, "%s", "");
 	put_entry(&maker, 1, 8, "A");
@@ -115,7 +104,7 @@ TEST(each_candidate_is_turned_round_by_itself)
 	put_frames(&maker, (made_stack){MALLOC, CACHE});
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
-	result = ask_hdiff("--invert", "--strip", "new.txt");
+	struct result *result = ask_hdiff("--invert", "--strip", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_string_equal(result->rows[0].frames,
 		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
@@ -129,11 +118,9 @@ TEST(each_candidate_is_turned_round_by_itself)
 
 TEST(a_strip_file_adds_to_what_is_known)
 {
-	struct result *result;
-
 	make();
 	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
-	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
+	struct result *result = ask_hdiff("--strip-file", "more.txt", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN));
 	check_frames(result, 3, FRAMES_OF(HELPER)); /* all of lib, names or not */
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
@@ -293,49 +280,16 @@ TEST(strings_are_shown_by_their_short_names)
 		{"std::", "std::"}, {"f", "f"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct result *result;
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		put_symbol_note(&maker, APP_BASE + 0x1010, names[i][0], 5, NULL, 0);
 		put_block(&maker, 10, 8, "A", 1);
 		dump_end(&maker, "new.txt");
-		result = ask_hdiff("new.txt");
+		struct result *result = ask_hdiff("new.txt");
 		assert_int_equal(result->row_count, 1);
 		assert_memory_equal(result->rows[0].frames, "\tapp!", 5);
 		assert_memory_equal(result->rows[0].frames + 5, names[i][1], strlen(names[i][1]));
 		assert_memory_equal(result->rows[0].frames + 5 + strlen(names[i][1]), "+5\n", 3);
 	}
-}
-
-/* Candidates of one ambiguous stack: each by itself, and none goes. */
-TEST(each_candidate_is_stripped_and_keeps_its_last_frame)
-{
-	static const struct frame layer = {.function = "malloc"}, other = {.function = "f"};
-	struct strip strip;
-	struct frames frames;
-
-	strip_init(&strip);
-	frames_init(&frames);
-	strip_add_known(&strip);
-	frames_add(&frames, &layer);
-	frames_add(&frames, &other);
-	frames_part(&frames);
-	frames_add(&frames, &layer);
-	frames_add(&frames, &layer);
-	frames_part(&frames);
-	frames_add(&frames, &other);
-	frames_add(&frames, &layer);
-	strip_frames(&strip, &frames);
-	assert_int_equal(frames.count, 4);
-	assert_int_equal(frames.part_at[0], 1);
-	assert_int_equal(frames.part_at[1], 2);
-	assert_string_equal(frames.items[0].function, "f");
-	assert_string_equal(frames.items[1].function, "malloc");
-	assert_string_equal(frames.items[2].function, "f");
-	assert_string_equal(frames.items[3].function, "malloc");
-	frames_release(&frames);
-	strip_release(&strip);
 }
 
 /* ---------------------------------------------------------------- suppressions */
@@ -384,10 +338,8 @@ TEST(a_module_of_the_old_dump_has_its_extension_too)
 		put_block(&maker, is_new ? 64 : 32, 8, "1", 1);
 	}
 	for (int i = 0; i < 2; i++) {
-		struct result *result;
-
 		write_list(lists[i]);
-		result = ask_hdiff("--suppress", "more.txt", "old.txt", "new.txt");
+		struct result *result = ask_hdiff("--suppress", "more.txt", "old.txt", "new.txt");
 		assert_int_equal(result->status, 0);
 		assert_int_equal(result->row_count, i);
 	}
@@ -427,17 +379,15 @@ TEST(a_suppression_may_be_of_frames_that_follow_each_other)
 
 static int64_t left_of_stackless(bool has_stacks, const char *list)
 {
-	struct result *result;
-	struct maker maker;
 	int64_t left;
 
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	if (has_stacks)
 		put_block(&maker, 100, 8, "A", 1);
 	put_stackless(&maker, 3, 30, 8);
 	dump_end(&maker, "new.txt");
 	write_list(list);
-	result = ask_hdiff("--suppress", "more.txt", "new.txt");
+	struct result *result = ask_hdiff("--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	left = result->requested;
 	return left;
@@ -454,10 +404,8 @@ TEST(what_has_no_stack_is_suppressed_by_its_words_alone)
 
 TEST(what_is_built_in_says_one_line)
 {
-	struct result *result;
-
 	left_of_stackless(true, "");
-	result = ask_hdiff("--suppress=runtime", "new.txt");
+	struct result *result = ask_hdiff("--suppress=runtime", "new.txt");
 	assert_int_equal(result->requested, 100);
 	assert_string_equal(result->words,
 		"hdiff: --suppress: runtime suppressed stacks: 1, bytes: 30, blocks: 3\n"
@@ -467,11 +415,9 @@ TEST(what_is_built_in_says_one_line)
 
 TEST(each_suppression_says_what_it_took)
 {
-	struct result *result;
-
 	make();
 	write_list("leak:nothing\nleak:malloc\nleak:main\nleak:leak\n");
-	result = ask_hdiff("--suppress", "more.txt", "new.txt");
+	struct result *result = ask_hdiff("--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 0);
 	assert_non_null(strstr(result->words,
@@ -486,11 +432,9 @@ TEST(each_suppression_says_what_it_took)
 
 TEST(what_is_filtered_out_is_not_suppressed)
 {
-	struct result *result;
-
 	make();
 	write_list("leak:malloc\n");
-	result = ask_hdiff("--suppress=more.txt", "-x", "leak_here", "new.txt");
+	struct result *result = ask_hdiff("--suppress=more.txt", "-x", "leak_here", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(result->rows[0].new_bytes, 16);
 	assert_non_null(strstr(result->words, " stacks: 3, bytes: 14, blocks: 3\n"));

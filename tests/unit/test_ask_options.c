@@ -28,21 +28,16 @@ static void write_list(const char *text)
 
 TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 {
-	struct result *result;
-
 	make(); /* 31 bytes in 5 blocks */
-	result = ask_hdiff("--max-growth", "30", "new.txt");
+	struct result *result = ask_hdiff("--max-growth", "30", "new.txt");
 	assert_int_equal(result->status, 1);
 	assert_int_equal(result->row_count, 5);
 	assert_non_null(
 		strstr(result->words, "hdiff: growth of 31 bytes is 1 over the limit of 30\n"));
-	result = ask_hdiff("--max-growth=1K,3", "new.txt");
-	assert_int_equal(result->status, 1);
-	assert_non_null(
-		strstr(result->words, "hdiff: growth of 5 blocks is 2 over the limit of 3\n"));
-	result = ask_hdiff("--max-growth=0,0", "new.txt");
-	assert_int_equal(result->status, 1);
-	assert_non_null(strstr(result->words, "growth of 31 bytes is 31 over the limit of 0"));
+	ask_expect(1, "hdiff: growth of 5 blocks is 2 over the limit of 3\n", "--max-growth=1K,3",
+		"new.txt");
+	result = ask_expect(
+		1, "growth of 31 bytes is 31 over the limit of 0", "--max-growth=0,0", "new.txt");
 	assert_non_null(strstr(result->words, "growth of 5 blocks is 5 over the limit of 0"));
 }
 
@@ -65,27 +60,22 @@ TEST(growth_up_to_a_limit_is_status_0)
 
 TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
 {
-	struct result *result;
-
 	make();
-	result = ask_hdiff("--max-growth", "30", "-n", "1", "new.txt");
+	struct result *result = ask_hdiff("--max-growth", "30", "-n", "1", "new.txt");
 	assert_int_equal(result->status, 1);
 	result = ask_hdiff("--max-growth", "3", "-i", "leak|cache", "new.txt");
 	assert_int_equal(result->status, 0);
 	write_list("leak:main\n"); /* leaves 4 + 8 */
 	result = ask_hdiff("--max-growth", "12", "--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 0);
-	result = ask_hdiff("--max-growth", "11", "--suppress", "more.txt", "new.txt");
-	assert_int_equal(result->status, 1);
-	assert_non_null(strstr(result->words, "growth of 12 bytes is 1 over the limit of 11\n"));
+	ask_expect(1, "growth of 12 bytes is 1 over the limit of 11\n", "--max-growth", "11",
+		"--suppress", "more.txt", "new.txt");
 }
 
 /* What is missing counts for more than what is too much, unless --force allows it. */
 TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 40, 8, "1", 1);
 	put(&maker, "1 bytes + 2 at zz by BackTrace1");
 	dump_end(&maker, "new.txt");
@@ -111,9 +101,7 @@ static const char unwalked[] = "// hsnap: heap addr=5000 kind=unknown unwalked=1
 
 static void make_one_block(const char *path, const char *note)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "%s", note);
 	put_block(&maker, 40, 8, "1", 1);
 	dump_end(&maker, path);
@@ -124,11 +112,10 @@ static void expect_judged(const char *old_note, const char *new_note)
 {
 	bool is_old_incomplete = old_note != whole, is_new_incomplete = new_note != whole;
 	bool is_incomplete = is_old_incomplete || is_new_incomplete;
-	struct result *result;
 
 	make_one_block("old.txt", old_note);
 	make_one_block("new.txt", new_note);
-	result = ask_hdiff("--max-growth", "1T", "old.txt", "new.txt");
+	struct result *result = ask_hdiff("--max-growth", "1T", "old.txt", "new.txt");
 	assert_int_equal(result->status, is_incomplete ? 2 : 0);
 	assert_int_equal(
 		strstr(result->words, "old.txt: warning: --max-growth") != NULL, is_old_incomplete);
@@ -202,60 +189,12 @@ TEST(an_unknown_format_lists_what_there_is)
 
 TEST(the_report_takes_the_place_of_no_list)
 {
-	struct result *result;
-
 	make();
 	write_list("leak:a\n");
 	for (int i = 0; i < 2; i++) {
-		result = ask_hdiff("--output", "more.txt", i ? "--suppress" : "--strip-file",
-			"more.txt", "new.txt");
-		assert_int_equal(result->status, 2);
-		assert_non_null(strstr(result->words, "hdiff: more.txt: "));
+		ask_expect(2, "hdiff: more.txt: ", "--output", "more.txt",
+			i ? "--suppress" : "--strip-file", "more.txt", "new.txt");
 	}
-}
-
-TEST(defaults_are_these)
-{
-	static char name[] = "hdiff", dump[] = "a";
-	char *argv[] = {name, dump};
-	struct options options;
-	struct err err;
-
-	assert_int_equal(options_parse(&options, 2, argv, &err), 0);
-	assert_int_equal(options.match, MATCH_AUTO);
-	assert_int_equal(options.group, GROUP_STACK);
-	assert_int_equal(options.sort, SORT_DEFAULT);
-	assert_int_equal(options.input_base, 0);
-	assert_int_equal(options.shown_max, SIZE_MAX);
-	assert_string_equal(options.format->name, "text");
-	assert_false(options_strip(&options));
-	options_release(&options);
-}
-
-TEST(values_reach_their_places)
-{
-	static char text[][30] = {"hdiff", "--match=symbol", "--input-base", "hex", "--heap",
-		"0x1E0000", "--heap", "ffFF", "--group", "function", "--sort=name",
-		"--max-growth=64K,7", "-"};
-	char *argv[13];
-	struct options options;
-	struct err err;
-
-	for (size_t i = 0; i < 13; i++)
-		argv[i] = text[i];
-	assert_int_equal(options_parse(&options, 13, argv, &err), 0);
-	assert_int_equal(options.match, MATCH_SYMBOL);
-	assert_int_equal(options.input_base, 16);
-	assert_int_equal(options.heap_count, 2);
-	assert_int_equal(options.heaps[0], 0x1E0000);
-	assert_int_equal(options.heaps[1], 0xFFFF);
-	assert_int_equal(options.group, GROUP_FUNCTION);
-	assert_int_equal(options.sort, SORT_NAME);
-	assert_int_equal(options.growth_max_bytes, 65536);
-	assert_int_equal(options.growth_max_blocks, 7);
-	assert_true(options_strip(&options)); /* groups are */
-	assert_int_equal(options.paths.count, 1);
-	options_release(&options);
 }
 
 TEST(of_an_option_given_twice_the_last_one_counts)

@@ -76,9 +76,7 @@ TEST(a_module_that_only_one_dump_has_is_known)
 /* Logs of old name their frames and list no modules that these would be in. */
 TEST(a_module_that_texts_name_is_known)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put(&maker, "%s", "");
 	put(&maker, "00000005 bytes in 0x1 allocations (@ 0x00000005) by: BackTrace1");
 	put(&maker, "msvcrt!malloc+0x00000010");

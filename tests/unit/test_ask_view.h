@@ -14,48 +14,46 @@ struct asked {
 	struct filter filter;
 	struct suppressions suppressions;
 	struct strip strip;
-	bool by_name;
 	struct view_request request;
 	struct view view;
 	struct err err;
 };
 
-/* Reads new.txt, or old.txt and new.txt; then request and filter can be filled. */
-static inline void asked_begin(struct asked *asked, bool has_old, bool by_name)
+/* Reads new.txt, or old.txt and new.txt; then request and filter can be filled. What was asked before is gone. */
+static inline struct asked *asked_begin(bool has_old, bool by_name)
 {
 	struct match_request match = {.mode = MATCH_AUTO};
+	static struct asked asked;
 
-	*asked = (struct asked){.dump_count = has_old ? 2 : 1};
-	for (size_t i = 0; i < asked->dump_count; i++) {
+	if (asked.dump_count) {
+		view_release(&asked.view);
+		filter_release(&asked.filter);
+		suppressions_release(&asked.suppressions);
+		strip_release(&asked.strip);
+		comparison_release(&asked.comparison);
+	}
+	for (size_t i = 0; i < asked.dump_count; i++)
+		sums_release(&asked.dumps[i]);
+	asked = (struct asked){.dump_count = has_old ? 2 : 1};
+	for (size_t i = 0; i < asked.dump_count; i++) {
 		const char *path = has_old && !i ? "old.txt" : "new.txt";
 
-		sums_init(&asked->dumps[i]);
-		assert_int_equal(read_sums(&asked->dumps[i], path, &asked->err), 0);
+		sums_init(&asked.dumps[i]);
+		assert_int_equal(read_sums(&asked.dumps[i], path, &asked.err), 0);
 	}
-	comparison_make(&asked->comparison, asked->dumps, asked->dump_count, &match);
-	asked->by_name = by_name;
-	filter_init(&asked->filter);
-	suppressions_init(&asked->suppressions);
-	strip_init(&asked->strip);
-	asked->request.shown_max = SIZE_MAX;
-	asked->request.filter = &asked->filter;
+	comparison_make(&asked.comparison, asked.dumps, asked.dump_count, &match);
+	view_make(&asked.view, &asked.comparison, by_name);
+	filter_init(&asked.filter);
+	suppressions_init(&asked.suppressions);
+	strip_init(&asked.strip);
+	asked.request.shown_max = SIZE_MAX;
+	asked.request.filter = &asked.filter;
+	return &asked;
 }
 
 static inline void asked_do(struct asked *asked)
 {
-	view_make(&asked->view, &asked->comparison, asked->by_name);
 	assert_int_equal(view_ask(&asked->view, &asked->request, &asked->err), 0);
-}
-
-static inline void asked_end(struct asked *asked)
-{
-	view_release(&asked->view);
-	filter_release(&asked->filter);
-	suppressions_release(&asked->suppressions);
-	strip_release(&asked->strip);
-	comparison_release(&asked->comparison);
-	for (size_t i = 0; i < asked->dump_count; i++)
-		sums_release(&asked->dumps[i]);
 }
 
 /* How many rows names were looked for. */

@@ -34,83 +34,68 @@ static bool has_frame(const unsigned *stack, unsigned frame)
 
 TEST(only_rows_that_are_shown_are_named)
 {
-	struct asked asked;
-
 	make();
-	asked_begin(&asked, false, true);
-	asked.request.shown_max = 2;
-	asked_do(&asked);
-	assert_int_equal(asked.view.shown_count, 2);
-	assert_int_equal(asked.view.row_count, STACKS);
-	assert_int_equal(named_rows(&asked), 2);
-	assert_true(asked.view.naming.is_asked[asked.view.rows[0]]);
-	assert_true(asked.view.naming.is_asked[asked.view.rows[1]]);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, true);
+	asked->request.shown_max = 2;
+	asked_do(asked);
+	assert_int_equal(asked->view.shown_count, 2);
+	assert_int_equal(asked->view.row_count, STACKS);
+	assert_int_equal(named_rows(asked), 2);
+	assert_true(asked->view.naming.is_asked[asked->view.rows[0]]);
+	assert_true(asked->view.naming.is_asked[asked->view.rows[1]]);
 }
 
 /* What is in lib: all but 8. Of more than 3 bytes: 4, 16, 32. Not at 4's second frame: 16, 32. */
 TEST(filters_without_names_run_first)
 {
 	static const char *const lib = "lib";
-	struct asked asked;
 	char offset[40];
 
 	make();
 	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(NAMELESS));
-	asked_begin(&asked, false, true);
-	asked.request.shown_max = 0;
-	asked.filter.modules = &lib;
-	asked.filter.module_count = 1;
-	asked.filter.min_bytes = 4;
-	assert_int_equal(patterns_add(&asked.filter.exclude, offset, &asked.err), 0);
-	asked_do(&asked);
-	assert_int_equal(named_rows(&asked), 2);
-	assert_int_equal(asked.view.selected.new.requested_bytes, 16 + 32);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, true);
+	asked->request.shown_max = 0;
+	asked->filter.modules = &lib;
+	asked->filter.module_count = 1;
+	asked->filter.min_bytes = 4;
+	assert_int_equal(patterns_add(&asked->filter.exclude, offset, &asked->err), 0);
+	asked_do(asked);
+	assert_int_equal(named_rows(asked), 2);
+	assert_int_equal(asked->view.selected.new.requested_bytes, 16 + 32);
 }
 
 /* A raw form decides for itself when nothing could exclude the row. */
 TEST(a_row_that_is_included_by_its_address_needs_no_names)
 {
-	struct asked asked;
-
 	make();
-	asked_begin(&asked, false, true);
-	asked.request.shown_max = 0;
-	assert_int_equal(patterns_add(&asked.filter.include, "^lib\\+", &asked.err), 0);
-	asked_do(&asked);
-	assert_int_equal(asked.view.row_count, STACKS - 1);
-	assert_int_equal(named_rows(&asked), 1); /* that of 8 bytes might match yet */
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, true);
+	asked->request.shown_max = 0;
+	assert_int_equal(patterns_add(&asked->filter.include, "^lib\\+", &asked->err), 0);
+	asked_do(asked);
+	assert_int_equal(asked->view.row_count, STACKS - 1);
+	assert_int_equal(named_rows(asked), 1); /* that of 8 bytes might match yet */
 }
 
 TEST(rows_without_a_stack_need_no_names)
 {
-	struct maker maker;
-	struct asked asked;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	dump_end(&maker, "new.txt");
-	asked_begin(&asked, false, true);
-	assert_int_equal(patterns_add(&asked.filter.include, ".", &asked.err), 0);
-	asked_do(&asked);
-	assert_int_equal(asked.view.row_count, 0);
-	assert_int_equal(named_rows(&asked), 0);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, true);
+	assert_int_equal(patterns_add(&asked->filter.include, ".", &asked->err), 0);
+	asked_do(asked);
+	assert_int_equal(asked->view.row_count, 0);
+	assert_int_equal(named_rows(asked), 0);
 }
 
 TEST(groups_by_module_and_heap_need_no_names)
 {
-	struct asked asked;
-
 	make();
 	for (int i = 0; i < 2; i++) {
-		asked_begin(&asked, false, true);
-		asked.request.group = i ? GROUP_HEAP : GROUP_MODULE;
-		asked_do(&asked);
-		assert_int_equal(named_rows(&asked), 0);
-		asked_end(&asked);
+		struct asked *asked = asked_begin(false, true);
+		asked->request.group = i ? GROUP_HEAP : GROUP_MODULE;
+		asked_do(asked);
+		assert_int_equal(named_rows(asked), 0);
 	}
 }
 
@@ -164,22 +149,19 @@ TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever)
 
 	write_numbers(numbers, 10);
 	for (int sort = SORT_BYTES; sort <= SORT_OLD; sort++) {
-		struct asked asked;
-
-		asked_begin(&asked, true, false);
-		asked.request.sort = (enum view_sort)sort;
-		asked_do(&asked);
-		assert_int_equal(asked.view.row_count, 10);
+		struct asked *asked = asked_begin(true, false);
+		asked->request.sort = (enum view_sort)sort;
+		asked_do(asked);
+		assert_int_equal(asked->view.row_count, 10);
 		for (size_t i = 1; i < 10; i++) {
-			uint32_t above = asked.view.rows[i - 1], below = asked.view.rows[i];
+			uint32_t above = asked->view.rows[i - 1], below = asked->view.rows[i];
 			int64_t a =
-				sort_number(&numbers[number_of(&asked, above)], asked.request.sort);
+				sort_number(&numbers[number_of(asked, above)], asked->request.sort);
 			int64_t b =
-				sort_number(&numbers[number_of(&asked, below)], asked.request.sort);
+				sort_number(&numbers[number_of(asked, below)], asked->request.sort);
 
 			assert_true(a > b || (a == b && above < below));
 		}
-		asked_end(&asked);
 	}
 }
 
@@ -192,8 +174,6 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 	struct maker maker;
 
 	for (int strip = 0; strip < 2; strip++) {
-		struct asked asked;
-
 		dump_begin(&maker, (struct maker){0});
 		put_names(&maker);
 		put_stackless(&maker, 1, 64, 8);
@@ -205,17 +185,16 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 			put(&maker, "%s", "");
 		}
 		dump_end(&maker, "new.txt");
-		asked_begin(&asked, false, true);
-		asked.request.sort = SORT_NAME;
-		strip_add_known(&asked.strip);
-		asked.request.strip = strip ? &asked.strip : NULL;
-		asked_do(&asked);
-		assert_int_equal(asked.view.row_count, 7);
+		struct asked *asked = asked_begin(false, true);
+		asked->request.sort = SORT_NAME;
+		strip_add_known(&asked->strip);
+		asked->request.strip = strip ? &asked->strip : NULL;
+		asked_do(asked);
+		assert_int_equal(asked->view.row_count, 7);
 		for (size_t i = 0; i < 7; i++)
 			assert_int_equal(
-				asked.comparison.rows[asked.view.rows[i]].of[0].requested_bytes,
+				asked->comparison.rows[asked->view.rows[i]].of[0].requested_bytes,
 				(strip ? stripped : plain)[i]);
-		asked_end(&asked);
 	}
 }
 
@@ -224,19 +203,17 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 TEST(without_filters_rows_that_cancel_are_selected_too)
 {
 	static const struct numbers numbers[] = {{5, 10, 5, 10}, {1, 100, 1, 200}};
-	struct asked asked;
 
 	write_numbers(numbers, 2);
-	asked_begin(&asked, true, false);
-	asked_do(&asked);
-	assert_int_equal(asked.view.row_count, 1);
-	assert_false(asked.view.is_filtered);
-	check_census(asked.view.all.old, (struct block_totals){6, 150, 48});
-	check_census(asked.view.all.new, (struct block_totals){6, 250, 48});
-	check_census(asked.view.selected.old, asked.view.all.old);
-	check_census(asked.view.selected.new, asked.view.all.new);
-	assert_int_equal(change_delta(&asked.view.selected).requested_bytes, 100);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(true, false);
+	asked_do(asked);
+	assert_int_equal(asked->view.row_count, 1);
+	assert_false(asked->view.is_filtered);
+	check_census(asked->view.all.old, (struct block_totals){6, 150, 48});
+	check_census(asked->view.all.new, (struct block_totals){6, 250, 48});
+	check_census(asked->view.selected.old, asked->view.all.old);
+	check_census(asked->view.selected.new, asked->view.all.new);
+	assert_int_equal(change_delta(&asked->view.selected).requested_bytes, 100);
 }
 
 /* Sums of made stacks in two dumps. */
@@ -319,29 +296,28 @@ static char place_of(const struct wanted *wanted, size_t i, const struct change 
 static void check_sums(const struct wanted *wanted, const struct truth *truth)
 {
 	struct change selected = {0}, suppressed = {0}, all = {0};
-	struct asked asked;
 
-	asked_begin(&asked, true, true);
-	asked.filter.min_bytes = wanted->min_bytes;
-	asked.filter.min_blocks = wanted->min_blocks;
-	asked.request.shown_max = (size_t)rand() % 3;
+	struct asked *asked = asked_begin(true, true);
+	asked->filter.min_bytes = wanted->min_bytes;
+	asked->filter.min_blocks = wanted->min_blocks;
+	asked->request.shown_max = (size_t)rand() % 3;
 	if (wanted->include >= 0)
-		assert_int_equal(patterns_add(&asked.filter.include, known[wanted->include].pattern,
-					 &asked.err),
+		assert_int_equal(patterns_add(&asked->filter.include,
+					 known[wanted->include].pattern, &asked->err),
 			0);
 	if (wanted->exclude >= 0)
-		assert_int_equal(patterns_add(&asked.filter.exclude, known[wanted->exclude].pattern,
-					 &asked.err),
+		assert_int_equal(patterns_add(&asked->filter.exclude,
+					 known[wanted->exclude].pattern, &asked->err),
 			0);
 	if (wanted->suppress >= 0) {
 		const char *text = known[wanted->suppress].suppression;
 
 		write_bytes("more.txt", text, strlen(text));
 		assert_int_equal(
-			suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
-		asked.request.suppressions = &asked.suppressions;
+			suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
+		asked->request.suppressions = &asked->suppressions;
 	}
-	asked_do(&asked);
+	asked_do(asked);
 	for (size_t i = 0; i < STACKS; i++) {
 		char place = place_of(wanted, i, &truth->of[i]);
 
@@ -349,13 +325,12 @@ static void check_sums(const struct wanted *wanted, const struct truth *truth)
 		if (place != 'l')
 			add(place == 's' ? &selected : &suppressed, &truth->of[i]);
 	}
-	check_census(asked.view.all.old, all.old);
-	check_census(asked.view.all.new, all.new);
-	check_census(asked.view.selected.old, selected.old);
-	check_census(asked.view.selected.new, selected.new);
-	check_census(asked.view.suppressed.old, suppressed.old);
-	check_census(asked.view.suppressed.new, suppressed.new);
-	asked_end(&asked);
+	check_census(asked->view.all.old, all.old);
+	check_census(asked->view.all.new, all.new);
+	check_census(asked->view.selected.old, selected.old);
+	check_census(asked->view.selected.new, selected.new);
+	check_census(asked->view.suppressed.old, suppressed.old);
+	check_census(asked->view.suppressed.new, suppressed.new);
 }
 
 TEST(selected_suppressed_and_left_out_add_up_to_all)
@@ -376,35 +351,30 @@ TEST(selected_suppressed_and_left_out_add_up_to_all)
 
 TEST(a_part_of_the_blocks_is_a_filter)
 {
-	struct asked asked;
-
 	make();
-	asked_begin(&asked, false, false);
-	asked.comparison.row_count = 2; /* as if the others were of another heap */
-	asked.request.is_part = true;
-	asked_do(&asked);
-	assert_true(asked.view.is_filtered);
-	assert_int_equal(asked.view.all.new.requested_bytes, 63);
-	assert_int_equal(asked.view.selected.new.requested_bytes, 32 + 16);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, false);
+	asked->view.row_count = 2; /* as if the others were of another heap */
+	asked->request.is_part = true;
+	asked_do(asked);
+	assert_true(asked->view.is_filtered);
+	assert_int_equal(asked->view.all.new.requested_bytes, 63);
+	assert_int_equal(asked->view.selected.new.requested_bytes, 32 + 16);
 }
 
 TEST(what_is_suppressed_is_not_in_the_rows)
 {
 	static const char list[] = "leak:main\n";
-	struct asked asked;
 
 	make();
 	write_bytes("more.txt", list, sizeof(list) - 1);
-	asked_begin(&asked, false, true);
-	assert_int_equal(suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
-	asked.request.suppressions = &asked.suppressions;
-	asked_do(&asked);
-	assert_int_equal(asked.view.suppressed_count, 2);
-	assert_int_equal(asked.view.row_count, STACKS - 2);
-	assert_int_equal(asked.view.suppressed.new.requested_bytes, 1 + 2);
-	assert_true(asked.view.is_filtered);
-	asked_end(&asked);
+	struct asked *asked = asked_begin(false, true);
+	assert_int_equal(suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
+	asked->request.suppressions = &asked->suppressions;
+	asked_do(asked);
+	assert_int_equal(asked->view.suppressed_count, 2);
+	assert_int_equal(asked->view.row_count, STACKS - 2);
+	assert_int_equal(asked->view.suppressed.new.requested_bytes, 1 + 2);
+	assert_true(asked->view.is_filtered);
 }
 
 /* Suppressing takes away what is named and nothing else; stacks that are asked for have changed. */
@@ -413,22 +383,19 @@ TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}}; /* 1, which stays, 2 and 4 */
 
 	for (int is_asked = 0; is_asked < 2; is_asked++) {
-		struct asked asked;
-
 		write_stacks("old.txt", of, 1);
 		write_stacks("new.txt", of, 3);
 		write_bytes("more.txt", "leak:Cache\n", 11);
-		asked_begin(&asked, true, true);
+		struct asked *asked = asked_begin(true, true);
 		assert_int_equal(
-			suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
-		asked.request.suppressions = &asked.suppressions;
+			suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
+		asked->request.suppressions = &asked->suppressions;
 		if (is_asked)
-			assert_int_equal(patterns_add(&asked.filter.include, ".", &asked.err), 0);
-		asked_do(&asked);
-		assert_int_equal(asked.view.selected.old.requested_bytes, is_asked ? 0 : 1);
-		assert_int_equal(asked.view.selected.new.requested_bytes, is_asked ? 4 : 1 + 4);
-		assert_int_equal(asked.view.suppressed.new.requested_bytes, 2);
-		assert_true(asked.view.is_filtered);
-		asked_end(&asked);
+			assert_int_equal(patterns_add(&asked->filter.include, ".", &asked->err), 0);
+		asked_do(asked);
+		assert_int_equal(asked->view.selected.old.requested_bytes, is_asked ? 0 : 1);
+		assert_int_equal(asked->view.selected.new.requested_bytes, is_asked ? 4 : 1 + 4);
+		assert_int_equal(asked->view.suppressed.new.requested_bytes, 2);
+		assert_true(asked->view.is_filtered);
 	}
 }

@@ -10,20 +10,17 @@
 
 TEST(growth_is_new_minus_old_for_every_stack)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < EACH_STACK; i++)
 		put_block(&maker, 100 + i, 16, "A", i); /* one id for all: it is but a label */
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){0});
+	maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < EACH_STACK; i++) {
 		for (unsigned k = 0; k < i; k++)
 			put_block(&maker, 10 * i + k, 8, "B", i);
 	}
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, EACH_STACK);
 	for (unsigned i = 0; i < EACH_STACK; i++) {
@@ -41,7 +38,6 @@ TEST(growth_is_new_minus_old_for_every_stack)
 TEST(a_stack_that_did_not_change_is_not_shown)
 {
 	struct maker maker;
-	struct result *result;
 
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){0});
@@ -53,7 +49,7 @@ TEST(a_stack_that_did_not_change_is_not_shown)
 			put_block(&maker, 50, 8, "3", 3); /* same sum, another count */
 		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(row_of(result, 3)), 0);
 	assert_int_equal(row_of(result, 3)->new_count, 2);
@@ -64,13 +60,10 @@ TEST(a_stack_that_did_not_change_is_not_shown)
 
 TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 100, 8, "1", 1);
 	dump_end(&maker, "old.txt");
-	result = run_hdiff("old.txt", "old.txt");
+	struct result *result = run_hdiff("old.txt", "old.txt");
 	assert_int_equal(result->row_count, 0);
 	assert_non_null(strstr(result->text,
 		"\n\n\n\nTotal decrease ==      0 requested +      0 overhead =      0\n"));
@@ -78,19 +71,16 @@ TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
 
 TEST(equal_stacks_under_two_ids_are_one_row)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 5, 8, "77", 1);
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){0});
+	maker = dump_new((struct maker){0});
 	put_block(&maker, 1000, 8, "22", 1);
 	put_block(&maker, 300, 8, "11", 1);
 	put_block(&maker, 7, 8, "99", 2);
 	put_entry(&maker, 20, 8, "22");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_int_equal(growth(row_of(result, 1)), 1315);
 	assert_int_equal(row_of(result, 1)->new_count, 3);
@@ -101,14 +91,11 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 
 TEST(one_id_with_two_stacks_is_two_rows)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < 10; i++)
 		put_block(&maker, i % 2 ? 100 : 1000, 8, "5", i % 2);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_int_equal(growth(row_of(result, 0)), 5000);
 	assert_int_equal(growth(row_of(result, 1)), 500);
@@ -118,14 +105,11 @@ TEST(one_id_with_two_stacks_is_two_rows)
 
 TEST(one_id_with_many_stacks_is_as_many_rows)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < 180; i++)
 		put_block(&maker, i, 8, "5", i * 7 % 60);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 60);
 	for (unsigned i = 0; i < 60; i++) {
 		const struct shown *row = row_of(result, i * 7 % 60);
@@ -138,19 +122,16 @@ TEST(one_id_with_many_stacks_is_as_many_rows)
 
 TEST(blocks_without_a_stack_are_one_row)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_stackless(&maker, 3, 300, 24);
 	put_stackless(&maker, 2, 200, 16);
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	maker = dump_new((struct maker){.is_ours = true});
 	put_stackless(&maker, 10, 1000, 80);
 	put_entry(&maker, 50, 8, "0"); /* UMDH's way to say so */
 	put_block(&maker, 1, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_string_equal(result->rows[0].id, "0");
 	assert_string_equal(result->rows[0].frames, "\t(no stack recorded)\n");
@@ -163,16 +144,13 @@ TEST(blocks_without_a_stack_are_one_row)
 
 TEST(an_id_without_a_stack_is_a_row_of_its_own)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_entry(&maker, 16, 8, "AB");
 	put_entry(&maker, 16, 8, "CD"); /* its stack comes later */
 	put_block(&maker, 16, 8, "CD", 1);
 	put_entry(&maker, 64, 8, "AB");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_string_equal(row_named(result, "AB")->frames, "\t(stack not in the dump)\n");
 	assert_int_equal(growth(row_named(result, "AB")), 80);
@@ -182,10 +160,8 @@ TEST(an_id_without_a_stack_is_a_row_of_its_own)
 TEST(aliases_stay_one_ambiguous_row)
 {
 	static const char stack[] = "\t1000\n\t2000\n\tAlias\n\t1000\n\t3000\n\n";
-	struct maker maker;
-	struct result *result;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n\t1000\n\t2000\n\n");
 	put_lines(&maker, "100 bytes + 8 at 200 by BackTraceB\n");
 	put_lines(&maker, stack);
@@ -193,7 +169,7 @@ TEST(aliases_stay_one_ambiguous_row)
 	put_lines(&maker, stack);
 	put_lines(&maker, "100 bytes + 8 at 400 by BackTraceB\n");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_int_equal(growth(&result->rows[0]), 0x300);
 	assert_string_equal(result->rows[0].notes,
@@ -205,17 +181,14 @@ TEST(aliases_stay_one_ambiguous_row)
 
 TEST(an_alias_without_frames_is_no_stack)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n"
 			  "\tAlias\n\t1000\n\tAlias\n\tAlias\n\t2000\n\tAlias\n\n");
 	put_lines(&maker, "100 bytes + 8 at 200 by BackTraceB\n\t1000\n\tAlias\n\t2000\n\n");
 	put_lines(&maker, "20 bytes + 8 at 300 by BackTraceC\n\t1000\n\tAlias\n\n");
 	put_lines(&maker, "40 bytes + 8 at 400 by BackTraceD\n\t1000\n\n");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_int_equal(growth(&result->rows[0]), 0x110);
 	assert_string_equal(result->rows[0].notes,
@@ -231,7 +204,6 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 	static const unsigned new_bytes[] = {50, 0, 900, 100, 100, 20};
 	static const unsigned old_bytes[] = {100, 400, 100, 0, 0, 20};
 	struct maker maker;
-	struct result *result;
 
 	for (int is_new = 0; is_new < 2; is_new++) {
 		const unsigned *bytes = is_new ? new_bytes : old_bytes;
@@ -244,7 +216,7 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* of no bytes */
 		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 7);
 	for (size_t i = 1; i < result->row_count; i++) {
 		int64_t before = growth(&result->rows[i - 1]), after = growth(&result->rows[i]);
@@ -271,10 +243,8 @@ TEST(the_order_of_blocks_does_not_matter)
 
 	for (unsigned order = 0; order < 120; order++) {
 		unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
-		struct maker maker;
-		struct result *result;
 
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		for (unsigned count = 5; count; count--) {
 			unsigned pick = code % count, block = left[pick];
 
@@ -284,7 +254,7 @@ TEST(the_order_of_blocks_does_not_matter)
 			left[pick] = left[count - 1];
 		}
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		if (expected)
 			assert_string_equal(result->text, expected);
 		else
@@ -295,16 +265,13 @@ TEST(the_order_of_blocks_does_not_matter)
 
 TEST(overhead_may_go_against_the_direction)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 1000, 500, "1", 1);
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){0});
+	maker = dump_new((struct maker){0});
 	put_block(&maker, 1100, 10, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_false(result->is_increase);
 	assert_int_equal(result->requested, -100);
 	assert_int_equal(result->overhead, 490);
@@ -328,13 +295,11 @@ static void put_process(struct maker *maker, unsigned pid, unsigned start)
 static void check_processes(
 	unsigned old_pid, unsigned old_start, unsigned new_pid, unsigned new_start, size_t rows)
 {
-	struct result *result;
-
 	EACH_DUMP (maker, is_new, 0) {
 		put_process(&maker, is_new ? new_pid : old_pid, is_new ? new_start : old_start);
 		put_entry(&maker, is_new ? 50 : 20, 8, "AB");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
 	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 30 : 50);
 	if (rows == 2)
@@ -359,9 +324,8 @@ static void put_in_order(unsigned order)
 		const char *id;
 	} blocks[] = {{10, 1, "A"}, {20, 2, "A"}, {100, 0, "A"}, {1000, 0, "B"}, {5, 3, "B"}};
 	unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
-	struct maker maker;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned count = 5; count; count--) {
 		unsigned pick = code % count, block = left[pick];
 
@@ -379,10 +343,8 @@ TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
 	char *expected = NULL;
 
 	for (unsigned order = 0; order < 120; order++) {
-		struct result *result;
-
 		put_in_order(order);
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->row_count, 4);
 		assert_int_equal(growth(row_of(result, 1)), 10);
 		assert_int_equal(growth(row_of(result, 2)), 20);
@@ -402,7 +364,6 @@ TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
 TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 {
 	struct maker maker;
-	struct result *result;
 
 	for (int is_new = 0; is_new < 2; is_new++) {
 		const char *id = is_new ? "B" : "A";
@@ -416,7 +377,7 @@ TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 		put_entry(&maker, 30, 8, "C");
 		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 5); /* stacks 2 and 3, and of C one each */
 	assert_string_equal(result->rows[2].frames, "\t(one of 40 stacks under this id)\n");
 	assert_int_equal(growth(&result->rows[2]), 25);

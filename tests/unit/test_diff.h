@@ -104,7 +104,7 @@ static inline void dump_begin(struct maker *maker, struct maker settings)
 
 static inline void dump_end(struct maker *maker, const char *path);
 
-static inline struct maker dump_begun(struct maker settings)
+static inline struct maker dump_new(struct maker settings)
 {
 	struct maker maker;
 
@@ -115,7 +115,7 @@ static inline struct maker dump_begun(struct maker settings)
 /* Its body puts what is in old.txt, and then what is in new.txt; behind is_new are the maker's settings. */
 #define EACH_DUMP(made, is_new, ...)                                                               \
 	for (int is_new = 0; is_new < 2; is_new++)                                                 \
-		for (struct maker made = dump_begun((struct maker){__VA_ARGS__}); made.eol;        \
+		for (struct maker made = dump_new((struct maker){__VA_ARGS__}); made.eol;          \
 			dump_end(&made, is_new ? "new.txt" : "old.txt"))
 
 /* The return addresses of made stack number: offsets that no other number has. */
@@ -217,7 +217,7 @@ struct shown {
 struct result {
 	int status;
 	char *text; /* the report, or NULL when none was written */
-	char words[2000]; /* what was said beside it */
+	char words[4000]; /* what was said beside it */
 	struct shown rows[ROWS_MAX];
 	size_t row_count;
 	bool is_increase;
@@ -367,6 +367,24 @@ static inline struct result *run_with(const char *first, const char *const *args
 }
 
 #define run_hdiff(...) run_with("--no-symbols", (const char *const[]){__VA_ARGS__, NULL})
+#define ask_hdiff(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
+
+/* It must end with this status, and these words must be among what is said; "": nothing is said. */
+static inline struct result *expect_with(
+	const char *first, int status, const char *words, const char *const *args)
+{
+	struct result *result = run_with(first, args);
+
+	if (result->status != status || (*words ? !strstr(result->words, words) : *result->words))
+		fail_msg("status %d, said: %s, wanted: %d, %s", result->status, result->words,
+			status, words);
+	return result;
+}
+
+#define run_expect(status, words, ...)                                                             \
+	expect_with("--no-symbols", status, words, (const char *const[]){__VA_ARGS__, NULL})
+#define ask_expect(status, words, ...)                                                             \
+	expect_with(NULL, status, words, (const char *const[]){__VA_ARGS__, NULL})
 
 /* How often a word is in a text. */
 static inline size_t times(const char *text, const char *word)

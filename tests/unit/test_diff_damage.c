@@ -16,15 +16,13 @@ TEST(malformed_lines_are_left_out)
 
 	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(*bad); i++) {
 		bool is_forced = i % 2;
-		struct result *result;
-		struct maker maker;
 
-		dump_begin(&maker, (struct maker){.bare = true});
+		struct maker maker = dump_new((struct maker){.bare = true});
 		put_block(&maker, 40, 8, "1", 1);
 		put(&maker, "%s", bad[i / 2]);
 		put_block(&maker, 60, 8, "2", 2);
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
+		struct result *result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
 		assert_int_equal(result->status, is_forced ? 0 : 2);
 		/* Each line once, with what became of it. */
 		assert_int_equal(times(result->words, "hdiff: new.txt:14: warning: left out: "), 1);
@@ -40,10 +38,7 @@ TEST(malformed_lines_are_left_out)
 /* Beside other warnings and in the order of the file; 23 in all, of which 20 are said. */
 TEST(lines_left_out_and_other_warnings_keep_their_order)
 {
-	struct result *result;
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: warning text=first");
 	put(&maker, "1 bytes + 2 at zz by BackTrace1");
 	put_block(&maker, 40, 8, "1", 1);
@@ -51,7 +46,7 @@ TEST(lines_left_out_and_other_warnings_keep_their_order)
 	for (unsigned i = 0; i < 20; i++)
 		put(&maker, "1 bytes + 2 at zz by BackTrace1");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt", "--force");
+	struct result *result = run_hdiff("new.txt", "--force");
 	assert_int_equal(result->status, 0);
 	assert_ptr_equal(strstr(result->words, "hdiff: new.txt: warning: first\nhdiff: new.txt:11: "
 					       "warning: left out: "),
@@ -64,15 +59,12 @@ TEST(lines_left_out_and_other_warnings_keep_their_order)
 TEST(too_many_malformed_lines_are_refused)
 {
 	for (unsigned lines = 100; lines <= 101; lines++) {
-		struct result *result;
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		for (unsigned i = 0; i < lines; i++)
 			put(&maker, "1 bytes + 2 at zz by BackTrace1");
 		put_block(&maker, 40, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt", "--force");
+		struct result *result = run_hdiff("new.txt", "--force");
 		assert_int_equal(result->status, lines == 100 ? 0 : 2);
 		assert_true((result->text != NULL) == (lines == 100));
 	}
@@ -93,14 +85,11 @@ TEST(a_malformed_note_counts_for_nothing)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct result *result;
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		put(&maker, "// hsnap: heap addr=1E0000 %s", cases[i].note);
 		put_block(&maker, 40, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->status, cases[i].status);
 		assert_int_equal(result->requested, cases[i].requested);
 	}
@@ -108,7 +97,6 @@ TEST(a_malformed_note_counts_for_nothing)
 
 TEST(a_dump_without_a_heap_is_told_of)
 {
-	struct result *result;
 	struct maker maker;
 
 	maker = (struct maker){.eol = "\n"};
@@ -116,7 +104,7 @@ TEST(a_dump_without_a_heap_is_told_of)
 	put_modules(&maker);
 	write_bytes("new.txt", maker.text.data, maker.text.len);
 	buf_release(&maker.text);
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 0);
 	assert_non_null(strstr(result->words, "there is no heap in it"));
@@ -151,10 +139,8 @@ static void check_part(const struct result *part, const struct result *whole)
 
 static void check_cut(size_t len, const char *text, const struct result *whole)
 {
-	struct result *result;
-
 	write_bytes("cut.txt", text, len);
-	result = run_hdiff("cut.txt");
+	struct result *result = run_hdiff("cut.txt");
 	assert_int_equal(result->status, 2);
 	if (!result->text) {
 		/* so little that it is not known for a dump */
@@ -172,10 +158,8 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 static void check_end_of_line(const char *text, const struct result *whole)
 {
 	for (size_t missing = 1; missing <= 2; missing++) {
-		struct result *result;
-
 		write_bytes("cut.txt", text, strlen(text) - missing);
-		result = run_hdiff("cut.txt");
+		struct result *result = run_hdiff("cut.txt");
 		assert_int_equal(result->status, 0);
 		assert_null(strstr(result->words, "cut short"));
 		assert_true(result->requested == whole->requested);
@@ -189,10 +173,9 @@ TEST(a_dump_cut_anywhere_is_known_as_cut)
 		static struct result whole; /* its numbers stay while others run */
 		struct maker maker;
 		size_t from, to;
-		char *text;
 
 		put_cut_example(&maker, is_ours);
-		text = read_text("new.txt");
+		char *text = read_text("new.txt");
 		whole = *run_hdiff("new.txt");
 		assert_int_equal(whole.status, 0);
 		/* UMDH's own say only at the end of a heap that the heap is whole. */

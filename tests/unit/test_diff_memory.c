@@ -14,9 +14,7 @@ static void put_heading(struct maker *maker, unsigned number, const char *name)
 /* A block of 1000 bytes in a heap, and ranges of each kind. */
 static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_block(&maker, 1000, 8, "1", 1);
 	put_heading(&maker, 1, "VirtualAlloc");
 	put_block(&maker, virtual, 0, "2", 2);
@@ -33,13 +31,9 @@ static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t
 
 TEST(address_space_is_told_apart_from_memory)
 {
-	struct result *result;
-
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 8192);
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_string_equal(result->words, "");
+	struct result *result = run_expect(0, "", "old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(row_of(result, 2)), 12288 - 4096);
 	assert_int_equal(result->requested, 12288 - 4096);
@@ -50,13 +44,10 @@ TEST(address_space_is_told_apart_from_memory)
 
 TEST(no_word_is_said_of_address_space_that_is_not_there)
 {
-	struct result *result;
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
 	assert_null(strstr(result->text, "address space"));
 }
@@ -64,11 +55,9 @@ TEST(no_word_is_said_of_address_space_that_is_not_there)
 /* A limit of growth is one of memory. */
 TEST(a_reservation_is_no_growth)
 {
-	struct result *result;
-
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
-	result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
+	struct result *result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 0);
 	result = run_hdiff("--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
@@ -99,44 +88,32 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 
 TEST(headings_are_known_by_name)
 {
-	struct result *result;
-
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 9192);
-	result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
+	struct result *result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096);
 	result = run_hdiff("--heap", "Mapped", "--heap", "VirtualAlloc", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096 + 1000);
-	result = run_hdiff("--heap", "virtuall", "old.txt", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "virtual, reserved or mapped"));
+	run_expect(2, "virtual, reserved or mapped", "--heap", "virtuall", "old.txt", "new.txt");
 }
 
 /* What hdiff writes of old.txt and new.txt in another form than text. */
-static char *report_as(const char *format)
+static const char *report_as(const char *format)
 {
-	const char *const args[] = {
-		"hdiff", "--no-symbols", "-o", format, "-f", "more.txt", "old.txt", "new.txt"};
-	FILE *say = tmpfile();
-	char *argv[8];
+	struct result *result = run_raw((const char *const[]){
+		"--no-symbols", "-o", format, "-f", "out.txt", "old.txt", "new.txt", NULL});
 
-	for (int i = 0; i < 8; i++)
-		argv[i] = (char *)(uintptr_t)args[i];
-	assert_int_equal(hdiff_run(8, argv, say), 0);
-	assert_int_equal(fclose(say), 0);
-	return read_text("more.txt");
+	assert_int_equal(result->status, 0);
+	return result->text;
 }
 
 TEST(json_tells_address_space_apart)
 {
-	char *text;
-
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
-	text = report_as("json");
+	const char *text = report_as("json");
 	assert_non_null(strstr(text, "\n\"reserved\":{\"old\":{\"bytes\":69632,\"blocks\":2,"));
 	assert_non_null(strstr(text, "\"growth\":{\"bytes\":1073676288,\"blocks\":0,"));
-	free(text);
 }
 
 /* ---------------------------------------------------------------- modules that are gone */
@@ -144,9 +121,7 @@ TEST(json_tells_address_space_apart)
 /* A process whose module is at base, where it may have been unloaded from. */
 static void make_plug(const char *path, uint64_t base, bool is_gone)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: process id=7 start=2026-11-20T10:00:00.000Z\n"
 			  "// Loaded modules: \n");
 	put(&maker, "//    %16" PRIX64 " 20000 C:\\app\\plug.dll", base);
@@ -169,14 +144,11 @@ static void make_plug(const char *path, uint64_t base, bool is_gone)
 
 TEST(a_module_is_the_same_before_and_after_it_was_unloaded)
 {
-	struct result *result;
 	const struct shown *row;
 
 	make_plug("old.txt", 0x180000000, false);
 	make_plug("new.txt", 0x800000000000, true);
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_string_equal(result->words, "");
+	struct result *result = run_expect(0, "", "old.txt", "new.txt");
 	assert_int_equal(result->row_count, 2);
 	row = row_named(result, "9");
 	assert_int_equal(growth(row), 200);
@@ -189,9 +161,7 @@ TEST(a_module_is_the_same_before_and_after_it_was_unloaded)
 
 static void make_sample(const char *path, const char *sample, unsigned count)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	if (sample)
 		put(&maker, "// hsnap: sample bytes=%s", sample);
 	put(&maker, "%X bytes in 0x%X allocations (@ 0x40 + 0x8) by: BackTrace1", count * 0x40,
@@ -204,23 +174,16 @@ static void make_sample(const char *path, const char *sample, unsigned count)
 
 TEST(estimates_are_called_so)
 {
-	struct result *result;
-	char *text;
-
 	make_sample("old.txt", "4096", 10);
 	make_sample("new.txt", "4096", 30);
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_string_equal(result->words, "");
+	struct result *result = run_expect(0, "", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 20 * 64);
 	assert_int_equal(times(result->text, ", ESTIMATES: one in 4096 bytes was recorded\n"), 2);
-	text = report_as("json");
+	const char *text = report_as("json");
 	assert_int_equal(times(text, "\"sample_bytes\":4096,"), 2);
-	free(text);
 	text = report_as("csv");
 	assert_non_null(strstr(text, ",stack,sample_bytes\r\n1280,1920,640,20,30,10,"));
 	assert_int_equal(times(text, ",4096\r\n"), 1);
-	free(text);
 }
 
 TEST(a_sample_and_what_is_none_are_not_compared_silently)
@@ -228,11 +191,9 @@ TEST(a_sample_and_what_is_none_are_not_compared_silently)
 	static const char *const samples[] = {NULL, "8192"};
 
 	for (size_t i = 0; i < 2; i++) {
-		struct result *result;
-
 		make_sample("old.txt", samples[i], 10);
 		make_sample("new.txt", "4096", 10);
-		result = run_hdiff("old.txt", "new.txt");
+		struct result *result = run_hdiff("old.txt", "new.txt");
 		assert_int_equal(result->status, 0);
 		assert_int_equal(times(result->words,
 					 "hdiff: new.txt: warning: it was sampled in another way"),
@@ -243,14 +204,11 @@ TEST(a_sample_and_what_is_none_are_not_compared_silently)
 
 TEST(blocks_from_before_attaching_are_told)
 {
-	struct result *result;
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: tracer version=2 attached=1 before-blocks=12 before-requested=345");
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_non_null(strstr(result->text,
 		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
 }

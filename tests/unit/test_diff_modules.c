@@ -9,11 +9,9 @@
 /* Old and new identity of app.exe, and how many rows become of one stack. */
 static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
 {
-	struct result *result;
-
 	EACH_DUMP (maker, is_new, .timestamp = is_new ? new : old)
 		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
 	assert_int_equal(result->requested, 200);
 	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
@@ -46,11 +44,10 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 				  "*- - Heap 0 Hogs - -\n"
 				  "10 bytes + 8 at 100 by BackTrace1\n\t20123\n\n"
 				  "28 bytes + 8 at 200 by BackTrace2\n\t10123\n\n";
-	struct result *result;
 
 	write_bytes("old.txt", old, strlen(old));
 	write_bytes("new.txt", new, strlen(new));
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(&result->rows[0]), 8);
 	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
@@ -58,13 +55,11 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 
 TEST(frames_outside_modules_match_by_address)
 {
-	struct result *result;
-
 	EACH_DUMP (maker, is_new, .slide = is_new ? 0x90000 : 0) {
 		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
 		put_lines(&maker, is_new ? "10 bytes + 8 at 200 by BackTrace2\n\tABCD\n\n" : "");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_string_equal(result->rows[0].frames, "\tABCD\n");
 }
@@ -87,7 +82,6 @@ static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
 TEST(any_number_of_modules_of_one_name_are_told_apart)
 {
 	const unsigned count = 3000;
-	struct result *result;
 
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_many_modules(&maker, count, is_new);
@@ -100,7 +94,7 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 			put(&maker, "\t%X", 0x20000000 + at);
 		}
 	}
-	result = run_hdiff("old.txt", "old.txt");
+	struct result *result = run_hdiff("old.txt", "old.txt");
 	assert_int_equal(result->row_count, 0);
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 2);
@@ -111,14 +105,12 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 /* Notes about the build of app.exe, and how many rows become of one stack. */
 static void check_builds(const char *old, const char *new, size_t rows)
 {
-	struct result *result;
-
 	EACH_DUMP (maker, is_new, 0) {
 		put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=7 %s", APP_BASE,
 			is_new ? new : old);
 		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
 }
 
@@ -141,8 +133,6 @@ TEST(builds_are_told_apart_by_what_both_dumps_tell)
 /* A block through one of two modules in each dump, and how many rows become of it. */
 static void check_modules(const char *old, const char *new, size_t rows)
 {
-	struct result *result;
-
 	EACH_DUMP (maker, is_new, 0) {
 		put(&maker, "// Loaded modules: ");
 		put_lines(&maker, is_new ? new : old);
@@ -150,7 +140,7 @@ static void check_modules(const char *old, const char *new, size_t rows)
 		put_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t10123");
 	}
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
 }
 
@@ -184,10 +174,9 @@ TEST(a_return_address_belongs_to_the_module_of_its_call)
 				   "*- - Heap 0 Hogs - -\n"
 				   "10 bytes + 8 at 100 by BackTrace1\n"
 				   "\t10000\n\t11000\n\t11001\n\t12000\n\t12001\n\t10001\n\n";
-	struct result *result;
 
 	write_bytes("new.txt", text, strlen(text));
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_string_equal(result->rows[0].frames,
 		"\tfirst+0 : 10000\n\tfirst+1000 : 11000\n\tsecond+1 : 11001\n"
 		"\tsecond+1000 : 12000\n\t12001\n\tfirst+1 : 10001\n");
@@ -208,13 +197,12 @@ TEST(a_module_that_is_loaded_twice_is_one)
 		{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 0, 1}, {0, 2, 1}, {1, 2, 0}};
 
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
-		struct result *result;
 		char text[1000];
 
 		snprintf(text, sizeof(text), "%s%s%s%s", head, entries[orders[i][0]],
 			entries[orders[i][1]], entries[orders[i][2]]);
 		write_bytes("new.txt", text, strlen(text));
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->row_count, 1);
 		assert_int_equal(growth(&result->rows[0]), 0x70);
 		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");

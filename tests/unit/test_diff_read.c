@@ -18,10 +18,9 @@ TEST(numbers_have_any_length_and_case)
 				   "\t000000000000000000000000000000000123456789abcdef0\n"
 				   "\t0000000000000000\n\t123456789 \n\t\n"
 				   "2000000000000000 bytes + 0 at 7FFFFFFFFFFFFFFF by BackTrace1";
-	struct result *result;
 
 	write_bytes("new.txt", text, strlen(text));
-	result = run_hdiff("--hex", "new.txt");
+	struct result *result = run_hdiff("--hex", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), UINT64_C(0x2000000000000001));
 	assert_string_equal(result->rows[0].frames,
 		"\t7FFE82352933\n\tFFFFFFFFFFFFFFFF\n\tABCDEF01\n\t1\n"
@@ -31,10 +30,9 @@ TEST(numbers_have_any_length_and_case)
 TEST(more_than_4_gib_is_counted)
 {
 	uint64_t block = UINT64_C(0x1234567890);
-	struct maker maker;
 	struct result *result;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (int i = 0; i < 40; i++)
 		put_block(&maker, block + (unsigned)i, UINT64_C(1) << 33, "1", 1);
 	dump_end(&maker, "new.txt");
@@ -48,10 +46,8 @@ TEST(more_than_4_gib_is_counted)
 TEST(lines_may_be_long_and_lie_anywhere)
 {
 	uint64_t requested = 0;
-	struct maker maker;
-	struct result *result;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; maker.text.len < 4000000; i++) {
 		size_t blanks = i == 5000 ? 3000000 : i * 7919 % 613;
 
@@ -63,7 +59,7 @@ TEST(lines_may_be_long_and_lie_anywhere)
 		requested += i;
 	}
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 3);
 	assert_int_equal(result->requested, requested);
 }
@@ -73,16 +69,14 @@ TEST(long_ids_are_told_apart)
 {
 	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
 		"ABCDEF1234568", "ABCDEF123456789ABCDEF0123456789", "A"};
-	struct maker maker;
-	struct result *result;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < 6; i++)
 		put_block(&maker, 1000 * i, 8, ids[i], i);
 	for (unsigned i = 0; i < 60; i++)
 		put_entry(&maker, i, 8, ids[i * 5 % 6]);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_int_equal(result->row_count, 6);
 	for (unsigned i = 0; i < 6; i++) {
 		/* i * 5 % 6 == k for i = 6 - k, then every sixth */
@@ -101,7 +95,6 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 	for (int i = 0; i < 16; i++) {
 		bool full = i & 4, many_blank = i & 8;
 		struct maker maker;
-		struct result *result;
 
 		dump_begin(&maker,
 			(struct maker){.eol = i & 1 ? "\r\n" : "\n", .bare = i & 2 ? true : false});
@@ -113,7 +106,7 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 				put(&maker, "%s", "");
 		}
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->status, 0);
 		assert_int_equal(growth(row_of(result, 1)), 16 * (1 + 2 + 4 + 5 + 7 + 8 + 10 + 11));
 		assert_int_equal(growth(row_of(result, 2)), 16 * (3 + 6 + 9));
@@ -128,7 +121,6 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 TEST(logs_of_umdh_are_read)
 {
 	char path[1200];
-	struct result *result;
 
 	snprintf(path, sizeof(path),
 		"%s/../shared/data/umdh/snap_umdh_input_sample_kg_HeapProfiler.txt", root);
@@ -136,7 +128,7 @@ TEST(logs_of_umdh_are_read)
 		print_message("no logs of UMDH beside the checkout\n");
 		skip();
 	}
-	result = run_hdiff(path);
+	struct result *result = run_hdiff(path);
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 2);
 	for (size_t i = 0; i < 2; i++)
@@ -163,7 +155,6 @@ static void check_refused(const char *path, const char *word)
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t)path};
 	FILE *say = tmpfile();
-	char *text;
 
 	assert_non_null(say);
 	assert_int_equal(result->status, 2);
@@ -174,7 +165,7 @@ static void check_refused(const char *path, const char *word)
 	write_bytes("out.txt", old, strlen(old));
 	assert_int_equal(hdiff_run(3, argv, say), 2);
 	assert_int_equal(fclose(say), 0);
-	text = read_text("out.txt");
+	char *text = read_text("out.txt");
 	assert_string_equal(text, old);
 	free(text);
 }
@@ -252,18 +243,16 @@ TEST(the_output_is_none_of_the_dumps)
 TEST(warnings_in_a_dump_reach_the_reader)
 {
 	for (unsigned count = 1; count <= 22; count++) {
-		struct maker maker;
-		struct result *result;
 		char more[60];
 
-		dump_begin(&maker, (struct maker){.is_ours = true});
+		struct maker maker = dump_new((struct maker){.is_ours = true});
 		for (unsigned i = 1; i < count; i++)
 			put(&maker, "// hsnap: warning text=\"trouble\\x0A %u.\"", i);
 		put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
 		put(&maker, "// hsnap: heap addr=1F0000 kind=wine unwalked=0");
 		put_block(&maker, 5, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->status, 0);
 		assert_int_equal(result->requested, 5);
 		assert_int_equal(
@@ -282,15 +271,12 @@ TEST(warnings_in_a_dump_reach_the_reader)
 
 TEST(a_heap_that_a_warning_names_is_not_named_again)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: warning text=\"heap 1E0000 is of a kind that cannot be walked\"");
 	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
 	put(&maker, "// hsnap: heap addr=1E00001 kind=unknown unwalked=1");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt", "new.txt");
+	struct result *result = run_hdiff("new.txt", "new.txt");
 	assert_int_equal(times(result->words, "warning: heap 1E0000 "), 2);
 	assert_int_equal(times(result->words, "warning: heap 1E00001 "), 2);
 	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 4);

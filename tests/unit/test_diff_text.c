@@ -8,8 +8,6 @@
 #include "tests/unit/test_naming.h"
 #include "tests/unit/test_sums.h"
 
-static char root[1000]; /* the folder the tests were started in */
-
 static void put_leak(struct maker *maker, uint64_t blocks)
 {
 	for (uint64_t i = 0; i < blocks; i++)
@@ -42,16 +40,14 @@ TEST(the_layout_is_that_of_umdh)
 	static const char decimal[] =
 		"+44666000 ( 44666000 -      0)  89332 allocs\tBackTrace74050\n"
 		"+   89332 (  89332 -      0)\tBackTrace74050\tallocations\n";
-	struct maker maker;
-	struct result *result;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 500, 2, "73F28", 2);
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){0});
+	maker = dump_new((struct maker){0});
 	put_leak(&maker, 0x15cf4);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("--hex", "old.txt", "new.txt");
+	struct result *result = run_hdiff("--hex", "old.txt", "new.txt");
 	assert_string_equal(strstr(result->text, "+ 2a98c90"), hex);
 	assert_non_null(strstr(result->text, "Numbers are hexadecimal"));
 	result = run_hdiff("-v", "-l", "old.txt", "new.txt");
@@ -64,15 +60,12 @@ TEST(the_layout_is_that_of_umdh)
 
 TEST(the_header_names_the_dumps)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
 			  "image=\"C:\\\\bad\\x0Aapp.exe\"\n");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
+	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->status, 2);
 	result = run_hdiff("new.txt");
 	assert_non_null(strstr(result->text,
@@ -102,13 +95,11 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct view view;
-	struct maker maker;
 	struct dump_sums sums;
 	struct buf words;
 	struct err err;
-	char *text;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
@@ -119,7 +110,7 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	naming_find(&view.naming, &(uint32_t){0}, 1);
 	name_frame(&view.naming, 0, 0, (struct symbols){found, 2});
 	name_frame(&view.naming, 0, 1, (struct symbols){found, 1});
-	text = report_with(&view);
+	char *text = report_with(&view);
 	assert_non_null(strstr(text, "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
 				     "\tapp!outer<int, char>?+AB\n"
 				     "\tlib!inlined+1F (a,(1).c, 7)\n"
@@ -137,65 +128,43 @@ TEST(names_inlined_functions_and_lines_are_shown)
 
 TEST(names_that_a_dump_carries_are_used)
 {
-	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
-		(char *)(uintptr_t) "new.txt"};
-	FILE *say = tmpfile();
-	struct maker maker;
-	char *text, words[200];
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 
-	assert_non_null(say);
-	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=\"leak here\" offset=2F",
 		APP_BASE + 0x1010);
 	put_block(&maker, 500, 2, "1", 1);
 	dump_end(&maker, "new.txt");
-	assert_int_equal(hdiff_run(3, argv, say), 0);
-	text = read_text("out.txt");
-	assert_non_null(strstr(text, "\n\tapp!leak here+2F\n\tlib+501 : 7FF812340501\n"));
-	free(text);
-	rewind(say);
-	assert_non_null(fgets(words, sizeof(words), say));
-	assert_string_equal(words, "hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib; hsym "
-				   "--explain new.txt says why\n");
-	assert_int_equal(fclose(say), 0);
+	struct result *result = ask_expect(0,
+		"hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib; hsym --explain new.txt "
+		"says why\n",
+		"new.txt");
+	assert_non_null(strstr(result->text, "\n\tapp!leak here+2F\n\tlib+501 : 7FF812340501\n"));
 }
 
 /* No file anywhere has a name for an address that lies in no module. */
 TEST(addresses_in_no_module_have_no_remedy)
 {
-	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
-		(char *)(uintptr_t) "new.txt"};
-	FILE *say = tmpfile();
-	struct maker maker;
-	char words[200];
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 
-	assert_non_null(say);
-	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "%s", "");
 	put_entry(&maker, 5, 8, "1");
 	put(&maker, "\t1234\n");
 	dump_end(&maker, "new.txt");
-	assert_int_equal(hdiff_run(3, argv, say), 0);
-	rewind(say);
-	assert_non_null(fgets(words, sizeof(words), say));
-	assert_string_equal(words, "hdiff: 1 of 1 frames have no name: 1 in no module\n");
-	assert_int_equal(fclose(say), 0);
+	ask_expect(0, "hdiff: 1 of 1 frames have no name: 1 in no module\n", "new.txt");
 }
 
 TEST(further_ids_are_listed_up_to_a_limit)
 {
 	for (unsigned count = 64; count <= 67; count++) {
-		struct maker maker;
-		struct result *result;
 		char id[20], end[60];
 
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		for (unsigned i = 0; i < count; i++) {
 			snprintf(id, sizeof(id), "%X", 0x100 + i);
 			put_block(&maker, 5, 8, id, 1);
 		}
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt");
+		struct result *result = run_hdiff("new.txt");
 		assert_int_equal(result->row_count, 1);
 		assert_string_equal(result->rows[0].id, "100");
 		/* The first is the label, 64 are listed. */
@@ -208,17 +177,14 @@ TEST(further_ids_are_listed_up_to_a_limit)
 
 TEST(what_a_terminal_obeys_is_not_printed)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: process id=4711 image=\"a\xc2\x9b"
 			  "1m\xc3\xa4.exe\"\n");
 	put_entry(&maker, 5, 8,
 		"\xc2\x85\x1b\x7f"
 		"1");
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_null(strstr(result->text, "\xc2\x9b"));
 	assert_null(strstr(result->text, "\xc2\x85"));
 	assert_null(strchr(result->text, '\x1b'));
@@ -231,12 +197,11 @@ TEST(without_names_no_frames_are_kept)
 	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct naming naming;
-	struct maker maker;
 	struct dump_sums sums;
 	struct buf words;
 	struct err err;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
@@ -263,39 +228,28 @@ static void put_name(struct maker *maker, unsigned number, const char *name)
 
 TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
 {
-	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
-		(char *)(uintptr_t) "old.txt", (char *)(uintptr_t) "new.txt"};
-	FILE *say = tmpfile();
-	char *text, words[200];
-
-	assert_non_null(say);
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {
 		put_name(&maker, 1, is_new ? "both_new" : "both_old");
 		put_name(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
 		for (unsigned i = 1; i <= 3; i++)
 			put_block(&maker, is_new ? 500 : 100, 2, "1", i);
 	}
-	assert_int_equal(hdiff_run(4, argv, say), 0);
-	text = read_text("out.txt");
-	assert_non_null(strstr(text, "\n\tapp!both_new+2F\n\tlib+501 : 7FF812A40501\n"));
-	assert_non_null(strstr(text, "\n\tapp!only_new+2F\n\tlib+502 : 7FF812A40502\n"));
-	assert_non_null(strstr(text, "\n\tapp!only_old+2F\n\tlib+503 : 7FF812A40503\n"));
-	free(text);
-	rewind(say);
-	assert_non_null(fgets(words, sizeof(words), say));
-	assert_string_equal(words, "hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib; hsym "
-				   "--explain new.txt says why\n");
-	assert_int_equal(fclose(say), 0);
+	struct result *result = ask_expect(0,
+		"hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib; hsym --explain new.txt "
+		"says why\n",
+		"old.txt", "new.txt");
+	for (int i = 0; i < 3; i++)
+		assert_non_null(strstr(result->text,
+			((const char *const[]){"\n\tapp!both_new+2F\n\tlib+501 : 7FF812A40501\n",
+				"\n\tapp!only_new+2F\n\tlib+502 : 7FF812A40502\n",
+				"\n\tapp!only_old+2F\n\tlib+503 : 7FF812A40503\n"})[i]));
 }
 
 /* ---------------------------------------------------------------- options */
 
 TEST(wrong_usage_is_refused)
 {
-	struct maker maker;
-	struct result *result;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");
 	{
 		const size_t count = FILES_MAX + 2;
@@ -314,35 +268,26 @@ TEST(wrong_usage_is_refused)
 		assert_int_equal(fclose(say), 0);
 		free(argv);
 	}
-	result = run_hdiff("--nonsense", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "there is no such option"));
-	result = run_hdiff(NULL);
+	run_expect(2, "there is no such option", "--nonsense", "new.txt");
+	struct result *result = run_hdiff(NULL);
 	assert_int_equal(result->status, 2);
 	assert_int_equal(strncmp(result->words, "usage: hdiff ", 13), 0);
-	result = run_hdiff("-f", "missing/out.txt", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "cannot create"));
+	run_expect(2, "cannot create", "-f", "missing/out.txt", "new.txt");
 }
 
 TEST(options_of_umdh_are_taken)
 {
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-?"};
-	struct maker maker;
-	struct result *result;
 	int screen, status;
-	char *text;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 5, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("-v:log.txt", "-l", "-v", "new.txt");
+	struct result *result = run_hdiff("-v:log.txt", "-l", "-v", "new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 1);
 	assert_int_not_equal(access("log.txt", F_OK), 0);
-	result = run_hdiff("-verbose", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "there is no such option"));
+	run_expect(2, "there is no such option", "-verbose", "new.txt");
 
 	fflush(stdout);
 	screen = dup(STDOUT_FILENO);
@@ -352,43 +297,8 @@ TEST(options_of_umdh_are_taken)
 	assert_int_equal(dup2(screen, STDOUT_FILENO), STDOUT_FILENO);
 	close(screen);
 	assert_int_equal(status, 0);
-	text = read_text("more.txt");
+	char *text = read_text("more.txt");
 	assert_int_equal(strncmp(text, "usage: hdiff ", 13), 0);
 	assert_null(strstr(text, "-?"));
 	free(text);
 }
-
-/* The man page has ".It Fl name" for each option that --help lists, and for no other. */
-TEST(the_man_page_lists_the_options)
-{
-	char path[1200], line[100], *page;
-	size_t listed = 0, shown = 0;
-
-	snprintf(path, sizeof(path), "%s/man/hdiff.1", root);
-	page = read_text(path);
-	assert_non_null(page);
-	for (const struct opt *opt = hdiff_options; opt->id; opt++) {
-		if (!opt->help)
-			continue;
-		listed++;
-		snprintf(line, sizeof(line), ".It Fl %s%s%s%s%s%s\n",
-			opt->short_name ? opt->short_name : "",
-			opt->short_name && opt->long_name ? " , Fl " : "",
-			opt->long_name ? "-" : "", opt->long_name ? opt->long_name : "",
-			opt->value ? " Ar " : "", opt->value ? opt->value : "");
-		if (!strstr(page, line))
-			fail_msg("man/hdiff.1 lacks: %s", line);
-	}
-	for (const char *at = page; (at = strstr(at, "\n.It Fl ")); at++)
-		shown++;
-	assert_int_equal(shown, listed);
-	free(page);
-}
-
-static int find_root(void **state)
-{
-	(void)state;
-	return !getcwd(root, sizeof(root));
-}
-
-GROUP(find_root, NULL)

@@ -13,12 +13,11 @@
 /* A dump of hsnap's; start and time in seconds behind 10:00. */
 static void put_made(const char *path, unsigned pid, unsigned start, unsigned time)
 {
-	struct maker maker;
 	char text[DATE_TEXT_BYTES], begin[DATE_TEXT_BYTES];
 	int64_t ten = 0;
 
 	assert_int_equal(date_parse("2026-11-20T10:00:00Z", &ten), 0);
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: dump format=1 tool=test time=%s",
 		date_text(ten + time * INT64_C(1000), text));
 	put(&maker, "// hsnap: process id=%u start=%s bits=64 image=app.exe", pid,
@@ -28,64 +27,32 @@ static void put_made(const char *path, unsigned pid, unsigned start, unsigned ti
 	dump_end(&maker, path);
 }
 
-struct ran {
-	int status;
-	char words[3000];
-	char files[400]; /* as the report has them */
-};
-
-static void find_files(struct ran *ran, const char *json)
+/* What hdiff says, and the files that its report has. */
+static void check_many(int status, const char *wanted, const char *words, const char *const *args)
 {
-	const char *at = json;
+	const char *all[20] = {"--no-symbols", "-f", "out.txt", "-o", "json"};
+	char files[400] = "";
+	struct result *result;
+	size_t len = 0;
 
-	for (; json && (at = strstr(at, "\"path\":\"")); at++) {
-		const char *name = at + 8;
-		size_t len = strlen(ran->files);
+	for (size_t i = 5; *args; i++)
+		all[i] = *args++;
+	result = run_raw(all);
+	(void)remove("out.txt");
+	for (const char *at = result->text; at && (at = strstr(at, "\"path\":\"")); at++) {
+		const char *name = at + 8 + 2 * !strncmp(at + 8, "./", 2);
 
-		if (!strncmp(name, "./", 2))
-			name += 2;
-		snprintf(ran->files + len, sizeof(ran->files) - len, "%s%.*s", len ? " " : "",
+		len += (size_t)snprintf(files + len, sizeof(files) - len, "%s%.*s", len ? " " : "",
 			(int)strcspn(name, "\""), name);
 	}
+	assert_string_equal(files, wanted);
+	assert_int_equal(result->status, status);
+	if (*words ? !strstr(result->words, words) : *result->words)
+		fail_msg("'%s' is not in '%s'", words, result->words);
 }
 
-static struct ran run_many(const char *const *args)
-{
-	static char always[][16] = {"hdiff", "--no-symbols", "-f", "out.txt", "-o", "json"};
-	char *argv[20];
-	struct ran ran = {0};
-	FILE *say = tmpfile();
-	int argc = 0;
-	char *json;
-
-	assert_non_null(say);
-	for (; argc < 6; argc++)
-		argv[argc] = always[argc];
-	for (; *args; args++)
-		argv[argc++] = (char *)(uintptr_t)*args;
-	(void)remove("out.txt");
-	ran.status = hdiff_run(argc, argv, say);
-	rewind(say);
-	ran.words[fread(ran.words, 1, sizeof(ran.words) - 1, say)] = '\0';
-	assert_int_equal(fclose(say), 0);
-	json = read_text("out.txt");
-	find_files(&ran, json);
-	free(json);
-	(void)remove("out.txt");
-	return ran;
-}
-
-#define RUN(...) run_many((const char *const[]){__VA_ARGS__, NULL})
-
-static void check(struct ran ran, int status, const char *files, const char *words)
-{
-	assert_string_equal(ran.files, files);
-	assert_int_equal(ran.status, status);
-	if (*words && !strstr(ran.words, words))
-		fail_msg("'%s' is not in '%s'", words, ran.words);
-	if (!*words)
-		assert_string_equal(ran.words, "");
-}
+#define check(status, files, words, ...)                                                           \
+	check_many(status, files, words, (const char *const[]){__VA_ARGS__, NULL})
 
 #undef TEST_AROUND
 #define TEST_AROUND enter_folder, leave_folder
@@ -95,41 +62,38 @@ TEST(folders_and_patterns_are_read)
 	put_made("old.txt", 1, 0, 300);
 	put_made("new.txt", 1, 0, 100);
 	put_made("more.txt", 1, 0, 200);
-	check(RUN("."), 0, "new.txt more.txt old.txt", "");
-	check(RUN("*.txt"), 0, "new.txt more.txt old.txt", "");
-	check(RUN("o*", "m*", "n*"), 0, "new.txt more.txt old.txt", "");
-	check(RUN("x*"), 2, "", "no file matches");
-	check(RUN("./none/x*"), 2, "", "./none: cannot open");
-	check(RUN("old.txt", "old.txt", "."), 0, "new.txt more.txt old.txt", "named twice");
+	check(0, "new.txt more.txt old.txt", "", ".");
+	check(0, "new.txt more.txt old.txt", "", "*.txt");
+	check(0, "new.txt more.txt old.txt", "", "o*", "m*", "n*");
+	check(2, "", "no file matches", "x*");
+	check(2, "", "./none: cannot open", "./none/x*");
+	check(0, "new.txt more.txt old.txt", "named twice", "old.txt", "old.txt", ".");
 	put_made("cut.txt", 1, 1, 50); /* another process */
-	check(RUN("."), 0, "cut.txt new.txt more.txt old.txt", "");
-	check(RUN("--series", "2", "."), 0, "new.txt more.txt old.txt", "");
-	check(RUN("--series", "3", "."), 2, "", "there are 2");
-	check(RUN("--warm-up", "1", "."), 0, "more.txt old.txt", "cut.txt: warning: left out");
-	check(RUN("--warm-up", "3", "."), 2, "", "none of 4");
-	check(RUN("--across-restarts", "--until", "2026-11-20T10:03", "."), 0,
-		"cut.txt new.txt more.txt", "");
+	check(0, "cut.txt new.txt more.txt old.txt", "", ".");
+	check(0, "new.txt more.txt old.txt", "", "--series", "2", ".");
+	check(2, "", "there are 2", "--series", "3", ".");
+	check(0, "more.txt old.txt", "cut.txt: warning: left out", "--warm-up", "1", ".");
+	check(2, "", "none of 4", "--warm-up", "3", ".");
+	check(0, "cut.txt new.txt more.txt", "", "--across-restarts", "--until", "2026-11-20T10:03",
+		".");
 }
 
 TEST(what_is_damaged_is_given_back)
 {
-	char *text;
-
 	put_made("old.txt", 1, 0, 100);
 	put_made("new.txt", 1, 0, 200);
 	put_made("more.txt", 1, 0, 300);
-	text = read_text("new.txt");
+	char *text = read_text("new.txt");
 	write_bytes("cut.txt", text, strlen(text) / 2 + strlen(text) / 4);
 	free(text);
-	check(RUN("."), 0, "old.txt new.txt more.txt",
-		"cut.txt:17: warning: left out: is cut short");
-	check(RUN("old.txt", "cut.txt", "more.txt"), 2, "old.txt more.txt", "is cut short");
+	check(0, "old.txt new.txt more.txt", "cut.txt:17: warning: left out: is cut short", ".");
+	check(2, "old.txt more.txt", "is cut short", "old.txt", "cut.txt", "more.txt");
 	/* the same snapshot once whole and once cut: the whole one */
-	check(RUN("--force", "."), 0, "old.txt new.txt more.txt", "the same snapshot as");
+	check(0, "old.txt new.txt more.txt", "the same snapshot as", "--force", ".");
 	write_bytes("cut.txt", "no dump", 7);
-	check(RUN("."), 0, "old.txt new.txt more.txt", "cut.txt: warning: left out: is not a");
-	check(RUN("cut.txt", "cut.txt", "cut.txt"), 2, "", "none of 3 files");
-	check(RUN("old.txt", "new.txt", "nothing"), 2, "old.txt new.txt", "nothing: warning");
+	check(0, "old.txt new.txt more.txt", "cut.txt: warning: left out: is not a", ".");
+	check(2, "", "none of 3 files", "cut.txt", "cut.txt", "cut.txt");
+	check(2, "old.txt new.txt", "nothing: warning", "old.txt", "new.txt", "nothing");
 }
 
 /* What a banner says, or what looks like one. */
@@ -156,12 +120,11 @@ TEST(banners_are_read_as_far_as_they_go)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct maker maker;
 		struct dump_sums sums;
 		struct err err;
 		int64_t time = 0;
 
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
 		put(&maker, "// UMDH: version %s", cases[i].banner);
 		put(&maker, "// UMDH: version 1: Logtime 1999-01-01 01:01 - Machine=B - PID=%s",
 			cases[i].pid ? "1" : "none");

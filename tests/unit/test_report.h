@@ -103,14 +103,12 @@ static inline void put_function(struct maker *maker, unsigned number, const char
  */
 static inline void write_three(void)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_block(&maker, 100, 8, "A3", 3);
 	put_block(&maker, 32, 8, "A4", 4);
 	put_block(&maker, 32, 8, "A4", 4);
 	dump_end(&maker, "old.txt");
-	dump_begin(&maker, (struct maker){.is_ours = true, .slide = 0x700000});
+	maker = dump_new((struct maker){.is_ours = true, .slide = 0x700000});
 	put_function(&maker, 1, "leak");
 	put_block(&maker, 500, 8, "B1", 1);
 	for (unsigned i = 0; i < 3; i++)

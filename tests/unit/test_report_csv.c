@@ -13,13 +13,10 @@
 
 TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->comparison.rows[2].heap = 0x1E5;
-	text = made_report(made, "csv", true);
+	const char *text = made_report(made, "csv", true);
 	assert_string_equal(text, HEADER "500,500,0,1,1,0,8,8,0,stack,,BackTraceB1,app,leak,,,"
 					 "app!leak <- lib+501 <- app+800\r\n"
 					 "300,300,0,3,3,0,24,24,0,stack,,BackTraceB2,app,,,,"
@@ -36,17 +33,14 @@ static const char *report_of(const char *function, const char *file, uint32_t li
 {
 	struct frame frame = {.module = "app", .function = function, .file = file, .line = line};
 	struct frames given = {.items = &frame, .count = 1};
-	struct maker maker;
-	struct made *made;
-	const char *text;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\n");
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
+	struct made *made = made_read(1);
 	made->comparison.rows[0].frames = &given;
-	text = made_report(made, "csv", false);
+	const char *text = made_report(made, "csv", false);
 	return text;
 }
 
@@ -92,19 +86,15 @@ TEST(the_text_is_utf8_without_what_a_terminal_obeys)
 
 TEST(what_has_no_frames_has_words)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t1\n\n");
 	put_entry(&maker, 40, 8, "7");
 	put_lines(&maker, "\n");
 	put_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "csv", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "csv", false);
 	assert_string_equal(text,
 		HEADER "500,500,0,1,1,0,8,8,0,ambiguous,,BackTrace94C4,app,,,,"
 		       "app+1010 | app+1020 <- 1\r\n"
@@ -114,13 +104,10 @@ TEST(what_has_no_frames_has_words)
 
 TEST(stacks_that_are_turned_round_point_the_other_way)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.is_inverted = true;
-	text = made_report(made, "csv", false);
+	const char *text = made_report(made, "csv", false);
 	assert_null(strstr(text, " <- "));
 	assert_non_null(strstr(text, " -> lib+501 -> "));
 }
@@ -133,12 +120,10 @@ TEST(a_group_is_a_row_with_self_and_total)
 			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
-	struct made *made;
-	const char *text;
 
 	write_three();
-	made = made_grouped(GROUP_MODULE, groups);
-	text = made_report(made, "csv", false);
+	struct made *made = made_grouped(GROUP_MODULE, groups);
+	const char *text = made_report(made, "csv", false);
 	assert_string_equal(text,
 		"self_growth_bytes,self_new_bytes,self_old_bytes,"
 		"self_growth_count,self_new_count,self_old_count,"

@@ -6,10 +6,9 @@
 static void assert_folded(size_t dump_count, enum view_group group, const char *wanted)
 {
 	struct made *made = made_read(dump_count);
-	const char *text;
 
 	made->view.group = group;
-	text = made_report(made, "folded", true);
+	const char *text = made_report(made, "folded", true);
 	assert_string_equal(text, wanted);
 }
 
@@ -56,9 +55,8 @@ TEST(equal_texts_are_one_line_with_their_sum)
 TEST(lines_are_sorted_frame_by_frame)
 {
 	static const char *const names[] = {"a b", "a", "\xc3\xa4", "a", "B"};
-	struct maker maker;
 
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	for (unsigned i = 0; i < 5; i++) {
 		put(&maker, "// hsnap: name addr=%X function=\"%s\" offset=1", 0x10 + i, names[i]);
 		put_entry(&maker, 1 + i, 8, "1");
@@ -75,11 +73,8 @@ TEST(lines_are_sorted_frame_by_frame)
 TEST(names_do_not_break_lines_or_frames)
 {
 	static const char *const names[] = {"a;b", "x\ny\tz\r", "J\xfcrgen", "n 1 2", "\x1b\x7f"};
-	struct maker maker;
-	struct made *made;
-	const char *text;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 0; i < 5; i++)
 		put_symbol_note(&maker, 0x10 + i, names[i], 0, NULL, 0);
 	put_entry(&maker, 5, 8, "1");
@@ -87,16 +82,14 @@ TEST(names_do_not_break_lines_or_frames)
 		put(&maker, "\t%X", 0x10 + i);
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "folded", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "folded", false);
 	assert_string_equal(text, "??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 0 5\n");
 }
 
 TEST(what_has_no_frames_is_one_frame_in_words)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\t140000800\n\tAlias\n\t140001020\n\n");
 	put_entry(&maker, 40, 8, "7");
@@ -123,11 +116,9 @@ TEST(groups_stand_for_their_frames)
 		{GROUP_MODULE, "lib;app 0 5\n"},
 		{GROUP_FILE, "(file not known);b:.c;a.c 0 5\n"},
 	};
-	struct maker maker;
-	struct made *made;
 	const char *text;
 
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
 	put_symbol_note(&maker, 0x140001020, "g", 2, "a.c", 2);
 	put_symbol_note(&maker, 0x140001030, "h", 3, "b;.c", 3);
@@ -135,7 +126,7 @@ TEST(groups_stand_for_their_frames)
 	put_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t7FF812340501\n\n");
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
+	struct made *made = made_read(1);
 	/* Groups are shown, and none of them here; the rows are what counts. */
 	made->view.shown_count = 0;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -149,9 +140,7 @@ TEST(groups_stand_for_their_frames)
 /* A function that calls itself is one box of its group, and two of a stack. */
 TEST(frames_of_one_function_are_united_when_grouped)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	for (unsigned i = 1; i <= 3; i++)
 		put_function(&maker, i, i == 3 ? "other" : "again");
 	put_entry(&maker, 5, 8, "1");
@@ -163,34 +152,26 @@ TEST(frames_of_one_function_are_united_when_grouped)
 
 TEST(heaps_are_the_only_frame)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.group = GROUP_HEAP;
 	made->comparison.rows[0].heap = made->comparison.rows[2].heap = 0x1E0000;
-	text = made_report(made, "folded", false);
+	const char *text = made_report(made, "folded", false);
 	assert_string_equal(text, "(heap not known) 0 300\n1E0000 100 500\n");
 }
 
 TEST(only_rows_that_are_shown_are_folded)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.shown_count = 1;
-	text = made_report(made, "folded", false);
+	const char *text = made_report(made, "folded", false);
 	assert_string_equal(text, "app+800;lib+501;app!leak 0 500\n");
 }
 
 TEST(nothing_is_an_empty_file)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");
 	assert_folded(1, GROUP_STACK, "");
 }

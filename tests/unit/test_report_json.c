@@ -33,11 +33,7 @@ static void lacks(const char *text, const char *part)
 
 TEST(a_whole_report_is_as_the_man_page_says)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
 			  "image=\"C:\\\\a.exe\"\n"
@@ -45,8 +41,8 @@ TEST(a_whole_report_is_as_the_man_page_says)
 	put_function(&maker, 1, "leak");
 	put_block(&maker, 500, 8, "B1", 1);
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "json", true);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "json", true);
 	assert_string_equal(
 		text, quoted("{'schema':'hdiff/1',\n"
 			     "'tool':'hdiff " HSNAP_VERSION "',\n"
@@ -86,11 +82,8 @@ TEST(a_whole_report_is_as_the_man_page_says)
 
 TEST(sums_of_what_is_not_selected_are_given)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->comparison.rows[0].heap = 0x1E0000;
 	made->view.row_count = 2;
 	made->view.shown_count = 1;
@@ -98,7 +91,7 @@ TEST(sums_of_what_is_not_selected_are_given)
 	made->view.selected = (struct change){.new = {1, 500, 8}};
 	made->view.suppressed = (struct change){.new = {3, 300, 24}};
 	made->view.suppressed_count = 1;
-	text = made_report(made, "json", false);
+	const char *text = made_report(made, "json", false);
 	has(text, "{'role':'old','path':'old.txt',");
 	has(text, "{'role':'new','path':'new.txt',");
 	has(text, "'filtered':true,\n");
@@ -114,19 +107,15 @@ TEST(sums_of_what_is_not_selected_are_given)
 
 TEST(candidates_are_kept_apart)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t140000800\n\tAlias\n\t1\n\n");
 	put_entry(&maker, 40, 8, "7");
 	put_lines(&maker, "\n");
 	put_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "json", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "json", false);
 	has(text, "\n{'kind':'ambiguous','ids':['94C4'],");
 	has(text, "'candidates':[[{'module':'app','offset':'1010','address':'140001010'}],"
 		  "[{'module':'app','offset':'1020','address':'140001020'},"
@@ -140,18 +129,14 @@ TEST(candidates_are_kept_apart)
 
 TEST(blocks_that_may_be_of_several_stacks_say_of_how_many)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	for (unsigned i = 1; i <= 3; i++)
 		put_block(&maker, 100, 8, "5", i);
 	put_entry(&maker, 64, 8, "5");
 	put_lines(&maker, "\n");
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "json", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "json", false);
 	has(text, "{'kind':'one_of','ids':['5'],'old':{'bytes':0,'blocks':0,'overhead':0},"
 		  "'new':{'bytes':64,'blocks':1,'overhead':8},"
 		  "'growth':{'bytes':64,'blocks':1,'overhead':8},'candidate_count':3,'frames':[]}");
@@ -159,17 +144,13 @@ TEST(blocks_that_may_be_of_several_stacks_say_of_how_many)
 
 TEST(what_names_carry_is_there_and_nothing_else)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	put_symbol_note(&maker, 0x140001020, "inlined", 0x1f, "a.c", 7);
 	put_symbol_note(&maker, 0x140001020, "outer", 0, "b.c", 0);
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "json", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "json", false);
 	has(text, "'frames':[{'module':'app','function':'inlined','offset':'1F',"
 		  "'address':'140001020','file':'a.c','line':7,'inline':true},"
 		  "{'module':'app','function':'outer','address':'140001020','file':'b.c'},"
@@ -184,12 +165,10 @@ TEST(groups_take_the_place_of_rows)
 			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
-	struct made *made;
-	const char *text;
 
 	write_three();
-	made = made_grouped(GROUP_FILE, groups);
-	text = made_report(made, "json", false);
+	struct made *made = made_grouped(GROUP_FILE, groups);
+	const char *text = made_report(made, "json", false);
 	has(text, "'group':'file',\n");
 	has(text, "'row_count':3,\n'suppressed_count':0,\n'group_count':2,\n'shown_count':1,\n");
 	has(text, "\n{'name':'a\\'b','self':{'old':{'bytes':0,'blocks':0,'overhead':0},"
@@ -210,7 +189,6 @@ TEST(overhead_that_is_not_known_is_null)
 	const char *ids[] = {"B53"};
 	struct row row = {.of = sums, .frames = &frames, .ids = ids, .id_count = 1};
 	struct made *made = made_new();
-	const char *text;
 
 	made->comparison = (struct comparison){.dump_count = 2,
 		.read_from = "cmp.txt",
@@ -219,7 +197,7 @@ TEST(overhead_that_is_not_known_is_null)
 		.has_overhead = true,
 		.new_total = {5, 5320, 80}};
 	made_view(made);
-	text = made_report(made, "json", false);
+	const char *text = made_report(made, "json", false);
 	has(text, "'inputs':[\n{'role':'comparison','path':'cmp.txt',"
 		  "'cut':false,'warning_count':0,'warnings':[]}],\n");
 	has(text, "'growth':{'bytes':5320,'blocks':5,'overhead':80}},\n'selected'");
@@ -267,12 +245,10 @@ TEST(numbers_reach_to_the_limits_of_64_bits)
 	struct view_group_row groups[2] = {{.name = "a",
 		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},
 		.total = {.new = {0, INT64_MAX, 0}}}};
-	struct made *made;
-	const char *text;
 
 	write_three();
-	made = made_grouped(GROUP_FUNCTION, groups);
-	text = made_report(made, "json", false);
+	struct made *made = made_grouped(GROUP_FUNCTION, groups);
+	const char *text = made_report(made, "json", false);
 	has(text, "'self':{'old':{'bytes':9223372036854775807,'blocks':18446744073709551615,"
 		  "'overhead':7},'new':{'bytes':0,'blocks':18446744073709551615,'overhead':7},"
 		  "'growth':{'bytes':-9223372036854775807,'blocks':0,'overhead':0}}");

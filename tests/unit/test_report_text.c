@@ -51,15 +51,13 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 		"  selected: 1 stacks\n", "  suppressed: 1 stacks\n", "  left out\n", "  all\n"};
 	static const long long wanted[4][3] = {
 		{500, 8, 1}, {300, 24, 3}, {-100, -8, -1}, {700, 24, 3}};
-	struct made *made;
 	long long got[4][3];
-	const char *text;
 
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	assert_int_equal(made->comparison.row_count, 3);
 	filter(made);
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	for (size_t i = 0; i < 4; i++)
 		shares(text, words[i], got[i]);
 	assert_memory_equal(got, wanted, sizeof(wanted));
@@ -73,12 +71,9 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 
 TEST(without_a_filter_no_such_sum_is_printed)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
-	text = made_report(made, "text", false);
+	struct made *made = made_read(2);
+	const char *text = made_report(made, "text", false);
 	assert_null(strstr(text, "left out\n"));
 	assert_null(strstr(text, "more stacks"));
 	assert_non_null(strstr(text, "The largest growth comes first"));
@@ -87,13 +82,10 @@ TEST(without_a_filter_no_such_sum_is_printed)
 
 TEST(rows_that_are_not_shown_are_counted_and_added_up)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.shown_count = 1;
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	/* 300 - 100 bytes, 3 - 1 blocks. */
 	line_behind(
 		text, "\n// 2 more stacks are not shown; they add up to +200 bytes, +2 blocks\n");
@@ -109,26 +101,20 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 
 TEST(the_heap_of_a_row_is_told)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->comparison.rows[0].heap = 0x1E0000;
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
 	assert_null(strstr(strstr(text, "heap 1E0000") + 1, "//     heap"));
 }
 
 TEST(turned_frames_are_announced)
 {
-	struct made *made;
-	const char *text;
-
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.is_inverted = true;
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	line_behind(text, "\n// frames: outermost first\n");
 	assert_null(strstr(text, "innermost first"));
 }
@@ -144,16 +130,14 @@ TEST(groups_are_a_table_of_self_and_total)
 			.total = {.old = {3, 0x123456789ab, 0}}},
 		{.name = "hidden"},
 	};
-	struct made *made;
-	const char *text;
 
 	write_three();
-	made = made_read(2);
+	struct made *made = made_read(2);
 	made->view.group = GROUP_FUNCTION;
 	made->view.groups = groups;
 	made->view.group_count = 3;
 	made->view.shown_count = 2;
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	line_behind(text, "//  self bytes    blocks   total bytes    blocks  name\n"
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
@@ -195,12 +179,10 @@ static struct made *made_comparison(struct row *row)
 
 TEST(without_overhead_the_total_has_umdhs_old_form)
 {
-	struct made *made;
 	struct row row;
-	const char *text;
 
-	made = made_comparison(&row);
-	text = made_report(made, "text", false);
+	struct made *made = made_comparison(&row);
+	const char *text = made_report(made, "text", false);
 	/* facts/umdh.md 1.3 */
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 5320\n");
 	line_behind(text, "\n// COMPARISON: cmp?.txt: ");
@@ -216,15 +198,13 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 /* The file's total tells the overhead of everything, its rows tell none. */
 TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 {
-	struct made *made;
 	struct row row;
-	const char *text;
 
-	made = made_comparison(&row);
+	struct made *made = made_comparison(&row);
 	made->comparison.has_overhead = true;
 	made->view.all.new.overhead_bytes = 80;
 	made->view.selected = made->view.all;
-	text = made_report(made, "text", false);
+	const char *text = made_report(made, "text", false);
 	line_behind(text, "Total increase ==   5320 requested +     80 overhead =   5400\n");
 	made->view.is_filtered = true;
 	made->view.selected = (struct change){.new = {1, 70, 0}};
@@ -238,17 +218,15 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 TEST(growth_is_left_when_rows_say_more_than_the_total)
 {
 	static const long long wanted[2] = {-80, 4};
-	struct made *made;
 	long long got[3];
 	struct row row;
-	char *text;
 
-	made = made_comparison(&row);
+	struct made *made = made_comparison(&row);
 	made->comparison.has_overhead = true;
 	made->view.all = (struct change){.new = {7, 5240, 0}};
 	made->view.is_filtered = true;
 	made->view.selected = (struct change){given_sums[0], given_sums[1]}; /* 3 and 5320 */
-	text = made_report(made, "text", false);
+	char *text = made_report(made, "text", false);
 	for (char *at = text; (at = strchr(at, '?'));)
 		*at = '0';
 	shares(text, "  left out\n", got);
@@ -258,14 +236,10 @@ TEST(growth_is_left_when_rows_say_more_than_the_total)
 
 TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
 {
-	struct maker maker;
-	struct made *made;
-	const char *text;
-
-	dump_begin(&maker, (struct maker){0});
+	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");
-	made = made_read(1);
-	text = made_report(made, "text", false);
+	struct made *made = made_read(1);
+	const char *text = made_report(made, "text", false);
 	/* data/umdh/totals_lines_various.txt */
 	assert_string_equal(line_behind(text, "\n\n\nTotal "),
 		"decrease ==      0 requested +      0 overhead =      0\n"

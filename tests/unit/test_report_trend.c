@@ -21,9 +21,7 @@ struct scene {
 
 static void write_snapshot(unsigned number, unsigned process)
 {
-	struct maker maker;
-
-	dump_begin(&maker, (struct maker){.is_ours = true});
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: dump format=1 time=2026-01-02T0%u:30:00.000Z", 3 + number);
 	put(&maker, "// hsnap: process id=%u start=2026-01-0%uT00:00:00.000Z image=app.exe",
 		70 + process, process);
@@ -112,10 +110,9 @@ static void has(const char *text, const char *part)
 TEST(json_is_as_the_man_page_says)
 {
 	struct scene scene;
-	const char *text;
 
 	scene_begin(&scene);
-	text = scene_report(&scene, 1, report_json);
+	const char *text = scene_report(&scene, 1, report_json);
 	has(text, "{'schema':'hdiff-trend/1',\n"
 		  "'tool':'hdiff " HSNAP_VERSION "',\n"
 		  "'group':'stack',\n"
@@ -157,7 +154,6 @@ TEST(json_is_as_the_man_page_says)
 TEST(what_is_not_known_is_null)
 {
 	struct scene scene;
-	const char *text;
 
 	scene_begin(&scene);
 	scene.view.trend = (struct trend){.verdict = TREND_STEADY,
@@ -166,7 +162,7 @@ TEST(what_is_not_known_is_null)
 		.bytes_per_hour = NAN,
 		.low_bytes_per_hour = -INFINITY,
 		.high_bytes_per_hour = INFINITY};
-	text = scene_report(&scene, 1, report_json);
+	const char *text = scene_report(&scene, 1, report_json);
 	has(text, "'net_bytes':-9223372036854775808,'net_blocks':9223372036854775807,"
 		  "'bytes_per_hour':null,'low_bytes_per_hour':null,"
 		  "'high_bytes_per_hour':null,'blocks_per_hour':0},\n");
@@ -187,10 +183,9 @@ TEST(what_is_not_known_is_null)
 TEST(csv_has_the_snapshots_side_by_side)
 {
 	struct scene scene;
-	const char *text;
 
 	scene_begin(&scene);
-	text = scene_report(&scene, 1, report_csv);
+	const char *text = scene_report(&scene, 1, report_csv);
 	assert_string_equal(text,
 		"series,image,pid,start,verdict,bytes_per_hour,low_bytes_per_hour,"
 		"high_bytes_per_hour,blocks_per_hour,net_bytes,net_blocks,"
@@ -213,7 +208,6 @@ TEST(csv_has_the_snapshots_side_by_side)
 TEST(csv_of_several_series_has_the_columns_of_all)
 {
 	struct scene scene;
-	const char *text;
 
 	scene_begin(&scene);
 	scene.axis.times_ms = NULL;
@@ -223,7 +217,7 @@ TEST(csv_of_several_series_has_the_columns_of_all)
 	scene.dumps[0].start_ms = 0;
 	scene.dumps[0].image = NULL;
 	scene.view.shown_count = 1;
-	text = scene_report(&scene, 2, report_csv);
+	const char *text = scene_report(&scene, 2, report_csv);
 	has(text, ",stack,bytes 0.txt,bytes 1.txt,'bytes a,?2',bytes 0.txt,bytes 1.txt,"
 		  "'bytes a,?2',blocks 0.txt,blocks 1.txt,'blocks a,?2',"
 		  "blocks 0.txt,blocks 1.txt,'blocks a,?2'\r\n1,,,,grows,,,,,500,1,");

@@ -107,23 +107,6 @@ TEST(one_outlier_moves_nothing)
 	assert_near(made_judge(&made).bytes_per_hour, 1000, 0.001);
 }
 
-TEST(slope_is_the_same_with_pairs_left_out)
-{
-	static struct made made;
-
-	for (uint64_t seed = 1; seed <= 5; seed++) {
-		struct trend trend;
-
-		made.seed = seed;
-		made_times(&made, 200, false);
-		made_fill(&made, noise);
-		trend = made_judge(&made);
-		assert_near(plain_slope(&made),
-			(trend.low_bytes_per_hour + trend.high_bytes_per_hour) / 2,
-			(trend.high_bytes_per_hour - trend.low_bytes_per_hour) / 2);
-	}
-}
-
 /* In how many of a thousand series the bounds hold the slope that made them. */
 static size_t coverage(size_t count)
 {
