@@ -58,17 +58,6 @@ TEST(a_stack_that_did_not_change_is_not_shown)
 	assert_true(result->is_increase);
 }
 
-TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
-{
-	struct maker maker = dump_new((struct maker){0});
-	put_block(&maker, 100, 8, "1", 1);
-	dump_end(&maker, "old.txt");
-	struct result *result = run_hdiff("old.txt", "old.txt");
-	assert_int_equal(result->row_count, 0);
-	assert_non_null(strstr(result->text,
-		"\n\n\n\nTotal decrease ==      0 requested +      0 overhead =      0\n"));
-}
-
 TEST(equal_stacks_under_two_ids_are_one_row)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -87,20 +76,6 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 	assert_string_equal(row_of(result, 1)->id, "11");
 	assert_string_equal(row_of(result, 1)->notes, "//     also BackTrace22 BackTrace77\n");
 	assert_string_equal(row_of(result, 2)->notes, "");
-}
-
-TEST(one_id_with_two_stacks_is_two_rows)
-{
-	struct maker maker = dump_new((struct maker){0});
-	for (unsigned i = 0; i < 10; i++)
-		put_block(&maker, i % 2 ? 100 : 1000, 8, "5", i % 2);
-	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 2);
-	assert_int_equal(growth(row_of(result, 0)), 5000);
-	assert_int_equal(growth(row_of(result, 1)), 500);
-	assert_string_equal(row_of(result, 0)->id, "5");
-	assert_string_equal(row_of(result, 1)->id, "5");
 }
 
 TEST(one_id_with_many_stacks_is_as_many_rows)

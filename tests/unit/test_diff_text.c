@@ -192,33 +192,6 @@ TEST(what_a_terminal_obeys_is_not_printed)
 	assert_non_null(strstr(result->text, "1m\xc3\xa4.exe"));
 }
 
-TEST(without_names_no_frames_are_kept)
-{
-	struct match_request request = {.mode = MATCH_AUTO};
-	struct comparison comparison;
-	struct naming naming;
-	struct dump_sums sums;
-	struct buf words;
-	struct err err;
-
-	struct maker maker = dump_new((struct maker){0});
-	put_block(&maker, 500, 2, "1", 2);
-	dump_end(&maker, "new.txt");
-	sums_init(&sums);
-	buf_init(&words);
-	assert_int_equal(read_sums(&sums, "new.txt", &err), 0);
-	comparison_make(&comparison, &sums, 1, &request);
-	naming_make(&naming, &comparison, false);
-	naming_find(&naming, &(uint32_t){0}, 1);
-	assert_int_equal(comparison.names->count, 0);
-	naming_missing(&naming, false, &words);
-	assert_int_equal(words.len, 0);
-	buf_release(&words);
-	naming_release(&naming);
-	comparison_release(&comparison);
-	sums_release(&sums);
-}
-
 /* A note for the frame of made stack number in app.exe. */
 static void put_name(struct maker *maker, unsigned number, const char *name)
 {

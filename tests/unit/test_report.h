@@ -118,4 +118,10 @@ static inline void write_three(void)
 	dump_end(&maker, "new.txt");
 }
 
+static inline struct made *made_three(void)
+{
+	write_three();
+	return made_read(2);
+}
+
 #endif

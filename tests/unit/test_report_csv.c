@@ -13,8 +13,7 @@
 
 TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->comparison.rows[2].heap = 0x1E5;
 	const char *text = made_report(made, "csv", true);
 	assert_string_equal(text, HEADER "500,500,0,1,1,0,8,8,0,stack,,BackTraceB1,app,leak,,,"
@@ -104,8 +103,7 @@ TEST(what_has_no_frames_has_words)
 
 TEST(stacks_that_are_turned_round_point_the_other_way)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.is_inverted = true;
 	const char *text = made_report(made, "csv", false);
 	assert_null(strstr(text, " <- "));

@@ -152,8 +152,7 @@ TEST(frames_of_one_function_are_united_when_grouped)
 
 TEST(heaps_are_the_only_frame)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.group = GROUP_HEAP;
 	made->comparison.rows[0].heap = made->comparison.rows[2].heap = 0x1E0000;
 	const char *text = made_report(made, "folded", false);
@@ -162,8 +161,7 @@ TEST(heaps_are_the_only_frame)
 
 TEST(only_rows_that_are_shown_are_folded)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.shown_count = 1;
 	const char *text = made_report(made, "folded", false);
 	assert_string_equal(text, "app+800;lib+501;app!leak 0 500\n");

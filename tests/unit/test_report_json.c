@@ -82,8 +82,7 @@ TEST(a_whole_report_is_as_the_man_page_says)
 
 TEST(sums_of_what_is_not_selected_are_given)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->comparison.rows[0].heap = 0x1E0000;
 	made->view.row_count = 2;
 	made->view.shown_count = 1;

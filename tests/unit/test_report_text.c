@@ -53,8 +53,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 		{500, 8, 1}, {300, 24, 3}, {-100, -8, -1}, {700, 24, 3}};
 	long long got[4][3];
 
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	assert_int_equal(made->comparison.row_count, 3);
 	filter(made);
 	const char *text = made_report(made, "text", false);
@@ -71,8 +70,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 
 TEST(without_a_filter_no_such_sum_is_printed)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	const char *text = made_report(made, "text", false);
 	assert_null(strstr(text, "left out\n"));
 	assert_null(strstr(text, "more stacks"));
@@ -82,8 +80,7 @@ TEST(without_a_filter_no_such_sum_is_printed)
 
 TEST(rows_that_are_not_shown_are_counted_and_added_up)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.shown_count = 1;
 	const char *text = made_report(made, "text", false);
 	/* 300 - 100 bytes, 3 - 1 blocks. */
@@ -101,8 +98,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 
 TEST(the_heap_of_a_row_is_told)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->comparison.rows[0].heap = 0x1E0000;
 	const char *text = made_report(made, "text", false);
 	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
@@ -111,8 +107,7 @@ TEST(the_heap_of_a_row_is_told)
 
 TEST(turned_frames_are_announced)
 {
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.is_inverted = true;
 	const char *text = made_report(made, "text", false);
 	line_behind(text, "\n// frames: outermost first\n");
@@ -131,8 +126,7 @@ TEST(groups_are_a_table_of_self_and_total)
 		{.name = "hidden"},
 	};
 
-	write_three();
-	struct made *made = made_read(2);
+	struct made *made = made_three();
 	made->view.group = GROUP_FUNCTION;
 	made->view.groups = groups;
 	made->view.group_count = 3;

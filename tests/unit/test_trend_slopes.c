@@ -96,17 +96,6 @@ TEST(slope_of_a_line_is_the_line_s)
 	}
 }
 
-TEST(one_outlier_moves_nothing)
-{
-	static struct made made;
-
-	made_times(&made, 48, true);
-	for (size_t i = 0; i < 48; i++)
-		made.of[i] = (struct block_totals){1, 1000 + 500 * i, 0};
-	made.of[20].requested_bytes = UINT64_C(1) << 60;
-	assert_near(made_judge(&made).bytes_per_hour, 1000, 0.001);
-}
-
 /* In how many of a thousand series the bounds hold the slope that made them. */
 static size_t coverage(size_t count)
 {
