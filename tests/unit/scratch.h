@@ -33,7 +33,7 @@ static inline int scratch_end(void **state)
 /* What a command in the folder prints as a hexadecimal number. */
 static inline uint64_t scratch_number(const char *command)
 {
-	char text[1300], line[100] = "";
+	char text[2000], line[100] = "";
 	FILE *pipe;
 
 	snprintf(text, sizeof(text), "cd '%s' && %s", dir, command);

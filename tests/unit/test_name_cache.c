@@ -42,15 +42,6 @@ TEST(test_modules_are_kept_apart)
 	name_cache_close(cache);
 }
 
-TEST(test_what_is_added_later_adds_to_it)
-{
-	for (uint32_t i = 0; i < 100; i++) {
-		scene_write(BYTES, i % 3, i * 100, 10, 1);
-		for (uint32_t j = 0; j <= i; j += 9)
-			assert_int_equal(scene_read(BYTES, j % 3, j * 100, 100, 1), 10);
-	}
-}
-
 /* Puts one symbol into a chain of so many. */
 static void write_chain(const char *key, uint32_t rva, struct symbol symbol, size_t count)
 {

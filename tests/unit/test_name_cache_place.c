@@ -395,20 +395,3 @@ TEST(test_a_writer_that_is_killed_harms_nobody)
 		assert_int_equal(scene_read(BOUND, 9, (uint32_t)round, 1, 1), 1);
 	}
 }
-
-TEST(test_a_cache_that_is_deleted_meanwhile_begins_anew)
-{
-	struct name_cache *cache;
-	struct arena arena;
-
-	arena_init(&arena);
-	scene_write(BYTES, 1, 0, 10, 1);
-	cache = name_cache_open(scene_path, BYTES);
-	assert_int_equal(scene_find(cache, 1, 0), true);
-	assert_int_equal(unlink(scene_path), 0);
-	scene_add(cache, &arena, 1, 100);
-	name_cache_close(cache);
-	assert_int_equal(scene_read(BYTES, 1, 100, 1, 1), 1);
-	assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 0);
-	arena_release(&arena);
-}

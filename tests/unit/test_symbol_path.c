@@ -46,22 +46,3 @@ TEST(test_a_symbol_path_names_places_in_order)
 		symbol_path_release(&path);
 	}
 }
-
-/* 100,000 elements, and 100,000 times the same: no matter. */
-TEST(test_long_paths_are_read_in_no_time)
-{
-	enum { COUNT = 100000 };
-	struct symbol_path path;
-	struct buf text;
-
-	buf_init(&text);
-	for (int i = 0; i < COUNT; i++)
-		buf_printf(&text, "f%d;srv*same*s%d;", i, i);
-	symbol_path_init(&path);
-	symbol_path_parse(&path, text.data);
-	assert_int_equal(path.count, 2 * COUNT + 1);
-	assert_string_equal(path.places[2 * COUNT].path, "s99999");
-	assert_string_equal(path.places[1].path, "same");
-	symbol_path_release(&path);
-	buf_release(&text);
-}

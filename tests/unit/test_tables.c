@@ -185,27 +185,6 @@ TEST(test_symbols_of_an_image)
 	close_scene(&scene);
 }
 
-/* A nearer symbol than the export must not be taken for one that is further away. */
-TEST(test_exports_name_only_what_is_theirs)
-{
-	struct scene scene;
-	uint32_t hidden, api, entry;
-
-	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe && "
-		       "x86_64-w64-mingw32-strip -o bare.exe t.exe");
-	hidden = scratch_rva("t.exe", "_ZL6hiddeni");
-	api = scratch_rva("t.exe", "api");
-	entry = scratch_rva("t.exe", "main");
-	open_scene(&scene, "bare.exe", NULL, false);
-	check(&scene, api + 12, "api", api, "exports");
-	check(&scene, hidden + 12, NULL, 0, NULL);
-	check(&scene, entry + 12, NULL, 0, NULL);
-	assert_int_equal(offset_at(scene.tables, hidden + 12), 13); /* the table of functions */
-	check_raw(&scene, api, "api");
-	check_raw(&scene, hidden, NULL);
-	close_scene(&scene);
-}
-
 /* Where others take a symbol that is no function, as the linker's marks for sections, for a name. */
 TEST(test_functions_of_a_dll_without_start_up_code)
 {

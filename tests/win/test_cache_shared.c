@@ -120,24 +120,6 @@ static void test_place(void)
 	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
 }
 
-static void test_foreign(void)
-{
-	static const char letter[] = "a letter to my aunt, much longer than any header\n";
-	char text[100] = "";
-	wchar_t *path = in_folder(L"letter");
-	FILE *file = _wfopen(path, L"wb");
-
-	ok(file && fputs(letter, file) >= 0 && !fclose(file), "there is a letter");
-	SetEnvironmentVariableW(L"HSYM_CACHE", path);
-	put(NAME_CACHE_BYTES, NULL, "key", 5);
-	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
-	file = _wfopen(path, L"rb");
-	text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
-	ok(file && !fclose(file) && !strcmp(text, letter),
-		"a file that is no cache is not touched");
-	DeleteFileW(path);
-}
-
 /* ---------------------------------------------------------------- several processes */
 
 /* Writes until it is kept: another one may have the lock for too long. */
@@ -249,7 +231,6 @@ int main(int argc, char **argv)
 	SetEnvironmentVariableW(L"LOCALAPPDATA", folder);
 	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
 	test_place();
-	test_foreign();
 	test_processes();
 	test_bound();
 	test_lock();
