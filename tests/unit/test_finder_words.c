@@ -241,23 +241,20 @@ TEST(test_files_that_cannot_be_opened_are_named)
 TEST(test_many_maps_and_elements)
 {
 	enum { MAPS = 5000, ELEMENTS = 20000, MODULES = 300 };
-	const char **maps = calloc(MAPS, sizeof(*maps));
-	struct buf text;
-	struct err err;
+	static const char *maps[MAPS];
 	struct finder *finder;
+	struct buf text;
 
-	assert_non_null(maps);
 	for (int i = 0; i < MAPS; i++)
 		maps[i] = i % 2 ? "C:\\App=C:\\nowhere" : "D:\\x=/src";
 	buf_init(&text);
 	for (int i = 0; i < ELEMENTS; i++)
-		assert_int_equal(buf_printf(&text, "srv*C:\\none%d*C:\\App;", i), 0);
+		buf_printf(&text, "srv*C:\\none%d*C:\\App;", i);
 	options.maps = maps;
 	options.map_count = MAPS;
 	options.symbol_path = text.data;
 	scene_pdb(DRIVE_C "App/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
-	finder = finder_new(&options, &err);
-	assert_non_null(finder);
+	finder = finder_new(&options, NULL);
 	for (int i = 0; i < MODULES; i++) {
 		module_files_release(&files);
 		finder_find(finder, &module, &files);
@@ -265,7 +262,6 @@ TEST(test_many_maps_and_elements)
 	}
 	finder_free(finder);
 	buf_release(&text);
-	free(maps);
 }
 
 static bool cancel(void *ctx)
@@ -285,7 +281,7 @@ TEST(test_a_long_search_can_be_cancelled)
 
 		snprintf(name, sizeof(name), "f%d/x", i);
 		scene_folders(name);
-		assert_int_equal(buf_printf(&text, "%s/f%d;", dir, i), 0);
+		buf_printf(&text, "%s/f%d;", dir, i);
 	}
 	scene_pdb("f299/app.pdb", 0, 3);
 	options.symbol_path = text.data;

@@ -97,15 +97,11 @@ static const struct backend_kind first = {"first", false, make_first, release, r
 static const struct backend_kind second = {"second", false, make_second, release, resolve, trouble};
 const struct backend_kind *const backends[] = {&first, &second, NULL};
 
-struct finder {
-	int nothing;
-};
-
 struct finder *finder_new(const struct symbol_options *options, struct err *err)
 {
 	(void)options;
 	(void)err;
-	return xmalloc(sizeof(struct finder));
+	return xmalloc(1);
 }
 
 void finder_free(struct finder *finder)
@@ -132,22 +128,15 @@ void module_files_release(struct module_files *files)
 	buf_release(&files->reason);
 }
 
-const char *finder_servers(const struct finder *finder)
-{
-	(void)finder;
-	return NULL;
-}
-
 struct tables {
 	bool no_demangle;
 };
 
 struct tables *tables_new(const struct module_files *files, bool no_demangle)
 {
-	struct tables *tables = calloc(1, sizeof(struct tables));
+	struct tables *tables = xmalloc(sizeof(*tables));
 
 	(void)files;
-	assert_non_null(tables);
 	tables->no_demangle = no_demangle;
 	return tables;
 }
