@@ -63,7 +63,7 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 	struct symbol symbol = {
 		.function = kv_get(pairs, "function"), .file = kv_get(pairs, "file")};
 	uint64_t addr, line = 1;
-	struct symbols kept;
+	struct symbols copy;
 	struct named *named;
 
 	if (!kv_get(pairs, "addr") || kv_get_number(pairs, "addr", 16, &addr) ||
@@ -78,9 +78,9 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 	named = named_at(names, addr);
 	if (named->count == SYMBOL_CHAIN_MAX)
 		return -ERR_BAD_LINE;
-	names_keep(&names->texts, &symbol, 1, &kept);
+	names_keep(&names->texts, &symbol, 1, &copy);
 	named->list = xrealloc(named->list, (named->count + 1) * sizeof(*named->list));
-	named->list[named->count++] = *kept.list;
+	named->list[named->count++] = *copy.list;
 	return 0;
 }
 
@@ -182,17 +182,17 @@ static const char *text_keep(struct arena *arena, const char *text)
 	return text_harmless(arena_text(arena, text, len));
 }
 
-int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)
+int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy)
 {
-	struct symbol *copy = arena_alloc(arena, count * sizeof(*copy));
+	struct symbol *symbols = arena_alloc(arena, count * sizeof(*symbols));
 
 	for (size_t i = 0; i < count; i++) {
-		copy[i] = list[i];
-		copy[i].function = text_keep(arena, list[i].function);
+		symbols[i] = list[i];
+		symbols[i].function = text_keep(arena, list[i].function);
 		if (list[i].file)
-			copy[i].file = text_keep(arena, list[i].file);
+			symbols[i].file = text_keep(arena, list[i].file);
 	}
-	*kept = (struct symbols){.list = copy, .count = count};
+	*copy = (struct symbols){.list = symbols, .count = count};
 	return 0;
 }
 

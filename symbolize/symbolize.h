@@ -4,7 +4,7 @@
  * The only header of this room that others include. A dump may carry names (hsym writes them);
  * else they come from the user's cache, and else from the module's own files, which are looked for,
  * checked to be those that the dump means, and asked through the backends that this platform has
- * (backend/backend.h), in their order, and last the files' own tables of symbols (tables/symbol_tables.h).
+ * (backend/backend.h), in their order, and last the files' own tables of symbols.
  * A file that is not the build which the dump recorded is not asked, and no symbol that merely lies
  * somewhere below an address is given: no name is better than a wrong one.
  * What nobody knows is found.count == 0, and the caller shows module+offset.

@@ -31,9 +31,9 @@ struct finder_map {
 
 struct finder {
 	const struct symbol_options *options;
-	char *symbol_path; /* its text, or NULL */
+	char *path_text; /* of the symbol path, or NULL */
 	struct finder_map *maps;
-	struct symbol_path places;
+	struct symbol_path symbol_path;
 	bool is_looked; /* for the roots of the places */
 	struct local_paths *local;
 	struct table said; /* sentences */
@@ -87,13 +87,13 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 {
 	const char *said = finder->options->symbol_path;
 
-	finder->symbol_path = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
-	if (finder->symbol_path)
-		symbol_path_parse(&finder->places, finder->symbol_path);
+	finder->path_text = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
+	if (finder->path_text)
+		symbol_path_parse(&finder->symbol_path, finder->path_text);
 	/* The environment is meant for others, too: see open_places(). */
-	if (!finder->places.strange || !said)
+	if (!finder->symbol_path.strange || !said)
 		return 0;
-	return err_set(err, ERR_USAGE, finder->places.strange,
+	return err_set(err, ERR_USAGE, finder->symbol_path.strange,
 		"in a symbol path only srv, symsrv and cache stand before *");
 }
 
@@ -102,7 +102,7 @@ struct finder *finder_new(const struct symbol_options *options, struct err *err)
 	struct finder *finder = xcalloc(1, sizeof(*finder));
 
 	finder->options = options;
-	symbol_path_init(&finder->places);
+	symbol_path_init(&finder->symbol_path);
 	table_init(&finder->said);
 	finder->local = local_paths_new();
 	if (!parse_maps(finder, err) && !parse_symbol_path(finder, err))
@@ -118,16 +118,16 @@ void finder_free(struct finder *finder)
 	for (size_t i = 0; i < finder->options->map_count; i++)
 		buf_release(&finder->maps[i].here);
 	local_paths_free(finder->local);
-	symbol_path_release(&finder->places);
+	symbol_path_release(&finder->symbol_path);
 	table_release(&finder->said);
-	free(finder->symbol_path);
+	free(finder->path_text);
 	free(finder->maps);
 	free(finder);
 }
 
 const char *finder_servers(const struct finder *finder)
 {
-	return finder->places.server ? finder->symbol_path : NULL;
+	return finder->symbol_path.server ? finder->path_text : NULL;
 }
 
 /* True when the text is met the first time; remembers it. */
@@ -185,21 +185,21 @@ static bool search_path(struct search *search, const char *path, local_use *use)
 
 static void open_places(struct finder *finder)
 {
-	struct symbol_path *places = &finder->places;
+	struct symbol_path *path = &finder->symbol_path;
 	struct buf here;
 	size_t said = 0;
 
 	finder->is_looked = true;
-	if (places->strange)
+	if (path->strange)
 		listener_warn(finder->options,
 			"_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
-			places->strange);
+			path->strange);
 	buf_init(&here);
-	for (size_t i = 0; i < places->count; i++) {
-		struct symbol_place *place = &places->places[i];
+	for (size_t i = 0; i < path->count; i++) {
+		struct symbol_place *place = &path->places[i];
 
 		if (local_typed(finder->local, place->path, &here) == LOCAL_FOLDER)
-			place->root = arena_text(&places->arena, here.data, here.len);
+			place->root = arena_text(&path->arena, here.data, here.len);
 		/* Stores may come to be when something is fetched; that a folder is missing is a mistake. */
 		else if (!place->is_store && said++ < MISSING_FOLDERS_SAID)
 			listener_warn(finder->options,
@@ -214,8 +214,8 @@ static bool search_places(struct finder *finder, const struct store_question *qu
 {
 	if (!finder->is_looked)
 		open_places(finder);
-	for (size_t i = 0; i < finder->places.count; i++) {
-		const struct symbol_place *place = &finder->places.places[i];
+	for (size_t i = 0; i < finder->symbol_path.count; i++) {
+		const struct symbol_place *place = &finder->symbol_path.places[i];
 
 		if (i % 256 == 255 && listener_is_cancelled(finder->options))
 			break;
@@ -443,15 +443,15 @@ static void search_other_image(struct search *search)
 /* Looks for the PDB again, which belongs to another image now. */
 static void search_pdb_again(struct search *search)
 {
-	size_t kept = 0;
+	size_t count = 0;
 
 	table_release(&search->tried);
 	table_init(&search->tried);
 	for (size_t i = 0; i < search->misfit_count; i++) {
 		if (!search->misfits[i].is_pdb)
-			search->misfits[kept++] = search->misfits[i];
+			search->misfits[count++] = search->misfits[i];
 	}
-	search->misfit_count = kept;
+	search->misfit_count = count;
 	search_pdb(search);
 }
 
@@ -583,7 +583,7 @@ static void explain_image(struct search *search)
 static void explain_pdb(struct search *search)
 {
 	const struct module_files *files = search->files;
-	const struct symbol_path *places = &search->finder->places;
+	const struct symbol_path *path = &search->finder->symbol_path;
 
 	if (add_misfits(search, true) || files->pdb) /* those say it all */
 		return;
@@ -591,8 +591,8 @@ static void explain_pdb(struct search *search)
 		add_reason(search, "%.300s (%s %lX) was not found: it is not %s%s",
 			search->pdb_name, files->guid, (unsigned long)files->age,
 			files->image ? "beside the image" : "where the dump says",
-			places->count || places->server ? " nor in the symbol path" :
-							  ", and there is no symbol path (-y)");
+			path->count || path->server ? " nor in the symbol path" :
+						      ", and there is no symbol path (-y)");
 	else if (files->image && !files->has_dwarf)
 		add_reason(search, "%s",
 			files->pe->coff_symbols ?
@@ -604,7 +604,7 @@ static void explain_pdb(struct search *search)
 static void explain_servers(struct search *search)
 {
 	const struct module_files *files = search->files;
-	const char *server = search->finder->places.server;
+	const char *server = search->finder->symbol_path.server;
 	bool is_missing = search->pdb_name ? !files->pdb : !files->image;
 	char sentence[1000];
 

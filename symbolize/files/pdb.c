@@ -575,18 +575,18 @@ static bool take_record(struct pdb_reader *reader, const unsigned char *record, 
 	return true;
 }
 
-/* Takes the whole records among len bytes; *taken is how many bytes they are. */
-static bool take_records(struct pdb_reader *reader, size_t len, size_t *taken)
+/* Takes the whole records among len bytes; *used is how many bytes they are. */
+static bool take_records(struct pdb_reader *reader, size_t len, size_t *used)
 {
 	size_t bytes;
 
-	for (*taken = 0; len - *taken >= RECORD_HEAD; *taken += bytes) {
-		const unsigned char *record = reader->window + *taken;
+	for (*used = 0; len - *used >= RECORD_HEAD; *used += bytes) {
+		const unsigned char *record = reader->window + *used;
 
 		bytes = 2 + (size_t)pe_u16(record);
 		if (bytes < RECORD_HEAD) /* where the next one is nobody knows */
 			return fail_damaged(&reader->pdb);
-		if (bytes > len - *taken)
+		if (bytes > len - *used)
 			break;
 		if (!take_record(reader, record, bytes))
 			return false;
@@ -598,22 +598,22 @@ static bool take_records(struct pdb_reader *reader, size_t len, size_t *taken)
 static bool read_symbols(
 	struct pdb_reader *reader, const struct msf_stream *stream, uint32_t at, uint32_t end)
 {
-	size_t len = 0, taken = 0; /* of the window */
+	size_t len = 0, used = 0; /* of the window */
 
 	while (at < end) {
 		size_t part = end - at;
 
-		len -= taken;
-		memmove(reader->window, reader->window + taken, len);
+		len -= used;
+		memmove(reader->window, reader->window + used, len);
 		part = part < WINDOW_BYTES - len ? part : WINDOW_BYTES - len;
 		if (!read_stream(&reader->pdb, stream, at, reader->window + len, part))
 			return false;
 		at += (uint32_t)part;
 		len += part;
-		if (!take_records(reader, len, &taken))
+		if (!take_records(reader, len, &used))
 			return false;
 	}
-	return len == taken || fail_damaged(&reader->pdb);
+	return len == used || fail_damaged(&reader->pdb);
 }
 
 static bool read_publics(struct pdb_reader *reader)

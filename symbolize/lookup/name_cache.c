@@ -54,7 +54,7 @@ struct name_cache {
 	struct cached_module *modules; /* that were asked for */
 	size_t module_count, module_cap;
 	size_t last; /* of the modules: most questions follow one about the same */
-	struct u64map places; /* number of a module and rva -> index into answers */
+	struct u64map locations; /* number of a module and rva -> index into answers */
 	struct symbols *answers;
 	size_t answer_count, answer_cap;
 	struct arena arena; /* keys, and symbols of answers */
@@ -153,7 +153,7 @@ static void find_chunks(struct name_cache *cache)
 }
 
 /* Where it is, to be freed, or NULL: nowhere. */
-static char *find_place(const char *path, bool *is_own_place)
+static char *find_path(const char *path, bool *is_own_place)
 {
 	char *said = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
 	struct buf text;
@@ -174,19 +174,19 @@ static char *find_place(const char *path, bool *is_own_place)
 struct name_cache *name_cache_open(const char *path, size_t limit)
 {
 	bool is_own_place;
-	char *place = find_place(path, &is_own_place);
+	char *found = find_path(path, &is_own_place);
 	struct name_cache *cache;
 	struct os_file file;
 
-	if (!place)
+	if (!found)
 		return NULL;
 	cache = xcalloc(1, sizeof(*cache));
-	cache->path = place;
+	cache->path = found;
 	cache->limit = limit;
 	cache->is_own_place = is_own_place;
 	arena_init(&cache->arena);
 	table_init(&cache->numbers);
-	u64map_init(&cache->places);
+	u64map_init(&cache->locations);
 	if (!own_file_open(&file, cache->path)) {
 		if (read_file(&file, limit, &cache->bytes))
 			find_chunks(cache);
@@ -240,7 +240,7 @@ static bool read_symbol(char **at, const char **file, struct symbol *symbol)
 	return true;
 }
 
-static uint64_t place_of(size_t module, uint64_t rva)
+static uint64_t location_of(size_t module, uint64_t rva)
 {
 	return (uint64_t)module << 32 | rva;
 }
@@ -263,7 +263,8 @@ static void read_line(struct name_cache *cache, size_t module, char *at, const c
 	array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
 		sizeof(*cache->answers));
 	/* A newer answer takes an older one's place. */
-	cache->answer_count += (size_t)u64map_put(&cache->places, place_of(module, rva), &index);
+	cache->answer_count +=
+		(size_t)u64map_put(&cache->locations, location_of(module, rva), &index);
 	cache->answers[index] = (struct symbols){copy, count};
 }
 
@@ -307,7 +308,8 @@ bool name_cache_find(struct name_cache *cache, const char *key, uint32_t rva, st
 {
 	uint32_t index;
 
-	if (!cache || !u64map_find(&cache->places, place_of(module_of(cache, key), rva), &index))
+	if (!cache ||
+		!u64map_find(&cache->locations, location_of(module_of(cache, key), rva), &index))
 		return false;
 	*found = cache->answers[index];
 	return true;
@@ -432,7 +434,7 @@ void name_cache_close(struct name_cache *cache)
 	free(cache->chunks);
 	free(cache->answers);
 	table_release(&cache->numbers);
-	u64map_release(&cache->places);
+	u64map_release(&cache->locations);
 	arena_release(&cache->arena);
 	buf_release(&cache->bytes);
 	free(cache->path);

@@ -12,7 +12,7 @@
 struct symbolizer {
 	struct arena arena; /* names */
 	struct table keys; /* what tells a build from others -> index into subjects */
-	struct u64map answers; /* place -> index into answer_list */
+	struct u64map answers; /* location -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
 	struct sym_module **subjects;
@@ -30,13 +30,13 @@ struct symbolizer {
 	struct sym_module *last_subject;
 };
 
-/* What an address means, whatever the dump and wherever it had loaded the image: the number of a subject, and an
- * rva in the lower half. */
-#define NO_PLACE UINT64_MAX
+/* A location is what an address means, whatever the dump and wherever it had loaded the image: the number of a
+ * subject, and an rva in the lower half. */
+#define NO_LOCATION UINT64_MAX
 
-static uint32_t place_subject(uint64_t place)
+static uint32_t location_subject(uint64_t location)
 {
-	return (uint32_t)(place >> 32);
+	return (uint32_t)(location >> 32);
 }
 
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err)
@@ -188,24 +188,24 @@ static void show(struct symbolizer *symbolizer, struct symbols *found)
 
 /* ---------------------------------------------------------------- queries */
 
-/* Fills query->found with what the dump knows; false: nothing. */
+/* What the dump itself knows; false: nothing. */
 static bool find_in_dump(const struct symbol_query *query, struct symbols *found)
 {
 	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
 	return found->count > 0;
 }
 
-/* The place that a query asks about, or NO_PLACE. */
-static uint64_t place_of(struct symbolizer *symbolizer, const struct symbol_query *query)
+/* The location that a query asks about, or NO_LOCATION. */
+static uint64_t location_of(struct symbolizer *symbolizer, const struct symbol_query *query)
 {
 	const struct module *module = query->module;
 	uint64_t rva;
 
 	if (!module || query->addr <= module->base)
-		return NO_PLACE;
+		return NO_LOCATION;
 	rva = query->addr - 1 - module->base;
 	if (rva >= module->size_bytes || rva >= UINT32_MAX)
-		return NO_PLACE;
+		return NO_LOCATION;
 	return (uint64_t)subject_of(symbolizer, module)->number << 32 | rva;
 }
 
@@ -216,52 +216,52 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The places nobody asked about before, sorted, each once. Returns how many. */
-static size_t new_places(struct symbolizer *symbolizer, const struct symbol_query *queries,
-	size_t count, uint64_t *places)
+/* The locations nobody asked about before, sorted, each once. Returns how many. */
+static size_t new_locations(struct symbolizer *symbolizer, const struct symbol_query *queries,
+	size_t count, uint64_t *locations)
 {
-	size_t found = 0, kept = 0;
+	size_t found = 0, distinct = 0;
 	bool is_sorted = true; /* as it is when the queries are, which saves much time */
 	struct symbols named;
 	uint32_t known;
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t place;
+		uint64_t location;
 
 		if (find_in_dump(&queries[i], &named)) {
 			note_decorated(symbolizer, &named);
 			continue;
 		}
-		place = place_of(symbolizer, &queries[i]);
-		if (place == NO_PLACE || u64map_find(&symbolizer->answers, place, &known))
+		location = location_of(symbolizer, &queries[i]);
+		if (location == NO_LOCATION || u64map_find(&symbolizer->answers, location, &known))
 			continue;
-		is_sorted &= !found || places[found - 1] <= place;
-		places[found++] = place;
+		is_sorted &= !found || locations[found - 1] <= location;
+		locations[found++] = location;
 	}
 	if (!is_sorted)
-		qsort(places, found, sizeof(*places), by_number);
+		qsort(locations, found, sizeof(*locations), by_number);
 	for (size_t i = 0; i < found; i++) {
-		if (!kept || places[kept - 1] != places[i])
-			places[kept++] = places[i];
+		if (!distinct || locations[distinct - 1] != locations[i])
+			locations[distinct++] = locations[i];
 	}
-	return kept;
+	return distinct;
 }
 
-/* All places are of one subject. */
-static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *places, size_t count)
+/* All locations are of one subject. */
+static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *locations, size_t count)
 {
-	struct sym_module *subject = symbolizer->subjects[place_subject(*places)];
+	struct sym_module *subject = symbolizer->subjects[location_subject(*locations)];
 	struct lookup *lookups = xcalloc(count, sizeof(*lookups));
 
 	for (size_t i = 0; i < count; i++)
-		lookups[i].rva = (uint32_t)places[i];
+		lookups[i].rva = (uint32_t)locations[i];
 	sources_ask(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
 	for (size_t i = 0; i < count; i++) {
 		uint32_t number = (uint32_t)symbolizer->answer_count;
 
 		if (!lookups[i].is_answered) /* that there is no name is an answer too */
 			continue;
-		u64map_put(&symbolizer->answers, places[i], &number);
+		u64map_put(&symbolizer->answers, locations[i], &number);
 		array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
 			symbolizer->answer_count, sizeof(*symbolizer->answer_list));
 		symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
@@ -276,43 +276,44 @@ static void tell_progress(const struct symbolizer *symbolizer, uint32_t subject,
 		module_path_base(symbolizer->subjects[subject]->module->path), 0, total);
 }
 
-static void resolve_places(struct symbolizer *symbolizer, const uint64_t *places, size_t count)
+static void resolve_locations(
+	struct symbolizer *symbolizer, const uint64_t *locations, size_t count)
 {
 	struct sources *sources = &symbolizer->sources;
 
 	sources->counts = (struct symbol_counts){.total = count};
 	for (size_t from = 0, to; from < count; from = to) {
-		uint32_t subject = place_subject(places[from]);
+		uint32_t subject = location_subject(locations[from]);
 
-		for (to = from + 1; to < count && place_subject(places[to]) == subject; to++)
+		for (to = from + 1; to < count && location_subject(locations[to]) == subject; to++)
 			;
 		sources->counts.done = from;
 		tell_progress(symbolizer, subject, to - from);
 		if (listener_is_cancelled(&sources->options))
 			break;
-		resolve_subject(symbolizer, places + from, to - from);
+		resolve_subject(symbolizer, locations + from, to - from);
 	}
 	sources->counts.done = count;
-	tell_progress(symbolizer, place_subject(places[count - 1]), count);
+	tell_progress(symbolizer, location_subject(locations[count - 1]), count);
 }
 
 int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
 {
-	uint64_t *places = xmalloc(count * sizeof(*places));
+	uint64_t *locations = xmalloc(count * sizeof(*locations));
 	size_t had = symbolizer->answer_count, found;
 	uint32_t index;
 
 	(void)err;
 	symbolizer->last = NULL;
-	found = new_places(symbolizer, queries, count, places);
+	found = new_locations(symbolizer, queries, count, locations);
 	if (found) {
 		listener_busy(&symbolizer->sources.options, true);
 		u64map_reserve(&symbolizer->answers, found);
-		resolve_places(symbolizer, places, found);
+		resolve_locations(symbolizer, locations, found);
 		listener_busy(&symbolizer->sources.options, false);
 	}
-	free(places);
+	free(locations);
 	read_decorated(symbolizer);
 	for (size_t i = had; i < symbolizer->answer_count; i++)
 		show(symbolizer, &symbolizer->answer_list[i]);
@@ -321,7 +322,7 @@ int symbolizer_resolve(
 
 		if (find_in_dump(query, &query->found))
 			show(symbolizer, &query->found);
-		else if (u64map_find(&symbolizer->answers, place_of(symbolizer, query), &index))
+		else if (u64map_find(&symbolizer->answers, location_of(symbolizer, query), &index))
 			query->found = symbolizer->answer_list[index];
 	}
 	return 0;
