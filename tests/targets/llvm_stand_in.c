@@ -4,9 +4,7 @@
  * and as the line the address; or, when STAND_IN_ANSWERS names a file, about files whose names end with
  * STAND_IN_FOR what stands there behind the address, as the true one has printed it, and of others
  * nothing. STAND_IN_MODE: "hang", "die" or "babble" after the first
- * answer, "inline" to answer two functions. STAND_IN_DIES_AT: a hexadecimal address that it dies on, unless it
- * was started with --no-inlines. STAND_IN_PID: a file to write its process id into.
- * STAND_IN_VERSION: what it says to --version.
+ * answer. STAND_IN_PID: a file to write its process id into.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,7 +104,6 @@ static void say_recorded(const char *path, unsigned long long addr)
 static void answer(const char *path, unsigned long long addr)
 {
 	static char last[LINE_BYTES], word[100];
-	bool is_inline = !strcmp(env("STAND_IN_MODE"), "inline");
 
 	if (contents) {
 		say_recorded(path, addr);
@@ -117,8 +114,6 @@ static void answer(const char *path, unsigned long long addr)
 		look(path, word, sizeof(word));
 	}
 	printf("0x%llx\n", addr);
-	if (is_inline)
-		printf("inl\n  Filename: i.c\n  Line: 5\n  Column: 0\n");
 	printf("%s\n  Filename: s.c\n  Line: %lu\n  Column: 0\n\n", *word ? word : "??",
 		(unsigned long)addr);
 }
@@ -146,19 +141,10 @@ static void say_pid(void)
 	(void)fclose(file);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	unsigned long long deadly = strtoull(env("STAND_IN_DIES_AT"), NULL, 16), addr;
 	char line[LINE_BYTES];
 
-	if (argc > 1 && !strcmp(argv[1], "--version")) {
-		printf("LLVM (http://llvm.org/):\n  LLVM version %s\n", env("STAND_IN_VERSION"));
-		return 0;
-	}
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--no-inlines"))
-			deadly = 0;
-	}
 	say_pid();
 	read_answers();
 	while (fgets(line, sizeof(line), stdin)) {
@@ -167,10 +153,7 @@ int main(int argc, char **argv)
 		if (!end)
 			continue;
 		*end = '\0';
-		addr = strtoull(end + 1, NULL, 16);
-		if (deadly && addr == deadly)
-			TerminateProcess(GetCurrentProcess(), 1);
-		answer(path + 1, addr);
+		answer(path + 1, strtoull(end + 1, NULL, 16));
 		fflush(stdout);
 		misbehave();
 	}

@@ -14,12 +14,14 @@ static const char source_text[] =
 	"__declspec(dllexport) int omega(int n) { return hidden(n) * 3; }\n"
 	"__declspec(dllexport) int shared_value = 7;\n";
 
-static char dir[300], dll[340];
-
 struct bytes {
 	unsigned char *data;
 	size_t len;
 };
+
+static char dir[300], dll[340];
+static struct bytes file; /* the DLL */
+static struct pe_image image;
 
 static int read_bytes(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
@@ -31,22 +33,20 @@ static int read_bytes(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return 0;
 }
 
+static const struct pe_source source = {.read = read_bytes, .ctx = &file};
+
 static struct bytes load(const char *path)
 {
-	struct bytes bytes = {0};
-	FILE *file = fopen(path, "rb");
-	long size;
+	struct bytes bytes = {.data = malloc(1 << 20)};
+	FILE *from = fopen(path, "rb");
 
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	size = ftell(file);
-	assert_true(size > 0);
-	assert_int_equal(fseek(file, 0, SEEK_SET), 0);
-	bytes.len = (size_t)size;
-	bytes.data = malloc(bytes.len);
+	assert_non_null(from);
 	assert_non_null(bytes.data);
-	assert_int_equal(fread(bytes.data, 1, bytes.len, file), bytes.len);
-	(void)fclose(file);
+	bytes.len = fread(bytes.data, 1, 1 << 20, from);
+	assert_in_range(bytes.len, 4096, (1 << 20) - 1);
+	(void)fclose(from);
+	bytes.data = realloc(bytes.data, bytes.len); /* the sanitizers watch its end */
+	assert_non_null(bytes.data);
 	return bytes;
 }
 
@@ -89,7 +89,7 @@ static uint32_t rva_by_nm(const char *name)
 static int build(void **state)
 {
 	char command[1300], path[340];
-	FILE *file;
+	FILE *to;
 
 	(void)state;
 	snprintf(dir, sizeof(dir), "%s/test_pe.XXXXXX",
@@ -97,16 +97,18 @@ static int build(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/s.c", dir);
-	file = fopen(path, "w");
-	if (!file)
+	to = fopen(path, "w");
+	if (!to)
 		return -1;
-	fputs(source_text, file);
-	(void)fclose(file);
+	fputs(source_text, to);
+	(void)fclose(to);
 	snprintf(command, sizeof(command),
 		"cd %s && x86_64-w64-mingw32-gcc -O1 -shared -Wl,--build-id s.c -o s.dll", dir);
-	if (!system("command -v x86_64-w64-mingw32-gcc >/dev/null") && system(command) == 0)
-		snprintf(dll, sizeof(dll), "%s/s.dll", dir);
-	return 0;
+	if (system("command -v x86_64-w64-mingw32-gcc >/dev/null") != 0 || system(command) != 0)
+		return 0;
+	snprintf(dll, sizeof(dll), "%s/s.dll", dir);
+	file = load(dll);
+	return pe_read_headers(&source, &image);
 }
 
 static int clean(void **state)
@@ -114,6 +116,7 @@ static int clean(void **state)
 	char command[800];
 
 	(void)state;
+	free(file.data);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command);
 }
@@ -128,13 +131,9 @@ static void need_dll(void)
 
 TEST(test_headers_are_what_objdump_says)
 {
-	struct bytes bytes;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image;
+	char command[1000], first[9] = {0};
 
 	need_dll();
-	bytes = load(dll);
-	assert_int_equal(pe_read_headers(&source, &image), 0);
 	assert_int_equal(image.bits, 64);
 	assert_int_equal(image.machine, PE_MACHINE_AMD64);
 	assert_int_equal(image.preferred_base, told_by_objdump("ImageBase"));
@@ -147,19 +146,6 @@ TEST(test_headers_are_what_objdump_says)
 	assert_true(pe_section_at(&image, rva_by_nm("alpha"))->is_code);
 	assert_string_equal(pe_section_at(&image, rva_by_nm("shared_value"))->name, ".data");
 	assert_null(pe_section_at(&image, image.size_of_image));
-	free(bytes.data);
-}
-
-TEST(test_guid_is_what_objdump_says)
-{
-	struct bytes bytes;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image;
-	char command[1000], first[9] = {0};
-
-	need_dll();
-	bytes = load(dll);
-	assert_int_equal(pe_read_headers(&source, &image), 0);
 	assert_int_equal(strlen(image.pdb_guid), 32);
 	snprintf(command, sizeof(command), "x86_64-w64-mingw32-objdump -p %s | grep RSDS", dll);
 	assert_int_equal(image.pdb_age, told(command, "age "));
@@ -168,40 +154,32 @@ TEST(test_guid_is_what_objdump_says)
 	snprintf(command, sizeof(command),
 		"x86_64-w64-mingw32-objdump -p %s | grep -o 'signature [0-9a-f]\\{8\\}'", dll);
 	assert_int_equal(told(command, "signature "), strtoull(first, NULL, 16));
-	free(bytes.data);
 }
 
-static void check_exports(const struct pe_source *source)
+static void check_exports(const struct pe_source *from)
 {
-	struct pe_image image;
 	struct pe_exports exports;
 	static const char *const names[] = {"alpha", "omega", "shared_value"};
 	uint32_t rva = 1;
 
-	assert_int_equal(pe_read_headers(source, &image), 0);
-	assert_int_equal(pe_exports_read(source, &image, &exports), 0);
+	assert_int_equal(pe_exports_read(from, &image, &exports), 0);
 	assert_int_equal(exports.count, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_string_equal(exports.list[i].name, names[i]);
 		assert_int_equal(exports.list[i].rva, rva_by_nm(names[i]));
-		assert_int_equal(pe_find_export(source, &image, names[i], &rva), 0);
+		assert_int_equal(pe_find_export(from, &image, names[i], &rva), 0);
 		assert_int_equal(rva, rva_by_nm(names[i]));
 	}
-	assert_int_equal(pe_find_export(source, &image, "alph", &rva), -ERR_SYMBOLS);
-	assert_int_equal(pe_find_export(source, &image, "hidden", &rva), -ERR_SYMBOLS);
+	assert_int_equal(pe_find_export(from, &image, "alph", &rva), -ERR_SYMBOLS);
+	assert_int_equal(pe_find_export(from, &image, "hidden", &rva), -ERR_SYMBOLS);
 	assert_int_equal(rva, rva_by_nm("shared_value"));
 	pe_exports_release(&exports);
 }
 
 TEST(test_exports_are_what_nm_says)
 {
-	struct bytes bytes;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-
 	need_dll();
-	bytes = load(dll);
 	check_exports(&source);
-	free(bytes.data);
 }
 
 static unsigned reads;
@@ -216,38 +194,30 @@ static int read_counted(void *ctx, uint64_t offset, void *bytes, size_t len)
 TEST(test_exports_are_found_at_one_read)
 {
 	static const char *const names[] = {"shared_value", "hidden", "omega", "alpha", "omega"};
-	struct bytes bytes;
-	struct pe_source source = {.read = read_counted, .ctx = &bytes};
-	struct pe_image image;
+	struct pe_source counted = {.read = read_counted, .ctx = &file};
+	struct pe_image cut = image;
 	uint32_t rvas[5];
 
 	need_dll();
-	bytes = load(dll);
-	assert_int_equal(pe_read_headers(&source, &image), 0);
 	reads = 0;
-	assert_int_equal(pe_find_exports(&source, &image, names, 5, rvas), 0);
+	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(rvas[i], i == 1 ? 0 : rva_by_nm(names[i]));
 	assert_int_equal(reads, 1);
 	/* A range that the headers give too short. */
-	image.exports.size_bytes = 44;
-	assert_int_equal(pe_find_exports(&source, &image, names, 5, rvas), 0);
+	cut.exports.size_bytes = 44;
+	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
 	assert_int_equal(rvas[3], rva_by_nm("alpha"));
-	free(bytes.data);
 }
 
 TEST(test_symbols_are_what_nm_says)
 {
 	static const char *const names[] = {"hidden", "alpha", "omega"};
-	struct bytes bytes;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image;
+	struct pe_source in_memory = {.read = read_bytes, .ctx = &file, .in_memory = true};
 	struct pe_exports symbols;
 	size_t found = 0;
 
 	need_dll();
-	bytes = load(dll);
-	assert_int_equal(pe_read_headers(&source, &image), 0);
 	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
 	for (size_t i = 0; i < symbols.count; i++) {
 		for (size_t name = 0; name < 3; name++) {
@@ -261,154 +231,136 @@ TEST(test_symbols_are_what_nm_says)
 	}
 	assert_int_equal(found, 3);
 	pe_exports_release(&symbols);
-	source.in_memory = true;
-	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(pe_symbols_read(&in_memory, &image, &symbols), 0);
 	assert_int_equal(symbols.count, 0);
-	free(bytes.data);
 }
 
 /* Lays a file out as a loader does. */
-static struct bytes map(const struct bytes *file, const struct pe_image *image)
+static struct bytes map(void)
 {
-	struct bytes memory = {calloc(1, image->size_of_image), image->size_of_image};
+	struct bytes memory = {calloc(1, image.size_of_image), image.size_of_image};
 
 	assert_non_null(memory.data);
-	memcpy(memory.data, file->data, image->size_of_headers);
-	for (size_t i = 0; i < image->section_count; i++) {
-		const struct pe_section *section = &image->sections[i];
+	memcpy(memory.data, file.data, image.size_of_headers);
+	for (size_t i = 0; i < image.section_count; i++) {
+		const struct pe_section *section = &image.sections[i];
 		size_t len = section->file_bytes < section->size_bytes ? section->file_bytes :
 									 section->size_bytes;
 
-		memcpy(memory.data + section->rva, file->data + section->file_offset, len);
+		memcpy(memory.data + section->rva, file.data + section->file_offset, len);
 	}
 	return memory;
 }
 
 TEST(test_memory_reads_as_the_file_does)
 {
-	struct bytes bytes, memory;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct bytes memory;
 	struct pe_source mapped = {.read = read_bytes, .ctx = &memory, .in_memory = true};
-	struct pe_image image, again;
+	struct pe_image again;
 
 	need_dll();
-	bytes = load(dll);
-	assert_int_equal(pe_read_headers(&source, &image), 0);
-	memory = map(&bytes, &image);
+	memory = map();
 	assert_int_equal(pe_read_headers(&mapped, &again), 0);
 	assert_int_equal(again.timestamp, image.timestamp);
 	assert_int_equal(again.checksum, image.checksum);
 	assert_string_equal(again.pdb_guid, image.pdb_guid);
 	check_exports(&mapped);
-	free(bytes.data);
 	free(memory.data);
 }
 
 TEST(test_a_function_starts_where_nm_says)
 {
-	struct bytes bytes;
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image;
 	uint32_t start = 0, hidden;
 
 	need_dll();
-	bytes = load(dll);
 	hidden = rva_by_nm("hidden");
-	assert_int_equal(pe_read_headers(&source, &image), 0);
 	assert_int_equal(pe_function_start(&source, &image, hidden, &start), 1);
 	assert_int_equal(start, hidden);
 	assert_int_equal(pe_function_start(&source, &image, hidden + 9, &start), 1);
 	assert_int_equal(start, hidden);
 	assert_int_equal(pe_function_start(&source, &image, rva_by_nm("shared_value"), &start), 0);
 	assert_true(start > hidden && start < rva_by_nm("shared_value"));
-	free(bytes.data);
 }
 
 /* All there is to call; what comes back is not looked at, the sanitizers are. */
 static int exercise(const struct bytes *bytes, bool in_memory)
 {
-	struct pe_source source = {
-		.read = read_bytes, .ctx = (void *)bytes, .in_memory = in_memory};
-	struct pe_image image;
+	struct pe_source from = {.read = read_bytes, .ctx = (void *)bytes, .in_memory = in_memory};
+	struct pe_image damaged;
 	struct pe_exports exports;
 	uint32_t rva;
-	int rc = pe_read_headers(&source, &image);
+	int rc = pe_read_headers(&from, &damaged);
 
 	if (rc)
 		return rc;
-	rc = pe_exports_read(&source, &image, &exports);
+	rc = pe_exports_read(&from, &damaged, &exports);
 	if (!rc)
 		pe_exports_release(&exports);
-	if (!pe_symbols_read(&source, &image, &exports))
+	if (!pe_symbols_read(&from, &damaged, &exports))
 		pe_exports_release(&exports);
-	pe_find_export(&source, &image, "omega", &rva);
-	for (uint32_t at = 0; at < image.size_of_image && at < 0x8000; at += 0x35)
-		pe_function_start(&source, &image, at, &rva);
+	pe_find_export(&from, &damaged, "omega", &rva);
+	for (uint32_t at = 0; at < damaged.size_of_image && at < 0x8000; at += 0x35)
+		pe_function_start(&from, &damaged, at, &rva);
 	return rc;
 }
 
 TEST(test_every_cut_fails_cleanly)
 {
-	struct bytes bytes, cut;
+	struct bytes cut;
 
 	need_dll();
-	bytes = load(dll);
-	for (size_t len = 0; len < bytes.len; len += len < 2048 ? 1 : 997) {
+	for (size_t len = 0; len < file.len; len += len < 2048 ? 1 : 997) {
 		int rc;
 
 		/* A copy of just that size, so that a read behind it is seen. */
 		cut = (struct bytes){malloc(len + !len), len};
 		assert_non_null(cut.data);
-		memcpy(cut.data, bytes.data, len);
+		memcpy(cut.data, file.data, len);
 		rc = exercise(&cut, false);
 		assert_true(len >= 1024 || rc < 0);
 		free(cut.data);
 	}
-	free(bytes.data);
 }
 
 TEST(test_damage_is_survived)
 {
-	struct bytes bytes;
 	uint64_t random = 12345;
 
 	need_dll();
-	bytes = load(dll);
 	for (int round = 0; round < 4000; round++) {
 		unsigned char was[4];
 		size_t at[4];
 
 		for (int i = 0; i < 4; i++) {
 			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-			at[i] = (size_t)(random >> 33) % (i < 3 ? 1024 : bytes.len);
-			was[i] = bytes.data[at[i]];
-			bytes.data[at[i]] = (unsigned char)(random >> 56);
+			at[i] = (size_t)(random >> 33) % (i < 3 ? 1024 : file.len);
+			was[i] = file.data[at[i]];
+			file.data[at[i]] = (unsigned char)(random >> 56);
 		}
-		exercise(&bytes, round & 1);
+		exercise(&file, round & 1);
 		for (int i = 3; i >= 0; i--)
-			bytes.data[at[i]] = was[i];
+			file.data[at[i]] = was[i];
 	}
-	assert_int_equal(exercise(&bytes, false), 0);
-	free(bytes.data);
+	assert_int_equal(exercise(&file, false), 0);
 }
 
 TEST(test_what_is_no_image_is_said_so)
 {
 	unsigned char nothing[1024] = {'M', 'Z'};
 	struct bytes bytes = {nothing, sizeof(nothing)};
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image = {.bits = 99};
+	struct pe_source from = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image small = {.bits = 99};
 
-	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
+	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
 	nothing[60] = 64;
 	nothing[64] = 'P';
 	nothing[65] = 'E';
-	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
+	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
 	nothing[63] = 0xff; /* far behind the end */
-	assert_int_equal(pe_read_headers(&source, &image), -ERR_READ);
+	assert_int_equal(pe_read_headers(&from, &small), -ERR_READ);
 	nothing[0] = 'Z';
-	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
-	assert_int_equal(image.bits, 99);
+	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
+	assert_int_equal(small.bits, 99);
 }
 
 static void put_u32(unsigned char *at, uint32_t value)
@@ -418,13 +370,13 @@ static void put_u32(unsigned char *at, uint32_t value)
 }
 
 /* As many functions as are said, the name of each one byte further into one long text. */
-static struct bytes many_symbols(uint32_t count, struct pe_image *image)
+static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 {
 	size_t texts = count * (size_t)18, texts_bytes = 4 + count + 9000;
 	struct bytes bytes = {calloc(1, texts + texts_bytes), texts + texts_bytes};
 
 	assert_non_null(bytes.data);
-	*image = (struct pe_image){.machine = PE_MACHINE_AMD64,
+	*made = (struct pe_image){.machine = PE_MACHINE_AMD64,
 		.coff_symbols = count,
 		.sections = {{.rva = 0x1000, .size_bytes = 0x1000}},
 		.section_count = 1};
@@ -445,12 +397,12 @@ static struct bytes many_symbols(uint32_t count, struct pe_image *image)
 TEST(test_names_take_no_more_memory_than_the_file)
 {
 	enum { COUNT = 20000 };
-	struct pe_image image;
-	struct bytes bytes = many_symbols(COUNT, &image);
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image small;
+	struct bytes bytes = many_symbols(COUNT, &small);
+	struct pe_source from = {.read = read_bytes, .ctx = &bytes};
 	struct pe_exports symbols;
 
-	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(pe_symbols_read(&from, &small, &symbols), 0);
 	assert_int_equal(symbols.count, COUNT);
 	assert_int_equal(symbols.list[COUNT - 1].rva, 0x1fff);
 	assert_true(strlen(symbols.list[0].name) > 4000);
@@ -458,7 +410,7 @@ TEST(test_names_take_no_more_memory_than_the_file)
 	pe_exports_release(&symbols);
 	/* A table of names that is said to be longer than the file. */
 	put_u32(bytes.data + COUNT * 18, UINT32_MAX);
-	assert_true(pe_symbols_read(&source, &image, &symbols) < 0);
+	assert_true(pe_symbols_read(&from, &small, &symbols) < 0);
 	free(bytes.data);
 }
 
@@ -471,8 +423,8 @@ TEST(test_a_part_for_one_function_has_its_name)
 	enum { COUNT = sizeof(names) / sizeof(*names), TEXTS = COUNT * 2 * 18 };
 	unsigned char data[TEXTS + 4 + 40 * COUNT] = {0};
 	struct bytes bytes = {data, sizeof(data)};
-	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
-	struct pe_image image = {.machine = PE_MACHINE_AMD64,
+	struct pe_source from = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image small = {.machine = PE_MACHINE_AMD64,
 		.coff_symbols = COUNT * 2,
 		.sections = {{.rva = 0x1000, .size_bytes = 0x1000}},
 		.section_count = 1};
@@ -489,7 +441,7 @@ TEST(test_a_part_for_one_function_has_its_name)
 		entry[17] = 1;
 	}
 	put_u32(data + TEXTS, 4 + 40 * COUNT);
-	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(pe_symbols_read(&from, &small, &symbols), 0);
 	assert_int_equal(symbols.count, 3);
 	assert_string_equal(symbols.list[0].name, "_ZN3app4fillEv");
 	assert_string_equal(symbols.list[1].name, "_GLOBAL__sub_I_pool");

@@ -13,7 +13,6 @@
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
  *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
  *   undname=NAME          prints what that means instead
- *   repeat=N              so many times; prints the microseconds for one address
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ struct work {
 	struct module module;
 	struct sym_module subject;
 	struct lookup lookups[20000];
-	size_t count, repeat;
+	size_t count;
 };
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
@@ -121,8 +120,6 @@ static void take(struct work *work, char *arg)
 		work->options.symbol_path = value;
 	else if (is_word(arg, "undname", &value))
 		print_undname(value);
-	else if (is_word(arg, "repeat", &value))
-		work->repeat = strtoul(value, NULL, 10);
 	else if (!strcmp(arg, "raw"))
 		work->options.no_demangle = true;
 	else if (!strcmp(arg, "allow"))
@@ -154,25 +151,6 @@ static void print(const struct work *work)
 		printf("reason %s\n", work->subject.files.reason.data);
 }
 
-/* The same addresses once more, to see what one costs. */
-static void measure(struct work *work, struct backend *backend, struct arena *arena)
-{
-	LARGE_INTEGER from, to, frequency;
-
-	QueryPerformanceFrequency(&frequency);
-	QueryPerformanceCounter(&from);
-	for (size_t n = 0; n < work->repeat; n++) {
-		for (size_t i = 0; i < work->count; i++)
-			work->lookups[i].found.count = 0;
-		dbghelp_backend.resolve(backend, &work->subject, work->lookups, work->count, arena);
-	}
-	QueryPerformanceCounter(&to);
-	if (work->repeat)
-		printf("us %.2f\n", 1e6 * (double)(to.QuadPart - from.QuadPart) /
-					    (double)frequency.QuadPart / (double)work->repeat /
-					    (double)work->count);
-}
-
 int main(int argc, char **argv)
 {
 	static bool was_asked;
@@ -199,7 +177,6 @@ int main(int argc, char **argv)
 	rc = dbghelp_backend.resolve(backend, &work.subject, work.lookups, work.count, &arena);
 	if (!rc)
 		print(&work);
-	measure(&work, backend, &arena);
 	dbghelp_backend.release(backend);
 	return rc ? 2 : 0;
 }

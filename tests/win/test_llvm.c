@@ -186,21 +186,6 @@ static void test_pdb(char *image)
 	close_scene(&scene);
 	ok(!ask(&scene, NULL, pdb) && count_named(&scene, "PDB") == 3, "also without an image");
 	close_scene(&scene);
-	SetEnvironmentVariableW(L"STAND_IN_MODE", L"inline");
-	SetEnvironmentVariableW(L"STAND_IN_VERSION", L"14.0.6");
-	ask(&scene, NULL, pdb);
-	ok(scene.lookups[0].found.count == 2 && !scene.lookups[0].found.list[0].line &&
-			!strcmp(scene.lookups[0].found.list[0].function, "inl") &&
-			scene.lookups[0].found.list[1].line == 1,
-		"lines that a version has wrong are left out");
-	close_scene(&scene);
-	SetEnvironmentVariableW(L"STAND_IN_VERSION", L"19.1.7");
-	ask(&scene, NULL, pdb);
-	ok(scene.lookups[0].found.count == 2 && scene.lookups[0].found.list[0].line == 5,
-		"and those of a later one are not");
-	close_scene(&scene);
-	SetEnvironmentVariableW(L"STAND_IN_VERSION", NULL);
-	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
 	delete (L"some \u00e4\u65e5.pdb");
 	free(pdb);
 }
@@ -215,7 +200,7 @@ static bool stop_soon(void *ctx)
 static void test_misbehaviour(char *image)
 {
 	static const wchar_t *const modes[] = {L"die", L"babble", L"hang"};
-	struct scene scene = {.count = 3, .options.patience_ms = 500};
+	struct scene scene = {.count = 3, .options.patience_ms = 3000};
 	unsigned asked = 0;
 
 	/* The second address is asked of one that does not look for inlined functions: of an image it has no
@@ -235,22 +220,6 @@ static void test_misbehaviour(char *image)
 		"the wait for one that hangs can be stopped");
 	close_scene(&scene);
 	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
-}
-
-static void test_one_that_dies_on_an_address(void)
-{
-	char *pdb = write_new(L"a.pdb", "PDB");
-	struct scene scene = {.count = MANY};
-
-	SetEnvironmentVariableW(L"STAND_IN_MODE", L"inline");
-	SetEnvironmentVariableW(L"STAND_IN_DIES_AT", L"9");
-	ok(!ask(&scene, NULL, pdb) && !scene.is_trouble && count_named(&scene, "PDB") == MANY,
-		"where one dies, another one goes on behind that");
-	close_scene(&scene);
-	SetEnvironmentVariableW(L"STAND_IN_DIES_AT", NULL);
-	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
-	delete (L"a.pdb");
-	free(pdb);
 }
 
 /* The number in a file that appears, and is deleted. */
@@ -389,7 +358,6 @@ int main(int argc, char **argv)
 	test_many_questions(image);
 	test_pdb(image);
 	test_misbehaviour(image);
-	test_one_that_dies_on_an_address();
 	test_it_does_not_outlive_us(image);
 	test_it_inherits_nothing_else();
 	test_where_it_is_found(image);
