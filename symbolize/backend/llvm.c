@@ -85,7 +85,7 @@ int llvm_talk_step(struct llvm_talk *talk)
 {
 	int64_t left_ms = talk->deadline_ms - os_clock_ms(), took;
 	struct buf *answers = &talk->answers;
-	size_t had = answers->len;
+	size_t had = answers->len, end;
 
 	if (listener_is_cancelled(talk->options))
 		return -ERR_INTERRUPTED;
@@ -99,9 +99,9 @@ int llvm_talk_step(struct llvm_talk *talk)
 		return -ERR_READ;
 	talk->sent += (size_t)took;
 	/* Lines end in two characters where the program is Windows' own; names have none of these. */
-	for (size_t at = had, end = answers->len; at < end; at++) {
-		if (at == had)
-			answers->len = had;
+	end = answers->len;
+	answers->len = had;
+	for (size_t at = had; at < end; at++) {
 		if (answers->data[at] != '\r')
 			answers->data[answers->len++] = answers->data[at];
 	}
