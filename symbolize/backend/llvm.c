@@ -237,19 +237,18 @@ static size_t line_length(const char *text, size_t len)
 }
 
 /* The length of an answer behind the line of its address, with the empty line at its end; 0: it is not whole
- * yet. No function's name at all is an empty line, too: the text that follows tells. */
+ * yet. No function's name at all is an empty line, too: the text that follows tells, if it is there already; else
+ * take_line() finds it. */
 static size_t answer_length(const char *text, size_t len)
 {
-	for (size_t at = 0, line; (line = line_length(text + at, len - at)); at += line) {
-		size_t next = at + line + 1, left = next < len ? len - next : 0;
-		size_t label = left < sizeof(file_label) - 1 ? left : sizeof(file_label) - 1;
+	const size_t label_len = sizeof(file_label) - 1;
 
-		if (next > len || text[next - 1] != '\n')
-			continue;
-		if (!label || memcmp(text + next, file_label, label) != 0)
+	for (size_t at = 0, line; (line = line_length(text + at, len - at)); at += line) {
+		size_t next = at + line + 1;
+
+		if (next <= len && text[next - 1] == '\n' &&
+			(len - next < label_len || memcmp(text + next, file_label, label_len) != 0))
 			return next;
-		if (label < sizeof(file_label) - 1)
-			return 0;
 	}
 	return 0;
 }
