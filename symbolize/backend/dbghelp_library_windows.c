@@ -104,7 +104,8 @@ static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 #undef X
 }
 
-/* is_asked_for: that it cannot be loaded is worth a word. With the altered search path what it needs (symsrv.dll) is looked for beside it. */
+/* is_asked_for: that it cannot be loaded is worth a word. With the altered search path what it needs
+ * (symsrv.dll) is looked for beside it. */
 static bool load(const struct symbol_options *options, bool is_asked_for, const wchar_t *path,
 	struct dbghelp *dbghelp)
 {

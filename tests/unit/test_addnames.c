@@ -322,8 +322,9 @@ static size_t check_cut(const char *text, size_t len, bool is_refused)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t7\n\n"                                   \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\n"
 
-/* Cut behind every byte: of a dump of ours and of a log of UMDH's that have one line of each kind and two stacks;
- * and where lines end in two bytes, around these. Ours is taken without its last line end, and not without its end mark. */
+/* Cut behind every byte: of a dump of ours and of a log of UMDH's that have one line of each kind and two
+ * stacks; and where lines end in two bytes, around these. Ours is taken without its last line end, and not
+ * without its end mark. */
 TEST(test_every_cut_means_the_same_with_names)
 {
 	static const char ours[] =
