@@ -72,13 +72,13 @@ static int make_handles(struct doctor_child *child, struct err *err)
 /* This very program, suspended before its first instruction; only the handles are inherited. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
-	wchar_t *image = xcalloc(PATH_UNITS, sizeof(*image)), command[200];
+	static wchar_t image[PATH_UNITS];
+	wchar_t command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
 		.flags = CREATE_SUSPENDED | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
 		.handles = child->handles,
 		.handle_count = DOCTOR_HANDLES};
-	int rc = 0;
 
 	_snwprintf(command, 200, L"hsnap doctor " DOCTOR_CHILD L" %llx %llx %llx %llx",
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_MEMORY],
@@ -86,9 +86,8 @@ static int spawn(struct doctor_child *child, struct err *err)
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_GO],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_PARENT]);
 	if (!GetModuleFileNameW(NULL, image, PATH_UNITS) || !spawn_start(&child->spawn, &request))
-		rc = fail(ERR_START, "hsnap itself", err);
-	free(image);
-	return rc;
+		return fail(ERR_START, "hsnap itself", err);
+	return 0;
 }
 
 static uint64_t global_flag_addr(const struct doctor_child *child)

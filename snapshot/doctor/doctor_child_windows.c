@@ -48,12 +48,12 @@ static HANDLE make_segment_heap(void)
 static volatile unsigned last_site;
 
 #define ALLOCATE_AT(n)                                                                             \
-	SITE void *allocate_at_##n(HANDLE heap, SIZE_T bytes)                                      \
+	SITE uint64_t allocate_at_##n(HANDLE heap, SIZE_T bytes)                                   \
 	{                                                                                          \
 		void *block = HeapAlloc(heap, (n) % 2 ? HEAP_ZERO_MEMORY : 0, bytes);              \
                                                                                                    \
 		last_site = (n);                                                                   \
-		return block;                                                                      \
+		return (ULONG_PTR)block;                                                           \
 	}
 
 ALLOCATE_AT(0)
@@ -61,15 +61,15 @@ ALLOCATE_AT(1)
 ALLOCATE_AT(2)
 ALLOCATE_AT(3)
 
-SITE void *doctor_reallocate(HANDLE heap, void *block, SIZE_T bytes)
+SITE uint64_t doctor_reallocate(HANDLE heap, uint64_t block, SIZE_T bytes)
 {
-	void *moved = HeapReAlloc(heap, 0, block, bytes);
+	void *moved = HeapReAlloc(heap, 0, (void *)(ULONG_PTR)block, bytes);
 
 	last_site = DOCTOR_RESIZE_SITE;
-	return moved;
+	return (ULONG_PTR)moved;
 }
 
-static void *(*const sites[DOCTOR_SITES])(HANDLE heap, SIZE_T bytes) = {
+static uint64_t (*const sites[DOCTOR_SITES])(HANDLE heap, SIZE_T bytes) = {
 	allocate_at_0, allocate_at_1, allocate_at_2, allocate_at_3};
 
 static bool fail(struct doctor_truth *truth, uint64_t bytes)
@@ -81,22 +81,19 @@ static bool fail(struct doctor_truth *truth, uint64_t bytes)
 static bool allocate(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
 	uint64_t bytes = block->was_bytes ? block->was_bytes : block->requested_bytes;
-	void *addr = sites[block->site](heap, bytes);
 
-	block->addr = (uint64_t)(ULONG_PTR)addr;
-	return addr || fail(truth, bytes);
+	block->addr = sites[block->site](heap, bytes);
+	return block->addr || fail(truth, bytes);
 }
 
 /* A block that moves is one more, which is freed where it was. */
 static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
 	struct doctor_block old = *block;
-	void *moved =
-		doctor_reallocate(heap, (void *)(ULONG_PTR)block->addr, block->requested_bytes);
 
-	if (!moved)
+	block->addr = doctor_reallocate(heap, old.addr, block->requested_bytes);
+	if (!block->addr)
 		return fail(truth, block->requested_bytes);
-	block->addr = (uint64_t)(ULONG_PTR)moved;
 	old.is_freed = true;
 	return block->addr == old.addr || doctor_truth_add(truth, &old) || fail(truth, 0);
 }

@@ -45,13 +45,11 @@ int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 /* No path is longer than what there is room for. */
 int scheduler_program(struct buf *path, struct err *err)
 {
-	const DWORD units = 32768;
-	wchar_t *wide = xcalloc(units, sizeof(*wide));
+	static wchar_t wide[32768];
 
 	(void)err;
-	GetModuleFileNameW(NULL, wide, units);
+	GetModuleFileNameW(NULL, wide, 32768);
 	add_wide(path, wide);
-	free(wide);
 	return 0;
 }
 
