@@ -193,7 +193,7 @@ static bool find_own(struct series_files *files, struct candidate *found, size_t
 	return has_last;
 }
 
-/* Leaves those whose heads say that they are of the series, and the newest; how many they are. */
+/* Leaves those whose heads say that they are of the series; how many they are. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
 	struct buf path;
@@ -203,15 +203,14 @@ static size_t read_heads(const struct series_files *files, struct candidate *fou
 	for (size_t i = 0; i < count; i++) {
 		struct candidate candidate = found[i];
 		struct dump_head head = {0};
-		bool is_of_series;
 
 		set_path(files, &path, candidate.entry->name);
-		is_of_series = !dump_head_read(path.data, &head, NULL) && head.is_ours &&
-			       head.time_ms && head.start_ms && head.pid == files->pid &&
-			       head.start_ms == files->start_ms;
+		if (dump_head_read(path.data, &head, NULL) || !head.is_ours || !head.time_ms ||
+			!head.start_ms || head.pid != files->pid ||
+			head.start_ms != files->start_ms)
+			continue;
 		candidate.time_ms = candidate.own ? 0 : head.time_ms;
-		if (is_of_series || candidate.own == files->count)
-			found[kept++] = candidate;
+		found[kept++] = candidate;
 	}
 	buf_release(&path);
 	return kept;
