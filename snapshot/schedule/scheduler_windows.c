@@ -30,11 +30,12 @@ static bool is_missing(HRESULT hr)
 	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
 }
 
+#define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
+
 /* Windows keeps no text of SCHED_E_*: "Task Scheduler Error and Success Constants", Microsoft Learn. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 {
 	static const char denied[] = "Task Scheduler: access denied";
-#define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
 	static const struct {
 		uint32_t hr;
 		enum err_code code;
