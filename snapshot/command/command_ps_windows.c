@@ -131,6 +131,8 @@ static int list_processes(const char *pattern, struct err *err)
 			continue;
 		rows[count] = (struct ps_row){.pid = list.items[i].pid, .name = list.items[i].name};
 		rc = look(&rows[count]);
+		if (rc == -ERR_NOMEM)
+			memory_out();
 		ended_count += rc == -ERR_NO_PROCESS;
 		closed_count += rc && rc != -ERR_NO_PROCESS;
 		count += rc != -ERR_NO_PROCESS;
