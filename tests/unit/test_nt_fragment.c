@@ -1,33 +1,38 @@
 /* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
 #include "tests/unit/t.h"
 
-#include "tests/unit/nt_fragment.h"
+#include <unistd.h>
 
 #include "snapshot/heap/nt/nt.h"
+#include "snapshot/live/process.h"
 
+#define FRAGMENT "../shared/data/dumps/syzygy_notepad-larger-32bit"
 #define HEAP_32 0x8b0000u
 #define HEAP_64 0x10000u
 
 struct real {
-	struct fake fake;
+	struct target target;
 	struct memory memory;
 	struct nt_process process;
 	struct walk walk;
 	struct nt_walk nt;
 };
 
+/* What the minidump, which has no full memory, holds of its process; skips the test when it is not here. */
 static struct real *real_new(unsigned bits)
 {
 	struct real *real;
+	struct err err;
 
-	fragment_or_skip();
+	if (access(FRAGMENT ".dmp", R_OK)) {
+		print_message("skipped: no " FRAGMENT ".dmp\n");
+		skip();
+	}
 	real = calloc(1, sizeof(*real));
 	assert_non_null(real);
-	fake_init(&real->fake);
-	fragment_map(&real->fake);
-	real->fake.target.bits = bits;
+	assert_int_equal(target_open_minidump(&real->target, FRAGMENT ".dmp", &err), 0);
 	real->process = (struct nt_process){.bits = bits, .global_flag = 0x70, .os_build = 7601};
-	assert_int_equal(memory_init(&real->memory, &real->fake.target), 0);
+	assert_int_equal(memory_init(&real->memory, &real->target), 0);
 	walk_init(&real->walk);
 	real->nt = (struct nt_walk){.memory = &real->memory,
 		.process = &real->process,
@@ -42,7 +47,7 @@ static void real_free(struct real *real)
 	claims_release(&real->nt.claims);
 	walk_release(&real->walk);
 	memory_release(&real->memory);
-	fake_release(&real->fake);
+	real->target.ops->close(&real->target);
 	free(real);
 }
 
@@ -76,7 +81,7 @@ static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct walked
 /* Every block of the chain is among those from first on, in this order. How many there are. */
 static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
-	FILE *file = fopen("../shared/data/dumps/syzygy_notepad-larger-32bit.walk.txt", "r");
+	FILE *file = fopen(FRAGMENT ".walk.txt", "r");
 	struct walked_block want = {0};
 	uint64_t entry, size;
 	size_t count = 0, i = 0;

@@ -9,61 +9,65 @@
 #define LIST 0x500000u
 #define HEAP_0 0x610000u
 
-struct seen {
+/* What is looked at. */
+static struct seen {
 	struct fake fake;
 	struct memory memory;
 	struct nt_process process;
 	struct err err;
-};
+} seen[1];
 
-static struct seen *seen_new(unsigned bits)
+static int seen_close(void **state)
 {
-	struct seen *seen = calloc(1, sizeof(*seen));
+	(void)state;
+	nt_process_release(&seen->process);
+	memory_release(&seen->memory);
+	fake_release(&seen->fake);
+	return 0;
+}
 
-	assert_non_null(seen);
+/* Instead of what is open; the last of a test is closed behind it. */
+static void seen_open(unsigned bits)
+{
+	seen_close(NULL);
+	seen->err = (struct err){0};
 	fake_init(&seen->fake);
 	seen->fake.target.bits = bits;
 	assert_int_equal(memory_init(&seen->memory, &seen->fake.target), 0);
 	fake_map(&seen->fake, LIST, 0x1000);
-	return seen;
 }
 
-static void seen_free(struct seen *seen)
-{
-	nt_process_release(&seen->process);
-	memory_release(&seen->memory);
-	fake_release(&seen->fake);
-	free(seen);
-}
+#undef TEST_AROUND
+#define TEST_AROUND NULL, seen_close
 
-static void put(struct seen *seen, uint16_t field, uint64_t value, size_t len)
+static void put(uint16_t field, uint64_t value, size_t len)
 {
 	fake_put(&seen->fake, FAKE_PEB + field, value, len);
 }
 
 /* A PEB with so many heaps in its list; addresses are the caller's. */
-static void put_peb(struct seen *seen, uint64_t first, uint32_t count)
+static void put_peb(uint64_t first, uint32_t count)
 {
 	const struct peb_layout *peb = peb_layout(seen->fake.target.bits);
 	unsigned pointer = seen->fake.target.bits / 8;
 
-	put(seen, peb->process_heap, first, pointer);
-	put(seen, peb->heap_count, count, 4);
-	put(seen, peb->heap_list, LIST, pointer);
-	put(seen, peb->global_flag, NT_FLAG_UST | 0x70, 4);
-	put(seen, peb->os_major, 10, 4);
-	put(seen, peb->os_minor, 1, 4);
-	put(seen, peb->os_build, 19041, 2);
+	put(peb->process_heap, first, pointer);
+	put(peb->heap_count, count, 4);
+	put(peb->heap_list, LIST, pointer);
+	put(peb->global_flag, NT_FLAG_UST | 0x70, 4);
+	put(peb->os_major, 10, 4);
+	put(peb->os_minor, 1, 4);
+	put(peb->os_build, 19041, 2);
 }
 
-static void put_heap(struct seen *seen, uint32_t index, uint64_t addr)
+static void put_heap(uint32_t index, uint64_t addr)
 {
 	unsigned pointer = seen->fake.target.bits / 8;
 
 	fake_put(&seen->fake, LIST + (uint64_t)index * pointer, addr, pointer);
 }
 
-static int read_peb(struct seen *seen)
+static int read_peb(void)
 {
 	return nt_process_read(
 		&seen->process, &seen->memory, FAKE_PEB, seen->fake.target.bits, &seen->err);
@@ -74,17 +78,17 @@ static int read_peb(struct seen *seen)
 TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
-		struct seen *seen = seen_new(bits);
+		seen_open(bits);
 		static const uint64_t want[] = {HEAP_0, 0x9000000, 0x720000};
 
-		put_peb(seen, HEAP_0, 5);
-		put_heap(seen, 0, 0x9000000);
-		put_heap(seen, 1, HEAP_0);
-		put_heap(seen, 2, 0);
-		put_heap(seen, 3, 0x720000);
-		put_heap(seen, 4, 0x9000000);
-		put_heap(seen, 5, 0x7777000); /* not counted */
-		assert_int_equal(read_peb(seen), 0);
+		put_peb(HEAP_0, 5);
+		put_heap(0, 0x9000000);
+		put_heap(1, HEAP_0);
+		put_heap(2, 0);
+		put_heap(3, 0x720000);
+		put_heap(4, 0x9000000);
+		put_heap(5, 0x7777000); /* not counted */
+		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 3);
 		assert_memory_equal(seen->process.heaps, want, sizeof(want));
 		assert_false(seen->process.is_heap_list_cut);
@@ -94,7 +98,6 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 		assert_int_equal(seen->process.os_major, 10);
 		assert_int_equal(seen->process.os_minor, 1);
 		assert_int_equal(seen->process.os_build, 19041);
-		seen_free(seen);
 	}
 }
 
@@ -108,29 +111,27 @@ TEST(a_heap_that_is_listed_twice_is_said)
 	};
 
 	for (size_t i = 0; i < 3; i++) {
-		struct seen *seen = seen_new(64);
+		seen_open(64);
 
-		put_peb(seen, HEAP_0, 3);
+		put_peb(HEAP_0, 3);
 		for (uint32_t k = 0; k < 3; k++)
-			put_heap(seen, k, lists[i][k]);
-		assert_int_equal(read_peb(seen), 0);
+			put_heap(k, lists[i][k]);
+		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, i ? 2 : 3);
 		assert_int_equal(seen->process.is_heap_twice, i > 0);
-		seen_free(seen);
 	}
 }
 
 TEST(a_list_that_is_not_there_leaves_the_process_heap)
 {
-	struct seen *seen = seen_new(64);
+	seen_open(64);
 
-	put_peb(seen, HEAP_0, 3);
-	put(seen, peb_layout(64)->heap_list, 0x1230000, 8);
-	assert_int_equal(read_peb(seen), 0);
+	put_peb(HEAP_0, 3);
+	put(peb_layout(64)->heap_list, 0x1230000, 8);
+	assert_int_equal(read_peb(), 0);
 	assert_int_equal(seen->process.heap_count, 1);
 	assert_int_equal(seen->process.heaps[0], HEAP_0);
 	assert_true(seen->process.is_heap_list_cut);
-	seen_free(seen);
 }
 
 TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
@@ -138,60 +139,55 @@ TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
 	static const uint32_t counts[] = {HEAPS_MAX + 1, 0x80000000, 0xffffffff};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		struct seen *seen = seen_new(64);
+		seen_open(64);
 
-		put_peb(seen, HEAP_0, counts[i]);
-		put_heap(seen, 0, HEAP_0);
-		put_heap(seen, 1, 0x720000);
-		put_heap(seen, 3, 0x55550000);
-		assert_int_equal(read_peb(seen), 0);
+		put_peb(HEAP_0, counts[i]);
+		put_heap(0, HEAP_0);
+		put_heap(1, 0x720000);
+		put_heap(3, 0x55550000);
+		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 2);
 		assert_int_equal(seen->process.heaps[1], 0x720000);
 		assert_true(seen->process.is_heap_list_cut);
-		seen_free(seen);
 	}
 }
 
 TEST(a_process_without_a_heap_or_a_readable_peb_is_an_error)
 {
-	struct seen *seen = seen_new(64);
+	seen_open(64);
 
-	put_peb(seen, 0, 0);
+	put_peb(0, 0);
 	seen->process.bits = 5;
-	assert_int_equal(read_peb(seen), -ERR_TARGET);
+	assert_int_equal(read_peb(), -ERR_TARGET);
 	assert_int_equal(seen->err.code, ERR_TARGET);
 	fake_unmap(&seen->fake, FAKE_PEB);
 	memory_clear(&seen->memory);
-	assert_int_equal(read_peb(seen), -ERR_TARGET);
+	assert_int_equal(read_peb(), -ERR_TARGET);
 	seen->fake.is_dead = true;
-	assert_int_equal(read_peb(seen), -ERR_GONE);
+	assert_int_equal(read_peb(), -ERR_GONE);
 	assert_int_equal(seen->process.bits, 5); /* untouched */
-	seen->process = (struct nt_process){0};
-	seen_free(seen);
 }
 
 /* ---------------------------------------------------------------- lists */
 
-struct links {
-	struct seen *seen;
+static struct links {
 	struct walk walk;
 	struct nt_walk nt;
 	uint64_t found[64];
 	size_t count;
-	int rc;
-};
+	int rc; /* what the third link is answered with */
+} links;
 
 static int keep(void *ctx, uint64_t link)
 {
-	struct links *links = ctx;
-
-	assert_true(links->count < 64);
-	links->found[links->count++] = link;
-	return links->count == 3 ? links->rc : 0;
+	(void)ctx;
+	assert_true(links.count < 64);
+	links.found[links.count++] = link;
+	return links.count == 3 ? links.rc : 0;
 }
 
 /* Links n addresses to a list whose head is the first of them. */
-static void put_list(struct seen *seen, const uint64_t *addrs, size_t n, bool is_coded)
+static void put_list(const uint64_t *addrs, size_t n, bool is_coded)
 {
 	unsigned pointer = seen->fake.target.bits / 8;
 
@@ -206,54 +202,47 @@ static void put_list(struct seen *seen, const uint64_t *addrs, size_t n, bool is
 static const uint64_t addrs[] = {
 	LIST, LIST + 0x40, LIST + 0x20, LIST + 0x200, LIST + 0x118, LIST + 0xfe0};
 
-static int follow(struct links *links, struct seen *seen, bool is_coded)
+static int follow(bool is_coded, int rc)
 {
-	struct nt_list list = {.head = LIST, .each = keep, .ctx = links, .is_coded = is_coded};
+	struct nt_list list = {.head = LIST, .each = keep, .is_coded = is_coded};
 
-	links->seen = seen;
-	walk_init(&links->walk);
+	links = (struct links){.rc = rc};
 	seen->process.bits = seen->fake.target.bits;
-	links->nt = (struct nt_walk){
-		.memory = &seen->memory, .process = &seen->process, .walk = &links->walk};
-	return nt_list_walk(&links->nt, &list);
+	links.nt = (struct nt_walk){
+		.memory = &seen->memory, .process = &seen->process, .walk = &links.walk};
+	return nt_list_walk(&links.nt, &list);
 }
 
 TEST(a_list_is_followed_to_its_end_in_order)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct seen *seen = seen_new(i % 2 ? 64 : 32);
-		struct links links = {0};
+		seen_open(i % 2 ? 64 : 32);
 
-		put_list(seen, addrs, 6, i / 2);
-		assert_int_equal(follow(&links, seen, i / 2), 0);
+		put_list(addrs, 6, i / 2);
+		assert_int_equal(follow(i / 2, 0), 0);
 		assert_int_equal(links.count, 5);
 		assert_memory_equal(links.found, addrs + 1, 5 * sizeof(addrs[0]));
 		assert_int_equal(links.walk.broken_count, 0);
-		seen_free(seen);
 	}
 }
 
 TEST(an_empty_list_has_no_links)
 {
-	struct seen *seen = seen_new(64);
-	struct links links = {0};
+	seen_open(64);
 
-	put_list(seen, addrs, 1, false);
-	assert_int_equal(follow(&links, seen, false), 0);
+	put_list(addrs, 1, false);
+	assert_int_equal(follow(false, 0), 0);
 	assert_int_equal(links.count, 0);
 	assert_int_equal(links.walk.broken_count, 0);
-	seen_free(seen);
 }
 
 TEST(what_each_returns_ends_the_list)
 {
-	struct seen *seen = seen_new(64);
-	struct links links = {.rc = -ERR_NOMEM};
+	seen_open(64);
 
-	put_list(seen, addrs, 6, false);
-	assert_int_equal(follow(&links, seen, false), -ERR_NOMEM);
+	put_list(addrs, 6, false);
+	assert_int_equal(follow(false, -ERR_NOMEM), -ERR_NOMEM);
 	assert_int_equal(links.count, 3);
-	seen_free(seen);
 }
 
 /* Every link leads everywhere once; none but those before it is called, and it is said. */
@@ -261,15 +250,13 @@ TEST(no_list_leads_round)
 {
 	for (size_t from = 0; from < 6; from++) {
 		for (size_t to = 0; to < 6; to++) {
-			struct seen *seen = seen_new(64);
-			struct links links = {0};
+			seen_open(64);
 
-			put_list(seen, addrs, 6, false);
+			put_list(addrs, 6, false);
 			fake_put(&seen->fake, addrs[from], addrs[to], 8);
-			assert_int_equal(follow(&links, seen, false), 0);
+			assert_int_equal(follow(false, 0), 0);
 			assert_int_equal(links.walk.broken_count, to != (from + 1) % 6);
 			assert_int_equal(links.count, to == (from + 1) % 6 ? 5 : from);
-			seen_free(seen);
 		}
 	}
 }
@@ -279,17 +266,15 @@ TEST(a_link_to_nowhere_ends_the_list)
 	static const uint64_t wild[] = {0, UINT64_MAX, UINT64_MAX - 15, 0x7fff00000000};
 
 	for (size_t i = 0; i < 4; i++) {
-		struct seen *seen = seen_new(64);
-		struct links links = {0};
+		seen_open(64);
 
-		put_list(seen, addrs, 6, false);
+		put_list(addrs, 6, false);
 		fake_put(&seen->fake, addrs[2], wild[i], 8);
-		assert_int_equal(follow(&links, seen, false), 0);
+		assert_int_equal(follow(false, 0), 0);
 		assert_int_equal(links.count, 2);
 		assert_int_equal(links.walk.broken_count, 0);
 		assert_int_equal(links.walk.missing_count, 1);
 		assert_int_equal(links.walk.missing_addr, wild[i]);
 		assert_string_equal(links.walk.missing_what, "unreadable list");
-		seen_free(seen);
 	}
 }

@@ -8,11 +8,11 @@
 #define PIECE ((uint64_t)MEMORY_PIECE_BYTES)
 #define BASE ((uint64_t)0x7ff600000000)
 
-struct scene {
+static struct {
 	struct fake fake;
 	struct target_ops ops;
 	struct memory memory;
-};
+} scene;
 
 /* The first ranges of the fake, up to this one, cannot be read. */
 static unsigned unreadable;
@@ -40,22 +40,29 @@ static const unsigned char *view(struct target *target, uint64_t addr, size_t *l
 	return range->bytes + (addr - range->addr);
 }
 
-static void open_scene(struct scene *scene, bool knows_regions, bool is_mapped)
+static int close_scene(void **state)
 {
-	unreadable = 0; /* the PEB, which fake_init() maps first */
-	fake_init(&scene->fake);
-	scene->ops = *scene->fake.target.ops;
-	scene->ops.region = knows_regions ? region : NULL;
-	scene->ops.view = is_mapped ? view : NULL;
-	scene->fake.target.ops = &scene->ops;
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+	(void)state;
+	memory_release(&scene.memory);
+	fake_release(&scene.fake);
+	return 0;
 }
 
-static void close_scene(struct scene *scene)
+/* Instead of the one that is open; the last one of a test is closed behind it. */
+static void open_scene(bool knows_regions, bool is_mapped)
 {
-	memory_release(&scene->memory);
-	fake_release(&scene->fake);
+	close_scene(NULL);
+	unreadable = 0; /* the PEB, which fake_init() maps first */
+	fake_init(&scene.fake);
+	scene.ops = *scene.fake.target.ops;
+	scene.ops.region = knows_regions ? region : NULL;
+	scene.ops.view = is_mapped ? view : NULL;
+	scene.fake.target.ops = &scene.ops;
+	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, close_scene
 
 /* Each byte tells its address. */
 static unsigned char byte_at(uint64_t addr)
@@ -63,9 +70,9 @@ static unsigned char byte_at(uint64_t addr)
 	return (unsigned char)(addr * 0x9e3779b97f4a7c15u >> 56);
 }
 
-static void map(struct scene *scene, uint64_t addr, size_t len)
+static void map(uint64_t addr, size_t len)
 {
-	const struct fake_range *range = fake_map(&scene->fake, addr, len);
+	const struct fake_range *range = fake_map(&scene.fake, addr, len);
 
 	for (size_t i = 0; i < len; i++)
 		range->bytes[i] = byte_at(addr + i);
@@ -81,12 +88,11 @@ static void assert_bytes(const unsigned char *bytes, uint64_t addr, size_t len)
 TEST(bytes_are_those_at_the_address_however_they_are_cut)
 {
 	for (unsigned kind = 0; kind < 4; kind++) {
-		struct scene scene;
 		uint64_t seed = 7 + kind;
 
-		open_scene(&scene, kind & 1, kind & 2);
-		map(&scene, BASE + 0x3000, 0x5000);
-		map(&scene, BASE + 0x8000, 3 * PIECE);
+		open_scene(kind & 1, kind & 2);
+		map(BASE + 0x3000, 0x5000);
+		map(BASE + 0x8000, 3 * PIECE);
 		for (unsigned i = 0; i < 2000; i++) {
 			size_t len = 1 + fake_random(&seed) % (i % 100 ? 64 : MEMORY_AT_MAX);
 			uint64_t addr =
@@ -94,20 +100,18 @@ TEST(bytes_are_those_at_the_address_however_they_are_cut)
 
 			assert_bytes(memory_at(&scene.memory, addr, len), addr, len);
 		}
-		close_scene(&scene);
 	}
 }
 
 TEST(what_is_not_there_is_not_given)
 {
 	for (unsigned kind = 0; kind < 4; kind++) {
-		struct scene scene;
 		uint64_t value = 77;
 		size_t len;
 
-		open_scene(&scene, kind & 1, kind & 2);
-		map(&scene, BASE, 0x1000);
-		map(&scene, BASE + 0x3000, 0x1000);
+		open_scene(kind & 1, kind & 2);
+		map(BASE, 0x1000);
+		map(BASE + 0x3000, 0x1000);
 		assert_null(memory_at(&scene.memory, BASE - 1, 1));
 		assert_null(memory_at(&scene.memory, BASE - 1, 2));
 		assert_null(memory_at(&scene.memory, BASE + 0xfff, 2));
@@ -122,61 +126,51 @@ TEST(what_is_not_there_is_not_given)
 		assert_bytes(memory_at(&scene.memory, BASE + 0x3000, 8), BASE + 0x3000, 8);
 		assert_bytes(memory_from(&scene.memory, BASE + 0x3ffe, &len), BASE + 0x3ffe, 2);
 		assert_int_equal(len, 2);
-		close_scene(&scene);
 	}
 }
 
 TEST(memory_that_may_not_be_read_is_not_read)
 {
-	struct scene scene;
 	uint64_t reads;
 
-	open_scene(&scene, true, false);
-	map(&scene, BASE, 0x1000);
+	open_scene(true, false);
+	map(BASE, 0x1000);
 	unreadable = 1;
 	reads = scene.fake.reads;
 	assert_null(memory_at(&scene.memory, BASE, 4));
 	assert_int_equal(scene.fake.reads, reads);
-	close_scene(&scene);
 }
 
 TEST(a_walk_upwards_costs_one_read_a_piece)
 {
-	struct scene scene;
-
-	open_scene(&scene, true, false);
-	map(&scene, BASE, 8 * PIECE);
+	open_scene(true, false);
+	map(BASE, 8 * PIECE);
 	for (uint64_t at = 0; at + 16 <= 8 * PIECE; at += 24)
 		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
 	assert_int_equal(scene.fake.reads, 8);
 	for (uint64_t at = 0; at < 8 * PIECE; at += PIECE / 2)
 		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
 	assert_int_equal(scene.fake.reads, 8); /* all of it is still at hand */
-	close_scene(&scene);
 }
 
 TEST(what_was_cleared_is_read_again)
 {
-	struct scene scene;
-
-	open_scene(&scene, true, false);
-	map(&scene, BASE, 0x1000);
+	open_scene(true, false);
+	map(BASE, 0x1000);
 	assert_bytes(memory_at(&scene.memory, BASE, 16), BASE, 16);
 	fake_put(&scene.fake, BASE, 0x1122334455667788, 8);
 	memory_clear(&scene.memory);
 	assert_int_equal(bytes_u64(memory_at(&scene.memory, BASE, 8)), 0x1122334455667788);
-	close_scene(&scene);
 }
 
 TEST(numbers_are_little_endian_and_as_wide_as_the_process)
 {
-	struct scene scene;
 	uint64_t wide = 0;
 	uint32_t word = 0;
 	uint16_t half = 0;
 	uint8_t byte = 0;
 
-	open_scene(&scene, false, false);
+	open_scene(false, false);
 	fake_map(&scene.fake, BASE, 0x1000);
 	fake_put(&scene.fake, BASE, 0x8899aabbccddeeff, 8);
 	assert_int_equal(memory_u8(&scene.memory, BASE + 7, &byte), 0);
@@ -189,48 +183,39 @@ TEST(numbers_are_little_endian_and_as_wide_as_the_process)
 	assert_int_equal(wide, 0xccddeeff);
 	assert_int_equal(memory_ptr(&scene.memory, 64, BASE, &wide), 0);
 	assert_int_equal(wide, 0x8899aabbccddeeff);
-	close_scene(&scene);
 }
 
 TEST(large_copies_go_over_any_number_of_pieces)
 {
-	struct scene scene;
 	size_t len = 3 * MEMORY_PIECE_BYTES;
 	unsigned char *bytes = malloc(len);
 
 	assert_non_null(bytes);
-	open_scene(&scene, true, false);
-	map(&scene, BASE + 0x1000, len);
+	open_scene(true, false);
+	map(BASE + 0x1000, len);
 	assert_int_equal(memory_copy(&scene.memory, BASE + 0x1000, bytes, len), 0);
 	assert_bytes(bytes, BASE + 0x1000, len);
 	assert_int_equal(memory_copy(&scene.memory, BASE + 0x1001, bytes, len), -ERR_READ);
 	free(bytes);
-	close_scene(&scene);
 }
 
 TEST(committed_bytes_are_counted_over_all_regions)
 {
-	struct scene scene;
-
-	open_scene(&scene, true, false);
-	map(&scene, BASE, 0x1000);
-	map(&scene, BASE + 0x1000, 0x3000);
-	map(&scene, BASE + 0x10000, 0x2000);
+	open_scene(true, false);
+	map(BASE, 0x1000);
+	map(BASE + 0x1000, 0x3000);
+	map(BASE + 0x10000, 0x2000);
 	/* and the PEB's page */
 	assert_int_equal(target_committed_bytes(&scene.fake.target), 0x7000);
-	close_scene(&scene);
-	open_scene(&scene, false, false);
+	open_scene(false, false);
 	assert_int_equal(target_committed_bytes(&scene.fake.target), TARGET_SPACE_BYTES);
-	close_scene(&scene);
 }
 
 TEST(going_to_and_fro_in_a_mapped_file_costs_two_looks)
 {
-	struct scene scene;
-
-	open_scene(&scene, false, true);
-	map(&scene, BASE, 0x20000);
-	map(&scene, BASE + PIECE, 0x20000);
+	open_scene(false, true);
+	map(BASE, 0x20000);
+	map(BASE + PIECE, 0x20000);
 	views = 0;
 	for (uint64_t i = 0; i < 1000; i++) {
 		uint64_t back = BASE + 0xff00 - i * 16, forth = BASE + PIECE + i * 16;
@@ -241,5 +226,4 @@ TEST(going_to_and_fro_in_a_mapped_file_costs_two_looks)
 	assert_int_equal(views, 2);
 	assert_null(memory_at(&scene.memory, BASE - 1, 1));
 	assert_null(memory_at(&scene.memory, BASE + 0x20000, 1));
-	close_scene(&scene);
 }
