@@ -7,26 +7,22 @@
 struct region *image_region(struct image *image, uint64_t addr)
 {
 	struct region *last = image->last;
-	if (last && addr >= last->base && addr - last->base < last->bytes) {
+	if (last && addr >= last->base && addr - last->base < last->bytes)
 		return last;
-	}
 	size_t low = 0;
 	size_t high = image->region_count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (image->regions[middle].base <= addr) {
+		if (image->regions[middle].base <= addr)
 			low = middle + 1;
-		} else {
+		else
 			high = middle;
-		}
 	}
-	if (low == 0) {
+	if (low == 0)
 		return NULL;
-	}
 	struct region *region = &image->regions[low - 1];
-	if (addr - region->base >= region->bytes) {
+	if (addr - region->base >= region->bytes)
 		return NULL;
-	}
 	image->last = region;
 	return region;
 }
@@ -34,9 +30,8 @@ struct region *image_region(struct image *image, uint64_t addr)
 static void *zeroed(uint64_t count)
 {
 	void *rows = calloc(count, 1);
-	if (!rows) {
+	if (!rows)
 		image_die("out of memory");
-	}
 	return rows;
 }
 
@@ -46,14 +41,12 @@ struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t byt
 	image->regions = image_grow(image->regions, &image->region_capacity, image->region_count,
 		sizeof(*image->regions));
 	size_t at = image->region_count;
-	while (at > 0 && image->regions[at - 1].base > base) {
+	while (at > 0 && image->regions[at - 1].base > base)
 		at--;
-	}
 	struct region *regions = image->regions;
 	if ((at > 0 && base - regions[at - 1].base < regions[at - 1].bytes) ||
-		(at < image->region_count && regions[at].base - base < rounded)) {
+		(at < image->region_count && regions[at].base - base < rounded))
 		image_die("no free place at %" PRIX64, base);
-	}
 	memmove(&regions[at + 1], &regions[at], (image->region_count - at) * sizeof(*regions));
 	image->region_count++;
 	image->last = &regions[at];
@@ -67,18 +60,16 @@ struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t byt
 
 uint64_t image_reserve(struct image *image, uint64_t bytes, uint64_t align)
 {
-	if (align < GRANULE_BYTES) {
+	if (align < GRANULE_BYTES)
 		align = GRANULE_BYTES;
-	}
 	struct side *side = image_at_side(image);
 	uint64_t base = (side->cursor + align - 1) / align * align;
 	/* Now and then Windows leaves room between two of them, and now and then none. */
 	uint64_t gap = image_random(image, 4) * GRANULE_BYTES;
 	uint64_t rounded = (bytes + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
 	side->cursor = base + rounded + gap;
-	if (image->bits == 32 && side->cursor > 0x70000000) {
+	if (image->bits == 32 && side->cursor > 0x70000000)
 		image_die("more than fits into 32 bits");
-	}
 	return image_reserve_at(image, base, bytes)->base;
 }
 
@@ -86,9 +77,8 @@ static struct region *region_of_all(
 	struct image *image, uint64_t addr, uint64_t bytes, const char *what)
 {
 	struct region *region = image_region(image, addr);
-	if (!region || bytes > region->bytes - (addr - region->base)) {
+	if (!region || bytes > region->bytes - (addr - region->base))
 		image_die("%s of what is not reserved: %" PRIX64 " + %" PRIX64, what, addr, bytes);
-	}
 	return region;
 }
 
@@ -105,9 +95,8 @@ uint64_t image_committed(struct image *image, uint64_t addr, uint64_t bytes)
 	struct region *region = region_of_all(image, addr, bytes, "count");
 	uint64_t first = (addr - region->base) / PAGE_BYTES;
 	uint64_t count = 0;
-	for (uint64_t i = 0; i < bytes / PAGE_BYTES; i++) {
+	for (uint64_t i = 0; i < bytes / PAGE_BYTES; i++)
 		count += region->access[first + i] != 0;
-	}
 	return count * PAGE_BYTES;
 }
 
@@ -129,27 +118,24 @@ static uint8_t *bytes_at(struct image *image, uint64_t addr, uint64_t bytes)
 	uint64_t offset = region ? addr - region->base : 0;
 	if (!region || bytes == 0 || bytes > region->bytes - offset ||
 		!image_is_held(region->access[offset / PAGE_BYTES]) ||
-		!image_is_held(region->access[(offset + bytes - 1) / PAGE_BYTES])) {
+		!image_is_held(region->access[(offset + bytes - 1) / PAGE_BYTES]))
 		image_die("not committed: %" PRIX64 " + %" PRIX64, addr, bytes);
-	}
 	return region->data + offset;
 }
 
 void image_put(struct image *image, uint64_t addr, uint64_t value, size_t bytes)
 {
 	uint8_t *at = bytes_at(image, addr, bytes);
-	for (size_t i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++)
 		at[i] = (uint8_t)(value >> (8 * i));
-	}
 }
 
 uint64_t image_get(struct image *image, uint64_t addr, size_t bytes)
 {
 	const uint8_t *at = bytes_at(image, addr, bytes);
 	uint64_t value = 0;
-	for (size_t i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++)
 		value |= (uint64_t)at[i] << (8 * i);
-	}
 	return value;
 }
 
@@ -165,23 +151,20 @@ uint64_t image_get_ptr(struct image *image, uint64_t addr)
 
 void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes)
 {
-	if (bytes > 0) {
+	if (bytes > 0)
 		memset(bytes_at(image, addr, bytes), byte, bytes);
-	}
 }
 
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count)
 {
-	if (count > 0) {
+	if (count > 0)
 		memcpy(bytes_at(image, addr, count), bytes, count);
-	}
 }
 
 void image_put_text(struct image *image, uint64_t addr, const char *text)
 {
-	for (size_t i = 0; text[i]; i++) {
+	for (size_t i = 0; text[i]; i++)
 		image_put(image, addr + 2 * i, (unsigned char)text[i], 2);
-	}
 }
 
 void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text)

@@ -45,9 +45,8 @@ static size_t need(struct dump *dump, size_t bytes)
 	if (dump->count + bytes > dump->capacity) {
 		dump->capacity = 2 * (dump->count + bytes);
 		dump->bytes = realloc(dump->bytes, dump->capacity);
-		if (!dump->bytes) {
+		if (!dump->bytes)
 			image_die("out of memory");
-		}
 	}
 	memset(dump->bytes + dump->count, 0, bytes);
 	size_t at = dump->count;
@@ -57,9 +56,8 @@ static size_t need(struct dump *dump, size_t bytes)
 
 static void set(struct dump *dump, size_t at, uint64_t value, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++)
 		dump->bytes[at + i] = (uint8_t)(value >> (8 * i));
-	}
 }
 
 static void put(struct dump *dump, uint64_t value, size_t bytes)
@@ -93,9 +91,8 @@ static size_t put_name(struct dump *dump, const char *text)
 	align(dump, 4);
 	size_t at = dump->count;
 	put(dump, 2 * strlen(text), 4);
-	for (; *text; text++) {
+	for (; *text; text++)
 		put(dump, (unsigned char)*text, 2);
-	}
 	put(dump, 0, 2);
 	return at;
 }
@@ -162,9 +159,8 @@ static void put_codeview(struct dump *dump, size_t row, const struct made_module
 	set(dump, row + 76, 24 + strlen(module->pdb) + 1, 4);
 	set(dump, row + 80, dump->count, 4);
 	put(dump, 0x53445352, 4); /* RSDS */
-	for (size_t i = 0; i < sizeof(module->guid); i++) {
+	for (size_t i = 0; i < sizeof(module->guid); i++)
 		put(dump, module->guid[i], 1);
-	}
 	put(dump, module->age, 4);
 	size_t at = need(dump, strlen(module->pdb) + 1);
 	memcpy(dump->bytes + at, module->pdb, strlen(module->pdb));
@@ -190,9 +186,8 @@ static void put_modules(struct dump *dump)
 	put(dump, lie ? lie : image->module_count, 4);
 	size_t rows = need(dump, 108 * image->module_count);
 	stream_end(dump, STREAM_MODULES, dump->count - dump->stream_start);
-	for (size_t i = 0; i < image->module_count; i++) {
+	for (size_t i = 0; i < image->module_count; i++)
 		put_module(dump, rows + 108 * i, &image->modules[i]);
-	}
 }
 
 static size_t run_end(const struct region *region, size_t first, bool is_same_access)
@@ -201,9 +196,8 @@ static size_t run_end(const struct region *region, size_t first, bool is_same_ac
 	while (end < region->bytes / PAGE_BYTES &&
 		(is_same_access ? region->access[end] == region->access[first] :
 				  image_is_held(region->access[end]) ==
-					  image_is_held(region->access[first]))) {
+					  image_is_held(region->access[first])))
 		end++;
-	}
 	return end;
 }
 
@@ -347,14 +341,12 @@ static void put_streams(struct dump *dump)
 	put_threads(dump);
 	put_modules(dump);
 	const struct image_options *options = &dump->image->options;
-	if (!options->is_partial && !options->has_no_infos) {
+	if (!options->is_partial && !options->has_no_infos)
 		put_memory_info(dump);
-	}
-	if (!options->is_partial && !options->is_memory_list) {
+	if (!options->is_partial && !options->is_memory_list)
 		put_memory64(dump);
-	} else {
+	else
 		put_memory(dump);
-	}
 	set(dump, 8, dump->stream_count, 4);
 }
 
@@ -370,9 +362,8 @@ static void write_memory(struct dump *dump)
 				hole += PAGE_BYTES;
 				continue;
 			}
-			if (hole) {
+			if (hole)
 				fseek(dump->file, hole, SEEK_CUR);
-			}
 			hole = 0;
 			fwrite(page, 1, PAGE_BYTES, dump->file);
 		}
@@ -386,16 +377,14 @@ static void write_memory(struct dump *dump)
 void image_write_minidump(struct image *image, const char *path)
 {
 	struct dump dump = {.image = image, .file = fopen(path, "wb")};
-	if (!dump.file) {
+	if (!dump.file)
 		image_die("%s: %s", path, strerror(errno));
-	}
 	list_ranges(&dump);
 	put_streams(&dump);
 	fwrite(dump.bytes, 1, dump.count, dump.file);
 	write_memory(&dump);
-	if (ferror(dump.file) | fclose(dump.file)) {
+	if (ferror(dump.file) | fclose(dump.file))
 		image_die("%s: cannot be written", path);
-	}
 	free(dump.ranges);
 	free(dump.bytes);
 }

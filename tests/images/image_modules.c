@@ -83,9 +83,8 @@ static void name_pdb(struct made_module *module)
 struct made_module *image_add_module(
 	struct image *image, const char *path, uint64_t base, unsigned bits)
 {
-	if (image->module_count == MOST_MODULES) {
+	if (image->module_count == MOST_MODULES)
 		image_die("too many modules");
-	}
 	struct made_module *module = &image->modules[image->module_count++];
 	*module = (struct made_module){.path = path,
 		.bits = bits,
@@ -97,9 +96,8 @@ struct made_module *image_add_module(
 		.timestamp = 0x5f000000 + (uint32_t)image_random(image, 0x1000000),
 		.age = 1 + (uint32_t)image_random(image, 3)};
 	module->bytes = DATA_OFFSET + module->data_bytes;
-	for (size_t i = 0; i < sizeof(module->guid); i++) {
+	for (size_t i = 0; i < sizeof(module->guid); i++)
 		module->guid[i] = (uint8_t)image_random(image, 256);
-	}
 	name_pdb(module);
 	struct region *region = image_reserve_at(image, base, module->bytes);
 	region->is_module = true;
@@ -120,17 +118,15 @@ static uint64_t make_frame(struct image *image, unsigned place)
 		return image_at_side(image)->made_code + 8 +
 		       image_random(image, GRANULE_BYTES - 16);
 	}
-	if (kind == 1 && image->options.has_unloaded) {
+	if (kind == 1 && image->options.has_unloaded)
 		return image_at_side(image)->ntdll - 0x600000 + image_random(image, 0x10000);
-	}
 	const struct made_module *module;
 	do {
 		module = &image->modules[image_random(image, image->module_count)];
 	} while (module->bits != image->bits);
 	/* Allocators' own code innermost, the program's towards the outer end. */
-	if (place > 2 && image_random(image, 3) > 0) {
+	if (place > 2 && image_random(image, 3) > 0)
 		module = &image->modules[0];
-	}
 	uint64_t frame = module->base + TEXT_OFFSET + 5 + image_random(image, TEXT_BYTES - 16);
 	image_put(image, frame - 5, 0xe8, 1);
 	return frame;
@@ -142,9 +138,8 @@ static void make_stack(struct image *image, unsigned number, struct made_stack *
 	unsigned count = number < MOST_FRAMES ? number + 1 : 3 + image_random(image, 30);
 	stack->frame_count =
 		image_random(image, 8) == 0 || count > MOST_FRAMES ? MOST_FRAMES : count;
-	for (unsigned i = 0; i < stack->frame_count; i++) {
+	for (unsigned i = 0; i < stack->frame_count; i++)
 		stack->frames[i] = make_frame(image, i);
-	}
 	/* Later ones often share their innermost frames with those before them. */
 	if (number >= MOST_FRAMES && image_random(image, 2)) {
 		const struct made_stack *other = stack - 1;
@@ -158,10 +153,8 @@ void image_make_stacks(struct image *image)
 {
 	struct side *side = image_at_side(image);
 	side->stacks = calloc(image->options.stack_count + 1u, sizeof(*side->stacks));
-	if (!side->stacks) {
+	if (!side->stacks)
 		image_die("out of memory");
-	}
-	for (unsigned i = 0; i < image->options.stack_count; i++) {
+	for (unsigned i = 0; i < image->options.stack_count; i++)
 		make_stack(image, i, &side->stacks[i]);
-	}
 }

@@ -182,22 +182,18 @@ static const struct made_lfh_layout lfh_layouts[] = {
 const struct made_heap_layout *made_heap_layout(unsigned bits, unsigned build)
 {
 	const struct made_heap_layout *found = NULL;
-	for (size_t i = 0; i < sizeof(heap_layouts) / sizeof(*heap_layouts); i++) {
-		if (heap_layouts[i].bits == bits && heap_layouts[i].first_build <= build) {
+	for (size_t i = 0; i < sizeof(heap_layouts) / sizeof(*heap_layouts); i++)
+		if (heap_layouts[i].bits == bits && heap_layouts[i].first_build <= build)
 			found = &heap_layouts[i];
-		}
-	}
 	return found;
 }
 
 const struct made_lfh_layout *made_lfh_layout(unsigned bits, unsigned build)
 {
 	const struct made_lfh_layout *found = NULL;
-	for (size_t i = 0; i < sizeof(lfh_layouts) / sizeof(*lfh_layouts); i++) {
-		if (lfh_layouts[i].bits == bits && lfh_layouts[i].first_build <= build) {
+	for (size_t i = 0; i < sizeof(lfh_layouts) / sizeof(*lfh_layouts); i++)
+		if (lfh_layouts[i].bits == bits && lfh_layouts[i].first_build <= build)
 			found = &lfh_layouts[i];
-		}
-	}
 	return found;
 }
 

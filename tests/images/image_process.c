@@ -84,15 +84,13 @@ static uint64_t at(const struct image *image, uint64_t base, enum process_field 
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap)
 {
 	struct side *side = image_at_side(image);
-	if (side->heap_count == side->most_heaps) {
+	if (side->heap_count == side->most_heaps)
 		image_die("too many heaps");
-	}
 	image_put_ptr(image, side->heap_list + side->heap_count * image_ptr_bytes(image), heap);
 	side->heap_count++;
 	image_put(image, at(image, side->peb, PEB_NUMBER_OF_HEAPS), side->heap_count, 4);
-	if (is_process_heap) {
+	if (is_process_heap)
 		image_put_ptr(image, at(image, side->peb, PEB_PROCESS_HEAP), heap);
-	}
 	image_mark(image, "process.heap-list", side->heap_list);
 	image_mark(image, "process.peb", side->peb);
 }
@@ -161,9 +159,8 @@ static void make_loader(struct image *image)
 	image_commit(image, entries, MOST_MODULES * 0x400, IMAGE_READ | IMAGE_WRITE);
 	for (size_t i = 0; i < image->module_count; i++) {
 		/* The exe is in its own loader's list, and of a WOW64 process in the other's. */
-		if (image->modules[i].bits == image->bits || i == 0) {
+		if (image->modules[i].bits == image->bits || i == 0)
 			make_loader_entry(image, entries + 0x400 * i, &image->modules[i]);
-		}
 	}
 }
 
@@ -301,9 +298,8 @@ static void make_side(struct image *image)
 			place_variables(image, &image->modules[i]);
 		}
 	}
-	for (uint64_t i = 0; i < 0x100; i++) {
+	for (uint64_t i = 0; i < 0x100; i++)
 		image_put_ptr(image, stack + stack_bytes - 0x1000 + i * ptr, stack + 8 * i);
-	}
 }
 
 /* A WOW64 process: the 64-bit TEB leads to the 32-bit one (facts, section 2.1). */
@@ -337,7 +333,6 @@ void image_make_process(struct image *image)
 	image_commit(
 		image, side->made_code, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE | IMAGE_EXECUTE);
 	image_make_stacks(image);
-	if (image_has_ust(image)) {
+	if (image_has_ust(image))
 		ust_model_make(image);
-	}
 }

@@ -29,9 +29,8 @@ void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t req
 		image->blocks, &image->block_capacity, image->block_count, sizeof(*image->blocks));
 	image->blocks[image->block_count++] = (struct truth_block_row){
 		heap, addr, requested_bytes, overhead_bytes, stack, image_is_other_side(image)};
-	if (stack != STACK_NOTHING) {
+	if (stack != STACK_NOTHING)
 		image_at_side(image)->stacks[stack].is_used = true;
-	}
 }
 
 static void put_places(FILE *file, const struct image *image)
@@ -58,13 +57,11 @@ static void put_stacks(FILE *file, const struct image *image, const struct side 
 	uint64_t frames_at = side->profile.bits == 64 ? 0x10 : 0xc;
 	for (unsigned i = 0; side->stacks && i < image->options.stack_count; i++) {
 		const struct made_stack *stack = &side->stacks[i];
-		if (!stack->is_used) {
+		if (!stack->is_used)
 			continue;
-		}
 		fprintf(file, "stack %u %" PRIX64, i, stack->record + frames_at);
-		for (unsigned k = 0; k < stack->frame_count; k++) {
+		for (unsigned k = 0; k < stack->frame_count; k++)
 			fprintf(file, " %" PRIX64, stack->frames[k]);
-		}
 		fputc('\n', file);
 	}
 	if (side->database) {
@@ -78,11 +75,10 @@ static void put_block(FILE *file, const struct truth_block_row *block)
 	fprintf(file, "block%s %" PRIX64 " %" PRIX64 " %" PRIu64 " %" PRIu64,
 		block->is_other ? "64" : "", block->heap, block->addr, block->requested,
 		block->overhead);
-	if (block->stack == STACK_NOTHING) {
+	if (block->stack == STACK_NOTHING)
 		fputs(" -\n", file);
-	} else {
+	else
 		fprintf(file, " %u\n", block->stack);
-	}
 }
 
 static void put_blocks(FILE *file, const struct image *image, bool is_other)
@@ -105,19 +101,16 @@ static void put_blocks(FILE *file, const struct image *image, bool is_other)
 void image_write_truth(struct image *image, const char *path)
 {
 	FILE *file = fopen(path, "wb");
-	if (!file) {
+	if (!file)
 		image_die("%s: %s", path, strerror(errno));
-	}
 	fprintf(file, "process pid=%u bits=%u build=%u flags=%" PRIX32 "\n", 4660u,
 		image->profile->bits, image->profile->os_build, image->options.nt_global_flag);
 	put_places(file, image);
 	put_stacks(file, image, &image->sides[0]);
 	put_stacks(file, image, &image->sides[1]);
 	put_blocks(file, image, false);
-	if (image->profile->is_wow64) {
+	if (image->profile->is_wow64)
 		put_blocks(file, image, true);
-	}
-	if (ferror(file) | fclose(file)) {
+	if (ferror(file) | fclose(file))
 		image_die("%s: cannot be written", path);
-	}
 }

@@ -30,11 +30,9 @@ const struct profile *profile_at(size_t number)
 
 const struct profile *profile_find(const char *name)
 {
-	for (size_t i = 0; profile_at(i); i++) {
-		if (strcmp(profiles[i].name, name) == 0) {
+	for (size_t i = 0; profile_at(i); i++)
+		if (strcmp(profiles[i].name, name) == 0)
 			return &profiles[i];
-		}
-	}
 	return NULL;
 }
 
@@ -51,14 +49,12 @@ void image_die(const char *format, ...)
 
 void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes)
 {
-	if (count < *capacity) {
+	if (count < *capacity)
 		return rows;
-	}
 	*capacity = *capacity ? 2 * *capacity : 64;
 	rows = realloc(rows, *capacity * row_bytes);
-	if (!rows) {
+	if (!rows)
 		image_die("out of memory");
-	}
 	return rows;
 }
 
@@ -80,9 +76,8 @@ uint64_t image_random(struct image *image, uint64_t limit)
 uint64_t image_chance(const struct image *image, const char *what, uint64_t limit)
 {
 	uint64_t hash = image->options.seed;
-	for (; *what; what++) {
+	for (; *what; what++)
 		hash = image_hash(hash ^ (unsigned char)*what);
-	}
 	return hash % limit;
 }
 
@@ -134,12 +129,10 @@ unsigned image_stack_count(const struct image *image)
 
 uint64_t image_stack_record(struct image *image, unsigned stack)
 {
-	if (!image_has_ust(image)) {
+	if (!image_has_ust(image))
 		return 0;
-	}
-	if (stack >= image->options.stack_count) {
+	if (stack >= image->options.stack_count)
 		image_die("no stack %u", stack);
-	}
 	return image_at_side(image)->stacks[stack].record;
 }
 
@@ -172,23 +165,19 @@ void image_mark(struct image *image, const char *name, uint64_t addr)
 
 uint64_t image_marked(const struct image *image, const char *name, size_t number)
 {
-	for (size_t i = 0; i < image->mark_count; i++) {
-		if (strcmp(image->marks[i].name, name) == 0 && number-- == 0) {
+	for (size_t i = 0; i < image->mark_count; i++)
+		if (strcmp(image->marks[i].name, name) == 0 && number-- == 0)
 			return image->marks[i].addr;
-		}
-	}
 	return 0;
 }
 
 /* Windows 7 places reservations from low addresses up; later ones high up on x64, at random. */
 static uint64_t first_place(struct image *image, const struct profile *profile)
 {
-	if (profile->bits == 32) {
+	if (profile->bits == 32)
 		return 0x00800000 + image_random(image, 64) * GRANULE_BYTES;
-	}
-	if (profile->os_build < 9200) {
+	if (profile->os_build < 9200)
 		return 0x00200000 + image_random(image, 64) * GRANULE_BYTES;
-	}
 	return (0x100 + image_random(image, 0x180)) << 32 | image_random(image, 0x4000) << 16;
 }
 
@@ -196,9 +185,8 @@ static uint64_t first_place(struct image *image, const struct profile *profile)
 static uint64_t room_for_heaps(struct image *image, unsigned count)
 {
 	uint64_t end = 0x6f000000;
-	if (image->bits == 64) {
+	if (image->bits == 64)
 		end = image_profile(image)->os_build < 9200 ? 0x7f000000000 : 0x7f0000000000;
-	}
 	uint64_t room = end - image_at_side(image)->heaps_from;
 	return image->bits == 64 && count < room >> 36 ? (uint64_t)count << 36 : room;
 }
@@ -217,9 +205,8 @@ void image_begin_heap(struct image *image, unsigned number, unsigned count)
 struct image *image_new(const struct profile *profile, const struct image_options *options)
 {
 	struct image *image = calloc(1, sizeof(*image));
-	if (!image) {
+	if (!image)
 		image_die("out of memory");
-	}
 	image->options = *options;
 	image->profile = profile;
 	image->random_state = image_hash(options->seed);

@@ -57,20 +57,17 @@ static const struct image_break *next_break(size_t number)
 	static const struct image_break *const tables[] = {dump_breaks, nt_breaks, lfh_breaks,
 		nt_silent_breaks, ust_breaks, segment_breaks, segment_silent_breaks, page_breaks};
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
-		for (const struct image_break *row = tables[i]; row->name; row++) {
-			if (number-- == 0) {
+		for (const struct image_break *row = tables[i]; row->name; row++)
+			if (number-- == 0)
 				return row;
-			}
-		}
 	}
 	return NULL;
 }
 
 static void list_breaks(void)
 {
-	for (size_t i = 0; next_break(i); i++) {
+	for (size_t i = 0; next_break(i); i++)
 		printf("%s\t%s\n", next_break(i)->name, next_break(i)->says);
-	}
 }
 
 static void apply_break(struct image *image, const char *kind)
@@ -90,13 +87,12 @@ static void make_heap(
 	struct model_request model = {
 		.block_count = blocks, .growth = request->growth, .is_process_heap = number == 0};
 	image_begin_heap(image, number, request->heaps);
-	if (request->is_page_heap) {
+	if (request->is_page_heap)
 		page_model_make(image, &model, request->options.is_page_heap_full);
-	} else if (request->is_segment && number % 2 == 0) {
+	else if (request->is_segment && number % 2 == 0)
 		segment_model_make(image, &model);
-	} else {
+	else
 		nt_model_make(image, &model);
-	}
 }
 
 static void make_heaps(struct image *image, const struct request *request)
@@ -120,17 +116,15 @@ static unsigned number_of(const char *text)
 {
 	char *end;
 	unsigned long value = strtoul(text, &end, 0);
-	if (*end || end == text || value > 100000000) {
+	if (*end || end == text || value > 100000000)
 		image_die("not a number: %s", text);
-	}
 	return (unsigned)value;
 }
 
 static bool is_first_word(const char *text, const char *first, const char *second)
 {
-	if (strcmp(text, first) != 0 && strcmp(text, second) != 0) {
+	if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
 		image_die("%s or %s, not %s", first, second, text);
-	}
 	return strcmp(text, first) == 0;
 }
 
@@ -162,9 +156,8 @@ static const struct option long_options[] = {
 
 static void list_profiles(void)
 {
-	for (size_t i = 0; profile_at(i); i++) {
+	for (size_t i = 0; profile_at(i); i++)
 		puts(profile_at(i)->name);
-	}
 }
 
 static void take_option(struct request *request, int option)
@@ -212,18 +205,16 @@ static struct request parse(int argc, char **argv)
 	struct request request = {
 		.options = {.seed = 1, .has_lfh = true}, .heaps = 2, .blocks = 2000};
 	int option;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		take_option(&request, option);
-	}
 	if (argc - optind != 2) {
 		fputs(help_text, stderr);
 		exit(2);
 	}
 	request.profile = profile_find(argv[optind]);
 	request.out = argv[optind + 1];
-	if (!request.profile) {
+	if (!request.profile)
 		image_die("no such profile: %s", argv[optind]);
-	}
 	/* A page heap has an ordinary one beside it. */
 	request.options.most_heaps = 2 * request.heaps;
 	if (request.options.stack_count == 0) {
@@ -240,14 +231,12 @@ int main(int argc, char **argv)
 	make_heaps(image, &request);
 	size_t path_bytes = strlen(request.out) + sizeof(".truth");
 	char *truth = malloc(path_bytes);
-	if (!truth) {
+	if (!truth)
 		image_die("out of memory");
-	}
 	snprintf(truth, path_bytes, "%s.truth", request.out);
 	image_write_truth(image, truth);
-	if (request.kind_of_break) {
+	if (request.kind_of_break)
 		apply_break(image, request.kind_of_break);
-	}
 	image_write_minidump(image, request.out);
 	free(truth);
 	image_free(image);

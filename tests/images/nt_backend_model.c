@@ -44,9 +44,8 @@ void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigne
 		(uint8_t)previous_units, (uint8_t)(previous_units >> 8), (uint8_t)segment_offset,
 		(uint8_t)unused};
 	bytes[3] = heap->is_plain ? 0 : bytes[0] ^ bytes[1] ^ bytes[2];
-	for (unsigned i = 0; i < sizeof(bytes); i++) {
+	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] ^= heap->key[i];
-	}
 	image_put_bytes(heap->image, entry + heap->shape->header_at, bytes, sizeof(bytes));
 }
 
@@ -118,9 +117,8 @@ static void put_free(struct nt_heap *heap, uint32_t units)
 	if (heap->has_tail) {
 		/* With free checking: FEEEFEEE behind the list's links. */
 		uint64_t body = entry + heap->shape->unit + links;
-		for (uint64_t at = body; at + 4 <= entry + bytes; at += 4) {
+		for (uint64_t at = body; at + 4 <= entry + bytes; at += 4)
 			image_put(heap->image, at, 0xfeeefeee, 4);
-		}
 	}
 }
 
@@ -177,9 +175,8 @@ static uint64_t marker_end(struct nt_heap *heap)
 static void fill_to_marker(struct nt_heap *heap, uint64_t end)
 {
 	uint32_t gap = (uint32_t)((end - marker_bytes(heap) - heap->cursor) / heap->shape->unit);
-	if (gap > 0) {
+	if (gap > 0)
 		put_free(heap, gap);
-	}
 }
 
 static void put_hole_counts(struct nt_heap *heap)
@@ -194,9 +191,8 @@ static void put_hole_counts(struct nt_heap *heap)
 static void close_segment(struct nt_heap *heap)
 {
 	uint64_t end = marker_end(heap);
-	if (image_hash(heap->segment) % 2 && heap->segment_end - heap->cursor <= MOST_LAST_FREE) {
+	if (image_hash(heap->segment) % 2 && heap->segment_end - heap->cursor <= MOST_LAST_FREE)
 		end = heap->segment_end;
-	}
 	fill_to_marker(heap, end);
 	put_marker(heap, end, heap->segment_end - end);
 	put_hole_counts(heap);
@@ -240,9 +236,8 @@ void nt_add_hole(struct nt_heap *heap, unsigned pages)
 void nt_add_free(struct nt_heap *heap, unsigned units)
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
-	if (!heap->is_last_free) {
+	if (!heap->is_last_free)
 		put_free(heap, units < 2 ? 2 : units);
-	}
 }
 
 void nt_add_guard(struct nt_heap *heap, uint64_t addr)
@@ -264,13 +259,11 @@ uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes)
 static void put_encoding(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
-	if (heap->is_plain) {
+	if (heap->is_plain)
 		return;
-	}
 	/* The last two bytes are zero: SegmentOffset and UnusedBytes stay clear (facts, 2.4). */
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 6; i++)
 		heap->key[i] = (uint8_t)image_random(image, 256);
-	}
 	image_put(image, heap->base + heap->shape->encode_mask, 0x100000, 4);
 	image_put_bytes(image, heap->base + heap->shape->encoding + heap->shape->header_at,
 		heap->key, sizeof(heap->key));
@@ -305,9 +298,8 @@ static void put_heap(struct nt_heap *heap)
 	image_put_ptr(image, base + layout->blocks_index, base + layout->bytes);
 	image_put_ptr(image, base + layout->lock, base + layout->bytes + 0x60);
 	image_put_ptr(image, base + layout->commit_routine, image_random(image, UINT64_MAX));
-	if (layout->pointer_key) {
+	if (layout->pointer_key)
 		image_put_ptr(image, base + layout->pointer_key, image_random(image, UINT64_MAX));
-	}
 	image_list_init(image, base + layout->ucr_list);
 	image_list_init(image, base + layout->virtual_blocks);
 	image_list_init(image, base + layout->segment_list);
@@ -317,9 +309,8 @@ static void put_heap(struct nt_heap *heap)
 struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 {
 	struct nt_heap *heap = calloc(1, sizeof(*heap));
-	if (!heap) {
+	if (!heap)
 		image_die("out of memory");
-	}
 	const struct profile *profile = image_profile(image);
 	heap->image = image;
 	heap->layout = made_heap_layout(profile->bits, profile->os_build);
@@ -354,9 +345,8 @@ static int by_size(const void *left, const void *right)
 {
 	const struct nt_place *a = left;
 	const struct nt_place *b = right;
-	if (a->bytes != b->bytes) {
+	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? -1 : 1;
-	}
 	return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
@@ -364,9 +354,8 @@ static int by_size(const void *left, const void *right)
 static void link_frees(struct nt_heap *heap)
 {
 	uint64_t units = 0;
-	if (heap->free_count > 0) {
+	if (heap->free_count > 0)
 		qsort(heap->frees, heap->free_count, sizeof(*heap->frees), by_size);
-	}
 	for (size_t i = 0; i < heap->free_count; i++) {
 		image_list_add(heap->image, heap->base + heap->layout->free_lists,
 			heap->frees[i].addr + heap->shape->unit);
@@ -378,9 +367,8 @@ static void link_frees(struct nt_heap *heap)
 
 void nt_heap_finish(struct nt_heap *heap)
 {
-	if (heap->lfh) {
+	if (heap->lfh)
 		lfh_finish(heap);
-	}
 	close_segment(heap);
 	link_frees(heap);
 	truth_heap_bytes(heap->image, heap->base, heap->committed_bytes, heap->reserved_bytes);

@@ -19,9 +19,8 @@ uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block)
 {
 	const struct made_nt_shape *shape = heap->shape;
 	uint64_t bytes = block->requested + HEADER_OVERHEAD;
-	if (nt_block_has_prefix(heap, block)) {
+	if (nt_block_has_prefix(heap, block))
 		bytes += shape->prefix_bytes;
-	}
 	if (heap->has_tail) {
 		/* The extra is the block's last unit, so nothing of the block lies in the next header. */
 		bytes += (uint64_t)shape->header_at + shape->tail_bytes + shape->extra_bytes;
@@ -67,9 +66,8 @@ static void put_tail(struct nt_heap *heap, uint64_t user, uint64_t requested, ui
 	uint64_t at = user + requested;
 	uint64_t extra = end - shape->extra_bytes;
 	image_fill(image, at, 0xab, shape->tail_bytes);
-	for (at += shape->tail_bytes; at < extra; at++) {
+	for (at += shape->tail_bytes; at < extra; at++)
 		image_put(image, at, fill[at & 1], 1);
-	}
 }
 
 static unsigned tail_flags(const struct nt_heap *heap)
@@ -81,9 +79,8 @@ uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint
 {
 	const struct made_nt_shape *shape = heap->shape;
 	uint32_t units = nt_units_of(heap, block);
-	if (units > shape->most_units) {
+	if (units > shape->most_units)
 		return nt_place_big(heap, block, bytes);
-	}
 	uint64_t all = (uint64_t)units * shape->unit;
 	uint64_t unused = all - block->requested;
 	bool has_prefix = nt_block_has_prefix(heap, block);
@@ -96,20 +93,16 @@ uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint
 	image_mark(heap->image, "nt.block", entry);
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
 	nt_put_contents(heap, user, block);
-	if (heap->has_tail) {
+	if (heap->has_tail)
 		put_tail(heap, user, block->requested, entry + all);
-	}
-	if (block->has_extra && !heap->has_tail) {
+	if (block->has_extra && !heap->has_tail)
 		image_put_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), user);
-	}
-	if (has_prefix) {
+	if (has_prefix)
 		nt_put_prefix(heap, entry, block, unused);
-	} else if (said == NT_UNUSED_IN_SLOT) {
+	else if (said == NT_UNUSED_IN_SLOT)
 		image_put_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), unused);
-	}
-	if (bytes) {
+	if (bytes)
 		*bytes = all;
-	}
 	return user;
 }
 
@@ -140,9 +133,8 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 	nt_put_contents(heap, place + head, block);
 	image_fill(image, place + head + block->requested, 0xab, tail);
 	image_mark(image, "nt.big", place);
-	if (bytes) {
+	if (bytes)
 		*bytes = commit;
-	}
 	return place + head;
 }
 

@@ -23,9 +23,8 @@ static struct places places_of(struct image *image)
 static uint64_t place(struct image *image, const char *name, size_t number)
 {
 	uint64_t addr = image_marked(image, name, number);
-	if (!addr) {
+	if (!addr)
 		image_die("nothing to damage: %s", name);
-	}
 	return addr;
 }
 
@@ -85,9 +84,8 @@ static void put_size(struct image *image, unsigned size)
 	uint64_t entry = some_entry(image);
 	uint8_t plain[4] = {(uint8_t)size, (uint8_t)(size >> 8), NT_BUSY, 0};
 	plain[3] = plain[0] ^ plain[1] ^ plain[2];
-	for (unsigned i = 0; i < sizeof(plain); i++) {
+	for (unsigned i = 0; i < sizeof(plain); i++)
 		image_put(image, entry + i, plain[i] ^ image_get(image, key + i, 1), 1);
-	}
 }
 
 static void size_zero(struct image *image)
@@ -212,9 +210,8 @@ static void block_count(struct image *image)
 {
 	struct places at = places_of(image);
 	image_put(image, place(image, "lfh.subsegment", 0) + at.lfh->block_count, 0xffff, 2);
-	if (at.lfh->bitmap) {
+	if (at.lfh->bitmap)
 		image_put(image, place(image, "lfh.container", 0) + at.lfh->bitmap, UINT32_MAX, 4);
-	}
 }
 
 static void bitmap_wild(struct image *image)

@@ -39,13 +39,11 @@ uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested)
 {
 	uint64_t bytes = requested + HEADER_OVERHEAD;
 	bytes += heap->has_prefix ? heap->shape->prefix_bytes : 0;
-	if (bytes > LFH_MOST_BYTES) {
+	if (bytes > LFH_MOST_BYTES)
 		return 0;
-	}
 	uint64_t step = heap->shape->unit;
-	for (uint64_t from = 16 * (uint64_t)heap->shape->unit; bytes > 2 * from; from *= 2) {
+	for (uint64_t from = 16 * (uint64_t)heap->shape->unit; bytes > 2 * from; from *= 2)
 		step *= 2;
-	}
 	uint64_t units = (bytes + step - 1) / step * step / heap->shape->unit;
 	return (uint32_t)(units < 2 ? 2 : units);
 }
@@ -53,27 +51,23 @@ uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested)
 static void end_zone(struct nt_heap *heap)
 {
 	struct lfh *lfh = heap->lfh;
-	if (!lfh->zone) {
+	if (!lfh->zone)
 		return;
-	}
 	uint64_t at = lfh->zone + lfh->layout->zone_end;
-	if (lfh->layout->is_zone_end_index) {
+	if (lfh->layout->is_zone_end_index)
 		image_put(heap->image, at, lfh->used, 4);
-	} else {
+	else
 		image_put_ptr(heap->image, at, lfh->next);
-	}
-	if (lfh->layout->zone_limit) {
+	if (lfh->layout->zone_limit)
 		image_put_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
-	}
 }
 
 /* In a chunk of the heap's, or, from Windows 8 on, maybe in memory of its own. */
 static uint64_t place_zone(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
-	if (image_profile(image)->os_build < 9200 || !image_chance(image, "zones outside", 2)) {
+	if (image_profile(image)->os_build < 9200 || !image_chance(image, "zones outside", 2))
 		return nt_add_internal(heap, ZONE_BYTES);
-	}
 	uint64_t zone = image_reserve(image, ZONE_BYTES, 0);
 	image_commit(image, zone, ZONE_BYTES, IMAGE_READ | IMAGE_WRITE);
 	return zone;
@@ -94,9 +88,8 @@ static void new_zone(struct nt_heap *heap)
 static uint64_t take_slot(struct nt_heap *heap)
 {
 	struct lfh *lfh = heap->lfh;
-	if (!lfh->zone || lfh->limit - lfh->next < lfh->layout->subsegment_bytes) {
+	if (!lfh->zone || lfh->limit - lfh->next < lfh->layout->subsegment_bytes)
 		new_zone(heap);
-	}
 	uint64_t subsegment = lfh->next;
 	lfh->next += lfh->layout->subsegment_bytes;
 	lfh->used++;
@@ -118,9 +111,8 @@ struct lfh *lfh_new(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
 	struct lfh *lfh = calloc(1, sizeof(*lfh));
-	if (!lfh) {
+	if (!lfh)
 		image_die("out of memory");
-	}
 	const struct profile *profile = image_profile(image);
 	lfh->layout = made_lfh_layout(profile->bits, profile->os_build);
 	if (profile->os_build < 9200) {
@@ -149,9 +141,8 @@ static uint32_t first_offset(const struct nt_heap *heap, unsigned block_count)
 {
 	const struct made_lfh_layout *layout = heap->lfh->layout;
 	uint32_t unit = heap->shape->unit;
-	if (!layout->bitmap) {
+	if (!layout->bitmap)
 		return layout->blocks_bytes;
-	}
 	uint32_t head = unit == 16 ? 0x34 : 0x1c;
 	return (head + (block_count + 31) / 32 * 4 + unit - 1) / unit * unit;
 }
@@ -209,11 +200,10 @@ static void put_block_header(struct nt_heap *heap, const struct container *conta
 	struct image *image = heap->image;
 	unsigned shift = heap->shape->unit == 16 ? 4 : 3;
 	uint32_t code = (uint32_t)heap->base ^ image_lfh_key(image) ^ (uint32_t)(entry >> shift);
-	if (heap->lfh->layout->is_header_coded) {
+	if (heap->lfh->layout->is_header_coded)
 		code ^= (uint32_t)((entry - container->blocks) >> shift << 16);
-	} else {
+	else
 		code ^= (uint32_t)container->subsegment;
-	}
 	uint64_t at = entry + heap->shape->header_at;
 	image_put(image, at, code, 4);
 	image_put(image, at + 4, (number & 0xff) << 8, 2);
@@ -251,11 +241,10 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
 	put_block_header(heap, container, number, entry, LFH_BLOCK | said);
 	nt_put_contents(heap, user, block);
-	if (has_prefix) {
+	if (has_prefix)
 		nt_put_prefix(heap, entry, block, unused);
-	} else if (said == NT_UNUSED_IN_SLOT) {
+	else if (said == NT_UNUSED_IN_SLOT)
 		image_put_ptr(image, entry + container->stride - image_ptr_bytes(image), unused);
-	}
 	uint16_t bitmap = heap->lfh->layout->bitmap_data;
 	if (bitmap) {
 		uint64_t at = container->blocks + bitmap + number / 8;
@@ -278,9 +267,8 @@ static uint64_t place_container(struct nt_heap *heap, struct container *containe
 	}
 	uint64_t blocks = nt_next_entry(heap, room + 4 * PAGE_BYTES) + heap->shape->unit;
 	uint64_t end = (blocks + room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	if (nt_add_internal(heap, end + PAGE_BYTES - blocks) != blocks) {
+	if (nt_add_internal(heap, end + PAGE_BYTES - blocks) != blocks)
 		image_die("a container is not where it was to be");
-	}
 	image_put(heap->image, blocks + guard, 1, 1);
 	image_put(heap->image, blocks + guard + 1, end - (blocks + room), 2);
 	nt_add_guard(heap, end);
@@ -294,9 +282,8 @@ static unsigned blocks_that_fit(const struct nt_heap *heap, uint32_t stride, uin
 {
 	room -= heap->shape->unit == 16 ? 16 : 0;
 	unsigned count = (unsigned)(room / stride);
-	while (first_offset(heap, count) + (uint64_t)count * stride > room) {
+	while (first_offset(heap, count) + (uint64_t)count * stride > room)
 		count--;
-	}
 	return count;
 }
 
@@ -317,11 +304,10 @@ void lfh_add_container(
 		uint64_t entry =
 			container.blocks + container.first + (uint64_t)i * container.stride;
 		struct nt_block block = {.stack = STACK_NOTHING};
-		if (fill(context, i, container.stride - overhead, &block)) {
+		if (fill(context, i, container.stride - overhead, &block))
 			put_busy_block(heap, &container, i, entry, &block);
-		} else {
+		else
 			put_free_block(heap, &container, i, entry);
-		}
 	}
 	put_subsegment(heap, &container);
 }

@@ -26,9 +26,8 @@ struct program {
 static unsigned any_stack(struct program *program)
 {
 	unsigned count = image_stack_count(program->image);
-	if (program->is_growing) {
+	if (program->is_growing)
 		return (program->state + (unsigned)image_random(program->image, 3)) % count;
-	}
 	uint64_t below = 1 + image_random(program->image, count);
 	return (unsigned)image_random(program->image, below);
 }
@@ -55,9 +54,8 @@ static struct nt_block any_block(struct program *program, uint64_t requested)
 		/* Or two to thirty, so that the header's byte cannot say it. */
 		block.slack = kind == 3 ? 2 + (unsigned)image_random(program->image, 30) : 1;
 	}
-	if (kind == 4) {
+	if (kind == 4)
 		block.user_flags = 0x20u << image_random(program->image, 3);
-	}
 	block.has_extra = kind == 5;
 	return block;
 }
@@ -82,11 +80,10 @@ static void add_changing(struct program *program, bool is_freed)
 	struct nt_block block = any_block(program, any_size(program) % 2000);
 	unsigned when = 1 + (unsigned)image_random(program->image, LAST_CHANGE);
 	bool is_live = is_freed == (program->request->growth < when);
-	if (is_live) {
+	if (is_live)
 		nt_add_block(program->heap, &block);
-	} else {
+	else
 		nt_add_freed(program->heap, &block);
-	}
 	program->placed += is_freed;
 	add(program, any_size(program) % 200);
 }
@@ -115,9 +112,8 @@ static void add_ladder(struct program *program)
 {
 	uint64_t unit = program->heap->shape->unit;
 	uint64_t most = unit * program->heap->shape->most_units;
-	for (uint64_t size = 0; size <= 40; size++) {
+	for (uint64_t size = 0; size <= 40; size++)
 		add(program, size);
-	}
 	for (uint64_t size = 48; size < most / 2; size = size * 3 / 2) {
 		add(program, size);
 		add(program, size + 1);
@@ -139,14 +135,12 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 	uint64_t kind = image_random(image, 100);
 	unsigned when = 1 + (unsigned)image_random(image, LAST_CHANGE);
 	unsigned growth = program->request->growth;
-	if (program->is_growing) {
+	if (program->is_growing)
 		return kind < 90;
-	}
 	bool is_live = kind >= 15;
 	program->placed += is_live;
-	if (kind < 5) {
+	if (kind < 5)
 		return growth >= when; /* free, but taken later */
-	}
 	return is_live && !(kind < 20 && growth >= when);
 }
 
@@ -155,9 +149,8 @@ static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsig
 {
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
 	unsigned index = 8;
-	while (index < 17 && (uint64_t)1 << index < blocks * bytes) {
+	while (index < 17 && (uint64_t)1 << index < blocks * bytes)
 		index++;
-	}
 	return index;
 }
 
@@ -171,9 +164,8 @@ static void add_containers(struct program *program, uint64_t requested, unsigned
 		unsigned blocks = 8u << image_random(program->image, count > 1000 ? 8 : 5);
 		lfh_add_container(
 			heap, units, size_index_for(heap, units, blocks), fill_block, program);
-		if (image_random(program->image, 4) == 0) {
+		if (image_random(program->image, 4) == 0)
 			add_run(program, 1);
-		}
 	}
 }
 
@@ -223,9 +215,8 @@ static void grow(struct program *program)
 	program->is_growing = true;
 	for (unsigned state = 1; state <= program->request->growth; state++) {
 		program->state = state;
-		for (unsigned i = 0; i < GROWTH_BLOCKS; i++) {
+		for (unsigned i = 0; i < GROWTH_BLOCKS; i++)
 			add(program, 24 + 8 * (uint64_t)i);
-		}
 		if (program->heap->lfh) {
 			uint32_t units = lfh_units_of(program->heap, 100);
 			lfh_add_container(program->heap, units, 12, grow_block, program);
@@ -240,21 +231,18 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	uint64_t base = heap->base;
 	bool has_lfh = image_options(image)->has_lfh && !heap->has_tail;
 	unsigned all = request->block_count;
-	if (!request->is_unlisted) {
+	if (!request->is_unlisted)
 		image_enter_heap(image, base, request->is_process_heap);
-	}
 	truth_heap(image, base, "nt");
 	add_run(&program, all / 20);
 	if (request->is_process_heap && all >= 100) {
 		add_ladder(&program);
 		add_decoys(&program);
 	}
-	if (has_lfh && all > program.placed) {
+	if (has_lfh && all > program.placed)
 		add_front_end(&program, (all - program.placed) / 4 * 3);
-	}
-	if (all > program.placed) {
+	if (all > program.placed)
 		add_run(&program, all - program.placed);
-	}
 	grow(&program);
 	nt_heap_finish(heap);
 	return base;

@@ -48,9 +48,8 @@ static void big_prefix(struct image *image)
 static uint64_t bitmap_at(struct image *image, size_t number)
 {
 	const struct made_lfh_layout *lfh = lfh_of(image);
-	if (!lfh->bitmap) {
+	if (!lfh->bitmap)
 		image_die("nothing to damage: a bitmap");
-	}
 	return model_marked(image, "lfh.container", number) + lfh->bitmap_data;
 }
 
@@ -67,9 +66,8 @@ static uint64_t some_bits(struct image *image, bool is_clear)
 		uint64_t at = bitmap_at(image, i);
 		for (unsigned k = 0; k < bits_at(image, i) / 8; k++) {
 			uint64_t byte = image_get(image, at + k, 1);
-			if (is_clear ? byte != 0xff : byte != 0) {
+			if (is_clear ? byte != 0xff : byte != 0)
 				return at + k;
-			}
 		}
 	}
 	image_die("nothing to damage: such a bit");

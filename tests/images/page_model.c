@@ -167,10 +167,9 @@ static void put_tree(struct page_model *model)
 	const struct page_image_layout *at = model->at;
 	uint64_t *nodes = model_zeroed(model->count + 1, sizeof *nodes);
 	size_t count = 0;
-	for (unsigned i = 0; i < model->count; i++) {
+	for (unsigned i = 0; i < model->count; i++)
 		if (model->blocks[i].plan.is_live)
 			nodes[count++] = model->blocks[i].node;
-	}
 	uint64_t table = model->root + at->root.busy_table;
 	avl_image_build(model->image, at, table, nodes, count);
 	image_put(model->image, model->root + at->root.busy_count, count, 4);

@@ -195,10 +195,9 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 static void trim(struct segment_model *model, const struct segment_subsegment *subsegment)
 {
 	uint32_t end = subsegment->first_offset;
-	for (uint32_t i = 0; i < subsegment->block_count; i++) {
+	for (uint32_t i = 0; i < subsegment->block_count; i++)
 		if (subsegment->blocks[i].is_live)
 			end = subsegment->first_offset + (i + 1) * subsegment->block_bytes;
-	}
 	end = round_up(end, SEGMENT_PAGE);
 	if (!subsegment->is_in_vs && end < subsegment->bytes)
 		image_decommit(model->image, subsegment->addr + end, subsegment->bytes - end);

@@ -94,10 +94,9 @@ static uint64_t busy_subsegment(struct image *image)
 	for (size_t i = 0; image_marked(image, "lfh subsegment", i); i++) {
 		uint64_t subsegment = image_marked(image, "lfh subsegment", i);
 		unsigned count = count_of(image, subsegment);
-		for (unsigned k = count / 2; k < count; k++) {
+		for (unsigned k = count / 2; k < count; k++)
 			if (is_busy(image, subsegment, k))
 				return subsegment;
-		}
 	}
 	image_die("nothing to damage: busy LFH subsegment");
 }

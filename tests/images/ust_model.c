@@ -87,9 +87,8 @@ static void chain(struct database *database, uint64_t entry)
 	uint64_t first = image_get_ptr(image, head);
 	image_put_ptr(image, entry, first);
 	image_put_ptr(image, head, entry);
-	if (first) {
+	if (first)
 		image_mark(image, "ust.chained", entry);
-	}
 }
 
 static void add_stack(struct database *database, struct made_stack *stack)
@@ -189,9 +188,8 @@ void ust_model_make(struct image *image)
 	image_commit(image, base, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE);
 	for (unsigned i = 0; i < image->options.stack_count; i++) {
 		add_stack(&database, &side->stacks[i]);
-		if (i % 37 == 5) {
+		if (i % 37 == 5)
 			add_freed(&database);
-		}
 	}
 	put_head(&database);
 }
@@ -207,11 +205,10 @@ static uint64_t database_field(struct image *image, uint16_t offset)
 static void put_field(struct image *image, uint16_t offset, uint64_t value, bool is_ptr)
 {
 	uint64_t at = database_field(image, offset);
-	if (at && is_ptr) {
+	if (at && is_ptr)
 		image_put_ptr(image, at, value);
-	} else if (at) {
+	else if (at)
 		image_put(image, at, value, 4);
-	}
 }
 
 static void cycle_buckets(struct image *image)
@@ -261,9 +258,8 @@ static void frames_wild(struct image *image)
 			count++;
 		}
 	}
-	if (count == 0) {
+	if (count == 0)
 		image_die("nothing to damage: stacks");
-	}
 }
 
 const struct image_break ust_breaks[] = {

@@ -3,24 +3,44 @@
 
 #include "tests/unit/fake_heaps.h"
 
+static struct image *image;
+
+static int close_image(void **state)
+{
+	(void)state;
+	if (image)
+		image_free(image);
+	image = NULL;
+	return 0;
+}
+
+/* Instead of the one that is open; the last one of a test is freed behind it. */
+static void open_image(uint64_t seed)
+{
+	close_image(NULL);
+	image = image_new(seed);
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, close_image
+
 /* ---------------------------------------------------------------- sound heaps */
 
 TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {
-		struct image *image = image_new(seed);
+		open_image(seed);
 
 		image_walk(image);
 		assert_broken(image, 0, 0);
 		assert_true(image->truth.block_count > 500);
 		assert_blocks(image);
-		image_free(image);
 	}
 }
 
 TEST(heaps_are_as_large_as_the_memory_they_took)
 {
-	struct image *image = image_new(1);
+	open_image(1);
 
 	image_walk(image);
 	assert_int_equal(image->walk.heap_count, image->truth.heap_count);
@@ -35,14 +55,13 @@ TEST(heaps_are_as_large_as_the_memory_they_took)
 		assert_int_equal(heap->committed_bytes, placed->committed_bytes);
 		assert_int_equal(heap->reserved_bytes, placed->reserved_bytes);
 	}
-	image_free(image);
 }
 
 TEST(a_block_may_end_right_before_the_last_8_bytes)
 {
-	struct image *image = calloc(1, sizeof(*image));
 	struct filling fill;
 
+	image = calloc(1, sizeof(*image));
 	assert_non_null(image);
 	fake_init(&image->fake);
 	assert_int_equal(memory_init(&image->memory, &image->fake.target), 0);
@@ -54,13 +73,12 @@ TEST(a_block_may_end_right_before_the_last_8_bytes)
 	image_walk(image);
 	assert_broken(image, 0, 0);
 	assert_blocks(image);
-	image_free(image);
 }
 
 TEST(subheaps_may_lie_side_by_side)
 {
 	const uint64_t base = 0x50000000, size = 0x10000;
-	struct image *image = image_new(4);
+	open_image(4);
 
 	for (unsigned i = 0; i < 8; i++) {
 		struct filling fill = heap_extend(&image->fake, &image->truth,
@@ -72,12 +90,11 @@ TEST(subheaps_may_lie_side_by_side)
 	image_walk(image);
 	assert_broken(image, 0, 0);
 	assert_blocks(image);
-	image_free(image);
 }
 
 TEST(a_heap_with_its_lock_held_counts_as_busy)
 {
-	struct image *image = image_new(2);
+	open_image(2);
 
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 0);
@@ -89,13 +106,12 @@ TEST(a_heap_with_its_lock_held_counts_as_busy)
 	assert_int_equal(image->walk.busy_count, 2);
 	assert_broken(image, 0, 0);
 	assert_blocks(image);
-	image_free(image);
 }
 
 TEST(walking_costs_one_read_for_each_list_entry)
 {
 	const unsigned count = 2000;
-	struct image *image = image_new(3);
+	open_image(3);
 	uint64_t before, base = 0x40000000;
 
 	image_walk(image);
@@ -107,7 +123,6 @@ TEST(walking_costs_one_read_for_each_list_entry)
 	image_walk(image);
 	assert_blocks(image);
 	assert_int_equal(image->fake.reads, before + count);
-	image_free(image);
 }
 
 /* ---------------------------------------------------------------- damaged lists */
@@ -132,7 +147,7 @@ static const struct list lists[] = {
 static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
-	struct image *image = image_new(4);
+	open_image(4);
 
 	fake_put(&image->fake, addr, value, 8);
 	for (; lost < 3; lost++)
@@ -198,14 +213,13 @@ TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 	const uint64_t wild[] = {0, UINT64_MAX, HEAP_B + HEAP_RING, 0x7fff0000};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		struct image *image = image_new(5);
+		open_image(5);
 
 		fake_put(&image->fake, HEAP_B + HEAP_RING, wild[i], 8);
 		image_walk(image);
 		assert_int_equal(image->walk.heap_count, 2);
 		assert_broken(image, 1, wild[i]);
 		assert_blocks(image);
-		image_free(image);
 	}
 }
 
@@ -214,7 +228,7 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 	const uint64_t places[] = {HEAP_B + HEAP_SIGNATURE, HEAP_B + HEAP_MAGIC};
 
 	for (size_t i = 0; i < 2; i++) {
-		struct image *image = image_new(6);
+		open_image(6);
 
 		fake_put(&image->fake, places[i], 0x12345678, 4);
 		lose_heap(image, HEAP_B);
@@ -223,7 +237,6 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 		assert_int_equal(image->walk.heaps[1].addr, HEAP_C);
 		assert_broken(image, 1, HEAP_B);
 		assert_blocks(image);
-		image_free(image);
 	}
 }
 
@@ -232,7 +245,7 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 /* Puts value over len bytes at offset of a block's header; walking its subheap ends there. */
 static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t len)
 {
-	struct image *image = image_new(seed);
+	open_image(seed);
 	const struct placed *block = NULL;
 	uint64_t addr;
 
@@ -266,7 +279,7 @@ TEST(a_broken_block_ends_its_subheap_only)
 
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {
-	struct image *image = image_new(7);
+	open_image(7);
 
 	fake_put(&image->fake, part + offset, value, 8);
 	lose(image, part, 0);
@@ -316,7 +329,7 @@ static uint64_t header_from(struct fake *fake, uint64_t part, uint64_t end)
 
 TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 {
-	struct image *image = image_new(8);
+	open_image(8);
 	uint64_t missing;
 
 	fake_unmap(&image->fake, SUB_A1);
@@ -324,13 +337,13 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 	lose(image, SUB_A2, 0); /* behind it in the list */
 	assert_one_wound(image, SUB_A1 + SUBHEAP_LINKS);
 
-	image = image_new(8);
+	open_image(8);
 	missing = header_from(&image->fake, SUB_A1, SUB_A1 + 0x1000);
 	fake_range_at(&image->fake, SUB_A1)->len = 0x1000;
 	lose(image, SUB_A1, missing);
 	assert_one_wound(image, missing);
 
-	image = image_new(8);
+	open_image(8);
 	fake_unmap(&image->fake, HEAP_B);
 	lose_heap(image, HEAP_B);
 	assert_one_wound(image, HEAP_B + HEAP_RING);
@@ -340,7 +353,7 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 
 TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 {
-	struct image *image = image_new(13);
+	open_image(13);
 	struct fake *fake = &image->fake;
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
@@ -366,12 +379,11 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	assert_int_equal(
 		image->walk.heap_count, 2); /* a list of no sound length ends with its null */
 	assert_true(image->walk.missing_count > 1);
-	image_free(image);
 }
 
 TEST(a_process_without_a_heap_is_an_error)
 {
-	struct image *image = image_new(14);
+	open_image(14);
 
 	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
@@ -379,5 +391,154 @@ TEST(a_process_without_a_heap_is_an_error)
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
 	image->fake.is_dead = true;
 	assert_int_equal(image_walk_all(image), -ERR_GONE);
-	image_free(image);
+}
+
+/* ---------------------------------------------------------------- hostile processes */
+
+#define ENDLESS 0x100000000000u
+
+/* Many subheaps that share the blocks behind them: each but one is wrong. */
+TEST(blocks_that_many_subheaps_claim_are_found_once)
+{
+	const unsigned headers = 200, blocks = 4000;
+	open_image(9);
+	struct fake *fake = &image->fake;
+	uint64_t base = 0x5000000, data = base + headers * (uint64_t)SUBHEAP_DATA - 8;
+	size_t before = image->truth.block_count;
+
+	fake_map(fake, base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
+		->needs_hold = true;
+	for (unsigned i = 0; i < headers; i++) {
+		uint64_t part = base + i * (uint64_t)SUBHEAP_DATA;
+		uint64_t first = part + SUBHEAP_FIRST_BLOCK, bytes = data + blocks * 16 + 8 - first;
+
+		fake_put(fake, part + SUBHEAP_BLOCK_SIZE, bytes, 8);
+		fake_put(fake, part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
+		fake_put(fake, part + SUBHEAP_HEAP, HEAP_B, 8);
+		fake_put(fake, first, (data - first) / 16, 2);
+		fake_put(fake, first + 2, FLAG_FREE, 1);
+		fake_put(fake, first + 6, TYPE_FREE, 2);
+		if (i == headers - 1)
+			break; /* its first block is one of those that are shared */
+		fake_list_add(fake, HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
+	}
+	for (unsigned i = 0; i < blocks; i++)
+		fake_put(fake, data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
+	image_walk(image);
+	assert_int_equal(image->walk.block_count, before + blocks);
+	assert_int_equal(image->walk.broken_count, headers - 2);
+}
+
+/* Large blocks without end, each well linked to the next. */
+static bool endless_large(struct fake *fake, uint64_t addr, unsigned char *bytes, size_t len)
+{
+	struct fake made = {.range_count = 1};
+	unsigned char block[0x40] = {0};
+	uint64_t base = addr & ~(uint64_t)0x3f, links = base + LARGE_LINKS;
+
+	(void)fake;
+	if (addr < ENDLESS || addr - base + len > sizeof(block))
+		return false;
+	made.ranges[0] = (struct fake_range){.addr = base, .len = sizeof(block), .bytes = block};
+	fake_put(&made, links, links + 0x40, 8);
+	fake_put(&made, links + 8, base == ENDLESS ? HEAP_B + HEAP_LARGES : links - 0x40, 8);
+	fake_put(&made, base + LARGE_DATA_SIZE, 0x1000, 8);
+	fake_put(&made, base + LARGE_BLOCK_SIZE, 0x2000, 8);
+	fake_put(&made, base + LARGE_BLOCK + 6, TYPE_LARGE, 2);
+	memcpy(bytes, block + (addr - base), len);
+	return true;
+}
+
+TEST(a_list_without_end_is_left_after_a_million_reads)
+{
+	open_image(10);
+
+	image->fake.made_up = endless_large;
+	fake_put(&image->fake, HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
+	image_walk(image);
+	assert_int_equal(image->walk.broken_count, 1);
+	assert_true(image->fake.reads < 1100000);
+	assert_int_equal(image->walk.heap_count, 3);
+}
+
+/* Claims more than an address space can hold, a little at a time. */
+TEST(heaps_cannot_hold_more_than_an_address_space)
+{
+	open_image(11);
+
+	for (unsigned i = 0; i < EACH_LARGE; i++)
+		fake_put(&image->fake, LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
+	image_walk(image);
+	assert_true(image->walk.broken_count > 0);
+	assert_true(image->walk.heaps[0].committed_bytes < 1ull << 47);
+}
+
+/* ---------------------------------------------------------------- fuzz */
+
+#define PARTS (6 + 2 * EACH_LARGE) /* ranges behind the PEB's: heaps, subheaps, large blocks */
+
+static const uint64_t links[] = {HEAP_A + HEAP_RING, HEAP_B + HEAP_RING, HEAP_C + HEAP_RING,
+	HEAP_A + HEAP_SUBHEAPS, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS, SUB_A1 + SUBHEAP_LINKS,
+	SUB_A2 + SUBHEAP_LINKS, SUB_B1 + SUBHEAP_LINKS, HEAP_B + HEAP_LARGES, LARGE_A + LARGE_LINKS,
+	LARGE_B + LARGE_LINKS, LARGE_B + LARGE_STEP + LARGE_LINKS};
+
+struct flip {
+	unsigned char *at, bytes[8];
+};
+
+/* Some bytes of the image, more often of the structures at the beginning of a range. */
+static struct flip flip(uint64_t *seed)
+{
+	uint64_t dice = fake_random(seed);
+	struct fake_range *range = &image->fake.ranges[1 + dice % PARTS];
+	size_t span = dice >> 8 & 1 ? 0xe8 : dice >> 9 & 1 ? 0x400 : range->len;
+	size_t offset = fake_random(seed) % (span - 8);
+	struct flip flipped = {.at = range->bytes + offset};
+
+	memcpy(flipped.bytes, flipped.at, 8);
+	if (dice >> 10 & 1) { /* a link of one list where another should be */
+		uint64_t wrong = links[(dice >> 16) % (sizeof(links) / sizeof(*links))];
+
+		flipped.at -= offset & 7;
+		memcpy(flipped.bytes, flipped.at, 8);
+		for (unsigned i = 0; i < 8; i++)
+			flipped.at[i] = (unsigned char)(wrong >> 8 * i);
+	} else {
+		flipped.at[0] ^= (unsigned char)(dice >> 24 | 1);
+	}
+	return flipped;
+}
+
+static void assert_bounded(void)
+{
+	assert_true(image->fake.reads < 200);
+	/* What cannot be read as a whole is read once more, page by page. */
+	assert_true(image->fake.got_bytes <= 2 * image->mapped_bytes + 200 * 0x100);
+	assert_true(image->walk.heap_count <= 3);
+	assert_true(image->walk.block_count <= image->mapped_bytes / 16);
+	for (size_t i = 0; i < image->walk.heap_count; i++)
+		assert_true(image->walk.heaps[i].committed_bytes < 1ull << 47);
+}
+
+TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
+{
+	open_image(12);
+	uint64_t seed = 20240607;
+
+	assert_int_equal(image->fake.range_count, 1 + PARTS);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct flip flips[8];
+		unsigned count = 1 + fake_random(&seed) % 8;
+
+		for (unsigned i = 0; i < count; i++)
+			flips[i] = flip(&seed);
+		image->fake.reads = image->fake.got_bytes = 0;
+		image_walk(image);
+		assert_bounded();
+		while (count--)
+			memcpy(flips[count].at, flips[count].bytes, 8);
+	}
+	image_walk(image);
+	assert_broken(image, 0, 0);
+	assert_blocks(image);
 }

@@ -15,7 +15,7 @@ struct world {
 	int snapshots, clones, suspended, armed; /* open or in force now */
 };
 
-static struct world *world;
+static struct world world[1];
 
 /*
  * Two threads, of which one runs at a time: the one that takes snapshots and the one of the interrupt.
@@ -157,11 +157,11 @@ static const struct hold_calls with_clones = {
 static const struct hold_calls without_clones = {
 	NULL, NULL, end_clone, free_snapshot, suspend, resume, arm, disarm};
 
-static void begin(struct world *fresh, const struct hold_calls *calls)
+static void begin(struct world fresh, const struct hold_calls *calls)
 {
-	world = fresh;
-	hold_init(&fresh->hold, calls, &fresh->process, fresh);
-	assert_ptr_equal(atomic_load(&fresh->hold.reader), &fresh->process);
+	*world = fresh;
+	hold_init(&world->hold, calls, &world->process, world);
+	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
 }
 
 static void check_nothing_left(const char *log)
@@ -177,83 +177,71 @@ static void check_nothing_left(const char *log)
 
 TEST(a_clone_is_read_and_then_ended)
 {
-	struct world fresh = {0};
-
-	begin(&fresh, &with_clones);
+	begin((struct world){0}, &with_clones);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(hold_start(&fresh.hold), 0);
-		assert_true(hold_is_cloned(&fresh.hold));
-		assert_ptr_equal(atomic_load(&fresh.hold.reader), &fresh.clone);
-		assert_int_equal(fresh.suspended, 0);
-		hold_end(&fresh.hold);
+		assert_int_equal(hold_start(&world->hold), 0);
+		assert_true(hold_is_cloned(&world->hold));
+		assert_ptr_equal(atomic_load(&world->hold.reader), &world->clone);
+		assert_int_equal(world->suspended, 0);
+		hold_end(&world->hold);
 	}
-	hold_end(&fresh.hold);
+	hold_end(&world->hold);
 	check_nothing_left("cqefcqef");
 }
 
 TEST(without_clones_the_process_is_suspended)
 {
-	struct world fresh = {0};
-
-	begin(&fresh, &without_clones);
-	assert_int_equal(hold_start(&fresh.hold), 0);
-	assert_false(hold_is_cloned(&fresh.hold));
-	assert_ptr_equal(atomic_load(&fresh.hold.reader), &fresh.process);
-	assert_int_equal(fresh.suspended, 1);
-	hold_end(&fresh.hold);
-	hold_end(&fresh.hold);
+	begin((struct world){0}, &without_clones);
+	assert_int_equal(hold_start(&world->hold), 0);
+	assert_false(hold_is_cloned(&world->hold));
+	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
+	assert_int_equal(world->suspended, 1);
+	hold_end(&world->hold);
+	hold_end(&world->hold);
 	check_nothing_left("asrd");
 }
 
 TEST(a_clone_that_fails_is_tried_once)
 {
-	struct world fresh = {.capture_fails = true};
-
-	begin(&fresh, &with_clones);
+	begin((struct world){.capture_fails = true}, &with_clones);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(hold_start(&fresh.hold), 0);
-		assert_int_equal(fresh.suspended, 1);
-		hold_end(&fresh.hold);
+		assert_int_equal(hold_start(&world->hold), 0);
+		assert_int_equal(world->suspended, 1);
+		hold_end(&world->hold);
 	}
 	check_nothing_left("casrdasrd");
 }
 
 TEST(a_snapshot_without_a_clone_is_freed)
 {
-	struct world fresh = {.clone_fails = true};
-
-	begin(&fresh, &with_clones);
-	assert_int_equal(hold_start(&fresh.hold), 0);
-	assert_int_equal(fresh.snapshots, 0);
-	assert_int_equal(fresh.suspended, 1);
-	hold_end(&fresh.hold);
+	begin((struct world){.clone_fails = true}, &with_clones);
+	assert_int_equal(hold_start(&world->hold), 0);
+	assert_int_equal(world->snapshots, 0);
+	assert_int_equal(world->suspended, 1);
+	hold_end(&world->hold);
 	check_nothing_left("cqfasrd");
 }
 
 TEST(a_process_that_cannot_be_suspended_is_not_guarded)
 {
-	struct world fresh = {.capture_fails = true, .suspend_status = -5};
-
-	begin(&fresh, &with_clones);
-	assert_int_equal(hold_start(&fresh.hold), -5);
+	begin((struct world){.capture_fails = true, .suspend_status = -5}, &with_clones);
+	assert_int_equal(hold_start(&world->hold), -5);
 	check_nothing_left("casd");
-	hold_end(&fresh.hold);
+	hold_end(&world->hold);
 	check_nothing_left("casd");
 }
 
 TEST(starting_twice_leaves_nothing_behind)
 {
-	struct world fresh = {0}, other = {0};
-
-	begin(&fresh, &with_clones);
-	hold_start(&fresh.hold);
-	hold_start(&fresh.hold);
-	hold_end(&fresh.hold);
+	begin((struct world){0}, &with_clones);
+	hold_start(&world->hold);
+	hold_start(&world->hold);
+	hold_end(&world->hold);
 	check_nothing_left("cqefcqef");
-	begin(&other, &without_clones);
-	hold_start(&other.hold);
-	hold_start(&other.hold);
-	hold_end(&other.hold);
+	begin((struct world){0}, &without_clones);
+	hold_start(&world->hold);
+	hold_start(&world->hold);
+	hold_end(&world->hold);
 	check_nothing_left("asrdasrd");
 }
 
@@ -262,30 +250,29 @@ TEST(starting_twice_leaves_nothing_behind)
  * there are not that many moments. */
 static bool interrupted(const struct hold_calls *calls, int main_moments, int other_moments)
 {
-	struct world fresh = {0};
 	bool came;
 
-	begin(&fresh, calls);
+	begin((struct world){0}, calls);
 	turns.main = pthread_self();
 	turns.is_mains_turn = true;
 	turns.other_begun = turns.other_ended = false;
 	turns.main_moments = main_moments;
 	turns.other_moments = other_moments;
-	assert_int_equal(pthread_create(&turns.other, NULL, interrupt, &fresh.hold), 0);
+	assert_int_equal(pthread_create(&turns.other, NULL, interrupt, &world->hold), 0);
 	pthread_mutex_lock(&turns.mutex);
 	for (int i = 0; i < 3; i++) {
-		long status = hold_start(&fresh.hold);
+		long status = hold_start(&world->hold);
 
 		assert_true(status == 0 || (turns.other_begun && status == HOLD_OVER));
-		hold_end(&fresh.hold);
+		hold_end(&world->hold);
 	}
 	came = turns.other_begun;
 	while (!turns.other_ended)
 		give_turn(false);
-	assert_int_equal(hold_start(&fresh.hold), HOLD_OVER);
+	assert_int_equal(hold_start(&world->hold), HOLD_OVER);
 	pthread_mutex_unlock(&turns.mutex);
 	assert_int_equal(pthread_join(turns.other, NULL), 0);
-	check_nothing_left(fresh.log);
+	check_nothing_left(world->log);
 	assert_true(!turns.suspended_at_end || turns.armed_at_end);
 	return came;
 }
@@ -309,14 +296,12 @@ TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 
 TEST(after_an_interrupt_nothing_is_begun)
 {
-	struct world fresh = {0}, other = {0};
-
-	begin(&fresh, &with_clones);
-	hold_interrupt(&fresh.hold);
-	assert_int_equal(hold_start(&fresh.hold), HOLD_OVER);
+	begin((struct world){0}, &with_clones);
+	hold_interrupt(&world->hold);
+	assert_int_equal(hold_start(&world->hold), HOLD_OVER);
 	check_nothing_left("");
-	begin(&other, &without_clones);
-	hold_interrupt(&other.hold);
-	assert_int_equal(hold_start(&other.hold), HOLD_OVER);
+	begin((struct world){0}, &without_clones);
+	hold_interrupt(&world->hold);
+	assert_int_equal(hold_start(&world->hold), HOLD_OVER);
 	check_nothing_left("");
 }

@@ -167,37 +167,16 @@ static void survives(const char *how, uint64_t first_seed)
 	free(sound);
 }
 
-TEST(nt_heaps_survive)
-{
-	survives("win10-x64 --ust --blocks 400", 1);
-}
+#define SURVIVES(name, how, first_seed)                                                            \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		survives(how, first_seed);                                                         \
+	}
 
-TEST(nt_heaps_of_windows_7_survive)
-{
-	survives("win7-x86 --ust --blocks 400", 2);
-}
-
-TEST(segment_heaps_survive)
-{
-	survives("win10-x64 --ust --segment --blocks 400", 3);
-}
-
-TEST(segment_heaps_of_32_bits_survive)
-{
-	survives("win10-x86 --ust --segment --blocks 400", 4);
-}
-
-TEST(full_page_heaps_survive)
-{
-	survives("win10-x64 --ust --page-heap full --blocks 200", 5);
-}
-
-TEST(light_page_heaps_survive)
-{
-	survives("win10-x86 --ust --page-heap light --blocks 200", 6);
-}
-
-TEST(both_halves_survive)
-{
-	survives("wow64 --ust --blocks 300", 7);
-}
+SURVIVES(nt_heaps_survive, "win10-x64 --ust --blocks 400", 1)
+SURVIVES(nt_heaps_of_windows_7_survive, "win7-x86 --ust --blocks 400", 2)
+SURVIVES(segment_heaps_survive, "win10-x64 --ust --segment --blocks 400", 3)
+SURVIVES(segment_heaps_of_32_bits_survive, "win10-x86 --ust --segment --blocks 400", 4)
+SURVIVES(full_page_heaps_survive, "win10-x64 --ust --page-heap full --blocks 200", 5)
+SURVIVES(light_page_heaps_survive, "win10-x86 --ust --page-heap light --blocks 200", 6)
+SURVIVES(both_halves_survive, "wow64 --ust --blocks 300", 7)

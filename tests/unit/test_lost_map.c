@@ -14,7 +14,6 @@
 
 #include "core/io/out.h"
 
-static struct dmp dmp;
 static char folder[200], dump_path[300], out_path[300];
 
 static void write_dump(void)

@@ -8,11 +8,6 @@
 #include "core/base/os.h"
 #include "core/dump/source.h"
 
-static void check_image(void)
-{
-	assert_string_equal(opened.target.image, DMP_IMAGE);
-}
-
 /* ---------------------------------------------------------------- streams */
 
 TEST(says_what_the_streams_say)
@@ -30,7 +25,7 @@ TEST(says_what_the_streams_say)
 	assert_true(opened.target.host_peb == 0);
 	assert_true(opened.target.is_file);
 	assert_false(opened.target.is_wine);
-	check_image();
+	assert_string_equal(opened.target.image, DMP_IMAGE);
 	assert_int_equal(opened.snapshot.warning_count, 0);
 	dmp_survey(dmp.len);
 }
@@ -273,21 +268,29 @@ TEST(without_the_list_modules_can_be_executed)
 
 /* ---------------------------------------------------------------- the file */
 
-TEST(a_file_is_mapped)
+/* A new file to be written; path has room for 300 bytes. */
+static FILE *new_file(char *path)
 {
 	const char *base = getenv("TMPDIR");
-	char path[300];
-	int fd;
-	struct target target;
-	struct err err;
-	struct os_map map;
 	FILE *file;
+	int fd;
 
-	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
+	snprintf(path, 300, "%s/minidump-XXXXXX", base ? base : "build");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	file = fdopen(fd, "wb");
 	assert_non_null(file);
+	return file;
+}
+
+TEST(a_file_is_mapped)
+{
+	char path[300];
+	FILE *file = new_file(path);
+	struct target target;
+	struct err err;
+	struct os_map map;
+
 	assert_int_equal(target_open_minidump(&target, path, &err), -ERR_EMPTY);
 	dmp_make_full(&dmp);
 	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
@@ -339,20 +342,13 @@ static void make_huge(FILE *file)
 
 TEST(a_file_of_more_than_4_gib_is_read_where_it_lies)
 {
-	const char *base = getenv("TMPDIR");
 	char path[300];
+	FILE *file = new_file(path);
 	unsigned char bytes[4];
 	struct target target;
 	struct err err;
 	size_t len;
-	FILE *file;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
-	fd = mkstemp(path);
-	assert_true(fd >= 0);
-	file = fdopen(fd, "wb");
-	assert_non_null(file);
 	make_huge(file);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(target_open_minidump(&target, path, &err), 0);

@@ -7,19 +7,6 @@
 
 /* ---------------------------------------------------------------- what is unused in a block */
 
-MADE_TEST(a_long_number_of_unused_bytes_is_in_the_last_slot, ALL)
-{
-	unsigned pointer = made->kind->bits / 8;
-	uint64_t entry;
-
-	made_heap(made, 0x2000, 0x2000);
-	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
-	made_put_ptr(made, entry + 0x400 - pointer, 0x123);
-	made_expect(made, entry + made->shape->unit, 0x400 - 0x123, 0x123, 0);
-	made_rest(made, 0x2000);
-	made_walk_and_assert(made, 0, NULL);
-}
-
 /* On x64 a block's last 8 bytes are the first of the next header. */
 MADE_TEST(a_long_number_may_be_in_the_next_headers_first_bytes, X64)
 {

@@ -34,15 +34,12 @@ static void print(const struct walk *walk)
 			walk->heaps[block->heap].addr, block->addr, block->requested_bytes,
 			block->overhead_bytes, block->record);
 	}
-	if (walk->broken_count > 0) {
+	if (walk->broken_count > 0)
 		printf("broken %u\n", walk->broken_count);
-	}
-	if (walk->missing_count > 0) {
+	if (walk->missing_count > 0)
 		printf("missing %u\n", walk->missing_count);
-	}
-	if (walk->doubt_count > 0) {
+	if (walk->doubt_count > 0)
 		printf("doubt %u\n", walk->doubt_count);
-	}
 }
 
 static int list(struct target *target)
@@ -57,9 +54,8 @@ static int list(struct target *target)
 	}
 	walk_init(&walk);
 	rc = heaps_walk(&memory, &walk, &err);
-	if (rc == 0) {
+	if (rc == 0)
 		print(&walk);
-	}
 	walk_release(&walk);
 	memory_release(&memory);
 	return rc < 0 ? fail(&err) : 0;
@@ -73,9 +69,8 @@ int main(int argc, char **argv)
 		fputs("usage: list_blocks FILE.dmp\n", stderr);
 		return 2;
 	}
-	if (target_open_minidump(&target, argv[1], &err) < 0) {
+	if (target_open_minidump(&target, argv[1], &err) < 0)
 		return fail(&err);
-	}
 	int status = list(&target);
 	target.ops->close(&target);
 	return status;
