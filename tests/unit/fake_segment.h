@@ -60,8 +60,7 @@ static inline const struct fake_layout *seg_layout(size_t number)
 #define FAKE_META 0x11000000u /* nodes of the tree, owners, records */
 #define FAKE_SEGMENTS 0x20000000u
 #define FAKE_NTDLL 0x77000000u
-#define FAKE_NTDLL_DATA 0x2000u /* where its writable section begins, of a page */
-#define FAKE_GLOBALS (FAKE_NTDLL + FAKE_NTDLL_DATA + 0x340u)
+#define FAKE_GLOBALS (FAKE_NTDLL + 0x2340u)
 #define FAKE_CONSTANT 0xa2e64eada2e64eadu
 
 struct fake_segment {
@@ -134,34 +133,14 @@ static inline void seg_heap(struct fake_segment *s, uint64_t heap)
 	s->heaps[s->process.heap_count++] = heap;
 }
 
-/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. Offsets of Microsoft's "PE Format". */
+/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. */
 static inline void seg_ntdll(struct fake_segment *s)
 {
-	struct fake *fake = &s->fake;
-	uint64_t pe = FAKE_NTDLL + 0x80, opt = pe + 24, opt_bytes = s->l->bits == 64 ? 240 : 224;
-
-	fake_map(fake, FAKE_NTDLL, 0x4000);
-	fake_put(fake, FAKE_NTDLL, 0x5a4d, 2);
-	fake_put(fake, FAKE_NTDLL + 60, 0x80, 4);
-	fake_put(fake, pe, 0x4550, 4);
-	fake_put(fake, pe + 4, s->l->bits == 64 ? 0x8664 : 0x14c, 2);
-	fake_put(fake, pe + 6, 2, 2);
-	fake_put(fake, pe + 20, opt_bytes, 2);
-	fake_put(fake, opt, s->l->bits == 64 ? 0x20b : 0x10b, 2);
-	fake_put(fake, opt + 56, 0x4000, 4);
-	fake_put(fake, opt + 60, 0x1000, 4);
-	for (unsigned i = 0; i < 2; i++) { /* code, then data */
-		uint64_t section = opt + opt_bytes + 40ull * i;
-
-		fake_put(fake, section + 8, 0x1000, 4);
-		fake_put(fake, section + 12, i ? FAKE_NTDLL_DATA : 0x1000, 4);
-		fake_put(fake, section + 36, i ? 0xc0000040 : 0x60000020, 4);
-	}
+	fake_map(&s->fake, FAKE_NTDLL, 0x4000);
+	fake_put_module(&s->fake, FAKE_NTDLL, s->l->bits, 0x4000, 0x1000,
+		"C:\\Windows\\System32\\NTDLL.dll");
 	seg_ptr(s, FAKE_GLOBALS, s->heap_key);
 	seg_ptr(s, FAKE_GLOBALS + s->l->ptr, s->lfh_key | 0x1234567800000000u);
-	fake->modules[fake->module_count++] = (struct module){.base = FAKE_NTDLL,
-		.size_bytes = 0x4000,
-		.path = "C:\\Windows\\System32\\NTDLL.dll"};
 }
 
 /* As in a dump without ntdll's data. */

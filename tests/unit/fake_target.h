@@ -233,6 +233,43 @@ static inline void fake_init(struct fake *fake)
 	fake_map(fake, FAKE_PEB, 0x1000)->needs_hold = true;
 }
 
+/* From now on regions are known. */
+static inline void fake_know_regions(struct fake *fake)
+{
+	static struct target_ops ops;
+
+	ops = *fake->target.ops;
+	ops.region = fake_region;
+	fake->target.ops = &ops;
+}
+
+/* A loaded module of bytes, with code from 1000h on and writable data from 2000h on, of so many bytes.
+ * Offsets of Microsoft's "PE Format". */
+static inline void fake_put_module(struct fake *fake, uint64_t base, unsigned bits, uint32_t bytes,
+	uint32_t data_bytes, const char *path)
+{
+	uint64_t pe = base + 0x80, opt = pe + 24, opt_bytes = bits == 64 ? 240 : 224;
+
+	fake_put(fake, base, 0x5a4d, 2);
+	fake_put(fake, base + 60, 0x80, 4);
+	fake_put(fake, pe, 0x4550, 4);
+	fake_put(fake, pe + 4, bits == 64 ? 0x8664 : 0x14c, 2);
+	fake_put(fake, pe + 6, 2, 2);
+	fake_put(fake, pe + 20, opt_bytes, 2);
+	fake_put(fake, opt, bits == 64 ? 0x20b : 0x10b, 2);
+	fake_put(fake, opt + 56, bytes, 4);
+	fake_put(fake, opt + 60, 0x1000, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t section = opt + opt_bytes + 40ull * i;
+
+		fake_put(fake, section + 8, i ? data_bytes : 0x1000, 4);
+		fake_put(fake, section + 12, 0x1000 + 0x1000 * i, 4);
+		fake_put(fake, section + 36, i ? 0xc0000040 : 0x60000020, 4);
+	}
+	fake->modules[fake->module_count++] =
+		(struct module){.base = base, .size_bytes = bytes, .path = path};
+}
+
 static inline void fake_release(struct fake *fake)
 {
 	while (fake->range_count)

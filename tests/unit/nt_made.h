@@ -82,7 +82,6 @@ static inline void made_list_add(struct made *made, uint64_t head, uint64_t link
 
 static inline struct made *made_new(const struct made_kind *kind)
 {
-	static struct target_ops ops;
 	struct made *made = calloc(1, sizeof(*made));
 
 	assert_non_null(made);
@@ -90,9 +89,7 @@ static inline struct made *made_new(const struct made_kind *kind)
 	made->row = made_heap_layout(kind->bits, kind->build);
 	made->shape = made_nt_shape(kind->bits);
 	fake_init(&made->fake);
-	ops = *made->fake.target.ops;
-	ops.region = fake_region;
-	made->fake.target.ops = &ops;
+	fake_know_regions(&made->fake);
 	made->fake.target.bits = kind->bits;
 	made->process.bits = kind->bits;
 	made->process.os_build = kind->build;

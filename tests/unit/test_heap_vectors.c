@@ -86,13 +86,9 @@ struct scene {
 
 static void scene_init(struct scene *scene, unsigned bits, uint64_t heap)
 {
-	static struct target_ops ops;
-
 	*scene = (struct scene){.process = {.bits = bits, .os_build = 19041}};
 	fake_init(&scene->fake);
-	ops = *scene->fake.target.ops;
-	ops.region = fake_region;
-	scene->fake.target.ops = &ops;
+	fake_know_regions(&scene->fake);
 	scene->fake.target.bits = bits;
 	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
 	walk_init(&scene->walk);

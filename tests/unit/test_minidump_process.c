@@ -23,16 +23,6 @@ static void make(unsigned architecture, const uint64_t *tebs, size_t threads,
 
 /* ---------------------------------------------------------------- the PEB */
 
-TEST(any_thread_leads_to_the_peb)
-{
-	size_t count = dmp_ranges_64(&process, ranges);
-
-	make(9, teb_list, 2, dmp_program, 2, count); /* the first one's TEB is not there */
-	assert_int_equal(opened.target.bits, 64);
-	assert_true(opened.target.peb == DMP_PEB);
-	assert_string_equal(opened.target.image, DMP_IMAGE);
-}
-
 TEST(what_does_not_name_itself_is_no_teb)
 {
 	size_t count = dmp_ranges_64(&process, ranges);

@@ -375,12 +375,3 @@ MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 	put_peb(made, FAKE_PEB, 32, 0x770000);
 	assert_int_equal(heap_walker_nt.is_busy(&made->fake.target, 0), i);
 }
-
-MADE_TIMES(a_heap_that_is_walked_while_its_lock_is_held_is_counted, X64, 2)
-{
-	make_locked(made, 0x10ull * i);
-	put_peb(made, FAKE_PEB, 64, MADE_HEAP);
-	walk(made);
-	assert_int_equal(made->walk.busy_count, i);
-	made_assert_blocks(made);
-}

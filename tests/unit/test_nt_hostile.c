@@ -193,14 +193,3 @@ MADE_TIMES(a_list_that_leads_round_or_away_ends, X64, 15)
 	made_assert_blocks(made);
 	assert_true(!walk_is_sound(&made->walk) || (i / 5 == 0 && i % 5 == 3));
 }
-
-/* ---------------------------------------------------------------- anything */
-
-MADE_TIMES(a_failing_read_is_no_crash, X64, 11)
-{
-	make_plain(made);
-	made->fake.fail_from = 1 + i;
-	made->fake.fail_count = UINT64_MAX;
-	made_walk(made);
-	assert_true(made->walk.block_count <= 8);
-}

@@ -226,16 +226,6 @@ TEST(a_list_is_followed_to_its_end_in_order)
 	}
 }
 
-TEST(an_empty_list_has_no_links)
-{
-	seen_open(64);
-
-	put_list(addrs, 1, false);
-	assert_int_equal(follow(false, 0), 0);
-	assert_int_equal(links.count, 0);
-	assert_int_equal(links.walk.broken_count, 0);
-}
-
 TEST(what_each_returns_ends_the_list)
 {
 	seen_open(64);

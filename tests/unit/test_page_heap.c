@@ -47,6 +47,7 @@ static void root(struct page *p, uint64_t addr)
 {
 	fake_map(&p->fake, addr & ~(uint64_t)0xfff, 0x1000);
 	put(p, addr + p->f->root.normal, NORMAL);
+	put(p, addr + p->f->root.busy_bytes, 0x5000);
 }
 
 /* Two roots on a list whose head lies in verifier.dll. */
@@ -67,31 +68,6 @@ static void page_init(struct page *p, const struct page_image_layout *f)
 		(struct nt_process){.bits = f->bits, .heaps = p->heaps, .global_flag = NT_FLAG_HPA};
 	p->fake.target.bits = f->bits;
 	walk_init(&p->walk);
-}
-
-/* A section of data in verifier.dll, by Microsoft's "PE Format". */
-static void put_verifier(struct page *p, const char *path)
-{
-	uint64_t at = VERIFIER + 0x80, opt = at + 24, sections;
-	unsigned is_64 = p->f->bits == 64, opt_bytes = is_64 ? 240 : 224;
-
-	fake_put(&p->fake, VERIFIER, 0x5a4d, 2);
-	fake_put(&p->fake, VERIFIER + 60, 0x80, 4);
-	fake_put(&p->fake, at, 0x4550, 4);
-	fake_put(&p->fake, at + 4, is_64 ? 0x8664 : 0x14c, 2);
-	fake_put(&p->fake, at + 6, 1, 2);
-	fake_put(&p->fake, at + 20, opt_bytes, 2);
-	fake_put(&p->fake, opt, is_64 ? 0x20b : 0x10b, 2);
-	fake_put(&p->fake, opt + 56, 0x20000, 4);
-	fake_put(&p->fake, opt + 60, 0x1000, 4);
-	fake_put(&p->fake, opt + (is_64 ? 108 : 92), 16, 4);
-	sections = opt + opt_bytes;
-	fake_put(&p->fake, sections, 0x617461642eu, 8); /* .data */
-	fake_put(&p->fake, sections + 8, 0x18000, 4);
-	fake_put(&p->fake, sections + 12, 0x2000, 4);
-	fake_put(&p->fake, sections + 36, 0xc0000040, 4);
-	p->fake.modules[p->fake.module_count++] =
-		(struct module){.base = VERIFIER, .size_bytes = 0x20000, .path = path};
 }
 
 static uint64_t node_at(unsigned k)
@@ -159,6 +135,7 @@ static void assert_found(const struct page *p, uint64_t second_handle)
 {
 	assert_int_equal(p->walk.heap_count, 2);
 	assert_string_equal(p->walk.heaps[0].kind, "page");
+	assert_int_equal(p->walk.heaps[0].committed_bytes, 0x5000);
 	assert_int_equal(p->walk.heaps[0].addr, ROOT_A);
 	assert_int_equal(p->walk.heaps[1].addr, second_handle);
 	assert_int_equal(p->walk.broken_count, 0);
@@ -218,7 +195,8 @@ PAGE_TEST(roots_are_found_where_handles_lead_and_on_their_list)
 PAGE_TEST(roots_are_found_from_the_data_of_verifier_dll)
 {
 	put_blocks(p);
-	put_verifier(p, "C:\\Windows\\system32\\VERIFIER.DLL");
+	fake_put_module(&p->fake, VERIFIER, f->bits, 0x20000, 0x18000,
+		"C:\\Windows\\system32\\VERIFIER.DLL");
 	p->heaps[p->process.heap_count++] = NORMAL;
 	page_walk(p, TARGET_SPACE_BYTES);
 	assert_found(p, ROOT_B);
@@ -227,7 +205,7 @@ PAGE_TEST(roots_are_found_from_the_data_of_verifier_dll)
 PAGE_TEST(verifier_dll_is_not_read_without_its_flags)
 {
 	put_blocks(p);
-	put_verifier(p, "verifier.dll");
+	fake_put_module(&p->fake, VERIFIER, f->bits, 0x20000, 0x18000, "verifier.dll");
 	p->process.global_flag = 0x1070;
 	page_walk(p, TARGET_SPACE_BYTES);
 	assert_int_equal(p->walk.heap_count, 0);

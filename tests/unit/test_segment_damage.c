@@ -216,18 +216,10 @@ ZOO_TIMES(a_tree_without_its_first_node_is_noted, 2)
 
 /* ---------------------------------------------------------------- how long they are */
 
-static void know_regions(struct zoo *z, struct target_ops *ops)
-{
-	*ops = *z->s.fake.target.ops;
-	ops->region = fake_region;
-	z->s.fake.target.ops = ops;
-}
-
 ZOO_TIMES(a_large_block_ends_where_its_memory_does, 2)
 {
-	struct target_ops ops;
 
-	know_regions(z, &ops);
+	fake_know_regions(&z->s.fake);
 	fake_map(&z->s.fake, 0x40000000, 0x18000 + (i ? 0x8000 : 0x7000));
 	fake_map(&z->s.fake, 0x41000000, 0x10000);
 	fake_map(&z->s.fake, 0x41010000, 0x10000);
