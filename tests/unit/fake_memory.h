@@ -101,6 +101,24 @@ static inline void fake_end(void)
 	memory.is_committed = NULL;
 }
 
+/* Around a test: what the area says is committed is what is. */
+#define LIMIT ((uint64_t)64 << 20)
+
+static inline int set_up(void **state)
+{
+	(void)state;
+	fake_begin(LIMIT);
+	return 0;
+}
+
+static inline int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(area.committed_bytes, fake_committed_bytes());
+	fake_end();
+	return 0;
+}
+
 static inline uint64_t fake_dice(uint64_t *seed)
 {
 	*seed ^= *seed << 13;

@@ -195,20 +195,13 @@ static bool is_as_modelled(const struct tracer_ranges *ranges, const struct rang
 }
 
 #define BASE ((uint64_t)0x7ff600000000)
-#define LIMIT ((uint64_t)1 << 30) /* room for 2^20 nodes and more */
+#define ROOM ((uint64_t)1 << 30) /* for 2^20 nodes and more */
 
-static int set_up(void **state)
+static int set_up_patient(void **state)
 {
 	(void)state;
-	fake_begin(LIMIT);
+	fake_begin(ROOM);
 	memory.waits_max = UINT32_MAX; /* with few processors a thread may be away for long */
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fake_end();
 	return 0;
 }
 
@@ -438,7 +431,7 @@ static bool finds_allocations(struct worker *worker)
 }
 
 #undef TEST_AROUND
-#define TEST_AROUND set_up, tear_down
+#define TEST_AROUND set_up_patient, tear_down
 
 TEST(test_every_page_is_as_modelled)
 {
@@ -653,7 +646,7 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 	assert_true(area.ranges.node_count <= node_limit);
 	/* It works again when there is room. */
 	ranges_forget(&area, BASE, page_addr(&worker.model, PAGES));
-	area.limit_bytes = LIMIT;
+	area.limit_bytes = ROOM;
 	area.ranges.node_limit = room;
 	memset(&worker.model.pages, 0, sizeof(worker.model.pages));
 	for (unsigned i = 0; i < 1000; i++) {
@@ -664,12 +657,12 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 
 TEST(test_few_nodes_at_all)
 {
-	run_out(LIMIT, 20);
+	run_out(ROOM, 20);
 }
 
 TEST(test_one_node)
 {
-	run_out(LIMIT, 1);
+	run_out(ROOM, 1);
 }
 
 TEST(test_no_memory_at_all)

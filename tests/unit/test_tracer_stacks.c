@@ -13,8 +13,6 @@
 
 #include "snapshot/tracer/tables.h"
 
-#define LIMIT ((uint64_t)64 << 20)
-
 /* Stacks by number, and what their ids stand for. */
 
 static struct tracer_stack *stack_of(uint32_t id)
@@ -71,21 +69,6 @@ static void assert_all_differ(const uint32_t *ids, size_t count)
 	for (size_t i = 1; i < count; i++)
 		assert_true(sorted[i - 1] < sorted[i]);
 	free(sorted);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	fake_begin(LIMIT);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	assert_int_equal(area.committed_bytes, fake_committed_bytes());
-	fake_end();
-	return 0;
 }
 
 /* ---------------------------------------------------------------- one thread */

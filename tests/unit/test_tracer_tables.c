@@ -11,8 +11,6 @@
 
 #include "snapshot/tracer/tables.h"
 
-#define LIMIT ((uint64_t)64 << 20)
-
 /*
  * What the table has to say, kept beside it in plain arrays; and whether it does, by the promise that shared.h
  * makes to whoever reads it from outside.
@@ -159,19 +157,11 @@ static void on_decommit(void)
 	steps_begin();
 }
 
-static int set_up(void **state)
+static int set_up_stepping(void **state)
 {
-	(void)state;
 	seed = 20240607;
-	fake_begin(LIMIT);
+	set_up(state);
 	memory.on_decommit = on_decommit;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fake_end();
 	return 0;
 }
 
@@ -250,7 +240,7 @@ static void take(uint32_t index)
 /* ---------------------------------------------------------------- blocks, one thread */
 
 #undef TEST_AROUND
-#define TEST_AROUND set_up, tear_down
+#define TEST_AROUND set_up_stepping, tear_down
 
 TEST(a_crowded_table_says_what_the_model_says)
 {
@@ -508,7 +498,7 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		assert_int_equal(area.dropped_blocks, 3);
 		tear_down(state);
-		set_up(state);
+		set_up_stepping(state);
 	}
 }
 

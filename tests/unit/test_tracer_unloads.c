@@ -4,30 +4,13 @@
  */
 #include "tests/unit/t.h"
 
-
 #include <pthread.h>
 
 #include "tests/unit/fake_memory.h"
 
 #include "snapshot/tracer/tables.h"
 
-#define LIMIT ((uint64_t)64 << 20)
 #define MODULE_BYTES 300
-
-static int set_up(void **state)
-{
-	(void)state;
-	fake_begin(LIMIT);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	assert_int_equal(area.committed_bytes, fake_committed_bytes());
-	fake_end();
-	return 0;
-}
 
 /* A module's record whose bytes all follow from its number; of odd lengths too. */
 static const struct tracer_module *module_number(uint32_t number)
