@@ -120,7 +120,7 @@ static const struct held_thread *find_thread(const struct tracee *tracee,
 }
 
 #define PATIENCE_MS 5000
-#define DRAIN_MS 1000
+#define DRAIN_MS 250
 #define PAUSE_MS 20 /* between two holds */
 #define AGAIN 1
 
