@@ -31,6 +31,9 @@ bool process_enable_debug(void);
  * the caller closes; -ERR_USAGE (hsnap itself), -ERR_NO_PROCESS, -ERR_RIGHTS. */
 int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct err *err);
 
+/* When it began, in ms since 1970; 0: not known. */
+int64_t process_start_ms(HANDLE process);
+
 /*
  * One hsnap at a time changes a process: attach, detach, and run while the program starts. Two of them would
  * each lay tables and hooks over those of the other, and what the process had recorded would be lost.

@@ -22,9 +22,9 @@ int target_open_live(struct target *target, uint32_t pid, struct err *err);
  * -ERR_EMPTY, -ERR_NOT_MINIDUMP, -ERR_NO_HEAPS (nothing can be listed), -ERR_NOMEM. */
 int target_open_minidump(struct target *target, const char *path, struct err *err);
 
-/* The same for a file that is in memory, which must outlive the target. */
+/* The same for a file that is in memory, which must outlive the target; bytes NULL: it is mapped. */
 int target_open_minidump_bytes(
-	struct target *target, const void *bytes, size_t len, const char *name, struct err *err);
+	struct target *target, const void *bytes, size_t len, const char *path, struct err *err);
 
 /* The same as target_open_live() for a process that the caller has a handle of, which stays the caller's. */
 int target_open_handle(struct target *target, void *process, struct err *err);

@@ -18,8 +18,7 @@
 /* GetProcessMemoryInfo() wants it, says its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
 
-/* As target_open_live() tells it: 0 when it is not known. */
-static int64_t start_of(HANDLE process)
+int64_t process_start_ms(HANDLE process)
 {
 	FILETIME start, exit, kernel, user;
 
@@ -55,7 +54,7 @@ static bool look_at(uint32_t pid, struct process_seen *seen)
 	if (rc)
 		return rc != -ERR_NO_PROCESS;
 	is_there = WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
-	seen->start_ms = start_of(process);
+	seen->start_ms = process_start_ms(process);
 	read_private_bytes(process, &seen->private_bytes);
 	CloseHandle(process);
 	return is_there;
@@ -122,7 +121,7 @@ int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, s
 	if (rc)
 		return rc;
 	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
-	found_ms = start_of(process);
+	found_ms = process_start_ms(process);
 	if (WaitForSingleObject(process, 0) != WAIT_TIMEOUT)
 		rc = err_set(err, ERR_GONE, place, NULL);
 	else if (start_ms && found_ms != start_ms)

@@ -376,17 +376,12 @@ static void describe_process(struct target *target, HANDLE process)
 {
 	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
 	DWORD units = PATH_UNITS;
-	FILETIME start, exit, kernel, user;
 
 	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
 		utf16_text(
 			(const unsigned char *)wide, units, target->image, sizeof(target->image));
 	free(wide);
-	if (GetProcessTimes(process, &start, &exit, &kernel, &user)) {
-		uint64_t ticks = (uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime;
-
-		target->start_ms = (int64_t)(ticks / 10000) - 11644473600000;
-	}
+	target->start_ms = process_start_ms(process);
 }
 
 /* A 32-bit hsnap on 64-bit Windows. */

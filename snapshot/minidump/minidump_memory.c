@@ -314,8 +314,7 @@ static void guard(const struct os_map *map, const char *path)
 	os_guard_map(map, line, out_interrupted);
 }
 
-/* Opens what is in the file, or in bytes. */
-static int open_file(
+int target_open_minidump_bytes(
 	struct target *target, const void *bytes, size_t len, const char *path, struct err *err)
 {
 	struct minidump_file *file = xcalloc(1, sizeof(*file));
@@ -342,13 +341,7 @@ static int open_file(
 	return rc;
 }
 
-int target_open_minidump_bytes(
-	struct target *target, const void *bytes, size_t len, const char *name, struct err *err)
-{
-	return open_file(target, bytes, len, name, err);
-}
-
 int target_open_minidump(struct target *target, const char *path, struct err *err)
 {
-	return open_file(target, NULL, 0, path, err);
+	return target_open_minidump_bytes(target, NULL, 0, path, err);
 }

@@ -4,7 +4,6 @@
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt_heap.h"
-#include "snapshot/target/peb_layout.h"
 
 #define LIST 0x500000u
 #define HEAP_0 0x610000u
@@ -45,19 +44,19 @@ static void put(uint16_t field, uint64_t value, size_t len)
 	fake_put(&seen->fake, FAKE_PEB + field, value, len);
 }
 
-/* A PEB with so many heaps in its list; addresses are the caller's. */
+/* A PEB with so many heaps in its list; addresses are the caller's. Offsets as phnt has them. */
 static void put_peb(uint64_t first, uint32_t count)
 {
-	const struct peb_layout *peb = peb_layout(seen->fake.target.bits);
 	unsigned pointer = seen->fake.target.bits / 8;
+	bool is_64 = pointer == 8;
 
-	put(peb->process_heap, first, pointer);
-	put(peb->heap_count, count, 4);
-	put(peb->heap_list, LIST, pointer);
-	put(peb->global_flag, NT_FLAG_UST | 0x70, 4);
-	put(peb->os_major, 10, 4);
-	put(peb->os_minor, 1, 4);
-	put(peb->os_build, 19041, 2);
+	put(is_64 ? 0x30 : 0x18, first, pointer);
+	put(is_64 ? 0xe8 : 0x88, count, 4);
+	put(is_64 ? 0xf0 : 0x90, LIST, pointer);
+	put(is_64 ? 0xbc : 0x68, NT_FLAG_UST | 0x70, 4);
+	put(is_64 ? 0x118 : 0xa4, 10, 4);
+	put(is_64 ? 0x11c : 0xa8, 1, 4);
+	put(is_64 ? 0x120 : 0xac, 19041, 2);
 }
 
 static void put_heap(uint32_t index, uint64_t addr)
@@ -127,7 +126,7 @@ TEST(a_list_that_is_not_there_leaves_the_process_heap)
 	seen_open(64);
 
 	put_peb(HEAP_0, 3);
-	put(peb_layout(64)->heap_list, 0x1230000, 8);
+	put(0xf0, 0x1230000, 8);
 	assert_int_equal(read_peb(), 0);
 	assert_int_equal(seen->process.heap_count, 1);
 	assert_int_equal(seen->process.heaps[0], HEAP_0);
