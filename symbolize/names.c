@@ -182,7 +182,7 @@ static const char *text_keep(struct arena *arena, const char *text)
 	return text_harmless(arena_text(arena, text, len));
 }
 
-int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy)
+void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy)
 {
 	struct symbol *symbols = arena_alloc(arena, count * sizeof(*symbols));
 
@@ -193,7 +193,6 @@ int names_keep(struct arena *arena, const struct symbol *list, size_t count, str
 			symbols[i].file = text_keep(arena, list[i].file);
 	}
 	*copy = (struct symbols){.list = symbols, .count = count};
-	return 0;
 }
 
 size_t symbols_count_lines(const struct symbols *symbols)

@@ -37,7 +37,7 @@ bool listener_is_cancelled(const struct symbol_options *options);
 #define SYMBOL_CHAIN_MAX 64 /* functions inlined into each other at one address */
 
 /* Copies a chain, its texts with it, to *copy. Returns 0. */
-int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
+void names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *copy);
 
 /* How many of a chain have a line. */
 size_t symbols_count_lines(const struct symbols *symbols);

@@ -114,7 +114,7 @@ void symbolizer_free(struct symbolizer *symbolizer);
  * Answers queries, as many at once as there are: each distinct address is resolved once. The names
  * live as long as the symbolizer. Returns 0, also when there are no names, or it was cancelled.
  */
-int symbolizer_resolve(
+void symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
 
 /* Why there may be fewer names than there could be, a few words; NULL: nothing went wrong. */
@@ -130,7 +130,7 @@ struct symbol_status {
 };
 
 /* Looks for the files of a module, also when no query was about it. Returns 0. */
-int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+void symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err);
 
 /* ---------------------------------------------------------------- what commands share */

@@ -111,12 +111,11 @@ void hash_index_reserve(struct hash_index *index, size_t more)
 	index->cap = cap;
 }
 
-int hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
+void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 {
 	hash_index_reserve(index, 1);
 	put(index->slots, index->cap, (struct hash_slot){hash, number + 1});
 	index->count++;
-	return 0;
 }
 
 struct table_entry {
@@ -163,7 +162,7 @@ uint64_t *table_find(const struct table *table, const void *key, size_t len)
 	return NULL;
 }
 
-int table_add(struct table *table, const void *key, size_t len, uint64_t value)
+void table_add(struct table *table, const void *key, size_t len, uint64_t value)
 {
 	struct table_entry *entry = arena_alloc(&table->arena, sizeof(*entry));
 
@@ -173,7 +172,6 @@ int table_add(struct table *table, const void *key, size_t len, uint64_t value)
 	hash_index_add(
 		&table->index, hash_bytes(&table->index.key, key, len), (uint32_t)table->count);
 	table->count++;
-	return 0;
 }
 
 void u64map_init(struct u64map *map)
@@ -219,17 +217,16 @@ bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value)
 	return item;
 }
 
-int u64map_reserve(struct u64map *map, size_t more)
+void u64map_reserve(struct u64map *map, size_t more)
 {
 	hash_index_reserve(&map->index, more);
 	if (map->index.count + more > map->cap) {
 		map->cap = map->index.count + more;
 		map->items = xrealloc(map->items, map->cap * sizeof(*map->items));
 	}
-	return 0;
 }
 
-int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
+bool u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
 {
 	uint32_t hash = hash_number(map, number);
 	const struct u64map_item *item = find_number(map, number, hash);
@@ -237,10 +234,10 @@ int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
 
 	if (item) {
 		*value = item->value;
-		return 0;
+		return false;
 	}
 	array_grow((void **)&map->items, &map->cap, count, sizeof(*map->items));
 	map->items[count] = (struct u64map_item){number, *value};
 	hash_index_add(&map->index, hash, (uint32_t)count);
-	return 1;
+	return true;
 }

@@ -91,7 +91,7 @@ struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
 /* Adds a number below INDEX_NONE. */
-int hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
+void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
 /* Makes room for so many more, which saves growing in steps. */
 void hash_index_reserve(struct hash_index *index, size_t more);
@@ -111,7 +111,7 @@ void table_release(struct table *table);
 uint64_t *table_find(const struct table *table, const void *key, size_t len);
 
 /* Adds key, which must not be there yet. */
-int table_add(struct table *table, const void *key, size_t len, uint64_t value);
+void table_add(struct table *table, const void *key, size_t len, uint64_t value);
 
 /* From 64-bit numbers to 32-bit ones. */
 struct u64map {
@@ -127,12 +127,12 @@ void u64map_init(struct u64map *map);
 void u64map_release(struct u64map *map);
 
 /* Makes room for so many more, which saves growing in steps. */
-int u64map_reserve(struct u64map *map, size_t more);
+void u64map_reserve(struct u64map *map, size_t more);
 
 /* True and the value of number, if it is there. */
 bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
 
-/* Finds number or adds it with *value: 0 and its value when it was there, 1 when it was added. */
-int u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
+/* Finds number, which has *value then, or adds it with *value: true. */
+bool u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
 
 #endif

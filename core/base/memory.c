@@ -66,34 +66,32 @@ void buf_clear(struct buf *buf)
 		buf->data[0] = '\0';
 }
 
-int buf_reserve(struct buf *buf, size_t more)
+void buf_reserve(struct buf *buf, size_t more)
 {
 	size_t need = buf->len + more + 1, cap = buf->cap ? buf->cap : 256;
 
 	if (more >= SIZE_MAX / 2 - buf->len)
 		memory_out();
 	if (need <= buf->cap)
-		return 0;
+		return;
 	while (cap < need)
 		cap *= 2;
 	buf->data = xrealloc(buf->data, cap);
 	buf->cap = cap;
-	return 0;
 }
 
-int buf_add(struct buf *buf, const void *bytes, size_t len)
+void buf_add(struct buf *buf, const void *bytes, size_t len)
 {
 	buf_reserve(buf, len);
 	if (len)
 		memcpy(buf->data + buf->len, bytes, len);
 	buf->len += len;
 	buf->data[buf->len] = '\0';
-	return 0;
 }
 
-int buf_add_text(struct buf *buf, const char *text)
+void buf_add_text(struct buf *buf, const char *text)
 {
-	return buf_add(buf, text, strlen(text));
+	buf_add(buf, text, strlen(text));
 }
 
 void buf_vprintf(struct buf *buf, const char *format, va_list args)
@@ -111,14 +109,13 @@ void buf_vprintf(struct buf *buf, const char *format, va_list args)
 	buf->len += (size_t)len;
 }
 
-int buf_printf(struct buf *buf, const char *format, ...)
+void buf_printf(struct buf *buf, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	buf_vprintf(buf, format, args);
 	va_end(args);
-	return 0;
 }
 
 int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
@@ -138,11 +135,10 @@ int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 	return 0;
 }
 
-int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
+void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 {
 	if (array_try_grow(items, cap, count, item_bytes))
 		memory_out();
-	return 0;
 }
 
 /* Chunks grow: a thousand arenas with little in them each must not take much. */

@@ -39,14 +39,14 @@ void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf);
 
 /* Room for so many bytes more. */
-int buf_reserve(struct buf *buf, size_t more);
-int buf_add(struct buf *buf, const void *bytes, size_t len);
-int buf_add_text(struct buf *buf, const char *text);
-int buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
+void buf_reserve(struct buf *buf, size_t more);
+void buf_add(struct buf *buf, const void *bytes, size_t len);
+void buf_add_text(struct buf *buf, const char *text);
+void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *buf, const char *format, va_list args) PRINTF_LIKE(2, 0);
 
 /* Makes room for one more item in *items, an array of *cap items of item_bytes each that holds count. */
-int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
+void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
 /* The same; 0, or -ERR_NOMEM with the array as it was. */
 int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes);

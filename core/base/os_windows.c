@@ -80,7 +80,7 @@ static const char *error_text(char *text, size_t size)
 	return windows_error(GetLastError(), text, size);
 }
 
-int windows_arguments(const wchar_t *line, int *argc, char ***argv)
+void windows_arguments(const wchar_t *line, int *argc, char ***argv)
 {
 	wchar_t **wide = CommandLineToArgvW(line, argc);
 
@@ -90,7 +90,6 @@ int windows_arguments(const wchar_t *line, int *argc, char ***argv)
 	for (int i = 0; i < *argc; i++)
 		(*argv)[i] = wide_to_utf8(wide[i]);
 	LocalFree(wide);
-	return 0;
 }
 
 void os_start(int *argc, char ***argv)

@@ -22,7 +22,7 @@ wchar_t *wide_path_long(wchar_t *path);
 const char *windows_error(unsigned long code, char *text, size_t size);
 
 /* The words of a command line, its program first, as UTF-8; *argv is never freed. */
-int windows_arguments(const wchar_t *line, int *argc, char ***argv);
+void windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
 /* The version of the Wine that this runs on, or NULL: it is Windows. */
 const char *os_wine_version(void);

@@ -179,7 +179,7 @@ size_t kv_plain_len(const char *value)
 	return len;
 }
 
-int kv_quote(struct buf *buf, const char *value)
+void kv_quote(struct buf *buf, const char *value)
 {
 	buf_add(buf, "\"", 1);
 	while (*value) {
@@ -199,5 +199,4 @@ int kv_quote(struct buf *buf, const char *value)
 		value += len;
 	}
 	buf_add(buf, "\"", 1);
-	return 0;
 }

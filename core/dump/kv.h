@@ -51,7 +51,7 @@ int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t 
 size_t kv_plain_len(const char *value);
 
 /* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
-int kv_quote(struct buf *buf, const char *value);
+void kv_quote(struct buf *buf, const char *value);
 
 /* 0, or -ERR_BAD_LINE unless text is one whole number in base that fits. */
 int kv_number(const char *text, int base, uint64_t *value);

@@ -431,12 +431,11 @@ size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t s
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define PAD_BYTES 16
 
-int lines_init(struct lines *lines, const struct dump_source *source, struct err *err)
+void lines_init(struct lines *lines, const struct dump_source *source, struct err *err)
 {
 	*lines = (struct lines){.source = source, .err = err};
 	lines->window = xcalloc(1, WINDOW_BYTES + PAD_BYTES);
 	lines->at = lines->end = lines->window;
-	return 0;
 }
 
 void lines_release(struct lines *lines)

@@ -131,7 +131,7 @@ struct line {
 };
 
 /* source and err must outlive lines. */
-int lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
+void lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
 void lines_release(struct lines *lines);
 
 /* 1 and the next line (valid until the one after it), 0 at the end, or the source's error. */

@@ -168,7 +168,7 @@ static uint32_t first_of(struct stackset *set, const struct stack *wanted, size_
 	return first;
 }
 
-int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
 {
 	struct stack tidy = *wanted;
 	uint32_t *alias_at = NULL;
@@ -177,7 +177,7 @@ int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len
 		set->last = first_of(set, wanted, id_len);
 	*index = set->last;
 	if (!wanted->frames)
-		return 0;
+		return;
 	if (wanted->alias_count) {
 		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
 		tidy.alias_count = 0;
@@ -189,7 +189,6 @@ int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len
 	}
 	*index = choose(set, set->last, &tidy, id_len);
 	free(alias_at);
-	return 0;
 }
 
 void stackset_close(struct stackset *set, bool are_elsewhere)

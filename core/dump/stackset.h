@@ -54,6 +54,6 @@ void stackset_close(struct stackset *set, bool are_elsewhere);
  * first stack under that id), else by id and frames. Candidates without frames are none. Everything
  * is copied. *index is one into set->stacks.
  */
-int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
+void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
 #endif

@@ -34,7 +34,7 @@ static void add_blank(struct buf *line)
 		buf_add_text(line, " ");
 }
 
-int command_line_add(struct buf *line, const char *const *argv)
+void command_line_add(struct buf *line, const char *const *argv)
 {
 	for (; *argv; argv++) {
 		add_blank(line);
@@ -43,14 +43,12 @@ int command_line_add(struct buf *line, const char *const *argv)
 		else
 			buf_add_text(line, *argv);
 	}
-	return 0;
 }
 
-int command_line_add_quoted(struct buf *line, const char *arg)
+void command_line_add_quoted(struct buf *line, const char *arg)
 {
 	add_blank(line);
 	add_quoted(line, arg);
-	return 0;
 }
 
 const wchar_t *command_line_rest(const wchar_t *line)

@@ -12,10 +12,10 @@
  * Adds the arguments, UTF-8 and NULL-terminated, so that CommandLineToArgvW() and the C runtimes read
  * them back as they are. An empty line's first argument is the program.
  */
-int command_line_add(struct buf *line, const char *const *argv);
+void command_line_add(struct buf *line, const char *const *argv);
 
 /* The same for one argument, which stands in quotes even where it could do without. */
-int command_line_add_quoted(struct buf *line, const char *arg);
+void command_line_add_quoted(struct buf *line, const char *arg);
 
 /* What follows the first word of a line, by the rule for programs: a quote ends with the next one. */
 const wchar_t *command_line_rest(const wchar_t *line);

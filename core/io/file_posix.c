@@ -124,17 +124,14 @@ char *own_cache_folder(void)
 {
 	const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	struct buf path;
-	int rc = -ERR_OPEN;
 
 	buf_init(&path);
 	if (caches && *caches == '/') { /* another one means nothing, says XDG */
 		if (is_our_folder(caches, true))
-			rc = buf_printf(&path, "%s/hsnap", caches);
+			buf_printf(&path, "%s/hsnap", caches);
 	} else if (home && *home == '/' && is_our_folder(home, false)) {
-		rc = buf_printf(&path, "%s/.cache/hsnap", home);
+		buf_printf(&path, "%s/.cache/hsnap", home);
 	}
-	if (rc)
-		buf_release(&path);
 	return path.data;
 }
 

@@ -124,7 +124,7 @@ static void add(struct names *names, const struct named_place *wanted, uint32_t 
 	choose_dump(names, &names->list[names->count++]);
 }
 
-int names_want(struct names *names, size_t dump, uint64_t addr)
+void names_want(struct names *names, size_t dump, uint64_t addr)
 {
 	struct place_module found;
 	struct named_place wanted = {
@@ -139,7 +139,6 @@ int names_want(struct names *names, size_t dump, uint64_t addr)
 	}
 	if (wanted.module && number >= names->resolved_count)
 		choose_aside(names, &names->list[number], &wanted);
-	return 0;
 }
 
 int names_resolve(struct names *names, struct err *err)

@@ -152,7 +152,7 @@ void names_init(struct names *names, const struct locations *locations,
 void names_release(struct names *names);
 
 /* Asks for the names of a dump's return address. */
-int names_want(struct names *names, size_t dump, uint64_t addr);
+void names_want(struct names *names, size_t dump, uint64_t addr);
 
 /* Looks for all names that are wanted and were not looked for yet. There are none under options that
  * symbol_options_check() refuses. */

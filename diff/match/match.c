@@ -348,8 +348,8 @@ static void rows_make(struct matcher *matcher)
 	free(final);
 }
 
-int comparison_make(struct comparison *comparison, const struct dump_sums *dumps, size_t dump_count,
-	const struct match_request *request)
+void comparison_make(struct comparison *comparison, const struct dump_sums *dumps,
+	size_t dump_count, const struct match_request *request)
 {
 	struct matcher matcher = {.to = comparison,
 		.request = request,
@@ -382,7 +382,6 @@ int comparison_make(struct comparison *comparison, const struct dump_sums *dumps
 	free(matcher.heap_rows);
 	table_release(&matcher.heap_row_numbers);
 	stack_classes_release(&matcher.classes);
-	return 0;
 }
 
 void comparison_release(struct comparison *comparison)

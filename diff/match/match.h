@@ -129,8 +129,8 @@ struct delta {
 };
 
 /* dumps must outlive the comparison. */
-int comparison_make(struct comparison *comparison, const struct dump_sums *dumps, size_t dump_count,
-	const struct match_request *request);
+void comparison_make(struct comparison *comparison, const struct dump_sums *dumps,
+	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
 /* The newest dump's sums, and the oldest one's: nothing when there is but one, which in a trend is

@@ -141,7 +141,7 @@ static void judge_some(void *ctx, unsigned number)
 	trend_judge_free(by);
 }
 
-int series_judge_all(const struct trend_axis *axis, size_t count,
+void series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx)
 {
 	struct judging judging = {.axis = axis, .count = count, .judge_one = judge_one, .ctx = ctx};
@@ -151,7 +151,6 @@ int series_judge_all(const struct trend_axis *axis, size_t count,
 	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
 	threads = threads < pieces ? threads : (unsigned)pieces;
 	thread_run(threads, judge_some, &judging);
-	return 0;
 }
 
 static void judge_row(void *ctx, size_t index, struct trend_judge *by)

@@ -46,7 +46,7 @@ bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *
 /* Judging many series of one axis: by several threads, each with a judge of its own. */
 
 /* Calls judge_one for 0..count, in no order and several at once. */
-int series_judge_all(const struct trend_axis *axis, size_t count,
+void series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx);
 
 /* What the series of each row says. */

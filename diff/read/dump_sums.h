@@ -140,11 +140,11 @@ struct dump_warnings {
 };
 
 /* Gathers those of dumps[0..count), which it borrows, each text once. */
-int dump_warnings_gather(
+void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
 /* Appends its text, and of how many dumps it is when it is not of the first alone. */
-int dump_warning_words(struct buf *words, const struct dump_warning *warning);
+void dump_warning_words(struct buf *words, const struct dump_warning *warning);
 
 #endif

@@ -23,22 +23,20 @@ void frames_clear(struct frames *frames)
 	frames->count = frames->part_count = 0;
 }
 
-int frames_add(struct frames *frames, const struct frame *frame)
+void frames_add(struct frames *frames, const struct frame *frame)
 {
 	array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frame));
 	frames->items[frames->count++] = *frame;
-	return 0;
 }
 
-int frames_part(struct frames *frames)
+void frames_part(struct frames *frames)
 {
 	array_grow((void **)&frames->part_at, &frames->part_cap, frames->part_count,
 		sizeof(*frames->part_at));
 	frames->part_at[frames->part_count++] = frames->count;
-	return 0;
 }
 
-int frame_name(const struct frame *frame, struct buf *buf)
+void frame_name(const struct frame *frame, struct buf *buf)
 {
 	buf_clear(buf);
 	if (frame->module)
@@ -51,7 +49,6 @@ int frame_name(const struct frame *frame, struct buf *buf)
 		buf_printf(buf, "+%" PRIX64, frame->offset_bytes);
 	else
 		buf_printf(buf, "%" PRIX64, frame->addr);
-	return 0;
 }
 
 /* ---------------------------------------------------------------- functions */
@@ -133,7 +130,7 @@ static const char *pass_string(const char *at, const char **name)
 	return NULL;
 }
 
-int function_shown(const char *function, struct buf *shown)
+void function_shown(const char *function, struct buf *shown)
 {
 	const char *at = function, *from = function; /* what was not added yet */
 
@@ -152,7 +149,6 @@ int function_shown(const char *function, struct buf *shown)
 		at = from = end;
 	}
 	buf_add(shown, from, (size_t)(at - from));
-	return 0;
 }
 
 #define INLINE " [inline]"
@@ -375,7 +371,7 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	return split_names(text, frame->has_addr && !file->len, module, function);
 }
 
-int frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
+void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
 {
 	struct frame_part whole = trim((struct frame_part){text, len});
 	struct frame_part module = {0}, function = {0}, file = {0};
@@ -389,5 +385,4 @@ int frame_parse(struct frame *frame, struct arena *arena, const char *text, size
 	frame->module = copy(arena, module);
 	frame->function = copy(arena, function);
 	frame->file = copy(arena, file);
-	return 0;
 }

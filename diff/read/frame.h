@@ -45,12 +45,12 @@ void frames_release(struct frames *frames);
 void frames_clear(struct frames *frames);
 
 /* frames_part() starts a further candidate. */
-int frames_add(struct frames *frames, const struct frame *frame);
-int frames_part(struct frames *frames);
+void frames_add(struct frames *frames, const struct frame *frame);
+void frames_part(struct frames *frames);
 
 /* "module!function", "module+OFFSET" when the function is not known, or "ADDRESS": what a pattern
  * is held against. Replaces what buf held. */
-int frame_name(const struct frame *frame, struct buf *buf);
+void frame_name(const struct frame *frame, struct buf *buf);
 
 /* Where the function's own name begins, with its scopes: behind the type of its result, which names of
  * templates have in front. */
@@ -58,7 +58,7 @@ const char *function_own(const char *function);
 
 /* Adds the function as it is shown: std::string and std::wstring instead of what they stand for, and
  * without the namespaces that libraries put between std:: and the rest. */
-int function_shown(const char *function, struct buf *shown);
+void function_shown(const char *function, struct buf *shown);
 
 /*
  * A frame from its text, as UMDH's comparisons, its logs of old and our own reports print it:
@@ -77,6 +77,6 @@ int function_shown(const char *function, struct buf *shown);
  * copies in arena. An offset of 0 with a function reads as "not known", as frames are printed; a
  * placeholder for a module ("<nomodule>!...") is no module and stays part of the function.
  */
-int frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
+void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
 #endif

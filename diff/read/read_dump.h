@@ -35,7 +35,7 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 
 /* Keeps a sentence for the reader of the report. */
-int sums_warn(struct dump_sums *sums, const char *text);
+void sums_warn(struct dump_sums *sums, const char *text);
 
 /* How a file is cut for several threads. */
 struct read_plan {

@@ -8,7 +8,7 @@
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
 
-int sums_warn(struct dump_sums *sums, const char *text)
+void sums_warn(struct dump_sums *sums, const char *text)
 {
 	if (!sums->warnings) { /* most dumps have none */
 		sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
@@ -17,14 +17,15 @@ int sums_warn(struct dump_sums *sums, const char *text)
 	if (sums->warning_count < WARNINGS_MAX)
 		sums->warnings[sums->warning_count] = arena_text(&sums->arena, text, strlen(text));
 	sums->warning_count++;
-	return 0;
 }
 
 static int note_warning(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *text = kv_get(kv, "text");
 
-	return text ? sums_warn(reader->sums, text) : 0;
+	if (text)
+		sums_warn(reader->sums, text);
+	return 0;
 }
 
 /* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
@@ -179,7 +180,7 @@ static void add(struct dump_warnings *warnings, const struct dump_sums *first, s
 		(struct dump_warning){.first = first, .number = number, .dump_count = 1};
 }
 
-int dump_warnings_gather(
+void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
 {
 	const struct dump_sums **last =
@@ -216,7 +217,6 @@ int dump_warnings_gather(
 	}
 	table_release(&numbers);
 	free(last);
-	return 0;
 }
 
 void dump_warnings_release(struct dump_warnings *warnings)
@@ -225,7 +225,7 @@ void dump_warnings_release(struct dump_warnings *warnings)
 	*warnings = (struct dump_warnings){0};
 }
 
-int dump_warning_words(struct buf *words, const struct dump_warning *warning)
+void dump_warning_words(struct buf *words, const struct dump_warning *warning)
 {
 	if (warning->number < WARNINGS_MAX)
 		buf_add_text(words, warning->first->warnings[warning->number]);
@@ -233,5 +233,4 @@ int dump_warning_words(struct buf *words, const struct dump_warning *warning)
 		buf_printf(words, "and %zu more", warning->more);
 	if (warning->dump_count > 1)
 		buf_printf(words, " (%zu dumps, of which this is the first)", warning->dump_count);
-	return 0;
 }

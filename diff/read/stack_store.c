@@ -301,7 +301,7 @@ static void modules_take(struct stack_store *store, uint32_t hash, struct dump_s
 	arena_init(&sums->module_texts);
 }
 
-int stack_store_take(struct stack_store *store, struct dump_sums *sums)
+void stack_store_take(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	struct hash_key key = store->index.key;
@@ -318,7 +318,6 @@ int stack_store_take(struct stack_store *store, struct dump_sums *sums)
 	modules_take(store, modules_hash, sums);
 	thread_lock_leave(store->lock);
 	give_back(store, sums);
-	return 0;
 }
 
 const char *stack_store_text(struct stack_store *store, const char *text)

@@ -59,7 +59,7 @@ void stack_store_free(struct stack_store *store); /* NULL is nothing */
 
 /* Has the store hold the stacks of sums, which was just read and must not outlive it, and gives back what
  * only reading needed. From any thread. */
-int stack_store_take(struct stack_store *store, struct dump_sums *sums);
+void stack_store_take(struct stack_store *store, struct dump_sums *sums);
 
 /* A text that lives as long as the store, the same one for equal texts. From any thread. */
 const char *stack_store_text(struct stack_store *store, const char *text);

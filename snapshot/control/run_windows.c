@@ -421,12 +421,12 @@ static void avoid_bstr_cache(void)
 
 static wchar_t *command_line(const char *const *argv)
 {
-	wchar_t *wide = NULL;
 	struct buf line;
+	wchar_t *wide;
 
 	buf_init(&line);
-	if (!command_line_add(&line, argv) && line.len)
-		wide = wide_from_utf8(line.data);
+	command_line_add(&line, argv);
+	wide = line.len ? wide_from_utf8(line.data) : NULL;
 	buf_release(&line);
 	return wide;
 }

@@ -427,8 +427,8 @@ int scheduler_action_arguments(const char *name, const char *program, const char
 	wide = wide_from_utf8(line.data);
 	if (!task_arguments_read(arguments, name, &folder, &keep))
 		rc = err_set(err, ERR_TASK, name, "with other arguments: %s", arguments);
-	else if (!wide || windows_arguments(wide, argc, argv))
-		memory_out();
+	else
+		windows_arguments(wide, argc, argv);
 	free(wide);
 	buf_release(&folder);
 	buf_release(&keep);

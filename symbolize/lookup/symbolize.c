@@ -297,7 +297,7 @@ static void resolve_locations(
 	tell_progress(symbolizer, location_subject(locations[count - 1]), count);
 }
 
-int symbolizer_resolve(
+void symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
 {
 	uint64_t *locations = xmalloc(count * sizeof(*locations));
@@ -325,7 +325,6 @@ int symbolizer_resolve(
 		else if (u64map_find(&symbolizer->answers, location_of(symbolizer, query), &index))
 			query->found = symbolizer->answer_list[index];
 	}
-	return 0;
 }
 
 const char *symbolizer_trouble(const struct symbolizer *symbolizer)
@@ -333,7 +332,7 @@ const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 	return sources_trouble(&symbolizer->sources);
 }
 
-int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+void symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err)
 {
 	struct sym_module *subject;
@@ -348,5 +347,4 @@ int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 		.debug = subject->files.pdb,
 		.by = symbolizer->by.len ? symbolizer->by.data : "",
 		.reason = subject->files.reason.len ? subject->files.reason.data : ""};
-	return 0;
 }

@@ -174,7 +174,7 @@ static inline void scene_listen(void *ctx, const char *sentence)
 {
 	assert_ptr_equal(ctx, &told);
 	assert_null(strchr(sentence, '\n'));
-	assert_int_equal(buf_printf(&told, "%s\n", sentence), 0);
+	buf_printf(&told, "%s\n", sentence);
 	told_count++;
 }
 

@@ -121,10 +121,9 @@ static void write_behind_messages(const char *text)
 
 	buf_init(&all);
 	while (all.len < 2 * SOURCE_PEEK_BYTES)
-		assert_int_equal(buf_add_text(&all, "DBGHELP: ntdll - public symbols  \n"
-						    "         d:\\symbols\\ntdll.pdb\n"),
-			0);
-	assert_int_equal(buf_add_text(&all, text), 0);
+		buf_add_text(&all, "DBGHELP: ntdll - public symbols  \n"
+				   "         d:\\symbols\\ntdll.pdb\n");
+	buf_add_text(&all, text);
 	write_bytes("new.txt", all.data, all.len);
 	buf_release(&all);
 }
@@ -260,8 +259,8 @@ TEST(of_many_warnings_the_first_are_kept_and_all_are_counted)
 
 	buf_init(&text);
 	for (unsigned i = 0; i < 25; i++)
-		assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
-	assert_int_equal(buf_add_text(&text, GOOD "Total increase == 8\n"), 0);
+		buf_add_text(&text, "+ 5 ( hello\n");
+	buf_add_text(&text, GOOD "Total increase == 8\n");
 	write_new(text.data);
 	result = raw("new.txt");
 	for (const char *at = result->text; (at = strstr(at, "\n// warning: new.txt: line ")); at++)

@@ -67,10 +67,10 @@ TEST(kv_has_a_limit_of_pairs)
 	buf_init(&text);
 	kv_init(&kv);
 	for (int i = 0; i < KV_MAX; i++)
-		assert_int_equal(buf_printf(&text, "k%d=%d ", i, i * i), 0);
+		buf_printf(&text, "k%d=%d ", i, i * i);
 	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
 	assert_string_equal(kv_get(&kv, "k31"), "961");
-	assert_int_equal(buf_add_text(&text, "one=more"), 0);
+	buf_add_text(&text, "one=more");
 	assert_int_equal(kv_parse(&kv, text.data, text.len), -ERR_BAD_LINE);
 	kv_release(&kv);
 	buf_release(&text);
@@ -87,9 +87,9 @@ TEST(kv_quotes_every_byte)
 	all[255] = '\0';
 	buf_init(&text);
 	kv_init(&kv);
-	assert_int_equal(buf_add_text(&text, "before=1 all="), 0);
-	assert_int_equal(kv_quote(&text, all), 0);
-	assert_int_equal(buf_add_text(&text, " after=2"), 0);
+	buf_add_text(&text, "before=1 all=");
+	kv_quote(&text, all);
+	buf_add_text(&text, " after=2");
 	for (size_t i = 0; i < text.len; i++) /* safe on one line */
 		assert_true((unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7f);
 	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
@@ -125,8 +125,8 @@ TEST(kv_quotes_what_is_no_text)
 
 		buf_init(&text);
 		kv_init(&kv);
-		assert_int_equal(buf_add_text(&text, "v="), 0);
-		assert_int_equal(kv_quote(&text, cases[i].value), 0);
+		buf_add_text(&text, "v=");
+		kv_quote(&text, cases[i].value);
 		assert_string_equal(text.data + 2, cases[i].quoted);
 		assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
 		assert_string_equal(kv_get(&kv, "v"), cases[i].value);

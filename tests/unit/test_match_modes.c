@@ -359,7 +359,7 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 		sums_init(&compared.dumps[i]);
 		assert_int_equal(read_sums(&compared.dumps[i], paths[i], &err), 0);
 	}
-	assert_int_equal(comparison_make(&compared.comparison, compared.dumps, 3, &request), 0);
+	comparison_make(&compared.comparison, compared.dumps, 3, &request);
 	rows = compared.comparison.rows;
 	assert_int_equal(compared.comparison.row_count, 1);
 	for (unsigned i = 0; i < 3; i++) {

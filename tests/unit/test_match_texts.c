@@ -29,7 +29,7 @@ static void sums_add(
 		sums->texts[sums->text_count++] = *texts;
 	}
 	stack.frames = frames;
-	assert_int_equal(stackset_put(&sums->stacks, &stack, strlen(id), &cell->stack), 0);
+	stackset_put(&sums->stacks, &stack, strlen(id), &cell->stack);
 	cell->sums = (struct block_totals){1, bytes, 0};
 	sums->total.block_count++;
 	sums->total.requested_bytes += bytes;
@@ -53,7 +53,7 @@ static size_t rows_of(const char *const *old, const char *const *new, enum match
 		}
 		sums_add(&dumps[i], i ? "B" : "A", i ? 30 : 10, i ? new : old);
 	}
-	assert_int_equal(comparison_make(&comparison, dumps, 2, &request), 0);
+	comparison_make(&comparison, dumps, 2, &request);
 	count = comparison.row_count;
 	comparison_release(&comparison);
 	sums_release(&dumps[0]);
@@ -117,9 +117,9 @@ TEST(texts_and_addresses_of_equal_numbers_are_different)
 		sums_make(&dumps[i]);
 		sums_add(&dumps[i], "A", 10, TEXTS("a!b+8"));
 	}
-	assert_int_equal(stackset_put(&dumps[1].stacks, &stack, 1, &dumps[1].cells[0].stack), 0);
+	stackset_put(&dumps[1].stacks, &stack, 1, &dumps[1].cells[0].stack);
 	for (request.mode = MATCH_AUTO; request.mode <= MATCH_SYMBOL; request.mode++) {
-		assert_int_equal(comparison_make(&comparison, dumps, 2, &request), 0);
+		comparison_make(&comparison, dumps, 2, &request);
 		assert_int_equal(comparison.row_count, request.mode == MATCH_ID ? 0 : 2);
 		comparison_release(&comparison);
 	}
@@ -136,7 +136,7 @@ TEST(the_text_is_what_is_shown)
 
 	sums_make(&sums);
 	sums_add(&sums, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
-	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+	comparison_make(&comparison, &sums, 1, &request);
 	text = report_of(&comparison, true);
 	assert_non_null(strstr(text, "one!frame+"));
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
@@ -159,7 +159,7 @@ TEST(of_two_spellings_the_same_is_shown_in_any_order)
 		sums_make(&sums);
 		sums_add(&sums, "A", 10, TEXTS(spellings[order]));
 		sums_add(&sums, "A", 10, TEXTS(spellings[!order]));
-		assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+		comparison_make(&comparison, &sums, 1, &request);
 		assert_int_equal(comparison.row_count, 1);
 		assert_int_equal(comparison.rows[0].of[0].requested_bytes, 20);
 		reports[order] = report_of(&comparison, true);

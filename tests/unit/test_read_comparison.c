@@ -341,13 +341,12 @@ TEST(many_rows_take_no_more_than_their_share_of_time)
 
 		buf_init(&text);
 		for (unsigned i = 0; i < 30000; i++)
-			assert_int_equal(buf_printf(&text,
-						 "+ 7 ( 7 - 0) 1 allocs\tBackTrace%X\n"
-						 "+ 1 ( 1 - 0)\tBackTrace%X\tallocations\n\n"
-						 "\ta!b+1\n\ta!c%u+2 (c.c, 9)\n\ta!main+3\n\n",
-						 i, i, i % stacks),
-				0);
-		assert_int_equal(buf_add_text(&text, "Total increase == 210000\n"), 0);
+			buf_printf(&text,
+				"+ 7 ( 7 - 0) 1 allocs\tBackTrace%X\n"
+				"+ 1 ( 1 - 0)\tBackTrace%X\tallocations\n\n"
+				"\ta!b+1\n\ta!c%u+2 (c.c, 9)\n\ta!main+3\n\n",
+				i, i, i % stacks);
+		buf_add_text(&text, "Total increase == 210000\n");
 		got = read_in(text.data, 10);
 		assert_int_equal(got->rc, 0);
 		assert_string_equal(got->warnings, "");

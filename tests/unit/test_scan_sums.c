@@ -186,7 +186,7 @@ static const char *take_plain(
 		progress->seen.block_count += !is_empty;
 		progress->seen.requested_bytes += is_empty ? 0 : 5;
 		progress->seen.overhead_bytes += is_empty ? 0 : 6;
-		assert_int_equal(buf_add_text(&log->text, is_empty ? "empty\n" : "plain\n"), 0);
+		buf_add_text(&log->text, is_empty ? "empty\n" : "plain\n");
 		at += is_empty ? 1 : len;
 	}
 }

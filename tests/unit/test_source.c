@@ -63,10 +63,10 @@ TEST(several_members_are_one_text)
 		pack(&packed, text + at, 1000);
 	write_file(packed.data, packed.len);
 	expect_text(text, 300000, 0);
-	assert_int_equal(buf_add(&packed, zeros, sizeof(zeros)), 0); /* as tapes add */
+	buf_add(&packed, zeros, sizeof(zeros)); /* as tapes add */
 	write_file(packed.data, packed.len);
 	expect_text(text, 300000, 0);
-	assert_int_equal(buf_add(&packed, "x", 1), 0);
+	buf_add(&packed, "x", 1);
 	write_file(packed.data, packed.len);
 	expect_text(text, 300000, -ERR_READ);
 	buf_release(&packed);
@@ -79,7 +79,7 @@ TEST(other_bytes_behind_gzip_are_an_error)
 
 	buf_init(&packed);
 	pack(&packed, "text", 4);
-	assert_int_equal(buf_add(&packed, "text", 4), 0);
+	buf_add(&packed, "text", 4);
 	write_file(packed.data, packed.len);
 	expect_text("text", 4, -ERR_READ);
 	packed.data[packed.len - 4] = '\x1f'; /* as a member begins, but for its second byte */
