@@ -36,6 +36,7 @@ none('no two folders include each other, at any depth', cycles());
 none('a header has two users besides its own .c', lonely_headers());
 none('a tag is defined once', grep { !/^backend:/ } tags_twice());    # each backend has its own
 none('an external function is named after its file, its folder or its struct', strangers());
+none('HACKING.md leads to what is there', astray());
 none('every include of ours is there', grep_includes(sub { $_[2] && !exists $text{ $_[1] } }));
 none('windows.h is for whole files of Windows', grep_includes(sub {
 	my ($file, $header) = @_;
@@ -166,6 +167,19 @@ sub strangers {
 			my @words = split /_/, $name;
 			push @found, "$file: $name" unless @words > 1 && ($alike{ $words[0] } > 1 || grep { $known{$_} } @words);
 		}
+	}
+	return @found;
+}
+
+# Functions and tables that HACKING.md's "Where is" names, which are not in the file it says.
+sub astray {
+	my @found;
+	while ($text{'HACKING.md'} =~ m{`([a-z]+/[\w/*.]+\.[ch])(?:: (?:struct )?(\w+))?(?:\[\])?`}g) {
+		my ($path, $name) = ($1, $2);
+		my $pattern = quotemeta($path) =~ s/\\\*/\\w+/gr;
+		my @there = grep { /^$pattern$/ } @files;
+		next if $path =~ /NAME/;
+		push @found, "$path: " . ($name // 'no such file') unless grep { !defined $name || $text{$_} =~ /\b$name\b/ } @there;
 	}
 	return @found;
 }

@@ -17,28 +17,28 @@ struct interrupt_cleanup {
 	atomic_uint handlers; /* that may be looking at it */
 };
 
-static inline void interrupt_cleanup_set(struct interrupt_cleanup *hand, void *thing)
+static inline void interrupt_cleanup_set(struct interrupt_cleanup *cleanup, void *thing)
 {
-	atomic_store(&hand->thing, thing);
+	atomic_store(&cleanup->thing, thing);
 }
 
-static inline void interrupt_cleanup_clear(struct interrupt_cleanup *hand)
+static inline void interrupt_cleanup_clear(struct interrupt_cleanup *cleanup)
 {
-	atomic_store(&hand->thing, NULL);
-	while (atomic_load(&hand->handlers))
+	atomic_store(&cleanup->thing, NULL);
+	while (atomic_load(&cleanup->handlers))
 		os_sleep_ms(1);
 }
 
 /* NULL: there is none. It is the same until interrupt_cleanup_done(), which has to follow. */
-static inline void *interrupt_cleanup_take(struct interrupt_cleanup *hand)
+static inline void *interrupt_cleanup_take(struct interrupt_cleanup *cleanup)
 {
-	atomic_fetch_add(&hand->handlers, 1);
-	return atomic_load(&hand->thing);
+	atomic_fetch_add(&cleanup->handlers, 1);
+	return atomic_load(&cleanup->thing);
 }
 
-static inline void interrupt_cleanup_done(struct interrupt_cleanup *hand)
+static inline void interrupt_cleanup_done(struct interrupt_cleanup *cleanup)
 {
-	atomic_fetch_sub(&hand->handlers, 1);
+	atomic_fetch_sub(&cleanup->handlers, 1);
 }
 
 #endif

@@ -360,14 +360,14 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		.is_sum = request->is_sum,
 		.axis = request->axis,
 		.has_overhead = true,
-		.places = xcalloc(1, sizeof(*comparison->places)),
+		.locations = xcalloc(1, sizeof(*comparison->locations)),
 		.names = xcalloc(1, sizeof(*comparison->names))};
 	arena_init(&comparison->arena);
 	totals_count(comparison, request);
-	locations_make(comparison->places, dumps, dump_count);
-	names_init(comparison->names, comparison->places, request->symbols);
+	locations_make(comparison->locations, dumps, dump_count);
+	names_init(comparison->names, comparison->locations, request->symbols);
 	table_init(&matcher.heap_row_numbers);
-	stack_classes_make(&matcher.classes, dumps, dump_count, comparison->places,
+	stack_classes_make(&matcher.classes, dumps, dump_count, comparison->locations,
 		comparison->names, request);
 	for (size_t i = 0; i < dump_count; i++)
 		dump_match(&matcher, i);
@@ -388,10 +388,10 @@ void comparison_release(struct comparison *comparison)
 {
 	if (comparison->names)
 		names_release(comparison->names);
-	if (comparison->places)
-		locations_release(comparison->places);
+	if (comparison->locations)
+		locations_release(comparison->locations);
 	free(comparison->names);
-	free(comparison->places);
+	free(comparison->locations);
 	free(comparison->sums);
 	free(comparison->rows);
 	arena_release(&comparison->arena);

@@ -111,7 +111,7 @@ struct comparison {
 	struct row *rows; /* that changed; largest growth from first to last first: a total order */
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
-	struct locations *places;
+	struct locations *locations;
 	struct names *names;
 	struct block_totals *sums; /* what the rows' of point to */
 	struct arena arena;

@@ -89,7 +89,7 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 		naming->is_asked[rows[i]] = true;
 		if (row->stack->is_named)
 			continue;
-		depth = location_depth(comparison->places, dump, row->stack);
+		depth = location_depth(comparison->locations, dump, row->stack);
 		for (uint32_t k = 0; k < depth; k++)
 			names_want(comparison->names, dump, row->stack->frames[k]);
 	}
@@ -115,7 +115,7 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 	const struct comparison *comparison = naming->comparison;
 	size_t dump = (size_t)(row->dump - comparison->dumps);
 	struct place_module found;
-	struct location location = location_of(comparison->places, dump, addr, &found);
+	struct location location = location_of(comparison->locations, dump, addr, &found);
 	const struct named_place *named =
 		is_named ? names_find(comparison->names, &location) : NULL;
 	struct frame frame = {.has_addr = true, .addr = addr};
@@ -144,7 +144,7 @@ static void add_stack(
 {
 	const struct stack *stack = row->stack;
 	size_t dump = (size_t)(row->dump - naming->comparison->dumps);
-	uint32_t depth = location_depth(naming->comparison->places, dump, stack), alias = 0;
+	uint32_t depth = location_depth(naming->comparison->locations, dump, stack), alias = 0;
 
 	for (uint32_t i = 0; i < depth; i++) {
 		for (; alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
@@ -246,11 +246,11 @@ static size_t count_missing(
 
 		if (!naming->is_asked[i] || row->stack->is_named)
 			continue;
-		depth = location_depth(comparison->places, dump, row->stack);
+		depth = location_depth(comparison->locations, dump, row->stack);
 		for (uint32_t k = 0; k < depth; k++, frames++) {
 			struct place_module at;
-			struct location place =
-				location_of(comparison->places, dump, row->stack->frames[k], &at);
+			struct location place = location_of(
+				comparison->locations, dump, row->stack->frames[k], &at);
 
 			if (names_find(comparison->names, &place)->found.count)
 				continue;

@@ -51,17 +51,17 @@ int describe_merge_modules(struct snapshot *snapshot, const struct module *later
 static struct block_totals unseen(const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
-	struct block_totals census = {0};
+	struct block_totals total = {0};
 
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct walked_block *block = &walk->blocks[i];
 
 		if (tracer_copy_find(&captured->tracer, block->addr))
 			continue;
-		block_totals_add(&census,
+		block_totals_add(&total,
 			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
 	}
-	return census;
+	return total;
 }
 
 static void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)

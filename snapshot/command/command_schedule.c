@@ -46,7 +46,7 @@ static const struct opt options[] = {
 	{OPT_REPLACE, NULL, "replace", NULL, "replace an existing task"},
 	{OPT_PRINT_XML, NULL, "print-xml", NULL,
 		"print the XML for schtasks /create, and add nothing"},
-	{OPT_OUT, "f", "output", "OUT", 
+	{OPT_OUT, "f", "output", "OUT",
 		"with --print-xml: write to OUT instead of standard output"},
 	HELP_OPTION,
 	{0},

@@ -37,16 +37,16 @@ struct process_ref {
 
 /* Keeps the process that has this pid and started then (0: whenever). Returns 0; -ERR_NO_PROCESS, -ERR_GONE
  * (another one has its pid, or it has ended), -ERR_RIGHTS, -ERR_USAGE (hsnap itself). */
-int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err);
-void process_ref_close(struct process_ref *kept);
+int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, struct err *err);
+void process_ref_close(struct process_ref *ref);
 
-bool process_ref_has_ended(const struct process_ref *kept);
+bool process_ref_has_ended(const struct process_ref *ref);
 
 /* Memory that it has for itself alone, in use or paged out: one call of the system. 0, -ERR_GONE or
  * -ERR_SYSTEM. */
-int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err);
+int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err);
 
 /* As target_open_live(), and never of another process: -ERR_GONE. */
-int process_ref_target(const struct process_ref *kept, struct target *target, struct err *err);
+int process_ref_target(const struct process_ref *ref, struct target *target, struct err *err);
 
 #endif

@@ -16,35 +16,35 @@ int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count
 	return err_set(err, ERR_PLATFORM, "-p", NULL);
 }
 
-int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
+int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, struct err *err)
 {
-	(void)kept;
+	(void)ref;
 	(void)pid;
 	(void)start_ms;
 	return err_set(err, ERR_PLATFORM, "-p", NULL);
 }
 
-void process_ref_close(struct process_ref *kept)
+void process_ref_close(struct process_ref *ref)
 {
-	(void)kept;
+	(void)ref;
 }
 
-bool process_ref_has_ended(const struct process_ref *kept)
+bool process_ref_has_ended(const struct process_ref *ref)
 {
-	(void)kept;
+	(void)ref;
 	return true;
 }
 
-int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
+int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
 {
-	(void)kept;
+	(void)ref;
 	(void)bytes;
 	return err_set(err, ERR_PLATFORM, "-p", NULL);
 }
 
-int process_ref_target(const struct process_ref *kept, struct target *target, struct err *err)
+int process_ref_target(const struct process_ref *ref, struct target *target, struct err *err)
 {
-	(void)kept;
+	(void)ref;
 	(void)target;
 	return err_set(err, ERR_PLATFORM, "-p", NULL);
 }

@@ -111,7 +111,7 @@ static void read_image(HANDLE process, char *image, size_t size)
 	free(wide);
 }
 
-int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
+int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, struct err *err)
 {
 	HANDLE process;
 	char place[40];
@@ -130,49 +130,49 @@ int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, s
 		CloseHandle(process);
 		return rc;
 	}
-	*kept = (struct process_ref){.handle = (intptr_t)process, .pid = pid, .start_ms = found_ms};
-	read_image(process, kept->image, sizeof(kept->image));
+	*ref = (struct process_ref){.handle = (intptr_t)process, .pid = pid, .start_ms = found_ms};
+	read_image(process, ref->image, sizeof(ref->image));
 	return 0;
 }
 
-void process_ref_close(struct process_ref *kept)
+void process_ref_close(struct process_ref *ref)
 {
-	CloseHandle((HANDLE)kept->handle);
-	*kept = (struct process_ref){0};
+	CloseHandle((HANDLE)ref->handle);
+	*ref = (struct process_ref){0};
 }
 
-bool process_ref_has_ended(const struct process_ref *kept)
+bool process_ref_has_ended(const struct process_ref *ref)
 {
-	return WaitForSingleObject((HANDLE)kept->handle, 0) == WAIT_OBJECT_0;
+	return WaitForSingleObject((HANDLE)ref->handle, 0) == WAIT_OBJECT_0;
 }
 
-int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
+int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
 {
 	char place[40], text[300];
 
-	snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
-	if (process_ref_has_ended(kept))
+	snprintf(place, sizeof(place), "pid %" PRIu32, ref->pid);
+	if (process_ref_has_ended(ref))
 		return err_set(err, ERR_GONE, place, NULL);
-	if (!read_private_bytes((HANDLE)kept->handle, bytes))
+	if (!read_private_bytes((HANDLE)ref->handle, bytes))
 		return err_set(err, ERR_SYSTEM, place, "its private bytes: %s",
 			windows_error(GetLastError(), text, sizeof(text)));
 	return 0;
 }
 
-int process_ref_target(const struct process_ref *kept, struct target *target, struct err *err)
+int process_ref_target(const struct process_ref *ref, struct target *target, struct err *err)
 {
 	struct target opened;
 	char place[40];
-	int rc = target_open_live(&opened, kept->pid, err);
+	int rc = target_open_live(&opened, ref->pid, err);
 
 	/* One that is ending lets nobody in, which is no matter of rights. */
-	if (rc && rc != -ERR_NOMEM && process_ref_has_ended(kept)) {
-		snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
+	if (rc && rc != -ERR_NOMEM && process_ref_has_ended(ref)) {
+		snprintf(place, sizeof(place), "pid %" PRIu32, ref->pid);
 		return err_set(err, ERR_GONE, place, NULL);
 	}
 	if (rc)
 		return rc;
-	if (opened.start_ms != kept->start_ms) {
+	if (opened.start_ms != ref->start_ms) {
 		rc = err_set(err, ERR_GONE, opened.name, "another process has this number now");
 		opened.ops->close(&opened);
 		return rc;

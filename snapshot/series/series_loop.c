@@ -14,8 +14,8 @@
 /* A process, and what is known of its series. */
 struct member {
 	struct process_seen id;
-	struct process_ref kept;
-	struct series_files *files; /* NULL: it could not be opened, and kept is nothing */
+	struct process_ref process;
+	struct series_files *files; /* NULL: it could not be opened, and process is nothing */
 	int refused; /* why, when that was said already */
 	uint64_t written;
 	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and not before this
@@ -127,7 +127,7 @@ static void remove_at(struct loop *loop, size_t at)
 
 	if (member->files) {
 		series_files_free(member->files);
-		process_ref_close(&member->kept);
+		process_ref_close(&member->process);
 	}
 	loop->count--;
 	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
@@ -141,7 +141,7 @@ static void reap(struct loop *loop)
 		bool is_short =
 			!member->written || (loop->plan->file_count && !is_full(loop, member));
 
-		if (!member->files || !process_ref_has_ended(&member->kept))
+		if (!member->files || !process_ref_has_ended(&member->process))
 			continue;
 		say(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
 			member->id.pid, member->written, member->written == 1 ? "" : "s");
@@ -171,13 +171,14 @@ static void forget(struct loop *loop, const struct process_seen *seen, size_t co
 
 static int open_files(const struct loop *loop, struct member *member, struct err *err)
 {
-	const struct process_ref *kept = &member->kept;
-	const char *program = kept->image[0] || !loop->plan->name ? kept->image : loop->plan->name;
+	const struct process_ref *process = &member->process;
+	const char *program =
+		process->image[0] || !loop->plan->name ? process->image : loop->plan->name;
 
-	member->files = series_files_new(loop->plan, program, kept->pid, kept->start_ms, err);
+	member->files = series_files_new(loop->plan, program, process->pid, process->start_ms, err);
 	if (member->files)
 		return 0;
-	process_ref_close(&member->kept);
+	process_ref_close(&member->process);
 	return -(int)err->code;
 }
 
@@ -200,7 +201,7 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 	member = &loop->members[at];
 	if (member->files)
 		return;
-	rc = process_ref_open(&member->kept, id->pid, id->start_ms, &err);
+	rc = process_ref_open(&member->process, id->pid, id->start_ms, &err);
 	if (!rc)
 		rc = open_files(loop, member, &err);
 	if (rc && rc != member->refused && !is_gone(rc)) {
@@ -278,7 +279,7 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 /* That a process ended meanwhile is no failure: its end is said by who sees it. What else went wrong is. */
 static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
-	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->kept))
+	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->process))
 		return;
 	loop->result.failed++;
 	say_err(loop, "", err);
@@ -306,7 +307,8 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 	loop->has_shot = true;
 	loop->shot_ms = loop->calls->clock_ms();
 	if (next_name(&naming, &first, &err) ||
-		loop->calls->take(loop->calls->ctx, &member->kept, first, &names, &taken, &err)) {
+		loop->calls->take(
+			loop->calls->ctx, &member->process, first, &names, &taken, &err)) {
 		fail(loop, member, &err);
 	} else {
 		say_file(loop, naming.path.data, &taken, member->base_bytes, private_bytes);
@@ -327,7 +329,7 @@ static void watch(struct loop *loop, struct member *member)
 
 	if (loop->calls->clock_ms() < member->retry_at_ms)
 		return;
-	if (process_ref_private_bytes(&member->kept, &now_bytes, &err))
+	if (process_ref_private_bytes(&member->process, &now_bytes, &err))
 		fail(loop, member, &err);
 	else if (member->base_bytes == KEPT_UNKNOWN_BYTES ||
 		 (now_bytes >= member->base_bytes &&
@@ -364,7 +366,7 @@ static void wait_until_due(struct loop *loop)
 
 		for (size_t i = 0; i < loop->count && count < OS_WAIT_MAX; i++) {
 			if (loop->members[i].files)
-				handles[count++] = loop->members[i].kept.handle;
+				handles[count++] = loop->members[i].process.handle;
 		}
 		calls->wait(loop->due_ms, handles, count);
 		reap(loop);

@@ -14,7 +14,7 @@ static inline void name_frame(
 {
 	const struct comparison *comparison = naming->comparison;
 	const struct row *of = &comparison->rows[row];
-	struct location place = location_of(comparison->places,
+	struct location place = location_of(comparison->locations,
 		(size_t)(of->dump - comparison->dumps), of->stack->frames[frame], NULL);
 	const struct named_place *named = names_find(comparison->names, &place);
 
