@@ -80,7 +80,7 @@ static void key_begin(struct buf *key, uint64_t number)
 /* The number of the row that one of the file goes to: the first that is equal, or a new one. */
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
-	const uint32_t *numbers = merger->from->frames + row->frame_at;
+	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
 	struct comparison *to = merger->to;
 	enum row_kind kind = kind_of(row);
 	struct buf *key = &merger->key;
