@@ -375,7 +375,7 @@ static void say_ties(const struct lister *lister, const struct trend_axis *axis,
 {
 	size_t count = 0;
 
-	for (size_t i = 1; i < axis->count; i++)
+	for (size_t i = 1; axis->times_ms && i < axis->count; i++)
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
 	if (count)
 		say_line(lister->inputs->say,

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 		printf("hsnap %s\n", HSNAP_VERSION);
 		return 0;
 	}
-	if (!strcmp(argv[1], GUARD_COMMAND))
+	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper that guard_start() starts */
 		return guard_main(argc, argv);
 	command = find(argv[1]);
 	return command ? command->main(argc - 1, argv + 1) : command_snapshot(argc, argv);

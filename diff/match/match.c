@@ -288,7 +288,7 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 		changed[(*count)++] = (struct changed){
 			matcher, delta.requested_bytes, delta.block_count, (uint32_t)i};
 	}
-	if (*count)
+	if (changed)
 		qsort(changed, *count, sizeof(*changed), by_growth);
 	return changed;
 }

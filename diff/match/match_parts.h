@@ -67,8 +67,8 @@ void stack_classes_make(struct stack_classes *classes, const struct dump_sums *d
 	const struct match_request *request);
 void stack_classes_release(struct stack_classes *classes);
 
-/* The class of a dump's stack (its index, or STACK_NONE). */
-uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t stack);
+/* The class of the stack of that number in a dump (or of STACK_NONE). */
+uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number);
 
 /* The class of blocks that have one of some stacks, unknown which: count numbers, sorted here;
  * one number when all are the same. */

@@ -117,7 +117,7 @@ wchar_t *program_beside(const wchar_t *name)
 struct family {
 	const struct program_run *run;
 	struct traced_options options; /* for each */
-	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
+	CRITICAL_SECTION output_lock; /* of snapshots, and of what is said */
 	volatile LONG count; /* threads that follow one */
 	volatile LONG is_late; /* one was ended, as its time was over */
 	HANDLE all_ended;
@@ -125,11 +125,11 @@ struct family {
 };
 
 /* A process that one of the family has just created, and that waits. */
-struct process_birth {
+struct new_child {
 	struct family *family;
 	const struct traced *parent;
 	struct traced_child child;
-	HANDLE taken; /* set when the child is prepared, or left alone */
+	HANDLE prepared; /* set when the child is prepared, or left alone */
 };
 
 /* What a child's thread has. */
@@ -152,11 +152,11 @@ static int family_init(struct family *family, const struct program_run *run, str
 	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
 	if (!family->all_ended)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	InitializeCriticalSection(&family->turn);
+	InitializeCriticalSection(&family->output_lock);
 	return 0;
 }
 
-static void leave(struct family *family)
+static void follower_ends(struct family *family)
 {
 	if (!InterlockedDecrement(&family->count))
 		SetEvent(family->all_ended);
@@ -172,24 +172,24 @@ static void wait_and_close(HANDLE thread)
 
 /* The same by a child's thread, which outlives those that left before it. Whoever waits for the last one waits
  * for them all: Wine 8 does not always end a process well while a thread of it ends. */
-static void leave_last(struct family *family)
+static void last_follower_ends(struct family *family)
 {
 	HANDLE self = NULL;
 
 	DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &self,
 		SYNCHRONIZE, FALSE, 0);
 	wait_and_close(InterlockedExchangePointer(&family->last, self));
-	leave(family);
+	follower_ends(family);
 }
 
 /* The calling thread has no process to follow any more: waits until that is true of all, and releases. */
 static void family_end(struct family *family)
 {
-	leave(family);
+	follower_ends(family);
 	WaitForSingleObject(family->all_ended, INFINITE);
 	wait_and_close(family->last);
 	CloseHandle(family->all_ended);
-	DeleteCriticalSection(&family->turn);
+	DeleteCriticalSection(&family->output_lock);
 }
 
 /* One line about a process; an error that is about the same place does not name it again. */
@@ -202,18 +202,18 @@ static void warn(struct family *family, const char *name, const char *what, cons
 		about.place[0] = '\0';
 	snprintf(text, sizeof(text), "hsnap: %s: warning: %s: %s", name, what,
 		err_reason(&about, reason, sizeof(reason)));
-	EnterCriticalSection(&family->turn);
+	EnterCriticalSection(&family->output_lock);
 	fprintf(stderr, "%s\n", text_harmless(text));
-	LeaveCriticalSection(&family->turn);
+	LeaveCriticalSection(&family->output_lock);
 }
 
 static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
 {
 	int rc;
 
-	EnterCriticalSection(&family->turn);
+	EnterCriticalSection(&family->output_lock);
 	rc = family->run->snapshot(family->run->ctx, &traced->target, err);
-	LeaveCriticalSection(&family->turn);
+	LeaveCriticalSection(&family->output_lock);
 	return rc;
 }
 
@@ -228,21 +228,21 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 }
 
 /* Finds the child and has it load the tracer. */
-static int adopt(struct follower *follower, const struct process_birth *birth, struct err *err)
+static int take_over(struct follower *follower, const struct new_child *born, struct err *err)
 {
 	int rc = process_open(
-		birth->child.pid, TRACED_RIGHTS, PROCESS_TERMINATE, &follower->process, err);
+		born->child.pid, TRACED_RIGHTS, PROCESS_TERMINATE, &follower->process, err);
 
 	if (rc)
 		return rc;
-	if (!is_child(follower->process, birth->parent->target.pid))
+	if (!is_child(follower->process, born->parent->target.pid))
 		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
 	/* The thread that follows the parent closes its handle when it will. */
-	if (!DuplicateHandle(GetCurrentProcess(), birth->parent->process, GetCurrentProcess(),
+	if (!DuplicateHandle(GetCurrentProcess(), born->parent->process, GetCurrentProcess(),
 		    &follower->parent, SYNCHRONIZE, FALSE, 0))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	follower->thread = OpenThread(TRACED_THREAD_RIGHTS, FALSE, birth->child.tid);
-	if (!follower->thread || GetProcessIdOfThread(follower->thread) != birth->child.pid)
+	follower->thread = OpenThread(TRACED_THREAD_RIGHTS, FALSE, born->child.tid);
+	if (!follower->thread || GetProcessIdOfThread(follower->thread) != born->child.pid)
 		return err_set(err, ERR_INJECT, NULL, "its thread cannot be opened");
 	return traced_prepare(
 		&follower->traced, follower->process, follower->thread, follower->name, err);
@@ -261,18 +261,18 @@ static void release(struct follower *follower)
 
 static int follow(struct family *family, struct traced *traced, struct err *err);
 
-/* The life of a child, from birth on, which ends with its parent's wait. */
+/* The thread of a child: takes it over while its parent waits, and follows it to its end. */
 static DWORD WINAPI follow_child(void *ctx)
 {
-	const struct process_birth *birth = ctx;
-	struct follower follower = {.family = birth->family};
-	struct family *family = birth->family;
+	const struct new_child *born = ctx;
+	struct follower follower = {.family = born->family};
+	struct family *family = born->family;
 	struct err err = {0};
 	int rc;
 
-	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)birth->child.pid);
-	rc = adopt(&follower, birth, &err);
-	SetEvent(birth->taken);
+	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)born->child.pid);
+	rc = take_over(&follower, born, &err);
+	SetEvent(born->prepared);
 	if (!rc)
 		rc = traced_bring_up(&follower.traced, follower.parent, &family->options, &err);
 	if (rc) {
@@ -282,59 +282,63 @@ static DWORD WINAPI follow_child(void *ctx)
 		warn(family, follower.name, "no snapshot at its exit", &err);
 	}
 	release(&follower);
-	leave_last(family);
+	last_follower_ends(family);
 	return 0;
 }
 
 /* A child is there, and its parent waits until it is prepared. */
 static void begin_child(struct family *family, struct traced *parent)
 {
-	struct process_birth birth = {.family = family, .parent = parent};
+	struct new_child born = {.family = family, .parent = parent};
 	struct err err = {0};
 	HANDLE thread = NULL;
 
-	birth.taken = CreateEventW(NULL, TRUE, FALSE, NULL);
+	err_set(&err, ERR_NOMEM, NULL, NULL);
+	born.prepared = CreateEventW(NULL, TRUE, FALSE, NULL);
 	InterlockedIncrement(&family->count);
-	if (birth.taken && traced_child(parent, &birth.child))
-		thread = CreateThread(NULL, STACK_BYTES, follow_child, &birth,
+	if (!traced_child(parent, &born.child))
+		err_set(&err, ERR_INJECT, NULL, "its ids cannot be read");
+	else if (born.prepared)
+		thread = CreateThread(NULL, STACK_BYTES, follow_child, &born,
 			STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
 	if (thread) {
-		WaitForSingleObject(birth.taken, INFINITE);
+		WaitForSingleObject(born.prepared, INFINITE);
 		CloseHandle(thread);
 	} else {
-		leave(family);
-		err_set(&err, ERR_NOMEM, NULL, NULL);
+		follower_ends(family);
 		warn(family, parent->target.name, "its child process is not traced", &err);
 	}
-	if (birth.taken)
-		CloseHandle(birth.taken);
+	if (born.prepared)
+		CloseHandle(born.prepared);
 	SetEvent(parent->child_taken);
 }
 
-/* A process that ended before its tracer was switched on has none. */
+/* Warns of less address space for tables than was asked for. There is none at all in a process that ended before its
+ * tracer was switched on. */
 static void warn_of_limit(struct family *family, const struct traced *traced)
 {
 	uint64_t wanted = family->options.install.limit_bytes;
 
 	if (!traced->limit_bytes || traced->limit_bytes >= wanted)
 		return;
-	EnterCriticalSection(&family->turn);
+	EnterCriticalSection(&family->output_lock);
 	fprintf(stderr,
 		"hsnap: %s: warning: address space for %" PRIu64 " MiB of tables only, not %" PRIu64
 		" MiB\n",
 		traced->target.name, traced->limit_bytes >> 20, wanted >> 20);
-	LeaveCriticalSection(&family->turn);
+	LeaveCriticalSection(&family->output_lock);
 }
 
-/* A new process that waits for one that is ended would wait for ever. */
+/* Ends a process whose time is over. A child that it is just creating is prepared first: it would wait for a parent that
+ * is gone. */
 static void end_late(struct family *family, struct traced *traced)
 {
 	if (traced->child_created && WaitForSingleObject(traced->child_created, 0) == WAIT_OBJECT_0)
 		begin_child(family, traced);
 	InterlockedExchange(&family->is_late, 1);
-	EnterCriticalSection(&family->turn);
+	EnterCriticalSection(&family->output_lock);
 	fprintf(stderr, "hsnap: %s: ended: the time limit is over\n", traced->target.name);
-	LeaveCriticalSection(&family->turn);
+	LeaveCriticalSection(&family->output_lock);
 	TerminateProcess(traced->process, RUN_LATE);
 }
 
@@ -380,7 +384,7 @@ static int fail_exit(const struct traced *traced, struct err *err)
  */
 static int follow(struct family *family, struct traced *traced, struct err *err)
 {
-	bool is_taken = !family->options.stops_at_exit;
+	bool needs_snapshot = family->options.stops_at_exit;
 	int64_t until_ms = family->options.until_ms;
 	enum traced_event event;
 	int rc = 0;
@@ -391,14 +395,14 @@ static int follow(struct family *family, struct traced *traced, struct err *err)
 			begin_child(family, traced);
 			continue;
 		}
-		if (!is_taken) {
+		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 
 			/* The limit is the program's time, not ours. */
 			rc = take_snapshot(family, traced, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
-		is_taken = true;
+		needs_snapshot = false;
 		if (event == TRACED_LATE) {
 			until_ms = 0;
 			end_late(family, traced);
@@ -406,7 +410,7 @@ static int follow(struct family *family, struct traced *traced, struct err *err)
 			SetEvent(traced->exit_continue);
 		}
 	}
-	return is_taken ? rc : fail_exit(traced, err);
+	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 
 /* COM keeps freed strings for the next ones, with the stacks of those before them, unless this is set;

@@ -46,7 +46,7 @@ static const struct {
 
 #define FLAGS (sizeof(flags) / sizeof(*flags))
 
-/* Programs have such names; others never reach the options of an image. */
+/* What the loader looks up by its name. */
 static bool is_program(const char *name, size_t len)
 {
 	static const char *const ends[] = {".exe", ".com", ".scr"};
@@ -58,8 +58,8 @@ static bool is_program(const char *name, size_t len)
 	return false;
 }
 
-/* The length in characters as Windows counts them, of 16 bits; 0: it is no text, or has what no file name has. */
-static size_t plain_length(const char *name)
+/* The length in UTF-16 units; 0: it is no UTF-8, or has a character that file names do not have. */
+static size_t name_units(const char *name)
 {
 	size_t count = 0, bytes;
 	uint32_t code;
@@ -74,7 +74,7 @@ static size_t plain_length(const char *name)
 
 int ifeo_check_name(const char *name, struct err *err)
 {
-	size_t count = plain_length(name), len = strlen(name);
+	size_t count = name_units(name), len = strlen(name);
 
 	if (!*name)
 		return err_set(err, ERR_IMAGE_NAME, "an empty word", NULL);
@@ -84,7 +84,7 @@ int ifeo_check_name(const char *name, struct err *err)
 	if (count > IFEO_NAME_MAX)
 		return err_set(err, ERR_IMAGE_NAME, name, "it is too long");
 	if (name[0] == ' ')
-		return err_set(err, ERR_IMAGE_NAME, name, "it starts with a blank");
+		return err_set(err, ERR_IMAGE_NAME, name, "it starts with a space");
 	if (!is_program(name, len))
 		return err_set(err, ERR_IMAGE_NAME, name, "programs end in .exe, .com or .scr");
 	return 0;
@@ -148,7 +148,8 @@ static int switch_on(struct ifeo_image *image, uint32_t db_mb, const char *name,
 	return 0;
 }
 
-/* A flag of 0 goes, the size of the database, which has no use without ust, and a key that becomes empty. */
+/* Removes the flag when it becomes 0, the size of the database, which has no use without ust, and the key when nothing
+ * else is in it. */
 static int switch_off(struct ifeo_image *image, const char *name, struct err *err)
 {
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];

@@ -151,8 +151,8 @@ static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pa
 
 /* ---------------------------------------------------------------- allocating */
 
-/* What was reserved before the tracer was there, or from outside, gets known when it is committed: of
- * what is not known the commit can only tell so what is new. */
+/* Adds what was reserved before the tracer was there, or by another process: else a commit could not tell its new
+ * pages from those that it knows. */
 static void learn_reserved(const struct pages *pages)
 {
 	struct pages_kind kind;
@@ -171,32 +171,32 @@ static void learn_reserved(const struct pages *pages)
 	}
 }
 
-enum allocating {
-	ALLOCATING_UNSEEN,
-	ALLOCATING_NEW, /* address space that was free */
-	ALLOCATING_INSIDE, /* of what is reserved already */
+enum allocation_kind {
+	ALLOCATION_UNSEEN,
+	ALLOCATION_NEW, /* address space that was free */
+	ALLOCATION_INSIDE, /* of what is reserved already */
 };
 
 /* Before the call. A commit at no address reserves as well. */
-static enum allocating allocating(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
+static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
 {
 	struct pages pages;
 
 	if (!(type & (MEM_RESERVE | MEM_COMMIT)) || !is_recorded(process))
-		return ALLOCATING_UNSEEN;
+		return ALLOCATION_UNSEEN;
 	if (type & MEM_RESERVE)
-		return type & ALLOCATE_REPLACE_PLACEHOLDER ? ALLOCATING_INSIDE : ALLOCATING_NEW;
+		return type & ALLOCATE_REPLACE_PLACEHOLDER ? ALLOCATION_INSIDE : ALLOCATION_NEW;
 	if (!pages_can_read(base, sizeof(*base)) || !pages_can_read(bytes, sizeof(*bytes)))
-		return ALLOCATING_UNSEEN; /* it will be refused */
+		return ALLOCATION_UNSEEN; /* it will be refused */
 	if (!*base)
-		return ALLOCATING_NEW;
+		return ALLOCATION_NEW;
 	if (pages_given(base, bytes, &pages))
 		learn_reserved(&pages);
-	return ALLOCATING_INSIDE;
+	return ALLOCATION_INSIDE;
 }
 
 /* A placeholder's address space stays its reserver's. */
-static void replaced(const struct pages *pages, uint32_t stack)
+static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_range unknown = {.start = pages->from,
 		.end = pages->to,
@@ -207,7 +207,8 @@ static void replaced(const struct pages *pages, uint32_t stack)
 	ranges_fill(&hsnap_tracer, &unknown);
 }
 
-static void allocated(enum allocating how, const struct pages *pages, any type, const void *caller)
+static void after_allocate(
+	enum allocation_kind how, const struct pages *pages, any type, const void *caller)
 {
 	uint32_t stack = record_stack(caller);
 	struct tracer_range range = {.start = pages->from,
@@ -219,12 +220,12 @@ static void allocated(enum allocating how, const struct pages *pages, any type, 
 
 	if (!hooks_are_on())
 		return;
-	if (how == ALLOCATING_NEW) {
+	if (how == ALLOCATION_NEW) {
 		ranges_add(&hsnap_tracer, &range);
 		return;
 	}
 	if (type & ALLOCATE_REPLACE_PLACEHOLDER)
-		replaced(pages, stack);
+		record_placeholder(pages, stack);
 	if (type & MEM_COMMIT)
 		ranges_use(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
 }
@@ -232,26 +233,26 @@ static void allocated(enum allocating how, const struct pages *pages, any type, 
 static any WINAPI hook_virtual_allocate(
 	HANDLE process, PVOID *base, any zero_bits, PSIZE_T bytes, any type, any protect)
 {
-	enum allocating how = allocating(process, base, bytes, type);
+	enum allocation_kind how = before_allocate(process, base, bytes, type);
 	any result = ((allocate_fn)hook_original(HOOK_VIRTUAL_ALLOCATE))(
 		process, base, zero_bits, bytes, type, protect);
 	struct pages pages;
 
 	if (how && is_success(result) && hooks_are_on() && pages_given(base, bytes, &pages))
-		allocated(how, &pages, type, __builtin_return_address(0));
+		after_allocate(how, &pages, type, __builtin_return_address(0));
 	return result;
 }
 
 static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T bytes, any type,
 	any protect, any parameters, any parameter_count)
 {
-	enum allocating how = allocating(process, base, bytes, type);
+	enum allocation_kind how = before_allocate(process, base, bytes, type);
 	any result = ((allocate_ex_fn)hook_original(HOOK_VIRTUAL_ALLOCATE_EX))(
 		process, base, bytes, type, protect, parameters, parameter_count);
 	struct pages pages;
 
 	if (how && is_success(result) && hooks_are_on() && pages_given(base, bytes, &pages))
-		allocated(how, &pages, type, __builtin_return_address(0));
+		after_allocate(how, &pages, type, __builtin_return_address(0));
 	return result;
 }
 
@@ -259,7 +260,7 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 
 /* What a call is about to free; without a size it is the allocation at that base, as far as it is
  * known. False when nothing is to be done about it. */
-static bool freeing(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
+static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
 {
 	struct ranges_extent extent;
 
@@ -276,7 +277,7 @@ static bool freeing(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pa
 }
 
 /* Refused: it comes back, but for what another thread has freed meanwhile. */
-static void kept(const struct pages *pages, const struct ranges_taken *taken)
+static void after_refused_free(const struct pages *pages, const struct ranges_taken *taken)
 {
 	struct pages_kind kind;
 
@@ -286,14 +287,14 @@ static void kept(const struct pages *pages, const struct ranges_taken *taken)
 		ranges_put_back(&hsnap_tracer, taken);
 }
 
-static void went(any result, const struct pages *pages, const struct ranges_taken *taken)
+static void after_free(any result, const struct pages *pages, const struct ranges_taken *taken)
 {
 	if (taken->session != hsnap_tracer.session)
 		return;
 	if (is_success(result))
 		ranges_drop(&hsnap_tracer, taken);
 	else
-		kept(pages, taken);
+		after_refused_free(pages, taken);
 }
 
 /* It becomes a placeholder of its own, and so does what lies behind it. */
@@ -309,7 +310,7 @@ static void split_off(const struct pages *pages)
 }
 
 /* What stays the program's address space changes after the call: nobody else can get it. */
-static void given_up(const struct pages *pages, any type)
+static void after_give_up(const struct pages *pages, any type)
 {
 	if (type & MEM_DECOMMIT)
 		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED);
@@ -328,7 +329,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	struct pages pages;
 	any result;
 
-	if (!freeing(process, base, bytes, &pages))
+	if (!before_free(process, base, bytes, &pages))
 		return original(process, base, bytes, type);
 	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, &taken))
 		return original(process, base, bytes, type);
@@ -336,16 +337,16 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	if (!hooks_are_on())
 		return result;
 	if (leaves)
-		went(result, &pages, &taken);
+		after_free(result, &pages, &taken);
 	else if (is_success(result))
-		given_up(&pages, type);
+		after_give_up(&pages, type);
 	return result;
 }
 
 /* ---------------------------------------------------------------- views */
 
 /* Images are not the program's memory: modules are listed by themselves. */
-static void mapped(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
+static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
 {
 	struct pages_kind kind;
 	struct pages pages;
@@ -358,7 +359,7 @@ static void mapped(const PVOID *base, const SIZE_T *bytes, any type, const void 
 	if (!hooks_are_on())
 		return;
 	if (type & ALLOCATE_REPLACE_PLACEHOLDER) {
-		replaced(&pages, stack);
+		record_placeholder(&pages, stack);
 		ranges_use(&hsnap_tracer, pages.from, pages.to, RANGE_MAPPED, stack);
 	} else {
 		struct tracer_range range = {.start = pages.from,
@@ -379,7 +380,7 @@ static any WINAPI hook_map(any section, HANDLE process, PVOID *base, any zero_bi
 		commit_bytes, offset, bytes, inherit, type, protect);
 
 	if (is_seen && is_success(result) && hooks_are_on())
-		mapped(base, bytes, type, __builtin_return_address(0));
+		after_map(base, bytes, type, __builtin_return_address(0));
 	return result;
 }
 
@@ -391,48 +392,48 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 		section, process, base, offset, bytes, type, protect, parameters, parameter_count);
 
 	if (is_seen && is_success(result) && hooks_are_on())
-		mapped(base, bytes, type, __builtin_return_address(0));
+		after_map(base, bytes, type, __builtin_return_address(0));
 	return result;
 }
 
-enum unmapping {
-	UNMAPPING_UNSEEN,
-	UNMAPPING_TAKEN, /* and has to be dropped or put back */
-	UNMAPPING_PLACEHOLDER, /* becomes one */
-	UNMAPPING_IMAGE, /* its code is not what it was */
+enum unmap_kind {
+	UNMAP_UNSEEN,
+	UNMAP_TAKEN, /* and has to be dropped or put back */
+	UNMAP_PLACEHOLDER, /* becomes one */
+	UNMAP_IMAGE, /* its code is not what it was */
 };
 
 /* Before the call. Any address in a view names all of it. */
-static enum unmapping unmapping(
+static enum unmap_kind before_unmap(
 	HANDLE process, PVOID addr, any flags, struct pages *pages, struct ranges_taken *taken)
 {
 	struct ranges_extent extent;
 
 	if (!hooks_are_on() || !is_this_process(process))
-		return UNMAPPING_UNSEEN;
+		return UNMAP_UNSEEN;
 	if (!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) || extent.kind != RANGE_MAPPED) {
 		if (!pages_of_image((uintptr_t)addr, pages))
-			return UNMAPPING_UNSEEN;
+			return UNMAP_UNSEEN;
 		unwind_forget(pages->from, pages->to);
-		return UNMAPPING_IMAGE;
+		return UNMAP_IMAGE;
 	}
 	*pages = (struct pages){extent.base, extent.end};
 	if (flags & FREE_PRESERVE_PLACEHOLDER)
-		return UNMAPPING_PLACEHOLDER;
-	return ranges_take(&hsnap_tracer, pages->from, pages->to, taken) ? UNMAPPING_TAKEN :
-									   UNMAPPING_UNSEEN;
+		return UNMAP_PLACEHOLDER;
+	return ranges_take(&hsnap_tracer, pages->from, pages->to, taken) ? UNMAP_TAKEN :
+									   UNMAP_UNSEEN;
 }
 
-static void unmapped(
-	enum unmapping how, any result, const struct pages *pages, const struct ranges_taken *taken)
+static void after_unmap(enum unmap_kind how, any result, const struct pages *pages,
+	const struct ranges_taken *taken)
 {
-	if (how == UNMAPPING_IMAGE)
+	if (how == UNMAP_IMAGE)
 		unwind_forget(pages->from, pages->to);
 	else if (!hooks_are_on())
 		return;
-	else if (how == UNMAPPING_TAKEN)
-		went(result, pages, taken);
-	else if (how == UNMAPPING_PLACEHOLDER && is_success(result))
+	else if (how == UNMAP_TAKEN)
+		after_free(result, pages, taken);
+	else if (how == UNMAP_PLACEHOLDER && is_success(result))
 		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED);
 }
 
@@ -440,10 +441,10 @@ static any WINAPI hook_unmap(HANDLE process, PVOID addr)
 {
 	struct ranges_taken taken;
 	struct pages pages;
-	enum unmapping how = unmapping(process, addr, 0, &pages, &taken);
+	enum unmap_kind how = before_unmap(process, addr, 0, &pages, &taken);
 	any result = ((unmap_fn)hook_original(HOOK_UNMAP))(process, addr);
 
-	unmapped(how, result, &pages, &taken);
+	after_unmap(how, result, &pages, &taken);
 	return result;
 }
 
@@ -451,10 +452,10 @@ static any WINAPI hook_unmap_ex(HANDLE process, PVOID addr, any flags)
 {
 	struct ranges_taken taken;
 	struct pages pages;
-	enum unmapping how = unmapping(process, addr, flags, &pages, &taken);
+	enum unmap_kind how = before_unmap(process, addr, flags, &pages, &taken);
 	any result = ((unmap_ex_fn)hook_original(HOOK_UNMAP_EX))(process, addr, flags);
 
-	unmapped(how, result, &pages, &taken);
+	after_unmap(how, result, &pages, &taken);
 	return result;
 }
 

@@ -108,11 +108,11 @@ struct tracer_shard {
 
 /* One stack. Its id is its offset in the stack area divided by 8. */
 struct tracer_stack {
-	uint32_t next; /* id of the next record with the same bucket, or 0 */
+	uint32_t unused;
 	uint32_t hash;
 	uint16_t depth;
-	uint16_t
-		stale; /* a module it passes through has been unloaded since: never handed out again */
+	/* A module it passes through has been unloaded since: never handed out again. */
+	uint16_t stale;
 	/* How many unloads there had been when it was last handed out. A frame belongs to the first
 	 * unload from there on that covers it, and if there is none to a module that is still there. */
 	uint32_t born;
@@ -205,14 +205,14 @@ struct tracer_area {
 	 * child_created, and waits for child_taken or the end of hsnap_process, one at a time. */
 	uint64_t child_created, child_taken;
 	uint32_t child_pid, child_tid, child_lock;
-	uint32_t
-		session; /* set by hsnap: another number whenever the tracer is turned on, never 0 */
+	/* Set by hsnap: another number whenever the tracer is turned on, never 0. */
+	uint32_t session;
 	uint32_t unload_lock, unload_broken;
 	/* Set by the DLL: what hsnap fills with zeros before the tracer is turned on again. */
 	uint64_t clear, clear_bytes;
-	uint64_t unwind_base;
-	/* set by hsnap: unwind_mismatches of all earlier sessions */ /* what follows begins a cache line */
+	uint64_t unwind_base; /* set by hsnap: unwind_mismatches of all earlier sessions */
 
+	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
 	/* A handle and its state each, see TRACER_HEAP_*; index 0: not known. */
