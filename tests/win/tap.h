@@ -7,12 +7,13 @@
 
 static int ok_count, ok_failed;
 
-static inline void ok(bool good, const char *what)
+static inline bool ok(bool good, const char *what)
 {
 	ok_count++;
 	ok_failed += !good;
 	printf("%sok %d - %s\n", good ? "" : "not ", ok_count, what);
 	fflush(stdout);
+	return good;
 }
 
 /* Says how many there were; the status of the program. */

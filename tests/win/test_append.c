@@ -6,6 +6,7 @@
 
 #include "core/base/os.h"
 #include "core/io/file.h"
+#include "tests/win/folder.h"
 #include "tests/win/tap.h"
 
 #ifndef SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE
@@ -18,20 +19,8 @@
 #define LIMIT_BYTES                                                                                \
 	((uint64_t)WRITERS * LINES * LINE_BYTES * 2 / 3) /* so that there are two files */
 
-static char folder[400], path[460], aside[470];
+static char aside[470]; /* where the full file goes */
 static long errors;
-
-static bool make_folder(void)
-{
-	char base[300];
-
-	if (!GetTempPathA(sizeof(base), base))
-		return false;
-	snprintf(folder, sizeof(folder), "%shsnap-test-%lu", base, os_pid());
-	snprintf(path, sizeof(path), "%s\\log.txt", folder);
-	snprintf(aside, sizeof(aside), "%s.1", path);
-	return CreateDirectoryA(folder, NULL);
-}
 
 static void write_lines(void *ctx, unsigned number)
 {
@@ -46,23 +35,13 @@ static void write_lines(void *ctx, unsigned number)
 	}
 }
 
-static char *content(const char *name, size_t *len)
-{
-	FILE *from = fopen(name, "rb");
-	char *text = calloc(1, WRITERS * LINES * LINE_BYTES + 1);
-
-	*len = from && text ? fread(text, 1, WRITERS * LINES * LINE_BYTES, from) : 0;
-	if (from && fclose(from))
-		*len = 0;
-	return text;
-}
-
 /* Counts the lines of each writer in a file; false when one is torn or mixed. */
 static bool count_lines(const char *name, unsigned counts[WRITERS])
 {
-	size_t len;
-	char *text = content(name, &len);
-	bool good = text && len && len % LINE_BYTES == 0 && len <= LIMIT_BYTES;
+	FILE *from = fopen(name, "rb");
+	char *text = calloc(1, WRITERS * LINES * LINE_BYTES);
+	size_t len = from && text ? fread(text, 1, WRITERS * LINES * LINE_BYTES, from) : 0;
+	bool good = from && !fclose(from) && len && len % LINE_BYTES == 0 && len <= LIMIT_BYTES;
 
 	for (size_t at = 0; good && at < len; at += LINE_BYTES) {
 		unsigned who = (unsigned)(text[at] - 'a');
@@ -96,16 +75,12 @@ static void test_torn_line(void)
 {
 	FILE *to = fopen(path, "wb");
 	bool is_written = to && fputs("one\ntorn", to) >= 0;
-	size_t len;
-	char *text;
 
 	if (to && fclose(to))
 		is_written = false;
 	ok(is_written, "a torn line");
 	ok(!file_append_line(path, "two\n", 4, LIMIT_BYTES, aside, NULL), "the next one is added");
-	text = content(path, &len);
-	ok(text && !strcmp(text, "one\ntorn\ntwo\n"), "on a line of its own");
-	free(text);
+	ok(has("one\ntorn\ntwo\n"), "on a line of its own");
 }
 
 /* Whoever reads it is not in the way, and may move it. */
@@ -146,6 +121,7 @@ static void test_link(void)
 int main(void)
 {
 	ok(make_folder(), "a folder");
+	snprintf(aside, sizeof(aside), "%s.1", path);
 	test_many_writers();
 	test_torn_line();
 	test_reader();

@@ -9,19 +9,12 @@
 
 #include "core/io/file.h"
 #include "symbolize/lookup/lookup.h"
+#include "tests/win/again.h"
+#include "tests/win/tap.h"
 
 enum { WRITERS = 4, ROUNDS = 12, EACH = 20, SMALL = 20000 };
 
-static int count, failed;
 static wchar_t folder[MAX_PATH]; /* where the user's caches are, in this test */
-
-static bool ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-	return good;
-}
 
 static const char *function_of(const char *key, uint32_t rva, char *text)
 {
@@ -133,20 +126,6 @@ static int write_rounds(const char *key)
 	return 7;
 }
 
-static HANDLE start(const char *key)
-{
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	PROCESS_INFORMATION info;
-	wchar_t image[MAX_PATH], command[40];
-
-	GetModuleFileNameW(NULL, image, MAX_PATH);
-	_snwprintf(command, 40, L"test %hs", key);
-	if (!CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info))
-		return NULL;
-	CloseHandle(info.hThread);
-	return info.hProcess;
-}
-
 static const char *writer_key(unsigned writer, char *text)
 {
 	sprintf(text, "key%u", writer % 2); /* two and two about one module */
@@ -155,21 +134,23 @@ static const char *writer_key(unsigned writer, char *text)
 
 static void test_processes(void)
 {
-	HANDLE processes[WRITERS];
+	PROCESS_INFORMATION writers[WRITERS];
+	wchar_t wide[10];
 	DWORD status;
 	char key[10];
 	bool is_started = true, is_done = true, is_right = true;
 
-	for (unsigned i = 0; i < WRITERS; i++)
-		is_started &= !!(processes[i] = start(writer_key(i, key)));
+	for (unsigned i = 0; i < WRITERS; i++) {
+		_snwprintf(wide, 10, L"%hs", writer_key(i, key));
+		is_started &= start_again(wide, &writers[i]);
+	}
 	if (!ok(is_started, "processes start"))
 		return;
 	for (unsigned i = 0; i < 100; i++)
 		is_right &= get(writer_key(i, key), i % ROUNDS * 100) <= EACH;
 	for (unsigned i = 0; i < WRITERS; i++) {
-		WaitForSingleObject(processes[i], 60000);
-		is_done &= GetExitCodeProcess(processes[i], &status) && status == 7;
-		CloseHandle(processes[i]);
+		WaitForSingleObject(writers[i].hProcess, 60000);
+		is_done &= GetExitCodeProcess(writers[i].hProcess, &status) && status == 7;
 	}
 	ok(is_right, "what is found while others write is right");
 	ok(is_done, "each of them gets its names kept");
@@ -237,6 +218,5 @@ int main(int argc, char **argv)
 	ok(DeleteFileW(in_folder(L"hsnap\\names")) && RemoveDirectoryW(in_folder(L"hsnap")) &&
 			RemoveDirectoryW(folder),
 		"nothing else was left behind");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

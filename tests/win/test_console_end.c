@@ -8,15 +8,7 @@
 #include <windows.h>
 
 #include "core/base/os.h"
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
+#include "tests/win/tap.h"
 
 static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added);
 static BOOL WINAPI on_terminate(HANDLE process, UINT status);
@@ -113,6 +105,5 @@ int main(void)
 	ok(ends_by(CTRL_C_EVENT, ""), "a quarter of a second later it is the same press");
 	clock_ms += 250;
 	ok(ends_by(CTRL_C_EVENT, "handler ended "), "a second one ends it");
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -10,10 +10,10 @@
 #include "core/base/os_windows.h"
 #include "symbolize/files/local_path.h"
 #include "symbolize/files/module_files.h"
+#include "tests/win/tap.h"
 
 #define MADE_MAX 100
 
-static int count, failed;
 static wchar_t base[MAX_PATH]; /* a folder of our own */
 static char *base_text;
 static wchar_t *made[MADE_MAX]; /* what is to be removed, folders before what is in them */
@@ -21,13 +21,6 @@ static size_t made_count;
 static struct symbol_options options;
 static struct module module;
 static struct module_files files;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* The full path of name, in the form without a limit. */
 static wchar_t *in_base(const wchar_t *name)
@@ -278,6 +271,5 @@ int main(void)
 	module_files_release(&files);
 	ok(GetFileAttributesW(base) == INVALID_FILE_ATTRIBUTES, "nothing is left");
 	free(base_text);
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -7,24 +7,10 @@
 
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 #define WAIT_MS 20000
-
-static bool start(const wchar_t *arguments, PROCESS_INFORMATION *info)
-{
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	wchar_t image[MAX_PATH], command[100];
-
-	_snwprintf(command, 100, L"test %ls", arguments);
-	return GetModuleFileNameW(NULL, image, MAX_PATH) &&
-	       CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, info);
-}
-
-static HANDLE handle_of(const char *text)
-{
-	return (HANDLE)(ULONG_PTR)strtoull(text, NULL, 16);
-}
 
 /* The process that is held: goes on to its end when it may. */
 static int be_held(HANDLE ready, HANDLE go)
@@ -64,9 +50,7 @@ static int hold_and_die(HANDLE process, DWORD limits)
 /* Whether a process goes on after its holder was ended in a job with such limits. */
 static bool goes_on(DWORD limits)
 {
-	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
-	HANDLE ready = CreateEventW(&inherit, TRUE, FALSE, NULL);
-	HANDLE go = CreateEventW(&inherit, TRUE, FALSE, NULL), process = NULL;
+	HANDLE ready = shared_event(), go = shared_event(), process = NULL;
 	PROCESS_INFORMATION held = {0}, holder = {0};
 	wchar_t arguments[80];
 	DWORD status = 0;
@@ -74,12 +58,12 @@ static bool goes_on(DWORD limits)
 
 	_snwprintf(arguments, 80, L"held %llx %llx", (unsigned long long)ready,
 		(unsigned long long)go);
-	ok(start(arguments, &held) && WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0,
+	ok(start_again(arguments, &held) && WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0,
 		"a process runs");
 	DuplicateHandle(GetCurrentProcess(), held.hProcess, GetCurrentProcess(), &process, 0, TRUE,
 		DUPLICATE_SAME_ACCESS);
 	_snwprintf(arguments, 80, L"holder %llx %lx", (unsigned long long)process, limits);
-	if (start(arguments, &holder)) {
+	if (start_again(arguments, &holder)) {
 		WaitForSingleObject(holder.hProcess, WAIT_MS);
 		GetExitCodeProcess(holder.hProcess, &status);
 	}

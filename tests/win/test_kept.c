@@ -9,6 +9,7 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/process_ref.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 #define WAIT_MS 20000
@@ -36,18 +37,13 @@ static int be_child(HANDLE go, HANDLE done)
 
 static bool start(struct child *child)
 {
-	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	wchar_t image[MAX_PATH], command[100];
+	wchar_t arguments[100];
 
-	child->go = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	child->done = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	_snwprintf(command, 100, L"test %llx %llx", (unsigned long long)(ULONG_PTR)child->go,
+	child->go = shared_event();
+	child->done = shared_event();
+	_snwprintf(arguments, 100, L"%llx %llx", (unsigned long long)(ULONG_PTR)child->go,
 		(unsigned long long)(ULONG_PTR)child->done);
-	return GetModuleFileNameW(NULL, image, MAX_PATH) &&
-	       CreateProcessW(
-		       image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &child->info) &&
-	       !WaitForSingleObject(child->done, WAIT_MS);
+	return start_again(arguments, &child->info) && !WaitForSingleObject(child->done, WAIT_MS);
 }
 
 static bool step(struct child *child)
@@ -152,8 +148,7 @@ int main(int argc, char **argv)
 	struct process_ref kept = {0};
 
 	if (argc == 3)
-		return be_child((HANDLE)(ULONG_PTR)strtoull(argv[1], NULL, 16),
-			(HANDLE)(ULONG_PTR)strtoull(argv[2], NULL, 16));
+		return be_child(handle_of(argv[1]), handle_of(argv[2]));
 	ok(start(&child), "a child runs");
 	test_identity(&child, &kept);
 	test_found(&kept);

@@ -10,19 +10,13 @@
 #include "core/base/os_windows.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/backend/llvm.h"
+#include "tests/win/again.h"
+#include "tests/win/tap.h"
 
 #define WAIT_MS 20000
 #define MANY 5000
 
-static int count, failed;
 static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40]; /* a folder of our own; the program in it */
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* ---------------------------------------------------------------- files */
 
@@ -244,20 +238,9 @@ static DWORD wait_for_number(const wchar_t *name)
 	return number;
 }
 
-/* Another process, which asks a stand-in that hangs, and what is handed to it. */
-static bool start_middle(const wchar_t *argument, PROCESS_INFORMATION *info)
-{
-	wchar_t image[MAX_PATH], command[2 * MAX_PATH];
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-
-	GetModuleFileNameW(NULL, image, MAX_PATH);
-	_snwprintf(command, 2 * MAX_PATH, L"test \"%ls\"", argument);
-	return CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, info);
-}
-
 static void test_it_does_not_outlive_us(char *image)
 {
-	wchar_t path[MAX_PATH + 40], *wide = wide_from_utf8(image);
+	wchar_t path[MAX_PATH + 40], *wide = wide_from_utf8(image), quoted[MAX_PATH + 40];
 	PROCESS_INFORMATION info;
 	HANDLE process;
 	DWORD pid;
@@ -265,10 +248,9 @@ static void test_it_does_not_outlive_us(char *image)
 	path_in(path, L"pid");
 	SetEnvironmentVariableW(L"STAND_IN_PID", path);
 	SetEnvironmentVariableW(L"STAND_IN_MODE", L"hang");
-	if (!wide || !start_middle(wide, &info)) {
-		ok(false, "a process that asks");
+	_snwprintf(quoted, MAX_PATH + 40, L"\"%ls\"", wide);
+	if (!ok(start_again(quoted, &info), "another process asks"))
 		return;
-	}
 	pid = wait_for_number(L"pid");
 	process = OpenProcess(SYNCHRONIZE, FALSE, pid);
 	ok(pid && process, "it runs");
@@ -365,6 +347,5 @@ int main(int argc, char **argv)
 	free(image);
 	LocalFree(wide);
 	tear_down();
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -3,43 +3,15 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/dump/source.h"
 #include "core/io/out.h"
-#include "tests/win/file_count.h"
+#include "tests/win/folder.h"
 #include "tests/win/tap.h"
-
-static char folder[400], path[460];
-
-static bool make_folder(void)
-{
-	char base[300];
-
-	if (!GetTempPathA(sizeof(base), base))
-		return false;
-	snprintf(folder, sizeof(folder), "%shsnap-test-%lu", base, os_pid());
-	snprintf(path, sizeof(path), "%s\\out.txt", folder);
-	return CreateDirectoryA(folder, NULL);
-}
 
 static bool spew(const char *text)
 {
 	FILE *file = fopen(path, "wb");
 
 	return file && fputs(text, file) >= 0 && !fclose(file);
-}
-
-/* Read as hdiff does, which unpacks. */
-static bool has(const char *text)
-{
-	struct source *source;
-	char bytes[100];
-	int64_t got;
-
-	if (source_open(&source, path, NULL))
-		return false;
-	got = source_read(source, bytes, sizeof(bytes), NULL);
-	source_close(source);
-	return got == (int64_t)strlen(text) && !memcmp(bytes, text, (size_t)got);
 }
 
 static void test_new(unsigned flags)
@@ -49,19 +21,17 @@ static void test_new(unsigned flags)
 
 	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "a new file is opened");
 	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && file_count(folder) == 1,
-		"and is there, whole");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "and is there, whole");
 	ok(out_open_as(&out, path, OUT_NEW | flags, &err) == -ERR_EXISTS, "not a second time");
 	DeleteFileA(path);
 	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "it is opened again");
 	out_text(&out, "new\n");
 	ok(spew("somebody's\n"), "somebody takes the name meanwhile");
 	ok(out_commit(&out, &err) == -ERR_EXISTS && err.code == ERR_EXISTS, "which is an error");
-	ok(has("somebody's\n") && file_count(folder) == 1, "keeps that file, and leaves nothing");
+	ok(has("somebody's\n") && file_count() == 1, "keeps that file, and leaves nothing");
 	ok(!out_open_as(&out, path, flags, &err), "not a new one:");
 	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && file_count(folder) == 1,
-		"it replaces the file");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "it replaces the file");
 	DeleteFileA(path);
 }
 

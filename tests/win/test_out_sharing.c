@@ -9,10 +9,10 @@
 
 #include "core/base/os.h"
 #include "core/io/out.h"
-#include "tests/win/file_count.h"
+#include "tests/win/folder.h"
 #include "tests/win/tap.h"
 
-static char folder[400], path[460], temp[500];
+static char temp[500]; /* the file until it is whole */
 
 /* What the library calls goes through these pointers, which the linker takes in the place of those to
  * the system. */
@@ -89,34 +89,6 @@ static void WINAPI on_sleep(DWORD ms)
 		let_go();
 }
 
-static bool make_folder(void)
-{
-	char base[300];
-
-	if (!GetTempPathA(sizeof(base), base))
-		return false;
-	snprintf(folder, sizeof(folder), "%shsnap-sharing-%lu", base, os_pid());
-	snprintf(path, sizeof(path), "%s\\out.txt", folder);
-	snprintf(temp, sizeof(temp), "%s.%lu.tmp", path, os_pid());
-	return CreateDirectoryA(folder, NULL);
-}
-
-static bool has(const char *text)
-{
-	char bytes[100];
-	DWORD got = 0;
-	HANDLE handle = CreateFileA(path, GENERIC_READ,
-		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0,
-		NULL);
-	bool good = handle != INVALID_HANDLE_VALUE &&
-		    ReadFile(handle, bytes, sizeof(bytes), &got, NULL) && got == strlen(text) &&
-		    !memcmp(bytes, text, got);
-
-	if (handle != INVALID_HANDLE_VALUE)
-		CloseHandle(handle);
-	return good;
-}
-
 /* Writes the file while all that happens; what became of it. */
 static int write_file(const char *text, unsigned flags, struct err *err)
 {
@@ -141,7 +113,7 @@ static void check_openers(unsigned flags)
 
 	begin();
 	scene.opens_at_close = true;
-	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count(folder) == 1,
+	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count() == 1,
 		"who opens the file when it is closed is not in the way");
 	printf("# %s: %s\n", err.place, err.detail);
 	ok(scene.flushes == 1 && (!scene.was_there || !(flags & OUT_NEW)),
@@ -149,7 +121,7 @@ static void check_openers(unsigned flags)
 	begin();
 	DeleteFileA(path);
 	scene.opens_at_flush = true;
-	ok(!write_file("again\n", flags, &err) && has("again\n") && file_count(folder) == 1,
+	ok(!write_file("again\n", flags, &err) && has("again\n") && file_count() == 1,
 		"nor who would open it before");
 	begin();
 	DeleteFileA(path);
@@ -170,8 +142,7 @@ static void check_reader(void)
 	ok(write_file("newer\n", 0, &err) == -ERR_CREATE && scene.sleeps > 2 && scene.sleeps < 50,
 		"one that stays is not waited for for ever");
 	printf("# %s: %s\n", err.place, err.detail);
-	ok(has("new\n") && file_count(folder) == 1,
-		"the file stays as it was, and nothing else is left");
+	ok(has("new\n") && file_count() == 1, "the file stays as it was, and nothing else is left");
 	begin();
 	DeleteFileA(path);
 }
@@ -183,7 +154,7 @@ static void check_folder(void)
 
 	begin();
 	CreateDirectoryA(path, NULL);
-	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !file_count(folder),
+	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !file_count(),
 		"a folder of that name is an error at once");
 	RemoveDirectoryA(path);
 }
@@ -195,13 +166,12 @@ static void check_leftover(unsigned flags)
 
 	begin();
 	scene.opened = open_closely(temp, CREATE_ALWAYS);
-	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count(folder) == 2,
+	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count() == 2,
 		"a leftover that cannot be removed is not in the way");
 	printf("# %s: %s\n", err.place, err.detail);
 	begin();
 	DeleteFileA(path);
-	ok(!write_file("new\n", flags, &err) && file_count(folder) == 1,
-		"one that can be removed is");
+	ok(!write_file("new\n", flags, &err) && file_count() == 1, "one that can be removed is");
 	DeleteFileA(path);
 }
 
@@ -218,7 +188,7 @@ static void check_flush(void)
 		begin();
 		scene.flush_fails = cases[i].code;
 		ok(write_file("new\n", OUT_NEW, &err) == cases[i].rc &&
-				file_count(folder) == !cases[i].rc,
+				file_count() == !cases[i].rc,
 			cases[i].rc ?
 				"what does not reach the disk is an error, and leaves nothing" :
 				"a file system that cannot flush is one all the same");
@@ -229,6 +199,7 @@ static void check_flush(void)
 int main(void)
 {
 	ok(make_folder(), "a folder for it");
+	snprintf(temp, sizeof(temp), "%s.%lu.tmp", path, os_pid());
 	check_openers(OUT_NEW);
 	check_openers(0);
 	check_reader();

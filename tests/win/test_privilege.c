@@ -5,6 +5,7 @@
 #include <windows.h>
 
 #include "snapshot/live/live_windows.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 struct privileges {
@@ -57,23 +58,13 @@ static void check_privilege(void)
 		"no other one changes");
 }
 
-/* Starts a program that waits for its end, or false. */
-static bool start(PROCESS_INFORMATION *info)
-{
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	wchar_t image[MAX_PATH], command[] = L"test wait";
-
-	return GetModuleFileNameW(NULL, image, MAX_PATH) &&
-	       CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, info);
-}
-
 static void check_numbers(void)
 {
 	PROCESS_INFORMATION info = {0};
 	struct err err = {0};
 	HANDLE process = NULL;
 
-	ok(start(&info), "a program runs");
+	ok(start_again(L"wait", &info), "a program runs");
 	ok(!process_open(info.dwProcessId, PROCESS_QUERY_INFORMATION, 0, &process, &err) &&
 			GetProcessId(process) == info.dwProcessId,
 		"it is found by its number");
@@ -97,10 +88,8 @@ static void check_numbers(void)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "wait")) {
-		Sleep(60000);
+	if (is_to_wait(argc, argv))
 		return 0;
-	}
 	check_privilege();
 	check_numbers();
 	return ok_end();

@@ -5,6 +5,7 @@
 #include <wchar.h>
 
 #include "snapshot/live/live_windows.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 #define PAGE ((uint64_t)0x1000)
@@ -82,20 +83,6 @@ static void check_all(void)
 		"nothing in the system's half");
 }
 
-/* Another process of this program, which waits for its end. */
-static HANDLE start_other(void)
-{
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	PROCESS_INFORMATION info;
-	wchar_t image[MAX_PATH], command[] = L"test wait";
-
-	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
-		!CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info))
-		return NULL;
-	CloseHandle(info.hThread);
-	return info.hProcess;
-}
-
 /* Whether the other process has nothing where we have memory: only then do the checks say something. */
 static bool is_ours_alone(HANDLE other, uint64_t addr)
 {
@@ -136,14 +123,16 @@ static void check_clone(uint64_t private)
 		INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, (DWORD)SHARED, NULL);
 	uint64_t shared =
 		(uint64_t)MapViewOfFileEx(section, FILE_MAP_WRITE, 0, 0, 0, (void *)FAR_SHARED);
-	HANDLE other = start_other();
+	PROCESS_INFORMATION other = {0};
 
-	ok(other && is_ours_alone(other, shared) && is_ours_alone(other, private),
+	ok(start_again(L"wait", &other) && is_ours_alone(other.hProcess, shared) &&
+			is_ours_alone(other.hProcess, private),
 		"another process without our memory");
-	if (other && shared)
-		check_shared(other, shared, private);
-	TerminateProcess(other, 0);
-	CloseHandle(other);
+	if (other.hProcess && shared)
+		check_shared(other.hProcess, shared, private);
+	TerminateProcess(other.hProcess, 0);
+	CloseHandle(other.hThread);
+	CloseHandle(other.hProcess);
 	CloseHandle(section);
 }
 
@@ -151,10 +140,8 @@ int main(int argc, char **argv)
 {
 	void *base;
 
-	if (argc > 1 && !strcmp(argv[1], "wait")) {
-		Sleep(60000);
+	if (is_to_wait(argc, argv))
 		return 0;
-	}
 	base = VirtualAlloc(NULL, SPAN, MEM_RESERVE, PAGE_NOACCESS);
 	if (base)
 		check_small((uint64_t)base);

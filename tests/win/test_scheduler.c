@@ -10,14 +10,7 @@
 #include "snapshot/schedule/scheduler.h"
 #include "snapshot/schedule/scheduler_parts_windows.h"
 #include "snapshot/schedule/task.h"
-
-static int count, failed;
-
-static void ok(bool is_well, const char *what)
-{
-	failed += !is_well;
-	printf("%sok %d - %s\n", is_well ? "" : "not ", ++count, what);
-}
+#include "tests/win/tap.h"
 
 static void test_lists(void)
 {
@@ -163,6 +156,5 @@ int main(void)
 	test_folders(base, program);
 	test_words(program);
 	test_planted(base, program);
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -13,6 +13,7 @@
 #include "snapshot/live/process.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
+#include "tests/win/tap.h"
 
 #define PID 42
 #define START_MS INT64_C(1795168800009)
@@ -21,15 +22,6 @@
 /* 120 letters: three such folders make a path too long for the system's usual form. */
 #define TEN "\xc3\xa4 long name"
 #define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
-
-static int count, failed;
-
-static void ok(bool good, const char *what)
-{
-	count++;
-	failed += !good;
-	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
-}
 
 /* folder, with a separator behind, and name; to be freed. */
 static char *join(const char *folder, const char *name)
@@ -321,6 +313,5 @@ int main(void)
 	ok(folder_list_read(folder, &(struct folder_list){0}, NULL) == -ERR_OPEN,
 		"nothing is left");
 	free(folder);
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -1,0 +1,45 @@
+/* Tests that need another process start themselves again, with other arguments. */
+#ifndef TESTS_WIN_AGAIN_H
+#define TESTS_WIN_AGAIN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+/* It gets the handles that may be inherited. */
+static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *info)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	wchar_t image[MAX_PATH], command[2 * MAX_PATH];
+
+	_snwprintf(command, 2 * MAX_PATH, L"test %ls", arguments);
+	return GetModuleFileNameW(NULL, image, MAX_PATH) &&
+	       CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, info);
+}
+
+/* An event that is inherited, and reset by whoever waited for it. */
+static inline HANDLE shared_event(void)
+{
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+
+	return CreateEventW(&inherit, FALSE, FALSE, NULL);
+}
+
+/* Of one that was inherited, as an argument says it in hexadecimal digits. */
+static inline HANDLE handle_of(const char *text)
+{
+	return (HANDLE)(ULONG_PTR)strtoull(text, NULL, 16);
+}
+
+/* One that was started to be there, until it is ended. */
+static inline bool is_to_wait(int argc, char **argv)
+{
+	if (argc != 2 || strcmp(argv[1], "wait") != 0)
+		return false;
+	Sleep(60000);
+	return true;
+}
+
+#endif
