@@ -1,6 +1,5 @@
 /* What the hooks for virtual memory make of calls, with a system behind them that does what the test
  * wants: also what this one lacks or refuses (placeholders, releasing a part). Speaks TAP. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,71 +85,24 @@ static unsigned listed(void)
 	return live;
 }
 
-static uint64_t answer_to(unsigned given, ...)
-{
-	va_list list;
+typedef uint64_t u64;
+typedef u64(WINAPI *function)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
-	va_start(list, given);
-	for (unsigned i = 0; i < given; i++)
-		seen[i] = va_arg(list, uint64_t);
-	va_end(list);
+/* Behind every hook: words that a call does not have are whatever lies on the stack. */
+static u64 WINAPI the_system(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j)
+{
+	memcpy(seen, (const u64[]){a, b, c, d, e, f, g, h, i, j}, sizeof(seen));
 	listed_then = listed();
 	if (meanwhile)
 		meanwhile();
 	return answer;
 }
 
-typedef uint64_t u64;
-
-static u64 WINAPI four(u64 a, u64 b, u64 c, u64 d)
-{
-	return answer_to(4, a, b, c, d);
-}
-
-static u64 WINAPI two(u64 a, u64 b)
-{
-	return answer_to(2, a, b);
-}
-
-static u64 WINAPI three(u64 a, u64 b, u64 c)
-{
-	return answer_to(3, a, b, c);
-}
-
-static u64 WINAPI six(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
-{
-	return answer_to(6, a, b, c, d, e, f);
-}
-
-static u64 WINAPI seven(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g)
-{
-	return answer_to(7, a, b, c, d, e, f, g);
-}
-
-static u64 WINAPI nine(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i)
-{
-	return answer_to(9, a, b, c, d, e, f, g, h, i);
-}
-
-static u64 WINAPI ten(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j)
-{
-	return answer_to(10, a, b, c, d, e, f, g, h, i, j);
-}
-
 static void set_up(void)
 {
-	static const struct {
-		enum tracer_hook_id id;
-		void *original;
-	} originals[] = {
-		{HOOK_VIRTUAL_ALLOCATE, six},
-		{HOOK_VIRTUAL_ALLOCATE_EX, seven},
-		{HOOK_VIRTUAL_FREE, four},
-		{HOOK_MAP, ten},
-		{HOOK_MAP_EX, nine},
-		{HOOK_UNMAP, two},
-		{HOOK_UNMAP_EX, three},
-	};
+	static const enum tracer_hook_id hooked[] = {HOOK_VIRTUAL_ALLOCATE,
+		HOOK_VIRTUAL_ALLOCATE_EX, HOOK_VIRTUAL_FREE, HOOK_MAP, HOOK_MAP_EX, HOOK_UNMAP,
+		HOOK_UNMAP_EX};
 
 	hsnap_tracer.limit_bytes = NODES_BYTES;
 	hsnap_tracer.ranges.node_limit = NODES_BYTES / sizeof(struct tracer_range);
@@ -158,23 +110,22 @@ static void set_up(void)
 		(uintptr_t)VirtualAlloc(NULL, NODES_BYTES, MEM_RESERVE, PAGE_READWRITE);
 	hsnap_tracer.state = TRACER_ON;
 	hooks_virtual_init();
-	for (size_t i = 0; i < sizeof(originals) / sizeof(*originals); i++)
-		hsnap_tracer.hooks[originals[i].id].original = (uintptr_t)originals[i].original;
+	for (size_t i = 0; i < sizeof(hooked) / sizeof(*hooked); i++)
+		hsnap_tracer.hooks[hooked[i]].original = (uintptr_t)the_system;
 	base = VirtualAlloc(NULL, PAGES_MAX * TRACER_PAGE, MEM_RESERVE, PAGE_READWRITE);
 }
 
 /* ---------------------------------------------------------------- calls */
 
-#define CALL(id, type, ...) ((type)(uintptr_t)hsnap_tracer.hooks[id].hook)(__VA_ARGS__)
 #define SELF ((u64)-1)
 
-typedef u64(WINAPI *fn2)(u64, u64);
-typedef u64(WINAPI *fn3)(u64, u64, u64);
-typedef u64(WINAPI *fn4)(u64, u64, u64, u64);
-typedef u64(WINAPI *fn6)(u64, u64, u64, u64, u64, u64);
-typedef u64(WINAPI *fn7)(u64, u64, u64, u64, u64, u64, u64);
-typedef u64(WINAPI *fn9)(u64, u64, u64, u64, u64, u64, u64, u64, u64);
-typedef u64(WINAPI *fn10)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
+/* More words than the hook takes do no harm: the caller is who cleans up. */
+static u64 call(enum tracer_hook_id id, const u64 words[10])
+{
+	return ((function)(uintptr_t)hsnap_tracer.hooks[id].hook)(words[0], words[1], words[2],
+		words[3], words[4], words[5], words[6], words[7], words[8], words[9]);
+}
+#define CALL(id, ...) call(id, (const u64[10]){__VA_ARGS__})
 
 static u64 addr_of(unsigned page)
 {
@@ -197,15 +148,14 @@ static void allocate(unsigned from, unsigned to, u64 type, uint32_t by)
 	struct named what = named(from, to);
 
 	stack = by;
-	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, SELF, (u64)&what.at, 0, (u64)&what.bytes, type,
-		PAGE_READWRITE);
+	CALL(HOOK_VIRTUAL_ALLOCATE, SELF, (u64)&what.at, 0, (u64)&what.bytes, type, PAGE_READWRITE);
 }
 
 static void free_pages(unsigned from, unsigned to, u64 type)
 {
 	struct named what = named(from, to);
 
-	CALL(HOOK_VIRTUAL_FREE, fn4, SELF, (u64)&what.at, (u64)&what.bytes, type);
+	CALL(HOOK_VIRTUAL_FREE, SELF, (u64)&what.at, (u64)&what.bytes, type);
 }
 
 /* As the table has it: nodes from a page to another, of an allocation, by whom. */
@@ -225,44 +175,37 @@ static bool is(unsigned from, unsigned to, unsigned allocation, uint32_t kind, u
 
 /* ---------------------------------------------------------------- */
 
-static bool were_given(unsigned given, const u64 *expected)
-{
-	return !memcmp(seen, expected, given * sizeof(*expected));
-}
-
 static void check_passing_on(void)
 {
 	struct named what = named(0, 1);
-	u64 at = (u64)&what.at, bytes = (u64)&what.bytes, o = ODD_BITS, refused = o | REFUSED;
-	u64 a[] = {SELF, at, o | 1, bytes, o | 2, o | 3};
-	u64 x[] = {SELF, at, bytes, o | 2, o | 3, o | 4, o | 5};
-	u64 f[] = {SELF, at, bytes, o | MEM_RELEASE};
-	u64 m[] = {o | 1, SELF, at, o | 2, o | 3, o | 4, bytes, o | 5, o | 6, o | 7};
-	u64 e[] = {o | 1, SELF, at, o | 2, bytes, o | 3, o | 4, o | 5, o | 6};
-	u64 u[] = {SELF, o | 1, o | 2};
+	u64 at = (u64)&what.at, bytes = (u64)&what.bytes, o = ODD_BITS;
+	const struct {
+		const char *name;
+		enum tracer_hook_id id;
+		unsigned count;
+		u64 words[10];
+	} calls[] = {
+		{"NtAllocateVirtualMemory", HOOK_VIRTUAL_ALLOCATE, 6,
+			{SELF, at, o | 1, bytes, o | 2, o | 3}},
+		{"NtAllocateVirtualMemoryEx", HOOK_VIRTUAL_ALLOCATE_EX, 7,
+			{SELF, at, bytes, o | 2, o | 3, o | 4, o | 5}},
+		{"NtFreeVirtualMemory", HOOK_VIRTUAL_FREE, 4, {SELF, at, bytes, o | MEM_RELEASE}},
+		{"NtMapViewOfSection", HOOK_MAP, 10,
+			{o | 1, SELF, at, o | 2, o | 3, o | 4, bytes, o | 5, o | 6, o | 7}},
+		{"NtMapViewOfSectionEx", HOOK_MAP_EX, 9,
+			{o | 1, SELF, at, o | 2, bytes, o | 3, o | 4, o | 5, o | 6}},
+		{"NtUnmapViewOfSection", HOOK_UNMAP, 2, {SELF, o | 1}},
+		{"NtUnmapViewOfSectionEx", HOOK_UNMAP_EX, 3, {SELF, o | 1, o | 2}},
+	};
 
-	answer = refused;
-	ok(CALL(HOOK_VIRTUAL_ALLOCATE, fn6, a[0], a[1], a[2], a[3], a[4], a[5]) == refused &&
-			were_given(6, a),
-		"NtAllocateVirtualMemory is passed on as it came");
-	ok(CALL(HOOK_VIRTUAL_ALLOCATE_EX, fn7, x[0], x[1], x[2], x[3], x[4], x[5], x[6]) ==
-				refused &&
-			were_given(7, x),
-		"NtAllocateVirtualMemoryEx too");
-	ok(CALL(HOOK_VIRTUAL_FREE, fn4, f[0], f[1], f[2], f[3]) == refused && were_given(4, f),
-		"NtFreeVirtualMemory too");
-	ok(CALL(HOOK_MAP, fn10, m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9]) ==
-				refused &&
-			were_given(10, m),
-		"NtMapViewOfSection too");
-	ok(CALL(HOOK_MAP_EX, fn9, e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7], e[8]) ==
-				refused &&
-			were_given(9, e),
-		"NtMapViewOfSectionEx too");
-	ok(CALL(HOOK_UNMAP, fn2, u[0], u[1]) == refused && were_given(2, u),
-		"NtUnmapViewOfSection too");
-	ok(CALL(HOOK_UNMAP_EX, fn3, u[0], u[1], u[2]) == refused && were_given(3, u),
-		"NtUnmapViewOfSectionEx too");
+	answer = o | REFUSED;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		memset(seen, 0, sizeof(seen));
+		printf("# %s\n", calls[i].name);
+		ok(call(calls[i].id, calls[i].words) == answer &&
+				!memcmp(seen, calls[i].words, calls[i].count * sizeof(*seen)),
+			"all words are passed on as they came, and the answer");
+	}
 	ok(what.at == base && what.bytes == TRACER_PAGE && !listed(),
 		"what is refused is not recorded");
 	answer = ODD_BITS;
@@ -303,14 +246,14 @@ static void check_placeholders(void)
 	free_pages(4, 8, MEM_RELEASE | PRESERVE_PLACEHOLDER);
 	ok(listed() == 3 && is(4, 8, 4, RANGE_RESERVED, 1, 0), "which gives it back");
 	stack = 3;
-	CALL(HOOK_MAP_EX, fn9, 7, SELF, (u64)&view.at, 0, (u64)&view.bytes, REPLACE_PLACEHOLDER, 4,
-		0, 0);
+	CALL(HOOK_MAP_EX, 7, SELF, (u64)&view.at, 0, (u64)&view.bytes, REPLACE_PLACEHOLDER, 4, 0,
+		0);
 	ok(listed() == 3 && is(4, 8, 4, RANGE_MAPPED, 3, 1), "and replaced by a view");
 	answer = REFUSED;
-	CALL(HOOK_UNMAP_EX, fn3, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
+	CALL(HOOK_UNMAP_EX, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
 	ok(listed() == 3 && is(4, 8, 4, RANGE_MAPPED, 3, 1), "which stays when that is refused");
 	answer = 0;
-	CALL(HOOK_UNMAP_EX, fn3, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
+	CALL(HOOK_UNMAP_EX, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
 	ok(listed() == 3 && is(4, 8, 4, RANGE_RESERVED, 1, 0), "and gives it back");
 	free_pages(0, 16, MEM_RELEASE | COALESCE_PLACEHOLDERS);
 	ok(listed() == 1 && is(0, 16, 0, RANGE_RESERVED, 1, 0), "the three become one");
@@ -346,20 +289,20 @@ static void check_views(void)
 	struct named image = {(PVOID)(uintptr_t)&hsnap_tracer, TRACER_PAGE};
 
 	stack = 4;
-	CALL(HOOK_MAP, fn10, 7, SELF, (u64)&view.at, 0, 0, 0, (u64)&view.bytes, 1, 0, 4);
+	CALL(HOOK_MAP, 7, SELF, (u64)&view.at, 0, 0, 0, (u64)&view.bytes, 1, 0, 4);
 	ok(listed() == 1 && is(3, 9, 3, RANGE_MAPPED, 4, 0), "a view");
 	allocate(4, 5, MEM_COMMIT, 6);
 	free_pages(4, 5, MEM_DECOMMIT);
 	ok(listed() == 1, "commits inside of it change nothing");
 	answer = REFUSED;
-	CALL(HOOK_UNMAP, fn2, SELF, addr_of(8));
+	CALL(HOOK_UNMAP, SELF, addr_of(8));
 	ok(listed() == 1 && is(3, 9, 3, RANGE_MAPPED, 4, 0), "which is not unmapped");
 	answer = 0;
-	CALL(HOOK_UNMAP, fn2, SELF, addr_of(8));
+	CALL(HOOK_UNMAP, SELF, addr_of(8));
 	ok(!listed() && !forgotten_count, "which is unmapped by any address in it");
-	CALL(HOOK_MAP, fn10, 7, SELF, (u64)&image.at, 0, 0, 0, (u64)&image.bytes, 1, 0, 4);
+	CALL(HOOK_MAP, 7, SELF, (u64)&image.at, 0, 0, 0, (u64)&image.bytes, 1, 0, 4);
 	ok(!listed(), "an image is no view");
-	CALL(HOOK_UNMAP, fn2, SELF, (u64)&hsnap_tracer);
+	CALL(HOOK_UNMAP, SELF, (u64)&hsnap_tracer);
 	ok(forgotten_count == 2 && forgotten.from == (uintptr_t)GetModuleHandleW(NULL) &&
 			forgotten.to > (uintptr_t)&hsnap_tracer && !(forgotten.to % TRACER_PAGE),
 		"its return addresses are forgotten before and after");
@@ -377,16 +320,16 @@ static void check_who_counts(void)
 	hsnap_tracer.state = TRACER_OFF;
 	allocate(0, 4, MEM_RESERVE | MEM_COMMIT, 1);
 	hsnap_tracer.state = TRACER_ON;
-	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, 0xabcc, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
+	CALL(HOOK_VIRTUAL_ALLOCATE, 0xabcc, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
 		PAGE_READWRITE);
 	ok(!listed(), "heaps, the tracer, after it, for others: not recorded");
 	last_caller = NULL;
-	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, SELF, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
+	CALL(HOOK_VIRTUAL_ALLOCATE, SELF, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
 		PAGE_READWRITE);
 	ok(listed() == 1 && (uintptr_t)last_caller > (uintptr_t)check_who_counts - 0x10000 &&
 			(uintptr_t)last_caller < (uintptr_t)check_who_counts + 0x10000,
 		"else it is, and who called is told");
-	CALL(HOOK_VIRTUAL_FREE, fn4, 0xabcc, (u64)&what.at, (u64)&what.bytes, MEM_RELEASE);
+	CALL(HOOK_VIRTUAL_FREE, 0xabcc, (u64)&what.at, (u64)&what.bytes, MEM_RELEASE);
 	ok(listed() == 1, "freed in another process: it stays here");
 	guard = GUARD_HEAP;
 	free_pages(0, 0, MEM_RELEASE);
