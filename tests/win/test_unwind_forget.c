@@ -1,98 +1,71 @@
 /*
- * A DLL goes and another one comes to the same address, with other frames: what is known must be
+ * Code goes and other code comes to the same address, with other frames: what is known must be
  * forgotten. That it would be wrong otherwise is seen here too, and that a check finds it.
  *
- * The DLLs are made here: one section, one function, its unwind data. Speaks TAP.
+ * As when a DLL goes and another one takes its place, what the image has there is changed: a function
+ * and its unwind data. Speaks TAP.
  */
 #include <string.h>
 
 #include "snapshot/tracer/unwind.h"
 #include "tests/win/unwind_truth.h"
 
-#define BASE 0x1d0000000u
-#define IMAGE_BYTES 0x2000
-#define FILE_ALIGNMENT 512
-#define CODE_RVA 0x1000
-#define INFO_OFFSET 64 /* in the section */
-#define FUNCTION_OFFSET 96
-#define RETURN_OFFSET 11 /* of the code's one call */
-#define FRAMES 3 /* looked at: look(), the DLL, who called it */
+#define FRAMES 3 /* looked at: look(), the function, who called it */
 /* Code that is known, and not who called. */
-#define WORD ((uint64_t)BASE + CODE_RVA + RETURN_OFFSET)
+#define WORD ((uint64_t)changing_return)
+
+typedef void made_fn(void (*called)(void), uint64_t word);
+
+/* Calls the first argument, with the second one in its frame: taken for a frame that is smaller by 16,
+ * its return address is that. */
+made_fn changing;
+extern const char changing_return[], changing_end[];
+__asm__(".section .text$changing, \"xw\"\n"
+	".globl changing, changing_return, changing_end\n"
+	".seh_proc changing\n"
+	"changing:\n"
+	"	subq $0x28, %rsp\n"
+	"	.seh_stackalloc 0x28\n"
+	"	.seh_endprologue\n"
+	"	movq %rdx, 0x18(%rsp)\n"
+	"	call *%rcx\n"
+	"changing_return:\n"
+	"	addq $0x28, %rsp\n"
+	"	ret\n"
+	"changing_end:\n"
+	"	.seh_endproc\n"
+	".text\n");
 
 static const struct unwind_skip none = {0, 0};
 static uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
 
-/*
- * sub rsp, N; mov [rsp + N - 16], rdx; call rcx; add rsp, N; ret: taken for a frame that is smaller by
- * 16, its return address is rdx.
- */
-static void put_code(uint8_t *section, uint8_t frame_bytes)
+static void put_byte(const void *at, unsigned value)
 {
-	const uint8_t code[] = {0x48, 0x83, 0xec, frame_bytes, 0x48, 0x89, 0x54, 0x24,
-		(uint8_t)(frame_bytes - 16), 0xff, 0xd1, 0x48, 0x83, 0xc4, frame_bytes, 0xc3};
-	/* version 1, a prologue of 4 bytes, 1 code: at 4, UWOP_ALLOC_SMALL, (N - 8) / 8 */
-	const uint8_t info[] = {1, 4, 1, 0, 4, (uint8_t)((frame_bytes - 8) / 8 << 4 | 2), 0, 0};
-	const RUNTIME_FUNCTION function = {
-		CODE_RVA, CODE_RVA + sizeof(code), CODE_RVA + INFO_OFFSET};
+	DWORD old;
 
-	memcpy(section, code, sizeof(code));
-	memcpy(section + INFO_OFFSET, info, sizeof(info));
-	memcpy(section + FUNCTION_OFFSET, &function, sizeof(function));
+	VirtualProtect((void *)at, 1, PAGE_EXECUTE_READWRITE, &old);
+	*(uint8_t *)at = (uint8_t)value;
+	VirtualProtect((void *)at, 1, old, &old);
 }
 
-static void put_headers(uint8_t *file)
+/* Gives the function a frame of so many bytes. */
+static void change(unsigned frame_bytes)
 {
-	IMAGE_DOS_HEADER *dos = (IMAGE_DOS_HEADER *)file;
-	IMAGE_NT_HEADERS64 *nt = (IMAGE_NT_HEADERS64 *)(file + sizeof(*dos));
-	IMAGE_OPTIONAL_HEADER64 *optional = &nt->OptionalHeader;
-	IMAGE_SECTION_HEADER *section;
+	const uint8_t *code = (const uint8_t *)changing;
+	DWORD64 base;
+	const RUNTIME_FUNCTION *function = RtlLookupFunctionEntry((DWORD64)code, &base, NULL);
 
-	dos->e_magic = IMAGE_DOS_SIGNATURE;
-	dos->e_lfanew = sizeof(*dos);
-	nt->Signature = IMAGE_NT_SIGNATURE;
-	nt->FileHeader =
-		(IMAGE_FILE_HEADER){IMAGE_FILE_MACHINE_AMD64, 1, 0, 0, 0, sizeof(*optional),
-			IMAGE_FILE_DLL | IMAGE_FILE_EXECUTABLE_IMAGE | IMAGE_FILE_RELOCS_STRIPPED};
-	optional->Magic = IMAGE_NT_OPTIONAL_HDR64_MAGIC;
-	optional->ImageBase = BASE;
-	optional->SectionAlignment = CODE_RVA;
-	optional->FileAlignment = FILE_ALIGNMENT;
-	optional->MajorOperatingSystemVersion = optional->MajorSubsystemVersion = 6;
-	optional->SizeOfImage = IMAGE_BYTES;
-	optional->SizeOfHeaders = FILE_ALIGNMENT;
-	optional->Subsystem = IMAGE_SUBSYSTEM_WINDOWS_GUI;
-	optional->NumberOfRvaAndSizes = IMAGE_NUMBEROF_DIRECTORY_ENTRIES;
-	optional->DataDirectory[IMAGE_DIRECTORY_ENTRY_EXCEPTION] =
-		(IMAGE_DATA_DIRECTORY){CODE_RVA + FUNCTION_OFFSET, sizeof(RUNTIME_FUNCTION)};
-	section = IMAGE_FIRST_SECTION(nt);
-	memcpy(section->Name, ".text", 5);
-	section->Misc.VirtualSize = section->SizeOfRawData = FILE_ALIGNMENT;
-	section->VirtualAddress = CODE_RVA;
-	section->PointerToRawData = FILE_ALIGNMENT;
-	section->Characteristics = IMAGE_SCN_CNT_CODE | IMAGE_SCN_MEM_EXECUTE | IMAGE_SCN_MEM_READ;
+	put_byte(code + 3, frame_bytes); /* sub rsp, N */
+	put_byte(code + 8, frame_bytes - 16); /* mov [rsp + N - 16], rdx */
+	put_byte(code + 14, frame_bytes); /* add rsp, N */
+	/* UWOP_ALLOC_SMALL, (N - 8) / 8 */
+	put_byte((const uint8_t *)base + function->UnwindData + 5, (frame_bytes - 8) / 8 << 4 | 2);
+	FlushInstructionCache(GetCurrentProcess(), code, 16);
 }
 
-/* Makes a DLL whose function has a frame of so many bytes, and loads it. */
-static HMODULE load(uint8_t frame_bytes)
+static void forget(const char *from, const char *to)
 {
-	static uint8_t file[2 * FILE_ALIGNMENT];
-	wchar_t folder[MAX_PATH], path[MAX_PATH];
-	HMODULE module;
-	HANDLE out;
-	DWORD put;
-
-	memset(file, 0, sizeof(file));
-	put_headers(file);
-	put_code(file + FILE_ALIGNMENT, frame_bytes);
-	GetTempPathW(MAX_PATH, folder);
-	GetTempFileNameW(folder, L"dll", 0, path);
-	out = CreateFileW(path, GENERIC_WRITE, 0, NULL, CREATE_ALWAYS, 0, NULL);
-	WriteFile(out, file, sizeof(file), &put, NULL);
-	CloseHandle(out);
-	module = LoadLibraryExW(path, NULL, DONT_RESOLVE_DLL_REFERENCES);
-	DeleteFileW(path); /* Wine takes it away at once, Windows leaves it while it is loaded */
-	return module;
+	unwind_forget((uint64_t)from, (uint64_t)to);
 }
 
 static uint32_t count, true_count;
@@ -103,18 +76,16 @@ static NOINLINE void look(void)
 	true_count = true_stack(theirs, FRAMES);
 }
 
-typedef void (*made_fn)(void (*called)(void), uint64_t word);
-
-/* Looks from under the DLL's function: whether our frames are the true ones. */
+/* Looks from under the function: whether our frames are the true ones. */
 static NOINLINE bool is_right(uint64_t word)
 {
-	((made_fn)(uintptr_t)(BASE + CODE_RVA))(look, word);
+	changing(look, word);
 	KEEP_FRAME();
 	return count == FRAMES && true_count == FRAMES && ours[1] == theirs[1] &&
-	       ours[2] == theirs[2] && ours[1] == BASE + CODE_RVA + RETURN_OFFSET;
+	       ours[2] == theirs[2] && ours[1] == (uint64_t)changing_return;
 }
 
-/* How many of so many looks are wrong, with the word in the DLL's frame for a return address. */
+/* How many of so many looks are wrong, with the word in the function's frame for a return address. */
 static unsigned wrong_of(unsigned looks)
 {
 	unsigned wrong = 0;
@@ -134,11 +105,6 @@ static bool are_right(unsigned looks)
 	return right == looks;
 }
 
-static bool is_at_base(HMODULE module)
-{
-	return (uintptr_t)module == BASE;
-}
-
 /* Whether walks from here ask the system's unwinder. */
 static NOINLINE bool asks(void)
 {
@@ -155,7 +121,7 @@ static bool forgets_this_alone(void)
 
 	for (volatile int i = 0; i < 4; i++) { /* not unrolled: from one place */
 		if (i == 2)
-			unwind_forget(BASE, BASE + IMAGE_BYTES);
+			forget((const char *)changing, changing_end);
 		if (i == 3)
 			unwind_forget((uint64_t)asks, (uint64_t)asks + 100);
 		asked[i] = asks();
@@ -165,39 +131,30 @@ static bool forgets_this_alone(void)
 
 int main(void)
 {
-	HMODULE module = load(0x28);
+	const char *from = (const char *)changing;
 
-	ok(is_at_base(module), "a DLL is loaded where it wants to be");
-	if (!is_at_base(module))
-		return ok_end();
 	/* So often, that no check comes soon. */
-	ok(are_right(2500), "stacks through it are right");
-	FreeLibrary(module);
-	module = load(0x38);
-	ok(is_at_base(module), "another one takes its place");
-	ok(wrong_of(100) > 50, "what was learnt of the first one is wrong now");
-	unwind_forget(BASE, BASE + IMAGE_BYTES);
+	ok(are_right(2500), "stacks through a function are right");
+	change(0x38);
+	ok(wrong_of(100) > 50, "when another one takes its place, what was learnt is wrong");
+	forget(from, changing_end);
 	ok(are_right(100), "after forgetting, stacks are right");
-	FreeLibrary(module);
-	module = load(0x48);
-	unwind_forget(BASE, BASE + CODE_RVA + RETURN_OFFSET);
-	unwind_forget(BASE + CODE_RVA + RETURN_OFFSET + 1, BASE + IMAGE_BYTES);
+	change(0x48);
+	forget(from, changing_return);
+	forget(changing_return + 1, changing_end);
 	ok(!is_right(WORD), "forgetting all but that address does not help");
-	unwind_forget(BASE + CODE_RVA + RETURN_OFFSET, BASE + CODE_RVA + RETURN_OFFSET + 1);
+	forget(changing_return, changing_return + 1);
 	ok(are_right(100), "forgetting that address does");
-	FreeLibrary(module);
 	count_unwind_calls();
 	ok(forgets_this_alone(), "what lies elsewhere is kept");
 
-	module = load(0x28);
-	unwind_forget(BASE, BASE + IMAGE_BYTES);
+	change(0x28);
+	forget(from, changing_end);
 	ok(are_right(100), "stacks are right again");
-	FreeLibrary(module);
-	module = load(0x38);
+	change(0x38);
 	ok(unwind_mismatches == 0 && !is_right(WORD), "without forgetting they are not");
 	wrong_of(4096);
 	ok(unwind_mismatches == 1, "a check finds that");
 	ok(are_right(100), "and all is right again");
-	FreeLibrary(module);
 	return ok_end();
 }
