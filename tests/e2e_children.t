@@ -83,6 +83,13 @@ my $gone = 'before it came to its own exit (status 9: it crashed, another proces
 	is("$many->{status} $many->{err}", '0 ', 'no complaint');
 }
 {
+	my $out = fresh_dir();
+	is(run([wine($family), 'raw'])->{status}, 10, "a child made by ntdll's function, not traced, is well");
+	my $raw = followed($out, 'raw');
+	is("$raw->{status} $raw->{err}", '10 ', 'so is it when followed');
+	is_deeply([sort map { join ' ', @{ kept("$out/$_") } } files_in($out)], ['', '1 1000'], 'and its snapshot has its block');
+}
+{
 	my $closed = hsnap('run', '--children', '--', win($family), 'closed');
 	is($closed->{status}, 8, 'a child that nobody may open runs on');
 	like($closed->{err}, qr/\Ahsnap: pid \d+: warning: this child process is not traced: no right.*\n\z/, 'one line says so');

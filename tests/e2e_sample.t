@@ -40,15 +40,27 @@ is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');
 syswrite $stress->{to}, "\n";
 taken($stress, 'while');
 syswrite $stress->{to}, "\n";
-my ($line, $left) = ('', 0);
-while (defined($line = $stress->line) && $line =~ /^made \w+ (\d+) (\d+)$/) {
-	$left += $1;
+my ($line, $left, $moved, $moved_bytes) = ('', 0, 0, 0);
+while (defined($line = $stress->line) && $line =~ /^made (\w+) (\d+) (\d+)$/) {
+	my ($maker, $count, $sum) = ($1, $2, $3);
+	$left += $count;
+	($moved, $moved_bytes) = ($moved + $count, $moved_bytes + $sum) if $maker =~ /^remake/;
 }
 like($line // 'nothing', qr/^step 2 pid (\d+)$/, 'all threads have ended');
 ($stress->{pid}) = $line =~ /(\d+)$/;
 cmp_ok($left, '>', 100, 'blocks are left');
-my $kept = made_by('stress', qr/^(?:re)?make_/, run(tool('hdiff', 'linux', taken($stress, 'kept')))->{out});
-cmp_ok($kept->[0], '>', 0, 'some of them were recorded');
+my $kept = run(tool('hdiff', 'linux', taken($stress, 'kept')))->{out};
+cmp_ok(made_by('stress', qr/^(?:re)?make_/, $kept)->[0], '>', 0, 'some of them were recorded');
+# What was reallocated, from any of 600 sizes to any other, counts as what it is in the end: so the estimates are
+# right, and the variances are the means over those sizes.
+my ($sums, @variance) = (made_by('stress', qr/^remake_/, $kept), 0, 0);
+for my $size (16 .. 615) {
+	my $p = 1 - exp(-$size / 512);
+	$variance[0] += $moved / 600 * (1 - $p) / $p;
+	$variance[1] += $moved / 600 * $size ** 2 * (1 - $p) / $p;
+}
+within($sums->[0], $moved, sqrt $variance[0], 'reallocated blocks');
+within($sums->[1], $moved_bytes, sqrt $variance[1], 'and their bytes');
 is($stress->next_step, 3, 'everything is freed');
 is_deeply(made_by('stress', qr/^(?:re)?make_/, run(tool('hdiff', 'linux', taken($stress, 'freed')))->{out}), [0, 0],
 	'nothing of it is listed any more');

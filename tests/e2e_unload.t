@@ -44,6 +44,13 @@ my %base3 = bases('3.txt');
 is(scalar keys %base2, 1, 'one module is listed as unloaded');
 is(scalar keys %base3, 2, 'then two');
 is($base3{plug}, $base2{plug}, 'a base stays from dump to dump');
+my $image = slurp("$dir/plug.dll");
+my ($time, $image_bytes, $checksum) = map { sprintf '%X', unpack 'V', substr $image, unpack('V', substr $image, 60, 4) + $_, 4 } 8, 80, 88;
+for my $name (qw(plug other)) {
+	like(slurp("$dir/3.txt"), qr{^// hsnap: module base=$base3{$name} timestamp=$time checksum=$checksum unloaded=1 at=\w+\r$}m,
+		"$name: what identifies it, as its headers said");
+	like(slurp("$dir/3.txt"), qr{^//\s+$base3{$name}\s+$image_bytes \S.*\\$name\.dll\r$}m, "$name: its size and path");
+}
 my %frames = offsets('3.txt');
 is(scalar keys %{ $frames{plug} }, 1, 'all calls of it come from one offset');
 is_deeply($frames{other}, $frames{plug}, 'which is that of its copy');

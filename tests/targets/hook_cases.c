@@ -7,7 +7,6 @@
  * Some cases are what only a broken program does (freeing twice, by a wrong heap, a wild pointer): Wine
  * refuses them and goes on. Each case leaves nothing behind.
  */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -369,56 +368,6 @@ static void registers(void)
 	answer("the results", block && moved && (uintptr_t)result & 0xff);
 }
 
-/* ---------------------------------------------------------------- a sample */
-
-#define SAMPLED 100000
-#define MEAN_BYTES 4096
-#define SMALL_BYTES 16
-#define LARGE_BYTES 512
-
-/* One that shrinks where it is, and one that grows: what counts is what it is in the end. */
-static NOINLINE void *sampled(int i)
-{
-	void *block = HeapAlloc(heap, 0, 32);
-
-	return HeapReAlloc(heap, 0, block, i % 2 ? LARGE_BYTES : SMALL_BYTES);
-}
-
-/* 1 - exp(-bytes / mean) of the blocks, give or take 6 standard deviations. */
-static void right_share(const char *what, uint64_t bytes)
-{
-	double p = 1 - exp(-(double)bytes / MEAN_BYTES), mean = SAMPLED / 2.0 * p;
-	double away = (double)own_table_count(area, heap, bytes) - mean;
-
-	if (away * away > 36 * mean * (1 - p)) {
-		say("%ld known, %.0f expected", own_table_count(area, heap, bytes), mean);
-		wrong(what, "not the right share");
-	}
-}
-
-/* The tracer is told from inside to take a sample, as hsnap would have told it at the start. */
-static void sample(void)
-{
-	void **blocks;
-
-	if (!area)
-		return;
-	blocks = VirtualAlloc(NULL, SAMPLED * sizeof(*blocks), MEM_COMMIT, PAGE_READWRITE);
-	((struct tracer_area *)area)->sample_bytes = MEAN_BYTES;
-	for (int i = 0; i < SAMPLED; i++)
-		blocks[i] = sampled(i);
-	right_share("a sample of small blocks", SMALL_BYTES);
-	right_share("a sample of larger blocks", LARGE_BYTES);
-	if (own_table_count(area, heap, 32))
-		wrong("a sample", "a size that is no more");
-	for (int i = 0; i < SAMPLED; i++)
-		HeapFree(heap, 0, blocks[i]);
-	if (own_table_count(area, heap, SMALL_BYTES) || own_table_count(area, heap, LARGE_BYTES))
-		wrong("a sample", "blocks that are gone");
-	((struct tracer_area *)area)->sample_bytes = 0;
-	VirtualFree(blocks, 0, MEM_RELEASE);
-}
-
 /* ---------------------------------------------------------------- threads, the DLL, the end */
 
 static NOINLINE DWORD WINAPI in_thread(LPVOID unused)
@@ -486,7 +435,7 @@ __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback =
 int main(void)
 {
 	static void (*const cases[])(void) = {nothing_at_all, too_much, in_place, moving, broken,
-		exceptions, jumping, made_code, heaps, registers, sample, threads, dll};
+		exceptions, jumping, made_code, heaps, registers, threads, dll};
 
 	area = own_table();
 	heap = HeapCreate(0, 0, 0);

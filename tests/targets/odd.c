@@ -7,9 +7,15 @@
  *   raise      a failing reallocation raises an exception, which is caught; then 100 times
  *              leak_after() keeps 777 bytes; the block of 1000 bytes lives on
  *   adjacent   two heaps get 200 blocks of 200000 bytes each, in turn: their parts lie side by side
+ *   broken N   has a heap that no walk can make sense of, waits as samples do, and ends with status N
  *   closed     lets nobody open its process, then waits as samples do
  *   slow       waits for step 1 before main, while the loader is at work; keep_block() has 1000 bytes
  *              before step 2
+ *   pseudo     ends with status 21, with 3 blocks of 1000 bytes, by TerminateProcess() with the handle that every
+ *              process has of itself
+ *   handle     the same with a handle that is good for nothing else
+ *   detach     the same by ExitProcess() under the loader's lock, where a thread is being taken leave of
+ *   other      the same after it has ended a process that is not its own, which must not be taken for its end
  *   race       four threads and main end the process at the same moment, with status 17
  *   crowd      from when it is traced, a thread that is there before main holds the loader's lock and begins
  *              others, which wait for it; when main is there, it ends the process with status 18
@@ -26,6 +32,7 @@
 static DWORD attach_thread;
 static jmp_buf raise_to;
 static volatile LONG main_is_here;
+static volatile bool ends_at_detach;
 
 static DWORD WINAPI do_nothing(void *unused)
 {
@@ -63,6 +70,8 @@ static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 {
 	(void)image;
 	(void)reserved;
+	if (reason == DLL_THREAD_DETACH && ends_at_detach)
+		ExitProcess(21);
 	if (reason != DLL_PROCESS_ATTACH)
 		return;
 	attach_thread = GetCurrentThreadId();
@@ -175,10 +184,56 @@ static int break_heap(int status)
 	return status;
 }
 
+/* Ends itself once more, this time another one; false when it could not. */
+static bool end_other(const char *program)
+{
+	STARTUPINFOA startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	DWORD status = 0;
+
+	if (!CreateProcessA(program, NULL, NULL, NULL, FALSE, CREATE_SUSPENDED, NULL, NULL,
+		    &startup, &info))
+		return false;
+	if (!TerminateProcess(info.hProcess, 22))
+		return false;
+	WaitForSingleObject(info.hProcess, INFINITE);
+	GetExitCodeProcess(info.hProcess, &status);
+	return status == 22;
+}
+
+/* 21 where nothing has ended it, -1 for a way that is not of these. */
+static int end_by(const char *how, const char *program)
+{
+	static const char *const ways[] = {"pseudo", "handle", "detach", "other"};
+	int way = 0;
+
+	while (way < 4 && strcmp(how, ways[way]) != 0)
+		way++;
+	if (way == 4)
+		return -1;
+	if (way == 3 && !end_other(program))
+		return 5;
+	for (volatile int i = 0; i < 3; i++)
+		keep_block();
+	if (way == 0)
+		TerminateProcess(GetCurrentProcess(), 21);
+	if (way == 1)
+		TerminateProcess(OpenProcess(PROCESS_TERMINATE, FALSE, GetCurrentProcessId()), 21);
+	if (way == 2) {
+		ends_at_detach = true;
+		WaitForSingleObject(CreateThread(NULL, 0, do_nothing, NULL, 0, NULL), INFINITE);
+		Sleep(INFINITE);
+	}
+	return 21;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
+	int status = end_by(what, argv[0]);
 
+	if (status >= 0)
+		return status;
 	if (!strcmp(what, "threads"))
 		puts(attach_thread == GetCurrentThreadId() ? "same" : "another");
 	for (int i = 2; i < argc && !strcmp(what, "arguments"); i++)

@@ -63,23 +63,6 @@ static inline bool own_table_is_by(
 	return false;
 }
 
-/* How many blocks of that size, of that heap, are in the table. */
-static inline long own_table_count(const struct tracer_area *area, const void *heap, uint64_t bytes)
-{
-	long count = 0;
-
-	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
-		uint64_t table = area->shards[i].table;
-		const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~63ull);
-
-		for (uint64_t at = 0; table && at < 1ull << (table & 63); at++)
-			count += entries[at].key && tracer_block_bytes(&entries[at]) == bytes &&
-				 tracer_heap_handle(area, tracer_block_heap(&entries[at])) ==
-					 (uintptr_t)heap;
-	}
-	return count;
-}
-
 /* Pages of that kind that are known to lie in [from, to), in bytes. */
 static inline uint64_t own_table_virtual(
 	const struct tracer_area *area, uint32_t kind, uint64_t from, uint64_t to)
