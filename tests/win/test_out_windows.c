@@ -1,5 +1,6 @@
 /*
- * Output while other programs, as those that look for viruses or fill an index, open what they see: the
+ * Output by the calls that Windows has: a new file takes nobody's place, and what is there is replaced, also
+ * while other programs, as those that look for viruses or fill an index, open what they see. The
  * calls by which a file is put in its place are made here first, and say what somebody else does at that
  * moment. Speaks TAP.
  */
@@ -156,6 +157,7 @@ static void check_folder(void)
 	CreateDirectoryA(path, NULL);
 	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !file_count(),
 		"a folder of that name is an error at once");
+	ok(write_file("new\n", OUT_NEW, &err) == -ERR_EXISTS, "and has the name of a new file");
 	RemoveDirectoryA(path);
 }
 
@@ -196,10 +198,40 @@ static void check_flush(void)
 	}
 }
 
+static bool spew(const char *text)
+{
+	FILE *file = fopen(path, "wb");
+
+	return file && fputs(text, file) >= 0 && !fclose(file);
+}
+
+static void check_new(unsigned flags)
+{
+	struct err err = {0};
+	struct out out;
+
+	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "a new file is opened");
+	out_text(&out, "new\n");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "and is there, whole");
+	ok(out_open_as(&out, path, OUT_NEW | flags, &err) == -ERR_EXISTS, "not a second time");
+	DeleteFileA(path);
+	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "it is opened again");
+	out_text(&out, "new\n");
+	ok(spew("somebody's\n"), "somebody takes the name meanwhile");
+	ok(out_commit(&out, &err) == -ERR_EXISTS && err.code == ERR_EXISTS, "which is an error");
+	ok(has("somebody's\n") && file_count() == 1, "keeps that file, and leaves nothing");
+	ok(!out_open_as(&out, path, flags, &err), "not a new one:");
+	out_text(&out, "new\n");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "it replaces the file");
+	DeleteFileA(path);
+}
+
 int main(void)
 {
 	ok(make_folder(), "a folder for it");
 	snprintf(temp, sizeof(temp), "%s.%lu.tmp", path, os_pid());
+	check_new(0);
+	check_new(OUT_GZIP);
 	check_openers(OUT_NEW);
 	check_openers(0);
 	check_reader();
