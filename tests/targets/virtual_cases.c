@@ -1,12 +1,28 @@
 /*
- * virtual_cases: takes memory from the system by VirtualAlloc in all ways, and gives it back in all
- * ways. What it says is explained in virtual_said.h.
+ * virtual_cases: takes memory from the system by VirtualAlloc in all ways, and gives it back in all ways;
+ * then views of sections, and what takes memory from the system by itself: modules, heaps, fibers, threads.
+ *
+ * First it says where its functions are:
+ *
+ *	function NAME ADDR
+ *
+ * Then for each case it says what there must be, waits as samples do ("step K pid P"), and frees
+ * everything:
+ *
+ *	case NAME
+ *	pages KIND ADDR BYTES FUNCTION
+ *	cannot WHAT
+ *
+ * KIND is committed, reserved or mapped; FUNCTION is who made it so. Nothing else may be there that a
+ * function of the program has taken. What is said has been compared with VirtualQuery; a difference
+ * is told in a line "wrong ...". "cannot" is what this system refuses, and what is said does without.
+ * Numbers are hexadecimal.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <windows.h>
 
-#include "tests/targets/virtual_said.h"
+#include "samples/step.h"
 
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
 
@@ -15,10 +31,133 @@ typedef NTSTATUS(NTAPI *nt_allocate_fn)(
 typedef NTSTATUS(NTAPI *nt_free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
 typedef PVOID(WINAPI *allocate2_fn)(HANDLE process, PVOID base, SIZE_T bytes, ULONG type,
 	ULONG protect, PVOID parameters, ULONG count);
+typedef HANDLE(NTAPI *create_heap_fn)(
+	ULONG flags, PVOID base, SIZE_T bytes, SIZE_T commit, PVOID lock, PVOID parameters);
 
+static create_heap_fn create_heap;
 static nt_allocate_fn nt_allocate;
 static nt_free_fn nt_free;
 static allocate2_fn allocate2; /* NULL: this system is older */
+
+/* ---------------------------------------------------------------- what there must be */
+
+#define PAGE 0x1000u
+
+static char said[1 << 18], *said_end = said;
+
+static char *put_hex(char *to, uint64_t value)
+{
+	char digits[20];
+	int count = 0;
+
+	do
+		digits[count++] = "0123456789ABCDEF"[value % 16];
+	while (value /= 16);
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+static void say(const char *words)
+{
+	said_end = step_text(said_end, words);
+}
+
+static void say_hex(uint64_t value)
+{
+	*said_end++ = ' ';
+	said_end = put_hex(said_end, value);
+}
+
+/* Whether the system says so of all pages. */
+static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
+{
+	DWORD state = strcmp(kind, "committed") ? MEM_RESERVE : MEM_COMMIT;
+	bool is_view = !strcmp(kind, "mapped");
+	MEMORY_BASIC_INFORMATION info;
+
+	for (const char *at = addr; at < addr + bytes; at += info.RegionSize) {
+		if (!VirtualQuery(at, &info, sizeof(info)))
+			return false;
+		if (is_view ? info.Type != MEM_MAPPED :
+			      info.State != state || info.Type != MEM_PRIVATE)
+			return false;
+	}
+	return true;
+}
+
+static void state(const char *kind, const void *addr, SIZE_T bytes, const char *function)
+{
+	if (!is_so(kind, addr, bytes))
+		say("wrong ");
+	say("pages ");
+	say(kind);
+	say_hex((uintptr_t)addr);
+	say_hex(bytes);
+	say(" ");
+	say(function);
+	say("\n");
+}
+
+static void wrong(const char *what)
+{
+	say("wrong ");
+	say(what);
+	say("\n");
+}
+
+/* Says what was put together for this case, and waits. */
+static void done(const char *name)
+{
+	char head[100], *head_end = step_text(step_text(step_text(head, "case "), name), "\n");
+	static unsigned long step;
+	DWORD put;
+
+	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), head, (DWORD)(head_end - head), &put, NULL);
+	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), said, (DWORD)(said_end - said), &put, NULL);
+	said_end = said;
+	if (!step_done(++step))
+		ExitProcess(0);
+}
+
+/* Where the functions are that take memory, and those that call them; the last one only ends them. */
+struct said_function {
+	const char *name;
+	uintptr_t addr;
+};
+#define SAID_FUNCTION(name)                                                                        \
+	{                                                                                          \
+#name, (uintptr_t)(name)                                                           \
+	}
+
+/* ---------------------------------------------------------------- what all take */
+
+static void release(void *addr)
+{
+	if (!VirtualFree(addr, 0, MEM_RELEASE))
+		wrong("release");
+}
+
+static NOINLINE char *both(void)
+{
+	return step_leak(VirtualAlloc(NULL, 100001, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE char *only_reserve(SIZE_T bytes)
+{
+	return step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE));
+}
+
+/* No frame of its own: the caller is who commits. */
+static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
+{
+	step_leak(VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE void commit_low(char *base)
+{
+	commit(base + 0x3000, 0x2000);
+}
 
 static void cannot(const char *what)
 {
@@ -65,7 +204,6 @@ static void plainly(void)
 		in_this_process(process), in_this_process(GetCurrentProcess()),
 		allocate2 ? newer() : NULL};
 
-	begin("plainly");
 	state("committed", made[0], 0x19000, "both");
 	state("reserved", made[1], 0x100000, "only_reserve");
 	state("committed", made[2], 2 * PAGE, "commit_nowhere");
@@ -78,8 +216,7 @@ static void plainly(void)
 	else
 		cannot("VirtualAlloc2");
 	VirtualAlloc(made[0], 3 * PAGE, MEM_RESET, PAGE_READWRITE);
-	done();
-	begin("plainly freed");
+	done("plainly");
 	if (!VirtualFreeEx(process, made[6], 0, MEM_RELEASE))
 		wrong("release by a handle");
 	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
@@ -87,7 +224,7 @@ static void plainly(void)
 			release(made[i]);
 	}
 	CloseHandle(process);
-	done();
+	done("plainly freed");
 }
 
 /* ---------------------------------------------------------------- in parts */
@@ -117,7 +254,6 @@ static void in_parts(void)
 	commit_over_both(base);
 	commit_low(base);
 	commit_few_bytes(base);
-	begin("commits");
 	state("reserved", base, 0x2000, "only_reserve");
 	state("committed", base + 0x2000, 0x1000, "commit_over_both");
 	state("committed", base + 0x3000, 0x2000, "commit_low");
@@ -129,8 +265,7 @@ static void in_parts(void)
 	state("reserved", base + 0x21000, 0xf000, "only_reserve");
 	state("committed", base + 0x30000, 0x2000, "commit_few_bytes");
 	state("reserved", base + 0x32000, 0xe000, "only_reserve");
-	done();
-	begin("decommit a part");
+	done("commits");
 	VirtualFree(base + 0x4abc, 0x4000, MEM_DECOMMIT); /* 5 pages */
 	VirtualFree(base + 0x31000, 0x1000, MEM_DECOMMIT);
 	state("reserved", base, 0x2000, "only_reserve");
@@ -144,16 +279,14 @@ static void in_parts(void)
 	state("reserved", base + 0x21000, 0xf000, "only_reserve");
 	state("committed", base + 0x30000, 0x1000, "commit_few_bytes");
 	state("reserved", base + 0x31000, 0xf000, "only_reserve");
-	done();
-	begin("decommit all");
+	done("decommit a part");
 	if (!VirtualFree(base, 0, MEM_DECOMMIT))
 		wrong("decommit");
 	state("reserved", base, 0x40000, "only_reserve");
-	done();
-	begin("commit again, release all");
+	done("decommit all");
 	commit_low(base);
 	release(base);
-	done();
+	done("commit again, release all");
 }
 
 /* What was reserved and committed at once is its reserver's when it is decommitted. */
@@ -161,12 +294,11 @@ static void both_then_decommit(void)
 {
 	char *base = both();
 
-	begin("decommit of both");
 	VirtualFree(base + 0x8000, 0x4000, MEM_DECOMMIT);
 	state("committed", base, 0x8000, "both");
 	state("reserved", base + 0x8000, 0x4000, "both");
 	state("committed", base + 0xc000, 0xd000, "both");
-	done();
+	done("decommit of both");
 	release(base);
 }
 
@@ -179,7 +311,6 @@ static void release_a_part(void)
 
 	commit_low(base);
 	commit_few_bytes(base);
-	begin("release a part");
 	is_split = nt_free(THIS_PROCESS, &at, &bytes, MEM_RELEASE) >= 0;
 	if (!is_split) {
 		cannot("release a part");
@@ -192,12 +323,11 @@ static void release_a_part(void)
 	state("reserved", base + 0x21000, 0xf000, "only_reserve");
 	state("committed", base + 0x30000, 0x2000, "commit_few_bytes");
 	state("reserved", base + 0x32000, 0xe000, "only_reserve");
-	done();
-	begin("release what is left");
+	done("release a part");
 	release(base);
 	if (is_split)
 		release(behind);
-	done();
+	done("release what is left");
 }
 
 /* ---------------------------------------------------------------- refused */
@@ -228,7 +358,6 @@ static void refused(void)
 	char *base = both(), *page = only_reserve(0x20000) + 0x10000;
 
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
-	begin("refused");
 	/* Nothing can be read at that page, and a pointer may reach across its beginning. */
 	VirtualAlloc(page - PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
 	VirtualFree(page - PAGE, PAGE, MEM_DECOMMIT);
@@ -238,7 +367,7 @@ static void refused(void)
 	state("reserved", base + 0x2000, 0x1000, "both");
 	state("committed", base + 0x3000, 0x16000, "both");
 	state("reserved", page - 0x10000, 0x20000, "only_reserve");
-	done();
+	done("refused");
 	release(base);
 	release(page - 0x10000);
 }
@@ -266,7 +395,6 @@ static void other_process(void)
 {
 	PROCESS_INFORMATION child;
 
-	begin("another process");
 	if (start_again("", &child)) {
 		in_other_process(child.hProcess);
 		TerminateProcess(child.hProcess, 0);
@@ -276,7 +404,7 @@ static void other_process(void)
 	} else {
 		wrong("no other process");
 	}
-	done();
+	done("another process");
 }
 
 /* What another process has reserved in this one: nothing was seen of that. */
@@ -303,7 +431,6 @@ static void reserved_before(void)
 	char arguments[64];
 	char *base;
 
-	begin("reserved before");
 	snprintf(arguments, sizeof(arguments), "reserve %lu %llx", GetCurrentProcessId(),
 		(unsigned long long)(uintptr_t)&from_outside);
 	if (start_again(arguments, &child)) {
@@ -317,10 +444,279 @@ static void reserved_before(void)
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
 	state("committed", base, 0x2000, "commit_found");
 	state("committed", base + 0x3000, 0x5000, "commit_found");
-	done();
-	begin("reserved before, released");
+	done("reserved before");
 	release(base);
-	done();
+	done("reserved before, released");
+}
+
+/* ---------------------------------------------------------------- views */
+
+static NOINLINE char *map_view(HANDLE section, DWORD access, SIZE_T bytes)
+{
+	return step_leak(MapViewOfFile(section, access, 0, 0, bytes));
+}
+
+static NOINLINE char *map_behind(HANDLE section)
+{
+	return step_leak(MapViewOfFile(section, FILE_MAP_READ, 0, 0x20000, 0x8001));
+}
+
+static NOINLINE char *map_there(HANDLE section, char *at)
+{
+	return step_leak(MapViewOfFileEx(section, FILE_MAP_READ, 0, 0, 0x10000, at));
+}
+
+static NOINLINE void commit_in_view(char *view)
+{
+	commit(view + 0x2000, 0x3000);
+}
+
+static HANDLE section_of(const char *path, DWORD protect, DWORD bytes)
+{
+	HANDLE file = path ? CreateFileA(path, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING,
+				     0, NULL) :
+			     INVALID_HANDLE_VALUE;
+	HANDLE section = CreateFileMappingA(file, NULL, protect, 0, bytes, NULL);
+
+	if (path)
+		CloseHandle(file);
+	return step_leak(section);
+}
+
+static SIZE_T file_pages(const char *path)
+{
+	WIN32_FILE_ATTRIBUTE_DATA data;
+
+	GetFileAttributesExA(path, GetFileExInfoStandard, &data);
+	return (data.nFileSizeLow + PAGE - 1) & ~(SIZE_T)(PAGE - 1);
+}
+
+static void views(void)
+{
+	char path[MAX_PATH];
+	char *at = only_reserve(0x40000), *made[6];
+	HANDLE sections[4];
+
+	GetModuleFileNameA(NULL, path, sizeof(path));
+	sections[0] = section_of(NULL, PAGE_READWRITE, 300000);
+	sections[1] = section_of(path, PAGE_READONLY, 0);
+	sections[2] = section_of(path, PAGE_READONLY | SEC_IMAGE, 0);
+	sections[3] = section_of(NULL, PAGE_READWRITE | SEC_RESERVE, 0x20000);
+	made[0] = map_view(sections[0], FILE_MAP_WRITE, 0);
+	made[1] = map_behind(sections[0]);
+	release(at);
+	made[2] = map_there(sections[0], at);
+	made[3] = map_view(sections[1], FILE_MAP_READ, 0);
+	made[4] = map_view(sections[2], FILE_MAP_READ, 0);
+	made[5] = map_view(sections[3], FILE_MAP_WRITE, 0);
+	commit_in_view(made[5]);
+	state("mapped", made[0], 0x4a000, "map_view");
+	state("mapped", made[1], 0x9000, "map_behind");
+	state("mapped", made[2], 0x10000, "map_there");
+	state("mapped", made[3], file_pages(path), "map_view");
+	state("mapped", made[5], 0x20000, "map_view");
+	if (VirtualFree(made[0], 0, MEM_RELEASE) || UnmapViewOfFile(both() + 0x100000000000))
+		wrong("something was not refused");
+	state("committed", step_leaked, 0x19000, "both");
+	done("views");
+	release(step_leaked);
+	for (int i = 0; i < 6; i++) {
+		if (!UnmapViewOfFile(made[i] + (i == 1 ? 0x5000 : 0)))
+			wrong("unmap");
+	}
+	for (int i = 0; i < 4; i++)
+		CloseHandle(sections[i]);
+	done("views unmapped");
+}
+
+/* ---------------------------------------------------------------- what is not the program's own */
+
+static NOINLINE HMODULE load_library(void)
+{
+	return step_leak(LoadLibraryA("version.dll"));
+}
+
+static NOINLINE void *big_block(void)
+{
+	return step_leak(malloc(3000000));
+}
+
+static NOINLINE HANDLE new_heap(SIZE_T bytes)
+{
+	return step_leak(HeapCreate(0, 0, bytes));
+}
+
+static NOINLINE void blocks_in_part(HANDLE heap)
+{
+	for (volatile int i = 0; i < 20; i++)
+		step_leak(HeapAlloc(heap, 0, 5000));
+}
+
+static NOINLINE void *blocks_in(HANDLE heap)
+{
+	void *block = NULL;
+
+	for (volatile int i = 0; i < 100; i++)
+		block = step_leak(HeapAlloc(heap, 0, 20000));
+	return block;
+}
+
+static NOINLINE void commit_for_heap(char *base)
+{
+	commit(base, 0x40000);
+}
+
+/* In memory of the program's own, which is the heap's from then on. */
+static NOINLINE HANDLE heap_there(char *base, SIZE_T bytes)
+{
+	return step_leak(create_heap(0, base, bytes, PAGE, NULL, NULL));
+}
+
+static void heap_in_own_memory(void)
+{
+	char *base = only_reserve(0x80000);
+	HANDLE heap;
+
+	commit_for_heap(base);
+	commit_low(base + 0x3d000);
+	heap = heap_there(base, 0x40000);
+	blocks_in_part(heap);
+	state("committed", base + 0x40000, 0x2000, "commit_low");
+	state("reserved", base + 0x42000, 0x3e000, "only_reserve");
+	done("heap in own memory");
+	HeapDestroy(heap);
+	VirtualFree(base, 0, MEM_RELEASE); /* if that has not */
+	done("heap in own memory, gone");
+}
+
+static void heaps_and_modules(void)
+{
+	HMODULE module = load_library();
+	void *block = big_block();
+	HANDLE growable = new_heap(0), fixed = new_heap(0x400000);
+
+	blocks_in(growable);
+	HeapFree(fixed, 0, blocks_in(fixed));
+	done("heaps and modules");
+	FreeLibrary(module);
+	free(block);
+	HeapDestroy(growable);
+	HeapDestroy(fixed);
+	done("heaps and modules gone");
+}
+
+/* ---------------------------------------------------------------- fibers */
+
+static void *main_fiber;
+static char *volatile in_fiber; /* an address on its stack */
+
+static void WINAPI run_fiber(void *unused)
+{
+	(void)unused;
+	in_fiber = __builtin_frame_address(0);
+	SwitchToFiber(main_fiber);
+}
+
+static NOINLINE void *new_fiber(void)
+{
+	return step_leak(CreateFiber(0x20000, run_fiber, NULL));
+}
+
+/* ntdll takes a fiber's stack from the system as a program does; a thread's is the system's doing. */
+static void fibers(void)
+{
+	MEMORY_BASIC_INFORMATION stack, info;
+	void *fiber;
+
+	main_fiber = ConvertThreadToFiber(NULL);
+	fiber = new_fiber();
+	SwitchToFiber(fiber);
+	VirtualQuery(in_fiber, &stack, sizeof(stack));
+	for (char *at = stack.AllocationBase; VirtualQuery(at, &info, sizeof(info)) &&
+					      info.AllocationBase == stack.AllocationBase;
+		at += info.RegionSize) {
+		if (info.State == MEM_COMMIT)
+			state("committed", at, info.RegionSize, "new_fiber");
+	}
+	done("fiber");
+	DeleteFiber(fiber);
+	ConvertFiberToThread();
+	done("fiber gone");
+}
+
+/* ---------------------------------------------------------------- threads */
+
+#define THREADS 4
+#define KEPT 20
+#define ROUNDS 2000
+
+struct crew {
+	uint32_t seed;
+	char *kept[KEPT]; /* of 16 pages; the first half of them is committed */
+};
+
+static NOINLINE char *crew_reserve(void)
+{
+	return step_leak(VirtualAlloc(NULL, 16 * PAGE, MEM_RESERVE, PAGE_READWRITE));
+}
+
+static NOINLINE void crew_commit(char *base, unsigned page)
+{
+	step_leak(VirtualAlloc(base + page * PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE));
+}
+
+static unsigned dice(struct crew *crew)
+{
+	crew->seed = crew->seed * 1103515245 + 12345;
+	return crew->seed >> 16;
+}
+
+static DWORD WINAPI work(void *context)
+{
+	struct crew *crew = context;
+
+	for (volatile int i = 0; i < ROUNDS; i++) {
+		char **kept = &crew->kept[dice(crew) % KEPT];
+
+		if (*kept && dice(crew) % 2) {
+			VirtualFree(*kept, 0, MEM_RELEASE);
+			*kept = NULL;
+		}
+		if (!*kept)
+			*kept = crew_reserve();
+		crew_commit(*kept, dice(crew) % 16);
+		VirtualFree(*kept + dice(crew) % 16 * PAGE, PAGE, MEM_DECOMMIT);
+	}
+	for (int k = 0; k < KEPT; k++) {
+		if (!crew->kept[k])
+			crew->kept[k] = crew_reserve();
+		VirtualFree(crew->kept[k], 0, MEM_DECOMMIT);
+		for (volatile unsigned page = 0; page < 8; page++)
+			crew_commit(crew->kept[k], page);
+	}
+	return 0;
+}
+
+static void threads(void)
+{
+	static struct crew crews[THREADS];
+	HANDLE made[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		crews[i].seed = 100 + i;
+		made[i] = CreateThread(NULL, 0, work, &crews[i], 0, NULL);
+	}
+	WaitForMultipleObjects(THREADS, made, TRUE, INFINITE);
+	for (unsigned i = 0; i < THREADS * KEPT; i++) {
+		char *kept = crews[i / KEPT].kept[i % KEPT];
+
+		state("committed", kept, 8 * PAGE, "crew_commit");
+		state("reserved", kept + 8 * PAGE, 8 * PAGE, "crew_reserve");
+	}
+	done("threads");
+	for (unsigned i = 0; i < THREADS * KEPT; i++)
+		release(crews[i / KEPT].kept[i % KEPT]);
+	done("threads, released");
 }
 
 /* ---------------------------------------------------------------- */
@@ -340,7 +736,17 @@ int main(int argc, char **argv)
 		SAID_FUNCTION(release_a_part), SAID_FUNCTION(is_refused_everywhere),
 		SAID_FUNCTION(refused), SAID_FUNCTION(start_again), SAID_FUNCTION(in_other_process),
 		SAID_FUNCTION(other_process), SAID_FUNCTION(commit_found),
-		SAID_FUNCTION(reserved_before), SAID_FUNCTION(no_more)};
+		SAID_FUNCTION(reserved_before), SAID_FUNCTION(map_view), SAID_FUNCTION(map_behind),
+		SAID_FUNCTION(map_there), SAID_FUNCTION(commit_in_view), SAID_FUNCTION(section_of),
+		SAID_FUNCTION(views), SAID_FUNCTION(load_library), SAID_FUNCTION(big_block),
+		SAID_FUNCTION(new_heap), SAID_FUNCTION(blocks_in), SAID_FUNCTION(blocks_in_part),
+		SAID_FUNCTION(heap_there), SAID_FUNCTION(heap_in_own_memory),
+		SAID_FUNCTION(new_fiber), SAID_FUNCTION(fibers), SAID_FUNCTION(heaps_and_modules),
+		SAID_FUNCTION(crew_reserve), SAID_FUNCTION(crew_commit), SAID_FUNCTION(work),
+		SAID_FUNCTION(threads), SAID_FUNCTION(commit_for_heap), SAID_FUNCTION(no_more)};
+	static void (*const cases[])(void) = {plainly, in_parts, both_then_decommit, release_a_part,
+		refused, other_process, reserved_before, views, heaps_and_modules,
+		heap_in_own_memory, fibers, threads};
 	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
 
 	if (argc == 4 && !strcmp(argv[1], "reserve")) {
@@ -349,15 +755,16 @@ int main(int argc, char **argv)
 	}
 	nt_allocate = (nt_allocate_fn)(void *)GetProcAddress(ntdll, "NtAllocateVirtualMemory");
 	nt_free = (nt_free_fn)(void *)GetProcAddress(ntdll, "NtFreeVirtualMemory");
+	create_heap = (create_heap_fn)(void *)GetProcAddress(ntdll, "RtlCreateHeap");
 	allocate2 = (allocate2_fn)(void *)GetProcAddress(
 		GetModuleHandleA("kernelbase.dll"), "VirtualAlloc2");
-	say_functions(functions, sizeof(functions) / sizeof(*functions));
-	plainly();
-	in_parts();
-	both_then_decommit();
-	release_a_part();
-	refused();
-	other_process();
-	reserved_before();
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		say("function ");
+		say(functions[i].name);
+		say_hex(functions[i].addr);
+		say("\n");
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		cases[i]();
 	return 0;
 }
