@@ -11,6 +11,7 @@
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/live/process.h"
 #include "snapshot/tracer/shared.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 #define WAIT_MS 30000
@@ -31,9 +32,9 @@ struct shared {
 
 static struct shared *shared;
 
-static struct shared *open_shared(const wchar_t *name)
+static struct shared *open_shared(const char *name)
 {
-	HANDLE section = CreateFileMappingW(
+	HANDLE section = CreateFileMappingA(
 		INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, sizeof(struct shared), name);
 
 	return MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, sizeof(struct shared));
@@ -78,14 +79,30 @@ static DWORD WINAPI allocate(void *heap)
 	return block ? 55 : 56;
 }
 
-/* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
-static int be_target(const wchar_t *name, const wchar_t *dll, HANDLE ready, HANDLE end)
+static bool dll_path(wchar_t path[MAX_PATH])
 {
+	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
+
+	for (int folders = 0; folders < 2; folders++) {
+		while (len && path[len - 1] != L'\\')
+			len--;
+		len -= len && !folders;
+	}
+	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
+		return false;
+	wcscpy(path + len, L"" TRACER_DLL_64);
+	return true;
+}
+
+/* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
+static int be_target(const char *name, HANDLE ready, HANDLE end)
+{
+	wchar_t dll[MAX_PATH];
 	HANDLE heap = HeapCreate(0, 0, 0);
 	DWORD id;
 
 	shared = open_shared(name);
-	if (!shared || !heap || !LoadLibraryW(dll))
+	if (!shared || !heap || !dll_path(dll) || !LoadLibraryW(dll))
 		return 3;
 	shared->thread_stack = malloc(1);
 	if (!CreateThread(NULL, 0, spin, NULL, 0, &id))
@@ -106,80 +123,71 @@ static int be_target(const wchar_t *name, const wchar_t *dll, HANDLE ready, HAND
 
 /* ---------------------------------------------------------------- this process */
 
-struct child {
+static struct child {
 	PROCESS_INFORMATION info;
 	HANDLE end;
 	struct target target;
 	uint64_t area_addr;
-};
+	struct err err; /* of the last call */
+} child; /* one at a time */
 
-static bool dll_path(wchar_t path[MAX_PATH])
+static bool start(void)
 {
-	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
+	HANDLE ready = shared_event();
+	wchar_t arguments[120];
+	char name[60];
 
-	for (int folders = 0; folders < 2; folders++) {
-		while (len && path[len - 1] != L'\\')
-			len--;
-		len -= len && !folders;
-	}
-	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
-		return false;
-	wcscpy(path + len, L"" TRACER_DLL_64);
-	return true;
-}
-
-static bool start(struct child *child)
-{
-	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	wchar_t image[MAX_PATH], dll[MAX_PATH], name[60], command[700];
-	HANDLE ready = CreateEventW(&inherit, TRUE, FALSE, NULL);
-	struct err err = {0};
-	bool started;
-
-	_snwprintf(name, 60, L"hsnap-test-install-%lu-%d", GetCurrentProcessId(), ok_count);
+	snprintf(name, sizeof(name), "hsnap-test-install-%lu-%d", GetCurrentProcessId(), ok_count);
 	shared = open_shared(name);
-	memset(child, 0, sizeof(*child));
-	child->end = CreateEventW(&inherit, TRUE, FALSE, NULL);
-	if (!dll_path(dll) || !shared || !GetModuleFileNameW(NULL, image, MAX_PATH))
-		return false;
-	_snwprintf(command, 700, L"test target %ls \"%ls\" %llx %llx", name, dll,
-		(unsigned long long)ready, (unsigned long long)child->end);
-	started = CreateProcessW(
-		image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &child->info);
-	started = started && WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0;
-	return started && !target_open_handle(&child->target, child->info.hProcess, &err) &&
-	       !tracee_find(&child->target, &child->area_addr, &err);
+	memset(&child, 0, sizeof(child));
+	child.end = shared_event();
+	_snwprintf(arguments, 120, L"target %hs %llx %llx", name, (unsigned long long)ready,
+		(unsigned long long)child.end);
+	return shared && start_again(arguments, &child.info) &&
+	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 &&
+	       !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
+	       !tracee_find(&child.target, &child.area_addr, &child.err);
 }
 
-static DWORD finish(struct child *child)
+static DWORD finish(void)
 {
 	DWORD status = 99;
 
-	child->target.ops->close(&child->target);
-	SetEvent(child->end);
-	if (WaitForSingleObject(child->info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
-		GetExitCodeProcess(child->info.hProcess, &status);
+	child.target.ops->close(&child.target);
+	SetEvent(child.end);
+	if (WaitForSingleObject(child.info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
+		GetExitCodeProcess(child.info.hProcess, &status);
 	else
-		TerminateProcess(child->info.hProcess, 98);
+		TerminateProcess(child.info.hProcess, 98);
 	return status;
 }
 
-static int do_install(struct child *child, struct err *err)
+static int do_install(void)
 {
 	struct install_options options = {.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED};
 
 	return install_tracer(
-		&child->target, child->info.hProcess, child->area_addr, &options, err);
+		&child.target, child.info.hProcess, child.area_addr, &options, &child.err);
 }
 
-static int do_remove(struct child *child, struct err *err)
+static int do_remove(void)
 {
-	return remove_tracer(&child->target, child->info.hProcess, child->area_addr, err);
+	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
+}
+
+/* What the process says of its tracer; NULL if it cannot be read. */
+static struct tracee *tracee_of(void)
+{
+	struct tracee *tracee = NULL;
+
+	return tracee_new(
+		       &tracee, &child.target, child.info.hProcess, child.area_addr, &child.err) ?
+		       NULL :
+		       tracee;
 }
 
 /* Bytes of ntdll's functions that are not as in this process. */
-static bool is_clean(struct child *child)
+static bool is_clean(void)
 {
 	static const char *const names[] = {"RtlAllocateHeap", "RtlReAllocateHeap", "RtlFreeHeap",
 		"NtAllocateVirtualMemory", "NtFreeVirtualMemory", "NtMapViewOfSection",
@@ -191,7 +199,7 @@ static bool is_clean(struct child *child)
 		unsigned char theirs[32];
 
 		if (!ReadProcessMemory(
-			    child->info.hProcess, function, theirs, sizeof(theirs), NULL) ||
+			    child.info.hProcess, function, theirs, sizeof(theirs), NULL) ||
 			memcmp(theirs, function, sizeof(theirs)) != 0)
 			return false;
 	}
@@ -228,21 +236,21 @@ static uint64_t ip_of(HANDLE thread)
 }
 
 /* What the area says of its tables. */
-static struct tracee_range tables(struct child *child)
+static struct tracee_range tables(void)
 {
 	struct tracer_area area = {0};
 
-	target_read(&child->target, child->area_addr, &area, offsetof(struct tracer_area, hooks));
+	target_read(&child.target, child.area_addr, &area, offsetof(struct tracer_area, hooks));
 	return (struct tracee_range){area.reserved, area.reserved_bytes};
 }
 
 /* What the process has of its address space. */
-static uint64_t space_bytes(struct child *child)
+static uint64_t space_bytes(void)
 {
 	MEMORY_BASIC_INFORMATION info;
 	uint64_t bytes = 0;
 
-	for (char *at = NULL; VirtualQueryEx(child->info.hProcess, at, &info, sizeof(info));
+	for (char *at = NULL; VirtualQueryEx(child.info.hProcess, at, &info, sizeof(info));
 		at = (char *)info.BaseAddress + info.RegionSize)
 		bytes += info.State == MEM_FREE ? 0 : info.RegionSize;
 	return bytes;
@@ -256,8 +264,6 @@ static void thread_inside(void)
 	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
 	uint64_t inside = (ULONG_PTR)function + 2, stands;
 	struct tracee *tracee = NULL;
-	struct child child;
-	struct err err = {0};
 	DWORD status = 0;
 	HANDLE thread;
 
@@ -265,39 +271,36 @@ static void thread_inside(void)
 		ok(true, "a thread inside # SKIP this ntdll's function does not begin with pushes");
 		return;
 	}
-	ok(start(&child), "a target runs");
+	ok(start(), "a target runs");
 	shared->result = 1;
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
 	SuspendThread(thread);
 	ok(put_inside(thread, child.info.hProcess, inside) && ip_of(thread) == inside,
 		"its thread stands inside the bytes that change");
-	ok(!do_install(&child, &err), "the tracer is switched on");
+	ok(!do_install(), "the tracer is switched on");
 	stands = ip_of(thread);
-	ok(!tracee_new(&tracee, &child.target, child.info.hProcess, child.area_addr, &err) &&
-			tracee->area.state == TRACER_ON,
-		"and is on");
+	tracee = tracee_of();
+	ok(tracee && tracee->area.state == TRACER_ON, "and is on");
 	ok(tracee && stands == tracee->area.hooks[HOOK_REALLOCATE].original + 2,
 		"the thread stands at the same instruction in the trampoline");
 	tracee_free(tracee);
-	ok(!do_remove(&child, &err) && is_clean(&child), "it is removed, wherever the thread is");
-	ok(tables(&child).base, "but its tables stay");
-	ok(do_install(&child, &err) == -ERR_BUSY && strstr(err.detail, "thread") &&
-			is_clean(&child),
+	ok(!do_remove() && is_clean(), "it is removed, wherever the thread is");
+	ok(tables().base, "but its tables stay");
+	ok(do_install() == -ERR_BUSY && strstr(child.err.detail, "thread") && is_clean(),
 		"and it is not switched on again as long as the thread is there");
 	ResumeThread(thread);
 	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
 			GetExitCodeThread(thread, &status) && status == 77 && !shared->result,
 		"it has come out of the function with its result");
-	ok(!do_install(&child, &err) && !do_remove(&child, &err) && is_clean(&child),
-		"then it is switched on and removed");
-	ok(finish(&child) == 0, "the target ends well");
+	ok(!do_install() && !do_remove() && is_clean(), "then it is switched on and removed");
+	ok(finish() == 0, "the target ends well");
 }
 
-static bool poke(struct child *child, uint64_t addr, const void *bytes, size_t len)
+static bool poke(uint64_t addr, const void *bytes, size_t len)
 {
 	DWORD old, unused;
 	void *at = (void *)(ULONG_PTR)addr;
-	HANDLE process = child->info.hProcess;
+	HANDLE process = child.info.hProcess;
 	bool done = VirtualProtectEx(process, at, len, PAGE_EXECUTE_READWRITE, &old) &&
 		    WriteProcessMemory(process, at, bytes, len, NULL);
 
@@ -305,21 +308,17 @@ static bool poke(struct child *child, uint64_t addr, const void *bytes, size_t l
 	return done;
 }
 
-#define FIELD(child, name) ((child)->area_addr + offsetof(struct tracer_area, name))
+#define FIELD(name) (child.area_addr + offsetof(struct tracer_area, name))
 
 /* A word above a thread's stack pointer, left from an earlier call or not: nobody can tell. */
 static void a_word_that_may_be_old(void)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
 	uint64_t hook = 0, space = 0;
-	struct err err = {0};
-	struct child child;
 	HANDLE thread;
 
-	ok(start(&child), "a target runs");
-	target_read(&child.target,
-		child.area_addr + offsetof(struct tracer_area, hooks[HOOK_FREE].hook), &hook,
-		sizeof(hook));
+	ok(start(), "a target runs");
+	target_read(&child.target, FIELD(hooks[HOOK_FREE].hook), &hook, sizeof(hook));
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
 	SuspendThread(thread);
 	ok(hook && GetThreadContext(thread, &context) &&
@@ -327,18 +326,18 @@ static void a_word_that_may_be_old(void)
 				(void *)(ULONG_PTR)(context.Rsp + 24), &hook, sizeof(hook), NULL),
 		"an address of the tracer is on the stack of a thread that stands still");
 	for (int i = 0; i < 4; i++) {
-		ok(!do_install(&child, &err), "the tracer is switched on");
-		ok(!i || space_bytes(&child) == space, "and takes no more than the last time");
-		space = space_bytes(&child);
-		ok(!do_remove(&child, &err) && is_clean(&child) && tables(&child).base,
+		ok(!do_install(), "the tracer is switched on");
+		ok(!i || space_bytes() == space, "and takes no more than the last time");
+		space = space_bytes();
+		ok(!do_remove() && is_clean() && tables().base,
 			"it is removed, and its tables stay");
 	}
 	ResumeThread(thread);
-	ok(finish(&child) == 0, "the target ends well");
+	ok(finish() == 0, "the target ends well");
 }
 
 /* Whether the thread has called a function through a hook and has not come back. */
-static bool is_in_hook(struct child *child, HANDLE thread, uint64_t hook)
+static bool is_in_hook(HANDLE thread, uint64_t hook)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
 	uint64_t words[256];
@@ -346,7 +345,7 @@ static bool is_in_hook(struct child *child, HANDLE thread, uint64_t hook)
 
 	SuspendThread(thread);
 	if (GetThreadContext(thread, &context) &&
-		!target_read(&child->target, context.Rsp, words, sizeof(words))) {
+		!target_read(&child.target, context.Rsp, words, sizeof(words))) {
 		for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 			is_there |= words[i] >= hook && words[i] - hook < 0x100;
 	}
@@ -359,40 +358,36 @@ static bool is_in_hook(struct child *child, HANDLE thread, uint64_t hook)
 static void thread_that_comes_back(bool is_on_again)
 {
 	struct tracee *tracee = NULL;
-	struct err err = {0};
-	struct child child;
 	DWORD status = 0;
 	uint64_t hook = 0;
 	HANDLE thread;
 
-	ok(start(&child), "a target runs");
+	ok(start(), "a target runs");
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, shared->allocator);
-	ok(!do_install(&child, &err), "the tracer is switched on");
-	target_read(&child.target,
-		child.area_addr + offsetof(struct tracer_area, hooks[HOOK_ALLOCATE].hook), &hook,
-		sizeof(hook));
+	ok(!do_install(), "the tracer is switched on");
+	target_read(&child.target, FIELD(hooks[HOOK_ALLOCATE].hook), &hook, sizeof(hook));
 	InterlockedExchange(&shared->allocates, 1);
-	while (!is_in_hook(&child, thread, hook) &&
+	while (!is_in_hook(thread, hook) &&
 		WaitForSingleObject(child.info.hProcess, 1) == WAIT_TIMEOUT)
 		continue;
-	ok(!do_remove(&child, &err) && is_clean(&child) && tables(&child).base,
+	ok(!do_remove() && is_clean() && tables().base,
 		"it is removed while a thread is in a hook, and its tables stay");
 	if (is_on_again)
-		ok(!do_install(&child, &err), "it is switched on again");
+		ok(!do_install(), "it is switched on again");
 	else
-		ok(do_remove(&child, &err) == -ERR_NOT_TRACED && !tables(&child).base,
+		ok(do_remove() == -ERR_NOT_TRACED && !tables().base,
 			"when it is removed once more its tables go");
 	ok(!is_set(&shared->has_allocated), "the thread is still there");
 	InterlockedExchange(&shared->is_unlocked, 1);
 	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
 			GetExitCodeThread(thread, &status) && status == 55,
 		"it comes back with its block");
-	ok(!tracee_new(&tracee, &child.target, child.info.hProcess, child.area_addr, &err) &&
-			tracee->area.state == (is_on_again ? TRACER_ON : TRACER_OFF),
+	tracee = tracee_of();
+	ok(tracee && tracee->area.state == (is_on_again ? TRACER_ON : TRACER_OFF),
 		"and the tracer is as it was");
 	tracee_free(tracee);
-	ok(do_remove(&child, &err) == (is_on_again ? 0 : -ERR_NOT_TRACED), "it can be removed");
-	ok(finish(&child) == 0, "the target ends well");
+	ok(do_remove() == (is_on_again ? 0 : -ERR_NOT_TRACED), "it can be removed");
+	ok(finish() == 0, "the target ends well");
 }
 
 /* Areas that are not one of this version's, or that lie. */
@@ -400,32 +395,29 @@ static void refused_areas(void)
 {
 	uint32_t version = 1, right = TRACER_VERSION, state = 77, loaded = TRACER_LOADED;
 	uint64_t lie = (ULONG_PTR)GetModuleHandleW(NULL), hook = lie, own = 0;
-	struct err err = {0};
-	struct child child;
 	MEMORY_BASIC_INFORMATION info;
 
-	ok(start(&child), "a target runs");
-	poke(&child, FIELD(&child, version), &version, sizeof(version));
-	ok(do_install(&child, &err) == -ERR_TARGET && strstr(err.detail, "version 1"),
+	ok(start(), "a target runs");
+	poke(FIELD(version), &version, sizeof(version));
+	ok(do_install() == -ERR_TARGET && strstr(child.err.detail, "version 1"),
 		"a tracer of another version is refused by name");
-	poke(&child, FIELD(&child, version), &right, sizeof(right));
-	poke(&child, FIELD(&child, state), &state, sizeof(state));
-	ok(do_install(&child, &err) == -ERR_TARGET, "one in no known state is refused");
-	poke(&child, FIELD(&child, state), &loaded, sizeof(loaded));
-	target_read(&child.target, FIELD(&child, hooks[HOOK_FREE].hook), &own, sizeof(own));
-	poke(&child, FIELD(&child, hooks[HOOK_FREE].hook), &hook, sizeof(hook));
-	ok(do_install(&child, &err) == -ERR_INJECT && is_clean(&child),
-		"hooks outside the tracer are refused");
-	poke(&child, FIELD(&child, hooks[HOOK_FREE].hook), &own, sizeof(own));
-	ok(do_remove(&child, &err) == -ERR_NOT_TRACED, "what is not on is not removed");
-	poke(&child, FIELD(&child, reserved), &lie, sizeof(lie));
-	ok(!do_install(&child, &err), "the tracer is switched on");
+	poke(FIELD(version), &right, sizeof(right));
+	poke(FIELD(state), &state, sizeof(state));
+	ok(do_install() == -ERR_TARGET, "one in no known state is refused");
+	poke(FIELD(state), &loaded, sizeof(loaded));
+	target_read(&child.target, FIELD(hooks[HOOK_FREE].hook), &own, sizeof(own));
+	poke(FIELD(hooks[HOOK_FREE].hook), &hook, sizeof(hook));
+	ok(do_install() == -ERR_INJECT && is_clean(), "hooks outside the tracer are refused");
+	poke(FIELD(hooks[HOOK_FREE].hook), &own, sizeof(own));
+	ok(do_remove() == -ERR_NOT_TRACED, "what is not on is not removed");
+	poke(FIELD(reserved), &lie, sizeof(lie));
+	ok(!do_install(), "the tracer is switched on");
 	ok(VirtualQueryEx(child.info.hProcess, (void *)(ULONG_PTR)lie, &info, sizeof(info)) &&
 			info.State == MEM_COMMIT,
 		"an image that was called its tables is not freed");
-	ok(do_install(&child, &err) == -ERR_TRACED, "a second time it is on already");
-	ok(!do_remove(&child, &err) && is_clean(&child), "it is removed");
-	ok(finish(&child) == 0, "the target ends well");
+	ok(do_install() == -ERR_TRACED, "a second time it is on already");
+	ok(!do_remove() && is_clean(), "it is removed");
+	ok(finish() == 0, "the target ends well");
 }
 
 /* Another tool has put its own jump on top of ours, and takes it away again. */
@@ -434,67 +426,55 @@ static void foreign_jump(void)
 	uint64_t function =
 		(ULONG_PTR)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlFreeHeap");
 	uint8_t ours[5], theirs[5];
-	struct err err = {0};
-	struct child child;
 	int32_t away;
 
-	ok(start(&child), "a target runs");
-	ok(!do_install(&child, &err) && !is_clean(&child), "the tracer is switched on");
+	ok(start(), "a target runs");
+	ok(!do_install() && !is_clean(), "the tracer is switched on");
 	target_read(&child.target, function, ours, sizeof(ours));
 	memcpy(theirs, ours, sizeof(theirs));
 	memcpy(&away, theirs + 1, sizeof(away));
 	away += 1 << 20;
 	memcpy(theirs + 1, &away, sizeof(away));
 	SuspendThread(child.info.hThread);
-	poke(&child, function, theirs, sizeof(theirs));
-	ok(do_remove(&child, &err) == -ERR_BUSY && strstr(err.detail, "RtlFreeHeap"),
+	poke(function, theirs, sizeof(theirs));
+	ok(do_remove() == -ERR_BUSY && strstr(child.err.detail, "RtlFreeHeap"),
 		"another tool's jump on top is named, and nothing is removed");
-	poke(&child, function, ours, sizeof(ours));
+	poke(function, ours, sizeof(ours));
 	ResumeThread(child.info.hThread);
-	ok(!is_clean(&child), "the hooks are still there");
-	ok(!do_remove(&child, &err) && is_clean(&child), "without it the tracer is removed");
-	ok(finish(&child) == 0, "the target ends well");
+	ok(!is_clean(), "the hooks are still there");
+	ok(!do_remove() && is_clean(), "without it the tracer is removed");
+	ok(finish() == 0, "the target ends well");
 }
 
 /* hsnap was ended when some jumps were there and others not. */
 static void half_installed(void)
 {
 	struct tracee *tracee = NULL;
-	struct err err = {0};
-	struct child child;
 	const struct tracer_hook *hook;
 
-	ok(start(&child), "a target runs");
-	ok(!do_install(&child, &err) && !tracee_new(&tracee, &child.target, child.info.hProcess,
-						child.area_addr, &err),
-		"the tracer is switched on");
-	if (!tracee)
+	ok(start(), "a target runs");
+	ok(!do_install(), "the tracer is switched on");
+	tracee = tracee_of();
+	if (!ok(tracee, "and can be read"))
 		return;
 	hook = &tracee->area.hooks[HOOK_ALLOCATE];
-	poke(&child, hook->function, hook->old_bytes, hook->patch_bytes);
-	ok(!do_install(&child, &err), "with a jump missing it is switched on anew");
+	poke(hook->function, hook->old_bytes, hook->patch_bytes);
+	ok(!do_install(), "with a jump missing it is switched on anew");
 	ok(tracee_jump(tracee, HOOK_ALLOCATE) == JUMP_IN &&
 			tracee_jump(tracee, HOOK_FREE) == JUMP_IN,
 		"all jumps are there");
-	poke(&child, hook->function, hook->old_bytes, hook->patch_bytes);
-	ok(!do_remove(&child, &err) && is_clean(&child), "with a jump missing it is removed");
+	poke(hook->function, hook->old_bytes, hook->patch_bytes);
+	ok(!do_remove() && is_clean(), "with a jump missing it is removed");
 	tracee_free(tracee);
-	ok(finish(&child) == 0, "the target ends well");
-}
-
-static HANDLE handle_of(const wchar_t *text)
-{
-	return (HANDLE)(ULONG_PTR)wcstoull(text, NULL, 16);
+	ok(finish() == 0, "the target ends well");
 }
 
 int main(int argc, char **argv)
 {
-	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &argc);
-
 	if (argc > 1 && !strcmp(argv[1], GUARD_COMMAND))
 		return guard_main(argc, argv);
-	if (argc == 6 && !wcscmp(wide[1], L"target"))
-		return be_target(wide[2], wide[3], handle_of(wide[4]), handle_of(wide[5]));
+	if (argc == 5 && !strcmp(argv[1], "target"))
+		return be_target(argv[2], handle_of(argv[3]), handle_of(argv[4]));
 	setvbuf(stdout, NULL, _IONBF, 0);
 	thread_inside();
 	a_word_that_may_be_old();
