@@ -368,30 +368,7 @@ static void registers(void)
 	answer("the results", block && moved && (uintptr_t)result & 0xff);
 }
 
-/* ---------------------------------------------------------------- threads, the DLL, the end */
-
-static NOINLINE DWORD WINAPI in_thread(LPVOID unused)
-{
-	void *block = HeapAlloc(heap, 0, 4321);
-
-	(void)unused;
-	known("in a thread", block, 4321, heap, in_thread);
-	return HeapFree(heap, 0, block);
-}
-
-static void threads(void)
-{
-	for (int i = 0; i < 20; i++) {
-		HANDLE thread = CreateThread(NULL, 0, in_thread, NULL, 0, NULL);
-		DWORD result = 0;
-
-		WaitForSingleObject(thread, INFINITE);
-		GetExitCodeThread(thread, &result);
-		CloseHandle(thread);
-		if (!result)
-			answer("in a thread", result);
-	}
-}
+/* ---------------------------------------------------------------- the DLL, the end */
 
 /* Loaded twice it is there once; freed too often it stays. */
 static NOINLINE void dll(void)
@@ -435,7 +412,7 @@ __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback =
 int main(void)
 {
 	static void (*const cases[])(void) = {nothing_at_all, too_much, in_place, moving, broken,
-		exceptions, jumping, made_code, heaps, registers, threads, dll};
+		exceptions, jumping, made_code, heaps, registers, dll};
 
 	area = own_table();
 	heap = HeapCreate(0, 0, 0);

@@ -9,91 +9,83 @@
 #define TESTS_REGISTERS_H
 
 #include <stdint.h>
+#include <string.h>
+
+struct registers {
+	uint64_t words[8 + 2 * 10]; /* whole registers, then halves of XMM6 to XMM15 */
+	uint32_t mxcsr;
+	uint16_t x87, unused;
+};
+
+/* Calls with these registers, and says what is in them then; the result. */
+void *call_with(const struct registers *given, struct registers *found, const void *function,
+	const uint64_t arguments[4]);
+
+/* The frame: 32 bytes for the called one, where found is at 32, what this one has to leave from 48 on. */
+__asm__(".text\n"
+	".macro put_xmm\n"
+	"	.irp n, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
+	"	movups %xmm\\n, 16 * \\n - 32(%r11)\n"
+	"	.endr\n	stmxcsr 224(%r11)\n	fnstcw 228(%r11)\n"
+	".endm\n"
+	".macro take_xmm\n"
+	"	.irp n, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
+	"	movups 16 * \\n - 32(%r11), %xmm\\n\n"
+	"	.endr\n	ldmxcsr 224(%r11)\n	fldcw 228(%r11)\n"
+	".endm\n"
+	".globl call_with\n"
+	".seh_proc call_with\n"
+	"call_with:\n"
+	"	.irp reg, rbx, rbp, rsi, rdi, r12, r13, r14, r15\n"
+	"	pushq %\\reg\n	.seh_pushreg %\\reg\n"
+	"	.endr\n"
+	"	subq $312, %rsp\n	.seh_stackalloc 312\n"
+	"	.seh_endprologue\n"
+	"	movq %rdx, 32(%rsp)\n"
+	"	leaq 48(%rsp), %r11\n"
+	"	put_xmm\n"
+	"	movq %rcx, %r11\n"
+	"	take_xmm\n"
+	"	.set at, 0\n"
+	"	.irp reg, rbx, rbp, rsi, rdi, r12, r13, r14, r15\n"
+	"	movq at(%r11), %\\reg\n	.set at, at + 8\n"
+	"	.endr\n"
+	"	movq %r8, %rax\n"
+	"	movq (%r9), %rcx\n	movq 8(%r9), %rdx\n	movq 16(%r9), %r8\n	movq "
+	"24(%r9), %r9\n"
+	"	call *%rax\n"
+	"	movq 32(%rsp), %r11\n"
+	"	put_xmm\n"
+	"	.set at, 0\n"
+	"	.irp reg, rbx, rbp, rsi, rdi, r12, r13, r14, r15\n"
+	"	movq %\\reg, at(%r11)\n	.set at, at + 8\n"
+	"	.endr\n"
+	"	leaq 48(%rsp), %r11\n"
+	"	take_xmm\n"
+	"	addq $312, %rsp\n"
+	"	.irp reg, r15, r14, r13, r12, rdi, rsi, rbp, rbx\n"
+	"	popq %\\reg\n"
+	"	.endr\n"
+	"	ret\n"
+	".seh_endproc\n");
 
 /* The result is put into *result. */
-uint64_t call_and_compare(void **result, const void *function, const void *a1, uint64_t a2,
-	const void *a3, uint64_t a4);
+static inline unsigned call_and_compare(void **result, const void *function, const void *a1,
+	uint64_t a2, const void *a3, uint64_t a4)
+{
+	const uint64_t arguments[] = {(uintptr_t)a1, a2, (uintptr_t)a3, a4};
+	/* Both control words round to zero. */
+	struct registers given = {.mxcsr = 0x7f80, .x87 = 0x0f7f}, found = {0};
+	unsigned changed;
 
-#define SET(reg, n) "	movabsq $0x1111111111111111 * " #n ", %" #reg "\n"
-#define IS(reg, n)                                                                                 \
-	"	movabsq $0x1111111111111111 * " #n ", %rcx\n"                                      \
-	"	cmpq %rcx, %" #reg "\n"                                                            \
-	"	setne %cl\n"                                                                             \
-	"	movzbl %cl, %ecx\n"                                                                      \
-	"	addq %rcx, %rdx\n"
-#define SET_XMM(n)                                                                                 \
-	"	movabsq $0x0101010101010101 * " #n ", %r11\n"                                      \
-	"	movq %r11, %xmm" #n "\n"                                                           \
-	"	punpcklqdq %xmm" #n ", %xmm" #n "\n"
-#define IS_XMM(n)                                                                                  \
-	"	movabsq $0x0101010101010101 * " #n ", %r11\n"                                      \
-	"	movq %r11, %xmm0\n"                                                                      \
-	"	punpcklqdq %xmm0, %xmm0\n"                                                               \
-	"	pcmpeqd %xmm" #n ", %xmm0\n"                                                       \
-	"	pmovmskb %xmm0, %ecx\n"                                                                  \
-	"	cmpl $0xffff, %ecx\n"                                                                    \
-	"	setne %cl\n"                                                                             \
-	"	movzbl %cl, %ecx\n"                                                                      \
-	"	addq %rcx, %rdx\n"
-#define ALL_XMM(op) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) op(15)
-#define KEEP_XMM(n) "	movups %xmm" #n ", " #n " * 16(%rsp)\n"
-#define LOAD_XMM(n) "	movups " #n " * 16(%rsp), %xmm" #n "\n"
-#define ALL(op)                                                                                    \
-	op(rbx, 1) op(rbp, 2) op(rsi, 3) op(rdi, 4) op(r12, 5) op(r13, 6) op(r14, 7) op(r15, 8)
-
-/* The frame: 32 bytes for the called one, control words at 40 and 48, xmm6 to xmm15 from 96 on. */
-__asm__(".text\n"
-	".globl call_and_compare\n"
-	".seh_proc call_and_compare\n"
-	"call_and_compare:\n"
-	"	pushq %rbx\n	.seh_pushreg %rbx\n"
-	"	pushq %rbp\n	.seh_pushreg %rbp\n"
-	"	pushq %rsi\n	.seh_pushreg %rsi\n"
-	"	pushq %rdi\n	.seh_pushreg %rdi\n"
-	"	pushq %r12\n	.seh_pushreg %r12\n"
-	"	pushq %r13\n	.seh_pushreg %r13\n"
-	"	pushq %r14\n	.seh_pushreg %r14\n"
-	"	pushq %r15\n	.seh_pushreg %r15\n"
-	"	subq $264, %rsp\n	.seh_stackalloc 264\n"
-	"	.seh_endprologue\n" ALL_XMM(
-		KEEP_XMM) "	movq %rcx, 56(%rsp)\n"
-			  "	stmxcsr 40(%rsp)\n"
-			  "	fnstcw 44(%rsp)\n"
-			  "	movl $0x7f80, 48(%rsp)\n" /* rounds to zero */
-			  "	ldmxcsr 48(%rsp)\n"
-			  "	movw $0x0f7f, 52(%rsp)\n" /* so does that */
-			  "	fldcw 52(%rsp)\n"
-			  "	movq %rdx, %rax\n"
-			  "	movq %r8, %rcx\n"
-			  "	movq %r9, %rdx\n"
-			  "	movq 368(%rsp), %r8\n"
-			  "	movq 376(%rsp), %r9\n" ALL(SET) ALL_XMM(
-				  SET_XMM) "	call *%rax\n"
-					   "	xorl %edx, %edx\n" ALL(IS) ALL_XMM(
-						   IS_XMM) "	stmxcsr 60 + 4(%rsp)\n"
-							   "	fnstcw 68(%rsp)\n"
-							   "	movl 64(%rsp), %ecx\n"
-							   "	xorl 48(%rsp), %ecx\n"
-							   "	andl $0xffc0, %ecx\n" /* not what has happened meanwhile */
-							   "	addq %rcx, %rdx\n"
-							   "	movzwl 68(%rsp), %ecx\n"
-							   "	xorw 52(%rsp), %cx\n"
-							   "	addq %rcx, %rdx\n"
-							   "	ldmxcsr 40(%rsp)\n"
-							   "	fldcw 44(%rsp)\n"
-							   "	movq 56(%rsp), %rcx\n"
-							   "	movq %rax, (%rcx)\n"
-							   "	movq %rdx, %rax\n" ALL_XMM(
-								   LOAD_XMM) "	addq $264, %rsp\n"
-									     "	popq %r15\n	"
-									     "popq %r14\n	"
-									     "popq %r13\n	"
-									     "popq %r12\n"
-									     "	popq %rdi\n	"
-									     "popq %rsi\n	"
-									     "popq %rbp\n	"
-									     "popq %rbx\n"
-									     "	ret\n"
-									     ".seh_endproc\n");
+	for (unsigned i = 0; i < 28; i++)
+		given.words[i] = 0x0101010101010101 * (i + 1);
+	*result = call_with(&given, &found, function, arguments);
+	changed = (found.mxcsr & ~0x3fu) != given.mxcsr; /* but for what has happened meanwhile */
+	changed += found.x87 != given.x87;
+	for (unsigned i = 0; i < 28; i++)
+		changed += found.words[i] != given.words[i];
+	return changed;
+}
 
 #endif
