@@ -6,11 +6,10 @@
 #include <windows.h>
 
 #include "core/base/os.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 #define LINE "the file is gone\n"
-
-static HANDLE output; /* where a child's words go */
 
 static void on_lost(void)
 {
@@ -42,28 +41,21 @@ static int lose(const char *self, const char *how)
 /* Runs a child and takes what it wrote: its exit status. */
 static DWORD run_child(const char *how, char *text, DWORD size)
 {
-	STARTUPINFOW startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
 	PROCESS_INFORMATION info;
-	wchar_t image[MAX_PATH], command[40];
+	wchar_t arguments[60];
 	DWORD status = 77, len = 0, got = 0;
-	HANDLE from;
+	HANDLE from, to;
 
 	*text = '\0';
-	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
-		!CreatePipe(&from, &output,
-			&(SECURITY_ATTRIBUTES){
-				.nLength = sizeof(SECURITY_ATTRIBUTES), .bInheritHandle = TRUE},
-			0))
+	if (!CreatePipe(&from, &to, &inherit, 0))
 		return status;
-	_snwprintf(command, 40, L"test %hs", how);
-	startup.hStdError = output;
-	if (CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &info)) {
+	_snwprintf(arguments, 60, L"%hs %llx", how, (unsigned long long)to);
+	if (start_again(arguments, &info)) {
 		WaitForSingleObject(info.hProcess, 30000);
 		GetExitCodeProcess(info.hProcess, &status);
-		CloseHandle(info.hThread);
-		CloseHandle(info.hProcess);
 	}
-	CloseHandle(output);
+	CloseHandle(to);
 	while (len < size - 1 && ReadFile(from, text + len, size - 1 - len, &got, NULL) && got)
 		len += got;
 	text[len] = '\0';
@@ -81,7 +73,8 @@ int main(int argc, char **argv)
 {
 	char text[200], self[MAX_PATH];
 
-	if (argc > 1) {
+	if (argc == 3) {
+		SetStdHandle(STD_ERROR_HANDLE, handle_of(argv[2]));
 		SetUnhandledExceptionFilter(end_quietly);
 		GetModuleFileNameA(NULL, self, MAX_PATH);
 		return lose(self, argv[1]);

@@ -205,24 +205,25 @@ static bool spew(const char *text)
 	return file && fputs(text, file) >= 0 && !fclose(file);
 }
 
+/* A name that is taken while the file is written. */
 static void check_new(unsigned flags)
 {
 	struct err err = {0};
 	struct out out;
 
-	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "a new file is opened");
-	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "and is there, whole");
-	ok(out_open_as(&out, path, OUT_NEW | flags, &err) == -ERR_EXISTS, "not a second time");
+	begin();
+	ok(!write_file("new\n", OUT_NEW | flags, &err) && has("new\n") && file_count() == 1,
+		"a new file is there, whole");
+	ok(write_file("newer\n", OUT_NEW | flags, &err) == -ERR_EXISTS && has("new\n"),
+		"not a second time");
 	DeleteFileA(path);
 	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "it is opened again");
 	out_text(&out, "new\n");
 	ok(spew("somebody's\n"), "somebody takes the name meanwhile");
 	ok(out_commit(&out, &err) == -ERR_EXISTS && err.code == ERR_EXISTS, "which is an error");
 	ok(has("somebody's\n") && file_count() == 1, "keeps that file, and leaves nothing");
-	ok(!out_open_as(&out, path, flags, &err), "not a new one:");
-	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && file_count() == 1, "it replaces the file");
+	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count() == 1,
+		"one that is not to be new replaces it");
 	DeleteFileA(path);
 }
 
