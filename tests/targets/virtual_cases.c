@@ -99,9 +99,11 @@ static void state(const char *kind, const void *addr, SIZE_T bytes, const char *
 	say("\n");
 }
 
-static void wrong(const char *what)
+/* What is wrong, or cannot be. */
+static void tell(const char *which, const char *what)
 {
-	say("wrong ");
+	say(which);
+	say(" ");
 	say(what);
 	say("\n");
 }
@@ -135,7 +137,7 @@ struct said_function {
 static void release(void *addr)
 {
 	if (!VirtualFree(addr, 0, MEM_RELEASE))
-		wrong("release");
+		tell("wrong", "release");
 }
 
 static NOINLINE char *both(void)
@@ -157,13 +159,6 @@ static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
 static NOINLINE void commit_low(char *base)
 {
 	commit(base + 0x3000, 0x2000);
-}
-
-static void cannot(const char *what)
-{
-	say("cannot ");
-	say(what);
-	say("\n");
 }
 
 /* ---------------------------------------------------------------- plainly */
@@ -214,11 +209,11 @@ static void plainly(void)
 	if (made[7])
 		state("committed", made[7], 6 * PAGE, "newer");
 	else
-		cannot("VirtualAlloc2");
+		tell("cannot", "VirtualAlloc2");
 	VirtualAlloc(made[0], 3 * PAGE, MEM_RESET, PAGE_READWRITE);
 	done("plainly");
 	if (!VirtualFreeEx(process, made[6], 0, MEM_RELEASE))
-		wrong("release by a handle");
+		tell("wrong", "release by a handle");
 	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
 		if (made[i] && i != 6)
 			release(made[i]);
@@ -281,7 +276,7 @@ static void in_parts(void)
 	state("reserved", base + 0x31000, 0xf000, "only_reserve");
 	done("decommit a part");
 	if (!VirtualFree(base, 0, MEM_DECOMMIT))
-		wrong("decommit");
+		tell("wrong", "decommit");
 	state("reserved", base, 0x40000, "only_reserve");
 	done("decommit all");
 	commit_low(base);
@@ -313,7 +308,7 @@ static void release_a_part(void)
 	commit_few_bytes(base);
 	is_split = nt_free(THIS_PROCESS, &at, &bytes, MEM_RELEASE) >= 0;
 	if (!is_split) {
-		cannot("release a part");
+		tell("cannot", "release a part");
 		state("reserved", base + 0x10000, 0x10000, "only_reserve");
 	}
 	state("reserved", base, 0x3000, "only_reserve");
@@ -362,7 +357,7 @@ static void refused(void)
 	VirtualAlloc(page - PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
 	VirtualFree(page - PAGE, PAGE, MEM_DECOMMIT);
 	if (!is_refused_everywhere(base, page))
-		wrong("something was not refused");
+		tell("wrong", "something was not refused");
 	state("committed", base, 0x2000, "both");
 	state("reserved", base + 0x2000, 0x1000, "both");
 	state("committed", base + 0x3000, 0x16000, "both");
@@ -402,7 +397,7 @@ static void other_process(void)
 		CloseHandle(child.hThread);
 		CloseHandle(child.hProcess);
 	} else {
-		wrong("no other process");
+		tell("wrong", "no other process");
 	}
 	done("another process");
 }
@@ -516,13 +511,13 @@ static void views(void)
 	state("mapped", made[3], file_pages(path), "map_view");
 	state("mapped", made[5], 0x20000, "map_view");
 	if (VirtualFree(made[0], 0, MEM_RELEASE) || UnmapViewOfFile(both() + 0x100000000000))
-		wrong("something was not refused");
+		tell("wrong", "something was not refused");
 	state("committed", step_leaked, 0x19000, "both");
 	done("views");
 	release(step_leaked);
 	for (int i = 0; i < 6; i++) {
 		if (!UnmapViewOfFile(made[i] + (i == 1 ? 0x5000 : 0)))
-			wrong("unmap");
+			tell("wrong", "unmap");
 	}
 	for (int i = 0; i < 4; i++)
 		CloseHandle(sections[i]);

@@ -197,27 +197,8 @@ static void check_maps(void)
 	options.map_count = 0;
 }
 
-/* A name means what the system takes it for. */
-static void check_spellings(void)
-{
-	struct local_paths *local = local_paths_new();
-	struct buf here;
-
-	make_folder(L"many");
-	copy_self(L"many\\Some.exe");
-	copy_self(L"many\\\u00fc.exe");
-	buf_init(&here);
-	ok(local_foreign(local, text_of("many\\sOME.exe"), &here) == LOCAL_FILE, "other case");
-	ok(local_foreign(local, text_of("many\\\xc3\x9c.exe"), &here) == LOCAL_FILE,
-		"other case of letters beyond ASCII");
-	ok(local_foreign(local, text_of("many\\Some.exe."), &here) == LOCAL_FILE,
-		"as the system takes names");
-	buf_release(&here);
-	local_paths_free(local);
-}
-
-/* What a stranger's path must not lead to, be it there or not. */
-static void check_refused(void)
+/* A name means what the system takes it for; what a stranger's path must not lead to, be it there or not. */
+static void check_local_paths(void)
 {
 	static const char *const paths[] = {"\\\\localhost\\c$\\windows\\system32\\ntdll.dll",
 		"//localhost/c$/windows/system32/ntdll.dll",
@@ -234,7 +215,15 @@ static void check_refused(void)
 	struct local_paths *local = local_paths_new();
 	struct buf here;
 
+	make_folder(L"many");
+	copy_self(L"many\\Some.exe");
+	copy_self(L"many\\\u00fc.exe");
 	buf_init(&here);
+	ok(local_foreign(local, text_of("many\\sOME.exe"), &here) == LOCAL_FILE, "other case");
+	ok(local_foreign(local, text_of("many\\\xc3\x9c.exe"), &here) == LOCAL_FILE,
+		"other case of letters beyond ASCII");
+	ok(local_foreign(local, text_of("many\\Some.exe."), &here) == LOCAL_FILE,
+		"as the system takes names");
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		int kind = local_foreign(local, paths[i], &here);
 
@@ -265,8 +254,7 @@ int main(void)
 	check_long_path();
 	check_symbol_path();
 	check_maps();
-	check_spellings();
-	check_refused();
+	check_local_paths();
 	remove_all();
 	module_files_release(&files);
 	ok(GetFileAttributesW(base) == INVALID_FILE_ATTRIBUTES, "nothing is left");

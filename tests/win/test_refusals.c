@@ -6,14 +6,7 @@
 
 #include "snapshot/live/spawn_windows.h"
 #include "snapshot/schedule/scheduler_parts_windows.h"
-
-static int count, failed;
-
-static void ok(bool is_well, const char *what, unsigned long code)
-{
-	failed += !is_well;
-	printf("%sok %d - practice 6: %s (%08lX)\n", is_well ? "" : "not ", ++count, what, code);
-}
+#include "tests/win/tap.h"
 
 static bool is_one_line(const struct err *err, const char *place, const char *remedy)
 {
@@ -51,7 +44,7 @@ static void test_scheduler(void)
 
 		ok(rc == -(int)answers[i].code && err.code == answers[i].code &&
 				is_one_line(&err, "app.exe: ", answers[i].remedy),
-			"an answer of the scheduler", answers[i].hr);
+			"practice 6: an answer of the scheduler");
 	}
 }
 
@@ -70,8 +63,9 @@ static void test_warnings(void)
 	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
 		const char *warning = scheduler_warning((HRESULT)answers[i].hr);
 
+		printf("# %08lX\n", answers[i].hr);
 		ok(answers[i].remedy ? warning && strstr(warning, answers[i].remedy) : !warning,
-			"an answer of the scheduler that is no failure", answers[i].hr);
+			"practice 6: an answer of the scheduler that is no failure");
 	}
 }
 
@@ -81,10 +75,10 @@ static void test_start(void)
 	int rc = spawn_fail(740, "setup.exe", &err);
 
 	ok(rc == -ERR_ELEVATION && is_one_line(&err, "setup.exe: ", ADMIN),
-		"a program that asks for an administrator", 740);
+		"practice 6: a program that asks for an administrator");
 	rc = spawn_fail(2, "setup.exe", &err);
 	ok(rc == -ERR_START && is_one_line(&err, "setup.exe: ", "; check its name"),
-		"and one that is not there", 2);
+		"practice 6: and one that is not there");
 }
 
 int main(void)
@@ -92,6 +86,5 @@ int main(void)
 	test_scheduler();
 	test_warnings();
 	test_start();
-	printf("1..%d\n", count);
-	return failed != 0;
+	return ok_end();
 }

@@ -143,15 +143,11 @@ int main(int argc, char **argv)
 	if (is_to_wait(argc, argv))
 		return 0;
 	base = VirtualAlloc(NULL, SPAN, MEM_RESERVE, PAGE_NOACCESS);
-	if (base)
+	if (ok(base, "memory to reserve"))
 		check_small((uint64_t)base);
-	else
-		ok(false, "memory to reserve");
 	check_all();
 	base = VirtualAlloc((void *)FAR_PRIVATE, SHARED, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
-	if (base)
+	if (ok(base, "memory of our own"))
 		check_clone((uint64_t)base);
-	else
-		ok(false, "memory of our own");
 	return ok_end();
 }
