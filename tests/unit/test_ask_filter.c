@@ -17,9 +17,6 @@ static void make(void)
 	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(a_pattern_sees_functions_modules_and_files)
 {
 	make();

@@ -48,9 +48,6 @@ static struct asked *begin(enum view_group group)
 	return asked;
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(functions_add_up_to_self_and_total)
 {
 	static const struct wanted wanted[] = {

@@ -54,9 +54,6 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 
 #define FRAMES_OF(...) ((const unsigned[]){__VA_ARGS__, 0})
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(stacks_are_stripped_only_when_asked_for)
 {
 	make();

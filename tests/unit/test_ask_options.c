@@ -23,9 +23,6 @@ static void write_list(const char *text)
 
 /* ---------------------------------------------------------------- limits */
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 {
 	make(); /* 31 bytes in 5 blocks */

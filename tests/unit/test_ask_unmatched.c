@@ -38,9 +38,6 @@ static void check_said(const char *wanted, int status, const char *const *args)
 #define said(wanted, status, ...)                                                                  \
 	check_said(wanted, status, (const char *const[]){__VA_ARGS__, NULL})
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(a_module_that_no_dump_has_is_said)
 {
 	make();

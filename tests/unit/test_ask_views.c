@@ -29,9 +29,6 @@ static bool has_frame(const unsigned *stack, unsigned frame)
 
 /* ---------------------------------------------------------------- names */
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(only_rows_that_are_shown_are_named)
 {
 	make();

@@ -5,9 +5,6 @@
 
 #define EACH_STACK 6
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(growth_is_new_minus_old_for_every_stack)
 {
 	struct maker maker = dump_new((struct maker){0});

@@ -465,4 +465,7 @@ static inline int leave_folder(void **state)
 	return rc ? -1 : 0;
 }
 
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
 #endif

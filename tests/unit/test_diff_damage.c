@@ -3,9 +3,6 @@
 
 #include "tests/unit/test_diff.h"
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 /* What breaks the rules is told with its place and left out; the rest counts. */
 TEST(malformed_lines_are_left_out)
 {

@@ -26,9 +26,6 @@ static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t
 	dump_end(&maker, path);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(address_space_is_told_apart_from_memory)
 {
 	make("old.txt", 4096, 65536, 8192);

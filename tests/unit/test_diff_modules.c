@@ -3,9 +3,6 @@
 
 #include "tests/unit/test_diff.h"
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 /* Old and new identity of app.exe, and how many rows become of one stack. */
 static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
 {

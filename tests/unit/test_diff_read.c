@@ -7,9 +7,6 @@ static char root[1000]; /* the folder the tests were started in */
 
 /* ---------------------------------------------------------------- what is read */
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(numbers_have_any_length_and_case)
 {
 	static const char text[] = "*- Heap 0 Hogs\n"

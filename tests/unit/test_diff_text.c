@@ -16,9 +16,6 @@ static void put_leak(struct maker *maker, uint64_t blocks)
 	put(maker, "%s", "");
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(the_layout_is_that_of_umdh)
 {
 	static const char hex[] =

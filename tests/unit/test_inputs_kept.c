@@ -194,7 +194,7 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* Whatever the head tells, reading all of the file tells the same. */
-TEST_WITH(a_head_tells_what_all_of_it_tells, enter_folder, leave_folder)
+TEST(a_head_tells_what_all_of_it_tells)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,
 		BANNER ENTRY, MODULES ENTRY, BANNER NOTES ENTRY, NOTES BANNER MODULES ENTRY,
@@ -227,7 +227,7 @@ TEST_WITH(a_head_tells_what_all_of_it_tells, enter_folder, leave_folder)
 	}
 }
 
-TEST_WITH(what_is_not_sure_by_the_head_is_told, enter_folder, leave_folder)
+TEST(what_is_not_sure_by_the_head_is_told)
 {
 	static const struct {
 		const char *text;

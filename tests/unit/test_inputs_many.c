@@ -54,9 +54,6 @@ static void check_many(int status, const char *wanted, const char *words, const 
 #define check(status, files, words, ...)                                                           \
 	check_many(status, files, words, (const char *const[]){__VA_ARGS__, NULL})
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(folders_and_patterns_are_read)
 {
 	put_made("old.txt", 1, 0, 300);

@@ -12,48 +12,44 @@
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"
 
-struct compared {
-	struct dump_sums dumps[3]; /* oldest first */
+/* What was compared last; the next comparison releases it. */
+static struct {
+	struct dump_sums dumps[4]; /* oldest first */
 	size_t dump_count;
 	struct comparison comparison;
-};
+} compared;
 
-/* Compares old.txt and new.txt. */
-static inline void compare(struct compared *compared, struct match_request request)
+/* Dumps to be read or made by hand in compared.dumps, and then compared. */
+static inline void compared_begin(size_t dump_count)
 {
-	struct err err = {0};
+	if (compared.dump_count)
+		comparison_release(&compared.comparison);
+	for (size_t i = 0; i < compared.dump_count; i++)
+		sums_release(&compared.dumps[i]);
+	memset(&compared, 0, sizeof(compared));
+	compared.dump_count = dump_count;
+}
 
-	compared->dump_count = 2;
+static inline void compared_make(struct match_request request)
+{
+	comparison_make(&compared.comparison, compared.dumps, compared.dump_count, &request);
+}
+
+/* Compares old.txt and new.txt: how many rows they become. */
+static inline size_t compare(struct match_request request)
+{
+	compared_begin(2);
 	for (size_t i = 0; i < 2; i++) {
-		sums_init(&compared->dumps[i]);
-		assert_int_equal(
-			read_sums(&compared->dumps[i], i ? "new.txt" : "old.txt", &err), 0);
+		sums_init(&compared.dumps[i]);
+		assert_int_equal(read_sums(&compared.dumps[i], i ? "new.txt" : "old.txt", NULL), 0);
 	}
-	comparison_make(&compared->comparison, compared->dumps, 2, &request);
+	compared_make(request);
+	return compared.comparison.row_count;
 }
 
-static inline void compared_release(struct compared *compared)
+static inline int64_t row_growth(size_t row)
 {
-	comparison_release(&compared->comparison);
-	for (size_t i = 0; i < compared->dump_count; i++)
-		sums_release(&compared->dumps[i]);
-}
-
-static inline int64_t row_growth(const struct compared *compared, size_t row)
-{
-	return row_delta(&compared->comparison, &compared->comparison.rows[row]).requested_bytes;
-}
-
-/* How many rows the two dumps become. */
-static inline size_t count_rows(struct match_request request)
-{
-	struct compared compared;
-	size_t count;
-
-	compare(&compared, request);
-	count = compared.comparison.row_count;
-	compared_release(&compared);
-	return count;
+	return row_delta(&compared.comparison, &compared.comparison.rows[row]).requested_bytes;
 }
 
 /* A frame by its module's base and the offset. */
@@ -85,21 +81,21 @@ static inline void put_heap(struct maker *maker, uint64_t addr)
 	put(maker, "*- - - - - Heap %" PRIX64 " Hogs - - - - -", addr);
 }
 
-/* All rows with their names, as text; the caller frees it. */
-static inline char *report_of(const struct comparison *comparison, bool by_name)
+/* All rows that were compared, as text that stays until the next one. */
+static inline char *report_of(bool by_name)
 {
-	struct report_style style = {.hex = false};
+	static char *text;
 	struct view view;
-	struct err err;
 	struct out out;
 
-	view_make(&view, comparison, by_name);
+	view_make(&view, &compared.comparison, by_name);
 	naming_find(&view.naming, view.rows, view.row_count);
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	report_text(&out, &(struct report){.views = &view, .view_count = 1, .style = style});
-	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
+	report_text(&out, &(struct report){.views = &view, .view_count = 1});
+	assert_int_equal(out_commit(&out, NULL), 0);
 	view_release(&view);
-	return read_text("out.txt");
+	free(text);
+	return text = read_text("out.txt");
 }
 
 #endif

@@ -122,10 +122,10 @@ static void expect(const struct truth *truth, unsigned stack, unsigned heap, uns
 	}
 }
 
-static void check_order(const struct compared *compared)
+static void check_order(void)
 {
-	for (size_t i = 1; i < compared->comparison.row_count; i++) {
-		const struct comparison *comparison = &compared->comparison;
+	for (size_t i = 1; i < compared.comparison.row_count; i++) {
+		const struct comparison *comparison = &compared.comparison;
 		struct delta before = row_delta(comparison, &comparison->rows[i - 1]);
 		struct delta after = row_delta(comparison, &comparison->rows[i]);
 
@@ -139,11 +139,10 @@ static void check_order(const struct compared *compared)
 static void check_rows(const struct truth *truth, struct match_request request, unsigned wanted)
 {
 	bool seen[STACKS + 1][HEAPS + 1] = {{false}};
-	struct compared compared;
 	struct block_totals of[2];
 	size_t changed = 0;
 
-	compare(&compared, request);
+	compare(request);
 	for (size_t i = 0; i < compared.comparison.row_count; i++) {
 		const struct row *row = &compared.comparison.rows[i];
 		unsigned stack = stack_of_row(row), heap = HEAPS;
@@ -166,15 +165,13 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 		}
 	}
 	assert_int_equal(compared.comparison.row_count, changed);
-	check_order(&compared);
-	compared_release(&compared);
+	check_order();
 }
 
 /* All rows together are the growth of the whole: what does not change adds nothing. */
 static void check_totals(const struct truth *truth)
 {
 	struct block_totals of[2], all[2] = {{0}, {0}};
-	struct compared compared;
 	int64_t bytes = 0, blocks = 0;
 	struct delta whole;
 
@@ -182,7 +179,7 @@ static void check_totals(const struct truth *truth)
 		expect(truth, stack, HEAPS, ~0U, of);
 		add(all, of);
 	}
-	compare(&compared, (struct match_request){.by_heap = true});
+	compare((struct match_request){.by_heap = true});
 	assert_memory_equal(&compared.comparison.old_total, &all[0], sizeof(*all));
 	assert_memory_equal(&compared.comparison.new_total, &all[1], sizeof(*all));
 	whole = comparison_delta(&compared.comparison);
@@ -195,15 +192,13 @@ static void check_totals(const struct truth *truth)
 	assert_int_equal(bytes, whole.requested_bytes);
 	assert_int_equal(blocks, whole.block_count);
 	assert_int_equal(bytes, (int64_t)(all[1].requested_bytes - all[0].requested_bytes));
-	compared_release(&compared);
 }
 
 static void check_ids(const struct truth *truth)
 {
-	struct compared compared;
 	size_t changed = 0, stackless = 0;
 
-	compare(&compared, (struct match_request){.mode = MATCH_ID});
+	compare((struct match_request){.mode = MATCH_ID});
 	for (size_t i = 0; i < compared.comparison.row_count; i++) {
 		const struct row *row = &compared.comparison.rows[i];
 
@@ -217,11 +212,7 @@ static void check_ids(const struct truth *truth)
 	for (unsigned i = 0; i < IDS; i++)
 		changed += is_changed(truth->ids[i]);
 	assert_int_equal(compared.comparison.row_count, changed + stackless);
-	compared_release(&compared);
 }
-
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
 
 TEST(rows_add_up_to_what_was_put_in)
 {
@@ -378,39 +369,33 @@ TEST(stacks_and_cells_in_another_order_give_the_same_report)
 	put_all_kinds(true);
 	for (unsigned i = 0; i < 10; i++) {
 		struct match_request request = {.mode = i % 5, .by_heap = i / 5};
-		struct compared compared;
-		char *expected, *text;
+		char *expected;
 
-		compare(&compared, request);
+		compare(request);
 		assert_true(compared.comparison.row_count > 5);
-		expected = report_of(&compared.comparison, true);
+		expected = strdup(report_of(true));
 		for (unsigned k = 0; k < 20; k++) {
 			comparison_release(&compared.comparison);
 			shuffle(&compared.dumps[0]);
 			shuffle(&compared.dumps[1]);
-			comparison_make(&compared.comparison, compared.dumps, 2, &request);
-			text = report_of(&compared.comparison, true);
-			assert_string_equal(text, expected);
-			free(text);
+			compared_make(request);
+			assert_string_equal(report_of(true), expected);
 		}
 		free(expected);
-		compared_release(&compared);
 	}
 }
 
 #define MANY 4
 
 /* old.txt, new.txt, old.txt ...: their report; with a store, each of their stacks is in it once. */
-static char *report_of_many(struct stack_store *store, const struct match_request *request)
+static char *report_of_many(struct stack_store *store, struct match_request request)
 {
-	struct dump_sums dumps[MANY];
-	struct comparison comparison;
-	struct err err;
-	char *text;
+	struct dump_sums *dumps = compared.dumps;
 
+	compared_begin(MANY);
 	for (size_t i = 0; i < MANY; i++) {
 		sums_init(&dumps[i]);
-		assert_int_equal(read_sums(&dumps[i], i % 2 ? "new.txt" : "old.txt", &err), 0);
+		assert_int_equal(read_sums(&dumps[i], i % 2 ? "new.txt" : "old.txt", NULL), 0);
 		if (store)
 			stack_store_take(store, &dumps[i]);
 	}
@@ -427,13 +412,9 @@ static char *report_of_many(struct stack_store *store, const struct match_reques
 		}
 		assert_true(stack->is_named || same == 1); /* the same file has the same ones */
 	}
-	comparison_make(&comparison, dumps, MANY, request);
-	assert_true(comparison.row_count > 5);
-	text = report_of(&comparison, true);
-	comparison_release(&comparison);
-	for (size_t i = 0; i < MANY; i++)
-		sums_release(&dumps[i]);
-	return text;
+	compared_make(request);
+	assert_true(compared.comparison.row_count > 5);
+	return report_of(true);
 }
 
 /* Only addresses, so that a dump needs no stack of its own; in new.txt modules lie elsewhere. Each id has
@@ -461,14 +442,12 @@ static void check_common(void)
 	for (unsigned i = 0; i < 10; i++) {
 		struct match_request request = {.mode = i % 5, .by_heap = i / 5};
 		struct stack_store *store = stack_store_new();
-		char *expected = report_of_many(NULL, &request), *text;
+		char *expected = strdup(report_of_many(NULL, request));
 
-		assert_non_null(store);
-		text = report_of_many(store, &request);
-		assert_string_equal(text, expected);
+		assert_string_equal(report_of_many(store, request), expected);
+		compared_begin(0);
 		stack_store_free(store);
 		free(expected);
-		free(text);
 	}
 }
 

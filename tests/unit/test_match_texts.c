@@ -61,9 +61,6 @@ static size_t rows_of(const char *const *old, const char *const *new, enum match
 	return count;
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(texts_match_however_their_offsets_are_spelt)
 {
 	static const char *const same[] = {"ntdll!RtlAllocateHeap+0x00000808",
@@ -137,7 +134,7 @@ TEST(the_text_is_what_is_shown)
 	sums_make(&sums);
 	sums_add(&sums, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
 	comparison_make(&comparison, &sums, 1, &request);
-	text = report_of(&comparison, true);
+	text = report_of(true);
 	assert_non_null(strstr(text, "one!frame+"));
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
 	free(text);
@@ -162,7 +159,7 @@ TEST(of_two_spellings_the_same_is_shown_in_any_order)
 		comparison_make(&comparison, &sums, 1, &request);
 		assert_int_equal(comparison.row_count, 1);
 		assert_int_equal(comparison.rows[0].of[0].requested_bytes, 20);
-		reports[order] = report_of(&comparison, true);
+		reports[order] = report_of(true);
 		comparison_release(&comparison);
 		sums_release(&sums);
 	}

@@ -8,9 +8,6 @@
 	"growth_overhead,new_overhead,old_overhead,"                                               \
 	"kind,heap,ids,module,function,file,line,stack\r\n"
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 {
 	struct made *made = made_three();

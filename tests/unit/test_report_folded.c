@@ -12,9 +12,6 @@ static void assert_folded(size_t dump_count, enum view_group group, const char *
 	assert_string_equal(text, wanted);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(the_root_comes_first_and_old_before_new)
 {
 	write_three();

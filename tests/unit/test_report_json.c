@@ -28,9 +28,6 @@ static void lacks(const char *text, const char *part)
 		fail_msg("%s in:\n%s", quoted(part), text);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(a_whole_report_is_as_the_man_page_says)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});

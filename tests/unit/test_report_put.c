@@ -13,9 +13,6 @@ static uint64_t random_number(void)
 	return random_state >> 11 ^ random_state << 40;
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 /* The C library says how a number is printed. More than a buffer of them. */
 TEST(numbers_are_as_printf_prints_them)
 {

@@ -42,9 +42,6 @@ static void filter(struct made *made)
 	made->view.suppressed_count = 1;
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 {
 	static const char *const words[] = {

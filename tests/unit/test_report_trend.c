@@ -104,9 +104,6 @@ static void has(const char *text, const char *part)
 		fail_msg("no %s in:\n%s", quoted, text);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(json_is_as_the_man_page_says)
 {
 	struct scene scene;

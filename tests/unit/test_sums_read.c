@@ -450,9 +450,6 @@ static void check_pieces(uint64_t seed)
 	free(in_order);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(pieces_and_threads_change_nothing)
 {
 	for (uint64_t seed = 1; seed < 300; seed++) {

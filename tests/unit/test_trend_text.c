@@ -23,9 +23,6 @@ static void check_rate(double rate, bool has_sign, unsigned width, const char *w
 	free(text);
 }
 
-#undef TEST_AROUND
-#define TEST_AROUND enter_folder, leave_folder
-
 TEST(a_rate_has_no_more_digits_than_say_something)
 {
 	check_rate(12345.678, true, 0, "+12346");
