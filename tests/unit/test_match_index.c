@@ -7,15 +7,18 @@
 TEST(every_number_is_found_under_its_hash)
 {
 	struct hash_index index;
+	struct hash_probe probe;
 
 	hash_index_init(&index);
+	probe = hash_index_probe(&index, 7);
+	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE); /* empty as yet */
 	for (uint32_t i = 0; i < 20000; i++) /* some hashes are those of several */
 		hash_index_add(&index, i * 0x9E3779B1 % 15000, i);
 	for (uint32_t i = 0; i < 20000; i++) {
-		struct hash_probe probe = hash_index_probe(&index, i * 0x9E3779B1 % 15000);
 		uint32_t number;
 		bool is_found = false;
 
+		probe = hash_index_probe(&index, i * 0x9E3779B1 % 15000);
 		while ((number = hash_index_next(&index, &probe)) != INDEX_NONE) {
 			assert_int_equal(number * 0x9E3779B1 % 15000, i * 0x9E3779B1 % 15000);
 			assert_false(is_found && number == i);
@@ -23,17 +26,6 @@ TEST(every_number_is_found_under_its_hash)
 		}
 		assert_true(is_found);
 	}
-	hash_index_release(&index);
-}
-
-TEST(an_empty_index_finds_nothing)
-{
-	struct hash_index index;
-	struct hash_probe probe;
-
-	hash_index_init(&index);
-	probe = hash_index_probe(&index, 7);
-	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE);
 	hash_index_release(&index);
 }
 
@@ -79,41 +71,47 @@ TEST(another_key_gives_other_hashes)
 	assert_int_equal(hash_of(&a, 5, 7, "x"), hash_of(&a, 5, 7, "x"));
 }
 
+/* A dump made by hand, with room for so many. */
+static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
+{
+	struct dump_sums *sums = compared.dumps;
+
+	compared_begin(1);
+	sums_init(sums);
+	sums->path = "made";
+	sums->heaps = xcalloc(heaps, sizeof(*sums->heaps));
+	sums->cells = xcalloc(cells, sizeof(*sums->cells));
+	sums->heap_count = heaps;
+	sums->cell_count = cells;
+	return sums;
+}
+
 /* Entries in very many heaps that name an id of very many stacks: if each looked through all of
  * them, this would not end today. */
 TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 {
 	const uint32_t count = 60000;
-	struct comparison comparison;
-	struct dump_sums sums;
 	uint64_t frame;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
-	sums_init(&sums);
-	sums.path = "made";
-	sums.heaps = calloc(count, sizeof(*sums.heaps));
-	sums.cells = calloc(count, sizeof(*sums.cells));
-	assert_true(sums.heaps && sums.cells);
-	sums.heap_count = sums.cell_count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t index;
-
-		frame = i;
-		stackset_put(&sums.stacks, &stack, 1, &index);
-		sums.heaps[i] = i << 16;
-		sums.cells[i] = (struct stack_total){0, i, true, {1, 16, 0}};
-	}
 	for (unsigned i = 0; i < 4; i++) {
-		struct match_request request = {
-			.by_heap = i % 2, .mode = i < 2 ? MATCH_AUTO : MATCH_ID};
+		struct dump_sums *sums = made_begin(count, count);
 
-		comparison_make(&comparison, &sums, 1, &request);
-		assert_int_equal(comparison.row_count, i % 2 ? count : 1);
-		assert_int_equal(comparison.rows[0].of[0].requested_bytes, i % 2 ? 16 : 16 * count);
-		assert_int_equal(comparison.rows[0].candidate_count, i < 2 ? count : 0);
-		comparison_release(&comparison);
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t index;
+
+			frame = k;
+			stackset_put(&sums->stacks, &stack, 1, &index);
+			sums->heaps[k] = k << 16;
+			sums->cells[k] = (struct stack_total){0, k, true, {1, 16, 0}};
+		}
+		compared_make((struct match_request){
+			.by_heap = i % 2, .mode = i < 2 ? MATCH_AUTO : MATCH_ID});
+		assert_int_equal(compared.comparison.row_count, i % 2 ? count : 1);
+		assert_int_equal(
+			compared.comparison.rows[0].of[0].requested_bytes, i % 2 ? 16 : 16 * count);
+		assert_int_equal(compared.comparison.rows[0].candidate_count, i < 2 ? count : 0);
 	}
-	sums_release(&sums);
 }
 
 /* Among so many stacks there are some of equal hashes, whatever the key: about ten pairs are to be
@@ -121,34 +119,21 @@ TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 TEST(stacks_of_equal_hashes_stay_apart)
 {
 	const uint32_t count = 300000;
-	struct match_request request = {0};
-	struct comparison comparison;
-	struct dump_sums sums;
+	struct dump_sums *sums = made_begin(1, count);
 	uint64_t frame;
 	struct stack stack = {.same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 	char id[20];
 
-	sums_init(&sums);
-	sums.path = "made";
-	sums.heaps = calloc(1, sizeof(*sums.heaps));
-	sums.cells = calloc(count, sizeof(*sums.cells));
-	assert_true(sums.heaps && sums.cells);
-	sums.heap_count = 1;
-	sums.cell_count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct stack_total *cell = &sums.cells[i];
-
 		frame = 0x1000 + i;
 		snprintf(id, sizeof(id), "%X", i + 1);
 		stack.id = id;
-		stackset_put(&sums.stacks, &stack, strlen(id), &cell->stack);
-		cell->sums = (struct block_totals){1, i, 0};
+		stackset_put(&sums->stacks, &stack, strlen(id), &sums->cells[i].stack);
+		sums->cells[i].sums = (struct block_totals){1, i, 0};
 	}
-	comparison_make(&comparison, &sums, 1, &request);
-	assert_int_equal(comparison.row_count, count);
+	compared_make((struct match_request){0});
+	assert_int_equal(compared.comparison.row_count, count);
 	for (uint32_t i = 0; i < count; i++) /* the largest first */
-		assert_int_equal(comparison.rows[i].stack->frames[0],
-			0x1000 + comparison.rows[i].of[0].requested_bytes);
-	comparison_release(&comparison);
-	sums_release(&sums);
+		assert_int_equal(compared.comparison.rows[i].stack->frames[0],
+			0x1000 + compared.comparison.rows[i].of[0].requested_bytes);
 }

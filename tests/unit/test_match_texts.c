@@ -5,16 +5,20 @@
 
 #define TEXTS_MAX 16
 
-/* A dump made by hand: each stack of one frame or more is a block of as many bytes as asked for. */
-static void sums_make(struct dump_sums *sums)
+/* Dumps made by hand: each stack of one frame or more is a block of as many bytes as asked for. */
+static void made_begin(size_t count)
 {
-	sums_init(sums);
-	sums->path = "made";
-	sums->texts = calloc(TEXTS_MAX, sizeof(*sums->texts));
-	sums->heaps = calloc(1, sizeof(*sums->heaps));
-	sums->cells = calloc(TEXTS_MAX, sizeof(*sums->cells));
-	assert_true(sums->texts && sums->heaps && sums->cells);
-	sums->heap_count = 1;
+	compared_begin(count);
+	for (size_t i = 0; i < count; i++) {
+		struct dump_sums *sums = &compared.dumps[i];
+
+		sums_init(sums);
+		sums->path = "made";
+		sums->texts = xcalloc(TEXTS_MAX, sizeof(*sums->texts));
+		sums->heaps = xcalloc(1, sizeof(*sums->heaps));
+		sums->cells = xcalloc(TEXTS_MAX, sizeof(*sums->cells));
+		sums->heap_count = 1;
+	}
 }
 
 static void sums_add(
@@ -40,25 +44,14 @@ static void sums_add(
 /* How many rows one block in each dump becomes. */
 static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
 {
-	struct match_request request = {.mode = mode};
-	struct comparison comparison;
-	struct dump_sums dumps[2];
-	size_t count;
-
-	for (size_t i = 0; i < 2; i++) {
-		sums_make(&dumps[i]);
-		if (i) { /* numbers of texts mean nothing beyond their dump */
-			sums_add(&dumps[i], "other", 0, TEXTS("nothing"));
-			dumps[i].cells[0].sums.block_count = 0;
-		}
-		sums_add(&dumps[i], i ? "B" : "A", i ? 30 : 10, i ? new : old);
-	}
-	comparison_make(&comparison, dumps, 2, &request);
-	count = comparison.row_count;
-	comparison_release(&comparison);
-	sums_release(&dumps[0]);
-	sums_release(&dumps[1]);
-	return count;
+	made_begin(2);
+	/* Numbers of texts mean nothing beyond their dump. */
+	sums_add(&compared.dumps[1], "other", 0, TEXTS("nothing"));
+	compared.dumps[1].cells[0].sums.block_count = 0;
+	sums_add(&compared.dumps[0], "A", 10, old);
+	sums_add(&compared.dumps[1], "B", 30, new);
+	compared_make((struct match_request){.mode = mode});
+	return compared.comparison.row_count;
 }
 
 TEST(texts_match_however_their_offsets_are_spelt)
@@ -104,66 +97,48 @@ TEST(by_symbol_texts_match_by_their_function_alone)
 
 TEST(texts_and_addresses_of_equal_numbers_are_different)
 {
-	struct match_request request = {0};
-	struct comparison comparison;
-	struct dump_sums dumps[2];
 	uint64_t frame = 0;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
-	for (size_t i = 0; i < 2; i++) {
-		sums_make(&dumps[i]);
-		sums_add(&dumps[i], "A", 10, TEXTS("a!b+8"));
+	for (enum match_mode mode = MATCH_AUTO; mode <= MATCH_SYMBOL; mode++) {
+		made_begin(2);
+		for (size_t i = 0; i < 2; i++)
+			sums_add(&compared.dumps[i], "A", 10, TEXTS("a!b+8"));
+		stackset_put(
+			&compared.dumps[1].stacks, &stack, 1, &compared.dumps[1].cells[0].stack);
+		compared_make((struct match_request){.mode = mode});
+		assert_int_equal(compared.comparison.row_count, mode == MATCH_ID ? 0 : 2);
 	}
-	stackset_put(&dumps[1].stacks, &stack, 1, &dumps[1].cells[0].stack);
-	for (request.mode = MATCH_AUTO; request.mode <= MATCH_SYMBOL; request.mode++) {
-		comparison_make(&comparison, dumps, 2, &request);
-		assert_int_equal(comparison.row_count, request.mode == MATCH_ID ? 0 : 2);
-		comparison_release(&comparison);
-	}
-	sums_release(&dumps[0]);
-	sums_release(&dumps[1]);
 }
 
 TEST(the_text_is_what_is_shown)
 {
-	struct match_request request = {0};
-	struct comparison comparison;
-	struct dump_sums sums;
-	char *text;
+	const char *text;
 
-	sums_make(&sums);
-	sums_add(&sums, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
-	comparison_make(&comparison, &sums, 1, &request);
+	made_begin(1);
+	sums_add(compared.dumps, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
+	compared_make((struct match_request){0});
 	text = report_of(true);
 	assert_non_null(strstr(text, "one!frame+"));
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
-	free(text);
-	comparison_release(&comparison);
-	sums_release(&sums);
 }
 
 /* One row whose label has two spellings: which is shown must not depend on what came first. */
 TEST(of_two_spellings_the_same_is_shown_in_any_order)
 {
 	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};
-	struct match_request request = {0};
-	char *reports[2];
+	char *first = NULL;
 
 	for (size_t order = 0; order < 2; order++) {
-		struct comparison comparison;
-		struct dump_sums sums;
-
-		sums_make(&sums);
-		sums_add(&sums, "A", 10, TEXTS(spellings[order]));
-		sums_add(&sums, "A", 10, TEXTS(spellings[!order]));
-		comparison_make(&comparison, &sums, 1, &request);
-		assert_int_equal(comparison.row_count, 1);
-		assert_int_equal(comparison.rows[0].of[0].requested_bytes, 20);
-		reports[order] = report_of(true);
-		comparison_release(&comparison);
-		sums_release(&sums);
+		made_begin(1);
+		sums_add(compared.dumps, "A", 10, TEXTS(spellings[order]));
+		sums_add(compared.dumps, "A", 10, TEXTS(spellings[!order]));
+		compared_make((struct match_request){0});
+		assert_int_equal(compared.comparison.row_count, 1);
+		assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 20);
+		if (!first)
+			first = strdup(report_of(true));
 	}
-	assert_string_equal(reports[0], reports[1]);
-	free(reports[0]);
-	free(reports[1]);
+	assert_string_equal(report_of(true), first);
+	free(first);
 }
