@@ -91,16 +91,4 @@ static inline uint64_t ask_shown(const char *const *args)
 /* ... and hdiff must succeed. */
 #define shown_of(...) ask_shown((const char *const[]){__VA_ARGS__, NULL})
 
-/* hdiff refuses: status 2, no report, and these words. */
-static inline void check_refused(const char *words, const char *const *args)
-{
-	struct result *result = run_with(NULL, args);
-
-	if (result->status != 2 || result->text || !strstr(result->words, words))
-		fail_msg("status %d, said: %s, wanted: %s", result->status, result->words, words);
-	assert_ptr_equal(strchr(result->words, '\n'), strrchr(result->words, '\n'));
-}
-
-#define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
-
 #endif

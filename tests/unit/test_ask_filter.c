@@ -10,16 +10,24 @@ static made_stack stacks[] = {
 	{NOWHERE}, /* 8 */
 	{LIB_NAMELESS}, /* 16 */
 };
+#define STACKS (sizeof(stacks) / sizeof(*stacks))
 #define ALL 31
 
-static void make(void)
+/* They are in new.txt before each test. */
+static int make(void **state)
 {
-	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+	int rc = enter_folder(state);
+
+	if (!rc)
+		write_stacks("new.txt", stacks, STACKS);
+	return rc;
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND make, leave_folder
 
 TEST(a_pattern_sees_functions_modules_and_files)
 {
-	make();
 	assert_int_equal(shown_of("new.txt"), ALL);
 	assert_int_equal(shown_of("-i", "^app!leak_here$", "new.txt"), 1);
 	assert_int_equal(shown_of("-i", "^app!", "new.txt"), 1 + 2);
@@ -32,7 +40,6 @@ TEST(a_pattern_sees_functions_modules_and_files)
 
 TEST(case_matters_unless_the_pattern_says_so)
 {
-	make();
 	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
 	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
 }
@@ -41,7 +48,6 @@ TEST(a_pattern_sees_raw_forms_of_named_frames_too)
 {
 	char offset[40], addr[40], nowhere[40];
 
-	make();
 	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(LEAK));
 	snprintf(addr, sizeof(addr), "^%" PRIX64 "$", LIB_BASE + made_offset(MALLOC));
 	snprintf(nowhere, sizeof(nowhere), "^%" PRIX64 "$", made_offset(NOWHERE));
@@ -55,7 +61,6 @@ TEST(a_pattern_sees_raw_forms_of_named_frames_too)
 
 TEST(any_include_keeps_and_any_exclude_drops)
 {
-	make();
 	assert_int_equal(shown_of("-i", "leak_here", "-i", "helper", "new.txt"), 1 + 4);
 	assert_int_equal(shown_of("-x", "leak_here", "new.txt"), ALL - 1);
 	assert_int_equal(shown_of("-x", "leak_here", "-x", "helper", "new.txt"), ALL - 1 - 4);
@@ -65,7 +70,6 @@ TEST(any_include_keeps_and_any_exclude_drops)
 
 TEST(without_symbols_a_pattern_sees_modules_and_addresses_only)
 {
-	make();
 	assert_int_equal(shown_of("--no-symbols", "-i", "main", "new.txt"), 0);
 	assert_int_equal(shown_of("--no-symbols", "-i", "^app\\+", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
@@ -85,7 +89,6 @@ TEST(a_row_without_a_stack_matches_no_pattern)
 
 TEST(a_bad_pattern_is_named_with_its_place)
 {
-	make();
 	refused("hdiff: -i ab(c: ", "-i", "ab(c", "new.txt");
 	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* where it ends */
 	refused("hdiff: -x x[z-a]: ", "-x", "x[z-a]", "new.txt");
@@ -123,7 +126,6 @@ TEST(texts_that_are_no_utf_8_are_matched)
 
 TEST(a_module_is_named_with_or_without_extension_in_any_case)
 {
-	make();
 	assert_int_equal(shown_of("--module", "app", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--module", "APP.exe", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--module", "app.dll", "new.txt"), 0);
@@ -144,7 +146,6 @@ TEST(frames_without_an_address_are_matched_by_what_they_have)
 	static const bool is_there[] = {true, true, true, false, false};
 	struct frame frame = {.module = "app", .function = "f"};
 	struct frames frames;
-	struct err err;
 
 	frames_init(&frames);
 	frames_add(&frames, &frame);
@@ -155,8 +156,8 @@ TEST(frames_without_an_address_are_matched_by_what_they_have)
 		filter_init(&filter);
 		filter.modules = &wanted[i];
 		filter.module_count = 1;
-		assert_int_equal(patterns_add(&filter.exclude, "^0$", &err), 0); /* no address */
-		assert_int_equal(filter_raw(&filter, &read, &row, &frames, &verdict, &err), 0);
+		assert_int_equal(patterns_add(&filter.exclude, "^0$", NULL), 0); /* no address */
+		assert_int_equal(filter_raw(&filter, &read, &row, &frames, &verdict, NULL), 0);
 		assert_int_equal(verdict, is_there[i] ? VERDICT_NAMES_EXCLUDE : VERDICT_DROP);
 		filter_release(&filter);
 	}
@@ -166,10 +167,7 @@ TEST(frames_without_an_address_are_matched_by_what_they_have)
 /* Growth by stack: bytes and blocks go up and down by numbers of their own. */
 TEST(small_changes_are_left_out_by_magnitude)
 {
-	struct maker maker;
-
-	for (int is_new = 0; is_new < 2; is_new++) {
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put_block(&maker, is_new ? 1124 : 100, 8, "1", 1); /* +1024, 0 blocks */
 		put_block(&maker, is_new ? 100 : 1124, 8, "2", 2); /* -1024, 0 blocks */
 		put_block(&maker, is_new ? 1123 : 100, 8, "3", 3); /* +1023, 0 blocks */
@@ -177,7 +175,6 @@ TEST(small_changes_are_left_out_by_magnitude)
 			put_block(&maker, 10, 8, "4", 4);
 		for (int i = 0; i < (is_new ? 1 : 5); i++) /* -4000, -4 blocks */
 			put_block(&maker, 1000, 8, "5", 5);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	for (int i = 0; i < 4; i++) {
 		static const char *const asked[][2] = {{"--min-bytes=1K", "--min-count=0"},
@@ -186,9 +183,8 @@ TEST(small_changes_are_left_out_by_magnitude)
 		static const bool wanted[][6] = {{false, true, true, false, false, true},
 			{false, false, false, false, true, true},
 			{false, false, false, false, false, true}, {false}};
-		struct result *result = run_hdiff(asked[i][0], asked[i][1], "old.txt", "new.txt");
-
-		assert_int_equal(result->status, 0);
+		struct result *result =
+			run_status(0, asked[i][0], asked[i][1], "old.txt", "new.txt");
 		for (unsigned k = 1; k < 6; k++)
 			assert_int_equal(row_of(result, k) != NULL, wanted[i][k]);
 	}
@@ -196,11 +192,139 @@ TEST(small_changes_are_left_out_by_magnitude)
 
 TEST(the_first_rows_are_shown)
 {
-	make();
 	assert_int_equal(shown_of("-n", "2", "new.txt"), 16 + 8);
 	assert_int_equal(shown_of("-n2", "-i", "app", "new.txt"), 4 + 2);
 	assert_int_equal(shown_of("-n", "0", "new.txt"), 0);
 	assert_int_equal(shown_of("-n", "18446744073709551615", "new.txt"), ALL);
 	struct result *result = ask_hdiff("-n", "1", "new.txt");
 	assert_int_equal(result->rows[0].new_bytes, 16);
+}
+
+/* ---------------------------------------------------------------- filters that name nothing */
+
+/* hdiff must say these lines with "warning" in them, and no other such. */
+static void check_said(const char *wanted, int status, const char *const *args)
+{
+	struct result *result = run_with(NULL, args);
+	char said[sizeof(result->words)];
+	size_t len = 0;
+
+	said[0] = '\0';
+	for (const char *at = result->words; *at; at = next_text(at)) {
+		size_t line = (size_t)(next_text(at) - at);
+
+		if (strstr(at, ": warning: ") && strstr(at, ": warning: ") < at + line)
+			len += (size_t)snprintf(
+				said + len, sizeof(said) - len, "%.*s", (int)line, at);
+	}
+	assert_string_equal(said, wanted);
+	assert_int_equal(result->status, status);
+	assert_non_null(result->text);
+}
+
+#define said(wanted, status, ...)                                                                  \
+	check_said(wanted, status, (const char *const[]){__VA_ARGS__, NULL})
+
+TEST(a_module_that_no_dump_has_is_said)
+{
+	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
+		"--max-growth", "0", "new.txt");
+	said("hdiff: --module app.dll: warning: no module has this name\n", 1, "--module",
+		"app.dll", "--module", "LIB", "--max-growth", "0", "new.txt");
+	said("hdiff: --module a?b: warning: no module has this name\n", 0, "--module", "a\nb",
+		"new.txt");
+	said("", 0, "--module", "app", "--module", "APP.exe", "--module", "lib.dll", "new.txt");
+}
+
+TEST(a_module_that_only_one_dump_has_is_known)
+{
+	struct maker maker;
+
+	maker = (struct maker){.eol = "\n"};
+	buf_init(&maker.text);
+	put(&maker, "// Loaded modules: ");
+	put(&maker, "//     Base Size Module");
+	put(&maker, "//             66660000    10000 C:\\made up\\gone.dll");
+	put(&maker, "//\n// Process modules enumerated.");
+	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
+	put_entry(&maker, 5, 8, "1");
+	put(&maker, "\t66661000\n");
+	dump_end(&maker, "old.txt");
+	said("", 0, "--module", "gone", "--module", "lib", "old.txt", "new.txt");
+	said("hdiff: --module gone: warning: no module has this name\n", 0, "--module", "gone",
+		"new.txt");
+}
+
+/* Logs of old name their frames and list no modules that these would be in. */
+TEST(a_module_that_texts_name_is_known)
+{
+	struct maker maker = dump_new((struct maker){0});
+	put(&maker, "%s", "");
+	put(&maker, "00000005 bytes in 0x1 allocations (@ 0x00000005) by: BackTrace1");
+	put(&maker, "msvcrt!malloc+0x00000010");
+	put(&maker, "other!main+0x00000020\n");
+	dump_end(&maker, "new.txt");
+	said("hdiff: --module third: warning: no module has this name\n", 0, "--module", "OTHER",
+		"--module", "third", "--module", "msvcrt.dll", "new.txt");
+}
+
+TEST(a_heap_that_no_dump_has_is_said)
+{
+	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
+		"--max-growth", "0", "new.txt");
+	said("hdiff: --heap VirtualAlloc: warning: no dump has recorded such memory\n", 0, "--heap",
+		"virtual", "--max-growth", "0", "new.txt");
+	said("hdiff: --heap FFFF00000001: warning: no dump has this heap\n", 1, "--heap", "1E0000",
+		"--heap", "0xffff00000001", "--max-growth", "0", "new.txt");
+	said("", 0, "--heap", "1e0000", "new.txt");
+}
+
+TEST(a_pattern_that_matches_nothing_is_said)
+{
+	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
+		"-i", "leek", "--max-growth", "0", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n"
+	     "hdiff: -i MAIN: warning: no stack that changed has a frame that matches it\n",
+		1, "-i", "leek", "-i", "leak", "-i", "MAIN", "--max-growth", "0", "new.txt");
+	said("hdiff: -i main: warning: no stack that changed has a frame that matches it\n", 0,
+		"--no-symbols", "-i", "main", "new.txt");
+}
+
+/* Each of these matches something, though others make up the mind before it is its turn. */
+TEST(a_pattern_that_matches_anything_is_not_said)
+{
+	char raw[40], addr[40];
+
+	snprintf(raw, sizeof(raw), "^app\\+%" PRIX64 "$", made_offset(LEAK));
+	snprintf(addr, sizeof(addr), "^%" PRIX64 "$", APP_BASE + made_offset(LEAK));
+	said("", 0, "-i", "leak", "-i", "leak_here", "-i", "leak\\.c$", "-i", "^app!", "new.txt");
+	said("", 0, "-i", ".", "-i", raw, "-i", addr, "new.txt");
+	said("", 0, "-i", raw, "-i", "leak_here", "-n", "0", "new.txt");
+	said("", 0, "-i", "leak_here", "-i", raw, "-x", "leak", "new.txt");
+	said("", 0, "-x", raw, "-i", "leak_here", "new.txt");
+	said("", 0, "-i", "helper", "-x", "nothing at all", "new.txt");
+}
+
+TEST(a_pattern_is_held_against_what_other_filters_leave)
+{
+	said("", 0, "-i", "leak", "--module", "app", "new.txt");
+	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "
+	     "frame that matches it\n",
+		0, "-i", "helper", "--min-bytes", "5", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed and that other options leave has a "
+	     "frame that matches it\n",
+		0, "-i", "leek", "--heap", "1E0000", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
+		"-i", "leek", "-x", "leak", "new.txt");
+	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
+	     "frame that matches it\n",
+		0, "-i", "^2", "--module", "app", "new.txt");
+}
+
+/* There is nothing that a pattern could have matched. */
+TEST(where_nothing_changed_patterns_are_not_said)
+{
+	said("", 0, "-i", "leak", "new.txt", "new.txt");
+	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "-i", "leak",
+		"--module", "nosuch", "new.txt");
 }

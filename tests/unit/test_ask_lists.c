@@ -1,4 +1,5 @@
-/* hdiff: allocators' frames, and lists in files of such and of suppressions. */
+/* hdiff: allocators' frames, lists in files of such and of suppressions, limits of growth, and what options
+ * are refused or taken. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask.h"
@@ -12,11 +13,20 @@ static made_stack stacks[] = {
 	{LIB_NAMELESS, MALLOC, HELPER}, /* 8 */
 	{NOWHERE, MAIN}, /* 16 */
 };
+#define STACKS (sizeof(stacks) / sizeof(*stacks))
 
-static void make(void)
+/* They are in new.txt before each test. */
+static int make(void **state)
 {
-	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+	int rc = enter_folder(state);
+
+	if (!rc)
+		write_stacks("new.txt", stacks, STACKS);
+	return rc;
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND make, leave_folder
 
 static void write_list(const char *text)
 {
@@ -33,16 +43,13 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 			continue;
 		for (; *wanted; wanted++, at = next_text(at)) {
 			const struct made_frame *frame = &made_frames[*wanted];
-			char text[100];
+			char text[100] = "\t";
 
-			snprintf(text, sizeof(text), "\t%s%s%s",
-				frame->base == APP_BASE ? "app" :
-				frame->base		? "lib" :
-							  "",
-				frame->function ? "!" :
-				frame->base	? "+" :
-						  "",
-				frame->function ? frame->function : "");
+			if (frame->base)
+				snprintf(text, sizeof(text), "\t%s%s%s",
+					frame->base == APP_BASE ? "app" : "lib",
+					frame->function ? "!" : "+",
+					frame->function ? frame->function : "");
 			if (strncmp(at, text, strlen(text)) != 0)
 				fail_msg("wanted %s before %s", text, at);
 		}
@@ -54,36 +61,25 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 
 #define FRAMES_OF(...) ((const unsigned[]){__VA_ARGS__, 0})
 
-TEST(stacks_are_stripped_only_when_asked_for)
+TEST(stacks_are_stripped_when_asked_for_from_inside_out_to_the_first_other_frame)
 {
-	make();
 	struct result *result = ask_hdiff("new.txt");
+
 	check_frames(result, 0, FRAMES_OF(NEW, MALLOC, LEAK, MAIN));
 	result = ask_hdiff("--strip", "--no-strip", "new.txt");
 	check_frames(result, 1, FRAMES_OF(MALLOC, CACHE, MALLOC, MAIN));
-}
-
-TEST(stripping_goes_inside_out_to_the_first_other_frame)
-{
-	make();
-	struct result *result = ask_hdiff("--strip", "new.txt");
+	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
 	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
+	check_frames(result, 2, FRAMES_OF(NEW)); /* the last one stays */
 	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
 }
 
-TEST(the_last_frame_of_a_stack_stays)
-{
-	make();
-	struct result *result = ask_hdiff("--strip", "new.txt");
-	check_frames(result, 2, FRAMES_OF(NEW));
-}
-
 TEST(frames_can_be_turned_round)
 {
-	make();
 	struct result *result = ask_hdiff("--invert", "new.txt");
+
 	check_frames(result, 0, FRAMES_OF(MAIN, LEAK, MALLOC, NEW));
 	check_frames(result, 4, FRAMES_OF(MAIN, NOWHERE));
 	result = ask_hdiff("--invert", "--strip", "new.txt");
@@ -101,8 +97,7 @@ TEST(each_candidate_is_turned_round_by_itself)
 	put_frames(&maker, (made_stack){MALLOC, CACHE});
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
-	struct result *result = ask_hdiff("--invert", "--strip", "new.txt");
-	assert_int_equal(result->row_count, 1);
+	struct result *result = ask_rows(1, "--invert", "--strip", "new.txt");
 	assert_string_equal(result->rows[0].frames,
 		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
 		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n");
@@ -115,7 +110,6 @@ TEST(each_candidate_is_turned_round_by_itself)
 
 TEST(a_strip_file_adds_to_what_is_known)
 {
-	make();
 	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
 	struct result *result = ask_hdiff("--strip-file", "more.txt", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN));
@@ -134,7 +128,6 @@ TEST(a_bad_line_is_named_with_its_place)
 	static const char *const bad[] = {"malloc", "!malloc", "lib!"};
 	static char line[100000];
 
-	make();
 	for (size_t i = 0; i < 3; i++) {
 		char text[100];
 
@@ -216,33 +209,26 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 			"lambda()#1}> > >::_M_run()"},
 		{"app", "std::thread::_Invoke<std::tuple<void (__cdecl*)(void)>,0>"},
 		{"app", "std::invoke<app::Call>"}};
+	const size_t layer_count = sizeof(layers) / sizeof(*layers);
+	const size_t other_count = sizeof(others) / sizeof(*others);
 	struct strip strip;
 	struct frames frames;
 
 	strip_init(&strip);
 	frames_init(&frames);
 	strip_add_known(&strip);
-	for (int pass = 0; pass < 2; pass++) { /* again from what was remembered */
-		for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
-			struct frame frame = {.module = layers[i][0], .function = layers[i][1]};
+	for (size_t i = 0; i < 2 * (layer_count + other_count); i++) {
+		size_t at = i % (layer_count + other_count); /* again from what was remembered */
+		bool is_layer = at < layer_count;
+		const char *const *name = is_layer ? layers[at] : others[at - layer_count];
 
-			frames_clear(&frames);
-			frames_add(&frames, &frame);
-			frames_add(&frames, &(struct frame){.function = "main"});
-			strip_frames(&strip, &frames);
-			if (frames.count != 1 || strcmp(frames.items[0].function, "main") != 0)
-				fail_msg("%s!%s stays", layers[i][0], layers[i][1]);
-		}
-		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-			struct frame frame = {.module = others[i][0], .function = others[i][1]};
-
-			frames_clear(&frames);
-			frames_add(&frames, &frame);
-			frames_add(&frames, &frame);
-			strip_frames(&strip, &frames);
-			if (frames.count != 2)
-				fail_msg("%s!%s goes", others[i][0], others[i][1]);
-		}
+		frames_clear(&frames);
+		frames_add(&frames, &(struct frame){.module = name[0], .function = name[1]});
+		frames_add(&frames, &(struct frame){.function = "main"});
+		strip_frames(&strip, &frames);
+		if (frames.count != (is_layer ? 1 : 2) ||
+			strcmp(frames.items[frames.count - 1].function, "main") != 0)
+			fail_msg("%s!%s: %zu are left", name[0], name[1], frames.count);
 	}
 	frames_release(&frames);
 	strip_release(&strip);
@@ -281,8 +267,7 @@ TEST(strings_are_shown_by_their_short_names)
 		put_symbol_note(&maker, APP_BASE + 0x1010, names[i][0], 5, NULL, 0);
 		put_block(&maker, 10, 8, "A", 1);
 		dump_end(&maker, "new.txt");
-		struct result *result = ask_hdiff("new.txt");
-		assert_int_equal(result->row_count, 1);
+		struct result *result = ask_rows(1, "new.txt");
 		assert_memory_equal(result->rows[0].frames, "\tapp!", 5);
 		assert_memory_equal(result->rows[0].frames + 5, names[i][1], strlen(names[i][1]));
 		assert_memory_equal(result->rows[0].frames + 5 + strlen(names[i][1]), "+5\n", 3);
@@ -293,7 +278,6 @@ TEST(strings_are_shown_by_their_short_names)
 
 static uint64_t left_by(const char *list)
 {
-	make();
 	write_list(list);
 	return shown_of("--suppress", "more.txt", "new.txt");
 }
@@ -315,7 +299,6 @@ TEST(a_suppression_of_everything_is_refused)
 	static const char *const lists[] = {"leak:*", "leak:**", "leak:^*", "leak:^*$", "leak:*$",
 		"leak:^$", "leak:^", "leak:$"};
 
-	make();
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		write_list(lists[i]);
 		refused("hdiff: more.txt:1: wrong usage (this would suppress everything)",
@@ -336,9 +319,7 @@ TEST(a_module_of_the_old_dump_has_its_extension_too)
 	}
 	for (int i = 0; i < 2; i++) {
 		write_list(lists[i]);
-		struct result *result = ask_hdiff("--suppress", "more.txt", "old.txt", "new.txt");
-		assert_int_equal(result->status, 0);
-		assert_int_equal(result->row_count, i);
+		ask_rows(i, "--suppress", "more.txt", "old.txt", "new.txt");
 	}
 }
 
@@ -376,18 +357,13 @@ TEST(a_suppression_may_be_of_frames_that_follow_each_other)
 
 static int64_t left_of_stackless(bool has_stacks, const char *list)
 {
-	int64_t left;
-
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	if (has_stacks)
 		put_block(&maker, 100, 8, "A", 1);
 	put_stackless(&maker, 3, 30, 8);
 	dump_end(&maker, "new.txt");
 	write_list(list);
-	struct result *result = ask_hdiff("--suppress", "more.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	left = result->requested;
-	return left;
+	return ask_status(0, "--suppress", "more.txt", "new.txt")->requested;
 }
 
 /* By the words that are shown for it, and by nothing that is part of them. */
@@ -412,11 +388,8 @@ TEST(what_is_built_in_says_one_line)
 
 TEST(each_suppression_says_what_it_took)
 {
-	make();
 	write_list("leak:nothing\nleak:malloc\nleak:main\nleak:leak\n");
-	struct result *result = ask_hdiff("--suppress", "more.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, 0);
+	struct result *result = ask_rows(0, "--suppress", "more.txt", "new.txt");
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:1: leak:nothing suppressed nothing; it may be obsolete\n"));
 	/* malloc is in 1, 2, 4 and 8: each stack counts for the first line that matches. */
@@ -429,10 +402,187 @@ TEST(each_suppression_says_what_it_took)
 
 TEST(what_is_filtered_out_is_not_suppressed)
 {
-	make();
 	write_list("leak:malloc\n");
-	struct result *result = ask_hdiff("--suppress=more.txt", "-x", "leak_here", "new.txt");
-	assert_int_equal(result->row_count, 1);
+	struct result *result = ask_rows(1, "--suppress=more.txt", "-x", "leak_here", "new.txt");
 	assert_int_equal(result->rows[0].new_bytes, 16);
 	assert_non_null(strstr(result->words, " stacks: 3, bytes: 14, blocks: 3\n"));
+}
+
+/* ---------------------------------------------------------------- limits */
+
+TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
+{
+	struct result *result =
+		ask_expect(1, "hdiff: growth of 31 bytes is 1 over the limit of 30\n",
+			"--max-growth", "30", "new.txt");
+
+	assert_int_equal(result->row_count, 5);
+	ask_expect(1, "hdiff: growth of 5 blocks is 2 over the limit of 3\n", "--max-growth=1K,3",
+		"new.txt");
+	result = ask_expect(
+		1, "growth of 31 bytes is 31 over the limit of 0", "--max-growth=0,0", "new.txt");
+	assert_non_null(strstr(result->words, "growth of 5 blocks is 5 over the limit of 0"));
+}
+
+TEST(growth_up_to_a_limit_is_status_0)
+{
+	write_stacks("old.txt", stacks, STACKS);
+	write_stacks("more.txt", stacks, 3);
+	for (int i = 0; i < 3; i++) {
+		static const char *const asked[][3] = {{"31,5", "new.txt", NULL},
+			{"0,0", "old.txt", "new.txt"}, {"0,0", "old.txt", "more.txt"}};
+
+		assert_null(strstr(
+			ask_status(0, "--max-growth", asked[i][0], asked[i][1], asked[i][2])->words,
+			"limit"));
+	}
+}
+
+TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
+{
+	ask_status(1, "--max-growth", "30", "-n", "1", "new.txt");
+	ask_status(0, "--max-growth", "3", "-i", "leak|cache", "new.txt");
+	write_list("leak:main\n"); /* leaves 4 + 8 */
+	ask_status(0, "--max-growth", "12", "--suppress", "more.txt", "new.txt");
+	ask_expect(1, "growth of 12 bytes is 1 over the limit of 11\n", "--max-growth", "11",
+		"--suppress", "more.txt", "new.txt");
+}
+
+/* What is missing counts for more than what is too much, unless --force allows it. */
+TEST(growth_of_a_damaged_dump_is_said_and_status_2)
+{
+	struct maker maker = dump_new((struct maker){0});
+	put_block(&maker, 40, 8, "1", 1);
+	put(&maker, "1 bytes + 2 at zz by BackTrace1");
+	dump_end(&maker, "new.txt");
+	for (int is_forced = 0; is_forced < 2; is_forced++) {
+		struct result *result =
+			ask_expect(is_forced ? 1 : 2, "growth of 40 bytes is 1 over the limit",
+				"--max-growth", "39", is_forced ? "--force" : "--strip", "new.txt");
+
+		assert_int_equal(result->row_count, 1);
+	}
+}
+
+static const char incomplete[] = "// hsnap: incomplete missing=2";
+static const char whole[] = "// hsnap: incomplete missing=0";
+/* Of a version without that note. */
+static const char unwalked[] = "// hsnap: heap addr=5000 kind=unknown unwalked=1";
+
+static void make_one_block(const char *path, const char *note)
+{
+	struct maker maker = dump_new((struct maker){.is_ours = true});
+	put(&maker, "%s", note);
+	put_block(&maker, 40, 8, "1", 1);
+	dump_end(&maker, path);
+}
+
+/* Two dumps, of which the first, the second or both are incomplete. */
+static void expect_judged(const char *old_note, const char *new_note)
+{
+	bool is_old_incomplete = old_note != whole, is_new_incomplete = new_note != whole;
+
+	make_one_block("old.txt", old_note);
+	make_one_block("new.txt", new_note);
+	struct result *result = ask_status(is_old_incomplete || is_new_incomplete ? 2 : 0,
+		"--max-growth", "1T", "old.txt", "new.txt");
+	assert_int_equal(
+		strstr(result->words, "old.txt: warning: --max-growth") != NULL, is_old_incomplete);
+	assert_int_equal(
+		strstr(result->words, "new.txt: warning: --max-growth") != NULL, is_new_incomplete);
+	ask_status(0, "--max-growth", "1T", "old.txt", "new.txt", "--force");
+	ask_status(0, "old.txt", "new.txt");
+}
+
+/* A limit is not kept by what hsnap knew to be incomplete, whatever the growth. */
+TEST(growth_of_an_incomplete_dump_is_not_judged)
+{
+	expect_judged(whole, whole);
+	expect_judged(incomplete, whole);
+	expect_judged(whole, unwalked);
+	expect_judged(unwalked, incomplete);
+	ask_status(2, "--max-growth", "39", "new.txt");
+	ask_status(1, "--max-growth", "39", "--force", "new.txt");
+}
+
+/* ---------------------------------------------------------------- options */
+
+TEST(wrong_values_are_refused_with_their_option)
+{
+	refused("hdiff: --max-growth 5X: ", "--max-growth", "5X", "new.txt");
+	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
+	refused("hdiff: --max-growth ,5: ", "--max-growth", ",5", "new.txt");
+	refused("decimal number", "--max-growth", "5,", "new.txt");
+	refused("hdiff: --max-growth 5Q: ", "-max-growth:5Q", "new.txt");
+	refused("hdiff: --min-bytes 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
+	refused("hdiff: --min-count 1K: ", "--min-count", "1K", "new.txt");
+	refused("hdiff: -n -1: ", "-n", "-1", "new.txt");
+	refused("hdiff: -n 5x: ", "-n5x", "new.txt");
+	refused("hdiff: --heap 12G4: ", "--heap", "12G4", "new.txt");
+	refused("hdiff: --heap 0x: ", "--heap", "0x", "new.txt");
+	refused("hdiff: --heap 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("hdiff: --sort size: ", "--sort", "size", "new.txt");
+	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
+	refused("hdiff: --group line: ", "--group", "line", "new.txt");
+	refused("stack, function, file, module, heap", "--group", "line", "new.txt");
+	refused("hdiff: --match name: ", "--match", "name", "new.txt");
+	refused("auto, id, address, module, symbol", "--match", "name", "new.txt");
+	refused("hdiff: --input-base 8: ", "--input-base", "8", "new.txt");
+	refused("hex, decimal", "--input-base", "8", "new.txt");
+	refused("hdiff: -o xml: ", "-o:xml", "new.txt");
+	refused("hdiff: --format xml: ", "--format", "xml", "new.txt");
+	refused("hdiff: -i a(: ", "--include", "a(", "new.txt");
+	refused("hdiff: -x a(: ", "-x", "a(", "new.txt");
+	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
+}
+
+TEST(standard_input_is_read_once_only)
+{
+	refused("hdiff: -: wrong usage (standard input can be read once only)", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "--suppress", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "-", "--strip-file", "-");
+	refused("hdiff: -: wrong usage (standard", "--strip-file=-", "--suppress=-", "new.txt");
+	refused("hdiff: -: wrong usage (standard", "--suppress=-", "--suppress=-", "new.txt");
+}
+
+TEST(an_unknown_format_lists_what_there_is)
+{
+	for (const struct report_format *format = report_formats; format->name; format++)
+		refused(format->name, "-o", "no such", "new.txt");
+	assert_int_equal(shown_of("-o", "text", "new.txt"), 31);
+	assert_int_equal(shown_of("--format=text", "new.txt"), 31);
+}
+
+TEST(the_report_takes_the_place_of_no_list)
+{
+	write_list("leak:a\n");
+	for (int i = 0; i < 2; i++) {
+		ask_expect(2, "hdiff: more.txt: ", "--output", "more.txt",
+			i ? "--suppress" : "--strip-file", "more.txt", "new.txt");
+	}
+}
+
+TEST(of_an_option_given_twice_the_last_one_counts)
+{
+	static const struct {
+		const char *first, *second;
+		bool strip, hex;
+		size_t shown_max;
+	} cases[] = {{"--strip", "--no-strip", false, false, SIZE_MAX},
+		{"--strip-file=x", "--no-strip", false, false, SIZE_MAX},
+		{"--no-strip", "--strip-file=x", true, false, SIZE_MAX},
+		{"--hex", "-d", false, false, SIZE_MAX}, {"-d", "--hex", false, true, SIZE_MAX},
+		{"-n7", "-n5", false, false, 5}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t)cases[i].first,
+			(char *)(uintptr_t)cases[i].second};
+		struct options options;
+
+		assert_int_equal(options_parse(&options, 3, argv, NULL), 0);
+		assert_int_equal(options_strip(&options), cases[i].strip);
+		assert_int_equal(options.style.hex, cases[i].hex);
+		assert_int_equal(options.shown_max, cases[i].shown_max);
+		options_release(&options);
+	}
 }

@@ -16,7 +16,6 @@ struct asked {
 	struct strip strip;
 	struct view_request request;
 	struct view view;
-	struct err err;
 };
 
 /* Reads new.txt, or old.txt and new.txt; then request and filter can be filled. What was asked before is gone. */
@@ -39,7 +38,7 @@ static inline struct asked *asked_begin(bool has_old, bool by_name)
 		const char *path = has_old && !i ? "old.txt" : "new.txt";
 
 		sums_init(&asked.dumps[i]);
-		assert_int_equal(read_sums(&asked.dumps[i], path, &asked.err), 0);
+		assert_int_equal(read_sums(&asked.dumps[i], path, NULL), 0);
 	}
 	comparison_make(&asked.comparison, asked.dumps, asked.dump_count, &match);
 	view_make(&asked.view, &asked.comparison, by_name);
@@ -53,7 +52,14 @@ static inline struct asked *asked_begin(bool has_old, bool by_name)
 
 static inline void asked_do(struct asked *asked)
 {
-	assert_int_equal(view_ask(&asked->view, &asked->request, &asked->err), 0);
+	assert_int_equal(view_ask(&asked->view, &asked->request, NULL), 0);
+}
+
+static inline void asked_suppress(struct asked *asked, const char *list)
+{
+	write_bytes("more.txt", list, strlen(list));
+	assert_int_equal(suppressions_add_file(&asked->suppressions, "more.txt", NULL), 0);
+	asked->request.suppressions = &asked->suppressions;
 }
 
 /* How many rows names were looked for. */

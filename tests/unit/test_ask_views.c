@@ -13,10 +13,18 @@ static made_stack stacks[] = {
 };
 #define STACKS (sizeof(stacks) / sizeof(*stacks))
 
-static void make(void)
+/* They are in new.txt before each test. */
+static int make(void **state)
 {
-	write_stacks("new.txt", stacks, STACKS);
+	int rc = enter_folder(state);
+
+	if (!rc)
+		write_stacks("new.txt", stacks, STACKS);
+	return rc;
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND make, leave_folder
 
 static bool has_frame(const unsigned *stack, unsigned frame)
 {
@@ -31,7 +39,6 @@ static bool has_frame(const unsigned *stack, unsigned frame)
 
 TEST(only_rows_that_are_shown_are_named)
 {
-	make();
 	struct asked *asked = asked_begin(false, true);
 	asked->request.shown_max = 2;
 	asked_do(asked);
@@ -48,14 +55,13 @@ TEST(filters_without_names_run_first)
 	static const char *const lib = "lib";
 	char offset[40];
 
-	make();
 	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(NAMELESS));
 	struct asked *asked = asked_begin(false, true);
 	asked->request.shown_max = 0;
 	asked->filter.modules = &lib;
 	asked->filter.module_count = 1;
 	asked->filter.min_bytes = 4;
-	assert_int_equal(patterns_add(&asked->filter.exclude, offset, &asked->err), 0);
+	assert_int_equal(patterns_add(&asked->filter.exclude, offset, NULL), 0);
 	asked_do(asked);
 	assert_int_equal(named_rows(asked), 2);
 	assert_int_equal(asked->view.selected.new.requested_bytes, 16 + 32);
@@ -64,10 +70,9 @@ TEST(filters_without_names_run_first)
 /* A raw form decides for itself when nothing could exclude the row. */
 TEST(a_row_that_is_included_by_its_address_needs_no_names)
 {
-	make();
 	struct asked *asked = asked_begin(false, true);
 	asked->request.shown_max = 0;
-	assert_int_equal(patterns_add(&asked->filter.include, "^lib\\+", &asked->err), 0);
+	assert_int_equal(patterns_add(&asked->filter.include, "^lib\\+", NULL), 0);
 	asked_do(asked);
 	assert_int_equal(asked->view.row_count, STACKS - 1);
 	assert_int_equal(named_rows(asked), 1); /* that of 8 bytes might match yet */
@@ -79,7 +84,7 @@ TEST(rows_without_a_stack_need_no_names)
 	put_stackless(&maker, 1, 64, 8);
 	dump_end(&maker, "new.txt");
 	struct asked *asked = asked_begin(false, true);
-	assert_int_equal(patterns_add(&asked->filter.include, ".", &asked->err), 0);
+	assert_int_equal(patterns_add(&asked->filter.include, ".", NULL), 0);
 	asked_do(asked);
 	assert_int_equal(asked->view.row_count, 0);
 	assert_int_equal(named_rows(asked), 0);
@@ -87,7 +92,6 @@ TEST(rows_without_a_stack_need_no_names)
 
 TEST(groups_by_module_and_heap_need_no_names)
 {
-	make();
 	for (int i = 0; i < 2; i++) {
 		struct asked *asked = asked_begin(false, true);
 		asked->request.group = i ? GROUP_HEAP : GROUP_MODULE;
@@ -218,13 +222,6 @@ struct truth {
 	struct change of[STACKS];
 };
 
-static void census_count(struct block_totals *census, uint64_t requested, uint64_t overhead)
-{
-	census->block_count++;
-	census->requested_bytes += requested;
-	census->overhead_bytes += overhead;
-}
-
 static void write_random(struct truth *truth)
 {
 	*truth = (struct truth){0};
@@ -239,20 +236,16 @@ static void write_random(struct truth *truth)
 			put_entry(&maker, bytes, overhead, "1");
 			put_frames(&maker, stacks[i]);
 			put(&maker, "%s", "");
-			census_count(
-				is_new ? &truth->of[i].new : &truth->of[i].old, bytes, overhead);
+			block_totals_add(is_new ? &truth->of[i].new : &truth->of[i].old,
+				&(struct block_totals){1, bytes, overhead});
 		}
 	}
 }
 
 static void add(struct change *to, const struct change *more)
 {
-	to->old.block_count += more->old.block_count;
-	to->old.requested_bytes += more->old.requested_bytes;
-	to->old.overhead_bytes += more->old.overhead_bytes;
-	to->new.block_count += more->new.block_count;
-	to->new.requested_bytes += more->new.requested_bytes;
-	to->new.overhead_bytes += more->new.overhead_bytes;
+	block_totals_add(&to->old, &more->old);
+	block_totals_add(&to->new, &more->new);
 }
 
 static uint64_t size_of_change(uint64_t a, uint64_t b)
@@ -299,21 +292,15 @@ static void check_sums(const struct wanted *wanted, const struct truth *truth)
 	asked->filter.min_blocks = wanted->min_blocks;
 	asked->request.shown_max = (size_t)rand() % 3;
 	if (wanted->include >= 0)
-		assert_int_equal(patterns_add(&asked->filter.include,
-					 known[wanted->include].pattern, &asked->err),
+		assert_int_equal(
+			patterns_add(&asked->filter.include, known[wanted->include].pattern, NULL),
 			0);
 	if (wanted->exclude >= 0)
-		assert_int_equal(patterns_add(&asked->filter.exclude,
-					 known[wanted->exclude].pattern, &asked->err),
-			0);
-	if (wanted->suppress >= 0) {
-		const char *text = known[wanted->suppress].suppression;
-
-		write_bytes("more.txt", text, strlen(text));
 		assert_int_equal(
-			suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
-		asked->request.suppressions = &asked->suppressions;
-	}
+			patterns_add(&asked->filter.exclude, known[wanted->exclude].pattern, NULL),
+			0);
+	if (wanted->suppress >= 0)
+		asked_suppress(asked, known[wanted->suppress].suppression);
 	asked_do(asked);
 	for (size_t i = 0; i < STACKS; i++) {
 		char place = place_of(wanted, i, &truth->of[i]);
@@ -348,7 +335,6 @@ TEST(selected_suppressed_and_left_out_add_up_to_all)
 
 TEST(a_part_of_the_blocks_is_a_filter)
 {
-	make();
 	struct asked *asked = asked_begin(false, false);
 	asked->view.row_count = 2; /* as if the others were of another heap */
 	asked->request.is_part = true;
@@ -360,13 +346,9 @@ TEST(a_part_of_the_blocks_is_a_filter)
 
 TEST(what_is_suppressed_is_not_in_the_rows)
 {
-	static const char list[] = "leak:main\n";
-
-	make();
-	write_bytes("more.txt", list, sizeof(list) - 1);
 	struct asked *asked = asked_begin(false, true);
-	assert_int_equal(suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
-	asked->request.suppressions = &asked->suppressions;
+
+	asked_suppress(asked, "leak:main\n");
 	asked_do(asked);
 	assert_int_equal(asked->view.suppressed_count, 2);
 	assert_int_equal(asked->view.row_count, STACKS - 2);
@@ -382,13 +364,10 @@ TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 	for (int is_asked = 0; is_asked < 2; is_asked++) {
 		write_stacks("old.txt", of, 1);
 		write_stacks("new.txt", of, 3);
-		write_bytes("more.txt", "leak:Cache\n", 11);
 		struct asked *asked = asked_begin(true, true);
-		assert_int_equal(
-			suppressions_add_file(&asked->suppressions, "more.txt", &asked->err), 0);
-		asked->request.suppressions = &asked->suppressions;
+		asked_suppress(asked, "leak:Cache\n");
 		if (is_asked)
-			assert_int_equal(patterns_add(&asked->filter.include, ".", &asked->err), 0);
+			assert_int_equal(patterns_add(&asked->filter.include, ".", NULL), 0);
 		asked_do(asked);
 		assert_int_equal(asked->view.selected.old.requested_bytes, is_asked ? 0 : 1);
 		assert_int_equal(asked->view.selected.new.requested_bytes, is_asked ? 4 : 1 + 4);

@@ -16,7 +16,6 @@
 struct got {
 	struct got *next; /* of those that are freed when the test ends */
 	int rc;
-	struct err err;
 	struct comparison comparison;
 	char skipped[8000], warnings[2000]; /* a line each */
 	size_t skip_count, warning_count;

@@ -87,11 +87,8 @@ TEST(what_has_no_row_shows_as_left_out)
 
 	write_bytes("new.txt", text, sizeof(text) - 1);
 	for (int is_limited = 0; is_limited < 2; is_limited++) {
-		struct result *result = run_hdiff(
-			"new.txt", "--input-base=decimal", is_limited ? "--max-growth=100" : "-d");
-
-		assert_int_equal(result->status, is_limited ? 2 : 0);
-		assert_non_null(strstr(result->words, "do not add up"));
+		struct result *result = run_expect(is_limited ? 2 : 0, "do not add up", "new.txt",
+			"--input-base=decimal", is_limited ? "--max-growth=100" : "-d");
 		assert_non_null(strstr(result->text, "\n// warning: new.txt: the rows do not add"));
 		/* 40 = 8 + 32; overhead is that of the whole only. */
 		assert_non_null(strstr(result->text,
@@ -149,8 +146,7 @@ TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 	char *row, *next;
 
 	write_three();
-	result = run_hdiff("old.txt", "new.txt", "-d");
-	assert_int_equal(result->status, 0);
+	result = run_status(0, "old.txt", "new.txt", "-d");
 	row = strstr(result->text, "\n+     500");
 	next = row ? strstr(row, "\n+     300") : NULL;
 	if (!row || !next)
@@ -158,9 +154,7 @@ TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 	else
 		memmove(row, next, strlen(next) + 1);
 	write_bytes("more.txt", result->text, strlen(result->text));
-	result = run_hdiff("more.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "do not add up"));
+	run_expect(2, "do not add up", "more.txt");
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -194,8 +188,7 @@ TEST(a_limit_is_not_kept_by_what_is_not_known)
 		const char *said;
 
 		write_bytes("new.txt", files[i].text, strlen(files[i].text));
-		result = run_hdiff("new.txt", files[i].option);
-		assert_int_equal(result->status, files[i].status);
+		result = run_status(files[i].status, "new.txt", files[i].option);
 		assert_non_null(result->text);
 		said = strstr(result->words, "--max-growth cannot judge it: ");
 		assert_int_equal(said != NULL, files[i].words != NULL);
@@ -213,9 +206,6 @@ TEST(a_base_that_is_said_or_force_lets_a_limit_judge)
 	} asked[] = {{"--input-base=decimal", 0}, {"--input-base=hex", 1}, {"--force", 1}};
 
 	write_bytes("new.txt", text, sizeof(text) - 1);
-	for (size_t i = 0; i < COUNT(asked); i++) {
-		struct result *result = run_hdiff("new.txt", "--max-growth=12", asked[i].option);
-
-		assert_int_equal(result->status, asked[i].status);
-	}
+	for (size_t i = 0; i < COUNT(asked); i++)
+		run_status(asked[i].status, "new.txt", "--max-growth=12", asked[i].option);
 }

@@ -50,15 +50,10 @@ TEST(a_comparison_is_read_alone)
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 100, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "old.txt"));
+	result = run_expect(2, "old.txt", "old.txt", "new.txt");
 	assert_non_null(strstr(result->words, "a comparison is read alone"));
-	result = run_hdiff("new.txt", "old.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "a comparison is read alone"));
-	result = run_hdiff("old.txt");
-	assert_int_equal(result->status, 0);
+	run_expect(2, "a comparison is read alone", "new.txt", "old.txt");
+	result = run_status(0, "old.txt");
 	assert_string_equal(result->words, "");
 	assert_int_equal(growth(&result->rows[0]), 0x2a98c90);
 	assert_int_equal(growth(&result->rows[1]), -0x2018);
@@ -71,10 +66,8 @@ TEST(a_comparison_that_is_cut_is_used_as_far_as_it_goes)
 
 	write_bytes("old.txt", hex_text, cut);
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
-		struct result *result = run_hdiff("old.txt", is_forced ? "--force" : "-d");
-
-		assert_int_equal(result->status, is_forced ? 0 : 2);
-		assert_non_null(strstr(result->words, "it is cut short"));
+		struct result *result = run_expect(is_forced ? 0 : 2, "it is cut short", "old.txt",
+			is_forced ? "--force" : "-d");
 		/* What is there has no overhead, so that its total line is the short one. */
 		assert_non_null(strstr(
 			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
@@ -91,18 +84,14 @@ TEST(what_is_left_out_is_said_with_its_place)
 	struct result *result;
 
 	write_bytes("new.txt", chatter, sizeof(chatter) - 1);
-	result = run_hdiff("new.txt");
-	assert_int_equal(result->status, 0);
+	run_status(0, "new.txt");
 	write_bytes("new.txt", damaged, sizeof(damaged) - 1);
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
-		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
-		assert_int_equal(result->status, is_forced ? 0 : 2);
+		result = run_status(is_forced ? 0 : 2, "new.txt", is_forced ? "--force" : "-d");
 		assert_non_null(result->text);
 		assert_non_null(strstr(result->words, "hdiff: new.txt:6: warning: left out"));
 	}
-	result = run_hdiff("new.txt", "--input-base", "octal");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "hex, decimal"));
+	run_expect(2, "hex, decimal", "new.txt", "--input-base", "octal");
 }
 
 /* ---------------------------------------------------------------- our own */

@@ -7,19 +7,15 @@
 
 TEST(growth_is_new_minus_old_for_every_stack)
 {
-	struct maker maker = dump_new((struct maker){0});
-	for (unsigned i = 0; i < EACH_STACK; i++)
-		put_block(&maker, 100 + i, 16, "A", i); /* one id for all: it is but a label */
-	dump_end(&maker, "old.txt");
-	maker = dump_new((struct maker){0});
-	for (unsigned i = 0; i < EACH_STACK; i++) {
-		for (unsigned k = 0; k < i; k++)
-			put_block(&maker, 10 * i + k, 8, "B", i);
+	EACH_DUMP (maker, is_new, 0) {
+		for (unsigned i = 0; i < EACH_STACK; i++) {
+			if (!is_new) /* one id for all: it is but a label */
+				put_block(&maker, 100 + i, 16, "A", i);
+			for (unsigned k = 0; is_new && k < i; k++)
+				put_block(&maker, 10 * i + k, 8, "B", i);
+		}
 	}
-	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, EACH_STACK);
+	struct result *result = run_rows(EACH_STACK, "old.txt", "new.txt");
 	for (unsigned i = 0; i < EACH_STACK; i++) {
 		const struct shown *row = row_of(result, i);
 
@@ -34,20 +30,15 @@ TEST(growth_is_new_minus_old_for_every_stack)
 
 TEST(a_stack_that_did_not_change_is_not_shown)
 {
-	struct maker maker;
-
-	for (int is_new = 0; is_new < 2; is_new++) {
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* same sum, same count */
 		put_block(&maker, is_new ? 40 : 60, 8, "1", 1);
 		put_block(&maker, 100, 8, "2", 2);
 		put_block(&maker, is_new ? 50 : 100, 8, "3", 3);
 		if (is_new)
 			put_block(&maker, 50, 8, "3", 3); /* same sum, another count */
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 1);
+	struct result *result = run_rows(1, "old.txt", "new.txt");
 	assert_int_equal(growth(row_of(result, 3)), 0);
 	assert_int_equal(row_of(result, 3)->new_count, 2);
 	assert_int_equal(result->requested, 0);
@@ -57,17 +48,17 @@ TEST(a_stack_that_did_not_change_is_not_shown)
 
 TEST(equal_stacks_under_two_ids_are_one_row)
 {
-	struct maker maker = dump_new((struct maker){0});
-	put_block(&maker, 5, 8, "77", 1);
-	dump_end(&maker, "old.txt");
-	maker = dump_new((struct maker){0});
-	put_block(&maker, 1000, 8, "22", 1);
-	put_block(&maker, 300, 8, "11", 1);
-	put_block(&maker, 7, 8, "99", 2);
-	put_entry(&maker, 20, 8, "22");
-	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 2);
+	EACH_DUMP (maker, is_new, 0) {
+		if (!is_new) {
+			put_block(&maker, 5, 8, "77", 1);
+			continue;
+		}
+		put_block(&maker, 1000, 8, "22", 1);
+		put_block(&maker, 300, 8, "11", 1);
+		put_block(&maker, 7, 8, "99", 2);
+		put_entry(&maker, 20, 8, "22");
+	}
+	struct result *result = run_rows(2, "old.txt", "new.txt");
 	assert_int_equal(growth(row_of(result, 1)), 1315);
 	assert_int_equal(row_of(result, 1)->new_count, 3);
 	assert_string_equal(row_of(result, 1)->id, "11");
@@ -81,8 +72,7 @@ TEST(one_id_with_many_stacks_is_as_many_rows)
 	for (unsigned i = 0; i < 180; i++)
 		put_block(&maker, i, 8, "5", i * 7 % 60);
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 60);
+	struct result *result = run_rows(60, "new.txt");
 	for (unsigned i = 0; i < 60; i++) {
 		const struct shown *row = row_of(result, i * 7 % 60);
 
@@ -94,17 +84,16 @@ TEST(one_id_with_many_stacks_is_as_many_rows)
 
 TEST(blocks_without_a_stack_are_one_row)
 {
-	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_stackless(&maker, 3, 300, 24);
-	put_stackless(&maker, 2, 200, 16);
-	dump_end(&maker, "old.txt");
-	maker = dump_new((struct maker){.is_ours = true});
-	put_stackless(&maker, 10, 1000, 80);
-	put_entry(&maker, 50, 8, "0"); /* UMDH's way to say so */
-	put_block(&maker, 1, 8, "1", 1);
-	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 2);
+	EACH_DUMP (maker, is_new, .is_ours = true) {
+		put_stackless(&maker, is_new ? 10 : 3, is_new ? 1000 : 300, is_new ? 80 : 24);
+		if (!is_new) {
+			put_stackless(&maker, 2, 200, 16);
+			continue;
+		}
+		put_entry(&maker, 50, 8, "0"); /* UMDH's way to say so */
+		put_block(&maker, 1, 8, "1", 1);
+	}
+	struct result *result = run_rows(2, "old.txt", "new.txt");
 	assert_string_equal(result->rows[0].id, "0");
 	assert_string_equal(result->rows[0].frames, "\t(no stack recorded)\n");
 	assert_int_equal(growth(&result->rows[0]), 1050 - 500);
@@ -122,8 +111,7 @@ TEST(an_id_without_a_stack_is_a_row_of_its_own)
 	put_block(&maker, 16, 8, "CD", 1);
 	put_entry(&maker, 64, 8, "AB");
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 2);
+	struct result *result = run_rows(2, "new.txt");
 	assert_string_equal(row_named(result, "AB")->frames, "\t(stack not in the dump)\n");
 	assert_int_equal(growth(row_named(result, "AB")), 80);
 	assert_int_equal(growth(row_of(result, 1)), 32);
@@ -141,8 +129,7 @@ TEST(aliases_stay_one_ambiguous_row)
 	put_lines(&maker, stack);
 	put_lines(&maker, "100 bytes + 8 at 400 by BackTraceB\n");
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 2);
+	struct result *result = run_rows(2, "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 0x300);
 	assert_string_equal(result->rows[0].notes,
 		"//     ambiguous: one of 2 stacks, unknown which\n//     also BackTraceC\n");
@@ -160,8 +147,7 @@ TEST(an_alias_without_frames_is_no_stack)
 	put_lines(&maker, "20 bytes + 8 at 300 by BackTraceC\n\t1000\n\tAlias\n\n");
 	put_lines(&maker, "40 bytes + 8 at 400 by BackTraceD\n\t1000\n\n");
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 2);
+	struct result *result = run_rows(2, "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 0x110);
 	assert_string_equal(result->rows[0].notes,
 		"//     ambiguous: one of 2 stacks, unknown which\n//     also BackTraceB\n");
@@ -175,26 +161,19 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 {
 	static const unsigned new_bytes[] = {50, 0, 900, 100, 100, 20};
 	static const unsigned old_bytes[] = {100, 400, 100, 0, 0, 20};
-	struct maker maker;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
+	EACH_DUMP (maker, is_new, 0) {
 		const unsigned *bytes = is_new ? new_bytes : old_bytes;
 
-		dump_begin(&maker, (struct maker){0});
 		for (unsigned i = 0; i < 6; i++) {
 			if (bytes[i])
 				put_block(&maker, bytes[i], 8, "1", 6 - i);
 		}
 		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* of no bytes */
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 7);
-	for (size_t i = 1; i < result->row_count; i++) {
-		int64_t before = growth(&result->rows[i - 1]), after = growth(&result->rows[i]);
-
-		assert_true(before >= after);
-	}
+	struct result *result = run_rows(7, "old.txt", "new.txt");
+	for (size_t i = 1; i < result->row_count; i++)
+		assert_true(growth(&result->rows[i - 1]) >= growth(&result->rows[i]));
 	/* Equal growth: by content, so the smaller offset first. */
 	assert_ptr_equal(row_of(result, 6 - 4), &result->rows[1]);
 	assert_ptr_equal(row_of(result, 6 - 3), &result->rows[2]);
@@ -204,45 +183,10 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 	assert_int_equal(growth(&result->rows[6]), -400);
 }
 
-/* The report must not depend on the order of blocks; every order of a few is tried. */
-TEST(the_order_of_blocks_does_not_matter)
-{
-	static const struct {
-		unsigned bytes, stack;
-		const char *id;
-	} blocks[] = {{10, 1, "A"}, {20, 1, "B"}, {30, 2, "A"}, {30, 3, "C"}, {30, 4, "D"}};
-	char *expected = NULL;
-
-	for (unsigned order = 0; order < 120; order++) {
-		unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
-
-		struct maker maker = dump_new((struct maker){0});
-		for (unsigned count = 5; count; count--) {
-			unsigned pick = code % count, block = left[pick];
-
-			put_block(&maker, blocks[block].bytes, 8, blocks[block].id,
-				blocks[block].stack);
-			code /= count;
-			left[pick] = left[count - 1];
-		}
-		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt");
-		if (expected)
-			assert_string_equal(result->text, expected);
-		else
-			expected = strdup(result->text);
-	}
-	free(expected);
-}
-
 TEST(overhead_may_go_against_the_direction)
 {
-	struct maker maker = dump_new((struct maker){0});
-	put_block(&maker, 1000, 500, "1", 1);
-	dump_end(&maker, "old.txt");
-	maker = dump_new((struct maker){0});
-	put_block(&maker, 1100, 10, "1", 1);
-	dump_end(&maker, "new.txt");
+	EACH_DUMP (maker, is_new, 0)
+		put_block(&maker, is_new ? 1100 : 1000, is_new ? 10 : 500, "1", 1);
 	struct result *result = run_hdiff("old.txt", "new.txt");
 	assert_false(result->is_increase);
 	assert_int_equal(result->requested, -100);
@@ -255,24 +199,16 @@ TEST(overhead_may_go_against_the_direction)
 	assert_int_equal(growth(&result->rows[0]), -100);
 }
 
-static void put_process(struct maker *maker, unsigned pid, unsigned start)
+/* What two dumps say of their processes, and how many rows become of an id that has no stack. */
+static void check_processes(const char *old, const char *new, size_t rows)
 {
-	if (pid)
-		put(maker, "// hsnap: process id=%u", pid);
-	if (pid && start)
-		put(maker, "// hsnap: process id=%u start=2026-01-01T00:00:%02u.000Z", pid, start);
-}
+	struct result *result;
 
-/* Process and start of two dumps, and how many rows become of an id that has no stack. */
-static void check_processes(
-	unsigned old_pid, unsigned old_start, unsigned new_pid, unsigned new_start, size_t rows)
-{
 	EACH_DUMP (maker, is_new, 0) {
-		put_process(&maker, is_new ? new_pid : old_pid, is_new ? new_start : old_start);
+		put_lines(&maker, is_new ? new : old);
 		put_entry(&maker, is_new ? 50 : 20, 8, "AB");
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, rows);
+	result = run_rows(rows, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 30 : 50);
 	if (rows == 2)
 		assert_int_equal(growth(&result->rows[1]), -20);
@@ -281,23 +217,28 @@ static void check_processes(
 
 TEST(an_id_without_a_stack_means_nothing_in_another_process)
 {
-	check_processes(1, 1, 1, 1, 1);
-	check_processes(1, 1, 2, 1, 2);
-	check_processes(1, 1, 1, 2, 2);
-	check_processes(1, 0, 2, 1, 1); /* not known */
-	check_processes(0, 0, 2, 1, 1);
+	static const char first[] = "// hsnap: process id=1 start=2026-01-01T00:00:01.000Z\n";
+	static const char other[] = "// hsnap: process id=2 start=2026-01-01T00:00:01.000Z\n";
+	static const char later[] = "// hsnap: process id=1 start=2026-01-01T00:00:02.000Z\n";
+
+	check_processes(first, first, 1);
+	check_processes(first, other, 2);
+	check_processes(first, later, 2);
+	check_processes("// hsnap: process id=1\n", other, 1); /* not known */
+	check_processes("", other, 1);
 }
 
-/* By the order of their codes: a few entries, some with no stack. */
-static void put_in_order(unsigned order)
-{
-	static const struct {
-		unsigned bytes, stack;
-		const char *id;
-	} blocks[] = {{10, 1, "A"}, {20, 2, "A"}, {100, 0, "A"}, {1000, 0, "B"}, {5, 3, "B"}};
-	unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
+struct made_block {
+	unsigned bytes, stack; /* 0: none */
+	const char *id;
+};
 
+/* Five blocks in one of their 120 orders. */
+static struct result *run_order(const struct made_block *blocks, unsigned order)
+{
+	unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
 	struct maker maker = dump_new((struct maker){0});
+
 	for (unsigned count = 5; count; count--) {
 		unsigned pick = code % count, block = left[pick];
 
@@ -308,16 +249,28 @@ static void put_in_order(unsigned order)
 		left[pick] = left[count - 1];
 	}
 	dump_end(&maker, "new.txt");
+	return run_rows(4, "new.txt");
 }
 
-TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
+/* With ids of several stacks, stacks of several ids and equal growth; and some entries without a stack, which
+ * are of none where their id has several. */
+TEST(the_order_of_blocks_does_not_matter)
 {
+	static const struct made_block blocks[][5] = {
+		{{10, 1, "A"}, {20, 1, "B"}, {30, 2, "A"}, {30, 3, "C"}, {30, 4, "D"}},
+		{{10, 1, "A"}, {20, 2, "A"}, {100, 0, "A"}, {1000, 0, "B"}, {5, 3, "B"}}};
 	char *expected = NULL;
 
-	for (unsigned order = 0; order < 120; order++) {
-		put_in_order(order);
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->row_count, 4);
+	for (unsigned i = 0; i < 240; i++) {
+		struct result *result = run_order(blocks[i / 120], i % 120);
+
+		if (i % 120 == 0) {
+			free(expected);
+			expected = strdup(result->text);
+		}
+		assert_string_equal(result->text, expected);
+		if (i < 120)
+			continue;
 		assert_int_equal(growth(row_of(result, 1)), 10);
 		assert_int_equal(growth(row_of(result, 2)), 20);
 		assert_int_equal(growth(row_of(result, 3)), 1005);
@@ -325,32 +278,24 @@ TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
 		assert_string_equal(result->rows[1].frames, "\t(one of 2 stacks under this id)\n");
 		assert_int_equal(growth(&result->rows[1]), 100);
 		assert_int_equal(result->rows[1].new_count, 1);
-		if (expected)
-			assert_string_equal(result->text, expected);
-		else
-			expected = strdup(result->text);
 	}
 	free(expected);
 }
 
 TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 {
-	struct maker maker;
-
-	for (int is_new = 0; is_new < 2; is_new++) {
+	EACH_DUMP (maker, is_new, .slide = is_new ? 0x700000 : 0) {
 		const char *id = is_new ? "B" : "A";
 
-		dump_begin(&maker, (struct maker){.slide = is_new ? 0x700000 : 0});
 		put_entry(&maker, is_new ? 75 : 50, 8, id);
 		for (unsigned i = 0; i < 40; i++)
 			put_block(&maker, 30, 8, id, is_new ? 39 - i : i);
 		put_block(&maker, 30, 8, "C", 1);
 		put_block(&maker, 30, 8, "C", is_new ? 3 : 2);
 		put_entry(&maker, 30, 8, "C");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 5); /* stacks 2 and 3, and of C one each */
+	struct result *result =
+		run_rows(5, "old.txt", "new.txt"); /* stacks 2 and 3, and of C one each */
 	assert_string_equal(result->rows[2].frames, "\t(one of 40 stacks under this id)\n");
 	assert_int_equal(growth(&result->rows[2]), 25);
 	assert_int_equal(growth(row_of(result, 2)), -30);

@@ -386,6 +386,37 @@ static inline struct result *expect_with(
 #define ask_expect(status, words, ...)                                                             \
 	expect_with(NULL, status, words, (const char *const[]){__VA_ARGS__, NULL})
 
+/* It must end with this status and, unless that is ROWS_MAX, as many rows; whatever it says. */
+static inline struct result *ended_with(
+	const char *first, int status, size_t rows, const char *const *args)
+{
+	struct result *result = run_with(first, args);
+
+	if (result->status != status || (rows != ROWS_MAX && result->row_count != rows))
+		fail_msg("status %d, %zu rows, said: %s, wanted: %d, %zu", result->status,
+			result->row_count, result->words, status, rows);
+	return result;
+}
+
+#define run_status(status, ...)                                                                    \
+	ended_with("--no-symbols", status, ROWS_MAX, (const char *const[]){__VA_ARGS__, NULL})
+#define ask_status(status, ...)                                                                    \
+	ended_with(NULL, status, ROWS_MAX, (const char *const[]){__VA_ARGS__, NULL})
+#define run_rows(rows, ...)                                                                        \
+	ended_with("--no-symbols", 0, rows, (const char *const[]){__VA_ARGS__, NULL})
+#define ask_rows(rows, ...) ended_with(NULL, 0, rows, (const char *const[]){__VA_ARGS__, NULL})
+
+/* hdiff refuses: status 2, no report, and these words on one line. */
+static inline void check_refused(const char *words, const char *const *args)
+{
+	struct result *result = expect_with(NULL, 2, words, args);
+
+	assert_null(result->text);
+	assert_ptr_equal(strchr(result->words, '\n'), strrchr(result->words, '\n'));
+}
+
+#define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
+
 /* How often a word is in a text. */
 static inline size_t times(const char *text, const char *word)
 {

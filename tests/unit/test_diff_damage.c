@@ -19,8 +19,8 @@ TEST(malformed_lines_are_left_out)
 		put(&maker, "%s", bad[i / 2]);
 		put_block(&maker, 60, 8, "2", 2);
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
-		assert_int_equal(result->status, is_forced ? 0 : 2);
+		struct result *result =
+			run_status(is_forced ? 0 : 2, "new.txt", is_forced ? "--force" : "-d");
 		/* Each line once, with what became of it. */
 		assert_int_equal(times(result->words, "hdiff: new.txt:14: warning: left out: "), 1);
 		assert_int_equal(times(result->words, "\n"), 1);
@@ -43,8 +43,7 @@ TEST(lines_left_out_and_other_warnings_keep_their_order)
 	for (unsigned i = 0; i < 20; i++)
 		put(&maker, "1 bytes + 2 at zz by BackTrace1");
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt", "--force");
-	assert_int_equal(result->status, 0);
+	struct result *result = run_status(0, "new.txt", "--force");
 	assert_ptr_equal(strstr(result->words, "hdiff: new.txt: warning: first\nhdiff: new.txt:11: "
 					       "warning: left out: "),
 		result->words);
@@ -61,8 +60,7 @@ TEST(too_many_malformed_lines_are_refused)
 			put(&maker, "1 bytes + 2 at zz by BackTrace1");
 		put_block(&maker, 40, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt", "--force");
-		assert_int_equal(result->status, lines == 100 ? 0 : 2);
+		struct result *result = run_status(lines == 100 ? 0 : 2, "new.txt", "--force");
 		assert_true((result->text != NULL) == (lines == 100));
 	}
 }
@@ -86,25 +84,20 @@ TEST(a_malformed_note_counts_for_nothing)
 		put(&maker, "// hsnap: heap addr=1E0000 %s", cases[i].note);
 		put_block(&maker, 40, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->status, cases[i].status);
+		struct result *result = run_status(cases[i].status, "new.txt");
 		assert_int_equal(result->requested, cases[i].requested);
 	}
 }
 
 TEST(a_dump_without_a_heap_is_told_of)
 {
-	struct maker maker;
+	struct maker maker = {.eol = "\n"};
 
-	maker = (struct maker){.eol = "\n"};
 	buf_init(&maker.text);
 	put_modules(&maker);
 	write_bytes("new.txt", maker.text.data, maker.text.len);
 	buf_release(&maker.text);
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, 0);
-	assert_non_null(strstr(result->words, "there is no heap in it"));
+	assert_non_null(strstr(run_rows(0, "new.txt")->words, "there is no heap in it"));
 }
 
 static void put_cut_example(struct maker *maker, bool is_ours)
@@ -137,8 +130,7 @@ static void check_part(const struct result *part, const struct result *whole)
 static void check_cut(size_t len, const char *text, const struct result *whole)
 {
 	write_bytes("cut.txt", text, len);
-	struct result *result = run_hdiff("cut.txt");
-	assert_int_equal(result->status, 2);
+	struct result *result = run_status(2, "cut.txt");
 	if (!result->text) {
 		/* so little that it is not known for a dump */
 		assert_true(strstr(result->words, "is empty") ||
@@ -146,8 +138,7 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 		return;
 	}
 	check_part(result, whole);
-	result = run_hdiff("--force", "cut.txt");
-	assert_int_equal(result->status, 0);
+	result = run_status(0, "--force", "cut.txt");
 	check_part(result, whole);
 }
 
@@ -156,8 +147,7 @@ static void check_end_of_line(const char *text, const struct result *whole)
 {
 	for (size_t missing = 1; missing <= 2; missing++) {
 		write_bytes("cut.txt", text, strlen(text) - missing);
-		struct result *result = run_hdiff("cut.txt");
-		assert_int_equal(result->status, 0);
+		struct result *result = run_status(0, "cut.txt");
 		assert_null(strstr(result->words, "cut short"));
 		assert_true(result->requested == whole->requested);
 		assert_int_equal(result->row_count, whole->row_count);

@@ -44,9 +44,7 @@ TEST(no_word_is_said_of_address_space_that_is_not_there)
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->status, 0);
-	assert_null(strstr(result->text, "address space"));
+	assert_null(strstr(run_status(0, "new.txt")->text, "address space"));
 }
 
 /* A limit of growth is one of memory. */
@@ -54,11 +52,8 @@ TEST(a_reservation_is_no_growth)
 {
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
-	struct result *result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, 0);
-	result = run_hdiff("--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
-	assert_int_equal(result->status, 1);
+	run_rows(0, "--max-growth", "0", "old.txt", "new.txt");
+	run_status(1, "--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
 }
 
 TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
@@ -69,10 +64,7 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 16384);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct result *result = run_hdiff("--heap", names[i], "old.txt", "new.txt");
-
-		assert_int_equal(result->status, 0);
-		assert_int_equal(result->row_count, 1);
+		struct result *result = run_rows(1, "--heap", names[i], "old.txt", "new.txt");
 		assert_int_equal(growth(row_of(result, 3)), 1073741824 - 65536);
 		assert_int_equal(result->requested, 1073741824 - 65536);
 		assert_null(strstr(result->text, "not counted here"));
@@ -190,8 +182,7 @@ TEST(a_sample_and_what_is_none_are_not_compared_silently)
 	for (size_t i = 0; i < 2; i++) {
 		make_sample("old.txt", samples[i], 10);
 		make_sample("new.txt", "4096", 10);
-		struct result *result = run_hdiff("old.txt", "new.txt");
-		assert_int_equal(result->status, 0);
+		struct result *result = run_status(0, "old.txt", "new.txt");
 		assert_int_equal(times(result->words,
 					 "hdiff: new.txt: warning: it was sampled in another way"),
 			1);

@@ -3,27 +3,6 @@
 
 #include "tests/unit/test_diff.h"
 
-/* Old and new identity of app.exe, and how many rows become of one stack. */
-static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
-{
-	EACH_DUMP (maker, is_new, .timestamp = is_new ? new : old)
-		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, rows);
-	assert_int_equal(result->requested, 200);
-	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
-	if (rows == 2)
-		assert_int_equal(growth(&result->rows[1]), -100);
-}
-
-TEST(a_rebuilt_module_does_not_match_by_offset)
-{
-	check_rebuilt(7, 8, 2);
-	check_rebuilt(7, 7, 1);
-	check_rebuilt(0, 8, 1); /* one dump does not tell: the name is what there is */
-	check_rebuilt(0, 0, 1);
-}
-
 TEST(module_names_match_in_either_case_and_by_their_own_file)
 {
 	static const char old[] = "// Loaded modules: \n"
@@ -44,8 +23,7 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 
 	write_bytes("old.txt", old, strlen(old));
 	write_bytes("new.txt", new, strlen(new));
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 1);
+	struct result *result = run_rows(1, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 8);
 	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
 }
@@ -56,8 +34,7 @@ TEST(frames_outside_modules_match_by_address)
 		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
 		put_lines(&maker, is_new ? "10 bytes + 8 at 200 by BackTrace2\n\tABCD\n\n" : "");
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 1);
+	struct result *result = run_rows(1, "old.txt", "new.txt");
 	assert_string_equal(result->rows[0].frames, "\tABCD\n");
 }
 
@@ -91,74 +68,70 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 			put(&maker, "\t%X", 0x20000000 + at);
 		}
 	}
-	struct result *result = run_hdiff("old.txt", "old.txt");
-	assert_int_equal(result->row_count, 0);
-	result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, 2);
+	struct result *result = run_rows(0, "old.txt", "old.txt");
+	result = run_rows(2, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 2000);
 	assert_int_equal(growth(&result->rows[1]), 1000);
 }
 
-/* Notes about the build of app.exe, and how many rows become of one stack. */
-static void check_builds(const char *old, const char *new, size_t rows)
+/* Lines before one block of an address in each dump, and how many rows become of it. */
+static void check_lines(uint64_t addr, const char *old, const char *new, size_t rows)
 {
+	struct result *result;
+
 	EACH_DUMP (maker, is_new, 0) {
-		put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=7 %s", APP_BASE,
-			is_new ? new : old);
-		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
+		put_lines(&maker, is_new ? new : old);
+		put_entry(&maker, is_new ? 300 : 100, 8, "1");
+		put(&maker, "\t%" PRIX64, addr);
 	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, rows);
+	result = run_rows(rows, "old.txt", "new.txt");
+	assert_int_equal(result->requested, 200);
+	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
 }
+
+#define APP_NOTE "// hsnap: module base=140000000 timestamp=7 "
+#define APP_PDB APP_NOTE "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEE"
 
 TEST(builds_are_told_apart_by_what_both_dumps_tell)
 {
-	static const char a[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=1";
-	static const char b[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFE age=1";
-	static const char c[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=2";
+	static const char a[] = APP_PDB "FF age=1\n", b[] = APP_PDB "FE age=1\n",
+			  c[] = APP_PDB "FF age=2\n", bare[] = APP_NOTE "checksum=1\n",
+			  later[] = "// hsnap: module base=140000000 timestamp=8 checksum=1\n";
 
-	check_builds(a, a, 1);
-	check_builds(a, b, 2);
-	check_builds(a, c, 2);
-	check_builds(b, c, 2);
-	check_builds(a, "checksum=1", 1);
-	check_builds("checksum=1", b, 1);
-	check_builds("checksum=1", "checksum=2", 2);
-	check_builds(a, "checksum=2", 2);
-}
-
-/* A block through one of two modules in each dump, and how many rows become of it. */
-static void check_modules(const char *old, const char *new, size_t rows)
-{
-	EACH_DUMP (maker, is_new, 0) {
-		put(&maker, "// Loaded modules: ");
-		put_lines(&maker, is_new ? new : old);
-		put(&maker, "// Process modules enumerated.");
-		put_entry(&maker, is_new ? 300 : 100, 8, "1");
-		put(&maker, "\t10123");
-	}
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->row_count, rows);
+	check_lines(APP_BASE + 0x1010, bare, later, 2); /* so that offsets do not match */
+	check_lines(APP_BASE + 0x1010, bare, bare, 1);
+	check_lines(APP_BASE + 0x1010, "", later,
+		1); /* one dump does not tell: the name is what there is */
+	check_lines(APP_BASE + 0x1010, "", "", 1);
+	check_lines(APP_BASE + 0x1010, a, a, 1);
+	check_lines(APP_BASE + 0x1010, a, b, 2);
+	check_lines(APP_BASE + 0x1010, a, c, 2);
+	check_lines(APP_BASE + 0x1010, b, c, 2);
+	check_lines(APP_BASE + 0x1010, a, bare, 1);
+	check_lines(APP_BASE + 0x1010, bare, b, 1);
+	check_lines(APP_BASE + 0x1010, bare, APP_NOTE "checksum=2\n", 2);
+	check_lines(APP_BASE + 0x1010, a, APP_NOTE "checksum=2\n", 2);
 }
 
 TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
 {
-	static const char a[] = "//  10000 1000 C:\\b\\x.dll\n"
-				"//  20000 1000 C:\\a\\x.dll\n"
-				"// hsnap: module base=20000 timestamp=1 checksum=1\n";
-	static const char b[] = "//  10000 1000 C:\\c\\x.dll\n"
-				"//  20000 1000 C:\\d\\x.dll\n"
-				"// hsnap: module base=10000 timestamp=2 checksum=1\n"
-				"// hsnap: module base=20000 timestamp=3 checksum=1\n";
-	static const char c[] = "//  10000 1000 C:\\x.dll\n"
-				"// hsnap: module base=10000 timestamp=3 checksum=1\n";
-	static const char d[] = "//  10000 2000 C:\\x.dll\n"
-				"// hsnap: module base=10000 timestamp=3 checksum=1\n";
+#define LISTED(lines) "// Loaded modules: \n" lines "// Process modules enumerated.\n"
+	static const char a[] = LISTED("//  10000 1000 C:\\b\\x.dll\n"
+				       "//  20000 1000 C:\\a\\x.dll\n"
+				       "// hsnap: module base=20000 timestamp=1 checksum=1\n");
+	static const char b[] = LISTED("//  10000 1000 C:\\c\\x.dll\n"
+				       "//  20000 1000 C:\\d\\x.dll\n"
+				       "// hsnap: module base=10000 timestamp=2 checksum=1\n"
+				       "// hsnap: module base=20000 timestamp=3 checksum=1\n");
+	static const char c[] = LISTED("//  10000 1000 C:\\x.dll\n"
+				       "// hsnap: module base=10000 timestamp=3 checksum=1\n");
+	static const char d[] = LISTED("//  10000 2000 C:\\x.dll\n"
+				       "// hsnap: module base=10000 timestamp=3 checksum=1\n");
 
-	check_modules(a, b, 1);
-	check_modules(b, a, 1);
-	check_modules(c, c, 1);
-	check_modules(c, d, 2); /* the size is part of the build */
+	check_lines(0x10123, a, b, 1);
+	check_lines(0x10123, b, a, 1);
+	check_lines(0x10123, c, c, 1);
+	check_lines(0x10123, c, d, 2); /* the size is part of the build */
 }
 
 /* The call is what counts: it is the last thing in its module when it never returns. */
@@ -199,8 +172,7 @@ TEST(a_module_that_is_loaded_twice_is_one)
 		snprintf(text, sizeof(text), "%s%s%s%s", head, entries[orders[i][0]],
 			entries[orders[i][1]], entries[orders[i][2]]);
 		write_bytes("new.txt", text, strlen(text));
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->row_count, 1);
+		struct result *result = run_rows(1, "new.txt");
 		assert_int_equal(growth(&result->rows[0]), 0x70);
 		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");
 	}

@@ -56,8 +56,7 @@ TEST(lines_may_be_long_and_lie_anywhere)
 		requested += i;
 	}
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 3);
+	struct result *result = run_rows(3, "new.txt");
 	assert_int_equal(result->requested, requested);
 }
 
@@ -73,8 +72,7 @@ TEST(long_ids_are_told_apart)
 	for (unsigned i = 0; i < 60; i++)
 		put_entry(&maker, i, 8, ids[i * 5 % 6]);
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("new.txt");
-	assert_int_equal(result->row_count, 6);
+	struct result *result = run_rows(6, "new.txt");
 	for (unsigned i = 0; i < 6; i++) {
 		/* i * 5 % 6 == k for i = 6 - k, then every sixth */
 		uint64_t first = (6 - i) % 6, sum = 10 * first + 6 * 45;
@@ -91,10 +89,9 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 
 	for (int i = 0; i < 16; i++) {
 		bool full = i & 4, many_blank = i & 8;
-		struct maker maker;
+		struct maker maker = dump_new(
+			(struct maker){.eol = i & 1 ? "\r\n" : "\n", .bare = (i & 2) != 0});
 
-		dump_begin(&maker,
-			(struct maker){.eol = i & 1 ? "\r\n" : "\n", .bare = i & 2 ? true : false});
 		for (unsigned k = 0; k < 12; k++) {
 			put_entry(&maker, 16 * k, 16, k % 3 ? "AB12" : "C");
 			if (full || k < 2)
@@ -103,8 +100,7 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 				put(&maker, "%s", "");
 		}
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->status, 0);
+		struct result *result = run_status(0, "new.txt");
 		assert_int_equal(growth(row_of(result, 1)), 16 * (1 + 2 + 4 + 5 + 7 + 8 + 10 + 11));
 		assert_int_equal(growth(row_of(result, 2)), 16 * (3 + 6 + 9));
 		if (expected)
@@ -125,17 +121,13 @@ TEST(logs_of_umdh_are_read)
 		print_message("no logs of UMDH beside the checkout\n");
 		skip();
 	}
-	struct result *result = run_hdiff(path);
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, 2);
+	struct result *result = run_rows(2, path);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(result->rows[i].new_count, 1);
-	result = run_hdiff(path, path);
-	assert_int_equal(result->row_count, 0);
+	result = run_rows(0, path, path);
 	snprintf(path, sizeof(path), "%s/../shared/data/umdh/snap_win10_x64_mahdytech_fragment.txt",
 		root);
-	result = run_hdiff(path);
-	assert_int_equal(result->row_count, 1);
+	result = run_rows(1, path);
 	assert_string_equal(result->rows[0].id, "EDD4EEA6");
 	assert_int_equal(growth(&result->rows[0]), 0x30);
 	assert_int_equal(result->overhead, 0x30);
@@ -145,20 +137,15 @@ TEST(logs_of_umdh_are_read)
 /* ---------------------------------------------------------------- trouble */
 
 /* Nothing is written, an old report is left alone, and one line says what is wrong. */
-static void check_refused(const char *path, const char *word)
+static void check_no_dump(const char *path, const char *word)
 {
 	static const char old[] = "an old report\n";
-	struct result *result = run_hdiff(path);
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t)path};
 	FILE *say = tmpfile();
 
 	assert_non_null(say);
-	assert_int_equal(result->status, 2);
-	assert_null(result->text);
-	assert_int_equal(strncmp(result->words, "hdiff: ", 7), 0);
-	assert_ptr_equal(strchr(result->words, '\n'), result->words + strlen(result->words) - 1);
-	assert_non_null(strstr(result->words, word));
+	refused(word, path);
 	write_bytes("out.txt", old, strlen(old));
 	assert_int_equal(hdiff_run(3, argv, say), 2);
 	assert_int_equal(fclose(say), 0);
@@ -173,38 +160,33 @@ TEST(what_is_no_dump_is_refused)
 
 	for (size_t i = 0; i < sizeof(binary); i++)
 		binary[i] = (unsigned char)(i * 167 + i / 256);
-	check_refused("missing.txt", "cannot open");
-	check_refused(".", "folder");
+	check_no_dump("missing.txt", "cannot open");
+	check_no_dump(".", "folder");
 	write_bytes("new.txt", "", 0);
-	check_refused("new.txt", "is empty");
+	check_no_dump("new.txt", "is empty");
 	write_bytes("new.txt", binary, sizeof(binary));
-	check_refused("new.txt", "is not a heap dump");
+	check_no_dump("new.txt", "is not a heap dump");
 	write_bytes("new.txt", "\x1f\x8b", 2);
-	check_refused("new.txt", "is empty");
+	check_no_dump("new.txt", "is empty");
 	write_bytes("new.txt", "\xff\xfe*", 3);
-	check_refused("new.txt", "is empty");
+	check_no_dump("new.txt", "is empty");
 	write_bytes("new.txt", "Dear reader,\n\nthis is prose.\n", 29);
-	check_refused("new.txt", "is not a heap dump");
+	check_no_dump("new.txt", "is not a heap dump");
 	write_bytes("new.txt", "\xff\xfe/\0/\0", 6);
-	check_refused("new.txt", "is not a heap dump");
+	check_no_dump("new.txt", "is not a heap dump");
 }
 
 TEST(a_dump_that_adds_up_to_too_much_is_refused)
 {
-	struct maker maker;
-	struct result *result;
-
 	for (int i = 0; i < 4; i++) {
-		dump_begin(&maker, (struct maker){.is_ours = i > 1});
+		struct maker maker = dump_new((struct maker){.is_ours = i > 1});
+
 		if (i > 1)
 			put_stackless(&maker, i == 2 ? UINT64_MAX : 1, i == 3 ? UINT64_MAX : 1, 0);
 		put_block(&maker, INT64_MAX, i == 1 ? INT64_MAX : 0, "1", 1);
 		put_block(&maker, 1, 0, "2", 2);
 		dump_end(&maker, "new.txt");
-		result = run_hdiff("new.txt", "new.txt");
-		assert_int_equal(result->status, 2);
-		assert_null(result->text);
-		assert_non_null(strstr(result->words, "new.txt"));
+		refused("new.txt", "new.txt", "new.txt");
 	}
 }
 
@@ -212,23 +194,18 @@ TEST(a_dump_that_adds_up_to_too_much_is_refused)
 TEST(the_output_is_none_of_the_dumps)
 {
 	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};
-	struct maker maker;
 	char *before;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0)
 		put_block(&maker, 5, 8, "1", 1);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
-	}
 	assert_int_equal(symlink("new.txt", "more.txt"), 0);
 	before = read_text("new.txt");
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct result *result = run_hdiff("-f", names[i], "old.txt", "new.txt");
+		struct result *result = run_expect(
+			2, "it is one of the dumps", "-f", names[i], "old.txt", "new.txt");
 		char *after = read_text("new.txt"), *old = read_text("old.txt");
 
-		assert_int_equal(result->status, 2);
 		assert_non_null(strstr(result->words, names[i]));
-		assert_non_null(strstr(result->words, "it is one of the dumps"));
 		assert_string_equal(after, before);
 		assert_string_equal(old, before);
 		free(after);
@@ -249,8 +226,7 @@ TEST(warnings_in_a_dump_reach_the_reader)
 		put(&maker, "// hsnap: heap addr=1F0000 kind=wine unwalked=0");
 		put_block(&maker, 5, 8, "1", 1);
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->status, 0);
+		struct result *result = run_status(0, "new.txt");
 		assert_int_equal(result->requested, 5);
 		assert_int_equal(
 			times(result->text, "\n// warning: new.txt: "), count > 20 ? 21 : count);

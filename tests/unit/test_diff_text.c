@@ -62,9 +62,8 @@ TEST(the_header_names_the_dumps)
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
 			  "image=\"C:\\\\bad\\x0Aapp.exe\"\n");
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("old.txt", "new.txt");
-	assert_int_equal(result->status, 2);
-	result = run_hdiff("new.txt");
+	run_status(2, "old.txt", "new.txt");
+	struct result *result = run_hdiff("new.txt");
 	assert_non_null(strstr(result->text,
 		"\n// NEW: new.txt, bad?app.exe, process 4711, started 2026-01-01T00:00:00.000Z, "
 		"taken 2026-01-02T03:04:05.678Z\n// OLD: none"));
@@ -76,12 +75,11 @@ TEST(the_header_names_the_dumps)
 static char *report_with(const struct view *view)
 {
 	struct report_style style = {.hex = false};
-	struct err err;
 	struct out out;
 
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
 	report_text(&out, &(struct report){.views = view, .view_count = 1, .style = style});
-	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_commit(&out, NULL), 0);
 	return read_text("out.txt");
 }
 
@@ -94,14 +92,13 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	struct view view;
 	struct dump_sums sums;
 	struct buf words;
-	struct err err;
 
 	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
 	buf_init(&words);
-	assert_int_equal(read_sums(&sums, "new.txt", &err), 0);
+	assert_int_equal(read_sums(&sums, "new.txt", NULL), 0);
 	comparison_make(&comparison, &sums, 1, &request);
 	view_make(&view, &comparison, true);
 	naming_find(&view.naming, &(uint32_t){0}, 1);
@@ -161,8 +158,7 @@ TEST(further_ids_are_listed_up_to_a_limit)
 			put_block(&maker, 5, 8, id, 1);
 		}
 		dump_end(&maker, "new.txt");
-		struct result *result = run_hdiff("new.txt");
-		assert_int_equal(result->row_count, 1);
+		struct result *result = run_rows(1, "new.txt");
 		assert_string_equal(result->rows[0].id, "100");
 		/* The first is the label, 64 are listed. */
 		snprintf(end, sizeof(end),
@@ -239,8 +235,7 @@ TEST(wrong_usage_is_refused)
 		free(argv);
 	}
 	run_expect(2, "there is no such option", "--nonsense", "new.txt");
-	struct result *result = run_hdiff(NULL);
-	assert_int_equal(result->status, 2);
+	struct result *result = run_status(2, NULL);
 	assert_int_equal(strncmp(result->words, "usage: hdiff ", 13), 0);
 	run_expect(2, "cannot create", "-f", "missing/out.txt", "new.txt");
 }
@@ -253,9 +248,7 @@ TEST(options_of_umdh_are_taken)
 	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 5, 8, "1", 1);
 	dump_end(&maker, "new.txt");
-	struct result *result = run_hdiff("-v:log.txt", "-l", "-v", "new.txt");
-	assert_int_equal(result->status, 0);
-	assert_int_equal(result->row_count, 1);
+	run_rows(1, "-v:log.txt", "-l", "-v", "new.txt");
 	assert_int_not_equal(access("log.txt", F_OK), 0);
 	run_expect(2, "there is no such option", "-verbose", "new.txt");
 

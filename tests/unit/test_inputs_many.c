@@ -118,7 +118,6 @@ TEST(banners_are_read_as_far_as_they_go)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct dump_sums sums;
-		struct err err;
 		int64_t time = 0;
 
 		struct maker maker = dump_new((struct maker){0});
@@ -128,7 +127,7 @@ TEST(banners_are_read_as_far_as_they_go)
 		put_block(&maker, 16, 8, "1", 1);
 		dump_end(&maker, "old.txt");
 		sums_init(&sums);
-		assert_int_equal(read_sums(&sums, "old.txt", &err), 0);
+		assert_int_equal(read_sums(&sums, "old.txt", NULL), 0);
 		if (cases[i].time)
 			assert_int_equal(date_parse(cases[i].time, &time), 0);
 		assert_int_equal(sums.pid, 0);

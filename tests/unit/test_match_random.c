@@ -55,13 +55,6 @@ static void put_random_stack(struct maker *maker, const struct truth *truth, uns
 	put(maker, "%s", "");
 }
 
-static void count(struct block_totals *to, uint64_t bytes)
-{
-	to->block_count++;
-	to->requested_bytes += bytes;
-	to->overhead_bytes += 8;
-}
-
 static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 {
 	struct maker maker;
@@ -71,6 +64,7 @@ static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 	for (unsigned i = 0; i < 300; i++) {
 		unsigned heap = random_below(HEAPS), stack = random_below(STACKS + 1);
 		unsigned number = random_below(IDS), bytes = random_below(5) * 16;
+		struct block_totals block = {1, bytes, 8};
 
 		if (stack % 3 == 0 && is_new && i >= STACKS + 1) /* some change less */
 			continue;
@@ -81,9 +75,9 @@ static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 		put_entry(&maker, bytes, 8, id);
 		if (stack < STACKS) {
 			put_random_stack(&maker, truth, stack);
-			count(&truth->ids[number][is_new], bytes);
+			block_totals_add(&truth->ids[number][is_new], &block);
 		}
-		count(&truth->stacks[stack][heap][is_new], bytes);
+		block_totals_add(&truth->stacks[stack][heap][is_new], &block);
 	}
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
@@ -92,15 +86,6 @@ static bool is_changed(const struct block_totals *of)
 {
 	return of[0].requested_bytes != of[1].requested_bytes ||
 	       of[0].block_count != of[1].block_count;
-}
-
-static void add(struct block_totals *to, const struct block_totals *from)
-{
-	for (int i = 0; i < 2; i++) {
-		to[i].block_count += from[i].block_count;
-		to[i].requested_bytes += from[i].requested_bytes;
-		to[i].overhead_bytes += from[i].overhead_bytes;
-	}
 }
 
 static unsigned stack_of_row(const struct row *row)
@@ -118,7 +103,8 @@ static void expect(const struct truth *truth, unsigned stack, unsigned heap, uns
 	of[0] = of[1] = (struct block_totals){0};
 	for (unsigned i = 0; i < HEAPS; i++) {
 		if ((heap == HEAPS || heap == i) && wanted & 1U << i)
-			add(of, truth->stacks[stack][i]);
+			for (unsigned k = 0; k < 2; k++)
+				block_totals_add(&of[k], &truth->stacks[stack][i][k]);
 	}
 }
 
@@ -177,7 +163,8 @@ static void check_totals(const struct truth *truth)
 
 	for (unsigned stack = 0; stack <= STACKS; stack++) {
 		expect(truth, stack, HEAPS, ~0U, of);
-		add(all, of);
+		for (unsigned k = 0; k < 2; k++)
+			block_totals_add(&all[k], &of[k]);
 	}
 	compare((struct match_request){.by_heap = true});
 	assert_memory_equal(&compared.comparison.old_total, &all[0], sizeof(*all));

@@ -12,21 +12,21 @@ TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 {
 	struct made *made = made_three();
 	made->comparison.rows[2].heap = 0x1E5;
-	const char *text = made_report(made, "csv", true);
-	assert_string_equal(text, HEADER "500,500,0,1,1,0,8,8,0,stack,,BackTraceB1,app,leak,,,"
-					 "app!leak <- lib+501 <- app+800\r\n"
-					 "300,300,0,3,3,0,24,24,0,stack,,BackTraceB2,app,,,,"
-					 "app+1020 <- lib+502 <- app+800\r\n"
-					 "-100,0,100,-1,0,1,-8,0,8,stack,0x1E5,BackTraceA3,app,,,,"
-					 "app+1030 <- lib+503 <- app+800\r\n");
+	assert_string_equal(made_report(made, "csv", true),
+		HEADER "500,500,0,1,1,0,8,8,0,stack,,BackTraceB1,app,leak,,,"
+		       "app!leak <- lib+501 <- app+800\r\n"
+		       "300,300,0,3,3,0,24,24,0,stack,,BackTraceB2,app,,,,"
+		       "app+1020 <- lib+502 <- app+800\r\n"
+		       "-100,0,100,-1,0,1,-8,0,8,stack,0x1E5,BackTraceA3,app,,,,"
+		       "app+1030 <- lib+503 <- app+800\r\n");
 	made->view.shown_count = 0;
-	text = made_report(made, "csv", false);
-	assert_string_equal(text, HEADER);
+	assert_string_equal(made_report(made, "csv", false), HEADER);
 }
 
 /* The report of one stack with this function, file and line, whatever they hold. */
-static const char *report_of(const char *function, const char *file, uint32_t line)
+static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
 {
+	static const char before[] = HEADER "5,5,0,1,1,0,8,8,0,stack,,BackTrace1,app,";
 	struct frame frame = {.module = "app", .function = function, .file = file, .line = line};
 	struct frames given = {.items = &frame, .count = 1};
 
@@ -37,14 +37,6 @@ static const char *report_of(const char *function, const char *file, uint32_t li
 	struct made *made = made_read(1);
 	made->comparison.rows[0].frames = &given;
 	const char *text = made_report(made, "csv", false);
-	return text;
-}
-
-static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
-{
-	static const char before[] = HEADER "5,5,0,1,1,0,8,8,0,stack,,BackTrace1,app,";
-	const char *text = report_of(function, file, line);
-
 	assert_int_equal(strncmp(text, before, sizeof(before) - 1), 0);
 	assert_string_equal(text + sizeof(before) - 1, wanted);
 }
@@ -90,8 +82,7 @@ TEST(what_has_no_frames_has_words)
 	put_stackless(&maker, 2, 30, 16);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
-	const char *text = made_report(made, "csv", false);
-	assert_string_equal(text,
+	assert_string_equal(made_report(made, "csv", false),
 		HEADER "500,500,0,1,1,0,8,8,0,ambiguous,,BackTrace94C4,app,,,,"
 		       "app+1010 | app+1020 <- 1\r\n"
 		       "40,40,0,1,1,0,8,8,0,unknown,,BackTrace7,,,,,(stack not in the dump)\r\n"
@@ -116,10 +107,8 @@ TEST(a_group_is_a_row_with_self_and_total)
 		{.name = "hidden"},
 	};
 
-	write_three();
 	struct made *made = made_grouped(GROUP_MODULE, groups);
-	const char *text = made_report(made, "csv", false);
-	assert_string_equal(text,
+	assert_string_equal(made_report(made, "csv", false),
 		"self_growth_bytes,self_new_bytes,self_old_bytes,"
 		"self_growth_count,self_new_count,self_old_count,"
 		"self_growth_overhead,self_new_overhead,self_old_overhead,"
@@ -127,6 +116,6 @@ TEST(a_group_is_a_row_with_self_and_total)
 		"growth_overhead,new_overhead,old_overhead,group,name\r\n"
 		"500,500,0,1,1,0,8,8,0,700,800,100,3,4,1,24,32,8,module,'=x\r\n");
 	made->comparison.has_overhead = false;
-	text = made_report(made, "csv", false);
-	assert_non_null(strstr(text, "\r\n500,500,0,1,1,0,,,,700,800,100,3,4,1,,,,module,'=x\r\n"));
+	assert_non_null(strstr(made_report(made, "csv", false),
+		"\r\n500,500,0,1,1,0,,,,700,800,100,3,4,1,,,,module,'=x\r\n"));
 }

@@ -8,8 +8,7 @@ static void assert_folded(size_t dump_count, enum view_group group, const char *
 	struct made *made = made_read(dump_count);
 
 	made->view.group = group;
-	const char *text = made_report(made, "folded", true);
-	assert_string_equal(text, wanted);
+	assert_string_equal(made_report(made, "folded", true), wanted);
 }
 
 TEST(the_root_comes_first_and_old_before_new)
@@ -28,10 +27,7 @@ TEST(the_root_comes_first_and_old_before_new)
 /* Two entries at two offsets in one function; rows of no bytes. */
 TEST(equal_texts_are_one_line_with_their_sum)
 {
-	struct maker maker;
-
-	for (int is_new = 0; is_new < 2; is_new++) {
-		dump_begin(&maker, (struct maker){.is_ours = true});
+	EACH_DUMP (maker, is_new, .is_ours = true) {
 		for (unsigned i = 1; i <= 3; i++)
 			put_function(&maker, i, i < 3 ? "same" : "another");
 		for (unsigned i = 1; i <= 3; i++) {
@@ -44,7 +40,6 @@ TEST(equal_texts_are_one_line_with_their_sum)
 			put_entry(&maker, 0, 8, "2");
 			put_lines(&maker, "\t140000010\n\n");
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_folded(2, GROUP_STACK, "app!another 3 3000\napp!same 3 3000\n");
 }
@@ -80,8 +75,8 @@ TEST(names_do_not_break_lines_or_frames)
 	put(&maker, "%s", "");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
-	const char *text = made_report(made, "folded", false);
-	assert_string_equal(text, "??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 0 5\n");
+	assert_string_equal(
+		made_report(made, "folded", false), "??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 0 5\n");
 }
 
 TEST(what_has_no_frames_is_one_frame_in_words)
@@ -113,8 +108,6 @@ TEST(groups_stand_for_their_frames)
 		{GROUP_MODULE, "lib;app 0 5\n"},
 		{GROUP_FILE, "(file not known);b:.c;a.c 0 5\n"},
 	};
-	const char *text;
-
 	struct maker maker = dump_new((struct maker){0});
 	put_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
 	put_symbol_note(&maker, 0x140001020, "g", 2, "a.c", 2);
@@ -129,8 +122,7 @@ TEST(groups_stand_for_their_frames)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		made->view.group = cases[i].group;
 		made->view.shown_count = cases[i].group == GROUP_STACK;
-		text = made_report(made, "folded", false);
-		assert_string_equal(text, cases[i].wanted);
+		assert_string_equal(made_report(made, "folded", false), cases[i].wanted);
 	}
 }
 
@@ -152,16 +144,15 @@ TEST(heaps_are_the_only_frame)
 	struct made *made = made_three();
 	made->view.group = GROUP_HEAP;
 	made->comparison.rows[0].heap = made->comparison.rows[2].heap = 0x1E0000;
-	const char *text = made_report(made, "folded", false);
-	assert_string_equal(text, "(heap not known) 0 300\n1E0000 100 500\n");
+	assert_string_equal(
+		made_report(made, "folded", false), "(heap not known) 0 300\n1E0000 100 500\n");
 }
 
 TEST(only_rows_that_are_shown_are_folded)
 {
 	struct made *made = made_three();
 	made->view.shown_count = 1;
-	const char *text = made_report(made, "folded", false);
-	assert_string_equal(text, "app+800;lib+501;app!leak 0 500\n");
+	assert_string_equal(made_report(made, "folded", false), "app+800;lib+501;app!leak 0 500\n");
 }
 
 TEST(nothing_is_an_empty_file)

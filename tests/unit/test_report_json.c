@@ -3,25 +3,6 @@
 
 #include "tests/unit/test_report.h"
 
-/* text with each ' as a ". */
-static char *quoted(const char *text)
-{
-	static char space[4000];
-	size_t i;
-
-	assert_true(strlen(text) < sizeof(space));
-	for (i = 0; text[i]; i++)
-		space[i] = text[i] == '\'' ? '"' : text[i];
-	space[i] = '\0';
-	return space;
-}
-
-static void has(const char *text, const char *part)
-{
-	if (!strstr(text, quoted(part)))
-		fail_msg("no %s in:\n%s", quoted(part), text);
-}
-
 static void lacks(const char *text, const char *part)
 {
 	if (strstr(text, quoted(part)))
@@ -39,42 +20,41 @@ TEST(a_whole_report_is_as_the_man_page_says)
 	put_block(&maker, 500, 8, "B1", 1);
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
-	const char *text = made_report(made, "json", true);
-	assert_string_equal(
-		text, quoted("{'schema':'hdiff/1',\n"
-			     "'tool':'hdiff " HSNAP_VERSION "',\n"
-			     "'inputs':[\n"
-			     "{'role':'new','path':'new.txt','image':'C:\\\\a.exe','pid':4711,"
-			     "'start':'2026-01-01T00:00:00.000Z','time':'2026-01-02T03:04:05.678Z',"
-			     "'cut':false,'warning_count':1,'warnings':['a heap is missing']}],\n"
-			     "'group':'stack',\n"
-			     "'frame_order':'innermost_first',\n"
-			     "'filtered':false,\n"
-			     "'totals':{\n"
-			     "'all':{'old':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
-			     "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
-			     "'selected':{'old':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
-			     "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
-			     "'suppressed':{'old':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'new':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'growth':{'bytes':0,'blocks':0,'overhead':0}},\n"
-			     "'left_out':{'old':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'new':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'growth':{'bytes':0,'blocks':0,'overhead':0}}},\n"
-			     "'row_count':1,\n"
-			     "'suppressed_count':0,\n"
-			     "'shown_count':1,\n"
-			     "'rows':[\n"
-			     "{'kind':'stack','ids':['B1'],"
-			     "'old':{'bytes':0,'blocks':0,'overhead':0},"
-			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
-			     "'growth':{'bytes':500,'blocks':1,'overhead':8},"
-			     "'frames':[{'module':'app','function':'leak','offset':'2F',"
-			     "'address':'140001010'},"
-			     "{'module':'lib','offset':'501','address':'7FF812340501'},"
-			     "{'module':'app','offset':'800','address':'140000800'}]}]}\n"));
+	assert_string_equal(made_report(made, "json", true),
+		quoted("{'schema':'hdiff/1',\n"
+		       "'tool':'hdiff " HSNAP_VERSION "',\n"
+		       "'inputs':[\n"
+		       "{'role':'new','path':'new.txt','image':'C:\\\\a.exe','pid':4711,"
+		       "'start':'2026-01-01T00:00:00.000Z','time':'2026-01-02T03:04:05.678Z',"
+		       "'cut':false,'warning_count':1,'warnings':['a heap is missing']}],\n"
+		       "'group':'stack',\n"
+		       "'frame_order':'innermost_first',\n"
+		       "'filtered':false,\n"
+		       "'totals':{\n"
+		       "'all':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'new':{'bytes':500,'blocks':1,'overhead':8},"
+		       "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
+		       "'selected':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'new':{'bytes':500,'blocks':1,'overhead':8},"
+		       "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
+		       "'suppressed':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'new':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'growth':{'bytes':0,'blocks':0,'overhead':0}},\n"
+		       "'left_out':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'new':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'growth':{'bytes':0,'blocks':0,'overhead':0}}},\n"
+		       "'row_count':1,\n"
+		       "'suppressed_count':0,\n"
+		       "'shown_count':1,\n"
+		       "'rows':[\n"
+		       "{'kind':'stack','ids':['B1'],"
+		       "'old':{'bytes':0,'blocks':0,'overhead':0},"
+		       "'new':{'bytes':500,'blocks':1,'overhead':8},"
+		       "'growth':{'bytes':500,'blocks':1,'overhead':8},"
+		       "'frames':[{'module':'app','function':'leak','offset':'2F',"
+		       "'address':'140001010'},"
+		       "{'module':'lib','offset':'501','address':'7FF812340501'},"
+		       "{'module':'app','offset':'800','address':'140000800'}]}]}\n"));
 }
 
 TEST(sums_of_what_is_not_selected_are_given)
@@ -162,7 +142,6 @@ TEST(groups_take_the_place_of_rows)
 		{.name = "hidden"},
 	};
 
-	write_three();
 	struct made *made = made_grouped(GROUP_FILE, groups);
 	const char *text = made_report(made, "json", false);
 	has(text, "'group':'file',\n");
@@ -223,7 +202,6 @@ TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 			"\xf0\x9f\x92\xa7 \xef\xbf\xbd\xef\xbf\xbd"},
 		{"", ""}};
 
-	write_three();
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct view_group_row groups[2] = {{.name = texts[i][0]}};
 		struct made *made = made_grouped(GROUP_FUNCTION, groups);
@@ -242,7 +220,6 @@ TEST(numbers_reach_to_the_limits_of_64_bits)
 		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},
 		.total = {.new = {0, INT64_MAX, 0}}}};
 
-	write_three();
 	struct made *made = made_grouped(GROUP_FUNCTION, groups);
 	const char *text = made_report(made, "json", false);
 	has(text, "'self':{'old':{'bytes':9223372036854775807,'blocks':18446744073709551615,"

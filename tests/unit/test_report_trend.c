@@ -9,7 +9,7 @@
 #include "tests/unit/test_report.h"
 
 /* Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another process. */
-struct scene {
+static struct {
 	struct dump_sums dumps[3];
 	int64_t times_ms[3];
 	uint32_t parts[3];
@@ -17,7 +17,7 @@ struct scene {
 	struct comparison comparison;
 	struct view view;
 	struct block_totals series[3];
-};
+} scene;
 
 static void write_snapshot(unsigned number, unsigned process)
 {
@@ -33,83 +33,73 @@ static void write_snapshot(unsigned number, unsigned process)
 	dump_end(&maker, "more.txt");
 }
 
-static void scene_begin(struct scene *scene)
+static int scene_begin(void **state)
 {
 	static const struct trend leak = {TREND_GROWS, 500.25, 499.9996, 1e16, 0.5, 500, 1},
 				  other = {TREND_RETURNS, -0.0004, -1.5, 2, -1, -64, -1};
-	struct match_request request = {.axis = &scene->axis};
-	struct err err;
+	struct match_request request = {.axis = &scene.axis};
 
-	*scene = (struct scene){.parts = {0, 0, 1}};
+	if (enter_folder(state))
+		return -1;
+	memset(&scene, 0, sizeof(scene));
+	scene.parts[2] = 1;
 	for (unsigned i = 0; i < 3; i++) {
 		write_snapshot(i, i < 2 ? 1 : 2);
-		sums_init(&scene->dumps[i]);
-		assert_int_equal(read_sums(&scene->dumps[i], "more.txt", &err), 0);
-		scene->dumps[i].path = (const char *[]){"0.txt", "1.txt", "a,\n2"}[i];
-		scene->times_ms[i] = scene->dumps[i].time_ms;
-		scene->series[i] = scene->dumps[i].total;
+		sums_init(&scene.dumps[i]);
+		assert_int_equal(read_sums(&scene.dumps[i], "more.txt", NULL), 0);
+		scene.dumps[i].path = (const char *[]){"0.txt", "1.txt", "a,\n2"}[i];
+		scene.times_ms[i] = scene.dumps[i].time_ms;
+		scene.series[i] = scene.dumps[i].total;
 	}
-	scene->axis = (struct trend_axis){scene->times_ms, scene->parts, 3};
-	comparison_make(&scene->comparison, scene->dumps, 3, &request);
-	view_make(&scene->view, &scene->comparison, true);
-	assert_int_equal(scene->view.row_count, 2);
-	naming_find(&scene->view.naming, scene->view.rows, 2);
+	scene.axis = (struct trend_axis){scene.times_ms, scene.parts, 3};
+	comparison_make(&scene.comparison, scene.dumps, 3, &request);
+	view_make(&scene.view, &scene.comparison, true);
+	assert_int_equal(scene.view.row_count, 2);
+	naming_find(&scene.view.naming, scene.view.rows, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		struct row *row = &scene->comparison.rows[i];
+		struct row *row = &scene.comparison.rows[i];
 
 		row->trend = strcmp(row->ids[0], "B1") ? other : leak;
 	}
-	if (strcmp(scene->comparison.rows[0].ids[0], "B1") != 0)
-		scene->view.rows[0] = 1, scene->view.rows[1] = 0;
-	memcpy(scene->view.series, scene->series, sizeof(scene->series));
-	scene->view.series_number = scene->view.series_count = 1;
-	scene->view.trend = leak;
+	if (strcmp(scene.comparison.rows[0].ids[0], "B1") != 0)
+		scene.view.rows[0] = 1, scene.view.rows[1] = 0;
+	memcpy(scene.view.series, scene.series, sizeof(scene.series));
+	scene.view.series_number = scene.view.series_count = 1;
+	scene.view.trend = leak;
+	return 0;
 }
 
-static void scene_end(struct scene *scene)
+static int scene_end(void **state)
 {
-	view_release(&scene->view);
-	comparison_release(&scene->comparison);
+	view_release(&scene.view);
+	comparison_release(&scene.comparison);
 	for (size_t i = 0; i < 3; i++)
-		sums_release(&scene->dumps[i]);
+		sums_release(&scene.dumps[i]);
+	return leave_folder(state);
 }
 
-/* The report of the scene as count series. */
-/* It stays until the next one. */
-static const char *scene_report(
-	const struct scene *scene, size_t count, void (*write)(struct out *, const struct report *))
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, scene_end
+
+/* The report of the scene as count series; it stays until the next one. */
+static const char *scene_report(size_t count, void (*write)(struct out *, const struct report *))
 {
-	struct view views[] = {scene->view, scene->view};
+	struct view views[] = {scene.view, scene.view};
 	static char *text;
 	struct report report = {.views = views, .view_count = count};
-	struct err err;
 	struct out out;
 
 	views[1].series_number = 2;
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
 	write(&out, &report);
-	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_commit(&out, NULL), 0);
 	free(text);
 	return text = read_text("out.txt");
 }
 
-static void has(const char *text, const char *part)
-{
-	char quoted[2000];
-
-	snprintf(quoted, sizeof(quoted), "%s", part);
-	for (char *at = quoted; (at = strchr(at, '\''));)
-		*at = '"';
-	if (!strstr(text, quoted))
-		fail_msg("no %s in:\n%s", quoted, text);
-}
-
 TEST(json_is_as_the_man_page_says)
 {
-	struct scene scene;
-
-	scene_begin(&scene);
-	const char *text = scene_report(&scene, 1, report_json);
+	const char *text = scene_report(1, report_json);
 	has(text, "{'schema':'hdiff-trend/1',\n"
 		  "'tool':'hdiff " HSNAP_VERSION "',\n"
 		  "'group':'stack',\n"
@@ -145,44 +135,36 @@ TEST(json_is_as_the_man_page_says)
 		  "'bytes_per_hour':0,'low_bytes_per_hour':-1.5,"
 		  "'high_bytes_per_hour':2,'blocks_per_hour':-1},"
 		  "'bytes':[64,0,64],'blocks':[1,0,1],'frames':[");
-	scene_end(&scene);
 }
 
 TEST(what_is_not_known_is_null)
 {
-	struct scene scene;
-
-	scene_begin(&scene);
 	scene.view.trend = (struct trend){.verdict = TREND_STEADY,
 		.net_bytes = INT64_MIN,
 		.net_blocks = INT64_MAX,
 		.bytes_per_hour = NAN,
 		.low_bytes_per_hour = -INFINITY,
 		.high_bytes_per_hour = INFINITY};
-	const char *text = scene_report(&scene, 1, report_json);
+	const char *text = scene_report(1, report_json);
 	has(text, "'net_bytes':-9223372036854775808,'net_blocks':9223372036854775807,"
 		  "'bytes_per_hour':null,'low_bytes_per_hour':null,"
 		  "'high_bytes_per_hour':null,'blocks_per_hour':0},\n");
 	scene.axis.times_ms = NULL;
 	scene.dumps[1].time_ms = scene.dumps[1].pid = 0;
-	text = scene_report(&scene, 1, report_json);
+	text = scene_report(1, report_json);
 	has(text, "{'path':'1.txt','selected':");
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
 	/* Each snapshot is of another process: nothing tells how fast anything grows. */
 	scene.axis.times_ms = scene.times_ms;
 	scene.parts[1] = 1;
 	scene.parts[2] = 2;
-	text = scene_report(&scene, 1, report_json);
+	text = scene_report(1, report_json);
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
-	scene_end(&scene);
 }
 
 TEST(csv_has_the_snapshots_side_by_side)
 {
-	struct scene scene;
-
-	scene_begin(&scene);
-	const char *text = scene_report(&scene, 1, report_csv);
+	const char *text = scene_report(1, report_csv);
 	assert_string_equal(text,
 		"series,image,pid,start,verdict,bytes_per_hour,low_bytes_per_hour,"
 		"high_bytes_per_hour,blocks_per_hour,net_bytes,net_blocks,"
@@ -199,14 +181,10 @@ TEST(csv_has_the_snapshots_side_by_side)
 		"1,app.exe,71,2026-01-01T00:00:00.000Z,returns,0,-1.5,2,-1,-64,-1,"
 		"-64,64,128,-1,1,2,-8,8,16,stack,,BackTraceB2,app,,,,"
 		"app+1020 <- lib+502 <- app+800,64,0,64,1,0,1\r\n");
-	scene_end(&scene);
 }
 
 TEST(csv_of_several_series_has_the_columns_of_all)
 {
-	struct scene scene;
-
-	scene_begin(&scene);
 	scene.axis.times_ms = NULL;
 	for (unsigned i = 0; i < 3; i++)
 		scene.dumps[i].time_ms = 0;
@@ -214,11 +192,10 @@ TEST(csv_of_several_series_has_the_columns_of_all)
 	scene.dumps[0].start_ms = 0;
 	scene.dumps[0].image = NULL;
 	scene.view.shown_count = 1;
-	const char *text = scene_report(&scene, 2, report_csv);
+	const char *text = scene_report(2, report_csv);
 	has(text, ",stack,bytes 0.txt,bytes 1.txt,'bytes a,?2',bytes 0.txt,bytes 1.txt,"
 		  "'bytes a,?2',blocks 0.txt,blocks 1.txt,'blocks a,?2',"
 		  "blocks 0.txt,blocks 1.txt,'blocks a,?2'\r\n1,,,,grows,,,,,500,1,");
 	has(text, " <- app+800,500,1000,1500,,,,1,2,3,,,\r\n2,,,,grows,");
 	has(text, " <- app+800,,,,500,1000,1500,,,,1,2,3\r\n");
-	scene_end(&scene);
 }

@@ -20,16 +20,15 @@ static void draw(struct scene *scene, enum spark_style style, size_t width)
 	char path[] = "sparkXXXXXX";
 	int file = mkstemp(path);
 	struct spark spark;
-	struct err err;
 	struct out out;
 	ssize_t len;
 
 	assert_true(file >= 0);
-	assert_int_equal(out_open(&out, path, &err), 0);
+	assert_int_equal(out_open(&out, path, NULL), 0);
 	spark_make(&spark, &scene->axis, style, width);
 	assert_true(spark.count <= width);
 	spark_put(&out, &spark, scene->of);
-	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_commit(&out, NULL), 0);
 	close(file);
 	{
 		FILE *written = fopen(path, "rb");

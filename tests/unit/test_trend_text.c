@@ -12,12 +12,11 @@
 
 static void check_rate(double rate, bool has_sign, unsigned width, const char *wanted)
 {
-	struct err err;
 	struct out out;
 
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
 	text_rate(&out, rate, has_sign, width);
-	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_commit(&out, NULL), 0);
 	char *text = read_text("out.txt");
 	assert_string_equal(text, wanted);
 	free(text);
