@@ -1,12 +1,9 @@
 /* hdiff: the layout of its text, and its options. */
 #include "tests/unit/t.h"
 
-#include "core/io/out.h"
 #include "diff/input_parts.h"
-#include "diff/report/report.h"
-#include "tests/unit/test_diff.h"
 #include "tests/unit/test_naming.h"
-#include "tests/unit/test_sums.h"
+#include "tests/unit/test_report.h"
 
 static void put_leak(struct maker *maker, uint64_t blocks)
 {
@@ -72,52 +69,31 @@ TEST(the_header_names_the_dumps)
 
 /* ---------------------------------------------------------------- names */
 
-static char *report_with(const struct view *view)
-{
-	struct report_style style = {.hex = false};
-	struct out out;
-
-	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-	report_text(&out, &(struct report){.views = view, .view_count = 1, .style = style});
-	assert_int_equal(out_commit(&out, NULL), 0);
-	return read_text("out.txt");
-}
-
 TEST(names_inlined_functions_and_lines_are_shown)
 {
 	static const struct symbol found[] = {
 		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
-	struct match_request request = {.mode = MATCH_AUTO};
-	struct comparison comparison;
-	struct view view;
-	struct dump_sums sums;
+	struct maker maker = dump_new((struct maker){0});
+	struct naming *naming;
+	struct made *made;
 	struct buf words;
 
-	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
-	sums_init(&sums);
+	made = made_read(1);
+	naming = &made->view.naming;
+	name_frame(naming, 0, 0, (struct symbols){found, 2});
+	name_frame(naming, 0, 1, (struct symbols){found, 1});
+	assert_non_null(
+		strstr(made_report(made, "text", false), "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
+							 "\tapp!outer<int, char>?+AB\n"
+							 "\tlib!inlined+1F (a,(1).c, 7)\n"
+							 "\tapp+800 : 140000800\n\n"));
 	buf_init(&words);
-	assert_int_equal(read_sums(&sums, "new.txt", NULL), 0);
-	comparison_make(&comparison, &sums, 1, &request);
-	view_make(&view, &comparison, true);
-	naming_find(&view.naming, &(uint32_t){0}, 1);
-	name_frame(&view.naming, 0, 0, (struct symbols){found, 2});
-	name_frame(&view.naming, 0, 1, (struct symbols){found, 1});
-	char *text = report_with(&view);
-	assert_non_null(strstr(text, "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
-				     "\tapp!outer<int, char>?+AB\n"
-				     "\tlib!inlined+1F (a,(1).c, 7)\n"
-				     "\tapp+800 : 140000800\n\n"));
-	naming_missing(&view.naming, false, &words);
+	naming_missing(naming, false, &words);
 	assert_string_equal(words.data,
-		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt "
-		"says why");
-	free(text);
+		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt says why");
 	buf_release(&words);
-	view_release(&view);
-	comparison_release(&comparison);
-	sums_release(&sums);
 }
 
 TEST(names_that_a_dump_carries_are_used)
@@ -215,28 +191,21 @@ TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
 
 TEST(wrong_usage_is_refused)
 {
+	static char *argv[FILES_MAX + 2];
 	struct maker maker = dump_new((struct maker){0});
-	dump_end(&maker, "new.txt");
-	{
-		const size_t count = FILES_MAX + 2;
-		char **argv = calloc(count, sizeof(*argv));
-		FILE *say = tmpfile();
-		char words[200];
+	FILE *say = tmpfile();
+	char words[200];
 
-		assert_non_null(argv);
-		assert_non_null(say);
-		for (size_t i = 0; i < count; i++)
-			argv[i] = (char *)(uintptr_t)(i ? "new.txt" : "hdiff");
-		assert_int_equal(hdiff_run((int)count, argv, say), 2);
-		rewind(say);
-		assert_non_null(fgets(words, sizeof(words), say));
-		assert_non_null(strstr(words, "60000 files at most; "));
-		assert_int_equal(fclose(say), 0);
-		free(argv);
-	}
+	dump_end(&maker, "new.txt");
+	for (size_t i = 0; i < FILES_MAX + 2; i++)
+		argv[i] = (char *)(uintptr_t)(i ? "new.txt" : "hdiff");
+	assert_int_equal(hdiff_run(FILES_MAX + 2, argv, say), 2);
+	rewind(say);
+	assert_non_null(fgets(words, sizeof(words), say));
+	assert_non_null(strstr(words, "60000 files at most; "));
+	assert_int_equal(fclose(say), 0);
 	run_expect(2, "there is no such option", "--nonsense", "new.txt");
-	struct result *result = run_status(2, NULL);
-	assert_int_equal(strncmp(result->words, "usage: hdiff ", 13), 0);
+	assert_int_equal(strncmp(run_status(2, NULL)->words, "usage: hdiff ", 13), 0);
 	run_expect(2, "cannot create", "-f", "missing/out.txt", "new.txt");
 }
 

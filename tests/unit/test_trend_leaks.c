@@ -3,13 +3,6 @@
 
 #include "tests/unit/trend_made.h"
 
-static double tooth(const struct made *made, size_t at, double teeth)
-{
-	double x = (double)at * teeth / (double)made->count + made->chance[1];
-
-	return x - (double)(size_t)x;
-}
-
 COURSE(line, 1 + 2 * AT)
 COURSE(line_from_nothing, 0.001 * AT)
 COURSE(line_with_noise, 3 + 2 * AT + 0.1 * made_noise(made))
@@ -20,40 +13,25 @@ COURSE(after_a_jump, (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1)
 COURSE(slow_after_a_jump, (at >= 1 ? 3 : 0) + 0.5 * AT)
 COURSE(after_a_fill, 2 * (1 - made_half(AT / 0.05)) + AT + 0.02 * made_noise(made) + 0.1)
 COURSE(after_a_ramp, 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made) + 0.1)
-
-static double that_begins_late(struct made *made, size_t at)
-{
-	double start = 0.3 + 0.3 * made->chance[0];
-
-	return AT > start ? 1 + AT - start : 1;
-}
+COURSE_BY(that_begins_late, 0.3 + 0.3 * made->chance[0], AT > x ? 1 + AT - x : 1)
 
 /* A block of a megabyte every fifth snapshot. */
-static double stairs(struct made *made, size_t at)
-{
-	size_t step = (at + (size_t)(5 * made->chance[0])) / 5;
-
-	return 1 + 0.1 * (double)step;
-}
-
+COURSE(stairs, 1 + 0.1 * (double)((at + (size_t)(5 * made->chance[0])) / 5))
 COURSE(stairs_with_noise, stairs(made, at) + 0.01 * made_noise(made))
 
 /* Six to nine teeth, half as high as what is leaked in all. */
-COURSE(under_teeth, 1 + tooth(made, at, 6 + 3 * made->chance[0]) + 2 * AT)
+COURSE_BY(under_teeth, (double)made->count / (6 + 3 * made->chance[0]),
+	1 + made_tooth(made, at, x) + 2 * AT)
 
 /* And as high. */
-COURSE(under_high_teeth, 1 + tooth(made, at, 6 + 3 * made->chance[0]) + AT)
+COURSE_BY(under_high_teeth, (double)made->count / (6 + 3 * made->chance[0]),
+	1 + made_tooth(made, at, x) + AT)
 
 /* A job of each night, for a week: none of them is at the end of the time. */
 COURSE(seven_nights,
 	3 + (double)(size_t)(AT * 7 + 0.1 + 0.8 * made->chance[0]) + 0.03 * made_noise(made))
-
-static double that_becomes_worse(struct made *made, size_t at)
-{
-	double from = 0.3 + 0.4 * made->chance[0];
-
-	return 3 + 3 * AT + (AT > from ? 8 * (AT - from) : 0) + 0.2 * made_noise(made);
-}
+COURSE_BY(that_becomes_worse, 0.3 + 0.4 * made->chance[0],
+	3 + 3 * AT + (AT > x ? 8 * (AT - x) : 0) + 0.2 * made_noise(made))
 
 /* Some twenty jobs at any time, each of which leaks between nothing and twice as much as on average. */
 static double by_jobs(struct made *made, size_t at)

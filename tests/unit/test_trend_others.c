@@ -3,50 +3,23 @@
 
 #include "tests/unit/trend_made.h"
 
-static double tooth(const struct made *made, size_t at, double period)
-{
-	double x = (double)at / period + made->chance[1];
-
-	return x - (double)(size_t)x;
-}
-
 COURSE(step, AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1)
 COURSE(step_with_noise, (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made))
 
 /* The last one at 55 percent of the time. */
-static double two_steps(struct made *made, size_t at)
-{
-	double start = 0.1 + 0.3 * made->chance[0];
-
-	return 1 + (AT > start) + (AT > start + 0.15) + 0.01 * made_noise(made);
-}
+COURSE_BY(two_steps, 0.1 + 0.3 * made->chance[0],
+	1 + (AT > x) + (AT > x + 0.15) + 0.01 * made_noise(made))
 
 /* Each half as high as the one before, which is soon over. */
-static double three_steps(struct made *made, size_t at)
-{
-	double start = 0.1 + 0.2 * made->chance[0];
+COURSE_BY(three_steps, 0.1 + 0.2 * made->chance[0],
+	5 + 3 * (AT > x) + 1.5 * (AT > x + 0.15) + 0.75 * (AT > x + 0.3) + 0.2 * made_noise(made))
 
-	return 5 + 3 * (AT > start) + 1.5 * (AT > start + 0.15) + 0.75 * (AT > start + 0.3) +
-	       0.2 * made_noise(made);
-}
-
-static double steps_of_a_start(struct made *made, size_t at)
-{
-	double until = 0.3 + 0.3 * made->chance[0], x = AT / until;
-
-	return 1 + (x > 0.07) + (x > 0.2) + (x > 0.5) + (x >= 1);
-}
+COURSE_BY(steps_of_a_start, AT / (0.3 + 0.3 * made->chance[0]),
+	1 + (x > 0.07) + (x > 0.2) + (x > 0.5) + (x >= 1))
 
 COURSE(cache, 1 + 2 * (1 - made_half(AT / (0.02 + 0.1 * made->chance[0]))))
 COURSE(cache_with_noise, cache(made, at) + 0.05 * made_noise(made))
-
-static double cache_by_a_line(struct made *made, size_t at)
-{
-	double full = 0.2 + 0.4 * made->chance[0];
-
-	return 1 + 2 * (AT < full ? AT / full : 1);
-}
-
+COURSE_BY(cache_by_a_line, 0.2 + 0.4 * made->chance[0], 1 + 2 * (AT < x ? AT / x : 1))
 COURSE(cache_by_a_line_with_noise, cache_by_a_line(made, at) + 0.05 * made_noise(made))
 COURSE(comes_late_and_stays, AT > 0.5 + 0.45 * made->chance[0] ? 2 : 0)
 
@@ -70,37 +43,15 @@ TEST(what_rose_and_stays_grew_once)
 
 /* At least four snapshots for a tooth: else what is met of it is left to chance. And four teeth, or nearly: of
  * two or three the last may end high by chance. */
-static double teeth(struct made *made, size_t at)
-{
-	double most = (double)made->count / 4;
-
-	return 1 + 2 * tooth(made, at, 4 + made->chance[0] * (most > 4 ? most - 4 : 0));
-}
-
-COURSE(two_teeth, 1 + 2 * tooth(made, at, (double)made->count *(0.45 + 0.1 * made->chance[0])))
-
-static double up_and_down(struct made *made, size_t at)
-{
-	double x = tooth(made, at, 4 + made->chance[0] * ((double)made->count / 2 - 4));
-
-	return 1 + 2 * (x < 0.5 ? x : 1 - x);
-}
-
-static double queue(struct made *made, size_t at)
-{
-	double x = made_chance(made);
-
-	(void)at;
-	return x < 0.5 ? 0 : 5 * x;
-}
-
-static double outlier(struct made *made, size_t at)
-{
-	size_t where = 2 + (size_t)(made->chance[0] * (double)(made->count - 4));
-
-	return 3 + 0.01 * made_noise(made) + (at == where ? 5 : 0);
-}
-
+COURSE_BY(teeth, (double)made->count / 4,
+	1 + 2 * made_tooth(made, at, 4 + made->chance[0] * (x > 4 ? x - 4 : 0)))
+COURSE_BY(two_teeth, (double)made->count *(0.45 + 0.1 * made->chance[0]),
+	1 + 2 * made_tooth(made, at, x))
+COURSE_BY(up_and_down, made_tooth(made, at, 4 + made->chance[0] * ((double)made->count / 2 - 4)),
+	1 + 2 * (x < 0.5 ? x : 1 - x))
+COURSE_BY(queue, made_chance(made), x < 0.5 ? 0 : 5 * x)
+COURSE_BY(outlier, made->chance[0] * (double)(made->count - 4),
+	3 + 0.01 * made_noise(made) + (at == 2 + (size_t)x ? 5 : 0))
 COURSE(leak_that_is_freed, at + 1 == made->count ? 0 : 3 * AT)
 COURSE(comes_and_goes, AT > 0.2 && AT < 0.4 + 0.4 * made->chance[0] ? 2 : 0)
 COURSE(little_noise, 3 + 0.01 * made_noise(made))
@@ -170,19 +121,8 @@ TEST(noise_hardly_ever_grows)
 	assert_in_range(count_alarms(noise, 200, 500), 0, 3);
 }
 
-static double random_walk(struct made *made, size_t at)
-{
-	(void)at;
-	made->state += made_noise(made);
-	return 100 + made->state;
-}
-
-static double noise_with_memory(struct made *made, size_t at)
-{
-	(void)at;
-	made->state = 0.8 * made->state + made_noise(made);
-	return 100 + made->state;
-}
+COURSE(random_walk, 100 + (made->state += made_noise(made)))
+COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(made)))
 
 /* One that drifts away and a leak are alike: nothing that is looked at tells them apart, and the manual says
  * of how many. Mann's and Kendall's test alone calls a third of such walks a trend that rises. */

@@ -40,16 +40,8 @@ static void assert_near(double value, double truth, double off)
 		fail_msg("%g is not %g", value, truth);
 }
 
-static double noise(struct made *made, size_t at)
-{
-	return 5 + made->at[at] + made_noise(made);
-}
-
-static double whole_noise(struct made *made, size_t at)
-{
-	(void)at;
-	return (double)(made_number(made) % 4) / 1000;
-}
+COURSE(noise, 5 + AT + made_noise(made))
+COURSE(whole_noise, (double)(made_number(made) % 4) / 1000)
 
 TEST(slope_is_the_median_of_all_pairs)
 {

@@ -78,15 +78,27 @@ static inline void made_put(struct made *made, size_t at, double units)
 /* What units a series has at a snapshot. */
 typedef double made_course(struct made *made, size_t at);
 
-/* One that is a formula, in which AT is the time. */
-#define COURSE(name, units)                                                                        \
+/* One that is a formula, in which AT is the time, and x a value that it has several times. */
+#define COURSE_BY(name, value, units)                                                              \
 	static double name(struct made *made, size_t at)                                           \
 	{                                                                                          \
+		double x = value;                                                                  \
+                                                                                                   \
 		(void)made;                                                                        \
 		(void)at;                                                                          \
+		(void)x;                                                                           \
 		return units;                                                                      \
 	}
+#define COURSE(name, units) COURSE_BY(name, 0, units)
 #define AT (made->at[at])
+
+/* How far into a tooth of so many snapshots this one is, from 0 up to 1. */
+static inline double made_tooth(const struct made *made, size_t at, double period)
+{
+	double x = (double)at / period + made->chance[1];
+
+	return x - (double)(size_t)x;
+}
 
 static inline void made_fill(struct made *made, made_course *course)
 {
