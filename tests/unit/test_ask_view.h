@@ -5,7 +5,6 @@
 #include "tests/unit/test_ask.h"
 
 #include "diff/query/view.h"
-#include "tests/unit/test_sums.h"
 
 struct asked {
 	struct dump_sums dumps[2];

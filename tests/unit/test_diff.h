@@ -12,7 +12,9 @@
 
 #include "core/base/memory.h"
 #include "core/dump/model.h"
+#include "core/dump/source.h"
 #include "diff/hdiff.h"
+#include "diff/read/dump_sums.h"
 
 #define APP_BASE UINT64_C(0x140000000)
 #define LIB_BASE UINT64_C(0x7FF812340000)
@@ -42,6 +44,19 @@ static inline void write_bytes(const char *path, const void *bytes, size_t len)
 	assert_non_null(file);
 	assert_int_equal(fwrite(bytes, 1, len, file), len);
 	assert_int_equal(fclose(file), 0);
+}
+
+/* Reads the dump at path as hdiff does: 0 or an error. */
+static inline int read_sums(struct dump_sums *sums, const char *path, struct err *err)
+{
+	struct source *source;
+	int rc = source_open(&source, path, err);
+
+	if (rc)
+		return rc;
+	rc = sums_read(sums, path, source, err);
+	source_close(source);
+	return rc;
 }
 
 /* A dump in the making. */

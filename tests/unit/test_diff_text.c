@@ -161,18 +161,11 @@ TEST(what_a_terminal_obeys_is_not_printed)
 	assert_non_null(strstr(result->text, "1m\xc3\xa4.exe"));
 }
 
-/* A note for the frame of made stack number in app.exe. */
-static void put_name(struct maker *maker, unsigned number, const char *name)
-{
-	put(maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=2F",
-		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
-}
-
 TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {
-		put_name(&maker, 1, is_new ? "both_new" : "both_old");
-		put_name(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
+		put_function(&maker, 1, is_new ? "both_new" : "both_old");
+		put_function(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
 		for (unsigned i = 1; i <= 3; i++)
 			put_block(&maker, is_new ? 500 : 100, 2, "1", i);
 	}

@@ -6,7 +6,6 @@
 
 #include "diff/input_parts.h"
 #include "diff/read/stack_store.h"
-#include "tests/unit/test_sums.h"
 
 #define CELLS 4000
 

@@ -8,7 +8,6 @@
 #include "tests/unit/test_diff.h"
 
 #include "core/base/parse.h"
-#include "tests/unit/test_sums.h"
 
 /* A dump of hsnap's; start and time in seconds behind 10:00. */
 static void put_made(const char *path, unsigned pid, unsigned start, unsigned time)

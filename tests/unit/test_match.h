@@ -10,7 +10,6 @@
 #include "diff/read/dump_sums.h"
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
-#include "tests/unit/test_sums.h"
 
 /* What was compared last; the next comparison releases it. */
 static struct {

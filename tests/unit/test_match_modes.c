@@ -2,7 +2,6 @@
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_match.h"
-#include "tests/unit/test_sums.h"
 
 #define HEAP_A UINT64_C(0x1E0000)
 #define HEAP_B UINT64_C(0x5F0000)

@@ -8,7 +8,6 @@
 #include "core/io/out.h"
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
-#include "tests/unit/test_sums.h"
 
 struct made {
 	struct dump_sums dumps[2];

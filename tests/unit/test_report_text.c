@@ -149,18 +149,19 @@ static const char *read_ids[] = {"00B53"};
 static struct frame read_frame = {.module = "app", .function = "leak", .offset_bytes = 1};
 static const struct frames read_frames = {.items = &read_frame, .count = 1};
 
-static struct made *made_comparison(struct row *row)
+static struct made *made_comparison(void)
 {
+	static struct row row;
 	struct made *made = made_new();
 
-	*row = (struct row){.kind = ROW_STACK,
+	row = (struct row){.kind = ROW_STACK,
 		.of = given_sums,
 		.frames = &read_frames,
 		.ids = read_ids,
 		.id_count = 1};
 	made->comparison = (struct comparison){.dump_count = 2,
 		.read_from = "cmp\x1b.txt",
-		.rows = row,
+		.rows = &row,
 		.row_count = 1,
 		.old_total = {2, 20, 0},
 		.new_total = {5, 5340, 0}};
@@ -170,9 +171,7 @@ static struct made *made_comparison(struct row *row)
 
 TEST(without_overhead_the_total_has_umdhs_old_form)
 {
-	struct row row;
-
-	struct made *made = made_comparison(&row);
+	struct made *made = made_comparison();
 	const char *text = made_report(made, "text", false);
 	/* facts/umdh.md 1.3 */
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 5320\n");
@@ -189,9 +188,7 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 /* The file's total tells the overhead of everything, its rows tell none. */
 TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 {
-	struct row row;
-
-	struct made *made = made_comparison(&row);
+	struct made *made = made_comparison();
 	made->comparison.has_overhead = true;
 	made->view.all.new.overhead_bytes = 80;
 	made->view.selected = made->view.all;
@@ -210,9 +207,7 @@ TEST(growth_is_left_when_rows_say_more_than_the_total)
 {
 	static const long long wanted[2] = {-80, 4};
 	long long got[3];
-	struct row row;
-
-	struct made *made = made_comparison(&row);
+	struct made *made = made_comparison();
 	made->comparison.has_overhead = true;
 	made->view.all = (struct change){.new = {7, 5240, 0}};
 	made->view.is_filtered = true;

@@ -8,140 +8,111 @@
 
 #define SNAPSHOTS_MAX 1000
 
-struct scene {
+static struct {
 	uint32_t parts[SNAPSHOTS_MAX];
 	struct block_totals of[SNAPSHOTS_MAX];
 	struct trend_axis axis;
-	char line[4 * SPARK_WIDTH + 1];
-};
+} scene;
 
-static void draw(struct scene *scene, enum spark_style style, size_t width)
+/* The line of the scene; it stays until the next one. */
+static const char *draw(enum spark_style style, size_t width)
 {
+	static char line[4 * SPARK_WIDTH + 1];
 	char path[] = "sparkXXXXXX";
 	int file = mkstemp(path);
 	struct spark spark;
 	struct out out;
-	ssize_t len;
+	FILE *written;
 
 	assert_true(file >= 0);
 	assert_int_equal(out_open(&out, path, NULL), 0);
-	spark_make(&spark, &scene->axis, style, width);
+	spark_make(&spark, &scene.axis, style, width);
 	assert_true(spark.count <= width);
-	spark_put(&out, &spark, scene->of);
+	spark_put(&out, &spark, scene.of);
 	assert_int_equal(out_commit(&out, NULL), 0);
 	close(file);
-	{
-		FILE *written = fopen(path, "rb");
-
-		assert_non_null(written);
-		len = (ssize_t)fread(scene->line, 1, sizeof(scene->line) - 1, written);
-		assert_int_equal(fclose(written), 0);
-	}
-	scene->line[len] = '\0';
+	written = fopen(path, "rb");
+	assert_non_null(written);
+	line[fread(line, 1, sizeof(line) - 1, written)] = '\0';
+	assert_int_equal(fclose(written), 0);
 	assert_int_equal(remove(path), 0);
+	return line;
 }
 
-static struct scene *scene_of(const uint64_t *bytes, size_t count)
+static void scene_of(const uint64_t *bytes, size_t count)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
-
-	assert_non_null(scene);
-	scene->axis.count = count;
+	memset(&scene, 0, sizeof(scene));
+	scene.axis.count = count;
 	for (size_t i = 0; i < count; i++)
-		scene->of[i].requested_bytes = bytes ? bytes[i] : i;
-	return scene;
+		scene.of[i].requested_bytes = bytes ? bytes[i] : i;
 }
 
 TEST(bars_go_from_the_lowest_to_the_highest)
 {
 	static const uint64_t bytes[] = {1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700};
 	static const uint64_t wild[] = {UINT64_MAX / 2, 0, UINT64_MAX / 4, 0};
-	struct scene *scene = scene_of(bytes, 8);
 
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, ".:-=+*#@");
-	draw(scene, SPARK_UTF8, SPARK_WIDTH);
-	assert_string_equal(scene->line, "▁▂▃▄▅▆▇█");
-	draw(scene, SPARK_NONE, SPARK_WIDTH);
-	assert_string_equal(scene->line, "");
-	free(scene);
-	scene = scene_of(wild, 4);
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, "@.+.");
-	free(scene);
-}
-
-TEST(what_is_flat_lies_low)
-{
-	static const uint64_t bytes[] = {70, 70, 70};
-	struct scene *scene = scene_of(bytes, 3);
-
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, "...");
-	free(scene);
+	scene_of(bytes, 8);
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".:-=+*#@");
+	assert_string_equal(draw(SPARK_UTF8, SPARK_WIDTH), "▁▂▃▄▅▆▇█");
+	assert_string_equal(draw(SPARK_NONE, SPARK_WIDTH), "");
+	scene_of(wild, 4);
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "@.+.");
 }
 
 TEST(where_bytes_stay_the_same_blocks_are_drawn)
 {
 	static const uint64_t bytes[] = {70, 70, 70, 70};
-	struct scene *scene = scene_of(bytes, 4);
 
+	scene_of(bytes, 4);
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...."); /* what is flat lies low */
 	for (size_t i = 0; i < 4; i++)
-		scene->of[i].block_count = 10 + i;
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, ".-*@"); /* 0, 8/3, 16/3, 8 eighths */
-	scene->of[3].requested_bytes = 71;
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, "...@");
-	free(scene);
+		scene.of[i].block_count = 10 + i;
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".-*@"); /* 0, 8/3, 16/3, 8 eighths */
+	scene.of[3].requested_bytes = 71;
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...@");
 }
 
 /* 16 in 8 columns: means of pairs. The highest pair stands out, whichever of it is high. */
 TEST(more_than_fit_are_put_together_by_their_mean)
 {
 	static const uint64_t bytes[] = {0, 0, 0, 0, 0, 80, 0, 0, 40, 40, 0, 0, 0, 0, 10, 10};
-	struct scene *scene = scene_of(bytes, 16);
+	const char *line;
 
-	draw(scene, SPARK_ASCII, 8);
-	assert_string_equal(scene->line, "..@.@..-"); /* 10 of 40: two eighths */
-	free(scene);
-	scene = scene_of(NULL, SNAPSHOTS_MAX);
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_int_equal(strlen(scene->line), 59); /* 17 at once: 16 would need 63 */
-	for (size_t i = 1; scene->line[i]; i++)
-		assert_true(strchr(".:-=+*#@", scene->line[i]) >=
-			    strchr(".:-=+*#@", scene->line[i - 1]));
-	free(scene);
+	scene_of(bytes, 16);
+	assert_string_equal(draw(SPARK_ASCII, 8), "..@.@..-"); /* 10 of 40: two eighths */
+	scene_of(NULL, SNAPSHOTS_MAX);
+	line = draw(SPARK_ASCII, SPARK_WIDTH);
+	assert_int_equal(strlen(line), 59); /* 17 at once: 16 would need 63 */
+	for (size_t i = 1; line[i]; i++)
+		assert_true(strchr(".:-=+*#@", line[i]) >= strchr(".:-=+*#@", line[i - 1]));
 }
 
 TEST(parts_have_a_mark_between_them)
 {
 	static const uint64_t bytes[] = {0, 70, 0, 70, 0};
-	struct scene *scene = scene_of(bytes, 5);
 
-	scene->axis.parts = scene->parts;
-	scene->parts[2] = scene->parts[3] = 1;
-	scene->parts[4] = 2;
-	draw(scene, SPARK_ASCII, SPARK_WIDTH);
-	assert_string_equal(scene->line, ".@|.@|.");
-	draw(scene, SPARK_ASCII, 5); /* two at once */
-	assert_string_equal(scene->line, "@|@|.");
-	draw(scene, SPARK_ASCII, 3); /* no room for marks: (0 + 70) / 2 twice, 0 */
-	assert_string_equal(scene->line, "@@.");
-	free(scene);
+	scene_of(bytes, 5);
+	scene.axis.parts = scene.parts;
+	scene.parts[2] = scene.parts[3] = 1;
+	scene.parts[4] = 2;
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".@|.@|.");
+	assert_string_equal(draw(SPARK_ASCII, 5), "@|@|."); /* two at once */
+	assert_string_equal(
+		draw(SPARK_ASCII, 3), "@@."); /* no room for marks: (0 + 70) / 2 twice, 0 */
 }
 
 TEST(a_thousand_restarts_fit)
 {
-	struct scene *scene = scene_of(NULL, SNAPSHOTS_MAX);
+	const char *line;
 
-	scene->axis.parts = scene->parts;
+	scene_of(NULL, SNAPSHOTS_MAX);
+	scene.axis.parts = scene.parts;
 	for (uint32_t i = 0; i < SNAPSHOTS_MAX; i++)
-		scene->parts[i] = i;
-	draw(scene, SPARK_UTF8, SPARK_WIDTH);
-	assert_null(strchr(scene->line, '|'));
-	assert_int_equal(strlen(scene->line), 59 * strlen("▁"));
-	free(scene);
+		scene.parts[i] = i;
+	line = draw(SPARK_UTF8, SPARK_WIDTH);
+	assert_null(strchr(line, '|'));
+	assert_int_equal(strlen(line), 59 * strlen("▁"));
 }
 
 TEST(a_locale_says_utf_8_in_many_ways)
