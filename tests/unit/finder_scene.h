@@ -8,9 +8,6 @@
 #define TESTS_UNIT_FINDER_SCENE_H
 
 #include "tests/unit/pdb_made.h"
-#include "tests/unit/scratch.h"
-
-#include <sys/stat.h>
 
 #include "symbolize/files/module_files.h"
 
@@ -85,7 +82,7 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 
 	scene_folders(name);
 	scene_path(path, sizeof(path), name);
-	made_write(path, bytes, len);
+	file_put(path, bytes, len);
 }
 
 /* The CodeView record: "RSDS", GUID, age, name. */

@@ -2,30 +2,25 @@
 #ifndef TESTS_UNIT_NAME_CACHE_SCENE_H
 #define TESTS_UNIT_NAME_CACHE_SCENE_H
 
-#include "tests/unit/t.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/scratch.h"
 
 #include "symbolize/lookup/lookup.h"
 
-static char scene_folder[64], scene_path[128];
+static char scene_path[340];
 
 static inline int scene_begin(void **state)
 {
-	(void)state;
-	strcpy(scene_folder, "build/name_cache.XXXXXX");
-	if (!mkdtemp(scene_folder))
-		return -1;
-	snprintf(scene_path, sizeof(scene_path), "%s/names", scene_folder);
-	return 0;
+	int rc = scratch_begin(state);
+
+	snprintf(scene_path, sizeof(scene_path), "%s/names", dir);
+	return rc;
 }
 
 static inline int scene_end(void **state)
 {
 	(void)state;
 	unlink(scene_path);
-	return rmdir(scene_folder);
+	return rmdir(dir);
 }
 
 /* The chain at an address: one to three functions, some without a file. */
@@ -124,31 +119,11 @@ static inline size_t scene_size(void)
 	return stat(scene_path, &st) ? 0 : (size_t)st.st_size;
 }
 
-/* The file's bytes, to be freed. */
-static inline char *scene_bytes(size_t *len)
-{
-	FILE *file = fopen(scene_path, "rb");
-	char *bytes;
-
-	assert_non_null(file);
-	*len = scene_size();
-	bytes = malloc(*len + 1);
-	assert_non_null(bytes);
-	assert_int_equal(fread(bytes, 1, *len, file), *len);
-	fclose(file);
-	return bytes;
-}
-
 /* The cache becomes a file of these bytes. */
 static inline void scene_put(const void *bytes, size_t len)
 {
-	FILE *file;
-
 	unlink(scene_path); /* one that was emptied would be put on the disk at once */
-	file = fopen(scene_path, "wb");
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
+	file_put(scene_path, bytes, len);
 	assert_int_equal(chmod(scene_path, 0600), 0);
 }
 

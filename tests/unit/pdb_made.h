@@ -5,9 +5,7 @@
 #ifndef TESTS_UNIT_PDB_MADE_H
 #define TESTS_UNIT_PDB_MADE_H
 
-#include "tests/unit/t.h"
-
-#include <unistd.h>
+#include "tests/unit/scratch.h"
 
 #define MADE_NIL UINT32_MAX /* a stream that is not there */
 enum {
@@ -302,15 +300,6 @@ static inline struct made_pdb made_small(uint32_t block_bytes)
 	made_section(&pdb, ".data", 0x3000, 0x1000);
 	made_section(&pdb, ".code2", 0x4000, 0x1000);
 	return pdb;
-}
-
-static inline void made_write(const char *path, const void *bytes, size_t len)
-{
-	FILE *file = fopen(path, "wb");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "tests/unit/t.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[300]; /* full path */
@@ -30,8 +31,44 @@ static inline int scratch_end(void **state)
 	return system(command);
 }
 
-/* What a command in the folder prints as a hexadecimal number. */
-static inline uint64_t scratch_number(const char *command)
+static inline void file_put(const char *path, const void *bytes, size_t len)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* The bytes of a file, with a NUL behind them, to be freed. */
+static inline char *file_get(const char *path, size_t *len)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	*len = (size_t)ftell(file);
+	rewind(file);
+	bytes = calloc(1, *len + 1);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, *len, file), *len);
+	assert_int_equal(fclose(file), 0);
+	return bytes;
+}
+
+/* A file of the folder. */
+static inline void scratch_write(const char *name, const char *text, mode_t mode)
+{
+	char path[800];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file_put(path, text, strlen(text));
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+/* What a command in the folder prints as a number of this base. */
+static inline uint64_t scratch_number(const char *command, int base)
 {
 	char text[2000], line[100] = "";
 	FILE *pipe;
@@ -42,7 +79,7 @@ static inline uint64_t scratch_number(const char *command)
 		line[0] = '\0';
 	if (pipe)
 		pclose(pipe);
-	return strtoull(line, NULL, 16);
+	return strtoull(line, NULL, base);
 }
 
 /* A number in an image's headers, as objdump calls it. */
@@ -52,7 +89,7 @@ static inline uint64_t scratch_header(const char *image, const char *word)
 
 	snprintf(command, sizeof(command),
 		"x86_64-w64-mingw32-objdump -p %s | awk '$1 == \"%s\" { print $2 }'", image, word);
-	return scratch_number(command);
+	return scratch_number(command, 16);
 }
 
 /* Where nm says that a symbol is; 0: nowhere. */
@@ -63,7 +100,7 @@ static inline uint32_t scratch_rva(const char *image, const char *symbol)
 
 	snprintf(command, sizeof(command),
 		"x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print $1 }'", image, symbol);
-	at = scratch_number(command);
+	at = scratch_number(command, 16);
 	return at > base ? (uint32_t)(at - base) : 0;
 }
 

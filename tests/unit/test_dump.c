@@ -1,7 +1,6 @@
 /* core/dump: what is written is read back, and nothing that is read is trusted. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700 /* P_tmpdir */
 #include <inttypes.h>
 #include <unistd.h>
 

@@ -5,6 +5,7 @@
 #include "core/dump/dump.h"
 #include "core/dump/dump_head.h"
 #include "core/dump/model.h"
+#include "tests/unit/scratch.h"
 #include "tests/unit/test_scan_log.h"
 
 /* A dump in memory, handed out in pieces of at most step bytes. */
@@ -84,18 +85,13 @@ static inline char *written(const struct snapshot *snapshot, size_t *len)
 	const char *base = getenv("TMPDIR");
 	char path[256], *dump;
 	struct out out;
-	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/test_dump.%ld", base ? base : P_tmpdir, (long)getpid());
 	assert_int_equal(out_open(&out, path, NULL), 0);
 	dump_write(&out, snapshot);
 	assert_int_equal(out_commit(&out, NULL), 0);
-	*len = (size_t)out.bytes;
-	dump = calloc(1, *len + 1);
-	file = fopen(path, "rb");
-	assert_non_null(file);
-	assert_int_equal(fread(dump, 1, *len, file), *len);
-	fclose(file);
+	dump = file_get(path, len);
+	assert_int_equal(*len, out.bytes);
 	unlink(path);
 	return dump;
 }

@@ -1,8 +1,5 @@
 /* The head of a dump: of which process it is, and from when, without the rest. */
-#include "tests/unit/t.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/scratch.h"
 
 #include <zlib.h>
 
@@ -22,16 +19,7 @@
 #define START_MS INT64_C(1795168800009)
 #define LOGTIME_MS INT64_C(1272967860000)
 
-static char path[] = "build/test_dump_head.XXXXXX";
-
-static void put_bytes(const void *bytes, size_t len)
-{
-	FILE *file = fopen(path, "wb");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
-}
+static char path[340];
 
 static void check_head(bool is_ours, uint32_t pid, int64_t time_ms, int64_t start_ms)
 {
@@ -49,7 +37,7 @@ static void check_head(bool is_ours, uint32_t pid, int64_t time_ms, int64_t star
 static void check_text(
 	const char *text, bool is_ours, uint32_t pid, int64_t time_ms, int64_t start_ms)
 {
-	put_bytes(text, strlen(text));
+	file_put(path, text, strlen(text));
 	check_head(is_ours, pid, time_ms, start_ms);
 }
 
@@ -58,7 +46,7 @@ static void check_error(const void *text, size_t len, enum err_code code)
 	struct dump_head head = {.pid = 77};
 	struct err err = {0};
 
-	put_bytes(text, len);
+	file_put(path, text, len);
 	assert_int_equal(dump_head_read(path, &head, &err), -(int)code);
 	assert_int_equal(err.code, code);
 	assert_memory_equal(err.place, path, strlen(path));
@@ -89,7 +77,7 @@ static void check_banner(const char *banner, uint32_t pid, int64_t time_ms)
 	struct dump_head head = {0};
 	struct err err;
 
-	put_bytes(banner, strlen(banner));
+	file_put(path, banner, strlen(banner));
 	assert_int_equal(dump_head_read(path, &head, &err), 0);
 	assert_int_equal(head.banner_pid, pid);
 	assert_int_equal(head.banner_time_ms, time_ms);
@@ -142,7 +130,7 @@ static void put_behind(size_t len)
 		text[i] = '\n', text[i + 1] = text[i + 2] = '/';
 	text[len - 1] = '\n';
 	memcpy(text + len, OURS PROCESS MODULES, size - len + 1);
-	put_bytes(text, size);
+	file_put(path, text, size);
 	free(text);
 }
 
@@ -195,9 +183,9 @@ TEST(packed_heads_are_read_too)
 	unsigned char packed[1000];
 	size_t len = pack(OURS PROCESS MODULES, packed, sizeof(packed));
 
-	put_bytes(packed, len);
+	file_put(path, packed, len);
 	check_head(true, 208, TIME_MS, START_MS);
-	put_bytes(packed, len - 20); /* its end and the modules are not needed */
+	file_put(path, packed, len - 20); /* its end and the modules are not needed */
 	check_head(true, 208, TIME_MS, START_MS);
 	/* gzip's header has 10 bytes, that of a stored block 5 */
 	check_error(packed, 15 + strlen(OURS) + 10, ERR_CUT);
@@ -216,7 +204,6 @@ TEST(what_is_no_file_is_not_waited_for)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_READ);
 	assert_int_equal(remove(path), 0);
-	put_bytes("", 0);
 }
 
 /* What dump_write() writes has such a head. */
@@ -237,18 +224,12 @@ TEST(written_dumps_tell_what_they_are)
 	check_head(true, UINT32_MAX, TIME_MS, START_MS);
 }
 
-static int make_file(void **state)
+static int begin(void **state)
 {
-	int fd = mkstemp(path);
+	int rc = scratch_begin(state);
 
-	(void)state;
-	return fd < 0 ? -1 : close(fd);
+	snprintf(path, sizeof(path), "%s/dump.txt", dir);
+	return rc;
 }
 
-static int remove_file(void **state)
-{
-	(void)state;
-	return remove(path);
-}
-
-GROUP(make_file, remove_file)
+GROUP(begin, scratch_end)

@@ -1,31 +1,24 @@
 /* What is in a folder: all of it, what each thing is, in order, and no link followed. */
-#include "tests/unit/t.h"
+#include "tests/unit/scratch.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/memory.h"
 #include "core/io/file.h"
-
-static char folder[] = "build/test_folder.XXXXXX";
 
 static const char *in_folder(const char *name)
 {
 	static char path[400];
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
 }
 
 static void put_file(const char *name, size_t len)
 {
-	FILE *file = fopen(in_folder(name), "wb");
+	static const char bytes[70000];
 
-	assert_non_null(file);
-	while (len--)
-		fputc('x', file);
-	assert_int_equal(fclose(file), 0);
+	file_put(in_folder(name), bytes, len);
 }
 
 static int empty_folder(void **state)
@@ -33,7 +26,7 @@ static int empty_folder(void **state)
 	struct folder_list list;
 
 	(void)state;
-	assert_int_equal(folder_list_read(folder, &list, NULL), 0);
+	assert_int_equal(folder_list_read(dir, &list, NULL), 0);
 	for (size_t i = 0; i < list.count; i++)
 		assert_int_equal(remove(in_folder(list.entries[i].name)), 0);
 	folder_list_release(&list);
@@ -67,7 +60,7 @@ TEST(every_kind_is_told_in_order_of_bytes)
 	assert_int_equal(symlink("c", in_folder("to a folder")), 0);
 	assert_int_equal(symlink("nothing", in_folder("to nothing")), 0);
 	assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
-	assert_int_equal(folder_list_read(folder, &list, &err), 0);
+	assert_int_equal(folder_list_read(dir, &list, &err), 0);
 	assert_int_equal(list.count, 11);
 	check(&list.entries[0], " b", 'f', 0);
 	check(&list.entries[1], ".hidden", 'f', 5);
@@ -90,7 +83,7 @@ TEST(nothing_is_no_trouble)
 	struct folder_list list = {.count = 7};
 	struct err err;
 
-	assert_int_equal(folder_list_read(folder, &list, &err), 0);
+	assert_int_equal(folder_list_read(dir, &list, &err), 0);
 	assert_int_equal(list.count, 0);
 	folder_list_release(&list);
 }
@@ -126,7 +119,7 @@ TEST(who_looks_may_stop)
 
 	for (char name[] = "a"; *name < 'h'; (*name)++)
 		put_file(name, 0);
-	assert_int_equal(folder_each(folder, FOLDER_NAMES, count_to_three, &count, &err), 1);
+	assert_int_equal(folder_each(dir, FOLDER_NAMES, count_to_three, &count, &err), 1);
 	assert_int_equal(count, 3);
 	assert_int_equal(err.code, ERR_USAGE);
 }
@@ -137,7 +130,7 @@ TEST(no_path_is_the_current_folder)
 	char *here = getcwd(NULL, 0);
 
 	put_file("only", 4);
-	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(chdir(dir), 0);
 	assert_int_equal(folder_list_read("", &list, NULL), 0);
 	assert_int_equal(chdir(here), 0);
 	free(here);
@@ -160,23 +153,11 @@ TEST(only_files_are_removed)
 	assert_int_equal(folder_remove(in_folder("link"), &err), 0);
 	assert_int_equal(folder_remove(in_folder("folder"), &err), -ERR_REMOVE);
 	assert_string_equal(err.place, in_folder("folder"));
-	assert_int_equal(folder_list_read(folder, &list, NULL), 0);
+	assert_int_equal(folder_list_read(dir, &list, NULL), 0);
 	assert_int_equal(list.count, 2);
 	check(&list.entries[0], "folder", 'd', 0);
 	check(&list.entries[1], "kept", 'f', 1);
 	folder_list_release(&list);
 }
 
-static int make_folder(void **state)
-{
-	(void)state;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
-GROUP(make_folder, remove_folder)
+GROUP(scratch_begin, scratch_end)

@@ -1,9 +1,6 @@
 /* The answers of llvm-symbolizer: taken apart when they are whole, harmless when they are not. A script runs in its
  * place and says what stands in a file, in the form that LLVM's DIPrinter.cpp prints. */
-#include "tests/unit/t.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/unit/scratch.h"
 
 #include "symbolize/backend/backend.h"
 
@@ -12,7 +9,7 @@
 #define MANY 20000
 #define PATH_BYTES 900
 
-static char dir[300], program[340], answers[340];
+static char program[340];
 
 /* The answer to a question about rva n is the n-th of the file, which form feeds part; what is not there
  * is 'fN'. */
@@ -32,39 +29,13 @@ static const char script[] =
 	"\t}\n"
 	"}\n";
 
-static void write_file(const char *path, const char *text, mode_t mode)
+static int make_program(void **state)
 {
-	FILE *file = fopen(path, "wb");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, mode), 0);
-}
-
-static int make_dir(void **state)
-{
-	char here[200];
-
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/%s/test_llvm_answer.XXXXXX",
-		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(dir))
+	if (scratch_begin(state))
 		return -1;
 	snprintf(program, sizeof(program), "%s/llvm", dir);
-	snprintf(answers, sizeof(answers), "%s/llvm.answers", dir);
-	write_file(program, script, 0755);
+	scratch_write("llvm", script, 0755);
 	return setenv("HSYM_LLVM", program, 1);
-}
-
-static int remove_dir(void **state)
-{
-	char command[400];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
 }
 
 static struct arena arena;
@@ -99,7 +70,7 @@ static void ask(struct lookup *lookups, size_t count, const char *said, const ch
 			.pe = &pe,
 			.pdb = (char *)(uintptr_t)pdb}};
 
-	write_file(answers, said, 0644);
+	scratch_write("llvm.answers", said, 0644);
 	subject.tables = tables_new(&subject.files, false);
 	for (size_t i = 0; i < count; i++)
 		lookups[i] = (struct lookup){.rva = (uint32_t)i};
@@ -204,7 +175,7 @@ TEST(answers_may_come_byte_by_byte)
 	char slow[400];
 
 	snprintf(slow, sizeof(slow), "%s.slow", program);
-	write_file(slow, "", 0644);
+	scratch_write("llvm.slow", "", 0644);
 	ask(lookups, 5, GOOD "\f" WITHIN "\f" GOOD "\f" NAMELESS "\f" GOOD, "/m.exe", NULL, NULL);
 	unlink(slow);
 	for (size_t i = 0; i < 5; i++) {
@@ -295,4 +266,4 @@ TEST(the_listener_can_stop_the_wait_for_a_version)
 	assert_in_range(asked, 3, 6);
 }
 
-GROUP(make_dir, remove_dir)
+GROUP(make_program, scratch_end)

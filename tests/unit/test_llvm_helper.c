@@ -18,7 +18,7 @@ static void fake_llvm(const char *script)
 	char text[2000], path[4096];
 
 	snprintf(text, sizeof(text), "%s%s", head, script);
-	write_file("bin/llvm-symbolizer", text, 0755);
+	scratch_write("bin/llvm-symbolizer", text, 0755);
 	snprintf(path, sizeof(path), "%s/bin:%s", dir, old_path);
 	setenv("PATH", path, 1);
 }
@@ -312,15 +312,14 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 
 /* Asks about count modules, of which those from bad on have it die; returns how many times it was
  * started. */
-static unsigned count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
+static size_t count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
 	struct symbolizer *symbolizer = symbolizer_new(&options, NULL);
 	struct module modules[8];
 	struct symbol_query queries[8];
-	char paths[8][40], text[1000];
-	unsigned starts = 0;
-	FILE *file;
+	char paths[8][40], text[1000], *lines;
+	size_t starts;
 
 	snprintf(text, sizeof(text), "echo >>%s/starts\n%s", dir, script);
 	fake_llvm(text);
@@ -343,11 +342,8 @@ static unsigned count_starts(size_t count, size_t bad, const char *script, unsig
 	symbolizer_free(symbolizer);
 	no_fake_llvm();
 	snprintf(text, sizeof(text), "%s/starts", dir);
-	file = fopen(text, "r");
-	assert_non_null(file);
-	for (int c; (c = getc(file)) != EOF;)
-		starts += c == '\n';
-	(void)fclose(file);
+	lines = file_get(text, &starts); /* a line feed for each */
+	free(lines);
 	unlink(text);
 	return starts;
 }
@@ -460,13 +456,13 @@ TEST(test_which_program_is_started_and_how)
 
 	need_exe();
 	fake_llvm("");
-	write_file("bin/llvm-symbolizer", script, 0755);
+	scratch_write("bin/llvm-symbolizer", script, 0755);
 	ask_how(NULL, name, sizeof(name));
 	assert_non_null(strstr(name, "bin/llvm-symbolizer "));
 	assert_non_null(strstr(name, " --demangle "));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		snprintf(path, sizeof(path), "bin/%s", others[i]);
-		write_file(path, script, 0755);
+		scratch_write(path, script, 0755);
 	}
 	ask_how(&options, name, sizeof(name));
 	assert_non_null(strstr(name, "bin/llvm-symbolizer-16 "));

@@ -1,10 +1,8 @@
 /* PDBs through llvm-symbolizer: only the one that was found is asked, whatever lies around it. The truth is
  * in the marks of the source below; where its functions are, llvm-pdbutil and objdump say. */
-#include "tests/unit/t.h"
+#include "tests/unit/scratch.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/memory.h"
 #include "core/base/os.h"
@@ -31,21 +29,9 @@ static const char source_text[] =
 	"int main(void) { return api(3); }\n"
 	"int __main(void) { return 0; }\n";
 
-static char dir[300], exe[340], pdb[340];
+static char exe[340], pdb[340];
 static uint32_t api_start, call_rva; /* the byte before the one that the call returns to */
 static struct pe_image pe;
-
-static uint64_t number_of(const char *command, int base)
-{
-	FILE *pipe = popen(command, "r");
-	char line[100] = "";
-
-	if (!pipe || !fgets(line, sizeof(line), pipe))
-		line[0] = '\0';
-	if (pipe)
-		pclose(pipe);
-	return strtoull(line, NULL, base);
-}
 
 static uint32_t line_of(const char *mark)
 {
@@ -73,29 +59,14 @@ static void read_exe(void)
 	os_close(&file);
 }
 
-static void write_text(const char *path, const char *text, int mode)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	fputs(text, file);
-	(void)fclose(file);
-	assert_int_equal(chmod(path, (mode_t)mode), 0);
-}
-
 /* Builds the program; without the tools there is no exe. */
 static int build(void **state)
 {
-	char command[1500], path[400], here[200];
+	char command[1500];
 
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/%s/test_llvm_pdb.XXXXXX",
-		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(dir))
+	if (scratch_begin(state))
 		return -1;
-	snprintf(path, sizeof(path), "%s/s.c", dir);
-	write_text(path, source_text, 0644);
+	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
 		"cd %s && command -v llvm-symbolizer-16 llvm-pdbutil-16 >tools && "
 		"clang-16 --target=x86_64-w64-mingw32 -O1 -g -gcodeview -c s.c && "
@@ -111,23 +82,14 @@ static int build(void **state)
 		"llvm-pdbutil-16 dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
 		"s/.*addr = 0001:\\([0-9]*\\),.*/\\1/p;}'",
 		pdb);
-	api_start = pe.sections[0].rva + (uint32_t)number_of(command, 10);
+	api_start = pe.sections[0].rva + (uint32_t)scratch_number(command, 10);
 	snprintf(command, sizeof(command),
 		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --start-address=0x%llx %s | "
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
 		(unsigned long long)pe.preferred_base + api_start, exe);
-	call_rva = (uint32_t)(number_of(command, 16) - pe.preferred_base) - 1;
+	call_rva = (uint32_t)(scratch_number(command, 16) - pe.preferred_base) - 1;
 	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
 	return 0;
-}
-
-static int clean(void **state)
-{
-	char command[400];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
 }
 
 static void need_exe(void)
@@ -244,7 +206,7 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 
 	need_exe();
 	snprintf(path, sizeof(path), "%s/llvm", dir);
-	write_text(path,
+	scratch_write("llvm",
 		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'Debian LLVM version 14.0.6'; exit; "
 		"}\n"
 		"exec llvm-symbolizer-16 \"$@\"\n",
@@ -253,7 +215,7 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 	ask(&scene, exe, pdb);
 	check_names(&scene, false, true);
 	close_scene(&scene);
-	write_text(path,
+	scratch_write("llvm",
 		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'LLVM version 15.0.0'; exit; }\n"
 		"exec llvm-symbolizer-16 \"$@\"\n",
 		0755);
@@ -271,7 +233,7 @@ TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 
 	need_exe();
 	snprintf(path, sizeof(path), "%s/llvm", dir);
-	write_text(path,
+	scratch_write("llvm",
 		"#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer-16 \"$@\";; esac\n"
 		"read -r line\nexit 1\n",
 		0755);
@@ -329,4 +291,4 @@ TEST(test_nothing_stays_behind)
 	assert_int_equal(open_files(), before);
 }
 
-GROUP(build, clean)
+GROUP(build, scratch_end)

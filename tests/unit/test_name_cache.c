@@ -1,9 +1,8 @@
 /* The cache of names gives back what was put in, only what was asked, and stays below its bound; whatever
  * becomes of its bytes, it gives right names or none. */
-#include "tests/unit/t.h"
+#include "tests/unit/name_cache_scene.h"
 
 #include "core/base/hash.h"
-#include "tests/unit/name_cache_scene.h"
 
 #define BYTES NAME_CACHE_BYTES
 
@@ -223,7 +222,7 @@ TEST(test_the_first_line_names_the_format)
 		scene_put(others[i], strlen(others[i]));
 		scene_write(BYTES, 1, 0, 10, 1);
 		assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 10);
-		bytes = scene_bytes(&len);
+		bytes = file_get(scene_path, &len);
 		assert_memory_equal(bytes, first_line, FIRST_BYTES);
 		free(bytes);
 	}
@@ -266,7 +265,7 @@ TEST(test_a_changed_byte_costs_one_chunk_at_most)
 
 	write_small();
 	assert_int_equal(read_small(), ALL);
-	bytes = scene_bytes(&len);
+	bytes = file_get(scene_path, &len);
 	for (size_t i = FIRST_BYTES; i < len; i++) {
 		for (size_t j = 0; j < sizeof(changes); j++) {
 			bytes[i] ^= (char)changes[j];
@@ -286,7 +285,7 @@ TEST(test_a_cut_file_keeps_what_is_before_the_cut)
 	char *bytes;
 
 	write_small();
-	bytes = scene_bytes(&len);
+	bytes = file_get(scene_path, &len);
 	for (size_t i = len; i-- > 0;) {
 		size_t found;
 

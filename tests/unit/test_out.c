@@ -1,14 +1,10 @@
 /* core/out: output is there completely or not at all. */
-#include "tests/unit/t.h"
-
-#define _XOPEN_SOURCE 700 /* mkdtemp() */
 #include "tests/unit/test_out.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "core/io/out.h"
 
@@ -64,11 +60,11 @@ TEST(a_dash_is_standard_output)
 
 TEST(rights_and_links_stay)
 {
-	char link[300];
+	char link[400];
 	struct stat st;
 	struct out out;
 
-	snprintf(link, sizeof(link), "%s/link", folder);
+	snprintf(link, sizeof(link), "%s/link", dir);
 	spew("old\n");
 	assert_int_equal(chmod(path, 0600), 0);
 	assert_int_equal(symlink("out.txt", link), 0);
@@ -81,7 +77,7 @@ TEST(rights_and_links_stay)
 	assert_int_equal(lstat(link, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
 	assert_true(os_same_file(path, link));
-	assert_false(os_same_file(path, folder));
+	assert_false(os_same_file(path, dir));
 	assert_false(os_same_file(path, "nowhere/at/all"));
 	assert_int_equal(unlink(link), 0);
 }
@@ -133,7 +129,7 @@ TEST(much_is_written_whole)
 	}
 	assert_int_equal(out_commit(&out, NULL), 0);
 	assert_int_equal(out.bytes, BYTES);
-	text = slurp(&len);
+	text = file_get(path, &len);
 	assert_int_equal(len, BYTES);
 	assert_memory_equal(text, bytes, BYTES);
 	free(text);
@@ -157,11 +153,11 @@ TEST(a_long_printf_is_whole)
 
 TEST(a_missing_folder_is_named)
 {
-	char missing[300];
+	char missing[400];
 	struct err err = {0};
 	struct out out;
 
-	snprintf(missing, sizeof(missing), "%s/none/out.txt", folder);
+	snprintf(missing, sizeof(missing), "%s/none/out.txt", dir);
 	assert_int_equal(out_open(&out, missing, &err), -ERR_CREATE);
 	assert_int_equal(err.code, ERR_CREATE);
 	assert_string_equal(err.place, missing);
@@ -171,12 +167,12 @@ TEST(a_missing_folder_is_named)
 
 TEST(a_folder_is_no_file)
 {
-	char sub[300];
+	char sub[400];
 	struct err err = {0};
 	struct out out;
 	int rc;
 
-	snprintf(sub, sizeof(sub), "%s/sub", folder);
+	snprintf(sub, sizeof(sub), "%s/sub", dir);
 	assert_int_equal(mkdir(sub, 0700), 0);
 	rc = out_open(&out, sub, &err);
 	if (!rc) {

@@ -1,14 +1,10 @@
 /* core/out: output that is packed, and output that takes nobody's place. */
-#include "tests/unit/t.h"
-
-#define _XOPEN_SOURCE 700 /* mkdtemp() */
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "core/io/out.h"
 
@@ -26,7 +22,7 @@ int link(const char *from, const char *to)
 /* What gzip(1) makes of the file. */
 static char *gunzip_by_gzip(size_t *len)
 {
-	char command[300], *text = NULL;
+	char command[400], *text = NULL;
 	size_t got;
 	FILE *pipe;
 

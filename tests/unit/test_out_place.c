@@ -1,6 +1,4 @@
 /* core/out: how a finished file comes to its name. The calls for it are made here first, and noted. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
@@ -84,7 +82,7 @@ TEST(what_cannot_be_flushed_has_no_name)
 /* Names OUT.1, OUT.2 and so on, of which there are so many. */
 struct made_names {
 	unsigned given, count;
-	char path[300];
+	char path[400];
 };
 
 static int next_name(void *ctx, const char **next, struct err *err)
@@ -98,18 +96,9 @@ static int next_name(void *ctx, const char **next, struct err *err)
 	return 0;
 }
 
-static void put(const char *name, const char *text)
+static void in_folder(char name[400], unsigned number)
 {
-	FILE *file = fopen(name, "wb");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void in_folder(char name[300], unsigned number)
-{
-	snprintf(name, 300, "%s.%u", path, number);
+	snprintf(name, 400, "%s.%u", path, number);
 }
 
 /* Somebody takes the first names while it is written: it is written once. */
@@ -117,7 +106,7 @@ TEST(a_finished_file_gets_the_first_name_that_is_free)
 {
 	struct made_names names = {.count = 5};
 	const struct out_names others = {next_name, &names};
-	char name[300];
+	char name[400];
 	struct err err = {0};
 	struct out out;
 
@@ -126,7 +115,7 @@ TEST(a_finished_file_gets_the_first_name_that_is_free)
 	spew("somebody's\n");
 	for (unsigned i = 1; i <= 2; i++) {
 		in_folder(name, i);
-		put(name, "somebody's\n");
+		file_put(name, "somebody's\n", 11);
 	}
 	calls[0] = '\0';
 	assert_int_equal(out_commit_as(&out, &others, &err), 0);

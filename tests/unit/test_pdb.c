@@ -3,7 +3,6 @@
 #include "tests/unit/t.h"
 
 #include "tests/unit/pdb_made.h"
-#include "tests/unit/scratch.h"
 
 #include "symbolize/files/pdb.h"
 
@@ -20,7 +19,7 @@ static int setup(void **state)
 static void finish_at(struct made_pdb *pdb, const char *to)
 {
 	made_finish(pdb);
-	made_write(to, pdb->file.bytes, pdb->file.len);
+	file_put(to, pdb->file.bytes, pdb->file.len);
 }
 
 /* A field of a made file that is given a wrong value. */
@@ -61,7 +60,7 @@ static const char *detail_of(const void *bytes, size_t len)
 	static struct err err;
 	int rc;
 
-	made_write(path, bytes, len);
+	file_put(path, bytes, len);
 	rc = pdb_read_identity(path, &identity, &err);
 	if (!rc)
 		return "";

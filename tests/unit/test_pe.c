@@ -1,6 +1,6 @@
 /* PE images: what the compiler's own tools say of a DLL is what core/pe/pe.h reads, from the file and
  * from memory; damaged ones fail and harm nothing. */
-#include "tests/unit/t.h"
+#include "tests/unit/scratch.h"
 
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@ struct bytes {
 	size_t len;
 };
 
-static char dir[300], dll[340];
+static char dll[340];
 static struct bytes file; /* the DLL */
 static struct pe_image image;
 
@@ -35,90 +35,26 @@ static int read_bytes(void *ctx, uint64_t offset, void *bytes, size_t len)
 
 static const struct pe_source source = {.read = read_bytes, .ctx = &file};
 
-static struct bytes load(const char *path)
-{
-	struct bytes bytes = {.data = malloc(1 << 20)};
-	FILE *from = fopen(path, "rb");
-
-	assert_non_null(from);
-	assert_non_null(bytes.data);
-	bytes.len = fread(bytes.data, 1, 1 << 20, from);
-	assert_in_range(bytes.len, 4096, (1 << 20) - 1);
-	(void)fclose(from);
-	bytes.data = realloc(bytes.data, bytes.len); /* the sanitizers watch its end */
-	assert_non_null(bytes.data);
-	return bytes;
-}
-
-/* The first number that a tool prints behind words on a line. */
-static uint64_t told(const char *command, const char *words)
-{
-	char line[1000], *at;
-	FILE *pipe = popen(command, "r");
-	uint64_t value = 0;
-	int found = 0;
-
-	assert_non_null(pipe);
-	while (fgets(line, sizeof(line), pipe)) {
-		at = strstr(line, words);
-		if (at && !found++)
-			value = strtoull(at + strlen(words), NULL, 16);
-	}
-	pclose(pipe);
-	assert_true(found);
-	return value;
-}
-
-static uint64_t told_by_objdump(const char *words)
-{
-	char command[900];
-
-	snprintf(command, sizeof(command), "x86_64-w64-mingw32-objdump -p %s", dll);
-	return told(command, words);
-}
-
-static uint32_t rva_by_nm(const char *name)
-{
-	char command[1000];
-
-	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print \"at \" $1 }'", dll, name);
-	return (uint32_t)(told(command, "at ") - told_by_objdump("ImageBase"));
-}
-
 static int build(void **state)
 {
-	char command[1300], path[340];
-	FILE *to;
+	char command[700];
 
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/test_pe.XXXXXX",
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(dir))
+	if (scratch_begin(state))
 		return -1;
-	snprintf(path, sizeof(path), "%s/s.c", dir);
-	to = fopen(path, "w");
-	if (!to)
-		return -1;
-	fputs(source_text, to);
-	(void)fclose(to);
+	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
 		"cd %s && x86_64-w64-mingw32-gcc -O1 -shared -Wl,--build-id s.c -o s.dll", dir);
 	if (system("command -v x86_64-w64-mingw32-gcc >/dev/null") != 0 || system(command) != 0)
 		return 0;
 	snprintf(dll, sizeof(dll), "%s/s.dll", dir);
-	file = load(dll);
+	file.data = (unsigned char *)file_get(dll, &file.len);
 	return pe_read_headers(&source, &image);
 }
 
 static int clean(void **state)
 {
-	char command[800];
-
-	(void)state;
 	free(file.data);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return scratch_end(state);
 }
 
 static void need_dll(void)
@@ -131,29 +67,31 @@ static void need_dll(void)
 
 TEST(test_headers_are_what_objdump_says)
 {
-	char command[1000], first[9] = {0};
+	char first[9] = {0};
 
 	need_dll();
 	assert_int_equal(image.bits, 64);
 	assert_int_equal(image.machine, PE_MACHINE_AMD64);
-	assert_int_equal(image.preferred_base, told_by_objdump("ImageBase"));
-	assert_int_equal(image.size_of_image, told_by_objdump("SizeOfImage"));
-	assert_int_equal(image.size_of_headers, told_by_objdump("SizeOfHeaders"));
-	assert_int_equal(image.checksum, told_by_objdump("CheckSum"));
-	assert_int_equal(image.entry_rva, told_by_objdump("AddressOfEntryPoint"));
+	assert_int_equal(image.preferred_base, scratch_header(dll, "ImageBase"));
+	assert_int_equal(image.size_of_image, scratch_header(dll, "SizeOfImage"));
+	assert_int_equal(image.size_of_headers, scratch_header(dll, "SizeOfHeaders"));
+	assert_int_equal(image.checksum, scratch_header(dll, "CheckSum"));
+	assert_int_equal(image.entry_rva, scratch_header(dll, "AddressOfEntryPoint"));
 	assert_true(image.coff_symbols > 0);
-	assert_string_equal(pe_section_at(&image, rva_by_nm("alpha"))->name, ".text");
-	assert_true(pe_section_at(&image, rva_by_nm("alpha"))->is_code);
-	assert_string_equal(pe_section_at(&image, rva_by_nm("shared_value"))->name, ".data");
+	assert_string_equal(pe_section_at(&image, scratch_rva(dll, "alpha"))->name, ".text");
+	assert_true(pe_section_at(&image, scratch_rva(dll, "alpha"))->is_code);
+	assert_string_equal(pe_section_at(&image, scratch_rva(dll, "shared_value"))->name, ".data");
 	assert_null(pe_section_at(&image, image.size_of_image));
 	assert_int_equal(strlen(image.pdb_guid), 32);
-	snprintf(command, sizeof(command), "x86_64-w64-mingw32-objdump -p %s | grep RSDS", dll);
-	assert_int_equal(image.pdb_age, told(command, "age "));
+	assert_int_equal(image.pdb_age,
+		scratch_number(
+			"x86_64-w64-mingw32-objdump -p s.dll | sed -n '/RSDS/s/.*age //p'", 16));
 	memcpy(first, image.pdb_guid, 8);
 	/* "signature" and 32 digits, the bytes as they stand or as symbol servers spell them */
-	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-objdump -p %s | grep -o 'signature [0-9a-f]\\{8\\}'", dll);
-	assert_int_equal(told(command, "signature "), strtoull(first, NULL, 16));
+	assert_int_equal(strtoull(first, NULL, 16),
+		scratch_number("x86_64-w64-mingw32-objdump -p s.dll | "
+			       "sed -n 's/.*signature \\([0-9a-f]\\{8\\}\\).*/\\1/p'",
+			16));
 }
 
 static void check_exports(const struct pe_source *from)
@@ -166,13 +104,13 @@ static void check_exports(const struct pe_source *from)
 	assert_int_equal(exports.count, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_string_equal(exports.list[i].name, names[i]);
-		assert_int_equal(exports.list[i].rva, rva_by_nm(names[i]));
+		assert_int_equal(exports.list[i].rva, scratch_rva(dll, names[i]));
 		assert_int_equal(pe_find_export(from, &image, names[i], &rva), 0);
-		assert_int_equal(rva, rva_by_nm(names[i]));
+		assert_int_equal(rva, scratch_rva(dll, names[i]));
 	}
 	assert_int_equal(pe_find_export(from, &image, "alph", &rva), -ERR_SYMBOLS);
 	assert_int_equal(pe_find_export(from, &image, "hidden", &rva), -ERR_SYMBOLS);
-	assert_int_equal(rva, rva_by_nm("shared_value"));
+	assert_int_equal(rva, scratch_rva(dll, "shared_value"));
 	pe_exports_release(&exports);
 }
 
@@ -202,12 +140,12 @@ TEST(test_exports_are_found_at_one_read)
 	reads = 0;
 	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(rvas[i], i == 1 ? 0 : rva_by_nm(names[i]));
+		assert_int_equal(rvas[i], i == 1 ? 0 : scratch_rva(dll, names[i]));
 	assert_int_equal(reads, 1);
 	/* A range that the headers give too short. */
 	cut.exports.size_bytes = 44;
 	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
-	assert_int_equal(rvas[3], rva_by_nm("alpha"));
+	assert_int_equal(rvas[3], scratch_rva(dll, "alpha"));
 }
 
 TEST(test_symbols_are_what_nm_says)
@@ -223,7 +161,7 @@ TEST(test_symbols_are_what_nm_says)
 		for (size_t name = 0; name < 3; name++) {
 			if (strcmp(symbols.list[i].name, names[name]) != 0)
 				continue;
-			assert_int_equal(symbols.list[i].rva, rva_by_nm(names[name]));
+			assert_int_equal(symbols.list[i].rva, scratch_rva(dll, names[name]));
 			found++;
 		}
 		assert_string_not_equal(symbols.list[i].name, "shared_value");
@@ -273,13 +211,14 @@ TEST(test_a_function_starts_where_nm_says)
 	uint32_t start = 0, hidden;
 
 	need_dll();
-	hidden = rva_by_nm("hidden");
+	hidden = scratch_rva(dll, "hidden");
 	assert_int_equal(pe_function_start(&source, &image, hidden, &start), 1);
 	assert_int_equal(start, hidden);
 	assert_int_equal(pe_function_start(&source, &image, hidden + 9, &start), 1);
 	assert_int_equal(start, hidden);
-	assert_int_equal(pe_function_start(&source, &image, rva_by_nm("shared_value"), &start), 0);
-	assert_true(start > hidden && start < rva_by_nm("shared_value"));
+	assert_int_equal(
+		pe_function_start(&source, &image, scratch_rva(dll, "shared_value"), &start), 0);
+	assert_true(start > hidden && start < scratch_rva(dll, "shared_value"));
 }
 
 /* All there is to call; what comes back is not looked at, the sanitizers are. */

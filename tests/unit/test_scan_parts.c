@@ -1,7 +1,6 @@
 /* core/scan*: however a dump is cut into parts, the same is read; and none of it does harm. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include <inttypes.h>
 
 #include "tests/unit/test_scan_log.h"

@@ -1,7 +1,6 @@
 /* core/scan*: lines that break the rules are told of and passed over, and cost no more than that. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include <inttypes.h>
 
 #include "tests/unit/test_scan_log.h"

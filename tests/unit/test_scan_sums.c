@@ -1,7 +1,6 @@
 /* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include <inttypes.h>
 
 #include "tests/unit/test_scan_log.h"

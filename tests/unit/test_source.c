@@ -1,7 +1,6 @@
 /* core/source: what text is packed in does not matter; what is damaged is said. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include "tests/unit/load_dump.h"
 #include "tests/unit/test_source.h"
 
@@ -10,26 +9,26 @@ TEST(plain_bytes_come_as_they_are)
 	static const char with_nul[] = "a\0b\xff\n";
 	char *text = some_text(1000000);
 
-	write_file(text, 1000000);
+	file_put(path, text, 1000000);
 	expect_text(text, 1000000, 0);
-	write_file(with_nul, sizeof(with_nul));
+	file_put(path, with_nul, sizeof(with_nul));
 	expect_text(with_nul, sizeof(with_nul), 0);
-	write_file("\x1f", 1); /* too short for what it begins as */
+	file_put(path, "\x1f", 1); /* too short for what it begins as */
 	expect_text("\x1f", 1, 0);
-	write_file("\xff", 1);
+	file_put(path, "\xff", 1);
 	expect_text("\xff", 1, 0);
-	write_file("", 0);
+	file_put(path, "", 0);
 	expect_text("", 0, 0);
 	free(text);
 }
 
 TEST(a_mark_of_utf8_is_dropped)
 {
-	write_file("\xef\xbb\xbfwords\n", 9);
+	file_put(path, "\xef\xbb\xbfwords\n", 9);
 	expect_text("words\n", 6, 0);
-	write_file("\xef\xbb\xbf", 3);
+	file_put(path, "\xef\xbb\xbf", 3);
 	expect_text("", 0, 0);
-	write_file("\xef\xbbwords", 7);
+	file_put(path, "\xef\xbbwords", 7);
 	expect_text("\xef\xbbwords", 7, 0);
 }
 
@@ -40,11 +39,11 @@ TEST(gzip_is_unpacked)
 
 	buf_init(&packed);
 	pack(&packed, text, 3000000);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 3000000, 0);
 	buf_clear(&packed);
 	pack(&packed, "", 0);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text("", 0, 0);
 	buf_release(&packed);
 	free(text);
@@ -61,13 +60,13 @@ TEST(several_members_are_one_text)
 	pack(&packed, "", 0);
 	for (size_t at = 100000; at < 300000; at += 1000)
 		pack(&packed, text + at, 1000);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, zeros, sizeof(zeros)); /* as tapes add */
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, "x", 1);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 300000, -ERR_READ);
 	buf_release(&packed);
 	free(text);
@@ -80,12 +79,12 @@ TEST(other_bytes_behind_gzip_are_an_error)
 	buf_init(&packed);
 	pack(&packed, "text", 4);
 	buf_add(&packed, "text", 4);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text("text", 4, -ERR_READ);
 	packed.data[packed.len - 4] = '\x1f'; /* as a member begins, but for its second byte */
-	write_file(packed.data, packed.len - 3);
+	file_put(path, packed.data, packed.len - 3);
 	expect_text("text", 4, -ERR_CUT);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text("text", 4, -ERR_READ);
 	buf_release(&packed);
 }
@@ -103,7 +102,7 @@ TEST(cut_gzip_gives_what_is_there)
 		struct err err = {0};
 		struct buf got;
 
-		write_file(packed.data, cut);
+		file_put(path, packed.data, cut);
 		assert_int_equal(read_all(&got, 1000, &err), -ERR_CUT);
 		assert_int_equal(err.code, ERR_CUT);
 		assert_true(got.len >= last && got.len <= 20000);
@@ -126,17 +125,17 @@ TEST(damaged_gzip_is_told_from_cut)
 	buf_init(&packed);
 	pack(&packed, text, 20000);
 	packed.data[packed.len - 6] ^= 1; /* of the check sum: all was handed out before */
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 20000, -ERR_READ);
-	write_file(packed.data, packed.len - 4); /* and cut behind it */
+	file_put(path, packed.data, packed.len - 4); /* and cut behind it */
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 6] ^= 1;
 	packed.data[packed.len - 1] ^= 1; /* of the length */
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 1] ^= 1;
 	packed.data[2] = 7; /* no such method */
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text("", 0, -ERR_READ);
 	assert_int_equal(read_all(&got, 100, &err), -ERR_READ);
 	assert_non_null(strstr(err.detail, "damaged gzip data"));
@@ -158,7 +157,7 @@ TEST(no_change_to_gzip_goes_unseen)
 		int rc;
 
 		packed.data[i] ^= 0x10;
-		write_file(packed.data, packed.len);
+		file_put(path, packed.data, packed.len);
 		rc = read_all(&got, 4096, NULL);
 		assert_true(rc == 0 || rc == -ERR_READ || rc == -ERR_CUT);
 		if (!rc) { /* the header says nothing of the text, nor do codes it does not use */
@@ -184,16 +183,16 @@ TEST(utf16_becomes_utf8)
 	static const char le[] = "\xff\xfe" UTF16_LE, be[] = "\xfe\xff" UTF16_BE;
 	struct buf packed;
 
-	write_file(le, sizeof(le) - 1);
+	file_put(path, le, sizeof(le) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	write_file(be, sizeof(be) - 1);
+	file_put(path, be, sizeof(be) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	buf_init(&packed);
 	pack(&packed, le, sizeof(le) - 1); /* in gzip too */
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	buf_release(&packed);
-	write_file("\xff\xfe", 2);
+	file_put(path, "\xff\xfe", 2);
 	expect_text("", 0, 0);
 }
 
@@ -216,10 +215,10 @@ TEST(long_utf16_is_read_through_a_window)
 	size_t len = 400000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	write_file(wide, 2 * len + 2);
+	file_put(path, wide, 2 * len + 2);
 	expect_text(text, len, 0);
 	wide[2 * len + 2] = '\0';
-	write_file(wide, 2 * len + 3);
+	file_put(path, wide, 2 * len + 3);
 	expect_text(text, len, -ERR_CUT);
 	free(text);
 	free(wide);
@@ -232,11 +231,11 @@ TEST(half_pairs_become_replacements)
 	static const char wanted[] = "\xef\xbf\xbd"
 				     "A\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd";
 
-	write_file(lone, sizeof(lone) - 1);
+	file_put(path, lone, sizeof(lone) - 1);
 	expect_text(wanted, sizeof(wanted) - 1, 0);
-	write_file("\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is no other half */
+	file_put(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is no other half */
 	expect_text("\xef\xbf\xbd\xef\xbc\x80", 6, 0);
-	write_file(lone, sizeof(lone)); /* and half a unit */
+	file_put(path, lone, sizeof(lone)); /* and half a unit */
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }
 
@@ -273,9 +272,9 @@ TEST(what_was_peeked_at_is_read_again)
 	size_t len = 1000000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	write_file(text, len);
+	file_put(path, text, len);
 	check_peeks(text, len);
-	write_file(wide, 2 * len + 2);
+	file_put(path, wide, 2 * len + 2);
 	check_peeks(text, len);
 	free(text);
 	free(wide);
@@ -299,10 +298,10 @@ TEST(only_bytes_of_a_file_are_plain)
 	struct buf packed;
 	char part[4] = "";
 
-	write_file("words\n", 6);
+	file_put(path, "words\n", 6);
 	assert_true(is_plain(path, &from, &to));
 	assert_true(from == 0 && to == 6);
-	write_file("\xef\xbb\xbfwords\n", 9);
+	file_put(path, "\xef\xbb\xbfwords\n", 9);
 	assert_true(is_plain(path, &from, &to));
 	assert_true(from == 3 && to == 9);
 	assert_int_equal(source_open(&source, path, NULL), 0);
@@ -310,11 +309,11 @@ TEST(only_bytes_of_a_file_are_plain)
 	assert_string_equal(part, "ord");
 	assert_int_equal(source_read_at(source, 7, part, 3, NULL), -ERR_READ);
 	source_close(source);
-	write_file("\xff\xfe/\0", 4);
+	file_put(path, "\xff\xfe/\0", 4);
 	assert_false(is_plain(path, &from, &to));
 	buf_init(&packed);
 	pack(&packed, "words", 5);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	assert_false(is_plain(path, &from, &to));
 	buf_release(&packed);
 	assert_false(is_plain("/dev/zero", &from, &to));
@@ -341,35 +340,27 @@ TEST(packed_dumps_are_scanned)
 	buf_init(&packed);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
-	write_file(packed.data, packed.len);
+	file_put(path, packed.data, packed.len);
 	assert_int_equal(dump_scan_file(path, &sink, &err), 0);
 	assert_int_equal(blocks, 4);
-	write_file(packed.data, packed.len - 1); /* all is there but the last length */
+	file_put(path, packed.data, packed.len - 1); /* all is there but the last length */
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_non_null(strstr(err.detail, "gzip"));
 	assert_int_equal(blocks, 8);
 	packed.len = 0;
 	pack(&packed, dump, sizeof(dump) - 12); /* inside the last line */
-	write_file(packed.data, packed.len - 1);
+	file_put(path, packed.data, packed.len - 1);
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_int_equal(blocks, 11); /* half a line is no entry */
 	buf_release(&packed);
 }
 
-static int make_path(void **state)
+static int begin(void **state)
 {
-	const char *base = getenv("TMPDIR");
+	int rc = scratch_begin(state);
 
-	(void)state;
-	snprintf(path, sizeof(path), "%s/test_source.%ld", base ? base : P_tmpdir, (long)getpid());
-	return 0;
+	snprintf(path, sizeof(path), "%s/dump.txt", dir);
+	return rc;
 }
 
-static int remove_path(void **state)
-{
-	(void)state;
-	unlink(path);
-	return 0;
-}
-
-GROUP(make_path, remove_path)
+GROUP(begin, scratch_end)

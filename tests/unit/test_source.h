@@ -2,9 +2,7 @@
 #ifndef TESTS_UNIT_TEST_SOURCE_H
 #define TESTS_UNIT_TEST_SOURCE_H
 
-#include "tests/unit/t.h"
-
-#include <unistd.h>
+#include "tests/unit/scratch.h"
 
 #include <zlib.h>
 
@@ -14,16 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static char path[300];
-
-static inline void write_file(const char *bytes, size_t len)
-{
-	FILE *file = fopen(path, "wb");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
-}
+static char path[340];
 
 /* Reads the file to its end, step bytes at once; the caller releases text. */
 static inline int read_all(struct buf *text, size_t step, struct err *err)

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "core/base/os.h"
@@ -49,20 +48,7 @@ static inline uint32_t return_in(const char *name)
 		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --disassemble=%s %s | "
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
 		name, exe);
-	return (uint32_t)(scratch_number(command) - scratch_header(exe, "ImageBase"));
-}
-
-static inline void write_file(const char *name, const char *text, int mode)
-{
-	char path[800];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	(void)fclose(file);
-	assert_int_equal(chmod(path, (mode_t)mode), 0);
+	return (uint32_t)(scratch_number(command, 16) - scratch_header(exe, "ImageBase"));
 }
 
 /* The exe is in "Mixed Case", which the dump's path spells otherwise. */
@@ -78,7 +64,7 @@ static inline int build(void **state)
 	old_path = strdup(path ? path : "");
 	setenv("WINEPREFIX", dir, 1);
 	setenv("HSYM_CACHE", "off", 1);
-	write_file("s.c", source_text, 0644);
+	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
 		"cd %s && mkdir bin dosdevices drive_c 'drive_c/Mixed Case' && "
 		"ln -s ../drive_c dosdevices/c: && command -v x86_64-w64-mingw32-gcc >bin/which && "
@@ -100,7 +86,7 @@ static inline int build(void **state)
 	/* The time stamp is 8 bytes behind where the number at 60 points. */
 	snprintf(command, sizeof(command),
 		"od -An -tx4 -j $(($(od -An -tu4 -j60 -N4 %s) + 8)) -N4 %s", exe, exe);
-	module.timestamp = (uint32_t)scratch_number(command);
+	module.timestamp = (uint32_t)scratch_number(command, 16);
 	return stat(exe, &st);
 }
 

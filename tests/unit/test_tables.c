@@ -3,7 +3,6 @@
 #include "tests/unit/t.h"
 
 #include "tests/unit/pdb_made.h"
-#include "tests/unit/scratch.h"
 
 #include "core/base/os.h"
 #include "symbolize/backend/backend.h"
@@ -37,7 +36,7 @@ static int setup(void **state)
 	if (scratch_begin(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.cpp", dir);
-	made_write(path, source_text, strlen(source_text));
+	file_put(path, source_text, strlen(source_text));
 	return 0;
 }
 
@@ -112,7 +111,7 @@ static void write_in_dir(const char *name, const struct made_bytes *bytes)
 {
 	char *path = path_in_dir(name);
 
-	made_write(path, bytes->bytes, bytes->len);
+	file_put(path, bytes->bytes, bytes->len);
 	free(path);
 }
 

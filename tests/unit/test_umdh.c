@@ -1,7 +1,6 @@
 /* core/dump reads UMDH's own logs, in all the shapes they are found in, and says what is no log. */
 #include "tests/unit/t.h"
 
-#define _XOPEN_SOURCE 700
 #include <inttypes.h>
 #include <unistd.h>
 

@@ -2,8 +2,6 @@
  * names' published grammar; for hostile ones, that the others are read. */
 #include "tests/unit/scratch.h"
 
-#include <sys/stat.h>
-
 #include "symbolize/backend/undname.h"
 
 static const struct {
@@ -39,19 +37,11 @@ static void need_program(void)
 /* A shell script that is called llvm-undname, beside another one called llvm-symbolizer. */
 static void fake_program(const char *script)
 {
-	static const char *const names[] = {"llvm-symbolizer", "llvm-undname"};
-	char path[400];
+	char path[400], text[500];
 
-	for (size_t i = 0; i < 2; i++) {
-		FILE *file;
-
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		file = fopen(path, "w");
-		assert_non_null(file);
-		fprintf(file, "#!/bin/sh\n%s", script);
-		(void)fclose(file);
-		assert_int_equal(chmod(path, 0755), 0);
-	}
+	snprintf(text, sizeof(text), "#!/bin/sh\n%s", script);
+	scratch_write("llvm-symbolizer", text, 0755);
+	scratch_write("llvm-undname", text, 0755);
 	snprintf(path, sizeof(path), "%s/llvm-symbolizer", dir);
 	setenv("HSYM_LLVM", path, 1);
 }
