@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
+#include "core/pe/pe.h"
+
 static char dir[300]; /* full path */
 
 static inline int scratch_begin(void **state)
@@ -65,6 +68,23 @@ static inline void scratch_write(const char *name, const char *text, mode_t mode
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	file_put(path, text, strlen(text));
 	assert_int_equal(chmod(path, mode), 0);
+}
+
+static inline int scratch_read(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+static inline int scratch_headers(const char *path, struct pe_image *pe)
+{
+	struct os_file file;
+	struct pe_source source = {.read = scratch_read, .ctx = &file};
+	int rc;
+
+	assert_int_equal(os_open(&file, path, NULL), 0);
+	rc = pe_read_headers(&source, pe);
+	os_close(&file);
+	return rc;
 }
 
 /* What a command in the folder prints as a number of this base. */

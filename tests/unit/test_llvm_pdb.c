@@ -4,8 +4,6 @@
 
 #include <dirent.h>
 
-#include "core/base/memory.h"
-#include "core/base/os.h"
 #include "symbolize/backend/backend.h"
 
 static const char source_text[] =
@@ -44,21 +42,6 @@ static uint32_t line_of(const char *mark)
 	return line;
 }
 
-static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
-{
-	return os_read_at(ctx, offset, bytes, len);
-}
-
-static void read_exe(void)
-{
-	struct os_file file;
-	struct pe_source source = {.read = read_file, .ctx = &file};
-
-	assert_int_equal(os_open(&file, exe, NULL), 0);
-	assert_int_equal(pe_read_headers(&source, &pe), 0);
-	os_close(&file);
-}
-
 /* Builds the program; without the tools there is no exe. */
 static int build(void **state)
 {
@@ -77,7 +60,7 @@ static int build(void **state)
 		return 0;
 	snprintf(exe, sizeof(exe), "%s/s.exe", dir);
 	snprintf(pdb, sizeof(pdb), "%s/s.pdb", dir);
-	read_exe();
+	assert_int_equal(scratch_headers(exe, &pe), 0);
 	snprintf(command, sizeof(command),
 		"llvm-pdbutil-16 dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
 		"s/.*addr = 0001:\\([0-9]*\\),.*/\\1/p;}'",
@@ -102,49 +85,66 @@ static void need_exe(void)
 		    call_rva < api_start + 100);
 }
 
-/* What one question came to. */
-struct scene {
-	struct symbol_options options;
-	struct module module;
+/* What the last question came to. */
+static struct {
 	struct sym_module subject;
 	struct lookup lookup;
 	struct arena arena;
 	bool is_trouble;
-};
+} scene;
 
-/* Asks for the call, with these files; the scene is to be closed. */
-static void ask(struct scene *scene, const char *image, const char *debug)
+static int close_scene(void **state)
 {
-	struct backend *backend = llvm_backend.make(&scene->options, NULL);
+	(void)state;
+	tables_free(scene.subject.tables);
+	buf_release(&scene.subject.files.reason);
+	arena_release(&scene.arena);
+	memset(&scene, 0, sizeof(scene));
+	return 0;
+}
 
-	scene->module.path = (char *)"C:\\s.exe";
-	scene->subject = (struct sym_module){.module = &scene->module,
+/* Asks for the call, with these files. */
+static void ask(const char *image, const char *debug)
+{
+	static const struct symbol_options options;
+	static struct module module = {.path = "C:\\s.exe"};
+	struct backend *backend = llvm_backend.make(&options, NULL);
+
+	close_scene(NULL);
+	scene.subject = (struct sym_module){.module = &module,
 		.files = {.image = (char *)(uintptr_t)image,
 			.pe = image ? &pe : NULL,
 			.pdb = (char *)(uintptr_t)debug}};
-	scene->subject.tables = tables_new(&scene->subject.files, scene->options.no_demangle);
-	scene->lookup = (struct lookup){.rva = call_rva};
-	arena_init(&scene->arena);
+	scene.subject.tables = tables_new(&scene.subject.files, false);
+	scene.lookup = (struct lookup){.rva = call_rva};
+	arena_init(&scene.arena);
 	assert_int_equal(
-		llvm_backend.resolve(backend, &scene->subject, &scene->lookup, 1, &scene->arena),
-		0);
-	scene->is_trouble = llvm_backend.trouble(backend) != NULL;
+		llvm_backend.resolve(backend, &scene.subject, &scene.lookup, 1, &scene.arena), 0);
+	scene.is_trouble = llvm_backend.trouble(backend) != NULL;
 	llvm_backend.release(backend);
 }
 
-static void close_scene(struct scene *scene)
+/* A shell script that runs in the place of llvm-symbolizer. */
+static void ask_through(const char *program)
 {
-	tables_free(scene->subject.tables);
-	buf_release(&scene->subject.files.reason);
-	arena_release(&scene->arena);
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/llvm", dir);
+	scratch_write("llvm", program, 0755);
+	setenv("HSYM_LLVM", path, 1);
+	ask(exe, pdb);
+	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
 }
 
-static void check_names(const struct scene *scene, bool has_inlined_line, bool has_offset)
-{
-	const struct symbol *list = scene->lookup.found.list;
+#undef TEST_AROUND
+#define TEST_AROUND NULL, close_scene
 
-	assert_true(scene->lookup.is_answered);
-	assert_int_equal(scene->lookup.found.count, 2);
+static void check_names(bool has_inlined_line, bool has_offset)
+{
+	const struct symbol *list = scene.lookup.found.list;
+
+	assert_true(scene.lookup.is_answered);
+	assert_int_equal(scene.lookup.found.count, 2);
 	assert_string_equal(list[0].function, "inl_inner");
 	assert_int_equal(list[0].line, has_inlined_line ? line_of("call of printf") : 0);
 	assert_int_equal(list[0].file != NULL, has_inlined_line);
@@ -157,103 +157,73 @@ static void check_names(const struct scene *scene, bool has_inlined_line, bool h
 
 TEST(test_a_pdb_is_asked_with_and_without_its_image)
 {
-	struct scene scene = {0};
-
 	need_exe();
-	ask(&scene, exe, pdb);
-	check_names(&scene, true, true);
-	close_scene(&scene);
-	ask(&scene, NULL, pdb);
-	check_names(&scene, true, false);
-	close_scene(&scene);
+	ask(exe, pdb);
+	check_names(true, true);
+	ask(NULL, pdb);
+	check_names(true, false);
 }
 
 /* The image names s.pdb, which lies beside it: but nobody has found that to be the right one. */
 TEST(test_a_pdb_that_was_not_found_is_not_asked)
 {
-	struct scene scene = {0};
-
 	need_exe();
 	assert_true(pe.pdb[0]);
-	ask(&scene, exe, NULL);
+	ask(exe, NULL);
 	assert_int_equal(scene.lookup.found.count, 0);
 	assert_false(scene.lookup.is_answered);
-	close_scene(&scene);
 }
 
 TEST(test_any_path_of_a_pdb_can_be_asked)
 {
 	static const char *const names[] = {
 		"with blanks.pdb", "\xc3\xa4\xe6\x97\xa5.pdb", "q\"uote.pdb", "new\nline.pdb", "7"};
-	struct scene scene = {0};
 	char path[400];
 
 	need_exe();
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
 		assert_int_equal(rename(pdb, path), 0);
-		ask(&scene, exe, path);
-		check_names(&scene, true, true);
-		close_scene(&scene);
+		ask(exe, path);
+		check_names(true, true);
 		assert_int_equal(rename(path, pdb), 0);
 	}
 }
 
 TEST(test_lines_that_a_version_has_wrong_are_left_out)
 {
-	struct scene scene = {0};
-	char path[400];
+	static const char *const versions[] = {"Debian LLVM version 14.0.6", "LLVM version 15.0.0"};
+	char script[300];
 
 	need_exe();
-	snprintf(path, sizeof(path), "%s/llvm", dir);
-	scratch_write("llvm",
-		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'Debian LLVM version 14.0.6'; exit; "
-		"}\n"
-		"exec llvm-symbolizer-16 \"$@\"\n",
-		0755);
-	setenv("HSYM_LLVM", path, 1);
-	ask(&scene, exe, pdb);
-	check_names(&scene, false, true);
-	close_scene(&scene);
-	scratch_write("llvm",
-		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'LLVM version 15.0.0'; exit; }\n"
-		"exec llvm-symbolizer-16 \"$@\"\n",
-		0755);
-	ask(&scene, exe, pdb);
-	check_names(&scene, true, true);
-	close_scene(&scene);
-	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+	for (int i = 0; i < 2; i++) {
+		snprintf(script, sizeof(script),
+			"#!/bin/sh\n[ \"$1\" != --version ] || { echo '%s'; exit; }\n"
+			"exec llvm-symbolizer-16 \"$@\"\n",
+			versions[i]);
+		ask_through(script);
+		check_names(i, true);
+	}
 }
 
 /* The line of a function in a PDB is its own, also when nothing inlined is looked for. */
 TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 {
-	struct scene scene = {0};
-	char path[400];
-
 	need_exe();
-	snprintf(path, sizeof(path), "%s/llvm", dir);
-	scratch_write("llvm",
-		"#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer-16 \"$@\";; esac\n"
-		"read -r line\nexit 1\n",
-		0755);
-	setenv("HSYM_LLVM", path, 1);
-	ask(&scene, exe, pdb);
+	ask_through("#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer-16 \"$@\";; esac\n"
+		    "read -r line\nexit 1\n");
 	assert_true(scene.lookup.is_answered);
 	assert_int_equal(scene.lookup.found.count, 1);
 	assert_string_equal(scene.lookup.found.list[0].function, "api");
 	assert_int_equal(scene.lookup.found.list[0].line, line_of("call of inl_inner"));
 	assert_int_equal(scene.lookup.found.list[0].offset_bytes, call_rva + 1 - api_start);
 	assert_false(scene.is_trouble);
-	close_scene(&scene);
-	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
 }
 
 /* Cut anywhere, its names may be missing. */
 TEST(test_a_truncated_pdb_gives_no_wrong_names)
 {
 	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};
-	struct scene scene = {0};
 	char path[400], command[1000];
 
 	need_exe();
@@ -261,10 +231,9 @@ TEST(test_a_truncated_pdb_gives_no_wrong_names)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		snprintf(command, sizeof(command), "head -c %zu %s >%s", parts[i], pdb, path);
 		assert_int_equal(system(command), 0);
-		ask(&scene, exe, path);
+		ask(exe, path);
 		if (scene.lookup.found.count && scene.lookup.found.list[0].line)
-			check_names(&scene, true, true);
-		close_scene(&scene);
+			check_names(true, true);
 	}
 }
 
@@ -282,12 +251,11 @@ static unsigned open_files(void)
 
 TEST(test_nothing_stays_behind)
 {
-	struct scene scene = {0};
 	unsigned before = open_files();
 
 	need_exe();
-	ask(&scene, exe, pdb);
-	close_scene(&scene);
+	ask(exe, pdb);
+	close_scene(NULL);
 	assert_int_equal(open_files(), before);
 }
 

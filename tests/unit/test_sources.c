@@ -216,6 +216,15 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
 /* ---------------------------------------------------------------- asking */
 
 static char cache_path[300];
+static const struct symbol_options no_cache = {.no_cache = true};
+static struct symbolizer *symbolizer;
+
+/* From here on another one is asked. */
+static void start(const struct symbol_options *options)
+{
+	symbolizer_free(symbolizer);
+	symbolizer = symbolizer_new(options, NULL);
+}
 
 static int begin(void **state)
 {
@@ -228,12 +237,16 @@ static int begin(void **state)
 	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
 		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());
 	unlink(cache_path);
-	return setenv("HSYM_CACHE", cache_path, 1);
+	setenv("HSYM_CACHE", cache_path, 1);
+	start(&no_cache);
+	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
+	symbolizer_free(symbolizer);
+	symbolizer = NULL;
 	unlink(cache_path);
 	return 0;
 }
@@ -246,7 +259,7 @@ static struct module app = {.base = BASE,
 	.checksum = 2};
 
 /* The rva that the backends see is one less than that of the return address. */
-static struct symbols ask_one(struct symbolizer *symbolizer, uint32_t rva)
+static struct symbols ask_one(uint32_t rva)
 {
 	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
 
@@ -262,15 +275,8 @@ static void check(const struct symbols found, const char *function, uint64_t off
 	assert_int_equal(found.list[0].line, line);
 }
 
-static struct symbolizer *start(const struct symbol_options *options)
-{
-	return symbolizer_new(options, NULL);
-}
-
-static const struct symbol_options no_cache = {.no_cache = true};
-
 /* Who gave names to the module. */
-static const char *by_whom(struct symbolizer *symbolizer)
+static const char *by_whom(void)
 {
 	struct symbol_status story;
 
@@ -290,7 +296,6 @@ static const struct symbol lines_b[RVA_MAX] = {
 
 TEST(test_the_next_is_asked_for_what_is_left)
 {
-	struct symbolizer *symbolizer = start(&no_cache);
 	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 21, .module = &app},
 		{.addr = BASE + 9, .module = &app}};
@@ -304,21 +309,17 @@ TEST(test_the_next_is_asked_for_what_is_left)
 	check(queries[3].found, "a", 9, 3);
 	assert_int_equal(fakes[0].asked_count, 3); /* each once */
 	assert_int_equal(fakes[1].asked_count, 2);
-	assert_string_equal(by_whom(symbolizer), "first, second");
+	assert_string_equal(by_whom(), "first, second");
 	symbolizer_resolve(symbolizer, queries, 4, NULL);
 	assert_int_equal(fakes[0].asked_count, 3);
 	assert_int_equal(find_count, 1);
-	symbolizer_free(symbolizer);
 }
 
 TEST(test_trouble_of_any_is_said)
 {
-	struct symbolizer *symbolizer = start(&no_cache);
-
 	assert_null(symbolizer_trouble(symbolizer));
 	fakes[1].is_dead = true;
 	assert_string_equal(symbolizer_trouble(symbolizer), "it died");
-	symbolizer_free(symbolizer);
 }
 
 /* ---------------------------------------------------------------- who is believed */
@@ -328,43 +329,32 @@ static const struct symbol no_lines[RVA_MAX] = {
 
 TEST(test_tables_decide_where_there_is_no_line)
 {
-	struct symbolizer *symbolizer = start(&no_cache);
-
 	fakes[0].knows = no_lines;
 	table_names[16] = "close";
-	check(ask_one(symbolizer, 20), "close", 5, 0);
-	assert_string_equal(by_whom(symbolizer), "exports");
-	symbolizer_free(symbolizer);
+	check(ask_one(20), "close", 5, 0);
+	assert_string_equal(by_whom(), "exports");
 }
 
 TEST(test_without_tables_only_what_can_reach_is_kept)
 {
-	struct symbolizer *symbolizer = start(&no_cache);
-
 	fakes[0].knows = no_lines;
 	reach_from = 10;
-	assert_int_equal(ask_one(symbolizer, 20).count, 0);
-	check(ask_one(symbolizer, 30), "near", 2, 0);
-	assert_int_equal(ask_one(symbolizer, 40).count, 0);
-	symbolizer_free(symbolizer);
+	assert_int_equal(ask_one(20).count, 0);
+	check(ask_one(30), "near", 2, 0);
+	assert_int_equal(ask_one(40).count, 0);
 }
 
 /* A helper may say the nearest symbol's name with the line of another function. */
 TEST(test_a_name_that_tables_deny_is_not_shown)
 {
-	struct symbolizer *symbolizer = start(&no_cache);
-
 	fakes[0].knows = lines_a; /* begins at 0 */
-	check(ask_one(symbolizer, 8), "a", 9, 3);
-	symbolizer_free(symbolizer);
-	symbolizer = start(&no_cache);
+	check(ask_one(8), "a", 9, 3);
+	start(&no_cache);
 	denied_below = 4;
-	assert_int_equal(ask_one(symbolizer, 8).count, 0);
-	symbolizer_free(symbolizer);
-	symbolizer = start(&no_cache);
+	assert_int_equal(ask_one(8).count, 0);
+	start(&no_cache);
 	table_names[4] = "true";
-	check(ask_one(symbolizer, 8), "true", 5, 0);
-	symbolizer_free(symbolizer);
+	check(ask_one(8), "true", 5, 0);
 }
 
 TEST(test_overloads_are_told_apart_by_the_whole_name)
@@ -373,22 +363,18 @@ TEST(test_overloads_are_told_apart_by_the_whole_name)
 		[24] = {"app::f", 5, "a.cpp", 4},
 		[40] = {"app::g", 5, "a.cpp", 5},
 		[56] = {"app::f(char)", 5, "a.cpp", 6}};
-	const struct symbol_options raw = {.no_cache = true, .no_demangle = true};
-	struct symbolizer *symbolizer = start(&no_cache);
-
+	static const struct symbol_options raw = {.no_cache = true, .no_demangle = true};
 	fakes[0].knows = knows;
 	table_names[4] = "_ZN3app1fEi";
 	table_names[20] = "_ZN3app1fEd";
 	table_names[36] = "_ZN3app2ghEd"; /* another function: app::gh(double) */
 	table_names[52] = "_ZN3app1fEi";
-	check(ask_one(symbolizer, 8), "app::f(int)", 5, 3);
-	check(ask_one(symbolizer, 24), "app::f(double)", 5, 4);
-	check(ask_one(symbolizer, 40), "app::g", 5, 5);
-	check(ask_one(symbolizer, 56), "app::f(char)", 5, 6);
-	symbolizer_free(symbolizer);
-	symbolizer = start(&raw);
-	check(ask_one(symbolizer, 8), "_ZN3app1fEi", 5, 3);
-	symbolizer_free(symbolizer);
+	check(ask_one(8), "app::f(int)", 5, 3);
+	check(ask_one(24), "app::f(double)", 5, 4);
+	check(ask_one(40), "app::g", 5, 5);
+	check(ask_one(56), "app::f(char)", 5, 6);
+	start(&raw);
+	check(ask_one(8), "_ZN3app1fEi", 5, 3);
 }
 
 /* A helper may prefer a linker's label at the same place, or one within the function. */
@@ -396,19 +382,15 @@ TEST(test_a_function_is_better_than_a_label)
 {
 	static const struct symbol knows[RVA_MAX] = {
 		[8] = {"___crt_xt_end__", 5, "a.c", 3}, [24] = {".l_start", 2, "a.c", 4}};
-	struct symbolizer *symbolizer = start(&no_cache);
-
 	fakes[0].knows = knows;
 	are_symbols = true;
 	table_names[4] = "hidden";
 	table_names[20] = "mainCRTStartup";
-	check(ask_one(symbolizer, 8), "hidden", 5, 3);
-	check(ask_one(symbolizer, 24), "mainCRTStartup", 5, 4);
-	symbolizer_free(symbolizer);
-	symbolizer = start(&no_cache);
+	check(ask_one(8), "hidden", 5, 3);
+	check(ask_one(24), "mainCRTStartup", 5, 4);
+	start(&no_cache);
 	are_symbols = false; /* an export may be called anything */
-	check(ask_one(symbolizer, 8), "___crt_xt_end__", 5, 3);
-	symbolizer_free(symbolizer);
+	check(ask_one(8), "___crt_xt_end__", 5, 3);
 }
 
 /* ---------------------------------------------------------------- while it works */
@@ -435,47 +417,44 @@ static bool take_cancelled(void *ctx)
 TEST(test_progress_counts_all_modules)
 {
 	struct module other = app;
-	struct told told = {0};
-	const struct symbol_options options = {
+	static struct told told;
+	static const struct symbol_options options = {
 		.no_cache = true, .listener = {.ctx = &told, .progress = take_progress}};
-	struct symbolizer *symbolizer = start(&options);
 	struct symbol_query queries[] = {{.addr = BASE + 5, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
 
+	start(&options);
 	other.timestamp = 7;
 	symbolizer_resolve(symbolizer, queries, 3, NULL);
 	assert_int_equal(told.last, 3);
 	assert_int_equal(told.total, 3);
 	assert_true(told.call_count > 3);
-	symbolizer_free(symbolizer);
 }
 
 TEST(test_what_was_not_looked_up_is_looked_up_another_time)
 {
-	const struct symbol_options options = {
+	static const struct symbol_options options = {
 		.no_cache = true, .listener = {.is_cancelled = take_cancelled}};
-	struct symbolizer *symbolizer = start(&options);
 
+	start(&options);
 	fakes[0].knows = lines_a;
 	table_names[0] = "table";
 	is_cancelled = true;
-	assert_int_equal(ask_one(symbolizer, 8).count, 0);
+	assert_int_equal(ask_one(8).count, 0);
 	is_cancelled = false;
-	check(ask_one(symbolizer, 8), "a", 9, 3);
-	symbolizer_free(symbolizer);
+	check(ask_one(8), "a", 9, 3);
 }
 
 TEST(test_file_names_are_shortened)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"a", 9, "/src/app/a.c", 3}};
-	const char *prefix = "/src";
-	const struct symbol_options options = {
+	static const char *prefix = "/src";
+	static const struct symbol_options options = {
 		.no_cache = true, .strip_paths = &prefix, .strip_count = 1};
-	struct symbolizer *symbolizer = start(&options);
 
+	start(&options);
 	fakes[0].knows = knows;
-	assert_string_equal(ask_one(symbolizer, 8).list[0].file, "app/a.c");
-	symbolizer_free(symbolizer);
+	assert_string_equal(ask_one(8).list[0].file, "app/a.c");
 }
 
 /* ---------------------------------------------------------------- what is remembered */
@@ -483,11 +462,10 @@ TEST(test_file_names_are_shortened)
 /* Asks for one address in a symbolizer of its own; how many questions the backends got. */
 static size_t questions(const struct symbol_options *options, uint32_t rva)
 {
-	struct symbolizer *symbolizer = start(options);
-
+	start(options);
 	fakes[0].asked_count = fakes[1].asked_count = 0;
-	ask_one(symbolizer, rva);
-	symbolizer_free(symbolizer);
+	ask_one(rva);
+	start(&no_cache); /* what was learnt is written now */
 	return fakes[0].asked_count + fakes[1].asked_count;
 }
 
@@ -500,25 +478,20 @@ static void ask_twice(size_t at_first, size_t then)
 
 TEST(test_names_with_lines_need_no_files_the_second_time)
 {
-	struct symbolizer *symbolizer;
-
 	fakes[0].knows = lines_a;
 	assert_int_equal(questions(NULL, 8), 1);
 	find_count = 0;
 	assert_int_equal(questions(NULL, 8), 0);
 	assert_int_equal(find_count, 0);
 	fakes[0].knows = NULL;
-	symbolizer = start(NULL);
-	check(ask_one(symbolizer, 8), "a", 9, 3);
-	assert_string_equal(by_whom(symbolizer), "cache");
-	symbolizer_free(symbolizer);
+	start(NULL);
+	check(ask_one(8), "a", 9, 3);
+	assert_string_equal(by_whom(), "cache");
 	assert_int_equal(questions(&no_cache, 8), 2);
 }
 
 TEST(test_poor_names_are_remembered_with_their_files)
 {
-	struct symbolizer *symbolizer;
-
 	table_names[4] = "table";
 	assert_int_equal(questions(NULL, 8), 2);
 	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
@@ -526,10 +499,9 @@ TEST(test_poor_names_are_remembered_with_their_files)
 	assert_int_equal(questions(NULL, 8), 0);
 	assert_int_equal(questions(NULL, 2), 0);
 	assert_true(find_count >= 4);
-	symbolizer = start(NULL);
-	check(ask_one(symbolizer, 8), "table", 5, 0);
-	assert_int_equal(ask_one(symbolizer, 2).count, 0);
-	symbolizer_free(symbolizer);
+	start(NULL);
+	check(ask_one(8), "table", 5, 0);
+	assert_int_equal(ask_one(2).count, 0);
 }
 
 TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
@@ -589,20 +561,19 @@ TEST(test_a_dump_with_other_paths_has_its_own_names)
 
 TEST(test_nor_do_two_dumps_of_one_run_share_them)
 {
-	struct symbolizer *symbolizer = start(NULL);
 	struct module other = app;
 	struct symbol_query queries[] = {
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
 
+	start(NULL);
 	other.pdb = "Z:\\stranger\\app.pdb";
 	symbolizer_resolve(symbolizer, queries, 2, NULL);
 	assert_int_equal(find_count, 2);
-	symbolizer_free(symbolizer);
 }
 
 TEST(test_another_build_or_form_is_another_name)
 {
-	const struct symbol_options raw = {.no_demangle = true};
+	static const struct symbol_options raw = {.no_demangle = true};
 	uint32_t timestamp = app.timestamp;
 
 	fakes[0].knows = lines_a;

@@ -4,16 +4,8 @@
 
 #include "tests/unit/pdb_made.h"
 
-#include "core/base/os.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/files/pdb.h"
-
-static uint64_t offset_at(struct tables *tables, uint32_t rva)
-{
-	bool is_sure;
-
-	return tables_offset(tables, rva, &is_sure);
-}
 
 /* hidden() is neither exported nor a public symbol; the two of app are told apart by their parameters. */
 static const char source_text[] =
@@ -57,15 +49,18 @@ static void build(const char *tools, const char *command)
 
 /* ---------------------------------------------------------------- one module */
 
-struct scene {
-	struct module_files files;
-	struct tables *tables;
-	struct arena arena;
-};
+static struct module_files files;
+static struct tables *tables;
+static struct arena arena;
 
-static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+static int close_scene(void **state)
 {
-	return os_read_at(ctx, offset, bytes, len);
+	(void)state;
+	tables_free(tables);
+	tables = NULL;
+	module_files_release(&files);
+	arena_release(&arena);
+	return 0;
 }
 
 static char *path_in_dir(const char *name)
@@ -77,35 +72,25 @@ static char *path_in_dir(const char *name)
 	return path;
 }
 
-/* Headers as the finder reads them; false: that is no image. To be closed in any case. */
-static bool open_scene(struct scene *scene, const char *image, const char *pdb, bool no_demangle)
+/* Headers as the finder reads them; false: that is no image. */
+static bool open_scene(const char *image, const char *pdb, bool no_demangle)
 {
-	struct os_file file;
-	struct pe_source source = {.read = read_file, .ctx = &file};
 	int rc = 0;
 
-	*scene = (struct scene){0};
-	arena_init(&scene->arena);
+	close_scene(NULL);
+	files = (struct module_files){.pdb = pdb ? path_in_dir(pdb) : NULL};
 	if (image) {
-		scene->files.image = path_in_dir(image);
-		scene->files.pe = calloc(1, sizeof(*scene->files.pe));
-		assert_non_null(scene->files.pe);
-		assert_int_equal(os_open(&file, scene->files.image, NULL), 0);
-		rc = pe_read_headers(&source, scene->files.pe);
-		os_close(&file);
+		files.image = path_in_dir(image);
+		files.pe = calloc(1, sizeof(*files.pe));
+		assert_non_null(files.pe);
+		rc = scratch_headers(files.image, files.pe);
 	}
-	if (pdb)
-		scene->files.pdb = path_in_dir(pdb);
-	scene->tables = tables_new(&scene->files, no_demangle);
+	tables = tables_new(&files, no_demangle);
 	return !rc;
 }
 
-static void close_scene(struct scene *scene)
-{
-	tables_free(scene->tables);
-	module_files_release(&scene->files);
-	arena_release(&scene->arena);
-}
+#undef TEST_AROUND
+#define TEST_AROUND NULL, close_scene
 
 static void write_in_dir(const char *name, const struct made_bytes *bytes)
 {
@@ -115,13 +100,19 @@ static void write_in_dir(const char *name, const struct made_bytes *bytes)
 	free(path);
 }
 
+static uint64_t offset_at(uint32_t rva)
+{
+	bool is_sure;
+
+	return tables_offset(tables, rva, &is_sure);
+}
+
 /* name NULL: there must be none. */
-static void check(
-	struct scene *scene, uint32_t rva, const char *name, uint32_t start, const char *by)
+static void check(uint32_t rva, const char *name, uint32_t start, const char *by)
 {
 	struct symbol symbol;
 	const char *who = "";
-	int rc = tables_find(scene->tables, rva, NULL, &scene->arena, &symbol, &who);
+	int rc = tables_find(tables, rva, NULL, &arena, &symbol, &who);
 
 	assert_int_equal(rc, name != NULL);
 	if (!name)
@@ -131,15 +122,15 @@ static void check(
 	assert_string_equal(who, by);
 	assert_null(symbol.file);
 	assert_int_equal(symbol.line, 0);
-	tables_rest(scene->tables);
+	tables_rest(tables);
 }
 
 /* The name as the compiler made it, of what begins there. */
-static void check_raw(struct scene *scene, uint32_t rva, const char *raw)
+static void check_raw(uint32_t rva, const char *raw)
 {
 	struct table_name name = {0};
 
-	assert_int_equal(tables_name_at(scene->tables, rva, NULL, &name), raw != NULL);
+	assert_int_equal(tables_name_at(tables, rva, NULL, &name), raw != NULL);
 	if (raw)
 		assert_string_equal(name.raw, raw);
 }
@@ -152,7 +143,6 @@ static void check_raw(struct scene *scene, uint32_t rva, const char *raw)
 
 TEST(test_symbols_of_an_image)
 {
-	struct scene scene;
 	uint32_t hidden, grab, other, api;
 
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe");
@@ -160,45 +150,41 @@ TEST(test_symbols_of_an_image)
 	grab = scratch_rva("t.exe", INT_GRAB);
 	other = scratch_rva("t.exe", TEXT_GRAB);
 	api = scratch_rva("t.exe", "api");
-	open_scene(&scene, "t.exe", NULL, false);
-	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
-	check(&scene, grab + 12, "app::grab(int)", grab, "symbols");
-	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
-	check(&scene, api, "api", api, "symbols");
-	check_raw(&scene, grab, INT_GRAB);
-	check_raw(&scene, api, "api");
-	check_raw(&scene, api + 1, NULL);
-	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
-	assert_true(tables_reach(scene.tables, grab, grab + 12));
-	assert_true(tables_reach(scene.tables, grab + 4, grab + 12));
-	assert_false(tables_reach(scene.tables, grab, other + 12));
-	assert_true(tables_deny(scene.tables, grab, other + 12));
-	assert_false(tables_deny(scene.tables, grab, grab + 12));
-	assert_false(tables_reach(scene.tables, grab + 12, grab));
-	check(&scene, scratch_rva("t.exe", "some_data"), NULL, 0, NULL); /* no function */
-	check(&scene, 0x10, NULL, 0, NULL);
-	check(&scene, UINT32_MAX, NULL, 0, NULL);
-	close_scene(&scene);
-	open_scene(&scene, "t.exe", NULL, true);
-	check(&scene, grab + 12, INT_GRAB, grab, "symbols");
-	close_scene(&scene);
+	open_scene("t.exe", NULL, false);
+	check(hidden + 12, "hidden(int)", hidden, "symbols");
+	check(grab + 12, "app::grab(int)", grab, "symbols");
+	check(other + 12, "app::grab(char const*)", other, "symbols");
+	check(api, "api", api, "symbols");
+	check_raw(grab, INT_GRAB);
+	check_raw(api, "api");
+	check_raw(api + 1, NULL);
+	assert_int_equal(offset_at(grab + 12), 13);
+	assert_true(tables_reach(tables, grab, grab + 12));
+	assert_true(tables_reach(tables, grab + 4, grab + 12));
+	assert_false(tables_reach(tables, grab, other + 12));
+	assert_true(tables_deny(tables, grab, other + 12));
+	assert_false(tables_deny(tables, grab, grab + 12));
+	assert_false(tables_reach(tables, grab + 12, grab));
+	check(scratch_rva("t.exe", "some_data"), NULL, 0, NULL); /* no function */
+	check(0x10, NULL, 0, NULL);
+	check(UINT32_MAX, NULL, 0, NULL);
+	open_scene("t.exe", NULL, true);
+	check(grab + 12, INT_GRAB, grab, "symbols");
 }
 
 /* Where others take a symbol that is no function, as the linker's marks for sections, for a name. */
 TEST(test_functions_of_a_dll_without_start_up_code)
 {
-	struct scene scene;
 	uint32_t hidden, api;
 
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g -shared -nostdlib -Wl,-e,api "
 		       "-D'main()=unused()' t.cpp -lmsvcrt -o t.dll");
 	hidden = scratch_rva("t.dll", "_ZL6hiddeni");
 	api = scratch_rva("t.dll", "api");
-	open_scene(&scene, "t.dll", NULL, false);
-	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
-	check(&scene, api + 12, "api", api, "symbols");
-	check(&scene, scratch_rva("t.dll", "some_data"), NULL, 0, NULL);
-	close_scene(&scene);
+	open_scene("t.dll", NULL, false);
+	check(hidden + 12, "hidden(int)", hidden, "symbols");
+	check(api + 12, "api", api, "symbols");
+	check(scratch_rva("t.dll", "some_data"), NULL, 0, NULL);
 }
 
 /* ---------------------------------------------------------------- PDBs */
@@ -210,7 +196,6 @@ TEST(test_functions_of_a_dll_without_start_up_code)
 /* The same object code with symbols left in tells nm where what is. */
 TEST(test_public_symbols_of_a_linkers_pdb)
 {
-	struct scene scene;
 	uint32_t grab, other, hidden;
 
 	build("clang++-16 ld.lld-16 " GXX,
@@ -220,22 +205,19 @@ TEST(test_public_symbols_of_a_linkers_pdb)
 	hidden = scratch_rva("n.dll", "_ZL6hiddeni");
 	grab = scratch_rva("n.dll", INT_GRAB);
 	other = scratch_rva("n.dll", TEXT_GRAB);
-	open_scene(&scene, "n.dll", NULL, false);
-	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
-	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
-	close_scene(&scene);
-	open_scene(&scene, "p.dll", "p.pdb", false);
-	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
-	check(&scene, other + 12, "app::grab(char const*)", other, "publics");
-	check(&scene, hidden + 12, "hidden", hidden, "private symbols");
-	close_scene(&scene);
-	open_scene(&scene, NULL, "p.pdb", false);
-	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
-	check(&scene, hidden + 12, "hidden", hidden, "private symbols");
-	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
-	check_raw(&scene, other, TEXT_GRAB);
-	assert_true(tables_reach(scene.tables, grab, grab + 12));
-	close_scene(&scene);
+	open_scene("n.dll", NULL, false);
+	check(hidden + 12, "hidden(int)", hidden, "symbols");
+	check(other + 12, "app::grab(char const*)", other, "symbols");
+	open_scene("p.dll", "p.pdb", false);
+	check(grab + 12, "app::grab(int)", grab, "publics");
+	check(other + 12, "app::grab(char const*)", other, "publics");
+	check(hidden + 12, "hidden", hidden, "private symbols");
+	open_scene(NULL, "p.pdb", false);
+	check(grab + 12, "app::grab(int)", grab, "publics");
+	check(hidden + 12, "hidden", hidden, "private symbols");
+	assert_int_equal(offset_at(grab + 12), 13);
+	check_raw(other, TEXT_GRAB);
+	assert_true(tables_reach(tables, grab, grab + 12));
 }
 
 static void write_pdb(const char *name, struct made_pdb *pdb)
@@ -251,36 +233,33 @@ TEST(test_a_pdb_alone)
 	static const uint32_t parts[][4] = {{1, 0x100, 0x100, MADE_COMDAT},
 		{1, 0x200, 0x100, MADE_COMDAT}, {3, 0x80, 0x20, MADE_COMDAT}};
 	struct made_pdb pdb = made_small(4096);
-	struct scene scene;
-
 	made_parts(&pdb, 0xf12eba2d, parts, 3);
 	made_public(&pdb, 2, 1, 0x100, "first");
 	made_public(&pdb, 2, 1, 0x200, "?g@@YAHXZ");
 	made_public(&pdb, 2, 1, 0x200, "g");
 	made_public(&pdb, 2, 3, 0x80, "_Z1fi");
 	write_pdb("alone.pdb", &pdb);
-	open_scene(&scene, NULL, "alone.pdb", false);
-	check(&scene, 0x10ff, NULL, 0, NULL);
-	check(&scene, 0x1100, "first", 0x1100, "publics");
-	check(&scene, 0x11ff, "first", 0x1100, "publics");
-	check(&scene, 0x1200, "g", 0x1200, "publics"); /* what can be read */
-	check(&scene, 0x3010, NULL, 0, NULL);
-	check(&scene, 0x4010, NULL, 0, NULL);
-	check(&scene, 0x4090, "f(int)", 0x4080, "publics");
-	check(&scene, 0x5000, NULL, 0, NULL);
-	assert_true(tables_reach(scene.tables, 0x1100, 0x11ff));
-	assert_true(tables_reach(scene.tables, 0x1180, 0x11ff));
-	assert_false(tables_reach(scene.tables, 0x1100, 0x1200));
-	assert_false(tables_reach(scene.tables, 0x1200, 0x4010));
-	check_raw(&scene, 0x1200, "g");
-	close_scene(&scene);
+	open_scene(NULL, "alone.pdb", false);
+	check(0x10ff, NULL, 0, NULL);
+	check(0x1100, "first", 0x1100, "publics");
+	check(0x11ff, "first", 0x1100, "publics");
+	check(0x1200, "g", 0x1200, "publics"); /* what can be read */
+	check(0x3010, NULL, 0, NULL);
+	check(0x4010, NULL, 0, NULL);
+	check(0x4090, "f(int)", 0x4080, "publics");
+	check(0x5000, NULL, 0, NULL);
+	assert_true(tables_reach(tables, 0x1100, 0x11ff));
+	assert_true(tables_reach(tables, 0x1180, 0x11ff));
+	assert_false(tables_reach(tables, 0x1100, 0x1200));
+	assert_false(tables_reach(tables, 0x1200, 0x4010));
+	check_raw(0x1200, "g");
 }
 
-static const char *name_at(struct scene *scene, uint32_t rva, const char *said)
+static const char *name_at(uint32_t rva, const char *said)
 {
 	struct table_name name;
 
-	assert_int_equal(tables_name_at(scene->tables, rva, said, &name), 1);
+	assert_int_equal(tables_name_at(tables, rva, said, &name), 1);
 	return name.raw;
 }
 
@@ -291,31 +270,27 @@ TEST(test_private_symbols)
 		{0x1110, 0x40, 1, 0x140, "app::f"}, {0x1147, 0x40, 1, 0x140, "app::folded"},
 		{0x1110, 0, 1, 0x300, "empty"}};
 	struct made_pdb pdb = made_small(4096);
-	struct scene scene;
-
 	made_object(&pdb, functions, 4);
 	made_public(&pdb, 2, 1, 0x140, "?f@app@@YAXXZ");
 	made_public(&pdb, 2, 1, 0x160, "label");
 	made_public(&pdb, 2, 1, 0x1c0, "bare");
 	write_pdb("private.pdb", &pdb);
-	open_scene(&scene, NULL, "private.pdb", false);
-	check(&scene, 0x10ff, NULL, 0, NULL);
-	check(&scene, 0x111f, "hidden", 0x1100, "private symbols");
-	check(&scene, 0x1120, NULL, 0, NULL);
-	check(&scene, 0x117f, "app::f", 0x1140, "private symbols");
-	check(&scene, 0x1180, NULL, 0, NULL);
-	check(&scene, 0x1300, "empty", 0x1300, "private symbols");
-	check(&scene, 0x1301, NULL, 0, NULL);
-	assert_int_equal(offset_at(scene.tables, 0x117f), 0x40);
-	assert_true(tables_reach(scene.tables, 0x1160, 0x117f));
-	assert_false(tables_deny(scene.tables, 0x1160, 0x117f));
-	assert_true(tables_deny(scene.tables, 0x1100, 0x117f));
-	assert_string_equal(name_at(&scene, 0x1140, "app::folded(int)"), "app::folded");
-	assert_string_equal(name_at(&scene, 0x1140, "app::f(int)"), "app::f");
-	close_scene(&scene);
-	open_scene(&scene, NULL, "private.pdb", true);
-	assert_string_equal(name_at(&scene, 0x1140, "app::f(int)"), "?f@app@@YAXXZ");
-	close_scene(&scene);
+	open_scene(NULL, "private.pdb", false);
+	check(0x10ff, NULL, 0, NULL);
+	check(0x111f, "hidden", 0x1100, "private symbols");
+	check(0x1120, NULL, 0, NULL);
+	check(0x117f, "app::f", 0x1140, "private symbols");
+	check(0x1180, NULL, 0, NULL);
+	check(0x1300, "empty", 0x1300, "private symbols");
+	check(0x1301, NULL, 0, NULL);
+	assert_int_equal(offset_at(0x117f), 0x40);
+	assert_true(tables_reach(tables, 0x1160, 0x117f));
+	assert_false(tables_deny(tables, 0x1160, 0x117f));
+	assert_true(tables_deny(tables, 0x1100, 0x117f));
+	assert_string_equal(name_at(0x1140, "app::folded(int)"), "app::folded");
+	assert_string_equal(name_at(0x1140, "app::f(int)"), "app::f");
+	open_scene(NULL, "private.pdb", true);
+	assert_string_equal(name_at(0x1140, "app::f(int)"), "?f@app@@YAXXZ");
 }
 
 /* What is not public has no name there: it must not get that of a neighbour. */
@@ -328,56 +303,46 @@ TEST(test_a_public_symbol_names_no_other_part)
 
 	for (size_t i = 0; i < 2; i++) {
 		struct made_pdb pdb = made_small(4096);
-		struct scene scene;
-
 		made_parts(&pdb, versions[i], parts, sizeof(parts) / sizeof(*parts));
 		made_public(&pdb, 2, 1, 0x100, "first");
 		made_public(&pdb, 2, 1, 0x200, "second");
 		made_public(&pdb, 2, 1, 0x400, "of_an_object_file");
 		write_pdb("parts.pdb", &pdb);
-		open_scene(&scene, NULL, "parts.pdb", false);
-		check(&scene, 0x117f, "first", 0x1100, "publics");
-		check(&scene, 0x1180, NULL, 0, NULL);
-		check(&scene, 0x11ff, NULL, 0, NULL);
-		check(&scene, 0x123f, "second", 0x1200, "publics");
-		check(&scene, 0x1240, NULL, 0, NULL);
-		check(&scene, 0x1410, NULL, 0, NULL); /* a static function may lie between */
-		assert_false(tables_reach(scene.tables, 0x1100, 0x1190));
-		assert_true(tables_reach(scene.tables, 0x1180, 0x1190));
-		close_scene(&scene);
+		open_scene(NULL, "parts.pdb", false);
+		check(0x117f, "first", 0x1100, "publics");
+		check(0x1180, NULL, 0, NULL);
+		check(0x11ff, NULL, 0, NULL);
+		check(0x123f, "second", 0x1200, "publics");
+		check(0x1240, NULL, 0, NULL);
+		check(0x1410, NULL, 0, NULL); /* a static function may lie between */
+		assert_false(tables_reach(tables, 0x1100, 0x1190));
+		assert_true(tables_reach(tables, 0x1180, 0x1190));
 	}
 }
 
 TEST(test_without_parts_a_public_symbol_may_be_a_neighbour_s)
 {
 	struct made_pdb pdb = made_small(4096);
-	struct scene scene;
-
 	made_public(&pdb, 2, 1, 0x100, "first");
 	write_pdb("no_parts.pdb", &pdb);
-	open_scene(&scene, NULL, "no_parts.pdb", false);
-	check(&scene, 0x1100, "first", 0x1100, "publics"); /* its first byte */
-	check(&scene, 0x1110, NULL, 0, NULL);
-	assert_false(tables_reach(scene.tables, 0x1100, 0x1110));
-	assert_false(tables_deny(scene.tables, 0x1100, 0x1110));
-	check_raw(&scene, 0x1100, "first");
-	close_scene(&scene);
+	open_scene(NULL, "no_parts.pdb", false);
+	check(0x1100, "first", 0x1100, "publics"); /* its first byte */
+	check(0x1110, NULL, 0, NULL);
+	assert_false(tables_reach(tables, 0x1100, 0x1110));
+	assert_false(tables_deny(tables, 0x1100, 0x1110));
+	check_raw(0x1100, "first");
 }
 
 TEST(test_files_that_are_gone_know_nothing)
 {
-	struct scene scene;
-
-	open_scene(&scene, NULL, NULL, false);
-	check(&scene, 0x1000, NULL, 0, NULL);
-	assert_int_equal(offset_at(scene.tables, 0x1000), 0);
-	assert_false(tables_reach(scene.tables, 0x1000, 0x1000));
-	check_raw(&scene, 0x1000, NULL);
-	close_scene(&scene);
-	open_scene(&scene, NULL, "none.pdb", false);
-	check(&scene, 0x1000, NULL, 0, NULL);
-	check_raw(&scene, 0x1000, NULL);
-	close_scene(&scene);
+	open_scene(NULL, NULL, false);
+	check(0x1000, NULL, 0, NULL);
+	assert_int_equal(offset_at(0x1000), 0);
+	assert_false(tables_reach(tables, 0x1000, 0x1000));
+	check_raw(0x1000, NULL);
+	open_scene(NULL, "none.pdb", false);
+	check(0x1000, NULL, 0, NULL);
+	check_raw(0x1000, NULL);
 }
 
 /* ---------------------------------------------------------------- made images */
@@ -525,20 +490,17 @@ TEST(test_parts_that_were_moved_away_keep_their_functions_name)
 		{0x1810, 0x1000, "alpha", "exports"}, /* not gamma */
 		{0x1910, 0x1900, "delta", "exports"}};
 	struct made_bytes image = made_image();
-	struct scene scene;
-
 	write_in_dir("a.dll", &image);
 	free(image.bytes);
-	assert_true(open_scene(&scene, "a.dll", NULL, false));
+	assert_true(open_scene("a.dll", NULL, false));
 	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++)
-		check(&scene, truths[i].rva, truths[i].name, truths[i].start, truths[i].by);
-	assert_int_equal(offset_at(scene.tables, 0x1810), 0x811);
-	assert_int_equal(offset_at(scene.tables, 0x1610), 0);
-	assert_int_equal(offset_at(scene.tables, 0x1518), 0x19);
-	assert_true(tables_reach(scene.tables, 0x1000, 0x1810));
-	assert_false(tables_reach(scene.tables, 0x1700, 0x1810));
-	assert_false(tables_reach(scene.tables, 0x1200, 0x1518));
-	close_scene(&scene);
+		check(truths[i].rva, truths[i].name, truths[i].start, truths[i].by);
+	assert_int_equal(offset_at(0x1810), 0x811);
+	assert_int_equal(offset_at(0x1610), 0);
+	assert_int_equal(offset_at(0x1518), 0x19);
+	assert_true(tables_reach(tables, 0x1000, 0x1810));
+	assert_false(tables_reach(tables, 0x1700, 0x1810));
+	assert_false(tables_reach(tables, 0x1200, 0x1518));
 }
 
 /* ---------------------------------------------------------------- damage */
@@ -553,11 +515,10 @@ static uint64_t dice(uint64_t limit)
 	return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 16) % limit;
 }
 
-/* All there is to ask of an open scene, which is closed; how many functions were found. What comes back is
+/* All there is to ask of an open scene; how many functions were found. What comes back is
  * bounded, the rest is for the sanitizers to see. */
-static unsigned ask_all(struct scene *scene)
+static unsigned ask_all(void)
 {
-	struct tables *tables = scene->tables;
 	unsigned found = 0;
 
 	for (uint32_t rva = 0xf00; rva < 0x4100; rva += 0x90) {
@@ -567,27 +528,24 @@ static unsigned ask_all(struct scene *scene)
 
 		if (tables_name_at(tables, rva, NULL, &name))
 			assert_true(strlen(name.raw) < 0x10000);
-		if (tables_find(tables, rva, NULL, &scene->arena, &symbol, &by)) {
+		if (tables_find(tables, rva, NULL, &arena, &symbol, &by)) {
 			assert_true(strlen(symbol.function) < 0x10000);
 			assert_true(symbol.offset_bytes <= (uint64_t)rva + 1);
 			found++;
 		}
-		assert_true(offset_at(tables, rva) <= (uint64_t)rva + 1);
+		assert_true(offset_at(rva) <= (uint64_t)rva + 1);
 		tables_reach(tables, rva / 2, rva);
 	}
 	assert_false(tables_reach(tables, UINT32_MAX, 0));
-	assert_true(offset_at(tables, UINT32_MAX) <= (uint64_t)UINT32_MAX + 1);
-	close_scene(scene);
+	assert_true(offset_at(UINT32_MAX) <= (uint64_t)UINT32_MAX + 1);
 	return found;
 }
 
 static unsigned ask_pdb(const struct made_pdb *pdb)
 {
-	struct scene scene;
-
 	write_in_dir("damaged.pdb", &pdb->file);
-	open_scene(&scene, NULL, "damaged.pdb", false);
-	return ask_all(&scene);
+	open_scene(NULL, "damaged.pdb", false);
+	return ask_all();
 }
 
 /* 0xffff names of 4000 bytes each, all at one place: 260 MB if each were kept. */
@@ -596,8 +554,6 @@ TEST(test_many_exports_of_one_long_name_are_refused)
 	enum { COUNT = 65535, LEN = 3900, TABLE = COUNT * 10 + 40 };
 	struct made_bytes image = made_image();
 	size_t at = image.len;
-	struct scene scene;
-
 	made_fill(&image, at + 0x200000);
 	made_set(&image, MADE_OPTIONAL + 56, 0x300000, 4);
 	made_image_section(&image, 1, ".edata", 0x4000, (uint32_t)at, 0x200000);
@@ -616,8 +572,8 @@ TEST(test_many_exports_of_one_long_name_are_refused)
 	}
 	write_in_dir("a.dll", &image);
 	free(image.bytes);
-	assert_true(open_scene(&scene, "a.dll", NULL, false));
-	assert_true(ask_all(&scene) < 3); /* the symbol table, no export */
+	assert_true(open_scene("a.dll", NULL, false));
+	assert_true(ask_all() < 3); /* the symbol table, no export */
 }
 
 static void damage_somewhere(struct made_bytes *bytes, size_t from, size_t to)
@@ -647,8 +603,6 @@ TEST(test_damaged_images_end)
 	seed = 99;
 	for (unsigned round = 0; round < 3000; round++) {
 		struct made_bytes image = made_image();
-		struct scene scene;
-
 		for (uint64_t times = 1 + dice(6); times; times--) {
 			const size_t *region = regions[dice(sizeof(regions) / sizeof(*regions))];
 
@@ -658,11 +612,10 @@ TEST(test_damaged_images_end)
 			image.len = (size_t)dice(image.len);
 		write_in_dir("a.dll", &image);
 		free(image.bytes);
-		if (open_scene(&scene, "a.dll", NULL, false)) {
+		if (open_scene("a.dll", NULL, false)) {
 			read++;
-			found += ask_all(&scene) > 0;
+			found += ask_all() > 0;
 		} else {
-			close_scene(&scene);
 		}
 	}
 	assert_true(read > 1000 && found > 500); /* damage is survived, not refused */
