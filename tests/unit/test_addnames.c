@@ -2,18 +2,19 @@
  * cut and old dumps go through as well. */
 #include "tests/unit/scratch.h"
 
+#include <inttypes.h>
 #include <zlib.h>
 
 #include "core/dump/dump.h"
 #include "symbolize/hsym/hsym.h"
-#include "tests/unit/load_dump.h"
+#include "tests/unit/test_scan_log.h"
 
 #define MODULES                                                                                    \
 	"// Loaded modules: \n//     Base Size Module\n"                                           \
 	"//            400000     1000 C:\\none\\a.exe\n"                                          \
 	"//\n// Process modules enumerated.\n"
 #define STACK "\n10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t400020\n\t7\n\n"
-#define OURS "// hsnap: dump format=1\n" MODULES STACK
+#define DUMP "// hsnap: dump format=1\n" MODULES STACK
 #define END "// hsnap: end blocks=1 requested=16 overhead=8\n"
 #define NAME_10 "// hsnap: name addr=400010 function=\"f\" offset=1\n"
 #define NAME_20 "// hsnap: name addr=400020 function=\"g\" offset=2 file=\"s.c\" line=3\n"
@@ -129,12 +130,12 @@ static char *with_crlf(const char *text)
 
 TEST(test_names_stand_before_the_end_mark)
 {
-	expect(OURS END, OURS NAMES END);
+	expect(DUMP END, DUMP NAMES END);
 }
 
 TEST(test_line_ends_are_those_of_the_dump)
 {
-	char *in = with_crlf(OURS END), *wanted = with_crlf(OURS NAMES END);
+	char *in = with_crlf(DUMP END), *wanted = with_crlf(DUMP NAMES END);
 
 	expect(in, wanted);
 	free(in);
@@ -143,7 +144,7 @@ TEST(test_line_ends_are_those_of_the_dump)
 
 TEST(test_names_that_are_there_stay)
 {
-	expect(OURS MINE END "// more\n", OURS MINE NAME_20 END "// more\n");
+	expect(DUMP MINE END "// more\n", DUMP MINE NAME_20 END "// more\n");
 }
 
 TEST(test_umdh_logs_get_them_at_the_end)
@@ -154,7 +155,7 @@ TEST(test_umdh_logs_get_them_at_the_end)
 
 TEST(test_bad_lines_are_copied_as_they_are)
 {
-	expect(OURS DAMAGE END_2, OURS DAMAGE NAMES END_2);
+	expect(DUMP DAMAGE END_2, DUMP DAMAGE NAMES END_2);
 }
 
 /* The addresses of a sum get names; what has names in the log needs none. */
@@ -170,14 +171,14 @@ TEST(test_sums_and_names_are_copied_as_they_are)
 
 TEST(test_utf16_becomes_utf8)
 {
-	static const char dump[] = OURS END;
+	static const char dump[] = DUMP END;
 	char wide[2 * sizeof(dump)] = "\xff\xfe";
 
 	for (size_t i = 0; i < sizeof(dump) - 1; i++)
 		wide[2 + 2 * i] = dump[i];
 	file_put(in_path, wide, sizeof(wide));
 	assert_int_equal(add_names(false), 0);
-	expect_bytes(OURS NAMES END, strlen(OURS NAMES END));
+	expect_bytes(DUMP NAMES END, strlen(DUMP NAMES END));
 }
 
 /* Of the file only what is behind the text is missing: by force all of that is taken. */
@@ -187,22 +188,22 @@ TEST(test_gzip_becomes_plain_and_cut_gzip_by_force_alone)
 	struct stat st;
 
 	assert_non_null(packed);
-	assert_int_equal(gzwrite(packed, OURS END, strlen(OURS END)), strlen(OURS END));
+	assert_int_equal(gzwrite(packed, DUMP END, strlen(DUMP END)), strlen(DUMP END));
 	assert_int_equal(gzclose(packed), Z_OK);
 	assert_int_equal(add_names(false), 0);
-	expect_bytes(OURS NAMES END, strlen(OURS NAMES END));
+	expect_bytes(DUMP NAMES END, strlen(DUMP NAMES END));
 	assert_int_equal(stat(in_path, &st), 0);
 	assert_int_equal(truncate(in_path, st.st_size - 1), 0);
 	assert_int_equal(add_names(false), -ERR_CUT);
 	assert_int_equal(add_names(true), 0);
-	expect_bytes(OURS NAMES END, strlen(OURS NAMES END));
+	expect_bytes(DUMP NAMES END, strlen(DUMP NAMES END));
 }
 
 /* ---------------------------------------------------------------- cut dumps */
 
 TEST(test_a_cut_dump_is_refused_unless_asked_for)
 {
-	static const char cut[] = OURS "10 byt", wanted[] = OURS NAMES "10 byt";
+	static const char cut[] = DUMP "10 byt", wanted[] = DUMP NAMES "10 byt";
 
 	file_put(in_path, cut, strlen(cut));
 	unlink(out_path);
@@ -210,62 +211,42 @@ TEST(test_a_cut_dump_is_refused_unless_asked_for)
 	assert_int_equal(access(out_path, F_OK), -1);
 	assert_int_equal(add_names(true), 0);
 	expect_bytes(wanted, strlen(wanted));
-	file_put(in_path, OURS, strlen(OURS));
+	file_put(in_path, DUMP, strlen(DUMP));
 	assert_int_equal(add_names(true), 0);
-	expect_bytes(OURS NAMES, strlen(OURS NAMES));
+	expect_bytes(DUMP NAMES, strlen(DUMP NAMES));
 }
 
-static void check_same_stack(
-	const struct snapshot *a, uint32_t x, const struct snapshot *b, uint32_t y)
+static int log_dump(const char *path, struct scan_log *log)
 {
-	const struct stack *in_a, *in_b;
-
-	assert_int_equal(x == STACK_NONE, y == STACK_NONE);
-	if (x == STACK_NONE)
-		return;
-	in_a = &a->stacks.stacks[x];
-	in_b = &b->stacks.stacks[y];
-	assert_string_equal(in_a->id, in_b->id);
-	assert_int_equal(in_a->frame_count, in_b->frame_count);
-	assert_int_equal(!in_a->frames, !in_b->frames);
-	if (in_a->frames)
-		assert_memory_equal(
-			in_a->frames, in_b->frames, in_a->frame_count * sizeof(*in_a->frames));
-}
-
-/* Two dumps mean the same: blocks, of which there are as many as it returns, and stacks, and whether the end
- * is missing. */
-static size_t check_same_meaning(const char *a_path, const char *b_path)
-{
-	struct snapshot a, b;
+	struct dump_sink sink = log_sink(log);
 	struct err err;
-	size_t count;
 
-	snapshot_init(&a);
-	snapshot_init(&b);
-	assert_int_equal(dump_load_file(&a, a_path, &err), dump_load_file(&b, b_path, &err));
-	assert_int_equal(a.block_count, b.block_count);
-	assert_int_equal(a.heap_count, b.heap_count);
-	assert_int_equal(a.module_count, b.module_count);
-	for (size_t i = 0; i < a.block_count; i++) {
-		assert_int_equal(a.blocks[i].addr, b.blocks[i].addr);
-		assert_int_equal(a.blocks[i].requested_bytes, b.blocks[i].requested_bytes);
-		assert_int_equal(a.blocks[i].heap, b.blocks[i].heap);
-		check_same_stack(&a, a.blocks[i].stack, &b, b.blocks[i].stack);
-	}
-	count = a.block_count;
-	snapshot_release(&a);
-	snapshot_release(&b);
-	return count;
+	sink.note = NULL; /* the names */
+	sink.skipped = NULL;
+	buf_add_text(&log->text, "");
+	return dump_scan_file(path, &sink, &err);
+}
+
+/* Two dumps mean the same: modules, heaps, blocks, of which there are as many as it returns, and stacks, and
+ * whether the end is missing. */
+static int check_same_meaning(const char *a_path, const char *b_path)
+{
+	struct scan_log a, b;
+
+	assert_int_equal(log_dump(a_path, &a), log_dump(b_path, &b));
+	assert_string_equal(a.text.data, b.text.data);
+	buf_release(&a.text);
+	buf_release(&b.text);
+	return a.entries;
 }
 
 /* hsym --force twice on what is left of a dump: the same meaning, and then the same bytes. is_refused: without
  * --force nothing is taken. Returns how many blocks are left. */
-static size_t check_cut(const char *text, size_t len, bool is_refused)
+static int check_cut(const char *text, size_t len, bool is_refused)
 {
-	size_t once_len, count;
+	size_t once_len;
 	char *once;
-	int rc;
+	int rc, count;
 
 	file_put(in_path, text, len);
 	if (is_refused)
@@ -305,7 +286,8 @@ TEST(test_every_cut_means_the_same_with_names)
 	for (size_t i = 0; i < 4; i++) {
 		const char *plain = dumps[i / 2];
 		char *text = i % 2 ? with_crlf(plain) : strdup(plain);
-		size_t whole = strlen(text), blocks = 0;
+		size_t whole = strlen(text);
+		int blocks = 0;
 
 		for (size_t len = 1; len <= whole; len++) {
 			bool is_new = i % 2 == 0 || text[len - 1] == '\r' || len == whole ||
@@ -328,10 +310,10 @@ TEST(test_long_comments_are_copied_whole)
 	assert_non_null(in);
 	assert_non_null(wanted);
 	for (size_t shift = 0; shift < 64; shift += 3) {
-		fill = 2 * window - strlen(OURS) - 40 + shift;
-		strcpy(in, OURS "//");
-		memset(in + strlen(OURS "//"), 'x', fill);
-		strcpy(in + strlen(OURS "//") + fill, "\n");
+		fill = 2 * window - strlen(DUMP) - 40 + shift;
+		strcpy(in, DUMP "//");
+		memset(in + strlen(DUMP "//"), 'x', fill);
+		strcpy(in + strlen(DUMP "//") + fill, "\n");
 		strcpy(wanted, in);
 		strcat(in, END);
 		strcat(wanted, NAMES END);
@@ -369,12 +351,12 @@ static void check_summary(const char *dump, bool is_named, const char *wanted)
 
 TEST(test_the_summary_names_what_is_missing)
 {
-	check_summary(OURS END, false,
+	check_summary(DUMP END, false,
 		"hsym: 0 of 3 addresses named; no names: 2 in a.exe, 1 outside all modules\n");
 	check_summary(
-		OURS END, true, "hsym: 2 of 3 addresses named; no names: 1 outside all modules\n");
-	check_summary(OURS DAMAGE END_2, false, "; 2 bad lines passed over, the first is ");
-	check_summary(OURS DAMAGE END_2, false, "/in:16 (bad stack line)\n");
+		DUMP END, true, "hsym: 2 of 3 addresses named; no names: 1 outside all modules\n");
+	check_summary(DUMP DAMAGE END_2, false, "; 2 bad lines passed over, the first is ");
+	check_summary(DUMP DAMAGE END_2, false, "/in:16 (bad stack line)\n");
 }
 
 TEST(test_a_full_standard_output_is_an_error)
@@ -416,9 +398,9 @@ TEST(test_what_cannot_be_read_again_is_kept_within_bounds)
 
 	assert_true(read_kept("/dev/zero", 0, &memory_bytes) < 0);
 	assert_true(memory_bytes < (size_t)64 << 20);
-	file_put(in_path, OURS END, strlen(OURS END));
-	assert_int_equal(read_kept(in_path, strlen(OURS END), &memory_bytes), 0);
-	assert_int_equal(read_kept(in_path, strlen(OURS END) - 1, &memory_bytes), -ERR_READ);
+	file_put(in_path, DUMP END, strlen(DUMP END));
+	assert_int_equal(read_kept(in_path, strlen(DUMP END), &memory_bytes), 0);
+	assert_int_equal(read_kept(in_path, strlen(DUMP END) - 1, &memory_bytes), -ERR_READ);
 }
 
 GROUP(make_dir, scratch_end)

@@ -137,17 +137,35 @@ static const char told[] =
 	/* 2^40 + 0xABCDEF + 1 + 7 + 5 + 300, and 16 + 8 + 15 + 9 + 5 + 24 */
 	"note end blocks=[9] requested=[1099522887464] overhead=[77]\n";
 
+static struct snapshot made;
+static char *dump; /* that is written of it */
+static size_t len;
+
+static int begin(void **state)
+{
+	(void)state;
+	make_snapshot(&made);
+	dump = written(&made, &len);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	free(dump);
+	snapshot_release(&made);
+	return 0;
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
 TEST(what_is_written_is_told_to_a_reader)
 {
-	struct snapshot made;
 	struct scan_log log;
 	struct err err;
 	const char *first;
-	size_t len;
-	char *dump;
 
-	make_snapshot(&made);
-	dump = written(&made, &len);
 	assert_int_equal(load(&log, dump, len, 1000, &err), 0);
 	first = strchr(
 		log.text.data, '\n'); /* behind the note of the dump itself, with its version */
@@ -155,8 +173,6 @@ TEST(what_is_written_is_told_to_a_reader)
 	assert_memory_equal(first - 32, " time=[2026-11-20T10:25:48.123Z]", 32);
 	assert_string_equal(first + 1, told);
 	buf_release(&log.text);
-	free(dump);
-	snapshot_release(&made);
 }
 
 TEST(a_written_dump_has_the_lines_of_umdh)
@@ -172,12 +188,7 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 		"\r\n1 bytes + F at 650300 by BackTrace2A\r\n\r\n*-",
 		" by BackTrace94C4\r\n\t7FF812345678\r\n\tAlias\r\n\t140001234\r\n",
 	};
-	struct snapshot made;
-	char *dump;
-	size_t len;
 
-	make_snapshot(&made);
-	dump = written(&made, &len);
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		if (!strstr(dump, lines[i]))
 			fail_msg("not there: %s", lines[i]);
@@ -186,8 +197,6 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 		assert_true((unsigned char)dump[i] >= ' ' || dump[i] == '\t' ||
 			    (dump[i] == '\r' && dump[i + 1] == '\n') ||
 			    (dump[i] == '\n' && dump[i - 1] == '\r'));
-	free(dump);
-	snapshot_release(&made);
 }
 
 /* Names of files may hold anything: what a terminal obeys and what is no UTF-8 does not get out, and
@@ -202,12 +211,11 @@ TEST(names_of_files_come_out_as_harmless_text)
 		{"C:\\c\xff\xc3", "C:\\c??"},
 		{"C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll", "C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll"},
 	};
-	struct snapshot made;
 	struct scan_log log;
-	char *dump, line[200];
+	char line[200];
 	struct err err;
-	size_t len;
 
+	end(NULL);
 	snapshot_init(&made);
 	made.image = names[0][0];
 	for (size_t i = 0; i < COUNT(names); i++)
@@ -233,19 +241,15 @@ TEST(names_of_files_come_out_as_harmless_text)
 		snprintf(line, sizeof(line), " pdb=[%s]\n", names[i][0]);
 		assert_non_null(strstr(log.text.data, line));
 	}
-	free(dump);
-	snapshot_release(&made);
 	buf_release(&log.text);
 }
 
 TEST(an_empty_snapshot_is_a_dump)
 {
-	struct snapshot made;
 	struct scan_log log;
-	char *dump;
-	size_t len;
 	struct err err;
 
+	end(NULL);
 	snapshot_init(&made);
 	dump = written(&made, &len);
 	assert_int_equal(load(&log, dump, len, SIZE_MAX, &err), 0);
@@ -254,20 +258,12 @@ TEST(an_empty_snapshot_is_a_dump)
 	buf_release(&log.text);
 	for (size_t cut = 0; cut < len - 2; cut++)
 		assert_true(verdict_of(dump, cut) < 0);
-	free(dump);
-	snapshot_release(&made);
 }
 
 /* ---------------------------------------------------------------- cut and damaged */
 
 TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 {
-	struct snapshot made;
-	char *dump;
-	size_t len;
-
-	make_snapshot(&made);
-	dump = written(&made, &len);
 	assert_int_equal(verdict_of(dump, len), 0);
 	for (size_t cut = 0; cut < len; cut++) {
 		int rc = verdict_of(dump, cut);
@@ -279,8 +275,6 @@ TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 			rc != -ERR_BAD_LINE)
 			fail_msg("cut at %zu of %zu: %d", cut, len, rc);
 	}
-	free(dump);
-	snapshot_release(&made);
 }
 
 /* Bytes changed, lost, doubled: any verdict will do, but there must be one. */
@@ -289,14 +283,9 @@ TEST(a_damaged_dump_harms_nobody)
 	static const char *const words[] = {"\t", "\r\n", "\n", "//", "*-", "Alias",
 		"FFFFFFFFFFFFFFFFF", " by BackTrace", "// hsnap: ", "=\"", "\\x", "\xff\xfe",
 		"// Loaded modules"};
-	struct snapshot made;
 	uint32_t seed = 12345;
-	char *dump, *copy;
-	size_t len;
+	char *copy = malloc(len + 100);
 
-	make_snapshot(&made);
-	dump = written(&made, &len);
-	copy = malloc(len + 100);
 	for (int round = 0; round < 6000; round++) {
 		size_t now = len;
 
@@ -316,8 +305,6 @@ TEST(a_damaged_dump_harms_nobody)
 		verdict_of(copy, now);
 	}
 	free(copy);
-	free(dump);
-	snapshot_release(&made);
 }
 
 /* ---------------------------------------------------------------- what a tracer knows */
@@ -374,12 +361,10 @@ static const char traced_told[] =
 /* The lines are those of the example in hdump.5. */
 TEST(facts_and_sums_are_told)
 {
-	struct snapshot made;
 	struct scan_log log;
 	const char *at;
-	size_t len;
-	char *dump;
 
+	end(NULL);
 	make_traced(&made);
 	dump = written(&made, &len);
 	assert_non_null(strstr(dump,
@@ -393,8 +378,6 @@ TEST(facts_and_sums_are_told)
 	assert_non_null(at);
 	assert_string_equal(at, traced_told);
 	buf_release(&log.text);
-	snapshot_release(&made);
-	free(dump);
 }
 
 TEST(headings_have_names)

@@ -23,27 +23,31 @@ static void fake_llvm(const char *script)
 	setenv("PATH", path, 1);
 }
 
-static void no_fake_llvm(void)
+static int no_fake_llvm(void **state)
 {
 	char path[400];
 
 	setenv("PATH", old_path, 1);
 	snprintf(path, sizeof(path), "%s/bin/llvm-symbolizer", dir);
 	unlink(path);
+	return stop(state);
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, no_fake_llvm
 
 /* Asks for the calls in hidden() and api(), in that order of address, of a fake helper. Returns
  * whether it gave trouble. */
 static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100])
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
-	struct symbolizer *symbolizer = symbolizer_new(&options, NULL);
 	struct symbol_query queries[] = {{.addr = BASE + hidden_return, .module = &module},
 		{.addr = BASE + api_return, .module = &module}};
 	bool is_trouble;
 	struct err err;
 
 	assert_true(hidden_return < api_return);
+	start(&options);
 	fake_llvm(script);
 	symbolizer_resolve(symbolizer, queries, 2, &err);
 	for (size_t i = 0; i < 2; i++) {
@@ -51,8 +55,7 @@ static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100
 		snprintf(names[i], 100, "%s", queries[i].found.list[0].function);
 	}
 	is_trouble = symbolizer_trouble(symbolizer) != NULL;
-	symbolizer_free(symbolizer);
-	no_fake_llvm();
+	stop(NULL);
 	return is_trouble;
 }
 
@@ -136,7 +139,6 @@ static void expect_its_end(int from)
 	assert_int_equal(poll(&poller, 1, 10000), 1);
 	assert_int_equal(read(from, &byte, 1), 0);
 	close(from);
-	no_fake_llvm();
 }
 
 TEST(test_no_helper_outlives_us)
@@ -150,7 +152,8 @@ TEST(test_no_helper_outlives_us)
 	us = fork();
 	assert_true(us >= 0);
 	if (!us) {
-		ask(symbolizer_new(NULL, NULL), &module, api_return);
+		start(NULL);
+		ask(&module, api_return);
 		_exit(0);
 	}
 	close(9);
@@ -164,15 +167,14 @@ TEST(test_no_helper_outlives_us)
 TEST(test_what_a_helper_started_ends_with_it)
 {
 	static const struct symbol_options options = {.patience_ms = HANG_MS, .no_cache = true};
-	struct symbolizer *symbolizer;
 	char byte;
 	int from;
 
 	need_exe();
 	fake_with_pipe("echo >&9\nsleep 30\n", &from);
-	symbolizer = symbolizer_new(&options, NULL);
-	ask(symbolizer, &module, api_return);
-	symbolizer_free(symbolizer);
+	start(&options);
+	ask(&module, api_return);
+	stop(NULL);
 	close(9);
 	assert_int_equal(read(from, &byte, 1), 1);
 	expect_its_end(from);
@@ -181,18 +183,15 @@ TEST(test_what_a_helper_started_ends_with_it)
 /* Asks for api() of the module at path. */
 static void check_path_asked(const char *path)
 {
-	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
 	struct module odd = module;
 	struct symbols found;
-	char copy[2000];
 
-	snprintf(copy, sizeof(copy), "%s", path);
-	odd.path = copy;
-	found = ask(symbolizer, &odd, api_return);
+	odd.path = (char *)(uintptr_t)path;
+	start(NULL);
+	found = ask(&odd, api_return);
 	assert_int_equal(found.count, 1);
 	assert_string_equal(found.list[0].function, "same");
 	assert_int_equal(found.list[0].line, 7);
-	symbolizer_free(symbolizer);
 }
 
 /* Folders in folders until the path of a link to exe is longer than a question may be. */
@@ -236,20 +235,16 @@ TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 	}
 	make_deep(path, to, sizeof(path));
 	check_path_asked(path);
-	no_fake_llvm();
 }
 
 TEST(test_one_file_is_asked_once_however_its_path_is_spelled)
 {
-	struct symbolizer *symbolizer;
 	struct module other = module;
 
 	need_exe();
 	other.path = "C:/mixed case\\APP.exe";
-	symbolizer = symbolizer_new(NULL, NULL);
-	assert_ptr_equal(ask(symbolizer, &module, api_return).list,
-		ask(symbolizer, &other, api_return).list);
-	symbolizer_free(symbolizer);
+	start(NULL);
+	assert_ptr_equal(ask(&module, api_return).list, ask(&other, api_return).list);
 	assert_true(sizeof(struct sym_module) < 256); /* there is one for every module */
 }
 
@@ -290,7 +285,6 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 		"answer \"$(printf 'a\\n\\n0x%x\\nforged\\n  Filename: f\\n  Line: 1\\n\\n')\";;\n"
 		"*) answer true;; esac; done\n";
 	struct symbol_query queries[2];
-	struct symbolizer *symbolizer;
 	struct module other = module;
 	char to[400];
 
@@ -299,14 +293,12 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 	assert_int_equal(symlink("Mixed Case/App.exe", to), 0);
 	other.path = (char[]){"C:\\forged.exe"};
 	fake_llvm(forged);
-	symbolizer = symbolizer_new(NULL, NULL);
+	start(NULL);
 	queries[0] = (struct symbol_query){.addr = BASE + api_return, .module = &other};
 	queries[1] = (struct symbol_query){.addr = BASE + api_return, .module = &module};
 	symbolizer_resolve(symbolizer, queries, 2, NULL);
 	assert_string_equal(queries[0].found.list[0].function, "api");
 	assert_string_equal(queries[1].found.list[0].function, "true");
-	symbolizer_free(symbolizer);
-	no_fake_llvm();
 	unlink(to);
 }
 
@@ -315,12 +307,12 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 static size_t count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
-	struct symbolizer *symbolizer = symbolizer_new(&options, NULL);
 	struct module modules[8];
 	struct symbol_query queries[8];
 	char paths[8][40], text[1000], *lines;
 	size_t starts;
 
+	start(&options);
 	snprintf(text, sizeof(text), "echo >>%s/starts\n%s", dir, script);
 	fake_llvm(text);
 	for (size_t i = 0; i < count; i++) {
@@ -339,8 +331,7 @@ static size_t count_starts(size_t count, size_t bad, const char *script, unsigne
 		unlink(text);
 	}
 	assert_int_equal(symbolizer_trouble(symbolizer) != NULL, bad < count);
-	symbolizer_free(symbolizer);
-	no_fake_llvm();
+	stop(NULL);
 	snprintf(text, sizeof(text), "%s/starts", dir);
 	lines = file_get(text, &starts); /* a line feed for each */
 	free(lines);
@@ -390,57 +381,50 @@ static bool stop_now(void *ctx)
 TEST(test_the_listener_can_stop_it)
 {
 	struct told told = {.stop_at = 5};
-	struct symbol_options options = {.no_cache = true,
+	const struct symbol_options options = {.no_cache = true,
 		.listener = {.ctx = &told, .progress = take_progress, .is_cancelled = stop_now}};
 	struct symbol_query queries[] = {{.addr = BASE + hidden_return, .module = &module},
 		{.addr = BASE + api_return, .module = &module}};
-	struct symbolizer *symbolizer;
 
 	need_exe();
 	fake_llvm("read -r line; answer f1; exec sleep 60\n");
-	symbolizer = symbolizer_new(&options, NULL);
+	start(&options);
 	symbolizer_resolve(symbolizer, queries, 2, NULL);
 	assert_string_equal(queries[0].found.list[0].function, "f1");
 	assert_true(told.asked >= told.stop_at && told.asked < 30);
 	assert_true(told.told > 1);
 	assert_int_equal(told.total, 2);
 	assert_null(symbolizer_trouble(symbolizer));
-	symbolizer_free(symbolizer);
-	no_fake_llvm();
+	stop(NULL);
 }
 
 TEST(test_without_a_helper_the_story_says_so)
 {
 	struct symbol_status story;
-	struct symbolizer *symbolizer;
 
 	need_exe();
 	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* no full path */
-	symbolizer = symbolizer_new(NULL, NULL);
-	assert_string_equal(ask(symbolizer, &module, api_return).list[0].function, "api");
+	start(NULL);
+	assert_string_equal(ask(&module, api_return).list[0].function, "api");
 	symbolizer_story(symbolizer, &module, &story, NULL);
 	assert_non_null(strstr(story.reason, "HSYM_LLVM is not the full path of a program"));
 	assert_null(symbolizer_trouble(symbolizer));
-	symbolizer_free(symbolizer);
 	unsetenv("HSYM_LLVM");
 	setenv("PATH", "bin:/nowhere:", 1); /* nor is the current folder looked at */
-	symbolizer = symbolizer_new(NULL, NULL);
-	ask(symbolizer, &module, api_return);
-	ask(symbolizer, &module, hidden_return);
+	start(NULL);
+	ask(&module, api_return);
+	ask(&module, hidden_return);
 	symbolizer_story(symbolizer, &module, &story, NULL);
 	assert_non_null(strstr(story.reason, "llvm-symbolizer is not installed"));
 	assert_null(strstr(strstr(story.reason, "not installed") + 1, "not installed"));
-	symbolizer_free(symbolizer);
 	setenv("PATH", old_path, 1);
 }
 
 /* Asks with these options; the helper answers the path it was started by and its arguments. */
 static void ask_how(const struct symbol_options *options, char *name, size_t size)
 {
-	struct symbolizer *symbolizer = symbolizer_new(options, NULL);
-
-	snprintf(name, size, "%s", ask(symbolizer, &module, api_return).list[0].function);
-	symbolizer_free(symbolizer);
+	start(options);
+	snprintf(name, size, "%s", ask(&module, api_return).list[0].function);
 }
 
 TEST(test_which_program_is_started_and_how)
@@ -470,13 +454,13 @@ TEST(test_which_program_is_started_and_how)
 	snprintf(path, sizeof(path), "%s/bin/named", dir);
 	setenv("HSYM_LLVM", path, 1);
 	ask_how(NULL, name, sizeof(name));
+	stop(NULL);
 	assert_non_null(strstr(name, "bin/named "));
 	unsetenv("HSYM_LLVM");
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		snprintf(path, sizeof(path), "%s/bin/%s", dir, others[i]);
 		unlink(path);
 	}
-	no_fake_llvm();
 }
 
 GROUP(build, clean)

@@ -1,10 +1,7 @@
 /* core/out: output is there completely or not at all. */
 #include "tests/unit/test_out.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include "core/io/out.h"
 
@@ -82,18 +79,6 @@ TEST(rights_and_links_stay)
 	assert_int_equal(unlink(link), 0);
 }
 
-TEST(abort_leaves_the_old_file)
-{
-	struct out out;
-
-	spew("old\n");
-	assert_int_equal(out_open(&out, path, NULL), 0);
-	out_text(&out, "new");
-	out_abort(&out);
-	assert_file_is("old\n");
-	assert_int_equal(count_files(), 1);
-}
-
 TEST(an_interrupt_leaves_nothing)
 {
 	struct out out;
@@ -107,33 +92,6 @@ TEST(an_interrupt_leaves_nothing)
 	out_abort(&out);
 	out_interrupted();
 	assert_int_equal(count_files(), 0);
-}
-
-/* Pieces of many sizes, so that buffer ends fall everywhere. */
-TEST(much_is_written_whole)
-{
-	enum { BYTES = 3000000 };
-	unsigned char *bytes = malloc(BYTES);
-	struct out out;
-	size_t len;
-	char *text;
-
-	for (size_t i = 0; i < BYTES; i++)
-		bytes[i] = (unsigned char)(i * 7 + i / 251);
-	assert_int_equal(out_open(&out, path, NULL), 0);
-	for (size_t at = 0, part = 1; at < BYTES; part = part * 3 % 1000003) {
-		size_t now = BYTES - at < part ? BYTES - at : part;
-
-		out_write(&out, bytes + at, now);
-		at += now;
-	}
-	assert_int_equal(out_commit(&out, NULL), 0);
-	assert_int_equal(out.bytes, BYTES);
-	text = file_get(path, &len);
-	assert_int_equal(len, BYTES);
-	assert_memory_equal(text, bytes, BYTES);
-	free(text);
-	free(bytes);
 }
 
 TEST(a_long_printf_is_whole)
@@ -170,16 +128,12 @@ TEST(a_folder_is_no_file)
 	char sub[400];
 	struct err err = {0};
 	struct out out;
-	int rc;
 
 	snprintf(sub, sizeof(sub), "%s/sub", dir);
 	assert_int_equal(mkdir(sub, 0700), 0);
-	rc = out_open(&out, sub, &err);
-	if (!rc) {
-		out_text(&out, "x");
-		rc = out_commit(&out, &err);
-	}
-	assert_int_equal(rc, -ERR_CREATE);
+	assert_int_equal(out_open(&out, sub, &err), 0);
+	out_text(&out, "x");
+	assert_int_equal(out_commit(&out, &err), -ERR_CREATE);
 	assert_string_equal(err.place, sub);
 	assert_int_equal(count_files(), 1);
 	assert_int_equal(rmdir(sub), 0); /* it is still there, and empty */
@@ -203,50 +157,4 @@ TEST(devices_are_written_to_straight)
 	out_text(&out, "no room");
 	out_abort(&out);
 	assert_int_equal(access("/dev/full", F_OK), 0);
-}
-
-TEST(a_full_standard_output_is_an_error)
-{
-	int full = open("/dev/full", O_WRONLY), kept = dup(STDOUT_FILENO);
-	struct err err = {0};
-	struct out out;
-	int rc;
-
-	fflush(stdout);
-	dup2(full, STDOUT_FILENO);
-	rc = out_open(&out, NULL, &err);
-	if (!rc) {
-		out_text(&out, "no room");
-		rc = out_commit(&out, &err);
-	}
-	dup2(kept, STDOUT_FILENO);
-	close(full);
-	close(kept);
-	assert_int_equal(rc, -ERR_WRITE);
-	assert_string_equal(err.place, "standard output");
-}
-
-/* The first failure counts, however much is written after it; the old file stays. */
-TEST(a_limit_on_size_leaves_the_old_file)
-{
-	struct rlimit kept, limit;
-	struct err err = {0};
-	struct out out;
-	int rc;
-
-	spew("old\n");
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(out_open(&out, path, &err), 0);
-	limit = kept;
-	limit.rlim_cur = 500000;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (int i = 0; i < 200000; i++)
-		out_text(&out, "many words");
-	rc = out_commit(&out, &err);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
-	assert_int_equal(rc, -ERR_WRITE);
-	assert_string_equal(err.place, path);
-	assert_file_is("old\n");
-	assert_int_equal(count_files(), 1);
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/memory.h"
 #include "core/dump/dump.h"
+#include "core/dump/source.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -123,6 +124,21 @@ static inline int scan_in_parts(
 	if (!rc)
 		rc = dump_scanner_end(scanner);
 	dump_scanner_free(scanner);
+	return rc;
+}
+
+/* A file, packed or not, from its path. */
+static inline int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_source source;
+	struct source *file;
+	int rc = source_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	source = source_stream(file);
+	rc = dump_scan(&source, sink, err);
+	source_close(file);
 	return rc;
 }
 

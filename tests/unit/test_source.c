@@ -1,8 +1,104 @@
 /* core/source: what text is packed in does not matter; what is damaged is said. */
-#include "tests/unit/t.h"
+#include "tests/unit/scratch.h"
 
-#include "tests/unit/load_dump.h"
-#include "tests/unit/test_source.h"
+#include <inttypes.h>
+#include <zlib.h>
+
+#include "core/dump/source.h"
+#include "tests/unit/test_scan_log.h"
+
+static char path[340];
+
+/* Reads the file to its end, step bytes at once; the caller releases text. */
+static int read_all(struct buf *text, size_t step, struct err *err)
+{
+	char *part = malloc(step);
+	struct source *source;
+	int64_t got = source_open(&source, path, err);
+
+	buf_init(text);
+	assert_int_equal(got, 0);
+	assert_non_null(part);
+	while ((got = source_read(source, part, step, err)) > 0) {
+		assert_true((size_t)got <= step);
+		buf_add(text, part, (size_t)got);
+	}
+	/* it stays the end, or the error */
+	assert_int_equal(source_read(source, part, step, NULL), got);
+	source_close(source);
+	free(part);
+	return (int)got;
+}
+
+/* The file reads as text in any steps, and then rc comes. */
+static void expect_text(const char *text, size_t len, int rc)
+{
+	static const size_t steps[] = {1, 7, 4095, 4096, 1 << 20};
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct err err = {0};
+		struct buf got;
+
+		assert_int_equal(read_all(&got, steps[i], &err), rc);
+		assert_int_equal(err.code, -rc);
+		if (rc)
+			assert_string_equal(err.place, path);
+		assert_int_equal(got.len, len);
+		if (len)
+			assert_memory_equal(got.data, text, len);
+		buf_release(&got);
+	}
+}
+
+/* Appends a gzip member. */
+static void pack(struct buf *packed, const char *text, size_t len)
+{
+	z_stream stream = {0};
+	size_t bound;
+
+	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	bound = deflateBound(&stream, len) + 64;
+	buf_reserve(packed, bound);
+	stream.next_in = (unsigned char *)(uintptr_t)text;
+	stream.avail_in = (uInt)len;
+	stream.next_out = (unsigned char *)packed->data + packed->len;
+	stream.avail_out = (uInt)bound;
+	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	packed->len += stream.total_out;
+	deflateEnd(&stream);
+}
+
+/* Numbers, one a line, from a seed: text that does not shrink to nothing. */
+static char *some_text(size_t len)
+{
+	char *text = malloc(len + 16);
+	uint32_t seed = 1;
+
+	assert_non_null(text);
+	for (size_t at = 0; at < len; at += strlen(text + at)) {
+		seed = seed * 1103515245 + 12345;
+		snprintf(text + at, 16, "%x\n", seed >> 8);
+	}
+	return text;
+}
+
+static struct buf packed;
+
+static int end(void **state)
+{
+	(void)state;
+	buf_release(&packed);
+	return 0;
+}
+
+/* What was packed, but for so many bytes at its end. */
+static void put_packed(size_t cut)
+{
+	file_put(path, packed.data, packed.len - cut);
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, end
 
 TEST(plain_bytes_come_as_they_are)
 {
@@ -35,17 +131,14 @@ TEST(a_mark_of_utf8_is_dropped)
 TEST(gzip_is_unpacked)
 {
 	char *text = some_text(3000000);
-	struct buf packed;
 
-	buf_init(&packed);
 	pack(&packed, text, 3000000);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 3000000, 0);
 	buf_clear(&packed);
 	pack(&packed, "", 0);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text("", 0, 0);
-	buf_release(&packed);
 	free(text);
 }
 
@@ -53,40 +146,33 @@ TEST(several_members_are_one_text)
 {
 	char *text = some_text(300000);
 	static const char zeros[5000];
-	struct buf packed;
 
-	buf_init(&packed);
 	pack(&packed, text, 100000);
 	pack(&packed, "", 0);
 	for (size_t at = 100000; at < 300000; at += 1000)
 		pack(&packed, text + at, 1000);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, zeros, sizeof(zeros)); /* as tapes add */
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, "x", 1);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 300000, -ERR_READ);
-	buf_release(&packed);
 	free(text);
 }
 
 TEST(other_bytes_behind_gzip_are_an_error)
 {
-	struct buf packed;
-
-	buf_init(&packed);
 	pack(&packed, "text", 4);
 	buf_add(&packed, "text", 4);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text("text", 4, -ERR_READ);
 	packed.data[packed.len - 4] = '\x1f'; /* as a member begins, but for its second byte */
-	file_put(path, packed.data, packed.len - 3);
+	put_packed(3);
 	expect_text("text", 4, -ERR_CUT);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text("text", 4, -ERR_READ);
-	buf_release(&packed);
 }
 
 /* All that zlib can give of a cut file is handed out: it is more the later the cut. */
@@ -94,9 +180,7 @@ TEST(cut_gzip_gives_what_is_there)
 {
 	char *text = some_text(20000);
 	size_t last = 0;
-	struct buf packed;
 
-	buf_init(&packed);
 	pack(&packed, text, 20000);
 	for (size_t cut = 2; cut < packed.len; cut += cut + 20 < packed.len ? 13 : 1) {
 		struct err err = {0};
@@ -112,35 +196,32 @@ TEST(cut_gzip_gives_what_is_there)
 		buf_release(&got);
 	}
 	assert_int_equal(last, 20000); /* the last cut was inside the check sum's end */
-	buf_release(&packed);
 	free(text);
 }
 
 TEST(damaged_gzip_is_told_from_cut)
 {
 	char *text = some_text(20000);
-	struct buf packed, got;
+	struct buf got;
 	struct err err = {0};
 
-	buf_init(&packed);
 	pack(&packed, text, 20000);
 	packed.data[packed.len - 6] ^= 1; /* of the check sum: all was handed out before */
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 20000, -ERR_READ);
-	file_put(path, packed.data, packed.len - 4); /* and cut behind it */
+	put_packed(4); /* and cut behind it */
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 6] ^= 1;
 	packed.data[packed.len - 1] ^= 1; /* of the length */
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 1] ^= 1;
 	packed.data[2] = 7; /* no such method */
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text("", 0, -ERR_READ);
 	assert_int_equal(read_all(&got, 100, &err), -ERR_READ);
 	assert_non_null(strstr(err.detail, "damaged gzip data"));
 	buf_release(&got);
-	buf_release(&packed);
 	free(text);
 }
 
@@ -148,16 +229,14 @@ TEST(damaged_gzip_is_told_from_cut)
 TEST(no_change_to_gzip_goes_unseen)
 {
 	char *text = some_text(500);
-	struct buf packed;
 
-	buf_init(&packed);
 	pack(&packed, text, 500);
 	for (size_t i = 2; i < packed.len; i++) {
 		struct buf got;
 		int rc;
 
 		packed.data[i] ^= 0x10;
-		file_put(path, packed.data, packed.len);
+		put_packed(0);
 		rc = read_all(&got, 4096, NULL);
 		assert_true(rc == 0 || rc == -ERR_READ || rc == -ERR_CUT);
 		if (!rc) { /* the header says nothing of the text, nor do codes it does not use */
@@ -167,7 +246,6 @@ TEST(no_change_to_gzip_goes_unseen)
 		buf_release(&got);
 		packed.data[i] ^= 0x10;
 	}
-	buf_release(&packed);
 	free(text);
 }
 
@@ -181,17 +259,14 @@ static const char utf8[] = "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x00\xef\xbf\xb
 TEST(utf16_becomes_utf8)
 {
 	static const char le[] = "\xff\xfe" UTF16_LE, be[] = "\xfe\xff" UTF16_BE;
-	struct buf packed;
 
 	file_put(path, le, sizeof(le) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	file_put(path, be, sizeof(be) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	buf_init(&packed);
 	pack(&packed, le, sizeof(le) - 1); /* in gzip too */
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
-	buf_release(&packed);
 	file_put(path, "\xff\xfe", 2);
 	expect_text("", 0, 0);
 }
@@ -295,7 +370,6 @@ TEST(only_bytes_of_a_file_are_plain)
 {
 	uint64_t from = 9, to = 9;
 	struct source *source;
-	struct buf packed;
 	char part[4] = "";
 
 	file_put(path, "words\n", 6);
@@ -311,11 +385,9 @@ TEST(only_bytes_of_a_file_are_plain)
 	source_close(source);
 	file_put(path, "\xff\xfe/\0", 4);
 	assert_false(is_plain(path, &from, &to));
-	buf_init(&packed);
 	pack(&packed, "words", 5);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	assert_false(is_plain(path, &from, &to));
-	buf_release(&packed);
 	assert_false(is_plain("/dev/zero", &from, &to));
 	assert_false(is_plain("/dev/null", &from, &to));
 }
@@ -333,26 +405,23 @@ TEST(packed_dumps_are_scanned)
 	static const char dump[] = ENTRIES ENTRIES;
 	struct dump_sink sink = {.entry = count_entry};
 	struct err err = {0};
-	struct buf packed;
 	uint64_t blocks = 0;
 
 	sink.ctx = &blocks;
-	buf_init(&packed);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
-	file_put(path, packed.data, packed.len);
+	put_packed(0);
 	assert_int_equal(dump_scan_file(path, &sink, &err), 0);
 	assert_int_equal(blocks, 4);
-	file_put(path, packed.data, packed.len - 1); /* all is there but the last length */
+	put_packed(1); /* all is there but the last length */
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_non_null(strstr(err.detail, "gzip"));
 	assert_int_equal(blocks, 8);
 	packed.len = 0;
 	pack(&packed, dump, sizeof(dump) - 12); /* inside the last line */
-	file_put(path, packed.data, packed.len - 1);
+	put_packed(1);
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_int_equal(blocks, 11); /* half a line is no entry */
-	buf_release(&packed);
 }
 
 static int begin(void **state)

@@ -29,38 +29,34 @@ static int note(struct symbol_names *names, const char *text)
 /* Within it are the labels .l_start and .l_end, which llvm-symbolizer tells instead. */
 TEST(test_the_function_that_starts_a_program_has_its_name)
 {
-	struct symbolizer *symbolizer;
 	struct symbols found;
-	uint32_t start, returns;
+	uint32_t from, returns;
 
 	need_llvm();
-	start = scratch_rva(exe, "mainCRTStartup");
+	from = scratch_rva(exe, "mainCRTStartup");
 	returns = return_in("mainCRTStartup");
-	assert_true(scratch_rva(exe, ".l_start") > start);
-	symbolizer = symbolizer_new(NULL, NULL);
-	found = ask(symbolizer, &module, returns);
+	assert_true(scratch_rva(exe, ".l_start") > from);
+	start(NULL);
+	found = ask(&module, returns);
 	assert_true(found.count > 0);
 	assert_string_equal(found.list[found.count - 1].function, "mainCRTStartup");
-	assert_int_equal(found.list[found.count - 1].offset_bytes, returns - start);
-	symbolizer_free(symbolizer);
+	assert_int_equal(found.list[found.count - 1].offset_bytes, returns - from);
 }
 
 TEST(test_what_is_no_call_in_a_module_has_no_name)
 {
-	struct symbolizer *symbolizer;
 	struct symbol_query queries[] = {{.addr = BASE, .module = &module},
 		{.addr = BASE + api_return}, {.addr = UINT64_MAX, .module = &module},
 		{.addr = BASE + 0x10, .module = &module}}; /* headers */
 
 	need_exe();
-	symbolizer = symbolizer_new(NULL, NULL);
+	start(NULL);
 	for (size_t i = 0; i < 4; i++) {
 		queries[i].found.count = 9;
 		symbolizer_resolve(symbolizer, &queries[i], 1, NULL);
 		assert_int_equal(queries[i].found.count, 0);
 	}
 	symbolizer_resolve(symbolizer, NULL, 0, NULL);
-	symbolizer_free(symbolizer);
 }
 
 /* They know functions, no lines. */
@@ -68,18 +64,16 @@ TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 {
 	const struct symbol truths[] = {{"api", api_return - api_start, NULL, 0},
 		{"hidden", hidden_return - hidden_start, NULL, 0}};
-	struct symbolizer *symbolizer;
 
 	need_exe();
 	setenv("PATH", "/nonexistent", 1);
-	symbolizer = symbolizer_new(NULL, NULL);
+	start(NULL);
 	for (size_t i = 0; i < 2; i++) {
-		struct symbols found = ask(symbolizer, &module, i ? hidden_return : api_return);
+		struct symbols found = ask(&module, i ? hidden_return : api_return);
 
 		assert_int_equal(found.count, 1);
 		check_symbol(&found.list[0], &truths[i]);
 	}
-	symbolizer_free(symbolizer);
 	setenv("PATH", old_path, 1);
 }
 
@@ -87,12 +81,11 @@ TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 TEST(test_many_addresses_at_once_do_not_block)
 {
 	enum { COUNT = 30000 };
-	struct symbolizer *symbolizer;
 	struct symbol_query *queries;
 	struct err err;
 
 	need_llvm();
-	symbolizer = symbolizer_new(NULL, NULL);
+	start(NULL);
 	queries = calloc(COUNT, sizeof(*queries));
 	assert_non_null(queries);
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -104,20 +97,18 @@ TEST(test_many_addresses_at_once_do_not_block)
 	assert_ptr_equal(queries[hidden_return - 0x1000].found.list,
 		queries[COUNT - 1].found.list); /* resolved once */
 	free(queries);
-	symbolizer_free(symbolizer);
 }
 
 TEST(test_names_of_the_dump_come_first)
 {
 	struct symbol_names *names = symbol_names_new();
-	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
 	struct symbol_query query = {.addr = 0x1234, .names = names};
 
+	start(NULL);
 	assert_int_equal(note(names, "addr=1234 function=f offset=4"), 0);
 	symbolizer_resolve(symbolizer, &query, 1, NULL);
 	assert_int_equal(query.found.count, 1);
 	assert_string_equal(query.found.list[0].function, "f");
-	symbolizer_free(symbolizer);
 	symbol_names_free(names);
 }
 

@@ -35,6 +35,7 @@ static const char source_text[] = "extern int printf(const char *, ...);\n" /* 1
 
 static char exe[340], *old_path;
 static struct module module;
+static struct symbolizer *symbolizer;
 static uint32_t api_start, api_return, hidden_start, hidden_return;
 
 /* ---------------------------------------------------------------- a program to ask about */
@@ -115,9 +116,23 @@ static inline void need_llvm(void)
 	}
 }
 
-/* Asks for one return address in exe. The names live until the symbolizer is freed. */
-static inline struct symbols ask(
-	struct symbolizer *symbolizer, const struct module *in, uint32_t rva)
+/* From here on another one is asked. */
+static inline void start(const struct symbol_options *options)
+{
+	symbolizer_free(symbolizer);
+	symbolizer = symbolizer_new(options, NULL);
+}
+
+static inline int stop(void **state)
+{
+	(void)state;
+	symbolizer_free(symbolizer);
+	symbolizer = NULL;
+	return 0;
+}
+
+/* Asks for one return address in exe. The names live until the next start. */
+static inline struct symbols ask(const struct module *in, uint32_t rva)
 {
 	struct symbol_query query = {.addr = in->base + rva, .module = in};
 	struct err err;
@@ -125,5 +140,8 @@ static inline struct symbols ask(
 	symbolizer_resolve(symbolizer, &query, 1, &err);
 	return query.found;
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, stop
 
 #endif

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "tests/unit/load_dump.h"
 #include "tests/unit/test_dump.h"
 
 static const char umdh_log[] =
