@@ -41,7 +41,7 @@ static int status_after(int number, void (*before)(int), bool is_held, bool *cal
 	return WEXITSTATUS(status);
 }
 
-TEST(test_signals_end_the_process_in_order)
+TEST(test_signals_end_the_process_but_what_was_ignored_or_is_held_does_not)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	bool called;
@@ -49,24 +49,9 @@ TEST(test_signals_end_the_process_in_order)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		assert_int_equal(status_after(numbers[i], SIG_DFL, false, &called), 2);
 		assert_true(called);
-	}
-}
-
-TEST(test_what_was_ignored_stays_so)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-	bool called;
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		assert_int_equal(status_after(numbers[i], SIG_IGN, false, &called), 7);
 		assert_false(called);
 	}
-}
-
-TEST(test_only_an_interrupt_is_held_back)
-{
-	bool called;
-
 	assert_int_equal(status_after(SIGINT, SIG_DFL, true, &called), 7);
 	assert_false(called);
 	assert_int_equal(status_after(SIGTERM, SIG_DFL, true, &called), 2);
@@ -109,13 +94,9 @@ static int status_of_wait(bool is_interrupt)
 	return WEXITSTATUS(status);
 }
 
-TEST(test_a_wait_is_ended_by_an_interrupt)
+TEST(test_a_wait_is_ended_by_an_interrupt_or_what_is_waited_for)
 {
 	assert_int_equal(status_of_wait(true), 3);
-}
-
-TEST(test_a_wait_is_ended_by_what_is_waited_for)
-{
 	assert_int_equal(status_of_wait(false), 4);
 }
 

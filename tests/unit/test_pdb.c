@@ -148,28 +148,38 @@ TEST(test_numbers_that_cannot_be_are_refused)
 
 /* ---------------------------------------------------------------- public symbols */
 
-static int read_made(struct made_pdb *pdb, struct pe_exports *functions, struct err *err)
+static struct pe_exports functions;
+static struct err err;
+
+static int read_made(struct made_pdb *pdb)
 {
 	finish_at(pdb, path);
 	made_free(pdb);
-	return pdb_read_functions(path, functions, err);
+	return pdb_read_functions(path, &functions, &err);
 }
 
-static void check_function(
-	const struct pe_exports *functions, size_t i, uint32_t rva, const char *name)
+static void check_function(size_t i, uint32_t rva, const char *name)
 {
-	assert_true(i < functions->count);
-	assert_int_equal(functions->list[i].rva, rva);
-	assert_int_equal(functions->list[i].ordinal, 0);
-	assert_string_equal(functions->list[i].name, name);
+	assert_true(i < functions.count);
+	assert_int_equal(functions.list[i].rva, rva);
+	assert_int_equal(functions.list[i].ordinal, 0);
+	assert_string_equal(functions.list[i].name, name);
 }
+
+static int release(void **state)
+{
+	(void)state;
+	pe_exports_release(&functions);
+	return 0;
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, release
 
 /* Sections of made_small(): 1 at 0x1000, 2 at 0x3000, 3 at 0x4000. */
 TEST(test_functions_are_found_where_their_sections_are)
 {
 	struct made_pdb pdb = made_small(512);
-	struct pe_exports functions;
-	struct err err;
 
 	made_public(&pdb, 2, 3, 0x10, "third");
 	made_public(&pdb, 2, 1, 0x1fff, "last");
@@ -182,33 +192,29 @@ TEST(test_functions_are_found_where_their_sections_are)
 	made_public(&pdb, 2, 4, 0, "in no section");
 	made_public(&pdb, 2, 0, 0, "absolute");
 	made_public(&pdb, 2, 1, 8, "");
-	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(read_made(&pdb), 0);
 	assert_int_equal(functions.count, 4);
-	check_function(&functions, 0, 0x1000, "?first@@YAHXZ");
-	check_function(&functions, 1, 0x1000, "first");
-	check_function(&functions, 2, 0x2fff, "last");
-	check_function(&functions, 3, 0x4010, "third");
-	pe_exports_release(&functions);
+	check_function(0, 0x1000, "?first@@YAHXZ");
+	check_function(1, 0x1000, "first");
+	check_function(2, 0x2fff, "last");
+	check_function(3, 0x4010, "third");
 }
 
 TEST(test_names_of_32_bit_images_are_those_of_the_source)
 {
 	struct made_pdb pdb = made_small(4096);
-	struct pe_exports functions;
 	struct pe_image *image = calloc(1, sizeof(*image));
-	struct err err;
 
 	assert_non_null(image);
 	made_set(&pdb.streams[MADE_DBI].content, 58, 0x14c, 2);
 	made_public(&pdb, 2, 1, 0, "_main");
 	made_public(&pdb, 2, 1, 16, "__Z1fi");
 	made_public(&pdb, 2, 1, 32, "?f@@YAHH@Z");
-	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(read_made(&pdb), 0);
 	assert_int_equal(functions.count, 3);
-	check_function(&functions, 0, 0x1000, "main");
-	check_function(&functions, 1, 0x1010, "_Z1fi");
-	check_function(&functions, 2, 0x1020, "?f@@YAHH@Z");
-	pe_exports_release(&functions);
+	check_function(0, 0x1000, "main");
+	check_function(1, 0x1010, "_Z1fi");
+	check_function(2, 0x1020, "?f@@YAHH@Z");
 	assert_int_equal(pdb_read_sections(path, image, &err), 0);
 	assert_int_equal(image->bits, 32);
 	assert_int_equal(image->section_count, 3);
@@ -222,8 +228,6 @@ TEST(test_names_of_32_bit_images_are_those_of_the_source)
 TEST(test_long_and_many_names)
 {
 	struct made_pdb pdb = made_small(4096);
-	struct pe_exports functions;
-	struct err err;
 	char *name = malloc(66000);
 
 	assert_non_null(name);
@@ -234,7 +238,7 @@ TEST(test_long_and_many_names)
 		name[len] = '\0';
 		made_public(&pdb, 2, 1, i * 4, name);
 	}
-	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(read_made(&pdb), 0);
 	assert_int_equal(functions.count, 2000);
 	for (uint32_t i = 0; i < 2000; i++) {
 		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
@@ -243,44 +247,32 @@ TEST(test_long_and_many_names)
 		assert_int_equal(strlen(functions.list[i].name), len);
 		assert_int_equal(functions.list[i].name[len - 1], 'a' + (int)(i % 26));
 	}
-	pe_exports_release(&functions);
 	free(name);
 }
 
-TEST(test_a_rearranged_image_is_refused)
+TEST(test_what_is_missing_or_rearranged_is_said)
 {
-	struct made_pdb pdb = made_small(4096);
-	struct pe_exports functions;
-	struct err err;
+	static const struct {
+		size_t at, value, len;
+		const char *detail; /* NULL: no fault */
+	} cases[] = {
+		{64 + 100 + 3 * 2, MADE_OMAP, 2, "OMAP"}, {64 + 100 + 5 * 2, 0xffff, 2, "sections"},
+		{48, 10, 4, "sections"}, /* a shorter list */
+		{24, UINT32_MAX, 4, "the PDB is damaged"}, /* a part that is too long */
+		{20, 0xffff, 2, NULL}, /* no symbols at all */
+	};
 
-	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 3 * 2, MADE_OMAP, 2);
-	made_public(&pdb, 2, 1, 0, "f");
-	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
-	assert_non_null(strstr(err.detail, "OMAP"));
-}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct made_pdb pdb = made_small(4096);
 
-TEST(test_what_is_missing_is_said)
-{
-	struct made_pdb pdb = made_small(4096);
-	struct pe_exports functions;
-	struct err err;
-
-	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 5 * 2, 0xffff, 2);
-	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
-	assert_non_null(strstr(err.detail, "sections"));
-	pdb = made_small(4096);
-	made_set(&pdb.streams[MADE_DBI].content, 48, 10, 4); /* a shorter list */
-	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
-	assert_non_null(strstr(err.detail, "sections"));
-	pdb = made_small(4096);
-	made_set(&pdb.streams[MADE_DBI].content, 24, UINT32_MAX, 4); /* a part that is too long */
-	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
-	assert_string_equal(err.detail, "the PDB is damaged");
-	pdb = made_small(4096); /* no symbols at all is no fault */
-	made_set(&pdb.streams[MADE_DBI].content, 20, 0xffff, 2);
-	assert_int_equal(read_made(&pdb, &functions, &err), 0);
-	assert_int_equal(functions.count, 0);
-	pe_exports_release(&functions);
+		made_set(&pdb.streams[MADE_DBI].content, cases[i].at, cases[i].value, cases[i].len);
+		made_public(&pdb, 2, 1, 0, "f");
+		assert_int_equal(read_made(&pdb), cases[i].detail ? -ERR_TARGET : 0);
+		if (cases[i].detail)
+			assert_non_null(strstr(err.detail, cases[i].detail));
+		else
+			assert_int_equal(functions.count, 0);
+	}
 }
 
 /* ---------------------------------------------------------------- private symbols */
@@ -294,7 +286,6 @@ TEST(test_private_functions_and_how_far_they_reach)
 		{0x1110, 8, 0, 0, "absolute"}, {0x1110, 8, 1, 0x90, ""},
 		{0x1102, 8, 1, 0x90, "another kind"}};
 	struct made_pdb pdb = made_small(512);
-	struct pe_exports functions;
 	struct pdb_parts ranges;
 
 	made_set(
@@ -306,14 +297,13 @@ TEST(test_private_functions_and_how_far_they_reach)
 	assert_int_equal(pdb_read_private_functions(path, &functions, &ranges, NULL), 0);
 	assert_int_equal(functions.count, 4);
 	assert_int_equal(ranges.count, 4);
-	check_function(&functions, 0, 0x1000, "_first");
-	check_function(&functions, 1, 0x1040, "local");
-	check_function(&functions, 2, 0x1080, "a::`1'::dtor$0");
-	check_function(&functions, 3, 0x4ff0, "global");
+	check_function(0, 0x1000, "_first");
+	check_function(1, 0x1040, "local");
+	check_function(2, 0x1080, "a::`1'::dtor$0");
+	check_function(3, 0x4ff0, "global");
 	assert_int_equal(ranges.list[1].rva, 0x1040);
 	assert_int_equal(ranges.list[1].size_bytes, 0x30);
 	assert_int_equal(ranges.list[3].size_bytes, 0x10);
-	pe_exports_release(&functions);
 	free(ranges.list);
 }
 
@@ -325,9 +315,7 @@ TEST(test_records_that_make_no_sense_are_refused)
 		{MADE_DBI, 64 + 36, UINT32_MAX, 4}, {MADE_DBI, 64 + 36, 0x1000, 4},
 		{MADE_DBI, 64 + 36, 20, 4}, {MADE_DBI, 64 + 34, MADE_SECTIONS, 2},
 		{MADE_DBI, 24, UINT32_MAX, 4}, {MADE_OBJECT, 4, 0, 2}, {MADE_OBJECT, 4, 0xffff, 2}};
-	struct pe_exports functions;
 	struct pdb_parts ranges;
-	struct err err;
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
 		struct made_pdb pdb = made_small(4096);
