@@ -8,27 +8,6 @@
 #include "tests/unit/scratch.h"
 #include "tests/unit/test_scan_log.h"
 
-/* A dump in memory, handed out in pieces of at most step bytes. */
-struct memory {
-	const char *bytes;
-	size_t len, at, step;
-	bool fails_at_end;
-};
-
-static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct memory *memory = ctx;
-	size_t part = memory->len - memory->at;
-
-	part = part < len ? part : len;
-	part = part < memory->step ? part : memory->step;
-	memcpy(bytes, memory->bytes + memory->at, part);
-	memory->at += part;
-	if (!part && memory->fails_at_end)
-		return err_set(err, ERR_READ, "made", "the disk says so");
-	return (int64_t)part;
-}
-
 /* One line for each note, with all it tells. */
 static inline int log_told(void *ctx, const char *kind, const struct kv *pairs)
 {

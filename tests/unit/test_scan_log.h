@@ -92,6 +92,27 @@ static inline struct dump_sink log_sink(struct scan_log *log)
 		.skipped = log_skipped};
 }
 
+/* A dump in memory, handed out in pieces of at most step bytes. */
+struct memory {
+	const char *bytes;
+	size_t len, at, step;
+	bool fails_at_end;
+};
+
+static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct memory *memory = ctx;
+	size_t part = memory->len - memory->at;
+
+	part = part < len ? part : len;
+	part = part < memory->step ? part : memory->step;
+	memcpy(bytes, memory->bytes + memory->at, part);
+	memory->at += part;
+	if (!part && memory->fails_at_end)
+		return err_set(err, ERR_READ, "made", "the disk says so");
+	return (int64_t)part;
+}
+
 /* Where a part of at least want bytes may end: before a line without a TAB, or at the end. */
 static inline size_t part_end(const char *text, size_t len, size_t at, size_t want)
 {
@@ -156,17 +177,23 @@ static inline int scan(struct scan_log *log, const char *text, struct err *err)
 	return scan_in_parts(text, strlen(text), strlen(text), &sink, err);
 }
 
-/* What the sink is told of a text that is read without an error. */
-static inline void expect_log(const char *text, const char *wanted)
+/* What the sink is told of a text, and what comes of it. */
+static inline struct err expect_scan(const char *text, int rc, const char *wanted)
 {
 	struct scan_log log;
 	struct err err = {0};
-	int rc = scan(&log, text, &err);
+	int is = scan(&log, text, &err);
 
-	if (rc)
-		fail_msg("%d %s %s of: %s", rc, err.place, err.detail, text);
+	if (is != rc)
+		fail_msg("%d %s %s of: %s", is, err.place, err.detail, text);
 	assert_string_equal(log.text.data ? log.text.data : "", wanted);
 	buf_release(&log.text);
+	return err;
+}
+
+static inline void expect_log(const char *text, const char *wanted)
+{
+	expect_scan(text, 0, wanted);
 }
 
 /* count times fill between two texts; the caller frees it. */

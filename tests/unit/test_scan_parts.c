@@ -76,30 +76,11 @@ static const struct {
 	{damaged, sizeof(damaged) - 1, 3, 4},
 };
 
-/* What a source gives in pieces of at most step bytes. */
-struct pieces {
-	const char *bytes;
-	size_t len, at, step;
-};
-
-static int64_t read_pieces(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct pieces *pieces = ctx;
-	size_t part = pieces->len - pieces->at;
-
-	(void)err;
-	part = part < len ? part : len;
-	part = part < pieces->step ? part : pieces->step;
-	memcpy(bytes, pieces->bytes + pieces->at, part);
-	pieces->at += part;
-	return (int64_t)part;
-}
-
 static int scan_source(
 	const char *text, size_t len, size_t step, const struct dump_sink *sink, struct err *err)
 {
-	struct pieces pieces = {text, len, 0, step};
-	struct dump_source source = {read_pieces, &pieces, "made"};
+	struct memory memory = {text, len, 0, step, false};
+	struct dump_source source = {read_memory, &memory, "made"};
 
 	return dump_scan(&source, sink, err);
 }

@@ -169,15 +169,10 @@ TEST(of_what_is_no_dump_nothing_is_told)
 		"+ 10 ( 20 - 10) 2 allocs\tBackTrace1\n\tadd+0x1\n",
 	};
 	char *text = many("", "5 bytes + x\n", DUMP_SKIPS_MAX + 1, ONE);
-	struct scan_log log;
-	struct err err = {0};
 
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		assert_int_equal(scan(&log, texts[i], &err), -ERR_NOT_DUMP);
-		assert_int_equal(log.text.len, 0);
-	}
-	assert_int_equal(scan(&log, text, &err), -ERR_NOT_DUMP);
-	assert_int_equal(log.text.len, 0);
+	for (size_t i = 0; i < COUNT(texts); i++)
+		expect_scan(texts[i], -ERR_NOT_DUMP, "");
+	expect_scan(text, -ERR_NOT_DUMP, "");
 	free(text);
 }
 
@@ -203,51 +198,34 @@ TEST(some_things_are_errors_in_any_case)
 {
 	static const struct {
 		int rc;
-		const char *text, *place;
+		const char *text, *log, *place;
 	} cases[] = {
-		{-ERR_VERSION, "// hsnap: dump format=2\n" ONE, "made:1"},
-		{-ERR_BAD_LINE, OURS ONE END1 ONE, "made:4"},
-		{-ERR_CUT, OURS ONE, "made:2"},
-		{-ERR_CUT, OURS ONE "// hsnap: end blocks=x requested=1 overhead=2\n", "made:3"},
+		{-ERR_VERSION, "// hsnap: dump format=2\n" ONE, "", "made:1"},
+		{-ERR_BAD_LINE, OURS ONE END1 ONE, "note dump 1\n" ONE_LOG "\nnote end 3\n",
+			"made:4"},
+		{-ERR_CUT, OURS ONE "// hsnap: end blocks=x requested=1 overhead=2\n",
+			"note dump 1\n" ONE_LOG "\n" BAD "3 bad '// hsnap:' line\n", "made:3"},
 		/* a damaged first note is still one of ours */
-		{-ERR_CUT, "// hsnap: dump format=one\n" ONE, "made:2"},
+		{-ERR_CUT, "// hsnap: dump format=one\n" ONE,
+			BAD "1 bad '// hsnap:' line\n" ONE_LOG "\n", "made:2"},
+		/* the end of a cut file: whole entries are handed on, a stack only when it must be */
+		{-ERR_CUT, OURS ONE, "note dump 1\n" ONE_LOG "\n", "made:2"},
+		{-ERR_CUT, OURS ONE "5 bytes + 6 at 7 by BackTrace8", "note dump 1\n" ONE_LOG "\n",
+			"made:3"},
+		{-ERR_CUT, OURS ONE "5 bytes + 6 a", "note dump 1\n" ONE_LOG "\n", "made:3"},
+		{-ERR_CUT, OURS ONE "5 bytes in 0x1 alloc", "note dump 1\n" ONE_LOG "\n", "made:3"},
+		{-ERR_CUT, OURS ONE "\t401000\n\t402000\n", "note dump 1\n" ONE_LOG "\n", "made:4"},
+		{-ERR_CUT, OURS ONE "\t401000\n\t402", "note dump 1\n" ONE_LOG "\n", "made:4"},
+		{-ERR_CUT, OURS ONE "\t401000\n\tAli", "note dump 1\n" ONE_LOG "\n", "made:4"},
+		{-ERR_CUT, OURS ONE "\t401000\n\n", "note dump 1\n" ONE_LOG " 401000\n", "made:4"},
+		{-ERR_CUT, OURS "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\na!b+0x1\n",
+			"note dump 1\nentry 2 4 0 0 5\n", "made:3"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct scan_log log;
-		struct err err = {0};
+		struct err err = expect_scan(cases[i].text, cases[i].rc, cases[i].log);
 
-		assert_int_equal(scan(&log, cases[i].text, &err), cases[i].rc);
 		assert_string_equal(err.place, cases[i].place);
-		buf_release(&log.text);
-	}
-}
-
-/* The end of a cut file: entries that are whole are handed on, a stack only when it must be. */
-TEST(what_a_cut_ends_with_is_not_trusted)
-{
-	static const struct {
-		const char *text, *log;
-	} cases[] = {
-		{OURS ONE, "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "5 bytes + 6 at 7 by BackTrace8", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "5 bytes + 6 a", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "5 bytes in 0x1 alloc", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "\t401000\n\t402000\n", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "\t401000\n\t402", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "\t401000\n\tAli", "note dump 1\n" ONE_LOG "\n"},
-		{OURS ONE "\t401000\n\n", "note dump 1\n" ONE_LOG " 401000\n"},
-		{OURS "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\na!b+0x1\n",
-			"note dump 1\nentry 2 4 0 0 5\n"},
-	};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct scan_log log;
-		struct err err = {0};
-
-		assert_int_equal(scan(&log, cases[i].text, &err), -ERR_CUT);
-		assert_string_equal(log.text.data, cases[i].log);
-		buf_release(&log.text);
 	}
 }
 

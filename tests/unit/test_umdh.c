@@ -103,22 +103,6 @@ TEST(reads_a_log_of_umdh)
 	}
 }
 
-/* Whatever is missing at the end, no block may come with another block's stack. */
-TEST(a_log_cut_anywhere_harms_nobody)
-{
-	for (size_t cut = 0; cut < strlen(umdh_log); cut++) {
-		size_t last_heap =
-			(size_t)(strstr(umdh_log, "End of data for heap @ 10000") - umdh_log);
-		int rc = verdict_of(umdh_log, cut);
-
-		/* between the heaps nothing tells that one more was to come */
-		if (rc != 0 && rc != -ERR_CUT && rc != -ERR_EMPTY && rc != -ERR_NOT_DUMP)
-			fail_msg("cut at %zu: %d", cut, rc);
-		if (cut > last_heap + 40)
-			assert_int_equal(rc, 0);
-	}
-}
-
 static int blocks_of(const char *dump)
 {
 	struct scan_log log;
@@ -171,28 +155,18 @@ TEST(what_is_no_dump_is_refused)
 		{-ERR_NOT_DUMP, "+ 10 ( 20 - 10) 2 allocs\tBackTrace1\n+ 1 ( 2 - "
 				"1)\tBackTrace1\tallocations\n"},
 		{-ERR_NOT_DUMP, "10 bytes + \n"},
-		{-ERR_BAD_LINE, "10 bytes + 10 at 10\n"},
-		{-ERR_BAD_LINE, "10 bytes + 10 at 10 by BackTrace\n"},
 		{-ERR_BAD_LINE, "10 bytes + 10 at xyz by BackTrace1\n"},
-		{-ERR_BAD_LINE, "10 bytes + 10000000000000000 at 1 by BackTrace1\n"},
-		{-ERR_BAD_LINE, "10000000000000000 bytes + 1 at 1 by BackTrace1\n"},
 		{-ERR_BAD_LINE, "10 bytes + 1 at 10000000000000000 by BackTrace1\n"},
 		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\t10000000000000000\n"},
 		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\t1 2\n"},
 		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\tmain\n"},
 		{-ERR_BAD_LINE,
-			"10 bytes + 1 at 1 by BackTrace"
-			"0123456789012345678901234567890123456789012345678901234567890123\n"},
-		{-ERR_BAD_LINE,
 			"*- - Start of data for heap @ xyz - -\n1 bytes + 2 at 3 by BackTrace4\n"},
 		{-ERR_BAD_LINE, "// Loaded modules:\n//  FFFFFFFFFFFFF000 2000 a.exe\n"},
-		{-ERR_BAD_LINE, "// hsnap: \n"},
 		{-ERR_BAD_LINE, "// hsnap: dump\n"},
 		{-ERR_BAD_LINE, "// hsnap: dump format=0\n"},
 		{-ERR_BAD_LINE, "// hsnap: dump format=one\n"},
 		{-ERR_BAD_LINE, "// hsnap: dump format=1 time=yesterday\n"},
-		{-ERR_BAD_LINE, "// hsnap: dump format=1\n// hsnap: process id=\"x\n"},
-		{-ERR_BAD_LINE, "// hsnap: a-kind-of-note-that-is-far-too-long-for-one a=1\n"},
 		{-ERR_VERSION, "// hsnap: dump format=2\nwhatever\n"},
 		{-ERR_VERSION, "// hsnap: dump format=18446744073709551615\n"},
 		{-ERR_CUT, "// hsnap: dump format=1\n"},
@@ -217,38 +191,32 @@ TEST(what_is_no_dump_is_refused)
 
 TEST(the_end_mark_is_checked)
 {
-	assert_int_equal(
-		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"), 0);
-	assert_int_equal(
-		verdict(OURS HEAPNOTE ENTRIES "// hsnap: end blocks=5 requested=148 overhead=25\n"),
-		0);
-	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=3 requested=48 overhead=16\n"),
-		-ERR_BAD_LINE);
-	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=49 overhead=16\n"),
-		-ERR_BAD_LINE);
-	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=0\n"),
-		-ERR_BAD_LINE);
-	assert_int_equal(
-		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48\n"), -ERR_BAD_LINE);
-	assert_int_equal(verdict(OURS "// hsnap: end\n"), -ERR_BAD_LINE);
-	assert_int_equal(verdict(OURS "// hsnap: end blocks=0 requested=0 overhead=0\n"), 0);
-	assert_int_equal(
-		verdict(OURS HEAPNOTE ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"),
-		-ERR_BAD_LINE);
-	/* what comes behind it: words are nothing, blocks are trouble */
-	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"
-					      "// Memory={}\nwords\n"),
-		0);
-	assert_int_equal(
-		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n" ENTRIES),
-		-ERR_BAD_LINE);
-}
+#define END "// hsnap: end blocks=2 requested=48 overhead=16"
+	static const struct {
+		int rc;
+		const char *text;
+	} cases[] = {
+		{0, OURS ENTRIES END "\n"},
+		{0, OURS HEAPNOTE ENTRIES "// hsnap: end blocks=5 requested=148 overhead=25\n"},
+		{-ERR_BAD_LINE, OURS ENTRIES "// hsnap: end blocks=3 requested=48 overhead=16\n"},
+		{-ERR_BAD_LINE, OURS ENTRIES "// hsnap: end blocks=2 requested=49 overhead=16\n"},
+		{-ERR_BAD_LINE, OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=0\n"},
+		{-ERR_BAD_LINE, OURS ENTRIES "// hsnap: end blocks=2 requested=48\n"},
+		{-ERR_BAD_LINE, OURS "// hsnap: end\n"},
+		{0, OURS "// hsnap: end blocks=0 requested=0 overhead=0\n"},
+		{-ERR_BAD_LINE, OURS HEAPNOTE ENTRIES END "\n"},
+		/* what comes behind it: words are nothing, blocks are trouble */
+		{0, OURS ENTRIES END "\n// Memory={}\nwords\n"},
+		{-ERR_BAD_LINE, OURS ENTRIES END "\n" ENTRIES},
+		/* notes of later versions are passed over */
+		{0, OURS "// hsnap: future what=\"is this\" colour=blue\n" ENTRIES END
+			 " crc=FFFF\n"},
+	};
 
-TEST(notes_of_later_versions_are_passed_over)
-{
-	assert_int_equal(verdict(OURS "// hsnap: future what=\"is this\" colour=blue\n" ENTRIES
-				      "// hsnap: end blocks=2 requested=48 overhead=16 crc=FFFF\n"),
-		0);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		if (verdict(cases[i].text) != cases[i].rc)
+			fail_msg("not %d: %s", cases[i].rc, cases[i].text);
+	}
 }
 
 TEST(long_lines_have_a_limit)
