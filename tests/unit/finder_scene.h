@@ -96,36 +96,19 @@ static inline void scene_record(struct made_bytes *file, const struct image_plan
 	made_add(file, plan->pdb, strlen(plan->pdb) + 1);
 }
 
-/* As in Microsoft's "PE Format": the DOS header, COFF header at 40, optional header at 58, the section
- * table at 148, which holds one at most; the debug directory at 200, the record at 240; strings at
- * 800. */
+/* With one section at most; the debug directory at 200, the record at 240; strings at 800. */
 static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 {
 	struct made_bytes file = {0}, record = {0};
-	char name[8] = {0};
 
 	made_fill(&file, 0x900);
-	made_set(&file, 0, 0x5a4d, 2);
-	made_set(&file, 60, 0x40, 4);
-	made_set(&file, 0x40, 0x4550, 4);
-	made_set(&file, 0x44, 0x8664, 2);
-	made_set(&file, 0x46, plan->section != NULL, 2);
-	made_set(&file, 0x48, plan->timestamp, 4);
-	made_set(&file, 0x4c, plan->long_name ? 0x800 - 18 * 5 : 0, 4);
-	made_set(&file, 0x50, plan->long_name ? 5 : 0, 4);
-	made_set(&file, 0x54, 240, 2);
-	made_set(&file, 0x58, 0x20b, 2);
-	made_set(&file, 0x58 + 24, UINT64_C(0x140000000), 8);
-	made_set(&file, 0x58 + 56, plan->size, 4);
-	made_set(&file, 0x58 + 60, 0x900, 4);
-	made_set(&file, 0x58 + 64, plan->checksum, 4);
-	made_set(&file, 0x58 + 108, 16, 4);
-	if (plan->section) {
-		memcpy(name, plan->section, strlen(plan->section));
-		memcpy(file.bytes + 0x148, name, 8);
-		made_set(&file, 0x148 + 8, 0x100, 4);
-		made_set(&file, 0x148 + 12, 0x1000, 4);
-	}
+	made_pe(&file, plan->section != NULL, plan->size);
+	made_set(&file, MADE_PE + 8, plan->timestamp, 4);
+	made_set(&file, MADE_PE + 12, plan->long_name ? 0x800 - 18 * 5 : 0, 4);
+	made_set(&file, MADE_PE + 16, plan->long_name ? 5 : 0, 4);
+	made_set(&file, MADE_OPTIONAL + 64, plan->checksum, 4);
+	if (plan->section)
+		made_image_section(&file, 0, plan->section, 0x1000, 0, 0);
 	if (plan->long_name) {
 		made_set(&file, 0x800, 0x100, 4);
 		memcpy(file.bytes + 0x804, plan->long_name, strlen(plan->long_name) + 1);
@@ -135,8 +118,8 @@ static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 	scene_record(&record, plan);
 	assert_true(record.len <= 0x900 - 0x240);
 	memcpy(file.bytes + 0x240, record.bytes, record.len);
-	made_set(&file, 0x58 + 112 + 6 * 8, 0x200, 4);
-	made_set(&file, 0x58 + 112 + 6 * 8 + 4, 28, 4);
+	made_set(&file, MADE_DIRECTORIES + 6 * 8, 0x200, 4);
+	made_set(&file, MADE_DIRECTORIES + 6 * 8 + 4, 28, 4);
 	made_set(&file, 0x200 + 12, 2, 4);
 	made_set(&file, 0x200 + 16, record.len, 4);
 	made_set(&file, 0x200 + 20, 0x240, 4);

@@ -68,6 +68,43 @@ static inline void made_fill(struct made_bytes *to, size_t len)
 		made_number(to, 0, 1);
 }
 
+/* ---------------------------------------------------------------- images, as "PE Format" has them */
+
+enum { /* places in the file */
+	MADE_PE = 64,
+	MADE_OPTIONAL = MADE_PE + 24,
+	MADE_DIRECTORIES = MADE_OPTIONAL + 112,
+	MADE_HEADERS = MADE_OPTIONAL + 240,
+};
+
+static inline void made_pe(struct made_bytes *to, uint16_t section_count, uint32_t size_of_image)
+{
+	made_set(to, 0, 0x5a4d, 2);
+	made_set(to, 60, MADE_PE, 4);
+	made_set(to, MADE_PE, 0x4550, 4);
+	made_set(to, MADE_PE + 4, 0x8664, 2);
+	made_set(to, MADE_PE + 6, section_count, 2);
+	made_set(to, MADE_PE + 20, 240, 2);
+	made_set(to, MADE_OPTIONAL, 0x20b, 2);
+	made_set(to, MADE_OPTIONAL + 24, 0x140000000, 8);
+	made_set(to, MADE_OPTIONAL + 56, size_of_image, 4);
+	made_set(to, MADE_OPTIONAL + 60, 0x400, 4);
+	made_set(to, MADE_OPTIONAL + 108, 16, 4);
+}
+
+static inline void made_image_section(struct made_bytes *to, unsigned i, const char *name,
+	uint32_t rva, uint32_t at, uint32_t bytes)
+{
+	size_t from = MADE_HEADERS + i * (size_t)40;
+
+	memcpy(to->bytes + from, name, strlen(name));
+	made_set(to, from + 8, 0x1000, 4);
+	made_set(to, from + 12, rva, 4);
+	made_set(to, from + 16, bytes, 4);
+	made_set(to, from + 20, at, 4);
+	made_set(to, from + 36, i ? 0x40000040 : 0x60000020, 4);
+}
+
 /* ---------------------------------------------------------------- streams */
 
 /* The GUID's bytes count up: 00 01 ... 0F, which is spelled MADE_GUID. */

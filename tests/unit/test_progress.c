@@ -12,6 +12,7 @@
 
 static int master = -1;
 static FILE *terminal;
+static struct progress progress;
 
 static int open_terminal(void **state)
 {
@@ -52,8 +53,6 @@ static const char *seen(void)
 
 TEST(what_is_done_soon_shows_nothing)
 {
-	struct progress progress;
-
 	progress_begin(&progress, terminal, WHAT, 1000);
 	progress_tell(&progress, "app.dll", 1, 10, 1000);
 	progress_tell(&progress, "app.dll", 9, 10, 1000 + PROGRESS_AFTER_MS - 1);
@@ -63,7 +62,6 @@ TEST(what_is_done_soon_shows_nothing)
 
 TEST(a_line_is_rewritten_in_place_and_wiped)
 {
-	struct progress progress;
 	char blanks[200];
 
 	progress_begin(&progress, terminal, WHAT, 1000);
@@ -83,8 +81,6 @@ TEST(a_line_is_rewritten_in_place_and_wiped)
 
 TEST(what_takes_long_is_named)
 {
-	struct progress progress;
-
 	progress_begin(&progress, terminal, WHAT, 0);
 	progress_tell(&progress, "big.dll", 1, 2, 1000);
 	progress_tell(&progress, "big.dll", 1, 2, 1000 + PROGRESS_LONG_MS);
@@ -99,7 +95,6 @@ TEST(what_takes_long_is_named)
 TEST(a_long_or_hostile_name_stays_on_its_line)
 {
 	char name[300];
-	struct progress progress;
 	const char *line;
 	size_t columns = 0;
 
@@ -127,7 +122,6 @@ TEST(a_long_or_hostile_name_stays_on_its_line)
 
 TEST(where_nobody_looks_nothing_is_written)
 {
-	struct progress progress;
 	FILE *file = tmpfile();
 
 	assert_non_null(file);
@@ -141,8 +135,6 @@ TEST(where_nobody_looks_nothing_is_written)
 /* A clock that somebody set back stops no progress. */
 TEST(a_clock_that_goes_back_does_no_harm)
 {
-	struct progress progress;
-
 	progress_begin(&progress, terminal, WHAT, 0);
 	progress_tell(&progress, "app.dll", 1, 10, 100000);
 	assert_non_null(strstr(seen(), "1 of 10"));

@@ -123,8 +123,20 @@ static inline size_t part_end(const char *text, size_t len, size_t at, size_t wa
 	return len;
 }
 
-/* Feeds the scanner parts of at least want bytes each; behind each are zeros, and then nothing that
- * could be read. */
+/* Feeds the scanner one part; behind it are zeros, and then nothing that could be read. */
+static inline int feed(struct dump_scanner *scanner, const char *text, size_t len, bool is_last)
+{
+	char *part = calloc(1, len + 64);
+	int rc;
+
+	assert_non_null(part);
+	memcpy(part, text, len);
+	rc = dump_scanner_text(scanner, part, len, is_last);
+	free(part);
+	return rc;
+}
+
+/* Feeds it parts of at least want bytes each. */
 static inline int scan_in_parts(
 	const char *text, size_t len, size_t want, const struct dump_sink *sink, struct err *err)
 {
@@ -133,14 +145,8 @@ static inline int scan_in_parts(
 
 	assert_non_null(scanner);
 	for (size_t at = 0, end = 0; !rc && at < len; at = end) {
-		char *part;
-
 		end = part_end(text, len, at, want);
-		part = calloc(1, end - at + 64);
-		assert_non_null(part);
-		memcpy(part, text + at, end - at);
-		rc = dump_scanner_text(scanner, part, end - at, end == len);
-		free(part);
+		rc = feed(scanner, text + at, end - at, end == len);
 	}
 	if (!rc)
 		rc = dump_scanner_end(scanner);

@@ -228,19 +228,6 @@ TEST(a_sink_is_asked_only_where_entries_may_come)
 		-ERR_BAD_LINE, "note dump 1\nnote end 3\n");
 }
 
-static int feed(struct dump_scanner *scanner, const char *text, bool is_last)
-{
-	size_t len = strlen(text);
-	char *padded = calloc(1, len + 64);
-	int rc;
-
-	assert_non_null(padded);
-	memcpy(padded, text, len + 1);
-	rc = dump_scanner_text(scanner, padded, len, is_last);
-	free(padded);
-	return rc;
-}
-
 /* Feeds text, then says that somebody else read a part behind it, then feeds more. */
 static int scan_around(struct scan_log *log, const char *before, const struct dump_progress *passed,
 	const char *after, struct err *err)
@@ -250,11 +237,11 @@ static int scan_around(struct scan_log *log, const char *before, const struct du
 	int rc;
 
 	assert_non_null(scanner);
-	rc = feed(scanner, before, false);
+	rc = feed(scanner, before, strlen(before), false);
 	if (!rc)
 		rc = dump_scanner_pass(scanner, passed);
 	if (!rc)
-		rc = feed(scanner, after, true);
+		rc = feed(scanner, after, strlen(after), true);
 	if (!rc)
 		rc = dump_scanner_end(scanner);
 	dump_scanner_free(scanner);
