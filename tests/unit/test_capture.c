@@ -41,7 +41,7 @@ struct scene {
 	uint64_t busy_until, busy_addr, calm_value;
 };
 
-static struct scene *current; /* for callbacks that get no more than the fake */
+static struct scene scene;
 
 static enum said said_of(size_t i)
 {
@@ -58,13 +58,13 @@ static uint64_t first_frame_of(size_t stack)
 	return 0x140001000 + stack * 0x10000;
 }
 
-static void say(struct scene *scene, size_t i)
+static void say(size_t i)
 {
-	const struct placed *placed = &scene->image->truth.blocks[i];
+	const struct placed *placed = &scene.image->truth.blocks[i];
 	struct made_block block = {.addr = placed->addr,
 		.size_bytes = placed->requested_bytes,
 		.heap = placed->heap,
-		.stack = scene->stacks[i % STACKS]};
+		.stack = scene.stacks[i % STACKS]};
 
 	switch (said_of(i)) {
 	case NOTHING: return;
@@ -74,67 +74,63 @@ static void say(struct scene *scene, size_t i)
 	case NO_SUCH_STACK: block.stack = 0x7ffffff; break;
 	default: break;
 	}
-	tracer_put_block(scene->fake, (unsigned)i % 24, (unsigned)i / 24, &block);
+	tracer_put_block(scene.fake, (unsigned)i % 24, (unsigned)i / 24, &block);
 }
 
 static int set_up(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
 	const struct made_block gone = {.addr = 0x99990000, .size_bytes = 8, .heap = HEAP_A};
 
-	assert_non_null(scene);
-	scene->image = image_new(42);
-	scene->fake = &scene->image->fake;
-	tracer_place(scene->fake);
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	scene.image = image_new(42);
+	scene.fake = &scene.image->fake;
+	tracer_place(scene.fake);
 	for (size_t i = 0; i < STACKS; i++)
-		scene->stacks[i] = tracer_put_stack(scene->fake, first_frame_of(i), depth_of(i));
+		scene.stacks[i] = tracer_put_stack(scene.fake, first_frame_of(i), depth_of(i));
 	for (unsigned shard = 0; shard < 25; shard++)
-		tracer_place_table(scene->fake, shard, TABLE_LOG2);
-	assert_true(scene->image->truth.block_count < 24u << TABLE_LOG2);
-	for (size_t i = 0; i < scene->image->truth.block_count; i++)
-		say(scene, i);
-	tracer_put_block(scene->fake, 24, 3, &gone); /* traced, but in no heap */
-	snapshot_init(&scene->snapshot);
-	current = scene;
-	*state = scene;
+		tracer_place_table(scene.fake, shard, TABLE_LOG2);
+	assert_true(scene.image->truth.block_count < 24u << TABLE_LOG2);
+	for (size_t i = 0; i < scene.image->truth.block_count; i++)
+		say(i);
+	tracer_put_block(scene.fake, 24, 3, &gone); /* traced, but in no heap */
+	snapshot_init(&scene.snapshot);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct scene *scene = *state;
-
-	snapshot_release(&scene->snapshot);
-	image_free(scene->image);
-	free(scene);
+	(void)state;
+	snapshot_release(&scene.snapshot);
+	image_free(scene.image);
 	return 0;
 }
 
 /* One capture into a fresh snapshot; the process must run after it. */
-static int take(struct scene *scene)
+static int take(void)
 {
-	struct fake *fake = scene->fake;
+	struct fake *fake = scene.fake;
 	int rc;
 
-	snapshot_release(&scene->snapshot);
-	snapshot_init(&scene->snapshot);
+	snapshot_release(&scene.snapshot);
+	snapshot_init(&scene.snapshot);
 	fake->reads = fake->suspends = fake->resumes = 0;
 	fake->may_look = true;
-	scene->err = (struct err){0};
+	scene.err = (struct err){0};
 	rc = capture_target(
-		&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
+		&fake->target, &scene.options, &scene.snapshot, &scene.stats, &scene.err);
 	assert_int_equal(fake->suspends, fake->resumes);
 	assert_false(fake->is_held);
 	assert_int_equal(fake->loose_reads, 0);
 	if (rc)
-		assert_int_equal(scene->err.code, -rc);
+		assert_int_equal(scene.err.code, -rc);
 	return rc;
 }
 
-static bool has_warning(const struct scene *scene, const char *words)
+static bool has_warning(const char *words)
 {
-	for (size_t i = 0; i < scene->snapshot.warning_count; i++) {
-		if (strstr(scene->snapshot.warnings[i], words))
+	for (size_t i = 0; i < scene.snapshot.warning_count; i++) {
+		if (strstr(scene.snapshot.warnings[i], words))
 			return true;
 	}
 	return false;
@@ -142,44 +138,44 @@ static bool has_warning(const struct scene *scene, const char *words)
 
 /* ---------------------------------------------------------------- what is expected */
 
-static const struct block *block_at(const struct scene *scene, uint64_t addr)
+static const struct block *block_at(uint64_t addr)
 {
-	for (size_t i = 0; i < scene->snapshot.block_count; i++) {
-		if (scene->snapshot.blocks[i].addr == addr)
-			return &scene->snapshot.blocks[i];
+	for (size_t i = 0; i < scene.snapshot.block_count; i++) {
+		if (scene.snapshot.blocks[i].addr == addr)
+			return &scene.snapshot.blocks[i];
 	}
 	return NULL;
 }
 
-static void assert_stack(const struct scene *scene, uint32_t index, size_t stack)
+static void assert_stack(uint32_t index, size_t stack)
 {
-	const struct stack *found = &scene->snapshot.stacks.stacks[index];
+	const struct stack *found = &scene.snapshot.stacks.stacks[index];
 
-	assert_true(index < scene->snapshot.stacks.count);
+	assert_true(index < scene.snapshot.stacks.count);
 	assert_int_equal(found->frame_count, depth_of(stack));
 	for (uint32_t k = 0; k < found->frame_count; k++)
 		assert_int_equal(found->frames[k], first_frame_of(stack) + 16 * k);
 }
 
-static void assert_block(const struct scene *scene, size_t i, bool has_overhead)
+static void assert_block(size_t i, bool has_overhead)
 {
-	const struct placed *placed = &scene->image->truth.blocks[i];
-	const struct block *block = block_at(scene, placed->addr);
+	const struct placed *placed = &scene.image->truth.blocks[i];
+	const struct block *block = block_at(placed->addr);
 
 	assert_non_null(block);
 	assert_int_equal(block->requested_bytes, placed->requested_bytes);
 	assert_int_equal(block->overhead_bytes, has_overhead ? placed->overhead_bytes : 0);
-	assert_int_equal(scene->snapshot.heaps[block->heap].addr, placed->heap);
-	assert_stack(scene, block->stack, i % STACKS);
+	assert_int_equal(scene.snapshot.heaps[block->heap].addr, placed->heap);
+	assert_stack(block->stack, i % STACKS);
 }
 
 /* What of a heap's blocks has no stack. */
-static struct block_totals stackless_of(const struct scene *scene, uint64_t heap)
+static struct block_totals stackless_of(uint64_t heap)
 {
 	struct block_totals census = {0};
 
-	for (size_t i = 0; i < scene->image->truth.block_count; i++) {
-		const struct placed *placed = &scene->image->truth.blocks[i];
+	for (size_t i = 0; i < scene.image->truth.block_count; i++) {
+		const struct placed *placed = &scene.image->truth.blocks[i];
 
 		if (placed->heap != heap || said_of(i) <= TRUTH_TOO)
 			continue;
@@ -190,22 +186,22 @@ static struct block_totals stackless_of(const struct scene *scene, uint64_t heap
 	return census;
 }
 
-static void assert_whole(const struct scene *scene)
+static void assert_whole(void)
 {
-	const struct truth *truth = &scene->image->truth;
-	const struct snapshot *snapshot = &scene->snapshot;
+	const struct truth *truth = &scene.image->truth;
+	const struct snapshot *snapshot = &scene.snapshot;
 	size_t count = 0;
 
 	for (size_t i = 0; i < truth->block_count; i++) {
 		if (said_of(i) > TRUTH_TOO)
 			continue;
-		assert_block(scene, i, true);
+		assert_block(i, true);
 		count++;
 	}
 	assert_int_equal(snapshot->block_count, count);
 	assert_int_equal(snapshot->heap_count, truth->heap_count);
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
-		const struct block_totals want = stackless_of(scene, snapshot->heaps[i].addr);
+		const struct block_totals want = stackless_of(snapshot->heaps[i].addr);
 
 		assert_memory_equal(&snapshot->heaps[i].stackless, &want, sizeof(want));
 	}
@@ -216,17 +212,17 @@ static void assert_whole(const struct scene *scene)
 
 static void be_busy(struct fake *fake)
 {
-	bool is_busy = fake->suspends <= current->busy_until;
+	bool is_busy = fake->suspends <= scene.busy_until;
 
-	fake_put(fake, current->busy_addr, is_busy ? 0x24 : current->calm_value, 8);
+	fake_put(fake, scene.busy_addr, is_busy ? 0x24 : scene.calm_value, 8);
 }
 
-static void be_busy_at(struct scene *scene, uint64_t addr, uint64_t until)
+static void be_busy_at(uint64_t addr, uint64_t until)
 {
-	scene->fake->on_suspend = be_busy;
-	scene->busy_addr = addr;
-	scene->busy_until = until;
-	scene->calm_value = fake_get(scene->fake, addr, 8);
+	scene.fake->on_suspend = be_busy;
+	scene.busy_addr = addr;
+	scene.busy_until = until;
+	scene.calm_value = fake_get(scene.fake, addr, 8);
 }
 
 #undef TEST_AROUND
@@ -250,38 +246,34 @@ int clock_gettime(clockid_t clock_id, struct timespec *tp)
 
 TEST(each_block_gets_the_stack_the_tracer_has_for_it)
 {
-	struct scene *scene = *state;
-
-	assert_int_equal(take(scene), 0);
-	assert_whole(scene);
-	assert_null(block_at(scene, 0x99990000));
-	assert_int_equal(scene->stats.tries, 1);
-	assert_int_equal(scene->fake->suspends, 1);
-	assert_true(scene->stats.held_ms >= 0);
+	assert_int_equal(take(), 0);
+	assert_whole();
+	assert_null(block_at(0x99990000));
+	assert_int_equal(scene.stats.tries, 1);
+	assert_int_equal(scene.fake->suspends, 1);
+	assert_true(scene.stats.held_ms >= 0);
 }
 
 TEST(blocks_of_another_size_or_heap_are_stackless_and_said)
 {
-	struct scene *scene = *state;
 	unsigned count = 0;
 	char words[80];
 
-	for (size_t i = 0; i < scene->image->truth.block_count; i++)
+	for (size_t i = 0; i < scene.image->truth.block_count; i++)
 		count += said_of(i) == OTHER_SIZE || said_of(i) == OTHER_HEAP;
-	assert_int_equal(take(scene), 0);
+	assert_int_equal(take(), 0);
 	snprintf(words, sizeof(words), "%u blocks have another size or heap", count);
-	assert_true(has_warning(scene, words));
-	assert_int_equal(scene->snapshot.warning_count, 1);
+	assert_true(has_warning(words));
+	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
 TEST(the_snapshot_says_whose_it_is)
 {
-	struct scene *scene = *state;
-	const struct snapshot *snapshot = &scene->snapshot;
+	const struct snapshot *snapshot = &scene.snapshot;
 
-	snprintf(scene->fake->target.image, sizeof(scene->fake->target.image), "C:\\app\\app.exe");
-	scene->fake->target.start_ms = 1234;
-	assert_int_equal(take(scene), 0);
+	snprintf(scene.fake->target.image, sizeof(scene.fake->target.image), "C:\\app\\app.exe");
+	scene.fake->target.start_ms = 1234;
+	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->pid, 12);
 	assert_int_equal(snapshot->bits, 64);
 	assert_int_equal(snapshot->start_ms, 1234);
@@ -297,40 +289,37 @@ TEST(the_snapshot_says_whose_it_is)
 
 TEST(what_the_tracer_dropped_is_said)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(scene->fake, dropped_blocks, 17);
-	AREA_PUT(scene->fake, dropped_stacks, 18);
-	SHARD_PUT(scene->fake, 40, broken, 1);
-	assert_int_equal(take(scene), 0);
-	assert_true(has_warning(scene, "no room for 17 blocks"));
-	assert_true(has_warning(scene, "the stacks of 18 blocks"));
-	assert_true(has_warning(scene, "1 of the 64 parts of the tracer's table"));
-	assert_whole(scene);
+	AREA_PUT(scene.fake, dropped_blocks, 17);
+	AREA_PUT(scene.fake, dropped_stacks, 18);
+	SHARD_PUT(scene.fake, 40, broken, 1);
+	assert_int_equal(take(), 0);
+	assert_true(has_warning("no room for 17 blocks"));
+	assert_true(has_warning("the stacks of 18 blocks"));
+	assert_true(has_warning("1 of the 64 parts of the tracer's table"));
+	assert_whole();
 }
 
 TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 {
-	struct scene *scene = *state;
-	const struct truth *truth = &scene->image->truth;
+	const struct truth *truth = &scene.image->truth;
 	const uint64_t list = FAKE_PEB + 0x400;
 	size_t count = 0;
 
-	fake_put(scene->fake, HEAP_A + HEAP_MAGIC, 0, 4);
-	fake_put(scene->fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
-	fake_put(scene->fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
-	fake_put(scene->fake, list, HEAP_A, 8);
-	fake_put(scene->fake, list + 8, HEAP_B, 8);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->snapshot.heap_count, 2);
+	fake_put(scene.fake, HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_put(scene.fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
+	fake_put(scene.fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_put(scene.fake, list, HEAP_A, 8);
+	fake_put(scene.fake, list + 8, HEAP_B, 8);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.snapshot.heap_count, 2);
 	for (size_t i = 0; i < truth->block_count; i++) {
 		if (said_of(i) <= TRUTH_TOO)
-			assert_block(scene, i, false);
+			assert_block(i, false);
 		count += said_of(i) <= TRUTH_TOO || said_of(i) == OTHER_SIZE;
 	}
-	assert_int_equal(scene->snapshot.block_count, count);
-	assert_true(has_warning(scene, "heap 110000 is of a kind that cannot be walked"));
-	assert_true(has_warning(scene, "heap 210000 is of a kind that cannot be walked"));
+	assert_int_equal(scene.snapshot.block_count, count);
+	assert_true(has_warning("heap 110000 is of a kind that cannot be walked"));
+	assert_true(has_warning("heap 210000 is of a kind that cannot be walked"));
 }
 
 /* ---------------------------------------------------------------- modules that come and go */
@@ -349,11 +338,10 @@ static void load_two(struct fake *fake)
 
 TEST(what_is_loaded_before_the_process_is_held_is_listed)
 {
-	struct scene *scene = *state;
-	const struct snapshot *snapshot = &scene->snapshot;
+	const struct snapshot *snapshot = &scene.snapshot;
 
-	scene->fake->on_suspend = load_two;
-	assert_int_equal(take(scene), 0);
+	scene.fake->on_suspend = load_two;
+	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 4);
 	assert_string_equal(snapshot->modules[0].path, "C:\\late\\low.dll");
 	assert_string_equal(
@@ -361,7 +349,7 @@ TEST(what_is_loaded_before_the_process_is_held_is_listed)
 	for (size_t i = 1; i < 4; i++)
 		assert_true(snapshot->modules[i - 1].base < snapshot->modules[i].base);
 	assert_int_equal(snapshot->warning_count, 1); /* of sizes and heaps */
-	assert_whole(scene);
+	assert_whole();
 }
 
 static void replace(struct fake *fake)
@@ -377,22 +365,21 @@ static void replace(struct fake *fake)
 
 TEST(a_module_that_gives_way_to_another_stays_and_is_said)
 {
-	struct scene *scene = *state;
-	const struct snapshot *snapshot = &scene->snapshot;
+	const struct snapshot *snapshot = &scene.snapshot;
 
-	load(scene->fake, 0x80000000, 0x2000, "C:\\App\\same.dll");
-	load(scene->fake, 0x90000000, 0x2000, "C:\\app\\one.dll");
-	load(scene->fake, 0x70000000, 0x4000, "C:\\app\\app.dll");
-	modules_sort(scene->fake->modules, scene->fake->module_count);
-	scene->fake->on_suspend = NULL;
-	assert_int_equal(take(scene), 0);
+	load(scene.fake, 0x80000000, 0x2000, "C:\\App\\same.dll");
+	load(scene.fake, 0x90000000, 0x2000, "C:\\app\\one.dll");
+	load(scene.fake, 0x70000000, 0x4000, "C:\\app\\app.dll");
+	modules_sort(scene.fake->modules, scene.fake->module_count);
+	scene.fake->on_suspend = NULL;
+	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 5);
 	assert_int_equal(snapshot->warning_count, 1);
-	scene->fake->on_suspend = replace;
-	assert_int_equal(take(scene), 0);
+	scene.fake->on_suspend = replace;
+	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 5);
 	assert_string_equal(module_at(snapshot->modules, 5, 0x70001000)->path, "C:\\app\\app.dll");
-	assert_true(has_warning(scene, "3 modules were loaded in the place of others"));
+	assert_true(has_warning("3 modules were loaded in the place of others"));
 }
 
 static void lose_modules(struct fake *fake)
@@ -402,72 +389,61 @@ static void lose_modules(struct fake *fake)
 
 TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
 {
-	struct scene *scene = *state;
-
-	scene->fake->on_suspend = lose_modules;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->snapshot.module_count, 2);
-	assert_whole(scene);
+	scene.fake->on_suspend = lose_modules;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.snapshot.module_count, 2);
+	assert_whole();
 }
 
 /* ---------------------------------------------------------------- trying again */
 
 TEST(a_heap_that_is_being_changed_is_tried_again)
 {
-	struct scene *scene = *state;
-
-	be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 8);
-	assert_int_equal(scene->fake->suspends, 8);
-	assert_whole(scene);
+	be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 8);
+	assert_int_equal(scene.fake->suspends, 8);
+	assert_whole();
 }
 
 TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most)
 {
-	struct scene *scene = *state;
-
-	be_busy_at(scene, HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 100);
-	assert_int_equal(scene->fake->suspends, 100);
-	assert_true(has_warning(scene, "had their lock held all the time"));
-	assert_whole(scene);
+	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 100);
+	assert_int_equal(scene.fake->suspends, 100);
+	assert_true(has_warning("had their lock held all the time"));
+	assert_whole();
 }
 
 TEST(a_heap_that_was_half_changed_is_tried_again)
 {
-	struct scene *scene = *state;
-
-	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, 2);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 3);
-	assert_false(has_warning(scene, "made no sense"));
-	assert_whole(scene);
+	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, 2);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 3);
+	assert_false(has_warning("made no sense"));
+	assert_whole();
 }
 
 TEST(a_lock_that_stays_held_costs_one_walk)
 {
-	struct scene *scene = *state;
 	uint64_t calm, busy;
 
-	assert_int_equal(take(scene), 0);
-	calm = scene->fake->reads;
-	be_busy_at(scene, HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
-	assert_int_equal(take(scene), 0);
-	busy = scene->fake->reads - calm;
+	assert_int_equal(take(), 0);
+	calm = scene.fake->reads;
+	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	assert_int_equal(take(), 0);
+	busy = scene.fake->reads - calm;
 	assert_in_range(busy, calm, calm + 99 * 8); /* a few reads tell that it is busy */
 }
 
 TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said)
 {
-	struct scene *scene = *state;
-
-	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 3);
-	assert_true(has_warning(scene, "1 places in the heaps made no sense"));
-	assert_true(has_warning(scene, "broken list at 600020"));
+	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 3);
+	assert_true(has_warning("1 places in the heaps made no sense"));
+	assert_true(has_warning("broken list at 600020"));
 }
 
 /* A target knows when holding it begins, which may be long after it was asked to: time before that, as
@@ -481,29 +457,26 @@ static void hold_for_a_second(struct fake *fake)
 
 TEST(the_target_says_from_when_it_is_held)
 {
-	struct scene *scene = *state;
-
-	be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
-	scene->fake->on_suspend = hold_for_a_second;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 2); /* that was too long */
-	assert_in_range(scene->stats.held_ms, 2000, 2999);
+	be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
+	scene.fake->on_suspend = hold_for_a_second;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 2); /* that was too long */
+	assert_in_range(scene.stats.held_ms, 2000, 2999);
 }
 
 /* By another program, say, or by the hour. */
 TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 {
 	static const long back_s[] = {3600, -3600};
-	struct scene *scene = *state;
 
 	for (size_t i = 0; i < 2; i++) {
 		set_back_s = back_s[i];
-		be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
-		assert_int_equal(take(scene), 0);
-		assert_true(scene->stats.tries > 2); /* it was not held for too long */
-		assert_in_range(scene->stats.held_ms, 0, 60000);
-		assert_in_range(scene->stats.walk_ms, 0, 60000);
-		assert_in_range(scene->stats.join_ms, 0, 60000);
+		be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
+		assert_int_equal(take(), 0);
+		assert_true(scene.stats.tries > 2); /* it was not held for too long */
+		assert_in_range(scene.stats.held_ms, 0, 60000);
+		assert_in_range(scene.stats.walk_ms, 0, 60000);
+		assert_in_range(scene.stats.join_ms, 0, 60000);
 	}
 	set_back_s = 0;
 }
@@ -512,76 +485,73 @@ TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 
 TEST(errors_come_out_as_they_are_and_nothing_is_held)
 {
-	struct scene *scene = *state;
-	struct fake *fake = scene->fake;
+	struct fake *fake = scene.fake;
 
 	fake->modules_rc = -ERR_GONE;
-	assert_int_equal(take(scene), -ERR_GONE);
+	assert_int_equal(take(), -ERR_GONE);
 	fake->modules_rc = 0;
 	fake->suspend_rc = -ERR_RIGHTS;
-	assert_int_equal(take(scene), -ERR_RIGHTS);
+	assert_int_equal(take(), -ERR_RIGHTS);
 	fake->suspend_rc = 0;
 	AREA_PUT(fake, version, 9);
-	assert_int_equal(take(scene), -ERR_TARGET);
+	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(fake, version, 2);
 	SHARD_PUT(fake, 5, table, 0xdead0000 | 11);
-	assert_int_equal(take(scene), -ERR_TARGET);
+	assert_int_equal(take(), -ERR_TARGET);
 	fake->is_dead = true;
-	assert_int_equal(take(scene), -ERR_GONE);
+	assert_int_equal(take(), -ERR_GONE);
 	fake->module_count = 1;
-	assert_int_equal(take(scene), -ERR_GONE);
+	assert_int_equal(take(), -ERR_GONE);
 	fake->is_dead = false;
-	scene->options.stacks = STACKS_TRACER;
-	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	scene.options.stacks = STACKS_TRACER;
+	assert_int_equal(take(), -ERR_NOT_TRACED);
 	assert_int_equal(fake->suspends, 0);
 }
 
 /* A capture with failing reads that calls itself a success: all in it is right, and where it is not
  * whole, it says so. */
-static void assert_honest(const struct scene *scene)
+static void assert_honest(void)
 {
-	const struct truth *truth = &scene->image->truth;
-	uint64_t found = snapshot_total(&scene->snapshot).block_count;
+	const struct truth *truth = &scene.image->truth;
+	uint64_t found = snapshot_total(&scene.snapshot).block_count;
 
-	for (size_t i = 0; i < scene->snapshot.block_count; i++)
-		assert_true(scene->snapshot.blocks[i].stack < scene->snapshot.stacks.count);
+	for (size_t i = 0; i < scene.snapshot.block_count; i++)
+		assert_true(scene.snapshot.blocks[i].stack < scene.snapshot.stacks.count);
 	assert_true(found <= truth->block_count);
 	if (found < truth->block_count)
-		assert_true(has_warning(scene, "made no sense") ||
-			    has_warning(scene, "cannot be walked"));
+		assert_true(has_warning("made no sense") || has_warning("cannot be walked"));
 	else
-		assert_whole(scene);
+		assert_whole();
 }
 
 /* In turn each read fails, and none, two or all after it. */
 TEST(whichever_read_fails_the_process_goes_on)
 {
-	struct scene *scene = *state;
 	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
 	unsigned successes = 0, errors = 0;
 	uint64_t reads;
 
-	assert_int_equal(take(scene), 0);
-	reads = scene->fake->reads;
+	assert_int_equal(take(), 0);
+	reads = scene.fake->reads;
 	assert_true(reads > 30);
 	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
 		for (uint64_t n = 1; n <= reads + 1; n++) {
 			int rc;
 
-			scene->fake->fail_from = n;
-			scene->fake->fail_count = counts[k];
-			rc = take(scene);
+			scene.fake->fail_from = n;
+			scene.fake->fail_count = counts[k];
+			rc = take();
 			successes += !rc;
 			errors += rc == -ERR_TARGET;
 			assert_true(!rc || rc == -ERR_TARGET);
 			if (!rc)
-				assert_honest(scene);
+				assert_honest();
 		}
 	}
-	scene->fake->fail_from = 0;
+	scene.fake->fail_from = 0;
 	assert_true(successes && errors);
-	assert_int_equal(take(scene), 0);
-	assert_whole(scene);
+	assert_int_equal(take(), 0);
+	assert_whole();
 }
 
 /* ---------------------------------------------------------------- before and after the hold */
@@ -600,17 +570,15 @@ static void spoil(struct fake *fake)
 
 TEST(what_the_process_does_later_is_not_seen)
 {
-	struct scene *scene = *state;
-
-	scene->fake->on_resume = spoil;
-	assert_int_equal(take(scene), 0);
-	assert_whole(scene);
-	assert_int_equal(scene->stats.tries, 1);
+	scene.fake->on_resume = spoil;
+	assert_int_equal(take(), 0);
+	assert_whole();
+	assert_int_equal(scene.stats.tries, 1);
 }
 
 static void add_late(struct fake *fake)
 {
-	struct truth *truth = &current->image->truth;
+	struct truth *truth = &scene.image->truth;
 	struct filling fill;
 
 	if (fake->suspends > 1)
@@ -625,23 +593,22 @@ static void add_late(struct fake *fake)
 /* Of blocks that the tracer has not seen only sizes and number are kept. */
 TEST(what_comes_before_the_hold_is_there)
 {
-	struct scene *scene = *state;
-	const struct truth *truth = &scene->image->truth;
+	const struct truth *truth = &scene.image->truth;
 	uint64_t requested = 0, overhead = 0;
 	struct block_totals total;
 
-	scene->fake->on_suspend = add_late;
-	scene->fake->on_resume = spoil;
-	assert_int_equal(take(scene), 0);
+	scene.fake->on_suspend = add_late;
+	scene.fake->on_resume = spoil;
+	assert_int_equal(take(), 0);
 	for (size_t i = 0; i < truth->block_count; i++) {
 		requested += truth->blocks[i].requested_bytes;
 		overhead += truth->blocks[i].overhead_bytes;
 	}
-	total = snapshot_total(&scene->snapshot);
+	total = snapshot_total(&scene.snapshot);
 	assert_int_equal(total.block_count, truth->block_count);
 	assert_int_equal(total.requested_bytes, requested);
 	assert_int_equal(total.overhead_bytes, overhead);
-	assert_false(has_warning(scene, "made no sense"));
+	assert_false(has_warning("made no sense"));
 }
 
 /* Takes the entry out of its list. */
@@ -665,32 +632,30 @@ static void lose_some(struct fake *fake)
 
 TEST(what_goes_before_the_hold_is_not_there)
 {
-	struct scene *scene = *state;
-	struct truth *truth = &scene->image->truth;
+	struct truth *truth = &scene.image->truth;
 	size_t kept = 0;
 
-	scene->fake->on_suspend = lose_some;
-	scene->fake->on_resume = spoil;
-	assert_int_equal(take(scene), 0);
+	scene.fake->on_suspend = lose_some;
+	scene.fake->on_resume = spoil;
+	assert_int_equal(take(), 0);
 	for (size_t i = 0; i < truth->block_count; i++)
 		kept += truth->blocks[i].part != SUB_A2 &&
 			truth->blocks[i].part != LARGE_B + LARGE_STEP;
 	assert_true(kept < truth->block_count);
-	assert_int_equal(snapshot_total(&scene->snapshot).block_count, kept);
-	assert_false(has_warning(scene, "made no sense"));
+	assert_int_equal(snapshot_total(&scene.snapshot).block_count, kept);
+	assert_false(has_warning("made no sense"));
 }
 
 TEST(a_size_that_cannot_be_is_never_asked_for)
 {
-	struct scene *scene = *state;
 	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		fake_put(scene->fake, SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
-		fake_put(scene->fake, SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
-		assert_int_equal(take(scene), 0);
-		assert_true(has_warning(scene, "made no sense"));
-		assert_true(scene->fake->got_bytes < (uint64_t)1 << 30);
+		fake_put(scene.fake, SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
+		fake_put(scene.fake, SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
+		assert_int_equal(take(), 0);
+		assert_true(has_warning("made no sense"));
+		assert_true(scene.fake->got_bytes < (uint64_t)1 << 30);
 	}
 }
 
@@ -698,89 +663,77 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 
 /* ---------------------------------------------------------------- where stacks come from */
 
-static void assert_census_of_all(const struct scene *scene)
+static void assert_census_of_all(void)
 {
-	const struct truth *truth = &scene->image->truth;
+	const struct truth *truth = &scene.image->truth;
 
-	assert_int_equal(scene->snapshot.block_count, 0);
-	assert_int_equal(scene->snapshot.heap_count, truth->heap_count);
-	assert_int_equal(snapshot_total(&scene->snapshot).block_count, truth->block_count);
-	assert_string_equal(scene->snapshot.stack_source, "none");
+	assert_int_equal(scene.snapshot.block_count, 0);
+	assert_int_equal(scene.snapshot.heap_count, truth->heap_count);
+	assert_int_equal(snapshot_total(&scene.snapshot).block_count, truth->block_count);
+	assert_string_equal(scene.snapshot.stack_source, "none");
 }
 
 TEST(a_process_without_stacks_is_a_census_and_says_so)
 {
-	struct scene *scene = *state;
-
-	scene->fake->module_count = 1;
-	assert_int_equal(take(scene), 0);
-	assert_census_of_all(scene);
-	assert_true(has_warning(scene, "no block has a stack"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
-	assert_false(scene->snapshot.records.is_known);
+	scene.fake->module_count = 1;
+	assert_int_equal(take(), 0);
+	assert_census_of_all();
+	assert_true(has_warning("no block has a stack"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
+	assert_false(scene.snapshot.records.is_known);
 }
 
 TEST(the_flag_of_ust_without_records_is_said)
 {
-	struct scene *scene = *state;
-
-	scene->fake->module_count = 1;
-	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
-	assert_int_equal(take(scene), 0);
-	assert_string_equal(scene->snapshot.stack_source, "ust");
-	assert_true(has_warning(scene, "started with +ust, but no block leads to a stack"));
-	assert_true(scene->snapshot.records.is_known);
-	assert_int_equal(scene->snapshot.records.record_count, 0);
+	scene.fake->module_count = 1;
+	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
+	assert_int_equal(take(), 0);
+	assert_string_equal(scene.snapshot.stack_source, "ust");
+	assert_true(has_warning("started with +ust, but no block leads to a stack"));
+	assert_true(scene.snapshot.records.is_known);
+	assert_int_equal(scene.snapshot.records.record_count, 0);
 }
 
 TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
 {
-	struct scene *scene = *state;
-
-	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
-	assert_int_equal(take(scene), 0);
-	assert_whole(scene);
-	assert_string_equal(scene->snapshot.stack_source, "tracer");
-	assert_int_equal(scene->snapshot.warning_count, 1); /* of sizes and heaps */
+	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	assert_int_equal(take(), 0);
+	assert_whole();
+	assert_string_equal(scene.snapshot.stack_source, "tracer");
+	assert_int_equal(scene.snapshot.warning_count, 1); /* of sizes and heaps */
 }
 
 TEST(stacks_that_were_asked_for_have_to_be_there)
 {
-	struct scene *scene = *state;
-
-	scene->options.stacks = STACKS_UST;
-	assert_int_equal(take(scene), -ERR_NO_STACKS);
-	assert_non_null(strstr(scene->err.detail, "it was not started with +ust"));
-	fake_put(scene->fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
-	assert_int_equal(take(scene), -ERR_NO_STACKS);
-	assert_non_null(strstr(scene->err.detail, "no block leads to a record"));
-	scene->options.stacks = STACKS_OS;
-	assert_int_equal(take(scene), -ERR_NO_STACKS);
-	assert_int_equal(scene->fake->suspends, 0);
+	scene.options.stacks = STACKS_UST;
+	assert_int_equal(take(), -ERR_NO_STACKS);
+	assert_non_null(strstr(scene.err.detail, "it was not started with +ust"));
+	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	assert_int_equal(take(), -ERR_NO_STACKS);
+	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
+	scene.options.stacks = STACKS_OS;
+	assert_int_equal(take(), -ERR_NO_STACKS);
+	assert_int_equal(scene.fake->suspends, 0);
 }
 
 TEST(without_the_tracer_wanted_it_is_not_read)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(scene->fake, version, 9);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	scene->options.stacks = STACKS_UST;
-	assert_int_equal(take(scene), -ERR_NO_STACKS);
+	AREA_PUT(scene.fake, version, 9);
+	assert_int_equal(take(), -ERR_TARGET);
+	scene.options.stacks = STACKS_UST;
+	assert_int_equal(take(), -ERR_NO_STACKS);
 }
 
 TEST(a_process_that_was_detached_is_a_census_that_says_so)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(scene->fake, state, TRACER_OFF);
-	assert_int_equal(take(scene), 0);
-	assert_census_of_all(scene);
-	assert_true(has_warning(scene, "is detached"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
-	scene->options.stacks = STACKS_TRACER;
-	assert_int_equal(take(scene), -ERR_NOT_TRACED);
-	assert_non_null(strstr(scene->err.detail, "detached"));
+	AREA_PUT(scene.fake, state, TRACER_OFF);
+	assert_int_equal(take(), 0);
+	assert_census_of_all();
+	assert_true(has_warning("is detached"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
+	scene.options.stacks = STACKS_TRACER;
+	assert_int_equal(take(), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene.err.detail, "detached"));
 }
 
 static void detach(struct fake *fake)
@@ -791,17 +744,15 @@ static void detach(struct fake *fake)
 /* Found at work, and gone when the process is held. */
 TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
 {
-	struct scene *scene = *state;
-
-	scene->fake->on_suspend = detach;
-	assert_int_equal(take(scene), 0);
-	assert_census_of_all(scene);
-	assert_true(has_warning(scene, "is detached"));
-	assert_string_equal(scene->snapshot.stack_source, "none");
-	AREA_PUT(scene->fake, state, TRACER_ON);
-	scene->options.stacks = STACKS_TRACER;
-	assert_int_equal(take(scene), -ERR_NOT_TRACED);
-	assert_non_null(strstr(scene->err.detail, "detached"));
+	scene.fake->on_suspend = detach;
+	assert_int_equal(take(), 0);
+	assert_census_of_all();
+	assert_true(has_warning("is detached"));
+	assert_string_equal(scene.snapshot.stack_source, "none");
+	AREA_PUT(scene.fake, state, TRACER_ON);
+	scene.options.stacks = STACKS_TRACER;
+	assert_int_equal(take(), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene.err.detail, "detached"));
 }
 
 static void change_ranges(struct fake *fake)
@@ -811,76 +762,64 @@ static void change_ranges(struct fake *fake)
 
 TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 {
-	struct scene *scene = *state;
-
-	scene->fake->on_suspend = change_ranges;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 4);
-	assert_whole(scene);
+	scene.fake->on_suspend = change_ranges;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 4);
+	assert_whole();
 }
 
 /* ---------------------------------------------------------------- files */
 
 TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 {
-	struct scene *scene = *state;
-
-	scene->fake->target.is_file = true;
-	be_busy_at(scene, HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 1);
-	assert_true(has_warning(scene, "had their lock held all the time"));
-	assert_whole(scene);
-	fake_put(scene->fake, HEAP_A + HEAP_LOCK_OWNER, 0, 8);
-	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->stats.tries, 1);
-	assert_true(has_warning(scene, "broken list at 600020"));
+	scene.fake->target.is_file = true;
+	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 1);
+	assert_true(has_warning("had their lock held all the time"));
+	assert_whole();
+	fake_put(scene.fake, HEAP_A + HEAP_LOCK_OWNER, 0, 8);
+	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.stats.tries, 1);
+	assert_true(has_warning("broken list at 600020"));
 }
 
 TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning)
 {
-	struct scene *scene = *state;
-
-	fake_unmap(scene->fake, FAKE_PEB);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	scene->fake->target.is_file = true;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->snapshot.heap_count, 0);
-	assert_int_equal(scene->snapshot.module_count, 2);
-	assert_true(has_warning(scene, "its heaps are not listed"));
-	assert_true(has_warning(scene, "unreadable PEB at 7FFD0000"));
+	fake_unmap(scene.fake, FAKE_PEB);
+	assert_int_equal(take(), -ERR_TARGET);
+	scene.fake->target.is_file = true;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.snapshot.heap_count, 0);
+	assert_int_equal(scene.snapshot.module_count, 2);
+	assert_true(has_warning("its heaps are not listed"));
+	assert_true(has_warning("unreadable PEB at 7FFD0000"));
 }
 
 TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
 {
-	struct scene *scene = *state;
-
-	scene->fake->target.is_file = true;
-	SHARD_PUT(scene->fake, 5, table, 0xdead0000 | 11);
-	assert_int_equal(take(scene), 0);
-	assert_census_of_all(scene);
-	assert_true(has_warning(scene, "its tracer was not read"));
-	scene->options.stacks = STACKS_TRACER;
-	assert_int_equal(take(scene), -ERR_TARGET);
+	scene.fake->target.is_file = true;
+	SHARD_PUT(scene.fake, 5, table, 0xdead0000 | 11);
+	assert_int_equal(take(), 0);
+	assert_census_of_all();
+	assert_true(has_warning("its tracer was not read"));
+	scene.options.stacks = STACKS_TRACER;
+	assert_int_equal(take(), -ERR_TARGET);
 }
 
 TEST(a_files_time_is_that_of_its_process)
 {
-	struct scene *scene = *state;
-
-	scene->fake->target.is_file = true;
-	scene->fake->target.time_ms = 123456789;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->snapshot.time_ms, 123456789);
+	scene.fake->target.is_file = true;
+	scene.fake->target.time_ms = 123456789;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.snapshot.time_ms, 123456789);
 }
 
 TEST(what_a_file_says_of_a_modules_build_stays)
 {
-	struct scene *scene = *state;
-
-	scene->fake->modules[1].has_identity = true;
-	scene->fake->modules[1].timestamp = 77;
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->snapshot.modules[1].timestamp, 77);
+	scene.fake->modules[1].has_identity = true;
+	scene.fake->modules[1].timestamp = 77;
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.snapshot.modules[1].timestamp, 77);
 }

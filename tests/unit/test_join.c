@@ -22,48 +22,47 @@ struct scene {
 	struct snapshot snapshot;
 };
 
+static struct scene scene;
+
 static int set_up(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
 	const struct heap heaps[] = {{.addr = OTHER_HEAP, .bits = 64, .kind = "nt"},
 		{.addr = HEAP, .bits = 64, .kind = "nt", .layout = "row"}};
 
-	assert_non_null(scene);
-	ust_place(&scene->fake, 64);
-	tracer_place(&scene->fake);
-	tracer_place_table(&scene->fake, 0, 6);
-	scene->captured = (struct raw_capture){.wants_ust = true, .ust = ust_new()};
-	walk_init(&scene->captured.walk);
-	tracer_copy_init(&scene->captured.tracer);
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	ust_place(&scene.fake, 64);
+	tracer_place(&scene.fake);
+	tracer_place_table(&scene.fake, 0, 6);
+	scene.captured = (struct raw_capture){.wants_ust = true, .ust = ust_new()};
+	walk_init(&scene.captured.walk);
+	tracer_copy_init(&scene.captured.tracer);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(walk_add_heap(&scene->captured.walk, &heaps[i]), 0);
-	snapshot_init(&scene->snapshot);
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
-	*state = scene;
+		assert_int_equal(walk_add_heap(&scene.captured.walk, &heaps[i]), 0);
+	snapshot_init(&scene.snapshot);
+	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct scene *scene = *state;
-
-	memory_release(&scene->memory);
-	walk_release(&scene->captured.walk);
-	tracer_copy_release(&scene->captured.tracer);
-	ust_free(scene->captured.ust);
-	os_stacks_free(scene->captured.os);
-	snapshot_release(&scene->snapshot);
-	fake_release(&scene->fake);
-	free(scene);
+	(void)state;
+	memory_release(&scene.memory);
+	walk_release(&scene.captured.walk);
+	tracer_copy_release(&scene.captured.tracer);
+	ust_free(scene.captured.ust);
+	os_stacks_free(scene.captured.os);
+	snapshot_release(&scene.snapshot);
+	fake_release(&scene.fake);
 	return 0;
 }
 
 /* A record with that many frames from first on; 0 frames: it makes no sense. */
-static uint64_t put_stack(struct scene *scene, unsigned i, unsigned depth, uint64_t first)
+static uint64_t put_stack(unsigned i, unsigned depth, uint64_t first)
 {
 	uint64_t addr = RECORDS + i * 0x100;
 
-	put_record(&scene->fake, 64, addr,
+	put_record(&scene.fake, 64, addr,
 		&(struct made_record){.index = 0xffff,
 			.depth = depth,
 			.frame_count = depth,
@@ -71,36 +70,35 @@ static uint64_t put_stack(struct scene *scene, unsigned i, unsigned depth, uint6
 	return addr;
 }
 
-static void add(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t record)
+static void add(uint64_t addr, uint64_t bytes, uint64_t record)
 {
-	assert_int_equal(walk_add_block(&scene->captured.walk, addr, bytes, 8, record), 0);
+	assert_int_equal(walk_add_block(&scene.captured.walk, addr, bytes, 8, record), 0);
 }
 
-static void trace(struct scene *scene, unsigned entry, const struct made_block *block)
+static void trace(unsigned entry, const struct made_block *block)
 {
-	tracer_put_block(&scene->fake, 0, entry, block);
-	scene->captured.source.has_tracer = true;
+	tracer_put_block(&scene.fake, 0, entry, block);
+	scene.captured.source.has_tracer = true;
 }
 
-static void join_all(struct scene *scene)
+static void join_all(void)
 {
-	struct raw_capture *captured = &scene->captured;
+	struct raw_capture *captured = &scene.captured;
 
 	if (captured->source.has_tracer)
 		assert_int_equal(
-			take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
-	assert_int_equal(ust_take(captured->ust, &scene->memory, &captured->walk,
-				 scene->fake.modules, scene->fake.module_count, 0),
+			take_tables(&captured->tracer, &scene.fake.target, TRACER_AREA, NULL), 0);
+	assert_int_equal(ust_take(captured->ust, &scene.memory, &captured->walk, scene.fake.modules,
+				 scene.fake.module_count, 0),
 		0);
-	assert_int_equal(model_add_blocks(&scene->snapshot, captured), 0);
-	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
+	assert_int_equal(model_add_blocks(&scene.snapshot, captured), 0);
+	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
 }
 
 /* The block at addr has that stack. */
-static void assert_block(
-	const struct scene *scene, uint64_t addr, const char *id, uint32_t depth, uint64_t first)
+static void assert_block(uint64_t addr, const char *id, uint32_t depth, uint64_t first)
 {
-	const struct snapshot *snapshot = &scene->snapshot;
+	const struct snapshot *snapshot = &scene.snapshot;
 
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
@@ -117,10 +115,10 @@ static void assert_block(
 	fail_msg("no block at %llX", (unsigned long long)addr);
 }
 
-static bool has_warning(const struct scene *scene, const char *words)
+static bool has_warning(const char *words)
 {
-	for (size_t i = 0; i < scene->snapshot.warning_count; i++) {
-		if (strstr(scene->snapshot.warnings[i], words))
+	for (size_t i = 0; i < scene.snapshot.warning_count; i++) {
+		if (strstr(scene.snapshot.warnings[i], words))
 			return true;
 	}
 	return false;
@@ -131,104 +129,98 @@ static bool has_warning(const struct scene *scene, const char *words)
 
 TEST(blocks_have_the_stacks_of_their_records)
 {
-	struct scene *scene = *state;
-	uint64_t one = put_stack(scene, 0, 4, FRAME), two = put_stack(scene, 1, 7, FRAME + 0x500);
-	uint64_t broken = put_stack(scene, 2, 0, 0);
+	uint64_t one = put_stack(0, 4, FRAME), two = put_stack(1, 7, FRAME + 0x500);
+	uint64_t broken = put_stack(2, 0, 0);
 
-	add(scene, 0x3000, 10, one);
-	add(scene, 0x3100, 20, one);
-	add(scene, 0x3200, 30, two);
-	add(scene, 0x3300, 40, 0);
-	add(scene, 0x3400, 50, broken);
-	add(scene, 0x3500, 60, one);
-	join_all(scene);
-	assert_int_equal(scene->snapshot.block_count, 4);
-	assert_block(scene, 0x3000, "20000010", 4, FRAME);
-	assert_block(scene, 0x3100, "20000010", 4, FRAME);
-	assert_block(scene, 0x3500, "20000010", 4, FRAME);
-	assert_block(scene, 0x3200, "20000110", 7, FRAME + 0x500);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.block_count, 2);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.requested_bytes, 90);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.overhead_bytes, 16);
-	assert_int_equal(scene->snapshot.heaps[0].stackless.block_count, 0);
-	assert_string_equal(scene->snapshot.heaps[1].layout, "row");
-	assert_string_equal(scene->snapshot.stack_source, "ust");
-	assert_int_equal(scene->snapshot.records.record_count, 3);
-	assert_int_equal(scene->snapshot.records.broken_count, 1);
-	assert_true(has_warning(scene, "1 of 3 records of stacks make no sense"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
+	add(0x3000, 10, one);
+	add(0x3100, 20, one);
+	add(0x3200, 30, two);
+	add(0x3300, 40, 0);
+	add(0x3400, 50, broken);
+	add(0x3500, 60, one);
+	join_all();
+	assert_int_equal(scene.snapshot.block_count, 4);
+	assert_block(0x3000, "20000010", 4, FRAME);
+	assert_block(0x3100, "20000010", 4, FRAME);
+	assert_block(0x3500, "20000010", 4, FRAME);
+	assert_block(0x3200, "20000110", 7, FRAME + 0x500);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 2);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.requested_bytes, 90);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.overhead_bytes, 16);
+	assert_int_equal(scene.snapshot.heaps[0].stackless.block_count, 0);
+	assert_string_equal(scene.snapshot.heaps[1].layout, "row");
+	assert_string_equal(scene.snapshot.stack_source, "ust");
+	assert_int_equal(scene.snapshot.records.record_count, 3);
+	assert_int_equal(scene.snapshot.records.broken_count, 1);
+	assert_true(has_warning("1 of 3 records of stacks make no sense"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
 TEST(a_stack_that_is_cut_is_there_and_said)
 {
-	struct scene *scene = *state;
-	uint64_t cut = put_stack(scene, 0, 7, FRAME);
+	uint64_t cut = put_stack(0, 7, FRAME);
 
-	fake_put(&scene->fake, cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
-	add(scene, 0x3000, 10, cut);
-	add(scene, 0x3100, 10, put_stack(scene, 1, 7, FRAME));
-	join_all(scene);
-	assert_block(scene, 0x3000, "20000010", 3, FRAME);
-	assert_block(scene, 0x3100, "20000110", 7, FRAME);
-	assert_int_equal(scene->snapshot.records.cut_count, 1);
-	assert_true(has_warning(scene, "1 of 2 stacks are cut"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
+	fake_put(&scene.fake, cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
+	add(0x3000, 10, cut);
+	add(0x3100, 10, put_stack(1, 7, FRAME));
+	join_all();
+	assert_block(0x3000, "20000010", 3, FRAME);
+	assert_block(0x3100, "20000110", 7, FRAME);
+	assert_int_equal(scene.snapshot.records.cut_count, 1);
+	assert_true(has_warning("1 of 2 stacks are cut"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
 TEST(what_the_tracer_knows_counts_before_records)
 {
-	struct scene *scene = *state;
-	uint32_t id = tracer_put_stack(&scene->fake, TRACED_FRAME, 5);
-	uint64_t one = put_stack(scene, 0, 4, FRAME);
+	uint32_t id = tracer_put_stack(&scene.fake, TRACED_FRAME, 5);
+	uint64_t one = put_stack(0, 4, FRAME);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
-	trace(scene, 0, &(struct made_block){0x3000, 10, HEAP, id});
-	trace(scene, 1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's */
-	trace(scene, 2, &(struct made_block){0x3200, 30, OTHER_HEAP, id});
-	trace(scene, 3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* no such stack */
+	trace(0, &(struct made_block){0x3000, 10, HEAP, id});
+	trace(1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's */
+	trace(2, &(struct made_block){0x3200, 30, OTHER_HEAP, id});
+	trace(3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* no such stack */
 	for (uint64_t i = 0; i < 5; i++)
-		add(scene, 0x3000 + i * 0x100, 10 + i * 10, one);
-	add(scene, 0x3500, 60, 0);
-	join_all(scene);
-	assert_block(scene, 0x3000, text, 5, TRACED_FRAME);
+		add(0x3000 + i * 0x100, 10 + i * 10, one);
+	add(0x3500, 60, 0);
+	join_all();
+	assert_block(0x3000, text, 5, TRACED_FRAME);
 	for (uint64_t i = 1; i < 5; i++)
-		assert_block(scene, 0x3000 + i * 0x100, "20000010", 4, FRAME);
-	assert_int_equal(scene->snapshot.block_count, 5);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.block_count, 1);
-	assert_string_equal(scene->snapshot.stack_source, "tracer");
-	assert_true(has_warning(scene, "2 blocks have another size or heap"));
+		assert_block(0x3000 + i * 0x100, "20000010", 4, FRAME);
+	assert_int_equal(scene.snapshot.block_count, 5);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
+	assert_string_equal(scene.snapshot.stack_source, "tracer");
+	assert_true(has_warning("2 blocks have another size or heap"));
 }
 
 /* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
 TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 {
-	struct scene *scene = *state;
-	uint32_t id = tracer_put_stack(&scene->fake, TRACED_FRAME, 5);
+	uint32_t id = tracer_put_stack(&scene.fake, TRACED_FRAME, 5);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
-	trace(scene, 0, &(struct made_block){0x3000, 10, 0, id});
-	trace(scene, 1, &(struct made_block){0x3100, 21, 0, id}); /* another block's */
-	add(scene, 0x3000, 10, 0);
-	add(scene, 0x3100, 20, 0);
-	join_all(scene);
-	assert_int_equal(scene->snapshot.block_count, 1);
-	assert_block(scene, 0x3000, text, 5, TRACED_FRAME);
-	assert_true(has_warning(scene, "1 blocks have another size or heap"));
+	trace(0, &(struct made_block){0x3000, 10, 0, id});
+	trace(1, &(struct made_block){0x3100, 21, 0, id}); /* another block's */
+	add(0x3000, 10, 0);
+	add(0x3100, 20, 0);
+	join_all();
+	assert_int_equal(scene.snapshot.block_count, 1);
+	assert_block(0x3000, text, 5, TRACED_FRAME);
+	assert_true(has_warning("1 blocks have another size or heap"));
 }
 
 TEST(records_that_are_not_wanted_are_not_shown)
 {
-	struct scene *scene = *state;
-
-	scene->captured.wants_ust = false;
-	add(scene, 0x3000, 10, put_stack(scene, 0, 4, FRAME));
-	join_all(scene);
-	assert_int_equal(scene->snapshot.block_count, 0);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.block_count, 1);
-	assert_string_equal(scene->snapshot.stack_source, "none");
-	assert_false(scene->snapshot.records.is_known);
+	scene.captured.wants_ust = false;
+	add(0x3000, 10, put_stack(0, 4, FRAME));
+	join_all();
+	assert_int_equal(scene.snapshot.block_count, 0);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
+	assert_string_equal(scene.snapshot.stack_source, "none");
+	assert_false(scene.snapshot.records.is_known);
 }
 
 /* ---------------------------------------------------------------- the system's own stacks */
@@ -240,7 +232,7 @@ static void put_number(unsigned char *to, uint64_t value, size_t bytes)
 }
 
 /* One block of the system's answer, with its frames. */
-static void answer(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t first)
+static void answer(uint64_t addr, uint64_t bytes, uint64_t first)
 {
 	unsigned char allocation[24] = {0}, frames[64] = {0};
 
@@ -248,89 +240,83 @@ static void answer(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t 
 	put_number(allocation + 16, bytes, 8);
 	for (size_t i = 0; i < 3; i++)
 		put_number(frames + i * 8, first + i * 16, 8);
-	assert_int_equal(os_stacks_put(scene->captured.os, allocation, sizeof(allocation)), 0);
-	assert_int_equal(os_stacks_put(scene->captured.os, frames, sizeof(frames)), 0);
+	assert_int_equal(os_stacks_put(scene.captured.os, allocation, sizeof(allocation)), 0);
+	assert_int_equal(os_stacks_put(scene.captured.os, frames, sizeof(frames)), 0);
 }
 
 TEST(the_systems_stacks_are_for_blocks_of_that_size)
 {
-	struct scene *scene = *state;
 	unsigned char init[12] = {3, 0, 0, 0, 3}, header[32] = {1, 0, 8};
 
-	scene->captured.wants_ust = false;
-	scene->captured.os = os_stacks_new(1 << 20);
-	assert_int_equal(os_stacks_put(scene->captured.os, init, sizeof(init)), 0);
+	scene.captured.wants_ust = false;
+	scene.captured.os = os_stacks_new(1 << 20);
+	assert_int_equal(os_stacks_put(scene.captured.os, init, sizeof(init)), 0);
 	put_number(header + 8, HEAP, 8);
-	assert_int_equal(os_stacks_put(scene->captured.os, header, sizeof(header)), 0);
-	answer(scene, 0x3000, 10, FRAME);
-	answer(scene, 0x3100, 20, FRAME);
-	answer(scene, 0x3200, 31, FRAME + 0x100);
-	answer(scene, 0x3300, 40, FRAME + 0x200);
-	assert_int_equal(os_stacks_end(scene->captured.os), 0);
+	assert_int_equal(os_stacks_put(scene.captured.os, header, sizeof(header)), 0);
+	answer(0x3000, 10, FRAME);
+	answer(0x3100, 20, FRAME);
+	answer(0x3200, 31, FRAME + 0x100);
+	answer(0x3300, 40, FRAME + 0x200);
+	assert_int_equal(os_stacks_end(scene.captured.os), 0);
 	for (uint64_t i = 0; i < 5; i++)
-		add(scene, 0x3000 + i * 0x100, 10 + i * 10, 0);
-	join_all(scene);
-	assert_int_equal(scene->snapshot.block_count, 3);
-	assert_block(scene, 0x3000, "1", 3, FRAME);
-	assert_block(scene, 0x3100, "1", 3, FRAME);
-	assert_block(scene, 0x3300, "2", 3, FRAME + 0x200);
-	assert_int_equal(scene->snapshot.heaps[1].stackless.block_count, 2);
-	assert_string_equal(scene->snapshot.stack_source, "os");
+		add(0x3000 + i * 0x100, 10 + i * 10, 0);
+	join_all();
+	assert_int_equal(scene.snapshot.block_count, 3);
+	assert_block(0x3000, "1", 3, FRAME);
+	assert_block(0x3100, "1", 3, FRAME);
+	assert_block(0x3300, "2", 3, FRAME + 0x200);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 2);
+	assert_string_equal(scene.snapshot.stack_source, "os");
 }
 
 /* ---------------------------------------------------------------- how full the database is */
 
-static void describe_with(
-	struct scene *scene, uint64_t failures, uint64_t used_bytes, uint64_t reserved_bytes)
+static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reserved_bytes)
 {
 	struct ust_database *database;
 
-	snapshot_release(&scene->snapshot);
-	snapshot_init(&scene->snapshot);
-	walk_clear(&scene->captured.walk);
-	walk_add_heap(&scene->captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
-	add(scene, 0x3000, 10, put_stack(scene, 0, 4, FRAME));
-	assert_int_equal(ust_take(scene->captured.ust, &scene->memory, &scene->captured.walk,
-				 scene->fake.modules, scene->fake.module_count, 0),
+	snapshot_release(&scene.snapshot);
+	snapshot_init(&scene.snapshot);
+	walk_clear(&scene.captured.walk);
+	walk_add_heap(&scene.captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
+	add(0x3000, 10, put_stack(0, 4, FRAME));
+	assert_int_equal(ust_take(scene.captured.ust, &scene.memory, &scene.captured.walk,
+				 scene.fake.modules, scene.fake.module_count, 0),
 		0);
-	database = (struct ust_database *)&ust_facts(scene->captured.ust)->database;
+	database = (struct ust_database *)&ust_facts(scene.captured.ust)->database;
 	*database = (struct ust_database){.addr = 0x5000,
 		.entry_count = 100,
 		.failure_count = (uint32_t)failures,
 		.used_bytes = used_bytes,
 		.reserved_bytes = reserved_bytes};
-	assert_int_equal(model_add_blocks(&scene->snapshot, &scene->captured), 0);
-	describe_stacks(&(struct target){0}, &scene->snapshot, &scene->captured);
+	assert_int_equal(model_add_blocks(&scene.snapshot, &scene.captured), 0);
+	describe_stacks(&(struct target){0}, &scene.snapshot, &scene.captured);
 }
 
 TEST(a_database_that_is_full_is_warned_of)
 {
-	struct scene *scene = *state;
-
-	describe_with(scene, 0, 95000000, 100000000);
-	assert_int_equal(scene->snapshot.warning_count, 0);
-	assert_int_equal(scene->snapshot.records.database, 0x5000);
-	assert_int_equal(scene->snapshot.records.used_bytes, 95000000);
-	describe_with(scene, 0, 95000200, 100000000);
-	assert_true(has_warning(scene, "all but full, at 95000200 of 100000000 bytes"));
-	assert_true(has_warning(scene, "--db-mb"));
-	describe_with(scene, 17, 1000, 100000000);
-	assert_true(has_warning(scene, "no room for those of 17 allocations"));
-	assert_true(has_warning(scene, "--db-mb"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
+	describe_with(0, 95000000, 100000000);
+	assert_int_equal(scene.snapshot.warning_count, 0);
+	assert_int_equal(scene.snapshot.records.database, 0x5000);
+	assert_int_equal(scene.snapshot.records.used_bytes, 95000000);
+	describe_with(0, 95000200, 100000000);
+	assert_true(has_warning("all but full, at 95000200 of 100000000 bytes"));
+	assert_true(has_warning("--db-mb"));
+	describe_with(17, 1000, 100000000);
+	assert_true(has_warning("no room for those of 17 allocations"));
+	assert_true(has_warning("--db-mb"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
 TEST(of_many_heaps_of_no_known_kind_some_are_named)
 {
-	struct scene *scene = *state;
-
 	for (uint64_t i = 0; i < 1000; i++)
-		walk_add_heap(&scene->captured.walk,
+		walk_add_heap(&scene.captured.walk,
 			&(struct heap){.addr = 0x5000000 + i * 0x10000, .unwalked = true});
-	describe_gaps(&scene->snapshot, &scene->captured);
-	assert_int_equal(scene->snapshot.warning_count, 9);
-	assert_true(has_warning(scene, "heap 5000000 is of a kind that cannot be walked"));
-	assert_true(has_warning(scene, "992 more heaps are of kinds"));
+	describe_gaps(&scene.snapshot, &scene.captured);
+	assert_int_equal(scene.snapshot.warning_count, 9);
+	assert_true(has_warning("heap 5000000 is of a kind that cannot be walked"));
+	assert_true(has_warning("992 more heaps are of kinds"));
 }
 
 TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
@@ -373,67 +359,65 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 
 static int set_up_traced(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
 	const struct heap heaps[] = {{.addr = HEAP, .bits = 64, .kind = "nt"},
 		{.addr = UNWALKED, .bits = 64, .kind = "unknown", .unwalked = true}};
 
-	assert_non_null(scene);
-	fake_init(&scene->fake);
-	tracer_place(&scene->fake);
-	tracer_place_others(&scene->fake);
-	tracer_place_table(&scene->fake, 0, 12);
-	scene->fake.is_held = true;
-	scene->captured = (struct raw_capture){.source.has_tracer = true, .ust = ust_new()};
-	walk_init(&scene->captured.walk);
-	tracer_copy_init(&scene->captured.tracer);
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	fake_init(&scene.fake);
+	tracer_place(&scene.fake);
+	tracer_place_others(&scene.fake);
+	tracer_place_table(&scene.fake, 0, 12);
+	scene.fake.is_held = true;
+	scene.captured = (struct raw_capture){.source.has_tracer = true, .ust = ust_new()};
+	walk_init(&scene.captured.walk);
+	tracer_copy_init(&scene.captured.tracer);
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(walk_add_heap(&scene->captured.walk, &heaps[1 - i]), 0);
-	snapshot_init(&scene->snapshot);
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
-	*state = scene;
+		assert_int_equal(walk_add_heap(&scene.captured.walk, &heaps[1 - i]), 0);
+	snapshot_init(&scene.snapshot);
+	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
 	return 0;
 }
 
-static void join_traced(struct scene *scene)
+static void join_traced(void)
 {
-	struct raw_capture *captured = &scene->captured;
+	struct raw_capture *captured = &scene.captured;
 
-	assert_int_equal(take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
-	assert_int_equal(model_add_blocks(&scene->snapshot, captured), 0);
-	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
-	describe_gaps(&scene->snapshot, captured);
+	assert_int_equal(take_tables(&captured->tracer, &scene.fake.target, TRACER_AREA, NULL), 0);
+	assert_int_equal(model_add_blocks(&scene.snapshot, captured), 0);
+	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
+	describe_gaps(&scene.snapshot, captured);
 }
 
-static const struct heap *heap_at(const struct scene *scene, uint64_t addr)
+static const struct heap *heap_at(uint64_t addr)
 {
-	for (size_t i = 0; i < scene->snapshot.heap_count; i++) {
-		if (scene->snapshot.heaps[i].addr == addr)
-			return &scene->snapshot.heaps[i];
+	for (size_t i = 0; i < scene.snapshot.heap_count; i++) {
+		if (scene.snapshot.heaps[i].addr == addr)
+			return &scene.snapshot.heaps[i];
 	}
 	return NULL;
 }
 
-static const struct block *block_at(const struct scene *scene, uint64_t addr)
+static const struct block *block_at(uint64_t addr)
 {
-	for (size_t i = 0; i < scene->snapshot.block_count; i++) {
-		if (scene->snapshot.blocks[i].addr == addr)
-			return &scene->snapshot.blocks[i];
+	for (size_t i = 0; i < scene.snapshot.block_count; i++) {
+		if (scene.snapshot.blocks[i].addr == addr)
+			return &scene.snapshot.blocks[i];
 	}
 	return NULL;
 }
 
 /* ---------------------------------------------------------------- virtual memory */
 
-static void assert_range(
-	const struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t frame)
+static void assert_range(uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t frame)
 {
-	const struct block *block = block_at(scene, addr);
+	const struct block *block = block_at(addr);
 
 	assert_non_null(block);
 	assert_int_equal(block->requested_bytes, bytes);
 	assert_int_equal(block->overhead_bytes, 0);
-	assert_int_equal(scene->snapshot.heaps[block->heap].addr, heap);
-	assert_int_equal(scene->snapshot.stacks.stacks[block->stack].frames[0], frame);
+	assert_int_equal(scene.snapshot.heaps[block->heap].addr, heap);
+	assert_int_equal(scene.snapshot.stacks.stacks[block->stack].frames[0], frame);
 }
 
 #undef TEST_AROUND
@@ -441,153 +425,145 @@ static void assert_range(
 
 TEST(each_range_is_a_block_under_its_heading)
 {
-	struct scene *scene = *state;
-	uint32_t one = tracer_put_stack(&scene->fake, 0x140001000, 3),
-		 two = tracer_put_stack(&scene->fake, 0x140002000, 3);
+	uint32_t one = tracer_put_stack(&scene.fake, 0x140001000, 3),
+		 two = tracer_put_stack(&scene.fake, 0x140002000, 3);
 	const struct heap *heap;
 
-	tracer_put_range(&scene->fake, 0x30000, 0x50000, RANGE_COMMITTED, one);
-	tracer_put_range(&scene->fake, 0x50000, 0x90000, RANGE_RESERVED, two);
-	tracer_put_range(&scene->fake, 0x10000, 0x11000, RANGE_COMMITTED, two);
-	tracer_put_range(&scene->fake, 0x900000, 0xa00000, RANGE_MAPPED, one);
-	tracer_put_range(&scene->fake, 0x700000, 0x800000, RANGE_NONE, one);
-	tracer_put_range(&scene->fake, 0xb00000, 0xb01000, RANGE_COMMITTED, 0);
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.block_count, 4);
-	assert_range(scene, 0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
-	assert_range(scene, 0x10000, 0x1000, HEAP_VIRTUAL, 0x140002000);
-	assert_range(scene, 0x50000, 0x40000, HEAP_RESERVED, 0x140002000);
-	assert_range(scene, 0x900000, 0x100000, HEAP_MAPPED, 0x140001000);
-	heap = heap_at(scene, HEAP_VIRTUAL);
+	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED, one);
+	tracer_put_range(&scene.fake, 0x50000, 0x90000, RANGE_RESERVED, two);
+	tracer_put_range(&scene.fake, 0x10000, 0x11000, RANGE_COMMITTED, two);
+	tracer_put_range(&scene.fake, 0x900000, 0xa00000, RANGE_MAPPED, one);
+	tracer_put_range(&scene.fake, 0x700000, 0x800000, RANGE_NONE, one);
+	tracer_put_range(&scene.fake, 0xb00000, 0xb01000, RANGE_COMMITTED, 0);
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 4);
+	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
+	assert_range(0x10000, 0x1000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(0x50000, 0x40000, HEAP_RESERVED, 0x140002000);
+	assert_range(0x900000, 0x100000, HEAP_MAPPED, 0x140001000);
+	heap = heap_at(HEAP_VIRTUAL);
 	assert_string_equal(heap->kind, "virtual");
 	assert_int_equal(heap->committed_bytes, 0x22000);
 	assert_int_equal(heap->reserved_bytes, 0x22000);
 	assert_int_equal(heap->stackless.block_count, 1);
 	assert_int_equal(heap->stackless.requested_bytes, 0x1000);
-	heap = heap_at(scene, HEAP_RESERVED);
+	heap = heap_at(HEAP_RESERVED);
 	assert_string_equal(heap->kind, "reserved");
 	assert_int_equal(heap->committed_bytes, 0);
 	assert_int_equal(heap->reserved_bytes, 0x40000);
-	assert_string_equal(heap_at(scene, HEAP_MAPPED)->kind, "mapped");
+	assert_string_equal(heap_at(HEAP_MAPPED)->kind, "mapped");
 }
 
 TEST(headings_are_there_when_virtual_memory_is_recorded)
 {
-	struct scene *scene = *state;
-
-	join_traced(scene);
-	assert_null(heap_at(scene, HEAP_VIRTUAL));
-	snapshot_release(&scene->snapshot);
-	snapshot_init(&scene->snapshot);
-	fake_put(&scene->fake,
+	join_traced();
+	assert_null(heap_at(HEAP_VIRTUAL));
+	snapshot_release(&scene.snapshot);
+	snapshot_init(&scene.snapshot);
+	fake_put(&scene.fake,
 		TRACER_AREA + offsetof(struct tracer_area, hooks) +
 			HOOK_VIRTUAL_ALLOCATE * sizeof(struct tracer_hook) +
 			offsetof(struct tracer_hook, patch_bytes),
 		12, 4);
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.heap_count, 5);
-	assert_int_equal(heap_at(scene, HEAP_MAPPED)->reserved_bytes, 0);
+	join_traced();
+	assert_int_equal(scene.snapshot.heap_count, 5);
+	assert_int_equal(heap_at(HEAP_MAPPED)->reserved_bytes, 0);
 }
 
 TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
 
-	tracer_put_range(&scene->fake, 0x30000, 0x50000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene->fake, 0x4f000, 0x60000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene->fake, 0x70000, 0x70000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene->fake, 0x90000, 0x80000, RANGE_MAPPED, stack);
-	tracer_put_range(&scene->fake, 0xa0000, 0xb0000, 4, stack);
-	tracer_put_range(&scene->fake, 0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.block_count, 1);
-	assert_range(scene, 0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
-	assert_true(has_warning(scene, "5 ranges of virtual memory in the tracer's table"));
+	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED, stack);
+	tracer_put_range(&scene.fake, 0x4f000, 0x60000, RANGE_COMMITTED, stack);
+	tracer_put_range(&scene.fake, 0x70000, 0x70000, RANGE_COMMITTED, stack);
+	tracer_put_range(&scene.fake, 0x90000, 0x80000, RANGE_MAPPED, stack);
+	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, 4, stack);
+	tracer_put_range(&scene.fake, 0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 1);
+	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
+	assert_true(has_warning("5 ranges of virtual memory in the tracer's table"));
 }
 
 /* A range that is just being freed is listed, but where somebody else has got its memory by now. */
 TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
-	struct scene *scene = *state;
-	uint32_t dead = tracer_put_stack(&scene->fake, 0x140001000, 3);
-	uint32_t live = tracer_put_stack(&scene->fake, 0x140002000, 3);
+	uint32_t dead = tracer_put_stack(&scene.fake, 0x140001000, 3);
+	uint32_t live = tracer_put_stack(&scene.fake, 0x140002000, 3);
 
-	tracer_put_range(&scene->fake, 0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene->fake, 0x40000, 0x60000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene->fake, 0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene->fake, 0x70000, 0x80000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene->fake, 0x90000, 0x94000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene->fake, 0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene.fake, 0x40000, 0x60000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene.fake, 0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene.fake, 0x70000, 0x80000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene.fake, 0x90000, 0x94000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene.fake, 0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	/* Freed twice, and refused or not yet asked for: */
-	tracer_put_range(&scene->fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene->fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene->fake, 0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.block_count, 5);
-	assert_range(scene, 0x10000, 0x10000, HEAP_MAPPED, 0x140001000);
-	assert_range(scene, 0x40000, 0x20000, HEAP_VIRTUAL, 0x140002000);
-	assert_range(scene, 0x70000, 0x10000, HEAP_VIRTUAL, 0x140002000);
-	assert_range(scene, 0x90000, 0x4000, HEAP_VIRTUAL, 0x140002000);
-	assert_range(scene, 0xa0000, 0x10000, HEAP_VIRTUAL, 0x140001000);
-	assert_false(has_warning(scene, "make no sense"));
+	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 5);
+	assert_range(0x10000, 0x10000, HEAP_MAPPED, 0x140001000);
+	assert_range(0x40000, 0x20000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(0x70000, 0x10000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(0x90000, 0x4000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(0xa0000, 0x10000, HEAP_VIRTUAL, 0x140001000);
+	assert_false(has_warning("make no sense"));
 }
 
 /* ---------------------------------------------------------------- modules that are gone */
 
 TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 {
-	struct scene *scene = *state;
-	uint32_t before = tracer_put_stack(&scene->fake, 0x180000123, 2), after;
-	const struct snapshot *snapshot = &scene->snapshot;
+	uint32_t before = tracer_put_stack(&scene.fake, 0x180000123, 2), after;
+	const struct snapshot *snapshot = &scene.snapshot;
 	const struct stack *stacks;
 	const struct module *module;
 
-	tracer_put_unload(&scene->fake, "C:\\app\\plug.dll", 0x180000000, 0x20000);
-	tracer_put_unload(&scene->fake, "C:\\app\\unused.dll", 0x190000000, 0x20000);
-	after = tracer_put_stack(&scene->fake, 0x180000123, 2);
-	fake_put(&scene->fake, TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born),
-		2, 4);
-	tracer_put_range(&scene->fake, 0x10000, 0x20000, RANGE_COMMITTED, before);
-	tracer_put_range(&scene->fake, 0x20000, 0x30000, RANGE_COMMITTED, after);
-	join_traced(scene);
+	tracer_put_unload(&scene.fake, "C:\\app\\plug.dll", 0x180000000, 0x20000);
+	tracer_put_unload(&scene.fake, "C:\\app\\unused.dll", 0x190000000, 0x20000);
+	after = tracer_put_stack(&scene.fake, 0x180000123, 2);
+	fake_put(&scene.fake, TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born), 2,
+		4);
+	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_COMMITTED, before);
+	tracer_put_range(&scene.fake, 0x20000, 0x30000, RANGE_COMMITTED, after);
+	join_traced();
 	stacks = snapshot->stacks.stacks;
 	assert_int_equal(snapshot->module_count, 1);
 	module = &snapshot->modules[0];
 	assert_string_equal(module->path, "C:\\app\\plug.dll");
 	assert_int_equal(module->unloaded_at, 0x180000000);
-	assert_int_equal(stacks[block_at(scene, 0x10000)->stack].frames[0], module->base + 0x123);
-	assert_int_equal(stacks[block_at(scene, 0x10000)->stack].frames[1], module->base + 0x133);
-	assert_int_equal(stacks[block_at(scene, 0x20000)->stack].frames[0], 0x180000123);
+	assert_int_equal(stacks[block_at(0x10000)->stack].frames[0], module->base + 0x123);
+	assert_int_equal(stacks[block_at(0x10000)->stack].frames[1], module->base + 0x133);
+	assert_int_equal(stacks[block_at(0x20000)->stack].frames[0], 0x180000123);
 }
 
 TEST(frames_where_unloads_found_no_room_are_in_no_module)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x180000123, 2);
-	const struct snapshot *snapshot = &scene->snapshot;
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x180000123, 2);
+	const struct snapshot *snapshot = &scene.snapshot;
 
-	AREA_PUT(&scene->fake, unload_limit, 0);
-	AREA_PUT(&scene->fake, unload_count, 3);
-	AREA_PUT(&scene->fake, lost_from, 0x180000000);
-	AREA_PUT(&scene->fake, lost_to, 0x180000130);
-	tracer_put_range(&scene->fake, 0x10000, 0x20000, RANGE_COMMITTED, stack);
-	join_traced(scene);
+	AREA_PUT(&scene.fake, unload_limit, 0);
+	AREA_PUT(&scene.fake, unload_count, 3);
+	AREA_PUT(&scene.fake, lost_from, 0x180000000);
+	AREA_PUT(&scene.fake, lost_to, 0x180000130);
+	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_COMMITTED, stack);
+	join_traced();
 	assert_int_equal(snapshot->stacks.stacks[0].frames[0], TRACER_LOST_BASE + 0x180000123);
 	assert_int_equal(snapshot->stacks.stacks[0].frames[1], 0x180000133);
 }
 
 TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 2);
-	unsigned index = tracer_heap_index(&scene->fake, UNWALKED);
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 2);
+	unsigned index = tracer_heap_index(&scene.fake, UNWALKED);
 
-	tracer_put_block(&scene->fake, 0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
-	AREA_PUT(&scene->fake, heaps[index], UNWALKED + TRACER_HEAP_DEAD);
-	join_traced(scene);
-	assert_int_equal(scene->captured.tracer.block_count, 0);
-	assert_int_equal(scene->snapshot.block_count, 0);
+	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	AREA_PUT(&scene.fake, heaps[index], UNWALKED + TRACER_HEAP_DEAD);
+	join_traced();
+	assert_int_equal(scene.captured.tracer.block_count, 0);
+	assert_int_equal(scene.snapshot.block_count, 0);
 }
 
 /* ---------------------------------------------------------------- samples */
@@ -608,39 +584,38 @@ TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 	assert_true(sample_weight(0, 512) == sample_weight(1, 512));
 }
 
-static void add_traced(struct scene *scene, uint64_t addr, uint64_t bytes)
+static void add_traced(uint64_t addr, uint64_t bytes)
 {
-	assert_int_equal(walk_add_block(&scene->captured.walk, addr, bytes, 8 + bytes % 8, 0), 0);
+	assert_int_equal(walk_add_block(&scene.captured.walk, addr, bytes, 8 + bytes % 8, 0), 0);
 }
 
 TEST(estimates_add_up_to_what_was_recorded_scaled)
 {
-	struct scene *scene = *state;
 	uint32_t stacks[5];
 	double count = 0, bytes = 0;
 	uint64_t got_count = 0, got_bytes = 0, largest = 0, seed = 7;
 	struct block_totals exact = {0};
 
-	AREA_PUT(&scene->fake, sample_bytes, 4096);
+	AREA_PUT(&scene.fake, sample_bytes, 4096);
 	for (unsigned i = 0; i < 5; i++)
-		stacks[i] = tracer_put_stack(&scene->fake, 0x140001000 + i * 0x1000, 3);
+		stacks[i] = tracer_put_stack(&scene.fake, 0x140001000 + i * 0x1000, 3);
 	for (unsigned i = 0; i < 3000; i++) {
 		uint64_t size = fake_random(&seed) % 40 * (fake_random(&seed) % 100);
 
-		add_traced(scene, 0x2000000 + i * 0x2000, size);
+		add_traced(0x2000000 + i * 0x2000, size);
 		block_totals_add(&exact, &(struct block_totals){1, size, 8 + size % 8});
 		if (i % 7)
 			continue;
-		tracer_put_block(&scene->fake, 0, i,
+		tracer_put_block(&scene.fake, 0, i,
 			&(struct made_block){0x2000000 + i * 0x2000, size, HEAP, stacks[i % 5]});
 		count += sample_weight(size, 4096);
 		bytes += sample_weight(size, 4096) * (double)size;
 		largest = size > largest ? size : largest;
 	}
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.block_count, 0);
-	for (size_t i = 0; i < scene->snapshot.sum_count; i++) {
-		const struct block_sum *sum = &scene->snapshot.sums[i];
+	join_traced();
+	assert_int_equal(scene.snapshot.block_count, 0);
+	for (size_t i = 0; i < scene.snapshot.sum_count; i++) {
+		const struct block_sum *sum = &scene.snapshot.sums[i];
 
 		assert_true(sum->block_count > 0);
 		assert_int_equal(sum->requested_bytes % sum->block_count, 0);
@@ -652,59 +627,53 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 	assert_true((double)got_count > count - 0.51 && (double)got_count < count + 0.51);
 	assert_true((double)got_bytes > bytes - 0.51 * (double)largest);
 	assert_true((double)got_bytes < bytes + 0.51 * (double)largest);
-	assert_true(heap_at(scene, HEAP)->has_exact);
-	assert_memory_equal(&heap_at(scene, HEAP)->exact, &exact, sizeof(exact));
-	assert_int_equal(heap_at(scene, HEAP)->stackless.block_count, 0);
-	assert_true(has_warning(scene, "figures are estimates: one in 4096 bytes"));
+	assert_true(heap_at(HEAP)->has_exact);
+	assert_memory_equal(&heap_at(HEAP)->exact, &exact, sizeof(exact));
+	assert_int_equal(heap_at(HEAP)->stackless.block_count, 0);
+	assert_true(has_warning("figures are estimates: one in 4096 bytes"));
 }
 
 TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
 
-	AREA_PUT(&scene->fake, sample_bytes, 1);
-	add_traced(scene, 0x2000000, 4096);
-	add_traced(scene, 0x2002000, 4096);
-	tracer_put_block(&scene->fake, 0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
-	tracer_put_block(&scene->fake, 0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
-	join_traced(scene);
-	assert_int_equal(scene->snapshot.sum_count, 1);
-	assert_int_equal(scene->snapshot.sums[0].block_count, 1);
-	assert_int_equal(scene->snapshot.sums[0].requested_bytes, 4096);
+	AREA_PUT(&scene.fake, sample_bytes, 1);
+	add_traced(0x2000000, 4096);
+	add_traced(0x2002000, 4096);
+	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
+	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
+	join_traced();
+	assert_int_equal(scene.snapshot.sum_count, 1);
+	assert_int_equal(scene.snapshot.sums[0].block_count, 1);
+	assert_int_equal(scene.snapshot.sums[0].requested_bytes, 4096);
 }
 
 TEST(of_a_sample_what_has_no_stack_is_scaled_too)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
 
-	AREA_PUT(&scene->fake, sample_bytes, 100000);
-	add_traced(scene, 0x3000, 1000);
-	add_traced(scene, 0x4000, 1000);
-	tracer_put_block(&scene->fake, 0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
-	tracer_put_block(&scene->fake, 0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
-	tracer_put_block(&scene->fake, 0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
-	join_traced(scene);
+	AREA_PUT(&scene.fake, sample_bytes, 100000);
+	add_traced(0x3000, 1000);
+	add_traced(0x4000, 1000);
+	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
+	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
+	tracer_put_block(&scene.fake, 0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	join_traced();
 	/* 1 / (1 - exp(-1 / 100)) is 100.5, 1 / (1 - exp(-1 / 2000)) is 2000.5. */
-	assert_int_equal(scene->snapshot.sum_count, 1);
+	assert_int_equal(scene.snapshot.sum_count, 1);
 	assert_int_equal(
-		scene->snapshot.sums[0].block_count + heap_at(scene, HEAP)->stackless.block_count,
-		2101);
-	assert_true(heap_at(scene, HEAP)->stackless.block_count - 100 <= 1);
+		scene.snapshot.sums[0].block_count + heap_at(HEAP)->stackless.block_count, 2101);
+	assert_true(heap_at(HEAP)->stackless.block_count - 100 <= 1);
 	assert_int_equal(
-		scene->snapshot.sums[0].requested_bytes, 50 * scene->snapshot.sums[0].block_count);
-	assert_int_equal(scene->snapshot.sums[0].overhead_bytes, 0);
-	assert_false(heap_at(scene, UNWALKED)->has_exact);
+		scene.snapshot.sums[0].requested_bytes, 50 * scene.snapshot.sums[0].block_count);
+	assert_int_equal(scene.snapshot.sums[0].overhead_bytes, 0);
+	assert_false(heap_at(UNWALKED)->has_exact);
 }
 
 TEST(an_absurd_sample_is_damage)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(&scene->fake, sample_bytes, (1ull << 40) + 1);
-	assert_int_equal(
-		take_tables(&scene->captured.tracer, &scene->fake.target, TRACER_AREA, NULL),
+	AREA_PUT(&scene.fake, sample_bytes, (1ull << 40) + 1);
+	assert_int_equal(take_tables(&scene.captured.tracer, &scene.fake.target, TRACER_AREA, NULL),
 		-ERR_TARGET);
 }
 
@@ -712,56 +681,51 @@ TEST(an_absurd_sample_is_damage)
 
 TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 {
-	struct scene *scene = *state;
-	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
 
-	AREA_PUT(&scene->fake, flags, TRACER_FLAG_ATTACHED);
-	add_traced(scene, 0x3000, 1000);
-	add_traced(scene, 0x4000, 1001);
-	add_traced(scene, 0x5000, 1002);
-	tracer_put_block(&scene->fake, 0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
-	scene->captured.walk.heaps[0].unwalked = false;
-	join_traced(scene);
-	assert_true(scene->snapshot.tracer.is_attached);
-	assert_int_equal(scene->snapshot.tracer.before.block_count, 2);
-	assert_int_equal(scene->snapshot.tracer.before.requested_bytes, 2002);
-	assert_int_equal(scene->snapshot.warning_count, 0);
+	AREA_PUT(&scene.fake, flags, TRACER_FLAG_ATTACHED);
+	add_traced(0x3000, 1000);
+	add_traced(0x4000, 1001);
+	add_traced(0x5000, 1002);
+	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
+	scene.captured.walk.heaps[0].unwalked = false;
+	join_traced();
+	assert_true(scene.snapshot.tracer.is_attached);
+	assert_int_equal(scene.snapshot.tracer.before.block_count, 2);
+	assert_int_equal(scene.snapshot.tracer.before.requested_bytes, 2002);
+	assert_int_equal(scene.snapshot.warning_count, 0);
 }
 
 TEST(whatever_it_dropped_is_said_with_the_remedy)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(&scene->fake, dropped_blocks, 11);
-	AREA_PUT(&scene->fake, dropped_stacks, 12);
-	AREA_PUT(&scene->fake, dropped_ranges, 13);
-	AREA_PUT(&scene->fake, dropped_unloads, 14);
-	AREA_PUT(&scene->fake, unwind_mismatches, 15);
-	scene->captured.walk.heaps[0].unwalked = false;
-	join_traced(scene);
-	assert_true(has_warning(scene, "no room for 11 blocks"));
-	assert_true(has_warning(scene, "the stacks of 12 blocks; give its tables more room with "
-				       "--max-mb"));
-	assert_true(has_warning(scene, "no room for 13 ranges"));
-	assert_true(has_warning(scene, "no room for 14 modules"));
-	assert_true(has_warning(scene, "15 times"));
-	assert_int_equal(scene->snapshot.warning_count, 5);
+	AREA_PUT(&scene.fake, dropped_blocks, 11);
+	AREA_PUT(&scene.fake, dropped_stacks, 12);
+	AREA_PUT(&scene.fake, dropped_ranges, 13);
+	AREA_PUT(&scene.fake, dropped_unloads, 14);
+	AREA_PUT(&scene.fake, unwind_mismatches, 15);
+	scene.captured.walk.heaps[0].unwalked = false;
+	join_traced();
+	assert_true(has_warning("no room for 11 blocks"));
+	assert_true(has_warning("the stacks of 12 blocks; give its tables more room with "
+				"--max-mb"));
+	assert_true(has_warning("no room for 13 ranges"));
+	assert_true(has_warning("no room for 14 modules"));
+	assert_true(has_warning("15 times"));
+	assert_int_equal(scene.snapshot.warning_count, 5);
 }
 
 /* More room would not help: what came after counts as dropped, and was not for want of it. */
 TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(&scene->fake, dropped_ranges, 13);
-	AREA_PUT(&scene->fake, ranges.broken, 1);
-	scene->captured.walk.heaps[0].unwalked = false;
-	join_traced(scene);
-	assert_true(has_warning(scene, "left locked by a thread that ended; ranges are as they "
-				       "were then"));
-	assert_true(has_warning(scene, "13 changes"));
-	assert_false(has_warning(scene, "--max-mb"));
-	assert_int_equal(scene->snapshot.warning_count, 1);
+	AREA_PUT(&scene.fake, dropped_ranges, 13);
+	AREA_PUT(&scene.fake, ranges.broken, 1);
+	scene.captured.walk.heaps[0].unwalked = false;
+	join_traced();
+	assert_true(has_warning("left locked by a thread that ended; ranges are as they "
+				"were then"));
+	assert_true(has_warning("13 changes"));
+	assert_false(has_warning("--max-mb"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
 /*

@@ -14,45 +14,42 @@ struct scene {
 	uint64_t frames[TRACER_DEPTH_MAX];
 };
 
+static struct scene scene;
+
 static int set_up(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
-
-	assert_non_null(scene);
-	fake_init(&scene->fake);
-	tracer_place(&scene->fake);
-	tracer_copy_init(&scene->copy);
-	scene->fake.is_held = true;
-	*state = scene;
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	fake_init(&scene.fake);
+	tracer_place(&scene.fake);
+	tracer_copy_init(&scene.copy);
+	scene.fake.is_held = true;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct scene *scene = *state;
-
-	tracer_copy_release(&scene->copy);
-	fake_release(&scene->fake);
-	free(scene);
+	(void)state;
+	tracer_copy_release(&scene.copy);
+	fake_release(&scene.fake);
 	return 0;
 }
 
-static int take(struct scene *scene)
+static int take(void)
 {
-	scene->err = (struct err){0};
-	return take_tables(&scene->copy, &scene->fake.target, TRACER_AREA, &scene->err);
+	scene.err = (struct err){0};
+	return take_tables(&scene.copy, &scene.fake.target, TRACER_AREA, &scene.err);
 }
 
-static int find(struct scene *scene, uint64_t *addr)
+static int find(uint64_t *addr)
 {
 	const struct snapshot modules = {
-		.modules = scene->fake.modules, .module_count = scene->fake.module_count};
+		.modules = scene.fake.modules, .module_count = scene.fake.module_count};
 	struct capture_source source;
 	int rc;
 
-	scene->err = (struct err){0};
-	rc = capture_source_find(
-		&scene->fake.target, &modules, STACKS_TRACER, &source, &scene->err);
+	scene.err = (struct err){0};
+	rc = capture_source_find(&scene.fake.target, &modules, STACKS_TRACER, &source, &scene.err);
 	assert_int_equal(source.has_tracer, !rc);
 	if (!rc)
 		*addr = source.area_addr;
@@ -68,13 +65,12 @@ TEST(it_is_found_by_its_export_however_its_path_is_spelt)
 {
 	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll",
 		"C:\\TOOLS\\HSNAP-TRACER64.DLL", "Z:/x/Hsnap-Tracer64.dll", "hsnap-tracer64.dll"};
-	struct scene *scene = *state;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		uint64_t addr = 0;
 
-		scene->fake.modules[1].path = paths[i];
-		assert_int_equal(find(scene, &addr), 0);
+		scene.fake.modules[1].path = paths[i];
+		assert_int_equal(find(&addr), 0);
 		assert_int_equal(addr, TRACER_AREA);
 	}
 }
@@ -83,35 +79,33 @@ TEST(a_process_without_it_is_not_traced)
 {
 	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll.bak",
 		"C:\\tools\\hsnap-tracer6", "C:\\hsnap-tracer64.dll\\x.dll", ""};
-	struct scene *scene = *state;
 	uint64_t addr = 7;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		scene->fake.modules[1].path = paths[i];
-		assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+		scene.fake.modules[1].path = paths[i];
+		assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	}
-	scene->fake.module_count = 0;
-	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	scene.fake.module_count = 0;
+	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	assert_int_equal(addr, 7);
 }
 
 TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 {
-	struct scene *scene = *state;
 	const unsigned offsets[] = {0, 60, 64, 64 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
 	uint64_t addr = 7;
 
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
-		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(&scene->fake, at, 4);
+		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(&scene.fake, at, 4);
 
-		fake_put(&scene->fake, at, 0xfffffff0, 4);
-		assert_int_equal(find(scene, &addr), -ERR_TARGET);
-		fake_put(&scene->fake, at, was, 4);
+		fake_put(&scene.fake, at, 0xfffffff0, 4);
+		assert_int_equal(find(&addr), -ERR_TARGET);
+		fake_put(&scene.fake, at, was, 4);
 	}
-	fake_unmap(&scene->fake, TRACER_BASE);
-	assert_int_equal(find(scene, &addr), -ERR_TARGET);
-	scene->fake.is_dead = true;
-	assert_int_equal(find(scene, &addr), -ERR_GONE);
+	fake_unmap(&scene.fake, TRACER_BASE);
+	assert_int_equal(find(&addr), -ERR_TARGET);
+	scene.fake.is_dead = true;
+	assert_int_equal(find(&addr), -ERR_GONE);
 	assert_int_equal(addr, 7);
 }
 
@@ -119,109 +113,100 @@ TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 
 TEST(a_tracer_of_another_version_is_refused_by_name)
 {
-	struct scene *scene = *state;
-
-	assert_int_equal(take(scene), 0);
-	AREA_PUT(&scene->fake, magic, 0x325243415254);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, magic, 0x54534e4148435254);
-	AREA_PUT(&scene->fake, version, 3);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	assert_non_null(strstr(scene->err.detail, "a tracer of version 3, this hsnap knows 2"));
-	AREA_PUT(&scene->fake, version, 2);
-	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area) + 8);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area));
-	AREA_PUT(&scene->fake, pointer_bytes, 4);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, pointer_bytes, 8);
-	assert_int_equal(take(scene), 0);
-	fake_unmap(&scene->fake, TRACER_AREA);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	scene->fake.is_dead = true;
-	assert_int_equal(take(scene), -ERR_GONE);
+	assert_int_equal(take(), 0);
+	AREA_PUT(&scene.fake, magic, 0x325243415254);
+	assert_int_equal(take(), -ERR_TARGET);
+	AREA_PUT(&scene.fake, magic, 0x54534e4148435254);
+	AREA_PUT(&scene.fake, version, 3);
+	assert_int_equal(take(), -ERR_TARGET);
+	assert_non_null(strstr(scene.err.detail, "a tracer of version 3, this hsnap knows 2"));
+	AREA_PUT(&scene.fake, version, 2);
+	AREA_PUT(&scene.fake, area_bytes, sizeof(struct tracer_area) + 8);
+	assert_int_equal(take(), -ERR_TARGET);
+	AREA_PUT(&scene.fake, area_bytes, sizeof(struct tracer_area));
+	AREA_PUT(&scene.fake, pointer_bytes, 4);
+	assert_int_equal(take(), -ERR_TARGET);
+	AREA_PUT(&scene.fake, pointer_bytes, 8);
+	assert_int_equal(take(), 0);
+	fake_unmap(&scene.fake, TRACER_AREA);
+	assert_int_equal(take(), -ERR_TARGET);
+	scene.fake.is_dead = true;
+	assert_int_equal(take(), -ERR_GONE);
 }
 
 TEST(a_tracer_that_failed_says_why)
 {
-	struct scene *scene = *state;
-
-	AREA_PUT(&scene->fake, state, TRACER_FAILED);
-	AREA_PUT(&scene->fake, failure, TRACER_NO_TLS_SLOT);
-	assert_int_equal(take(scene), -ERR_INJECT);
-	assert_non_null(strstr(scene->err.detail, "TLS"));
-	AREA_PUT(&scene->fake, failure, UINT32_MAX);
-	assert_int_equal(take(scene), -ERR_INJECT);
-	assert_true(strlen(scene->err.detail) > 0);
-	AREA_PUT(&scene->fake, state, UINT32_MAX);
-	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(&scene.fake, state, TRACER_FAILED);
+	AREA_PUT(&scene.fake, failure, TRACER_NO_TLS_SLOT);
+	assert_int_equal(take(), -ERR_INJECT);
+	assert_non_null(strstr(scene.err.detail, "TLS"));
+	AREA_PUT(&scene.fake, failure, UINT32_MAX);
+	assert_int_equal(take(), -ERR_INJECT);
+	assert_true(strlen(scene.err.detail) > 0);
+	AREA_PUT(&scene.fake, state, UINT32_MAX);
+	assert_int_equal(take(), -ERR_TARGET);
 }
 
 TEST(a_tracer_that_is_not_on_traces_nothing)
 {
-	struct scene *scene = *state;
 	uint64_t addr = 7;
 
-	AREA_PUT(&scene->fake, state, TRACER_OFF);
-	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
-	assert_non_null(strstr(scene->err.detail, "detached"));
-	assert_int_equal(take(scene), -ERR_NOT_TRACED);
-	AREA_PUT(&scene->fake, state, TRACER_LOADED);
-	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
-	assert_non_null(strstr(scene->err.detail, "never switched on"));
+	AREA_PUT(&scene.fake, state, TRACER_OFF);
+	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene.err.detail, "detached"));
+	assert_int_equal(take(), -ERR_NOT_TRACED);
+	AREA_PUT(&scene.fake, state, TRACER_LOADED);
+	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene.err.detail, "never switched on"));
 	assert_int_equal(addr, 7);
-	assert_int_equal(tracer_find(&scene->fake.target, scene->fake.modules,
-				 scene->fake.module_count, &addr, &scene->err),
+	assert_int_equal(tracer_find(&scene.fake.target, scene.fake.modules,
+				 scene.fake.module_count, &addr, &scene.err),
 		0);
 	assert_int_equal(addr, TRACER_AREA);
 }
 
 TEST(a_32_bit_process_has_a_tracer_of_its_own)
 {
-	struct scene *scene = *state;
 	uint64_t addr = 0;
 
-	scene->fake.target.bits = 32;
-	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
-	scene->fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
-	assert_int_equal(find(scene, &addr), -ERR_TARGET); /* of 64 bits, by what it says */
-	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, pointer_bytes, 4);
-	assert_int_equal(find(scene, &addr), 0);
-	assert_int_equal(take(scene), 0);
+	scene.fake.target.bits = 32;
+	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
+	scene.fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
+	assert_int_equal(find(&addr), -ERR_TARGET); /* of 64 bits, by what it says */
+	assert_int_equal(take(), -ERR_TARGET);
+	AREA_PUT(&scene.fake, pointer_bytes, 4);
+	assert_int_equal(find(&addr), 0);
+	assert_int_equal(take(), 0);
 }
 
 /* Each part may be as it says; all together are more than anybody is going to read. */
 TEST(tables_larger_than_half_of_the_memory_are_refused)
 {
-	struct scene *scene = *state;
 	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^26 entries of 16 bytes */
 	uint64_t first = TRACER_ROOM + TRACER_ROOM_BYTES;
 
 	if (os_memory_bytes() / 2 >= TRACER_SHARDS * shard_bytes)
 		skip();
-	AREA_PUT(&scene->fake, reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
+	AREA_PUT(&scene.fake, reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
 	for (unsigned shard = 0; shard < TRACER_SHARDS; shard++)
-		SHARD_PUT(&scene->fake, shard, table, (first + shard * shard_bytes) | 26);
-	assert_int_equal(take(scene), -ERR_TARGET);
-	assert_non_null(strstr(scene->err.detail, "of this machine's memory"));
-	assert_null(strchr(scene->err.detail, '\n'));
+		SHARD_PUT(&scene.fake, shard, table, (first + shard * shard_bytes) | 26);
+	assert_int_equal(take(), -ERR_TARGET);
+	assert_non_null(strstr(scene.err.detail, "of this machine's memory"));
+	assert_null(strchr(scene.err.detail, '\n'));
 }
 
 TEST(it_is_busy_while_its_ranges_change)
 {
-	struct scene *scene = *state;
-
-	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
-	AREA_PUT(&scene->fake, ranges.changing, 7);
-	assert_true(tracer_is_busy(&scene->fake.target, TRACER_AREA));
-	AREA_PUT(&scene->fake, ranges.changing, 8);
-	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
-	assert_false(tracer_is_busy(&scene->fake.target, 0x1000));
+	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
+	AREA_PUT(&scene.fake, ranges.changing, 7);
+	assert_true(tracer_is_busy(&scene.fake.target, TRACER_AREA));
+	AREA_PUT(&scene.fake, ranges.changing, 8);
+	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
+	assert_false(tracer_is_busy(&scene.fake.target, 0x1000));
 	/* Left so by a thread that ended: nobody will ever make it even. */
-	AREA_PUT(&scene->fake, ranges.changing, 9);
-	AREA_PUT(&scene->fake, ranges.broken, 1);
-	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
+	AREA_PUT(&scene.fake, ranges.changing, 9);
+	AREA_PUT(&scene.fake, ranges.broken, 1);
+	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
 }
 
 /* ---------------------------------------------------------------- its tables */
@@ -234,93 +219,88 @@ static struct made_block block_of(unsigned i)
 		.stack = i};
 }
 
-static void assert_has(struct scene *scene, unsigned i)
+static void assert_has(unsigned i)
 {
 	const struct made_block block = block_of(i);
-	const struct tracer_block *found = tracer_copy_find(&scene->copy, block.addr);
+	const struct tracer_block *found = tracer_copy_find(&scene.copy, block.addr);
 
 	assert_non_null(found);
 	assert_int_equal(tracer_block_bytes(found), block.size_bytes);
-	assert_int_equal(tracer_copy_heap(&scene->copy, found), block.heap);
+	assert_int_equal(tracer_copy_heap(&scene.copy, found), block.heap);
 	assert_int_equal(tracer_block_stack(found), block.stack);
-	assert_null(tracer_copy_find(&scene->copy, block.addr + 16));
+	assert_null(tracer_copy_find(&scene.copy, block.addr + 16));
 }
 
 TEST(every_block_of_every_shard_is_found)
 {
-	struct scene *scene = *state;
 	unsigned count = 0;
 
 	for (unsigned shard = 0; shard < TRACER_SHARDS; shard += 2) {
 		unsigned entries = 1u << shard / 4;
 
-		tracer_place_table(&scene->fake, shard, shard / 4);
+		tracer_place_table(&scene.fake, shard, shard / 4);
 		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
 			const struct made_block block = block_of(count++);
 
-			tracer_put_block(&scene->fake, shard, i, &block);
+			tracer_put_block(&scene.fake, shard, i, &block);
 		}
 	}
 	for (unsigned round = 0; round < 2; round++) {
-		assert_int_equal(take(scene), 0);
-		tracer_copy_sort(&scene->copy);
-		assert_int_equal(scene->copy.block_count, count);
+		assert_int_equal(take(), 0);
+		tracer_copy_sort(&scene.copy);
+		assert_int_equal(scene.copy.block_count, count);
 		for (unsigned i = 0; i < count; i++)
-			assert_has(scene, i);
+			assert_has(i);
 	}
 }
 
 TEST(an_entry_that_is_being_moved_counts_once)
 {
-	struct scene *scene = *state;
-
-	tracer_place_table(&scene->fake, 5, 6);
+	tracer_place_table(&scene.fake, 5, 6);
 	for (unsigned i = 0; i < 20; i++) {
 		const struct made_block block = block_of(i);
 
-		tracer_put_block(&scene->fake, 5, 3 * i, &block);
+		tracer_put_block(&scene.fake, 5, 3 * i, &block);
 		if (i % 3 == 0)
-			tracer_put_block(&scene->fake, 5, 3 * i + 1, &block);
+			tracer_put_block(&scene.fake, 5, 3 * i + 1, &block);
 	}
-	assert_int_equal(take(scene), 0);
-	tracer_copy_sort(&scene->copy);
-	assert_int_equal(scene->copy.block_count, 20);
+	assert_int_equal(take(), 0);
+	tracer_copy_sort(&scene.copy);
+	assert_int_equal(scene.copy.block_count, 20);
 	for (unsigned i = 0; i < 20; i++)
-		assert_has(scene, i);
+		assert_has(i);
 }
 
 TEST(a_tracer_that_has_seen_nothing_has_nothing)
 {
-	struct scene *scene = *state;
-	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4);
+	uint32_t id = tracer_put_stack(&scene.fake, 0x1000, 4);
 
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 4);
-	AREA_PUT(&scene->fake, stacks_committed, 0); /* as it starts */
-	AREA_PUT(&scene->fake, stacks_top, 8);
-	assert_int_equal(take(scene), 0);
-	tracer_copy_sort(&scene->copy);
-	assert_int_equal(scene->copy.block_count, 0);
-	assert_null(tracer_copy_find(&scene->copy, 0x1000));
-	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+	assert_int_equal(take(), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 4);
+	AREA_PUT(&scene.fake, stacks_committed, 0); /* as it starts */
+	AREA_PUT(&scene.fake, stacks_top, 8);
+	assert_int_equal(take(), 0);
+	tracer_copy_sort(&scene.copy);
+	assert_int_equal(scene.copy.block_count, 0);
+	assert_null(tracer_copy_find(&scene.copy, 0x1000));
+	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 }
 
 TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 {
-	struct scene *scene = *state;
 	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
 
-	tracer_place_table(&scene->fake, 63, 4);
-	tracer_put_block(&scene->fake, 63, 3, &block);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->copy.block_count, 1);
-	SHARD_PUT(&scene->fake, 0, broken, 1);
-	SHARD_PUT(&scene->fake, 63, broken, 0x100);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->copy.block_count, 0);
-	assert_int_equal(scene->copy.broken_shards, 2);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(scene->copy.broken_shards, 2);
+	tracer_place_table(&scene.fake, 63, 4);
+	tracer_put_block(&scene.fake, 63, 3, &block);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.block_count, 1);
+	SHARD_PUT(&scene.fake, 0, broken, 1);
+	SHARD_PUT(&scene.fake, 63, broken, 0x100);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.block_count, 0);
+	assert_int_equal(scene.copy.broken_shards, 2);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.broken_shards, 2);
 }
 
 #define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
@@ -368,8 +348,7 @@ static void assert_each_is_found(
 TEST(blocks_are_ordered_and_each_is_found)
 {
 	const size_t counts[] = {1, 2, 63, 64, 65, 66, 1000, COUNT_MAX};
-	struct scene *scene = *state;
-	struct tracer_copy *copy = &scene->copy;
+	struct tracer_copy *copy = &scene.copy;
 	uint64_t *addrs = calloc(COUNT_MAX, sizeof(*addrs)), seed = 31;
 
 	assert_non_null(addrs);
@@ -397,82 +376,77 @@ TEST(blocks_are_ordered_and_each_is_found)
 
 TEST(stacks_of_every_depth_come_out_as_they_went_in)
 {
-	struct scene *scene = *state;
 	uint32_t ids[TRACER_DEPTH_MAX + 1];
 
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++)
-		ids[depth] = tracer_put_stack(&scene->fake, depth << 20, depth);
-	assert_int_equal(take(scene), 0);
+		ids[depth] = tracer_put_stack(&scene.fake, depth << 20, depth);
+	assert_int_equal(take(), 0);
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++) {
-		assert_int_equal(tracer_copy_stack(&scene->copy, ids[depth], scene->frames), depth);
+		assert_int_equal(tracer_copy_stack(&scene.copy, ids[depth], scene.frames), depth);
 		for (uint32_t i = 0; i < depth; i++)
-			assert_int_equal(scene->frames[i], (depth << 20) + 16 * i);
+			assert_int_equal(scene.frames[i], (depth << 20) + 16 * i);
 	}
 }
 
 TEST(an_id_that_names_no_sound_record_has_no_frames)
 {
-	struct scene *scene = *state;
 	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
-	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4), past;
+	uint32_t id = tracer_put_stack(&scene.fake, 0x1000, 4), past;
 
-	past = (uint32_t)(AREA_GET(&scene->fake, stacks_top) / 8);
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(tracer_copy_stack(&scene->copy, 0, scene->frames), 0);
+	past = (uint32_t)(AREA_GET(&scene.fake, stacks_top) / 8);
+	assert_int_equal(take(), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, 0, scene.frames), 0);
 	for (uint32_t wild = past - 2; wild < past + 1000; wild++)
-		assert_int_equal(tracer_copy_stack(&scene->copy, wild, scene->frames), 0);
-	assert_int_equal(tracer_copy_stack(&scene->copy, UINT32_MAX, scene->frames), 0);
+		assert_int_equal(tracer_copy_stack(&scene.copy, wild, scene.frames), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, UINT32_MAX, scene.frames), 0);
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
-		fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, depths[i], 2);
-		assert_int_equal(take(scene), 0);
-		assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+		fake_put(&scene.fake, TRACER_STACKS + id * 8ull + 8, depths[i], 2);
+		assert_int_equal(take(), 0);
+		assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 	}
-	fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
-	assert_int_equal(take(scene), 0);
-	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+	fake_put(&scene.fake, TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
+	assert_int_equal(take(), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 }
 
 /* ---------------------------------------------------------------- harm */
 
 TEST(tables_that_cannot_be_are_an_error)
 {
-	struct scene *scene = *state;
-	uint64_t good = tracer_place_table(&scene->fake, 9, 11);
+	uint64_t good = tracer_place_table(&scene.fake, 9, 11);
 	const uint64_t wild[] = {64, 0xdead0000 | 11, UINT64_MAX, UINT64_MAX - 63, 1ull << 63 | 11,
 		(TRACER_ROOM - 64) | 11, (TRACER_ROOM + TRACER_ROOM_BYTES - 64) | 11, good | 12,
 		good | 25, good | 30, good | 31, good | 63};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		SHARD_PUT(&scene->fake, 9, table, wild[i]);
-		scene->fake.reads = 0;
-		assert_int_equal(take(scene), -ERR_TARGET);
-		assert_true(scene->fake.reads < 10);
+		SHARD_PUT(&scene.fake, 9, table, wild[i]);
+		scene.fake.reads = 0;
+		assert_int_equal(take(), -ERR_TARGET);
+		assert_true(scene.fake.reads < 10);
 	}
-	SHARD_PUT(&scene->fake, 9, table, good | 11);
-	assert_int_equal(take(scene), 0);
+	SHARD_PUT(&scene.fake, 9, table, good | 11);
+	assert_int_equal(take(), 0);
 }
 
 /* Else one table could be read and kept 64 times. */
 TEST(shards_that_share_a_table_are_an_error)
 {
-	struct scene *scene = *state;
-	uint64_t table = tracer_place_table(&scene->fake, 9, 11);
+	uint64_t table = tracer_place_table(&scene.fake, 9, 11);
 	const uint64_t shared[] = {table | 11, table | 1, table + 0x8000, table + 0xffc0};
 
 	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
-		SHARD_PUT(&scene->fake, 3, table, shared[i]);
-		assert_int_equal(take(scene), -ERR_TARGET);
-		SHARD_PUT(&scene->fake, 3, table, 0);
-		SHARD_PUT(&scene->fake, 33, table, shared[i]);
-		assert_int_equal(take(scene), -ERR_TARGET);
-		SHARD_PUT(&scene->fake, 33, table, 0);
+		SHARD_PUT(&scene.fake, 3, table, shared[i]);
+		assert_int_equal(take(), -ERR_TARGET);
+		SHARD_PUT(&scene.fake, 3, table, 0);
+		SHARD_PUT(&scene.fake, 33, table, shared[i]);
+		assert_int_equal(take(), -ERR_TARGET);
+		SHARD_PUT(&scene.fake, 33, table, 0);
 	}
-	assert_int_equal(take(scene), 0);
+	assert_int_equal(take(), 0);
 }
 
 TEST(stack_areas_that_cannot_be_are_an_error)
 {
-	struct scene *scene = *state;
 	const struct {
 		uint64_t addr, top, committed, limit;
 	} wild[] = {
@@ -490,13 +464,13 @@ TEST(stack_areas_that_cannot_be_are_an_error)
 	};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		AREA_PUT(&scene->fake, stacks, wild[i].addr);
-		AREA_PUT(&scene->fake, stacks_top, wild[i].top);
-		AREA_PUT(&scene->fake, stacks_committed, wild[i].committed);
-		AREA_PUT(&scene->fake, stacks_limit, wild[i].limit);
-		assert_int_equal(take(scene), -ERR_TARGET);
-		assert_int_equal(tracer_copy_stack(&scene->copy, 1, scene->frames), 0);
+		AREA_PUT(&scene.fake, stacks, wild[i].addr);
+		AREA_PUT(&scene.fake, stacks_top, wild[i].top);
+		AREA_PUT(&scene.fake, stacks_committed, wild[i].committed);
+		AREA_PUT(&scene.fake, stacks_limit, wild[i].limit);
+		assert_int_equal(take(), -ERR_TARGET);
+		assert_int_equal(tracer_copy_stack(&scene.copy, 1, scene.frames), 0);
 	}
-	scene->fake.is_dead = true;
-	assert_int_equal(take(scene), -ERR_GONE);
+	scene.fake.is_dead = true;
+	assert_int_equal(take(), -ERR_GONE);
 }

@@ -22,78 +22,76 @@ struct scene {
 	uint32_t global_flag;
 };
 
+static struct scene scene;
+
 static int set_up(void **state)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
-
-	assert_non_null(scene);
-	ust_place(&scene->fake, 64);
-	walk_init(&scene->walk);
-	scene->ust = ust_new();
-	assert_non_null(scene->ust);
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
-	scene->bits = 64;
-	*state = scene;
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	ust_place(&scene.fake, 64);
+	walk_init(&scene.walk);
+	scene.ust = ust_new();
+	assert_non_null(scene.ust);
+	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	scene.bits = 64;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct scene *scene = *state;
-
-	ust_free(scene->ust);
-	walk_release(&scene->walk);
-	memory_release(&scene->memory);
-	fake_release(&scene->fake);
-	free(scene);
+	(void)state;
+	ust_free(scene.ust);
+	walk_release(&scene.walk);
+	memory_release(&scene.memory);
+	fake_release(&scene.fake);
 	return 0;
 }
 
-static void add_heap(struct scene *scene, unsigned bits)
+static void add_heap(unsigned bits)
 {
 	struct heap heap = {.addr = bits == 64 ? HEAP_64 : HEAP_32, .bits = bits, .kind = "nt"};
 
-	assert_int_equal(walk_add_heap(&scene->walk, &heap), 0);
+	assert_int_equal(walk_add_heap(&scene.walk, &heap), 0);
 }
 
-static void add_block(struct scene *scene, uint64_t record)
+static void add_block(uint64_t record)
 {
-	uint64_t addr = 0x3000000 + scene->walk.block_count * 32;
+	uint64_t addr = 0x3000000 + scene.walk.block_count * 32;
 
-	assert_int_equal(walk_add_block(&scene->walk, addr, 16, 16, record), 0);
+	assert_int_equal(walk_add_block(&scene.walk, addr, 16, 16, record), 0);
 }
 
-static void take(struct scene *scene)
+static void take(void)
 {
-	assert_int_equal(ust_take(scene->ust, &scene->memory, &scene->walk, scene->fake.modules,
-				 scene->fake.module_count, scene->global_flag),
+	assert_int_equal(ust_take(scene.ust, &scene.memory, &scene.walk, scene.fake.modules,
+				 scene.fake.module_count, scene.global_flag),
 		0);
-	assert_int_equal(scene->fake.loose_reads, 0);
+	assert_int_equal(scene.fake.loose_reads, 0);
 }
 
-/* The number of the record at addr that a block of a heap of scene->bits points to. */
-static uint32_t number_of(const struct scene *scene, uint64_t addr)
+/* The number of the record at addr that a block of a heap of scene.bits points to. */
+static uint32_t number_of(uint64_t addr)
 {
-	for (size_t i = 0; i < scene->walk.block_count; i++) {
-		const struct walked_block *block = &scene->walk.blocks[i];
+	for (size_t i = 0; i < scene.walk.block_count; i++) {
+		const struct walked_block *block = &scene.walk.blocks[i];
 
-		if (block->record == addr && scene->walk.heaps[block->heap].bits == scene->bits)
-			return ust_number(scene->ust, i);
+		if (block->record == addr && scene.walk.heaps[block->heap].bits == scene.bits)
+			return ust_number(scene.ust, i);
 	}
 	fail_msg("no block points to %llX", (unsigned long long)addr);
 	return UST_NONE;
 }
 
 /* How many frames the record at addr is found to have; each has to be what was placed. */
-static uint32_t depth_of(struct scene *scene, uint64_t addr, uint64_t first_frame)
+static uint32_t depth_of(uint64_t addr, uint64_t first_frame)
 {
-	uint32_t number = number_of(scene, addr), count;
+	uint32_t number = number_of(addr), count;
 	const uint64_t *frames;
 	uint64_t first_slot;
 
-	assert_true(number < ust_facts(scene->ust)->record_count);
-	count = ust_frames(scene->ust, number, &frames, &first_slot);
-	assert_true(first_slot == slot_at(scene->bits, addr));
+	assert_true(number < ust_facts(scene.ust)->record_count);
+	count = ust_frames(scene.ust, number, &frames, &first_slot);
+	assert_true(first_slot == slot_at(scene.bits, addr));
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(frames[i], first_frame + i * 16);
 	return count;
@@ -103,20 +101,20 @@ static uint32_t depth_of(struct scene *scene, uint64_t addr, uint64_t first_fram
 #define TEST_AROUND set_up, tear_down
 
 /* The same for a record alone in a process of 64 and in one of 32 bits. */
-static void assert_depth(struct scene *scene, struct made_record record, uint32_t expected)
+static void assert_depth(struct made_record record, uint32_t expected)
 {
 	record.first_frame = record.first_frame ? record.first_frame : FRAME;
-	for (scene->bits = 32; scene->bits <= 64; scene->bits += 32) {
-		walk_clear(&scene->walk);
-		memory_clear(&scene->memory);
-		memset(fake_bytes(&scene->fake, RECORDS, 0x400), 0, 0x400);
-		put_record(&scene->fake, scene->bits, RECORDS + 0x100, &record);
-		add_heap(scene, scene->bits);
-		add_block(scene, RECORDS + 0x100);
-		take(scene);
-		assert_int_equal(depth_of(scene, RECORDS + 0x100, record.first_frame), expected);
-		assert_int_equal(ust_facts(scene->ust)->record_count, 1);
-		assert_int_equal(ust_facts(scene->ust)->broken_count, expected == 0);
+	for (scene.bits = 32; scene.bits <= 64; scene.bits += 32) {
+		walk_clear(&scene.walk);
+		memory_clear(&scene.memory);
+		memset(fake_bytes(&scene.fake, RECORDS, 0x400), 0, 0x400);
+		put_record(&scene.fake, scene.bits, RECORDS + 0x100, &record);
+		add_heap(scene.bits);
+		add_block(RECORDS + 0x100);
+		take();
+		assert_int_equal(depth_of(RECORDS + 0x100, record.first_frame), expected);
+		assert_int_equal(ust_facts(scene.ust)->record_count, 1);
+		assert_int_equal(ust_facts(scene.ust)->broken_count, expected == 0);
 	}
 }
 
@@ -163,7 +161,7 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_depth(*state, cases[i].record, cases[i].expected);
+		assert_depth(cases[i].record, cases[i].expected);
 }
 
 /* As programs that were tested on Windows read it, and without flags Depth, as symbols call it; but the one that
@@ -182,12 +180,11 @@ TEST(of_two_that_are_possible_the_processs_flags_choose)
 		{{.index = 12, .depth = 4, .block_depth = 4, .frame_count = 12}, 12, 12},
 	};
 	static const uint32_t flags[] = {0x1070, 0x2001000, 0x2000000, 0};
-	struct scene *scene = *state;
 
 	for (size_t i = 0; i < 4 * sizeof(cases) / sizeof(*cases); i++) {
-		scene->global_flag = flags[i % 4];
-		assert_depth(scene, cases[i / 4].record,
-			i % 4 ? cases[i / 4].without : cases[i / 4].with_ust);
+		scene.global_flag = flags[i % 4];
+		assert_depth(
+			cases[i / 4].record, i % 4 ? cases[i / 4].without : cases[i / 4].with_ust);
 	}
 }
 
@@ -213,80 +210,75 @@ static int jit_region(struct target *target, uint64_t addr, struct target_region
 
 TEST(executable_memory_outside_of_modules_is_code)
 {
-	struct scene *scene = *state;
-	struct target_ops ops = *scene->fake.target.ops;
+	struct target_ops ops = *scene.fake.target.ops;
 	struct made_record record = {.index = 0xffff, .depth = 6, .frame_count = 6};
 
 	ops.region = jit_region;
-	scene->fake.target.ops = &ops;
+	scene.fake.target.ops = &ops;
 	record.first_frame = 0x30001000;
-	assert_depth(scene, record, 6);
+	assert_depth(record, 6);
 	record.first_frame = 0x40000100;
-	assert_depth(scene, record, 0);
+	assert_depth(record, 0);
 }
 
 /* ---------------------------------------------------------------- records */
 
 TEST(each_record_is_one_and_bears_umdhs_id)
 {
-	struct scene *scene = *state;
 	struct made_record record = {
 		.index = 0xffff, .depth = 3, .frame_count = 3, .first_frame = FRAME};
 
-	add_heap(scene, 64);
+	add_heap(64);
 	for (unsigned i = 0; i < 10; i++)
-		put_record(&scene->fake, 64, RECORDS + i * 0x40, &record);
+		put_record(&scene.fake, 64, RECORDS + i * 0x40, &record);
 	for (unsigned i = 0; i < 1000; i++)
-		add_block(scene, RECORDS + i * 7 % 10 * 0x40);
-	take(scene);
-	assert_int_equal(ust_facts(scene->ust)->record_count, 10);
-	assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
+		add_block(RECORDS + i * 7 % 10 * 0x40);
+	take();
+	assert_int_equal(ust_facts(scene.ust)->record_count, 10);
+	assert_int_equal(ust_facts(scene.ust)->broken_count, 0);
 	for (unsigned i = 0; i < 10; i++)
-		assert_int_equal(depth_of(scene, RECORDS + i * 0x40, FRAME), 3);
+		assert_int_equal(depth_of(RECORDS + i * 0x40, FRAME), 3);
 	for (size_t i = 0; i < 1000; i++)
-		assert_int_equal(ust_number(scene->ust, i), ust_number(scene->ust, i % 10));
-	take(scene); /* what was there before is gone */
-	assert_int_equal(ust_facts(scene->ust)->record_count, 10);
+		assert_int_equal(ust_number(scene.ust, i), ust_number(scene.ust, i % 10));
+	take(); /* what was there before is gone */
+	assert_int_equal(ust_facts(scene.ust)->record_count, 10);
 }
 
 TEST(values_that_mean_no_stack_are_no_records)
 {
-	struct scene *scene = *state;
 	const uint64_t nothing[] = {0, 0x01010000, 0x0101000000000000};
 
-	add_heap(scene, 64);
+	add_heap(64);
 	for (size_t i = 0; i < 3; i++)
-		add_block(scene, nothing[i]);
-	take(scene);
-	assert_int_equal(ust_facts(scene->ust)->record_count, 0);
+		add_block(nothing[i]);
+	take();
+	assert_int_equal(ust_facts(scene.ust)->record_count, 0);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(ust_number(scene->ust, i), UST_NONE);
+		assert_int_equal(ust_number(scene.ust, i), UST_NONE);
 }
 
 /* One address, pointed to from heaps of both widths: two records, each laid out as its heap's. */
 TEST(a_record_is_laid_out_as_its_heap)
 {
-	struct scene *scene = *state;
-
-	put_record(&scene->fake, 64, RECORDS,
+	put_record(&scene.fake, 64, RECORDS,
 		&(struct made_record){
 			.index = 0xffff, .depth = 4, .frame_count = 4, .first_frame = FRAME});
-	put_record(&scene->fake, 32, RECORDS + 0x400,
+	put_record(&scene.fake, 32, RECORDS + 0x400,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
-	add_heap(scene, 32);
-	add_block(scene, RECORDS);
-	add_block(scene, RECORDS + 0x400);
-	add_heap(scene, 64);
-	add_block(scene, RECORDS + 0x400);
-	add_block(scene, RECORDS);
-	take(scene);
-	assert_int_equal(ust_facts(scene->ust)->record_count, 4);
-	scene->bits = 64;
-	assert_int_equal(depth_of(scene, RECORDS, FRAME), 4);
-	scene->bits = 32;
-	assert_int_equal(depth_of(scene, RECORDS + 0x400, FRAME), 5);
-	assert_int_not_equal(ust_number(scene->ust, 0), ust_number(scene->ust, 3));
+	add_heap(32);
+	add_block(RECORDS);
+	add_block(RECORDS + 0x400);
+	add_heap(64);
+	add_block(RECORDS + 0x400);
+	add_block(RECORDS);
+	take();
+	assert_int_equal(ust_facts(scene.ust)->record_count, 4);
+	scene.bits = 64;
+	assert_int_equal(depth_of(RECORDS, FRAME), 4);
+	scene.bits = 32;
+	assert_int_equal(depth_of(RECORDS + 0x400, FRAME), 5);
+	assert_int_not_equal(ust_number(scene.ust, 0), ust_number(scene.ust, 3));
 }
 
 /*
@@ -303,35 +295,35 @@ static uint64_t record_at(unsigned i)
 	return RECORDS + i * APART;
 }
 
-static void start(struct scene *scene, unsigned bits)
+static void start(unsigned bits)
 {
-	walk_clear(&scene->walk);
-	memory_clear(&scene->memory);
-	memset(fake_bytes(&scene->fake, RECORDS, RECORDS_BYTES), 0, RECORDS_BYTES);
-	scene->bits = bits;
-	add_heap(scene, bits);
+	walk_clear(&scene.walk);
+	memory_clear(&scene.memory);
+	memset(fake_bytes(&scene.fake, RECORDS, RECORDS_BYTES), 0, RECORDS_BYTES);
+	scene.bits = bits;
+	add_heap(bits);
 }
 
-static void put(struct scene *scene, unsigned i, struct made_record record)
+static void put(unsigned i, struct made_record record)
 {
 	record.first_frame = FRAME;
-	put_record(&scene->fake, scene->bits, record_at(i), &record);
-	add_block(scene, record_at(i));
+	put_record(&scene.fake, scene.bits, record_at(i), &record);
+	add_block(record_at(i));
 }
 
-static void put_frame(struct scene *scene, unsigned i, unsigned at, uint64_t frame)
+static void put_frame(unsigned i, unsigned at, uint64_t frame)
 {
-	unsigned size = scene->bits / 8;
+	unsigned size = scene.bits / 8;
 
-	fake_put(&scene->fake, slot_at(scene->bits, record_at(i)) + at * size, frame, size);
+	fake_put(&scene.fake, slot_at(scene.bits, record_at(i)) + at * size, frame, size);
 }
 
-static uint32_t frames_of(const struct scene *scene, unsigned i)
+static uint32_t frames_of(unsigned i)
 {
 	const uint64_t *frames;
 	uint64_t first_slot;
 
-	return ust_frames(scene->ust, number_of(scene, record_at(i)), &frames, &first_slot);
+	return ust_frames(scene.ust, number_of(record_at(i)), &frames, &first_slot);
 }
 
 /* ---------------------------------------------------------------- the slot that is not used */
@@ -388,37 +380,36 @@ static unsigned count_of(unsigned i)
 	return 2 + i * 7 % 31;
 }
 
-static void put_process(struct scene *scene, const struct kind *kind)
+static void put_process(const struct kind *kind)
 {
 	uint64_t seed = 7;
 
 	for (unsigned i = 0; i < MANY; i++) {
 		unsigned count = count_of(i), other = other_value(kind->other, i, &seed);
 
-		put(scene, i,
-			(struct made_record){.index = kind->is_index ? count : other,
-				.depth = kind->is_index ? other : count,
-				.block_depth = room_value(kind->room, count, &seed),
-				.frame_count = count});
+		put(i, (struct made_record){.index = kind->is_index ? count : other,
+			       .depth = kind->is_index ? other : count,
+			       .block_depth = room_value(kind->room, count, &seed),
+			       .frame_count = count});
 		if (i % 100 < kind->gone_percent)
-			put_frame(scene, i, 1 + i % (count - 1), GONE + i * 16);
+			put_frame(i, 1 + i % (count - 1), GONE + i * 16);
 	}
 }
 
-static void assert_process(struct scene *scene, const struct kind *kind)
+static void assert_process(const struct kind *kind)
 {
-	for (scene->bits = 32; scene->bits <= 64; scene->bits += 32) {
-		start(scene, scene->bits);
-		put_process(scene, kind);
-		take(scene);
+	for (scene.bits = 32; scene.bits <= 64; scene.bits += 32) {
+		start(scene.bits);
+		put_process(kind);
+		take();
 		for (unsigned i = 0; i < MANY; i++)
-			assert_int_equal(frames_of(scene, i), count_of(i));
-		assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
-		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
+			assert_int_equal(frames_of(i), count_of(i));
+		assert_int_equal(ust_facts(scene.ust)->broken_count, 0);
+		assert_int_equal(ust_facts(scene.ust)->cut_count, 0);
 	}
 }
 
-static void assert_processes(struct scene *scene, unsigned gone_percent)
+static void assert_processes(unsigned gone_percent)
 {
 	static const uint32_t flags[] = {0, 0x1000, 0x2001000};
 
@@ -428,126 +419,113 @@ static void assert_processes(struct scene *scene, unsigned gone_percent)
 			.room = i / 2 / OTHERS % ROOMS,
 			.gone_percent = gone_percent};
 
-		scene->global_flag = flags[i / 2 / OTHERS / ROOMS];
-		assert_process(scene, &kind);
+		scene.global_flag = flags[i / 2 / OTHERS / ROOMS];
+		assert_process(&kind);
 	}
 }
 
 TEST(stacks_are_whole_whatever_stands_in_the_other_slot)
 {
-	assert_processes(*state, 0);
+	assert_processes(0);
 }
 
 TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
 {
-	assert_processes(*state, 10);
-	assert_processes(*state, 85);
+	assert_processes(10);
+	assert_processes(85);
 }
 
 /* ---------------------------------------------------------------- the habit of a process */
 
 /* So many records with their number in one place only. */
-static unsigned put_habit(struct scene *scene, unsigned count, bool is_index)
+static unsigned put_habit(unsigned count, bool is_index)
 {
 	for (unsigned i = 0; i < count; i++)
-		put(scene, i,
-			(struct made_record){.index = is_index ? 9 : 0x1234,
-				.depth = is_index ? 0x1234 : 9,
-				.frame_count = 9});
+		put(i, (struct made_record){.index = is_index ? 9 : 0x1234,
+			       .depth = is_index ? 0x1234 : 9,
+			       .frame_count = 9});
 	return count;
 }
 
 TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
 {
-	struct scene *scene = *state;
-
 	for (int is_index = 0; is_index < 2; is_index++) {
 		unsigned i;
 
-		start(scene, 64);
-		i = put_habit(scene, 8, is_index);
-		put(scene, i,
-			(struct made_record){.index = is_index ? 9 : 1,
-				.depth = is_index ? 1 : 9,
-				.frame_count = 9});
-		put_frame(scene, i, 2, GONE);
-		put_frame(scene, i, 8, GONE + 16); /* the last one, too */
-		take(scene);
-		assert_int_equal(frames_of(scene, i), 9);
-		assert_int_equal(ust_facts(scene->ust)->cut_count, 0);
+		start(64);
+		i = put_habit(8, is_index);
+		put(i, (struct made_record){.index = is_index ? 9 : 1,
+			       .depth = is_index ? 1 : 9,
+			       .frame_count = 9});
+		put_frame(i, 2, GONE);
+		put_frame(i, 8, GONE + 16); /* the last one, too */
+		take();
+		assert_int_equal(frames_of(i), 9);
+		assert_int_equal(ust_facts(scene.ust)->cut_count, 0);
 	}
 }
 
 TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
 {
-	struct scene *scene = *state;
-
 	for (unsigned others = 7; others <= 8; others++) {
 		for (int is_index = 0; is_index < 2; is_index++) {
-			start(scene, 64);
-			put_habit(scene, others + 1, is_index);
-			put_frame(scene, 0, 2, GONE);
-			put_frame(scene, 0, 8, GONE);
-			take(scene);
-			assert_int_equal(frames_of(scene, 0), others < 8 ? 2 : 9);
-			assert_int_equal(ust_facts(scene->ust)->cut_count, others < 8);
-			assert_int_equal(frames_of(scene, 1), 9);
+			start(64);
+			put_habit(others + 1, is_index);
+			put_frame(0, 2, GONE);
+			put_frame(0, 8, GONE);
+			take();
+			assert_int_equal(frames_of(0), others < 8 ? 2 : 9);
+			assert_int_equal(ust_facts(scene.ust)->cut_count, others < 8);
+			assert_int_equal(frames_of(1), 9);
 		}
 	}
 }
 
 TEST(what_is_no_address_cuts_a_stack_and_is_counted)
 {
-	struct scene *scene = *state;
-
-	start(scene, 64);
-	put_habit(scene, 20, false);
-	put_frame(scene, 3, 2, 0x66);
-	put_frame(scene, 5, 0, 0x66); /* that one makes no sense at all */
-	put(scene, 20, (struct made_record){.index = 1, .depth = 0xffff, .frame_count = 7});
-	take(scene);
-	assert_int_equal(frames_of(scene, 3), 2);
-	assert_int_equal(frames_of(scene, 5), 0);
-	assert_int_equal(frames_of(scene, 20), 7); /* how many it has is not said */
-	assert_int_equal(ust_facts(scene->ust)->cut_count, 1);
-	assert_int_equal(ust_facts(scene->ust)->broken_count, 1);
+	start(64);
+	put_habit(20, false);
+	put_frame(3, 2, 0x66);
+	put_frame(5, 0, 0x66); /* that one makes no sense at all */
+	put(20, (struct made_record){.index = 1, .depth = 0xffff, .frame_count = 7});
+	take();
+	assert_int_equal(frames_of(3), 2);
+	assert_int_equal(frames_of(5), 0);
+	assert_int_equal(frames_of(20), 7); /* how many it has is not said */
+	assert_int_equal(ust_facts(scene.ust)->cut_count, 1);
+	assert_int_equal(ust_facts(scene.ust)->broken_count, 1);
 }
 
 /* Records are of either kind, so the place is open; whether BlockDepth is what it is called is not. */
-static unsigned put_rooms(struct scene *scene, bool has_room)
+static unsigned put_rooms(bool has_room)
 {
 	for (unsigned i = 0; i < 40; i++)
-		put(scene, i,
-			(struct made_record){.index = i % 2 ? 12 : 0x1234,
-				.depth = i % 2 ? 0x1234 : 12,
-				.block_depth = has_room ? 12 : i % 24,
-				.frame_count = 12});
+		put(i, (struct made_record){.index = i % 2 ? 12 : 0x1234,
+			       .depth = i % 2 ? 0x1234 : 12,
+			       .block_depth = has_room ? 12 : i % 24,
+			       .frame_count = 12});
 	return 40;
 }
 
 TEST(room_in_the_record_decides_where_it_agrees_in_the_process)
 {
-	struct scene *scene = *state;
-
-	scene->global_flag = 0x1000;
+	scene.global_flag = 0x1000;
 	for (int has_room = 0; has_room < 2; has_room++) {
 		unsigned i;
 
-		start(scene, 64);
-		i = put_rooms(scene, has_room);
-		put(scene, i,
-			(struct made_record){
-				.index = 20, .depth = 10, .block_depth = 10, .frame_count = 24});
-		put(scene, i + 1,
-			(struct made_record){
-				.index = 10, .depth = 20, .block_depth = 10, .frame_count = 24});
-		put(scene, i + 2,
+		start(64);
+		i = put_rooms(has_room);
+		put(i, (struct made_record){
+			       .index = 20, .depth = 10, .block_depth = 10, .frame_count = 24});
+		put(i + 1, (struct made_record){
+				   .index = 10, .depth = 20, .block_depth = 10, .frame_count = 24});
+		put(i + 2,
 			(struct made_record){
 				.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7});
-		take(scene);
-		assert_int_equal(frames_of(scene, i), has_room ? 10 : 20);
-		assert_int_equal(frames_of(scene, i + 1), 10);
-		assert_int_equal(frames_of(scene, i + 2), has_room ? 4 : 7);
+		take();
+		assert_int_equal(frames_of(i), has_room ? 10 : 20);
+		assert_int_equal(frames_of(i + 1), 10);
+		assert_int_equal(frames_of(i + 2), has_room ? 4 : 7);
 	}
 }
 
@@ -560,10 +538,10 @@ struct made_trace {
 };
 
 /* RTL_TRACE_BLOCK: Magic, Count, Size, UserCount, UserSize, UserContext, Next, Trace. */
-static void put_trace(struct scene *scene, unsigned i, const struct made_trace *trace)
+static void put_trace(unsigned i, const struct made_trace *trace)
 {
-	struct fake *fake = &scene->fake;
-	unsigned size = scene->bits / 8;
+	struct fake *fake = &scene.fake;
+	unsigned size = scene.bits / 8;
 	uint64_t addr = record_at(i), trace_at = addr + (size == 8 ? 0x30 : 0x1c);
 	uint64_t frames = trace->frames ? trace->frames : trace_at + size;
 
@@ -576,20 +554,20 @@ static void put_trace(struct scene *scene, unsigned i, const struct made_trace *
 	fake_put(fake, trace_at, frames, size);
 	for (unsigned k = 0; k < trace->frame_count; k++)
 		fake_put(fake, frames + k * size, FRAME + k * 16, size);
-	add_block(scene, addr);
+	add_block(addr);
 }
 
-static void assert_trace(struct scene *scene, struct made_trace trace, uint32_t expected)
+static void assert_trace(struct made_trace trace, uint32_t expected)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const uint64_t *frames;
 		uint64_t slot;
 
-		start(scene, bits);
-		put_trace(scene, 0, &trace);
-		take(scene);
-		assert_int_equal(ust_frames(scene->ust, 0, &frames, &slot), expected);
-		assert_int_equal(ust_facts(scene->ust)->broken_count, !expected);
+		start(bits);
+		put_trace(0, &trace);
+		take();
+		assert_int_equal(ust_frames(scene.ust, 0, &frames, &slot), expected);
+		assert_int_equal(ust_facts(scene.ust)->broken_count, !expected);
 		if (expected)
 			assert_true(slot == (trace.frames ? trace.frames :
 							    RECORDS + (bits == 64 ? 0x38 : 0x20)));
@@ -608,7 +586,7 @@ TEST(a_trace_that_leads_to_its_frames_is_a_stack)
 		{.number = 32, .size = 0, .frame_count = 32}};
 
 	for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++)
-		assert_trace(*state, traces[i], traces[i].frame_count);
+		assert_trace(traces[i], traces[i].frame_count);
 }
 
 TEST(what_only_looks_like_a_trace_is_none)
@@ -620,65 +598,61 @@ TEST(what_only_looks_like_a_trace_is_none)
 		{.number = 12, .size = 12, .frames = RECORDS + 0x8001, .frame_count = 12}};
 
 	for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++)
-		assert_trace(*state, traces[i], 0);
+		assert_trace(traces[i], 0);
 }
 
 /* A record of the database is read as one, whatever its frames look like. */
 TEST(traces_and_entries_of_one_process_do_not_mix)
 {
-	struct scene *scene = *state;
-
-	start(scene, 64);
-	put_habit(scene, 20, true);
+	start(64);
+	put_habit(20, true);
 	for (unsigned i = 20; i < 40; i++)
-		put_trace(scene, i,
-			&(struct made_trace){.number = 1 + i % 3, .size = 8, .frame_count = 8});
-	take(scene);
+		put_trace(
+			i, &(struct made_trace){.number = 1 + i % 3, .size = 8, .frame_count = 8});
+	take();
 	for (unsigned i = 0; i < 40; i++)
-		assert_int_equal(frames_of(scene, i), i < 20 ? 9 : 8);
-	assert_int_equal(ust_facts(scene->ust)->broken_count, 0);
+		assert_int_equal(frames_of(i), i < 20 ? 9 : 8);
+	assert_int_equal(ust_facts(scene.ust)->broken_count, 0);
 }
 
 /* ---------------------------------------------------------------- hostile */
 
 TEST(wild_pointers_are_records_without_frames)
 {
-	struct scene *scene = *state;
 	const uint64_t wild[] = {1, 0x1000, 0x7fffffffffff, UINT64_MAX, UINT64_MAX - 7,
 		UINT64_C(1) << 63, UINT64_C(1) << 47, RECORDS + 4, RECORDS + 1,
 		RECORDS + RECORDS_BYTES, RECORDS + RECORDS_BYTES - 8, 0xfffffff8};
 	const uint64_t *frames;
 	uint64_t slot;
 
-	for (scene->bits = 32; scene->bits <= 64; scene->bits += 32) {
-		walk_clear(&scene->walk);
-		add_heap(scene, scene->bits);
+	for (scene.bits = 32; scene.bits <= 64; scene.bits += 32) {
+		walk_clear(&scene.walk);
+		add_heap(scene.bits);
 		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++)
-			add_block(scene, wild[i]);
-		take(scene);
-		assert_int_equal(ust_facts(scene->ust)->record_count, sizeof(wild) / sizeof(*wild));
-		assert_int_equal(ust_facts(scene->ust)->broken_count, sizeof(wild) / sizeof(*wild));
-		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
-			assert_int_equal(ust_frames(scene->ust, i, &frames, &slot), 0);
+			add_block(wild[i]);
+		take();
+		assert_int_equal(ust_facts(scene.ust)->record_count, sizeof(wild) / sizeof(*wild));
+		assert_int_equal(ust_facts(scene.ust)->broken_count, sizeof(wild) / sizeof(*wild));
+		for (uint32_t i = 0; i < ust_facts(scene.ust)->record_count; i++)
+			assert_int_equal(ust_frames(scene.ust, i, &frames, &slot), 0);
 	}
 }
 
 TEST(a_record_at_the_end_of_memory_has_what_is_there)
 {
-	struct scene *scene = *state;
 	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
 
-	add_heap(scene, 64);
-	put_record(&scene->fake, 64, addr,
+	add_heap(64);
+	put_record(&scene.fake, 64, addr,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
-	add_block(scene, addr);
-	take(scene);
-	assert_int_equal(depth_of(scene, addr, FRAME), 5);
-	fake_put(&scene->fake, addr + 0xe, 32, 2); /* says more than there is memory */
-	memory_clear(&scene->memory);
-	take(scene);
-	assert_int_equal(depth_of(scene, addr, FRAME), 5);
+	add_block(addr);
+	take();
+	assert_int_equal(depth_of(addr, FRAME), 5);
+	fake_put(&scene.fake, addr + 0xe, 32, 2); /* says more than there is memory */
+	memory_clear(&scene.memory);
+	take();
+	assert_int_equal(depth_of(addr, FRAME), 5);
 }
 
 static int small_region(struct target *target, uint64_t addr, struct target_region *region)
@@ -694,34 +668,32 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 /* Every word of memory that holds nothing but code addresses is pointed to as a record of 32 frames. */
 TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 {
-	struct scene *scene = *state;
-	struct target_ops ops = *scene->fake.target.ops;
+	struct target_ops ops = *scene.fake.target.ops;
 	const uint64_t *list;
 	uint64_t frames = 0, slot;
 
 	ops.region = small_region;
-	scene->fake.target.ops = &ops;
-	add_heap(scene, 64);
+	scene.fake.target.ops = &ops;
+	add_heap(64);
 	for (uint64_t at = RECORDS; at < RECORDS + RECORDS_BYTES; at += 8) {
-		fake_put(&scene->fake, at, FRAME, 8);
-		add_block(scene, at);
+		fake_put(&scene.fake, at, FRAME, 8);
+		add_block(at);
 	}
-	take(scene);
-	assert_int_equal(ust_facts(scene->ust)->record_count, RECORDS_BYTES / 8);
-	for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
-		frames += ust_frames(scene->ust, i, &list, &slot);
+	take();
+	assert_int_equal(ust_facts(scene.ust)->record_count, RECORDS_BYTES / 8);
+	for (uint32_t i = 0; i < ust_facts(scene.ust)->record_count; i++)
+		frames += ust_frames(scene.ust, i, &list, &slot);
 	assert_in_range(frames, RECORDS_BYTES / 8, RECORDS_BYTES / 4);
-	assert_true(ust_facts(scene->ust)->broken_count > 0);
+	assert_true(ust_facts(scene.ust)->broken_count > 0);
 }
 
 TEST(random_memory_harms_nobody)
 {
-	struct scene *scene = *state;
 	uint64_t seed = 99, slot;
 	const uint64_t *frames;
 
 	for (int round = 0; round < 50; round++) {
-		unsigned char *bytes = fake_bytes(&scene->fake, RECORDS, RECORDS_BYTES);
+		unsigned char *bytes = fake_bytes(&scene.fake, RECORDS, RECORDS_BYTES);
 
 		for (size_t i = 0; i < RECORDS_BYTES; i += 8) {
 			uint64_t dice = fake_random(&seed), value = dice;
@@ -730,14 +702,14 @@ TEST(random_memory_harms_nobody)
 				value = CODE_BASE + dice % CODE_BYTES;
 			memcpy(bytes + i, &value, sizeof(value));
 		}
-		walk_clear(&scene->walk);
-		memory_clear(&scene->memory);
-		add_heap(scene, round % 2 ? 32 : 64);
+		walk_clear(&scene.walk);
+		memory_clear(&scene.memory);
+		add_heap(round % 2 ? 32 : 64);
 		for (int i = 0; i < 2000; i++)
-			add_block(scene, RECORDS + fake_random(&seed) % RECORDS_BYTES);
-		take(scene);
-		for (uint32_t i = 0; i < ust_facts(scene->ust)->record_count; i++)
-			assert_in_range(ust_frames(scene->ust, i, &frames, &slot), 0, 32);
+			add_block(RECORDS + fake_random(&seed) % RECORDS_BYTES);
+		take();
+		for (uint32_t i = 0; i < ust_facts(scene.ust)->record_count; i++)
+			assert_in_range(ust_frames(scene.ust, i, &frames, &slot), 0, 32);
 	}
 }
 
