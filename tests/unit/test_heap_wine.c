@@ -30,7 +30,6 @@ TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {
 		open_image(seed);
-
 		image_walk(image);
 		assert_broken(image, 0, 0);
 		assert_true(image->truth.block_count > 500);
@@ -41,7 +40,6 @@ TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 TEST(heaps_are_as_large_as_the_memory_they_took)
 {
 	open_image(1);
-
 	image_walk(image);
 	assert_int_equal(image->walk.heap_count, image->truth.heap_count);
 	for (size_t i = 0; i < image->walk.heap_count; i++) {
@@ -79,7 +77,6 @@ TEST(subheaps_may_lie_side_by_side)
 {
 	const uint64_t base = 0x50000000, size = 0x10000;
 	open_image(4);
-
 	for (unsigned i = 0; i < 8; i++) {
 		struct filling fill = heap_extend(&image->fake, &image->truth,
 			i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
@@ -95,7 +92,6 @@ TEST(subheaps_may_lie_side_by_side)
 TEST(a_heap_with_its_lock_held_counts_as_busy)
 {
 	open_image(2);
-
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 0);
 	fake_put(&image->fake, HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
@@ -148,7 +144,6 @@ static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
 	open_image(4);
-
 	fake_put(&image->fake, addr, value, 8);
 	for (; lost < 3; lost++)
 		lose(image, list->parts[lost], 0);
@@ -214,7 +209,6 @@ TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		open_image(5);
-
 		fake_put(&image->fake, HEAP_B + HEAP_RING, wild[i], 8);
 		image_walk(image);
 		assert_int_equal(image->walk.heap_count, 2);
@@ -229,7 +223,6 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 
 	for (size_t i = 0; i < 2; i++) {
 		open_image(6);
-
 		fake_put(&image->fake, places[i], 0x12345678, 4);
 		lose_heap(image, HEAP_B);
 		image_walk(image);
@@ -280,7 +273,6 @@ TEST(a_broken_block_ends_its_subheap_only)
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {
 	open_image(7);
-
 	fake_put(&image->fake, part + offset, value, 8);
 	lose(image, part, 0);
 	assert_one_wound(image, part);
@@ -384,7 +376,6 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 TEST(a_process_without_a_heap_is_an_error)
 {
 	open_image(14);
-
 	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
 	fake_unmap(&image->fake, FAKE_PEB);
@@ -452,7 +443,6 @@ static bool endless_large(struct fake *fake, uint64_t addr, unsigned char *bytes
 TEST(a_list_without_end_is_left_after_a_million_reads)
 {
 	open_image(10);
-
 	image->fake.made_up = endless_large;
 	fake_put(&image->fake, HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
 	image_walk(image);
@@ -465,7 +455,6 @@ TEST(a_list_without_end_is_left_after_a_million_reads)
 TEST(heaps_cannot_hold_more_than_an_address_space)
 {
 	open_image(11);
-
 	for (unsigned i = 0; i < EACH_LARGE; i++)
 		fake_put(&image->fake, LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
 	image_walk(image);

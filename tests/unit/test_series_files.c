@@ -138,6 +138,13 @@ static void write_next(int64_t time_ms, size_t size)
 	assert_int_equal(write_next_of(time_ms, size, &err), 0);
 }
 
+/* It has, and these files are there then. */
+static void write_to(int64_t time_ms, size_t size, const char *expected)
+{
+	write_next(time_ms, size);
+	check_files(expected);
+}
+
 static int empty_scene(void)
 {
 	struct folder_list list;
@@ -232,9 +239,9 @@ TEST(numbers_go_on_behind_the_highest)
 	assert_int_equal(mkdir(in_scene("my app-000008.txt"), 0700), 0);
 	assert_int_equal(symlink("none", in_scene("my app-000009.txt")), 0);
 	check_name(TIME_MS, 0, "my app-000010.txt");
-	write_next(TIME_MS, 300);
-	check_files("my app-000003.txt my app-000007.txt my app-000008.txt my app-000009.txt "
-		    "my app-000010.txt my app-000099.txt.tmp my app-99.txt other-000099.txt ");
+	write_to(TIME_MS, 300,
+		"my app-000003.txt my app-000007.txt my app-000008.txt my app-000009.txt "
+		"my app-000010.txt my app-000099.txt.tmp my app-99.txt other-000099.txt ");
 	open_series("{name}-{n}.txt", NO_LIMITS); /* another start */
 	check_name(TIME_MS, 0, "my app-000011.txt");
 	put_text(in_scene("my app-999999.txt"), "");
@@ -370,13 +377,10 @@ TEST(three_of_five_stay)
 	for (int i = 0; i < 3; i++)
 		write_next(TIME_MS + i * MINUTE, 300);
 	check_files("000001 000002 000003 ");
-	write_next(TIME_MS + 3 * MINUTE, 300);
-	check_files("000002 000003 000004 ");
-	write_next(TIME_MS + 4 * MINUTE, 300);
-	check_files("000003 000004 000005 ");
+	write_to(TIME_MS + 3 * MINUTE, 300, "000002 000003 000004 ");
+	write_to(TIME_MS + 4 * MINUTE, 300, "000003 000004 000005 ");
 	open_series("{n}", keep(2)); /* another start, with a lower limit */
-	write_next(TIME_MS + 5 * MINUTE, 300);
-	check_files("000005 000006 ");
+	write_to(TIME_MS + 5 * MINUTE, 300, "000005 000006 ");
 }
 
 TEST(without_limits_all_stay)
@@ -392,16 +396,11 @@ TEST(so_many_bytes_stay)
 	open_series("{n}", keep_bytes(1500));
 	write_next(TIME_MS, 500);
 	write_next(TIME_MS, 500);
-	write_next(TIME_MS, 500);
-	check_files("000001 000002 000003 "); /* not a byte too much */
-	write_next(TIME_MS, 501);
-	check_files("000003 000004 ");
-	write_next(TIME_MS, 499);
-	check_files("000003 000004 000005 ");
-	write_next(TIME_MS, 2000);
-	check_files("000006 "); /* larger than the limit, and stays */
-	write_next(TIME_MS, 300);
-	check_files("000007 ");
+	write_to(TIME_MS, 500, "000001 000002 000003 "); /* not a byte too much */
+	write_to(TIME_MS, 501, "000003 000004 ");
+	write_to(TIME_MS, 499, "000003 000004 000005 ");
+	write_to(TIME_MS, 2000, "000006 "); /* larger than the limit, and stays */
+	write_to(TIME_MS, 300, "000007 ");
 }
 
 TEST(both_limits_hold)
@@ -409,13 +408,10 @@ TEST(both_limits_hold)
 	open_series("{n}", (struct series_limits){2, 1000});
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("000002 000003 ");
-	write_next(TIME_MS, 800);
-	check_files("000004 ");
+	write_to(TIME_MS, 300, "000002 000003 ");
+	write_to(TIME_MS, 800, "000004 ");
 	open_series("{n}", (struct series_limits){0, 0});
-	write_next(TIME_MS, 300);
-	check_files("000005 ");
+	write_to(TIME_MS, 300, "000005 ");
 }
 
 TEST(other_processes_files_stay)
@@ -428,9 +424,9 @@ TEST(other_processes_files_stay)
 	put_dump("my app-000005.txt", PID, START_MS, TIME_MS - MINUTE, 300); /* another pattern's */
 	put_dump("app-000006", PID, START_MS, TIME_MS - MINUTE, 300);
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("app-000006 my app-000001 my app-000002 my app-000003 my app-000005.txt "
-		    "my app-000006 ");
+	write_to(TIME_MS, 300,
+		"app-000006 my app-000001 my app-000002 my app-000003 my app-000005.txt "
+		"my app-000006 ");
 }
 
 TEST(a_process_without_start_time_has_no_known_files)
@@ -439,8 +435,7 @@ TEST(a_process_without_start_time_has_no_known_files)
 	put_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
 				     "// hsnap: process id=42\n");
 	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 300);
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000003 ");
+	write_to(TIME_MS, 300, "000001 000002 000003 ");
 }
 
 TEST(what_is_no_sound_dump_of_ours_stays)
@@ -473,9 +468,9 @@ TEST(what_is_no_sound_dump_of_ours_stays)
 	put_text(in_scene("000008"), "\x1f\x8b\x08 no gzip");
 	put_text(in_scene("000009"), mixed);
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000003 000004 000005 000006 000007 000008 000009 "
-		    "000011 ");
+	write_to(TIME_MS, 300,
+		"000001 000002 000003 000004 000005 000006 000007 000008 000009 "
+		"000011 ");
 }
 
 TEST(folders_links_and_pipes_stay)
@@ -487,8 +482,7 @@ TEST(folders_links_and_pipes_stay)
 	assert_int_equal(symlink(".", in_scene("000003")), 0);
 	assert_int_equal(mkfifo(in_scene("000004"), 0600), 0);
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000003 000004 000006 a dump ");
+	write_to(TIME_MS, 300, "000001 000002 000003 000004 000006 a dump ");
 }
 
 /* Between two turns somebody puts another file in the place of one that is known. */
@@ -498,13 +492,11 @@ TEST(a_file_is_looked_at_again_before_it_goes)
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
 	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of the same size */
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000003 ");
+	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	assert_int_equal(remove(in_scene("000002")), 0);
 	assert_int_equal(symlink("000001", in_scene("000002")), 0);
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000004 000005 ");
+	write_to(TIME_MS, 300, "000001 000002 000004 000005 ");
 }
 
 TEST(a_file_that_changed_is_read_anew)
@@ -512,12 +504,10 @@ TEST(a_file_that_changed_is_read_anew)
 	open_series("{n}", keep(2));
 	put_text(in_scene("000001"), "somebody else's");
 	write_next(TIME_MS, 300);
-	write_next(TIME_MS, 300);
-	check_files("000001 000002 000003 ");
+	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	put_dump("000001", PID, START_MS, TIME_MS - MINUTE, 300); /* by another program */
 	put_dump("000002", PID, START_MS, TIME_MS - MINUTE, 400);
-	write_next(TIME_MS, 300);
-	check_files("000003 000004 ");
+	write_to(TIME_MS, 300, "000003 000004 ");
 }
 
 TEST(what_is_gone_is_no_trouble)
@@ -528,8 +518,7 @@ TEST(what_is_gone_is_no_trouble)
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
 	assert_int_equal(remove(in_scene("000001")), 0);
-	write_next(TIME_MS, 300);
-	check_files("000002 000003 ");
+	write_to(TIME_MS, 300, "000002 000003 ");
 	/* the newest itself: that nothing is removed must be known, once */
 	assert_int_equal(series_files_written(files, in_scene("000004"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("000004"));
@@ -609,8 +598,7 @@ TEST(packed_files_go_too)
 	pack("000002.gz", PID + 1);
 	pack("000003.gz", PID);
 	pack("000004", PID); /* not so called */
-	write_next(TIME_MS, 300);
-	check_files("000002.gz 000003.gz 000004 000004.gz ");
+	write_to(TIME_MS, 300, "000002.gz 000003.gz 000004 000004.gz ");
 }
 
 /* Those of an earlier run: by the times in them, then by name. */
@@ -622,12 +610,9 @@ TEST(the_oldest_by_their_own_time_go_first)
 	put_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
 	put_dump("000004", PID, START_MS, TIME_MS + 1 * MINUTE, 300);
 	put_dump("000005", PID, START_MS, TIME_MS + 2 * MINUTE - 1, 300);
-	write_next(TIME_MS + 9 * MINUTE, 300);
-	check_files("000001 000002 000003 000006 ");
-	write_next(TIME_MS + 9 * MINUTE, 300);
-	check_files("000001 000003 000006 000007 ");
-	write_next(TIME_MS + 9 * MINUTE, 300);
-	check_files("000001 000006 000007 000008 ");
+	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000002 000003 000006 ");
+	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000003 000006 000007 ");
+	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000006 000007 000008 ");
 }
 
 TEST(a_clock_that_went_back_removes_nothing_new)
@@ -636,10 +621,8 @@ TEST(a_clock_that_went_back_removes_nothing_new)
 	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
 	write_next(TIME_MS + MINUTE, 300); /* the clock was set back meanwhile */
 	check_files("20261120T102648Z 20261120T120000Z ");
-	write_next(TIME_MS, 300);
-	check_files("20261120T102548Z 20261120T102648Z ");
-	write_next(TIME_MS - MINUTE, 300);
-	check_files("20261120T102448Z 20261120T102548Z ");
+	write_to(TIME_MS, 300, "20261120T102548Z 20261120T102648Z ");
+	write_to(TIME_MS - MINUTE, 300, "20261120T102448Z 20261120T102548Z ");
 	write_next(TIME_MS, 300); /* a second that was there already */
 	check_files("20261120T102448Z 20261120T102548Z_2 ");
 }
@@ -653,8 +636,7 @@ TEST(what_another_wrote_goes_first)
 	put_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
 	write_next(TIME_MS + 2 * MINUTE, 300);
 	put_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
-	write_next(TIME_MS + 4 * MINUTE, 300);
-	check_files("000001 000003 000005 ");
+	write_to(TIME_MS + 4 * MINUTE, 300, "000001 000003 000005 ");
 }
 
 GROUP(make_scene, remove_scene)

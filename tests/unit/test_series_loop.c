@@ -290,6 +290,12 @@ static int run(struct series_plan plan)
 }
 
 #define RUN(...) run((struct series_plan){__VA_ARGS__})
+/* The run ends so, and has made that many files. */
+#define RUNS(status, files, ...)                                                                   \
+	do {                                                                                       \
+		assert_int_equal(RUN(__VA_ARGS__), status);                                        \
+		assert_int_equal(scene.shot_count, files);                                         \
+	} while (0)
 
 /* How many lines have these words. */
 static size_t said(const char *words)
@@ -325,8 +331,7 @@ TEST(test_a_thousand_snapshots_do_not_drift)
 {
 	add_one();
 	scene.take_ms = 1234567;
-	assert_int_equal(RUN(.every_ms = HOUR_MS, .file_count = 1000), 0);
-	assert_int_equal(scene.shot_count, 1000);
+	RUNS(0, 1000, .every_ms = HOUR_MS, .file_count = 1000);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(at(i), (int64_t)i * HOUR_MS);
 	assert_int_equal(said("left out"), 0);
@@ -348,8 +353,7 @@ TEST(test_times_that_passed_are_left_out_and_said)
 		scene_begin(NULL);
 		add_one();
 		scene.take_ms = cases[i].take_ms;
-		assert_int_equal(RUN(.every_ms = 10000, .file_count = 5), 0);
-		assert_int_equal(scene.shot_count, 5);
+		RUNS(0, 5, .every_ms = 10000, .file_count = 5);
 		for (size_t shot = 0; shot < 5; shot++)
 			assert_int_equal(at(shot), (int64_t)shot * cases[i].step_ms);
 		assert_int_equal(said("left out"), cases[i].words ? 4 : 0);
@@ -362,8 +366,7 @@ TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
 {
 	add_one();
 	fail_takes(2, 5, ERR_WRITE);
-	assert_int_equal(RUN(.every_ms = 10000, .file_count = 5), 2);
-	assert_int_equal(scene.shot_count, 5);
+	RUNS(2, 5, .every_ms = 10000, .file_count = 5);
 	assert_int_equal(at(1), 10000);
 	assert_int_equal(at(2), 50000); /* those due at 20, 30 and 40 s failed */
 	assert_int_equal(at(4), 70000);
@@ -377,8 +380,7 @@ TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
 {
 	add_one();
 	scene.incomplete_at = 2;
-	assert_int_equal(RUN(.every_ms = 10000, .file_count = 3), 2);
-	assert_int_equal(scene.shot_count, 3);
+	RUNS(2, 3, .every_ms = 10000, .file_count = 3);
 	assert_int_equal(at(2), 20000);
 	assert_int_equal(scene.result.failed, 0);
 	assert_int_equal(scene.result.incomplete, 1);
@@ -410,8 +412,7 @@ TEST(test_names_are_not_tried_for_ever)
 {
 	add_one();
 	scene.names_taken = SERIES_TRIES;
-	assert_int_equal(RUN(.out = "{pid}-{time}"), 2);
-	assert_int_equal(scene.shot_count, 0);
+	RUNS(2, 0, .out = "{pid}-{time}");
 	assert_int_equal(scene.looks_taken, 1);
 	assert_int_equal(said("Z_10: is there already"), 1);
 }
@@ -432,8 +433,7 @@ TEST(test_an_interrupt_lets_the_file_at_hand_be_finished)
 		add(pid, 77, 0, NEVER);
 	scene.take_ms = 1000;
 	scene.interrupt_ms = START_MS + 1500; /* while the second one is taken */
-	assert_int_equal(RUN(.every_ms = HOUR_MS, .takes_all = true), 0);
-	assert_int_equal(scene.shot_count, 2);
+	RUNS(0, 2, .every_ms = HOUR_MS, .takes_all = true);
 	assert_int_equal(scene.clock_ms - START_MS, 2000);
 	assert_int_equal(scene.waits, 0);
 	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
@@ -452,8 +452,7 @@ TEST(test_each_file_is_said)
 TEST(test_once_is_once)
 {
 	add_one();
-	assert_int_equal(RUN(), 0);
-	assert_int_equal(scene.shot_count, 1);
+	RUNS(0, 1);
 	assert_int_equal(scene.waits, 0);
 	assert_int_equal(scene.said_count, 1); /* the file's line */
 }
@@ -464,8 +463,7 @@ TEST(test_growth_is_what_is_watched)
 	add_one();
 	scene.processes[0].bytes = 50000;
 	scene.processes[0].bytes_per_s = 300;
-	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000, .file_count = 5), 0);
-	assert_int_equal(scene.shot_count, 5);
+	RUNS(0, 5, .every_ms = 1000, .growth_bytes = 1000, .file_count = 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(at(i), (int64_t)i * 4000); /* 1200 of them */
 	assert_string_equal(
@@ -488,8 +486,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 		add(12, 77, 0, 10500);
 		scene.processes[0].bytes = 50000;
 		scene.processes[0].bytes_per_s = cases[i].bytes_per_s;
-		assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1000), 0);
-		assert_int_equal(scene.shot_count, cases[i].shots);
+		RUNS(0, cases[i].shots, .every_ms = 1000, .growth_bytes = 1000);
 	}
 }
 
@@ -548,8 +545,7 @@ TEST(test_all_are_taken_once)
 {
 	for (uint32_t pid = 1; pid <= 40; pid++)
 		add(pid, pid, 0, NEVER);
-	assert_int_equal(RUN(.takes_all = true), 0);
-	assert_int_equal(scene.shot_count, 40);
+	RUNS(0, 40, .takes_all = true);
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(scene.shots[i].pid, i + 1);
 }
@@ -589,9 +585,7 @@ TEST(test_the_end_of_the_process_is_the_end)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		scene_begin(NULL);
 		add(12, 77, 0, 15000);
-		assert_int_equal(
-			RUN(.every_ms = 10000, .file_count = cases[i].file_count), cases[i].status);
-		assert_int_equal(scene.shot_count, 2);
+		RUNS(cases[i].status, 2, .every_ms = 10000, .file_count = cases[i].file_count);
 		assert_int_equal(scene.clock_ms - START_MS, 15000);
 		assert_int_equal(said("pid 12: the process has ended; 2 files of it"), 1);
 		assert_string_equal(scene.said[scene.said_count - 1], "2 files written");
@@ -603,8 +597,7 @@ TEST(test_a_pid_that_is_used_again_ends_a_series)
 {
 	add(12, 77, 0, 15000);
 	add(12, 15000, 15000, NEVER);
-	assert_int_equal(RUN(.pid = 12, .every_ms = 10000), 0);
-	assert_int_equal(scene.shot_count, 2);
+	RUNS(0, 2, .pid = 12, .every_ms = 10000);
 }
 
 TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
@@ -632,8 +625,7 @@ TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 		scene.take_ms = 100;
 		fail_takes(0, 1, ERR_GONE);
 		scene.fail_ends = 1;
-		assert_int_equal(RUN(.every_ms = every_ms[i]), 2);
-		assert_int_equal(scene.shot_count, 0);
+		RUNS(2, 0, .every_ms = every_ms[i]);
 		assert_int_equal(scene.result.failed, 0);
 		assert_int_equal(said("has ended; 0 files of it"), 1);
 	}
@@ -645,8 +637,7 @@ TEST(test_what_is_not_the_end_is_said_though_it_has_ended)
 	add_one();
 	fail_takes(1, 2, ERR_WRITE);
 	scene.fail_ends = 1;
-	assert_int_equal(RUN(.every_ms = 10000), 2);
-	assert_int_equal(scene.shot_count, 1);
+	RUNS(2, 1, .every_ms = 10000);
 	assert_int_equal(said("12: cannot write"), 1);
 	assert_int_equal(said("has ended; 1 file of it"), 1);
 }
@@ -656,9 +647,7 @@ TEST(test_one_that_lets_nobody_in_is_said_once)
 	add(1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
 	add(2, 1, 0, NEVER);
 	add(3, 1, 0, NEVER)->refuses = ERR_RIGHTS;
-	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 4),
-		2); /* not all of them were taken */
-	assert_int_equal(scene.shot_count, 4);
+	RUNS(2, 4, .every_ms = 10000, .takes_all = true, .file_count = 4);
 	assert_int_equal(said("pid 1: no right"), 1);
 	assert_int_equal(said("pid 3: no right"), 1);
 	assert_int_equal(scene.result.failed, 2);
@@ -690,8 +679,7 @@ TEST(test_a_list_that_fails_is_said_and_no_end)
 {
 	add(1, 1, 0, NEVER);
 	scene.find_fails_from_ms = START_MS + 1;
-	assert_int_equal(RUN(.every_ms = 10000, .takes_all = true, .file_count = 4), 0);
-	assert_int_equal(scene.shot_count, 4);
+	RUNS(0, 4, .every_ms = 10000, .takes_all = true, .file_count = 4);
 	assert_int_equal(scene.looks, 1 + 4);
 	assert_int_equal(said("the list: the system refused"), 1);
 }
@@ -725,8 +713,7 @@ TEST(test_the_process_is_waited_for)
 
 	add(12, 77, 1500, 15000);
 	add(13, 99, 30900, NEVER);
-	assert_int_equal(RUN(.every_ms = 10000, .file_count = 3, .waits = true), 0);
-	assert_int_equal(scene.shot_count, 5);
+	RUNS(0, 5, .every_ms = 10000, .file_count = 3, .waits = true);
 	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(at(i), starts[i]);
 		assert_int_equal(scene.shots[i].pid, i < 2 ? 12 : 13);
@@ -753,8 +740,7 @@ TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 		scene_begin(NULL);
 		add(12, 77, 0, 500)->refuses = codes[i];
 		add(13, 99, 1500, NEVER);
-		assert_int_equal(RUN(.every_ms = 10000, .file_count = 1, .waits = true), 0);
-		assert_int_equal(scene.shot_count, 1);
+		RUNS(0, 1, .every_ms = 10000, .file_count = 1, .waits = true);
 		assert_int_equal(at(0), 2000);
 	}
 }
@@ -791,8 +777,7 @@ TEST(test_a_restart_is_taken_soon)
 	add(12, 77, 0, 900000);
 	add(13, 99, 900000, NEVER);
 	scene.interrupt_ms = START_MS + 1000000;
-	assert_int_equal(RUN(.every_ms = 1000, .growth_bytes = 1 << 20, .waits = true), 0);
-	assert_int_equal(scene.shot_count, 2);
+	RUNS(0, 2, .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true);
 	assert_int_equal(at(1), 900000);
 }
 
@@ -803,10 +788,7 @@ TEST(test_a_pid_that_is_used_again_is_another_series)
 		scene_begin(NULL);
 		add(12, 77, 0, 15000);
 		add(12, 15000, 15000, NEVER);
-		assert_int_equal(
-			RUN(.every_ms = 10000, .file_count = 3, .takes_all = is_all, .waits = true),
-			0);
-		assert_int_equal(scene.shot_count, 5);
+		RUNS(0, 5, .every_ms = 10000, .file_count = 3, .takes_all = is_all, .waits = true);
 		for (size_t i = 0; i < 5; i++)
 			assert_int_equal(scene.shots[i].start_ms, i < 2 ? 77 : 15000);
 		assert_int_equal(at(2), 20000); /* ten seconds behind the last */
@@ -821,8 +803,7 @@ TEST(test_once_with_a_wait_is_until_there_is_a_file)
 	scene.take_ms = 100;
 	fail_takes(0, 1, ERR_GONE);
 	scene.fail_ends = 1;
-	assert_int_equal(RUN(.waits = true), 0);
-	assert_int_equal(scene.shot_count, 1);
+	RUNS(0, 1, .waits = true);
 	assert_int_equal(scene.shots[0].pid, 13);
 	assert_in_range(at(0), 5500, 6500);
 }

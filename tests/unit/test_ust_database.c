@@ -8,7 +8,7 @@
 
 #define NTDLL 0x70000000u
 #define NTDLL_BYTES 0x8000u
-#define NTDLL_DATA (NTDLL + 0x4000u) /* its one writable section */
+#define NTDLL_DATA (NTDLL + 0x2000u) /* its one writable section */
 #define NTDLL_DATA_BYTES 0x2000u
 #define DATABASE 0x50000000u
 #define DATABASE_BYTES 0x20000u
@@ -39,113 +39,95 @@ struct scene {
 	uint64_t lower_free;
 };
 
-/* Headers of an image with a section of code and one that can be written. */
-static void place_ntdll(struct fake *fake, unsigned bits)
-{
-	enum { HEADERS = 64, OPTIONAL = HEADERS + 24 };
-	unsigned optional_bytes = bits == 64 ? 240 : 224;
-	uint64_t section = NTDLL + OPTIONAL + optional_bytes;
+static struct scene scene;
 
-	fake_map(fake, NTDLL, NTDLL_BYTES)->needs_hold = true;
-	fake->modules[fake->module_count++] = (struct module){.base = NTDLL,
-		.size_bytes = NTDLL_BYTES,
-		.path = "C:\\Windows\\SYSTEM32\\ntdll.dll"};
-	fake_put(fake, NTDLL, 'M' | 'Z' << 8, 2);
-	fake_put(fake, NTDLL + 60, HEADERS, 4);
-	fake_put(fake, NTDLL + HEADERS, 'P' | 'E' << 8, 4);
-	fake_put(fake, NTDLL + HEADERS + 4, bits == 64 ? 0x8664 : 0x14c, 2);
-	fake_put(fake, NTDLL + HEADERS + 6, 2, 2); /* sections */
-	fake_put(fake, NTDLL + HEADERS + 20, optional_bytes, 2);
-	fake_put(fake, NTDLL + OPTIONAL, bits == 64 ? 0x20b : 0x10b, 2);
-	fake_put(fake, NTDLL + OPTIONAL + 56, NTDLL_BYTES, 4);
-	fake_put(fake, NTDLL + OPTIONAL + 60, 0x400, 4);
-	fake_put(fake, section + 8, 0x3000, 4);
-	fake_put(fake, section + 12, 0x1000, 4);
-	fake_put(fake, section + 36, 0x60000020, 4);
-	fake_put(fake, section + 40 + 8, NTDLL_DATA_BYTES, 4);
-	fake_put(fake, section + 40 + 12, NTDLL_DATA - NTDLL, 4);
-	fake_put(fake, section + 40 + 36, 0xc0000040, 4);
-}
-
-static void put_ptr(struct scene *scene, uint64_t addr, uint64_t value)
+static void put_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(&scene->fake, addr, value, scene->bits / 8);
+	fake_put(&scene.fake, addr, value, scene.bits / 8);
 }
 
 /* Entry i (from 1) is in a chain of its bucket and in the index. */
-static void place_entry(struct scene *scene, uint32_t i)
+static void place_entry(uint32_t i)
 {
-	const struct locations *at = places_of(scene->bits);
+	const struct locations *at = places_of(scene.bits);
 	uint64_t bucket = DATABASE + at->buckets + i % BUCKETS * at->bucket_bytes;
-	struct made_record record = {.chain = fake_get(&scene->fake, bucket, scene->bits / 8),
+	struct made_record record = {.chain = fake_get(&scene.fake, bucket, scene.bits / 8),
 		.index = i,
 		.depth = 3,
 		.frame_count = 3,
 		.first_frame = CODE_BASE + 0x100};
 
-	put_record(&scene->fake, scene->bits, scene->lower_free, &record);
-	put_ptr(scene, bucket, scene->lower_free);
-	put_ptr(scene, DATABASE + DATABASE_BYTES - i * (scene->bits / 8), scene->lower_free);
-	scene->lower_free += 0x40;
+	put_record(&scene.fake, scene.bits, scene.lower_free, &record);
+	put_ptr(bucket, scene.lower_free);
+	put_ptr(DATABASE + DATABASE_BYTES - i * (scene.bits / 8), scene.lower_free);
+	scene.lower_free += 0x40;
 }
 
-static void place_database(struct scene *scene)
+static void place_database(void)
 {
-	const struct locations *at = places_of(scene->bits);
-	struct fake *fake = &scene->fake;
+	const struct locations *at = places_of(scene.bits);
+	struct fake *fake = &scene.fake;
 
 	fake_map(fake, DATABASE, DATABASE_BYTES)->needs_hold = true;
-	scene->lower_free = DATABASE + 0x400;
-	put_ptr(scene, DATABASE + at->commit_base, scene->lower_free);
+	scene.lower_free = DATABASE + 0x400;
+	put_ptr(DATABASE + at->commit_base, scene.lower_free);
 	for (uint32_t i = 1; i <= ENTRIES; i++)
-		place_entry(scene, i);
-	put_ptr(scene, DATABASE + at->lower_commit, DATABASE + 0x2000);
-	put_ptr(scene, DATABASE + at->upper_commit, DATABASE + DATABASE_BYTES - 0x1000);
-	put_ptr(scene, DATABASE + at->lower_free, scene->lower_free);
-	put_ptr(scene, DATABASE + at->upper_free,
-		DATABASE + DATABASE_BYTES - ENTRIES * (scene->bits / 8));
+		place_entry(i);
+	put_ptr(DATABASE + at->lower_commit, DATABASE + 0x2000);
+	put_ptr(DATABASE + at->upper_commit, DATABASE + DATABASE_BYTES - 0x1000);
+	put_ptr(DATABASE + at->lower_free, scene.lower_free);
+	put_ptr(DATABASE + at->upper_free, DATABASE + DATABASE_BYTES - ENTRIES * (scene.bits / 8));
 	fake_put(fake, DATABASE + at->lookups, 4711, 4);
 	fake_put(fake, DATABASE + at->added, ENTRIES, 4);
-	put_ptr(scene, DATABASE + at->index_array, DATABASE + DATABASE_BYTES);
+	put_ptr(DATABASE + at->index_array, DATABASE + DATABASE_BYTES);
 	fake_put(fake, DATABASE + at->failures, 17, 4);
 	fake_put(fake, DATABASE + at->bucket_count, BUCKETS, 4);
 }
 
-static void scene_init(struct scene *scene, unsigned bits)
+static int release(void **state)
 {
-	*scene = (struct scene){.bits = bits};
-	ust_place(&scene->fake, bits);
-	place_ntdll(&scene->fake, bits);
-	place_database(scene);
-	put_ptr(scene, NTDLL_DATA + 0x1238, DATABASE);
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+	(void)state;
+	memory_release(&scene.memory);
+	fake_release(&scene.fake);
+	scene = (struct scene){0};
+	return 0;
 }
 
-static void scene_release(struct scene *scene)
+/* In the place of the one before. */
+static void scene_init(unsigned bits)
 {
-	memory_release(&scene->memory);
-	fake_release(&scene->fake);
+	release(NULL);
+	scene.bits = bits;
+	ust_place(&scene.fake, bits);
+	fake_map(&scene.fake, NTDLL, NTDLL_BYTES)->needs_hold = true;
+	fake_put_module(&scene.fake, NTDLL, bits, NTDLL_BYTES, NTDLL_DATA_BYTES,
+		"C:\\Windows\\SYSTEM32\\ntdll.dll");
+	place_database();
+	put_ptr(NTDLL_DATA + 0x1238, DATABASE);
+	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
 }
 
-static bool is_found(struct scene *scene)
+static bool is_found(void)
 {
-	memory_clear(&scene->memory);
-	assert_int_equal(ust_database_find(&scene->found, &scene->memory, scene->bits,
-				 scene->fake.modules, scene->fake.module_count),
+	memory_clear(&scene.memory);
+	assert_int_equal(ust_database_find(&scene.found, &scene.memory, scene.bits,
+				 scene.fake.modules, scene.fake.module_count),
 		0);
-	assert_int_equal(scene->fake.loose_reads, 0);
-	return scene->found.addr == DATABASE;
+	assert_int_equal(scene.fake.loose_reads, 0);
+	return scene.found.addr == DATABASE;
 }
+
+#undef TEST_AROUND
+#define TEST_AROUND NULL, release
 
 TEST(the_database_is_found_and_says_what_it_holds)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
-		struct scene scene;
 		uint64_t records_end;
 
-		scene_init(&scene, bits);
+		scene_init(bits);
 		records_end = scene.lower_free - DATABASE;
-		assert_true(is_found(&scene));
+		assert_true(is_found());
 		assert_int_equal(scene.found.entry_count, ENTRIES);
 		assert_int_equal(scene.found.lookup_count, 4711);
 		assert_int_equal(scene.found.failure_count, 17);
@@ -153,29 +135,25 @@ TEST(the_database_is_found_and_says_what_it_holds)
 		assert_int_equal(scene.found.chained_count, ENTRIES);
 		assert_int_equal(scene.found.reserved_bytes, DATABASE_BYTES);
 		assert_int_equal(scene.found.used_bytes, records_end + ENTRIES * (bits / 8));
-		scene_release(&scene);
 	}
 }
 
 TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 {
-	struct scene scene;
-
-	scene_init(&scene, 64);
-	put_ptr(&scene, NTDLL_DATA + 0x1238, 0);
-	assert_false(is_found(&scene));
-	put_ptr(&scene, NTDLL + 0x1100, DATABASE); /* among its code */
-	assert_false(is_found(&scene));
-	put_ptr(&scene, NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
-	assert_true(is_found(&scene));
+	scene_init(64);
+	put_ptr(NTDLL_DATA + 0x1238, 0);
+	assert_false(is_found());
+	put_ptr(NTDLL + 0x1100, DATABASE); /* among its code */
+	assert_false(is_found());
+	put_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
+	assert_true(is_found());
 	scene.fake.modules[1].path = "C:\\app\\xntdll.dll";
-	assert_false(is_found(&scene));
+	assert_false(is_found());
 	scene.fake.modules[1].path = "C:\\WINDOWS\\NTDLL.DLL";
-	assert_true(is_found(&scene));
-	fake_put(&scene.fake, NTDLL + 64 + 24, 0x10b, 2); /* it is 32-bit */
-	assert_false(is_found(&scene));
+	assert_true(is_found());
+	fake_put(&scene.fake, NTDLL + 0x80 + 24, 0x10b, 2); /* it is 32-bit */
+	assert_false(is_found());
 	assert_int_equal(scene.found.addr, 0);
-	scene_release(&scene);
 }
 
 TEST(what_contradicts_itself_is_no_database)
@@ -208,60 +186,48 @@ TEST(what_contradicts_itself_is_no_database)
 			{at->buckets + at->bucket_bytes, 0x12345678, bits / 8},
 			{at->buckets, DATABASE + 0x404 - bits / 32, bits / 8},
 		};
-		struct scene scene;
-
-		scene_init(&scene, bits);
+		scene_init(bits);
 		for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 			uint64_t addr = DATABASE + wrong[i].place;
 			uint64_t right = fake_get(&scene.fake, addr, wrong[i].bytes);
 
 			fake_put(&scene.fake, addr, wrong[i].value, wrong[i].bytes);
-			if (is_found(&scene))
+			if (is_found())
 				fail_msg("%u bits: case %zu is taken for a database", bits, i);
 			fake_put(&scene.fake, addr, right, wrong[i].bytes);
 		}
-		assert_true(is_found(&scene));
-		scene_release(&scene);
+		assert_true(is_found());
 	}
 }
 
 TEST(a_torn_index_counts_as_far_as_it_is_there)
 {
-	struct scene scene;
-
-	scene_init(&scene, 64);
-	put_ptr(&scene, DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
-	put_ptr(&scene, DATABASE + DATABASE_BYTES - 4 * 8, UINT64_MAX);
-	assert_true(is_found(&scene));
+	scene_init(64);
+	put_ptr(DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
+	put_ptr(DATABASE + DATABASE_BYTES - 4 * 8, UINT64_MAX);
+	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, ENTRIES);
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
 	assert_int_equal(scene.found.chained_count, ENTRIES - 1); /* no more than one more */
-	scene_release(&scene);
 }
 
 TEST(entries_that_bear_another_number_do_not_count)
 {
-	struct scene scene;
-
-	scene_init(&scene, 32);
+	scene_init(32);
 	fake_put(&scene.fake, DATABASE + 0x400 + 8, 2, 2);
 	fake_put(&scene.fake, DATABASE + 0x440 + 6, 1, 2); /* its upper half */
-	assert_true(is_found(&scene));
+	assert_true(is_found());
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
-	scene_release(&scene);
 }
 
 TEST(a_chain_that_leads_round_ends)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
-		struct scene scene;
-
-		scene_init(&scene, bits);
-		put_ptr(&scene, DATABASE + 0x400, DATABASE + 0x400 + BUCKETS * 0x40);
-		assert_true(is_found(&scene));
+		scene_init(bits);
+		put_ptr(DATABASE + 0x400, DATABASE + 0x400 + BUCKETS * 0x40);
+		assert_true(is_found());
 		assert_int_equal(scene.found.indexed_count, ENTRIES);
 		assert_int_equal(scene.found.chained_count, ENTRIES + 1);
-		scene_release(&scene);
 	}
 }
 
@@ -269,17 +235,14 @@ TEST(a_chain_that_leads_round_ends)
 TEST(an_index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
-	struct scene scene;
-
-	scene_init(&scene, 64);
+	scene_init(64);
 	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff, 4);
-	put_ptr(&scene, DATABASE + at->index_array, UINT64_C(1) << 46);
-	put_ptr(&scene, DATABASE + at->upper_free, UINT64_C(1) << 45);
-	put_ptr(&scene, DATABASE + at->upper_commit, UINT64_C(1) << 45);
+	put_ptr(DATABASE + at->index_array, UINT64_C(1) << 46);
+	put_ptr(DATABASE + at->upper_free, UINT64_C(1) << 45);
+	put_ptr(DATABASE + at->upper_commit, UINT64_C(1) << 45);
 	scene.fake.reads = 0;
-	assert_false(is_found(&scene));
+	assert_false(is_found());
 	assert_in_range(scene.fake.reads, 1, 1000);
-	scene_release(&scene);
 }
 
 /* So many entries that the rest of the index is not there. */
@@ -287,46 +250,40 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 {
 	const struct locations *at = places_of(64);
 	const uint64_t end = DATABASE + DATABASE_BYTES + 0x1000040000;
-	struct scene scene;
-
-	scene_init(&scene, 64);
+	scene_init(64);
 	fake_map(&scene.fake, end - 0x1000, 0x1000);
 	for (uint64_t i = 1; i <= 0x1000 / 8; i++)
-		put_ptr(&scene, end - i * 8, DATABASE + 0x400);
+		put_ptr(end - i * 8, DATABASE + 0x400);
 	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff / 8, 4);
-	put_ptr(&scene, DATABASE + at->index_array, end);
+	put_ptr(DATABASE + at->index_array, end);
 	scene.fake.reads = 0;
-	assert_true(is_found(&scene));
+	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, 0xffffffff / 8);
 	assert_int_equal(scene.found.indexed_count, 1);
 	assert_in_range(scene.found.chained_count, 0, 2);
 	assert_in_range(scene.fake.reads, 1, 1000);
-	scene_release(&scene);
 }
 
 /* Every pointer in ntdll's data leads to what all but is a database, with as many buckets as can be. */
 TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);
-	struct scene scene;
-
-	scene_init(&scene, 64);
+	scene_init(64);
 	fake_unmap(&scene.fake, DATABASE);
 	fake_map(&scene.fake, DATABASE, 0x1400000);
 	for (uint64_t i = 0; i < NTDLL_DATA_BYTES / 8; i++) {
 		uint64_t addr = DATABASE + i * 0x1000;
 
-		put_ptr(&scene, NTDLL_DATA + i * 8, addr);
-		put_ptr(&scene, addr + at->commit_base, addr);
-		put_ptr(&scene, addr + at->lower_commit, addr);
-		put_ptr(&scene, addr + at->upper_commit, addr + 0x2000000);
-		put_ptr(&scene, addr + at->lower_free, addr + 0x1100000);
-		put_ptr(&scene, addr + at->upper_free, addr + 0x1100000);
-		put_ptr(&scene, addr + at->index_array, addr + 0x2000000);
+		put_ptr(NTDLL_DATA + i * 8, addr);
+		put_ptr(addr + at->commit_base, addr);
+		put_ptr(addr + at->lower_commit, addr);
+		put_ptr(addr + at->upper_commit, addr + 0x2000000);
+		put_ptr(addr + at->lower_free, addr + 0x1100000);
+		put_ptr(addr + at->upper_free, addr + 0x1100000);
+		put_ptr(addr + at->index_array, addr + 0x2000000);
 		fake_put(&scene.fake, addr + at->bucket_count, 0x100000, 4);
 	}
-	assert_false(is_found(&scene));
-	scene_release(&scene);
+	assert_false(is_found());
 }
 
 TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
@@ -334,9 +291,7 @@ TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
 	uint64_t seed = 7;
 
 	for (unsigned round = 0; round < 400; round++) {
-		struct scene scene;
-
-		scene_init(&scene, round % 2 ? 32 : 64);
+		scene_init(round % 2 ? 32 : 64);
 		for (unsigned i = 0; i < 1 + round % 4; i++) {
 			uint64_t place = fake_random(&seed) % 0x900 & ~UINT64_C(3);
 			uint64_t value = fake_random(&seed) % 3 ?
@@ -345,9 +300,8 @@ TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
 
 			fake_put(&scene.fake, DATABASE + place, value, 4);
 		}
-		is_found(&scene);
+		is_found();
 		assert_true(scene.found.addr == 0 || scene.found.addr == DATABASE);
 		assert_true(scene.found.used_bytes <= scene.found.reserved_bytes);
-		scene_release(&scene);
 	}
 }
