@@ -228,52 +228,6 @@ TEST(every_container_tells_its_key_and_its_offsets)
 	assert_int_equal(keys, 186); /* of two the first block was not in the dump */
 }
 
-/* A segment of the row's numbers, whose only descriptor is the row's. */
-static void decode_hole(const struct row *row, void *ctx)
-{
-	uint64_t addr = number(row, 2), end = number(row, 6), link = number(row, 7);
-	uint64_t hole = number(row, 8), bytes = number(row, 9);
-	const struct nt_common_layout *c;
-	struct scene scene;
-
-	(void)ctx;
-	scene_init(&scene, 64, addr);
-	c = scene.heap.layout->common;
-	fake_map(&scene.fake, addr, number(row, 3) * 0x1000);
-	fake_put(&scene.fake, addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
-	fake_put(&scene.fake, addr + c->segment_heap, addr, 8);
-	fake_put(&scene.fake, addr + c->segment_base, addr, 8);
-	fake_put(&scene.fake, addr + c->segment_pages, number(row, 3), 4);
-	fake_put(&scene.fake, addr + c->segment_hole_pages, number(row, 4), 4);
-	fake_put(&scene.fake, addr + c->segment_first, addr + 0x70, 8);
-	fake_put(&scene.fake, addr + c->segment_end, end, 8);
-	fake_put(
-		&scene.fake, addr + 8, 7, 8); /* its own entry: 7 units, flags and checksum of it */
-	/* The descriptor lies 16 bytes below its link. */
-	for (unsigned i = 0; i < 2; i++) {
-		fake_put(&scene.fake, addr + c->segment_holes + 8 * i, link, 8);
-		fake_put(&scene.fake, link + 8 * i, addr + c->segment_holes, 8);
-		fake_put(&scene.fake, addr + scene.heap.layout->segment_list + 8 * i,
-			addr + c->segment_link, 8);
-		fake_put(&scene.fake, addr + c->segment_link + 8 * i,
-			addr + scene.heap.layout->segment_list, 8);
-	}
-	fake_put(&scene.fake, link - 0x10 + 0x20, hole, 8);
-	fake_put(&scene.fake, link - 0x10 + 0x28, bytes, 8);
-	assert_int_equal(nt_segments_find(&scene.heap), 0);
-	assert_true(walk_is_sound(&scene.walk));
-	assert_int_equal(scene.walk.doubt_count, 0);
-	assert_int_equal(scene.heap.committed_bytes, end - addr - bytes);
-	assert_int_equal(scene.heap.runs.list[0].end, hole);
-	assert_int_equal(scene.heap.runs.count, hole + bytes < end ? 2 : 1);
-	scene_release(&scene);
-}
-
-TEST(every_uncommitted_range_is_possible)
-{
-	assert_int_equal(each_row("hole", decode_hole, NULL), 3);
-}
-
 /* ---------------------------------------------------------------- a segment heap */
 
 #define HEAP 0xffffc08bdd010000u

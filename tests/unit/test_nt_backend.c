@@ -18,25 +18,6 @@ static void make_plain(struct made *made)
 
 /* ---------------------------------------------------------------- sound heaps */
 
-MADE_TEST(busy_blocks_are_found_in_every_layout, ALL)
-{
-	const struct heap *heap;
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk_and_assert(made, 0, NULL);
-	made_assert_doubt(made, 0, NULL);
-	assert_int_equal(made->walk.heap_count, 1);
-	heap = &made->walk.heaps[0];
-	assert_int_equal(heap->addr, MADE_HEAP);
-	assert_int_equal(heap->bits, made->kind->bits);
-	assert_string_equal(heap->kind, "nt");
-	assert_string_equal(heap->layout, made->kind->name);
-	assert_false(heap->unwalked);
-	assert_int_equal(heap->committed_bytes, 0x4000);
-	assert_int_equal(heap->reserved_bytes, 0x10000);
-}
-
 /* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
 MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
 {
@@ -147,27 +128,6 @@ static uint64_t put_large(
 		NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 4);
 	made_list_add(made, MADE_HEAP + made->row->virtual_blocks, addr);
 	return addr;
-}
-
-MADE_TEST(large_blocks_have_memory_of_their_own, ALL)
-{
-	const struct made_nt_shape *c = made->shape;
-	uint64_t addr;
-
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	put_large(made, 0x2000000, 0x101000, 0x101000, 0xe3f);
-	made_expect(made, 0x2000000 + c->big_bytes, 0x101000 - 0xe3f, 0xe3f, 0);
-	made->process.global_flag = NT_FLAG_UST;
-	addr = put_large(made, 0x3000000, 0x90000, 0x100000, 4);
-	made_put_ptr(made, addr + c->big_bytes, 0xabcdef0);
-	fake_put(&made->fake, addr + c->big_entry + c->prefix_header,
-		0x0502000000000001 | (uint64_t)0x777 << 32, 8);
-	made_expect(made, addr + (made->kind->bits == 64 ? 0x60 : 0x30), 0x90000 - 0x777, 0x777,
-		0xabcdef0);
-	made_walk_and_assert(made, 0, NULL);
-	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x4000 + 0x101000 + 0x90000);
-	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 0x101000 + 0x100000);
 }
 
 MADE_TIMES(a_large_block_whose_prefix_is_damaged_is_counted, X64, 3)

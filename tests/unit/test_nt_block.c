@@ -68,26 +68,6 @@ static void expect_prefixed(
 		size_bytes - length, length, record);
 }
 
-MADE_TEST(a_prefix_leads_to_the_record_of_the_stack, ALL)
-{
-	uint64_t record = made->kind->bits == 64 ? 0x7ff612345678 : 0x12345678;
-	uint64_t entry;
-
-	made->process.global_flag = NT_FLAG_UST;
-	made_heap(made, 0x2000, 0x2000);
-	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, 0x30, record);
-	expect_prefixed(made, entry, 0x60, 0x30, record);
-	/* the shortest */
-	entry = put_prefixed(made, 0x30, 0x42, (made->shape->prefix_bytes + 8), 0);
-	expect_prefixed(made, entry, 0x30, (made->shape->prefix_bytes + 8), 0);
-	/* "no record" has a value of its own */
-	entry = put_prefixed(made, 0x100, 0x42, 0x40, MADE_NO_RECORD(made));
-	expect_prefixed(made, entry, 0x100, 0x40, 0);
-	made_busy(made, 0x80, 0x10); /* older than the database: no prefix */
-	made_rest(made, 0x2000);
-	made_walk_and_assert(made, 0, NULL);
-}
-
 MADE_TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so, X64)
 {
 	uint64_t entry;

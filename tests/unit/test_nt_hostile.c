@@ -171,25 +171,3 @@ MADE_TIMES(no_more_memory_is_walked_than_the_process_has, X64, 2)
 	made_assert_broken(made, !i, !i ? "more heap memory than the process has" : NULL);
 	made_assert_blocks(made);
 }
-
-/* ---------------------------------------------------------------- lists */
-
-MADE_TIMES(a_list_that_leads_round_or_away_ends, X64, 15)
-{
-	uint64_t heads[3], links[5];
-
-	make_plain(made);
-	heads[0] = MADE_HEAP + made->row->segment_list;
-	heads[1] = MADE_HEAP + made->row->virtual_blocks;
-	heads[2] = MADE_HEAP + made->shape->segment_ucr_list;
-	links[0] = 0;
-	links[1] = UINT64_MAX - 3;
-	links[2] = entries[4];
-	links[3] = MADE_HEAP + made->shape->segment_link;
-	links[4] = (uint64_t)1 << 63;
-	made_put_ptr(made, heads[i / 5], links[i % 5]);
-	made_walk(made);
-	/* The heap's own segment is always there; but for holes, all is found. */
-	made_assert_blocks(made);
-	assert_true(!walk_is_sound(&made->walk) || (i / 5 == 0 && i % 5 == 3));
-}

@@ -5,35 +5,6 @@
 
 /* ---------------------------------------------------------------- sound */
 
-MADE_TEST(busy_blocks_of_containers_are_found_in_every_layout, ALL)
-{
-	struct made_lfh lfh = made_lfh_plain(made);
-
-	assert_true(made->expected_count > 500);
-	made_walk_and_assert(made, 0, NULL);
-	assert_int_equal(made->nt.has_lfh_key, lfh.layout->are_offsets_coded);
-	if (made->nt.has_lfh_key)
-		assert_int_equal(made->nt.lfh_key, MADE_LFH_KEY);
-}
-
-MADE_TEST(a_busy_block_may_have_a_prefix, ALL)
-{
-	const struct made_nt_shape *common = made->shape;
-	struct made_container c;
-	struct made_lfh lfh;
-	uint64_t entry;
-
-	made->process.global_flag = NT_FLAG_UST;
-	lfh = made_lfh(made);
-	c = made_container(&lfh, 0x60, 40);
-	entry = made_lfh_busy(&lfh, &c, 17, 0xc2);
-	made_put_ptr(made, entry + common->prefix_trace, 0x654321);
-	fake_put(&made->fake, entry + common->prefix_header, 0x0502003100000001, 8);
-	made_expect(made, entry + common->prefix_bytes + common->unit, 0x60 - 0x31, 0x31, 0x654321);
-	made_rest(made, MADE_LFH_BYTES);
-	made_walk_and_assert(made, 0, NULL);
-}
-
 MADE_TEST(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot, X64)
 {
 	struct made_container c;

@@ -206,14 +206,6 @@ ZOO_TEST(a_large_block_of_no_size_costs_no_other)
 	zoo_end(z, ZOO_BLOCKS - 1, 1);
 }
 
-/* _RTL_RB_TREE.Min. */
-ZOO_TIMES(a_tree_without_its_first_node_is_noted, 2)
-{
-	min_put(z, z->nodes[1]);
-	seg_ptr(&z->s, i ? z->nodes[0] : tree_at(z), 0);
-	zoo_end(z, ZOO_BLOCKS - (i ? 1 : 3), 1);
-}
-
 /* ---------------------------------------------------------------- how long they are */
 
 ZOO_TIMES(a_large_block_ends_where_its_memory_does, 2)
@@ -280,14 +272,6 @@ ZOO_TEST(old_signatures_within_a_free_range_are_no_doubt)
 	zoo_end(z, ZOO_BLOCKS, 0);
 }
 
-ZOO_TIMES(an_lfh_range_that_became_another_is_noted, 2)
-{
-	static const unsigned flags[2] = {7, 3};
-
-	flags_put(z, 3, flags[i]);
-	assert_noted(z, ZOO_BLOCKS - 1 + i, "what looks like an LFH subsegment");
-}
-
 ZOO_TIMES(a_range_of_no_known_kind_is_noted, 3)
 {
 	static const unsigned flags[3] = {0x13, 0x17, 0x1f};
@@ -305,12 +289,6 @@ ZOO_TEST(what_was_an_lfh_subsegment_is_no_doubt)
 		0x60 / z->s.l->unit);
 	assert_true(lfh.count);
 	zoo_end(z, ZOO_BLOCKS + 1, 0);
-}
-
-ZOO_TEST(a_range_that_covers_another_is_noted_and_ends_there)
-{
-	units_put(z, 0, 2);
-	assert_noted(z, ZOO_BLOCKS, "page range that covers another one");
 }
 
 /* ---------------------------------------------------------------- page segments */
