@@ -116,9 +116,6 @@ struct side *image_at_side(struct image *image);
 bool image_is_other_side(const struct image *image);
 uint64_t image_hash(uint64_t value);
 
-/* Room for one more row; returns where it goes. */
-void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
-
 /* Reserves at that very place. */
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
 /* Whether a page of that access is in the dump. */

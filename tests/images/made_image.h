@@ -78,6 +78,8 @@ uint64_t image_random(struct image *image, uint64_t limit);
  * every heap and state, and no random number is drawn for it. */
 uint64_t image_chance(const struct image *image, const char *what, uint64_t limit);
 
+/* Rows with room for one more than count; ends the program when there is no memory. */
+void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice,
@@ -140,11 +142,8 @@ struct image_break {
 /* One table per file that knows how to do damage; each ends with a row without a name. */
 extern const struct image_break dump_breaks[];
 extern const struct image_break nt_breaks[];
-extern const struct image_break lfh_breaks[];
-extern const struct image_break nt_silent_breaks[];
 extern const struct image_break ust_breaks[];
 extern const struct image_break segment_breaks[];
-extern const struct image_break segment_silent_breaks[];
 extern const struct image_break page_breaks[];
 
 /* ---- models. Each makes one heap, enters it in the PEB's list, and fills it with about that many

@@ -54,8 +54,8 @@ struct request {
 
 static const struct image_break *next_break(size_t number)
 {
-	static const struct image_break *const tables[] = {dump_breaks, nt_breaks, lfh_breaks,
-		nt_silent_breaks, ust_breaks, segment_breaks, segment_silent_breaks, page_breaks};
+	static const struct image_break *const tables[] = {
+		dump_breaks, nt_breaks, ust_breaks, segment_breaks, page_breaks};
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		for (const struct image_break *row = tables[i]; row->name; row++)
 			if (number-- == 0)

@@ -359,7 +359,6 @@ static void link_frees(struct nt_heap *heap)
 	for (size_t i = 0; i < heap->free_count; i++) {
 		image_list_add(heap->image, heap->base + heap->layout->free_lists,
 			heap->frees[i].addr + heap->shape->unit);
-		image_mark(heap->image, "nt.free", heap->frees[i].addr);
 		units += heap->frees[i].bytes / heap->shape->unit;
 	}
 	image_put_ptr(heap->image, heap->base + heap->layout->total_free, units);

@@ -1,9 +1,8 @@
 /*
  * Damage to NT heaps.
  */
+#include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
-
-#include "tests/images/image_inside.h"
 
 struct places {
 	struct image *image;
@@ -19,60 +18,51 @@ static struct places places_of(struct image *image)
 		made_nt_shape(profile->bits), made_lfh_layout(profile->bits, profile->os_build)};
 }
 
-/* Damage that finds nothing to damage would test nothing. */
-static uint64_t place(struct image *image, const char *name, size_t number)
-{
-	uint64_t addr = image_marked(image, name, number);
-	if (!addr)
-		image_die("nothing to damage: %s", name);
-	return addr;
-}
-
 /* The entry behind the heap's own header. */
 static uint64_t some_entry(struct image *image)
 {
 	struct places at = places_of(image);
-	return place(image, "nt.heap", 0) + at.heap->first_entry + at.shape->header_at;
+	return model_marked(image, "nt.heap", 0) + at.heap->first_entry + at.shape->header_at;
 }
 
 static void cycle_segments(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t link = place(image, "nt.segment", 0) + at.shape->segment_link;
+	uint64_t link = model_marked(image, "nt.segment", 0) + at.shape->segment_link;
 	image_put_ptr(image, link, link);
 }
 
 static void segment_wild(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t link = place(image, "nt.segment", 0) + at.shape->segment_link;
+	uint64_t link = model_marked(image, "nt.segment", 0) + at.shape->segment_link;
 	image_put_ptr(image, link, 0x7ffe0001);
 }
 
 static void segment_last_wild(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t last = place(image, "nt.segment", 0) + at.shape->segment_last;
+	uint64_t last = model_marked(image, "nt.segment", 0) + at.shape->segment_last;
 	image_put_ptr(image, last, UINT64_MAX);
 }
 
 static void cycle_virtual(struct image *image)
 {
-	uint64_t big = place(image, "nt.big", 0);
+	uint64_t big = model_marked(image, "nt.big", 0);
 	image_put_ptr(image, big, big);
 }
 
 static void commit_huge(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t commit = place(image, "nt.big", 0) + at.shape->big_commit;
+	uint64_t commit = model_marked(image, "nt.big", 0) + at.shape->big_commit;
 	image_put_ptr(image, commit, UINT64_MAX & ~(uint64_t)0xfff);
 }
 
 static void commit_2_63(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t commit = place(image, "nt.big", 0) + at.shape->big_commit;
+	uint64_t commit = model_marked(image, "nt.big", 0) + at.shape->big_commit;
 	image_put_ptr(image, commit, (uint64_t)1 << (8 * image_ptr_bytes(image) - 1));
 }
 
@@ -80,7 +70,7 @@ static void put_size(struct image *image, unsigned size)
 {
 	/* What is there is coded; the key is what it takes to say another size. */
 	struct places at = places_of(image);
-	uint64_t key = place(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	uint64_t key = model_marked(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
 	uint64_t entry = some_entry(image);
 	uint8_t plain[4] = {(uint8_t)size, (uint8_t)(size >> 8), NT_BUSY, 0};
 	plain[3] = plain[0] ^ plain[1] ^ plain[2];
@@ -107,20 +97,20 @@ static void checksum_wrong(struct image *image)
 static void encoding_wrong(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t key = place(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	uint64_t key = model_marked(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
 	image_put(image, key, ~image_get(image, key, 4), 4);
 }
 
 static void signature_wrong(struct image *image)
 {
 	struct places at = places_of(image);
-	image_put(image, place(image, "nt.heap", 0) + at.heap->signature, 0x12345678, 4);
+	image_put(image, model_marked(image, "nt.heap", 0) + at.heap->signature, 0x12345678, 4);
 }
 
 static void uncommitted_wild(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t ucr = place(image, "nt.ucr", 0);
+	uint64_t ucr = model_marked(image, "nt.ucr", 0);
 	image_put_ptr(image, ucr + at.shape->ucr_address, 0x1000);
 	image_put_ptr(image, ucr + at.shape->ucr_size, UINT64_MAX);
 }
@@ -128,14 +118,14 @@ static void uncommitted_wild(struct image *image)
 static void cycle_uncommitted(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t link = place(image, "nt.ucr", 0) + at.shape->ucr_segment_link;
+	uint64_t link = model_marked(image, "nt.ucr", 0) + at.shape->ucr_segment_link;
 	image_put_ptr(image, link, link);
 }
 
 static void pointer_wild(struct image *image)
 {
 	struct places at = places_of(image);
-	uint64_t heap = place(image, "nt.heap", 0);
+	uint64_t heap = model_marked(image, "nt.heap", 0);
 	image_put_ptr(image, heap + at.heap->segment_list, 0xfffffffffffffff8);
 	image_put_ptr(image, heap + at.heap->virtual_blocks, 0xfffffffffffffff8);
 	image_put_ptr(image, heap + at.heap->front_end, 0xfffffffffffffff8);
@@ -144,12 +134,175 @@ static void pointer_wild(struct image *image)
 /* The page is in no range of the dump, though no uncommitted range says so. */
 static void page_missing(struct image *image)
 {
-	image_decommit(image, place(image, "nt.heap", 0) + 0x5000, 0x1000);
+	image_decommit(image, model_marked(image, "nt.heap", 0) + 0x5000, 0x1000);
 }
 
 static void header_missing(struct image *image)
 {
-	image_decommit(image, place(image, "nt.segment", 0), 0x1000);
+	image_decommit(image, model_marked(image, "nt.segment", 0), 0x1000);
+}
+
+/* ---- the front end */
+
+static void cycle_zones(struct image *image)
+{
+	uint64_t zone = model_marked(image, "lfh.zone", 0);
+	image_put_ptr(image, zone, zone);
+}
+
+static void key_wrong(struct image *image)
+{
+	struct places at = places_of(image);
+	/* Every container another one: no key fits more than one. */
+	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
+		uint64_t offsets = image_marked(image, "lfh.container", i) + at.lfh->offsets;
+		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
+	}
+}
+
+static void stride_zero(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t offsets = model_marked(image, "lfh.container", 0) + at.lfh->offsets;
+	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
+	image_put(image, subsegment + at.lfh->block_size, 0, 2);
+	if (at.lfh->offsets) {
+		uint32_t key = at.lfh->are_offsets_coded ?
+				       (uint32_t)model_marked(image, "lfh.container", 0) ^
+					       (uint32_t)model_marked(image, "lfh.heap", 0) ^
+					       image_lfh_key(image) :
+				       0;
+		image_put(image, offsets, 0x40 ^ key, 4);
+	}
+}
+
+static void block_count(struct image *image)
+{
+	struct places at = places_of(image);
+	image_put(image, model_marked(image, "lfh.subsegment", 0) + at.lfh->block_count, 0xffff, 2);
+	if (at.lfh->bitmap)
+		image_put(image, model_marked(image, "lfh.container", 0) + at.lfh->bitmap,
+			UINT32_MAX, 4);
+}
+
+static void bitmap_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t container = model_marked(image, "lfh.container", 0);
+	image_put_ptr(image, container + at.lfh->bitmap_buffer, 0xfffffff0);
+}
+
+static void zone_end_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	image_put_ptr(image, model_marked(image, "lfh.zone", 0) + at.lfh->zone_end, 0x7fffffff);
+}
+
+static void container_shared(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t blocks = model_marked(image, "lfh.container", 0);
+	image_put_ptr(
+		image, model_marked(image, "lfh.subsegment", 1) + at.lfh->user_blocks, blocks);
+}
+
+/* ---- the back end: what is only seen by comparing one thing with another */
+
+static void unused_3(struct image *image)
+{
+	uint64_t entry = model_marked(image, "nt.block", 10);
+	image_put(image, entry + places_of(image).shape->header_at + 7, NT_UNUSED_LAST, 1);
+}
+
+static void commit_half(struct image *image)
+{
+	uint64_t at = model_marked(image, "nt.big", 0) + places_of(image).shape->big_commit;
+	image_put_ptr(image, at, image_get_ptr(image, at) / 2);
+}
+
+static void commit_more(struct image *image)
+{
+	uint64_t at = model_marked(image, "nt.big", 0) + places_of(image).shape->big_commit;
+	image_put_ptr(image, at, image_get_ptr(image, at) + 0x10000);
+}
+
+static void big_prefix(struct image *image)
+{
+	const struct made_nt_shape *shape = places_of(image).shape;
+	uint64_t at = model_marked(image, "nt.big prefix", 0) + shape->prefix_header;
+	image_put(image, at, 0x4141414141414141, 8);
+}
+
+/* ---- the front end, likewise */
+
+static uint64_t bitmap_at(struct image *image, size_t number)
+{
+	const struct made_lfh_layout *lfh = places_of(image).lfh;
+	if (!lfh->bitmap)
+		image_die("nothing to damage: a bitmap");
+	return model_marked(image, "lfh.container", number) + lfh->bitmap_data;
+}
+
+static unsigned bits_at(struct image *image, size_t number)
+{
+	uint64_t container = model_marked(image, "lfh.container", number);
+	return (unsigned)image_get(image, container + places_of(image).lfh->bitmap, 4);
+}
+
+/* The first byte of some container's bitmap that has bits, and one that is not full. */
+static uint64_t some_bits(struct image *image, bool is_clear)
+{
+	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
+		uint64_t at = bitmap_at(image, i);
+		for (unsigned k = 0; k < bits_at(image, i) / 8; k++) {
+			uint64_t byte = image_get(image, at + k, 1);
+			if (is_clear ? byte != 0xff : byte != 0)
+				return at + k;
+		}
+	}
+	image_die("nothing to damage: such a bit");
+}
+
+static void bitmap_zero(struct image *image)
+{
+	uint64_t first = bitmap_at(image, 0);
+	image_fill(image, first, 0, (bits_at(image, 0) + 7) / 8);
+}
+
+static void bit_cleared(struct image *image)
+{
+	uint64_t at = some_bits(image, false);
+	uint64_t byte = image_get(image, at, 1);
+	image_put(image, at, byte & (byte - 1), 1);
+}
+
+static void bit_set(struct image *image)
+{
+	uint64_t at = some_bits(image, true);
+	uint64_t byte = image_get(image, at, 1);
+	image_put(image, at, byte | (byte + 1), 1);
+}
+
+static void count_to(struct image *image, unsigned part)
+{
+	uint64_t at = model_marked(image, "lfh.subsegment", 0) + places_of(image).lfh->block_count;
+	image_put(image, at, part ? image_get(image, at, 2) / part : 0, 2);
+}
+
+static void count_0(struct image *image)
+{
+	count_to(image, 0);
+}
+
+static void count_half(struct image *image)
+{
+	count_to(image, 2);
+}
+
+static void blocks_0(struct image *image)
+{
+	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
+	image_put_ptr(image, subsegment + places_of(image).lfh->user_blocks, 0);
 }
 
 const struct image_break nt_breaks[] = {
@@ -169,72 +322,6 @@ const struct image_break nt_breaks[] = {
 	{"uncommitted-wild", "an uncommitted range is everywhere", uncommitted_wild},
 	{"cycle-uncommitted", "an uncommitted range's link leads to itself", cycle_uncommitted},
 	{"pointer-wild", "the heap's pointers lead to nothing", pointer_wild},
-	{0},
-};
-
-/* ---- the front end */
-
-static void cycle_zones(struct image *image)
-{
-	uint64_t zone = place(image, "lfh.zone", 0);
-	image_put_ptr(image, zone, zone);
-}
-
-static void key_wrong(struct image *image)
-{
-	struct places at = places_of(image);
-	/* Every container another one: no key fits more than one. */
-	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
-		uint64_t offsets = image_marked(image, "lfh.container", i) + at.lfh->offsets;
-		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
-	}
-}
-
-static void stride_zero(struct image *image)
-{
-	struct places at = places_of(image);
-	uint64_t offsets = place(image, "lfh.container", 0) + at.lfh->offsets;
-	uint64_t subsegment = place(image, "lfh.subsegment", 0);
-	image_put(image, subsegment + at.lfh->block_size, 0, 2);
-	if (at.lfh->offsets) {
-		uint32_t key = at.lfh->are_offsets_coded ?
-				       (uint32_t)place(image, "lfh.container", 0) ^
-					       (uint32_t)place(image, "lfh.heap", 0) ^
-					       image_lfh_key(image) :
-				       0;
-		image_put(image, offsets, 0x40 ^ key, 4);
-	}
-}
-
-static void block_count(struct image *image)
-{
-	struct places at = places_of(image);
-	image_put(image, place(image, "lfh.subsegment", 0) + at.lfh->block_count, 0xffff, 2);
-	if (at.lfh->bitmap)
-		image_put(image, place(image, "lfh.container", 0) + at.lfh->bitmap, UINT32_MAX, 4);
-}
-
-static void bitmap_wild(struct image *image)
-{
-	struct places at = places_of(image);
-	uint64_t container = place(image, "lfh.container", 0);
-	image_put_ptr(image, container + at.lfh->bitmap_buffer, 0xfffffff0);
-}
-
-static void zone_end_wild(struct image *image)
-{
-	struct places at = places_of(image);
-	image_put_ptr(image, place(image, "lfh.zone", 0) + at.lfh->zone_end, 0x7fffffff);
-}
-
-static void container_shared(struct image *image)
-{
-	struct places at = places_of(image);
-	uint64_t blocks = place(image, "lfh.container", 0);
-	image_put_ptr(image, place(image, "lfh.subsegment", 1) + at.lfh->user_blocks, blocks);
-}
-
-const struct image_break lfh_breaks[] = {
 	{"cycle-zones", "the first zone's link leads to itself", cycle_zones},
 	{"lfh-key-wrong", "no key fits more than one container", key_wrong},
 	{"lfh-stride-zero", "a container's blocks have no size", stride_zero},
@@ -242,5 +329,15 @@ const struct image_break lfh_breaks[] = {
 	{"lfh-bitmap-wild", "a container's bitmap is elsewhere", bitmap_wild},
 	{"lfh-zone-end-wild", "a zone says to have 2^31-1 subsegments", zone_end_wild},
 	{"lfh-container-shared", "two subsegments have one container", container_shared},
+	{"nt-unused-3", "a block in mid-run says to end what is committed", unused_3},
+	{"nt-commit-half", "a big block's CommitSize is half of what it is", commit_half},
+	{"nt-commit-more", "a big block's CommitSize is 64 KB more than it is", commit_more},
+	{"nt-big-prefix", "the prefix of a big block is overwritten", big_prefix},
+	{"lfh-bitmap-zero", "a container's bitmap says that all is free", bitmap_zero},
+	{"lfh-bit-clear", "a bit is clear, though the block's mark says busy", bit_cleared},
+	{"lfh-bit-set", "a bit is set, though the block's mark says free", bit_set},
+	{"lfh-count-0", "a subsegment counts no blocks", count_0},
+	{"lfh-count-half", "a subsegment counts half of its blocks", count_half},
+	{"lfh-blocks-0", "a subsegment has no container, though one is its", blocks_0},
 	{0},
 };

@@ -272,7 +272,6 @@ static uint64_t place_container(struct nt_heap *heap, struct container *containe
 	image_put(heap->image, blocks + guard, 1, 1);
 	image_put(heap->image, blocks + guard + 1, end - (blocks + room), 2);
 	nt_add_guard(heap, end);
-	image_mark(heap->image, "lfh.guard", end);
 	container->blocks = blocks;
 	return end - blocks;
 }

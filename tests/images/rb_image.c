@@ -1,5 +1,7 @@
 #include "tests/images/rb_image.h"
 
+#include <stdlib.h>
+
 #include "tests/images/made_image.h"
 
 struct rb_build {
@@ -33,15 +35,29 @@ static uint64_t build_part(
 	return node;
 }
 
-void rb_image_build(struct image *image, uint64_t tree_addr, const uint64_t *nodes, size_t count,
-	bool is_encoded)
+static int by_address(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+	return (*a > *b) - (*a < *b);
+}
+
+void rb_image_add(struct rb_nodes *nodes, uint64_t node)
+{
+	nodes->at = image_grow(nodes->at, &nodes->capacity, nodes->count, sizeof *nodes->at);
+	nodes->at[nodes->count++] = node;
+}
+
+void rb_image_build(
+	struct image *image, uint64_t tree_addr, struct rb_nodes *nodes, bool is_encoded)
 {
 	struct rb_build build = {
-		.image = image, .nodes = nodes, .mask = is_encoded ? tree_addr : 0};
-	while (count >> (build.red_depth + 1))
+		.image = image, .nodes = nodes->at, .mask = is_encoded ? tree_addr : 0};
+	if (nodes->count)
+		qsort(nodes->at, nodes->count, sizeof *nodes->at, by_address);
+	while (nodes->count >> (build.red_depth + 1))
 		build.red_depth++;
-	uint64_t root = build_part(&build, 0, count, 0, 0);
-	uint64_t least = count ? nodes[0] : 0;
+	uint64_t root = build_part(&build, 0, nodes->count, 0, 0);
+	uint64_t least = nodes->count ? nodes->at[0] : 0;
 	image_put_ptr(image, tree_addr, encoded(&build, root));
 	image_put_ptr(image, tree_addr + image_ptr_bytes(image), least | is_encoded);
 }

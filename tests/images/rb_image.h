@@ -10,10 +10,16 @@
 
 struct image;
 
-/* Links nodes (their _RTL_BALANCED_NODEs' addresses, rising) into the tree at tree_addr: a legal
+struct rb_nodes {
+	uint64_t *at;
+	size_t count, capacity;
+};
+
+void rb_image_add(struct rb_nodes *nodes, uint64_t node);
+/* Links nodes (their _RTL_BALANCED_NODEs' addresses, in any order) into the tree at tree_addr: a legal
  * red-black tree, colours in the parents' low bits. is_encoded: its root and children are XORed
  * with the tree's address; no child stays 0. */
-void rb_image_build(struct image *image, uint64_t tree_addr, const uint64_t *nodes, size_t count,
-	bool is_encoded);
+void rb_image_build(
+	struct image *image, uint64_t tree_addr, struct rb_nodes *nodes, bool is_encoded);
 
 #endif

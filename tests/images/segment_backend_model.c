@@ -64,7 +64,7 @@ void segment_backend_init(struct segment_model *model)
 static struct page_segment *add_segment(
 	struct segment_model *model, struct segment_context *context)
 {
-	context->segments = segment_room(
+	context->segments = image_grow(
 		context->segments, &context->capacity, context->count, sizeof *context->segments);
 	struct page_segment *segment = &context->segments[context->count++];
 	uint64_t bytes = (uint64_t)UNITS_PER_SEGMENT << context->unit_shift;
@@ -177,13 +177,8 @@ static void put_range(struct segment_model *model, const struct page_segment *se
 		image_mark(model->image, "segment lfh range", first);
 }
 
-struct nodes {
-	uint64_t *at;
-	size_t count, capacity;
-};
-
 static void put_free(struct segment_model *model, const struct page_segment *segment,
-	struct nodes *nodes, unsigned from, unsigned to)
+	struct rb_nodes *nodes, unsigned from, unsigned to)
 {
 	if (from == to)
 		return;
@@ -192,12 +187,11 @@ static void put_free(struct segment_model *model, const struct page_segment *seg
 	image_put(model->image, last + model->at->range.unit, to - 1 - from, 1);
 	image_put(model->image, first + model->at->range.unit, to - from, 1);
 	image_mark(model->image, "segment free range", first);
-	nodes->at = segment_room(nodes->at, &nodes->capacity, nodes->count, sizeof *nodes->at);
-	nodes->at[nodes->count++] = first;
+	rb_image_add(nodes, first);
 }
 
 static void put_ranges(struct segment_model *model, const struct segment_context *context,
-	const struct page_segment *segment, struct nodes *nodes)
+	const struct page_segment *segment, struct rb_nodes *nodes)
 {
 	unsigned free_from = context->first_index;
 	for (size_t i = 0; i < segment->range_count; i++) {
@@ -211,16 +205,10 @@ static void put_ranges(struct segment_model *model, const struct segment_context
 	put_free(model, segment, nodes, free_from, UNITS_PER_SEGMENT);
 }
 
-static int by_address(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-	return (*a > *b) - (*a < *b);
-}
-
 static void write_context(struct segment_model *model, struct segment_context *context)
 {
 	const struct segment_image_layout *at = model->at;
-	struct nodes nodes = {0};
+	struct rb_nodes nodes = {0};
 	for (size_t i = 0; i < context->count; i++) {
 		const struct page_segment *segment = &context->segments[i];
 		image_list_add(model->image, context->addr + at->context.list, segment->addr);
@@ -233,10 +221,7 @@ static void write_context(struct segment_model *model, struct segment_context *c
 		image_mark(model->image, "page segment", segment->addr);
 	}
 	image_put_ptr(model->image, context->addr + at->context.count, context->count);
-	if (nodes.count)
-		qsort(nodes.at, nodes.count, sizeof *nodes.at, by_address);
-	rb_image_build(model->image, context->addr + at->context.free_ranges, nodes.at, nodes.count,
-		false);
+	rb_image_build(model->image, context->addr + at->context.free_ranges, &nodes, false);
 	free(nodes.at);
 }
 

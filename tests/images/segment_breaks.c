@@ -121,6 +121,149 @@ static void lfh_block_count(struct image *image)
 	}
 }
 
+/* ---- what is only seen by comparing one thing with another: ranges of the back end */
+
+static void put_unit(struct image *image, const char *name, unsigned set, unsigned more)
+{
+	uint64_t place = model_marked(image, name, 0) + layout_of(image)->range.unit;
+	image_put(image, place, set ? set : image_get(image, place, 1) + more, 1);
+}
+
+static void free_ff(struct image *image)
+{
+	put_unit(image, "segment free range", 0xff, 0);
+}
+
+static void free_more(struct image *image)
+{
+	put_unit(image, "segment free range", 0, 1);
+}
+
+static void lfh_more(struct image *image)
+{
+	put_unit(image, "segment lfh range", 0, 1);
+}
+
+/* The low five bits, which are all of them but on x86. */
+static void put_flags(struct image *image, const char *name, unsigned flags)
+{
+	uint64_t place = model_marked(image, name, 0) + layout_of(image)->range.flags;
+	image_put(image, place, (image_get(image, place, 1) & ~UINT64_C(0x1f)) | flags, 1);
+}
+
+static void lfh_flags_09(struct image *image)
+{
+	put_flags(image, "segment lfh range", 9);
+}
+
+static void lfh_flags_00(struct image *image)
+{
+	put_flags(image, "segment lfh range", 0);
+}
+
+static void lfh_flags_07(struct image *image)
+{
+	put_flags(image, "segment lfh range", 7);
+}
+
+static void user_flags_01(struct image *image)
+{
+	put_flags(image, "segment user range", 1);
+}
+
+/* Page segments of 256 MB would lie over each other. */
+static void unit_shift(struct image *image)
+{
+	uint64_t place =
+		model_marked(image, "segment context", 0) + layout_of(image)->context.unit_shift;
+	if (!layout_of(image)->context.bytes)
+		image_die("nothing to damage: a context");
+	image_put(image, place, 20, 1);
+}
+
+/* ---- LFH subsegments */
+
+static bool is_busy(struct image *image, uint64_t subsegment, unsigned number)
+{
+	uint64_t bitmap = subsegment + layout_of(image)->subsegment.bitmap;
+	return image_get(image, bitmap + number / 4, 1) >> number % 4 * 2 & 1;
+}
+
+static unsigned count_of(struct image *image, uint64_t subsegment)
+{
+	uint64_t place = subsegment + layout_of(image)->subsegment.block_count;
+	return (unsigned)image_get(image, place, 2);
+}
+
+/* One whose last blocks are not all free. */
+static uint64_t busy_subsegment(struct image *image)
+{
+	for (size_t i = 0; image_marked(image, "lfh subsegment", i); i++) {
+		uint64_t subsegment = image_marked(image, "lfh subsegment", i);
+		unsigned count = count_of(image, subsegment);
+		for (unsigned k = count / 2; k < count; k++)
+			if (is_busy(image, subsegment, k))
+				return subsegment;
+	}
+	image_die("nothing to damage: busy LFH subsegment");
+}
+
+static void lfh_bitmap_0(struct image *image)
+{
+	uint64_t subsegment = busy_subsegment(image);
+	uint64_t bitmap = subsegment + layout_of(image)->subsegment.bitmap;
+	image_fill(image, bitmap, 0, (count_of(image, subsegment) + 3) / 4);
+}
+
+static void lfh_count_half(struct image *image)
+{
+	uint64_t subsegment = busy_subsegment(image);
+	uint64_t place = subsegment + layout_of(image)->subsegment.block_count;
+	image_put(image, place, count_of(image, subsegment) / 2, 2);
+}
+
+/* ---- large blocks */
+
+static uint64_t tree_mask(struct image *image, uint64_t tree)
+{
+	return image_get_ptr(image, tree + image_ptr_bytes(image)) & 1 ? tree : 0;
+}
+
+static void large_root_0(struct image *image)
+{
+	image_put_ptr(image, model_marked(image, "large tree", 0), 0);
+}
+
+static void large_child_0(struct image *image)
+{
+	uint64_t tree = model_marked(image, "large tree", 0);
+	uint64_t root = image_get_ptr(image, tree) ^ tree_mask(image, tree);
+	image_put_ptr(image, root, 0);
+}
+
+/* What is behind it is nothing, and nothing else may be lost. */
+static void large_leaf_wild(struct image *image)
+{
+	for (size_t i = 0; image_marked(image, "large node", i); i++) {
+		uint64_t node = image_marked(image, "large node", i);
+		unsigned ptr = image_ptr_bytes(image);
+		if (!image_get_ptr(image, node) && !image_get_ptr(image, node + ptr)) {
+			image_put_ptr(image, node, 0x7ffe1231);
+			return;
+		}
+	}
+	image_die("nothing to damage: a leaf");
+}
+
+/* ---- stacks */
+
+static void records_wild(struct image *image)
+{
+	model_marked(image, "segment record", 0);
+	for (size_t i = 0; i < 40 && image_marked(image, "segment record", i); i++)
+		image_put_ptr(image, image_marked(image, "segment record", i), 0x7ffe1231);
+}
+
 const struct image_break segment_breaks[] = {
 	{"segment-heap-large-cycle", "the tree of large blocks is a circle", large_cycle},
 	{"segment-heap-large-wild", "the tree of large blocks hangs from nothing", large_wild},
@@ -140,5 +283,23 @@ const struct image_break segment_breaks[] = {
 	{"segment-heap-lfh-offset", "an LFH subsegment's first block lies behind it",
 		lfh_first_offset},
 	{"segment-heap-lfh-count-ffff", "LFH subsegments count FFFF blocks", lfh_block_count},
+	{"segment-heap-free-size-ff", "a free range is longer than its segment", free_ff},
+	{"segment-heap-free-size-more", "a free range reaches into the one behind it", free_more},
+	{"segment-heap-lfh-range-more", "an LFH range reaches into the one behind it", lfh_more},
+	{"segment-heap-lfh-flags-09", "an LFH range says not to begin there", lfh_flags_09},
+	{"segment-heap-lfh-flags-00", "an LFH range says to be free", lfh_flags_00},
+	{"segment-heap-lfh-flags-07", "an LFH range says to be internal", lfh_flags_07},
+	{"segment-heap-user-flags-01", "a block's range says not to begin there", user_flags_01},
+	{"segment-heap-unit-shift-20", "page segments lie over each other", unit_shift},
+	{"segment-heap-lfh-bitmap-0", "an LFH subsegment's bitmap says that all is free",
+		lfh_bitmap_0},
+	{"segment-heap-lfh-count-half", "an LFH subsegment counts half of its blocks",
+		lfh_count_half},
+	{"segment-heap-large-root-0", "the tree of large blocks has no root", large_root_0},
+	{"segment-heap-large-child-0", "half of the tree of large blocks is not linked",
+		large_child_0},
+	{"segment-heap-large-leaf-wild", "a leaf of the tree of large blocks has a wild child",
+		large_leaf_wild},
+	{"segment-heap-records-wild", "some blocks' stack records are nowhere", records_wild},
 	{0},
 };

@@ -3,6 +3,8 @@
  * LargeAllocMetadata. The low 16 bits of VirtualAddress count the unused bytes; a guard page may
  * follow [2+, PDB]. The blocks are smaller than those Windows treats so, to keep images small.
  */
+#include <stdlib.h>
+
 #include "tests/images/rb_image.h"
 #include "tests/images/segment_parts.h"
 
@@ -30,8 +32,7 @@ static void put_node(struct segment_model *model, const struct segment_block *bl
 
 void segment_large_write(struct segment_model *model, unsigned count, bool is_encoded)
 {
-	uint64_t nodes[MOST_LARGE];
-	size_t node_count = 0;
+	struct rb_nodes nodes = {0};
 	for (unsigned i = 0; i < count && i < MOST_LARGE; i++) {
 		struct segment_block block = segment_plan_block(model, 0x10000, 0x30000);
 		uint64_t pages = large_pages(model, &block);
@@ -47,9 +48,10 @@ void segment_large_write(struct segment_model *model, unsigned count, bool is_en
 		segment_tell(model, &block, addr, bytes);
 		model->large_committed += pages;
 		model->large_reserved += pages + 1;
-		nodes[node_count++] = node;
+		rb_image_add(&nodes, node);
 	}
 	uint64_t tree = model->heap + model->at->heap.large_tree;
-	rb_image_build(model->image, tree, nodes, node_count, is_encoded);
+	rb_image_build(model->image, tree, &nodes, is_encoded);
+	free(nodes.at);
 	image_mark(model->image, "large tree", tree);
 }

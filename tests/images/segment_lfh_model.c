@@ -140,7 +140,7 @@ static unsigned add_subsegment(struct segment_model *model, unsigned bucket, uns
 		segment_vs_add_subsegment(model, subsegment);
 	else
 		subsegment->addr = segment_backend_take(model, 0, subsegment->bytes, RANGE_LFH);
-	model->subsegments = segment_room(model->subsegments, &model->subsegment_capacity,
+	model->subsegments = image_grow(model->subsegments, &model->subsegment_capacity,
 		model->subsegment_count, sizeof *model->subsegments);
 	model->subsegments[model->subsegment_count++] = subsegment;
 	return subsegment->block_count;
@@ -248,7 +248,6 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 		init_owner(model, slots[i], number, false, i);
 		image_put_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
 	}
-	image_mark(model->image, "lfh bucket", bucket);
 	return bucket;
 }
 

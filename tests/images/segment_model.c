@@ -45,17 +45,6 @@ uint64_t segment_meta(struct segment_model *model, uint64_t bytes)
 	return addr;
 }
 
-void *segment_room(void *rows, size_t *capacity, size_t count, size_t row_bytes)
-{
-	if (count < *capacity)
-		return rows;
-	*capacity = *capacity ? 2 * *capacity : 16;
-	rows = realloc(rows, *capacity * row_bytes);
-	if (!rows)
-		image_die("out of memory");
-	return rows;
-}
-
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes)
 {

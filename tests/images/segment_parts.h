@@ -91,8 +91,6 @@ uint64_t segment_random(struct segment_model *model, uint64_t limit);
 struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most);
 /* Zeroed memory that the heap keeps its own records in. */
 uint64_t segment_meta(struct segment_model *model, uint64_t bytes);
-/* Grows an array; ends the program when there is no memory. */
-void *segment_room(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes);
 

@@ -27,11 +27,6 @@ struct chunk {
 	uint32_t first, units; /* from the subsegment's start */
 };
 
-struct vs_nodes {
-	uint64_t *at;
-	size_t count, capacity;
-};
-
 struct subsegment {
 	uint64_t addr;
 	uint32_t units, next; /* next: the first unit that no chunk has */
@@ -41,7 +36,7 @@ struct subsegment {
 
 static void add_item(struct segment_model *model, const struct vs_item *item)
 {
-	model->items = segment_room(
+	model->items = image_grow(
 		model->items, &model->item_capacity, model->item_count, sizeof *model->items);
 	model->items[model->item_count++] = *item;
 }
@@ -146,10 +141,9 @@ static uint64_t trim(
 	return bits;
 }
 
-static void add_free(struct segment_model *model, struct vs_nodes *nodes, uint64_t addr)
+static void add_free(struct segment_model *model, struct rb_nodes *nodes, uint64_t addr)
 {
-	nodes->at = segment_room(nodes->at, &nodes->capacity, nodes->count, sizeof *nodes->at);
-	nodes->at[nodes->count++] = addr + model->at->chunk.free_node;
+	rb_image_add(nodes, addr + model->at->chunk.free_node);
 }
 
 /* A chunk that was freed lies beside the free ones; Windows would have made them one. */
@@ -181,7 +175,7 @@ static void put_subsegment_header(
 }
 
 static void write_subsegment(
-	struct segment_model *model, struct subsegment *subsegment, struct vs_nodes *nodes)
+	struct segment_model *model, struct subsegment *subsegment, struct rb_nodes *nodes)
 {
 	uint64_t bitmap = UINT64_MAX;
 	uint32_t previous = 0;
@@ -233,13 +227,6 @@ static void link_all(struct segment_model *model, const uint64_t *subsegments, s
 		image_put_ptr(model->image, next + ptr, here ^ next);
 		here = next;
 	}
-	image_mark(model->image, "vs list", head);
-}
-
-static int by_address(const void *left, const void *right)
-{
-	const uint64_t *a = left, *b = right;
-	return (*a > *b) - (*a < *b);
 }
 
 /* Units left free before a chunk. An LFH subsegment begins a page: its slot's pointer keeps a count
@@ -258,7 +245,7 @@ static uint32_t choose_gap(
 }
 
 static void place_items(
-	struct segment_model *model, struct subsegment *subsegment, struct vs_nodes *lists[2])
+	struct segment_model *model, struct subsegment *subsegment, struct rb_nodes *lists[2])
 {
 	for (size_t i = 0; i < model->item_count; i++) {
 		const struct vs_item *item = &model->items[i];
@@ -283,15 +270,12 @@ static void place_items(
 
 void segment_vs_write(struct segment_model *model)
 {
-	struct vs_nodes subsegments = {0}, free_chunks = {0};
+	struct rb_nodes subsegments = {0}, free_chunks = {0};
 	struct subsegment *subsegment = model_zeroed(1, sizeof *subsegment);
-	place_items(model, subsegment, (struct vs_nodes *[]){&subsegments, &free_chunks});
+	place_items(model, subsegment, (struct rb_nodes *[]){&subsegments, &free_chunks});
 	link_all(model, subsegments.at, subsegments.count);
-	if (free_chunks.count)
-		qsort(free_chunks.at, free_chunks.count, sizeof *free_chunks.at, by_address);
 	uint64_t vs = model->heap + model->at->heap.vs;
-	rb_image_build(model->image, vs + model->at->vs.free_tree, free_chunks.at,
-		free_chunks.count, false);
+	rb_image_build(model->image, vs + model->at->vs.free_tree, &free_chunks, false);
 	if (model->at->vs.backend)
 		image_put_ptr(model->image, vs + model->at->vs.backend, model->contexts[0].addr);
 	free(subsegments.at);
