@@ -57,27 +57,26 @@ struct truth {
 
 /* A subheap while it is filled: at is the address of the next block's header. */
 struct filling {
-	struct fake *fake;
 	struct truth *truth;
 	uint64_t heap, part, at, end, reserved_end;
 	bool after_free;
 };
 
-static inline void fake_list_init(struct fake *fake, uint64_t head)
+static inline void fake_list_init(uint64_t head)
 {
-	fake_put(fake, head, head, 8);
-	fake_put(fake, head + 8, head, 8);
+	fake_put(head, head, 8);
+	fake_put(head + 8, head, 8);
 }
 
 /* Appends an entry to a doubly linked list. */
-static inline void fake_list_add(struct fake *fake, uint64_t head, uint64_t entry)
+static inline void fake_list_add(uint64_t head, uint64_t entry)
 {
-	uint64_t last = fake_get(fake, head + 8, 8);
+	uint64_t last = fake_get(head + 8, 8);
 
-	fake_put(fake, entry, head, 8);
-	fake_put(fake, entry + 8, last, 8);
-	fake_put(fake, last, entry, 8);
-	fake_put(fake, head + 8, entry, 8);
+	fake_put(entry, head, 8);
+	fake_put(entry + 8, last, 8);
+	fake_put(last, entry, 8);
+	fake_put(head + 8, entry, 8);
 }
 
 static inline struct placed_heap *truth_heap(struct truth *truth, uint64_t addr)
@@ -96,22 +95,21 @@ static inline void truth_add(struct truth *truth, const struct placed *block)
 }
 
 /* Numbers are of the region that the subheap ends, which begins at region. */
-static inline struct filling subheap_place(struct fake *fake, struct truth *truth, uint64_t heap,
-	uint64_t region, uint64_t part, uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline struct filling subheap_place(struct truth *truth, uint64_t heap, uint64_t region,
+	uint64_t part, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	uint64_t before = part + SUBHEAP_DATA - region;
 	struct placed_heap *owner = truth_heap(truth, heap);
 
 	/* Counted from the first block, as Wine does. */
-	fake_put(fake, part + SUBHEAP_BLOCK_SIZE,
-		region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK), 8);
-	fake_put(fake, part + SUBHEAP_DATA_SIZE, committed_bytes - before, 8);
-	fake_put(fake, part + SUBHEAP_HEAP, heap, 8);
-	fake_list_add(fake, heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
+	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
+		8);
+	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, 8);
+	fake_put(part + SUBHEAP_HEAP, heap, 8);
+	fake_list_add(heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	owner->committed_bytes += committed_bytes;
 	owner->reserved_bytes += reserved_bytes;
-	return (struct filling){.fake = fake,
-		.truth = truth,
+	return (struct filling){.truth = truth,
 		.heap = heap,
 		.part = part,
 		.at = part + SUBHEAP_FIRST_BLOCK,
@@ -120,46 +118,46 @@ static inline struct filling subheap_place(struct fake *fake, struct truth *trut
 }
 
 /* A heap with its embedded subheap, which is returned to be filled; the first is the process's. */
-static inline struct filling heap_place(struct fake *fake, struct truth *truth, uint64_t addr,
-	uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline struct filling heap_place(
+	struct truth *truth, uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
-	fake_map(fake, addr, committed_bytes)->needs_hold = true;
-	fake_put(fake, addr + HEAP_SIGNATURE, 0xffeeffee, 4);
-	fake_put(fake, addr + HEAP_MAGIC, 0x50414548, 4);
-	fake_list_init(fake, addr + HEAP_SUBHEAPS);
-	fake_list_init(fake, addr + HEAP_LARGES);
+	fake_map(addr, committed_bytes)->needs_hold = true;
+	fake_put(addr + HEAP_SIGNATURE, 0xffeeffee, 4);
+	fake_put(addr + HEAP_MAGIC, 0x50414548, 4);
+	fake_list_init(addr + HEAP_SUBHEAPS);
+	fake_list_init(addr + HEAP_LARGES);
 	if (truth->heap_count) {
-		fake_list_add(fake, truth->heaps[0].addr + HEAP_RING, addr + HEAP_RING);
+		fake_list_add(truth->heaps[0].addr + HEAP_RING, addr + HEAP_RING);
 	} else {
-		fake_list_init(fake, addr + HEAP_RING);
-		fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP, addr, 8);
+		fake_list_init(addr + HEAP_RING);
+		fake_put(FAKE_PEB + FAKE_PEB_HEAP, addr, 8);
 	}
 	truth->heaps[truth->heap_count++] = (struct placed_heap){.addr = addr};
-	return subheap_place(fake, truth, addr, addr, addr + HEAP_FIRST_SUBHEAP, committed_bytes,
-		reserved_bytes);
+	return subheap_place(
+		truth, addr, addr, addr + HEAP_FIRST_SUBHEAP, committed_bytes, reserved_bytes);
 }
 
-static inline struct filling heap_extend(struct fake *fake, struct truth *truth, uint64_t heap,
-	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline struct filling heap_extend(struct truth *truth, uint64_t heap, uint64_t addr,
+	uint64_t committed_bytes, uint64_t reserved_bytes)
 {
-	fake_map(fake, addr, committed_bytes)->needs_hold = true;
-	return subheap_place(fake, truth, heap, addr, addr, committed_bytes, reserved_bytes);
+	fake_map(addr, committed_bytes)->needs_hold = true;
+	return subheap_place(truth, heap, addr, addr, committed_bytes, reserved_bytes);
 }
 
 /* Of a large block that is not in a range yet only the first page is there: no more is needed. */
-static inline void large_place(struct fake *fake, struct truth *truth, uint64_t heap, uint64_t addr,
-	uint64_t requested_bytes)
+static inline void large_place(
+	struct truth *truth, uint64_t heap, uint64_t addr, uint64_t requested_bytes)
 {
 	uint64_t bytes = (requested_bytes + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff;
 	struct placed_heap *owner = truth_heap(truth, heap);
 
-	if (!fake_range_at(fake, addr))
-		fake_map(fake, addr, 0x1000)->needs_hold = true;
-	fake_put(fake, addr + LARGE_DATA_SIZE, requested_bytes, 8);
-	fake_put(fake, addr + LARGE_BLOCK_SIZE, bytes, 8);
-	fake_put(fake, addr + LARGE_BLOCK + 2, FLAG_LARGE, 1);
-	fake_put(fake, addr + LARGE_BLOCK + 6, TYPE_LARGE, 2);
-	fake_list_add(fake, heap + HEAP_LARGES, addr + LARGE_LINKS);
+	if (!fake_range_at(addr))
+		fake_map(addr, 0x1000)->needs_hold = true;
+	fake_put(addr + LARGE_DATA_SIZE, requested_bytes, 8);
+	fake_put(addr + LARGE_BLOCK_SIZE, bytes, 8);
+	fake_put(addr + LARGE_BLOCK + 2, FLAG_LARGE, 1);
+	fake_put(addr + LARGE_BLOCK + 6, TYPE_LARGE, 2);
+	fake_list_add(heap + HEAP_LARGES, addr + LARGE_LINKS);
 	owner->committed_bytes += bytes;
 	owner->reserved_bytes += bytes;
 	truth_add(truth, &(struct placed){.addr = addr + LARGE_DATA,
@@ -180,14 +178,12 @@ static inline uint64_t fill_room(const struct filling *fill)
 static inline void fill_header(
 	struct filling *fill, uint64_t bytes, unsigned flags, unsigned tail, unsigned type)
 {
-	struct fake *fake = fill->fake;
-
 	assert_true(bytes && bytes % 16 == 0);
-	fake_put(fake, fill->at, bytes / 16, 2);
-	fake_put(fake, fill->at + 2, flags | (fill->after_free ? FLAG_PREV_FREE : 0), 1);
-	fake_put(fake, fill->at + 3, tail, 1);
-	fake_put(fake, fill->at + 4, (fill->at - fill->part) >> 16, 2);
-	fake_put(fake, fill->at + 6, type, 2);
+	fake_put(fill->at, bytes / 16, 2);
+	fake_put(fill->at + 2, flags | (fill->after_free ? FLAG_PREV_FREE : 0), 1);
+	fake_put(fill->at + 3, tail, 1);
+	fake_put(fill->at + 4, (fill->at - fill->part) >> 16, 2);
+	fake_put(fill->at + 6, type, 2);
 	fill->after_free = type == TYPE_FREE;
 	fill->at += bytes;
 }
@@ -204,7 +200,7 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 				       .overhead_bytes = bytes - requested_bytes,
 				       .heap = fill->heap,
 				       .part = fill->part});
-	memset(fake_bytes(fill->fake, addr, requested_bytes), 0x5a, requested_bytes);
+	memset(fake_bytes(addr, requested_bytes), 0x5a, requested_bytes);
 	fill_header(fill, bytes, 0x20, (unsigned)(bytes - 8 - requested_bytes), TYPE_USED);
 	return addr;
 }
@@ -257,7 +253,6 @@ static inline void fill_some(struct filling *fill, uint64_t *seed)
 #define EACH_LARGE 3
 
 struct image {
-	struct fake fake;
 	struct truth truth;
 	struct walk walk;
 	struct memory memory;
@@ -274,30 +269,29 @@ static inline void fill_whole(struct filling fill, uint64_t *seed)
 static inline struct image *image_new(uint64_t seed)
 {
 	struct image *image = calloc(1, sizeof(*image));
-	struct fake *fake = &image->fake;
 	struct truth *truth = &image->truth;
 	struct filling empty;
 
 	assert_non_null(image);
 	seed = seed * 2 + 1;
-	fake_init(fake);
+	fake_init();
 	walk_init(&image->walk);
-	assert_int_equal(memory_init(&image->memory, &fake->target), 0);
-	fill_whole(heap_place(fake, truth, HEAP_A, 0x8000, 0x10000), &seed);
-	fill_whole(heap_extend(fake, truth, HEAP_A, SUB_A1, 0x20000, 0x20000), &seed);
-	fill_whole(heap_extend(fake, truth, HEAP_A, SUB_A2, 0x4000, 0x200000), &seed);
-	fill_whole(heap_place(fake, truth, HEAP_B, 0x10000, 0x10000), &seed);
-	fill_whole(heap_extend(fake, truth, HEAP_B, SUB_B1, 0x6000, 0x100000), &seed);
-	empty = heap_place(fake, truth, HEAP_C, 0x1000, 0x10000);
+	assert_int_equal(memory_init(&image->memory, &fake.target), 0);
+	fill_whole(heap_place(truth, HEAP_A, 0x8000, 0x10000), &seed);
+	fill_whole(heap_extend(truth, HEAP_A, SUB_A1, 0x20000, 0x20000), &seed);
+	fill_whole(heap_extend(truth, HEAP_A, SUB_A2, 0x4000, 0x200000), &seed);
+	fill_whole(heap_place(truth, HEAP_B, 0x10000, 0x10000), &seed);
+	fill_whole(heap_extend(truth, HEAP_B, SUB_B1, 0x6000, 0x100000), &seed);
+	empty = heap_place(truth, HEAP_C, 0x1000, 0x10000);
 	fill_rest(&empty);
 	for (unsigned i = 0; i < EACH_LARGE; i++) {
 		uint64_t bytes = 0xfeff0 + fake_random(&seed) % 0x200000;
 
-		large_place(fake, truth, HEAP_A, LARGE_A + i * LARGE_STEP, bytes);
-		large_place(fake, truth, HEAP_B, LARGE_B + i * LARGE_STEP, bytes ^ 0x1001);
+		large_place(truth, HEAP_A, LARGE_A + i * LARGE_STEP, bytes);
+		large_place(truth, HEAP_B, LARGE_B + i * LARGE_STEP, bytes ^ 0x1001);
 	}
-	for (size_t i = 0; i < fake->range_count; i++)
-		image->mapped_bytes += fake->ranges[i].len;
+	for (size_t i = 0; i < fake.range_count; i++)
+		image->mapped_bytes += fake.ranges[i].len;
 	return image;
 }
 
@@ -305,7 +299,7 @@ static inline void image_free(struct image *image)
 {
 	walk_release(&image->walk);
 	memory_release(&image->memory);
-	fake_release(&image->fake);
+	fake_release();
 	free(image);
 }
 
@@ -313,7 +307,7 @@ static inline int image_walk_all(struct image *image)
 {
 	walk_clear(&image->walk);
 	memory_clear(&image->memory);
-	image->fake.is_held = true;
+	fake.is_held = true;
 	return heaps_walk(&image->memory, &image->walk, &image->err);
 }
 

@@ -64,7 +64,6 @@ static inline const struct fake_layout *seg_layout(size_t number)
 #define FAKE_CONSTANT 0xa2e64eada2e64eadu
 
 struct fake_segment {
-	struct fake fake;
 	const struct fake_layout *l;
 	uint64_t heap_key, constant;
 	uint32_t lfh_key;
@@ -77,129 +76,132 @@ struct fake_segment {
 	struct nt_walk nt;
 };
 
-static inline void seg_ptr(struct fake_segment *s, uint64_t addr, uint64_t value)
+static struct fake_segment seg;
+
+static inline void seg_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(&s->fake, addr, value, s->l->ptr);
+	fake_put(addr, value, seg.l->ptr);
 }
 
-static inline uint64_t seg_mask(const struct fake_segment *s)
+static inline uint64_t seg_mask(void)
 {
-	return s->l->bits == 64 ? UINT64_MAX : UINT32_MAX;
+	return seg.l->bits == 64 ? UINT64_MAX : UINT32_MAX;
 }
 
 /* Lists whose pointers are stored XORed with where they lie, or not. */
-static inline void seg_list_init(struct fake_segment *s, uint64_t head, bool coded)
+static inline void seg_list_init(uint64_t head, bool coded)
 {
-	seg_ptr(s, head, head ^ (coded ? head : 0));
-	seg_ptr(s, head + s->l->ptr, head ^ (coded ? head : 0));
+	seg_ptr(head, head ^ (coded ? head : 0));
+	seg_ptr(head + seg.l->ptr, head ^ (coded ? head : 0));
 }
 
-static inline void seg_list_add(struct fake_segment *s, uint64_t head, uint64_t link, bool coded)
+static inline void seg_list_add(uint64_t head, uint64_t link, bool coded)
 {
-	uint64_t p = s->l->ptr, k = coded ? seg_mask(s) : 0;
-	uint64_t last = fake_get(&s->fake, head + p, p) ^ (head & k);
+	uint64_t p = seg.l->ptr, k = coded ? seg_mask() : 0;
+	uint64_t last = fake_get(head + p, p) ^ (head & k);
 
-	seg_ptr(s, link, head ^ (link & k));
-	seg_ptr(s, link + p, last ^ (link & k));
-	seg_ptr(s, last, link ^ (last & k));
-	seg_ptr(s, head + p, link ^ (head & k));
+	seg_ptr(link, head ^ (link & k));
+	seg_ptr(link + p, last ^ (link & k));
+	seg_ptr(last, link ^ (last & k));
+	seg_ptr(head + p, link ^ (head & k));
 }
 
-static inline uint64_t seg_context(const struct fake_segment *s, uint64_t heap, unsigned i)
+static inline uint64_t seg_context(uint64_t heap, unsigned i)
 {
-	return heap + s->l->at.heap.contexts + i * s->l->at.context.bytes;
+	return heap + seg.l->at.heap.contexts + i * seg.l->at.context.bytes;
 }
 
 /* An empty heap. */
-static inline void seg_heap(struct fake_segment *s, uint64_t heap)
+static inline void seg_heap(uint64_t heap)
 {
-	const struct fake_layout *l = s->l;
+	const struct fake_layout *l = seg.l;
 
-	fake_map(&s->fake, heap, 0x1000);
-	fake_put(&s->fake, heap + l->at.heap.signature, 0xddeeddee, 4);
+	fake_map(heap, 0x1000);
+	fake_put(heap + l->at.heap.signature, 0xddeeddee, 4);
 	if (!l->at.context.bytes)
-		seg_list_init(s, heap + l->at.context.list, false);
+		seg_list_init(heap + l->at.context.list, false);
 	for (unsigned i = 0; l->at.context.bytes && i < 2; i++) {
-		uint64_t c = seg_context(s, heap, i);
+		uint64_t c = seg_context(heap, i);
 
-		fake_put(&s->fake, c + l->at.context.unit_shift, i ? 16 : 12, 1);
-		fake_put(&s->fake, c + l->at.context.first_index, i ? 1 : l->first_index, 1);
-		seg_ptr(s, c + l->at.context.lfh, heap + l->at.heap.lfh);
-		seg_ptr(s, c + l->at.context.vs, heap + l->at.heap.vs);
-		seg_ptr(s, c + l->at.context.heap, heap);
-		seg_list_init(s, c + l->at.context.list, false);
+		fake_put(c + l->at.context.unit_shift, i ? 16 : 12, 1);
+		fake_put(c + l->at.context.first_index, i ? 1 : l->first_index, 1);
+		seg_ptr(c + l->at.context.lfh, heap + l->at.heap.lfh);
+		seg_ptr(c + l->at.context.vs, heap + l->at.heap.vs);
+		seg_ptr(c + l->at.context.heap, heap);
+		seg_list_init(c + l->at.context.list, false);
 	}
-	seg_list_init(s, heap + l->at.heap.vs + l->at.vs.list, true);
-	s->heaps[s->process.heap_count++] = heap;
+	seg_list_init(heap + l->at.heap.vs + l->at.vs.list, true);
+	seg.heaps[seg.process.heap_count++] = heap;
 }
 
 /* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. */
-static inline void seg_ntdll(struct fake_segment *s)
+static inline void seg_ntdll(void)
 {
-	fake_map(&s->fake, FAKE_NTDLL, 0x4000);
-	fake_put_module(&s->fake, FAKE_NTDLL, s->l->bits, 0x4000, 0x1000,
-		"C:\\Windows\\System32\\NTDLL.dll");
-	seg_ptr(s, FAKE_GLOBALS, s->heap_key);
-	seg_ptr(s, FAKE_GLOBALS + s->l->ptr, s->lfh_key | 0x1234567800000000u);
+	fake_map(FAKE_NTDLL, 0x4000);
+	fake_put_module(
+		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
+	seg_ptr(FAKE_GLOBALS, seg.heap_key);
+	seg_ptr(FAKE_GLOBALS + seg.l->ptr, seg.lfh_key | 0x1234567800000000u);
 }
 
 /* As in a dump without ntdll's data. */
-static inline void seg_no_ntdll(struct fake_segment *s)
+static inline void seg_no_ntdll(void)
 {
-	s->fake.module_count = 0;
+	fake.module_count = 0;
 }
 
-static inline void seg_init(struct fake_segment *s, const struct fake_layout *l)
+static inline void seg_init(const struct fake_layout *l)
 {
-	*s = (struct fake_segment){.l = l};
-	fake_init(&s->fake);
-	s->fake.target.bits = l->bits;
-	s->heap_key = 0x5b1d3c9f7a82e641u & seg_mask(s);
-	s->is_wide = l->build >= 26100;
-	s->constant = s->is_wide ? 0 : FAKE_CONSTANT & seg_mask(s);
-	s->lfh_key = 0x9e4c71d3;
-	s->meta = FAKE_META;
-	s->segment = FAKE_SEGMENTS;
-	s->process = (struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = s->heaps};
-	fake_map(&s->fake, FAKE_META, 0x10000);
-	seg_ntdll(s);
-	seg_heap(s, FAKE_HEAP);
-	walk_init(&s->walk);
+	seg = (struct fake_segment){.l = l};
+	fake_init();
+	fake.target.bits = l->bits;
+	seg.heap_key = 0x5b1d3c9f7a82e641u & seg_mask();
+	seg.is_wide = l->build >= 26100;
+	seg.constant = seg.is_wide ? 0 : FAKE_CONSTANT & seg_mask();
+	seg.lfh_key = 0x9e4c71d3;
+	seg.meta = FAKE_META;
+	seg.segment = FAKE_SEGMENTS;
+	seg.process =
+		(struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = seg.heaps};
+	fake_map(FAKE_META, 0x10000);
+	seg_ntdll();
+	seg_heap(FAKE_HEAP);
+	walk_init(&seg.walk);
 }
 
-static inline uint64_t seg_meta(struct fake_segment *s, unsigned bytes)
+static inline uint64_t seg_meta(unsigned bytes)
 {
-	uint64_t addr = s->meta;
+	uint64_t addr = seg.meta;
 
-	s->meta += (bytes + 15) / 16 * 16;
+	seg.meta += (bytes + 15) / 16 * 16;
 	return addr;
 }
 
 /* A page segment of the heap's i'th context. */
-static inline uint64_t seg_segment(struct fake_segment *s, uint64_t heap, unsigned i)
+static inline uint64_t seg_segment(uint64_t heap, unsigned i)
 {
-	uint64_t addr = s->segment, c = seg_context(s, heap, i);
+	uint64_t addr = seg.segment, c = seg_context(heap, i);
 
-	s->segment += 0x1000000;
-	fake_map(&s->fake, addr, (size_t)256 << (i ? 16 : 12));
-	seg_list_add(s, c + s->l->at.context.list, addr, false);
-	seg_ptr(s, addr + s->l->at.segment.signature, addr ^ c ^ s->heap_key ^ s->constant);
+	seg.segment += 0x1000000;
+	fake_map(addr, (size_t)256 << (i ? 16 : 12));
+	seg_list_add(c + seg.l->at.context.list, addr, false);
+	seg_ptr(addr + seg.l->at.segment.signature, addr ^ c ^ seg.heap_key ^ seg.constant);
 	return addr;
 }
 
 /* A range of units from index on; returns where it begins. */
-static inline uint64_t seg_range(struct fake_segment *s, uint64_t segment, unsigned shift,
-	unsigned index, unsigned units, unsigned flags, uint32_t unused, bool extra)
+static inline uint64_t seg_range(uint64_t segment, unsigned shift, unsigned index, unsigned units,
+	unsigned flags, uint32_t unused, bool extra)
 {
-	const struct fake_layout *l = s->l;
+	const struct fake_layout *l = seg.l;
 	uint64_t d = segment + (uint64_t)index * l->at.range.bytes;
 
-	fake_put(&s->fake, d, flags & 2 ? 0xccddccdd : 0, 4);
-	fake_put(&s->fake, d + l->at.range.unused, unused, l->at.context.bytes ? 4 : 2);
-	fake_put(&s->fake, d + l->at.range.extra, extra, 2);
+	fake_put(d, flags & 2 ? 0xccddccdd : 0, 4);
+	fake_put(d + l->at.range.unused, unused, l->at.context.bytes ? 4 : 2);
+	fake_put(d + l->at.range.extra, extra, 2);
 	/* On x86 a count of pages shares the byte. */
-	fake_put(&s->fake, d + l->at.range.flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
-	fake_put(&s->fake, d + l->at.range.unit, units, 1);
+	fake_put(d + l->at.range.flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
+	fake_put(d + l->at.range.unit, units, 1);
 	return segment + ((uint64_t)index << shift);
 }
 
@@ -209,45 +211,44 @@ struct fake_vs {
 	uint64_t addr, next, previous_bytes;
 };
 
-static inline struct fake_vs seg_vs(struct fake_segment *s, uint64_t heap, uint64_t addr)
+static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 {
-	seg_list_add(s, heap + s->l->at.heap.vs + s->l->at.vs.list, addr, true);
-	return (struct fake_vs){addr, addr + s->l->at.vs_subsegment.first_chunk, 0};
+	seg_list_add(heap + seg.l->at.heap.vs + seg.l->at.vs.list, addr, true);
+	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
 /* A chunk of bytes with its header; returns where its user's bytes begin. tail: its last word. */
-static inline uint64_t seg_chunk(
-	struct fake_segment *s, struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
+static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
 {
-	const struct fake_layout *l = s->l;
+	const struct fake_layout *l = seg.l;
 	uint64_t units = bytes / l->unit, previous = vs->previous_bytes / l->unit, at = vs->next;
-	uint64_t key = (at ^ s->heap_key) & seg_mask(s);
+	uint64_t key = (at ^ seg.heap_key) & seg_mask();
 
 	if (l->bits == 64)
-		fake_put(&s->fake, at,
+		fake_put(at,
 			(0x1234 | units << 16 | previous << 32 | (uint64_t)allocated << 48) ^ key,
 			8);
 	else
-		fake_put(&s->fake, at,
-			(1 | units << 1 | previous << 16 | (uint64_t)allocated << 31) ^ key, 4);
-	fake_put(&s->fake, at + l->at.chunk.bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
+		fake_put(
+			at, (1 | units << 1 | previous << 16 | (uint64_t)allocated << 31) ^ key, 4);
+	fake_put(at + l->at.chunk.bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
 	if (tail)
-		fake_put(&s->fake, at + bytes - 2, tail, 2);
+		fake_put(at + bytes - 2, tail, 2);
 	vs->next += bytes;
 	vs->previous_bytes = bytes;
 	return at + l->at.chunk.bytes;
 }
 
 /* The chunks end here. */
-static inline void seg_vs_end(struct fake_segment *s, const struct fake_vs *vs, bool counts_header)
+static inline void seg_vs_end(const struct fake_vs *vs, bool counts_header)
 {
 	uint64_t bytes =
-		vs->next - vs->addr - (counts_header ? 0 : s->l->at.vs_subsegment.first_chunk);
-	unsigned units = (unsigned)(bytes / s->l->unit);
+		vs->next - vs->addr - (counts_header ? 0 : seg.l->at.vs_subsegment.first_chunk);
+	unsigned units = (unsigned)(bytes / seg.l->unit);
 
-	fake_put(&s->fake, vs->addr + s->l->at.vs_subsegment.size, units, 2);
-	fake_put(&s->fake, vs->addr + s->l->at.vs_subsegment.signature,
-		((units ^ 0x2bed) & 0x7fff) | 0x8000, 2);
+	fake_put(vs->addr + seg.l->at.vs_subsegment.size, units, 2);
+	fake_put(vs->addr + seg.l->at.vs_subsegment.signature, ((units ^ 0x2bed) & 0x7fff) | 0x8000,
+		2);
 }
 
 /* ---------------------------------------------------------------- LFH */
@@ -257,36 +258,35 @@ struct fake_lfh {
 	unsigned block_bytes, first, count;
 };
 
-static inline unsigned seg_lfh_room(const struct fake_segment *s, unsigned count)
+static inline unsigned seg_lfh_room(unsigned count)
 {
-	unsigned word = s->l->ptr * 8,
-		 head = s->l->at.subsegment.bitmap + (count * 2 + word - 1) / word * s->l->ptr;
+	unsigned word = seg.l->ptr * 8,
+		 head = seg.l->at.subsegment.bitmap + (count * 2 + word - 1) / word * seg.l->ptr;
 
-	return (head + s->l->unit - 1) / s->l->unit * s->l->unit;
+	return (head + seg.l->unit - 1) / seg.l->unit * seg.l->unit;
 }
 
-static inline void seg_lfh_free_put(struct fake_segment *s, const struct fake_lfh *lfh, unsigned n)
+static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
 {
-	fake_put(&s->fake, lfh->addr + s->l->at.subsegment.free_count, n, 2);
+	fake_put(lfh->addr + seg.l->at.subsegment.free_count, n, 2);
 }
 
 /* As many blocks as find room in bytes. bucket: what its owner says. */
-static inline struct fake_lfh seg_lfh(struct fake_segment *s, uint64_t addr, unsigned bytes,
-	unsigned block_bytes, unsigned bucket)
+static inline struct fake_lfh seg_lfh(
+	uint64_t addr, unsigned bytes, unsigned block_bytes, unsigned bucket)
 {
 	struct fake_lfh lfh = {addr, block_bytes, 0, bytes / block_bytes};
-	uint64_t owner = seg_meta(s, 0x40),
-		 shifted = s->is_wide ? addr >> 12 : (uint32_t)addr >> 12;
+	uint64_t owner = seg_meta(0x40), shifted = seg.is_wide ? addr >> 12 : (uint32_t)addr >> 12;
 
-	while (seg_lfh_room(s, lfh.count) + lfh.count * block_bytes > bytes)
+	while (seg_lfh_room(lfh.count) + lfh.count * block_bytes > bytes)
 		lfh.count--;
-	lfh.first = seg_lfh_room(s, lfh.count);
-	seg_ptr(s, addr + s->l->at.subsegment.owner, owner);
-	fake_put(&s->fake, owner + 1, bucket, 1);
-	fake_put(&s->fake, addr + s->l->at.subsegment.block_count, lfh.count, 2);
-	seg_lfh_free_put(s, &lfh, lfh.count);
-	fake_put(&s->fake, addr + s->l->at.subsegment.offsets,
-		(block_bytes | (uint64_t)lfh.first << 16) ^ s->lfh_key ^ (uint32_t)shifted, 4);
+	lfh.first = seg_lfh_room(lfh.count);
+	seg_ptr(addr + seg.l->at.subsegment.owner, owner);
+	fake_put(owner + 1, bucket, 1);
+	fake_put(addr + seg.l->at.subsegment.block_count, lfh.count, 2);
+	seg_lfh_free_put(&lfh, lfh.count);
+	fake_put(addr + seg.l->at.subsegment.offsets,
+		(block_bytes | (uint64_t)lfh.first << 16) ^ seg.lfh_key ^ (uint32_t)shifted, 4);
 	return lfh;
 }
 
@@ -296,80 +296,77 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 }
 
 /* Marks block k; tail: its last word, or 0. */
-static inline uint64_t seg_lfh_block(
-	struct fake_segment *s, const struct fake_lfh *lfh, unsigned k, unsigned tail)
+static inline uint64_t seg_lfh_block(const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
-	uint64_t byte = lfh->addr + s->l->at.subsegment.bitmap + k / 4, addr = seg_lfh_addr(lfh, k);
-	uint64_t free_count = lfh->addr + s->l->at.subsegment.free_count;
+	uint64_t byte = lfh->addr + seg.l->at.subsegment.bitmap + k / 4,
+		 addr = seg_lfh_addr(lfh, k);
+	uint64_t free_count = lfh->addr + seg.l->at.subsegment.free_count;
 
-	if (!(fake_get(&s->fake, byte, 1) >> k % 4 * 2 & 1))
-		seg_lfh_free_put(s, lfh, (unsigned)fake_get(&s->fake, free_count, 2) - 1);
-	fake_put(&s->fake, byte, fake_get(&s->fake, byte, 1) | (tail ? 3u : 1u) << k % 4 * 2, 1);
+	if (!(fake_get(byte, 1) >> k % 4 * 2 & 1))
+		seg_lfh_free_put(lfh, (unsigned)fake_get(free_count, 2) - 1);
+	fake_put(byte, fake_get(byte, 1) | (tail ? 3u : 1u) << k % 4 * 2, 1);
 	if (tail)
-		fake_put(&s->fake, addr + lfh->block_bytes - 2, tail, 2);
+		fake_put(addr + lfh->block_bytes - 2, tail, 2);
 	return addr;
 }
 
 /* ---------------------------------------------------------------- walking */
 
-static inline void seg_walk_limited(struct fake_segment *s, uint64_t limit)
+static inline void seg_walk_limited(uint64_t limit)
 {
-	assert_int_equal(memory_init(&s->memory, &s->fake.target), 0);
-	s->nt = (struct nt_walk){.memory = &s->memory, .process = &s->process, .walk = &s->walk};
-	claims_init(&s->nt.claims, limit);
-	for (size_t i = 0; i < s->process.heap_count; i++)
-		assert_int_equal(segment_heap_walk(&s->nt, s->process.heaps[i]), 0);
+	assert_int_equal(memory_init(&seg.memory, &fake.target), 0);
+	seg.nt =
+		(struct nt_walk){.memory = &seg.memory, .process = &seg.process, .walk = &seg.walk};
+	claims_init(&seg.nt.claims, limit);
+	for (size_t i = 0; i < seg.process.heap_count; i++)
+		assert_int_equal(segment_heap_walk(&seg.nt, seg.process.heaps[i]), 0);
 }
 
-static inline void seg_walk(struct fake_segment *s)
+static inline void seg_walk(void)
 {
-	seg_walk_limited(s, TARGET_SPACE_BYTES);
+	seg_walk_limited(TARGET_SPACE_BYTES);
 }
 
-static inline void seg_release(struct fake_segment *s)
+static inline void seg_release(void)
 {
-	memory_release(&s->memory);
-	claims_release(&s->nt.claims);
-	walk_release(&s->walk);
-	fake_release(&s->fake);
+	memory_release(&seg.memory);
+	claims_release(&seg.nt.claims);
+	walk_release(&seg.walk);
+	fake_release();
 }
 
-static inline void assert_block(const struct fake_segment *s, size_t i, uint64_t addr,
-	uint64_t requested, uint64_t overhead, uint64_t record)
+static inline void assert_block(
+	size_t i, uint64_t addr, uint64_t requested, uint64_t overhead, uint64_t record)
 {
-	assert_true(i < s->walk.block_count);
-	assert_int_equal(s->walk.blocks[i].addr, addr);
-	assert_int_equal(s->walk.blocks[i].requested_bytes, requested);
-	assert_int_equal(s->walk.blocks[i].overhead_bytes, overhead);
-	assert_int_equal(s->walk.blocks[i].record, record);
+	assert_true(i < seg.walk.block_count);
+	assert_int_equal(seg.walk.blocks[i].addr, addr);
+	assert_int_equal(seg.walk.blocks[i].requested_bytes, requested);
+	assert_int_equal(seg.walk.blocks[i].overhead_bytes, overhead);
+	assert_int_equal(seg.walk.blocks[i].record, record);
 }
 
 static inline void seg_run(
-	void (*test)(struct fake_segment *s, const struct fake_layout *l, unsigned i),
-	unsigned layouts, unsigned times)
+	void (*test)(const struct fake_layout *l, unsigned i), unsigned layouts, unsigned times)
 {
 	for (size_t k = 0; k < SEG_LAYOUTS; k++) {
 		for (unsigned i = 0; layouts >> k & 1 && i < times; i++) {
-			struct fake_segment s;
-
-			seg_init(&s, seg_layout(k));
-			test(&s, s.l, i);
-			seg_release(&s);
+			seg_init(seg_layout(k));
+			test(seg.l, i);
+			seg_release();
 		}
 	}
 }
 
-/* A test of a fresh process s with one heap, of each of these layouts l; and the same for each i below
+/* A test of a fresh process, seg, with one heap, of each of these layouts l; and the same for each i below
  * times. */
 #define SEG_TEST(name, layouts) SEG_TIMES(name, layouts, 1)
 #define SEG_TIMES(name, layouts, times)                                                            \
-	static void name##_in(struct fake_segment *s, const struct fake_layout *l, unsigned i);    \
+	static void name##_in(const struct fake_layout *l, unsigned i);                            \
 	TEST(name)                                                                                 \
 	{                                                                                          \
 		seg_run(name##_in, layouts, times);                                                \
 	}                                                                                          \
-	static void name##_in(struct fake_segment *s,                                              \
-		const struct fake_layout *l __attribute__((unused)),                               \
+	static void name##_in(const struct fake_layout *l __attribute__((unused)),                 \
 		unsigned i __attribute__((unused)))
 
 #endif

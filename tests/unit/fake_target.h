@@ -37,11 +37,13 @@ struct fake {
 	bool is_held, is_dead;
 	bool may_look; /* before it is held for the first time */
 	int modules_rc, suspend_rc;
-	void (*on_suspend)(struct fake *fake);
-	void (*on_resume)(struct fake *fake);
+	void (*on_suspend)(void);
+	void (*on_resume)(void);
 	/* Memory made up as it is read; false: it is not there. */
-	bool (*made_up)(struct fake *fake, uint64_t addr, unsigned char *bytes, size_t len);
+	bool (*made_up)(uint64_t addr, unsigned char *bytes, size_t len);
 };
+
+static struct fake fake; /* there is one process at a time */
 
 static inline uint64_t fake_random(uint64_t *seed)
 {
@@ -53,10 +55,10 @@ static inline uint64_t fake_random(uint64_t *seed)
 
 /* ---------------------------------------------------------------- memory */
 
-static inline struct fake_range *fake_range_at(struct fake *fake, uint64_t addr)
+static inline struct fake_range *fake_range_at(uint64_t addr)
 {
-	for (size_t i = 0; i < fake->range_count; i++) {
-		struct fake_range *range = &fake->ranges[i];
+	for (size_t i = 0; i < fake.range_count; i++) {
+		struct fake_range *range = &fake.ranges[i];
 
 		if (addr >= range->addr && addr - range->addr < range->len)
 			return range;
@@ -64,28 +66,28 @@ static inline struct fake_range *fake_range_at(struct fake *fake, uint64_t addr)
 	return NULL;
 }
 
-static inline struct fake_range *fake_map(struct fake *fake, uint64_t addr, size_t len)
+static inline struct fake_range *fake_map(uint64_t addr, size_t len)
 {
-	struct fake_range *range = &fake->ranges[fake->range_count++];
+	struct fake_range *range = &fake.ranges[fake.range_count++];
 
-	assert_true(fake->range_count <= FAKE_RANGES_MAX);
+	assert_true(fake.range_count <= FAKE_RANGES_MAX);
 	*range = (struct fake_range){.addr = addr, .len = len, .bytes = calloc(1, len)};
 	assert_non_null(range->bytes);
 	return range;
 }
 
-static inline void fake_unmap(struct fake *fake, uint64_t addr)
+static inline void fake_unmap(uint64_t addr)
 {
-	struct fake_range *range = fake_range_at(fake, addr);
+	struct fake_range *range = fake_range_at(addr);
 
 	assert_non_null(range);
 	free(range->bytes);
-	*range = fake->ranges[--fake->range_count];
+	*range = fake.ranges[--fake.range_count];
 }
 
-static inline unsigned char *fake_bytes(struct fake *fake, uint64_t addr, size_t len)
+static inline unsigned char *fake_bytes(uint64_t addr, size_t len)
 {
-	struct fake_range *range = fake_range_at(fake, addr);
+	struct fake_range *range = fake_range_at(addr);
 
 	assert_non_null(range);
 	assert_true(range->len - (addr - range->addr) >= len);
@@ -93,17 +95,17 @@ static inline unsigned char *fake_bytes(struct fake *fake, uint64_t addr, size_t
 }
 
 /* The low len bytes of value, as the processes we read hold them: little-endian. */
-static inline void fake_put(struct fake *fake, uint64_t addr, uint64_t value, size_t len)
+static inline void fake_put(uint64_t addr, uint64_t value, size_t len)
 {
-	unsigned char *bytes = fake_bytes(fake, addr, len);
+	unsigned char *bytes = fake_bytes(addr, len);
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (unsigned char)(value >> 8 * i);
 }
 
-static inline uint64_t fake_get(struct fake *fake, uint64_t addr, size_t len)
+static inline uint64_t fake_get(uint64_t addr, size_t len)
 {
-	const unsigned char *bytes = fake_bytes(fake, addr, len);
+	const unsigned char *bytes = fake_bytes(addr, len);
 	uint64_t value = 0;
 
 	for (size_t i = 0; i < len; i++)
@@ -116,11 +118,11 @@ static inline uint64_t fake_get(struct fake *fake, uint64_t addr, size_t len)
 /* Every range is a region. Not among the operations of fake_init(): a test adds it. */
 static inline int fake_region(struct target *target, uint64_t addr, struct target_region *region)
 {
-	const struct fake *fake = target->system;
 	const struct fake_range *best = NULL;
 
-	for (size_t i = 0; i < fake->range_count; i++) {
-		const struct fake_range *range = &fake->ranges[i];
+	(void)target;
+	for (size_t i = 0; i < fake.range_count; i++) {
+		const struct fake_range *range = &fake.ranges[i];
 
 		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
 			best = range;
@@ -133,36 +135,36 @@ static inline int fake_region(struct target *target, uint64_t addr, struct targe
 	return 0;
 }
 
-static inline bool fake_read_fails(const struct fake *fake)
+static inline bool fake_read_fails(void)
 {
-	return fake->fail_from && fake->reads >= fake->fail_from &&
-	       fake->reads - fake->fail_from < fake->fail_count;
+	return fake.fail_from && fake.reads >= fake.fail_from &&
+	       fake.reads - fake.fail_from < fake.fail_count;
 }
 
 /* A read that fails leaves its buffer spoilt, as a system may. */
 static inline int fake_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
-	struct fake *fake = target->system;
 	unsigned char *to = bytes;
 
+	(void)target;
 	memset(bytes, 0xa5, len);
-	fake->reads++;
-	if (fake_read_fails(fake))
+	fake.reads++;
+	if (fake_read_fails())
 		return -ERR_READ;
-	if (fake->made_up && fake->made_up(fake, addr, to, len))
+	if (fake.made_up && fake.made_up(addr, to, len))
 		return 0;
 	while (len) {
-		const struct fake_range *range = fake_range_at(fake, addr);
+		const struct fake_range *range = fake_range_at(addr);
 		size_t part;
 
 		if (!range)
 			return -ERR_READ;
-		fake->loose_reads +=
-			range->needs_hold && !fake->is_held && !(fake->may_look && !fake->suspends);
+		fake.loose_reads +=
+			range->needs_hold && !fake.is_held && !(fake.may_look && !fake.suspends);
 		part = range->len - (size_t)(addr - range->addr);
 		part = part < len ? part : len;
 		memcpy(to, range->bytes + (addr - range->addr), part);
-		fake->got_bytes += part;
+		fake.got_bytes += part;
 		addr += part;
 		to += part;
 		len -= part;
@@ -172,52 +174,46 @@ static inline int fake_read(struct target *target, uint64_t addr, void *bytes, s
 
 static inline int fake_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
-	struct fake *fake = target->system;
-
-	if (fake->modules_rc)
-		return err_set(err, (enum err_code) - fake->modules_rc, target->name, NULL);
-	for (size_t i = 0; i < fake->module_count; i++) {
+	if (fake.modules_rc)
+		return err_set(err, (enum err_code) - fake.modules_rc, target->name, NULL);
+	for (size_t i = 0; i < fake.module_count; i++) {
 		struct module *module = snapshot_add_module(snapshot);
 
 		assert_non_null(module);
-		*module = fake->modules[i];
+		*module = fake.modules[i];
 	}
 	return 0;
 }
 
 static inline int fake_suspend(struct target *target, struct err *err)
 {
-	struct fake *fake = target->system;
-
-	assert_false(fake->is_held);
-	if (fake->suspend_rc)
-		return err_set(err, (enum err_code) - fake->suspend_rc, target->name, NULL);
-	fake->is_held = true;
-	fake->suspends++;
-	if (fake->on_suspend)
-		fake->on_suspend(fake);
+	assert_false(fake.is_held);
+	if (fake.suspend_rc)
+		return err_set(err, (enum err_code) - fake.suspend_rc, target->name, NULL);
+	fake.is_held = true;
+	fake.suspends++;
+	if (fake.on_suspend)
+		fake.on_suspend();
 	return 0;
 }
 
 static inline void fake_resume(struct target *target)
 {
-	struct fake *fake = target->system;
-
-	if (fake->is_held && fake->on_resume)
-		fake->on_resume(fake);
-	fake->resumes += fake->is_held;
-	fake->is_held = false;
+	(void)target;
+	if (fake.is_held && fake.on_resume)
+		fake.on_resume();
+	fake.resumes += fake.is_held;
+	fake.is_held = false;
 }
 
 static inline bool fake_is_alive(struct target *target)
 {
-	const struct fake *fake = target->system;
-
-	return !fake->is_dead;
+	(void)target;
+	return !fake.is_dead;
 }
 
 /* An empty process: a PEB and nothing else. */
-static inline void fake_init(struct fake *fake)
+static inline void fake_init(void)
 {
 	static const struct target_ops ops = {
 		.read = fake_read,
@@ -227,53 +223,53 @@ static inline void fake_init(struct fake *fake)
 		.is_alive = fake_is_alive,
 	};
 
-	*fake = (struct fake){.target = {.ops = &ops, .name = "pid 12", .pid = 12, .bits = 64}};
-	fake->target.system = fake;
-	fake->target.peb = FAKE_PEB;
-	fake_map(fake, FAKE_PEB, 0x1000)->needs_hold = true;
+	fake = (struct fake){.target = {.ops = &ops, .name = "pid 12", .pid = 12, .bits = 64}};
+	fake.target.system = &fake;
+	fake.target.peb = FAKE_PEB;
+	fake_map(FAKE_PEB, 0x1000)->needs_hold = true;
 }
 
 /* From now on regions are known. */
-static inline void fake_know_regions(struct fake *fake)
+static inline void fake_know_regions(void)
 {
 	static struct target_ops ops;
 
-	ops = *fake->target.ops;
+	ops = *fake.target.ops;
 	ops.region = fake_region;
-	fake->target.ops = &ops;
+	fake.target.ops = &ops;
 }
 
 /* A loaded module of bytes, with code from 1000h on and writable data from 2000h on, of so many bytes.
  * Offsets of Microsoft's "PE Format". */
-static inline void fake_put_module(struct fake *fake, uint64_t base, unsigned bits, uint32_t bytes,
-	uint32_t data_bytes, const char *path)
+static inline void fake_put_module(
+	uint64_t base, unsigned bits, uint32_t bytes, uint32_t data_bytes, const char *path)
 {
 	uint64_t pe = base + 0x80, opt = pe + 24, opt_bytes = bits == 64 ? 240 : 224;
 
-	fake_put(fake, base, 0x5a4d, 2);
-	fake_put(fake, base + 60, 0x80, 4);
-	fake_put(fake, pe, 0x4550, 4);
-	fake_put(fake, pe + 4, bits == 64 ? 0x8664 : 0x14c, 2);
-	fake_put(fake, pe + 6, 2, 2);
-	fake_put(fake, pe + 20, opt_bytes, 2);
-	fake_put(fake, opt, bits == 64 ? 0x20b : 0x10b, 2);
-	fake_put(fake, opt + 56, bytes, 4);
-	fake_put(fake, opt + 60, 0x1000, 4);
+	fake_put(base, 0x5a4d, 2);
+	fake_put(base + 60, 0x80, 4);
+	fake_put(pe, 0x4550, 4);
+	fake_put(pe + 4, bits == 64 ? 0x8664 : 0x14c, 2);
+	fake_put(pe + 6, 2, 2);
+	fake_put(pe + 20, opt_bytes, 2);
+	fake_put(opt, bits == 64 ? 0x20b : 0x10b, 2);
+	fake_put(opt + 56, bytes, 4);
+	fake_put(opt + 60, 0x1000, 4);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t section = opt + opt_bytes + 40ull * i;
 
-		fake_put(fake, section + 8, i ? data_bytes : 0x1000, 4);
-		fake_put(fake, section + 12, 0x1000 + 0x1000 * i, 4);
-		fake_put(fake, section + 36, i ? 0xc0000040 : 0x60000020, 4);
+		fake_put(section + 8, i ? data_bytes : 0x1000, 4);
+		fake_put(section + 12, 0x1000 + 0x1000 * i, 4);
+		fake_put(section + 36, i ? 0xc0000040 : 0x60000020, 4);
 	}
-	fake->modules[fake->module_count++] =
+	fake.modules[fake.module_count++] =
 		(struct module){.base = base, .size_bytes = bytes, .path = path};
 }
 
-static inline void fake_release(struct fake *fake)
+static inline void fake_release(void)
 {
-	while (fake->range_count)
-		free(fake->ranges[--fake->range_count].bytes);
+	while (fake.range_count)
+		free(fake.ranges[--fake.range_count].bytes);
 }
 
 #endif

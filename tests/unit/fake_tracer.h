@@ -27,97 +27,96 @@ struct made_block {
 };
 
 /* Puts value into a field of the area. */
-#define AREA_PUT(fake, field, value)                                                               \
-	fake_put(fake, TRACER_AREA + offsetof(struct tracer_area, field), value,                   \
+#define AREA_PUT(field, value)                                                                     \
+	fake_put(TRACER_AREA + offsetof(struct tracer_area, field), value,                         \
 		sizeof(((struct tracer_area *)0)->field))
-#define AREA_GET(fake, field)                                                                      \
-	fake_get(fake, TRACER_AREA + offsetof(struct tracer_area, field),                          \
+#define AREA_GET(field)                                                                            \
+	fake_get(TRACER_AREA + offsetof(struct tracer_area, field),                                \
 		sizeof(((struct tracer_area *)0)->field))
-#define SHARD_PUT(fake, shard, field, value)                                                       \
-	fake_put(fake,                                                                             \
-		TRACER_AREA + offsetof(struct tracer_area, shards) +                               \
-			(shard) * sizeof(struct tracer_shard) +                                    \
-			offsetof(struct tracer_shard, field),                                      \
+#define SHARD_PUT(shard, field, value)                                                             \
+	fake_put(TRACER_AREA + offsetof(struct tracer_area, shards) +                              \
+			 (shard) * sizeof(struct tracer_shard) +                                   \
+			 offsetof(struct tracer_shard, field),                                     \
 		value, sizeof(((struct tracer_shard *)0)->field))
 
 /* A 64-bit DLL of one section, after Microsoft's "PE Format": offsets from its base. */
-static inline void image_place(struct fake *fake, uint64_t base)
+static inline void image_place(uint64_t base)
 {
 	enum { HEADERS = 64, OPTIONAL = HEADERS + 24, SECTION = OPTIONAL + 240 };
 	enum { EXPORTS = 0x1000, FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060 };
 	enum { NAME = 0x1070, DATA_BYTES = 0xc000 };
 
-	fake_map(fake, base, EXPORTS + DATA_BYTES);
-	fake_put(fake, base, 'M' | 'Z' << 8, 2);
-	fake_put(fake, base + 60, HEADERS, 4);
-	fake_put(fake, base + HEADERS, 'P' | 'E' << 8, 4);
-	fake_put(fake, base + HEADERS + 4, 0x8664, 2);
-	fake_put(fake, base + HEADERS + 6, 1, 2); /* sections */
-	fake_put(fake, base + HEADERS + 8, 0x65432100, 4); /* timestamp */
-	fake_put(fake, base + HEADERS + 20, 240, 2);
-	fake_put(fake, base + OPTIONAL, 0x20b, 2);
-	fake_put(fake, base + OPTIONAL + 56, EXPORTS + DATA_BYTES, 4);
-	fake_put(fake, base + OPTIONAL + 60, 0x400, 4);
-	fake_put(fake, base + OPTIONAL + 108, 16, 4);
-	fake_put(fake, base + OPTIONAL + 112, EXPORTS, 4);
-	fake_put(fake, base + OPTIONAL + 116, 0x100, 4);
-	fake_put(fake, base + SECTION + 8, DATA_BYTES, 4);
-	fake_put(fake, base + SECTION + 12, EXPORTS, 4);
-	fake_put(fake, base + EXPORTS + 20, 1, 4); /* functions, names, and their places */
-	fake_put(fake, base + EXPORTS + 24, 1, 4);
-	fake_put(fake, base + EXPORTS + 28, FUNCTIONS, 4);
-	fake_put(fake, base + EXPORTS + 32, NAMES, 4);
-	fake_put(fake, base + EXPORTS + 36, ORDINALS, 4);
-	fake_put(fake, base + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
-	fake_put(fake, base + NAMES, NAME, 4);
-	memcpy(fake_bytes(fake, base + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
+	fake_map(base, EXPORTS + DATA_BYTES);
+	fake_put(base, 'M' | 'Z' << 8, 2);
+	fake_put(base + 60, HEADERS, 4);
+	fake_put(base + HEADERS, 'P' | 'E' << 8, 4);
+	fake_put(base + HEADERS + 4, 0x8664, 2);
+	fake_put(base + HEADERS + 6, 1, 2); /* sections */
+	fake_put(base + HEADERS + 8, 0x65432100, 4); /* timestamp */
+	fake_put(base + HEADERS + 20, 240, 2);
+	fake_put(base + OPTIONAL, 0x20b, 2);
+	fake_put(base + OPTIONAL + 56, EXPORTS + DATA_BYTES, 4);
+	fake_put(base + OPTIONAL + 60, 0x400, 4);
+	fake_put(base + OPTIONAL + 108, 16, 4);
+	fake_put(base + OPTIONAL + 112, EXPORTS, 4);
+	fake_put(base + OPTIONAL + 116, 0x100, 4);
+	fake_put(base + SECTION + 8, DATA_BYTES, 4);
+	fake_put(base + SECTION + 12, EXPORTS, 4);
+	fake_put(base + EXPORTS + 20, 1, 4); /* functions, names, and their places */
+	fake_put(base + EXPORTS + 24, 1, 4);
+	fake_put(base + EXPORTS + 28, FUNCTIONS, 4);
+	fake_put(base + EXPORTS + 32, NAMES, 4);
+	fake_put(base + EXPORTS + 36, ORDINALS, 4);
+	fake_put(base + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
+	fake_put(base + NAMES, NAME, 4);
+	memcpy(fake_bytes(base + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
-static inline void tracer_add_module(struct fake *fake, uint64_t base, const char *path)
+static inline void tracer_add_module(uint64_t base, const char *path)
 {
-	fake->modules[fake->module_count++] =
+	fake.modules[fake.module_count++] =
 		(struct module){.base = base, .size_bytes = 0xd000, .path = path};
 }
 
 /* A tracer that is at work and has seen nothing. */
-static inline void tracer_place(struct fake *fake)
+static inline void tracer_place(void)
 {
-	image_place(fake, TRACER_BASE);
-	tracer_add_module(fake, 0x140000000, "C:\\app\\app.exe");
-	tracer_add_module(fake, TRACER_BASE, "C:\\tools\\" TRACER_DLL_64);
-	fake_map(fake, TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
-	AREA_PUT(fake, magic, 0x54534e4148435254);
-	AREA_PUT(fake, version, 2);
-	AREA_PUT(fake, area_bytes, sizeof(struct tracer_area));
-	AREA_PUT(fake, state, TRACER_ON);
-	AREA_PUT(fake, pointer_bytes, 8);
-	AREA_PUT(fake, reserved, TRACER_ROOM);
-	AREA_PUT(fake, reserved_bytes, TRACER_ROOM_BYTES);
-	AREA_PUT(fake, stacks, TRACER_STACKS);
-	AREA_PUT(fake, stacks_top, 8);
-	AREA_PUT(fake, stacks_committed, TRACER_STACKS_BYTES);
-	AREA_PUT(fake, stacks_limit, 1u << 30);
+	image_place(TRACER_BASE);
+	tracer_add_module(0x140000000, "C:\\app\\app.exe");
+	tracer_add_module(TRACER_BASE, "C:\\tools\\" TRACER_DLL_64);
+	fake_map(TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
+	AREA_PUT(magic, 0x54534e4148435254);
+	AREA_PUT(version, 2);
+	AREA_PUT(area_bytes, sizeof(struct tracer_area));
+	AREA_PUT(state, TRACER_ON);
+	AREA_PUT(pointer_bytes, 8);
+	AREA_PUT(reserved, TRACER_ROOM);
+	AREA_PUT(reserved_bytes, TRACER_ROOM_BYTES);
+	AREA_PUT(stacks, TRACER_STACKS);
+	AREA_PUT(stacks_top, 8);
+	AREA_PUT(stacks_committed, TRACER_STACKS_BYTES);
+	AREA_PUT(stacks_limit, 1u << 30);
 }
 
 /* An empty table for a shard; its address. */
-static inline uint64_t tracer_place_table(struct fake *fake, unsigned shard, unsigned log2)
+static inline uint64_t tracer_place_table(unsigned shard, unsigned log2)
 {
 	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP;
 
-	fake_map(fake, addr, sizeof(struct tracer_block) << log2)->needs_hold = true;
-	SHARD_PUT(fake, shard, table, addr | log2);
+	fake_map(addr, sizeof(struct tracer_block) << log2)->needs_hold = true;
+	SHARD_PUT(shard, table, addr | log2);
 	return addr;
 }
 
 /* The index of a heap's handle in the area, which has one for it from then on. */
-static inline unsigned tracer_heap_index(struct fake *fake, uint64_t heap)
+static inline unsigned tracer_heap_index(uint64_t heap)
 {
 	for (unsigned i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
 		uint64_t at = TRACER_AREA + offsetof(struct tracer_area, heaps) + i * 8;
-		uint64_t there = fake_get(fake, at, 8);
+		uint64_t there = fake_get(at, 8);
 
 		if (!there)
-			fake_put(fake, at, heap, 8);
+			fake_put(at, heap, 8);
 		if (!there || there == heap)
 			return i;
 	}
@@ -126,26 +125,25 @@ static inline unsigned tracer_heap_index(struct fake *fake, uint64_t heap)
 }
 
 /* 48 bits of address and 16 of the heap's index; 27 of the stack and 37 of the size. */
-static inline void tracer_put_block(
-	struct fake *fake, unsigned shard, unsigned entry, const struct made_block *block)
+static inline void tracer_put_block(unsigned shard, unsigned entry, const struct made_block *block)
 {
 	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;
-	uint64_t heap = block->heap ? tracer_heap_index(fake, block->heap) : 0;
+	uint64_t heap = block->heap ? tracer_heap_index(block->heap) : 0;
 
-	fake_put(fake, at, block->addr | heap << 48, 8);
-	fake_put(fake, at + 8, block->size_bytes << 27 | block->stack, 8);
+	fake_put(at, block->addr | heap << 48, 8);
+	fake_put(at + 8, block->size_bytes << 27 | block->stack, 8);
 }
 
 /* Appends a stack whose i'th frame is first + 16 * i; its id. */
-static inline uint32_t tracer_put_stack(struct fake *fake, uint64_t first, uint32_t depth)
+static inline uint32_t tracer_put_stack(uint64_t first, uint32_t depth)
 {
-	uint64_t top = AREA_GET(fake, stacks_top), addr = TRACER_STACKS + top;
+	uint64_t top = AREA_GET(stacks_top), addr = TRACER_STACKS + top;
 
-	fake_put(fake, addr + 4, 0xabcdef01, 4); /* a hash */
-	fake_put(fake, addr + 8, depth, 2);
+	fake_put(addr + 4, 0xabcdef01, 4); /* a hash */
+	fake_put(addr + 8, depth, 2);
 	for (uint32_t i = 0; i < depth; i++)
-		fake_put(fake, addr + 16 + i * 8, first + 16 * i, 8);
-	AREA_PUT(fake, stacks_top, top + 16 + depth * 8);
+		fake_put(addr + 16 + i * 8, first + 16 * i, 8);
+	AREA_PUT(stacks_top, top + 16 + depth * 8);
 	return (uint32_t)(top / 8);
 }
 
@@ -155,53 +153,51 @@ static inline uint32_t tracer_put_stack(struct fake *fake, uint64_t first, uint3
 #define TRACER_OTHERS_BYTES 0x10000u
 
 /* Room for what is not blocks and stacks. */
-static inline void tracer_place_others(struct fake *fake)
+static inline void tracer_place_others(void)
 {
-	fake_map(fake, TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
-	fake_map(fake, TRACER_MODULES, TRACER_OTHERS_BYTES)->needs_hold = true;
-	fake_map(fake, TRACER_UNLOADS, TRACER_OTHERS_BYTES)->needs_hold = true;
-	AREA_PUT(fake, ranges.nodes, TRACER_RANGES);
-	AREA_PUT(fake, ranges.node_limit, TRACER_OTHERS_BYTES / 48);
-	AREA_PUT(fake, modules, TRACER_MODULES);
-	AREA_PUT(fake, modules_limit, TRACER_OTHERS_BYTES);
-	AREA_PUT(fake, unloads, TRACER_UNLOADS);
-	AREA_PUT(fake, unload_limit, TRACER_OTHERS_BYTES / 24);
+	fake_map(TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(TRACER_MODULES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(TRACER_UNLOADS, TRACER_OTHERS_BYTES)->needs_hold = true;
+	AREA_PUT(ranges.nodes, TRACER_RANGES);
+	AREA_PUT(ranges.node_limit, TRACER_OTHERS_BYTES / 48);
+	AREA_PUT(modules, TRACER_MODULES);
+	AREA_PUT(modules_limit, TRACER_OTHERS_BYTES);
+	AREA_PUT(unloads, TRACER_UNLOADS);
+	AREA_PUT(unload_limit, TRACER_OTHERS_BYTES / 24);
 }
 
 /* Appends a node: kind 1 is reserved, 2 committed, 3 mapped, 0 free. */
-static inline void tracer_put_range(
-	struct fake *fake, uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
+static inline void tracer_put_range(uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
 {
-	uint32_t count = (uint32_t)AREA_GET(fake, ranges.node_count);
+	uint32_t count = (uint32_t)AREA_GET(ranges.node_count);
 	uint64_t at = TRACER_RANGES + count * 48;
 
-	fake_put(fake, at, start, 8);
-	fake_put(fake, at + 8, end, 8);
-	fake_put(fake, at + 24, kind, 4);
-	fake_put(fake, at + 28, stack, 4);
-	AREA_PUT(fake, ranges.node_count, count + 1);
+	fake_put(at, start, 8);
+	fake_put(at + 8, end, 8);
+	fake_put(at + 24, kind, 4);
+	fake_put(at + 28, stack, 4);
+	AREA_PUT(ranges.node_count, count + 1);
 }
 
 /* Appends a module that was unloaded from there. */
-static inline void tracer_put_unload(
-	struct fake *fake, const char *path, uint64_t base, uint32_t image_bytes)
+static inline void tracer_put_unload(const char *path, uint64_t base, uint32_t image_bytes)
 {
-	uint64_t count = AREA_GET(fake, unload_count), record = AREA_GET(fake, modules_top);
+	uint64_t count = AREA_GET(unload_count), record = AREA_GET(modules_top);
 	uint64_t at = TRACER_MODULES + record, units = strlen(path);
 	uint64_t len = (40 + 2 * units + 7) & ~(uint64_t)7;
 
-	fake_put(fake, at, len, 4);
-	fake_put(fake, at + 4, image_bytes, 4);
-	fake_put(fake, at + 8, 0x5eed, 4);
-	fake_put(fake, at + 36, units, 2);
+	fake_put(at, len, 4);
+	fake_put(at + 4, image_bytes, 4);
+	fake_put(at + 8, 0x5eed, 4);
+	fake_put(at + 36, units, 2);
 	for (uint64_t i = 0; i < units; i++)
-		fake_put(fake, at + 40 + 2 * i, (unsigned char)path[i], 2);
-	AREA_PUT(fake, modules_top, record + len);
+		fake_put(at + 40 + 2 * i, (unsigned char)path[i], 2);
+	AREA_PUT(modules_top, record + len);
 	at = TRACER_UNLOADS + count * 24;
-	fake_put(fake, at, base, 8);
-	fake_put(fake, at + 8, base + image_bytes, 8);
-	fake_put(fake, at + 16, record, 8);
-	AREA_PUT(fake, unload_count, count + 1);
+	fake_put(at, base, 8);
+	fake_put(at + 8, base + image_bytes, 8);
+	fake_put(at + 16, record, 8);
+	AREA_PUT(unload_count, count + 1);
 }
 
 /* As a capture does: reads the tables, and understands them. */

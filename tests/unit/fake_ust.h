@@ -29,29 +29,28 @@ static inline uint64_t slot_at(unsigned bits, uint64_t record)
 	return record + (bits == 64 ? 0x10 : 0x0c);
 }
 
-static inline void put_record(
-	struct fake *fake, unsigned bits, uint64_t addr, const struct made_record *record)
+static inline void put_record(unsigned bits, uint64_t addr, const struct made_record *record)
 {
 	unsigned size = bits / 8;
 
-	fake_put(fake, addr, record->chain, size);
-	fake_put(fake, addr + size, record->trace_count | record->block_depth << 11, 2);
-	fake_put(fake, addr + size + 2, record->index >> 16, 2);
-	fake_put(fake, addr + size + 4, record->index & 0xffff, 2);
-	fake_put(fake, addr + size + 6, record->depth, 2);
+	fake_put(addr, record->chain, size);
+	fake_put(addr + size, record->trace_count | record->block_depth << 11, 2);
+	fake_put(addr + size + 2, record->index >> 16, 2);
+	fake_put(addr + size + 4, record->index & 0xffff, 2);
+	fake_put(addr + size + 6, record->depth, 2);
 	for (unsigned i = 0; i < record->frame_count; i++)
-		fake_put(fake, slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
+		fake_put(slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
 }
 
 /* A module with code in it, and memory for records. */
-static inline void ust_place(struct fake *fake, unsigned bits)
+static inline void ust_place(unsigned bits)
 {
-	fake_init(fake);
-	fake->target.bits = bits;
-	fake->modules[fake->module_count++] = (struct module){
+	fake_init();
+	fake.target.bits = bits;
+	fake.modules[fake.module_count++] = (struct module){
 		.base = CODE_BASE, .size_bytes = CODE_BYTES, .path = "C:\\app\\app.exe"};
-	fake_map(fake, RECORDS, RECORDS_BYTES)->needs_hold = true;
-	fake->is_held = true;
+	fake_map(RECORDS, RECORDS_BYTES)->needs_hold = true;
+	fake.is_held = true;
 }
 
 #endif

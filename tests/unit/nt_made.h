@@ -12,7 +12,6 @@
 
 #define MADE_HEAP 0x00530000u
 #define MADE_BLOCKS_MAX 4096
-#define MADE_NO_RECORD(made) ((made)->kind->bits == 64 ? 0x0101000000000000u : 0x01010000u)
 #define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding: whatever */
 
 /* The kinds of Windows that differ in an NT heap, and what the walker calls their layouts. */
@@ -42,7 +41,6 @@ static const struct made_kind {
 #define ALL 0x3ffu
 
 struct made {
-	struct fake fake;
 	struct memory memory;
 	struct nt_process process;
 	struct walk walk;
@@ -58,193 +56,190 @@ struct made {
 	bool has_regions;
 };
 
-static inline void made_put_ptr(struct made *made, uint64_t addr, uint64_t value)
+static struct made made;
+
+static inline void made_put_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(&made->fake, addr, value, made->kind->bits / 8);
+	fake_put(addr, value, made.kind->bits / 8);
 }
 
-static inline void made_list_init(struct made *made, uint64_t head)
+static inline void made_list_init(uint64_t head)
 {
-	made_put_ptr(made, head, head);
-	made_put_ptr(made, head + made->kind->bits / 8, head);
+	made_put_ptr(head, head);
+	made_put_ptr(head + made.kind->bits / 8, head);
 }
 
-static inline void made_list_add(struct made *made, uint64_t head, uint64_t link)
+static inline void made_list_add(uint64_t head, uint64_t link)
 {
-	unsigned pointer = made->kind->bits / 8;
-	uint64_t last = fake_get(&made->fake, head + pointer, pointer);
+	unsigned pointer = made.kind->bits / 8;
+	uint64_t last = fake_get(head + pointer, pointer);
 
-	made_put_ptr(made, link, head);
-	made_put_ptr(made, link + pointer, last);
-	made_put_ptr(made, last, link);
-	made_put_ptr(made, head + pointer, link);
+	made_put_ptr(link, head);
+	made_put_ptr(link + pointer, last);
+	made_put_ptr(last, link);
+	made_put_ptr(head + pointer, link);
 }
 
-static inline struct made *made_new(const struct made_kind *kind)
+/* In the place of the one before. */
+static inline void made_begin(const struct made_kind *kind)
 {
-	struct made *made = calloc(1, sizeof(*made));
-
-	assert_non_null(made);
-	made->kind = kind;
-	made->row = made_heap_layout(kind->bits, kind->build);
-	made->shape = made_nt_shape(kind->bits);
-	fake_init(&made->fake);
-	fake_know_regions(&made->fake);
-	made->fake.target.bits = kind->bits;
-	made->process.bits = kind->bits;
-	made->process.os_build = kind->build;
-	assert_int_equal(memory_init(&made->memory, &made->fake.target), 0);
-	walk_init(&made->walk);
-	return made;
+	memset(&made, 0, sizeof(made));
+	made.kind = kind;
+	made.row = made_heap_layout(kind->bits, kind->build);
+	made.shape = made_nt_shape(kind->bits);
+	fake_init();
+	fake_know_regions();
+	fake.target.bits = kind->bits;
+	made.process.bits = kind->bits;
+	made.process.os_build = kind->build;
+	assert_int_equal(memory_init(&made.memory, &fake.target), 0);
+	walk_init(&made.walk);
 }
 
-static inline void made_free(struct made *made)
+static inline void made_end_process(void)
 {
-	claims_release(&made->nt.claims);
-	walk_release(&made->walk);
-	memory_release(&made->memory);
-	fake_release(&made->fake);
-	free(made);
+	claims_release(&made.nt.claims);
+	walk_release(&made.walk);
+	memory_release(&made.memory);
+	fake_release();
 }
 
 /* Writes the header of a block of size bytes, the last 8 bits of it as they are. */
-static inline void made_header(struct made *made, uint64_t entry, uint64_t size_bytes,
-	uint32_t previous, uint8_t flags, uint64_t unused)
+static inline void made_header(
+	uint64_t entry, uint64_t size_bytes, uint32_t previous, uint8_t flags, uint64_t unused)
 {
-	uint64_t units = size_bytes / made->shape->unit;
+	uint64_t units = size_bytes / made.shape->unit;
 	uint64_t tag = (units & 0xff) ^ (units >> 8) ^ flags;
-	uint64_t offset = made->segment == MADE_HEAP ? 0 : 1 + (entry - made->segment) / 0x10000;
+	uint64_t offset = made.segment == MADE_HEAP ? 0 : 1 + (entry - made.segment) / 0x10000;
 	uint64_t plain = units | (uint64_t)flags << 16 | tag << 24 | (uint64_t)previous << 32 |
 			 offset << 48 | unused << 56;
 
-	assert_true(units <= 0xffff && units * made->shape->unit == size_bytes);
-	fake_put(&made->fake, entry + made->shape->header_at, plain ^ made->key, 8);
+	assert_true(units <= 0xffff && units * made.shape->unit == size_bytes);
+	fake_put(entry + made.shape->header_at, plain ^ made.key, 8);
 }
 
 /* The next block. Returns its header's address. */
-static inline uint64_t made_block(
-	struct made *made, uint64_t size_bytes, uint8_t flags, uint8_t unused)
+static inline uint64_t made_block(uint64_t size_bytes, uint8_t flags, uint8_t unused)
 {
-	uint64_t entry = made->at;
+	uint64_t entry = made.at;
 
-	made_header(made, entry, size_bytes, made->previous, flags, unused);
-	made->previous = (uint32_t)(size_bytes / made->shape->unit);
-	made->at += size_bytes;
+	made_header(entry, size_bytes, made.previous, flags, unused);
+	made.previous = (uint32_t)(size_bytes / made.shape->unit);
+	made.at += size_bytes;
 	return entry;
 }
 
-static inline void made_expect(struct made *made, uint64_t addr, uint64_t requested_bytes,
-	uint64_t overhead_bytes, uint64_t record)
+static inline void made_expect(
+	uint64_t addr, uint64_t requested_bytes, uint64_t overhead_bytes, uint64_t record)
 {
-	assert_true(made->expected_count < MADE_BLOCKS_MAX);
-	made->expected[made->expected_count++] = (struct walked_block){.addr = addr,
+	assert_true(made.expected_count < MADE_BLOCKS_MAX);
+	made.expected[made.expected_count++] = (struct walked_block){.addr = addr,
 		.requested_bytes = requested_bytes,
 		.overhead_bytes = overhead_bytes,
 		.record = record};
 }
 
 /* A block of the program's, that must be found. */
-static inline uint64_t made_busy(struct made *made, uint64_t size_bytes, uint8_t unused)
+static inline uint64_t made_busy(uint64_t size_bytes, uint8_t unused)
 {
-	uint64_t entry = made_block(made, size_bytes, NT_BLOCK_BUSY, unused);
+	uint64_t entry = made_block(size_bytes, NT_BLOCK_BUSY, unused);
 
-	made_expect(made, entry + made->shape->unit, size_bytes - unused, unused, 0);
+	made_expect(entry + made.shape->unit, size_bytes - unused, unused, 0);
 	return entry;
 }
 
 /* A segment's fields and its memory; blocks go behind first_bytes. */
-static inline void made_segment(struct made *made, uint64_t addr, uint64_t committed_bytes,
-	uint64_t reserved_bytes, uint64_t first_bytes)
+static inline void made_segment(
+	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes, uint64_t first_bytes)
 {
-	const struct made_nt_shape *c = made->shape;
+	const struct made_nt_shape *c = made.shape;
 
-	fake_map(&made->fake, addr, committed_bytes);
-	fake_put(&made->fake, addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
-	made_put_ptr(made, addr + c->segment_heap, MADE_HEAP);
-	made_put_ptr(made, addr + c->segment_base, addr);
-	fake_put(&made->fake, addr + c->segment_pages, reserved_bytes / NT_PAGE_BYTES, 4);
-	made_put_ptr(made, addr + c->segment_first, addr + first_bytes);
-	made_put_ptr(made, addr + c->segment_last, addr + reserved_bytes);
-	made_list_init(made, addr + c->segment_ucr_list);
+	fake_map(addr, committed_bytes);
+	fake_put(addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
+	made_put_ptr(addr + c->segment_heap, MADE_HEAP);
+	made_put_ptr(addr + c->segment_base, addr);
+	fake_put(addr + c->segment_pages, reserved_bytes / NT_PAGE_BYTES, 4);
+	made_put_ptr(addr + c->segment_first, addr + first_bytes);
+	made_put_ptr(addr + c->segment_last, addr + reserved_bytes);
+	made_list_init(addr + c->segment_ucr_list);
 	if (addr != MADE_HEAP)
-		made_list_add(made, MADE_HEAP + made->row->segment_list, addr + c->segment_link);
-	made->segment = addr;
-	made_header(made, addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
-	made->previous = (uint32_t)(first_bytes / c->unit);
-	made->at = addr + first_bytes;
+		made_list_add(MADE_HEAP + made.row->segment_list, addr + c->segment_link);
+	made.segment = addr;
+	made_header(addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
+	made.previous = (uint32_t)(first_bytes / c->unit);
+	made.at = addr + first_bytes;
 }
 
 /* _HEAP.HeaderValidateLength, of its own size, stands behind TotalFreeSize and ProcessHeapsListIndex; before it
  * is a pointer. */
-static inline uint64_t made_valid_bytes(const struct made *made)
+static inline uint64_t made_valid_bytes(void)
 {
-	return MADE_HEAP + made->row->total_free + made->kind->bits / 4 + 2;
+	return MADE_HEAP + made.row->total_free + made.kind->bits / 4 + 2;
 }
 
 /* The heap at MADE_HEAP with its first segment. */
-static inline void made_heap(struct made *made, uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 {
-	const struct made_heap_layout *row = made->row;
+	const struct made_heap_layout *row = made.row;
 	uint64_t first = (row->bytes + 15u) / 16 * 16;
 
-	made->key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are in clear */
-	made_segment(made, MADE_HEAP, committed_bytes, reserved_bytes, first);
-	fake_put(&made->fake, MADE_HEAP + made->shape->encode_mask, 0x100000, 4);
-	fake_put(&made->fake, MADE_HEAP + made->shape->encoding + made->shape->header_at, made->key,
-		8);
-	fake_put(&made->fake, MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
-	fake_put(&made->fake, made_valid_bytes(made), row->bytes, 2);
-	made_list_init(made, MADE_HEAP + row->virtual_blocks);
-	made_list_init(made, MADE_HEAP + row->segment_list);
-	made_list_add(made, MADE_HEAP + row->segment_list, MADE_HEAP + made->shape->segment_link);
+	made.key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are in clear */
+	made_segment(MADE_HEAP, committed_bytes, reserved_bytes, first);
+	fake_put(MADE_HEAP + made.shape->encode_mask, 0x100000, 4);
+	fake_put(MADE_HEAP + made.shape->encoding + made.shape->header_at, made.key, 8);
+	fake_put(MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+	fake_put(made_valid_bytes(), row->bytes, 2);
+	made_list_init(MADE_HEAP + row->virtual_blocks);
+	made_list_init(MADE_HEAP + row->segment_list);
+	made_list_add(MADE_HEAP + row->segment_list, MADE_HEAP + made.shape->segment_link);
 }
 
 /* Says that a range is not committed, by a descriptor in the block at entry. */
-static inline void made_hole(struct made *made, uint64_t entry, uint64_t addr, uint64_t bytes)
+static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 {
-	uint64_t descriptor = entry + made->shape->unit;
-	uint64_t pages = made->segment + made->shape->segment_holes_pages;
+	uint64_t descriptor = entry + made.shape->unit;
+	uint64_t pages = made.segment + made.shape->segment_holes_pages;
 
-	fake_put(&made->fake, pages, fake_get(&made->fake, pages, 4) + bytes / NT_PAGE_BYTES, 4);
-	made_put_ptr(made, descriptor + made->shape->ucr_address, addr);
-	made_put_ptr(made, descriptor + made->shape->ucr_size, bytes);
-	made_list_add(made, made->segment + made->shape->segment_ucr_list,
-		descriptor + made->shape->ucr_segment_link);
+	fake_put(pages, fake_get(pages, 4) + bytes / NT_PAGE_BYTES, 4);
+	made_put_ptr(descriptor + made.shape->ucr_address, addr);
+	made_put_ptr(descriptor + made.shape->ucr_size, bytes);
+	made_list_add(made.segment + made.shape->segment_ucr_list,
+		descriptor + made.shape->ucr_segment_link);
 }
 
 /* The block with the descriptor of what follows it: from addr on and bytes long, which at a segment's
  * end is 0. */
-static inline void made_end(struct made *made, uint64_t addr, uint64_t bytes)
+static inline void made_end(uint64_t addr, uint64_t bytes)
 {
-	uint64_t size = made->shape->ucr_bytes + made->shape->unit, entry;
+	uint64_t size = made.shape->ucr_bytes + made.shape->unit, entry;
 
-	if (made->at < addr - size)
-		made_block(made, addr - size - made->at, 0, 0);
-	entry = made_block(made, size, NT_BLOCK_BUSY, NT_UNUSED_END);
-	made_hole(made, entry, addr, bytes);
-	made->at = addr + bytes;
-	made->previous = 0;
+	if (made.at < addr - size)
+		made_block(addr - size - made.at, 0, 0);
+	entry = made_block(size, NT_BLOCK_BUSY, NT_UNUSED_END);
+	made_hole(entry, addr, bytes);
+	made.at = addr + bytes;
+	made.previous = 0;
 }
 
 /* Fills what is left of a segment of committed bytes. */
-static inline void made_rest(struct made *made, uint64_t committed_bytes)
+static inline void made_rest(uint64_t committed_bytes)
 {
-	uint64_t left = MADE_HEAP + committed_bytes - made->at;
+	uint64_t left = MADE_HEAP + committed_bytes - made.at;
 
 	for (uint64_t part; left; left -= part) {
 		part = left < 0x8000 ? left : 0x8000;
-		made_block(made, part, 0, 0);
+		made_block(part, 0, 0);
 	}
 }
 
-static inline void made_walk(struct made *made)
+static inline void made_walk(void)
 {
-	made->nt = (struct nt_walk){.memory = &made->memory,
-		.process = &made->process,
-		.walk = &made->walk,
+	made.nt = (struct nt_walk){.memory = &made.memory,
+		.process = &made.process,
+		.walk = &made.walk,
 		.probes_left = NT_PROBES};
-	claims_init(&made->nt.claims, target_committed_bytes(&made->fake.target));
-	assert_int_equal(nt_backend_walk(&made->nt, MADE_HEAP), 0);
+	claims_init(&made.nt.claims, target_committed_bytes(&fake.target));
+	assert_int_equal(nt_backend_walk(&made.nt, MADE_HEAP), 0);
 }
 
 static inline int made_by_addr(const void *a, const void *b)
@@ -255,60 +250,58 @@ static inline int made_by_addr(const void *a, const void *b)
 }
 
 /* All that was expected was found and nothing else. */
-static inline void made_assert_blocks(struct made *made)
+static inline void made_assert_blocks(void)
 {
-	qsort(made->expected, made->expected_count, sizeof(made->expected[0]), made_by_addr);
-	if (made->walk.block_count)
-		qsort(made->walk.blocks, made->walk.block_count, sizeof(made->walk.blocks[0]),
+	qsort(made.expected, made.expected_count, sizeof(made.expected[0]), made_by_addr);
+	if (made.walk.block_count)
+		qsort(made.walk.blocks, made.walk.block_count, sizeof(made.walk.blocks[0]),
 			made_by_addr);
-	for (size_t i = 0; i < made->expected_count && i < made->walk.block_count; i++) {
-		const struct walked_block *want = &made->expected[i], *got = &made->walk.blocks[i];
+	for (size_t i = 0; i < made.expected_count && i < made.walk.block_count; i++) {
+		const struct walked_block *want = &made.expected[i], *got = &made.walk.blocks[i];
 
 		assert_int_equal(got->addr, want->addr);
 		assert_int_equal(got->requested_bytes, want->requested_bytes);
 		assert_int_equal(got->overhead_bytes, want->overhead_bytes);
 		assert_int_equal(got->record, want->record);
 	}
-	assert_int_equal(made->walk.block_count, made->expected_count);
+	assert_int_equal(made.walk.block_count, made.expected_count);
 }
 
-static inline void made_assert_broken(const struct made *made, unsigned count, const char *what)
+static inline void made_assert_broken(unsigned count, const char *what)
 {
-	assert_int_equal(made->walk.broken_count, count);
+	assert_int_equal(made.walk.broken_count, count);
 	if (what)
-		assert_string_equal(made->walk.broken_what, what);
+		assert_string_equal(made.walk.broken_what, what);
 }
 
-static inline void made_assert_missing(const struct made *made, unsigned count, const char *what)
+static inline void made_assert_missing(unsigned count, const char *what)
 {
-	assert_int_equal(made->walk.missing_count, count);
-	assert_string_equal(made->walk.missing_what, what);
+	assert_int_equal(made.walk.missing_count, count);
+	assert_string_equal(made.walk.missing_what, what);
 }
 
-static inline void made_assert_doubt(const struct made *made, unsigned count, const char *what)
+static inline void made_assert_doubt(unsigned count, const char *what)
 {
-	assert_int_equal(made->walk.doubt_count, count);
+	assert_int_equal(made.walk.doubt_count, count);
 	if (what)
-		assert_string_equal(made->walk.doubt_what, what);
+		assert_string_equal(made.walk.doubt_what, what);
 }
 
 /* Walks, and finds what was expected, and so many places that make no sense. */
-static inline void made_walk_and_assert(struct made *made, unsigned broken, const char *what)
+static inline void made_walk_and_assert(unsigned broken, const char *what)
 {
-	made_walk(made);
-	made_assert_broken(made, broken, what);
-	made_assert_blocks(made);
+	made_walk();
+	made_assert_broken(broken, what);
+	made_assert_blocks();
 }
 
-static inline void made_run(
-	void (*test)(struct made *made, unsigned i), unsigned kinds, size_t times)
+static inline void made_run(void (*test)(unsigned i), unsigned kinds, size_t times)
 {
 	for (size_t k = 0; k < MADE_KINDS; k++) {
 		for (unsigned i = 0; kinds >> k & 1 && i < times; i++) {
-			struct made *made = made_new(&made_kinds[k]);
-
-			test(made, i);
-			made_free(made);
+			made_begin(&made_kinds[k]);
+			test(i);
+			made_end_process();
 		}
 	}
 }
@@ -316,12 +309,11 @@ static inline void made_run(
 /* A test of a fresh process of each of these kinds, made; and the same for each i below times. */
 #define MADE_TEST(name, kinds) MADE_TIMES(name, kinds, 1)
 #define MADE_TIMES(name, kinds, times)                                                             \
-	static void name##_in(struct made *made, unsigned i);                                      \
+	static void name##_in(unsigned i);                                                         \
 	TEST(name)                                                                                 \
 	{                                                                                          \
 		made_run(name##_in, kinds, times);                                                 \
 	}                                                                                          \
-	static void name##_in(struct made *made, unsigned i __attribute__((unused)))
-#define LENGTH(list) (sizeof(list) / sizeof((list)[0]))
+	static void name##_in(unsigned i __attribute__((unused)))
 
 #endif

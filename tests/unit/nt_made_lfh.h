@@ -11,90 +11,86 @@
 #define MADE_LFH_BYTES 0x80000u /* of the heap in made_lfh_plain() */
 
 struct made_lfh {
-	struct made *made;
 	const struct made_lfh_layout *layout;
 	uint64_t addr, zone, next_subsegment;
 	uint32_t key; /* RtlpLFHKey */
 	bool wrong_headers; /* block headers are not coded with the key */
 };
 
-/* A heap with its front end in its first blocks. */
-static inline struct made_lfh made_lfh(struct made *made)
-{
-	struct made_lfh lfh = {.made = made,
-		.layout = made_lfh_layout(made->kind->bits, made->kind->build),
-		.key = MADE_LFH_KEY};
-	uint64_t bytes = lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->subsegment_bytes;
+static struct made_lfh lfh; /* of the process made */
 
-	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
-	lfh.addr = made_block(made, 0x100, NT_BLOCK_BUSY, 8) + made->shape->unit;
-	made_put_ptr(made, lfh.addr + lfh.layout->heap, MADE_HEAP);
-	made_list_init(made, lfh.addr + lfh.layout->zones);
-	made_put_ptr(made, MADE_HEAP + made->row->front_end, lfh.addr);
-	fake_put(&made->fake, MADE_HEAP + made->row->front_end_type, NT_FRONT_END_LFH, 1);
-	lfh.zone = made_block(made, (bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) + made->shape->unit;
-	made_list_add(made, lfh.addr + lfh.layout->zones, lfh.zone);
+/* A heap with its front end in its first blocks. */
+static inline void made_lfh(void)
+{
+	const struct made_lfh_layout *layout = made_lfh_layout(made.kind->bits, made.kind->build);
+	uint64_t bytes = layout->zone_first + MADE_SUBSEGMENTS * layout->subsegment_bytes;
+
+	lfh = (struct made_lfh){.layout = layout, .key = MADE_LFH_KEY};
+	made_heap(MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh.addr = made_block(0x100, NT_BLOCK_BUSY, 8) + made.shape->unit;
+	made_put_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP);
+	made_list_init(lfh.addr + lfh.layout->zones);
+	made_put_ptr(MADE_HEAP + made.row->front_end, lfh.addr);
+	fake_put(MADE_HEAP + made.row->front_end_type, NT_FRONT_END_LFH, 1);
+	lfh.zone = made_block((bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) + made.shape->unit;
+	made_list_add(lfh.addr + lfh.layout->zones, lfh.zone);
 	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
-	return lfh;
 }
 
 /* Says where the zone's used part ends. */
-static inline void made_zone_end(struct made_lfh *lfh)
+static inline void made_zone_end(void)
 {
-	uint64_t first = lfh->zone + lfh->layout->zone_first;
+	uint64_t first = lfh.zone + lfh.layout->zone_first;
 
-	if (lfh->layout->is_zone_end_index)
-		fake_put(&lfh->made->fake, lfh->zone + lfh->layout->zone_end,
-			(lfh->next_subsegment - first) / lfh->layout->subsegment_bytes, 4);
+	if (lfh.layout->is_zone_end_index)
+		fake_put(lfh.zone + lfh.layout->zone_end,
+			(lfh.next_subsegment - first) / lfh.layout->subsegment_bytes, 4);
 	else
-		made_put_ptr(lfh->made, lfh->zone + lfh->layout->zone_end, lfh->next_subsegment);
+		made_put_ptr(lfh.zone + lfh.layout->zone_end, lfh.next_subsegment);
 }
 
 /* _HEAP_SUBSEGMENT.AggregateExchg.Depth, of Windows 7. */
-static inline uint64_t made_depth_at(const struct made_lfh *lfh, uint64_t subsegment)
+static inline uint64_t made_depth_at(uint64_t subsegment)
 {
-	return subsegment + (lfh->made->kind->bits == 64 ? 0x10 : 8);
+	return subsegment + (made.kind->bits == 64 ? 0x10 : 8);
 }
 
-static inline uint64_t made_subsegment(
-	struct made_lfh *lfh, uint64_t container, uint32_t stride, uint32_t count)
+static inline uint64_t made_subsegment(uint64_t container, uint32_t stride, uint32_t count)
 {
-	uint64_t sub = lfh->next_subsegment;
+	uint64_t sub = lfh.next_subsegment;
 
-	lfh->next_subsegment += lfh->layout->subsegment_bytes;
-	made_put_ptr(lfh->made, sub + lfh->layout->user_blocks, container);
-	fake_put(&lfh->made->fake, sub + lfh->layout->block_size, stride / lfh->made->shape->unit,
-		2);
-	fake_put(&lfh->made->fake, sub + lfh->layout->block_count, count, 2);
-	if (!lfh->layout->offsets)
-		fake_put(&lfh->made->fake, made_depth_at(lfh, sub), count, 2);
-	made_zone_end(lfh);
+	lfh.next_subsegment += lfh.layout->subsegment_bytes;
+	made_put_ptr(sub + lfh.layout->user_blocks, container);
+	fake_put(sub + lfh.layout->block_size, stride / made.shape->unit, 2);
+	fake_put(sub + lfh.layout->block_count, count, 2);
+	if (!lfh.layout->offsets)
+		fake_put(made_depth_at(sub), count, 2);
+	made_zone_end();
 	return sub;
 }
 
 /* Where the first block is. */
-static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t count)
+static inline uint32_t made_first_offset(uint32_t count)
 {
-	bool is_wide = lfh->made->kind->bits == 64;
+	bool is_wide = made.kind->bits == 64;
 	uint32_t words = (count + 31) / 32 * 4, head = is_wide ? 0x34 : 0x1c;
 	uint32_t unit = is_wide ? 16 : 8;
 
-	if (!lfh->layout->offsets)
+	if (!lfh.layout->offsets)
 		return is_wide ? 0x20 : 0x10;
 	return (head + words + unit - 1) / unit * unit;
 }
 
 /* A header of a block in a container: only its last byte is in clear. */
-static inline void made_lfh_header(
-	struct made_lfh *lfh, uint64_t container, uint64_t entry, uint8_t mark)
+static inline void made_lfh_header(uint64_t container, uint64_t entry, uint8_t mark)
 {
-	unsigned shift = lfh->made->kind->bits == 64 ? 4 : 3;
-	uint32_t code = MADE_HEAP ^ (uint32_t)(entry >> shift) ^ lfh->key ^
+	unsigned shift = made.kind->bits == 64 ? 4 : 3;
+	uint32_t code = MADE_HEAP ^ (uint32_t)(entry >> shift) ^ lfh.key ^
 			(uint32_t)((entry - container) >> shift) << 16;
-	uint64_t at = entry + lfh->made->shape->header_at;
+	uint64_t at = entry + made.shape->header_at;
 
-	fake_put(&lfh->made->fake, at, lfh->wrong_headers ? ~code : code, 4);
-	fake_put(&lfh->made->fake, at + 7, mark, 1);
+	fake_put(at, lfh.wrong_headers ? ~code : code, 4);
+	fake_put(at + 7, mark, 1);
 }
 
 struct made_container {
@@ -103,61 +99,56 @@ struct made_container {
 };
 
 /* A container of count free blocks, which fill it: padding makes up for what is no power of two. */
-static inline struct made_container made_container(
-	struct made_lfh *lfh, uint32_t stride, uint32_t count)
+static inline struct made_container made_container(uint32_t stride, uint32_t count)
 {
-	struct made *made = lfh->made;
-	const struct made_lfh_layout *l = lfh->layout;
+	const struct made_lfh_layout *l = lfh.layout;
 	struct made_container c = {.stride = stride, .count = count};
 	uint64_t room, log = 4;
 
-	c.first = made_first_offset(lfh, count);
-	room = c.first + (uint64_t)count * stride + (made->kind->bits == 64 ? 0x10 : 0);
+	c.first = made_first_offset(count);
+	room = c.first + (uint64_t)count * stride + (made.kind->bits == 64 ? 0x10 : 0);
 	while ((uint64_t)2 << log <= room)
 		log++;
-	c.addr = made_block(made, made->shape->unit + room, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
-		 made->shape->unit;
-	c.subsegment = made_subsegment(lfh, c.addr, stride, count);
-	made_put_ptr(made, c.addr, c.subsegment);
-	fake_put(&made->fake, c.addr + l->blocks_signature, NT_LFH_SIGNATURE, 4);
+	c.addr = made_block(made.shape->unit + room, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
+		 made.shape->unit;
+	c.subsegment = made_subsegment(c.addr, stride, count);
+	made_put_ptr(c.addr, c.subsegment);
+	fake_put(c.addr + l->blocks_signature, NT_LFH_SIGNATURE, 4);
 	if (l->offsets) {
 		uint32_t plain = c.first | stride << 16;
 
 		if (l->are_offsets_coded)
-			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh->addr ^ lfh->key;
-		fake_put(&made->fake, c.addr + l->offsets, plain, 4);
-		fake_put(&made->fake, c.addr + (made->kind->bits == 64 ? 0x10 : 8),
+			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh.addr ^ lfh.key;
+		fake_put(c.addr + l->offsets, plain, 4);
+		fake_put(c.addr + (made.kind->bits == 64 ? 0x10 : 8),
 			log | (room - ((uint64_t)1 << log)) << 16, 4);
-		made_put_ptr(made, c.addr + l->bitmap, count);
-		made_put_ptr(made, c.addr + l->bitmap_buffer, c.addr + l->bitmap_data);
+		made_put_ptr(c.addr + l->bitmap, count);
+		made_put_ptr(c.addr + l->bitmap_buffer, c.addr + l->bitmap_data);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		made_lfh_header(lfh, c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
+		made_lfh_header(c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
 	return c;
 }
 
 /* Makes block i busy. Returns its header's address. */
-static inline uint64_t made_lfh_busy(
-	struct made_lfh *lfh, const struct made_container *c, uint32_t i, uint8_t mark)
+static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i, uint8_t mark)
 {
 	uint64_t entry = c->addr + c->first + (uint64_t)i * c->stride;
-	uint64_t byte = c->addr + lfh->layout->bitmap_data + i / 8;
+	uint64_t byte = c->addr + lfh.layout->bitmap_data + i / 8;
 
-	made_lfh_header(lfh, c->addr, entry, mark);
-	if (!lfh->layout->offsets && mark != 0x80) {
-		uint64_t depth = made_depth_at(lfh, c->subsegment);
+	made_lfh_header(c->addr, entry, mark);
+	if (!lfh.layout->offsets && mark != 0x80) {
+		uint64_t depth = made_depth_at(c->subsegment);
 
-		fake_put(&lfh->made->fake, depth, fake_get(&lfh->made->fake, depth, 2) - 1, 2);
+		fake_put(depth, fake_get(depth, 2) - 1, 2);
 	}
-	if (lfh->layout->offsets)
-		fake_put(&lfh->made->fake, byte, fake_get(&lfh->made->fake, byte, 1) | 1u << i % 8,
-			1);
+	if (lfh.layout->offsets)
+		fake_put(byte, fake_get(byte, 1) | 1u << i % 8, 1);
 	return entry;
 }
 
 /* Some of a container's blocks are busy, and must be found. */
-static inline void made_lfh_fill(
-	struct made_lfh *lfh, const struct made_container *c, uint64_t *seed)
+static inline void made_lfh_fill(const struct made_container *c, uint64_t *seed)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
 		uint8_t unused = (uint8_t)(8 + fake_random(seed) % 16);
@@ -165,36 +156,27 @@ static inline void made_lfh_fill(
 
 		if (fake_random(seed) % 2)
 			continue;
-		entry = made_lfh_busy(lfh, c, i, 0x80 | unused);
-		made_expect(
-			lfh->made, entry + lfh->made->shape->unit, c->stride - unused, unused, 0);
+		entry = made_lfh_busy(c, i, 0x80 | unused);
+		made_expect(entry + made.shape->unit, c->stride - unused, unused, 0);
 	}
 }
 
-/* A heap with a front end and containers of several sizes. */
-static inline struct made_lfh made_lfh_plain(struct made *made)
+/* A heap with a front end and containers of several sizes; where the first of them is. */
+static inline uint64_t made_lfh_plain(void)
 {
-	uint64_t seed = 7;
-	struct made_lfh lfh;
+	uint64_t seed = 7, first = 0;
 
-	lfh = made_lfh(made);
-	made_busy(made, 0x40, 8);
+	made_lfh();
+	made_busy(0x40, 8);
 	for (uint32_t i = 0; i < 12; i++) {
-		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i);
+		struct made_container c = made_container(0x20 + 0x10 * i, 20 + 25 * i);
 
-		made_lfh_fill(&lfh, &c, &seed);
-		made_busy(made, 0x90, 9);
+		first = i ? first : c.addr;
+		made_lfh_fill(&c, &seed);
+		made_busy(0x90, 9);
 	}
-	made_rest(made, MADE_LFH_BYTES);
-	return lfh;
-}
-
-/* The container that the first subsegment has. */
-static inline uint64_t made_first_container(const struct made_lfh *lfh)
-{
-	return fake_get(&lfh->made->fake,
-		lfh->zone + lfh->layout->zone_first + lfh->layout->user_blocks,
-		lfh->made->kind->bits / 8);
+	made_rest(MADE_LFH_BYTES);
+	return first;
 }
 
 #endif

@@ -31,7 +31,6 @@ enum said {
 
 struct scene {
 	struct image *image;
-	struct fake *fake;
 	struct snapshot snapshot;
 	struct capture_options options;
 	struct capture_stats stats;
@@ -74,7 +73,7 @@ static void say(size_t i)
 	case NO_SUCH_STACK: block.stack = 0x7ffffff; break;
 	default: break;
 	}
-	tracer_put_block(scene.fake, (unsigned)i % 24, (unsigned)i / 24, &block);
+	tracer_put_block((unsigned)i % 24, (unsigned)i / 24, &block);
 }
 
 static int set_up(void **state)
@@ -84,16 +83,15 @@ static int set_up(void **state)
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
 	scene.image = image_new(42);
-	scene.fake = &scene.image->fake;
-	tracer_place(scene.fake);
+	tracer_place();
 	for (size_t i = 0; i < STACKS; i++)
-		scene.stacks[i] = tracer_put_stack(scene.fake, first_frame_of(i), depth_of(i));
+		scene.stacks[i] = tracer_put_stack(first_frame_of(i), depth_of(i));
 	for (unsigned shard = 0; shard < 25; shard++)
-		tracer_place_table(scene.fake, shard, TABLE_LOG2);
+		tracer_place_table(shard, TABLE_LOG2);
 	assert_true(scene.image->truth.block_count < 24u << TABLE_LOG2);
 	for (size_t i = 0; i < scene.image->truth.block_count; i++)
 		say(i);
-	tracer_put_block(scene.fake, 24, 3, &gone); /* traced, but in no heap */
+	tracer_put_block(24, 3, &gone); /* traced, but in no heap */
 	snapshot_init(&scene.snapshot);
 	return 0;
 }
@@ -109,19 +107,18 @@ static int tear_down(void **state)
 /* One capture into a fresh snapshot; the process must run after it. */
 static int take(void)
 {
-	struct fake *fake = scene.fake;
 	int rc;
 
 	snapshot_release(&scene.snapshot);
 	snapshot_init(&scene.snapshot);
-	fake->reads = fake->suspends = fake->resumes = 0;
-	fake->may_look = true;
+	fake.reads = fake.suspends = fake.resumes = 0;
+	fake.may_look = true;
 	scene.err = (struct err){0};
 	rc = capture_target(
-		&fake->target, &scene.options, &scene.snapshot, &scene.stats, &scene.err);
-	assert_int_equal(fake->suspends, fake->resumes);
-	assert_false(fake->is_held);
-	assert_int_equal(fake->loose_reads, 0);
+		&fake.target, &scene.options, &scene.snapshot, &scene.stats, &scene.err);
+	assert_int_equal(fake.suspends, fake.resumes);
+	assert_false(fake.is_held);
+	assert_int_equal(fake.loose_reads, 0);
 	if (rc)
 		assert_int_equal(scene.err.code, -rc);
 	return rc;
@@ -210,19 +207,19 @@ static void assert_whole(void)
 
 /* ---------------------------------------------------------------- a heap that is busy */
 
-static void be_busy(struct fake *fake)
+static void be_busy(void)
 {
-	bool is_busy = fake->suspends <= scene.busy_until;
+	bool is_busy = fake.suspends <= scene.busy_until;
 
-	fake_put(fake, scene.busy_addr, is_busy ? 0x24 : scene.calm_value, 8);
+	fake_put(scene.busy_addr, is_busy ? 0x24 : scene.calm_value, 8);
 }
 
 static void be_busy_at(uint64_t addr, uint64_t until)
 {
-	scene.fake->on_suspend = be_busy;
+	fake.on_suspend = be_busy;
 	scene.busy_addr = addr;
 	scene.busy_until = until;
-	scene.calm_value = fake_get(scene.fake, addr, 8);
+	scene.calm_value = fake_get(addr, 8);
 }
 
 #undef TEST_AROUND
@@ -250,7 +247,7 @@ TEST(each_block_gets_the_stack_the_tracer_has_for_it)
 	assert_whole();
 	assert_null(block_at(0x99990000));
 	assert_int_equal(scene.stats.tries, 1);
-	assert_int_equal(scene.fake->suspends, 1);
+	assert_int_equal(fake.suspends, 1);
 	assert_true(scene.stats.held_ms >= 0);
 }
 
@@ -271,8 +268,8 @@ TEST(the_snapshot_says_whose_it_is)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
-	snprintf(scene.fake->target.image, sizeof(scene.fake->target.image), "C:\\app\\app.exe");
-	scene.fake->target.start_ms = 1234;
+	snprintf(fake.target.image, sizeof(fake.target.image), "C:\\app\\app.exe");
+	fake.target.start_ms = 1234;
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->pid, 12);
 	assert_int_equal(snapshot->bits, 64);
@@ -289,9 +286,9 @@ TEST(the_snapshot_says_whose_it_is)
 
 TEST(what_the_tracer_dropped_is_said)
 {
-	AREA_PUT(scene.fake, dropped_blocks, 17);
-	AREA_PUT(scene.fake, dropped_stacks, 18);
-	SHARD_PUT(scene.fake, 40, broken, 1);
+	AREA_PUT(dropped_blocks, 17);
+	AREA_PUT(dropped_stacks, 18);
+	SHARD_PUT(40, broken, 1);
 	assert_int_equal(take(), 0);
 	assert_true(has_warning("no room for 17 blocks"));
 	assert_true(has_warning("the stacks of 18 blocks"));
@@ -305,11 +302,11 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 	const uint64_t list = FAKE_PEB + 0x400;
 	size_t count = 0;
 
-	fake_put(scene.fake, HEAP_A + HEAP_MAGIC, 0, 4);
-	fake_put(scene.fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
-	fake_put(scene.fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
-	fake_put(scene.fake, list, HEAP_A, 8);
-	fake_put(scene.fake, list + 8, HEAP_B, 8);
+	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_put(list, HEAP_A, 8);
+	fake_put(list + 8, HEAP_B, 8);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.heap_count, 2);
 	for (size_t i = 0; i < truth->block_count; i++) {
@@ -324,23 +321,23 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 
 /* ---------------------------------------------------------------- modules that come and go */
 
-static void load(struct fake *fake, uint64_t base, uint64_t size, const char *path)
+static void load(uint64_t base, uint64_t size, const char *path)
 {
-	fake->modules[fake->module_count++] =
+	fake.modules[fake.module_count++] =
 		(struct module){.base = base, .size_bytes = size, .path = path};
 }
 
-static void load_two(struct fake *fake)
+static void load_two(void)
 {
-	load(fake, 0x70000000, 0x4000, "C:\\late\\late.dll");
-	load(fake, 0x1000, 0x1000, "C:\\late\\low.dll");
+	load(0x70000000, 0x4000, "C:\\late\\late.dll");
+	load(0x1000, 0x1000, "C:\\late\\low.dll");
 }
 
 TEST(what_is_loaded_before_the_process_is_held_is_listed)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
-	scene.fake->on_suspend = load_two;
+	fake.on_suspend = load_two;
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 4);
 	assert_string_equal(snapshot->modules[0].path, "C:\\late\\low.dll");
@@ -352,44 +349,44 @@ TEST(what_is_loaded_before_the_process_is_held_is_listed)
 	assert_whole();
 }
 
-static void replace(struct fake *fake)
+static void replace(void)
 {
-	struct module *modules = fake->modules;
+	struct module *modules = fake.modules;
 
-	modules[fake->module_count - 1] = (struct module){
+	modules[fake.module_count - 1] = (struct module){
 		.base = 0x70001000, .size_bytes = 0x800, .path = "C:\\app\\inside.dll"};
-	load(fake, 0x6fff0000, 0x10001, "C:\\app\\over.dll");
-	load(fake, 0x80000000, 0x2000, "C:\\app\\same.dll");
-	load(fake, 0x90000000, 0x2000, "C:\\app\\other.dll");
+	load(0x6fff0000, 0x10001, "C:\\app\\over.dll");
+	load(0x80000000, 0x2000, "C:\\app\\same.dll");
+	load(0x90000000, 0x2000, "C:\\app\\other.dll");
 }
 
 TEST(a_module_that_gives_way_to_another_stays_and_is_said)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
-	load(scene.fake, 0x80000000, 0x2000, "C:\\App\\same.dll");
-	load(scene.fake, 0x90000000, 0x2000, "C:\\app\\one.dll");
-	load(scene.fake, 0x70000000, 0x4000, "C:\\app\\app.dll");
-	modules_sort(scene.fake->modules, scene.fake->module_count);
-	scene.fake->on_suspend = NULL;
+	load(0x80000000, 0x2000, "C:\\App\\same.dll");
+	load(0x90000000, 0x2000, "C:\\app\\one.dll");
+	load(0x70000000, 0x4000, "C:\\app\\app.dll");
+	modules_sort(fake.modules, fake.module_count);
+	fake.on_suspend = NULL;
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 5);
 	assert_int_equal(snapshot->warning_count, 1);
-	scene.fake->on_suspend = replace;
+	fake.on_suspend = replace;
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->module_count, 5);
 	assert_string_equal(module_at(snapshot->modules, 5, 0x70001000)->path, "C:\\app\\app.dll");
 	assert_true(has_warning("3 modules were loaded in the place of others"));
 }
 
-static void lose_modules(struct fake *fake)
+static void lose_modules(void)
 {
-	fake->modules_rc = -ERR_TARGET;
+	fake.modules_rc = -ERR_TARGET;
 }
 
 TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
 {
-	scene.fake->on_suspend = lose_modules;
+	fake.on_suspend = lose_modules;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.module_count, 2);
 	assert_whole();
@@ -402,7 +399,7 @@ TEST(a_heap_that_is_being_changed_is_tried_again)
 	be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 8);
-	assert_int_equal(scene.fake->suspends, 8);
+	assert_int_equal(fake.suspends, 8);
 	assert_whole();
 }
 
@@ -411,7 +408,7 @@ TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most)
 	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 100);
-	assert_int_equal(scene.fake->suspends, 100);
+	assert_int_equal(fake.suspends, 100);
 	assert_true(has_warning("had their lock held all the time"));
 	assert_whole();
 }
@@ -430,10 +427,10 @@ TEST(a_lock_that_stays_held_costs_one_walk)
 	uint64_t calm, busy;
 
 	assert_int_equal(take(), 0);
-	calm = scene.fake->reads;
+	calm = fake.reads;
 	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
 	assert_int_equal(take(), 0);
-	busy = scene.fake->reads - calm;
+	busy = fake.reads - calm;
 	assert_in_range(busy, calm, calm + 99 * 8); /* a few reads tell that it is busy */
 }
 
@@ -449,16 +446,16 @@ TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said)
 /* A target knows when holding it begins, which may be long after it was asked to: time before that, as
  * of starting a helper, neither counts nor ends the tries. That it says a second more shows that it
  * is asked. */
-static void hold_for_a_second(struct fake *fake)
+static void hold_for_a_second(void)
 {
-	be_busy(fake);
-	fake->target.held_from_ms = os_clock_ms() - 1000;
+	be_busy();
+	fake.target.held_from_ms = os_clock_ms() - 1000;
 }
 
 TEST(the_target_says_from_when_it_is_held)
 {
 	be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
-	scene.fake->on_suspend = hold_for_a_second;
+	fake.on_suspend = hold_for_a_second;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 2); /* that was too long */
 	assert_in_range(scene.stats.held_ms, 2000, 2999);
@@ -485,27 +482,25 @@ TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 
 TEST(errors_come_out_as_they_are_and_nothing_is_held)
 {
-	struct fake *fake = scene.fake;
-
-	fake->modules_rc = -ERR_GONE;
+	fake.modules_rc = -ERR_GONE;
 	assert_int_equal(take(), -ERR_GONE);
-	fake->modules_rc = 0;
-	fake->suspend_rc = -ERR_RIGHTS;
+	fake.modules_rc = 0;
+	fake.suspend_rc = -ERR_RIGHTS;
 	assert_int_equal(take(), -ERR_RIGHTS);
-	fake->suspend_rc = 0;
-	AREA_PUT(fake, version, 9);
+	fake.suspend_rc = 0;
+	AREA_PUT(version, 9);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(fake, version, 2);
-	SHARD_PUT(fake, 5, table, 0xdead0000 | 11);
+	AREA_PUT(version, 2);
+	SHARD_PUT(5, table, 0xdead0000 | 11);
 	assert_int_equal(take(), -ERR_TARGET);
-	fake->is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(take(), -ERR_GONE);
-	fake->module_count = 1;
+	fake.module_count = 1;
 	assert_int_equal(take(), -ERR_GONE);
-	fake->is_dead = false;
+	fake.is_dead = false;
 	scene.options.stacks = STACKS_TRACER;
 	assert_int_equal(take(), -ERR_NOT_TRACED);
-	assert_int_equal(fake->suspends, 0);
+	assert_int_equal(fake.suspends, 0);
 }
 
 /* A capture with failing reads that calls itself a success: all in it is right, and where it is not
@@ -532,14 +527,14 @@ TEST(whichever_read_fails_the_process_goes_on)
 	uint64_t reads;
 
 	assert_int_equal(take(), 0);
-	reads = scene.fake->reads;
+	reads = fake.reads;
 	assert_true(reads > 30);
 	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
 		for (uint64_t n = 1; n <= reads + 1; n++) {
 			int rc;
 
-			scene.fake->fail_from = n;
-			scene.fake->fail_count = counts[k];
+			fake.fail_from = n;
+			fake.fail_count = counts[k];
 			rc = take();
 			successes += !rc;
 			errors += rc == -ERR_TARGET;
@@ -548,7 +543,7 @@ TEST(whichever_read_fails_the_process_goes_on)
 				assert_honest();
 		}
 	}
-	scene.fake->fail_from = 0;
+	fake.fail_from = 0;
 	assert_true(successes && errors);
 	assert_int_equal(take(), 0);
 	assert_whole();
@@ -560,34 +555,34 @@ TEST(whichever_read_fails_the_process_goes_on)
 #define LATE_LARGE 0x60000000u
 
 /* The process runs on, and nothing is where it was. */
-static void spoil(struct fake *fake)
+static void spoil(void)
 {
-	for (size_t i = 0; i < fake->range_count; i++) {
-		if (fake->ranges[i].needs_hold)
-			memset(fake->ranges[i].bytes, 0xee, fake->ranges[i].len);
+	for (size_t i = 0; i < fake.range_count; i++) {
+		if (fake.ranges[i].needs_hold)
+			memset(fake.ranges[i].bytes, 0xee, fake.ranges[i].len);
 	}
 }
 
 TEST(what_the_process_does_later_is_not_seen)
 {
-	scene.fake->on_resume = spoil;
+	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_int_equal(scene.stats.tries, 1);
 }
 
-static void add_late(struct fake *fake)
+static void add_late(void)
 {
 	struct truth *truth = &scene.image->truth;
 	struct filling fill;
 
-	if (fake->suspends > 1)
+	if (fake.suspends > 1)
 		return;
-	fill = heap_extend(fake, truth, HEAP_B, LATE_SUB, 0x300000, 0x400000);
+	fill = heap_extend(truth, HEAP_B, LATE_SUB, 0x300000, 0x400000);
 	for (unsigned i = 0; i < 500; i++)
 		fill_used(&fill, 100 + i * 10, 0);
 	fill_rest(&fill);
-	large_place(fake, truth, HEAP_A, LATE_LARGE, 0x123456);
+	large_place(truth, HEAP_A, LATE_LARGE, 0x123456);
 }
 
 /* Of blocks that the tracer has not seen only sizes and number are kept. */
@@ -597,8 +592,8 @@ TEST(what_comes_before_the_hold_is_there)
 	uint64_t requested = 0, overhead = 0;
 	struct block_totals total;
 
-	scene.fake->on_suspend = add_late;
-	scene.fake->on_resume = spoil;
+	fake.on_suspend = add_late;
+	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
 	for (size_t i = 0; i < truth->block_count; i++) {
 		requested += truth->blocks[i].requested_bytes;
@@ -612,22 +607,22 @@ TEST(what_comes_before_the_hold_is_there)
 }
 
 /* Takes the entry out of its list. */
-static void take_out(struct fake *fake, uint64_t entry)
+static void take_out(uint64_t entry)
 {
-	uint64_t next = fake_get(fake, entry, 8), back = fake_get(fake, entry + 8, 8);
+	uint64_t next = fake_get(entry, 8), back = fake_get(entry + 8, 8);
 
-	fake_put(fake, back, next, 8);
-	fake_put(fake, next + 8, back, 8);
+	fake_put(back, next, 8);
+	fake_put(next + 8, back, 8);
 }
 
-static void lose_some(struct fake *fake)
+static void lose_some(void)
 {
-	if (fake->suspends > 1)
+	if (fake.suspends > 1)
 		return;
-	take_out(fake, SUB_A2 + SUBHEAP_LINKS);
-	fake_unmap(fake, SUB_A2);
-	take_out(fake, LARGE_B + LARGE_STEP + LARGE_LINKS);
-	fake_unmap(fake, LARGE_B + LARGE_STEP);
+	take_out(SUB_A2 + SUBHEAP_LINKS);
+	fake_unmap(SUB_A2);
+	take_out(LARGE_B + LARGE_STEP + LARGE_LINKS);
+	fake_unmap(LARGE_B + LARGE_STEP);
 }
 
 TEST(what_goes_before_the_hold_is_not_there)
@@ -635,8 +630,8 @@ TEST(what_goes_before_the_hold_is_not_there)
 	struct truth *truth = &scene.image->truth;
 	size_t kept = 0;
 
-	scene.fake->on_suspend = lose_some;
-	scene.fake->on_resume = spoil;
+	fake.on_suspend = lose_some;
+	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
 	for (size_t i = 0; i < truth->block_count; i++)
 		kept += truth->blocks[i].part != SUB_A2 &&
@@ -651,11 +646,11 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		fake_put(scene.fake, SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
-		fake_put(scene.fake, SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
+		fake_put(SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
+		fake_put(SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
 		assert_int_equal(take(), 0);
 		assert_true(has_warning("made no sense"));
-		assert_true(scene.fake->got_bytes < (uint64_t)1 << 30);
+		assert_true(fake.got_bytes < (uint64_t)1 << 30);
 	}
 }
 
@@ -675,7 +670,7 @@ static void assert_census_of_all(void)
 
 TEST(a_process_without_stacks_is_a_census_and_says_so)
 {
-	scene.fake->module_count = 1;
+	fake.module_count = 1;
 	assert_int_equal(take(), 0);
 	assert_census_of_all();
 	assert_true(has_warning("no block has a stack"));
@@ -685,8 +680,8 @@ TEST(a_process_without_stacks_is_a_census_and_says_so)
 
 TEST(the_flag_of_ust_without_records_is_said)
 {
-	scene.fake->module_count = 1;
-	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
+	fake.module_count = 1;
+	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
 	assert_int_equal(take(), 0);
 	assert_string_equal(scene.snapshot.stack_source, "ust");
 	assert_true(has_warning("started with +ust, but no block leads to a stack"));
@@ -696,7 +691,7 @@ TEST(the_flag_of_ust_without_records_is_said)
 
 TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
 {
-	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_string_equal(scene.snapshot.stack_source, "tracer");
@@ -708,17 +703,17 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	scene.options.stacks = STACKS_UST;
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "it was not started with +ust"));
-	fake_put(scene.fake, FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
+	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
 	scene.options.stacks = STACKS_OS;
 	assert_int_equal(take(), -ERR_NO_STACKS);
-	assert_int_equal(scene.fake->suspends, 0);
+	assert_int_equal(fake.suspends, 0);
 }
 
 TEST(without_the_tracer_wanted_it_is_not_read)
 {
-	AREA_PUT(scene.fake, version, 9);
+	AREA_PUT(version, 9);
 	assert_int_equal(take(), -ERR_TARGET);
 	scene.options.stacks = STACKS_UST;
 	assert_int_equal(take(), -ERR_NO_STACKS);
@@ -726,7 +721,7 @@ TEST(without_the_tracer_wanted_it_is_not_read)
 
 TEST(a_process_that_was_detached_is_a_census_that_says_so)
 {
-	AREA_PUT(scene.fake, state, TRACER_OFF);
+	AREA_PUT(state, TRACER_OFF);
 	assert_int_equal(take(), 0);
 	assert_census_of_all();
 	assert_true(has_warning("is detached"));
@@ -736,33 +731,33 @@ TEST(a_process_that_was_detached_is_a_census_that_says_so)
 	assert_non_null(strstr(scene.err.detail, "detached"));
 }
 
-static void detach(struct fake *fake)
+static void detach(void)
 {
-	AREA_PUT(fake, state, TRACER_OFF);
+	AREA_PUT(state, TRACER_OFF);
 }
 
 /* Found at work, and gone when the process is held. */
 TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
 {
-	scene.fake->on_suspend = detach;
+	fake.on_suspend = detach;
 	assert_int_equal(take(), 0);
 	assert_census_of_all();
 	assert_true(has_warning("is detached"));
 	assert_string_equal(scene.snapshot.stack_source, "none");
-	AREA_PUT(scene.fake, state, TRACER_ON);
+	AREA_PUT(state, TRACER_ON);
 	scene.options.stacks = STACKS_TRACER;
 	assert_int_equal(take(), -ERR_NOT_TRACED);
 	assert_non_null(strstr(scene.err.detail, "detached"));
 }
 
-static void change_ranges(struct fake *fake)
+static void change_ranges(void)
 {
-	AREA_PUT(fake, ranges.changing, fake->suspends < 4);
+	AREA_PUT(ranges.changing, fake.suspends < 4);
 }
 
 TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 {
-	scene.fake->on_suspend = change_ranges;
+	fake.on_suspend = change_ranges;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 4);
 	assert_whole();
@@ -772,13 +767,13 @@ TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 
 TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 {
-	scene.fake->target.is_file = true;
+	fake.target.is_file = true;
 	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
 	assert_true(has_warning("had their lock held all the time"));
 	assert_whole();
-	fake_put(scene.fake, HEAP_A + HEAP_LOCK_OWNER, 0, 8);
+	fake_put(HEAP_A + HEAP_LOCK_OWNER, 0, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
@@ -787,9 +782,9 @@ TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 
 TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning)
 {
-	fake_unmap(scene.fake, FAKE_PEB);
+	fake_unmap(FAKE_PEB);
 	assert_int_equal(take(), -ERR_TARGET);
-	scene.fake->target.is_file = true;
+	fake.target.is_file = true;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.heap_count, 0);
 	assert_int_equal(scene.snapshot.module_count, 2);
@@ -799,8 +794,8 @@ TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning)
 
 TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
 {
-	scene.fake->target.is_file = true;
-	SHARD_PUT(scene.fake, 5, table, 0xdead0000 | 11);
+	fake.target.is_file = true;
+	SHARD_PUT(5, table, 0xdead0000 | 11);
 	assert_int_equal(take(), 0);
 	assert_census_of_all();
 	assert_true(has_warning("its tracer was not read"));
@@ -810,16 +805,16 @@ TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
 
 TEST(a_files_time_is_that_of_its_process)
 {
-	scene.fake->target.is_file = true;
-	scene.fake->target.time_ms = 123456789;
+	fake.target.is_file = true;
+	fake.target.time_ms = 123456789;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.time_ms, 123456789);
 }
 
 TEST(what_a_file_says_of_a_modules_build_stays)
 {
-	scene.fake->modules[1].has_identity = true;
-	scene.fake->modules[1].timestamp = 77;
+	fake.modules[1].has_identity = true;
+	fake.modules[1].timestamp = 77;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.modules[1].timestamp, 77);
 }

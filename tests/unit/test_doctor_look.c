@@ -11,7 +11,6 @@
 #define LIVE 100
 
 struct look {
-	struct fake fake;
 	struct truth placed;
 	struct doctor doctor;
 	struct filling fill; /* of the growable heap */
@@ -25,11 +24,11 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&look, 0, sizeof(look));
-	fake_init(&look.fake);
-	process = heap_place(&look.fake, &look.placed, HEAP_A, 0x2000, 0x10000);
+	fake_init();
+	process = heap_place(&look.placed, HEAP_A, 0x2000, 0x10000);
 	fill_used(&process, 100, 0);
 	fill_rest(&process);
-	look.fill = heap_place(&look.fake, &look.placed, HEAP_B, 0x10000, 0x10000);
+	look.fill = heap_place(&look.placed, HEAP_B, 0x10000, 0x10000);
 	doctor_init(&look.doctor);
 	look.doctor.truth->heaps[DOCTOR_PROCESS_HEAP] = HEAP_A;
 	look.doctor.truth->heaps[DOCTOR_GROWABLE] = HEAP_B;
@@ -40,7 +39,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	doctor_release(&look.doctor);
-	fake_release(&look.fake);
+	fake_release();
 	return 0;
 }
 
@@ -62,8 +61,8 @@ static void use(void)
 
 static void walk(void)
 {
-	doctor_look_walk(&look.doctor, &look.fake.target, "walk");
-	assert_false(look.fake.is_held);
+	doctor_look_walk(&look.doctor, &fake.target, "walk");
+	assert_false(fake.is_held);
 }
 
 static const struct doctor_row *row(const char *heap, const char *what)
@@ -95,7 +94,7 @@ TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
 TEST(test_a_file_is_not_held)
 {
 	use();
-	look.fake.target.is_file = true;
+	fake.target.is_file = true;
 	walk();
 	assert_null(strstr(look.doctor.notes.data, "held"));
 }
@@ -106,7 +105,7 @@ TEST(test_a_place_without_sense_is_named_with_its_heap)
 	char place[80];
 
 	use();
-	fake_put(&look.fake, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
+	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK + 6, 0x1234, 2);
 	walk();
 	broken = row("", "places without sense");
 	assert_int_equal(broken->verdict, DOCTOR_OFF);
@@ -122,7 +121,7 @@ TEST(test_a_header_that_is_overwritten_is_off)
 
 	use();
 	header = look.doctor.truth->blocks[LIVE / 2].addr - 8;
-	fake_put(&look.fake, header + 3, fake_get(&look.fake, header + 3, 1) + 1, 1);
+	fake_put(header + 3, fake_get(header + 3, 1) + 1, 1);
 	walk();
 	assert_int_equal(row("growable", doctor_group_names[DOCTOR_SMALL])->found, LIVE - 1);
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
@@ -131,8 +130,8 @@ TEST(test_a_header_that_is_overwritten_is_off)
 TEST(test_what_is_not_there_is_said_without_a_remedy)
 {
 	use();
-	doctor_look_dump(&look.doctor, &look.fake.target, "ust", STACKS_UST, false);
-	doctor_look_dump(&look.doctor, &look.fake.target, "must", STACKS_UST, true);
+	doctor_look_dump(&look.doctor, &fake.target, "ust", STACKS_UST, false);
+	doctor_look_dump(&look.doctor, &fake.target, "must", STACKS_UST, true);
 	assert_int_equal(doctor_count(&look.doctor, "ust", DOCTOR_NOT_THERE), 1);
 	assert_int_equal(doctor_count(&look.doctor, "must", DOCTOR_OFF), 1);
 	assert_null(strstr(look.doctor.rows[0].detail, "hsnap ust on"));

@@ -30,7 +30,7 @@ static uint64_t number(const struct row *row, size_t field)
 }
 
 /* The bytes that a field has in hexadecimal, into memory at addr. */
-static size_t put_bytes(struct fake *fake, uint64_t addr, const struct row *row, size_t field)
+static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 {
 	const char *text = row->fields[field];
 	size_t len = strlen(text) / 2;
@@ -38,7 +38,7 @@ static size_t put_bytes(struct fake *fake, uint64_t addr, const struct row *row,
 	for (size_t i = 0; i < len; i++) {
 		const char two[] = {text[2 * i], text[2 * i + 1], '\0'};
 
-		fake_put(fake, addr + i, strtoul(two, NULL, 16), 1);
+		fake_put(addr + i, strtoul(two, NULL, 16), 1);
 	}
 	return len;
 }
@@ -76,7 +76,6 @@ static size_t each_row(const char *kind, void (*each)(const struct row *row, voi
 /* ---------------------------------------------------------------- NT heaps */
 
 struct scene {
-	struct fake fake;
 	struct memory memory;
 	struct nt_process process;
 	struct walk walk;
@@ -87,10 +86,10 @@ struct scene {
 static void scene_init(struct scene *scene, unsigned bits, uint64_t heap)
 {
 	*scene = (struct scene){.process = {.bits = bits, .os_build = 19041}};
-	fake_init(&scene->fake);
-	fake_know_regions(&scene->fake);
-	scene->fake.target.bits = bits;
-	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+	fake_init();
+	fake_know_regions();
+	fake.target.bits = bits;
+	assert_int_equal(memory_init(&scene->memory, &fake.target), 0);
 	walk_init(&scene->walk);
 	scene->nt = (struct nt_walk){
 		.memory = &scene->memory, .process = &scene->process, .walk = &scene->walk};
@@ -108,7 +107,7 @@ static void scene_release(struct scene *scene)
 	claims_release(&scene->nt.claims);
 	walk_release(&scene->walk);
 	memory_release(&scene->memory);
-	fake_release(&scene->fake);
+	fake_release();
 }
 
 static void decode_entry(const struct row *row, void *ctx)
@@ -120,11 +119,11 @@ static void decode_entry(const struct row *row, void *ctx)
 
 	(void)ctx;
 	scene_init(&scene, bits, number(row, 3));
-	fake_map(&scene.fake, 0x1000, 16);
-	put_bytes(&scene.fake, 0x1000, row, 4);
-	put_bytes(&scene.fake, 0x1008, row, 6);
-	words[0] = fake_get(&scene.fake, 0x1000, 8);
-	words[1] = fake_get(&scene.fake, 0x1008, 8);
+	fake_map(0x1000, 16);
+	put_bytes(0x1000, row, 4);
+	put_bytes(0x1008, row, 6);
+	words[0] = fake_get(0x1000, 8);
+	words[1] = fake_get(0x1008, 8);
 	assert_true(nt_header_decode(words[1], words[0], &header));
 	assert_int_equal(header.units * scene.heap.layout->common->unit, number(row, 7));
 	assert_int_equal(header.flags, number(row, 8));
@@ -144,40 +143,40 @@ TEST(every_entry_decodes)
 
 /* A container as it was, as far as the row has it: of its blocks the first two. Returns how many of these
  * are in use. */
-static size_t put_container(struct fake *fake, const struct row *row, unsigned bits)
+static size_t put_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;
 	uint64_t addr = number(row, 5),
 		 room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
 	size_t busy = 0;
 
-	fake_map(fake, addr, room); /* a guard page behind cannot be read */
-	fake_put(fake, addr, SUBSEGMENT, bits / 8);
-	fake_put(fake, addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
-	fake_put(fake, addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
-	fake_put(fake, addr + (is_wide ? 0x18 : 0x10), number(row, 6), 4);
-	fake_put(fake, addr + (is_wide ? 0x20 : 0x14), number(row, 8), 4);
-	fake_put(fake, addr + (is_wide ? 0x28 : 0x18), addr + (is_wide ? 0x30 : 0x1c), bits / 8);
+	fake_map(addr, room); /* a guard page behind cannot be read */
+	fake_put(addr, SUBSEGMENT, bits / 8);
+	fake_put(addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
+	fake_put(addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
+	fake_put(addr + (is_wide ? 0x18 : 0x10), number(row, 6), 4);
+	fake_put(addr + (is_wide ? 0x20 : 0x14), number(row, 8), 4);
+	fake_put(addr + (is_wide ? 0x28 : 0x18), addr + (is_wide ? 0x30 : 0x1c), bits / 8);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t entry = addr + number(row, 9) + i * number(row, 10) + (is_wide ? 8 : 0);
 		uint64_t bitmap = addr + (is_wide ? 0x30 : 0x1c);
 
 		if (strcmp(row->fields[12 + i], "-") == 0)
 			continue;
-		put_bytes(fake, entry, row, 12 + i);
+		put_bytes(entry, row, 12 + i);
 		/* The number of unused bytes that does not fit is where the row does not reach. */
-		if ((fake_get(fake, entry + 7, 1) & 0x3f) == 0x3f)
-			fake_put(fake, entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
+		if ((fake_get(entry + 7, 1) & 0x3f) == 0x3f)
+			fake_put(entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
 				bits / 8);
-		if (fake_get(fake, entry + 7, 1) > 0x80) {
-			fake_put(fake, bitmap, fake_get(fake, bitmap, 1) | 1u << i, 1);
+		if (fake_get(entry + 7, 1) > 0x80) {
+			fake_put(bitmap, fake_get(bitmap, 1) | 1u << i, 1);
 			busy++;
 		}
 	}
-	fake_map(fake, SUBSEGMENT, 0x40);
-	fake_put(fake, SUBSEGMENT + bits / 8, addr, bits / 8);
-	fake_put(fake, SUBSEGMENT + (is_wide ? 0x24 : 0x14), number(row, 10) / (bits / 4), 2);
-	fake_put(fake, SUBSEGMENT + (is_wide ? 0x28 : 0x18), number(row, 8), 2);
+	fake_map(SUBSEGMENT, 0x40);
+	fake_put(SUBSEGMENT + bits / 8, addr, bits / 8);
+	fake_put(SUBSEGMENT + (is_wide ? 0x24 : 0x14), number(row, 10) / (bits / 4), 2);
+	fake_put(SUBSEGMENT + (is_wide ? 0x28 : 0x18), number(row, 8), 2);
 	return busy;
 }
 
@@ -196,7 +195,7 @@ static void decode_container(const struct row *row, void *ctx)
 	size_t busy;
 
 	scene_init(&scene, bits, number(row, 3));
-	busy = put_container(&scene.fake, row, bits);
+	busy = put_container(row, bits);
 	/* Without the first block's header there is one thing that tells the key: another heap has it. */
 	scene.nt.has_lfh_key = !has_first;
 	scene.nt.lfh_key = has_first ? 0 : (uint32_t)number(row, 7);
@@ -242,16 +241,15 @@ struct segment_scene {
 
 static void put_heap(const struct row *row, void *ctx)
 {
-	struct segment_scene *it = ctx;
-
-	put_bytes(&it->scene.fake, HEAP + number(row, 1), row, 2);
+	(void)ctx;
+	put_bytes(HEAP + number(row, 1), row, 2);
 }
 
 static void segment_scene_init(struct segment_scene *it)
 {
 	*it = (struct segment_scene){0};
 	scene_init(&it->scene, 64, HEAP);
-	fake_map(&it->scene.fake, HEAP, 0x800);
+	fake_map(HEAP, 0x800);
 	each_row("segmentheap", put_heap, it);
 	assert_true(segment_heap_open(&it->heap, &it->scene.nt, HEAP));
 	it->scene.nt.segment_keys = (struct segment_keys){.is_tried = true,
@@ -278,19 +276,18 @@ static void decode_page_segment(const struct row *row, void *ctx)
 	struct segment_scene *it = ctx;
 	uint64_t addr = number(row, 1), key = 0;
 
-	fake_map(&it->scene.fake, addr, 0x2000);
-	fake_put(&it->scene.fake, addr, number(row, 2), 8);
-	fake_put(&it->scene.fake, addr + 8, number(row, 3), 8);
-	fake_put(&it->scene.fake, addr + 0x10, number(row, 4), 8);
+	fake_map(addr, 0x2000);
+	fake_put(addr, number(row, 2), 8);
+	fake_put(addr + 8, number(row, 3), 8);
+	fake_put(addr + 0x10, number(row, 4), 8);
 	assert_true(segment_page_key(&it->heap, addr, HEAP + 0x100, &key));
 	assert_int_equal(key ^ SEGMENT_CONSTANT, HEAP_KEY);
 }
 
 static void put_range(const struct row *row, void *ctx)
 {
-	struct segment_scene *it = ctx;
-
-	put_bytes(&it->scene.fake, number(row, 1) + number(row, 2) * 0x20, row, 3);
+	(void)ctx;
+	put_bytes(number(row, 1) + number(row, 2) * 0x20, row, 3);
 }
 
 static int count_range(void *ctx, const struct segment_range *range)
@@ -323,14 +320,14 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	assert_int_equal(each_row("pagesegment", decode_page_segment, &it), 2);
 	assert_int_equal(each_row("range", put_range, &it), 6);
 	/* Others were between the two, and the second context's list is not known: it is made empty. */
-	fake_put(&it.scene.fake, segments[0], segments[1], 8);
-	fake_put(&it.scene.fake, segments[1] + 8, segments[0], 8);
-	assert_int_equal(fake_get(&it.scene.fake, head, 8), segments[0]);
-	assert_int_equal(fake_get(&it.scene.fake, head + 8, 8), segments[1]);
-	fake_put(&it.scene.fake, other, other, 8);
-	fake_put(&it.scene.fake, other + 8, other, 8);
-	fake_put(&it.scene.fake, other - 0x48 + 8, 0x10, 1);
-	fake_put(&it.scene.fake, other - 0x48 + 0xa, 2, 1);
+	fake_put(segments[0], segments[1], 8);
+	fake_put(segments[1] + 8, segments[0], 8);
+	assert_int_equal(fake_get(head, 8), segments[0]);
+	assert_int_equal(fake_get(head + 8, 8), segments[1]);
+	fake_put(other, other, 8);
+	fake_put(other + 8, other, 8);
+	fake_put(other - 0x48 + 8, 0x10, 1);
+	fake_put(other - 0x48 + 0xa, 2, 1);
 	memory_clear(&it.scene.memory); /* it has seen them as they were */
 	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
 	assert_int_equal(it.count, 2);
@@ -347,9 +344,9 @@ static void decode_chunk(const struct row *row, void *ctx)
 
 	(void)ctx;
 	segment_scene_init(&it);
-	fake_map(&it.scene.fake, addr, 16);
-	fake_put(&it.scene.fake, addr, strtoull(row->fields[2], NULL, 16), 8);
-	fake_put(&it.scene.fake, addr + 8, strtoull(row->fields[3], NULL, 16), 8);
+	fake_map(addr, 16);
+	fake_put(addr, strtoull(row->fields[2], NULL, 16), 8);
+	fake_put(addr + 8, strtoull(row->fields[3], NULL, 16), 8);
 	cursor = (struct vs_cursor){.heap = &it.heap,
 		.key = HEAP_KEY,
 		.next = addr,
@@ -378,12 +375,12 @@ static void decode_subsegment(const struct row *row, void *ctx)
 
 	(void)ctx;
 	segment_scene_init(&it);
-	fake_map(&it.scene.fake, addr, 56);
-	assert_int_equal(put_bytes(&it.scene.fake, addr, row, 2), 56);
-	if (!fake_range_at(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8)))
-		fake_map(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8), 16);
-	fake_put(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8) + 1, number(row, 3), 1);
-	end = (first + bytes * fake_get(&it.scene.fake, addr + 0x22, 2) + 0xfff) / 0x1000 * 0x1000;
+	fake_map(addr, 56);
+	assert_int_equal(put_bytes(addr, row, 2), 56);
+	if (!fake_range_at(fake_get(addr + 0x10, 8)))
+		fake_map(fake_get(addr + 0x10, 8), 16);
+	fake_put(fake_get(addr + 0x10, 8) + 1, number(row, 3), 1);
+	end = (first + bytes * fake_get(addr + 0x22, 2) + 0xfff) / 0x1000 * 0x1000;
 	assert_true(lfh_sample_read(&it.heap, addr, end, &sample));
 	offsets = lfh_decode(&sample, LFH_KEY, false);
 	assert_int_equal(offsets.block_bytes, bytes);

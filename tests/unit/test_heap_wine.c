@@ -61,9 +61,9 @@ TEST(a_block_may_end_right_before_the_last_8_bytes)
 
 	image = calloc(1, sizeof(*image));
 	assert_non_null(image);
-	fake_init(&image->fake);
-	assert_int_equal(memory_init(&image->memory, &image->fake.target), 0);
-	fill = heap_place(&image->fake, &image->truth, HEAP_A, 0x1000, 0x10000);
+	fake_init();
+	assert_int_equal(memory_init(&image->memory, &fake.target), 0);
+	fill = heap_place(&image->truth, HEAP_A, 0x1000, 0x10000);
 	while (fill_room(&fill) > 16)
 		fill_used(&fill, fill_room(&fill) > 256 ? 100 : 1, 0);
 	fill_used(&fill, 8, 0);
@@ -78,8 +78,8 @@ TEST(subheaps_may_lie_side_by_side)
 	const uint64_t base = 0x50000000, size = 0x10000;
 	open_image(4);
 	for (unsigned i = 0; i < 8; i++) {
-		struct filling fill = heap_extend(&image->fake, &image->truth,
-			i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
+		struct filling fill = heap_extend(
+			&image->truth, i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
 
 		fill_used(&fill, 1000 + i, 0);
 		fill_free(&fill, fill.reserved_end - 8 - fill.at);
@@ -94,10 +94,10 @@ TEST(a_heap_with_its_lock_held_counts_as_busy)
 	open_image(2);
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 0);
-	fake_put(&image->fake, HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
+	fake_put(HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 1);
-	fake_put(&image->fake, HEAP_A + HEAP_LOCK_OWNER, 0x24, 8);
+	fake_put(HEAP_A + HEAP_LOCK_OWNER, 0x24, 8);
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 2);
 	assert_broken(image, 0, 0);
@@ -111,14 +111,14 @@ TEST(walking_costs_one_read_for_each_list_entry)
 	uint64_t before, base = 0x40000000;
 
 	image_walk(image);
-	before = image->fake.reads;
-	fake_map(&image->fake, base, count * (size_t)0x1000)->needs_hold = true;
+	before = fake.reads;
+	fake_map(base, count * (size_t)0x1000)->needs_hold = true;
 	for (unsigned i = 0; i < count; i++)
-		large_place(&image->fake, &image->truth, HEAP_B, base + i * 0x1000, 0x100000 + i);
-	image->fake.reads = 0;
+		large_place(&image->truth, HEAP_B, base + i * 0x1000, 0x100000 + i);
+	fake.reads = 0;
 	image_walk(image);
 	assert_blocks(image);
-	assert_int_equal(image->fake.reads, before + count);
+	assert_int_equal(fake.reads, before + count);
 }
 
 /* ---------------------------------------------------------------- damaged lists */
@@ -144,7 +144,7 @@ static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
 	open_image(4);
-	fake_put(&image->fake, addr, value, 8);
+	fake_put(addr, value, 8);
 	for (; lost < 3; lost++)
 		lose(image, list->parts[lost], 0);
 	assert_one_wound(image, broken_addr);
@@ -209,7 +209,7 @@ TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		open_image(5);
-		fake_put(&image->fake, HEAP_B + HEAP_RING, wild[i], 8);
+		fake_put(HEAP_B + HEAP_RING, wild[i], 8);
 		image_walk(image);
 		assert_int_equal(image->walk.heap_count, 2);
 		assert_broken(image, 1, wild[i]);
@@ -223,7 +223,7 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 
 	for (size_t i = 0; i < 2; i++) {
 		open_image(6);
-		fake_put(&image->fake, places[i], 0x12345678, 4);
+		fake_put(places[i], 0x12345678, 4);
 		lose_heap(image, HEAP_B);
 		image_walk(image);
 		assert_int_equal(image->walk.heap_count, 2);
@@ -247,7 +247,7 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 		block = &image->truth.blocks[seed % image->truth.block_count];
 	}
 	addr = block->addr;
-	fake_put(&image->fake, addr - 8 + offset, value, len);
+	fake_put(addr - 8 + offset, value, len);
 	lose(image, block->part, addr);
 	assert_one_wound(image, addr - 8);
 }
@@ -273,7 +273,7 @@ TEST(a_broken_block_ends_its_subheap_only)
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {
 	open_image(7);
-	fake_put(&image->fake, part + offset, value, 8);
+	fake_put(part + offset, value, 8);
 	lose(image, part, 0);
 	assert_one_wound(image, part);
 }
@@ -305,15 +305,15 @@ TEST(a_subheap_of_another_heap_is_passed_over)
 }
 
 /* Where the first header begins that does not lie below end, of a subheap at part. */
-static uint64_t header_from(struct fake *fake, uint64_t part, uint64_t end)
+static uint64_t header_from(uint64_t part, uint64_t end)
 {
 	uint64_t at = part + SUBHEAP_FIRST_BLOCK;
 
 	while (at + 8 <= end) {
-		uint64_t units = fake_get(fake, at, 2);
+		uint64_t units = fake_get(at, 2);
 
-		if (fake_get(fake, at + 2, 1) & FLAG_FREE)
-			units += fake_get(fake, at + 3, 1) << 16;
+		if (fake_get(at + 2, 1) & FLAG_FREE)
+			units += fake_get(at + 3, 1) << 16;
 		at += units * 16;
 	}
 	return at;
@@ -324,19 +324,19 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 	open_image(8);
 	uint64_t missing;
 
-	fake_unmap(&image->fake, SUB_A1);
+	fake_unmap(SUB_A1);
 	lose(image, SUB_A1, 0);
 	lose(image, SUB_A2, 0); /* behind it in the list */
 	assert_one_wound(image, SUB_A1 + SUBHEAP_LINKS);
 
 	open_image(8);
-	missing = header_from(&image->fake, SUB_A1, SUB_A1 + 0x1000);
-	fake_range_at(&image->fake, SUB_A1)->len = 0x1000;
+	missing = header_from(SUB_A1, SUB_A1 + 0x1000);
+	fake_range_at(SUB_A1)->len = 0x1000;
 	lose(image, SUB_A1, missing);
 	assert_one_wound(image, missing);
 
 	open_image(8);
-	fake_unmap(&image->fake, HEAP_B);
+	fake_unmap(HEAP_B);
 	lose_heap(image, HEAP_B);
 	assert_one_wound(image, HEAP_B + HEAP_RING);
 }
@@ -346,15 +346,14 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 {
 	open_image(13);
-	struct fake *fake = &image->fake;
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
-	fake_put(fake, HEAP_A + HEAP_SIGNATURE, 0, 4);
-	fake_put(fake, HEAP_B + HEAP_SIGNATURE, 0, 4);
-	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
-	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_put(HEAP_A + HEAP_SIGNATURE, 0, 4);
+	fake_put(HEAP_B + HEAP_SIGNATURE, 0, 4);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
 	for (unsigned i = 0; i < 4; i++)
-		fake_put(fake, list + i * 8, heaps[i], 8);
+		fake_put(list + i * 8, heaps[i], 8);
 	image_walk(image);
 	assert_int_equal(image->walk.heap_count, 3); /* the null one is none */
 	assert_int_equal(image->walk.block_count, 0);
@@ -366,7 +365,7 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	assert_broken(image, 0, 0);
 	assert_int_equal(image->walk.missing_count, 1);
 	assert_int_equal(image->walk.missing_addr, 0x910000);
-	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
 	image_walk(image);
 	assert_int_equal(
 		image->walk.heap_count, 2); /* a list of no sound length ends with its null */
@@ -376,11 +375,11 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 TEST(a_process_without_a_heap_is_an_error)
 {
 	open_image(14);
-	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
+	fake_put(FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
-	fake_unmap(&image->fake, FAKE_PEB);
+	fake_unmap(FAKE_PEB);
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
-	image->fake.is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(image_walk_all(image), -ERR_GONE);
 }
 
@@ -393,49 +392,46 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 {
 	const unsigned headers = 200, blocks = 4000;
 	open_image(9);
-	struct fake *fake = &image->fake;
 	uint64_t base = 0x5000000, data = base + headers * (uint64_t)SUBHEAP_DATA - 8;
 	size_t before = image->truth.block_count;
 
-	fake_map(fake, base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
+	fake_map(base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
 		->needs_hold = true;
 	for (unsigned i = 0; i < headers; i++) {
 		uint64_t part = base + i * (uint64_t)SUBHEAP_DATA;
 		uint64_t first = part + SUBHEAP_FIRST_BLOCK, bytes = data + blocks * 16 + 8 - first;
 
-		fake_put(fake, part + SUBHEAP_BLOCK_SIZE, bytes, 8);
-		fake_put(fake, part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
-		fake_put(fake, part + SUBHEAP_HEAP, HEAP_B, 8);
-		fake_put(fake, first, (data - first) / 16, 2);
-		fake_put(fake, first + 2, FLAG_FREE, 1);
-		fake_put(fake, first + 6, TYPE_FREE, 2);
+		fake_put(part + SUBHEAP_BLOCK_SIZE, bytes, 8);
+		fake_put(part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
+		fake_put(part + SUBHEAP_HEAP, HEAP_B, 8);
+		fake_put(first, (data - first) / 16, 2);
+		fake_put(first + 2, FLAG_FREE, 1);
+		fake_put(first + 6, TYPE_FREE, 2);
 		if (i == headers - 1)
 			break; /* its first block is one of those that are shared */
-		fake_list_add(fake, HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
+		fake_list_add(HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	}
 	for (unsigned i = 0; i < blocks; i++)
-		fake_put(fake, data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
+		fake_put(data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
 	image_walk(image);
 	assert_int_equal(image->walk.block_count, before + blocks);
 	assert_int_equal(image->walk.broken_count, headers - 2);
 }
 
 /* Large blocks without end, each well linked to the next. */
-static bool endless_large(struct fake *fake, uint64_t addr, unsigned char *bytes, size_t len)
+static bool endless_large(uint64_t addr, unsigned char *bytes, size_t len)
 {
-	struct fake made = {.range_count = 1};
-	unsigned char block[0x40] = {0};
-	uint64_t base = addr & ~(uint64_t)0x3f, links = base + LARGE_LINKS;
+	unsigned char block[0x40] = {[LARGE_DATA_SIZE + 1] = 0x10,
+		[LARGE_BLOCK_SIZE + 1] = 0x20,
+		[LARGE_BLOCK + 6] = TYPE_LARGE & 0xff,
+		[LARGE_BLOCK + 7] = TYPE_LARGE >> 8};
+	uint64_t base = addr & ~(uint64_t)0x3f, links[2];
 
-	(void)fake;
 	if (addr < ENDLESS || addr - base + len > sizeof(block))
 		return false;
-	made.ranges[0] = (struct fake_range){.addr = base, .len = sizeof(block), .bytes = block};
-	fake_put(&made, links, links + 0x40, 8);
-	fake_put(&made, links + 8, base == ENDLESS ? HEAP_B + HEAP_LARGES : links - 0x40, 8);
-	fake_put(&made, base + LARGE_DATA_SIZE, 0x1000, 8);
-	fake_put(&made, base + LARGE_BLOCK_SIZE, 0x2000, 8);
-	fake_put(&made, base + LARGE_BLOCK + 6, TYPE_LARGE, 2);
+	links[0] = base + LARGE_LINKS + 0x40;
+	links[1] = base == ENDLESS ? HEAP_B + HEAP_LARGES : base + LARGE_LINKS - 0x40;
+	memcpy(block + LARGE_LINKS, links, sizeof(links));
 	memcpy(bytes, block + (addr - base), len);
 	return true;
 }
@@ -443,11 +439,11 @@ static bool endless_large(struct fake *fake, uint64_t addr, unsigned char *bytes
 TEST(a_list_without_end_is_left_after_a_million_reads)
 {
 	open_image(10);
-	image->fake.made_up = endless_large;
-	fake_put(&image->fake, HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
+	fake.made_up = endless_large;
+	fake_put(HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
 	image_walk(image);
 	assert_int_equal(image->walk.broken_count, 1);
-	assert_true(image->fake.reads < 1100000);
+	assert_true(fake.reads < 1100000);
 	assert_int_equal(image->walk.heap_count, 3);
 }
 
@@ -456,7 +452,7 @@ TEST(heaps_cannot_hold_more_than_an_address_space)
 {
 	open_image(11);
 	for (unsigned i = 0; i < EACH_LARGE; i++)
-		fake_put(&image->fake, LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
+		fake_put(LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
 	image_walk(image);
 	assert_true(image->walk.broken_count > 0);
 	assert_true(image->walk.heaps[0].committed_bytes < 1ull << 47);
@@ -479,7 +475,7 @@ struct flip {
 static struct flip flip(uint64_t *seed)
 {
 	uint64_t dice = fake_random(seed);
-	struct fake_range *range = &image->fake.ranges[1 + dice % PARTS];
+	struct fake_range *range = &fake.ranges[1 + dice % PARTS];
 	size_t span = dice >> 8 & 1 ? 0xe8 : dice >> 9 & 1 ? 0x400 : range->len;
 	size_t offset = fake_random(seed) % (span - 8);
 	struct flip flipped = {.at = range->bytes + offset};
@@ -500,9 +496,9 @@ static struct flip flip(uint64_t *seed)
 
 static void assert_bounded(void)
 {
-	assert_true(image->fake.reads < 200);
+	assert_true(fake.reads < 200);
 	/* What cannot be read as a whole is read once more, page by page. */
-	assert_true(image->fake.got_bytes <= 2 * image->mapped_bytes + 200 * 0x100);
+	assert_true(fake.got_bytes <= 2 * image->mapped_bytes + 200 * 0x100);
 	assert_true(image->walk.heap_count <= 3);
 	assert_true(image->walk.block_count <= image->mapped_bytes / 16);
 	for (size_t i = 0; i < image->walk.heap_count; i++)
@@ -514,14 +510,14 @@ TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
 	open_image(12);
 	uint64_t seed = 20240607;
 
-	assert_int_equal(image->fake.range_count, 1 + PARTS);
+	assert_int_equal(fake.range_count, 1 + PARTS);
 	for (unsigned round = 0; round < 20000; round++) {
 		struct flip flips[8];
 		unsigned count = 1 + fake_random(&seed) % 8;
 
 		for (unsigned i = 0; i < count; i++)
 			flips[i] = flip(&seed);
-		image->fake.reads = image->fake.got_bytes = 0;
+		fake.reads = fake.got_bytes = 0;
 		image_walk(image);
 		assert_bounded();
 		while (count--)

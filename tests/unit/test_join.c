@@ -16,7 +16,6 @@
 #define TRACED_FRAME (CODE_BASE + 0x80000u)
 
 struct scene {
-	struct fake fake;
 	struct memory memory;
 	struct raw_capture captured;
 	struct snapshot snapshot;
@@ -31,16 +30,16 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
-	ust_place(&scene.fake, 64);
-	tracer_place(&scene.fake);
-	tracer_place_table(&scene.fake, 0, 6);
+	ust_place(64);
+	tracer_place();
+	tracer_place_table(0, 6);
 	scene.captured = (struct raw_capture){.wants_ust = true, .ust = ust_new()};
 	walk_init(&scene.captured.walk);
 	tracer_copy_init(&scene.captured.tracer);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(walk_add_heap(&scene.captured.walk, &heaps[i]), 0);
 	snapshot_init(&scene.snapshot);
-	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 	return 0;
 }
 
@@ -53,7 +52,7 @@ static int tear_down(void **state)
 	ust_free(scene.captured.ust);
 	os_stacks_free(scene.captured.os);
 	snapshot_release(&scene.snapshot);
-	fake_release(&scene.fake);
+	fake_release();
 	return 0;
 }
 
@@ -62,7 +61,7 @@ static uint64_t put_stack(unsigned i, unsigned depth, uint64_t first)
 {
 	uint64_t addr = RECORDS + i * 0x100;
 
-	put_record(&scene.fake, 64, addr,
+	put_record(64, addr,
 		&(struct made_record){.index = 0xffff,
 			.depth = depth,
 			.frame_count = depth,
@@ -77,7 +76,7 @@ static void add(uint64_t addr, uint64_t bytes, uint64_t record)
 
 static void trace(unsigned entry, const struct made_block *block)
 {
-	tracer_put_block(&scene.fake, 0, entry, block);
+	tracer_put_block(0, entry, block);
 	scene.captured.source.has_tracer = true;
 }
 
@@ -87,9 +86,9 @@ static void join_all(void)
 
 	if (captured->source.has_tracer)
 		assert_int_equal(
-			take_tables(&captured->tracer, &scene.fake.target, TRACER_AREA, NULL), 0);
-	assert_int_equal(ust_take(captured->ust, &scene.memory, &captured->walk, scene.fake.modules,
-				 scene.fake.module_count, 0),
+			take_tables(&captured->tracer, &fake.target, TRACER_AREA, NULL), 0);
+	assert_int_equal(ust_take(captured->ust, &scene.memory, &captured->walk, fake.modules,
+				 fake.module_count, 0),
 		0);
 	assert_int_equal(model_add_blocks(&scene.snapshot, captured), 0);
 	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
@@ -160,7 +159,7 @@ TEST(a_stack_that_is_cut_is_there_and_said)
 {
 	uint64_t cut = put_stack(0, 7, FRAME);
 
-	fake_put(&scene.fake, cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
+	fake_put(cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
 	add(0x3000, 10, cut);
 	add(0x3100, 10, put_stack(1, 7, FRAME));
 	join_all();
@@ -173,7 +172,7 @@ TEST(a_stack_that_is_cut_is_there_and_said)
 
 TEST(what_the_tracer_knows_counts_before_records)
 {
-	uint32_t id = tracer_put_stack(&scene.fake, TRACED_FRAME, 5);
+	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
 	uint64_t one = put_stack(0, 4, FRAME);
 	char text[16];
 
@@ -198,7 +197,7 @@ TEST(what_the_tracer_knows_counts_before_records)
 /* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
 TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 {
-	uint32_t id = tracer_put_stack(&scene.fake, TRACED_FRAME, 5);
+	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
@@ -281,7 +280,7 @@ static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reser
 	walk_add_heap(&scene.captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
 	add(0x3000, 10, put_stack(0, 4, FRAME));
 	assert_int_equal(ust_take(scene.captured.ust, &scene.memory, &scene.captured.walk,
-				 scene.fake.modules, scene.fake.module_count, 0),
+				 fake.modules, fake.module_count, 0),
 		0);
 	database = (struct ust_database *)&ust_facts(scene.captured.ust)->database;
 	*database = (struct ust_database){.addr = 0x5000,
@@ -364,18 +363,18 @@ static int set_up_traced(void **state)
 
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
-	fake_init(&scene.fake);
-	tracer_place(&scene.fake);
-	tracer_place_others(&scene.fake);
-	tracer_place_table(&scene.fake, 0, 12);
-	scene.fake.is_held = true;
+	fake_init();
+	tracer_place();
+	tracer_place_others();
+	tracer_place_table(0, 12);
+	fake.is_held = true;
 	scene.captured = (struct raw_capture){.source.has_tracer = true, .ust = ust_new()};
 	walk_init(&scene.captured.walk);
 	tracer_copy_init(&scene.captured.tracer);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(walk_add_heap(&scene.captured.walk, &heaps[1 - i]), 0);
 	snapshot_init(&scene.snapshot);
-	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 	return 0;
 }
 
@@ -383,7 +382,7 @@ static void join_traced(void)
 {
 	struct raw_capture *captured = &scene.captured;
 
-	assert_int_equal(take_tables(&captured->tracer, &scene.fake.target, TRACER_AREA, NULL), 0);
+	assert_int_equal(take_tables(&captured->tracer, &fake.target, TRACER_AREA, NULL), 0);
 	assert_int_equal(model_add_blocks(&scene.snapshot, captured), 0);
 	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
 	describe_gaps(&scene.snapshot, captured);
@@ -425,16 +424,15 @@ static void assert_range(uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t 
 
 TEST(each_range_is_a_block_under_its_heading)
 {
-	uint32_t one = tracer_put_stack(&scene.fake, 0x140001000, 3),
-		 two = tracer_put_stack(&scene.fake, 0x140002000, 3);
+	uint32_t one = tracer_put_stack(0x140001000, 3), two = tracer_put_stack(0x140002000, 3);
 	const struct heap *heap;
 
-	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED, one);
-	tracer_put_range(&scene.fake, 0x50000, 0x90000, RANGE_RESERVED, two);
-	tracer_put_range(&scene.fake, 0x10000, 0x11000, RANGE_COMMITTED, two);
-	tracer_put_range(&scene.fake, 0x900000, 0xa00000, RANGE_MAPPED, one);
-	tracer_put_range(&scene.fake, 0x700000, 0x800000, RANGE_NONE, one);
-	tracer_put_range(&scene.fake, 0xb00000, 0xb01000, RANGE_COMMITTED, 0);
+	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED, one);
+	tracer_put_range(0x50000, 0x90000, RANGE_RESERVED, two);
+	tracer_put_range(0x10000, 0x11000, RANGE_COMMITTED, two);
+	tracer_put_range(0x900000, 0xa00000, RANGE_MAPPED, one);
+	tracer_put_range(0x700000, 0x800000, RANGE_NONE, one);
+	tracer_put_range(0xb00000, 0xb01000, RANGE_COMMITTED, 0);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 4);
 	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
@@ -460,10 +458,9 @@ TEST(headings_are_there_when_virtual_memory_is_recorded)
 	assert_null(heap_at(HEAP_VIRTUAL));
 	snapshot_release(&scene.snapshot);
 	snapshot_init(&scene.snapshot);
-	fake_put(&scene.fake,
-		TRACER_AREA + offsetof(struct tracer_area, hooks) +
-			HOOK_VIRTUAL_ALLOCATE * sizeof(struct tracer_hook) +
-			offsetof(struct tracer_hook, patch_bytes),
+	fake_put(TRACER_AREA + offsetof(struct tracer_area, hooks) +
+			 HOOK_VIRTUAL_ALLOCATE * sizeof(struct tracer_hook) +
+			 offsetof(struct tracer_hook, patch_bytes),
 		12, 4);
 	join_traced();
 	assert_int_equal(scene.snapshot.heap_count, 5);
@@ -472,14 +469,14 @@ TEST(headings_are_there_when_virtual_memory_is_recorded)
 
 TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
-	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene.fake, 0x4f000, 0x60000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene.fake, 0x70000, 0x70000, RANGE_COMMITTED, stack);
-	tracer_put_range(&scene.fake, 0x90000, 0x80000, RANGE_MAPPED, stack);
-	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, 4, stack);
-	tracer_put_range(&scene.fake, 0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
+	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED, stack);
+	tracer_put_range(0x4f000, 0x60000, RANGE_COMMITTED, stack);
+	tracer_put_range(0x70000, 0x70000, RANGE_COMMITTED, stack);
+	tracer_put_range(0x90000, 0x80000, RANGE_MAPPED, stack);
+	tracer_put_range(0xa0000, 0xb0000, 4, stack);
+	tracer_put_range(0xc0000, UINT64_MAX, RANGE_RESERVED, stack);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_range(0x30000, 0x20000, HEAP_VIRTUAL, 0x140001000);
@@ -489,19 +486,19 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 /* A range that is just being freed is listed, but where somebody else has got its memory by now. */
 TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
-	uint32_t dead = tracer_put_stack(&scene.fake, 0x140001000, 3);
-	uint32_t live = tracer_put_stack(&scene.fake, 0x140002000, 3);
+	uint32_t dead = tracer_put_stack(0x140001000, 3);
+	uint32_t live = tracer_put_stack(0x140002000, 3);
 
-	tracer_put_range(&scene.fake, 0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene.fake, 0x40000, 0x60000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene.fake, 0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene.fake, 0x70000, 0x80000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene.fake, 0x90000, 0x94000, RANGE_COMMITTED, live);
-	tracer_put_range(&scene.fake, 0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(0x40000, 0x60000, RANGE_COMMITTED, live);
+	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED, live);
+	tracer_put_range(0x90000, 0x94000, RANGE_COMMITTED, live);
+	tracer_put_range(0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	/* Freed twice, and refused or not yet asked for: */
-	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene.fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
+	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
 	join_traced();
 	assert_int_equal(scene.snapshot.block_count, 5);
 	assert_range(0x10000, 0x10000, HEAP_MAPPED, 0x140001000);
@@ -516,18 +513,17 @@ TEST(ranges_that_are_being_freed_yield_to_live_ones)
 
 TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 {
-	uint32_t before = tracer_put_stack(&scene.fake, 0x180000123, 2), after;
+	uint32_t before = tracer_put_stack(0x180000123, 2), after;
 	const struct snapshot *snapshot = &scene.snapshot;
 	const struct stack *stacks;
 	const struct module *module;
 
-	tracer_put_unload(&scene.fake, "C:\\app\\plug.dll", 0x180000000, 0x20000);
-	tracer_put_unload(&scene.fake, "C:\\app\\unused.dll", 0x190000000, 0x20000);
-	after = tracer_put_stack(&scene.fake, 0x180000123, 2);
-	fake_put(&scene.fake, TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born), 2,
-		4);
-	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_COMMITTED, before);
-	tracer_put_range(&scene.fake, 0x20000, 0x30000, RANGE_COMMITTED, after);
+	tracer_put_unload("C:\\app\\plug.dll", 0x180000000, 0x20000);
+	tracer_put_unload("C:\\app\\unused.dll", 0x190000000, 0x20000);
+	after = tracer_put_stack(0x180000123, 2);
+	fake_put(TRACER_STACKS + after * 8ull + offsetof(struct tracer_stack, born), 2, 4);
+	tracer_put_range(0x10000, 0x20000, RANGE_COMMITTED, before);
+	tracer_put_range(0x20000, 0x30000, RANGE_COMMITTED, after);
 	join_traced();
 	stacks = snapshot->stacks.stacks;
 	assert_int_equal(snapshot->module_count, 1);
@@ -541,14 +537,14 @@ TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 
 TEST(frames_where_unloads_found_no_room_are_in_no_module)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x180000123, 2);
+	uint32_t stack = tracer_put_stack(0x180000123, 2);
 	const struct snapshot *snapshot = &scene.snapshot;
 
-	AREA_PUT(&scene.fake, unload_limit, 0);
-	AREA_PUT(&scene.fake, unload_count, 3);
-	AREA_PUT(&scene.fake, lost_from, 0x180000000);
-	AREA_PUT(&scene.fake, lost_to, 0x180000130);
-	tracer_put_range(&scene.fake, 0x10000, 0x20000, RANGE_COMMITTED, stack);
+	AREA_PUT(unload_limit, 0);
+	AREA_PUT(unload_count, 3);
+	AREA_PUT(lost_from, 0x180000000);
+	AREA_PUT(lost_to, 0x180000130);
+	tracer_put_range(0x10000, 0x20000, RANGE_COMMITTED, stack);
 	join_traced();
 	assert_int_equal(snapshot->stacks.stacks[0].frames[0], TRACER_LOST_BASE + 0x180000123);
 	assert_int_equal(snapshot->stacks.stacks[0].frames[1], 0x180000133);
@@ -556,11 +552,11 @@ TEST(frames_where_unloads_found_no_room_are_in_no_module)
 
 TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 2);
-	unsigned index = tracer_heap_index(&scene.fake, UNWALKED);
+	uint32_t stack = tracer_put_stack(0x140001000, 2);
+	unsigned index = tracer_heap_index(UNWALKED);
 
-	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
-	AREA_PUT(&scene.fake, heaps[index], UNWALKED + TRACER_HEAP_DEAD);
+	tracer_put_block(0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	AREA_PUT(heaps[index], UNWALKED + TRACER_HEAP_DEAD);
 	join_traced();
 	assert_int_equal(scene.captured.tracer.block_count, 0);
 	assert_int_equal(scene.snapshot.block_count, 0);
@@ -596,9 +592,9 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 	uint64_t got_count = 0, got_bytes = 0, largest = 0, seed = 7;
 	struct block_totals exact = {0};
 
-	AREA_PUT(&scene.fake, sample_bytes, 4096);
+	AREA_PUT(sample_bytes, 4096);
 	for (unsigned i = 0; i < 5; i++)
-		stacks[i] = tracer_put_stack(&scene.fake, 0x140001000 + i * 0x1000, 3);
+		stacks[i] = tracer_put_stack(0x140001000 + i * 0x1000, 3);
 	for (unsigned i = 0; i < 3000; i++) {
 		uint64_t size = fake_random(&seed) % 40 * (fake_random(&seed) % 100);
 
@@ -606,7 +602,7 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 		block_totals_add(&exact, &(struct block_totals){1, size, 8 + size % 8});
 		if (i % 7)
 			continue;
-		tracer_put_block(&scene.fake, 0, i,
+		tracer_put_block(0, i,
 			&(struct made_block){0x2000000 + i * 0x2000, size, HEAP, stacks[i % 5]});
 		count += sample_weight(size, 4096);
 		bytes += sample_weight(size, 4096) * (double)size;
@@ -635,13 +631,13 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 
 TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
-	AREA_PUT(&scene.fake, sample_bytes, 1);
+	AREA_PUT(sample_bytes, 1);
 	add_traced(0x2000000, 4096);
 	add_traced(0x2002000, 4096);
-	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
-	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
+	tracer_put_block(0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
+	tracer_put_block(0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
 	join_traced();
 	assert_int_equal(scene.snapshot.sum_count, 1);
 	assert_int_equal(scene.snapshot.sums[0].block_count, 1);
@@ -650,14 +646,14 @@ TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
 
 TEST(of_a_sample_what_has_no_stack_is_scaled_too)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
-	AREA_PUT(&scene.fake, sample_bytes, 100000);
+	AREA_PUT(sample_bytes, 100000);
 	add_traced(0x3000, 1000);
 	add_traced(0x4000, 1000);
-	tracer_put_block(&scene.fake, 0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
-	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
-	tracer_put_block(&scene.fake, 0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	tracer_put_block(0, 0, &(struct made_block){0x3000, 1000, HEAP, 0});
+	tracer_put_block(0, 1, &(struct made_block){0x4000, 999, HEAP, stack});
+	tracer_put_block(0, 2, &(struct made_block){0x5000, 50, UNWALKED, stack});
 	join_traced();
 	/* 1 / (1 - exp(-1 / 100)) is 100.5, 1 / (1 - exp(-1 / 2000)) is 2000.5. */
 	assert_int_equal(scene.snapshot.sum_count, 1);
@@ -672,22 +668,22 @@ TEST(of_a_sample_what_has_no_stack_is_scaled_too)
 
 TEST(an_absurd_sample_is_damage)
 {
-	AREA_PUT(&scene.fake, sample_bytes, (1ull << 40) + 1);
-	assert_int_equal(take_tables(&scene.captured.tracer, &scene.fake.target, TRACER_AREA, NULL),
-		-ERR_TARGET);
+	AREA_PUT(sample_bytes, (1ull << 40) + 1);
+	assert_int_equal(
+		take_tables(&scene.captured.tracer, &fake.target, TRACER_AREA, NULL), -ERR_TARGET);
 }
 
 /* ---------------------------------------------------------------- what is said of it */
 
 TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 {
-	uint32_t stack = tracer_put_stack(&scene.fake, 0x140001000, 3);
+	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
-	AREA_PUT(&scene.fake, flags, TRACER_FLAG_ATTACHED);
+	AREA_PUT(flags, TRACER_FLAG_ATTACHED);
 	add_traced(0x3000, 1000);
 	add_traced(0x4000, 1001);
 	add_traced(0x5000, 1002);
-	tracer_put_block(&scene.fake, 0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
+	tracer_put_block(0, 1, &(struct made_block){0x4000, 1001, HEAP, stack});
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
 	assert_true(scene.snapshot.tracer.is_attached);
@@ -698,11 +694,11 @@ TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 
 TEST(whatever_it_dropped_is_said_with_the_remedy)
 {
-	AREA_PUT(&scene.fake, dropped_blocks, 11);
-	AREA_PUT(&scene.fake, dropped_stacks, 12);
-	AREA_PUT(&scene.fake, dropped_ranges, 13);
-	AREA_PUT(&scene.fake, dropped_unloads, 14);
-	AREA_PUT(&scene.fake, unwind_mismatches, 15);
+	AREA_PUT(dropped_blocks, 11);
+	AREA_PUT(dropped_stacks, 12);
+	AREA_PUT(dropped_ranges, 13);
+	AREA_PUT(dropped_unloads, 14);
+	AREA_PUT(unwind_mismatches, 15);
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
 	assert_true(has_warning("no room for 11 blocks"));
@@ -717,8 +713,8 @@ TEST(whatever_it_dropped_is_said_with_the_remedy)
 /* More room would not help: what came after counts as dropped, and was not for want of it. */
 TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 {
-	AREA_PUT(&scene.fake, dropped_ranges, 13);
-	AREA_PUT(&scene.fake, ranges.broken, 1);
+	AREA_PUT(dropped_ranges, 13);
+	AREA_PUT(ranges.broken, 1);
 	scene.captured.walk.heaps[0].unwalked = false;
 	join_traced();
 	assert_true(has_warning("left locked by a thread that ended; ranges are as they "
@@ -738,27 +734,27 @@ TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 /* Of the made area: what may be damaged, from the head to the shards. */
 #define AREA_BYTES offsetof(struct tracer_area, heaps)
 
-static void place_traced(struct fake *fake)
+static void place_traced(void)
 {
 	uint32_t stacks[8];
 
-	fake_init(fake);
-	tracer_place(fake);
-	tracer_place_others(fake);
+	fake_init();
+	tracer_place();
+	tracer_place_others();
 	for (unsigned i = 0; i < 8; i++)
-		stacks[i] = tracer_put_stack(fake, 0x180000000 + 0x1000 * i, 1 + i * 9);
+		stacks[i] = tracer_put_stack(0x180000000 + 0x1000 * i, 1 + i * 9);
 	for (unsigned shard = 0; shard < 6; shard++) {
-		tracer_place_table(fake, shard, 5);
+		tracer_place_table(shard, 5);
 		for (unsigned i = 0; i < 20; i++)
-			tracer_put_block(fake, shard, i,
+			tracer_put_block(shard, i,
 				&(struct made_block){0x2000000 + shard * 0x10000 + i * 0x100,
 					i * 10, HEAP, stacks[i % 8]});
 	}
 	for (unsigned i = 0; i < 20; i++)
-		tracer_put_range(fake, 0x10000 * i, 0x10000 * i + 0x8000, i % 4, stacks[i % 8]);
+		tracer_put_range(0x10000 * i, 0x10000 * i + 0x8000, i % 4, stacks[i % 8]);
 	for (unsigned i = 0; i < 6; i++)
-		tracer_put_unload(fake, "C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
-	fake->is_held = true;
+		tracer_put_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
+	fake.is_held = true;
 }
 
 /* Numbers that are at the edge of something more often than others. */
@@ -774,7 +770,7 @@ static uint64_t wild(uint64_t *seed)
 			    fake_random(seed) << 16 ^ random;
 }
 
-static void damage(struct fake *fake, uint64_t *seed)
+static void damage(uint64_t *seed)
 {
 	static const struct {
 		uint64_t addr, bytes;
@@ -787,7 +783,7 @@ static void damage(struct fake *fake, uint64_t *seed)
 		uint64_t at =
 			parts[part].addr + fake_random(seed) % (parts[part].bytes - 8) / 4 * 4;
 
-		fake_put(fake, at, wild(seed), fake_random(seed) % 2 ? 8 : 4);
+		fake_put(at, wild(seed), fake_random(seed) % 2 ? 8 : 4);
 	}
 }
 
@@ -829,11 +825,10 @@ TEST_WITH(a_damaged_tracer_harms_nobody, NULL, NULL)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct raw_capture captured = {.source.has_tracer = true, .ust = ust_new()};
 		const struct heap heap = {.addr = HEAP, .kind = "unknown", .unwalked = true};
-		struct fake fake;
 		int rc;
 
-		place_traced(&fake);
-		damage(&fake, &seed);
+		place_traced();
+		damage(&seed);
 		walk_init(&captured.walk);
 		tracer_copy_init(&captured.tracer);
 		assert_int_equal(walk_add_heap(&captured.walk, &heap), 0);
@@ -851,7 +846,7 @@ TEST_WITH(a_damaged_tracer_harms_nobody, NULL, NULL)
 		walk_release(&captured.walk);
 		tracer_copy_release(&captured.tracer);
 		ust_free(captured.ust);
-		fake_release(&fake);
+		fake_release();
 	}
 	assert_true(sound > ROUNDS / 10 && refused > ROUNDS / 10);
 }

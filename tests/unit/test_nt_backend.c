@@ -6,14 +6,14 @@
 #include "snapshot/target/peb_layout.h"
 
 /* A heap of 4 pages of 16, with a few blocks. */
-static void make_plain(struct made *made)
+static void make_plain(void)
 {
-	made_heap(made, 0x4000, 0x10000);
-	made_busy(made, 0x40, 8);
-	made_busy(made, 0x30, 0x10);
-	made_block(made, 0x100, 0, 0);
-	made_busy(made, 0x2000, 0x17);
-	made_busy(made, 0x20, 0x20); /* nothing was asked for */
+	made_heap(0x4000, 0x10000);
+	made_busy(0x40, 8);
+	made_busy(0x30, 0x10);
+	made_block(0x100, 0, 0);
+	made_busy(0x2000, 0x17);
+	made_busy(0x20, 0x20); /* nothing was asked for */
 }
 
 /* ---------------------------------------------------------------- sound heaps */
@@ -27,106 +27,104 @@ MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
 	} blocks[3] = {{0, 0, 1}, {0x2000, 1, 0}, {0x12000, 2, 1}};
 	uint64_t second = 0x2000000, entry, byte;
 
-	make_plain(made);
-	entry = made_busy(made, 0x40, 8);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_segment(made, second, 0x30000, 0x30000, 0x70);
-	while (made->at < second + 0x20000) {
-		uint64_t next = made_busy(made, 0x1000, 8);
+	make_plain();
+	entry = made_busy(0x40, 8);
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made_segment(second, 0x30000, 0x30000, 0x70);
+	while (made.at < second + 0x20000) {
+		uint64_t next = made_busy(0x1000, 8);
 
 		entry = blocks[i].at && next <= second + blocks[i].at ? next : entry;
 	}
-	made_end(made, second + 0x30000, 0);
-	byte = entry + made->shape->header_at + NT_ENTRY_SEGMENT / 8;
-	assert_int_equal(fake_get(&made->fake, byte, 1), blocks[i].is);
-	fake_put(&made->fake, byte, blocks[i].said, 1);
-	made_walk_and_assert(made, 0, NULL);
-	made_assert_doubt(made, 1, "block of another segment");
-	assert_int_equal(made->walk.doubt_addr, entry);
+	made_end(second + 0x30000, 0);
+	byte = entry + made.shape->header_at + NT_ENTRY_SEGMENT / 8;
+	assert_int_equal(fake_get(byte, 1), blocks[i].is);
+	fake_put(byte, blocks[i].said, 1);
+	made_walk_and_assert(0, NULL);
+	made_assert_doubt(1, "block of another segment");
+	assert_int_equal(made.walk.doubt_addr, entry);
 }
 
 MADE_TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt, X64)
 {
 	uint64_t entry;
 
-	make_plain(made);
-	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk_and_assert(made, 0, NULL);
-	made_assert_doubt(made, 1, "block that is Windows' own, as it says");
-	assert_int_equal(made->walk.doubt_addr, entry);
+	make_plain();
+	entry = made_block(0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made_walk_and_assert(0, NULL);
+	made_assert_doubt(1, "block that is Windows' own, as it says");
+	assert_int_equal(made.walk.doubt_addr, entry);
 }
 
 MADE_TEST(a_last_block_before_memory_that_is_not_there_is_one, X64)
 {
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_list_init(made, MADE_HEAP + made->shape->segment_ucr_list);
-	made_walk_and_assert(made, 0, NULL);
-	made_assert_missing(made, 1, "heap memory");
-	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made_list_init(MADE_HEAP + made.shape->segment_ucr_list);
+	made_walk_and_assert(0, NULL);
+	made_assert_missing(1, "heap memory");
+	made_assert_doubt(1, "uncommitted ranges of another size than the segment says");
 }
 
 MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 {
 	uint64_t second = MADE_HEAP + 0x9000;
 
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0x5000);
-	fake_map(&made->fake, second, 0x2000);
-	made_block(made, 0x1000, NT_BLOCK_BUSY, 8);
-	made_busy(made, 0x50, 9);
-	made_end(made, second + 0x2000, 0x5000);
-	made_put_ptr(
-		made, MADE_HEAP + 0x4000 - made->shape->ucr_bytes + made->shape->ucr_size, 0x6000);
-	made_walk(made);
-	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
-	made_assert_blocks(made);
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0x5000);
+	fake_map(second, 0x2000);
+	made_block(0x1000, NT_BLOCK_BUSY, 8);
+	made_busy(0x50, 9);
+	made_end(second + 0x2000, 0x5000);
+	made_put_ptr(MADE_HEAP + 0x4000 - made.shape->ucr_bytes + made.shape->ucr_size, 0x6000);
+	made_walk();
+	made_assert_doubt(1, "uncommitted ranges of another size than the segment says");
+	made_assert_blocks();
 }
 
 /* Blocks before the first or behind the last are seen by nobody. */
 MADE_TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt, ALL)
 {
-	const struct made_nt_shape *c = made->shape;
+	const struct made_nt_shape *c = made.shape;
 	uint64_t first;
 
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	first = fake_get(&made->fake, MADE_HEAP + c->segment_first, 4);
-	made_put_ptr(made, MADE_HEAP + c->segment_first, first + 0x40);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_doubt(made, 1, "segment whose first block is not where its own entry ends");
-	assert_int_equal(made->walk.block_count, made->expected_count - 1);
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	first = fake_get(MADE_HEAP + c->segment_first, 4);
+	made_put_ptr(MADE_HEAP + c->segment_first, first + 0x40);
+	made_walk();
+	made_assert_broken(0, NULL);
+	made_assert_doubt(1, "segment whose first block is not where its own entry ends");
+	assert_int_equal(made.walk.block_count, made.expected_count - 1);
 }
 
 MADE_TEST(a_segment_that_ends_before_its_end_is_in_doubt, X64)
 {
 	uint64_t last;
 
-	made_heap(made, 0x4000, 0x4000);
-	made_busy(made, 0x40, 8);
-	made_block(made, 0x1000, 0, 0);
-	last = made->at;
-	made_block(made, MADE_HEAP + 0x4000 - made->at, NT_BLOCK_BUSY, 8);
-	made_put_ptr(made, MADE_HEAP + made->shape->segment_last, last);
-	made_walk_and_assert(made, 0, NULL);
-	made_assert_doubt(made, 1, "segment whose blocks do not go up to its end");
+	made_heap(0x4000, 0x4000);
+	made_busy(0x40, 8);
+	made_block(0x1000, 0, 0);
+	last = made.at;
+	made_block(MADE_HEAP + 0x4000 - made.at, NT_BLOCK_BUSY, 8);
+	made_put_ptr(MADE_HEAP + made.shape->segment_last, last);
+	made_walk_and_assert(0, NULL);
+	made_assert_doubt(1, "segment whose blocks do not go up to its end");
 }
 
 /* ---------------------------------------------------------------- large blocks */
 
-static uint64_t put_large(
-	struct made *made, uint64_t addr, uint64_t commit, uint64_t reserve, uint16_t unused)
+static uint64_t put_large(uint64_t addr, uint64_t commit, uint64_t reserve, uint16_t unused)
 {
-	const struct made_nt_shape *c = made->shape;
+	const struct made_nt_shape *c = made.shape;
 
-	fake_map(&made->fake, addr, commit);
-	made_put_ptr(made, addr + c->big_commit, commit);
-	made_put_ptr(made, addr + c->big_reserve, reserve);
-	made_header(made, addr + c->big_entry, (uint64_t)unused * c->unit, 0,
+	fake_map(addr, commit);
+	made_put_ptr(addr + c->big_commit, commit);
+	made_put_ptr(addr + c->big_reserve, reserve);
+	made_header(addr + c->big_entry, (uint64_t)unused * c->unit, 0,
 		NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 4);
-	made_list_add(made, MADE_HEAP + made->row->virtual_blocks, addr);
+	made_list_add(MADE_HEAP + made.row->virtual_blocks, addr);
 	return addr;
 }
 
@@ -136,18 +134,18 @@ MADE_TIMES(a_large_block_whose_prefix_is_damaged_is_counted, X64, 3)
 		0x0502077700000000, /* FunctionIndex */
 		0x0502000700000001, 0x0502ffff00000001, /* length */
 	};
-	const struct made_nt_shape *c = made->shape;
+	const struct made_nt_shape *c = made.shape;
 	uint64_t addr;
 
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made->process.global_flag = NT_FLAG_UST;
-	addr = put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
-	fake_put(&made->fake, addr + c->big_entry + c->prefix_header, wrong[i], 8);
-	made_expect(made, addr + c->big_bytes, 0x1000 - 0x30 - 8, 8, 0);
-	made_walk(made);
-	made_assert_broken(made, 1, "large block with a damaged prefix");
-	assert_int_equal(made->walk.block_count, made->expected_count);
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made.process.global_flag = NT_FLAG_UST;
+	addr = put_large(0x2000000, 0x1000, 0x1000, 0x50);
+	fake_put(addr + c->big_entry + c->prefix_header, wrong[i], 8);
+	made_expect(addr + c->big_bytes, 0x1000 - 0x30 - 8, 8, 0);
+	made_walk();
+	made_assert_broken(1, "large block with a damaged prefix");
+	assert_int_equal(made.walk.block_count, made.expected_count);
 }
 
 MADE_TIMES(a_large_block_that_cannot_be_is_counted_and_left_out, X64, 5)
@@ -162,83 +160,82 @@ MADE_TIMES(a_large_block_that_cannot_be_is_counted_and_left_out, X64, 5)
 		{0x3f, 0x1000},
 	};
 
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
-	put_large(made, 0x3000000, 0x1000, 0x1000, 0x50);
-	made_expect(made, 0x3000040, 0x1000 - 0x50, 0x50, 0);
-	made_put_ptr(made, 0x2000000 + made->shape->big_commit, wrong[i].commit);
-	made_put_ptr(made, 0x2000000 + made->shape->big_reserve, wrong[i].reserve);
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	put_large(0x2000000, 0x1000, 0x1000, 0x50);
+	put_large(0x3000000, 0x1000, 0x1000, 0x50);
+	made_expect(0x3000040, 0x1000 - 0x50, 0x50, 0);
+	made_put_ptr(0x2000000 + made.shape->big_commit, wrong[i].commit);
+	made_put_ptr(0x2000000 + made.shape->big_reserve, wrong[i].reserve);
 	if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
 		/* As much of it as there is. */
-		made_expect(made, 0x2000040, 0x1000 - 0x50, 0x50, 0);
-	made_walk_and_assert(made, 1, NULL);
-	assert_int_equal(made->walk.broken_addr, 0x2000000);
+		made_expect(0x2000040, 0x1000 - 0x50, 0x50, 0);
+	made_walk_and_assert(1, NULL);
+	assert_int_equal(made.walk.broken_addr, 0x2000000);
 }
 
 /* ---------------------------------------------------------------- locks */
 
-static bool is_busy(struct made *made)
+static bool is_busy(void)
 {
-	memory_clear(&made->memory);
-	return nt_heap_is_busy(&made->memory, &made->process, MADE_HEAP);
+	memory_clear(&made.memory);
+	return nt_heap_is_busy(&made.memory, &made.process, MADE_HEAP);
 }
 
 MADE_TEST(a_heap_is_busy_while_a_thread_has_its_lock, ALL)
 {
 	uint64_t lock = MADE_HEAP + 0xf00;
 
-	made_heap(made, 0x1000, 0x1000);
-	assert_false(is_busy(made)); /* a heap may have no lock */
-	made_put_ptr(made, MADE_HEAP + made->row->lock, lock);
-	assert_false(is_busy(made));
-	made_put_ptr(made, lock + (made->kind->bits == 64 ? 0x10 : 0xc), 0x1234);
-	assert_true(is_busy(made));
-	made_walk(made);
-	assert_int_equal(made->walk.busy_count, 1);
-	made_put_ptr(made, MADE_HEAP + made->row->lock, 0x66660000);
-	assert_false(is_busy(made));
+	made_heap(0x1000, 0x1000);
+	assert_false(is_busy()); /* a heap may have no lock */
+	made_put_ptr(MADE_HEAP + made.row->lock, lock);
+	assert_false(is_busy());
+	made_put_ptr(lock + (made.kind->bits == 64 ? 0x10 : 0xc), 0x1234);
+	assert_true(is_busy());
+	made_walk();
+	assert_int_equal(made.walk.busy_count, 1);
+	made_put_ptr(MADE_HEAP + made.row->lock, 0x66660000);
+	assert_false(is_busy());
 }
 
 /* ---------------------------------------------------------------- layouts */
 
 MADE_TEST(without_a_build_number_the_signatures_pick_a_layout_that_reads_all, ALL)
 {
-	made->process.os_build = 0;
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk_and_assert(made, 0, NULL);
-	assert_true(!strstr(made->walk.heaps[0].layout, "6.1") == !strstr(made->kind->name, "6.1"));
+	made.process.os_build = 0;
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made_walk_and_assert(0, NULL);
+	assert_true(!strstr(made.walk.heaps[0].layout, "6.1") == !strstr(made.kind->name, "6.1"));
 }
 
 MADE_TEST(a_lying_build_number_does_not_outweigh_the_signatures, WIN7_X86)
 {
-	made->process.os_build = 19041;
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
-	made_walk(made);
-	made_assert_blocks(made);
-	assert_string_equal(made->walk.heaps[0].layout, made->kind->name);
+	made.process.os_build = 19041;
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
+	made_walk();
+	made_assert_blocks();
+	assert_string_equal(made.walk.heaps[0].layout, made.kind->name);
 }
 
 /* Each of what tells a layout may be damaged: the others do, and it is said. */
 MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 {
-	make_plain(made);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	make_plain();
+	made_end(MADE_HEAP + 0x4000, 0xc000);
 	if (i == 0)
-		fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
+		fake_put(MADE_HEAP + made.row->signature, 0, 4);
 	else if (i == 1)
-		fake_put(&made->fake, made_valid_bytes(made), 0x777, 2);
+		fake_put(made_valid_bytes(), 0x777, 2);
 	else
-		made->process.os_build = 0;
-	made_walk(made);
-	assert_false(made->walk.heaps[0].unwalked);
-	made_assert_blocks(made);
-	made_assert_doubt(made, i < 2,
-		i == 0 ? "heap without its signature" :
-		i == 1 ? "heap of another size than its layout's" :
-			 NULL);
+		made.process.os_build = 0;
+	made_walk();
+	assert_false(made.walk.heaps[0].unwalked);
+	made_assert_blocks();
+	made_assert_doubt(i < 2, i == 0 ? "heap without its signature" :
+				 i == 1 ? "heap of another size than its layout's" :
+					  NULL);
 }
 
 /* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. A build that
@@ -247,28 +244,28 @@ MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
 {
 	const struct nt_layout *found;
 
-	fake_map(&made->fake, MADE_HEAP, 0x180);
-	fake_put(&made->fake, MADE_HEAP + made->row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
-	fake_put(&made->fake, made_valid_bytes(made), made->row->bytes, 2);
-	found = nt_layout_find(&made->memory, made->kind->bits, MADE_HEAP,
-		made->kind->build == 17763 ? 14393 : 17763);
+	fake_map(MADE_HEAP, 0x180);
+	fake_put(MADE_HEAP + made.row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+	fake_put(made_valid_bytes(), made.row->bytes, 2);
+	found = nt_layout_find(&made.memory, made.kind->bits, MADE_HEAP,
+		made.kind->build == 17763 ? 14393 : 17763);
 	assert_non_null(found);
-	assert_int_equal(found->heap_bytes, made->row->bytes);
-	assert_int_equal(found->signature, made->row->signature);
+	assert_int_equal(found->heap_bytes, made.row->bytes);
+	assert_int_equal(found->signature, made.row->signature);
 }
 
 MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 {
-	make_plain(made);
-	fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
-	fake_put(&made->fake, made_valid_bytes(made), 0, 2);
-	made_list_init(made, MADE_HEAP + made->row->segment_list);
-	made_list_init(made, MADE_HEAP + made->shape->segment_link);
-	made_walk(made);
-	made_assert_broken(made, 1, "heap of no layout that is known");
-	assert_int_equal(made->walk.heap_count, 1);
-	assert_true(made->walk.heaps[0].unwalked);
-	assert_int_equal(made->walk.block_count, 0);
+	make_plain();
+	fake_put(MADE_HEAP + made.row->signature, 0, 4);
+	fake_put(made_valid_bytes(), 0, 2);
+	made_list_init(MADE_HEAP + made.row->segment_list);
+	made_list_init(MADE_HEAP + made.shape->segment_link);
+	made_walk();
+	made_assert_broken(1, "heap of no layout that is known");
+	assert_int_equal(made.walk.heap_count, 1);
+	assert_true(made.walk.heaps[0].unwalked);
+	assert_int_equal(made.walk.block_count, 0);
 }
 
 /* ---------------------------------------------------------------- all heaps of a process */
@@ -277,61 +274,61 @@ MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 #define HOST_PEB 0x7f0000u
 
 /* A PEB with a process heap only. */
-static void put_peb(struct made *made, uint64_t at, unsigned bits, uint64_t first_heap)
+static void put_peb(uint64_t at, unsigned bits, uint64_t first_heap)
 {
 	const struct peb_layout *peb = peb_layout(bits);
 
-	fake_put(&made->fake, at + peb->process_heap, first_heap, bits / 8);
-	fake_put(&made->fake, at + peb->os_build, 19041, 2);
+	fake_put(at + peb->process_heap, first_heap, bits / 8);
+	fake_put(at + peb->os_build, 19041, 2);
 }
 
-static void make_heap(struct made *made)
+static void make_heap(void)
 {
-	made_heap(made, 0x4000, 0x10000);
-	made_busy(made, 0x40, 8);
-	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_heap(0x4000, 0x10000);
+	made_busy(0x40, 8);
+	made_end(MADE_HEAP + 0x4000, 0xc000);
 }
 
-static void walk(struct made *made)
+static void walk(void)
 {
 	struct err err;
 
-	assert_int_equal(heap_walker_nt.walk(&made->memory, 0, &made->walk, &err), 0);
+	assert_int_equal(heap_walker_nt.walk(&made.memory, 0, &made.walk, &err), 0);
 }
 
 MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X64)
 {
-	make_heap(made);
-	fake_map(&made->fake, ROOT, 0x1000);
-	made_list_init(made, ROOT + 0x138); /* NextHeap */
-	made_put_ptr(made, ROOT + 0x150, MADE_HEAP); /* NormalHeap */
-	put_peb(made, FAKE_PEB, 64, ROOT);
-	walk(made);
-	assert_int_equal(made->walk.heap_count, 2);
-	assert_string_equal(made->walk.heaps[0].kind, "page");
-	assert_int_equal(made->walk.heaps[1].addr, MADE_HEAP);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
+	make_heap();
+	fake_map(ROOT, 0x1000);
+	made_list_init(ROOT + 0x138); /* NextHeap */
+	made_put_ptr(ROOT + 0x150, MADE_HEAP); /* NormalHeap */
+	put_peb(FAKE_PEB, 64, ROOT);
+	walk();
+	assert_int_equal(made.walk.heap_count, 2);
+	assert_string_equal(made.walk.heaps[0].kind, "page");
+	assert_int_equal(made.walk.heaps[1].addr, MADE_HEAP);
+	made_assert_broken(0, NULL);
+	made_assert_blocks();
 }
 
 /* The heap with a lock that a thread has or not. */
-static void make_locked(struct made *made, uint64_t owner)
+static void make_locked(uint64_t owner)
 {
 	uint64_t lock = MADE_HEAP + 0xf00;
 
-	make_heap(made);
-	made_put_ptr(made, MADE_HEAP + made->row->lock, lock);
-	made_put_ptr(made, lock + (made->kind->bits == 64 ? 0x10 : 0xc), owner);
+	make_heap();
+	made_put_ptr(MADE_HEAP + made.row->lock, lock);
+	made_put_ptr(lock + (made.kind->bits == 64 ? 0x10 : 0xc), owner);
 }
 
 /* The heap is one of the 64-bit part of a 32-bit process. */
 MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 {
-	make_locked(made, 0x10ull * i);
-	fake_map(&made->fake, HOST_PEB, 0x1000);
-	put_peb(made, HOST_PEB, 64, MADE_HEAP);
-	made->fake.target.bits = 32;
-	made->fake.target.host_peb = HOST_PEB;
-	put_peb(made, FAKE_PEB, 32, 0x770000);
-	assert_int_equal(heap_walker_nt.is_busy(&made->fake.target, 0), i);
+	make_locked(0x10ull * i);
+	fake_map(HOST_PEB, 0x1000);
+	put_peb(HOST_PEB, 64, MADE_HEAP);
+	fake.target.bits = 32;
+	fake.target.host_peb = HOST_PEB;
+	put_peb(FAKE_PEB, 32, 0x770000);
+	assert_int_equal(heap_walker_nt.is_busy(&fake.target, 0), i);
 }

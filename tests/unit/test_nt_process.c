@@ -10,7 +10,6 @@
 
 /* What is looked at. */
 static struct seen {
-	struct fake fake;
 	struct memory memory;
 	struct nt_process process;
 	struct err err;
@@ -21,7 +20,7 @@ static int seen_close(void **state)
 	(void)state;
 	nt_process_release(&seen->process);
 	memory_release(&seen->memory);
-	fake_release(&seen->fake);
+	fake_release();
 	return 0;
 }
 
@@ -30,10 +29,10 @@ static void seen_open(unsigned bits)
 {
 	seen_close(NULL);
 	seen->err = (struct err){0};
-	fake_init(&seen->fake);
-	seen->fake.target.bits = bits;
-	assert_int_equal(memory_init(&seen->memory, &seen->fake.target), 0);
-	fake_map(&seen->fake, LIST, 0x1000);
+	fake_init();
+	fake.target.bits = bits;
+	assert_int_equal(memory_init(&seen->memory, &fake.target), 0);
+	fake_map(LIST, 0x1000);
 }
 
 #undef TEST_AROUND
@@ -41,13 +40,13 @@ static void seen_open(unsigned bits)
 
 static void put(uint16_t field, uint64_t value, size_t len)
 {
-	fake_put(&seen->fake, FAKE_PEB + field, value, len);
+	fake_put(FAKE_PEB + field, value, len);
 }
 
 /* A PEB with so many heaps in its list; addresses are the caller's. Offsets as phnt has them. */
 static void put_peb(uint64_t first, uint32_t count)
 {
-	unsigned pointer = seen->fake.target.bits / 8;
+	unsigned pointer = fake.target.bits / 8;
 	bool is_64 = pointer == 8;
 
 	put(is_64 ? 0x30 : 0x18, first, pointer);
@@ -61,15 +60,15 @@ static void put_peb(uint64_t first, uint32_t count)
 
 static void put_heap(uint32_t index, uint64_t addr)
 {
-	unsigned pointer = seen->fake.target.bits / 8;
+	unsigned pointer = fake.target.bits / 8;
 
-	fake_put(&seen->fake, LIST + (uint64_t)index * pointer, addr, pointer);
+	fake_put(LIST + (uint64_t)index * pointer, addr, pointer);
 }
 
 static int read_peb(void)
 {
 	return nt_process_read(
-		&seen->process, &seen->memory, FAKE_PEB, seen->fake.target.bits, &seen->err);
+		&seen->process, &seen->memory, FAKE_PEB, fake.target.bits, &seen->err);
 }
 
 /* ---------------------------------------------------------------- the PEB */
@@ -159,10 +158,10 @@ TEST(a_process_without_a_heap_or_a_readable_peb_is_an_error)
 	seen->process.bits = 5;
 	assert_int_equal(read_peb(), -ERR_TARGET);
 	assert_int_equal(seen->err.code, ERR_TARGET);
-	fake_unmap(&seen->fake, FAKE_PEB);
+	fake_unmap(FAKE_PEB);
 	memory_clear(&seen->memory);
 	assert_int_equal(read_peb(), -ERR_TARGET);
-	seen->fake.is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(read_peb(), -ERR_GONE);
 	assert_int_equal(seen->process.bits, 5); /* untouched */
 }
@@ -188,13 +187,13 @@ static int keep(void *ctx, uint64_t link)
 /* Links n addresses to a list whose head is the first of them. */
 static void put_list(const uint64_t *addrs, size_t n, bool is_coded)
 {
-	unsigned pointer = seen->fake.target.bits / 8;
+	unsigned pointer = fake.target.bits / 8;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t key = is_coded ? addrs[i] : 0;
 
-		fake_put(&seen->fake, addrs[i], addrs[(i + 1) % n] ^ key, pointer);
-		fake_put(&seen->fake, addrs[i] + pointer, addrs[(i + n - 1) % n] ^ key, pointer);
+		fake_put(addrs[i], addrs[(i + 1) % n] ^ key, pointer);
+		fake_put(addrs[i] + pointer, addrs[(i + n - 1) % n] ^ key, pointer);
 	}
 }
 
@@ -206,7 +205,7 @@ static int follow(bool is_coded, int rc)
 	struct nt_list list = {.head = LIST, .each = keep, .is_coded = is_coded};
 
 	links = (struct links){.rc = rc};
-	seen->process.bits = seen->fake.target.bits;
+	seen->process.bits = fake.target.bits;
 	links.nt = (struct nt_walk){
 		.memory = &seen->memory, .process = &seen->process, .walk = &links.walk};
 	return nt_list_walk(&links.nt, &list);
@@ -242,7 +241,7 @@ TEST(no_list_leads_round)
 			seen_open(64);
 
 			put_list(addrs, 6, false);
-			fake_put(&seen->fake, addrs[from], addrs[to], 8);
+			fake_put(addrs[from], addrs[to], 8);
 			assert_int_equal(follow(false, 0), 0);
 			assert_int_equal(links.walk.broken_count, to != (from + 1) % 6);
 			assert_int_equal(links.count, to == (from + 1) % 6 ? 5 : from);
@@ -258,7 +257,7 @@ TEST(a_link_to_nowhere_ends_the_list)
 		seen_open(64);
 
 		put_list(addrs, 6, false);
-		fake_put(&seen->fake, addrs[2], wild[i], 8);
+		fake_put(addrs[2], wild[i], 8);
 		assert_int_equal(follow(false, 0), 0);
 		assert_int_equal(links.count, 2);
 		assert_int_equal(links.walk.broken_count, 0);

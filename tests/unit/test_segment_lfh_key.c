@@ -8,68 +8,68 @@
 
 /* The k'th subsegment of a heap, of four pages. */
 static struct fake_lfh subsegment(
-	struct fake_segment *s, uint64_t segment, unsigned k, unsigned block_bytes, unsigned bucket)
+	uint64_t segment, unsigned k, unsigned block_bytes, unsigned bucket)
 {
-	uint64_t addr = seg_range(s, segment, 12, 4 + 4 * k, 4, 11, 0, false);
+	uint64_t addr = seg_range(segment, 12, 4 + 4 * k, 4, 11, 0, false);
 
-	return seg_lfh(s, addr, 0x4000, block_bytes, bucket);
+	return seg_lfh(addr, 0x4000, block_bytes, bucket);
 }
 
 /* Puts the first block elsewhere, and says so. */
-static void shift_first(struct fake_segment *s, struct fake_lfh *lfh, unsigned first)
+static void shift_first(struct fake_lfh *lfh, unsigned first)
 {
-	uint64_t at = lfh->addr + s->l->at.subsegment.offsets;
+	uint64_t at = lfh->addr + seg.l->at.subsegment.offsets;
 
-	fake_put(&s->fake, at, fake_get(&s->fake, at, 4) ^ (uint64_t)(lfh->first ^ first) << 16, 4);
+	fake_put(at, fake_get(at, 4) ^ (uint64_t)(lfh->first ^ first) << 16, 4);
 	lfh->first = first;
 }
 
-static void count_put(struct fake_segment *s, struct fake_lfh *lfh, unsigned count)
+static void count_put(struct fake_lfh *lfh, unsigned count)
 {
 	lfh->count = count;
-	fake_put(&s->fake, lfh->addr + s->l->at.subsegment.block_count, count, 2);
-	seg_lfh_free_put(s, lfh, count);
+	fake_put(lfh->addr + seg.l->at.subsegment.block_count, count, 2);
+	seg_lfh_free_put(lfh, count);
 }
 
 /* Some blocks of which 2 and more bytes are not used. */
-static void some_tails(struct fake_segment *s, const struct fake_lfh *lfh)
+static void some_tails(const struct fake_lfh *lfh)
 {
 	for (unsigned k = 0; k < 4 && k < lfh->count; k++)
-		seg_lfh_block(s, lfh, k, 2 + k);
+		seg_lfh_block(lfh, k, 2 + k);
 }
 
-static void assert_key_found(struct fake_segment *s)
+static void assert_key_found(void)
 {
-	seg_walk(s);
-	assert_true(s->nt.segment_keys.has_lfh);
-	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
-	assert_int_equal(s->walk.broken_count, 0);
+	seg_walk();
+	assert_true(seg.nt.segment_keys.has_lfh);
+	assert_int_equal(seg.nt.segment_keys.lfh, seg.lfh_key);
+	assert_int_equal(seg.walk.broken_count, 0);
 }
 
 /* Subsegments are noted, and none of their blocks is listed. */
-static void assert_no_key(struct fake_segment *s, unsigned subsegments)
+static void assert_no_key(unsigned subsegments)
 {
-	seg_walk(s);
-	assert_false(s->nt.segment_keys.has_lfh);
-	assert_int_equal(s->walk.block_count, 0);
-	assert_int_equal(s->walk.broken_count, subsegments);
-	assert_string_equal(s->walk.broken_what, "LFH subsegment of no certain key");
+	seg_walk();
+	assert_false(seg.nt.segment_keys.has_lfh);
+	assert_int_equal(seg.walk.block_count, 0);
+	assert_int_equal(seg.walk.broken_count, subsegments);
+	assert_string_equal(seg.walk.broken_what, "LFH subsegment of no certain key");
 }
 
 /* ---------------------------------------------------------------- in ntdll */
 
 /* Blocks of one kind that begin later than would be expected. */
-static struct fake_lfh odd_subsegments(struct fake_segment *s)
+static struct fake_lfh odd_subsegments(void)
 {
-	uint64_t segment = seg_segment(s, FAKE_HEAP, 0);
+	uint64_t segment = seg_segment(FAKE_HEAP, 0);
 	struct fake_lfh lfh = {0};
 
 	for (unsigned k = 0; k < 4; k++) {
-		lfh = subsegment(s, segment, k, 0x60, 0x60 / s->l->unit);
-		count_put(s, &lfh, lfh.count - 1);
-		shift_first(s, &lfh, lfh.first + 2 * s->l->unit);
+		lfh = subsegment(segment, k, 0x60, 0x60 / seg.l->unit);
+		count_put(&lfh, lfh.count - 1);
+		shift_first(&lfh, lfh.first + 2 * seg.l->unit);
 	}
-	seg_lfh_block(s, &lfh, 3, 0);
+	seg_lfh_block(&lfh, 3, 0);
 	return lfh;
 }
 
@@ -77,43 +77,43 @@ SEG_TEST(the_key_stands_beside_the_heap_key_in_ntdll, ALL)
 {
 	struct fake_lfh lfh;
 
-	lfh = odd_subsegments(s);
-	seg_walk(s);
-	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
-	assert_int_equal(s->walk.broken_count, 0);
-	assert_int_equal(s->walk.block_count, 1);
-	assert_block(s, 0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
+	lfh = odd_subsegments();
+	seg_walk();
+	assert_int_equal(seg.nt.segment_keys.lfh, seg.lfh_key);
+	assert_int_equal(seg.walk.broken_count, 0);
+	assert_int_equal(seg.walk.block_count, 1);
+	assert_block(0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
 }
 
 /* Whatever page segments are signed with, which without VS subsegments nothing else tells. */
 SEG_TEST(the_heap_key_in_ntdll_may_be_either, ALL)
 {
-	s->constant ^= FAKE_CONSTANT & seg_mask(s);
-	odd_subsegments(s);
-	assert_key_found(s);
+	seg.constant ^= FAKE_CONSTANT & seg_mask();
+	odd_subsegments();
+	assert_key_found();
 }
 
 SEG_TEST(a_value_like_the_heap_key_is_not_believed, ALL)
 {
-	seg_ptr(s, FAKE_GLOBALS - 0x80, s->heap_key);
-	seg_ptr(s, FAKE_GLOBALS - 0x80 + l->ptr, 0x5fff1237);
-	odd_subsegments(s);
-	assert_key_found(s);
+	seg_ptr(FAKE_GLOBALS - 0x80, seg.heap_key);
+	seg_ptr(FAKE_GLOBALS - 0x80 + l->ptr, 0x5fff1237);
+	odd_subsegments();
+	assert_key_found();
 }
 
 /* In a dump ntdll may be listed, and its data be missing or from elsewhere. */
 SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 {
-	odd_subsegments(s);
+	odd_subsegments();
 	if (i == 0)
-		seg_no_ntdll(s);
+		seg_no_ntdll();
 	else if (i == 1)
-		fake_unmap(&s->fake, FAKE_NTDLL);
+		fake_unmap(FAKE_NTDLL);
 	else if (i == 2)
-		seg_ptr(s, FAKE_GLOBALS, s->heap_key + 1);
+		seg_ptr(FAKE_GLOBALS, seg.heap_key + 1);
 	else
-		seg_ptr(s, FAKE_GLOBALS + l->ptr, s->lfh_key ^ 0x80008001);
-	assert_no_key(s, 4);
+		seg_ptr(FAKE_GLOBALS + l->ptr, seg.lfh_key ^ 0x80008001);
+	assert_no_key(4);
 }
 
 /* ---------------------------------------------------------------- guessed */
@@ -123,10 +123,10 @@ SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 {
 	struct fake_lfh lfh;
 
-	seg_no_ntdll(s);
-	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x30 * (i + 1), NO_BUCKET);
-	some_tails(s, &lfh);
-	assert_key_found(s);
+	seg_no_ntdll();
+	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x30 * (i + 1), NO_BUCKET);
+	some_tails(&lfh);
+	assert_key_found();
 }
 
 /* So few blocks that many sizes would do. */
@@ -140,12 +140,12 @@ SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 	const unsigned *bucket = l->bits == 64 ? x64[i] : x86[i];
 	struct fake_lfh lfh;
 
-	seg_no_ntdll(s);
-	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
-	count_put(s, &lfh, 5);
-	shift_first(s, &lfh, seg_lfh_room(s, 5));
-	some_tails(s, &lfh);
-	assert_key_found(s);
+	seg_no_ntdll();
+	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
+	count_put(&lfh, 5);
+	shift_first(&lfh, seg_lfh_room(5));
+	some_tails(&lfh);
+	assert_key_found();
 }
 
 /* With blocks of one unit no other place is left for the first one. */
@@ -153,16 +153,16 @@ SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 {
 	uint64_t segment;
 
-	seg_no_ntdll(s);
-	segment = seg_segment(s, FAKE_HEAP, 0);
-	subsegment(s, segment, 0, l->unit, 1);
+	seg_no_ntdll();
+	segment = seg_segment(FAKE_HEAP, 0);
+	subsegment(segment, 0, l->unit, 1);
 	for (unsigned k = 1; k < 5; k++) {
-		struct fake_lfh lfh = subsegment(s, segment, k, 0x90, 0x90 / l->unit);
+		struct fake_lfh lfh = subsegment(segment, k, 0x90, 0x90 / l->unit);
 
-		count_put(s, &lfh, lfh.count - 1);
-		shift_first(s, &lfh, lfh.first + 2 * l->unit);
+		count_put(&lfh, lfh.count - 1);
+		shift_first(&lfh, lfh.first + 2 * l->unit);
 	}
-	assert_key_found(s);
+	assert_key_found();
 }
 
 /* The first block stands behind something unknown: only the ends of blocks show where. */
@@ -171,16 +171,16 @@ SEG_TEST(tails_show_where_the_first_block_is, ALL)
 	struct fake_lfh lfh;
 	uint64_t segment;
 
-	seg_no_ntdll(s);
-	segment = seg_segment(s, FAKE_HEAP, 0);
+	seg_no_ntdll();
+	segment = seg_segment(FAKE_HEAP, 0);
 	for (unsigned k = 0; k < 4; k++) {
-		lfh = subsegment(s, segment, k, 0x50 + 0x20 * k, NO_BUCKET);
-		count_put(s, &lfh, lfh.count - 2);
-		shift_first(s, &lfh, lfh.first + 0x40);
-		fake_put(&s->fake, lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
-		some_tails(s, &lfh);
+		lfh = subsegment(segment, k, 0x50 + 0x20 * k, NO_BUCKET);
+		count_put(&lfh, lfh.count - 2);
+		shift_first(&lfh, lfh.first + 0x40);
+		fake_put(lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
+		some_tails(&lfh);
 	}
-	assert_key_found(s);
+	assert_key_found();
 }
 
 /* Memory is full of what would do as the end of a block; marks of stacks are not. */
@@ -189,22 +189,22 @@ SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 	struct fake_lfh lfh;
 	uint64_t end;
 
-	seg_no_ntdll(s);
-	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
-	count_put(s, &lfh, lfh.count - 2);
-	shift_first(s, &lfh, lfh.first + 4 * l->unit);
+	seg_no_ntdll();
+	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
+	count_put(&lfh, lfh.count - 2);
+	shift_first(&lfh, lfh.first + 4 * l->unit);
 	for (unsigned at = 0; at < 0x1000; at += 2) /* extra present, 2 bytes */
-		fake_put(&s->fake, lfh.addr + lfh.first + at, 0x4002, 2);
+		fake_put(lfh.addr + lfh.first + at, 0x4002, 2);
 	for (unsigned k = 0; k < 4; k++) {
-		end = seg_lfh_block(s, &lfh, k, 0x4000 | 0x20) + 0x60;
-		memset(fake_bytes(&s->fake, end - 0x20, 0x1e), 0, 0x1e);
+		end = seg_lfh_block(&lfh, k, 0x4000 | 0x20) + 0x60;
+		memset(fake_bytes(end - 0x20, 0x1e), 0, 0x1e);
 		if (i)
-			fake_put(&s->fake, end - 0x20 + 2, 0x0101, 2);
+			fake_put(end - 0x20 + 2, 0x0101, 2);
 	}
 	if (i)
-		assert_key_found(s);
+		assert_key_found();
 	else
-		assert_no_key(s, 1);
+		assert_no_key(1);
 }
 
 /* Any word with its topmost bit set would do as the end of a block but for one byte. */
@@ -212,12 +212,12 @@ SEG_TEST(one_unused_byte_shows_nothing, ALL)
 {
 	struct fake_lfh lfh;
 
-	seg_no_ntdll(s);
-	lfh = odd_subsegments(s);
-	memset(fake_bytes(&s->fake, lfh.addr + lfh.first, 0x1000), 0xff, 0x1000);
+	seg_no_ntdll();
+	lfh = odd_subsegments();
+	memset(fake_bytes(lfh.addr + lfh.first, 0x1000), 0xff, 0x1000);
 	for (unsigned k = 0; k < 8; k++)
-		seg_lfh_block(s, &lfh, k, 0x80ff);
-	assert_no_key(s, 4);
+		seg_lfh_block(&lfh, k, 0x80ff);
+	assert_no_key(4);
 }
 
 SEG_TEST(keys_that_differ_are_none, ALL)
@@ -226,15 +226,15 @@ SEG_TEST(keys_that_differ_are_none, ALL)
 
 	uint64_t segment;
 
-	seg_no_ntdll(s);
-	segment = seg_segment(s, FAKE_HEAP, 0);
+	seg_no_ntdll();
+	segment = seg_segment(FAKE_HEAP, 0);
 	for (unsigned k = 0; k < 12; k++) {
-		struct fake_lfh lfh = subsegment(s, segment, k, 0x40, 4);
+		struct fake_lfh lfh = subsegment(segment, k, 0x40, 4);
 
-		seg_lfh_block(s, &lfh, 0, 0);
-		fake_put(&s->fake, lfh.addr + l->at.subsegment.offsets, fake_random(&seed), 4);
+		seg_lfh_block(&lfh, 0, 0);
+		fake_put(lfh.addr + l->at.subsegment.offsets, fake_random(&seed), 4);
 	}
-	assert_no_key(s, 12);
+	assert_no_key(12);
 }
 
 /* Of two heaps the one that says little is read with the key that the other gave. */
@@ -243,19 +243,19 @@ SEG_TEST(the_key_is_the_process_s, ALL)
 	struct fake_lfh lfh;
 	uint64_t second = FAKE_HEAP + 0x100000, segment;
 
-	seg_no_ntdll(s);
-	lfh = subsegment(s, seg_segment(s, FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
-	count_put(s, &lfh, 2);
-	shift_first(s, &lfh, seg_lfh_room(s, 2));
-	seg_lfh_block(s, &lfh, 1, 0);
-	seg_heap(s, second);
-	segment = seg_segment(s, second, 0);
-	subsegment(s, segment, 0, l->unit, 1);
+	seg_no_ntdll();
+	lfh = subsegment(seg_segment(FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
+	count_put(&lfh, 2);
+	shift_first(&lfh, seg_lfh_room(2));
+	seg_lfh_block(&lfh, 1, 0);
+	seg_heap(second);
+	segment = seg_segment(second, 0);
+	subsegment(segment, 0, l->unit, 1);
 	for (unsigned k = 1; k < 4; k++)
-		subsegment(s, segment, k, 0x40 + 0x30 * k, NO_BUCKET);
-	seg_walk(s);
-	assert_int_equal(s->nt.segment_keys.lfh, s->lfh_key);
-	assert_int_equal(s->walk.broken_count, 0);
-	assert_int_equal(s->walk.block_count, 1);
-	assert_block(s, 0, seg_lfh_addr(&lfh, 1), 0x90, 0, 0);
+		subsegment(segment, k, 0x40 + 0x30 * k, NO_BUCKET);
+	seg_walk();
+	assert_int_equal(seg.nt.segment_keys.lfh, seg.lfh_key);
+	assert_int_equal(seg.walk.broken_count, 0);
+	assert_int_equal(seg.walk.block_count, 1);
+	assert_block(0, seg_lfh_addr(&lfh, 1), 0x90, 0, 0);
 }

@@ -9,7 +9,6 @@
 #define BASE ((uint64_t)0x7ff600000000)
 
 static struct {
-	struct fake fake;
 	struct target_ops ops;
 	struct memory memory;
 } scene;
@@ -19,10 +18,9 @@ static unsigned unreadable;
 
 static int region(struct target *target, uint64_t addr, struct target_region *region)
 {
-	const struct fake *fake = target->system;
 	int rc = fake_region(target, addr, region);
 
-	if (!rc && fake_range_at(target->system, region->addr) <= &fake->ranges[unreadable])
+	if (!rc && fake_range_at(region->addr) <= &fake.ranges[unreadable])
 		region->access = TARGET_EXECUTE;
 	return rc;
 }
@@ -31,8 +29,9 @@ static unsigned views; /* how often bytes were asked for */
 
 static const unsigned char *view(struct target *target, uint64_t addr, size_t *len)
 {
-	const struct fake_range *range = fake_range_at(target->system, addr);
+	const struct fake_range *range = fake_range_at(addr);
 
+	(void)target;
 	views++;
 	if (!range)
 		return NULL;
@@ -44,7 +43,7 @@ static int close_scene(void **state)
 {
 	(void)state;
 	memory_release(&scene.memory);
-	fake_release(&scene.fake);
+	fake_release();
 	return 0;
 }
 
@@ -53,12 +52,12 @@ static void open_scene(bool knows_regions, bool is_mapped)
 {
 	close_scene(NULL);
 	unreadable = 0; /* the PEB, which fake_init() maps first */
-	fake_init(&scene.fake);
-	scene.ops = *scene.fake.target.ops;
+	fake_init();
+	scene.ops = *fake.target.ops;
 	scene.ops.region = knows_regions ? region : NULL;
 	scene.ops.view = is_mapped ? view : NULL;
-	scene.fake.target.ops = &scene.ops;
-	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	fake.target.ops = &scene.ops;
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 }
 
 #undef TEST_AROUND
@@ -72,7 +71,7 @@ static unsigned char byte_at(uint64_t addr)
 
 static void map(uint64_t addr, size_t len)
 {
-	const struct fake_range *range = fake_map(&scene.fake, addr, len);
+	const struct fake_range *range = fake_map(addr, len);
 
 	for (size_t i = 0; i < len; i++)
 		range->bytes[i] = byte_at(addr + i);
@@ -136,9 +135,9 @@ TEST(memory_that_may_not_be_read_is_not_read)
 	open_scene(true, false);
 	map(BASE, 0x1000);
 	unreadable = 1;
-	reads = scene.fake.reads;
+	reads = fake.reads;
 	assert_null(memory_at(&scene.memory, BASE, 4));
-	assert_int_equal(scene.fake.reads, reads);
+	assert_int_equal(fake.reads, reads);
 }
 
 TEST(a_walk_upwards_costs_one_read_a_piece)
@@ -147,10 +146,10 @@ TEST(a_walk_upwards_costs_one_read_a_piece)
 	map(BASE, 8 * PIECE);
 	for (uint64_t at = 0; at + 16 <= 8 * PIECE; at += 24)
 		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
-	assert_int_equal(scene.fake.reads, 8);
+	assert_int_equal(fake.reads, 8);
 	for (uint64_t at = 0; at < 8 * PIECE; at += PIECE / 2)
 		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
-	assert_int_equal(scene.fake.reads, 8); /* all of it is still at hand */
+	assert_int_equal(fake.reads, 8); /* all of it is still at hand */
 }
 
 TEST(what_was_cleared_is_read_again)
@@ -158,7 +157,7 @@ TEST(what_was_cleared_is_read_again)
 	open_scene(true, false);
 	map(BASE, 0x1000);
 	assert_bytes(memory_at(&scene.memory, BASE, 16), BASE, 16);
-	fake_put(&scene.fake, BASE, 0x1122334455667788, 8);
+	fake_put(BASE, 0x1122334455667788, 8);
 	memory_clear(&scene.memory);
 	assert_int_equal(bytes_u64(memory_at(&scene.memory, BASE, 8)), 0x1122334455667788);
 }
@@ -171,8 +170,8 @@ TEST(numbers_are_little_endian_and_as_wide_as_the_process)
 	uint8_t byte = 0;
 
 	open_scene(false, false);
-	fake_map(&scene.fake, BASE, 0x1000);
-	fake_put(&scene.fake, BASE, 0x8899aabbccddeeff, 8);
+	fake_map(BASE, 0x1000);
+	fake_put(BASE, 0x8899aabbccddeeff, 8);
 	assert_int_equal(memory_u8(&scene.memory, BASE + 7, &byte), 0);
 	assert_int_equal(byte, 0x88);
 	assert_int_equal(memory_u16(&scene.memory, BASE, &half), 0);
@@ -206,9 +205,9 @@ TEST(committed_bytes_are_counted_over_all_regions)
 	map(BASE + 0x1000, 0x3000);
 	map(BASE + 0x10000, 0x2000);
 	/* and the PEB's page */
-	assert_int_equal(target_committed_bytes(&scene.fake.target), 0x7000);
+	assert_int_equal(target_committed_bytes(&fake.target), 0x7000);
 	open_scene(false, false);
-	assert_int_equal(target_committed_bytes(&scene.fake.target), TARGET_SPACE_BYTES);
+	assert_int_equal(target_committed_bytes(&fake.target), TARGET_SPACE_BYTES);
 }
 
 TEST(going_to_and_fro_in_a_mapped_file_costs_two_looks)

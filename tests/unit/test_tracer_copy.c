@@ -8,7 +8,6 @@
 #include "snapshot/stacks/tracer_read.h"
 
 struct scene {
-	struct fake fake;
 	struct tracer_copy copy;
 	struct err err;
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -20,10 +19,10 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
-	fake_init(&scene.fake);
-	tracer_place(&scene.fake);
+	fake_init();
+	tracer_place();
 	tracer_copy_init(&scene.copy);
-	scene.fake.is_held = true;
+	fake.is_held = true;
 	return 0;
 }
 
@@ -31,25 +30,25 @@ static int tear_down(void **state)
 {
 	(void)state;
 	tracer_copy_release(&scene.copy);
-	fake_release(&scene.fake);
+	fake_release();
 	return 0;
 }
 
 static int take(void)
 {
 	scene.err = (struct err){0};
-	return take_tables(&scene.copy, &scene.fake.target, TRACER_AREA, &scene.err);
+	return take_tables(&scene.copy, &fake.target, TRACER_AREA, &scene.err);
 }
 
 static int find(uint64_t *addr)
 {
 	const struct snapshot modules = {
-		.modules = scene.fake.modules, .module_count = scene.fake.module_count};
+		.modules = fake.modules, .module_count = fake.module_count};
 	struct capture_source source;
 	int rc;
 
 	scene.err = (struct err){0};
-	rc = capture_source_find(&scene.fake.target, &modules, STACKS_TRACER, &source, &scene.err);
+	rc = capture_source_find(&fake.target, &modules, STACKS_TRACER, &source, &scene.err);
 	assert_int_equal(source.has_tracer, !rc);
 	if (!rc)
 		*addr = source.area_addr;
@@ -69,7 +68,7 @@ TEST(it_is_found_by_its_export_however_its_path_is_spelt)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		uint64_t addr = 0;
 
-		scene.fake.modules[1].path = paths[i];
+		fake.modules[1].path = paths[i];
 		assert_int_equal(find(&addr), 0);
 		assert_int_equal(addr, TRACER_AREA);
 	}
@@ -82,10 +81,10 @@ TEST(a_process_without_it_is_not_traced)
 	uint64_t addr = 7;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		scene.fake.modules[1].path = paths[i];
+		fake.modules[1].path = paths[i];
 		assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	}
-	scene.fake.module_count = 0;
+	fake.module_count = 0;
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	assert_int_equal(addr, 7);
 }
@@ -96,15 +95,15 @@ TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 	uint64_t addr = 7;
 
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
-		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(&scene.fake, at, 4);
+		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(at, 4);
 
-		fake_put(&scene.fake, at, 0xfffffff0, 4);
+		fake_put(at, 0xfffffff0, 4);
 		assert_int_equal(find(&addr), -ERR_TARGET);
-		fake_put(&scene.fake, at, was, 4);
+		fake_put(at, was, 4);
 	}
-	fake_unmap(&scene.fake, TRACER_BASE);
+	fake_unmap(TRACER_BASE);
 	assert_int_equal(find(&addr), -ERR_TARGET);
-	scene.fake.is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(find(&addr), -ERR_GONE);
 	assert_int_equal(addr, 7);
 }
@@ -114,36 +113,36 @@ TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 TEST(a_tracer_of_another_version_is_refused_by_name)
 {
 	assert_int_equal(take(), 0);
-	AREA_PUT(&scene.fake, magic, 0x325243415254);
+	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(&scene.fake, magic, 0x54534e4148435254);
-	AREA_PUT(&scene.fake, version, 3);
+	AREA_PUT(magic, 0x54534e4148435254);
+	AREA_PUT(version, 3);
 	assert_int_equal(take(), -ERR_TARGET);
 	assert_non_null(strstr(scene.err.detail, "a tracer of version 3, this hsnap knows 2"));
-	AREA_PUT(&scene.fake, version, 2);
-	AREA_PUT(&scene.fake, area_bytes, sizeof(struct tracer_area) + 8);
+	AREA_PUT(version, 2);
+	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(&scene.fake, area_bytes, sizeof(struct tracer_area));
-	AREA_PUT(&scene.fake, pointer_bytes, 4);
+	AREA_PUT(area_bytes, sizeof(struct tracer_area));
+	AREA_PUT(pointer_bytes, 4);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(&scene.fake, pointer_bytes, 8);
+	AREA_PUT(pointer_bytes, 8);
 	assert_int_equal(take(), 0);
-	fake_unmap(&scene.fake, TRACER_AREA);
+	fake_unmap(TRACER_AREA);
 	assert_int_equal(take(), -ERR_TARGET);
-	scene.fake.is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(take(), -ERR_GONE);
 }
 
 TEST(a_tracer_that_failed_says_why)
 {
-	AREA_PUT(&scene.fake, state, TRACER_FAILED);
-	AREA_PUT(&scene.fake, failure, TRACER_NO_TLS_SLOT);
+	AREA_PUT(state, TRACER_FAILED);
+	AREA_PUT(failure, TRACER_NO_TLS_SLOT);
 	assert_int_equal(take(), -ERR_INJECT);
 	assert_non_null(strstr(scene.err.detail, "TLS"));
-	AREA_PUT(&scene.fake, failure, UINT32_MAX);
+	AREA_PUT(failure, UINT32_MAX);
 	assert_int_equal(take(), -ERR_INJECT);
 	assert_true(strlen(scene.err.detail) > 0);
-	AREA_PUT(&scene.fake, state, UINT32_MAX);
+	AREA_PUT(state, UINT32_MAX);
 	assert_int_equal(take(), -ERR_TARGET);
 }
 
@@ -151,17 +150,16 @@ TEST(a_tracer_that_is_not_on_traces_nothing)
 {
 	uint64_t addr = 7;
 
-	AREA_PUT(&scene.fake, state, TRACER_OFF);
+	AREA_PUT(state, TRACER_OFF);
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	assert_non_null(strstr(scene.err.detail, "detached"));
 	assert_int_equal(take(), -ERR_NOT_TRACED);
-	AREA_PUT(&scene.fake, state, TRACER_LOADED);
+	AREA_PUT(state, TRACER_LOADED);
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	assert_non_null(strstr(scene.err.detail, "never switched on"));
 	assert_int_equal(addr, 7);
-	assert_int_equal(tracer_find(&scene.fake.target, scene.fake.modules,
-				 scene.fake.module_count, &addr, &scene.err),
-		0);
+	assert_int_equal(
+		tracer_find(&fake.target, fake.modules, fake.module_count, &addr, &scene.err), 0);
 	assert_int_equal(addr, TRACER_AREA);
 }
 
@@ -169,12 +167,12 @@ TEST(a_32_bit_process_has_a_tracer_of_its_own)
 {
 	uint64_t addr = 0;
 
-	scene.fake.target.bits = 32;
+	fake.target.bits = 32;
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
-	scene.fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
+	fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
 	assert_int_equal(find(&addr), -ERR_TARGET); /* of 64 bits, by what it says */
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(&scene.fake, pointer_bytes, 4);
+	AREA_PUT(pointer_bytes, 4);
 	assert_int_equal(find(&addr), 0);
 	assert_int_equal(take(), 0);
 }
@@ -187,9 +185,9 @@ TEST(tables_larger_than_half_of_the_memory_are_refused)
 
 	if (os_memory_bytes() / 2 >= TRACER_SHARDS * shard_bytes)
 		skip();
-	AREA_PUT(&scene.fake, reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
+	AREA_PUT(reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
 	for (unsigned shard = 0; shard < TRACER_SHARDS; shard++)
-		SHARD_PUT(&scene.fake, shard, table, (first + shard * shard_bytes) | 26);
+		SHARD_PUT(shard, table, (first + shard * shard_bytes) | 26);
 	assert_int_equal(take(), -ERR_TARGET);
 	assert_non_null(strstr(scene.err.detail, "of this machine's memory"));
 	assert_null(strchr(scene.err.detail, '\n'));
@@ -197,16 +195,16 @@ TEST(tables_larger_than_half_of_the_memory_are_refused)
 
 TEST(it_is_busy_while_its_ranges_change)
 {
-	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
-	AREA_PUT(&scene.fake, ranges.changing, 7);
-	assert_true(tracer_is_busy(&scene.fake.target, TRACER_AREA));
-	AREA_PUT(&scene.fake, ranges.changing, 8);
-	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
-	assert_false(tracer_is_busy(&scene.fake.target, 0x1000));
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
+	AREA_PUT(ranges.changing, 7);
+	assert_true(tracer_is_busy(&fake.target, TRACER_AREA));
+	AREA_PUT(ranges.changing, 8);
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
+	assert_false(tracer_is_busy(&fake.target, 0x1000));
 	/* Left so by a thread that ended: nobody will ever make it even. */
-	AREA_PUT(&scene.fake, ranges.changing, 9);
-	AREA_PUT(&scene.fake, ranges.broken, 1);
-	assert_false(tracer_is_busy(&scene.fake.target, TRACER_AREA));
+	AREA_PUT(ranges.changing, 9);
+	AREA_PUT(ranges.broken, 1);
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
 }
 
 /* ---------------------------------------------------------------- its tables */
@@ -238,11 +236,11 @@ TEST(every_block_of_every_shard_is_found)
 	for (unsigned shard = 0; shard < TRACER_SHARDS; shard += 2) {
 		unsigned entries = 1u << shard / 4;
 
-		tracer_place_table(&scene.fake, shard, shard / 4);
+		tracer_place_table(shard, shard / 4);
 		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
 			const struct made_block block = block_of(count++);
 
-			tracer_put_block(&scene.fake, shard, i, &block);
+			tracer_put_block(shard, i, &block);
 		}
 	}
 	for (unsigned round = 0; round < 2; round++) {
@@ -256,13 +254,13 @@ TEST(every_block_of_every_shard_is_found)
 
 TEST(an_entry_that_is_being_moved_counts_once)
 {
-	tracer_place_table(&scene.fake, 5, 6);
+	tracer_place_table(5, 6);
 	for (unsigned i = 0; i < 20; i++) {
 		const struct made_block block = block_of(i);
 
-		tracer_put_block(&scene.fake, 5, 3 * i, &block);
+		tracer_put_block(5, 3 * i, &block);
 		if (i % 3 == 0)
-			tracer_put_block(&scene.fake, 5, 3 * i + 1, &block);
+			tracer_put_block(5, 3 * i + 1, &block);
 	}
 	assert_int_equal(take(), 0);
 	tracer_copy_sort(&scene.copy);
@@ -273,12 +271,12 @@ TEST(an_entry_that_is_being_moved_counts_once)
 
 TEST(a_tracer_that_has_seen_nothing_has_nothing)
 {
-	uint32_t id = tracer_put_stack(&scene.fake, 0x1000, 4);
+	uint32_t id = tracer_put_stack(0x1000, 4);
 
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 4);
-	AREA_PUT(&scene.fake, stacks_committed, 0); /* as it starts */
-	AREA_PUT(&scene.fake, stacks_top, 8);
+	AREA_PUT(stacks_committed, 0); /* as it starts */
+	AREA_PUT(stacks_top, 8);
 	assert_int_equal(take(), 0);
 	tracer_copy_sort(&scene.copy);
 	assert_int_equal(scene.copy.block_count, 0);
@@ -290,12 +288,12 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 {
 	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
 
-	tracer_place_table(&scene.fake, 63, 4);
-	tracer_put_block(&scene.fake, 63, 3, &block);
+	tracer_place_table(63, 4);
+	tracer_put_block(63, 3, &block);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 1);
-	SHARD_PUT(&scene.fake, 0, broken, 1);
-	SHARD_PUT(&scene.fake, 63, broken, 0x100);
+	SHARD_PUT(0, broken, 1);
+	SHARD_PUT(63, broken, 0x100);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 0);
 	assert_int_equal(scene.copy.broken_shards, 2);
@@ -379,7 +377,7 @@ TEST(stacks_of_every_depth_come_out_as_they_went_in)
 	uint32_t ids[TRACER_DEPTH_MAX + 1];
 
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++)
-		ids[depth] = tracer_put_stack(&scene.fake, depth << 20, depth);
+		ids[depth] = tracer_put_stack(depth << 20, depth);
 	assert_int_equal(take(), 0);
 	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++) {
 		assert_int_equal(tracer_copy_stack(&scene.copy, ids[depth], scene.frames), depth);
@@ -391,20 +389,20 @@ TEST(stacks_of_every_depth_come_out_as_they_went_in)
 TEST(an_id_that_names_no_sound_record_has_no_frames)
 {
 	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
-	uint32_t id = tracer_put_stack(&scene.fake, 0x1000, 4), past;
+	uint32_t id = tracer_put_stack(0x1000, 4), past;
 
-	past = (uint32_t)(AREA_GET(&scene.fake, stacks_top) / 8);
+	past = (uint32_t)(AREA_GET(stacks_top) / 8);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, 0, scene.frames), 0);
 	for (uint32_t wild = past - 2; wild < past + 1000; wild++)
 		assert_int_equal(tracer_copy_stack(&scene.copy, wild, scene.frames), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, UINT32_MAX, scene.frames), 0);
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
-		fake_put(&scene.fake, TRACER_STACKS + id * 8ull + 8, depths[i], 2);
+		fake_put(TRACER_STACKS + id * 8ull + 8, depths[i], 2);
 		assert_int_equal(take(), 0);
 		assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 	}
-	fake_put(&scene.fake, TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
+	fake_put(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 }
@@ -413,34 +411,34 @@ TEST(an_id_that_names_no_sound_record_has_no_frames)
 
 TEST(tables_that_cannot_be_are_an_error)
 {
-	uint64_t good = tracer_place_table(&scene.fake, 9, 11);
+	uint64_t good = tracer_place_table(9, 11);
 	const uint64_t wild[] = {64, 0xdead0000 | 11, UINT64_MAX, UINT64_MAX - 63, 1ull << 63 | 11,
 		(TRACER_ROOM - 64) | 11, (TRACER_ROOM + TRACER_ROOM_BYTES - 64) | 11, good | 12,
 		good | 25, good | 30, good | 31, good | 63};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		SHARD_PUT(&scene.fake, 9, table, wild[i]);
-		scene.fake.reads = 0;
+		SHARD_PUT(9, table, wild[i]);
+		fake.reads = 0;
 		assert_int_equal(take(), -ERR_TARGET);
-		assert_true(scene.fake.reads < 10);
+		assert_true(fake.reads < 10);
 	}
-	SHARD_PUT(&scene.fake, 9, table, good | 11);
+	SHARD_PUT(9, table, good | 11);
 	assert_int_equal(take(), 0);
 }
 
 /* Else one table could be read and kept 64 times. */
 TEST(shards_that_share_a_table_are_an_error)
 {
-	uint64_t table = tracer_place_table(&scene.fake, 9, 11);
+	uint64_t table = tracer_place_table(9, 11);
 	const uint64_t shared[] = {table | 11, table | 1, table + 0x8000, table + 0xffc0};
 
 	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
-		SHARD_PUT(&scene.fake, 3, table, shared[i]);
+		SHARD_PUT(3, table, shared[i]);
 		assert_int_equal(take(), -ERR_TARGET);
-		SHARD_PUT(&scene.fake, 3, table, 0);
-		SHARD_PUT(&scene.fake, 33, table, shared[i]);
+		SHARD_PUT(3, table, 0);
+		SHARD_PUT(33, table, shared[i]);
 		assert_int_equal(take(), -ERR_TARGET);
-		SHARD_PUT(&scene.fake, 33, table, 0);
+		SHARD_PUT(33, table, 0);
 	}
 	assert_int_equal(take(), 0);
 }
@@ -464,13 +462,13 @@ TEST(stack_areas_that_cannot_be_are_an_error)
 	};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		AREA_PUT(&scene.fake, stacks, wild[i].addr);
-		AREA_PUT(&scene.fake, stacks_top, wild[i].top);
-		AREA_PUT(&scene.fake, stacks_committed, wild[i].committed);
-		AREA_PUT(&scene.fake, stacks_limit, wild[i].limit);
+		AREA_PUT(stacks, wild[i].addr);
+		AREA_PUT(stacks_top, wild[i].top);
+		AREA_PUT(stacks_committed, wild[i].committed);
+		AREA_PUT(stacks_limit, wild[i].limit);
 		assert_int_equal(take(), -ERR_TARGET);
 		assert_int_equal(tracer_copy_stack(&scene.copy, 1, scene.frames), 0);
 	}
-	scene.fake.is_dead = true;
+	fake.is_dead = true;
 	assert_int_equal(take(), -ERR_GONE);
 }

@@ -14,7 +14,6 @@
 #define HEAP_64 0x2000000u
 
 struct scene {
-	struct fake fake;
 	struct memory memory;
 	struct walk walk;
 	struct ust *ust;
@@ -28,11 +27,11 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
-	ust_place(&scene.fake, 64);
+	ust_place(64);
 	walk_init(&scene.walk);
 	scene.ust = ust_new();
 	assert_non_null(scene.ust);
-	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 	scene.bits = 64;
 	return 0;
 }
@@ -43,7 +42,7 @@ static int tear_down(void **state)
 	ust_free(scene.ust);
 	walk_release(&scene.walk);
 	memory_release(&scene.memory);
-	fake_release(&scene.fake);
+	fake_release();
 	return 0;
 }
 
@@ -63,10 +62,10 @@ static void add_block(uint64_t record)
 
 static void take(void)
 {
-	assert_int_equal(ust_take(scene.ust, &scene.memory, &scene.walk, scene.fake.modules,
-				 scene.fake.module_count, scene.global_flag),
+	assert_int_equal(ust_take(scene.ust, &scene.memory, &scene.walk, fake.modules,
+				 fake.module_count, scene.global_flag),
 		0);
-	assert_int_equal(scene.fake.loose_reads, 0);
+	assert_int_equal(fake.loose_reads, 0);
 }
 
 /* The number of the record at addr that a block of a heap of scene.bits points to. */
@@ -107,8 +106,8 @@ static void assert_depth(struct made_record record, uint32_t expected)
 	for (scene.bits = 32; scene.bits <= 64; scene.bits += 32) {
 		walk_clear(&scene.walk);
 		memory_clear(&scene.memory);
-		memset(fake_bytes(&scene.fake, RECORDS, 0x400), 0, 0x400);
-		put_record(&scene.fake, scene.bits, RECORDS + 0x100, &record);
+		memset(fake_bytes(RECORDS, 0x400), 0, 0x400);
+		put_record(scene.bits, RECORDS + 0x100, &record);
 		add_heap(scene.bits);
 		add_block(RECORDS + 0x100);
 		take();
@@ -210,11 +209,11 @@ static int jit_region(struct target *target, uint64_t addr, struct target_region
 
 TEST(executable_memory_outside_of_modules_is_code)
 {
-	struct target_ops ops = *scene.fake.target.ops;
+	struct target_ops ops = *fake.target.ops;
 	struct made_record record = {.index = 0xffff, .depth = 6, .frame_count = 6};
 
 	ops.region = jit_region;
-	scene.fake.target.ops = &ops;
+	fake.target.ops = &ops;
 	record.first_frame = 0x30001000;
 	assert_depth(record, 6);
 	record.first_frame = 0x40000100;
@@ -230,7 +229,7 @@ TEST(each_record_is_one_and_bears_umdhs_id)
 
 	add_heap(64);
 	for (unsigned i = 0; i < 10; i++)
-		put_record(&scene.fake, 64, RECORDS + i * 0x40, &record);
+		put_record(64, RECORDS + i * 0x40, &record);
 	for (unsigned i = 0; i < 1000; i++)
 		add_block(RECORDS + i * 7 % 10 * 0x40);
 	take();
@@ -260,10 +259,10 @@ TEST(values_that_mean_no_stack_are_no_records)
 /* One address, pointed to from heaps of both widths: two records, each laid out as its heap's. */
 TEST(a_record_is_laid_out_as_its_heap)
 {
-	put_record(&scene.fake, 64, RECORDS,
+	put_record(64, RECORDS,
 		&(struct made_record){
 			.index = 0xffff, .depth = 4, .frame_count = 4, .first_frame = FRAME});
-	put_record(&scene.fake, 32, RECORDS + 0x400,
+	put_record(32, RECORDS + 0x400,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
 	add_heap(32);
@@ -299,7 +298,7 @@ static void start(unsigned bits)
 {
 	walk_clear(&scene.walk);
 	memory_clear(&scene.memory);
-	memset(fake_bytes(&scene.fake, RECORDS, RECORDS_BYTES), 0, RECORDS_BYTES);
+	memset(fake_bytes(RECORDS, RECORDS_BYTES), 0, RECORDS_BYTES);
 	scene.bits = bits;
 	add_heap(bits);
 }
@@ -307,7 +306,7 @@ static void start(unsigned bits)
 static void put(unsigned i, struct made_record record)
 {
 	record.first_frame = FRAME;
-	put_record(&scene.fake, scene.bits, record_at(i), &record);
+	put_record(scene.bits, record_at(i), &record);
 	add_block(record_at(i));
 }
 
@@ -315,7 +314,7 @@ static void put_frame(unsigned i, unsigned at, uint64_t frame)
 {
 	unsigned size = scene.bits / 8;
 
-	fake_put(&scene.fake, slot_at(scene.bits, record_at(i)) + at * size, frame, size);
+	fake_put(slot_at(scene.bits, record_at(i)) + at * size, frame, size);
 }
 
 static uint32_t frames_of(unsigned i)
@@ -540,20 +539,19 @@ struct made_trace {
 /* RTL_TRACE_BLOCK: Magic, Count, Size, UserCount, UserSize, UserContext, Next, Trace. */
 static void put_trace(unsigned i, const struct made_trace *trace)
 {
-	struct fake *fake = &scene.fake;
 	unsigned size = scene.bits / 8;
 	uint64_t addr = record_at(i), trace_at = addr + (size == 8 ? 0x30 : 0x1c);
 	uint64_t frames = trace->frames ? trace->frames : trace_at + size;
 
-	fake_put(fake, addr, 0xabcd1234, 4);
-	fake_put(fake, addr + 4, trace->number, 4);
-	fake_put(fake, addr + 8, trace->size, 4);
-	fake_put(fake, addr + (size == 8 ? 0x10 : 0xc), 3, size);
-	fake_put(fake, addr + (size == 8 ? 0x18 : 0x10), 300, size);
-	fake_put(fake, addr + (size == 8 ? 0x28 : 0x18), RECORDS, size);
-	fake_put(fake, trace_at, frames, size);
+	fake_put(addr, 0xabcd1234, 4);
+	fake_put(addr + 4, trace->number, 4);
+	fake_put(addr + 8, trace->size, 4);
+	fake_put(addr + (size == 8 ? 0x10 : 0xc), 3, size);
+	fake_put(addr + (size == 8 ? 0x18 : 0x10), 300, size);
+	fake_put(addr + (size == 8 ? 0x28 : 0x18), RECORDS, size);
+	fake_put(trace_at, frames, size);
 	for (unsigned k = 0; k < trace->frame_count; k++)
-		fake_put(fake, frames + k * size, FRAME + k * 16, size);
+		fake_put(frames + k * size, FRAME + k * 16, size);
 	add_block(addr);
 }
 
@@ -643,13 +641,13 @@ TEST(a_record_at_the_end_of_memory_has_what_is_there)
 	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
 
 	add_heap(64);
-	put_record(&scene.fake, 64, addr,
+	put_record(64, addr,
 		&(struct made_record){
 			.index = 0xffff, .depth = 5, .frame_count = 5, .first_frame = FRAME});
 	add_block(addr);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
-	fake_put(&scene.fake, addr + 0xe, 32, 2); /* says more than there is memory */
+	fake_put(addr + 0xe, 32, 2); /* says more than there is memory */
 	memory_clear(&scene.memory);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
@@ -668,15 +666,15 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 /* Every word of memory that holds nothing but code addresses is pointed to as a record of 32 frames. */
 TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 {
-	struct target_ops ops = *scene.fake.target.ops;
+	struct target_ops ops = *fake.target.ops;
 	const uint64_t *list;
 	uint64_t frames = 0, slot;
 
 	ops.region = small_region;
-	scene.fake.target.ops = &ops;
+	fake.target.ops = &ops;
 	add_heap(64);
 	for (uint64_t at = RECORDS; at < RECORDS + RECORDS_BYTES; at += 8) {
-		fake_put(&scene.fake, at, FRAME, 8);
+		fake_put(at, FRAME, 8);
 		add_block(at);
 	}
 	take();
@@ -693,7 +691,7 @@ TEST(random_memory_harms_nobody)
 	const uint64_t *frames;
 
 	for (int round = 0; round < 50; round++) {
-		unsigned char *bytes = fake_bytes(&scene.fake, RECORDS, RECORDS_BYTES);
+		unsigned char *bytes = fake_bytes(RECORDS, RECORDS_BYTES);
 
 		for (size_t i = 0; i < RECORDS_BYTES; i += 8) {
 			uint64_t dice = fake_random(&seed), value = dice;

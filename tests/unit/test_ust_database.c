@@ -32,7 +32,6 @@ static const struct locations *places_of(unsigned bits)
 }
 
 struct scene {
-	struct fake fake;
 	struct memory memory;
 	struct ust_database found;
 	unsigned bits;
@@ -43,7 +42,7 @@ static struct scene scene;
 
 static void put_ptr(uint64_t addr, uint64_t value)
 {
-	fake_put(&scene.fake, addr, value, scene.bits / 8);
+	fake_put(addr, value, scene.bits / 8);
 }
 
 /* Entry i (from 1) is in a chain of its bucket and in the index. */
@@ -51,13 +50,13 @@ static void place_entry(uint32_t i)
 {
 	const struct locations *at = places_of(scene.bits);
 	uint64_t bucket = DATABASE + at->buckets + i % BUCKETS * at->bucket_bytes;
-	struct made_record record = {.chain = fake_get(&scene.fake, bucket, scene.bits / 8),
+	struct made_record record = {.chain = fake_get(bucket, scene.bits / 8),
 		.index = i,
 		.depth = 3,
 		.frame_count = 3,
 		.first_frame = CODE_BASE + 0x100};
 
-	put_record(&scene.fake, scene.bits, scene.lower_free, &record);
+	put_record(scene.bits, scene.lower_free, &record);
 	put_ptr(bucket, scene.lower_free);
 	put_ptr(DATABASE + DATABASE_BYTES - i * (scene.bits / 8), scene.lower_free);
 	scene.lower_free += 0x40;
@@ -66,9 +65,8 @@ static void place_entry(uint32_t i)
 static void place_database(void)
 {
 	const struct locations *at = places_of(scene.bits);
-	struct fake *fake = &scene.fake;
 
-	fake_map(fake, DATABASE, DATABASE_BYTES)->needs_hold = true;
+	fake_map(DATABASE, DATABASE_BYTES)->needs_hold = true;
 	scene.lower_free = DATABASE + 0x400;
 	put_ptr(DATABASE + at->commit_base, scene.lower_free);
 	for (uint32_t i = 1; i <= ENTRIES; i++)
@@ -77,18 +75,18 @@ static void place_database(void)
 	put_ptr(DATABASE + at->upper_commit, DATABASE + DATABASE_BYTES - 0x1000);
 	put_ptr(DATABASE + at->lower_free, scene.lower_free);
 	put_ptr(DATABASE + at->upper_free, DATABASE + DATABASE_BYTES - ENTRIES * (scene.bits / 8));
-	fake_put(fake, DATABASE + at->lookups, 4711, 4);
-	fake_put(fake, DATABASE + at->added, ENTRIES, 4);
+	fake_put(DATABASE + at->lookups, 4711, 4);
+	fake_put(DATABASE + at->added, ENTRIES, 4);
 	put_ptr(DATABASE + at->index_array, DATABASE + DATABASE_BYTES);
-	fake_put(fake, DATABASE + at->failures, 17, 4);
-	fake_put(fake, DATABASE + at->bucket_count, BUCKETS, 4);
+	fake_put(DATABASE + at->failures, 17, 4);
+	fake_put(DATABASE + at->bucket_count, BUCKETS, 4);
 }
 
 static int release(void **state)
 {
 	(void)state;
 	memory_release(&scene.memory);
-	fake_release(&scene.fake);
+	fake_release();
 	scene = (struct scene){0};
 	return 0;
 }
@@ -98,22 +96,22 @@ static void scene_init(unsigned bits)
 {
 	release(NULL);
 	scene.bits = bits;
-	ust_place(&scene.fake, bits);
-	fake_map(&scene.fake, NTDLL, NTDLL_BYTES)->needs_hold = true;
-	fake_put_module(&scene.fake, NTDLL, bits, NTDLL_BYTES, NTDLL_DATA_BYTES,
-		"C:\\Windows\\SYSTEM32\\ntdll.dll");
+	ust_place(bits);
+	fake_map(NTDLL, NTDLL_BYTES)->needs_hold = true;
+	fake_put_module(
+		NTDLL, bits, NTDLL_BYTES, NTDLL_DATA_BYTES, "C:\\Windows\\SYSTEM32\\ntdll.dll");
 	place_database();
 	put_ptr(NTDLL_DATA + 0x1238, DATABASE);
-	assert_int_equal(memory_init(&scene.memory, &scene.fake.target), 0);
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
 }
 
 static bool is_found(void)
 {
 	memory_clear(&scene.memory);
-	assert_int_equal(ust_database_find(&scene.found, &scene.memory, scene.bits,
-				 scene.fake.modules, scene.fake.module_count),
+	assert_int_equal(ust_database_find(&scene.found, &scene.memory, scene.bits, fake.modules,
+				 fake.module_count),
 		0);
-	assert_int_equal(scene.fake.loose_reads, 0);
+	assert_int_equal(fake.loose_reads, 0);
 	return scene.found.addr == DATABASE;
 }
 
@@ -147,11 +145,11 @@ TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 	assert_false(is_found());
 	put_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
 	assert_true(is_found());
-	scene.fake.modules[1].path = "C:\\app\\xntdll.dll";
+	fake.modules[1].path = "C:\\app\\xntdll.dll";
 	assert_false(is_found());
-	scene.fake.modules[1].path = "C:\\WINDOWS\\NTDLL.DLL";
+	fake.modules[1].path = "C:\\WINDOWS\\NTDLL.DLL";
 	assert_true(is_found());
-	fake_put(&scene.fake, NTDLL + 0x80 + 24, 0x10b, 2); /* it is 32-bit */
+	fake_put(NTDLL + 0x80 + 24, 0x10b, 2); /* it is 32-bit */
 	assert_false(is_found());
 	assert_int_equal(scene.found.addr, 0);
 }
@@ -189,12 +187,12 @@ TEST(what_contradicts_itself_is_no_database)
 		scene_init(bits);
 		for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 			uint64_t addr = DATABASE + wrong[i].place;
-			uint64_t right = fake_get(&scene.fake, addr, wrong[i].bytes);
+			uint64_t right = fake_get(addr, wrong[i].bytes);
 
-			fake_put(&scene.fake, addr, wrong[i].value, wrong[i].bytes);
+			fake_put(addr, wrong[i].value, wrong[i].bytes);
 			if (is_found())
 				fail_msg("%u bits: case %zu is taken for a database", bits, i);
-			fake_put(&scene.fake, addr, right, wrong[i].bytes);
+			fake_put(addr, right, wrong[i].bytes);
 		}
 		assert_true(is_found());
 	}
@@ -214,8 +212,8 @@ TEST(a_torn_index_counts_as_far_as_it_is_there)
 TEST(entries_that_bear_another_number_do_not_count)
 {
 	scene_init(32);
-	fake_put(&scene.fake, DATABASE + 0x400 + 8, 2, 2);
-	fake_put(&scene.fake, DATABASE + 0x440 + 6, 1, 2); /* its upper half */
+	fake_put(DATABASE + 0x400 + 8, 2, 2);
+	fake_put(DATABASE + 0x440 + 6, 1, 2); /* its upper half */
 	assert_true(is_found());
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
 }
@@ -236,13 +234,13 @@ TEST(an_index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
 	scene_init(64);
-	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff, 4);
+	fake_put(DATABASE + at->added, 0xffffffff, 4);
 	put_ptr(DATABASE + at->index_array, UINT64_C(1) << 46);
 	put_ptr(DATABASE + at->upper_free, UINT64_C(1) << 45);
 	put_ptr(DATABASE + at->upper_commit, UINT64_C(1) << 45);
-	scene.fake.reads = 0;
+	fake.reads = 0;
 	assert_false(is_found());
-	assert_in_range(scene.fake.reads, 1, 1000);
+	assert_in_range(fake.reads, 1, 1000);
 }
 
 /* So many entries that the rest of the index is not there. */
@@ -251,17 +249,17 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 	const struct locations *at = places_of(64);
 	const uint64_t end = DATABASE + DATABASE_BYTES + 0x1000040000;
 	scene_init(64);
-	fake_map(&scene.fake, end - 0x1000, 0x1000);
+	fake_map(end - 0x1000, 0x1000);
 	for (uint64_t i = 1; i <= 0x1000 / 8; i++)
 		put_ptr(end - i * 8, DATABASE + 0x400);
-	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff / 8, 4);
+	fake_put(DATABASE + at->added, 0xffffffff / 8, 4);
 	put_ptr(DATABASE + at->index_array, end);
-	scene.fake.reads = 0;
+	fake.reads = 0;
 	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, 0xffffffff / 8);
 	assert_int_equal(scene.found.indexed_count, 1);
 	assert_in_range(scene.found.chained_count, 0, 2);
-	assert_in_range(scene.fake.reads, 1, 1000);
+	assert_in_range(fake.reads, 1, 1000);
 }
 
 /* Every pointer in ntdll's data leads to what all but is a database, with as many buckets as can be. */
@@ -269,8 +267,8 @@ TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);
 	scene_init(64);
-	fake_unmap(&scene.fake, DATABASE);
-	fake_map(&scene.fake, DATABASE, 0x1400000);
+	fake_unmap(DATABASE);
+	fake_map(DATABASE, 0x1400000);
 	for (uint64_t i = 0; i < NTDLL_DATA_BYTES / 8; i++) {
 		uint64_t addr = DATABASE + i * 0x1000;
 
@@ -281,7 +279,7 @@ TEST(many_near_misses_end_quickly)
 		put_ptr(addr + at->lower_free, addr + 0x1100000);
 		put_ptr(addr + at->upper_free, addr + 0x1100000);
 		put_ptr(addr + at->index_array, addr + 0x2000000);
-		fake_put(&scene.fake, addr + at->bucket_count, 0x100000, 4);
+		fake_put(addr + at->bucket_count, 0x100000, 4);
 	}
 	assert_false(is_found());
 }
@@ -298,7 +296,7 @@ TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
 						 fake_random(&seed) :
 						 DATABASE + fake_random(&seed) % DATABASE_BYTES;
 
-			fake_put(&scene.fake, DATABASE + place, value, 4);
+			fake_put(DATABASE + place, value, 4);
 		}
 		is_found();
 		assert_true(scene.found.addr == 0 || scene.found.addr == DATABASE);
