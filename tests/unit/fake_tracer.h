@@ -200,6 +200,26 @@ static inline void tracer_put_unload(const char *path, uint64_t base, uint32_t i
 	AREA_PUT(unload_count, count + 1);
 }
 
+/* ---------------------------------------------------------------- what became of it */
+
+static inline bool has_warning(const struct snapshot *snapshot, const char *words)
+{
+	for (size_t i = 0; i < snapshot->warning_count; i++) {
+		if (strstr(snapshot->warnings[i], words))
+			return true;
+	}
+	return false;
+}
+
+static inline const struct block *block_at(const struct snapshot *snapshot, uint64_t addr)
+{
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		if (snapshot->blocks[i].addr == addr)
+			return &snapshot->blocks[i];
+	}
+	return NULL;
+}
+
 /* As a capture does: reads the tables, and understands them. */
 static inline int take_tables(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
