@@ -83,42 +83,43 @@ struct scene {
 	struct nt_heap heap;
 };
 
-static void scene_init(struct scene *scene, unsigned bits, uint64_t heap)
+static struct scene scene;
+
+static void scene_init(unsigned bits, uint64_t heap)
 {
-	*scene = (struct scene){.process = {.bits = bits, .os_build = 19041}};
+	scene = (struct scene){.process = {.bits = bits, .os_build = 19041}};
 	fake_init();
 	fake_know_regions();
 	fake.target.bits = bits;
-	assert_int_equal(memory_init(&scene->memory, &fake.target), 0);
-	walk_init(&scene->walk);
-	scene->nt = (struct nt_walk){
-		.memory = &scene->memory, .process = &scene->process, .walk = &scene->walk};
-	claims_init(&scene->nt.claims, TARGET_SPACE_BYTES);
-	scene->heap = (struct nt_heap){
-		.nt = &scene->nt, .addr = heap, .span = {.memory = &scene->memory}};
-	for (size_t i = 0; !scene->heap.layout; i++)
+	assert_int_equal(memory_init(&scene.memory, &fake.target), 0);
+	walk_init(&scene.walk);
+	scene.nt = (struct nt_walk){
+		.memory = &scene.memory, .process = &scene.process, .walk = &scene.walk};
+	claims_init(&scene.nt.claims, TARGET_SPACE_BYTES);
+	scene.heap =
+		(struct nt_heap){.nt = &scene.nt, .addr = heap, .span = {.memory = &scene.memory}};
+	for (size_t i = 0; !scene.heap.layout; i++)
 		if (nt_layouts[i].bits == bits && nt_layouts[i].first_build == 17763)
-			scene->heap.layout = &nt_layouts[i];
+			scene.heap.layout = &nt_layouts[i];
 }
 
-static void scene_release(struct scene *scene)
+static void scene_release(void)
 {
-	nt_heap_close(&scene->heap);
-	claims_release(&scene->nt.claims);
-	walk_release(&scene->walk);
-	memory_release(&scene->memory);
+	nt_heap_close(&scene.heap);
+	claims_release(&scene.nt.claims);
+	walk_release(&scene.walk);
+	memory_release(&scene.memory);
 	fake_release();
 }
 
 static void decode_entry(const struct row *row, void *ctx)
 {
 	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
-	struct scene scene;
 	uint64_t words[2];
 	struct nt_header header;
 
 	(void)ctx;
-	scene_init(&scene, bits, number(row, 3));
+	scene_init(bits, number(row, 3));
 	fake_map(0x1000, 16);
 	put_bytes(0x1000, row, 4);
 	put_bytes(0x1008, row, 6);
@@ -131,7 +132,7 @@ static void decode_entry(const struct row *row, void *ctx)
 	assert_int_equal(header.segment, number(row, 10));
 	assert_int_equal(header.unused, number(row, 11));
 	assert_false(nt_header_decode(words[1] ^ 0x10, words[0], &header));
-	scene_release(&scene);
+	scene_release();
 }
 
 TEST(every_entry_decodes)
@@ -191,10 +192,9 @@ static void decode_container(const struct row *row, void *ctx)
 	bool has_first = strcmp(row->fields[12], "-") != 0;
 	const struct nt_container *container;
 	struct nt_offsets offsets;
-	struct scene scene;
 	size_t busy;
 
-	scene_init(&scene, bits, number(row, 3));
+	scene_init(bits, number(row, 3));
 	busy = put_container(row, bits);
 	/* Without the first block's header there is one thing that tells the key: another heap has it. */
 	scene.nt.has_lfh_key = !has_first;
@@ -216,7 +216,7 @@ static void decode_container(const struct row *row, void *ctx)
 	assert_int_equal(nt_first_offset(&scene.heap, container), number(row, 9));
 	assert_int_equal(offsets.stride, number(row, 10));
 	*(unsigned *)ctx += has_first;
-	scene_release(&scene);
+	scene_release();
 }
 
 TEST(every_container_tells_its_key_and_its_offsets)
@@ -234,10 +234,11 @@ TEST(every_container_tells_its_key_and_its_offsets)
 #define LFH_KEY 0x6dd5f924u
 
 struct segment_scene {
-	struct scene scene;
 	struct segment_heap heap;
 	size_t count;
 };
+
+static struct segment_scene it;
 
 static void put_heap(const struct row *row, void *ctx)
 {
@@ -245,14 +246,14 @@ static void put_heap(const struct row *row, void *ctx)
 	put_bytes(HEAP + number(row, 1), row, 2);
 }
 
-static void segment_scene_init(struct segment_scene *it)
+static void segment_scene_init(void)
 {
-	*it = (struct segment_scene){0};
-	scene_init(&it->scene, 64, HEAP);
+	it = (struct segment_scene){0};
+	scene_init(64, HEAP);
 	fake_map(HEAP, 0x800);
-	each_row("segmentheap", put_heap, it);
-	assert_true(segment_heap_open(&it->heap, &it->scene.nt, HEAP));
-	it->scene.nt.segment_keys = (struct segment_keys){.is_tried = true,
+	each_row("segmentheap", put_heap, NULL);
+	assert_true(segment_heap_open(&it.heap, &scene.nt, HEAP));
+	scene.nt.segment_keys = (struct segment_keys){.is_tried = true,
 		.is_lfh_tried = true,
 		.has_page = true,
 		.has_lfh = true,
@@ -264,23 +265,21 @@ static void segment_scene_init(struct segment_scene *it)
 /* Of the second context there is nothing: no pointers at all. */
 TEST(a_real_segment_heap_is_known)
 {
-	struct segment_scene it;
-
-	segment_scene_init(&it);
+	segment_scene_init();
 	assert_string_equal(it.heap.layout->name, "segment 10.0.17763-19041 x64");
-	scene_release(&it.scene);
+	scene_release();
 }
 
 static void decode_page_segment(const struct row *row, void *ctx)
 {
-	struct segment_scene *it = ctx;
+	(void)ctx;
 	uint64_t addr = number(row, 1), key = 0;
 
 	fake_map(addr, 0x2000);
 	fake_put(addr, number(row, 2), 8);
 	fake_put(addr + 8, number(row, 3), 8);
 	fake_put(addr + 0x10, number(row, 4), 8);
-	assert_true(segment_page_key(&it->heap, addr, HEAP + 0x100, &key));
+	assert_true(segment_page_key(&it.heap, addr, HEAP + 0x100, &key));
 	assert_int_equal(key ^ SEGMENT_CONSTANT, HEAP_KEY);
 }
 
@@ -292,10 +291,10 @@ static void put_range(const struct row *row, void *ctx)
 
 static int count_range(void *ctx, const struct segment_range *range)
 {
-	struct segment_scene *it = ctx;
+	(void)ctx;
 
 	/* Those of the six that are in use: 3 at 2, of 39h units, and 0Bh at 2, of 41h. */
-	it->count++;
+	it.count++;
 	if (range->flags == SEGMENT_RANGE_USER) {
 		assert_int_equal(range->addr, 0xffffc08bdce02000);
 		assert_int_equal(range->bytes, 0x39000);
@@ -311,14 +310,13 @@ static int count_range(void *ctx, const struct segment_range *range)
 
 TEST(every_page_range_is_as_its_descriptor_says)
 {
-	struct segment_scene it;
-	const struct segment_visit visit = {.range = count_range, .ctx = &it};
+	const struct segment_visit visit = {.range = count_range};
 	uint64_t head = HEAP + 0x148, other = HEAP + 0x1c0 + 0x48;
 	static const uint64_t segments[] = {0xffffc08bdce00000, 0xffffc08be5300000};
 
-	segment_scene_init(&it);
-	assert_int_equal(each_row("pagesegment", decode_page_segment, &it), 2);
-	assert_int_equal(each_row("range", put_range, &it), 6);
+	segment_scene_init();
+	assert_int_equal(each_row("pagesegment", decode_page_segment, NULL), 2);
+	assert_int_equal(each_row("range", put_range, NULL), 6);
 	/* Others were between the two, and the second context's list is not known: it is made empty. */
 	fake_put(segments[0], segments[1], 8);
 	fake_put(segments[1] + 8, segments[0], 8);
@@ -328,22 +326,21 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	fake_put(other + 8, other, 8);
 	fake_put(other - 0x48 + 8, 0x10, 1);
 	fake_put(other - 0x48 + 0xa, 2, 1);
-	memory_clear(&it.scene.memory); /* it has seen them as they were */
+	memory_clear(&scene.memory); /* it has seen them as they were */
 	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
 	assert_int_equal(it.count, 2);
-	assert_true(walk_is_sound(&it.scene.walk));
-	scene_release(&it.scene);
+	assert_true(walk_is_sound(&scene.walk));
+	scene_release();
 }
 
 static void decode_chunk(const struct row *row, void *ctx)
 {
-	struct segment_scene it;
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
 	uint64_t addr = number(row, 1);
 
 	(void)ctx;
-	segment_scene_init(&it);
+	segment_scene_init();
 	fake_map(addr, 16);
 	fake_put(addr, strtoull(row->fields[2], NULL, 16), 8);
 	fake_put(addr + 8, strtoull(row->fields[3], NULL, 16), 8);
@@ -357,7 +354,7 @@ static void decode_chunk(const struct row *row, void *ctx)
 	assert_null(cursor.broken); /* and so the size of the one before is right */
 	assert_int_equal(chunk.bytes, number(row, 4));
 	assert_int_equal(chunk.is_allocated, number(row, 6));
-	scene_release(&it.scene);
+	scene_release();
 }
 
 TEST(every_vs_chunk_decodes)
@@ -369,12 +366,11 @@ TEST(every_vs_chunk_decodes)
 static void decode_subsegment(const struct row *row, void *ctx)
 {
 	uint64_t addr = number(row, 1), first = number(row, 5), bytes = number(row, 4), end;
-	struct segment_scene it;
 	struct lfh_sample sample;
 	struct lfh_offsets offsets;
 
 	(void)ctx;
-	segment_scene_init(&it);
+	segment_scene_init();
 	fake_map(addr, 56);
 	assert_int_equal(put_bytes(addr, row, 2), 56);
 	if (!fake_range_at(fake_get(addr + 0x10, 8)))
@@ -389,10 +385,10 @@ static void decode_subsegment(const struct row *row, void *ctx)
 	assert_int_equal(lfh_bucket_bytes(it.heap.parts, sample.bucket), bytes);
 	if (sample.block_count <= 32) { /* its whole bitmap is there */
 		assert_int_equal(segment_lfh_walk(&it.heap, addr, end), 0);
-		assert_int_equal(it.scene.walk.block_count, sample.block_count - sample.free_count);
-		assert_int_equal(it.scene.walk.broken_count, 0);
+		assert_int_equal(scene.walk.block_count, sample.block_count - sample.free_count);
+		assert_int_equal(scene.walk.broken_count, 0);
 	}
-	scene_release(&it.scene);
+	scene_release();
 }
 
 TEST(every_lfh_subsegment_decodes)

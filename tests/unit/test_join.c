@@ -730,23 +730,21 @@ static void place_traced(void)
 {
 	uint32_t stacks[8];
 
-	fake_init();
-	tracer_place();
-	tracer_place_others();
+	set_up_traced(NULL);
 	for (unsigned i = 0; i < 8; i++)
 		stacks[i] = tracer_put_stack(0x180000000 + 0x1000 * i, 1 + i * 9);
 	for (unsigned shard = 0; shard < 6; shard++) {
-		tracer_place_table(shard, 5);
+		if (shard)
+			tracer_place_table(shard, 5);
 		for (unsigned i = 0; i < 20; i++)
 			tracer_put_block(shard, i,
 				&(struct made_block){0x2000000 + shard * 0x10000 + i * 0x100,
-					i * 10, HEAP, stacks[i % 8]});
+					i * 10, UNWALKED, stacks[i % 8]});
 	}
 	for (unsigned i = 0; i < 20; i++)
 		tracer_put_range(0x10000 * i, 0x10000 * i + 0x8000, i % 4, stacks[i % 8]);
 	for (unsigned i = 0; i < 6; i++)
 		tracer_put_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
-	fake.is_held = true;
 }
 
 /* Numbers that are at the edge of something more often than others. */
@@ -794,51 +792,31 @@ static void assert_sound(const struct tracer_copy *copy)
 		assert_true(tracer_copy_stack(copy, id, frames) <= TRACER_DEPTH_MAX);
 }
 
-static int join_it(struct raw_capture *captured)
-{
-	struct snapshot snapshot;
-	int rc;
-
-	snapshot_init(&snapshot);
-	rc = model_add_blocks(&snapshot, captured);
-	if (!rc)
-		assert_true(snapshot.block_count <= captured->walk.block_count +
-							    captured->tracer.block_count +
-							    captured->tracer.ranges.count);
-	snapshot_release(&snapshot);
-	return rc;
-}
-
 TEST_WITH(a_damaged_tracer_harms_nobody, NULL, NULL)
 {
 	uint64_t seed = 20261120;
 	unsigned sound = 0, refused = 0;
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct raw_capture captured = {.source.has_tracer = true, .ust = ust_new()};
-		const struct heap heap = {.addr = HEAP, .kind = "unknown", .unwalked = true};
+		struct raw_capture *captured = &scene.captured;
 		int rc;
 
 		place_traced();
 		damage(&seed);
-		walk_init(&captured.walk);
-		tracer_copy_init(&captured.tracer);
-		assert_int_equal(walk_add_heap(&captured.walk, &heap), 0);
-		rc = take_tables(&captured.tracer, &fake.target, TRACER_AREA, NULL);
+		rc = take_tables(&captured->tracer, &fake.target, TRACER_AREA, NULL);
 		assert_true(!rc || rc == -ERR_TARGET);
 		assert_true(fake.reads < 200);
 		assert_true(fake.got_bytes < 1 << 20);
 		if (!rc) {
-			tracer_copy_sort(&captured.tracer);
-			assert_sound(&captured.tracer);
-			assert_int_equal(join_it(&captured), 0);
+			tracer_copy_sort(&captured->tracer);
+			assert_sound(&captured->tracer);
+			assert_int_equal(model_add_blocks(&scene.snapshot, captured), 0);
+			assert_true(scene.snapshot.block_count <=
+				    captured->tracer.block_count + captured->tracer.ranges.count);
 		}
 		sound += !rc;
 		refused += rc != 0;
-		walk_release(&captured.walk);
-		tracer_copy_release(&captured.tracer);
-		ust_free(captured.ust);
-		fake_release();
+		tear_down(NULL);
 	}
 	assert_true(sound > ROUNDS / 10 && refused > ROUNDS / 10);
 }

@@ -205,6 +205,16 @@ static int set_up_patient(void **state)
 	return 0;
 }
 
+/* An allocation of so many pages. */
+static struct tracer_range allocation(uint64_t start, uint64_t pages, uint32_t kind, uint32_t stack)
+{
+	return (struct tracer_range){.start = start,
+		.end = start + pages * PAGE,
+		.allocation = start,
+		.kind = kind,
+		.stack = stack};
+}
+
 /* ---------------------------------------------------------------- random work */
 
 /* One who works in a room of its own; whether the table agrees is seen at the end of each step. */
@@ -450,8 +460,7 @@ TEST(test_every_page_is_as_modelled)
 
 TEST(test_is_known)
 {
-	struct tracer_range range = {
-		.start = BASE, .end = BASE + 9 * PAGE, .allocation = BASE, .kind = RANGE_RESERVED};
+	struct tracer_range range = allocation(BASE, 9, RANGE_RESERVED, 0);
 
 	assert_false(ranges_is_known(&area, BASE, BASE + PAGE));
 	ranges_add(&area, &range);
@@ -480,16 +489,8 @@ static uint32_t kind_at(uint64_t start, uint32_t stack)
 /* Of an allocation of 9 pages, page 2 of which is committed, what is taken is marked; nothing else. */
 TEST(test_what_is_taken_is_marked)
 {
-	struct tracer_range range = {.start = BASE,
-		.end = BASE + 9 * PAGE,
-		.allocation = BASE,
-		.kind = RANGE_RESERVED,
-		.stack = 1};
-	struct tracer_range other = {.start = BASE + PAGE,
-		.end = BASE + 2 * PAGE,
-		.allocation = BASE + PAGE,
-		.kind = RANGE_MAPPED,
-		.stack = 3};
+	struct tracer_range range = allocation(BASE, 9, RANGE_RESERVED, 1);
+	struct tracer_range other = allocation(BASE + PAGE, 1, RANGE_MAPPED, 3);
 	struct ranges_taken taken;
 
 	ranges_add(&area, &range);
@@ -520,11 +521,7 @@ TEST(test_what_is_taken_is_marked)
 TEST(test_neighbours_become_one)
 {
 	const uint64_t count = 100000;
-	struct tracer_range range = {.start = BASE,
-		.end = BASE + count * PAGE,
-		.allocation = BASE,
-		.kind = RANGE_RESERVED,
-		.stack = 7};
+	struct tracer_range range = allocation(BASE, count, RANGE_RESERVED, 7);
 	struct ranges_taken taken;
 	uint32_t live = 0;
 
@@ -550,11 +547,7 @@ TEST(test_no_order_makes_it_slow)
 	uint32_t deepest = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct tracer_range range = {.start = BASE + i * 16 * PAGE,
-			.end = BASE + (i * 16 + 1) * PAGE,
-			.allocation = BASE + i * 16 * PAGE,
-			.kind = RANGE_COMMITTED,
-			.stack = i};
+		struct tracer_range range = allocation(BASE + i * 16 * PAGE, 1, RANGE_COMMITTED, i);
 
 		ranges_add(&area, &range);
 	}
@@ -575,12 +568,8 @@ TEST(test_no_order_makes_it_slow)
 TEST(test_extreme_addresses)
 {
 	const uint64_t last = UINT64_MAX - PAGE + 1; /* where the last page begins */
-	struct tracer_range low = {.start = 0, .end = 4 * PAGE, .kind = RANGE_RESERVED, .stack = 1};
-	struct tracer_range high = {.start = last - 4 * PAGE,
-		.end = last,
-		.allocation = last - 4 * PAGE,
-		.kind = RANGE_RESERVED,
-		.stack = 2};
+	struct tracer_range low = allocation(0, 4, RANGE_RESERVED, 1);
+	struct tracer_range high = allocation(last - 4 * PAGE, 4, RANGE_RESERVED, 2);
 	struct ranges_taken taken;
 	struct ranges_extent extent;
 
@@ -655,27 +644,20 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 	}
 }
 
-TEST(test_few_nodes_at_all)
+TEST(test_few_nodes_one_and_no_memory_at_all)
 {
-	run_out(ROOM, 20);
-}
+	const uint64_t limits[][2] = {{ROOM, 20}, {ROOM, 1}, {4096, area.ranges.node_limit}};
 
-TEST(test_one_node)
-{
-	run_out(ROOM, 1);
-}
-
-TEST(test_no_memory_at_all)
-{
-	run_out(4096, area.ranges.node_limit);
+	for (size_t i = 0; i < 3; i++) {
+		tear_down(state);
+		set_up_patient(state);
+		run_out(limits[i][0], limits[i][1]);
+	}
 }
 
 TEST(test_commits_end)
 {
-	struct tracer_range range = {.start = BASE,
-		.end = BASE + 4096 * PAGE,
-		.allocation = BASE,
-		.kind = RANGE_RESERVED};
+	struct tracer_range range = allocation(BASE, 4096, RANGE_RESERVED, 0);
 	const uint32_t fit = 65536 / sizeof(struct tracer_range);
 
 	memory.commits_left = 1;
@@ -690,8 +672,7 @@ TEST(test_commits_end)
 
 TEST(test_lock_never_given_back)
 {
-	struct tracer_range range = {
-		.start = BASE, .end = BASE + PAGE, .allocation = BASE, .kind = RANGE_RESERVED};
+	struct tracer_range range = allocation(BASE, 1, RANGE_RESERVED, 0);
 	struct ranges_extent extent;
 	struct ranges_taken taken;
 
