@@ -4,7 +4,6 @@
  */
 #include "tests/unit/t.h"
 
-
 #include "snapshot/tracer/tables.h"
 #include "tests/unit/fake_memory.h"
 
