@@ -16,6 +16,7 @@
 struct got {
 	struct got *next; /* of those that are freed when the test ends */
 	int rc;
+	struct err err;
 	struct comparison comparison;
 	char skipped[8000], warnings[2000]; /* a line each */
 	size_t skip_count, warning_count;
@@ -69,6 +70,17 @@ static inline struct got *read_bytes(const char *bytes, size_t len, unsigned bas
 static inline struct got *read_in(const char *text, unsigned base)
 {
 	return read_bytes(text, strlen(text), base);
+}
+
+/* ... without an error or a warning. */
+static inline struct got *read_whole(const char *text, unsigned base)
+{
+	struct got *got = read_in(text, base);
+
+	assert_int_equal(got->rc, 0);
+	assert_string_equal(got->warnings, "");
+	assert_string_equal(got->skipped, "");
+	return got;
 }
 
 static inline void gots_free(void)
