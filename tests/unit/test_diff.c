@@ -66,22 +66,6 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 	assert_string_equal(row_of(result, 2)->notes, "");
 }
 
-TEST(one_id_with_many_stacks_is_as_many_rows)
-{
-	struct maker maker = dump_new((struct maker){0});
-	for (unsigned i = 0; i < 180; i++)
-		put_block(&maker, i, 8, "5", i * 7 % 60);
-	dump_end(&maker, "new.txt");
-	struct result *result = run_rows(60, "new.txt");
-	for (unsigned i = 0; i < 60; i++) {
-		const struct shown *row = row_of(result, i * 7 % 60);
-
-		assert_non_null(row);
-		assert_int_equal(row->new_count, 3);
-		assert_int_equal(growth(row), 3 * i + 180);
-	}
-}
-
 TEST(blocks_without_a_stack_are_one_row)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {

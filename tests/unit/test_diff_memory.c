@@ -11,25 +11,24 @@ static void put_heading(struct maker *maker, unsigned number, const char *name)
 	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
 }
 
-/* A block of 1000 bytes in a heap, and ranges of each kind. */
-static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t mapped)
+/* A block of 1000 bytes in a heap, and ranges of each kind: so many bytes in new.txt. */
+static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
-	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_block(&maker, 1000, 8, "1", 1);
-	put_heading(&maker, 1, "VirtualAlloc");
-	put_block(&maker, virtual, 0, "2", 2);
-	put_heading(&maker, 2, "VirtualAlloc reserved");
-	put_block(&maker, reserved, 0, "3", 3);
-	put_block(&maker, 4096, 0, "4", 4);
-	put_heading(&maker, 3, "Mapped");
-	put_block(&maker, mapped, 0, "2", 2);
-	dump_end(&maker, path);
+	EACH_DUMP (maker, is_new, .is_ours = true) {
+		put_block(&maker, 1000, 8, "1", 1);
+		put_heading(&maker, 1, "VirtualAlloc");
+		put_block(&maker, is_new ? virtual : 4096, 0, "2", 2);
+		put_heading(&maker, 2, "VirtualAlloc reserved");
+		put_block(&maker, is_new ? reserved : 65536, 0, "3", 3);
+		put_block(&maker, 4096, 0, "4", 4);
+		put_heading(&maker, 3, "Mapped");
+		put_block(&maker, is_new ? mapped : 8192, 0, "2", 2);
+	}
 }
 
 TEST(address_space_is_told_apart_from_memory)
 {
-	make("old.txt", 4096, 65536, 8192);
-	make("new.txt", 12288, 1073741824, 8192);
+	make(12288, 1073741824, 8192);
 	struct result *result = run_expect(0, "", "old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(row_of(result, 2)), 12288 - 4096);
@@ -50,8 +49,7 @@ TEST(no_word_is_said_of_address_space_that_is_not_there)
 /* A limit of growth is one of memory. */
 TEST(a_reservation_is_no_growth)
 {
-	make("old.txt", 4096, 65536, 8192);
-	make("new.txt", 4096, 1073741824, 8192);
+	make(4096, 1073741824, 8192);
 	run_rows(0, "--max-growth", "0", "old.txt", "new.txt");
 	run_status(1, "--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
 }
@@ -61,8 +59,7 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 	static const char *const names[] = {
 		"reserved", "RESERVED", "VirtualAlloc reserved", "virtualalloc Reserved", "2"};
 
-	make("old.txt", 4096, 65536, 8192);
-	make("new.txt", 12288, 1073741824, 16384);
+	make(12288, 1073741824, 16384);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct result *result = run_rows(1, "--heap", names[i], "old.txt", "new.txt");
 		assert_int_equal(growth(row_of(result, 3)), 1073741824 - 65536);
@@ -77,8 +74,7 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 
 TEST(headings_are_known_by_name)
 {
-	make("old.txt", 4096, 65536, 8192);
-	make("new.txt", 12288, 1073741824, 9192);
+	make(12288, 1073741824, 9192);
 	struct result *result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096);
 	result = run_hdiff("--heap", "Mapped", "--heap", "VirtualAlloc", "old.txt", "new.txt");
@@ -98,8 +94,7 @@ static const char *report_as(const char *format)
 
 TEST(json_tells_address_space_apart)
 {
-	make("old.txt", 4096, 65536, 8192);
-	make("new.txt", 4096, 1073741824, 8192);
+	make(4096, 1073741824, 8192);
 	const char *text = report_as("json");
 	assert_non_null(strstr(text, "\n\"reserved\":{\"old\":{\"bytes\":69632,\"blocks\":2,"));
 	assert_non_null(strstr(text, "\"growth\":{\"bytes\":1073676288,\"blocks\":0,"));

@@ -348,6 +348,20 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 	return reading.said.data;
 }
 
+/* Reads a text both ways; words must be among what is told. */
+static void check_ways(const struct buf *text, size_t step, const char *words)
+{
+	char *line_by_line = read_made(text, false, SIZE_MAX);
+	char *at_once = read_made(text, true, step);
+
+	if (strcmp(line_by_line, at_once) != 0)
+		print_message("%.*s\n", (int)text->len, text->data);
+	assert_string_equal(at_once, line_by_line);
+	assert_non_null(strstr(line_by_line, words));
+	free(line_by_line);
+	free(at_once);
+}
+
 TEST(sums_mean_what_the_scanner_says)
 {
 	size_t bytes = 0;
@@ -355,18 +369,10 @@ TEST(sums_mean_what_the_scanner_says)
 
 	buf_init(&text);
 	for (uint64_t seed = 1; seed < ROUNDS; seed++) {
-		char *line_by_line, *at_once;
-
 		noise = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 		make_text(&text);
 		bytes += text.len;
-		line_by_line = read_made(&text, false, SIZE_MAX);
-		at_once = read_made(&text, true, 1 + pick(5000));
-		if (strcmp(line_by_line, at_once) != 0)
-			print_message("seed %" PRIu64 ":\n%.*s\n", seed, (int)text.len, text.data);
-		assert_string_equal(at_once, line_by_line);
-		free(line_by_line);
-		free(at_once);
+		check_ways(&text, 1 + pick(5000), "");
 	}
 	assert_true(plain_bytes > bytes / 4); /* else nothing was tried */
 	buf_release(&text);
@@ -376,7 +382,6 @@ TEST(sums_mean_what_the_scanner_says)
 TEST(many_and_deep_ones_are_counted)
 {
 	struct buf text;
-	char *line_by_line, *at_once;
 
 	buf_init(&text);
 	add(&text, "*- - - Start of data for heap @ 230000 - - -\n");
@@ -387,14 +392,9 @@ TEST(many_and_deep_ones_are_counted)
 			buf_printf(&text, "\t%X\n", 0x1000 + i * j);
 	}
 	add(&text, "*- - - End of data for heap @ 230000 - - -\n");
-	line_by_line = read_made(&text, false, SIZE_MAX);
 	plain_bytes = 0;
-	at_once = read_made(&text, true, SIZE_MAX);
-	assert_string_equal(at_once, line_by_line);
-	assert_non_null(strstr(line_by_line, "a stack is too deep"));
+	check_ways(&text, SIZE_MAX, "a stack is too deep");
 	assert_true(plain_bytes > text.len / 2);
-	free(line_by_line);
-	free(at_once);
 	buf_release(&text);
 }
 
