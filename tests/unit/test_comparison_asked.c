@@ -71,10 +71,9 @@ TEST(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused)
 		"10 bytes + 8 at 300 by BackTraceF\n"};
 
 	for (size_t i = 0; i < COUNT(stacks); i++) {
-		struct maker maker;
+		struct maker maker = dump_new((struct maker){0});
 		struct result *result;
 
-		dump_begin(&maker, (struct maker){0});
 		put_lines(&maker, stacks[i]);
 		dump_end(&maker, "old.txt");
 		result = raw("--no-symbols", "old.txt");

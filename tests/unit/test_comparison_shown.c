@@ -43,11 +43,10 @@ TEST(a_comparison_is_known_by_its_first_lines)
 
 TEST(a_comparison_is_read_alone)
 {
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){0});
 	struct result *result;
 
 	write_bytes("old.txt", hex_text, sizeof(hex_text) - 1);
-	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 100, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	result = run_expect(2, "old.txt", "old.txt", "new.txt");
@@ -99,9 +98,8 @@ TEST(what_is_left_out_is_said_with_its_place)
 /* Every kind of row that UMDH's form can tell. */
 static void make_dump(const char *path, unsigned factor)
 {
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){.is_ours = true});
 
-	dump_begin(&maker, (struct maker){.is_ours = true});
 	for (unsigned i = 0; i < 20; i++) {
 		if (factor > 1 || i % 4)
 			put_block(&maker, i % 3 ? 100 * factor * i : 300, 8, "A", i);

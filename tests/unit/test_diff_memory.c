@@ -38,14 +38,6 @@ TEST(address_space_is_told_apart_from_memory)
 		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
 }
 
-TEST(no_word_is_said_of_address_space_that_is_not_there)
-{
-	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put_block(&maker, 1000, 8, "1", 1);
-	dump_end(&maker, "new.txt");
-	assert_null(strstr(run_status(0, "new.txt")->text, "address space"));
-}
-
 /* A limit of growth is one of memory. */
 TEST(a_reservation_is_no_growth)
 {
@@ -192,6 +184,7 @@ TEST(blocks_from_before_attaching_are_told)
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	struct result *result = run_hdiff("new.txt");
+	assert_null(strstr(result->text, "address space")); /* of which there is none */
 	assert_non_null(strstr(result->text,
 		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
 }

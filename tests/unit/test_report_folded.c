@@ -139,18 +139,15 @@ TEST(frames_of_one_function_are_united_when_grouped)
 	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 0 5\n");
 }
 
-TEST(heaps_are_the_only_frame)
+TEST(heaps_are_the_only_frame_and_only_rows_that_are_shown_are_folded)
 {
 	struct made *made = made_three();
+
 	made->view.group = GROUP_HEAP;
 	made->comparison.rows[0].heap = made->comparison.rows[2].heap = 0x1E0000;
 	assert_string_equal(
 		made_report(made, "folded", false), "(heap not known) 0 300\n1E0000 100 500\n");
-}
-
-TEST(only_rows_that_are_shown_are_folded)
-{
-	struct made *made = made_three();
+	made->view.group = GROUP_STACK;
 	made->view.shown_count = 1;
 	assert_string_equal(made_report(made, "folded", false), "app+800;lib+501;app!leak 0 500\n");
 }

@@ -93,20 +93,16 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	assert_null(strstr(text, "The largest growth comes first"));
 }
 
-TEST(the_heap_of_a_row_is_told)
+TEST(the_heap_of_a_row_and_turned_frames_are_told)
 {
 	struct made *made = made_three();
+	const char *text;
+
 	made->comparison.rows[0].heap = 0x1E0000;
-	const char *text = made_report(made, "text", false);
+	made->view.is_inverted = true;
+	text = made_report(made, "text", false);
 	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
 	assert_null(strstr(strstr(text, "heap 1E0000") + 1, "//     heap"));
-}
-
-TEST(turned_frames_are_announced)
-{
-	struct made *made = made_three();
-	made->view.is_inverted = true;
-	const char *text = made_report(made, "text", false);
 	line_behind(text, "\n// frames: outermost first\n");
 	assert_null(strstr(text, "innermost first"));
 }

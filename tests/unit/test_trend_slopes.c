@@ -193,11 +193,12 @@ TEST(extremes_stay_numbers)
 	};
 	static const uint32_t parts[] = {0, 0, 1, 1, 7, 7};
 	static struct made made;
+	struct trend trend = made_judge(&made); /* no snapshot at all */
 
+	assert_int_equal(trend.verdict, TREND_TOO_FEW);
+	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
 	made.count = 6;
 	for (size_t i = 0; i < 32; i++) {
-		struct trend trend;
-
 		for (size_t k = 0; k < 6; k++) {
 			made.times_ms[k] = times[i / 8][k];
 			made.parts[k] = i % 2 ? parts[k] : 0;
@@ -211,15 +212,6 @@ TEST(extremes_stay_numbers)
 		assert_true(trend.blocks_per_hour - trend.blocks_per_hour == 0);
 		assert_true(trend.high_bytes_per_hour - trend.low_bytes_per_hour >= 0);
 	}
-}
-
-TEST(no_snapshot_is_no_trend)
-{
-	static struct made made;
-	struct trend trend = made_judge(&made);
-
-	assert_int_equal(trend.verdict, TREND_TOO_FEW);
-	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
 }
 
 /* The greatest sums of a process, three times over, are more than fits. */

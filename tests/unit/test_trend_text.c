@@ -10,52 +10,50 @@
 
 /* ---------------------------------------------------------------- rates */
 
-static void check_rate(double rate, bool has_sign, unsigned width, const char *wanted)
-{
-	struct out out;
-
-	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-	text_rate(&out, rate, has_sign, width);
-	assert_int_equal(out_commit(&out, NULL), 0);
-	char *text = read_text("out.txt");
-	assert_string_equal(text, wanted);
-	free(text);
-}
-
 TEST(a_rate_has_no_more_digits_than_say_something)
 {
-	check_rate(12345.678, true, 0, "+12346");
-	check_rate(-12345.4, true, 0, "-12345");
-	check_rate(100, true, 0, "+100");
-	check_rate(99.94, true, 0, "+99.9");
-	check_rate(99.96, false, 0, "100");
-	check_rate(3.25, true, 0, "+3.3");
-	check_rate(-0.06, true, 0, "-0.1");
-	check_rate(3, false, 0, "3");
-	check_rate(1e15, false, 0, "1000000000000000");
-}
+	static const struct {
+		double rate;
+		bool has_sign;
+		unsigned width;
+		const char *wanted;
+	} cases[] = {
+		{12345.678, true, 0, "+12346"},
+		{-12345.4, true, 0, "-12345"},
+		{100, true, 0, "+100"},
+		{99.94, true, 0, "+99.9"},
+		{99.96, false, 0, "100"},
+		{3.25, true, 0, "+3.3"},
+		{-0.06, true, 0, "-0.1"},
+		{3, false, 0, "3"},
+		{1e15, false, 0, "1000000000000000"},
+		/* What rounds to nothing is nothing. */
+		{-0.04, true, 0, "+0"},
+		{-0.04, false, 0, "0"},
+		{0, true, 0, "+0"},
+		/* What is no number does not look like one. */
+		{INFINITY, true, 0, "inf"},
+		{-INFINITY, true, 0, "-inf"},
+		{NAN, true, 0, "?"},
+		{1e300, true, 0, "+1e+300"},
+		{-12345e18, false, 13, "   -1.234e+22"},
+		/* In columns. */
+		{1234, true, 8, "   +1234"},
+		{12.5, true, 8, "   +12.5"},
+		{NAN, true, 8, "       ?"},
+	};
 
-TEST(what_rounds_to_nothing_is_nothing)
-{
-	check_rate(-0.04, true, 0, "+0");
-	check_rate(-0.04, false, 0, "0");
-	check_rate(0, true, 0, "+0");
-}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct out out;
+		char *text;
 
-TEST(what_is_no_number_does_not_look_like_one)
-{
-	check_rate(INFINITY, true, 0, "inf");
-	check_rate(-INFINITY, true, 0, "-inf");
-	check_rate(NAN, true, 0, "?");
-	check_rate(1e300, true, 0, "+1e+300");
-	check_rate(-12345e18, false, 13, "   -1.234e+22");
-}
-
-TEST(rates_are_in_columns)
-{
-	check_rate(1234, true, 8, "   +1234");
-	check_rate(12.5, true, 8, "   +12.5");
-	check_rate(NAN, true, 8, "       ?");
+		assert_int_equal(out_open(&out, "out.txt", NULL), 0);
+		text_rate(&out, cases[i].rate, cases[i].has_sign, cases[i].width);
+		assert_int_equal(out_commit(&out, NULL), 0);
+		text = read_text("out.txt");
+		assert_string_equal(text, cases[i].wanted);
+		free(text);
+	}
 }
 
 /* ---------------------------------------------------------------- options */
