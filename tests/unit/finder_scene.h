@@ -85,17 +85,6 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 	file_put(path, bytes, len);
 }
 
-/* The CodeView record: "RSDS", GUID, age, name. */
-static inline void scene_record(struct made_bytes *file, const struct image_plan *plan)
-{
-	made_add(file, "RSDS", 4);
-	made_number(file, plan->guid_0, 1);
-	for (unsigned i = 1; i < 16; i++)
-		made_number(file, i, 1);
-	made_number(file, plan->age, 4);
-	made_add(file, plan->pdb, strlen(plan->pdb) + 1);
-}
-
 /* With one section at most; the debug directory at 200, the record at 240; strings at 800. */
 static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 {
@@ -115,7 +104,12 @@ static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 	}
 	if (!plan->pdb)
 		return file;
-	scene_record(&record, plan);
+	made_add(&record, "RSDS", 4); /* the CodeView record: GUID, age, name */
+	made_number(&record, plan->guid_0, 1);
+	for (unsigned i = 1; i < 16; i++)
+		made_number(&record, i, 1);
+	made_number(&record, plan->age, 4);
+	made_add(&record, plan->pdb, strlen(plan->pdb) + 1);
 	assert_true(record.len <= 0x900 - 0x240);
 	memcpy(file.bytes + 0x240, record.bytes, record.len);
 	made_set(&file, MADE_DIRECTORIES + 6 * 8, 0x200, 4);

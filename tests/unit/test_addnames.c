@@ -2,7 +2,6 @@
  * cut and old dumps go through as well. */
 #include "tests/unit/scratch.h"
 
-#include <inttypes.h>
 #include <zlib.h>
 
 #include "core/dump/dump.h"

@@ -1,9 +1,4 @@
 /* core/dump: what is written is read back, and nothing that is read is trusted. */
-#include "tests/unit/t.h"
-
-#include <inttypes.h>
-#include <unistd.h>
-
 #include "tests/unit/test_dump.h"
 
 #include "core/base/text.h"

@@ -1,6 +1,4 @@
 /* Where images and PDBs are looked for, in which order, and that they must be the dump's build. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/finder_scene.h"
 
 #undef TEST_AROUND

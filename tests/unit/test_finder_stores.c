@@ -1,6 +1,4 @@
 /* The symbol path: folders, stores and what lies in them. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/finder_scene.h"
 
 #define STORED_PDB "sym/app.pdb/" SCENE_KEY "/app.pdb"

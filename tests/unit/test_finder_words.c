@@ -1,6 +1,4 @@
 /* What the finder says, what it does with files that do not fit, and that nothing there can harm it. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/finder_scene.h"
 
 /* ---------------------------------------------------------------- --allow-mismatch */

@@ -1,6 +1,4 @@
 /* What runs as llvm-symbolizer may be slow, broken or another program: names are right or missing. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/test_symbolize.h"
 
 #define SHORT_MS 300 /* for an answer that is not wanted; a busy machine takes seconds for one */

@@ -1,7 +1,5 @@
 /* Reading PDBs: whom they belong to, and their functions. Truth: made files; those of linkers are read in
  * test_tables.c and e2e_pdb_msvc.t. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/files/pdb.h"

@@ -2,8 +2,6 @@
  * from memory; damaged ones fail and harm nothing. */
 #include "tests/unit/scratch.h"
 
-#include <inttypes.h>
-
 #include "core/base/err.h"
 #include "core/pe/pe.h"
 

@@ -2,6 +2,10 @@
 #ifndef TESTS_UNIT_TEST_SCAN_LOG_H
 #define TESTS_UNIT_TEST_SCAN_LOG_H
 
+#include "tests/unit/t.h"
+
+#include <inttypes.h>
+
 #include "core/base/memory.h"
 #include "core/dump/dump.h"
 #include "core/dump/source.h"

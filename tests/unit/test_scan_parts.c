@@ -1,8 +1,4 @@
 /* core/scan*: however a dump is cut into parts, the same is read; and none of it does harm. */
-#include "tests/unit/t.h"
-
-#include <inttypes.h>
-
 #include "tests/unit/test_scan_log.h"
 
 /* By hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested; 8 + 8 + 8 + 160 + 8. */

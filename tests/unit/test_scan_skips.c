@@ -1,8 +1,4 @@
 /* core/scan*: lines that break the rules are told of and passed over, and cost no more than that. */
-#include "tests/unit/t.h"
-
-#include <inttypes.h>
-
 #include "tests/unit/test_scan_log.h"
 
 static int scan_without_hook(const char *text, struct err *err)

@@ -1,8 +1,4 @@
 /* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
-#include "tests/unit/t.h"
-
-#include <inttypes.h>
-
 #include "tests/unit/test_scan_log.h"
 
 /* ---------------------------------------------------------------- sums of several blocks */

@@ -1,7 +1,6 @@
 /* core/source: what text is packed in does not matter; what is damaged is said. */
 #include "tests/unit/scratch.h"
 
-#include <inttypes.h>
 #include <zlib.h>
 
 #include "core/dump/source.h"

@@ -1,6 +1,4 @@
 /* Names for addresses. What is right is computed from the source's lines, nm and objdump. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/test_symbolize.h"
 
 static void check_symbol(const struct symbol *a, const struct symbol *b)

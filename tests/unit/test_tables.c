@@ -1,7 +1,5 @@
 /* What a module's own tables say. Truth: nm and objdump of programs built here, made images and PDBs; and that any
  * damage to those ends. */
-#include "tests/unit/t.h"
-
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/backend/backend.h"

@@ -1,9 +1,4 @@
 /* core/dump reads UMDH's own logs, in all the shapes they are found in, and says what is no log. */
-#include "tests/unit/t.h"
-
-#include <inttypes.h>
-#include <unistd.h>
-
 #include "tests/unit/test_dump.h"
 
 static const char umdh_log[] =
