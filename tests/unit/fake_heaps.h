@@ -48,16 +48,15 @@ struct placed_heap {
 	uint64_t addr, committed_bytes, reserved_bytes;
 };
 
-struct truth {
+static struct truth {
 	struct placed blocks[16384];
 	size_t block_count;
 	struct placed_heap heaps[16];
 	size_t heap_count;
-};
+} truth; /* of the process made */
 
 /* A subheap while it is filled: at is the address of the next block's header. */
 struct filling {
-	struct truth *truth;
 	uint64_t heap, part, at, end, reserved_end;
 	bool after_free;
 };
@@ -79,27 +78,27 @@ static inline void fake_list_add(uint64_t head, uint64_t entry)
 	fake_put(head + 8, entry, 8);
 }
 
-static inline struct placed_heap *truth_heap(struct truth *truth, uint64_t addr)
+static inline struct placed_heap *truth_heap(uint64_t addr)
 {
-	for (size_t i = 0; i < truth->heap_count; i++) {
-		if (truth->heaps[i].addr == addr)
-			return &truth->heaps[i];
+	for (size_t i = 0; i < truth.heap_count; i++) {
+		if (truth.heaps[i].addr == addr)
+			return &truth.heaps[i];
 	}
 	return NULL;
 }
 
-static inline void truth_add(struct truth *truth, const struct placed *block)
+static inline void truth_add(const struct placed *block)
 {
-	assert_true(truth->block_count < sizeof(truth->blocks) / sizeof(*truth->blocks));
-	truth->blocks[truth->block_count++] = *block;
+	assert_true(truth.block_count < sizeof(truth.blocks) / sizeof(*truth.blocks));
+	truth.blocks[truth.block_count++] = *block;
 }
 
 /* Numbers are of the region that the subheap ends, which begins at region. */
-static inline struct filling subheap_place(struct truth *truth, uint64_t heap, uint64_t region,
-	uint64_t part, uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint64_t part,
+	uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	uint64_t before = part + SUBHEAP_DATA - region;
-	struct placed_heap *owner = truth_heap(truth, heap);
+	struct placed_heap *owner = truth_heap(heap);
 
 	/* Counted from the first block, as Wine does. */
 	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
@@ -109,8 +108,7 @@ static inline struct filling subheap_place(struct truth *truth, uint64_t heap, u
 	fake_list_add(heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	owner->committed_bytes += committed_bytes;
 	owner->reserved_bytes += reserved_bytes;
-	return (struct filling){.truth = truth,
-		.heap = heap,
+	return (struct filling){.heap = heap,
 		.part = part,
 		.at = part + SUBHEAP_FIRST_BLOCK,
 		.end = region + committed_bytes,
@@ -119,37 +117,36 @@ static inline struct filling subheap_place(struct truth *truth, uint64_t heap, u
 
 /* A heap with its embedded subheap, which is returned to be filled; the first is the process's. */
 static inline struct filling heap_place(
-	struct truth *truth, uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
+	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	fake_map(addr, committed_bytes)->needs_hold = true;
 	fake_put(addr + HEAP_SIGNATURE, 0xffeeffee, 4);
 	fake_put(addr + HEAP_MAGIC, 0x50414548, 4);
 	fake_list_init(addr + HEAP_SUBHEAPS);
 	fake_list_init(addr + HEAP_LARGES);
-	if (truth->heap_count) {
-		fake_list_add(truth->heaps[0].addr + HEAP_RING, addr + HEAP_RING);
+	if (truth.heap_count) {
+		fake_list_add(truth.heaps[0].addr + HEAP_RING, addr + HEAP_RING);
 	} else {
 		fake_list_init(addr + HEAP_RING);
 		fake_put(FAKE_PEB + FAKE_PEB_HEAP, addr, 8);
 	}
-	truth->heaps[truth->heap_count++] = (struct placed_heap){.addr = addr};
+	truth.heaps[truth.heap_count++] = (struct placed_heap){.addr = addr};
 	return subheap_place(
-		truth, addr, addr, addr + HEAP_FIRST_SUBHEAP, committed_bytes, reserved_bytes);
+		addr, addr, addr + HEAP_FIRST_SUBHEAP, committed_bytes, reserved_bytes);
 }
 
-static inline struct filling heap_extend(struct truth *truth, uint64_t heap, uint64_t addr,
-	uint64_t committed_bytes, uint64_t reserved_bytes)
+static inline struct filling heap_extend(
+	uint64_t heap, uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	fake_map(addr, committed_bytes)->needs_hold = true;
-	return subheap_place(truth, heap, addr, addr, committed_bytes, reserved_bytes);
+	return subheap_place(heap, addr, addr, committed_bytes, reserved_bytes);
 }
 
 /* Of a large block that is not in a range yet only the first page is there: no more is needed. */
-static inline void large_place(
-	struct truth *truth, uint64_t heap, uint64_t addr, uint64_t requested_bytes)
+static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_bytes)
 {
 	uint64_t bytes = (requested_bytes + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff;
-	struct placed_heap *owner = truth_heap(truth, heap);
+	struct placed_heap *owner = truth_heap(heap);
 
 	if (!fake_range_at(addr))
 		fake_map(addr, 0x1000)->needs_hold = true;
@@ -160,11 +157,11 @@ static inline void large_place(
 	fake_list_add(heap + HEAP_LARGES, addr + LARGE_LINKS);
 	owner->committed_bytes += bytes;
 	owner->reserved_bytes += bytes;
-	truth_add(truth, &(struct placed){.addr = addr + LARGE_DATA,
-				 .requested_bytes = requested_bytes,
-				 .overhead_bytes = bytes - requested_bytes,
-				 .heap = heap,
-				 .part = addr});
+	truth_add(&(struct placed){.addr = addr + LARGE_DATA,
+		.requested_bytes = requested_bytes,
+		.overhead_bytes = bytes - requested_bytes,
+		.heap = heap,
+		.part = addr});
 }
 
 /* ---------------------------------------------------------------- blocks */
@@ -195,11 +192,11 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 	uint64_t addr = fill->at + 8;
 
 	assert_true(bytes <= fill_room(fill) && spare < 15);
-	truth_add(fill->truth, &(struct placed){.addr = addr,
-				       .requested_bytes = requested_bytes,
-				       .overhead_bytes = bytes - requested_bytes,
-				       .heap = fill->heap,
-				       .part = fill->part});
+	truth_add(&(struct placed){.addr = addr,
+		.requested_bytes = requested_bytes,
+		.overhead_bytes = bytes - requested_bytes,
+		.heap = fill->heap,
+		.part = fill->part});
 	memset(fake_bytes(addr, requested_bytes), 0x5a, requested_bytes);
 	fill_header(fill, bytes, 0x20, (unsigned)(bytes - 8 - requested_bytes), TYPE_USED);
 	return addr;
@@ -252,13 +249,12 @@ static inline void fill_some(struct filling *fill, uint64_t *seed)
 #define LARGE_STEP 0x400000u
 #define EACH_LARGE 3
 
-struct image {
-	struct truth truth;
+static struct image {
 	struct walk walk;
 	struct memory memory;
 	struct err err;
 	uint64_t mapped_bytes;
-};
+} image;
 
 static inline void fill_whole(struct filling fill, uint64_t *seed)
 {
@@ -266,84 +262,81 @@ static inline void fill_whole(struct filling fill, uint64_t *seed)
 	fill_rest(&fill);
 }
 
-static inline struct image *image_new(uint64_t seed)
+static inline void image_free(void)
 {
-	struct image *image = calloc(1, sizeof(*image));
-	struct truth *truth = &image->truth;
+	walk_release(&image.walk);
+	memory_release(&image.memory);
+	fake_release();
+	image = (struct image){0};
+}
+
+/* A process without a heap, in the place of the one before. */
+static inline void image_begin(void)
+{
+	image_free();
+	memset(&truth, 0, sizeof(truth));
+	fake_init();
+	walk_init(&image.walk);
+	assert_int_equal(memory_init(&image.memory, &fake.target), 0);
+}
+
+static inline void image_make(uint64_t seed)
+{
 	struct filling empty;
 
-	assert_non_null(image);
+	image_begin();
 	seed = seed * 2 + 1;
-	fake_init();
-	walk_init(&image->walk);
-	assert_int_equal(memory_init(&image->memory, &fake.target), 0);
-	fill_whole(heap_place(truth, HEAP_A, 0x8000, 0x10000), &seed);
-	fill_whole(heap_extend(truth, HEAP_A, SUB_A1, 0x20000, 0x20000), &seed);
-	fill_whole(heap_extend(truth, HEAP_A, SUB_A2, 0x4000, 0x200000), &seed);
-	fill_whole(heap_place(truth, HEAP_B, 0x10000, 0x10000), &seed);
-	fill_whole(heap_extend(truth, HEAP_B, SUB_B1, 0x6000, 0x100000), &seed);
-	empty = heap_place(truth, HEAP_C, 0x1000, 0x10000);
+	fill_whole(heap_place(HEAP_A, 0x8000, 0x10000), &seed);
+	fill_whole(heap_extend(HEAP_A, SUB_A1, 0x20000, 0x20000), &seed);
+	fill_whole(heap_extend(HEAP_A, SUB_A2, 0x4000, 0x200000), &seed);
+	fill_whole(heap_place(HEAP_B, 0x10000, 0x10000), &seed);
+	fill_whole(heap_extend(HEAP_B, SUB_B1, 0x6000, 0x100000), &seed);
+	empty = heap_place(HEAP_C, 0x1000, 0x10000);
 	fill_rest(&empty);
 	for (unsigned i = 0; i < EACH_LARGE; i++) {
 		uint64_t bytes = 0xfeff0 + fake_random(&seed) % 0x200000;
 
-		large_place(truth, HEAP_A, LARGE_A + i * LARGE_STEP, bytes);
-		large_place(truth, HEAP_B, LARGE_B + i * LARGE_STEP, bytes ^ 0x1001);
+		large_place(HEAP_A, LARGE_A + i * LARGE_STEP, bytes);
+		large_place(HEAP_B, LARGE_B + i * LARGE_STEP, bytes ^ 0x1001);
 	}
 	for (size_t i = 0; i < fake.range_count; i++)
-		image->mapped_bytes += fake.ranges[i].len;
-	return image;
+		image.mapped_bytes += fake.ranges[i].len;
 }
 
-static inline void image_free(struct image *image)
+static inline int image_walk_all(void)
 {
-	walk_release(&image->walk);
-	memory_release(&image->memory);
-	fake_release();
-	free(image);
-}
-
-static inline int image_walk_all(struct image *image)
-{
-	walk_clear(&image->walk);
-	memory_clear(&image->memory);
+	walk_clear(&image.walk);
+	memory_clear(&image.memory);
 	fake.is_held = true;
-	return heaps_walk(&image->memory, &image->walk, &image->err);
+	return heaps_walk(&image.memory, &image.walk, &image.err);
 }
 
-static inline void image_walk(struct image *image)
+static inline void image_walk(void)
 {
-	assert_int_equal(image_walk_all(image), 0);
+	assert_int_equal(image_walk_all(), 0);
 }
 
 /* ---------------------------------------------------------------- what is true */
 
+/* Both kinds of blocks begin with their address. */
 static inline int by_addr(const void *a, const void *b)
 {
-	const struct walked_block *x = a, *y = b;
+	const uint64_t *x = a, *y = b;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-static inline int by_placed_addr(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	return *x < *y ? -1 : *x > *y;
 }
 
 /* All blocks that can be found, each once and right, and no others. */
-static inline void assert_blocks(struct image *image)
+static inline void assert_blocks(void)
 {
-	struct walk *walk = &image->walk;
-	struct truth *truth = &image->truth;
+	struct walk *walk = &image.walk;
 	size_t at = 0;
 
 	if (walk->block_count)
 		qsort(walk->blocks, walk->block_count, sizeof(*walk->blocks), by_addr);
-	qsort(truth->blocks, truth->block_count, sizeof(*truth->blocks), by_placed_addr);
-	for (size_t i = 0; i < truth->block_count; i++) {
-		const struct placed *placed = &truth->blocks[i];
+	qsort(truth.blocks, truth.block_count, sizeof(*truth.blocks), by_addr);
+	for (size_t i = 0; i < truth.block_count; i++) {
+		const struct placed *placed = &truth.blocks[i];
 		const struct walked_block *walked = &walk->blocks[at];
 
 		if (placed->is_lost)
@@ -358,40 +351,40 @@ static inline void assert_blocks(struct image *image)
 	assert_int_equal(at, walk->block_count);
 }
 
-static inline void assert_broken(const struct image *image, unsigned count, uint64_t addr)
+static inline void assert_broken(unsigned count, uint64_t addr)
 {
-	assert_int_equal(image->walk.broken_count, count);
+	assert_int_equal(image.walk.broken_count, count);
 	if (count) {
-		assert_int_equal(image->walk.broken_addr, addr);
-		assert_non_null(image->walk.broken_what);
+		assert_int_equal(image.walk.broken_addr, addr);
+		assert_non_null(image.walk.broken_what);
 	}
 }
 
 /* What the blocks that are still true will be when a part cannot be walked from addr on. */
-static inline void lose(struct image *image, uint64_t part, uint64_t addr)
+static inline void lose(uint64_t part, uint64_t addr)
 {
-	for (size_t i = 0; i < image->truth.block_count; i++) {
-		struct placed *placed = &image->truth.blocks[i];
+	for (size_t i = 0; i < truth.block_count; i++) {
+		struct placed *placed = &truth.blocks[i];
 
 		if (placed->part == part && placed->addr >= addr)
 			placed->is_lost = true;
 	}
 }
 
-static inline void lose_heap(struct image *image, uint64_t heap)
+static inline void lose_heap(uint64_t heap)
 {
-	for (size_t i = 0; i < image->truth.block_count; i++) {
-		if (image->truth.blocks[i].heap == heap)
-			image->truth.blocks[i].is_lost = true;
+	for (size_t i = 0; i < truth.block_count; i++) {
+		if (truth.blocks[i].heap == heap)
+			truth.blocks[i].is_lost = true;
 	}
 }
 
 /* Walks a damaged image: one broken place, at addr. */
-static inline void assert_one_wound(struct image *image, uint64_t addr)
+static inline void assert_one_wound(uint64_t addr)
 {
-	image_walk(image);
-	assert_broken(image, 1, addr);
-	assert_blocks(image);
+	image_walk();
+	assert_broken(1, addr);
+	assert_blocks();
 }
 
 #endif

@@ -30,7 +30,6 @@ enum said {
 };
 
 struct scene {
-	struct image *image;
 	struct snapshot snapshot;
 	struct capture_options options;
 	struct capture_stats stats;
@@ -59,7 +58,7 @@ static uint64_t first_frame_of(size_t stack)
 
 static void say(size_t i)
 {
-	const struct placed *placed = &scene.image->truth.blocks[i];
+	const struct placed *placed = &truth.blocks[i];
 	struct made_block block = {.addr = placed->addr,
 		.size_bytes = placed->requested_bytes,
 		.heap = placed->heap,
@@ -82,14 +81,14 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
-	scene.image = image_new(42);
+	image_make(42);
 	tracer_place();
 	for (size_t i = 0; i < STACKS; i++)
 		scene.stacks[i] = tracer_put_stack(first_frame_of(i), depth_of(i));
 	for (unsigned shard = 0; shard < 25; shard++)
 		tracer_place_table(shard, TABLE_LOG2);
-	assert_true(scene.image->truth.block_count < 24u << TABLE_LOG2);
-	for (size_t i = 0; i < scene.image->truth.block_count; i++)
+	assert_true(truth.block_count < 24u << TABLE_LOG2);
+	for (size_t i = 0; i < truth.block_count; i++)
 		say(i);
 	tracer_put_block(24, 3, &gone); /* traced, but in no heap */
 	snapshot_init(&scene.snapshot);
@@ -100,7 +99,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	snapshot_release(&scene.snapshot);
-	image_free(scene.image);
+	image_free();
 	return 0;
 }
 
@@ -138,7 +137,7 @@ static void assert_stack(uint32_t index, size_t stack)
 
 static void assert_block(size_t i, bool has_overhead)
 {
-	const struct placed *placed = &scene.image->truth.blocks[i];
+	const struct placed *placed = &truth.blocks[i];
 	const struct block *block = block_at(&scene.snapshot, placed->addr);
 
 	assert_non_null(block);
@@ -153,8 +152,8 @@ static struct block_totals stackless_of(uint64_t heap)
 {
 	struct block_totals census = {0};
 
-	for (size_t i = 0; i < scene.image->truth.block_count; i++) {
-		const struct placed *placed = &scene.image->truth.blocks[i];
+	for (size_t i = 0; i < truth.block_count; i++) {
+		const struct placed *placed = &truth.blocks[i];
 
 		if (placed->heap != heap || said_of(i) <= TRUTH_TOO)
 			continue;
@@ -167,24 +166,23 @@ static struct block_totals stackless_of(uint64_t heap)
 
 static void assert_whole(void)
 {
-	const struct truth *truth = &scene.image->truth;
 	const struct snapshot *snapshot = &scene.snapshot;
 	size_t count = 0;
 
-	for (size_t i = 0; i < truth->block_count; i++) {
+	for (size_t i = 0; i < truth.block_count; i++) {
 		if (said_of(i) > TRUTH_TOO)
 			continue;
 		assert_block(i, true);
 		count++;
 	}
 	assert_int_equal(snapshot->block_count, count);
-	assert_int_equal(snapshot->heap_count, truth->heap_count);
+	assert_int_equal(snapshot->heap_count, truth.heap_count);
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		const struct block_totals want = stackless_of(snapshot->heaps[i].addr);
 
 		assert_memory_equal(&snapshot->heaps[i].stackless, &want, sizeof(want));
 	}
-	assert_int_equal(snapshot_total(snapshot).block_count, truth->block_count);
+	assert_int_equal(snapshot_total(snapshot).block_count, truth.block_count);
 }
 
 /* ---------------------------------------------------------------- a heap that is busy */
@@ -260,7 +258,6 @@ TEST(the_snapshot_says_whose_it_is)
 
 TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 {
-	const struct truth *truth = &scene.image->truth;
 	const uint64_t list = FAKE_PEB + 0x400;
 	size_t count = 0;
 
@@ -271,7 +268,7 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 	fake_put(list + 8, HEAP_B, 8);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.snapshot.heap_count, 2);
-	for (size_t i = 0; i < truth->block_count; i++) {
+	for (size_t i = 0; i < truth.block_count; i++) {
 		if (said_of(i) <= TRUTH_TOO)
 			assert_block(i, false);
 		count += said_of(i) <= TRUTH_TOO || said_of(i) == OTHER_SIZE;
@@ -452,13 +449,12 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
  * whole, it says so. */
 static void assert_honest(void)
 {
-	const struct truth *truth = &scene.image->truth;
 	uint64_t found = snapshot_total(&scene.snapshot).block_count;
 
 	for (size_t i = 0; i < scene.snapshot.block_count; i++)
 		assert_true(scene.snapshot.blocks[i].stack < scene.snapshot.stacks.count);
-	assert_true(found <= truth->block_count);
-	if (found < truth->block_count)
+	assert_true(found <= truth.block_count);
+	if (found < truth.block_count)
 		assert_true(warns("made no sense") || warns("cannot be walked"));
 	else
 		assert_whole();
@@ -518,34 +514,32 @@ TEST(what_the_process_does_later_is_not_seen)
 
 static void add_late(void)
 {
-	struct truth *truth = &scene.image->truth;
 	struct filling fill;
 
 	if (fake.suspends > 1)
 		return;
-	fill = heap_extend(truth, HEAP_B, LATE_SUB, 0x300000, 0x400000);
+	fill = heap_extend(HEAP_B, LATE_SUB, 0x300000, 0x400000);
 	for (unsigned i = 0; i < 500; i++)
 		fill_used(&fill, 100 + i * 10, 0);
 	fill_rest(&fill);
-	large_place(truth, HEAP_A, LATE_LARGE, 0x123456);
+	large_place(HEAP_A, LATE_LARGE, 0x123456);
 }
 
 /* Of blocks that the tracer has not seen only sizes and number are kept. */
 TEST(what_comes_before_the_hold_is_there)
 {
-	const struct truth *truth = &scene.image->truth;
 	uint64_t requested = 0, overhead = 0;
 	struct block_totals total;
 
 	fake.on_suspend = add_late;
 	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
-	for (size_t i = 0; i < truth->block_count; i++) {
-		requested += truth->blocks[i].requested_bytes;
-		overhead += truth->blocks[i].overhead_bytes;
+	for (size_t i = 0; i < truth.block_count; i++) {
+		requested += truth.blocks[i].requested_bytes;
+		overhead += truth.blocks[i].overhead_bytes;
 	}
 	total = snapshot_total(&scene.snapshot);
-	assert_int_equal(total.block_count, truth->block_count);
+	assert_int_equal(total.block_count, truth.block_count);
 	assert_int_equal(total.requested_bytes, requested);
 	assert_int_equal(total.overhead_bytes, overhead);
 	assert_false(warns("made no sense"));
@@ -572,16 +566,15 @@ static void lose_some(void)
 
 TEST(what_goes_before_the_hold_is_not_there)
 {
-	struct truth *truth = &scene.image->truth;
 	size_t kept = 0;
 
 	fake.on_suspend = lose_some;
 	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
-	for (size_t i = 0; i < truth->block_count; i++)
-		kept += truth->blocks[i].part != SUB_A2 &&
-			truth->blocks[i].part != LARGE_B + LARGE_STEP;
-	assert_true(kept < truth->block_count);
+	for (size_t i = 0; i < truth.block_count; i++)
+		kept += truth.blocks[i].part != SUB_A2 &&
+			truth.blocks[i].part != LARGE_B + LARGE_STEP;
+	assert_true(kept < truth.block_count);
 	assert_int_equal(snapshot_total(&scene.snapshot).block_count, kept);
 	assert_false(warns("made no sense"));
 }
@@ -605,11 +598,9 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 
 static void assert_census_of_all(void)
 {
-	const struct truth *truth = &scene.image->truth;
-
 	assert_int_equal(scene.snapshot.block_count, 0);
-	assert_int_equal(scene.snapshot.heap_count, truth->heap_count);
-	assert_int_equal(snapshot_total(&scene.snapshot).block_count, truth->block_count);
+	assert_int_equal(scene.snapshot.heap_count, truth.heap_count);
+	assert_int_equal(snapshot_total(&scene.snapshot).block_count, truth.block_count);
 	assert_string_equal(scene.snapshot.stack_source, "none");
 }
 

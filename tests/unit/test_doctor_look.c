@@ -11,7 +11,6 @@
 #define LIVE 100
 
 struct look {
-	struct truth placed;
 	struct doctor doctor;
 	struct filling fill; /* of the growable heap */
 };
@@ -24,11 +23,11 @@ static int set_up(void **state)
 
 	(void)state;
 	memset(&look, 0, sizeof(look));
-	fake_init();
-	process = heap_place(&look.placed, HEAP_A, 0x2000, 0x10000);
+	image_begin();
+	process = heap_place(HEAP_A, 0x2000, 0x10000);
 	fill_used(&process, 100, 0);
 	fill_rest(&process);
-	look.fill = heap_place(&look.placed, HEAP_B, 0x10000, 0x10000);
+	look.fill = heap_place(HEAP_B, 0x10000, 0x10000);
 	doctor_init(&look.doctor);
 	look.doctor.truth->heaps[DOCTOR_PROCESS_HEAP] = HEAP_A;
 	look.doctor.truth->heaps[DOCTOR_GROWABLE] = HEAP_B;
@@ -39,7 +38,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	doctor_release(&look.doctor);
-	fake_release();
+	image_free();
 	return 0;
 }
 

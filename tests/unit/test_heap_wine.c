@@ -3,22 +3,11 @@
 
 #include "tests/unit/fake_heaps.h"
 
-static struct image *image;
-
 static int close_image(void **state)
 {
 	(void)state;
-	if (image)
-		image_free(image);
-	image = NULL;
+	image_free();
 	return 0;
-}
-
-/* Instead of the one that is open; the last one of a test is freed behind it. */
-static void open_image(uint64_t seed)
-{
-	close_image(NULL);
-	image = image_new(seed);
 }
 
 #undef TEST_AROUND
@@ -29,22 +18,22 @@ static void open_image(uint64_t seed)
 TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 {
 	for (uint64_t seed = 0; seed < 100; seed++) {
-		open_image(seed);
-		image_walk(image);
-		assert_broken(image, 0, 0);
-		assert_true(image->truth.block_count > 500);
-		assert_blocks(image);
+		image_make(seed);
+		image_walk();
+		assert_broken(0, 0);
+		assert_true(truth.block_count > 500);
+		assert_blocks();
 	}
 }
 
 TEST(heaps_are_as_large_as_the_memory_they_took)
 {
-	open_image(1);
-	image_walk(image);
-	assert_int_equal(image->walk.heap_count, image->truth.heap_count);
-	for (size_t i = 0; i < image->walk.heap_count; i++) {
-		const struct heap *heap = &image->walk.heaps[i];
-		const struct placed_heap *placed = truth_heap(&image->truth, heap->addr);
+	image_make(1);
+	image_walk();
+	assert_int_equal(image.walk.heap_count, truth.heap_count);
+	for (size_t i = 0; i < image.walk.heap_count; i++) {
+		const struct heap *heap = &image.walk.heaps[i];
+		const struct placed_heap *placed = truth_heap(heap->addr);
 
 		assert_non_null(placed);
 		assert_string_equal(heap->kind, "wine");
@@ -59,65 +48,62 @@ TEST(a_block_may_end_right_before_the_last_8_bytes)
 {
 	struct filling fill;
 
-	image = calloc(1, sizeof(*image));
-	assert_non_null(image);
-	fake_init();
-	assert_int_equal(memory_init(&image->memory, &fake.target), 0);
-	fill = heap_place(&image->truth, HEAP_A, 0x1000, 0x10000);
+	image_begin();
+	fill = heap_place(HEAP_A, 0x1000, 0x10000);
 	while (fill_room(&fill) > 16)
 		fill_used(&fill, fill_room(&fill) > 256 ? 100 : 1, 0);
 	fill_used(&fill, 8, 0);
 	assert_int_equal(fill.at, HEAP_A + 0x1000 - 8);
-	image_walk(image);
-	assert_broken(image, 0, 0);
-	assert_blocks(image);
+	image_walk();
+	assert_broken(0, 0);
+	assert_blocks();
 }
 
 TEST(subheaps_may_lie_side_by_side)
 {
 	const uint64_t base = 0x50000000, size = 0x10000;
-	open_image(4);
+	image_make(4);
 	for (unsigned i = 0; i < 8; i++) {
-		struct filling fill = heap_extend(
-			&image->truth, i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
+		struct filling fill =
+			heap_extend(i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
 
 		fill_used(&fill, 1000 + i, 0);
 		fill_free(&fill, fill.reserved_end - 8 - fill.at);
 	}
-	image_walk(image);
-	assert_broken(image, 0, 0);
-	assert_blocks(image);
+	image_walk();
+	assert_broken(0, 0);
+	assert_blocks();
 }
 
 TEST(a_heap_with_its_lock_held_counts_as_busy)
 {
-	open_image(2);
-	image_walk(image);
-	assert_int_equal(image->walk.busy_count, 0);
+	image_make(2);
+	image_walk();
+	assert_int_equal(image.walk.busy_count, 0);
 	fake_put(HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
-	image_walk(image);
-	assert_int_equal(image->walk.busy_count, 1);
+	image_walk();
+	assert_int_equal(image.walk.busy_count, 1);
 	fake_put(HEAP_A + HEAP_LOCK_OWNER, 0x24, 8);
-	image_walk(image);
-	assert_int_equal(image->walk.busy_count, 2);
-	assert_broken(image, 0, 0);
-	assert_blocks(image);
+	image_walk();
+	assert_int_equal(image.walk.busy_count, 2);
+	assert_broken(0, 0);
+	assert_blocks();
 }
 
 TEST(walking_costs_one_read_for_each_list_entry)
 {
 	const unsigned count = 2000;
-	open_image(3);
+	image_make(3);
 	uint64_t before, base = 0x40000000;
 
-	image_walk(image);
+	image_walk();
 	before = fake.reads;
 	fake_map(base, count * (size_t)0x1000)->needs_hold = true;
 	for (unsigned i = 0; i < count; i++)
-		large_place(&image->truth, HEAP_B, base + i * 0x1000, 0x100000 + i);
+		large_place(HEAP_B, base + i * 0x1000, 0x100000 + i);
 	fake.reads = 0;
-	image_walk(image);
-	assert_blocks(image);
+	image_walk();
+	assert_blocks();
 	assert_int_equal(fake.reads, before + count);
 }
 
@@ -143,11 +129,11 @@ static const struct list lists[] = {
 static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
-	open_image(4);
+	image_make(4);
 	fake_put(addr, value, 8);
 	for (; lost < 3; lost++)
-		lose(image, list->parts[lost], 0);
-	assert_one_wound(image, broken_addr);
+		lose(list->parts[lost], 0);
+	assert_one_wound(broken_addr);
 }
 
 TEST(a_list_ends_where_its_next_link_makes_no_sense)
@@ -208,12 +194,12 @@ TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 	const uint64_t wild[] = {0, UINT64_MAX, HEAP_B + HEAP_RING, 0x7fff0000};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		open_image(5);
+		image_make(5);
 		fake_put(HEAP_B + HEAP_RING, wild[i], 8);
-		image_walk(image);
-		assert_int_equal(image->walk.heap_count, 2);
-		assert_broken(image, 1, wild[i]);
-		assert_blocks(image);
+		image_walk();
+		assert_int_equal(image.walk.heap_count, 2);
+		assert_broken(1, wild[i]);
+		assert_blocks();
 	}
 }
 
@@ -222,14 +208,14 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 	const uint64_t places[] = {HEAP_B + HEAP_SIGNATURE, HEAP_B + HEAP_MAGIC};
 
 	for (size_t i = 0; i < 2; i++) {
-		open_image(6);
+		image_make(6);
 		fake_put(places[i], 0x12345678, 4);
-		lose_heap(image, HEAP_B);
-		image_walk(image);
-		assert_int_equal(image->walk.heap_count, 2);
-		assert_int_equal(image->walk.heaps[1].addr, HEAP_C);
-		assert_broken(image, 1, HEAP_B);
-		assert_blocks(image);
+		lose_heap(HEAP_B);
+		image_walk();
+		assert_int_equal(image.walk.heap_count, 2);
+		assert_int_equal(image.walk.heaps[1].addr, HEAP_C);
+		assert_broken(1, HEAP_B);
+		assert_blocks();
 	}
 }
 
@@ -238,18 +224,18 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 /* Puts value over len bytes at offset of a block's header; walking its subheap ends there. */
 static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t len)
 {
-	open_image(seed);
+	image_make(seed);
 	const struct placed *block = NULL;
 	uint64_t addr;
 
 	while (!block || (block->part != SUB_A1 && block->part != SUB_B1)) {
 		seed += 7;
-		block = &image->truth.blocks[seed % image->truth.block_count];
+		block = &truth.blocks[seed % truth.block_count];
 	}
 	addr = block->addr;
 	fake_put(addr - 8 + offset, value, len);
-	lose(image, block->part, addr);
-	assert_one_wound(image, addr - 8);
+	lose(block->part, addr);
+	assert_one_wound(addr - 8);
 }
 
 TEST(a_broken_block_ends_its_subheap_only)
@@ -272,10 +258,10 @@ TEST(a_broken_block_ends_its_subheap_only)
 
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {
-	open_image(7);
+	image_make(7);
 	fake_put(part + offset, value, 8);
-	lose(image, part, 0);
-	assert_one_wound(image, part);
+	lose(part, 0);
+	assert_one_wound(part);
 }
 
 TEST(sizes_that_cannot_be_are_passed_over)
@@ -321,31 +307,31 @@ static uint64_t header_from(uint64_t part, uint64_t end)
 
 TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 {
-	open_image(8);
+	image_make(8);
 	uint64_t missing;
 
 	fake_unmap(SUB_A1);
-	lose(image, SUB_A1, 0);
-	lose(image, SUB_A2, 0); /* behind it in the list */
-	assert_one_wound(image, SUB_A1 + SUBHEAP_LINKS);
+	lose(SUB_A1, 0);
+	lose(SUB_A2, 0); /* behind it in the list */
+	assert_one_wound(SUB_A1 + SUBHEAP_LINKS);
 
-	open_image(8);
+	image_make(8);
 	missing = header_from(SUB_A1, SUB_A1 + 0x1000);
 	fake_range_at(SUB_A1)->len = 0x1000;
-	lose(image, SUB_A1, missing);
-	assert_one_wound(image, missing);
+	lose(SUB_A1, missing);
+	assert_one_wound(missing);
 
-	open_image(8);
+	image_make(8);
 	fake_unmap(HEAP_B);
-	lose_heap(image, HEAP_B);
-	assert_one_wound(image, HEAP_B + HEAP_RING);
+	lose_heap(HEAP_B);
+	assert_one_wound(HEAP_B + HEAP_RING);
 }
 
 /* ---------------------------------------------------------------- unknown heaps */
 
 TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 {
-	open_image(13);
+	image_make(13);
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
 	fake_put(HEAP_A + HEAP_SIGNATURE, 0, 4);
@@ -354,33 +340,33 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	fake_put(FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
 	for (unsigned i = 0; i < 4; i++)
 		fake_put(list + i * 8, heaps[i], 8);
-	image_walk(image);
-	assert_int_equal(image->walk.heap_count, 3); /* the null one is none */
-	assert_int_equal(image->walk.block_count, 0);
+	image_walk();
+	assert_int_equal(image.walk.heap_count, 3); /* the null one is none */
+	assert_int_equal(image.walk.block_count, 0);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(image->walk.heaps[i].addr, heaps[i + (i > 1)]);
-		assert_true(image->walk.heaps[i].unwalked);
-		assert_string_equal(image->walk.heaps[i].kind, "unknown");
+		assert_int_equal(image.walk.heaps[i].addr, heaps[i + (i > 1)]);
+		assert_true(image.walk.heaps[i].unwalked);
+		assert_string_equal(image.walk.heaps[i].kind, "unknown");
 	}
-	assert_broken(image, 0, 0);
-	assert_int_equal(image->walk.missing_count, 1);
-	assert_int_equal(image->walk.missing_addr, 0x910000);
+	assert_broken(0, 0);
+	assert_int_equal(image.walk.missing_count, 1);
+	assert_int_equal(image.walk.missing_addr, 0x910000);
 	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
-	image_walk(image);
+	image_walk();
 	assert_int_equal(
-		image->walk.heap_count, 2); /* a list of no sound length ends with its null */
-	assert_true(image->walk.missing_count > 1);
+		image.walk.heap_count, 2); /* a list of no sound length ends with its null */
+	assert_true(image.walk.missing_count > 1);
 }
 
 TEST(a_process_without_a_heap_is_an_error)
 {
-	open_image(14);
+	image_make(14);
 	fake_put(FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
-	assert_int_equal(image_walk_all(image), -ERR_TARGET);
+	assert_int_equal(image_walk_all(), -ERR_TARGET);
 	fake_unmap(FAKE_PEB);
-	assert_int_equal(image_walk_all(image), -ERR_TARGET);
+	assert_int_equal(image_walk_all(), -ERR_TARGET);
 	fake.is_dead = true;
-	assert_int_equal(image_walk_all(image), -ERR_GONE);
+	assert_int_equal(image_walk_all(), -ERR_GONE);
 }
 
 /* ---------------------------------------------------------------- hostile processes */
@@ -391,9 +377,9 @@ TEST(a_process_without_a_heap_is_an_error)
 TEST(blocks_that_many_subheaps_claim_are_found_once)
 {
 	const unsigned headers = 200, blocks = 4000;
-	open_image(9);
+	image_make(9);
 	uint64_t base = 0x5000000, data = base + headers * (uint64_t)SUBHEAP_DATA - 8;
-	size_t before = image->truth.block_count;
+	size_t before = truth.block_count;
 
 	fake_map(base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
 		->needs_hold = true;
@@ -413,9 +399,9 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 	}
 	for (unsigned i = 0; i < blocks; i++)
 		fake_put(data + i * 16, (uint64_t)TYPE_USED << 48 | 1, 8);
-	image_walk(image);
-	assert_int_equal(image->walk.block_count, before + blocks);
-	assert_int_equal(image->walk.broken_count, headers - 2);
+	image_walk();
+	assert_int_equal(image.walk.block_count, before + blocks);
+	assert_int_equal(image.walk.broken_count, headers - 2);
 }
 
 /* Large blocks without end, each well linked to the next. */
@@ -438,24 +424,24 @@ static bool endless_large(uint64_t addr, unsigned char *bytes, size_t len)
 
 TEST(a_list_without_end_is_left_after_a_million_reads)
 {
-	open_image(10);
+	image_make(10);
 	fake.made_up = endless_large;
 	fake_put(HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
-	image_walk(image);
-	assert_int_equal(image->walk.broken_count, 1);
+	image_walk();
+	assert_int_equal(image.walk.broken_count, 1);
 	assert_true(fake.reads < 1100000);
-	assert_int_equal(image->walk.heap_count, 3);
+	assert_int_equal(image.walk.heap_count, 3);
 }
 
 /* Claims more than an address space can hold, a little at a time. */
 TEST(heaps_cannot_hold_more_than_an_address_space)
 {
-	open_image(11);
+	image_make(11);
 	for (unsigned i = 0; i < EACH_LARGE; i++)
 		fake_put(LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
-	image_walk(image);
-	assert_true(image->walk.broken_count > 0);
-	assert_true(image->walk.heaps[0].committed_bytes < 1ull << 47);
+	image_walk();
+	assert_true(image.walk.broken_count > 0);
+	assert_true(image.walk.heaps[0].committed_bytes < 1ull << 47);
 }
 
 /* ---------------------------------------------------------------- fuzz */
@@ -498,16 +484,16 @@ static void assert_bounded(void)
 {
 	assert_true(fake.reads < 200);
 	/* What cannot be read as a whole is read once more, page by page. */
-	assert_true(fake.got_bytes <= 2 * image->mapped_bytes + 200 * 0x100);
-	assert_true(image->walk.heap_count <= 3);
-	assert_true(image->walk.block_count <= image->mapped_bytes / 16);
-	for (size_t i = 0; i < image->walk.heap_count; i++)
-		assert_true(image->walk.heaps[i].committed_bytes < 1ull << 47);
+	assert_true(fake.got_bytes <= 2 * image.mapped_bytes + 200 * 0x100);
+	assert_true(image.walk.heap_count <= 3);
+	assert_true(image.walk.block_count <= image.mapped_bytes / 16);
+	for (size_t i = 0; i < image.walk.heap_count; i++)
+		assert_true(image.walk.heaps[i].committed_bytes < 1ull << 47);
 }
 
 TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
 {
-	open_image(12);
+	image_make(12);
 	uint64_t seed = 20240607;
 
 	assert_int_equal(fake.range_count, 1 + PARTS);
@@ -518,12 +504,12 @@ TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
 		for (unsigned i = 0; i < count; i++)
 			flips[i] = flip(&seed);
 		fake.reads = fake.got_bytes = 0;
-		image_walk(image);
+		image_walk();
 		assert_bounded();
 		while (count--)
 			memcpy(flips[count].at, flips[count].bytes, 8);
 	}
-	image_walk(image);
-	assert_broken(image, 0, 0);
-	assert_blocks(image);
+	image_walk();
+	assert_broken(0, 0);
+	assert_blocks();
 }
