@@ -357,9 +357,11 @@ TEST(test_utf16)
 	buf_release(&bytes);
 }
 
-#define OURS                                                                                       \
-	"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all --log " \
-	"\"C:\\dumps\\app.exe.log\""
+#define LINE(name, folder, words)                                                                  \
+	"-pn " name " -f \"" folder "\\{name}-{pid}-{time}.txt\" " words " --log \"" folder        \
+	"\\app.exe.log\""
+#define WORDS "--by-stack --keep 100 --all"
+#define OURS LINE("app.exe", "C:\\dumps", WORDS)
 
 /* ---------------------------------------------------------------- arguments */
 
@@ -428,34 +430,20 @@ TEST(test_every_other_line_is_not)
 		"--all --log \"C:\\other\\app.exe.log\"",
 		"-pn app.exe -f \"C:\\dumps\\{name}.txt\" --by-stack --keep 100 --all --log "
 		"\"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
-		"--log \"dumps\\app.exe.log\"",
-		"-pn app.exe -f \"\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all --log "
-		"\"\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --keep 100 --by-stack "
-		"--all --log \"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --all --log "
-		"\"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\{\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
-		"--log \"C:\\{\\app.exe.log\"",
+		LINE("app.exe", "dumps", WORDS),
+		LINE("app.exe", "", WORDS),
+		LINE("app.exe", "C:\\dumps", "--keep 100 --by-stack --all"),
+		LINE("app.exe", "C:\\dumps", "--by-stack --all"),
+		LINE("app.exe", "C:\\{", WORDS),
+		LINE("app.exe", "C:\\dumps", "--by-stack --keep many --all"),
+		LINE("app.exe", "C:\\dumps", "--by-stack --keep 1 --max-bytes /x --all"),
+		LINE("app.exe", "C:\\dumps", "--by-stack --keep \"100\" --all"),
+		LINE("app.exe", "C:\\dumps", "--by-stack --keep  --all"),
+		LINE("\"app.exe\"", "C:\\dumps", WORDS),
 		"-pn app.exe --keep 1 -f",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep many "
-		"--all "
-		"--log \"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 1 "
-		"--max-bytes "
-		"/x --all --log \"C:\\dumps\\app.exe.log\"",
 		OURS " --log \"C:\\windows\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep \"100\" "
-		"--all "
-		"--log \"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep  --all "
-		"--log \"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
-		"--log \"app.exe.log\"",
-		"-pn \"app.exe\" -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 "
-		"--all "
-		"--log \"C:\\dumps\\app.exe.log\"",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" " WORDS
+		" --log \"app.exe.log\"",
 		"{name}-{pid}-{time}.txt\" ",
 	};
 
