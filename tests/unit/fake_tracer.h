@@ -39,51 +39,34 @@ struct made_block {
 			 offsetof(struct tracer_shard, field),                                     \
 		value, sizeof(((struct tracer_shard *)0)->field))
 
-/* A 64-bit DLL of one section, after Microsoft's "PE Format": offsets from its base. */
-static inline void image_place(uint64_t base)
+/* Its DLL, after Microsoft's "PE Format": offsets from its base. */
+static inline void tracer_place_image(void)
 {
-	enum { HEADERS = 64, OPTIONAL = HEADERS + 24, SECTION = OPTIONAL + 240 };
-	enum { EXPORTS = 0x1000, FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060 };
-	enum { NAME = 0x1070, DATA_BYTES = 0xc000 };
+	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0xd000, EXPORTS = 0x1000 };
+	enum { FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060, NAME = 0x1070 };
 
-	fake_map(base, EXPORTS + DATA_BYTES);
-	fake_put(base, 'M' | 'Z' << 8, 2);
-	fake_put(base + 60, HEADERS, 4);
-	fake_put(base + HEADERS, 'P' | 'E' << 8, 4);
-	fake_put(base + HEADERS + 4, 0x8664, 2);
-	fake_put(base + HEADERS + 6, 1, 2); /* sections */
-	fake_put(base + HEADERS + 8, 0x65432100, 4); /* timestamp */
-	fake_put(base + HEADERS + 20, 240, 2);
-	fake_put(base + OPTIONAL, 0x20b, 2);
-	fake_put(base + OPTIONAL + 56, EXPORTS + DATA_BYTES, 4);
-	fake_put(base + OPTIONAL + 60, 0x400, 4);
-	fake_put(base + OPTIONAL + 108, 16, 4);
-	fake_put(base + OPTIONAL + 112, EXPORTS, 4);
-	fake_put(base + OPTIONAL + 116, 0x100, 4);
-	fake_put(base + SECTION + 8, DATA_BYTES, 4);
-	fake_put(base + SECTION + 12, EXPORTS, 4);
-	fake_put(base + EXPORTS + 20, 1, 4); /* functions, names, and their places */
-	fake_put(base + EXPORTS + 24, 1, 4);
-	fake_put(base + EXPORTS + 28, FUNCTIONS, 4);
-	fake_put(base + EXPORTS + 32, NAMES, 4);
-	fake_put(base + EXPORTS + 36, ORDINALS, 4);
-	fake_put(base + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
-	fake_put(base + NAMES, NAME, 4);
-	memcpy(fake_bytes(base + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
-}
-
-static inline void tracer_add_module(uint64_t base, const char *path)
-{
-	fake.modules[fake.module_count++] =
-		(struct module){.base = base, .size_bytes = 0xd000, .path = path};
+	fake_map(TRACER_BASE, BYTES);
+	fake_put_module(TRACER_BASE, 64, BYTES, BYTES - 0x2000, "C:\\tools\\" TRACER_DLL_64);
+	fake_put(TRACER_BASE + PE + 8, 0x65432100, 4); /* timestamp */
+	fake_put(TRACER_BASE + OPTIONAL + 108, 16, 4);
+	fake_put(TRACER_BASE + OPTIONAL + 112, EXPORTS, 4);
+	fake_put(TRACER_BASE + OPTIONAL + 116, 0x100, 4);
+	fake_put(TRACER_BASE + EXPORTS + 20, 1, 4); /* functions, names, and their places */
+	fake_put(TRACER_BASE + EXPORTS + 24, 1, 4);
+	fake_put(TRACER_BASE + EXPORTS + 28, FUNCTIONS, 4);
+	fake_put(TRACER_BASE + EXPORTS + 32, NAMES, 4);
+	fake_put(TRACER_BASE + EXPORTS + 36, ORDINALS, 4);
+	fake_put(TRACER_BASE + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
+	fake_put(TRACER_BASE + NAMES, NAME, 4);
+	memcpy(fake_bytes(TRACER_BASE + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
 /* A tracer that is at work and has seen nothing. */
 static inline void tracer_place(void)
 {
-	image_place(TRACER_BASE);
-	tracer_add_module(0x140000000, "C:\\app\\app.exe");
-	tracer_add_module(TRACER_BASE, "C:\\tools\\" TRACER_DLL_64);
+	fake.modules[fake.module_count++] = (struct module){
+		.base = 0x140000000, .size_bytes = 0xd000, .path = "C:\\app\\app.exe"};
+	tracer_place_image();
 	fake_map(TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
 	AREA_PUT(magic, 0x54534e4148435254);
 	AREA_PUT(version, 2);

@@ -5,19 +5,13 @@
 
 #include "snapshot/doctor/doctor.h"
 
+static struct doctor_truth truth; /* or no more than the plan of one */
+
 static int make_plan(void **state)
 {
-	struct doctor_truth *plan = calloc(1, sizeof(*plan));
-
-	assert_non_null(plan);
-	doctor_plan(plan);
-	*state = plan;
-	return 0;
-}
-
-static int free_truth(void **state)
-{
-	free(*state);
+	(void)state;
+	memset(&truth, 0, sizeof(truth));
+	doctor_plan(&truth);
 	return 0;
 }
 
@@ -27,13 +21,12 @@ static uint64_t first_bytes(const struct doctor_block *block)
 }
 
 /* How many blocks of a heap are allocated with from .. to bytes, and stay if they must. */
-static size_t count(const struct doctor_truth *plan, enum doctor_heap heap, uint64_t from,
-	uint64_t to, bool that_stay)
+static size_t count(enum doctor_heap heap, uint64_t from, uint64_t to, bool that_stay)
 {
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < plan->block_count; i++) {
-		const struct doctor_block *block = &plan->blocks[i];
+	for (uint32_t i = 0; i < truth.block_count; i++) {
+		const struct doctor_block *block = &truth.blocks[i];
 		uint64_t bytes = first_bytes(block);
 
 		count += block->heap == heap && bytes >= from && bytes <= to &&
@@ -43,7 +36,7 @@ static size_t count(const struct doctor_truth *plan, enum doctor_heap heap, uint
 }
 
 #undef TEST_AROUND
-#define TEST_AROUND make_plan, free_truth
+#define TEST_AROUND make_plan, NULL
 
 TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 {
@@ -55,8 +48,8 @@ TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 			uint64_t from = bytes ? bytes - 7 : 0;
 
 			/* 18 wake the low fragmentation heap for a size */
-			assert_true(count(*state, heaps[i], from, bytes, false) > 18);
-			assert_true(count(*state, heaps[i], from, bytes, true) > 2);
+			assert_true(count(heaps[i], from, bytes, false) > 18);
+			assert_true(count(heaps[i], from, bytes, true) > 2);
 		}
 	}
 }
@@ -64,7 +57,7 @@ TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 TEST(test_every_size_of_a_class_is_there)
 {
 	for (uint64_t bytes = 1; bytes <= 1024; bytes++)
-		assert_true(count(*state, DOCTOR_GROWABLE, bytes, bytes, true) > 0);
+		assert_true(count(DOCTOR_GROWABLE, bytes, bytes, true) > 0);
 }
 
 TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
@@ -75,19 +68,18 @@ TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
 	for (size_t i = 0; i < sizeof(thresholds) / sizeof(*thresholds); i++) {
 		uint64_t at = thresholds[i];
 
-		assert_true(count(*state, DOCTOR_GROWABLE, at - 0x20, at - 1, true) > 0);
-		assert_true(count(*state, DOCTOR_GROWABLE, at + 1, at + 0x20, true) > 0);
+		assert_true(count(DOCTOR_GROWABLE, at - 0x20, at - 1, true) > 0);
+		assert_true(count(DOCTOR_GROWABLE, at + 1, at + 0x20, true) > 0);
 	}
-	assert_true(count(*state, DOCTOR_GROWABLE, 0x200000, UINT64_MAX, true) > 0);
+	assert_true(count(DOCTOR_GROWABLE, 0x200000, UINT64_MAX, true) > 0);
 }
 
 TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
 {
-	const struct doctor_truth *plan = *state;
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < plan->block_count; i++) {
-		const struct doctor_block *block = &plan->blocks[i];
+	for (uint32_t i = 0; i < truth.block_count; i++) {
+		const struct doctor_block *block = &truth.blocks[i];
 
 		if (block->heap != DOCTOR_FIXED)
 			continue;
@@ -100,12 +92,11 @@ TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
 /* What stays is in a minidump of the child, which takes its time: some 1.5 s for 30 MB under Wine. */
 TEST(test_the_child_is_no_large_program)
 {
-	const struct doctor_truth *plan = *state;
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < plan->block_count; i++) {
-		if (plan->blocks[i].heap != DOCTOR_SEGMENT && !plan->blocks[i].is_freed)
-			bytes += plan->blocks[i].requested_bytes;
+	for (uint32_t i = 0; i < truth.block_count; i++) {
+		if (truth.blocks[i].heap != DOCTOR_SEGMENT && !truth.blocks[i].is_freed)
+			bytes += truth.blocks[i].requested_bytes;
 	}
 	assert_true(bytes < 48u << 20);
 }
@@ -117,29 +108,27 @@ TEST(test_big_blocks_are_in_every_growing_heap)
 		DOCTOR_PROCESS_HEAP, DOCTOR_GROWABLE, DOCTOR_UNLOCKED, DOCTOR_SEGMENT};
 
 	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
-		assert_true(count(*state, heaps[i], 0x7f000 - 0x20, 0x7f000 - 1, true) > 0);
-		assert_true(count(*state, heaps[i], 0x7f000 + 1, 0x80000, true) > 0);
+		assert_true(count(heaps[i], 0x7f000 - 0x20, 0x7f000 - 1, true) > 0);
+		assert_true(count(heaps[i], 0x7f000 + 1, 0x80000, true) > 0);
 	}
 }
 
 TEST(test_the_truth_has_room_for_the_plan)
 {
-	const struct doctor_truth *plan = *state;
-	size_t blocks = plan->block_count;
+	size_t blocks = truth.block_count;
 
 	/* A block that is moved is two: one freed, one live. */
-	for (uint32_t i = 0; i < plan->block_count; i++)
-		blocks += plan->blocks[i].was_bytes != 0;
+	for (uint32_t i = 0; i < truth.block_count; i++)
+		blocks += truth.blocks[i].was_bytes != 0;
 	assert_true(blocks < DOCTOR_BLOCKS_MAX);
 }
 
 TEST(test_late_blocks_stay_and_every_site_is_used)
 {
-	const struct doctor_truth *plan = *state;
 	size_t late = 0, sites[DOCTOR_SITES] = {0};
 
-	for (uint32_t i = 0; i < plan->block_count; i++) {
-		const struct doctor_block *block = &plan->blocks[i];
+	for (uint32_t i = 0; i < truth.block_count; i++) {
+		const struct doctor_block *block = &truth.blocks[i];
 
 		assert_false(block->is_late && (block->is_freed || block->was_bytes));
 		assert_true((block->was_bytes != 0) == (block->group == DOCTOR_RESIZED));
@@ -156,81 +145,75 @@ TEST(test_late_blocks_stay_and_every_site_is_used)
 /* A truth whose every field is sound, with blocks at 0x1000, 0x1010, ... */
 static int make_truth(void **state)
 {
-	struct doctor_truth *truth = calloc(1, sizeof(*truth));
-
-	assert_non_null(truth);
-	truth->heaps[DOCTOR_GROWABLE] = 0x500;
+	(void)state;
+	memset(&truth, 0, sizeof(truth));
+	truth.heaps[DOCTOR_GROWABLE] = 0x500;
 	for (unsigned i = 0; i < 40; i++) {
 		const struct doctor_block block = {.addr = 0x1000 + i * 16,
 			.requested_bytes = i,
 			.heap = DOCTOR_GROWABLE,
 			.site = (uint8_t)(i % DOCTOR_SITES)};
 
-		assert_true(doctor_truth_add(truth, &block));
+		assert_true(doctor_truth_add(&truth, &block));
 	}
-	*state = truth;
 	return 0;
 }
 
 /* The block at addr, or NULL. */
-static const struct doctor_block *find(const struct doctor_truth *truth, uint64_t addr)
+static const struct doctor_block *find(uint64_t addr)
 {
-	for (uint32_t i = 0; i < truth->block_count; i++) {
-		if (truth->blocks[i].addr == addr)
-			return &truth->blocks[i];
+	for (uint32_t i = 0; i < truth.block_count; i++) {
+		if (truth.blocks[i].addr == addr)
+			return &truth.blocks[i];
 	}
 	return NULL;
 }
 
-TEST_WITH(test_a_place_that_is_taken_again_is_not_free, make_truth, free_truth)
+TEST_WITH(test_a_place_that_is_taken_again_is_not_free, make_truth, NULL)
 {
-	struct doctor_truth *truth = *state;
 	struct doctor_block again = {.addr = 0x1020, .heap = DOCTOR_GROWABLE, .is_freed = true};
 
-	assert_true(doctor_truth_add(truth, &again)); /* freed, then taken by a live block */
+	assert_true(doctor_truth_add(&truth, &again)); /* freed, then taken by a live block */
 	again.addr = 0x900; /* freed twice at one place */
-	assert_true(doctor_truth_add(truth, &again));
-	assert_true(doctor_truth_add(truth, &again));
+	assert_true(doctor_truth_add(&truth, &again));
+	assert_true(doctor_truth_add(&truth, &again));
 	again.addr = 0; /* its heap is not there */
-	assert_true(doctor_truth_add(truth, &again));
-	doctor_truth_settle(truth);
-	assert_int_equal(truth->block_count, 41);
-	assert_true(find(truth, 0x900)->is_freed);
-	assert_false(find(truth, 0x1020)->is_freed);
-	assert_int_equal(find(truth, 0x1020)->requested_bytes, 2);
-	assert_true(doctor_truth_is_sound(truth));
+	assert_true(doctor_truth_add(&truth, &again));
+	doctor_truth_settle(&truth);
+	assert_int_equal(truth.block_count, 41);
+	assert_true(find(0x900)->is_freed);
+	assert_false(find(0x1020)->is_freed);
+	assert_int_equal(find(0x1020)->requested_bytes, 2);
+	assert_true(doctor_truth_is_sound(&truth));
 }
 
-TEST_WITH(test_a_full_truth_takes_no_more, make_truth, free_truth)
+TEST_WITH(test_a_full_truth_takes_no_more, make_truth, NULL)
 {
-	struct doctor_truth *truth = *state;
 	const struct doctor_block block = {.addr = 1};
 
-	truth->block_count = DOCTOR_BLOCKS_MAX;
-	assert_false(doctor_truth_add(truth, &block));
-	assert_int_equal(truth->block_count, DOCTOR_BLOCKS_MAX);
+	truth.block_count = DOCTOR_BLOCKS_MAX;
+	assert_false(doctor_truth_add(&truth, &block));
+	assert_int_equal(truth.block_count, DOCTOR_BLOCKS_MAX);
 }
 
 /* The truth is sound until one byte of a kind is changed. */
 #define UNSOUND(change, undo)                                                                      \
 	do {                                                                                       \
-		assert_true(doctor_truth_is_sound(truth));                                         \
+		assert_true(doctor_truth_is_sound(&truth));                                        \
 		change;                                                                            \
-		assert_false(doctor_truth_is_sound(truth));                                        \
+		assert_false(doctor_truth_is_sound(&truth));                                       \
 		undo;                                                                              \
 	} while (0)
 
-TEST_WITH(test_an_unsound_truth_is_refused, make_truth, free_truth)
+TEST_WITH(test_an_unsound_truth_is_refused, make_truth, NULL)
 {
-	struct doctor_truth *truth = *state;
-
-	UNSOUND(truth->block_count = 0, truth->block_count = 40);
-	UNSOUND(truth->block_count = DOCTOR_BLOCKS_MAX + 1, truth->block_count = 40);
-	UNSOUND(truth->block_count = UINT32_MAX, truth->block_count = 40);
-	UNSOUND(truth->blocks[7].heap = DOCTOR_HEAPS, truth->blocks[7].heap = DOCTOR_GROWABLE);
-	UNSOUND(truth->blocks[7].heap = DOCTOR_FIXED, truth->blocks[7].heap = DOCTOR_GROWABLE);
-	UNSOUND(truth->blocks[7].group = DOCTOR_GROUPS, truth->blocks[7].group = 0);
-	UNSOUND(truth->blocks[7].site = DOCTOR_SITES, truth->blocks[7].site = 0);
-	UNSOUND(truth->blocks[7].addr -= 16, truth->blocks[7].addr += 16);
-	UNSOUND(truth->blocks[0].addr = 0, truth->blocks[0].addr = 0x1000);
+	UNSOUND(truth.block_count = 0, truth.block_count = 40);
+	UNSOUND(truth.block_count = DOCTOR_BLOCKS_MAX + 1, truth.block_count = 40);
+	UNSOUND(truth.block_count = UINT32_MAX, truth.block_count = 40);
+	UNSOUND(truth.blocks[7].heap = DOCTOR_HEAPS, truth.blocks[7].heap = DOCTOR_GROWABLE);
+	UNSOUND(truth.blocks[7].heap = DOCTOR_FIXED, truth.blocks[7].heap = DOCTOR_GROWABLE);
+	UNSOUND(truth.blocks[7].group = DOCTOR_GROUPS, truth.blocks[7].group = 0);
+	UNSOUND(truth.blocks[7].site = DOCTOR_SITES, truth.blocks[7].site = 0);
+	UNSOUND(truth.blocks[7].addr -= 16, truth.blocks[7].addr += 16);
+	UNSOUND(truth.blocks[0].addr = 0, truth.blocks[0].addr = 0x1000);
 }

@@ -91,7 +91,7 @@ TEST(a_process_without_it_is_not_traced)
 
 TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 {
-	const unsigned offsets[] = {0, 60, 64, 64 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
+	const unsigned offsets[] = {0, 60, 0x80, 0x80 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
 	uint64_t addr = 7;
 
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {

@@ -189,14 +189,14 @@ static uint64_t below(uint64_t *state, uint64_t end)
 	return next_random(state) % end;
 }
 
-/* A made stack, and what a walk over it must find. */
-struct made {
+/* The made stack, and what a walk over it must find. */
+static struct made {
 	uint64_t *words; /* words_count of them, on the heap */
 	uint64_t words_count;
 	struct unwind_start start;
 	uint64_t frames[FRAMES_MAX];
 	uint32_t count;
-};
+} made;
 
 static uint64_t addr_of(const uint64_t *word)
 {
@@ -214,33 +214,36 @@ static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
 
 /*
  * Builds frames from the inner end outwards, each of a random kind, as far as there is room; all other
- * words are random. RBP is what the kinds make of it: some save it and point it into their own frame.
+ * words are random. RBP is what the kinds make of it: some save it and point it into their own frame. It is in the
+ * place of the one before, of which nothing is known any more.
  */
-static void make(struct made *made, uint64_t *random)
+static void make(uint64_t *random)
 {
 	uint64_t at = 0, rbp_word = 0;
 	bool rbp_is_frame = false;
 
-	made->words_count = 16 + below(random, WORDS);
-	made->words = malloc(made->words_count * 8);
-	assert_non_null(made->words);
-	for (uint64_t i = 0; i < made->words_count; i++)
-		made->words[i] = next_random(random);
-	made->start = (struct unwind_start){addr_of(made->words), next_random(random),
-		addr_of(made->words + made->words_count), 0};
-	memset(made->frames, 0, sizeof(made->frames));
-	made->count = 0;
-	while (made->count < FRAMES_MAX) {
+	unwind_forget_all();
+	free(made.words);
+	made.words_count = 16 + below(random, WORDS);
+	made.words = malloc(made.words_count * 8);
+	assert_non_null(made.words);
+	for (uint64_t i = 0; i < made.words_count; i++)
+		made.words[i] = next_random(random);
+	made.start = (struct unwind_start){addr_of(made.words), next_random(random),
+		addr_of(made.words + made.words_count), 0};
+	memset(made.frames, 0, sizeof(made.frames));
+	made.count = 0;
+	while (made.count < FRAMES_MAX) {
 		/* The word at `at` is a return address; its frame has `size` words above that. */
 		uint64_t size = 1 + below(random, 20), cfa = at + 1 + size;
 		uint64_t addr = 0x140000000 + below(random, 1u << 30);
-		bool has_room = cfa <= made->words_count;
+		bool has_room = cfa <= made.words_count;
 
-		made->words[at] = addr;
-		made->frames[made->count++] = addr;
+		made.words[at] = addr;
+		made.frames[made.count++] = addr;
 		if (!has_room) { /* leads out of the stack, wherever it goes */
-			made->words[at] = 0;
-			made->count--;
+			made.words[at] = 0;
+			made.count--;
 			break;
 		}
 		if (rbp_is_frame && below(random, 2)) {
@@ -256,10 +259,10 @@ static void make(struct made *made, uint64_t *random)
 			uint64_t slot = at + 1 + below(random, size - 1);
 			uint32_t packed = unwind_cache_find(addr);
 
-			rbp_word = cfa + below(random, made->words_count);
-			rbp_is_frame = rbp_word < made->words_count;
-			made->words[slot] = rbp_is_frame ? addr_of(made->words + rbp_word) :
-							   next_random(random);
+			rbp_word = cfa + below(random, made.words_count);
+			rbp_is_frame = rbp_word < made.words_count;
+			made.words[slot] =
+				rbp_is_frame ? addr_of(made.words + rbp_word) : next_random(random);
 			know(addr, unwind_packed_is_from_rbp(packed), unwind_packed_cfa(packed),
 				((int64_t)slot - (int64_t)cfa) * 8);
 		}
@@ -272,15 +275,11 @@ TEST(walks_find_the_frames_of_made_stacks)
 	uint64_t random = 3, frames[FRAMES_MAX], all = 0;
 
 	for (int i = 0; i < 5000; i++) {
-		struct made made;
-
-		unwind_forget_all();
-		make(&made, &random);
+		make(&random);
 		memset(frames, 0xee, sizeof(frames));
 		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start), made.count);
 		assert_memory_equal(frames, made.frames, made.count * 8);
 		all += made.count;
-		free(made.words);
 	}
 	assert_true(all > 50000);
 }
@@ -290,17 +289,14 @@ TEST(a_walk_is_cut_at_max)
 	uint64_t random = 4, frames[FRAMES_MAX + 1];
 
 	for (uint32_t max = 0; max <= FRAMES_MAX; max++) {
-		struct made made;
 		uint32_t count;
 
-		unwind_forget_all();
-		make(&made, &random);
+		make(&random);
 		frames[max] = 77;
 		count = made.count < max ? made.count : max;
 		assert_int_equal(unwind_fast(frames, max, &none, &made.start), count);
 		assert_memory_equal(frames, made.frames, count * 8);
 		assert_int_equal(frames[max], 77);
-		free(made.words);
 	}
 }
 
@@ -310,11 +306,9 @@ TEST(damage_leads_nowhere_outside)
 	uint64_t random = 5, frames[FRAMES_MAX], hurt = 0;
 
 	for (int i = 0; i < 5000; i++) {
-		struct made made;
 		uint32_t count;
 
-		unwind_forget_all();
-		make(&made, &random);
+		make(&random);
 		for (uint64_t changes = 1 + below(&random, 20); changes--;) {
 			uint64_t *word = &made.words[below(&random, made.words_count)];
 			uint64_t *other = &made.words[below(&random, made.words_count)];
@@ -325,7 +319,6 @@ TEST(damage_leads_nowhere_outside)
 		count = unwind_fast(frames, FRAMES_MAX, &none, &made.start);
 		assert_true(count == UNWIND_MISS || count <= FRAMES_MAX);
 		hurt += count != made.count;
-		free(made.words);
 	}
 	assert_true(hurt > 1000);
 }
@@ -415,10 +408,7 @@ TEST(hints_change_nothing)
 	uint64_t random = 6, frames[FRAMES_MAX];
 
 	for (int i = 0; i < 500; i++) {
-		struct made made;
-
-		unwind_forget_all();
-		make(&made, &random);
+		make(&random);
 		for (int times = 0; times < 20; times++) {
 			uint64_t other = made.frames[below(&random, FRAMES_MAX)];
 
@@ -431,7 +421,6 @@ TEST(hints_change_nothing)
 				unwind_fast(frames, FRAMES_MAX, &none, &made.start), made.count);
 			assert_memory_equal(frames, made.frames, made.count * 8);
 		}
-		free(made.words);
 	}
 }
 
