@@ -175,51 +175,37 @@ static void check_nothing_left(const char *log)
 	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
 }
 
-TEST(a_clone_is_read_and_then_ended)
+TEST(a_process_is_cloned_or_else_suspended_and_then_let_go)
 {
-	begin((struct world){0}, &with_clones);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(hold_start(&world->hold), 0);
-		assert_true(hold_is_cloned(&world->hold));
-		assert_ptr_equal(atomic_load(&world->hold.reader), &world->clone);
-		assert_int_equal(world->suspended, 0);
+	static const struct {
+		struct world world;
+		const struct hold_calls *calls;
+		bool is_cloned;
+		const char *log; /* of two holds */
+	} cases[] = {
+		{{.capture_fails = false}, &with_clones, true, "cqefcqef"},
+		{{.capture_fails = false}, &without_clones, false, "asrdasrd"},
+		/* one that fails is tried once, and a snapshot without a clone is freed */
+		{{.capture_fails = true}, &with_clones, false, "casrdasrd"},
+		{{.clone_fails = true}, &with_clones, false, "cqfasrdasrd"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		bool is_cloned = cases[i].is_cloned;
+
+		begin(cases[i].world, cases[i].calls);
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(hold_start(&world->hold), 0);
+			assert_int_equal(hold_is_cloned(&world->hold), is_cloned);
+			assert_ptr_equal(atomic_load(&world->hold.reader),
+				is_cloned ? &world->clone : &world->process);
+			assert_int_equal(world->suspended, !is_cloned);
+			assert_int_equal(world->snapshots, is_cloned);
+			hold_end(&world->hold);
+		}
 		hold_end(&world->hold);
+		check_nothing_left(cases[i].log);
 	}
-	hold_end(&world->hold);
-	check_nothing_left("cqefcqef");
-}
-
-TEST(without_clones_the_process_is_suspended)
-{
-	begin((struct world){0}, &without_clones);
-	assert_int_equal(hold_start(&world->hold), 0);
-	assert_false(hold_is_cloned(&world->hold));
-	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
-	assert_int_equal(world->suspended, 1);
-	hold_end(&world->hold);
-	hold_end(&world->hold);
-	check_nothing_left("asrd");
-}
-
-TEST(a_clone_that_fails_is_tried_once)
-{
-	begin((struct world){.capture_fails = true}, &with_clones);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(hold_start(&world->hold), 0);
-		assert_int_equal(world->suspended, 1);
-		hold_end(&world->hold);
-	}
-	check_nothing_left("casrdasrd");
-}
-
-TEST(a_snapshot_without_a_clone_is_freed)
-{
-	begin((struct world){.clone_fails = true}, &with_clones);
-	assert_int_equal(hold_start(&world->hold), 0);
-	assert_int_equal(world->snapshots, 0);
-	assert_int_equal(world->suspended, 1);
-	hold_end(&world->hold);
-	check_nothing_left("cqfasrd");
 }
 
 TEST(a_process_that_cannot_be_suspended_is_not_guarded)

@@ -21,7 +21,7 @@ static void write_dump(void)
 	FILE *file = fopen(dump_path, "wb");
 
 	assert_non_null(file);
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
 	assert_int_equal(fclose(file), 0);
 }

@@ -12,7 +12,7 @@
 
 TEST(says_what_the_streams_say)
 {
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	dmp_open();
 	assert_string_equal(opened.target.name, "made.dmp");
 	assert_string_equal(opened.target.os, "Windows 10.0.19041");
@@ -34,7 +34,7 @@ TEST(modules_say_what_identifies_them)
 {
 	const struct module *modules;
 
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	dmp_open();
 	modules = opened.snapshot.modules;
 	assert_int_equal(opened.snapshot.module_count, 2);
@@ -61,11 +61,11 @@ TEST(lists_may_leave_four_bytes_behind_their_number)
 	struct dmp_range ranges[6];
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	dmp_start(&dmp, 4, 2);
-	dmp_system(&dmp, 9);
-	dmp_threads(&dmp, tebs, 1, 4);
-	dmp_modules(&dmp, dmp_program, 2, 4);
-	dmp_memory64(&dmp, ranges, count);
+	dmp_start(4, 2);
+	dmp_system(9);
+	dmp_threads(tebs, 1, 4);
+	dmp_modules(dmp_program, 2, 4);
+	dmp_memory64(ranges, count);
 	dmp_open();
 	assert_true(opened.target.peb == DMP_PEB);
 	assert_int_equal(opened.snapshot.module_count, 2);
@@ -119,7 +119,7 @@ TEST(unsorted_ranges_read_as_one)
 	size_t len;
 
 	dmp_begin(1, 0);
-	dmp_memory(&dmp, ranges, 5);
+	dmp_memory(ranges, 5);
 	dmp_open();
 	check_bytes(0x2000, 0, 0x40);
 	check_bytes(0x200f, 0xf, 2);
@@ -149,7 +149,7 @@ TEST(a_view_goes_on_over_ranges)
 	size_t len;
 
 	dmp_begin(1, 2);
-	dmp_memory64(&dmp, ranges, 4);
+	dmp_memory64(ranges, 4);
 	dmp_open();
 	bytes = opened.target.ops->view(&opened.target, 0x1008, &len);
 	assert_int_equal(len, 0x38);
@@ -170,7 +170,7 @@ TEST(of_overlapping_ranges_the_lower_one_counts)
 	unsigned char bytes[64];
 
 	dmp_begin(1, 0);
-	dmp_memory(&dmp, ranges, 4);
+	dmp_memory(ranges, 4);
 	dmp_open();
 	check_bytes(0x1000, 0, 0x18);
 	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x18), 0);
@@ -184,8 +184,8 @@ TEST(both_lists_of_memory_count)
 	const struct dmp_range one = {0x1000, pattern, 0x10}, other = {0x1010, pattern + 16, 0x10};
 
 	dmp_begin(2, 2);
-	dmp_memory(&dmp, &one, 1);
-	dmp_memory64(&dmp, &other, 1);
+	dmp_memory(&one, 1);
+	dmp_memory64(&other, 1);
 	dmp_open();
 	check_bytes(0x1000, 0, 0x20);
 }
@@ -241,8 +241,8 @@ TEST(regions_have_the_access_of_the_list)
 	};
 
 	dmp_begin(2, 2);
-	dmp_infos(&dmp, infos, 9);
-	dmp_memory64(&dmp, ranges, 8);
+	dmp_infos(infos, 9);
+	dmp_memory64(ranges, 8);
 	dmp_open();
 	check_regions(wanted, 8);
 	assert_true(target_committed_bytes(&opened.target) == 0x8000);
@@ -261,7 +261,7 @@ TEST(without_the_list_modules_can_be_executed)
 	};
 
 	dmp_begin(1, 2);
-	dmp_memory64(&dmp, ranges, 2);
+	dmp_memory64(ranges, 2);
 	dmp_open();
 	check_regions(wanted, 4);
 }
@@ -292,7 +292,7 @@ TEST(a_file_is_mapped)
 	struct os_map map;
 
 	assert_int_equal(target_open_minidump(&target, path, &err), -ERR_EMPTY);
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(os_map(&map, path, &err), 0);
@@ -321,19 +321,19 @@ static void make_huge(FILE *file)
 	struct dmp_range ranges[6];
 	size_t count = dmp_ranges_64(&process, ranges), at;
 
-	dmp_start(&dmp, 4, 2);
-	dmp_system(&dmp, 9);
-	dmp_threads(&dmp, tebs, 1, 0);
-	dmp_modules(&dmp, dmp_program, 2, 0);
-	at = dmp_put(&dmp, count + 1, 8);
-	dmp_put(&dmp, at + 16 + 16 * (count + 1), 8);
-	dmp_put(&dmp, HUGE_ADDR, 8);
-	dmp_put(&dmp, HUGE_BYTES, 8);
+	dmp_start(4, 2);
+	dmp_system(9);
+	dmp_threads(tebs, 1, 0);
+	dmp_modules(dmp_program, 2, 0);
+	at = dmp_put(count + 1, 8);
+	dmp_put(at + 16 + 16 * (count + 1), 8);
+	dmp_put(HUGE_ADDR, 8);
+	dmp_put(HUGE_BYTES, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(&dmp, ranges[i].addr, 8);
-		dmp_put(&dmp, ranges[i].len, 8);
+		dmp_put(ranges[i].addr, 8);
+		dmp_put(ranges[i].len, 8);
 	}
-	dmp_stream(&dmp, DMP_MEMORY64, at, dmp.len - at);
+	dmp_stream(DMP_MEMORY64, at, dmp.len - at);
 	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
 	assert_int_equal(fseeko(file, (off_t)(dmp.len + HUGE_BYTES), SEEK_SET), 0);
 	for (size_t i = 0; i < count; i++)
@@ -368,7 +368,7 @@ TEST(a_long_name_keeps_its_end)
 	struct target target;
 	struct err err;
 
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	assert_int_equal(target_open_minidump_bytes(&target, dmp.bytes, dmp.len,
 				 "x/\xc3\xa9"
 				 "123456789012345678901234567890123\x1b.dmp",

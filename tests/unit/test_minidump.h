@@ -25,11 +25,11 @@ enum {
 #define DMP_PID 4711u
 #define DMP_START 1699990000u
 
-struct dmp {
+static struct dmp {
 	unsigned char bytes[1 << 17];
 	size_t len;
 	unsigned streams, streams_max;
-};
+} dmp; /* the one that is written */
 
 struct dmp_range {
 	uint64_t addr;
@@ -46,199 +46,198 @@ struct dmp_module {
 
 /* ---------------------------------------------------------------- bytes */
 
-static inline void dmp_set(struct dmp *dmp, size_t at, uint64_t value, size_t len)
+static inline void dmp_set(size_t at, uint64_t value, size_t len)
 {
-	assert_true(at + len <= sizeof(dmp->bytes));
+	assert_true(at + len <= sizeof(dmp.bytes));
 	for (size_t i = 0; i < len; i++)
-		dmp->bytes[at + i] = (unsigned char)(value >> 8 * i);
+		dmp.bytes[at + i] = (unsigned char)(value >> 8 * i);
 }
 
 /* Each appends and returns the place. */
-static inline size_t dmp_put(struct dmp *dmp, uint64_t value, size_t len)
+static inline size_t dmp_put(uint64_t value, size_t len)
 {
-	size_t at = dmp->len;
+	size_t at = dmp.len;
 
-	dmp_set(dmp, at, value, len);
-	dmp->len += len;
+	dmp_set(at, value, len);
+	dmp.len += len;
 	return at;
 }
 
-static inline size_t dmp_put_bytes(struct dmp *dmp, const void *bytes, size_t len)
+static inline size_t dmp_put_bytes(const void *bytes, size_t len)
 {
-	size_t at = dmp->len;
+	size_t at = dmp.len;
 
-	assert_true(at + len <= sizeof(dmp->bytes));
-	memcpy(dmp->bytes + at, bytes, len);
-	dmp->len += len;
+	assert_true(at + len <= sizeof(dmp.bytes));
+	memcpy(dmp.bytes + at, bytes, len);
+	dmp.len += len;
 	return at;
 }
 
-static inline size_t dmp_put_zeros(struct dmp *dmp, size_t len)
+static inline size_t dmp_put_zeros(size_t len)
 {
-	size_t at = dmp->len;
+	size_t at = dmp.len;
 
-	assert_true(at + len <= sizeof(dmp->bytes));
-	memset(dmp->bytes + at, 0, len);
-	dmp->len += len;
+	assert_true(at + len <= sizeof(dmp.bytes));
+	memset(dmp.bytes + at, 0, len);
+	dmp.len += len;
 	return at;
 }
 
 /* MINIDUMP_STRING */
-static inline size_t dmp_put_text(struct dmp *dmp, const char *text)
+static inline size_t dmp_put_text(const char *text)
 {
-	size_t at = dmp_put(dmp, 2 * strlen(text), 4);
+	size_t at = dmp_put(2 * strlen(text), 4);
 
 	for (; *text; text++)
-		dmp_put(dmp, (unsigned char)*text, 2);
-	dmp_put(dmp, 0, 2);
+		dmp_put((unsigned char)*text, 2);
+	dmp_put(0, 2);
 	return at;
 }
 
 /* ---------------------------------------------------------------- the file */
 
-static inline void dmp_start(struct dmp *dmp, unsigned streams_max, uint64_t flags)
+static inline void dmp_start(unsigned streams_max, uint64_t flags)
 {
-	*dmp = (struct dmp){.streams_max = streams_max};
-	dmp_put_bytes(dmp, "MDMP", 4);
-	dmp_put(dmp, 0x5678a793, 4);
-	dmp_put(dmp, 0, 4); /* streams */
-	dmp_put(dmp, 32, 4);
-	dmp_put(dmp, 0, 4);
-	dmp_put(dmp, DMP_TIME, 4);
-	dmp_put(dmp, flags, 8);
-	dmp_put_zeros(dmp, (size_t)12 * streams_max);
+	dmp = (struct dmp){.streams_max = streams_max};
+	dmp_put_bytes("MDMP", 4);
+	dmp_put(0x5678a793, 4);
+	dmp_put(0, 4); /* streams */
+	dmp_put(32, 4);
+	dmp_put(0, 4);
+	dmp_put(DMP_TIME, 4);
+	dmp_put(flags, 8);
+	dmp_put_zeros((size_t)12 * streams_max);
 }
 
-static inline void dmp_stream(struct dmp *dmp, uint32_t type, uint64_t at, uint64_t len)
+static inline void dmp_stream(uint32_t type, uint64_t at, uint64_t len)
 {
-	size_t entry = 32 + (size_t)12 * dmp->streams++;
+	size_t entry = 32 + (size_t)12 * dmp.streams++;
 
-	assert_true(dmp->streams <= dmp->streams_max);
-	dmp_set(dmp, entry, type, 4);
-	dmp_set(dmp, entry + 4, len, 4);
-	dmp_set(dmp, entry + 8, at, 4);
-	dmp_set(dmp, 8, dmp->streams, 4);
+	assert_true(dmp.streams <= dmp.streams_max);
+	dmp_set(entry, type, 4);
+	dmp_set(entry + 4, len, 4);
+	dmp_set(entry + 8, at, 4);
+	dmp_set(8, dmp.streams, 4);
 }
 
 /* architecture: 0 x86, 9 x64. */
-static inline void dmp_system(struct dmp *dmp, unsigned architecture)
+static inline void dmp_system(unsigned architecture)
 {
-	size_t at = dmp_put(dmp, architecture, 2);
+	size_t at = dmp_put(architecture, 2);
 
-	dmp_put(dmp, 0, 2); /* level */
-	dmp_put(dmp, 0, 2); /* revision */
-	dmp_put(dmp, 0x0104, 2); /* processors, product */
-	dmp_put(dmp, 10, 4);
-	dmp_put(dmp, 0, 4);
-	dmp_put(dmp, 19041, 4);
-	dmp_put(dmp, 2, 4);
-	dmp_put_zeros(dmp, 32);
-	dmp_stream(dmp, DMP_SYSTEM, at, 56);
+	dmp_put(0, 2); /* level */
+	dmp_put(0, 2); /* revision */
+	dmp_put(0x0104, 2); /* processors, product */
+	dmp_put(10, 4);
+	dmp_put(0, 4);
+	dmp_put(19041, 4);
+	dmp_put(2, 4);
+	dmp_put_zeros(32);
+	dmp_stream(DMP_SYSTEM, at, 56);
 }
 
-static inline void dmp_misc(struct dmp *dmp)
+static inline void dmp_misc(void)
 {
-	size_t at = dmp_put(dmp, 24, 4);
+	size_t at = dmp_put(24, 4);
 
-	dmp_put(dmp, 3, 4);
-	dmp_put(dmp, DMP_PID, 4);
-	dmp_put(dmp, DMP_START, 4);
-	dmp_put(dmp, 11, 4);
-	dmp_put(dmp, 12, 4);
-	dmp_stream(dmp, DMP_MISC, at, 24);
+	dmp_put(3, 4);
+	dmp_put(DMP_PID, 4);
+	dmp_put(DMP_START, 4);
+	dmp_put(11, 4);
+	dmp_put(12, 4);
+	dmp_stream(DMP_MISC, at, 24);
 }
 
 /* gap: bytes between the number and the entries, 0 or 4. */
-static inline void dmp_threads(struct dmp *dmp, const uint64_t *tebs, size_t count, size_t gap)
+static inline void dmp_threads(const uint64_t *tebs, size_t count, size_t gap)
 {
-	size_t at = dmp_put(dmp, count, 4);
+	size_t at = dmp_put(count, 4);
 
-	dmp_put_zeros(dmp, gap);
+	dmp_put_zeros(gap);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, 100 + i, 4);
-		dmp_put_zeros(dmp, 12);
-		dmp_put(dmp, tebs[i], 8);
-		dmp_put_zeros(dmp, 24);
+		dmp_put(100 + i, 4);
+		dmp_put_zeros(12);
+		dmp_put(tebs[i], 8);
+		dmp_put_zeros(24);
 	}
-	dmp_stream(dmp, DMP_THREADS, at, dmp->len - at);
+	dmp_stream(DMP_THREADS, at, dmp.len - at);
 }
 
-static inline size_t dmp_codeview(struct dmp *dmp, const struct dmp_module *module, size_t *len)
+static inline size_t dmp_codeview(const struct dmp_module *module, size_t *len)
 {
-	size_t at = dmp->len;
+	size_t at = dmp.len;
 
 	*len = 0;
 	if (!module->pdb)
 		return 0;
-	dmp_put_bytes(dmp, "RSDS", 4);
-	dmp_put(dmp, 0x12345678, 4);
-	dmp_put(dmp, 0x9abc, 2);
-	dmp_put(dmp, 0xdef0, 2);
-	dmp_put_bytes(dmp, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
-	dmp_put(dmp, 3, 4);
-	dmp_put_bytes(dmp, module->pdb, strlen(module->pdb) + 1);
-	*len = dmp->len - at;
+	dmp_put_bytes("RSDS", 4);
+	dmp_put(0x12345678, 4);
+	dmp_put(0x9abc, 2);
+	dmp_put(0xdef0, 2);
+	dmp_put_bytes("\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+	dmp_put(3, 4);
+	dmp_put_bytes(module->pdb, strlen(module->pdb) + 1);
+	*len = dmp.len - at;
 	return at;
 }
 
-static inline void dmp_modules(
-	struct dmp *dmp, const struct dmp_module *modules, size_t count, size_t gap)
+static inline void dmp_modules(const struct dmp_module *modules, size_t count, size_t gap)
 {
 	size_t texts[16], records[16], lens[16], at;
 
 	assert_true(count <= 16);
 	for (size_t i = 0; i < count; i++) {
-		texts[i] = dmp_put_text(dmp, modules[i].path);
-		records[i] = dmp_codeview(dmp, &modules[i], &lens[i]);
+		texts[i] = dmp_put_text(modules[i].path);
+		records[i] = dmp_codeview(&modules[i], &lens[i]);
 	}
-	at = dmp_put(dmp, count, 4);
-	dmp_put_zeros(dmp, gap);
+	at = dmp_put(count, 4);
+	dmp_put_zeros(gap);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, modules[i].base, 8);
-		dmp_put(dmp, modules[i].size, 4);
-		dmp_put(dmp, modules[i].checksum, 4);
-		dmp_put(dmp, modules[i].timestamp, 4);
-		dmp_put(dmp, texts[i], 4);
-		dmp_put_zeros(dmp, 52); /* VS_FIXEDFILEINFO */
-		dmp_put(dmp, lens[i], 4);
-		dmp_put(dmp, records[i], 4);
-		dmp_put_zeros(dmp, 24);
+		dmp_put(modules[i].base, 8);
+		dmp_put(modules[i].size, 4);
+		dmp_put(modules[i].checksum, 4);
+		dmp_put(modules[i].timestamp, 4);
+		dmp_put(texts[i], 4);
+		dmp_put_zeros(52); /* VS_FIXEDFILEINFO */
+		dmp_put(lens[i], 4);
+		dmp_put(records[i], 4);
+		dmp_put_zeros(24);
 	}
-	dmp_stream(dmp, DMP_MODULES, at, dmp->len - at);
+	dmp_stream(DMP_MODULES, at, dmp.len - at);
 }
 
 /* MINIDUMP_MEMORY_LIST; the bytes lie in the file in the order of the ranges, each with 3 before it. */
-static inline void dmp_memory(struct dmp *dmp, const struct dmp_range *ranges, size_t count)
+static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 {
 	size_t places[32], at;
 
 	assert_true(count <= 32);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, 0, 3);
-		places[i] = dmp_put_bytes(dmp, ranges[i].bytes, ranges[i].len);
+		dmp_put(0, 3);
+		places[i] = dmp_put_bytes(ranges[i].bytes, ranges[i].len);
 	}
-	at = dmp_put(dmp, count, 4);
+	at = dmp_put(count, 4);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, ranges[i].addr, 8);
-		dmp_put(dmp, ranges[i].len, 4);
-		dmp_put(dmp, places[i], 4);
+		dmp_put(ranges[i].addr, 8);
+		dmp_put(ranges[i].len, 4);
+		dmp_put(places[i], 4);
 	}
-	dmp_stream(dmp, DMP_MEMORY, at, dmp->len - at);
+	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 }
 
 /* MINIDUMP_MEMORY64_LIST, the bytes behind it: to be the last thing in the file. */
-static inline void dmp_memory64(struct dmp *dmp, const struct dmp_range *ranges, size_t count)
+static inline void dmp_memory64(const struct dmp_range *ranges, size_t count)
 {
-	size_t at = dmp_put(dmp, count, 8);
+	size_t at = dmp_put(count, 8);
 
-	dmp_put(dmp, at + 16 + 16 * count, 8);
+	dmp_put(at + 16 + 16 * count, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, ranges[i].addr, 8);
-		dmp_put(dmp, ranges[i].len, 8);
+		dmp_put(ranges[i].addr, 8);
+		dmp_put(ranges[i].len, 8);
 	}
-	dmp_stream(dmp, DMP_MEMORY64, at, dmp->len - at);
+	dmp_stream(DMP_MEMORY64, at, dmp.len - at);
 	for (size_t i = 0; i < count; i++)
-		dmp_put_bytes(dmp, ranges[i].bytes, ranges[i].len);
+		dmp_put_bytes(ranges[i].bytes, ranges[i].len);
 }
 
 struct dmp_info {
@@ -246,23 +245,23 @@ struct dmp_info {
 	uint32_t state, protect, type;
 };
 
-static inline void dmp_infos(struct dmp *dmp, const struct dmp_info *infos, size_t count)
+static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 {
-	size_t at = dmp_put(dmp, 16, 4);
+	size_t at = dmp_put(16, 4);
 
-	dmp_put(dmp, 48, 4);
-	dmp_put(dmp, count, 8);
+	dmp_put(48, 4);
+	dmp_put(count, 8);
 	for (size_t i = 0; i < count; i++) {
-		dmp_put(dmp, infos[i].addr, 8);
-		dmp_put(dmp, infos[i].addr, 8);
-		dmp_put(dmp, 4, 8);
-		dmp_put(dmp, infos[i].len, 8);
-		dmp_put(dmp, infos[i].state, 4);
-		dmp_put(dmp, infos[i].protect, 4);
-		dmp_put(dmp, infos[i].type, 4);
-		dmp_put(dmp, 0, 4);
+		dmp_put(infos[i].addr, 8);
+		dmp_put(infos[i].addr, 8);
+		dmp_put(4, 8);
+		dmp_put(infos[i].len, 8);
+		dmp_put(infos[i].state, 4);
+		dmp_put(infos[i].protect, 4);
+		dmp_put(infos[i].type, 4);
+		dmp_put(0, 4);
 	}
-	dmp_stream(dmp, DMP_INFOS, at, dmp->len - at);
+	dmp_stream(DMP_INFOS, at, dmp.len - at);
 }
 
 /* ---------------------------------------------------------------- a process */
@@ -351,7 +350,7 @@ static const struct dmp_module dmp_program[] = {
 };
 
 /* A sound dump of the 64-bit process with everything in it. */
-static inline void dmp_make_full(struct dmp *dmp)
+static inline void dmp_make_full(void)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
 	static const struct dmp_info infos[] = {
@@ -363,13 +362,13 @@ static inline void dmp_make_full(struct dmp *dmp)
 	struct dmp_range ranges[6];
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	dmp_start(dmp, 6, 2);
-	dmp_system(dmp, 9);
-	dmp_misc(dmp);
-	dmp_threads(dmp, tebs, 1, 0);
-	dmp_modules(dmp, dmp_program, 2, 0);
-	dmp_infos(dmp, infos, 3);
-	dmp_memory64(dmp, ranges, count);
+	dmp_start(6, 2);
+	dmp_system(9);
+	dmp_misc();
+	dmp_threads(tebs, 1, 0);
+	dmp_modules(dmp_program, 2, 0);
+	dmp_infos(infos, 3);
+	dmp_memory64(ranges, count);
 }
 
 /* ---------------------------------------------------------------- looking at it */
@@ -382,7 +381,6 @@ struct opened {
 	struct err err;
 };
 
-static struct dmp dmp;
 static struct opened opened;
 
 static inline int dmp_close(void **state)
@@ -430,9 +428,9 @@ static inline void dmp_open(void)
 /* The beginning of most: a system of 64 bits and the program's modules, and so many streams more. */
 static inline void dmp_begin(unsigned more, uint64_t flags)
 {
-	dmp_start(&dmp, 2 + more, flags);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_start(2 + more, flags);
+	dmp_system(9);
+	dmp_modules(dmp_program, 2, 0);
 }
 
 /* How many warnings have these words. */

@@ -55,7 +55,7 @@ TEST(any_truncation_is_survived)
 	size_t opened_count = 0, len;
 	unsigned char page[256];
 
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	len = dmp.len;
 	for (size_t cut = 0; cut < len; cut++)
 		opened_count += survey_bytes(dmp.bytes, cut);
@@ -81,22 +81,22 @@ TEST(places_outside_of_the_file_are_not_read)
 			DMP_THREADS, DMP_MODULES, DMP_SYSTEM, DMP_MISC, DMP_MEMORY64, DMP_INFOS};
 
 		for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
-			dmp_make_full(&dmp);
-			dmp_set(&dmp, entry_of(types[k]) + 8, places[i], 4);
+			dmp_make_full();
+			dmp_set(entry_of(types[k]) + 8, places[i], 4);
 			dmp_open();
 			assert_true(dmp_warnings("cut short") >= 1);
 			sum += dmp_survey(dmp.len);
 			/* and a size that reaches out of it */
-			dmp_make_full(&dmp);
-			dmp_set(&dmp, entry_of(types[k]) + 4, places[i], 4);
+			dmp_make_full();
+			dmp_set(entry_of(types[k]) + 4, places[i], 4);
 			assert_true(survey());
 		}
-		dmp_make_full(&dmp);
-		dmp_set(&dmp, 12, places[i], 4); /* the directory */
+		dmp_make_full();
+		dmp_set(12, places[i], 4); /* the directory */
 		assert_false(survey());
-		dmp_make_full(&dmp);
-		dmp_set(&dmp, place_of(DMP_MODULES) + 4 + 20, places[i], 4); /* a name */
-		dmp_set(&dmp, place_of(DMP_MODULES) + 4 + 80, places[i], 4); /* CodeView */
+		dmp_make_full();
+		dmp_set(place_of(DMP_MODULES) + 4 + 20, places[i], 4); /* a name */
+		dmp_set(place_of(DMP_MODULES) + 4 + 80, places[i], 4); /* CodeView */
 		dmp_open();
 		assert_string_equal(opened.snapshot.modules[1].path, "?");
 		assert_null(opened.snapshot.modules[1].pdb);
@@ -106,8 +106,8 @@ TEST(places_outside_of_the_file_are_not_read)
 
 TEST(more_than_a_process_can_have_is_not_counted)
 {
-	dmp_make_full(&dmp);
-	dmp_set(&dmp, place_of(DMP_MEMORY64) + 16 + 8, UINT64_MAX, 8);
+	dmp_make_full();
+	dmp_set(place_of(DMP_MEMORY64) + 16 + 8, UINT64_MAX, 8);
 	dmp_open();
 	assert_int_equal(dmp_warnings("184467"), 0);
 	assert_int_equal(
@@ -122,9 +122,9 @@ TEST(odd_heads_of_the_list_of_regions_are_refused)
 		{0, 48}, {15, 48}, {16, 47}, {16, 0}, {UINT32_MAX, 48}, {16, UINT32_MAX}};
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
-		dmp_make_full(&dmp);
-		dmp_set(&dmp, place_of(DMP_INFOS), odd[i][0], 4);
-		dmp_set(&dmp, place_of(DMP_INFOS) + 4, odd[i][1], 4);
+		dmp_make_full();
+		dmp_set(place_of(DMP_INFOS), odd[i][0], 4);
+		dmp_set(place_of(DMP_INFOS) + 4, odd[i][1], 4);
 		dmp_open();
 		assert_int_equal(dmp_warnings("cut short"), 1);
 		sum += dmp_survey(dmp.len);
@@ -135,16 +135,16 @@ TEST(names_of_odd_length_lose_half_a_character)
 {
 	size_t name;
 
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	name = dmp.bytes[place_of(DMP_MODULES) + 4 + 20] |
 	       (size_t)dmp.bytes[place_of(DMP_MODULES) + 4 + 21] << 8;
-	dmp_set(&dmp, name, 7, 4); /* bytes */
+	dmp_set(name, 7, 4); /* bytes */
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, "C:\\");
-	dmp_set(&dmp, name, 1, 4);
+	dmp_set(name, 1, 4);
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, "?");
-	dmp_set(&dmp, name, UINT32_MAX, 4); /* it ends with its NUL */
+	dmp_set(name, UINT32_MAX, 4); /* it ends with its NUL */
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, DMP_IMAGE);
 }
@@ -159,13 +159,13 @@ TEST(shared_bytes_are_not_much_memory)
 	size_t at;
 
 	dmp_begin(1, 2);
-	at = dmp_put(&dmp, 4000, 4);
+	at = dmp_put(4000, 4);
 	for (size_t i = 0; i < 4000; i++) {
-		dmp_put(&dmp, 0x100000 * (i + 1), 8);
-		dmp_put(&dmp, 0xffff, 4);
-		dmp_put(&dmp, 0, 4);
+		dmp_put(0x100000 * (i + 1), 8);
+		dmp_put(0xffff, 4);
+		dmp_put(0, 4);
 	}
-	dmp_stream(&dmp, DMP_MEMORY, at, dmp.len - at);
+	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 	dmp_open();
 	while (!opened.target.ops->region(&opened.target, region.end, &region))
 		total += region.end - region.addr;
@@ -179,20 +179,20 @@ TEST(shared_names_are_not_much_text)
 	uint64_t bytes = 0;
 	size_t name, at;
 
-	dmp_start(&dmp, 2, 2);
-	dmp_system(&dmp, 9);
-	name = dmp_put(&dmp, 60000, 4);
+	dmp_start(2, 2);
+	dmp_system(9);
+	name = dmp_put(60000, 4);
 	for (size_t i = 0; i < 30000; i++)
-		dmp_put(&dmp, 0x20ac, 2); /* 3 bytes of UTF-8 */
-	at = dmp_put(&dmp, 600, 4);
+		dmp_put(0x20ac, 2); /* 3 bytes of UTF-8 */
+	at = dmp_put(600, 4);
 	for (size_t i = 0; i < 600; i++) {
-		dmp_put(&dmp, 0x100000 * (i + 1), 8);
-		dmp_put(&dmp, 0x1000, 4);
-		dmp_put(&dmp, 0, 8);
-		dmp_put(&dmp, name, 4);
-		dmp_put_zeros(&dmp, 84);
+		dmp_put(0x100000 * (i + 1), 8);
+		dmp_put(0x1000, 4);
+		dmp_put(0, 8);
+		dmp_put(name, 4);
+		dmp_put_zeros(84);
 	}
-	dmp_stream(&dmp, DMP_MODULES, at, dmp.len - at);
+	dmp_stream(DMP_MODULES, at, dmp.len - at);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 600);
 	for (size_t i = 0; i < 600; i++)
@@ -210,9 +210,9 @@ TEST(modules_are_made_not_to_overlap)
 		{UINT64_MAX - 0xfff, 0x80000000, 0, 0, "end.dll", NULL},
 	};
 
-	dmp_start(&dmp, 2, 2);
-	dmp_system(&dmp, 9);
-	dmp_modules(&dmp, modules, 4, 0);
+	dmp_start(2, 2);
+	dmp_system(9);
+	dmp_modules(modules, 4, 0);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 3);
 	assert_true(opened.snapshot.modules[0].size_bytes == 0x30000);
@@ -229,7 +229,7 @@ TEST(of_streams_of_a_kind_the_first_counts)
 	dmp_begin(498, 2);
 	at = place_of(DMP_MODULES);
 	while (dmp.streams < 500)
-		dmp_stream(&dmp, DMP_MODULES, at, 4 + 2 * 108);
+		dmp_stream(DMP_MODULES, at, 4 + 2 * 108);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 2);
 	assert_int_equal(dmp_warnings("498 lists are in the file twice"), 1);
@@ -278,6 +278,6 @@ static void mutate(const unsigned char *bytes, size_t len, int rounds)
 TEST(random_damage_is_survived)
 {
 	seed = 20261120;
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	mutate(dmp.bytes, dmp.len, 20000);
 }

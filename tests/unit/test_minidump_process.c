@@ -12,12 +12,12 @@ static const uint64_t teb_list[] = {0x123000, DMP_TEB, DMP_TEB32};
 static void make(unsigned architecture, const uint64_t *tebs, size_t threads,
 	const struct dmp_module *modules, size_t module_count, size_t range_count)
 {
-	dmp_start(&dmp, 5, 2);
-	dmp_system(&dmp, architecture);
-	dmp_misc(&dmp);
-	dmp_threads(&dmp, tebs, threads, 0);
-	dmp_modules(&dmp, modules, module_count, 0);
-	dmp_memory64(&dmp, ranges, range_count);
+	dmp_start(5, 2);
+	dmp_system(architecture);
+	dmp_misc();
+	dmp_threads(tebs, threads, 0);
+	dmp_modules(modules, module_count, 0);
+	dmp_memory64(ranges, range_count);
 	dmp_open();
 }
 
@@ -88,10 +88,10 @@ TEST(missing_memory_is_named)
 	dmp_poke(process.peb, 0xe8, 7, 4);
 	dmp_poke(process.peb, 0xf0, 0x77007700, 8);
 	dmp_poke(process.peb, 0x30, 0xabcd0000, 8);
-	dmp_start(&dmp, 3, 0);
-	dmp_system(&dmp, 9);
-	dmp_threads(&dmp, &teb_list[1], 1, 0);
-	dmp_memory(&dmp, ranges, count);
+	dmp_start(3, 0);
+	dmp_system(9);
+	dmp_threads(&teb_list[1], 1, 0);
+	dmp_memory(ranges, count);
 	dmp_open();
 	assert_int_equal(dmp_warnings("no memory of the process heap at ABCD0000"), 1);
 	assert_int_equal(dmp_warnings("no memory of the list of 7 heaps at 77007700"), 1);
@@ -116,8 +116,8 @@ TEST(a_missing_peb_is_named)
 
 TEST(modules_alone_are_something)
 {
-	dmp_start(&dmp, 1, 0);
-	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_start(1, 0);
+	dmp_modules(dmp_program, 2, 0);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 2);
 	assert_int_equal(opened.target.bits, 32); /* by where they lie */
@@ -139,28 +139,28 @@ static void check_refused(const struct dmp *bad, int rc, const char *words)
 
 TEST(what_is_no_minidump_is_named)
 {
-	dmp_start(&dmp, 0, 0);
+	dmp_start(0, 0);
 	check_refused(&dmp, -ERR_NO_HEAPS, "nor are its modules or threads");
 	dmp.len = 31;
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "cut short after 31 bytes");
 	dmp.len = 3;
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "does not begin with MDMP");
-	dmp_start(&dmp, 0, 0);
-	dmp_set(&dmp, 4, 0xa794, 2);
+	dmp_start(0, 0);
+	dmp_set(4, 0xa794, 2);
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "version A794");
-	dmp_set(&dmp, 0, 0x45474150, 4); /* PAGE */
-	dmp_set(&dmp, 4, 0x34365544, 4); /* DU64 */
+	dmp_set(0, 0x45474150, 4); /* PAGE */
+	dmp_set(4, 0x34365544, 4); /* DU64 */
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "a dump of the whole system");
 }
 
 TEST(another_system_is_no_windows)
 {
-	dmp_make_full(&dmp);
+	dmp_make_full();
 	for (size_t i = 0; i < dmp.streams; i++) {
 		size_t entry = 32 + 12 * i;
 
 		if (dmp.bytes[entry] == DMP_SYSTEM)
-			dmp_set(&dmp, dmp.bytes[entry + 8] + (size_t)20, 0x8201, 4);
+			dmp_set(dmp.bytes[entry + 8] + (size_t)20, 0x8201, 4);
 	}
 	dmp_open();
 	assert_string_equal(opened.target.os, "platform 8201");

@@ -438,35 +438,32 @@ TEST(a_process_without_start_time_has_no_known_files)
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 }
 
+#define DUMP "// hsnap: dump format=1 time=2026-11-20T10:25:48.123Z\n"
+#define PROCESS "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z"
+#define UMDH "// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
+
 TEST(what_is_no_sound_dump_of_ours_stays)
 {
-	static const char umdh[] =
-		"// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
-		"// Loaded modules: \n//     Base Size Module\n";
-	static const char timeless[] = "// hsnap: dump format=1 tool=0.1.0\n"
-				       "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
-	static const char newer[] = "// hsnap: dump format=9 time=2026-11-20T10:25:48.123Z\n"
-				    "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
-	static const char cut[] = "// hsnap: dump format=1 time=2026-11-20T10:25:48.123Z\n"
-				  "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z";
-	static const char late[] = "// hsnap: dump format=1 time=2026-11-20T10:25:48.123Z\n"
-				   "*- - Start of data for heap @ 10 - -\n"
-				   "// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n";
-	static const char mixed[] =
-		"// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
-		"// hsnap: process id=42 start=2026-11-20T10:00:00.009Z\n"
-		"// Loaded modules: \n//     Base Size Module\n//      1000     1000 C:\\a.exe\n";
+	static const char *const texts[] = {
+		"somebody else's letter\n",
+		"",
+		UMDH "// Loaded modules: \n//     Base Size Module\n",
+		"// hsnap: dump format=1 tool=0.1.0\n" PROCESS "\n", /* without a time */
+		"// hsnap: dump format=9 time=2026-11-20T10:25:48.123Z\n" PROCESS "\n",
+		DUMP PROCESS, /* cut */
+		DUMP "*- - Start of data for heap @ 10 - -\n" PROCESS "\n", /* late */
+		"\x1f\x8b\x08 no gzip",
+		UMDH PROCESS "\n// Loaded modules: \n//     Base Size Module\n"
+			     "//      1000     1000 C:\\a.exe\n",
+	};
 
 	open_series("{n}", keep(1));
-	put_text(in_scene("000001"), "somebody else's letter\n");
-	put_text(in_scene("000002"), "");
-	put_text(in_scene("000003"), umdh);
-	put_text(in_scene("000004"), timeless);
-	put_text(in_scene("000005"), newer);
-	put_text(in_scene("000006"), cut);
-	put_text(in_scene("000007"), late);
-	put_text(in_scene("000008"), "\x1f\x8b\x08 no gzip");
-	put_text(in_scene("000009"), mixed);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		char name[] = "000001";
+
+		name[5] += (char)i;
+		put_text(in_scene(name), texts[i]);
+	}
 	write_next(TIME_MS, 300);
 	write_to(TIME_MS, 300,
 		"000001 000002 000003 000004 000005 000006 000007 000008 000009 "
