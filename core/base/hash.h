@@ -93,9 +93,6 @@ uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *prob
 /* Adds a number below INDEX_NONE. */
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
-/* Makes room for so many more, which saves growing in steps. */
-void hash_index_reserve(struct hash_index *index, size_t more);
-
 /* From byte strings, which are copied, to numbers. */
 struct table {
 	struct hash_index index;

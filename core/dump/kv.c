@@ -170,7 +170,9 @@ int kv_get_date(const struct kv *kv, const char *key, int64_t *ms)
 	return text ? date_parse(text, ms) : 0;
 }
 
-size_t kv_plain_len(const char *value)
+/* How much of value, from its first byte on, stands in quotes as it is. Most names are so from end to end,
+ * and there may be many thousands. */
+static size_t kv_plain_len(const char *value)
 {
 	size_t len = 0;
 

@@ -46,10 +46,6 @@ struct kv_number {
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
-/* How much of value, from its first byte on, stands in quotes as it is. Most names are so from end to end,
- * and there may be many thousands. */
-size_t kv_plain_len(const char *value);
-
 /* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
 void kv_quote(struct buf *buf, const char *value);
 

@@ -11,6 +11,329 @@
 
 #define STEP_BYTES ((size_t)64 << 10)
 
+/*
+ * Bytes on their way from one reader to the next, some of which the next may look at before it takes
+ * them. An error of the reader below comes when all bytes before it were taken, and stays.
+ */
+
+/* Returns how many bytes, 0 at the end, or a negative error code. len is 16 or more: there is room
+ * for whole characters. */
+typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
+
+struct feed {
+	feed_reader *read;
+	void *ctx;
+	unsigned char *bytes; /* at to end are at hand */
+	size_t cap, at, end;
+	int rc; /* of read: 1 goes on, 0 the end, or an error: */
+	struct err why;
+};
+
+#define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
+#define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
+
+/* cap: so many bytes can be at hand. ctx must outlive the feed. */
+static void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
+{
+	*feed = (struct feed){
+		.read = read, .ctx = ctx, .bytes = xmalloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
+}
+
+static void feed_release(struct feed *feed)
+{
+	free(feed->bytes);
+	*feed = (struct feed){0};
+}
+
+static int64_t read_below(struct feed *feed, void *bytes, size_t len)
+{
+	int64_t got = feed->rc > 0 ? feed->read(feed->ctx, bytes, len, &feed->why) : 0;
+
+	if (got > 0)
+		return got;
+	if (feed->rc > 0)
+		feed->rc = (int)got;
+	return 0;
+}
+
+/* The error that comes behind what is at hand, or 0. */
+static int feed_error(const struct feed *feed, struct err *err)
+{
+	if (feed->rc < 0 && err)
+		*err = feed->why;
+	return feed->rc < 0 ? feed->rc : 0;
+}
+
+/* How many bytes are at hand, from feed->bytes + feed->at on: want (up to cap) or more, or all that
+ * are left. None: 0 at the end, or the error. */
+static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
+{
+	size_t ready = feed->end - feed->at;
+
+	want = want < feed->cap ? want : feed->cap;
+	if (ready >= want)
+		return (int64_t)ready;
+	memmove(feed->bytes, feed->bytes + feed->at, ready);
+	feed->at = 0;
+	feed->end = ready;
+	while (feed->end < want && feed->rc > 0)
+		feed->end += (size_t)read_below(
+			feed, feed->bytes + feed->end, feed->cap + ROOM_BYTES - feed->end);
+	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
+}
+
+/* Takes up to len bytes; returns as a feed_reader does. */
+static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
+{
+	size_t ready = feed->end - feed->at;
+
+	if (!len)
+		return 0;
+	if (!ready && len >= DIRECT_BYTES) {
+		int64_t got = read_below(feed, bytes, len);
+
+		return got ? got : feed_error(feed, err);
+	}
+	if (!ready) {
+		int64_t got = feed_need(feed, 1, err);
+
+		if (got <= 0)
+			return got;
+		ready = (size_t)got;
+	}
+	len = len < ready ? len : ready;
+	memcpy(bytes, feed->bytes + feed->at, len);
+	feed->at += len;
+	return (int64_t)len;
+}
+
+/* Unpacks gzip: one member or several, zeros behind the last. */
+#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip and nothing else */
+
+struct gunzip {
+	struct feed *from;
+	const char *name;
+	z_stream stream;
+	bool in_member, is_damaged;
+};
+
+/* Whether packed bytes begin so; bytes may be fewer than that takes. */
+static bool gunzip_is_magic(const unsigned char *bytes, size_t len)
+{
+	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/* from must outlive it; name is for messages and is not copied. */
+static struct gunzip *gunzip_new(struct feed *from, const char *name)
+{
+	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
+
+	gunzip->from = from;
+	gunzip->name = name;
+	gunzip->in_member = true;
+	if (inflateInit2(&gunzip->stream, GZIP_WINDOW) != Z_OK)
+		memory_out();
+	return gunzip;
+}
+
+static void gunzip_free(struct gunzip *gunzip)
+{
+	if (!gunzip)
+		return;
+	inflateEnd(&gunzip->stream);
+	free(gunzip);
+}
+
+static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err)
+{
+	return err_set(err, code, gunzip->name, "%s",
+		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
+}
+
+/* Zeros up to the end: tapes and some file systems add them. */
+static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	int64_t ready;
+
+	while ((ready = feed_need(from, 1, err)) > 0) {
+		if (from->bytes[from->at])
+			return fail(gunzip, ERR_READ, err);
+		from->at++;
+	}
+	return ready;
+}
+
+/* Behind a member. 1: another one begins; 0: that was the last; or an error. */
+static int64_t next_member(struct gunzip *gunzip, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	int64_t ready = feed_need(from, 2, err);
+	const unsigned char *at = from->bytes + from->at;
+
+	if (ready <= 0)
+		return ready;
+	if (ready == 1 && *at == 0x1f)
+		return fail(gunzip, ERR_CUT, err);
+	if (!gunzip_is_magic(at, (size_t)ready))
+		return pass_padding(gunzip, err);
+	if (inflateReset(&gunzip->stream) != Z_OK)
+		return fail(gunzip, ERR_READ, err);
+	gunzip->in_member = true;
+	return 1;
+}
+
+/* Unpacks some of what is at hand. How many bytes (0: none yet), or an error. */
+static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	z_stream *stream = &gunzip->stream;
+	int64_t ready;
+	int rc;
+
+	if (gunzip->is_damaged)
+		return fail(gunzip, ERR_READ, err);
+	ready = feed_need(from, 1, err);
+	if (ready <= 0)
+		return ready ? ready : fail(gunzip, ERR_CUT, err);
+	stream->next_in = from->bytes + from->at;
+	stream->avail_in = (uInt)ready; /* a feed holds less */
+	stream->next_out = bytes;
+	stream->avail_out = len;
+	rc = inflate(stream, Z_NO_FLUSH);
+	from->at = from->end - stream->avail_in;
+	gunzip->in_member = rc != Z_STREAM_END;
+	if (rc == Z_MEM_ERROR)
+		memory_out();
+	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
+	return len - stream->avail_out; /* first what was unpacked */
+}
+
+/* A feed_reader; ctx is a struct gunzip. When all before it was handed out: -ERR_CUT, the packed
+ * bytes end in the middle; -ERR_READ, they are damaged; or the error of from. */
+static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct gunzip *gunzip = ctx;
+	int64_t got = 0;
+
+	if (len > INT_MAX)
+		len = INT_MAX;
+	while (len && !got) {
+		if (!gunzip->in_member) {
+			got = next_member(gunzip, err);
+			if (got <= 0)
+				return got;
+		}
+		got = unpack(gunzip, bytes, (uInt)len, err);
+	}
+	return got;
+}
+
+/* UTF-16 text with a byte order mark to UTF-8: what PowerShell's redirection makes of an output. */
+
+struct utf16 {
+	struct feed *from; /* behind the mark */
+	const char *name; /* for messages */
+	bool is_big; /* of two bytes the first one is the high one */
+};
+
+/* Bytes that the text must have at hand to be read; UTF-8 of one character. */
+#define UTF16_MIN_BYTES 4
+
+#define REPLACEMENT 0xfffd
+
+static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
+{
+	const unsigned char *at = utf16->from->bytes + utf16->from->at + offset;
+
+	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
+}
+
+/* The character that starts with the unit high; of a pair low is the other half, and *is_pair. */
+static uint32_t join_units(uint32_t high, uint32_t low, bool *is_pair)
+{
+	*is_pair = high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
+	if (*is_pair)
+		return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
+}
+
+/* The character at hand, of ready bytes; takes its bytes. */
+static uint32_t take_char(struct utf16 *utf16, size_t ready)
+{
+	bool is_pair;
+	uint32_t c = join_units(unit_at(utf16, 0), ready >= 4 ? unit_at(utf16, 2) : 0, &is_pair);
+
+	utf16->from->at += is_pair ? 4 : 2;
+	return c;
+}
+
+static size_t put_char(uint32_t c, unsigned char *to)
+{
+	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	for (size_t i = count; i-- > 1; c >>= 6)
+		to[i] = (unsigned char)(0x80 | (c & 0x3f));
+	to[0] = (unsigned char)(first[count] | c);
+	return count;
+}
+
+/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD;
+ * half a unit at the end is -ERR_CUT when all before it was handed out. */
+static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct utf16 *utf16 = ctx;
+	struct feed *from = utf16->from;
+	unsigned char *to = bytes;
+	size_t used = 0;
+
+	while (len - used >= UTF16_MIN_BYTES) {
+		/* wait for more only when there is nothing yet to hand out */
+		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
+
+		if (used && ready < 4)
+			break;
+		if (ready <= 0)
+			return ready;
+		if (ready == 1 && feed_error(from, err))
+			return feed_error(from, err);
+		if (ready == 1)
+			return err_set(
+				err, ERR_CUT, utf16->name, "its last character is not whole");
+		used += put_char(take_char(utf16, (size_t)ready), to + used);
+	}
+	return (int64_t)used;
+}
+
+static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t count)
+{
+	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
+}
+
+size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size)
+{
+	size_t needed = 0, used = 0;
+
+	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
+		unsigned char utf8[4];
+		bool is_pair;
+		size_t len = put_char(join_units(little_unit(bytes, i, units),
+					      little_unit(bytes, i + 1, units), &is_pair),
+			utf8);
+
+		if (used == needed && needed + len < size) {
+			memcpy(text + used, utf8, len);
+			used += len;
+		}
+		needed += len;
+		i += is_pair;
+	}
+	if (size)
+		text[used] = '\0';
+	return needed;
+}
+
 /* Each layer reads from the one before it: raw, unpacked if it is packed, text. */
 struct source {
 	struct os_file file;
@@ -143,289 +466,6 @@ int source_read_at(struct source *source, uint64_t offset, void *bytes, size_t l
 	int rc = os_read_at(&source->file, offset, bytes, len);
 
 	return rc ? err_set(err, ERR_READ, source->name, NULL) : 0;
-}
-
-#define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
-#define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
-
-void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
-{
-	*feed = (struct feed){
-		.read = read, .ctx = ctx, .bytes = xmalloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
-}
-
-void feed_release(struct feed *feed)
-{
-	free(feed->bytes);
-	*feed = (struct feed){0};
-}
-
-static int64_t read_below(struct feed *feed, void *bytes, size_t len)
-{
-	int64_t got = feed->rc > 0 ? feed->read(feed->ctx, bytes, len, &feed->why) : 0;
-
-	if (got > 0)
-		return got;
-	if (feed->rc > 0)
-		feed->rc = (int)got;
-	return 0;
-}
-
-/* The error that comes behind what is at hand, or 0. */
-static int feed_error(const struct feed *feed, struct err *err)
-{
-	if (feed->rc < 0 && err)
-		*err = feed->why;
-	return feed->rc < 0 ? feed->rc : 0;
-}
-
-int64_t feed_need(struct feed *feed, size_t want, struct err *err)
-{
-	size_t ready = feed->end - feed->at;
-
-	want = want < feed->cap ? want : feed->cap;
-	if (ready >= want)
-		return (int64_t)ready;
-	memmove(feed->bytes, feed->bytes + feed->at, ready);
-	feed->at = 0;
-	feed->end = ready;
-	while (feed->end < want && feed->rc > 0)
-		feed->end += (size_t)read_below(
-			feed, feed->bytes + feed->end, feed->cap + ROOM_BYTES - feed->end);
-	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
-}
-
-int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
-{
-	size_t ready = feed->end - feed->at;
-
-	if (!len)
-		return 0;
-	if (!ready && len >= DIRECT_BYTES) {
-		int64_t got = read_below(feed, bytes, len);
-
-		return got ? got : feed_error(feed, err);
-	}
-	if (!ready) {
-		int64_t got = feed_need(feed, 1, err);
-
-		if (got <= 0)
-			return got;
-		ready = (size_t)got;
-	}
-	len = len < ready ? len : ready;
-	memcpy(bytes, feed->bytes + feed->at, len);
-	feed->at += len;
-	return (int64_t)len;
-}
-
-#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip and nothing else */
-
-struct gunzip {
-	struct feed *from;
-	const char *name;
-	z_stream stream;
-	bool in_member, is_damaged;
-};
-
-bool gunzip_is_magic(const unsigned char *bytes, size_t len)
-{
-	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-}
-
-struct gunzip *gunzip_new(struct feed *from, const char *name)
-{
-	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
-
-	gunzip->from = from;
-	gunzip->name = name;
-	gunzip->in_member = true;
-	if (inflateInit2(&gunzip->stream, GZIP_WINDOW) != Z_OK)
-		memory_out();
-	return gunzip;
-}
-
-void gunzip_free(struct gunzip *gunzip)
-{
-	if (!gunzip)
-		return;
-	inflateEnd(&gunzip->stream);
-	free(gunzip);
-}
-
-static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err)
-{
-	return err_set(err, code, gunzip->name, "%s",
-		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
-}
-
-/* Zeros up to the end: tapes and some file systems add them. */
-static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
-{
-	struct feed *from = gunzip->from;
-	int64_t ready;
-
-	while ((ready = feed_need(from, 1, err)) > 0) {
-		if (from->bytes[from->at])
-			return fail(gunzip, ERR_READ, err);
-		from->at++;
-	}
-	return ready;
-}
-
-/* Behind a member. 1: another one begins; 0: that was the last; or an error. */
-static int64_t next_member(struct gunzip *gunzip, struct err *err)
-{
-	struct feed *from = gunzip->from;
-	int64_t ready = feed_need(from, 2, err);
-	const unsigned char *at = from->bytes + from->at;
-
-	if (ready <= 0)
-		return ready;
-	if (ready == 1 && *at == 0x1f)
-		return fail(gunzip, ERR_CUT, err);
-	if (!gunzip_is_magic(at, (size_t)ready))
-		return pass_padding(gunzip, err);
-	if (inflateReset(&gunzip->stream) != Z_OK)
-		return fail(gunzip, ERR_READ, err);
-	gunzip->in_member = true;
-	return 1;
-}
-
-/* Unpacks some of what is at hand. How many bytes (0: none yet), or an error. */
-static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *err)
-{
-	struct feed *from = gunzip->from;
-	z_stream *stream = &gunzip->stream;
-	int64_t ready;
-	int rc;
-
-	if (gunzip->is_damaged)
-		return fail(gunzip, ERR_READ, err);
-	ready = feed_need(from, 1, err);
-	if (ready <= 0)
-		return ready ? ready : fail(gunzip, ERR_CUT, err);
-	stream->next_in = from->bytes + from->at;
-	stream->avail_in = (uInt)ready; /* a feed holds less */
-	stream->next_out = bytes;
-	stream->avail_out = len;
-	rc = inflate(stream, Z_NO_FLUSH);
-	from->at = from->end - stream->avail_in;
-	gunzip->in_member = rc != Z_STREAM_END;
-	if (rc == Z_MEM_ERROR)
-		memory_out();
-	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
-	return len - stream->avail_out; /* first what was unpacked */
-}
-
-int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct gunzip *gunzip = ctx;
-	int64_t got = 0;
-
-	if (len > INT_MAX)
-		len = INT_MAX;
-	while (len && !got) {
-		if (!gunzip->in_member) {
-			got = next_member(gunzip, err);
-			if (got <= 0)
-				return got;
-		}
-		got = unpack(gunzip, bytes, (uInt)len, err);
-	}
-	return got;
-}
-
-#define REPLACEMENT 0xfffd
-
-static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
-{
-	const unsigned char *at = utf16->from->bytes + utf16->from->at + offset;
-
-	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
-}
-
-/* The character that starts with the unit high; of a pair low is the other half, and *is_pair. */
-static uint32_t join_units(uint32_t high, uint32_t low, bool *is_pair)
-{
-	*is_pair = high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
-	if (*is_pair)
-		return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
-	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
-}
-
-/* The character at hand, of ready bytes; takes its bytes. */
-static uint32_t take_char(struct utf16 *utf16, size_t ready)
-{
-	bool is_pair;
-	uint32_t c = join_units(unit_at(utf16, 0), ready >= 4 ? unit_at(utf16, 2) : 0, &is_pair);
-
-	utf16->from->at += is_pair ? 4 : 2;
-	return c;
-}
-
-static size_t put_char(uint32_t c, unsigned char *to)
-{
-	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-	for (size_t i = count; i-- > 1; c >>= 6)
-		to[i] = (unsigned char)(0x80 | (c & 0x3f));
-	to[0] = (unsigned char)(first[count] | c);
-	return count;
-}
-
-int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct utf16 *utf16 = ctx;
-	struct feed *from = utf16->from;
-	unsigned char *to = bytes;
-	size_t used = 0;
-
-	while (len - used >= UTF16_MIN_BYTES) {
-		/* wait for more only when there is nothing yet to hand out */
-		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
-
-		if (used && ready < 4)
-			break;
-		if (ready <= 0)
-			return ready;
-		if (ready == 1 && feed_error(from, err))
-			return feed_error(from, err);
-		if (ready == 1)
-			return err_set(
-				err, ERR_CUT, utf16->name, "its last character is not whole");
-		used += put_char(take_char(utf16, (size_t)ready), to + used);
-	}
-	return (int64_t)used;
-}
-
-static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t count)
-{
-	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
-}
-
-size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size)
-{
-	size_t needed = 0, used = 0;
-
-	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
-		unsigned char utf8[4];
-		bool is_pair;
-		size_t len = put_char(join_units(little_unit(bytes, i, units),
-					      little_unit(bytes, i + 1, units), &is_pair),
-			utf8);
-
-		if (used == needed && needed + len < size) {
-			memcpy(text + used, utf8, len);
-			used += len;
-		}
-		needed += len;
-		i += is_pair;
-	}
-	if (size)
-		text[used] = '\0';
-	return needed;
 }
 
 #define WINDOW_BYTES ((size_t)1 << 20)

@@ -43,68 +43,9 @@ bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
 int source_read_at(
 	struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err);
 
-/*
- * Bytes on their way from one reader to the next, some of which the next may look at before it takes
- * them. An error of the reader below comes when all bytes before it were taken, and stays.
- */
-
-/* Returns how many bytes, 0 at the end, or a negative error code. len is 16 or more: there is room
- * for whole characters. */
-typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
-
-struct feed {
-	feed_reader *read;
-	void *ctx;
-	unsigned char *bytes; /* at to end are at hand */
-	size_t cap, at, end;
-	int rc; /* of read: 1 goes on, 0 the end, or an error: */
-	struct err why;
-};
-
-/* cap: so many bytes can be at hand. ctx must outlive the feed. */
-void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx);
-void feed_release(struct feed *feed);
-
-/* How many bytes are at hand, from feed->bytes + feed->at on: want (up to cap) or more, or all that
- * are left. None: 0 at the end, or the error. */
-int64_t feed_need(struct feed *feed, size_t want, struct err *err);
-
-/* Takes up to len bytes; returns as a feed_reader does. */
-int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err);
-
-/* Unpacks gzip: one member or several, zeros behind the last. */
-
-struct gunzip;
-
-/* Whether packed bytes begin so; bytes may be fewer than that takes. */
-bool gunzip_is_magic(const unsigned char *bytes, size_t len);
-
-/* from must outlive it; name is for messages and is not copied. */
-struct gunzip *gunzip_new(struct feed *from, const char *name);
-void gunzip_free(struct gunzip *gunzip); /* NULL is nothing */
-
-/* A feed_reader; ctx is a struct gunzip. When all before it was handed out: -ERR_CUT, the packed
- * bytes end in the middle; -ERR_READ, they are damaged; or the error of from. */
-int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err);
-
-/* UTF-16 text with a byte order mark to UTF-8: what PowerShell's redirection makes of an output. */
-
-struct utf16 {
-	struct feed *from; /* behind the mark */
-	const char *name; /* for messages */
-	bool is_big; /* of two bytes the first one is the high one */
-};
-
-/* Bytes that the text must have at hand to be read; UTF-8 of one character. */
-#define UTF16_MIN_BYTES 4
-
-/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD;
- * half a unit at the end is -ERR_CUT when all before it was handed out. */
-int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err);
-
-/* The same for bytes at hand: units little-endian ones, up to a NUL among them. Writes whole characters
- * that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it;
- * text may be NULL when size is 0. */
+/* UTF-16 at hand as UTF-8: units little-endian ones, up to a NUL among them; half a pair becomes U+FFFD. Writes whole
+ * characters that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it; text may
+ * be NULL when size is 0. */
 size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size);
 
 /*
