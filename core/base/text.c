@@ -95,6 +95,55 @@ size_t text_utf8(const char *text, uint32_t *code)
 	return len;
 }
 
+#define REPLACEMENT 0xfffd
+
+uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair)
+{
+	*is_pair = high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
+	if (*is_pair)
+		return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
+}
+
+size_t text_put_utf8(uint32_t c, unsigned char *to)
+{
+	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	for (size_t i = count; i-- > 1; c >>= 6)
+		to[i] = (unsigned char)(0x80 | (c & 0x3f));
+	to[0] = (unsigned char)(first[count] | c);
+	return count;
+}
+
+static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t count)
+{
+	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
+}
+
+size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size)
+{
+	size_t needed = 0, used = 0;
+
+	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
+		unsigned char utf8[4];
+		bool is_pair;
+		size_t len = text_put_utf8(text_join_utf16(little_unit(bytes, i, units),
+						   little_unit(bytes, i + 1, units), &is_pair),
+			utf8);
+
+		if (used == needed && needed + len < size) {
+			memcpy(text + used, utf8, len);
+			used += len;
+		}
+		needed += len;
+		i += is_pair;
+	}
+	if (size)
+		text[used] = '\0';
+	return needed;
+}
+
 int text_compare(const char *a, const char *b)
 {
 	while (*a && text_lower(*a) == text_lower(*b)) {

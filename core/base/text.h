@@ -27,6 +27,17 @@ bool text_is_plain(const char *text, size_t len);
  * number. 0 at the end of text and for bytes that are no UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);
 
+/* Writes the UTF-8 of a character: how many bytes, 1 to 4. */
+size_t text_put_utf8(uint32_t c, unsigned char *to);
+
+/* The character that starts with the unit high; of a pair low is the other half, and *is_pair. */
+uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
+
+/* UTF-16 as UTF-8: units little-endian ones, up to a NUL among them; half a pair becomes U+FFFD. Writes whole
+ * characters that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it; text may
+ * be NULL when size is 0. */
+size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);
+
 /* Letters of ASCII in the other case, as in names of files on Windows, whatever the locale says. */
 static inline char text_lower(char c)
 {

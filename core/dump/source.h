@@ -43,11 +43,6 @@ bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
 int source_read_at(
 	struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err);
 
-/* UTF-16 at hand as UTF-8: units little-endian ones, up to a NUL among them; half a pair becomes U+FFFD. Writes whole
- * characters that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it; text may
- * be NULL when size is 0. */
-size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size);
-
 /*
  * Lines of a source, through a window that moves over it.
  *

@@ -6,7 +6,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/dump/kv.h"
-#include "core/dump/source.h"
+#include "core/base/text.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
@@ -378,7 +378,7 @@ static void describe_process(struct target *target, HANDLE process)
 	DWORD units = PATH_UNITS;
 
 	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
-		utf16_text(
+		text_from_utf16(
 			(const unsigned char *)wide, units, target->image, sizeof(target->image));
 	free(wide);
 	target->start_ms = process_start_ms(process);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
-#include "core/dump/source.h"
+#include "core/base/text.h"
 #include "core/pe/pe.h"
 #include "snapshot/minidump/minidump_layout.h"
 
@@ -287,11 +287,11 @@ static const char *read_name(struct minidump *dump, uint32_t rva)
 	len = bytes_u32(at);
 	len = len < 2 * NAME_UNITS_MAX ? len : 2 * NAME_UNITS_MAX;
 	at = minidump_at(dump, (uint64_t)rva + 4, &len);
-	bytes = at ? utf16_text(at, len / 2, NULL, 0) : 0;
+	bytes = at ? text_from_utf16(at, len / 2, NULL, 0) : 0;
 	if (!bytes || !may_keep(dump, bytes))
 		goto nameless;
 	text = arena_alloc(&dump->arena, bytes + 1);
-	utf16_text(at, len / 2, text, bytes + 1);
+	text_from_utf16(at, len / 2, text, bytes + 1);
 	return text;
 nameless:
 	dump->gaps.cut_names++;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/dump/source.h"
 #include "snapshot/minidump/minidump_layout.h"
 #include "snapshot/target/peb_layout.h"
 
@@ -139,7 +138,7 @@ static int image_of_peb(const struct minidump *dump, struct target *target)
 	len = len < sizeof(units) ? len : sizeof(units);
 	if (len < 2 || minidump_copy(dump, text, units, len))
 		return -ERR_READ;
-	utf16_text(units, len / 2, target->image, sizeof(target->image));
+	text_from_utf16(units, len / 2, target->image, sizeof(target->image));
 	return 0;
 }
 

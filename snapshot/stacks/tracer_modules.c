@@ -6,7 +6,7 @@
 #include "core/base/err.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "core/dump/source.h"
+#include "core/base/text.h"
 #include "snapshot/stacks/tracer_parts.h"
 #include "snapshot/target/target.h"
 
@@ -183,11 +183,11 @@ static void guid_text(char text[33], const uint8_t *guid)
 
 static const char *path_text(struct arena *arena, const unsigned char *units, size_t count)
 {
-	size_t len = utf16_text(units, count, NULL, 0);
+	size_t len = text_from_utf16(units, count, NULL, 0);
 	char *text = len ? arena_alloc(arena, len + 1) : arena_text(arena, "(unknown)", 9);
 
 	if (len)
-		utf16_text(units, count, text, len + 1);
+		text_from_utf16(units, count, text, len + 1);
 	return text;
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
-#include "core/dump/source.h"
+#include "core/base/text.h"
 
 /* ---------------------------------------------------------------- streams */
 
@@ -80,15 +80,16 @@ TEST(names_outside_of_ascii_become_utf8)
 	static const char utf8[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbdx";
 	char text[32];
 
-	assert_int_equal(utf16_text(units, 6, text, sizeof(text)), strlen(utf8));
+	assert_int_equal(text_from_utf16(units, 6, text, sizeof(text)), strlen(utf8));
 	assert_string_equal(text, utf8);
-	assert_int_equal(utf16_text(units, 6, NULL, 0), strlen(utf8));
+	assert_int_equal(text_from_utf16(units, 6, NULL, 0), strlen(utf8));
 	/* cut before the character that does not fit */
-	assert_int_equal(utf16_text(units, 6, text, 8), strlen(utf8));
+	assert_int_equal(text_from_utf16(units, 6, text, 8), strlen(utf8));
 	assert_string_equal(text, "\xc3\xa9\xe2\x82\xac");
-	assert_int_equal(utf16_text(units, 3, text, sizeof(text)), 8);
+	assert_int_equal(text_from_utf16(units, 3, text, sizeof(text)), 8);
 	assert_string_equal(text, "\xc3\xa9\xe2\x82\xac\xef\xbf\xbd");
-	assert_int_equal(utf16_text((const unsigned char *)"a\0\0\0b", 2, text, sizeof(text)), 1);
+	assert_int_equal(
+		text_from_utf16((const unsigned char *)"a\0\0\0b", 2, text, sizeof(text)), 1);
 	assert_string_equal(text, "a");
 }
 
