@@ -143,10 +143,10 @@ TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 		{"app!main", 1 + 2, 1 + 2},
 		{"app!leak_here", 0, 1},
 	};
-	struct maker maker;
 
 	for (int group = GROUP_FUNCTION; group <= GROUP_MODULE; group++) {
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
+
 		put_names(&maker);
 		put_stackless(&maker, 1, 64, 8);
 		put_entry(&maker, 128, 8, "99");

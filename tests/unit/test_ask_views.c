@@ -172,10 +172,10 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 	static made_stack named[] = {{NEW, CACHE}, {MALLOC, LEAK}, {MAIN}, {LEAK}, {HELPER, LEAK}};
 	static const uint64_t plain[] = {8, 4, 16, 2, 1, 64, 32};
 	static const uint64_t stripped[] = {1, 8, 2, 4, 16, 64, 32};
-	struct maker maker;
 
 	for (int strip = 0; strip < 2; strip++) {
-		dump_begin(&maker, (struct maker){0});
+		struct maker maker = dump_new((struct maker){0});
+
 		put_names(&maker);
 		put_stackless(&maker, 1, 64, 8);
 		put_entry(&maker, 32, 8, "99");

@@ -104,26 +104,18 @@ static inline void put_modules(struct maker *maker)
 			APP_BASE + maker->slide, maker->timestamp);
 }
 
-static inline void dump_begin(struct maker *maker, struct maker settings)
-{
-	*maker = settings;
-	maker->eol = settings.eol ? settings.eol : "\n";
-	buf_init(&maker->text);
-	if (maker->is_ours)
-		put(maker, "// hsnap: dump format=1 tool=test");
-	put_modules(maker);
-	if (!maker->bare)
-		put(maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
-	put(maker, "*- - - - - Heap 1E0000 Hogs - - - - -");
-}
-
-static inline void dump_end(struct maker *maker, const char *path);
-
 static inline struct maker dump_new(struct maker settings)
 {
-	struct maker maker;
+	struct maker maker = settings;
 
-	dump_begin(&maker, settings);
+	maker.eol = settings.eol ? settings.eol : "\n";
+	buf_init(&maker.text);
+	if (maker.is_ours)
+		put(&maker, "// hsnap: dump format=1 tool=test");
+	put_modules(&maker);
+	if (!maker.bare)
+		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
+	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -");
 	return maker;
 }
 

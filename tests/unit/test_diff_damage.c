@@ -102,7 +102,7 @@ TEST(a_dump_without_a_heap_is_told_of)
 
 static void put_cut_example(struct maker *maker, bool is_ours)
 {
-	dump_begin(maker, (struct maker){.is_ours = is_ours, .eol = "\r\n"});
+	*maker = dump_new((struct maker){.is_ours = is_ours, .eol = "\r\n"});
 	if (is_ours)
 		put_stackless(maker, 2, 20, 30);
 	for (unsigned i = 0; i < 4; i++) {

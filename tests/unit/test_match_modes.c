@@ -27,9 +27,8 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
  * lib!, and then the values given, up to 0. */
 static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){0});
 
-	dump_begin(&maker, (struct maker){0});
 	if (!has_modules)
 		buf_clear(&maker.text);
 	put_entry(&maker, bytes, 8, "A");
@@ -271,11 +270,9 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 
 	compared_begin(3);
 	for (unsigned i = 0; i < 3; i++) {
-		struct maker maker;
+		struct maker maker = dump_new((struct maker){
+			.is_ours = true, .timestamp = i < 2 ? 7 : 8, .slide = i * 0x550000});
 
-		dump_begin(&maker, (struct maker){.is_ours = true,
-					   .timestamp = i < 2 ? 7 : 8,
-					   .slide = i * 0x550000});
 		put_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
 		put_entry(&maker, 10 + 10 * i, 8, "A");
 		put_frame(&maker, APP_BASE, 0x100 + 0x20 * i);

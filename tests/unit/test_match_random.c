@@ -57,10 +57,10 @@ static void put_random_stack(struct maker *maker, const struct truth *truth, uns
 
 static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 {
-	struct maker maker;
+	struct maker maker =
+		dump_new((struct maker){.is_ours = true, .slide = slide, .timestamp = 7});
 	char id[20];
 
-	dump_begin(&maker, (struct maker){.is_ours = true, .slide = slide, .timestamp = 7});
 	for (unsigned i = 0; i < 300; i++) {
 		unsigned heap = random_below(HEAPS), stack = random_below(STACKS + 1);
 		unsigned number = random_below(IDS), bytes = random_below(5) * 16;
@@ -245,11 +245,9 @@ TEST(rows_add_up_to_what_was_put_in)
 /* Everything that reports tell apart: names, builds, aliases, ids of several stacks and of none. */
 static void put_all_kinds(bool is_new)
 {
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){
+		.is_ours = true, .timestamp = is_new ? 8 : 7, .slide = is_new ? 0x990000 : 0});
 
-	dump_begin(&maker, (struct maker){.is_ours = true,
-				   .timestamp = is_new ? 8 : 7,
-				   .slide = is_new ? 0x990000 : 0});
 	for (unsigned i = 0; i < 12; i++) {
 		char name[20], id[20];
 
@@ -407,10 +405,10 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
  * one stack, or one of them has three and blocks that may be of any. */
 static void put_addresses(bool is_new, bool is_single)
 {
-	struct maker maker;
+	struct maker maker =
+		dump_new((struct maker){.is_ours = true, .slide = is_new ? 0x100000 : 0});
 	char id[20];
 
-	dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x100000 : 0});
 	for (unsigned i = 0; i < 40; i++) {
 		snprintf(id, sizeof(id), "%X", 0x10 + (is_new ? 39 - i : i));
 		put_block(&maker, 1 + random_below(1000), 8, id, i % 30);

@@ -102,7 +102,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	struct maker maker;
 
 	noise = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	dump_begin(&maker, (struct maker){.eol = pick(2) ? "\r\n" : "\n"});
+	maker = dump_new((struct maker){.eol = pick(2) ? "\r\n" : "\n"});
 	for (uint64_t count = pick(400); count--;) {
 		if (pick(30))
 			put_random_entry(&maker, &truth);
@@ -470,13 +470,12 @@ TEST(pieces_and_threads_change_nothing)
  * counted behind them must not count twice. */
 TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 {
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){0});
 	char *line = malloc(100001);
 
 	assert_non_null(line);
 	memset(line, '/', 100000);
 	line[100000] = '\0';
-	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 20000; i++) {
 		put_block(&maker, 10, 8, "1", i % 3);
 		if (i == 9000)
@@ -494,9 +493,8 @@ TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 TEST(nothing_takes_the_square_of_the_size)
 {
 	struct dump_sums sums;
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){0});
 
-	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 10, 8, "1", 1);
 	for (unsigned i = 0; i < 300000; i++)
 		put(&maker, "%s", "");
@@ -544,9 +542,8 @@ TEST(more_ids_than_a_tally_holds_are_counted)
 	struct read_plan plan = {.threads = 2, .piece_bytes = 100000};
 	struct source *source;
 	struct dump_sums sums;
-	struct maker maker;
+	struct maker maker = dump_new((struct maker){0});
 
-	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 2 * COUNT; i++) {
 		put(&maker, "%X bytes + 8 at 1000 by BackTrace%X", i % COUNT + 1, i % COUNT + 7);
 		if (i < COUNT)
