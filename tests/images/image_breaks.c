@@ -3,45 +3,21 @@
  */
 #include "tests/images/image_inside.h"
 
-static void count_modules(struct image *image)
-{
-	image->lies.module_count = UINT32_MAX;
-}
+/* A number of the minidump's own that is not true. */
+#define LIE(name, number, value)                                                                   \
+	static void name(struct image *image)                                                      \
+	{                                                                                          \
+		image->lies.number = value;                                                        \
+	}
 
-static void count_ranges(struct image *image)
-{
-	image->lies.range_count = UINT32_MAX;
-}
-
-static void count_infos(struct image *image)
-{
-	image->lies.info_count = UINT32_MAX;
-}
-
-static void count_threads(struct image *image)
-{
-	image->lies.thread_count = UINT32_MAX;
-}
-
-static void module_bytes(struct image *image)
-{
-	image->lies.module_bytes = 0xfffff000;
-}
-
-static void range_bytes(struct image *image)
-{
-	image->lies.range_bytes = (uint64_t)1 << 63;
-}
-
-static void range_wild(struct image *image)
-{
-	image->lies.range_start = UINT64_MAX - 0xfff;
-}
-
-static void base_rva(struct image *image)
-{
-	image->lies.base_rva = UINT64_MAX - 0xff;
-}
+LIE(count_modules, module_count, UINT32_MAX)
+LIE(count_ranges, range_count, UINT32_MAX)
+LIE(count_infos, info_count, UINT32_MAX)
+LIE(count_threads, thread_count, UINT32_MAX)
+LIE(module_bytes, module_bytes, 0xfffff000)
+LIE(range_bytes, range_bytes, (uint64_t)1 << 63)
+LIE(range_wild, range_start, UINT64_MAX - 0xfff)
+LIE(base_rva, base_rva, UINT64_MAX - 0xff)
 
 static uint64_t heap_count_place(struct image *image)
 {

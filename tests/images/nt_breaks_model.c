@@ -4,45 +4,43 @@
 #include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
 
-struct places {
-	struct image *image;
-	const struct made_heap_layout *heap;
-	const struct made_nt_shape *shape;
-	const struct made_lfh_layout *lfh;
-};
-
-static struct places places_of(struct image *image)
+static const struct made_heap_layout *heap_of(struct image *image)
 {
-	const struct profile *profile = image_profile(image);
-	return (struct places){image, made_heap_layout(profile->bits, profile->os_build),
-		made_nt_shape(profile->bits), made_lfh_layout(profile->bits, profile->os_build)};
+	return made_heap_layout(image_profile(image)->bits, image_profile(image)->os_build);
+}
+
+static const struct made_nt_shape *shape_of(struct image *image)
+{
+	return made_nt_shape(image_profile(image)->bits);
+}
+
+static const struct made_lfh_layout *lfh_of(struct image *image)
+{
+	return made_lfh_layout(image_profile(image)->bits, image_profile(image)->os_build);
 }
 
 /* The entry behind the heap's own header. */
 static uint64_t some_entry(struct image *image)
 {
-	struct places at = places_of(image);
-	return model_marked(image, "nt.heap", 0) + at.heap->first_entry + at.shape->header_at;
+	return model_marked(image, "nt.heap", 0) + heap_of(image)->first_entry +
+	       shape_of(image)->header_at;
 }
 
 static void cycle_segments(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t link = model_marked(image, "nt.segment", 0) + at.shape->segment_link;
+	uint64_t link = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link;
 	image_put_ptr(image, link, link);
 }
 
 static void segment_wild(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t link = model_marked(image, "nt.segment", 0) + at.shape->segment_link;
+	uint64_t link = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link;
 	image_put_ptr(image, link, 0x7ffe0001);
 }
 
 static void segment_last_wild(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t last = model_marked(image, "nt.segment", 0) + at.shape->segment_last;
+	uint64_t last = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_last;
 	image_put_ptr(image, last, UINT64_MAX);
 }
 
@@ -54,23 +52,21 @@ static void cycle_virtual(struct image *image)
 
 static void commit_huge(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t commit = model_marked(image, "nt.big", 0) + at.shape->big_commit;
+	uint64_t commit = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
 	image_put_ptr(image, commit, UINT64_MAX & ~(uint64_t)0xfff);
 }
 
 static void commit_2_63(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t commit = model_marked(image, "nt.big", 0) + at.shape->big_commit;
+	uint64_t commit = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
 	image_put_ptr(image, commit, (uint64_t)1 << (8 * image_ptr_bytes(image) - 1));
 }
 
 static void put_size(struct image *image, unsigned size)
 {
 	/* What is there is coded; the key is what it takes to say another size. */
-	struct places at = places_of(image);
-	uint64_t key = model_marked(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
+		       shape_of(image)->header_at;
 	uint64_t entry = some_entry(image);
 	uint8_t plain[4] = {(uint8_t)size, (uint8_t)(size >> 8), NT_BUSY, 0};
 	plain[3] = plain[0] ^ plain[1] ^ plain[2];
@@ -96,39 +92,36 @@ static void checksum_wrong(struct image *image)
 
 static void encoding_wrong(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t key = model_marked(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
+		       shape_of(image)->header_at;
 	image_put(image, key, ~image_get(image, key, 4), 4);
 }
 
 static void signature_wrong(struct image *image)
 {
-	struct places at = places_of(image);
-	image_put(image, model_marked(image, "nt.heap", 0) + at.heap->signature, 0x12345678, 4);
+	image_put(image, model_marked(image, "nt.heap", 0) + heap_of(image)->signature, 0x12345678,
+		4);
 }
 
 static void uncommitted_wild(struct image *image)
 {
-	struct places at = places_of(image);
 	uint64_t ucr = model_marked(image, "nt.ucr", 0);
-	image_put_ptr(image, ucr + at.shape->ucr_address, 0x1000);
-	image_put_ptr(image, ucr + at.shape->ucr_size, UINT64_MAX);
+	image_put_ptr(image, ucr + shape_of(image)->ucr_address, 0x1000);
+	image_put_ptr(image, ucr + shape_of(image)->ucr_size, UINT64_MAX);
 }
 
 static void cycle_uncommitted(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t link = model_marked(image, "nt.ucr", 0) + at.shape->ucr_segment_link;
+	uint64_t link = model_marked(image, "nt.ucr", 0) + shape_of(image)->ucr_segment_link;
 	image_put_ptr(image, link, link);
 }
 
 static void pointer_wild(struct image *image)
 {
-	struct places at = places_of(image);
 	uint64_t heap = model_marked(image, "nt.heap", 0);
-	image_put_ptr(image, heap + at.heap->segment_list, 0xfffffffffffffff8);
-	image_put_ptr(image, heap + at.heap->virtual_blocks, 0xfffffffffffffff8);
-	image_put_ptr(image, heap + at.heap->front_end, 0xfffffffffffffff8);
+	image_put_ptr(image, heap + heap_of(image)->segment_list, 0xfffffffffffffff8);
+	image_put_ptr(image, heap + heap_of(image)->virtual_blocks, 0xfffffffffffffff8);
+	image_put_ptr(image, heap + heap_of(image)->front_end, 0xfffffffffffffff8);
 }
 
 /* The page is in no range of the dump, though no uncommitted range says so. */
@@ -152,22 +145,20 @@ static void cycle_zones(struct image *image)
 
 static void key_wrong(struct image *image)
 {
-	struct places at = places_of(image);
 	/* Every container another one: no key fits more than one. */
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
-		uint64_t offsets = image_marked(image, "lfh.container", i) + at.lfh->offsets;
+		uint64_t offsets = image_marked(image, "lfh.container", i) + lfh_of(image)->offsets;
 		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
 	}
 }
 
 static void stride_zero(struct image *image)
 {
-	struct places at = places_of(image);
-	uint64_t offsets = model_marked(image, "lfh.container", 0) + at.lfh->offsets;
+	uint64_t offsets = model_marked(image, "lfh.container", 0) + lfh_of(image)->offsets;
 	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
-	image_put(image, subsegment + at.lfh->block_size, 0, 2);
-	if (at.lfh->offsets) {
-		uint32_t key = at.lfh->are_offsets_coded ?
+	image_put(image, subsegment + lfh_of(image)->block_size, 0, 2);
+	if (lfh_of(image)->offsets) {
+		uint32_t key = lfh_of(image)->are_offsets_coded ?
 				       (uint32_t)model_marked(image, "lfh.container", 0) ^
 					       (uint32_t)model_marked(image, "lfh.heap", 0) ^
 					       image_lfh_key(image) :
@@ -178,32 +169,30 @@ static void stride_zero(struct image *image)
 
 static void block_count(struct image *image)
 {
-	struct places at = places_of(image);
-	image_put(image, model_marked(image, "lfh.subsegment", 0) + at.lfh->block_count, 0xffff, 2);
-	if (at.lfh->bitmap)
-		image_put(image, model_marked(image, "lfh.container", 0) + at.lfh->bitmap,
+	image_put(image, model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->block_count,
+		0xffff, 2);
+	if (lfh_of(image)->bitmap)
+		image_put(image, model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap,
 			UINT32_MAX, 4);
 }
 
 static void bitmap_wild(struct image *image)
 {
-	struct places at = places_of(image);
 	uint64_t container = model_marked(image, "lfh.container", 0);
-	image_put_ptr(image, container + at.lfh->bitmap_buffer, 0xfffffff0);
+	image_put_ptr(image, container + lfh_of(image)->bitmap_buffer, 0xfffffff0);
 }
 
 static void zone_end_wild(struct image *image)
 {
-	struct places at = places_of(image);
-	image_put_ptr(image, model_marked(image, "lfh.zone", 0) + at.lfh->zone_end, 0x7fffffff);
+	image_put_ptr(
+		image, model_marked(image, "lfh.zone", 0) + lfh_of(image)->zone_end, 0x7fffffff);
 }
 
 static void container_shared(struct image *image)
 {
-	struct places at = places_of(image);
 	uint64_t blocks = model_marked(image, "lfh.container", 0);
-	image_put_ptr(
-		image, model_marked(image, "lfh.subsegment", 1) + at.lfh->user_blocks, blocks);
+	image_put_ptr(image, model_marked(image, "lfh.subsegment", 1) + lfh_of(image)->user_blocks,
+		blocks);
 }
 
 /* ---- the back end: what is only seen by comparing one thing with another */
@@ -211,24 +200,24 @@ static void container_shared(struct image *image)
 static void unused_3(struct image *image)
 {
 	uint64_t entry = model_marked(image, "nt.block", 10);
-	image_put(image, entry + places_of(image).shape->header_at + 7, NT_UNUSED_LAST, 1);
+	image_put(image, entry + shape_of(image)->header_at + 7, NT_UNUSED_LAST, 1);
 }
 
 static void commit_half(struct image *image)
 {
-	uint64_t at = model_marked(image, "nt.big", 0) + places_of(image).shape->big_commit;
+	uint64_t at = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
 	image_put_ptr(image, at, image_get_ptr(image, at) / 2);
 }
 
 static void commit_more(struct image *image)
 {
-	uint64_t at = model_marked(image, "nt.big", 0) + places_of(image).shape->big_commit;
+	uint64_t at = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
 	image_put_ptr(image, at, image_get_ptr(image, at) + 0x10000);
 }
 
 static void big_prefix(struct image *image)
 {
-	const struct made_nt_shape *shape = places_of(image).shape;
+	const struct made_nt_shape *shape = shape_of(image);
 	uint64_t at = model_marked(image, "nt.big prefix", 0) + shape->prefix_header;
 	image_put(image, at, 0x4141414141414141, 8);
 }
@@ -237,7 +226,7 @@ static void big_prefix(struct image *image)
 
 static uint64_t bitmap_at(struct image *image, size_t number)
 {
-	const struct made_lfh_layout *lfh = places_of(image).lfh;
+	const struct made_lfh_layout *lfh = lfh_of(image);
 	if (!lfh->bitmap)
 		image_die("nothing to damage: a bitmap");
 	return model_marked(image, "lfh.container", number) + lfh->bitmap_data;
@@ -246,7 +235,7 @@ static uint64_t bitmap_at(struct image *image, size_t number)
 static unsigned bits_at(struct image *image, size_t number)
 {
 	uint64_t container = model_marked(image, "lfh.container", number);
-	return (unsigned)image_get(image, container + places_of(image).lfh->bitmap, 4);
+	return (unsigned)image_get(image, container + lfh_of(image)->bitmap, 4);
 }
 
 /* The first byte of some container's bitmap that has bits, and one that is not full. */
@@ -285,7 +274,7 @@ static void bit_set(struct image *image)
 
 static void count_to(struct image *image, unsigned part)
 {
-	uint64_t at = model_marked(image, "lfh.subsegment", 0) + places_of(image).lfh->block_count;
+	uint64_t at = model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->block_count;
 	image_put(image, at, part ? image_get(image, at, 2) / part : 0, 2);
 }
 
@@ -302,7 +291,7 @@ static void count_half(struct image *image)
 static void blocks_0(struct image *image)
 {
 	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
-	image_put_ptr(image, subsegment + places_of(image).lfh->user_blocks, 0);
+	image_put_ptr(image, subsegment + lfh_of(image)->user_blocks, 0);
 }
 
 const struct image_break nt_breaks[] = {
