@@ -3,41 +3,24 @@
  */
 #include "tests/images/image_inside.h"
 
-/* A number of the minidump's own that is not true. */
-#define LIE(name, number, value)                                                                   \
-	static void name(struct image *image)                                                      \
-	{                                                                                          \
-		image->lies.number = value;                                                        \
-	}
-
-LIE(count_modules, module_count, UINT32_MAX)
-LIE(count_ranges, range_count, UINT32_MAX)
-LIE(count_infos, info_count, UINT32_MAX)
-LIE(count_threads, thread_count, UINT32_MAX)
-LIE(module_bytes, module_bytes, 0xfffff000)
-LIE(range_bytes, range_bytes, (uint64_t)1 << 63)
-LIE(range_wild, range_start, UINT64_MAX - 0xfff)
-LIE(base_rva, base_rva, UINT64_MAX - 0xff)
+/* Numbers of the minidump's own that are not true. */
+BREAK(count_modules, image->lies.module_count = UINT32_MAX)
+BREAK(count_ranges, image->lies.range_count = UINT32_MAX)
+BREAK(count_infos, image->lies.info_count = UINT32_MAX)
+BREAK(count_threads, image->lies.thread_count = UINT32_MAX)
+BREAK(module_bytes, image->lies.module_bytes = 0xfffff000)
+BREAK(range_bytes, image->lies.range_bytes = (uint64_t)1 << 63)
+BREAK(range_wild, image->lies.range_start = UINT64_MAX - 0xfff)
+BREAK(base_rva, image->lies.base_rva = UINT64_MAX - 0xff)
 
 static uint64_t heap_count_place(struct image *image)
 {
 	return image_marked(image, "process.peb", 0) + (image_ptr_bytes(image) == 8 ? 0xe8 : 0x88);
 }
 
-static void count_heaps(struct image *image)
-{
-	image_put(image, heap_count_place(image), UINT32_MAX, 4);
-}
-
-static void heap_list_wild(struct image *image)
-{
-	image_put_ptr(image, heap_count_place(image) + 8, 0xfffff00d);
-}
-
-static void heap_wild(struct image *image)
-{
-	image_put_ptr(image, image_marked(image, "process.heap-list", 0), 0x7ffe1233);
-}
+BREAK(count_heaps, image_put(image, heap_count_place(image), UINT32_MAX, 4))
+BREAK(heap_list_wild, image_put_ptr(image, heap_count_place(image) + 8, 0xfffff00d))
+BREAK(heap_wild, image_put_ptr(image, image_marked(image, "process.heap-list", 0), 0x7ffe1233))
 
 static void heap_twice(struct image *image)
 {

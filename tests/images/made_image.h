@@ -139,6 +139,13 @@ struct image_break {
 	void (*apply)(struct image *image);
 };
 
+/* Damage that is one statement. */
+#define BREAK(name, damage)                                                                        \
+	static void name(struct image *image)                                                      \
+	{                                                                                          \
+		damage;                                                                            \
+	}
+
 /* One table per file that knows how to do damage; each ends with a row without a name. */
 extern const struct image_break dump_breaks[];
 extern const struct image_break nt_breaks[];

@@ -74,15 +74,8 @@ static void put_size(struct image *image, unsigned size)
 		image_put(image, entry + i, plain[i] ^ image_get(image, key + i, 1), 1);
 }
 
-static void size_zero(struct image *image)
-{
-	put_size(image, 0);
-}
-
-static void size_huge(struct image *image)
-{
-	put_size(image, 0xffff);
-}
+BREAK(size_zero, put_size(image, 0))
+BREAK(size_huge, put_size(image, 0xffff))
 
 static void checksum_wrong(struct image *image)
 {
@@ -97,11 +90,9 @@ static void encoding_wrong(struct image *image)
 	image_put(image, key, ~image_get(image, key, 4), 4);
 }
 
-static void signature_wrong(struct image *image)
-{
+BREAK(signature_wrong,
 	image_put(image, model_marked(image, "nt.heap", 0) + heap_of(image)->signature, 0x12345678,
-		4);
-}
+		4))
 
 static void uncommitted_wild(struct image *image)
 {
@@ -125,15 +116,8 @@ static void pointer_wild(struct image *image)
 }
 
 /* The page is in no range of the dump, though no uncommitted range says so. */
-static void page_missing(struct image *image)
-{
-	image_decommit(image, model_marked(image, "nt.heap", 0) + 0x5000, 0x1000);
-}
-
-static void header_missing(struct image *image)
-{
-	image_decommit(image, model_marked(image, "nt.segment", 0), 0x1000);
-}
+BREAK(page_missing, image_decommit(image, model_marked(image, "nt.heap", 0) + 0x5000, 0x1000))
+BREAK(header_missing, image_decommit(image, model_marked(image, "nt.segment", 0), 0x1000))
 
 /* ---- the front end */
 
@@ -182,11 +166,9 @@ static void bitmap_wild(struct image *image)
 	image_put_ptr(image, container + lfh_of(image)->bitmap_buffer, 0xfffffff0);
 }
 
-static void zone_end_wild(struct image *image)
-{
+BREAK(zone_end_wild,
 	image_put_ptr(
-		image, model_marked(image, "lfh.zone", 0) + lfh_of(image)->zone_end, 0x7fffffff);
-}
+		image, model_marked(image, "lfh.zone", 0) + lfh_of(image)->zone_end, 0x7fffffff))
 
 static void container_shared(struct image *image)
 {
@@ -278,15 +260,8 @@ static void count_to(struct image *image, unsigned part)
 	image_put(image, at, part ? image_get(image, at, 2) / part : 0, 2);
 }
 
-static void count_0(struct image *image)
-{
-	count_to(image, 0);
-}
-
-static void count_half(struct image *image)
-{
-	count_to(image, 2);
-}
+BREAK(count_0, count_to(image, 0))
+BREAK(count_half, count_to(image, 2))
 
 static void blocks_0(struct image *image)
 {

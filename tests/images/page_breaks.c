@@ -97,10 +97,7 @@ static void same_base(struct image *image)
 			image_get_ptr(image, other + fields[i]));
 }
 
-static void avl_child(struct image *image)
-{
-	image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0);
-}
+BREAK(avl_child, image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0))
 
 /* What is behind it is nothing, and nothing else may be lost. */
 static void avl_leaf(struct image *image)
@@ -116,10 +113,7 @@ static void avl_leaf(struct image *image)
 	image_die("nothing to damage: a leaf");
 }
 
-static void light_stamp(struct image *image)
-{
-	image_put(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4);
-}
+BREAK(light_stamp, image_put(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4))
 
 static void light_requested(struct image *image)
 {

@@ -22,10 +22,7 @@ static void large_cycle(struct image *image)
 		image_put_ptr(image, model_marked(image, "large node", i), root);
 }
 
-static void large_wild(struct image *image)
-{
-	image_put_ptr(image, model_marked(image, "large tree", 0), 0x7ffe1231);
-}
+BREAK(large_wild, image_put_ptr(image, model_marked(image, "large tree", 0), 0x7ffe1231))
 
 static void large_pages(struct image *image)
 {
@@ -39,10 +36,7 @@ static void segment_cycle(struct image *image)
 	image_put_ptr(image, first, first);
 }
 
-static void segment_wild(struct image *image)
-{
-	image_put_ptr(image, model_marked(image, "page segment", 0), 0x7ffe1231);
-}
+BREAK(segment_wild, image_put_ptr(image, model_marked(image, "page segment", 0), 0x7ffe1231))
 
 static void segment_key(struct image *image)
 {
@@ -103,15 +97,8 @@ static void put_offsets(struct image *image, uint32_t kept, uint32_t set)
 	image_put(image, place, ((plain & kept) | set) ^ key, 4);
 }
 
-static void lfh_block_size(struct image *image)
-{
-	put_offsets(image, 0xffff0000, 0);
-}
-
-static void lfh_first_offset(struct image *image)
-{
-	put_offsets(image, 0xffff, 0xfff00000);
-}
+BREAK(lfh_block_size, put_offsets(image, 0xffff0000, 0))
+BREAK(lfh_first_offset, put_offsets(image, 0xffff, 0xfff00000))
 
 static void lfh_block_count(struct image *image)
 {
@@ -129,20 +116,9 @@ static void put_unit(struct image *image, const char *name, unsigned set, unsign
 	image_put(image, place, set ? set : image_get(image, place, 1) + more, 1);
 }
 
-static void free_ff(struct image *image)
-{
-	put_unit(image, "segment free range", 0xff, 0);
-}
-
-static void free_more(struct image *image)
-{
-	put_unit(image, "segment free range", 0, 1);
-}
-
-static void lfh_more(struct image *image)
-{
-	put_unit(image, "segment lfh range", 0, 1);
-}
+BREAK(free_ff, put_unit(image, "segment free range", 0xff, 0))
+BREAK(free_more, put_unit(image, "segment free range", 0, 1))
+BREAK(lfh_more, put_unit(image, "segment lfh range", 0, 1))
 
 /* The low five bits, which are all of them but on x86. */
 static void put_flags(struct image *image, const char *name, unsigned flags)
@@ -151,25 +127,10 @@ static void put_flags(struct image *image, const char *name, unsigned flags)
 	image_put(image, place, (image_get(image, place, 1) & ~UINT64_C(0x1f)) | flags, 1);
 }
 
-static void lfh_flags_09(struct image *image)
-{
-	put_flags(image, "segment lfh range", 9);
-}
-
-static void lfh_flags_00(struct image *image)
-{
-	put_flags(image, "segment lfh range", 0);
-}
-
-static void lfh_flags_07(struct image *image)
-{
-	put_flags(image, "segment lfh range", 7);
-}
-
-static void user_flags_01(struct image *image)
-{
-	put_flags(image, "segment user range", 1);
-}
+BREAK(lfh_flags_09, put_flags(image, "segment lfh range", 9))
+BREAK(lfh_flags_00, put_flags(image, "segment lfh range", 0))
+BREAK(lfh_flags_07, put_flags(image, "segment lfh range", 7))
+BREAK(user_flags_01, put_flags(image, "segment user range", 1))
 
 /* Page segments of 256 MB would lie over each other. */
 static void unit_shift(struct image *image)
@@ -229,10 +190,7 @@ static uint64_t tree_mask(struct image *image, uint64_t tree)
 	return image_get_ptr(image, tree + image_ptr_bytes(image)) & 1 ? tree : 0;
 }
 
-static void large_root_0(struct image *image)
-{
-	image_put_ptr(image, model_marked(image, "large tree", 0), 0);
-}
+BREAK(large_root_0, image_put_ptr(image, model_marked(image, "large tree", 0), 0))
 
 static void large_child_0(struct image *image)
 {

@@ -229,15 +229,10 @@ static void depth_ffff(struct image *image)
 	}
 }
 
-static void index_array_wild(struct image *image)
-{
-	put_field(image, made_nt_shape(image->bits)->db_index_array, 0xfffffff0, true);
-}
-
-static void bucket_count(struct image *image)
-{
-	put_field(image, made_nt_shape(image->bits)->db_bucket_count, UINT32_MAX, false);
-}
+BREAK(index_array_wild,
+	put_field(image, made_nt_shape(image->bits)->db_index_array, 0xfffffff0, true))
+BREAK(bucket_count,
+	put_field(image, made_nt_shape(image->bits)->db_bucket_count, UINT32_MAX, false))
 
 static void entry_count(struct image *image)
 {
