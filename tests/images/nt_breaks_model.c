@@ -32,17 +32,12 @@ static void cycle_segments(struct image *image)
 	image_put_ptr(image, link, link);
 }
 
-static void segment_wild(struct image *image)
-{
-	uint64_t link = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link;
-	image_put_ptr(image, link, 0x7ffe0001);
-}
-
-static void segment_last_wild(struct image *image)
-{
-	uint64_t last = model_marked(image, "nt.segment", 0) + shape_of(image)->segment_last;
-	image_put_ptr(image, last, UINT64_MAX);
-}
+BREAK(segment_wild,
+	image_put_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_link,
+		0x7ffe0001))
+BREAK(segment_last_wild,
+	image_put_ptr(image, model_marked(image, "nt.segment", 0) + shape_of(image)->segment_last,
+		UINT64_MAX))
 
 static void cycle_virtual(struct image *image)
 {
@@ -50,17 +45,12 @@ static void cycle_virtual(struct image *image)
 	image_put_ptr(image, big, big);
 }
 
-static void commit_huge(struct image *image)
-{
-	uint64_t commit = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
-	image_put_ptr(image, commit, UINT64_MAX & ~(uint64_t)0xfff);
-}
-
-static void commit_2_63(struct image *image)
-{
-	uint64_t commit = model_marked(image, "nt.big", 0) + shape_of(image)->big_commit;
-	image_put_ptr(image, commit, (uint64_t)1 << (8 * image_ptr_bytes(image) - 1));
-}
+BREAK(commit_huge,
+	image_put_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
+		UINT64_MAX & ~(uint64_t)0xfff))
+BREAK(commit_2_63,
+	image_put_ptr(image, model_marked(image, "nt.big", 0) + shape_of(image)->big_commit,
+		(uint64_t)1 << (8 * image_ptr_bytes(image) - 1)))
 
 static void put_size(struct image *image, unsigned size)
 {
@@ -160,30 +150,21 @@ static void block_count(struct image *image)
 			UINT32_MAX, 4);
 }
 
-static void bitmap_wild(struct image *image)
-{
-	uint64_t container = model_marked(image, "lfh.container", 0);
-	image_put_ptr(image, container + lfh_of(image)->bitmap_buffer, 0xfffffff0);
-}
-
+BREAK(bitmap_wild,
+	image_put_ptr(image, model_marked(image, "lfh.container", 0) + lfh_of(image)->bitmap_buffer,
+		0xfffffff0))
 BREAK(zone_end_wild,
 	image_put_ptr(
 		image, model_marked(image, "lfh.zone", 0) + lfh_of(image)->zone_end, 0x7fffffff))
-
-static void container_shared(struct image *image)
-{
-	uint64_t blocks = model_marked(image, "lfh.container", 0);
+BREAK(container_shared,
 	image_put_ptr(image, model_marked(image, "lfh.subsegment", 1) + lfh_of(image)->user_blocks,
-		blocks);
-}
+		model_marked(image, "lfh.container", 0)))
 
 /* ---- the back end: what is only seen by comparing one thing with another */
 
-static void unused_3(struct image *image)
-{
-	uint64_t entry = model_marked(image, "nt.block", 10);
-	image_put(image, entry + shape_of(image)->header_at + 7, NT_UNUSED_LAST, 1);
-}
+BREAK(unused_3,
+	image_put(image, model_marked(image, "nt.block", 10) + shape_of(image)->header_at + 7,
+		NT_UNUSED_LAST, 1))
 
 static void commit_half(struct image *image)
 {
@@ -234,11 +215,7 @@ static uint64_t some_bits(struct image *image, bool is_clear)
 	image_die("nothing to damage: such a bit");
 }
 
-static void bitmap_zero(struct image *image)
-{
-	uint64_t first = bitmap_at(image, 0);
-	image_fill(image, first, 0, (bits_at(image, 0) + 7) / 8);
-}
+BREAK(bitmap_zero, image_fill(image, bitmap_at(image, 0), 0, (bits_at(image, 0) + 7) / 8))
 
 static void bit_cleared(struct image *image)
 {
@@ -262,12 +239,8 @@ static void count_to(struct image *image, unsigned part)
 
 BREAK(count_0, count_to(image, 0))
 BREAK(count_half, count_to(image, 2))
-
-static void blocks_0(struct image *image)
-{
-	uint64_t subsegment = model_marked(image, "lfh.subsegment", 0);
-	image_put_ptr(image, subsegment + lfh_of(image)->user_blocks, 0);
-}
+BREAK(blocks_0, image_put_ptr(image,
+			model_marked(image, "lfh.subsegment", 0) + lfh_of(image)->user_blocks, 0))
 
 const struct image_break nt_breaks[] = {
 	{"missing-page", "a page of the first heap's first segment is not there", page_missing},

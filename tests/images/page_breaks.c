@@ -25,11 +25,9 @@ static void avl_cycle(struct image *image)
 	}
 }
 
-static void avl_wild(struct image *image)
-{
-	uint64_t table = model_marked(image, "page table", 0);
-	image_put_ptr(image, table + 2ull * image_ptr_bytes(image), 0x7ffe1232);
-}
+BREAK(avl_wild,
+	image_put_ptr(image, model_marked(image, "page table", 0) + 2ull * image_ptr_bytes(image),
+		0x7ffe1232))
 
 static void list_wild(struct image *image)
 {
@@ -69,11 +67,8 @@ static uint64_t node_field(struct image *image, unsigned offset)
 	return model_marked(image, "page node", number) + offset;
 }
 
-static void size_huge(struct image *image)
-{
-	uint64_t most = UINT64_C(1) << (image_ptr_bytes(image) == 8 ? 46 : 31);
-	image_put_ptr(image, node_field(image, layout_of(image)->block.base_bytes), most);
-}
+BREAK(size_huge, image_put_ptr(image, node_field(image, layout_of(image)->block.base_bytes),
+			 UINT64_C(1) << (image_ptr_bytes(image) == 8 ? 46 : 31)))
 
 static void into_guard(struct image *image)
 {

@@ -23,12 +23,9 @@ static void large_cycle(struct image *image)
 }
 
 BREAK(large_wild, image_put_ptr(image, model_marked(image, "large tree", 0), 0x7ffe1231))
-
-static void large_pages(struct image *image)
-{
-	uint64_t node = model_marked(image, "large node", 0);
-	image_put_ptr(image, node + layout_of(image)->large.pages, ~UINT64_C(0xffe));
-}
+BREAK(large_pages,
+	image_put_ptr(image, model_marked(image, "large node", 0) + layout_of(image)->large.pages,
+		~UINT64_C(0xffe)))
 
 static void segment_cycle(struct image *image)
 {
@@ -53,26 +50,17 @@ static void vs_cycle(struct image *image)
 	image_put_ptr(image, at, first ^ at);
 }
 
-static void unit_size(struct image *image)
-{
-	uint64_t place =
-		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit;
-	image_put(image, place, 0, 1);
-}
-
-static void unit_size_most(struct image *image)
-{
-	uint64_t place =
-		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit;
-	image_put(image, place, 0xff, 1);
-}
-
-static void unused_bytes(struct image *image)
-{
-	uint64_t place =
-		model_marked(image, "segment user range", 0) + layout_of(image)->range.unused;
-	image_put(image, place, UINT32_MAX, 4);
-}
+BREAK(unit_size,
+	image_put(image,
+		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit, 0, 1))
+BREAK(unit_size_most,
+	image_put(image,
+		model_marked(image, "segment user range", 0) + layout_of(image)->range.unit, 0xff,
+		1))
+BREAK(unused_bytes,
+	image_put(image,
+		model_marked(image, "segment user range", 0) + layout_of(image)->range.unused,
+		UINT32_MAX, 4))
 
 static void vs_size(struct image *image)
 {
