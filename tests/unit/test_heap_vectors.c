@@ -233,12 +233,10 @@ TEST(every_container_tells_its_key_and_its_offsets)
 #define HEAP_KEY 0x620e994736767ee6u
 #define LFH_KEY 0x6dd5f924u
 
-struct segment_scene {
+static struct {
 	struct segment_heap heap;
 	size_t count;
-};
-
-static struct segment_scene it;
+} it;
 
 static void put_heap(const struct row *row, void *ctx)
 {
@@ -248,7 +246,7 @@ static void put_heap(const struct row *row, void *ctx)
 
 static void segment_scene_init(void)
 {
-	it = (struct segment_scene){0};
+	memset(&it, 0, sizeof(it));
 	scene_init(64, HEAP);
 	fake_map(HEAP, 0x800);
 	each_row("segmentheap", put_heap, NULL);
