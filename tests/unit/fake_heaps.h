@@ -202,11 +202,6 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 	return addr;
 }
 
-static inline void fill_pending(struct filling *fill, uint64_t bytes)
-{
-	fill_header(fill, bytes, 0, 8, TYPE_PENDING);
-}
-
 /* Of a free block the tail's byte is the size's upper part. */
 static inline void fill_free(struct filling *fill, uint64_t bytes)
 {
@@ -226,7 +221,7 @@ static inline void fill_some(struct filling *fill, uint64_t *seed)
 		unsigned spare = (dice >> 8) % 8 ? 0 : (dice >> 16) % 15;
 
 		switch (dice % 8) {
-		case 0: fill_pending(fill, 16 + (dice >> 24) % 32 * 16); break;
+		case 0: fill_header(fill, 16 + (dice >> 24) % 32 * 16, 0, 8, TYPE_PENDING); break;
 		case 1: fill_free(fill, 16 + (dice >> 24) % 32 * 16); break;
 		case 2: fill_used(fill, 0, spare); break;
 		case 3: fill_used(fill, (dice >> 24) % 1024, spare); break;

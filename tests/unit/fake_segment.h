@@ -134,16 +134,6 @@ static inline void seg_heap(uint64_t heap)
 	seg.heaps[seg.process.heap_count++] = heap;
 }
 
-/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. */
-static inline void seg_ntdll(void)
-{
-	fake_map(FAKE_NTDLL, 0x4000);
-	fake_put_module(
-		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
-	seg_ptr(FAKE_GLOBALS, seg.heap_key);
-	seg_ptr(FAKE_GLOBALS + seg.l->ptr, seg.lfh_key | 0x1234567800000000u);
-}
-
 /* As in a dump without ntdll's data. */
 static inline void seg_no_ntdll(void)
 {
@@ -164,7 +154,12 @@ static inline void seg_init(const struct fake_layout *l)
 	seg.process =
 		(struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = seg.heaps};
 	fake_map(FAKE_META, 0x10000);
-	seg_ntdll();
+	/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. */
+	fake_map(FAKE_NTDLL, 0x4000);
+	fake_put_module(
+		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
+	seg_ptr(FAKE_GLOBALS, seg.heap_key);
+	seg_ptr(FAKE_GLOBALS + seg.l->ptr, seg.lfh_key | 0x1234567800000000u);
 	seg_heap(FAKE_HEAP);
 	walk_init(&seg.walk);
 }

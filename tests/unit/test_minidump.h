@@ -309,19 +309,14 @@ static inline void dmp_fill_32(struct dmp_process *process, uint64_t teb, uint64
 	dmp_poke(process->peb32, 0x18, DMP_HEAP, 4);
 }
 
-static inline void dmp_fill_64(struct dmp_process *process)
-{
-	dmp_poke(process->teb, 0x30, DMP_TEB, 8);
-	dmp_poke(process->teb, 0x60, DMP_PEB, 8);
-	dmp_poke(process->peb, 0x20, DMP_PARAMETERS, 8);
-	dmp_poke(process->peb, 0x30, DMP_HEAP, 8);
-}
-
 /* The ranges of a 64-bit process, of a 32-bit one, or of a 32-bit one in 64-bit Windows. */
 static inline size_t dmp_ranges_64(struct dmp_process *process, struct dmp_range ranges[4])
 {
 	*process = (struct dmp_process){.bits = 64};
-	dmp_fill_64(process);
+	dmp_poke(process->teb, 0x30, DMP_TEB, 8);
+	dmp_poke(process->teb, 0x60, DMP_PEB, 8);
+	dmp_poke(process->peb, 0x20, DMP_PARAMETERS, 8);
+	dmp_poke(process->peb, 0x30, DMP_HEAP, 8);
 	dmp_fill_parameters(process->parameters, true);
 	ranges[0] = (struct dmp_range){DMP_HEAP, process->heap, sizeof(process->heap)};
 	ranges[1] = (struct dmp_range){
