@@ -60,7 +60,7 @@ static void quicken(struct pattern *pattern)
 int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 {
 	struct pattern pattern = {.text = text};
-	char why[200], place[sizeof(err->place)];
+	char why[200], place[600];
 	int code;
 	size_t at;
 

@@ -172,9 +172,10 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		struct block_totals total = comparison->dumps[i].total;
 
-		view->series[i] = is_filtered ? (struct block_totals){0} :
-				  suppressed  ? totals_less(total, suppressed[i]) :
-						total;
+		if (is_filtered)
+			view->series[i] = (struct block_totals){0};
+		else
+			view->series[i] = suppressed ? totals_less(total, suppressed[i]) : total;
 	}
 	for (size_t row = 0; is_filtered && row < view->row_count; row++) {
 		for (size_t i = 0; i < comparison->dump_count; i++)
