@@ -97,6 +97,14 @@ struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr
 /* What a note may hold of a text from elsewhere. */
 static void write_quoted(struct out *out, struct buf *text, const char *value)
 {
+	size_t len = strlen(value);
+
+	if (kv_is_plain(value, len)) {
+		out_char(out, '"');
+		out_write(out, value, len);
+		out_char(out, '"');
+		return;
+	}
 	buf_clear(text);
 	kv_quote(text, value);
 	out_write(out, text->data, text->len);

@@ -170,9 +170,13 @@ int kv_get_date(const struct kv *kv, const char *key, int64_t *ms)
 	return text ? date_parse(text, ms) : 0;
 }
 
-/* How much of value, from its first byte on, stands in quotes as it is. Most names are so from end to end,
- * and there may be many thousands. */
-static size_t kv_plain_len(const char *value)
+bool kv_is_plain(const char *value, size_t len)
+{
+	return text_is_plain(value, len) && !memchr(value, '"', len) && !memchr(value, '\\', len);
+}
+
+/* How much of value, from its first byte on, stands in quotes as it is. */
+static size_t plain_len(const char *value)
 {
 	size_t len = 0;
 
@@ -185,7 +189,7 @@ void kv_quote(struct buf *buf, const char *value)
 {
 	buf_add(buf, "\"", 1);
 	while (*value) {
-		size_t plain = kv_plain_len(value), unfit = text_unfit(value + plain), len;
+		size_t plain = plain_len(value), unfit = text_unfit(value + plain), len;
 		uint32_t code;
 
 		buf_add(buf, value, plain);

@@ -7,6 +7,7 @@
 #ifndef CORE_DUMP_KV_H
 #define CORE_DUMP_KV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,9 @@ struct kv_number {
 	uint64_t *value;
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
+
+/* Whether all of value stands in quotes as it is. Most names do, and there may be many thousands. */
+bool kv_is_plain(const char *value, size_t len);
 
 /* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
 void kv_quote(struct buf *buf, const char *value);
