@@ -84,15 +84,14 @@ struct lookup {
 	bool is_sure; /* the debug information itself says that the function covers rva */
 };
 
-struct backend;
-
+/* What make() returns is the backend's own, and is handed to its other functions. */
 struct backend_kind {
 	const char *name; /* for people */
 	bool says_parameters; /* of C++ functions; else tables may know them */
 
 	/* Starts nothing yet. Both are borrowed. */
-	struct backend *(*make)(const struct symbol_options *options, const struct finder *finder);
-	void (*release)(struct backend *backend);
+	void *(*make)(const struct symbol_options *options, const struct finder *finder);
+	void (*release)(void *backend);
 
 	/*
 	 * Fills in found, in the arena, for those of the lookups that it knows a name for and that have
@@ -100,11 +99,11 @@ struct backend_kind {
 	 * listener cancels. May add to
 	 * subject->files.reason why it knows none. 0.
 	 */
-	int (*resolve)(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
+	int (*resolve)(void *backend, struct sym_module *subject, struct lookup *lookups,
 		size_t count, struct arena *arena);
 
 	/* What made it give up, a few words, or NULL. That it is not there is no trouble. */
-	const char *(*trouble)(const struct backend *backend);
+	const char *(*trouble)(const void *backend);
 };
 
 /* Ends with NULL; at most 4. */

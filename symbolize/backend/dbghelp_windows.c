@@ -42,7 +42,7 @@ struct dbghelp_module {
 	bool knows_inlined; /* lines and scopes where functions are inlined are true */
 };
 
-struct backend {
+struct dbghelp_session {
 	const struct symbol_options *options;
 	const struct finder *finder;
 	bool is_tried, is_started;
@@ -80,7 +80,7 @@ static DWORD options_for(const struct symbol_options *options, const struct modu
 /* While a file comes from a server. */
 static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64 context)
 {
-	const struct backend *backend = (const struct backend *)(uintptr_t)context;
+	const struct dbghelp_session *backend = (const struct dbghelp_session *)(uintptr_t)context;
 
 	(void)handle;
 	(void)data;
@@ -106,7 +106,7 @@ static wchar_t *system_folder(void)
 }
 
 /* is_started false: DbgHelp is not to be had. */
-static void start(struct backend *backend)
+static void start(struct dbghelp_session *backend)
 {
 	static LONG count;
 	struct dbghelp *dbghelp = &backend->dbghelp;
@@ -128,7 +128,7 @@ static void start(struct backend *backend)
 }
 
 /* 0: there is no more room. */
-static uint64_t next_base(struct backend *backend, bool is_low, uint64_t size)
+static uint64_t next_base(struct dbghelp_session *backend, bool is_low, uint64_t size)
 {
 	uint64_t *next = is_low ? &backend->next_low_base : &backend->next_base;
 	uint64_t end = is_low ? LOW_END : BASES_END, base = *next;
@@ -160,7 +160,7 @@ static wchar_t *folder_of(const char *file)
 }
 
 /* Where DbgHelp may look for the PDB. Never nowhere, which would mean the current folder. */
-static wchar_t *search_path(const struct backend *backend, const struct module_files *files)
+static wchar_t *search_path(const struct dbghelp_session *backend, const struct module_files *files)
 {
 	const char *servers = finder_servers(backend->finder);
 
@@ -193,7 +193,7 @@ static bool read_guid(const char *digits, GUID *guid)
 
 /* Nothing of the module is here, but the dump says what its PDB is called and is: DbgHelp asks the
  * servers of the user's symbol path for it. NULL: there is none. */
-static wchar_t *find_on_servers(const struct backend *backend, const struct module *module)
+static wchar_t *find_on_servers(const struct dbghelp_session *backend, const struct module *module)
 {
 	const char *servers = finder_servers(backend->finder);
 	const char *name = module->has_identity && module->pdb ? module_path_base(module->pdb) : "";
@@ -220,7 +220,7 @@ static wchar_t *find_on_servers(const struct backend *backend, const struct modu
 
 /* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
  * refuses it. */
-static uint64_t load_file(struct backend *backend, const struct sym_module *subject)
+static uint64_t load_file(struct dbghelp_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 	uint64_t size = files->image ? files->pe->size_of_image : subject->module->size_bytes;
@@ -268,8 +268,8 @@ static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULE
 
 /* Has DbgHelp something to say about the module, and is it about this build? Exports it may have are
  * none of that, nor are .sym and .dbg files, which nothing ties to a build. */
-static bool is_useful(
-	const struct backend *backend, struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
+static bool is_useful(const struct dbghelp_session *backend, struct sym_module *subject,
+	const IMAGEHLP_MODULEW64 *info)
 {
 	struct buf *reason = &subject->files.reason;
 	char *pdb;
@@ -291,7 +291,7 @@ static bool is_useful(
 
 /* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it. */
 static const struct dbghelp_module *load(
-	struct backend *backend, struct sym_module *subject, size_t wanted_count)
+	struct dbghelp_session *backend, struct sym_module *subject, size_t wanted_count)
 {
 	IMAGEHLP_MODULEW64 info = {.SizeOfStruct = sizeof(info)};
 	struct dbghelp_module *module;
@@ -347,7 +347,7 @@ static const char *text_of(const wchar_t *wide, struct arena *arena)
 	return copy;
 }
 
-static SYMBOL_INFOW *symbol_room(struct backend *backend)
+static SYMBOL_INFOW *symbol_room(struct dbghelp_session *backend)
 {
 	SYMBOL_INFOW *info = &backend->symbol.info;
 
@@ -358,7 +358,7 @@ static SYMBOL_INFOW *symbol_room(struct backend *backend)
 }
 
 /* Adds the name that DbgHelp has said, and the line, which is that of the context. */
-static void take_symbol(struct backend *backend, struct dbghelp_question *question,
+static void take_symbol(struct dbghelp_session *backend, struct dbghelp_question *question,
 	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {
 	struct symbol *symbol = &question->chain[question->count++];
@@ -387,7 +387,7 @@ static void take_symbol(struct backend *backend, struct dbghelp_question *questi
 }
 
 /* The functions inlined at the address, innermost first. */
-static void ask_inlined(struct backend *backend, struct dbghelp_question *question)
+static void ask_inlined(struct dbghelp_session *backend, struct dbghelp_question *question)
 {
 	const struct dbghelp *dbghelp = &backend->dbghelp;
 	uint64_t addr = question->addr;
@@ -410,7 +410,7 @@ static void ask_inlined(struct backend *backend, struct dbghelp_question *questi
 	}
 }
 
-static void look_up(struct backend *backend, const struct dbghelp_module *module,
+static void look_up(struct dbghelp_session *backend, const struct dbghelp_module *module,
 	struct lookup *lookup, struct arena *arena)
 {
 	struct dbghelp_question question = {.module = module, .addr = module->base + lookup->rva};
@@ -432,9 +432,10 @@ static void look_up(struct backend *backend, const struct dbghelp_module *module
 	arena_release(&question.texts);
 }
 
-static int dbghelp_resolve(struct backend *backend, struct sym_module *subject,
-	struct lookup *lookups, size_t count, struct arena *arena)
+static int dbghelp_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
+	size_t count, struct arena *arena)
 {
+	struct dbghelp_session *backend = of_backend;
 	const struct dbghelp_module *module;
 
 	if (!backend->is_tried)
@@ -460,25 +461,26 @@ static int dbghelp_resolve(struct backend *backend, struct sym_module *subject,
 	return 0;
 }
 
-static struct backend *dbghelp_make(
-	const struct symbol_options *options, const struct finder *finder)
+static void *dbghelp_make(const struct symbol_options *options, const struct finder *finder)
 {
-	struct backend *backend = xcalloc(1, sizeof(*backend));
+	struct dbghelp_session *backend = xcalloc(1, sizeof(*backend));
 
 	backend->options = options;
 	backend->finder = finder;
 	return backend;
 }
 
-static void dbghelp_release(struct backend *backend)
+static void dbghelp_release(void *of_backend)
 {
+	struct dbghelp_session *backend = of_backend;
+
 	if (backend->is_started && backend->dbghelp.SymRegisterCallbackW64)
 		backend->dbghelp.SymRegisterCallbackW64(backend->handle, on_event, 0);
 	free(backend->modules);
 	free(backend);
 }
 
-static const char *dbghelp_trouble(const struct backend *backend)
+static const char *dbghelp_trouble(const void *backend)
 {
 	(void)backend;
 	return NULL;

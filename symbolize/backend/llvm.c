@@ -32,7 +32,7 @@
 
 enum llvm_kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
 
-struct backend {
+struct llvm_session {
 	const struct symbol_options *options;
 	struct helper *helpers[KINDS]; /* NULL: it does not run */
 	bool is_absent; /* there is none */
@@ -53,7 +53,7 @@ struct backend {
  * about it ends with that file.
  */
 struct llvm_asking {
-	struct backend *backend;
+	struct llvm_session *backend;
 	struct sym_module *subject;
 	struct arena *arena;
 	enum llvm_kind kind;
@@ -116,7 +116,7 @@ void llvm_talk_release(struct llvm_talk *talk)
 
 /* The major version that the program says it has; 0: it does not say, or the listener cancelled. Takes some
  * 10 ms. */
-static unsigned program_version(const struct backend *backend)
+static unsigned program_version(const struct llvm_session *backend)
 {
 	static const char *const args[] = {"--version", NULL};
 	static const char word[] = "LLVM version ";
@@ -137,7 +137,7 @@ static unsigned program_version(const struct backend *backend)
 }
 
 /* Starts the first program that can be, unless it runs. */
-static bool start(struct backend *backend, enum llvm_kind kind)
+static bool start(struct llvm_session *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
 		backend->options->no_demangle ? "--no-demangle" : "--demangle",
@@ -298,7 +298,7 @@ static bool is_known(const char *text)
 	return text[0] && strcmp(text, "??") != 0;
 }
 
-static bool has_true_lines(struct backend *backend)
+static bool has_true_lines(struct llvm_session *backend)
 {
 	if (!backend->is_version_known)
 		backend->version = program_version(backend);
@@ -408,7 +408,7 @@ static int take_answers(struct llvm_asking *asking)
  */
 static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
 {
-	struct backend *backend = asking->backend;
+	struct llvm_session *backend = asking->backend;
 	int64_t now_ms;
 	int rc = 0;
 
@@ -482,7 +482,7 @@ static void add_reason(struct sym_module *subject, const char *text)
 
 /* Says how to ask about the file in backend->file: a PDB always through a stub, an image by its path where that
  * can be written into a question. */
-static bool name_file(struct backend *backend, const struct sym_module *subject)
+static bool name_file(struct llvm_session *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 
@@ -494,9 +494,10 @@ static bool name_file(struct backend *backend, const struct sym_module *subject)
 	return true;
 }
 
-static int llvm_resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
+static int llvm_resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
+	struct llvm_session *backend = of_backend;
 	struct llvm_asking asking = {
 		.backend = backend, .subject = subject, .arena = arena, .lookups = lookups};
 	const struct module_files *files = &subject->files;
@@ -525,9 +526,9 @@ static int llvm_resolve(struct backend *backend, struct sym_module *subject, str
 	return 0;
 }
 
-static struct backend *llvm_make(const struct symbol_options *options, const struct finder *finder)
+static void *llvm_make(const struct symbol_options *options, const struct finder *finder)
 {
-	struct backend *backend = xcalloc(1, sizeof(*backend));
+	struct llvm_session *backend = xcalloc(1, sizeof(*backend));
 
 	(void)finder;
 	backend->options = options;
@@ -535,8 +536,10 @@ static struct backend *llvm_make(const struct symbol_options *options, const str
 	return backend;
 }
 
-static void llvm_release(struct backend *backend)
+static void llvm_release(void *of_backend)
 {
+	struct llvm_session *backend = of_backend;
+
 	for (int kind = 0; kind < KINDS; kind++)
 		helper_stop(backend->helpers[kind]);
 	staging_free(backend->staging);
@@ -545,8 +548,10 @@ static void llvm_release(struct backend *backend)
 	free(backend);
 }
 
-static const char *llvm_trouble(const struct backend *backend)
+static const char *llvm_trouble(const void *of_backend)
 {
+	const struct llvm_session *backend = of_backend;
+
 	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
 }
 

@@ -54,7 +54,7 @@ struct sources {
 	struct symbol_options options; /* the user's */
 	struct symbol_counts counts; /* what progress is told */
 	struct finder *finder;
-	struct backend *backends[BACKENDS_MAX];
+	void *backends[BACKENDS_MAX];
 	size_t backend_count;
 	struct name_cache *cache;
 	bool is_cache_tried;

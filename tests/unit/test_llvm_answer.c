@@ -55,7 +55,7 @@ static void ask(struct lookup *lookups, size_t count, const char *said, const ch
 	const char *pdb, const struct symbol_options *options)
 {
 	static const struct symbol_options patient = {.patience_ms = 60000};
-	struct backend *backend = llvm_backend.make(options ? options : &patient, NULL);
+	void *backend = llvm_backend.make(options ? options : &patient, NULL);
 	struct module module = {.path = "C:\\m.exe"};
 	struct pe_image pe = {.preferred_base = BASE, .bits = 64};
 	struct sym_module subject = {.module = &module,

@@ -108,7 +108,7 @@ static void ask(const char *image, const char *debug)
 {
 	static const struct symbol_options options;
 	static struct module module = {.path = "C:\\s.exe"};
-	struct backend *backend = llvm_backend.make(&options, NULL);
+	void *backend = llvm_backend.make(&options, NULL);
 
 	close_scene(NULL);
 	scene.subject = (struct sym_module){.module = &module,

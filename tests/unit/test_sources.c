@@ -41,27 +41,29 @@ static struct backend *make(size_t number, const struct symbol_options *options)
 	return backend;
 }
 
-static struct backend *make_first(const struct symbol_options *options, const struct finder *finder)
+static void *make_first(const struct symbol_options *options, const struct finder *finder)
 {
 	(void)finder;
 	return make(0, options);
 }
 
-static struct backend *make_second(
-	const struct symbol_options *options, const struct finder *finder)
+static void *make_second(const struct symbol_options *options, const struct finder *finder)
 {
 	(void)finder;
 	return make(1, options);
 }
 
-static void release(struct backend *backend)
+static void release(void *of_backend)
 {
+	struct backend *backend = of_backend;
+
 	free(backend);
 }
 
-static int resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
+static int resolve(void *of_backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
+	struct backend *backend = of_backend;
 	struct fake *fake = backend->fake;
 
 	(void)subject;
@@ -88,8 +90,10 @@ static int resolve(struct backend *backend, struct sym_module *subject, struct l
 	return 0;
 }
 
-static const char *trouble(const struct backend *backend)
+static const char *trouble(const void *of_backend)
 {
+	const struct backend *backend = of_backend;
+
 	return backend->fake->is_dead ? "it died" : NULL;
 }
 

@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 		.module.path = "C:\\module.dll"};
 	struct err err = {0};
 	struct finder *finder;
-	struct backend *backend;
+	void *backend;
 	struct arena arena;
 	int rc;
 

@@ -114,7 +114,7 @@ struct scene {
 /* Asks about the addresses 1, 2, ...; close_scene() afterwards. */
 static int ask(struct scene *scene, char *image, char *pdb)
 {
-	struct backend *backend = llvm_backend.make(&scene->options, NULL);
+	void *backend = llvm_backend.make(&scene->options, NULL);
 	int rc;
 
 	scene->module.path = "C:\\a.exe";
