@@ -1,9 +1,9 @@
 /*
  * Heap walkers: who understands which heap. A walker hands every live block to struct walk.
  *
- * heaps_walk() asks who knows a process's heaps: Wine's, which hang on each other (wine_heap.c), or
- * Windows', which the PEB lists and which are of several kinds (nt_heap.h). One more kind is one
- * more walker, one layout table, one line in a list, one test image.
+ * The kinds are in one table, heaps.c's: Wine's, which hang on each other (wine_heap.c), and
+ * Windows' (nt_heap.h). One more kind is one more walker, one layout table, one line in that table,
+ * one test image.
  *
  * Walking happens while the target is held: struct walk only keeps what it is given. Or what walking
  * reads is copied then (snapshot/target/target_memory.h) and walked later.
@@ -78,17 +78,13 @@ static inline bool walk_is_sound(const struct walk *walk)
 /* Puts the heaps that no walker knows into map: address -> index. */
 void walk_unwalked(const struct walk *walk, struct u64map *map);
 
-struct heap_walker {
-	/* True when the process whose process heap is at addr has heaps of this kind. NULL: it has. */
-	bool (*probe)(struct target *target, uint64_t addr);
-	/* True when a thread stands inside one of the heaps: cheap, to be asked before walking. */
-	bool (*is_busy)(struct target *target, uint64_t first_heap);
-	/* Adds all heaps of the target, the process heap being first_heap. 0, or an error. */
-	int (*walk)(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err);
-};
-
-extern const struct heap_walker heap_walker_wine;
-extern const struct heap_walker heap_walker_nt; /* also what no other knows */
+/*
+ * Wine's heaps (wine_heap.c): one ring of them, which the process heap is on. The first two say whether
+ * it is, and whether a thread stands inside one of them; that is cheap. Walking adds all: 0 or -ERR_NOMEM.
+ */
+bool wine_heap_is_ring(struct target *target, uint64_t process_heap);
+bool wine_heaps_are_busy(struct target *target, uint64_t process_heap);
+int wine_heaps_walk(struct memory *memory, uint64_t process_heap, struct walk *walk);
 
 /* True when the target should be let go for a moment, since a thread stands inside a heap. */
 bool heaps_are_busy(struct target *target);

@@ -5,6 +5,7 @@
 #include "core/base/memory.h"
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/heap.h"
+#include "snapshot/heap/nt_heap.h"
 #include "snapshot/target/peb_layout.h"
 
 int extents_add(struct extents *extents, const struct extent *extent)
@@ -92,11 +93,6 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 	return extents_add(&claims->extents, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-static const struct heap_walker *const walkers[] = {
-	&heap_walker_wine,
-	&heap_walker_nt,
-};
-
 void walk_init(struct walk *walk)
 {
 	*walk = (struct walk){0};
@@ -182,18 +178,131 @@ void walk_unwalked(const struct walk *walk, struct u64map *map)
 	}
 }
 
-/* Who understands the heaps of a process; the last one takes all. */
-static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
-{
-	size_t i = 0;
+/* ---------------------------------------------------------------- which heaps there are */
 
-	while (walkers[i]->probe && !walkers[i]->probe(target, first_heap))
-		i++;
-	return walkers[i];
+/* The kinds of heaps, each by what it has: Wine's have a ring, page heaps a list of their own; the others
+ * are in the PEB's list, where a signature tells them apart. */
+static const struct heap_kind {
+	/* A process whose process heap is such a one has no others. */
+	bool (*is_ring)(struct target *target, uint64_t process_heap);
+	bool (*is_ring_busy)(struct target *target, uint64_t process_heap);
+	int (*walk_ring)(struct memory *memory, uint64_t process_heap, struct walk *walk);
+	/* All that the PEB does not list. */
+	int (*walk_unlisted)(struct nt_walk *nt);
+	/* The one at addr, which has the signature at NT_HEAP_SIGNATURE_AT. */
+	uint32_t signature;
+	int (*walk)(struct nt_walk *nt, uint64_t addr);
+} heap_kinds[] = {
+	{.is_ring = wine_heap_is_ring,
+		.is_ring_busy = wine_heaps_are_busy,
+		.walk_ring = wine_heaps_walk},
+	{.walk_unlisted = page_heaps_walk},
+	{.signature = NT_HEAP_SIGNATURE, .walk = nt_backend_walk},
+	{.signature = SEGMENT_HEAP_SIGNATURE, .walk = segment_heap_walk},
+};
+
+#define KIND_COUNT (sizeof(heap_kinds) / sizeof(*heap_kinds))
+
+static const struct heap_kind *ring_of(struct target *target, uint64_t process_heap)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (heap_kinds[i].is_ring && heap_kinds[i].is_ring(target, process_heap))
+			return &heap_kinds[i];
+	}
+	return NULL;
+}
+
+/* A heap of a kind that nobody here knows. */
+static int unknown_heap(struct nt_walk *nt, uint64_t addr)
+{
+	struct heap heap = {
+		.addr = addr, .bits = nt->process->bits, .kind = "unknown", .unwalked = true};
+
+	return walk_add_heap(nt->walk, &heap);
+}
+
+static int walk_heap(struct nt_walk *nt, uint64_t addr)
+{
+	uint32_t signature = 0;
+
+	if (page_heap_knows(nt, addr))
+		return 0;
+	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
+		walk_missing(nt->walk, addr, "unreadable heap");
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (heap_kinds[i].walk && signature == heap_kinds[i].signature)
+			return heap_kinds[i].walk(nt, addr);
+	}
+	return unknown_heap(nt, addr);
+}
+
+/* The heaps of one PEB; a 32-bit process has two of them. */
+static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
+	struct claims *claims, struct err *err)
+{
+	struct nt_process process;
+	struct nt_walk nt = {.memory = memory,
+		.process = &process,
+		.walk = walk,
+		.claims = *claims,
+		.probes_left = NT_PROBES};
+	int rc = nt_process_read(&process, memory, peb, bits, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < KIND_COUNT; i++)
+		rc = heap_kinds[i].walk_unlisted ? heap_kinds[i].walk_unlisted(&nt) : 0;
+	for (size_t i = 0; !rc && i < process.heap_count; i++)
+		rc = walk_heap(&nt, process.heaps[i]);
+	for (size_t i = 0; !rc && i < nt.behind_count; i++)
+		rc = walk_heap(&nt, nt.behind[i]);
+	if (process.is_heap_list_cut)
+		walk_missing(walk, peb, "unreadable heap list");
+	if (process.is_heap_twice)
+		walk_broken(walk, peb, "heap that is listed twice");
+	free(nt.behind);
+	nt_process_release(&process);
+	*claims = nt.claims;
+	return rc;
+}
+
+static int walk_listed(struct memory *memory, struct walk *walk, struct err *err)
+{
+	struct target *target = memory->target;
+	struct claims claims;
+	struct err host_err;
+	uint64_t addr;
+	int rc;
+
+	claims_init(&claims, target_committed_bytes(target));
+	rc = walk_process(memory, target->peb, target->bits, walk, &claims, err);
+	if (!rc && target->host_peb) {
+		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
+		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
+		if (rc && rc != -ERR_NOMEM)
+			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
+	}
+	if (extents_sort(&claims.extents, &addr))
+		walk_broken(walk, addr, "memory that two heaps claim");
+	claims_release(&claims);
+	return rc;
+}
+
+static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
+{
+	struct nt_process process;
+	bool busy = false;
+
+	if (nt_process_read(&process, memory, peb, bits, NULL))
+		return false;
+	for (size_t i = 0; !busy && i < process.heap_count; i++)
+		busy = nt_heap_is_busy(memory, &process, process.heaps[i]);
+	nt_process_release(&process);
+	return busy;
 }
 
 /* The process heap: 0, or -ERR_READ. */
-static int first_heap_of(struct target *target, uint64_t *addr)
+static int process_heap_of(struct target *target, uint64_t *addr)
 {
 	unsigned char bytes[8];
 	int rc = target_read(target, target->peb + peb_layout(target->bits)->process_heap, bytes,
@@ -206,25 +315,38 @@ static int first_heap_of(struct target *target, uint64_t *addr)
 
 bool heaps_are_busy(struct target *target)
 {
-	uint64_t first_heap = 0;
+	const struct heap_kind *ring;
+	uint64_t process_heap = 0;
+	struct memory memory;
+	bool busy;
 
-	if (first_heap_of(target, &first_heap) || !first_heap)
+	if (process_heap_of(target, &process_heap) || !process_heap)
 		return false;
-	return walker_of(target, first_heap)->is_busy(target, first_heap);
+	ring = ring_of(target, process_heap);
+	if (ring)
+		return ring->is_ring_busy(target, process_heap);
+	if (memory_init(&memory, target))
+		return false;
+	busy = is_process_busy(&memory, target->peb, target->bits) ||
+	       (target->host_peb && is_process_busy(&memory, target->host_peb, 64));
+	memory_release(&memory);
+	return busy;
 }
 
 int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 {
 	struct target *target = memory->target;
-	uint64_t first_heap = 0;
+	const struct heap_kind *ring;
+	uint64_t process_heap = 0;
 	int rc;
 
-	if (first_heap_of(target, &first_heap))
+	if (process_heap_of(target, &process_heap))
 		return target->is_file ? err_set(err, ERR_NO_HEAPS, target->name,
 						 "unreadable PEB at %" PRIX64, target->peb) :
 					 target_err(target, target->peb, "unreadable PEB", err);
-	if (!first_heap)
+	if (!process_heap)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
-	rc = walker_of(target, first_heap)->walk(memory, first_heap, walk, err);
+	ring = ring_of(target, process_heap);
+	rc = ring ? ring->walk_ring(memory, process_heap, walk) : walk_listed(memory, walk, err);
 	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, target->name, NULL) : rc;
 }

@@ -33,7 +33,7 @@ static bool is_heap(const unsigned char *bytes)
 	       bytes_u32(bytes + layout->heap_magic) == WINE_HEAP_MAGIC;
 }
 
-static bool probe(struct target *target, uint64_t addr)
+bool wine_heap_is_ring(struct target *target, uint64_t addr)
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];
 
@@ -267,44 +267,37 @@ static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char
 }
 
 /* The process heap, then the others: its entry in their ring is the ring's head. */
-static int for_each_heap(struct wine_walk *wine, uint64_t first_heap,
+static int for_each_heap(struct wine_walk *wine, uint64_t process_heap,
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes))
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];
 	struct list ring;
 	int rc;
 
-	if (target_read(wine->target, first_heap, bytes, layout->heap_read_bytes))
-		return walk_broken(wine->walk, first_heap, "unreadable heap");
-	ring = list_at(first_heap, bytes, layout->heap_entry);
+	if (target_read(wine->target, process_heap, bytes, layout->heap_read_bytes))
+		return walk_broken(wine->walk, process_heap, "unreadable heap");
+	ring = list_at(process_heap, bytes, layout->heap_entry);
 	ring.entry = layout->heap_entry;
 	ring.bytes = layout->heap_read_bytes;
 	ring.each = each;
-	rc = each(wine, first_heap, bytes);
+	rc = each(wine, process_heap, bytes);
 	return rc ? rc : walk_list(wine, &ring);
 }
 
-static bool is_busy(struct target *target, uint64_t first_heap)
+bool wine_heaps_are_busy(struct target *target, uint64_t process_heap)
 {
 	struct walk walk = {0};
 	struct wine_walk wine = {.target = target, .walk = &walk};
 
-	for_each_heap(&wine, first_heap, count_busy);
+	for_each_heap(&wine, process_heap, count_busy);
 	return walk.busy_count > 0;
 }
 
-static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err)
+int wine_heaps_walk(struct memory *memory, uint64_t process_heap, struct walk *walk)
 {
 	struct wine_walk wine = {.target = memory->target, .walk = walk, .memory = memory};
-	int rc = for_each_heap(&wine, first_heap, walk_heap);
+	int rc = for_each_heap(&wine, process_heap, walk_heap);
 
-	(void)err;
 	free(wine.subheaps);
 	return rc;
 }
-
-const struct heap_walker heap_walker_wine = {
-	.probe = probe,
-	.is_busy = is_busy,
-	.walk = walk_all,
-};

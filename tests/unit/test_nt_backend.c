@@ -295,7 +295,7 @@ static void walk(void)
 {
 	struct err err;
 
-	assert_int_equal(heap_walker_nt.walk(&made.memory, 0, &made.walk, &err), 0);
+	assert_int_equal(heaps_walk(&made.memory, &made.walk, &err), 0);
 }
 
 MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X64)
@@ -332,7 +332,7 @@ MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 	fake.target.bits = 32;
 	fake.target.host_peb = HOST_PEB;
 	put_peb(FAKE_PEB, 32, 0x770000);
-	assert_int_equal(heap_walker_nt.is_busy(&fake.target, 0), i);
+	assert_int_equal(heaps_are_busy(&fake.target), i);
 }
 
 /* ---------------------------------------------------------------- what is unused in a block */
