@@ -363,13 +363,13 @@ static void write_memory(struct dump *dump)
 				continue;
 			}
 			if (hole)
-				fseek(dump->file, hole, SEEK_CUR);
+				(void)fseek(dump->file, hole, SEEK_CUR);
 			hole = 0;
 			fwrite(page, 1, PAGE_BYTES, dump->file);
 		}
 	}
 	if (hole) {
-		fseek(dump->file, hole - 1, SEEK_CUR);
+		(void)fseek(dump->file, hole - 1, SEEK_CUR);
 		fputc(0, dump->file);
 	}
 }

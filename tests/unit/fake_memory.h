@@ -54,7 +54,8 @@ bool memory_commit(void *at, uint64_t bytes)
 void memory_decommit(void *at, uint64_t bytes)
 {
 	fake_mark(at, bytes, false);
-	mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	assert_true(mmap(at, bytes, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
 	if (memory.on_decommit)
 		memory.on_decommit();
 }

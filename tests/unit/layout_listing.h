@@ -31,18 +31,17 @@ static inline void listings_or_skip(void)
 		print_message("skipped: no listings of structures in " LISTINGS "\n");
 		skip();
 	}
-	fclose(file);
+	(void)fclose(file);
 }
 
 /* True when line begins a structure; *is_it: the one that is looked for. size: as listed, or none. */
 static inline bool listing_is_head(const char *line, const char *wanted, bool *is_it, long *size)
 {
-	char name[128];
-	unsigned long bytes;
+	char name[128], bytes[20];
 
 	*size = LISTING_NONE;
-	if (sscanf(line, "struct %127s size=%lx", name, &bytes) == 2)
-		*size = (long)bytes;
+	if (sscanf(line, "struct %127s size=%19s", name, bytes) == 2)
+		*size = strtol(bytes, NULL, 16);
 	else if (sscanf(line, "== ntdll!%127s", name) != 1)
 		return false;
 	*is_it = strcmp(name, wanted) == 0;
@@ -53,21 +52,20 @@ static inline bool listing_is_head(const char *line, const char *wanted, bool *i
 static inline long listing_find(const char *listing, const char *structure, const char *field)
 {
 	FILE *file = listing_open(listing);
-	char line[512], name[128];
+	char line[512], name[128], at[20];
 	long found = LISTING_NONE, size;
 	bool is_it = false;
-	unsigned long at;
 
 	if (!file)
 		fail_msg("no listing %s", listing);
 	while (found == LISTING_NONE && fgets(line, sizeof(line), file)) {
 		if (listing_is_head(line, structure, &is_it, &size))
 			found = is_it && !field ? size : LISTING_NONE;
-		else if (is_it && field && sscanf(line, " +%lx %127s", &at, name) == 2 &&
+		else if (is_it && field && sscanf(line, " +%19s %127s", at, name) == 2 &&
 			 strcmp(name, field) == 0)
-			found = (long)at;
+			found = strtol(at, NULL, 16);
 	}
-	fclose(file);
+	(void)fclose(file);
 	return found;
 }
 

@@ -344,7 +344,7 @@ static inline struct result *run_raw(const char *const *args)
 	memset(result, 0, sizeof(*result));
 	for (; *args; args++)
 		argv[argc++] = (char *)(uintptr_t)*args;
-	remove("out.txt");
+	(void)remove("out.txt");
 	result->status = hdiff_run(argc, argv, say);
 	rewind(say);
 	result->words[fread(result->words, 1, sizeof(result->words) - 1, say)] = '\0';
@@ -496,7 +496,7 @@ static inline int leave_folder(void **state)
 	int rc;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-		remove(files[i]);
+		(void)remove(files[i]);
 	rc = chdir(*state) || (own && rmdir(own));
 	free(own);
 	free(*state);

@@ -68,8 +68,8 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 			put(&maker, "\t%X", 0x20000000 + at);
 		}
 	}
-	struct result *result = run_rows(0, "old.txt", "old.txt");
-	result = run_rows(2, "old.txt", "new.txt");
+	run_rows(0, "old.txt", "old.txt");
+	struct result *result = run_rows(2, "old.txt", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), 2000);
 	assert_int_equal(growth(&result->rows[1]), 1000);
 }

@@ -124,7 +124,7 @@ TEST(logs_of_umdh_are_read)
 	struct result *result = run_rows(2, path);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(result->rows[i].new_count, 1);
-	result = run_rows(0, path, path);
+	run_rows(0, path, path);
 	snprintf(path, sizeof(path), "%s/../shared/data/umdh/snap_win10_x64_mahdytech_fragment.txt",
 		root);
 	result = run_rows(1, path);

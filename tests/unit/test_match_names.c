@@ -19,7 +19,7 @@ struct place {
 };
 
 #define PLACE(at, name, path, number)                                                              \
-	((struct place){.offset = at, .function = name, .file = path, .line = number})
+	((struct place){.offset = (at), .function = (name), .file = (path), .line = (number)})
 
 static void put_place(struct maker *maker, struct place place, unsigned bytes, const char *id)
 {

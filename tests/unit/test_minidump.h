@@ -374,6 +374,7 @@ struct opened {
 	struct snapshot snapshot;
 	unsigned char *bytes;
 	struct err err;
+	bool is_open;
 };
 
 static struct opened opened;
@@ -381,7 +382,7 @@ static struct opened opened;
 static inline int dmp_close(void **state)
 {
 	(void)state;
-	if (opened.target.ops) {
+	if (opened.is_open) {
 		opened.target.ops->close(&opened.target);
 		snapshot_release(&opened.snapshot);
 	}
@@ -401,10 +402,9 @@ static inline int dmp_open_bytes(const unsigned char *bytes, size_t len)
 	memcpy(opened.bytes, bytes, len);
 	rc = target_open_minidump_bytes(
 		&opened.target, opened.bytes, len, "dir/made.dmp", &opened.err);
-	if (rc) {
-		opened.target.ops = NULL;
+	if (rc)
 		return rc;
-	}
+	opened.is_open = true;
 	snapshot_init(&opened.snapshot);
 	assert_int_equal(
 		opened.target.ops->modules(&opened.target, &opened.snapshot, &opened.err), 0);

@@ -100,7 +100,7 @@ TEST(stacks_that_are_turned_round_point_the_other_way)
 
 TEST(a_group_is_a_row_with_self_and_total)
 {
-	struct view_group_row groups[] = {
+	static struct view_group_row groups[] = {
 		{.name = "=x",
 			.self = {.new = {1, 500, 8}},
 			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},

@@ -216,7 +216,7 @@ TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 
 TEST(numbers_reach_to_the_limits_of_64_bits)
 {
-	struct view_group_row groups[2] = {{.name = "a",
+	static struct view_group_row groups[2] = {{.name = "a",
 		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},
 		.total = {.new = {0, INT64_MAX, 0}}}};
 

@@ -146,7 +146,7 @@ int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count
 	return scene_find(pid, seen, count, err);
 }
 
-int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
+int process_ref_open(struct process_ref *ref, uint32_t pid, int64_t start_ms, struct err *err)
 {
 	for (size_t i = 0; i < scene.process_count; i++) {
 		struct made_process *made = &scene.processes[i];
@@ -159,34 +159,34 @@ int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, s
 			return err_set(err, made->refuses, place, NULL);
 		assert_int_equal(made->open_count, 0); /* never twice */
 		made->open_count++;
-		*kept = (struct process_ref){
+		*ref = (struct process_ref){
 			.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
 		return 0;
 	}
 	return err_set(err, ERR_GONE, "a process", NULL);
 }
 
-static struct made_process *scene_process(const struct process_ref *kept)
+static struct made_process *scene_process(const struct process_ref *ref)
 {
-	return &scene.processes[kept->handle];
+	return &scene.processes[ref->handle];
 }
 
-void process_ref_close(struct process_ref *kept)
+void process_ref_close(struct process_ref *ref)
 {
-	assert_int_equal(scene_process(kept)->open_count, 1);
-	scene_process(kept)->open_count--;
+	assert_int_equal(scene_process(ref)->open_count, 1);
+	scene_process(ref)->open_count--;
 }
 
-bool process_ref_has_ended(const struct process_ref *kept)
+bool process_ref_has_ended(const struct process_ref *ref)
 {
-	return !scene_is_there(scene_process(kept));
+	return !scene_is_there(scene_process(ref));
 }
 
-int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
+int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, struct err *err)
 {
-	if (process_ref_has_ended(kept))
+	if (process_ref_has_ended(ref))
 		return err_set(err, ERR_GONE, "a process", NULL);
-	*bytes = scene_bytes(scene_process(kept));
+	*bytes = scene_bytes(scene_process(ref));
 	return 0;
 }
 

@@ -16,7 +16,7 @@ COURSE(after_a_ramp, 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made)
 COURSE_BY(that_begins_late, 0.3 + 0.3 * made->chance[0], AT > x ? 1 + AT - x : 1)
 
 /* A block of a megabyte every fifth snapshot. */
-COURSE(stairs, 1 + 0.1 * (double)((at + (size_t)(5 * made->chance[0])) / 5))
+COURSE(stairs, 1 + 0.1 * floor(((double)at + floor(5 * made->chance[0])) / 5))
 COURSE(stairs_with_noise, stairs(made, at) + 0.01 * made_noise(made))
 
 /* Six to nine teeth, half as high as what is leaked in all. */

@@ -79,7 +79,7 @@ static void test_words(const char *program)
 {
 	static const char *const expected[] = {"hsnap", "-pn", NAME, "-f",
 		"C:\\d {{more} & \xc3\xbc\\{name}-{pid}-{time}.txt", "--gzip", "--keep", "7",
-		"--max-bytes", "2G", "--all", "--log", DUMPS NAME ".log"};
+		"--max-bytes", "2G", "--all", "--log", (DUMPS NAME ".log")};
 	const struct task_request request = {.name = NAME,
 		.every = "30m",
 		.folder = DUMPS,

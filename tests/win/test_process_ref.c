@@ -59,26 +59,27 @@ static void let_go(struct target *target)
 		target->ops->close(target);
 }
 
-static void test_identity(const struct child *child, struct process_ref *kept)
+static void test_identity(const struct child *child, struct process_ref *ref)
 {
 	uint32_t pid = child->info.dwProcessId;
 	struct target target = {0};
 	struct process_ref other = {0};
 	struct err err;
 
-	ok(!process_ref_open(kept, pid, 0, &err), "a process is kept");
-	ok(kept->pid == pid && strstr(kept->image, "test_kept.exe"), "with its number and program");
-	ok(!target_open_live(&target, pid, &err) && target.start_ms == kept->start_ms,
+	ok(!process_ref_open(ref, pid, 0, &err), "a process is kept");
+	ok(ref->pid == pid && strstr(ref->image, "test_process_ref.exe"),
+		"with its number and program");
+	ok(!target_open_live(&target, pid, &err) && target.start_ms == ref->start_ms,
 		"its start is that in dumps");
 	let_go(&target);
-	ok(!process_ref_open(&other, pid, kept->start_ms, &err), "it is found by both");
+	ok(!process_ref_open(&other, pid, ref->start_ms, &err), "it is found by both");
 	ok(!process_ref_target(&other, &target, &err) && target.pid == pid,
 		"and opened to be read");
 	let_go(&target);
 	process_ref_close(&other);
-	ok(process_ref_open(&other, pid, kept->start_ms + 1, &err) == -ERR_GONE,
+	ok(process_ref_open(&other, pid, ref->start_ms + 1, &err) == -ERR_GONE,
 		"with another start it is another process");
-	other = *kept;
+	other = *ref;
 	other.start_ms--;
 	ok(process_ref_target(&other, &target, &err) == -ERR_GONE, "also when it is to be read");
 	ok(process_ref_open(&other, GetCurrentProcessId(), 0, &err) == -ERR_USAGE,
@@ -86,7 +87,7 @@ static void test_identity(const struct child *child, struct process_ref *kept)
 }
 
 /* How many processes there are of that name or, without one, of that number: all must be this one. */
-static size_t found_of(const struct process_ref *kept, const char *name, uint32_t pid)
+static size_t found_of(const struct process_ref *ref, const char *name, uint32_t pid)
 {
 	struct process_seen *seen = NULL;
 	struct err err;
@@ -95,62 +96,62 @@ static size_t found_of(const struct process_ref *kept, const char *name, uint32_
 			process_ref_find_pid(pid, &seen, &found, &err);
 
 	for (size_t i = 0; i < found; i++)
-		rc |= seen[i].pid != kept->pid || seen[i].start_ms != kept->start_ms;
+		rc |= seen[i].pid != ref->pid || seen[i].start_ms != ref->start_ms;
 	free(seen);
 	return rc ? 1000 : found;
 }
 
-static void test_found(const struct process_ref *kept)
+static void test_found(const struct process_ref *ref)
 {
-	ok(found_of(kept, "TEST_KEPT", 0) == 1, "it is found by its name, and we are not");
-	ok(found_of(kept, NULL, kept->pid) == 1, "and by its number");
-	ok(found_of(kept, NULL, kept->pid + 1) == 0, "not by one beside it");
-	ok(found_of(kept, "nobody-has-this", 0) == 0, "nobody is found");
+	ok(found_of(ref, "TEST_PROCESS_REF", 0) == 1, "it is found by its name, and we are not");
+	ok(found_of(ref, NULL, ref->pid) == 1, "and by its number");
+	ok(found_of(ref, NULL, ref->pid + 1) == 0, "not by one beside it");
+	ok(found_of(ref, "nobody-has-this", 0) == 0, "nobody is found");
 }
 
-static void test_growth(struct child *child, const struct process_ref *kept)
+static void test_growth(struct child *child, const struct process_ref *ref)
 {
 	uint64_t from = 0, to = 0;
 	struct err err;
 
-	ok(!process_ref_private_bytes(kept, &from, &err) && from, "it has private bytes");
+	ok(!process_ref_private_bytes(ref, &from, &err) && from, "it has private bytes");
 	ok(step(child), "it uses more");
-	ok(!process_ref_private_bytes(kept, &to, &err) && to >= from + GROWTH_BYTES &&
+	ok(!process_ref_private_bytes(ref, &to, &err) && to >= from + GROWTH_BYTES &&
 			to < from + GROWTH_BYTES + GROWTH_BYTES / 8,
 		"so many more");
 	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
 }
 
 /* The wait is far longer than a piece of one: only the event ends the loop before the last try. */
-static void test_end(struct child *child, struct process_ref *kept)
+static void test_end(struct child *child, struct process_ref *ref)
 {
 	int64_t from = os_clock_ms();
 	uint64_t bytes;
 	struct target target;
 	struct err err;
 
-	ok(!process_ref_has_ended(kept), "it runs");
+	ok(!process_ref_has_ended(ref), "it runs");
 	SetEvent(child->go);
-	os_wait(INT64_MAX, &kept->handle, 1);
-	ok(process_ref_has_ended(kept) && os_clock_ms() - from < OS_WAIT_MS,
+	os_wait(INT64_MAX, &ref->handle, 1);
+	ok(process_ref_has_ended(ref) && os_clock_ms() - from < OS_WAIT_MS,
 		"its end wakes who waits");
-	ok(process_ref_private_bytes(kept, &bytes, &err) == -ERR_GONE, "it has no private bytes");
-	ok(process_ref_target(kept, &target, &err) == -ERR_GONE,
+	ok(process_ref_private_bytes(ref, &bytes, &err) == -ERR_GONE, "it has no private bytes");
+	ok(process_ref_target(ref, &target, &err) == -ERR_GONE,
 		"and cannot be read, for that reason");
-	process_ref_close(kept);
+	process_ref_close(ref);
 }
 
 int main(int argc, char **argv)
 {
 	struct child child = {0};
-	struct process_ref kept = {0};
+	struct process_ref ref = {0};
 
 	if (argc == 3)
 		return be_child(handle_of(argv[1]), handle_of(argv[2]));
 	ok(start(&child), "a child runs");
-	test_identity(&child, &kept);
-	test_found(&kept);
-	test_growth(&child, &kept);
-	test_end(&child, &kept);
+	test_identity(&child, &ref);
+	test_found(&ref);
+	test_growth(&child, &ref);
+	test_end(&child, &ref);
 	return ok_end();
 }
