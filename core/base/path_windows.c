@@ -25,7 +25,9 @@ static wchar_t *without_limit(const wchar_t *full)
 	const wchar_t *rest = is_share ? full + 2 : full;
 	wchar_t *path = xmalloc((wcslen(prefix) + wcslen(rest) + 1) * sizeof(*path));
 
-	return wcscat(wcscpy(path, prefix), rest);
+	wcscpy(path, prefix);
+	wcscat(path, rest);
+	return path;
 }
 
 wchar_t *wide_path_long(wchar_t *path)

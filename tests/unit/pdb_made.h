@@ -176,8 +176,8 @@ static inline void made_section(
 	struct made_bytes *sections = &pdb->streams[MADE_SECTIONS].content;
 	char text[8] = {0};
 
-	for (size_t i = 0; i < sizeof(text) && name[i]; i++)
-		text[i] = name[i];
+	for (size_t i = 0; *name && i < sizeof(text); i++)
+		text[i] = *name++;
 	made_add(sections, text, 8);
 	made_number(sections, bytes, 4);
 	made_number(sections, rva, 4);

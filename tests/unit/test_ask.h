@@ -75,6 +75,20 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 	dump_end(&maker, path);
 }
 
+/* Has these stacks, STACKS of them, in new.txt before each test. */
+#undef TEST_AROUND
+#define TEST_AROUND make_stacks, leave_folder
+#define STACKS_IN_NEW_TXT(stacks)                                                                  \
+	enum { STACKS = sizeof(stacks) / sizeof(*(stacks)) };                                      \
+	static int make_stacks(void **state)                                                       \
+	{                                                                                          \
+		int rc = enter_folder(state);                                                      \
+                                                                                                   \
+		if (!rc)                                                                           \
+			write_stacks("new.txt", stacks, STACKS);                                   \
+		return rc;                                                                         \
+	}
+
 /* The bytes of all rows shown. */
 static inline uint64_t ask_shown(const char *const *args)
 {

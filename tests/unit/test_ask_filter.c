@@ -10,21 +10,8 @@ static made_stack stacks[] = {
 	{NOWHERE}, /* 8 */
 	{LIB_NAMELESS}, /* 16 */
 };
-#define STACKS (sizeof(stacks) / sizeof(*stacks))
 #define ALL 31
-
-/* They are in new.txt before each test. */
-static int make(void **state)
-{
-	int rc = enter_folder(state);
-
-	if (!rc)
-		write_stacks("new.txt", stacks, STACKS);
-	return rc;
-}
-
-#undef TEST_AROUND
-#define TEST_AROUND make, leave_folder
+STACKS_IN_NEW_TXT(stacks)
 
 TEST(a_pattern_sees_functions_modules_and_files)
 {

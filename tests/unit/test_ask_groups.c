@@ -13,20 +13,7 @@ static made_stack stacks[] = {
 	{LIB_NAMELESS}, /* 16 */
 	{CACHE, CACHE, HELPER, CACHE}, /* 32 */
 };
-#define STACKS (sizeof(stacks) / sizeof(*stacks))
-
-/* They are in new.txt before each test. */
-static int make(void **state)
-{
-	int rc = enter_folder(state);
-
-	if (!rc)
-		write_stacks("new.txt", stacks, STACKS);
-	return rc;
-}
-
-#undef TEST_AROUND
-#define TEST_AROUND make, leave_folder
+STACKS_IN_NEW_TXT(stacks)
 
 /* What a group must be; the bytes say which stacks are in it. */
 struct wanted {

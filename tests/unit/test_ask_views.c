@@ -11,20 +11,7 @@ static made_stack stacks[] = {
 	{LIB_NAMELESS}, /* 16 */
 	{HELPER, CACHE, CACHE}, /* 32 */
 };
-#define STACKS (sizeof(stacks) / sizeof(*stacks))
-
-/* They are in new.txt before each test. */
-static int make(void **state)
-{
-	int rc = enter_folder(state);
-
-	if (!rc)
-		write_stacks("new.txt", stacks, STACKS);
-	return rc;
-}
-
-#undef TEST_AROUND
-#define TEST_AROUND make, leave_folder
+STACKS_IN_NEW_TXT(stacks)
 
 static bool has_frame(const unsigned *stack, unsigned frame)
 {

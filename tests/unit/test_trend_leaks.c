@@ -1,6 +1,8 @@
 /* What leaks is said to grow, whatever else it does. */
 #include "tests/unit/t.h"
 
+#include <math.h>
+
 #include "tests/unit/trend_made.h"
 
 COURSE(line, 1 + 2 * AT)
