@@ -134,7 +134,7 @@ void options_usage(FILE *to);
  * that have the same image. */
 struct series {
 	size_t first, count; /* of the dumps */
-	size_t number, of; /* among all series of a trend, from 1; 0: it is none */
+	size_t number, series_count; /* among all series of a trend, from 1; 0: it is none */
 	struct trend_axis axis; /* of a trend */
 	int64_t *times_ms; /* what the axis points to, or NULL */
 	uint32_t *parts;

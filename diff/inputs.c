@@ -393,7 +393,7 @@ void inputs_match(struct inputs *inputs)
 		comparison_make(
 			&series->comparison, &inputs->dumps[series->first], series->count, &match);
 		series->comparison.series_number = series->number;
-		series->comparison.series_count = series->of;
+		series->comparison.series_count = series->series_count;
 		if (series->axis.parts)
 			series->comparison.image = dump_image(&inputs->dumps[series->first]);
 	}

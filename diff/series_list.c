@@ -414,7 +414,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 	*series = (struct series){.first = *at,
 		.count = count,
 		.number = number + 1,
-		.of = lister->series_count,
+		.series_count = lister->series_count,
 		.times_ms = xcalloc(count + 1, sizeof(*series->times_ms)),
 		.parts = xcalloc(count + 1, sizeof(*series->parts))};
 	for (size_t i = 0; i < count; i++) {
@@ -428,7 +428,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 	series->axis = (struct trend_axis){
 		is_timeless ? NULL : series->times_ms, part ? series->parts : NULL, count};
 	if (lister->options->sum)
-		series->number = series->of = 0;
+		series->number = series->series_count = 0;
 	else
 		check_times(lister, &series->axis, to[*at - 1].path);
 	say_series_warnings(lister->inputs->say, &to[series->first], count);

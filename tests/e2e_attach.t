@@ -262,7 +262,7 @@ sub starting {
 		my $out = fresh_dir();
 		my $target = target($exe, $args, traced => 1, run => [@$run, '--at-exit', win("$out/{name}-{pid}.txt")]);
 		is($target->step, 1, "@$run: a program is at work before main") or next;
-		is(turn_of($target), 'taken', 'it is the turn of run to change it');
+		is(lock_of($target), 'taken', 'it is the turn of run to change it');
 		my $pid = Hunt::start([qw(timeout -k 5 120), wine($victim, 'attach', '-p', $target->{pid})], stderr => "$out/said");
 		my $until = time + 60;
 		while (!unix_pids($victim) && time < $until) {
@@ -275,7 +275,7 @@ sub starting {
 		like(slurp("$out/early.txt"), qr{^// hsnap: stacks source=tracer}m, 'with the stacks that the tracer has');
 		is(Hunt::finish($pid) >> 8, 2, 'attach meanwhile');
 		like(slurp("$out/said"), qr/\Ahsnap: [^\n]*traced already[^\n]*\n\z/, 'waits, and finds it traced');
-		is(turn_of($target), 'free', 'it is the turn of anybody');
+		is(lock_of($target), 'free', 'it is the turn of anybody');
 		is($target->quit, 0, 'the program ends');
 		is(slurp("$target->{err}"), '', 'and run has no complaint');
 		my ($file) = grep { /^odd-/ } files_in($out);
@@ -284,9 +284,9 @@ sub starting {
 	}
 }
 
-sub turn_of {
+sub lock_of {
 	my ($target) = @_;
-	return run([wine("$root/build/win64/tests/ask_turn.exe", $target->{pid})])->{out} =~ s/\s//gr;
+	return run([wine("$root/build/win64/tests/ask_lock.exe", $target->{pid})])->{out} =~ s/\s//gr;
 }
 
 # A program that hsnap itself starts for another one, which follows it: the second is refused, at once.

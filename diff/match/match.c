@@ -68,7 +68,7 @@ struct heap_row {
 
 /* Rows are numbered as they come up: like their classes, or, by heap, like heap_rows. */
 struct matcher {
-	struct comparison *to;
+	struct comparison *comparison;
 	const struct match_request *request;
 	struct stack_classes classes;
 	struct table heap_row_numbers;
@@ -89,15 +89,15 @@ static struct delta subtract(struct block_totals new, struct block_totals old)
 
 struct block_totals row_new(const struct comparison *comparison, const struct row *row)
 {
-	return comparison->axis ? series_last(comparison->axis, row->of) :
-				  row->of[comparison_columns(comparison) - 1];
+	return comparison->axis ? series_last(comparison->axis, row->totals) :
+				  row->totals[comparison_columns(comparison) - 1];
 }
 
 struct block_totals row_old(const struct comparison *comparison, const struct row *row)
 {
 	if (comparison->axis)
-		return series_first(comparison->axis, row->of);
-	return comparison_columns(comparison) > 1 ? row->of[0] : (struct block_totals){0};
+		return series_first(comparison->axis, row->totals);
+	return comparison_columns(comparison) > 1 ? row->totals[0] : (struct block_totals){0};
 }
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row)
@@ -141,7 +141,7 @@ static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 static void count(
 	struct matcher *matcher, size_t dump, const struct stack_total *cell, uint32_t row)
 {
-	size_t columns = comparison_columns(matcher->to);
+	size_t columns = comparison_columns(matcher->comparison);
 
 	for (; matcher->row_count <= row; matcher->row_count++) {
 		array_grow((void **)&matcher->sums, &matcher->row_cap, matcher->row_count,
@@ -149,7 +149,8 @@ static void count(
 		memset(&matcher->sums[matcher->row_count * columns], 0,
 			columns * sizeof(*matcher->sums));
 	}
-	totals_add(&matcher->sums[row * columns + (matcher->to->is_sum ? 0 : dump)], &cell->sums);
+	totals_add(&matcher->sums[row * columns + (matcher->comparison->is_sum ? 0 : dump)],
+		&cell->sums);
 }
 
 /* The stacks of one dump while it is matched. */
@@ -164,7 +165,7 @@ struct dump_stacks {
 /* The class of entries without a stack: one of the stacks under the id of stack number first. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
-	const struct dump_sums *sums = &matcher->to->dumps[stacks->dump];
+	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
 	uint32_t *all = NULL;
 	size_t count = 0, cap = 0;
 
@@ -209,7 +210,7 @@ static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,
 
 static void dump_match(struct matcher *matcher, size_t dump)
 {
-	const struct dump_sums *sums = &matcher->to->dumps[dump];
+	const struct dump_sums *sums = &matcher->comparison->dumps[dump];
 	struct dump_stacks stacks = {
 		.dump = dump, .classes = xmalloc(sums->stacks.count * sizeof(uint32_t))};
 	struct cell_walk walk = stack_totals_walk(sums);
@@ -268,7 +269,7 @@ static bool is_changed(
 
 	if (!comparison->axis)
 		return delta->requested_bytes || delta->block_count;
-	swing = series_swing(comparison->axis, row->of);
+	swing = series_swing(comparison->axis, row->totals);
 	return swing.requested_bytes || swing.block_count;
 }
 
@@ -276,13 +277,13 @@ static bool is_changed(
 static struct changed *find_changed(const struct matcher *matcher, size_t *count)
 {
 	struct changed *changed = NULL;
-	size_t columns = comparison_columns(matcher->to), cap = 0;
+	size_t columns = comparison_columns(matcher->comparison), cap = 0;
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
-		const struct row row = {.of = &matcher->sums[i * columns]};
-		struct delta delta = row_delta(matcher->to, &row);
+		const struct row row = {.totals = &matcher->sums[i * columns]};
+		struct delta delta = row_delta(matcher->comparison, &row);
 
-		if (!is_changed(matcher->to, &row, &delta))
+		if (!is_changed(matcher->comparison, &row, &delta))
 			continue;
 		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
 		changed[(*count)++] = (struct changed){
@@ -296,8 +297,8 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 /* Moves the sums of rows that are left to the front, and gives the others' memory back. */
 static void sums_keep(struct matcher *matcher, const uint32_t *final)
 {
-	struct comparison *to = matcher->to;
-	size_t columns = comparison_columns(to), bytes = columns * sizeof(*matcher->sums);
+	struct comparison *comparison = matcher->comparison;
+	size_t columns = comparison_columns(comparison), bytes = columns * sizeof(*matcher->sums);
 	size_t row_count = 0;
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
@@ -305,29 +306,30 @@ static void sums_keep(struct matcher *matcher, const uint32_t *final)
 			memmove(&matcher->sums[columns * row_count++], &matcher->sums[columns * i],
 				bytes);
 	}
-	to->sums = xrealloc(matcher->sums, row_count * bytes);
+	comparison->sums = xrealloc(matcher->sums, row_count * bytes);
 	matcher->sums = NULL;
 	row_count = 0;
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		if (final[i] != ROW_NONE)
-			to->rows[final[i]].of = &to->sums[columns * row_count++];
+			comparison->rows[final[i]].totals =
+				&comparison->sums[columns * row_count++];
 	}
 }
 
 /* Makes the rows of those that changed, in order. */
 static void rows_make(struct matcher *matcher)
 {
-	struct comparison *to = matcher->to;
+	struct comparison *comparison = matcher->comparison;
 	const struct stack_classes *classes = &matcher->classes;
 	uint32_t *final = xmalloc(matcher->row_count * sizeof(*final));
-	struct changed *changed = find_changed(matcher, &to->row_count);
+	struct changed *changed = find_changed(matcher, &comparison->row_count);
 
-	to->rows = xcalloc(to->row_count, sizeof(*to->rows));
+	comparison->rows = xcalloc(comparison->row_count, sizeof(*comparison->rows));
 	memset(final, 0xff, matcher->row_count * sizeof(*final)); /* ROW_NONE */
-	for (size_t i = 0; i < to->row_count; i++) {
+	for (size_t i = 0; i < comparison->row_count; i++) {
 		uint32_t number = changed[i].row;
 		const struct stack_class *class = &classes->list[class_of_row(matcher, number)];
-		struct row *row = &to->rows[i];
+		struct row *row = &comparison->rows[i];
 
 		row->kind = class->kind;
 		row->heap = heap_of_row(matcher, number);
@@ -336,8 +338,8 @@ static void rows_make(struct matcher *matcher)
 		final[number] = (uint32_t)i;
 	}
 	sums_keep(matcher, final);
-	for (size_t dump = 0; dump < to->dump_count; dump++) {
-		for (size_t i = 0; i < to->dumps[dump].cell_count; i++) {
+	for (size_t dump = 0; dump < comparison->dump_count; dump++) {
+		for (size_t i = 0; i < comparison->dumps[dump].cell_count; i++) {
 			uint32_t *row = &matcher->rows[dump][i];
 
 			if (*row != ROW_NONE)
@@ -351,7 +353,7 @@ static void rows_make(struct matcher *matcher)
 void comparison_make(struct comparison *comparison, const struct dump_sums *dumps,
 	size_t dump_count, const struct match_request *request)
 {
-	struct matcher matcher = {.to = comparison,
+	struct matcher matcher = {.comparison = comparison,
 		.request = request,
 		.rows = xcalloc(dump_count, sizeof(*matcher.rows))};
 

@@ -32,7 +32,7 @@ struct row {
 	enum row_kind kind;
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
 	/* What the row adds up to, by dump; in a sum, in all of them. */
-	struct block_totals *of;
+	struct block_totals *totals;
 	/* The newest dump that has the stack, for its addresses and names, and the next one, which
 	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
 	 * show. */

@@ -122,7 +122,7 @@ bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *
 struct judging {
 	const struct trend_axis *axis;
 	size_t count;
-	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by);
+	void (*judge_one)(void *ctx, size_t index, struct trend_judge *judge);
 	void *ctx;
 	atomic_size_t next;
 };
@@ -130,19 +130,19 @@ struct judging {
 static void judge_some(void *ctx, unsigned number)
 {
 	struct judging *judging = ctx;
-	struct trend_judge *by = trend_judge_new(judging->axis);
+	struct trend_judge *judge = trend_judge_new(judging->axis);
 	size_t from;
 
 	(void)number;
 	while ((from = atomic_fetch_add(&judging->next, SERIES_AT_ONCE)) < judging->count) {
 		for (size_t i = from; i < from + SERIES_AT_ONCE && i < judging->count; i++)
-			judging->judge_one(judging->ctx, i, by);
+			judging->judge_one(judging->ctx, i, judge);
 	}
-	trend_judge_free(by);
+	trend_judge_free(judge);
 }
 
 void series_judge_all(const struct trend_axis *axis, size_t count,
-	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx)
+	void (*judge_one)(void *ctx, size_t index, struct trend_judge *judge), void *ctx)
 {
 	struct judging judging = {.axis = axis, .count = count, .judge_one = judge_one, .ctx = ctx};
 	size_t pieces = count / SERIES_AT_ONCE + 1;
@@ -153,11 +153,11 @@ void series_judge_all(const struct trend_axis *axis, size_t count,
 	thread_run(threads, judge_some, &judging);
 }
 
-static void judge_row(void *ctx, size_t index, struct trend_judge *by)
+static void judge_row(void *ctx, size_t index, struct trend_judge *judge)
 {
 	struct row *row = &((struct comparison *)ctx)->rows[index];
 
-	trend_judge(by, row->of, &row->trend);
+	trend_judge(judge, row->totals, &row->trend);
 }
 
 void series_judge_rows(struct comparison *comparison)

@@ -47,7 +47,7 @@ bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *
 
 /* Calls judge_one for 0..count, in no order and several at once. */
 void series_judge_all(const struct trend_axis *axis, size_t count,
-	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx);
+	void (*judge_one)(void *ctx, size_t index, struct trend_judge *judge), void *ctx);
 
 /* What the series of each row says. */
 

@@ -123,7 +123,7 @@ struct base_signs {
 };
 
 struct printed_reader {
-	struct comparison *to;
+	struct comparison *comparison;
 	struct source *source;
 	const struct read_words *words;
 	size_t skips;
@@ -140,11 +140,12 @@ struct printed_reader {
 	struct base_signs signs;
 };
 
-static void keep(struct comparison *to, const char *text)
+static void keep(struct comparison *comparison, const char *text)
 {
-	if (to->warning_count < WARNINGS_MAX)
-		to->warnings[to->warning_count] = arena_text(&to->arena, text, strlen(text));
-	to->warning_count++;
+	if (comparison->warning_count < WARNINGS_MAX)
+		comparison->warnings[comparison->warning_count] =
+			arena_text(&comparison->arena, text, strlen(text));
+	comparison->warning_count++;
 }
 
 /* A sentence on what the file lacks. */
@@ -152,7 +153,7 @@ static void warn(struct printed_reader *reader, const char *text)
 {
 	if (reader->rc)
 		return;
-	keep(reader->to, text);
+	keep(reader->comparison, text);
 	reader->rc = reader->words->warning(reader->words->ctx, text);
 }
 
@@ -171,7 +172,7 @@ static void refuse(void *ctx, uint64_t line, const char *why)
 		return;
 	}
 	snprintf(text, sizeof(text), "line %" PRIu64 " was left out: %s", line, why);
-	keep(reader->to, text);
+	keep(reader->comparison, text);
 	err_set(&err, ERR_BAD_LINE, place, "%s", why);
 	reader->rc = reader->words->skipped(reader->words->ctx, &err);
 }
@@ -543,24 +544,24 @@ static void end_of_rows(struct printed_reader *reader)
 
 static void settle(struct printed_reader *reader, unsigned base)
 {
-	struct comparison *to = reader->to;
+	struct comparison *comparison = reader->comparison;
 	int reading = base == 10 ? AS_DECIMAL : AS_HEX;
 	bool is_whole;
 
 	if (!base)
-		reading = choose_base(reader, &to->is_guess);
-	if (to->is_guess)
+		reading = choose_base(reader, &comparison->is_guess);
+	if (comparison->is_guess)
 		warn(reader, "nothing in it tells whether its numbers are hexadecimal or decimal; "
 			     "they are taken as hexadecimal, UMDH's default; say which with "
 			     "--input-base hex|decimal");
-	read_rows_settle(&reader->rows, reading, to, refuse, reader);
-	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, to);
-	to->is_cut = reader->cut != NULL;
+	read_rows_settle(&reader->rows, reading, comparison, refuse, reader);
+	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, comparison);
+	comparison->is_cut = reader->cut != NULL;
 	/* UMDH's total line counts blocks that have no stack, and no row. */
-	to->is_partial =
-		reader->cut || reader->skips || (!is_whole && (reader->is_ours || !to->lacks_rows));
-	to->may_lack_rows = !reader->has_total;
-	if (to->lacks_counts)
+	comparison->is_partial = reader->cut || reader->skips ||
+				 (!is_whole && (reader->is_ours || !comparison->lacks_rows));
+	comparison->may_lack_rows = !reader->has_total;
+	if (comparison->lacks_counts)
 		warn(reader, "rows do not tell the old number of blocks; where bytes were in use "
 			     "before, it is taken to be the new one");
 	if (!reader->cut && !reader->has_total)
@@ -604,7 +605,7 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 	const struct read_words *words, struct err *err)
 {
 	const char *name = source_name(source);
-	struct printed_reader reader = {.to = comparison, .source = source, .words = words};
+	struct printed_reader reader = {.comparison = comparison, .source = source, .words = words};
 
 	*comparison = (struct comparison){.dump_count = 2};
 	arena_init(&comparison->arena);

@@ -56,7 +56,7 @@ bool read_row_holds(const struct read_row *row, int reading)
 
 struct merger {
 	const struct read_rows *from;
-	struct comparison *to;
+	struct comparison *comparison;
 	size_t cap;
 	struct table rows; /* of the comparison, by content */
 	struct table ids; /* that a row has */
@@ -81,7 +81,7 @@ static void key_begin(struct buf *key, uint64_t number)
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
 	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
-	struct comparison *to = merger->to;
+	struct comparison *comparison = merger->comparison;
 	enum row_kind kind = kind_of(row);
 	struct buf *key = &merger->key;
 	struct frames *frames;
@@ -97,22 +97,24 @@ static size_t find_row(struct merger *merger, const struct read_row *row)
 	known = table_find(&merger->rows, key->data, key->len);
 	if (known)
 		return (size_t)*known;
-	frames = arena_alloc(&to->arena, sizeof(*frames));
-	frames->items = arena_alloc(&to->arena, row->frame_count * sizeof(*frames->items));
+	frames = arena_alloc(&comparison->arena, sizeof(*frames));
+	frames->items = arena_alloc(&comparison->arena, row->frame_count * sizeof(*frames->items));
 	for (; frames->count < row->frame_count; frames->count++)
 		frames->items[frames->count] = merger->from->known[numbers[frames->count]];
-	array_grow((void **)&to->rows, &merger->cap, to->row_count, sizeof(*to->rows));
-	table_add(&merger->rows, key->data, key->len, to->row_count);
-	to->rows[to->row_count] = (struct row){.kind = kind,
+	array_grow((void **)&comparison->rows, &merger->cap, comparison->row_count,
+		sizeof(*comparison->rows));
+	table_add(&merger->rows, key->data, key->len, comparison->row_count);
+	comparison->rows[comparison->row_count] = (struct row){.kind = kind,
 		.frames = frames,
-		.of = arena_alloc(&to->arena, to->dump_count * sizeof(struct block_totals))};
-	return to->row_count++;
+		.totals = arena_alloc(
+			&comparison->arena, comparison->dump_count * sizeof(struct block_totals))};
+	return comparison->row_count++;
 }
 
 /* Gives a row an id that it may have already. */
 static void add_id(struct merger *merger, size_t number, const char *id)
 {
-	struct row *row = &merger->to->rows[number];
+	struct row *row = &merger->comparison->rows[number];
 	struct buf *key = &merger->key;
 
 	key_begin(key, number);
@@ -121,8 +123,8 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 		return;
 	table_add(&merger->ids, key->data, key->len, 0);
 	if (!(row->id_count & (row->id_count - 1))) { /* 0 or a power of two: it is full */
-		const char **more =
-			arena_alloc(&merger->to->arena, 2 * (row->id_count + 1) * sizeof(*more));
+		const char **more = arena_alloc(
+			&merger->comparison->arena, 2 * (row->id_count + 1) * sizeof(*more));
 
 		if (row->id_count)
 			memcpy(more, row->ids, row->id_count * sizeof(*more));
@@ -140,7 +142,7 @@ static bool fits(const struct block_totals *sum, const struct block_totals *more
 /* Counts a row of the file. NULL, or why it cannot be. */
 static const char *merge(struct merger *merger, const struct read_row *row, int reading)
 {
-	struct comparison *to = merger->to;
+	struct comparison *comparison = merger->comparison;
 	struct block_totals old = {.requested_bytes = row->bytes.old.value[reading]};
 	struct block_totals new = {.block_count = row->count.value[reading],
 		.requested_bytes = row->bytes.new.value[reading]};
@@ -152,15 +154,15 @@ static const char *merge(struct merger *merger, const struct read_row *row, int 
 		old.block_count = new.block_count;
 	if (!read_row_holds(row, reading))
 		return "its numbers contradict each other";
-	if (!fits(&to->new_total, &new) || !fits(&to->old_total, &old))
+	if (!fits(&comparison->new_total, &new) || !fits(&comparison->old_total, &old))
 		return "the rows add up to more than any address space holds";
 	number = find_row(merger, row);
 	add_id(merger, number, row->id);
-	block_totals_add(&to->rows[number].of[0], &old);
-	block_totals_add(&to->rows[number].of[1], &new);
-	block_totals_add(&to->old_total, &old);
-	block_totals_add(&to->new_total, &new);
-	to->lacks_counts |= !row->has_counts && old.requested_bytes;
+	block_totals_add(&comparison->rows[number].totals[0], &old);
+	block_totals_add(&comparison->rows[number].totals[1], &new);
+	block_totals_add(&comparison->old_total, &old);
+	block_totals_add(&comparison->new_total, &new);
+	comparison->lacks_counts |= !row->has_counts && old.requested_bytes;
 	return NULL;
 }
 
@@ -184,28 +186,28 @@ static int by_growth(const void *a, const void *b)
 }
 
 /* Drops the rows that cancel and sorts the others. */
-static void finish(struct comparison *to)
+static void finish(struct comparison *comparison)
 {
-	struct sorted *sorted = xcalloc(to->row_count, sizeof(*sorted));
+	struct sorted *sorted = xcalloc(comparison->row_count, sizeof(*sorted));
 	size_t count = 0;
 
-	for (size_t i = 0; i < to->row_count; i++) {
-		struct delta delta = row_delta(to, &to->rows[i]);
+	for (size_t i = 0; i < comparison->row_count; i++) {
+		struct delta delta = row_delta(comparison, &comparison->rows[i]);
 
 		if (delta.requested_bytes || delta.block_count)
-			sorted[count++] = (struct sorted){to->rows[i], delta, i};
+			sorted[count++] = (struct sorted){comparison->rows[i], delta, i};
 	}
 	qsort(sorted, count, sizeof(*sorted), by_growth);
 	for (size_t i = 0; i < count; i++)
-		to->rows[i] = sorted[i].row;
-	to->row_count = count;
+		comparison->rows[i] = sorted[i].row;
+	comparison->row_count = count;
 	free(sorted);
 }
 
 void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
 	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx)
 {
-	struct merger merger = {.from = rows, .to = comparison};
+	struct merger merger = {.from = rows, .comparison = comparison};
 
 	table_init(&merger.rows);
 	table_init(&merger.ids);
@@ -239,22 +241,23 @@ static bool is_sum(const struct block_totals *sum)
 	       sum->overhead_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-bool read_total_settle(const struct total_text *total, int reading, struct comparison *to)
+bool read_total_settle(const struct total_text *total, int reading, struct comparison *comparison)
 {
-	struct block_totals old = to->old_total, new = to->new_total;
+	struct block_totals old = comparison->old_total, new = comparison->new_total;
 	int64_t rest;
 
-	if (!total_holds(total, reading) || __builtin_sub_overflow(total_part(total, 0, reading),
-						    comparison_delta(to).requested_bytes, &rest))
+	if (!total_holds(total, reading) ||
+		__builtin_sub_overflow(total_part(total, 0, reading),
+			comparison_delta(comparison).requested_bytes, &rest))
 		return false;
 	grow(&old.requested_bytes, &new.requested_bytes, rest);
 	if (total->has_overhead)
 		grow(&old.overhead_bytes, &new.overhead_bytes, total_part(total, 1, reading));
 	if (!is_sum(&old) || !is_sum(&new))
 		return false;
-	to->old_total = old;
-	to->new_total = new;
-	to->has_overhead = total->has_overhead;
-	to->lacks_rows = rest != 0;
+	comparison->old_total = old;
+	comparison->new_total = new;
+	comparison->has_overhead = total->has_overhead;
+	comparison->lacks_rows = rest != 0;
 	return !rest;
 }

@@ -48,7 +48,7 @@ bool filter_change(
 	struct delta delta;
 
 	if (comparison->axis) {
-		change = series_swing(comparison->axis, row->of);
+		change = series_swing(comparison->axis, row->totals);
 	} else {
 		delta = row_delta(comparison, row);
 		change.block_count = magnitude(delta.block_count);

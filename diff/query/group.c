@@ -15,7 +15,7 @@ static void add_series(struct view *view, struct block_totals **to, const struct
 	if (!*to)
 		*to = arena_alloc(&view->arena, count * sizeof(**to));
 	for (size_t i = 0; i < count; i++)
-		block_totals_add(&(*to)[i], &row->of[i]);
+		block_totals_add(&(*to)[i], &row->totals[i]);
 }
 
 static void judge_group(void *ctx, size_t index, struct trend_judge *judge)

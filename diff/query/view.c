@@ -180,7 +180,7 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	for (size_t row = 0; is_filtered && row < view->row_count; row++) {
 		for (size_t i = 0; i < comparison->dump_count; i++)
 			block_totals_add(
-				&view->series[i], &comparison->rows[view->rows[row]].of[i]);
+				&view->series[i], &comparison->rows[view->rows[row]].totals[i]);
 	}
 	judge = trend_judge_new(comparison->axis);
 	trend_judge(judge, view->series, &view->trend);
@@ -233,7 +233,7 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	suppression->block_count += delta.block_count;
 	change_add_row(&view->suppressed, view->comparison, row);
 	for (size_t i = 0; i < comparison_columns(view->comparison); i++)
-		block_totals_add(&suppressed[i], &row->of[i]);
+		block_totals_add(&suppressed[i], &row->totals[i]);
 	view->suppressed_count++;
 }
 

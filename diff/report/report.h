@@ -85,6 +85,6 @@ void report_csv(struct out *out, const struct report *report);
 
 /* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference; man/hdiff-csv.5. Of a trend
  * the first snapshot against the last. */
-void report_folded(struct out *out, const struct report *asked);
+void report_folded(struct out *out, const struct report *whole);
 
 #endif

@@ -340,7 +340,7 @@ static void put_row(struct csv *csv, uint32_t number, struct frames *frames)
 	csv_name(csv, first->file);
 	csv_known(csv, first->line);
 	put_stack(csv, row, frames);
-	end_record(csv, row->of);
+	end_record(csv, row->totals);
 }
 
 static void put_group(struct csv *csv, const struct view_group_row *group)

@@ -210,10 +210,10 @@ static void put_line(
 	out_char(out, '\n');
 }
 
-void report_folded(struct out *out, const struct report *asked)
+void report_folded(struct out *out, const struct report *whole)
 {
-	const struct view *view = &asked->views[0];
-	/* Of asked->style nothing is used: the tools that read this want decimal numbers. */
+	const struct view *view = &whole->views[0];
+	/* Of whole->style nothing is used: the tools that read this want decimal numbers. */
 	struct folded_report report = {.view = view, .comparison = view->comparison};
 	/* When grouped, what is shown are groups, and they are made of all rows. */
 	size_t count = view->group == GROUP_STACK ? view->shown_count : view->row_count;

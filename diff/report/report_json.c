@@ -441,7 +441,7 @@ static void put_row(struct json *json, uint32_t number, struct frames *frames)
 		json_text(json, NULL, row->ids[i]);
 	json_close(json, ']');
 	if (json->comparison->axis)
-		put_series(json, &row->trend, row->of);
+		put_series(json, &row->trend, row->totals);
 	else
 		put_change(json, &change, report_rows_have_overhead(json->comparison));
 	view_frames(json->view, number, frames);

@@ -82,7 +82,7 @@ struct text_report {
 	struct out *out;
 	const struct comparison *comparison;
 	const struct view *view;
-	const struct report *asked;
+	const struct report *whole;
 	unsigned base; /* of numbers: 10 or 16 */
 	unsigned delta_width, sum_width, count_width;
 	struct spark spark; /* of a trend */
@@ -95,7 +95,7 @@ void text_head(struct text_report *report);
 void text_series(struct text_report *report);
 void text_trend_legend(struct text_report *report);
 void text_trend(
-	struct text_report *report, const struct trend *trend, const struct block_totals *of);
+	struct text_report *report, const struct trend *trend, const struct block_totals *totals);
 
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
 void text_dump_notes(struct out *out, const struct dump_sums *sums);

@@ -256,7 +256,7 @@ static void put_notes(
 
 	if (report->comparison->axis) {
 		out_text(out, "//     ");
-		text_trend(report, &row->trend, row->of);
+		text_trend(report, &row->trend, row->totals);
 	}
 	if (row->heap) {
 		out_text(out, "//     heap ");
@@ -400,11 +400,11 @@ static void put_rows(struct text_report *report)
 	frames_release(&frames);
 }
 
-static void put_view(struct out *out, const struct view *view, const struct report *asked)
+static void put_view(struct out *out, const struct view *view, const struct report *whole)
 {
-	const struct report_style *style = &asked->style;
+	const struct report_style *style = &whole->style;
 	struct text_report report = {.out = out,
-		.asked = asked,
+		.whole = whole,
 		.comparison = view->comparison,
 		.view = view,
 		.base = style->hex ? 16 : 10,

@@ -98,17 +98,17 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 }
 
 /* Files whose numbers are nowhere. */
-static void put_left_out(struct out *out, const struct report *asked)
+static void put_left_out(struct out *out, const struct report *report)
 {
-	if (!asked->left_out_count)
+	if (!report->left_out_count)
 		return;
-	out_printf(out, "// files that were left out: %zu:", asked->left_out_count);
-	for (size_t i = 0; i < asked->left_out_count && i < WARNINGS_MAX; i++) {
+	out_printf(out, "// files that were left out: %zu:", report->left_out_count);
+	for (size_t i = 0; i < report->left_out_count && i < WARNINGS_MAX; i++) {
 		out_text(out, i ? ", " : " ");
-		out_harmless(out, asked->left_out[i]);
+		out_harmless(out, report->left_out[i]);
 	}
-	if (asked->left_out_count > WARNINGS_MAX)
-		out_printf(out, " and %zu more", asked->left_out_count - WARNINGS_MAX);
+	if (report->left_out_count > WARNINGS_MAX)
+		out_printf(out, " and %zu more", report->left_out_count - WARNINGS_MAX);
 	out_text(out, "\n");
 }
 
@@ -232,7 +232,7 @@ void text_head(struct text_report *report)
 		put_dumps(out, report->comparison);
 	else
 		put_read(out, report->comparison);
-	put_left_out(out, report->asked);
+	put_left_out(out, report->whole);
 	put_reserved(report);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)

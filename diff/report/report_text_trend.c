@@ -60,18 +60,18 @@ static void put_verdict(struct out *out, enum trend_verdict verdict)
 }
 
 void text_trend(
-	struct text_report *report, const struct trend *trend, const struct block_totals *of)
+	struct text_report *report, const struct trend *trend, const struct block_totals *totals)
 {
 	struct out *out = report->out;
 
 	put_verdict(out, trend->verdict);
-	if (series_by_blocks(report->comparison->axis, of))
+	if (series_by_blocks(report->comparison->axis, totals))
 		out_text(out, " by blocks");
 	if (report_has_rates(report->comparison))
 		put_rates(out, trend);
 	if (report->spark.style != SPARK_NONE)
 		out_text(out, "  ");
-	spark_put(out, &report->spark, of);
+	spark_put(out, &report->spark, totals);
 	out_char(out, '\n');
 }
 

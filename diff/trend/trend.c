@@ -100,10 +100,10 @@ static bool find_moves(struct trend_judge *judge)
 }
 
 /* Whether the number moves at all; then what its pairs say, and if it is asked for, the verdict. */
-static bool judge_number(struct trend_judge *judge, const struct block_totals *of,
+static bool judge_number(struct trend_judge *judge, const struct block_totals *totals,
 	enum measure measure, struct slopes *slopes, enum trend_verdict *verdict)
 {
-	uint64_t least = put_values(judge, of, measure);
+	uint64_t least = put_values(judge, totals, measure);
 
 	*slopes = (struct slopes){0};
 	if (!find_moves(judge))
@@ -133,15 +133,15 @@ static int64_t add(int64_t a, int64_t b)
 }
 
 static void add_net(
-	const struct trend_judge *judge, const struct block_totals *of, struct trend *trend)
+	const struct trend_judge *judge, const struct block_totals *totals, struct trend *trend)
 {
 	const struct timeline *timeline = &judge->timeline;
 
 	for (size_t part = 0; part < timeline->part_count; part++) {
 		const struct block_totals *first =
-			&of[timeline->snapshot_from[timeline->part_from[part]]];
+			&totals[timeline->snapshot_from[timeline->part_from[part]]];
 		const struct block_totals *last =
-			&of[timeline->snapshot_from[timeline->part_from[part + 1]] - 1];
+			&totals[timeline->snapshot_from[timeline->part_from[part + 1]] - 1];
 
 		trend->net_bytes = add(trend->net_bytes,
 			difference(first->requested_bytes, last->requested_bytes));
@@ -151,37 +151,37 @@ static void add_net(
 }
 
 /* All blocks of a stack are mostly of one size, and then their slope is known. */
-static double block_bytes(const struct block_totals *of, size_t count)
+static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!each && of[i].block_count)
-			each = of[i].requested_bytes / of[i].block_count;
-		if (of[i].block_count > (each ? UINT64_MAX / each : 0) ||
-			of[i].block_count * each != of[i].requested_bytes)
+		if (!each && totals[i].block_count)
+			each = totals[i].requested_bytes / totals[i].block_count;
+		if (totals[i].block_count > (each ? UINT64_MAX / each : 0) ||
+			totals[i].block_count * each != totals[i].requested_bytes)
 			return 0;
 	}
 	return (double)each;
 }
 
-void trend_judge(struct trend_judge *judge, const struct block_totals *of, struct trend *trend)
+void trend_judge(struct trend_judge *judge, const struct block_totals *totals, struct trend *trend)
 {
 	struct slopes bytes, blocks;
 	double each;
 
 	*trend = (struct trend){.verdict = TREND_STEADY};
-	add_net(judge, of, trend);
-	if (judge_number(judge, of, BYTES, &bytes, &trend->verdict)) {
+	add_net(judge, totals, trend);
+	if (judge_number(judge, totals, BYTES, &bytes, &trend->verdict)) {
 		trend->bytes_per_hour = bytes.middle;
 		trend->low_bytes_per_hour = bytes.low;
 		trend->high_bytes_per_hour = bytes.high;
-		each = block_bytes(of, judge->axis->count);
+		each = block_bytes(totals, judge->axis->count);
 		if (each > 0)
 			trend->blocks_per_hour = bytes.middle / each;
-		else if (judge_number(judge, of, BLOCKS, &blocks, NULL))
+		else if (judge_number(judge, totals, BLOCKS, &blocks, NULL))
 			trend->blocks_per_hour = blocks.middle;
-	} else if (judge_number(judge, of, BLOCKS, &blocks, &trend->verdict)) {
+	} else if (judge_number(judge, totals, BLOCKS, &blocks, &trend->verdict)) {
 		trend->blocks_per_hour = blocks.middle;
 	}
 	if (judge->timeline.most_points < TREND_LEAST)

@@ -63,6 +63,6 @@ struct trend_judge *trend_judge_new(const struct trend_axis *axis); /* borrows i
 void trend_judge_free(struct trend_judge *judge);
 
 /* Judges the series of[0..axis->count). */
-void trend_judge(struct trend_judge *judge, const struct block_totals *of, struct trend *trend);
+void trend_judge(struct trend_judge *judge, const struct block_totals *totals, struct trend *trend);
 
 #endif

@@ -107,7 +107,7 @@ int traced_prepare(
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
 	/* Not waited for: who has it may wait for us to resume the process. */
-	if (!rc && !process_lock_take(&traced->turn, traced->target.pid, 0))
+	if (!rc && !process_lock_take(&traced->lock, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
 		rc = injection_prepare(&traced->injection, process, thread, name, err);
@@ -204,7 +204,7 @@ int traced_bring_up(
 	}
 	if (!rc)
 		injection_release(&traced->injection);
-	process_lock_release(&traced->turn);
+	process_lock_release(&traced->lock);
 	return rc;
 }
 
@@ -249,7 +249,7 @@ void traced_release(struct traced *traced)
 		traced->child_taken};
 
 	injection_release(&traced->injection);
-	process_lock_release(&traced->turn);
+	process_lock_release(&traced->lock);
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
 		if (events[i])
 			CloseHandle(events[i]);
@@ -264,13 +264,13 @@ void traced_release(struct traced *traced)
 
 struct attaching {
 	HANDLE process;
-	struct process_lock turn;
+	struct process_lock lock;
 	struct target target;
 };
 
 static void end(struct attaching *attaching)
 {
-	process_lock_release(&attaching->turn);
+	process_lock_release(&attaching->lock);
 	if (attaching->target.system)
 		attaching->target.ops->close(&attaching->target);
 	if (attaching->process)
@@ -286,7 +286,7 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	if (!rc && attaching->target.bits != 8 * sizeof(void *))
 		rc = err_set(err, ERR_BITS, attaching->target.name, NULL);
 	if (!rc)
-		rc = process_lock_take(&attaching->turn, pid, PATIENCE_MS) ?
+		rc = process_lock_take(&attaching->lock, pid, PATIENCE_MS) ?
 			     0 :
 			     err_set(err, ERR_BUSY, attaching->target.name,
 				     "another hsnap is at it");

@@ -184,7 +184,7 @@ struct traced {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
 	struct target target; /* open while it is prepared */
-	struct process_lock turn; /* until it is brought up: an control_attach() meanwhile waits */
+	struct process_lock lock; /* until it is brought up: an control_attach() meanwhile waits */
 	struct injection injection;
 	uint64_t area_addr;
 	uint64_t
@@ -267,7 +267,7 @@ struct held_thread {
 struct threads {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
-	HANDLE turn; /* an object whose name says which process is held */
+	HANDLE lock; /* an object whose name says which process is held */
 	struct resume_guard *guard;
 	struct held_thread *items;
 	size_t count, cap;

@@ -155,24 +155,24 @@ static int suspend(struct threads *threads, struct err *err)
 }
 
 /* Waits until neither another hsnap nor a helper of one is at it. */
-static bool take_turn(struct threads *threads)
+static bool take_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
 	wchar_t name[60];
 
 	_snwprintf(name, 60, L"Local\\hsnap-hold-%lu", GetProcessId(threads->process));
 	for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += PAUSE_MS) {
-		HANDLE turn = CreateEventW(&inherit, TRUE, FALSE, name);
+		HANDLE lock = CreateEventW(&inherit, TRUE, FALSE, name);
 		DWORD code = GetLastError();
 
-		if (turn && code != ERROR_ALREADY_EXISTS) {
-			threads->turn = turn;
+		if (lock && code != ERROR_ALREADY_EXISTS) {
+			threads->lock = lock;
 			return true;
 		}
-		if (!turn && code != ERROR_ACCESS_DENIED)
+		if (!lock && code != ERROR_ACCESS_DENIED)
 			return false;
-		if (turn)
-			CloseHandle(turn);
+		if (lock)
+			CloseHandle(lock);
 		WaitForSingleObject(threads->process, PAUSE_MS);
 	}
 	return false;
@@ -180,10 +180,10 @@ static bool take_turn(struct threads *threads)
 
 static int begin(struct threads *threads, struct err *err)
 {
-	if (!threads->turn && !take_turn(threads))
+	if (!threads->lock && !take_lock(threads))
 		return err_set(err, ERR_BUSY, threads->name, "another hsnap is at it");
 	if (!threads->guard)
-		threads->guard = guard_start_keeping(threads->process, threads->turn);
+		threads->guard = guard_start_keeping(threads->process, threads->lock);
 	if (!threads->guard)
 		return system_err(threads, "the helper that would continue it", err);
 	return 0;
@@ -225,8 +225,8 @@ void threads_release(struct threads *threads)
 {
 	threads_let_go(threads);
 	guard_stop(threads->guard);
-	if (threads->turn)
-		CloseHandle(threads->turn);
+	if (threads->lock)
+		CloseHandle(threads->lock);
 	free(threads->items);
 	*threads = (struct threads){0};
 }

@@ -184,8 +184,8 @@ TEST(a_heap_is_the_group_of_all_its_rows)
 	for (size_t i = 0; i < asked->comparison.row_count; i++) {
 		struct row *row = &asked->comparison.rows[i];
 
-		if (row->of[0].requested_bytes != 16)
-			row->heap = row->of[0].requested_bytes < 16 ? 0x1E0000 : 0x7FF0001E0000;
+		if (row->totals[0].requested_bytes != 16)
+			row->heap = row->totals[0].requested_bytes < 16 ? 0x1E0000 : 0x7FF0001E0000;
 	}
 	asked_do(asked);
 	CHECK(asked, wanted);

@@ -180,8 +180,9 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 		asked_do(asked);
 		assert_int_equal(asked->view.row_count, 7);
 		for (size_t i = 0; i < 7; i++)
-			assert_int_equal(
-				asked->comparison.rows[asked->view.rows[i]].of[0].requested_bytes,
+			assert_int_equal(asked->comparison.rows[asked->view.rows[i]]
+						 .totals[0]
+						 .requested_bytes,
 				(strip ? stripped : plain)[i]);
 	}
 }

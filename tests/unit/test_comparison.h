@@ -107,12 +107,12 @@ static inline void assert_row(const struct got *got, size_t index, uint64_t old_
 	const struct row *row = &got->comparison.rows[index];
 
 	assert_true(index < got->comparison.row_count);
-	assert_int_equal(row->of[0].requested_bytes, old_bytes);
-	assert_int_equal(row->of[1].requested_bytes, new_bytes);
-	assert_int_equal(row->of[0].block_count, old_blocks);
-	assert_int_equal(row->of[1].block_count, new_blocks);
-	assert_int_equal(row->of[0].overhead_bytes, 0);
-	assert_int_equal(row->of[1].overhead_bytes, 0);
+	assert_int_equal(row->totals[0].requested_bytes, old_bytes);
+	assert_int_equal(row->totals[1].requested_bytes, new_bytes);
+	assert_int_equal(row->totals[0].block_count, old_blocks);
+	assert_int_equal(row->totals[1].block_count, new_blocks);
+	assert_int_equal(row->totals[0].overhead_bytes, 0);
+	assert_int_equal(row->totals[1].overhead_bytes, 0);
 }
 
 /* What is so whatever was read. */

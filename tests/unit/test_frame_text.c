@@ -148,7 +148,8 @@ static char *print_frames(const struct frames *frames)
 {
 	const char *ids[] = {"1"};
 	struct block_totals of[2] = {{0}, {1, 100, 0}};
-	struct row row = {.kind = ROW_STACK, .of = of, .frames = frames, .ids = ids, .id_count = 1};
+	struct row row = {
+		.kind = ROW_STACK, .totals = of, .frames = frames, .ids = ids, .id_count = 1};
 	struct comparison comparison = {
 		.dump_count = 2, .read_from = "x", .rows = &row, .row_count = 1};
 	struct view view;

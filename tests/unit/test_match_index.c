@@ -108,8 +108,8 @@ TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 		compared_make((struct match_request){
 			.by_heap = i % 2, .mode = i < 2 ? MATCH_AUTO : MATCH_ID});
 		assert_int_equal(compared.comparison.row_count, i % 2 ? count : 1);
-		assert_int_equal(
-			compared.comparison.rows[0].of[0].requested_bytes, i % 2 ? 16 : 16 * count);
+		assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes,
+			i % 2 ? 16 : 16 * count);
 		assert_int_equal(compared.comparison.rows[0].candidate_count, i < 2 ? count : 0);
 	}
 }
@@ -135,5 +135,5 @@ TEST(stacks_of_equal_hashes_stay_apart)
 	assert_int_equal(compared.comparison.row_count, count);
 	for (uint32_t i = 0; i < count; i++) /* the largest first */
 		assert_int_equal(compared.comparison.rows[i].stack->frames[0],
-			0x1000 + compared.comparison.rows[i].of[0].requested_bytes);
+			0x1000 + compared.comparison.rows[i].totals[0].requested_bytes);
 }

@@ -224,7 +224,7 @@ TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all)
 	assert_int_equal(row_growth(0), 2000);
 	assert_int_equal(row_growth(1), 200);
 	assert_int_equal(compared.comparison.rows[0].id_count, 1);
-	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 1000);
+	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 1000);
 	assert_int_equal(compared.comparison.old_total.requested_bytes, 11111);
 	assert_int_equal(compared.comparison.new_total.requested_bytes, 33333);
 	assert_int_equal(compare((struct match_request){.heaps = heaps, .heap_count = 1}), 0);
@@ -289,8 +289,8 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 	rows = compared.comparison.rows;
 	assert_int_equal(compared.comparison.row_count, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(rows[0].of[i].requested_bytes, 10 + 10 * i);
-		assert_int_equal(rows[0].of[i].block_count, 1);
+		assert_int_equal(rows[0].totals[i].requested_bytes, 10 + 10 * i);
+		assert_int_equal(rows[0].totals[i].block_count, 1);
 	}
 	assert_ptr_equal(rows[0].dump, &compared.dumps[2]);
 	assert_ptr_equal(rows[0].older_dump, &compared.dumps[1]);

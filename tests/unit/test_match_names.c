@@ -45,7 +45,7 @@ TEST(a_rebuilt_module_matches_by_function_and_line)
 	assert_int_equal(
 		rows_of(PLACE(0x1010, "leak", "a.c", 10), PLACE(0x2350, "leak", "a.c", 10)), 1);
 	assert_int_equal(row_growth(0), 200);
-	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 100);
+	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 100);
 	assert_non_null(strstr(report_of(true), "\tapp!leak (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
 	/* The folder that it was made in does not matter. */
 	assert_int_equal(rows_of(PLACE(0x1010, "leak", "C:\\\\build\\\\1\\\\a.c", 10),
@@ -122,7 +122,7 @@ TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function)
 		{0x202c, "f", "a.c", 12, 0x2c, 260}, {0x2040, "g", "a.c", 32, 0x4, 7}, {0}};
 
 	assert_int_equal(compare_builds(old, new, automatic), 1);
-	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 300);
+	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 300);
 	assert_int_equal(row_growth(0), 60);
 }
 

@@ -139,7 +139,7 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 		assert_int_equal(heap < HEAPS, request.by_heap);
 		expect(truth, stack, heap, wanted, of);
 		assert_true(is_changed(of));
-		assert_memory_equal(row->of, of, sizeof(of));
+		assert_memory_equal(row->totals, of, sizeof(of));
 		assert_false(seen[stack][heap]);
 		seen[stack][heap] = true;
 	}
@@ -192,9 +192,9 @@ static void check_ids(const struct truth *truth)
 		assert_int_equal(row->id_count, 1);
 		stackless += row->kind == ROW_STACKLESS;
 		if (row->kind != ROW_STACKLESS)
-			assert_memory_equal(row->of,
+			assert_memory_equal(row->totals,
 				truth->ids[strtoul(row->ids[0], NULL, 16) - 0x1000],
-				2 * sizeof(*row->of));
+				2 * sizeof(*row->totals));
 	}
 	for (unsigned i = 0; i < IDS; i++)
 		changed += is_changed(truth->ids[i]);

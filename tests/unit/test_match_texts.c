@@ -135,7 +135,7 @@ TEST(of_two_spellings_the_same_is_shown_in_any_order)
 		sums_add(compared.dumps, "A", 10, TEXTS(spellings[!order]));
 		compared_make((struct match_request){0});
 		assert_int_equal(compared.comparison.row_count, 1);
-		assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 20);
+		assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 20);
 		if (!first)
 			first = strdup(report_of(true));
 	}

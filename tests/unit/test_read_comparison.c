@@ -317,7 +317,7 @@ TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
 	assert_int_equal(got->comparison.row_count, COUNT(rows));
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(got->comparison.rows[i].kind, rows[i].kind);
-		assert_int_equal(got->comparison.rows[i].of[1].requested_bytes, rows[i].bytes);
+		assert_int_equal(got->comparison.rows[i].totals[1].requested_bytes, rows[i].bytes);
 	}
 	assert_sound(got);
 }

@@ -162,7 +162,7 @@ TEST(overhead_that_is_not_known_is_null)
 	struct frame frame = {.module = "app", .function = "leak"};
 	struct frames frames = {.items = &frame, .count = 1};
 	const char *ids[] = {"B53"};
-	struct row row = {.of = sums, .frames = &frames, .ids = ids, .id_count = 1};
+	struct row row = {.totals = sums, .frames = &frames, .ids = ids, .id_count = 1};
 	struct made *made = made_new();
 
 	made->comparison = (struct comparison){.dump_count = 2,

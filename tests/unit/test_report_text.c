@@ -151,7 +151,7 @@ static struct made *made_comparison(void)
 	struct made *made = made_new();
 
 	row = (struct row){.kind = ROW_STACK,
-		.of = given_sums,
+		.totals = given_sums,
 		.frames = &read_frames,
 		.ids = read_ids,
 		.id_count = 1};

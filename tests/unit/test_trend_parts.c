@@ -215,9 +215,9 @@ static void check_rows(size_t count)
 	assert_non_null(sums);
 	assert_non_null(comparison.rows);
 	for (size_t i = 0; i < count; i++) {
-		comparison.rows[i].of = &sums[i * SNAPSHOTS];
+		comparison.rows[i].totals = &sums[i * SNAPSHOTS];
 		for (size_t k = 0; k < SNAPSHOTS; k++)
-			comparison.rows[i].of[k] = (struct block_totals){1, bytes_of(i, k), 0};
+			comparison.rows[i].totals[k] = (struct block_totals){1, bytes_of(i, k), 0};
 	}
 	series_judge_rows(&comparison);
 	for (size_t i = 0; i < count; i++)
