@@ -154,10 +154,9 @@ static uint32_t first_of(struct stackset *set, const struct stack *wanted, size_
 	uint32_t first;
 
 	if (is_number(wanted->id, id_len, &number)) {
-		if (!u64map_find(&set->numbers, number, &first)) {
-			first = add(set, wanted, id_len);
-			u64map_put(&set->numbers, number, &first);
-		}
+		first = (uint32_t)set->count;
+		if (u64map_put(&set->numbers, number, &first))
+			add(set, wanted, id_len);
 		return first;
 	}
 	known = table_find(&set->ids, wanted->id, id_len);
