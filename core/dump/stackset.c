@@ -172,21 +172,18 @@ void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_le
 	struct stack tidy = *wanted;
 	uint32_t *alias_at = NULL;
 
-	if (!is_last(set, wanted, id_len))
-		set->last = first_of(set, wanted, id_len);
-	*index = set->last;
-	if (!wanted->frames)
-		return;
-	if (wanted->alias_count) {
+	if (wanted->frames && wanted->alias_count) {
 		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
 		tidy.alias_count = 0;
+		for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
+			/* A candidate has frames behind it and before the next. */
+			if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
+				alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
+		}
 	}
-	for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
-		/* A candidate has frames behind it and before the next. */
-		if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
-			alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
-	}
-	*index = choose(set, set->last, &tidy, id_len);
+	if (!is_last(set, &tidy, id_len))
+		set->last = first_of(set, &tidy, id_len);
+	*index = wanted->frames ? choose(set, set->last, &tidy, id_len) : set->last;
 	free(alias_at);
 }
 

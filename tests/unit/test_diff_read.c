@@ -111,6 +111,23 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 	free(expected);
 }
 
+/* "Alias" says that another stack follows. Where none does the id has one, and so has the entry without. */
+TEST(an_alias_with_nothing_behind_it_is_none)
+{
+	struct maker maker = dump_new((struct maker){0});
+	struct result *result;
+
+	put_entry(&maker, 24, 8, "94C4");
+	put(&maker, "\t%X", 0x10000);
+	put(&maker, "\tAlias");
+	put(&maker, "%s", "");
+	put_entry(&maker, 32, 8, "94C4");
+	dump_end(&maker, "new.txt");
+	result = run_rows(1, "new.txt");
+	assert_int_equal(growth(&result->rows[0]), 56);
+	assert_int_equal(result->rows[0].new_count, 2);
+}
+
 TEST(logs_of_umdh_are_read)
 {
 	char path[1200];
