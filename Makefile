@@ -97,12 +97,12 @@ tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boun
 
 # gcc's C++ library, for its demangler; static, for a C++ runtime would slow every start.
 DEMANGLER := -l:libsupc++.a
-linux_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
-linux_hsym_LIBS := -lz $(DEMANGLER)
-linux_hsnap_LIBS := -lz
-win64_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
-win64_hsym_LIBS := -lz $(DEMANGLER)
-win64_hsnap_LIBS := -lz -lzydis -lntdll
+linux_hdiff_LIBS := -lpcre2-8 -lz -lzstd $(DEMANGLER)
+linux_hsym_LIBS := -lz -lzstd $(DEMANGLER)
+linux_hsnap_LIBS := -lz -lzstd
+win64_hdiff_LIBS := -lpcre2-8 -lz -lzstd $(DEMANGLER)
+win64_hsym_LIBS := -lz -lzstd $(DEMANGLER)
+win64_hsnap_LIBS := -lz -lzstd -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
 
@@ -183,8 +183,8 @@ bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
-deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a ## libraries for Windows
-deps32: deps $(DEPS32)/lib/libzydis.a ## and for its 32-bit programs
+deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
+deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs
 prefix: build/wine/system.reg ## the Wine prefix
 
 clean: ## remove build/
@@ -208,9 +208,15 @@ $(DEPS)/lib/libpcre2-8.a: setup/pcre2 | packages
 $(DEPS)/lib/libzydis.a: setup/zydis | packages
 	setup/step zydis "building Zydis for Windows" setup/zydis
 
-# After that, for it unpacks the same source.
+$(DEPS)/lib/libzstd.a: setup/zstd | packages
+	setup/step zstd "building zstd for Windows" setup/zstd
+
+# After those, for they unpack the same sources.
 $(DEPS32)/lib/libzydis.a: setup/zydis | packages $(DEPS)/lib/libzydis.a
 	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
+
+$(DEPS32)/lib/libzstd.a: setup/zstd | packages $(DEPS)/lib/libzstd.a
+	setup/step zstd32 "building zstd for 32-bit Windows" setup/zstd win32
 
 build/wine/system.reg: | packages
 	setup/step prefix "creating a Wine prefix" setup/prefix
@@ -364,23 +370,23 @@ MADE_LAYOUTS := $(patsubst %.c,obj/%.o,$(wildcard tests/images/*_layout.c))
 build/linux/tests/%: build/linux/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/linux/%) build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread $(DEMANGLER) -o $@
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lpcre2-8 -lZydis -lz -lpthread -o $@
+	$(CC) $^ -lpcre2-8 -lZydis -lz -lzstd -lpthread -o $@
 
 build/asan/tests/%: build/asan/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/asan/%) build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread $(DEMANGLER) -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll $(DEMANGLER) -o $@
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll $(DEMANGLER) -o $@
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
 

@@ -252,7 +252,7 @@ sub null_pointers {
 		my ($main, $status, @args) = @$case;
 		my $program = "$dir/" . $main =~ s,.*/,,r;
 		my $linked = -e $program || !run(['gcc', "build/linux/obj/$main.o", @objects, 'build/linux/library.a',
-			qw(-lpcre2-8 -lZydis -lz -lpthread -l:libsupc++.a -o), $program])->{status};
+			qw(-lpcre2-8 -lZydis -lz -lzstd -lpthread -l:libsupc++.a -o), $program])->{status};
 		ok($linked, "$main is linked");
 		is(run([$program, @args])->{status}, $status, "$main: status $status, not that of a trap");
 	}
