@@ -27,8 +27,7 @@ struct moment {
 };
 
 /*
- * Reads YYYY-MM-DD, YYYY-MM-DDThh:mm, YYYY-MM-DDThh:mm:ss or that with .mmm, each in UTC with or without
- * a Z behind it, or a span as in core/base/parse.h. Of a time that is not told to the millisecond it is
+ * Reads a day or a time as date_span_parse() does, or a span, both in core/base/parse.h. Of a time that is not told to the millisecond it is
  * the first moment, or the last one when is_end. 0, or -ERR_USAGE: no such text; then *moment is
  * untouched.
  */

@@ -105,39 +105,17 @@ void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 	buf_release(&words);
 }
 
-/* Texts that are shorter than the whole, and what completes them. */
-static const struct form {
-	size_t len;
-	const char *rest;
-	int64_t span_ms; /* that such a text stands for */
-} forms[] = {
-	{sizeof("2026-11-20") - 1, "T00:00:00Z", 86400000},
-	{sizeof("2026-11-20T10:00") - 1, ":00Z", 60000},
-	{sizeof("2026-11-20T10:00:00") - 1, "Z", 1000},
-	{sizeof("2026-11-20T10:00:00.000") - 1, "Z", 1},
-};
-
 int moment_parse(const char *text, bool is_end, struct moment *moment)
 {
-	size_t len = strlen(text);
-	const struct form *form = forms, *end = forms + sizeof(forms) / sizeof(*forms);
-	char whole[40];
-	int64_t ms;
+	int64_t ms, last_ms;
 
 	if (!duration_parse(text, &ms)) {
 		*moment = (struct moment){MOMENT_BEFORE_NEWEST, ms};
 		return 0;
 	}
-	if (len && text[len - 1] == 'Z')
-		len--;
-	while (form < end && form->len != len)
-		form++;
-	if (form == end)
+	if (date_span_parse(text, &ms, &last_ms))
 		return -ERR_USAGE;
-	snprintf(whole, sizeof(whole), "%.*s%s", (int)len, text, form->rest);
-	if (date_parse(whole, &ms))
-		return -ERR_USAGE;
-	*moment = (struct moment){MOMENT_AT, is_end ? ms + form->span_ms - 1 : ms};
+	*moment = (struct moment){MOMENT_AT, is_end ? last_ms : ms};
 	return 0;
 }
 

@@ -157,12 +157,46 @@ int date_parse(const char *text, int64_t *ms)
 	return 0;
 }
 
-static const struct {
-	char name;
+/* Texts that are shorter than the whole, and what completes them. */
+static const struct form {
+	size_t len;
+	const char *rest;
+	int64_t span_ms; /* that such a text stands for */
+} forms[] = {
+	{sizeof("2026-11-20") - 1, "T00:00:00Z", 86400000},
+	{sizeof("2026-11-20T10:00") - 1, ":00Z", 60000},
+	{sizeof("2026-11-20T10:00:00") - 1, "Z", 1000},
+	{sizeof("2026-11-20T10:00:00.000") - 1, "Z", 1},
+};
+
+int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms)
+{
+	size_t len = strlen(text);
+	const struct form *form = forms, *end = forms + sizeof(forms) / sizeof(*forms);
+	char whole[40];
 	int64_t ms;
-} duration_units[] = {{'d', 86400000}, {'h', 3600000}, {'m', 60000}, {'s', 1000}};
+
+	if (len && text[len - 1] == 'Z')
+		len--;
+	while (form < end && form->len != len)
+		form++;
+	if (form == end)
+		return -ERR_USAGE;
+	snprintf(whole, sizeof(whole), "%.*s%s", (int)len, text, form->rest);
+	if (date_parse(whole, &ms))
+		return -ERR_USAGE;
+	*first_ms = ms;
+	*last_ms = ms + form->span_ms - 1;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int64_t ms;
+} duration_units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
 
 #define UNITS (sizeof(duration_units) / sizeof(*duration_units))
+#define UNIT_SECONDS 3
 
 /* Moves *text behind the digits it starts with: 0 and their number, or -ERR_USAGE. */
 static int read_digits(const char **text, int64_t *number)
@@ -184,12 +218,17 @@ static int read_digits(const char **text, int64_t *number)
 	return 0;
 }
 
-/* Of the duration_units from the given one on; UNITS: it is none of them. */
-static size_t duration_unit(char c, size_t from)
+/* Moves *text behind the unit that it starts with, one of duration_units from the given one on; UNITS: it
+ * starts with none of them. */
+static size_t read_unit(const char **text, size_t from)
 {
-	while (from < UNITS &&
-		(c != duration_units[from].name && c != duration_units[from].name - 'a' + 'A'))
+	char name[3] = {text_lower(**text)};
+
+	if (name[0] == 'm' && text_lower((*text)[1]) == 's')
+		name[1] = 's';
+	while (from < UNITS && strcmp(name, duration_units[from].name) != 0)
 		from++;
+	*text += strlen(name);
 	return from;
 }
 
@@ -201,11 +240,10 @@ int duration_parse(const char *text, int64_t *ms)
 	do {
 		if (read_digits(&text, &number))
 			return -ERR_USAGE;
-		unit = duration_unit(*text, unit);
+		unit = read_unit(&text, unit);
 		if (unit == UNITS || number > (INT64_MAX - sum) / duration_units[unit].ms)
 			return -ERR_USAGE;
 		sum += number * duration_units[unit++].ms;
-		text++;
 	} while (*text);
 	*ms = sum;
 	return 0;
@@ -215,13 +253,13 @@ const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES])
 {
 	size_t len = 0;
 
-	for (size_t i = 0; i < UNITS; i++) {
+	for (size_t i = 0; i <= UNIT_SECONDS; i++) {
 		int64_t number = ms / duration_units[i].ms;
 
 		ms %= duration_units[i].ms;
-		if (number || (i == UNITS - 1 && !len))
+		if (number || (i == UNIT_SECONDS && !len))
 			len += (size_t)snprintf(text + len, DURATION_TEXT_BYTES - len,
-				"%" PRId64 "%c", number, duration_units[i].name);
+				"%" PRId64 "%s", number, duration_units[i].name);
 	}
 	return text;
 }

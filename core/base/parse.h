@@ -24,10 +24,17 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);
 /* 0 and *ms, or -ERR_BAD_LINE when text is no such time (milliseconds may be missing). */
 int date_parse(const char *text, int64_t *ms);
 
-/* Spans of time as people write them: "30s", "30m", "1h30m", "2d". */
+/*
+ * Reads YYYY-MM-DD, YYYY-MM-DDThh:mm, YYYY-MM-DDThh:mm:ss or that with .mmm, each in UTC with or without
+ * a Z behind it: the first and the last ms of the day, minute, second or ms that it tells. 0, or -ERR_USAGE: no
+ * such text; then both are untouched.
+ */
+int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms);
+
+/* Spans of time as people write them: "30s", "30m", "1h30m", "2d", "500ms". */
 
 /*
- * Reads text as milliseconds: decimal digits and a unit (d, h, m, s, in either case), once or more, each
+ * Reads text as milliseconds: decimal digits and a unit (d, h, m, s, ms, in either case), once or more, each
  * unit smaller than the one before it ("1d12h"). No blanks, signs, fractions; a number has a unit. "0s" is a
  * span. 0, or -ERR_USAGE: no such text, or more than fits; then *ms is untouched.
  */

@@ -20,6 +20,9 @@ TEST(test_spans_are_what_their_units_say)
 		{"007s", 7},
 		{"1H30M", 90 * 60},
 		{"1D1s", 86401},
+		{"5000ms", 5},
+		{"1m1000MS", 61},
+		{"1s2000mS", 3},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -30,11 +33,23 @@ TEST(test_spans_are_what_their_units_say)
 	}
 }
 
+TEST(test_milliseconds_are_the_smallest_unit)
+{
+	int64_t ms = -1;
+
+	assert_int_equal(duration_parse("1h2m3s4ms", &ms), 0);
+	assert_int_equal(ms, ((1 * 60 + 2) * 60 + 3) * 1000 + 4);
+	assert_int_equal(duration_parse("9223372036854775807ms", &ms), 0);
+	assert_int_equal(ms, INT64_MAX);
+	assert_int_equal(duration_parse("9223372036854775808ms", &ms), -ERR_USAGE);
+}
+
 TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 {
 	static const char *const cases[] = {"", "s", "30", "1h30", "30 s", " 30s", "30s ", "-1s",
-		"+1s", "1.5h", "30m1h", "1m1m", "1s1s", "1x", "1ms", "1w", "h1", "1hm", "30min",
-		"\xff", "1s\n", "9223372036854775808s", "99999999999999999999999s"};
+		"+1s", "1.5h", "30m1h", "1m1m", "1s1s", "1x", "1ms1s", "1ms1ms", "1sm", "1mss",
+		"1w", "h1", "1hm", "30min", "\xff", "1s\n", "9223372036854775808s",
+		"99999999999999999999999s"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t ms = 42;
