@@ -70,6 +70,12 @@
 	X(ERR_TASK_EXISTS, "there is such a task already",                                         \
 		"'hsnap schedule remove' it first, or give --replace")                             \
 	X(ERR_SYMBOLS, "no names", "")                                                             \
+	X(ERR_NOT_RECORDING, "is not a recording", "give a file written by hsnap record")          \
+	X(ERR_BAD_RECORDING, "the recording is damaged",                                           \
+		"ask for moments before that, or record again")                                    \
+	X(ERR_MOMENT, "there is no such moment",                                                   \
+		"give 10s, 1m30s, 500ms, 40%, start, end, peak, a mark, or a time in UTC")         \
+	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
 
 enum err_code {

@@ -161,7 +161,7 @@ static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust
 #define RECORD_HEAD_MAX 64 /* bytes that tell where the frames are, and how many */
 
 /* Records of one kind: what holds for one in doubt is what the others of its kind show. */
-enum record_kind {
+enum ust_record_kind {
 	ENTRY_32, /* of the database */
 	ENTRY_64,
 	TRACE_32, /* of a page heap's own */
@@ -173,7 +173,7 @@ struct ust_entry {
 	uint64_t addr, first_slot;
 	size_t frames_at; /* into ust.frames */
 	struct ust_depth depth;
-	uint8_t kind; /* enum record_kind */
+	uint8_t kind; /* enum ust_record_kind */
 	uint8_t frame_count;
 };
 

@@ -1,0 +1,619 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/record/recording_read.h"
+
+#define BATCH 2048
+
+struct cursor_counter {
+	uint64_t allocated, live, freed; /* freed: number of the one that was freed last */
+};
+
+struct record_cursor {
+	struct recording *recording;
+	struct chunk_reader reader;
+	struct cursor_counter *counters; /* of each kind */
+	uint64_t position, to; /* behind the events that were decoded */
+	uint64_t time_ms; /* of the last of them */
+	uint32_t thread;
+	size_t next_chunk, next_checkpoint; /* numbers of places */
+
+	/* The chunk at hand, and what of it was decoded: events and each column. */
+	struct record_events chunk;
+	uint64_t offset;
+	size_t at, age_at, far_at, tick_at, change_at;
+	size_t next_tick, next_change; /* before which event; SIZE_MAX: none is left */
+
+	uint32_t codes[BATCH];
+	struct record_event events[BATCH];
+	size_t event_count,
+		event_at; /* of events[] that were decoded; that were handed out one by one */
+};
+
+/* ---------------------------------------------------------------- chunks of events */
+
+bool record_events_take(struct payload *payload, uint64_t begin_ms, struct record_events *events)
+{
+	size_t far_count, tick_count, change_count;
+	uint64_t span_ms;
+
+	*events = (struct record_events){.first = varint_take(payload), .begin_ms = begin_ms};
+	events->count = (size_t)varint_take_upto(payload, CHUNK_EVENTS_MAX);
+	events->age_count = (size_t)varint_take_upto(payload, events->count);
+	far_count = (size_t)varint_take_upto(payload, events->age_count);
+	tick_count = (size_t)varint_take_upto(payload, events->count);
+	change_count = (size_t)varint_take_upto(payload, events->count);
+	events->thread = (uint32_t)varint_take_upto(payload, UINT32_MAX);
+	span_ms = varint_take(payload);
+	events->end_ms = begin_ms + span_ms;
+	events->lost_count = varint_take(payload);
+	events->peak_bytes = varint_take(payload);
+	events->peak_position = varint_take(payload);
+	events->peak_ms = varint_take(payload);
+	events->codes = column_take(payload, events->count);
+	if (!payload->at || events->age_count > (size_t)(payload->end - payload->at))
+		return false;
+	events->ages = payload->at;
+	payload->at += events->age_count;
+	events->far = column_take(payload, far_count);
+	events->tick_gaps = column_take(payload, tick_count);
+	events->ticks = column_take(payload, tick_count);
+	events->thread_gaps = column_take(payload, change_count);
+	events->threads = column_take(payload, change_count);
+	return payload->at == payload->end && events->count && events->codes.width <= 4 &&
+	       events->first <= UINT64_MAX - events->count && events->end_ms >= begin_ms;
+}
+
+size_t record_place_at(const struct record_place *places, size_t count, uint64_t position)
+{
+	size_t from = 0, to = count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (places[middle].position <= position)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from - 1;
+}
+
+size_t record_place_by_time(const struct record_place *places, size_t count, uint64_t time_ms)
+{
+	size_t from = 0, to = count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (places[middle].time_ms <= time_ms)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from - 1;
+}
+
+/* Where the events of a chunk end, as the places say. */
+static uint64_t chunk_end(const struct recording *recording, size_t number)
+{
+	return number + 1 < recording->event_chunk_count ? recording->events[number + 1].position :
+							   recording->facts.event_count;
+}
+
+/* Reads the payload of a chunk of some type at a place. */
+static int read_place(struct chunk_reader *reader, const struct record_place *place,
+	enum chunk_type type, struct payload *payload)
+{
+	struct chunk_head head;
+	int rc = chunk_read_head(reader, place->offset, &head);
+
+	if (!rc && (head.type != type || head.time_ms != place->time_ms))
+		rc = -ERR_BAD_RECORDING;
+	return rc ? rc : chunk_read(reader, place->offset, &head, payload);
+}
+
+static int read_events(const struct recording *recording, struct chunk_reader *reader,
+	size_t number, struct record_events *events)
+{
+	const struct record_place *place = &recording->events[number];
+	struct payload payload;
+	int rc = read_place(reader, place, CHUNK_EVENTS, &payload);
+
+	if (rc)
+		return rc;
+	return record_events_take(&payload, place->time_ms, events) &&
+			       events->first == place->position &&
+			       events->count == chunk_end(recording, number) - events->first &&
+			       events->end_ms <= recording->facts.length_ms ?
+		       0 :
+		       -ERR_BAD_RECORDING;
+}
+
+/* What is wrong, and when it is right up to. */
+static int bad_events(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
+	struct err *err)
+{
+	char detail[80];
+
+	snprintf(detail, sizeof(detail), "up to %" PRIu64 ".%03us it can be read", time_ms / 1000,
+		(unsigned)(time_ms % 1000));
+	return recording_bad(recording, rc, offset, detail, err);
+}
+
+int record_events_until(
+	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err)
+{
+	size_t number =
+		record_place_by_time(recording->events, recording->event_chunk_count, time_ms);
+	struct chunk_reader reader;
+	struct record_events events;
+	uint64_t at = 0, now_ms;
+	size_t tick = 0;
+	int rc;
+
+	if (number == SIZE_MAX) {
+		*position = 0;
+		return 0;
+	}
+	chunk_reader_init(&reader, &recording->file, recording->facts.file_bytes);
+	rc = read_events(recording, &reader, number, &events);
+	for (now_ms = recording->events[number].time_ms; !rc && tick < events.ticks.count; tick++) {
+		uint64_t gap = column_get(&events.tick_gaps, tick);
+		uint64_t more_ms = column_get(&events.ticks, tick);
+
+		if (gap >= events.count - at - 1 || more_ms >= events.end_ms - now_ms) {
+			rc = -ERR_BAD_RECORDING;
+		} else if (more_ms >= time_ms - now_ms) {
+			break;
+		} else {
+			at += gap + 1;
+			now_ms += more_ms + 1;
+		}
+	}
+	if (rc)
+		bad_events(recording, rc, recording->events[number].offset,
+			recording->events[number].time_ms, err);
+	else if (tick < events.ticks.count)
+		*position = events.first + at + column_get(&events.tick_gaps, tick) + 1;
+	else
+		*position = events.first + events.count;
+	chunk_reader_release(&reader);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- check-points */
+
+/* A check-point taken apart. */
+struct checkpoint {
+	size_t kind_count;
+	struct column allocated, live;
+};
+
+/* What all live blocks add up to must fit in 64 bits, and be what the check-point says. */
+static bool is_total(const struct recording *recording, const struct checkpoint *checkpoint,
+	uint64_t total_bytes)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < checkpoint->kind_count; i++) {
+		const struct record_kind *kind = &recording->kinds[i];
+		uint64_t live = column_get(&checkpoint->live, i);
+		uint64_t bytes = kind->memory == RECORD_RESERVED ? 0 : kind->bytes;
+
+		if (live > column_get(&checkpoint->allocated, i) ||
+			(bytes && live > (UINT64_MAX - sum) / bytes))
+			return false;
+		sum += live * bytes;
+	}
+	return sum == total_bytes;
+}
+
+static int read_checkpoint(
+	struct record_cursor *cursor, size_t number, struct checkpoint *checkpoint)
+{
+	const struct recording *recording = cursor->recording;
+	const struct record_place *place = &recording->checkpoints[number];
+	struct payload payload;
+	uint64_t position, total_bytes;
+	int rc;
+
+	cursor->offset = place->offset;
+	rc = read_place(&cursor->reader, place, CHUNK_CHECKPOINT, &payload);
+	if (rc)
+		return rc;
+	position = varint_take(&payload);
+	checkpoint->kind_count = (size_t)varint_take_upto(&payload, recording->facts.kind_count);
+	total_bytes = varint_take(&payload);
+	checkpoint->allocated = column_take(&payload, checkpoint->kind_count);
+	checkpoint->live = column_take(&payload, checkpoint->kind_count);
+	return payload.at == payload.end && position == place->position &&
+			       is_total(recording, checkpoint, total_bytes) ?
+		       0 :
+		       -ERR_BAD_RECORDING;
+}
+
+/* Where the cursor has come to one it must say what the events led to. */
+static int pass_checkpoint(struct record_cursor *cursor)
+{
+	const struct record_facts *facts = &cursor->recording->facts;
+	struct checkpoint checkpoint;
+	int rc = read_checkpoint(cursor, cursor->next_checkpoint, &checkpoint);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < facts->kind_count; i++) {
+		struct cursor_counter *counter = &cursor->counters[i];
+		bool is_told = i < checkpoint.kind_count;
+
+		if (counter->allocated != (is_told ? column_get(&checkpoint.allocated, i) : 0) ||
+			counter->live != (is_told ? column_get(&checkpoint.live, i) : 0))
+			return -ERR_BAD_RECORDING;
+		counter->freed = NUMBER_NONE;
+	}
+	cursor->next_checkpoint++;
+	return 0;
+}
+
+/* Starts at the last one that is at or before from, or at the beginning. */
+static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
+{
+	const struct recording *recording = cursor->recording;
+	size_t number = record_place_at(recording->checkpoints, recording->checkpoint_count, from);
+	struct checkpoint checkpoint = {0};
+	int rc = 0;
+
+	cursor->next_checkpoint = number + 1;
+	if (number != SIZE_MAX)
+		rc = read_checkpoint(cursor, number, &checkpoint);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < recording->facts.kind_count; i++) {
+		cursor->counters[i].freed = NUMBER_NONE;
+		if (i < checkpoint.kind_count) {
+			cursor->counters[i].allocated = column_get(&checkpoint.allocated, i);
+			cursor->counters[i].live = column_get(&checkpoint.live, i);
+		}
+	}
+	if (number == SIZE_MAX)
+		return 0;
+	cursor->position = recording->checkpoints[number].position;
+	cursor->time_ms = recording->checkpoints[number].time_ms;
+	cursor->next_chunk =
+		record_place_at(recording->events, recording->event_chunk_count, cursor->position);
+	if (cursor->position == recording->facts.event_count)
+		cursor->next_chunk = recording->event_chunk_count;
+	else if (cursor->next_chunk == SIZE_MAX ||
+		 recording->events[cursor->next_chunk].position != cursor->position)
+		return -ERR_BAD_RECORDING;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- events */
+
+/* The event that the next of some gaps leads to, from the one that the last one led to. */
+static bool next_place(
+	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
+{
+	uint64_t gap;
+
+	if (number == gaps->count) {
+		*next = SIZE_MAX;
+		return true;
+	}
+	gap = column_get(gaps, number);
+	if (gap >= cursor->chunk.count - *next - 1)
+		return false;
+	*next += (size_t)gap + 1;
+	return true;
+}
+
+static int next_chunk(struct record_cursor *cursor)
+{
+	const struct recording *recording = cursor->recording;
+	struct record_events *chunk = &cursor->chunk;
+	int rc = 0;
+
+	while (!rc && cursor->next_checkpoint < recording->checkpoint_count &&
+		recording->checkpoints[cursor->next_checkpoint].position <= cursor->position)
+		rc = pass_checkpoint(cursor);
+	if (!rc && cursor->next_chunk == recording->event_chunk_count)
+		rc = -ERR_BAD_RECORDING;
+	if (rc)
+		return rc;
+	cursor->offset = recording->events[cursor->next_chunk].offset;
+	rc = read_events(recording, &cursor->reader, cursor->next_chunk, chunk);
+	if (rc)
+		return rc;
+	cursor->next_chunk++;
+	cursor->at = cursor->age_at = cursor->far_at = 0;
+	cursor->tick_at = cursor->change_at = 0;
+	cursor->next_tick = cursor->next_change = 0;
+	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
+		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
+		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change))
+		return -ERR_BAD_RECORDING;
+	cursor->time_ms = chunk->begin_ms;
+	cursor->thread = chunk->thread;
+	return 0;
+}
+
+/* Goes by the tick and the change of thread that lie here. */
+static int take_changes(struct record_cursor *cursor)
+{
+	struct record_events *chunk = &cursor->chunk;
+
+	if (cursor->at == cursor->next_tick) {
+		uint64_t more_ms = column_get(&chunk->ticks, cursor->tick_at++);
+
+		if (more_ms >= chunk->end_ms - cursor->time_ms ||
+			!next_place(cursor, &chunk->tick_gaps, cursor->tick_at, &cursor->next_tick))
+			return -ERR_BAD_RECORDING;
+		cursor->time_ms += more_ms + 1;
+	}
+	if (cursor->at == cursor->next_change) {
+		uint64_t thread = column_get(&chunk->threads, cursor->change_at++);
+
+		if (thread >= cursor->recording->facts.thread_count ||
+			!next_place(cursor, &chunk->thread_gaps, cursor->change_at,
+				&cursor->next_change))
+			return -ERR_BAD_RECORDING;
+		cursor->thread = (uint32_t)thread;
+	}
+	return 0;
+}
+
+static void decode_codes(struct record_cursor *cursor, size_t count)
+{
+	const struct column *codes = &cursor->chunk.codes;
+	const unsigned char *plane = codes->bytes + cursor->at;
+
+	memset(cursor->codes, 0, count * sizeof(*cursor->codes));
+	for (unsigned byte = 0; byte < codes->width; byte++, plane += codes->count) {
+		for (size_t i = 0; i < count; i++)
+			cursor->codes[i] |= (uint32_t)plane[i] << 8 * byte;
+	}
+}
+
+/* Which allocation the next free frees; UINT64_MAX: none that could be. */
+static uint64_t take_number(struct record_cursor *cursor, const struct cursor_counter *counter)
+{
+	const struct record_events *chunk = &cursor->chunk;
+	uint64_t age;
+
+	if (cursor->age_at == chunk->age_count)
+		return UINT64_MAX;
+	switch (chunk->ages[cursor->age_at]) {
+	case AGE_NEXT: return counter->freed + 1;
+	case AGE_PREVIOUS: return counter->freed - 1;
+	case AGE_FAR:
+		if (cursor->far_at == chunk->far.count)
+			return UINT64_MAX;
+		age = column_get(&chunk->far, cursor->far_at++);
+		break;
+	default: age = (uint64_t)chunk->ages[cursor->age_at] - AGE_NEAR;
+	}
+	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
+}
+
+/* Events of one time and thread. */
+static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
+	struct record_event *events, size_t count)
+{
+	size_t kind_count = cursor->recording->facts.kind_count;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t kind = codes[i] >> 1;
+		struct cursor_counter *counter;
+
+		if (kind >= kind_count)
+			return -ERR_BAD_RECORDING;
+		counter = &cursor->counters[kind];
+		if (codes[i] & 1) {
+			uint64_t number = take_number(cursor, counter);
+
+			if (number >= counter->allocated || !counter->live)
+				return -ERR_BAD_RECORDING;
+			cursor->age_at++;
+			counter->live--;
+			counter->freed = number;
+			events[i].number = number;
+			events[i].type = RECORD_FREE;
+		} else {
+			counter->live++;
+			events[i].number = counter->allocated++;
+			events[i].type = RECORD_ALLOC;
+		}
+		events[i].kind = kind;
+		events[i].time_ms = cursor->time_ms;
+		events[i].thread = cursor->thread;
+	}
+	return 0;
+}
+
+/* Whether all that the chunk has was used, and led where it says. */
+static bool is_used_up(const struct record_cursor *cursor)
+{
+	const struct record_events *chunk = &cursor->chunk;
+
+	return cursor->age_at == chunk->age_count && cursor->far_at == chunk->far.count &&
+	       cursor->tick_at == chunk->ticks.count && cursor->change_at == chunk->threads.count &&
+	       cursor->time_ms == chunk->end_ms;
+}
+
+/* Decodes the next events of the chunk at hand, or of the one behind it, into events[]; none behind end. */
+static int decode(struct record_cursor *cursor, uint64_t end)
+{
+	size_t count, done = 0;
+	int rc = 0;
+
+	if (cursor->at == cursor->chunk.count)
+		rc = next_chunk(cursor);
+	if (rc)
+		return rc;
+	count = cursor->chunk.count - cursor->at;
+	count = count < BATCH ? count : BATCH;
+	count = count < end - cursor->position ? count : (size_t)(end - cursor->position);
+	decode_codes(cursor, count);
+	while (!rc && done < count) {
+		size_t run = count - done;
+
+		rc = take_changes(cursor);
+		run = run < cursor->next_tick - cursor->at ? run : cursor->next_tick - cursor->at;
+		run = run < cursor->next_change - cursor->at ? run :
+							       cursor->next_change - cursor->at;
+		if (!rc)
+			rc = decode_run(cursor, cursor->codes + done, cursor->events + done, run);
+		done += run;
+		cursor->at += run;
+	}
+	if (!rc && cursor->at == cursor->chunk.count && !is_used_up(cursor))
+		rc = -ERR_BAD_RECORDING;
+	cursor->position += count;
+	cursor->event_count = count;
+	cursor->event_at = 0;
+	return rc;
+}
+
+static int fail(struct record_cursor *cursor, int rc, struct err *err)
+{
+	cursor->to = cursor->position; /* nothing more is read */
+	cursor->event_at = cursor->event_count = 0;
+	return bad_events(cursor->recording, rc, cursor->offset, cursor->time_ms, err);
+}
+
+int record_cursor_open(struct record_cursor **cursor, struct recording *recording, uint64_t from,
+	uint64_t to, struct err *err)
+{
+	struct record_cursor *made;
+	int rc;
+
+	if (from > to || to > recording->facts.event_count)
+		return err_set(err, ERR_MOMENT, recording->path, "it has %" PRIu64 " events",
+			recording->facts.event_count);
+	made = xcalloc(1, sizeof(*made));
+	made->recording = recording;
+	made->to = to;
+	made->counters = xcalloc(recording->facts.kind_count, sizeof(*made->counters));
+	chunk_reader_init(&made->reader, &recording->file, recording->facts.file_bytes);
+	rc = start_at_checkpoint(made, from);
+	while (!rc && made->position < from)
+		rc = decode(made, from);
+	made->event_count = 0;
+	if (rc) {
+		fail(made, rc, err);
+		record_cursor_close(made);
+		return rc;
+	}
+	*cursor = made;
+	return 0;
+}
+
+void record_cursor_close(struct record_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	chunk_reader_release(&cursor->reader);
+	free(cursor->counters);
+	free(cursor);
+}
+
+int record_next_events(struct record_cursor *cursor, const struct record_event **events,
+	size_t *count, struct err *err)
+{
+	int rc;
+
+	if (cursor->event_at == cursor->event_count) {
+		if (cursor->position == cursor->to)
+			return 0;
+		rc = decode(cursor, cursor->to);
+		if (rc)
+			return fail(cursor, rc, err);
+	}
+	*events = cursor->events + cursor->event_at;
+	*count = cursor->event_count - cursor->event_at;
+	cursor->event_at = cursor->event_count;
+	return 1;
+}
+
+int record_next(struct record_cursor *cursor, struct record_event *event, struct err *err)
+{
+	const struct record_event *events;
+	size_t count;
+	int rc;
+
+	if (cursor->event_at == cursor->event_count) {
+		rc = record_next_events(cursor, &events, &count, err);
+		if (rc <= 0)
+			return rc;
+		cursor->event_at = 0;
+	}
+	*event = cursor->events[cursor->event_at++];
+	return 1;
+}
+
+/* ---------------------------------------------------------------- states */
+
+uint64_t recording_checkpoint(const struct recording *recording, uint64_t position)
+{
+	size_t number =
+		record_place_at(recording->checkpoints, recording->checkpoint_count, position);
+
+	return number == SIZE_MAX ? 0 : recording->checkpoints[number].position;
+}
+
+/* What is in use there. False when that does not fit in 64 bits. */
+static bool state_bytes(
+	const struct recording *recording, const struct record_state *state, uint64_t *bytes)
+{
+	*bytes = 0;
+	for (size_t i = 0; i < state->kind_count; i++) {
+		const struct record_kind *kind = &recording->kinds[i];
+
+		if (kind->memory == RECORD_RESERVED || !kind->bytes)
+			continue;
+		if (state->live[i] > (UINT64_MAX - *bytes) / kind->bytes)
+			return false;
+		*bytes += state->live[i] * kind->bytes;
+	}
+	return true;
+}
+
+int recording_state(
+	struct recording *recording, uint64_t position, struct record_state *state, struct err *err)
+{
+	const struct record_facts *facts = &recording->facts;
+	struct record_cursor *cursor;
+	struct record_state made;
+	uint64_t bytes;
+	int rc = record_cursor_open(&cursor, recording, position, position, err);
+
+	if (rc)
+		return rc;
+	made = (struct record_state){
+		.position = position, .time_ms = cursor->time_ms, .kind_count = facts->kind_count};
+	made.allocated = xmalloc(made.kind_count * sizeof(*made.allocated));
+	made.live = xmalloc(made.kind_count * sizeof(*made.live));
+	for (size_t i = 0; i < made.kind_count; i++) {
+		made.allocated[i] = cursor->counters[i].allocated;
+		made.live[i] = cursor->counters[i].live;
+	}
+	if (!state_bytes(recording, &made, &bytes) || bytes > facts->peak.bytes ||
+		(position == facts->peak.position && bytes != facts->peak.bytes))
+		rc = recording_bad(recording, -ERR_BAD_RECORDING, cursor->offset,
+			"its peak is not what it says", err);
+	record_cursor_close(cursor);
+	if (rc)
+		record_state_release(&made);
+	else
+		*state = made;
+	return rc;
+}
+
+void record_state_release(struct record_state *state)
+{
+	free(state->allocated);
+	free(state->live);
+	*state = (struct record_state){0};
+}

@@ -1,0 +1,789 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "core/base/hash.h"
+#include "core/base/parse.h"
+#include "core/io/file.h"
+#include "core/record/chunk.h"
+#include "core/record/record.h"
+
+#define EVENTS_A_CHUNK ((size_t)128 << 10)
+#define PACKING_LEVEL 3
+#define ROWS_BYTES                                                                                 \
+	((size_t)1 << 20) /* of definitions that are written without waiting for a flush */
+
+/* Check-points: so many events for each kind that has to be written, within bounds. */
+#define EVENTS_A_KIND 32
+#define CHECKPOINT_LEAST ((uint64_t)1 << 20)
+#define CHECKPOINT_MOST ((uint64_t)4000000)
+
+#define CACHE_KINDS 4096 /* a power of two */
+
+/* Modules, stacks and so on, of which a chunk goes on where the last one ended. */
+enum { MODULES, STACKS, HEAPS, THREADS, KINDS, LISTS };
+
+static const struct {
+	enum chunk_type type;
+	size_t max;
+	const char *name;
+} lists[LISTS] = {
+	{CHUNK_MODULES, RECORD_MODULES_MAX, "modules"},
+	{CHUNK_STACKS, RECORD_STACKS_MAX, "stacks"},
+	{CHUNK_HEAPS, RECORD_HEAPS_MAX, "heaps"},
+	{CHUNK_THREADS, RECORD_THREADS_MAX, "threads"},
+	{CHUNK_KINDS, RECORD_KINDS_MAX, "kinds of allocations"},
+};
+
+struct record_list {
+	struct buf rows; /* not written yet */
+	size_t first, count; /* of rows; of all */
+};
+
+struct kind_counter {
+	uint64_t allocated, live, freed; /* freed: number of the one that was freed last */
+	uint64_t bytes; /* that one adds to what is in use */
+};
+
+struct pending_mark {
+	uint64_t time_ms, position;
+	size_t label_at; /* in labels; SIZE_MAX: the start */
+};
+
+/* Numbers for a column. */
+struct column_values {
+	uint64_t *values; /* room for EVENTS_A_CHUNK */
+	size_t count;
+};
+
+struct recorder {
+	struct os_file file;
+	char *path;
+	struct err err; /* the first one */
+	uint64_t bytes; /* of the file */
+	ZSTD_CCtx *zstd;
+	struct buf payload, chunk, index;
+
+	struct record_list lists[LISTS];
+	struct table modules;
+	struct u64map heaps, threads;
+	struct hash_index stack_index, kind_index;
+	struct arena frames;
+	struct record_stack *stacks;
+	struct record_kind *kinds;
+	struct kind_counter *counters; /* of each kind */
+	size_t stack_cap, kind_cap, counter_cap, frame_count;
+	uint32_t cache[CACHE_KINDS]; /* kinds plus one, by a cheap hash */
+
+	/* Events that are not written yet, the first of them number event_first. */
+	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
+	unsigned char *ages;
+	size_t age_count, tick_at, thread_at; /* of the last tick and change of thread */
+	uint64_t event_first, begin_ms, last_ms;
+	uint32_t begin_thread, last_thread;
+	uint64_t now_ms; /* of the next event */
+	uint32_t now_thread;
+
+	struct pending_mark *marks;
+	size_t mark_count, mark_cap;
+	struct buf labels;
+	uint64_t live_bytes, lost_count;
+	uint64_t peak_bytes, peak_position, peak_ms;
+	uint64_t checkpoint_position;
+};
+
+/* ---------------------------------------------------------------- chunks */
+
+static bool is_broken(const struct recorder *recorder)
+{
+	return recorder->err.code != ERR_OK;
+}
+
+static void write_bytes(struct recorder *recorder, const void *bytes, size_t len)
+{
+	if (is_broken(recorder) ||
+		os_write(&recorder->file, bytes, len, recorder->path, &recorder->err))
+		return;
+	recorder->bytes += len;
+}
+
+/* Packs recorder->payload. position is that of events and check-points. */
+static void write_chunk(
+	struct recorder *recorder, enum chunk_type type, uint64_t time_ms, uint64_t position)
+{
+	const struct buf *payload = &recorder->payload;
+	struct buf *chunk = &recorder->chunk;
+	size_t bound = ZSTD_compressBound(payload->len), packed;
+	struct chunk_head head = {.time_ms = time_ms,
+		.type = type,
+		.packing = CHUNK_ZSTD,
+		.unpacked_bytes = (uint32_t)payload->len};
+	unsigned char *bytes;
+
+	buf_clear(chunk);
+	buf_reserve(chunk, CHUNK_HEAD_BYTES + bound);
+	bytes = (unsigned char *)chunk->data;
+	packed = ZSTD_compressCCtx(recorder->zstd, bytes + CHUNK_HEAD_BYTES, bound, payload->data,
+		payload->len, PACKING_LEVEL);
+	if (ZSTD_isError(packed) || packed >= payload->len) {
+		head.packing = CHUNK_PLAIN;
+		packed = payload->len;
+		memcpy(bytes + CHUNK_HEAD_BYTES, payload->data, packed);
+	}
+	head.bytes = (uint32_t)packed;
+	head.crc = chunk_crc(bytes + CHUNK_HEAD_BYTES, packed);
+	chunk_head_put(bytes, &head);
+	write_bytes(recorder, bytes, CHUNK_HEAD_BYTES + packed);
+	varint_put(&recorder->index, type);
+	varint_put(&recorder->index, CHUNK_HEAD_BYTES + packed);
+	varint_put(&recorder->index, time_ms);
+	varint_put(&recorder->index, position);
+}
+
+static struct buf *begin_payload(struct recorder *recorder)
+{
+	buf_clear(&recorder->payload);
+	return &recorder->payload;
+}
+
+static void put_text(struct buf *to, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	len = len < RECORD_TEXT_MAX ? len : RECORD_TEXT_MAX;
+	varint_put(to, len);
+	buf_add(to, text, len);
+}
+
+static void put_date(struct buf *to, const char *key, int64_t ms)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (ms && date_text(ms, text)[0] != '?')
+		buf_printf(to, " %s=%s", key, text);
+}
+
+static void put_quoted(struct buf *to, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(to, " %s=", key);
+	kv_quote(to, value);
+}
+
+static void write_start(struct recorder *recorder, const struct record_facts *facts)
+{
+	struct buf *to = begin_payload(recorder);
+
+	buf_printf(to, "tool=%s pid=%lu parent=%lu bits=%u sample=%llu attached=%d", HSNAP_VERSION,
+		(unsigned long)facts->pid, (unsigned long)facts->parent_pid, facts->bits,
+		(unsigned long long)facts->sample_bytes, facts->is_attached);
+	put_date(to, "start", facts->start_ms);
+	put_date(to, "time", facts->time_ms);
+	put_quoted(to, "image", facts->image);
+	put_quoted(to, "os", facts->os);
+	write_chunk(recorder, CHUNK_START, 0, 0);
+}
+
+static void write_lists(struct recorder *recorder)
+{
+	for (size_t i = 0; i < LISTS; i++) {
+		struct record_list *list = &recorder->lists[i];
+		struct buf *to;
+
+		if (list->first == list->count)
+			continue;
+		to = begin_payload(recorder);
+		varint_put(to, list->first);
+		varint_put(to, list->count - list->first);
+		buf_add(to, list->rows.data, list->rows.len);
+		write_chunk(recorder, lists[i].type, recorder->last_ms, 0);
+		buf_clear(&list->rows);
+		list->first = list->count;
+	}
+}
+
+static void put_values(struct buf *to, struct column_values *values)
+{
+	column_put(to, values->values, values->count);
+	values->count = 0;
+}
+
+static void write_events(struct recorder *recorder)
+{
+	struct buf *to = begin_payload(recorder);
+	size_t count = recorder->codes.count;
+
+	varint_put(to, recorder->event_first);
+	varint_put(to, count);
+	varint_put(to, recorder->age_count);
+	varint_put(to, recorder->far.count);
+	varint_put(to, recorder->ticks.count);
+	varint_put(to, recorder->threads_now.count);
+	varint_put(to, recorder->begin_thread);
+	varint_put(to, recorder->last_ms - recorder->begin_ms);
+	varint_put(to, recorder->lost_count);
+	varint_put(to, recorder->peak_bytes);
+	varint_put(to, recorder->peak_position);
+	varint_put(to, recorder->peak_ms);
+	put_values(to, &recorder->codes);
+	buf_add(to, recorder->ages, recorder->age_count);
+	put_values(to, &recorder->far);
+	put_values(to, &recorder->tick_gaps);
+	put_values(to, &recorder->ticks);
+	put_values(to, &recorder->thread_gaps);
+	put_values(to, &recorder->threads_now);
+	write_chunk(recorder, CHUNK_EVENTS, recorder->begin_ms, recorder->event_first);
+	recorder->event_first += count;
+	recorder->age_count = 0;
+}
+
+static void write_checkpoint(struct recorder *recorder)
+{
+	struct buf *to = begin_payload(recorder);
+	size_t count = recorder->lists[KINDS].count;
+	uint64_t *values = xmalloc(count * sizeof(*values));
+
+	varint_put(to, recorder->event_first);
+	varint_put(to, count);
+	varint_put(to, recorder->live_bytes);
+	for (size_t i = 0; i < count; i++)
+		values[i] = recorder->counters[i].allocated;
+	column_put(to, values, count);
+	for (size_t i = 0; i < count; i++) {
+		values[i] = recorder->counters[i].live;
+		recorder->counters[i].freed = NUMBER_NONE;
+	}
+	column_put(to, values, count);
+	free(values);
+	write_chunk(recorder, CHUNK_CHECKPOINT, recorder->last_ms, recorder->event_first);
+	recorder->checkpoint_position = recorder->event_first;
+}
+
+static void write_marks(struct recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->mark_count; i++) {
+		const struct pending_mark *mark = &recorder->marks[i];
+		struct buf *to = begin_payload(recorder);
+		bool is_start = mark->label_at == SIZE_MAX;
+
+		varint_put(to, is_start ? MARK_START : MARK_LABEL);
+		varint_put(to, mark->position);
+		put_text(to, is_start ? "" : recorder->labels.data + mark->label_at);
+		write_chunk(recorder, CHUNK_MARK, mark->time_ms, 0);
+	}
+	recorder->mark_count = 0;
+	buf_clear(&recorder->labels);
+}
+
+static void write_pending(struct recorder *recorder)
+{
+	uint64_t wanted = EVENTS_A_KIND * (uint64_t)recorder->lists[KINDS].count;
+
+	write_lists(recorder);
+	if (recorder->codes.count)
+		write_events(recorder);
+	wanted = wanted < CHECKPOINT_LEAST ? CHECKPOINT_LEAST : wanted;
+	wanted = wanted > CHECKPOINT_MOST - EVENTS_A_CHUNK ? CHECKPOINT_MOST - EVENTS_A_CHUNK :
+							     wanted;
+	if (recorder->event_first - recorder->checkpoint_position >= wanted)
+		write_checkpoint(recorder);
+	write_marks(recorder);
+}
+
+/* ---------------------------------------------------------------- what events tell of */
+
+/* The number of a new one, or UINT32_MAX when there is no room. Its row is to be added to the list. */
+static uint32_t list_add(struct recorder *recorder, unsigned list)
+{
+	size_t number = recorder->lists[list].count;
+
+	if (number == lists[list].max) {
+		if (!is_broken(recorder))
+			err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu %s", number,
+				lists[list].name);
+		return UINT32_MAX;
+	}
+	if (recorder->lists[list].rows.len >= ROWS_BYTES)
+		write_lists(recorder);
+	recorder->lists[list].count++;
+	return (uint32_t)number;
+}
+
+uint32_t recorder_module(struct recorder *recorder, const struct module *module)
+{
+	unsigned flags = (module->has_identity ? MODULE_HAS_IDENTITY : 0) |
+			 (module->pdb ? MODULE_HAS_PDB : 0) |
+			 (module->pdb_guid ? MODULE_HAS_GUID : 0);
+	struct buf row;
+	const uint64_t *there;
+	uint32_t number;
+
+	buf_init(&row);
+	varint_put(&row, module->base);
+	varint_put(&row, module->size_bytes);
+	varint_put(&row, module->timestamp);
+	varint_put(&row, module->checksum);
+	varint_put(&row, module->pdb_age);
+	varint_put(&row, flags);
+	put_text(&row, module->path);
+	put_text(&row, module->pdb);
+	put_text(&row, module->pdb_guid);
+	there = table_find(&recorder->modules, row.data, row.len);
+	number = there ? (uint32_t)*there : list_add(recorder, MODULES);
+	if (!there && number != RECORD_NO_MODULE) {
+		table_add(&recorder->modules, row.data, row.len, number);
+		buf_add(&recorder->lists[MODULES].rows, row.data, row.len);
+	}
+	buf_release(&row);
+	return number;
+}
+
+static bool same_frames(
+	const struct record_stack *stack, const struct record_frame *frames, unsigned count)
+{
+	bool same = stack->frame_count == count;
+
+	for (unsigned i = 0; same && i < count; i++)
+		same = stack->frames[i].module == frames[i].module &&
+		       stack->frames[i].offset == frames[i].offset;
+	return same;
+}
+
+static uint32_t add_stack(
+	struct recorder *recorder, const struct record_frame *frames, unsigned count, uint32_t hash)
+{
+	struct record_frame *copy;
+	struct buf *row;
+	uint32_t number;
+
+	if (count > RECORD_ALL_FRAMES_MAX - recorder->frame_count) {
+		if (!is_broken(recorder))
+			err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu frames of stacks",
+				recorder->frame_count);
+		return RECORD_NO_STACK;
+	}
+	number = list_add(recorder, STACKS);
+	if (number == UINT32_MAX)
+		return RECORD_NO_STACK;
+	row = &recorder->lists[STACKS].rows;
+	copy = arena_alloc(&recorder->frames, count * sizeof(*copy));
+	varint_put(row, count);
+	for (unsigned i = 0; i < count; i++) {
+		copy[i] = frames[i];
+		varint_put(row,
+			frames[i].module == RECORD_NO_MODULE ? 0 : (uint64_t)frames[i].module + 1);
+		varint_put(row, frames[i].offset);
+	}
+	array_grow((void **)&recorder->stacks, &recorder->stack_cap, number,
+		sizeof(*recorder->stacks));
+	recorder->stacks[number] = (struct record_stack){copy, count};
+	recorder->frame_count += count;
+	hash_index_add(&recorder->stack_index, hash, number);
+	return number;
+}
+
+uint32_t recorder_stack(
+	struct recorder *recorder, const struct record_frame *frames, unsigned frame_count)
+{
+	unsigned count = frame_count < RECORD_FRAMES_MAX ? frame_count : RECORD_FRAMES_MAX;
+	struct hasher hasher = hasher_begin(&recorder->stack_index.key);
+	struct hash_probe probe;
+	uint32_t hash, number;
+
+	for (unsigned i = 0; i < count; i++) {
+		hasher_add(&hasher, frames[i].module);
+		hasher_add(&hasher, frames[i].offset);
+	}
+	hash = hasher_end(&hasher);
+	probe = hash_index_probe(&recorder->stack_index, hash);
+	while ((number = hash_index_next(&recorder->stack_index, &probe)) != INDEX_NONE) {
+		if (same_frames(&recorder->stacks[number], frames, count))
+			return number;
+	}
+	return add_stack(recorder, frames, count, hash);
+}
+
+/* Of those that are numbers themselves; none: what there is instead when there is no room. */
+static uint32_t number_of(
+	struct recorder *recorder, unsigned list, struct u64map *map, uint64_t value, uint32_t none)
+{
+	uint32_t number;
+
+	if (u64map_find(map, value, &number))
+		return number;
+	number = list_add(recorder, list);
+	if (number == UINT32_MAX)
+		return none;
+	varint_put(&recorder->lists[list].rows, value);
+	u64map_put(map, value, &number);
+	return number;
+}
+
+uint32_t recorder_heap(struct recorder *recorder, uint64_t handle)
+{
+	return number_of(recorder, HEAPS, &recorder->heaps, handle, RECORD_NO_HEAP);
+}
+
+uint32_t recorder_thread(struct recorder *recorder, uint32_t tid)
+{
+	return number_of(recorder, THREADS, &recorder->threads, tid, 0);
+}
+
+static bool same_kind(const struct record_kind *a, const struct record_kind *b)
+{
+	return a->bytes == b->bytes && a->stack == b->stack && a->heap == b->heap &&
+	       a->memory == b->memory;
+}
+
+static uint32_t add_kind(struct recorder *recorder, const struct record_kind *kind, uint32_t hash)
+{
+	uint32_t number = list_add(recorder, KINDS);
+	struct buf *row = &recorder->lists[KINDS].rows;
+
+	if (number == UINT32_MAX)
+		return 0;
+	varint_put(row, kind->bytes);
+	varint_put(row, kind->stack == RECORD_NO_STACK ? 0 : (uint64_t)kind->stack + 1);
+	varint_put(row, kind->heap == RECORD_NO_HEAP ? 0 : (uint64_t)kind->heap + 1);
+	varint_put(row, kind->memory);
+	array_grow(
+		(void **)&recorder->kinds, &recorder->kind_cap, number, sizeof(*recorder->kinds));
+	recorder->kinds[number] = *kind;
+	array_grow((void **)&recorder->counters, &recorder->counter_cap, number,
+		sizeof(*recorder->counters));
+	recorder->counters[number] = (struct kind_counter){
+		.freed = NUMBER_NONE, .bytes = kind->memory == RECORD_RESERVED ? 0 : kind->bytes};
+	hash_index_add(&recorder->kind_index, hash, number);
+	return number;
+}
+
+static uint32_t find_kind(struct recorder *recorder, const struct record_kind *kind)
+{
+	struct hasher hasher = hasher_begin(&recorder->kind_index.key);
+	struct hash_probe probe;
+	uint32_t hash, number;
+
+	hasher_add(&hasher, kind->bytes);
+	hasher_add(&hasher, (uint64_t)kind->heap << 32 | kind->stack);
+	hasher_add(&hasher, kind->memory);
+	hash = hasher_end(&hasher);
+	probe = hash_index_probe(&recorder->kind_index, hash);
+	while ((number = hash_index_next(&recorder->kind_index, &probe)) != INDEX_NONE) {
+		if (same_kind(&recorder->kinds[number], kind))
+			return number;
+	}
+	return add_kind(recorder, kind, hash);
+}
+
+/* It is asked for every allocation: most of them find theirs without a hash that nobody can foresee. */
+uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind)
+{
+	uint64_t mixed = (kind->bytes + ((uint64_t)kind->stack << 20)) ^ (uint64_t)kind->heap << 50;
+	uint32_t *cached =
+		&recorder->cache[(mixed * UINT64_C(0x9e3779b97f4a7c15)) >> 52 & (CACHE_KINDS - 1)];
+
+	if (!*cached || !same_kind(&recorder->kinds[*cached - 1], kind)) {
+		uint32_t number = find_kind(recorder, kind);
+
+		if (number >= recorder->lists[KINDS].count)
+			return 0;
+		*cached = number + 1;
+	}
+	return *cached - 1;
+}
+
+/* ---------------------------------------------------------------- events */
+
+void recorder_time(struct recorder *recorder, uint64_t time_ms)
+{
+	if (time_ms > recorder->now_ms)
+		recorder->now_ms = time_ms;
+}
+
+void recorder_thread_is(struct recorder *recorder, uint32_t thread)
+{
+	recorder->now_thread = thread;
+}
+
+static void values_add(struct column_values *values, uint64_t value)
+{
+	values->values[values->count++] = value;
+}
+
+/* The time, or the thread, is another one than that of the event before, or there is none in the chunk. */
+static void note_change(struct recorder *recorder)
+{
+	size_t at = recorder->codes.count;
+
+	if (!at) {
+		recorder->begin_ms = recorder->now_ms;
+		recorder->begin_thread = recorder->now_thread;
+		recorder->tick_at = recorder->thread_at = 0;
+	} else if (recorder->now_ms != recorder->last_ms) {
+		values_add(&recorder->tick_gaps, at - recorder->tick_at - 1);
+		values_add(&recorder->ticks, recorder->now_ms - recorder->last_ms - 1);
+		recorder->tick_at = at;
+	}
+	if (at && recorder->now_thread != recorder->last_thread) {
+		values_add(&recorder->thread_gaps, at - recorder->thread_at - 1);
+		values_add(&recorder->threads_now, recorder->now_thread);
+		recorder->thread_at = at;
+	}
+	recorder->last_ms = recorder->now_ms;
+	recorder->last_thread = recorder->now_thread;
+}
+
+static void add_event(struct recorder *recorder, uint64_t code)
+{
+	if (recorder->now_ms != recorder->last_ms ||
+		recorder->now_thread != recorder->last_thread || !recorder->codes.count)
+		note_change(recorder);
+	values_add(&recorder->codes, code);
+}
+
+static void write_full(struct recorder *recorder)
+{
+	if (recorder->codes.count == EVENTS_A_CHUNK)
+		write_pending(recorder);
+}
+
+uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind)
+{
+	struct kind_counter *counter = &recorder->counters[kind];
+	uint64_t number = counter->allocated++;
+
+	add_event(recorder, (uint64_t)kind << 1);
+	counter->live++;
+	recorder->live_bytes += counter->bytes;
+	if (recorder->live_bytes > recorder->peak_bytes) {
+		recorder->peak_bytes = recorder->live_bytes;
+		recorder->peak_position = recorder->event_first + recorder->codes.count;
+		recorder->peak_ms = recorder->now_ms;
+	}
+	write_full(recorder);
+	return number;
+}
+
+void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
+{
+	struct kind_counter *counter = &recorder->counters[kind];
+	uint64_t age = counter->allocated - 1 - number;
+	unsigned char *how;
+
+	if (number >= counter->allocated || !counter->live) {
+		recorder->lost_count++;
+		return;
+	}
+	add_event(recorder, (uint64_t)kind << 1 | 1);
+	how = &recorder->ages[recorder->age_count++];
+	if (number == counter->freed + 1) {
+		*how = AGE_NEXT;
+	} else if (number == counter->freed - 1) {
+		*how = AGE_PREVIOUS;
+	} else if (age < AGE_FAR - AGE_NEAR) {
+		*how = (unsigned char)(AGE_NEAR + age);
+	} else {
+		*how = AGE_FAR;
+		values_add(&recorder->far, age);
+	}
+	counter->freed = number;
+	counter->live--;
+	recorder->live_bytes -= counter->bytes;
+	write_full(recorder);
+}
+
+static void add_mark(struct recorder *recorder, size_t label_at)
+{
+	array_grow((void **)&recorder->marks, &recorder->mark_cap, recorder->mark_count,
+		sizeof(*recorder->marks));
+	recorder->marks[recorder->mark_count++] = (struct pending_mark){
+		recorder->now_ms, recorder->event_first + recorder->codes.count, label_at};
+}
+
+void recorder_start(struct recorder *recorder)
+{
+	add_mark(recorder, SIZE_MAX);
+}
+
+void recorder_mark(struct recorder *recorder, const char *label)
+{
+	if (!*label)
+		return;
+	add_mark(recorder, recorder->labels.len);
+	buf_add(&recorder->labels, label, strlen(label) + 1);
+}
+
+void recorder_lost(struct recorder *recorder, uint64_t events)
+{
+	recorder->lost_count += events;
+}
+
+uint64_t recorder_bytes(const struct recorder *recorder)
+{
+	return recorder->bytes;
+}
+
+uint64_t recorder_events(const struct recorder *recorder)
+{
+	return recorder->event_first + recorder->codes.count;
+}
+
+/* ---------------------------------------------------------------- a file from its start to its end */
+
+static int create(struct recorder *recorder, const char *path, struct err *err)
+{
+	char *final = os_final_path(path);
+	const char *place = final ? final : path;
+	int rc;
+
+	if (os_is_special(place)) {
+		rc = err_set(err, ERR_CREATE, path, "it is no file");
+	} else {
+		if (os_is_there(place))
+			os_remove(place);
+		rc = file_append_open(&recorder->file, place, err);
+	}
+	free(final);
+	if (!rc && os_size(&recorder->file)) {
+		os_close(&recorder->file);
+		rc = err_set(err, ERR_CREATE, path, "what is there cannot be removed");
+	}
+	return rc;
+}
+
+static void recorder_init(struct recorder *recorder, const char *path)
+{
+	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
+		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
+		&recorder->threads_now};
+
+	recorder->path = xstrdup(path);
+	recorder->zstd = ZSTD_createCCtx();
+	if (!recorder->zstd)
+		memory_out();
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		columns[i]->values = xmalloc(EVENTS_A_CHUNK * sizeof(*columns[i]->values));
+	recorder->ages = xmalloc(EVENTS_A_CHUNK);
+	table_init(&recorder->modules);
+	u64map_init(&recorder->heaps);
+	u64map_init(&recorder->threads);
+	hash_index_init(&recorder->stack_index);
+	hash_index_init(&recorder->kind_index);
+	arena_init(&recorder->frames);
+}
+
+static void recorder_release(struct recorder *recorder)
+{
+	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
+		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
+		&recorder->threads_now};
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		free(columns[i]->values);
+	for (size_t i = 0; i < LISTS; i++)
+		buf_release(&recorder->lists[i].rows);
+	free(recorder->ages);
+	free(recorder->marks);
+	free(recorder->stacks);
+	free(recorder->kinds);
+	free(recorder->counters);
+	table_release(&recorder->modules);
+	u64map_release(&recorder->heaps);
+	u64map_release(&recorder->threads);
+	hash_index_release(&recorder->stack_index);
+	hash_index_release(&recorder->kind_index);
+	arena_release(&recorder->frames);
+	buf_release(&recorder->labels);
+	buf_release(&recorder->payload);
+	buf_release(&recorder->chunk);
+	buf_release(&recorder->index);
+	ZSTD_freeCCtx(recorder->zstd);
+	free(recorder->path);
+	free(recorder);
+}
+
+/* *err is the first error. */
+static int result(const struct recorder *recorder, struct err *err)
+{
+	if (is_broken(recorder) && err)
+		*err = recorder->err;
+	return -(int)recorder->err.code;
+}
+
+int recorder_open(struct recorder **recorder, const char *path, const struct record_facts *facts,
+	struct err *err)
+{
+	struct recorder *made = xcalloc(1, sizeof(*made));
+	unsigned char head[FILE_HEAD_BYTES];
+	int rc = create(made, path, err);
+
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	recorder_init(made, path);
+	file_head_put(head);
+	write_bytes(made, head, sizeof(head));
+	write_start(made, facts);
+	recorder_thread(made, 0);
+	rc = result(made, err);
+	if (rc) {
+		os_close(&made->file);
+		recorder_release(made);
+		return rc;
+	}
+	*recorder = made;
+	return 0;
+}
+
+int recorder_flush(struct recorder *recorder, struct err *err)
+{
+	write_pending(recorder);
+	return result(recorder, err);
+}
+
+static void write_end(struct recorder *recorder)
+{
+	struct buf *to = begin_payload(recorder);
+
+	varint_put(to, recorder->event_first);
+	varint_put(to, recorder->lost_count);
+	varint_put(to, recorder->peak_bytes);
+	varint_put(to, recorder->peak_position);
+	varint_put(to, recorder->peak_ms);
+	write_chunk(recorder, CHUNK_END, recorder->now_ms, 0);
+}
+
+/* Of a file with more chunks than its index may list the chunks tell. */
+static void write_index(struct recorder *recorder)
+{
+	unsigned char trailer[FILE_TRAILER_BYTES];
+	uint64_t offset = recorder->bytes;
+	struct buf *to = begin_payload(recorder);
+
+	if (recorder->index.len > CHUNK_UNPACKED_MAX)
+		return;
+	buf_add(to, recorder->index.data, recorder->index.len);
+	write_chunk(recorder, CHUNK_INDEX, recorder->now_ms, 0);
+	file_trailer_put(trailer, offset);
+	write_bytes(recorder, trailer, sizeof(trailer));
+}
+
+int recorder_end(struct recorder *recorder, struct err *err)
+{
+	int rc;
+
+	write_pending(recorder);
+	if (recorder->event_first != recorder->checkpoint_position)
+		write_checkpoint(recorder);
+	write_end(recorder);
+	write_index(recorder);
+	if (!is_broken(recorder))
+		os_sync(&recorder->file, recorder->path, &recorder->err);
+	os_close(&recorder->file);
+	rc = result(recorder, err);
+	recorder_release(recorder);
+	return rc;
+}

@@ -1,0 +1,533 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dump/kv.h"
+#include "core/record/recording_read.h"
+
+/* A recording that is being opened. */
+struct opening {
+	struct recording *recording;
+	struct chunk_reader reader;
+	uint64_t offset; /* of the chunk at hand */
+	uint64_t event_ms; /* of the last event that is known of */
+	uint64_t mark_ms; /* of the last mark */
+	bool is_by_index; /* the events are not looked at */
+	bool has_start, has_end;
+};
+
+int recording_bad(const struct recording *recording, int rc, uint64_t offset, const char *detail,
+	struct err *err)
+{
+	struct buf place;
+
+	buf_init(&place);
+	buf_printf(&place, "%s, byte %" PRIu64, recording->path, offset);
+	err_set(err, (enum err_code) - rc, place.data, detail ? "%s" : NULL, detail);
+	buf_release(&place);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what chunks tell */
+
+static char *keep_text(struct recording *recording, struct payload *from)
+{
+	size_t len;
+	const char *text = payload_text(from, RECORD_TEXT_MAX, &len);
+
+	return arena_text(&recording->arena, text, len);
+}
+
+static int take_start(struct opening *opening, struct payload *from)
+{
+	struct record_facts *facts = &opening->recording->facts;
+	struct arena *arena = &opening->recording->arena;
+	const char *image, *os;
+	uint64_t attached = 0;
+	uint32_t bits = 0;
+	struct kv pairs;
+	int rc;
+
+	kv_init(&pairs);
+	rc = kv_parse(&pairs, (const char *)from->at, (size_t)(from->end - from->at));
+	rc = rc ? rc : kv_get_u32(&pairs, "pid", 10, &facts->pid);
+	rc = rc ? rc : kv_get_u32(&pairs, "parent", 10, &facts->parent_pid);
+	rc = rc ? rc : kv_get_u32(&pairs, "bits", 10, &bits);
+	rc = rc ? rc : kv_get_number(&pairs, "sample", 10, &facts->sample_bytes);
+	rc = rc ? rc : kv_get_number(&pairs, "attached", 10, &attached);
+	rc = rc ? rc : kv_get_date(&pairs, "start", &facts->start_ms);
+	rc = rc ? rc : kv_get_date(&pairs, "time", &facts->time_ms);
+	if (!rc && !opening->has_start) {
+		facts->bits = bits;
+		facts->is_attached = attached;
+		image = kv_get(&pairs, "image");
+		os = kv_get(&pairs, "os");
+		facts->image = image ? arena_text(arena, image, strlen(image)) : NULL;
+		facts->os = os ? arena_text(arena, os, strlen(os)) : NULL;
+		opening->has_start = true;
+	} else {
+		from->at = NULL;
+	}
+	kv_release(&pairs);
+	return from->at ? 0 : -ERR_BAD_RECORDING;
+}
+
+/* Whether a list goes on here; *count more are to come. */
+static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
+{
+	uint64_t first = varint_take(from);
+
+	*count = (size_t)varint_take_upto(from, max - have);
+	return from->at && first == have;
+}
+
+static void take_module(struct recording *recording, struct payload *from)
+{
+	struct module module = {0};
+	uint64_t flags;
+
+	module.base = varint_take(from);
+	module.size_bytes = varint_take(from);
+	module.timestamp = (uint32_t)varint_take_upto(from, UINT32_MAX);
+	module.checksum = (uint32_t)varint_take_upto(from, UINT32_MAX);
+	module.pdb_age = (uint32_t)varint_take_upto(from, UINT32_MAX);
+	flags = varint_take(from);
+	module.has_identity = flags & MODULE_HAS_IDENTITY;
+	module.path = keep_text(recording, from);
+	module.pdb = keep_text(recording, from);
+	module.pdb_guid = keep_text(recording, from);
+	if (!(flags & MODULE_HAS_PDB))
+		module.pdb = NULL;
+	if (!(flags & MODULE_HAS_GUID))
+		module.pdb_guid = NULL;
+	if (!from->at)
+		return;
+	array_grow((void **)&recording->modules, &recording->module_cap,
+		recording->facts.module_count, sizeof(*recording->modules));
+	recording->modules[recording->facts.module_count++] = module;
+}
+
+static void take_stack(struct recording *recording, struct payload *from)
+{
+	const struct record_facts *facts = &recording->facts;
+	uint64_t most = RECORD_ALL_FRAMES_MAX - recording->frame_count;
+	uint32_t count = (uint32_t)varint_take_upto(
+		from, most < RECORD_FRAMES_MAX ? most : RECORD_FRAMES_MAX);
+	struct record_frame *frames;
+
+	if (!from->at || (size_t)(from->end - from->at) / 2 < count) {
+		from->at = NULL;
+		return;
+	}
+	frames = arena_alloc(&recording->arena, count * sizeof(*frames));
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t module = varint_take_upto(from, facts->module_count);
+
+		frames[i].module = module ? (uint32_t)module - 1 : RECORD_NO_MODULE;
+		frames[i].offset = varint_take(from);
+	}
+	if (!from->at)
+		return;
+	array_grow((void **)&recording->stacks, &recording->stack_cap, facts->stack_count,
+		sizeof(*recording->stacks));
+	recording->stacks[recording->facts.stack_count++] = (struct record_stack){frames, count};
+	recording->frame_count += count;
+}
+
+static void take_heap(struct recording *recording, struct payload *from)
+{
+	uint64_t handle = varint_take(from);
+
+	if (!from->at)
+		return;
+	array_grow((void **)&recording->heaps, &recording->heap_cap, recording->facts.heap_count,
+		sizeof(*recording->heaps));
+	recording->heaps[recording->facts.heap_count++] = handle;
+}
+
+static void take_thread(struct recording *recording, struct payload *from)
+{
+	uint64_t id = varint_take_upto(from, UINT32_MAX);
+
+	if (!from->at)
+		return;
+	array_grow((void **)&recording->threads, &recording->thread_cap,
+		recording->facts.thread_count, sizeof(*recording->threads));
+	recording->threads[recording->facts.thread_count++] = (uint32_t)id;
+}
+
+static void take_kind(struct recording *recording, struct payload *from)
+{
+	const struct record_facts *facts = &recording->facts;
+	uint64_t bytes = varint_take(from);
+	uint64_t stack = varint_take_upto(from, facts->stack_count);
+	uint64_t heap = varint_take_upto(from, facts->heap_count);
+	uint64_t memory = varint_take_upto(from, RECORD_MEMORIES - 1);
+
+	if (!from->at)
+		return;
+	array_grow((void **)&recording->kinds, &recording->kind_cap, facts->kind_count,
+		sizeof(*recording->kinds));
+	recording->kinds[recording->facts.kind_count++] =
+		(struct record_kind){bytes, stack ? (uint32_t)stack - 1 : RECORD_NO_STACK,
+			heap ? (uint32_t)heap - 1 : RECORD_NO_HEAP, (enum record_memory)memory};
+}
+
+static int take_list(struct opening *opening, enum chunk_type type, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	const struct record_facts *facts = &recording->facts;
+	const struct {
+		size_t have, max;
+		void (*take)(struct recording *recording, struct payload *from);
+	} lists[] = {
+		[CHUNK_MODULES] = {facts->module_count, RECORD_MODULES_MAX, take_module},
+		[CHUNK_STACKS] = {facts->stack_count, RECORD_STACKS_MAX, take_stack},
+		[CHUNK_HEAPS] = {facts->heap_count, RECORD_HEAPS_MAX, take_heap},
+		[CHUNK_THREADS] = {facts->thread_count, RECORD_THREADS_MAX, take_thread},
+		[CHUNK_KINDS] = {facts->kind_count, RECORD_KINDS_MAX, take_kind},
+	};
+	size_t count;
+
+	if (!take_list_head(from, lists[type].have, lists[type].max, &count))
+		return -ERR_BAD_RECORDING;
+	while (count-- && from->at)
+		lists[type].take(recording, from);
+	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
+}
+
+static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	struct record_facts *facts = &recording->facts;
+	uint64_t what = varint_take_upto(from, MARK_START);
+	uint64_t position = varint_take_upto(from, facts->event_count);
+	const char *label = keep_text(recording, from);
+	size_t count = facts->mark_count;
+
+	if (from->at != from->end || time_ms < opening->mark_ms ||
+		position < (count ? recording->marks[count - 1].position : 0) ||
+		count == RECORD_MARKS_MAX)
+		return -ERR_BAD_RECORDING;
+	opening->mark_ms = time_ms;
+	if (what == MARK_START) {
+		if (!facts->start_position)
+			facts->start_position = position;
+		return 0;
+	}
+	array_grow(
+		(void **)&recording->marks, &recording->mark_cap, count, sizeof(*recording->marks));
+	recording->marks[facts->mark_count++] = (struct record_mark){time_ms, position, label};
+	return 0;
+}
+
+static int take_end(struct opening *opening, uint64_t time_ms, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	struct record_facts *facts = &recording->facts;
+	uint64_t count = varint_take(from), lost = varint_take(from);
+	uint64_t peak_bytes = varint_take(from), peak_position = varint_take_upto(from, count);
+	uint64_t peak_ms = varint_take_upto(from, time_ms);
+
+	if (from->at != from->end || time_ms < opening->event_ms || time_ms < opening->mark_ms ||
+		count < facts->event_count || (count && !recording->event_chunk_count) ||
+		(!opening->is_by_index && count != facts->event_count))
+		return -ERR_BAD_RECORDING;
+	facts->event_count = count;
+	facts->lost_count = lost;
+	facts->peak.bytes = peak_bytes;
+	facts->peak.position = peak_position;
+	facts->peak.time_ms = peak_ms;
+	facts->length_ms = time_ms;
+	opening->has_end = true;
+	return 0;
+}
+
+static void add_place(
+	struct record_place **places, size_t *count, size_t *cap, const struct record_place *place)
+{
+	array_grow((void **)places, cap, *count, sizeof(**places));
+	(*places)[(*count)++] = *place;
+}
+
+/* By the index, of which the next entry tells how many events there are; they are looked at when they are
+ * wanted. */
+static int take_place(struct opening *opening, unsigned type, const struct record_place *place)
+{
+	struct recording *recording = opening->recording;
+	struct record_facts *facts = &recording->facts;
+	size_t count = recording->event_chunk_count;
+
+	if (place->time_ms < opening->event_ms)
+		return -ERR_BAD_RECORDING;
+	opening->event_ms = place->time_ms;
+	if (type == CHUNK_CHECKPOINT) {
+		add_place(&recording->checkpoints, &recording->checkpoint_count,
+			&recording->checkpoint_cap, place);
+		if (opening->is_by_index && place->position > facts->event_count)
+			facts->event_count = place->position;
+		return place->position == facts->event_count ? 0 : -ERR_BAD_RECORDING;
+	}
+	if (opening->is_by_index && place->position > facts->event_count)
+		facts->event_count = place->position;
+	if (place->position != facts->event_count ||
+		(count && place->position <= recording->events[count - 1].position) ||
+		(!count && place->position))
+		return -ERR_BAD_RECORDING;
+	add_place(&recording->events, &recording->event_chunk_count, &recording->event_chunk_cap,
+		place);
+	return 0;
+}
+
+/* One that is looked at. */
+static int take_events(struct opening *opening, const struct chunk_head *head, struct payload *from)
+{
+	struct record_facts *facts = &opening->recording->facts;
+	struct record_events events;
+	int rc = 0;
+
+	if (!record_events_take(from, head->time_ms, &events) ||
+		events.peak_position > events.first + events.count ||
+		events.peak_ms > events.end_ms)
+		rc = -ERR_BAD_RECORDING;
+	if (!rc)
+		rc = take_place(opening, CHUNK_EVENTS,
+			&(struct record_place){opening->offset, head->time_ms, events.first});
+	if (rc)
+		return rc;
+	facts->event_count += events.count;
+	facts->lost_count = events.lost_count;
+	facts->peak.bytes = events.peak_bytes;
+	facts->peak.position = events.peak_position;
+	facts->peak.time_ms = events.peak_ms;
+	opening->event_ms = events.end_ms;
+	return 0;
+}
+
+static int take_chunk(struct opening *opening, const struct chunk_head *head, struct payload *from)
+{
+	if (!opening->has_start && head->type != CHUNK_START)
+		return -ERR_BAD_RECORDING;
+	switch (head->type) {
+	case CHUNK_START: return take_start(opening, from);
+	case CHUNK_MODULES:
+	case CHUNK_STACKS:
+	case CHUNK_HEAPS:
+	case CHUNK_THREADS:
+	case CHUNK_KINDS: return take_list(opening, (enum chunk_type)head->type, from);
+	case CHUNK_EVENTS: return take_events(opening, head, from);
+	case CHUNK_CHECKPOINT:
+		return take_place(opening, CHUNK_CHECKPOINT,
+			&(struct record_place){opening->offset, head->time_ms, varint_take(from)});
+	case CHUNK_MARK: return take_mark(opening, head->time_ms, from);
+	case CHUNK_END: return take_end(opening, head->time_ms, from);
+	default: return 0; /* of a later version that readers of this one need not know */
+	}
+}
+
+/* ---------------------------------------------------------------- the index, or all chunks one after the other */
+
+/* Reads the payload of the chunk at opening->offset, and what it tells. */
+static int look_at(struct opening *opening, const struct chunk_head *head)
+{
+	struct payload payload;
+	int rc = chunk_read(&opening->reader, opening->offset, head, &payload);
+
+	return rc ? rc : take_chunk(opening, head, &payload);
+}
+
+/* One entry of the index, which says the same as the chunk. */
+static int take_entry(struct opening *opening, struct payload *index, uint64_t end)
+{
+	uint64_t type = varint_take_upto(index, UINT8_MAX);
+	uint64_t bytes = varint_take_upto(index, end - opening->offset);
+	uint64_t time_ms = varint_take(index), position = varint_take(index);
+	struct chunk_head head;
+	int rc;
+
+	if (!index->at || bytes < CHUNK_HEAD_BYTES)
+		return -ERR_BAD_RECORDING;
+	if (type == CHUNK_EVENTS || type == CHUNK_CHECKPOINT) {
+		rc = !opening->has_start ?
+			     -ERR_BAD_RECORDING :
+			     take_place(opening, (unsigned)type,
+				     &(struct record_place){opening->offset, time_ms, position});
+	} else {
+		rc = chunk_read_head(&opening->reader, opening->offset, &head);
+		if (!rc && (head.type != type || head.bytes + CHUNK_HEAD_BYTES != bytes ||
+				   head.time_ms != time_ms))
+			rc = -ERR_BAD_RECORDING;
+		if (!rc)
+			rc = look_at(opening, &head);
+	}
+	opening->offset += bytes;
+	return rc;
+}
+
+/* The trailer leads to the index. Its payload is copied, as the chunks that it leads to are read meanwhile. */
+static int read_index(struct opening *opening, uint64_t *index_offset, struct buf *copy)
+{
+	uint64_t file_bytes = opening->recording->facts.file_bytes;
+	unsigned char trailer[FILE_TRAILER_BYTES];
+	struct chunk_head head;
+	struct payload payload;
+	int rc;
+
+	if (file_bytes < FILE_HEAD_BYTES + FILE_TRAILER_BYTES)
+		return -ERR_BAD_RECORDING;
+	if (os_read_at(&opening->recording->file, file_bytes - FILE_TRAILER_BYTES, trailer,
+		    sizeof(trailer)))
+		return -ERR_READ;
+	if (!file_trailer_take(trailer, index_offset))
+		return -ERR_BAD_RECORDING;
+	rc = chunk_read_head(&opening->reader, *index_offset, &head);
+	if (rc || head.type != CHUNK_INDEX)
+		return rc ? rc : -ERR_BAD_RECORDING;
+	rc = chunk_read(&opening->reader, *index_offset, &head, &payload);
+	if (!rc)
+		buf_add(copy, payload.at, (size_t)(payload.end - payload.at));
+	return rc;
+}
+
+static int open_by_index(struct opening *opening)
+{
+	struct buf copy;
+	struct payload index;
+	uint64_t end;
+	int rc;
+
+	buf_init(&copy);
+	rc = read_index(opening, &end, &copy);
+	if (!rc) {
+		opening->is_by_index = true;
+		opening->offset = FILE_HEAD_BYTES;
+		index.at = (const unsigned char *)copy.data;
+		index.end = index.at + copy.len;
+		while (!rc && !opening->has_end && index.at < index.end)
+			rc = take_entry(opening, &index, end);
+		if (!rc && (!opening->has_end || index.at != index.end || opening->offset != end))
+			rc = -ERR_BAD_RECORDING;
+	}
+	buf_release(&copy);
+	return rc;
+}
+
+/* What cannot be made sense of ends it. */
+static int open_by_chunks(struct opening *opening)
+{
+	struct record_facts *facts = &opening->recording->facts;
+	int rc = 0;
+
+	opening->offset = FILE_HEAD_BYTES;
+	while (!rc && !opening->has_end) {
+		struct chunk_head head;
+
+		rc = chunk_read_head(&opening->reader, opening->offset, &head);
+		if (!rc)
+			rc = look_at(opening, &head);
+		if (!rc)
+			opening->offset += CHUNK_HEAD_BYTES + (uint64_t)head.bytes;
+	}
+	if (rc == -ERR_BAD_RECORDING && opening->has_start) {
+		facts->is_cut = true;
+		facts->cut_bytes = opening->offset;
+		rc = 0;
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- open, close */
+
+/* All but the file, its name and its size. */
+static void recording_clear(struct recording *recording)
+{
+	arena_release(&recording->arena);
+	free(recording->events);
+	free(recording->checkpoints);
+	free(recording->modules);
+	free(recording->stacks);
+	free(recording->heaps);
+	free(recording->threads);
+	free(recording->kinds);
+	free(recording->marks);
+	*recording = (struct recording){.path = recording->path,
+		.file = recording->file,
+		.facts.file_bytes = recording->facts.file_bytes};
+}
+
+static int read_all(struct recording *recording, bool is_by_index, struct err *err)
+{
+	struct opening opening = {.recording = recording};
+	struct record_facts *facts = &recording->facts;
+	int rc;
+
+	chunk_reader_init(&opening.reader, &recording->file, facts->file_bytes);
+	rc = is_by_index ? open_by_index(&opening) : open_by_chunks(&opening);
+	chunk_reader_release(&opening.reader);
+	if (rc)
+		return recording_bad(recording, rc, opening.offset, NULL, err);
+	if (!opening.has_end)
+		facts->length_ms =
+			opening.event_ms > opening.mark_ms ? opening.event_ms : opening.mark_ms;
+	facts->modules = recording->modules;
+	facts->stacks = recording->stacks;
+	facts->heaps = recording->heaps;
+	facts->threads = recording->threads;
+	facts->kinds = recording->kinds;
+	facts->marks = recording->marks;
+	return 0;
+}
+
+static int read_head(struct recording *recording, struct err *err)
+{
+	unsigned char head[FILE_HEAD_BYTES];
+	int rc;
+
+	if (!recording->facts.file_bytes)
+		return err_set(err, ERR_EMPTY, recording->path, NULL);
+	if (recording->facts.file_bytes < sizeof(head))
+		return err_set(err, ERR_NOT_RECORDING, recording->path, NULL);
+	if (os_read_at(&recording->file, 0, head, sizeof(head)))
+		return err_set(err, ERR_READ, recording->path, NULL);
+	rc = file_head_check(head);
+	return rc ? err_set(err, (enum err_code) - rc, recording->path, NULL) : 0;
+}
+
+int recording_open(struct recording **recording, const char *path, struct err *err)
+{
+	struct recording *made = xcalloc(1, sizeof(*made));
+	int rc = os_open(&made->file, path, err);
+
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	made->path = xstrdup(path);
+	made->facts.file_bytes = os_size(&made->file);
+	rc = read_head(made, err);
+	if (!rc && read_all(made, true, NULL)) {
+		recording_clear(made);
+		rc = read_all(made, false, err);
+	}
+	if (rc) {
+		recording_close(made);
+		return rc;
+	}
+	*recording = made;
+	return 0;
+}
+
+void recording_close(struct recording *recording)
+{
+	if (!recording)
+		return;
+	recording_clear(recording);
+	os_close(&recording->file);
+	free(recording->path);
+	free(recording);
+}
+
+const struct record_facts *recording_facts(const struct recording *recording)
+{
+	return &recording->facts;
+}

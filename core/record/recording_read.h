@@ -1,0 +1,62 @@
+/* What the files that read a recording share: the recording, and a chunk of its events. */
+#ifndef CORE_RECORD_RECORDING_READ_H
+#define CORE_RECORD_RECORDING_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/record/chunk.h"
+#include "core/record/record.h"
+
+/* Where a chunk of events, or a check-point, lies. */
+struct record_place {
+	uint64_t offset, time_ms;
+	uint64_t position; /* of a check-point; of the first event */
+};
+
+struct recording {
+	struct record_facts facts;
+	char *path;
+	struct os_file file;
+	struct arena arena; /* of all that the facts point to but the arrays */
+	struct record_place *events, *checkpoints; /* rising; events have no gaps */
+	size_t event_chunk_count, event_chunk_cap, checkpoint_count, checkpoint_cap;
+	struct module *modules;
+	struct record_stack *stacks;
+	uint64_t *heaps;
+	uint32_t *threads;
+	struct record_kind *kinds;
+	struct record_mark *marks;
+	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap;
+	size_t frame_count;
+};
+
+/* One EVENTS chunk, taken apart. */
+struct record_events {
+	uint64_t first, begin_ms, end_ms;
+	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* behind it */
+	size_t count, age_count;
+	uint32_t thread; /* of the first event */
+	const unsigned char *ages;
+	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
+};
+
+/* False when it is none. */
+bool record_events_take(struct payload *payload, uint64_t begin_ms, struct record_events *events);
+
+/* The last place that is at, or before, what is asked for; SIZE_MAX: there is none. */
+size_t record_place_at(const struct record_place *places, size_t count, uint64_t position);
+size_t record_place_by_time(const struct record_place *places, size_t count, uint64_t time_ms);
+
+/* The position behind all events up to time_ms. */
+int record_events_until(
+	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err);
+
+/* -ERR_BAD_RECORDING or another code, with the place. */
+int recording_bad(const struct recording *recording, int rc, uint64_t offset, const char *detail,
+	struct err *err);
+
+#endif
