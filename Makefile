@@ -150,7 +150,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
 	$(NAMED_PROGRAMS)
 
-BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
 # ---------------------------------------------------------------- what to ask for
@@ -354,6 +354,12 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $(linux_FLAGS) $< -o $@
+
+# It writes and reads as the programs do.
+build/linux/bench/gen_recording: build/linux/obj/tests/bench/gen_recording.o build/linux/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $(CFLAGS) $^ -lz -lzstd -lpthread -o $@
 
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages

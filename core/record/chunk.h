@@ -45,9 +45,12 @@ enum chunk_type {
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* flags of a module */
 enum { MARK_LABEL, MARK_START }; /* what a mark is */
 
-/* How a free tells which allocation it frees, in a byte: the one behind that of its kind which was freed last, the
- * one before it, its age up to AGE_FAR - AGE_NEAR - 1, or a larger age in a column of its own. */
-enum { AGE_NEXT, AGE_PREVIOUS, AGE_NEAR, AGE_FAR = 255 };
+/*
+ * How a free tells which allocation it frees, in a byte: how far it is behind the one of its kind that was freed
+ * last (from AGE_AHEAD on; 0 is the next one), how far before it (from AGE_BACK on; 0 is the one before), or its age
+ * (from AGE_NEAR on; 0 is the newest). AGE_FAR: its age is in a column of its own.
+ */
+enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };
 
 /* Before anything was freed, and again behind each check-point, the allocation freed last is the one
  * before number 0. */

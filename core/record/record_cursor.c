@@ -381,19 +381,21 @@ static uint64_t take_number(struct record_cursor *cursor, const struct cursor_co
 {
 	const struct record_events *chunk = &cursor->chunk;
 	uint64_t age;
+	unsigned how;
 
 	if (cursor->age_at == chunk->age_count)
 		return UINT64_MAX;
-	switch (chunk->ages[cursor->age_at]) {
-	case AGE_NEXT: return counter->freed + 1;
-	case AGE_PREVIOUS: return counter->freed - 1;
-	case AGE_FAR:
-		if (cursor->far_at == chunk->far.count)
-			return UINT64_MAX;
+	how = chunk->ages[cursor->age_at];
+	if (how < AGE_BACK)
+		return counter->freed + 1 + (how - AGE_AHEAD);
+	if (how < AGE_NEAR)
+		return counter->freed - 1 - (how - AGE_BACK);
+	if (how < AGE_FAR)
+		age = how - AGE_NEAR;
+	else if (cursor->far_at < chunk->far.count)
 		age = column_get(&chunk->far, cursor->far_at++);
-		break;
-	default: age = (uint64_t)chunk->ages[cursor->age_at] - AGE_NEAR;
-	}
+	else
+		return UINT64_MAX;
 	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
 }
 

@@ -201,7 +201,9 @@ static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
 	uint64_t what = varint_take_upto(from, MARK_START);
-	uint64_t position = varint_take_upto(from, facts->event_count);
+	/* By the index, how many events there are shows at the end. */
+	uint64_t position =
+		varint_take_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = keep_text(recording, from);
 	size_t count = facts->mark_count;
 
@@ -231,6 +233,8 @@ static int take_end(struct opening *opening, uint64_t time_ms, struct payload *f
 
 	if (from->at != from->end || time_ms < opening->event_ms || time_ms < opening->mark_ms ||
 		count < facts->event_count || (count && !recording->event_chunk_count) ||
+		facts->start_position > count ||
+		(facts->mark_count && recording->marks[facts->mark_count - 1].position > count) ||
 		(!opening->is_by_index && count != facts->event_count))
 		return -ERR_BAD_RECORDING;
 	facts->event_count = count;

@@ -1,0 +1,600 @@
+/* core/record: files that are cut, damaged or lie. Whatever is read is either right or an error with a place. */
+#include "tests/unit/record_made.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+/* ---------------------------------------------------------------- a file put together by hrec(5) */
+
+enum { START = 1, MODULES, STACKS, HEAPS, THREADS, KINDS, EVENTS, CHECKPOINT, MARK, END, INDEX };
+
+struct made_chunk {
+	unsigned type, packing;
+	uint64_t time_ms;
+	unsigned char payload[400]; /* not packed yet */
+	size_t len;
+	uint32_t unpacked_bytes; /* that its head tells; 0: those that it has */
+};
+
+struct made_file {
+	struct made_chunk chunks[20];
+	size_t count;
+};
+
+static void put_le(unsigned char *to, unsigned bytes, uint64_t value)
+{
+	while (bytes--) {
+		*to++ = (unsigned char)value;
+		value >>= 8;
+	}
+}
+
+static struct made_chunk *add(struct made_file *file, unsigned type, uint64_t time_ms)
+{
+	struct made_chunk *chunk = &file->chunks[file->count++];
+
+	*chunk = (struct made_chunk){.type = type, .time_ms = time_ms};
+	return chunk;
+}
+
+/* Varints of seven bits a byte. */
+static void put(struct made_chunk *chunk, uint64_t value)
+{
+	for (; value > 127; value /= 128)
+		chunk->payload[chunk->len++] = (unsigned char)(value % 128 + 128);
+	chunk->payload[chunk->len++] = (unsigned char)value;
+}
+
+static void put_text(struct made_chunk *chunk, const char *text)
+{
+	memcpy(chunk->payload + chunk->len, text, strlen(text));
+	chunk->len += strlen(text);
+}
+
+static void put_all(struct made_chunk *chunk, const uint64_t *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		put(chunk, values[i]);
+}
+
+#define PUT(chunk, ...)                                                                            \
+	put_all(chunk, (const uint64_t[]){__VA_ARGS__},                                            \
+		sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static size_t pack(const struct made_chunk *chunk, unsigned char *to)
+{
+	unsigned char *payload = to + 32;
+	size_t len = chunk->len;
+
+	memcpy(payload, chunk->payload, len);
+	if (chunk->packing)
+		len = ZSTD_compress(payload, 900, chunk->payload, chunk->len, 1);
+	memcpy(to, "hrc\x1a", 4);
+	to[4] = (unsigned char)chunk->type;
+	to[5] = (unsigned char)chunk->packing;
+	put_le(to + 6, 2, 0);
+	put_le(to + 8, 4, len);
+	put_le(to + 12, 4, chunk->unpacked_bytes ? chunk->unpacked_bytes : chunk->len);
+	put_le(to + 16, 8, chunk->time_ms);
+	put_le(to + 24, 4, crc32(0, payload, (unsigned)len));
+	put_le(to + 28, 4, crc32(0, to, 28));
+	return 32 + len;
+}
+
+/* Writes all of it with an index of what it really has, or with the one given. */
+static void write_made(const struct made_file *file, bool has_index, const struct made_chunk *lie)
+{
+	static unsigned char bytes[20000];
+	struct made_chunk index = {.type = INDEX};
+	size_t at = 16;
+
+	memcpy(bytes, "\x89hrc\r\n\x1a\n\x01\0\0\0\0\0\0\0", 16);
+	for (size_t i = 0; i < file->count; i++) {
+		const struct made_chunk *chunk = &file->chunks[i];
+		size_t len = pack(chunk, bytes + at);
+		bool has_position = chunk->type == EVENTS || chunk->type == CHECKPOINT;
+
+		/* Positions here are below 128: the first byte is all of it. */
+		PUT(&index, chunk->type, len, chunk->time_ms, has_position ? chunk->payload[0] : 0);
+		at += len;
+	}
+	if (has_index) {
+		unsigned char *trailer;
+
+		trailer = bytes + at + pack(lie ? lie : &index, bytes + at);
+		put_le(trailer, 8, at);
+		memcpy(trailer + 8, "hrc.", 4);
+		put_le(trailer + 12, 4, crc32(0, trailer, 12));
+		at = (size_t)(trailer - bytes) + 16;
+	}
+	file_put(path, bytes, at);
+}
+
+/*
+ * Two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of the second, by thread 0;
+ * a check-point; ms 9: - of the first (number 1), + of the second; the end at ms 20.
+ */
+static struct made_file good_file(void)
+{
+	struct made_file file = {0};
+	struct made_chunk *chunk;
+
+	put_text(add(&file, START, 0), "pid=5 bits=64");
+	chunk = add(&file, MODULES, 0);
+	PUT(chunk, 0, 1, 0x1000, 0x2000, 0, 0, 0, 0, 5);
+	put_text(chunk, "a.exe");
+	PUT(chunk, 0, 0);
+	PUT(add(&file, STACKS, 0), 0, 1, 2, 1, 0x10, 0, 0x7fff);
+	PUT(add(&file, HEAPS, 0), 0, 1, 0x650000);
+	PUT(add(&file, THREADS, 0), 0, 2, 0, 8);
+	PUT(add(&file, KINDS, 0), 0, 2, 10, 1, 1, 0, 300, 0, 0, 1);
+	chunk = add(&file, EVENTS, 5);
+	PUT(chunk, 0, 3, 0, 0, 1, 1, 1, 2, 0, 320, 3, 7); /* head */
+	PUT(chunk, 1, 0, 0, 2); /* codes, each of one byte */
+	PUT(chunk, 0); /* far */
+	PUT(chunk, 1, 1, 1, 1); /* a tick before event 2, of 2 ms */
+	PUT(chunk, 1, 1, 1, 0); /* and a change of thread, to number 0 */
+	PUT(add(&file, CHECKPOINT, 7), 3, 2, 320, 1, 2, 1, 1, 2, 1);
+	chunk = add(&file, EVENTS, 9);
+	PUT(chunk, 3, 2, 1, 0, 0, 0, 1, 0, 0, 610, 5, 9);
+	PUT(chunk, 1, 1, 2);
+	PUT(chunk, 32); /* age 0 */
+	PUT(chunk, 0, 0, 0, 0, 0);
+	chunk = add(&file, MARK, 12);
+	PUT(chunk, 0, 5, 4);
+	put_text(chunk, "here");
+	PUT(add(&file, END, 20), 5, 0, 610, 5, 9);
+	return file;
+}
+
+/* ---------------------------------------------------------------- what is asked of each file */
+
+static bool was_cut; /* what was read last */
+
+/* Asks for everything: what is not an error fits together. Returns the first error, or 0. */
+static int read_all(uint64_t *event_count)
+{
+	struct recording *recording;
+	struct record_cursor *cursor;
+	struct record_event event;
+	struct record_state counters;
+	const struct record_facts *facts;
+	struct err err = {0};
+	uint64_t count = 0, ms = 0, at;
+	int rc = recording_open(&recording, path, &err);
+
+	*event_count = 0;
+	if (rc) {
+		assert_int_equal(rc, -(int)err.code);
+		assert_int_equal(strncmp(err.place, path, strlen(path)), 0);
+		return rc;
+	}
+	facts = recording_facts(recording);
+	was_cut = facts->is_cut;
+	assert_true(facts->event_count < 1000000 || facts->event_count < facts->file_bytes << 20);
+	rc = record_cursor_open(&cursor, recording, 0, facts->event_count, &err);
+	if (!rc) {
+		while ((rc = record_next(cursor, &event, &err)) == 1) {
+			assert_true(event.kind < facts->kind_count);
+			assert_true(event.thread < facts->thread_count);
+			assert_true(event.time_ms >= ms && event.time_ms <= facts->length_ms);
+			ms = event.time_ms;
+			count++;
+		}
+		record_cursor_close(cursor);
+	}
+	if (!rc)
+		assert_int_equal(count, facts->event_count);
+	*event_count = count;
+	for (uint64_t position = 0; !rc && position <= count; position++) {
+		rc = recording_state(recording, position, &counters, &err);
+		for (size_t i = 0; !rc && i < counters.kind_count; i++)
+			assert_true(counters.live[i] <= counters.allocated[i] &&
+				    counters.allocated[i] <= position);
+		if (!rc)
+			record_state_release(&counters);
+	}
+	for (size_t i = 0; !rc && i < 4; i++) {
+		static const char *const moments[] = {"start", "50%", "peak", "end"};
+
+		rc = recording_position(recording, moments[i], &at, &ms, &err);
+		if (!rc)
+			assert_true(at <= facts->event_count && ms <= facts->length_ms);
+	}
+	if (rc) {
+		assert_int_equal(rc, -(int)err.code);
+		assert_int_equal(strncmp(err.place, path, strlen(path)), 0);
+	}
+	recording_close(recording);
+	return rc;
+}
+
+TEST(a_file_made_by_the_manual_is_read)
+{
+	static const struct record_event want[] = {
+		{0, 5, 0, 1, RECORD_ALLOC},
+		{1, 5, 0, 1, RECORD_ALLOC},
+		{0, 7, 1, 0, RECORD_ALLOC},
+		{1, 9, 0, 1, RECORD_FREE},
+		{1, 9, 1, 1, RECORD_ALLOC},
+	};
+	struct made_file file = good_file();
+
+	for (int i = 0; i < 4; i++) {
+		struct recording *recording;
+		struct record_cursor *cursor;
+		const struct record_facts *facts;
+		uint64_t count, ms;
+
+		for (size_t k = 0; k < file.count; k++)
+			file.chunks[k].packing = i & 1;
+		write_made(&file, i & 2, NULL);
+		assert_int_equal(read_all(&count), 0);
+		assert_int_equal(recording_open(&recording, path, NULL), 0);
+		facts = recording_facts(recording);
+		assert_false(facts->is_cut);
+		assert_int_equal(facts->event_count, 5);
+		assert_int_equal(facts->length_ms, 20);
+		assert_int_equal(facts->peak.bytes, 610);
+		assert_int_equal(facts->stacks[0].frames[0].module, 0);
+		assert_int_equal(facts->stacks[0].frames[0].offset, 0x10);
+		assert_int_equal(facts->stacks[0].frames[1].module, RECORD_NO_MODULE);
+		assert_int_equal(position_of(recording, "here", &ms), 5);
+		assert_int_equal(ms, 12);
+		assert_int_equal(recording_checkpoint(recording, 4), 3);
+		for (size_t from = 0; from <= 5; from++) {
+			struct record_event event;
+
+			assert_int_equal(record_cursor_open(&cursor, recording, from, 5, NULL), 0);
+			for (size_t at = from; at < 5; at++) {
+				assert_int_equal(record_next(cursor, &event, NULL), 1);
+				assert_event(&event, &want[at]);
+			}
+			assert_int_equal(record_next(cursor, &event, NULL), 0);
+			record_cursor_close(cursor);
+		}
+		recording_close(recording);
+	}
+}
+
+/* ---------------------------------------------------------------- cuts and damage */
+
+/* A small recording as it is written, with several chunks. */
+static char *small_file(struct truth *truth, size_t *len)
+{
+	struct record_facts facts = {.pid = 1, .image = "a.exe"};
+
+	truth_open(truth, &facts);
+	recorder_module(truth->recorder, &(struct module){.path = "a.exe", .base = 0x1000});
+	for (uint64_t i = 0; i < 6; i++) {
+		struct record_frame frame = {i, 0};
+
+		truth_kind(truth,
+			&(struct record_kind){10 + i, recorder_stack(truth->recorder, &frame, 1),
+				recorder_heap(truth->recorder, i % 2), RECORD_HEAP});
+	}
+	for (size_t i = 0; i < 120; i++) {
+		truth_time(truth, i / 3);
+		truth_thread(truth, recorder_thread(truth->recorder, (uint32_t)(i / 7 % 3)));
+		if (i % 3 == 2 && truth->kinds[i % 5].live_count)
+			truth_free(truth, i % 5, random_below(truth->kinds[i % 5].live_count));
+		else
+			truth_alloc(truth, i % 6);
+		if (i % 40 == 39)
+			assert_int_equal(recorder_flush(truth->recorder, NULL), 0);
+		if (i == 50)
+			truth_mark(truth, "half");
+	}
+	truth_end(truth);
+	return file_get(path, len);
+}
+
+/* Whatever events can be read are those that were written. */
+static void assert_right_or_error(const struct truth *truth)
+{
+	struct recording *recording;
+	struct record_cursor *cursor;
+	struct record_event event;
+	uint64_t count, at = 0;
+
+	read_all(&count);
+	if (recording_open(&recording, path, NULL))
+		return;
+	assert_true(recording_facts(recording)->event_count <= truth->count);
+	assert_int_equal(record_cursor_open(&cursor, recording, 0,
+				 recording_facts(recording)->event_count, NULL),
+		0);
+	while (record_next(cursor, &event, NULL) == 1)
+		assert_event(&event, &truth->events[at++]);
+	record_cursor_close(cursor);
+	recording_close(recording);
+}
+
+TEST(a_cut_at_any_byte_leaves_what_is_before_it)
+{
+	static struct truth truth;
+	size_t len;
+	char *bytes = small_file(&truth, &len);
+	uint64_t last = 0, count;
+
+	for (size_t cut = 0; cut < len; cut++) {
+		struct recording *recording;
+		int rc;
+
+		file_put(path, bytes, cut);
+		rc = read_all(&count);
+		if (rc) {
+			assert_true(cut < 300); /* not even its START is there */
+			assert_int_equal(rc, !cut     ? -ERR_EMPTY :
+					     cut < 16 ? -ERR_NOT_RECORDING :
+							-ERR_BAD_RECORDING);
+			continue;
+		}
+		assert_true(count >= last && count % 40 == 0);
+		last = count;
+		assert_int_equal(recording_open(&recording, path, NULL), 0);
+		if (recording_facts(recording)->is_cut)
+			assert_true(recording_facts(recording)->cut_bytes <= cut);
+		else
+			assert_int_equal(count, truth.count);
+		recording_close(recording);
+		assert_right_or_error(&truth);
+	}
+	assert_int_equal(last, truth.count);
+	free(bytes);
+	truth_release(&truth);
+}
+
+TEST(any_byte_that_changed_is_noticed_or_means_nothing)
+{
+	static struct truth truth;
+	size_t len;
+	char *bytes = small_file(&truth, &len);
+
+	for (size_t at = 0; at < len; at++) {
+		static const unsigned char flips[] = {1, 0x80, 0xff};
+		char was = bytes[at];
+
+		for (size_t i = 0; i < sizeof(flips); i++) {
+			bytes[at] = (char)(was ^ flips[i]);
+			file_put(path, bytes, len);
+			assert_right_or_error(&truth);
+		}
+		bytes[at] = was;
+	}
+	free(bytes);
+	truth_release(&truth);
+}
+
+/* With an index the chunks before the damage, and those behind a later check-point, can still be read. */
+TEST(damage_in_the_middle_is_told_with_its_place_and_time)
+{
+	struct made_file file = good_file();
+	struct recording *recording;
+	struct record_cursor *cursor;
+	struct record_state counters;
+	struct record_event event;
+	struct err err;
+	size_t len, at;
+	char *bytes, place[500];
+
+	/* Without an index, it ends there. */
+	write_made(&file, false, NULL);
+	bytes = file_get(path, &len);
+	for (at = 0; memcmp(bytes + at, "hrc\x1a\x07", 5) != 0;)
+		at++;
+	for (at++; memcmp(bytes + at, "hrc\x1a\x07", 5) != 0;)
+		at++;
+	bytes[at + 40] ^= 1;
+	file_put(path, bytes, len);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	assert_true(recording_facts(recording)->is_cut);
+	assert_int_equal(recording_facts(recording)->cut_bytes, at);
+	assert_int_equal(recording_facts(recording)->event_count, 3);
+	assert_int_equal(recording_facts(recording)->length_ms, 7);
+	recording_close(recording);
+	free(bytes);
+
+	write_made(&file, true, NULL);
+	bytes = file_get(path, &len);
+	bytes[at + 40] ^= 1;
+	file_put(path, bytes, len);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	assert_false(recording_facts(recording)->is_cut);
+	assert_int_equal(recording_state(recording, 3, &counters, NULL), 0);
+	record_state_release(&counters);
+	assert_int_equal(recording_state(recording, 4, &counters, &err), -ERR_BAD_RECORDING);
+	assert_int_equal(record_cursor_open(&cursor, recording, 0, 5, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(record_next(cursor, &event, &err), 1);
+	assert_int_equal(record_next(cursor, &event, &err), -ERR_BAD_RECORDING);
+	snprintf(place, sizeof(place), "%s, byte %zu", path, at);
+	assert_string_equal(err.place, place);
+	assert_string_equal(err.detail, "up to 0.007s it can be read");
+	assert_int_equal(record_next(cursor, &event, &err), 0);
+	record_cursor_close(cursor);
+	recording_close(recording);
+	free(bytes);
+}
+
+TEST(random_bytes_are_no_recording)
+{
+	uint64_t count;
+
+	for (int i = 0; i < 3000; i++) {
+		unsigned char bytes[600];
+		size_t len = random_below(sizeof(bytes));
+
+		for (size_t k = 0; k < len; k++)
+			bytes[k] = (unsigned char)random_next();
+		if (i % 2 && len >= 16)
+			memcpy(bytes, "\x89hrc\r\n\x1a\n\x01\0\0\0\0\0\0\0", 16);
+		file_put(path, bytes, len);
+		assert_true(read_all(&count) < 0);
+		assert_int_equal(count, 0);
+	}
+	file_put(path, "\x89hrc\r\n\x1a\n\x02\0\0\0\0\0\0\0", 16);
+	assert_int_equal(read_all(&count), -ERR_VERSION);
+}
+
+/* ---------------------------------------------------------------- lies with right checksums */
+
+/* Payloads of any bytes: one byte after the other takes values that are likely to hurt. */
+TEST(no_byte_of_a_payload_is_trusted)
+{
+	static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
+	const struct made_file good = good_file();
+
+	for (size_t k = 0; k < good.count; k++) {
+		for (size_t at = 0; at < good.chunks[k].len; at++) {
+			for (size_t i = 0; i < sizeof(values); i++) {
+				struct made_file file = good;
+				uint64_t count;
+
+				file.chunks[k].payload[at] = values[i];
+				write_made(&file, i % 2, NULL);
+				read_all(&count);
+				file.chunks[k].len = at; /* it ends there */
+				write_made(&file, i % 2, NULL);
+				read_all(&count);
+			}
+		}
+	}
+}
+
+TEST(what_does_not_fit_together_is_an_error)
+{
+	/* Of the good file: in which chunk, at which byte, what stands there instead. */
+	static const struct {
+		const char *what;
+		size_t chunk, at;
+		unsigned char value;
+	} lies[] = {
+		{"a kind that there is not", 6, 16, 4},
+		{"a free of what is not live", 6, 14, 1},
+		{"a free where none is told", 8, 15, 3},
+		{"an age that is too large", 8, 16, 34},
+		{"the one before the first", 8, 16, 16},
+		{"a thread that there is not", 6, 6, 2},
+		{"a change to such a thread", 6, 25, 2},
+		{"a tick behind the last event", 6, 19, 2},
+		{"a tick that is too long", 6, 21, 2},
+		{"a tick that is too short", 6, 21, 0},
+		{"more events than codes", 6, 1, 4},
+		{"a check-point of other counts", 7, 6, 3},
+		{"a check-point with more live", 7, 9, 2},
+		{"a check-point of another total", 7, 2, 0xc1},
+		{"a check-point of other kinds", 7, 1, 3},
+		{"a check-point elsewhere", 7, 0, 2},
+		{"a mark behind the end", 9, 1, 6},
+		{"an end with fewer events", 10, 0, 4},
+		{"a peak that is none", 10, 2, 0xe1},
+		{"a peak behind the end", 10, 4, 6},
+		{"a gap between events", 8, 0, 4},
+		{"the same events again", 8, 0, 2},
+	};
+	const struct made_file good = good_file();
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		struct made_file file = good;
+		uint64_t count;
+		int rc;
+
+		file.chunks[lies[i].chunk].payload[lies[i].at] = lies[i].value;
+		write_made(&file, true, NULL);
+		rc = read_all(&count);
+		/* Where the chunks themselves do not fit it ends there. */
+		if (rc != -ERR_BAD_RECORDING && !was_cut)
+			fail_msg("%s: %d", lies[i].what, rc);
+		write_made(&file, false, NULL);
+		rc = read_all(&count);
+		if (rc != -ERR_BAD_RECORDING && !was_cut)
+			fail_msg("%s, without an index: %d", lies[i].what, rc);
+	}
+}
+
+TEST(an_index_that_lies_is_not_believed)
+{
+	const struct made_file good = good_file();
+	static unsigned char bytes[20000];
+	struct made_chunk index = {.type = INDEX};
+	uint64_t count;
+
+	/* What it should be: then each byte of it another. */
+	for (size_t i = 0; i < good.count; i++) {
+		const struct made_chunk *chunk = &good.chunks[i];
+
+		PUT(&index, chunk->type, pack(chunk, bytes), chunk->time_ms,
+			chunk->type == EVENTS || chunk->type == CHECKPOINT ? chunk->payload[0] : 0);
+	}
+	write_made(&good, true, &index);
+	assert_int_equal(read_all(&count), 0);
+	assert_int_equal(count, 5);
+	for (size_t at = 0; at < index.len; at++) {
+		for (unsigned value = 0; value < 256; value += at % 4 == 3 ? 1 : 5) {
+			struct made_chunk lie = index;
+			int rc;
+
+			lie.payload[at] = (unsigned char)value;
+			write_made(&good, true, &lie);
+			rc = read_all(&count);
+			assert_true(rc == -ERR_BAD_RECORDING || (!rc && count == 5));
+		}
+	}
+}
+
+/* A file of a few bytes that claims much gets no memory for it. */
+TEST(what_is_claimed_is_not_allocated)
+{
+	static const size_t lists[] = {1, 2, 3, 4, 5};
+	const struct made_file good = good_file();
+	uint64_t count;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		struct made_file file = good;
+		struct made_chunk *chunk = &file.chunks[lists[i]];
+
+		chunk->len = 0;
+		PUT(chunk, 0, UINT64_MAX);
+		write_made(&file, false, NULL);
+		assert_int_equal(read_all(&count), 0);
+		assert_int_equal(count, 0);
+		chunk->len = 0;
+		PUT(chunk, 0, 0xffff, 3, 3);
+		write_made(&file, true, NULL);
+		read_all(&count);
+	}
+	for (unsigned packing = 0; packing < 2; packing++) {
+		static const uint32_t sizes[] = {1, 0x1000, 0x4000000, 0x4000001, UINT32_MAX};
+
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+			struct made_file file = good;
+
+			file.chunks[6].packing = packing;
+			file.chunks[6].unpacked_bytes = sizes[i];
+			write_made(&file, true, NULL);
+			assert_int_equal(read_all(&count), -ERR_BAD_RECORDING);
+			write_made(&file, false, NULL);
+			assert_int_equal(read_all(&count), 0); /* it ends there */
+			assert_int_equal(count, 0);
+		}
+	}
+}
+
+/* What is live must fit in 64 bits. */
+TEST(sums_that_overflow_are_an_error)
+{
+	struct made_file file = good_file();
+	struct made_chunk *kinds = &file.chunks[5];
+	struct record_state counters;
+	struct recording *recording;
+	struct err err;
+
+	kinds->len = 0;
+	PUT(kinds, 0, 2, UINT64_MAX, 1, 1, 0, 300, 0, 0, 1);
+	write_made(&file, true, NULL);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	assert_int_equal(recording_state(recording, 2, &counters, &err), -ERR_BAD_RECORDING);
+	assert_int_equal(recording_state(recording, 3, &counters, &err), -ERR_BAD_RECORDING);
+	recording_close(recording);
+}
