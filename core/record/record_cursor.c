@@ -491,9 +491,11 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	struct record_cursor *made;
 	int rc;
 
-	if (from > to || to > recording->facts.event_count)
-		return err_set(err, ERR_MOMENT, recording->path, "it has %" PRIu64 " events",
+	if (from > to || to > recording->facts.event_count) {
+		err_set(err, ERR_MOMENT, recording->path, "it has %" PRIu64 " events",
 			recording->facts.event_count);
+		return -ERR_MOMENT;
+	}
 	made = xcalloc(1, sizeof(*made));
 	made->recording = recording;
 	made->to = to;

@@ -181,18 +181,19 @@ static int take_list(struct opening *opening, enum chunk_type type, struct paylo
 		size_t have, max;
 		void (*take)(struct recording *recording, struct payload *from);
 	} lists[] = {
-		[CHUNK_MODULES] = {facts->module_count, RECORD_MODULES_MAX, take_module},
-		[CHUNK_STACKS] = {facts->stack_count, RECORD_STACKS_MAX, take_stack},
-		[CHUNK_HEAPS] = {facts->heap_count, RECORD_HEAPS_MAX, take_heap},
-		[CHUNK_THREADS] = {facts->thread_count, RECORD_THREADS_MAX, take_thread},
-		[CHUNK_KINDS] = {facts->kind_count, RECORD_KINDS_MAX, take_kind},
+		/* in the order of enum chunk_type */
+		{facts->module_count, RECORD_MODULES_MAX, take_module},
+		{facts->stack_count, RECORD_STACKS_MAX, take_stack},
+		{facts->heap_count, RECORD_HEAPS_MAX, take_heap},
+		{facts->thread_count, RECORD_THREADS_MAX, take_thread},
+		{facts->kind_count, RECORD_KINDS_MAX, take_kind},
 	};
-	size_t count;
+	size_t list = type - CHUNK_MODULES, count;
 
-	if (!take_list_head(from, lists[type].have, lists[type].max, &count))
+	if (!take_list_head(from, lists[list].have, lists[list].max, &count))
 		return -ERR_BAD_RECORDING;
 	while (count-- && from->at)
-		lists[type].take(recording, from);
+		lists[list].take(recording, from);
 	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
 }
 

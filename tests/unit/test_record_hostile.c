@@ -21,6 +21,10 @@ struct made_file {
 	size_t count;
 };
 
+static const unsigned char file_head[16] = "\x89hrc\r\n\x1a\n\x01";
+static const unsigned char chunk_word[4] = {'h', 'r', 'c', 0x1a},
+			   trailer_word[4] = {'h', 'r', 'c', '.'};
+
 static void put_le(unsigned char *to, unsigned bytes, uint64_t value)
 {
 	while (bytes--) {
@@ -69,7 +73,7 @@ static size_t pack(const struct made_chunk *chunk, unsigned char *to)
 	memcpy(payload, chunk->payload, len);
 	if (chunk->packing)
 		len = ZSTD_compress(payload, 900, chunk->payload, chunk->len, 1);
-	memcpy(to, "hrc\x1a", 4);
+	memcpy(to, chunk_word, 4);
 	to[4] = (unsigned char)chunk->type;
 	to[5] = (unsigned char)chunk->packing;
 	put_le(to + 6, 2, 0);
@@ -88,7 +92,7 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 	struct made_chunk index = {.type = INDEX};
 	size_t at = 16;
 
-	memcpy(bytes, "\x89hrc\r\n\x1a\n\x01\0\0\0\0\0\0\0", 16);
+	memcpy(bytes, file_head, 16);
 	for (size_t i = 0; i < file->count; i++) {
 		const struct made_chunk *chunk = &file->chunks[i];
 		size_t len = pack(chunk, bytes + at);
@@ -103,7 +107,7 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 
 		trailer = bytes + at + pack(lie ? lie : &index, bytes + at);
 		put_le(trailer, 8, at);
-		memcpy(trailer + 8, "hrc.", 4);
+		memcpy(trailer + 8, trailer_word, 4);
 		put_le(trailer + 12, 4, crc32(0, trailer, 12));
 		at = (size_t)(trailer - bytes) + 16;
 	}
@@ -428,7 +432,7 @@ TEST(random_bytes_are_no_recording)
 		for (size_t k = 0; k < len; k++)
 			bytes[k] = (unsigned char)random_next();
 		if (i % 2 && len >= 16)
-			memcpy(bytes, "\x89hrc\r\n\x1a\n\x01\0\0\0\0\0\0\0", 16);
+			memcpy(bytes, file_head, 16);
 		file_put(path, bytes, len);
 		assert_true(read_all(&count) < 0);
 		assert_int_equal(count, 0);
