@@ -8,6 +8,9 @@
 
 #include "core/record/record.h"
 
+#define LIST_ANY_BYTES ((size_t)64 << 10)
+#define LIST_RATIO 1000
+
 static const unsigned char file_magic[8] = {0x89, 'h', 'r', 'c', '\r', '\n', 0x1a, '\n'};
 static const unsigned char chunk_magic[4] = {'h', 'r', 'c', 0x1a};
 static const unsigned char trailer_magic[4] = {'h', 'r', 'c', '.'};
@@ -90,6 +93,11 @@ bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_he
 	if (head->packing == CHUNK_PLAIN && head->bytes != head->unpacked_bytes)
 		return false;
 	return head->unpacked_bytes <= CHUNK_UNPACKED_MAX && head->bytes <= CHUNK_UNPACKED_MAX;
+}
+
+bool chunk_fits_list(size_t bytes, size_t unpacked_bytes)
+{
+	return unpacked_bytes <= LIST_ANY_BYTES || unpacked_bytes / LIST_RATIO <= bytes;
 }
 
 void varint_put(struct buf *to, uint64_t value)

@@ -27,6 +27,7 @@
 #define RECORD_ALL_FRAMES_MAX ((size_t)1 << 26)
 #define RECORD_KINDS_MAX ((size_t)1 << 22)
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
+#define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20) /* bytes, of modules and marks */
 
 enum chunk_type {
 	CHUNK_START = 1,
@@ -77,6 +78,10 @@ bool file_trailer_take(const unsigned char from[FILE_TRAILER_BYTES], uint64_t *i
 void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head *head);
 /* False when it is none. */
 bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
+
+/* Whether a list, of modules or the like, is packed as such may be, so that little in the file never becomes much in
+ * memory. */
+bool chunk_fits_list(size_t bytes, size_t unpacked_bytes);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
 

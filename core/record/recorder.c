@@ -89,7 +89,8 @@ struct recorder {
 	uint32_t now_thread;
 
 	struct pending_mark *marks;
-	size_t mark_count, mark_cap;
+	size_t mark_count, mark_cap, all_mark_count;
+	size_t text_bytes; /* of all modules and marks */
 	struct buf labels;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
@@ -118,6 +119,7 @@ static void write_chunk(
 	const struct buf *payload = &recorder->payload;
 	struct buf *chunk = &recorder->chunk;
 	size_t bound = ZSTD_compressBound(payload->len), packed;
+	bool is_list = type >= CHUNK_MODULES && type <= CHUNK_KINDS;
 	struct chunk_head head = {.time_ms = time_ms,
 		.type = type,
 		.packing = CHUNK_ZSTD,
@@ -129,7 +131,8 @@ static void write_chunk(
 	bytes = (unsigned char *)chunk->data;
 	packed = ZSTD_compress2(
 		recorder->zstd, bytes + CHUNK_HEAD_BYTES, bound, payload->data, payload->len);
-	if (ZSTD_isError(packed) || packed >= payload->len) {
+	if (ZSTD_isError(packed) || packed >= payload->len ||
+		(is_list && !chunk_fits_list(packed, payload->len))) {
 		head.packing = CHUNK_PLAIN;
 		packed = payload->len;
 		memcpy(bytes + CHUNK_HEAD_BYTES, payload->data, packed);
@@ -297,15 +300,31 @@ static void write_pending(struct recorder *recorder)
 
 /* ---------------------------------------------------------------- what events tell of */
 
+/* Keeps the error that ends a recording of which more would be too much. */
+static void set_limit(struct recorder *recorder, size_t count, const char *what)
+{
+	if (!is_broken(recorder))
+		err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu %s", count, what);
+}
+
+/* Counts the texts of a module or a mark. False: there is no room. */
+static bool add_text(struct recorder *recorder, size_t bytes)
+{
+	if (bytes > RECORD_ALL_TEXTS_MAX - recorder->text_bytes) {
+		set_limit(recorder, recorder->text_bytes, "bytes of names");
+		return false;
+	}
+	recorder->text_bytes += bytes;
+	return true;
+}
+
 /* The number of a new one, or UINT32_MAX when there is no room. Its row is to be added to the list. */
 static uint32_t list_add(struct recorder *recorder, unsigned list)
 {
 	size_t number = recorder->lists[list].count;
 
 	if (number == lists[list].max) {
-		if (!is_broken(recorder))
-			err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu %s", number,
-				lists[list].name);
+		set_limit(recorder, number, lists[list].name);
 		return UINT32_MAX;
 	}
 	if (recorder->lists[list].rows.len >= ROWS_BYTES)
@@ -334,7 +353,9 @@ uint32_t recorder_module(struct recorder *recorder, const struct module *module)
 	put_text(&row, module->pdb);
 	put_text(&row, module->pdb_guid);
 	there = table_find(&recorder->modules, row.data, row.len);
-	number = there ? (uint32_t)*there : list_add(recorder, MODULES);
+	number = there			     ? (uint32_t)*there :
+		 add_text(recorder, row.len) ? list_add(recorder, MODULES) :
+					       RECORD_NO_MODULE;
 	if (!there && number != RECORD_NO_MODULE) {
 		table_add(&recorder->modules, row.data, row.len, number);
 		buf_add(&recorder->lists[MODULES].rows, row.data, row.len);
@@ -362,9 +383,7 @@ static uint32_t add_stack(
 	uint32_t number;
 
 	if (count > RECORD_ALL_FRAMES_MAX - recorder->frame_count) {
-		if (!is_broken(recorder))
-			err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu frames of stacks",
-				recorder->frame_count);
+		set_limit(recorder, recorder->frame_count, "frames of stacks");
 		return RECORD_NO_STACK;
 	}
 	number = list_add(recorder, STACKS);
@@ -600,6 +619,10 @@ void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
 
 static void add_mark(struct recorder *recorder, size_t label_at)
 {
+	if (recorder->all_mark_count++ >= RECORD_MARKS_MAX) {
+		set_limit(recorder, RECORD_MARKS_MAX, "marks");
+		return;
+	}
 	array_grow((void **)&recorder->marks, &recorder->mark_cap, recorder->mark_count,
 		sizeof(*recorder->marks));
 	recorder->marks[recorder->mark_count++] = (struct pending_mark){
@@ -613,7 +636,7 @@ void recorder_start(struct recorder *recorder)
 
 void recorder_mark(struct recorder *recorder, const char *label)
 {
-	if (!*label)
+	if (!*label || !add_text(recorder, strlen(label)))
 		return;
 	add_mark(recorder, recorder->labels.len);
 	buf_add(&recorder->labels, label, strlen(label) + 1);

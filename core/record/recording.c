@@ -33,8 +33,11 @@ int recording_bad(const struct recording *recording, int rc, uint64_t offset, co
 static char *keep_text(struct recording *recording, struct payload *from)
 {
 	size_t len;
-	const char *text = payload_text(from, RECORD_TEXT_MAX, &len);
+	size_t room = RECORD_ALL_TEXTS_MAX - recording->text_bytes;
+	const char *text =
+		payload_text(from, room < RECORD_TEXT_MAX ? room : RECORD_TEXT_MAX, &len);
 
+	recording->text_bytes += len;
 	return arena_text(&recording->arena, text, len);
 }
 

@@ -31,7 +31,7 @@ struct recording {
 	struct record_kind *kinds;
 	struct record_mark *marks;
 	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap;
-	size_t frame_count;
+	size_t frame_count, text_bytes;
 };
 
 /* One EVENTS chunk, taken apart. */

@@ -532,3 +532,34 @@ TEST(a_full_disk_ends_it_and_leaves_what_was_written)
 	recording_close(recording);
 	truth_release(&truth);
 }
+
+TEST(what_is_too_much_for_a_recording_ends_it)
+{
+	struct record_facts facts = some_facts();
+	static struct truth truth;
+	struct recording *recording;
+	struct err err;
+	uint64_t count = 0;
+	size_t flushed;
+
+	truth_open(&truth, &facts);
+	add_kinds(&truth, 20);
+	run_at_random(&truth, 500, 0);
+	assert_int_equal(recorder_flush(truth.recorder, NULL), 0);
+	flushed = truth.count;
+	while (recorder_heap(truth.recorder, count) != RECORD_NO_HEAP)
+		count++;
+	assert_int_equal(count, (1 << 20) - 1); /* and the one of the kinds */
+	assert_true(recorder_heap(truth.recorder, 0) != RECORD_NO_HEAP); /* one that it has */
+	run_at_random(&truth, 500, 0);
+	assert_int_equal(recorder_flush(truth.recorder, &err), -ERR_LIMIT);
+	assert_int_equal(recorder_end(truth.recorder, &err), -ERR_LIMIT);
+	assert_string_equal(err.place, path);
+	assert_string_equal(err.detail, "1048576 heaps");
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	assert_true(recording_facts(recording)->is_cut);
+	assert_int_equal(recording_facts(recording)->event_count, flushed);
+	assert_window(recording, &truth, 0, flushed, true);
+	recording_close(recording);
+	truth_release(&truth);
+}

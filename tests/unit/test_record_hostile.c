@@ -585,6 +585,61 @@ TEST(what_is_claimed_is_not_allocated)
 	}
 }
 
+/* Many stacks of many frames, which are all alike and so are next to nothing when packed. */
+TEST(little_in_the_file_is_not_much_in_memory)
+{
+	enum { STACKS_MADE = 20000, FRAMES_MADE = 1000, ROW = 2 + 2 * FRAMES_MADE };
+	size_t len = 4 + (size_t)STACKS_MADE * ROW, packed, bound = ZSTD_compressBound(len);
+	unsigned char *rows = calloc(1, len), *bytes = malloc(bound + 500);
+	struct made_chunk start = good_file().chunks[0], count = {.len = 0};
+	size_t at = 16;
+	uint64_t events;
+
+	assert_non_null(rows);
+	assert_non_null(bytes);
+	PUT(&count, 0, STACKS_MADE);
+	assert_int_equal(count.len, 4);
+	memcpy(rows, count.payload, 4);
+	for (size_t i = 0; i < STACKS_MADE; i++) {
+		rows[4 + i * ROW] = FRAMES_MADE % 128 + 128;
+		rows[4 + i * ROW + 1] = FRAMES_MADE / 128;
+	}
+	memcpy(bytes, file_head, 16);
+	at += pack(&start, bytes + at);
+	packed = ZSTD_compress(bytes + at + 32, bound, rows, len, 3);
+	assert_true(packed < len / 1000);
+	memcpy(bytes + at, chunk_word, 4);
+	bytes[at + 4] = STACKS;
+	bytes[at + 5] = 1;
+	put_le(bytes + at + 6, 2, 0);
+	put_le(bytes + at + 8, 4, packed);
+	put_le(bytes + at + 12, 4, len);
+	put_le(bytes + at + 16, 8, 0);
+	put_le(bytes + at + 24, 4, crc32(0, bytes + at + 32, (unsigned)packed));
+	put_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
+	file_put(path, bytes, at + 32 + packed);
+	assert_int_equal(read_all(&events), 0);
+	assert_true(was_cut);
+	/* The same when it is not packed is as large as it is. */
+	bytes = realloc(bytes, at + 32 + len);
+	assert_non_null(bytes);
+	memcpy(bytes + at + 32, rows, len);
+	bytes[at + 5] = 0;
+	put_le(bytes + at + 8, 4, len);
+	put_le(bytes + at + 24, 4, crc32(0, rows, (unsigned)len));
+	put_le(bytes + at + 28, 4, crc32(0, bytes + at, 28));
+	file_put(path, bytes, at + 32 + len);
+	{
+		struct recording *recording;
+
+		assert_int_equal(recording_open(&recording, path, NULL), 0);
+		assert_int_equal(recording_facts(recording)->stack_count, STACKS_MADE);
+		recording_close(recording);
+	}
+	free(rows);
+	free(bytes);
+}
+
 /* What is live must fit in 64 bits. */
 TEST(sums_that_overflow_are_an_error)
 {
