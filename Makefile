@@ -23,6 +23,7 @@ TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
+RECORD := $(wildcard tests/record/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c symbolize/*/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
@@ -142,6 +143,7 @@ SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
 	$(WALK:tests/%.c=build/linux/%) \
+	$(RECORD:tests/%.c=build/linux/%) \
 	$(UNIT_PLAIN:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
@@ -380,6 +382,12 @@ build/linux/tests/%: build/linux/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/linux
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $^ -lpcre2-8 -lZydis -lz -lzstd -lpthread -o $@
+
+# Recordings of made processes.
+build/linux/record/%: build/linux/obj/tests/record/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $^ -lpcre2-8 -lZydis -lz -lzstd -lpthread -o $@
