@@ -7,6 +7,7 @@
 #include "core/base/parse.h"
 #include "core/base/text.h"
 #include "core/io/file.h"
+#include "core/record/chunk.h"
 #include "diff/input_parts.h"
 
 static bool is_digit(char c)
@@ -83,6 +84,11 @@ static int look_further(const char *path, enum file_kind *kind, struct err *err)
 	return rc;
 }
 
+static bool is_recording(const unsigned char *bytes, size_t len)
+{
+	return len >= FILE_HEAD_BYTES && file_head_check(bytes) != -ERR_NOT_RECORDING;
+}
+
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err)
 {
@@ -93,6 +99,11 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
 	if (len < 0)
 		return (int)len;
+	if (is_recording((const unsigned char *)bytes, (size_t)len)) {
+		*kind = FILE_RECORDING;
+		*words = NULL;
+		return 0;
+	}
 	*kind = file_kind_of(bytes, (size_t)len);
 	*words = printed_refused(bytes, (size_t)len);
 	if (*kind != FILE_UNKNOWN || *words)
@@ -126,7 +137,8 @@ static int add(struct file_list *list, const char *path, bool is_found, struct e
 		return err_set(err, ERR_USAGE, path, "%d files at most; name fewer by a pattern",
 			FILES_MAX);
 	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
-	list->items[list->count++] = (struct file_item){.path = path, .is_found = is_found};
+	list->items[list->count++] =
+		(struct file_item){.path = path, .file = path, .is_found = is_found};
 	return 0;
 }
 
@@ -262,6 +274,21 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	return rc;
 }
 
+/* Takes FILE@MOMENT apart, when there is such a file and nothing that has the whole name. */
+static void find_moment(struct file_list *list, struct file_item *item)
+{
+	const char *at = strrchr(item->path, '@');
+	char *file;
+
+	if (!at || at == item->path || os_is_there(item->path))
+		return;
+	file = arena_text(&list->arena, item->path, (size_t)(at - item->path));
+	if (!os_is_there(file) || leads_to_no_file(file))
+		return;
+	item->file = file;
+	item->part = (struct recording_part){.moment = at + 1, .is_asked = true};
+}
+
 /* os_same_file() with itself: it is there. */
 static int add_argument(struct file_list *list, const char *path, struct err *err)
 {
@@ -274,7 +301,10 @@ static int add_argument(struct file_list *list, const char *path, struct err *er
 		return rc;
 	if (strpbrk(last_part(path), "*?") && !os_same_file(path, path))
 		return add_pattern(list, path, err);
-	return add(list, path, false, err);
+	rc = add(list, path, false, err);
+	if (!rc)
+		find_moment(list, &list->items[list->count - 1]);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- doubles */

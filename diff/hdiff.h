@@ -43,7 +43,8 @@ struct word {
 	const char *name;
 	int value;
 };
-extern const struct word sort_words[], spark_words[], group_words[], match_words[], base_words[];
+extern const struct word sort_words[], spark_words[], group_words[], match_words[], fate_words[],
+	base_words[];
 
 /*
  * What hdiff can be asked for, and what was asked for.
@@ -67,6 +68,9 @@ struct options {
 	struct option_list paths;
 	bool force, no_symbols;
 	bool sum; /* of all dumps, in place of a comparison */
+	/* of a recording */
+	bool list, extract; /* in place of a comparison */
+	struct recording_part part; /* FATE_LIVE without a moment: nothing was said of it */
 	/* which dumps make a series; each of them makes it a trend */
 	bool across_restarts;
 	size_t warm_up; /* of each process, that are left out */
@@ -107,6 +111,9 @@ bool options_strip(const struct options *options);
 
 /* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
 const char *options_of_trend(const struct options *options);
+
+/* What only a recording has and was asked for, as it is spelt. */
+const char *options_of_recording(const struct options *options);
 
 /* Whether something is asked for that makes a trend even of two dumps. */
 bool options_ask_trend(const struct options *options);
@@ -191,6 +198,14 @@ void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 
 /* That it is cut short. */
 void say_cut(FILE *say, const struct err *err);
+
+/* What else is done with a recording: each fills err, and says what the recording lacks. */
+
+/* Writes what is in it. */
+int run_list(const struct options *options, struct err *err);
+
+/* Writes a moment of it as a dump, by stack. */
+int run_extract(const struct options *options, FILE *say, struct err *err);
 
 /*
  * Limits of growth: what a build job wants to know of a series.

@@ -30,13 +30,16 @@ int sums_read_head(
  * A link is what it leads to, and one that leads nowhere is in the list; so nothing found is a pipe or a
  * device. A pattern has '*' or '?' in its last part, and counts when no file has that very name; it finds
  * no "*.tmp" and no "*.log" either unless it ends so itself. Upper and lower case of ASCII
- * are alike in patterns.
+ * are alike in patterns. FILE@MOMENT is a moment of a recording when nothing has the whole name; FILE ends
+ * at the last '@'.
  */
 
 #define FILES_MAX 60000 /* a year of them each ten minutes */
 
 struct file_item {
-	const char *path; /* "-": standard input */
+	const char *path; /* "-": standard input; of a moment FILE@MOMENT */
+	const char *file; /* that is opened: the path, or FILE */
+	struct recording_part part; /* if it is a recording */
 	bool is_found; /* in a folder or by a pattern, and not asked for by its own name */
 	bool is_double; /* the same path is in the list before: */
 	size_t twin; /* its number there */

@@ -84,6 +84,40 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	return rc;
 }
 
+/* ---------------------------------------------------------------- recordings */
+
+/* Whether a file that was found is the one that the report goes to: one from the last time, in the
+ * folder that is read again, is not even foreign there. */
+static bool input_is_output(const struct options *options, const char *path)
+{
+	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
+	       !os_is_special(path) && os_same_file(options->output, path);
+}
+
+/* Which part of a recording is read where its name does not tell. Alone it is all that was allocated in it and
+ * not freed; beside others it is its end. */
+static int ask_parts(const struct inputs *inputs, const struct file_list *list, struct err *err)
+{
+	const struct options *options = inputs->options;
+	struct file_item *only = list->items;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->items[i].part.moment && input_is_output(options, list->items[i].file))
+			return err_set(
+				err, ERR_USAGE, options->output, "it is one of the recordings");
+	}
+	if (options->part.is_asked) {
+		if (list->count != 1 || only->part.moment)
+			return err_set(err, ERR_USAGE, options_of_recording(options),
+				"it is about one recording, which is named without a moment");
+		only->part = options->part;
+	}
+	if (list->count == 1 && !only->part.moment && !only->part.fate &&
+		(!options->sum || options->part.is_asked))
+		only->part.fate = FATE_AIFO;
+	return 0;
+}
+
 /* ---------------------------------------------------------------- which files are used */
 
 /* What it lacks is said of its series. */
@@ -116,14 +150,6 @@ static int use_named(struct inputs *inputs, const struct file_list *list, struct
 	if (!file->printed)
 		use(inputs, file);
 	return 0;
-}
-
-/* Whether a file that was found is the one that the report goes to: one from the last time, in the
- * folder that is read again, is not even foreign there. */
-static bool input_is_output(const struct options *options, const char *path)
-{
-	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
-	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
 /* Why a dump is not used that is there but for some of its lines or its end. */
@@ -346,12 +372,13 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 	struct time_filter window = {options->since, options->until, options->force};
 	struct read_file *files = xcalloc(list->count + 1, sizeof(*files));
 	bool is_few = are_few(list, options);
-	int rc;
+	int rc = ask_parts(inputs, list, err);
 
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
 	if (!is_few)
 		inputs->store = stack_store_new();
-	rc = read_files(files, list->items, list->count, &window, inputs->store, err);
+	if (!rc)
+		rc = read_files(files, list->items, list->count, &window, inputs->store, err);
 	for (size_t i = 0; !rc && i < list->count; i++)
 		rc = is_few ? use_named(inputs, list, &files[i], err) :
 			      use_of_many(inputs, files, i, err);

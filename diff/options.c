@@ -47,6 +47,14 @@ const struct word match_words[] = {
 	{NULL, 0},
 };
 
+const struct word fate_words[] = {
+	{"aifo", FATE_AIFO},
+	{"aifi", FATE_AIFI},
+	{"aofi", FATE_AOFI},
+	{"aofo", FATE_AOFO},
+	{NULL, 0},
+};
+
 const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
 
 /* An unknown word, with those that are known, which this gives back. */
@@ -155,6 +163,13 @@ enum {
 	ACROSS_RESTARTS,
 	SERIES,
 	SUM,
+	LIST,
+	EXTRACT,
+	CLASS,
+	FROM,
+	TO,
+	TRANSIENT,
+	PEAK,
 	INPUT_BASE,
 	NO_SYMBOLS,
 	FORCE,
@@ -201,6 +216,13 @@ const struct opt hdiff_options[] = {
 		"make one series of all processes with the same image"},
 	{SERIES, NULL, "series", "N", "show only series number N"},
 	{SUM, NULL, "sum", NULL, "add up all dumps, one of each process"},
+	{LIST, NULL, "list", NULL, "say what is in a recording"},
+	{EXTRACT, NULL, "extract", NULL, "write a moment of a recording as a dump"},
+	{CLASS, NULL, "class", "CLASS", "of a recording: aifo (the default), aifi, aofi or aofo"},
+	{FROM, NULL, "from", "MOMENT", "where its window begins: 10s, 40%, peak, a mark, a time"},
+	{TO, NULL, "to", "MOMENT", "where it ends"},
+	{TRANSIENT, NULL, "transient", NULL, "show what came and went in it: --class aifi"},
+	{PEAK, NULL, "peak", NULL, "show who held a recording's most memory: FILE@peak"},
 	{INPUT_BASE, NULL, "input-base", "BASE", "numbers in a comparison: hex or decimal"},
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "show modules and offsets, no names"},
 	SYMBOL_OPTS,
@@ -334,6 +356,10 @@ static bool take_switch(struct options *options, int id)
 	case FORCE: options->force = true; break;
 	case ACROSS_RESTARTS: options->across_restarts = true; break;
 	case SUM: options->sum = true; break;
+	case LIST: options->list = true; break;
+	case EXTRACT: options->extract = true; break;
+	case TRANSIENT: options->part.fate = FATE_AIFI; break;
+	case PEAK: options->part.moment = "peak"; break;
 	case HELP: options->help = true; break;
 	case VERSION: options->version = true; break;
 	case IGNORED: break;
@@ -363,6 +389,10 @@ static int take_choice(struct options *options, int id, const char *text, struct
 		rc = word_value(match_words, text, &value, err);
 		options->match = (enum match_mode)value;
 		break;
+	case CLASS:
+		rc = word_value(fate_words, text, &value, err);
+		options->part.fate = (enum block_fate)value;
+		break;
 	default: rc = word_value(base_words, text, &options->input_base, err);
 	}
 	return rc;
@@ -391,6 +421,8 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case SUPPRESS: return take_item(&options->suppress_files, text);
 	case SINCE: return take_moment(&options->since, text, false, err);
 	case UNTIL: return take_moment(&options->until, text, true, err);
+	case FROM: options->part.from = text; return 0;
+	case TO: options->part.to = text; return 0;
 	case WARM_UP: return take_count(text, 0, &options->warm_up, err);
 	case SERIES: return take_count(text, 1, &options->series, err);
 	case MAX_GROWTH: return take_limits(options, text, err);
@@ -405,6 +437,24 @@ static size_t count_stdin(const char *const *paths, size_t count)
 	for (size_t i = 0; i < count; i++)
 		found += !strcmp(paths[i], "-");
 	return found;
+}
+
+/* What is asked of recordings: some of it is about a moment, some about a window. */
+static int check_recording(const struct options *options, struct err *err)
+{
+	const struct recording_part *part = &options->part;
+	const char *whole = options->list ? "--list" : "--extract";
+
+	if (part->moment && (part->fate || part->from || part->to))
+		return err_set(err, ERR_USAGE, "--peak",
+			"it is a moment; --class, --from, --to and --transient are about a window");
+	if (options->list && (part->is_asked || options->extract))
+		return err_set(err, ERR_USAGE, "--list", "it is about the whole recording");
+	if (options->extract && part->is_asked && !part->moment)
+		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
+	if ((options->list || options->extract) && options->paths.count > 1)
+		return err_set(err, ERR_USAGE, whole, "it is about one recording");
+	return 0;
 }
 
 static int check(const struct options *options, struct err *err)
@@ -423,7 +473,7 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--sum",
 			"it makes no trend, so leave out --warm-up, --since, --until, "
 			"--across-restarts and --series");
-	return 0;
+	return check_recording(options, err);
 }
 
 /* Names the option beside its value, in the form that was used of those that --help lists. */
@@ -476,6 +526,8 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 			break;
 		rc = take(options, id, &state, given, err);
 	}
+	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
+				 options->part.to;
 	return rc || options->help || options->version ? rc : check(options, err);
 }
 
@@ -515,6 +567,17 @@ const char *options_of_trend(const struct options *options)
 	return options->rate_max_hours ? "--max-growth SIZE/h" : NULL;
 }
 
+const char *options_of_recording(const struct options *options)
+{
+	const struct recording_part *part = &options->part;
+
+	if (part->moment)
+		return "--peak";
+	if (part->fate)
+		return part->fate == FATE_AIFI ? "--class, --transient" : "--class";
+	return part->from ? "--from" : "--to";
+}
+
 bool options_ask_trend(const struct options *options)
 {
 	return options->warm_up || options->since.kind || options->until.kind ||
@@ -525,6 +588,7 @@ void options_usage(FILE *to)
 {
 	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
 		    "       hdiff [options] FILE|FOLDER|PATTERN ...\n"
+		    "       hdiff --list|--extract [options] RECORDING\n"
 		    "Show which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

@@ -213,7 +213,8 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	struct dump_sums head;
 	int rc;
 
-	if (!strcmp(path, "-") || os_is_special(path) || source_open(&source, path, NULL))
+	if (!strcmp(path, "-") || os_is_special(path) || file->item->part.moment ||
+		source_open(&source, path, NULL))
 		return;
 	sums_init(&head);
 	rc = sums_read_head(&head, path, source, NULL);
@@ -284,6 +285,18 @@ struct file_reading {
 	atomic_size_t next;
 };
 
+/* A part of a recording, which is read at many places. */
+static int read_recording(struct read_file *file, struct source *source, struct err *err)
+{
+	const struct file_item *item = file->item;
+	uint64_t from, to;
+
+	if (!source_is_plain(source, &from, &to))
+		return err_set(err, ERR_NOT_DUMP, source_name(source),
+			"a recording is read from a file that is not packed, and from no pipe");
+	return sums_read_recording(&file->sums, item->path, item->file, &item->part, err);
+}
+
 /* A source that is a comparison stays open, when it may be one. */
 static int read_source(const struct file_reading *reading, struct read_file *file,
 	struct source **source, unsigned threads, struct err *err)
@@ -293,6 +306,10 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 
 	if (rc)
 		return rc;
+	if (file->kind == FILE_RECORDING)
+		return read_recording(file, *source, err);
+	if (file->item->part.is_asked)
+		return err_set(err, ERR_NOT_RECORDING, name, NULL);
 	file->is_log = reading->store && file->item->is_found && file->kind == FILE_UNKNOWN &&
 		       input_is_log(*source);
 	if (file->is_log)
@@ -318,7 +335,7 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 
 	sums_release(&file->sums);
 	file->is_unread = false;
-	file->rc = source_open(&source, file->item->path, &err);
+	file->rc = source_open(&source, file->item->file, &err);
 	if (!file->rc) {
 		file->rc = read_source(reading, file, &source, threads, &err);
 		if (source)

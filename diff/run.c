@@ -348,6 +348,10 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	} else if (is_empty) {
 		options_usage(say);
 		rc = -ERR_USAGE;
+	} else if (!rc && run.options.list) {
+		rc = run_list(&run.options, &err);
+	} else if (!rc && run.options.extract) {
+		rc = run_extract(&run.options, say, &err);
 	} else if (!rc) {
 		rc = run_all(&run, &err);
 	}

@@ -87,6 +87,8 @@ static int by_time(const void *a, const void *b)
 	const struct timed_dump *x = a, *y = b;
 	int order = x->is_timeless ? 0 : order_of(x->dump->time_ms, y->dump->time_ms);
 
+	if (!order && !x->is_timeless)
+		order = order_of((int64_t)x->dump->position, (int64_t)y->dump->position);
 	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
 }
 
@@ -115,11 +117,13 @@ static int by_beginning(const void *a, const void *b)
 }
 
 /* The time of a snapshot is told to the millisecond beside the start of its process, or to the minute,
- * in which there may be two. */
+ * in which there may be two. So may moments of a recording be in a millisecond. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
+	bool may_be_same = !a->position || !b->position || a->position == b->position;
+
 	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
-	       a->time_ms == b->time_ms;
+	       a->time_ms == b->time_ms && may_be_same;
 }
 
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)

@@ -12,6 +12,7 @@ use JSON::PP;
 use POSIX ();
 use Test::More;
 use Hunt;
+use Recordings;
 use Series;
 
 my $dir = fresh_dir();
@@ -113,6 +114,25 @@ $wanted{'hdiff --max-growth 1M/h trend/*.txt'} = sub {
 	is($result->{status}, 1, 'the limit is exceeded');
 	like($result->{err}, qr{growth of \d+ bytes/h is over the limit of 1048576 bytes/h; fastest: app!leak < app\+FFF, by 2097152$}m,
 		'by what is said');
+};
+
+# A recording, of which everything is known.
+my $events = random_events(seed => 5, events => 2000, ms => 30_000) =~ s/(\ntime 15\d+\n)/$1mark loaded\n/r;
+make_recording($events, "$dir/run.hrec");
+my $replay = replay($events);
+my $use = sub { my ($moment) = @_; return use_at($replay, position_of($replay, $moment)) };
+my $sum = sub { my $bytes = 0; $bytes += $_->{bytes} for grep { $_->{heap} ne 2 } @{ $_[0] }; return $bytes };
+my $shows = sub {
+	my ($result, $bytes, $what) = @_;
+	is(report($result->{out})->{total}[0], $bytes, $what);
+};
+$wanted{'hdiff run.hrec@10s run.hrec@20s'} = sub { $shows->($_[0], $use->('20s') - $use->('10s'), 'what grew') };
+$wanted{'hdiff --transient --from 10s --to 20s run.hrec'} = sub {
+	$shows->($_[0], $sum->(fate_of($replay, 'aifi', '10s', '20s')), 'what came and went');
+};
+$wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
+	my $dump = run([@{ tool('hdiff', 'linux', '--no-symbols') }, "$dir/loaded.txt"]);
+	$shows->($dump, $use->('loaded'), 'a dump of that moment');
 };
 
 run_examples('hdiff', \%wanted);

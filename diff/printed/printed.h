@@ -18,6 +18,7 @@ enum file_kind {
 	FILE_UNKNOWN, /* nothing but what may stand before either */
 	FILE_COMPARISON, /* its own header, a row or a total line comes before any sign of a dump */
 	FILE_DUMP,
+	FILE_RECORDING, /* by its first bytes; no text */
 };
 
 /* What a text is that starts like this. */

@@ -39,6 +39,26 @@ struct left_out {
 	const char *why;
 };
 
+/* What became of the allocations of a recording between two moments of it. */
+enum block_fate {
+	FATE_LIVE, /* no such window: what is there at a moment */
+	FATE_AIFO, /* allocated inside, freed outside, later or never: they add to what is in use */
+	FATE_AIFI, /* allocated and freed inside: transient */
+	FATE_AOFI, /* there before, freed inside */
+	FATE_AOFO, /* there before and after */
+};
+
+/* "live", "aifo", ... */
+const char *block_fate_name(enum block_fate fate);
+
+/* What is read of a recording. Moments are as recording_position() takes them. */
+struct recording_part {
+	enum block_fate fate;
+	const char *moment; /* of FATE_LIVE; NULL: its end */
+	const char *from, *to; /* of others; NULL: start and end */
+	bool is_asked; /* of anything but a recording this cannot be had */
+};
+
 struct dump_sums {
 	struct arena arena;
 	const char *path; /* as it was given */
@@ -84,6 +104,11 @@ struct dump_sums {
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
+	/* Of a recording: its position and 1; 0: it is a dump. What time_ms is in it, and where the window of
+	 * a fate begins. */
+	uint64_t position;
+	enum block_fate fate;
+	uint64_t from_ms, to_ms;
 	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
 	const char **warnings;
 	size_t warning_count; /* of all */
@@ -124,6 +149,13 @@ int sums_read(struct dump_sums *sums, const char *path, struct source *source, s
 /* The same with so many threads; 0: as many as are good for it. */
 int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
 	unsigned threads, struct err *err);
+
+/*
+ * The same of a part of the recording in file. 0; -ERR_USAGE: the window ends before it begins; or an error of
+ * core/record.
+ */
+int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
+	const struct recording_part *part, struct err *err);
 
 /* What the dumps of a series lack: most often all of them the same, which is told once. */
 

@@ -312,6 +312,16 @@ static void put_process(struct json *json, const struct dump_sums *dump)
 		json_text(json, "start", date_text(dump->start_ms, text));
 }
 
+/* Of a recording, what became of its allocations there. */
+static void put_window(struct json *json, const struct dump_sums *dump)
+{
+	if (dump->fate == FATE_LIVE)
+		return;
+	json_text(json, "class", block_fate_name(dump->fate));
+	json_number(json, "from_ms", dump->from_ms);
+	json_number(json, "to_ms", dump->to_ms);
+}
+
 static void put_inputs(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
@@ -325,6 +335,7 @@ static void put_inputs(struct json *json)
 		json_text(json, "path", dump->path);
 		put_process(json, dump);
 		put_time(json, dump);
+		put_window(json, dump);
 		put_state(json, dump);
 		json_close(json, '}');
 	}

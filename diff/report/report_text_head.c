@@ -8,8 +8,32 @@
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
+static void put_seconds(struct out *out, uint64_t ms)
+{
+	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
+}
+
+/* Which allocations of a recording these are. */
+static void put_fate(struct out *out, const struct dump_sums *sums)
+{
+	static const char *const words[] = {
+		[FATE_AIFO] = "what was allocated and not freed",
+		[FATE_AIFI] = "what was allocated and freed",
+		[FATE_AOFI] = "what was there before and was freed",
+		[FATE_AOFO] = "what was there before and was not freed",
+	};
+
+	if (sums->fate == FATE_LIVE)
+		return;
+	out_printf(out, ", %s from ", words[sums->fate]);
+	put_seconds(out, sums->from_ms);
+	out_text(out, " to ");
+	put_seconds(out, sums->to_ms);
+}
+
 void text_dump_notes(struct out *out, const struct dump_sums *sums)
 {
+	put_fate(out, sums);
 	if (sums->is_attached)
 		out_printf(out,
 			", attached to when %" PRIu64 " blocks of %" PRIu64

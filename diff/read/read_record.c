@@ -1,0 +1,541 @@
+/* A recording as sums: a moment of it, or what became of its allocations between two. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stdatomic.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/record/record.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/read_dump.h"
+
+#define GRANULE UINT64_C(0x10000) /* modules lie at multiples of it */
+#define ID_BYTES 20
+#define THREADS_MAX 8
+
+struct record_reader {
+	struct dump_sums *sums;
+	const struct record_facts *facts;
+	uint64_t *bases; /* by module: where it lies in the sums */
+	uint32_t *stacks; /* by stack: its number in the sums; STACK_NONE: not yet */
+	struct u64map heaps, cells; /* addresses, and heaps and stacks, to their numbers */
+	size_t heap_cap, cell_cap;
+	struct block_totals all; /* so far; each fits into an int64_t */
+};
+
+struct place_in_time {
+	uint64_t position, time_ms;
+};
+
+const char *block_fate_name(enum block_fate fate)
+{
+	static const char *const names[] = {
+		[FATE_LIVE] = "live",
+		[FATE_AIFO] = "aifo",
+		[FATE_AIFI] = "aifi",
+		[FATE_AOFI] = "aofi",
+		[FATE_AOFO] = "aofo",
+	};
+
+	return names[fate];
+}
+
+/* ---------------------------------------------------------------- modules and stacks */
+
+/* A module of the recording, as it is placed. */
+struct placing {
+	const struct module *module;
+	uint32_t number;
+};
+
+/* By place; of those at one the last that came first. */
+static int by_place(const void *a, const void *b)
+{
+	const struct placing *x = a, *y = b;
+
+	if (x->module->base != y->module->base)
+		return x->module->base < y->module->base ? -1 : 1;
+	return x->number > y->number ? -1 : x->number < y->number;
+}
+
+static struct placing *modules_in_order(const struct record_facts *facts)
+{
+	struct placing *order = xcalloc(facts->module_count + 1, sizeof(*order));
+
+	for (uint32_t i = 0; i < facts->module_count; i++)
+		order[i] = (struct placing){&facts->modules[i], i};
+	qsort(order, facts->module_count, sizeof(*order), by_place);
+	return order;
+}
+
+/* Behind all of them, for modules that went before another came to their place. 0: there is nothing. */
+static uint64_t spare_place(const struct record_facts *facts)
+{
+	uint64_t spare = GRANULE;
+
+	for (uint32_t i = 0; i < facts->module_count; i++) {
+		const struct module *module = &facts->modules[i];
+		uint64_t end;
+
+		if (__builtin_add_overflow(module->base, module->size_bytes, &end) ||
+			end > UINT64_MAX - GRANULE)
+			return 0;
+		if (end > spare)
+			spare = end;
+	}
+	return (spare + GRANULE - 1) & ~(GRANULE - 1);
+}
+
+static const char *copy_text(struct arena *arena, const char *text)
+{
+	return text ? arena_text(arena, text, strlen(text)) : NULL;
+}
+
+/* Copies the modules; what lay where another one lies gets a place of its own, as in dumps. */
+static void take_modules(struct record_reader *reader)
+{
+	const struct record_facts *facts = reader->facts;
+	struct dump_sums *sums = reader->sums;
+	struct placing *order = modules_in_order(facts);
+	uint64_t spare = spare_place(facts), end = 0;
+
+	sums->modules = xcalloc(facts->module_count + 1, sizeof(*sums->modules));
+	sums->module_count = facts->module_count;
+	reader->bases = xcalloc(facts->module_count + 1, sizeof(*reader->bases));
+	for (uint32_t i = 0; i < facts->module_count; i++) {
+		struct module *module = &sums->modules[i];
+
+		*module = *order[i].module;
+		module->path = copy_text(&sums->module_texts, module->path);
+		module->pdb = copy_text(&sums->module_texts, module->pdb);
+		module->pdb_guid = copy_text(&sums->module_texts, module->pdb_guid);
+		if (i && module->base < end && spare &&
+			spare <= UINT64_MAX - module->size_bytes - GRANULE) {
+			if (!module->unloaded_at)
+				module->unloaded_at = module->base;
+			module->base = spare;
+			spare += (module->size_bytes + GRANULE - 1) & ~(GRANULE - 1);
+		} else if (module->base + module->size_bytes > end) {
+			end = module->base + module->size_bytes;
+		}
+		reader->bases[order[i].number] = module->base;
+	}
+	modules_sort(sums->modules, sums->module_count);
+	free(order);
+}
+
+/* The number that a stack of the recording has in the sums, or STACK_NONE. */
+static uint32_t take_stack(struct record_reader *reader, uint32_t number)
+{
+	const struct record_stack *from;
+	struct stack stack = {.same_id = STACK_NONE};
+	uint64_t frames[RECORD_FRAMES_MAX];
+	char id[ID_BYTES];
+	size_t len;
+
+	if (number == RECORD_NO_STACK || reader->stacks[number] != STACK_NONE)
+		return number == RECORD_NO_STACK ? STACK_NONE : reader->stacks[number];
+	from = &reader->facts->stacks[number];
+	for (; stack.frame_count < from->frame_count; stack.frame_count++) {
+		const struct record_frame *frame = &from->frames[stack.frame_count];
+
+		frames[stack.frame_count] =
+			frame->offset +
+			(frame->module == RECORD_NO_MODULE ? 0 : reader->bases[frame->module]);
+	}
+	if (!stack.frame_count)
+		return STACK_NONE;
+	len = (size_t)snprintf(id, sizeof(id), "%" PRIX64, (uint64_t)number + 1);
+	stack.id = id;
+	stack.frames = frames;
+	stackset_put(&reader->sums->stacks, &stack, len, &reader->stacks[number]);
+	return reader->stacks[number];
+}
+
+/* ---------------------------------------------------------------- sums */
+
+static uint32_t take_heap(struct record_reader *reader, const struct record_kind *kind)
+{
+	static const uint64_t headings[] = {[RECORD_COMMITTED] = HEAP_VIRTUAL,
+		[RECORD_RESERVED] = HEAP_RESERVED,
+		[RECORD_MAPPED] = HEAP_MAPPED};
+	struct dump_sums *sums = reader->sums;
+	uint64_t addr = kind->memory == RECORD_HEAP ? reader->facts->heaps[kind->heap] :
+						      headings[kind->memory];
+	uint32_t number = (uint32_t)sums->heap_count;
+
+	if (u64map_put(&reader->heaps, addr, &number)) {
+		array_grow((void **)&sums->heaps, &reader->heap_cap, sums->heap_count,
+			sizeof(*sums->heaps));
+		sums->heaps[sums->heap_count++] = addr;
+	}
+	return number;
+}
+
+static bool add_up(uint64_t *to, uint64_t more)
+{
+	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
+}
+
+/* Counts so many blocks of a kind. */
+static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
+	struct err *err)
+{
+	struct dump_sums *sums = reader->sums;
+	struct stack_total cell = {.sums = {.block_count = count}};
+	uint32_t at = (uint32_t)sums->cell_count;
+
+	if (__builtin_mul_overflow(kind->bytes, count, &cell.sums.requested_bytes) ||
+		add_up(&reader->all.block_count, count) ||
+		add_up(&reader->all.requested_bytes, cell.sums.requested_bytes))
+		return err_set(
+			err, ERR_BAD_RECORDING, sums->path, "its blocks add up to more than 8 EiB");
+	cell.heap = take_heap(reader, kind);
+	cell.stack = take_stack(reader, kind->stack);
+	block_totals_add(
+		kind->memory == RECORD_RESERVED ? &sums->reserved : &sums->total, &cell.sums);
+	if (u64map_put(&reader->cells, (uint64_t)cell.heap << 32 | cell.stack, &at)) {
+		array_grow((void **)&sums->cells, &reader->cell_cap, sums->cell_count,
+			sizeof(*sums->cells));
+		sums->cells[sums->cell_count++] = cell;
+	} else {
+		block_totals_add(&sums->cells[at].sums, &cell.sums);
+	}
+	return 0;
+}
+
+static int add_kinds(struct record_reader *reader, const uint64_t *counts, struct err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < reader->facts->kind_count; i++) {
+		if (counts[i])
+			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i], err);
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- which blocks */
+
+/* Of each kind, how many allocations of a window were freed in it, and how many from before it. */
+struct frees {
+	uint64_t *inside, *before;
+	uint64_t from, to; /* the part of the window that one thread counts */
+	int rc;
+	struct err err;
+};
+
+/* A window in parts. */
+struct free_count {
+	struct recording *recording;
+	const struct record_state *first; /* where it begins */
+	struct frees parts[THREADS_MAX];
+	unsigned part_count;
+	atomic_uint next;
+};
+
+static int count_part(const struct free_count *count, struct frees *frees)
+{
+	const struct record_event *events;
+	struct record_cursor *cursor;
+	size_t event_count;
+	int rc = record_cursor_open(&cursor, count->recording, frees->from, frees->to, &frees->err);
+
+	if (rc)
+		return rc;
+	while ((rc = record_next_events(cursor, &events, &event_count, &frees->err)) > 0) {
+		for (size_t i = 0; i < event_count; i++) {
+			const struct record_event *event = &events[i];
+
+			if (event->type != RECORD_FREE)
+				continue;
+			if (event->number >= count->first->allocated[event->kind])
+				frees->inside[event->kind]++;
+			else
+				frees->before[event->kind]++;
+		}
+	}
+	record_cursor_close(cursor);
+	return rc;
+}
+
+static void count_some(void *ctx, unsigned number)
+{
+	struct free_count *count = ctx;
+	unsigned at;
+
+	(void)number;
+	while ((at = atomic_fetch_add(&count->next, 1)) < count->part_count)
+		count->parts[at].rc = count_part(count, &count->parts[at]);
+}
+
+/* Cuts the window where a cursor begins without going back far, into a part for each thread at most. */
+static void cut_window(struct free_count *count, uint64_t to, size_t kind_count)
+{
+	struct frees *part;
+	uint64_t from = count->first->position, length = to - from;
+	unsigned threads = thread_cores();
+
+	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+	for (unsigned i = 1; i <= threads; i++) {
+		uint64_t end = i == threads ?
+				       to :
+				       recording_checkpoint(count->recording,
+					       count->first->position + length / threads * i);
+
+		if (end <= from && i < threads)
+			continue;
+		part = &count->parts[count->part_count++];
+		part->inside = xcalloc(kind_count + 1, sizeof(uint64_t));
+		part->before = xcalloc(kind_count + 1, sizeof(uint64_t));
+		part->from = from;
+		part->to = end;
+		from = end;
+	}
+}
+
+/* Fills inside[] and before[], by kind. */
+static int count_frees(struct recording *recording, const struct record_state *first,
+	const struct record_state *last, struct frees *sum, struct err *err)
+{
+	struct free_count count = {.recording = recording, .first = first};
+	int rc = 0;
+
+	cut_window(&count, last->position, last->kind_count);
+	thread_run(count.part_count, count_some, &count);
+	for (unsigned i = 0; i < count.part_count; i++) {
+		struct frees *part = &count.parts[i];
+
+		if (part->rc && !rc) {
+			rc = part->rc;
+			*err = part->err;
+		}
+		for (size_t k = 0; k < last->kind_count; k++) {
+			sum->inside[k] += part->inside[k];
+			sum->before[k] += part->before[k];
+		}
+		free(part->inside);
+		free(part->before);
+	}
+	return rc;
+}
+
+/* Fills counts[], by kind, with the allocations that have that fate between two states. */
+static int count_fates(struct recording *recording, const struct record_state *from,
+	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
+{
+	size_t kinds = to->kind_count;
+	struct frees frees = {0};
+	bool was_empty = true;
+	int rc = 0;
+
+	frees.inside = xcalloc(kinds + 1, sizeof(uint64_t));
+	frees.before = xcalloc(kinds + 1, sizeof(uint64_t));
+	for (size_t i = 0; i < kinds; i++)
+		was_empty &= !from->live[i];
+	if (!was_empty)
+		rc = count_frees(recording, from, to, &frees, err);
+	for (size_t i = 0; !rc && i < kinds; i++) {
+		uint64_t allocated = to->allocated[i] - from->allocated[i];
+
+		if (was_empty) /* then all that was freed was allocated in the window */
+			frees.inside[i] = allocated - to->live[i];
+		switch (fate) {
+		case FATE_AIFO: counts[i] = allocated - frees.inside[i]; break;
+		case FATE_AIFI: counts[i] = frees.inside[i]; break;
+		case FATE_AOFI: counts[i] = frees.before[i]; break;
+		case FATE_AOFO: counts[i] = from->live[i] - frees.before[i]; break;
+		case FATE_LIVE: counts[i] = to->live[i]; break;
+		}
+	}
+	free(frees.inside);
+	free(frees.before);
+	return rc;
+}
+
+/* Of the blocks that are there at a position. */
+static int read_live(struct record_reader *reader, struct recording *recording, uint64_t position,
+	struct err *err)
+{
+	struct record_state state;
+	int rc = recording_state(recording, position, &state, err);
+
+	if (rc)
+		return rc;
+	rc = add_kinds(reader, state.live, err);
+	record_state_release(&state);
+	return rc;
+}
+
+/* Of those that have a fate between two. */
+static int read_fate(struct record_reader *reader, struct recording *recording,
+	enum block_fate fate, uint64_t from, uint64_t to, struct err *err)
+{
+	struct record_state first, last;
+	uint64_t *counts;
+	int rc = recording_state(recording, from, &first, err);
+
+	if (rc)
+		return rc;
+	rc = recording_state(recording, to, &last, err);
+	if (!rc) {
+		counts = xcalloc(last.kind_count + 1, sizeof(*counts));
+		rc = count_fates(recording, &first, &last, fate, counts, err);
+		if (!rc)
+			rc = add_kinds(reader, counts, err);
+		free(counts);
+		record_state_release(&last);
+	}
+	record_state_release(&first);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+/* What was there without a stack when the tracer got in. */
+static int take_before(struct record_reader *reader, struct recording *recording, struct err *err)
+{
+	const struct record_facts *facts = reader->facts;
+	struct block_totals *before = &reader->sums->before;
+	struct record_state state;
+	int rc;
+
+	reader->sums->is_attached = facts->is_attached;
+	if (!facts->is_attached)
+		return 0;
+	rc = recording_state(recording, facts->start_position, &state, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < state.kind_count; i++) {
+		uint64_t bytes;
+
+		if (facts->kinds[i].stack != RECORD_NO_STACK ||
+			__builtin_mul_overflow(facts->kinds[i].bytes, state.live[i], &bytes))
+			continue;
+		before->block_count += state.live[i];
+		before->requested_bytes += bytes;
+	}
+	record_state_release(&state);
+	return 0;
+}
+
+static void take_facts(struct record_reader *reader)
+{
+	const struct record_facts *facts = reader->facts;
+	struct dump_sums *sums = reader->sums;
+
+	sums->pid = facts->pid;
+	sums->parent_pid = facts->parent_pid;
+	sums->start_ms = facts->start_ms;
+	sums->image = copy_text(&sums->arena, facts->image);
+	sums->sample_bytes = facts->sample_bytes;
+}
+
+/* What it lacks up to a position. That its end is missing makes none of its other moments incomplete. */
+static void take_losses(struct record_reader *reader, uint64_t to)
+{
+	const struct record_facts *facts = reader->facts;
+	char text[200];
+
+	if (facts->lost_count) {
+		snprintf(text, sizeof(text),
+			"%" PRIu64
+			" events were lost while it was recorded: all numbers may be wrong by "
+			"so many blocks",
+			facts->lost_count);
+		sums_warn(reader->sums, text);
+		reader->sums->is_incomplete = true;
+	}
+	if (facts->is_cut) {
+		snprintf(text, sizeof(text),
+			"the recording was not ended: it is right up to %" PRIu64 ".%03u s, and "
+			"what came then is missing",
+			facts->length_ms / 1000, (unsigned)(facts->length_ms % 1000));
+		sums_warn(reader->sums, text);
+		reader->sums->is_incomplete |= to == facts->event_count;
+	}
+}
+
+/* Where a moment is, that an option asks for or, without one, the path. */
+static int find_moment(const struct record_reader *reader, struct recording *recording,
+	const char *option, const char *moment, struct place_in_time *place, struct err *err)
+{
+	int rc = recording_position(recording, moment, &place->position, &place->time_ms, err);
+
+	if (rc == -ERR_MOMENT)
+		snprintf(err->place, sizeof(err->place), "%s%s%s",
+			option ? option : reader->sums->path, option ? " " : "",
+			option ? moment : "");
+	return rc;
+}
+
+/* A window, or the moment at its end. */
+static int find_part(const struct record_reader *reader, struct recording *recording,
+	const struct recording_part *part, struct place_in_time *from, struct place_in_time *to,
+	struct err *err)
+{
+	int rc;
+
+	if (part->fate == FATE_LIVE)
+		return find_moment(
+			reader, recording, NULL, part->moment ? part->moment : "end", to, err);
+	rc = find_moment(reader, recording, "--from", part->from ? part->from : "start", from, err);
+	if (!rc)
+		rc = find_moment(reader, recording, "--to", part->to ? part->to : "end", to, err);
+	if (!rc && from->position > to->position)
+		rc = err_set(err, ERR_USAGE, reader->sums->path, "--from is behind --to");
+	return rc;
+}
+
+static int read_part(struct record_reader *reader, struct recording *recording,
+	const struct recording_part *part, struct err *err)
+{
+	struct dump_sums *sums = reader->sums;
+	struct place_in_time from = {0}, to = {0};
+	int rc = find_part(reader, recording, part, &from, &to, err);
+
+	if (!rc)
+		rc = take_before(reader, recording, err);
+	if (rc)
+		return rc;
+	take_facts(reader);
+	take_losses(reader, to.position);
+	if (reader->facts->time_ms)
+		sums->time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
+	sums->fate = part->fate;
+	sums->from_ms = from.time_ms;
+	sums->to_ms = to.time_ms;
+	sums->position = to.position + 1;
+	if (part->fate == FATE_LIVE)
+		return read_live(reader, recording, to.position, err);
+	return read_fate(reader, recording, part->fate, from.position, to.position, err);
+}
+
+int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
+	const struct recording_part *part, struct err *err)
+{
+	struct record_reader reader = {.sums = sums};
+	struct recording *recording;
+	int rc = recording_open(&recording, file, err);
+
+	if (rc)
+		return rc;
+	sums->path = arena_text(&sums->arena, path, strlen(path));
+	reader.facts = recording_facts(recording);
+	reader.stacks = xmalloc((reader.facts->stack_count + 1) * sizeof(*reader.stacks));
+	memset(reader.stacks, 0xff, reader.facts->stack_count * sizeof(*reader.stacks));
+	u64map_init(&reader.heaps);
+	u64map_init(&reader.cells);
+	take_modules(&reader);
+	rc = read_part(&reader, recording, part, err);
+	u64map_release(&reader.heaps);
+	u64map_release(&reader.cells);
+	free(reader.bases);
+	free(reader.stacks);
+	recording_close(recording);
+	return rc;
+}

@@ -1,0 +1,255 @@
+/* What hdiff does with a recording beside comparing it: it tells what is in it, and writes a moment as a dump. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "core/dump/dump.h"
+#include "core/io/out.h"
+#include "core/record/record.h"
+#include "diff/hdiff.h"
+#include "diff/input_parts.h"
+
+/* ---------------------------------------------------------------- what is in it */
+
+static void put_text(struct out *out, const char *key, const char *text)
+{
+	if (!text)
+		return;
+	out_printf(out, "%-10s ", key);
+	out_harmless(out, text);
+	out_char(out, '\n');
+}
+
+static void put_date(struct out *out, const char *key, int64_t ms)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (ms)
+		put_text(out, key, date_text(ms, text));
+}
+
+static void put_process(struct out *out, const struct record_facts *facts)
+{
+	out_printf(out, "%-10s %" PRIu32, "process", facts->pid);
+	if (facts->bits)
+		out_printf(out, ", %u-bit", facts->bits);
+	if (facts->parent_pid)
+		out_printf(out, ", started by %" PRIu32, facts->parent_pid);
+	out_char(out, '\n');
+	put_text(out, "image", facts->image);
+	put_text(out, "system", facts->os);
+	put_date(out, "started", facts->start_ms);
+}
+
+static void put_seconds(struct out *out, uint64_t ms)
+{
+	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
+}
+
+static void put_events(struct out *out, const struct record_facts *facts)
+{
+	uint64_t thousandths =
+		facts->event_count ?
+			(uint64_t)((double)facts->file_bytes * 1000 / (double)facts->event_count +
+				   0.5) :
+			0;
+
+	out_printf(out, "%-10s %" PRIu64 " in ", "events", facts->event_count);
+	put_seconds(out, facts->length_ms);
+	out_printf(out, "\n%-10s %" PRIu64 " bytes", "file", facts->file_bytes);
+	if (facts->event_count)
+		out_printf(out, ", %" PRIu64 ".%03u an event", thousandths / 1000,
+			(unsigned)(thousandths % 1000));
+	out_printf(out, "\n%-10s %" PRIu64 " events\n", "lost", facts->lost_count);
+	if (facts->sample_bytes)
+		out_printf(out, "%-10s one in %" PRIu64 " bytes: all numbers are estimates\n",
+			"sampled", facts->sample_bytes);
+	if (facts->is_cut)
+		out_printf(out,
+			"%-10s it was not ended, or is damaged: right up to byte %" PRIu64 "\n",
+			"cut", facts->cut_bytes);
+}
+
+/* The figures of a recording, then its marks: a line each. */
+static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
+{
+	put_text(out, "recording", path);
+	put_process(out, facts);
+	put_date(out, "begun", facts->time_ms);
+	if (facts->is_attached)
+		out_printf(out, "%-10s with %" PRIu64 " blocks that were there\n", "attached",
+			facts->start_position);
+	put_events(out, facts);
+	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
+	put_seconds(out, facts->peak.time_ms);
+	out_printf(out,
+		"\n%-10s %zu modules, %zu stacks, %zu heaps, %zu threads, %zu kinds of "
+		"allocation\n",
+		"tables", facts->module_count, facts->stack_count, facts->heap_count,
+		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
+	for (size_t i = 0; i < facts->mark_count; i++) {
+		out_printf(out, "%-10s ", "mark");
+		put_seconds(out, facts->marks[i].time_ms);
+		out_char(out, ' ');
+		out_harmless(out, facts->marks[i].label);
+		out_char(out, '\n');
+	}
+}
+
+int run_list(const struct options *options, struct err *err)
+{
+	const char *path = options->paths.items[0];
+	struct recording *recording;
+	struct out out;
+	int rc = recording_open(&recording, path, err);
+
+	if (rc)
+		return rc;
+	if (options->output && os_same_file(options->output, path))
+		rc = err_set(err, ERR_USAGE, options->output, "it is the recording");
+	if (!rc)
+		rc = out_open(&out, options->output, err);
+	if (!rc) {
+		put_recording(&out, path, recording_facts(recording));
+		rc = out_commit(&out, err);
+	}
+	recording_close(recording);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- a moment as a dump */
+
+#define TRACER_FORMAT 1 /* that a dump must name to have a line about the tracer */
+
+/* By heap, then by stack. */
+static int by_heap(const void *a, const void *b)
+{
+	const struct block_sum *x = a, *y = b;
+
+	if (x->heap != y->heap)
+		return x->heap < y->heap ? -1 : 1;
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+static const char *heap_kind(uint64_t addr)
+{
+	switch (addr) {
+	case HEAP_VIRTUAL: return "virtual";
+	case HEAP_RESERVED: return "reserved";
+	case HEAP_MAPPED: return "mapped";
+	default: return "unknown";
+	}
+}
+
+/* Fills the heaps of a snapshot and what stacks have in them. */
+static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
+{
+	for (size_t i = 0; i < sums->heap_count; i++) {
+		struct heap *heap = snapshot_add_heap(snapshot);
+
+		heap->addr = sums->heaps[i];
+		heap->kind = heap_kind(heap->addr);
+	}
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		const struct stack_total *cell = &sums->cells[i];
+		struct block_sum *sum;
+
+		if (cell->stack == STACK_NONE) {
+			block_totals_add(&snapshot->heaps[cell->heap].stackless, &cell->sums);
+			continue;
+		}
+		sum = snapshot_add_sum(snapshot);
+		*sum = (struct block_sum){.block_count = cell->sums.block_count,
+			.requested_bytes = cell->sums.requested_bytes,
+			.heap = cell->heap,
+			.stack = cell->stack};
+	}
+	if (snapshot->sum_count)
+		qsort(snapshot->sums, snapshot->sum_count, sizeof(*snapshot->sums), by_heap);
+	snapshot->is_by_stack = true;
+}
+
+/* What the recording tells of its process; its texts live as long as it. */
+static void fill_facts(struct snapshot *snapshot, const struct record_facts *facts)
+{
+	snapshot->pid = facts->pid;
+	snapshot->parent_pid = facts->parent_pid;
+	snapshot->bits = facts->bits;
+	snapshot->start_ms = facts->start_ms;
+	snapshot->image = facts->image;
+	snapshot->os = facts->os;
+	snapshot->stack_source = "tracer";
+}
+
+/* Makes a snapshot of the sums, which lend it their stacks. */
+static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
+{
+	snapshot->time_ms = sums->time_ms;
+	if (sums->is_attached || sums->sample_bytes)
+		snapshot->tracer = (struct tracer_facts){.version = TRACER_FORMAT,
+			.is_attached = sums->is_attached,
+			.before = sums->before,
+			.sample_bytes = sums->sample_bytes};
+	for (size_t i = 0; i < sums->module_count; i++)
+		snapshot_copy_module(snapshot, &sums->modules[i]);
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++)
+		snapshot_warn(snapshot, "%s", sums->warnings[i]);
+	snapshot->missing_count = sums->is_incomplete;
+	fill_heaps(snapshot, sums);
+}
+
+static int write_dump(
+	const char *output, const struct dump_sums *sums, const char *file, struct err *err)
+{
+	struct stackset none;
+	struct recording *recording;
+	struct snapshot snapshot;
+	struct out out;
+	int rc = recording_open(&recording, file, err);
+
+	if (rc)
+		return rc;
+	snapshot_init(&snapshot);
+	fill_facts(&snapshot, recording_facts(recording));
+	fill_snapshot(&snapshot, sums);
+	none = snapshot.stacks;
+	snapshot.stacks = sums->stacks;
+	rc = out_open(&out, output, err);
+	if (!rc) {
+		dump_write(&out, &snapshot);
+		rc = out_commit(&out, err);
+	}
+	snapshot.stacks = none;
+	snapshot_release(&snapshot);
+	recording_close(recording);
+	return rc;
+}
+
+int run_extract(const struct options *options, FILE *say, struct err *err)
+{
+	struct file_list list;
+	struct dump_sums sums;
+	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
+	const struct file_item *item = list.items;
+
+	sums_init(&sums);
+	if (!rc && list.count > 1)
+		rc = err_set(err, ERR_USAGE, "--extract", "it is about one recording");
+	if (!rc && item->part.moment && options->part.moment)
+		rc = err_set(err, ERR_USAGE, item->path, "it names a moment, and --peak another");
+	if (!rc && options->output && os_same_file(options->output, item->file))
+		rc = err_set(err, ERR_USAGE, options->output, "it is the recording");
+	if (!rc)
+		rc = sums_read_recording(&sums, item->path, item->file,
+			item->part.moment ? &item->part : &options->part, err);
+	if (!rc) {
+		say_warnings(say, item->path, &sums);
+		rc = write_dump(options->output, &sums, item->file, err);
+	}
+	sums_release(&sums);
+	file_list_release(&list);
+	return rc;
+}

@@ -1,0 +1,312 @@
+#!/usr/bin/perl
+# hdiff reads recordings: any moment of one, any two, and what became of the allocations between two, is to the byte
+# what a replay says that keeps every block for itself; so are the dumps that are extracted, and dumps that somebody
+# else took at those moments show no difference.
+use strict;
+use warnings;
+no warnings 'portable'; # addresses have 64 bits
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use List::Util qw(sum0);
+use Test::More;
+use Hunt;
+use Recordings;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+my @classes = qw(aifo aifi aofi aofo);
+my %made = (
+	run => { seed => 1, events => 6000 },
+	attached => { seed => 2, events => 4000, attached => 300 },
+	small => { seed => 3, events => 40, ms => 1000 },
+	cut => { seed => 4, events => 3000, stop => 1 },
+);
+my (%file, %replay);
+for my $name (sort keys %made) {
+	my $text = random_events(%{ $made{$name} });
+	$file{$name} = make_recording($text, "$dir/$name.hrec");
+	$replay{$name} = replay($text);
+}
+
+subtest "$_: moments" => \&check_moments, $_ for sort keys %made;
+subtest "$_: windows" => \&check_windows, $_ for sort keys %made;
+subtest 'by heap' => \&check_heaps;
+subtest 'dumps' => \&check_dumps;
+subtest 'a trend' => \&check_trend;
+subtest 'on both systems' => \&check_systems;
+subtest '--list' => \&check_list;
+subtest 'what it lacks is said' => \&check_losses;
+subtest 'names with an @' => \&check_names;
+subtest 'what is wrong is said in a line' => \&check_errors;
+done_testing;
+
+# ---------------------------------------------------------------- asking
+
+sub ask {
+	my @args = @_;
+	my $result = run([$hdiff, '--no-symbols', '-o', 'json', @args]);
+	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
+	return $result->{out} ? decode_json($result->{out}) : {};
+}
+
+sub frame_text {
+	my ($frame) = @_;
+	return $frame->{address} unless defined $frame->{module};
+	return "$frame->{module}+$frame->{offset}";
+}
+
+# Rows by their stacks: [BYTES, COUNT] that the key ("new", "growth") has.
+sub rows_of {
+	my ($report, $key) = @_;
+	return { map { (join ' ', map { frame_text($_) } @{ $_->{frames} // [] }) => [$_->{$key}{bytes}, $_->{$key}{blocks}] } @{ $report->{rows} } };
+}
+
+sub total_of { my ($sums) = @_; return [map { my $i = $_; sum0(map { $_->[$i] } values %$sums) } 0, 1] }
+
+sub check_live {
+	my ($truth, $what, @args) = @_;
+	my $report = ask(@args);
+	is_deeply(rows_of($report, 'new'), $truth, "$what: what each stack has");
+	is_deeply([@{ $report->{totals}{selected}{new} }{qw(bytes blocks)}], total_of($truth), "$what: and all of them");
+	return $report;
+}
+
+sub difference {
+	my ($old, $new) = @_;
+	my %growth;
+	for my $stack (keys %$old, keys %$new) {
+		my @change = map { ($new->{$stack}[$_] // 0) - ($old->{$stack}[$_] // 0) } 0, 1;
+		$growth{$stack} = \@change if $change[0] || $change[1];
+	}
+	return \%growth;
+}
+
+# ---------------------------------------------------------------- what there is to see
+
+sub moments {
+	my ($name) = @_;
+	my $length = $replay{$name}{length};
+	my @marks = (sort keys %{ $replay{$name}{marks} })[0, 1];
+	return ('start', 'end', 'peak', '0s', '40%', '100%', int($length / 3) . 'ms', grep { defined } @marks);
+}
+
+sub check_moments {
+	my ($name) = @_;
+	my $of = $replay{$name};
+	my @moments = moments($name);
+	cmp_ok(scalar @{ $of->{times} }, '>', 20, 'there are events');
+	for my $moment (@moments) {
+		my $report = check_live(by_stack(live_at($of, $moment)), $moment, "$file{$name}\@$moment");
+		is($report->{inputs}[0]{pid}, 4711, 'of the process') if $moment eq 'peak';
+	}
+	for my $pair (['start', 'end'], ['40%', 'peak'], ['0s', 'end'], @moments > 7 ? [@moments[7, 8]] : ()) {
+		next if grep { !defined } @$pair;
+		my ($old, $new) = sort { position_of($of, $a) <=> position_of($of, $b) } @$pair;
+		my $truth = difference(map { by_stack(live_at($of, $_)) } $old, $new);
+		my $report = ask(map { "$file{$name}\@$_" } $old, $new);
+		is_deeply(rows_of($report, 'growth'), $truth, "from $old to $new: what grew");
+	}
+	check_live(by_stack(live_at($of, 'peak')), '--peak', '--peak', $file{$name});
+	my $wall = Recordings::date($of->{wall_ms} + 500);
+	check_live(by_stack(live_at($of, '500ms')), 'a wall time', "$file{$name}\@$wall");
+}
+
+sub check_windows {
+	my ($name) = @_;
+	my ($of, $file) = ($replay{$name}, $file{$name});
+	check_live(by_stack(fate_of($of, 'aifo', 'start', 'end')), 'all of it', $file);
+	check_live(by_stack(fate_of($of, 'aifi', 'start', 'end')), '--transient', '--transient', $file);
+	my ($mark) = sort keys %{ $of->{marks} };
+	for my $window (['start', 'end'], ['40%', 'end'], ['start', '40%'], ['10%', '90%'], ['0s', '0s'],
+		defined $mark ? [$of->{marks}{$mark} < position_of($of, '50%') ? ($mark, '50%') : ('50%', $mark)] : ()) {
+		my ($from, $to) = @$window;
+		for my $class (@classes) {
+			my $truth = by_stack(fate_of($of, $class, $from, $to));
+			my $report = check_live($truth, "$class from $from to $to", '--class', $class, '--from', $from, '--to', $to, $file);
+			is($report->{inputs}[0]{class}, $class, 'which the report says');
+		}
+	}
+	my $until = by_stack(fate_of($of, 'aifo', 'start', '30%'));
+	check_live($until, 'a window is aifo', '--to', '30%', $file);
+	my $text = run([$hdiff, '--no-symbols', '--from', '0s', '--to', '50%', '--class', 'aifi', $file])->{out};
+	my $seconds = sprintf '%d.%03d s', int($of->{length} / 2000), $of->{length} / 2 % 1000;
+	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
+}
+
+sub check_heaps {
+	my $of = $replay{run};
+	for my $heap ('1E0000', '7F0000', 'virtual', 'reserved', 'mapped') {
+		my $number = { virtual => 1, reserved => 2, mapped => 3 }->{$heap} // $heap;
+		check_live(by_stack(live_at($of, '60%'), $number), $heap, '--heap', $heap, "$file{run}\@60%");
+		check_live(by_stack(fate_of($of, 'aifi', '20%', '60%'), $number), "transient in $heap", '--heap', $heap,
+			'--transient', '--from', '20%', '--to', '60%', $file{run});
+	}
+	my $groups = ask('--group', 'heap', "$file{run}\@60%")->{groups};
+	my $all = by_heap(live_at($of, '60%'));
+	my %truth;
+	$truth{ s/ .*//r } += $all->{$_}[0] for grep { !/^2 / } keys %$all;
+	is_deeply([sort { $a <=> $b } map { $_->{self}{new}{bytes} } @$groups], [sort { $a <=> $b } values %truth], 'heaps have what is theirs');
+}
+
+# ---------------------------------------------------------------- beside dumps
+
+sub check_dumps {
+	for my $name (qw(run attached small)) {
+		my $of = $replay{$name};
+		for my $moment ('start', '30%', 'peak', 'end') {
+			my ($out, $blocks) = ("$dir/$name-$moment.txt", live_at($of, $moment));
+			my $extract = run([$hdiff, '--extract', "$file{$name}\@$moment", '-f', $out]);
+			is($extract->{status}, 0, "$name\@$moment is extracted") or diag($extract->{err});
+			is_deeply(sums_of($out), by_heap($blocks), 'what each stack has in each heap');
+			check_same($out, "$file{$name}\@$moment");
+			my $taken = spew("$dir/$name-$moment-taken.txt", dump_of($of, $blocks, 77));
+			check_same($taken, $out);
+			check_same($taken, "$file{$name}\@$moment", '--heap', 'reserved');
+			check_same("$file{$name}\@$moment", $taken);
+		}
+	}
+	my $truth = difference(by_stack(live_at($replay{run}, '30%')), by_stack(live_at($replay{run}, 'end')));
+	is_deeply(rows_of(ask("$dir/run-30%.txt", $file{run}), 'growth'), $truth, 'a recording beside a dump is its end');
+	my $peak = run([$hdiff, '--extract', '--peak', $file{run}]);
+	ok($peak->{out} eq slurp("$dir/run-peak.txt"), '--extract --peak is the same dump');
+}
+
+# What a dump by stack says: "HEAP STACK" -> [BYTES, COUNT], its frames by its own modules.
+sub sums_of {
+	my ($file) = @_;
+	my (%sums, %stacks, %modules, @order, $heap, $id);
+	for (split /\r\n/, slurp($file)) {
+		if (m{^//\s+([0-9A-F]+)\s+([0-9A-F]+) \S+\\(\w+)\.\w+$}) {
+			$modules{$3} = [hex $1, hex $2];
+		} elsif (/^\*.* Heap (\w+) Hogs/) {
+			$heap = $1;
+		} elsif (/^(\w+) bytes in 0x(\w+) allocations .* by: BackTrace(\w+)$/) {
+			push @order, [$heap, $id = $3, hex $1, hex $2];
+		} elsif (/^\t(\w+)$/) {
+			my $addr = hex $1;
+			my ($in) = grep { $addr >= $modules{$_}[0] && $addr < $modules{$_}[0] + $modules{$_}[1] } sort keys %modules;
+			push @{ $stacks{$id} }, $in ? sprintf '%s+%X', $in, $addr - $modules{$in}[0] : $1;
+		} elsif (m{^// hsnap: heap addr=(\w+) .*stackless-blocks=(\d+) stackless-requested=(\d+) }) {
+			$sums{"$1 "} = [$3, $2] if $2;
+		}
+	}
+	$sums{"$_->[0] " . join ' ', @{ $stacks{ $_->[1] } }} = [@$_[2, 3]] for @order;
+	return \%sums;
+}
+
+sub check_same {
+	my ($old, $new, @args) = @_;
+	my $report = ask(@args, $old, $new);
+	is_deeply([scalar @{ $report->{rows} }, $report->{totals}{all}{growth}{bytes}], [0, 0], "$old and $new are the same");
+}
+
+sub check_trend {
+	my @moments = map { "$_%" } 10, 30, 50, 70, 90;
+	my $report = ask(map { "$file{run}\@$_" } reverse @moments);
+	my $use = [map { use_at($replay{run}, position_of($replay{run}, $_)) } @moments];
+	is($report->{schema}, 'hdiff-trend/1', 'five moments are a trend');
+	is_deeply([map { $_->{selected}{bytes} } @{ $report->{series}[0]{snapshots} }], $use, 'in order, with what was in use');
+	# Three positions in one millisecond.
+	my $text = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h',
+	    'time 3', 'alloc k', 'mark a', 'alloc k', 'alloc k', 'mark b', 'free k 0', 'mark c';
+	my $file = make_recording($text, "$dir/marks.hrec");
+	$report = ask(map { "$file\@$_" } qw(c b a));
+	is_deeply([map { $_->{selected}{bytes} } @{ $report->{series}[0]{snapshots} }], [8, 24, 16], 'marks of one millisecond are three moments');
+}
+
+sub check_systems {
+	my $wall = Recordings::date($replay{run}{wall_ms} + 5000);
+	for my $args (["$file{run}\@$wall"], ['--class', 'aofi', '--from', '10%', $file{run}], ["$file{run}\@10%", "$file{run}\@peak"], ['--extract', "$file{run}\@peak"]) {
+		my ($linux, $windows) = map { run(tool('hdiff', $_, '--no-symbols', @$args)) } 'linux', 'windows';
+		is($windows->{status}, 0, "@$args on Windows") or diag($windows->{err});
+		my ($truth, $text) = map { $_->{out} =~ s{^// (?:NEW|OLD): .*\n}{}mgr } $linux, $windows;
+		ok($text eq $truth && length $text > 1000, 'says the same as on Linux');
+	}
+}
+
+# ---------------------------------------------------------------- what is said about it
+
+sub check_list {
+	my ($of, $file) = ($replay{attached}, $file{attached});
+	my $said = run([$hdiff, '--list', $file]);
+	is($said->{status}, 0, '--list');
+	my %line = map { /^(\S+) +(.*)$/ } split /\n/, $said->{out};
+	my ($events, $bytes) = (scalar @{ $of->{times} }, -s $file);
+	is($line{process}, '4711, 64-bit, started by 12', 'the process');
+	is($line{image}, 'C:\made\app.exe', 'its image');
+	is($line{started}, Recordings::date($of->{start_ms}), 'when it started');
+	is($line{begun}, Recordings::date($of->{wall_ms}), 'when the recording began');
+	is($line{attached}, 'with 300 blocks that were there', 'and what was there');
+	is($line{events}, "$events in 10.000 s", 'its events');
+	is($line{file}, sprintf('%d bytes, %.3f an event', $bytes, $bytes / $events), 'its size');
+	is($line{lost}, '0 events', 'nothing is lost');
+	my $peak = position_of($of, 'peak');
+	is($line{peak}, sprintf('%d bytes at %d.%03d s', use_at($of, $peak), map { (int($_ / 1000), $_ % 1000) } $of->{times}[$peak - 1]), 'the peak');
+	is_deeply([$said->{out} =~ /^mark +(.*)$/mg], $of->{mark_lines}, 'its marks');
+	ok(!exists $line{cut}, 'it is whole');
+	like(run([$hdiff, '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
+	run([$hdiff, '--list', $file, '-f', "$dir/list.txt"]);
+	is(slurp("$dir/list.txt"), $said->{out}, 'the same to a file');
+}
+
+sub check_losses {
+	my $cut = run([$hdiff, '--no-symbols', $file{cut}]);
+	is($cut->{status}, 0, 'a recording that was not ended is read');
+	like($cut->{err}, qr/\Ahdiff: \S+cut\.hrec: warning: the recording was not ended: .* 10\.000 s.*\n\z/, 'with a warning');
+	my $limit = run([$hdiff, '--no-symbols', '--max-growth', '1T', $file{cut}]);
+	is($limit->{status}, 2, 'no limit is kept by it');
+	is(run([$hdiff, '--no-symbols', '--max-growth', '1T', "$file{cut}\@50%"])->{status}, 0, 'but by a moment before its end');
+	my $text = random_events(seed => 9, events => 50) . "lost 12\n";
+	my $lossy = run([$hdiff, '--no-symbols', make_recording($text, "$dir/lossy.hrec") . '@end']);
+	like($lossy->{err}, qr/warning: 12 events were lost/, 'lost events are told');
+	my $dump = run([$hdiff, '--extract', "$dir/lossy.hrec\@end"]);
+	like($dump->{out}, qr/^\/\/ hsnap: incomplete missing=1\r$/m, 'an extracted dump tells it, too');
+	like($dump->{err}, qr/12 events were lost/, 'as does standard error');
+}
+
+sub check_names {
+	my $at = "$dir/run.hrec\@end";
+	my $dump = dump_of($replay{small}, live_at($replay{small}, 'end'), 5);
+	spew($at, $dump);
+	check_live(by_stack(live_at($replay{small}, 'end')), 'a file of the whole name goes first', $at);
+	unlink $at;
+	link $file{run}, "$dir/odd\@name.hrec" or die $!;
+	check_live(by_stack(live_at($replay{run}, '50%')), 'the last @ counts', "$dir/odd\@name.hrec\@50%");
+	my $found = fresh_dir();
+	link $file{run}, "$found/a.hrec" or die $!;
+	spew("$found/b.txt", dump_of($replay{run}, [], 0));
+	my $growth = difference({}, by_stack(live_at($replay{run}, 'end')));
+	is_deeply(rows_of(ask($found), 'growth'), $growth, 'a recording in a folder is found');
+}
+
+sub check_errors {
+	my $dump = spew("$dir/dump.txt", dump_of($replay{run}, [], 0));
+	my ($run, $small) = @file{qw(run small)};
+	my @wrong = (
+		[["$run\@11s"], 'run.hrec@11s', '11s'],
+		[["$run\@nobody"], 'run.hrec@nobody', 'nobody'],
+		[["$dump\@10s"], 'dump.txt', 'recording'],
+		[["$dir/none.hrec\@10s"], 'none.hrec@10s', 'cannot open'],
+		[['--class', 'aifo', $run, $small], '--class', 'one recording'],
+		[['--class', 'aifo', "$run\@1s"], '--class', 'without a moment'],
+		[['--transient', $dump], 'dump.txt', 'recording'],
+		[['--class', 'all', $run], '--class all', 'aifo, aifi, aofi, aofo'],
+		[['--from', '5s', '--to', '1s', $run], '--from'],
+		[['--from', 'nobody', $run], 'nobody'],
+		[['--peak', '--to', '5s', $run], '--peak'],
+		[['--list', '--extract', $run], '--list'],
+		[['--list', $dump], 'dump.txt', 'recording'],
+		[['--extract', '--class', 'aifi', $run], '--extract'],
+		[['--extract', $run, $small], '--extract'],
+		[['-f', $run, "$run\@5s"], 'run.hrec'],
+		[['--extract', '-f', $run, "$run\@5s"], 'run.hrec'],
+		[['--list', '-f', $run, $run], 'run.hrec'],
+	);
+	my $before = slurp($run);
+	check_error(run([$hdiff, '--no-symbols', @{ $_->[0] }]), 'hdiff', "@{ $_->[0] }" =~ s/\Q$dir\E//gr, @$_[1 .. $#$_]) for @wrong;
+	ok(slurp($run) eq $before, 'no recording was written over');
+	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
+	check_error(run([$hdiff, '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
+	check_error(run(['sh', '-c', "cat '$run' 2>/dev/null | '$hdiff' -"]), 'hdiff', 'one from a pipe', 'pipe');
+}

@@ -1,0 +1,172 @@
+/* hdiff: parts of recordings as sums, at their limits. */
+#include "tests/unit/t.h"
+
+#include "tests/unit/test_diff.h"
+
+#include "core/record/record.h"
+
+#define RECORDING "more.txt" /* the head tells what it is, not the name */
+#define RECORDING_AT_END "more.txt@end"
+
+static struct recorder *recorder;
+
+static void begin(const struct record_facts *facts)
+{
+	static const struct module app = {
+		.base = APP_BASE, .size_bytes = 0x10000, .path = "C:\\app.exe"};
+
+	assert_int_equal(recorder_open(&recorder, RECORDING, facts, NULL), 0);
+	assert_int_equal(recorder_module(recorder, &app), 0);
+	assert_int_equal(recorder_heap(recorder, 0x1E0000), 0);
+}
+
+static void end(void)
+{
+	assert_int_equal(recorder_end(recorder, NULL), 0);
+}
+
+/* Allocations of so many bytes by the stack of that offset in the application. */
+static uint32_t kind_of(uint64_t bytes, uint64_t offset)
+{
+	struct record_frame frame = {.offset = offset};
+	struct record_kind kind = {.bytes = bytes, .stack = recorder_stack(recorder, &frame, 1)};
+
+	return recorder_kind(recorder, &kind);
+}
+
+static void alloc(uint32_t kind, unsigned count)
+{
+	while (count--)
+		recorder_alloc(recorder, kind);
+}
+
+TEST(kinds_of_one_stack_are_one_row)
+{
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(10, 0x100), 3);
+	alloc(kind_of(1000, 0x100), 2);
+	alloc(kind_of(0, 0x200), 4);
+	end();
+	struct result *result = run_rows(2, RECORDING);
+	assert_int_equal(result->rows[0].new_bytes, 2030);
+	assert_int_equal(result->rows[0].new_count, 5);
+	assert_int_equal(result->rows[1].new_bytes, 0);
+	assert_int_equal(result->rows[1].new_count, 4);
+	assert_string_equal(result->rows[0].frames, "\tapp+100 : 140000100\n");
+}
+
+TEST(a_module_in_the_place_of_one_that_went_is_another_one)
+{
+	static const struct module later = {
+		.base = APP_BASE + 0x1000, .size_bytes = 0x10000, .path = "C:\\later.dll"};
+	struct record_frame frame = {.offset = 0x100};
+	struct record_kind kind = {.bytes = 5};
+
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(10, 0x1100), 1);
+	frame.module = recorder_module(recorder, &later);
+	kind.stack = recorder_stack(recorder, &frame, 1);
+	alloc(recorder_kind(recorder, &kind), 1);
+	end();
+	struct result *result = run_rows(2, RECORDING);
+	assert_non_null(strstr(result->rows[0].frames, "\tapp+1100 : "));
+	assert_non_null(strstr(result->rows[1].frames, "\tlater+100 : "));
+}
+
+TEST(modules_at_the_end_of_the_address_space_are_read)
+{
+	static const struct module last = {
+		.base = UINT64_MAX - 0xfff, .size_bytes = 0x1000, .path = "C:\\last.dll"};
+	static const struct module wide = {
+		.base = APP_BASE + 1, .size_bytes = UINT64_MAX, .path = "C:\\wide.dll"};
+	struct record_frame frames[] = {{.offset = 0x10}, {.offset = UINT64_MAX}};
+	struct record_kind kind = {.bytes = 5};
+
+	begin(&(struct record_facts){.pid = 7});
+	frames[0].module = recorder_module(recorder, &last);
+	frames[1].module = recorder_module(recorder, &wide);
+	kind.stack = recorder_stack(recorder, frames, 2);
+	alloc(recorder_kind(recorder, &kind), 1);
+	end();
+	struct result *result = run_rows(1, RECORDING);
+	assert_int_equal(result->rows[0].new_bytes, 5);
+}
+
+TEST(blocks_of_more_than_8_EiB_are_refused)
+{
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(INT64_MAX, 0x100), 1);
+	recorder_mark(recorder, "full");
+	alloc(kind_of(1, 0x100), 1);
+	recorder_mark(recorder, "over");
+	alloc(kind_of(UINT64_MAX, 0x300), 1);
+	alloc(kind_of(UINT64_C(1) << 60, 0x300), 17);
+	end();
+	struct result *result = run_rows(1, RECORDING "@full");
+	assert_int_equal(result->rows[0].new_bytes, INT64_MAX);
+	refused("the recording is damaged", RECORDING "@over");
+	refused("the recording is damaged", RECORDING);
+}
+
+TEST(address_space_is_no_memory)
+{
+	struct record_kind kind = {.bytes = 1 << 20,
+		.stack = RECORD_NO_STACK,
+		.heap = RECORD_NO_HEAP,
+		.memory = RECORD_RESERVED};
+
+	begin(&(struct record_facts){.pid = 7});
+	alloc(recorder_kind(recorder, &kind), 3);
+	alloc(kind_of(10, 0x100), 1);
+	end();
+	struct result *result = run_rows(1, RECORDING);
+	assert_int_equal(result->requested, 10);
+	assert_non_null(strstr(result->text, "not counted here: +3145728 ( 3145728 - 0)"));
+	result = run_rows(1, "--heap", "reserved", RECORDING);
+	assert_int_equal(result->rows[0].new_bytes, 3 << 20);
+}
+
+TEST(what_was_there_before_is_not_allocated_in_it)
+{
+	struct record_kind kind = {.bytes = 100, .stack = RECORD_NO_STACK};
+	uint32_t before;
+
+	begin(&(struct record_facts){.pid = 7, .is_attached = true});
+	before = recorder_kind(recorder, &kind);
+	alloc(before, 5);
+	recorder_start(recorder);
+	alloc(before, 1);
+	recorder_free(recorder, before, 2);
+	recorder_free(recorder, before, 5);
+	alloc(kind_of(10, 0x100), 1);
+	end();
+	struct result *result = run_rows(1, RECORDING);
+	assert_int_equal(result->requested, 10);
+	assert_non_null(strstr(result->text, "when 5 blocks of 500 bytes were there"));
+	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 100);
+	assert_int_equal(run_rows(1, "--class", "aofi", RECORDING)->requested, 100);
+	assert_int_equal(run_rows(1, "--class", "aofo", RECORDING)->requested, 400);
+	assert_int_equal(run_rows(2, RECORDING "@end")->requested, 410);
+	assert_int_equal(run_rows(2, "--sum", RECORDING)->requested, 410);
+}
+
+TEST(a_recording_without_an_event_is_nothing)
+{
+	begin(&(struct record_facts){0});
+	end();
+	struct result *result = run_rows(0, RECORDING);
+	assert_int_equal(result->sum, 0);
+	assert_int_equal(run_rows(0, RECORDING "@peak")->sum, 0);
+	assert_int_equal(run_rows(0, RECORDING "@0%", RECORDING "@100%")->sum, 0);
+}
+
+TEST(a_recording_is_no_limit_to_other_files)
+{
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(10, 0x100), 1);
+	end();
+	write_bytes("new.txt", "hsnap recording", 15);
+	refused("is not a heap dump", "new.txt");
+	refused("it is about one recording", "--class", "aifo", RECORDING, RECORDING_AT_END);
+	refused("--from is behind --to", "--from", "end", "--to", "start", RECORDING);
+}
