@@ -150,6 +150,39 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	assert_int_equal(run_rows(2, "--sum", RECORDING)->requested, 410);
 }
 
+/* In each millisecond so many blocks come, and as many go that came so many before: of a window all is known. */
+TEST(windows_that_several_threads_count_are_as_if_one_did)
+{
+	enum { EACH_MS = 1000, LAG = 300000, TOTAL_MS = 1800, FROM_MS = 400, TO_MS = 1700 };
+	uint32_t kind, kept;
+
+	begin(&(struct record_facts){.pid = 7});
+	kind = kind_of(1, 0x100);
+	kept = kind_of(1000000, 0x200);
+	alloc(kept, 3);
+	for (uint64_t i = 0; i < EACH_MS * TOTAL_MS; i++) {
+		recorder_time(recorder, i / EACH_MS);
+		recorder_alloc(recorder, kind);
+		if (i >= LAG)
+			recorder_free(recorder, kind, i - LAG);
+	}
+	end();
+	const struct {
+		const char *class;
+		int64_t requested;
+	} truths[] = {
+		{"aifo", LAG},
+		{"aifi", EACH_MS * (TO_MS - FROM_MS) - LAG},
+		{"aofi", LAG},
+		{"aofo", 3000000},
+	};
+	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++)
+		assert_int_equal(run_hdiff("--class", truths[i].class, "--from", "400ms", "--to",
+					 "1700ms", RECORDING)
+					 ->requested,
+			truths[i].requested);
+}
+
 TEST(a_recording_without_an_event_is_nothing)
 {
 	begin(&(struct record_facts){0});
