@@ -72,17 +72,18 @@ static struct placing *modules_in_order(const struct record_facts *facts)
 	return order;
 }
 
-/* Behind all of them, for modules that went before another came to their place. 0: there is nothing. */
+/* Behind all of them, where programs have nothing, for modules that went before another came to their place. 0:
+ * there is nothing. */
 static uint64_t spare_place(const struct record_facts *facts)
 {
-	uint64_t spare = GRANULE;
+	uint64_t spare = facts->bits == 32 ? UINT64_C(1) << 31 : UINT64_C(1) << 47;
 
 	for (uint32_t i = 0; i < facts->module_count; i++) {
 		const struct module *module = &facts->modules[i];
 		uint64_t end;
 
 		if (__builtin_add_overflow(module->base, module->size_bytes, &end) ||
-			end > UINT64_MAX - GRANULE)
+			end > UINT64_MAX - 2 * GRANULE)
 			return 0;
 		if (end > spare)
 			spare = end;
@@ -114,11 +115,11 @@ static void take_modules(struct record_reader *reader)
 		module->pdb = copy_text(&sums->module_texts, module->pdb);
 		module->pdb_guid = copy_text(&sums->module_texts, module->pdb_guid);
 		if (i && module->base < end && spare &&
-			spare <= UINT64_MAX - module->size_bytes - GRANULE) {
+			spare <= UINT64_MAX - module->size_bytes - 2 * GRANULE) {
 			if (!module->unloaded_at)
 				module->unloaded_at = module->base;
 			module->base = spare;
-			spare += (module->size_bytes + GRANULE - 1) & ~(GRANULE - 1);
+			spare += (module->size_bytes + 2 * GRANULE - 1) & ~(GRANULE - 1);
 		} else if (module->base + module->size_bytes > end) {
 			end = module->base + module->size_bytes;
 		}
