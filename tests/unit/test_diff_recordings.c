@@ -146,6 +146,8 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofi", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofo", RECORDING)->requested, 400);
+	run_status(1, "--max-growth", "399", "--class", "aofo", RECORDING);
+	run_status(0, "--max-growth", "400", "--class", "aofo", RECORDING);
 	assert_int_equal(run_rows(2, RECORDING "@end")->requested, 410);
 	assert_int_equal(run_rows(2, "--sum", RECORDING)->requested, 410);
 }
