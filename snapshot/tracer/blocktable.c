@@ -284,10 +284,27 @@ static struct tracer_block *place_for(
 	return find(entries(shard), entry_count(shard), addr);
 }
 
+/* Records a change of a shard, whose lock is held. */
+static __attribute__((noinline)) void say(struct tracer_area *area, struct tracer_shard *shard,
+	struct ring *ring, enum ring_event_type type, struct tracer_block block)
+{
+	uint64_t heap = tracer_heap_handle(area, tracer_block_heap(&block));
+
+	rings_say(ring, &shard->order,
+		(struct ring_event){
+			.block = block,
+			.low = (uint32_t)heap,
+			.high = (uint16_t)(heap >> 32),
+			.type = (uint8_t)type,
+			.stream = (uint8_t)(shard - area->shards),
+		});
+}
+
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
 	struct tracer_block *entry = NULL;
+	struct ring *ring = rings_begin(area, 1);
 
 	if (memory_lock(&shard->lock, &shard->broken)) {
 		clean_in_time(area, shard);
@@ -296,8 +313,11 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 			shard->count += !entry->key;
 			entry_set(entry, block);
 		}
+		if (__builtin_expect(ring && entry, 0))
+			say(area, shard, ring, RING_ALLOC, *block);
 		memory_unlock(&shard->lock);
 	}
+	rings_end(ring);
 	if (!entry)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
@@ -309,14 +329,12 @@ static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 		fit(area, shard);
 }
 
-bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
+/* The same under the shard's lock. */
+static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
+	struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
 	bool is_live = false;
 
-	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) ||
-		!memory_lock(&shard->lock, &shard->broken))
-		return false;
 	clean_in_time(area, shard);
 	if (shard->table) {
 		struct tracer_block *table = entries(shard);
@@ -331,8 +349,39 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 			shrink(area, shard);
 		}
 	}
-	memory_unlock(&shard->lock);
 	return is_live;
+}
+
+bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
+{
+	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
+	struct ring *ring;
+	bool is_live = false;
+
+	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE))
+		return false;
+	ring = rings_begin(area, 1);
+	if (memory_lock(&shard->lock, &shard->broken)) {
+		is_live = take(area, shard, addr, block);
+		if (__builtin_expect(ring && is_live, 0))
+			say(area, shard, ring, RING_FREE, *block);
+		memory_unlock(&shard->lock);
+	}
+	rings_end(ring);
+	return is_live;
+}
+
+void blocktable_free_old(struct tracer_area *area, uint64_t addr)
+{
+	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
+	struct ring *ring = rings_begin(area, 1);
+
+	if (ring && memory_lock(&shard->lock, &shard->broken)) {
+		if (!shard->table || !find(entries(shard), entry_count(shard), addr)->key)
+			say(area, shard, ring, RING_FREE_OLD, (struct tracer_block){.key = addr});
+		memory_unlock(&shard->lock);
+	}
+	rings_end(ring);
 }
 
 /* The state of a heap changes only from the one that its tag says, or to it. */
@@ -357,9 +406,29 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 	change_heap(area, heap, TRACER_HEAP_LEAVING, 0);
 }
 
+/* Before there can be many more generations: then its tag would be that of another heap. */
+static void say_gone(struct tracer_area *area, struct ring *ring, uint32_t heap)
+{
+	const struct tracer_block any = {.key = (uint64_t)heap << TRACER_ADDR_BITS};
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		struct tracer_shard *shard = &area->shards[i];
+
+		if (!memory_lock(&shard->lock, &shard->broken))
+			continue;
+		say(area, shard, ring, RING_HEAP_GONE, any);
+		memory_unlock(&shard->lock);
+	}
+}
+
 /* Whoever ends a generation counts it; here it may have been one that came after it. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
+	struct ring *ring = rings_begin(area, RINGS_EVENTS_MAX);
+
+	if (ring)
+		say_gone(area, ring, heap);
+	rings_end(ring);
 	if (change_heap(area, heap, TRACER_HEAP_LEAVING, TRACER_HEAP_DEAD))
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 }

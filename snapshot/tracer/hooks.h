@@ -91,6 +91,14 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 	return blocktable_take(&hsnap_tracer, addr, block);
 }
 
+/* After a block went that was not recorded: a recording may have it from before the tracer was there. */
+static inline void liveblocks_free_old(uint64_t addr)
+{
+	if (__builtin_expect(hsnap_tracer.rings != 0, 0) && !liveblocks_are_sampled() &&
+		hsnap_tracer.flags & TRACER_FLAG_ATTACHED)
+		blocktable_free_old(&hsnap_tracer, addr);
+}
+
 /*
  * What the system says about this process's pages, without touching them.
  */

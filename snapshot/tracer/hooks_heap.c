@@ -211,8 +211,12 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	found = liveblocks_take((ULONG_PTR)block, &taken);
 	result = guard_call(
 		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
-	if (found && !(result & 0xff) && hooks_are_on()) /* refused: the block lives on */
+	if (!hooks_are_on())
+		return result;
+	if (found && !(result & 0xff)) /* refused: the block lives on */
 		liveblocks_put(&taken);
+	else if (!found && result & 0xff)
+		liveblocks_free_old((ULONG_PTR)block);
 	return result;
 }
 
@@ -240,6 +244,8 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 		record(heap, addr, bytes, __builtin_return_address(0));
 	else if (!addr && found) /* refused: the old block lives on */
 		liveblocks_put(&taken);
+	if (addr && addr != (ULONG_PTR)block && !found)
+		liveblocks_free_old((ULONG_PTR)block);
 	return addr;
 }
 

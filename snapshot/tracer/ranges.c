@@ -207,12 +207,15 @@ static void count_dropped(struct tracer_area *area)
 	__atomic_fetch_add(&area->dropped_ranges, 1, __ATOMIC_RELAXED);
 }
 
-/* The lock, to change something; false, and that counts as dropped, when it is not to be had. */
-static bool begin(struct tracer_area *area)
+/* The lock, to change something and record it in two events at most; false, and that counts as dropped, when it
+ * is not to be had. */
+static bool begin(struct tracer_area *area, struct ring **ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 
+	*ring = rings_begin(area, 2);
 	if (!memory_lock(&ranges->lock, &ranges->broken)) {
+		rings_end(*ring);
 		count_dropped(area);
 		return false;
 	}
@@ -221,12 +224,31 @@ static bool begin(struct tracer_area *area)
 	return true;
 }
 
-static void end(struct tracer_area *area)
+static void end(struct tracer_area *area, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 
 	__atomic_store_n(&ranges->changing, ranges->changing + 1, __ATOMIC_RELEASE);
 	memory_unlock(&ranges->lock);
+	rings_end(ring);
+}
+
+/* Records that what *range says is so of its pages from now on, in the way that the type means. */
+static void say(struct tracer_area *area, struct ring *ring, enum ring_event_type type,
+	const struct tracer_range *range)
+{
+	uint64_t pages = (range->end - range->start) / TRACER_PAGE;
+
+	if (!ring)
+		return;
+	rings_say(ring, &area->ranges.order,
+		(struct ring_event){
+			.block = tracer_block_make(range->start, 0, range->stack, pages),
+			.low = range->kind,
+			.high = range->start == range->allocation ? RING_FLAG_BEGINS : 0,
+			.type = (uint8_t)type,
+			.stream = RING_RANGES,
+		});
 }
 
 /* ---------------------------------------------------------------- cutting and joining */
@@ -344,30 +366,40 @@ static void discard(struct tracer_ranges *ranges, uint32_t tree)
 }
 
 /* The allocations that overlap [from, to) are stale, even where nothing is known of what overlaps. */
-static void forget_stale(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
+static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, struct ring *ring)
 {
+	struct tracer_ranges *ranges = &area->ranges;
 	const struct tracer_range *first = first_in(ranges, from, UINT64_MAX);
+	struct tracer_range stale;
 
-	if (first && first->allocation < to)
-		discard(ranges, tree_take(ranges, first->allocation, end_of(ranges, to - 1)));
+	if (!first || first->allocation >= to)
+		return;
+	stale = (struct tracer_range){.start = first->allocation, .end = end_of(ranges, to - 1)};
+	discard(ranges, tree_take(ranges, stale.start, stale.end));
+	say(area, ring, RING_RANGE_TAKE, &stale);
 }
 
 void ranges_add(struct tracer_area *area, const struct tracer_range *range)
 {
-	if (!begin(area))
+	struct ring *ring;
+
+	if (!begin(area, &ring))
 		return;
-	forget_stale(&area->ranges, range->start, range->end);
-	if (has_room(area, 1))
+	forget_stale(area, range->start, range->end, ring);
+	if (has_room(area, 1)) {
 		tree_add(&area->ranges, range);
-	end(area);
+		say(area, ring, RING_RANGE_ADD, range);
+	}
+	end(area, ring);
 }
 
 void ranges_fill(struct tracer_area *area, const struct tracer_range *range)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range gap = *range;
+	struct ring *ring;
 
-	if (!begin(area))
+	if (!begin(area, &ring))
 		return;
 	while (gap.start < range->end) {
 		const struct tracer_range *known = first_in(ranges, gap.start, range->end);
@@ -379,17 +411,20 @@ void ranges_fill(struct tracer_area *area, const struct tracer_range *range)
 		gap.start = next;
 	}
 	join(ranges, range->start, range->end);
-	end(area);
+	say(area, ring, RING_RANGE_FILL, range);
+	end(area, ring);
 }
 
 /* ---------------------------------------------------------------- changing */
 
 void ranges_use(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack)
 {
+	const struct tracer_range used = {.start = from, .end = to, .kind = kind, .stack = stack};
 	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range *node;
+	struct ring *ring;
 
-	if (!begin(area))
+	if (!begin(area, &ring))
 		return;
 	if (has_room(area, (across(ranges, from) != NULL) + (across(ranges, to) != NULL))) {
 		cut(area, from);
@@ -402,16 +437,19 @@ void ranges_use(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t k
 			node->stack = stack;
 		}
 		join(ranges, from, to);
+		say(area, ring, RING_RANGE_USE, &used);
 	}
-	end(area);
+	end(area, ring);
 }
 
 void ranges_give_up(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind)
 {
+	const struct tracer_range given_up = {.start = from, .end = to, .kind = kind};
 	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range *node;
+	struct ring *ring;
 
-	if (!begin(area))
+	if (!begin(area, &ring))
 		return;
 	cut(area, from);
 	cut(area, to);
@@ -423,7 +461,8 @@ void ranges_give_up(struct tracer_area *area, uint64_t from, uint64_t to, uint32
 		node->reserve_stack = 0;
 	}
 	join(ranges, from, to);
-	end(area);
+	say(area, ring, RING_RANGE_GIVE_UP, &given_up);
+	end(area, ring);
 }
 
 static void set_base(struct tracer_ranges *ranges, uint64_t from, uint64_t to, uint64_t base)
@@ -436,13 +475,15 @@ static void set_base(struct tracer_ranges *ranges, uint64_t from, uint64_t to, u
 
 void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_t base)
 {
-	if (!begin(area))
+	struct ring *ring;
+
+	if (!begin(area, &ring))
 		return;
 	cut(area, from);
 	cut(area, to);
 	set_base(&area->ranges, from, to, base);
 	join(&area->ranges, from, to);
-	end(area);
+	end(area, ring);
 }
 
 /* ---------------------------------------------------------------- going */
@@ -458,11 +499,13 @@ static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 
 bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ranges_taken *taken)
 {
+	const struct tracer_range gone = {.start = from, .end = to};
 	struct tracer_ranges *ranges = &area->ranges;
 	const struct tracer_range *rest;
+	struct ring *ring;
 
 	*taken = (struct ranges_taken){.session = area->session};
-	if (!begin(area))
+	if (!begin(area, &ring))
 		return false;
 	cut(area, from);
 	cut(area, to);
@@ -475,51 +518,71 @@ bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ra
 		taken->rest_end = end_of(ranges, rest->allocation);
 		set_base(ranges, to, taken->rest_end, to);
 	}
-	end(area);
+	if (taken->nodes)
+		say(area, ring, RING_RANGE_TAKE, &gone);
+	end(area, ring);
 	return taken->nodes || taken->rest_end;
 }
 
 void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 {
-	if (!taken->nodes || !begin(area))
+	struct ring *ring;
+
+	if (!taken->nodes || !begin(area, &ring))
 		return;
 	discard(&area->ranges, taken->nodes);
-	end(area);
+	end(area, ring);
 }
 
 /* A node that was taken, unless something else is known there by now. */
-static void put_back(struct tracer_ranges *ranges, uint32_t link)
+static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 {
+	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range *node = node_at(ranges, link);
 	uint64_t from = node->start, to = node->end;
+	struct tracer_range below = *node;
 
 	node->kind &= ~RANGE_TAKEN;
 	if (first_in(ranges, from, to)) {
 		node_free(ranges, link);
 		return;
 	}
+	if (node->kind != RANGE_RESERVED) {
+		below.kind = RANGE_RESERVED;
+		below.stack = node->reserve_stack;
+		say(area, ring, RING_RANGE_ADD, &below);
+	}
+	say(area, ring, node->kind == RANGE_RESERVED ? RING_RANGE_ADD : RING_RANGE_USE, node);
 	tree_insert(ranges, link);
 	join(ranges, from, to);
 }
 
+/* Nodes are put back one by one: each has its events. */
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken)
 {
 	uint32_t nodes = taken->nodes;
+	struct ring *ring;
 
-	if (!begin(area))
+	if (!begin(area, &ring))
 		return;
 	set_base(&area->ranges, taken->rest, taken->rest_end, taken->base);
-	while (nodes)
-		put_back(&area->ranges, tree_pop(&area->ranges, &nodes));
-	end(area);
+	end(area, ring);
+	while (nodes && begin(area, &ring)) {
+		put_back(area, tree_pop(&area->ranges, &nodes), ring);
+		end(area, ring);
+	}
 }
 
 void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to)
 {
-	if (!begin(area))
+	const struct tracer_range gone = {.start = from, .end = to};
+	struct ring *ring;
+
+	if (!begin(area, &ring))
 		return;
 	cut(area, from);
 	cut(area, to);
 	discard(&area->ranges, tree_take(&area->ranges, from, to));
-	end(area);
+	say(area, ring, RING_RANGE_TAKE, &gone);
+	end(area, ring);
 }

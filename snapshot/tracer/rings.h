@@ -85,21 +85,23 @@ struct ring_event {
 	uint32_t order;
 	uint32_t time; /* the low bits */
 	uint32_t
-		low; /* of the heap's handle, 0 when that is not known; of RING_THREAD: its id; of ranges: their kind */
+		low; /* of the heap's handle, or 0; of RING_THREAD: its id; of ranges: their kind */
 	uint16_t high; /* the handle's next 16 bits; of ranges: RING_FLAG_* */
 	uint8_t type;
 	uint8_t stream;
 };
 
 struct ring {
-	/* The thread's id, and above that how often the ring has changed hands. id 0: it is free. Threads take a ring;
-	 * hsnap gives it back when the thread is gone. The shared one is never owned. */
-	uint64_t owner;
-	uint64_t waits,
-		waited; /* how often its threads had to wait for room, and how long, in units of time */
-	uint64_t dropped; /* events */
+	/* The id of the thread that writes it; 0: it is free. Threads take a free one, and hsnap gives it back.
+	 * The shared one is never owned. */
+	uint32_t owner;
 	uint32_t lock, broken; /* of the shared one */
-	uint64_t padding[3];
+	uint32_t events_mask;
+	uint64_t events; /* where they are, from this ring on */
+	uint64_t waits; /* how often its threads had to wait for room */
+	uint64_t waited; /* how long, in units of time */
+	uint64_t dropped; /* events */
+	uint64_t padding[2];
 	/* The producer's cache line. */
 	uint32_t head; /* events ever written, modulo 2^32 */
 	uint32_t tail_seen;
@@ -116,7 +118,8 @@ struct ring_area {
 	uint64_t magic;
 	uint32_t version, flags; /* RING_DROP */
 	uint32_t ring_count, events_log2; /* the shared ring counts */
-	uint64_t unused[5];
+	uint64_t dropped; /* events that found no ring at all: the shared one is broken */
+	uint64_t unused[4];
 	struct ring rings[];
 	/* then, from ring_events_offset() on, the events of each ring */
 };
@@ -148,7 +151,7 @@ static inline uint64_t ring_area_bytes(uint32_t ring_count, uint32_t events_log2
 	       ((uint64_t)ring_count << events_log2) * sizeof(struct ring_event);
 }
 
-/* Fills in the header of a section that is all zeros. */
+/* Prepares a section that is all zeros. */
 static inline void ring_area_init(
 	struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t flags)
 {
@@ -157,13 +160,21 @@ static inline void ring_area_init(
 		.flags = flags,
 		.ring_count = ring_count,
 		.events_log2 = events_log2};
+	for (uint32_t i = 0; i < ring_count; i++) {
+		struct ring *ring = &area->rings[i];
+		uint64_t events = ring_events_offset(ring_count) +
+				  ((uint64_t)i << events_log2) * sizeof(struct ring_event);
+
+		ring->events = events - (uint64_t)((char *)ring - (char *)area);
+		ring->events_mask = ((uint32_t)1 << events_log2) - 1;
+	}
 }
 
-/* The events of a ring; its event n, counted from the first ever, is at n modulo 2^events_log2. */
-static inline struct ring_event *ring_events(
-	struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t index)
+/* The events of a ring, for hsnap; its event n, counted from the first ever, is at n modulo 2^events_log2. */
+static inline const struct ring_event *ring_events(
+	const struct ring_area *area, uint32_t ring_count, uint32_t events_log2, uint32_t index)
 {
-	return (struct ring_event *)((char *)area + ring_events_offset(ring_count)) +
+	return (const struct ring_event *)((const char *)area + ring_events_offset(ring_count)) +
 	       ((size_t)index << events_log2);
 }
 
@@ -208,14 +219,12 @@ static inline uint64_t ring_event_time(const struct ring_event *event, uint64_t 
 /* ---------------------------------------------------------------- the producer's side */
 
 /* Appends an event; there must be room. */
-static inline void ring_write(
-	struct ring_area *area, uint32_t index, const struct ring_event *event)
+static inline void ring_write(struct ring *ring, const struct ring_event *event)
 {
-	struct ring *ring = &area->rings[index];
-	uint32_t head = ring->head, mask = ((uint32_t)1 << area->events_log2) - 1;
+	struct ring_event *events = (struct ring_event *)((char *)ring + ring->events);
 
-	ring_events(area, area->ring_count, area->events_log2, index)[head & mask] = *event;
-	__atomic_store_n(&ring->head, head + 1, __ATOMIC_RELEASE);
+	events[ring->head & ring->events_mask] = *event;
+	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
 }
 
 /* ---------------------------------------------------------------- the consumer's side */
@@ -233,12 +242,11 @@ static inline void ring_consume(struct ring *ring, uint32_t tail)
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 }
 
-/* Gives back the ring of a thread that is gone; owner as it was read while that was found out. False when
- * another thread of that id has it by now. */
-static inline int ring_give_back(struct ring *ring, uint64_t owner)
+/* Gives back a ring whose thread is gone. That must have been found out after the owner was read: its id may be
+ * that of another thread soon, which has another ring. */
+static inline void ring_give_back(struct ring *ring)
 {
-	return __atomic_compare_exchange_n(
-		&ring->owner, &owner, owner >> 32 << 32, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -30,7 +30,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 2
+#define TRACER_VERSION 3
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -102,7 +102,7 @@ struct tracer_shard {
 	uint32_t broken; /* its lock was never given back: what it holds is old */
 	uint32_t cleaned; /* how many heaps had been destroyed when those blocks were last out */
 	uint32_t waited; /* how often it was used since another one was */
-	uint32_t unused;
+	uint32_t order; /* of its next event (rings.h) */
 	uint64_t padding[4]; /* a cache line each */
 };
 
@@ -162,6 +162,8 @@ struct tracer_ranges {
 	uint32_t changing; /* odd: while they change */
 	uint32_t lock, root, free;
 	uint32_t broken; /* its lock was never given back: what it holds is old */
+	uint32_t order; /* of its next event (rings.h) */
+	uint32_t unused;
 };
 
 struct tracer_area {
@@ -174,8 +176,10 @@ struct tracer_area {
 	/* Set by hsnap before the state is TRACER_ON. The tables' parts are of one reservation
 	 * (snapshot/control/patch_plan.h). */
 	uint64_t reserved, reserved_bytes;
-	uint64_t limit_bytes; /* so much of it may be committed */
+	/* Address of the rings of a recording (rings.h); 0: there is none, or hsnap has ended since. */
+	uint64_t rings;
 	uint64_t sample_bytes; /* 0: every block is recorded; else one in so many bytes */
+	uint64_t limit_bytes; /* so much of what is reserved may be committed */
 	uint64_t trampolines, trampolines_bytes;
 
 	uint64_t committed_bytes; /* of all tables */
@@ -211,6 +215,7 @@ struct tracer_area {
 	/* Set by the DLL: what hsnap fills with zeros before the tracer is turned on again. */
 	uint64_t clear, clear_bytes;
 	uint64_t unwind_base; /* set by hsnap: unwind_mismatches of all earlier sessions */
+	uint64_t unused[6];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
@@ -230,12 +235,12 @@ _Static_assert(sizeof(struct tracer_stack) == 16, "layout");
 _Static_assert(sizeof(struct tracer_module) == 40, "layout");
 _Static_assert(sizeof(struct tracer_unload) == 24, "layout");
 _Static_assert(sizeof(struct tracer_range) == 48, "layout");
-_Static_assert(sizeof(struct tracer_ranges) == 40, "layout");
-_Static_assert(offsetof(struct tracer_area, ranges) == 192, "layout");
-_Static_assert(offsetof(struct tracer_area, hooks) == 384, "layout");
+_Static_assert(sizeof(struct tracer_ranges) == 48, "layout");
+_Static_assert(offsetof(struct tracer_area, ranges) == 200, "layout");
+_Static_assert(offsetof(struct tracer_area, hooks) == 448, "layout");
 _Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
 _Static_assert(sizeof(struct tracer_area) ==
-		       384 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
+		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
 	"layout");
 
 static inline uint64_t tracer_block_addr(const struct tracer_block *block)

@@ -6,9 +6,41 @@
 #define SNAPSHOT_TRACER_TABLES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "snapshot/tracer/rings.h"
 #include "snapshot/tracer/shared.h"
+
+/*
+ * What is recorded of the tables' changes, for hsnap: see rings.h. A function that changes a table gets
+ * its thread's ring before it takes the table's lock, for that may mean to wait until hsnap has made room;
+ * it says under the lock what it changes, and lets go of the ring behind it. It costs nothing but
+ * a look at tracer_area.rings where nothing is recorded.
+ */
+
+/* Of one rings_begin(). */
+#define RINGS_EVENTS_MAX TRACER_SHARDS
+
+struct ring *rings_enter(struct tracer_area *area, uint32_t count);
+void rings_leave(struct ring *ring);
+
+/* The calling thread's ring, with room for so many events; NULL: nothing is recorded. */
+static inline struct ring *rings_begin(struct tracer_area *area, uint32_t count)
+{
+	return __builtin_expect(__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != 0, 0) ?
+		       rings_enter(area, count) :
+		       NULL;
+}
+
+static inline void rings_end(struct ring *ring)
+{
+	if (__builtin_expect(ring != NULL, 0))
+		rings_leave(ring);
+}
+
+/* Adds an event, without its order and time, under the lock of the stream that *order counts. */
+void rings_say(struct ring *ring, uint32_t *order, struct ring_event event);
 
 /*
  * Memory for all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
@@ -69,6 +101,10 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
 
 /* It was destroyed; there may be another one at its address already. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap);
+
+/* Records that a block was freed which is older than the tracer. When the table has one at its address,
+ * somebody else got that memory by then, and has said so. */
+void blocktable_free_old(struct tracer_area *area, uint64_t addr);
 
 /* Takes out what is left of destroyed heaps; each shard's lock is held while it is looked through. */
 void blocktable_clean(struct tracer_area *area);

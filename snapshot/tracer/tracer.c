@@ -96,6 +96,18 @@ bool guard_init(void)
 	return guard_offset;
 }
 
+static uint32_t ring_slot;
+
+uint32_t memory_thread_id(void)
+{
+	return GetCurrentThreadId();
+}
+
+uintptr_t *memory_thread_word(void)
+{
+	return ring_slot ? guard_slot(ring_slot) : NULL;
+}
+
 enum guard guard_now(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *guard_slot(guard_offset);
@@ -267,6 +279,14 @@ static bool is_alone(void)
 	       STATUS_TIMEOUT;
 }
 
+bool memory_wait_hsnap(struct memory_patience *patience)
+{
+	if (patience->tries++ >= YIELDS)
+		return !is_alone();
+	NtYieldExecution();
+	return true;
+}
+
 /* The session in which no new process is announced any more: hsnap did not answer, or who waited for
  * that was ended meanwhile. */
 static uint32_t over_in;
@@ -396,6 +416,7 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 		hsnap_tracer.state = TRACER_FAILED;
 		return TRUE;
 	}
+	ring_slot = guard_new_slot(); /* without one, threads share a ring */
 	hooks_heap_init();
 	hooks_virtual_init();
 	hooks_process_init();

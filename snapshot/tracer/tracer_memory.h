@@ -77,4 +77,17 @@ static inline void memory_unlock(uint32_t *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * For the rings of a recording.
+ */
+
+/* The calling thread's id, never 0. */
+uint32_t memory_thread_id(void);
+
+/* A word of the thread's own, 0 at its beginning; NULL: there is none. */
+uintptr_t *memory_thread_word(void);
+
+/* Waits a moment for hsnap, longer when it was called before. False when hsnap has ended. */
+bool memory_wait_hsnap(struct memory_patience *patience);
+
 #endif

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "snapshot/control/patch_plan.h"
+#include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
 #define FAKE_ALIGN ((uint64_t)65536)
@@ -65,6 +66,32 @@ bool memory_wait(struct memory_patience *patience)
 	__atomic_fetch_add(&memory.waits, 1, __ATOMIC_RELAXED);
 	sched_yield();
 	return patience->tries++ < memory.waits_max;
+}
+
+/* Threads have ids in the order in which they came, and a word of their own; hsnap lives as long as it is not
+ * ended. */
+static uint32_t fake_thread_count;
+static _Thread_local uint32_t fake_thread;
+static _Thread_local uintptr_t fake_word;
+static bool fake_hsnap_ended;
+
+uint32_t memory_thread_id(void)
+{
+	if (!fake_thread)
+		fake_thread = __atomic_add_fetch(&fake_thread_count, 1, __ATOMIC_RELAXED);
+	return fake_thread;
+}
+
+uintptr_t *memory_thread_word(void)
+{
+	return &fake_word;
+}
+
+bool memory_wait_hsnap(struct memory_patience *patience)
+{
+	patience->tries++;
+	sched_yield();
+	return !__atomic_load_n(&fake_hsnap_ended, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t fake_committed_bytes(void)

@@ -59,6 +59,22 @@ void memory_decommit(void *at, uint64_t bytes)
 	VirtualFree(at, bytes, MEM_DECOMMIT);
 }
 
+uint32_t memory_thread_id(void)
+{
+	return GetCurrentThreadId();
+}
+
+uintptr_t *memory_thread_word(void)
+{
+	return NULL;
+}
+
+bool memory_wait_hsnap(struct memory_patience *patience)
+{
+	(void)patience;
+	return false;
+}
+
 bool memory_wait(struct memory_patience *patience)
 {
 	return patience->tries++ < 1000;

@@ -1,0 +1,131 @@
+#include "snapshot/tracer/rings.h"
+
+#include <stddef.h>
+
+#include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
+
+#define RETRY_EVENTS 1024u /* in the shared ring, until a thread looks for one of its own again */
+
+/* Takes a free ring; the shared one when there is none. */
+static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_t *word)
+{
+	if (!word)
+		return &rings->rings[RING_SHARED];
+	for (uint32_t i = RING_SHARED + 1; i < rings->ring_count; i++) {
+		struct ring *ring = &rings->rings[i];
+		uint32_t nobody = 0;
+
+		if (!__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) &&
+			__atomic_compare_exchange_n(&ring->owner, &nobody, thread, false,
+				__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			*word = i + 1;
+			return ring;
+		}
+	}
+	*word = RING_SHARED + 1;
+	return &rings->rings[RING_SHARED];
+}
+
+/* The thread's word is the index of its ring + 1. It may be from an earlier recording: then the ring is
+ * not its own. */
+static struct ring *ring_of(struct ring_area *rings, uint32_t thread)
+{
+	uintptr_t *word = memory_thread_word();
+	uintptr_t index = word ? *word - 1 : UINTPTR_MAX;
+	struct ring *ring;
+
+	if (index >= rings->ring_count)
+		return find_ring(rings, thread, word);
+	ring = &rings->rings[index];
+	if (__builtin_expect(__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) == thread, 1) ||
+		(index == RING_SHARED &&
+			__atomic_load_n(&ring->head, __ATOMIC_RELAXED) % RETRY_EVENTS))
+		return ring;
+	return find_ring(rings, thread, word);
+}
+
+static bool has_room(struct ring *ring, uint32_t count)
+{
+	if (__builtin_expect(ring->head - ring->tail_seen + count <= ring->events_mask + 1, 1))
+		return true;
+	ring->tail_seen = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
+	return ring->head - ring->tail_seen + count <= ring->events_mask + 1;
+}
+
+static bool is_shared(const struct ring_area *rings, const struct ring *ring)
+{
+	return ring == &rings->rings[RING_SHARED];
+}
+
+/* The shared ring is locked before a table is, and no lock is held while a thread waits for room. */
+static bool begin_ring(struct ring_area *rings, struct ring *ring)
+{
+	if (!is_shared(rings, ring) || memory_lock(&ring->lock, &ring->broken))
+		return true;
+	__atomic_fetch_add(&rings->dropped, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* Waits until there is room. False, with the ring left, when there never will be: hsnap has ended, and the
+ * recording with it, or the tracer is being switched off. */
+static bool wait_for_room(
+	struct tracer_area *area, struct ring_area *rings, struct ring *ring, uint32_t count)
+{
+	struct memory_patience patience = {0};
+	uint64_t began = ring_time(), now = began;
+
+	ring->waits++;
+	while (!has_room(ring, count)) {
+		rings_leave(ring);
+		if (!memory_wait_hsnap(&patience))
+			__atomic_store_n(&area->rings, 0, __ATOMIC_RELAXED);
+		if (__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != (uintptr_t)rings ||
+			!begin_ring(rings, ring))
+			return false;
+		now = ring_time();
+	}
+	ring->waited += now - began;
+	return true;
+}
+
+struct ring *rings_enter(struct tracer_area *area, uint32_t count)
+{
+	struct ring_area *rings =
+		(struct ring_area *)(uintptr_t)__atomic_load_n(&area->rings, __ATOMIC_RELAXED);
+	uint32_t thread = memory_thread_id();
+	struct ring *ring = rings ? ring_of(rings, thread) : NULL;
+
+	if (!rings || !begin_ring(rings, ring))
+		return NULL;
+	count++; /* RING_THREAD */
+	ring->is_full = rings->flags & RING_DROP && !has_room(ring, count);
+	if (ring->is_full)
+		return ring;
+	if (!has_room(ring, count) && !wait_for_room(area, rings, ring, count))
+		return NULL;
+	ring->time = (uint32_t)ring_time();
+	if (ring->thread != thread) {
+		ring->thread = thread;
+		ring_write(ring, &(struct ring_event){
+					 .type = RING_THREAD, .low = thread, .time = ring->time});
+	}
+	return ring;
+}
+
+void rings_leave(struct ring *ring)
+{
+	if (ring->lock)
+		memory_unlock(&ring->lock);
+}
+
+void rings_say(struct ring *ring, uint32_t *order, struct ring_event event)
+{
+	if (ring->is_full) {
+		ring->dropped++;
+		return;
+	}
+	event.order = (*order)++;
+	event.time = ring->time;
+	ring_write(ring, &event);
+}
