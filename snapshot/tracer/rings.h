@@ -209,8 +209,9 @@ static inline uint64_t ring_time(void)
 	return __builtin_ia32_rdtsc() >> RING_TIME_SHIFT;
 }
 
-/* The whole time of an event that was read at now, and is younger than 2^32 units: 20 minutes or so.
- * A little in the future when processors do not quite agree. */
+/* The whole time of an event that was read at now, and is younger than 2^31 units: 10 minutes or so.
+ * Processors may not quite agree: it may be in the future, or go back from one event of a stream to the next,
+ * by a few units. */
 static inline uint64_t ring_event_time(const struct ring_event *event, uint64_t now)
 {
 	return now + (uint64_t)(int64_t)(int32_t)(event->time - (uint32_t)now);
