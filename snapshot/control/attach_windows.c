@@ -156,10 +156,15 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
-	uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
-	bool ok = us &&
-		  WriteProcessMemory(traced->process,
-			  (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us), NULL);
+	bool ok = true;
+
+	if (!options->install.rings) { /* else the tracer had it before it was switched on */
+		uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
+
+		ok = us && WriteProcessMemory(traced->process,
+				   (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us),
+				   NULL);
+	}
 
 	if (ok && options->stops_at_exit)
 		ok = share_events(traced, &traced->exit_reached, &traced->exit_continue, true,

@@ -13,6 +13,7 @@
 #include "snapshot/control/control.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/target/target.h"
+#include "snapshot/tracer/rings.h"
 #include "snapshot/tracer/shared.h"
 
 /*
@@ -147,10 +148,43 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
  * that is not. What was begun so is ended by remove_tracer() or by the next install_tracer().
  */
 
+/*
+ * The section of a recording: rings that the tracer in a process writes, and that are read here (see
+ * snapshot/tracer/rings.h).
+ *
+ * A process keeps its view until the tracer's tables are freed, or it ends. When this process ends, threads that
+ * wait for room go on, and no more is recorded.
+ */
+
+struct ring_section {
+	HANDLE handle;
+	struct ring_area *area; /* as it is mapped here; never believed */
+	uint32_t ring_count, events_log2;
+};
+
+#define RING_SECTION_MIN ((uint64_t)1 << 16)
+
+/* Makes one of at most so many bytes, which are RING_SECTION_MIN or more, with flags RING_*. Returns 0 or
+ * -ERR_NOMEM; ring_section_release() in both cases. */
+int ring_section_init(
+	struct ring_section *section, uint64_t limit_bytes, uint32_t flags, struct err *err);
+void ring_section_release(struct ring_section *section);
+
+/* Gives back the rings of threads of that process that are gone. */
+void ring_section_reclaim(const struct ring_section *section, uint32_t pid);
+
+/* Maps it into the process of a tracee and says so in its area, there and here. process has the right to be
+ * given handles (PROCESS_DUP_HANDLE). Returns 0 or -ERR_INJECT. */
+int ring_section_map(const struct ring_section *section, struct tracee *tracee, struct err *err);
+
+/* Takes the view back, whose section it is; no thread may be in the tracer. */
+void ring_section_unmap(struct tracee *tracee);
+
 struct install_options {
 	uint64_t limit_bytes; /* for its tables */
 	uint64_t sample_bytes; /* 0: everything is recorded */
 	uint32_t flags; /* TRACER_FLAG_* */
+	const struct ring_section *rings; /* not NULL: every event is recorded there, too */
 	/* If not NULL: how much it became, when there was not so much address space. */
 	uint64_t *limit_found;
 };

@@ -321,6 +321,8 @@ static int set_up(struct installing *installing, struct err *err)
 
 	if (!rc)
 		rc = reserve(installing, err);
+	if (!rc && installing->options->rings)
+		rc = ring_section_map(installing->options->rings, installing->tracee, err);
 	if (!rc)
 		rc = set_trampolines(installing, err);
 	if (!rc)

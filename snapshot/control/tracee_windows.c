@@ -264,6 +264,7 @@ void tracee_free_tables(struct tracee *tracee)
 
 	if (!reserved)
 		return;
+	ring_section_unmap(tracee);
 	/* First forgotten: memory that nobody names is lost, but memory that is freed twice may be
 	 * somebody else's the second time. */
 	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,

@@ -10,6 +10,13 @@ NTSYSAPI NTSTATUS NTAPI NtSuspendProcess(HANDLE process);
 NTSYSAPI NTSTATUS NTAPI NtResumeProcess(HANDLE process);
 NTSYSAPI NTSTATUS NTAPI NtQueueApcThread(
 	HANDLE thread, void *function, ULONG_PTR first, ULONG_PTR second, ULONG_PTR third);
+NTSYSAPI NTSTATUS NTAPI NtMapViewOfSection(HANDLE section, HANDLE process, PVOID *base,
+	ULONG_PTR zero_bits, SIZE_T commit_bytes, PLARGE_INTEGER offset, PSIZE_T bytes,
+	ULONG inherit, ULONG type, ULONG protect);
+NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
+
+#define NT_VIEW_UNMAP                                                                              \
+	2 /* NtMapViewOfSection(): processes that it creates do not inherit the view */
 
 #define NT_PROCESS_WOW64_INFORMATION 26 /* of NtQueryInformationProcess(): a 32-bit PEB, or 0 */
 

@@ -74,6 +74,7 @@ static bool wait_for_room(
 {
 	struct memory_patience patience = {0};
 	uint64_t began = ring_time(), now = began;
+	uint32_t state = __atomic_load_n(&area->state, __ATOMIC_RELAXED);
 
 	ring->waits++;
 	while (!has_room(ring, count)) {
@@ -81,6 +82,7 @@ static bool wait_for_room(
 		if (!memory_wait_hsnap(&patience))
 			__atomic_store_n(&area->rings, 0, __ATOMIC_RELAXED);
 		if (__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != (uintptr_t)rings ||
+			__atomic_load_n(&area->state, __ATOMIC_RELAXED) != state ||
 			!begin_ring(rings, ring))
 			return false;
 		now = ring_time();

@@ -215,7 +215,8 @@ struct tracer_area {
 	/* Set by the DLL: what hsnap fills with zeros before the tracer is turned on again. */
 	uint64_t clear, clear_bytes;
 	uint64_t unwind_base; /* set by hsnap: unwind_mismatches of all earlier sessions */
-	uint64_t unused[6];
+	uint64_t rings_view; /* set by hsnap: where the section of the rings is mapped, or 0 */
+	uint64_t unused[5];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];

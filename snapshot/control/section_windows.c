@@ -1,0 +1,139 @@
+#include "snapshot/control/control_windows.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "snapshot/live/nt_windows.h"
+
+#define RINGS_USUAL 256u /* programs with more threads share one of them */
+#define RINGS_FEWEST 2u
+#define EVENTS_LOG2_USUAL 12u /* of a ring, before there are fewer rings */
+
+/* As many rings as are usual, and as large as there is room for. */
+static void choose_sizes(struct ring_section *section, uint64_t limit_bytes)
+{
+	section->ring_count = RINGS_USUAL;
+	section->events_log2 = RING_LOG2_MIN;
+	while (section->ring_count > RINGS_FEWEST &&
+		ring_area_bytes(section->ring_count, EVENTS_LOG2_USUAL) > limit_bytes)
+		section->ring_count /= 2;
+	while (section->events_log2 < RING_LOG2_MAX &&
+		ring_area_bytes(section->ring_count, section->events_log2 + 1) <= limit_bytes)
+		section->events_log2++;
+}
+
+int ring_section_init(
+	struct ring_section *section, uint64_t limit_bytes, uint32_t flags, struct err *err)
+{
+	uint64_t bytes;
+
+	*section = (struct ring_section){0};
+	choose_sizes(section, limit_bytes);
+	bytes = ring_area_bytes(section->ring_count, section->events_log2);
+	section->handle = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE,
+		(DWORD)(bytes >> 32), (DWORD)bytes, NULL);
+	if (section->handle)
+		section->area = MapViewOfFile(section->handle, FILE_MAP_WRITE, 0, 0, 0);
+	if (!section->area)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	ring_area_init(section->area, section->ring_count, section->events_log2, flags);
+	return 0;
+}
+
+void ring_section_release(struct ring_section *section)
+{
+	if (section->area)
+		UnmapViewOfFile(section->area);
+	if (section->handle)
+		CloseHandle(section->handle);
+	*section = (struct ring_section){0};
+}
+
+static bool is_running(uint32_t tid, uint32_t pid)
+{
+	HANDLE thread = OpenThread(SYNCHRONIZE | THREAD_QUERY_LIMITED_INFORMATION, FALSE, tid);
+	bool runs;
+
+	if (!thread)
+		return GetLastError() != ERROR_INVALID_PARAMETER; /* there is none of that id */
+	runs = GetProcessIdOfThread(thread) == pid &&
+	       WaitForSingleObject(thread, 0) == WAIT_TIMEOUT;
+	CloseHandle(thread);
+	return runs;
+}
+
+void ring_section_reclaim(const struct ring_section *section, uint32_t pid)
+{
+	for (uint32_t i = RING_SHARED + 1; i < section->ring_count; i++) {
+		struct ring *ring = &section->area->rings[i];
+		uint32_t owner = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE);
+
+		if (owner && !is_running(owner, pid))
+			ring_give_back(ring);
+	}
+}
+
+#define FIELD(name) offsetof(struct tracer_area, name)
+
+/* Writes one word of the area, there and here. */
+static bool set_word(struct tracee *tracee, size_t offset, uint64_t value)
+{
+	memcpy((char *)&tracee->area + offset, &value, sizeof(value));
+	return tracee_write(tracee, tracee->area_addr + offset, &value, sizeof(value));
+}
+
+/* By a handle of this process the target knows when nobody makes room any more. */
+static bool share_process(struct tracee *tracee)
+{
+	HANDLE theirs = NULL;
+
+	return DuplicateHandle(GetCurrentProcess(), GetCurrentProcess(), tracee->process, &theirs,
+		       SYNCHRONIZE, FALSE, 0) &&
+	       set_word(tracee, FIELD(hsnap_process), (ULONG_PTR)theirs);
+}
+
+int ring_section_map(const struct ring_section *section, struct tracee *tracee, struct err *err)
+{
+	void *view = NULL;
+	SIZE_T bytes = 0;
+
+	if (NtMapViewOfSection(section->handle, tracee->process, &view, 0, 0, NULL, &bytes,
+		    NT_VIEW_UNMAP, 0, PAGE_READWRITE) < 0)
+		return err_set(err, ERR_INJECT, tracee->target->name,
+			"no address space for the rings of a recording");
+	/* Named at once, so that it is unmapped whatever comes. */
+	if (!set_word(tracee, FIELD(rings_view), (ULONG_PTR)view)) {
+		NtUnmapViewOfSection(tracee->process, view);
+		tracee->area.rings_view = 0;
+		return err_set(
+			err, ERR_INJECT, tracee->target->name, "its memory cannot be written");
+	}
+	if (!share_process(tracee))
+		return err_set(err, ERR_INJECT, tracee->target->name, "it takes no handles");
+	tracee->area.rings = tracee->area.rings_view; /* with the rest, when it is switched on */
+	return 0;
+}
+
+/* A view that begins at this address, and is of no image. */
+static bool is_view(const struct tracee *tracee, uint64_t addr)
+{
+	MEMORY_BASIC_INFORMATION info;
+	void *at = (void *)(ULONG_PTR)addr;
+
+	return VirtualQueryEx(tracee->process, at, &info, sizeof(info)) == sizeof(info) &&
+	       info.AllocationBase == at && info.Type == MEM_MAPPED;
+}
+
+void ring_section_unmap(struct tracee *tracee)
+{
+	uint64_t view = tracee->area.rings_view, process = tracee->area.hsnap_process;
+
+	/* First forgotten, as the tables are. */
+	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
+		return;
+	if (is_view(tracee, view))
+		NtUnmapViewOfSection(tracee->process, (void *)(ULONG_PTR)view);
+	if (process && set_word(tracee, FIELD(hsnap_process), 0))
+		DuplicateHandle(tracee->process, (HANDLE)(ULONG_PTR)process, NULL, NULL, 0, FALSE,
+			DUPLICATE_CLOSE_SOURCE);
+}

@@ -1,0 +1,354 @@
+/* A recording's rings in another process: what its threads do comes out of them, as often as they say that
+ * they did it; it goes on when who reads them ends, and nothing of them is left when the tracer is removed.
+ * Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "snapshot/control/control_windows.h"
+#include "snapshot/live/process.h"
+#include "tests/win/again.h"
+#include "tests/win/tap.h"
+
+#define WAIT_MS 60000
+#define LIMIT ((uint64_t)64 << 20)
+#define SECTION_BYTES ((uint64_t)4 << 20)
+
+/* ---------------------------------------------------------------- the target */
+
+#define THREADS 4u
+#define ROUNDS 5000u
+#define KEPT 7u
+#define BYTES 7770u /* sizes that nobody else asks for */
+#define BYTES_LARGER (BYTES + 1)
+#define BYTES_KEPT (BYTES + 2)
+#define BYTES_IN_HEAP (BYTES + 3)
+#define BYTES_VIRTUAL ((uint64_t)0x54000)
+
+static DWORD WINAPI work(void *unused)
+{
+	HANDLE heap = GetProcessHeap(), own;
+
+	(void)unused;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		void *block = HeapAlloc(heap, 0, BYTES);
+
+		block = HeapReAlloc(heap, 0, block, BYTES_LARGER);
+		HeapFree(heap, 0, block);
+	}
+	for (unsigned i = 0; i < KEPT; i++)
+		(void)HeapAlloc(heap, 0, BYTES_KEPT);
+	own = HeapCreate(0, 0, 0);
+	for (unsigned i = 0; i < KEPT; i++)
+		(void)HeapAlloc(own, 0, BYTES_IN_HEAP);
+	HeapDestroy(own);
+	VirtualFree(VirtualAlloc(NULL, BYTES_VIRTUAL, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE), 0,
+		MEM_RELEASE);
+	return 0;
+}
+
+static bool dll_path(wchar_t path[MAX_PATH])
+{
+	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
+
+	for (int folders = 0; folders < 2; folders++) {
+		while (len && path[len - 1] != L'\\')
+			len--;
+		len -= len && !folders;
+	}
+	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
+		return false;
+	wcscpy(path + len, L"" TRACER_DLL_64);
+	return true;
+}
+
+static int be_target(HANDLE ready, HANDLE go, HANDLE done, HANDLE end)
+{
+	HANDLE threads[THREADS];
+	wchar_t dll[MAX_PATH];
+
+	if (!dll_path(dll) || !LoadLibraryW(dll))
+		return 3;
+	SetEvent(ready);
+	WaitForSingleObject(go, WAIT_MS);
+	for (unsigned i = 0; i < THREADS; i++)
+		threads[i] = CreateThread(NULL, 0, work, NULL, 0, NULL);
+	WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
+	SetEvent(done);
+	WaitForSingleObject(end, WAIT_MS);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- this process */
+
+static struct child {
+	PROCESS_INFORMATION info;
+	HANDLE go, done, end;
+	struct target target;
+	uint64_t area_addr;
+	struct err err; /* of the last call */
+} child; /* one at a time */
+
+static bool start(void)
+{
+	HANDLE ready = shared_event();
+	wchar_t arguments[120];
+
+	memset(&child, 0, sizeof(child));
+	child.go = shared_event();
+	child.done = shared_event();
+	child.end = shared_event();
+	_snwprintf(arguments, 120, L"target %llx %llx %llx %llx", (unsigned long long)ready,
+		(unsigned long long)child.go, (unsigned long long)child.done,
+		(unsigned long long)child.end);
+	return start_again(arguments, &child.info) &&
+	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 &&
+	       !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
+	       !tracee_find(&child.target, &child.area_addr, &child.err);
+}
+
+static DWORD finish(void)
+{
+	DWORD status = 99;
+
+	child.target.ops->close(&child.target);
+	SetEvent(child.end);
+	if (WaitForSingleObject(child.info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
+		GetExitCodeProcess(child.info.hProcess, &status);
+	else
+		TerminateProcess(child.info.hProcess, 98);
+	return status;
+}
+
+static int do_install(const struct ring_section *rings)
+{
+	struct install_options options = {
+		.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED, .rings = rings};
+
+	return install_tracer(
+		&child.target, child.info.hProcess, child.area_addr, &options, &child.err);
+}
+
+static int do_remove(void)
+{
+	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
+}
+
+static struct tracer_area area_now(void)
+{
+	struct tracer_area area = {0};
+
+	target_read(&child.target, child.area_addr, &area, offsetof(struct tracer_area, hooks));
+	return area;
+}
+
+/* What came out of the rings. */
+static struct seen {
+	uint32_t tails[256], threads[256], next[RING_STREAMS];
+	uint64_t allocs[4], frees[4]; /* of BYTES + i */
+	uint64_t heaps_gone; /* of one stream each heap has one */
+	uint64_t committed, taken; /* of BYTES_VIRTUAL, and where they were */
+	uint64_t virtual_addrs[THREADS];
+	uint32_t tids[THREADS], tid_count; /* who allocated BYTES */
+	bool is_wrong;
+} seen;
+
+static void see_thread(uint32_t tid)
+{
+	for (uint32_t i = 0; i < seen.tid_count; i++) {
+		if (seen.tids[i] == tid)
+			return;
+	}
+	if (seen.tid_count < THREADS)
+		seen.tids[seen.tid_count++] = tid;
+	else
+		seen.is_wrong = true;
+}
+
+static void see(const struct ring_event *event, uint32_t tid)
+{
+	uint64_t bytes = tracer_block_bytes(&event->block) - BYTES;
+
+	switch (event->type) {
+	case RING_ALLOC:
+		if (bytes >= 4)
+			break;
+		seen.allocs[bytes]++;
+		see_thread(tid);
+		break;
+	case RING_FREE: seen.frees[bytes < 4 ? bytes : 3] += bytes < 4; break;
+	case RING_HEAP_GONE: seen.heaps_gone += event->stream == 0; break;
+	case RING_RANGE_ADD:
+		if (ring_event_range_bytes(event) != BYTES_VIRTUAL ||
+			event->low != RANGE_COMMITTED || !tracer_block_stack(&event->block))
+			break;
+		seen.virtual_addrs[seen.committed++ % THREADS] = ring_event_addr(event);
+		break;
+	case RING_RANGE_TAKE:
+		for (unsigned i = 0; i < THREADS; i++) {
+			if (ring_event_addr(event) != seen.virtual_addrs[i] ||
+				ring_event_range_bytes(event) != BYTES_VIRTUAL)
+				continue;
+			seen.virtual_addrs[i] = 0;
+			seen.taken++;
+			break;
+		}
+		break;
+	default: break;
+	}
+}
+
+static bool pass(uint32_t ring, const struct ring_event *event)
+{
+	if (event->type == RING_THREAD) {
+		seen.threads[ring] = event->low;
+		return true;
+	}
+	if (event->stream >= RING_STREAMS || event->order != seen.next[event->stream])
+		return false;
+	seen.next[event->stream]++;
+	see(event, seen.threads[ring]);
+	return true;
+}
+
+static bool read_once(const struct ring_section *rings)
+{
+	uint32_t mask = (1u << rings->events_log2) - 1;
+	bool any = false;
+
+	for (uint32_t i = 0; i < rings->ring_count; i++) {
+		const struct ring_event *events =
+			ring_events(rings->area, rings->ring_count, rings->events_log2, i);
+		uint32_t ready = ring_ready(&rings->area->rings[i], seen.tails[i]);
+
+		seen.is_wrong |= ready > mask + 1;
+		for (; ready && pass(i, &events[seen.tails[i] & mask]); ready--) {
+			seen.tails[i]++;
+			any = true;
+		}
+		ring_consume(&rings->area->rings[i], seen.tails[i]);
+	}
+	return any;
+}
+
+/* Lets the target work, and reads what it does until it is done. */
+static bool record(const struct ring_section *rings)
+{
+	DWORD waited;
+
+	memset(&seen, 0, sizeof(seen));
+	SetEvent(child.go);
+	while ((waited = WaitForSingleObject(child.done, 0)) == WAIT_TIMEOUT) {
+		if (!read_once(rings))
+			Sleep(1);
+	}
+	while (read_once(rings))
+		continue;
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		seen.is_wrong |= ring_ready(&rings->area->rings[i], seen.tails[i]) != 0;
+	return waited == WAIT_OBJECT_0 && !seen.is_wrong;
+}
+
+static uint32_t owned(const struct ring_section *rings)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		count += rings->area->rings[i].owner != 0;
+	return count;
+}
+
+static bool is_free(uint64_t addr)
+{
+	MEMORY_BASIC_INFORMATION info;
+
+	return VirtualQueryEx(child.info.hProcess, (void *)(ULONG_PTR)addr, &info, sizeof(info)) &&
+	       info.State == MEM_FREE;
+}
+
+static void recorded(void)
+{
+	struct ring_section rings;
+	struct tracer_area area;
+	const uint64_t all = (uint64_t)THREADS * ROUNDS;
+
+	ok(!ring_section_init(&rings, SECTION_BYTES, 0, &child.err), "there is a section");
+	ok(ring_area_bytes(rings.ring_count, rings.events_log2) <= SECTION_BYTES,
+		"that is not larger than it may be");
+	ok(start() && !do_install(&rings), "the tracer of a target is switched on with it");
+	ok(record(&rings), "what the target does is read as it does it, with no gaps");
+	ok(seen.allocs[0] == all && seen.frees[0] == all, "each block comes and goes");
+	ok(seen.allocs[1] == all && seen.frees[1] == all, "and again as reallocated");
+	ok(seen.allocs[2] == (uint64_t)THREADS * KEPT && !seen.frees[2],
+		"what is not freed comes only");
+	ok(seen.allocs[3] == (uint64_t)THREADS * KEPT && !seen.frees[3] &&
+			seen.heaps_gone == THREADS,
+		"heaps go with their blocks");
+	ok(seen.committed == THREADS && seen.taken == THREADS, "virtual memory comes and goes");
+	ok(seen.tid_count == THREADS, "by four threads");
+	ok(owned(&rings) >= THREADS, "which have a ring each");
+	ring_section_reclaim(&rings, child.info.dwProcessId);
+	ok(owned(&rings) <= 1, "and none of them when they have ended");
+	area = area_now();
+	ok(area.rings_view && !is_free(area.rings_view), "the target has a view of the section");
+	ok(!do_remove() && is_free(area.rings_view) && !area_now().rings &&
+			!area_now().hsnap_process,
+		"and none when the tracer is removed");
+	ok(!do_install(NULL) && !area_now().rings_view && !do_remove(),
+		"it can be switched on without one");
+	ok(finish() == 0, "the target ends well");
+	ring_section_release(&rings);
+}
+
+/* Switches the tracer on with rings that are soon full, and ends without reading any. */
+static int be_recorder(uint32_t pid)
+{
+	struct ring_section rings;
+
+	memset(&child, 0, sizeof(child));
+	child.info.hProcess = OpenProcess(PROCESS_ALL_ACCESS, FALSE, pid);
+	if (!child.info.hProcess || ring_section_init(&rings, RING_SECTION_MIN, 0, &child.err) ||
+		target_open_handle(&child.target, child.info.hProcess, &child.err) ||
+		tracee_find(&child.target, &child.area_addr, &child.err))
+		return 3;
+	return do_install(&rings) ? 4 : 0;
+}
+
+static void left_alone(void)
+{
+	PROCESS_INFORMATION recorder = {0};
+	wchar_t arguments[40];
+	DWORD status = 99;
+	uint64_t view;
+
+	ok(start(), "a target runs");
+	_snwprintf(arguments, 40, L"recorder %lu", child.info.dwProcessId);
+	ok(start_again(arguments, &recorder) &&
+			WaitForSingleObject(recorder.hProcess, WAIT_MS) == WAIT_OBJECT_0 &&
+			GetExitCodeProcess(recorder.hProcess, &status) && !status,
+		"somebody records it, and ends");
+	view = area_now().rings_view;
+	ok(area_now().rings && area_now().rings == view, "its rings are there");
+	SetEvent(child.go);
+	ok(WaitForSingleObject(child.done, WAIT_MS) == WAIT_OBJECT_0,
+		"threads with full rings wait for nobody");
+	ok(!area_now().rings && area_now().rings_view == view, "nothing is recorded any more");
+	ok(!do_remove() && is_free(view), "the view goes with the tracer");
+	ok(finish() == 0, "the target ends well");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], GUARD_COMMAND))
+		return guard_main(argc, argv);
+	if (argc == 6 && !strcmp(argv[1], "target"))
+		return be_target(handle_of(argv[2]), handle_of(argv[3]), handle_of(argv[4]),
+			handle_of(argv[5]));
+	if (argc == 3 && !strcmp(argv[1], "recorder"))
+		return be_recorder((uint32_t)strtoul(argv[2], NULL, 10));
+	setvbuf(stdout, NULL, _IONBF, 0);
+	recorded();
+	left_alone();
+	return ok_end();
+}
