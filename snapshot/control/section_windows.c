@@ -5,21 +5,28 @@
 
 #include "snapshot/live/nt_windows.h"
 
-#define RINGS_USUAL 256u /* programs with more threads share one of them */
-#define RINGS_FEWEST 2u
-#define EVENTS_LOG2_USUAL 12u /* of a ring, before there are fewer rings */
+/* A ring is to last for some ms of what one thread can do, and threads with none of their own share one. */
+#define EVENTS_LOG2_USUAL 15u
+#define RINGS_ENOUGH 16u
 
-/* As many rings as are usual, and as large as there is room for. */
+/* How many rings of that size there is room for. */
+static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
+{
+	uint32_t count = RING_COUNT_MAX;
+
+	while (count > 1 && ring_area_bytes(count, events_log2) > limit_bytes)
+		count--;
+	return count;
+}
+
+/* Rings of the usual size, as many as there is room for; smaller ones before there are too few. */
 static void choose_sizes(struct ring_section *section, uint64_t limit_bytes)
 {
-	section->ring_count = RINGS_USUAL;
-	section->events_log2 = RING_LOG2_MIN;
-	while (section->ring_count > RINGS_FEWEST &&
-		ring_area_bytes(section->ring_count, EVENTS_LOG2_USUAL) > limit_bytes)
-		section->ring_count /= 2;
-	while (section->events_log2 < RING_LOG2_MAX &&
-		ring_area_bytes(section->ring_count, section->events_log2 + 1) <= limit_bytes)
-		section->events_log2++;
+	section->events_log2 = EVENTS_LOG2_USUAL;
+	while (section->events_log2 > RING_LOG2_MIN &&
+		rings_in(limit_bytes, section->events_log2) < RINGS_ENOUGH)
+		section->events_log2--;
+	section->ring_count = rings_in(limit_bytes, section->events_log2);
 }
 
 int ring_section_init(

@@ -291,7 +291,7 @@ static __attribute__((noinline)) void say(struct tracer_area *area, struct trace
 	uint64_t heap = tracer_heap_handle(area, tracer_block_heap(&block));
 
 	rings_say(ring, &shard->order,
-		(struct ring_event){
+		&(struct ring_event){
 			.block = block,
 			.low = (uint32_t)heap,
 			.high = (uint16_t)(heap >> 32),

@@ -242,7 +242,7 @@ static void say(struct tracer_area *area, struct ring *ring, enum ring_event_typ
 	if (!ring)
 		return;
 	rings_say(ring, &area->ranges.order,
-		(struct ring_event){
+		&(struct ring_event){
 			.block = tracer_block_make(range->start, 0, range->stack, pages),
 			.low = range->kind,
 			.high = range->start == range->allocation ? RING_FLAG_BEGINS : 0,

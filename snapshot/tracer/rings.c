@@ -120,14 +120,3 @@ void rings_leave(struct ring *ring)
 	if (ring->lock)
 		memory_unlock(&ring->lock);
 }
-
-void rings_say(struct ring *ring, uint32_t *order, struct ring_event event)
-{
-	if (ring->is_full) {
-		ring->dropped++;
-		return;
-	}
-	event.order = (*order)++;
-	event.time = ring->time;
-	ring_write(ring, &event);
-}

@@ -55,7 +55,7 @@
 #define RING_SHARED 0 /* the index of the ring that several threads use */
 #define RING_RANGES TRACER_SHARDS /* the stream of virtual memory */
 #define RING_STREAMS (TRACER_SHARDS + 1)
-#define RING_COUNT_MAX 4096u
+#define RING_COUNT_MAX 1024u
 #define RING_LOG2_MIN 8u /* of events in a ring: room for all that one call may have to say */
 #define RING_LOG2_MAX 20u
 #define RING_TIME_SHIFT 10 /* times are those of the time-stamp counter, divided by 2^10 */
@@ -222,9 +222,18 @@ static inline uint64_t ring_event_time(const struct ring_event *event, uint64_t 
 /* Appends an event; there must be room. */
 static inline void ring_write(struct ring *ring, const struct ring_event *event)
 {
-	struct ring_event *events = (struct ring_event *)((char *)ring + ring->events);
+	struct ring_event *to = (struct ring_event *)((char *)ring + ring->events) +
+				(ring->head & ring->events_mask);
 
-	events[ring->head & ring->events_mask] = *event;
+	/* Field by field: so it never is in memory but there. */
+	to->block.key = event->block.key;
+	to->block.what = event->block.what;
+	to->order = event->order;
+	to->time = event->time;
+	to->low = event->low;
+	to->high = event->high;
+	to->type = event->type;
+	to->stream = event->stream;
 	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
 }
 

@@ -39,8 +39,17 @@ static inline void rings_end(struct ring *ring)
 		rings_leave(ring);
 }
 
-/* Adds an event, without its order and time, under the lock of the stream that *order counts. */
-void rings_say(struct ring *ring, uint32_t *order, struct ring_event event);
+/* Adds an event, whose order and time are not set yet, under the lock of the stream that *order counts. */
+static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_event *event)
+{
+	if (__builtin_expect(ring->is_full, 0)) {
+		ring->dropped++;
+		return;
+	}
+	event->order = (*order)++;
+	event->time = ring->time;
+	ring_write(ring, event);
+}
 
 /*
  * Memory for all tables: committed as they fill, in the room that hsnap reserved, up to a limit.

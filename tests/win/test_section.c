@@ -145,7 +145,7 @@ static struct tracer_area area_now(void)
 
 /* What came out of the rings. */
 static struct seen {
-	uint32_t tails[256], threads[256], next[RING_STREAMS];
+	uint32_t tails[RING_COUNT_MAX], threads[RING_COUNT_MAX], next[RING_STREAMS];
 	uint64_t allocs[4], frees[4]; /* of BYTES + i */
 	uint64_t heaps_gone; /* of one stream each heap has one */
 	uint64_t committed, taken; /* of BYTES_VIRTUAL, and where they were */
