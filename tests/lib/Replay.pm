@@ -52,3 +52,222 @@ no warnings 'portable';    # addresses have 64 bits
 # BY is a list of fields of an allocation, whose values are the key with a blank between them:
 # ['stack'], ['heap', 'stack'], [] for one sum under ''. WHERE is a function that is asked with an
 # allocation in $_, and counts those that it is true for; all of them where there is none.
+
+my %sorts = (
+	(map { $_ => 'committed' } qw(commit decommit)),
+	(map { $_ => 'reserved' } qw(reserve release)),
+	(map { $_ => 'mapped' } qw(map unmap)),
+);
+
+sub new {
+	my ($class, $text) = @_;
+	my $self = bless { events => 0, allocations => [], marks => [], times => [], live => {} }, $class;
+	my ($number, $last) = (0, 0);
+	for my $line (split /\r?\n/, $text) {
+		$number++;
+		next if $line =~ /^(?:#.*)?$/;
+		eval {
+			my ($time, $thread, $what, $rest) = $line =~ /^(\d+) (\S+) ([a-z]+) (\S.*)$/ or die "no event\n";
+			die "time goes back\n" if $time < $last;
+			$self->{now} = { time => $last = $time, thread => $thread };
+			$self->take($what, $rest);
+			1;
+		} or do { chomp(my $why = $@); die "line $number, '$line': $why\n" };
+	}
+	delete @$self{qw(now live)};
+	return $self;
+}
+
+sub take {
+	my ($self, $what, $rest) = @_;
+	if ($what eq 'mark') {
+		push @{ $self->{marks} }, { label => $rest, time => $self->{now}{time}, position => $self->{events} };
+	} elsif ($what eq 'alloc') {
+		my ($id, $bytes, $stack, $heap) = words($rest, qr/(\S+) (\d+) (\S+) (\S+)/);
+		$self->allocate('heap', $id, $bytes, $stack, $heap);
+	} elsif ($what eq 'free') {
+		$self->free('heap', words($rest, qr/(\S+)/));
+	} elsif ($what eq 'realloc') {
+		my ($id, $new_id, $bytes, $stack, $heap) = words($rest, qr/(\S+) (\S+) (\d+) (\S+) (\S+)/);
+		$self->free('heap', $id);
+		$self->allocate('heap', $new_id, $bytes, $stack, $heap);
+	} elsif ($what eq 'destroy') {
+		my ($heap) = words($rest, qr/(\S+)/);
+		my @left = grep { $_->{heap} eq $heap } values %{ $self->{live}{heap} };
+		$self->free('heap', $_->{id}) for sort { $a->{alloc}{index} <=> $b->{alloc}{index} } @left;
+	} elsif ($what =~ /^(?:commit|reserve|map)$/) {
+		my ($addr, $bytes, $stack) = words($rest, qr/([0-9A-Fa-f]+) (\d+) (\S+)/);
+		$self->add_range($sorts{$what}, hex $addr, $bytes, $stack);
+	} elsif ($sorts{$what}) {
+		my ($addr, $bytes) = words($rest, qr/([0-9A-Fa-f]+) (\d+)/);
+		$self->cut_ranges($sorts{$what}, hex $addr, hex($addr) + $bytes);
+	} else {
+		die "no such event\n";
+	}
+	return;
+}
+
+sub words {
+	my ($text, $pattern) = @_;
+	my @words = $text =~ /^$pattern$/ or die "its words are others\n";
+	return @words;
+}
+
+sub next_event {
+	my ($self) = @_;
+	push @{ $self->{times} }, $self->{now}{time};
+	return { index => $self->{events}++, %{ $self->{now} } };
+}
+
+sub allocate {
+	my ($self, $memory, $id, $bytes, $stack, $heap) = @_;
+	die "'$id' lives already\n" if $self->{live}{$memory}{$id};
+	my $allocation = {
+		id => $id, bytes => $bytes, stack => $stack, heap => $heap, memory => $memory, alloc => $self->next_event,
+	};
+	push @{ $self->{allocations} }, $allocation;
+	return $self->{live}{$memory}{$id} = $allocation;
+}
+
+sub free {
+	my ($self, $memory, $id) = @_;
+	my $allocation = delete $self->{live}{$memory}{$id} // die "'$id' does not live\n";
+	$allocation->{free} = $self->next_event;
+	return;
+}
+
+sub add_range {
+	my ($self, $memory, $start, $bytes, $stack) = @_;
+	die "a range of no bytes\n" if !$bytes;
+	for my $other (values %{ $self->{live}{$memory} }) {
+		die "it overlaps another one\n" if $start < $other->{start} + $other->{bytes} && $other->{start} < $start + $bytes;
+	}
+	$self->allocate($memory, sprintf('%X', $start), $bytes, $stack, $memory)->{start} = $start;
+	return;
+}
+
+sub cut_ranges {
+	my ($self, $memory, $from, $to) = @_;
+	my $cut = 0;
+	for my $range (sort { $a->{start} <=> $b->{start} } values %{ $self->{live}{$memory} }) {
+		my ($start, $end, $stack) = ($range->{start}, $range->{start} + $range->{bytes}, $range->{stack});
+		next if $start >= $to || $end <= $from;
+		$self->free($memory, $range->{id});
+		$self->add_range($memory, $start, $from - $start, $stack) if $start < $from;
+		$self->add_range($memory, $to, $end - $to, $stack) if $end > $to;
+		$cut += ($end < $to ? $end : $to) - ($start > $from ? $start : $from);
+	}
+	die "not all of it lives\n" if $cut != $to - $from;
+	return;
+}
+
+# ---------------------------------------------------------------- questions
+
+sub events { return $_[0]{events} }
+sub allocations { return $_[0]{allocations} }
+sub marks { return $_[0]{marks} }
+
+sub position {
+	my ($self, $ms) = @_;
+	return scalar grep { $_ <= $ms } @{ $self->{times} };
+}
+
+sub mark {
+	my ($self, $label) = @_;
+	my ($mark) = grep { $_->{label} eq $label } @{ $self->{marks} };
+	return ($mark // die "no mark '$label'\n")->{position};
+}
+
+# Those that are asked about.
+sub chosen {
+	my ($self, $where) = @_;
+	return grep { !$where || $where->() } @{ $self->{allocations} };
+}
+
+sub key_of {
+	my ($allocation, $by) = @_;
+	return join ' ', map { $allocation->{$_} // die "no field '$_'\n" } @$by;
+}
+
+sub lives_at {
+	my ($allocation, $position) = @_;
+	return $allocation->{alloc}{index} < $position
+	    && !($allocation->{free} && $allocation->{free}{index} < $position);
+}
+
+sub add {
+	my ($sum, $allocation) = @_;
+	$sum->{bytes} += $allocation->{bytes};
+	$sum->{count}++;
+	return;
+}
+
+sub state {
+	my ($self, $position, $by, $where) = @_;
+	my %state;
+	for my $allocation (grep { lives_at($_, $position) } $self->chosen($where)) {
+		add($state{ key_of($allocation, $by) } //= {}, $allocation);
+	}
+	return \%state;
+}
+
+sub class_of {
+	my ($allocation, $from, $to) = @_;
+	my ($alloc, $free) = map { $_ && $_->{index} } @$allocation{qw(alloc free)};
+	return if $alloc >= $to || (defined $free && $free < $from);
+	return ($alloc >= $from ? 'ai' : 'ao') . (defined $free && $free < $to ? 'fi' : 'fo');
+}
+
+sub window {
+	my ($self, $from, $to, $by, $where) = @_;
+	my (%rows, %of);
+	for my $allocation ($self->chosen($where)) {
+		my $class = class_of($allocation, $from, $to) or next;
+		my $key = key_of($allocation, $by);
+		push @{ $of{$key} }, $allocation;
+		my $row = $rows{$key} //= { map { $_ => { bytes => 0, count => 0 } } qw(aifo aifi aofi aofo old new size) };
+		add($row->{$class}, $allocation);
+		add($row->{old}, $allocation) if lives_at($allocation, $from);
+		add($row->{new}, $allocation) if lives_at($allocation, $to);
+		add($row->{size}, $allocation) if $class =~ /^ai/;
+		lived($row, $allocation) if $class eq 'aifi';
+	}
+	$rows{$_}{peak} = $self->peak_of($from, $to, $of{$_}) for keys %rows;
+	return \%rows;
+}
+
+sub lived {
+	my ($row, $allocation) = @_;
+	my $ms = $allocation->{free}{time} - $allocation->{alloc}{time};
+	my $lifetime = $row->{lifetime} //= { count => 0, sum => 0, min => $ms, max => $ms };
+	$lifetime->{count}++;
+	$lifetime->{sum} += $ms;
+	$lifetime->{min} = $ms if $ms < $lifetime->{min};
+	$lifetime->{max} = $ms if $ms > $lifetime->{max};
+	return;
+}
+
+# The most that some allocations have at any position from the first to the last.
+sub peak_of {
+	my ($self, $from, $to, $allocations) = @_;
+	my ($bytes, %change) = (0);
+	for my $allocation (@$allocations) {
+		my ($alloc, $free) = @$allocation{qw(alloc free)};
+		$bytes += $allocation->{bytes} if lives_at($allocation, $from);
+		$change{ $alloc->{index} } = $allocation->{bytes};
+		$change{ $free->{index} } = -$allocation->{bytes} if $free;
+	}
+	my $peak = { bytes => $bytes, position => $from, time => $from ? $self->{times}[$from - 1] : 0 };
+	for my $index (grep { $_ >= $from && $_ < $to } sort { $a <=> $b } keys %change) {
+		$bytes += $change{$index};
+		$peak = { bytes => $bytes, position => $index + 1, time => $self->{times}[$index] } if $bytes > $peak->{bytes};
+	}
+	return $peak;
+}
+
+sub peak {
+	my ($self, $where) = @_;
+	return $self->peak_of(0, $self->{events}, [$self->chosen($where)]);
+}
+
+1;
