@@ -34,7 +34,7 @@ UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
 # And the hooks for virtual memory.
 VIRTUAL := snapshot/tracer/hooks_virtual.c
 
-SAMPLES := $(wildcard samples/*.c)
+SAMPLES := $(wildcard samples/*.c samples/*.cpp)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 # Of code that depends on how it is compiled: without the sanitizers, too.
 UNIT_PLAIN := $(foreach of,entry tracer unwind ranges,$(wildcard tests/unit/test_$(of)_*.c))
@@ -89,6 +89,7 @@ win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 # Samples and tests are read by their stacks: every call must leave a frame. Of two lines at one
 # address Wine's DbgHelp keeps the first; without statement frontiers there are none such.
 sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
+cpp_of = $(filter-out -std=% %-prototypes,$(1)) -std=c++17 -fno-rtti
 # The tracer lives in a stranger's process: no C library, no start-up code.
 tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector
 # Addresses in a target have 64 bits in every build; those of a 32-bit one fit where they go.
@@ -138,7 +139,7 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
-SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
+SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(SAMPLES)))
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
@@ -302,6 +303,11 @@ build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+
+build/win64/samples/%.exe: samples/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) -fno-exceptions $< $(win64_LDFLAGS) -o $@
 
 build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
 	mkdir -p $(@D)
