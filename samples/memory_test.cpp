@@ -10,9 +10,9 @@
  *
  * In the end all but the objects is freed.
  *
- * At each --stop, MS milliseconds of those N seconds, in rising order, it says "step K pid P" and
- * waits for a line, as the other samples do; that time does not count. At the end of the input it goes on
- * to its own end.
+ * At each --stop, MS milliseconds of those N seconds, in rising order, it says "step K pid P" and waits for
+ * a line, as the other samples do; that time does not count. What is due at that moment comes after the
+ * stop. At the end of the input it stops no more.
  *
  * --events states what it did, to the byte: each event as tests/lib/Replay.pm reads them, and each stop
  * as a mark "stop K". TIME is of the clock since it began, stops and all; ID and ADDR are addresses, and
