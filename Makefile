@@ -56,6 +56,7 @@ MANY_NAMES := build/win64/bench/dwarf5/names_many.exe build/win64/bench/pdb_gnu/
 # ---------------------------------------------------------------- compilers
 
 CC := gcc
+CXX := g++
 AR := ar
 MINGW := x86_64-w64-mingw32-
 MINGW32 := i686-w64-mingw32-
@@ -151,9 +152,11 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
+	build/linux/bench/maps build/win64/bench/maps.exe \
 	$(NAMED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+	build/linux/bench/maps build/win64/bench/maps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
 # ---------------------------------------------------------------- what to ask for
@@ -358,6 +361,11 @@ build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
 
+build/win64/bench/%.exe: tests/bench/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) $< $(win64_LDFLAGS) -o $@
+
 build/linux/bench/%: tests/bench/%.c Makefile | packages
 	mkdir -p $(@D)
 	echo "== $@"
@@ -368,6 +376,11 @@ build/linux/bench/gen_recording: build/linux/obj/tests/bench/gen_recording.o bui
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $(CFLAGS) $^ -lz -lzstd -lpthread -o $@
+
+build/linux/bench/%: tests/bench/%.cpp Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CXX) $(call cpp_of,$(linux_FLAGS)) $< -o $@
 
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
