@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 		{"the address of customer number ", change_addresses},
 	};
 	unsigned long insertions = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
-	struct table tables[3] = {};
+	static struct table tables[3];
 
 	is_oldest = argc > 2 && !strcmp(argv[2], "oldest");
 	for (int i = 0; i < 3; i++) {

@@ -44,9 +44,11 @@ no warnings 'portable';    # addresses have 64 bits
 #	{ KEY => { aifo, aifi, aofi, aofo, old, new, size, peak, lifetime } } for each key that has any of the
 #	four classes; each is { bytes, count } but
 #	old, new     live at the window's beginning and end
+#	aifi         is the churn: what came and went
 #	size         all that was allocated inside: aifo and aifi
 #	peak         { bytes, position, time }: the most that lived at once, and the first position with it
-#	lifetime     of aifi: { count, sum, min, max } in milliseconds; undef when there are none
+#	lifetime     of aifi: { count, sum, min, max } in milliseconds, the mean being sum / count; undef when
+#	             there are none
 # $replay->peak(WHERE)     { bytes, position, time } of the whole
 #
 # BY is a list of fields of an allocation, whose values are the key with a blank between them:
