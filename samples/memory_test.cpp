@@ -71,23 +71,31 @@ static void note(const char *type, const void *addr, size_t bytes, const char *s
 	events[event_count++] = {clock_ms(), type, addr, bytes, stack, heap_text};
 }
 
-/* Waits for a moment of the run, and at each stop on the way. */
+static unsigned long wait_for_clock(unsigned long ms)
+{
+	unsigned long now;
+
+	while ((now = clock_ms()) < ms)
+		Sleep(ms - now);
+	return now;
+}
+
+/*
+ * Waits for a moment of the run, and at each stop on the way. Stops and events come in the order in which they
+ * are due, however late they are.
+ */
 static void wait_until(unsigned long ms)
 {
-	for (;;) {
-		bool is_stop = stops_done < stop_count && stops[stops_done] <= ms;
-		unsigned long until = stopped_ms + (is_stop ? stops[stops_done] : ms), now;
+	while (stops_done < stop_count && stops[stops_done] <= ms) {
+		unsigned long from = wait_for_clock(stopped_ms + stops[stops_done]);
 
-		while ((now = clock_ms()) < until)
-			Sleep(until - now);
-		if (!is_stop)
-			return;
 		stops_done++;
 		note(MARK, NULL, stops_done, NULL);
 		if (!step_done(stops_done))
 			stop_count = stops_done;
-		stopped_ms += clock_ms() - now;
+		stopped_ms += clock_ms() - from;
 	}
+	wait_for_clock(stopped_ms + ms);
 }
 
 /* ---------------------------------------------------------------- what is traced */
@@ -115,23 +123,26 @@ static NOINLINE void InnerLoopOperation()
 	note(ALLOC, object, sizeof(*object), "InnerLoopOperation<-main");
 }
 
-static NOINLINE void ManipulateTemporaryBuffer()
+static NOINLINE void ManipulateTemporaryBuffer(unsigned long end_ms)
 {
 	static const char stack[] = "ManipulateTemporaryBuffer<-Operation1<-main";
+	unsigned long committed_ms;
 	void *buffer;
 
 	buffer = step_leak(
 		VirtualAlloc(NULL, BUFFER_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
 	note(COMMIT, buffer, BUFFER_BYTES, stack);
+	committed_ms = events[event_count - 1].time_ms;
 	memset(buffer, 'x', BUFFER_BYTES);
-	wait_until(events[event_count - 1].time_ms - stopped_ms + BUFFER_MS);
+	wait_until(end_ms);
+	wait_for_clock(committed_ms + BUFFER_MS);
 	note(DECOMMIT, buffer, BUFFER_BYTES, stack);
 	VirtualFree(buffer, 0, MEM_RELEASE);
 }
 
-static NOINLINE void Operation1()
+static NOINLINE void Operation1(unsigned long end_ms)
 {
-	ManipulateTemporaryBuffer();
+	ManipulateTemporaryBuffer(end_ms);
 	step_leaked = NULL; /* keeps the call above from becoming a jump */
 }
 
@@ -249,7 +260,7 @@ int main(int argc, char **argv)
 		if (buffers < BUFFERS && due_ms >= buffer_ms) {
 			buffers++;
 			wait_until(buffer_ms);
-			Operation1();
+			Operation1(buffer_ms + BUFFER_MS);
 		}
 		if (!second && due_ms >= total_ms / 2) {
 			wait_until(total_ms / 2);
