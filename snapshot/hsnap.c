@@ -16,6 +16,8 @@ static const struct command {
 	{"run", command_run, "start a program so that its blocks have stacks; see what it leaked"},
 	{"attach", command_attach, "record stacks in a running process from now on"},
 	{"detach", command_detach, "take the tracer out again"},
+	{"record", command_record, "record every allocation and free of a process, in time"},
+	{"mark", command_mark, "name a moment in the recording of a process"},
 	{"ps", command_ps, "list processes, and where their stacks come from"},
 	{"schedule", command_schedule, "have Task Scheduler take snapshots"},
 	{"ust", command_ust, "have Windows record an image's stacks, from its next start on"},

@@ -102,20 +102,6 @@ sub listing {
 	return join "\n", map { "$_ $live->{$_}" } sort keys %$live;
 }
 
-# { STACK => [BYTES, COUNT] } of the rows that come from main.
-sub rows_of {
-	my ($report) = @_;
-	my %rows;
-	for my $row (@{ $report->{rows} }) {
-		my @functions = map { $_->{function} =~ s/\(.*//r } chain_of($row, 'memory_test');
-		next if !@functions || $functions[-1] ne 'main';
-		my $stack = join '<-', grep { $_ ne 'operator new' } @functions;
-		$rows{$stack}[0] += $row->{bytes};
-		$rows{$stack}[1] += $row->{count};
-	}
-	return \%rows;
-}
-
 sub check_moment {
 	my ($name, $position) = @_;
 	is(listing(blocks_of($name)), listing(live_at($position)), "$name: each block is where it is, and nothing else");
@@ -141,7 +127,7 @@ sub check_rows {
 	for my $side (tool_names()) {
 		my $result = run(tool('hdiff', $side, @dumps));
 		check_ok($result, "$what, $side hdiff") or next;
-		is_deeply(rows_of(report($result->{out})), $truth, "$what, $side hdiff: bytes and blocks of each stack")
+		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), $truth, "$what, $side hdiff: bytes and blocks of each stack")
 		    or diag($result->{out});
 	}
 	return;

@@ -25,6 +25,8 @@ int command_snapshot(int argc, char **argv);
 int command_watch(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
+int command_record(int argc, char **argv);
+int command_mark(int argc, char **argv);
 int command_detach(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_schedule(int argc, char **argv);

@@ -264,7 +264,9 @@ void traced_release(struct traced *traced)
 	*traced = (struct traced){0};
 }
 
-#define RIGHTS (LOAD_RIGHTS | PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME)
+#define RIGHTS                                                                                     \
+	(LOAD_RIGHTS | PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME |      \
+		PROCESS_DUP_HANDLE)
 #define PATIENCE_MS 60000 /* with another hsnap */
 
 struct attaching {
@@ -329,6 +331,8 @@ int control_attach(
 	struct install_options install_options = {.limit_bytes = options->limit_bytes,
 		.sample_bytes = options->sample_bytes,
 		.flags = TRACER_FLAG_ATTACHED,
+		.rings = options->recording ? options->recording->rings : NULL,
+		.recording = options->recording,
 		.limit_found = limit_found};
 	struct attaching attaching = {0};
 	uint64_t area_addr = 0;

@@ -9,6 +9,21 @@
 #include "snapshot/target/target.h"
 
 /*
+ * A recording of what a process does, as its tracer says it in rings (snapshot/tracer/rings.h): control has them
+ * mapped into the process as long as the tracer is on.
+ */
+struct ring_section;
+
+struct recording_link {
+	const struct ring_section *rings; /* snapshot/control/control_windows.h */
+	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. */
+	int (*begin)(void *ctx, struct target *target, uint64_t area_addr, struct err *err);
+	/* The process is about to end, and waits: takes out what is in the rings. */
+	void (*catch_up)(void *ctx);
+	void *ctx;
+};
+
+/*
  * Running a program with the tracer in it, from before its first instruction to its end.
  */
 
@@ -19,6 +34,7 @@ struct program_run {
 	bool keep_bstr_cache; /* else COM is told not to keep freed strings */
 	bool with_children; /* trace the processes that it starts, too, and those that they start */
 	int64_t limit_ms; /* so long they may take; 0: as long as they want */
+	const struct recording_link *recording; /* of the program itself; NULL: none is made */
 	/* Takes the snapshot of a process that has come to its end, one at a time. NULL: none is taken. */
 	int (*snapshot)(void *ctx, struct target *target, struct err *err);
 	void *ctx;
@@ -65,6 +81,7 @@ void run_leave_interrupts(void);
 struct attach_options {
 	uint64_t limit_bytes; /* for the tracer's tables */
 	uint64_t sample_bytes; /* 0: everything is recorded */
+	const struct recording_link *recording; /* NULL: none is made */
 };
 
 /*

@@ -95,7 +95,7 @@ enum tracee_jump tracee_jump(const struct tracee *tracee, enum tracer_hook_id id
 /* Writes a hook's new bytes, or its old ones; false: nothing was written. All threads are held. */
 bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in);
 
-/* Gives back the tables' memory, if there is any; no thread may be in the tracer. */
+/* Gives back the memory of the tables and of a recording's rings, if there is any; no thread may be in the tracer. */
 void tracee_free_tables(struct tracee *tracee);
 
 /*
@@ -185,6 +185,7 @@ struct install_options {
 	uint64_t sample_bytes; /* 0: everything is recorded */
 	uint32_t flags; /* TRACER_FLAG_* */
 	const struct ring_section *rings; /* not NULL: every event is recorded there, too */
+	const struct recording_link *recording; /* of these, whose begin() is called; or NULL */
 	/* If not NULL: how much it became, when there was not so much address space. */
 	uint64_t *limit_found;
 };

@@ -298,6 +298,14 @@ static int hold(struct installing *installing, struct err *err)
 	return threads_hold(&installing->threads, err);
 }
 
+static int begin_recording(struct installing *installing, struct err *err)
+{
+	const struct recording_link *recording = installing->options->recording;
+	struct tracee *tracee = installing->tracee;
+
+	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, err);
+}
+
 static int apply(struct installing *installing, struct err *err)
 {
 	int rc;
@@ -309,6 +317,8 @@ static int apply(struct installing *installing, struct err *err)
 		rc = check_bytes(installing, err);
 	if (!rc)
 		rc = move_threads(installing, err);
+	if (!rc && installing->options->recording)
+		rc = begin_recording(installing, err);
 	if (!rc)
 		rc = put_in(installing, err);
 	threads_release(&installing->threads);

@@ -146,8 +146,10 @@ static int family_init(struct family *family, const struct program_run *run, str
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
 	family->options.install.sample_bytes = run->sample_bytes;
+	family->options.install.rings = run->recording ? run->recording->rings : NULL;
+	family->options.install.recording = run->recording;
 	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
-	family->options.stops_at_exit = run->snapshot != NULL;
+	family->options.stops_at_exit = run->snapshot || run->recording;
 	family->options.until_ms = run->limit_ms ? os_clock_ms() + run->limit_ms : 0;
 	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
 	if (!family->all_ended)
@@ -384,7 +386,7 @@ static int fail_exit(const struct traced *traced, struct err *err)
  */
 static int follow(struct family *family, struct traced *traced, struct err *err)
 {
-	bool needs_snapshot = family->options.stops_at_exit;
+	bool needs_snapshot = family->run->snapshot != NULL;
 	int64_t until_ms = family->options.until_ms;
 	enum traced_event event;
 	int rc = 0;
@@ -395,6 +397,8 @@ static int follow(struct family *family, struct traced *traced, struct err *err)
 			begin_child(family, traced);
 			continue;
 		}
+		if (event == TRACED_AT_EXIT && family->run->recording)
+			family->run->recording->catch_up(family->run->recording->ctx);
 		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 

@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw($root fresh_dir from_npm slurp spew files_in win wine run hsnap tool tool_names snapshot
-    target unix_pids wine_process truths source_of report chain_of check_ok check_error check_report check_truth);
+    target unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
@@ -193,10 +193,11 @@ sub snapshot {
 	return check_ok(hsnap('-p', $pid, '-f', win($file)), "snapshot of pid $pid") && -s $file;
 }
 
-# Starts a sample: target(PATH, [ARG...], traced => 1, under => [COMMAND...]).
+# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record => [OPTION...].
 sub target {
 	my ($exe, $args, %how) = @_;
-	my @under = $how{traced} ? ("$root/build/win64/hsnap.exe", 'run', @{ $how{run} // [] }, '--') : ();
+	my @under = $how{record} ? ('record', @{ $how{record} }) : $how{traced} ? ('run', @{ $how{run} // [] }) : ();
+	@under = ("$root/build/win64/hsnap.exe", @under, '--') if @under;
 	pipe my $in, my $to or die "pipe: $!\n";
 	pipe my $from, my $out or die "pipe: $!\n";
 	my $err = File::Temp->new;
@@ -330,6 +331,20 @@ sub chain_of {
 		last if $chain[-1]{function} eq 'main';
 	}
 	return @chain;
+}
+
+# { STACK => [BYTES, COUNT] } of the rows that come from a module's main: its functions, "f<-g<-main".
+sub rows_by_functions {
+	my ($report, $module) = @_;
+	my %rows;
+	for my $row (@{ $report->{rows} }) {
+		my @functions = map { $_->{function} =~ s/\(.*//r } chain_of($row, $module);
+		next if !@functions || $functions[-1] ne 'main';
+		my $stack = join '<-', grep { $_ ne 'operator new' } @functions;
+		$rows{$stack}[0] += $row->{bytes};
+		$rows{$stack}[1] += $row->{count};
+	}
+	return \%rows;
 }
 
 # ---------------------------------------------------------------- what must hold

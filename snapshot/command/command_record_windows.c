@@ -1,0 +1,254 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "snapshot/command/command.h"
+#include "snapshot/control/control.h"
+#include "snapshot/live/process_ref.h"
+#include "snapshot/record/session.h"
+
+#define RINGS_DEFAULT_BYTES ((uint64_t)64 << 20)
+#define RINGS_MAX_BYTES ((uint64_t)4 << 30)
+
+enum {
+	OPT_OUTPUT = 1,
+	OPT_DROP,
+	OPT_FOR,
+	OPT_MAX_MB,
+	OPT_RING,
+	OPT_SAMPLE,
+	OPT_STOP,
+	OPT_VERBOSE,
+};
+
+static const struct opt options[] = {
+	{OPT_OUTPUT, "o", "output", "FILE", "write the recording to FILE"},
+	PROCESS_OPTIONS("record"),
+	{OPT_DROP, NULL, "drop", NULL,
+		"drop events, and count them, where a thread would have to wait"},
+	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
+	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
+	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (64M)"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
+	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},
+	HELP_OPTION,
+	{0},
+};
+
+static const char usage[] =
+	"usage: hsnap record -o FILE -p PID | -pn NAME [--drop] [--for T] [--max-mb N]\n"
+	"                    [--ring SIZE] [--sample SIZE] [-v]\n"
+	"       hsnap record -o FILE [--drop] [--for T] [--max-mb N] [--ring SIZE]\n"
+	"                    [--sample SIZE] [-v] [--] PROG [ARG ...]\n"
+	"       hsnap record -p PID | -pn NAME --stop\n"
+	"\n"
+	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
+	"It ends with the process, after --for, with --stop, or with Ctrl-C, and the process\n"
+	"goes on.\n";
+
+struct record_request {
+	struct record_session_plan plan;
+	struct program_run run;
+	struct process_choice process;
+	uint64_t limit_bytes;
+	int word_count;
+	bool is_verbose, stops;
+};
+
+static int set_ring(const char *value, uint64_t *bytes, struct err *err)
+{
+	if (size_parse(value, strlen(value), bytes) || *bytes < ((uint64_t)1 << 20) ||
+		*bytes > RINGS_MAX_BYTES)
+		return err_set(err, ERR_USAGE, "--ring", "\"%s\" is no size from 1M to 4G", value);
+	return 0;
+}
+
+static int set_option(void *ctx, int id, const char *value, struct err *err)
+{
+	struct record_request *request = ctx;
+
+	switch (id) {
+	case OPT_ARGUMENT: request->word_count++; return 0;
+	case OPT_OUTPUT: request->plan.path = value; return 0;
+	case OPT_DROP: request->plan.drops = true; return 0;
+	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
+	case OPT_MAX_MB: return table_limit_parse(value, &request->limit_bytes, err);
+	case OPT_RING: return set_ring(value, &request->plan.ring_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
+	case OPT_STOP: request->stops = true; return 0;
+	case OPT_VERBOSE: request->is_verbose = true; return 0;
+	default: return process_option(&request->process, id, value, err);
+	}
+}
+
+/* What came of it: 0, or 2 when the recording lacks something. */
+static int tell(const struct record_request *request, const struct record_session_result *result)
+{
+	if (result->lost_count)
+		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n",
+			request->plan.path, result->lost_count);
+	if (result->damaged_count)
+		fprintf(stderr,
+			"hsnap: %s: warning: %u rings of the process made no sense, and what was "
+			"in them "
+			"is missing\n",
+			request->plan.path, result->damaged_count);
+	if (request->is_verbose)
+		fprintf(stderr,
+			"hsnap: %s: %" PRIu64 " events in %" PRIu64
+			" bytes; threads waited %" PRIu64 " times for room, %" PRIu64
+			" ms in all\n",
+			request->plan.path, result->event_count, result->file_bytes,
+			result->wait_count, result->waited_ms);
+	return result->lost_count || result->damaged_count ? 2 : 0;
+}
+
+static int record_program(
+	struct record_request *request, struct record_session *session, struct err *err)
+{
+	struct record_session_result result;
+	uint32_t exit_status = 0;
+	struct err end_err = {0};
+	int rc, end_rc;
+
+	request->run.recording = record_session_link(session);
+	request->run.limit_bytes = request->limit_bytes;
+	request->run.sample_bytes = request->plan.sample_bytes;
+	rc = run_program(&request->run, &exit_status, err);
+	end_rc = record_session_end(session, &result, &end_err);
+	if (rc || end_rc) {
+		command_fail(rc ? err : &end_err);
+		return exit_status ? (int)exit_status : 2;
+	}
+	tell(request, &result);
+	return (int)exit_status;
+}
+
+static int record_process(struct record_request *request, struct record_session *session,
+	uint32_t pid, struct err *err)
+{
+	const struct attach_options with = {
+		request->limit_bytes, request->plan.sample_bytes, record_session_link(session)};
+	struct record_session_result result;
+	struct process_ref process = {0};
+	uint64_t limit = 0;
+	struct err end_err = {0};
+	int rc = process_ref_open(&process, pid, 0, err), end_rc;
+
+	os_hold_interrupt(true);
+	if (!rc)
+		rc = control_attach(pid, &with, &limit, err);
+	if (!rc) {
+		const intptr_t handles[] = {process.handle, record_session_over_handle(session)};
+
+		os_wait(INT64_MAX, handles, 2);
+		if (!process_ref_has_ended(&process) && !record_session_is_over(session))
+			rc = control_detach(pid, err);
+		if (rc == -ERR_GONE)
+			rc = 0;
+	}
+	process_ref_close(&process);
+	end_rc = record_session_end(session, &result, &end_err);
+	if (rc || end_rc)
+		return command_fail(rc ? err : &end_err);
+	return tell(request, &result);
+}
+
+/* What another hsnap is told. label NULL: to end its recording. */
+static int tell_recorder(uint32_t pid, const char *label)
+{
+	struct mailbox *mailbox = NULL;
+	struct err err;
+	int rc = mailbox_find(&mailbox, pid, &err);
+
+	if (!rc)
+		rc = label ? mailbox_mark(mailbox, label, &err) : mailbox_stop(mailbox, &err);
+	mailbox_free(mailbox);
+	return rc ? command_fail(&err) : 0;
+}
+
+int command_record(int argc, char **argv)
+{
+	static const struct command_form form = {
+		usage, options, .stops_at_argument = true, .set = set_option};
+	struct record_request request = {
+		.limit_bytes = TABLES_DEFAULT_BYTES, .plan.ring_bytes = RINGS_DEFAULT_BYTES};
+	struct record_session *session = NULL;
+	uint32_t pid = 0;
+	struct err err = {0};
+	int rc = command_read(&form, argc, argv, &request, &err);
+
+	if (!rc && request.stops && (request.plan.path || request.word_count))
+		rc = err_set(&err, ERR_USAGE, "--stop",
+			"it takes a process, and neither a file nor a program");
+	if (!rc && !request.plan.path && !request.stops)
+		rc = err_set(&err, ERR_USAGE, "record", "it needs -o FILE");
+	if (!rc && !request.word_count)
+		rc = process_choice_check(&request.process, "record", &err);
+	else if (!rc && request.process.count)
+		rc = err_set(
+			&err, ERR_USAGE, "record", "it takes a process or a program, not both");
+	if (!rc && !request.word_count)
+		rc = process_choose(&request.process, false, &pid, &err);
+	if (!rc && request.stops)
+		return tell_recorder(pid, NULL);
+	request.run.argv = (const char *const *)argv + argc - request.word_count;
+	request.plan.is_attached = !request.word_count;
+	if (!rc)
+		rc = record_session_new(&session, &request.plan, &err);
+	if (rc)
+		return rc < 0 ? command_fail(&err) : 0;
+	return request.word_count ? record_program(&request, session, &err) :
+				    record_process(&request, session, pid, &err);
+}
+
+/* ---------------------------------------------------------------- hsnap mark */
+
+static const struct opt mark_options[] = {
+	PROCESS_OPTIONS("mark"),
+	HELP_OPTION,
+	{0},
+};
+
+static const char mark_usage[] =
+	"usage: hsnap mark -p PID | -pn NAME [LABEL]\n"
+	"\n"
+	"Name this moment in the recording that another hsnap makes of the process: hdiff\n"
+	"reads it as FILE@LABEL.\n";
+
+struct mark_request {
+	struct process_choice process;
+	const char *label;
+};
+
+static int set_mark_option(void *ctx, int id, const char *value, struct err *err)
+{
+	struct mark_request *request = ctx;
+
+	if (id != OPT_ARGUMENT)
+		return process_option(&request->process, id, value, err);
+	if (request->label)
+		return err_set(err, ERR_USAGE, value, "mark takes one label; put it into quotes");
+	request->label = value;
+	return 0;
+}
+
+int command_mark(int argc, char **argv)
+{
+	static const struct command_form form = {mark_usage, mark_options, .set = set_mark_option};
+	struct mark_request request = {0};
+	struct err err = {0};
+	uint32_t pid = 0;
+	int rc = command_read(&form, argc, argv, &request, &err);
+
+	if (!rc)
+		rc = process_choice_check(&request.process, "mark", &err);
+	if (!rc)
+		rc = process_choose(&request.process, false, &pid, &err);
+	if (rc)
+		return rc < 0 ? command_fail(&err) : 0;
+	return tell_recorder(pid, request.label ? request.label : "mark");
+}

@@ -1,0 +1,294 @@
+#include <stdlib.h>
+
+#include "core/base/memory.h"
+#include "snapshot/record/replay.h"
+
+#define STUCK_MS 5000 /* a stream's next event is not in any ring: it will not come */
+#define NO_RING UINT32_MAX
+#define BATCH 4096 /* events of a ring that are taken out before its thread is told */
+
+/* What is hsnap's of a ring. */
+struct drained_ring {
+	uint32_t tail; /* events ever taken out */
+	uint32_t end; /* and those that were there when this round began */
+	uint32_t thread; /* whose events these are, in the recording */
+	uint32_t next_waiting; /* the next ring that waits for the same stream */
+	uint64_t time; /* of the event at its tail */
+	uint64_t dropped; /* as it said last */
+	bool is_damaged;
+};
+
+struct drain {
+	struct replay *replay;
+	struct recorder *recorder;
+	struct ring_area *area;
+	uint32_t ring_count, events_log2;
+	struct drained_ring *rings;
+	uint32_t *heap, heap_count; /* rings that have events, the earliest of them first */
+	uint32_t waiting[RING_STREAMS]; /* rings whose event is not the next of its stream */
+	uint32_t orders[RING_STREAMS]; /* the next */
+	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
+	uint64_t dropped; /* for want of any ring, as was said last */
+	uint64_t moved_ms; /* when an event last passed, or none was left */
+	uint32_t thread; /* that the recorder was told */
+	bool is_begun;
+};
+
+struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct ring_area *area,
+	uint32_t ring_count, uint32_t events_log2)
+{
+	struct drain *drain = xcalloc(1, sizeof(*drain));
+
+	*drain = (struct drain){.replay = replay,
+		.recorder = recorder,
+		.area = area,
+		.ring_count = ring_count,
+		.events_log2 = events_log2,
+		.rings = xcalloc(ring_count, sizeof(*drain->rings)),
+		.heap = xcalloc(ring_count, sizeof(*drain->heap))};
+	return drain;
+}
+
+void drain_free(struct drain *drain)
+{
+	if (!drain)
+		return;
+	free(drain->rings);
+	free(drain->heap);
+	free(drain);
+}
+
+static struct ring_event event_at(const struct drain *drain, uint32_t ring, uint32_t number)
+{
+	uint32_t mask = ((uint32_t)1 << drain->events_log2) - 1;
+
+	return ring_events(drain->area, drain->ring_count, drain->events_log2, ring)[number & mask];
+}
+
+static uint64_t ms_of(const struct drain *drain, uint64_t time)
+{
+	uint64_t span = drain->now - drain->last, span_ms = drain->now_ms - drain->last_ms;
+
+	if (time <= drain->last || !span)
+		return drain->last_ms;
+	return time >= drain->now ? drain->now_ms :
+				    drain->last_ms + (time - drain->last) * span_ms / span;
+}
+
+/* ---------------------------------------------------------------- the earliest first */
+
+static void heap_put(struct drain *drain, uint32_t ring)
+{
+	uint32_t at = drain->heap_count++;
+
+	for (; at && drain->rings[drain->heap[(at - 1) / 2]].time > drain->rings[ring].time;
+		at = (at - 1) / 2)
+		drain->heap[at] = drain->heap[(at - 1) / 2];
+	drain->heap[at] = ring;
+}
+
+static uint32_t heap_take(struct drain *drain)
+{
+	uint32_t first = drain->heap[0], last = drain->heap[--drain->heap_count], at = 0;
+
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+
+		if (child + 1 < drain->heap_count && drain->rings[drain->heap[child + 1]].time <
+							     drain->rings[drain->heap[child]].time)
+			child++;
+		if (child >= drain->heap_count ||
+			drain->rings[last].time <= drain->rings[drain->heap[child]].time)
+			break;
+		drain->heap[at] = drain->heap[child];
+		at = child;
+	}
+	if (drain->heap_count)
+		drain->heap[at] = last;
+	return first;
+}
+
+/* ---------------------------------------------------------------- a round */
+
+static void damage(struct drain *drain, uint32_t ring)
+{
+	drain->rings[ring].is_damaged = true;
+	recorder_lost(drain->recorder, drain->rings[ring].end - drain->rings[ring].tail);
+}
+
+/* Which rings have events, and what they have dropped. */
+static void look(struct drain *drain)
+{
+	uint64_t all_dropped = __atomic_load_n(&drain->area->dropped, __ATOMIC_RELAXED);
+
+	if (all_dropped > drain->dropped)
+		recorder_lost(drain->recorder, all_dropped - drain->dropped);
+	drain->dropped = all_dropped;
+	drain->heap_count = 0;
+	for (uint32_t i = 0; i < RING_STREAMS; i++)
+		drain->waiting[i] = NO_RING;
+	for (uint32_t i = 0; i < drain->ring_count; i++) {
+		struct drained_ring *ring = &drain->rings[i];
+		const struct ring *shared = &drain->area->rings[i];
+		uint64_t dropped = __atomic_load_n(&shared->dropped, __ATOMIC_RELAXED);
+		uint32_t ready = ring_ready(shared, ring->tail);
+		struct ring_event event;
+
+		if (dropped > ring->dropped)
+			recorder_lost(drain->recorder, dropped - ring->dropped);
+		ring->dropped = dropped;
+		ring->end = ring->tail + ready;
+		if (ring->is_damaged) { /* its threads go on */
+			ring->tail = ring->end;
+			ring_consume(&drain->area->rings[i], ring->tail);
+		}
+		if (!ready || ring->is_damaged)
+			continue;
+		if (ready > (uint32_t)1 << drain->events_log2) {
+			ring->end = ring->tail;
+			damage(drain, i);
+			continue;
+		}
+		event = event_at(drain, i, ring->tail);
+		ring->time = ring_event_time(&event, drain->now);
+		heap_put(drain, i);
+	}
+}
+
+/* An event passes, which is the next of its stream, or is in none. False: the ring makes no sense. */
+static bool pass(struct drain *drain, struct drained_ring *ring, const struct ring_event *event)
+{
+	if (event->type == RING_THREAD) {
+		ring->thread = recorder_thread(drain->recorder, event->low);
+		return true;
+	}
+	recorder_time(drain->recorder, ms_of(drain, ring->time));
+	if (drain->thread != ring->thread)
+		recorder_thread_is(drain->recorder, drain->thread = ring->thread);
+	drain->orders[event->stream]++;
+	return replay_event(drain->replay, event);
+}
+
+/* Those that waited for this stream may go on. */
+static void wake(struct drain *drain, uint32_t stream)
+{
+	uint32_t ring = drain->waiting[stream];
+
+	drain->waiting[stream] = NO_RING;
+	while (ring != NO_RING) {
+		uint32_t next = drain->rings[ring].next_waiting;
+
+		heap_put(drain, ring);
+		ring = next;
+	}
+}
+
+/* Takes events out of a ring as long as they are the earliest and may pass: how many. */
+static size_t take(struct drain *drain, uint32_t index)
+{
+	struct drained_ring *ring = &drain->rings[index];
+	size_t count = 0;
+
+	while (ring->tail != ring->end) {
+		struct ring_event event = event_at(drain, index, ring->tail);
+
+		ring->time = ring_event_time(&event, drain->now);
+		if (drain->heap_count && ring->time > drain->rings[drain->heap[0]].time) {
+			heap_put(drain, index);
+			break;
+		}
+		if (event.type != RING_THREAD && event.stream >= RING_STREAMS) {
+			damage(drain, index);
+			break;
+		}
+		if (event.type != RING_THREAD && event.order != drain->orders[event.stream]) {
+			ring->next_waiting = drain->waiting[event.stream];
+			drain->waiting[event.stream] = index;
+			break;
+		}
+		if (!pass(drain, ring, &event)) {
+			damage(drain, index);
+			break;
+		}
+		ring->tail++;
+		if (++count % BATCH == 0)
+			ring_consume(&drain->area->rings[index], ring->tail);
+		if (event.type != RING_THREAD && drain->waiting[event.stream] != NO_RING)
+			wake(drain, event.stream);
+	}
+	if (count)
+		ring_consume(&drain->area->rings[index], ring->tail);
+	return count;
+}
+
+/* The rings that wait have waited too long: what their streams lack is lost. */
+static void skip(struct drain *drain)
+{
+	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {
+		uint32_t least = UINT32_MAX;
+
+		for (uint32_t ring = drain->waiting[stream]; ring != NO_RING;
+			ring = drain->rings[ring].next_waiting) {
+			struct ring_event event = event_at(drain, ring, drain->rings[ring].tail);
+			uint32_t ahead = event.order - drain->orders[stream];
+
+			least = ahead < least ? ahead : least;
+		}
+		if (least == UINT32_MAX)
+			continue;
+		recorder_lost(drain->recorder, least);
+		drain->orders[stream] += least;
+		wake(drain, stream);
+	}
+}
+
+static size_t go_round(struct drain *drain)
+{
+	size_t count = 0;
+
+	while (drain->heap_count)
+		count += take(drain, heap_take(drain));
+	return count;
+}
+
+static bool is_waiting(const struct drain *drain)
+{
+	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {
+		if (drain->waiting[stream] != NO_RING)
+			return true;
+	}
+	return false;
+}
+
+size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms)
+{
+	size_t count;
+
+	drain->now = now;
+	drain->now_ms = now_ms;
+	if (!drain->is_begun) {
+		drain->last = now;
+		drain->last_ms = now_ms;
+		drain->is_begun = true;
+	}
+	look(drain);
+	count = go_round(drain);
+	if (count || !is_waiting(drain))
+		drain->moved_ms = now_ms;
+	if (now_ms - drain->moved_ms >= STUCK_MS) {
+		skip(drain);
+		count += go_round(drain);
+	}
+	drain->last = now;
+	drain->last_ms = now_ms;
+	return count;
+}
+
+unsigned drain_damaged(const struct drain *drain)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < drain->ring_count; i++)
+		count += drain->rings[i].is_damaged;
+	return count;
+}

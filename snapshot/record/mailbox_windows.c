@@ -1,0 +1,156 @@
+#include "snapshot/record/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#include "core/base/memory.h"
+#include "core/base/os_windows.h"
+
+#define PATIENCE_MS 10000
+
+/* In shared memory: one mark at a time. */
+struct letter {
+	volatile LONG is_sent; /* the recorder clears it */
+	char label[MAILBOX_LABEL_BYTES];
+};
+
+struct mailbox {
+	HANDLE section, stop, taken, turn; /* events; a mutex of those that send */
+	struct letter *letter;
+	char name[40]; /* of the process, for messages */
+};
+
+static int fail(const struct mailbox *mailbox, struct err *err)
+{
+	char text[200];
+
+	return err_set(err, ERR_SYSTEM, mailbox->name, "%s",
+		windows_error(GetLastError(), text, sizeof(text)));
+}
+
+void mailbox_free(struct mailbox *mailbox)
+{
+	HANDLE handles[4];
+
+	if (!mailbox)
+		return;
+	memcpy(handles, (HANDLE[]){mailbox->section, mailbox->stop, mailbox->taken, mailbox->turn},
+		sizeof(handles));
+	if (mailbox->letter)
+		UnmapViewOfFile(mailbox->letter);
+	for (size_t i = 0; i < 4; i++) {
+		if (handles[i])
+			CloseHandle(handles[i]);
+	}
+	free(mailbox);
+}
+
+static const wchar_t *name_of(wchar_t name[60], uint32_t pid, const wchar_t *part)
+{
+	_snwprintf(name, 60, L"Local\\hsnap-recording-%lu-%ls", (unsigned long)pid, part);
+	return name;
+}
+
+static struct mailbox *new_mailbox(uint32_t pid)
+{
+	struct mailbox *mailbox = xcalloc(1, sizeof(*mailbox));
+
+	snprintf(mailbox->name, sizeof(mailbox->name), "pid %lu", (unsigned long)pid);
+	return mailbox;
+}
+
+static int map(struct mailbox *mailbox, struct err *err)
+{
+	if (mailbox->section)
+		mailbox->letter = MapViewOfFile(
+			mailbox->section, FILE_MAP_WRITE, 0, 0, sizeof(*mailbox->letter));
+	return mailbox->letter && mailbox->stop && mailbox->taken && mailbox->turn ?
+		       0 :
+		       fail(mailbox, err);
+}
+
+int mailbox_new(struct mailbox **made, uint32_t pid, struct err *err)
+{
+	struct mailbox *mailbox = new_mailbox(pid);
+	wchar_t name[60];
+	int rc = 0;
+
+	mailbox->section = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0,
+		sizeof(*mailbox->letter), name_of(name, pid, L"letter"));
+	if (mailbox->section && GetLastError() == ERROR_ALREADY_EXISTS)
+		rc = err_set(err, ERR_BUSY, mailbox->name, "another hsnap records it");
+	mailbox->stop = CreateEventW(NULL, TRUE, FALSE, name_of(name, pid, L"stop"));
+	mailbox->taken = CreateEventW(NULL, FALSE, FALSE, name_of(name, pid, L"taken"));
+	mailbox->turn = CreateMutexW(NULL, FALSE, name_of(name, pid, L"senders"));
+	if (!rc)
+		rc = map(mailbox, err);
+	*made = rc ? NULL : mailbox;
+	if (rc)
+		mailbox_free(mailbox);
+	return rc;
+}
+
+int mailbox_find(struct mailbox **found, uint32_t pid, struct err *err)
+{
+	struct mailbox *mailbox = new_mailbox(pid);
+	wchar_t name[60];
+	int rc = 0;
+
+	mailbox->section = OpenFileMappingW(FILE_MAP_WRITE, FALSE, name_of(name, pid, L"letter"));
+	if (!mailbox->section && GetLastError() == ERROR_FILE_NOT_FOUND)
+		rc = err_set(err, ERR_NOT_RECORDED, mailbox->name, NULL);
+	mailbox->stop = OpenEventW(EVENT_MODIFY_STATE, FALSE, name_of(name, pid, L"stop"));
+	mailbox->taken = OpenEventW(SYNCHRONIZE, FALSE, name_of(name, pid, L"taken"));
+	mailbox->turn = OpenMutexW(SYNCHRONIZE, FALSE, name_of(name, pid, L"senders"));
+	if (!rc)
+		rc = map(mailbox, err);
+	*found = rc ? NULL : mailbox;
+	if (rc)
+		mailbox_free(mailbox);
+	return rc;
+}
+
+int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
+{
+	bool is_taken = false;
+
+	if (!*label || strlen(label) >= sizeof(mailbox->letter->label))
+		return err_set(err, ERR_USAGE, mailbox->name, "a label has 1 to %d bytes",
+			MAILBOX_LABEL_BYTES - 1);
+	if (WaitForSingleObject(mailbox->turn, PATIENCE_MS) == WAIT_TIMEOUT)
+		return err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
+	WaitForSingleObject(mailbox->taken, 0); /* of one that nobody waited for any more */
+	strcpy(mailbox->letter->label, label);
+	InterlockedExchange(&mailbox->letter->is_sent, 1);
+	is_taken = WaitForSingleObject(mailbox->taken, PATIENCE_MS) == WAIT_OBJECT_0;
+	ReleaseMutex(mailbox->turn);
+	return is_taken ? 0 : err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
+}
+
+int mailbox_stop(struct mailbox *mailbox, struct err *err)
+{
+	return SetEvent(mailbox->stop) ? 0 : fail(mailbox, err);
+}
+
+bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES])
+{
+	if (!mailbox->letter->is_sent)
+		return false;
+	memcpy(label, mailbox->letter->label, MAILBOX_LABEL_BYTES - 1);
+	label[MAILBOX_LABEL_BYTES - 1] = '\0';
+	return true;
+}
+
+void mailbox_taken(struct mailbox *mailbox)
+{
+	InterlockedExchange(&mailbox->letter->is_sent, 0);
+	SetEvent(mailbox->taken);
+}
+
+bool mailbox_is_stopped(const struct mailbox *mailbox)
+{
+	return WaitForSingleObject(mailbox->stop, 0) == WAIT_OBJECT_0;
+}

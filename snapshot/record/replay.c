@@ -1,0 +1,429 @@
+#include "snapshot/record/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+
+#define ADDR_MASK (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
+#define TAGS ((size_t)1 << (64 - TRACER_ADDR_BITS))
+#define FIRST_CAP ((size_t)1 << 12)
+#define CACHE_LOG2 14
+#define NOT_BEGUN UINT32_MAX /* a range's kind: it has no allocation yet */
+
+/* A live block: what it is in the recording. Of its number the low bits, see number_of(). */
+struct known_block {
+	uint64_t key; /* as in struct tracer_block; 0: a free entry */
+	uint32_t kind, number;
+};
+
+/* Pages that are alike, and were made so at once. */
+struct known_range {
+	uint64_t start, end;
+	uint32_t state; /* enum tracer_range_kind */
+	uint32_t stack, reserve_stack; /* ids of the tracer's */
+	uint32_t kind;
+	uint64_t number;
+};
+
+/* What a kind is looked up by, most often. */
+struct cached_kind {
+	uint64_t what, heap; /* as in struct tracer_block; the handle */
+	uint32_t kind;
+	bool is_known;
+};
+
+struct kind_facts {
+	uint64_t allocated; /* how many, which says the upper bits of a block's number */
+	uint64_t heap; /* the handle */
+};
+
+struct heap_tag {
+	uint32_t live; /* blocks */
+	uint32_t gone; /* how many streams have said that it is */
+};
+
+struct replay {
+	struct recorder *recorder;
+	replay_stack_fn stack;
+	void *ctx;
+	/* Live blocks by address, an open table. */
+	struct known_block *blocks;
+	size_t block_count, block_cap;
+	uint64_t multiplier;
+	unsigned shift;
+	struct heap_tag *tags;
+	struct cached_kind *kinds;
+	struct kind_facts *facts; /* by kind */
+	size_t fact_cap;
+	struct known_range *ranges; /* by address; none overlaps another */
+	size_t range_count, range_cap;
+	struct known_range *pieces; /* that a change makes of some */
+	size_t piece_count, piece_cap;
+};
+
+static void set_cap(struct replay *replay, size_t cap)
+{
+	replay->blocks = xcalloc(cap, sizeof(*replay->blocks));
+	replay->block_cap = cap;
+	replay->shift = 64 - (unsigned)__builtin_ctzll(cap);
+}
+
+struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx)
+{
+	struct replay *replay = xcalloc(1, sizeof(*replay));
+
+	*replay = (struct replay){.recorder = recorder,
+		.stack = stack,
+		.ctx = ctx,
+		.multiplier = hash_key().words[0] | 1,
+		.tags = xcalloc(TAGS, sizeof(*replay->tags)),
+		.kinds = xcalloc((size_t)1 << CACHE_LOG2, sizeof(*replay->kinds))};
+	set_cap(replay, FIRST_CAP);
+	return replay;
+}
+
+void replay_free(struct replay *replay)
+{
+	if (!replay)
+		return;
+	free(replay->blocks);
+	free(replay->tags);
+	free(replay->kinds);
+	free(replay->facts);
+	free(replay->ranges);
+	free(replay->pieces);
+	free(replay);
+}
+
+static uint32_t stack_of(struct replay *replay, uint32_t id)
+{
+	return id ? replay->stack(replay->ctx, id) : RECORD_NO_STACK;
+}
+
+/* ---------------------------------------------------------------- blocks */
+
+static size_t home(const struct replay *replay, uint64_t addr)
+{
+	return (size_t)((addr >> 3) * replay->multiplier >> replay->shift);
+}
+
+/* The entry of the block at addr, or the free one where it would be. */
+static struct known_block *find_block(struct replay *replay, uint64_t addr)
+{
+	size_t at = home(replay, addr);
+
+	while (replay->blocks[at].key && (replay->blocks[at].key & ADDR_MASK) != addr)
+		at = (at + 1) & (replay->block_cap - 1);
+	return &replay->blocks[at];
+}
+
+static void grow(struct replay *replay)
+{
+	struct known_block *old = replay->blocks;
+	size_t old_cap = replay->block_cap;
+
+	set_cap(replay, old_cap * 2);
+	for (size_t i = 0; i < old_cap; i++) {
+		if (old[i].key)
+			*find_block(replay, old[i].key & ADDR_MASK) = old[i];
+	}
+	free(old);
+}
+
+static void remove_block(struct replay *replay, struct known_block *block)
+{
+	size_t mask = replay->block_cap - 1, hole = (size_t)(block - replay->blocks);
+
+	for (size_t at = (hole + 1) & mask; replay->blocks[at].key; at = (at + 1) & mask) {
+		size_t from = home(replay, replay->blocks[at].key & ADDR_MASK);
+
+		if (((at - from) & mask) < ((at - hole) & mask))
+			continue;
+		replay->blocks[hole] = replay->blocks[at];
+		hole = at;
+	}
+	replay->blocks[hole].key = 0;
+	replay->block_count--;
+}
+
+static uint32_t kind_of(struct replay *replay, const struct tracer_block *block, uint64_t heap)
+{
+	uint64_t hash = (block->what ^ heap * replay->multiplier) * replay->multiplier;
+	struct cached_kind *cached = &replay->kinds[hash >> (64 - CACHE_LOG2)];
+
+	if (!cached->is_known || cached->what != block->what || cached->heap != heap) {
+		const struct record_kind kind = {.bytes = tracer_block_bytes(block),
+			.stack = stack_of(replay, tracer_block_stack(block)),
+			.heap = recorder_heap(replay->recorder, heap),
+			.memory = RECORD_HEAP};
+
+		*cached = (struct cached_kind){
+			block->what, heap, recorder_kind(replay->recorder, &kind), true};
+	}
+	return cached->kind;
+}
+
+/* Allocates one of a kind: its number. */
+static uint64_t alloc(struct replay *replay, uint32_t kind, uint64_t heap)
+{
+	uint64_t number = recorder_alloc(replay->recorder, kind);
+
+	while (kind >= replay->fact_cap)
+		array_grow((void **)&replay->facts, &replay->fact_cap, replay->fact_cap,
+			sizeof(*replay->facts));
+	replay->facts[kind] = (struct kind_facts){number + 1, heap};
+	return number;
+}
+
+/* The newest number that has these low bits: no block sees 2^32 others of its kind come. */
+static uint64_t number_of(const struct replay *replay, const struct known_block *block)
+{
+	uint64_t newest = replay->facts[block->kind].allocated - 1;
+
+	return newest - (uint32_t)((uint32_t)newest - block->number);
+}
+
+static void end_block(struct replay *replay, struct known_block *block)
+{
+	recorder_free(replay->recorder, block->kind, number_of(replay, block));
+	replay->tags[block->key >> TRACER_ADDR_BITS].live--;
+	remove_block(replay, block);
+}
+
+static void begin_block(struct replay *replay, const struct tracer_block *block, uint64_t heap)
+{
+	struct known_block *known = find_block(replay, tracer_block_addr(block));
+	uint32_t kind;
+
+	if (known->key) /* its heap was destroyed, or its free was dropped */
+		end_block(replay, known);
+	if (replay->block_count >= replay->block_cap / 4 * 3)
+		grow(replay);
+	kind = kind_of(replay, block, heap);
+	known = find_block(replay, tracer_block_addr(block));
+	*known = (struct known_block){block->key, kind, (uint32_t)alloc(replay, kind, heap)};
+	replay->tags[block->key >> TRACER_ADDR_BITS].live++;
+	replay->block_count++;
+}
+
+void replay_add_block(
+	struct replay *replay, uint64_t addr, uint64_t heap, uint64_t bytes, uint32_t stack)
+{
+	const struct tracer_block block = tracer_block_make(addr, 0, stack, bytes);
+
+	if (addr && addr <= ADDR_MASK)
+		begin_block(replay, &block, heap);
+}
+
+/* Every stream says once that a heap is gone, behind all that it has to say of its blocks. Those that are older than
+ * the tracer have no tag. */
+static void heap_is_gone(struct replay *replay, uint32_t tag, uint64_t handle)
+{
+	struct heap_tag *heap = &replay->tags[tag];
+
+	if (++heap->gone < TRACER_SHARDS)
+		return;
+	heap->gone = 0;
+	for (size_t i = 0; (heap->live || replay->tags[0].live) && i < replay->block_cap;) {
+		struct known_block *block = &replay->blocks[i];
+		uint64_t block_tag = block->key >> TRACER_ADDR_BITS;
+
+		if (block->key && (block_tag ? block_tag == tag :
+					       handle && replay->facts[block->kind].heap == handle))
+			end_block(replay, block); /* another one may be there now */
+		else
+			i++;
+	}
+}
+
+/* ---------------------------------------------------------------- ranges */
+
+static void begin_range(struct replay *replay, struct known_range *range)
+{
+	static const enum record_memory memories[] = {[RANGE_RESERVED] = RECORD_RESERVED,
+		[RANGE_COMMITTED] = RECORD_COMMITTED,
+		[RANGE_MAPPED] = RECORD_MAPPED};
+	const struct record_kind kind = {.bytes = range->end - range->start,
+		.stack = stack_of(replay, range->stack),
+		.heap = RECORD_NO_HEAP,
+		.memory = memories[range->state]};
+
+	range->kind = recorder_kind(replay->recorder, &kind);
+	range->number = recorder_alloc(replay->recorder, range->kind);
+}
+
+static void add_piece(struct replay *replay, struct known_range piece, uint64_t start, uint64_t end)
+{
+	if (start >= end)
+		return;
+	array_grow((void **)&replay->pieces, &replay->piece_cap, replay->piece_count,
+		sizeof(*replay->pieces));
+	piece.start = start;
+	piece.end = end;
+	replay->pieces[replay->piece_count++] = piece;
+}
+
+/* What a change makes of the pages of a range that it is about: true and *range, which stays as it was in all
+ * else; RANGE_NONE: nothing is known of them any more. False: it does not touch them. */
+static bool change(unsigned type, const struct known_range *how, struct known_range *range)
+{
+	switch (type) {
+	case RING_RANGE_TAKE: range->state = RANGE_NONE; return true;
+	case RING_RANGE_USE:
+		if (range->state != RANGE_RESERVED)
+			return false;
+		range->reserve_stack = range->stack;
+		range->stack = how->stack;
+		range->state = how->state;
+		return true;
+	case RING_RANGE_GIVE_UP:
+		if (range->state != how->state || range->state == RANGE_RESERVED)
+			return false;
+		range->state = RANGE_RESERVED;
+		range->stack = range->reserve_stack;
+		return true;
+	default: return false; /* RING_RANGE_FILL */
+	}
+}
+
+/* The first range that ends behind addr. */
+static size_t range_above(const struct replay *replay, uint64_t addr)
+{
+	size_t low = 0, high = replay->range_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (replay->ranges[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Puts the pieces in the place of ranges [from, to). */
+static void splice(struct replay *replay, size_t from, size_t to)
+{
+	size_t behind = replay->range_count - to, count = from + replay->piece_count + behind;
+
+	while (replay->range_cap < count)
+		array_grow((void **)&replay->ranges, &replay->range_cap, replay->range_cap,
+			sizeof(*replay->ranges));
+	if (behind)
+		memmove(&replay->ranges[from + replay->piece_count], &replay->ranges[to],
+			behind * sizeof(*replay->ranges));
+	if (replay->piece_count)
+		memcpy(&replay->ranges[from], replay->pieces,
+			replay->piece_count * sizeof(*replay->ranges));
+	replay->range_count = count;
+}
+
+/*
+ * Changes the pages of *how, whose state and stack are what they become. Ranges that the change does not touch
+ * stay what they are; of others what is left is allocated anew.
+ */
+static void change_ranges(struct replay *replay, unsigned type, const struct known_range *how)
+{
+	size_t from = range_above(replay, how->start), to = from;
+	uint64_t known_to = how->start;
+
+	replay->piece_count = 0;
+	for (; to < replay->range_count && replay->ranges[to].start < how->end; to++) {
+		struct known_range old = replay->ranges[to], now = old;
+		uint64_t start = old.start > how->start ? old.start : how->start;
+		uint64_t end = old.end < how->end ? old.end : how->end;
+
+		if (type == RING_RANGE_FILL)
+			add_piece(replay, *how, known_to, start);
+		known_to = end;
+		if (!change(type, how, &now)) {
+			add_piece(replay, old, old.start, old.end);
+			continue;
+		}
+		recorder_free(replay->recorder, old.kind, old.number);
+		old.kind = now.kind = NOT_BEGUN;
+		add_piece(replay, old, old.start, start);
+		if (now.state != RANGE_NONE)
+			add_piece(replay, now, start, end);
+		add_piece(replay, old, end, old.end);
+	}
+	if (type == RING_RANGE_FILL)
+		add_piece(replay, *how, known_to, how->end);
+	for (size_t i = 0; i < replay->piece_count; i++) {
+		if (replay->pieces[i].kind == NOT_BEGUN)
+			begin_range(replay, &replay->pieces[i]);
+	}
+	splice(replay, from, to);
+}
+
+void replay_add_range(struct replay *replay, const struct tracer_range *range)
+{
+	const struct known_range how = {.start = range->start,
+		.end = range->end,
+		.state = range->kind,
+		.stack = range->stack,
+		.reserve_stack = range->reserve_stack,
+		.kind = NOT_BEGUN};
+
+	if (range->start < range->end && range->kind >= RANGE_RESERVED &&
+		range->kind <= RANGE_MAPPED)
+		change_ranges(replay, RING_RANGE_FILL, &how);
+}
+
+static bool range_event(struct replay *replay, const struct ring_event *event)
+{
+	uint64_t start = ring_event_addr(event), bytes = ring_event_range_bytes(event);
+	uint32_t stack = tracer_block_stack(&event->block);
+	const struct known_range how = {.start = start,
+		.end = start + bytes,
+		.state = event->low,
+		.stack = stack,
+		.reserve_stack = stack,
+		.kind = NOT_BEGUN};
+
+	if (!bytes || bytes > ADDR_MASK + 1 - start ||
+		(event->type != RING_RANGE_TAKE &&
+			(event->low < RANGE_RESERVED || event->low > RANGE_MAPPED)))
+		return false;
+	if (event->type != RING_RANGE_ADD) {
+		change_ranges(replay, event->type, &how);
+	} else {
+		change_ranges(replay, RING_RANGE_TAKE, &how);
+		change_ranges(replay, RING_RANGE_FILL, &how);
+	}
+	return true;
+}
+
+/* ---------------------------------------------------------------- events */
+
+bool replay_event(struct replay *replay, const struct ring_event *event)
+{
+	uint64_t addr = ring_event_addr(event);
+	struct known_block *known;
+
+	switch (event->type) {
+	case RING_ALLOC:
+		if (!addr)
+			return false;
+		begin_block(replay, &event->block, ring_event_heap(event));
+		return true;
+	case RING_FREE:
+	case RING_FREE_OLD:
+		known = addr ? find_block(replay, addr) : NULL;
+		if (known && known->key)
+			end_block(replay, known);
+		return known;
+	case RING_HEAP_GONE:
+		heap_is_gone(replay, ring_event_heap_tag(event), ring_event_heap(event));
+		return true;
+	case RING_RANGE_ADD:
+	case RING_RANGE_FILL:
+	case RING_RANGE_USE:
+	case RING_RANGE_GIVE_UP:
+	case RING_RANGE_TAKE: return range_event(replay, event);
+	default: return false;
+	}
+}

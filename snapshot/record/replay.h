@@ -1,0 +1,67 @@
+/*
+ * The tracer's rings become a recording: events are put into one order, each free finds its allocation, and
+ * what becomes of ranges of virtual memory is told as allocations and frees.
+ *
+ * What stands in the rings is the target's to write. It is read once and checked; what makes no sense ends the
+ * ring that it is in, and costs time and memory no more than an event does.
+ */
+#ifndef SNAPSHOT_RECORD_REPLAY_H
+#define SNAPSHOT_RECORD_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/record/record.h"
+#include "snapshot/target/target.h"
+#include "snapshot/tracer/rings.h"
+
+struct replay;
+
+/* The number in the recording of a stack that the tracer knows by this id, which is not 0; RECORD_NO_STACK
+ * when it cannot be read. */
+typedef uint32_t (*replay_stack_fn)(void *ctx, uint32_t id);
+
+struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx);
+void replay_free(struct replay *replay); /* NULL is nothing */
+
+/* A block, or a range of virtual memory, that was there before the first event. */
+void replay_add_block(
+	struct replay *replay, uint64_t addr, uint64_t heap, uint64_t bytes, uint32_t stack);
+void replay_add_range(struct replay *replay, const struct tracer_range *range);
+
+/* What an event of a stream says: blocks and ranges, by the rules of rings.h. False when it makes no sense. */
+bool replay_event(struct replay *replay, const struct ring_event *event);
+
+/* A section of rings that hsnap has mapped; what it says of itself is not asked. */
+struct drain;
+
+struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct ring_area *area,
+	uint32_t ring_count, uint32_t events_log2);
+void drain_free(struct drain *drain); /* NULL is nothing */
+
+/*
+ * Takes out the events that are there and may pass: how many. now is ring_time() and now_ms how long the recording
+ * has lasted, both of this moment; times between two calls are found by these. The first call
+ * begins it: now_ms is 0.
+ */
+size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
+
+/* Rings, among all, that made no sense and are not read any more. */
+unsigned drain_damaged(const struct drain *drain);
+
+/*
+ * The tracer's stacks, read from the target while it runs: its records are complete before their ids are handed
+ * out. A frame is in the module that is there when it is read, soon after its first event.
+ */
+struct stack_reader;
+
+/* target and recorder are the caller's. 0; -ERR_TARGET, -ERR_GONE: the tracer's area cannot be used. */
+int stack_reader_new(struct stack_reader **reader, struct recorder *recorder, struct target *target,
+	uint64_t area_addr, struct err *err);
+void stack_reader_free(struct stack_reader *reader); /* NULL is nothing */
+
+/* A replay_stack_fn: ctx is the reader. */
+uint32_t stack_reader_number(void *ctx, uint32_t id);
+
+#endif

@@ -1,0 +1,276 @@
+#include "snapshot/record/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
+#include "snapshot/control/control_windows.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/live/process.h"
+#include "snapshot/record/replay.h"
+
+#define ROUND_MS 5 /* between two looks at the rings */
+#define FLUSH_MS 1000
+
+struct record_session {
+	const struct record_session_plan *plan;
+	struct recording_link link;
+	struct ring_section rings;
+	HANDLE thread;
+	HANDLE wake, caught_up, over; /* to the thread, and from it */
+	volatile LONG is_ending, wants_to_catch_up;
+	struct target target; /* of our own, as long as the session */
+	uint64_t area_addr;
+	struct recorder *recorder;
+	struct replay *replay;
+	struct drain *drain;
+	struct stack_reader *stacks; /* NULL: none was asked for yet */
+	struct mailbox *mailbox;
+	int64_t begin_ms, flushed_ms;
+};
+
+static int fail(const char *what, struct err *err)
+{
+	char text[200];
+
+	return err_set(
+		err, ERR_SYSTEM, what, "%s", windows_error(GetLastError(), text, sizeof(text)));
+}
+
+/* ---------------------------------------------------------------- from the rings to the file */
+
+/* The tracer is on by the time of the first stack. */
+static uint32_t stack_number(void *ctx, uint32_t id)
+{
+	struct record_session *session = ctx;
+	struct err err;
+
+	if (!session->stacks && stack_reader_new(&session->stacks, session->recorder,
+					&session->target, session->area_addr, &err))
+		return RECORD_NO_STACK;
+	return stack_reader_number(session->stacks, id);
+}
+
+/* A mark that was sent before this comes behind all that the program had done by then. */
+static size_t go_round(struct record_session *session)
+{
+	char label[MAILBOX_LABEL_BYTES];
+	bool is_marked = mailbox_next(session->mailbox, label);
+	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
+	size_t count = drain_events(session->drain, ring_time(), now_ms);
+
+	if (is_marked) {
+		recorder_time(session->recorder, now_ms);
+		recorder_mark(session->recorder, label);
+		mailbox_taken(session->mailbox);
+	}
+	return count;
+}
+
+/* The tracer is taken out; what is in the rings still comes. */
+static void stop_in_time(struct record_session *session)
+{
+	int64_t for_ms = session->plan->for_ms;
+	struct err err;
+
+	if (record_session_is_over(session) ||
+		(!(for_ms && os_clock_ms() - session->begin_ms >= for_ms) &&
+			!mailbox_is_stopped(session->mailbox)))
+		return;
+	if (!control_detach(session->target.pid, &err) || err.code != ERR_BUSY)
+		SetEvent(session->over);
+}
+
+static DWORD WINAPI run(void *ctx)
+{
+	struct record_session *session = ctx;
+
+	for (;;) {
+		bool is_last = session->is_ending, catches_up = session->wants_to_catch_up;
+		size_t count = go_round(session);
+
+		if ((is_last || catches_up) && count)
+			continue;
+		if (catches_up) {
+			InterlockedExchange(&session->wants_to_catch_up, 0);
+			SetEvent(session->caught_up);
+		}
+		if (is_last)
+			return 0;
+		stop_in_time(session);
+		if (os_clock_ms() - session->flushed_ms >= FLUSH_MS) {
+			ring_section_reclaim(&session->rings, session->target.pid);
+			recorder_flush(session->recorder, NULL);
+			session->flushed_ms = os_clock_ms();
+		}
+		WaitForSingleObject(session->wake, ROUND_MS);
+	}
+}
+
+/* ---------------------------------------------------------------- beginning */
+
+/* The blocks that are there already, while the process stands still. */
+static int add_old_blocks(struct record_session *session, struct target *target, struct err *err)
+{
+	struct memory memory;
+	struct walk walk;
+	int rc;
+
+	if (memory_init(&memory, target))
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	walk_init(&walk);
+	rc = heaps_walk(&memory, &walk, err);
+	for (size_t i = 0; !rc && i < walk.block_count; i++) {
+		const struct walked_block *block = &walk.blocks[i];
+
+		replay_add_block(session->replay, block->addr, walk.heaps[block->heap].addr,
+			block->requested_bytes, 0);
+	}
+	walk_release(&walk);
+	memory_release(&memory);
+	return rc;
+}
+
+static int begin(void *ctx, struct target *target, uint64_t area_addr, struct err *err)
+{
+	struct record_session *session = ctx;
+	struct record_facts facts = {.pid = target->pid,
+		.parent_pid = target->parent_pid,
+		.bits = target->bits,
+		.image = target->image,
+		.os = target->os,
+		.start_ms = target->start_ms,
+		.time_ms = os_time_ms(),
+		.sample_bytes = session->plan->sample_bytes,
+		.is_attached = session->plan->is_attached};
+	int rc;
+
+	session->area_addr = area_addr;
+	rc = mailbox_new(&session->mailbox, target->pid, err);
+	if (!rc)
+		rc = target_open_live(&session->target, target->pid, err);
+	if (!rc)
+		rc = recorder_open(&session->recorder, session->plan->path, &facts, err);
+	if (rc)
+		return rc;
+	session->replay = replay_new(session->recorder, stack_number, session);
+	session->drain = drain_new(session->replay, session->recorder, session->rings.area,
+		session->rings.ring_count, session->rings.events_log2);
+	session->begin_ms = session->flushed_ms = os_clock_ms();
+	if (session->plan->is_attached)
+		rc = add_old_blocks(session, target, err);
+	if (rc)
+		return rc;
+	recorder_start(session->recorder);
+	go_round(session);
+	session->thread = CreateThread(NULL, 0, run, session, 0, NULL);
+	return session->thread ? 0 : fail("the thread of the recording", err);
+}
+
+static void catch_up(void *ctx)
+{
+	struct record_session *session = ctx;
+	HANDLE either[] = {session->caught_up, session->thread};
+
+	InterlockedExchange(&session->wants_to_catch_up, 1);
+	SetEvent(session->wake);
+	WaitForMultipleObjects(2, either, FALSE, INFINITE);
+}
+
+int record_session_new(
+	struct record_session **made, const struct record_session_plan *plan, struct err *err)
+{
+	struct record_session *session = xcalloc(1, sizeof(*session));
+	int rc;
+
+	*session = (struct record_session){.plan = plan};
+	rc = ring_section_init(&session->rings, plan->ring_bytes, plan->drops ? RING_DROP : 0, err);
+	session->wake = CreateEventW(NULL, FALSE, FALSE, NULL);
+	session->caught_up = CreateEventW(NULL, FALSE, FALSE, NULL);
+	session->over = CreateEventW(NULL, TRUE, FALSE, NULL);
+	session->link = (struct recording_link){&session->rings, begin, catch_up, session};
+	if (!rc && (!session->wake || !session->caught_up || !session->over))
+		rc = fail("a recording", err);
+	if (rc)
+		record_session_end(session, NULL, NULL);
+	*made = rc ? NULL : session;
+	return rc;
+}
+
+intptr_t record_session_over_handle(const struct record_session *session)
+{
+	return (intptr_t)session->over;
+}
+
+bool record_session_is_over(const struct record_session *session)
+{
+	return WaitForSingleObject(session->over, 0) == WAIT_OBJECT_0;
+}
+
+void record_session_mark(struct record_session *session, const char *label)
+{
+	if (session->mailbox)
+		mailbox_mark(session->mailbox, label, NULL);
+}
+
+const struct recording_link *record_session_link(struct record_session *session)
+{
+	return &session->link;
+}
+
+static void take_result(const struct record_session *session, struct record_session_result *result)
+{
+	uint64_t waited = 0, units = 0;
+	uint64_t from = ring_time();
+
+	*result = (struct record_session_result){.event_count = recorder_events(session->recorder),
+		.damaged_count = drain_damaged(session->drain)};
+	for (uint32_t i = 0; i < session->rings.ring_count; i++) {
+		result->wait_count += session->rings.area->rings[i].waits;
+		waited += session->rings.area->rings[i].waited;
+	}
+	os_sleep_ms(waited ? 20 : 0); /* how long a unit is */
+	units = ring_time() - from;
+	result->waited_ms = waited && units ? waited * 20 / units : 0;
+}
+
+int record_session_end(
+	struct record_session *session, struct record_session_result *result, struct err *err)
+{
+	HANDLE handles[] = {session->thread, session->wake, session->caught_up, session->over};
+	struct os_file file;
+	int rc = 0;
+
+	if (session->thread) {
+		InterlockedExchange(&session->is_ending, 1);
+		SetEvent(session->wake);
+		WaitForSingleObject(session->thread, INFINITE);
+	}
+	if (result)
+		*result = (struct record_session_result){0};
+	if (session->drain && result)
+		take_result(session, result);
+	if (session->recorder)
+		rc = recorder_end(session->recorder, err);
+	if (result && session->recorder && !os_open(&file, session->plan->path, NULL)) {
+		result->file_bytes = os_size(&file);
+		os_close(&file);
+	}
+	mailbox_free(session->mailbox);
+	drain_free(session->drain);
+	replay_free(session->replay);
+	stack_reader_free(session->stacks);
+	if (session->target.system)
+		session->target.ops->close(&session->target);
+	ring_section_release(&session->rings);
+	for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++) {
+		if (handles[i])
+			CloseHandle(handles[i]);
+	}
+	free(session);
+	return rc;
+}

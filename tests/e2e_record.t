@@ -1,0 +1,147 @@
+#!/usr/bin/perl
+# hsnap record, live: memory_test states each of its events, and its recording has the same of every moment and
+# window, to the byte, by stack; so do snapshots that are taken meanwhile. Beginning and ending a recording
+# leave the program as it was.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Time::HiRes qw(sleep);
+use Hunt;
+use Replay;
+
+my $dir = fresh_dir();
+my $exe = "$root/build/win64/samples/memory_test.exe";
+my $record = "$root/build/win64/hsnap.exe";
+
+subtest 'from its start' => \&whole;
+subtest 'of a process that runs' => \&attached;
+subtest 'a part of a program that is started' => \&a_part;
+subtest 'hsnap is ended' => \&killed;
+subtest 'what is wrong is said in a line' => \&errors;
+done_testing;
+
+sub whole {
+	my @stops = (200, 1400, 1600, 3000);
+	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events"), map { ('--stop', $_) } @stops],
+		record => ['-v', '-o', win("$dir/run.hrec")]);
+	for my $stop (1 .. @stops) {
+		is($stop == 1 ? $target->step : $target->next_step, $stop, "stop $stop") or return;
+		check_ok(hsnap('mark', '-p', $target->{pid}, "stop $stop"), "mark $stop");
+		check_ok(hsnap('-p', $target->{pid}, '-f', win("$dir/stop$stop.txt")), "snapshot $stop");
+	}
+	is($target->quit, 0, 'its status is the program\'s');
+	like(slurp("$target->{err}"), qr/^hsnap: \S+run\.hrec: [1-9]\d* events in [1-9]\d* bytes; threads waited \d+ times/, '-v');
+	my $replay = Replay->new(slurp("$dir/events"));
+	for my $stop (1 .. @stops) {
+		my $at = $replay->mark("stop $stop");
+		same("stop $stop", $replay->state($at, ['stack']), '--match', 'function', "$dir/run.hrec\@start", "$dir/run.hrec\@stop $stop");
+		# What is in one and not in the other is from before the tracer, and of threads that ended.
+		my $result = run(tool('hdiff', 'linux', '--force', "$dir/stop$stop.txt", "$dir/run.hrec\@stop $stop"));
+		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), {}, "the snapshot at stop $stop is that moment")
+		    or diag($result->{out}, $result->{err});
+	}
+	same('all that is left', $replay->state($replay->events, ['stack']), "$dir/run.hrec");
+	for my $window ([1, 2], [2, 3], [3, 4], [1, 4]) {
+		my ($from, $to) = map { "stop $_" } @$window;
+		my $classes = $replay->window((map { $replay->mark($_) } $from, $to), ['stack']);
+		for my $class (qw(aifo aifi aofi aofo)) {
+			my %truth = map { $_ => $classes->{$_}{$class} } grep { $classes->{$_}{$class}{count} } keys %$classes;
+			same("$from to $to, $class", \%truth, '--class', $class, '--from', $from, '--to', $to, "$dir/run.hrec");
+		}
+	}
+	return;
+}
+
+# { STACK => { bytes, count } } is what both hdiffs show for these words.
+sub same {
+	my ($what, $truth, @words) = @_;
+	my %rows = map { $_ => [@{ $truth->{$_} }{qw(bytes count)}] } keys %$truth;
+	for my $side (tool_names()) {
+		my $result = run(tool('hdiff', $side, @words));
+		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), \%rows, "$what, $side hdiff")
+		    or diag("@words\n$result->{out}$result->{err}");
+	}
+	return;
+}
+
+# The blocks that were there before come first, so that frees of them are known.
+sub attached {
+	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events2"), '--stop', 700, '--stop', 2600]);
+	is($target->step, 1, 'it runs') or return;
+	my $recorder = Hunt::start([wine($record, 'record', '-o', win("$dir/part.hrec"), '-p', $target->{pid})], stderr => "$dir/err");
+	marked($target, 'begin') or return;
+	is($target->next_step, 2, 'it went on');
+	check_ok(hsnap('mark', '-p', $target->{pid}, 'end'), 'a second mark');
+	check_error(hsnap('record', '-o', win("$dir/second.hrec"), '-p', $target->{pid}), 'hsnap', 'a second recorder');
+	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');
+	is(Hunt::finish($recorder) >> 8, 0, 'it ended well') or diag(slurp("$dir/err"));
+	check_error(hsnap('mark', '-p', $target->{pid}), 'hsnap', 'then there is nothing to mark', qr/not being recorded/);
+	is($target->quit, 0, 'the program did not');
+	my $replay = Replay->new(slurp("$dir/events2"));
+	my @window = map { $replay->mark("stop $_") } 1, 2;
+	my $classes = $replay->window(@window, ['stack']);
+	for my $class (qw(aifo aifi)) {
+		my %truth = map { $_ => $classes->{$_}{$class} } grep { $classes->{$_}{$class}{count} } keys %$classes;
+		same("attached, $class", \%truth, '--class', $class, '--from', 'begin', '--to', 'end', "$dir/part.hrec");
+	}
+	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +with [1-9]\d* blocks/m, 'it says that the process ran before');
+	return;
+}
+
+# Waits until the process is being recorded, and names that moment.
+sub marked {
+	my ($target, $label) = @_;
+	for (1 .. 100) {
+		return pass("mark $label") if !hsnap('mark', '-p', $target->{pid}, $label)->{status};
+		sleep 0.1;
+	}
+	return ok(0, "mark $label");
+}
+
+# --for: the program goes on without the tracer.
+sub a_part {
+	my $result = run([wine($record, 'record', '--for', '1s', '-o', win("$dir/for.hrec"), '--', $exe, '--seconds', 3)]);
+	is($result->{status}, 0, 'status of the program') or diag($result->{err});
+	my $list = run(tool('hdiff', 'linux', '--list', "$dir/for.hrec"))->{out};
+	my ($seconds) = $list =~ /^events\s+\d+ in ([\d.]+) s/m;
+	cmp_ok($seconds, '<', 2.5, 'the recording ended before') or diag($list);
+	cmp_ok($seconds, '>=', 0.9, 'after the time');
+	return;
+}
+
+# Whatever becomes of hsnap: the program goes on, and what was written can be read.
+sub killed {
+	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
+	is($target->step, 1, 'it runs') or return;
+	my $recorder = Hunt::start([wine($record, 'record', '-o', win("$dir/cut.hrec"), '-p', $target->{pid})], stderr => "$dir/err");
+	marked($target, 'begin') or return;
+	syswrite $target->{to}, "\n";
+	sleep 1.6;
+	kill 'KILL', wine_process($recorder, $record);
+	Hunt::finish($recorder);
+	is($target->step, 2, 'the program goes on');
+	is($target->quit, 0, 'to its end');
+	my $result = run(tool('hdiff', 'linux', '--force', "$dir/cut.hrec\@begin", "$dir/cut.hrec\@end"));
+	is($result->{status}, 0, 'the file can be read') or diag($result->{err});
+	my $rows = rows_by_functions(report($result->{out}), 'memory_test');
+	my ($objects) = grep { /InnerLoop/ } keys %$rows;
+	ok($objects && $rows->{$objects}[1] > 100, 'and has what came before') or diag($result->{out});
+	my $again = hsnap('record', '--for', '0s', '-o', win("$dir/gone.hrec"), '-p', $target->{pid});
+	isnt($again->{status}, 0, 'a process that has ended is not recorded');
+	ok(!-e "$dir/gone.hrec", 'and leaves no file');
+	return;
+}
+
+sub errors {
+	check_error(hsnap('record'), 'hsnap', 'no file', qr/-o FILE/);
+	check_error(hsnap('record', '-o', win("$dir/x.hrec")), 'hsnap', 'no process', qr/-p PID|-pn/);
+	check_error(hsnap('record', '-o', win("$dir/none/x.hrec"), '--', $exe), 'hsnap', 'no folder', qr/x\.hrec/);
+	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--ring', '5', '--', $exe), 'hsnap', '--ring 5', qr/--ring/);
+	check_error(hsnap('record', '--stop', '-o', win("$dir/x.hrec"), '-p', 8), 'hsnap', '--stop with a file', qr/--stop/);
+	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--', win("$dir/none.exe")), 'hsnap', 'no program', qr/none\.exe/);
+	check_error(hsnap('mark', '-p', 8, 'x' x 300), 'hsnap', 'a label that is too long');
+	ok(!-e "$dir/x.hrec", 'no file is left');
+	return;
+}

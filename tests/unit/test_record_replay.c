@@ -1,0 +1,510 @@
+/* From the tracer's rings to a recording: what is recorded is what was done, in that order. */
+#include "tests/unit/t.h"
+
+#include "snapshot/record/replay.h"
+
+#define THREADS 6
+#define LOG2 RING_LOG2_MIN
+#define TOLD_MAX 200000
+#define ADDRS 60
+
+/* What a recorder is told, and what it should be. */
+struct told {
+	bool is_free;
+	uint64_t bytes, heap;
+	uint32_t stack, thread;
+	enum record_memory memory;
+	size_t alloc; /* of a free: which of the list it ends */
+	size_t group; /* of frees that come together in any order; 0: none */
+};
+
+static struct scene {
+	struct ring_area *area;
+	struct replay *replay;
+	struct drain *drain;
+	struct told *told, *wanted;
+	size_t told_count, wanted_count;
+	struct record_kind kinds[20000];
+	size_t kind_count;
+	uint32_t *allocs[20000]; /* by kind and number: where in told, plus one; freed: 0 */
+	uint64_t alloc_counts[20000];
+	uint64_t heaps[200];
+	size_t heap_count;
+	uint32_t thread;
+	uint64_t time_ms, lost;
+	/* The program's side. */
+	uint32_t orders[RING_STREAMS];
+	uint64_t time, random;
+	size_t group;
+} scene;
+
+static uint32_t random_below(uint32_t limit)
+{
+	scene.random = scene.random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((scene.random >> 32) * limit >> 32);
+}
+
+/* ---------------------------------------------------------------- a recorder that keeps all it is told */
+
+uint32_t recorder_heap(struct recorder *recorder, uint64_t handle)
+{
+	(void)recorder;
+	for (size_t i = 0; i < scene.heap_count; i++) {
+		if (scene.heaps[i] == handle)
+			return (uint32_t)i;
+	}
+	assert_true(scene.heap_count < 200);
+	scene.heaps[scene.heap_count] = handle;
+	return (uint32_t)scene.heap_count++;
+}
+
+uint32_t recorder_thread(struct recorder *recorder, uint32_t tid)
+{
+	(void)recorder;
+	return tid;
+}
+
+uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind)
+{
+	(void)recorder;
+	for (size_t i = 0; i < scene.kind_count; i++) {
+		const struct record_kind *known = &scene.kinds[i];
+
+		if (known->bytes == kind->bytes && known->stack == kind->stack &&
+			known->heap == kind->heap && known->memory == kind->memory)
+			return (uint32_t)i;
+	}
+	assert_true(scene.kind_count < 20000);
+	scene.kinds[scene.kind_count] = *kind;
+	return (uint32_t)scene.kind_count++;
+}
+
+void recorder_time(struct recorder *recorder, uint64_t time_ms)
+{
+	(void)recorder;
+	scene.time_ms = time_ms > scene.time_ms ? time_ms : scene.time_ms;
+}
+
+void recorder_thread_is(struct recorder *recorder, uint32_t thread)
+{
+	(void)recorder;
+	scene.thread = thread;
+}
+
+static struct told *tell(uint32_t kind)
+{
+	const struct record_kind *known = &scene.kinds[kind];
+
+	assert_true(kind < scene.kind_count && scene.told_count < TOLD_MAX);
+	scene.told[scene.told_count] = (struct told){.bytes = known->bytes,
+		.heap = known->memory == RECORD_HEAP ? scene.heaps[known->heap] : 0,
+		.stack = known->stack,
+		.thread = scene.thread,
+		.memory = known->memory};
+	return &scene.told[scene.told_count++];
+}
+
+uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind)
+{
+	uint64_t number = scene.alloc_counts[kind]++;
+
+	(void)recorder;
+	tell(kind);
+	if ((number & (number + 1)) == 0) {
+		scene.allocs[kind] =
+			realloc(scene.allocs[kind], (2 * number + 2) * sizeof(*scene.allocs[kind]));
+		assert_non_null(scene.allocs[kind]);
+	}
+	scene.allocs[kind][number] = (uint32_t)scene.told_count;
+	return number;
+}
+
+void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
+{
+	struct told *told = tell(kind);
+
+	(void)recorder;
+	assert_true(number < scene.alloc_counts[kind] && scene.allocs[kind][number]);
+	told->is_free = true;
+	told->alloc = scene.allocs[kind][number] - 1;
+	scene.allocs[kind][number] = 0;
+}
+
+void recorder_lost(struct recorder *recorder, uint64_t events)
+{
+	(void)recorder;
+	scene.lost += events;
+}
+
+/* ---------------------------------------------------------------- a program */
+
+static uint32_t stack_number(void *ctx, uint32_t id)
+{
+	(void)ctx;
+	return id + 1000;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&scene, 0, sizeof(scene));
+	scene.area = calloc(1, ring_area_bytes(THREADS + 1, LOG2));
+	scene.told = calloc(TOLD_MAX, sizeof(*scene.told));
+	scene.wanted = calloc(TOLD_MAX, sizeof(*scene.wanted));
+	assert_true(scene.area && scene.told && scene.wanted);
+	ring_area_init(scene.area, THREADS + 1, LOG2, 0);
+	scene.replay = replay_new(NULL, stack_number, NULL);
+	scene.drain = drain_new(scene.replay, NULL, scene.area, THREADS + 1, LOG2);
+	scene.time = 1000000;
+	scene.random = 1;
+	drain_events(scene.drain, scene.time, 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	drain_free(scene.drain);
+	replay_free(scene.replay);
+	free(scene.area);
+	free(scene.told);
+	free(scene.wanted);
+	for (size_t i = 0; i < scene.kind_count; i++)
+		free(scene.allocs[i]);
+	return 0;
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
+static size_t drain_now(void)
+{
+	return drain_events(scene.drain, scene.time, (scene.time - 1000000) / 1000);
+}
+
+static void put(uint32_t thread, struct ring_event event)
+{
+	struct ring *ring = &scene.area->rings[thread];
+
+	if (ring->head - ring->tail >= ((uint32_t)1 << LOG2) - 2)
+		drain_now();
+	if (!ring->head) {
+		struct ring_event first = {.type = RING_THREAD,
+			.stream = 255,
+			.low = 100 + thread,
+			.time = (uint32_t)scene.time};
+
+		ring_write(&scene.area->rings[thread], &first);
+	}
+	event.order = scene.orders[event.stream]++;
+	event.time = (uint32_t)scene.time;
+	ring_write(&scene.area->rings[thread], &event);
+}
+
+static void put_block(
+	uint32_t thread, unsigned type, const struct tracer_block *block, uint64_t heap)
+{
+	put(thread, (struct ring_event){.block = *block,
+			    .low = (uint32_t)heap,
+			    .high = (uint16_t)(heap >> 32),
+			    .type = (uint8_t)type,
+			    .stream = (uint8_t)((tracer_block_addr(block) >> 4) % TRACER_SHARDS)});
+}
+
+static size_t want(struct told told)
+{
+	assert_true(scene.wanted_count < TOLD_MAX);
+	scene.wanted[scene.wanted_count] = told;
+	return scene.wanted_count++;
+}
+
+static int by_alloc(const void *a, const void *b)
+{
+	const struct told *x = a, *y = b;
+
+	return (x->alloc > y->alloc) - (x->alloc < y->alloc);
+}
+
+static void sort_groups(void)
+{
+	for (size_t i = 0, next; i < scene.wanted_count; i = next) {
+		for (next = i + 1; next < scene.wanted_count && scene.wanted[i].group &&
+				   scene.wanted[next].group == scene.wanted[i].group;)
+			next++;
+		qsort(&scene.wanted[i], next - i, sizeof(*scene.wanted), by_alloc);
+		qsort(&scene.told[i], next - i, sizeof(*scene.told), by_alloc);
+	}
+}
+
+static void check_told(void)
+{
+	while (drain_now())
+		;
+	assert_int_equal(scene.lost, 0);
+	assert_int_equal(drain_damaged(scene.drain), 0);
+	assert_int_equal(scene.told_count, scene.wanted_count);
+	sort_groups();
+	for (size_t i = 0; i < scene.told_count; i++) {
+		const struct told *told = &scene.told[i], *wanted = &scene.wanted[i];
+
+		assert_int_equal(told->is_free, wanted->is_free);
+		assert_int_equal(told->bytes, wanted->bytes);
+		assert_int_equal(told->heap, wanted->heap);
+		assert_int_equal(told->stack, wanted->stack);
+		assert_int_equal(told->thread, wanted->thread);
+		if (told->is_free)
+			assert_int_equal(told->alloc, wanted->alloc);
+	}
+}
+
+/* ---------------------------------------------------------------- blocks */
+
+struct live {
+	struct tracer_block block;
+	uint64_t heap;
+	size_t alloc; /* in wanted */
+	bool is_live;
+};
+
+#define HEAPS 4
+#define HEAP_OF(i, generation)                                                                     \
+	(0x10000u * (uint64_t)((i) + 1) + 0x100000000u * ((generation) / 100))
+
+static void free_wanted(struct live *live, uint32_t thread)
+{
+	struct told told = scene.wanted[live->alloc];
+
+	told.is_free = true;
+	told.thread = 100 + thread;
+	told.alloc = live->alloc;
+	told.group = scene.group;
+	want(told);
+	live->is_live = false;
+}
+
+static void step(struct live *lives, unsigned *generations)
+{
+	uint32_t thread = random_below(THREADS + 1), heap = random_below(HEAPS), stack;
+	uint32_t tag = (heap + 1) | (generations[heap] % 15 + 1) << TRACER_HEAPS_LOG2;
+	struct live *live = &lives[random_below(ADDRS)];
+
+	scene.time += 1 + random_below(300);
+	if (random_below(200) == 0) {
+		for (unsigned i = 0; i < TRACER_SHARDS; i++)
+			put(thread,
+				(struct ring_event){.block.key = (uint64_t)tag << TRACER_ADDR_BITS,
+					.low = (uint32_t)HEAP_OF(heap, generations[heap]),
+					.type = RING_HEAP_GONE,
+					.stream = (uint8_t)i});
+		generations[heap]++;
+		scene.group = scene.wanted_count + 1;
+		for (unsigned i = 0; i < ADDRS; i++) {
+			if (lives[i].is_live && lives[i].block.key >> TRACER_ADDR_BITS == tag)
+				free_wanted(&lives[i], thread);
+		}
+		scene.group = 0;
+		return;
+	}
+	if (live->is_live) {
+		put_block(thread, RING_FREE, &live->block, live->heap);
+		free_wanted(live, thread);
+		return;
+	}
+	*live = (struct live){.heap = HEAP_OF(heap, generations[heap]), .is_live = true};
+	live->block = tracer_block_make(0x1000 + 16 * (uint64_t)(live - lives), tag,
+		1 + random_below(50), random_below(30) ? random_below(100) : TRACER_SIZE_MAX);
+	put_block(thread, RING_ALLOC, &live->block, live->heap);
+	stack = tracer_block_stack(&live->block);
+	live->alloc = want((struct told){.bytes = tracer_block_bytes(&live->block),
+		.heap = live->heap,
+		.stack = stack ? stack + 1000 : RECORD_NO_STACK,
+		.thread = 100 + thread});
+}
+
+TEST(what_threads_do_is_told_in_the_order_in_which_it_was_done)
+{
+	struct live lives[ADDRS] = {0};
+	unsigned generations[HEAPS] = {0};
+
+	for (unsigned i = 0; i < 50000; i++) {
+		step(lives, generations);
+		if (random_below(100) == 0)
+			drain_now();
+	}
+	check_told();
+	assert_true(scene.wanted_count > 5000);
+}
+
+/* Clocks of processors may differ: the order of a stream holds all the same. */
+TEST(times_that_lie_change_no_order_of_one_stream)
+{
+	struct live lives[ADDRS] = {0};
+	unsigned generations[HEAPS] = {0};
+	size_t live_count = 0, told_live = 0;
+
+	for (unsigned i = 0; i < 50000; i++) {
+		uint64_t time = scene.time;
+
+		scene.time += random_below(100000);
+		step(lives, generations);
+		scene.time = time + 20;
+		if (random_below(100) == 0)
+			drain_now();
+	}
+	while (drain_now())
+		;
+	/* recorder_free() has looked whether each ends what is live */
+	for (size_t i = 0; i < ADDRS; i++)
+		live_count += lives[i].is_live;
+	for (size_t i = 0; i < scene.told_count; i++)
+		told_live += scene.told[i].is_free ? (size_t)-1 : 1;
+	assert_int_equal(told_live, live_count);
+	assert_int_equal(scene.told_count, scene.wanted_count);
+	assert_int_equal(scene.lost + drain_damaged(scene.drain), 0);
+}
+
+/* ---------------------------------------------------------------- ranges */
+
+#define PAGES 40
+#define BASE 0x7000000u
+
+/* What the rules of rings.h make of each page. */
+struct page {
+	uint32_t state, stack, reserve_stack;
+};
+
+static void change_page(unsigned type, struct page *page, uint32_t state, uint32_t stack)
+{
+	switch (type) {
+	case RING_RANGE_TAKE: *page = (struct page){0}; break;
+	case RING_RANGE_ADD: *page = (struct page){state, stack, stack}; break;
+	case RING_RANGE_FILL:
+		if (!page->state)
+			*page = (struct page){state, stack, stack};
+		break;
+	case RING_RANGE_USE:
+		if (page->state == RANGE_RESERVED)
+			*page = (struct page){state, stack, page->stack};
+		break;
+	default:
+		if (page->state == state && state != RANGE_RESERVED)
+			*page = (struct page){
+				RANGE_RESERVED, page->reserve_stack, page->reserve_stack};
+	}
+}
+
+/* By sort of memory and stack: what is live in the recording is what the pages say. */
+static void check_pages(const struct page *pages)
+{
+	static const uint32_t states[RECORD_MEMORIES] = {[RECORD_COMMITTED] = RANGE_COMMITTED,
+		[RECORD_RESERVED] = RANGE_RESERVED,
+		[RECORD_MAPPED] = RANGE_MAPPED};
+	uint64_t told[RECORD_MEMORIES][8] = {0}, wanted[RECORD_MEMORIES][8] = {0};
+
+	for (size_t kind = 0; kind < scene.kind_count; kind++) {
+		for (uint64_t i = 0; i < scene.alloc_counts[kind]; i++) {
+			if (scene.allocs[kind][i])
+				told[scene.kinds[kind].memory][scene.kinds[kind].stack - 1000] +=
+					scene.kinds[kind].bytes;
+		}
+	}
+	for (unsigned i = 0; i < PAGES; i++) {
+		for (unsigned memory = RECORD_COMMITTED; memory < RECORD_MEMORIES; memory++) {
+			if (pages[i].state == states[memory])
+				wanted[memory][pages[i].stack] += TRACER_PAGE;
+		}
+	}
+	assert_memory_equal(told, wanted, sizeof(told));
+}
+
+TEST(ranges_are_what_their_pages_are)
+{
+	struct page pages[PAGES] = {0};
+
+	for (unsigned i = 0; i < 4000; i++) {
+		unsigned type = RING_RANGE_ADD + random_below(5), from = random_below(PAGES);
+		unsigned count = 1 + random_below(random_below(4) ? 6 : PAGES);
+		uint32_t became = RANGE_RESERVED + random_below(3), stack = 1 + random_below(7);
+
+		count = count > PAGES - from ? PAGES - from : count;
+		scene.time++;
+		put(random_below(THREADS),
+			(struct ring_event){.block = tracer_block_make(
+						    BASE + from * TRACER_PAGE, 0, stack, count),
+				.low = type == RING_RANGE_TAKE ? RANGE_NONE : became,
+				.type = (uint8_t)type,
+				.stream = RING_RANGES});
+		for (unsigned page = from; page < from + count; page++)
+			change_page(type, &pages[page], became, stack);
+		drain_now();
+		check_pages(pages);
+	}
+	assert_int_equal(drain_damaged(scene.drain), 0);
+}
+
+/* ---------------------------------------------------------------- what goes wrong */
+
+TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
+{
+	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
+
+	put_block(0, RING_ALLOC, &block, 0);
+	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3; /* three are missing */
+	put_block(1, RING_FREE, &block, 0);
+	drain_now();
+	assert_int_equal(scene.told_count, 1);
+	scene.time += 4000 * 1000;
+	drain_now();
+	assert_int_equal(scene.told_count, 1);
+	scene.time += 2000 * 1000;
+	drain_now();
+	assert_int_equal(scene.told_count, 2);
+	assert_int_equal(scene.lost, 3);
+}
+
+TEST(what_is_dropped_is_counted)
+{
+	scene.area->rings[2].dropped = 70;
+	drain_now();
+	scene.area->rings[2].dropped = 75;
+	scene.area->dropped = 3;
+	drain_now();
+	assert_int_equal(scene.lost, 78);
+}
+
+/* Whatever stands there: recorder_free() ends what is live alone, memory stays within bounds, and the threads whose
+ * rings make no sense do not wait for us for ever. */
+TEST(rings_may_hold_anything)
+{
+	for (unsigned round = 0; round < 300; round++) {
+		for (uint32_t ring = 0; ring <= THREADS; ring++) {
+			struct ring *shared = &scene.area->rings[ring];
+			uint32_t free_count = ((uint32_t)1 << LOG2) - (shared->head - shared->tail);
+
+			for (unsigned i = random_below(10); i && free_count; i--, free_count--) {
+				struct ring_event event = {
+					.block = tracer_block_make(random_below(9) * 8,
+						random_below(3), random_below(9), random_below(9)),
+					.order = scene.orders[random_below(3)]++,
+					.low = random_below(5),
+					.type = (uint8_t)random_below(
+						RING_TYPES + !random_below(50)),
+					.stream =
+						(uint8_t)random_below(3 + 60 * !random_below(50))};
+
+				ring_write(shared, &event);
+			}
+		}
+		if (round == 200)
+			scene.area->rings[3].head += 1 << 20;
+		scene.time += 1000 * 1000;
+		drain_now();
+	}
+	assert_true(drain_damaged(scene.drain) > 0);
+	for (unsigned i = 0; i < 10; i++) {
+		scene.time += 10000 * 1000;
+		drain_now();
+	}
+	for (uint32_t ring = 0; ring <= THREADS; ring++)
+		assert_int_equal(scene.area->rings[ring].tail, scene.area->rings[ring].head);
+}
