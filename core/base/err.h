@@ -73,6 +73,7 @@
 	X(ERR_NOT_RECORDING, "is not a recording", "give a file written by hsnap record")          \
 	X(ERR_BAD_RECORDING, "the recording is damaged",                                           \
 		"ask for moments before that, or record again")                                    \
+	X(ERR_NOT_RECORDED, "the process is not being recorded", "start it with 'hsnap record'")   \
 	X(ERR_MOMENT, "there is no such moment",                                                   \
 		"give 10s, 1m30s, 500ms, 40%, start, end, peak, a mark, or a time in UTC")         \
 	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
