@@ -45,7 +45,7 @@ struct record_stack {
 struct record_kind {
 	uint64_t bytes; /* of one allocation */
 	uint32_t stack; /* index of stacks, or RECORD_NO_STACK: none is known */
-	uint32_t heap; /* index of heaps; RECORD_NO_HEAP: not RECORD_HEAP */
+	uint32_t heap; /* index of heaps; RECORD_NO_HEAP: not RECORD_HEAP, or not known */
 	enum record_memory memory;
 };
 
@@ -96,7 +96,8 @@ struct record_facts {
 /*
  * Writing, on one thread. Whatever is equal has one number, and a number that was given stays. The first error of
  * writing is kept and returned by recorder_flush() and recorder_end(); after it nothing more is written, and
- * the file is right up to the end of its last chunk.
+ * the file is right up to the end of its last chunk. What is more than a recording holds (man/hrec.5) is such an
+ * error, -ERR_LIMIT.
  */
 
 struct recorder;
@@ -161,8 +162,8 @@ const struct record_facts *recording_facts(const struct recording *recording);
 
 /*
  * Reads a moment: "start", "end", "peak"; a span from time 0 on ("1m30s", "500ms"); a share of the whole time
- * ("40%", "12.5%"); a wall time in UTC ("2026-11-20T10:00"), or a mark's label: that of several of one label is the
- * first. 0; -ERR_MOMENT when it is none or outside of the recording; or an error of reading.
+ * ("40%", "12.5%"); a wall time in UTC ("2026-11-20T10:00"); or a mark's label, where it is none of these: of several that
+ * have it the first. 0; -ERR_MOMENT when it is none or outside of the recording; or an error of reading.
  */
 int recording_position(struct recording *recording, const char *moment, uint64_t *position,
 	uint64_t *time_ms, struct err *err);
