@@ -16,7 +16,7 @@ struct ring_section;
 
 struct recording_link {
 	const struct ring_section *rings; /* snapshot/control/control_windows.h */
-	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. */
+	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. NULL: is not. */
 	int (*begin)(void *ctx, struct target *target, uint64_t area_addr, struct err *err);
 	/* The process is about to end, and waits: takes out what is in the rings. */
 	void (*catch_up)(void *ctx);

@@ -317,7 +317,7 @@ static int apply(struct installing *installing, struct err *err)
 		rc = check_bytes(installing, err);
 	if (!rc)
 		rc = move_threads(installing, err);
-	if (!rc && installing->options->recording)
+	if (!rc && installing->options->recording && installing->options->recording->begin)
 		rc = begin_recording(installing, err);
 	if (!rc)
 		rc = put_in(installing, err);
