@@ -13,7 +13,8 @@
 #include "snapshot/live/process.h"
 #include "snapshot/record/replay.h"
 
-#define ROUND_MS 5 /* between two looks at the rings */
+#define ROUND_MS 1 /* between two looks at the rings, when there was little in them */
+#define LITTLE 256
 #define FLUSH_MS 1000
 
 struct record_session {
@@ -107,7 +108,7 @@ static DWORD WINAPI run(void *ctx)
 			recorder_flush(session->recorder, NULL);
 			session->flushed_ms = os_clock_ms();
 		}
-		WaitForSingleObject(session->wake, ROUND_MS);
+		WaitForSingleObject(session->wake, count < LITTLE ? ROUND_MS : 0);
 	}
 }
 
