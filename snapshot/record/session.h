@@ -27,7 +27,7 @@ struct record_session;
 
 /* Makes the rings: 0; -ERR_SYSTEM. plan must outlive it. */
 int record_session_new(
-	struct record_session **session, const struct record_session_plan *plan, struct err *err);
+	struct record_session **made, const struct record_session_plan *plan, struct err *err);
 
 /* What control is given: it begins the recording. */
 const struct recording_link *record_session_link(struct record_session *session);
@@ -52,9 +52,9 @@ int record_session_end(
 struct mailbox;
 
 /* The recorder's: 0; -ERR_BUSY (the process is being recorded), -ERR_SYSTEM. */
-int mailbox_new(struct mailbox **mailbox, uint32_t pid, struct err *err);
+int mailbox_new(struct mailbox **made, uint32_t pid, struct err *err);
 /* That of the process's recorder: 0; -ERR_NOT_RECORDED, -ERR_SYSTEM. */
-int mailbox_find(struct mailbox **mailbox, uint32_t pid, struct err *err);
+int mailbox_find(struct mailbox **found, uint32_t pid, struct err *err);
 void mailbox_free(struct mailbox *mailbox); /* NULL is nothing */
 
 /* Sends a mark, and waits until it is in the recording: 0; -ERR_BUSY (it was not taken), -ERR_USAGE (too long). */

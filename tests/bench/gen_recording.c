@@ -118,7 +118,7 @@ static void erase_entry(struct entry *entry)
 static void run_maps(uint64_t count, uint32_t heap, uint32_t module, int is_random)
 {
 	uint32_t text_stack = make_stack(module, 1), node_stack = make_stack(module, 2);
-	struct entry *entries = malloc(count * sizeof(*entries));
+	struct entry *entries = calloc(count + 1, sizeof(*entries));
 	uint64_t live = 0;
 
 	if (!entries)

@@ -590,7 +590,7 @@ TEST(little_in_the_file_is_not_much_in_memory)
 {
 	enum { STACKS_MADE = 20000, FRAMES_MADE = 1000, ROW = 2 + 2 * FRAMES_MADE };
 	size_t len = 4 + (size_t)STACKS_MADE * ROW, packed, bound = ZSTD_compressBound(len);
-	unsigned char *rows = calloc(1, len), *bytes = malloc(bound + 500);
+	unsigned char *rows = calloc(1, len), *bytes = malloc(bound + 500), *larger;
 	struct made_chunk start = good_file().chunks[0], count = {.len = 0};
 	size_t at = 16;
 	uint64_t events;
@@ -621,8 +621,9 @@ TEST(little_in_the_file_is_not_much_in_memory)
 	assert_int_equal(read_all(&events), 0);
 	assert_true(was_cut);
 	/* The same when it is not packed is as large as it is. */
-	bytes = realloc(bytes, at + 32 + len);
-	assert_non_null(bytes);
+	larger = realloc(bytes, at + 32 + len);
+	assert_non_null(larger);
+	bytes = larger;
 	memcpy(bytes + at + 32, rows, len);
 	bytes[at + 5] = 0;
 	put_le(bytes + at + 8, 4, len);
