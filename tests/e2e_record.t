@@ -19,6 +19,7 @@ subtest 'from its start' => \&whole;
 subtest 'of a process that runs' => \&attached;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'hsnap is ended' => \&killed;
+subtest 'what is dropped is said' => \&dropped;
 subtest 'what is wrong is said in a line' => \&errors;
 done_testing;
 
@@ -131,6 +132,35 @@ sub killed {
 	my $again = hsnap('record', '--for', '0s', '-o', win("$dir/gone.hrec"), '-p', $target->{pid});
 	isnt($again->{status}, 0, 'a process that has ended is not recorded');
 	ok(!-e "$dir/gone.hrec", 'and leaves no file');
+	return;
+}
+
+# Rings of a few events: threads wait, or with --drop events are lost, which is said and counted.
+sub dropped {
+	my $maps = "$root/build/win64/bench/maps.exe";
+	my %events;
+	for my $drop ([], ['--drop']) {
+		my $file = "$dir/ring@$drop.hrec";
+		my $result = run([wine($record, 'record', '-v', '-o', win($file), '--ring', '1M', @$drop, '--', $maps, 50000)]);
+		is($result->{status}, 0, "@$drop: status of the program") or diag($result->{err});
+		my ($waits) = $result->{err} =~ /threads waited (\d+) times/;
+		my ($lost) = $result->{err} =~ /warning: (\d+) events are missing in it/;
+		my $read = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1G', $file));
+		if (@$drop) {
+			is($waits, 0, 'nobody waits');
+			cmp_ok($lost // 0, '>', 0, 'and events are lost') or diag($result->{err});
+			is($read->{status}, 2, 'so no limit holds');
+			like($read->{err}, qr/\b$lost\b/, 'and hdiff says how many') if $lost;
+		} else {
+			is($lost, undef, 'nothing is lost') or diag($result->{err});
+			is($read->{status}, 0, 'and limits hold') or diag($read->{err});
+			my ($left) = $result->{out} =~ /bytes (\d+) frees/ ? $1 : 0;
+			$left -= $1 if $result->{out} =~ /frees \d+ bytes (\d+)/;
+			my $stacks = 0;
+			$stacks += $_->{bytes} for grep { grep { ($_->{module} // '') =~ /^maps/ } @{ $_->{frames} } } @{ report($read->{out})->{rows} };
+			cmp_ok($stacks, '>=', $left, 'all that is left is there');
+		}
+	}
 	return;
 }
 

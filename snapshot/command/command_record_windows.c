@@ -18,7 +18,6 @@ enum {
 	OPT_FOR,
 	OPT_MAX_MB,
 	OPT_RING,
-	OPT_SAMPLE,
 	OPT_STOP,
 	OPT_VERBOSE,
 };
@@ -31,7 +30,6 @@ static const struct opt options[] = {
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (64M)"},
-	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},
 	HELP_OPTION,
@@ -40,9 +38,9 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap record -o FILE -p PID | -pn NAME [--drop] [--for T] [--max-mb N]\n"
-	"                    [--ring SIZE] [--sample SIZE] [-v]\n"
+	"                    [--ring SIZE] [-v]\n"
 	"       hsnap record -o FILE [--drop] [--for T] [--max-mb N] [--ring SIZE]\n"
-	"                    [--sample SIZE] [-v] [--] PROG [ARG ...]\n"
+	"                    [-v] [--] PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
@@ -77,7 +75,6 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
 	case OPT_MAX_MB: return table_limit_parse(value, &request->limit_bytes, err);
 	case OPT_RING: return set_ring(value, &request->plan.ring_bytes, err);
-	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	default: return process_option(&request->process, id, value, err);
@@ -116,7 +113,6 @@ static int record_program(
 
 	request->run.recording = record_session_link(session);
 	request->run.limit_bytes = request->limit_bytes;
-	request->run.sample_bytes = request->plan.sample_bytes;
 	rc = run_program(&request->run, &exit_status, err);
 	end_rc = record_session_end(session, &result, &end_err);
 	if (rc || end_rc) {
@@ -131,7 +127,7 @@ static int record_process(struct record_request *request, struct record_session 
 	uint32_t pid, struct err *err)
 {
 	const struct attach_options with = {
-		request->limit_bytes, request->plan.sample_bytes, record_session_link(session)};
+		.limit_bytes = request->limit_bytes, .recording = record_session_link(session)};
 	struct record_session_result result;
 	struct process_ref process = {0};
 	uint64_t limit = 0;

@@ -29,6 +29,7 @@ struct drain {
 	uint32_t orders[RING_STREAMS]; /* the next */
 	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
 	uint64_t dropped; /* for want of any ring, as was said last */
+	uint64_t lost; /* events, for whatever reason */
 	uint64_t moved_ms; /* when an event last passed, or none was left */
 	uint32_t thread; /* that the recorder was told */
 	bool is_begun;
@@ -56,6 +57,12 @@ void drain_free(struct drain *drain)
 	free(drain->rings);
 	free(drain->heap);
 	free(drain);
+}
+
+static void lose(struct drain *drain, uint64_t events)
+{
+	drain->lost += events;
+	recorder_lost(drain->recorder, events);
 }
 
 static struct ring_event event_at(const struct drain *drain, uint32_t ring, uint32_t number)
@@ -113,7 +120,7 @@ static uint32_t heap_take(struct drain *drain)
 static void damage(struct drain *drain, uint32_t ring)
 {
 	drain->rings[ring].is_damaged = true;
-	recorder_lost(drain->recorder, drain->rings[ring].end - drain->rings[ring].tail);
+	lose(drain, drain->rings[ring].end - drain->rings[ring].tail);
 }
 
 /* Which rings have events, and what they have dropped. */
@@ -122,7 +129,7 @@ static void look(struct drain *drain)
 	uint64_t all_dropped = __atomic_load_n(&drain->area->dropped, __ATOMIC_RELAXED);
 
 	if (all_dropped > drain->dropped)
-		recorder_lost(drain->recorder, all_dropped - drain->dropped);
+		lose(drain, all_dropped - drain->dropped);
 	drain->dropped = all_dropped;
 	drain->heap_count = 0;
 	for (uint32_t i = 0; i < RING_STREAMS; i++)
@@ -135,7 +142,7 @@ static void look(struct drain *drain)
 		struct ring_event event;
 
 		if (dropped > ring->dropped)
-			recorder_lost(drain->recorder, dropped - ring->dropped);
+			lose(drain, dropped - ring->dropped);
 		ring->dropped = dropped;
 		ring->end = ring->tail + ready;
 		if (ring->is_damaged) { /* its threads go on */
@@ -236,7 +243,7 @@ static void skip(struct drain *drain)
 		}
 		if (least == UINT32_MAX)
 			continue;
-		recorder_lost(drain->recorder, least);
+		lose(drain, least);
 		drain->orders[stream] += least;
 		wake(drain, stream);
 	}
@@ -282,6 +289,11 @@ size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms)
 	drain->last = now;
 	drain->last_ms = now_ms;
 	return count;
+}
+
+uint64_t drain_lost(const struct drain *drain)
+{
+	return drain->lost;
 }
 
 unsigned drain_damaged(const struct drain *drain)

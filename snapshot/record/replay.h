@@ -47,6 +47,9 @@ void drain_free(struct drain *drain); /* NULL is nothing */
  */
 size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
 
+/* Events that happened and did not come: dropped, or in rings that made no sense. */
+uint64_t drain_lost(const struct drain *drain);
+
 /* Rings, among all, that made no sense and are not read any more. */
 unsigned drain_damaged(const struct drain *drain);
 

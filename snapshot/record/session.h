@@ -11,7 +11,6 @@
 struct record_session_plan {
 	const char *path;
 	uint64_t ring_bytes; /* of all rings together */
-	uint64_t sample_bytes; /* 0: everything is recorded */
 	int64_t for_ms; /* so long; 0: to the end of the process */
 	bool is_attached; /* the process runs already: the blocks that it has come first */
 	bool drops; /* who finds its ring full does not wait */

@@ -146,7 +146,6 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, struct er
 		.os = target->os,
 		.start_ms = target->start_ms,
 		.time_ms = os_time_ms(),
-		.sample_bytes = session->plan->sample_bytes,
 		.is_attached = session->plan->is_attached};
 	int rc;
 
@@ -229,6 +228,7 @@ static void take_result(const struct record_session *session, struct record_sess
 	uint64_t from = ring_time();
 
 	*result = (struct record_session_result){.event_count = recorder_events(session->recorder),
+		.lost_count = drain_lost(session->drain),
 		.damaged_count = drain_damaged(session->drain)};
 	for (uint32_t i = 0; i < session->rings.ring_count; i++) {
 		result->wait_count += session->rings.area->rings[i].waits;
