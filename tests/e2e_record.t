@@ -67,9 +67,9 @@ sub same {
 	return;
 }
 
-# The blocks that were there before come first, so that frees of them are known.
+# The blocks that were there before come first, so that frees of them are known. It lasts longer than any single wait of hsnap.
 sub attached {
-	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events2"), '--stop', 700, '--stop', 2600]);
+	my $target = target($exe, ['--seconds', 12, '--events', win("$dir/events2"), '--stop', 700, '--stop', 11500]);
 	is($target->step, 1, 'it runs') or return;
 	my $recorder = Hunt::start([wine($record, 'record', '-o', win("$dir/part.hrec"), '-p', $target->{pid})], stderr => "$dir/err");
 	marked($target, 'begin') or return;

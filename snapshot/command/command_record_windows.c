@@ -140,7 +140,9 @@ static int record_process(struct record_request *request, struct record_session 
 	if (!rc) {
 		const intptr_t handles[] = {process.handle, record_session_over_handle(session)};
 
-		os_wait(INT64_MAX, handles, 2);
+		while (!os_was_interrupted() && !process_ref_has_ended(&process) &&
+			!record_session_is_over(session))
+			os_wait(INT64_MAX, handles, 2);
 		if (!process_ref_has_ended(&process) && !record_session_is_over(session))
 			rc = control_detach(pid, err);
 		if (rc == -ERR_GONE)
