@@ -101,10 +101,10 @@ tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boun
 # gcc's C++ library, for its demangler; static, for a C++ runtime would slow every start.
 DEMANGLER := -l:libsupc++.a
 linux_hdiff_LIBS := -lpcre2-8 -lz -lzstd $(DEMANGLER)
-linux_hsym_LIBS := -lz -lzstd $(DEMANGLER)
+linux_hsym_LIBS := -lz $(DEMANGLER)
 linux_hsnap_LIBS := -lz -lzstd
 win64_hdiff_LIBS := -lpcre2-8 -lz -lzstd $(DEMANGLER)
-win64_hsym_LIBS := -lz -lzstd $(DEMANGLER)
+win64_hsym_LIBS := -lz $(DEMANGLER)
 win64_hsnap_LIBS := -lz -lzstd -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
@@ -122,9 +122,9 @@ win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(win64_of))
 win32_objects = $(patsubst %.c,build/win32/obj/%.o,$(win32_of))
 
 linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
-linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
+linux_hsym := $(call linux_objects,$(filter-out core/record/%,$(CORE)) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
-win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
+win64_hsym := $(call win64_objects,$(filter-out core/record/%,$(CORE)) $(SYMBOLIZE))
 # Controlling a tracer is for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))

@@ -359,20 +359,6 @@ static void change_ranges(struct replay *replay, unsigned type, const struct kno
 	splice(replay, from, to);
 }
 
-void replay_add_range(struct replay *replay, const struct tracer_range *range)
-{
-	const struct known_range how = {.start = range->start,
-		.end = range->end,
-		.state = range->kind,
-		.stack = range->stack,
-		.reserve_stack = range->reserve_stack,
-		.kind = NOT_BEGUN};
-
-	if (range->start < range->end && range->kind >= RANGE_RESERVED &&
-		range->kind <= RANGE_MAPPED)
-		change_ranges(replay, RING_RANGE_FILL, &how);
-}
-
 static bool range_event(struct replay *replay, const struct ring_event *event)
 {
 	uint64_t start = ring_event_addr(event), bytes = ring_event_range_bytes(event);

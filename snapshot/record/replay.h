@@ -25,10 +25,9 @@ typedef uint32_t (*replay_stack_fn)(void *ctx, uint32_t id);
 struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx);
 void replay_free(struct replay *replay); /* NULL is nothing */
 
-/* A block, or a range of virtual memory, that was there before the first event. */
+/* A block that was there before the first event. */
 void replay_add_block(
 	struct replay *replay, uint64_t addr, uint64_t heap, uint64_t bytes, uint32_t stack);
-void replay_add_range(struct replay *replay, const struct tracer_range *range);
 
 /* What an event of a stream says: blocks and ranges, by the rules of rings.h. False when it makes no sense. */
 bool replay_event(struct replay *replay, const struct ring_event *event);

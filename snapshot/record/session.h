@@ -36,9 +36,6 @@ const struct recording_link *record_session_link(struct record_session *session)
 intptr_t record_session_over_handle(const struct record_session *session);
 bool record_session_is_over(const struct record_session *session);
 
-/* Names this moment, when it has begun. */
-void record_session_mark(struct record_session *session, const char *label);
-
 /* Has all that is in the rings written, ends the file, and frees session: 0, or the first error. A session that
  * never began leaves no file. */
 int record_session_end(

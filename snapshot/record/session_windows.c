@@ -211,12 +211,6 @@ bool record_session_is_over(const struct record_session *session)
 	return WaitForSingleObject(session->over, 0) == WAIT_OBJECT_0;
 }
 
-void record_session_mark(struct record_session *session, const char *label)
-{
-	if (session->mailbox)
-		mailbox_mark(session->mailbox, label, NULL);
-}
-
 const struct recording_link *record_session_link(struct record_session *session)
 {
 	return &session->link;
