@@ -81,8 +81,7 @@ sub exercise {
 # { "HEAP ADDR" => BYTES } of what lived at a position. Committed memory has the heap 1 in dumps.
 sub live_at {
 	my ($position) = @_;
-	my @live = grep { Replay::lives_at($_, $position) } @{ $replay->allocations };
-	return { map { ($_->{memory} eq 'heap' ? $_->{heap} : 1) . " $_->{id}" => $_->{bytes} } @live };
+	return { map { ($_->{memory} eq 'heap' ? $_->{heap} : 1) . " $_->{id}" => $_->{bytes} } $replay->live($position) };
 }
 
 # The same of a dump: all that the heap of the objects has, and buffers. Threads have committed memory too.

@@ -81,11 +81,9 @@ sub attached {
 	check_error(hsnap('mark', '-p', $target->{pid}), 'hsnap', 'then there is nothing to mark', qr/not being recorded/);
 	is($target->quit, 0, 'the program did not');
 	my $replay = Replay->new(slurp("$dir/events2"));
-	my @window = map { $replay->mark("stop $_") } 1, 2;
-	my $classes = $replay->window(@window, ['stack']);
 	for my $class (qw(aifo aifi)) {
-		my %truth = map { $_ => $classes->{$_}{$class} } grep { $classes->{$_}{$class}{count} } keys %$classes;
-		same("attached, $class", \%truth, '--class', $class, '--from', 'begin', '--to', 'end', "$dir/part.hrec");
+		my $truth = $replay->fates($class, (map { $replay->mark("stop $_") } 1, 2), ['stack']);
+		same("attached, $class", $truth, '--class', $class, '--from', 'begin', '--to', 'end', "$dir/part.hrec");
 	}
 	like(run(tool('hdiff', 'linux', '--list', "$dir/part.hrec"))->{out}, qr/^attached +with [1-9]\d* blocks/m, 'it says that the process ran before');
 	return;

@@ -8,7 +8,7 @@ no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP qw(decode_json);
-use List::Util qw(sum0);
+use List::Util qw(sum0 uniq);
 use Test::More;
 use Hunt;
 use Recordings;
@@ -84,10 +84,12 @@ sub difference {
 
 # ---------------------------------------------------------------- what there is to see
 
+sub labels { return sort(uniq(map { $_->{label} } @{ $_[0]->marks })) }
+
 sub moments {
 	my ($name) = @_;
 	my $length = $replay{$name}{length};
-	my @marks = (sort keys %{ $replay{$name}{marks} })[0, 1];
+	my @marks = (labels($replay{$name}))[0, 1];
 	return ('start', 'end', 'peak', '0s', '40%', '100%', int($length / 3) . 'ms', grep { defined } @marks);
 }
 
@@ -95,7 +97,7 @@ sub check_moments {
 	my ($name) = @_;
 	my $of = $replay{$name};
 	my @moments = moments($name);
-	cmp_ok(scalar @{ $of->{times} }, '>', 20, 'there are events');
+	cmp_ok($of->events, '>', 20, 'there are events');
 	for my $moment (@moments) {
 		my $report = check_live(by_stack(live_at($of, $moment)), $moment, "$file{$name}\@$moment");
 		is($report->{inputs}[0]{pid}, 4711, 'of the process') if $moment eq 'peak';
@@ -117,9 +119,9 @@ sub check_windows {
 	my ($of, $file) = ($replay{$name}, $file{$name});
 	check_live(by_stack(fate_of($of, 'aifo', 'start', 'end')), 'all of it', $file);
 	check_live(by_stack(fate_of($of, 'aifi', 'start', 'end')), '--transient', '--transient', $file);
-	my ($mark) = sort keys %{ $of->{marks} };
+	my ($mark) = labels($of);
 	for my $window (['start', 'end'], ['40%', 'end'], ['start', '40%'], ['10%', '90%'], ['0s', '0s'],
-		defined $mark ? [$of->{marks}{$mark} < position_of($of, '50%') ? ($mark, '50%') : ('50%', $mark)] : ()) {
+		defined $mark ? [position_of($of, $mark) < position_of($of, '50%') ? ($mark, '50%') : ('50%', $mark)] : ()) {
 		my ($from, $to) = @$window;
 		for my $class (@classes) {
 			my $truth = by_stack(fate_of($of, $class, $from, $to));
@@ -232,7 +234,7 @@ sub check_list {
 	my $said = run([$hdiff, '--list', $file]);
 	is($said->{status}, 0, '--list');
 	my %line = map { /^(\S+) +(.*)$/ } split /\n/, $said->{out};
-	my ($events, $bytes) = (scalar @{ $of->{times} }, -s $file);
+	my ($events, $bytes) = ($of->events, -s $file);
 	is($line{process}, '4711, 64-bit, started by 12', 'the process');
 	is($line{image}, 'C:\made\app.exe', 'its image');
 	is($line{started}, Recordings::date($of->{start_ms}), 'when it started');
@@ -241,9 +243,9 @@ sub check_list {
 	is($line{events}, "$events in 10.000 s", 'its events');
 	is($line{file}, sprintf('%d bytes, %.3f an event', $bytes, $bytes / $events), 'its size');
 	is($line{lost}, '0 events', 'nothing is lost');
-	my $peak = position_of($of, 'peak');
-	is($line{peak}, sprintf('%d bytes at %d.%03d s', use_at($of, $peak), map { (int($_ / 1000), $_ % 1000) } $of->{times}[$peak - 1]), 'the peak');
-	is_deeply([$said->{out} =~ /^mark +(.*)$/mg], $of->{mark_lines}, 'its marks');
+	my $peak = $of->peak(\&is_used);
+	is($line{peak}, sprintf('%d bytes at %d.%03d s', $peak->{bytes}, int($peak->{time} / 1000), $peak->{time} % 1000), 'the peak');
+	is_deeply([$said->{out} =~ /^mark +(.*)$/mg], [map { sprintf '%d.%03d s %s', int($_->{time} / 1000), $_->{time} % 1000, $_->{label} } @{ $of->marks }], 'its marks');
 	ok(!exists $line{cut}, 'it is whole');
 	like(run([$hdiff, '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
 	run([$hdiff, '--list', $file, '-f', "$dir/list.txt"]);

@@ -57,6 +57,9 @@ is_deeply($heaps->window(2, 9, ['heap']), {
 }, 'the same window by heap');
 is_deeply($heaps->window(0, 10, []), { '' => row(aifo => sum(55, 2), aifi => sum(270, 4), size => sum(325, 6), new => sum(55, 2),
 	lifetime => { count => 4, sum => 65, min => 10, max => 20 }, peak => at(150, 2, 10)) }, 'all of it');
+is_deeply($heaps->fates('aifi', 2, 9, ['heap']), { h => sum(160, 2), g => sum(10, 1) }, 'one class of it alone');
+is_deeply([map { $_->{id} } $heaps->fate('aifo', 0, 10)], [qw(b e)], 'which blocks these are');
+is_deeply([map { $_->{id} } $heaps->live(5)], [qw(b c d)], 'and those that live');
 is_deeply($heaps->window(3, 3, []), { '' => row(aofo => sum(50, 1), old => sum(50, 1), new => sum(50, 1), peak => at(50, 3, 20)) },
 	'a window without events');
 is_deeply($heaps->window(3, 6, ['stack'], sub { $_->{id} eq 'c' }), { s1 => row(aifi => sum(70, 1), size => sum(70, 1),

@@ -1,5 +1,4 @@
-# Made recordings: the text that build/linux/record/make_recording turns into one, and the truth about it, found
-# by keeping every block by itself for all of its life.
+# Made recordings: the text that build/linux/record/make_recording turns into one, and the truth about it.
 package Recordings;
 use strict;
 use warnings;
@@ -7,8 +6,9 @@ no warnings 'portable'; # addresses have 64 bits
 use Exporter qw(import);
 use Test::More;
 use Hunt;
+use Replay;
 
-our @EXPORT = qw(random_events make_recording replay position_of live_at fate_of use_at by_stack by_heap dump_of);
+our @EXPORT = qw(random_events make_recording replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
 
 # A process that allocates and frees at random. %how: events, seed, ms (its length), attached (so many blocks
 # were there before), stop (its writer dies).
@@ -70,18 +70,20 @@ sub make_recording {
 	return $file;
 }
 
-# Every block, from the text: { blocks => [{ bytes, stack, heap, from, to }], times => [of each event],
-# marks => { LABEL => POSITION }, start }. A block is there from position "from" up to, and without, "to".
+# The same text as Replay takes it: a Replay, whose allocations have their stacks as frames ("" for none) and the
+# headings of dumps as heaps of virtual memory, with what else is in the text: pid, parent, bits, start_ms, wall_ms,
+# sample, attached, image; modules and heaps by name; start, a position; length, in milliseconds.
 sub replay {
 	my ($text) = @_;
-	my (%replay, %modules, %stacks, %heaps, %kinds, %blocks, $stack);
-	my %headings = (committed => 1, reserved => 2, mapped => 3);
-	my ($time, $position) = (0, 0);
-	@replay{qw(blocks times marks start lost)} = ([], [], {}, 0, 0);
+	my (%is, %modules, %kinds, %count);
+	my %stacks = ('-' => '');
+	my %heaps = (committed => 1, reserved => 2, mapped => 3);
+	my ($time, $thread, @events) = (0, 0);
+	$is{start} = 0;
 	for (split /\n/, $text) {
 		my ($word, @of) = split / /;
 		if ($word eq 'process') {
-			@replay{qw(pid parent bits start_ms wall_ms sample attached image)} = @of;
+			@is{qw(pid parent bits start_ms wall_ms sample attached image)} = @of;
 		} elsif ($word eq 'module') {
 			$modules{ $of[0] } = { base => hex $of[1], size => hex $of[2], timestamp => $of[3], path => $of[4] };
 		} elsif ($word eq 'stack') {
@@ -89,106 +91,69 @@ sub replay {
 		} elsif ($word eq 'heap') {
 			$heaps{ $of[0] } = $of[1];
 		} elsif ($word eq 'kind') {
-			$kinds{ $of[0] } = { bytes => $of[1], stack => $of[2] eq '-' ? '' : $stacks{ $of[2] }, heap => $headings{ $of[3] } // $heaps{ $of[3] } };
+			$kinds{ $of[0] } = "$of[1] $of[2] $heaps{ $of[3] }";
 		} elsif ($word eq 'time') {
 			$time = $of[0];
+		} elsif ($word eq 'thread') {
+			$thread = $of[0];
 		} elsif ($word eq 'alloc') {
-			push @{ $replay{times} }, $time;
-			push @{ $replay{blocks} }, my $block = { %{ $kinds{ $of[0] } }, from => ++$position };
-			push @{ $blocks{ $of[0] } }, $block;
+			push @events, sprintf '%d %d alloc %s-%d %s', $time, $thread, $of[0], $count{ $of[0] }++, $kinds{ $of[0] };
 		} elsif ($word eq 'free') {
-			push @{ $replay{times} }, $time;
-			$blocks{ $of[0] }[$of[1]]{to} = ++$position;
+			push @events, "$time $thread free $of[0]-$of[1]";
 		} elsif ($word eq 'mark') {
-			$replay{marks}{ $of[0] } //= $position;
-			push @{ $replay{mark_lines} }, sprintf '%d.%03d s %s', int($time / 1000), $time % 1000, $of[0];
+			push @events, "$time $thread mark $of[0]";
 		} elsif ($word eq 'start') {
-			$replay{start} = $position;
-		} elsif ($word eq 'lost') {
-			$replay{lost} += $of[0];
+			$is{start} = @events; # no mark is before it
 		}
 	}
-	@replay{qw(modules heaps length)} = (\%modules, \%heaps, $time);
-	return \%replay;
+	my $replay = Replay->new(join "\n", @events);
+	$_->{stack} = $stacks{ $_->{stack} } for @{ $replay->allocations };
+	@$replay{qw(modules heaps length), keys %is} = (\%modules, \%heaps, $time, values %is);
+	return $replay;
 }
 
-sub is_live { my ($block, $at) = @_; return $block->{from} <= $at && (!$block->{to} || $block->{to} > $at) }
+# All that is in use but address space.
+sub is_used { return $_->{heap} ne 2 }
 
-# All that is in use at a position but address space.
 sub use_at {
 	my ($replay, $at) = @_;
-	my $sum = 0;
-	$sum += $_->{bytes} for grep { $_->{heap} ne 2 && is_live($_, $at) } @{ $replay->{blocks} };
-	return $sum;
+	return $replay->state($at, [], \&is_used)->{''}{bytes} // 0;
 }
 
 sub position_of {
 	my ($replay, $moment) = @_;
-	my $times = $replay->{times};
-	return $replay->{marks}{$moment} if defined $replay->{marks}{$moment};
+	my ($mark) = grep { $_->{label} eq $moment } @{ $replay->marks };
+	return $mark->{position} if $mark;
 	return $replay->{start} if $moment eq 'start';
-	return scalar @$times if $moment eq 'end';
-	if ($moment eq 'peak') {
-		my ($best, $most, $use, %change) = (0, 0, 0);
-		for my $block (grep { $_->{heap} ne 2 } @{ $replay->{blocks} }) {
-			$change{ $block->{from} } += $block->{bytes};
-			$change{ $block->{to} } -= $block->{bytes} if $block->{to};
-		}
-		for my $at (1 .. @$times) {
-			$use += $change{$at} // 0;
-			($best, $most) = ($at, $use) if $use > $most;
-		}
-		return $best;
-	}
-	my $ms = $moment =~ /^(\d+)ms$/ ? $1 : $moment =~ /^(\d+)s$/ ? 1000 * $1 : $moment =~ /^(\d+)%$/ ? $replay->{length} * $1 / 100
-	    : die "no moment: $moment\n";
-	return scalar grep { $_ <= $ms } @$times;
+	return $replay->events if $moment eq 'end';
+	return $replay->peak(\&is_used)->{position} if $moment eq 'peak';
+	return $replay->position($moment =~ /^(\d+)ms$/ ? $1 : $moment =~ /^(\d+)s$/ ? 1000 * $1
+	    : $moment =~ /^(\d+)%$/ ? $replay->{length} * $1 / 100 : die "no moment: $moment\n");
 }
 
 sub live_at {
 	my ($replay, $moment) = @_;
-	my $at = position_of($replay, $moment);
-	return [grep { is_live($_, $at) } @{ $replay->{blocks} }];
+	return [$replay->live(position_of($replay, $moment))];
 }
 
-# What became of blocks between two moments: by when each was allocated and freed, and by nothing else.
 sub fate_of {
 	my ($replay, $class, $from, $to) = @_;
-	my ($first, $last) = map { position_of($replay, $_) } $from, $to;
-	my @found;
-	for my $block (@{ $replay->{blocks} }) {
-		my $is_in = $block->{from} > $first && $block->{from} <= $last;
-		my $goes_in = $block->{to} && $block->{to} > $first && $block->{to} <= $last;
-		my $was_there = is_live($block, $first);
-		push @found, $block if $class eq 'aifo' && $is_in && !$goes_in || $class eq 'aifi' && $is_in && $goes_in
-		    || $class eq 'aofi' && $was_there && $goes_in || $class eq 'aofo' && $was_there && !$goes_in;
-	}
-	return \@found;
+	return [$replay->fate($class, map { position_of($replay, $_) } $from, $to)];
 }
 
 # What blocks add up to: stack -> [BYTES, COUNT], without address space unless heaps are named.
 sub by_stack {
 	my ($blocks, @heaps) = @_;
-	my (%sums, %wanted);
-	$wanted{$_} = 1 for @heaps;
-	for my $block (@$blocks) {
-		next if @heaps ? !$wanted{ $block->{heap} } : $block->{heap} eq 2;
-		$sums{ $block->{stack} }[0] += $block->{bytes};
-		$sums{ $block->{stack} }[1]++;
-	}
-	return \%sums;
+	my %wanted = map { $_ => 1 } @heaps;
+	return sums(['stack'], grep { @heaps ? $wanted{ $_->{heap} } : is_used() } @$blocks);
 }
 
 # The same: "HEAP STACK" -> [BYTES, COUNT], of all.
-sub by_heap {
-	my ($blocks) = @_;
-	my %sums;
-	for my $block (@$blocks) {
-		my $sum = $sums{"$block->{heap} $block->{stack}"} //= [0, 0];
-		$sum->[0] += $block->{bytes};
-		$sum->[1]++;
-	}
-	return \%sums;
+sub by_heap { return sums(['heap', 'stack'], @{ $_[0] }) }
+
+sub sums {
+	my $sums = Replay::sums(@_);
+	return { map { $_ => [@{ $sums->{$_} }{qw(bytes count)}] } keys %$sums };
 }
 
 # A dump of such blocks, each by itself, as a snapshot at that time would be: written here, not by hsnap.

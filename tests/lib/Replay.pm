@@ -39,7 +39,10 @@ no warnings 'portable';    # addresses have 64 bits
 #	marks        { label, time, position }
 # $replay->position(MS)    after the events of that millisecond and before
 # $replay->mark(LABEL)     its position
-# $replay->state(POSITION, BY, WHERE)    what lives: { KEY => { bytes, count } }
+# $replay->live(POSITION, WHERE)          the allocations that live
+# $replay->fate(CLASS, FROM, TO, WHERE)   those of a class in a window
+# $replay->state(POSITION, BY, WHERE)     what lives: { KEY => { bytes, count } }
+# $replay->fates(CLASS, FROM, TO, BY, WHERE)    the same of a class
 # $replay->window(FROM, TO, BY, WHERE)
 #	{ KEY => { aifo, aifi, aofi, aofo, old, new, size, peak, lifetime } } for each key that has any of the
 #	four classes; each is { bytes, count } but
@@ -204,13 +207,31 @@ sub add {
 	return;
 }
 
+sub sums {
+	my ($by, @allocations) = @_;
+	my %sums;
+	add($sums{ key_of($_, $by) } //= {}, $_) for @allocations;
+	return \%sums;
+}
+
+sub live {
+	my ($self, $position, $where) = @_;
+	return grep { lives_at($_, $position) } $self->chosen($where);
+}
+
 sub state {
 	my ($self, $position, $by, $where) = @_;
-	my %state;
-	for my $allocation (grep { lives_at($_, $position) } $self->chosen($where)) {
-		add($state{ key_of($allocation, $by) } //= {}, $allocation);
-	}
-	return \%state;
+	return sums($by, $self->live($position, $where));
+}
+
+sub fate {
+	my ($self, $class, $from, $to, $where) = @_;
+	return grep { (class_of($_, $from, $to) // '') eq $class } $self->chosen($where);
+}
+
+sub fates {
+	my ($self, $class, $from, $to, $by, $where) = @_;
+	return sums($by, $self->fate($class, $from, $to, $where));
 }
 
 sub class_of {
