@@ -1,21 +1,13 @@
 /* Switching the tracer on and off in another process: a thread that stands inside the bytes that
  * change goes on where they are now, and what is not as it should be is refused with nothing changed.
  * Speaks TAP. */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
-#include "snapshot/control/control_windows.h"
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/live/process.h"
-#include "snapshot/tracer/shared.h"
-#include "tests/win/again.h"
 #include "tests/win/tap.h"
-
-#define WAIT_MS 30000
-#define LIMIT ((uint64_t)64 << 20)
+#include "tests/win/traced_again.h"
 
 /* ---------------------------------------------------------------- the target */
 
@@ -79,30 +71,14 @@ static DWORD WINAPI allocate(void *heap)
 	return block ? 55 : 56;
 }
 
-static bool dll_path(wchar_t path[MAX_PATH])
-{
-	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
-
-	for (int folders = 0; folders < 2; folders++) {
-		while (len && path[len - 1] != L'\\')
-			len--;
-		len -= len && !folders;
-	}
-	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
-		return false;
-	wcscpy(path + len, L"" TRACER_DLL_64);
-	return true;
-}
-
 /* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
-static int be_target(const char *name, HANDLE ready, HANDLE end)
+static int be_target(HANDLE ready, HANDLE end, const char *name)
 {
-	wchar_t dll[MAX_PATH];
 	HANDLE heap = HeapCreate(0, 0, 0);
 	DWORD id;
 
 	shared = open_shared(name);
-	if (!shared || !heap || !dll_path(dll) || !LoadLibraryW(dll))
+	if (!shared || !heap || !traced_load_dll())
 		return 3;
 	shared->thread_stack = malloc(1);
 	if (!CreateThread(NULL, 0, spin, NULL, 0, &id))
@@ -123,56 +99,15 @@ static int be_target(const char *name, HANDLE ready, HANDLE end)
 
 /* ---------------------------------------------------------------- this process */
 
-static struct child {
-	PROCESS_INFORMATION info;
-	HANDLE end;
-	struct target target;
-	uint64_t area_addr;
-	struct err err; /* of the last call */
-} child; /* one at a time */
-
 static bool start(void)
 {
-	HANDLE ready = shared_event();
-	wchar_t arguments[120];
 	char name[60];
+	wchar_t more[60];
 
 	snprintf(name, sizeof(name), "hsnap-test-install-%lu-%d", GetCurrentProcessId(), ok_count);
 	shared = open_shared(name);
-	memset(&child, 0, sizeof(child));
-	child.end = shared_event();
-	_snwprintf(arguments, 120, L"target %hs %llx %llx", name, (unsigned long long)ready,
-		(unsigned long long)child.end);
-	return shared && start_again(arguments, &child.info) &&
-	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 &&
-	       !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
-	       !tracee_find(&child.target, &child.area_addr, &child.err);
-}
-
-static DWORD finish(void)
-{
-	DWORD status = 99;
-
-	child.target.ops->close(&child.target);
-	SetEvent(child.end);
-	if (WaitForSingleObject(child.info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
-		GetExitCodeProcess(child.info.hProcess, &status);
-	else
-		TerminateProcess(child.info.hProcess, 98);
-	return status;
-}
-
-static int do_install(void)
-{
-	struct install_options options = {.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED};
-
-	return install_tracer(
-		&child.target, child.info.hProcess, child.area_addr, &options, &child.err);
-}
-
-static int do_remove(void)
-{
-	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
+	_snwprintf(more, 60, L"%hs", name);
+	return shared && child_start(more);
 }
 
 /* What the process says of its tracer; NULL if it cannot be read. */
@@ -235,15 +170,6 @@ static uint64_t ip_of(HANDLE thread)
 	return GetThreadContext(thread, &context) ? context.Rip : 0;
 }
 
-/* What the area says of its tables. */
-static struct tracee_range tables(void)
-{
-	struct tracer_area area = {0};
-
-	target_read(&child.target, child.area_addr, &area, offsetof(struct tracer_area, hooks));
-	return (struct tracee_range){area.reserved, area.reserved_bytes};
-}
-
 /* What the process has of its address space. */
 static uint64_t space_bytes(void)
 {
@@ -277,23 +203,24 @@ static void thread_inside(void)
 	SuspendThread(thread);
 	ok(put_inside(thread, child.info.hProcess, inside) && ip_of(thread) == inside,
 		"its thread stands inside the bytes that change");
-	ok(!do_install(), "the tracer is switched on");
+	ok(!child_install(NULL), "the tracer is switched on");
 	stands = ip_of(thread);
 	tracee = tracee_of();
 	ok(tracee && tracee->area.state == TRACER_ON, "and is on");
 	ok(tracee && stands == tracee->area.hooks[HOOK_REALLOCATE].original + 2,
 		"the thread stands at the same instruction in the trampoline");
 	tracee_free(tracee);
-	ok(!do_remove() && is_clean(), "it is removed, wherever the thread is");
-	ok(tables().base, "but its tables stay");
-	ok(do_install() == -ERR_BUSY && strstr(child.err.detail, "thread") && is_clean(),
+	ok(!child_remove() && is_clean(), "it is removed, wherever the thread is");
+	ok(child_area().reserved, "but its tables stay");
+	ok(child_install(NULL) == -ERR_BUSY && strstr(child.err.detail, "thread") && is_clean(),
 		"and it is not switched on again as long as the thread is there");
 	ResumeThread(thread);
 	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
 			GetExitCodeThread(thread, &status) && status == 77 && !shared->result,
 		"it has come out of the function with its result");
-	ok(!do_install() && !do_remove() && is_clean(), "then it is switched on and removed");
-	ok(finish() == 0, "the target ends well");
+	ok(!child_install(NULL) && !child_remove() && is_clean(),
+		"then it is switched on and removed");
+	ok(child_end() == 0, "the target ends well");
 }
 
 static bool poke(uint64_t addr, const void *bytes, size_t len)
@@ -326,14 +253,14 @@ static void a_word_that_may_be_old(void)
 				(void *)(ULONG_PTR)(context.Rsp + 24), &hook, sizeof(hook), NULL),
 		"an address of the tracer is on the stack of a thread that stands still");
 	for (int i = 0; i < 4; i++) {
-		ok(!do_install(), "the tracer is switched on");
+		ok(!child_install(NULL), "the tracer is switched on");
 		ok(!i || space_bytes() == space, "and takes no more than the last time");
 		space = space_bytes();
-		ok(!do_remove() && is_clean() && tables().base,
+		ok(!child_remove() && is_clean() && child_area().reserved,
 			"it is removed, and its tables stay");
 	}
 	ResumeThread(thread);
-	ok(finish() == 0, "the target ends well");
+	ok(child_end() == 0, "the target ends well");
 }
 
 /* Whether the thread has called a function through a hook and has not come back. */
@@ -364,18 +291,18 @@ static void thread_that_comes_back(bool is_on_again)
 
 	ok(start(), "a target runs");
 	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, shared->allocator);
-	ok(!do_install(), "the tracer is switched on");
+	ok(!child_install(NULL), "the tracer is switched on");
 	target_read(&child.target, FIELD(hooks[HOOK_ALLOCATE].hook), &hook, sizeof(hook));
 	InterlockedExchange(&shared->allocates, 1);
 	while (!is_in_hook(thread, hook) &&
 		WaitForSingleObject(child.info.hProcess, 1) == WAIT_TIMEOUT)
 		continue;
-	ok(!do_remove() && is_clean() && tables().base,
+	ok(!child_remove() && is_clean() && child_area().reserved,
 		"it is removed while a thread is in a hook, and its tables stay");
 	if (is_on_again)
-		ok(!do_install(), "it is switched on again");
+		ok(!child_install(NULL), "it is switched on again");
 	else
-		ok(do_remove() == -ERR_NOT_TRACED && !tables().base,
+		ok(child_remove() == -ERR_NOT_TRACED && !child_area().reserved,
 			"when it is removed once more its tables go");
 	ok(!is_set(&shared->has_allocated), "the thread is still there");
 	InterlockedExchange(&shared->is_unlocked, 1);
@@ -386,8 +313,8 @@ static void thread_that_comes_back(bool is_on_again)
 	ok(tracee && tracee->area.state == (is_on_again ? TRACER_ON : TRACER_OFF),
 		"and the tracer is as it was");
 	tracee_free(tracee);
-	ok(do_remove() == (is_on_again ? 0 : -ERR_NOT_TRACED), "it can be removed");
-	ok(finish() == 0, "the target ends well");
+	ok(child_remove() == (is_on_again ? 0 : -ERR_NOT_TRACED), "it can be removed");
+	ok(child_end() == 0, "the target ends well");
 }
 
 /* Areas that are not one of this version's, or that lie. */
@@ -399,25 +326,26 @@ static void refused_areas(void)
 
 	ok(start(), "a target runs");
 	poke(FIELD(version), &version, sizeof(version));
-	ok(do_install() == -ERR_TARGET && strstr(child.err.detail, "version 1"),
+	ok(child_install(NULL) == -ERR_TARGET && strstr(child.err.detail, "version 1"),
 		"a tracer of another version is refused by name");
 	poke(FIELD(version), &right, sizeof(right));
 	poke(FIELD(state), &state, sizeof(state));
-	ok(do_install() == -ERR_TARGET, "one in no known state is refused");
+	ok(child_install(NULL) == -ERR_TARGET, "one in no known state is refused");
 	poke(FIELD(state), &loaded, sizeof(loaded));
 	target_read(&child.target, FIELD(hooks[HOOK_FREE].hook), &own, sizeof(own));
 	poke(FIELD(hooks[HOOK_FREE].hook), &hook, sizeof(hook));
-	ok(do_install() == -ERR_INJECT && is_clean(), "hooks outside the tracer are refused");
+	ok(child_install(NULL) == -ERR_INJECT && is_clean(),
+		"hooks outside the tracer are refused");
 	poke(FIELD(hooks[HOOK_FREE].hook), &own, sizeof(own));
-	ok(do_remove() == -ERR_NOT_TRACED, "what is not on is not removed");
+	ok(child_remove() == -ERR_NOT_TRACED, "what is not on is not removed");
 	poke(FIELD(reserved), &lie, sizeof(lie));
-	ok(!do_install(), "the tracer is switched on");
+	ok(!child_install(NULL), "the tracer is switched on");
 	ok(VirtualQueryEx(child.info.hProcess, (void *)(ULONG_PTR)lie, &info, sizeof(info)) &&
 			info.State == MEM_COMMIT,
 		"an image that was called its tables is not freed");
-	ok(do_install() == -ERR_TRACED, "a second time it is on already");
-	ok(!do_remove() && is_clean(), "it is removed");
-	ok(finish() == 0, "the target ends well");
+	ok(child_install(NULL) == -ERR_TRACED, "a second time it is on already");
+	ok(!child_remove() && is_clean(), "it is removed");
+	ok(child_end() == 0, "the target ends well");
 }
 
 /* Another tool has put its own jump on top of ours, and takes it away again. */
@@ -429,7 +357,7 @@ static void foreign_jump(void)
 	int32_t away;
 
 	ok(start(), "a target runs");
-	ok(!do_install() && !is_clean(), "the tracer is switched on");
+	ok(!child_install(NULL) && !is_clean(), "the tracer is switched on");
 	target_read(&child.target, function, ours, sizeof(ours));
 	memcpy(theirs, ours, sizeof(theirs));
 	memcpy(&away, theirs + 1, sizeof(away));
@@ -437,13 +365,13 @@ static void foreign_jump(void)
 	memcpy(theirs + 1, &away, sizeof(away));
 	SuspendThread(child.info.hThread);
 	poke(function, theirs, sizeof(theirs));
-	ok(do_remove() == -ERR_BUSY && strstr(child.err.detail, "RtlFreeHeap"),
+	ok(child_remove() == -ERR_BUSY && strstr(child.err.detail, "RtlFreeHeap"),
 		"another tool's jump on top is named, and nothing is removed");
 	poke(function, ours, sizeof(ours));
 	ResumeThread(child.info.hThread);
 	ok(!is_clean(), "the hooks are still there");
-	ok(!do_remove() && is_clean(), "without it the tracer is removed");
-	ok(finish() == 0, "the target ends well");
+	ok(!child_remove() && is_clean(), "without it the tracer is removed");
+	ok(child_end() == 0, "the target ends well");
 }
 
 /* hsnap was ended when some jumps were there and others not. */
@@ -453,20 +381,20 @@ static void half_installed(void)
 	const struct tracer_hook *hook;
 
 	ok(start(), "a target runs");
-	ok(!do_install(), "the tracer is switched on");
+	ok(!child_install(NULL), "the tracer is switched on");
 	tracee = tracee_of();
 	if (!ok(tracee, "and can be read"))
 		return;
 	hook = &tracee->area.hooks[HOOK_ALLOCATE];
 	poke(hook->function, hook->old_bytes, hook->patch_bytes);
-	ok(!do_install(), "with a jump missing it is switched on anew");
+	ok(!child_install(NULL), "with a jump missing it is switched on anew");
 	ok(tracee_jump(tracee, HOOK_ALLOCATE) == JUMP_IN &&
 			tracee_jump(tracee, HOOK_FREE) == JUMP_IN,
 		"all jumps are there");
 	poke(hook->function, hook->old_bytes, hook->patch_bytes);
-	ok(!do_remove() && is_clean(), "with a jump missing it is removed");
+	ok(!child_remove() && is_clean(), "with a jump missing it is removed");
 	tracee_free(tracee);
-	ok(finish() == 0, "the target ends well");
+	ok(child_end() == 0, "the target ends well");
 }
 
 int main(int argc, char **argv)
@@ -474,7 +402,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], GUARD_COMMAND))
 		return guard_main(argc, argv);
 	if (argc == 5 && !strcmp(argv[1], "target"))
-		return be_target(argv[2], handle_of(argv[3]), handle_of(argv[4]));
+		return be_target(handle_of(argv[2]), handle_of(argv[3]), argv[4]);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	thread_inside();
 	a_word_that_may_be_old();

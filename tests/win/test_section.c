@@ -4,15 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
-#include "snapshot/control/control_windows.h"
-#include "snapshot/live/process.h"
-#include "tests/win/again.h"
 #include "tests/win/tap.h"
+#include "tests/win/traced_again.h"
 
-#define WAIT_MS 60000
-#define LIMIT ((uint64_t)64 << 20)
 #define SECTION_BYTES ((uint64_t)4 << 20)
 
 /* ---------------------------------------------------------------- the target */
@@ -58,101 +53,36 @@ static DWORD WINAPI work(void *unused)
 	return 0;
 }
 
-static bool dll_path(wchar_t path[MAX_PATH])
-{
-	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
-
-	for (int folders = 0; folders < 2; folders++) {
-		while (len && path[len - 1] != L'\\')
-			len--;
-		len -= len && !folders;
-	}
-	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
-		return false;
-	wcscpy(path + len, L"" TRACER_DLL_64);
-	return true;
-}
-
-static int be_target(HANDLE ready, HANDLE go, HANDLE done, HANDLE end)
+static int be_target(HANDLE ready, HANDLE end, HANDLE to_work, HANDLE worked)
 {
 	HANDLE threads[THREADS];
-	wchar_t dll[MAX_PATH];
 
-	if (!dll_path(dll) || !LoadLibraryW(dll))
+	if (!traced_load_dll())
 		return 3;
 	for (unsigned i = 0; i < 2; i++)
 		old_blocks[i] = HeapAlloc(GetProcessHeap(), 0, BYTES_OLD);
 	SetEvent(ready);
-	WaitForSingleObject(go, WAIT_MS);
+	WaitForSingleObject(to_work, WAIT_MS);
 	for (unsigned i = 0; i < THREADS; i++)
 		threads[i] = CreateThread(NULL, 0, work, NULL, 0, NULL);
 	WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
-	SetEvent(done);
+	SetEvent(worked);
 	WaitForSingleObject(end, WAIT_MS);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- this process */
 
-static struct child {
-	PROCESS_INFORMATION info;
-	HANDLE go, done, end;
-	struct target target;
-	uint64_t area_addr;
-	struct err err; /* of the last call */
-} child; /* one at a time */
+static HANDLE go, done; /* events: it is to work; it has worked */
 
 static bool start(void)
 {
-	HANDLE ready = shared_event();
-	wchar_t arguments[120];
+	wchar_t more[40];
 
-	memset(&child, 0, sizeof(child));
-	child.go = shared_event();
-	child.done = shared_event();
-	child.end = shared_event();
-	_snwprintf(arguments, 120, L"target %llx %llx %llx %llx", (unsigned long long)ready,
-		(unsigned long long)child.go, (unsigned long long)child.done,
-		(unsigned long long)child.end);
-	return start_again(arguments, &child.info) &&
-	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 &&
-	       !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
-	       !tracee_find(&child.target, &child.area_addr, &child.err);
-}
-
-static DWORD finish(void)
-{
-	DWORD status = 99;
-
-	child.target.ops->close(&child.target);
-	SetEvent(child.end);
-	if (WaitForSingleObject(child.info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
-		GetExitCodeProcess(child.info.hProcess, &status);
-	else
-		TerminateProcess(child.info.hProcess, 98);
-	return status;
-}
-
-static int do_install(const struct ring_section *rings)
-{
-	struct install_options options = {
-		.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED, .rings = rings};
-
-	return install_tracer(
-		&child.target, child.info.hProcess, child.area_addr, &options, &child.err);
-}
-
-static int do_remove(void)
-{
-	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
-}
-
-static struct tracer_area area_now(void)
-{
-	struct tracer_area area = {0};
-
-	target_read(&child.target, child.area_addr, &area, offsetof(struct tracer_area, hooks));
-	return area;
+	go = shared_event();
+	done = shared_event();
+	_snwprintf(more, 40, L"%llx %llx", (unsigned long long)go, (unsigned long long)done);
+	return child_start(more);
 }
 
 /* What came out of the rings. */
@@ -264,8 +194,8 @@ static bool record(const struct ring_section *rings)
 		    sizeof(seen.old_blocks)) ||
 		!seen.old_blocks[0] || !seen.old_blocks[1])
 		return false;
-	SetEvent(child.go);
-	while ((waited = WaitForSingleObject(child.done, 0)) == WAIT_TIMEOUT) {
+	SetEvent(go);
+	while ((waited = WaitForSingleObject(done, 0)) == WAIT_TIMEOUT) {
 		if (!read_once(rings))
 			Sleep(1);
 	}
@@ -302,7 +232,7 @@ static void recorded(void)
 	ok(!ring_section_init(&rings, SECTION_BYTES, 0, &child.err), "there is a section");
 	ok(ring_area_bytes(rings.ring_count, rings.events_log2) <= SECTION_BYTES,
 		"that is not larger than it may be");
-	ok(start() && !do_install(&rings), "the tracer of a target is switched on with it");
+	ok(start() && !child_install(&rings), "the tracer of a target is switched on with it");
 	ok(record(&rings), "what the target does is read as it does it, with no gaps");
 	ok(seen.allocs[0] == all && seen.frees[0] == all, "each block comes and goes");
 	ok(seen.allocs[1] == all && seen.frees[1] == all, "and again as reallocated");
@@ -318,14 +248,14 @@ static void recorded(void)
 	ok(owned(&rings) >= THREADS, "which have a ring each");
 	ring_section_reclaim(&rings, child.info.dwProcessId);
 	ok(owned(&rings) <= 1, "and none of them when they have ended");
-	area = area_now();
+	area = child_area();
 	ok(area.rings_view && !is_free(area.rings_view), "the target has a view of the section");
-	ok(!do_remove() && is_free(area.rings_view) && !area_now().rings &&
-			!area_now().hsnap_process,
+	ok(!child_remove() && is_free(area.rings_view) && !child_area().rings &&
+			!child_area().hsnap_process,
 		"and none when the tracer is removed");
-	ok(!do_install(NULL) && !area_now().rings_view && !do_remove(),
+	ok(!child_install(NULL) && !child_area().rings_view && !child_remove(),
 		"it can be switched on without one");
-	ok(finish() == 0, "the target ends well");
+	ok(child_end() == 0, "the target ends well");
 	ring_section_release(&rings);
 }
 
@@ -337,10 +267,9 @@ static int be_recorder(uint32_t pid)
 	memset(&child, 0, sizeof(child));
 	child.info.hProcess = OpenProcess(PROCESS_ALL_ACCESS, FALSE, pid);
 	if (!child.info.hProcess || ring_section_init(&rings, RING_SECTION_MIN, 0, &child.err) ||
-		target_open_handle(&child.target, child.info.hProcess, &child.err) ||
-		tracee_find(&child.target, &child.area_addr, &child.err))
+		!child_find())
 		return 3;
-	return do_install(&rings) ? 4 : 0;
+	return child_install(&rings) ? 4 : 0;
 }
 
 static void left_alone(void)
@@ -356,14 +285,14 @@ static void left_alone(void)
 			WaitForSingleObject(recorder.hProcess, WAIT_MS) == WAIT_OBJECT_0 &&
 			GetExitCodeProcess(recorder.hProcess, &status) && !status,
 		"somebody records it, and ends");
-	view = area_now().rings_view;
-	ok(area_now().rings && area_now().rings == view, "its rings are there");
-	SetEvent(child.go);
-	ok(WaitForSingleObject(child.done, WAIT_MS) == WAIT_OBJECT_0,
+	view = child_area().rings_view;
+	ok(child_area().rings && child_area().rings == view, "its rings are there");
+	SetEvent(go);
+	ok(WaitForSingleObject(done, WAIT_MS) == WAIT_OBJECT_0,
 		"threads with full rings wait for nobody");
-	ok(!area_now().rings && area_now().rings_view == view, "nothing is recorded any more");
-	ok(!do_remove() && is_free(view), "the view goes with the tracer");
-	ok(finish() == 0, "the target ends well");
+	ok(!child_area().rings && child_area().rings_view == view, "nothing is recorded any more");
+	ok(!child_remove() && is_free(view), "the view goes with the tracer");
+	ok(child_end() == 0, "the target ends well");
 }
 
 int main(int argc, char **argv)
