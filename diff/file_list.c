@@ -7,7 +7,7 @@
 #include "core/base/parse.h"
 #include "core/base/text.h"
 #include "core/io/file.h"
-#include "core/record/chunk.h"
+#include "core/record/record.h"
 #include "diff/input_parts.h"
 
 static bool is_digit(char c)
@@ -84,11 +84,6 @@ static int look_further(const char *path, enum file_kind *kind, struct err *err)
 	return rc;
 }
 
-static bool is_recording(const unsigned char *bytes, size_t len)
-{
-	return len >= FILE_HEAD_BYTES && file_head_check(bytes) != -ERR_NOT_RECORDING;
-}
-
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err)
 {
@@ -99,7 +94,7 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
 	if (len < 0)
 		return (int)len;
-	if (is_recording((const unsigned char *)bytes, (size_t)len)) {
+	if (record_is_head(bytes, (size_t)len)) {
 		*kind = FILE_RECORDING;
 		*words = NULL;
 		return 0;

@@ -12,8 +12,9 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
+#include "core/record/record.h"
 
-#define FILE_HEAD_BYTES 16
+#define FILE_HEAD_BYTES RECORD_HEAD_BYTES
 #define CHUNK_HEAD_BYTES 32
 #define FILE_TRAILER_BYTES 16
 #define CHUNK_UNPACKED_MAX ((size_t)64 << 20)

@@ -152,6 +152,11 @@ int recorder_end(struct recorder *recorder, struct err *err);
 
 struct recording;
 
+#define RECORD_HEAD_BYTES 16
+
+/* Whether a file that begins with these bytes is a recording, of whatever version. */
+bool record_is_head(const void *bytes, size_t len);
+
 /* 0; -ERR_OPEN, -ERR_READ, -ERR_EMPTY, -ERR_NOT_RECORDING, -ERR_VERSION, -ERR_BAD_RECORDING. One that was not
  * ended, as its writer was killed or its disk was full, is no error: see is_cut. */
 int recording_open(struct recording **recording, const char *path, struct err *err);

@@ -65,29 +65,15 @@ bool record_events_take(struct payload *payload, uint64_t begin_ms, struct recor
 	       events->first <= UINT64_MAX - events->count && events->end_ms >= begin_ms;
 }
 
-size_t record_place_at(const struct record_place *places, size_t count, uint64_t position)
+size_t record_place_at(
+	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms)
 {
 	size_t from = 0, to = count;
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
 
-		if (places[middle].position <= position)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from - 1;
-}
-
-size_t record_place_by_time(const struct record_place *places, size_t count, uint64_t time_ms)
-{
-	size_t from = 0, to = count;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (places[middle].time_ms <= time_ms)
+		if (places[middle].position <= position && places[middle].time_ms <= time_ms)
 			from = middle + 1;
 		else
 			to = middle;
@@ -145,8 +131,8 @@ static int bad_events(const struct recording *recording, int rc, uint64_t offset
 int record_events_until(
 	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err)
 {
-	size_t number =
-		record_place_by_time(recording->events, recording->event_chunk_count, time_ms);
+	size_t number = record_place_at(
+		recording->events, recording->event_chunk_count, UINT64_MAX, time_ms);
 	struct chunk_reader reader;
 	struct record_events events;
 	uint64_t at = 0, now_ms;
@@ -260,7 +246,8 @@ static int pass_checkpoint(struct record_cursor *cursor)
 static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 {
 	const struct recording *recording = cursor->recording;
-	size_t number = record_place_at(recording->checkpoints, recording->checkpoint_count, from);
+	size_t number = record_place_at(
+		recording->checkpoints, recording->checkpoint_count, from, UINT64_MAX);
 	struct checkpoint checkpoint = {0};
 	int rc = 0;
 
@@ -280,8 +267,8 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 		return 0;
 	cursor->position = recording->checkpoints[number].position;
 	cursor->time_ms = recording->checkpoints[number].time_ms;
-	cursor->next_chunk =
-		record_place_at(recording->events, recording->event_chunk_count, cursor->position);
+	cursor->next_chunk = record_place_at(
+		recording->events, recording->event_chunk_count, cursor->position, UINT64_MAX);
 	if (cursor->position == recording->facts.event_count)
 		cursor->next_chunk = recording->event_chunk_count;
 	else if (cursor->next_chunk == SIZE_MAX ||
@@ -561,8 +548,8 @@ int record_next(struct record_cursor *cursor, struct record_event *event, struct
 
 uint64_t recording_checkpoint(const struct recording *recording, uint64_t position)
 {
-	size_t number =
-		record_place_at(recording->checkpoints, recording->checkpoint_count, position);
+	size_t number = record_place_at(
+		recording->checkpoints, recording->checkpoint_count, position, UINT64_MAX);
 
 	return number == SIZE_MAX ? 0 : recording->checkpoints[number].position;
 }

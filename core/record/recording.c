@@ -501,6 +501,11 @@ static int read_head(struct recording *recording, struct err *err)
 	return rc ? err_set(err, (enum err_code) - rc, recording->path, NULL) : 0;
 }
 
+bool record_is_head(const void *bytes, size_t len)
+{
+	return len >= FILE_HEAD_BYTES && file_head_check(bytes) != -ERR_NOT_RECORDING;
+}
+
 int recording_open(struct recording **recording, const char *path, struct err *err)
 {
 	struct recording *made = xcalloc(1, sizeof(*made));

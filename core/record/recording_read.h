@@ -47,9 +47,9 @@ struct record_events {
 /* False when it is none. */
 bool record_events_take(struct payload *payload, uint64_t begin_ms, struct record_events *events);
 
-/* The last place that is at, or before, what is asked for; SIZE_MAX: there is none. */
-size_t record_place_at(const struct record_place *places, size_t count, uint64_t position);
-size_t record_place_by_time(const struct record_place *places, size_t count, uint64_t time_ms);
+/* The last place that is neither behind position nor behind time_ms; SIZE_MAX: there is none. */
+size_t record_place_at(
+	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms);
 
 /* The position behind all events up to time_ms. */
 int record_events_until(
