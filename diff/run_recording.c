@@ -64,6 +64,8 @@ static void put_events(struct out *out, const struct record_facts *facts)
 		out_printf(out, ", %" PRIu64 ".%03u an event", thousandths / 1000,
 			(unsigned)(thousandths % 1000));
 	out_printf(out, "\n%-10s %" PRIu64 " events\n", "lost", facts->lost_count);
+	if (facts->has_addresses)
+		out_printf(out, "%-10s of all blocks are kept\n", "addresses");
 	if (facts->sample_bytes)
 		out_printf(out, "%-10s one in %" PRIu64 " bytes: all numbers are estimates\n",
 			"sampled", facts->sample_bytes);
@@ -161,6 +163,8 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 			block_totals_add(&snapshot->heaps[cell->heap].stackless, &cell->sums);
 			continue;
 		}
+		if (sums->blocks)
+			continue;
 		sum = snapshot_add_sum(snapshot);
 		*sum = (struct block_sum){.block_count = cell->sums.block_count,
 			.requested_bytes = cell->sums.requested_bytes,
@@ -169,7 +173,9 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 	}
 	if (snapshot->sum_count)
 		qsort(snapshot->sums, snapshot->sum_count, sizeof(*snapshot->sums), by_heap);
-	snapshot->is_by_stack = true;
+	snapshot->is_by_stack = !sums->blocks;
+	snapshot->blocks = sums->blocks;
+	snapshot->block_count = sums->block_count;
 }
 
 /* What the recording tells of its process; its texts live as long as it. */
@@ -184,7 +190,7 @@ static void fill_facts(struct snapshot *snapshot, const struct record_facts *fac
 	snapshot->stack_source = "tracer";
 }
 
-/* Makes a snapshot of the sums, which lend it their stacks. */
+/* Makes a snapshot of the sums, which lend it their stacks and blocks. */
 static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
 {
 	snapshot->time_ms = sums->time_ms;
@@ -223,6 +229,7 @@ static int write_dump(
 		rc = out_commit(&out, err);
 	}
 	snapshot.stacks = none;
+	snapshot.blocks = NULL;
 	snapshot_release(&snapshot);
 	recording_close(recording);
 	return rc;
@@ -230,6 +237,7 @@ static int write_dump(
 
 int run_extract(const struct options *options, FILE *say, struct err *err)
 {
+	struct recording_part part;
 	struct file_list list;
 	struct dump_sums sums;
 	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
@@ -242,9 +250,11 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 		rc = err_set(err, ERR_USAGE, item->path, "it names a moment, and --peak another");
 	if (!rc && options->output && os_same_file(options->output, item->file))
 		rc = err_set(err, ERR_USAGE, options->output, "it is the recording");
-	if (!rc)
-		rc = sums_read_recording(&sums, item->path, item->file,
-			item->part.moment ? &item->part : &options->part, err);
+	if (!rc) {
+		part = item->part.moment ? item->part : options->part;
+		part.wants_blocks = true;
+		rc = sums_read_recording(&sums, item->path, item->file, &part, err);
+	}
 	if (!rc) {
 		say_warnings(say, item->path, &sums);
 		rc = write_dump(options->output, &sums, item->file, err);

@@ -33,6 +33,7 @@ subtest "$_: moments" => \&check_moments, $_ for sort keys %made;
 subtest "$_: windows" => \&check_windows, $_ for sort keys %made;
 subtest 'by heap' => \&check_heaps;
 subtest 'dumps' => \&check_dumps;
+subtest 'dumps with addresses' => \&check_addresses;
 subtest 'a trend' => \&check_trend;
 subtest 'on both systems' => \&check_systems;
 subtest '--list' => \&check_list;
@@ -174,6 +175,54 @@ sub check_dumps {
 	ok($peak->{out} eq slurp("$dir/run-peak.txt"), '--extract --peak is the same dump');
 }
 
+# A recording that keeps addresses: each block by itself, at its place.
+sub check_addresses {
+	my $addr = 0;
+	my $text = random_events(seed => 8, events => 5000, attached => 50) =~ s/^(process .*)$/$1 addresses/mr
+	    =~ s/^(alloc .*)$/sprintf '%s %X', $1, 0x10000 + 16 * $addr++/gmre;
+	my $file = make_recording($text, "$dir/addresses.hrec");
+	my $of = replay($text);
+	$of->{blocks}[$_]{addr} = sprintf '%X', 0x10000 + 16 * $_ for 0 .. $#{ $of->{blocks} };
+	for my $moment ('start', '30%', 'peak', 'end') {
+		my $out = "$dir/addresses-$moment.txt";
+		check_ok(run([$hdiff, '--extract', "$file\@$moment", '-f', $out]), "$moment is extracted");
+		my $blocks = live_at($of, $moment);
+		my %truth = map { $_->{addr} => join ' ', @$_{qw(bytes heap stack)} } grep { $_->{stack} ne '' } @$blocks;
+		cmp_ok(scalar keys %truth, '>', 100, 'there are blocks') if $moment ne 'start';
+		is_deeply(blocks_of($out), \%truth, 'each block, where it is');
+		check_same($out, "$file\@$moment");
+		check_same(spew("$out-taken", dump_of($of, $blocks, 77)), $out);
+	}
+	like(run([$hdiff, '--list', $file])->{out}, qr/^addresses /m, '--list says so');
+	unlike(run([$hdiff, '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
+}
+
+# What a dump by block says: ADDRESS -> "BYTES HEAP STACK", its frames by its own modules.
+sub blocks_of {
+	my ($file) = @_;
+	my (%blocks, %stacks, %modules, @order, $heap, $id);
+	for (split /\r\n/, slurp($file)) {
+		if (m{^//\s+([0-9A-F]+)\s+([0-9A-F]+) \S+\\(\w+)\.\w+$}) {
+			$modules{$3} = [hex $1, hex $2];
+		} elsif (/^\*.* Heap (\w+) Hogs/) {
+			$heap = $1;
+		} elsif (/^(\w+) bytes \+ 0 at (\w+) by BackTrace(\w+)$/) {
+			push @order, [$2, hex $1, $heap, $id = $3];
+		} elsif (/^\t(\w+)$/) {
+			push @{ $stacks{$id} }, frame_in(hex $1, \%modules) // $1;
+		}
+	}
+	$blocks{ $_->[0] } = join ' ', @$_[1, 2], join ' ', @{ $stacks{ $_->[3] } } for @order;
+	return \%blocks;
+}
+
+# "MODULE+OFFSET", or undef.
+sub frame_in {
+	my ($addr, $modules) = @_;
+	my ($in) = grep { $addr >= $modules->{$_}[0] && $addr < $modules->{$_}[0] + $modules->{$_}[1] } sort keys %$modules;
+	return $in && sprintf '%s+%X', $in, $addr - $modules->{$in}[0];
+}
+
 # What a dump by stack says: "HEAP STACK" -> [BYTES, COUNT], its frames by its own modules.
 sub sums_of {
 	my ($file) = @_;
@@ -186,9 +235,7 @@ sub sums_of {
 		} elsif (/^(\w+) bytes in 0x(\w+) allocations .* by: BackTrace(\w+)$/) {
 			push @order, [$heap, $id = $3, hex $1, hex $2];
 		} elsif (/^\t(\w+)$/) {
-			my $addr = hex $1;
-			my ($in) = grep { $addr >= $modules{$_}[0] && $addr < $modules{$_}[0] + $modules{$_}[1] } sort keys %modules;
-			push @{ $stacks{$id} }, $in ? sprintf '%s+%X', $in, $addr - $modules{$in}[0] : $1;
+			push @{ $stacks{$id} }, frame_in(hex $1, \%modules) // $1;
 		} elsif (m{^// hsnap: heap addr=(\w+) .*stackless-blocks=(\d+) stackless-requested=(\d+) }) {
 			$sums{"$1 "} = [$3, $2] if $2;
 		}

@@ -54,6 +54,7 @@ enum record_event_type { RECORD_ALLOC, RECORD_FREE };
 struct record_event {
 	uint64_t number; /* of the allocation, in its kind */
 	uint64_t time_ms;
+	uint64_t addr; /* of an allocation, of a recording that has_addresses; else 0 */
 	uint32_t kind; /* index of kinds */
 	uint32_t thread; /* index of threads */
 	enum record_event_type type;
@@ -73,6 +74,7 @@ struct record_facts {
 	int64_t start_ms, time_ms; /* of the process, and of time 0: since 1970-01-01 UTC */
 	uint64_t sample_bytes; /* one allocation in so many bytes was recorded; 0: all */
 	bool is_attached; /* the process ran before */
+	bool has_addresses; /* of allocations */
 
 	/* The rest is for readers alone. */
 	bool is_cut; /* it was not ended, or is damaged: what is there is right, up to cut_bytes */
@@ -120,8 +122,8 @@ void recorder_time(struct recorder *recorder, uint64_t time_ms);
 /* It is 0 before the first call. */
 void recorder_thread_is(struct recorder *recorder, uint32_t thread);
 
-/* Returns the number that the allocation has. */
-uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind);
+/* Returns the number that the allocation has. addr is kept where the facts ask for it. */
+uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr);
 /* number is one that recorder_alloc() returned for kind and that was not freed since. */
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number);
 
@@ -189,6 +191,16 @@ struct record_state {
 int recording_state(struct recording *recording, uint64_t position, struct record_state *state,
 	struct err *err);
 void record_state_release(struct record_state *state);
+
+struct record_block {
+	uint64_t addr;
+	uint32_t kind; /* index of kinds */
+};
+
+/* Fills *blocks, to be freed by the caller, with those that are live at a position, in the order in which they were
+ * allocated; of a recording that has_addresses. It reads all events before. The same codes. */
+int recording_blocks(struct recording *recording, uint64_t position, struct record_block **blocks,
+	size_t *count, struct err *err);
 
 /* Goes through the events from a position to another. */
 struct record_cursor;

@@ -22,7 +22,8 @@ struct record_cursor {
 	/* The chunk at hand, and what of it was decoded: events and each column. */
 	struct record_events chunk;
 	uint64_t offset;
-	size_t at, age_at, far_at, tick_at, change_at;
+	size_t at, age_at, far_at, tick_at, change_at, addr_at;
+	uint64_t addr; /* of the last allocation */
 	size_t next_tick, next_change; /* before which event; SIZE_MAX: none is left */
 
 	uint32_t codes[BATCH];
@@ -33,7 +34,8 @@ struct record_cursor {
 
 /* ---------------------------------------------------------------- chunks of events */
 
-bool record_events_take(struct payload *payload, uint64_t begin_ms, struct record_events *events)
+bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
+	struct record_events *events)
 {
 	size_t far_count, tick_count, change_count;
 	uint64_t span_ms;
@@ -61,6 +63,8 @@ bool record_events_take(struct payload *payload, uint64_t begin_ms, struct recor
 	events->ticks = column_take(payload, tick_count);
 	events->thread_gaps = column_take(payload, change_count);
 	events->threads = column_take(payload, change_count);
+	if (has_addresses)
+		events->addrs = column_take(payload, events->count - events->age_count);
 	return payload->at == payload->end && events->count && events->codes.width <= 4 &&
 	       events->first <= UINT64_MAX - events->count && events->end_ms >= begin_ms;
 }
@@ -109,7 +113,8 @@ static int read_events(const struct recording *recording, struct chunk_reader *r
 
 	if (rc)
 		return rc;
-	return record_events_take(&payload, place->time_ms, events) &&
+	return record_events_take(
+		       &payload, place->time_ms, recording->facts.has_addresses, events) &&
 			       events->first == place->position &&
 			       events->count == chunk_end(recording, number) - events->first &&
 			       events->end_ms <= recording->facts.length_ms ?
@@ -316,6 +321,7 @@ static int next_chunk(struct record_cursor *cursor)
 	cursor->next_chunk++;
 	cursor->at = cursor->age_at = cursor->far_at = 0;
 	cursor->tick_at = cursor->change_at = 0;
+	cursor->addr = cursor->addr_at = 0;
 	cursor->next_tick = cursor->next_change = 0;
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
@@ -431,6 +437,26 @@ static bool is_used_up(const struct record_cursor *cursor)
 	       cursor->time_ms == chunk->end_ms;
 }
 
+static int decode_addrs(struct record_cursor *cursor, size_t count)
+{
+	const struct column *addrs = &cursor->chunk.addrs;
+
+	for (size_t i = 0; i < count; i++) {
+		struct record_event *event = &cursor->events[i];
+		uint64_t far;
+
+		event->addr = 0;
+		if (event->type == RECORD_FREE)
+			continue;
+		if (cursor->addr_at == addrs->count)
+			return -ERR_BAD_RECORDING;
+		far = column_get(addrs, cursor->addr_at++);
+		cursor->addr += far & 1 ? ~(far >> 1) : far >> 1;
+		event->addr = cursor->addr;
+	}
+	return 0;
+}
+
 /* Decodes the next events of the chunk at hand, or of the one behind it, into events[]; none behind end. */
 static int decode(struct record_cursor *cursor, uint64_t end)
 {
@@ -457,6 +483,8 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 		done += run;
 		cursor->at += run;
 	}
+	if (!rc && cursor->recording->facts.has_addresses)
+		rc = decode_addrs(cursor, count);
 	if (!rc && cursor->at == cursor->chunk.count && !is_used_up(cursor))
 		rc = -ERR_BAD_RECORDING;
 	cursor->position += count;

@@ -85,6 +85,9 @@ struct recorder {
 	size_t age_count, tick_at, thread_at; /* of the last tick and change of thread */
 	uint64_t event_first, begin_ms, last_ms;
 	uint32_t begin_thread, last_thread;
+	bool has_addresses;
+	struct column_values addrs; /* of allocations, from one to the next */
+	uint64_t last_addr;
 	uint64_t now_ms; /* of the next event */
 	uint32_t now_thread;
 
@@ -185,6 +188,8 @@ static void write_start(struct recorder *recorder, const struct record_facts *fa
 	buf_printf(to, "tool=%s pid=%lu parent=%lu bits=%u sample=%llu attached=%d", HSNAP_VERSION,
 		(unsigned long)facts->pid, (unsigned long)facts->parent_pid, facts->bits,
 		(unsigned long long)facts->sample_bytes, facts->is_attached);
+	if (facts->has_addresses)
+		buf_printf(to, " addresses=1");
 	put_date(to, "start", facts->start_ms);
 	put_date(to, "time", facts->time_ms);
 	put_quoted(to, "image", facts->image);
@@ -240,6 +245,9 @@ static void write_events(struct recorder *recorder)
 	put_values(to, &recorder->ticks);
 	put_values(to, &recorder->thread_gaps);
 	put_values(to, &recorder->threads_now);
+	if (recorder->has_addresses)
+		put_values(to, &recorder->addrs);
+	recorder->last_addr = 0;
 	write_chunk(recorder, CHUNK_EVENTS, recorder->begin_ms, recorder->event_first);
 	recorder->event_first += count;
 	recorder->age_count = 0;
@@ -571,12 +579,23 @@ static void write_full(struct recorder *recorder)
 		write_pending(recorder);
 }
 
-uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind)
+/* The lower it is, the fewer bytes a column has: how far from one to the next, up or down. */
+static void add_addr(struct recorder *recorder, uint64_t addr)
+{
+	uint64_t far = addr - recorder->last_addr;
+
+	values_add(&recorder->addrs, far >> 63 ? ~(far << 1) : far << 1);
+	recorder->last_addr = addr;
+}
+
+uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 {
 	struct kind_counter *counter = &recorder->counters[kind];
 	uint64_t number = counter->allocated++;
 
 	add_event(recorder, (uint64_t)kind << 1);
+	if (recorder->has_addresses)
+		add_addr(recorder, addr);
 	counter->live++;
 	recorder->live_bytes += counter->bytes;
 	if (recorder->live_bytes > recorder->peak_bytes) {
@@ -684,7 +703,7 @@ static void recorder_init(struct recorder *recorder, const char *path)
 {
 	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
 		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now};
+		&recorder->threads_now, &recorder->addrs};
 
 	recorder->path = xstrdup(path);
 	recorder->zstd = ZSTD_createCCtx();
@@ -707,7 +726,7 @@ static void recorder_release(struct recorder *recorder)
 {
 	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
 		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now};
+		&recorder->threads_now, &recorder->addrs};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		free(columns[i]->values);
@@ -753,6 +772,7 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 		return rc;
 	}
 	recorder_init(made, path);
+	made->has_addresses = facts->has_addresses;
 	file_head_put(head);
 	write_bytes(made, head, sizeof(head));
 	write_start(made, facts);

@@ -46,7 +46,7 @@ static int take_start(struct opening *opening, struct payload *from)
 	struct record_facts *facts = &opening->recording->facts;
 	struct arena *arena = &opening->recording->arena;
 	const char *image, *os;
-	uint64_t attached = 0;
+	uint64_t attached = 0, addresses = 0;
 	uint32_t bits = 0;
 	struct kv pairs;
 	int rc;
@@ -58,11 +58,13 @@ static int take_start(struct opening *opening, struct payload *from)
 	rc = rc ? rc : kv_get_u32(&pairs, "bits", 10, &bits);
 	rc = rc ? rc : kv_get_number(&pairs, "sample", 10, &facts->sample_bytes);
 	rc = rc ? rc : kv_get_number(&pairs, "attached", 10, &attached);
+	rc = rc ? rc : kv_get_number(&pairs, "addresses", 10, &addresses);
 	rc = rc ? rc : kv_get_date(&pairs, "start", &facts->start_ms);
 	rc = rc ? rc : kv_get_date(&pairs, "time", &facts->time_ms);
 	if (!rc && !opening->has_start) {
 		facts->bits = bits;
 		facts->is_attached = attached;
+		facts->has_addresses = addresses;
 		image = kv_get(&pairs, "image");
 		os = kv_get(&pairs, "os");
 		facts->image = image ? arena_text(arena, image, strlen(image)) : NULL;
@@ -294,7 +296,7 @@ static int take_events(struct opening *opening, const struct chunk_head *head, s
 	struct record_events events;
 	int rc = 0;
 
-	if (!record_events_take(from, head->time_ms, &events) ||
+	if (!record_events_take(from, head->time_ms, facts->has_addresses, &events) ||
 		events.peak_position > events.first + events.count ||
 		events.peak_ms > events.end_ms)
 		rc = -ERR_BAD_RECORDING;

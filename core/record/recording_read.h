@@ -42,10 +42,12 @@ struct record_events {
 	uint32_t thread; /* of the first event */
 	const unsigned char *ages;
 	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
+	struct column addrs; /* none where the recording has none */
 };
 
 /* False when it is none. */
-bool record_events_take(struct payload *payload, uint64_t begin_ms, struct record_events *events);
+bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
+	struct record_events *events);
 
 /* The last place that is neither behind position nor behind time_ms; SIZE_MAX: there is none. */
 size_t record_place_at(

@@ -56,6 +56,7 @@ struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* of FATE_LIVE; NULL: its end */
 	const char *from, *to; /* of others; NULL: start and end */
+	bool wants_blocks; /* of FATE_LIVE, each by itself, if it has their addresses */
 	bool is_asked; /* of anything but a recording this cannot be had */
 };
 
@@ -109,6 +110,9 @@ struct dump_sums {
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_ms, to_ms;
+	/* Of a recording, when they were wanted and it has their addresses: those whose stack is known; else NULL. */
+	struct block *blocks;
+	size_t block_count;
 	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
 	const char **warnings;
 	size_t warning_count; /* of all */

@@ -28,6 +28,7 @@ void sums_release(struct dump_sums *sums)
 	free(sums->cells);
 	free(sums->packed_cells);
 	free(sums->heaps);
+	free(sums->blocks);
 	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);

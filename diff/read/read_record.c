@@ -358,6 +358,32 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
+/* Those that are there at a position, one by one. What was sampled stands for others, which are nowhere. */
+static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
+	struct err *err)
+{
+	struct dump_sums *sums = reader->sums;
+	struct record_block *from;
+	size_t count;
+	int rc = recording_blocks(recording, position, &from, &count, err);
+
+	if (rc)
+		return rc;
+	sums->blocks = xmalloc(count * sizeof(*sums->blocks));
+	for (size_t i = 0; i < count; i++) {
+		const struct record_kind *kind = &reader->facts->kinds[from[i].kind];
+		struct block block = {.addr = from[i].addr,
+			.requested_bytes = kind->bytes,
+			.heap = take_heap(reader, kind),
+			.stack = take_stack(reader, kind->stack)};
+
+		if (block.stack != STACK_NONE)
+			sums->blocks[sums->block_count++] = block;
+	}
+	free(from);
+	return 0;
+}
+
 /* Of the blocks that are there at a position. */
 static int read_live(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
@@ -511,9 +537,13 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 	sums->from_ms = from.time_ms;
 	sums->to_ms = to.time_ms;
 	sums->position = to.position + 1;
-	if (part->fate == FATE_LIVE)
-		return read_live(reader, recording, to.position, err);
-	return read_fate(reader, recording, part->fate, from.position, to.position, err);
+	if (part->fate != FATE_LIVE)
+		return read_fate(reader, recording, part->fate, from.position, to.position, err);
+	rc = read_live(reader, recording, to.position, err);
+	if (!rc && part->wants_blocks && reader->facts->has_addresses &&
+		!reader->facts->sample_bytes)
+		rc = read_blocks(reader, recording, to.position, err);
+	return rc;
 }
 
 int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,

@@ -14,6 +14,7 @@
 
 enum {
 	OPT_OUTPUT = 1,
+	OPT_ADDRESSES,
 	OPT_DROP,
 	OPT_FOR,
 	OPT_MAX_MB,
@@ -25,6 +26,7 @@ enum {
 static const struct opt options[] = {
 	{OPT_OUTPUT, "o", "output", "FILE", "write the recording to FILE"},
 	PROCESS_OPTIONS("record"),
+	{OPT_ADDRESSES, NULL, "addresses", NULL, "keep the address of each block"},
 	{OPT_DROP, NULL, "drop", NULL,
 		"drop events, and count them, where a thread would have to wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
@@ -37,10 +39,10 @@ static const struct opt options[] = {
 };
 
 static const char usage[] =
-	"usage: hsnap record -o FILE -p PID | -pn NAME [--drop] [--for T] [--max-mb N]\n"
-	"                    [--ring SIZE] [-v]\n"
-	"       hsnap record -o FILE [--drop] [--for T] [--max-mb N] [--ring SIZE]\n"
-	"                    [-v] [--] PROG [ARG ...]\n"
+	"usage: hsnap record -o FILE -p PID | -pn NAME [--addresses] [--drop] [--for T]\n"
+	"                    [--max-mb N] [--ring SIZE] [-v]\n"
+	"       hsnap record -o FILE [--addresses] [--drop] [--for T] [--max-mb N]\n"
+	"                    [--ring SIZE] [-v] [--] PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
@@ -71,6 +73,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	switch (id) {
 	case OPT_ARGUMENT: request->word_count++; return 0;
 	case OPT_OUTPUT: request->plan.path = value; return 0;
+	case OPT_ADDRESSES: request->plan.keeps_addresses = true; return 0;
 	case OPT_DROP: request->plan.drops = true; return 0;
 	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
 	case OPT_MAX_MB: return table_limit_parse(value, &request->limit_bytes, err);

@@ -166,9 +166,9 @@ static uint32_t kind_of(struct replay *replay, const struct tracer_block *block,
 }
 
 /* Allocates one of a kind: its number. */
-static uint64_t alloc(struct replay *replay, uint32_t kind, uint64_t heap)
+static uint64_t alloc(struct replay *replay, uint32_t kind, uint64_t addr, uint64_t heap)
 {
-	uint64_t number = recorder_alloc(replay->recorder, kind);
+	uint64_t number = recorder_alloc(replay->recorder, kind, addr);
 
 	while (kind >= replay->fact_cap)
 		array_grow((void **)&replay->facts, &replay->fact_cap, replay->fact_cap,
@@ -203,7 +203,8 @@ static void begin_block(struct replay *replay, const struct tracer_block *block,
 		grow(replay);
 	kind = kind_of(replay, block, heap);
 	known = find_block(replay, tracer_block_addr(block));
-	*known = (struct known_block){block->key, kind, (uint32_t)alloc(replay, kind, heap)};
+	*known = (struct known_block){
+		block->key, kind, (uint32_t)alloc(replay, kind, tracer_block_addr(block), heap)};
 	replay->tags[block->key >> TRACER_ADDR_BITS].live++;
 	replay->block_count++;
 }
@@ -251,7 +252,7 @@ static void begin_range(struct replay *replay, struct known_range *range)
 		.memory = memories[range->state]};
 
 	range->kind = recorder_kind(replay->recorder, &kind);
-	range->number = recorder_alloc(replay->recorder, range->kind);
+	range->number = recorder_alloc(replay->recorder, range->kind, range->start);
 }
 
 static void add_piece(struct replay *replay, struct known_range piece, uint64_t start, uint64_t end)

@@ -13,6 +13,7 @@ struct record_session_plan {
 	uint64_t ring_bytes; /* of all rings together */
 	int64_t for_ms; /* so long; 0: to the end of the process */
 	bool is_attached; /* the process runs already: the blocks that it has come first */
+	bool keeps_addresses;
 	bool drops; /* who finds its ring full does not wait */
 };
 

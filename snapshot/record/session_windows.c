@@ -146,7 +146,8 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, struct er
 		.os = target->os,
 		.start_ms = target->start_ms,
 		.time_ms = os_time_ms(),
-		.is_attached = session->plan->is_attached};
+		.is_attached = session->plan->is_attached,
+		.has_addresses = session->plan->keeps_addresses};
 	int rc;
 
 	session->area_addr = area_addr;

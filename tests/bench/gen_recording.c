@@ -76,7 +76,7 @@ static struct made take(uint32_t heap, uint32_t stack, uint64_t bytes, unsigned 
 				     &(struct record_kind){bytes, stack, heap, RECORD_HEAP})};
 
 	step(thread_count);
-	block.number = recorder_alloc(recorder, block.kind);
+	block.number = recorder_alloc(recorder, block.kind, 0);
 	return block;
 }
 

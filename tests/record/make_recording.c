@@ -4,14 +4,14 @@
  * A line is a word and its values, separated by blanks; numbers of heaps and addresses are hexadecimal, others
  * decimal. What was named is known by its name in the lines that follow:
  *
- *	process PID PARENT BITS START-MS WALL-MS SAMPLE ATTACHED IMAGE
+ *	process PID PARENT BITS START-MS WALL-MS SAMPLE ATTACHED IMAGE [addresses]
  *	module NAME BASE SIZE TIMESTAMP PATH
  *	stack NAME MODULE+OFFSET|ADDRESS ...
  *	heap NAME HANDLE
  *	kind NAME BYTES STACK|- HEAP|committed|reserved|mapped
  *	thread TID
  *	time MS
- *	alloc KIND
+ *	alloc KIND [ADDRESS]
  *	free KIND NUMBER
  *	start
  *	mark LABEL
@@ -96,6 +96,7 @@ static void make_process(struct maker *maker)
 		.sample_bytes = number(words[6], 10),
 		.is_attached = number(words[7], 10) != 0,
 		.image = words[8],
+		.has_addresses = maker->count > 9,
 	};
 	struct err err;
 
@@ -173,7 +174,8 @@ static void make_time(struct maker *maker)
 
 static void make_alloc(struct maker *maker)
 {
-	recorder_alloc(maker->recorder, name_find(maker, "kind", maker->words[1]));
+	recorder_alloc(maker->recorder, name_find(maker, "kind", maker->words[1]),
+		maker->count > 2 ? number(maker->words[2], 16) : 0);
 }
 
 static void make_free(struct maker *maker)

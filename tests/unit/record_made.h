@@ -50,6 +50,7 @@ struct truth {
 	size_t count, cap;
 	struct truth_kind kinds[TRUTH_KINDS_MAX];
 	size_t kind_count;
+	bool has_addresses;
 	uint64_t now_ms, lost_count, start_position;
 	uint32_t thread; /* index */
 	struct record_mark marks[100];
@@ -59,7 +60,7 @@ struct truth {
 
 static inline void truth_open(struct truth *truth, const struct record_facts *facts)
 {
-	*truth = (struct truth){0};
+	*truth = (struct truth){.has_addresses = facts->has_addresses};
 	assert_int_equal(recorder_open(&truth->recorder, path, facts, NULL), 0);
 }
 
@@ -86,23 +87,32 @@ static inline size_t truth_kind(struct truth *truth, const struct record_kind *k
 	return truth->kind_count++;
 }
 
-static inline void truth_event(
-	struct truth *truth, enum record_event_type type, uint32_t kind, uint64_t number)
+static inline void truth_event(struct truth *truth, enum record_event_type type, uint32_t kind,
+	uint64_t number, uint64_t addr)
 {
 	array_grow((void **)&truth->events, &truth->cap, truth->count, sizeof(*truth->events));
 	truth->events[truth->count++] =
-		(struct record_event){number, truth->now_ms, kind, truth->thread, type};
+		(struct record_event){number, truth->now_ms, addr, kind, truth->thread, type};
+}
+
+/* Near others or anywhere. */
+static inline uint64_t some_addr(const struct truth *truth)
+{
+	uint64_t addr = random_below(30) ? 0x650000 + 16 * random_below(5000) : random_next();
+
+	return truth->has_addresses ? addr : 0;
 }
 
 static inline void truth_alloc(struct truth *truth, size_t which)
 {
 	struct truth_kind *kind = &truth->kinds[which];
-	uint64_t number = recorder_alloc(truth->recorder, kind->number);
+	uint64_t addr = some_addr(truth);
+	uint64_t number = recorder_alloc(truth->recorder, kind->number, addr);
 
 	assert_int_equal(number, kind->allocated);
 	array_grow((void **)&kind->live, &kind->cap, kind->live_count, sizeof(*kind->live));
 	kind->live[kind->live_count++] = kind->allocated++;
-	truth_event(truth, RECORD_ALLOC, kind->number, number);
+	truth_event(truth, RECORD_ALLOC, kind->number, number, addr);
 }
 
 /* The one at this place among its live ones. */
@@ -115,7 +125,7 @@ static inline void truth_free(struct truth *truth, size_t which, size_t at)
 		(kind->live_count - at - 1) * sizeof(*kind->live));
 	kind->live_count--;
 	recorder_free(truth->recorder, kind->number, number);
-	truth_event(truth, RECORD_FREE, kind->number, number);
+	truth_event(truth, RECORD_FREE, kind->number, number, 0);
 }
 
 static inline void truth_time(struct truth *truth, uint64_t ms)
@@ -146,6 +156,7 @@ static inline void assert_event(const struct record_event *got, const struct rec
 	assert_int_equal(got->number, want->number);
 	assert_int_equal(got->time_ms, want->time_ms);
 	assert_int_equal(got->thread, want->thread);
+	assert_int_equal(got->addr, want->addr);
 }
 
 /* Events of a window, one by one or many at once. */

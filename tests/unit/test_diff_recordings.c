@@ -37,7 +37,7 @@ static uint32_t kind_of(uint64_t bytes, uint64_t offset)
 static void alloc(uint32_t kind, unsigned count)
 {
 	while (count--)
-		recorder_alloc(recorder, kind);
+		recorder_alloc(recorder, kind, 0);
 }
 
 TEST(kinds_of_one_stack_are_one_row)
@@ -164,7 +164,7 @@ TEST(windows_that_several_threads_count_are_as_if_one_did)
 	alloc(kept, 3);
 	for (uint64_t i = 0; i < EACH_MS * TOTAL_MS; i++) {
 		recorder_time(recorder, i / EACH_MS);
-		recorder_alloc(recorder, kind);
+		recorder_alloc(recorder, kind, 0);
 		if (i >= LAG)
 			recorder_free(recorder, kind, i - LAG);
 	}

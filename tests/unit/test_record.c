@@ -122,6 +122,33 @@ static void assert_marks(struct recording *recording, const struct truth *truth)
 	}
 }
 
+/* Those that were allocated before a position, and not freed. */
+static void assert_blocks(struct recording *recording, const struct truth *truth, size_t position)
+{
+	struct record_block *blocks;
+	size_t count, at = 0;
+
+	assert_int_equal(recording_blocks(recording, position, &blocks, &count, NULL), 0);
+	for (size_t i = 0; i < position; i++) {
+		const struct record_event *event = &truth->events[i];
+		size_t end = i + 1;
+
+		if (event->type == RECORD_FREE)
+			continue;
+		while (end < position && (truth->events[end].type != RECORD_FREE ||
+						 truth->events[end].kind != event->kind ||
+						 truth->events[end].number != event->number))
+			end++;
+		if (end < position)
+			continue;
+		assert_true(at < count);
+		assert_int_equal(blocks[at].addr, event->addr);
+		assert_int_equal(blocks[at++].kind, event->kind);
+	}
+	assert_int_equal(at, count);
+	free(blocks);
+}
+
 /* Everything that can be asked, at each position and in each ms. */
 static void assert_all(const struct truth *truth)
 {
@@ -151,6 +178,9 @@ static void assert_all(const struct truth *truth)
 		assert_window(recording, truth, from, from + random_below(truth->count - from + 1),
 			i % 2);
 	}
+	assert_int_equal(facts->has_addresses, truth->has_addresses);
+	for (size_t position = 0; position <= truth->count; position += truth->count / 7)
+		assert_blocks(recording, truth, position);
 	for (uint64_t ms = 0; ms <= truth->now_ms; ms++) {
 		char moment[30];
 		uint64_t at;
@@ -171,6 +201,7 @@ TEST(every_position_of_a_random_recording_is_as_it_was)
 		struct record_facts facts = some_facts();
 		static struct truth truth;
 
+		facts.has_addresses = i % 2 == 0;
 		truth_open(&truth, &facts);
 		add_kinds(&truth, 1 + i * 7);
 		run_at_random(&truth, 700, flush_each[i]);
@@ -227,11 +258,11 @@ TEST(facts_and_lists_are_read_back)
 	assert_int_equal(recorder_kind(recorder, &(struct record_kind){UINT64_MAX, RECORD_NO_STACK,
 							 1, RECORD_HEAP}),
 		0);
-	recorder_alloc(recorder, 1);
-	recorder_alloc(recorder, 1);
+	recorder_alloc(recorder, 1, 0);
+	recorder_alloc(recorder, 1, 0);
 	recorder_start(recorder);
 	recorder_lost(recorder, 5);
-	recorder_alloc(recorder, 1);
+	recorder_alloc(recorder, 1, 0);
 	recorder_free(recorder, 1, 77); /* none is freed that is not there */
 	recorder_mark(recorder, "");
 	recorder_time(recorder, 90);
@@ -412,7 +443,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 		if (i % 3 == 2 && freed[kind] < allocated[kind]) /* the oldest */
 			recorder_free(recorder, kind, freed[kind]++);
 		else
-			assert_int_equal(recorder_alloc(recorder, kind), allocated[kind]++);
+			assert_int_equal(recorder_alloc(recorder, kind, 0), allocated[kind]++);
 	}
 	assert_int_equal(recorder_events(recorder), EVENTS);
 	assert_int_equal(recorder_end(recorder, NULL), 0);

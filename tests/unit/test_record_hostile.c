@@ -117,13 +117,14 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 /*
  * Two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of the second, by thread 0;
  * a check-point; ms 9: - of the first (number 1), + of the second; the end at ms 20.
+ * They are at 1008h, 1000h, 40h and 3000h.
  */
 static struct made_file good_file(void)
 {
 	struct made_file file = {0};
 	struct made_chunk *chunk;
 
-	put_text(add(&file, START, 0), "pid=5 bits=64");
+	put_text(add(&file, START, 0), "pid=5 bits=64 addresses=1");
 	chunk = add(&file, MODULES, 0);
 	PUT(chunk, 0, 1, 0x1000, 0x2000, 0, 0, 0, 0, 5);
 	put_text(chunk, "a.exe");
@@ -138,12 +139,14 @@ static struct made_file good_file(void)
 	PUT(chunk, 0); /* far */
 	PUT(chunk, 1, 1, 1, 1); /* a tick before event 2, of 2 ms */
 	PUT(chunk, 1, 1, 1, 0); /* and a change of thread, to number 0 */
+	PUT(chunk, 2, 0x10, 0x0f, 0x7f, 0x20, 0, 0x1f); /* addresses: +1008h, -8, -FC0h */
 	PUT(add(&file, CHECKPOINT, 7), 3, 2, 320, 1, 2, 1, 1, 2, 1);
 	chunk = add(&file, EVENTS, 9);
 	PUT(chunk, 3, 2, 1, 0, 0, 0, 1, 0, 0, 610, 5, 9);
 	PUT(chunk, 1, 1, 2);
 	PUT(chunk, 32); /* age 0 */
 	PUT(chunk, 0, 0, 0, 0, 0);
+	PUT(chunk, 2, 0, 0x60); /* +3000h */
 	chunk = add(&file, MARK, 12);
 	PUT(chunk, 0, 5, 4);
 	put_text(chunk, "here");
@@ -162,7 +165,9 @@ static int read_all(uint64_t *event_count)
 	struct record_cursor *cursor;
 	struct record_event event;
 	struct record_state counters;
+	struct record_block *blocks;
 	const struct record_facts *facts;
+	size_t block_count;
 	struct err err = {0};
 	uint64_t count = 0, ms = 0, at;
 	int rc = recording_open(&recording, path, &err);
@@ -190,6 +195,12 @@ static int read_all(uint64_t *event_count)
 	if (!rc)
 		assert_int_equal(count, facts->event_count);
 	*event_count = count;
+	if (!rc)
+		rc = recording_blocks(recording, count, &blocks, &block_count, &err);
+	if (!rc) {
+		assert_true(block_count <= count);
+		free(blocks);
+	}
 	for (uint64_t position = 0; !rc && position <= count; position++) {
 		rc = recording_state(recording, position, &counters, &err);
 		for (size_t i = 0; !rc && i < counters.kind_count; i++)
@@ -216,15 +227,15 @@ static int read_all(uint64_t *event_count)
 TEST(a_file_made_by_the_manual_is_read)
 {
 	static const struct record_event want[] = {
-		{0, 5, 0, 1, RECORD_ALLOC},
-		{1, 5, 0, 1, RECORD_ALLOC},
-		{0, 7, 1, 0, RECORD_ALLOC},
-		{1, 9, 0, 1, RECORD_FREE},
-		{1, 9, 1, 1, RECORD_ALLOC},
+		{0, 5, 0x1008, 0, 1, RECORD_ALLOC},
+		{1, 5, 0x1000, 0, 1, RECORD_ALLOC},
+		{0, 7, 0x40, 1, 0, RECORD_ALLOC},
+		{1, 9, 0, 0, 1, RECORD_FREE},
+		{1, 9, 0x3000, 1, 1, RECORD_ALLOC},
 	};
 	struct made_file file = good_file();
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 8; i++) {
 		struct recording *recording;
 		struct record_cursor *cursor;
 		const struct record_facts *facts;
@@ -232,6 +243,11 @@ TEST(a_file_made_by_the_manual_is_read)
 
 		for (size_t k = 0; k < file.count; k++)
 			file.chunks[k].packing = i & 1;
+		if (i == 4) { /* without the addresses */
+			file.chunks[0].len -= strlen(" addresses=1");
+			file.chunks[6].len -= 7;
+			file.chunks[8].len -= 3;
+		}
 		write_made(&file, i & 2, NULL);
 		assert_int_equal(read_all(&count), 0);
 		assert_int_equal(recording_open(&recording, path, NULL), 0);
@@ -247,12 +263,14 @@ TEST(a_file_made_by_the_manual_is_read)
 		assert_int_equal(ms, 12);
 		assert_int_equal(recording_checkpoint(recording, 4), 3);
 		for (size_t from = 0; from <= 5; from++) {
-			struct record_event event;
+			struct record_event event, wanted;
 
 			assert_int_equal(record_cursor_open(&cursor, recording, from, 5, NULL), 0);
 			for (size_t at = from; at < 5; at++) {
+				wanted = want[at];
+				wanted.addr = i < 4 ? wanted.addr : 0;
 				assert_int_equal(record_next(cursor, &event, NULL), 1);
-				assert_event(&event, &want[at]);
+				assert_event(&event, &wanted);
 			}
 			assert_int_equal(record_next(cursor, &event, NULL), 0);
 			record_cursor_close(cursor);
@@ -266,7 +284,7 @@ TEST(a_file_made_by_the_manual_is_read)
 /* A small recording as it is written, with several chunks. */
 static char *small_file(struct truth *truth, size_t *len)
 {
-	struct record_facts facts = {.pid = 1, .image = "a.exe"};
+	struct record_facts facts = {.pid = 1, .image = "a.exe", .has_addresses = true};
 
 	truth_open(truth, &facts);
 	recorder_module(truth->recorder, &(struct module){.path = "a.exe", .base = 0x1000});
@@ -477,6 +495,7 @@ TEST(what_does_not_fit_together_is_an_error)
 		{"a kind that there is not", 6, 16, 4},
 		{"a free of what is not live", 6, 14, 1},
 		{"a free where none is told", 8, 15, 3},
+		{"an allocation without an address", 8, 14, 0},
 		{"an age that is too large", 8, 16, 34},
 		{"the one before the first", 8, 16, 16},
 		{"a thread that there is not", 6, 6, 2},

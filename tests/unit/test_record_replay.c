@@ -11,7 +11,7 @@
 /* What a recorder is told, and what it should be. */
 struct told {
 	bool is_free;
-	uint64_t bytes, heap;
+	uint64_t addr, bytes, heap; /* addr: of an allocation */
 	uint32_t stack, thread;
 	enum record_memory memory;
 	size_t alloc; /* of a free: which of the list it ends */
@@ -104,12 +104,12 @@ static struct told *tell(uint32_t kind)
 	return &scene.told[scene.told_count++];
 }
 
-uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind)
+uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 {
 	uint64_t number = scene.alloc_counts[kind]++;
 
 	(void)recorder;
-	tell(kind);
+	tell(kind)->addr = addr;
 	if ((number & (number + 1)) == 0) {
 		scene.allocs[kind] =
 			realloc(scene.allocs[kind], (2 * number + 2) * sizeof(*scene.allocs[kind]));
@@ -248,6 +248,7 @@ static void check_told(void)
 		const struct told *told = &scene.told[i], *wanted = &scene.wanted[i];
 
 		assert_int_equal(told->is_free, wanted->is_free);
+		assert_int_equal(told->addr, wanted->addr);
 		assert_int_equal(told->bytes, wanted->bytes);
 		assert_int_equal(told->heap, wanted->heap);
 		assert_int_equal(told->stack, wanted->stack);
@@ -275,6 +276,7 @@ static void free_wanted(struct live *live, uint32_t thread)
 	struct told told = scene.wanted[live->alloc];
 
 	told.is_free = true;
+	told.addr = 0;
 	told.thread = 100 + thread;
 	told.alloc = live->alloc;
 	told.group = scene.group;
@@ -315,7 +317,8 @@ static void step(struct live *lives, unsigned *generations)
 		1 + random_below(50), random_below(30) ? random_below(100) : TRACER_SIZE_MAX);
 	put_block(thread, RING_ALLOC, &live->block, live->heap);
 	stack = tracer_block_stack(&live->block);
-	live->alloc = want((struct told){.bytes = tracer_block_bytes(&live->block),
+	live->alloc = want((struct told){.addr = tracer_block_addr(&live->block),
+		.bytes = tracer_block_bytes(&live->block),
 		.heap = live->heap,
 		.stack = stack ? stack + 1000 : RECORD_NO_STACK,
 		.thread = 100 + thread});
@@ -393,28 +396,36 @@ static void change_page(unsigned type, struct page *page, uint32_t state, uint32
 	}
 }
 
-/* By sort of memory and stack: what is live in the recording is what the pages say. */
+/* What is live in the recording is what the pages say, each of them. */
 static void check_pages(const struct page *pages)
 {
 	static const uint32_t states[RECORD_MEMORIES] = {[RECORD_COMMITTED] = RANGE_COMMITTED,
 		[RECORD_RESERVED] = RANGE_RESERVED,
 		[RECORD_MAPPED] = RANGE_MAPPED};
-	uint64_t told[RECORD_MEMORIES][8] = {0}, wanted[RECORD_MEMORIES][8] = {0};
+	struct page told[PAGES] = {0};
 
 	for (size_t kind = 0; kind < scene.kind_count; kind++) {
+		const struct record_kind *known = &scene.kinds[kind];
+
 		for (uint64_t i = 0; i < scene.alloc_counts[kind]; i++) {
-			if (scene.allocs[kind][i])
-				told[scene.kinds[kind].memory][scene.kinds[kind].stack - 1000] +=
-					scene.kinds[kind].bytes;
+			uint32_t alloc = scene.allocs[kind][i];
+			uint64_t first;
+
+			if (!alloc)
+				continue;
+			first = (scene.told[alloc - 1].addr - BASE) / TRACER_PAGE;
+			assert_true(first + known->bytes / TRACER_PAGE <= PAGES);
+			for (uint64_t at = first; at < first + known->bytes / TRACER_PAGE; at++) {
+				assert_int_equal(told[at].state, 0);
+				told[at].state = states[known->memory];
+				told[at].stack = known->stack - 1000;
+			}
 		}
 	}
 	for (unsigned i = 0; i < PAGES; i++) {
-		for (unsigned memory = RECORD_COMMITTED; memory < RECORD_MEMORIES; memory++) {
-			if (pages[i].state == states[memory])
-				wanted[memory][pages[i].stack] += TRACER_PAGE;
-		}
+		assert_int_equal(told[i].state, pages[i].state);
+		assert_int_equal(told[i].stack, pages[i].stack);
 	}
-	assert_memory_equal(told, wanted, sizeof(told));
 }
 
 TEST(ranges_are_what_their_pages_are)
