@@ -92,12 +92,17 @@ bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_he
 	head->crc = (uint32_t)take_number(from + 24, 4);
 	if (head->packing == CHUNK_PLAIN && head->bytes != head->unpacked_bytes)
 		return false;
-	return head->unpacked_bytes <= CHUNK_UNPACKED_MAX && head->bytes <= CHUNK_UNPACKED_MAX;
+	return head->unpacked_bytes <= CHUNK_UNPACKED_MAX && head->bytes <= CHUNK_UNPACKED_MAX &&
+	       chunk_is_fit(head);
 }
 
-bool chunk_fits_list(size_t bytes, size_t unpacked_bytes)
+bool chunk_is_fit(const struct chunk_head *head)
 {
-	return unpacked_bytes <= LIST_ANY_BYTES || unpacked_bytes / LIST_RATIO <= bytes;
+	bool is_list = (head->type >= CHUNK_MODULES && head->type <= CHUNK_KINDS) ||
+		       head->type == CHUNK_LOADS;
+
+	return !is_list || head->unpacked_bytes <= LIST_ANY_BYTES ||
+	       head->unpacked_bytes / LIST_RATIO <= head->bytes;
 }
 
 void varint_put(struct buf *to, uint64_t value)

@@ -28,6 +28,7 @@
 #define RECORD_ALL_FRAMES_MAX ((size_t)1 << 26)
 #define RECORD_KINDS_MAX ((size_t)1 << 22)
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
+#define RECORD_LOADS_MAX ((size_t)1 << 22)
 #define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20) /* bytes, of modules and marks */
 
 enum chunk_type {
@@ -42,6 +43,7 @@ enum chunk_type {
 	CHUNK_MARK,
 	CHUNK_END,
 	CHUNK_INDEX,
+	CHUNK_LOADS,
 };
 
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* flags of a module */
@@ -80,9 +82,9 @@ void chunk_head_put(unsigned char to[CHUNK_HEAD_BYTES], const struct chunk_head 
 /* False when it is none. */
 bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_head *head);
 
-/* Whether a list, of modules or the like, is packed as such may be, so that little in the file never becomes much in
+/* Whether it is packed as it may be: lists, of modules or the like, not so that little in the file becomes much in
  * memory. */
-bool chunk_fits_list(size_t bytes, size_t unpacked_bytes);
+bool chunk_is_fit(const struct chunk_head *head);
 
 uint32_t chunk_crc(const void *bytes, size_t len);
 

@@ -65,6 +65,13 @@ struct record_mark {
 	const char *label;
 };
 
+/* A module came or went. Those of which this is not said, or first that they went, were there from the beginning. */
+struct record_load {
+	uint64_t time_ms;
+	uint32_t module; /* index of modules */
+	bool is_loaded;
+};
+
 /* What a recording says about itself. Texts may hold anything but a NUL: make them harmless to show them. */
 struct record_facts {
 	/* The recorder is told these; what is not known is 0 or NULL. */
@@ -92,7 +99,9 @@ struct record_facts {
 	const uint32_t *threads; /* ids; number 0 is no thread: its id is 0 */
 	const struct record_kind *kinds;
 	const struct record_mark *marks; /* in the order of their positions */
-	size_t module_count, stack_count, heap_count, thread_count, kind_count, mark_count;
+	const struct record_load *loads; /* in the order of their times */
+	size_t module_count, stack_count, heap_count, thread_count, kind_count, mark_count,
+		load_count;
 };
 
 /*
@@ -110,6 +119,8 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 
 /* base, size_bytes, path and the identity are kept, as copies. */
 uint32_t recorder_module(struct recorder *recorder, const struct module *module);
+/* It came, or it went. */
+void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded);
 /* Frames behind the first RECORD_FRAMES_MAX are left out. */
 uint32_t recorder_stack(
 	struct recorder *recorder, const struct record_frame *frames, unsigned frame_count);

@@ -95,6 +95,9 @@ struct recorder {
 	size_t mark_count, mark_cap, all_mark_count;
 	size_t text_bytes; /* of all modules and marks */
 	struct buf labels;
+	struct buf loads; /* that are not written yet, as the chunk has them */
+	uint64_t loads_ms, load_ms; /* of the first of them, and of the last of all */
+	size_t load_count, all_load_count;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
 	uint64_t checkpoint_position;
@@ -122,7 +125,6 @@ static void write_chunk(
 	const struct buf *payload = &recorder->payload;
 	struct buf *chunk = &recorder->chunk;
 	size_t bound = ZSTD_compressBound(payload->len), packed;
-	bool is_list = type >= CHUNK_MODULES && type <= CHUNK_KINDS;
 	struct chunk_head head = {.time_ms = time_ms,
 		.type = type,
 		.packing = CHUNK_ZSTD,
@@ -134,13 +136,13 @@ static void write_chunk(
 	bytes = (unsigned char *)chunk->data;
 	packed = ZSTD_compress2(
 		recorder->zstd, bytes + CHUNK_HEAD_BYTES, bound, payload->data, payload->len);
-	if (ZSTD_isError(packed) || packed >= payload->len ||
-		(is_list && !chunk_fits_list(packed, payload->len))) {
+	head.bytes = (uint32_t)packed;
+	if (ZSTD_isError(packed) || packed >= payload->len || !chunk_is_fit(&head)) {
 		head.packing = CHUNK_PLAIN;
 		packed = payload->len;
+		head.bytes = (uint32_t)packed;
 		memcpy(bytes + CHUNK_HEAD_BYTES, payload->data, packed);
 	}
-	head.bytes = (uint32_t)packed;
 	head.crc = chunk_crc(bytes + CHUNK_HEAD_BYTES, packed);
 	chunk_head_put(bytes, &head);
 	write_bytes(recorder, bytes, CHUNK_HEAD_BYTES + packed);
@@ -291,11 +293,24 @@ static void write_marks(struct recorder *recorder)
 	buf_clear(&recorder->labels);
 }
 
+static void write_loads(struct recorder *recorder)
+{
+	struct buf *to = begin_payload(recorder);
+
+	varint_put(to, recorder->load_count);
+	buf_add(to, recorder->loads.data, recorder->loads.len);
+	write_chunk(recorder, CHUNK_LOADS, recorder->loads_ms, 0);
+	recorder->load_count = 0;
+	buf_clear(&recorder->loads);
+}
+
 static void write_pending(struct recorder *recorder)
 {
 	uint64_t wanted = EVENTS_A_KIND * (uint64_t)recorder->lists[KINDS].count;
 
 	write_lists(recorder);
+	if (recorder->load_count)
+		write_loads(recorder);
 	if (recorder->codes.count)
 		write_events(recorder);
 	wanted = wanted < CHECKPOINT_LEAST ? CHECKPOINT_LEAST : wanted;
@@ -370,6 +385,19 @@ uint32_t recorder_module(struct recorder *recorder, const struct module *module)
 	}
 	buf_release(&row);
 	return number;
+}
+
+void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded)
+{
+	if (recorder->all_load_count++ >= RECORD_LOADS_MAX) {
+		set_limit(recorder, RECORD_LOADS_MAX, "modules that came and went");
+		return;
+	}
+	if (!recorder->load_count++)
+		recorder->loads_ms = recorder->load_ms = recorder->now_ms;
+	varint_put(&recorder->loads, (uint64_t)module << 1 | !is_loaded);
+	varint_put(&recorder->loads, recorder->now_ms - recorder->load_ms);
+	recorder->load_ms = recorder->now_ms;
 }
 
 static bool same_frames(
@@ -744,6 +772,7 @@ static void recorder_release(struct recorder *recorder)
 	hash_index_release(&recorder->kind_index);
 	arena_release(&recorder->frames);
 	buf_release(&recorder->labels);
+	buf_release(&recorder->loads);
 	buf_release(&recorder->payload);
 	buf_release(&recorder->chunk);
 	buf_release(&recorder->index);

@@ -11,7 +11,7 @@ struct opening {
 	struct chunk_reader reader;
 	uint64_t offset; /* of the chunk at hand */
 	uint64_t event_ms; /* of the last event that is known of */
-	uint64_t mark_ms; /* of the last mark */
+	uint64_t mark_ms, load_ms; /* of the last mark; of the last module that came or went */
 	bool is_by_index; /* the events are not looked at */
 	bool has_start, has_end;
 };
@@ -202,6 +202,30 @@ static int take_list(struct opening *opening, enum chunk_type type, struct paylo
 	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
 }
 
+static int take_loads(struct opening *opening, uint64_t time_ms, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	struct record_facts *facts = &recording->facts;
+	uint64_t more = varint_take_upto(from, RECORD_LOADS_MAX - facts->load_count);
+
+	if (from->at && time_ms < opening->load_ms)
+		return -ERR_BAD_RECORDING;
+	for (uint64_t i = 0; i < more; i++) {
+		uint64_t module = varint_take_upto(from, 2 * (uint64_t)facts->module_count);
+		uint64_t later_ms = varint_take_upto(from, UINT64_MAX - time_ms);
+
+		if (!from->at || module >> 1 == facts->module_count)
+			return -ERR_BAD_RECORDING;
+		time_ms += later_ms;
+		array_grow((void **)&recording->loads, &recording->load_cap, facts->load_count,
+			sizeof(*recording->loads));
+		recording->loads[facts->load_count++] =
+			(struct record_load){time_ms, (uint32_t)(module >> 1), !(module & 1)};
+	}
+	opening->load_ms = time_ms;
+	return from->at == from->end ? 0 : -ERR_BAD_RECORDING;
+}
+
 static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *from)
 {
 	struct recording *recording = opening->recording;
@@ -238,8 +262,8 @@ static int take_end(struct opening *opening, uint64_t time_ms, struct payload *f
 	uint64_t peak_ms = varint_take_upto(from, time_ms);
 
 	if (from->at != from->end || time_ms < opening->event_ms || time_ms < opening->mark_ms ||
-		count < facts->event_count || (count && !recording->event_chunk_count) ||
-		facts->start_position > count ||
+		time_ms < opening->load_ms || count < facts->event_count ||
+		(count && !recording->event_chunk_count) || facts->start_position > count ||
 		(facts->mark_count && recording->marks[facts->mark_count - 1].position > count) ||
 		(!opening->is_by_index && count != facts->event_count))
 		return -ERR_BAD_RECORDING;
@@ -331,6 +355,7 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 			&(struct record_place){opening->offset, head->time_ms, varint_take(from)});
 	case CHUNK_MARK: return take_mark(opening, head->time_ms, from);
 	case CHUNK_END: return take_end(opening, head->time_ms, from);
+	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
 	default: return 0; /* of a later version that readers of this one need not know */
 	}
 }
@@ -460,6 +485,7 @@ static void recording_clear(struct recording *recording)
 	free(recording->threads);
 	free(recording->kinds);
 	free(recording->marks);
+	free(recording->loads);
 	*recording = (struct recording){.path = recording->path,
 		.file = recording->file,
 		.facts.file_bytes = recording->facts.file_bytes};
@@ -476,15 +502,19 @@ static int read_all(struct recording *recording, bool is_by_index, struct err *e
 	chunk_reader_release(&opening.reader);
 	if (rc)
 		return recording_bad(recording, rc, opening.offset, NULL, err);
-	if (!opening.has_end)
+	if (!opening.has_end) {
 		facts->length_ms =
 			opening.event_ms > opening.mark_ms ? opening.event_ms : opening.mark_ms;
+		if (opening.load_ms > facts->length_ms)
+			facts->length_ms = opening.load_ms;
+	}
 	facts->modules = recording->modules;
 	facts->stacks = recording->stacks;
 	facts->heaps = recording->heaps;
 	facts->threads = recording->threads;
 	facts->kinds = recording->kinds;
 	facts->marks = recording->marks;
+	facts->loads = recording->loads;
 	return 0;
 }
 

@@ -30,7 +30,8 @@ struct recording {
 	uint32_t *threads;
 	struct record_kind *kinds;
 	struct record_mark *marks;
-	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap;
+	struct record_load *loads;
+	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap;
 	size_t frame_count, text_bytes;
 };
 

@@ -54,14 +54,18 @@ unsigned drain_damaged(const struct drain *drain);
 
 /*
  * The tracer's stacks, read from the target while it runs: its records are complete before their ids are handed
- * out. A frame is in the module that is there when it is read, soon after its first event.
+ * out. A frame is in the module that was there when its stack was made, also when another one is there by now. Which
+ * modules come and go is said to the recorder as it is noticed.
  */
 struct stack_reader;
 
-/* target and recorder are the caller's. 0; -ERR_TARGET, -ERR_GONE: the tracer's area cannot be used. */
-int stack_reader_new(struct stack_reader **reader, struct recorder *recorder, struct target *target,
-	uint64_t area_addr, struct err *err);
+/* target and recorder are the caller's. The modules that are there now were there from the beginning. */
+struct stack_reader *stack_reader_new(
+	struct recorder *recorder, struct target *target, uint64_t area_addr);
 void stack_reader_free(struct stack_reader *reader); /* NULL is nothing */
+
+/* Notices modules that came and went though no stack tells; to be called a few times a second. */
+void stack_reader_look(struct stack_reader *reader);
 
 /* A replay_stack_fn: ctx is the reader. */
 uint32_t stack_reader_number(void *ctx, uint32_t id);

@@ -16,6 +16,7 @@
 #define ROUND_MS 1 /* between two looks at the rings, when there was little in them */
 #define LITTLE 256
 #define FLUSH_MS 1000
+#define LOOK_MS 100 /* between two looks for modules that came or went */
 
 struct record_session {
 	const struct record_session_plan *plan;
@@ -25,13 +26,13 @@ struct record_session {
 	HANDLE wake, caught_up, over; /* to the thread, and from it */
 	volatile LONG is_ending, wants_to_catch_up;
 	struct target target; /* of our own, as long as the session */
-	uint64_t area_addr;
 	struct recorder *recorder;
 	struct replay *replay;
 	struct drain *drain;
-	struct stack_reader *stacks; /* NULL: none was asked for yet */
+	struct stack_reader *stacks;
 	struct mailbox *mailbox;
 	int64_t begin_ms, flushed_ms;
+	uint64_t looked_ms; /* since then */
 };
 
 static int fail(const char *what, struct err *err)
@@ -43,18 +44,6 @@ static int fail(const char *what, struct err *err)
 }
 
 /* ---------------------------------------------------------------- from the rings to the file */
-
-/* The tracer is on by the time of the first stack. */
-static uint32_t stack_number(void *ctx, uint32_t id)
-{
-	struct record_session *session = ctx;
-	struct err err;
-
-	if (!session->stacks && stack_reader_new(&session->stacks, session->recorder,
-					&session->target, session->area_addr, &err))
-		return RECORD_NO_STACK;
-	return stack_reader_number(session->stacks, id);
-}
 
 /* A mark that was sent before this comes behind all that the program had done by then. */
 static size_t go_round(struct record_session *session)
@@ -68,6 +57,11 @@ static size_t go_round(struct record_session *session)
 		recorder_time(session->recorder, now_ms);
 		recorder_mark(session->recorder, label);
 		mailbox_taken(session->mailbox);
+	}
+	if (now_ms - session->looked_ms >= LOOK_MS) {
+		recorder_time(session->recorder, now_ms);
+		stack_reader_look(session->stacks);
+		session->looked_ms = now_ms;
 	}
 	return count;
 }
@@ -150,7 +144,6 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, struct er
 		.has_addresses = session->plan->keeps_addresses};
 	int rc;
 
-	session->area_addr = area_addr;
 	rc = mailbox_new(&session->mailbox, target->pid, err);
 	if (!rc)
 		rc = target_open_live(&session->target, target->pid, err);
@@ -158,7 +151,8 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, struct er
 		rc = recorder_open(&session->recorder, session->plan->path, &facts, err);
 	if (rc)
 		return rc;
-	session->replay = replay_new(session->recorder, stack_number, session);
+	session->stacks = stack_reader_new(session->recorder, &session->target, area_addr);
+	session->replay = replay_new(session->recorder, stack_reader_number, session->stacks);
 	session->drain = drain_new(session->replay, session->recorder, session->rings.area,
 		session->rings.ring_count, session->rings.events_log2);
 	session->begin_ms = session->flushed_ms = os_clock_ms();

@@ -10,47 +10,30 @@
 
 #define LISTING_MS                                                                                 \
 	200 /* frames of code that is in no module do not have modules listed all the time */
+#define LOOK_MS 1000 /* modules that come without a stack are noticed after so long */
+#define TRIES 5
+
+/* What was said last of a module, by its number in the recording. */
+struct module_state {
+	uint32_t listing; /* the last one that it was in */
+	bool is_known, is_loaded;
+};
 
 struct stack_reader {
 	struct recorder *recorder;
 	struct target *target;
-	uint64_t area_addr, stacks, stacks_limit;
+	uint64_t area_addr, stacks, stacks_limit; /* stacks 0: not known yet */
 	struct u64map known; /* the tracer's id -> the recording's number */
 	struct snapshot listing; /* its modules, sorted by base */
 	uint32_t *numbers; /* of these, in the recording */
-	uint64_t unload_count; /* when they were listed */
-	int64_t listed_ms; /* 0: never */
+	struct module_state *states;
+	size_t state_count, state_cap;
+	uint32_t listing_count;
+	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
+	uint64_t unload_count; /* when they were read */
+	size_t gone_count; /* that were said to be unloaded */
+	int64_t listed_ms;
 };
-
-int stack_reader_new(struct stack_reader **reader, struct recorder *recorder, struct target *target,
-	uint64_t area_addr, struct err *err)
-{
-	struct tracer_area *area = xmalloc(sizeof(*area));
-	int rc = tracer_area_read(target, area_addr, area, err);
-
-	if (!rc) {
-		*reader = xcalloc(1, sizeof(**reader));
-		**reader = (struct stack_reader){.recorder = recorder,
-			.target = target,
-			.area_addr = area_addr,
-			.stacks = area->stacks,
-			.stacks_limit = area->stacks_limit};
-		u64map_init(&(*reader)->known);
-		snapshot_init(&(*reader)->listing);
-	}
-	free(area);
-	return rc;
-}
-
-void stack_reader_free(struct stack_reader *reader)
-{
-	if (!reader)
-		return;
-	u64map_release(&reader->known);
-	snapshot_release(&reader->listing);
-	free(reader->numbers);
-	free(reader);
-}
 
 /* ---------------------------------------------------------------- modules */
 
@@ -70,9 +53,29 @@ static void keep_identities(struct snapshot *listing, const struct snapshot *las
 	}
 }
 
+/* A module is there, or is not any more. What the first listing has was there from the beginning. */
+static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
+{
+	struct module_state *state;
+
+	if (number == RECORD_NO_MODULE)
+		return;
+	while (number >= reader->state_count) {
+		array_grow((void **)&reader->states, &reader->state_cap, reader->state_count,
+			sizeof(*reader->states));
+		reader->states[reader->state_count++] = (struct module_state){0};
+	}
+	state = &reader->states[number];
+	if ((state->is_loaded != is_loaded || !state->is_known) && reader->listing_count > 1)
+		recorder_module_is(reader->recorder, number, is_loaded);
+	*state = (struct module_state){reader->listing_count, true, is_loaded};
+}
+
+/* Those that are not in the new listing, whose numbers are not the reader's yet, went without a word. */
 static void list_modules(struct stack_reader *reader)
 {
 	struct snapshot listing;
+	uint32_t *numbers;
 	struct err err;
 
 	reader->listed_ms = os_clock_ms();
@@ -84,12 +87,86 @@ static void list_modules(struct stack_reader *reader)
 	modules_sort(listing.modules, listing.module_count);
 	keep_identities(&listing, &reader->listing);
 	describe_process(reader->target, &listing);
+	numbers = xcalloc(listing.module_count + 1, sizeof(*numbers));
+	reader->listing_count++;
+	for (size_t i = 0; i < listing.module_count; i++) {
+		numbers[i] = recorder_module(reader->recorder, &listing.modules[i]);
+		say(reader, numbers[i], true);
+	}
+	for (size_t i = 0; i < reader->listing.module_count; i++) {
+		uint32_t number = reader->numbers[i];
+
+		if (number != RECORD_NO_MODULE &&
+			reader->states[number].listing != reader->listing_count)
+			say(reader, number, false);
+	}
 	snapshot_release(&reader->listing);
+	free(reader->numbers);
 	reader->listing = listing;
-	reader->numbers =
-		xrealloc(reader->numbers, (listing.module_count + 1) * sizeof(*reader->numbers));
-	for (size_t i = 0; i < listing.module_count; i++)
-		reader->numbers[i] = recorder_module(reader->recorder, &listing.modules[i]);
+	reader->numbers = numbers;
+}
+
+/* How many modules the target has unloaded. */
+static uint64_t unloads_now(const struct stack_reader *reader)
+{
+	uint64_t count = reader->unload_count;
+
+	target_read(reader->target, reader->area_addr + offsetof(struct tracer_area, unload_count),
+		&count, sizeof(count));
+	return count;
+}
+
+static uint32_t number_of_gone(const struct stack_reader *reader, size_t unload)
+{
+	struct module module;
+
+	return tracer_modules_unload(&reader->gone->modules, unload, &module) ?
+		       recorder_module(reader->recorder, &module) :
+		       RECORD_NO_MODULE;
+}
+
+/* Reads what was unloaded; what came and went unseen is said to have done both now. */
+static void read_unloads(struct stack_reader *reader)
+{
+	struct tracer_copy *copy = xmalloc(sizeof(*copy));
+	struct err err;
+	int rc = -1;
+
+	tracer_copy_init(copy);
+	for (int i = 0; rc && i < TRIES; i++) /* the target goes on meanwhile */
+		rc = tracer_copy_read_unloads(copy, reader->target, reader->area_addr, &err);
+	if (!rc) {
+		struct tracer_copy *last = reader->gone;
+
+		reader->gone = copy;
+		copy = last;
+	}
+	tracer_copy_release(copy);
+	free(copy);
+	for (; reader->gone_count < reader->gone->modules.extent_count; reader->gone_count++) {
+		uint32_t number = number_of_gone(reader, reader->gone_count);
+
+		if (!reader->listing_count) /* before the recording */
+			continue;
+		say(reader, number, true);
+		say(reader, number, false);
+	}
+}
+
+/* Which modules are there, as of one moment: none is unloaded meanwhile. */
+static void find_modules(struct stack_reader *reader)
+{
+	uint64_t count = unloads_now(reader);
+
+	for (int i = 0; i < TRIES; i++) {
+		if (count != reader->unload_count)
+			read_unloads(reader);
+		reader->unload_count = count;
+		list_modules(reader);
+		count = unloads_now(reader);
+		if (count == reader->unload_count)
+			return;
+	}
 }
 
 static const struct module *find(const struct stack_reader *reader, uint64_t frame)
@@ -97,28 +174,41 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/* Lists the modules when these frames are not all in those that are known, or some went. */
+/* Whether code that is in no module known is in one nevertheless; it is looked up now and then whether or not. */
+static bool is_of_new_module(const struct stack_reader *reader, uint64_t frame)
+{
+	struct target *target = reader->target;
+	struct target_region region;
+
+	if (find(reader, frame))
+		return false;
+	return os_clock_ms() - reader->listed_ms >= LISTING_MS ||
+	       (target->ops->region && !target->ops->region(target, frame, &region) &&
+		       region.addr <= frame && region.is_image);
+}
+
 static void look_at_modules(struct stack_reader *reader, const uint64_t *frames, uint32_t count)
 {
-	uint64_t unload_count = reader->unload_count;
-	bool is_new = !reader->listed_ms;
+	bool is_new = unloads_now(reader) != reader->unload_count;
 
-	target_read(reader->target, reader->area_addr + offsetof(struct tracer_area, unload_count),
-		&unload_count, sizeof(unload_count));
-	is_new = is_new || unload_count != reader->unload_count;
 	for (uint32_t i = 0; i < count && !is_new; i++)
-		is_new =
-			!find(reader, frames[i]) && os_clock_ms() - reader->listed_ms >= LISTING_MS;
+		is_new = is_of_new_module(reader, frames[i]);
 	if (is_new)
-		list_modules(reader);
-	reader->unload_count = unload_count;
+		find_modules(reader);
+}
+
+void stack_reader_look(struct stack_reader *reader)
+{
+	if (os_clock_ms() - reader->listed_ms >= LOOK_MS ||
+		unloads_now(reader) != reader->unload_count)
+		find_modules(reader);
 }
 
 /* ---------------------------------------------------------------- stacks */
 
-/* The frames of a record; how many, 0: it is none. */
+/* The frames of a record, and of how many unloads they are; how many, 0: it is none. */
 static uint32_t read_frames(
-	const struct stack_reader *reader, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX])
+	struct stack_reader *reader, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX], uint32_t *born)
 {
 	uint64_t at = (uint64_t)id * 8;
 	struct tracer_stack head;
@@ -129,25 +219,61 @@ static uint32_t read_frames(
 		target_read(reader->target, reader->stacks + at + sizeof(head), frames,
 			head.depth * sizeof(*frames)))
 		return 0;
+	*born = head.born;
 	return head.depth;
+}
+
+/* In a module that was unloaded since the stack was made, or else in one that is there. */
+static struct record_frame place_frame(struct stack_reader *reader, uint64_t frame, uint32_t born)
+{
+	const struct tracer_modules *gone = &reader->gone->modules;
+	size_t unload = tracer_modules_find(gone, born, frame);
+	struct record_frame found = {frame, RECORD_NO_MODULE};
+	const struct module *module = find(reader, frame);
+	struct module went;
+
+	if (unload != SIZE_MAX && tracer_modules_unload(gone, unload, &went)) {
+		found.module = number_of_gone(reader, unload);
+		if (found.module >= reader->state_count || !reader->states[found.module].is_known)
+			say(reader, found.module, false); /* it went before the recording */
+		found.offset = frame - went.base;
+	} else if (unload != SIZE_MAX ||
+		   (frame && tracer_unload_is_lost(&reader->gone->area, born, frame - 1))) {
+		found.offset = TRACER_LOST_BASE + frame;
+	} else if (module) {
+		found.module = reader->numbers[module - reader->listing.modules];
+		found.offset = frame - module->base;
+	}
+	return found;
+}
+
+/* The tracer is on by the time of the first stack. */
+static bool find_stacks(struct stack_reader *reader)
+{
+	struct tracer_area *area = xmalloc(sizeof(*area));
+	struct err err;
+
+	if (!tracer_area_read(reader->target, reader->area_addr, area, &err)) {
+		reader->stacks = area->stacks;
+		reader->stacks_limit = area->stacks_limit;
+	}
+	free(area);
+	return reader->stacks;
 }
 
 static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 {
 	struct record_frame found[TRACER_DEPTH_MAX];
 	uint64_t frames[TRACER_DEPTH_MAX];
-	uint32_t count = read_frames(reader, id, frames);
+	uint32_t born = 0, count = 0;
 
+	if (reader->stacks || find_stacks(reader))
+		count = read_frames(reader, id, frames, &born);
 	if (!count)
 		return RECORD_NO_STACK;
 	look_at_modules(reader, frames, count);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct module *module = find(reader, frames[i]);
-
-		found[i] = module ? (struct record_frame){frames[i] - module->base,
-					    reader->numbers[module - reader->listing.modules]} :
-				    (struct record_frame){frames[i], RECORD_NO_MODULE};
-	}
+	for (uint32_t i = 0; i < count; i++)
+		found[i] = place_frame(reader, frames[i], born);
 	return recorder_stack(reader->recorder, found, count);
 }
 
@@ -161,4 +287,33 @@ uint32_t stack_reader_number(void *ctx, uint32_t id)
 		u64map_put(&reader->known, id, &number);
 	}
 	return number;
+}
+
+struct stack_reader *stack_reader_new(
+	struct recorder *recorder, struct target *target, uint64_t area_addr)
+{
+	struct stack_reader *reader = xcalloc(1, sizeof(*reader));
+
+	*reader = (struct stack_reader){.recorder = recorder,
+		.target = target,
+		.area_addr = area_addr,
+		.gone = xmalloc(sizeof(*reader->gone))};
+	tracer_copy_init(reader->gone);
+	u64map_init(&reader->known);
+	snapshot_init(&reader->listing);
+	find_modules(reader);
+	return reader;
+}
+
+void stack_reader_free(struct stack_reader *reader)
+{
+	if (!reader)
+		return;
+	u64map_release(&reader->known);
+	snapshot_release(&reader->listing);
+	tracer_copy_release(reader->gone);
+	free(reader->gone);
+	free(reader->states);
+	free(reader->numbers);
+	free(reader);
 }

@@ -494,19 +494,39 @@ void tracer_modules_place(
 	}
 }
 
-uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
+size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
 {
-	const struct tracer_extent *extent;
-	struct tracer_unloaded *item;
 	size_t number;
 
 	if (born >= modules->extent_count || !addr)
-		return addr;
+		return SIZE_MAX;
 	/* The call before the return address is what counts. */
 	number = find_unload(modules, born, addr - 1);
 	if (number == modules->extent_count)
 		number = find_unload(modules, born, addr);
-	if (number == modules->extent_count)
+	return number == modules->extent_count ? SIZE_MAX : number;
+}
+
+bool tracer_modules_unload(
+	const struct tracer_modules *modules, size_t number, struct module *module)
+{
+	const struct tracer_extent *extent = &modules->extents[number];
+
+	if (extent->module == MODULE_UNKNOWN)
+		return false;
+	*module = modules->items[extent->module].module;
+	module->base = extent->base;
+	module->unloaded_at = 0;
+	return true;
+}
+
+uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
+{
+	size_t number = tracer_modules_find(modules, born, addr);
+	const struct tracer_extent *extent;
+	struct tracer_unloaded *item;
+
+	if (number == SIZE_MAX)
 		return addr;
 	extent = &modules->extents[number];
 	if (extent->module == MODULE_UNKNOWN)

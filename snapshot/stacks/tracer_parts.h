@@ -63,6 +63,14 @@ int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *re
 void tracer_modules_place(struct tracer_modules *modules, unsigned bits, const struct module *live,
 	size_t live_count);
 
+/* The unload, among extent_count, by which the module of a return address went, of a stack that was handed out after
+ * born of them; SIZE_MAX: it is still there, if there was any. */
+size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
+
+/* Fills *module with what was unloaded, at the base that it had. False: there was no room to say what. */
+bool tracer_modules_unload(
+	const struct tracer_modules *modules, size_t number, struct module *module);
+
 /* Where a return address of a stack that was handed out after born unloads is to be found in a dump:
  * the same address, or one in a module that is gone, which then counts as used, or with
  * TRACER_LOST_BASE. */

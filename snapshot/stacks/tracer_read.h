@@ -78,6 +78,11 @@ void tracer_copy_release(struct tracer_copy *copy);
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
+/* Reads the modules that are gone, and understands them, while the target runs. The same, and the stacks and blocks are
+ * not there. */
+int tracer_copy_read_unloads(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
 /* Understands what was read, once. Returns 0, -ERR_GONE, -ERR_TARGET or -ERR_NOMEM, and copy is empty but
  * for its area. */
 int tracer_copy_parse(

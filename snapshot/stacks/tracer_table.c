@@ -353,6 +353,29 @@ int tracer_copy_read(
 	return rc;
 }
 
+int tracer_copy_read_unloads(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
+{
+	struct tracer_part *modules = &copy->parts[PART_MODULES],
+			   *unloads = &copy->parts[PART_UNLOADS];
+	int rc = plan(copy, target, area_addr, err), failed = 0;
+
+	if (rc)
+		return rc;
+	failed = room_for(unloads);
+	failed = failed ? failed : room_for(modules);
+	failed = failed ? failed : read_part(target, unloads);
+	failed = failed ? failed : read_part(target, modules);
+	failed = failed ? failed :
+			  tracer_modules_parse(&copy->modules, modules->copy,
+				  (size_t)modules->bytes, unloads->copy,
+				  (size_t)unloads->bytes / sizeof(struct tracer_unload));
+	if (!failed)
+		return 0;
+	forget(copy);
+	return fail(target, area_addr, failed, err);
+}
+
 /* ---------------------------------------------------------------- what they say */
 
 static size_t count_valid(const struct tracer_part *part)

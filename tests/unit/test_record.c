@@ -213,6 +213,42 @@ TEST(every_position_of_a_random_recording_is_as_it_was)
 	}
 }
 
+/* Modules that come and go, with flushes in between. */
+TEST(modules_come_and_go_when_they_did)
+{
+	struct record_facts told = some_facts();
+	static struct record_load loads[500];
+	struct recorder *recorder;
+	struct recording *recording;
+	const struct record_facts *facts;
+	uint64_t ms = 0;
+
+	assert_int_equal(recorder_open(&recorder, path, &told, NULL), 0);
+	for (size_t i = 0; i < 500; i++) {
+		char name[20];
+
+		snprintf(name, sizeof(name), "%u.dll", (unsigned)random_below(200));
+		ms += random_below(4) ? 0 : random_below(5000);
+		recorder_time(recorder, ms);
+		loads[i] = (struct record_load){ms,
+			recorder_module(recorder, &(struct module){.path = name}), random_below(2)};
+		recorder_module_is(recorder, loads[i].module, loads[i].is_loaded);
+		if (!random_below(30))
+			assert_int_equal(recorder_flush(recorder, NULL), 0);
+	}
+	assert_int_equal(recorder_end(recorder, NULL), 0);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	facts = recording_facts(recording);
+	assert_int_equal(facts->load_count, 500);
+	assert_int_equal(facts->length_ms, ms);
+	for (size_t i = 0; i < 500; i++) {
+		assert_int_equal(facts->loads[i].time_ms, loads[i].time_ms);
+		assert_int_equal(facts->loads[i].module, loads[i].module);
+		assert_int_equal(facts->loads[i].is_loaded, loads[i].is_loaded);
+	}
+	recording_close(recording);
+}
+
 TEST(facts_and_lists_are_read_back)
 {
 	struct record_facts told = some_facts();
