@@ -1,8 +1,6 @@
 /* The tracer's stacks as a recording has them: read while the target runs, frame by frame in their modules. */
 #include "tests/unit/t.h"
 
-#include <unistd.h>
-
 #include "snapshot/record/replay.h"
 #include "tests/unit/fake_tracer.h"
 
@@ -15,6 +13,7 @@ static struct {
 	unsigned frame_count, stack_count;
 	char paths[20][60]; /* of modules, by the recording's number */
 	uint32_t module_count;
+	char said[400]; /* "+" or "-" and a name, of modules that came and went */
 } scene;
 
 /* ---------------------------------------------------------------- a recorder */
@@ -31,6 +30,16 @@ uint32_t recorder_module(struct recorder *recorder, const struct module *module)
 	return scene.module_count++;
 }
 
+void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded)
+{
+	size_t len = strlen(scene.said);
+
+	(void)recorder;
+	assert_true(module < scene.module_count);
+	snprintf(scene.said + len, sizeof(scene.said) - len, "%c%s ", is_loaded ? '+' : '-',
+		strrchr(scene.paths[module], '\\') + 1);
+}
+
 uint32_t recorder_stack(
 	struct recorder *recorder, const struct record_frame *frames, unsigned frame_count)
 {
@@ -42,13 +51,12 @@ uint32_t recorder_stack(
 
 static int begin(void **state)
 {
-	struct err err;
-
 	(void)state;
 	memset(&scene, 0, sizeof(scene));
 	fake_init();
 	tracer_place();
-	assert_int_equal(stack_reader_new(&scene.reader, NULL, &fake.target, TRACER_AREA, &err), 0);
+	tracer_place_others();
+	scene.reader = stack_reader_new(NULL, &fake.target, TRACER_AREA);
 	return 0;
 }
 
@@ -87,28 +95,105 @@ TEST(a_stack_is_read_once_and_its_frames_are_in_their_modules)
 	assert_int_equal(scene.stack_count, 2);
 }
 
-/* Another one may be where a module was: it is looked for as soon as one has gone. */
-TEST(a_module_that_took_the_place_of_another_is_named)
+static struct module *load(const char *path)
 {
 	struct module *module = &fake.modules[fake.module_count++];
 
-	*module = (struct module){.base = DLL, .size_bytes = 0x5000, .path = "C:\\app\\first.dll"};
-	stack_reader_number(scene.reader, tracer_put_stack(DLL + 0x1010, 1));
-	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	*module = (struct module){.base = DLL, .size_bytes = 0x5000, .path = path};
+	return module;
+}
+
+/* A stack that was made when there had been so many unloads. */
+static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
+{
+	uint32_t id = tracer_put_stack(first, depth);
+
+	fake_put(TRACER_STACKS + 8 * (uint64_t)id + offsetof(struct tracer_stack, born), born, 4);
+	return id;
+}
+
+/* However late a stack is read. */
+TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
+{
+	uint32_t first = put_stack(DLL + 0x1010, 1, 0), second, third;
+	struct module *module = load("C:\\app\\first.dll");
+
+	tracer_put_unload(module->path, DLL, 0x5000);
 	module->path = "C:\\app\\second.dll";
+	second = put_stack(DLL + 0x1010, 2, 1);
+	tracer_put_unload(module->path, DLL, 0x5000);
+	module->path = "C:\\app\\third.dll";
+	third = put_stack(DLL + 0x1010, 3, 2);
+	stack_reader_number(scene.reader, third);
+	check_frame(0, "C:\\app\\third.dll", 0x1010);
+	stack_reader_number(scene.reader, first);
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	stack_reader_number(scene.reader, second);
+	check_frame(1, "C:\\app\\second.dll", 0x1020);
+	fake.module_count--;
+	tracer_put_unload("C:\\app\\third.dll", DLL, 0x5000);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 4, 2));
+	check_frame(0, "C:\\app\\third.dll", 0x1010);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 5, 3));
+	check_frame(0, NULL, DLL + 0x1010);
+}
+
+static int image_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	(void)target;
+	*region = (struct target_region){.addr = addr, .end = addr + 1, .is_image = true};
+	return 0;
+}
+
+TEST(what_comes_and_goes_is_said_once)
+{
+	static struct target_ops regions;
+	struct module *module = load("C:\\app\\first.dll");
+	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
+
+	regions = *fake.target.ops;
+	regions.region = image_region;
+	fake.target.ops = &regions;
+	stack_reader_number(scene.reader, id);
+	assert_string_equal(scene.said, "+first.dll ");
+	stack_reader_look(scene.reader);
+	tracer_put_unload(module->path, DLL, 0x5000);
+	tracer_put_unload("C:\\app\\short.dll", DLL, 0x3000);
+	module->path = "C:\\app\\second.dll";
+	stack_reader_look(scene.reader);
+	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
+	scene.said[0] = '\0';
+	/* It was loaded again at once. */
+	tracer_put_unload("C:\\app\\second.dll", DLL, 0x5000);
+	stack_reader_look(scene.reader);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
+	assert_string_equal(scene.said, "-second.dll +second.dll ");
+}
+
+/* There was no room to say what was unloaded, only where. */
+TEST(frames_of_what_is_forgotten_are_in_no_module)
+{
+	load("C:\\app\\second.dll");
+	AREA_PUT(unload_limit, 0);
 	AREA_PUT(unload_count, 1);
-	stack_reader_number(scene.reader, tracer_put_stack(DLL + 0x1010, 2));
+	AREA_PUT(lost_from, DLL);
+	AREA_PUT(lost_to, DLL + 0x5000);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	check_frame(0, NULL, TRACER_LOST_BASE + DLL + 0x1010);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
-TEST(a_module_that_came_is_named_after_a_while)
+/* What makes no sense is read as if nothing had been unloaded. */
+TEST(unloads_may_hold_anything)
 {
-	stack_reader_number(scene.reader, tracer_put_stack(APP + 0x1010, 1));
-	fake.modules[fake.module_count++] =
-		(struct module){.base = DLL, .size_bytes = 0x5000, .path = "C:\\app\\late.dll"};
-	usleep(250 * 1000);
-	stack_reader_number(scene.reader, tracer_put_stack(DLL + 0x1010, 1));
-	check_frame(0, "C:\\app\\late.dll", 0x1010);
+	load("C:\\app\\first.dll");
+	AREA_PUT(unload_count, 5);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	AREA_PUT(unload_count, 1u << 30);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
 }
 
 TEST(what_is_no_stack_has_no_number)
@@ -129,13 +214,10 @@ TEST(what_is_no_stack_has_no_number)
 }
 
 /* The tracer's area must be one that is understood. */
-TEST(an_area_of_another_version_is_refused)
+TEST(an_area_of_another_version_has_no_stacks)
 {
-	struct stack_reader *reader = NULL;
-	struct err err;
+	uint32_t id = tracer_put_stack(APP + 0x1010, 3);
 
 	AREA_PUT(version, 77);
-	assert_int_equal(
-		stack_reader_new(&reader, NULL, &fake.target, TRACER_AREA, &err), -ERR_TARGET);
-	assert_null(reader);
+	assert_int_equal(stack_reader_number(scene.reader, id), RECORD_NO_STACK);
 }
