@@ -75,7 +75,7 @@ static void put_events(struct out *out, const struct record_facts *facts)
 			"cut", facts->cut_bytes);
 }
 
-/* The figures of a recording, then its marks: a line each. */
+/* The figures of a recording, then modules that came and went, and its marks: a line each. */
 static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
 {
 	put_text(out, "recording", path);
@@ -92,6 +92,15 @@ static void put_recording(struct out *out, const char *path, const struct record
 		"allocation\n",
 		"tables", facts->module_count, facts->stack_count, facts->heap_count,
 		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
+	for (size_t i = 0; i < facts->load_count; i++) {
+		const struct record_load *load = &facts->loads[i];
+
+		out_printf(out, "%-10s ", load->is_loaded ? "loaded" : "unloaded");
+		put_seconds(out, load->time_ms);
+		out_char(out, ' ');
+		out_harmless(out, facts->modules[load->module].path);
+		out_char(out, '\n');
+	}
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
 		put_seconds(out, facts->marks[i].time_ms);

@@ -20,7 +20,7 @@
 struct record_reader {
 	struct dump_sums *sums;
 	const struct record_facts *facts;
-	uint64_t *bases; /* by module: where it lies in the sums */
+	struct placing *places; /* of modules */
 	uint32_t *stacks; /* by stack: its number in the sums; STACK_NONE: not yet */
 	struct u64map heaps, cells; /* addresses, and heaps and stacks, to their numbers */
 	size_t heap_cap, cell_cap;
@@ -48,26 +48,51 @@ const char *block_fate_name(enum block_fate fate)
 
 /* A module of the recording, as it is placed. */
 struct placing {
-	const struct module *module;
-	uint32_t number;
+	uint64_t base;
+	bool is_loaded, is_used; /* at the moment; by a stack */
 };
 
-/* By place; of those at one the last that came first. */
+/* Whose modules those are that are being sorted. */
+struct placing_order {
+	const struct module *module;
+	uint32_t number;
+	bool is_loaded;
+};
+
+/* Those that are loaded first, by place; of those at one the last that came first. */
 static int by_place(const void *a, const void *b)
 {
-	const struct placing *x = a, *y = b;
+	const struct placing_order *x = a, *y = b;
 
+	if (x->is_loaded != y->is_loaded)
+		return x->is_loaded ? -1 : 1;
 	if (x->module->base != y->module->base)
 		return x->module->base < y->module->base ? -1 : 1;
 	return x->number > y->number ? -1 : x->number < y->number;
 }
 
-static struct placing *modules_in_order(const struct record_facts *facts)
+/* Which modules are there at a time. */
+static void find_loaded(struct record_reader *reader, uint64_t time_ms)
 {
-	struct placing *order = xcalloc(facts->module_count + 1, sizeof(*order));
+	const struct record_facts *facts = reader->facts;
+
+	for (size_t i = 0; i < facts->module_count; i++)
+		reader->places[i].is_loaded = true;
+	/* What is first said of one that it came was not there before. */
+	for (size_t i = facts->load_count; i--;)
+		reader->places[facts->loads[i].module].is_loaded = !facts->loads[i].is_loaded;
+	for (size_t i = 0; i < facts->load_count && facts->loads[i].time_ms <= time_ms; i++)
+		reader->places[facts->loads[i].module].is_loaded = facts->loads[i].is_loaded;
+}
+
+static struct placing_order *modules_in_order(const struct record_reader *reader)
+{
+	const struct record_facts *facts = reader->facts;
+	struct placing_order *order = xcalloc(facts->module_count + 1, sizeof(*order));
 
 	for (uint32_t i = 0; i < facts->module_count; i++)
-		order[i] = (struct placing){&facts->modules[i], i};
+		order[i] =
+			(struct placing_order){&facts->modules[i], i, reader->places[i].is_loaded};
 	qsort(order, facts->module_count, sizeof(*order), by_place);
 	return order;
 }
@@ -96,37 +121,54 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text, strlen(text)) : NULL;
 }
 
-/* Copies the modules; what lay where another one lies gets a place of its own, as in dumps. */
+/* Finds a place for each module: what is not loaded, or lay where another one lies, gets one of its own, as in dumps. */
+static void place_modules(struct record_reader *reader, uint64_t time_ms)
+{
+	const struct record_facts *facts = reader->facts;
+	struct placing_order *order;
+	uint64_t spare = spare_place(facts), end = 0;
+
+	reader->places = xcalloc(facts->module_count + 1, sizeof(*reader->places));
+	find_loaded(reader, time_ms);
+	order = modules_in_order(reader);
+	for (uint32_t i = 0; i < facts->module_count; i++) {
+		const struct module *module = order[i].module;
+		uint64_t base = module->base, bytes = module->size_bytes;
+
+		if ((!order[i].is_loaded || (i && base < end)) && spare &&
+			spare <= UINT64_MAX - bytes - 2 * GRANULE) {
+			base = spare;
+			spare += (bytes + 2 * GRANULE - 1) & ~(GRANULE - 1);
+		} else if (base + bytes > end) {
+			end = base + bytes;
+		}
+		reader->places[order[i].number].base = base;
+	}
+	free(order);
+}
+
+/* Copies those that are there, or that stacks need. */
 static void take_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
 	struct dump_sums *sums = reader->sums;
-	struct placing *order = modules_in_order(facts);
-	uint64_t spare = spare_place(facts), end = 0;
 
 	sums->modules = xcalloc(facts->module_count + 1, sizeof(*sums->modules));
-	sums->module_count = facts->module_count;
-	reader->bases = xcalloc(facts->module_count + 1, sizeof(*reader->bases));
 	for (uint32_t i = 0; i < facts->module_count; i++) {
-		struct module *module = &sums->modules[i];
+		const struct placing *place = &reader->places[i];
+		struct module *module = &sums->modules[sums->module_count];
 
-		*module = *order[i].module;
+		if (!place->is_loaded && !place->is_used)
+			continue;
+		*module = facts->modules[i];
 		module->path = copy_text(&sums->module_texts, module->path);
 		module->pdb = copy_text(&sums->module_texts, module->pdb);
 		module->pdb_guid = copy_text(&sums->module_texts, module->pdb_guid);
-		if (i && module->base < end && spare &&
-			spare <= UINT64_MAX - module->size_bytes - 2 * GRANULE) {
-			if (!module->unloaded_at)
-				module->unloaded_at = module->base;
-			module->base = spare;
-			spare += (module->size_bytes + 2 * GRANULE - 1) & ~(GRANULE - 1);
-		} else if (module->base + module->size_bytes > end) {
-			end = module->base + module->size_bytes;
-		}
-		reader->bases[order[i].number] = module->base;
+		module->unloaded_at = place->base != module->base ? module->base : 0;
+		module->base = place->base;
+		sums->module_count++;
 	}
 	modules_sort(sums->modules, sums->module_count);
-	free(order);
 }
 
 /* The number that a stack of the recording has in the sums, or STACK_NONE. */
@@ -144,9 +186,11 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 	for (; stack.frame_count < from->frame_count; stack.frame_count++) {
 		const struct record_frame *frame = &from->frames[stack.frame_count];
 
-		frames[stack.frame_count] =
-			frame->offset +
-			(frame->module == RECORD_NO_MODULE ? 0 : reader->bases[frame->module]);
+		frames[stack.frame_count] = frame->offset;
+		if (frame->module != RECORD_NO_MODULE) {
+			frames[stack.frame_count] += reader->places[frame->module].base;
+			reader->places[frame->module].is_used = true;
+		}
 	}
 	if (!stack.frame_count)
 		return STACK_NONE;
@@ -529,6 +573,7 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 		rc = take_before(reader, recording, err);
 	if (rc)
 		return rc;
+	place_modules(reader, to.time_ms);
 	take_facts(reader);
 	take_losses(reader, to.position);
 	if (reader->facts->time_ms)
@@ -561,11 +606,12 @@ int sums_read_recording(struct dump_sums *sums, const char *path, const char *fi
 	memset(reader.stacks, 0xff, reader.facts->stack_count * sizeof(*reader.stacks));
 	u64map_init(&reader.heaps);
 	u64map_init(&reader.cells);
-	take_modules(&reader);
 	rc = read_part(&reader, recording, part, err);
+	if (!rc)
+		take_modules(&reader);
 	u64map_release(&reader.heaps);
 	u64map_release(&reader.cells);
-	free(reader.bases);
+	free(reader.places);
 	free(reader.stacks);
 	recording_close(recording);
 	return rc;

@@ -64,8 +64,9 @@ struct stack_reader *stack_reader_new(
 	struct recorder *recorder, struct target *target, uint64_t area_addr);
 void stack_reader_free(struct stack_reader *reader); /* NULL is nothing */
 
-/* Notices modules that came and went though no stack tells; to be called a few times a second. */
-void stack_reader_look(struct stack_reader *reader);
+/* Notices modules that came and went though no stack tells; to be called a few times a second. now_ms is how long the
+ * recording has lasted: all events up to then were told. */
+void stack_reader_look(struct stack_reader *reader, uint64_t now_ms);
 
 /* A replay_stack_fn: ctx is the reader. */
 uint32_t stack_reader_number(void *ctx, uint32_t id);

@@ -53,15 +53,14 @@ static size_t go_round(struct record_session *session)
 	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
 	size_t count = drain_events(session->drain, ring_time(), now_ms);
 
+	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) &&
+		!record_session_is_over(session)) {
+		stack_reader_look(session->stacks, now_ms);
+		session->looked_ms = now_ms;
+	}
 	if (is_marked) {
-		recorder_time(session->recorder, now_ms);
 		recorder_mark(session->recorder, label);
 		mailbox_taken(session->mailbox);
-	}
-	if (now_ms - session->looked_ms >= LOOK_MS) {
-		recorder_time(session->recorder, now_ms);
-		stack_reader_look(session->stacks);
-		session->looked_ms = now_ms;
 	}
 	return count;
 }

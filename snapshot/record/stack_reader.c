@@ -8,8 +8,12 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define LISTING_MS                                                                                 \
-	200 /* frames of code that is in no module do not have modules listed all the time */
+/* Code that is in no module has them listed again now and then; in a place where none was seen yet at once, which may
+ * cost so much of our time, in the long run and for a while. */
+#define LISTING_MS 200
+#define NEW_PLACE_COSTS_MS 5
+#define NEW_PLACES_MS 1000
+#define PLACE_BITS 16 /* modules lie at multiples of this power */
 #define LOOK_MS 1000 /* modules that come without a stack are noticed after so long */
 #define TRIES 5
 
@@ -29,23 +33,31 @@ struct stack_reader {
 	struct module_state *states;
 	size_t state_count, state_cap;
 	uint32_t listing_count;
+	bool is_listed; /* once at least: what comes and goes is said from then on */
+	struct u64map bare; /* places of code that is in no module */
 	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
 	uint64_t unload_count; /* when they were read */
 	size_t gone_count; /* that were said to be unloaded */
-	int64_t listed_ms;
+	uint64_t look_ms; /* the last look, in the recording */
+	int64_t listed_ms,
+		paid_ms; /* the last time; up to when listings for new places are paid for */
 };
 
 /* ---------------------------------------------------------------- modules */
 
-/* What was found out of a module at the last listing holds for it still. */
-static void keep_identities(struct snapshot *listing, const struct snapshot *last)
+/* What was found out of a module at the last listing holds for it still, unless it was unloaded since. */
+static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
 {
+	const struct snapshot *last = &reader->listing;
+
 	for (size_t i = 0, count = listing->module_count; i < count; i++) {
 		const struct module *module = &listing->modules[i];
 		const struct module *old =
 			module_at(last->modules, last->module_count, module->base);
+		uint32_t number = old ? reader->numbers[old - last->modules] : RECORD_NO_MODULE;
 
-		if (!old || old->base != module->base || old->size_bytes != module->size_bytes ||
+		if (number == RECORD_NO_MODULE || !reader->states[number].is_loaded ||
+			old->base != module->base || old->size_bytes != module->size_bytes ||
 			!old->path || !module->path || strcmp(old->path, module->path) != 0)
 			continue;
 		snapshot_copy_module(listing, old);
@@ -66,8 +78,10 @@ static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 		reader->states[reader->state_count++] = (struct module_state){0};
 	}
 	state = &reader->states[number];
-	if ((state->is_loaded != is_loaded || !state->is_known) && reader->listing_count > 1)
+	if ((state->is_loaded != is_loaded || !state->is_known) && reader->is_listed) {
+		recorder_time(reader->recorder, reader->look_ms);
 		recorder_module_is(reader->recorder, number, is_loaded);
+	}
 	*state = (struct module_state){reader->listing_count, true, is_loaded};
 }
 
@@ -85,7 +99,7 @@ static void list_modules(struct stack_reader *reader)
 		return;
 	}
 	modules_sort(listing.modules, listing.module_count);
-	keep_identities(&listing, &reader->listing);
+	keep_identities(reader, &listing);
 	describe_process(reader->target, &listing);
 	numbers = xcalloc(listing.module_count + 1, sizeof(*numbers));
 	reader->listing_count++;
@@ -104,6 +118,7 @@ static void list_modules(struct stack_reader *reader)
 	free(reader->numbers);
 	reader->listing = listing;
 	reader->numbers = numbers;
+	reader->is_listed = true;
 }
 
 /* How many modules the target has unloaded. */
@@ -146,7 +161,7 @@ static void read_unloads(struct stack_reader *reader)
 	for (; reader->gone_count < reader->gone->modules.extent_count; reader->gone_count++) {
 		uint32_t number = number_of_gone(reader, reader->gone_count);
 
-		if (!reader->listing_count) /* before the recording */
+		if (!reader->is_listed) /* before the recording */
 			continue;
 		say(reader, number, true);
 		say(reader, number, false);
@@ -174,17 +189,23 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/* Whether code that is in no module known is in one nevertheless; it is looked up now and then whether or not. */
-static bool is_of_new_module(const struct stack_reader *reader, uint64_t frame)
+/* Whether modules are to be listed for code that is in none of those known. */
+static bool is_of_new_module(struct stack_reader *reader, uint64_t frame)
 {
-	struct target *target = reader->target;
-	struct target_region region;
+	int64_t now = os_clock_ms();
+	uint32_t none;
 
 	if (find(reader, frame))
 		return false;
-	return os_clock_ms() - reader->listed_ms >= LISTING_MS ||
-	       (target->ops->region && !target->ops->region(target, frame, &region) &&
-		       region.addr <= frame && region.is_image);
+	if (now - reader->listed_ms >= LISTING_MS)
+		return true;
+	if (reader->paid_ms < now)
+		reader->paid_ms = now;
+	if (u64map_find(&reader->bare, frame >> PLACE_BITS, &none) ||
+		reader->paid_ms - now > NEW_PLACES_MS)
+		return false;
+	reader->paid_ms += NEW_PLACE_COSTS_MS;
+	return true;
 }
 
 static void look_at_modules(struct stack_reader *reader, const uint64_t *frames, uint32_t count)
@@ -193,12 +214,18 @@ static void look_at_modules(struct stack_reader *reader, const uint64_t *frames,
 
 	for (uint32_t i = 0; i < count && !is_new; i++)
 		is_new = is_of_new_module(reader, frames[i]);
-	if (is_new)
-		find_modules(reader);
+	if (!is_new)
+		return;
+	find_modules(reader);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!find(reader, frames[i]))
+			u64map_put(&reader->bare, frames[i] >> PLACE_BITS, &(uint32_t){0});
+	}
 }
 
-void stack_reader_look(struct stack_reader *reader)
+void stack_reader_look(struct stack_reader *reader, uint64_t now_ms)
 {
+	reader->look_ms = now_ms;
 	if (os_clock_ms() - reader->listed_ms >= LOOK_MS ||
 		unloads_now(reader) != reader->unload_count)
 		find_modules(reader);
@@ -300,6 +327,7 @@ struct stack_reader *stack_reader_new(
 		.gone = xmalloc(sizeof(*reader->gone))};
 	tracer_copy_init(reader->gone);
 	u64map_init(&reader->known);
+	u64map_init(&reader->bare);
 	snapshot_init(&reader->listing);
 	find_modules(reader);
 	return reader;
@@ -310,6 +338,7 @@ void stack_reader_free(struct stack_reader *reader)
 	if (!reader)
 		return;
 	u64map_release(&reader->known);
+	u64map_release(&reader->bare);
 	snapshot_release(&reader->listing);
 	tracer_copy_release(reader->gone);
 	free(reader->gone);

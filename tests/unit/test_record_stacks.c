@@ -1,6 +1,8 @@
 /* The tracer's stacks as a recording has them: read while the target runs, frame by frame in their modules. */
 #include "tests/unit/t.h"
 
+#include <unistd.h>
+
 #include "snapshot/record/replay.h"
 #include "tests/unit/fake_tracer.h"
 
@@ -12,6 +14,7 @@ static struct {
 	struct record_frame frames[TRACER_DEPTH_MAX];
 	unsigned frame_count, stack_count;
 	char paths[20][60]; /* of modules, by the recording's number */
+	uint32_t timestamps[20];
 	uint32_t module_count;
 	char said[400]; /* "+" or "-" and a name, of modules that came and went */
 } scene;
@@ -22,12 +25,20 @@ uint32_t recorder_module(struct recorder *recorder, const struct module *module)
 {
 	(void)recorder;
 	for (uint32_t i = 0; i < scene.module_count; i++) {
-		if (!strcmp(scene.paths[i], module->path))
+		if (!strcmp(scene.paths[i], module->path) &&
+			scene.timestamps[i] == module->timestamp)
 			return i;
 	}
 	assert_true(scene.module_count < 20);
 	snprintf(scene.paths[scene.module_count], sizeof(scene.paths[0]), "%s", module->path);
+	scene.timestamps[scene.module_count] = module->timestamp;
 	return scene.module_count++;
+}
+
+void recorder_time(struct recorder *recorder, uint64_t time_ms)
+{
+	(void)recorder;
+	assert_true(time_ms == 0 || time_ms == 5);
 }
 
 void recorder_module_is(struct recorder *recorder, uint32_t module, bool is_loaded)
@@ -112,16 +123,25 @@ static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 	return id;
 }
 
+/* Of an image without headers. */
+static void put_unload(const char *path, uint32_t bytes)
+{
+	uint64_t record = TRACER_MODULES + AREA_GET(modules_top);
+
+	tracer_put_unload(path, DLL, bytes);
+	fake_put(record + 8, 0, 4);
+}
+
 /* However late a stack is read. */
 TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 {
 	uint32_t first = put_stack(DLL + 0x1010, 1, 0), second, third;
 	struct module *module = load("C:\\app\\first.dll");
 
-	tracer_put_unload(module->path, DLL, 0x5000);
+	put_unload(module->path, 0x5000);
 	module->path = "C:\\app\\second.dll";
 	second = put_stack(DLL + 0x1010, 2, 1);
-	tracer_put_unload(module->path, DLL, 0x5000);
+	put_unload(module->path, 0x5000);
 	module->path = "C:\\app\\third.dll";
 	third = put_stack(DLL + 0x1010, 3, 2);
 	stack_reader_number(scene.reader, third);
@@ -131,43 +151,65 @@ TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 	stack_reader_number(scene.reader, second);
 	check_frame(1, "C:\\app\\second.dll", 0x1020);
 	fake.module_count--;
-	tracer_put_unload("C:\\app\\third.dll", DLL, 0x5000);
+	put_unload("C:\\app\\third.dll", 0x5000);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 4, 2));
 	check_frame(0, "C:\\app\\third.dll", 0x1010);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 5, 3));
 	check_frame(0, NULL, DLL + 0x1010);
 }
 
-static int image_region(struct target *target, uint64_t addr, struct target_region *region)
-{
-	(void)target;
-	*region = (struct target_region){.addr = addr, .end = addr + 1, .is_image = true};
-	return 0;
-}
-
 TEST(what_comes_and_goes_is_said_once)
 {
-	static struct target_ops regions;
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
 
-	regions = *fake.target.ops;
-	regions.region = image_region;
-	fake.target.ops = &regions;
 	stack_reader_number(scene.reader, id);
 	assert_string_equal(scene.said, "+first.dll ");
-	stack_reader_look(scene.reader);
-	tracer_put_unload(module->path, DLL, 0x5000);
-	tracer_put_unload("C:\\app\\short.dll", DLL, 0x3000);
+	stack_reader_look(scene.reader, 5);
+	put_unload(module->path, 0x5000);
+	put_unload("C:\\app\\short.dll", 0x3000);
 	module->path = "C:\\app\\second.dll";
-	stack_reader_look(scene.reader);
+	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
 	scene.said[0] = '\0';
 	/* It was loaded again at once. */
-	tracer_put_unload("C:\\app\\second.dll", DLL, 0x5000);
-	stack_reader_look(scene.reader);
+	put_unload("C:\\app\\second.dll", 0x5000);
+	stack_reader_look(scene.reader, 5);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
+}
+
+/* Code that a program makes is no reason to list its modules all the time. */
+TEST(code_in_no_module_is_looked_up_once_a_place)
+{
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	check_frame(0, NULL, DLL + 0x1010);
+	load("C:\\app\\late.dll");
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	check_frame(0, NULL, DLL + 0x1010);
+	usleep(250 * 1000);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 0));
+	check_frame(0, "C:\\app\\late.dll", 0x1010);
+	assert_string_equal(scene.said, "+late.dll ");
+}
+
+TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
+{
+	const uint64_t timestamp = DLL + 0x80 + 8;
+
+	fake_map(DLL, 0x5000);
+	fake_put_module(DLL, 64, 0x5000, 0x1000, "C:\\app\\plug.dll");
+	fake_put(timestamp, 111, 4);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	assert_int_equal(scene.timestamps[scene.frames[0].module], 111);
+	fake_put(timestamp, 222, 4);
+	tracer_put_unload("C:\\app\\plug.dll", DLL, 0x5000);
+	fake_put(TRACER_MODULES + 8, 111, 4);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	assert_int_equal(scene.timestamps[scene.frames[0].module], 222);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 0));
+	assert_int_equal(scene.timestamps[scene.frames[0].module], 111);
+	assert_string_equal(scene.said, "+plug.dll -plug.dll +plug.dll ");
 }
 
 /* There was no room to say what was unloaded, only where. */
