@@ -18,6 +18,7 @@ my $record = "$root/build/win64/hsnap.exe";
 subtest 'from its start' => \&whole;
 subtest 'of a process that runs' => \&attached;
 subtest 'a part of a program that is started' => \&a_part;
+subtest 'no more than --max-bytes' => \&full;
 subtest 'hsnap is ended' => \&killed;
 subtest 'what is dropped is said' => \&dropped;
 subtest 'what is wrong is said in a line' => \&errors;
@@ -110,6 +111,25 @@ sub a_part {
 	return;
 }
 
+# --max-bytes: the recording ends when its file has that size, and the program goes on.
+sub full {
+	my $insertions = 400_000;
+	my $here = run(["$root/build/linux/bench/maps", $insertions]);
+	my $file = "$dir/full.hrec";
+	my $result = run([wine($record, 'record', '--max-bytes', '1M', '-o', win($file), '--', "$root/build/win64/bench/maps.exe", $insertions)]);
+	is($result->{status}, 0, 'status of the program') or diag($result->{err});
+	is($result->{out} =~ s/\r//r, $here->{out}, 'which did all it does');
+	like($result->{err}, qr/\Ahsnap: \S+full\.hrec: .*--max-bytes.* after [\d.]+ s, .*\n\z/, 'one line says so');
+	cmp_ok(-s $file, '>=', 1 << 20, 'the file has the size');
+	cmp_ok(-s $file, '<', 3 << 19, 'and not much more');
+	my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
+	my ($events) = $list =~ /^events\s+(\d+)/m;
+	my ($made, $freed) = $here->{out} =~ /^allocations (\d+) bytes \d+ frees (\d+)/;
+	cmp_ok($events, '<', $made + $freed, 'it ended before the program') or diag($list);
+	check_ok(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1G', $file)), 'and well');
+	return;
+}
+
 # Whatever becomes of hsnap: the program goes on, and what was written can be read.
 sub killed {
 	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
@@ -167,6 +187,7 @@ sub errors {
 	check_error(hsnap('record', '-o', win("$dir/x.hrec")), 'hsnap', 'no process', qr/-p PID|-pn/);
 	check_error(hsnap('record', '-o', win("$dir/none/x.hrec"), '--', $exe), 'hsnap', 'no folder', qr/x\.hrec/);
 	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--ring', '5', '--', $exe), 'hsnap', '--ring 5', qr/--ring/);
+	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--max-bytes', '9', '--', $exe), 'hsnap', '--max-bytes 9', qr/--max-bytes/);
 	check_error(hsnap('record', '--stop', '-o', win("$dir/x.hrec"), '-p', 8), 'hsnap', '--stop with a file', qr/--stop/);
 	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--', win("$dir/none.exe")), 'hsnap', 'no program', qr/none\.exe/);
 	check_error(hsnap('mark', '-p', 8, 'x' x 300), 'hsnap', 'a label that is too long');

@@ -17,7 +17,7 @@ enum {
 	OPT_ADDRESSES,
 	OPT_DROP,
 	OPT_FOR,
-	OPT_MAX_MB,
+	OPT_MAX_BYTES,
 	OPT_RING,
 	OPT_STOP,
 	OPT_VERBOSE,
@@ -30,7 +30,8 @@ static const struct opt options[] = {
 	{OPT_DROP, NULL, "drop", NULL,
 		"drop events, and count them, where a thread would have to wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
-	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
+	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
+		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (64M)"},
 	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},
@@ -40,29 +41,28 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap record -o FILE -p PID | -pn NAME [--addresses] [--drop] [--for T]\n"
-	"                    [--max-mb N] [--ring SIZE] [-v]\n"
-	"       hsnap record -o FILE [--addresses] [--drop] [--for T] [--max-mb N]\n"
+	"                    [--max-bytes SIZE] [--ring SIZE] [-v]\n"
+	"       hsnap record -o FILE [--addresses] [--drop] [--for T] [--max-bytes SIZE]\n"
 	"                    [--ring SIZE] [-v] [--] PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
-	"It ends with the process, after --for, with --stop, or with Ctrl-C, and the process\n"
-	"goes on.\n";
+	"It ends with the process, after --for, at --max-bytes, with --stop, or with Ctrl-C, and\n"
+	"the process goes on.\n";
 
 struct record_request {
 	struct record_session_plan plan;
 	struct program_run run;
 	struct process_choice process;
-	uint64_t limit_bytes;
 	int word_count;
 	bool is_verbose, stops;
 };
 
-static int set_ring(const char *value, uint64_t *bytes, struct err *err)
+static int set_size(const char *option, const char *value, uint64_t max, const char *range,
+	uint64_t *bytes, struct err *err)
 {
-	if (size_parse(value, strlen(value), bytes) || *bytes < ((uint64_t)1 << 20) ||
-		*bytes > RINGS_MAX_BYTES)
-		return err_set(err, ERR_USAGE, "--ring", "\"%s\" is no size from 1M to 4G", value);
+	if (size_parse(value, strlen(value), bytes) || *bytes < ((uint64_t)1 << 20) || *bytes > max)
+		return err_set(err, ERR_USAGE, option, "\"%s\" is no size %s", value, range);
 	return 0;
 }
 
@@ -76,8 +76,12 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_ADDRESSES: request->plan.keeps_addresses = true; return 0;
 	case OPT_DROP: request->plan.drops = true; return 0;
 	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
-	case OPT_MAX_MB: return table_limit_parse(value, &request->limit_bytes, err);
-	case OPT_RING: return set_ring(value, &request->plan.ring_bytes, err);
+	case OPT_MAX_BYTES:
+		return set_size("--max-bytes", value, UINT64_MAX, "of 1M or more",
+			&request->plan.max_bytes, err);
+	case OPT_RING:
+		return set_size("--ring", value, RINGS_MAX_BYTES, "from 1M to 4G",
+			&request->plan.ring_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	default: return process_option(&request->process, id, value, err);
@@ -87,6 +91,12 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 /* What came of it: 0, or 2 when the recording lacks something. */
 static int tell(const struct record_request *request, const struct record_session_result *result)
 {
+	if (result->is_full)
+		fprintf(stderr,
+			"hsnap: %s: it has the size of --max-bytes: the recording ended after "
+			"%" PRIu64 ".%03u s, and the program went on\n",
+			request->plan.path, result->length_ms / 1000,
+			(unsigned)(result->length_ms % 1000));
 	if (result->lost_count)
 		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n",
 			request->plan.path, result->lost_count);
@@ -115,7 +125,7 @@ static int record_program(
 	int rc, end_rc;
 
 	request->run.recording = record_session_link(session);
-	request->run.limit_bytes = request->limit_bytes;
+	request->run.limit_bytes = TABLES_DEFAULT_BYTES;
 	rc = run_program(&request->run, &exit_status, err);
 	end_rc = record_session_end(session, &result, &end_err);
 	if (rc || end_rc) {
@@ -130,7 +140,7 @@ static int record_process(struct record_request *request, struct record_session 
 	uint32_t pid, struct err *err)
 {
 	const struct attach_options with = {
-		.limit_bytes = request->limit_bytes, .recording = record_session_link(session)};
+		.limit_bytes = TABLES_DEFAULT_BYTES, .recording = record_session_link(session)};
 	struct record_session_result result;
 	struct process_ref process = {0};
 	uint64_t limit = 0;
@@ -175,8 +185,7 @@ int command_record(int argc, char **argv)
 {
 	static const struct command_form form = {
 		usage, options, .stops_at_argument = true, .set = set_option};
-	struct record_request request = {
-		.limit_bytes = TABLES_DEFAULT_BYTES, .plan.ring_bytes = RINGS_DEFAULT_BYTES};
+	struct record_request request = {.plan.ring_bytes = RINGS_DEFAULT_BYTES};
 	struct record_session *session = NULL;
 	uint32_t pid = 0;
 	struct err err = {0};

@@ -12,15 +12,17 @@ struct record_session_plan {
 	const char *path;
 	uint64_t ring_bytes; /* of all rings together */
 	int64_t for_ms; /* so long; 0: to the end of the process */
+	uint64_t max_bytes; /* until the file has this size; 0: it may have any */
 	bool is_attached; /* the process runs already: the blocks that it has come first */
 	bool keeps_addresses;
 	bool drops; /* who finds its ring full does not wait */
 };
 
 struct record_session_result {
-	uint64_t event_count, file_bytes, lost_count;
+	uint64_t event_count, file_bytes, lost_count, length_ms;
 	uint64_t wait_count, waited_ms; /* of threads for room in their rings */
 	unsigned damaged_count; /* rings that made no sense */
+	bool is_full; /* it ended because the file had its size */
 };
 
 struct record_session;
@@ -32,8 +34,8 @@ int record_session_new(
 /* What control is given: it begins the recording. */
 const struct recording_link *record_session_link(struct record_session *session);
 
-/* A handle for os_wait(): the time is over, or another hsnap wanted it to end, and nothing is recorded any
- * more; the process goes on. */
+/* A handle for os_wait(): the time is over, the file has its size or cannot be written, or another hsnap wanted it
+ * to end, and nothing is recorded any more; the process goes on. */
 intptr_t record_session_over_handle(const struct record_session *session);
 bool record_session_is_over(const struct record_session *session);
 

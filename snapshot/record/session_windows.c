@@ -31,8 +31,9 @@ struct record_session {
 	struct drain *drain;
 	struct stack_reader *stacks;
 	struct mailbox *mailbox;
-	int64_t begin_ms, flushed_ms;
+	int64_t begin_ms, flushed_ms, end_ms;
 	uint64_t looked_ms; /* since then */
+	bool is_full, is_broken; /* the file: at its size; not to be written */
 };
 
 static int fail(const char *what, struct err *err)
@@ -65,16 +66,23 @@ static size_t go_round(struct record_session *session)
 	return count;
 }
 
-/* The tracer is taken out; what is in the rings still comes. */
-static void stop_in_time(struct record_session *session)
+static bool is_to_end(struct record_session *session)
 {
-	int64_t for_ms = session->plan->for_ms;
+	const struct record_session_plan *plan = session->plan;
+
+	session->is_full = plan->max_bytes && recorder_bytes(session->recorder) >= plan->max_bytes;
+	return session->is_full || session->is_broken || mailbox_is_stopped(session->mailbox) ||
+	       (plan->for_ms && os_clock_ms() - session->begin_ms >= plan->for_ms);
+}
+
+/* The tracer is taken out; what is in the rings still comes. */
+static void end_in_time(struct record_session *session)
+{
 	struct err err;
 
-	if (record_session_is_over(session) ||
-		(!(for_ms && os_clock_ms() - session->begin_ms >= for_ms) &&
-			!mailbox_is_stopped(session->mailbox)))
+	if (record_session_is_over(session) || !is_to_end(session))
 		return;
+	session->end_ms = os_clock_ms();
 	if (!control_detach(session->target.pid, &err) || err.code != ERR_BUSY)
 		SetEvent(session->over);
 }
@@ -95,10 +103,10 @@ static DWORD WINAPI run(void *ctx)
 		}
 		if (is_last)
 			return 0;
-		stop_in_time(session);
+		end_in_time(session);
 		if (os_clock_ms() - session->flushed_ms >= FLUSH_MS) {
 			ring_section_reclaim(&session->rings, session->target.pid);
-			recorder_flush(session->recorder, NULL);
+			session->is_broken = recorder_flush(session->recorder, NULL) != 0;
 			session->flushed_ms = os_clock_ms();
 		}
 		WaitForSingleObject(session->wake, count < LITTLE ? ROUND_MS : 0);
@@ -217,6 +225,8 @@ static void take_result(const struct record_session *session, struct record_sess
 
 	*result = (struct record_session_result){.event_count = recorder_events(session->recorder),
 		.lost_count = drain_lost(session->drain),
+		.length_ms = (uint64_t)(session->end_ms - session->begin_ms),
+		.is_full = session->is_full,
 		.damaged_count = drain_damaged(session->drain)};
 	for (uint32_t i = 0; i < session->rings.ring_count; i++) {
 		result->wait_count += session->rings.area->rings[i].waits;
