@@ -70,6 +70,7 @@ struct options {
 	bool sum; /* of all dumps, in place of a comparison */
 	/* of a recording */
 	bool list, extract; /* in place of a comparison */
+	enum { CHART_NONE, CHART_OVER_TIME, CHART_SIZES } chart; /* in place of its rows */
 	struct recording_part part; /* FATE_LIVE without a moment: nothing was said of it */
 	/* which dumps make a series; each of them makes it a trend */
 	bool across_restarts;
@@ -206,6 +207,10 @@ int run_list(const struct options *options, struct err *err);
 
 /* Writes a moment of it as a dump, by stack. */
 int run_extract(const struct options *options, FILE *say, struct err *err);
+
+/* Writes the chart that is asked for, of the stacks that the view of the recording in file has. */
+int run_chart(
+	const struct options *options, const struct view *view, const char *file, struct err *err);
 
 /*
  * Limits of growth: what a build job wants to know of a series.

@@ -114,7 +114,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 	}
 	if (list->count == 1 && !only->part.moment && !only->part.fate &&
 		(!options->sum || options->part.is_asked))
-		only->part.fate = FATE_AIFO;
+		only->part.fate = options->chart ? FATE_ALL : FATE_AIFO;
 	return 0;
 }
 
@@ -415,6 +415,10 @@ void inputs_match(struct inputs *inputs)
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 
+		if (options->chart && !match.heap_count) { /* with those of address space */
+			match.heaps = inputs->dumps->heaps;
+			match.heap_count = inputs->dumps->heap_count;
+		}
 		if (!options->sum)
 			check_samples(inputs, series);
 		comparison_make(

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,8 @@ enum {
 	SUM,
 	LIST,
 	EXTRACT,
+	OVER_TIME,
+	HISTOGRAM,
 	CLASS,
 	FROM,
 	TO,
@@ -218,6 +221,8 @@ const struct opt hdiff_options[] = {
 	{SUM, NULL, "sum", NULL, "add up all dumps, one of each process"},
 	{LIST, NULL, "list", NULL, "say what is in a recording"},
 	{EXTRACT, NULL, "extract", NULL, "write a moment of a recording as a dump"},
+	{OVER_TIME, NULL, "over-time", NULL, "show a recording's use of memory over time"},
+	{HISTOGRAM, NULL, "histogram", NULL, "show the sizes of a recording's allocations"},
 	{CLASS, NULL, "class", "CLASS", "of a recording: aifo (the default), aifi, aofi or aofo"},
 	{FROM, NULL, "from", "MOMENT", "where its window begins: 10s, 40%, peak, a mark, a time"},
 	{TO, NULL, "to", "MOMENT", "where it ends"},
@@ -358,6 +363,8 @@ static bool take_switch(struct options *options, int id)
 	case SUM: options->sum = true; break;
 	case LIST: options->list = true; break;
 	case EXTRACT: options->extract = true; break;
+	case OVER_TIME: options->chart = CHART_OVER_TIME; break;
+	case HISTOGRAM: options->chart = CHART_SIZES; break;
 	case TRANSIENT: options->part.fate = FATE_AIFI; break;
 	case PEAK: options->part.moment = "peak"; break;
 	case HELP: options->help = true; break;
@@ -439,6 +446,11 @@ static size_t count_stdin(const char *const *paths, size_t count)
 	return found;
 }
 
+static const char *chart_option(const struct options *options)
+{
+	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";
+}
+
 /* What is asked of recordings: some of it is about a moment, some about a window. */
 static int check_recording(const struct options *options, struct err *err)
 {
@@ -457,10 +469,37 @@ static int check_recording(const struct options *options, struct err *err)
 	return 0;
 }
 
+/* What a chart shows, and in which form. */
+static int check_chart(const struct options *options, struct err *err)
+{
+	const char *format = options->format->name;
+	char form[40];
+
+	snprintf(form, sizeof(form), "-o %s", format);
+	if (!options->chart)
+		return options->format->write ?
+			       0 :
+			       err_set(err, ERR_USAGE, form,
+				       "it is a form of --over-time and --histogram");
+	if (!options->format->write_chart)
+		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
+	if (options->part.moment || options->part.fate)
+		return err_set(err, ERR_USAGE, options_of_recording(options),
+			"a chart is of all that was there from --from to --to");
+	if (options->sum || options_ask_trend(options) || options->group != GROUP_STACK ||
+		options->sort != SORT_DEFAULT || options->growth_max_bytes != UINT64_MAX ||
+		options_of_trend(options))
+		return err_set(err, ERR_USAGE, chart_option(options),
+			"it has no rows and judges nothing: leave out --sum, --group, --sort, "
+			"--max-growth and what is about trends");
+	return 0;
+}
+
 static int check(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
+	int rc;
 
 	if (count_stdin(options->paths.items, options->paths.count) +
 			count_stdin(strip->items, strip->count) +
@@ -473,7 +512,8 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--sum",
 			"it makes no trend, so leave out --warm-up, --since, --until, "
 			"--across-restarts and --series");
-	return check_recording(options, err);
+	rc = check_recording(options, err);
+	return rc ? rc : check_chart(options, err);
 }
 
 /* Names the option beside its value, in the form that was used of those that --help lists. */
@@ -527,7 +567,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 		rc = take(options, id, &state, given, err);
 	}
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
-				 options->part.to;
+				 options->part.to || options->chart;
 	return rc || options->help || options->version ? rc : check(options, err);
 }
 
@@ -575,7 +615,9 @@ const char *options_of_recording(const struct options *options)
 		return "--peak";
 	if (part->fate)
 		return part->fate == FATE_AIFI ? "--class, --transient" : "--class";
-	return part->from ? "--from" : "--to";
+	if (part->from || part->to)
+		return part->from ? "--from" : "--to";
+	return chart_option(options);
 }
 
 bool options_ask_trend(const struct options *options)
@@ -588,7 +630,7 @@ void options_usage(FILE *to)
 {
 	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
 		    "       hdiff [options] FILE|FOLDER|PATTERN ...\n"
-		    "       hdiff --list|--extract [options] RECORDING\n"
+		    "       hdiff --list|--extract|--over-time|--histogram [options] RECORDING\n"
 		    "Show which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

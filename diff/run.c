@@ -227,7 +227,8 @@ static int compare(struct comparison_run *run, struct err *err)
 	for (size_t i = 0; !rc && i < run->view_count; i++)
 		rc = select_view(run, &run->views[i], err);
 	if (!rc)
-		rc = write_report(run, &inputs, err);
+		rc = options->chart ? run_chart(options, run->views, list.items->file, err) :
+				      write_report(run, &inputs, err);
 	if (!rc)
 		judge(run);
 	run->is_partial = inputs.is_partial;

@@ -130,6 +130,12 @@ $wanted{'hdiff run.hrec@10s run.hrec@20s'} = sub { $shows->($_[0], $use->('20s')
 $wanted{'hdiff --transient --from 10s --to 20s run.hrec'} = sub {
 	$shows->($_[0], $sum->(fate_of($replay, 'aifi', '10s', '20s')), 'what came and went');
 };
+$wanted{'hdiff --over-time --module app -o svg -f use.svg run.hrec'} = sub {
+	my @app = grep { $_->{stack} =~ /\bapp\+/ } @{ $replay->{blocks} };
+	my ($most) = sort { $b <=> $a } map { use_at({ blocks => \@app }, $_) } 0 .. @{ $replay->{times} };
+	my ($highest) = sort { $b <=> $a } slurp("$dir/use.svg") =~ /; highest (\d+) at /g;
+	is($highest, $most, 'the most that the module used');
+};
 $wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
 	my $dump = run([@{ tool('hdiff', 'linux', '--no-symbols') }, "$dir/loaded.txt"]);
 	$shows->($dump, $use->('loaded'), 'a dump of that moment');

@@ -46,6 +46,7 @@ enum block_fate {
 	FATE_AIFI, /* allocated and freed inside: transient */
 	FATE_AOFI, /* there before, freed inside */
 	FATE_AOFO, /* there before and after */
+	FATE_ALL, /* all that were there at any moment of it */
 };
 
 /* "live", "aifo", ... */
@@ -160,6 +161,15 @@ int sums_read_with(struct dump_sums *sums, const char *path, struct source *sour
  */
 int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
 	const struct recording_part *part, struct err *err);
+
+struct record_facts;
+struct record_kind;
+
+/* The id that a stack of a recording has in its sums, which is its number and 1; 0: no frame of it is known. */
+uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
+
+/* The heap in whose sums a kind is, by address or heading; 0 when it is not known. */
+uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
 /* What the dumps of a series lack: most often all of them the same, which is told once. */
 

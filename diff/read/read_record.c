@@ -12,10 +12,10 @@
 #include "core/record/record.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
+#include "diff/read/read_use.h"
 
 #define GRANULE UINT64_C(0x10000) /* modules lie at multiples of it */
 #define ID_BYTES 20
-#define THREADS_MAX 8
 
 struct record_reader {
 	struct dump_sums *sums;
@@ -39,6 +39,7 @@ const char *block_fate_name(enum block_fate fate)
 		[FATE_AIFI] = "aifi",
 		[FATE_AOFI] = "aofi",
 		[FATE_AOFO] = "aofo",
+		[FATE_ALL] = "all",
 	};
 
 	return names[fate];
@@ -171,6 +172,11 @@ static void take_modules(struct record_reader *reader)
 	modules_sort(sums->modules, sums->module_count);
 }
 
+uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack)
+{
+	return stack == RECORD_NO_STACK || !facts->stacks[stack].frame_count ? 0 : stack + 1;
+}
+
 /* The number that a stack of the recording has in the sums, or STACK_NONE. */
 static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 {
@@ -180,8 +186,10 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 	char id[ID_BYTES];
 	size_t len;
 
-	if (number == RECORD_NO_STACK || reader->stacks[number] != STACK_NONE)
-		return number == RECORD_NO_STACK ? STACK_NONE : reader->stacks[number];
+	if (!record_stack_id(reader->facts, number))
+		return STACK_NONE;
+	if (reader->stacks[number] != STACK_NONE)
+		return reader->stacks[number];
 	from = &reader->facts->stacks[number];
 	for (; stack.frame_count < from->frame_count; stack.frame_count++) {
 		const struct record_frame *frame = &from->frames[stack.frame_count];
@@ -192,9 +200,7 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 			reader->places[frame->module].is_used = true;
 		}
 	}
-	if (!stack.frame_count)
-		return STACK_NONE;
-	len = (size_t)snprintf(id, sizeof(id), "%" PRIX64, (uint64_t)number + 1);
+	len = (size_t)snprintf(id, sizeof(id), "%" PRIX32, record_stack_id(reader->facts, number));
 	stack.id = id;
 	stack.frames = frames;
 	stackset_put(&reader->sums->stacks, &stack, len, &reader->stacks[number]);
@@ -203,14 +209,21 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 
 /* ---------------------------------------------------------------- sums */
 
-static uint32_t take_heap(struct record_reader *reader, const struct record_kind *kind)
+uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind)
 {
 	static const uint64_t headings[] = {[RECORD_COMMITTED] = HEAP_VIRTUAL,
 		[RECORD_RESERVED] = HEAP_RESERVED,
 		[RECORD_MAPPED] = HEAP_MAPPED};
+
+	if (kind->memory != RECORD_HEAP)
+		return headings[kind->memory];
+	return kind->heap == RECORD_NO_HEAP ? 0 : facts->heaps[kind->heap];
+}
+
+static uint32_t take_heap(struct record_reader *reader, const struct record_kind *kind)
+{
 	struct dump_sums *sums = reader->sums;
-	uint64_t addr = kind->memory == RECORD_HEAP ? reader->facts->heaps[kind->heap] :
-						      headings[kind->memory];
+	uint64_t addr = record_kind_heap(reader->facts, kind);
 	uint32_t number = (uint32_t)sums->heap_count;
 
 	if (u64map_put(&reader->heaps, addr, &number)) {
@@ -278,7 +291,7 @@ struct frees {
 struct free_count {
 	struct recording *recording;
 	const struct record_state *first; /* where it begins */
-	struct frees parts[THREADS_MAX];
+	struct frees parts[USE_PARTS_MAX];
 	unsigned part_count;
 	atomic_uint next;
 };
@@ -318,39 +331,21 @@ static void count_some(void *ctx, unsigned number)
 		count->parts[at].rc = count_part(count, &count->parts[at]);
 }
 
-/* Cuts the window where a cursor begins without going back far, into a part for each thread at most. */
-static void cut_window(struct free_count *count, uint64_t to, size_t kind_count)
-{
-	struct frees *part;
-	uint64_t from = count->first->position, length = to - from;
-	unsigned threads = thread_cores();
-
-	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-	for (unsigned i = 1; i <= threads; i++) {
-		uint64_t end = i == threads ?
-				       to :
-				       recording_checkpoint(count->recording,
-					       count->first->position + length / threads * i);
-
-		if (end <= from && i < threads)
-			continue;
-		part = &count->parts[count->part_count++];
-		part->inside = xcalloc(kind_count + 1, sizeof(uint64_t));
-		part->before = xcalloc(kind_count + 1, sizeof(uint64_t));
-		part->from = from;
-		part->to = end;
-		from = end;
-	}
-}
-
 /* Fills inside[] and before[], by kind. */
 static int count_frees(struct recording *recording, const struct record_state *first,
 	const struct record_state *last, struct frees *sum, struct err *err)
 {
 	struct free_count count = {.recording = recording, .first = first};
+	uint64_t cuts[USE_PARTS_MAX + 1];
 	int rc = 0;
 
-	cut_window(&count, last->position, last->kind_count);
+	count.part_count = use_cut(recording, first->position, last->position, cuts);
+	for (unsigned i = 0; i < count.part_count; i++)
+		count.parts[i] =
+			(struct frees){.inside = xcalloc(last->kind_count + 1, sizeof(uint64_t)),
+				.before = xcalloc(last->kind_count + 1, sizeof(uint64_t)),
+				.from = cuts[i],
+				.to = cuts[i + 1]};
 	thread_run(count.part_count, count_some, &count);
 	for (unsigned i = 0; i < count.part_count; i++) {
 		struct frees *part = &count.parts[i];
@@ -382,7 +377,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	frees.before = xcalloc(kinds + 1, sizeof(uint64_t));
 	for (size_t i = 0; i < kinds; i++)
 		was_empty &= !from->live[i];
-	if (!was_empty)
+	if (!was_empty && fate != FATE_ALL)
 		rc = count_frees(recording, from, to, &frees, err);
 	for (size_t i = 0; !rc && i < kinds; i++) {
 		uint64_t allocated = to->allocated[i] - from->allocated[i];
@@ -394,6 +389,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 		case FATE_AIFI: counts[i] = frees.inside[i]; break;
 		case FATE_AOFI: counts[i] = frees.before[i]; break;
 		case FATE_AOFO: counts[i] = from->live[i] - frees.before[i]; break;
+		case FATE_ALL: counts[i] = from->live[i] + allocated; break;
 		case FATE_LIVE: counts[i] = to->live[i]; break;
 		}
 	}

@@ -14,11 +14,12 @@
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
-	{"text", report_text, false},
-	{"json", report_json, false},
-	{"csv", report_csv, false},
-	{"folded", report_folded, true},
-	{NULL, NULL, false},
+	{"text", report_text, false, chart_text, 50},
+	{"json", report_json, false, NULL, 0},
+	{"csv", report_csv, false, chart_csv, 500},
+	{"folded", report_folded, true, NULL, 0},
+	{"svg", NULL, true, chart_svg, 500},
+	{NULL, NULL, false, NULL, 0},
 };
 
 #define MANTISSA_BITS DBL_MANT_DIG
@@ -205,6 +206,52 @@ static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_
 	growth = *new - *old;
 	*old = growth > INT64_MAX ? 0 - growth : 0;
 	*new = growth > INT64_MAX ? 0 : growth;
+}
+
+const enum record_memory chart_memories[RECORD_MEMORIES] = {
+	RECORD_HEAP, RECORD_COMMITTED, RECORD_MAPPED, RECORD_RESERVED};
+
+const char *chart_memory_name(enum record_memory memory)
+{
+	static const char *const names[] = {
+		[RECORD_HEAP] = "heap",
+		[RECORD_COMMITTED] = "committed",
+		[RECORD_RESERVED] = "reserved",
+		[RECORD_MAPPED] = "mapped",
+	};
+
+	return names[memory];
+}
+
+const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms)
+{
+	const struct record_facts *facts = chart->facts;
+	const struct use_window *window = &chart->over_time->window;
+
+	while (*at < facts->mark_count && facts->marks[*at].position < window->from)
+		++*at;
+	if (*at == facts->mark_count || facts->marks[*at].position > window->to ||
+		facts->marks[*at].time_ms > end_ms)
+		return NULL;
+	return &facts->marks[(*at)++];
+}
+
+double chart_log(uint64_t value)
+{
+	int exponent;
+	double part = frexp((double)value, &exponent), sum = exponent;
+
+	if (!value)
+		return 0;
+	part *= 2; /* from 1 to below 2 */
+	for (double bit = 0.5; bit > 1e-4; bit /= 2) {
+		part *= part;
+		if (part < 2)
+			continue;
+		part /= 2;
+		sum += bit;
+	}
+	return sum;
 }
 
 struct change report_left_out(const struct view *view)

@@ -8,6 +8,7 @@
 #include "core/dump/model.h"
 #include "core/io/out.h"
 #include "diff/query/view.h"
+#include "diff/read/read_use.h"
 #include "diff/trend/trend.h"
 
 /*
@@ -66,11 +67,23 @@ struct report {
 	size_t left_out_count;
 };
 
+/* A recording's use over time, or the sizes of what was allocated in it: one of both, the other is NULL. */
+struct chart {
+	const struct dump_sums *sums; /* what it is of */
+	const struct record_facts *facts;
+	const struct use_over_time *over_time;
+	const struct use_sizes *sizes;
+	struct report_style style;
+	bool is_filtered; /* it is of some stacks or heaps only */
+};
+
 /* What can be asked for by name; ends with an entry without one. */
 struct report_format {
 	const char *name;
-	void (*write)(struct out *out, const struct report *report);
+	void (*write)(struct out *out, const struct report *report); /* NULL: it is for charts */
 	bool is_of_one; /* it has no room for more than one view */
+	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
+	size_t span_max; /* so many parts of a window are good to read in it */
 };
 extern const struct report_format report_formats[];
 
@@ -86,5 +99,10 @@ void report_csv(struct out *out, const struct report *report);
 /* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference; man/hdiff-csv.5. Of a trend
  * the first snapshot against the last. */
 void report_folded(struct out *out, const struct report *whole);
+
+/* Charts: as bars, for spreadsheets, and as pictures. */
+void chart_text(struct out *out, const struct chart *chart);
+void chart_csv(struct out *out, const struct chart *chart);
+void chart_svg(struct out *out, const struct chart *chart);
 
 #endif

@@ -76,6 +76,20 @@ void clean_text(struct buf *buf, const char *text, bool one_line);
 /* Appends "module!function", "module+OFFSET" or "ADDRESS", made clean. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
+/* What charts share. */
+
+/* In the order in which they are shown. */
+extern const enum record_memory chart_memories[RECORD_MEMORIES];
+
+/* "heap", "committed", ... */
+const char *chart_memory_name(enum record_memory memory);
+
+/* The next mark of the window up to a time, or NULL; *at, the number of the next one, begins with 0. */
+const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
+
+/* The logarithm to the base 2 and 1, so that one block has a height; 0 of 0. It is the same on every system. */
+double chart_log(uint64_t value);
+
 /* The parts of the text report: what report_text() is made of, each its own file. */
 
 struct text_report {
@@ -99,6 +113,12 @@ void text_trend(
 
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
 void text_dump_notes(struct out *out, const struct dump_sums *sums);
+
+/* A dump, and a line for each thing that it lacks. */
+void text_dump(struct out *out, const char *role, const struct dump_sums *sums);
+
+/* "1.250 s" */
+void text_seconds(struct out *out, uint64_t ms);
 
 /* A rate, in no more digits than say something, right-justified in width. */
 void text_rate(struct out *out, double rate, bool has_sign, unsigned width);

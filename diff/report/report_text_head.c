@@ -8,7 +8,7 @@
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
-static void put_seconds(struct out *out, uint64_t ms)
+void text_seconds(struct out *out, uint64_t ms)
 {
 	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
 }
@@ -21,14 +21,15 @@ static void put_fate(struct out *out, const struct dump_sums *sums)
 		[FATE_AIFI] = "what was allocated and freed",
 		[FATE_AOFI] = "what was there before and was freed",
 		[FATE_AOFO] = "what was there before and was not freed",
+		[FATE_ALL] = "all that was there",
 	};
 
 	if (sums->fate == FATE_LIVE)
 		return;
 	out_printf(out, ", %s from ", words[sums->fate]);
-	put_seconds(out, sums->from_ms);
+	text_seconds(out, sums->from_ms);
 	out_text(out, " to ");
-	put_seconds(out, sums->to_ms);
+	text_seconds(out, sums->to_ms);
 }
 
 void text_dump_notes(struct out *out, const struct dump_sums *sums)
@@ -80,6 +81,12 @@ static void put_warnings(
 			out_printf(out, "and %zu more", count - WARNINGS_MAX);
 		out_text(out, "\n");
 	}
+}
+
+void text_dump(struct out *out, const char *role, const struct dump_sums *sums)
+{
+	put_dump(out, role, sums);
+	put_warnings(out, sums->path, sums->warnings, sums->warning_count);
 }
 
 static void put_all_warnings(struct out *out, const struct comparison *comparison)

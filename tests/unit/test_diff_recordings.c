@@ -25,6 +25,19 @@ static void end(void)
 	assert_int_equal(recorder_end(recorder, NULL), 0);
 }
 
+/* A report that has no rows. */
+#define chart_of(...)                                                                              \
+	chart_with((const char *const[]){"-fout.txt", "--no-symbols", __VA_ARGS__, RECORDING, NULL})
+
+static const char *chart_with(const char *const *args)
+{
+	struct result *result = run_raw(args);
+
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	return result->text;
+}
+
 /* Allocations of so many bytes by the stack of that offset in the application. */
 static uint32_t kind_of(uint64_t bytes, uint64_t offset)
 {
@@ -152,6 +165,36 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	assert_int_equal(run_rows(2, "--sum", RECORDING)->requested, 410);
 }
 
+/* Of the blocks of windows_that_several_threads_count_are_as_if_one_did. */
+static void check_use(uint64_t lag, uint64_t total_ms)
+{
+	const char *at = next_text(chart_of("--over-time", "-ocsv"));
+	uint64_t before = 0, ms = 0;
+	char row[200];
+
+	for (at = next_text(at); *at; at = next_text(at)) {
+		uint64_t made, freed, bytes, highest;
+
+		ms = strtoull(at, NULL, 10);
+		made = 1000 * (ms + 1 < total_ms ? ms + 1 : total_ms);
+		freed = made > lag ? made - lag : 0;
+		bytes = made - freed;
+		/* A block comes before another one goes. */
+		highest = bytes + (made > lag) + 3000000;
+		snprintf(row, sizeof(row), "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", ms,
+			bytes + 3000000, bytes + 3, highest);
+		assert_memory_equal(at, row, strlen(row));
+		snprintf(row, sizeof(row), ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+			made - before + (before ? 0 : 3000000), made - before + (before ? 0 : 3),
+			freed - (before > lag ? before - lag : 0),
+			freed - (before > lag ? before - lag : 0));
+		assert_non_null(strstr(at, row));
+		assert_true(strstr(at, row) < next_text(at));
+		before = made;
+	}
+	assert_int_equal(ms, total_ms - 1);
+}
+
 /* In each millisecond so many blocks come, and as many go that came so many before: of a window all is known. */
 TEST(windows_that_several_threads_count_are_as_if_one_did)
 {
@@ -183,6 +226,76 @@ TEST(windows_that_several_threads_count_are_as_if_one_did)
 					 "1700ms", RECORDING)
 					 ->requested,
 			truths[i].requested);
+	check_use(LAG, TOTAL_MS);
+}
+
+TEST(a_heap_that_is_not_known_is_read)
+{
+	struct record_kind kind = {.bytes = 7, .stack = RECORD_NO_STACK, .heap = RECORD_NO_HEAP};
+
+	begin(&(struct record_facts){.pid = 7});
+	alloc(recorder_kind(recorder, &kind), 3);
+	end();
+	assert_int_equal(run_rows(1, RECORDING)->requested, 21);
+	assert_non_null(strstr(chart_of("--histogram", "-ocsv"), "heap,7,7,21,3,21,3\r\n"));
+}
+
+TEST(a_spike_of_a_millisecond_is_seen_in_a_day)
+{
+	enum { DAY_MS = 24 * 60 * 60 * 1000, SPIKE_MS = 12345678 };
+	const char *forms[] = {"-otext", "-ocsv", "-osvg"};
+	const char *truths[] = {"// peak: 1010 bytes at 12345.678 s\n", ",1010,12345678,",
+		"; highest 1010 at 12345.678 s<"};
+	uint32_t spike;
+
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(10, 0x100), 1);
+	recorder_time(recorder, SPIKE_MS);
+	spike = kind_of(1000, 0x100);
+	alloc(spike, 1);
+	recorder_time(recorder, SPIKE_MS + 1);
+	recorder_free(recorder, spike, 0);
+	recorder_time(recorder, DAY_MS);
+	alloc(kind_of(1, 0x200), 1);
+	end();
+	for (int i = 0; i < 3; i++) {
+		const char *text = chart_of("--over-time", forms[i]);
+
+		assert_non_null(strstr(text, truths[i]));
+		assert_true(times(text, "\n") < 1600);
+	}
+}
+
+TEST(charts_have_bounds_whatever_a_recording_says)
+{
+	enum { KINDS = 100000, MARKS = 100000 };
+	static const char *const forms[] = {"-otext", "-ocsv", "-osvg"};
+	char row[200];
+
+	begin(&(struct record_facts){.pid = 7});
+	for (uint32_t i = 1; i <= KINDS; i++)
+		alloc(kind_of(i, i), 1);
+	for (uint32_t i = 0; i < MARKS; i++) {
+		recorder_time(recorder, UINT64_MAX / MARKS * i);
+		recorder_mark(recorder, "again");
+	}
+	recorder_time(recorder, UINT64_MAX);
+	alloc(kind_of((uint64_t)1 << 62, 0x100), 1);
+	end();
+	snprintf(row, sizeof(row), "%" PRIu64 ",%" PRIu64 ",%u,", UINT64_MAX,
+		((uint64_t)1 << 62) + (uint64_t)KINDS * (KINDS + 1) / 2, KINDS + 1);
+	assert_non_null(strstr(chart_of("--over-time", "-ocsv"), row));
+	for (size_t i = 0; i < 3; i++) {
+		const char *text = chart_of("--over-time", forms[i]);
+
+		assert_true(times(text, "\n") < 3500);
+		assert_true(i == 1 || strlen(text) < 400000);
+		assert_true(times(chart_of("--histogram", forms[i]), "\n") < 1000);
+	}
+	/* A window may lie within a moment, also the last one. */
+	assert_non_null(chart_of("--over-time", "--from", "end"));
+	assert_non_null(chart_of("--over-time", "--to", "start"));
+	assert_non_null(chart_of("--over-time", "-osvg", "--from", "peak"));
 }
 
 TEST(a_recording_without_an_event_is_nothing)
@@ -193,6 +306,10 @@ TEST(a_recording_without_an_event_is_nothing)
 	assert_int_equal(result->sum, 0);
 	assert_int_equal(run_rows(0, RECORDING "@peak")->sum, 0);
 	assert_int_equal(run_rows(0, RECORDING "@0%", RECORDING "@100%")->sum, 0);
+	assert_non_null(strstr(chart_of("--over-time"), "// peak: 0 bytes at 0.000 s\n"));
+	assert_non_null(strstr(chart_of("--over-time", "-osvg"), "</svg>"));
+	assert_non_null(strstr(chart_of("--histogram"), "// nothing was allocated\n"));
+	assert_non_null(strstr(chart_of("--histogram", "-osvg"), "nothing was allocated"));
 }
 
 TEST(a_recording_is_no_limit_to_other_files)

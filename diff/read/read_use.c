@@ -1,0 +1,366 @@
+#include "diff/read/read_use.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <stdatomic.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+
+unsigned use_cut(
+	struct recording *recording, uint64_t from, uint64_t to, uint64_t cuts[USE_PARTS_MAX + 1])
+{
+	unsigned count = 0, threads = thread_cores();
+	uint64_t length = to - from;
+
+	threads = threads < USE_PARTS_MAX ? threads : USE_PARTS_MAX;
+	cuts[0] = from;
+	for (unsigned i = 1; i < threads; i++) {
+		uint64_t end = recording_checkpoint(recording, from + length / threads * i);
+
+		if (end > cuts[count])
+			cuts[++count] = end;
+	}
+	cuts[++count] = to;
+	return count;
+}
+
+struct use use_sum(const struct use_window *window, const struct use state[RECORD_MEMORIES])
+{
+	struct use sum = {0};
+
+	for (unsigned i = 0; i < RECORD_MEMORIES; i++) {
+		if (!window->is_counted[i])
+			continue;
+		sum.bytes += state[i].bytes;
+		sum.count += state[i].count;
+	}
+	return sum;
+}
+
+/* ---------------------------------------------------------------- spans */
+
+#define SECOND UINT64_C(1000)
+#define DAY (24 * 60 * 60 * SECOND)
+
+uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max)
+{
+	static const uint64_t steps[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, SECOND, 2 * SECOND,
+		5 * SECOND, 10 * SECOND, 20 * SECOND, 60 * SECOND, 120 * SECOND, 300 * SECOND,
+		600 * SECOND, 1200 * SECOND, 3600 * SECOND, 2 * 3600 * SECOND, 6 * 3600 * SECOND,
+		12 * 3600 * SECOND};
+	uint64_t step = DAY;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		if (length_ms / steps[i] < count_max)
+			return steps[i];
+	}
+	while (length_ms / step >= count_max)
+		step *= 2;
+	return step;
+}
+
+/* Fills in where they end. */
+static void make_spans(struct use_over_time *over_time, size_t span_max)
+{
+	const struct use_window *window = &over_time->window;
+	uint64_t step = use_step_ms(window->to_ms - window->from_ms, span_max);
+	uint64_t now = window->from_ms;
+
+	over_time->spans = xcalloc(span_max + 2, sizeof(*over_time->spans));
+	over_time->spans[over_time->span_count++].end_ms = now;
+	do {
+		uint64_t more = step - now % step;
+
+		now = more < window->to_ms - now ? now + more : window->to_ms;
+		over_time->spans[over_time->span_count++].end_ms = now;
+	} while (now < window->to_ms);
+}
+
+/* ---------------------------------------------------------------- one pass over the events */
+
+/* A kind, as events look it up. */
+struct use_kind {
+	uint64_t bytes;
+	unsigned char memory;
+	bool is_wanted, is_counted;
+};
+
+/* What one thread goes through. */
+struct use_part {
+	uint64_t from, to;
+	struct use_span *spans; /* of the whole window; only some of them lie in it: */
+	bool *is_filled;
+	bool is_there[RECORD_MEMORIES];
+	uint64_t reserved_bytes; /* the most */
+	int rc;
+	struct err err;
+};
+
+struct use_pass {
+	const struct use_over_time *over_time;
+	const struct use_kind *kinds;
+	size_t kind_count;
+	struct use_part parts[USE_PARTS_MAX];
+	unsigned part_count;
+	atomic_uint next;
+};
+
+/* What is there at a position. */
+static int state_at(const struct use_window *window, uint64_t position,
+	struct use now[RECORD_MEMORIES], struct err *err)
+{
+	const struct record_facts *facts = recording_facts(window->recording);
+	struct record_state state;
+	int rc = recording_state(window->recording, position, &state, err);
+
+	memset(now, 0, RECORD_MEMORIES * sizeof(*now));
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < state.kind_count; i++) {
+		const struct record_kind *kind = &facts->kinds[i];
+
+		if (!window->is_wanted[i])
+			continue;
+		now[kind->memory].bytes += kind->bytes * state.live[i];
+		now[kind->memory].count += state.live[i];
+	}
+	record_state_release(&state);
+	return 0;
+}
+
+static void set_highest(
+	struct use_span *span, const struct use now[RECORD_MEMORIES], uint64_t bytes, uint64_t ms)
+{
+	memcpy(span->highest, now, sizeof(span->highest));
+	span->highest_bytes = bytes;
+	span->highest_ms = ms;
+}
+
+static int read_part(const struct use_pass *pass, struct use_part *part)
+{
+	const struct use_window *window = &pass->over_time->window;
+	struct use_span *span = part->spans, *last = part->spans + pass->over_time->span_count - 1;
+	struct use now[RECORD_MEMORIES];
+	const struct record_event *events;
+	struct record_cursor *cursor;
+	uint64_t in_use;
+	size_t count;
+	int rc = state_at(window, part->from, now, &part->err);
+
+	if (!rc)
+		rc = record_cursor_open(
+			&cursor, window->recording, part->from, part->to, &part->err);
+	if (rc)
+		return rc;
+	in_use = use_sum(window, now).bytes;
+	part->reserved_bytes = now[RECORD_RESERVED].bytes;
+	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
+		part->is_there[i] = now[i].count != 0;
+	while ((rc = record_next_events(cursor, &events, &count, &part->err)) > 0) {
+		for (size_t i = 0; i < count; i++) {
+			const struct record_event *event = &events[i];
+			const struct use_kind *kind = &pass->kinds[event->kind];
+			struct use *use = &now[kind->memory];
+
+			if (!kind->is_wanted)
+				continue;
+			if (span == part->spans ||
+				(event->time_ms > span->end_ms && span != last)) {
+				memcpy(span->end, now, sizeof(now));
+				do
+					span++;
+				while (event->time_ms > span->end_ms && span != last);
+				part->is_filled[span - part->spans] = true;
+				set_highest(span, now, in_use, span[-1].end_ms);
+			}
+			if (event->type == RECORD_FREE) {
+				use->bytes -= kind->bytes;
+				use->count--;
+				if (!kind->is_counted)
+					continue;
+				span->freed.bytes += kind->bytes;
+				span->freed.count++;
+				in_use -= kind->bytes;
+				continue;
+			}
+			use->bytes += kind->bytes;
+			use->count++;
+			part->is_there[kind->memory] = true;
+			if (!kind->is_counted) {
+				if (use->bytes > part->reserved_bytes)
+					part->reserved_bytes = use->bytes;
+				continue;
+			}
+			span->allocated.bytes += kind->bytes;
+			span->allocated.count++;
+			in_use += kind->bytes;
+			if (in_use > span->highest_bytes)
+				set_highest(span, now, in_use, event->time_ms);
+		}
+	}
+	memcpy(span->end, now, sizeof(now));
+	record_cursor_close(cursor);
+	return rc;
+}
+
+static void read_some(void *ctx, unsigned number)
+{
+	struct use_pass *pass = ctx;
+	unsigned at;
+
+	(void)number;
+	while ((at = atomic_fetch_add(&pass->next, 1)) < pass->part_count)
+		pass->parts[at].rc = read_part(pass, &pass->parts[at]);
+}
+
+/* Puts what the parts have of the spans together; spans without an event are as the one before them ends. */
+static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
+	const struct use begin[RECORD_MEMORIES])
+{
+	const struct use_window *window = &over_time->window;
+	struct use_span *first = over_time->spans;
+
+	memcpy(first->end, begin, sizeof(first->end));
+	set_highest(first, begin, use_sum(window, begin).bytes, first->end_ms);
+	for (size_t i = 1; i < over_time->span_count; i++) {
+		struct use_span *span = &over_time->spans[i];
+
+		memcpy(span->end, span[-1].end, sizeof(span->end));
+		set_highest(span, span->end, use_sum(window, span->end).bytes, span[-1].end_ms);
+		for (unsigned k = 0; k < pass->part_count; k++) {
+			const struct use_span *part = &pass->parts[k].spans[i];
+
+			if (!pass->parts[k].is_filled[i])
+				continue;
+			span->allocated.bytes += part->allocated.bytes;
+			span->allocated.count += part->allocated.count;
+			span->freed.bytes += part->freed.bytes;
+			span->freed.count += part->freed.count;
+			memcpy(span->end, part->end, sizeof(span->end));
+			if (part->highest_bytes > span->highest_bytes)
+				set_highest(
+					span, part->highest, part->highest_bytes, part->highest_ms);
+		}
+		if (span->highest_bytes > over_time->spans[over_time->peak].highest_bytes)
+			over_time->peak = i;
+	}
+	for (unsigned k = 0; k < pass->part_count; k++) {
+		for (unsigned i = 0; i < RECORD_MEMORIES; i++)
+			over_time->is_there[i] |= pass->parts[k].is_there[i];
+		if (!window->is_counted[RECORD_RESERVED] &&
+			pass->parts[k].reserved_bytes > over_time->reserved_bytes)
+			over_time->reserved_bytes = pass->parts[k].reserved_bytes;
+	}
+}
+
+static struct use_kind *make_kinds(const struct use_window *window)
+{
+	const struct record_facts *facts = recording_facts(window->recording);
+	struct use_kind *kinds = xcalloc(facts->kind_count + 1, sizeof(*kinds));
+
+	for (size_t i = 0; i < facts->kind_count; i++) {
+		const struct record_kind *kind = &facts->kinds[i];
+
+		kinds[i] = (struct use_kind){.bytes = kind->bytes,
+			.memory = (unsigned char)kind->memory,
+			.is_wanted = window->is_wanted[i],
+			.is_counted = window->is_counted[kind->memory]};
+	}
+	return kinds;
+}
+
+int use_read_over_time(struct use_over_time *over_time, const struct use_window *window,
+	size_t span_max, struct err *err)
+{
+	struct use_pass pass = {.over_time = over_time};
+	struct use_kind *kinds = make_kinds(window);
+	uint64_t cuts[USE_PARTS_MAX + 1];
+	struct use begin[RECORD_MEMORIES];
+	int rc = state_at(window, window->from, begin, err);
+
+	*over_time = (struct use_over_time){.window = *window};
+	make_spans(over_time, span_max);
+	pass.kinds = kinds;
+	pass.part_count = use_cut(window->recording, window->from, window->to, cuts);
+	for (unsigned i = 0; i < pass.part_count; i++) {
+		struct use_part *part = &pass.parts[i];
+
+		part->from = cuts[i];
+		part->to = cuts[i + 1];
+		part->is_filled = xcalloc(over_time->span_count, sizeof(*part->is_filled));
+		part->spans = xcalloc(over_time->span_count, sizeof(*part->spans));
+		for (size_t k = 0; k < over_time->span_count; k++)
+			part->spans[k].end_ms = over_time->spans[k].end_ms;
+	}
+	if (!rc)
+		thread_run(pass.part_count, read_some, &pass);
+	for (unsigned i = 0; !rc && i < pass.part_count; i++) {
+		rc = pass.parts[i].rc;
+		if (rc)
+			*err = pass.parts[i].err;
+	}
+	if (!rc)
+		join_parts(over_time, &pass, begin);
+	for (unsigned i = 0; i < pass.part_count; i++) {
+		free(pass.parts[i].is_filled);
+		free(pass.parts[i].spans);
+	}
+	free(kinds);
+	return rc;
+}
+
+void use_over_time_release(struct use_over_time *over_time)
+{
+	free(over_time->spans);
+}
+
+/* ---------------------------------------------------------------- sizes */
+
+static size_t class_of(uint64_t bytes)
+{
+	unsigned octave;
+
+	if (bytes < 4)
+		return (size_t)bytes;
+	octave = 63 - (unsigned)__builtin_clzll(bytes);
+	return 4 * (size_t)(octave - 1) + (bytes >> (octave - 2) & 3);
+}
+
+uint64_t use_class_bytes(size_t number)
+{
+	if (number < 4)
+		return number;
+	return number < USE_CLASSES ? (uint64_t)(4 + number % 4) << (number / 4 - 1) : 0;
+}
+
+int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, struct err *err)
+{
+	const struct record_facts *facts = recording_facts(window->recording);
+	struct record_state from, to;
+	int rc = recording_state(window->recording, window->from, &from, err);
+
+	*sizes = (struct use_sizes){.window = *window};
+	if (rc)
+		return rc;
+	rc = recording_state(window->recording, window->to, &to, err);
+	for (size_t i = 0; !rc && i < facts->kind_count; i++) {
+		const struct record_kind *kind = &facts->kinds[i];
+		size_t class = class_of(kind->bytes);
+		struct use *live = &sizes->live[kind->memory][class];
+		struct use *allocated = &sizes->allocated[kind->memory][class];
+		uint64_t more = to.allocated[i] - from.allocated[i];
+
+		if (!window->is_wanted[i])
+			continue;
+		live->count += to.live[i];
+		live->bytes += to.live[i] * kind->bytes;
+		allocated->count += more;
+		allocated->bytes += more * kind->bytes;
+	}
+	if (!rc)
+		record_state_release(&to);
+	record_state_release(&from);
+	return rc;
+}

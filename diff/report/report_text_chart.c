@@ -1,0 +1,290 @@
+/* Charts as tables with bars, in 79 columns where numbers leave room for that. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "diff/report/report.h"
+#include "diff/report/report_parts.h"
+
+#define COLUMNS 79
+#define BAR_MIN 10
+#define MARKS_MAX 3 /* of a span */
+
+static const char signs[RECORD_MEMORIES] = {
+	'#', '+', '=', '-'}; /* in the order of chart_memories */
+
+struct text_chart {
+	struct out *out;
+	const struct chart *chart;
+	unsigned base;
+	unsigned time_width, bytes_width, count_width, bar_width;
+};
+
+static unsigned width_of(uint64_t value, unsigned base)
+{
+	unsigned width = 1;
+
+	while (value /= base)
+		width++;
+	return width;
+}
+
+static void put_head(const struct text_chart *text, const char *title)
+{
+	const struct chart *chart = text->chart;
+
+	out_printf(text->out, "// hdiff " HSNAP_VERSION ": %s\n//\n", title);
+	text_dump(text->out, "RECORDING", chart->sums);
+	if (chart->is_filtered)
+		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
+}
+
+/* So much of the whole is of so many characters. */
+static unsigned length_of(double part, double whole, unsigned width)
+{
+	return whole > 0 ? (unsigned)(part / whole * width + 0.5) : 0;
+}
+
+static void put_times(struct out *out, char c, unsigned count)
+{
+	while (count--)
+		out_char(out, c);
+}
+
+/* ---------------------------------------------------------------- over time */
+
+/* What was in use at the end, by memory, and behind it what was at the highest. */
+static void put_use_bar(const struct text_chart *text, const struct use_span *span, double most)
+{
+	const struct use_window *window = &text->chart->over_time->window;
+	double sum = 0;
+	unsigned done = 0, length;
+
+	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
+		if (!window->is_counted[chart_memories[i]])
+			continue;
+		sum += (double)span->end[chart_memories[i]].bytes;
+		length = length_of(sum, most, text->bar_width);
+		put_times(text->out, signs[i], length - done);
+		done = length;
+	}
+	length = length_of((double)span->highest_bytes, most, text->bar_width);
+	put_times(text->out, '.', length > done ? length - done : 0);
+}
+
+static void put_time(const struct text_chart *text, uint64_t ms)
+{
+	out_number(text->out, ms / 1000, 10, text->time_width);
+	out_printf(text->out, ".%03u", (unsigned)(ms % 1000));
+}
+
+static void put_marks(const struct text_chart *text, uint64_t end_ms, size_t *at)
+{
+	const struct record_mark *mark;
+	size_t count = 0;
+
+	for (; (mark = chart_mark(text->chart, at, end_ms)); count++) {
+		if (count >= MARKS_MAX)
+			continue;
+		out_text(text->out, "// mark ");
+		text_seconds(text->out, mark->time_ms);
+		out_char(text->out, ' ');
+		out_harmless(text->out, mark->label);
+		out_char(text->out, '\n');
+	}
+	if (count > MARKS_MAX)
+		out_printf(text->out, "// and %zu more marks\n", count - MARKS_MAX);
+}
+
+static void put_use_legend(const struct text_chart *text)
+{
+	const struct use_over_time *over_time = text->chart->over_time;
+	const struct use_span *peak = &over_time->spans[over_time->peak];
+
+	out_text(text->out, "// peak: ");
+	out_number(text->out, peak->highest_bytes, text->base, 0);
+	out_text(text->out, " bytes at ");
+	text_seconds(text->out, peak->highest_ms);
+	if (over_time->reserved_bytes) {
+		out_text(text->out, "\n// address space reserved and not committed, not counted "
+				    "here: up to ");
+		out_number(text->out, over_time->reserved_bytes, text->base, 0);
+		out_text(text->out, " bytes");
+	}
+	out_text(text->out,
+		"\n//\n// A line is what was in use at a time, and the highest use since the "
+		"line before.\n// Bars:");
+	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
+		enum record_memory memory = chart_memories[i];
+
+		if (over_time->is_there[memory] && over_time->window.is_counted[memory])
+			out_printf(text->out, " %c %s,", signs[i], chart_memory_name(memory));
+	}
+	out_text(text->out, " . the highest use.\n//\n");
+}
+
+static void put_over_time(struct text_chart *text)
+{
+	const struct use_over_time *over_time = text->chart->over_time;
+	uint64_t most = over_time->spans[over_time->peak].highest_bytes, most_count = 0;
+	unsigned used;
+	size_t mark = 0;
+
+	for (size_t i = 0; i < over_time->span_count; i++) {
+		uint64_t count = use_sum(&over_time->window, over_time->spans[i].end).count;
+
+		most_count = count > most_count ? count : most_count;
+	}
+	text->time_width = width_of(over_time->window.to_ms / 1000, 10);
+	text->time_width = text->time_width < 2 ? 2 : text->time_width;
+	text->bytes_width = width_of(most, text->base);
+	text->bytes_width = text->bytes_width < 7 ? 7 : text->bytes_width;
+	text->count_width = width_of(most_count, text->base);
+	text->count_width = text->count_width < 6 ? 6 : text->count_width;
+	used = text->time_width + 4 + 1 + text->bytes_width + 1 + text->count_width + 1 +
+	       text->bytes_width + 1 + (unsigned)strlen(" peak");
+	text->bar_width = used + BAR_MIN < COLUMNS ? COLUMNS - used : BAR_MIN;
+	put_head(text, "use over time");
+	put_use_legend(text);
+	out_printf(text->out, "//%*s %*s %*s %*s\n", (int)text->time_width + 2, "s",
+		(int)text->bytes_width, "bytes", (int)text->count_width, "blocks",
+		(int)text->bytes_width, "highest");
+	for (size_t i = 0; i < over_time->span_count; i++) {
+		const struct use_span *span = &over_time->spans[i];
+		struct use use = use_sum(&over_time->window, span->end);
+
+		put_marks(text, i + 1 < over_time->span_count ? span->end_ms : UINT64_MAX, &mark);
+		put_time(text, span->end_ms);
+		out_char(text->out, ' ');
+		out_number(text->out, use.bytes, text->base, text->bytes_width);
+		out_char(text->out, ' ');
+		out_number(text->out, use.count, text->base, text->count_width);
+		out_char(text->out, ' ');
+		out_number(text->out, span->highest_bytes, text->base, text->bytes_width);
+		if (span->highest_bytes)
+			out_char(text->out, ' ');
+		put_use_bar(text, span, (double)most);
+		if (most && i == over_time->peak)
+			out_text(text->out, " peak");
+		out_char(text->out, '\n');
+	}
+}
+
+/* ---------------------------------------------------------------- sizes */
+
+/* A power of two: the classes from one up to another. */
+struct size_row {
+	size_t first, end;
+	struct use allocated, live;
+};
+
+/* Rows for 0, 1, 2 to 3, 4 to 7 bytes and so on; how many, without those that have nothing. */
+#define SIZE_ROWS 65
+
+static size_t gather_rows(
+	const struct use_sizes *sizes, enum record_memory memory, struct size_row rows[SIZE_ROWS])
+{
+	size_t count = 0;
+
+	for (size_t first = 0, end; first < USE_CLASSES; first = end) {
+		struct size_row row = {.first = first};
+
+		end = first < 2 ? first + 1 : first < 4 ? 4 : first + 4;
+		row.end = end;
+		for (size_t i = first; i < end; i++) {
+			const struct use *allocated = &sizes->allocated[memory][i];
+			const struct use *live = &sizes->live[memory][i];
+
+			row.allocated.bytes += allocated->bytes;
+			row.allocated.count += allocated->count;
+			row.live.bytes += live->bytes;
+			row.live.count += live->count;
+		}
+		if (row.allocated.count || row.live.count)
+			rows[count++] = row;
+	}
+	return count;
+}
+
+static void put_sizes_of(
+	struct text_chart *text, const struct size_row *rows, size_t count, const char *name)
+{
+	const unsigned base = text->base;
+	unsigned size_width = width_of(use_class_bytes(rows[count - 1].end) - 1, 10), used;
+	struct use most = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct use *uses[] = {&rows[i].allocated, &rows[i].live};
+
+		for (int k = 0; k < 2; k++) {
+			most.bytes = uses[k]->bytes > most.bytes ? uses[k]->bytes : most.bytes;
+			most.count = uses[k]->count > most.count ? uses[k]->count : most.count;
+		}
+	}
+	size_width = size_width < 4 ? 4 : size_width;
+	text->count_width = width_of(most.count, base);
+	text->count_width = text->count_width < 9 ? 9 : text->count_width;
+	text->bytes_width = width_of(most.bytes, base);
+	text->bytes_width = text->bytes_width < 5 ? 5 : text->bytes_width;
+	used = 2 * (size_width + 1 + text->count_width + 1 + text->bytes_width + 1);
+	text->bar_width = used + BAR_MIN < COLUMNS ? COLUMNS - used : BAR_MIN;
+	out_printf(text->out, "//\n// %s\n//%*s %*s %*s %*s %*s %*s\n", name, (int)size_width - 2,
+		"from", (int)size_width, "to", (int)text->count_width, "allocated",
+		(int)text->bytes_width, "bytes", (int)text->count_width, "live",
+		(int)text->bytes_width, "bytes");
+	for (size_t i = 0; i < count; i++) {
+		const struct size_row *row = &rows[i];
+		const struct use *uses[] = {&row->allocated, &row->live};
+		unsigned live = length_of(
+			chart_log(row->live.count), chart_log(most.count), text->bar_width);
+		unsigned all = length_of(
+			chart_log(row->allocated.count), chart_log(most.count), text->bar_width);
+
+		out_number(text->out, use_class_bytes(row->first), 10, size_width);
+		out_char(text->out, ' ');
+		out_number(text->out, use_class_bytes(row->end) - 1, 10, size_width);
+		for (int k = 0; k < 2; k++) {
+			out_char(text->out, ' ');
+			out_number(text->out, uses[k]->count, base, text->count_width);
+			out_char(text->out, ' ');
+			out_number(text->out, uses[k]->bytes, base, text->bytes_width);
+		}
+		if (live || all)
+			out_char(text->out, ' ');
+		put_times(text->out, '#', live);
+		put_times(text->out, '.', all > live ? all - live : 0);
+		out_char(text->out, '\n');
+	}
+}
+
+static void put_sizes(struct text_chart *text)
+{
+	struct size_row rows[SIZE_ROWS];
+	bool is_none = true;
+
+	put_head(text, "sizes of allocations");
+	out_text(text->out,
+		"//\n// A line is blocks of so many bytes: what was allocated in that time, and "
+		"what is "
+		"live\n// at its end. Bars are of blocks, each twice as many one step: # live, . "
+		"allocated.\n");
+	for (size_t i = 0; i < RECORD_MEMORIES; i++) {
+		enum record_memory memory = chart_memories[i];
+		size_t count = gather_rows(text->chart->sizes, memory, rows);
+
+		if (count)
+			put_sizes_of(text, rows, count, chart_memory_name(memory));
+		is_none &= !count;
+	}
+	if (is_none)
+		out_text(text->out, "//\n// nothing was allocated\n");
+}
+
+void chart_text(struct out *out, const struct chart *chart)
+{
+	struct text_chart text = {.out = out, .chart = chart, .base = chart->style.hex ? 16 : 10};
+
+	if (chart->over_time)
+		put_over_time(&text);
+	else
+		put_sizes(&text);
+}
