@@ -6,8 +6,10 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use List::Util qw(min);
 use Test::More;
 use Time::HiRes qw(sleep);
+use Charts;
 use Hunt;
 use Replay;
 
@@ -25,7 +27,7 @@ subtest 'what is wrong is said in a line' => \&errors;
 done_testing;
 
 sub whole {
-	my @stops = (200, 1400, 1600, 3000);
+	my @stops = (200, 1475, 1600, 3000); # in a spike, behind one, and after what comes half way
 	my $target = target($exe, ['--seconds', 3, '--events', win("$dir/events"), map { ('--stop', $_) } @stops],
 		record => ['-v', '-o', win("$dir/run.hrec")]);
 	for my $stop (1 .. @stops) {
@@ -45,6 +47,7 @@ sub whole {
 		    or diag($result->{out}, $result->{err});
 	}
 	same('all that is left', $replay->state($replay->events, ['stack']), "$dir/run.hrec");
+	subtest 'the picture' => sub { picture($replay) };
 	for my $window ([1, 2], [2, 3], [3, 4], [1, 4]) {
 		my ($from, $to) = map { "stop $_" } @$window;
 		my $classes = $replay->window((map { $replay->mark($_) } $from, $to), ['stack']);
@@ -53,6 +56,37 @@ sub whole {
 			same("$from to $to, $class", \%truth, '--class', $class, '--from', $from, '--to', $to, "$dir/run.hrec");
 		}
 	}
+	return;
+}
+
+# In the picture of use over time its steady state, its ten spikes and its peak are seen. By what it states, its use goes
+# through the same heights, one after the other; the last two ends come within a moment.
+sub picture {
+	my ($replay) = @_;
+	my @truth = map { $replay->state($_, [], sub { $_->{memory} eq 'committed' })->{''}{bytes} // 0 } 1 .. $replay->events;
+	my $result = run(tool('hdiff', 'linux', '--over-time', '--module', 'memory_test', '--heap', 'virtual', '-o', 'svg', "$dir/run.hrec"));
+	is($result->{status}, 0, 'a picture') or diag($result->{err});
+	my $chart = chart_of($result->{out});
+	is($chart->{error}, '', 'it is well-formed XML');
+	my $heights = sub {
+		my @heights = map { int($_ / (1 << 20) + 0.5) } @_;
+		@heights = grep { defined } map { $_ && $heights[$_] == $heights[$_ - 1] ? undef : $heights[$_] } 0 .. $#heights;
+		shift @heights while @heights && !$heights[0];
+		pop @heights while @heights && $heights[-1] < 20;
+		return \@heights;
+	};
+	my $truth = $heights->(@truth);
+	is_deeply($truth, [(10, 20) x 5, 10, (20, 30) x 5, 20], 'ten spikes of 10 MiB, upon 10 and then 20');
+	my @ranges = grep { $_->{memory} eq 'committed' } @{ $replay->allocations };
+	my @figures = @{ $chart->{figures} };
+	my $between = min(map { $ranges[$_]{alloc}{time} - $ranges[$_ - 1]{free}{time} } grep { $ranges[$_ - 1]{stack} ne 'main' } 1 .. $#ranges);
+	# On a machine that stands still for so long the sample makes no spikes.
+	return note("$between ms between spikes") if $between < 2 * ($figures[2]{time_ms} - $figures[1]{time_ms});
+	is_deeply($heights->(map { $_->{highest_bytes} } @figures), $truth, 'its figures are these');
+	is_deeply($heights->(@{ $chart->{tops} }), $truth, 'it is drawn as high');
+	like($result->{out}, qr/>peak 30 MiB at \d+\.\d+ s</, 'the peak is named');
+	is(scalar(() = $result->{out} =~ /<line class="mark"/g), 4, 'and four marks drawn');
+	like($result->{out}, qr/>stop $_</, "stop $_") for 1, 2, 4;
 	return;
 }
 
