@@ -71,28 +71,28 @@ static int write_chart(const struct options *options, const struct chart *chart,
 	return out_commit(&out, err);
 }
 
-static int chart_over_time(const struct options *options, struct chart *chart,
+static int chart_over_time(const struct options *options, struct chart chart,
 	const struct use_window *window, struct err *err)
 {
 	struct use_over_time over_time;
 	int rc = use_read_over_time(&over_time, window, options->format->span_max, err);
 
-	chart->over_time = &over_time;
+	chart.over_time = &over_time;
 	if (!rc)
-		rc = write_chart(options, chart, err);
+		rc = write_chart(options, &chart, err);
 	use_over_time_release(&over_time);
 	return rc;
 }
 
-static int chart_sizes(const struct options *options, struct chart *chart,
+static int chart_sizes(const struct options *options, struct chart chart,
 	const struct use_window *window, struct err *err)
 {
 	struct use_sizes *sizes = xmalloc(sizeof(*sizes));
 	int rc = use_read_sizes(sizes, window, err);
 
-	chart->sizes = sizes;
+	chart.sizes = sizes;
 	if (!rc)
-		rc = write_chart(options, chart, err);
+		rc = write_chart(options, &chart, err);
 	free(sizes);
 	return rc;
 }
@@ -115,8 +115,8 @@ int run_chart(
 	rc = find_window(&window, options, err);
 	if (!rc)
 		rc = options->chart == CHART_OVER_TIME ?
-			     chart_over_time(options, &chart, &window, err) :
-			     chart_sizes(options, &chart, &window, err);
+			     chart_over_time(options, chart, &window, err) :
+			     chart_sizes(options, chart, &window, err);
 	free(wanted);
 	recording_close(window.recording);
 	return rc;

@@ -101,7 +101,6 @@ struct use_part {
 struct use_pass {
 	const struct use_over_time *over_time;
 	const struct use_kind *kinds;
-	size_t kind_count;
 	struct use_part parts[USE_PARTS_MAX];
 	unsigned part_count;
 	atomic_uint next;

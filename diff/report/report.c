@@ -244,12 +244,12 @@ double chart_log(uint64_t value)
 	if (!value)
 		return 0;
 	part *= 2; /* from 1 to below 2 */
-	for (double bit = 0.5; bit > 1e-4; bit /= 2) {
+	for (int bit = 1; bit < 14; bit++) {
 		part *= part;
 		if (part < 2)
 			continue;
 		part /= 2;
-		sum += bit;
+		sum += ldexp(1, -bit);
 	}
 	return sum;
 }

@@ -111,7 +111,7 @@ static void put_bytes(struct out *out, uint64_t bytes)
 	double value = (double)bytes;
 	size_t unit = 0;
 
-	for (; value >= 1024; value /= 1024)
+	for (uint64_t left = bytes; left >= 1024; left /= 1024, value /= 1024)
 		unit++;
 	out_printf(out, "%s %s", fraction_text(value, text), units[unit]);
 }
