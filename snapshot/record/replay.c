@@ -12,10 +12,12 @@
 #define CACHE_LOG2 14
 #define NOT_BEGUN UINT32_MAX /* a range's kind: it has no allocation yet */
 
-/* A live block: what it is in the recording. Of its number the low bits, see number_of(). */
+/* A live block: what it is in the recording. Of its number the low bits, see number_of(). Those of a heap are in a list,
+ * so that its end takes the time of its own blocks. */
 struct known_block {
 	uint64_t key; /* as in struct tracer_block; 0: a free entry */
 	uint32_t kind, number;
+	uint32_t next, previous; /* in its heap: where in the table, plus one; 0: none */
 };
 
 /* Pages that are alike, and were made so at once. */
@@ -36,12 +38,7 @@ struct cached_kind {
 
 struct kind_facts {
 	uint64_t allocated; /* how many, which says the upper bits of a block's number */
-	uint64_t heap; /* the handle */
-};
-
-struct heap_tag {
-	uint32_t live; /* blocks */
-	uint32_t gone; /* how many streams have said that it is */
+	uint32_t heap; /* of blocks without a tag: their heap's number by its handle */
 };
 
 struct replay {
@@ -53,7 +50,11 @@ struct replay {
 	size_t block_count, block_cap;
 	uint64_t multiplier;
 	unsigned shift;
-	struct heap_tag *tags;
+	uint8_t *gone; /* by tag: how many streams have said that the heap is */
+	uint32_t *heaps; /* lists of blocks, by tag, and behind these by number */
+	size_t heap_cap;
+	uint32_t handle_count;
+	struct u64map handles; /* to those numbers */
 	struct cached_kind *kinds;
 	struct kind_facts *facts; /* by kind */
 	size_t fact_cap;
@@ -78,8 +79,11 @@ struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void
 		.stack = stack,
 		.ctx = ctx,
 		.multiplier = hash_key().words[0] | 1,
-		.tags = xcalloc(TAGS, sizeof(*replay->tags)),
+		.gone = xcalloc(TAGS, sizeof(*replay->gone)),
+		.heaps = xcalloc(TAGS, sizeof(*replay->heaps)),
+		.heap_cap = TAGS,
 		.kinds = xcalloc((size_t)1 << CACHE_LOG2, sizeof(*replay->kinds))};
+	u64map_init(&replay->handles);
 	set_cap(replay, FIRST_CAP);
 	return replay;
 }
@@ -89,7 +93,9 @@ void replay_free(struct replay *replay)
 	if (!replay)
 		return;
 	free(replay->blocks);
-	free(replay->tags);
+	free(replay->gone);
+	free(replay->heaps);
+	u64map_release(&replay->handles);
 	free(replay->kinds);
 	free(replay->facts);
 	free(replay->ranges);
@@ -119,15 +125,59 @@ static struct known_block *find_block(struct replay *replay, uint64_t addr)
 	return &replay->blocks[at];
 }
 
+/* The list that a block is in. */
+static uint32_t *heap_of(struct replay *replay, const struct known_block *block)
+{
+	size_t tag = block->key >> TRACER_ADDR_BITS;
+
+	return &replay->heaps[tag ? tag : TAGS + replay->facts[block->kind].heap];
+}
+
+static uint32_t place_of(const struct replay *replay, const struct known_block *block)
+{
+	return (uint32_t)(block - replay->blocks) + 1;
+}
+
+/* The neighbours of a block have it where it lies now. */
+static void link_block(struct replay *replay, const struct known_block *block, uint32_t place)
+{
+	if (block->previous)
+		replay->blocks[block->previous - 1].next = place;
+	else
+		*heap_of(replay, block) = place;
+	if (block->next)
+		replay->blocks[block->next - 1].previous = place;
+}
+
+static void unlink_block(struct replay *replay, const struct known_block *block)
+{
+	if (block->previous)
+		replay->blocks[block->previous - 1].next = block->next;
+	else
+		*heap_of(replay, block) = block->next;
+	if (block->next)
+		replay->blocks[block->next - 1].previous = block->previous;
+}
+
+/* Puts a block into a free entry, and before all of its heap. */
+static void put_block(struct replay *replay, struct known_block *entry, struct known_block block)
+{
+	block.previous = 0;
+	block.next = *heap_of(replay, &block);
+	*entry = block;
+	link_block(replay, entry, place_of(replay, entry));
+}
+
 static void grow(struct replay *replay)
 {
 	struct known_block *old = replay->blocks;
 	size_t old_cap = replay->block_cap;
 
 	set_cap(replay, old_cap * 2);
+	memset(replay->heaps, 0, replay->heap_cap * sizeof(*replay->heaps));
 	for (size_t i = 0; i < old_cap; i++) {
 		if (old[i].key)
-			*find_block(replay, old[i].key & ADDR_MASK) = old[i];
+			put_block(replay, find_block(replay, old[i].key & ADDR_MASK), old[i]);
 	}
 	free(old);
 }
@@ -136,12 +186,14 @@ static void remove_block(struct replay *replay, struct known_block *block)
 {
 	size_t mask = replay->block_cap - 1, hole = (size_t)(block - replay->blocks);
 
+	unlink_block(replay, block);
 	for (size_t at = (hole + 1) & mask; replay->blocks[at].key; at = (at + 1) & mask) {
 		size_t from = home(replay, replay->blocks[at].key & ADDR_MASK);
 
 		if (((at - from) & mask) < ((at - hole) & mask))
 			continue;
 		replay->blocks[hole] = replay->blocks[at];
+		link_block(replay, &replay->blocks[hole], (uint32_t)hole + 1);
 		hole = at;
 	}
 	replay->blocks[hole].key = 0;
@@ -165,6 +217,20 @@ static uint32_t kind_of(struct replay *replay, const struct tracer_block *block,
 	return cached->kind;
 }
 
+/* The number of the heap with a handle, whose blocks have no tag. */
+static uint32_t heap_number(struct replay *replay, uint64_t handle)
+{
+	uint32_t number = replay->handle_count;
+
+	if (!u64map_put(&replay->handles, handle, &number))
+		return number;
+	while (TAGS + number >= replay->heap_cap)
+		array_grow((void **)&replay->heaps, &replay->heap_cap, replay->heap_cap,
+			sizeof(*replay->heaps));
+	replay->heaps[TAGS + number] = 0;
+	return replay->handle_count++;
+}
+
 /* Allocates one of a kind: its number. */
 static uint64_t alloc(struct replay *replay, uint32_t kind, uint64_t addr, uint64_t heap)
 {
@@ -173,7 +239,9 @@ static uint64_t alloc(struct replay *replay, uint32_t kind, uint64_t addr, uint6
 	while (kind >= replay->fact_cap)
 		array_grow((void **)&replay->facts, &replay->fact_cap, replay->fact_cap,
 			sizeof(*replay->facts));
-	replay->facts[kind] = (struct kind_facts){number + 1, heap};
+	if (!number)
+		replay->facts[kind].heap = heap_number(replay, heap);
+	replay->facts[kind].allocated = number + 1;
 	return number;
 }
 
@@ -188,13 +256,13 @@ static uint64_t number_of(const struct replay *replay, const struct known_block 
 static void end_block(struct replay *replay, struct known_block *block)
 {
 	recorder_free(replay->recorder, block->kind, number_of(replay, block));
-	replay->tags[block->key >> TRACER_ADDR_BITS].live--;
 	remove_block(replay, block);
 }
 
 static void begin_block(struct replay *replay, const struct tracer_block *block, uint64_t heap)
 {
 	struct known_block *known = find_block(replay, tracer_block_addr(block));
+	uint64_t number;
 	uint32_t kind;
 
 	if (known->key) /* its heap was destroyed, or its free was dropped */
@@ -202,10 +270,9 @@ static void begin_block(struct replay *replay, const struct tracer_block *block,
 	if (replay->block_count >= replay->block_cap / 4 * 3)
 		grow(replay);
 	kind = kind_of(replay, block, heap);
-	known = find_block(replay, tracer_block_addr(block));
-	*known = (struct known_block){
-		block->key, kind, (uint32_t)alloc(replay, kind, tracer_block_addr(block), heap)};
-	replay->tags[block->key >> TRACER_ADDR_BITS].live++;
+	number = alloc(replay, kind, tracer_block_addr(block), heap);
+	put_block(replay, find_block(replay, tracer_block_addr(block)),
+		(struct known_block){.key = block->key, .kind = kind, .number = (uint32_t)number});
 	replay->block_count++;
 }
 
@@ -218,25 +285,25 @@ void replay_add_block(
 		begin_block(replay, &block, heap);
 }
 
+static void end_heap(struct replay *replay, size_t heap)
+{
+	while (replay->heaps[heap])
+		end_block(replay, &replay->blocks[replay->heaps[heap] - 1]);
+}
+
 /* Every stream says once that a heap is gone, behind all that it has to say of its blocks. Those that are older than
  * the tracer have no tag. */
 static void heap_is_gone(struct replay *replay, uint32_t tag, uint64_t handle)
 {
-	struct heap_tag *heap = &replay->tags[tag];
+	uint32_t number;
 
-	if (++heap->gone < TRACER_SHARDS)
+	if (++replay->gone[tag] < TRACER_SHARDS)
 		return;
-	heap->gone = 0;
-	for (size_t i = 0; (heap->live || replay->tags[0].live) && i < replay->block_cap;) {
-		struct known_block *block = &replay->blocks[i];
-		uint64_t block_tag = block->key >> TRACER_ADDR_BITS;
-
-		if (block->key && (block_tag ? block_tag == tag :
-					       handle && replay->facts[block->kind].heap == handle))
-			end_block(replay, block); /* another one may be there now */
-		else
-			i++;
-	}
+	replay->gone[tag] = 0;
+	if (tag)
+		end_heap(replay, tag);
+	if (handle && u64map_find(&replay->handles, handle, &number))
+		end_heap(replay, TAGS + number);
 }
 
 /* ---------------------------------------------------------------- ranges */

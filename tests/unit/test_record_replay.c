@@ -1,6 +1,8 @@
 /* From the tracer's rings to a recording: what is recorded is what was done, in that order. */
 #include "tests/unit/t.h"
 
+#include <time.h>
+
 #include "snapshot/record/replay.h"
 
 #define THREADS 6
@@ -336,6 +338,84 @@ TEST(what_threads_do_is_told_in_the_order_in_which_it_was_done)
 	}
 	check_told();
 	assert_true(scene.wanted_count > 5000);
+}
+
+static void say_gone(uint32_t tag, uint64_t heap)
+{
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		const struct ring_event event = {.block.key = (uint64_t)tag << TRACER_ADDR_BITS,
+			.low = (uint32_t)heap,
+			.type = RING_HEAP_GONE,
+			.stream = (uint8_t)i};
+
+		assert_true(replay_event(scene.replay, &event));
+	}
+}
+
+static void say_block(uint64_t addr, uint32_t tag, uint64_t heap)
+{
+	const struct ring_event event = {.block = tracer_block_make(addr, tag, 1, 8),
+		.low = (uint32_t)heap,
+		.type = RING_ALLOC};
+
+	assert_true(replay_event(scene.replay, &event));
+}
+
+/* How many were freed since; all of them of that heap. */
+static size_t freed_of(uint64_t heap, size_t since)
+{
+	size_t count = 0;
+
+	for (; since < scene.told_count; since++, count++)
+		assert_true(scene.told[since].is_free && scene.told[since].heap == heap);
+	return count;
+}
+
+TEST(a_heap_that_is_gone_takes_its_own_blocks_old_and_new)
+{
+	size_t since;
+
+	for (uint64_t i = 1; i <= 3000; i++) {
+		replay_add_block(scene.replay, i * 64, 0x10000 + i % 2 * 0x10000, 8, 0);
+		say_block(i * 64 + 16, 5 + (uint32_t)(i % 2), 0x10000 + i % 2 * 0x10000);
+	}
+	since = scene.told_count;
+	say_gone(6, 0x20000);
+	assert_int_equal(freed_of(0x20000, since), 3000);
+	since = scene.told_count;
+	say_gone(6, 0x20000);
+	say_gone(7, 0x20000);
+	say_gone(7, 0);
+	assert_int_equal(scene.told_count, since);
+	say_gone(0, 0x10000); /* its tag is not known: what has one is not known to be its */
+	assert_int_equal(freed_of(0x10000, since), 1500);
+	since = scene.told_count;
+	say_gone(5, 0x10000);
+	assert_int_equal(freed_of(0x10000, since), 1500);
+}
+
+/* The time of this process that it takes. */
+static clock_t heaps_come_and_go(void)
+{
+	clock_t from = clock();
+
+	for (uint64_t i = 1; i <= 30000; i++) {
+		say_block(i * 64 + 16, 6, 0x20000);
+		say_gone(6, 0x20000);
+	}
+	return clock() - from;
+}
+
+/* It costs what the heap's own blocks cost, not what all of them do: by the table's size that would be 32 times as much. */
+TEST(the_end_of_a_heap_costs_no_more_beside_many_blocks)
+{
+	clock_t alone = heaps_come_and_go(), beside;
+
+	for (uint64_t i = 1; i <= 50000; i++)
+		say_block(i * 64, 5, 0x10000);
+	beside = heaps_come_and_go();
+	assert_int_equal(scene.told_count, 50000 + 4 * 30000);
+	assert_true(beside < 10 * alone);
 }
 
 /* Clocks of processors may differ: the order of a stream holds all the same. */
