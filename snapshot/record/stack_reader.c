@@ -7,14 +7,10 @@
 #include "snapshot/capture/capture_parts.h"
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
+#include "snapshot/target/nt_process.h"
 
-/* Code that is in no module has them listed again now and then; in a place where none was seen yet at once, which may
- * cost so much of our time, in the long run and for a while. */
-#define LISTING_MS 200
-#define NEW_PLACE_COSTS_MS 5
-#define NEW_PLACES_MS 1000
-#define PLACE_BITS 16 /* modules lie at multiples of this power */
-#define LOOK_MS 1000 /* modules that come without a stack are noticed after so long */
+#define LISTING_MS                                                                                 \
+	200 /* between two listings for code in no module, where it is not known if one came */
 #define TRIES 5
 
 /* What was said last of a module, by its number in the recording. */
@@ -34,13 +30,12 @@ struct stack_reader {
 	size_t state_count, state_cap;
 	uint32_t listing_count;
 	bool is_listed; /* once at least: what comes and goes is said from then on */
-	struct u64map bare; /* places of code that is in no module */
+	uint64_t last_module; /* when they were listed, see nt_last_module() */
 	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
 	uint64_t unload_count; /* when they were read */
 	size_t gone_count; /* that were said to be unloaded */
 	uint64_t look_ms; /* the last look, in the recording */
-	int64_t listed_ms,
-		paid_ms; /* the last time; up to when listings for new places are paid for */
+	int64_t listed_ms;
 };
 
 /* ---------------------------------------------------------------- modules */
@@ -93,6 +88,7 @@ static void list_modules(struct stack_reader *reader)
 	struct err err;
 
 	reader->listed_ms = os_clock_ms();
+	reader->last_module = nt_last_module(reader->target);
 	snapshot_init(&listing);
 	if (reader->target->ops->modules(reader->target, &listing, &err)) {
 		snapshot_release(&listing);
@@ -189,45 +185,31 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/* Whether modules are to be listed for code that is in none of those known. */
-static bool is_of_new_module(struct stack_reader *reader, uint64_t frame)
+/* Whether modules have come or gone since they were listed. */
+static bool has_changed(const struct stack_reader *reader)
 {
-	int64_t now = os_clock_ms();
-	uint32_t none;
-
-	if (find(reader, frame))
-		return false;
-	if (now - reader->listed_ms >= LISTING_MS)
-		return true;
-	if (reader->paid_ms < now)
-		reader->paid_ms = now;
-	if (u64map_find(&reader->bare, frame >> PLACE_BITS, &none) ||
-		reader->paid_ms - now > NEW_PLACES_MS)
-		return false;
-	reader->paid_ms += NEW_PLACE_COSTS_MS;
-	return true;
+	return unloads_now(reader) != reader->unload_count ||
+	       nt_last_module(reader->target) != reader->last_module;
 }
 
+/* Code that is in no module known may be in one that came. */
 static void look_at_modules(struct stack_reader *reader, const uint64_t *frames, uint32_t count)
 {
-	bool is_new = unloads_now(reader) != reader->unload_count;
+	bool is_known = true;
 
-	for (uint32_t i = 0; i < count && !is_new; i++)
-		is_new = is_of_new_module(reader, frames[i]);
-	if (!is_new)
-		return;
-	find_modules(reader);
-	for (uint32_t i = 0; i < count; i++) {
-		if (!find(reader, frames[i]))
-			u64map_put(&reader->bare, frames[i] >> PLACE_BITS, &(uint32_t){0});
-	}
+	for (uint32_t i = 0; i < count; i++)
+		is_known = is_known && find(reader, frames[i]);
+	if (is_known ? unloads_now(reader) != reader->unload_count :
+		       has_changed(reader) ||
+				(!reader->last_module &&
+					os_clock_ms() - reader->listed_ms >= LISTING_MS))
+		find_modules(reader);
 }
 
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms)
 {
 	reader->look_ms = now_ms;
-	if (os_clock_ms() - reader->listed_ms >= LOOK_MS ||
-		unloads_now(reader) != reader->unload_count)
+	if (has_changed(reader))
 		find_modules(reader);
 }
 
@@ -327,7 +309,6 @@ struct stack_reader *stack_reader_new(
 		.gone = xmalloc(sizeof(*reader->gone))};
 	tracer_copy_init(reader->gone);
 	u64map_init(&reader->known);
-	u64map_init(&reader->bare);
 	snapshot_init(&reader->listing);
 	find_modules(reader);
 	return reader;
@@ -338,7 +319,6 @@ void stack_reader_free(struct stack_reader *reader)
 	if (!reader)
 		return;
 	u64map_release(&reader->known);
-	u64map_release(&reader->bare);
 	snapshot_release(&reader->listing);
 	tracer_copy_release(reader->gone);
 	free(reader->gone);

@@ -132,6 +132,19 @@ static void put_unload(const char *path, uint32_t bytes)
 	fake_put(record + 8, 0, 4);
 }
 
+/* Of 64 bits, as Microsoft's winternl.h has them. */
+#define LDR 0x7c0000000u
+#define PEB_LDR 0x18
+#define LDR_LAST 0x28
+
+/* The loader has a list of modules from now on. */
+static void place_loader(void)
+{
+	fake_map(LDR, 0x1000);
+	fake_put(FAKE_PEB + PEB_LDR, LDR, 8);
+	fake_put(LDR + LDR_LAST, 0x5000, 8);
+}
+
 /* However late a stack is read. */
 TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 {
@@ -163,6 +176,7 @@ TEST(what_comes_and_goes_is_said_once)
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
 
+	place_loader();
 	stack_reader_number(scene.reader, id);
 	assert_string_equal(scene.said, "+first.dll ");
 	stack_reader_look(scene.reader, 5);
@@ -179,11 +193,23 @@ TEST(what_comes_and_goes_is_said_once)
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
 }
 
-/* Code that a program makes is no reason to list its modules all the time. */
-TEST(code_in_no_module_is_looked_up_once_a_place)
+/* Code that a program makes is no reason to list its modules again and again. */
+TEST(modules_are_listed_when_the_loader_has_another_last_one)
 {
+	place_loader();
+	load("C:\\app\\late.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
-	check_frame(0, NULL, DLL + 0x1010);
+	check_frame(0, "C:\\app\\late.dll", 0x1010); /* it had none before */
+	fake.modules[fake.module_count - 1].size_bytes = 0x9000;
+	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 2, 0));
+	check_frame(0, NULL, DLL + 0x6010);
+	fake_put(LDR + LDR_LAST, 0x7000, 8);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 3, 0));
+	check_frame(0, "C:\\app\\late.dll", 0x6010);
+}
+
+TEST(where_the_loader_says_nothing_modules_are_listed_now_and_then)
+{
 	load("C:\\app\\late.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
 	check_frame(0, NULL, DLL + 0x1010);
@@ -197,6 +223,7 @@ TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
 {
 	const uint64_t timestamp = DLL + 0x80 + 8;
 
+	place_loader();
 	fake_map(DLL, 0x5000);
 	fake_put_module(DLL, 64, 0x5000, 0x1000, "C:\\app\\plug.dll");
 	fake_put(timestamp, 111, 4);
