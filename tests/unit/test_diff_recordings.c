@@ -86,6 +86,65 @@ TEST(a_module_in_the_place_of_one_that_went_is_another_one)
 	assert_non_null(strstr(result->rows[1].frames, "\tlater+100 : "));
 }
 
+/* The modules at a moment, by where they lie; "-" behind those that were there before, and lie elsewhere now. */
+static void check_modules(const char *moment, const char *wanted)
+{
+	const struct recording_part part = {.fate = FATE_LIVE, .moment = moment};
+	struct dump_sums sums;
+	char text[200] = "";
+
+	sums_init(&sums);
+	assert_int_equal(sums_read_recording(&sums, RECORDING, RECORDING, &part, NULL), 0);
+	for (size_t i = 0; i < sums.module_count; i++) {
+		const struct module *module = &sums.modules[i];
+
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s ",
+			module_path_base(module->path), module->unloaded_at ? "-" : "");
+		assert_true(!module->unloaded_at || module->base != module->unloaded_at);
+	}
+	assert_string_equal(text, wanted);
+	sums_release(&sums);
+}
+
+TEST(the_modules_of_a_moment_are_those_that_were_there_or_are_needed)
+{
+	struct module dll = {.base = APP_BASE + 0x100000, .size_bytes = 0x10000};
+	struct record_frame frame = {.offset = 0x100};
+	struct record_kind kind = {.bytes = 5};
+	uint32_t old, first, second, third;
+
+	begin(&(struct record_facts){.pid = 7});
+	dll.path = "C:\\old.dll";
+	old = recorder_module(recorder, &dll);
+	dll.path = "C:\\first.dll";
+	first = recorder_module(recorder, &dll);
+	dll.path = "C:\\second.dll";
+	second = recorder_module(recorder, &dll);
+	dll.path = "C:\\third.dll";
+	dll.base += 0x100000;
+	third = recorder_module(recorder, &dll);
+	recorder_time(recorder, 10);
+	recorder_module_is(recorder, old, false);
+	recorder_module_is(recorder, first, true);
+	frame.module = first;
+	kind.stack = recorder_stack(recorder, &frame, 1);
+	alloc(recorder_kind(recorder, &kind), 1);
+	recorder_time(recorder, 20);
+	recorder_module_is(recorder, first, false);
+	recorder_module_is(recorder, second, true);
+	recorder_module_is(recorder, third, true);
+	recorder_time(recorder, 30);
+	recorder_module_is(recorder, second, false);
+	recorder_time(recorder, 40);
+	recorder_module_is(recorder, first, true);
+	end();
+	check_modules("9ms", "app.exe old.dll ");
+	check_modules("10ms", "app.exe first.dll ");
+	check_modules("20ms", "app.exe second.dll third.dll first.dll- ");
+	check_modules("39ms", "app.exe third.dll first.dll- ");
+	check_modules("end", "app.exe first.dll third.dll ");
+}
+
 TEST(modules_at_the_end_of_the_address_space_are_read)
 {
 	static const struct module last = {
