@@ -5,7 +5,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
-use List::Util qw(first max min sum0);
+use List::Util qw(first max min);
 use Test::More;
 use Text::CSV;
 use Charts;
@@ -37,7 +37,7 @@ my @filters = (
 	[['--heap', 'reserved'], sub { $_->{heap} eq '2' }],
 );
 for my $name (sort keys %made) {
-	my ($mark) = sort keys %{ $replay{$name}{marks} };
+	my ($mark) = map { $_->{label} } @{ $replay{$name}->marks };
 	my @windows = (['start', 'end'], $name eq 'run' ? (['40%', 'peak'], ['0s', '0s'], [$mark, '90%']) : ());
 	for my $window (@windows) {
 		for my $filter ($name eq 'run' ? @filters : $filters[0]) {
@@ -60,11 +60,11 @@ sub states {
 	my ($replay, $wanted, $counts_reserved) = @_;
 	my (@events, @states);
 	my %now = map { $_ => [0, 0] } @memories, 'sum';
-	for my $block (@{ $replay->{blocks} }) {
-		$events[$block->{from}] = [$block, 1];
-		$events[$block->{to}] = [$block, -1] if $block->{to};
+	for my $block (@{ $replay->allocations }) {
+		$events[$block->{alloc}{index} + 1] = [$block, 1];
+		$events[$block->{free}{index} + 1] = [$block, -1] if $block->{free};
 	}
-	for my $position (0 .. @{ $replay->{times} }) {
+	for my $position (0 .. $replay->events) {
 		my ($block, $sign) = @{ $events[$position] // [] };
 		my $is_wanted = $block && (!$wanted || grep { $wanted->() } $block);
 		for my $sum ($is_wanted ? @now{ memory_of($block), 'sum' } : ()) {
@@ -110,9 +110,9 @@ sub rows_between {
 sub sizes_of {
 	my ($replay, $wanted, $first, $last, @bounds) = @_;
 	my %sizes;
-	for my $block (grep { !$wanted || $wanted->() } @{ $replay->{blocks} }) {
-		my $is_new = $block->{from} > $first && $block->{from} <= $last;
-		my $is_live = $block->{from} <= $last && (!$block->{to} || $block->{to} > $last);
+	for my $block (grep { !$wanted || $wanted->() } @{ $replay->allocations }) {
+		my $is_new = $block->{alloc}{index} >= $first && $block->{alloc}{index} < $last;
+		my $is_live = Replay::lives_at($block, $last);
 		next unless $is_new || $is_live;
 		my $i = first { $bounds[$_ + 1] > $block->{bytes} } 0 .. $#bounds;
 		my $sums = $sizes{ memory_of($block) . " $bounds[$i]-" . ($bounds[$i + 1] - 1) } //= [0, 0, 0, 0];
@@ -179,13 +179,7 @@ sub check {
 
 sub marks_between {
 	my ($replay, $first, $last) = @_;
-	my @found;
-	my $position = 0;
-	for (split /\n/, slurp((first { $replay{$_} == $replay } keys %replay) =~ s{(.*)}{$dir/$1.hrec.events}r)) {
-		$position++ if /^(?:alloc|free) /;
-		push @found, $1 if /^mark (.*)/ && $position >= $first && $position <= $last;
-	}
-	return @found;
+	return map { $_->{label} } grep { $_->{position} >= $first && $_->{position} <= $last } @{ $replay->marks };
 }
 
 sub seconds { my ($ms) = @_; return sprintf '%d.%03d', int($ms / 1000), $ms % 1000 }
@@ -239,7 +233,7 @@ sub check_sizes {
 sub check_least {
 	my $replay = $replay{run};
 	my %sums;
-	$sums{ $_->{stack} } += $_->{bytes} for @{ $replay->{blocks} };
+	$sums{ $_->{stack} } += $_->{bytes} for @{ $replay->allocations };
 	my $least = (sort { $a <=> $b } values %sums)[keys(%sums) / 2];
 	check('run', ['start', 'end'], ['--min-bytes', $least], sub { $sums{ $_->{stack} } >= $least });
 	return;

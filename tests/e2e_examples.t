@@ -131,8 +131,7 @@ $wanted{'hdiff --transient --from 10s --to 20s run.hrec'} = sub {
 	$shows->($_[0], $sum->(fate_of($replay, 'aifi', '10s', '20s')), 'what came and went');
 };
 $wanted{'hdiff --over-time --module app -o svg -f use.svg run.hrec'} = sub {
-	my @app = grep { $_->{stack} =~ /\bapp\+/ } @{ $replay->{blocks} };
-	my ($most) = sort { $b <=> $a } map { use_at({ blocks => \@app }, $_) } 0 .. @{ $replay->{times} };
+	my $most = $replay->peak(sub { $_->{heap} ne 2 && $_->{stack} =~ /\bapp\+/ })->{bytes};
 	my ($highest) = sort { $b <=> $a } slurp("$dir/use.svg") =~ /; highest (\d+) at /g;
 	is($highest, $most, 'the most that the module used');
 };
