@@ -182,7 +182,8 @@ sub check_addresses {
 	    =~ s/^(alloc .*)$/sprintf '%s %X', $1, 0x10000 + 16 * $addr++/gmre;
 	my $file = make_recording($text, "$dir/addresses.hrec");
 	my $of = replay($text);
-	$of->{blocks}[$_]{addr} = sprintf '%X', 0x10000 + 16 * $_ for 0 .. $#{ $of->{blocks} };
+	my @all = @{ $of->allocations };
+	$all[$_]{addr} = sprintf '%X', 0x10000 + 16 * $_ for 0 .. $#all;
 	for my $moment ('start', '30%', 'peak', 'end') {
 		my $out = "$dir/addresses-$moment.txt";
 		check_ok(run([$hdiff, '--extract', "$file\@$moment", '-f', $out]), "$moment is extracted");
