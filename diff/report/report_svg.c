@@ -57,10 +57,10 @@ static void put_escaped(struct svg *svg, const char *text)
 	}
 }
 
-/* In tenths of a unit; value is at least 0. */
+/* In tenths of a unit. Sums of a file that lies may lead outside of the picture. */
 static void put_coordinate(struct out *out, double value)
 {
-	uint64_t tenths = (uint64_t)(value * 10 + 0.5);
+	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
 
 	out_number(out, tenths / 10, 10, 0);
 	if (tenths % 10)

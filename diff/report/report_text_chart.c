@@ -38,9 +38,10 @@ static void put_head(const struct text_chart *text, const char *title)
 		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
 }
 
-/* So much of the whole is of so many characters. */
+/* So much of the whole is of so many characters. A file that lies may have parts that are more than the whole. */
 static unsigned length_of(double part, double whole, unsigned width)
 {
+	part = part < whole ? part : whole;
 	return whole > 0 ? (unsigned)(part / whole * width + 0.5) : 0;
 }
 
@@ -64,8 +65,8 @@ static void put_use_bar(const struct text_chart *text, const struct use_span *sp
 			continue;
 		sum += (double)span->end[chart_memories[i]].bytes;
 		length = length_of(sum, most, text->bar_width);
-		put_times(text->out, signs[i], length - done);
-		done = length;
+		put_times(text->out, signs[i], length > done ? length - done : 0);
+		done = length > done ? length : done;
 	}
 	length = length_of((double)span->highest_bytes, most, text->bar_width);
 	put_times(text->out, '.', length > done ? length - done : 0);
