@@ -159,7 +159,7 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 	const struct options *options = &run->options;
 	struct view_request request = {.group = options->group,
 		.sort = options->sort,
-		.shown_max = options->shown_max,
+		.shown_max = options->chart ? 0 : options->shown_max, /* a chart has no names */
 		.is_inverted = options->is_inverted,
 		.is_part = options->heap_count != 0 || view->comparison->lacks_rows,
 		.filter = &run->filter,

@@ -46,6 +46,8 @@ for my $name (sort keys %made) {
 	}
 }
 subtest 'the least that a stack has had' => \&check_least;
+like(run([$hdiff, "$file{run}\@end"])->{err}, qr/have no name/, 'a report of rows looks for names');
+is(run([$hdiff, '--over-time', $file{run}])->{err}, '', 'a chart that needs none does not');
 subtest 'both systems draw the same' => \&check_systems;
 subtest 'texts from elsewhere are shown as such' => \&check_texts;
 subtest 'what is wrong is said in a line' => \&check_errors;
