@@ -1,0 +1,149 @@
+#include "diff/report/json.h"
+
+#include "core/base/text.h"
+#include "diff/report/report_parts.h"
+
+static void put_key(struct json *json, const char *key)
+{
+	if (!json->is_first)
+		out_char(json->out, ',');
+	json->is_first = false;
+	if (!key)
+		return;
+	out_char(json->out, '"');
+	out_text(json->out, key);
+	out_text(json->out, "\":");
+}
+
+void json_open(struct json *json, const char *key, char kind)
+{
+	put_key(json, key);
+	out_char(json->out, kind);
+	json->is_first = true;
+}
+
+void json_close(struct json *json, char kind)
+{
+	out_char(json->out, kind);
+	json->is_first = false;
+}
+
+void json_line(struct json *json)
+{
+	if (!json->is_first)
+		out_char(json->out, ',');
+	json->is_first = true;
+	out_char(json->out, '\n');
+}
+
+void json_open_line(struct json *json, const char *key, char kind)
+{
+	json_line(json);
+	json_open(json, key, kind);
+}
+
+static bool is_escaped(uint32_t code)
+{
+	return code < ' ' || code == '"' || code == '\\' || (code >= 0x7f && code <= 0x9f) ||
+	       code == 0x2028 || code == 0x2029;
+}
+
+/* What is behind the characters that are plain to any reader; for speed. */
+static const char *skip_plain(const char *text)
+{
+	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\')
+		text++;
+	return text;
+}
+
+static void put_escape(struct out *out, uint32_t code)
+{
+	if (code == '"' || code == '\\') {
+		out_char(out, '\\');
+		out_char(out, (char)code);
+		return;
+	}
+	out_text(out, "\\u");
+	for (int shift = 12; shift >= 0; shift -= 4)
+		out_char(out, "0123456789abcdef"[code >> shift & 15]);
+}
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+	const char *from = text; /* what stays as it is and was not written yet */
+	struct out *out = json->out;
+
+	put_key(json, key);
+	out_char(out, '"');
+	while (*(text = skip_plain(text))) {
+		uint32_t code = 0xfffd;
+		size_t len = text_utf8(text, &code);
+
+		if (len && !is_escaped(code)) {
+			text += len;
+			continue;
+		}
+		out_write(out, from, (size_t)(text - from));
+		if (len)
+			put_escape(out, code);
+		else
+			out_text(out, "\xef\xbf\xbd");
+		from = text += len ? len : 1;
+	}
+	out_write(out, from, (size_t)(text - from));
+	out_char(out, '"');
+}
+
+void json_hex(struct json *json, const char *key, uint64_t value)
+{
+	put_key(json, key);
+	out_char(json->out, '"');
+	out_hex(json->out, value);
+	out_char(json->out, '"');
+}
+
+void json_number(struct json *json, const char *key, uint64_t value)
+{
+	put_key(json, key);
+	out_number(json->out, value, 10, 0);
+}
+
+void json_signed(struct json *json, const char *key, int64_t value)
+{
+	uint64_t bits = (uint64_t)value;
+
+	put_key(json, key);
+	out_signed(json->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
+}
+
+void json_fraction(struct json *json, const char *key, double value)
+{
+	char text[FRACTION_TEXT_BYTES];
+	const char *digits = fraction_text(value, text);
+
+	put_key(json, key);
+	out_text(json->out, digits ? digits : "null");
+}
+
+void json_bool(struct json *json, const char *key, bool value)
+{
+	put_key(json, key);
+	out_text(json->out, value ? "true" : "false");
+}
+
+void json_known(struct json *json, const char *key, uint64_t value, bool is_known)
+{
+	put_key(json, key);
+	if (is_known)
+		out_number(json->out, value, 10, 0);
+	else
+		out_text(json->out, "null");
+}
+
+void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old)
+{
+	struct growth growth = growth_of(new, old);
+
+	put_key(json, key);
+	out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
+}
