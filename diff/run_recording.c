@@ -11,6 +11,9 @@
 #include "core/record/record.h"
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
+#include "diff/report/json.h"
+
+#define LIST_SCHEMA "hdiff-list/1"
 
 /* ---------------------------------------------------------------- what is in it */
 
@@ -110,13 +113,107 @@ static void put_recording(struct out *out, const char *path, const struct record
 	}
 }
 
+static void json_known_text(struct json *json, const char *key, const char *text)
+{
+	if (text)
+		json_text(json, key, text);
+}
+
+static void json_date(struct json *json, const char *key, int64_t ms)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (ms)
+		json_text(json, key, date_text(ms, text));
+}
+
+static void json_moment(struct json *json, uint64_t time_ms, uint64_t position)
+{
+	json_number(json, "time_ms", time_ms);
+	json_number(json, "position", position);
+}
+
+/* The same for programs: man/hdiff-json.5, RECORDINGS. */
+static void put_json(struct out *out, const char *path, const struct record_facts *facts)
+{
+	struct json json = {.out = out, .is_first = true};
+
+	json_open(&json, NULL, '{');
+	json_text(&json, "schema", LIST_SCHEMA);
+	json_line(&json);
+	json_text(&json, "tool", "hdiff " HSNAP_VERSION);
+	json_line(&json);
+	json_text(&json, "path", path);
+	json_line(&json);
+	json_number(&json, "pid", facts->pid);
+	if (facts->parent_pid)
+		json_number(&json, "parent_pid", facts->parent_pid);
+	if (facts->bits)
+		json_number(&json, "bits", facts->bits);
+	json_known_text(&json, "image", facts->image);
+	json_known_text(&json, "system", facts->os);
+	json_date(&json, "start", facts->start_ms);
+	json_date(&json, "begun", facts->time_ms);
+	json_bool(&json, "attached", facts->is_attached);
+	json_number(&json, "start_position", facts->start_position);
+	json_line(&json);
+	json_number(&json, "event_count", facts->event_count);
+	json_number(&json, "length_ms", facts->length_ms);
+	json_number(&json, "file_bytes", facts->file_bytes);
+	json_number(&json, "lost_count", facts->lost_count);
+	if (facts->sample_bytes)
+		json_number(&json, "sample_bytes", facts->sample_bytes);
+	json_bool(&json, "addresses", facts->has_addresses);
+	json_bool(&json, "cut", facts->is_cut);
+	json_open_line(&json, "peak", '{');
+	json_moment(&json, facts->peak.time_ms, facts->peak.position);
+	json_number(&json, "bytes", facts->peak.bytes);
+	json_close(&json, '}');
+	json_line(&json);
+	json_number(&json, "module_count", facts->module_count);
+	json_number(&json, "stack_count", facts->stack_count);
+	json_number(&json, "kind_count", facts->kind_count);
+	json_open_line(&json, "heaps", '[');
+	for (size_t i = 0; i < facts->heap_count; i++)
+		json_hex(&json, NULL, facts->heaps[i]);
+	json_close(&json, ']');
+	json_open_line(&json, "threads", '[');
+	for (size_t i = 1; i < facts->thread_count; i++)
+		json_number(&json, NULL, facts->threads[i]);
+	json_close(&json, ']');
+	json_open_line(&json, "loads", '[');
+	for (size_t i = 0; i < facts->load_count; i++) {
+		const struct record_load *load = &facts->loads[i];
+
+		json_open_line(&json, NULL, '{');
+		json_text(&json, "path", facts->modules[load->module].path);
+		json_bool(&json, "loaded", load->is_loaded);
+		json_number(&json, "time_ms", load->time_ms);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_open_line(&json, "marks", '[');
+	for (size_t i = 0; i < facts->mark_count; i++) {
+		json_open_line(&json, NULL, '{');
+		json_text(&json, "label", facts->marks[i].label);
+		json_moment(&json, facts->marks[i].time_ms, facts->marks[i].position);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_close(&json, '}');
+	out_char(out, '\n');
+}
+
 int run_list(const struct options *options, struct err *err)
 {
-	const char *path = options->paths.items[0];
+	const char *path = options->paths.items[0], *form = options->format->name;
 	struct recording *recording;
 	struct out out;
-	int rc = recording_open(&recording, path, err);
+	int rc;
 
+	if (strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
+		return err_set(err, ERR_USAGE, "--list", "its forms are text and json");
+	rc = recording_open(&recording, path, err);
 	if (rc)
 		return rc;
 	if (options->output && os_same_file(options->output, path))
@@ -124,7 +221,8 @@ int run_list(const struct options *options, struct err *err)
 	if (!rc)
 		rc = out_open(&out, options->output, err);
 	if (!rc) {
-		put_recording(&out, path, recording_facts(recording));
+		(strcmp(form, "json") ? put_recording : put_json)(
+			&out, path, recording_facts(recording));
 		rc = out_commit(&out, err);
 	}
 	recording_close(recording);

@@ -298,6 +298,18 @@ sub check_list {
 	like(run([$hdiff, '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
 	run([$hdiff, '--list', $file, '-f', "$dir/list.txt"]);
 	is(slurp("$dir/list.txt"), $said->{out}, 'the same to a file');
+	my $json = decode_json(run([$hdiff, '--list', '-o', 'json', $file])->{out});
+	my %truth = (
+		schema => 'hdiff-list/1', path => $file, pid => 4711, parent_pid => 12, bits => 64, image => 'C:\made\app.exe',
+		start => Recordings::date($of->{start_ms}), begun => Recordings::date($of->{wall_ms}), attached => JSON::PP::true,
+		start_position => 300, event_count => $events, length_ms => $of->{length}, file_bytes => $bytes, lost_count => 0, addresses => JSON::PP::false, cut => JSON::PP::false,
+		peak => { position => $peak->{position}, time_ms => $peak->{time}, bytes => $peak->{bytes} },
+		heaps => [sort grep { length > 1 } values %{ $of->{heaps} }], threads => [100 .. 104], module_count => 4, stack_count => 13,
+	);
+	$json->{$_} = [sort @{ $json->{$_} }] for qw(heaps threads);
+	is_deeply({ map { $_ => $json->{$_} } keys %truth }, \%truth, 'the same as JSON');
+	is_deeply([map { sprintf '%d.%03d s %s', int($_->{time_ms} / 1000), $_->{time_ms} % 1000, $_->{label} } @{ $json->{marks} }], $of->{mark_lines}, 'with its marks');
+	is_deeply([grep { $of->{marks}{ $_->{label} } > $_->{position} } @{ $json->{marks} }], [], 'at their positions');
 }
 
 sub check_losses {
@@ -347,6 +359,7 @@ sub check_errors {
 		[['--peak', '--to', '5s', $run], '--peak'],
 		[['--list', '--extract', $run], '--list'],
 		[['--list', $dump], 'dump.txt', 'recording'],
+		[['--list', '-o', 'csv', $run], '--list', 'text and json'],
 		[['--extract', '--class', 'aifi', $run], '--extract'],
 		[['--extract', $run, $small], '--extract'],
 		[['-f', $run, "$run\@5s"], 'run.hrec'],
