@@ -53,6 +53,7 @@ const struct word fate_words[] = {
 	{"aifi", FATE_AIFI},
 	{"aofi", FATE_AOFI},
 	{"aofo", FATE_AOFO},
+	{"ai", FATE_AI},
 	{NULL, 0},
 };
 
@@ -223,7 +224,7 @@ const struct opt hdiff_options[] = {
 	{EXTRACT, NULL, "extract", NULL, "write a moment of a recording as a dump"},
 	{OVER_TIME, NULL, "over-time", NULL, "show a recording's use of memory over time"},
 	{HISTOGRAM, NULL, "histogram", NULL, "show the sizes of a recording's allocations"},
-	{CLASS, NULL, "class", "CLASS", "of a recording: aifo (the default), aifi, aofi or aofo"},
+	{CLASS, NULL, "class", "CLASS", "of a recording: aifo (the default), aifi, aofi, aofo or ai"},
 	{FROM, NULL, "from", "MOMENT", "where its window begins: 10s, 40%, peak, a mark, a time"},
 	{TO, NULL, "to", "MOMENT", "where it ends"},
 	{TRANSIENT, NULL, "transient", NULL, "show what came and went in it: --class aifi"},

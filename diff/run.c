@@ -226,6 +226,9 @@ static int compare(struct comparison_run *run, struct err *err)
 	}
 	for (size_t i = 0; !rc && i < run->view_count; i++)
 		rc = select_view(run, &run->views[i], err);
+	for (size_t i = 0;
+		!rc && !options->chart && options->format->has_window && i < run->view_count; i++)
+		rc = view_window(&run->views[i], err);
 	if (!rc)
 		rc = options->chart ? run_chart(options, run->views, list.items->file, err) :
 				      write_report(run, &inputs, err);

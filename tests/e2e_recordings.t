@@ -15,7 +15,7 @@ use Recordings;
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
-my @classes = qw(aifo aifi aofi aofo);
+my @classes = qw(aifo aifi aofi aofo ai);
 my %made = (
 	run => { seed => 1, events => 6000 },
 	attached => { seed => 2, events => 4000, attached => 300 },
@@ -32,6 +32,7 @@ for my $name (sort keys %made) {
 subtest "$_: moments" => \&check_moments, $_ for sort keys %made;
 subtest "$_: windows" => \&check_windows, $_ for sort keys %made;
 subtest 'by heap' => \&check_heaps;
+subtest 'a window in every form' => \&check_forms;
 subtest 'dumps' => \&check_dumps;
 subtest 'dumps with addresses' => \&check_addresses;
 subtest 'a trend' => \&check_trend;
@@ -128,6 +129,7 @@ sub check_windows {
 			my $truth = by_stack(fate_of($of, $class, $from, $to));
 			my $report = check_live($truth, "$class from $from to $to", '--class', $class, '--from', $from, '--to', $to, $file);
 			is($report->{inputs}[0]{class}, $class, 'which the report says');
+			check_sums($of, $report, $from, $to, $_, "$class from $from to $to") for undef, 'row';
 		}
 	}
 	my $until = by_stack(fate_of($of, 'aifo', 'start', '30%'));
@@ -136,6 +138,94 @@ sub check_windows {
 	my $seconds = sprintf '%d.%03d s', int($of->{length} / 2000), $of->{length} / 2 % 1000;
 	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
 }
+
+# What each row has in a window beside what it shows, or all rows together.
+sub check_sums {
+	my ($of, $report, $from, $to, $of_rows, $what) = @_;
+	my %shown = map { (join ' ', map { frame_text($_) } @{ $_->{frames} }) => $_->{window} } @{ $report->{rows} };
+	my %blocks = map { $_ => [] } $of_rows ? keys %shown : '';
+	for my $block (grep { $_->{heap} ne 2 && $shown{ $_->{stack} } } @{ $of->allocations }) {
+		push @{ $blocks{ $of_rows ? $block->{stack} : '' } }, $block;
+	}
+	my %truth = map { $_ => window_of($of, $blocks{$_}, $from, $to, $report->{inputs}[0]) } keys %blocks;
+	is_deeply($of_rows ? \%shown : { '' => $report->{window} }, \%truth, "$what: " . ($of_rows ? 'all that each row has' : 'and all together'));
+	return;
+}
+
+sub rounded { return int($_[0] * 1000 + 0.5) / 1000 } # halves go up
+sub span_of { my @ms = sort { $a <=> $b } @_; return { first_ms => $ms[0], last_ms => $ms[-1] } }
+sub ordered { my %seen = map { $_ => 1 } @_; return [sort { $a <=> $b } keys %seen] }
+
+sub window_of {
+	my ($of, $blocks, $from, $to, $input) = @_;
+	my @window = map { position_of($of, $_) } $from, $to;
+	my $part = bless { %$of, allocations => $blocks }, ref $of;
+	my $row = $part->window(@window, [])->{''} // { peak => { bytes => 0, position => $window[0] } };
+	my %truth = map { my $sum = $row->{ $_ eq 'ai' ? 'size' : $_ }; $_ => { bytes => $sum->{bytes} // 0, blocks => $sum->{count} // 0 } } @classes;
+	my $ms = $input->{to_ms} - $input->{from_ms};
+	$truth{allocated_per_second} = $ms ? rounded($truth{ai}{blocks} * 1000 / $ms) : undef;
+	my $peak = $row->{peak};
+	$truth{peak} = { bytes => $peak->{bytes}, first_ms => $peak->{position} == $window[0] ? $input->{from_ms} : $peak->{time} };
+	my @made = $part->fate('ai', @window);
+	my @freed = map { $part->fate($_, @window) } qw(aifi aofi);
+	$truth{allocated} = span_of(map { $_->{alloc}{time} } @made) if @made;
+	$truth{freed} = span_of(map { $_->{free}{time} } @freed) if @freed;
+	my $lives = $row->{lifetime};
+	$truth{lifetime} = { shortest_ms => $lives->{min}, mean_ms => rounded($lives->{sum} / $lives->{count}), longest_ms => $lives->{max} } if $lives;
+	$truth{threads} = ordered(grep { $_ } map { $_->{alloc}{thread} } @made);
+	my %heaps = map { $_->{heap} => 1 } @made, map { $part->fate($_, @window) } qw(aofi aofo);
+	my %names = (1 => 'VirtualAlloc', 2 => 'VirtualAlloc reserved', 3 => 'Mapped');
+	$truth{heaps} = [map { $names{$_} // $_ } sort { hex $a <=> hex $b } keys %heaps];
+	return \%truth;
+}
+
+# Text, JSON and CSV, of stacks and of groups, and of a part of the stacks.
+sub check_forms {
+	my $of = $replay{run};
+	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
+	my $report = ask('--heap', '1E0000', @window);
+	my @blocks = grep { $_->{heap} eq '1E0000' } @{ $of->allocations };
+	is_deeply($report->{window}, window_of($of, \@blocks, '20%', '60%', $report->{inputs}[0]), 'of one heap');
+	is_deeply(ask('--sum', '--heap', '1E0000', @window)->{window}, $report->{window}, 'as a sum of one');
+	my $groups = ask('--group', 'heap', @window);
+	for my $group (@{ $groups->{groups} }) {
+		my $heap = { VirtualAlloc => 1, Mapped => 3 }->{ $group->{name} } // $group->{name};
+		my @mine = grep { $_->{heap} eq $heap } @{ $of->allocations };
+		is_deeply($group->{window}, window_of($of, \@mine, '20%', '60%', $groups->{inputs}[0]), "the group $group->{name}");
+	}
+	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-o', 'csv', '--group', 'heap', @window])->{out};
+	is_deeply([@widths[1 .. $#widths]], [($widths[0]) x @{ $groups->{groups} }], 'CSV of groups has all columns');
+	my $modules = ask('--group', 'module', @window);
+	my ($app) = grep { $_->{name} eq 'app' } @{ $modules->{groups} };
+	my @through = grep { $_->{stack} =~ /\bapp\+/ && $_->{heap} ne 2 } @{ $of->allocations };
+	is_deeply($app->{window}, window_of($of, \@through, '20%', '60%', $modules->{inputs}[0]), 'a module has all stacks through it');
+
+	my $all = ask(@window);
+	my ($columns, @lines) = map { [split /,/] } map { s/\r$//r } split /\n/, run([$hdiff, '--no-symbols', '-o', 'csv', @window])->{out};
+	is(scalar @lines, scalar @{ $all->{rows} }, 'CSV has the same rows');
+	for my $i (0 .. $#lines) {
+		my ($row, %of);
+		($row, @of{@$columns}) = ($all->{rows}[$i]{window}, @{ $lines[$i] });
+		my %truth = map { ("${_}_bytes" => $row->{$_}{bytes}, "${_}_count" => $row->{$_}{blocks}) } @classes;
+		@truth{qw(allocated_per_second peak_bytes peak_ms)} = ($row->{allocated_per_second}, @{ $row->{peak} }{qw(bytes first_ms)});
+		@truth{map { ("first_${_}_ms", "last_${_}_ms") } qw(allocated freed)} = map { ($row->{$_}{first_ms} // '', $row->{$_}{last_ms} // '') } qw(allocated freed);
+		@truth{qw(shortest_life_ms mean_life_ms longest_life_ms)} = map { $row->{lifetime}{"${_}_ms"} // '' } qw(shortest mean longest);
+		$truth{threads} = join ' ', @{ $row->{threads} };
+		is_deeply({ map { $_ => $of{$_} } keys %truth }, \%truth, "CSV: row $i is that of JSON") or last;
+	}
+	my $text = run([$hdiff, '--no-symbols', @window])->{out};
+	my @rows = (@{ $all->{rows} }, $all);
+	for my $row (map { $_->{window} } @rows) {
+		my ($ai, $aifo, $peak, $lives) = @$row{qw(ai aifo peak lifetime)};
+		like($text, qr{^//     size $ai->{bytes} in $ai->{blocks} \($row->{allocated_per_second}/s\); impacting $aifo->{bytes} in $aifo->{blocks}; peak $peak->{bytes} at @{[seconds($peak->{first_ms})]}\n//     allocated @{[seconds($row->{allocated}{first_ms})]}}m,
+			'text has it') or last;
+		like($text, qr{; lived $lives->{shortest_ms} to $lives->{longest_ms} ms, on average $lives->{mean_ms};}, 'and lives') if $lives;
+	}
+	unlike(run([$hdiff, '--no-symbols', map { "$file{run}\@$_" } '20%', '60%'])->{out}, qr/impacting/, 'a diff of two moments is as it was');
+	return;
+}
+
+sub seconds { my ($ms) = @_; return sprintf '%d.%03d s', int($ms / 1000), $ms % 1000 }
 
 sub check_heaps {
 	my $of = $replay{run};
@@ -308,8 +398,7 @@ sub check_list {
 	);
 	$json->{$_} = [sort @{ $json->{$_} }] for qw(heaps threads);
 	is_deeply({ map { $_ => $json->{$_} } keys %truth }, \%truth, 'the same as JSON');
-	is_deeply([map { sprintf '%d.%03d s %s', int($_->{time_ms} / 1000), $_->{time_ms} % 1000, $_->{label} } @{ $json->{marks} }], $of->{mark_lines}, 'with its marks');
-	is_deeply([grep { $of->{marks}{ $_->{label} } > $_->{position} } @{ $json->{marks} }], [], 'at their positions');
+	is_deeply($json->{marks}, [map { { label => $_->{label}, time_ms => $_->{time}, position => $_->{position} } } @{ $of->marks }], 'with its marks');
 }
 
 sub check_losses {
@@ -369,6 +458,8 @@ sub check_errors {
 	my $before = slurp($run);
 	check_error(run([$hdiff, '--no-symbols', @{ $_->[0] }]), 'hdiff', "@{ $_->[0] }" =~ s/\Q$dir\E//gr, @$_[1 .. $#$_]) for @wrong;
 	ok(slurp($run) eq $before, 'no recording was written over');
+	my $twice = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h', ('alloc k') x 3, ('free k 0') x 2;
+	check_error(run([$hdiff, '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
 	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
 	check_error(run([$hdiff, '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
 	check_error(run(['sh', '-c', "cat '$run' 2>/dev/null | '$hdiff' -"]), 'hdiff', 'one from a pipe', 'pipe');

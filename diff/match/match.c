@@ -377,6 +377,10 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	rows_label(comparison, &matcher.classes, matcher.rows);
 	if (comparison->axis)
 		series_judge_rows(comparison);
+	if (dump_count == 1 && dumps->kind_cells) {
+		comparison->cell_rows = matcher.rows[0];
+		matcher.rows[0] = NULL;
+	}
 	for (size_t i = 0; i < dump_count; i++)
 		free(matcher.rows[i]);
 	free(matcher.rows);
@@ -396,6 +400,7 @@ void comparison_release(struct comparison *comparison)
 	free(comparison->locations);
 	free(comparison->sums);
 	free(comparison->rows);
+	free(comparison->cell_rows);
 	arena_release(&comparison->arena);
 	*comparison = (struct comparison){0};
 }

@@ -78,6 +78,8 @@ struct match_request {
 	const struct trend_axis *axis;
 };
 
+#define ROW_NONE UINT32_MAX
+
 /* A sum before and after. */
 struct change {
 	struct block_totals old, new;
@@ -114,6 +116,8 @@ struct comparison {
 	struct locations *locations;
 	struct names *names;
 	struct block_totals *sums; /* what the rows' of point to */
+	uint32_t *
+		cell_rows; /* of a window of a recording: the row of each cell, or ROW_NONE; else NULL */
 	struct arena arena;
 };
 

@@ -88,8 +88,6 @@ int stack_id_order(const char *a, const char *b);
  * What rows are shown by: their ids, and the dumps and stacks that give their frames.
  */
 
-#define ROW_NONE UINT32_MAX
-
 /*
  * Labels the rows of a comparison. rows[dump][cell] is the number of the row that the cell went to,
  * ROW_NONE: to none that is left.

@@ -74,6 +74,11 @@ static void group_count(struct grouping *grouping, size_t i, bool is_self)
 		change_add_row(&group->self, view->comparison, row);
 	if (is_new)
 		change_add_row(&group->total, view->comparison, row);
+	if (is_new && view->comparison->cell_rows) {
+		array_grow((void **)&group->members, &group->member_cap, group->member_count,
+			sizeof(*group->members));
+		group->members[group->member_count++] = view->rows[i];
+	}
 	if (is_self && view->comparison->axis)
 		add_series(view, &group->self_of, row);
 	if (is_new && view->comparison->axis)

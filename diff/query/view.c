@@ -312,7 +312,10 @@ void view_release(struct view *view)
 {
 	free(view->rows);
 	free(view->series);
+	for (size_t i = 0; view->groups && i < view->group_count; i++)
+		free(view->groups[i].members);
 	free(view->groups);
+	free(view->window);
 	if (view->spellings)
 		spellings_release(view->spellings);
 	free(view->spellings);

@@ -64,7 +64,25 @@ struct view_group_row {
 	 * no such stack; self_trend then is steady, if there are
 	 * snapshots enough for that. */
 	struct block_totals *self_of, *total_of;
+	uint32_t *members; /* rows of total: where the comparison has cell_rows */
+	size_t member_count, member_cap;
 	struct trend self_trend, total_trend;
+};
+
+struct time_span {
+	uint64_t first_ms, last_ms; /* of nothing first_ms is the later one */
+};
+
+/* What became in a window of a recording of all that a row or group has, whatever fate the rows show. */
+struct window_sums {
+	struct block_totals by_fate[BLOCK_FATES]; /* but FATE_LIVE */
+	uint64_t peak_bytes, peak_ms; /* the most that was there at once, and when that was first */
+	struct time_span allocated, freed; /* in the window; freed: also what was there before it */
+	uint64_t shortest_ms, longest_ms; /* lives of FATE_AIFI */
+	double lives_ms; /* all of them together */
+	const uint64_t *threads,
+		*heaps; /* that allocated in it, ids; of all that was there, addresses. In order. */
+	size_t thread_count, heap_count;
 };
 
 struct view {
@@ -91,6 +109,8 @@ struct view {
 	bool is_inverted; /* frames come outermost first */
 	struct strip *strip; /* or NULL */
 	struct spellings *spellings; /* of modules in names of groups; or NULL */
+	/* Of a window, after view_window(): what is selected, then each row or group that is shown; or NULL. */
+	struct window_sums *window;
 	struct arena arena; /* what groups have */
 };
 
@@ -105,6 +125,10 @@ void view_release(struct view *view);
  * released.
  */
 int view_ask(struct view *view, const struct view_request *request, struct err *err);
+
+/* Fills in what a view that was asked for has of the window of a recording that its comparison is of; of any other it
+ * does nothing. Goes through the events of the window. 0, or an error of core/record. */
+int view_window(struct view *view, struct err *err);
 
 /* Keys of a trend, of rows and of groups alike: the first that differs decides, and the larger one comes
  * first. */

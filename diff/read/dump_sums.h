@@ -23,6 +23,8 @@
 
 #define WARNINGS_MAX 20 /* that are kept */
 
+#define CELL_NONE UINT32_MAX
+
 /* What the blocks of one stack in one heap add up to. */
 struct stack_total {
 	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
@@ -46,8 +48,10 @@ enum block_fate {
 	FATE_AIFI, /* allocated and freed inside: transient */
 	FATE_AOFI, /* there before, freed inside */
 	FATE_AOFO, /* there before and after */
+	FATE_AI, /* allocated inside: AIFO and AIFI */
 	FATE_ALL, /* all that were there at any moment of it */
 };
+#define BLOCK_FATES 7
 
 /* "live", "aifo", ... */
 const char *block_fate_name(enum block_fate fate);
@@ -110,7 +114,11 @@ struct dump_sums {
 	 * a fate begins. */
 	uint64_t position;
 	enum block_fate fate;
-	uint64_t from_ms, to_ms;
+	uint64_t from_position, from_ms, to_ms;
+	/* Of a fate: by kind of the recording the cell it counts to, also with nothing; CELL_NONE: of those that were neither
+	 * there nor allocated in the window. */
+	uint32_t *kind_cells;
+	size_t kind_count;
 	/* Of a recording, when they were wanted and it has their addresses: those whose stack is known; else NULL. */
 	struct block *blocks;
 	size_t block_count;

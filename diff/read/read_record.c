@@ -39,6 +39,7 @@ const char *block_fate_name(enum block_fate fate)
 		[FATE_AIFI] = "aifi",
 		[FATE_AOFI] = "aofi",
 		[FATE_AOFO] = "aofo",
+		[FATE_AI] = "ai",
 		[FATE_ALL] = "all",
 	};
 
@@ -239,9 +240,9 @@ static bool add_up(uint64_t *to, uint64_t more)
 	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
 }
 
-/* Counts so many blocks of a kind. */
+/* Counts so many blocks of a kind, to the cell whose number *number becomes. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
-	struct err *err)
+	uint32_t *number, struct err *err)
 {
 	struct dump_sums *sums = reader->sums;
 	struct stack_total cell = {.sums = {.block_count = count}};
@@ -263,16 +264,36 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 	} else {
 		block_totals_add(&sums->cells[at].sums, &cell.sums);
 	}
+	*number = at;
 	return 0;
 }
 
 static int add_kinds(struct record_reader *reader, const uint64_t *counts, struct err *err)
 {
+	uint32_t cell;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < reader->facts->kind_count; i++) {
 		if (counts[i])
-			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i], err);
+			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i], &cell, err);
+	}
+	return rc;
+}
+
+/* Adds the kinds of a window, also those of which nothing has the fate: they have others, which are shown beside it. */
+static int add_window(struct record_reader *reader, const struct record_state *from,
+	const struct record_state *to, const uint64_t *counts, struct err *err)
+{
+	struct dump_sums *sums = reader->sums;
+	int rc = 0;
+
+	sums->kind_count = to->kind_count;
+	sums->kind_cells = arena_alloc(&sums->arena, to->kind_count * sizeof(*sums->kind_cells));
+	for (uint32_t i = 0; !rc && i < to->kind_count; i++) {
+		sums->kind_cells[i] = CELL_NONE;
+		if (from->live[i] || to->allocated[i] > from->allocated[i])
+			rc = add_blocks(reader, &reader->facts->kinds[i], counts[i],
+				&sums->kind_cells[i], err);
 	}
 	return rc;
 }
@@ -389,6 +410,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 		case FATE_AIFI: counts[i] = frees.inside[i]; break;
 		case FATE_AOFI: counts[i] = frees.before[i]; break;
 		case FATE_AOFO: counts[i] = from->live[i] - frees.before[i]; break;
+		case FATE_AI: counts[i] = allocated; break;
 		case FATE_ALL: counts[i] = from->live[i] + allocated; break;
 		case FATE_LIVE: counts[i] = to->live[i]; break;
 		}
@@ -453,7 +475,7 @@ static int read_fate(struct record_reader *reader, struct recording *recording,
 		counts = xcalloc(last.kind_count + 1, sizeof(*counts));
 		rc = count_fates(recording, &first, &last, fate, counts, err);
 		if (!rc)
-			rc = add_kinds(reader, counts, err);
+			rc = add_window(reader, &first, &last, counts, err);
 		free(counts);
 		record_state_release(&last);
 	}
@@ -575,6 +597,7 @@ static int read_part(struct record_reader *reader, struct recording *recording,
 	if (reader->facts->time_ms)
 		sums->time_ms = reader->facts->time_ms + (int64_t)to.time_ms;
 	sums->fate = part->fate;
+	sums->from_position = from.position;
 	sums->from_ms = from.time_ms;
 	sums->to_ms = to.time_ms;
 	sums->position = to.position + 1;

@@ -36,7 +36,7 @@ void json_text(struct json *json, const char *key, const char *text);
 void json_hex(struct json *json, const char *key, uint64_t value); /* a text: "7FFE0308" */
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_signed(struct json *json, const char *key, int64_t value);
-/* As fraction_text() has it; null when value is no number. */
+/* To thousandths; null when value is no number. */
 void json_fraction(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 /* A number, or null where it is not known. */

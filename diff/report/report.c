@@ -14,12 +14,12 @@
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
-	{"text", report_text, false, chart_text, 50},
-	{"json", report_json, false, NULL, 0},
-	{"csv", report_csv, false, chart_csv, 500},
-	{"folded", report_folded, true, NULL, 0},
-	{"svg", NULL, true, chart_svg, 500},
-	{NULL, NULL, false, NULL, 0},
+	{"text", report_text, false, true, chart_text, 50},
+	{"json", report_json, false, true, NULL, 0},
+	{"csv", report_csv, false, true, chart_csv, 500},
+	{"folded", report_folded, true, false, NULL, 0},
+	{"svg", NULL, true, false, chart_svg, 500},
+	{NULL, NULL, false, false, NULL, 0},
 };
 
 #define MANTISSA_BITS DBL_MANT_DIG
@@ -305,6 +305,18 @@ bool report_has_rates(const struct comparison *comparison)
 			return true;
 	}
 	return false;
+}
+
+double report_window_rate(const struct comparison *comparison, const struct window_sums *sums)
+{
+	uint64_t ms = comparison->dumps[0].to_ms - comparison->dumps[0].from_ms;
+
+	return ms ? (double)sums->by_fate[FATE_AI].block_count * 1000 / (double)ms : NAN;
+}
+
+double report_window_life(const struct window_sums *sums)
+{
+	return sums->lives_ms / (double)sums->by_fate[FATE_AIFI].block_count;
 }
 
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES])

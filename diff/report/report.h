@@ -82,6 +82,7 @@ struct report_format {
 	const char *name;
 	void (*write)(struct out *out, const struct report *report); /* NULL: it is for charts */
 	bool is_of_one; /* it has no room for more than one view */
+	bool has_window; /* it shows what view_window() finds */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
 	size_t span_max; /* so many parts of a window are good to read in it */
 };

@@ -265,9 +265,81 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 	return most;
 }
 
-/* What stands behind all else. */
-static void end_record(struct csv *csv, const struct block_totals *sums)
+/* ---------------------------------------------------------------- windows */
+
+static const char window_columns[] =
+	"ai_bytes,aifo_bytes,aifi_bytes,aofi_bytes,aofo_bytes,"
+	"ai_count,aifo_count,aifi_count,aofi_count,aofo_count,"
+	"allocated_per_second,peak_bytes,peak_ms,first_allocated_ms,last_allocated_ms,"
+	"first_freed_ms,last_freed_ms,shortest_life_ms,mean_life_ms,longest_life_ms,"
+	"threads,heaps";
+
+static void put_span(struct csv *csv, const struct time_span *span)
 {
+	if (span->first_ms > span->last_ms) {
+		csv_empty(csv, 2);
+		return;
+	}
+	csv_number(csv, span->first_ms);
+	csv_number(csv, span->last_ms);
+}
+
+/* With letters before it, so that no spreadsheet reads 1E5 as a number. */
+static void add_heap(struct buf *field, uint64_t heap)
+{
+	if (heap_name(heap))
+		buf_add_text(field, heap_name(heap));
+	else
+		buf_printf(field, "0x%" PRIX64, heap);
+}
+
+/* As in rows, with commas between: names have blanks. */
+static void put_heaps(struct csv *csv, const struct window_sums *sums)
+{
+	buf_clear(&csv->field);
+	buf_add_text(&csv->field, "");
+	for (size_t i = 0; i < sums->heap_count; i++) {
+		buf_add_text(&csv->field, i ? ", " : "");
+		add_heap(&csv->field, sums->heaps[i]);
+	}
+	csv_field(csv);
+}
+
+static void put_window_sums(struct csv *csv, const struct window_sums *sums)
+{
+	static const enum block_fate fates[] = {
+		FATE_AI, FATE_AIFO, FATE_AIFI, FATE_AOFI, FATE_AOFO};
+	const size_t count = sizeof(fates) / sizeof(*fates);
+
+	for (size_t i = 0; i < count; i++)
+		csv_number(csv, sums->by_fate[fates[i]].requested_bytes);
+	for (size_t i = 0; i < count; i++)
+		csv_number(csv, sums->by_fate[fates[i]].block_count);
+	csv_fraction(csv, report_window_rate(csv->comparison, sums));
+	csv_number(csv, sums->peak_bytes);
+	csv_number(csv, sums->peak_ms);
+	put_span(csv, &sums->allocated);
+	put_span(csv, &sums->freed);
+	if (sums->by_fate[FATE_AIFI].block_count) {
+		csv_number(csv, sums->shortest_ms);
+		csv_fraction(csv, report_window_life(sums));
+		csv_number(csv, sums->longest_ms);
+	} else {
+		csv_empty(csv, 3);
+	}
+	buf_clear(&csv->field);
+	buf_add_text(&csv->field, "");
+	for (size_t i = 0; i < sums->thread_count; i++)
+		buf_printf(&csv->field, "%s%" PRIu64, i ? " " : "", sums->threads[i]);
+	csv_field(csv);
+	put_heaps(csv, sums);
+}
+
+/* What stands behind all else; shown: which row or group. */
+static void end_record(struct csv *csv, size_t shown, const struct block_totals *sums)
+{
+	if (csv->view->window)
+		put_window_sums(csv, &csv->view->window[shown + 1]);
 	if (csv->has_sample)
 		csv_known(csv, sample_bytes(csv->comparison));
 	if (csv->is_trend)
@@ -277,13 +349,12 @@ static void end_record(struct csv *csv, const struct block_totals *sums)
 
 /* ---------------------------------------------------------------- rows */
 
-/* With letters before it, so that no spreadsheet reads 1E5 as a number. */
 static void put_heap(struct csv *csv, uint64_t heap)
 {
 	buf_clear(&csv->field);
-	buf_add_text(&csv->field, heap_name(heap) ? heap_name(heap) : heap ? "0x" : "");
-	if (heap && !heap_name(heap))
-		buf_printf(&csv->field, "%" PRIX64, heap);
+	buf_add_text(&csv->field, "");
+	if (heap)
+		add_heap(&csv->field, heap);
 	csv_field(csv);
 }
 
@@ -319,8 +390,9 @@ static void put_stack(struct csv *csv, const struct row *row, const struct frame
 	csv_field(csv);
 }
 
-static void put_row(struct csv *csv, uint32_t number, struct frames *frames)
+static void put_row(struct csv *csv, size_t shown, struct frames *frames)
 {
+	uint32_t number = csv->view->rows[shown];
 	const struct row *row = &csv->comparison->rows[number];
 	struct change change = row_change(csv->comparison, row);
 	const struct frame none = {0}, *first;
@@ -340,11 +412,13 @@ static void put_row(struct csv *csv, uint32_t number, struct frames *frames)
 	csv_name(csv, first->file);
 	csv_known(csv, first->line);
 	put_stack(csv, row, frames);
-	end_record(csv, row->totals);
+	end_record(csv, shown, row->totals);
 }
 
-static void put_group(struct csv *csv, const struct view_group_row *group)
+static void put_group(struct csv *csv, size_t shown)
 {
+	const struct view_group_row *group = &csv->view->groups[shown];
+
 	if (csv->is_trend) {
 		csv_process(csv);
 		csv_trend(csv, &group->self_trend);
@@ -354,7 +428,7 @@ static void put_group(struct csv *csv, const struct view_group_row *group)
 	put_change(csv, &group->total);
 	csv_text(csv, report_group_kind(csv->view->group));
 	csv_name(csv, group->name);
-	end_record(csv, group->total_of);
+	end_record(csv, shown, group->total_of);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -388,6 +462,8 @@ void report_csv(struct out *out, const struct report *report)
 	if (csv.is_trend)
 		csv_trend_columns(&csv, is_grouped);
 	csv_columns(&csv, is_grouped ? group_columns : row_columns);
+	if (report->views[0].window)
+		csv_columns(&csv, window_columns);
 	if (csv.has_sample)
 		csv_columns(&csv, "sample_bytes");
 	if (csv.is_trend) {
@@ -400,9 +476,9 @@ void report_csv(struct out *out, const struct report *report)
 		csv.comparison = csv.view->comparison;
 		for (size_t i = 0; i < csv.view->shown_count && !out->err.code; i++) {
 			if (is_grouped)
-				put_group(&csv, &csv.view->groups[i]);
+				put_group(&csv, i);
 			else
-				put_row(&csv, csv.view->rows[i], &frames);
+				put_row(&csv, i, &frames);
 		}
 	}
 	buf_release(&csv.field);

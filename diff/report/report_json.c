@@ -20,6 +20,14 @@ static void put_totals(
 	json_close(json, '}');
 }
 
+static void put_heap(struct json *json, const char *key, uint64_t heap)
+{
+	if (heap_name(heap))
+		json_text(json, key, heap_name(heap));
+	else
+		json_hex(json, key, heap);
+}
+
 /* "old", "new" and "growth" of what the caller opened. */
 static void put_change(struct json *json, const struct change *change, bool has_overhead)
 {
@@ -99,6 +107,57 @@ static void put_series(
 	for (size_t i = 0; i < count; i++)
 		json_number(json, NULL, sums ? sums[i].block_count : 0);
 	json_close(json, ']');
+}
+
+/* ---------------------------------------------------------------- windows */
+
+static void put_span(struct json *json, const char *key, const struct time_span *span)
+{
+	if (span->first_ms > span->last_ms)
+		return;
+	json_open(json, key, '{');
+	json_number(json, "first_ms", span->first_ms);
+	json_number(json, "last_ms", span->last_ms);
+	json_close(json, '}');
+}
+
+static void put_fate(struct json *json, enum block_fate fate, const struct window_sums *sums)
+{
+	json_open(json, block_fate_name(fate), '{');
+	json_number(json, "bytes", sums->by_fate[fate].requested_bytes);
+	json_number(json, "blocks", sums->by_fate[fate].block_count);
+	json_close(json, '}');
+}
+
+static void put_window_sums(struct json *json, const struct window_sums *sums)
+{
+	json_open(json, "window", '{');
+	put_fate(json, FATE_AI, sums);
+	for (int fate = FATE_AIFO; fate <= FATE_AOFO; fate++)
+		put_fate(json, (enum block_fate)fate, sums);
+	json_fraction(json, "allocated_per_second", report_window_rate(json->comparison, sums));
+	json_open(json, "peak", '{');
+	json_number(json, "bytes", sums->peak_bytes);
+	json_number(json, "first_ms", sums->peak_ms);
+	json_close(json, '}');
+	put_span(json, "allocated", &sums->allocated);
+	put_span(json, "freed", &sums->freed);
+	if (sums->by_fate[FATE_AIFI].block_count) {
+		json_open(json, "lifetime", '{');
+		json_number(json, "shortest_ms", sums->shortest_ms);
+		json_fraction(json, "mean_ms", report_window_life(sums));
+		json_number(json, "longest_ms", sums->longest_ms);
+		json_close(json, '}');
+	}
+	json_open(json, "threads", '[');
+	for (size_t i = 0; i < sums->thread_count; i++)
+		json_number(json, NULL, sums->threads[i]);
+	json_close(json, ']');
+	json_open(json, "heaps", '[');
+	for (size_t i = 0; i < sums->heap_count; i++)
+		put_heap(json, NULL, sums->heaps[i]);
+	json_close(json, ']');
+	json_close(json, '}');
 }
 
 /* ---------------------------------------------------------------- dumps */
@@ -269,17 +328,16 @@ static void put_candidates(struct json *json, const struct frames *frames)
 	json_close(json, ']');
 }
 
-static void put_row(struct json *json, uint32_t number, struct frames *frames)
+static void put_row(struct json *json, size_t shown, struct frames *frames)
 {
+	uint32_t number = json->view->rows[shown];
 	const struct row *row = &json->comparison->rows[number];
 	struct change change = row_change(json->comparison, row);
 
 	json_open_line(json, NULL, '{');
 	json_text(json, "kind", report_row_kind(row->kind));
-	if (heap_name(row->heap))
-		json_text(json, "heap", heap_name(row->heap));
-	else if (row->heap)
-		json_hex(json, "heap", row->heap);
+	if (row->heap)
+		put_heap(json, "heap", row->heap);
 	json_open(json, "ids", '[');
 	for (size_t i = 0; i < row->id_count; i++)
 		json_text(json, NULL, row->ids[i]);
@@ -288,6 +346,8 @@ static void put_row(struct json *json, uint32_t number, struct frames *frames)
 		put_series(json, &row->trend, row->totals);
 	else
 		put_change(json, &change, report_rows_have_overhead(json->comparison));
+	if (json->view->window)
+		put_window_sums(json, &json->view->window[shown + 1]);
 	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);
@@ -308,12 +368,16 @@ static void put_part(struct json *json, const char *key, const struct change *ch
 	json_close(json, '}');
 }
 
-static void put_group(struct json *json, const struct view_group_row *group)
+static void put_group(struct json *json, size_t shown)
 {
+	const struct view_group_row *group = &json->view->groups[shown];
+
 	json_open_line(json, NULL, '{');
 	json_text(json, "name", group->name);
 	put_part(json, "self", &group->self, &group->self_trend, group->self_of);
 	put_part(json, "total", &group->total, &group->total_trend, group->total_of);
+	if (json->view->window)
+		put_window_sums(json, &json->view->window[shown + 1]);
 	json_close(json, '}');
 }
 
@@ -338,9 +402,9 @@ static void put_shown(struct json *json)
 	json_open_line(json, is_grouped ? "groups" : "rows", '[');
 	for (size_t i = 0; i < view->shown_count && !json->out->err.code; i++) {
 		if (is_grouped)
-			put_group(json, &view->groups[i]);
+			put_group(json, i);
 		else
-			put_row(json, view->rows[i], &frames);
+			put_row(json, i, &frames);
 	}
 	json_close(json, ']');
 	frames_release(&frames);
@@ -362,6 +426,10 @@ static void put_filtered(struct json *json)
 	json_line(json);
 	json_bool(json, "filtered", json->view->is_filtered);
 	put_shares(json);
+	if (json->view->window) {
+		json_line(json);
+		put_window_sums(json, json->view->window);
+	}
 }
 
 static void put_all_series(struct json *json, const struct report *report)

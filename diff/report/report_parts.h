@@ -53,6 +53,11 @@ bool report_has_overhead(const struct view *view);
 /* Whether growth per hour can be told: times are known, and of one process there are two snapshots. */
 bool report_has_rates(const struct comparison *comparison);
 
+/* Of a window: allocations a second, NAN of one without length; and how long those that came and went in it lived
+ * on the average, in ms. */
+double report_window_rate(const struct comparison *comparison, const struct window_sums *sums);
+double report_window_life(const struct window_sums *sums);
+
 /* When a dump was taken: as date_text() has it, or "2026-11-20T10:25" by some clock on a wall, which is
  * all that UMDH's tell; "" when it is not known. Returns text. */
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES]);
@@ -110,6 +115,9 @@ void text_series(struct text_report *report);
 void text_trend_legend(struct text_report *report);
 void text_trend(
 	struct text_report *report, const struct trend *trend, const struct block_totals *totals);
+
+/* A time in a recording: "10.250 s". */
+void text_seconds(struct out *out, uint64_t ms);
 
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
 void text_dump_notes(struct out *out, const struct dump_sums *sums);

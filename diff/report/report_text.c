@@ -1,5 +1,91 @@
 #include "diff/report/report_parts.h"
 
+#include <inttypes.h>
+
+/* ---------------------------------------------------------------- windows */
+
+static void put_sum(struct text_report *report, const char *what, const struct block_totals *sum)
+{
+	out_text(report->out, what);
+	out_number(report->out, sum->requested_bytes, report->base, 0);
+	out_text(report->out, " in ");
+	out_number(report->out, sum->block_count, report->base, 0);
+}
+
+static void put_span(struct text_report *report, const char *what, const struct time_span *span)
+{
+	if (span->first_ms > span->last_ms)
+		return;
+	out_text(report->out, what);
+	text_seconds(report->out, span->first_ms);
+	if (span->first_ms == span->last_ms)
+		return;
+	out_text(report->out, " to ");
+	text_seconds(report->out, span->last_ms);
+}
+
+static void put_fraction(
+	struct text_report *report, const char *before, double value, const char *behind)
+{
+	char text[FRACTION_TEXT_BYTES];
+	const char *digits = fraction_text(value, text);
+
+	if (digits)
+		out_printf(report->out, "%s%s%s", before, digits, behind);
+}
+
+static void put_heap(struct out *out, uint64_t heap)
+{
+	if (heap_name(heap)) {
+		out_text(out, heap_name(heap));
+		return;
+	}
+	out_text(out, "heap ");
+	out_hex(out, heap);
+}
+
+/* Which, or how many. */
+static void put_who(struct text_report *report, const struct window_sums *sums)
+{
+	struct out *out = report->out;
+
+	if (sums->thread_count == 1)
+		out_printf(out, "; thread %" PRIu64, sums->threads[0]);
+	else if (sums->thread_count)
+		out_printf(out, "; %zu threads", sums->thread_count);
+	out_text(out, "; ");
+	if (sums->heap_count == 1)
+		put_heap(out, sums->heaps[0]);
+	else
+		out_printf(out, "%zu heaps", sums->heap_count);
+}
+
+/* What a row, a group or all that is selected has in a window. */
+static void put_window(struct text_report *report, const struct window_sums *sums)
+{
+	struct out *out = report->out;
+
+	put_sum(report, "//     size ", &sums->by_fate[FATE_AI]);
+	put_fraction(report, " (", report_window_rate(report->comparison, sums), "/s)");
+	put_sum(report, "; impacting ", &sums->by_fate[FATE_AIFO]);
+	out_text(out, "; peak ");
+	out_number(out, sums->peak_bytes, report->base, 0);
+	out_text(out, " at ");
+	text_seconds(out, sums->peak_ms);
+	out_text(out, "\n//     ");
+	put_span(report, "allocated ", &sums->allocated);
+	put_span(report, sums->by_fate[FATE_AI].block_count ? "; freed " : "freed ", &sums->freed);
+	if (sums->by_fate[FATE_AIFI].block_count) {
+		out_printf(out, "; lived %" PRIu64 " to %" PRIu64 " ms", sums->shortest_ms,
+			sums->longest_ms);
+		put_fraction(report, ", on average ", report_window_life(sums), "");
+	}
+	put_who(report, sums);
+	out_char(out, '\n');
+}
+
+/* ---------------------------------------------------------------- groups */
+
 /* Behind a blank, which wide numbers leave. */
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
@@ -52,10 +138,24 @@ static void put_group_of_trend(struct text_report *report, const struct view_gro
 	put_name(report, group);
 }
 
-static void put_group(struct text_report *report, const struct view_group_row *group)
+/* In columns of a window. */
+static void put_group_window(struct text_report *report, const struct window_sums *sums)
 {
+	const struct block_totals *size = &sums->by_fate[FATE_AI];
+
+	put_group_growth(report, size->requested_bytes, 0, BYTES_WIDTH);
+	put_group_growth(report, size->block_count, 0, COUNT_WIDTH);
+	put_group_growth(report, sums->peak_bytes, 0, BYTES_WIDTH);
+}
+
+static void put_group(struct text_report *report, size_t shown)
+{
+	const struct view_group_row *group = &report->view->groups[shown];
+
 	put_change(report, &group->self);
 	put_change(report, &group->total);
+	if (report->view->window)
+		put_group_window(report, &report->view->window[shown + 1]);
 	put_name(report, group);
 }
 
@@ -70,7 +170,7 @@ static void text_groups(struct text_report *report)
 		if (axis)
 			put_group_of_trend(report, &view->groups[i]);
 		else
-			put_group(report, &view->groups[i]);
+			put_group(report, i);
 	}
 }
 
@@ -79,7 +179,10 @@ static void put_columns(struct text_report *report)
 	struct spark spark;
 
 	if (!report->comparison->axis) {
-		out_text(report->out, "//  self bytes    blocks   total bytes    blocks  name\n");
+		out_text(report->out, "//  self bytes    blocks   total bytes    blocks  ");
+		if (report->view->window)
+			out_text(report->out, "  size bytes    blocks    peak bytes  ");
+		out_text(report->out, "name\n");
 		return;
 	}
 	spark_make(&spark, report->comparison->axis, report->spark.style, SPARK_COLUMNS);
@@ -100,9 +203,13 @@ void text_groups_legend(struct text_report *report)
 		"//\n"
 		"// self    of the stacks whose innermost frame is in the group\n"
 		"// total   of the stacks with any frame in the group; each counts once\n"
+		"%s"
 		"//\n",
 		report_group_kind(report->view->group), report->view->group_count,
-		report->view->row_count);
+		report->view->row_count,
+		report->view->window ? "// size    of these, what was allocated in the window\n"
+				       "// peak    of these, the most that was there at once\n" :
+				       "");
 	if (report->comparison->axis)
 		text_trend_legend(report);
 	out_printf(out,
@@ -237,6 +344,10 @@ static void text_end(struct text_report *report)
 	put_rest(report);
 	if (report->view->is_filtered)
 		put_shares(report);
+	if (report->view->window && report->view->row_count) {
+		out_text(report->out, "// All stacks that are selected:\n");
+		put_window(report, report->view->window);
+	}
 	put_total(report);
 	put_unchanged(report);
 }
@@ -259,11 +370,8 @@ static void put_notes(
 		text_trend(report, &row->trend, row->totals);
 	}
 	if (row->heap) {
-		out_text(out, "//     heap ");
-		if (heap_name(row->heap))
-			out_text(out, heap_name(row->heap));
-		else
-			out_hex(out, row->heap);
+		out_text(out, heap_name(row->heap) ? "//     heap " : "//     ");
+		put_heap(out, row->heap);
 		out_char(out, '\n');
 	}
 	if (row->kind == ROW_AMBIGUOUS)
@@ -373,13 +481,16 @@ static void put_frames(struct out *out, const struct frames *frames)
 	}
 }
 
-static void put_row(struct text_report *report, uint32_t number, struct frames *frames)
+static void put_row(struct text_report *report, size_t shown, struct frames *frames)
 {
+	uint32_t number = report->view->rows[shown];
 	const struct row *row = &report->comparison->rows[number];
 	char space[ROW_WORDS_BYTES];
 
 	view_frames(report->view, number, frames);
 	put_notes(report, row, frames);
+	if (report->view->window)
+		put_window(report, &report->view->window[shown + 1]);
 	put_sums(report, row);
 	if (!frames->count) {
 		out_char(report->out, '\t');
@@ -396,7 +507,7 @@ static void put_rows(struct text_report *report)
 
 	frames_init(&frames);
 	for (size_t i = 0; i < report->view->shown_count && !report->out->err.code; i++)
-		put_row(report, report->view->rows[i], &frames);
+		put_row(report, i, &frames);
 	frames_release(&frames);
 }
 

@@ -21,6 +21,7 @@ static void put_fate(struct out *out, const struct dump_sums *sums)
 		[FATE_AIFI] = "what was allocated and freed",
 		[FATE_AOFI] = "what was there before and was freed",
 		[FATE_AOFO] = "what was there before and was not freed",
+		[FATE_AI] = "what was allocated",
 		[FATE_ALL] = "all that was there",
 	};
 
@@ -236,6 +237,13 @@ static void put_stack_legend(struct text_report *report)
 		"// + GROWTH ( NEW - OLD) BLOCKS allocs<TAB>BackTraceID     bytes asked for\n"
 		"// + GROWTH ( NEW - OLD)<TAB>BackTraceID<TAB>allocations   number of blocks\n"
 		"//\n");
+	if (view->window)
+		out_text(report->out,
+			"// Lines before them: SIZE is what was allocated in the window, "
+			"IMPACTING what of it was\n"
+			"// not freed in it; PEAK is the most that was there at once; what "
+			"came and went LIVED.\n"
+			"//\n");
 	if (view->is_inverted)
 		out_text(report->out, "// frames: outermost first\n//\n");
 	if (is_trend)

@@ -40,7 +40,7 @@ no warnings 'portable';    # addresses have 64 bits
 # $replay->position(MS)    after the events of that millisecond and before
 # $replay->mark(LABEL)     its position
 # $replay->live(POSITION, WHERE)          the allocations that live
-# $replay->fate(CLASS, FROM, TO, WHERE)   those of a class in a window
+# $replay->fate(CLASS, FROM, TO, WHERE)   those of a class in a window; "ai": of aifo and aifi
 # $replay->state(POSITION, BY, WHERE)     what lives: { KEY => { bytes, count } }
 # $replay->fates(CLASS, FROM, TO, BY, WHERE)    the same of a class
 # $replay->window(FROM, TO, BY, WHERE)
@@ -226,7 +226,7 @@ sub state {
 
 sub fate {
 	my ($self, $class, $from, $to, $where) = @_;
-	return grep { (class_of($_, $from, $to) // '') eq $class } $self->chosen($where);
+	return grep { (class_of($_, $from, $to) // '') =~ /^$class/ } $self->chosen($where);
 }
 
 sub fates {

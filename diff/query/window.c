@@ -1,0 +1,464 @@
+/* What became of the allocations in a window of a recording: of each row, in one pass over its events. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/record/record.h"
+#include "diff/match/match.h"
+#include "diff/query/view.h"
+
+#define NO_KIND UINT32_MAX
+#define GONE UINT64_MAX /* the time of one that was freed */
+#define PAGE_TIMES 64
+
+/* When allocations with successive numbers were made: kept as long as one of them lives. */
+struct time_page {
+	uint64_t times_ms[PAGE_TIMES];
+	unsigned live_count;
+};
+
+/* A kind of a selected row. */
+struct window_kind {
+	uint64_t bytes;
+	uint64_t live; /* when the window began */
+	uint64_t first_number; /* of those allocated in it */
+	uint64_t allocated, freed_inside, freed_before;
+	struct time_span allocated_ms, freed_ms;
+	uint64_t shortest_ms, longest_ms;
+	double lives_ms;
+	uint64_t threads_seen; /* of the first 64 */
+	const uint32_t *windows; /* whose sums it counts to: indexes into window */
+	size_t window_count;
+	struct time_page *
+		*pages; /* of those allocated in the window, in order; NULL: none of them lives */
+	size_t page_count, page_cap;
+	uint32_t number; /* in the recording */
+};
+
+struct window_use {
+	uint64_t bytes, peak_bytes, peak_ms;
+};
+
+struct window_run {
+	struct view *view;
+	const struct dump_sums *sums;
+	const struct record_facts *facts;
+	size_t window_count;
+	uint32_t *windows_at,
+		*windows; /* by row: where those begin whose sums it counts to, 0 being all together */
+	uint32_t *numbers; /* by kind: index into kinds, or NO_KIND */
+	struct window_kind *kinds;
+	size_t kind_count, kind_cap;
+	struct window_use *uses; /* as view->window */
+	struct u64map threads; /* index of a kind and number of a thread */
+};
+
+static int too_much(const struct window_run *run, struct err *err)
+{
+	return err_set(
+		err, ERR_BAD_RECORDING, run->sums->path, "its blocks add up to more than 8 EiB");
+}
+
+/* ---------------------------------------------------------------- whose sums each kind counts to */
+
+static const uint32_t *members(const struct view *view, size_t shown, size_t *count)
+{
+	if (view->group == GROUP_STACK) {
+		*count = 1;
+		return &view->rows[shown];
+	}
+	*count = view->groups[shown].member_count;
+	return view->groups[shown].members;
+}
+
+/* All selected rows count to the first sum. */
+static void find_windows(struct window_run *run)
+{
+	const struct view *view = run->view;
+	size_t rows = view->comparison->row_count, count;
+	uint32_t *filled = xcalloc(rows + 1, sizeof(*filled));
+
+	run->windows_at = xcalloc(rows + 2, sizeof(*run->windows_at));
+	for (size_t i = 0; i < view->row_count; i++)
+		run->windows_at[view->rows[i] + 1]++;
+	for (size_t i = 0; i < view->shown_count; i++) {
+		const uint32_t *rows_of = members(view, i, &count);
+
+		for (size_t k = 0; k < count; k++)
+			run->windows_at[rows_of[k] + 1]++;
+	}
+	for (size_t i = 0; i < rows; i++)
+		run->windows_at[i + 1] += run->windows_at[i];
+	run->windows = xcalloc(run->windows_at[rows] + 1, sizeof(*run->windows));
+	for (size_t i = 0; i < view->row_count; i++)
+		filled[view->rows[i]]++;
+	for (size_t i = 0; i < view->shown_count; i++) {
+		const uint32_t *rows_of = members(view, i, &count);
+
+		for (size_t k = 0; k < count; k++)
+			run->windows[run->windows_at[rows_of[k]] + filled[rows_of[k]]++] =
+				(uint32_t)i + 1;
+	}
+	free(filled);
+}
+
+/* What is there when the window begins is the first peak. */
+static int take_kind(
+	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
+{
+	const struct dump_sums *sums = run->sums;
+	uint32_t row = sums->kind_cells[number] == CELL_NONE ?
+			       ROW_NONE :
+			       run->view->comparison->cell_rows[sums->kind_cells[number]];
+	struct window_kind *kind;
+	uint64_t there;
+
+	run->numbers[number] = NO_KIND;
+	if (row == ROW_NONE || run->windows_at[row] == run->windows_at[row + 1])
+		return 0;
+	array_grow((void **)&run->kinds, &run->kind_cap, run->kind_count, sizeof(*run->kinds));
+	kind = &run->kinds[run->kind_count];
+	run->numbers[number] = (uint32_t)run->kind_count++;
+	*kind = (struct window_kind){.bytes = run->facts->kinds[number].bytes,
+		.live = state->live[number],
+		.first_number = state->allocated[number],
+		.allocated_ms = {UINT64_MAX, 0},
+		.freed_ms = {UINT64_MAX, 0},
+		.shortest_ms = UINT64_MAX,
+		.windows = &run->windows[run->windows_at[row]],
+		.window_count = run->windows_at[row + 1] - run->windows_at[row],
+		.number = number};
+	if (__builtin_mul_overflow(kind->live, kind->bytes, &there) ||
+		there > INT64_MAX - run->uses[0].bytes)
+		return too_much(run, err);
+	for (size_t i = 0; i < kind->window_count; i++) {
+		struct window_use *use = &run->uses[kind->windows[i]];
+
+		use->bytes += there;
+		use->peak_bytes = use->bytes;
+	}
+	return 0;
+}
+
+static int take_kinds(struct window_run *run, struct recording *recording, struct err *err)
+{
+	struct record_state state;
+	int rc;
+
+	if (run->facts->kind_count < run->sums->kind_count ||
+		run->facts->event_count < run->sums->position - 1)
+		return err_set(err, ERR_READ, run->sums->path, "it changed while it was read");
+	rc = recording_state(recording, run->sums->from_position, &state, err);
+	if (rc)
+		return rc;
+	run->uses = xcalloc(run->window_count, sizeof(*run->uses));
+	for (size_t i = 0; i < run->window_count; i++)
+		run->uses[i].peak_ms = run->sums->from_ms;
+	run->numbers = xcalloc(run->sums->kind_count + 1, sizeof(*run->numbers));
+	for (uint32_t i = 0; !rc && i < run->sums->kind_count; i++)
+		rc = take_kind(run, i, &state, err);
+	record_state_release(&state);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- lives */
+
+/* Of the next one. */
+static void keep_time(struct window_kind *kind, uint64_t time_ms)
+{
+	struct time_page *page;
+
+	if (kind->allocated % PAGE_TIMES == 0) {
+		array_grow((void **)&kind->pages, &kind->page_cap, kind->page_count,
+			sizeof(*kind->pages));
+		page = xmalloc(sizeof(*page));
+		page->live_count = 0;
+		kind->pages[kind->page_count++] = page;
+	}
+	page = kind->pages[kind->page_count - 1];
+	page->times_ms[kind->allocated++ % PAGE_TIMES] = time_ms;
+	page->live_count++;
+}
+
+/* When one was made that is freed; GONE: it does not live. */
+static uint64_t take_time(struct window_kind *kind, uint64_t number)
+{
+	uint64_t index = number - kind->first_number, time_ms;
+	struct time_page *page;
+
+	if (index >= kind->allocated || !(page = kind->pages[index / PAGE_TIMES]))
+		return GONE;
+	time_ms = page->times_ms[index % PAGE_TIMES];
+	if (time_ms == GONE)
+		return GONE;
+	page->times_ms[index % PAGE_TIMES] = GONE;
+	if (!--page->live_count && index / PAGE_TIMES < kind->allocated / PAGE_TIMES) {
+		free(page);
+		kind->pages[index / PAGE_TIMES] = NULL;
+	}
+	return time_ms;
+}
+
+/* ---------------------------------------------------------------- events */
+
+static void span_take(struct time_span *span, uint64_t time_ms)
+{
+	if (span->first_ms > time_ms)
+		span->first_ms = time_ms;
+	if (span->last_ms < time_ms)
+		span->last_ms = time_ms;
+}
+
+static void take_thread(struct window_run *run, struct window_kind *kind, uint32_t thread)
+{
+	uint64_t bit = thread < 64 ? UINT64_C(1) << thread : 0;
+	uint32_t none = 0;
+
+	if (kind->threads_seen & bit)
+		return;
+	kind->threads_seen |= bit;
+	u64map_put(&run->threads, (uint64_t)(kind - run->kinds) << 32 | thread, &none);
+}
+
+static int take_alloc(struct window_run *run, struct window_kind *kind,
+	const struct record_event *event, struct err *err)
+{
+	uint64_t time_ms = event->time_ms < GONE ? event->time_ms : GONE - 1;
+
+	span_take(&kind->allocated_ms, time_ms);
+	keep_time(kind, time_ms);
+	take_thread(run, kind, event->thread);
+	if (kind->bytes > INT64_MAX - run->uses[0].bytes)
+		return too_much(run, err);
+	for (size_t i = 0; i < kind->window_count; i++) {
+		struct window_use *use = &run->uses[kind->windows[i]];
+
+		use->bytes += kind->bytes;
+		if (use->bytes > use->peak_bytes) {
+			use->peak_bytes = use->bytes;
+			use->peak_ms = time_ms;
+		}
+	}
+	return 0;
+}
+
+static int take_free(struct window_run *run, struct window_kind *kind,
+	const struct record_event *event, struct err *err)
+{
+	bool is_inside = event->number >= kind->first_number;
+	uint64_t made_ms = is_inside ? take_time(kind, event->number) : 0, lived_ms;
+
+	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
+		return err_set(err, ERR_BAD_RECORDING, run->sums->path, "a block is freed twice");
+	span_take(&kind->freed_ms, event->time_ms);
+	for (size_t i = 0; i < kind->window_count; i++)
+		run->uses[kind->windows[i]].bytes -= kind->bytes;
+	if (!is_inside) {
+		kind->freed_before++;
+		return 0;
+	}
+	lived_ms = event->time_ms - made_ms;
+	kind->freed_inside++;
+	kind->lives_ms += (double)lived_ms;
+	if (lived_ms < kind->shortest_ms)
+		kind->shortest_ms = lived_ms;
+	if (lived_ms > kind->longest_ms)
+		kind->longest_ms = lived_ms;
+	return 0;
+}
+
+static int take_events(struct window_run *run, struct recording *recording, struct err *err)
+{
+	const struct record_event *events;
+	struct record_cursor *cursor;
+	size_t count;
+	int rc = record_cursor_open(
+		&cursor, recording, run->sums->from_position, run->sums->position - 1, err);
+
+	if (rc)
+		return rc;
+	while ((rc = record_next_events(cursor, &events, &count, err)) > 0) {
+		rc = 0;
+		for (size_t i = 0; !rc && i < count; i++) {
+			uint32_t number = events[i].kind < run->sums->kind_count ?
+						  run->numbers[events[i].kind] :
+						  NO_KIND;
+
+			if (number != NO_KIND)
+				rc = (events[i].type == RECORD_ALLOC ? take_alloc : take_free)(
+					run, &run->kinds[number], &events[i], err);
+		}
+		if (rc)
+			break;
+	}
+	record_cursor_close(cursor);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what they add up to */
+
+static bool add_fate(
+	struct window_sums *sums, enum block_fate fate, uint64_t count, uint64_t block_bytes)
+{
+	struct block_totals *totals = &sums->by_fate[fate];
+	uint64_t bytes;
+
+	return __builtin_mul_overflow(count, block_bytes, &bytes) || bytes > INT64_MAX ||
+	       __builtin_add_overflow(totals->requested_bytes, bytes, &totals->requested_bytes) ||
+	       totals->requested_bytes > INT64_MAX ||
+	       __builtin_add_overflow(totals->block_count, count, &totals->block_count);
+}
+
+static int add_kind(struct window_run *run, const struct window_kind *kind, struct err *err)
+{
+	const uint64_t counts[BLOCK_FATES] = {
+		[FATE_AIFO] = kind->allocated - kind->freed_inside,
+		[FATE_AIFI] = kind->freed_inside,
+		[FATE_AOFI] = kind->freed_before,
+		[FATE_AOFO] = kind->live - kind->freed_before,
+		[FATE_AI] = kind->allocated,
+	};
+
+	for (size_t i = 0; i < kind->window_count; i++) {
+		struct window_sums *sums = &run->view->window[kind->windows[i]];
+
+		for (int fate = 0; fate < BLOCK_FATES; fate++) {
+			if (add_fate(sums, (enum block_fate)fate, counts[fate], kind->bytes))
+				return too_much(run, err);
+		}
+		if (kind->allocated) {
+			span_take(&sums->allocated, kind->allocated_ms.first_ms);
+			span_take(&sums->allocated, kind->allocated_ms.last_ms);
+		}
+		if (kind->freed_inside || kind->freed_before) {
+			span_take(&sums->freed, kind->freed_ms.first_ms);
+			span_take(&sums->freed, kind->freed_ms.last_ms);
+		}
+		sums->lives_ms += kind->lives_ms;
+		if (kind->shortest_ms < sums->shortest_ms)
+			sums->shortest_ms = kind->shortest_ms;
+		if (kind->longest_ms > sums->longest_ms)
+			sums->longest_ms = kind->longest_ms;
+	}
+	return 0;
+}
+
+/* A thread or a heap, and whose sums it is in. */
+struct place {
+	uint64_t value;
+	uint32_t window;
+};
+
+struct places {
+	struct place *items;
+	size_t count, cap;
+};
+
+static void name(struct places *found, const struct window_kind *kind, uint64_t value)
+{
+	for (size_t i = 0; i < kind->window_count; i++) {
+		array_grow(
+			(void **)&found->items, &found->cap, found->count, sizeof(*found->items));
+		found->items[found->count++] = (struct place){value, kind->windows[i]};
+	}
+}
+
+static int by_window(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->window != y->window)
+		return x->window < y->window ? -1 : 1;
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+/* Gives each sum its threads, or heaps, each once and in order. */
+static void share(struct window_run *run, struct places *found, bool are_threads)
+{
+	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
+
+	if (found->count)
+		qsort(found->items, found->count, sizeof(*found->items), by_window);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct place *place = &found->items[i];
+		struct window_sums *sums = &run->view->window[place->window];
+		const uint64_t **list = are_threads ? &sums->threads : &sums->heaps;
+		size_t *count = are_threads ? &sums->thread_count : &sums->heap_count;
+
+		if (i && !by_window(place, place - 1))
+			continue;
+		*values = place->value;
+		if (!(*count)++)
+			*list = values;
+		values++;
+	}
+	free(found->items);
+}
+
+static int add_up(struct window_run *run, struct err *err)
+{
+	struct places threads = {0}, heaps = {0};
+	int rc = 0;
+
+	run->view->window = xcalloc(run->window_count, sizeof(*run->view->window));
+	for (size_t i = 0; i < run->window_count; i++) {
+		struct window_sums *window = &run->view->window[i];
+
+		window->peak_bytes = run->uses[i].peak_bytes;
+		window->peak_ms = run->uses[i].peak_ms;
+		window->shortest_ms = UINT64_MAX;
+		window->allocated.first_ms = window->freed.first_ms = UINT64_MAX;
+	}
+	for (size_t i = 0; !rc && i < run->kind_count; i++)
+		rc = add_kind(run, &run->kinds[i], err);
+	for (size_t i = 0; i < run->kind_count; i++)
+		name(&heaps, &run->kinds[i],
+			record_kind_heap(run->facts, &run->facts->kinds[run->kinds[i].number]));
+	for (size_t i = 0; i < run->threads.index.count; i++) {
+		uint64_t number = run->threads.items[i].number;
+		uint32_t tid = run->facts->threads[(uint32_t)number];
+
+		if (tid)
+			name(&threads, &run->kinds[number >> 32], tid);
+	}
+	share(run, &heaps, false);
+	share(run, &threads, true);
+	return rc;
+}
+
+int view_window(struct view *view, struct err *err)
+{
+	const struct comparison *comparison = view->comparison;
+	struct window_run run = {.view = view, .window_count = view->shown_count + 1};
+	struct recording *recording;
+	int rc;
+
+	if (!comparison->cell_rows || comparison->axis)
+		return 0;
+	run.sums = &comparison->dumps[0];
+	rc = recording_open(&recording, run.sums->path, err);
+	if (rc)
+		return rc;
+	run.facts = recording_facts(recording);
+	u64map_init(&run.threads);
+	find_windows(&run);
+	rc = take_kinds(&run, recording, err);
+	if (!rc)
+		rc = take_events(&run, recording, err);
+	if (!rc)
+		rc = add_up(&run, err);
+	for (size_t i = 0; i < run.kind_count; i++) {
+		for (size_t k = 0; k < run.kinds[i].page_count; k++)
+			free(run.kinds[i].pages[k]);
+		free(run.kinds[i].pages);
+	}
+	free(run.kinds);
+	free(run.numbers);
+	free(run.uses);
+	free(run.windows);
+	free(run.windows_at);
+	u64map_release(&run.threads);
+	recording_close(recording);
+	return rc;
+}
