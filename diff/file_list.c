@@ -269,6 +269,39 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	return rc;
 }
 
+/* os_same_file() with itself: it is there. */
+static bool is_pattern(const char *path)
+{
+	return strpbrk(last_part(path), "*?") && !os_same_file(path, path);
+}
+
+static void set_moment(struct file_item *item, const char *moment)
+{
+	item->part = (struct recording_part){.moment = moment, .is_asked = true};
+}
+
+/* PATTERN@MOMENT, when no file is like the whole. */
+static int add_pattern_moment(
+	struct file_list *list, const char *path, const char *at, struct err *err)
+{
+	const char *pattern = arena_text(&list->arena, path, (size_t)(at - path));
+	size_t before = list->count;
+	struct buf name;
+	int rc = add_pattern(list, pattern, err);
+
+	buf_init(&name);
+	for (size_t i = before; !rc && i < list->count; i++) {
+		struct file_item *item = &list->items[i];
+
+		buf_clear(&name);
+		buf_printf(&name, "%s%s", item->file, at);
+		item->path = arena_text(&list->arena, name.data, name.len);
+		set_moment(item, at + 1);
+	}
+	buf_release(&name);
+	return rc;
+}
+
 /* Takes FILE@MOMENT apart, when there is such a file and nothing that has the whole name. */
 static void find_moment(struct file_list *list, struct file_item *item)
 {
@@ -281,10 +314,28 @@ static void find_moment(struct file_list *list, struct file_item *item)
 	if (!os_is_there(file) || leads_to_no_file(file))
 		return;
 	item->file = file;
-	item->part = (struct recording_part){.moment = at + 1, .is_asked = true};
+	set_moment(item, at + 1);
 }
 
-/* os_same_file() with itself: it is there. */
+/* A moment may have the letters of a pattern, and so may what is before it. */
+static int add_like(struct file_list *list, const char *path, struct err *err)
+{
+	const char *at = strrchr(path, '@'), *file;
+	int rc = add_pattern(list, path, err);
+
+	if (rc != -ERR_OPEN || !at || at == path)
+		return rc;
+	file = arena_text(&list->arena, path, (size_t)(at - path));
+	if (is_pattern(file))
+		return add_pattern_moment(list, path, at, err);
+	if (!os_is_there(file))
+		return rc;
+	rc = add(list, path, false, err);
+	if (!rc)
+		find_moment(list, &list->items[list->count - 1]);
+	return rc;
+}
+
 static int add_argument(struct file_list *list, const char *path, struct err *err)
 {
 	int rc;
@@ -294,8 +345,8 @@ static int add_argument(struct file_list *list, const char *path, struct err *er
 	rc = *path ? add_folder(list, path, err) : 1;
 	if (rc <= 0)
 		return rc;
-	if (strpbrk(last_part(path), "*?") && !os_same_file(path, path))
-		return add_pattern(list, path, err);
+	if (is_pattern(path))
+		return add_like(list, path, err);
 	rc = add(list, path, false, err);
 	if (!rc)
 		find_moment(list, &list->items[list->count - 1]);

@@ -31,7 +31,7 @@ int sums_read_head(
  * device. A pattern has '*' or '?' in its last part, and counts when no file has that very name; it finds
  * no "*.tmp" and no "*.log" either unless it ends so itself. Upper and lower case of ASCII
  * are alike in patterns. FILE@MOMENT is a moment of a recording when nothing has the whole name; FILE ends
- * at the last '@'.
+ * at the last '@', and may be a pattern.
  */
 
 #define FILES_MAX 60000 /* a year of them each ten minutes */

@@ -224,7 +224,8 @@ const struct opt hdiff_options[] = {
 	{EXTRACT, NULL, "extract", NULL, "write a moment of a recording as a dump"},
 	{OVER_TIME, NULL, "over-time", NULL, "show a recording's use of memory over time"},
 	{HISTOGRAM, NULL, "histogram", NULL, "show the sizes of a recording's allocations"},
-	{CLASS, NULL, "class", "CLASS", "of a recording: aifo (the default), aifi, aofi, aofo or ai"},
+	{CLASS, NULL, "class", "CLASS",
+		"of a recording: aifo (the default), aifi, aofi, aofo or ai"},
 	{FROM, NULL, "from", "MOMENT", "where its window begins: 10s, 40%, peak, a mark, a time"},
 	{TO, NULL, "to", "MOMENT", "where it ends"},
 	{TRANSIENT, NULL, "transient", NULL, "show what came and went in it: --class aifi"},
@@ -327,13 +328,13 @@ static int take_limits(struct options *options, const char *text, struct err *er
 static int take_heap(struct options *options, const char *text, struct err *err)
 {
 	const char *digits = text;
-	uint64_t addr = heap_by_name(text);
+	uint64_t addr = strcmp(text, "heaps") != 0 ? heap_by_name(text) : HEAPS_ALL;
 
 	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
 		digits += 2;
 	if (!addr && kv_number(digits, 16, &addr))
 		return err_set(err, ERR_USAGE, text,
-			"a heap is a hexadecimal address, or virtual, reserved or mapped");
+			"a heap is a hexadecimal address, or heaps, virtual, reserved or mapped");
 	array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
 		sizeof(*options->heaps));
 	options->heaps[options->heap_count++] = addr;

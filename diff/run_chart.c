@@ -12,7 +12,7 @@
 static bool heap_is_wanted(const struct options *options, uint64_t heap)
 {
 	for (size_t i = 0; i < options->heap_count; i++) {
-		if (options->heaps[i] == heap)
+		if (match_heap(options->heaps[i], heap))
 			return true;
 	}
 	return !options->heap_count;

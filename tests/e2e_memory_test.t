@@ -1,10 +1,12 @@
 #!/usr/bin/perl
 # samples/memory_test.cpp states each of its events: it does what its head says, and snapshots taken
-# at any moment have what lived then, to the byte.
+# at any moment have what lived then, to the byte. Of its recording hdiff is asked what the exercise asks WPA.
 use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use List::Util qw(max min);
 use Test::More;
 use Hunt;
 use Images qw(found);
@@ -46,7 +48,106 @@ note("positions @moments of ", $replay->mark('stop 3'), ' to ', $replay->mark('s
 check_moment('running', $moments[0]) if @moments;
 
 is(run([wine($exe, '--seconds', 1)])->{status}, 2, 'a second is too short for it');
+subtest 'the questions of the exercise' => \&questions;
 done_testing;
+
+# ---------------------------------------------------------------- what WPA is asked
+
+# A third of the run, its middle, the last four buffers: marks are at stops of the program.
+sub questions {
+	my @at = (300, 1300, 1480, 1600, 1800, 3000);
+	my $recorded = target($exe, ['--seconds', 3, '--events', win("$dir/recorded"), map { ('--stop', $_) } @at], record => ['-o', win("$dir/run.hrec")]);
+	for my $stop (1 .. @at) {
+		is($stop == 1 ? $recorded->step : $recorded->next_step, $stop, "stop $stop") or return;
+		check_ok(hsnap('mark', '-p', $recorded->{pid}, "stop $stop"), "mark $stop");
+	}
+	is($recorded->quit, 0, 'it ends as it would unrecorded');
+	my $told = Replay->new(slurp("$dir/recorded"));
+	my $spike = 'ManipulateTemporaryBuffer<-Operation1<-main';
+	my @virtual = ('--heap', 'virtual', '-i', '^memory_test!main$');
+
+	my $whole = asked('--class', 'ai', @virtual);
+	is_deeply(classes($whole->{window}), { ai => [120 << 20, 12], aifo => [0, 0], aifi => [120 << 20, 12], aofi => [0, 0], aofo => [0, 0] },
+		'the whole run: size 120 MiB of VirtualAlloc, impacting 0');
+	is($whole->{window}{peak}{bytes}, 30 << 20, '30 MiB at once');
+
+	my $middle = asked(@virtual, between(3, 4));
+	is_deeply([map { [chain($_), @{ $_->{new} }{qw(bytes blocks)}] } @{ $middle->{rows} }], [['main', 10 << 20, 1]], 'in the middle main commits 10 MiB, impacting');
+	is_deeply([map { $_->{window}{heaps} } @{ $middle->{rows} }], [['VirtualAlloc']], 'by VirtualAlloc');
+	like(join(' ', map { $_->{function} // '' } @{ $middle->{rows}[0]{frames} }), qr/VirtualAlloc.* main /, 'its stack is that of the commit');
+
+	my $last = asked('--transient', @virtual, between(5, 6));
+	is_deeply([map { [chain($_), classes($_->{window})] } @{ $last->{rows} }],
+		[[$spike, { ai => [40 << 20, 4], aifo => [0, 0], aifi => [40 << 20, 4], aofi => [0, 0], aofo => [0, 0] }]],
+		'the last four buffers: transient, count 4, size 40 MiB, impacting 0');
+	lives($told, $last->{rows}[0]{window}, (grep { $_->{stack} eq $spike } @{ $told->allocations })[6 .. 9]);
+	for my $side (tool_names()) {
+		my $text = run(tool('hdiff', $side, '--transient', @virtual, between(5, 6), "$dir/run.hrec"))->{out};
+		like($text, qr{^//     size 41943040 in 4 \([\d.]+/s\); impacting 0 in 0; peak 10485760 at [\d.]+ s\r?\n//     allocated .*; freed .*; lived \d+ to \d+ ms, on average [\d.]+; thread \d+; VirtualAlloc\r?$}m, "as text, $side hdiff");
+	}
+
+	my ($heap) = map { $_->{heap} } grep { $_->{memory} eq 'heap' } @{ $told->allocations };
+	my $trend = decode_json(run(tool('hdiff', 'linux', '-o', 'json', '--group', 'heap', map { "$dir/run.hrec\@stop $_" } 1 .. @at))->{out});
+	my %groups = map { $_->{name} => $_->{total} } @{ $trend->{series}[0]{groups} };
+	is_deeply([grep { ($groups{$_}{trend}{verdict} // '') eq 'grows' } sort keys %groups], [$heap], 'one heap rises steadily');
+	is_deeply($groups{$heap}{bytes}, [map { $told->state($told->mark("stop $_"), [], sub { $_->{memory} eq 'heap' })->{''}{bytes} } 1 .. @at], 'by what the program says');
+
+	my $third = asked('--heap', 'heaps', '-i', '^memory_test!main$', between(1, 2));
+	my $truth = $told->window((map { $told->mark("stop $_") } 1, 2), [], sub { $_->{memory} eq 'heap' })->{''}{aifo};
+	cmp_ok($truth->{count}, '>', 350, 'a third of the objects is made in a third of the run');
+	is_deeply([map { [chain($_), @{ $_->{new} }{qw(bytes blocks)}] } @{ $third->{rows} }], [['InnerLoopOperation<-main', @$truth{qw(bytes count)}]],
+		'they are counted, impacting, in InnerLoopOperation');
+	is($truth->{bytes}, 40 * $truth->{count}, 'each of 40 bytes');
+	my ($window, $input) = ($third->{rows}[0]{window}, $third->{inputs}[0]);
+	is($window->{allocated_per_second}, int($truth->{count} * 1_000_000 / ($input->{to_ms} - $input->{from_ms}) + 0.5) / 1000, 'with their rate');
+	cmp_ok($input->{to_ms} - $input->{from_ms}, '>=', 980, 'in a second or more');
+	is_deeply($window->{heaps}, [$heap], 'and their heap');
+	return;
+}
+
+sub between { return ('--from', "stop $_[0]", '--to', "stop $_[1]") }
+
+sub asked {
+	my @words = @_;
+	my $result = run(tool('hdiff', 'linux', '-o', 'json', @words, "$dir/run.hrec"));
+	check_ok($result, "hdiff @words");
+	return decode_json($result->{out});
+}
+
+sub classes { my ($window) = @_; return { map { $_ => [@{ $window->{$_} }{qw(bytes blocks)}] } qw(ai aifo aifi aofi aofo) } }
+
+sub chain {
+	my ($row) = @_;
+	my @ours = grep { ($_->{module} // '') eq 'memory_test' } @{ $row->{frames} };
+	my @functions = grep { $_ ne 'operator new' } map { $_->{function} =~ s/\(.*//r } @ours;
+	my ($main) = grep { $functions[$_] eq 'main' } 0 .. $#functions;
+	return join '<-', @functions[0 .. $main // $#functions];
+}
+
+# When buffers were committed and decommitted, and how long each lived: the program notes a commit when it is done and
+# a decommit before, so that what it noted before and after bounds both. Clocks of milliseconds differ by one each.
+sub lives {
+	my ($told, $window, @buffers) = @_;
+	my @noted = sort { $a <=> $b } map { ($_->{alloc}{time}, $_->{free} ? $_->{free}{time} : ()) } @{ $told->allocations };
+	my (@least, @most);
+	for my $buffer (@buffers) {
+		my ($from, $to) = ($buffer->{alloc}{time}, $buffer->{free}{time});
+		push @least, $to - $from - 2;
+		push @most, (min(grep { $_ > $to } @noted) // $to + 1000) - (max(grep { $_ < $from } @noted) // 0) + 2;
+	}
+	my $lived = $window->{lifetime};
+	cmp_ok($lived->{shortest_ms}, '>=', min(@least), 'each is decommitted 100 ms after it was committed');
+	cmp_ok($lived->{shortest_ms}, '>=', 98, 'as it is told to');
+	cmp_ok($lived->{longest_ms}, '<=', max(@most), 'and not later than the program says');
+	cmp_ok($lived->{mean_ms}, '>=', $lived->{shortest_ms}, 'on average, too');
+	my $apart = $buffers[-1]{alloc}{time} - $buffers[0]{alloc}{time};
+	cmp_ok(abs($window->{allocated}{last_ms} - $window->{allocated}{first_ms} - $apart), '<=', max(@most) - min(@least), 'first and last are as far apart as it says');
+	cmp_ok($window->{freed}{first_ms} - $window->{allocated}{first_ms}, '>=', 98, 'the first goes after its time');
+	is_deeply([scalar @{ $window->{threads} }, $window->{heaps}], [1, ['VirtualAlloc']], 'one thread did it');
+	return;
+}
+
+# ---------------------------------------------------------------- snapshots
 
 sub taken {
 	my ($name) = @_;

@@ -235,6 +235,7 @@ sub check_heaps {
 		check_live(by_stack(fate_of($of, 'aifi', '20%', '60%'), $number), "transient in $heap", '--heap', $heap,
 			'--transient', '--from', '20%', '--to', '60%', $file{run});
 	}
+	check_live(by_stack(live_at($of, '60%'), '1E0000', '7F0000'), 'all heaps', '--heap', 'heaps', "$file{run}\@60%");
 	my $groups = ask('--group', 'heap', "$file{run}\@60%")->{groups};
 	my $all = by_heap(live_at($of, '60%'));
 	my %truth;
@@ -426,6 +427,16 @@ sub check_names {
 	check_live(by_stack(live_at($replay{run}, '50%')), 'the last @ counts', "$dir/odd\@name.hrec\@50%");
 	my $found = fresh_dir();
 	link $file{run}, "$found/a.hrec" or die $!;
+	my $half = by_stack(live_at($replay{run}, '50%'));
+	check_live($half, 'a pattern has a moment, too', "$found/?.hrec\@50%");
+	my $other = random_events(%{ $made{small} }) =~ s/^process 4711/process 4712/r . "mark all?\n";
+	make_recording($other, "$found/b.hrec");
+	my $more = by_stack(live_at(replay($other), '50%'));
+	my %sum = map { my $stack = $_; $stack => [map { ($half->{$stack}[$_] // 0) + ($more->{$stack}[$_] // 0) } 0, 1] } keys %$half, keys %$more;
+	check_live(\%sum, 'each of them has it', '--sum', "$found/*.hrec\@50%");
+	check_live(by_stack(live_at(replay($other), 'end')), 'a mark like a pattern', "$found/b.hrec\@all?");
+	check_error(run([$hdiff, "$found/c*.hrec\@50%"]), 'hdiff', 'a pattern that finds nothing', 'c*.hrec', 'no file matches');
+	unlink "$found/b.hrec";
 	spew("$found/b.txt", dump_of($replay{run}, [], 0));
 	my $growth = difference({}, by_stack(live_at($replay{run}, 'end')));
 	is_deeply(rows_of(ask($found), 'growth'), $growth, 'a recording in a folder is found');

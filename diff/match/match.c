@@ -184,10 +184,15 @@ static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, 
 	return stacks->bare[first];
 }
 
+bool match_heap(uint64_t asked, uint64_t heap)
+{
+	return asked == heap || (asked == HEAPS_ALL && !heap_name(heap));
+}
+
 static bool is_wanted(const struct match_request *request, uint64_t heap)
 {
 	for (size_t i = 0; i < request->heap_count; i++) {
-		if (request->heaps[i] == heap)
+		if (match_heap(request->heaps[i], heap))
 			return true;
 	}
 	return !request->heap_count && heap != HEAP_RESERVED;

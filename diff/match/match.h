@@ -63,6 +63,12 @@ enum match_mode {
 	MATCH_FUNCTION, /* by module and function where that is known, else as AUTO */
 };
 
+#define HEAPS_ALL                                                                                  \
+	UINT64_MAX /* in the place of an address: any but the headings of virtual memory */
+
+/* Whether a heap is one that is asked for. */
+bool match_heap(uint64_t asked, uint64_t heap);
+
 /* All zero is the default. */
 struct match_request {
 	enum match_mode mode;

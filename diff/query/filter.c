@@ -250,7 +250,7 @@ static bool is_heap(const struct comparison *comparison, uint64_t addr)
 		const struct dump_sums *sums = &comparison->dumps[i];
 
 		for (size_t k = 0; k < sums->heap_count; k++) {
-			if (sums->heaps[k] == addr)
+			if (match_heap(addr, sums->heaps[k]))
 				return true;
 		}
 	}
@@ -266,7 +266,9 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 		if (is_heap(comparison, heaps[i]))
 			continue;
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
-		if (heap_name(heaps[i]))
+		if (heaps[i] == HEAPS_ALL)
+			say(ctx, "--heap", "heaps", "no dump has a heap");
+		else if (heap_name(heaps[i]))
 			say(ctx, "--heap", heap_name(heaps[i]), "no dump has recorded such memory");
 		else
 			say(ctx, "--heap", addr, "no dump has this heap");

@@ -257,6 +257,7 @@ TEST(a_heap_that_no_dump_has_is_said)
 	said("hdiff: --heap FFFF00000001: warning: no dump has this heap\n", 1, "--heap", "1E0000",
 		"--heap", "0xffff00000001", "--max-growth", "0", "new.txt");
 	said("", 0, "--heap", "1e0000", "new.txt");
+	said("", 0, "--heap", "heaps", "new.txt");
 }
 
 TEST(a_pattern_that_matches_nothing_is_said)
