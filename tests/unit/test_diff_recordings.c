@@ -357,6 +357,51 @@ TEST(charts_have_bounds_whatever_a_recording_says)
 	assert_non_null(chart_of("--over-time", "-osvg", "--from", "peak"));
 }
 
+static void assert_has(const struct result *result, const char *words)
+{
+	if (!strstr(result->text, words))
+		fail_msg("'%s' is not in:\n%s", words, result->text);
+}
+
+/* Number i comes at i ms, of a thread of its own. All but the first go, number i 1000 + i ms later: odd ones in
+ * order, then even ones from the last on. */
+TEST(lives_are_known_whatever_goes_first)
+{
+	enum { COUNT = 301, LAST = COUNT - 1 };
+	uint64_t now = 0;
+	uint32_t kind;
+
+	begin(&(struct record_facts){.pid = 7});
+	kind = kind_of(8, 0x100);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		recorder_time(recorder, i);
+		recorder_thread_is(recorder, recorder_thread(recorder, 4 * (i + 1)));
+		recorder_alloc(recorder, kind, 0);
+	}
+	for (uint64_t i = 1; i < COUNT; i += 2) {
+		recorder_time(recorder, now = 1000 + 2 * i);
+		recorder_free(recorder, kind, i);
+	}
+	for (uint64_t i = LAST; i; i -= 2) {
+		recorder_time(recorder, ++now);
+		recorder_free(recorder, kind, i);
+	}
+	end();
+	/* Odd ones live for 1000 + i. The even one that is k-th to go does so at 1000 + 2 * 299 + k, from 302 - 2k on. */
+	assert_int_equal(now, 1000 + 2 * 299 + 150);
+	struct result *result = run_rows(1, "--class", "ai", RECORDING);
+	assert_has(result,
+		"//     size 2408 in 301 (172.197/s); impacting 8 in 1; peak 2408 at 0.300 s\n");
+	/* 150 of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450 */
+	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25; "
+			   "301 threads; heap 1E0000\n");
+	result = run_rows(1, "--class", "ai", "--from", "200ms", RECORDING);
+	assert_has(result,
+		"//     size 800 in 100 (64.599/s); impacting 0 in 0; peak 2408 at 0.300 s\n");
+	assert_has(result, "//     allocated 0.201 s to 0.300 s; freed 1.002 s to 1.748 s; lived "
+			   "1201 to 1446 ms, ");
+}
+
 TEST(a_recording_without_an_event_is_nothing)
 {
 	begin(&(struct record_facts){0});
