@@ -157,8 +157,8 @@ static int record_process(struct record_request *request, struct record_session 
 			!record_session_is_over(session))
 			os_wait(INT64_MAX, handles, 2);
 		if (!process_ref_has_ended(&process) && !record_session_is_over(session))
-			rc = control_detach(pid, err);
-		if (rc == -ERR_GONE)
+			rc = control_end_recording(pid, err);
+		if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
 			rc = 0;
 	}
 	process_ref_close(&process);

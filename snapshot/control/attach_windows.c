@@ -156,15 +156,10 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
-	bool ok = true;
-
-	if (!options->install.rings) { /* else the tracer had it before it was switched on */
-		uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
-
-		ok = us && WriteProcessMemory(traced->process,
-				   (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us),
-				   NULL);
-	}
+	uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
+	bool ok = us &&
+		  WriteProcessMemory(traced->process,
+			  (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us), NULL);
 
 	if (ok && options->stops_at_exit)
 		ok = share_events(traced, &traced->exit_reached, &traced->exit_continue, true,
@@ -348,17 +343,46 @@ int control_attach(
 	return rc;
 }
 
-int control_detach(uint32_t pid, struct err *err)
+/* Ends its recording, or all that its tracer does. */
+static int take_out(struct attaching *attaching, bool is_recording_only, struct err *err)
+{
+	struct tracee *tracee = NULL;
+	uint64_t area_addr = 0;
+	int rc = tracee_find(&attaching->target, &area_addr, err);
+
+	if (!rc && is_recording_only)
+		rc = tracee_new(&tracee, &attaching->target, attaching->process, area_addr, err);
+	if (rc || !tracee || tracee->area.flags & TRACER_FLAG_RECORDING) {
+		rc = rc ? rc :
+			  remove_tracer(&attaching->target, attaching->process, area_addr, err);
+	} else {
+		rc = remove_rings(tracee, err);
+		rc = rc == -ERR_BUSY ?
+			     0 :
+			     rc; /* no event comes any more; the next one takes them out */
+	}
+	tracee_free(tracee);
+	return rc;
+}
+
+static int detach(uint32_t pid, bool is_recording_only, struct err *err)
 {
 	struct attaching attaching = {0};
-	uint64_t area_addr = 0;
 	int rc = begin(&attaching, pid, err);
 
 	if (!rc)
-		rc = tracee_find(&attaching.target, &area_addr, err);
-	if (!rc)
-		rc = remove_tracer(&attaching.target, attaching.process, area_addr, err);
+		rc = take_out(&attaching, is_recording_only, err);
 	rc = blame(&attaching, rc, err);
 	end(&attaching);
 	return rc;
+}
+
+int control_detach(uint32_t pid, struct err *err)
+{
+	return detach(pid, false, err);
+}
+
+int control_end_recording(uint32_t pid, struct err *err)
+{
+	return detach(pid, true, err);
 }

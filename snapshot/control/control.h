@@ -16,8 +16,10 @@ struct ring_section;
 
 struct recording_link {
 	const struct ring_section *rings; /* snapshot/control/control_windows.h */
-	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. NULL: is not. */
-	int (*begin)(void *ctx, struct target *target, uint64_t area_addr, struct err *err);
+	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. is_traced: its
+	 * tracer was on before. */
+	int (*begin)(void *ctx, struct target *target, uint64_t area_addr, bool is_traced,
+		struct err *err);
 	/* The process is about to end, and waits: takes out what is in the rings. */
 	void (*catch_up)(void *ctx);
 	void *ctx;
@@ -86,8 +88,8 @@ struct attach_options {
 
 /*
  * Loads the tracer into the process unless it is there, and switches it on. *limit_found becomes how
- * much its tables may take: less than wanted when there is not so much address space. Returns 0;
- * -ERR_TRACED (nothing was changed), -ERR_BITS (another hsnap can: nothing was done), -ERR_BUSY,
+ * much its tables may take: less than wanted when there is not so much address space. A recording also begins where
+ * it is on: then it stays as it is. Returns 0; -ERR_TRACED (nothing was changed), -ERR_BITS (another hsnap can: nothing was done), -ERR_BUSY,
  * -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_GONE, -ERR_INJECT, -ERR_TARGET (another version's tracer),
  * -ERR_USAGE (hsnap itself), -ERR_SYSTEM, -ERR_NOMEM: the process runs on as before.
  */
@@ -97,5 +99,8 @@ int control_attach(
 /* Switches the tracer off and takes its hooks out. Returns 0; -ERR_NOT_TRACED, -ERR_BUSY (it goes on
  * tracing), and errors as control_attach(). */
 int control_detach(uint32_t pid, struct err *err);
+
+/* Ends a recording, and switches the tracer off if it was on for that alone. Returns as control_detach(). */
+int control_end_recording(uint32_t pid, struct err *err);
 
 #endif

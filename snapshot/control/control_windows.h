@@ -173,11 +173,19 @@ void ring_section_release(struct ring_section *section);
 /* Gives back the rings of threads of that process that are gone. */
 void ring_section_reclaim(const struct ring_section *section, uint32_t pid);
 
-/* Maps it into the process of a tracee and says so in its area, there and here. process has the right to be
- * given handles (PROCESS_DUP_HANDLE). Returns 0 or -ERR_INJECT. */
+/* Maps it into the process of a tracee. process has the right to be given handles (PROCESS_DUP_HANDLE). Returns 0 or
+ * -ERR_INJECT. */
 int ring_section_map(const struct ring_section *section, struct tracee *tracee, struct err *err);
 
-/* Takes the view back, whose section it is; no thread may be in the tracer. */
+/* From now on its tracer records there, and no more: said in its area, there and here. All threads are held. 0 or
+ * -ERR_INJECT. */
+int ring_section_start(struct tracee *tracee, struct err *err);
+int ring_section_stop(struct tracee *tracee, struct err *err);
+
+/* Whether somebody takes out what its tracer records. */
+bool ring_section_is_read(const struct tracee *tracee);
+
+/* Takes the view back, whose section it is; no thread may be in the tracer's code. */
 void ring_section_unmap(struct tracee *tracee);
 
 struct install_options {
@@ -185,7 +193,8 @@ struct install_options {
 	uint64_t sample_bytes; /* 0: everything is recorded */
 	uint32_t flags; /* TRACER_FLAG_* */
 	const struct ring_section *rings; /* not NULL: every event is recorded there, too */
-	const struct recording_link *recording; /* of these, whose begin() is called; or NULL */
+	/* Of these, whose begin() is called; or NULL. It may also begin while the tracer is on. */
+	const struct recording_link *recording;
 	/* If not NULL: how much it became, when there was not so much address space. */
 	uint64_t *limit_found;
 };
@@ -336,5 +345,9 @@ bool threads_move(struct held_thread *thread, uint64_t ip);
 /* Gives back the memory of its tables when no thread uses them any more, which is waited for some
  * seconds. No hook is in. Returns 0, also when there is none; -ERR_BUSY; errors of threads_hold(). */
 int remove_rest(struct tracee *tracee, struct err *err);
+
+/* Ends the recording that a tracer makes, which stays on: takes its rings out. Returns 0, also when there are none;
+ * -ERR_BUSY: they are not used any more, and stay for the next call. */
+int remove_rings(struct tracee *tracee, struct err *err);
 
 #endif

@@ -4,10 +4,14 @@
 #include <string.h>
 
 #include "snapshot/control/patch_plan.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/stacks/tracer_read.h"
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
 #define LIMIT_MIN ((uint64_t)1 << 20) /* less is of no use */
+#define TRIES_MAX 100 /* to hold a process where its blocks can be listed */
+#define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
 struct installing {
@@ -68,7 +72,8 @@ static int reserve(struct installing *installing, struct err *err)
 	}
 	area->sample_bytes = installing->options->sample_bytes;
 	area->session += area->session == UINT32_MAX ? 2 : 1;
-	area->flags = installing->options->flags;
+	area->flags = installing->options->flags |
+		      (installing->options->recording ? TRACER_FLAG_RECORDING : 0);
 	if (installing->options->limit_found)
 		*installing->options->limit_found = limit;
 	return 0;
@@ -287,6 +292,38 @@ static int put_in(struct installing *installing, struct err *err)
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
 }
 
+/* Whether a thread was stopped while it changed the tracer's tables; is_on: there are some. */
+static bool is_changing(const struct tracee *tracee, bool is_on)
+{
+	struct tracer_area *area = is_on ? malloc(sizeof(*area)) : NULL;
+	bool is = area && !tracer_area_read(tracee->target, tracee->area_addr, area, NULL) &&
+		  area->ranges.lock && !area->ranges.broken;
+
+	for (unsigned i = 0; area && !is && i < TRACER_SHARDS; i++)
+		is = area->shards[i].lock && !area->shards[i].broken;
+	free(area);
+	return is;
+}
+
+/* Holds all threads where the blocks can be listed, whose process records them from then on. That one hangs in a heap
+ * is no reason to give up. */
+static int hold_at_rest(
+	const struct tracee *tracee, struct threads *threads, bool is_on, struct err *err)
+{
+	for (unsigned tries = 1;; tries++) {
+		int rc = threads_hold(threads, err);
+		bool is_busy = !rc && is_changing(tracee, is_on);
+
+		if (rc || (!is_busy && (tries >= TRIES_MAX || !heaps_are_busy(tracee->target))))
+			return rc;
+		threads_let_go(threads);
+		if (is_busy && tries >= TRIES_MAX)
+			return err_set(err, ERR_BUSY, tracee->target->name,
+				"a thread of it has been in the tracer for long");
+		WaitForSingleObject(tracee->process, PAUSE_MS);
+	}
+}
+
 /* A process that is being started has one thread, and that waits for us. */
 static int hold(struct installing *installing, struct err *err)
 {
@@ -295,15 +332,17 @@ static int hold(struct installing *installing, struct err *err)
 	if (!(installing->options->flags & TRACER_FLAG_ATTACHED) &&
 		threads_count(tracee->process) == 1)
 		return 0;
+	if (installing->options->recording)
+		return hold_at_rest(tracee, &installing->threads, false, err);
 	return threads_hold(&installing->threads, err);
 }
 
-static int begin_recording(struct installing *installing, struct err *err)
+static int begin_recording(const struct tracee *tracee, const struct install_options *options,
+	bool is_on, struct err *err)
 {
-	const struct recording_link *recording = installing->options->recording;
-	struct tracee *tracee = installing->tracee;
+	const struct recording_link *recording = options->recording;
 
-	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, err);
+	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, is_on, err);
 }
 
 static int apply(struct installing *installing, struct err *err)
@@ -317,8 +356,8 @@ static int apply(struct installing *installing, struct err *err)
 		rc = check_bytes(installing, err);
 	if (!rc)
 		rc = move_threads(installing, err);
-	if (!rc && installing->options->recording && installing->options->recording->begin)
-		rc = begin_recording(installing, err);
+	if (!rc && installing->options->recording)
+		rc = begin_recording(installing->tracee, installing->options, false, err);
 	if (!rc)
 		rc = put_in(installing, err);
 	threads_release(&installing->threads);
@@ -333,6 +372,7 @@ static int set_up(struct installing *installing, struct err *err)
 		rc = reserve(installing, err);
 	if (!rc && installing->options->rings)
 		rc = ring_section_map(installing->options->rings, installing->tracee, err);
+	installing->tracee->area.rings = installing->tracee->area.rings_view;
 	if (!rc)
 		rc = set_trampolines(installing, err);
 	if (!rc)
@@ -352,6 +392,30 @@ static bool is_whole(const struct tracee *tracee)
 			return false;
 	}
 	return true;
+}
+
+/* Begins a recording by a tracer that is on, and stays as it is. */
+static int join(struct tracee *tracee, const struct install_options *options, struct err *err)
+{
+	struct threads threads;
+	int rc = 0;
+
+	if (ring_section_is_read(tracee))
+		return err_set(err, ERR_BUSY, tracee->target->name, "another hsnap records it");
+	rc = remove_rings(tracee, err); /* of one that has ended */
+	if (!rc)
+		rc = ring_section_map(options->rings, tracee, err);
+	threads_init(&threads, tracee->process, tracee->target->name);
+	if (!rc)
+		rc = hold_at_rest(tracee, &threads, true, err);
+	if (!rc)
+		rc = begin_recording(tracee, options, true, err);
+	if (!rc)
+		rc = ring_section_start(tracee, err);
+	threads_release(&threads);
+	if (rc)
+		ring_section_unmap(tracee); /* nobody was told of it */
+	return rc;
 }
 
 /* Leaves *tracee as one whose tracer is off. */
@@ -382,6 +446,12 @@ int install_tracer(struct target *target, void *process, uint64_t area_addr,
 	if (!installing)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	rc = tracee_new(&tracee, target, process, area_addr, err);
+	if (!rc && options->recording && tracee->area.state == TRACER_ON && is_whole(tracee)) {
+		rc = join(tracee, options, err);
+		tracee_free(tracee);
+		free(installing);
+		return rc;
+	}
 	if (!rc)
 		rc = end_last(&tracee, err);
 	if (!rc) {

@@ -160,8 +160,8 @@ static int take_out(struct tracee *tracee, struct err *err)
  * nothing more to the tables: so they are in use by a thread in the tracer's own code only, and that takes
  * no time. With is_drained it is enough that no thread stands there; before, none may be in a hook at all.
  */
-static int free_once(
-	struct tracee *tracee, struct threads *threads, bool is_drained, struct err *err)
+static int free_once(struct tracee *tracee, struct threads *threads,
+	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
 {
 	const struct held_thread *inside;
 	int rc = threads_hold(threads, err);
@@ -174,26 +174,40 @@ static int free_once(
 			"its thread %lu has been in the tracer since that was last on", inside->id);
 	threads_let_go(threads);
 	if (!inside)
-		tracee_free_tables(tracee);
+		give_back(tracee);
 	return inside ? AGAIN : 0;
 }
 
-int remove_rest(struct tracee *tracee, struct err *err)
+static int free_in_time(struct tracee *tracee, void (*give_back)(struct tracee *tracee),
+	int drain_ms, struct err *err)
 {
 	int64_t from = os_time_ms(), now = from;
 	struct threads threads;
 	int rc;
 
-	if (!tracee->area.reserved)
-		return 0;
 	threads_init(&threads, tracee->process, tracee->target->name);
-	while ((rc = free_once(tracee, &threads, now - from > DRAIN_MS, err)) == AGAIN &&
+	while ((rc = free_once(tracee, &threads, give_back, now - from >= drain_ms, err)) ==
+			AGAIN &&
 		now - from < PATIENCE_MS) {
 		WaitForSingleObject(tracee->process, PAUSE_MS);
 		now = os_time_ms();
 	}
 	threads_release(&threads);
 	return rc == AGAIN ? -ERR_BUSY : rc;
+}
+
+int remove_rest(struct tracee *tracee, struct err *err)
+{
+	return tracee->area.reserved ? free_in_time(tracee, tracee_free_tables, DRAIN_MS, err) : 0;
+}
+
+/* No thread keeps a ring while it is in a function that a hook has called. */
+int remove_rings(struct tracee *tracee, struct err *err)
+{
+	int rc = tracee->area.rings_view ? ring_section_stop(tracee, err) : 0;
+
+	return rc || !tracee->area.rings_view ? rc :
+						free_in_time(tracee, ring_section_unmap, 0, err);
 }
 
 static int remove_on(struct tracee *tracee, struct err *err)

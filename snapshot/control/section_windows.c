@@ -96,7 +96,7 @@ static bool share_process(struct tracee *tracee)
 
 	return DuplicateHandle(GetCurrentProcess(), GetCurrentProcess(), tracee->process, &theirs,
 		       SYNCHRONIZE, FALSE, 0) &&
-	       set_word(tracee, FIELD(hsnap_process), (ULONG_PTR)theirs);
+	       set_word(tracee, FIELD(rings_process), (ULONG_PTR)theirs);
 }
 
 int ring_section_map(const struct ring_section *section, struct tracee *tracee, struct err *err)
@@ -117,8 +117,35 @@ int ring_section_map(const struct ring_section *section, struct tracee *tracee, 
 	}
 	if (!share_process(tracee))
 		return err_set(err, ERR_INJECT, tracee->target->name, "it takes no handles");
-	tracee->area.rings = tracee->area.rings_view; /* with the rest, when it is switched on */
 	return 0;
+}
+
+int ring_section_start(struct tracee *tracee, struct err *err)
+{
+	if (set_word(tracee, FIELD(rings), tracee->area.rings_view))
+		return 0;
+	return err_set(err, ERR_INJECT, tracee->target->name, "its memory cannot be written");
+}
+
+int ring_section_stop(struct tracee *tracee, struct err *err)
+{
+	if (set_word(tracee, FIELD(rings), 0))
+		return 0;
+	return err_set(err, ERR_INJECT, tracee->target->name, "its memory cannot be written");
+}
+
+bool ring_section_is_read(const struct tracee *tracee)
+{
+	HANDLE reader = NULL;
+	bool is_read =
+		tracee->area.rings && tracee->area.rings_process &&
+		DuplicateHandle(tracee->process, (HANDLE)(ULONG_PTR)tracee->area.rings_process,
+			GetCurrentProcess(), &reader, SYNCHRONIZE, FALSE, 0) &&
+		WaitForSingleObject(reader, 0) == WAIT_TIMEOUT;
+
+	if (reader)
+		CloseHandle(reader);
+	return is_read;
 }
 
 /* A view that begins at this address, and is of no image. */
@@ -133,14 +160,14 @@ static bool is_view(const struct tracee *tracee, uint64_t addr)
 
 void ring_section_unmap(struct tracee *tracee)
 {
-	uint64_t view = tracee->area.rings_view, process = tracee->area.hsnap_process;
+	uint64_t view = tracee->area.rings_view, process = tracee->area.rings_process;
 
 	/* First forgotten, as the tables are. */
 	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
 		return;
 	if (is_view(tracee, view))
 		NtUnmapViewOfSection(tracee->process, (void *)(ULONG_PTR)view);
-	if (process && set_word(tracee, FIELD(hsnap_process), 0))
+	if (process && set_word(tracee, FIELD(rings_process), 0))
 		DuplicateHandle(tracee->process, (HANDLE)(ULONG_PTR)process, NULL, NULL, 0, FALSE,
 			DUPLICATE_CLOSE_SOURCE);
 }

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/memory.h"
 #include "snapshot/record/replay.h"
@@ -36,7 +37,7 @@ struct drain {
 };
 
 struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct ring_area *area,
-	uint32_t ring_count, uint32_t events_log2)
+	uint32_t ring_count, uint32_t events_log2, const uint32_t orders[RING_STREAMS])
 {
 	struct drain *drain = xcalloc(1, sizeof(*drain));
 
@@ -47,6 +48,8 @@ struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct
 		.events_log2 = events_log2,
 		.rings = xcalloc(ring_count, sizeof(*drain->rings)),
 		.heap = xcalloc(ring_count, sizeof(*drain->heap))};
+	if (orders)
+		memcpy(drain->orders, orders, sizeof(drain->orders));
 	return drain;
 }
 

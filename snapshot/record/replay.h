@@ -36,8 +36,9 @@ bool replay_event(struct replay *replay, const struct ring_event *event);
 /* A section of rings that hsnap has mapped; what it says of itself is not asked. */
 struct drain;
 
+/* orders: of the next event of each stream; NULL: 0. */
 struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct ring_area *area,
-	uint32_t ring_count, uint32_t events_log2);
+	uint32_t ring_count, uint32_t events_log2, const uint32_t orders[RING_STREAMS]);
 void drain_free(struct drain *drain); /* NULL is nothing */
 
 /*

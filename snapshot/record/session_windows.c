@@ -12,6 +12,7 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/live/process.h"
 #include "snapshot/record/replay.h"
+#include "snapshot/stacks/tracer_read.h"
 
 #define ROUND_MS 1 /* between two looks at the rings, when there was little in them */
 #define LITTLE 256
@@ -30,6 +31,8 @@ struct record_session {
 	struct replay *replay;
 	struct drain *drain;
 	struct stack_reader *stacks;
+	struct walk walk; /* what was there when it began */
+	struct tracer_copy traced; /* and what the tracer knew of it, if it was on */
 	struct mailbox *mailbox;
 	int64_t begin_ms, flushed_ms, end_ms;
 	uint64_t looked_ms; /* since then */
@@ -42,6 +45,79 @@ static int fail(const char *what, struct err *err)
 
 	return err_set(
 		err, ERR_SYSTEM, what, "%s", windows_error(GetLastError(), text, sizeof(text)));
+}
+
+/* ---------------------------------------------------------------- what was there before */
+
+/* Blocks that the tracer did not see, and all blocks where it was not on. */
+static void add_walked(struct record_session *session)
+{
+	for (size_t i = 0; i < session->walk.block_count; i++) {
+		const struct walked_block *block = &session->walk.blocks[i];
+
+		if (!tracer_copy_find(&session->traced, block->addr))
+			replay_add_block(session->replay, block->addr,
+				session->walk.heaps[block->heap].addr, block->requested_bytes, 0);
+	}
+}
+
+static void add_traced(struct record_session *session, const struct tracer_block *block)
+{
+	uint64_t heap = tracer_copy_heap(&session->traced, block);
+	const struct ring_event event = {.block = *block,
+		.low = (uint32_t)heap,
+		.high = (uint16_t)(heap >> 32),
+		.type = RING_ALLOC};
+
+	replay_event(session->replay, &event);
+}
+
+/* As if it had been reserved just now and then, if it is not only that, used. */
+static void add_range(struct record_session *session, const struct tracer_range *range)
+{
+	uint64_t pages = (range->end - range->start) / TRACER_PAGE;
+	bool is_used = range->kind == RANGE_COMMITTED && range->reserve_stack;
+	struct ring_event event = {.block = tracer_block_make(range->start, 0,
+					   is_used ? range->reserve_stack : range->stack, pages),
+		.low = is_used ? RANGE_RESERVED : range->kind,
+		.type = RING_RANGE_ADD};
+
+	replay_event(session->replay, &event);
+	if (!is_used)
+		return;
+	event.block = tracer_block_make(range->start, 0, range->stack, pages);
+	event.low = RANGE_COMMITTED;
+	event.type = RING_RANGE_USE;
+	replay_event(session->replay, &event);
+}
+
+/* Of what is just being freed the tracer has said all that it will; it is put back with an event. */
+static void add_ranges(struct record_session *session)
+{
+	const struct tracer_part *nodes = &session->traced.parts[PART_RANGES];
+	struct tracer_range range;
+
+	for (uint64_t at = 0; at + sizeof(range) <= nodes->bytes; at += sizeof(range)) {
+		memcpy(&range, nodes->copy + at, sizeof(range));
+		if (range.kind != RANGE_NONE && !(range.kind & RANGE_TAKEN) &&
+			range.start < range.end)
+			add_range(session, &range);
+	}
+}
+
+/* The first events: what was read while the process stood still. */
+static void add_old(struct record_session *session)
+{
+	struct tracer_copy *traced = &session->traced;
+
+	tracer_copy_sort(traced);
+	for (size_t i = 0; i < traced->block_count; i++)
+		add_traced(session, &traced->blocks[i]);
+	add_walked(session);
+	add_ranges(session);
+	recorder_start(session->recorder);
+	walk_release(&session->walk);
+	tracer_copy_release(traced);
 }
 
 /* ---------------------------------------------------------------- from the rings to the file */
@@ -75,7 +151,7 @@ static bool is_to_end(struct record_session *session)
 	       (plan->for_ms && os_clock_ms() - session->begin_ms >= plan->for_ms);
 }
 
-/* The tracer is taken out; what is in the rings still comes. */
+/* What is in the rings still comes. */
 static void end_in_time(struct record_session *session)
 {
 	struct err err;
@@ -83,7 +159,7 @@ static void end_in_time(struct record_session *session)
 	if (record_session_is_over(session) || !is_to_end(session))
 		return;
 	session->end_ms = os_clock_ms();
-	if (!control_detach(session->target.pid, &err) || err.code != ERR_BUSY)
+	if (!control_end_recording(session->target.pid, &err) || err.code != ERR_BUSY)
 		SetEvent(session->over);
 }
 
@@ -91,6 +167,7 @@ static DWORD WINAPI run(void *ctx)
 {
 	struct record_session *session = ctx;
 
+	add_old(session);
 	for (;;) {
 		bool is_last = session->is_ending, catches_up = session->wants_to_catch_up;
 		size_t count = go_round(session);
@@ -115,29 +192,41 @@ static DWORD WINAPI run(void *ctx)
 
 /* ---------------------------------------------------------------- beginning */
 
-/* The blocks that are there already, while the process stands still. */
-static int add_old_blocks(struct record_session *session, struct target *target, struct err *err)
+/* Reads what is there already, while the process stands still. */
+static int read_old(struct record_session *session, struct target *target, uint64_t area_addr,
+	bool is_traced, struct err *err)
 {
 	struct memory memory;
-	struct walk walk;
-	int rc;
+	int rc = 0;
 
+	if (is_traced)
+		rc = tracer_copy_read(&session->traced, target, area_addr, err);
+	if (is_traced && !rc)
+		rc = tracer_copy_parse(&session->traced, target, area_addr, err);
+	if (rc || session->traced.area.sample_bytes)
+		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	walk_init(&walk);
-	rc = heaps_walk(&memory, &walk, err);
-	for (size_t i = 0; !rc && i < walk.block_count; i++) {
-		const struct walked_block *block = &walk.blocks[i];
-
-		replay_add_block(session->replay, block->addr, walk.heaps[block->heap].addr,
-			block->requested_bytes, 0);
-	}
-	walk_release(&walk);
+	rc = heaps_walk(&memory, &session->walk, err);
 	memory_release(&memory);
 	return rc;
 }
 
-static int begin(void *ctx, struct target *target, uint64_t area_addr, struct err *err)
+static struct drain *new_drain(struct record_session *session)
+{
+	const struct tracer_area *area = &session->traced.area; /* all 0 where the tracer was off */
+	const struct ring_section *rings = &session->rings;
+	uint32_t orders[RING_STREAMS];
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		orders[i] = area->shards[i].order;
+	orders[RING_RANGES] = area->ranges.order;
+	return drain_new(session->replay, session->recorder, rings->area, rings->ring_count,
+		rings->events_log2, orders);
+}
+
+static int begin(
+	void *ctx, struct target *target, uint64_t area_addr, bool is_traced, struct err *err)
 {
 	struct record_session *session = ctx;
 	struct record_facts facts = {.pid = target->pid,
@@ -155,20 +244,17 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, struct er
 	if (!rc)
 		rc = target_open_live(&session->target, target->pid, err);
 	if (!rc)
+		rc = read_old(session, target, area_addr, is_traced, err);
+	facts.sample_bytes = session->traced.area.sample_bytes;
+	if (!rc)
 		rc = recorder_open(&session->recorder, session->plan->path, &facts, err);
 	if (rc)
 		return rc;
 	session->stacks = stack_reader_new(session->recorder, &session->target, area_addr);
 	session->replay = replay_new(session->recorder, stack_reader_number, session->stacks);
-	session->drain = drain_new(session->replay, session->recorder, session->rings.area,
-		session->rings.ring_count, session->rings.events_log2);
+	session->drain = new_drain(session);
 	session->begin_ms = session->flushed_ms = os_clock_ms();
-	if (session->plan->is_attached)
-		rc = add_old_blocks(session, target, err);
-	if (rc)
-		return rc;
-	recorder_start(session->recorder);
-	go_round(session);
+	drain_events(session->drain, ring_time(), 0);
 	session->thread = CreateThread(NULL, 0, run, session, 0, NULL);
 	return session->thread ? 0 : fail("the thread of the recording", err);
 }
@@ -190,6 +276,8 @@ int record_session_new(
 	int rc;
 
 	*session = (struct record_session){.plan = plan};
+	walk_init(&session->walk);
+	tracer_copy_init(&session->traced);
 	rc = ring_section_init(&session->rings, plan->ring_bytes, plan->drops ? RING_DROP : 0, err);
 	session->wake = CreateEventW(NULL, FALSE, FALSE, NULL);
 	session->caught_up = CreateEventW(NULL, FALSE, FALSE, NULL);
@@ -260,6 +348,8 @@ int record_session_end(
 		os_close(&file);
 	}
 	mailbox_free(session->mailbox);
+	walk_release(&session->walk);
+	tracer_copy_release(&session->traced);
 	drain_free(session->drain);
 	replay_free(session->replay);
 	stack_reader_free(session->stacks);

@@ -304,9 +304,9 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
 	struct tracer_block *entry = NULL;
-	struct ring *ring = rings_begin(area, 1);
+	struct ring *ring;
 
-	if (memory_lock(&shard->lock, &shard->broken)) {
+	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
 		clean_in_time(area, shard);
 		entry = place_for(area, shard, tracer_block_addr(block));
 		if (entry) {
@@ -360,8 +360,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 
 	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE))
 		return false;
-	ring = rings_begin(area, 1);
-	if (memory_lock(&shard->lock, &shard->broken)) {
+	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
 		is_live = take(area, shard, addr, block);
 		if (__builtin_expect(ring && is_live, 0))
 			say(area, shard, ring, RING_FREE, *block);
@@ -374,10 +373,10 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 {
 	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
-	struct ring *ring = rings_begin(area, 1);
+	struct ring *ring;
 
-	if (ring && memory_lock(&shard->lock, &shard->broken)) {
-		if (!shard->table || !find(entries(shard), entry_count(shard), addr)->key)
+	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
+		if (ring && (!shard->table || !find(entries(shard), entry_count(shard), addr)->key))
 			say(area, shard, ring, RING_FREE_OLD, (struct tracer_block){.key = addr});
 		memory_unlock(&shard->lock);
 	}
@@ -407,7 +406,7 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 }
 
 /* Before there can be many more generations: then its tag would be that of another heap. */
-static void say_gone(struct tracer_area *area, struct ring *ring, uint32_t heap)
+static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
 	const struct tracer_block any = {.key = (uint64_t)heap << TRACER_ADDR_BITS};
 
@@ -416,7 +415,8 @@ static void say_gone(struct tracer_area *area, struct ring *ring, uint32_t heap)
 
 		if (!memory_lock(&shard->lock, &shard->broken))
 			continue;
-		say(area, shard, ring, RING_HEAP_GONE, any);
+		if (area->rings == rings)
+			say(area, shard, ring, RING_HEAP_GONE, any);
 		memory_unlock(&shard->lock);
 	}
 }
@@ -424,10 +424,11 @@ static void say_gone(struct tracer_area *area, struct ring *ring, uint32_t heap)
 /* Whoever ends a generation counts it; here it may have been one that came after it. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
+	uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);
 	struct ring *ring = rings_begin(area, RINGS_EVENTS_MAX);
 
 	if (ring)
-		say_gone(area, ring, heap);
+		say_gone(area, rings, ring, heap);
 	rings_end(ring);
 	if (change_heap(area, heap, TRACER_HEAP_LEAVING, TRACER_HEAP_DEAD))
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);

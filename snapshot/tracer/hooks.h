@@ -91,11 +91,14 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 	return blocktable_take(&hsnap_tracer, addr, block);
 }
 
-/* After a block went that was not recorded: a recording may have it from before the tracer was there. */
-static inline void liveblocks_free_old(uint64_t addr)
+/*
+ * After a block went: a recording may have it, though no table had it any more when it began. was_recorded: it was
+ * taken out of the table, when tracer_area.rings was this; then only a recording that has begun since may.
+ */
+static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {
 	if (__builtin_expect(hsnap_tracer.rings != 0, 0) && !liveblocks_are_sampled() &&
-		hsnap_tracer.flags & TRACER_FLAG_ATTACHED)
+		(!was_recorded || rings != hsnap_tracer.rings))
 		blocktable_free_old(&hsnap_tracer, addr);
 }
 

@@ -203,6 +203,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 {
 	void *original = hook_original(HOOK_FREE);
 	struct tracer_block taken;
+	uint64_t rings = hsnap_tracer.rings;
 	bool found;
 	ULONG_PTR result;
 
@@ -213,10 +214,10 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
 	if (!hooks_are_on())
 		return result;
-	if (found && !(result & 0xff)) /* refused: the block lives on */
+	if (result & 0xff)
+		liveblocks_free_old((ULONG_PTR)block, found, rings);
+	else if (found) /* refused: the block lives on */
 		liveblocks_put(&taken);
-	else if (!found && result & 0xff)
-		liveblocks_free_old((ULONG_PTR)block);
 	return result;
 }
 
@@ -228,6 +229,7 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 {
 	void *original = hook_original(HOOK_REALLOCATE);
 	struct tracer_block taken;
+	uint64_t rings = hsnap_tracer.rings;
 	bool found;
 	ULONG_PTR addr;
 
@@ -244,8 +246,8 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 		record(heap, addr, bytes, __builtin_return_address(0));
 	else if (!addr && found) /* refused: the old block lives on */
 		liveblocks_put(&taken);
-	if (addr && addr != (ULONG_PTR)block && !found)
-		liveblocks_free_old((ULONG_PTR)block);
+	if (addr && addr != (ULONG_PTR)block)
+		liveblocks_free_old((ULONG_PTR)block, found, rings);
 	return addr;
 }
 

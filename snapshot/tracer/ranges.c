@@ -213,9 +213,7 @@ static bool begin(struct tracer_area *area, struct ring **ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
 
-	*ring = rings_begin(area, 2);
-	if (!memory_lock(&ranges->lock, &ranges->broken)) {
-		rings_end(*ring);
+	if (!rings_lock(area, 2, &ranges->lock, &ranges->broken, ring)) {
 		count_dropped(area);
 		return false;
 	}

@@ -1,6 +1,7 @@
 /*
  * A recording's events on their way from the target's threads to hsnap: rings in a section that hsnap
- * makes and both have mapped. tracer_area.rings is its address in the target; 0: nothing is recorded.
+ * makes and both have mapped. tracer_area.rings is its address in the target; 0: nothing is recorded. It changes
+ * only while no thread has a lock under which events are published.
  *
  * Each ring has one producer, the thread that owns it, and one consumer, hsnap. Ring 0 is shared, under
  * a lock, by the threads that found no free one. Integers are little-endian and laid out alike for 32-
@@ -8,7 +9,8 @@
  * events_log2 and tails, and believes nothing else unchecked.
  *
  * The streams. Each shard of the block table is one, and virtual memory is another: RING_RANGES. An
- * event's order is its number in its stream, from 0 on, modulo 2^32. Number and event are made and
+ * event's order is its number in its stream, modulo 2^32, from where the recording found
+ * tracer_shard.order (tracer_ranges.order) on. Number and event are made and
  * published inside the lock under which the table itself changes. So
  *  - the events of a stream, by order, are what happened to its table, one after another;
  *  - who sees one of them finds all that come before it in the rings, once it looks at their heads again:
@@ -22,8 +24,8 @@
  *    RING_ALLOC     block is live. If one is known at its address, that ended first: its heap was destroyed,
  *                   or its free was not seen (or dropped).
  *    RING_FREE      block, as RING_ALLOC had it, is live no more. If none is known there: nothing happened.
- *    RING_FREE_OLD  the same of a block that is older than the tracer: only its address is known. In sessions
- *                   with TRACER_FLAG_ATTACHED that are not sampled.
+ *    RING_FREE_OLD  the same of a block that was in no table when the recording began, as it is older than the tracer
+ *                   or was just being freed: only its address is known. Not in sessions that are sampled.
  *    RING_HEAP_GONE a heap was destroyed: the blocks with its tag end that are in this stream, and those with
  *                   its handle that are older than the tracer. Each shard's stream has one. Blocks with its
  *                   handle and another tag are of the next heap at that place.

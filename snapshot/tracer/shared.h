@@ -30,7 +30,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 3
+#define TRACER_VERSION 4
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -216,7 +216,9 @@ struct tracer_area {
 	uint64_t clear, clear_bytes;
 	uint64_t unwind_base; /* set by hsnap: unwind_mismatches of all earlier sessions */
 	uint64_t rings_view; /* set by hsnap: where the section of the rings is mapped, or 0 */
-	uint64_t unused[5];
+	uint64_t
+		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
+	uint64_t unused[4];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
@@ -228,6 +230,7 @@ struct tracer_area {
 #define TRACER_FLAG_ATTACHED                                                                       \
 	1u /* the program ran before: there may be blocks that it did not see */
 #define TRACER_FLAG_CHILDREN 2u
+#define TRACER_FLAG_RECORDING 4u /* it is on for a recording alone, and goes with it */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
 _Static_assert(sizeof(struct tracer_block) == 16, "layout");

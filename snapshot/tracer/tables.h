@@ -11,12 +11,13 @@
 
 #include "snapshot/tracer/rings.h"
 #include "snapshot/tracer/shared.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 /*
  * What is recorded of the tables' changes, for hsnap: see rings.h. A function that changes a table gets
  * its thread's ring before it takes the table's lock, for that may mean to wait until hsnap has made room;
  * it says under the lock what it changes, and lets go of the ring behind it. It costs nothing but
- * a look at tracer_area.rings where nothing is recorded.
+ * a look or two at tracer_area.rings where nothing is recorded.
  */
 
 /* Of one rings_begin(). */
@@ -37,6 +38,30 @@ static inline void rings_end(struct ring *ring)
 {
 	if (__builtin_expect(ring != NULL, 0))
 		rings_leave(ring);
+}
+
+/*
+ * Takes a table's lock, and before it the calling thread's ring, as rings_begin() has it, for rings_end(). hsnap
+ * begins and ends a recording while threads stand still and nobody has such a lock: so either all that is done under it is
+ * recorded, or nothing. False: the lock was never given back, and there is no ring.
+ */
+static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t *lock,
+	uint32_t *broken, struct ring **ring)
+{
+	for (;;) {
+		uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);
+
+		*ring = rings_begin(area, count);
+		if (!memory_lock(lock, broken)) {
+			rings_end(*ring);
+			*ring = NULL;
+			return false;
+		}
+		if (__builtin_expect(__atomic_load_n(&area->rings, __ATOMIC_RELAXED) == rings, 1))
+			return true;
+		memory_unlock(lock);
+		rings_end(*ring);
+	}
 }
 
 /* Adds an event, whose order and time are not set yet, under the lock of the stream that *order counts. */

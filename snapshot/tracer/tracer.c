@@ -270,19 +270,18 @@ static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
 }
 
-/* Waits a moment; true when hsnap is gone. */
-static bool is_alone(void)
+/* Waits a moment; true when that hsnap is gone. */
+static bool is_alone(uint64_t hsnap_process)
 {
 	LARGE_INTEGER one_ms = {.QuadPart = -10000};
 
-	return NtWaitForSingleObject(handle(hsnap_tracer.hsnap_process), FALSE, &one_ms) !=
-	       STATUS_TIMEOUT;
+	return NtWaitForSingleObject(handle(hsnap_process), FALSE, &one_ms) != STATUS_TIMEOUT;
 }
 
 bool memory_wait_hsnap(struct memory_patience *patience)
 {
 	if (patience->tries++ >= YIELDS)
-		return !is_alone();
+		return !is_alone(hsnap_tracer.rings_process);
 	NtYieldExecution();
 	return true;
 }
@@ -309,7 +308,7 @@ static bool begin_announcing(void)
 	while (!is_over()) {
 		if (!__atomic_exchange_n(&hsnap_tracer.child_lock, 1, __ATOMIC_ACQUIRE))
 			return true;
-		if (is_alone())
+		if (is_alone(hsnap_tracer.hsnap_process))
 			return false;
 		if (!memory_may_wait(&patience, (uint64_t)2 * PATIENCE_MS * 10000))
 			be_over();

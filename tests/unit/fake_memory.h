@@ -26,6 +26,7 @@ static struct fake_memory {
 	int32_t commits_left; /* how often it still succeeds */
 	uint32_t waits, waits_max; /* waiting is of no use after so many */
 	void (*on_decommit)(void);
+	void (*on_wait)(void);
 } memory;
 
 static struct tracer_area area;
@@ -64,6 +65,8 @@ void memory_decommit(void *at, uint64_t bytes)
 bool memory_wait(struct memory_patience *patience)
 {
 	__atomic_fetch_add(&memory.waits, 1, __ATOMIC_RELAXED);
+	if (memory.on_wait)
+		memory.on_wait();
 	sched_yield();
 	return patience->tries++ < memory.waits_max;
 }

@@ -156,7 +156,7 @@ static int begin(void **state)
 	assert_true(scene.area && scene.told && scene.wanted);
 	ring_area_init(scene.area, THREADS + 1, LOG2, 0);
 	scene.replay = replay_new(NULL, stack_number, NULL);
-	scene.drain = drain_new(scene.replay, NULL, scene.area, THREADS + 1, LOG2);
+	scene.drain = drain_new(scene.replay, NULL, scene.area, THREADS + 1, LOG2, NULL);
 	scene.time = 1000000;
 	scene.random = 1;
 	drain_events(scene.drain, scene.time, 0);

@@ -562,6 +562,47 @@ TEST(a_free_of_a_block_that_is_older_than_the_tracer_is_told_by_its_address)
 	assert_int_equal(new_events(), 0);
 }
 
+/* hsnap, while a thread waits for a shard. */
+static void begin_meanwhile(void)
+{
+	area.rings = (uintptr_t)reader.rings;
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		area.shards[i].lock = 0;
+}
+
+static void end_meanwhile(void)
+{
+	begin_meanwhile();
+	area.rings = 0;
+}
+
+static void put_meanwhile(unsigned addr, void (*meanwhile)(void))
+{
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		area.shards[i].lock = 1;
+	memory.waits_max = 2;
+	memory.on_wait = meanwhile;
+	put(addr, 9);
+	memory.on_wait = NULL;
+}
+
+TEST(a_recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
+{
+	struct tracer_block block;
+
+	reader_begin(2, RING_LOG2_MIN, 0);
+	reader.see = see_last;
+	area.rings = 0;
+	put_meanwhile(1, begin_meanwhile);
+	assert_int_equal(new_events(), 1);
+	assert_int_equal(last.type, RING_ALLOC);
+	put_meanwhile(2, end_meanwhile);
+	assert_int_equal(new_events(), 0);
+	assert_true(blocktable_take(&area, addr_of(1), &block));
+	assert_true(blocktable_take(&area, addr_of(2), &block));
+	assert_int_equal(new_events(), 0);
+}
+
 TEST(what_the_table_has_no_memory_for_is_no_event)
 {
 	reader_begin(2, RING_LOG2_MIN, 0);

@@ -251,7 +251,7 @@ static void recorded(void)
 	area = child_area();
 	ok(area.rings_view && !is_free(area.rings_view), "the target has a view of the section");
 	ok(!child_remove() && is_free(area.rings_view) && !child_area().rings &&
-			!child_area().hsnap_process,
+			!child_area().rings_process,
 		"and none when the tracer is removed");
 	ok(!child_install(NULL) && !child_area().rings_view && !child_remove(),
 		"it can be switched on without one");
