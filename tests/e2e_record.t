@@ -19,6 +19,7 @@ my $record = "$root/build/win64/hsnap.exe";
 
 subtest 'from its start' => \&whole;
 subtest 'of a process that runs' => \&attached;
+subtest 'blocks that are older than the tracer' => \&early;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'no more than --max-bytes' => \&full;
 subtest 'hsnap is ended' => \&killed;
@@ -141,6 +142,27 @@ sub marked {
 		sleep 0.1;
 	}
 	return ok(0, "mark $label");
+}
+
+# What the loader had the program allocate is there when the recording begins, without a stack, and is freed in it.
+sub early {
+	my $target = target("$root/build/win64/targets/early.exe", [], record => ['-o', win("$dir/early.hrec")]);
+	is($target->step, 1, 'it runs') or return;
+	check_ok(hsnap('mark', '-p', $target->{pid}, 'a'), 'a mark');
+	is($target->next_step, 2, 'and goes on');
+	check_ok(hsnap('mark', '-p', $target->{pid}, 'b'), 'another one');
+	is($target->quit, 0, 'to its end');
+	my $rows = sub {
+		my ($class) = @_;
+		my $result = run(tool('hdiff', 'linux', '--class', $class, '--from', 'a', '--to', 'b', "$dir/early.hrec"));
+		return [map { [@$_{qw(bytes count)}, $_->{frames}[0]{none} // $_->{frames}[0]{function}] } grep { my ($row) = $_; $row->{bytes} > 10_000 } @{ report($result->{out})->{rows} }];
+	};
+	is_deeply($rows->('aofi'), [[2 * 12345, 2, 1]], 'two are freed');
+	my ($left) = @{ $rows->('aofo') };
+	cmp_ok($left->[0], '>=', 12345, 'one stays');
+	is($left->[2], 1, 'without a stack');
+	is_deeply([map { @$_[0, 1] } @{ $rows->('aifo') }], [54321, 1], 'the one that was moved has one');
+	return;
 }
 
 # --for: the program goes on without the tracer.
