@@ -34,6 +34,31 @@ my $found = made_by('many_blocks', 'make_block', $diff->{out});
 within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
 within($found->[0], $blocks, sqrt $count_variance, 'blocks');
 
+# A recording that is sampled: the same, of the blocks that are there at a moment, in a window, and in a dump made of it.
+my $recorded = target("$root/build/win64/samples/many_blocks.exe", [$blocks], record => ['--sample', '4K', '-o', win("$dir/many.hrec")]);
+is($recorded->step, 1, 'a recorded program has its blocks') or BAIL_OUT('no target');
+is($recorded->quit, 0, 'and ends');
+like(run(tool('hdiff', 'linux', '--list', "$dir/many.hrec"))->{out}, qr/^sampled +one in $mean bytes: all numbers are estimates$/m, 'its recording is sampled');
+run(tool('hdiff', 'linux', '--extract', "$dir/many.hrec", '-f', "$dir/extracted.txt"));
+for my $from ([], ['--class', 'aifo'], ['dump']) {
+	my $report = run(tool('hdiff', 'linux', "@$from" eq 'dump' ? "$dir/extracted.txt" : (@$from, "$dir/many.hrec")))->{out};
+	like($report, qr/ESTIMATES: one in $mean bytes was recorded/, "@$from: figures are estimates");
+	my $sums = made_by('many_blocks', 'make_block', $report);
+	# The numbers of each of 97 sizes are rounded.
+	within($sums->[0], $blocks, sqrt($count_variance) + 97 / 5, "@$from: blocks");
+	within($sums->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, "@$from: bytes");
+}
+# It begins while the tracer samples: with its tables, and as it does.
+my $later = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
+is($later->step, 1, 'a traced program has its blocks') or BAIL_OUT('no target');
+check_error(hsnap('record', '--sample', '8K', '-o', win("$dir/other.hrec"), '-p', $later->{pid}), 'hsnap', 'another sample', qr/traced already.*--sample/);
+ok(!-e "$dir/other.hrec", 'which leaves no file');
+check_ok(hsnap('record', '--for', '1s', '-o', win("$dir/later.hrec"), '-p', $later->{pid}), 'a recording of it');
+$later->quit;
+my $there = made_by('many_blocks', 'make_block', run(tool('hdiff', 'linux', "$dir/later.hrec\@start"))->{out});
+within($there->[0], $blocks, sqrt($count_variance) + 97 / 5, 'blocks that were there');
+within($there->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'and their bytes');
+
 # Eight threads free and reallocate each other's blocks: when all are freed none is left.
 my $stress = target("$root/build/win64/targets/stress.exe", [8, 10_000_000, 3], traced => 1, run => ['--sample', '512']);
 is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');

@@ -419,3 +419,34 @@ int block_order(const struct snapshot *snapshot, const struct block ***order)
 	free(from);
 	return -ERR_NOMEM;
 }
+
+/* 1 - exp(-x) for x >= 0, to a few units of the last place: exp(-x) - 1 by its series where x is
+ * small, and doubled: e(2y) = e(y) * (e(y) + 2). */
+static double chance(double x)
+{
+	double sum = 0, term;
+	unsigned halvings = 0;
+
+	if (x > 64)
+		return 1;
+	while (x > 0.25) {
+		x /= 2;
+		halvings++;
+	}
+	term = -x;
+	for (int i = 2; i < 20; i++) {
+		sum += term;
+		term *= -x / i;
+	}
+	while (halvings--)
+		sum *= sum + 2;
+	return -sum;
+}
+
+double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes)
+{
+	/* A block of 0 bytes is recorded as one of 1. */
+	double bytes = requested_bytes ? (double)requested_bytes : 1;
+
+	return 1 / chance(bytes / (double)sample_bytes);
+}

@@ -210,4 +210,7 @@ void module_list_finish(struct module_list *list);
  * were among each other. NULL when the blocks are in order as they stand. 0 or -ERR_NOMEM. */
 int block_order(const struct snapshot *snapshot, const struct block ***order);
 
+/* Where one in so many bytes was recorded: of a block of that size, how many like it one that was stands for. */
+double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);
+
 #endif

@@ -37,9 +37,6 @@ struct raw_capture {
  * Blocks of a tracer that records one in so many bytes: what was recorded stands for all.
  */
 
-/* Of a block of that size, how many like it one that was recorded stands for. */
-double sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);
-
 /* Adds to snapshot sums of the blocks that were recorded, scaled; also to what heaps have without a
  * stack. Sorts the blocks. */
 void sample_add_sums(

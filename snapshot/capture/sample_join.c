@@ -6,37 +6,6 @@
 
 #define COUNT_MAX ((uint64_t)1 << 53) /* what a double counts; more there cannot be */
 
-/* 1 - exp(-x) for x >= 0, to a few units of the last place: exp(-x) - 1 by its series where x is
- * small, and doubled: e(2y) = e(y) * (e(y) + 2). */
-static double chance(double x)
-{
-	double sum = 0, term;
-	unsigned halvings = 0;
-
-	if (x > 64)
-		return 1;
-	while (x > 0.25) {
-		x /= 2;
-		halvings++;
-	}
-	term = -x;
-	for (int i = 2; i < 20; i++) {
-		sum += term;
-		term *= -x / i;
-	}
-	while (halvings--)
-		sum *= sum + 2;
-	return -sum;
-}
-
-double sample_weight(uint64_t requested_bytes, uint64_t sample_bytes)
-{
-	/* A block of 0 bytes is recorded as one of 1. */
-	double bytes = requested_bytes ? (double)requested_bytes : 1;
-
-	return 1 / chance(bytes / (double)sample_bytes);
-}
-
 static int order_of(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
@@ -100,7 +69,8 @@ void sample_add_sums(
 
 		for (to = from + 1; to < count && !by_size(block, &recorded[to]);)
 			to++;
-		owed += (double)(to - from) * sample_weight(block->requested_bytes, sample_bytes);
+		owed += (double)(to - from) *
+			block_sample_weight(block->requested_bytes, sample_bytes);
 		/* At least one stands for itself: no less than a half is owed. */
 		whole = owed < COUNT_MAX ? (uint64_t)(owed + 0.5) : COUNT_MAX;
 		whole += !whole;

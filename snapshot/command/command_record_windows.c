@@ -19,6 +19,7 @@ enum {
 	OPT_FOR,
 	OPT_MAX_BYTES,
 	OPT_RING,
+	OPT_SAMPLE,
 	OPT_STOP,
 	OPT_VERBOSE,
 };
@@ -33,6 +34,7 @@ static const struct opt options[] = {
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
 		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (64M)"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},
 	HELP_OPTION,
@@ -41,9 +43,9 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap record -o FILE -p PID | -pn NAME [--addresses] [--drop] [--for T]\n"
-	"                    [--max-bytes SIZE] [--ring SIZE] [-v]\n"
+	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v]\n"
 	"       hsnap record -o FILE [--addresses] [--drop] [--for T] [--max-bytes SIZE]\n"
-	"                    [--ring SIZE] [-v] [--] PROG [ARG ...]\n"
+	"                    [--ring SIZE] [--sample SIZE] [-v] [--] PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
@@ -82,6 +84,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_RING:
 		return set_size("--ring", value, RINGS_MAX_BYTES, "from 1M to 4G",
 			&request->plan.ring_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	default: return process_option(&request->process, id, value, err);
@@ -126,6 +129,7 @@ static int record_program(
 
 	request->run.recording = record_session_link(session);
 	request->run.limit_bytes = TABLES_DEFAULT_BYTES;
+	request->run.sample_bytes = request->plan.sample_bytes;
 	rc = run_program(&request->run, &exit_status, err);
 	end_rc = record_session_end(session, &result, &end_err);
 	if (rc || end_rc) {
@@ -139,8 +143,9 @@ static int record_program(
 static int record_process(struct record_request *request, struct record_session *session,
 	uint32_t pid, struct err *err)
 {
-	const struct attach_options with = {
-		.limit_bytes = TABLES_DEFAULT_BYTES, .recording = record_session_link(session)};
+	const struct attach_options with = {.limit_bytes = TABLES_DEFAULT_BYTES,
+		.sample_bytes = request->plan.sample_bytes,
+		.recording = record_session_link(session)};
 	struct record_session_result result;
 	struct process_ref process = {0};
 	uint64_t limit = 0;

@@ -13,6 +13,8 @@ struct record_session_plan {
 	uint64_t ring_bytes; /* of all rings together */
 	int64_t for_ms; /* so long; 0: to the end of the process */
 	uint64_t max_bytes; /* until the file has this size; 0: it may have any */
+	uint64_t
+		sample_bytes; /* of heaps one allocation in so many bytes is recorded; 0: all, or as the tracer does */
 	bool is_attached; /* the process runs already: the blocks that it has come first */
 	bool keeps_addresses;
 	bool drops; /* who finds its ring full does not wait */

@@ -203,7 +203,12 @@ static int read_old(struct record_session *session, struct target *target, uint6
 		rc = tracer_copy_read(&session->traced, target, area_addr, err);
 	if (is_traced && !rc)
 		rc = tracer_copy_parse(&session->traced, target, area_addr, err);
-	if (rc || session->traced.area.sample_bytes)
+	if (!is_traced)
+		session->traced.area.sample_bytes = session->plan->sample_bytes;
+	else if (!rc && session->plan->sample_bytes &&
+		 session->plan->sample_bytes != session->traced.area.sample_bytes)
+		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
+	if (rc || session->traced.area.sample_bytes) /* what was not chosen has no end there */
 		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);

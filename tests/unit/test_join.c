@@ -557,17 +557,17 @@ TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 {
 	/* 1 / (1 - exp(-s / m)), worked out to 12 digits with bc. */
-	assert_true(sample_weight(1024, 1024) > 1.581976706869 - 1e-11);
-	assert_true(sample_weight(1024, 1024) < 1.581976706869 + 1e-11);
-	assert_true(sample_weight(10, 1000) > 100.500833331944 - 1e-9);
-	assert_true(sample_weight(10, 1000) < 100.500833331944 + 1e-9);
-	assert_true(sample_weight(5000, 1000) > 1.006783654906 - 1e-11);
-	assert_true(sample_weight(5000, 1000) < 1.006783654906 + 1e-11);
-	assert_true(sample_weight(UINT64_MAX, 1) == 1);
+	assert_true(block_sample_weight(1024, 1024) > 1.581976706869 - 1e-11);
+	assert_true(block_sample_weight(1024, 1024) < 1.581976706869 + 1e-11);
+	assert_true(block_sample_weight(10, 1000) > 100.500833331944 - 1e-9);
+	assert_true(block_sample_weight(10, 1000) < 100.500833331944 + 1e-9);
+	assert_true(block_sample_weight(5000, 1000) > 1.006783654906 - 1e-11);
+	assert_true(block_sample_weight(5000, 1000) < 1.006783654906 + 1e-11);
+	assert_true(block_sample_weight(UINT64_MAX, 1) == 1);
 	/* Seldom: m / s + 1 / 2. */
-	assert_true(sample_weight(1, 1u << 30) > (1u << 30) + 0.499);
-	assert_true(sample_weight(1, 1u << 30) < (1u << 30) + 0.501);
-	assert_true(sample_weight(0, 512) == sample_weight(1, 512));
+	assert_true(block_sample_weight(1, 1u << 30) > (1u << 30) + 0.499);
+	assert_true(block_sample_weight(1, 1u << 30) < (1u << 30) + 0.501);
+	assert_true(block_sample_weight(0, 512) == block_sample_weight(1, 512));
 }
 
 static void add_traced(uint64_t addr, uint64_t bytes)
@@ -594,8 +594,8 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 			continue;
 		tracer_put_block(0, i,
 			&(struct made_block){0x2000000 + i * 0x2000, size, HEAP, stacks[i % 5]});
-		count += sample_weight(size, 4096);
-		bytes += sample_weight(size, 4096) * (double)size;
+		count += block_sample_weight(size, 4096);
+		bytes += block_sample_weight(size, 4096) * (double)size;
 		largest = size > largest ? size : largest;
 	}
 	join_traced();
