@@ -22,6 +22,8 @@ subtest 'of a process that runs' => \&attached;
 subtest 'blocks that are older than the tracer' => \&early;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'no more than --max-bytes' => \&full;
+subtest 'in a terminal' => \&terminal;
+subtest 'standard input is somebody else\'s' => \&no_terminal;
 subtest 'hsnap is ended' => \&killed;
 subtest 'what is dropped is said' => \&dropped;
 subtest 'what is wrong is said in a line' => \&errors;
@@ -192,6 +194,56 @@ sub full {
 	my ($made, $freed) = $here->{out} =~ /^allocations (\d+) bytes \d+ frees (\d+)/;
 	cmp_ok($events, '<', $made + $freed, 'it ended before the program') or diag($list);
 	check_ok(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1G', $file)), 'and well');
+	return;
+}
+
+# Enter marks a moment, by a line that was typed or a number; Ctrl-C ends the recording, and it is whole.
+sub terminal {
+	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
+	is($target->step, 1, 'it runs') or return;
+	my $file = "$dir/terminal.hrec";
+	pipe my $keys, my $hand or die "pipe: $!\n";
+	my $script = Hunt::start(['script', '-qefc', "exec '$root/setup/wine' '$record' record -o '" . win($file) . "' -p $target->{pid} 2>'$dir/said'",
+		"$dir/typescript"], stdin => $keys);
+	ok(comes(sub { -e "$dir/said" && slurp("$dir/said") =~ /Enter marks/ }), 'it says what can be done');
+	for my $line ('', 'half way there', '') {
+		syswrite $hand, "$line\r";
+		my $count = () = list($file) =~ /^mark /mg;
+		ok(comes(sub { (() = list($file) =~ /^mark /mg) > $count }), "Enter behind '$line'") or last;
+	}
+	syswrite $hand, "\x03";
+	is(Hunt::finish($script), 0, 'Ctrl-C ends it well') or diag(slurp("$dir/said"));
+	is_deeply([list($file) =~ /^mark +[\d.]+ s (.*)/mg], ['1', 'half way there', '3'], 'the marks are there');
+	unlike(list($file), qr/^cut/m, 'and it was ended');
+	is($target->next_step, 2, 'the program goes on');
+	is($target->quit, 0, 'to its end');
+	return;
+}
+
+sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
+
+# Waits until something is true.
+sub comes {
+	my ($is_there) = @_;
+	for (1 .. 600) {
+		return 1 if $is_there->();
+		sleep 0.1;
+	}
+	return 0;
+}
+
+# Who records a process reads nothing that is no console.
+sub no_terminal {
+	my $target = target($exe, ['--seconds', 2, '--stop', 100]);
+	is($target->step, 1, 'it runs') or return;
+	pipe my $from, my $to or die "pipe: $!\n";
+	syswrite $to, "one\ntwo\n";
+	my $result = run([wine($record, 'record', '--for', '1s', '-o', win("$dir/piped.hrec"), '-p', $target->{pid})], stdin => $from);
+	is($result->{err}, '', 'it says nothing');
+	close $to;
+	is(join('', <$from>), "one\ntwo\n", 'what was to read is still there');
+	unlike(list("$dir/piped.hrec"), qr/^mark/m, 'and marks nothing');
+	is($target->quit, 0, 'the program ends well');
 	return;
 }
 

@@ -1,8 +1,13 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
+
+#include <windows.h>
 
 #include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "core/base/parse.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
@@ -140,6 +145,74 @@ static int record_program(
 	return (int)exit_status;
 }
 
+/* What another hsnap is told. label NULL: to end its recording. */
+static int tell_recorder(uint32_t pid, const char *label)
+{
+	struct mailbox *mailbox = NULL;
+	struct err err;
+	int rc = mailbox_find(&mailbox, pid, &err);
+
+	if (!rc)
+		rc = label ? mailbox_mark(mailbox, label, &err) : mailbox_stop(mailbox, &err);
+	mailbox_free(mailbox);
+	return rc ? command_fail(&err) : 0;
+}
+
+/* ---------------------------------------------------------------- marks by Enter */
+
+#define LINE_UNITS (MAILBOX_LABEL_BYTES / 3) /* none takes more than 3 bytes */
+
+/* A line without its end, of a long one the beginning. False: there are no more. */
+static bool read_line(HANDLE console, wchar_t line[LINE_UNITS])
+{
+	size_t len = 0;
+	wchar_t unit;
+	DWORD got;
+
+	while (ReadConsoleW(console, &unit, 1, &got, NULL) && got) {
+		if (unit == L'\n') {
+			line[len] = L'\0';
+			return true;
+		}
+		if (unit != L'\r' && len < LINE_UNITS - 1)
+			line[len++] = unit;
+	}
+	return false;
+}
+
+/* Each line that is typed is a mark. The thread ends with this process. */
+static DWORD WINAPI mark_lines(void *ctx)
+{
+	const uint32_t pid = (uint32_t)(uintptr_t)ctx;
+	HANDLE console = GetStdHandle(STD_INPUT_HANDLE);
+	wchar_t line[LINE_UNITS];
+	unsigned count = 0;
+
+	while (read_line(console, line)) {
+		char number[16], *label = wide_to_utf8(line);
+
+		snprintf(number, sizeof(number), "%u", ++count);
+		tell_recorder(pid, label && *label ? label : number);
+		free(label);
+	}
+	return 0;
+}
+
+/* Where somebody sits at standard input. */
+static void begin_marks(uint32_t pid)
+{
+	HANDLE thread = NULL;
+	DWORD mode;
+
+	if (GetConsoleMode(GetStdHandle(STD_INPUT_HANDLE), &mode))
+		thread = CreateThread(NULL, 0, mark_lines, (void *)(uintptr_t)pid, 0, NULL);
+	if (!thread)
+		return;
+	fprintf(stderr, "hsnap: pid %" PRIu32 ": recorded; Enter marks a moment, Ctrl-C ends it\n",
+		pid);
+	CloseHandle(thread);
+}
+
 static int record_process(struct record_request *request, struct record_session *session,
 	uint32_t pid, struct err *err)
 {
@@ -152,12 +225,14 @@ static int record_process(struct record_request *request, struct record_session 
 	struct err end_err = {0};
 	int rc = process_ref_open(&process, pid, 0, err), end_rc;
 
+	os_on_interrupt(NULL);
 	os_hold_interrupt(true);
 	if (!rc)
 		rc = control_attach(pid, &with, &limit, err);
 	if (!rc) {
 		const intptr_t handles[] = {process.handle, record_session_over_handle(session)};
 
+		begin_marks(pid);
 		while (!os_was_interrupted() && !process_ref_has_ended(&process) &&
 			!record_session_is_over(session))
 			os_wait(INT64_MAX, handles, 2);
@@ -171,19 +246,6 @@ static int record_process(struct record_request *request, struct record_session 
 	if (rc || end_rc)
 		return command_fail(rc ? err : &end_err);
 	return tell(request, &result);
-}
-
-/* What another hsnap is told. label NULL: to end its recording. */
-static int tell_recorder(uint32_t pid, const char *label)
-{
-	struct mailbox *mailbox = NULL;
-	struct err err;
-	int rc = mailbox_find(&mailbox, pid, &err);
-
-	if (!rc)
-		rc = label ? mailbox_mark(mailbox, label, &err) : mailbox_stop(mailbox, &err);
-	mailbox_free(mailbox);
-	return rc ? command_fail(&err) : 0;
 }
 
 int command_record(int argc, char **argv)
