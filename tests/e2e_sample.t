@@ -48,6 +48,16 @@ for my $from ([], ['--class', 'aifo'], ['dump']) {
 	within($sums->[0], $blocks, sqrt($count_variance) + 97 / 5, "@$from: blocks");
 	within($sums->[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, "@$from: bytes");
 }
+my @last = split /,/, (split /\r?\n/, run(tool('hdiff', 'linux', '--over-time', '-o', 'csv', '-i', 'make_block', "$dir/many.hrec"))->{out})[-1];
+within($last[1], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'use at the end: bytes');
+within($last[2], $blocks, sqrt($count_variance) + 97 / 5 * 40, 'blocks'); # a block of each size stands for a whole number
+my @sizes = (0, 0);
+for (split /\r?\n/, run(tool('hdiff', 'linux', '--histogram', '-o', 'csv', '-i', 'make_block', "$dir/many.hrec"))->{out}) {
+	my @fields = split /,/;
+	@sizes = ($sizes[0] + $fields[5], $sizes[1] + $fields[6]) if $fields[0] eq 'heap';
+}
+within($sizes[0], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'sizes: bytes');
+within($sizes[1], $blocks, sqrt($count_variance) + 97 / 5, 'blocks');
 # It begins while the tracer samples: with its tables, and as it does.
 my $later = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
 is($later->step, 1, 'a traced program has its blocks') or BAIL_OUT('no target');

@@ -178,6 +178,13 @@ void recording_close(struct recording *recording); /* NULL is nothing */
 /* Valid until it is closed. */
 const struct record_facts *recording_facts(const struct recording *recording);
 
+/* How many allocations so many of a kind stand for, where one in facts->sample_bytes was recorded; else so many. It is
+ * rounded up or down by the kind's number, as if at random: so sums over many kinds are right, and what does not change
+ * from one moment to another stays the same. */
+uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count);
+/* And how many bytes one does. */
+uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
+
 /*
  * Reads a moment: "start", "end", "peak"; a span from time 0 on ("1m30s", "500ms"); a share of the whole time
  * ("40%", "12.5%"); a wall time in UTC ("2026-11-20T10:00"); or a mark's label, where it is none of these: of several that

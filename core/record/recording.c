@@ -576,3 +576,34 @@ const struct record_facts *recording_facts(const struct recording *recording)
 {
 	return &recording->facts;
 }
+
+static double weight_of(const struct record_facts *facts, uint32_t kind)
+{
+	return facts->sample_bytes && facts->kinds[kind].memory == RECORD_HEAP ?
+		       block_sample_weight(facts->kinds[kind].bytes, facts->sample_bytes) :
+		       1;
+}
+
+/* No number is larger than 2^62, which is more than there can be. */
+static uint64_t round_down(double number)
+{
+	return number < 0x1p62 ? (uint64_t)number : (uint64_t)1 << 62;
+}
+
+uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count)
+{
+	double weight = weight_of(facts, kind),
+	       part = kind * 0.6180339887498949; /* spread evenly */
+
+	return weight > 1 && count ?
+		       round_down((double)count * weight + part - (double)(uint64_t)part) :
+		       count;
+}
+
+uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind)
+{
+	uint64_t bytes = facts->kinds[kind].bytes;
+	double weight = weight_of(facts, kind);
+
+	return weight > 1 ? round_down((double)bytes * weight + 0.5) : bytes;
+}

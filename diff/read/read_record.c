@@ -240,20 +240,6 @@ static bool add_up(uint64_t *to, uint64_t more)
 	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
 }
 
-/*
- * How many blocks those of a kind stand for that were recorded. It is rounded up or down by the kind's number, as if
- * at random: so sums over many kinds are right, and what does not change from one moment to another stays the same.
- */
-static uint64_t scale(
-	const struct record_facts *facts, const struct record_kind *kind, uint64_t count)
-{
-	double part = (double)(kind - facts->kinds) * 0.6180339887498949; /* spread evenly */
-	double scaled = (double)count * block_sample_weight(kind->bytes, facts->sample_bytes);
-
-	scaled += part - (double)(uint64_t)part;
-	return scaled < 0x1p62 ? (uint64_t)scaled : (uint64_t)1 << 62;
-}
-
 /* Counts so many blocks of a kind, of a sample so many as they stand for, to the cell whose number *number becomes. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
@@ -262,8 +248,8 @@ static int add_blocks(struct record_reader *reader, const struct record_kind *ki
 	struct stack_total cell = {0};
 	uint32_t at = (uint32_t)sums->cell_count;
 
-	if (reader->facts->sample_bytes && kind->memory == RECORD_HEAP)
-		count = scale(reader->facts, kind, count);
+	count = record_kind_stands_for(
+		reader->facts, (uint32_t)(kind - reader->facts->kinds), count);
 	cell.sums.block_count = count;
 	if (__builtin_mul_overflow(kind->bytes, count, &cell.sums.requested_bytes) ||
 		add_up(&reader->all.block_count, count) ||

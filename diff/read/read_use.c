@@ -82,7 +82,7 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* A kind, as events look it up. */
 struct use_kind {
-	uint64_t bytes;
+	uint64_t bytes, count; /* that one stands for */
 	unsigned char memory;
 	bool is_wanted, is_counted;
 };
@@ -118,12 +118,12 @@ static int state_at(const struct use_window *window, uint64_t position,
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < state.kind_count; i++) {
-		const struct record_kind *kind = &facts->kinds[i];
+		unsigned memory = facts->kinds[i].memory;
 
 		if (!window->is_wanted[i])
 			continue;
-		now[kind->memory].bytes += kind->bytes * state.live[i];
-		now[kind->memory].count += state.live[i];
+		now[memory].bytes += record_kind_bytes(facts, (uint32_t)i) * state.live[i];
+		now[memory].count += record_kind_stands_for(facts, (uint32_t)i, 1) * state.live[i];
 	}
 	record_state_release(&state);
 	return 0;
@@ -176,16 +176,16 @@ static int read_part(const struct use_pass *pass, struct use_part *part)
 			}
 			if (event->type == RECORD_FREE) {
 				use->bytes -= kind->bytes;
-				use->count--;
+				use->count -= kind->count;
 				if (!kind->is_counted)
 					continue;
 				span->freed.bytes += kind->bytes;
-				span->freed.count++;
+				span->freed.count += kind->count;
 				in_use -= kind->bytes;
 				continue;
 			}
 			use->bytes += kind->bytes;
-			use->count++;
+			use->count += kind->count;
 			part->is_there[kind->memory] = true;
 			if (!kind->is_counted) {
 				if (use->bytes > part->reserved_bytes)
@@ -193,7 +193,7 @@ static int read_part(const struct use_pass *pass, struct use_part *part)
 				continue;
 			}
 			span->allocated.bytes += kind->bytes;
-			span->allocated.count++;
+			span->allocated.count += kind->count;
 			in_use += kind->bytes;
 			if (in_use > span->highest_bytes)
 				set_highest(span, now, in_use, event->time_ms);
@@ -262,7 +262,8 @@ static struct use_kind *make_kinds(const struct use_window *window)
 	for (size_t i = 0; i < facts->kind_count; i++) {
 		const struct record_kind *kind = &facts->kinds[i];
 
-		kinds[i] = (struct use_kind){.bytes = kind->bytes,
+		kinds[i] = (struct use_kind){.bytes = record_kind_bytes(facts, (uint32_t)i),
+			.count = record_kind_stands_for(facts, (uint32_t)i, 1),
 			.memory = (unsigned char)kind->memory,
 			.is_wanted = window->is_wanted[i],
 			.is_counted = window->is_counted[kind->memory]};
@@ -349,12 +350,14 @@ int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, str
 		size_t class = class_of(kind->bytes);
 		struct use *live = &sizes->live[kind->memory][class];
 		struct use *allocated = &sizes->allocated[kind->memory][class];
-		uint64_t more = to.allocated[i] - from.allocated[i];
+		uint64_t there = record_kind_stands_for(facts, (uint32_t)i, to.live[i]);
+		uint64_t more = record_kind_stands_for(
+			facts, (uint32_t)i, to.allocated[i] - from.allocated[i]);
 
 		if (!window->is_wanted[i])
 			continue;
-		live->count += to.live[i];
-		live->bytes += to.live[i] * kind->bytes;
+		live->count += there;
+		live->bytes += there * kind->bytes;
 		allocated->count += more;
 		allocated->bytes += more * kind->bytes;
 	}
