@@ -22,6 +22,7 @@ subtest 'of a process that runs' => \&attached;
 subtest 'blocks that are older than the tracer' => \&early;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'no more than --max-bytes' => \&full;
+subtest 'children' => \&children;
 subtest 'in a terminal' => \&terminal;
 subtest 'standard input is somebody else\'s' => \&no_terminal;
 subtest 'hsnap is ended' => \&killed;
@@ -197,6 +198,35 @@ sub full {
 	return;
 }
 
+# --children: each process of a tree has a recording of its own, with the block that it keeps; also those that outlive their
+# parent, and not those that are ended before.
+sub children {
+	my $family = "$root/build/win64/targets/family.exe";
+	my $result = run([wine($record, 'record', '--children', '-v', '-o', win("$dir/tree.hrec"), '--', $family, 'tree', 3)]);
+	is($result->{status}, 13, "the exit status is the first program's");
+	my %pid = $result->{out} =~ /^tree (\d) pid (\d+)\r?$/mg;
+	is_deeply([sort keys %pid], [0 .. 3], 'four generations');
+	my %file = map { $_ => $_ == 3 ? 'tree.hrec' : "tree.$pid{$_}.hrec" } keys %pid;
+	is_deeply([grep { /^tree/ } files_in($dir)], [sort values %file], 'each has a file of its own');
+	for my $generation (sort keys %file) {
+		my $file = "$dir/$file{$generation}";
+		like($result->{err}, qr/\Q$file{$generation}\E: [1-9]\d* events in /, "generation $generation: -v");
+		my $rows = rows_by_functions(report(run(tool('hdiff', 'linux', $file))->{out}), 'family');
+		my %of_size = map { $_->[0] => $_->[1] } values %$rows;
+		is($of_size{ 1000 * ($generation + 1) }, 1, 'its block, with its stack') or diag(explain($rows));
+		my $by = $pid{ $generation + 1 };
+		like(list($file), qr/^process +$pid{$generation}, 64-bit, started by $by$/m, 'whose child it is') if $by;
+	}
+	$result = run([wine($record, 'record', '--children', '--for', '20s', '-o', win("$dir/orphan.hrec"), '--', $family, 'orphan')]);
+	is($result->{status}, 5, 'a child outlives the first program');
+	like($result->{out}, qr/^after the end\r?$/, 'hsnap waits for it');
+	is($result->{err}, '', 'no complaint');
+	my ($orphan) = grep { /^orphan\.\d+\.hrec$/ } files_in($dir);
+	my $rows = rows_by_functions(report(run(tool('hdiff', 'linux', "$dir/$orphan"))->{out}), 'family');
+	is(scalar(grep { $_->[0] == 4321 } values %$rows), 1, 'and it is recorded to its end');
+	return;
+}
+
 # Enter marks a moment, by a line that was typed or a number; Ctrl-C ends the recording, and it is whole.
 sub terminal {
 	my $target = target($exe, ['--seconds', 3, '--stop', 100, '--stop', 2900]);
@@ -307,6 +337,7 @@ sub errors {
 	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--max-bytes', '9', '--', $exe), 'hsnap', '--max-bytes 9', qr/--max-bytes/);
 	check_error(hsnap('record', '--stop', '-o', win("$dir/x.hrec"), '-p', 8), 'hsnap', '--stop with a file', qr/--stop/);
 	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--', win("$dir/none.exe")), 'hsnap', 'no program', qr/none\.exe/);
+	check_error(hsnap('record', '-o', win("$dir/x.hrec"), '--children', '-p', 8), 'hsnap', '--children of a process', qr/--children/);
 	check_error(hsnap('mark', '-p', 8, 'x' x 300), 'hsnap', 'a label that is too long');
 	ok(!-e "$dir/x.hrec", 'no file is left');
 	return;

@@ -20,6 +20,7 @@
 enum {
 	OPT_OUTPUT = 1,
 	OPT_ADDRESSES,
+	OPT_CHILDREN,
 	OPT_DROP,
 	OPT_FOR,
 	OPT_MAX_BYTES,
@@ -33,6 +34,8 @@ static const struct opt options[] = {
 	{OPT_OUTPUT, "o", "output", "FILE", "write the recording to FILE"},
 	PROCESS_OPTIONS("record"),
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "keep the address of each block"},
+	{OPT_CHILDREN, NULL, "children", NULL,
+		"record the processes that PROG starts, too: run.hrec, run.PID.hrec"},
 	{OPT_DROP, NULL, "drop", NULL,
 		"drop events, and count them, where a thread would have to wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
@@ -49,8 +52,9 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap record -o FILE -p PID | -pn NAME [--addresses] [--drop] [--for T]\n"
 	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v]\n"
-	"       hsnap record -o FILE [--addresses] [--drop] [--for T] [--max-bytes SIZE]\n"
-	"                    [--ring SIZE] [--sample SIZE] [-v] [--] PROG [ARG ...]\n"
+	"       hsnap record -o FILE [--addresses] [--children] [--drop] [--for T]\n"
+	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--]\n"
+	"                    PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
@@ -61,6 +65,7 @@ struct record_request {
 	struct record_session_plan plan;
 	struct program_run run;
 	struct process_choice process;
+	int64_t until_ms; /* by os_clock_ms(): when --for is over; 0: never */
 	int word_count;
 	bool is_verbose, stops;
 };
@@ -81,6 +86,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_ARGUMENT: request->word_count++; return 0;
 	case OPT_OUTPUT: request->plan.path = value; return 0;
 	case OPT_ADDRESSES: request->plan.keeps_addresses = true; return 0;
+	case OPT_CHILDREN: request->run.with_children = true; return 0;
 	case OPT_DROP: request->plan.drops = true; return 0;
 	case OPT_FOR: return series_span_parse("--for", value, &request->plan.for_ms, err);
 	case OPT_MAX_BYTES:
@@ -97,31 +103,87 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 }
 
 /* What came of it: 0, or 2 when the recording lacks something. */
-static int tell(const struct record_request *request, const struct record_session_result *result)
+static int tell(const struct record_request *request, const char *path,
+	const struct record_session_result *result)
 {
 	if (result->is_full)
 		fprintf(stderr,
 			"hsnap: %s: it has the size of --max-bytes: the recording ended after "
 			"%" PRIu64 ".%03u s, and the program went on\n",
-			request->plan.path, result->length_ms / 1000,
-			(unsigned)(result->length_ms % 1000));
+			path, result->length_ms / 1000, (unsigned)(result->length_ms % 1000));
 	if (result->lost_count)
-		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n",
-			request->plan.path, result->lost_count);
+		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n", path,
+			result->lost_count);
 	if (result->damaged_count)
 		fprintf(stderr,
 			"hsnap: %s: warning: %u rings of the process made no sense, and what was "
 			"in them "
 			"is missing\n",
-			request->plan.path, result->damaged_count);
+			path, result->damaged_count);
 	if (request->is_verbose)
 		fprintf(stderr,
 			"hsnap: %s: %" PRIu64 " events in %" PRIu64
 			" bytes; threads waited %" PRIu64 " times for room, %" PRIu64
 			" ms in all\n",
-			request->plan.path, result->event_count, result->file_bytes,
-			result->wait_count, result->waited_ms);
+			path, result->event_count, result->file_bytes, result->wait_count,
+			result->waited_ms);
 	return result->lost_count || result->damaged_count ? 2 : 0;
+}
+
+/* ---------------------------------------------------------------- a program and its children */
+
+struct child_recording {
+	struct recording_link link; /* what control knows of it */
+	struct record_session_plan plan;
+	struct record_session *session;
+	struct buf path;
+};
+
+/* run.hrec -> run.PID.hrec */
+static void child_path_add(struct buf *path, const char *of_program, uint32_t pid)
+{
+	const char *name = module_path_base(of_program), *dot = strrchr(name, '.');
+	size_t len = dot && dot != name ? (size_t)(dot - of_program) : strlen(of_program);
+
+	buf_add(path, of_program, len);
+	buf_printf(path, ".%" PRIu32 "%s", pid, of_program + len);
+}
+
+static const struct recording_link *begin_child(void *ctx, uint32_t pid, struct err *err)
+{
+	const struct record_request *request = ctx;
+	struct child_recording *child = xcalloc(1, sizeof(*child));
+
+	child->plan = request->plan;
+	buf_init(&child->path);
+	child_path_add(&child->path, request->plan.path, pid);
+	child->plan.path = child->path.data;
+	if (request->until_ms) {
+		int64_t left_ms = request->until_ms - os_clock_ms();
+
+		child->plan.for_ms = left_ms > 0 ? left_ms : 1;
+	}
+	if (record_session_new(&child->session, &child->plan, err)) {
+		buf_release(&child->path);
+		free(child);
+		return NULL;
+	}
+	child->link = *record_session_link(child->session);
+	return &child->link;
+}
+
+static void end_child(void *ctx, const struct recording_link *link)
+{
+	struct child_recording *child = (struct child_recording *)link;
+	struct record_session_result result;
+	struct err err;
+
+	if (record_session_end(child->session, &result, &err))
+		command_fail(&err);
+	else if (result.file_bytes) /* or it never began */
+		tell(ctx, child->path.data, &result);
+	buf_release(&child->path);
+	free(child);
 }
 
 static int record_program(
@@ -133,6 +195,11 @@ static int record_program(
 	int rc, end_rc;
 
 	request->run.recording = record_session_link(session);
+	request->run.child_recording = begin_child;
+	request->run.child_recorded = end_child;
+	request->run.ctx = request;
+	if (request->plan.for_ms)
+		request->until_ms = os_clock_ms() + request->plan.for_ms;
 	request->run.limit_bytes = TABLES_DEFAULT_BYTES;
 	request->run.sample_bytes = request->plan.sample_bytes;
 	rc = run_program(&request->run, &exit_status, err);
@@ -141,7 +208,7 @@ static int record_program(
 		command_fail(rc ? err : &end_err);
 		return exit_status ? (int)exit_status : 2;
 	}
-	tell(request, &result);
+	tell(request, request->plan.path, &result);
 	return (int)exit_status;
 }
 
@@ -245,7 +312,7 @@ static int record_process(struct record_request *request, struct record_session 
 	end_rc = record_session_end(session, &result, &end_err);
 	if (rc || end_rc)
 		return command_fail(rc ? err : &end_err);
-	return tell(request, &result);
+	return tell(request, request->plan.path, &result);
 }
 
 int command_record(int argc, char **argv)
@@ -268,6 +335,8 @@ int command_record(int argc, char **argv)
 	else if (!rc && request.process.count)
 		rc = err_set(
 			&err, ERR_USAGE, "record", "it takes a process or a program, not both");
+	if (!rc && request.run.with_children && !request.word_count)
+		rc = err_set(&err, ERR_USAGE, "--children", "it is for a program to start");
 	if (!rc && !request.word_count)
 		rc = process_choose(&request.process, false, &pid, &err);
 	if (!rc && request.stops)

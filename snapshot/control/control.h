@@ -37,9 +37,13 @@ struct program_run {
 	bool with_children; /* trace the processes that it starts, too, and those that they start */
 	int64_t limit_ms; /* so long they may take; 0: as long as they want */
 	const struct recording_link *recording; /* of the program itself; NULL: none is made */
+	/* With it and with_children: makes a recording for a process that is being started, from any thread; NULL and an
+	 * error, then that one is not traced. Ended again when the process has, or could not be traced. */
+	const struct recording_link *(*child_recording)(void *ctx, uint32_t pid, struct err *err);
+	void (*child_recorded)(void *ctx, const struct recording_link *recording);
 	/* Takes the snapshot of a process that has come to its end, one at a time. NULL: none is taken. */
 	int (*snapshot)(void *ctx, struct target *target, struct err *err);
-	void *ctx;
+	void *ctx; /* of all of these */
 };
 
 /*

@@ -137,6 +137,7 @@ struct follower {
 	struct family *family;
 	HANDLE process, thread, parent;
 	struct traced traced;
+	const struct recording_link *recording; /* NULL: none is made */
 	char name[40];
 };
 
@@ -146,8 +147,6 @@ static int family_init(struct family *family, const struct program_run *run, str
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
 	family->options.install.sample_bytes = run->sample_bytes;
-	family->options.install.rings = run->recording ? run->recording->rings : NULL;
-	family->options.install.recording = run->recording;
 	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
 	family->options.stops_at_exit = run->snapshot || run->recording;
 	family->options.until_ms = run->limit_ms ? os_clock_ms() + run->limit_ms : 0;
@@ -261,7 +260,19 @@ static void release(struct follower *follower)
 		CloseHandle(follower->process);
 }
 
-static int follow(struct family *family, struct traced *traced, struct err *err);
+/* Each process has a recording of its own. */
+static struct traced_options options_for(
+	const struct family *family, const struct recording_link *recording)
+{
+	struct traced_options options = family->options;
+
+	options.install.rings = recording ? recording->rings : NULL;
+	options.install.recording = recording;
+	return options;
+}
+
+static int follow(struct family *family, struct traced *traced,
+	const struct recording_link *recording, struct err *err);
 
 /* The thread of a child: takes it over while its parent waits, and follows it to its end. */
 static DWORD WINAPI follow_child(void *ctx)
@@ -269,21 +280,33 @@ static DWORD WINAPI follow_child(void *ctx)
 	const struct new_child *born = ctx;
 	struct follower follower = {.family = born->family};
 	struct family *family = born->family;
+	const struct program_run *run = family->run;
+	struct traced_options options;
 	struct err err = {0};
 	int rc;
 
 	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)born->child.pid);
 	rc = take_over(&follower, born, &err);
+	if (!rc && run->recording) {
+		follower.recording = run->child_recording(run->ctx, born->child.pid, &err);
+		rc = follower.recording ? 0 : -(int)err.code;
+	}
 	SetEvent(born->prepared);
+	options = options_for(family, follower.recording);
 	if (!rc)
-		rc = traced_bring_up(&follower.traced, follower.parent, &family->options, &err);
+		rc = traced_bring_up(&follower.traced, follower.parent, &options, &err);
 	if (rc) {
 		traced_release(&follower.traced); /* it goes on */
 		warn(family, follower.name, "this child process is not traced", &err);
-	} else if (follow(family, &follower.traced, &err)) {
+	} else if (follow(family, &follower.traced, follower.recording, &err)) {
 		warn(family, follower.name, "no snapshot at its exit", &err);
 	}
 	release(&follower);
+	if (follower.recording) {
+		EnterCriticalSection(&family->output_lock);
+		run->child_recorded(run->ctx, follower.recording);
+		LeaveCriticalSection(&family->output_lock);
+	}
 	last_follower_ends(family);
 	return 0;
 }
@@ -384,7 +407,8 @@ static int fail_exit(const struct traced *traced, struct err *err)
  * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
  * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
  */
-static int follow(struct family *family, struct traced *traced, struct err *err)
+static int follow(struct family *family, struct traced *traced,
+	const struct recording_link *recording, struct err *err)
 {
 	bool needs_snapshot = family->run->snapshot != NULL;
 	int64_t until_ms = family->options.until_ms;
@@ -397,8 +421,8 @@ static int follow(struct family *family, struct traced *traced, struct err *err)
 			begin_child(family, traced);
 			continue;
 		}
-		if (event == TRACED_AT_EXIT && family->run->recording)
-			family->run->recording->catch_up(family->run->recording->ctx);
+		if (event == TRACED_AT_EXIT && recording)
+			recording->catch_up(recording->ctx);
 		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 
@@ -492,14 +516,15 @@ static int bring_up(const struct program_run *run, struct spawn *spawn, struct t
 static int run_started(const struct program_run *run, struct spawn *spawn, struct family *family,
 	uint32_t *exit_status, struct err *err)
 {
+	const struct traced_options options = options_for(family, run->recording);
 	struct traced traced = {0};
 	DWORD status = 2;
-	int rc = bring_up(run, spawn, &traced, &family->options, err);
+	int rc = bring_up(run, spawn, &traced, &options, err);
 
 	if (rc) {
 		TerminateProcess(spawn->info.hProcess, 2);
 	} else {
-		rc = follow(family, &traced, err);
+		rc = follow(family, &traced, run->recording, err);
 		GetExitCodeProcess(spawn->info.hProcess, &status);
 		*exit_status = status;
 	}
