@@ -399,7 +399,7 @@ MADE_LAYOUTS := $(patsubst %.c,obj/%.o,$(wildcard tests/images/*_layout.c))
 build/linux/tests/%: build/linux/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/linux/%) build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread $(DEMANGLER) -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER) -o $@
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
@@ -416,7 +416,7 @@ build/linux/record/%: build/linux/obj/tests/record/%.o build/linux/library.a
 build/asan/tests/%: build/asan/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/asan/%) build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread $(DEMANGLER) -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER) -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)

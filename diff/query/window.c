@@ -21,6 +21,7 @@ struct time_page {
 /* A kind of a selected row. */
 struct window_kind {
 	uint64_t bytes;
+	uint64_t use_bytes; /* the same, of a sample with what it stands for */
 	uint64_t live; /* when the window began */
 	uint64_t first_number; /* of those allocated in it */
 	uint64_t allocated, freed_inside, freed_before;
@@ -121,6 +122,7 @@ static int take_kind(
 	kind = &run->kinds[run->kind_count];
 	run->numbers[number] = (uint32_t)run->kind_count++;
 	*kind = (struct window_kind){.bytes = run->facts->kinds[number].bytes,
+		.use_bytes = record_kind_bytes(run->facts, number),
 		.live = state->live[number],
 		.first_number = state->allocated[number],
 		.allocated_ms = {UINT64_MAX, 0},
@@ -129,7 +131,7 @@ static int take_kind(
 		.windows = &run->windows[run->windows_at[row]],
 		.window_count = run->windows_at[row + 1] - run->windows_at[row],
 		.number = number};
-	if (__builtin_mul_overflow(kind->live, kind->bytes, &there) ||
+	if (__builtin_mul_overflow(kind->live, kind->use_bytes, &there) ||
 		there > INT64_MAX - run->uses[0].bytes)
 		return too_much(run, err);
 	for (size_t i = 0; i < kind->window_count; i++) {
@@ -229,12 +231,12 @@ static int take_alloc(struct window_run *run, struct window_kind *kind,
 	span_take(&kind->allocated_ms, time_ms);
 	keep_time(kind, time_ms);
 	take_thread(run, kind, event->thread);
-	if (kind->bytes > INT64_MAX - run->uses[0].bytes)
+	if (kind->use_bytes > INT64_MAX - run->uses[0].bytes)
 		return too_much(run, err);
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_use *use = &run->uses[kind->windows[i]];
 
-		use->bytes += kind->bytes;
+		use->bytes += kind->use_bytes;
 		if (use->bytes > use->peak_bytes) {
 			use->peak_bytes = use->bytes;
 			use->peak_ms = time_ms;
@@ -253,7 +255,7 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 		return err_set(err, ERR_BAD_RECORDING, run->sums->path, "a block is freed twice");
 	span_take(&kind->freed_ms, event->time_ms);
 	for (size_t i = 0; i < kind->window_count; i++)
-		run->uses[kind->windows[i]].bytes -= kind->bytes;
+		run->uses[kind->windows[i]].bytes -= kind->use_bytes;
 	if (!is_inside) {
 		kind->freed_before++;
 		return 0;
@@ -312,14 +314,19 @@ static bool add_fate(
 
 static int add_kind(struct window_run *run, const struct window_kind *kind, struct err *err)
 {
-	const uint64_t counts[BLOCK_FATES] = {
+	uint64_t counts[BLOCK_FATES] = {
 		[FATE_AIFO] = kind->allocated - kind->freed_inside,
 		[FATE_AIFI] = kind->freed_inside,
 		[FATE_AOFI] = kind->freed_before,
 		[FATE_AOFO] = kind->live - kind->freed_before,
 		[FATE_AI] = kind->allocated,
 	};
+	double lives_ms = kind->lives_ms;
 
+	for (int fate = 0; fate < BLOCK_FATES; fate++)
+		counts[fate] = record_kind_stands_for(run->facts, kind->number, counts[fate]);
+	if (kind->freed_inside)
+		lives_ms *= (double)counts[FATE_AIFI] / (double)kind->freed_inside;
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_sums *sums = &run->view->window[kind->windows[i]];
 
@@ -335,7 +342,7 @@ static int add_kind(struct window_run *run, const struct window_kind *kind, stru
 			span_take(&sums->freed, kind->freed_ms.first_ms);
 			span_take(&sums->freed, kind->freed_ms.last_ms);
 		}
-		sums->lives_ms += kind->lives_ms;
+		sums->lives_ms += lives_ms;
 		if (kind->shortest_ms < sums->shortest_ms)
 			sums->shortest_ms = kind->shortest_ms;
 		if (kind->longest_ms > sums->longest_ms)

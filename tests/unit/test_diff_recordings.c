@@ -402,6 +402,29 @@ TEST(lives_are_known_whatever_goes_first)
 			   "1201 to 1446 ms, ");
 }
 
+/* Where one in 1000 bytes is recorded, a block of 10 stands for 100.5008; the first kind's numbers are rounded down. */
+TEST(a_sample_stands_for_what_was_not_recorded)
+{
+	uint32_t kind;
+
+	begin(&(struct record_facts){.pid = 7, .sample_bytes = 1000});
+	kind = kind_of(10, 0x100);
+	alloc(kind, 100);
+	recorder_time(recorder, 30);
+	for (uint64_t i = 0; i < 25; i++)
+		recorder_free(recorder, kind, i);
+	recorder_time(recorder, 50);
+	for (uint64_t i = 25; i < 50; i++)
+		recorder_free(recorder, kind, i);
+	end();
+	struct result *result = run_rows(1, "--class", "ai", RECORDING);
+	assert_int_equal(result->rows[0].new_count, 10050);
+	assert_has(result, "//     size 100500 in 10050 (201000/s); impacting 50250 in 5025; peak "
+			   "100500 at 0.000 s\n");
+	assert_has(result, "; lived 30 to 50 ms, on average 40; ");
+	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 50250);
+}
+
 TEST(a_recording_without_an_event_is_nothing)
 {
 	begin(&(struct record_facts){0});
