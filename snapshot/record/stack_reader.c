@@ -17,6 +17,7 @@
 struct module_state {
 	uint32_t listing; /* the last one that it was in */
 	bool is_known, is_loaded;
+	bool is_missed; /* a listing lacked it: the tracer has yet to tell that it was unloaded */
 };
 
 struct stack_reader {
@@ -77,7 +78,9 @@ static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 		recorder_time(reader->recorder, reader->look_ms);
 		recorder_module_is(reader->recorder, number, is_loaded);
 	}
-	*state = (struct module_state){reader->listing_count, true, is_loaded};
+	state->listing = reader->listing_count;
+	state->is_loaded = is_loaded;
+	state->is_known = true;
 }
 
 /* Those that are not in the new listing, whose numbers are not the reader's yet, went without a word. */
@@ -105,10 +108,13 @@ static void list_modules(struct stack_reader *reader)
 	}
 	for (size_t i = 0; i < reader->listing.module_count; i++) {
 		uint32_t number = reader->numbers[i];
+		struct module_state *state =
+			number == RECORD_NO_MODULE ? NULL : &reader->states[number];
 
-		if (number != RECORD_NO_MODULE &&
-			reader->states[number].listing != reader->listing_count)
+		if (state && state->is_loaded && state->listing != reader->listing_count) {
+			state->is_missed = true;
 			say(reader, number, false);
+		}
 	}
 	snapshot_release(&reader->listing);
 	free(reader->numbers);
@@ -159,6 +165,10 @@ static void read_unloads(struct stack_reader *reader)
 
 		if (!reader->is_listed) /* before the recording */
 			continue;
+		if (number < reader->state_count && reader->states[number].is_missed) {
+			reader->states[number].is_missed = false;
+			continue;
+		}
 		say(reader, number, true);
 		say(reader, number, false);
 	}

@@ -191,6 +191,15 @@ TEST(what_comes_and_goes_is_said_once)
 	stack_reader_look(scene.reader, 5);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
+	scene.said[0] = '\0';
+	/* The loader has it no more, and then the tracer tells. */
+	fake.module_count--;
+	fake_put(LDR + LDR_LAST, 0x6000, 8);
+	stack_reader_look(scene.reader, 5);
+	assert_string_equal(scene.said, "-second.dll ");
+	put_unload("C:\\app\\second.dll", 0x5000);
+	stack_reader_look(scene.reader, 5);
+	assert_string_equal(scene.said, "-second.dll ");
 }
 
 /* Code that a program makes is no reason to list its modules again and again. */
