@@ -13,7 +13,6 @@ use Looping;
 
 my $dir = fresh_dir();
 my $busy = "$root/build/win64/targets/busy.exe";
-my $peek = "$root/build/win64/targets/peek.exe";
 my %seconds = (attach => 1, detach => 1);    # that a command takes
 my $victim = "$dir/hsnap$$.exe"; # a name that nobody else has: it is killed by it
 copy("$root/build/win64/hsnap.exe", $victim) or die "hsnap.exe: $!\n";
@@ -36,14 +35,6 @@ subtest 'several of one name' => \&several;
 subtest 'a program that run is starting' => \&starting;
 subtest 'run in run' => \&nested;
 done_testing;
-
-# What another process's memory looks like from outside: { ntdll => BYTES CHANGED, ... }.
-sub look {
-	my ($target) = @_;
-	my $result = run([wine($peek, $target->{pid})]);
-	die "peek: $result->{status} $result->{out} $result->{err}\n" if $result->{status};
-	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
-}
 
 sub attach { my ($target, @args) = @_; return hsnap('attach', '-p', $target->{pid}, @args) }
 sub detach { my ($target, @args) = @_; return hsnap('detach', '-p', $target->{pid}, @args) }
@@ -70,13 +61,13 @@ sub growth {
 sub one_thread {
 	my $target = target($busy, [0]);
 	is($target->step, 1, 'the target runs');
-	my $before = look($target);
+	my $before = peek($target);
 	is($before->{ntdll}, 0, 'its ntdll is as in the file');
 	check_ok(attach($target), 'attach');
-	my $attached = look($target);
+	my $attached = peek($target);
 	cmp_ok($attached->{ntdll}, '>=', 15, 'ntdll has jumps');
 	check_error(attach($target), 'hsnap', 'attach again', qr/\b$target->{pid}\b/, 'traced already');
-	is_deeply(look($target), $attached, 'which changes nothing');
+	is_deeply(peek($target), $attached, 'which changes nothing');
 	my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
 	is($target->next_step, 2, 'the target goes on');
 	snapshot($target->{pid}, $first);
@@ -88,7 +79,7 @@ sub one_thread {
 	my $result = detach($target, '-v');
 	is($result->{status}, 0, 'detach');
 	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: .*not traced.*\n\z/, 'and it says so');
-	my $detached = look($target);
+	my $detached = peek($target);
 	is($detached->{ntdll}, 0, 'ntdll is as in the file again');
 	like($detached->{state}, qr/^2 /, 'the tracer is off');
 	check_error(detach($target), 'hsnap', 'detach again', 'not traced', 'detached');
@@ -98,10 +89,10 @@ sub one_thread {
 	for my $round (1 .. 4) {
 		check_ok(attach($target), "attach, round $round");
 		is($target->next_step, $round + 3, 'the target goes on');
-		is(look($target)->{space}, $attached->{space}, 'it takes no more address space than the first time');
+		is(peek($target)->{space}, $attached->{space}, 'it takes no more address space than the first time');
 		check_ok(detach($target), "detach, round $round");
 	}
-	is(look($target)->{ntdll}, 0, 'ntdll is as in the file');
+	is(peek($target)->{ntdll}, 0, 'ntdll is as in the file');
 	is($target->quit, 0, 'the target has found nothing wrong');
 }
 
@@ -182,7 +173,7 @@ sub hsnap_is_killed {
 			ok($attached->{status} == 0 || $attached->{err} =~ /traced already/, "$what: it is traced then")
 			    or diag($attached->{err});
 			check_ok(detach($target), "$what: detach");
-			my $after = look($target);
+			my $after = peek($target);
 			is($after->{ntdll}, 0, "$what: ntdll is as in the file");
 			is($after->{suspended}, 0, "$what: no thread is left suspended");
 		}
@@ -245,7 +236,7 @@ sub several {
 			map { qr/\bpid $_->{pid} started \d{4}-\d\d-\d\dT[\d:.]+Z with \d+ private bytes\b/ } @targets);
 		unlike($result->{err}, qr/--all/, "$command has no --all");
 	}
-	is(look($_)->{state}, undef, 'none is touched') for @targets;
+	is(peek($_)->{state}, undef, 'none is touched') for @targets;
 	is($targets[1]->quit, 0, 'one goes');
 	check_ok(hsnap('attach', '-pn', uc "several$$.exe"), 'attach to the other one by its name');
 	check_ok(hsnap('detach', '-pn', "several$$"), 'and detach');

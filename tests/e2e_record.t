@@ -137,16 +137,6 @@ sub attached {
 	return;
 }
 
-# Waits until the process is being recorded, and names that moment.
-sub marked {
-	my ($target, $label) = @_;
-	for (1 .. 100) {
-		return pass("mark $label") if !hsnap('mark', '-p', $target->{pid}, $label)->{status};
-		sleep 0.1;
-	}
-	return ok(0, "mark $label");
-}
-
 # What the loader had the program allocate is there when the recording begins, without a stack, and is freed in it.
 sub early {
 	my $target = target("$root/build/win64/targets/early.exe", [], record => ['-o', win("$dir/early.hrec")]);

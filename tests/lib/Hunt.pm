@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw($root fresh_dir from_npm slurp spew files_in win wine run hsnap tool tool_names snapshot
-    target unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
+    target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
@@ -193,7 +193,8 @@ sub snapshot {
 	return check_ok(hsnap('-p', $pid, '-f', win($file)), "snapshot of pid $pid") && -s $file;
 }
 
-# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record => [OPTION...].
+# Starts a sample: target(PATH, [ARG...], traced => 1, run => [OPTION...]), or record => [OPTION...]; under =>
+# [WORD...] is a command of this machine that starts all that.
 sub target {
 	my ($exe, $args, %how) = @_;
 	my @under = $how{record} ? ('record', @{ $how{record} }) : $how{traced} ? ('run', @{ $how{run} // [] }) : ();
@@ -201,11 +202,29 @@ sub target {
 	pipe my $in, my $to or die "pipe: $!\n";
 	pipe my $from, my $out or die "pipe: $!\n";
 	my $err = File::Temp->new;
-	my $pid = start([wine(@under, $exe, @{ $args // [] })],
+	my $pid = start([@{ $how{under} // [] }, wine(@under, $exe, @{ $args // [] })],
 		stdin => $in, stdout => $out, stderr => "$err");
 	return bless {
 		to => $to, from => $from, err => $err, unix => $pid, exe => $exe, bytes => '',
 	}, 'Hunt::Target';
+}
+
+# What a target's memory looks like from outside: { ntdll => BYTES CHANGED, ... }.
+sub peek {
+	my ($target) = @_;
+	my $result = run([wine("$root/build/win64/targets/peek.exe", $target->{pid})]);
+	die "peek: $result->{status} $result->{out} $result->{err}\n" if $result->{status};
+	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
+}
+
+# Waits until a target is being recorded, and names that moment.
+sub marked {
+	my ($target, $label) = @_;
+	my $until = time + $limit;
+	while (time < $until) {
+		return pass("mark $label") if !hsnap('mark', '-p', $target->{pid}, $label)->{status};
+	}
+	return ok(0, "mark $label");
 }
 
 package Hunt::Target {

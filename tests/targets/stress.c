@@ -8,18 +8,30 @@
  * for each function that allocated what is live. Step 1: before; 2: when all threads have ended; 3:
  * when all blocks are freed.
  *
- * A block is somebody's only while it is out of its slot, so no two threads touch one at a time.
+ * stress THREADS ROUNDS SEED PLUG EVENTS: the same again and again, and at every step no thread is at work.
+ * Libraries that come and go are PLUG, a copy of plug.dll, which allocates; further threads create,
+ * use and destroy heaps, commit and decommit memory, and start a child process that says "child". Before an even step
+ * each does its rounds and states what it does in the file EVENTS, as tests/lib/Replay.pm reads it,
+ * with each step as a mark "step K"; time stands still. Before an odd one they go on until a line comes in, state
+ * nothing, and leave none of what they made. Last come numbers on standard output, the same in every run.
+ *
+ * A block is somebody's only while it is out of its slot, so no two threads touch one at a time. A free is stated
+ * before it is done, an allocation after it: the order of what is stated is right for each address.
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "samples/step.h"
 
 #define SLOTS 4096
+#define SLOTS_STATED 512 /* few: a block's place is soon another's */
 #define BYTES_MAX 600
+#define EVENTS_MAX 400000
+#define LOOPS_STATED 20 /* of threads that do more than exchange blocks */
 
 struct block {
-	uint32_t maker, bytes, kind, unused;
+	uint32_t maker, bytes, kind, check;
 };
 
 enum kind {
@@ -29,24 +41,43 @@ enum kind {
 	KINDS,
 };
 
-static struct block *volatile slots[SLOTS];
+struct event {
+	const char *type, *stack;
+	const void *addr;
+	size_t bytes;
+	const void *heap;
+	DWORD thread;
+};
+
+static struct block *volatile all_slots[2][SLOTS], *volatile *slots = all_slots[0];
+static struct event events[EVENTS_MAX];
+static volatile LONG event_count;
 static HANDLE own_heap;
+static const char *plug_path;
 static unsigned long rounds;
+static unsigned slot_count = SLOTS;
 static LONG working;
 static volatile bool is_over;
+static bool is_stated;
+
+static void state(
+	const char *type, const void *addr, size_t bytes, const char *stack, const void *heap)
+{
+	LONG at = is_stated ? InterlockedIncrement(&event_count) - 1 : 0;
+
+	if (!is_stated)
+		return;
+	if (at >= EVENTS_MAX)
+		ExitProcess(5);
+	events[at] = (struct event){type, stack, addr, bytes, heap, GetCurrentThreadId()};
+}
 
 /* Each of them a place of its own that allocates. */
 #define MAKERS(X)                                                                                  \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define COUNT 16
 
-static struct block *fill(struct block *block, uint32_t maker, uint32_t bytes, uint32_t kind)
-{
-	if (!block)
-		ExitProcess(4);
-	*block = (struct block){maker, bytes, kind, 0};
-	return block;
-}
+static struct block *fill(struct block *block, uint32_t maker, uint32_t bytes, uint32_t kind);
 
 #define MAKER(n)                                                                                   \
 	static NOINLINE struct block *make_##n(uint32_t bytes, uint32_t kind)                      \
@@ -77,32 +108,51 @@ static struct block *(*const remakers[])(struct block *, uint32_t) = {MAKERS(ONE
 #define REMAKER_NAME(n) "remake_" #n,
 static const char *const names[] = {MAKERS(MAKER_NAME) MAKERS(REMAKER_NAME)};
 
-static uint32_t next_random(uint64_t *state)
+static struct block *fill(struct block *block, uint32_t maker, uint32_t bytes, uint32_t kind)
 {
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*state >> 33);
+	if (!block)
+		ExitProcess(4);
+	*block = (struct block){maker, bytes, kind, ~maker};
+	state("alloc", block, bytes, names[maker], kind == OWN_HEAP ? own_heap : NULL);
+	return block;
+}
+
+static uint32_t next_random(uint64_t *random)
+{
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*random >> 33);
+}
+
+/* What is about to be freed or reallocated. */
+static void look(const struct block *block)
+{
+	if (block->check != ~block->maker)
+		ExitProcess(6);
+	state("free", block, 0, NULL, NULL);
 }
 
 static void drop(struct block *block)
 {
+	look(block);
 	if (block->kind == C_HEAP)
 		free(block);
 	else
 		HeapFree(block->kind == PROCESS_HEAP ? GetProcessHeap() : own_heap, 0, block);
 }
 
-static void one_round(uint64_t *state)
+static void one_round(uint64_t *random)
 {
-	struct block *volatile *slot = &slots[next_random(state) % SLOTS];
-	uint32_t what = next_random(state), bytes = sizeof(struct block) + what % BYTES_MAX;
+	struct block *volatile *slot = &slots[next_random(random) % slot_count];
+	uint32_t what = next_random(random), bytes = sizeof(struct block) + what % BYTES_MAX;
 	struct block *block = InterlockedExchangePointer((PVOID volatile *)slot, NULL);
 
 	what >>= 12;
 	if (!block)
 		block = makers[what % COUNT](bytes, what / COUNT % KINDS);
-	else if (what & 1 << 8)
+	else if (what & 1 << 8) {
+		look(block);
 		block = remakers[what % COUNT](block, bytes);
-	else {
+	} else {
 		drop(block);
 		return;
 	}
@@ -111,12 +161,20 @@ static void one_round(uint64_t *state)
 		drop(block);
 }
 
+static bool is_endless(void)
+{
+	return plug_path && !is_stated;
+}
+
 static DWORD WINAPI work(LPVOID seed)
 {
-	uint64_t state = (uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
+	uint64_t random = (uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
 
-	for (unsigned long i = 0; i < rounds && !is_over; i++)
-		one_round(&state);
+	for (unsigned long i = 0; (i < rounds || is_endless()) && !is_over; i++) {
+		one_round(&random);
+		if (is_endless() && i % 64 == 0)
+			Sleep(1); /* who looks at it has to run, too */
+	}
 	InterlockedDecrement(&working);
 	return 0;
 }
@@ -133,6 +191,119 @@ static DWORD WINAPI load_and_unload(LPVOID unused)
 			FreeLibrary(library);
 	}
 	return 0;
+}
+
+/* ---------------------------------------------------------------- what comes with a file of events */
+
+static bool goes_on(unsigned loops)
+{
+	if (is_stated)
+		return loops < LOOPS_STATED;
+	Sleep(30);
+	return working != 0;
+}
+
+static DWORD WINAPI plug_and_unplug(LPVOID unused)
+{
+	(void)unused;
+	for (unsigned i = 0; goes_on(i); i++) {
+		HMODULE plug = LoadLibraryA(plug_path);
+		void *(*keep)(unsigned bytes) =
+			(void *(*)(unsigned))(void *)GetProcAddress(plug, "plug_keep");
+		void *blocks[8];
+
+		for (unsigned k = 0; k < 8; k++) {
+			blocks[k] = keep(100 + k);
+			state("alloc", blocks[k], 100 + k, "plug_keep", NULL);
+		}
+		/* One stays when it is stated. */
+		for (unsigned k = is_stated; k < 8; k++) {
+			state("free", blocks[k], 0, NULL, NULL);
+			HeapFree(GetProcessHeap(), 0, blocks[k]);
+		}
+		FreeLibrary(plug);
+	}
+	return 0;
+}
+
+static NOINLINE void *make_in_heap(HANDLE heap, size_t bytes)
+{
+	void *block = step_leak(HeapAlloc(heap, 0, bytes));
+
+	state("alloc", block, bytes, "make_in_heap", heap);
+	return block;
+}
+
+static NOINLINE void *make_pages(size_t bytes)
+{
+	void *pages =
+		step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+
+	state("commit", pages, bytes, "make_pages", NULL);
+	return pages;
+}
+
+static DWORD WINAPI create_and_destroy(LPVOID unused)
+{
+	(void)unused;
+	for (unsigned i = 0; goes_on(i); i++) {
+		HANDLE heap = HeapCreate(0, 0, 0);
+		void *pages = make_pages(0x10000);
+
+		for (unsigned k = 1; k <= 60; k++) {
+			void *block = make_in_heap(heap, 16 * k);
+
+			if (k % 3)
+				continue;
+			state("free", block, 0, NULL, NULL);
+			HeapFree(heap, 0, block);
+		}
+		state("destroy", NULL, 0, NULL, heap);
+		HeapDestroy(heap);
+		state("decommit", pages, 0x10000, NULL, NULL);
+		VirtualFree(pages, 0, MEM_RELEASE);
+	}
+	return 0;
+}
+
+static DWORD WINAPI start_child(LPVOID unused)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	wchar_t image[MAX_PATH], command[] = L"stress child";
+
+	(void)unused;
+	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
+		!CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &info))
+		ExitProcess(7);
+	WaitForSingleObject(info.hProcess, INFINITE);
+	CloseHandle(info.hThread);
+	CloseHandle(info.hProcess);
+	return 0;
+}
+
+static bool write_events(const char *path)
+{
+	FILE *file = fopen(path, "wb");
+
+	for (LONG i = 0; file && i < event_count; i++) {
+		const struct event *event = &events[i];
+
+		fprintf(file, "0 %lu %s ", event->thread, event->type);
+		if (!strcmp(event->type, "mark"))
+			fprintf(file, "step %zu\n", event->bytes);
+		else if (!strcmp(event->type, "destroy"))
+			fprintf(file, "%p\n", event->heap);
+		else if (!strcmp(event->type, "free"))
+			fprintf(file, "%p\n", event->addr);
+		else if (!strcmp(event->type, "alloc"))
+			fprintf(file, "%p %zu %s %p\n", event->addr, event->bytes, event->stack,
+				event->heap);
+		else
+			fprintf(file, "%p %zu%s%s\n", event->addr, event->bytes,
+				event->stack ? " " : "", event->stack ? event->stack : "");
+	}
+	return file && !fclose(file);
 }
 
 static void say_what_is_left(void)
@@ -160,18 +331,56 @@ static void say_what_is_left(void)
 
 static void run_all(unsigned threads, uintptr_t seed)
 {
-	HANDLE handles[33];
+	static const LPTHREAD_START_ROUTINE others[] = {
+		plug_and_unplug, create_and_destroy, start_child};
+	HANDLE handles[35];
+	unsigned count = threads;
 	char line[8];
 
 	working = (LONG)threads;
+	is_over = false;
 	for (unsigned i = 0; i < threads; i++)
 		handles[i] = CreateThread(NULL, 0, work, (LPVOID)(seed * 100 + i), 0, NULL);
-	handles[threads] = CreateThread(NULL, 0, load_and_unload, NULL, 0, NULL);
-	step_line(line, sizeof(line));
-	is_over = true;
-	WaitForMultipleObjects(threads + 1, handles, TRUE, INFINITE);
-	for (unsigned i = 0; i <= threads; i++)
+	if (!plug_path)
+		handles[count++] = CreateThread(NULL, 0, load_and_unload, NULL, 0, NULL);
+	for (unsigned i = 0; plug_path && i < 3; i++)
+		handles[count++] = CreateThread(NULL, 0, others[i], NULL, 0, NULL);
+	if (!is_stated)
+		step_line(line, sizeof(line));
+	is_over = !is_stated;
+	WaitForMultipleObjects(count, handles, TRUE, INFINITE);
+	for (unsigned i = 0; i < count; i++)
 		CloseHandle(handles[i]);
+}
+
+static void drop_all(void)
+{
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (slots[i])
+			drop(slots[i]);
+		slots[i] = NULL;
+	}
+}
+
+static int run_stated(unsigned threads, uintptr_t seed, const char *events_path)
+{
+	bool is_wanted = true;
+
+	slot_count = SLOTS_STATED;
+	for (unsigned step = 1; is_wanted; step++) {
+		is_stated = true;
+		state("mark", NULL, step, NULL, NULL);
+		is_wanted = step_done(step);
+		is_stated = step % 2;
+		slots = all_slots[is_stated];
+		if (is_wanted)
+			run_all(threads, seed + step);
+		if (!is_stated)
+			drop_all();
+	}
+	for (unsigned i = 0; i < 5000; i++)
+		printf("%u\n", i * i);
+	return write_events(events_path) ? 0 : 8;
 }
 
 int main(int argc, char **argv)
@@ -179,18 +388,23 @@ int main(int argc, char **argv)
 	unsigned long threads = argc > 1 ? strtoul(argv[1], NULL, 10) : 8;
 	uintptr_t seed = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
 
+	if (argc == 2 && !strcmp(argv[1], "child"))
+		return puts("child") < 0;
 	rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 100000;
 	own_heap = HeapCreate(0, 0, 0);
-	if (!own_heap || threads > 32 || !step_done(1))
+	if (!own_heap || threads > 32)
+		return 1;
+	if (argc == 6) {
+		plug_path = argv[4];
+		return run_stated(threads, seed, argv[5]);
+	}
+	if (!step_done(1))
 		return 1;
 	run_all(threads, seed);
 	say_what_is_left();
 	if (!step_done(2))
 		return 0;
-	for (unsigned i = 0; i < SLOTS; i++) {
-		if (slots[i])
-			drop(slots[i]);
-	}
+	drop_all();
 	step_done(3);
 	return 0;
 }

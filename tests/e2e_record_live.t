@@ -1,0 +1,280 @@
+#!/usr/bin/perl
+# hsnap record while eight threads hand blocks to each other, libraries that allocate come and go, heaps are
+# destroyed and children start: the program writes the same bytes as without, what is recorded is what the program
+# states, and a recording may begin and end at any time, and with a full disk. Whoever is killed meanwhile,
+# hsnap or the program, the file is right up to its end.
+use strict;
+use warnings;
+use File::Copy qw(copy);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use List::Util qw(sum0);
+use Test::More;
+use Time::HiRes qw(time sleep);
+use Hunt;
+use Replay;
+
+my $dir = fresh_dir();
+$ENV{HSYM_CACHE} = "$dir/names"; # the same names again and again
+my $record = "$root/build/win64/hsnap.exe";
+my $stress = "$root/build/win64/targets/stress.exe";
+
+subtest 'from its start' => \&whole;
+subtest 'attached again and again' => \&attached;
+subtest 'a full disk' => \&full_disk;
+subtest 'hsnap or the program is killed' => \&killed;
+done_testing;
+
+sub stress {
+	my ($events, %how) = @_;
+	return target($stress, [8, 1000, 1, win("$root/build/win64/targets/plug.dll"), win($events)], %how);
+}
+
+# Up to its next step: what it says on the way.
+sub to_step {
+	my ($target) = @_;
+	my $text = '';
+	while (defined(my $line = $target->line)) {
+		$text .= "$line\n";
+		$target->{pid} = $1 if $line =~ s/^(?:step \d+ pid )(\d+)$//;
+		return $text =~ s/\d+$//r if $line eq '';
+	}
+	return $text . "no further step\n";
+}
+
+sub go_on { return syswrite $_[0]{to}, "\n" }
+
+# From here to its end: what it says, and its status.
+sub to_end {
+	my ($target) = @_;
+	my $text = '';
+	syswrite $target->{to}, "quit\n";
+	while (defined(my $line = $target->line)) {
+		$text .= "$line\n";
+	}
+	return $text . 'status ' . $target->quit;
+}
+
+# { FUNCTION => { bytes, count } } of those that the program states, the innermost of each stack.
+sub rows {
+	my ($report) = @_;
+	my %rows;
+	for my $row (@{ $report->{rows} }) {
+		my $plug = ($row->{frames}[0]{module} // '') eq 'plug';
+		my ($first) = chain_of($row, $plug ? 'plug' : 'stress') or next;
+		next if $first->{function} !~ /^(?:(?:re)?make_|plug_keep$)/;
+		$rows{ $first->{function} }{bytes} += $row->{bytes};
+		$rows{ $first->{function} }{count} += $row->{count};
+	}
+	return \%rows;
+}
+
+sub shown {
+	my ($what, @args) = @_;
+	my $result = run(tool('hdiff', 'linux', @args));
+	is($result->{status}, 0, "$what: hdiff") or diag("@args\n$result->{err}");
+	return report($result->{out});
+}
+
+# Classes of allocations between two steps, which are marks, by function.
+sub check_classes {
+	my ($file, $replay, $old, $new, @classes) = @_;
+	for my $class (@classes) {
+		my $what = "step $old to $new, $class";
+		my $rows = rows(shown($what, '--class', $class, '--from', "step $old", '--to', "step $new", $file));
+		is_deeply($rows, $replay->fates($class, (map { $replay->mark("step $_") } $old, $new), ['stack']), $what);
+	}
+	return;
+}
+
+sub whole {
+	my @said;
+	for my $how ([], [record => ['-v', '-o', win("$dir/run.hrec")]]) {
+		my $target = stress("$dir/events", @$how);
+		my $text = '';
+		for my $step (1 .. 6) {
+			$text .= to_step($target);
+			check_ok(hsnap('mark', '-p', $target->{pid}, "step $step"), "mark $step") if @$how;
+			go_on($target);
+			next if $step % 2;
+			sleep 0.5 if @$how; # as fast as it can, and nothing is stated
+			go_on($target);
+		}
+		push @said, $text . to_step($target) . to_end($target);
+		like(slurp("$target->{err}"), qr/^hsnap: \S+: \d{6,} events in /, 'very many events') if @$how;
+	}
+	is($said[1], $said[0], 'the program says the same');
+	like($said[0], qr/(?:child\nstep \d pid \n){6}0\n1\n4\n.*\nstatus 0\z/s, 'which is what it should') or return;
+	my ($file, $replay) = ("$dir/run.hrec", Replay->new(slurp("$dir/events")));
+	for my $step (2, 4, 6) {
+		my $rows = rows(shown("step $step", "$file\@start", "$file\@step $step"));
+		is_deeply($rows, $replay->state($replay->mark("step $step"), ['stack']), "what lives at step $step");
+	}
+	check_classes($file, $replay, 3, 4, qw(aifo aifi aofi aofo));
+	check_classes($file, $replay, @$_, qw(aifo aofi aofo)) for [4, 5], [2, 6];
+	return;
+}
+
+# What lives and goes in the heap that the threads share, in which nobody else has a block, all in all: blocks that
+# are older than the recording have no stack.
+sub check_heap {
+	my ($file, $replay, $old, $new) = @_;
+	my ($heap) = map { $_->{heap} } grep { $_->{stack} eq 'make_0' && $_->{heap} !~ /^0+$/ } @{ $replay->allocations };
+	for my $class (qw(aofi aofo)) {
+		my $what = "step $old to $new, $class in the heap";
+		my $truth = $replay->fates($class, (map { $replay->mark("step $_") } $old, $new), [], sub { $_->{heap} eq $heap });
+		my %sum;
+		for my $row (@{ shown($what, '--heap', $heap, '--class', $class, '--from', "step $old", '--to', "step $new", $file)->{rows} }) {
+			$sum{$_} += $row->{$_} for qw(bytes count);
+		}
+		is_deeply(\%sum, $truth->{''} // {}, $what);
+	}
+	return;
+}
+
+# Starts to record a program that is at work, by a command of this machine if there is one.
+sub recorder {
+	my ($target, $name, $options, @under) = @_;
+	return Hunt::start([@under, wine($record, 'record', '-o', win("$dir/$name.hrec"), @$options, '-p', $target->{pid})],
+		stderr => "$dir/$name.err");
+}
+
+# Its end: the program is as it was.
+sub ended {
+	my ($target, $recorder, $name, $status) = @_;
+	is(Hunt::finish($recorder) >> 8, $status, "$name: status") or diag(slurp("$dir/$name.err"));
+	my $is = peek($target);
+	is_deeply([@$is{qw(ntdll suspended)}], [0, 0], "$name: nothing of it is left in the program, which goes on");
+	return;
+}
+
+# While threads are at work recordings begin and end; while they stand still marks are set. --for ends one by itself.
+sub attached {
+	my $target = stress("$dir/events2");
+	my @ends = (sub { check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop') },
+		sub { kill INT => wine_process($_[0], $record) });
+	to_step($target);
+	go_on($target);
+	to_step($target);
+	my $step = 2;
+	go_on($target);
+	for my $end (@ends) {
+		ended($target, recorder($target, "for$step", ['--for', '1s']), "for$step", 0);
+		my $recorder = recorder($target, "run$step");
+		marked($target, 'attached') or return;
+		for my $next ($step + 1, $step + 2) {
+			go_on($target);
+			to_step($target);
+			check_ok(hsnap('mark', '-p', $target->{pid}, "step $next"), "mark $next");
+		}
+		go_on($target);
+		$end->($recorder);
+		ended($target, $recorder, "run$step", 0);
+		$step += 2;
+	}
+	go_on($target);
+	to_step($target);
+	like(to_end($target), qr/\A0\n1\n4\n.*\nstatus 0\z/s, 'the program does what it should');
+	my $replay = Replay->new(slurp("$dir/events2"));
+	for my $step (2, 4) {
+		for my $file ("$dir/for$step.hrec", "$dir/run$step.hrec") {
+			my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
+			like($list, qr/^events +[1-9]\d{4,} .*^lost +0 events$/ms, 'very many events, and all of them') or diag($list);
+			unlike($list, qr/^cut /m, 'up to its end');
+		}
+		check_classes("$dir/run$step.hrec", $replay, $step + 1, $step + 2, qw(aifo aifi));
+		check_heap("$dir/run$step.hrec", $replay, $step + 1, $step + 2);
+	}
+	return;
+}
+
+# Of a file that was left as it was: hdiff reads what it has.
+sub check_cut {
+	my ($file) = @_;
+	like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
+	return shown('up to there it is read', $file);
+}
+
+# The recording ends with a line, and the program goes on. Of those that are started under a limit none is the first:
+# it would have Wine's server, and the shared memory that this makes.
+sub full_disk {
+	my @small = ('sh', '-c', 'trap "" XFSZ; ulimit -f 1024; exec "$@"', 'sh');
+	my $line = qr/\Ahsnap: \S+\.hrec: cannot write[^\n]*\n\z/;
+	my $target = stress("$dir/events3");
+	my $started = stress("$dir/none/events", under => \@small, record => ['-o', win("$dir/prog.hrec")]);
+	for (1, 2) {
+		to_step($_), go_on($_) for $target, $started;
+	}
+	ended($target, recorder($target, 'full', [], @small), 'full', 2);
+	like(slurp("$dir/full.err") =~ s/\r//gr, $line, 'one line');
+	my ($until, $is) = (time + 30);
+	do { $is = peek($started) } until $is->{ntdll} eq '0' || time > $until;
+	is($is->{ntdll}, 0, 'nothing of it is left in a program that was started') or return;
+	go_on($_), to_step($_) for $target, $started;
+	# Its file of events is nowhere, so it has a status of its own.
+	like(to_end($started), qr/\nstatus 8\z/, 'which ends with its own status');
+	like(slurp("$started->{err}") =~ s/\r//gr, $line, 'and a line');
+	like(to_end($target), qr/\nstatus 0\z/, 'the other one does what it should');
+	for my $file ("$dir/full.hrec", "$dir/prog.hrec") {
+		like(run(tool('hdiff', 'linux', '--list', $file))->{out}, qr/^cut /m, 'the file says that it was not ended');
+		cmp_ok(scalar keys %{ rows(shown('up to there it is read', $file)) }, '>', 16, 'many have blocks');
+	}
+	return;
+}
+
+# At random moments, a few at once. The program does the same each time: what is in the file is what one run has
+# stated, up to some event. hsnap writes once a second. Near its end it stops: nobody is late.
+sub killed {
+	my $exe = 'memory_test.exe';
+	is(run([wine("$root/build/win64/samples/$exe", '--seconds', 2, '--events', win("$dir/truth"))])->{status}, 0, 'the truth is stated');
+	my $replay = Replay->new(slurp("$dir/truth"));
+	for my $batch (1, 2) {
+		my @runs;
+		for my $victim ('hsnap', 'program', 'hsnap', 'program') {
+			my $own = fresh_dir();
+			copy("$root/build/win64/samples/$exe", $own) or die "$exe: $!\n";
+			push @runs, { dir => $own, exe => "$own/$exe", victim => $victim, after => $victim eq 'hsnap' ? 0.9 + rand 1 : rand 1.9,
+				target => target("$own/$exe", ['--seconds', 2, '--stop', 0, '--stop', 1990, '--events', win("$own/events")],
+					record => ['-o', win("$own/run.hrec")]) };
+		}
+		$_->{target}->step or return fail('it runs') for @runs;
+		my $from = time;
+		go_on($_->{target}) for @runs;
+		for my $run (sort { $a->{after} <=> $b->{after} } @runs) {
+			sleep 0.005 while time < $from + $run->{after};
+			kill KILL => $run->{victim} eq 'hsnap' ? wine_process($run->{target}{unix}, $record) : unix_pids($run->{exe});
+		}
+		check_killed($_, $replay) for @runs;
+	}
+	return;
+}
+
+sub check_killed {
+	my ($run, $replay) = @_;
+	my $what = sprintf '%s killed after %.2f s', @$run{qw(victim after)};
+	$run->{target}->quit;
+	sleep 0.01 while unix_pids($run->{exe});
+	check_prefix($what, $replay, "$run->{dir}/run.hrec");
+	my $is_cut = run(tool('hdiff', 'linux', '--list', "$run->{dir}/run.hrec"))->{out} =~ /^cut /m;
+	is($is_cut, $run->{victim} eq 'hsnap', "$what: who is not killed ends the file");
+	return if $run->{victim} ne 'hsnap';
+	is(scalar(() = slurp("$run->{dir}/events") =~ /\n/g), 2 + (() = slurp("$dir/truth") =~ /\n/g), "$what: the program went on to its end");
+	return;
+}
+
+# What lives at the end of a recording lived between two objects. Stacks that are read when the program is gone are not known.
+sub check_prefix {
+	my ($what, $replay, $file) = @_;
+	my $report = shown($what, $file);
+	my $rows = rows_by_functions($report, 'memory_test');
+	my @bare = grep { $_->{frames}[0]{none} } @{ $report->{rows} };
+	my @objects = map { $_->{alloc}{index} } grep { $_->{stack} =~ /^Inner/ } @{ $replay->allocations };
+	my ($count) = (map({ $rows->{$_}[1] } grep { /^Inner/ } keys %$rows), 0);
+	my ($from, $to) = ($count ? $objects[$count - 1] + 1 : 0, $objects[$count] // $replay->events);
+	my @same = grep {
+		my $state = $replay->state($_, ['stack']);
+		my %missing = map { $_ => $state->{$_}{bytes} - ($rows->{$_} // [0])->[0] } keys %$state;
+		!grep({ !$state->{$_} } keys %$rows) && sum0(values %missing) == sum0(map { $_->{bytes} } @bare);
+	} $from .. $to;
+	return ok(scalar @same, "$what: what lived at one of events $from to $to") || diag(explain($rows, \@bare));
+}
