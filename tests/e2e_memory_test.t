@@ -151,7 +151,7 @@ sub lives {
 
 sub taken {
 	my ($name) = @_;
-	return check_ok(hsnap('-pn', 'memory_test', '-f', win("$dir/$name.txt")), "snapshot $name");
+	return check_ok(hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt")), "snapshot $name");
 }
 
 # What the head of the sample says.
