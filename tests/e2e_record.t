@@ -17,8 +17,9 @@ my $dir = fresh_dir();
 my $exe = "$root/build/win64/samples/memory_test.exe";
 my $record = "$root/build/win64/hsnap.exe";
 
+my ($running, $recorder, $part);
+subtest 'what takes long begins' => \&begin;
 subtest 'from its start' => \&whole;
-subtest 'of a process that runs' => \&attached;
 subtest 'blocks that are older than the tracer' => \&early;
 subtest 'a part of a program that is started' => \&a_part;
 subtest 'no more than --max-bytes' => \&full;
@@ -27,6 +28,7 @@ subtest 'in a terminal' => \&terminal;
 subtest 'standard input is somebody else\'s' => \&no_terminal;
 subtest 'hsnap is ended' => \&killed;
 subtest 'what is dropped is said' => \&dropped;
+subtest 'of a process that runs' => \&attached;
 subtest 'what is wrong is said in a line' => \&errors;
 done_testing;
 
@@ -108,24 +110,32 @@ sub same {
 	my ($what, $truth, @words) = @_;
 	my %rows = map { $_ => [@{ $truth->{$_} }{qw(bytes count)}] } keys %$truth;
 	for my $side ($what =~ /stop 4/ ? tool_names() : 'linux') {
-		my $result = run(tool('hdiff', $side, @words));
+		my $result = run(tool('hdiff', $side, @words), env => { HSYM_CACHE => $side eq 'linux' ? "$dir/names" : 'off' });
 		is_deeply(rows_by_functions(report($result->{out}), 'memory_test'), \%rows, "$what, $side hdiff")
 		    or diag("@words\n$result->{out}$result->{err}");
 	}
 	return;
 }
 
+# What goes on while others are tested.
+sub begin {
+	$part = Hunt::start([wine($record, 'record', '--for', '1s', '-o', win("$dir/for.hrec"), '--', $exe, '--seconds', 3)], stderr => "$dir/for.err");
+	$running = target($exe, ['--seconds', 12, '--events', win("$dir/events2"), '--stop', 700, '--stop', 11500]);
+	is($running->step, 1, 'it runs') or return;
+	$recorder = Hunt::start([wine($record, 'record', '-o', win("$dir/part.hrec"), '-p', $running->{pid})], stderr => "$dir/part.err");
+	marked($running, 'begin');
+	syswrite $running->{to}, "\n";
+	return;
+}
+
 # The blocks that were there before come first, so that frees of them are known. It lasts longer than any single wait of hsnap.
 sub attached {
-	my $target = target($exe, ['--seconds', 12, '--events', win("$dir/events2"), '--stop', 700, '--stop', 11500]);
-	is($target->step, 1, 'it runs') or return;
-	my $recorder = Hunt::start([wine($record, 'record', '-o', win("$dir/part.hrec"), '-p', $target->{pid})], stderr => "$dir/err");
-	marked($target, 'begin') or return;
-	is($target->next_step, 2, 'it went on');
+	my $target = $running;
+	is($target->step, 2, 'it went on');
 	check_ok(hsnap('mark', '-p', $target->{pid}, 'end'), 'a second mark');
 	check_error(hsnap('record', '-o', win("$dir/second.hrec"), '-p', $target->{pid}), 'hsnap', 'a second recorder');
 	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');
-	is(Hunt::finish($recorder) >> 8, 0, 'it ended well') or diag(slurp("$dir/err"));
+	is(Hunt::finish($recorder) >> 8, 0, 'it ended well') or diag(slurp("$dir/part.err"));
 	check_error(hsnap('mark', '-p', $target->{pid}), 'hsnap', 'then there is nothing to mark', qr/not being recorded/);
 	is($target->quit, 0, 'the program did not');
 	my $replay = Replay->new(slurp("$dir/events2"));
@@ -160,8 +170,7 @@ sub early {
 
 # --for: the program goes on without the tracer.
 sub a_part {
-	my $result = run([wine($record, 'record', '--for', '1s', '-o', win("$dir/for.hrec"), '--', $exe, '--seconds', 3)]);
-	is($result->{status}, 0, 'status of the program') or diag($result->{err});
+	is(Hunt::finish($part) >> 8, 0, 'status of the program') or diag(slurp("$dir/for.err"));
 	my $list = run(tool('hdiff', 'linux', '--list', "$dir/for.hrec"))->{out};
 	my ($seconds) = $list =~ /^events\s+\d+ in ([\d.]+) s/m;
 	cmp_ok($seconds, '<', 2.5, 'the recording ended before') or diag($list);
