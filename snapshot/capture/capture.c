@@ -49,6 +49,7 @@ int capture_source_find(struct target *target, const struct snapshot *modules,
 	if (!rc) {
 		rc = tracer_check(target, area, err);
 		source->has_tracer = !rc;
+		source->may_have_all = !rc && tables_may_have_all(area);
 		source->is_attached = !rc && area->flags & TRACER_FLAG_ATTACHED;
 		source->is_loaded = rc == -ERR_NOT_TRACED;
 		source->is_detached = area->state == TRACER_OFF;
@@ -133,12 +134,40 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct target *target = memory->target;
 	int rc = take_tracer(target, captured, tracer_copy_read, err);
 
-	if (rc || !captured->wants_ust)
+	if (rc || !captured->wants_ust || captured->is_from_tables)
 		return rc;
 	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
 		    snapshot->module_count, nt_global_flag(target)))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return 0;
+}
+
+static int walk_again(struct memory *memory, struct raw_capture *captured, struct err *err)
+{
+	walk_clear(&captured->walk);
+	memory_clear(memory);
+	return walk_heaps(memory, captured, err);
+}
+
+/*
+ * What a walk while the target runs stumbles over may be what it was just changing; what is twice in the same
+ * place is to be looked at while it is held, though.
+ */
+static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
+{
+	struct walk *walk = &captured->walk;
+	int rc = walk_again(memory, captured, err);
+
+	for (int i = 1; !rc && !walk_is_sound(walk) && i < WALKS_MAX; i++) {
+		uint64_t broken = walk->broken_addr, missing = walk->missing_addr;
+
+		os_sleep_ms(RETRY_MS);
+		rc = walk_again(memory, captured, err);
+		if (!rc && !walk_is_sound(walk) && walk->broken_addr == broken &&
+			walk->missing_addr == missing)
+			captured->is_from_tables = false;
+	}
+	return rc;
 }
 
 /* Everything that needs the target to stand still: finds the blocks, and reads what tells their stacks. */
@@ -148,21 +177,21 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	int64_t start = os_clock_ms(), walked;
 	int rc;
 
-	walk_clear(&captured->walk);
-	memory_clear(memory);
-	rc = walk_heaps(memory, captured, err);
+	rc = captured->is_from_tables ? 0 : walk_again(memory, captured, err);
 	walked = os_clock_ms();
 	if (!rc)
 		rc = take_stacks(memory, snapshot, captured, err);
-	stats->walk_ms = walked - start;
+	if (!captured->is_from_tables)
+		stats->walk_ms = walked - start;
 	stats->stacks_ms = os_clock_ms() - walked;
 	return rc;
 }
 
 static bool is_busy(struct target *target, const struct raw_capture *captured)
 {
-	return heaps_are_busy(target) ||
-	       (captured->source.has_tracer && tracer_is_busy(target, captured->source.area_addr));
+	return (!captured->is_from_tables && heaps_are_busy(target)) ||
+	       (captured->source.has_tracer && tracer_is_busy(target, captured->source.area_addr,
+						       captured->is_from_tables));
 }
 
 /*
@@ -177,10 +206,18 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	/* What this finds while the process runs is forgotten, but the memory that it takes is ready then:
-	 * page faults would be a quarter of the time for which the process is held. */
-	if (!target->is_file && !target->is_cloned)
+	/* Where this walk is not the one that counts, what it finds is forgotten, but the memory that it takes is
+	 * ready then: page faults would be a quarter of the time for which the process is held. */
+	if (captured->is_from_tables) {
+		int64_t start = os_clock_ms();
+		int rc = walk_running(memory, captured, err);
+
+		stats->walk_ms = os_clock_ms() - start;
+		if (rc)
+			return rc;
+	} else if (!target->is_file && !target->is_cloned) {
 		walk_heaps(memory, captured, NULL);
+	}
 	for (;;) {
 		int64_t start = os_clock_ms();
 		int rc = target->ops->suspend(target, err);
@@ -191,7 +228,8 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 		stats->tries++;
 		if (!rc && !again) {
 			rc = take_held(memory, snapshot, captured, stats, err);
-			again = !rc && !walk_is_sound(&captured->walk) && !target->is_file &&
+			again = !rc && !captured->is_from_tables &&
+				!walk_is_sound(&captured->walk) && !target->is_file &&
 				++walks < WALKS_MAX;
 		}
 		target->ops->resume(target);
@@ -251,13 +289,25 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 			replaced);
 }
 
+/* Takes it, and understands what the tracer says. */
+static int take_all(struct memory *memory, const struct snapshot *snapshot,
+	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
+{
+	int rc = take(memory, snapshot, captured, stats, err);
+	int64_t start = os_clock_ms();
+
+	if (!rc)
+		rc = take_tracer(memory->target, captured, tracer_copy_parse, err);
+	stats->stacks_ms += os_clock_ms() - start;
+	return rc;
+}
+
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct raw_capture *captured, struct capture_stats *stats,
 	struct err *err)
 {
 	struct memory memory;
-	int64_t start;
 	int rc;
 
 	if (memory_init(&memory, target))
@@ -265,13 +315,21 @@ static int read_target(struct target *target, const struct capture_options *opti
 	rc = find_source(target, snapshot, options->stacks, captured, err);
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
+	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
+				   !captured->source.has_ust && !captured->os && !target->is_file &&
+				   !target->is_cloned;
 	if (!rc)
-		rc = take(&memory, snapshot, captured, stats, err);
+		rc = take_all(&memory, snapshot, captured, stats, err);
+	if (!rc && captured->is_from_tables && !tables_have_all(captured)) {
+		captured->is_from_tables = false;
+		rc = take_all(&memory, snapshot, captured, stats, err);
+	}
 	memory_release(&memory);
-	start = os_clock_ms();
-	if (!rc)
-		rc = take_tracer(target, captured, tracer_copy_parse, err);
-	stats->stacks_ms += os_clock_ms() - start;
+	stats->walked_running = captured->is_from_tables;
+	if (!rc && captured->is_from_tables)
+		tables_give_blocks(captured);
+	else if (!rc && captured->source.may_have_all && options->walks)
+		tables_compare(captured);
 	if (!rc && !target->is_file)
 		list_modules_again(target, snapshot);
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);

@@ -26,6 +26,7 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 struct capture_source {
 	bool has_tracer; /* at work */
 	bool is_attached; /* the one at work came to a process that ran */
+	bool may_have_all; /* it may know every block, see capture_parts.h */
 	bool is_loaded, is_detached; /* there is one that is off; it was on before */
 	bool has_ust; /* it was started with +ust */
 	uint64_t area_addr; /* of the tracer at work */
@@ -41,6 +42,7 @@ const char *capture_source_name(const struct capture_source *source);
 
 struct capture_options {
 	enum capture_stacks stacks;
+	bool walks; /* walk the heaps while the target is held, also where its tracer knows all blocks */
 };
 
 struct capture_stats {
@@ -49,6 +51,7 @@ struct capture_stats {
 	/* Of the last try, how long finding the blocks took, and reading what tells their stacks;
 	 * then how long it took to put them together. */
 	int64_t walk_ms, stacks_ms, join_ms;
+	bool walked_running; /* the target was not held for the walk */
 	uint64_t block_count; /* with those without a stack */
 };
 

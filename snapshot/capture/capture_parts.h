@@ -24,6 +24,13 @@
 
 struct raw_capture {
 	struct walk walk;
+	/* The heaps were walked while the target ran: what counts is what the tracer's tables say. */
+	bool is_from_tables;
+	uint64_t
+		unknown_overhead_count; /* then: blocks that came since, and are like none before */
+	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
+	 * not, and blocks that the heaps have not. */
+	uint64_t untraced_count, unfound_count;
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */
 	struct capture_source source;
 	struct err tracer_err; /* of a file: why its tracer could not be read */
@@ -32,6 +39,23 @@ struct raw_capture {
 	struct ust *ust;
 	struct os_stacks *os; /* NULL unless they were asked for */
 };
+
+/*
+ * Blocks from the tracer's tables alone. A tracer that came before the program began was told of all blocks that
+ * were there, so its target needs not be held while its heaps are walked.
+ */
+
+/* Whether the tables of that tracer have every block, as far as its area tells. */
+bool tables_may_have_all(const struct tracer_area *area);
+
+/* Whether they do, in the heaps that were walked, and nothing is left open: of a copy that was understood. */
+bool tables_have_all(const struct raw_capture *captured);
+
+/* Makes of a walk while the target ran what one while it was held would have found. */
+void tables_give_blocks(struct raw_capture *captured);
+
+/* Counts what the tables and a walk while it was held do not have in common. */
+void tables_compare(struct raw_capture *captured);
 
 /*
  * Blocks of a tracer that records one in so many bytes: what was recorded stands for all.

@@ -115,7 +115,7 @@ static uint32_t stack_of(struct joining *joining, const struct walked_block *wal
 		return os_stack(joining, walked);
 	if (traced)
 		index = traced_stack(joining, tracer_block_stack(traced));
-	if (index == STACK_NONE && captured->wants_ust)
+	if (index == STACK_NONE && captured->wants_ust && !captured->is_from_tables)
 		number = ust_number(captured->ust, (size_t)(walked - captured->walk.blocks));
 	return number == UST_NONE ? index : joining->records[number];
 }

@@ -128,6 +128,7 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
 /* Their ids in a command's table; its own are below. */
 enum {
 	OPT_DUMP_STACKS = 200,
+	OPT_DUMP_WALK,
 	OPT_DUMP_BY_STACK,
 	OPT_DUMP_GZIP,
 	OPT_DUMP_FORCE,
@@ -135,10 +136,10 @@ enum {
 };
 
 /* Rows of a command's table: of those that read a process as it is, both. */
-#define STACKS_OPTION                                                                              \
+#define READ_OPTIONS                                                                               \
+	{OPT_DUMP_STACKS, NULL, "stacks", "SOURCE", "where stacks come from: auto ust os tracer"}, \
 	{                                                                                          \
-		OPT_DUMP_STACKS, NULL, "stacks", "SOURCE",                                         \
-			"where stacks come from: auto ust os tracer"                               \
+		OPT_DUMP_WALK, NULL, "walk", NULL, "hold the process while its heaps are walked"   \
 	}
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \

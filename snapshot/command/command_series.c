@@ -153,7 +153,7 @@ static const struct opt options[] = {
 	{OPT_OUT, "f", "output", "OUT", "name the files OUT (default: " OUT ")"},
 	{OPT_POLL, NULL, "poll", "T", "check every T (default: 1s)"},
 	SERIES_OPTIONS,
-	STACKS_OPTION,
+	READ_OPTIONS,
 	DUMP_OPTIONS,
 	HELP_OPTION,
 	{0},
@@ -162,7 +162,8 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count N]\n"
 	"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
-	"                   [--log FILE] [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
+	"                   [--log FILE] [--stacks SOURCE] [--walk] [--by-stack] [--gzip]\n"
+	"                   [--force] [-v]\n"
 	"\n"
 	"Take a snapshot of a process, and another each time its private bytes have grown\n"
 	"by SIZE.\n";

@@ -107,10 +107,11 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
 		target->read_bytes);
 	fprintf(stderr,
-		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
+		"hsnap: %s: walked in %" PRId64 " ms%s, stacks read in %" PRId64
 		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
 		" bytes written in %" PRId64 " ms: %.0f MB/s\n",
-		target->name, stats->walk_ms, stats->stacks_ms, stats->join_ms,
+		target->name, stats->walk_ms, stats->walked_running ? " while it ran" : "",
+		stats->stacks_ms, stats->join_ms,
 		rate(stats->block_count, stats->walk_ms + stats->stacks_ms + stats->join_ms),
 		written->bytes, written->ms, rate(written->bytes, written->ms));
 }
@@ -225,7 +226,7 @@ static const struct opt options[] = {
 	{OPT_OUT, "f", "output", "OUT", "write to OUT instead of standard output"},
 	{OPT_EVERY, NULL, "every", "T", "take one every T (30s, 30m, 1h30m, 2d)"},
 	SERIES_OPTIONS,
-	STACKS_OPTION,
+	READ_OPTIONS,
 	DUMP_OPTIONS,
 	HELP_OPTION,
 	{OPT_COMPARE, "d", NULL, NULL, NULL},
@@ -233,11 +234,11 @@ static const struct opt options[] = {
 };
 
 static const char usage[] =
-	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
-	"             [--gzip] [--force] [-v]\n"
+	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--walk]\n"
+	"             [--by-stack] [--gzip] [--force] [-v]\n"
 	"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
 	"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
-	"             [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
+	"             [--stacks SOURCE] [--walk] [--by-stack] [--gzip] [--force] [-v]\n"
 	"\n"
 	"Write every live heap block of a process, with its stack, as text.\n"
 	"hdiff compares two of them: hdiff a.txt b.txt\n"

@@ -188,6 +188,14 @@ bool ring_section_is_read(const struct tracee *tracee);
 /* Takes the view back, whose section it is; no thread may be in the tracer's code. */
 void ring_section_unmap(struct tracee *tracee);
 
+/*
+ * Puts the blocks that the process has by now into the tables of its tracer, which is about to be switched on
+ * and whose tables are empty: then nobody needs to walk its heaps. Its threads stand still, none in a heap's
+ * function. Sets TRACER_FLAG_LISTED, or does nothing where the heaps cannot be known for sure. Returns 0;
+ * -ERR_INJECT, -ERR_NOMEM, and it is not to be switched on.
+ */
+int older_list(struct tracee *tracee, struct err *err);
+
 struct install_options {
 	uint64_t limit_bytes; /* for its tables */
 	uint64_t sample_bytes; /* 0: everything is recorded */

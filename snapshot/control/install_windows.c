@@ -345,6 +345,19 @@ static int begin_recording(const struct tracee *tracee, const struct install_opt
 	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, is_on, err);
 }
 
+/*
+ * A thread that was stopped on its way through a heap's function may have made or freed a block of which
+ * nobody will know; so this is for a process that has not begun. One that is read by a clone is not held for a
+ * walk, a sample has few of the blocks, and a recording has those from before by itself.
+ */
+static bool may_list_older(const struct installing *installing)
+{
+	const struct install_options *options = installing->options;
+
+	return !(options->flags & TRACER_FLAG_ATTACHED) && !installing->threads.is_held &&
+	       !options->sample_bytes && !options->rings && !installing->tracee->target->is_cloned;
+}
+
 static int apply(struct installing *installing, struct err *err)
 {
 	int rc;
@@ -358,6 +371,8 @@ static int apply(struct installing *installing, struct err *err)
 		rc = move_threads(installing, err);
 	if (!rc && installing->options->recording)
 		rc = begin_recording(installing->tracee, installing->options, false, err);
+	if (!rc && may_list_older(installing))
+		rc = older_list(installing->tracee, err);
 	if (!rc)
 		rc = put_in(installing, err);
 	threads_release(&installing->threads);

@@ -95,10 +95,21 @@ int tracer_area_read(
 	return is_sound(target, area) ? 0 : target_err(target, area_addr, "damaged tracer", err);
 }
 
-bool tracer_is_busy(struct target *target, uint64_t area_addr)
+static bool is_reallocating(struct target *target, uint64_t area_addr)
+{
+	uint32_t count;
+
+	return !target_u32(
+		       target, area_addr + offsetof(struct tracer_area, reallocating), &count) &&
+	       count;
+}
+
+bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks)
 {
 	struct tracer_ranges ranges;
 
+	if (with_blocks && is_reallocating(target, area_addr))
+		return true;
 	if (target_read(target, area_addr + offsetof(struct tracer_area, ranges), &ranges,
 		    sizeof(ranges)))
 		return false;

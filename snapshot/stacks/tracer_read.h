@@ -29,9 +29,9 @@ int tracer_area_read(
 /* Whether the tracer of that area is at work. Returns 0; -ERR_NOT_TRACED, with a word in err; -ERR_TARGET. */
 int tracer_check(const struct target *target, const struct tracer_area *area, struct err *err);
 
-/* True when a thread was stopped while it changed what the tracer knows of virtual memory: the target
- * should be let go for a moment. The target is held. */
-bool tracer_is_busy(struct target *target, uint64_t area_addr);
+/* True when a thread was stopped while it changed what the tracer knows of virtual memory, or, if that counts,
+ * of a block that is live all the time: the target should be let go for a moment. The target is held. */
+bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks);
 
 /*
  * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the

@@ -12,11 +12,6 @@ static uint64_t *heap_at(struct tracer_area *area, uint32_t at)
 	return &area->heaps[at & (COUNT - 1)];
 }
 
-static uint32_t heap_home(uint64_t heap)
-{
-	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
-}
-
 static uint32_t tag(uint32_t at, uint64_t heap)
 {
 	return (at & (COUNT - 1)) | (uint32_t)(heap % TRACER_HEAP_GENERATIONS) << TRACER_HEAPS_LOG2;
@@ -48,7 +43,7 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 /* Where the heap is, live or not, or else the entry it may have; NULL: there is none. */
 static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
-	uint32_t first = heap_home(heap), dead = 0;
+	uint32_t first = heapindex_home(heap), dead = 0;
 
 	for (uint32_t i = first; i < first + PROBES; i++) {
 		uint64_t found = __atomic_load_n(heap_at(area, i), __ATOMIC_RELAXED);
@@ -94,7 +89,7 @@ static bool can_be_heap(uint64_t heap)
 
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap)
 {
-	uint32_t at = heap_home(heap);
+	uint32_t at = heapindex_home(heap);
 	uint64_t found = __atomic_load_n(&area->heaps[at], __ATOMIC_RELAXED);
 
 	if (found - heap < TRACER_HEAP_GENERATIONS && at)
@@ -107,17 +102,11 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 	return can_be_heap(heap) ? index_slowly(area, heap, true) : 0;
 }
 
-#define FIRST_LOG2 8 /* entries of a shard's first table */
 #define SCANNED 64 /* entries looked at for each use, when heaps are destroyed all the time */
-
-static uint64_t hash_addr(uint64_t addr)
-{
-	return (addr >> 3) * 0x9e3779b97f4a7c15u;
-}
 
 static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
 {
-	return &area->shards[hash >> 58];
+	return &area->shards[blocktable_shard(hash)];
 }
 
 static struct tracer_block *entries(const struct tracer_shard *shard)
@@ -130,10 +119,9 @@ static uint64_t entry_count(const struct tracer_shard *shard)
 	return shard->table ? (uint64_t)1 << (shard->table & 63) : 0;
 }
 
-/* The top 6 bits of the hash chose the shard; the next ones choose the entry. */
 static uint64_t home(uint64_t hash, uint64_t count)
 {
-	return (hash << 6) >> (64 - (unsigned)__builtin_ctz((uint32_t)count));
+	return blocktable_home(hash, (unsigned)__builtin_ctz((uint32_t)count));
 }
 
 /* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
@@ -147,26 +135,18 @@ static void entry_set(struct tracer_block *entry, const struct tracer_block *blo
 
 static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
 {
-	uint64_t at = home(hash_addr(addr), count);
+	uint64_t at = home(blocktable_hash(addr), count);
 
 	while (table[at].key && tracer_block_addr(&table[at]) != addr)
 		at = (at + 1) & (count - 1);
 	return &table[at];
 }
 
-/* The tables of a shard lie behind one another in its room, each twice as large as the last. */
 static struct tracer_block *room_for(
 	const struct tracer_area *area, const struct tracer_shard *shard, uint64_t log2)
 {
-	uint64_t bytes = sizeof(struct tracer_block) << log2;
-	uint64_t from = bytes - BLOCKTABLE_FIRST_BYTES;
-
-	if (bytes > area->shard_bytes || from > area->shard_bytes - bytes)
-		return NULL;
-	return (struct tracer_block *)(uintptr_t)(area->shard_tables +
-						  (uint64_t)(shard - area->shards) *
-							  area->shard_bytes +
-						  from);
+	return (struct tracer_block *)(uintptr_t)blocktable_room(
+		area, (unsigned)(shard - area->shards), (unsigned)log2);
 }
 
 /* Whether no heap has it any more. One whose heap is being destroyed may yet be live. */
@@ -214,7 +194,7 @@ static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
 
 	for (uint64_t at = (hole + 1) & mask; table[at].key; at = (at + 1) & mask) {
 		uint64_t distance =
-			(at - home(hash_addr(tracer_block_addr(&table[at])), count)) & mask;
+			(at - home(blocktable_hash(tracer_block_addr(&table[at])), count)) & mask;
 
 		if (distance < ((at - hole) & mask))
 			continue;
@@ -247,7 +227,7 @@ static void fit(struct tracer_area *area, struct tracer_shard *shard)
 {
 	uint64_t log2 = shard->table & 63, less = log2;
 
-	while (less > FIRST_LOG2 && shard->count < (uint64_t)1 << less >> 2)
+	while (less > BLOCKTABLE_FIRST_LOG2 && shard->count < (uint64_t)1 << less >> 2)
 		less--;
 	if (less < log2)
 		resize(area, shard, less);
@@ -267,7 +247,8 @@ static void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 static struct tracer_block *place_for(
 	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
 {
-	uint64_t count = entry_count(shard), log2 = count ? (shard->table & 63) + 1 : FIRST_LOG2;
+	uint64_t count = entry_count(shard),
+		 log2 = count ? (shard->table & 63) + 1 : BLOCKTABLE_FIRST_LOG2;
 	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
 
 	if (entry && (entry->key || shard->count < count / 4 * 3))
@@ -302,7 +283,7 @@ static __attribute__((noinline)) void say(struct tracer_area *area, struct trace
 
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
+	struct tracer_shard *shard = shard_of(area, blocktable_hash(tracer_block_addr(block)));
 	struct tracer_block *entry = NULL;
 	struct ring *ring;
 
@@ -354,7 +335,7 @@ static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t 
 
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
+	struct tracer_shard *shard = shard_of(area, blocktable_hash(addr));
 	struct ring *ring;
 	bool is_live = false;
 
@@ -372,7 +353,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 
 void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 {
-	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
+	struct tracer_shard *shard = shard_of(area, blocktable_hash(addr));
 	struct ring *ring;
 
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {

@@ -221,6 +221,22 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	return result;
 }
 
+/* What was reallocated; old is the block as it was in the table, or NULL. */
+static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
+	const struct tracer_block *old, uint64_t rings, const void *caller)
+{
+	struct tracer_block unused;
+
+	if (addr && liveblocks_are_sampled())
+		liveblocks_take(addr, &unused); /* chosen for what allocated it, not for this */
+	if (addr && liveblocks_want(bytes))
+		record(heap, addr, bytes, caller);
+	else if (!addr && old) /* refused: the old block lives on */
+		liveblocks_put(old);
+	if (addr && addr != (ULONG_PTR)block)
+		liveblocks_free_old((ULONG_PTR)block, old, rings);
+}
+
 /*
  * The real one may call the hooked allocate and free for a block that moves: what they record is
  * replaced here by the same address, and the old block is unknown to them.
@@ -228,6 +244,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes)
 {
 	void *original = hook_original(HOOK_REALLOCATE);
+	const void *caller = __builtin_return_address(0);
 	struct tracer_block taken;
 	uint64_t rings = hsnap_tracer.rings;
 	bool found;
@@ -235,19 +252,13 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 
 	if (!block || !hooks_are_on())
 		return ((reallocate_fn)original)(heap, flags, block, bytes);
+	__atomic_fetch_add(&hsnap_tracer.reallocating, 1, __ATOMIC_SEQ_CST);
 	found = liveblocks_take((ULONG_PTR)block, &taken);
 	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
 		found ? &taken : NULL);
-	if (!hooks_are_on())
-		return addr;
-	if (addr && liveblocks_are_sampled())
-		liveblocks_take(addr, &taken); /* chosen for what allocated it, not for this */
-	if (addr && liveblocks_want(bytes))
-		record(heap, addr, bytes, __builtin_return_address(0));
-	else if (!addr && found) /* refused: the old block lives on */
-		liveblocks_put(&taken);
-	if (addr && addr != (ULONG_PTR)block)
-		liveblocks_free_old((ULONG_PTR)block, found, rings);
+	if (hooks_are_on())
+		replace(heap, block, addr, bytes, found ? &taken : NULL, rings, caller);
+	__atomic_fetch_sub(&hsnap_tracer.reallocating, 1, __ATOMIC_SEQ_CST);
 	return addr;
 }
 

@@ -30,7 +30,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 4
+#define TRACER_VERSION 5
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -218,7 +218,9 @@ struct tracer_area {
 	uint64_t rings_view; /* set by hsnap: where the section of the rings is mapped, or 0 */
 	uint64_t
 		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
-	uint64_t unused[4];
+	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
+	uint32_t reallocating, unused_word;
+	uint64_t unused[3];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
@@ -231,6 +233,8 @@ struct tracer_area {
 	1u /* the program ran before: there may be blocks that it did not see */
 #define TRACER_FLAG_CHILDREN 2u
 #define TRACER_FLAG_RECORDING 4u /* it is on for a recording alone, and goes with it */
+#define TRACER_FLAG_LISTED                                                                         \
+	8u /* the blocks from before are in the table, too, with stack 0: it has all there are */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
 _Static_assert(sizeof(struct tracer_block) == 16, "layout");

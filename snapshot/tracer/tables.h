@@ -117,6 +117,38 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
 /* Of a shard's first table; each next one is twice as large. */
 #define BLOCKTABLE_FIRST_BYTES ((uint64_t)4096)
 
+#define BLOCKTABLE_FIRST_LOG2 8u /* its entries */
+
+/* Which shard has a block, by the top bits of a hash of its address; the next ones choose its entry. */
+static inline uint64_t blocktable_hash(uint64_t addr)
+{
+	return (addr >> 3) * 0x9e3779b97f4a7c15u;
+}
+
+static inline unsigned blocktable_shard(uint64_t hash)
+{
+	return (unsigned)(hash >> 58);
+}
+
+/* Where among 1 << log2 entries it is, or from there on the first free one. */
+static inline uint64_t blocktable_home(uint64_t hash, unsigned log2)
+{
+	return (hash << 6) >> (64 - log2);
+}
+
+/* The address of a shard's table of 1 << log2 entries, in its room: they lie behind one another there. 0:
+ * there is no room for so many. */
+static inline uint64_t blocktable_room(
+	const struct tracer_area *area, unsigned shard, unsigned log2)
+{
+	uint64_t bytes = (uint64_t)sizeof(struct tracer_block) << log2;
+	uint64_t from = bytes - BLOCKTABLE_FIRST_BYTES;
+
+	if (bytes > area->shard_bytes || from > area->shard_bytes - bytes)
+		return 0;
+	return area->shard_tables + shard * area->shard_bytes + from;
+}
+
 /* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
@@ -148,6 +180,12 @@ void blocktable_clean(struct tracer_area *area);
  * index in tracer_area.heaps and its generation. A heap at the address of one that was destroyed has
  * the same index and another generation.
  */
+
+/* Where in tracer_area.heaps a heap is, or behind that. */
+static inline uint32_t heapindex_home(uint64_t heap)
+{
+	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
+}
 
 /*
  * The tag of a heap, new or not; 0 when there is no room for more. Any thread, no lock. For a heap

@@ -116,10 +116,10 @@ TEST(a_tracer_of_another_version_is_refused_by_name)
 	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 5);
+	AREA_PUT(version, 6);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(scene.err.detail, "a tracer of version 5, this hsnap knows 4"));
-	AREA_PUT(version, 4);
+	assert_non_null(strstr(scene.err.detail, "a tracer of version 6, this hsnap knows 5"));
+	AREA_PUT(version, 5);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
@@ -195,16 +195,21 @@ TEST(tables_larger_than_half_of_the_memory_are_refused)
 
 TEST(it_is_busy_while_its_ranges_change)
 {
-	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
 	AREA_PUT(ranges.changing, 7);
-	assert_true(tracer_is_busy(&fake.target, TRACER_AREA));
+	assert_true(tracer_is_busy(&fake.target, TRACER_AREA, false));
 	AREA_PUT(ranges.changing, 8);
-	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
-	assert_false(tracer_is_busy(&fake.target, 0x1000));
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
+	assert_false(tracer_is_busy(&fake.target, 0x1000, true));
+	AREA_PUT(reallocating, 1);
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
+	assert_true(tracer_is_busy(&fake.target, TRACER_AREA, true));
+	AREA_PUT(reallocating, 0);
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, true));
 	/* Left so by a thread that ended: nobody will ever make it even. */
 	AREA_PUT(ranges.changing, 9);
 	AREA_PUT(ranges.broken, 1);
-	assert_false(tracer_is_busy(&fake.target, TRACER_AREA));
+	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
 }
 
 /* ---------------------------------------------------------------- its tables */

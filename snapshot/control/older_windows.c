@@ -1,0 +1,162 @@
+#include <stdlib.h>
+
+#include "core/base/memory.h"
+#include "snapshot/control/control_windows.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/target/target_memory.h"
+#include "snapshot/tracer/tables.h"
+
+/* One shard's table while it is made. */
+struct older_table {
+	struct tracer_block *entries;
+	size_t count;
+	unsigned log2;
+};
+
+struct older {
+	struct tracee *tracee;
+	struct walk walk;
+	uint32_t *tags; /* of the heaps that were walked */
+	struct older_table tables[TRACER_SHARDS];
+};
+
+#define PROBES 64 /* the tracer looks at more */
+
+/* The tag of a heap, as the tracer would give it to the first one at its address; 0: there is no place for it. */
+static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
+{
+	uint32_t first = heapindex_home(heap);
+
+	for (uint32_t i = first; i < first + PROBES && !(heap & TRACER_HEAP_STATE); i++) {
+		uint32_t at = i & ((1u << TRACER_HEAPS_LOG2) - 1);
+
+		if (!at || area->heaps[at]) /* the first one stands for: not known */
+			continue;
+		area->heaps[at] = heap | 1;
+		return at | 1u << TRACER_HEAPS_LOG2;
+	}
+	return 0;
+}
+
+/* Whether the walkers know of each block there is, and each can be told. */
+static bool can_be_listed(struct older *older)
+{
+	const struct walk *walk = &older->walk;
+
+	if (!walk_is_sound(walk) || walk->busy_count || walk->doubt_count)
+		return false;
+	older->tags = calloc(walk->heap_count + 1, sizeof(*older->tags));
+	for (size_t i = 0; older->tags && i < walk->heap_count; i++) {
+		older->tags[i] = walk->heaps[i].unwalked ?
+					 0 :
+					 tag_of(&older->tracee->area, walk->heaps[i].addr);
+		if (!older->tags[i])
+			return false;
+	}
+	for (size_t i = 0; i < walk->block_count; i++) {
+		if (walk->blocks[i].addr >> TRACER_ADDR_BITS)
+			return false;
+	}
+	return older->tags;
+}
+
+/* Tables that are at most half full; false when there is no room for them. */
+static bool make_tables(struct older *older)
+{
+	struct tracer_area *area = &older->tracee->area;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < older->walk.block_count; i++)
+		older->tables[blocktable_shard(blocktable_hash(older->walk.blocks[i].addr))]
+			.count++;
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		struct older_table *table = &older->tables[i];
+
+		if (!table->count)
+			continue;
+		table->log2 = BLOCKTABLE_FIRST_LOG2;
+		while (table->count > (size_t)1 << table->log2 >> 1)
+			table->log2++;
+		table->entries = calloc((size_t)1 << table->log2, sizeof(*table->entries));
+		if (!table->entries || !blocktable_room(area, i, table->log2))
+			return false;
+		bytes += sizeof(*table->entries) << table->log2;
+	}
+	return bytes <= area->limit_bytes;
+}
+
+static void put(struct older *older, const struct walked_block *walked)
+{
+	uint64_t hash = blocktable_hash(walked->addr);
+	struct older_table *table = &older->tables[blocktable_shard(hash)];
+	uint64_t mask = ((uint64_t)1 << table->log2) - 1, at = blocktable_home(hash, table->log2);
+
+	while (table->entries[at].key)
+		at = (at + 1) & mask;
+	table->entries[at] = tracer_block_make(
+		walked->addr, older->tags[walked->heap], 0, walked->requested_bytes);
+}
+
+static bool write_tables(struct older *older)
+{
+	struct tracee *tracee = older->tracee;
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		const struct older_table *table = &older->tables[i];
+		uint64_t addr = blocktable_room(&tracee->area, i, table->log2);
+		size_t bytes = sizeof(*table->entries) << table->log2;
+
+		if (!table->count)
+			continue;
+		if (!VirtualAllocEx(tracee->process, (void *)(ULONG_PTR)addr, bytes, MEM_COMMIT,
+			    PAGE_READWRITE) ||
+			!tracee_write(tracee, addr, table->entries, bytes))
+			return false;
+		tracee->area.shards[i].table = addr | table->log2;
+		tracee->area.shards[i].count = (uint32_t)table->count;
+		tracee->area.committed_bytes += bytes;
+	}
+	return true;
+}
+
+static void forget_heaps(struct tracer_area *area)
+{
+	for (unsigned i = 0; i < 1u << TRACER_HEAPS_LOG2; i++)
+		area->heaps[i] = 0;
+}
+
+static int list(struct older *older, struct err *err)
+{
+	struct tracee *tracee = older->tracee;
+
+	if (!can_be_listed(older) || !make_tables(older)) {
+		forget_heaps(&tracee->area);
+		return 0;
+	}
+	for (size_t i = 0; i < older->walk.block_count; i++)
+		put(older, &older->walk.blocks[i]);
+	if (!write_tables(older))
+		return err_set(err, ERR_INJECT, tracee->target->name,
+			"it has no memory for the tracer's tables");
+	tracee->area.flags |= TRACER_FLAG_LISTED;
+	return 0;
+}
+
+int older_list(struct tracee *tracee, struct err *err)
+{
+	struct older older = {.tracee = tracee};
+	struct memory memory;
+	int rc = 0;
+
+	if (memory_init(&memory, tracee->target))
+		return err_set(err, ERR_NOMEM, tracee->target->name, NULL);
+	walk_init(&older.walk);
+	if (!heaps_walk(&memory, &older.walk, NULL))
+		rc = list(&older, err);
+	memory_release(&memory);
+	walk_release(&older.walk);
+	free(older.tags);
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		free(older.tables[i].entries);
+	return rc;
+}

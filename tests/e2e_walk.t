@@ -1,0 +1,75 @@
+#!/usr/bin/perl
+# A traced program is not held while its heaps are walked: what its snapshots say is the same as when it is, line
+# by line, and --walk finds in the heaps what the tracer's table has.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+for my $source (glob("$root/samples/*.c"), "$root/tests/targets/all_ways.c") {
+	my ($folder, $name) = $source =~ m{(samples|targets)/(\w+)\.c$};
+	subtest $name => sub { both_ways("$root/build/win64/$folder/$name.exe") };
+}
+subtest attached => \&attached;
+subtest running => \&running;
+done_testing;
+
+sub both_ways {
+	my ($exe) = @_;
+	my $dir = fresh_dir();
+	my $target = target($exe, [], traced => 1);
+	for my $step (1, 2) {
+		syswrite $target->{to}, "\n" if $step > 1;
+		my $line = '';
+		$line = $target->line // last until $line =~ /^step (\d+) pid (\d+)$/;
+		is($1, $step, "step $step is done") or return;
+		$target->{pid} = $2;
+		compare($target->{pid}, "$dir/$step");
+	}
+	ok(defined $target->quit, 'the program goes on');
+}
+
+sub compare {
+	my ($pid, $path) = @_;
+	my $result = hsnap('-p', $pid, '-v', '-f', win("$path.txt"));
+	is($result->{status}, 0, 'not held for a walk');
+	like($result->{err}, qr/^hsnap: pid $pid: walked in \d+ ms while it ran, /m, 'which is said');
+	unlike($result->{err}, qr/warning/, 'no complaint');
+	my $walked = hsnap('-p', $pid, '--walk', '-v', '-f', win("$path-walked.txt"));
+	is($walked->{status}, 0, '--walk');
+	like($walked->{err}, qr/^hsnap: pid $pid: walked in \d+ ms, /m, 'which is said');
+	unlike($walked->{err}, qr/warning/, 'heaps and table have the same');
+	is_deeply(said("$path.txt"), said("$path-walked.txt"), 'both say the same');
+	cmp_ok(scalar(@{ said("$path.txt") }), '>', 10, 'and something');
+}
+
+# All lines of a dump but when it was taken, without their order.
+sub said {
+	my ($path) = @_;
+	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path)];
+}
+
+# What was there before the tracer came is known to the heaps alone.
+sub attached {
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/samples/leak_wrapper.exe", []);
+	is($target->step, 1, 'a program that runs');
+	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach');
+	my $result = hsnap('-p', $target->{pid}, '-v', '-f', win("$dir/a.txt"));
+	is($result->{status}, 0, 'a snapshot');
+	like($result->{err}, qr/walked in \d+ ms, /, 'it is held for the walk');
+	ok(defined $target->quit, 'the program goes on');
+}
+
+# Blocks, heaps and sizes change all the time: whatever the walk makes of them, all blocks of a chain are in the dump.
+sub running {
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/targets/gaps.exe", [20_000], traced => 1);
+	is($target->step, 1, 'a program that runs');
+	my $result = hsnap('-p', $target->{pid}, '-v', '-f', win("$dir/a.txt"));
+	like($result->{err}, qr/walked in \d+ ms while it ran, /, 'it is not held for the walk');
+	ok($result->{err} =~ /^hsnap: pid \d+: (\d+) blocks/m && $1 >= 20_000, 'it has its blocks');
+	ok(defined $target->quit, 'the program goes on');
+}

@@ -1,0 +1,198 @@
+/*
+ * Blocks from the tracer's tables, and a walk of the heaps from a moment before: what becomes of each, and when the
+ * tables are not enough.
+ */
+#include "tests/unit/t.h"
+
+#include <string.h>
+
+#include "snapshot/capture/capture_parts.h"
+
+#define HEAP_A UINT64_C(0x10000)
+#define HEAP_B UINT64_C(0x20000)
+#define TAG_A 7u
+#define TAG_B 9u
+
+static struct raw_capture captured;
+static struct tracer_block blocks[16];
+
+static void traced(uint64_t addr, unsigned tag, uint64_t bytes)
+{
+	blocks[captured.tracer.block_count++] =
+		tracer_block_make(addr, tag | 1u << TRACER_HEAPS_LOG2, 0, bytes);
+}
+
+static void walked(uint64_t heap, uint64_t addr, uint64_t bytes, uint64_t overhead)
+{
+	struct walk *walk = &captured.walk;
+
+	if (!walk->heap_count || walk->heaps[walk->heap_count - 1].addr != heap)
+		assert_int_equal(walk_add_heap(walk, &(struct heap){.addr = heap, .bits = 64}), 0);
+	assert_int_equal(walk_add_block(walk, addr, bytes, overhead, 0), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&captured, 0, sizeof(captured));
+	walk_init(&captured.walk);
+	tracer_copy_init(&captured.tracer);
+	captured.tracer.blocks = blocks;
+	captured.tracer.area.flags = TRACER_FLAG_LISTED;
+	captured.tracer.area.heaps[TAG_A] = HEAP_A | 1;
+	captured.tracer.area.heaps[TAG_B] = HEAP_B | 1;
+	walked(HEAP_A, 0x10100, 100, 16);
+	walked(HEAP_A, 0x10200, 40, 24);
+	walked(HEAP_B, 0x20100, 100, 18);
+	traced(0x20100, TAG_B, 100);
+	traced(0x10200, TAG_A, 40);
+	traced(0x10100, TAG_A, 100);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	captured.tracer.blocks = NULL; /* it is none of its own */
+	tracer_copy_release(&captured.tracer);
+	walk_release(&captured.walk);
+	return 0;
+}
+
+/* The one block at addr. */
+static void assert_given(uint64_t addr, uint64_t heap, uint64_t bytes, uint64_t overhead)
+{
+	const struct walk *walk = &captured.walk;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < walk->block_count; i++) {
+		if (walk->blocks[i].addr != addr)
+			continue;
+		assert_int_equal(walk->heaps[walk->blocks[i].heap].addr, heap);
+		assert_int_equal(walk->blocks[i].requested_bytes, bytes);
+		assert_int_equal(walk->blocks[i].overhead_bytes, overhead);
+		count++;
+	}
+	assert_int_equal(count, 1);
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(where_nothing_changed_the_walk_holds)
+{
+	assert_true(tables_have_all(&captured));
+	tables_give_blocks(&captured);
+	assert_int_equal(captured.walk.block_count, 3);
+	assert_given(0x10100, HEAP_A, 100, 16);
+	assert_given(0x10200, HEAP_A, 40, 24);
+	assert_given(0x20100, HEAP_B, 100, 18);
+	assert_int_equal(captured.unknown_overhead_count, 0);
+}
+
+TEST(what_was_freed_since_is_gone)
+{
+	walked(HEAP_B, 0x20300, 7, 16);
+	walked(HEAP_B, 0x20100, 100, 18); /* once more: the heap changed while it was walked */
+	tables_give_blocks(&captured);
+	assert_int_equal(captured.walk.block_count, 3);
+	assert_given(0x20100, HEAP_B, 100, 18);
+}
+
+TEST(what_came_since_has_the_overhead_of_its_like_in_its_heap)
+{
+	walked(HEAP_B, 0x20300, 55, 33); /* freed since */
+	traced(0x10300, TAG_A, 100);
+	traced(0x20200, TAG_B, 100);
+	traced(0x20400, TAG_B, 55);
+	traced(0x10400, TAG_A, 55); /* none of its size in this heap */
+	traced(0x10500, TAG_A, UINT64_C(1) << 33);
+	tables_give_blocks(&captured);
+	assert_int_equal(captured.walk.block_count, 8);
+	assert_given(0x10300, HEAP_A, 100, 16);
+	assert_given(0x20200, HEAP_B, 100, 18);
+	assert_given(0x20400, HEAP_B, 55, 33);
+	assert_given(0x10400, HEAP_A, 55, 0);
+	assert_given(0x10500, HEAP_A, UINT64_C(1) << 33, 0);
+	assert_int_equal(captured.unknown_overhead_count, 2);
+}
+
+TEST(another_block_in_the_same_place_is_another_block)
+{
+	captured.tracer.block_count = 0;
+	traced(0x10100, TAG_A, 40); /* freed, and made anew */
+	traced(0x20100, TAG_A, 100); /* and in another heap */
+	tables_give_blocks(&captured);
+	assert_int_equal(captured.walk.block_count, 2);
+	assert_given(0x10100, HEAP_A, 40, 24);
+	assert_given(0x20100, HEAP_A, 100, 16);
+}
+
+TEST(a_process_without_blocks_has_none)
+{
+	captured.tracer.block_count = 0;
+	assert_true(tables_have_all(&captured));
+	tables_give_blocks(&captured);
+	assert_int_equal(captured.walk.block_count, 0);
+}
+
+TEST(tables_that_lack_something_are_not_enough)
+{
+	struct tracer_area *area = &captured.tracer.area;
+
+	area->flags = TRACER_FLAG_ATTACHED;
+	assert_false(tables_have_all(&captured));
+	area->flags = TRACER_FLAG_LISTED;
+	area->dropped_blocks = 1;
+	assert_false(tables_have_all(&captured));
+	area->dropped_blocks = 0;
+	area->reallocating = 1;
+	assert_false(tables_have_all(&captured));
+	area->reallocating = 0;
+	area->sample_bytes = 512;
+	assert_false(tables_have_all(&captured));
+	area->sample_bytes = 0;
+	captured.tracer.broken_shards = 1;
+	assert_false(tables_have_all(&captured));
+	captured.tracer.broken_shards = 0;
+	assert_true(tables_have_all(&captured));
+	traced(0x30000, TAG_A, TRACER_SIZE_MAX); /* or more */
+	assert_false(tables_have_all(&captured));
+	captured.tracer.block_count--;
+	blocks[captured.tracer.block_count++] = tracer_block_make(0x30000, 0, 0, 8);
+	assert_false(tables_have_all(&captured));
+}
+
+TEST(other_heaps_than_were_walked_are_not_enough)
+{
+	uint64_t *heaps = captured.tracer.area.heaps;
+
+	heaps[TAG_B] = HEAP_B | TRACER_HEAP_DEAD;
+	assert_false(tables_have_all(&captured));
+	heaps[TAG_B] = HEAP_B | 1 | TRACER_HEAP_LEAVING;
+	assert_false(tables_have_all(&captured));
+	heaps[TAG_B] = HEAP_B | TRACER_HEAP_CLEANING;
+	assert_false(tables_have_all(&captured));
+	heaps[TAG_B] = HEAP_B | 2;
+	assert_true(tables_have_all(&captured));
+	heaps[4095] = UINT64_C(0x50000) | 1; /* created since */
+	assert_false(tables_have_all(&captured));
+	heaps[4095] = UINT64_C(0x50000) | TRACER_HEAP_DEAD;
+	assert_true(tables_have_all(&captured));
+}
+
+TEST(a_walk_while_it_is_held_is_compared)
+{
+	tables_compare(&captured);
+	assert_int_equal(captured.untraced_count, 0);
+	assert_int_equal(captured.unfound_count, 0);
+	walked(HEAP_B, 0x20300, 7, 16);
+	walked(HEAP_B, 0x20500, 8, 16);
+	traced(0x20500, TAG_B, 9);
+	traced(0x10700, TAG_A, 5);
+	traced(0x10800, TAG_A, 5);
+	tables_compare(&captured);
+	assert_int_equal(captured.untraced_count, 2);
+	assert_int_equal(captured.unfound_count, 3);
+	assert_int_equal(captured.walk.block_count, 5);
+}
