@@ -171,3 +171,52 @@ void ring_section_unmap(struct tracee *tracee)
 		DuplicateHandle(tracee->process, (HANDLE)(ULONG_PTR)process, NULL, NULL, 0, FALSE,
 			DUPLICATE_CLOSE_SOURCE);
 }
+
+/* Wine commits no page of a section before it is used, and asks nobody then. Elsewhere that takes a commit for all
+ * of it, or a system call for each part. */
+bool tables_section_map(struct tables_section *section, const struct tracee *tracee, uint64_t bytes)
+{
+	HANDLE handle = NULL, theirs = NULL;
+	SIZE_T view_bytes = 0;
+	void *view = NULL;
+
+	*section = (struct tables_section){0};
+	if (!tracee->target->is_wine || tracee->target->is_cloned)
+		return false;
+	handle = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE,
+		(DWORD)(bytes >> 32), (DWORD)bytes, NULL);
+	if (!handle)
+		return false;
+	if (NtMapViewOfSection(handle, tracee->process, &view, 0, 0, NULL, &view_bytes,
+		    NT_VIEW_UNMAP, 0, PAGE_READWRITE) < 0) {
+		CloseHandle(handle);
+		return false;
+	}
+	section->addr = (ULONG_PTR)view;
+	section->ours = MapViewOfFile(handle, FILE_MAP_WRITE, 0, 0, 0);
+	if (DuplicateHandle(GetCurrentProcess(), handle, tracee->process, &theirs,
+		    SECTION_MAP_READ | SECTION_QUERY, FALSE, 0))
+		section->theirs = (ULONG_PTR)theirs;
+	CloseHandle(handle);
+	if (section->ours && section->theirs)
+		return true;
+	tables_section_unmap(tracee, section->addr, section->theirs);
+	tables_section_release(section);
+	return false;
+}
+
+void tables_section_release(struct tables_section *section)
+{
+	if (section->ours)
+		UnmapViewOfFile(section->ours);
+	*section = (struct tables_section){0};
+}
+
+void tables_section_unmap(const struct tracee *tracee, uint64_t addr, uint64_t theirs)
+{
+	if (is_view(tracee, addr))
+		NtUnmapViewOfSection(tracee->process, (void *)(ULONG_PTR)addr);
+	if (theirs)
+		DuplicateHandle(tracee->process, (HANDLE)(ULONG_PTR)theirs, NULL, NULL, 0, FALSE,
+			DUPLICATE_CLOSE_SOURCE);
+}

@@ -143,13 +143,11 @@ void tracer_copy_init(struct tracer_copy *copy)
 	tracer_modules_init(&copy->modules);
 }
 
-/* Without the area: it is large. */
-static void forget(struct tracer_copy *copy)
+/* Without the area and the memory of the parts: they are large. */
+static void clear(struct tracer_copy *copy)
 {
-	for (size_t i = 0; i < PART_COUNT; i++) {
-		free(copy->parts[i].copy);
-		copy->parts[i] = (struct tracer_part){0};
-	}
+	for (size_t i = 0; i < PART_COUNT; i++)
+		copy->parts[i].addr = copy->parts[i].bytes = 0;
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
@@ -157,6 +155,15 @@ static void forget(struct tracer_copy *copy)
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
+}
+
+static void forget(struct tracer_copy *copy)
+{
+	clear(copy);
+	for (size_t i = 0; i < PART_COUNT; i++) {
+		free(copy->parts[i].copy);
+		copy->parts[i] = (struct tracer_part){0};
+	}
 }
 
 void tracer_copy_release(struct tracer_copy *copy)
@@ -302,14 +309,18 @@ static int check_total(const struct tracer_copy *copy, struct target *target, st
 static int plan(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
+	const struct tracer_area *area = &copy->area;
 	int rc;
 
-	forget(copy);
+	clear(copy);
 	rc = tracer_area_read(target, area_addr, &copy->area, err);
 	if (!rc)
 		rc = tracer_check(target, &copy->area, err);
 	if (rc)
 		return rc;
+	if (area->tables_section && target->ops->share)
+		target->ops->share(
+			target, area->tables_section, area->reserved, area->reserved_bytes);
 	rc = set_parts(copy);
 	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
@@ -318,9 +329,12 @@ static int plan(
  * not. */
 static int room_for(struct tracer_part *part)
 {
-	if (part->bytes)
-		part->copy = malloc((size_t)part->bytes);
-	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
+	if (part->bytes <= part->room_bytes)
+		return 0;
+	free(part->copy);
+	part->copy = malloc((size_t)part->bytes);
+	part->room_bytes = part->copy ? part->bytes : 0;
+	return part->copy ? 0 : -ERR_NOMEM;
 }
 
 static int read_part(struct target *target, const struct tracer_part *part)
