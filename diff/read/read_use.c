@@ -82,7 +82,7 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* A kind, as events look it up. */
 struct use_kind {
-	uint64_t bytes, count; /* that one stands for */
+	uint64_t bytes;
 	unsigned char memory;
 	bool is_wanted, is_counted;
 };
@@ -106,9 +106,9 @@ struct use_pass {
 	atomic_uint next;
 };
 
-/* What is there at a position. */
+/* What is there at a position; of a sample also *live, the blocks of each kind that were recorded, to be freed. */
 static int state_at(const struct use_window *window, uint64_t position,
-	struct use now[RECORD_MEMORIES], struct err *err)
+	struct use now[RECORD_MEMORIES], uint64_t **live, struct err *err)
 {
 	const struct record_facts *facts = recording_facts(window->recording);
 	struct record_state state;
@@ -118,12 +118,18 @@ static int state_at(const struct use_window *window, uint64_t position,
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < state.kind_count; i++) {
-		unsigned memory = facts->kinds[i].memory;
+		const struct record_kind *kind = &facts->kinds[i];
+		uint64_t blocks;
 
 		if (!window->is_wanted[i])
 			continue;
-		now[memory].bytes += record_kind_bytes(facts, (uint32_t)i) * state.live[i];
-		now[memory].count += record_kind_stands_for(facts, (uint32_t)i, 1) * state.live[i];
+		blocks = record_kind_stands_for(facts, (uint32_t)i, state.live[i]);
+		now[kind->memory].bytes += kind->bytes * blocks;
+		now[kind->memory].count += blocks;
+	}
+	if (facts->sample_bytes && live) {
+		*live = state.live;
+		state.live = NULL;
 	}
 	record_state_release(&state);
 	return 0;
@@ -137,22 +143,36 @@ static void set_highest(
 	span->highest_ms = ms;
 }
 
+/* How many blocks more, or less, a kind stands for when one of it comes or goes. */
+static uint64_t step_of(
+	const struct record_facts *facts, const struct record_event *event, uint64_t *live)
+{
+	uint64_t before = record_kind_stands_for(facts, event->kind, *live);
+
+	if (event->type == RECORD_ALLOC)
+		return record_kind_stands_for(facts, event->kind, ++*live) - before;
+	return before - record_kind_stands_for(facts, event->kind, --*live);
+}
+
 static int read_part(const struct use_pass *pass, struct use_part *part)
 {
+	const struct record_facts *facts = recording_facts(pass->over_time->window.recording);
 	const struct use_window *window = &pass->over_time->window;
 	struct use_span *span = part->spans, *last = part->spans + pass->over_time->span_count - 1;
 	struct use now[RECORD_MEMORIES];
 	const struct record_event *events;
 	struct record_cursor *cursor;
-	uint64_t in_use;
+	uint64_t in_use, *live = NULL;
 	size_t count;
-	int rc = state_at(window, part->from, now, &part->err);
+	int rc = state_at(window, part->from, now, &live, &part->err);
 
 	if (!rc)
 		rc = record_cursor_open(
 			&cursor, window->recording, part->from, part->to, &part->err);
-	if (rc)
+	if (rc) {
+		free(live);
 		return rc;
+	}
 	in_use = use_sum(window, now).bytes;
 	part->reserved_bytes = now[RECORD_RESERVED].bytes;
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
@@ -162,9 +182,14 @@ static int read_part(const struct use_pass *pass, struct use_part *part)
 			const struct record_event *event = &events[i];
 			const struct use_kind *kind = &pass->kinds[event->kind];
 			struct use *use = &now[kind->memory];
+			uint64_t blocks = 1, bytes = kind->bytes;
 
 			if (!kind->is_wanted)
 				continue;
+			if (live) {
+				blocks = step_of(facts, event, &live[event->kind]);
+				bytes *= blocks;
+			}
 			if (span == part->spans ||
 				(event->time_ms > span->end_ms && span != last)) {
 				memcpy(span->end, now, sizeof(now));
@@ -175,32 +200,33 @@ static int read_part(const struct use_pass *pass, struct use_part *part)
 				set_highest(span, now, in_use, span[-1].end_ms);
 			}
 			if (event->type == RECORD_FREE) {
-				use->bytes -= kind->bytes;
-				use->count -= kind->count;
+				use->bytes -= bytes;
+				use->count -= blocks;
 				if (!kind->is_counted)
 					continue;
-				span->freed.bytes += kind->bytes;
-				span->freed.count += kind->count;
-				in_use -= kind->bytes;
+				span->freed.bytes += bytes;
+				span->freed.count += blocks;
+				in_use -= bytes;
 				continue;
 			}
-			use->bytes += kind->bytes;
-			use->count += kind->count;
+			use->bytes += bytes;
+			use->count += blocks;
 			part->is_there[kind->memory] = true;
 			if (!kind->is_counted) {
 				if (use->bytes > part->reserved_bytes)
 					part->reserved_bytes = use->bytes;
 				continue;
 			}
-			span->allocated.bytes += kind->bytes;
-			span->allocated.count += kind->count;
-			in_use += kind->bytes;
+			span->allocated.bytes += bytes;
+			span->allocated.count += blocks;
+			in_use += bytes;
 			if (in_use > span->highest_bytes)
 				set_highest(span, now, in_use, event->time_ms);
 		}
 	}
 	memcpy(span->end, now, sizeof(now));
 	record_cursor_close(cursor);
+	free(live);
 	return rc;
 }
 
@@ -262,8 +288,7 @@ static struct use_kind *make_kinds(const struct use_window *window)
 	for (size_t i = 0; i < facts->kind_count; i++) {
 		const struct record_kind *kind = &facts->kinds[i];
 
-		kinds[i] = (struct use_kind){.bytes = record_kind_bytes(facts, (uint32_t)i),
-			.count = record_kind_stands_for(facts, (uint32_t)i, 1),
+		kinds[i] = (struct use_kind){.bytes = kind->bytes,
 			.memory = (unsigned char)kind->memory,
 			.is_wanted = window->is_wanted[i],
 			.is_counted = window->is_counted[kind->memory]};
@@ -278,7 +303,7 @@ int use_read_over_time(struct use_over_time *over_time, const struct use_window 
 	struct use_kind *kinds = make_kinds(window);
 	uint64_t cuts[USE_PARTS_MAX + 1];
 	struct use begin[RECORD_MEMORIES];
-	int rc = state_at(window, window->from, begin, err);
+	int rc = state_at(window, window->from, begin, NULL, err);
 
 	*over_time = (struct use_over_time){.window = *window};
 	make_spans(over_time, span_max);

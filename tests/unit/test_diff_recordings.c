@@ -299,6 +299,38 @@ TEST(a_heap_that_is_not_known_is_read)
 	assert_non_null(strstr(chart_of("--histogram", "-ocsv"), "heap,7,7,21,3,21,3\r\n"));
 }
 
+/* A block of 1000 bytes stands for 1 / (1 - exp(-1000 / 100000)) = 100.50083 of a sample of 100000. */
+TEST(charts_of_a_sample_are_estimates_as_reports_are)
+{
+	const char *text;
+	uint64_t all, left;
+	uint32_t kind;
+
+	begin(&(struct record_facts){.pid = 7, .sample_bytes = 100000});
+	kind = kind_of(1000, 0x100);
+	alloc(kind, 1000);
+	recorder_time(recorder, 5);
+	for (uint64_t i = 0; i < 400; i++)
+		recorder_free(recorder, kind, i);
+	end();
+	left = (uint64_t)run_rows(1, RECORDING "@end")->requested / 1000;
+	assert_in_range(left, 60300, 60301);
+	text = strstr(chart_of("--over-time", "-ocsv"), "\r\n1,");
+	assert_int_equal(sscanf(text, "\r\n1,%*u,%" SCNu64 ",", &all), 1);
+	assert_in_range(all, 100500, 100501);
+	assert_true(strstr(text, ",100000\r\n") > text);
+	text = strstr(text, "\r\n5,");
+	assert_int_equal(signed_number(text + strlen("\r\n5,"), false), 1000 * left);
+	text = next_text(chart_of("--histogram", "-ocsv"));
+	assert_int_equal(
+		sscanf(text, "heap,896,1023,%*u,%" SCNu64 ",%*u,%" SCNu64 ",100000", &all, &left),
+		2);
+	assert_in_range(all, 100500, 100501);
+	assert_in_range(left, 60300, 60301);
+	assert_non_null(strstr(chart_of("--over-time"), "ESTIMATES"));
+	assert_non_null(strstr(chart_of("--over-time", "-osvg"), "ESTIMATES"));
+}
+
 TEST(a_spike_of_a_millisecond_is_seen_in_a_day)
 {
 	enum { DAY_MS = 24 * 60 * 60 * 1000, SPIKE_MS = 12345678 };
