@@ -97,7 +97,7 @@ sub whole {
 			check_ok(hsnap('mark', '-p', $target->{pid}, "step $step"), "mark $step") if @$how;
 			go_on($target);
 			next if $step % 2;
-			sleep 0.5 if @$how; # as fast as it can, and nothing is stated
+			sleep 0.5 if @$how; # as fast as it can, and only what is left is stated
 			go_on($target);
 		}
 		push @said, $text . to_step($target) . to_end($target);
@@ -106,9 +106,10 @@ sub whole {
 	is($said[1], $said[0], 'the program says the same');
 	like($said[0], qr/(?:child\nstep \d pid \n){6}0\n1\n4\n.*\nstatus 0\z/s, 'which is what it should') or return;
 	my ($file, $replay) = ("$dir/run.hrec", Replay->new(slurp("$dir/events")));
-	for my $step (2, 4, 6) {
-		my $rows = rows(shown("step $step", "$file\@start", "$file\@step $step"));
-		is_deeply($rows, $replay->state($replay->mark("step $step"), ['stack']), "what lives at step $step");
+	for my $moment ((map { "step $_" } 2 .. 6), 'end') {
+		my $rows = rows(shown($moment, "$file\@start", "$file\@$moment"));
+		my $position = $moment eq 'end' ? $replay->events : $replay->mark($moment);
+		is_deeply($rows, $replay->state($position, ['stack']), "what lives at $moment");
 	}
 	check_classes($file, $replay, 3, 4, qw(aifo aifi aofi aofo));
 	check_classes($file, $replay, @$_, qw(aifo aofi aofo)) for [4, 5], [2, 6];

@@ -12,8 +12,8 @@
  * Libraries that come and go are PLUG, a copy of plug.dll, which allocates; further threads create,
  * use and destroy heaps, commit and decommit memory, and start a child process that says "child". Before an even step
  * each does its rounds and states what it does in the file EVENTS, as tests/lib/Replay.pm reads it,
- * with each step as a mark "step K"; time stands still. Before an odd one they go on until a line comes in, state
- * nothing, and leave none of what they made. Last come numbers on standard output, the same in every run.
+ * with each step as a mark "step K"; time stands still. Before an odd one they go on until a line comes in, and only
+ * what is left of that is stated, which goes before the next time. Last come numbers on standard output, the same in every run.
  *
  * A block is somebody's only while it is out of its slot, so no two threads touch one at a time. A free is stated
  * before it is done, an allocation after it: the order of what is stated is right for each address.
@@ -25,7 +25,6 @@
 #include "samples/step.h"
 
 #define SLOTS 4096
-#define SLOTS_STATED 512 /* few: a block's place is soon another's */
 #define BYTES_MAX 600
 #define EVENTS_MAX 400000
 #define LOOPS_STATED 20 /* of threads that do more than exchange blocks */
@@ -55,7 +54,6 @@ static volatile LONG event_count;
 static HANDLE own_heap;
 static const char *plug_path;
 static unsigned long rounds;
-static unsigned slot_count = SLOTS;
 static LONG working;
 static volatile bool is_over;
 static bool is_stated;
@@ -108,12 +106,18 @@ static struct block *(*const remakers[])(struct block *, uint32_t) = {MAKERS(ONE
 #define REMAKER_NAME(n) "remake_" #n,
 static const char *const names[] = {MAKERS(MAKER_NAME) MAKERS(REMAKER_NAME)};
 
+static void state_made(const struct block *block)
+{
+	state("alloc", block, block->bytes, names[block->maker],
+		block->kind == OWN_HEAP ? own_heap : NULL);
+}
+
 static struct block *fill(struct block *block, uint32_t maker, uint32_t bytes, uint32_t kind)
 {
 	if (!block)
 		ExitProcess(4);
 	*block = (struct block){maker, bytes, kind, ~maker};
-	state("alloc", block, bytes, names[maker], kind == OWN_HEAP ? own_heap : NULL);
+	state_made(block);
 	return block;
 }
 
@@ -142,7 +146,7 @@ static void drop(struct block *block)
 
 static void one_round(uint64_t *random)
 {
-	struct block *volatile *slot = &slots[next_random(random) % slot_count];
+	struct block *volatile *slot = &slots[next_random(random) % SLOTS];
 	uint32_t what = next_random(random), bytes = sizeof(struct block) + what % BYTES_MAX;
 	struct block *block = InterlockedExchangePointer((PVOID volatile *)slot, NULL);
 
@@ -366,17 +370,21 @@ static int run_stated(unsigned threads, uintptr_t seed, const char *events_path)
 {
 	bool is_wanted = true;
 
-	slot_count = SLOTS_STATED;
+	is_stated = true;
 	for (unsigned step = 1; is_wanted; step++) {
-		is_stated = true;
 		state("mark", NULL, step, NULL, NULL);
 		is_wanted = step_done(step);
+		slots = all_slots[step % 2];
+		if (step % 2 == 0)
+			drop_all();
 		is_stated = step % 2;
-		slots = all_slots[is_stated];
 		if (is_wanted)
 			run_all(threads, seed + step);
-		if (!is_stated)
-			drop_all();
+		is_stated = true;
+		for (unsigned i = 0; i < SLOTS && step % 2 == 0; i++) {
+			if (slots[i])
+				state_made(slots[i]);
+		}
 	}
 	for (unsigned i = 0; i < 5000; i++)
 		printf("%u\n", i * i);
