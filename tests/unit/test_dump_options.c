@@ -3,7 +3,7 @@
 
 #include "snapshot/command/command.h"
 
-static const struct opt dump_table[] = {STACKS_OPTION, DUMP_OPTIONS, {0}};
+static const struct opt dump_table[] = {READ_OPTIONS, DUMP_OPTIONS, {0}};
 static const struct opt process_table[] = {PROCESS_OPTIONS("read"), {0}};
 
 TEST(test_each_row_is_taken)
