@@ -14,7 +14,8 @@
 #include "snapshot/live/process_ref.h"
 #include "snapshot/record/session.h"
 
-#define RINGS_DEFAULT_BYTES ((uint64_t)64 << 20)
+/* A 32-bit program has little address space. */
+#define RINGS_DEFAULT_BYTES ((uint64_t)(sizeof(void *) == 8 ? 256 : 64) << 20)
 #define RINGS_MAX_BYTES ((uint64_t)4 << 30)
 
 enum {
@@ -41,7 +42,7 @@ static const struct opt options[] = {
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
 		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
-	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (64M)"},
+	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (256M)"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},

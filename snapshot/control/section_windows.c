@@ -5,8 +5,9 @@
 
 #include "snapshot/live/nt_windows.h"
 
-/* A ring is to last for some ms of what one thread can do, and threads with none of their own share one. */
-#define EVENTS_LOG2_USUAL 15u
+/* A ring is to last while hsnap does not get a processor, some 30 ms of what one thread can do, and threads with none of
+ * their own share one. */
+#define EVENTS_LOG2_USUAL 17u
 #define RINGS_ENOUGH 16u
 
 /* How many rings of that size there is room for. */
