@@ -17,6 +17,9 @@ struct drained_ring {
 	uint64_t time; /* of the event at its tail */
 	uint64_t dropped; /* as it said last */
 	bool is_damaged;
+	struct ring_event held; /* allocated inside the heap: what its thread says next tells what it was */
+	uint32_t held_thread;
+	uint64_t held_ms;
 };
 
 struct drain {
@@ -26,6 +29,7 @@ struct drain {
 	uint32_t ring_count, events_log2;
 	struct drained_ring *rings;
 	uint32_t *heap, heap_count; /* rings that have events, the earliest of them first */
+	uint32_t *held, held_count; /* rings that hold one */
 	uint32_t waiting[RING_STREAMS]; /* rings whose event is not the next of its stream */
 	uint32_t orders[RING_STREAMS]; /* the next */
 	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
@@ -47,7 +51,8 @@ struct drain *drain_new(struct replay *replay, struct recorder *recorder, struct
 		.ring_count = ring_count,
 		.events_log2 = events_log2,
 		.rings = xcalloc(ring_count, sizeof(*drain->rings)),
-		.heap = xcalloc(ring_count, sizeof(*drain->heap))};
+		.heap = xcalloc(ring_count, sizeof(*drain->heap)),
+		.held = xcalloc(ring_count, sizeof(*drain->held))};
 	if (orders)
 		memcpy(drain->orders, orders, sizeof(drain->orders));
 	return drain;
@@ -59,6 +64,7 @@ void drain_free(struct drain *drain)
 		return;
 	free(drain->rings);
 	free(drain->heap);
+	free(drain->held);
 	free(drain);
 }
 
@@ -165,18 +171,91 @@ static void look(struct drain *drain)
 	}
 }
 
-/* An event passes, which is the next of its stream, or is in none. False: the ring makes no sense. */
-static bool pass(struct drain *drain, struct drained_ring *ring, const struct ring_event *event)
+static bool tell(struct drain *drain, uint32_t thread, const struct ring_event *event)
 {
+	if (drain->thread != thread)
+		recorder_thread_is(drain->recorder, drain->thread = thread);
+	return replay_event(drain->replay, event);
+}
+
+/* ---------------------------------------------------------------- what moves */
+
+/*
+ * The real RtlReAllocateHeap may call the hooked RtlAllocateHeap, and RtlFreeHeap, for a block that moves. What its
+ * thread says then of the same address is what was asked for; until then nobody else knows the address.
+ */
+static void hold(struct drain *drain, uint32_t index, const struct ring_event *event)
+{
+	struct drained_ring *ring = &drain->rings[index];
+
+	ring->held = *event;
+	ring->held.type = RING_ALLOC;
+	ring->held_thread = ring->thread;
+	ring->held_ms = drain->now_ms;
+	drain->held[drain->held_count++] = index;
+}
+
+/* It was an allocation like others. */
+static bool release(struct drain *drain, uint32_t at)
+{
+	const struct drained_ring *ring = &drain->rings[drain->held[at]];
+
+	drain->held[at] = drain->held[--drain->held_count];
+	return tell(drain, ring->held_thread, &ring->held);
+}
+
+/* Before an event passes: what is held goes before it, or is the same block. *is_over: so is the event, which frees
+ * what was never said. */
+static bool settle(
+	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
+{
+	bool is_sound = true;
+
+	for (uint32_t i = drain->held_count; i-- > 0;) {
+		uint32_t other = drain->held[i];
+		bool is_same = event->stream != RING_RANGES &&
+			       ring_event_addr(&drain->rings[other].held) == ring_event_addr(event);
+
+		if (other == index && is_same &&
+			(event->type == RING_ALLOC || event->type == RING_FREE)) {
+			drain->held[i] = drain->held[--drain->held_count];
+			*is_over = event->type == RING_FREE;
+		} else if (is_same || event->type == RING_HEAP_GONE ||
+			   (other == index && event->type != RING_FREE_OLD)) {
+			is_sound = release(drain, i) && is_sound;
+		}
+	}
+	return is_sound;
+}
+
+/* Those whose threads say nothing more. */
+static void release_late(struct drain *drain)
+{
+	for (uint32_t i = drain->held_count; i-- > 0;) {
+		if (drain->now_ms - drain->rings[drain->held[i]].held_ms >= STUCK_MS)
+			release(drain, i);
+	}
+}
+
+/* An event passes, which is the next of its stream, or is in none. False: the ring makes no sense. */
+static bool pass(struct drain *drain, uint32_t index, const struct ring_event *event)
+{
+	struct drained_ring *ring = &drain->rings[index];
+	bool is_over = false;
+
 	if (event->type == RING_THREAD) {
 		ring->thread = recorder_thread(drain->recorder, event->low);
 		return true;
 	}
 	recorder_time(drain->recorder, ms_of(drain, ring->time));
-	if (drain->thread != ring->thread)
-		recorder_thread_is(drain->recorder, drain->thread = ring->thread);
 	drain->orders[event->stream]++;
-	return replay_event(drain->replay, event);
+	if (drain->held_count && !settle(drain, index, event, &is_over))
+		return false;
+	if (event->type == RING_ALLOC_INSIDE)
+		hold(drain, index, event);
+	else if (!is_over)
+		return tell(drain, ring->thread, event);
+	return true;
 }
 
 /* Those that waited for this stream may go on. */
@@ -216,7 +295,7 @@ static size_t take(struct drain *drain, uint32_t index)
 			drain->waiting[event.stream] = index;
 			break;
 		}
-		if (!pass(drain, ring, &event)) {
+		if (!pass(drain, index, &event)) {
 			damage(drain, index);
 			break;
 		}
@@ -289,6 +368,7 @@ size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms)
 		skip(drain);
 		count += go_round(drain);
 	}
+	release_late(drain);
 	drain->last = now;
 	drain->last_ms = now_ms;
 	return count;

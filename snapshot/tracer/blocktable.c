@@ -317,7 +317,8 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 			entry_set(entry, block);
 		}
 		if (__builtin_expect(ring && entry, 0))
-			say(area, shard, ring, RING_ALLOC, *block);
+			say(area, shard, ring, memory_is_in_heap() ? RING_ALLOC_INSIDE : RING_ALLOC,
+				*block);
 		memory_unlock(&shard->lock);
 	}
 	rings_end(ring);

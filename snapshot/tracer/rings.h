@@ -23,6 +23,8 @@
  * What the events say of blocks, where "known" means to whoever replays them:
  *    RING_ALLOC     block is live. If one is known at its address, that ended first: its heap was destroyed,
  *                   or its free was not seen (or dropped).
+ *    RING_ALLOC_INSIDE the same, by a function of the real heap: where its thread says RING_ALLOC (or RING_FREE) of
+ *                   that address next, but for RING_FREE_OLD of others, this one was a part of it.
  *    RING_FREE      block, as RING_ALLOC had it, is live no more. If none is known there: nothing happened.
  *    RING_FREE_OLD  the same of a block that was in no table when the recording began, as it is older than the tracer
  *                   or was just being freed: only its address is known. Not in sessions that are sampled.
@@ -53,7 +55,7 @@
 #include "snapshot/tracer/shared.h"
 
 #define RING_MAGIC 0x53474e4952435254u /* "TRCRINGS" */
-#define RING_VERSION 1
+#define RING_VERSION 2
 #define RING_SHARED 0 /* the index of the ring that several threads use */
 #define RING_RANGES TRACER_SHARDS /* the stream of virtual memory */
 #define RING_STREAMS (TRACER_SHARDS + 1)
@@ -66,6 +68,7 @@ enum ring_event_type {
 	RING_NONE,
 	RING_THREAD,
 	RING_ALLOC,
+	RING_ALLOC_INSIDE, /* by the real heap's own functions, as when a block moves that is reallocated */
 	RING_FREE,
 	RING_FREE_OLD,
 	RING_HEAP_GONE,

@@ -118,6 +118,11 @@ enum guard guard_now(void)
 	return (enum guard)(guard & WHAT_MASK);
 }
 
+bool memory_is_in_heap(void)
+{
+	return guard_now() == GUARD_HEAP;
+}
+
 /* LdrRegisterDllNotification and what it calls: Microsoft Learn. */
 #define NOTE_UNLOADED 2
 

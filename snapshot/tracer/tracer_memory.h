@@ -87,6 +87,9 @@ uint32_t memory_thread_id(void);
 /* A word of the thread's own, 0 at its beginning; NULL: there is none. */
 uintptr_t *memory_thread_word(void);
 
+/* Whether it is inside a function of the real heap. */
+bool memory_is_in_heap(void);
+
 /* Waits a moment for hsnap, longer when it was called before. False when hsnap has ended. */
 bool memory_wait_hsnap(struct memory_patience *patience);
 

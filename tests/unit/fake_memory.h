@@ -85,6 +85,14 @@ uint32_t memory_thread_id(void)
 	return fake_thread;
 }
 
+/* Of the calling thread. */
+static _Thread_local bool fake_is_in_heap;
+
+bool memory_is_in_heap(void)
+{
+	return fake_is_in_heap;
+}
+
 uintptr_t *memory_thread_word(void)
 {
 	return &fake_word;

@@ -340,6 +340,64 @@ TEST(what_threads_do_is_told_in_the_order_in_which_it_was_done)
 	assert_true(scene.wanted_count > 5000);
 }
 
+static struct live allocated(uint32_t thread, unsigned type, uint64_t addr, uint32_t stack)
+{
+	struct live live = {.block = tracer_block_make(addr, 1, stack, 40), .heap = 0x10000};
+
+	put_block(thread, type, &live.block, live.heap);
+	return live;
+}
+
+static void want_alloc(struct live *live, uint32_t thread)
+{
+	live->alloc = want((struct told){.addr = tracer_block_addr(&live->block),
+		.bytes = 40,
+		.heap = live->heap,
+		.stack = tracer_block_stack(&live->block) + 1000,
+		.thread = 100 + thread});
+}
+
+/* What the real heap allocates for itself is a part of what its thread says of it next, or an allocation like others. */
+TEST(a_block_that_moves_is_told_once)
+{
+	struct tracer_block old = tracer_block_make(0x9000, 0, 0, 0);
+	struct live inside, moved, other;
+
+	for (unsigned drains = 0; drains < 2; drains++) {
+		inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
+		put_block(0, RING_FREE_OLD, &old, 0);
+		other = allocated(1, RING_ALLOC, 0x2000, 2);
+		want_alloc(&other, 1);
+		if (drains)
+			drain_now();
+		moved = allocated(0, RING_ALLOC, 0x1000, 3);
+		want_alloc(&moved, 0);
+		put_block(1, RING_FREE, &moved.block, moved.heap);
+		free_wanted(&moved, 1);
+		put_block(0, RING_FREE, &other.block, other.heap);
+		free_wanted(&other, 0);
+	}
+	/* Not chosen by a sample after all. */
+	inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
+	put_block(0, RING_FREE, &inside.block, inside.heap);
+	/* Of a heap that was made; another thread frees it, or the same one says something else. */
+	inside = allocated(0, RING_ALLOC_INSIDE, 0x3000, 4);
+	put_block(1, RING_FREE, &inside.block, inside.heap);
+	want_alloc(&inside, 0);
+	free_wanted(&inside, 1);
+	inside = allocated(0, RING_ALLOC_INSIDE, 0x4000, 5);
+	want_alloc(&inside, 0);
+	other = allocated(0, RING_ALLOC, 0x5000, 6);
+	want_alloc(&other, 0);
+	/* Its thread says nothing more. */
+	inside = allocated(0, RING_ALLOC_INSIDE, 0x6000, 7);
+	want_alloc(&inside, 0);
+	drain_now();
+	assert_int_equal(scene.told_count, scene.wanted_count - 1);
+	scene.time += 10000 * 1000;
+	check_told();
+}
+
 static void say_gone(uint32_t tag, uint64_t heap)
 {
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {

@@ -64,6 +64,11 @@ uint32_t memory_thread_id(void)
 	return GetCurrentThreadId();
 }
 
+bool memory_is_in_heap(void)
+{
+	return false;
+}
+
 uintptr_t *memory_thread_word(void)
 {
 	return NULL;
