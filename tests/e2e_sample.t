@@ -58,6 +58,10 @@ for (split /\r?\n/, run(tool('hdiff', 'linux', '--histogram', '-o', 'csv', '-i',
 }
 within($sizes[0], $bytes, sqrt($bytes_variance) + 97 * 112 / 5, 'sizes: bytes');
 within($sizes[1], $blocks, sqrt($count_variance) + 97 / 5, 'blocks');
+my $json = run(tool('hdiff', 'linux', '-o', 'json', '-i', 'make_block', "$dir/many.hrec"))->{out};
+my ($selected) = $json =~ /^"selected":.*"new":(\{"bytes":\d+,"blocks":\d+),/m;
+my ($impacting) = $json =~ /^"window":.*"aifo":(\{"bytes":\d+,"blocks":\d+)\}/m;
+is($impacting, $selected, 'the columns of a window have the same estimates');
 # It begins while the tracer samples: with its tables, and as it does.
 my $later = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
 is($later->step, 1, 'a traced program has its blocks') or BAIL_OUT('no target');
