@@ -20,8 +20,8 @@ subtest 'after a recorder was killed' => \&killed;
 done_testing;
 
 sub recorder {
-	my ($target, $name) = @_;
-	my $pid = Hunt::start([wine($record, 'record', '-v', '-o', win("$dir/$name.hrec"), '-p', $target->{pid})], stderr => "$dir/$name.err");
+	my ($target, $name, @more) = @_;
+	my $pid = Hunt::start([wine($record, 'record', '-v', @more, '-o', win("$dir/$name.hrec"), '-p', $target->{pid})], stderr => "$dir/$name.err");
 	for (1 .. 300) {
 		return $pid if !hsnap('mark', '-p', $target->{pid}, 'begin')->{status};
 		sleep 0.1;
@@ -93,7 +93,7 @@ sub stressed {
 	is($target->step, 1, 'it begins') or return;
 	syswrite $target->{to}, "\n";
 	for my $round (1 .. 3) {
-		my $recorder = recorder($target, "stress$round") or return ok(0, "recording $round begins");
+		my $recorder = recorder($target, "stress$round", '--ring', '64M') or return ok(0, "recording $round begins");
 		sleep 0.5;
 		if ($round == 3) {
 			syswrite $target->{to}, "\n";
