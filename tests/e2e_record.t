@@ -235,9 +235,10 @@ sub terminal {
 	my $script = Hunt::start(['script', '-qefc', "exec '$root/setup/wine' '$record' record -o '" . win($file) . "' -p $target->{pid} 2>'$dir/said'",
 		"$dir/typescript"], stdin => $keys);
 	ok(comes(sub { -e "$dir/said" && slurp("$dir/said") =~ /Enter marks/ }), 'it says what can be done');
+	my $count = -1;
 	for my $line ('', 'half way there', '') {
 		syswrite $hand, "$line\r";
-		my $count = () = list($file) =~ /^mark /mg;
+		$count++;
 		ok(comes(sub { (() = list($file) =~ /^mark /mg) > $count }), "Enter behind '$line'") or last;
 	}
 	syswrite $hand, "\x03";
