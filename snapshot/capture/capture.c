@@ -218,8 +218,6 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	} else if (!target->is_file && !target->is_cloned) {
 		walk_heaps(memory, captured, NULL);
 	}
-	if (captured->source.has_tracer && !target->is_file && !target->is_cloned)
-		tracer_copy_read(&captured->tracer, target, captured->source.area_addr, NULL);
 	for (;;) {
 		int64_t start = os_clock_ms();
 		int rc = target->ops->suspend(target, err);

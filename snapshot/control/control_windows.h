@@ -188,31 +188,13 @@ bool ring_section_is_read(const struct tracee *tracee);
 /* Takes the view back, whose section it is; no thread may be in the tracer's code. */
 void ring_section_unmap(struct tracee *tracee);
 
-/* The section that the tracer's tables are in, if hsnap is going to read them so. */
-struct tables_section {
-	uint64_t addr; /* where it is in the process */
-	uint64_t theirs; /* a handle that the process keeps, by which hsnap finds it again */
-	unsigned char *ours; /* a view in this process */
-};
-
-/* Makes one of so many bytes and maps it into the process. False: that is of no use here, or cannot be; then there is
- * nothing to release. */
-bool tables_section_map(
-	struct tables_section *section, const struct tracee *tracee, uint64_t bytes);
-
-/* Gives up what is in this process. */
-void tables_section_release(struct tables_section *section);
-
-/* Takes back a view that begins there, if there is one, and the handle. */
-void tables_section_unmap(const struct tracee *tracee, uint64_t addr, uint64_t theirs);
-
 /*
  * Puts the blocks that the process has by now into the tables of its tracer, which is about to be switched on
- * and whose tables are empty: then nobody needs to walk its heaps. tables is where those are in this process. Its
- * threads stand still, none in a heap's function. Sets TRACER_FLAG_LISTED, or does nothing where the heaps cannot be
- * known for sure.
+ * and whose tables are empty: then nobody needs to walk its heaps. Its threads stand still, none in a heap's
+ * function. Sets TRACER_FLAG_LISTED, or does nothing where the heaps cannot be known for sure. Returns 0;
+ * -ERR_INJECT, -ERR_NOMEM, and it is not to be switched on.
  */
-void older_list(struct tracee *tracee, unsigned char *tables);
+int older_list(struct tracee *tracee, struct err *err);
 
 struct install_options {
 	uint64_t limit_bytes; /* for its tables */

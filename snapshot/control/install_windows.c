@@ -20,7 +20,6 @@ struct installing {
 	struct patch_plan plans[HOOK_COUNT];
 	uint8_t slots[SLOTS_BYTES];
 	struct threads threads;
-	struct tables_section section; /* of its tables; or there is none */
 	uint32_t state_before;
 };
 
@@ -50,8 +49,6 @@ static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
 
 	if (bytes > SIZE_MAX)
 		return 0;
-	if (tables_section_map(&installing->section, installing->tracee, bytes))
-		return installing->section.addr;
 	return (ULONG_PTR)VirtualAllocEx(
 		installing->tracee->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
 }
@@ -68,13 +65,8 @@ static int reserve(struct installing *installing, struct err *err)
 	if (!base)
 		return refuse(installing, "no address space for its tables", err);
 	tracer_layout_set(area, base, limit);
-	area->tables_section = installing->section.theirs;
-	if (!publish(tracee, &area->reserved, 2 * sizeof(area->reserved)) ||
-		!publish(tracee, &area->tables_section, sizeof(area->tables_section))) {
-		if (installing->section.ours)
-			tables_section_unmap(tracee, base, installing->section.theirs);
-		else
-			VirtualFreeEx(tracee->process, at(base), 0, MEM_RELEASE);
+	if (!publish(tracee, &area->reserved, 2 * sizeof(area->reserved))) {
+		VirtualFreeEx(tracee->process, at(base), 0, MEM_RELEASE);
 		area->reserved = 0;
 		return refuse(installing, "its memory cannot be written", err);
 	}
@@ -356,14 +348,14 @@ static int begin_recording(const struct tracee *tracee, const struct install_opt
 /*
  * A thread that was stopped on its way through a heap's function may have made or freed a block of which
  * nobody will know; so this is for a process that has not begun. One that is read by a clone is not held for a
- * walk and has no section, a sample has few of the blocks, and a recording has those from before by itself.
+ * walk, a sample has few of the blocks, and a recording has those from before by itself.
  */
 static bool may_list_older(const struct installing *installing)
 {
 	const struct install_options *options = installing->options;
 
 	return !(options->flags & TRACER_FLAG_ATTACHED) && !installing->threads.is_held &&
-	       !options->sample_bytes && !options->rings && installing->section.ours;
+	       !options->sample_bytes && !options->rings && !installing->tracee->target->is_cloned;
 }
 
 static int apply(struct installing *installing, struct err *err)
@@ -380,7 +372,7 @@ static int apply(struct installing *installing, struct err *err)
 	if (!rc && installing->options->recording)
 		rc = begin_recording(installing->tracee, installing->options, false, err);
 	if (!rc && may_list_older(installing))
-		older_list(installing->tracee, installing->section.ours);
+		rc = older_list(installing->tracee, err);
 	if (!rc)
 		rc = put_in(installing, err);
 	threads_release(&installing->threads);
@@ -483,7 +475,6 @@ int install_tracer(struct target *target, void *process, uint64_t area_addr,
 		installing->state_before = tracee->area.state;
 		rc = set_up(installing, err);
 	}
-	tables_section_release(&installing->section);
 	tracee_free(tracee);
 	free(installing);
 	return rc;

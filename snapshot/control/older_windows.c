@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/memory.h"
 #include "snapshot/control/control_windows.h"
@@ -16,7 +15,6 @@ struct older_table {
 
 struct older {
 	struct tracee *tracee;
-	unsigned char *memory; /* of all tables */
 	struct walk walk;
 	uint32_t *tags; /* of the heaps that were walked */
 	struct older_table tables[TRACER_SHARDS];
@@ -99,24 +97,26 @@ static void put(struct older *older, const struct walked_block *walked)
 		walked->addr, older->tags[walked->heap], 0, walked->requested_bytes);
 }
 
-static void write_tables(const struct older *older)
+static bool write_tables(struct older *older)
 {
-	struct tracer_area *area = &older->tracee->area;
+	struct tracee *tracee = older->tracee;
 
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
 		const struct older_table *table = &older->tables[i];
-		struct tracer_shard *shard = &area->shards[i];
-		uint64_t addr = blocktable_room(area, i, table->log2);
+		uint64_t addr = blocktable_room(&tracee->area, i, table->log2);
 		size_t bytes = sizeof(*table->entries) << table->log2;
 
 		if (!table->count)
 			continue;
-		memcpy(older->memory + (addr - area->reserved), table->entries, bytes);
-		shard->table = addr | table->log2;
-		shard->count = (uint32_t)table->count;
-		shard->kept = (uint64_t)1 << table->log2;
-		area->committed_bytes += bytes;
+		if (!VirtualAllocEx(tracee->process, (void *)(ULONG_PTR)addr, bytes, MEM_COMMIT,
+			    PAGE_READWRITE) ||
+			!tracee_write(tracee, addr, table->entries, bytes))
+			return false;
+		tracee->area.shards[i].table = addr | table->log2;
+		tracee->area.shards[i].count = (uint32_t)table->count;
+		tracee->area.committed_bytes += bytes;
 	}
+	return true;
 }
 
 static void forget_heaps(struct tracer_area *area)
@@ -125,33 +125,38 @@ static void forget_heaps(struct tracer_area *area)
 		area->heaps[i] = 0;
 }
 
-static void list(struct older *older)
+static int list(struct older *older, struct err *err)
 {
-	struct tracer_area *area = &older->tracee->area;
+	struct tracee *tracee = older->tracee;
 
 	if (!can_be_listed(older) || !make_tables(older)) {
-		forget_heaps(area);
-		return;
+		forget_heaps(&tracee->area);
+		return 0;
 	}
 	for (size_t i = 0; i < older->walk.block_count; i++)
 		put(older, &older->walk.blocks[i]);
-	write_tables(older);
-	area->flags |= TRACER_FLAG_LISTED;
+	if (!write_tables(older))
+		return err_set(err, ERR_INJECT, tracee->target->name,
+			"it has no memory for the tracer's tables");
+	tracee->area.flags |= TRACER_FLAG_LISTED;
+	return 0;
 }
 
-void older_list(struct tracee *tracee, unsigned char *tables)
+int older_list(struct tracee *tracee, struct err *err)
 {
-	struct older older = {.tracee = tracee, .memory = tables};
+	struct older older = {.tracee = tracee};
 	struct memory memory;
+	int rc = 0;
 
 	if (memory_init(&memory, tracee->target))
-		return;
+		return err_set(err, ERR_NOMEM, tracee->target->name, NULL);
 	walk_init(&older.walk);
 	if (!heaps_walk(&memory, &older.walk, NULL))
-		list(&older);
+		rc = list(&older, err);
 	memory_release(&memory);
 	walk_release(&older.walk);
 	free(older.tags);
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		free(older.tables[i].entries);
+	return rc;
 }

@@ -260,7 +260,7 @@ static bool is_reservation(const struct tracee *tracee, uint64_t addr)
 void tracee_free_tables(struct tracee *tracee)
 {
 	uint64_t none[2] = {0};
-	uint64_t reserved = tracee->area.reserved, section = tracee->area.tables_section;
+	uint64_t reserved = tracee->area.reserved;
 
 	if (!reserved)
 		return;
@@ -271,14 +271,6 @@ void tracee_free_tables(struct tracee *tracee)
 		    sizeof(none)))
 		return;
 	tracee->area.reserved = tracee->area.reserved_bytes = 0;
-	if (section) {
-		tracee->area.tables_section = 0;
-		if (tracee_write(tracee,
-			    tracee->area_addr + offsetof(struct tracer_area, tables_section), none,
-			    sizeof(none[0])))
-			tables_section_unmap(tracee, reserved, section);
-		return;
-	}
 	if (is_reservation(tracee, reserved))
 		VirtualFreeEx(tracee->process, (void *)(ULONG_PTR)reserved, 0, MEM_RELEASE);
 }

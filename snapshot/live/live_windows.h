@@ -73,37 +73,11 @@ int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct targ
 int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
 
 /*
- * Memory of a process that is a view of a section, read by a view of our own. What the process says of it may be a lie:
- * nothing is read but what is there in ours, whatever that is.
- */
-
-#define SHARED_KNOWN 128 /* ranges, of as many tables */
-
-/* {0}: there is none. */
-struct shared_view {
-	uint64_t handle, addr, len; /* as they were said */
-	const unsigned char *bytes; /* NULL: it cannot be mapped */
-	/* Of bytes, what was found to be there; it stays so. */
-	struct {
-		uint64_t from, end;
-	} known[SHARED_KNOWN];
-	unsigned next; /* whose place the next one takes */
-};
-
-/* Maps the section that the process has under that handle, and that it has at addr, if it may. */
-void shared_view_set(
-	struct shared_view *view, HANDLE process, uint64_t handle, uint64_t addr, uint64_t len);
-void shared_view_release(struct shared_view *view);
-
-/* False: the process is to be asked. */
-bool shared_view_read(struct shared_view *view, uint64_t addr, void *bytes, size_t len);
-
-/*
  * The system's part of snapshot/live/process.h: process snapshots of Windows 8.1 and later, suspension
  * elsewhere.
  */
 
-/* Process handles should have them besides, for clones and for sections. */
-#define CLONE_RIGHTS (PROCESS_CREATE_PROCESS | PROCESS_DUP_HANDLE)
+/* Process handles should have it besides, for clones. */
+#define CLONE_RIGHTS PROCESS_CREATE_PROCESS
 
 #endif

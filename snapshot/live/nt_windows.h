@@ -15,17 +15,6 @@ NTSYSAPI NTSTATUS NTAPI NtMapViewOfSection(HANDLE section, HANDLE process, PVOID
 	ULONG inherit, ULONG type, ULONG protect);
 NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
 
-NTSYSAPI NTSTATUS NTAPI NtQuerySection(
-	HANDLE section, ULONG what, PVOID info, SIZE_T bytes, PSIZE_T got);
-
-#define NT_SECTION_BASIC 0
-
-struct nt_section_basic {
-	PVOID base;
-	ULONG attributes; /* SEC_* */
-	LARGE_INTEGER bytes;
-};
-
 #define NT_VIEW_UNMAP                                                                              \
 	2 /* NtMapViewOfSection(): processes that it creates do not inherit the view */
 

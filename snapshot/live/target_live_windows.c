@@ -238,7 +238,6 @@ struct live {
 	struct hold hold;
 	struct resume_guard *guard;
 	bool is_guard_tried;
-	struct shared_view shared;
 };
 
 static HANDLE reader(struct target *target)
@@ -251,12 +250,8 @@ static HANDLE reader(struct target *target)
 static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
 	struct live *live = target->system;
-	HANDLE from = reader(target);
 
-	/* A clone's memory is as it was when it was made, but for what is shared. */
-	if (from == live->process && shared_view_read(&live->shared, addr, bytes, len))
-		return 0;
-	return region_read_either(from, live->process, addr, bytes, len);
+	return region_read_either(reader(target), live->process, addr, bytes, len);
 }
 
 static int live_region(struct target *target, uint64_t addr, struct target_region *region)
@@ -264,13 +259,6 @@ static int live_region(struct target *target, uint64_t addr, struct target_regio
 	struct live *live = target->system;
 
 	return region_query_either(reader(target), live->process, addr, region);
-}
-
-static void live_share(struct target *target, uint64_t handle, uint64_t addr, uint64_t bytes)
-{
-	struct live *live = target->system;
-
-	shared_view_set(&live->shared, live->process, handle, addr, bytes);
 }
 
 static bool live_is_alive(struct target *target)
@@ -344,7 +332,6 @@ static void live_close(struct target *target)
 	struct live *live = target->system;
 
 	live_resume(target);
-	shared_view_release(&live->shared);
 	guard_stop(live->guard);
 	if (live->is_ours)
 		CloseHandle(live->process);
@@ -362,7 +349,6 @@ static int live_modules(struct target *target, struct snapshot *snapshot, struct
 static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
-	.share = live_share,
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,

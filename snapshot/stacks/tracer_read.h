@@ -54,7 +54,6 @@ struct tracer_part {
 	uint64_t addr, bytes; /* in the target; 0 bytes: there is none */
 	unsigned char
 		*copy; /* as many bytes; those of shards are given back when they are understood */
-	uint64_t room_bytes; /* of copy */
 };
 
 struct tracer_copy {
@@ -74,8 +73,7 @@ void tracer_copy_release(struct tracer_copy *copy);
 /*
  * Reads the tables while the target does not change. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT,
  * -ERR_GONE, -ERR_TARGET (also when they are larger than half of this machine's memory), -ERR_NOMEM; what
- * copy held before is gone, but for its memory: having read them while the target runs, which need not make
- * sense, spares the system's work for that while it is held.
+ * copy held before is gone.
  */
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);

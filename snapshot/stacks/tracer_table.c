@@ -143,11 +143,13 @@ void tracer_copy_init(struct tracer_copy *copy)
 	tracer_modules_init(&copy->modules);
 }
 
-/* Without the area and the memory of the parts: they are large. */
-static void clear(struct tracer_copy *copy)
+/* Without the area: it is large. */
+static void forget(struct tracer_copy *copy)
 {
-	for (size_t i = 0; i < PART_COUNT; i++)
-		copy->parts[i].addr = copy->parts[i].bytes = 0;
+	for (size_t i = 0; i < PART_COUNT; i++) {
+		free(copy->parts[i].copy);
+		copy->parts[i] = (struct tracer_part){0};
+	}
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
@@ -155,15 +157,6 @@ static void clear(struct tracer_copy *copy)
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
-}
-
-static void forget(struct tracer_copy *copy)
-{
-	clear(copy);
-	for (size_t i = 0; i < PART_COUNT; i++) {
-		free(copy->parts[i].copy);
-		copy->parts[i] = (struct tracer_part){0};
-	}
 }
 
 void tracer_copy_release(struct tracer_copy *copy)
@@ -309,18 +302,14 @@ static int check_total(const struct tracer_copy *copy, struct target *target, st
 static int plan(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	const struct tracer_area *area = &copy->area;
 	int rc;
 
-	clear(copy);
+	forget(copy);
 	rc = tracer_area_read(target, area_addr, &copy->area, err);
 	if (!rc)
 		rc = tracer_check(target, &copy->area, err);
 	if (rc)
 		return rc;
-	if (area->tables_section && target->ops->share)
-		target->ops->share(
-			target, area->tables_section, area->reserved, area->reserved_bytes);
 	rc = set_parts(copy);
 	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
@@ -329,12 +318,9 @@ static int plan(
  * not. */
 static int room_for(struct tracer_part *part)
 {
-	if (part->bytes <= part->room_bytes)
-		return 0;
-	free(part->copy);
-	part->copy = malloc((size_t)part->bytes);
-	part->room_bytes = part->copy ? part->bytes : 0;
-	return part->copy ? 0 : -ERR_NOMEM;
+	if (part->bytes)
+		part->copy = malloc((size_t)part->bytes);
+	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
 }
 
 static int read_part(struct target *target, const struct tracer_part *part)

@@ -42,9 +42,6 @@ struct target_ops {
 	/* The bytes at addr where they lie (in a mapped file) and how many of them; NULL when they
 	 * are not there. They stay until close(). NULL: memory has to be read. */
 	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
-	/* Says that these bytes are a view of the section that the target has under a handle: then they may be read
-	 * by another view of it. Nobody knows whether that is so. NULL: it is of no use. */
-	void (*share)(struct target *target, uint64_t handle, uint64_t addr, uint64_t bytes);
 	/* Adds the loaded modules (base, size_bytes, path; of a file also what identifies them) to
 	 * snapshot, and a warning for whatever the target cannot tell: 0 or an error. */
 	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);

@@ -159,28 +159,6 @@ static bool is_gone(const struct tracer_area *area, const struct tracer_block *b
 	return index && state != generation && state != (generation | TRACER_HEAP_LEAVING);
 }
 
-/* In a section each table stays that there ever was, and it was left empty. */
-static bool commit_table(struct tracer_area *area, struct tracer_shard *shard,
-	struct tracer_block *table, uint64_t log2)
-{
-	uint64_t bit = (uint64_t)1 << log2;
-
-	if (area->tables_section && shard->kept & bit)
-		return true;
-	if (!tables_commit(area, table, sizeof(*table) << log2))
-		return false;
-	shard->kept |= area->tables_section ? bit : 0;
-	return true;
-}
-
-static void leave_table(struct tracer_area *area, struct tracer_block *table, uint64_t bytes)
-{
-	if (area->tables_section)
-		__builtin_memset(table, 0, bytes);
-	else
-		tables_decommit(area, table, bytes);
-}
-
 /* Gives a shard a table of another size, and leaves out what no heap has any more. */
 static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_t log2)
 {
@@ -188,7 +166,7 @@ static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_
 	struct tracer_block *old = entries(shard), *table = room_for(area, shard, log2);
 	uint32_t live = 0;
 
-	if (!table || !commit_table(area, shard, table, log2))
+	if (!table || !tables_commit(area, table, count * sizeof(*table)))
 		return false;
 	/* The order of entries is about that of their hashes, in both: this goes from page to page. */
 	for (uint64_t i = 0; i < old_count; i++) {
@@ -200,7 +178,7 @@ static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_
 	shard->count = live;
 	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
 	if (old_count)
-		leave_table(area, old, old_count * sizeof(*old));
+		tables_decommit(area, old, old_count * sizeof(*old));
 	return true;
 }
 

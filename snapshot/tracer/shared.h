@@ -2,7 +2,7 @@
  * The memory that the tracer keeps in the target, and that hsnap sets up and reads from outside.
  *
  * struct tracer_area is the DLL's data export TRACER_EXPORT. The DLL does nothing by itself: hsnap
- * reserves memory for its tables, a section's where it can make use of that, fills in the part "set by hsnap", sets the state to TRACER_ON, and
+ * reserves memory for its tables, fills in the part "set by hsnap", sets the state to TRACER_ON, and
  * then writes jumps to the hooks into ntdll (snapshot/control/).
  *
  * Everything here and in the tables can be read at any instant, also while every thread of the target
@@ -103,8 +103,7 @@ struct tracer_shard {
 	uint32_t cleaned; /* how many heaps had been destroyed when those blocks were last out */
 	uint32_t waited; /* how often it was used since another one was */
 	uint32_t order; /* of its next event (rings.h) */
-	uint64_t kept; /* in a section: which tables are committed, a bit for each logarithm */
-	uint64_t padding[3]; /* a cache line each */
+	uint64_t padding[4]; /* a cache line each */
 };
 
 /* One stack. Its id is its offset in the stack area divided by 8. */
@@ -188,8 +187,7 @@ struct tracer_area {
 	uint64_t stacks_top; /* bytes used of it */
 	uint64_t stacks_committed, stacks_limit; /* bytes */
 	uint64_t stack_buckets; /* address, and below 64 KiB the tracer's own business */
-	uint64_t shard_tables,
-		shard_bytes; /* address of the room of all shards, and bytes for each */
+	uint64_t shard_tables, shard_bytes; /* address of the first shard's room, and of each */
 	uint64_t modules, modules_top, modules_limit; /* address, bytes */
 	/* Address, and how many; the count goes on when the limit is reached. */
 	uint64_t unloads, unload_count, unload_limit;
@@ -222,10 +220,7 @@ struct tracer_area {
 		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
 	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
 	uint32_t reallocating, unused_word;
-	/* Set by hsnap: a handle of the target's, of the section whose view the tables are in; 0: they are in memory
-	 * of its own. What is committed of a section is never given back. */
-	uint64_t tables_section;
-	uint64_t unused[2];
+	uint64_t unused[3];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];

@@ -112,8 +112,6 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
  * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
  * an entry, a live block costs 64 at most. It grows and shrinks by that. The blocks of a destroyed heap
  * count as live until their shard was used again, about as often as a 64th of its entries.
- *
- * What is committed of a section stays: there it is 128 bytes for each block that was live at the time of most.
  */
 
 /* Of a shard's first table; each next one is twice as large. */
@@ -138,8 +136,8 @@ static inline uint64_t blocktable_home(uint64_t hash, unsigned log2)
 	return (hash << 6) >> (64 - log2);
 }
 
-/* The address of a shard's table of 1 << log2 entries: all tables of one size lie behind one another, and before the
- * larger ones, so that few shares of memory are touched. 0: there is no room for so many. */
+/* The address of a shard's table of 1 << log2 entries, in its room: they lie behind one another there. 0:
+ * there is no room for so many. */
 static inline uint64_t blocktable_room(
 	const struct tracer_area *area, unsigned shard, unsigned log2)
 {
@@ -148,7 +146,7 @@ static inline uint64_t blocktable_room(
 
 	if (bytes > area->shard_bytes || from > area->shard_bytes - bytes)
 		return 0;
-	return area->shard_tables + from * TRACER_SHARDS + shard * bytes;
+	return area->shard_tables + shard * area->shard_bytes + from;
 }
 
 /* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */

@@ -449,33 +449,6 @@ TEST(blocks_that_come_and_go_cost_no_more_with_time)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-TEST(in_a_section_nothing_is_given_back_and_is_used_again)
-{
-	const uint32_t few = 5000, many = 200000;
-	uint64_t most = 0;
-
-	model_init();
-	area.tables_section = 8;
-	model_add_anywhere(many);
-	for (unsigned round = 0; round < 3; round++) {
-		while (model.live_count < many)
-			put(model.live_count);
-		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
-		assert_int_equal(fake_committed_bytes(), area.committed_bytes);
-		/* Two thirds of a table may be free, and all before it are half as large together. */
-		assert_true(area.committed_bytes <= 128 * (uint64_t)many);
-		assert_true(!round || area.committed_bytes == most);
-		most = area.committed_bytes;
-		while (model.live_count > few)
-			take(model.live_count - 1);
-		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
-		for (unsigned i = 0; i < TRACER_SHARDS; i++)
-			assert_in_range(area.shards[i].table & 63, 6, 9);
-		assert_int_equal(area.committed_bytes, most);
-	}
-	assert_int_equal(area.dropped_blocks, 0);
-}
-
 TEST(without_memory_a_table_shrinks_later)
 {
 	model_at_growth();
