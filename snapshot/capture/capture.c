@@ -149,24 +149,18 @@ static int walk_again(struct memory *memory, struct raw_capture *captured, struc
 	return walk_heaps(memory, captured, err);
 }
 
-/*
- * What a walk while the target runs stumbles over may be what it was just changing; what is twice in the same
- * place is to be looked at while it is held, though.
- */
+/* What a walk while the target runs stumbles over may be what it was just changing; what stays so is to be looked at
+ * while it is held. */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
-	struct walk *walk = &captured->walk;
 	int rc = walk_again(memory, captured, err);
 
-	for (int i = 1; !rc && !walk_is_sound(walk) && i < WALKS_MAX; i++) {
-		uint64_t broken = walk->broken_addr, missing = walk->missing_addr;
-
+	for (int i = 1; !rc && !walk_is_sound(&captured->walk) && i < WALKS_MAX; i++) {
 		os_sleep_ms(RETRY_MS);
 		rc = walk_again(memory, captured, err);
-		if (!rc && !walk_is_sound(walk) && walk->broken_addr == broken &&
-			walk->missing_addr == missing)
-			captured->is_from_tables = false;
 	}
+	captured->is_from_tables =
+		!rc && walk_is_sound(&captured->walk) && !captured->walk.doubt_count;
 	return rc;
 }
 
@@ -320,15 +314,14 @@ static int read_target(struct target *target, const struct capture_options *opti
 				   !target->is_cloned;
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
-	if (!rc && captured->is_from_tables && !tables_have_all(captured)) {
+	if (!rc && captured->is_from_tables &&
+		(!tables_have_all(captured) || !tables_give_blocks(captured))) {
 		captured->is_from_tables = false;
 		rc = take_all(&memory, snapshot, captured, stats, err);
 	}
 	memory_release(&memory);
 	stats->walked_running = captured->is_from_tables;
-	if (!rc && captured->is_from_tables)
-		tables_give_blocks(captured);
-	else if (!rc && captured->source.may_have_all && options->walks)
+	if (!rc && captured->source.may_have_all && options->walks)
 		tables_compare(captured);
 	if (!rc && !target->is_file)
 		list_modules_again(target, snapshot);

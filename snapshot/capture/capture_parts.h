@@ -26,8 +26,6 @@ struct raw_capture {
 	struct walk walk;
 	/* The heaps were walked while the target ran: what counts is what the tracer's tables say. */
 	bool is_from_tables;
-	uint64_t
-		unknown_overhead_count; /* then: blocks that came since, and are like none before */
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */
 	uint64_t untraced_count, unfound_count;
@@ -51,8 +49,9 @@ bool tables_may_have_all(const struct tracer_area *area);
 /* Whether they do, in the heaps that were walked, and nothing is left open: of a copy that was understood. */
 bool tables_have_all(const struct raw_capture *captured);
 
-/* Makes of a walk while the target ran what one while it was held would have found. */
-void tables_give_blocks(struct raw_capture *captured);
+/* Makes of a walk while the target ran what one while it was held would have found. A block that came since has the
+ * overhead of one of its size in its heap; false: there is none, and then the walk is of no use. */
+bool tables_give_blocks(struct raw_capture *captured);
 
 /* Counts what the tables and a walk while it was held do not have in common. */
 void tables_compare(struct raw_capture *captured);

@@ -288,22 +288,6 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk,
 			count - UNWALKED_NAMED);
 }
 
-/* Of a walk while the process ran: it only tells what a block takes beside what was asked for. */
-static void warn_of_overheads(struct snapshot *snapshot, const struct raw_capture *captured)
-{
-	if (captured->unknown_overhead_count)
-		snapshot_warn(snapshot,
-			"the overhead of %" PRIu64
-			" blocks is not known and counted as 0: they came "
-			"while the heaps were walked; --walk holds the process for that",
-			captured->unknown_overhead_count);
-	else if (!walk_is_sound(&captured->walk))
-		snapshot_warn(snapshot,
-			"the heaps could not be walked well while the process ran: some blocks "
-			"have "
-			"the overhead of others of their size; --walk holds the process for that");
-}
-
 static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
 {
 	if (walk->broken_count)
@@ -340,9 +324,7 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 {
 	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
-	if (captured->is_from_tables)
-		warn_of_overheads(snapshot, captured);
-	else
+	if (!captured->is_from_tables)
 		warn_of_heaps(snapshot, &captured->walk, captured->source.has_tracer);
 	if (captured->untraced_count || captured->unfound_count)
 		snapshot_warn(snapshot,

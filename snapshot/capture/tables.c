@@ -131,28 +131,30 @@ static void keep_known(struct giving *giving)
 	walk->block_count = kept;
 }
 
-static void add_new(struct giving *giving, const struct tracer_block *traced)
+static bool add_new(struct giving *giving, const struct tracer_block *traced)
 {
 	struct raw_capture *captured = giving->captured;
 	struct walk *walk = &captured->walk;
 	struct walked_block block = {
 		.addr = tracer_block_addr(traced), .requested_bytes = tracer_block_bytes(traced)};
-	uint32_t overhead = 0;
+	uint32_t overhead;
 
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &block.heap);
 	if (!u64map_find(
 		    &giving->overheads, size_key(block.heap, block.requested_bytes), &overhead))
-		captured->unknown_overhead_count++;
+		return false;
 	block.overhead_bytes = overhead;
 	array_grow(
 		(void **)&walk->blocks, &walk->block_cap, walk->block_count, sizeof(*walk->blocks));
 	walk->blocks[walk->block_count++] = block;
+	return true;
 }
 
-void tables_give_blocks(struct raw_capture *captured)
+bool tables_give_blocks(struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	struct giving giving = {.captured = captured};
+	bool is_whole = true;
 
 	tracer_copy_sort(&captured->tracer);
 	index_heaps(&captured->walk, &giving.heaps);
@@ -162,14 +164,13 @@ void tables_give_blocks(struct raw_capture *captured)
 	if (find_known(&giving) < tracer->block_count)
 		note_overheads(&giving);
 	keep_known(&giving);
-	for (size_t i = 0; i < tracer->block_count; i++) {
-		if (!giving.is_known[i])
-			add_new(&giving, &tracer->blocks[i]);
-	}
+	for (size_t i = 0; is_whole && i < tracer->block_count; i++)
+		is_whole = giving.is_known[i] || add_new(&giving, &tracer->blocks[i]);
 	free(giving.is_known);
 	free(giving.is_kept);
 	u64map_release(&giving.overheads);
 	u64map_release(&giving.heaps);
+	return is_whole;
 }
 
 void tables_compare(struct raw_capture *captured)

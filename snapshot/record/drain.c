@@ -17,7 +17,8 @@ struct drained_ring {
 	uint64_t time; /* of the event at its tail */
 	uint64_t dropped; /* as it said last */
 	bool is_damaged;
-	struct ring_event held; /* allocated inside the heap: what its thread says next tells what it was */
+	struct ring_event
+		held; /* allocated inside the heap: what its thread says next tells what it was */
 	uint32_t held_thread;
 	uint64_t held_ms;
 };
