@@ -10,6 +10,7 @@ use Test::More;
 use Hunt;
 
 tour('Five minutes', 2);
+check_shown($_->{command}, $_) for commands('In time');
 unlink glob "$root/build/dumps/*";
 tour('Days, not minutes', 8);
 done_testing;
@@ -19,10 +20,7 @@ done_testing;
 # leave out.
 sub tour {
 	my ($title, $steps) = @_;
-	my ($tour) = slurp("$root/README.md") =~ /^## \Q$title\E\n(.*?)^## /ms or die "README.md: no $title\n";
-	my @sessions = map { [split /^/m, s/^    //gmr] } $tour =~ /^((?:    .*\n|\n(?=\n*    ))+)/gm;
-	my @commands = map { my @lines = @$_; { command => shift(@lines) =~ s/^\$ //r =~ s/\n//r, shows => join '', @lines } }
-	    map { split_session(@$_) } @sessions;
+	my @commands = commands($title);
 	my ($first) = grep { $commands[$_]{command} =~ /hsnap\.exe run/ } 0 .. $#commands;
 	$first = splice @commands, $first, 1;
 	like($first->{command}, qr{^setup/wine build/win64/hsnap\.exe run -- \S+$}, "$title: it begins with hsnap run");
@@ -46,6 +44,16 @@ sub tour {
 	}
 	is($target->quit, 0, 'the program ends');
 	return;
+}
+
+# The commands of a section, and what it shows of each.
+sub commands {
+	my ($title) = @_;
+	my ($tour) = slurp("$root/README.md") =~ /^## \Q$title\E\n(.*?)^## /ms or die "README.md: no $title\n";
+	my @sessions = map { [split /^/m, s/^    //gmr] } $tour =~ /^((?:    .*\n|\n(?=\n*    ))+)/gm;
+	my @commands = map { my @lines = @$_; { command => shift(@lines) =~ s/^\$ //r =~ s/\n//r, shows => join '', @lines } }
+	    map { split_session(@$_) } @sessions;
+	return @commands;
 }
 
 sub check_shown {
