@@ -237,13 +237,16 @@ sub terminal {
 	ok(comes(sub { -e "$dir/said" && slurp("$dir/said") =~ /Enter marks/ }), 'it says what can be done');
 	my $count = -1;
 	for my $line ('', 'half way there', '') {
-		syswrite $hand, "$line\r";
+		my $is_marked = sub { (() = list($file) =~ /^mark /mg) > $count };
 		$count++;
-		ok(comes(sub { (() = list($file) =~ /^mark /mg) > $count }), "Enter behind '$line'") or last;
+		syswrite $hand, "$line\r";
+		# A key that is pressed while the console is being made may be lost.
+		syswrite $hand, "\r" if !$count && !comes($is_marked, 100);
+		ok(comes($is_marked), "Enter behind '$line'") or diag(slurp("$dir/said")), last;
 	}
 	syswrite $hand, "\x03";
 	is(Hunt::finish($script), 0, 'Ctrl-C ends it well') or diag(slurp("$dir/said"));
-	is_deeply([list($file) =~ /^mark +[\d.]+ s (.*)/mg], ['1', 'half way there', '3'], 'the marks are there');
+	like(join(', ', list($file) =~ /^mark +[\d.]+ s (.*)/mg), qr/^[12], half way there, [34]$/, 'the marks are there');
 	unlike(list($file), qr/^cut/m, 'and it was ended');
 	is($target->next_step, 2, 'the program goes on');
 	is($target->quit, 0, 'to its end');
@@ -254,8 +257,8 @@ sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
 
 # Waits until something is true.
 sub comes {
-	my ($is_there) = @_;
-	for (1 .. 600) {
+	my ($is_there, $tries) = @_;
+	for (1 .. $tries // 600) {
 		return 1 if $is_there->();
 		sleep 0.1;
 	}
