@@ -12,6 +12,11 @@
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
 #define RETRY_MS 1
+/* Tables are read again before the target is held if the last time it was more than FEW_BYTES, and
+ * less than three quarters of the time before. */
+#define FEW_BYTES ((uint64_t)128 << 10)
+#define LESS 3
+#define LESS_OF 4
 
 int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct err *err)
 {
@@ -164,6 +169,21 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 	return rc;
 }
 
+/* Reads the tracer's tables while the target runs, so that only what changes from then on is left to be read while
+ * it is held: again and again, as long as that makes it much less. */
+static void take_tracer_running(struct target *target, struct raw_capture *captured)
+{
+	uint64_t last = UINT64_MAX;
+
+	if (!captured->source.has_tracer || target->is_file || target->is_cloned)
+		return;
+	while (!tracer_copy_read(
+		       &captured->tracer, target, captured->source.area_addr, &(struct err){0}) &&
+		captured->tracer.read_bytes > FEW_BYTES &&
+		captured->tracer.read_bytes < last / LESS_OF * LESS)
+		last = captured->tracer.read_bytes;
+}
+
 /* Everything that needs the target to stand still: finds the blocks, and reads what tells their stacks. */
 static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
@@ -212,6 +232,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	} else if (!target->is_file && !target->is_cloned) {
 		walk_heaps(memory, captured, NULL);
 	}
+	take_tracer_running(target, captured);
 	for (;;) {
 		int64_t start = os_clock_ms();
 		int rc = target->ops->suspend(target, err);

@@ -37,8 +37,8 @@ bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks)
  * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the
  * modules that are gone, and virtual memory. Nothing of it is believed before it was checked.
  *
- * First all ranges are read that the area names, while the target is held; they are understood when it
- * runs again.
+ * First all ranges are read that the area names, the last time while the target is held; they are understood
+ * when it runs again.
  */
 
 /* Ranges of the target's memory that are read: a table of each shard, then these. */
@@ -63,6 +63,7 @@ struct tracer_copy {
 	size_t block_count;
 	struct tracer_index index; /* of them; none before tracer_copy_sort() */
 	unsigned broken_shards; /* left out */
+	uint64_t read_bytes; /* of the tables, by the last tracer_copy_read() */
 	struct tracer_modules modules;
 	struct tracer_range_list ranges;
 };
@@ -71,9 +72,10 @@ void tracer_copy_init(struct tracer_copy *copy);
 void tracer_copy_release(struct tracer_copy *copy);
 
 /*
- * Reads the tables while the target does not change. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT,
- * -ERR_GONE, -ERR_TARGET (also when they are larger than half of this machine's memory), -ERR_NOMEM; what
- * copy held before is gone.
+ * Reads the tables. Once while the target does not change, and then they are whole; before that it may be done while the
+ * target runs, for what has not changed since is not read again. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT,
+ * -ERR_GONE, -ERR_TARGET (also when they are larger than half of this machine's memory), -ERR_NOMEM, and then copy is
+ * empty but for its area.
  */
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);

@@ -129,7 +129,7 @@ static void index_build(struct tracer_index *index, const struct tracer_block *b
 }
 
 #define ENTRIES_LOG2_MAX 26 /* of one shard */
-#define PIECE_BYTES ((size_t)1 << 20) /* of one read */
+#define READ_BYTES ((size_t)1 << 20) /* at once */
 #define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
 #define MODULES_MAX ((uint64_t)1 << 26)
 #define UNLOADS_MAX ((uint64_t)1 << 20)
@@ -323,11 +323,12 @@ static int room_for(struct tracer_part *part)
 	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
 }
 
-static int read_part(struct target *target, const struct tracer_part *part)
+/* Reads bytes [at, end) of a part. */
+static int read_bytes(
+	struct target *target, const struct tracer_part *part, uint64_t at, uint64_t end)
 {
-	for (uint64_t at = 0; at < part->bytes;) {
-		size_t piece =
-			part->bytes - at < PIECE_BYTES ? (size_t)(part->bytes - at) : PIECE_BYTES;
+	while (at < end) {
+		size_t piece = end - at < READ_BYTES ? (size_t)(end - at) : READ_BYTES;
 
 		if (target_read(target, part->addr + at, part->copy + at, piece))
 			return -ERR_READ;
@@ -336,16 +337,90 @@ static int read_part(struct target *target, const struct tracer_part *part)
 	return 0;
 }
 
+static int read_part(struct target *target, const struct tracer_part *part)
+{
+	return read_bytes(target, part, 0, part->bytes);
+}
+
+/* ---------------------------------------------------------------- what has changed since */
+
+/* Whether a part lies where it did, and its changes were counted: of a shard whose lock somebody has they
+ * may not be yet. */
+static bool is_counted(const struct tracer_copy *copy, const struct tracer_area *last_area,
+	size_t id, const struct tracer_part *last)
+{
+	const struct tracer_area *area = &copy->area;
+
+	if (!last->copy || area->session != last_area->session ||
+		copy->parts[id].addr != last->addr)
+		return false;
+	if (id == PART_STACKS)
+		return copy->parts[id].bytes >= last->bytes;
+	return id < TRACER_SHARDS && area->shards[id].table == last_area->shards[id].table &&
+	       !area->shards[id].lock;
+}
+
+/* Reads the pieces of a part that have changed, and what it has grown by. */
+static int read_changes(struct tracer_copy *copy, struct target *target, size_t id,
+	const uint32_t *last_changes, uint64_t last_bytes)
+{
+	const struct tracer_part *part = &copy->parts[id];
+	const uint32_t *changes = copy->area.changes[id];
+	uint64_t from = 0;
+	int rc = 0;
+
+	for (uint64_t at = 0; !rc && at < last_bytes; at += TRACER_PIECE) {
+		size_t count = tracer_count_of(at);
+
+		if (changes[count] != last_changes[count])
+			continue;
+		/* [from, at) has changed. */
+		rc = read_bytes(target, part, from, at);
+		copy->read_bytes += at - from;
+		from = last_bytes - at < TRACER_PIECE ? last_bytes : at + TRACER_PIECE;
+	}
+	copy->read_bytes += part->bytes - from;
+	return rc ? rc : read_bytes(target, part, from, part->bytes);
+}
+
+/* Takes over what was read last, as far as it is still so, and reads the rest. */
+static int read_again(struct tracer_copy *copy, struct target *target, size_t id,
+	const struct tracer_area *last_area, struct tracer_part *last)
+{
+	struct tracer_part *part = &copy->parts[id];
+
+	if (!is_counted(copy, last_area, id, last)) {
+		copy->read_bytes += part->bytes;
+		return room_for(part) ? -ERR_NOMEM : read_part(target, part);
+	}
+	part->copy = last->copy;
+	if (part->bytes > last->bytes)
+		part->copy = realloc(last->copy, (size_t)part->bytes);
+	if (!part->copy)
+		return -ERR_NOMEM;
+	last->copy = NULL;
+	return read_changes(copy, target, id, last_area->changes[id], last->bytes);
+}
+
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	int rc = plan(copy, target, area_addr, err), failed = 0;
+	struct tracer_area *last_area = malloc(sizeof(*last_area));
+	struct tracer_part last[PART_COUNT];
+	int rc, failed = 0;
 
-	for (size_t i = 0; !rc && !failed && i < PART_COUNT; i++) {
-		failed = room_for(&copy->parts[i]);
-		if (!failed)
-			failed = read_part(target, &copy->parts[i]);
-	}
+	if (!last_area)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	*last_area = copy->area;
+	memcpy(last, copy->parts, sizeof(last));
+	memset(copy->parts, 0, sizeof(copy->parts));
+	rc = plan(copy, target, area_addr, err);
+	copy->read_bytes = 0;
+	for (size_t i = 0; !rc && !failed && i < PART_COUNT; i++)
+		failed = read_again(copy, target, i, last_area, &last[i]);
+	for (size_t i = 0; i < PART_COUNT; i++)
+		free(last[i].copy);
+	free(last_area);
 	if (failed)
 		rc = fail(target, area_addr, failed, err);
 	if (rc)

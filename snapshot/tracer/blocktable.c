@@ -124,13 +124,22 @@ static uint64_t home(uint64_t hash, uint64_t count)
 	return blocktable_home(hash, (unsigned)__builtin_ctz((uint32_t)count));
 }
 
+static void count_change(struct tracer_area *area, const struct tracer_shard *shard, size_t count)
+{
+	uint32_t *changes = &area->changes[shard - area->shards][count];
+
+	__atomic_store_n(changes, *changes + 1, __ATOMIC_RELEASE);
+}
+
 /* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
-static void entry_set(struct tracer_block *entry, const struct tracer_block *block)
+static void entry_set(struct tracer_area *area, const struct tracer_shard *shard,
+	struct tracer_block *entry, const struct tracer_block *block)
 {
 	__atomic_store_n(&entry->key, 0, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	entry->what = block->what;
 	__atomic_store_n(&entry->key, block->key, __ATOMIC_RELEASE);
+	count_change(area, shard, tracer_count_of((uintptr_t)entry - (uintptr_t)entries(shard)));
 }
 
 static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
@@ -177,6 +186,8 @@ static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_
 	}
 	shard->count = live;
 	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < TRACER_COUNTS; i++) /* it may have been there before */
+		count_change(area, shard, i);
 	if (old_count)
 		tables_decommit(area, old, old_count * sizeof(*old));
 	return true;
@@ -188,9 +199,10 @@ static uint32_t heaps_destroyed(const struct tracer_area *area)
 }
 
 /* Closes the gap at hole: entries behind it move up when their home allows it. */
-static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
+static void close_gap(struct tracer_area *area, const struct tracer_shard *shard, uint64_t hole)
 {
-	uint64_t mask = count - 1;
+	struct tracer_block *table = entries(shard);
+	uint64_t count = entry_count(shard), mask = count - 1;
 
 	for (uint64_t at = (hole + 1) & mask; table[at].key; at = (at + 1) & mask) {
 		uint64_t distance =
@@ -198,10 +210,10 @@ static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
 
 		if (distance < ((at - hole) & mask))
 			continue;
-		entry_set(&table[hole], &table[at]);
+		entry_set(area, shard, &table[hole], &table[at]);
 		hole = at;
 	}
-	__atomic_store_n(&table[hole].key, 0, __ATOMIC_RELEASE);
+	entry_set(area, shard, &table[hole], &(struct tracer_block){0});
 }
 
 /* Takes out the blocks of destroyed heaps. */
@@ -217,7 +229,7 @@ static void clean(struct tracer_area *area, struct tracer_shard *shard)
 			i++;
 			continue;
 		}
-		close_gap(table, count, i); /* another one may be there now */
+		close_gap(area, shard, i); /* another one may be there now */
 		shard->count--;
 	}
 }
@@ -292,7 +304,7 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 		entry = place_for(area, shard, tracer_block_addr(block));
 		if (entry) {
 			shard->count += !entry->key;
-			entry_set(entry, block);
+			entry_set(area, shard, entry, block);
 		}
 		if (__builtin_expect(ring && entry, 0))
 			say(area, shard, ring, memory_is_in_heap() ? RING_ALLOC_INSIDE : RING_ALLOC,
@@ -326,7 +338,7 @@ static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t 
 			is_live = tracer_block_is_live(area, entry);
 			if (is_live)
 				*block = *entry;
-			close_gap(table, entry_count(shard), (uint64_t)(entry - table));
+			close_gap(area, shard, (uint64_t)(entry - table));
 			shard->count--;
 			shrink(area, shard);
 		}

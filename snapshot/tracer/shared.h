@@ -11,6 +11,8 @@
  *    and cleared first. An entry that is being moved is there twice; it is never missing.
  *  - A stack record is complete before its id is handed out; of it only born changes after that.
  *  - Ranges are being changed while tracer_ranges.changing is odd: then they are read again later.
+ *  - Whoever changed a block's entry or a stack counts that in tracer_area.changes, behind it: a piece of
+ *    a table whose count is what it was before the piece was read, and whose lock is free, is as it was read.
  *  - Modules and unloads are complete below their counts, and never change. Of unloads that found no
  *    room only the number and a range around all of them are known, see tracer_unload_is_lost().
  * Integers are little-endian and laid out alike for 32- and 64-bit targets.
@@ -30,12 +32,14 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 5
+#define TRACER_VERSION 6
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
 #define TRACER_PAGE ((uint64_t)4096)
 #define TRACER_HEAPS_LOG2 12
+#define TRACER_PIECE ((uint64_t)8192) /* bytes of a table whose changes are counted together */
+#define TRACER_COUNTS 128 /* of each table: one for each so many'th piece */
 #define TRACER_NO_MODULE UINT64_MAX /* tracer_unload.module: there was no room to say which */
 
 enum tracer_state {
@@ -111,7 +115,7 @@ struct tracer_stack {
 	uint32_t unused;
 	uint32_t hash;
 	uint16_t depth;
-	/* A module it passes through has been unloaded since: never handed out again. */
+	/* A module it passes through has been unloaded since: never handed out again. The tracer's own business. */
 	uint16_t stale;
 	/* How many unloads there had been when it was last handed out. A frame belongs to the first
 	 * unload from there on that covers it, and if there is none to a module that is still there. */
@@ -227,6 +231,9 @@ struct tracer_area {
 	struct tracer_shard shards[TRACER_SHARDS];
 	/* A handle and its state each, see TRACER_HEAP_*; index 0: not known. */
 	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2];
+	/* How often a shard's table was changed, or (the last of them) the stacks: in their first piece, in
+	 * their second one, and so on, the first one again behind the last. */
+	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
 };
 
 #define TRACER_FLAG_ATTACHED                                                                       \
@@ -247,8 +254,9 @@ _Static_assert(sizeof(struct tracer_ranges) == 48, "layout");
 _Static_assert(offsetof(struct tracer_area, ranges) == 200, "layout");
 _Static_assert(offsetof(struct tracer_area, hooks) == 448, "layout");
 _Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
-_Static_assert(sizeof(struct tracer_area) ==
-		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
+_Static_assert(sizeof(struct tracer_area) == 448 + 64 * (HOOK_COUNT + TRACER_SHARDS) +
+						     (8 << TRACER_HEAPS_LOG2) +
+						     4 * (TRACER_SHARDS + 1) * TRACER_COUNTS,
 	"layout");
 
 static inline uint64_t tracer_block_addr(const struct tracer_block *block)
@@ -296,6 +304,12 @@ static inline uint32_t tracer_block_stack(const struct tracer_block *block)
 static inline uint64_t tracer_block_bytes(const struct tracer_block *block)
 {
 	return block->what >> TRACER_STACK_BITS;
+}
+
+/* Which of a table's counts of changes has the byte at an offset. */
+static inline size_t tracer_count_of(uint64_t offset)
+{
+	return (size_t)(offset / TRACER_PIECE % TRACER_COUNTS);
 }
 
 /* How many unloads can be looked up. */

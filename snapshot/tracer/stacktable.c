@@ -145,9 +145,21 @@ static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
 	return true;
 }
 
+/* After a record was changed; it may end in the next piece. */
+static void count_change(struct tracer_area *area, const struct tracer_stack *stack)
+{
+	uint64_t offset = (uintptr_t)stack - (uintptr_t)area->stacks;
+	size_t first = tracer_count_of(offset),
+	       last = tracer_count_of(offset + sizeof(*stack) + stack->depth * 8u - 1);
+
+	__atomic_add_fetch(&area->changes[TRACER_SHARDS][first], 1, __ATOMIC_RELEASE);
+	if (last != first)
+		__atomic_add_fetch(&area->changes[TRACER_SHARDS][last], 1, __ATOMIC_RELEASE);
+}
+
 /* Whether a record with these frames is this stack still; there have been unloads since. */
 static bool is_current(
-	const struct tracer_area *area, struct tracer_stack *stack, const struct wanted *wanted)
+	struct tracer_area *area, struct tracer_stack *stack, const struct wanted *wanted)
 {
 	uint32_t born = __atomic_load_n(&stack->born, __ATOMIC_RELAXED);
 
@@ -159,10 +171,11 @@ static bool is_current(
 	while (born < wanted->now && !__atomic_compare_exchange_n(&stack->born, &born, wanted->now,
 					     false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+	count_change(area, stack);
 	return true;
 }
 
-static bool is_wanted(const struct tracer_area *area, uint32_t id, const struct wanted *wanted)
+static bool is_wanted(struct tracer_area *area, uint32_t id, const struct wanted *wanted)
 {
 	struct tracer_stack *stack = record(area, id);
 
@@ -174,7 +187,7 @@ static bool is_wanted(const struct tracer_area *area, uint32_t id, const struct 
 
 /* Looks for a stack in an index: its entry, or the first that is free or frozen; NULL when neither is
  * there. *seen is what that entry holds. */
-static uint64_t *look_up(const struct tracer_area *area, const struct index_level *level,
+static uint64_t *look_up(struct tracer_area *area, const struct index_level *level,
 	const struct wanted *wanted, uint64_t *seen)
 {
 	uint32_t mask = (1u << level->log2) - 1, at = wanted->hash >> (32 - level->log2);
@@ -198,8 +211,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 }
 
 /* Looks for a stack in an index that is being replaced: nobody may put it there any more. */
-static uint32_t look_up_old(const struct tracer_area *area, const struct index_level *level,
-	const struct wanted *wanted)
+static uint32_t look_up_old(
+	struct tracer_area *area, const struct index_level *level, const struct wanted *wanted)
 {
 	uint64_t seen, *entry;
 
@@ -313,6 +326,7 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 		.hash = wanted->hash, .depth = (uint16_t)wanted->depth, .born = wanted->now};
 	for (uint32_t i = 0; i < wanted->depth; i++)
 		stack->frames[i] = wanted->frames[i];
+	count_change(area, stack);
 	return id;
 }
 

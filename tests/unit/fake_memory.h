@@ -10,6 +10,8 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/tracer/tables.h"
@@ -164,6 +166,65 @@ static inline uint64_t fake_dice(uint64_t *seed)
 	*seed ^= *seed >> 7;
 	*seed ^= *seed << 17;
 	return *seed * 0x2545f4914f6cdd1du >> 16;
+}
+
+/*
+ * A table as hsnap has it that read it while the program ran: copied at any instant. What was changed since and not
+ * counted would stay wrong in it.
+ */
+struct fake_copy {
+	uint64_t table; /* as its shard says it; of the stacks their address */
+	uint32_t changes[TRACER_COUNTS];
+	uint64_t bytes;
+	unsigned char copy[(size_t)1 << 22];
+};
+
+/* Reads of memory that is not there, or goes meanwhile, fail. */
+static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
+{
+	const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+/* number: of a shard, or TRACER_SHARDS: the stacks. */
+static inline uint64_t fake_table(unsigned number, uint64_t *bytes)
+{
+	uint64_t table = number < TRACER_SHARDS ?
+				 __atomic_load_n(&area.shards[number].table, __ATOMIC_ACQUIRE) :
+				 area.stacks;
+
+	*bytes = number < TRACER_SHARDS ? sizeof(struct tracer_block) << (table & 63) :
+					  __atomic_load_n(&area.stacks_top, __ATOMIC_ACQUIRE);
+	if (number < TRACER_SHARDS && !table)
+		*bytes = 0;
+	return table;
+}
+
+static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
+{
+	copy->table = fake_table(number, &copy->bytes);
+	assert_true(copy->bytes <= sizeof(copy->copy));
+	fake_read(copy->changes, (uintptr_t)area.changes[number], sizeof(copy->changes));
+	if (!fake_read(copy->copy, copy->table & ~(uint64_t)63, copy->bytes))
+		copy->bytes = 0;
+}
+
+/* Whether it says what the table says, but for pieces that are counted to have changed. Nobody changes the table now. */
+static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned number)
+{
+	uint64_t bytes, table = fake_table(number, &bytes);
+
+	for (uint64_t at = 0; table == copy->table && at < copy->bytes; at += TRACER_PIECE) {
+		uint64_t piece = copy->bytes - at < TRACER_PIECE ? copy->bytes - at : TRACER_PIECE;
+		size_t count = at / TRACER_PIECE % TRACER_COUNTS;
+
+		if (copy->changes[count] == area.changes[number][count] &&
+			memcmp(copy->copy + at,
+				(const char *)(uintptr_t)(table & ~(uint64_t)63) + at, piece))
+			return false;
+	}
+	return true;
 }
 
 #endif

@@ -19,6 +19,8 @@
 #define TRACER_ROOM TRACER_TABLES /* all tables lie in it */
 #define TRACER_ROOM_BYTES 0x100000000u
 
+#define TRACER_STACKS_NUMBER 64 /* of the stacks, among the counts of changes */
+
 /* What the tracer's table says of one block. */
 struct made_block {
 	uint64_t addr, size_bytes;
@@ -42,7 +44,7 @@ struct made_block {
 /* Its DLL, after Microsoft's "PE Format": offsets from its base. */
 static inline void tracer_place_image(void)
 {
-	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0xd000, EXPORTS = 0x1000 };
+	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0x15000, EXPORTS = 0x1000 };
 	enum { FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060, NAME = 0x1070 };
 
 	fake_map(TRACER_BASE, BYTES);
@@ -69,7 +71,7 @@ static inline void tracer_place(void)
 	tracer_place_image();
 	fake_map(TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 5);
+	AREA_PUT(version, 6);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
 	AREA_PUT(state, TRACER_ON);
 	AREA_PUT(pointer_bytes, 8);
@@ -79,6 +81,16 @@ static inline void tracer_place(void)
 	AREA_PUT(stacks_top, 8);
 	AREA_PUT(stacks_committed, TRACER_STACKS_BYTES);
 	AREA_PUT(stacks_limit, 1u << 30);
+}
+
+/* Counts a change of what lies at an offset in a shard's table, or in the stacks: one of 128 counts for
+ * 8 KiB each. */
+static inline void tracer_count_change(unsigned table, uint64_t offset)
+{
+	uint64_t at = TRACER_AREA + offsetof(struct tracer_area, changes) + table * 512 +
+		      offset / 8192 % 128 * 4;
+
+	fake_put(at, fake_get(at, 4) + 1, 4);
 }
 
 /* An empty table for a shard; its address. */

@@ -116,10 +116,10 @@ TEST(a_tracer_of_another_version_is_refused_by_name)
 	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 6);
+	AREA_PUT(version, 7);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(scene.err.detail, "a tracer of version 6, this hsnap knows 5"));
-	AREA_PUT(version, 5);
+	assert_non_null(strstr(scene.err.detail, "a tracer of version 7, this hsnap knows 6"));
+	AREA_PUT(version, 6);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
@@ -306,6 +306,130 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 	assert_int_equal(scene.copy.broken_shards, 2);
 }
 
+/* ---------------------------------------------------------------- read again */
+
+#define AGAIN_LOG2 17 /* 2 MiB: each count is of two pieces */
+#define PIECE_ENTRIES (8192 / 16)
+
+static int read_tables(void)
+{
+	return tracer_copy_read(&scene.copy, &fake.target, TRACER_AREA, &scene.err);
+}
+
+/* A block of each piece's first entry, which says how often it was changed. */
+static void put_version(unsigned shard, unsigned piece, unsigned version)
+{
+	const struct made_block block = {
+		.addr = (piece + 1) * 64ull, .size_bytes = version, .heap = 0x110000, .stack = 1};
+
+	tracer_put_block(shard, piece * PIECE_ENTRIES, &block);
+}
+
+static uint64_t version_read(unsigned piece)
+{
+	const struct tracer_block *found = tracer_copy_find(&scene.copy, (piece + 1) * 64ull);
+
+	return found ? tracer_block_bytes(found) : 0;
+}
+
+/* What was changed and counted is read again, with all that shares its count; what was changed and not counted shows
+ * that nothing else is. */
+TEST(the_second_time_only_what_has_changed_is_read)
+{
+	const unsigned pieces = (16u << AGAIN_LOG2) / 8192;
+	uint64_t all;
+
+	tracer_place_table(9, AGAIN_LOG2);
+	for (unsigned piece = 0; piece < pieces; piece++)
+		put_version(9, piece, 1);
+	assert_int_equal(read_tables(), 0);
+	all = scene.copy.read_bytes;
+	assert_true(all >= 16u << AGAIN_LOG2);
+	assert_int_equal(read_tables(), 0);
+	assert_in_range(scene.copy.read_bytes, 0, all - (16u << AGAIN_LOG2));
+	for (unsigned piece = 0; piece < pieces; piece++)
+		put_version(9, piece, 2);
+	for (unsigned piece = 3; piece < pieces; piece += 7)
+		tracer_count_change(9, piece * 8192ull);
+	assert_int_equal(take(), 0);
+	tracer_copy_sort(&scene.copy);
+	assert_int_equal(scene.copy.block_count, pieces);
+	for (unsigned piece = 0; piece < pieces; piece++) {
+		bool is_counted = false;
+
+		for (unsigned other = piece % 128; other < pieces; other += 128)
+			is_counted = is_counted || other % 7 == 3;
+		assert_int_equal(version_read(piece), is_counted ? 2 : 1);
+	}
+}
+
+TEST(a_table_whose_lock_somebody_has_is_read_again)
+{
+	tracer_place_table(9, 10);
+	put_version(9, 0, 1);
+	assert_int_equal(read_tables(), 0);
+	put_version(9, 0, 2);
+	SHARD_PUT(9, lock, 0x1234);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.blocks[0].what >> 27, 2);
+}
+
+TEST(a_table_in_another_place_or_of_another_size_is_read_again)
+{
+	const uint64_t addr = tracer_place_table(9, 10), other = tracer_place_table(8, 10);
+
+	SHARD_PUT(8, table, 0);
+	put_version(9, 0, 1);
+	put_version(8, 0, 2);
+	assert_int_equal(read_tables(), 0);
+	SHARD_PUT(9, table, other | 10);
+	assert_int_equal(read_tables(), 0);
+	SHARD_PUT(9, table, other | 9);
+	put_version(8, 0, 3);
+	assert_int_equal(read_tables(), 0);
+	SHARD_PUT(9, table, addr | 10);
+	put_version(9, 0, 4);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.block_count, 1);
+	assert_int_equal(scene.copy.blocks[0].what >> 27, 4);
+}
+
+TEST(of_a_tracer_that_was_turned_on_again_everything_is_read)
+{
+	tracer_place_table(9, 10);
+	put_version(9, 0, 1);
+	AREA_PUT(session, 1);
+	assert_int_equal(read_tables(), 0);
+	put_version(9, 0, 2);
+	AREA_PUT(session, 2);
+	assert_int_equal(take(), 0);
+	assert_int_equal(scene.copy.blocks[0].what >> 27, 2);
+}
+
+TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
+{
+	uint32_t first = tracer_put_stack(0x1000, 4), second, third;
+
+	second = tracer_put_stack(0x2000, 4);
+	assert_int_equal(read_tables(), 0);
+	third = tracer_put_stack(0x3000, 4);
+	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* which nobody counts */
+	assert_int_equal(read_tables(), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, first, scene.frames), 4);
+	assert_int_equal(scene.frames[0], 0x1000);
+	assert_int_equal(tracer_copy_stack(&scene.copy, third, scene.frames), 4);
+	assert_int_equal(scene.frames[0], 0x3000);
+	fake_put(TRACER_STACKS + second * 8ull + 16, 0x8000, 8);
+	tracer_count_change(TRACER_STACKS_NUMBER, second * 8ull);
+	AREA_PUT(stacks_top, third * 8ull); /* fewer than before: not those */
+	assert_int_equal(take(), 0);
+	assert_int_equal(tracer_copy_stack(&scene.copy, second, scene.frames), 4);
+	assert_int_equal(scene.frames[0], 0x8000);
+	assert_int_equal(tracer_copy_stack(&scene.copy, third, scene.frames), 0);
+}
+
+/* ---------------------------------------------------------------- blocks that are anywhere */
+
 #define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define COUNT_MAX 70000u
 
@@ -404,10 +528,12 @@ TEST(an_id_that_names_no_sound_record_has_no_frames)
 	assert_int_equal(tracer_copy_stack(&scene.copy, UINT32_MAX, scene.frames), 0);
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
 		fake_put(TRACER_STACKS + id * 8ull + 8, depths[i], 2);
+		tracer_count_change(TRACER_STACKS_NUMBER, id * 8ull);
 		assert_int_equal(take(), 0);
 		assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 	}
 	fake_put(TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
+	tracer_count_change(TRACER_STACKS_NUMBER, id * 8ull);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 }

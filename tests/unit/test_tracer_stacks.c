@@ -214,6 +214,7 @@ TEST(no_hash_is_much_more_frequent_than_others)
 static volatile uint64_t steps_left; /* until the other stack comes; 0: none will */
 static uint64_t other_frame;
 static uint32_t other_id;
+static struct fake_copy copy; /* of the stacks, taken then */
 
 /* With the trap flag set the processor stops after each instruction. */
 static void on_step(int signal, siginfo_t *info, void *context)
@@ -226,8 +227,10 @@ static void on_step(int signal, siginfo_t *info, void *context)
 	if (!steps_left)
 		return;
 	registers[REG_EFL] |= TRAP_FLAG;
-	if (!--steps_left)
-		other_id = stacktable_intern(&area, &other_frame, 1);
+	if (--steps_left)
+		return;
+	other_id = stacktable_intern(&area, &other_frame, 1);
+	fake_copy_take(&copy, TRACER_SHARDS);
 }
 
 static uint64_t *first_index(void)
@@ -288,7 +291,40 @@ static bool intern_disturbed(uint64_t frame, uint64_t steps)
 	if (was_disturbed)
 		assert_int_equal(stacktable_intern(&area, &other_frame, 1), other_id);
 	assert_true(other_frame != frame || !was_disturbed || other_id == id);
+	assert_true(!was_disturbed || fake_copy_is_right(&copy, TRACER_SHARDS));
 	return was_disturbed;
+}
+
+/* Interns a deep stack that lies in two pieces; after some instructions of that, it is read. False when it was done
+ * before. */
+static bool intern_in_two_pieces(uint64_t steps)
+{
+	uint64_t frames[TRACER_DEPTH_MAX];
+	bool was_disturbed;
+
+	for (uint32_t i = 0; i < TRACER_DEPTH_MAX; i++)
+		frames[i] = 0x140001000 + i;
+	clear();
+	area.stacks_top = TRACER_PIECE - 64;
+	steps_left = steps;
+	raise(SIGTRAP);
+	stacktable_intern(&area, frames, TRACER_DEPTH_MAX);
+	was_disturbed = !steps_left;
+	steps_left = 0;
+	assert_true(!was_disturbed || fake_copy_is_right(&copy, TRACER_SHARDS));
+	return was_disturbed;
+}
+
+TEST(whoever_reads_half_a_stack_knows_it_has_changed)
+{
+	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+	struct sigaction before;
+
+	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
+	stacktable_intern(&area, &other_frame, 1); /* there is memory now */
+	for (uint64_t steps = 1; intern_in_two_pieces(steps);)
+		steps += STRIDE;
+	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
 TEST(whoever_comes_between_keeps_his_stack)
@@ -386,13 +422,17 @@ TEST(a_stack_through_an_unloaded_module_is_another_one)
 	uint32_t id_out = stacktable_intern(&area, out, 3), other;
 
 	assert_true(unloads_add(&area, 0x160000000, 0x160001000, &some_module));
+	fake_copy_take(&copy, TRACER_SHARDS);
 	assert_int_equal(stacktable_intern(&area, in, 3), id_in);
+	assert_true(fake_copy_is_right(&copy, TRACER_SHARDS));
 	assert_int_equal(stack_of(id_in)->born, 1);
 	assert_int_equal(stack_of(id_out)->born, 0); /* not seen since */
 	assert_true(unloads_add(&area, 0x150000000, 0x150001000, &some_module));
 	assert_int_equal(stacktable_intern(&area, out, 3), id_out);
 	assert_int_equal(stack_of(id_out)->born, 2);
+	fake_copy_take(&copy, TRACER_SHARDS);
 	other = stacktable_intern(&area, in, 3);
+	assert_true(fake_copy_is_right(&copy, TRACER_SHARDS));
 	assert_int_not_equal(other, id_in);
 	assert_int_equal(stack_of(other)->born, 2);
 	assert_int_equal(stack_of(id_in)->born, 1); /* so its frame is in unload 1 */
@@ -476,14 +516,6 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void start_threads(struct worker *workers, pthread_barrier_t *start, void *(*run)(void *))
-{
-	for (unsigned t = 0; t < THREADS; t++) {
-		workers[t] = (struct worker){.start = start, .number = t};
-		assert_int_equal(pthread_create(&workers[t].thread, NULL, run, &workers[t]), 0);
-	}
-}
-
 static uint64_t count_blocks(void)
 {
 	uint64_t count = 0;
@@ -491,6 +523,47 @@ static uint64_t count_blocks(void)
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		count += area.shards[i].count;
 	return count;
+}
+
+/* Reads a table again and again while others change it, as hsnap does. */
+struct reader {
+	pthread_t thread;
+	unsigned number;
+	bool is_last;
+	struct fake_copy copy;
+};
+
+static void *read_table(void *context)
+{
+	struct reader *reader = context;
+
+	while (!__atomic_load_n(&reader->is_last, __ATOMIC_RELAXED))
+		fake_copy_take(&reader->copy, reader->number);
+	return NULL;
+}
+
+static void start_readers(struct reader *readers)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		readers[i].number = i ? TRACER_SHARDS : TRACER_SHARDS - 1;
+		readers[i].is_last = false;
+		assert_int_equal(
+			pthread_create(&readers[i].thread, NULL, read_table, &readers[i]), 0);
+	}
+}
+
+static void end_reader(struct reader *reader)
+{
+	__atomic_store_n(&reader->is_last, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(reader->thread, NULL), 0);
+}
+
+static void start_threads(struct worker *workers, pthread_barrier_t *start, void *(*run)(void *))
+{
+	for (unsigned t = 0; t < THREADS; t++) {
+		workers[t] = (struct worker){.start = start, .number = t};
+		assert_int_equal(pthread_create(&workers[t].thread, NULL, run, &workers[t]), 0);
+	}
 }
 
 static void assert_round(struct worker *workers)
@@ -513,21 +586,31 @@ static void assert_round(struct worker *workers)
 TEST(threads_agree_on_ids_and_lose_no_block)
 {
 	struct worker *workers = calloc(THREADS, sizeof(*workers));
+	struct reader *readers = calloc(2, sizeof(*readers));
 	pthread_barrier_t start;
 
 	assert_non_null(workers);
+	assert_non_null(readers);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		fake_end();
 		set_up(state);
 		memory.waits_max = UINT32_MAX; /* nobody dies here, however slow */
 		assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+		start_readers(readers);
 		start_threads(workers, &start, work);
+		while (count_blocks() < BLOCKS)
+			sched_yield();
+		for (unsigned i = 0; i < 2; i++)
+			end_reader(&readers[i]);
 		for (unsigned t = 0; t < THREADS; t++)
 			assert_int_equal(pthread_join(workers[t].thread, NULL), 0);
 		pthread_barrier_destroy(&start);
+		for (unsigned i = 0; i < 2; i++)
+			assert_true(fake_copy_is_right(&readers[i].copy, readers[i].number));
 		assert_round(workers);
 	}
 	free(workers);
+	free(readers);
 }
 
 #define UNLOADS 300

@@ -146,6 +146,9 @@ static void model_add_crowd(uint32_t count, uint64_t last_entries)
 }
 
 static volatile bool is_stepping;
+static struct fake_copy
+	copy; /* of shard 0, taken at some instant of the change that is being made */
+static bool is_copied;
 
 static void steps_begin(void);
 
@@ -187,8 +190,12 @@ static void on_step(int signal, siginfo_t *info, void *context)
 	steps_left--;
 	registers[REG_EFL] |= TRAP_FLAG;
 	steps++;
-	if (steps % every == 0)
-		model.wrong += !is_promise_kept(0, 0);
+	if (steps % every)
+		return;
+	model.wrong += !is_promise_kept(0, 0);
+	if (!is_copied || fake_dice(&seed) % 16 == 0)
+		fake_copy_take(&copy, 0);
+	is_copied = true;
 }
 
 static void steps_begin(void)
@@ -202,6 +209,8 @@ static void steps_begin(void)
 static void steps_end(void)
 {
 	is_stepping = false;
+	model.wrong += is_copied && !fake_copy_is_right(&copy, 0);
+	is_copied = false;
 }
 
 static void put(uint32_t index)
@@ -239,6 +248,8 @@ static void take(uint32_t index)
 
 /* ---------------------------------------------------------------- blocks, one thread */
 
+#define FULL_LOG2 12u
+
 #undef TEST_AROUND
 #define TEST_AROUND set_up_stepping, tear_down
 
@@ -266,6 +277,40 @@ TEST(a_crowded_table_says_what_the_model_says)
 	assert_int_equal(area.shards[0].count, 0);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 	assert_int_equal(area.dropped_blocks, 0);
+}
+
+/* Puts blocks until the table is about to grow. */
+static uint32_t put_until_full(uint64_t entry_count)
+{
+	uint32_t i = 0;
+
+	while ((area.shards[0].table & 63) < FULL_LOG2 ||
+		area.shards[0].count < entry_count / 4 * 3)
+		put(i++);
+	return i;
+}
+
+/* Back in its place, it is not what it was there; though all that changed meanwhile changed far away. */
+TEST(a_table_that_grew_and_shrank_has_changed)
+{
+	uint64_t table;
+	uint32_t next;
+
+	model_init();
+	model_add_crowd(1u << FULL_LOG2, ANY_ENTRY);
+	next = put_until_full((uint64_t)1 << FULL_LOG2);
+	fake_copy_take(&copy, 0);
+	table = area.shards[0].table;
+	put(next);
+	assert_int_not_equal(area.shards[0].table, table);
+	for (uint32_t i = 0; i < next && area.shards[0].table != table; i++) {
+		uint64_t at = blocktable_home(blocktable_hash(model.addrs[i]), FULL_LOG2 + 1);
+
+		if (at >= 1u << FULL_LOG2)
+			take(i);
+	}
+	assert_int_equal(area.shards[0].table, table);
+	assert_true(fake_copy_is_right(&copy, 0));
 }
 
 TEST(all_shards_grow_and_lose_nothing)
