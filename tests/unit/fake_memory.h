@@ -215,13 +215,14 @@ static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned num
 {
 	uint64_t bytes, table = fake_table(number, &bytes);
 
-	for (uint64_t at = 0; table == copy->table && at < copy->bytes; at += TRACER_PIECE) {
+	for (uint64_t at = 0; table && table == copy->table && at < copy->bytes;
+		at += TRACER_PIECE) {
 		uint64_t piece = copy->bytes - at < TRACER_PIECE ? copy->bytes - at : TRACER_PIECE;
 		size_t count = at / TRACER_PIECE % TRACER_COUNTS;
 
 		if (copy->changes[count] == area.changes[number][count] &&
 			memcmp(copy->copy + at,
-				(const char *)(uintptr_t)(table & ~(uint64_t)63) + at, piece))
+				(const char *)(uintptr_t)(table & ~(uint64_t)63) + at, piece) != 0)
 			return false;
 	}
 	return true;
