@@ -58,6 +58,8 @@ struct record_event {
 	uint32_t kind; /* index of kinds */
 	uint32_t thread; /* index of threads */
 	enum record_event_type type;
+	uint32_t
+		freed_by; /* of a free: the stack that did it, index of stacks; RECORD_NO_STACK: not known */
 };
 
 struct record_mark {
@@ -137,6 +139,8 @@ void recorder_thread_is(struct recorder *recorder, uint32_t thread);
 uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr);
 /* number is one that recorder_alloc() returned for kind and that was not freed since. */
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number);
+/* The same, by this stack, or RECORD_NO_STACK. */
+void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack);
 
 /* The recording starts here: the allocations up to now were there before. Without this call it starts with its
  * first event. */

@@ -22,9 +22,10 @@ struct record_cursor {
 	/* The chunk at hand, and what of it was decoded: events and each column. */
 	struct record_events chunk;
 	uint64_t offset;
-	size_t at, age_at, far_at, tick_at, change_at, addr_at;
+	size_t at, age_at, far_at, tick_at, change_at, freed_at, addr_at;
 	uint64_t addr; /* of the last allocation */
 	size_t next_tick, next_change; /* before which event; SIZE_MAX: none is left */
+	size_t next_freed; /* the next free whose stack is known; SIZE_MAX: none is left */
 
 	uint32_t codes[BATCH];
 	struct record_event events[BATCH];
@@ -37,7 +38,7 @@ struct record_cursor {
 bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
 	struct record_events *events)
 {
-	size_t far_count, tick_count, change_count;
+	size_t far_count, tick_count, change_count, freed_count;
 	uint64_t span_ms;
 
 	*events = (struct record_events){.first = varint_take(payload), .begin_ms = begin_ms};
@@ -46,6 +47,7 @@ bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_add
 	far_count = (size_t)varint_take_upto(payload, events->age_count);
 	tick_count = (size_t)varint_take_upto(payload, events->count);
 	change_count = (size_t)varint_take_upto(payload, events->count);
+	freed_count = (size_t)varint_take_upto(payload, events->age_count);
 	events->thread = (uint32_t)varint_take_upto(payload, UINT32_MAX);
 	span_ms = varint_take(payload);
 	events->end_ms = begin_ms + span_ms;
@@ -63,6 +65,8 @@ bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_add
 	events->ticks = column_take(payload, tick_count);
 	events->thread_gaps = column_take(payload, change_count);
 	events->threads = column_take(payload, change_count);
+	events->freed_gaps = column_take(payload, freed_count);
+	events->freed_by = column_take(payload, freed_count);
 	if (has_addresses)
 		events->addrs = column_take(payload, events->count - events->age_count);
 	return payload->at == payload->end && events->count && events->codes.width <= 4 &&
@@ -320,12 +324,14 @@ static int next_chunk(struct record_cursor *cursor)
 		return rc;
 	cursor->next_chunk++;
 	cursor->at = cursor->age_at = cursor->far_at = 0;
-	cursor->tick_at = cursor->change_at = 0;
+	cursor->tick_at = cursor->change_at = cursor->freed_at = 0;
 	cursor->addr = cursor->addr_at = 0;
 	cursor->next_tick = cursor->next_change = 0;
+	cursor->next_freed = SIZE_MAX; /* the first event may be the first of them */
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
-		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change))
+		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change) ||
+		!next_place(cursor, &chunk->freed_gaps, 0, &cursor->next_freed))
 		return -ERR_BAD_RECORDING;
 	cursor->time_ms = chunk->begin_ms;
 	cursor->thread = chunk->thread;
@@ -420,6 +426,7 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 			events[i].number = counter->allocated++;
 			events[i].type = RECORD_ALLOC;
 		}
+		events[i].freed_by = RECORD_NO_STACK;
 		events[i].kind = kind;
 		events[i].time_ms = cursor->time_ms;
 		events[i].thread = cursor->thread;
@@ -435,6 +442,25 @@ static bool is_used_up(const struct record_cursor *cursor)
 	return cursor->age_at == chunk->age_count && cursor->far_at == chunk->far.count &&
 	       cursor->tick_at == chunk->ticks.count && cursor->change_at == chunk->threads.count &&
 	       cursor->time_ms == chunk->end_ms;
+}
+
+/* Which stacks freed what, among the last events. */
+static int decode_freed_by(struct record_cursor *cursor, size_t count)
+{
+	const struct record_events *chunk = &cursor->chunk;
+
+	while (cursor->next_freed < cursor->at) {
+		struct record_event *event =
+			&cursor->events[cursor->next_freed - (cursor->at - count)];
+		uint64_t stack = column_get(&chunk->freed_by, cursor->freed_at++);
+
+		if (event->type != RECORD_FREE || stack >= cursor->recording->facts.stack_count ||
+			!next_place(
+				cursor, &chunk->freed_gaps, cursor->freed_at, &cursor->next_freed))
+			return -ERR_BAD_RECORDING;
+		event->freed_by = (uint32_t)stack;
+	}
+	return 0;
 }
 
 static int decode_addrs(struct record_cursor *cursor, size_t count)
@@ -483,6 +509,8 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 		done += run;
 		cursor->at += run;
 	}
+	if (!rc)
+		rc = decode_freed_by(cursor, count);
 	if (!rc && cursor->recording->facts.has_addresses)
 		rc = decode_addrs(cursor, count);
 	if (!rc && cursor->at == cursor->chunk.count && !is_used_up(cursor))

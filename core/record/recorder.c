@@ -81,8 +81,10 @@ struct recorder {
 
 	/* Events that are not written yet, the first of them number event_first. */
 	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
+	struct column_values freed_gaps, freed_by; /* of frees whose stack is known */
 	unsigned char *ages;
 	size_t age_count, tick_at, thread_at; /* of the last tick and change of thread */
+	size_t freed_at; /* of the last free whose stack is known; SIZE_MAX: none */
 	uint64_t event_first, begin_ms, last_ms;
 	uint32_t begin_thread, last_thread;
 	bool has_addresses;
@@ -234,6 +236,7 @@ static void write_events(struct recorder *recorder)
 	varint_put(to, recorder->far.count);
 	varint_put(to, recorder->ticks.count);
 	varint_put(to, recorder->threads_now.count);
+	varint_put(to, recorder->freed_by.count);
 	varint_put(to, recorder->begin_thread);
 	varint_put(to, recorder->last_ms - recorder->begin_ms);
 	varint_put(to, recorder->lost_count);
@@ -247,6 +250,8 @@ static void write_events(struct recorder *recorder)
 	put_values(to, &recorder->ticks);
 	put_values(to, &recorder->thread_gaps);
 	put_values(to, &recorder->threads_now);
+	put_values(to, &recorder->freed_gaps);
+	put_values(to, &recorder->freed_by);
 	if (recorder->has_addresses)
 		put_values(to, &recorder->addrs);
 	recorder->last_addr = 0;
@@ -579,6 +584,7 @@ static void note_change(struct recorder *recorder)
 		recorder->begin_ms = recorder->now_ms;
 		recorder->begin_thread = recorder->now_thread;
 		recorder->tick_at = recorder->thread_at = 0;
+		recorder->freed_at = SIZE_MAX;
 	} else if (recorder->now_ms != recorder->last_ms) {
 		values_add(&recorder->tick_gaps, at - recorder->tick_at - 1);
 		values_add(&recorder->ticks, recorder->now_ms - recorder->last_ms - 1);
@@ -635,7 +641,21 @@ uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 	return number;
 }
 
+static void add_freed_by(struct recorder *recorder, uint32_t stack)
+{
+	size_t at = recorder->codes.count - 1;
+
+	values_add(&recorder->freed_gaps, at - recorder->freed_at - 1);
+	values_add(&recorder->freed_by, stack);
+	recorder->freed_at = at;
+}
+
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
+{
+	recorder_free_by(recorder, kind, number, RECORD_NO_STACK);
+}
+
+void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack)
 {
 	struct kind_counter *counter = &recorder->counters[kind];
 	uint64_t age = counter->allocated - 1 - number;
@@ -647,6 +667,8 @@ void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
 		return;
 	}
 	add_event(recorder, (uint64_t)kind << 1 | 1);
+	if (stack != RECORD_NO_STACK)
+		add_freed_by(recorder, stack);
 	how = &recorder->ages[recorder->age_count++];
 	if (ahead < AGE_BACK - AGE_AHEAD) {
 		*how = (unsigned char)(AGE_AHEAD + ahead);
@@ -731,7 +753,8 @@ static void recorder_init(struct recorder *recorder, const char *path)
 {
 	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
 		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now, &recorder->addrs};
+		&recorder->threads_now, &recorder->freed_gaps, &recorder->freed_by,
+		&recorder->addrs};
 
 	recorder->path = xstrdup(path);
 	recorder->zstd = ZSTD_createCCtx();
@@ -754,7 +777,8 @@ static void recorder_release(struct recorder *recorder)
 {
 	struct column_values *const columns[] = {&recorder->codes, &recorder->far,
 		&recorder->tick_gaps, &recorder->ticks, &recorder->thread_gaps,
-		&recorder->threads_now, &recorder->addrs};
+		&recorder->threads_now, &recorder->freed_gaps, &recorder->freed_by,
+		&recorder->addrs};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		free(columns[i]->values);

@@ -43,6 +43,7 @@ struct record_events {
 	uint32_t thread; /* of the first event */
 	const unsigned char *ages;
 	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
+	struct column freed_gaps, freed_by; /* of frees whose stack is known */
 	struct column addrs; /* none where the recording has none */
 };
 

@@ -50,6 +50,7 @@ struct truth {
 	size_t count, cap;
 	struct truth_kind kinds[TRUTH_KINDS_MAX];
 	size_t kind_count;
+	uint32_t stack_count;
 	bool has_addresses;
 	uint64_t now_ms, lost_count, start_position;
 	uint32_t thread; /* index */
@@ -84,6 +85,8 @@ static inline size_t truth_kind(struct truth *truth, const struct record_kind *k
 
 	assert_true(truth->kind_count < TRUTH_KINDS_MAX);
 	*made = (struct truth_kind){.kind = *kind, .number = recorder_kind(truth->recorder, kind)};
+	if (kind->stack != RECORD_NO_STACK && kind->stack >= truth->stack_count)
+		truth->stack_count = kind->stack + 1;
 	return truth->kind_count++;
 }
 
@@ -91,8 +94,8 @@ static inline void truth_event(struct truth *truth, enum record_event_type type,
 	uint64_t number, uint64_t addr)
 {
 	array_grow((void **)&truth->events, &truth->cap, truth->count, sizeof(*truth->events));
-	truth->events[truth->count++] =
-		(struct record_event){number, truth->now_ms, addr, kind, truth->thread, type};
+	truth->events[truth->count++] = (struct record_event){
+		number, truth->now_ms, addr, kind, truth->thread, type, RECORD_NO_STACK};
 }
 
 /* Near others or anywhere. */
@@ -115,17 +118,21 @@ static inline void truth_alloc(struct truth *truth, size_t which)
 	truth_event(truth, RECORD_ALLOC, kind->number, number, addr);
 }
 
-/* The one at this place among its live ones. */
+/* The one at this place among its live ones, by a stack of any kind or none. */
 static inline void truth_free(struct truth *truth, size_t which, size_t at)
 {
 	struct truth_kind *kind = &truth->kinds[which];
 	uint64_t number = kind->live[at];
+	uint32_t freed_by = truth->stack_count && random_below(2) ?
+				    (uint32_t)random_below(truth->stack_count) :
+				    RECORD_NO_STACK;
 
 	memmove(kind->live + at, kind->live + at + 1,
 		(kind->live_count - at - 1) * sizeof(*kind->live));
 	kind->live_count--;
-	recorder_free(truth->recorder, kind->number, number);
+	recorder_free_by(truth->recorder, kind->number, number, freed_by);
 	truth_event(truth, RECORD_FREE, kind->number, number, 0);
+	truth->events[truth->count - 1].freed_by = freed_by;
 }
 
 static inline void truth_time(struct truth *truth, uint64_t ms)
@@ -157,6 +164,7 @@ static inline void assert_event(const struct record_event *got, const struct rec
 	assert_int_equal(got->time_ms, want->time_ms);
 	assert_int_equal(got->thread, want->thread);
 	assert_int_equal(got->addr, want->addr);
+	assert_int_equal(got->freed_by, want->freed_by);
 }
 
 /* Events of a window, one by one or many at once. */

@@ -129,7 +129,7 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 
 /*
  * Two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of the second, by thread 0;
- * a check-point; ms 9: - of the first (number 1), + of the second; the end at ms 20.
+ * a check-point; ms 9: - of the first (number 1) by stack 0, + of the second; the end at ms 20.
  * They are at 1008h, 1000h, 40h and 3000h.
  */
 static struct made_file good_file(void)
@@ -147,18 +147,20 @@ static struct made_file good_file(void)
 	PUT(add(&file, THREADS, 0), 0, 2, 0, 8);
 	PUT(add(&file, KINDS, 0), 0, 2, 10, 1, 1, 0, 300, 0, 0, 1);
 	chunk = add(&file, EVENTS, 5);
-	PUT(chunk, 0, 3, 0, 0, 1, 1, 1, 2, 0, 320, 3, 7); /* head */
+	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* head */
 	PUT(chunk, 1, 0, 0, 2); /* codes, each of one byte */
 	PUT(chunk, 0); /* far */
 	PUT(chunk, 1, 1, 1, 1); /* a tick before event 2, of 2 ms */
 	PUT(chunk, 1, 1, 1, 0); /* and a change of thread, to number 0 */
+	PUT(chunk, 0, 0); /* no free tells its stack */
 	PUT(chunk, 2, 0x10, 0x0f, 0x7f, 0x20, 0, 0x1f); /* addresses: +1008h, -8, -FC0h */
 	PUT(add(&file, CHECKPOINT, 7), 3, 2, 320, 1, 2, 1, 1, 2, 1);
 	chunk = add(&file, EVENTS, 9);
-	PUT(chunk, 3, 2, 1, 0, 0, 0, 1, 0, 0, 610, 5, 9);
+	PUT(chunk, 3, 2, 1, 0, 0, 0, 1, 1, 0, 0, 610, 5, 9);
 	PUT(chunk, 1, 1, 2);
 	PUT(chunk, 32); /* age 0 */
 	PUT(chunk, 0, 0, 0, 0, 0);
+	PUT(chunk, 1, 0, 1, 0); /* the first event is a free by stack 0 */
 	PUT(chunk, 2, 0, 0x60); /* +3000h */
 	chunk = add(&file, MARK, 12);
 	PUT(chunk, 0, 5, 4);
@@ -200,6 +202,9 @@ static int read_all(uint64_t *event_count)
 		while ((rc = record_next(cursor, &event, &err)) == 1) {
 			assert_true(event.kind < facts->kind_count);
 			assert_true(event.thread < facts->thread_count);
+			assert_true(
+				event.freed_by == RECORD_NO_STACK ||
+				(event.type == RECORD_FREE && event.freed_by < facts->stack_count));
 			assert_true(event.time_ms >= ms && event.time_ms <= facts->length_ms);
 			ms = event.time_ms;
 			count++;
@@ -241,11 +246,11 @@ static int read_all(uint64_t *event_count)
 TEST(a_file_made_by_the_manual_is_read)
 {
 	static const struct record_event want[] = {
-		{0, 5, 0x1008, 0, 1, RECORD_ALLOC},
-		{1, 5, 0x1000, 0, 1, RECORD_ALLOC},
-		{0, 7, 0x40, 1, 0, RECORD_ALLOC},
-		{1, 9, 0, 0, 1, RECORD_FREE},
-		{1, 9, 0x3000, 1, 1, RECORD_ALLOC},
+		{0, 5, 0x1008, 0, 1, RECORD_ALLOC, RECORD_NO_STACK},
+		{1, 5, 0x1000, 0, 1, RECORD_ALLOC, RECORD_NO_STACK},
+		{0, 7, 0x40, 1, 0, RECORD_ALLOC, RECORD_NO_STACK},
+		{1, 9, 0, 0, 1, RECORD_FREE, 0},
+		{1, 9, 0x3000, 1, 1, RECORD_ALLOC, RECORD_NO_STACK},
 	};
 	struct made_file file = good_file();
 
@@ -510,18 +515,22 @@ TEST(what_does_not_fit_together_is_an_error)
 		size_t chunk, at;
 		unsigned char value;
 	} lies[] = {
-		{"a kind that there is not", 6, 16, 4},
-		{"a free of what is not live", 6, 14, 1},
-		{"a free where none is told", 8, 15, 3},
-		{"an allocation without an address", 8, 14, 0},
-		{"an age that is too large", 8, 16, 34},
-		{"the one before the first", 8, 16, 16},
-		{"a thread that there is not", 6, 6, 2},
-		{"a change to such a thread", 6, 25, 2},
-		{"a tick behind the last event", 6, 19, 2},
-		{"a tick that is too long", 6, 21, 2},
-		{"a tick that is too short", 6, 21, 0},
+		{"a kind that there is not", 6, 17, 4},
+		{"a free of what is not live", 6, 15, 1},
+		{"a free where none is told", 8, 16, 3},
+		{"an allocation without an address", 8, 15, 0},
+		{"an age that is too large", 8, 17, 34},
+		{"the one before the first", 8, 17, 16},
+		{"a thread that there is not", 6, 7, 2},
+		{"a change to such a thread", 6, 26, 2},
+		{"a tick behind the last event", 6, 20, 2},
+		{"a tick that is too long", 6, 22, 2},
+		{"a tick that is too short", 6, 22, 0},
 		{"more events than codes", 6, 1, 4},
+		{"a free by a stack that there is not", 8, 26, 1},
+		{"an allocation by whom it was freed", 8, 24, 1},
+		{"a free behind the last event", 8, 24, 2},
+		{"more stacks of frees than frees", 8, 6, 2},
 		{"a check-point of other counts", 7, 6, 3},
 		{"a check-point with more live", 7, 9, 2},
 		{"a check-point of another total", 7, 2, 0xc1},
