@@ -391,7 +391,7 @@ static void splice(struct replay *replay, size_t from, size_t to)
 
 /*
  * Changes the pages of *how, whose state and stack are what they become. Ranges that the change does not touch
- * stay what they are; of others what is left is allocated anew.
+ * stay what they are; of others what is left is allocated anew. how->stack is also who frees them.
  */
 static void change_ranges(struct replay *replay, unsigned type, const struct known_range *how)
 {
@@ -411,7 +411,8 @@ static void change_ranges(struct replay *replay, unsigned type, const struct kno
 			add_piece(replay, old, old.start, old.end);
 			continue;
 		}
-		recorder_free(replay->recorder, old.kind, old.number);
+		recorder_free_by(
+			replay->recorder, old.kind, old.number, stack_of(replay, how->stack));
 		old.kind = now.kind = NOT_BEGUN;
 		add_piece(replay, old, old.start, start);
 		if (now.state != RANGE_NONE)
@@ -437,6 +438,7 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 		.stack = stack,
 		.reserve_stack = stack,
 		.kind = NOT_BEGUN};
+	struct known_range gone = how;
 
 	if (!bytes || bytes > ADDR_MASK + 1 - start ||
 		(event->type != RING_RANGE_TAKE &&
@@ -445,7 +447,9 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 	if (event->type != RING_RANGE_ADD) {
 		change_ranges(replay, event->type, &how);
 	} else {
-		change_ranges(replay, RING_RANGE_TAKE, &how);
+		/* Whoever freed what was there was not seen. */
+		gone.stack = 0;
+		change_ranges(replay, RING_RANGE_TAKE, &gone);
 		change_ranges(replay, RING_RANGE_FILL, &how);
 	}
 	return true;

@@ -258,6 +258,14 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 
 /* ---------------------------------------------------------------- freeing */
 
+/* Who frees: nobody but a recording wants to know. Before a hook looks at the tables, for they may go meanwhile. */
+static uint32_t freeing_stack(const void *caller)
+{
+	return hooks_are_on() && hsnap_tracer.rings && guard_now() == GUARD_NONE ?
+		       record_stack(caller) :
+		       0;
+}
+
 /* What a call is about to free; without a size it is the allocation at that base, as far as it is
  * known. False when nothing is to be done about it. */
 static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
@@ -298,26 +306,26 @@ static void after_free(any result, const struct pages *pages, const struct range
 }
 
 /* It becomes a placeholder of its own, and so does what lies behind it. */
-static void split_off(const struct pages *pages)
+static void split_off(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_area *area = &hsnap_tracer;
 	struct ranges_extent extent;
 
-	ranges_give_up(area, pages->from, pages->to, RANGE_COMMITTED);
+	ranges_give_up(area, pages->from, pages->to, RANGE_COMMITTED, stack);
 	if (ranges_find(area, pages->from, &extent) && extent.end > pages->to)
 		ranges_rebase(area, pages->to, extent.end, pages->to);
 	ranges_rebase(area, pages->from, pages->to, pages->from);
 }
 
 /* What stays the program's address space changes after the call: nobody else can get it. */
-static void after_give_up(const struct pages *pages, any type)
+static void after_give_up(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
-		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED);
+		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
 	else if (type & FREE_COALESCE_PLACEHOLDERS)
 		ranges_rebase(&hsnap_tracer, pages->from, pages->to, pages->from);
 	else
-		split_off(pages);
+		split_off(pages, stack);
 }
 
 static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
@@ -325,13 +333,14 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	free_fn original = (free_fn)hook_original(HOOK_VIRTUAL_FREE);
 	bool leaves =
 		!(type & (MEM_DECOMMIT | FREE_COALESCE_PLACEHOLDERS | FREE_PRESERVE_PLACEHOLDER));
+	uint32_t stack = freeing_stack(__builtin_return_address(0));
 	struct ranges_taken taken;
 	struct pages pages;
 	any result;
 
 	if (!before_free(process, base, bytes, &pages))
 		return original(process, base, bytes, type);
-	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, &taken))
+	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, stack, &taken))
 		return original(process, base, bytes, type);
 	result = original(process, base, bytes, type);
 	if (!hooks_are_on())
@@ -339,7 +348,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	if (leaves)
 		after_free(result, &pages, &taken);
 	else if (is_success(result))
-		after_give_up(&pages, type);
+		after_give_up(&pages, type, stack);
 	return result;
 }
 
@@ -404,8 +413,8 @@ enum unmap_kind {
 };
 
 /* Before the call. Any address in a view names all of it. */
-static enum unmap_kind before_unmap(
-	HANDLE process, PVOID addr, any flags, struct pages *pages, struct ranges_taken *taken)
+static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint32_t stack,
+	struct pages *pages, struct ranges_taken *taken)
 {
 	struct ranges_extent extent;
 
@@ -420,11 +429,11 @@ static enum unmap_kind before_unmap(
 	*pages = (struct pages){extent.base, extent.end};
 	if (flags & FREE_PRESERVE_PLACEHOLDER)
 		return UNMAP_PLACEHOLDER;
-	return ranges_take(&hsnap_tracer, pages->from, pages->to, taken) ? UNMAP_TAKEN :
-									   UNMAP_UNSEEN;
+	return ranges_take(&hsnap_tracer, pages->from, pages->to, stack, taken) ? UNMAP_TAKEN :
+										  UNMAP_UNSEEN;
 }
 
-static void after_unmap(enum unmap_kind how, any result, const struct pages *pages,
+static void after_unmap(enum unmap_kind how, any result, uint32_t stack, const struct pages *pages,
 	const struct ranges_taken *taken)
 {
 	if (how == UNMAP_IMAGE)
@@ -434,28 +443,30 @@ static void after_unmap(enum unmap_kind how, any result, const struct pages *pag
 	else if (how == UNMAP_TAKEN)
 		after_free(result, pages, taken);
 	else if (how == UNMAP_PLACEHOLDER && is_success(result))
-		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED);
+		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED, stack);
 }
 
 static any WINAPI hook_unmap(HANDLE process, PVOID addr)
 {
+	uint32_t stack = freeing_stack(__builtin_return_address(0));
 	struct ranges_taken taken;
 	struct pages pages;
-	enum unmap_kind how = before_unmap(process, addr, 0, &pages, &taken);
+	enum unmap_kind how = before_unmap(process, addr, 0, stack, &pages, &taken);
 	any result = ((unmap_fn)hook_original(HOOK_UNMAP))(process, addr);
 
-	after_unmap(how, result, &pages, &taken);
+	after_unmap(how, result, stack, &pages, &taken);
 	return result;
 }
 
 static any WINAPI hook_unmap_ex(HANDLE process, PVOID addr, any flags)
 {
+	uint32_t stack = freeing_stack(__builtin_return_address(0));
 	struct ranges_taken taken;
 	struct pages pages;
-	enum unmap_kind how = before_unmap(process, addr, flags, &pages, &taken);
+	enum unmap_kind how = before_unmap(process, addr, flags, stack, &pages, &taken);
 	any result = ((unmap_ex_fn)hook_original(HOOK_UNMAP_EX))(process, addr, flags);
 
-	after_unmap(how, result, &pages, &taken);
+	after_unmap(how, result, stack, &pages, &taken);
 	return result;
 }
 

@@ -440,9 +440,11 @@ void ranges_use(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t k
 	end(area, ring);
 }
 
-void ranges_give_up(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind)
+void ranges_give_up(
+	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack)
 {
-	const struct tracer_range given_up = {.start = from, .end = to, .kind = kind};
+	const struct tracer_range given_up = {
+		.start = from, .end = to, .kind = kind, .stack = stack};
 	struct tracer_ranges *ranges = &area->ranges;
 	struct tracer_range *node;
 	struct ring *ring;
@@ -495,9 +497,10 @@ static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 		node->kind |= RANGE_TAKEN;
 }
 
-bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ranges_taken *taken)
+bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
+	struct ranges_taken *taken)
 {
-	const struct tracer_range gone = {.start = from, .end = to};
+	const struct tracer_range gone = {.start = from, .end = to, .stack = stack};
 	struct tracer_ranges *ranges = &area->ranges;
 	const struct tracer_range *rest;
 	struct ring *ring;

@@ -42,7 +42,9 @@
  *    RING_RANGE_USE     what is RANGE_RESERVED becomes of this kind by this stack; the stack it had is that
  *                       which reserved it. Nothing else changes.
  *    RING_RANGE_GIVE_UP what is of this kind becomes RANGE_RESERVED, by the stack which reserved it.
- *    RING_RANGE_TAKE    nothing is known there any more: it was freed, unmapped, or is a heap's now.
+ *                       The event's stack is that which gave it up.
+ *    RING_RANGE_TAKE    nothing is known there any more: it was freed or unmapped, by this stack, or is a
+ *                       heap's now.
  * Pages of one call that stay neighbours and equal are one range; RING_FLAG_BEGINS says that the range
  * that begins at addr is of another allocation than what lies below it.
  *

@@ -264,8 +264,9 @@ bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to);
 void ranges_use(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
-/* What is of that kind in [from, to) is only reserved again, by whom it was. */
-void ranges_give_up(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind);
+/* What is of that kind in [from, to) is only reserved again, by whom it was; stack is who gives it up. */
+void ranges_give_up(
+	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
 /* What lies in [from, to) is of the allocation with this base from now on. */
 void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_t base);
@@ -291,9 +292,10 @@ struct ranges_taken {
  * ranges_drop() frees it, or ranges_put_back() brings it back because the system refused; but where
  * something is known by then that stays. What lies behind it in the same allocation is one by itself
  * meanwhile and after ranges_drop(), as for the system. Returns false when nothing was known; else one
- * of the two has to follow.
+ * of the two has to follow. stack is who frees it.
  */
-bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ranges_taken *taken);
+bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
+	struct ranges_taken *taken);
 void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken);
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken);
 

@@ -15,6 +15,7 @@ struct told {
 	bool is_free;
 	uint64_t addr, bytes, heap; /* addr: of an allocation */
 	uint32_t stack, thread;
+	uint32_t freed_by; /* of a free */
 	enum record_memory memory;
 	size_t alloc; /* of a free: which of the list it ends */
 	size_t group; /* of frees that come together in any order; 0: none */
@@ -123,9 +124,15 @@ uint64_t recorder_alloc(struct recorder *recorder, uint32_t kind, uint64_t addr)
 
 void recorder_free(struct recorder *recorder, uint32_t kind, uint64_t number)
 {
+	recorder_free_by(recorder, kind, number, RECORD_NO_STACK);
+}
+
+void recorder_free_by(struct recorder *recorder, uint32_t kind, uint64_t number, uint32_t stack)
+{
 	struct told *told = tell(kind);
 
 	(void)recorder;
+	told->freed_by = stack;
 	assert_true(number < scene.alloc_counts[kind] && scene.allocs[kind][number]);
 	told->is_free = true;
 	told->alloc = scene.allocs[kind][number] - 1;
@@ -566,14 +573,16 @@ static void check_pages(const struct page *pages)
 	}
 }
 
-TEST(ranges_are_what_their_pages_are)
+TEST(ranges_are_what_their_pages_are_and_freed_by_whom_the_event_says)
 {
 	struct page pages[PAGES] = {0};
+	size_t frees = 0;
 
 	for (unsigned i = 0; i < 4000; i++) {
 		unsigned type = RING_RANGE_ADD + random_below(5), from = random_below(PAGES);
 		unsigned count = 1 + random_below(random_below(4) ? 6 : PAGES);
 		uint32_t became = RANGE_RESERVED + random_below(3), stack = 1 + random_below(7);
+		size_t told;
 
 		count = count > PAGES - from ? PAGES - from : count;
 		scene.time++;
@@ -585,9 +594,18 @@ TEST(ranges_are_what_their_pages_are)
 				.stream = RING_RANGES});
 		for (unsigned page = from; page < from + count; page++)
 			change_page(type, &pages[page], became, stack);
+		told = scene.told_count;
 		drain_now();
 		check_pages(pages);
+		for (; told < scene.told_count; told++) {
+			if (!scene.told[told].is_free)
+				continue;
+			frees++;
+			assert_int_equal(scene.told[told].freed_by,
+				type == RING_RANGE_ADD ? RECORD_NO_STACK : stack + 1000);
+		}
 	}
+	assert_true(frees > 1000);
 	assert_int_equal(drain_damaged(scene.drain), 0);
 }
 

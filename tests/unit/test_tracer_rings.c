@@ -622,6 +622,7 @@ struct replayed_page {
 };
 
 static struct replayed_page replayed_pages[PAGES];
+static uint32_t freeing; /* the stack that frees; 0: nobody does */
 static const uint64_t first_page = 0x7ff600000000;
 
 static uint64_t page_addr(uint64_t page)
@@ -643,10 +644,14 @@ static struct replayed_page page_after(
 			       (struct replayed_page){kind, stack, page->stack} :
 			       *page;
 	case RING_RANGE_GIVE_UP:
+		assert_int_equal(stack, freeing);
 		return page->kind == kind ?
 			       (struct replayed_page){RANGE_RESERVED, page->reserve_stack, 0} :
 			       *page;
-	default: assert_int_equal(event->type, RING_RANGE_TAKE); return (struct replayed_page){0};
+	default:
+		assert_int_equal(event->type, RING_RANGE_TAKE);
+		assert_int_equal(stack, freeing);
+		return (struct replayed_page){0};
 	}
 }
 
@@ -706,18 +711,21 @@ static void change_ranges(uint64_t *seed)
 		.reserve_stack = kind == RANGE_COMMITTED ? stack : 0};
 	struct ranges_taken taken;
 
-	switch (fake_dice(seed) % 8) {
+	unsigned what = fake_dice(seed) % 8;
+
+	freeing = what >= 4 && what <= 6 ? stack : 0;
+	switch (what) {
 	case 0: ranges_add(&area, &range); break;
 	case 1: fill_allocation(page_addr(from), page_addr(to), stack); break;
 	case 2:
 	case 3: ranges_use(&area, range.start, range.end, RANGE_COMMITTED, stack); break;
-	case 4: ranges_give_up(&area, range.start, range.end, RANGE_COMMITTED); break;
+	case 4: ranges_give_up(&area, range.start, range.end, RANGE_COMMITTED, stack); break;
 	case 5:
-		if (ranges_take(&area, range.start, range.end, &taken))
+		if (ranges_take(&area, range.start, range.end, stack, &taken))
 			ranges_drop(&area, &taken);
 		break;
 	case 6: /* refused */
-		if (ranges_take(&area, range.start, range.end, &taken))
+		if (ranges_take(&area, range.start, range.end, stack, &taken))
 			ranges_put_back(&area, &taken);
 		break;
 	default: ranges_forget(&area, range.start, range.end); break;

@@ -361,6 +361,69 @@ static void check_who_counts(void)
 	ok(!listed(), "MEM_RESET is no allocation");
 }
 
+static struct ring_area *rings;
+
+/* How many events of a type were said since the last time; that is forgotten then. */
+static unsigned said(unsigned type, uint32_t by)
+{
+	struct ring *ring = &rings->rings[RING_SHARED];
+	const struct ring_event *events = ring_events(rings, 1, RING_LOG2_MIN, RING_SHARED);
+	unsigned count = 0;
+
+	for (; ring->tail != ring->head; ring->tail++) {
+		const struct ring_event *event = &events[ring->tail & ring->events_mask];
+
+		count += event->type == type && tracer_block_stack(&event->block) == by;
+	}
+	return count;
+}
+
+/* For a recording the stacks of frees are found, too, and for nobody else. */
+static void check_who_frees(void)
+{
+	struct named view = named(3, 9);
+
+	allocate(0, 8, MEM_RESERVE | MEM_COMMIT, 1);
+	last_caller = NULL;
+	free_pages(0, 0, MEM_RELEASE);
+	ok(!last_caller && !listed(), "nobody asks who frees");
+	rings = VirtualAlloc(NULL, (SIZE_T)ring_area_bytes(1, RING_LOG2_MIN),
+		MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	ring_area_init(rings, 1, RING_LOG2_MIN, 0);
+	hsnap_tracer.rings = (uintptr_t)rings;
+	allocate(0, 8, MEM_RESERVE | MEM_COMMIT, 1);
+	ok(said(RING_RANGE_ADD, 1) == 1, "but for a recording");
+	stack = 2;
+	free_pages(2, 4, MEM_DECOMMIT);
+	ok(said(RING_RANGE_GIVE_UP, 2) == 1, "a decommit has its own stack");
+	ok((uintptr_t)last_caller > (uintptr_t)check_who_frees - 0x10000 &&
+			(uintptr_t)last_caller < (uintptr_t)check_who_frees + 0x10000,
+		"that of its caller");
+	guard = GUARD_HEAP;
+	free_pages(4, 5, MEM_DECOMMIT);
+	guard = GUARD_NONE;
+	ok(said(RING_RANGE_GIVE_UP, 0) == 1, "a heap's has none");
+	stack = 3;
+	free_pages(0, 0, MEM_RELEASE);
+	ok(said(RING_RANGE_TAKE, 3) == 1 && !listed(), "and a release");
+	CALL(HOOK_MAP, 7, SELF, (u64)&view.at, 0, 0, 0, (u64)&view.bytes, 1, 0, 4);
+	stack = 4;
+	CALL(HOOK_UNMAP, SELF, addr_of(8));
+	ok(said(RING_RANGE_TAKE, 4) == 1 && !listed(), "and an unmapping");
+	allocate(0, 16, MEM_RESERVE | RESERVE_PLACEHOLDER, 1);
+	free_pages(4, 8, MEM_RELEASE | PRESERVE_PLACEHOLDER);
+	stack = 5;
+	view = named(4, 8);
+	CALL(HOOK_MAP_EX, 7, SELF, (u64)&view.at, 0, (u64)&view.bytes, REPLACE_PLACEHOLDER, 4, 0,
+		0);
+	CALL(HOOK_UNMAP_EX, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
+	ok(said(RING_RANGE_GIVE_UP, 5) == 1, "and what becomes a placeholder again");
+	free_pages(0, 16, MEM_RELEASE | COALESCE_PLACEHOLDERS);
+	free_pages(0, 0, MEM_RELEASE);
+	hsnap_tracer.rings = 0;
+	ok(!listed(), "all of it went");
+}
+
 int main(void)
 {
 	set_up();
@@ -370,6 +433,7 @@ int main(void)
 	check_other_threads();
 	check_views();
 	check_who_counts();
+	check_who_frees();
 	ok(!hsnap_tracer.dropped_ranges && hsnap_tracer.ranges.changing % 2 == 0,
 		"nothing was dropped");
 	return ok_end();
