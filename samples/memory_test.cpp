@@ -177,7 +177,7 @@ static char *put_event(char *to, const struct event *event)
 		*to++ = ' ';
 		to = step_decimal(to, (unsigned long)event->bytes);
 	}
-	if (event->type == ALLOC || event->type == COMMIT) {
+	if (event->type != MARK) {
 		*to++ = ' ';
 		to = step_text(to, event->stack);
 	}
@@ -272,9 +272,9 @@ int main(int argc, char **argv)
 		InnerLoopOperation();
 	}
 	wait_until(total_ms);
-	note(DECOMMIT, first, BUFFER_BYTES, NULL);
+	note(DECOMMIT, first, BUFFER_BYTES, "main");
 	VirtualFree(first, 0, MEM_RELEASE);
-	note(DECOMMIT, second, BUFFER_BYTES, NULL);
+	note(DECOMMIT, second, BUFFER_BYTES, "main");
 	VirtualFree(second, 0, MEM_RELEASE);
 	return events_path && !write_events(events_path) ? 1 : 0;
 }

@@ -142,14 +142,32 @@ sub check_windows {
 # What each row has in a window beside what it shows, or all rows together.
 sub check_sums {
 	my ($of, $report, $from, $to, $of_rows, $what) = @_;
-	my %shown = map { (join ' ', map { frame_text($_) } @{ $_->{frames} }) => $_->{window} } @{ $report->{rows} };
+	my %shown = map { stack_text($_) => window_in($_) } @{ $report->{rows} };
 	my %blocks = map { $_ => [] } $of_rows ? keys %shown : '';
 	for my $block (grep { $_->{heap} ne 2 && $shown{ $_->{stack} } } @{ $of->allocations }) {
 		push @{ $blocks{ $of_rows ? $block->{stack} : '' } }, $block;
 	}
 	my %truth = map { $_ => window_of($of, $blocks{$_}, $from, $to, $report->{inputs}[0]) } keys %blocks;
-	is_deeply($of_rows ? \%shown : { '' => $report->{window} }, \%truth, "$what: " . ($of_rows ? 'all that each row has' : 'and all together'));
+	is_deeply($of_rows ? \%shown : { '' => window_in($report) }, \%truth, "$what: " . ($of_rows ? 'all that each row has' : 'and all together'));
 	return;
+}
+
+sub stack_text { my ($has) = @_; return join ' ', map { frame_text($_) } @{ $has->{frames} } }
+
+# With the stack that freed most as a text.
+sub window_in {
+	my ($has) = @_;
+	my %window = %{ $has->{window} };
+	$window{freed_by} = { %{ $window{freed_by} }, frames => stack_text($window{freed_by}) } if $window{freed_by};
+	return \%window;
+}
+
+# The stack that freed most bytes; of several the one that the recording has first.
+sub freed_by {
+	my ($of, @freed) = @_;
+	my $sums = Replay::sums(['stack'], map { { bytes => $_->{bytes}, stack => $_->{free}{stack} } } grep { defined $_->{free}{stack} } @freed);
+	my ($most) = sort { $sums->{$b}{bytes} <=> $sums->{$a}{bytes} || $of->{stack_numbers}{$a} <=> $of->{stack_numbers}{$b} } keys %$sums;
+	return defined $most ? { stacks => scalar keys %$sums, bytes => $sums->{$most}{bytes}, blocks => $sums->{$most}{count}, frames => $most } : undef;
 }
 
 sub rounded { return int($_[0] * 1000 + 0.5) / 1000 } # halves go up
@@ -170,6 +188,8 @@ sub window_of {
 	my @freed = map { $part->fate($_, @window) } qw(aifi aofi);
 	$truth{allocated} = span_of(map { $_->{alloc}{time} } @made) if @made;
 	$truth{freed} = span_of(map { $_->{free}{time} } @freed) if @freed;
+	my $by = freed_by($of, @freed);
+	$truth{freed_by} = $by if $by;
 	my $lives = $row->{lifetime};
 	$truth{lifetime} = { shortest_ms => $lives->{min}, mean_ms => rounded($lives->{sum} / $lives->{count}), longest_ms => $lives->{max} } if $lives;
 	$truth{threads} = ordered(grep { $_ } map { $_->{alloc}{thread} } @made);
@@ -185,20 +205,20 @@ sub check_forms {
 	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
 	my $report = ask('--heap', '1E0000', @window);
 	my @blocks = grep { $_->{heap} eq '1E0000' } @{ $of->allocations };
-	is_deeply($report->{window}, window_of($of, \@blocks, '20%', '60%', $report->{inputs}[0]), 'of one heap');
+	is_deeply(window_in($report), window_of($of, \@blocks, '20%', '60%', $report->{inputs}[0]), 'of one heap');
 	is_deeply(ask('--sum', '--heap', '1E0000', @window)->{window}, $report->{window}, 'as a sum of one');
 	my $groups = ask('--group', 'heap', @window);
 	for my $group (@{ $groups->{groups} }) {
 		my $heap = { VirtualAlloc => 1, Mapped => 3 }->{ $group->{name} } // $group->{name};
 		my @mine = grep { $_->{heap} eq $heap } @{ $of->allocations };
-		is_deeply($group->{window}, window_of($of, \@mine, '20%', '60%', $groups->{inputs}[0]), "the group $group->{name}");
+		is_deeply(window_in($group), window_of($of, \@mine, '20%', '60%', $groups->{inputs}[0]), "the group $group->{name}");
 	}
 	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-o', 'csv', '--group', 'heap', @window])->{out};
 	is_deeply([@widths[1 .. $#widths]], [($widths[0]) x @{ $groups->{groups} }], 'CSV of groups has all columns');
 	my $modules = ask('--group', 'module', @window);
 	my ($app) = grep { $_->{name} eq 'app' } @{ $modules->{groups} };
 	my @through = grep { $_->{stack} =~ /\bapp\+/ && $_->{heap} ne 2 } @{ $of->allocations };
-	is_deeply($app->{window}, window_of($of, \@through, '20%', '60%', $modules->{inputs}[0]), 'a module has all stacks through it');
+	is_deeply(window_in($app), window_of($of, \@through, '20%', '60%', $modules->{inputs}[0]), 'a module has all stacks through it');
 
 	my $all = ask(@window);
 	my ($columns, @lines) = map { [split /,/] } map { s/\r$//r } split /\n/, run([$hdiff, '--no-symbols', '-o', 'csv', @window])->{out};
@@ -211,6 +231,8 @@ sub check_forms {
 		@truth{map { ("first_${_}_ms", "last_${_}_ms") } qw(allocated freed)} = map { ($row->{$_}{first_ms} // '', $row->{$_}{last_ms} // '') } qw(allocated freed);
 		@truth{qw(shortest_life_ms mean_life_ms longest_life_ms)} = map { $row->{lifetime}{"${_}_ms"} // '' } qw(shortest mean longest);
 		$truth{threads} = join ' ', @{ $row->{threads} };
+		@truth{map { "freed_by$_" } qw(_stacks _bytes _count)} = map { $row->{freed_by}{$_} // '' } qw(stacks bytes blocks);
+		$truth{freed_by} = stack_text($row->{freed_by}) =~ s/ / <- /gr;
 		is_deeply({ map { $_ => $of{$_} } keys %truth }, \%truth, "CSV: row $i is that of JSON") or last;
 	}
 	my $text = run([$hdiff, '--no-symbols', @window])->{out};
@@ -219,6 +241,11 @@ sub check_forms {
 		my ($ai, $aifo, $peak, $lives) = @$row{qw(ai aifo peak lifetime)};
 		like($text, qr{^//     size $ai->{bytes} in $ai->{blocks} \($row->{allocated_per_second}/s\); impacting $aifo->{bytes} in $aifo->{blocks}; peak $peak->{bytes} at @{[seconds($peak->{first_ms})]}\n//     allocated @{[seconds($row->{allocated}{first_ms})]}}m,
 			'text has it') or last;
+		next if !$row->{freed_by}{stacks};
+		my ($stacks, @by) = ($row->{freed_by}{stacks} - 1, @{ $row->{freed_by} }{qw(bytes blocks)});
+		my $lines = join '', map { "//         $_" . '(?: : \w+)?\n' } map { quotemeta frame_text($_) } @{ $row->{freed_by}{frames} };
+		my $others = $stacks ? "; more by $stacks other stack" . ($stacks > 1 ? 's' : '') : '';
+		like($text, qr{^//     freed by \($by[0] in $by[1]\Q$others\E\):\n$lines(?!//         )}m, 'and who freed it') or last;
 		like($text, qr{; lived $lives->{shortest_ms} to $lives->{longest_ms} ms, on average $lives->{mean_ms};}, 'and lives') if $lives;
 	}
 	unlike(run([$hdiff, '--no-symbols', map { "$file{run}\@$_" } '20%', '60%'])->{out}, qr/impacting/, 'a diff of two moments is as it was');

@@ -72,6 +72,26 @@ void naming_make(struct naming *naming, const struct comparison *comparison, boo
 	}
 }
 
+static void want_stack(struct naming *naming, size_t dump, const struct stack *stack)
+{
+	const struct comparison *comparison = naming->comparison;
+	uint32_t depth = location_depth(comparison->locations, dump, stack);
+
+	for (uint32_t i = 0; i < depth; i++)
+		names_want(comparison->names, dump, stack->frames[i]);
+}
+
+void naming_find_stacks(struct naming *naming, const struct stack *stacks, size_t count)
+{
+	struct err err;
+
+	if (!naming->by_name)
+		return;
+	for (size_t i = 0; i < count; i++)
+		want_stack(naming, 0, &stacks[i]);
+	(void)names_resolve(naming->comparison->names, &err);
+}
+
 void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 {
 	const struct comparison *comparison = naming->comparison;
@@ -81,17 +101,12 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		const struct row *row = &comparison->rows[rows[i]];
-		size_t dump = (size_t)(row->dump - comparison->dumps);
-		uint32_t depth;
 
 		if (naming->is_asked[rows[i]] || !row->stack)
 			continue;
 		naming->is_asked[rows[i]] = true;
-		if (row->stack->is_named)
-			continue;
-		depth = location_depth(comparison->locations, dump, row->stack);
-		for (uint32_t k = 0; k < depth; k++)
-			names_want(comparison->names, dump, row->stack->frames[k]);
+		if (!row->stack->is_named)
+			want_stack(naming, (size_t)(row->dump - comparison->dumps), row->stack);
 	}
 	/* It fails for options that symbol_options_check() refuses; these it has let through. */
 	(void)names_resolve(comparison->names, &err);
@@ -209,6 +224,14 @@ void naming_frames(const struct naming *naming, size_t index, struct frames *fra
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames)
 {
 	get_frames(naming, &naming->comparison->rows[index], false, frames);
+}
+
+void naming_stack_frames(
+	const struct naming *naming, const struct stack *stack, struct frames *frames)
+{
+	const struct row row = {.dump = naming->comparison->dumps, .stack = stack};
+
+	get_frames(naming, &row, naming->by_name, frames);
 }
 
 /* A module's file name and how many frames in it have no name. */

@@ -344,13 +344,25 @@ static void turn_frames(struct frames *frames)
 	}
 }
 
-void view_frames(const struct view *view, uint32_t row, struct frames *frames)
+static void shape_frames(const struct view *view, struct frames *frames)
 {
-	naming_frames(&view->naming, row, frames);
 	if (view->strip)
 		strip_frames(view->strip, frames);
 	if (view->is_inverted)
 		turn_frames(frames);
+}
+
+void view_frames(const struct view *view, uint32_t row, struct frames *frames)
+{
+	naming_frames(&view->naming, row, frames);
+	shape_frames(view, frames);
+}
+
+void view_freed_by_frames(
+	const struct view *view, const struct window_sums *sums, struct frames *frames)
+{
+	naming_stack_frames(&view->naming, sums->freed_by, frames);
+	shape_frames(view, frames);
 }
 
 /* ---------------------------------------------------------------- sums */

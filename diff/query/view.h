@@ -83,6 +83,10 @@ struct window_sums {
 	const uint64_t *threads,
 		*heaps; /* that allocated in it, ids; of all that was there, addresses. In order. */
 	size_t thread_count, heap_count;
+	/* Of what was freed in it by stacks that are known: the one that freed most bytes, and how many there are. */
+	const struct stack *freed_by; /* NULL: none is known */
+	struct block_totals freed_by_sum;
+	size_t freed_by_count;
 };
 
 struct view {
@@ -158,5 +162,9 @@ void change_add_row(
  * was asked for. Replaces what frames held. None: the row has no stack to show.
  */
 void view_frames(const struct view *view, uint32_t row, struct frames *frames);
+
+/* The same of the stack that freed most, which must be known. */
+void view_freed_by_frames(
+	const struct view *view, const struct window_sums *sums, struct frames *frames);
 
 #endif

@@ -53,6 +53,9 @@ struct window_run {
 	size_t kind_count, kind_cap;
 	struct window_use *uses; /* as view->window */
 	struct u64map threads; /* index of a kind and number of a thread */
+	struct u64map freed; /* index of a kind and the stack that freed, to */
+	uint64_t *freed_counts;
+	size_t freed_cap;
 };
 
 static int too_much(const struct window_run *run, struct err *err)
@@ -245,6 +248,18 @@ static int take_alloc(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
+static void take_freed_by(struct window_run *run, const struct window_kind *kind, uint32_t stack)
+{
+	uint32_t at = (uint32_t)run->freed.index.count;
+
+	if (u64map_put(&run->freed, (uint64_t)(kind - run->kinds) << 32 | stack, &at)) {
+		array_grow((void **)&run->freed_counts, &run->freed_cap, at,
+			sizeof(*run->freed_counts));
+		run->freed_counts[at] = 0;
+	}
+	run->freed_counts[at]++;
+}
+
 static int take_free(struct window_run *run, struct window_kind *kind,
 	const struct record_event *event, struct err *err)
 {
@@ -254,6 +269,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
 		return err_set(err, ERR_BAD_RECORDING, run->sums->path, "a block is freed twice");
 	span_take(&kind->freed_ms, event->time_ms);
+	if (event->freed_by != RECORD_NO_STACK)
+		take_freed_by(run, kind, event->freed_by);
 	for (size_t i = 0; i < kind->window_count; i++)
 		run->uses[kind->windows[i]].bytes -= kind->use_bytes;
 	if (!is_inside) {
@@ -403,6 +420,85 @@ static void share(struct window_run *run, struct places *found, bool are_threads
 	free(found->items);
 }
 
+/* What a stack freed, and in whose sums that is. */
+struct freed_sum {
+	struct block_totals sum;
+	uint32_t window, stack;
+};
+
+static int by_window_and_stack(const void *a, const void *b)
+{
+	const struct freed_sum *x = a, *y = b;
+
+	if (x->window != y->window)
+		return x->window < y->window ? -1 : 1;
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+/* Each stack once in each of the sums; how many are left. */
+static size_t unite_freed(struct freed_sum *all, size_t count)
+{
+	size_t left = 0;
+
+	if (count)
+		qsort(all, count, sizeof(*all), by_window_and_stack);
+	for (size_t i = 0; i < count; i++) {
+		if (left && !by_window_and_stack(&all[left - 1], &all[i]))
+			block_totals_add(&all[left - 1].sum, &all[i].sum);
+		else
+			all[left++] = all[i];
+	}
+	return left;
+}
+
+static struct stack stack_at(struct window_run *run, uint32_t number)
+{
+	const struct record_stack *from = &run->facts->stacks[number];
+	uint64_t *frames =
+		arena_alloc(&run->view->arena, (from->frame_count + 1) * sizeof(*frames));
+
+	record_stack_addrs(run->sums, from, frames);
+	return (struct stack){
+		.frames = frames, .frame_count = from->frame_count, .same_id = STACK_NONE};
+}
+
+/* Gives each sum the stack that freed most of it, with its names. */
+static void share_freed(struct window_run *run)
+{
+	struct freed_sum *all = NULL;
+	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
+	size_t count = 0, cap = 0, stack_count = 0;
+
+	for (size_t i = 0; i < run->freed.index.count; i++) {
+		uint64_t number = run->freed.items[i].number, blocks = run->freed_counts[i];
+		const struct window_kind *kind = &run->kinds[number >> 32];
+
+		for (size_t k = 0; k < kind->window_count; k++) {
+			array_grow((void **)&all, &cap, count, sizeof(*all));
+			all[count++] =
+				(struct freed_sum){.sum = {.block_count = blocks,
+							   .requested_bytes = blocks * kind->bytes},
+					.window = kind->windows[k],
+					.stack = (uint32_t)number};
+		}
+	}
+	count = unite_freed(all, count);
+	for (size_t i = 0, most = 0; i < count; i++) {
+		struct window_sums *sums = &run->view->window[all[i].window];
+
+		if (!sums->freed_by_count++ ||
+			all[i].sum.requested_bytes > all[most].sum.requested_bytes)
+			most = i;
+		if (i + 1 < count && all[i + 1].window == all[i].window)
+			continue;
+		sums->freed_by_sum = all[most].sum;
+		sums->freed_by = &stacks[stack_count];
+		stacks[stack_count++] = stack_at(run, all[most].stack);
+	}
+	naming_find_stacks(&run->view->naming, stacks, stack_count);
+	free(all);
+}
+
 static int add_up(struct window_run *run, struct err *err)
 {
 	struct places threads = {0}, heaps = {0};
@@ -431,6 +527,8 @@ static int add_up(struct window_run *run, struct err *err)
 	}
 	share(run, &heaps, false);
 	share(run, &threads, true);
+	if (!rc)
+		share_freed(run);
 	return rc;
 }
 
@@ -449,6 +547,7 @@ int view_window(struct view *view, struct err *err)
 		return rc;
 	run.facts = recording_facts(recording);
 	u64map_init(&run.threads);
+	u64map_init(&run.freed);
 	find_windows(&run);
 	rc = take_kinds(&run, recording, err);
 	if (!rc)
@@ -466,6 +565,8 @@ int view_window(struct view *view, struct err *err)
 	free(run.windows);
 	free(run.windows_at);
 	u64map_release(&run.threads);
+	u64map_release(&run.freed);
+	free(run.freed_counts);
 	recording_close(recording);
 	return rc;
 }

@@ -119,6 +119,8 @@ struct dump_sums {
 	 * there nor allocated in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
+	/* By module of the recording: where it is among modules, all of which a window has. */
+	uint64_t *module_bases;
 	/* Of a recording, when they were wanted and it has their addresses: those whose stack is known; else NULL. */
 	struct block *blocks;
 	size_t block_count;
@@ -172,9 +174,14 @@ int sums_read_recording(struct dump_sums *sums, const char *path, const char *fi
 
 struct record_facts;
 struct record_kind;
+struct record_stack;
 
 /* The id that a stack of a recording has in its sums, which is its number and 1; 0: no frame of it is known. */
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
+
+/* Fills frames[], one for each of the stack, with its return addresses by the modules of sums. */
+void record_stack_addrs(
+	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
 /* The heap in whose sums a kind is, by address or heading; 0 when it is not known. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);

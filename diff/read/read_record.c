@@ -50,7 +50,6 @@ const char *block_fate_name(enum block_fate fate)
 
 /* A module of the recording, as it is placed. */
 struct placing {
-	uint64_t base;
 	bool is_loaded, is_used; /* at the moment; by a stack */
 };
 
@@ -128,9 +127,11 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
 	struct placing_order *order;
-	uint64_t spare = spare_place(facts), end = 0;
+	uint64_t spare = spare_place(facts), end = 0, *bases;
 
 	reader->places = xcalloc(facts->module_count + 1, sizeof(*reader->places));
+	bases = arena_alloc(&reader->sums->arena, (facts->module_count + 1) * sizeof(*bases));
+	reader->sums->module_bases = bases;
 	find_loaded(reader, time_ms);
 	order = modules_in_order(reader);
 	for (uint32_t i = 0; i < facts->module_count; i++) {
@@ -144,12 +145,12 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 		} else if (base + bytes > end) {
 			end = base + bytes;
 		}
-		reader->places[order[i].number].base = base;
+		bases[order[i].number] = base;
 	}
 	free(order);
 }
 
-/* Copies those that are there, or that stacks need. */
+/* Copies those that are there, or that stacks need; in a window others may be needed to say who freed what. */
 static void take_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -158,16 +159,17 @@ static void take_modules(struct record_reader *reader)
 	sums->modules = xcalloc(facts->module_count + 1, sizeof(*sums->modules));
 	for (uint32_t i = 0; i < facts->module_count; i++) {
 		const struct placing *place = &reader->places[i];
+		uint64_t base = sums->module_bases[i];
 		struct module *module = &sums->modules[sums->module_count];
 
-		if (!place->is_loaded && !place->is_used)
+		if (!place->is_loaded && !place->is_used && sums->fate == FATE_LIVE)
 			continue;
 		*module = facts->modules[i];
 		module->path = copy_text(&sums->module_texts, module->path);
 		module->pdb = copy_text(&sums->module_texts, module->pdb);
 		module->pdb_guid = copy_text(&sums->module_texts, module->pdb_guid);
-		module->unloaded_at = place->base != module->base ? module->base : 0;
-		module->base = place->base;
+		module->unloaded_at = base != module->base ? module->base : 0;
+		module->base = base;
 		sums->module_count++;
 	}
 	modules_sort(sums->modules, sums->module_count);
@@ -176,6 +178,18 @@ static void take_modules(struct record_reader *reader)
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack)
 {
 	return stack == RECORD_NO_STACK || !facts->stacks[stack].frame_count ? 0 : stack + 1;
+}
+
+void record_stack_addrs(
+	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames)
+{
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		const struct record_frame *frame = &stack->frames[i];
+
+		frames[i] = frame->offset;
+		if (frame->module != RECORD_NO_MODULE)
+			frames[i] += sums->module_bases[frame->module];
+	}
 }
 
 /* The number that a stack of the recording has in the sums, or STACK_NONE. */
@@ -192,14 +206,11 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 	if (reader->stacks[number] != STACK_NONE)
 		return reader->stacks[number];
 	from = &reader->facts->stacks[number];
-	for (; stack.frame_count < from->frame_count; stack.frame_count++) {
-		const struct record_frame *frame = &from->frames[stack.frame_count];
-
-		frames[stack.frame_count] = frame->offset;
-		if (frame->module != RECORD_NO_MODULE) {
-			frames[stack.frame_count] += reader->places[frame->module].base;
-			reader->places[frame->module].is_used = true;
-		}
+	stack.frame_count = from->frame_count;
+	record_stack_addrs(reader->sums, from, frames);
+	for (uint32_t i = 0; i < from->frame_count; i++) {
+		if (from->frames[i].module != RECORD_NO_MODULE)
+			reader->places[from->frames[i].module].is_used = true;
 	}
 	len = (size_t)snprintf(id, sizeof(id), "%" PRIX32, record_stack_id(reader->facts, number));
 	stack.id = id;

@@ -265,6 +265,36 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 	return most;
 }
 
+/* ---------------------------------------------------------------- stacks */
+
+/* Adds the frames to the field. */
+static void add_frames(struct csv *csv, const struct frames *frames)
+{
+	const char *between = csv->view->is_inverted ? " -> " : " <- ";
+	size_t part = 0;
+
+	for (size_t i = 0; i < frames->count; i++) {
+		bool starts = part < frames->part_count && frames->part_at[part] <= i;
+
+		while (part < frames->part_count && frames->part_at[part] <= i)
+			part++;
+		if (i)
+			buf_add_text(&csv->field, starts ? " | " : between);
+		clean_frame(&csv->field, &frames->items[i], false);
+	}
+}
+
+static void put_stack(struct csv *csv, const struct row *row, const struct frames *frames)
+{
+	char space[ROW_WORDS_BYTES];
+
+	buf_clear(&csv->field);
+	if (!frames->count)
+		buf_add_text(&csv->field, report_row_words(row, space));
+	add_frames(csv, frames);
+	csv_field(csv);
+}
+
 /* ---------------------------------------------------------------- windows */
 
 static const char window_columns[] =
@@ -272,7 +302,7 @@ static const char window_columns[] =
 	"ai_count,aifo_count,aifi_count,aofi_count,aofo_count,"
 	"allocated_per_second,peak_bytes,peak_ms,first_allocated_ms,last_allocated_ms,"
 	"first_freed_ms,last_freed_ms,shortest_life_ms,mean_life_ms,longest_life_ms,"
-	"threads,heaps";
+	"freed_by_stacks,freed_by_bytes,freed_by_count,freed_by,threads,heaps";
 
 static void put_span(struct csv *csv, const struct time_span *span)
 {
@@ -305,6 +335,25 @@ static void put_heaps(struct csv *csv, const struct window_sums *sums)
 	csv_field(csv);
 }
 
+static void put_freed_by(struct csv *csv, const struct window_sums *sums)
+{
+	struct frames frames;
+
+	if (!sums->freed_by) {
+		csv_empty(csv, 4);
+		return;
+	}
+	csv_number(csv, sums->freed_by_count);
+	csv_number(csv, sums->freed_by_sum.requested_bytes);
+	csv_number(csv, sums->freed_by_sum.block_count);
+	frames_init(&frames);
+	view_freed_by_frames(csv->view, sums, &frames);
+	buf_clear(&csv->field);
+	add_frames(csv, &frames);
+	csv_field(csv);
+	frames_release(&frames);
+}
+
 static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 {
 	static const enum block_fate fates[] = {
@@ -327,6 +376,7 @@ static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 	} else {
 		csv_empty(csv, 3);
 	}
+	put_freed_by(csv, sums);
 	buf_clear(&csv->field);
 	buf_add_text(&csv->field, "");
 	for (size_t i = 0; i < sums->thread_count; i++)
@@ -365,27 +415,6 @@ static void put_ids(struct csv *csv, const struct row *row)
 	for (size_t i = 0; i < row->id_count; i++) {
 		buf_add_text(&csv->field, i ? " BackTrace" : "BackTrace");
 		clean_text(&csv->field, row->ids[i], false);
-	}
-	csv_field(csv);
-}
-
-static void put_stack(struct csv *csv, const struct row *row, const struct frames *frames)
-{
-	const char *between = csv->view->is_inverted ? " -> " : " <- ";
-	char space[ROW_WORDS_BYTES];
-	size_t part = 0;
-
-	buf_clear(&csv->field);
-	if (!frames->count)
-		buf_add_text(&csv->field, report_row_words(row, space));
-	for (size_t i = 0; i < frames->count; i++) {
-		bool starts = part < frames->part_count && frames->part_at[part] <= i;
-
-		while (part < frames->part_count && frames->part_at[part] <= i)
-			part++;
-		if (i)
-			buf_add_text(&csv->field, starts ? " | " : between);
-		clean_frame(&csv->field, &frames->items[i], false);
 	}
 	csv_field(csv);
 }

@@ -109,6 +109,37 @@ static void put_series(
 	json_close(json, ']');
 }
 
+/* ---------------------------------------------------------------- frames */
+
+static void put_frame(struct json *json, const struct frame *frame)
+{
+	json_open(json, NULL, '{');
+	if (frame->module)
+		json_text(json, "module", frame->module);
+	if (frame->function)
+		json_text(json, "function", frame->function);
+	/* In a function 0 is not known, in a module it is a place. */
+	if (frame->offset_bytes || (frame->module && !frame->function))
+		json_hex(json, "offset", frame->offset_bytes);
+	if (frame->has_addr)
+		json_hex(json, "address", frame->addr);
+	if (frame->file)
+		json_text(json, "file", frame->file);
+	if (frame->line)
+		json_number(json, "line", frame->line);
+	if (frame->is_inline)
+		json_bool(json, "inline", true);
+	json_close(json, '}');
+}
+
+static void put_frames(struct json *json, const char *key, const struct frame *items, size_t count)
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < count; i++)
+		put_frame(json, &items[i]);
+	json_close(json, ']');
+}
+
 /* ---------------------------------------------------------------- windows */
 
 static void put_span(struct json *json, const char *key, const struct time_span *span)
@@ -127,6 +158,21 @@ static void put_fate(struct json *json, enum block_fate fate, const struct windo
 	json_number(json, "bytes", sums->by_fate[fate].requested_bytes);
 	json_number(json, "blocks", sums->by_fate[fate].block_count);
 	json_close(json, '}');
+}
+
+static void put_freed_by(struct json *json, const struct window_sums *sums)
+{
+	struct frames frames;
+
+	frames_init(&frames);
+	view_freed_by_frames(json->view, sums, &frames);
+	json_open(json, "freed_by", '{');
+	json_number(json, "stacks", sums->freed_by_count);
+	json_number(json, "bytes", sums->freed_by_sum.requested_bytes);
+	json_number(json, "blocks", sums->freed_by_sum.block_count);
+	put_frames(json, "frames", frames.items, frames.count);
+	json_close(json, '}');
+	frames_release(&frames);
 }
 
 static void put_window_sums(struct json *json, const struct window_sums *sums)
@@ -157,6 +203,8 @@ static void put_window_sums(struct json *json, const struct window_sums *sums)
 	for (size_t i = 0; i < sums->heap_count; i++)
 		put_heap(json, NULL, sums->heaps[i]);
 	json_close(json, ']');
+	if (sums->freed_by)
+		put_freed_by(json, sums);
 	json_close(json, '}');
 }
 
@@ -284,35 +332,6 @@ static void put_snapshots(struct json *json)
 }
 
 /* ---------------------------------------------------------------- rows */
-
-static void put_frame(struct json *json, const struct frame *frame)
-{
-	json_open(json, NULL, '{');
-	if (frame->module)
-		json_text(json, "module", frame->module);
-	if (frame->function)
-		json_text(json, "function", frame->function);
-	/* In a function 0 is not known, in a module it is a place. */
-	if (frame->offset_bytes || (frame->module && !frame->function))
-		json_hex(json, "offset", frame->offset_bytes);
-	if (frame->has_addr)
-		json_hex(json, "address", frame->addr);
-	if (frame->file)
-		json_text(json, "file", frame->file);
-	if (frame->line)
-		json_number(json, "line", frame->line);
-	if (frame->is_inline)
-		json_bool(json, "inline", true);
-	json_close(json, '}');
-}
-
-static void put_frames(struct json *json, const char *key, const struct frame *items, size_t count)
-{
-	json_open(json, key, '[');
-	for (size_t i = 0; i < count; i++)
-		put_frame(json, &items[i]);
-	json_close(json, ']');
-}
 
 static void put_candidates(struct json *json, const struct frames *frames)
 {

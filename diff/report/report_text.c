@@ -2,6 +2,64 @@
 
 #include <inttypes.h>
 
+/* ---------------------------------------------------------------- frames */
+
+static void put_place(struct out *out, const struct frame *frame)
+{
+	if (frame->module) {
+		out_harmless(out, frame->module);
+		out_char(out, '+');
+		out_hex(out, frame->offset_bytes);
+		if (frame->has_addr)
+			out_text(out, " : ");
+	}
+	if (frame->has_addr)
+		out_hex(out, frame->addr);
+	else if (!frame->module)
+		out_char(out, '?');
+}
+
+static void put_symbol(struct out *out, const struct frame *frame)
+{
+	if (frame->module) {
+		out_harmless(out, frame->module);
+		out_char(out, '!');
+	}
+	out_harmless(out, frame->function);
+	if (frame->offset_bytes) {
+		out_char(out, '+');
+		out_hex(out, frame->offset_bytes);
+	}
+	if (frame->file && frame->line) {
+		out_text(out, " (");
+		out_harmless(out, frame->file);
+		out_text(out, ", ");
+		out_number(out, frame->line, 10, 0);
+		out_char(out, ')');
+	}
+	if (frame->is_inline)
+		out_text(out, " [inline]");
+}
+
+/* Each on a line of its own, behind this. */
+static void put_frames(struct out *out, const char *before, const struct frames *frames)
+{
+	size_t part = 0;
+
+	for (size_t i = 0; i < frames->count; i++) {
+		for (; part < frames->part_count && frames->part_at[part] <= i; part++) {
+			out_text(out, before);
+			out_text(out, "Alias\n");
+		}
+		out_text(out, before);
+		if (frames->items[i].function)
+			put_symbol(out, &frames->items[i]);
+		else
+			put_place(out, &frames->items[i]);
+		out_char(out, '\n');
+	}
+}
+
 /* ---------------------------------------------------------------- windows */
 
 static void put_sum(struct text_report *report, const char *what, const struct block_totals *sum)
@@ -60,6 +118,22 @@ static void put_who(struct text_report *report, const struct window_sums *sums)
 		out_printf(out, "%zu heaps", sums->heap_count);
 }
 
+static void put_freed_by(struct text_report *report, const struct window_sums *sums)
+{
+	struct out *out = report->out;
+	struct frames frames;
+
+	put_sum(report, "//     freed by (", &sums->freed_by_sum);
+	if (sums->freed_by_count > 1)
+		out_printf(out, "; more by %zu other stack%s", sums->freed_by_count - 1,
+			sums->freed_by_count > 2 ? "s" : "");
+	out_text(out, "):\n");
+	frames_init(&frames);
+	view_freed_by_frames(report->view, sums, &frames);
+	put_frames(out, "//         ", &frames);
+	frames_release(&frames);
+}
+
 /* What a row, a group or all that is selected has in a window. */
 static void put_window(struct text_report *report, const struct window_sums *sums)
 {
@@ -82,6 +156,8 @@ static void put_window(struct text_report *report, const struct window_sums *sum
 	}
 	put_who(report, sums);
 	out_char(out, '\n');
+	if (sums->freed_by)
+		put_freed_by(report, sums);
 }
 
 /* ---------------------------------------------------------------- groups */
@@ -428,59 +504,6 @@ static void put_sums(struct text_report *report, const struct row *row)
 	out_text(report->out, "\tallocations\n\n");
 }
 
-static void put_place(struct out *out, const struct frame *frame)
-{
-	if (frame->module) {
-		out_harmless(out, frame->module);
-		out_char(out, '+');
-		out_hex(out, frame->offset_bytes);
-		if (frame->has_addr)
-			out_text(out, " : ");
-	}
-	if (frame->has_addr)
-		out_hex(out, frame->addr);
-	else if (!frame->module)
-		out_char(out, '?');
-}
-
-static void put_symbol(struct out *out, const struct frame *frame)
-{
-	if (frame->module) {
-		out_harmless(out, frame->module);
-		out_char(out, '!');
-	}
-	out_harmless(out, frame->function);
-	if (frame->offset_bytes) {
-		out_char(out, '+');
-		out_hex(out, frame->offset_bytes);
-	}
-	if (frame->file && frame->line) {
-		out_text(out, " (");
-		out_harmless(out, frame->file);
-		out_text(out, ", ");
-		out_number(out, frame->line, 10, 0);
-		out_char(out, ')');
-	}
-	if (frame->is_inline)
-		out_text(out, " [inline]");
-}
-
-static void put_frames(struct out *out, const struct frames *frames)
-{
-	size_t part = 0;
-
-	for (size_t i = 0; i < frames->count; i++) {
-		for (; part < frames->part_count && frames->part_at[part] <= i; part++)
-			out_text(out, "\tAlias\n");
-		out_char(out, '\t');
-		if (frames->items[i].function)
-			put_symbol(out, &frames->items[i]);
-		else
-			put_place(out, &frames->items[i]);
-		out_char(out, '\n');
-	}
-}
-
 static void put_row(struct text_report *report, size_t shown, struct frames *frames)
 {
 	uint32_t number = report->view->rows[shown];
@@ -497,7 +520,7 @@ static void put_row(struct text_report *report, size_t shown, struct frames *fra
 		out_text(report->out, report_row_words(row, space));
 		out_char(report->out, '\n');
 	}
-	put_frames(report->out, frames);
+	put_frames(report->out, "\t", frames);
 	out_char(report->out, '\n');
 }
 

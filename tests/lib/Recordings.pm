@@ -26,12 +26,13 @@ sub random_events {
 	}
 	push @lines, 'stack nowhere 1230000 1240000';
 	push @lines, 'heap h1 1E0000', 'heap h2 7F0000';
-	my %live;
+	my (%live, %is_range, $frees);
 	for my $kind (1 .. 40) {
 		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped))[rand 8];
 		my $stack = rand() < 0.1 ? '-' : rand() < 0.1 ? 'nowhere' : 's' . (1 + int rand 12);
 		push @lines, sprintf 'kind k%d %d %s %s', $kind, (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
 		$live{"k$kind"} = [];
+		$is_range{"k$kind"} = $place !~ /^h/;
 	}
 	push @lines, 'kind before 640 - h1';
 	my (%count, $time) = (before => 0);
@@ -41,6 +42,7 @@ sub random_events {
 		my $blocks = $live{$kind};
 		@$blocks or return;
 		push @lines, "free $kind " . splice @$blocks, rand() < 0.6 ? -1 : int rand @$blocks, 1;
+		$lines[-1] .= ' ' . (qw(s1 s2 s3 s4 nowhere))[$frees % 5] if $is_range{$kind} && ++$frees % 6;
 	};
 	$alloc->('before') for 1 .. $how{attached} // 0;
 	push @lines, 'start' if $how{attached};
@@ -72,10 +74,10 @@ sub make_recording {
 
 # The same text as Replay takes it: a Replay, whose allocations have their stacks as frames ("" for none) and the
 # headings of dumps as heaps of virtual memory, with what else is in the text: pid, parent, bits, start_ms, wall_ms,
-# sample, attached, image; modules and heaps by name; start, a position; length, in milliseconds.
+# sample, attached, image; modules and heaps by name; stack_numbers, by frames; start, a position; length, in milliseconds.
 sub replay {
 	my ($text) = @_;
-	my (%is, %modules, %kinds, %count);
+	my (%is, %modules, %kinds, %count, %numbers);
 	my %stacks = ('-' => '');
 	my %heaps = (committed => 1, reserved => 2, mapped => 3);
 	my ($time, $thread, @events) = (0, 0);
@@ -88,6 +90,7 @@ sub replay {
 			$modules{ $of[0] } = { base => hex $of[1], size => hex $of[2], timestamp => $of[3], path => $of[4] };
 		} elsif ($word eq 'stack') {
 			$stacks{ $of[0] } = join ' ', map { s/^(\w+)\+0*/$1+/r } @of[1 .. $#of];
+			$numbers{ $stacks{ $of[0] } } //= keys %numbers;
 		} elsif ($word eq 'heap') {
 			$heaps{ $of[0] } = $of[1];
 		} elsif ($word eq 'kind') {
@@ -99,7 +102,7 @@ sub replay {
 		} elsif ($word eq 'alloc') {
 			push @events, sprintf '%d %d alloc %s-%d %s', $time, $thread, $of[0], $count{ $of[0] }++, $kinds{ $of[0] };
 		} elsif ($word eq 'free') {
-			push @events, "$time $thread free $of[0]-$of[1]";
+			push @events, "$time $thread free $of[0]-$of[1]" . (@of > 2 ? " $of[2]" : '');
 		} elsif ($word eq 'mark') {
 			push @events, "$time $thread mark $of[0]";
 		} elsif ($word eq 'start') {
@@ -107,8 +110,8 @@ sub replay {
 		}
 	}
 	my $replay = Replay->new(join "\n", @events);
-	$_->{stack} = $stacks{ $_->{stack} } for @{ $replay->allocations };
-	@$replay{qw(modules heaps length), keys %is} = (\%modules, \%heaps, $time, values %is);
+	$_->{stack} = $stacks{ $_->{stack} } for @{ $replay->allocations }, grep { $_ && $_->{stack} } map { $_->{free} } @{ $replay->allocations };
+	@$replay{qw(modules heaps stack_numbers length), keys %is} = (\%modules, \%heaps, \%numbers, $time, values %is);
 	return $replay;
 }
 

@@ -7,11 +7,11 @@
 #
 #	# a comment; blank lines are none of it either
 #	TIME THREAD alloc ID BYTES STACK HEAP
-#	TIME THREAD free ID
+#	TIME THREAD free ID [STACK]
 #	TIME THREAD realloc ID NEW-ID BYTES STACK HEAP
 #	TIME THREAD destroy HEAP                        frees what is left in it
 #	TIME THREAD commit ADDR BYTES STACK             also reserve, map
-#	TIME THREAD decommit ADDR BYTES                 also release, unmap
+#	TIME THREAD decommit ADDR BYTES [STACK]         also release, unmap
 #	TIME THREAD mark LABEL                          the rest of the line
 #
 # ID, STACK, HEAP and THREAD are words of any kind; an ID is that of one live block at a time. A STACK
@@ -35,7 +35,8 @@ no warnings 'portable';    # addresses have 64 bits
 # $replay = Replay->new(TEXT)
 #	events       how many
 #	allocations  in their order: { id, bytes, stack, heap, memory, alloc, free }; heap is the memory's
-#	             name for ranges; alloc and free are { index, time, thread }, free is undef of what lives on
+#	             name for ranges; alloc and free are { index, time, thread }, free is undef of what lives on,
+#	             and has the stack that freed it, if it is told
 #	marks        { label, time, position }
 # $replay->position(MS)    after the events of that millisecond and before
 # $replay->mark(LABEL)     its position
@@ -91,7 +92,7 @@ sub take {
 		my ($id, $bytes, $stack, $heap) = words($rest, qr/(\S+) (\d+) (\S+) (\S+)/);
 		$self->allocate('heap', $id, $bytes, $stack, $heap);
 	} elsif ($what eq 'free') {
-		$self->free('heap', words($rest, qr/(\S+)/));
+		$self->free('heap', words($rest, qr/(\S+)(?: (\S+))?/));
 	} elsif ($what eq 'realloc') {
 		my ($id, $new_id, $bytes, $stack, $heap) = words($rest, qr/(\S+) (\S+) (\d+) (\S+) (\S+)/);
 		$self->free('heap', $id);
@@ -104,8 +105,8 @@ sub take {
 		my ($addr, $bytes, $stack) = words($rest, qr/([0-9A-Fa-f]+) (\d+) (\S+)/);
 		$self->add_range($sorts{$what}, hex $addr, $bytes, $stack);
 	} elsif ($sorts{$what}) {
-		my ($addr, $bytes) = words($rest, qr/([0-9A-Fa-f]+) (\d+)/);
-		$self->cut_ranges($sorts{$what}, hex $addr, hex($addr) + $bytes);
+		my ($addr, $bytes, $stack) = words($rest, qr/([0-9A-Fa-f]+) (\d+)(?: (\S+))?/);
+		$self->cut_ranges($sorts{$what}, hex $addr, hex($addr) + $bytes, $stack);
 	} else {
 		die "no such event\n";
 	}
@@ -135,9 +136,10 @@ sub allocate {
 }
 
 sub free {
-	my ($self, $memory, $id) = @_;
+	my ($self, $memory, $id, $stack) = @_;
 	my $allocation = delete $self->{live}{$memory}{$id} // die "'$id' does not live\n";
 	$allocation->{free} = $self->next_event;
+	$allocation->{free}{stack} = $stack if defined $stack;
 	return;
 }
 
@@ -152,12 +154,12 @@ sub add_range {
 }
 
 sub cut_ranges {
-	my ($self, $memory, $from, $to) = @_;
+	my ($self, $memory, $from, $to, $by) = @_;
 	my $cut = 0;
 	for my $range (sort { $a->{start} <=> $b->{start} } values %{ $self->{live}{$memory} }) {
 		my ($start, $end, $stack) = ($range->{start}, $range->{start} + $range->{bytes}, $range->{stack});
 		next if $start >= $to || $end <= $from;
-		$self->free($memory, $range->{id});
+		$self->free($memory, $range->{id}, $by);
 		$self->add_range($memory, $start, $from - $start, $stack) if $start < $from;
 		$self->add_range($memory, $to, $end - $to, $stack) if $end > $to;
 		$cut += ($end < $to ? $end : $to) - ($start > $from ? $start : $from);

@@ -12,7 +12,7 @@
  *	thread TID
  *	time MS
  *	alloc KIND [ADDRESS]
- *	free KIND NUMBER
+ *	free KIND NUMBER [STACK]
  *	start
  *	mark LABEL
  *	lost EVENTS
@@ -180,8 +180,9 @@ static void make_alloc(struct maker *maker)
 
 static void make_free(struct maker *maker)
 {
-	recorder_free(maker->recorder, name_find(maker, "kind", maker->words[1]),
-		number(maker->words[2], 10));
+	recorder_free_by(maker->recorder, name_find(maker, "kind", maker->words[1]),
+		number(maker->words[2], 10),
+		maker->count > 3 ? name_find(maker, "stack", maker->words[3]) : RECORD_NO_STACK);
 }
 
 static void make_start(struct maker *maker)
