@@ -80,10 +80,17 @@ sub questions {
 	is_deeply([map { [chain($_), classes($_->{window})] } @{ $last->{rows} }],
 		[[$spike, { ai => [40 << 20, 4], aifo => [0, 0], aifi => [40 << 20, 4], aofi => [0, 0], aofo => [0, 0] }]],
 		'the last four buffers: transient, count 4, size 40 MiB, impacting 0');
-	lives($told, $last->{rows}[0]{window}, (grep { $_->{stack} eq $spike } @{ $told->allocations })[6 .. 9]);
+	my @last = (grep { $_->{stack} eq $spike } @{ $told->allocations })[6 .. 9];
+	lives($told, $last->{rows}[0]{window}, @last);
+	is_deeply(freed_by($last->{rows}[0]), { map { $_->{free}{stack} => [40 << 20, 4, 1] } @last }, 'decommitted by one stack');
+	my @source = ('', split /\n/, slurp("$root/samples/memory_test.cpp"));
+	my @calls = map { $source[line_of($_)] } $last->{rows}[0], $last->{rows}[0]{window}{freed_by};
+	like($calls[0], qr/^\t+(?:buffer = step_leak|VirtualAlloc)\(/, 'it is committed where the source does that');
+	like($calls[1], qr/^\tVirtualFree\(buffer,/, 'and decommitted where it does that');
+	is_deeply(freed_by($_), { chain($_) => [@{ $_->{window}{aifi} }{qw(bytes blocks)}, 1] }, 'in the whole run, too, ' . chain($_)) for grep { chain($_) eq $spike } @{ $whole->{rows} };
 	for my $side (tool_names()) {
 		my $text = run(tool('hdiff', $side, '--transient', @virtual, between(5, 6), "$dir/run.hrec"))->{out};
-		like($text, qr{^//     size 41943040 in 4 \([\d.]+/s\); impacting 0 in 0; peak 10485760 at [\d.]+ s\r?\n//     allocated .*; freed .*; lived \d+ to \d+ ms, on average [\d.]+; thread \d+; VirtualAlloc\r?$}m, "as text, $side hdiff");
+		like($text, qr{^//     size 41943040 in 4 \([\d.]+/s\); impacting 0 in 0; peak 10485760 at [\d.]+ s\r?\n//     allocated .*; freed .*; lived \d+ to \d+ ms, on average [\d.]+; thread \d+; VirtualAlloc\r?\n//     freed by \(41943040 in 4\):\r?\n(?://  .*\n)*?//         memory_test!ManipulateTemporaryBuffer\b.*\n//         memory_test!Operation1\b}m, "as text, $side hdiff");
 	}
 
 	my ($heap) = map { $_->{heap} } grep { $_->{memory} eq 'heap' } @{ $told->allocations };
@@ -122,6 +129,20 @@ sub chain {
 	my @functions = grep { $_ ne 'operator new' } map { $_->{function} =~ s/\(.*//r } @ours;
 	my ($main) = grep { $functions[$_] eq 'main' } 0 .. $#functions;
 	return join '<-', @functions[0 .. $main // $#functions];
+}
+
+# Who freed what a row has: { STACK => [BYTES, COUNT, STACKS] }
+sub freed_by {
+	my ($row) = @_;
+	my $by = $row->{window}{freed_by} // return {};
+	return { chain($by) => [@$by{qw(bytes blocks stacks)}] };
+}
+
+# The line of its first frame in the program.
+sub line_of {
+	my ($has) = @_;
+	my ($first) = grep { ($_->{module} // '') eq 'memory_test' } @{ $has->{frames} };
+	return $first->{line};
 }
 
 # When buffers were committed and decommitted, and how long each lived: the program notes a commit when it is done and
