@@ -198,6 +198,30 @@ TEST(address_space_is_no_memory)
 	assert_int_equal(result->rows[0].new_bytes, 3 << 20);
 }
 
+TEST(who_freed_has_its_module_when_that_is_gone_and_nothing_was_allocated_by_it)
+{
+	struct module dll = {.base = APP_BASE + 0x100000, .size_bytes = 0x10000};
+	struct record_frame frame = {.offset = 0x123};
+	uint32_t number;
+
+	begin(&(struct record_facts){.pid = 7});
+	dll.path = "C:\\gone.dll";
+	frame.module = recorder_module(recorder, &dll);
+	alloc(kind_of(1000, 0x100), 3);
+	for (number = 0; number < 3; number++)
+		recorder_free_by(recorder, kind_of(1000, 0x100), number,
+			number ? recorder_stack(recorder, &frame, 1) : RECORD_NO_STACK);
+	recorder_time(recorder, 10);
+	recorder_module_is(recorder, frame.module, false);
+	dll.path = "C:\\came.dll";
+	recorder_module_is(recorder, recorder_module(recorder, &dll), true);
+	end();
+	struct result *result = run_rows(1, "--transient", RECORDING);
+	assert_int_equal(result->rows[0].new_count, 3);
+	assert_non_null(
+		strstr(result->text, "//     freed by (2000 in 2):\n//         gone+123 : "));
+}
+
 TEST(what_was_there_before_is_not_allocated_in_it)
 {
 	struct record_kind kind = {.bytes = 100, .stack = RECORD_NO_STACK};
