@@ -76,7 +76,7 @@ my $ranges = Replay->new(<<'END');
 0 1 reserve 10000 65536 first
 5 1 release 10000 12288
 5 1 commit 10000 12288 second<-main
-10 1 decommit 11000 4096
+10 1 decommit 11000 4096 fourth<-main
 20 1 commit 11000 4096 third
 30 1 decommit 10000 8192
 40 1 release 13000 53248
@@ -89,6 +89,8 @@ is_deeply([map { [@$_{qw(memory id bytes stack)}, $_->{alloc}{index}, $_->{free}
 	['committed', '12000', 4096, 'second<-main', 6, undef],
 	['committed', '11000', 4096, 'third', 7, 9],
 ], 'parts of ranges go');
+is_deeply([map { $_->{free}{stack} } grep { $_->{free} } @{ $ranges->allocations }], [undef, undef, 'fourth<-main', undef, undef],
+	'the whole of a range of which a part goes is freed by who takes the part');
 is_deeply($ranges->state($ranges->position(10), ['heap']), { reserved => sum(53248, 1), committed => sum(8192, 2) },
 	'the heap of a range is its memory');
 

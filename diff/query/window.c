@@ -420,36 +420,11 @@ static void share(struct window_run *run, struct places *found, bool are_threads
 	free(found->items);
 }
 
-/* What a stack freed, and in whose sums that is. */
+/* What a stack freed, the value of its place: by_window() sorts it, too. */
 struct freed_sum {
+	struct place place;
 	struct block_totals sum;
-	uint32_t window, stack;
 };
-
-static int by_window_and_stack(const void *a, const void *b)
-{
-	const struct freed_sum *x = a, *y = b;
-
-	if (x->window != y->window)
-		return x->window < y->window ? -1 : 1;
-	return x->stack < y->stack ? -1 : x->stack > y->stack;
-}
-
-/* Each stack once in each of the sums; how many are left. */
-static size_t unite_freed(struct freed_sum *all, size_t count)
-{
-	size_t left = 0;
-
-	if (count)
-		qsort(all, count, sizeof(*all), by_window_and_stack);
-	for (size_t i = 0; i < count; i++) {
-		if (left && !by_window_and_stack(&all[left - 1], &all[i]))
-			block_totals_add(&all[left - 1].sum, &all[i].sum);
-		else
-			all[left++] = all[i];
-	}
-	return left;
-}
 
 static struct stack stack_at(struct window_run *run, uint32_t number)
 {
@@ -465,8 +440,9 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 /* Gives each sum the stack that freed most of it, with its names. */
 static void share_freed(struct window_run *run)
 {
-	struct freed_sum *all = NULL;
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
+	struct freed_sum *all = NULL;
+	struct block_totals sum = {0};
 	size_t count = 0, cap = 0, stack_count = 0;
 
 	for (size_t i = 0; i < run->freed.index.count; i++) {
@@ -475,25 +451,26 @@ static void share_freed(struct window_run *run)
 
 		for (size_t k = 0; k < kind->window_count; k++) {
 			array_grow((void **)&all, &cap, count, sizeof(*all));
-			all[count++] =
-				(struct freed_sum){.sum = {.block_count = blocks,
-							   .requested_bytes = blocks * kind->bytes},
-					.window = kind->windows[k],
-					.stack = (uint32_t)number};
+			all[count++] = (struct freed_sum){{(uint32_t)number, kind->windows[k]},
+				{.block_count = blocks, .requested_bytes = blocks * kind->bytes}};
 		}
 	}
-	count = unite_freed(all, count);
-	for (size_t i = 0, most = 0; i < count; i++) {
-		struct window_sums *sums = &run->view->window[all[i].window];
+	if (count)
+		qsort(all, count, sizeof(*all), by_window);
+	for (size_t i = 0; i < count; i++) {
+		struct window_sums *sums = &run->view->window[all[i].place.window];
 
-		if (!sums->freed_by_count++ ||
-			all[i].sum.requested_bytes > all[most].sum.requested_bytes)
-			most = i;
-		if (i + 1 < count && all[i + 1].window == all[i].window)
+		block_totals_add(&sum, &all[i].sum);
+		if (i + 1 < count && !by_window(&all[i], &all[i + 1]))
 			continue;
-		sums->freed_by_sum = all[most].sum;
-		sums->freed_by = &stacks[stack_count];
-		stacks[stack_count++] = stack_at(run, all[most].stack);
+		if (!sums->freed_by)
+			sums->freed_by = &stacks[stack_count++];
+		if (!sums->freed_by_count++ ||
+			sum.requested_bytes > sums->freed_by_sum.requested_bytes) {
+			sums->freed_by_sum = sum;
+			stacks[stack_count - 1] = stack_at(run, (uint32_t)all[i].place.value);
+		}
+		sum = (struct block_totals){0};
 	}
 	naming_find_stacks(&run->view->naming, stacks, stack_count);
 	free(all);
