@@ -14,8 +14,8 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define ROUND_MS 1 /* between two looks at the rings, when there was little in them */
-#define LITTLE 256
+#define ROUND_MS 2 /* between two looks at the rings, where they were not fuller than that: */
+#define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
 #define LOOK_MS 100 /* between two looks for modules that came or went */
 
@@ -24,7 +24,7 @@ struct record_session {
 	struct recording_link link;
 	struct ring_section rings;
 	HANDLE thread;
-	HANDLE wake, caught_up, over; /* to the thread, and from it */
+	HANDLE caught_up, over; /* from the thread */
 	volatile LONG is_ending, wants_to_catch_up;
 	struct target target; /* of our own, as long as the session */
 	struct recorder *recorder;
@@ -186,7 +186,8 @@ static DWORD WINAPI run(void *ctx)
 			session->is_broken = recorder_flush(session->recorder, NULL) != 0;
 			session->flushed_ms = os_clock_ms();
 		}
-		WaitForSingleObject(session->wake, count < LITTLE ? ROUND_MS : 0);
+		if (count < LITTLE((size_t)1 << session->rings.events_log2))
+			os_sleep_ms(ROUND_MS);
 	}
 }
 
@@ -270,7 +271,6 @@ static void catch_up(void *ctx)
 	HANDLE either[] = {session->caught_up, session->thread};
 
 	InterlockedExchange(&session->wants_to_catch_up, 1);
-	SetEvent(session->wake);
 	WaitForMultipleObjects(2, either, FALSE, INFINITE);
 }
 
@@ -284,11 +284,10 @@ int record_session_new(
 	walk_init(&session->walk);
 	tracer_copy_init(&session->traced);
 	rc = ring_section_init(&session->rings, plan->ring_bytes, plan->drops ? RING_DROP : 0, err);
-	session->wake = CreateEventW(NULL, FALSE, FALSE, NULL);
 	session->caught_up = CreateEventW(NULL, FALSE, FALSE, NULL);
 	session->over = CreateEventW(NULL, TRUE, FALSE, NULL);
 	session->link = (struct recording_link){&session->rings, begin, catch_up, session};
-	if (!rc && (!session->wake || !session->caught_up || !session->over))
+	if (!rc && (!session->caught_up || !session->over))
 		rc = fail("a recording", err);
 	if (rc)
 		record_session_end(session, NULL, NULL);
@@ -333,13 +332,12 @@ static void take_result(const struct record_session *session, struct record_sess
 int record_session_end(
 	struct record_session *session, struct record_session_result *result, struct err *err)
 {
-	HANDLE handles[] = {session->thread, session->wake, session->caught_up, session->over};
+	HANDLE handles[] = {session->thread, session->caught_up, session->over};
 	struct os_file file;
 	int rc = 0;
 
 	if (session->thread) {
 		InterlockedExchange(&session->is_ending, 1);
-		SetEvent(session->wake);
 		WaitForSingleObject(session->thread, INFINITE);
 	}
 	if (result)
