@@ -70,6 +70,9 @@ void stack_reader_free(struct stack_reader *reader); /* NULL is nothing */
  * recording has lasted: all events up to then were told. */
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms);
 
+/* To be called before each drain_events(): the stacks of what is in the rings by then are all there. */
+void stack_reader_begin(struct stack_reader *reader);
+
 /* A replay_stack_fn: ctx is the reader. */
 uint32_t stack_reader_number(void *ctx, uint32_t id);
 

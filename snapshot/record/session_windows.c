@@ -128,8 +128,10 @@ static size_t go_round(struct record_session *session)
 	char label[MAILBOX_LABEL_BYTES];
 	bool is_marked = mailbox_next(session->mailbox, label);
 	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
-	size_t count = drain_events(session->drain, ring_time(), now_ms);
+	size_t count;
 
+	stack_reader_begin(session->stacks);
+	count = drain_events(session->drain, ring_time(), now_ms);
 	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) &&
 		!record_session_is_over(session)) {
 		stack_reader_look(session->stacks, now_ms);

@@ -12,6 +12,7 @@
 #define LISTING_MS                                                                                 \
 	200 /* between two listings for code in no module, where it is not known if one came */
 #define TRIES 5
+#define NO_PAGE UINT64_MAX
 
 /* What was said last of a module, by its number in the recording. */
 struct module_state {
@@ -37,6 +38,8 @@ struct stack_reader {
 	size_t gone_count; /* that were said to be unloaded */
 	uint64_t look_ms; /* the last look, in the recording */
 	int64_t listed_ms;
+	uint64_t page_at; /* where among the stacks the page is that was read last; NO_PAGE: none */
+	unsigned char page[TRACER_PAGE];
 };
 
 /* ---------------------------------------------------------------- modules */
@@ -225,6 +228,27 @@ void stack_reader_look(struct stack_reader *reader, uint64_t now_ms)
 
 /* ---------------------------------------------------------------- stacks */
 
+void stack_reader_begin(struct stack_reader *reader)
+{
+	reader->page_at = NO_PAGE;
+}
+
+/* Reads from the stacks, and keeps the page: what comes next is likely there, too. */
+static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size_t bytes)
+{
+	uint64_t offset = at % TRACER_PAGE, page_at = at - offset;
+
+	if (page_at != reader->page_at && offset + bytes <= TRACER_PAGE)
+		reader->page_at = target_read(reader->target, reader->stacks + page_at,
+					  reader->page, TRACER_PAGE) ?
+					  NO_PAGE :
+					  page_at;
+	if (page_at != reader->page_at || offset + bytes > TRACER_PAGE)
+		return !target_read(reader->target, reader->stacks + at, to, bytes);
+	memcpy(to, reader->page + offset, bytes);
+	return true;
+}
+
 /* The frames of a record, and of how many unloads they are; how many, 0: it is none. */
 static uint32_t read_frames(
 	struct stack_reader *reader, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX], uint32_t *born)
@@ -233,10 +257,9 @@ static uint32_t read_frames(
 	struct tracer_stack head;
 
 	if (at > reader->stacks_limit || reader->stacks_limit - at < sizeof(head) ||
-		target_read(reader->target, reader->stacks + at, &head, sizeof(head)) ||
-		!head.depth || head.depth > TRACER_DEPTH_MAX ||
-		target_read(reader->target, reader->stacks + at + sizeof(head), frames,
-			head.depth * sizeof(*frames)))
+		!read_stacks(reader, at, &head, sizeof(head)) || !head.depth ||
+		head.depth > TRACER_DEPTH_MAX ||
+		!read_stacks(reader, at + sizeof(head), frames, head.depth * sizeof(*frames)))
 		return 0;
 	*born = head.born;
 	return head.depth;
@@ -316,6 +339,7 @@ struct stack_reader *stack_reader_new(
 	*reader = (struct stack_reader){.recorder = recorder,
 		.target = target,
 		.area_addr = area_addr,
+		.page_at = NO_PAGE,
 		.gone = xmalloc(sizeof(*reader->gone))};
 	tracer_copy_init(reader->gone);
 	u64map_init(&reader->known);

@@ -106,6 +106,23 @@ TEST(a_stack_is_read_once_and_its_frames_are_in_their_modules)
 	assert_int_equal(scene.stack_count, 2);
 }
 
+TEST(stacks_that_lie_together_are_read_at_once)
+{
+	enum { STACKS = 10 };
+	uint32_t ids[STACKS];
+	uint64_t reads;
+
+	for (unsigned i = 0; i < STACKS; i++)
+		ids[i] = tracer_put_stack(APP + 0x1000 * i, 3);
+	stack_reader_number(scene.reader, ids[0]);
+	reads = fake.reads;
+	for (unsigned i = 1; i < STACKS; i++) {
+		assert_int_equal(stack_reader_number(scene.reader, ids[i]), i);
+		check_frame(2, "C:\\app\\app.exe", 0x1000 * i + 0x20);
+	}
+	assert_true(fake.reads - reads < STACKS); /* whether modules went, at most */
+}
+
 static struct module *load(const char *path)
 {
 	struct module *module = &fake.modules[fake.module_count++];
@@ -120,6 +137,7 @@ static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 	uint32_t id = tracer_put_stack(first, depth);
 
 	fake_put(TRACER_STACKS + 8 * (uint64_t)id + offsetof(struct tracer_stack, born), born, 4);
+	stack_reader_begin(scene.reader);
 	return id;
 }
 
