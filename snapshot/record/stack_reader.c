@@ -7,7 +7,6 @@
 #include "snapshot/capture/capture_parts.h"
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
-#include "snapshot/target/nt_process.h"
 
 #define LISTING_MS                                                                                 \
 	200 /* between two listings for code in no module, where it is not known if one came */
@@ -32,9 +31,9 @@ struct stack_reader {
 	size_t state_count, state_cap;
 	uint32_t listing_count;
 	bool is_listed; /* once at least: what comes and goes is said from then on */
-	uint64_t last_module; /* when they were listed, see nt_last_module() */
+	uint32_t load_count; /* when they were listed, as the tracer says it */
 	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
-	uint64_t unload_count; /* when they were read */
+	uint64_t unload_count; /* when they were read; what is listed was there later */
 	size_t gone_count; /* that were said to be unloaded */
 	uint64_t look_ms; /* the last look, in the recording */
 	int64_t listed_ms;
@@ -43,6 +42,25 @@ struct stack_reader {
 };
 
 /* ---------------------------------------------------------------- modules */
+
+/* How many modules the target has unloaded, and loaded, as the tracer says; or what was known of it. */
+static uint64_t unloads_now(const struct stack_reader *reader)
+{
+	uint64_t count = reader->unload_count;
+
+	target_read(reader->target, reader->area_addr + offsetof(struct tracer_area, unload_count),
+		&count, sizeof(count));
+	return count;
+}
+
+static uint32_t loads_now(const struct stack_reader *reader)
+{
+	uint32_t count = reader->load_count;
+
+	target_read(reader->target, reader->area_addr + offsetof(struct tracer_area, load_count),
+		&count, sizeof(count));
+	return count;
+}
 
 /* What was found out of a module at the last listing holds for it still, unless it was unloaded since. */
 static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
@@ -94,7 +112,7 @@ static void list_modules(struct stack_reader *reader)
 	struct err err;
 
 	reader->listed_ms = os_clock_ms();
-	reader->last_module = nt_last_module(reader->target);
+	reader->load_count = loads_now(reader);
 	snapshot_init(&listing);
 	if (reader->target->ops->modules(reader->target, &listing, &err)) {
 		snapshot_release(&listing);
@@ -126,29 +144,49 @@ static void list_modules(struct stack_reader *reader)
 	reader->is_listed = true;
 }
 
-/* How many modules the target has unloaded. */
-static uint64_t unloads_now(const struct stack_reader *reader)
+/* Takes what was unloaded out of the listing, if it is there and not what came to its place: its number there. */
+static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 {
-	uint64_t count = reader->unload_count;
+	struct snapshot *listing = &reader->listing;
+	const struct module *module =
+		module_at(listing->modules, listing->module_count, went->base);
+	size_t at = module ? (size_t)(module - listing->modules) : 0;
+	uint32_t number;
 
-	target_read(reader->target, reader->area_addr + offsetof(struct tracer_area, unload_count),
-		&count, sizeof(count));
-	return count;
+	if (!module || module->base != went->base || module->size_bytes != went->size_bytes ||
+		!module->path || !went->path ||
+		strcmp(module_path_base(module->path), module_path_base(went->path)) != 0)
+		return RECORD_NO_MODULE;
+	number = reader->numbers[at];
+	listing->module_count--;
+	for (; at < listing->module_count; at++) {
+		listing->modules[at] = listing->modules[at + 1];
+		reader->numbers[at] = reader->numbers[at + 1];
+	}
+	return number;
 }
 
-static uint32_t number_of_gone(const struct stack_reader *reader, size_t unload)
+/* What came and went unseen is said to have done both now. */
+static void leave(struct stack_reader *reader, const struct module *went)
 {
-	struct module module;
+	uint32_t number = take_out(reader, went);
 
-	return tracer_modules_unload(&reader->gone->modules, unload, &module) ?
-		       recorder_module(reader->recorder, &module) :
-		       RECORD_NO_MODULE;
+	if (number == RECORD_NO_MODULE)
+		number = recorder_module(reader->recorder, went);
+	if (number < reader->state_count && reader->states[number].is_missed) {
+		reader->states[number].is_missed = false;
+		return;
+	}
+	say(reader, number, true);
+	say(reader, number, false);
 }
 
-/* Reads what was unloaded; what came and went unseen is said to have done both now. */
-static void read_unloads(struct stack_reader *reader)
+/* Reads what was unloaded: false when it cannot be, or is not all that was. */
+static bool read_unloads(struct stack_reader *reader)
 {
 	struct tracer_copy *copy = xmalloc(sizeof(*copy));
+	bool is_all = true;
+	struct module went;
 	struct err err;
 	int rc = -1;
 
@@ -160,35 +198,43 @@ static void read_unloads(struct stack_reader *reader)
 
 		reader->gone = copy;
 		copy = last;
+		reader->unload_count = reader->gone->area.unload_count;
 	}
 	tracer_copy_release(copy);
 	free(copy);
 	for (; reader->gone_count < reader->gone->modules.extent_count; reader->gone_count++) {
-		uint32_t number = number_of_gone(reader, reader->gone_count);
-
-		if (!reader->is_listed) /* before the recording */
-			continue;
-		if (number < reader->state_count && reader->states[number].is_missed) {
-			reader->states[number].is_missed = false;
-			continue;
-		}
-		say(reader, number, true);
-		say(reader, number, false);
+		if (!tracer_modules_unload(&reader->gone->modules, reader->gone_count, &went))
+			is_all = false;
+		else if (reader->is_listed) /* or else before the recording */
+			leave(reader, &went);
 	}
+	return !rc && is_all && reader->gone_count == reader->unload_count;
 }
 
-/* Which modules are there, as of one moment: none is unloaded meanwhile. */
-static void find_modules(struct stack_reader *reader)
+/* What was unloaded is in the listing no more: false when it is not known what. */
+static bool notice_unloads(struct stack_reader *reader)
 {
 	uint64_t count = unloads_now(reader);
 
+	if (count == reader->unload_count)
+		return true;
+	reader->unload_count = count;
+	return read_unloads(reader);
+}
+
+/* Whether a module may have come since they were listed. */
+static bool has_loaded(const struct stack_reader *reader)
+{
+	return loads_now(reader) != reader->load_count;
+}
+
+/* Which modules are there. What is unloaded while they are listed goes again; where the tracer does not tell all of it,
+ * they are listed when none is. */
+static void find_modules(struct stack_reader *reader)
+{
 	for (int i = 0; i < TRIES; i++) {
-		if (count != reader->unload_count)
-			read_unloads(reader);
-		reader->unload_count = count;
 		list_modules(reader);
-		count = unloads_now(reader);
-		if (count == reader->unload_count)
+		if (notice_unloads(reader))
 			return;
 	}
 }
@@ -198,31 +244,40 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/* Whether modules have come or gone since they were listed. */
-static bool has_changed(const struct stack_reader *reader)
+/* Whether it is known of each frame in which module it is. */
+static bool are_found(
+	const struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
 {
-	return unloads_now(reader) != reader->unload_count ||
-	       nt_last_module(reader->target) != reader->last_module;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!find(reader, frames[i]) &&
+			tracer_modules_find(&reader->gone->modules, born, frames[i]) == SIZE_MAX)
+			return false;
+	}
+	return true;
 }
 
-/* Code that is in no module known may be in one that came. */
-static void look_at_modules(struct stack_reader *reader, const uint64_t *frames, uint32_t count)
+/*
+ * Before the frames of a stack are placed. Unloads are read as of now, or as of a moment after it was made; in the
+ * listing is what was there behind the last of them. Code that is in no module known may be in one that came.
+ */
+static void look_at_modules(
+	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
 {
 	bool is_known = true;
 
-	for (uint32_t i = 0; i < count; i++)
-		is_known = is_known && find(reader, frames[i]);
-	if (is_known ? unloads_now(reader) != reader->unload_count :
-		       has_changed(reader) ||
-				(!reader->last_module &&
-					os_clock_ms() - reader->listed_ms >= LISTING_MS))
+	if (born > reader->unload_count || !are_found(reader, frames, count, born))
+		is_known = notice_unloads(reader);
+	if (!is_known || (!are_found(reader, frames, count, born) &&
+				 (has_loaded(reader) ||
+					 (!reader->load_count &&
+						 os_clock_ms() - reader->listed_ms >= LISTING_MS))))
 		find_modules(reader);
 }
 
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms)
 {
 	reader->look_ms = now_ms;
-	if (has_changed(reader))
+	if (!notice_unloads(reader) || has_loaded(reader))
 		find_modules(reader);
 }
 
@@ -275,7 +330,7 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 	struct module went;
 
 	if (unload != SIZE_MAX && tracer_modules_unload(gone, unload, &went)) {
-		found.module = number_of_gone(reader, unload);
+		found.module = recorder_module(reader->recorder, &went);
 		if (found.module >= reader->state_count || !reader->states[found.module].is_known)
 			say(reader, found.module, false); /* it went before the recording */
 		found.offset = frame - went.base;
@@ -313,7 +368,7 @@ static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 		count = read_frames(reader, id, frames, &born);
 	if (!count)
 		return RECORD_NO_STACK;
-	look_at_modules(reader, frames, count);
+	look_at_modules(reader, frames, count, born);
 	for (uint32_t i = 0; i < count; i++)
 		found[i] = place_frame(reader, frames[i], born);
 	return recorder_stack(reader->recorder, found, count);
@@ -344,6 +399,7 @@ struct stack_reader *stack_reader_new(
 	tracer_copy_init(reader->gone);
 	u64map_init(&reader->known);
 	snapshot_init(&reader->listing);
+	notice_unloads(reader);
 	find_modules(reader);
 	return reader;
 }

@@ -94,19 +94,3 @@ uint32_t nt_global_flag(struct target *target)
 		target_u32(target, target->host_peb + peb_layout(64)->global_flag, &host_flag);
 	return flag | host_flag;
 }
-
-static uint64_t read_ptr(struct target *target, uint64_t addr)
-{
-	unsigned char bytes[8];
-
-	return target_read(target, addr, bytes, target->bits / 8) ? 0 :
-								    bytes_ptr(bytes, target->bits);
-}
-
-uint64_t nt_last_module(struct target *target)
-{
-	const struct peb_layout *layout = peb_layout(target->bits);
-	uint64_t ldr = read_ptr(target, target->peb + layout->ldr);
-
-	return ldr ? read_ptr(target, ldr + layout->last_module) : 0;
-}

@@ -37,8 +37,4 @@ void nt_process_release(struct nt_process *process);
  * be read are 0. */
 uint32_t nt_global_flag(struct target *target);
 
-/* Where the loader keeps the module that was loaded last, of those that are there: another one when one more is; 0: that
- * is not known. It takes two small reads. */
-uint64_t nt_last_module(struct target *target);
-
 #endif

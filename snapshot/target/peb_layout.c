@@ -6,9 +6,6 @@
  * 22000, the same in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 has ProcessHeap and
  * NtGlobalFlag there too and leaves the heap list empty.
  *
- * _PEB_LDR_DATA.InMemoryOrderModuleList, whose second pointer leads to the module that was loaded last: the same, and
- * Microsoft's winternl.h.
- *
  * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName, _UNICODE_STRING.Buffer,
  * _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
  * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
@@ -26,7 +23,6 @@ static const struct peb_layout layouts[] = {
 		.ldr = 0x0c,
 		.parameters = 0x10,
 		.bytes = 0xb0,
-		.last_module = 0x18,
 		.image_path = 0x38,
 		.string_buffer = 4,
 		.teb_wow = 0,
@@ -43,7 +39,6 @@ static const struct peb_layout layouts[] = {
 		.ldr = 0x18,
 		.parameters = 0x20,
 		.bytes = 0x124,
-		.last_module = 0x28,
 		.image_path = 0x60,
 		.string_buffer = 8,
 		.teb_wow = 0,

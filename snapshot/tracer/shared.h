@@ -223,7 +223,9 @@ struct tracer_area {
 	uint64_t
 		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
 	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
-	uint32_t reallocating, unused_word;
+	uint32_t reallocating;
+	/* Another number whenever a module was loaded, before its code runs; 0: the loader does not tell. */
+	uint32_t load_count;
 	uint64_t unused[3];
 
 	/* What follows begins a cache line. */

@@ -124,6 +124,7 @@ bool memory_is_in_heap(void)
 }
 
 /* LdrRegisterDllNotification and what it calls: Microsoft Learn. */
+#define NOTE_LOADED 1
 #define NOTE_UNLOADED 2
 
 struct note {
@@ -194,6 +195,8 @@ static void add(const struct note *note)
 static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID context)
 {
 	(void)context;
+	if (reason == NOTE_LOADED)
+		__atomic_fetch_add(&hsnap_tracer.load_count, 1, __ATOMIC_RELEASE);
 	if (reason != NOTE_UNLOADED || !note)
 		return;
 	if (hooks_are_on())
@@ -209,8 +212,8 @@ static void loader_notes_init(void)
 	register_fn ask = (register_fn)(void *)GetProcAddress(ntdll, "LdrRegisterDllNotification");
 	PVOID cookie;
 
-	if (ask)
-		ask(0, on_note, NULL, &cookie);
+	if (ask && ask(0, on_note, NULL, &cookie) >= 0)
+		__atomic_fetch_add(&hsnap_tracer.load_count, 1, __ATOMIC_RELEASE);
 }
 
 /*

@@ -30,6 +30,7 @@ struct fake {
 	size_t range_count;
 	struct module modules[8];
 	size_t module_count;
+	unsigned listings; /* of them */
 	/* The fail_from'th read fails, or that and fail_count - 1 after it; 0: none. */
 	uint64_t fail_from, fail_count;
 	uint64_t reads, got_bytes, loose_reads; /* loose: not held, though it had to be */
@@ -39,6 +40,7 @@ struct fake {
 	int modules_rc, suspend_rc;
 	void (*on_suspend)(void);
 	void (*on_resume)(void);
+	void (*on_listing)(void); /* while its modules are listed */
 	/* Memory made up as it is read; false: it is not there. */
 	bool (*made_up)(uint64_t addr, unsigned char *bytes, size_t len);
 };
@@ -174,6 +176,9 @@ static inline int fake_read(struct target *target, uint64_t addr, void *bytes, s
 
 static inline int fake_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
+	fake.listings++;
+	if (fake.on_listing)
+		fake.on_listing();
 	if (fake.modules_rc)
 		return err_set(err, (enum err_code) - fake.modules_rc, target->name, NULL);
 	for (size_t i = 0; i < fake.module_count; i++) {

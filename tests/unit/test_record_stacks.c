@@ -67,6 +67,7 @@ static int begin(void **state)
 	fake_init();
 	tracer_place();
 	tracer_place_others();
+	AREA_PUT(load_count, 1);
 	scene.reader = stack_reader_new(NULL, &fake.target, TRACER_AREA);
 	return 0;
 }
@@ -123,12 +124,26 @@ TEST(stacks_that_lie_together_are_read_at_once)
 	assert_true(fake.reads - reads < STACKS); /* whether modules went, at most */
 }
 
+/* The loader says so. */
+static void say_loaded(void)
+{
+	AREA_PUT(load_count, AREA_GET(load_count) + 1);
+}
+
 static struct module *load(const char *path)
 {
 	struct module *module = &fake.modules[fake.module_count++];
 
 	*module = (struct module){.base = DLL, .size_bytes = 0x5000, .path = path};
+	say_loaded();
 	return module;
+}
+
+/* Another module in its place, when it was unloaded. */
+static void load_instead(struct module *module, const char *path)
+{
+	module->path = path;
+	say_loaded();
 }
 
 /* A stack that was made when there had been so many unloads. */
@@ -150,19 +165,6 @@ static void put_unload(const char *path, uint32_t bytes)
 	fake_put(record + 8, 0, 4);
 }
 
-/* Of 64 bits, as Microsoft's winternl.h has them. */
-#define LDR 0x7c0000000u
-#define PEB_LDR 0x18
-#define LDR_LAST 0x28
-
-/* The loader has a list of modules from now on. */
-static void place_loader(void)
-{
-	fake_map(LDR, 0x1000);
-	fake_put(FAKE_PEB + PEB_LDR, LDR, 8);
-	fake_put(LDR + LDR_LAST, 0x5000, 8);
-}
-
 /* However late a stack is read. */
 TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 {
@@ -170,10 +172,10 @@ TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 	struct module *module = load("C:\\app\\first.dll");
 
 	put_unload(module->path, 0x5000);
-	module->path = "C:\\app\\second.dll";
+	load_instead(module, "C:\\app\\second.dll");
 	second = put_stack(DLL + 0x1010, 2, 1);
 	put_unload(module->path, 0x5000);
-	module->path = "C:\\app\\third.dll";
+	load_instead(module, "C:\\app\\third.dll");
 	third = put_stack(DLL + 0x1010, 3, 2);
 	stack_reader_number(scene.reader, third);
 	check_frame(0, "C:\\app\\third.dll", 0x1010);
@@ -194,25 +196,25 @@ TEST(what_comes_and_goes_is_said_once)
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t id = tracer_put_stack(DLL + 0x1010, 1);
 
-	place_loader();
 	stack_reader_number(scene.reader, id);
 	assert_string_equal(scene.said, "+first.dll ");
 	stack_reader_look(scene.reader, 5);
 	put_unload(module->path, 0x5000);
 	put_unload("C:\\app\\short.dll", 0x3000);
-	module->path = "C:\\app\\second.dll";
+	load_instead(module, "C:\\app\\second.dll");
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
 	scene.said[0] = '\0';
 	/* It was loaded again at once. */
 	put_unload("C:\\app\\second.dll", 0x5000);
+	say_loaded();
 	stack_reader_look(scene.reader, 5);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
 	scene.said[0] = '\0';
 	/* The loader has it no more, and then the tracer tells. */
 	fake.module_count--;
-	fake_put(LDR + LDR_LAST, 0x6000, 8);
+	say_loaded();
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "-second.dll ");
 	put_unload("C:\\app\\second.dll", 0x5000);
@@ -220,24 +222,102 @@ TEST(what_comes_and_goes_is_said_once)
 	assert_string_equal(scene.said, "-second.dll ");
 }
 
-/* Code that a program makes is no reason to list its modules again and again. */
-TEST(modules_are_listed_when_the_loader_has_another_last_one)
+/* Listing them takes long, and threads of the program wait for room meanwhile. */
+TEST(an_unload_costs_no_listing)
 {
-	place_loader();
+	struct module *module = load("C:\\app\\first.dll");
+	uint32_t old = put_stack(DLL + 0x1010, 1, 0);
+
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	assert_int_equal(fake.listings, 2); /* with that of the beginning */
+	put_unload(module->path, 0x5000);
+	module->base += 0x10000;
+	stack_reader_look(scene.reader, 5);
+	assert_string_equal(scene.said, "+first.dll -first.dll ");
+	stack_reader_number(scene.reader, old);
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	/* Others come and go meanwhile, and their stacks are read late. */
+	for (uint32_t i = 1; i < 20; i++) {
+		uint32_t stack = put_stack(DLL + 0x1010, 1, i);
+
+		say_loaded();
+		put_unload("C:\\app\\other.dll", 0x5000);
+		stack_reader_number(scene.reader, put_stack(APP + 0x1010, 1 + i, i + 1));
+		check_frame(0, "C:\\app\\app.exe", 0x1010);
+		stack_reader_number(scene.reader, stack);
+		check_frame(0, "C:\\app\\other.dll", 0x1010);
+	}
+	assert_int_equal(fake.listings, 2);
+	module->base = DLL;
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 3, 20));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 4, 20));
+	stack_reader_number(scene.reader, put_stack(0x5000, 2, 20));
+	stack_reader_look(scene.reader, 5);
+	assert_int_equal(fake.listings, 3);
+}
+
+/* What is unloaded while modules are listed, whether the listing still has it or what came to its place. */
+static void unload_meanwhile(void)
+{
+	put_unload("C:\\app\\first.dll", 0x5000);
+	fake.on_listing = NULL;
+}
+
+static void change_meanwhile(void)
+{
+	unload_meanwhile();
+	load_instead(&fake.modules[fake.module_count - 1], "C:\\app\\second.dll");
+}
+
+TEST(what_goes_while_modules_are_listed_is_gone)
+{
+	load("C:\\app\\first.dll");
+	fake.on_listing = unload_meanwhile;
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	assert_string_equal(scene.said, "+first.dll -first.dll ");
+	load_instead(&fake.modules[fake.module_count - 1], "C:\\app\\second.dll");
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	check_frame(0, "C:\\app\\second.dll", 0x1010);
+	assert_string_equal(scene.said, "+first.dll -first.dll +second.dll ");
+	assert_int_equal(fake.listings, 3);
+}
+
+TEST(what_comes_while_modules_are_listed_stays)
+{
+	load("C:\\app\\first.dll");
+	fake.on_listing = change_meanwhile;
+	stack_reader_look(scene.reader, 5);
+	assert_string_equal(scene.said, "+second.dll +first.dll -first.dll ");
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	check_frame(0, "C:\\app\\second.dll", 0x1010);
+	assert_int_equal(fake.listings, 2);
+}
+
+/* Code that a program makes is no reason to list its modules again and again. */
+TEST(modules_are_listed_when_one_was_loaded)
+{
 	load("C:\\app\\late.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
 	check_frame(0, "C:\\app\\late.dll", 0x1010); /* it had none before */
 	fake.modules[fake.module_count - 1].size_bytes = 0x9000;
 	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 2, 0));
 	check_frame(0, NULL, DLL + 0x6010);
-	fake_put(LDR + LDR_LAST, 0x7000, 8);
+	say_loaded();
 	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 3, 0));
 	check_frame(0, "C:\\app\\late.dll", 0x6010);
 }
 
 TEST(where_the_loader_says_nothing_modules_are_listed_now_and_then)
 {
+	stack_reader_free(scene.reader);
+	AREA_PUT(load_count, 0);
+	scene.reader = stack_reader_new(NULL, &fake.target, TRACER_AREA);
 	load("C:\\app\\late.dll");
+	AREA_PUT(load_count, 0);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
 	check_frame(0, NULL, DLL + 0x1010);
 	usleep(250 * 1000);
@@ -250,13 +330,14 @@ TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
 {
 	const uint64_t timestamp = DLL + 0x80 + 8;
 
-	place_loader();
+	say_loaded();
 	fake_map(DLL, 0x5000);
 	fake_put_module(DLL, 64, 0x5000, 0x1000, "C:\\app\\plug.dll");
 	fake_put(timestamp, 111, 4);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
 	assert_int_equal(scene.timestamps[scene.frames[0].module], 111);
 	fake_put(timestamp, 222, 4);
+	say_loaded();
 	tracer_put_unload("C:\\app\\plug.dll", DLL, 0x5000);
 	fake_put(TRACER_MODULES + 8, 111, 4);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
