@@ -12,6 +12,7 @@
 	200 /* between two listings for code in no module, where it is not known if one came */
 #define TRIES 5
 #define NO_PAGE UINT64_MAX
+#define PAGE_BYTES ((uint64_t)65536) /* the tracer commits its stacks by that */
 
 /* What was said last of a module, by its number in the recording. */
 struct module_state {
@@ -38,7 +39,7 @@ struct stack_reader {
 	uint64_t look_ms; /* the last look, in the recording */
 	int64_t listed_ms;
 	uint64_t page_at; /* where among the stacks the page is that was read last; NO_PAGE: none */
-	unsigned char page[TRACER_PAGE];
+	unsigned char page[PAGE_BYTES];
 };
 
 /* ---------------------------------------------------------------- modules */
@@ -291,14 +292,14 @@ void stack_reader_begin(struct stack_reader *reader)
 /* Reads from the stacks, and keeps the page: what comes next is likely there, too. */
 static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size_t bytes)
 {
-	uint64_t offset = at % TRACER_PAGE, page_at = at - offset;
+	uint64_t offset = at % PAGE_BYTES, page_at = at - offset;
 
-	if (page_at != reader->page_at && offset + bytes <= TRACER_PAGE)
+	if (page_at != reader->page_at && offset + bytes <= PAGE_BYTES)
 		reader->page_at = target_read(reader->target, reader->stacks + page_at,
-					  reader->page, TRACER_PAGE) ?
+					  reader->page, PAGE_BYTES) ?
 					  NO_PAGE :
 					  page_at;
-	if (page_at != reader->page_at || offset + bytes > TRACER_PAGE)
+	if (page_at != reader->page_at || offset + bytes > PAGE_BYTES)
 		return !target_read(reader->target, reader->stacks + at, to, bytes);
 	memcpy(to, reader->page + offset, bytes);
 	return true;
