@@ -1,5 +1,6 @@
 /*
- * many_blocks N: makes N blocks (1000 unless said) in step 1 and keeps them. For measuring.
+ * many_blocks N MORE: makes N blocks (1000 unless said) in step 1, MORE (0) in each later one, and keeps them. For
+ * measuring.
  *
  * Block i (from 0) has 16 + i % 97 bytes and belongs to call chain i % 1000. Chain c is c's ten
  * binary digits, the lowest one called first from main: left() for 0, right() for 1; the last one
@@ -41,16 +42,18 @@ static NOINLINE void *right(unsigned path, unsigned digits, size_t bytes)
 int main(int argc, char **argv)
 {
 	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000, step = 0;
+	unsigned long more = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, i = 0;
 
-	for (unsigned long i = 0; i < count; i++) {
-		unsigned path = (unsigned)(i % CHAINS);
+	do {
+		for (; i < count; i++) {
+			unsigned path = (unsigned)(i % CHAINS);
 
-		if (path & 1)
-			right(path >> 1, DIGITS - 1, 16 + i % 97);
-		else
-			left(path >> 1, DIGITS - 1, 16 + i % 97);
-	}
-	while (step_done(++step))
-		;
+			if (path & 1)
+				right(path >> 1, DIGITS - 1, 16 + i % 97);
+			else
+				left(path >> 1, DIGITS - 1, 16 + i % 97);
+		}
+		count += more;
+	} while (step_done(++step));
 	return 0;
 }

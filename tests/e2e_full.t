@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # A tracer whose tables are full goes on without recording, counts what it dropped, and the dump says so;
-# it takes no more memory than it was given.
+# it takes no more memory than it was given. A recording says it, too.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -29,4 +29,31 @@ cmp_ok($listed, '>', 100_000, 'many are listed with their stacks');
 cmp_ok($says{'dropped-blocks'}, '>=', $blocks - $listed, 'what is not listed was counted as dropped');
 cmp_ok($stackless, '>=', $blocks - $listed, 'and is in the sums of its heap: nothing is lost');
 cmp_ok($listed + $stackless, '>=', $blocks, 'all blocks are accounted for');
+recorded();
 done_testing;
+
+# What has no room is no event: a recording says how many are missing, as the tracer counts them.
+sub recorded {
+	my ($count, $file) = (300_000, "$dir/run.hrec");
+	my $again = target("$root/build/win64/samples/many_blocks.exe", [$count, $count], traced => 1, run => ['--max-mb', $mb]);
+	is($again->step, 1, 'a program with tables for some of its blocks') or return;
+	my $recorder = Hunt::start([wine("$root/build/win64/hsnap.exe", 'record', '-o', win($file), '-p', $again->{pid})], stderr => "$dir/record.err");
+	marked($again, 'begin') or return;
+	is($again->next_step, 2, 'which makes as many again');
+	hsnap('-p', $again->{pid}, '-f', win("$dir/recorded.txt"));
+	check_ok(hsnap('record', '--stop', '-p', $again->{pid}), 'its recording ends');
+	is(Hunt::finish($recorder) >> 8, 2, 'with the status of one that lacks something');
+	$again->quit;
+	my ($dropped) = slurp("$dir/recorded.txt") =~ /dropped-blocks=(\d+)/;
+	my ($missing) = slurp("$dir/record.err") =~ /warning: (\d+) events are missing/;
+	is($missing, $dropped, 'it says how many events are missing: as many as the tracer dropped');
+	my $diff = run(tool('hdiff', 'linux', "$file\@begin", "$file\@end"));
+	my $there = 0;
+	$there += $_->{count} for grep { chain_of($_, 'many_blocks') } @{ report($diff->{out})->{rows} };
+	cmp_ok($there, '>', 0, 'some are there');
+	cmp_ok($there + $missing, '>=', $count, 'and with those all that were made');
+	cmp_ok($missing, '<', $count, 'no more');
+	my ($lost) = run(tool('hdiff', 'linux', '--list', $file))->{out} =~ /^lost +(\d+) events/m;
+	is($lost, $missing, 'so does the file');
+	return;
+}

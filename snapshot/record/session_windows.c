@@ -36,6 +36,9 @@ struct record_session {
 	struct mailbox *mailbox;
 	int64_t begin_ms, flushed_ms, end_ms;
 	uint64_t looked_ms; /* since then */
+	uint64_t area_addr;
+	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
+	bool is_on; /* the tracer: its counters are not those of an earlier session */
 	bool is_full, is_broken; /* the file: at its size; not to be written */
 };
 
@@ -122,6 +125,26 @@ static void add_old(struct record_session *session)
 
 /* ---------------------------------------------------------------- from the rings to the file */
 
+static uint64_t counter(struct record_session *session, size_t offset)
+{
+	uint64_t value = 0;
+
+	target_read(&session->target, session->area_addr + offset, &value, sizeof(value));
+	return value;
+}
+
+/* What found no room in the tracer's tables is no event. When the process is gone the last word counts. */
+static void notice_dropped(struct record_session *session)
+{
+	uint64_t dropped = counter(session, offsetof(struct tracer_area, dropped_blocks)) +
+			   counter(session, offsetof(struct tracer_area, dropped_ranges));
+
+	if (!session->is_on || dropped <= session->dropped)
+		return;
+	recorder_lost(session->recorder, dropped - session->dropped);
+	session->dropped = dropped;
+}
+
 /* A mark that was sent before this comes behind all that the program had done by then. */
 static size_t go_round(struct record_session *session)
 {
@@ -132,9 +155,11 @@ static size_t go_round(struct record_session *session)
 
 	stack_reader_begin(session->stacks);
 	count = drain_events(session->drain, ring_time(), now_ms);
+	session->is_on |= count != 0;
 	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) &&
 		!record_session_is_over(session)) {
 		stack_reader_look(session->stacks, now_ms);
+		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
 	if (is_marked) {
@@ -176,6 +201,8 @@ static DWORD WINAPI run(void *ctx)
 
 		if ((is_last || catches_up) && count)
 			continue;
+		if (is_last || catches_up)
+			notice_dropped(session);
 		if (catches_up) {
 			InterlockedExchange(&session->wants_to_catch_up, 0);
 			SetEvent(session->caught_up);
@@ -261,6 +288,11 @@ static int begin(
 	session->stacks = stack_reader_new(session->recorder, &session->target, area_addr);
 	session->replay = replay_new(session->recorder, stack_reader_number, session->stacks);
 	session->drain = new_drain(session);
+	session->area_addr = area_addr;
+	session->is_on = is_traced;
+	session->dropped_before =
+		session->traced.area.dropped_blocks + session->traced.area.dropped_ranges;
+	session->dropped = session->dropped_before;
 	session->begin_ms = session->flushed_ms = os_clock_ms();
 	drain_events(session->drain, ring_time(), 0);
 	session->thread = CreateThread(NULL, 0, run, session, 0, NULL);
@@ -318,7 +350,8 @@ static void take_result(const struct record_session *session, struct record_sess
 	uint64_t from = ring_time();
 
 	*result = (struct record_session_result){.event_count = recorder_events(session->recorder),
-		.lost_count = drain_lost(session->drain),
+		.lost_count =
+			drain_lost(session->drain) + session->dropped - session->dropped_before,
 		.length_ms = (uint64_t)(session->end_ms - session->begin_ms),
 		.is_full = session->is_full,
 		.damaged_count = drain_damaged(session->drain)};

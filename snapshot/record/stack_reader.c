@@ -402,6 +402,8 @@ struct stack_reader *stack_reader_new(
 	snapshot_init(&reader->listing);
 	notice_unloads(reader);
 	find_modules(reader);
+	reader->unload_count =
+		reader->gone->area.unload_count; /* or it was that of an earlier session */
 	return reader;
 }
 
