@@ -90,7 +90,7 @@ sub questions {
 	is_deeply(freed_by($_), { chain($_) => [@{ $_->{window}{aifi} }{qw(bytes blocks)}, 1] }, 'in the whole run, too, ' . chain($_)) for grep { chain($_) eq $spike } @{ $whole->{rows} };
 	for my $side (tool_names()) {
 		my $text = run(tool('hdiff', $side, '--transient', @virtual, between(5, 6), "$dir/run.hrec"))->{out};
-		like($text, qr{^//     size 41943040 in 4 \([\d.]+/s\); impacting 0 in 0; peak 10485760 at [\d.]+ s\r?\n//     allocated .*; freed .*; lived \d+ to \d+ ms, on average [\d.]+; thread \d+; VirtualAlloc\r?\n//     freed by \(41943040 in 4\):\r?\n(?://  .*\n)*?//         memory_test!ManipulateTemporaryBuffer\b.*\n//         memory_test!Operation1\b}m, "as text, $side hdiff");
+		like($text, qr{^//     size 41943040 in 4 \([\d.]+/s\); impacting 0 in 0; peak 10485760 at [\d.]+ s\r?\n//     allocated .*; freed .*; lived \d+ to \d+ ms, on average [\d.]+, median \d+; thread \d+; VirtualAlloc\r?\n//     freed by \(41943040 in 4\):\r?\n(?://  .*\n)*?//         memory_test!ManipulateTemporaryBuffer\b.*\n//         memory_test!Operation1\b}m, "as text, $side hdiff");
 	}
 
 	my ($heap) = map { $_->{heap} } grep { $_->{memory} eq 'heap' } @{ $told->allocations };

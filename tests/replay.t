@@ -45,25 +45,25 @@ is_deeply($heaps->state(10, [], sub { $_->{heap} eq 'g' }), { '' => sum(5, 1) },
 is_deeply($heaps->window(2, 9, ['stack']), {
 	# live, from position 2 on: 100 0 70 80 10 100 10 0
 	s1 => row(aofi => sum(100, 1), aifi => sum(170, 3), old => sum(100, 1), size => sum(170, 3),
-		lifetime => { count => 3, sum => 45, min => 10, max => 20 }, peak => at(100, 2, 10)),
+		lifetime => { count => 3, sum => 45, min => 10, max => 20, median => 15 }, peak => at(100, 2, 10)),
 	s2 => row(aofo => sum(50, 1), old => sum(50, 1), new => sum(50, 1), peak => at(50, 2, 10)),
 }, 'a window by stack');
 is_deeply($heaps->window(2, 9, ['heap']), {
 	# 150 50 120 120 50 140 50 50
 	h => row(aofi => sum(100, 1), aofo => sum(50, 1), aifi => sum(160, 2), old => sum(150, 2), new => sum(50, 1),
-		size => sum(160, 2), lifetime => { count => 2, sum => 30, min => 10, max => 20 }, peak => at(150, 2, 10)),
-	g => row(aifi => sum(10, 1), size => sum(10, 1), lifetime => { count => 1, sum => 15, min => 15, max => 15 },
+		size => sum(160, 2), lifetime => { count => 2, sum => 30, min => 10, max => 20, median => 10 }, peak => at(150, 2, 10)),
+	g => row(aifi => sum(10, 1), size => sum(10, 1), lifetime => { count => 1, sum => 15, min => 15, max => 15, median => 15 },
 		peak => at(10, 5, 35)),
 }, 'the same window by heap');
 is_deeply($heaps->window(0, 10, []), { '' => row(aifo => sum(55, 2), aifi => sum(270, 4), size => sum(325, 6), new => sum(55, 2),
-	lifetime => { count => 4, sum => 65, min => 10, max => 20 }, peak => at(150, 2, 10)) }, 'all of it');
+	lifetime => { count => 4, sum => 65, min => 10, max => 20, median => 15 }, peak => at(150, 2, 10)) }, 'all of it');
 is_deeply($heaps->fates('aifi', 2, 9, ['heap']), { h => sum(160, 2), g => sum(10, 1) }, 'one class of it alone');
 is_deeply([map { $_->{id} } $heaps->fate('aifo', 0, 10)], [qw(b e)], 'which blocks these are');
 is_deeply([map { $_->{id} } $heaps->live(5)], [qw(b c d)], 'and those that live');
 is_deeply($heaps->window(3, 3, []), { '' => row(aofo => sum(50, 1), old => sum(50, 1), new => sum(50, 1), peak => at(50, 3, 20)) },
 	'a window without events');
 is_deeply($heaps->window(3, 6, ['stack'], sub { $_->{id} eq 'c' }), { s1 => row(aifi => sum(70, 1), size => sum(70, 1),
-	lifetime => { count => 1, sum => 20, min => 20, max => 20 }, peak => at(70, 4, 20)) }, 'one block in a window');
+	lifetime => { count => 1, sum => 20, min => 20, max => 20, median => 20 }, peak => at(70, 4, 20)) }, 'one block in a window');
 is_deeply($heaps->window(4, 5, ['stack'])->{s1}, row(aifo => sum(10, 1), aofo => sum(70, 1), old => sum(70, 1), new => sum(80, 2),
 	size => sum(10, 1), peak => at(80, 5, 35)), 'a window that both reach out of');
 is_deeply($heaps->peak, at(150, 2, 10), 'the first of two moments of most use');

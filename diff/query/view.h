@@ -79,6 +79,7 @@ struct window_sums {
 	uint64_t peak_bytes, peak_ms; /* the most that was there at once, and when that was first */
 	struct time_span allocated, freed; /* in the window; freed: also what was there before it */
 	uint64_t shortest_ms, longest_ms; /* lives of FATE_AIFI */
+	uint64_t median_ms; /* from 64 ms on within 1/64 */
 	double lives_ms; /* all of them together */
 	const uint64_t *threads,
 		*heaps; /* that allocated in it, ids; of all that was there, addresses. In order. */

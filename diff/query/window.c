@@ -7,10 +7,12 @@
 #include "core/record/record.h"
 #include "diff/match/match.h"
 #include "diff/query/view.h"
+#include "diff/read/read_use.h"
 
 #define NO_KIND UINT32_MAX
 #define GONE UINT64_MAX /* the time of one that was freed */
 #define PAGE_TIMES 64
+#define LIFE_CLASS_BITS 5 /* of lives in ms: below 64 each by itself, above that within 1/64 */
 
 /* When allocations with successive numbers were made: kept as long as one of them lives. */
 struct time_page {
@@ -22,6 +24,7 @@ struct time_page {
 struct window_kind {
 	uint64_t bytes;
 	uint64_t use_bytes; /* the same, of a sample with what it stands for */
+	uint64_t stands_for; /* so many blocks */
 	uint64_t live; /* when the window began */
 	uint64_t first_number; /* of those allocated in it */
 	uint64_t allocated, freed_inside, freed_before;
@@ -39,6 +42,7 @@ struct window_kind {
 
 struct window_use {
 	uint64_t bytes, peak_bytes, peak_ms;
+	uint64_t *lives; /* by class, of what was freed inside; NULL: nothing was */
 };
 
 struct window_run {
@@ -52,6 +56,7 @@ struct window_run {
 	struct window_kind *kinds;
 	size_t kind_count, kind_cap;
 	struct window_use *uses; /* as view->window */
+	size_t life_classes; /* that lives in the window may fall into */
 	struct u64map threads; /* index of a kind and number of a thread */
 	struct u64map freed; /* index of a kind and the stack that freed, to */
 	uint64_t *freed_counts;
@@ -126,6 +131,7 @@ static int take_kind(
 	run->numbers[number] = (uint32_t)run->kind_count++;
 	*kind = (struct window_kind){.bytes = run->facts->kinds[number].bytes,
 		.use_bytes = record_kind_bytes(run->facts, number),
+		.stands_for = record_kind_stands_for(run->facts, number, 1),
 		.live = state->live[number],
 		.first_number = state->allocated[number],
 		.allocated_ms = {UINT64_MAX, 0},
@@ -160,6 +166,7 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 	run->uses = xcalloc(run->window_count, sizeof(*run->uses));
 	for (size_t i = 0; i < run->window_count; i++)
 		run->uses[i].peak_ms = run->sums->from_ms;
+	run->life_classes = use_class(run->sums->to_ms - run->sums->from_ms, LIFE_CLASS_BITS) + 1;
 	run->numbers = xcalloc(run->sums->kind_count + 1, sizeof(*run->numbers));
 	for (uint32_t i = 0; !rc && i < run->sums->kind_count; i++)
 		rc = take_kind(run, i, &state, err);
@@ -260,11 +267,30 @@ static void take_freed_by(struct window_run *run, const struct window_kind *kind
 	run->freed_counts[at]++;
 }
 
+static void keep_life(struct window_run *run, struct window_kind *kind, uint64_t lived_ms)
+{
+	size_t class = use_class(lived_ms, LIFE_CLASS_BITS);
+
+	class = class < run->life_classes ? class : run->life_classes - 1; /* marks may lie */
+	for (size_t i = 0; i < kind->window_count; i++) {
+		struct window_use *use = &run->uses[kind->windows[i]];
+
+		if (!use->lives)
+			use->lives = xcalloc(run->life_classes, sizeof(*use->lives));
+		use->lives[class] += kind->stands_for;
+	}
+	kind->lives_ms += (double)lived_ms;
+	if (lived_ms < kind->shortest_ms)
+		kind->shortest_ms = lived_ms;
+	if (lived_ms > kind->longest_ms)
+		kind->longest_ms = lived_ms;
+}
+
 static int take_free(struct window_run *run, struct window_kind *kind,
 	const struct record_event *event, struct err *err)
 {
 	bool is_inside = event->number >= kind->first_number;
-	uint64_t made_ms = is_inside ? take_time(kind, event->number) : 0, lived_ms;
+	uint64_t made_ms = is_inside ? take_time(kind, event->number) : 0;
 
 	if (is_inside ? made_ms == GONE : kind->freed_before == kind->live)
 		return err_set(err, ERR_BAD_RECORDING, run->sums->path, "a block is freed twice");
@@ -277,13 +303,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 		kind->freed_before++;
 		return 0;
 	}
-	lived_ms = event->time_ms - made_ms;
 	kind->freed_inside++;
-	kind->lives_ms += (double)lived_ms;
-	if (lived_ms < kind->shortest_ms)
-		kind->shortest_ms = lived_ms;
-	if (lived_ms > kind->longest_ms)
-		kind->longest_ms = lived_ms;
+	keep_life(run, kind, event->time_ms - made_ms);
 	return 0;
 }
 
@@ -366,6 +387,24 @@ static int add_kind(struct window_run *run, const struct window_kind *kind, stru
 			sums->longest_ms = kind->longest_ms;
 	}
 	return 0;
+}
+
+/* Half of them lived no longer than this: the middle of the class in which that is so first. */
+static uint64_t median_life(
+	const struct window_run *run, const struct window_use *use, const struct window_sums *sums)
+{
+	uint64_t all = 0, sum = 0, first, last;
+	size_t class = 0;
+
+	for (size_t i = 0; i < run->life_classes; i++)
+		all += use->lives[i];
+	while ((sum += use->lives[class]) < all - all / 2)
+		class ++;
+	first = use_class_first(class, LIFE_CLASS_BITS);
+	last = use_class_first(class + 1, LIFE_CLASS_BITS) - 1;
+	first += (last - first) / 2;
+	first = first > sums->shortest_ms ? first : sums->shortest_ms;
+	return first < sums->longest_ms ? first : sums->longest_ms;
 }
 
 /* A thread or a heap, and whose sums it is in. */
@@ -492,6 +531,11 @@ static int add_up(struct window_run *run, struct err *err)
 	}
 	for (size_t i = 0; !rc && i < run->kind_count; i++)
 		rc = add_kind(run, &run->kinds[i], err);
+	for (size_t i = 0; i < run->window_count; i++) {
+		if (run->uses[i].lives)
+			run->view->window[i].median_ms =
+				median_life(run, &run->uses[i], &run->view->window[i]);
+	}
 	for (size_t i = 0; i < run->kind_count; i++)
 		name(&heaps, &run->kinds[i],
 			record_kind_heap(run->facts, &run->facts->kinds[run->kinds[i].number]));
@@ -538,6 +582,8 @@ int view_window(struct view *view, struct err *err)
 	}
 	free(run.kinds);
 	free(run.numbers);
+	for (size_t i = 0; run.uses && i < run.window_count; i++)
+		free(run.uses[i].lives);
 	free(run.uses);
 	free(run.windows);
 	free(run.windows_at);

@@ -343,21 +343,25 @@ void use_over_time_release(struct use_over_time *over_time)
 
 /* ---------------------------------------------------------------- sizes */
 
-static size_t class_of(uint64_t bytes)
+size_t use_class(uint64_t value, unsigned bits)
 {
-	unsigned octave;
+	unsigned octave = 0;
 
-	if (bytes < 4)
-		return (size_t)bytes;
-	octave = 63 - (unsigned)__builtin_clzll(bytes);
-	return 4 * (size_t)(octave - 1) + (bytes >> (octave - 2) & 3);
+	if (value >> bits)
+		octave = 63 - (unsigned)__builtin_clzll(value) - bits;
+	return ((size_t)octave << bits) + (size_t)(value >> octave);
+}
+
+uint64_t use_class_first(size_t number, unsigned bits)
+{
+	size_t octave = number >> bits ? (number >> bits) - 1 : 0;
+
+	return (uint64_t)(number - (octave << bits)) << octave;
 }
 
 uint64_t use_class_bytes(size_t number)
 {
-	if (number < 4)
-		return number;
-	return number < USE_CLASSES ? (uint64_t)(4 + number % 4) << (number / 4 - 1) : 0;
+	return number < USE_CLASSES ? use_class_first(number, USE_CLASS_BITS) : 0;
 }
 
 int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, struct err *err)
@@ -372,7 +376,7 @@ int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, str
 	rc = recording_state(window->recording, window->to, &to, err);
 	for (size_t i = 0; !rc && i < facts->kind_count; i++) {
 		const struct record_kind *kind = &facts->kinds[i];
-		size_t class = class_of(kind->bytes);
+		size_t class = use_class(kind->bytes, USE_CLASS_BITS);
 		struct use *live = &sizes->live[kind->memory][class];
 		struct use *allocated = &sizes->allocated[kind->memory][class];
 		uint64_t there = record_kind_stands_for(facts, (uint32_t)i, to.live[i]);

@@ -59,7 +59,13 @@ struct use use_sum(const struct use_window *window, const struct use state[RECOR
 /* The shortest step of 1, 2 or 5 ms, seconds, minutes, ... that makes no more than count_max of a length. */
 uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max);
 
-/* Sizes fall into classes: 0 to 3 bytes by themselves, above that four to each power of two. */
+/* Numbers fall into classes: those below 2^bits by themselves, above that 2^bits to each power of two. */
+size_t use_class(uint64_t value, unsigned bits);
+/* The lowest number of a class. */
+uint64_t use_class_first(size_t number, unsigned bits);
+
+/* Of sizes. */
+#define USE_CLASS_BITS 2
 #define USE_CLASSES 252
 
 struct use_sizes {

@@ -301,7 +301,7 @@ static const char window_columns[] =
 	"ai_bytes,aifo_bytes,aifi_bytes,aofi_bytes,aofo_bytes,"
 	"ai_count,aifo_count,aifi_count,aofi_count,aofo_count,"
 	"allocated_per_second,peak_bytes,peak_ms,first_allocated_ms,last_allocated_ms,"
-	"first_freed_ms,last_freed_ms,shortest_life_ms,mean_life_ms,longest_life_ms,"
+	"first_freed_ms,last_freed_ms,shortest_life_ms,mean_life_ms,median_life_ms,longest_life_ms,"
 	"freed_by_stacks,freed_by_bytes,freed_by_count,freed_by,threads,heaps";
 
 static void put_span(struct csv *csv, const struct time_span *span)
@@ -372,9 +372,10 @@ static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 	if (sums->by_fate[FATE_AIFI].block_count) {
 		csv_number(csv, sums->shortest_ms);
 		csv_fraction(csv, report_window_life(sums));
+		csv_number(csv, sums->median_ms);
 		csv_number(csv, sums->longest_ms);
 	} else {
-		csv_empty(csv, 3);
+		csv_empty(csv, 4);
 	}
 	put_freed_by(csv, sums);
 	buf_clear(&csv->field);

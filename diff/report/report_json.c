@@ -192,6 +192,7 @@ static void put_window_sums(struct json *json, const struct window_sums *sums)
 		json_open(json, "lifetime", '{');
 		json_number(json, "shortest_ms", sums->shortest_ms);
 		json_fraction(json, "mean_ms", report_window_life(sums));
+		json_number(json, "median_ms", sums->median_ms);
 		json_number(json, "longest_ms", sums->longest_ms);
 		json_close(json, '}');
 	}

@@ -152,7 +152,8 @@ static void put_window(struct text_report *report, const struct window_sums *sum
 	if (sums->by_fate[FATE_AIFI].block_count) {
 		out_printf(out, "; lived %" PRIu64 " to %" PRIu64 " ms", sums->shortest_ms,
 			sums->longest_ms);
-		put_fraction(report, ", on average ", report_window_life(sums), "");
+		put_fraction(report, ", on average ", report_window_life(sums), ", median ");
+		out_number(out, sums->median_ms, 10, 0);
 	}
 	put_who(report, sums);
 	out_char(out, '\n');

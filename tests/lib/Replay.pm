@@ -31,6 +31,7 @@ package Replay;
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
+use List::Util qw(sum0);
 
 # $replay = Replay->new(TEXT)
 #	events       how many
@@ -51,8 +52,8 @@ no warnings 'portable';    # addresses have 64 bits
 #	aifi         is the churn: what came and went
 #	size         all that was allocated inside: aifo and aifi
 #	peak         { bytes, position, time }: the most that lived at once, and the first position with it
-#	lifetime     of aifi: { count, sum, min, max } in milliseconds, the mean being sum / count; undef when
-#	             there are none
+#	lifetime     of aifi: { count, sum, min, max, median } in milliseconds, the mean being sum / count; half of
+#	             them lived no longer than the median; undef when there are none
 # $replay->peak(WHERE)     { bytes, position, time } of the whole
 #
 # BY is a list of fields of an allocation, whose values are the key with a blank between them:
@@ -245,7 +246,7 @@ sub class_of {
 
 sub window {
 	my ($self, $from, $to, $by, $where) = @_;
-	my (%rows, %of);
+	my (%rows, %of, %lives);
 	for my $allocation ($self->chosen($where)) {
 		my $class = class_of($allocation, $from, $to) or next;
 		my $key = key_of($allocation, $by);
@@ -255,21 +256,16 @@ sub window {
 		add($row->{old}, $allocation) if lives_at($allocation, $from);
 		add($row->{new}, $allocation) if lives_at($allocation, $to);
 		add($row->{size}, $allocation) if $class =~ /^ai/;
-		lived($row, $allocation) if $class eq 'aifi';
+		push @{ $lives{$key} }, $allocation->{free}{time} - $allocation->{alloc}{time} if $class eq 'aifi';
 	}
 	$rows{$_}{peak} = $self->peak_of($from, $to, $of{$_}) for keys %rows;
+	$rows{$_}{lifetime} = lifetime(sort { $a <=> $b } @{ $lives{$_} }) for keys %lives;
 	return \%rows;
 }
 
-sub lived {
-	my ($row, $allocation) = @_;
-	my $ms = $allocation->{free}{time} - $allocation->{alloc}{time};
-	my $lifetime = $row->{lifetime} //= { count => 0, sum => 0, min => $ms, max => $ms };
-	$lifetime->{count}++;
-	$lifetime->{sum} += $ms;
-	$lifetime->{min} = $ms if $ms < $lifetime->{min};
-	$lifetime->{max} = $ms if $ms > $lifetime->{max};
-	return;
+sub lifetime {
+	my @ms = @_;
+	return { count => scalar @ms, sum => sum0(@ms), min => $ms[0], max => $ms[-1], median => $ms[$#ms / 2] };
 }
 
 # The most that some allocations have at any position from the first to the last.

@@ -448,8 +448,10 @@ TEST(lives_are_known_whatever_goes_first)
 	struct result *result = run_rows(1, "--class", "ai", RECORDING);
 	assert_has(result,
 		"//     size 2408 in 301 (172.197/s); impacting 8 in 1; peak 2408 at 0.300 s\n");
-	/* 150 of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450 */
-	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25; "
+	/* 150 of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450: half of them up to 1299, told as the middle of 1280 to
+	 * 1311, a 32nd of 1024 to 2047. */
+	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25, "
+			   "median 1295; "
 			   "301 threads; heap 1E0000\n");
 	result = run_rows(1, "--class", "ai", "--from", "200ms", RECORDING);
 	assert_has(result,
@@ -477,7 +479,7 @@ TEST(a_sample_stands_for_what_was_not_recorded)
 	assert_int_equal(result->rows[0].new_count, 10050);
 	assert_has(result, "//     size 100500 in 10050 (201000/s); impacting 50250 in 5025; peak "
 			   "100500 at 0.000 s\n");
-	assert_has(result, "; lived 30 to 50 ms, on average 40; ");
+	assert_has(result, "; lived 30 to 50 ms, on average 40, median 30; ");
 	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 50250);
 }
 
