@@ -5,6 +5,7 @@
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
 #include "diff/printed/printed.h"
+#include "diff/query/group.h"
 #include "diff/read/read_dump.h"
 #include "diff/series_list.h"
 
@@ -32,7 +33,7 @@ static const char *too_much(const struct options *options, const struct file_lis
 {
 	if (list->count > 1)
 		return "a comparison is read alone";
-	if (options->heap_count || options->group == GROUP_HEAP)
+	if (options->heap_count || group_is_by_heap(options->group))
 		return "a comparison does not tell heaps";
 	if (options->match != MATCH_AUTO)
 		return "a comparison is matched already";
@@ -409,7 +410,7 @@ void inputs_match(struct inputs *inputs)
 		struct match_request match = {.mode = options->match,
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
-			.by_heap = options->group == GROUP_HEAP,
+			.by_heap = group_is_by_heap(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
 			.is_sum = options->sum,

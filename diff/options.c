@@ -35,6 +35,7 @@ const struct word group_words[] = {
 	{"file", GROUP_FILE},
 	{"module", GROUP_MODULE},
 	{"heap", GROUP_HEAP},
+	{"memory", GROUP_MEMORY},
 	{NULL, 0},
 };
 
@@ -199,7 +200,8 @@ const struct opt hdiff_options[] = {
 	{SHOWN, "n", NULL, "N", "show only the first N, count all"},
 	{SORT, NULL, "sort", "KEY",
 		"bytes, count, new, old or name; for trends also verdict or slope"},
-	{GROUP, NULL, "group", "WHAT", "stack (the default), function, file, module or heap"},
+	{GROUP, NULL, "group", "WHAT",
+		"stack (the default), function, file, module, heap or memory"},
 	{INVERT, NULL, "invert", NULL, "show the outermost frame first"},
 	{STRIP, NULL, "strip", NULL,
 		"hide the innermost frames of allocators (default for groups)"},

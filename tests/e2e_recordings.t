@@ -285,6 +285,15 @@ sub check_heaps {
 	my %truth;
 	$truth{ s/ .*//r } += $all->{$_}[0] for grep { !/^2 / } keys %$all;
 	is_deeply([sort { $a <=> $b } map { $_->{self}{new}{bytes} } @$groups], [sort { $a <=> $b } values %truth], 'heaps have what is theirs');
+	my ($sort, %by_memory) = ({ 1 => 'committed', 2 => 'reserved', 3 => 'mapped' });
+	for my $key (keys %$all) {
+		$by_memory{ $sort->{ $key =~ s/ .*//r } // 'heap' }[$_] += $all->{$key}[$_] for 0, 1;
+	}
+	is(scalar keys %by_memory, 4, 'there is each sort of memory');
+	$groups = ask('--group', 'memory', (map { ('--heap', $_) } qw(heaps virtual reserved mapped)), "$file{run}\@60%")->{groups};
+	is_deeply({ map { $_->{name} => [@{ $_->{total}{new} }{qw(bytes blocks)}] } @$groups }, \%by_memory, 'as has each');
+	my $folded = run([$hdiff, '-o', 'folded', '--group', 'memory', "$file{run}\@60%"])->{out};
+	is_deeply({ $folded =~ /^(\w+) 0 (\d+)$/mg }, { map { $_ => $by_memory{$_}[0] } qw(heap committed mapped) }, 'folded, too');
 }
 
 # ---------------------------------------------------------------- beside dumps

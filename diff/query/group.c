@@ -104,10 +104,21 @@ void group_name(const struct view *view, const struct frame *frame, struct buf *
 		buf_add_text(name, "!?");
 }
 
-void group_heap_name(struct buf *name, uint64_t heap)
+bool group_is_by_heap(enum view_group group)
 {
+	return group == GROUP_HEAP || group == GROUP_MEMORY;
+}
+
+void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
+{
+	static const char *const ranges[] = {[HEAP_VIRTUAL] = "committed",
+		[HEAP_RESERVED] = "reserved",
+		[HEAP_MAPPED] = "mapped"};
+
 	buf_clear(name);
-	if (heap_name(heap))
+	if (view->group == GROUP_MEMORY)
+		buf_add_text(name, heap_name(heap) ? ranges[heap] : "heap");
+	else if (heap_name(heap))
 		buf_add_text(name, heap_name(heap));
 	else if (heap)
 		buf_printf(name, "%" PRIX64, heap);
@@ -132,8 +143,8 @@ static void group_row(struct grouping *grouping, size_t i)
 	struct frames *frames = &grouping->frames;
 	const char *words;
 
-	if (view->group == GROUP_HEAP) {
-		group_heap_name(&grouping->name, row->heap);
+	if (group_is_by_heap(view->group)) {
+		group_heap_name(view, row->heap, &grouping->name);
 		group_count(grouping, i, true);
 		return;
 	}

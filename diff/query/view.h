@@ -27,6 +27,7 @@ enum view_group {
 	GROUP_FILE,
 	GROUP_MODULE,
 	GROUP_HEAP,
+	GROUP_MEMORY, /* heaps, and each sort of ranges */
 };
 
 /* What comes first. Of groups it is that of self, then that of total, then the name. */

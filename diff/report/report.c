@@ -372,6 +372,7 @@ const char *report_group_kind(enum view_group group)
 		[GROUP_FILE] = "file",
 		[GROUP_MODULE] = "module",
 		[GROUP_HEAP] = "heap",
+		[GROUP_MEMORY] = "memory",
 	};
 
 	return names[group];

@@ -125,8 +125,8 @@ static void add_row(struct folded_report *report, uint32_t number, struct frames
 	/* It moved between the ends, of which nothing is shown here. */
 	if (report->comparison->axis && line.old == line.new)
 		return;
-	if (report->view->group == GROUP_HEAP) {
-		group_heap_name(&report->text, row->heap);
+	if (group_is_by_heap(report->view->group)) {
+		group_heap_name(report->view, row->heap, &report->text);
 		add_name(report, &line);
 	} else {
 		view_frames(report->view, number, frames);

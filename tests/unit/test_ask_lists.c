@@ -507,7 +507,7 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: --sort size: ", "--sort", "size", "new.txt");
 	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
 	refused("hdiff: --group line: ", "--group", "line", "new.txt");
-	refused("stack, function, file, module, heap", "--group", "line", "new.txt");
+	refused("stack, function, file, module, heap, memory", "--group", "line", "new.txt");
 	refused("hdiff: --match name: ", "--match", "name", "new.txt");
 	refused("auto, id, address, module, symbol", "--match", "name", "new.txt");
 	refused("hdiff: --input-base 8: ", "--input-base", "8", "new.txt");

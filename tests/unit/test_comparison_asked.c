@@ -17,6 +17,7 @@ TEST(what_a_comparison_does_not_tell_is_refused)
 	write_new(hex_text);
 	refused("a comparison does not tell heaps", "--heap", "1E0000", "new.txt");
 	refused("a comparison does not tell heaps", "--group", "heap", "new.txt");
+	refused("a comparison does not tell heaps", "--group", "memory", "new.txt");
 	refused("a comparison is matched already", "--match", "id", "new.txt");
 	refused("a comparison is matched already", "--match", "address", "new.txt");
 	refused("a comparison is matched already", "--match", "module", "new.txt");
