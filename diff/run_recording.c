@@ -243,13 +243,14 @@ static int by_heap(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-static const char *heap_kind(uint64_t addr)
+/* Wine has one kind; which of Windows' it was no recording tells. */
+static const char *heap_kind(const struct snapshot *snapshot, uint64_t addr)
 {
 	switch (addr) {
 	case HEAP_VIRTUAL: return "virtual";
 	case HEAP_RESERVED: return "reserved";
 	case HEAP_MAPPED: return "mapped";
-	default: return "unknown";
+	default: return snapshot->os && strstr(snapshot->os, "Wine ") ? "wine" : "unknown";
 	}
 }
 
@@ -260,7 +261,8 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 		struct heap *heap = snapshot_add_heap(snapshot);
 
 		heap->addr = sums->heaps[i];
-		heap->kind = heap_kind(heap->addr);
+		heap->kind = heap_kind(snapshot, heap->addr);
+		heap->bits = snapshot->bits;
 	}
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		const struct stack_total *cell = &sums->cells[i];
