@@ -110,6 +110,9 @@ void options_release(struct options *options);
 
 bool options_strip(const struct options *options);
 
+/* Whether what is written goes to standard output. */
+bool options_is_shown(const struct options *options);
+
 /* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
 const char *options_of_trend(const struct options *options);
 

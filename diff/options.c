@@ -594,6 +594,11 @@ void options_release(struct options *options)
 	*options = defaults;
 }
 
+bool options_is_shown(const struct options *options)
+{
+	return !options->output || !strcmp(options->output, "-");
+}
+
 bool options_strip(const struct options *options)
 {
 	return options->strip == STRIP_YES ||

@@ -112,7 +112,6 @@ static int write_report(
 	const struct comparison_run *run, const struct inputs *inputs, struct err *err)
 {
 	const struct options *options = &run->options;
-	bool is_shown = !options->output || !strcmp(options->output, "-");
 	struct report report = {.views = run->views,
 		.view_count = run->view_count,
 		.style = options->style,
@@ -124,7 +123,8 @@ static int write_report(
 	if (rc)
 		return rc;
 	if (report.style.spark == SPARK_AUTO)
-		report.style.spark = is_shown && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
+		report.style.spark =
+			options_is_shown(options) && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
 	options->format->write(&out, &report);
 	return out_commit(&out, err);
 }

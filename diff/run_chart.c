@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
+#include "core/base/terminal.h"
 #include "core/io/out.h"
 #include "core/record/record.h"
 #include "diff/hdiff.h"
@@ -110,6 +111,8 @@ int run_chart(
 	if (rc)
 		return rc;
 	chart.facts = recording_facts(window.recording);
+	chart.style.columns =
+		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
 	wanted = wanted_kinds(options, view, chart.facts);
 	window.is_wanted = wanted;
 	rc = find_window(&window, options, err);

@@ -49,6 +49,7 @@ subtest 'the least that a stack has had' => \&check_least;
 like(run([$hdiff, "$file{run}\@end"])->{err}, qr/have no name/, 'a report of rows looks for names');
 is(run([$hdiff, '--over-time', $file{run}])->{err}, '', 'a chart that needs none does not');
 subtest 'both systems draw the same' => \&check_systems;
+subtest 'bars are as long as the terminal has room' => \&check_widths;
 subtest 'texts from elsewhere are shown as such' => \&check_texts;
 subtest 'what is wrong is said in a line' => \&check_errors;
 done_testing;
@@ -222,6 +223,7 @@ sub check_sizes {
 	is_deeply(\%lines, sizes_of($replay, $wanted, $first, $last, @octaves), 'and by powers of two');
 	my $svg = ask('--histogram', '-o', 'svg', @asked);
 	is(xml_error($svg), '', 'the picture is well-formed XML');
+	unlike($svg, qr/>0 B</, 'whose scales, being logarithmic, have no 0');
 	my @figures = $svg =~ /<title>(\d+) to (\d+) bytes: allocated (\d+) blocks of (\d+) bytes, live (\d+) of (\d+)</g;
 	my @found;
 	push @found, join ' ', "$figures[0]-$figures[1]", @figures[3, 2, 5, 4] and splice @figures, 0, 6 while @figures;
@@ -249,6 +251,19 @@ sub check_systems {
 	}
 	return;
 }
+
+sub check_widths {
+	for my $what ('--over-time', '--histogram') {
+		for my $columns (80, 132, 200) {
+			my $shown = run(['script', '-qec', "stty cols $columns; '$hdiff' --no-symbols $what '$file{run}'", '/dev/null'], env => { COLUMNS => '' });
+			is(widest($shown->{out}), $columns - 1, "$what on a terminal of $columns columns");
+		}
+		is(widest(ask($what, $file{run})), 79, 'and of what goes elsewhere');
+	}
+	return;
+}
+
+sub widest { my ($text) = @_; return max(map { length } grep { m{^ *\d} } split /\r?\n/, $text) }
 
 sub check_texts {
 	my $label = "<b_a=\"1\">_&_\e[31m_\xef\xbf\xbe_\xff";

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -376,6 +377,13 @@ static const char *locale_name(void)
 			return value;
 	}
 	return NULL;
+}
+
+unsigned os_terminal_columns(FILE *stream)
+{
+	struct winsize size;
+
+	return ioctl(fileno(stream), TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
 bool terminal_is_utf8(void)

@@ -424,6 +424,16 @@ unsigned long os_pid(void)
 	return GetCurrentProcessId();
 }
 
+unsigned os_terminal_columns(FILE *stream)
+{
+	CONSOLE_SCREEN_BUFFER_INFO info;
+
+	if (!GetConsoleScreenBufferInfo((HANDLE)_get_osfhandle(_fileno(stream)), &info) ||
+		info.srWindow.Right < info.srWindow.Left)
+		return 0;
+	return (unsigned)(info.srWindow.Right - info.srWindow.Left) + 1;
+}
+
 bool terminal_is_utf8(void)
 {
 	return os_is_terminal(stdout) && GetConsoleOutputCP() == CP_UTF8;

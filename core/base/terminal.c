@@ -1,11 +1,24 @@
 #include "core/base/terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
 #include "core/base/text.h"
 
 #define LINE_BYTES 400
+
+unsigned terminal_columns(FILE *stream)
+{
+	const unsigned own = os_terminal_columns(stream);
+	char *said = os_env("COLUMNS");
+	long columns = said && os_is_terminal(stream) ? strtol(said, NULL, 10) : 0;
+
+	free(said);
+	if (columns <= 0)
+		columns = own ? own : TERMINAL_COLUMNS;
+	return columns < TERMINAL_COLUMNS_MAX ? (unsigned)columns : TERMINAL_COLUMNS_MAX;
+}
 
 void progress_begin(struct progress *progress, FILE *to, const char *what, int64_t now_ms)
 {

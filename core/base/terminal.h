@@ -13,6 +13,16 @@
  * console's code page, elsewhere by the first of LC_ALL, LC_CTYPE and LANG that is set. */
 bool terminal_is_utf8(void);
 
+#define TERMINAL_COLUMNS 80 /* of what is no terminal, or does not tell */
+#define TERMINAL_COLUMNS_MAX 200
+
+/* How many columns a stream has: of a terminal so many as COLUMNS says, if it is set, or as it tells itself, up to
+ * TERMINAL_COLUMNS_MAX. */
+unsigned terminal_columns(FILE *stream);
+
+/* What the terminal tells itself; 0: nothing, or it is none. */
+unsigned os_terminal_columns(FILE *stream);
+
 /* Whether a locale's name, as "de_DE.UTF-8@euro", says UTF-8; NULL does not. Not on Windows. */
 bool os_is_utf8(const char *name);
 

@@ -55,6 +55,7 @@ void spark_put(struct out *out, const struct spark *spark, const struct block_to
 struct report_style {
 	bool hex; /* numbers in text; offsets and addresses always are, everything else never is */
 	enum spark_style spark; /* in text; AUTO is ASCII */
+	unsigned columns; /* of charts as text */
 };
 
 /* What is reported: one view, or of a trend one for each series, the first to begin first. */

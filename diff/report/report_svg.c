@@ -515,11 +515,12 @@ static void put_panel(struct out *out, const struct use_sizes *sizes,
 	while ((range->end - range->first) / (4 * octaves) > 6)
 		octaves++;
 	for (size_t i = range->first; i < range->end; i += 4 * octaves) {
-		double x = plot->left + (double)(i - range->first) * step;
+		size_t first = i ? i : 1; /* where a logarithmic scale begins */
+		double x = plot->left + (double)(first - range->first) * step;
 
 		put_line(out, "axis", x, bottom, x, bottom + 5);
 		open_text(out, "middle", x, bottom + 19);
-		put_bytes(out, use_class_bytes(i));
+		put_bytes(out, use_class_bytes(first));
 		out_text(out, "</text>\n");
 	}
 	put_class_bars(out, sizes, range, plot, most, by_bytes);

@@ -1,11 +1,10 @@
-/* Charts as tables with bars, in 79 columns where numbers leave room for that. */
+/* Charts as tables with bars, as wide as the terminal where numbers leave room for that. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-#define COLUMNS 79
 #define BAR_MIN 10
 #define MARKS_MAX 3 /* of a span */
 
@@ -26,6 +25,14 @@ static unsigned width_of(uint64_t value, unsigned base)
 	while (value /= base)
 		width++;
 	return width;
+}
+
+/* What the numbers leave, and the last column, behind which some consoles go to the next line. */
+static unsigned bar_width(const struct text_chart *text, unsigned used)
+{
+	unsigned columns = text->chart->style.columns;
+
+	return used + BAR_MIN + 1 < columns ? columns - used - 1 : BAR_MIN;
 }
 
 static void put_head(const struct text_chart *text, const char *title)
@@ -143,7 +150,7 @@ static void put_over_time(struct text_chart *text)
 	text->count_width = text->count_width < 6 ? 6 : text->count_width;
 	used = text->time_width + 4 + 1 + text->bytes_width + 1 + text->count_width + 1 +
 	       text->bytes_width + 1 + (unsigned)strlen(" peak");
-	text->bar_width = used + BAR_MIN < COLUMNS ? COLUMNS - used : BAR_MIN;
+	text->bar_width = bar_width(text, used);
 	put_head(text, "use over time");
 	put_use_legend(text);
 	out_printf(text->out, "//%*s %*s %*s %*s\n", (int)text->time_width + 2, "s",
@@ -227,7 +234,7 @@ static void put_sizes_of(
 	text->bytes_width = width_of(most.bytes, base);
 	text->bytes_width = text->bytes_width < 5 ? 5 : text->bytes_width;
 	used = 2 * (size_width + 1 + text->count_width + 1 + text->bytes_width + 1);
-	text->bar_width = used + BAR_MIN < COLUMNS ? COLUMNS - used : BAR_MIN;
+	text->bar_width = bar_width(text, used);
 	out_printf(text->out, "//\n// %s\n//%*s %*s %*s %*s %*s %*s\n", name, (int)size_width - 2,
 		"from", (int)size_width, "to", (int)text->count_width, "allocated",
 		(int)text->bytes_width, "bytes", (int)text->count_width, "live",

@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <unistd.h>
+#include <sys/ioctl.h>
 
 #include "core/base/terminal.h"
 
@@ -142,6 +144,36 @@ TEST(a_clock_that_goes_back_does_no_harm)
 	assert_non_null(strstr(seen(), "2 of 10"));
 	progress_wipe(&progress);
 	seen();
+}
+
+static void set_columns(unsigned short columns)
+{
+	assert_int_equal(
+		ioctl(master, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = columns}), 0);
+}
+
+TEST(a_terminal_is_as_wide_as_it_or_columns_says)
+{
+	FILE *file = tmpfile();
+
+	unsetenv("COLUMNS");
+	set_columns(132);
+	assert_int_equal(terminal_columns(terminal), 132);
+	set_columns(500);
+	assert_int_equal(terminal_columns(terminal), 200);
+	set_columns(0);
+	assert_int_equal(terminal_columns(terminal), 80);
+	assert_int_equal(terminal_columns(file), 80);
+	setenv("COLUMNS", "100", 1);
+	set_columns(132);
+	assert_int_equal(terminal_columns(terminal), 100);
+	assert_int_equal(terminal_columns(file), 80);
+	setenv("COLUMNS", "-1", 1);
+	assert_int_equal(terminal_columns(terminal), 132);
+	setenv("COLUMNS", "wide", 1);
+	assert_int_equal(terminal_columns(terminal), 132);
+	unsetenv("COLUMNS");
+	(void)fclose(file);
 }
 
 GROUP(open_terminal, close_terminal)
