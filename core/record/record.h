@@ -230,7 +230,8 @@ int record_cursor_open(struct record_cursor **cursor, struct recording *recordin
 	uint64_t to, struct err *err);
 void record_cursor_close(struct record_cursor *cursor); /* NULL is nothing */
 
-/* 1 and the next event, 0 behind the last one, or -ERR_BAD_RECORDING, -ERR_READ. */
+/* 1 and the next event, 0 behind the last one, or -ERR_BAD_RECORDING, -ERR_READ. Whoever reads up to a check-point
+ * learns whether that lies: so parts that are read by several cursors, each from a check-point on, fit together. */
 int record_next(struct record_cursor *cursor, struct record_event *event, struct err *err);
 
 /* The same for many at once: 1 and the next ones, valid until the next call, at least one. */

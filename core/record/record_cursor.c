@@ -251,6 +251,18 @@ static int pass_checkpoint(struct record_cursor *cursor)
 	return 0;
 }
 
+/* All that it has come to. */
+static int pass_checkpoints(struct record_cursor *cursor)
+{
+	const struct recording *recording = cursor->recording;
+	int rc = 0;
+
+	while (!rc && cursor->next_checkpoint < recording->checkpoint_count &&
+		recording->checkpoints[cursor->next_checkpoint].position <= cursor->position)
+		rc = pass_checkpoint(cursor);
+	return rc;
+}
+
 /* Starts at the last one that is at or before from, or at the beginning. */
 static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 {
@@ -309,11 +321,8 @@ static int next_chunk(struct record_cursor *cursor)
 {
 	const struct recording *recording = cursor->recording;
 	struct record_events *chunk = &cursor->chunk;
-	int rc = 0;
+	int rc = pass_checkpoints(cursor);
 
-	while (!rc && cursor->next_checkpoint < recording->checkpoint_count &&
-		recording->checkpoints[cursor->next_checkpoint].position <= cursor->position)
-		rc = pass_checkpoint(cursor);
 	if (!rc && cursor->next_chunk == recording->event_chunk_count)
 		rc = -ERR_BAD_RECORDING;
 	if (rc)
@@ -524,6 +533,7 @@ static int decode(struct record_cursor *cursor, uint64_t end)
 static int fail(struct record_cursor *cursor, int rc, struct err *err)
 {
 	cursor->to = cursor->position; /* nothing more is read */
+	cursor->next_checkpoint = cursor->recording->checkpoint_count;
 	cursor->event_at = cursor->event_count = 0;
 	return bad_events(cursor->recording, rc, cursor->offset, cursor->time_ms, err);
 }
@@ -569,14 +579,16 @@ void record_cursor_close(struct record_cursor *cursor)
 int record_next_events(struct record_cursor *cursor, const struct record_event **events,
 	size_t *count, struct err *err)
 {
-	int rc;
+	bool is_end = cursor->position == cursor->to;
 
 	if (cursor->event_at == cursor->event_count) {
-		if (cursor->position == cursor->to)
-			return 0;
-		rc = decode(cursor, cursor->to);
+		/* Where another cursor may begin, this one must have come to the same. */
+		int rc = is_end ? pass_checkpoints(cursor) : decode(cursor, cursor->to);
+
 		if (rc)
 			return fail(cursor, rc, err);
+		if (is_end)
+			return 0;
 	}
 	*events = cursor->events + cursor->event_at;
 	*count = cursor->event_count - cursor->event_at;

@@ -566,6 +566,50 @@ TEST(what_does_not_fit_together_is_an_error)
 	}
 }
 
+/* How many of a file's two halves, before and behind its check-point, cannot be read, each by a cursor of its own. */
+static unsigned bad_halves(const struct made_file *file)
+{
+	static const uint64_t ends[] = {0, 3, 5};
+	struct recording *recording;
+	struct record_cursor *cursor;
+	struct record_event event;
+	struct err err;
+	unsigned bad = 0;
+
+	write_made(file, true, NULL);
+	assert_int_equal(recording_open(&recording, path, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		int rc = record_cursor_open(&cursor, recording, ends[i], ends[i + 1], &err);
+
+		assert_int_equal(rc, 0);
+		while ((rc = record_next(cursor, &event, &err)) > 0)
+			;
+		if (rc) {
+			assert_int_equal(rc, -ERR_BAD_RECORDING);
+			assert_non_null(strstr(err.place, ", byte "));
+			assert_int_equal(record_next(cursor, &event, &err), 0);
+			bad++;
+		}
+		record_cursor_close(cursor);
+	}
+	recording_close(recording);
+	return bad;
+}
+
+/* Where several cursors share a file, each ends at the check-point at which the next one begins. */
+TEST(a_check_point_that_lies_is_noticed_by_who_ends_there)
+{
+	struct made_file file = good_file();
+	unsigned char *counters = file.chunks[7].payload + 5; /* allocated, a width, live */
+
+	assert_int_equal(bad_halves(&file), 0);
+	counters[0] = 3; /* allocated; as many are live */
+	assert_int_equal(bad_halves(&file), 1);
+	counters[0] = counters[3] = 32; /* 32 of 10 bytes in the place of 2, and of one of 300 */
+	counters[4] = 0;
+	assert_int_equal(bad_halves(&file), 1);
+}
+
 TEST(an_index_that_lies_is_not_believed)
 {
 	const struct made_file good = good_file();
