@@ -8,7 +8,7 @@ use Test::More;
 use Hunt;
 use Replay;
 
-our @EXPORT = qw(random_events make_recording replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
+our @EXPORT = qw(random_events make_recording make_random refused replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
 
 # A process that allocates and frees at random. %how: events, seed, ms (its length), attached (so many blocks
 # were there before), stop (its writer dies).
@@ -70,6 +70,30 @@ sub make_recording {
 	my $made = run(["$root/build/linux/record/make_recording", spew("$file.events", $text), $file]);
 	is($made->{status}, 0, 'a recording is made') or diag($made->{err});
 	return $file;
+}
+
+# Recordings at random: NAME -> %how to NAME -> the file, and NAME -> its Replay.
+sub make_random {
+	my ($dir, %made) = @_;
+	my (%file, %replay);
+	for my $name (sort keys %made) {
+		my $text = random_events(%{ $made{$name} });
+		$file{$name} = make_recording($text, "$dir/$name.hrec");
+		$replay{$name} = replay($text);
+	}
+	return (\%file, \%replay);
+}
+
+# hdiff refuses each [[ARGUMENT...], WORD...] with a line that has the words, and leaves the recording as it is.
+sub refused {
+	my ($file, @wrong) = @_;
+	my $before = slurp($file);
+	for (@wrong) {
+		my ($args, @words) = @$_;
+		check_error(run(["$root/build/linux/hdiff", '--no-symbols', @$args]), 'hdiff', join(' ', map { s{.*/}{}r } @$args), @words);
+	}
+	ok(slurp($file) eq $before, 'no recording was written over');
+	return;
 }
 
 # The same text as Replay takes it: a Replay, whose allocations have their stacks as frames ("" for none) and the
