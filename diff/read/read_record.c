@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <stdatomic.h>
-
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
@@ -317,30 +315,40 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 /* Of each kind, how many allocations of a window were freed in it, and how many from before it. */
 struct frees {
 	uint64_t *inside, *before;
-	uint64_t from, to; /* the part of the window that one thread counts */
-	int rc;
-	struct err err;
 };
 
 /* A window in parts. */
 struct free_count {
 	struct recording *recording;
 	const struct record_state *first; /* where it begins */
-	struct frees parts[USE_PARTS_MAX];
-	unsigned part_count;
-	atomic_uint next;
+	struct frees parts[USE_PARTS_MAX]; /* those that there are have counts */
 };
 
-static int count_part(const struct free_count *count, struct frees *frees)
+static struct frees frees_make(size_t kind_count)
 {
+	return (struct frees){xcalloc(kind_count + 1, sizeof(uint64_t)),
+		xcalloc(kind_count + 1, sizeof(uint64_t))};
+}
+
+static void frees_release(struct frees *frees)
+{
+	free(frees->inside);
+	free(frees->before);
+}
+
+static int count_part(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err)
+{
+	struct free_count *count = ctx;
+	struct frees *frees = &count->parts[number];
 	const struct record_event *events;
 	struct record_cursor *cursor;
 	size_t event_count;
-	int rc = record_cursor_open(&cursor, count->recording, frees->from, frees->to, &frees->err);
+	int rc = record_cursor_open(&cursor, count->recording, from, to, err);
 
 	if (rc)
 		return rc;
-	while ((rc = record_next_events(cursor, &events, &event_count, &frees->err)) > 0) {
+	*frees = frees_make(count->first->kind_count);
+	while ((rc = record_next_events(cursor, &events, &event_count, err)) > 0) {
 		for (size_t i = 0; i < event_count; i++) {
 			const struct record_event *event = &events[i];
 
@@ -356,45 +364,22 @@ static int count_part(const struct free_count *count, struct frees *frees)
 	return rc;
 }
 
-static void count_some(void *ctx, unsigned number)
-{
-	struct free_count *count = ctx;
-	unsigned at;
-
-	(void)number;
-	while ((at = atomic_fetch_add(&count->next, 1)) < count->part_count)
-		count->parts[at].rc = count_part(count, &count->parts[at]);
-}
-
-/* Fills inside[] and before[], by kind. */
+/* Adds to inside[] and before[], by kind. */
 static int count_frees(struct recording *recording, const struct record_state *first,
 	const struct record_state *last, struct frees *sum, struct err *err)
 {
 	struct free_count count = {.recording = recording, .first = first};
-	uint64_t cuts[USE_PARTS_MAX + 1];
-	int rc = 0;
+	int rc =
+		use_read_parts(recording, first->position, last->position, count_part, &count, err);
 
-	count.part_count = use_cut(recording, first->position, last->position, cuts);
-	for (unsigned i = 0; i < count.part_count; i++)
-		count.parts[i] =
-			(struct frees){.inside = xcalloc(last->kind_count + 1, sizeof(uint64_t)),
-				.before = xcalloc(last->kind_count + 1, sizeof(uint64_t)),
-				.from = cuts[i],
-				.to = cuts[i + 1]};
-	thread_run(count.part_count, count_some, &count);
-	for (unsigned i = 0; i < count.part_count; i++) {
+	for (unsigned i = 0; i < USE_PARTS_MAX; i++) {
 		struct frees *part = &count.parts[i];
 
-		if (part->rc && !rc) {
-			rc = part->rc;
-			*err = part->err;
-		}
-		for (size_t k = 0; k < last->kind_count; k++) {
+		for (size_t k = 0; part->inside && k < last->kind_count; k++) {
 			sum->inside[k] += part->inside[k];
 			sum->before[k] += part->before[k];
 		}
-		free(part->inside);
-		free(part->before);
+		frees_release(part);
 	}
 	return rc;
 }
@@ -404,12 +389,10 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
 {
 	size_t kinds = to->kind_count;
-	struct frees frees = {0};
+	struct frees frees = frees_make(kinds);
 	bool was_empty = true;
 	int rc = 0;
 
-	frees.inside = xcalloc(kinds + 1, sizeof(uint64_t));
-	frees.before = xcalloc(kinds + 1, sizeof(uint64_t));
 	for (size_t i = 0; i < kinds; i++)
 		was_empty &= !from->live[i];
 	if (!was_empty && fate != FATE_ALL)
@@ -429,8 +412,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 		case FATE_LIVE: counts[i] = to->live[i]; break;
 		}
 	}
-	free(frees.inside);
-	free(frees.before);
+	frees_release(&frees);
 	return rc;
 }
 

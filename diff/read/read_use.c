@@ -8,22 +8,51 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-unsigned use_cut(
-	struct recording *recording, uint64_t from, uint64_t to, uint64_t cuts[USE_PARTS_MAX + 1])
+/* A window in parts, and what reads one. */
+struct use_parts {
+	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err);
+	void *ctx;
+	uint64_t cuts[USE_PARTS_MAX + 1];
+	unsigned count;
+	atomic_uint next;
+	int rc[USE_PARTS_MAX];
+	struct err err[USE_PARTS_MAX];
+};
+
+static void read_some(void *ctx, unsigned thread)
 {
-	unsigned count = 0, threads = thread_cores();
-	uint64_t length = to - from;
+	struct use_parts *parts = ctx;
+	unsigned at;
+
+	(void)thread;
+	while ((at = atomic_fetch_add(&parts->next, 1)) < parts->count)
+		parts->rc[at] = parts->read(
+			parts->ctx, at, parts->cuts[at], parts->cuts[at + 1], &parts->err[at]);
+}
+
+int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
+	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err),
+	void *ctx, struct err *err)
+{
+	struct use_parts parts = {.read = read, .ctx = ctx, .cuts = {from}};
+	unsigned threads = thread_cores();
 
 	threads = threads < USE_PARTS_MAX ? threads : USE_PARTS_MAX;
-	cuts[0] = from;
 	for (unsigned i = 1; i < threads; i++) {
-		uint64_t end = recording_checkpoint(recording, from + length / threads * i);
+		uint64_t end = recording_checkpoint(recording, from + (to - from) / threads * i);
 
-		if (end > cuts[count])
-			cuts[++count] = end;
+		if (end > parts.cuts[parts.count])
+			parts.cuts[++parts.count] = end;
 	}
-	cuts[++count] = to;
-	return count;
+	parts.cuts[++parts.count] = to;
+	thread_run(parts.count, read_some, &parts);
+	for (unsigned i = 0; i < parts.count; i++) {
+		if (parts.rc[i]) {
+			*err = parts.err[i];
+			return parts.rc[i];
+		}
+	}
+	return 0;
 }
 
 struct use use_sum(const struct use_window *window, const struct use state[RECORD_MEMORIES])
@@ -89,21 +118,16 @@ struct use_kind {
 
 /* What one thread goes through. */
 struct use_part {
-	uint64_t from, to;
 	struct use_span *spans; /* of the whole window; only some of them lie in it: */
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];
 	uint64_t reserved_bytes; /* the most */
-	int rc;
-	struct err err;
 };
 
 struct use_pass {
 	const struct use_over_time *over_time;
 	const struct use_kind *kinds;
-	struct use_part parts[USE_PARTS_MAX];
-	unsigned part_count;
-	atomic_uint next;
+	struct use_part parts[USE_PARTS_MAX]; /* those that there are have spans */
 };
 
 /* What is there at a position; of a sample also *live, the blocks of each kind that were recorded, to be freed. */
@@ -154,30 +178,42 @@ static uint64_t step_of(
 	return before - record_kind_stands_for(facts, event->kind, --*live);
 }
 
-static int read_part(const struct use_pass *pass, struct use_part *part)
+static void make_part(struct use_part *part, const struct use_over_time *over_time)
 {
-	const struct record_facts *facts = recording_facts(pass->over_time->window.recording);
+	part->is_filled = xcalloc(over_time->span_count, sizeof(*part->is_filled));
+	part->spans = xcalloc(over_time->span_count, sizeof(*part->spans));
+	for (size_t i = 0; i < over_time->span_count; i++)
+		part->spans[i].end_ms = over_time->spans[i].end_ms;
+}
+
+static int read_part(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err)
+{
+	struct use_pass *pass = ctx;
+	struct use_part *part = &pass->parts[number];
 	const struct use_window *window = &pass->over_time->window;
-	struct use_span *span = part->spans, *last = part->spans + pass->over_time->span_count - 1;
+	const struct record_facts *facts = recording_facts(window->recording);
+	struct use_span *span, *last;
 	struct use now[RECORD_MEMORIES];
 	const struct record_event *events;
 	struct record_cursor *cursor;
 	uint64_t in_use, *live = NULL;
 	size_t count;
-	int rc = state_at(window, part->from, now, &live, &part->err);
+	int rc = state_at(window, from, now, &live, err);
 
 	if (!rc)
-		rc = record_cursor_open(
-			&cursor, window->recording, part->from, part->to, &part->err);
+		rc = record_cursor_open(&cursor, window->recording, from, to, err);
 	if (rc) {
 		free(live);
 		return rc;
 	}
+	make_part(part, pass->over_time);
+	span = part->spans;
+	last = part->spans + pass->over_time->span_count - 1;
 	in_use = use_sum(window, now).bytes;
 	part->reserved_bytes = now[RECORD_RESERVED].bytes;
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
 		part->is_there[i] = now[i].count != 0;
-	while ((rc = record_next_events(cursor, &events, &count, &part->err)) > 0) {
+	while ((rc = record_next_events(cursor, &events, &count, err)) > 0) {
 		for (size_t i = 0; i < count; i++) {
 			const struct record_event *event = &events[i];
 			const struct use_kind *kind = &pass->kinds[event->kind];
@@ -230,16 +266,6 @@ static int read_part(const struct use_pass *pass, struct use_part *part)
 	return rc;
 }
 
-static void read_some(void *ctx, unsigned number)
-{
-	struct use_pass *pass = ctx;
-	unsigned at;
-
-	(void)number;
-	while ((at = atomic_fetch_add(&pass->next, 1)) < pass->part_count)
-		pass->parts[at].rc = read_part(pass, &pass->parts[at]);
-}
-
 /* Puts what the parts have of the spans together; spans without an event are as the one before them ends. */
 static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
 	const struct use begin[RECORD_MEMORIES])
@@ -254,7 +280,7 @@ static void join_parts(struct use_over_time *over_time, const struct use_pass *p
 
 		memcpy(span->end, span[-1].end, sizeof(span->end));
 		set_highest(span, span->end, use_sum(window, span->end).bytes, span[-1].end_ms);
-		for (unsigned k = 0; k < pass->part_count; k++) {
+		for (unsigned k = 0; k < USE_PARTS_MAX && pass->parts[k].spans; k++) {
 			const struct use_span *part = &pass->parts[k].spans[i];
 
 			if (!pass->parts[k].is_filled[i])
@@ -271,7 +297,7 @@ static void join_parts(struct use_over_time *over_time, const struct use_pass *p
 		if (span->highest_bytes > over_time->spans[over_time->peak].highest_bytes)
 			over_time->peak = i;
 	}
-	for (unsigned k = 0; k < pass->part_count; k++) {
+	for (unsigned k = 0; k < USE_PARTS_MAX && pass->parts[k].spans; k++) {
 		for (unsigned i = 0; i < RECORD_MEMORIES; i++)
 			over_time->is_there[i] |= pass->parts[k].is_there[i];
 		if (!window->is_counted[RECORD_RESERVED] &&
@@ -301,34 +327,18 @@ int use_read_over_time(struct use_over_time *over_time, const struct use_window 
 {
 	struct use_pass pass = {.over_time = over_time};
 	struct use_kind *kinds = make_kinds(window);
-	uint64_t cuts[USE_PARTS_MAX + 1];
 	struct use begin[RECORD_MEMORIES];
 	int rc = state_at(window, window->from, begin, NULL, err);
 
 	*over_time = (struct use_over_time){.window = *window};
 	make_spans(over_time, span_max);
 	pass.kinds = kinds;
-	pass.part_count = use_cut(window->recording, window->from, window->to, cuts);
-	for (unsigned i = 0; i < pass.part_count; i++) {
-		struct use_part *part = &pass.parts[i];
-
-		part->from = cuts[i];
-		part->to = cuts[i + 1];
-		part->is_filled = xcalloc(over_time->span_count, sizeof(*part->is_filled));
-		part->spans = xcalloc(over_time->span_count, sizeof(*part->spans));
-		for (size_t k = 0; k < over_time->span_count; k++)
-			part->spans[k].end_ms = over_time->spans[k].end_ms;
-	}
 	if (!rc)
-		thread_run(pass.part_count, read_some, &pass);
-	for (unsigned i = 0; !rc && i < pass.part_count; i++) {
-		rc = pass.parts[i].rc;
-		if (rc)
-			*err = pass.parts[i].err;
-	}
+		rc = use_read_parts(
+			window->recording, window->from, window->to, read_part, &pass, err);
 	if (!rc)
 		join_parts(over_time, &pass, begin);
-	for (unsigned i = 0; i < pass.part_count; i++) {
+	for (unsigned i = 0; i < USE_PARTS_MAX; i++) {
 		free(pass.parts[i].is_filled);
 		free(pass.parts[i].spans);
 	}

@@ -80,10 +80,12 @@ int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, str
 /* The lowest size of a class, also of the one behind the last: then 0. */
 uint64_t use_class_bytes(size_t number);
 
-/* Cuts a part of a recording where a cursor begins without going back far, for several threads: how many pieces, and
- * cuts[] has their ends, from the first one's beginning on. */
 #define USE_PARTS_MAX 8
-unsigned use_cut(
-	struct recording *recording, uint64_t from, uint64_t to, uint64_t cuts[USE_PARTS_MAX + 1]);
+
+/* Cuts the events from a position to another into parts, where a state costs nothing to find, and calls read for each,
+ * several at once: on threads of their own, with numbers below USE_PARTS_MAX, in order of place. 0 or the first error. */
+int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
+	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err),
+	void *ctx, struct err *err);
 
 #endif
