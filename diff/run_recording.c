@@ -78,6 +78,37 @@ static void put_events(struct out *out, const struct record_facts *facts)
 			"cut", facts->cut_bytes);
 }
 
+#define ENDING_MS 100
+
+/* Those of a moment of the recording but its end, at which a process unloads what it has. */
+static size_t loads_before_end(const struct record_facts *facts)
+{
+	size_t count = facts->load_count;
+
+	while (count && !facts->loads[count - 1].is_loaded &&
+		facts->length_ms - facts->loads[count - 1].time_ms < ENDING_MS)
+		count--;
+	return count;
+}
+
+static void put_loads(struct out *out, const struct record_facts *facts)
+{
+	size_t count = loads_before_end(facts);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct record_load *load = &facts->loads[i];
+
+		out_printf(out, "%-10s ", load->is_loaded ? "loaded" : "unloaded");
+		put_seconds(out, load->time_ms);
+		out_char(out, ' ');
+		out_harmless(out, facts->modules[load->module].path);
+		out_char(out, '\n');
+	}
+	if (count < facts->load_count)
+		out_printf(out, "%-10s at the end, %zu modules\n", "unloaded",
+			facts->load_count - count);
+}
+
 /* The figures of a recording, then modules that came and went, and its marks: a line each. */
 static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
 {
@@ -95,15 +126,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 		"allocation\n",
 		"tables", facts->module_count, facts->stack_count, facts->heap_count,
 		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
-	for (size_t i = 0; i < facts->load_count; i++) {
-		const struct record_load *load = &facts->loads[i];
-
-		out_printf(out, "%-10s ", load->is_loaded ? "loaded" : "unloaded");
-		put_seconds(out, load->time_ms);
-		out_char(out, ' ');
-		out_harmless(out, facts->modules[load->module].path);
-		out_char(out, '\n');
-	}
+	put_loads(out, facts);
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
 		put_seconds(out, facts->marks[i].time_ms);

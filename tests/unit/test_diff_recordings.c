@@ -145,6 +145,39 @@ TEST(the_modules_of_a_moment_are_those_that_were_there_or_are_needed)
 	check_modules("end", "app.exe first.dll third.dll ");
 }
 
+TEST(modules_that_go_with_the_process_are_counted)
+{
+	static const char *const paths[] = {"C:\\late.dll", "C:\\first.dll", "C:\\last.dll"};
+	const char *text;
+	uint32_t number;
+
+	begin(&(struct record_facts){.pid = 7});
+	alloc(kind_of(8, 0x100), 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		number = recorder_module(
+			recorder, &(struct module){.base = 0x7FF000000000 + 0x10000 * i,
+					  .size_bytes = 0x10000,
+					  .path = paths[i]});
+		assert_int_equal(number, i + 1);
+	}
+	recorder_time(recorder, 901);
+	recorder_module_is(recorder, 3, false);
+	recorder_module_is(recorder, 3, true);
+	recorder_time(recorder, 1000);
+	recorder_module_is(recorder, 2, false);
+	recorder_time(recorder, 1001);
+	recorder_module_is(recorder, 1, false);
+	recorder_module_is(recorder, 3, false);
+	recorder_time(recorder, 1100);
+	end();
+	text = chart_of("--list");
+	assert_non_null(strstr(text,
+		"\nunloaded   0.901 s C:\\last.dll\nloaded     0.901 s C:\\last.dll\n"
+		"unloaded   1.000 s C:\\first.dll\nunloaded   at the end, 2 modules\n"));
+	assert_null(strstr(text, "late"));
+	assert_int_equal(times(chart_of("--list", "-ojson"), "\"loaded\":false"), 4);
+}
+
 TEST(modules_at_the_end_of_the_address_space_are_read)
 {
 	static const struct module last = {
