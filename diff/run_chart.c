@@ -30,8 +30,12 @@ static bool *wanted_kinds(
 	for (size_t i = 0; i < view->row_count; i++) {
 		const struct row *row = &view->comparison->rows[view->rows[i]];
 
-		for (size_t k = 0; k < row->id_count; k++)
-			ids[strtoul(row->ids[k], NULL, 16)] = true;
+		for (size_t k = 0; k < row->id_count; k++) {
+			unsigned long id = strtoul(row->ids[k], NULL, 16);
+
+			if (id <= facts->stack_count) /* the file may have changed */
+				ids[id] = true;
+		}
 	}
 	for (size_t i = 0; i < facts->kind_count; i++) {
 		const struct record_kind *kind = &facts->kinds[i];
@@ -43,22 +47,19 @@ static bool *wanted_kinds(
 	return wanted;
 }
 
-static int find_window(struct use_window *window, const struct options *options, struct err *err)
+/* That of which the sums are. */
+static void take_window(
+	struct use_window *window, const struct options *options, const struct dump_sums *sums)
 {
-	const struct recording_part *part = &options->part;
-	int rc = recording_position(window->recording, part->from ? part->from : "start",
-		&window->from, &window->from_ms, err);
-
-	if (!rc)
-		rc = recording_position(window->recording, part->to ? part->to : "end", &window->to,
-			&window->to_ms, err);
-	if (window->to_ms < window->from_ms) /* marks may say so */
-		window->to_ms = window->from_ms;
+	window->from = sums->from_position;
+	window->to = sums->position - 1;
+	window->from_ms = sums->from_ms;
+	window->to_ms =
+		sums->to_ms > sums->from_ms ? sums->to_ms : sums->from_ms; /* marks may lie */
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
 		window->is_counted[i] = i != RECORD_RESERVED;
 	if (options->heap_count)
 		window->is_counted[RECORD_RESERVED] = heap_is_wanted(options, HEAP_RESERVED);
-	return rc;
 }
 
 static int write_chart(const struct options *options, const struct chart *chart, struct err *err)
@@ -115,11 +116,9 @@ int run_chart(
 		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
 	wanted = wanted_kinds(options, view, chart.facts);
 	window.is_wanted = wanted;
-	rc = find_window(&window, options, err);
-	if (!rc)
-		rc = options->chart == CHART_OVER_TIME ?
-			     chart_over_time(options, chart, &window, err) :
-			     chart_sizes(options, chart, &window, err);
+	take_window(&window, options, chart.sums);
+	rc = options->chart == CHART_OVER_TIME ? chart_over_time(options, chart, &window, err) :
+						 chart_sizes(options, chart, &window, err);
 	free(wanted);
 	recording_close(window.recording);
 	return rc;

@@ -12,6 +12,7 @@
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
 #include "diff/report/json.h"
+#include "diff/report/report_parts.h"
 
 #define LIST_SCHEMA "hdiff-list/1"
 
@@ -47,11 +48,6 @@ static void put_process(struct out *out, const struct record_facts *facts)
 	put_date(out, "started", facts->start_ms);
 }
 
-static void put_seconds(struct out *out, uint64_t ms)
-{
-	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
-}
-
 static void put_events(struct out *out, const struct record_facts *facts)
 {
 	uint64_t thousandths =
@@ -61,7 +57,7 @@ static void put_events(struct out *out, const struct record_facts *facts)
 			0;
 
 	out_printf(out, "%-10s %" PRIu64 " in ", "events", facts->event_count);
-	put_seconds(out, facts->length_ms);
+	text_seconds(out, facts->length_ms);
 	out_printf(out, "\n%-10s %" PRIu64 " bytes", "file", facts->file_bytes);
 	if (facts->event_count)
 		out_printf(out, ", %" PRIu64 ".%03u an event", thousandths / 1000,
@@ -99,7 +95,7 @@ static void put_loads(struct out *out, const struct record_facts *facts)
 		const struct record_load *load = &facts->loads[i];
 
 		out_printf(out, "%-10s ", load->is_loaded ? "loaded" : "unloaded");
-		put_seconds(out, load->time_ms);
+		text_seconds(out, load->time_ms);
 		out_char(out, ' ');
 		out_harmless(out, facts->modules[load->module].path);
 		out_char(out, '\n');
@@ -120,7 +116,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 			facts->start_position);
 	put_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
-	put_seconds(out, facts->peak.time_ms);
+	text_seconds(out, facts->peak.time_ms);
 	out_printf(out,
 		"\n%-10s %zu modules, %zu stacks, %zu heaps, %zu threads, %zu kinds of "
 		"allocation\n",
@@ -129,7 +125,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 	put_loads(out, facts);
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
-		put_seconds(out, facts->marks[i].time_ms);
+		text_seconds(out, facts->marks[i].time_ms);
 		out_char(out, ' ');
 		out_harmless(out, facts->marks[i].label);
 		out_char(out, '\n');
@@ -266,25 +262,19 @@ static int by_heap(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-/* Wine has one kind; which of Windows' it was no recording tells. */
-static const char *heap_kind(const struct snapshot *snapshot, uint64_t addr)
-{
-	switch (addr) {
-	case HEAP_VIRTUAL: return "virtual";
-	case HEAP_RESERVED: return "reserved";
-	case HEAP_MAPPED: return "mapped";
-	default: return snapshot->os && strstr(snapshot->os, "Wine ") ? "wine" : "unknown";
-	}
-}
-
 /* Fills the heaps of a snapshot and what stacks have in them. */
 static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 {
+	/* Wine has one kind; which of Windows' it was no recording tells. */
+	bool is_wine = snapshot->os && strstr(snapshot->os, "Wine ");
+
 	for (size_t i = 0; i < sums->heap_count; i++) {
 		struct heap *heap = snapshot_add_heap(snapshot);
 
 		heap->addr = sums->heaps[i];
-		heap->kind = heap_kind(snapshot, heap->addr);
+		heap->kind = heap_heading_kind(heap->addr);
+		if (!heap->kind)
+			heap->kind = is_wine ? "wine" : "unknown";
 		heap->bits = snapshot->bits;
 	}
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -310,22 +300,17 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 	snapshot->block_count = sums->block_count;
 }
 
-/* What the recording tells of its process; its texts live as long as it. */
-static void fill_facts(struct snapshot *snapshot, const struct record_facts *facts)
-{
-	snapshot->pid = facts->pid;
-	snapshot->parent_pid = facts->parent_pid;
-	snapshot->bits = facts->bits;
-	snapshot->start_ms = facts->start_ms;
-	snapshot->image = facts->image;
-	snapshot->os = facts->os;
-	snapshot->stack_source = "tracer";
-}
-
-/* Makes a snapshot of the sums, which lend it their stacks and blocks. */
+/* Makes a snapshot of the sums, which lend it their texts, stacks and blocks. */
 static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
 {
+	snapshot->pid = sums->pid;
+	snapshot->parent_pid = sums->parent_pid;
+	snapshot->bits = sums->bits;
+	snapshot->start_ms = sums->start_ms;
 	snapshot->time_ms = sums->time_ms;
+	snapshot->image = sums->image;
+	snapshot->os = sums->os;
+	snapshot->stack_source = "tracer";
 	if (sums->is_attached || sums->sample_bytes)
 		snapshot->tracer = (struct tracer_facts){.version = TRACER_FORMAT,
 			.is_attached = sums->is_attached,
@@ -339,19 +324,14 @@ static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sum
 	fill_heaps(snapshot, sums);
 }
 
-static int write_dump(
-	const char *output, const struct dump_sums *sums, const char *file, struct err *err)
+static int write_dump(const char *output, const struct dump_sums *sums, struct err *err)
 {
 	struct stackset none;
-	struct recording *recording;
 	struct snapshot snapshot;
 	struct out out;
-	int rc = recording_open(&recording, file, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	snapshot_init(&snapshot);
-	fill_facts(&snapshot, recording_facts(recording));
 	fill_snapshot(&snapshot, sums);
 	none = snapshot.stacks;
 	snapshot.stacks = sums->stacks;
@@ -363,7 +343,6 @@ static int write_dump(
 	snapshot.stacks = none;
 	snapshot.blocks = NULL;
 	snapshot_release(&snapshot);
-	recording_close(recording);
 	return rc;
 }
 
@@ -389,7 +368,7 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 	}
 	if (!rc) {
 		say_warnings(say, item->path, &sums);
-		rc = write_dump(options->output, &sums, item->file, err);
+		rc = write_dump(options->output, &sums, err);
 	}
 	sums_release(&sums);
 	file_list_release(&list);

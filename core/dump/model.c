@@ -73,6 +73,11 @@ const char *heap_name(uint64_t addr)
 	return addr < HEADINGS ? headings[addr][0] : NULL;
 }
 
+const char *heap_heading_kind(uint64_t addr)
+{
+	return addr < HEADINGS ? headings[addr][1] : NULL;
+}
+
 uint64_t heap_by_name(const char *name)
 {
 	for (uint64_t i = HEAP_VIRTUAL; i < HEADINGS; i++) {

@@ -70,6 +70,8 @@ enum {
 
 /* What such a heading is called, "VirtualAlloc reserved"; NULL: it is a heap's address. */
 const char *heap_name(uint64_t addr);
+/* Its kind, "reserved"; NULL as above. */
+const char *heap_heading_kind(uint64_t addr);
 
 /* The heading of that name, or that kind ("reserved"), in letters of either case; 0: there is none. */
 uint64_t heap_by_name(const char *name);

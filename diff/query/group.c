@@ -7,6 +7,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/match/row_series.h"
+#include "diff/read/read_use.h"
 
 static void add_series(struct view *view, struct block_totals **to, const struct row *row)
 {
@@ -111,13 +112,10 @@ bool group_is_by_heap(enum view_group group)
 
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
 {
-	static const char *const ranges[] = {[HEAP_VIRTUAL] = "committed",
-		[HEAP_RESERVED] = "reserved",
-		[HEAP_MAPPED] = "mapped"};
-
 	buf_clear(name);
 	if (view->group == GROUP_MEMORY)
-		buf_add_text(name, heap_name(heap) ? ranges[heap] : "heap");
+		buf_add_text(name,
+			use_memory_name(heap_name(heap) ? (enum record_memory)heap : RECORD_HEAP));
 	else if (heap_name(heap))
 		buf_add_text(name, heap_name(heap));
 	else if (heap)

@@ -105,6 +105,9 @@ struct dump_sums {
 	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;
+	/* Of a recording alone: */
+	const char *os;
+	unsigned bits;
 	/* What UMDH's banner says, 0 when there is none. The time is that of some clock on a wall, to the
 	 * minute, as if it were UTC: good for what lies between two of them. */
 	uint32_t banner_pid;
@@ -183,7 +186,7 @@ uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
 void record_stack_addrs(
 	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
-/* The heap in whose sums a kind is, by address or heading; 0 when it is not known. */
+/* The heap in whose sums a kind is, by address or the heading, which is its memory; 0 when it is not known. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
 /* What the dumps of a series lack: most often all of them the same, which is told once. */

@@ -219,14 +219,14 @@ static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 
 /* ---------------------------------------------------------------- sums */
 
+_Static_assert((int)RECORD_COMMITTED == HEAP_VIRTUAL && (int)RECORD_RESERVED == HEAP_RESERVED &&
+		       (int)RECORD_MAPPED == HEAP_MAPPED,
+	"ranges have a heading for each memory");
+
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind)
 {
-	static const uint64_t headings[] = {[RECORD_COMMITTED] = HEAP_VIRTUAL,
-		[RECORD_RESERVED] = HEAP_RESERVED,
-		[RECORD_MAPPED] = HEAP_MAPPED};
-
 	if (kind->memory != RECORD_HEAP)
-		return headings[kind->memory];
+		return kind->memory;
 	return kind->heap == RECORD_NO_HEAP ? 0 : facts->heaps[kind->heap];
 }
 
@@ -517,6 +517,8 @@ static void take_facts(struct record_reader *reader)
 	sums->parent_pid = facts->parent_pid;
 	sums->start_ms = facts->start_ms;
 	sums->image = copy_text(&sums->arena, facts->image);
+	sums->os = copy_text(&sums->arena, facts->os);
+	sums->bits = facts->bits;
 	sums->sample_bytes = facts->sample_bytes;
 }
 

@@ -55,6 +55,18 @@ int use_read_parts(struct recording *recording, uint64_t from, uint64_t to,
 	return 0;
 }
 
+const char *use_memory_name(enum record_memory memory)
+{
+	static const char *const names[] = {
+		[RECORD_HEAP] = "heap",
+		[RECORD_COMMITTED] = "committed",
+		[RECORD_RESERVED] = "reserved",
+		[RECORD_MAPPED] = "mapped",
+	};
+
+	return names[memory];
+}
+
 struct use use_sum(const struct use_window *window, const struct use state[RECORD_MEMORIES])
 {
 	struct use sum = {0};

@@ -14,6 +14,9 @@
 #include "core/base/err.h"
 #include "core/record/record.h"
 
+/* "heap", "committed", ... */
+const char *use_memory_name(enum record_memory memory);
+
 struct use {
 	uint64_t bytes, count;
 };

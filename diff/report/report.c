@@ -211,18 +211,6 @@ static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_
 const enum record_memory chart_memories[RECORD_MEMORIES] = {
 	RECORD_HEAP, RECORD_COMMITTED, RECORD_MAPPED, RECORD_RESERVED};
 
-const char *chart_memory_name(enum record_memory memory)
-{
-	static const char *const names[] = {
-		[RECORD_HEAP] = "heap",
-		[RECORD_COMMITTED] = "committed",
-		[RECORD_RESERVED] = "reserved",
-		[RECORD_MAPPED] = "mapped",
-	};
-
-	return names[memory];
-}
-
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms)
 {
 	const struct record_facts *facts = chart->facts;

@@ -546,7 +546,7 @@ static void put_over_time(struct csv *csv, const struct chart *chart)
 	csv_columns(csv, "time_ms,bytes,count,highest_bytes,highest_ms,allocated_bytes,"
 			 "allocated_count,freed_bytes,freed_count");
 	for (size_t k = 0; k < RECORD_MEMORIES; k++) {
-		const char *name = chart_memory_name(chart_memories[k]);
+		const char *name = use_memory_name(chart_memories[k]);
 
 		put_comma(csv);
 		out_printf(csv->out, "%s_bytes,%s_count", name, name);
@@ -586,7 +586,7 @@ static void put_sizes(struct csv *csv, const struct use_sizes *sizes, uint64_t s
 
 			if (!allocated->count && !live->count)
 				continue;
-			csv_text(csv, chart_memory_name(chart_memories[k]));
+			csv_text(csv, use_memory_name(chart_memories[k]));
 			csv_number(csv, use_class_bytes(i));
 			csv_number(csv, use_class_bytes(i + 1) - 1);
 			csv_use(csv, *allocated);

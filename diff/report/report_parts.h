@@ -86,9 +86,6 @@ void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 /* In the order in which they are shown. */
 extern const enum record_memory chart_memories[RECORD_MEMORIES];
 
-/* "heap", "committed", ... */
-const char *chart_memory_name(enum record_memory memory);
-
 /* The next mark of the window up to a time, or NULL; *at, the number of the next one, begins with 0. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
@@ -124,9 +121,6 @@ void text_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* A dump, and a line for each thing that it lacks. */
 void text_dump(struct out *out, const char *role, const struct dump_sums *sums);
-
-/* "1.250 s" */
-void text_seconds(struct out *out, uint64_t ms);
 
 /* A rate, in no more digits than say something, right-justified in width. */
 void text_rate(struct out *out, double rate, bool has_sign, unsigned width);

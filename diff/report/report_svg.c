@@ -248,7 +248,7 @@ static void put_bands(
 
 		if (!over_time->window.is_counted[memory] || !over_time->is_there[memory])
 			continue;
-		out_printf(out, "<path class=\"%s\" d=\"M", chart_memory_name(memory));
+		out_printf(out, "<path class=\"%s\" d=\"M", use_memory_name(memory));
 		put_coordinate(out, x_of(time, over_time->spans[0].end_ms));
 		out_char(out, ' ');
 		put_coordinate(out, y_of(time, below[1]));
@@ -357,8 +357,7 @@ static void put_figures(
 		out_printf(out, ": %" PRIu64 " bytes in %" PRIu64 " blocks", use.bytes, use.count);
 		for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 			if (over_time->is_there[chart_memories[k]])
-				out_printf(out, ", %s %" PRIu64,
-					chart_memory_name(chart_memories[k]),
+				out_printf(out, ", %s %" PRIu64, use_memory_name(chart_memories[k]),
 					span->end[chart_memories[k]].bytes);
 		}
 		out_printf(out, "; highest %" PRIu64 " at ", span->highest_bytes);
@@ -383,7 +382,7 @@ static void put_over_time(struct svg *svg)
 	time.top_bytes = (peak->highest_bytes / step + 1) * step;
 	put_begin(svg, "use of memory over time", time.from_ms, over_time->window.to_ms, 470);
 	for (size_t k = 0; k < RECORD_MEMORIES; k++) {
-		const char *name = chart_memory_name(chart_memories[k]);
+		const char *name = use_memory_name(chart_memories[k]);
 
 		if (over_time->is_there[chart_memories[k]] &&
 			over_time->window.is_counted[chart_memories[k]])
@@ -479,7 +478,7 @@ static void put_class_bars(struct out *out, const struct use_sizes *sizes,
 			double height = chart_log(figure_of(uses[k], by_bytes)) / chart_log(most) *
 					plot->height;
 
-			snprintf(class, sizeof(class), "%s%s", chart_memory_name(range->memory),
+			snprintf(class, sizeof(class), "%s%s", use_memory_name(range->memory),
 				k ? "" : " all");
 			open_rect(out, class, x + step * 0.1, plot->top + plot->height - height,
 				step * 0.8, height);
@@ -527,7 +526,7 @@ static void put_panel(struct out *out, const struct use_sizes *sizes,
 	put_axes(out, plot);
 	open_text(out, "start", plot->left, plot->top - 8);
 	out_printf(out, "%s: %s, by the size of an allocation</text>\n",
-		chart_memory_name(range->memory), by_bytes ? "bytes" : "blocks");
+		use_memory_name(range->memory), by_bytes ? "bytes" : "blocks");
 }
 
 static void put_sizes(struct svg *svg)

@@ -18,13 +18,14 @@ struct text_chart {
 	unsigned time_width, bytes_width, count_width, bar_width;
 };
 
-static unsigned width_of(uint64_t value, unsigned base)
+/* Of a column with numbers up to this one. */
+static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 {
 	unsigned width = 1;
 
 	while (value /= base)
 		width++;
-	return width;
+	return width > least ? width : least;
 }
 
 /* What the numbers leave, and the last column, behind which some consoles go to the next line. */
@@ -125,7 +126,7 @@ static void put_use_legend(const struct text_chart *text)
 		enum record_memory memory = chart_memories[i];
 
 		if (over_time->is_there[memory] && over_time->window.is_counted[memory])
-			out_printf(text->out, " %c %s,", signs[i], chart_memory_name(memory));
+			out_printf(text->out, " %c %s,", signs[i], use_memory_name(memory));
 	}
 	out_text(text->out, " . the highest use.\n//\n");
 }
@@ -142,12 +143,9 @@ static void put_over_time(struct text_chart *text)
 
 		most_count = count > most_count ? count : most_count;
 	}
-	text->time_width = width_of(over_time->window.to_ms / 1000, 10);
-	text->time_width = text->time_width < 2 ? 2 : text->time_width;
-	text->bytes_width = width_of(most, text->base);
-	text->bytes_width = text->bytes_width < 7 ? 7 : text->bytes_width;
-	text->count_width = width_of(most_count, text->base);
-	text->count_width = text->count_width < 6 ? 6 : text->count_width;
+	text->time_width = width_of(over_time->window.to_ms / 1000, 10, 2);
+	text->bytes_width = width_of(most, text->base, 7);
+	text->count_width = width_of(most_count, text->base, 6);
 	used = text->time_width + 4 + 1 + text->bytes_width + 1 + text->count_width + 1 +
 	       text->bytes_width + 1 + (unsigned)strlen(" peak");
 	text->bar_width = bar_width(text, used);
@@ -217,7 +215,7 @@ static void put_sizes_of(
 	struct text_chart *text, const struct size_row *rows, size_t count, const char *name)
 {
 	const unsigned base = text->base;
-	unsigned size_width = width_of(use_class_bytes(rows[count - 1].end) - 1, 10), used;
+	unsigned size_width = width_of(use_class_bytes(rows[count - 1].end) - 1, 10, 4), used;
 	struct use most = {0};
 
 	for (size_t i = 0; i < count; i++) {
@@ -228,11 +226,8 @@ static void put_sizes_of(
 			most.count = uses[k]->count > most.count ? uses[k]->count : most.count;
 		}
 	}
-	size_width = size_width < 4 ? 4 : size_width;
-	text->count_width = width_of(most.count, base);
-	text->count_width = text->count_width < 9 ? 9 : text->count_width;
-	text->bytes_width = width_of(most.bytes, base);
-	text->bytes_width = text->bytes_width < 5 ? 5 : text->bytes_width;
+	text->count_width = width_of(most.count, base, 9);
+	text->bytes_width = width_of(most.bytes, base, 5);
 	used = 2 * (size_width + 1 + text->count_width + 1 + text->bytes_width + 1);
 	text->bar_width = bar_width(text, used);
 	out_printf(text->out, "//\n// %s\n//%*s %*s %*s %*s %*s %*s\n", name, (int)size_width - 2,
@@ -280,7 +275,7 @@ static void put_sizes(struct text_chart *text)
 		size_t count = gather_rows(text->chart->sizes, memory, rows);
 
 		if (count)
-			put_sizes_of(text, rows, count, chart_memory_name(memory));
+			put_sizes_of(text, rows, count, use_memory_name(memory));
 		is_none &= !count;
 	}
 	if (is_none)

@@ -196,11 +196,10 @@ static void join_unwalked(struct joining *joining)
 static const struct {
 	uint64_t addr;
 	enum tracer_range_kind kind;
-	const char *name;
 } headings[] = {
-	{HEAP_VIRTUAL, RANGE_COMMITTED, "virtual"},
-	{HEAP_RESERVED, RANGE_RESERVED, "reserved"},
-	{HEAP_MAPPED, RANGE_MAPPED, "mapped"},
+	{HEAP_VIRTUAL, RANGE_COMMITTED},
+	{HEAP_RESERVED, RANGE_RESERVED},
+	{HEAP_MAPPED, RANGE_MAPPED},
 };
 
 /* Adds the headings behind the heaps, also when there is nothing under them, if the functions that tell of
@@ -216,8 +215,9 @@ static void join_virtual(struct joining *joining)
 	for (size_t i = 0; i < sizeof(headings) / sizeof(*headings); i++) {
 		struct heap *heap = snapshot_add_heap(snapshot);
 
-		*heap = (struct heap){
-			.addr = headings[i].addr, .bits = snapshot->bits, .kind = headings[i].name};
+		*heap = (struct heap){.addr = headings[i].addr,
+			.bits = snapshot->bits,
+			.kind = heap_heading_kind(headings[i].addr)};
 		for (size_t k = 0; k < tracer->ranges.count; k++) {
 			const struct tracer_range *range = &tracer->ranges.items[k];
 			struct block block = {.addr = range->start,
