@@ -73,32 +73,6 @@ static int write_chart(const struct options *options, const struct chart *chart,
 	return out_commit(&out, err);
 }
 
-static int chart_over_time(const struct options *options, struct chart chart,
-	const struct use_window *window, struct err *err)
-{
-	struct use_over_time over_time;
-	int rc = use_read_over_time(&over_time, window, options->format->span_max, err);
-
-	chart.over_time = &over_time;
-	if (!rc)
-		rc = write_chart(options, &chart, err);
-	use_over_time_release(&over_time);
-	return rc;
-}
-
-static int chart_sizes(const struct options *options, struct chart chart,
-	const struct use_window *window, struct err *err)
-{
-	struct use_sizes *sizes = xmalloc(sizeof(*sizes));
-	int rc = use_read_sizes(sizes, window, err);
-
-	chart.sizes = sizes;
-	if (!rc)
-		rc = write_chart(options, &chart, err);
-	free(sizes);
-	return rc;
-}
-
 int run_chart(
 	const struct options *options, const struct view *view, const char *file, struct err *err)
 {
@@ -106,6 +80,8 @@ int run_chart(
 		.style = options->style,
 		.is_filtered = view->is_filtered || options->heap_count};
 	struct use_window window = {0};
+	struct use_over_time over_time = {0};
+	struct use_sizes sizes;
 	bool *wanted;
 	int rc = recording_open(&window.recording, file, err);
 
@@ -117,8 +93,16 @@ int run_chart(
 	wanted = wanted_kinds(options, view, chart.facts);
 	window.is_wanted = wanted;
 	take_window(&window, options, chart.sums);
-	rc = options->chart == CHART_OVER_TIME ? chart_over_time(options, chart, &window, err) :
-						 chart_sizes(options, chart, &window, err);
+	if (options->chart == CHART_OVER_TIME) {
+		chart.over_time = &over_time;
+		rc = use_read_over_time(&over_time, &window, options->format->span_max, err);
+	} else {
+		chart.sizes = &sizes;
+		rc = use_read_sizes(&sizes, &window, err);
+	}
+	if (!rc)
+		rc = write_chart(options, &chart, err);
+	use_over_time_release(&over_time);
 	free(wanted);
 	recording_close(window.recording);
 	return rc;

@@ -418,7 +418,7 @@ struct places {
 	size_t count, cap;
 };
 
-static void name(struct places *found, const struct window_kind *kind, uint64_t value)
+static void add_places(struct places *found, const struct window_kind *kind, uint64_t value)
 {
 	for (size_t i = 0; i < kind->window_count; i++) {
 		array_grow(
@@ -437,7 +437,7 @@ static int by_window(const void *a, const void *b)
 }
 
 /* Gives each sum its threads, or heaps, each once and in order. */
-static void share(struct window_run *run, struct places *found, bool are_threads)
+static void give_places(struct window_run *run, struct places *found, bool are_threads)
 {
 	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
 
@@ -477,7 +477,7 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 }
 
 /* Gives each sum the stack that freed most of it, with its names. */
-static void share_freed(struct window_run *run)
+static void give_freed(struct window_run *run)
 {
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
 	struct freed_sum *all = NULL;
@@ -537,19 +537,19 @@ static int add_up(struct window_run *run, struct err *err)
 				median_life(run, &run->uses[i], &run->view->window[i]);
 	}
 	for (size_t i = 0; i < run->kind_count; i++)
-		name(&heaps, &run->kinds[i],
+		add_places(&heaps, &run->kinds[i],
 			record_kind_heap(run->facts, &run->facts->kinds[run->kinds[i].number]));
 	for (size_t i = 0; i < run->threads.index.count; i++) {
 		uint64_t number = run->threads.items[i].number;
 		uint32_t tid = run->facts->threads[(uint32_t)number];
 
 		if (tid)
-			name(&threads, &run->kinds[number >> 32], tid);
+			add_places(&threads, &run->kinds[number >> 32], tid);
 	}
-	share(run, &heaps, false);
-	share(run, &threads, true);
+	give_places(run, &heaps, false);
+	give_places(run, &threads, true);
 	if (!rc)
-		share_freed(run);
+		give_freed(run);
 	return rc;
 }
 

@@ -392,7 +392,7 @@ int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, str
 	struct record_state from, to;
 	int rc = recording_state(window->recording, window->from, &from, err);
 
-	*sizes = (struct use_sizes){.window = *window};
+	*sizes = (struct use_sizes){0};
 	if (rc)
 		return rc;
 	rc = recording_state(window->recording, window->to, &to, err);

@@ -75,7 +75,6 @@ struct use_sizes {
 	/* By memory and class. */
 	struct use allocated[RECORD_MEMORIES][USE_CLASSES]; /* in the window */
 	struct use live[RECORD_MEMORIES][USE_CLASSES]; /* at its end */
-	struct use_window window;
 };
 
 int use_read_sizes(struct use_sizes *sizes, const struct use_window *window, struct err *err);

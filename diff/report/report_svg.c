@@ -129,8 +129,7 @@ static void put_moment(struct out *out, uint64_t ms)
 
 /* ---------------------------------------------------------------- what both have */
 
-static void put_begin(
-	struct svg *svg, const char *title, uint64_t from_ms, uint64_t to_ms, unsigned height)
+static void put_begin(struct svg *svg, const char *title, unsigned height)
 {
 	const struct dump_sums *sums = svg->chart->sums;
 	struct out *out = svg->out;
@@ -147,9 +146,9 @@ static void put_begin(
 	out_text(out, "</text>\n<text x=\"16\" y=\"44\">");
 	put_escaped(svg, sums->path);
 	out_text(out, ", ");
-	text_seconds(out, from_ms);
+	text_seconds(out, sums->from_ms);
 	out_text(out, " to ");
-	text_seconds(out, to_ms);
+	text_seconds(out, sums->to_ms);
 	if (svg->chart->is_filtered)
 		out_text(out, ", only of the stacks and heaps that were asked for");
 	if (sums->is_incomplete || sums->is_cut)
@@ -380,7 +379,7 @@ static void put_over_time(struct svg *svg)
 	while (peak->highest_bytes / step > 7)
 		step *= 2;
 	time.top_bytes = (peak->highest_bytes / step + 1) * step;
-	put_begin(svg, "use of memory over time", time.from_ms, over_time->window.to_ms, 470);
+	put_begin(svg, "use of memory over time", 470);
 	for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 		const char *name = use_memory_name(chart_memories[k]);
 
@@ -539,8 +538,7 @@ static void put_sizes(struct svg *svg)
 		ranges[count] = (struct size_range){.memory = chart_memories[k]};
 		count += find_range(sizes, &ranges[count]);
 	}
-	put_begin(svg, "sizes of allocations", sizes->window.from_ms, sizes->window.to_ms,
-		80 + PANEL_HEIGHT * count);
+	put_begin(svg, "sizes of allocations", 80 + PANEL_HEIGHT * count);
 	open_text(svg->out, "start", 16, 66);
 	out_text(svg->out,
 		count ? "pale: allocated in that time; full: live at its end; both scales "
