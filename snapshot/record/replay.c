@@ -29,6 +29,13 @@ struct known_range {
 	uint64_t number;
 };
 
+/* Ranges by address, of which none overlaps another: a change moves those of one node. */
+#define NODE_RANGES 128
+struct range_node {
+	size_t count; /* not 0, but in the only one */
+	struct known_range items[NODE_RANGES];
+};
+
 /* What a kind is looked up by, most often. */
 struct cached_kind {
 	uint64_t what, heap; /* as in struct tracer_block; the handle */
@@ -58,8 +65,8 @@ struct replay {
 	struct cached_kind *kinds;
 	struct kind_facts *facts; /* by kind */
 	size_t fact_cap;
-	struct known_range *ranges; /* by address; none overlaps another */
-	size_t range_count, range_cap;
+	struct range_node **nodes; /* by address; one at least */
+	size_t node_count, node_cap;
 	struct known_range *pieces; /* that a change makes of some */
 	size_t piece_count, piece_cap;
 };
@@ -69,6 +76,17 @@ static void set_cap(struct replay *replay, size_t cap)
 	replay->blocks = xcalloc(cap, sizeof(*replay->blocks));
 	replay->block_cap = cap;
 	replay->shift = 64 - (unsigned)__builtin_ctzll(cap);
+}
+
+static struct range_node *add_node(struct replay *replay, size_t at)
+{
+	struct range_node *node = xcalloc(1, sizeof(*node));
+
+	array_grow((void **)&replay->nodes, &replay->node_cap, replay->node_count,
+		sizeof(struct range_node *));
+	memmove(&replay->nodes[at + 1], &replay->nodes[at],
+		(replay->node_count++ - at) * sizeof(struct range_node *));
+	return replay->nodes[at] = node;
 }
 
 struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void *ctx)
@@ -85,6 +103,7 @@ struct replay *replay_new(struct recorder *recorder, replay_stack_fn stack, void
 		.kinds = xcalloc((size_t)1 << CACHE_LOG2, sizeof(*replay->kinds))};
 	u64map_init(&replay->handles);
 	set_cap(replay, FIRST_CAP);
+	add_node(replay, 0);
 	return replay;
 }
 
@@ -98,7 +117,9 @@ void replay_free(struct replay *replay)
 	u64map_release(&replay->handles);
 	free(replay->kinds);
 	free(replay->facts);
-	free(replay->ranges);
+	for (size_t i = 0; i < replay->node_count; i++)
+		free(replay->nodes[i]);
+	free(replay->nodes);
 	free(replay->pieces);
 	free(replay);
 }
@@ -356,37 +377,81 @@ static bool change(unsigned type, const struct known_range *how, struct known_ra
 	}
 }
 
-/* The first range that ends behind addr. */
-static size_t range_above(const struct replay *replay, uint64_t addr)
+/* Where a range is, or where one would be. */
+struct range_place {
+	size_t node, at;
+};
+
+static struct range_node *node_of(const struct replay *replay, struct range_place place)
 {
-	size_t low = 0, high = replay->range_count;
+	return replay->nodes[place.node];
+}
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* The first range that ends behind addr; behind the last one if none does. */
+static struct range_place range_above(const struct replay *replay, uint64_t addr)
+{
+	struct range_place place = {0};
+	size_t high = replay->node_count - 1;
 
-		if (replay->ranges[middle].end <= addr)
-			low = middle + 1;
+	while (place.node < high) {
+		size_t middle = place.node + (high - place.node) / 2;
+		const struct range_node *node = replay->nodes[middle];
+
+		if (node->items[node->count - 1].end <= addr)
+			place.node = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	high = node_of(replay, place)->count;
+	while (place.at < high) {
+		size_t middle = place.at + (high - place.at) / 2;
+
+		if (node_of(replay, place)->items[middle].end <= addr)
+			place.at = middle + 1;
+		else
+			high = middle;
+	}
+	return place;
 }
 
-/* Puts the pieces in the place of ranges [from, to). */
-static void splice(struct replay *replay, size_t from, size_t to)
+static void add_range(struct replay *replay, const struct known_range *range)
 {
-	size_t behind = replay->range_count - to, count = from + replay->piece_count + behind;
+	struct range_place place = range_above(replay, range->start);
+	struct range_node *node = node_of(replay, place), *upper;
 
-	while (replay->range_cap < count)
-		array_grow((void **)&replay->ranges, &replay->range_cap, replay->range_cap,
-			sizeof(*replay->ranges));
-	if (behind)
-		memmove(&replay->ranges[from + replay->piece_count], &replay->ranges[to],
-			behind * sizeof(*replay->ranges));
-	if (replay->piece_count)
-		memcpy(&replay->ranges[from], replay->pieces,
-			replay->piece_count * sizeof(*replay->ranges));
-	replay->range_count = count;
+	if (node->count == NODE_RANGES) {
+		upper = add_node(replay, place.node + 1);
+		node->count = upper->count = NODE_RANGES / 2;
+		memcpy(upper->items, node->items + node->count,
+			upper->count * sizeof(*upper->items));
+		if (place.at > node->count) {
+			place.at -= node->count;
+			node = upper;
+		}
+	}
+	memmove(&node->items[place.at + 1], &node->items[place.at],
+		(node->count++ - place.at) * sizeof(*node->items));
+	node->items[place.at] = *range;
+}
+
+/* Takes out the first range that lies in [start, end), or partly: false, there is none. */
+static bool take_range(
+	struct replay *replay, uint64_t start, uint64_t end, struct known_range *range)
+{
+	struct range_place place = range_above(replay, start);
+	struct range_node *node = node_of(replay, place);
+
+	if (place.at == node->count || node->items[place.at].start >= end)
+		return false;
+	*range = node->items[place.at];
+	memmove(&node->items[place.at], &node->items[place.at + 1],
+		(--node->count - place.at) * sizeof(*node->items));
+	if (!node->count && replay->node_count > 1) {
+		free(node);
+		memmove(&replay->nodes[place.node], &replay->nodes[place.node + 1],
+			(--replay->node_count - place.node) * sizeof(struct range_node *));
+	}
+	return true;
 }
 
 /*
@@ -395,12 +460,12 @@ static void splice(struct replay *replay, size_t from, size_t to)
  */
 static void change_ranges(struct replay *replay, unsigned type, const struct known_range *how)
 {
-	size_t from = range_above(replay, how->start), to = from;
 	uint64_t known_to = how->start;
+	struct known_range old;
 
 	replay->piece_count = 0;
-	for (; to < replay->range_count && replay->ranges[to].start < how->end; to++) {
-		struct known_range old = replay->ranges[to], now = old;
+	while (take_range(replay, how->start, how->end, &old)) {
+		struct known_range now = old;
 		uint64_t start = old.start > how->start ? old.start : how->start;
 		uint64_t end = old.end < how->end ? old.end : how->end;
 
@@ -424,8 +489,8 @@ static void change_ranges(struct replay *replay, unsigned type, const struct kno
 	for (size_t i = 0; i < replay->piece_count; i++) {
 		if (replay->pieces[i].kind == NOT_BEGUN)
 			begin_range(replay, &replay->pieces[i]);
+		add_range(replay, &replay->pieces[i]);
 	}
-	splice(replay, from, to);
 }
 
 static bool range_event(struct replay *replay, const struct ring_event *event)

@@ -3,8 +3,8 @@
  * what becomes of ranges of virtual memory is told as allocations and frees.
  *
  * What stands in the rings is the target's to write. It is read once and checked; what makes no sense ends the
- * ring that it is in, and costs memory no more than an event does. Time, too, but for ranges of virtual memory: a change
- * of one moves those above it in a list.
+ * ring that it is in, and costs memory no more than an event does. Time, too, but for each range of virtual memory that
+ * a change covers.
  */
 #ifndef SNAPSHOT_RECORD_REPLAY_H
 #define SNAPSHOT_RECORD_REPLAY_H

@@ -513,7 +513,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 
 /* ---------------------------------------------------------------- ranges */
 
-#define PAGES 40
+#define PAGES 1500 /* room for several hundred ranges */
 #define BASE 0x7000000u
 
 /* What the rules of rings.h make of each page. */
@@ -578,9 +578,9 @@ TEST(ranges_are_what_their_pages_are_and_freed_by_whom_the_event_says)
 	struct page pages[PAGES] = {0};
 	size_t frees = 0;
 
-	for (unsigned i = 0; i < 4000; i++) {
+	for (unsigned i = 0; i < 12000; i++) {
 		unsigned type = RING_RANGE_ADD + random_below(5), from = random_below(PAGES);
-		unsigned count = 1 + random_below(random_below(4) ? 6 : PAGES);
+		unsigned count = 1 + random_below(random_below(i < 4000 ? 4 : 200) ? 6 : PAGES);
 		uint32_t became = RANGE_RESERVED + random_below(3), stack = 1 + random_below(7);
 		size_t told;
 
@@ -596,7 +596,8 @@ TEST(ranges_are_what_their_pages_are_and_freed_by_whom_the_event_says)
 			change_page(type, &pages[page], became, stack);
 		told = scene.told_count;
 		drain_now();
-		check_pages(pages);
+		if (i % 8 == 0)
+			check_pages(pages);
 		for (; told < scene.told_count; told++) {
 			if (!scene.told[told].is_free)
 				continue;
@@ -605,8 +606,45 @@ TEST(ranges_are_what_their_pages_are_and_freed_by_whom_the_event_says)
 				type == RING_RANGE_ADD ? RECORD_NO_STACK : stack + 1000);
 		}
 	}
+	check_pages(pages);
 	assert_true(frees > 1000);
 	assert_int_equal(drain_damaged(scene.drain), 0);
+}
+
+static void say_range(unsigned type, uint64_t number)
+{
+	replay_event(scene.replay,
+		&(struct ring_event){
+			.block = tracer_block_make(BASE + number * 2 * TRACER_PAGE, 0, 1, 1),
+			.low = type == RING_RANGE_TAKE ? RANGE_NONE : RANGE_COMMITTED,
+			.type = (uint8_t)type,
+			.stream = RING_RANGES});
+}
+
+/* The time of this process that it takes. */
+static clock_t ranges_come_and_go(void)
+{
+	clock_t from = clock();
+
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t number = 100000 + random_below(50000);
+
+		say_range(RING_RANGE_ADD, number);
+		say_range(RING_RANGE_TAKE, number);
+	}
+	return clock() - from;
+}
+
+/* It moves none of those above it but a few. By their number it would be a thousand times as much. */
+TEST(a_change_of_a_range_costs_no_more_beside_many)
+{
+	clock_t alone = ranges_come_and_go(), beside;
+
+	for (uint64_t i = 0; i < 100000; i++)
+		say_range(RING_RANGE_ADD, i < 50000 ? i : i + 100000);
+	beside = ranges_come_and_go();
+	assert_int_equal(scene.told_count, 100000 + 20000 * 2 + 20000 * 2);
+	assert_true(beside < 20 * alone);
 }
 
 /* ---------------------------------------------------------------- what goes wrong */
