@@ -18,6 +18,7 @@ my $dir = fresh_dir();
 $ENV{HSYM_CACHE} = "$dir/names"; # the same names again and again
 my $record = "$root/build/win64/hsnap.exe";
 my $stress = "$root/build/win64/targets/stress.exe";
+my $kills = $ENV{HSNAP_KILLS} // 4; # of each
 
 subtest 'from its start' => \&whole;
 subtest 'attached again and again' => \&attached;
@@ -229,7 +230,7 @@ sub killed {
 	my $exe = 'memory_test.exe';
 	is(run([wine("$root/build/win64/samples/$exe", '--seconds', 2, '--events', win("$dir/truth"))])->{status}, 0, 'the truth is stated');
 	my $replay = Replay->new(slurp("$dir/truth"));
-	for my $batch (1, 2) {
+	for (my $done = 0; $done < $kills; $done += 2) {
 		my @runs;
 		for my $victim ('hsnap', 'program', 'hsnap', 'program') {
 			my $own = fresh_dir();
