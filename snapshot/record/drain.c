@@ -229,11 +229,11 @@ static bool settle(
 	return is_sound;
 }
 
-/* Those whose threads say nothing more. */
-static void release_late(struct drain *drain)
+/* Those whose threads have said nothing more for so long. */
+static void release_late(struct drain *drain, uint64_t late_ms)
 {
 	for (uint32_t i = drain->held_count; i-- > 0;) {
-		if (drain->now_ms - drain->rings[drain->held[i]].held_ms >= STUCK_MS)
+		if (drain->now_ms - drain->rings[drain->held[i]].held_ms >= late_ms)
 			release(drain, i);
 	}
 }
@@ -273,6 +273,13 @@ static void wake(struct drain *drain, uint32_t stream)
 	}
 }
 
+/* Whether it is not one of those of its stream that have passed. */
+static bool may_come(const struct drain *drain, const struct ring_event *event)
+{
+	return event->stream < RING_STREAMS &&
+	       (int32_t)(event->order - drain->orders[event->stream]) >= 0;
+}
+
 /* Takes events out of a ring as long as they are the earliest and may pass: how many. */
 static size_t take(struct drain *drain, uint32_t index)
 {
@@ -287,7 +294,7 @@ static size_t take(struct drain *drain, uint32_t index)
 			heap_put(drain, index);
 			break;
 		}
-		if (event.type != RING_THREAD && event.stream >= RING_STREAMS) {
+		if (event.type != RING_THREAD && !may_come(drain, &event)) {
 			damage(drain, index);
 			break;
 		}
@@ -369,10 +376,19 @@ size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms)
 		skip(drain);
 		count += go_round(drain);
 	}
-	release_late(drain);
+	release_late(drain, STUCK_MS);
 	drain->last = now;
 	drain->last_ms = now_ms;
 	return count;
+}
+
+void drain_end(struct drain *drain)
+{
+	while (is_waiting(drain)) {
+		skip(drain);
+		go_round(drain);
+	}
+	release_late(drain, 0);
 }
 
 uint64_t drain_lost(const struct drain *drain)

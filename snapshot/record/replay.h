@@ -48,6 +48,9 @@ void drain_free(struct drain *drain); /* NULL is nothing */
  */
 size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
 
+/* Lets pass what still waits for others, which will not come: nothing is written into the rings any more. */
+void drain_end(struct drain *drain);
+
 /* Events that happened and did not come: dropped, or in rings that made no sense. */
 uint64_t drain_lost(const struct drain *drain);
 

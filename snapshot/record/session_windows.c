@@ -207,8 +207,10 @@ static DWORD WINAPI run(void *ctx)
 			InterlockedExchange(&session->wants_to_catch_up, 0);
 			SetEvent(session->caught_up);
 		}
-		if (is_last)
+		if (is_last) {
+			drain_end(session->drain);
 			return 0;
+		}
 		end_in_time(session);
 		if (os_clock_ms() - session->flushed_ms >= FLUSH_MS) {
 			ring_section_reclaim(&session->rings, session->target.pid);

@@ -667,6 +667,38 @@ TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
 	assert_int_equal(scene.lost, 3);
 }
 
+/* At the end of a recording nobody waits, and nothing that came is left out. */
+TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
+{
+	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
+
+	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 3;
+	put_block(0, RING_ALLOC, &block, 0);
+	scene.orders[(0x1000 >> 4) % TRACER_SHARDS] += 4;
+	put_block(1, RING_FREE, &block, 0);
+	allocated(2, RING_ALLOC_INSIDE, 0x2000, 2);
+	drain_now();
+	assert_int_equal(scene.told_count, 0);
+	drain_end(scene.drain);
+	assert_int_equal(scene.told_count, 3);
+	assert_int_equal(scene.lost, 7);
+}
+
+/* Every number is given once. */
+TEST(a_ring_that_has_an_event_twice_makes_no_sense)
+{
+	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
+
+	put_block(0, RING_ALLOC, &block, 0);
+	scene.orders[(0x1000 >> 4) % TRACER_SHARDS]--;
+	put_block(1, RING_FREE, &block, 0);
+	put_block(0, RING_FREE, &block, 0);
+	drain_now();
+	assert_int_equal(scene.told_count, 2);
+	assert_int_equal(scene.lost, 1);
+	assert_int_equal(drain_damaged(scene.drain), 1);
+}
+
 TEST(what_is_dropped_is_counted)
 {
 	scene.area->rings[2].dropped = 70;
