@@ -21,6 +21,7 @@ my $stress = "$root/build/win64/targets/stress.exe";
 my $kills = $ENV{HSNAP_KILLS} // 4; # of each
 
 subtest 'from its start' => \&whole;
+subtest 'handed on as fast as they can' => \&handed_on;
 subtest 'attached again and again' => \&attached;
 subtest 'a full disk' => \&full_disk;
 subtest 'hsnap or the program is killed' => \&killed;
@@ -115,6 +116,26 @@ sub whole {
 	check_classes($file, $replay, 3, 4, qw(aifo aifi aofi aofo));
 	check_classes($file, $replay, @$_, qw(aifo aofi aofo)) for [4, 5], [2, 6];
 	return;
+}
+
+# Who numbers an event where another thread may do so too is found out.
+sub handed_on {
+	my $target = target("$root/build/win64/targets/hand_on.exe", [8, 1_500_000], record => ['-o', win("$dir/handed.hrec")]);
+	is($target->step, 1, 'it runs') or return;
+	go_on($target);
+	my ($made) = ($target->line // '') =~ /^made (\d+)$/ or return fail('threads hand blocks on');
+	is($target->step, 2, 'all blocks are freed');
+	is($target->quit, 0, 'it ends');
+	is(slurp($target->{err}), '', 'nothing is missing in the recording');
+	my %rows = map { $_ => rows_of_make(shown($_, '--class', $_, "$dir/handed.hrec")) } qw(aifi aifo);
+	is_deeply(\%rows, { aifi => [$made, 32 * $made], aifo => [0, 0] }, 'each was allocated once, and freed once');
+	return;
+}
+
+sub rows_of_make {
+	my ($report) = @_;
+	my @mine = grep { ((chain_of($_, 'hand_on'))[0] // { function => '' })->{function} eq 'make' } @{ $report->{rows} };
+	return [sum0(map { $_->{count} } @mine), sum0(map { $_->{bytes} } @mine)];
 }
 
 # What lives and goes in the heap that the threads share, in which nobody else has a block, all in all: blocks that

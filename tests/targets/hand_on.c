@@ -1,0 +1,97 @@
+/*
+ * hand_on THREADS ROUNDS: so many threads hand blocks to each other through a few places, as fast as they can. All are
+ * of one size and at one of a few addresses, which are soon another thread's, and all of one shard of the tracer's
+ * table. A round frees what lies in a place, or puts a block there.
+ *
+ * Step 1: before; 2: each has done its rounds, all blocks are freed, and "made N" says how many there were.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "samples/step.h"
+#include "snapshot/tracer/tables.h"
+
+#define PLACES 16
+#define ADDRS 16 /* in each heap */
+#define HEAPS 8
+#define BYTES 32
+#define THREADS_MAX 64
+
+static PVOID volatile places[PLACES];
+static HANDLE heaps[HEAPS]; /* of places in turn: threads seldom wait for one */
+static unsigned long rounds;
+static volatile LONG made;
+
+static NOINLINE void *make(HANDLE heap)
+{
+	return step_leak(HeapAlloc(heap, 0, BYTES));
+}
+
+static DWORD WINAPI hand_on(LPVOID seed)
+{
+	unsigned random = (unsigned)(uintptr_t)seed;
+	LONG count = 0;
+
+	for (unsigned long i = 0; i < rounds; i++) {
+		HANDLE heap;
+		PVOID volatile *place;
+		void *block;
+
+		random = random * 1664525 + 1013904223;
+		heap = heaps[(random >> 16) % HEAPS];
+		place = &places[(random >> 16) % PLACES];
+		block = InterlockedExchangePointer(place, NULL);
+		if (!block) {
+			count++;
+			block = InterlockedExchangePointer(place, make(heap));
+		}
+		if (block) /* or else nobody was faster */
+			HeapFree(heap, 0, block);
+	}
+	InterlockedExchangeAdd(&made, count);
+	return 0;
+}
+
+/* What is not chosen stays allocated: there is room for the next blocks where those lie that are. */
+static void choose_addresses(HANDLE heap)
+{
+	void *chosen[ADDRS];
+
+	for (unsigned count = 0; count < ADDRS;) {
+		void *block = step_leak(HeapAlloc(heap, 0, BYTES));
+
+		if (blocktable_shard(blocktable_hash((uintptr_t)block)) == 0)
+			chosen[count++] = block;
+	}
+	for (unsigned i = 0; i < ADDRS; i++)
+		HeapFree(heap, 0, chosen[i]);
+}
+
+int main(int argc, char **argv)
+{
+	HANDLE threads[THREADS_MAX];
+	uintptr_t count;
+
+	if (argc != 3)
+		return 2;
+	count = strtoul(argv[1], NULL, 10);
+	rounds = strtoul(argv[2], NULL, 10);
+	for (unsigned i = 0; i < HEAPS; i++) {
+		heaps[i] = HeapCreate(0, 0, 0);
+		choose_addresses(heaps[i]);
+	}
+	if (count > THREADS_MAX || !step_done(1))
+		return 2;
+	for (uintptr_t i = 0; i < count; i++)
+		threads[i] = CreateThread(NULL, 0, hand_on, (LPVOID)(i + 1), 0, NULL);
+	for (uintptr_t i = 0; i < count; i++)
+		WaitForSingleObject(threads[i], INFINITE);
+	for (unsigned i = 0; i < PLACES; i++) {
+		if (places[i])
+			HeapFree(heaps[i % HEAPS], 0, places[i]);
+	}
+	printf("made %ld\n", made);
+	fflush(stdout);
+	step_done(2);
+	return 0;
+}
