@@ -12,7 +12,7 @@
 #define EVENTS_A_CHUNK ((size_t)128 << 10)
 /* Columns have short matches. Of what was tried on programs in C++, node, Perl and Python this is the smallest at a
  * speed that costs the writer nothing to speak of. */
-#define PACKING_LEVEL 6
+#define PACKING_LEVEL 9
 #define PACKING_MATCH 4
 #define ROWS_BYTES                                                                                 \
 	((size_t)1 << 20) /* of definitions that are written without waiting for a flush */
