@@ -12,6 +12,7 @@
 #define NO_KIND UINT32_MAX
 #define GONE UINT64_MAX /* the time of one that was freed */
 #define PAGE_TIMES 64
+#define FETCH_AHEAD 16 /* events: which blocks are freed is at random often */
 #define LIFE_CLASS_BITS 5 /* of lives in ms: below 64 each by itself, above that within 1/64 */
 
 /* When allocations with successive numbers were made: kept as long as one of them lives. */
@@ -308,6 +309,19 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
+/* What is known of the block that an event frees, or NULL. */
+static const void *known_of_freed(const struct window_run *run, const struct record_event *event)
+{
+	uint32_t number = event->kind < run->sums->kind_count ? run->numbers[event->kind] : NO_KIND;
+	const struct window_kind *kind = number == NO_KIND ? NULL : &run->kinds[number];
+	uint64_t index = kind ? event->number - kind->first_number : 0;
+
+	if (event->type != RECORD_FREE || !kind || index >= kind->allocated ||
+		!kind->pages[index / PAGE_TIMES])
+		return NULL;
+	return &kind->pages[index / PAGE_TIMES]->times_ms[index % PAGE_TIMES];
+}
+
 static int take_events(struct window_run *run, struct recording *recording, struct err *err)
 {
 	const struct record_event *events;
@@ -325,6 +339,8 @@ static int take_events(struct window_run *run, struct recording *recording, stru
 						  run->numbers[events[i].kind] :
 						  NO_KIND;
 
+			if (i + FETCH_AHEAD < count)
+				__builtin_prefetch(known_of_freed(run, &events[i + FETCH_AHEAD]));
 			if (number != NO_KIND)
 				rc = (events[i].type == RECORD_ALLOC ? take_alloc : take_free)(
 					run, &run->kinds[number], &events[i], err);
