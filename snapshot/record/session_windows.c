@@ -14,7 +14,7 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define ROUND_MS 2 /* between two looks at the rings, where they were not fuller than that: */
+#define ROUND_MS 1 /* between two looks at the rings, where they were not fuller than that: */
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
 #define LOOK_MS 100 /* between two looks for modules that came or went */
