@@ -34,6 +34,8 @@ int main(int argc, char **argv)
 	char text[40], *end;
 	DWORD put;
 
+	if (!pairs)
+		return 2;
 	QueryPerformanceFrequency(&per_second);
 	QueryPerformanceCounter(&from);
 	used = processor_time();
