@@ -28,6 +28,7 @@
 #include "samples/step.h"
 
 #define CROWD 100 /* threads that are begun after main */
+#define CROWD_MAX 2000 /* in all: main may want the lock, too, and never come */
 
 static DWORD attach_thread;
 static jmp_buf raise_to;
@@ -61,7 +62,8 @@ static DWORD WINAPI begin_crowd(void *unused)
 	while (!memcmp(code, hooked, sizeof(code)) && !main_is_here)
 		SwitchToThread();
 	lock_loader();
-	for (int left = CROWD; left > 0; left -= (int)main_is_here)
+	for (int left = CROWD, all = 0; left > 0 && all < CROWD_MAX;
+		left -= (int)main_is_here, all++)
 		CloseHandle(CreateThread(NULL, 0, do_nothing, NULL, 0, NULL));
 	ExitProcess(18);
 }
