@@ -276,13 +276,25 @@ static bool clear(const struct tracee *tracee)
 	return true;
 }
 
+/* What the target counts itself, before it is on too: since its area was read it may have gone on. */
+static bool read_counts(struct tracee *tracee)
+{
+	struct tracer_area *area = &tracee->area;
+	const uint64_t at = tracee->area_addr;
+
+	return !target_u32(tracee->target, at + offsetof(struct tracer_area, load_count),
+		       &area->load_count) &&
+	       !target_u32(tracee->target, at + offsetof(struct tracer_area, reallocating),
+		       &area->reallocating);
+}
+
 static int put_in(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
 	bool ok;
 
 	tracee->area.state = TRACER_ON;
-	ok = clear(tracee) &&
+	ok = clear(tracee) && read_counts(tracee) &&
 	     tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
 	for (int i = 0; ok && i < HOOK_COUNT; i++) {
 		ok = tracee_patch(tracee, tracee_hook_order[i], true);

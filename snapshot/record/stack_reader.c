@@ -111,14 +111,15 @@ static void list_modules(struct stack_reader *reader)
 	struct snapshot listing;
 	uint32_t *numbers;
 	struct err err;
+	uint32_t load_count = loads_now(reader);
 
 	reader->listed_ms = os_clock_ms();
-	reader->load_count = loads_now(reader);
 	snapshot_init(&listing);
 	if (reader->target->ops->modules(reader->target, &listing, &err)) {
 		snapshot_release(&listing);
 		return;
 	}
+	reader->load_count = load_count;
 	modules_sort(listing.modules, listing.module_count);
 	keep_identities(reader, &listing);
 	describe_process(reader->target, &listing);

@@ -295,6 +295,45 @@ static void left_alone(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
+/* As the loader would have, had a module come just before the threads stood still. */
+static int count_load(
+	void *ctx, struct target *target, uint64_t area_addr, bool is_traced, struct err *err)
+{
+	uint32_t *count = ctx;
+	ULONG_PTR at = (ULONG_PTR)area_addr + offsetof(struct tracer_area, load_count);
+
+	(void)target;
+	(void)is_traced;
+	(void)err;
+	*count = child_area().load_count + 1;
+	return WriteProcessMemory(child.info.hProcess, (void *)at, count, sizeof(*count), NULL) ?
+		       0 :
+		       -ERR_SYSTEM;
+}
+
+static void loaded_late(void)
+{
+	struct ring_section rings;
+	uint32_t count = 0;
+	const struct recording_link link = {&rings, count_load, NULL, &count};
+	const struct install_options options = {.limit_bytes = LIMIT,
+		.flags = TRACER_FLAG_ATTACHED,
+		.rings = &rings,
+		.recording = &link};
+	int rc = ring_section_init(&rings, RING_SECTION_MIN, 0, &child.err);
+
+	rc = rc || !start();
+	rc = rc || install_tracer(&child.target, child.info.hProcess, child.area_addr, &options,
+			   &child.err);
+	ok(!rc, "a recording begins");
+	ok(count > 1 && child_area().load_count == count,
+		"a module that comes while the tracer is switched on counts");
+	ok(!child_remove(), "the tracer is removed");
+	SetEvent(go);
+	ok(child_end() == 0, "the target ends well");
+	ring_section_release(&rings);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], GUARD_COMMAND))
@@ -307,5 +346,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IONBF, 0);
 	recorded();
 	left_alone();
+	loaded_late();
 	return ok_end();
 }
