@@ -33,6 +33,7 @@ struct stack_reader {
 	uint32_t listing_count;
 	bool is_listed; /* once at least: what comes and goes is said from then on */
 	uint32_t load_count; /* when they were listed, as the tracer says it */
+	bool may_lack; /* what was unloaded about then was taken out, and may have come back before */
 	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
 	uint64_t unload_count; /* when they were read; what is listed was there later */
 	size_t gone_count; /* that were said to be unloaded */
@@ -227,7 +228,7 @@ static bool notice_unloads(struct stack_reader *reader)
 /* Whether a module may have come since they were listed. */
 static bool has_loaded(const struct stack_reader *reader)
 {
-	return loads_now(reader) != reader->load_count;
+	return reader->may_lack || loads_now(reader) != reader->load_count;
 }
 
 /* Which modules are there. What is unloaded while they are listed goes again; where the tracer does not tell all of it,
@@ -235,9 +236,13 @@ static bool has_loaded(const struct stack_reader *reader)
 static void find_modules(struct stack_reader *reader)
 {
 	for (int i = 0; i < TRIES; i++) {
+		uint64_t unload_count = reader->unload_count;
+
 		list_modules(reader);
-		if (notice_unloads(reader))
-			return;
+		if (!notice_unloads(reader))
+			continue;
+		reader->may_lack = reader->unload_count != unload_count;
+		return;
 	}
 }
 
@@ -246,13 +251,25 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 	return module_of_return(reader->listing.modules, reader->listing.module_count, frame);
 }
 
-/* Whether it is known of each frame in which module it is. */
+/*
+ * Whether it is known in which module a frame is. A module that was going when modules were listed may still have been
+ * among them, and another one have come to its place since.
+ */
+static bool is_found(const struct stack_reader *reader, uint64_t frame, uint32_t born)
+{
+	const struct tracer_modules *gone = &reader->gone->modules;
+
+	if (tracer_modules_find(gone, born, frame) != SIZE_MAX)
+		return true;
+	return find(reader, frame) &&
+	       (tracer_modules_find(gone, 0, frame) == SIZE_MAX || !has_loaded(reader));
+}
+
 static bool are_found(
 	const struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		if (!find(reader, frames[i]) &&
-			tracer_modules_find(&reader->gone->modules, born, frames[i]) == SIZE_MAX)
+		if (!is_found(reader, frames[i], born))
 			return false;
 	}
 	return true;
@@ -260,7 +277,8 @@ static bool are_found(
 
 /*
  * Before the frames of a stack are placed. Unloads are read as of now, or as of a moment after it was made; in the
- * listing is what was there behind the last of them. Code that is in no module known may be in one that came.
+ * listing is what was there behind the last of them. Code that is in no module known may be in one that came: that was
+ * there before the stack, so it is in a listing that is made now, or has been unloaded since.
  */
 static void look_at_modules(
 	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)

@@ -294,7 +294,49 @@ TEST(what_comes_while_modules_are_listed_stays)
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
-	assert_int_equal(fake.listings, 2);
+	assert_int_equal(fake.listings, 3);
+}
+
+static unsigned looks;
+
+/* Between the look at what was unloaded and the listing, which is the second to ask for the number of loads. */
+static bool reload_before_listing(uint64_t addr, unsigned char *to, size_t len)
+{
+	(void)to;
+	(void)len;
+	if (addr == TRACER_AREA + offsetof(struct tracer_area, load_count) && ++looks == 2) {
+		put_unload("C:\\app\\first.dll", 0x5000);
+		say_loaded();
+	}
+	return false;
+}
+
+TEST(what_was_loaded_again_before_modules_are_listed_stays)
+{
+	load("C:\\app\\first.dll");
+	looks = 0;
+	fake.made_up = reload_before_listing;
+	stack_reader_look(scene.reader, 5);
+	assert_true(looks > 1);
+	fake.made_up = NULL;
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 1));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
+	check_frame(0, "C:\\app\\first.dll", 0x1010);
+}
+
+/* The tracer tells that a module goes before the loader forgets it. */
+TEST(what_came_to_the_place_of_a_module_that_was_just_going_is_found)
+{
+	struct module *module = load("C:\\app\\first.dll");
+
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
+	put_unload("C:\\app\\first.dll", 0x5000);
+	say_loaded(); /* another one, elsewhere */
+	stack_reader_look(scene.reader, 5);
+	load_instead(module, "C:\\app\\second.dll");
+	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
+	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
 /* Code that a program makes is no reason to list its modules again and again. */
