@@ -12,7 +12,12 @@ for my $source (glob("$root/samples/*.c"), "$root/tests/targets/all_ways.c") {
 	my ($folder, $name) = $source =~ m{(samples|targets)/(\w+)\.c$};
 	subtest $name => sub { both_ways("$root/build/win64/$folder/$name.exe") };
 }
-subtest attached => \&attached;
+for my $name (qw(leak_wrapper leak_heaps churn)) {
+	subtest "attached to $name" => sub { attached($name) };
+}
+for my $threads (1, 1, 2, 2, 4) {
+	subtest "attached to $threads busy threads" => sub { attached_busy($threads) };
+}
 subtest running => \&running;
 subtest busy => \&busy;
 done_testing;
@@ -52,16 +57,47 @@ sub said {
 	return [sort grep { !m{^// hsnap: (process|time)} && !/^\/\/.*\d\d:\d\d:\d\d/ } split /\r\n/, slurp($path)];
 }
 
-# What was there before the tracer came is known to the heaps alone.
+# Blocks from before the tracer came are listed when it comes, and followed from then on.
 sub attached {
+	my ($name) = @_;
 	my $dir = fresh_dir();
-	my $target = target("$root/build/win64/samples/leak_wrapper.exe", []);
+	my $target = target("$root/build/win64/samples/$name.exe", []);
 	is($target->step, 1, 'a program that runs');
 	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach');
-	my $result = hsnap('-p', $target->{pid}, '-v', '-f', win("$dir/a.txt"));
-	is($result->{status}, 0, 'a snapshot');
-	like($result->{err}, qr/walked in \d+ ms, /, 'it is held for the walk');
+	compare($target->{pid}, "$dir/1");
+	is($target->next_step, 2, 'which goes on');
+	compare($target->{pid}, "$dir/2");
+	check_ok(hsnap('detach', '-p', $target->{pid}), 'detach');
+	is($target->next_step, 3, 'without the tracer');
+	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach again');
+	compare($target->{pid}, "$dir/3");
 	ok(defined $target->quit, 'the program goes on');
+}
+
+# Wherever threads stand in a heap when the tracer comes: when they have ended, tables and heaps have the same blocks. Where
+# one is always on its way through a heap, those from before are not listed, and heaps are walked as ever.
+sub attached_busy {
+	my ($threads) = @_;
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/targets/stress.exe", [$threads, 10_000_000, 1]);
+	is($target->step, 1, 'a program that runs');
+	syswrite $target->{to}, "\n";
+	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach');
+	syswrite $target->{to}, "\n";
+	my $line = '';
+	$line = $target->line // last until $line =~ /^step 2 pid /;
+	for my $step (2, 3) {
+		my %said;
+		for my $walk ('', '--walk') {
+			my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$step$walk.txt"), $walk ? $walk : ());
+			$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules were loaded in the place of others .*\n//;
+			check_ok($result, "step $step, snapshot $walk");
+			$said{$walk} = said("$dir/$step$walk.txt");
+		}
+		is_deeply($said{''}, $said{'--walk'}, 'heaps and tables have the same');
+		is($target->next_step, 3, 'all is freed') if $step == 2;
+	}
+	is($target->quit, 0, 'the program goes on');
 }
 
 # Threads that never rest are held on their way from a heap to the table, each with a block or two; nothing else may be

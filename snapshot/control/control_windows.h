@@ -42,6 +42,8 @@ struct tracee_range {
 	uint64_t base, bytes;
 };
 
+#define TRACEE_WAITS 8
+
 struct tracee {
 	struct target *target; /* the caller's, as process */
 	HANDLE process;
@@ -50,6 +52,8 @@ struct tracee {
 	struct tracee_range ntdll, dll;
 	/* What is hooked of each: what the export names, or where a hot patch leads; 0: not there. */
 	uint64_t functions[HOOK_COUNT];
+	uint64_t waits
+		[TRACEE_WAITS]; /* of ntdll's system calls, those in which a thread waits; 0: not there */
 };
 
 /* What a function's first bytes are. */
@@ -81,6 +85,10 @@ const char *tracee_function_name(enum tracer_hook_id id);
 extern const enum tracer_hook_id tracee_hook_order[HOOK_COUNT];
 
 bool tracee_is_in(const struct tracee_range *range, uint64_t addr);
+
+/* Whether a thread that goes on at ip is in none of ntdll's functions, or waits in one: it is on its way through no
+ * function of a heap, but for one that waits for the heap's lock. */
+bool tracee_is_at_rest(const struct tracee *tracee, uint64_t ip);
 
 /* Writes to the target's memory, which must be writable. */
 bool tracee_write(const struct tracee *tracee, uint64_t addr, const void *bytes, size_t len);
@@ -191,7 +199,7 @@ void ring_section_unmap(struct tracee *tracee);
 /*
  * Puts the blocks that the process has by now into the tables of its tracer, which is about to be switched on
  * and whose tables are empty: then nobody needs to walk its heaps. Its threads stand still, none in a heap's
- * function. Sets TRACER_FLAG_LISTED, or does nothing where the heaps cannot be known for sure. Returns 0;
+ * function: there it may have made or be about to free a block of which nobody will know. Sets TRACER_FLAG_LISTED, or does nothing where the heaps cannot be known for sure. Returns 0;
  * -ERR_INJECT, -ERR_NOMEM, and it is not to be switched on.
  */
 int older_list(struct tracee *tracee, struct err *err);

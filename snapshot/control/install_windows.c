@@ -11,6 +11,7 @@
 #define SLOTS_BYTES ((uint64_t)4096)
 #define LIMIT_MIN ((uint64_t)1 << 20) /* less is of no use */
 #define TRIES_MAX 100 /* to hold a process where its blocks can be listed */
+#define REST_TRIES 20 /* the same, where that is only better */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
@@ -21,6 +22,7 @@ struct installing {
 	uint8_t slots[SLOTS_BYTES];
 	struct threads threads;
 	uint32_t state_before;
+	bool is_at_rest; /* no thread is on its way through a heap's function */
 };
 
 static int refuse(const struct installing *installing, const char *what, struct err *err)
@@ -317,23 +319,49 @@ static bool is_changing(const struct tracee *tracee, bool is_on)
 	return is;
 }
 
-/* Holds all threads where the blocks can be listed, whose process records them from then on. That one hangs in a heap
- * is no reason to give up. */
-static int hold_at_rest(
-	const struct tracee *tracee, struct threads *threads, bool is_on, struct err *err)
+/* Whether no thread is on its way through a heap's function; of Windows' own heaps only their locks tell. */
+static bool are_at_rest(const struct tracee *tracee, const struct threads *threads)
+{
+	for (size_t i = 0; i < threads->count && tracee->target->is_wine; i++) {
+		if (!tracee_is_at_rest(tracee, threads->items[i].ip))
+			return false;
+	}
+	return true;
+}
+
+/* Holds all threads where the blocks can be listed, whose process records them from then on. That one hangs in a heap,
+ * or there is always one in it, is no reason to give up. */
+static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bool is_on,
+	unsigned tries_max, bool *is_at_rest, struct err *err)
 {
 	for (unsigned tries = 1;; tries++) {
 		int rc = threads_hold(threads, err);
 		bool is_busy = !rc && is_changing(tracee, is_on);
+		bool is_free = !rc && !is_busy && !heaps_are_busy(tracee->target);
 
-		if (rc || (!is_busy && (tries >= TRIES_MAX || !heaps_are_busy(tracee->target))))
+		*is_at_rest = is_free && are_at_rest(tracee, threads);
+		if (rc || *is_at_rest || (is_free && tries >= REST_TRIES) ||
+			(!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		if (is_busy && tries >= TRIES_MAX)
+		if (is_busy && tries >= tries_max)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"a thread of it has been in the tracer for long");
 		WaitForSingleObject(tracee->process, PAUSE_MS);
 	}
+}
+
+/*
+ * Whether the blocks from before are worth listing. A process that is read by a clone is not held for a walk, a sample
+ * has few of the blocks, and a recording has those from before by itself.
+ */
+static bool wants_older(const struct installing *installing)
+{
+	const struct install_options *options = installing->options;
+	const struct target *target = installing->tracee->target;
+
+	return !options->sample_bytes && !options->rings && !target->is_cloned &&
+	       (target->is_wine || !installing->threads.is_held);
 }
 
 /* A process that is being started has one thread, and that waits for us. */
@@ -341,11 +369,14 @@ static int hold(struct installing *installing, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
 
-	if (!(installing->options->flags & TRACER_FLAG_ATTACHED) &&
-		threads_count(tracee->process) == 1)
+	installing->is_at_rest = !(installing->options->flags & TRACER_FLAG_ATTACHED) &&
+				 threads_count(tracee->process) == 1;
+	if (installing->is_at_rest)
 		return 0;
-	if (installing->options->recording)
-		return hold_at_rest(tracee, &installing->threads, false, err);
+	if (installing->options->recording || wants_older(installing))
+		return hold_at_rest(tracee, &installing->threads, false,
+			installing->options->recording ? TRIES_MAX : REST_TRIES,
+			&installing->is_at_rest, err);
 	return threads_hold(&installing->threads, err);
 }
 
@@ -355,19 +386,6 @@ static int begin_recording(const struct tracee *tracee, const struct install_opt
 	const struct recording_link *recording = options->recording;
 
 	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, is_on, err);
-}
-
-/*
- * A thread that was stopped on its way through a heap's function may have made or freed a block of which
- * nobody will know; so this is for a process that has not begun. One that is read by a clone is not held for a
- * walk, a sample has few of the blocks, and a recording has those from before by itself.
- */
-static bool may_list_older(const struct installing *installing)
-{
-	const struct install_options *options = installing->options;
-
-	return !(options->flags & TRACER_FLAG_ATTACHED) && !installing->threads.is_held &&
-	       !options->sample_bytes && !options->rings && !installing->tracee->target->is_cloned;
 }
 
 static int apply(struct installing *installing, struct err *err)
@@ -383,7 +401,7 @@ static int apply(struct installing *installing, struct err *err)
 		rc = move_threads(installing, err);
 	if (!rc && installing->options->recording)
 		rc = begin_recording(installing->tracee, installing->options, false, err);
-	if (!rc && may_list_older(installing))
+	if (!rc && installing->is_at_rest && wants_older(installing))
 		rc = older_list(installing->tracee, err);
 	if (!rc)
 		rc = put_in(installing, err);
@@ -425,6 +443,7 @@ static bool is_whole(const struct tracee *tracee)
 static int join(struct tracee *tracee, const struct install_options *options, struct err *err)
 {
 	struct threads threads;
+	bool is_at_rest;
 	int rc = 0;
 
 	if (ring_section_is_read(tracee))
@@ -434,7 +453,7 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 		rc = ring_section_map(options->rings, tracee, err);
 	threads_init(&threads, tracee->process, tracee->target->name);
 	if (!rc)
-		rc = hold_at_rest(tracee, &threads, true, err);
+		rc = hold_at_rest(tracee, &threads, true, TRIES_MAX, &is_at_rest, err);
 	if (!rc)
 		rc = begin_recording(tracee, options, true, err);
 	if (!rc)

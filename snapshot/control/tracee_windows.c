@@ -30,6 +30,12 @@ static const struct {
 	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
 };
 
+static const char *const waits[TRACEE_WAITS] = {"NtWaitForSingleObject", "NtWaitForMultipleObjects",
+	"NtWaitForAlertByThreadId", "NtDelayExecution", "NtRemoveIoCompletion",
+	"NtRemoveIoCompletionEx", "NtReadFile", "NtDeviceIoControlFile"};
+
+#define CALL_BYTES 32 /* of a function that makes a system call and returns */
+
 const enum tracer_hook_id tracee_hook_order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
 	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
 	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
@@ -44,6 +50,15 @@ const char *tracee_function_name(enum tracer_hook_id id)
 bool tracee_is_in(const struct tracee_range *range, uint64_t addr)
 {
 	return addr - range->base < range->bytes;
+}
+
+bool tracee_is_at_rest(const struct tracee *tracee, uint64_t ip)
+{
+	for (int i = 0; i < TRACEE_WAITS; i++) {
+		if (tracee->waits[i] && ip - tracee->waits[i] < CALL_BYTES)
+			return true;
+	}
+	return !tracee_is_in(&tracee->ntdll, ip);
 }
 
 /* len bytes at addr are code of ntdll's image. */
@@ -124,21 +139,24 @@ static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 	return function;
 }
 
-/* Where ntdll's exports say that they are. */
-static int find_exports(const struct tracee *tracee, uint32_t rvas[HOOK_COUNT], struct err *err)
+#define EXPORTS (HOOK_COUNT + TRACEE_WAITS)
+
+/* Where ntdll's exports say that functions and waits are. */
+static int find_exports(const struct tracee *tracee, uint32_t rvas[EXPORTS], struct err *err)
 {
 	struct target *target = tracee->target;
 	struct target_image at = {target, tracee->ntdll.base};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = malloc(sizeof(*image));
-	const char *names[HOOK_COUNT];
+	const char *names[EXPORTS];
 	int rc = image ? 0 : err_set(err, ERR_NOMEM, target->name, NULL);
 
 	for (int i = 0; i < HOOK_COUNT; i++)
 		names[i] = functions[i].name;
+	memcpy(names + HOOK_COUNT, waits, sizeof(waits));
 	if (!rc && pe_read_headers(&source, image))
 		rc = target_err(target, tracee->ntdll.base, "no ntdll", err);
-	if (!rc && pe_find_exports(&source, image, names, HOOK_COUNT, rvas))
+	if (!rc && pe_find_exports(&source, image, names, EXPORTS, rvas))
 		rc = target_err(target, tracee->ntdll.base, "unreadable exports of ntdll", err);
 	free(image);
 	return rc;
@@ -146,7 +164,7 @@ static int find_exports(const struct tracee *tracee, uint32_t rvas[HOOK_COUNT], 
 
 static int find_functions(struct tracee *tracee, struct err *err)
 {
-	uint32_t rvas[HOOK_COUNT];
+	uint32_t rvas[EXPORTS];
 	int rc = find_exports(tracee, rvas, err);
 
 	for (int i = 0; !rc && i < HOOK_COUNT; i++) {
@@ -157,6 +175,10 @@ static int find_functions(struct tracee *tracee, struct err *err)
 		else if (!functions[i].is_optional)
 			rc = err_set(err, ERR_INJECT, tracee->target->name, "ntdll lacks %s",
 				functions[i].name);
+	}
+	for (int i = 0; !rc && i < TRACEE_WAITS; i++) {
+		if (rvas[HOOK_COUNT + i])
+			tracee->waits[i] = tracee->ntdll.base + rvas[HOOK_COUNT + i];
 	}
 	return rc;
 }

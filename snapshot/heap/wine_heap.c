@@ -224,6 +224,11 @@ static int walk_list(struct wine_walk *wine, const struct list *list)
 	return rc;
 }
 
+static bool is_locked(const unsigned char *heap_bytes)
+{
+	return bytes_u32(heap_bytes + layout->heap_lock_count) != UINT32_MAX;
+}
+
 /* The list whose head is at offset in the heap at addr. */
 static struct list list_at(uint64_t addr, const unsigned char *heap_bytes, uint32_t offset)
 {
@@ -243,7 +248,7 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 		return walk_broken(wine->walk, addr, "no heap");
 	if (wine->walk->heap_count >= HEAPS_MAX)
 		return walk_broken(wine->walk, addr, "too many heaps");
-	wine->walk->busy_count += bytes_u64(bytes + layout->heap_lock_owner) != 0;
+	wine->walk->busy_count += is_locked(bytes);
 	wine->heap = addr;
 	subheaps.entry = layout->subheap_entry;
 	subheaps.bytes = layout->subheap_bytes;
@@ -262,7 +267,7 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
 	(void)addr;
-	wine->walk->busy_count += bytes_u64(bytes + layout->heap_lock_owner) != 0;
+	wine->walk->busy_count += is_locked(bytes);
 	return 0;
 }
 

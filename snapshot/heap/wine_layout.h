@@ -16,7 +16,8 @@ struct wine_layout {
 	uint32_t heap_entry; /* ring of all heaps, the process heap's entry is its head */
 	uint32_t heap_subheaps, heap_larges; /* list heads */
 	uint32_t heap_magic; /* 'HEAP' */
-	uint32_t heap_lock_owner; /* of its critical section; 0 when no thread is inside */
+	uint32_t
+		heap_lock_count; /* LockCount of its critical section; -1: no thread is inside, or waits for it */
 	uint32_t heap_bytes; /* with the first SUBHEAP, which is its last field */
 	uint32_t heap_read_bytes; /* so far what the walker reads goes */
 	/* SUBHEAP */

@@ -16,7 +16,7 @@ enum {
 	HEAP_SUBHEAPS = 0x88,
 	HEAP_LARGES = 0x98,
 	HEAP_MAGIC = 0xb8,
-	HEAP_LOCK_OWNER = 0xd8,
+	HEAP_LOCK_COUNT = 0xd0,
 	HEAP_FIRST_SUBHEAP = 0x330,
 	SUBHEAP_BLOCK_SIZE = 0x10,
 	SUBHEAP_DATA_SIZE = 0x18,
@@ -122,6 +122,7 @@ static inline struct filling heap_place(
 	fake_map(addr, committed_bytes)->needs_hold = true;
 	fake_put(addr + HEAP_SIGNATURE, 0xffeeffee, 4);
 	fake_put(addr + HEAP_MAGIC, 0x50414548, 4);
+	fake_put(addr + HEAP_LOCK_COUNT, UINT32_MAX, 4);
 	fake_list_init(addr + HEAP_SUBHEAPS);
 	fake_list_init(addr + HEAP_LARGES);
 	if (truth.heap_count) {

@@ -360,8 +360,8 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 		unsigned tries;
 		const char *words; /* when it stays so: it is walked as it is */
 	} cases[] = {
-		{HEAP_B + HEAP_LOCK_OWNER, 7, 8, NULL},
-		{HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX, 100, "had their lock held all the time"},
+		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
+		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100, "had their lock held all the time"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
 			"1 places in the heaps made no sense; the first: broken list at 600020"},
@@ -396,7 +396,7 @@ static void hold_for_a_second(void)
 
 TEST(the_target_says_from_when_it_is_held)
 {
-	be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
+	be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 	fake.on_suspend = hold_for_a_second;
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 2); /* that was too long */
@@ -410,7 +410,7 @@ TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 
 	for (size_t i = 0; i < 2; i++) {
 		set_back_s = back_s[i];
-		be_busy_at(HEAP_B + HEAP_LOCK_OWNER, 7);
+		be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 		assert_int_equal(take(), 0);
 		assert_true(scene.stats.tries > 2); /* it was not held for too long */
 		assert_in_range(scene.stats.held_ms, 0, 60000);
@@ -698,12 +698,12 @@ TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 {
 	fake.target.is_file = true;
-	be_busy_at(HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	be_busy_at(HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
 	assert_true(warns("had their lock held all the time"));
 	assert_whole();
-	fake_put(HEAP_A + HEAP_LOCK_OWNER, 0, 8);
+	fake_put(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);

@@ -80,10 +80,10 @@ TEST(a_heap_with_its_lock_held_counts_as_busy)
 	image_make(2);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 0);
-	fake_put(HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
+	fake_put(HEAP_B + HEAP_LOCK_COUNT, 0, 4);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 1);
-	fake_put(HEAP_A + HEAP_LOCK_OWNER, 0x24, 8);
+	fake_put(HEAP_A + HEAP_LOCK_COUNT, 0, 4);
 	image_walk();
 	assert_int_equal(image.walk.busy_count, 2);
 	assert_broken(0, 0);
