@@ -170,7 +170,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check bench lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers bench lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -185,6 +185,11 @@ demo: all samples prefix ## find a leak, from start to end
 check: all win32 samples tests prefix build/linux/bench/gen_dump ## build everything and run every test
 	echo "== running tests"
 	tests/run
+
+check-viewers: all ## install what opens reports (a browser, Go, databases), and test with it
+	setup/packages viewers
+	setup/step viewers "getting DuckDB, speedscope and ajv" setup/viewers
+	HSNAP_VIEWERS=required tests/run tests/viewers/*.t
 
 check-core: ## the quick tests of one folder; also check-snapshot, check-symbolize, check-diff
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios

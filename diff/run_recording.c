@@ -57,7 +57,7 @@ static void put_events(struct out *out, const struct record_facts *facts)
 			0;
 
 	out_printf(out, "%-10s %" PRIu64 " in ", "events", facts->event_count);
-	text_seconds(out, facts->length_ms);
+	umdh_seconds(out, facts->length_ms);
 	out_printf(out, "\n%-10s %" PRIu64 " bytes", "file", facts->file_bytes);
 	if (facts->event_count)
 		out_printf(out, ", %" PRIu64 ".%03u an event", thousandths / 1000,
@@ -95,7 +95,7 @@ static void put_loads(struct out *out, const struct record_facts *facts)
 		const struct record_load *load = &facts->loads[i];
 
 		out_printf(out, "%-10s ", load->is_loaded ? "loaded" : "unloaded");
-		text_seconds(out, load->time_ms);
+		umdh_seconds(out, load->time_ms);
 		out_char(out, ' ');
 		out_harmless(out, facts->modules[load->module].path);
 		out_char(out, '\n');
@@ -116,7 +116,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 			facts->start_position);
 	put_events(out, facts);
 	out_printf(out, "%-10s %" PRIu64 " bytes at ", "peak", facts->peak.bytes);
-	text_seconds(out, facts->peak.time_ms);
+	umdh_seconds(out, facts->peak.time_ms);
 	out_printf(out,
 		"\n%-10s %zu modules, %zu stacks, %zu heaps, %zu threads, %zu kinds of "
 		"allocation\n",
@@ -125,7 +125,7 @@ static void put_recording(struct out *out, const char *path, const struct record
 	put_loads(out, facts);
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
-		text_seconds(out, facts->marks[i].time_ms);
+		umdh_seconds(out, facts->marks[i].time_ms);
 		out_char(out, ' ');
 		out_harmless(out, facts->marks[i].label);
 		out_char(out, '\n');

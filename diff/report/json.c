@@ -119,7 +119,7 @@ void json_signed(struct json *json, const char *key, int64_t value)
 void json_fraction(struct json *json, const char *key, double value)
 {
 	char text[FRACTION_TEXT_BYTES];
-	const char *digits = fraction_text(value, text);
+	const char *digits = report_fraction(value, text);
 
 	put_key(json, key);
 	out_text(json->out, digits ? digits : "null");

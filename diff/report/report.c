@@ -14,7 +14,8 @@
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
-	{"text", report_text, false, true, chart_text, 50},
+	{"text", report_umdh, false, true, chart_text, 50},
+	{"umdh", report_umdh, false, true, NULL, 0},
 	{"json", report_json, false, true, NULL, 0},
 	{"csv", report_csv, false, true, chart_csv, 500},
 	{"folded", report_folded, true, false, NULL, 0},
@@ -70,7 +71,7 @@ static char *put_fraction(char *to, unsigned part)
 	return to;
 }
 
-const char *fraction_text(double value, char text[FRACTION_TEXT_BYTES])
+const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES])
 {
 	double whole, part_of_one = modf(value < 0 ? -value : value, &whole);
 	char digits[FRACTION_TEXT_BYTES], *to = text;

@@ -90,7 +90,7 @@ struct report_format {
 extern const struct report_format report_formats[];
 
 /* UMDH's comparison; a table when grouped. Of a trend one for each series. */
-void report_text(struct out *out, const struct report *report);
+void report_umdh(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
 void report_json(struct out *out, const struct report *report);

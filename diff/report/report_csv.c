@@ -114,11 +114,11 @@ static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }
 
-/* As fraction_text() has it; empty when value is no number. */
+/* As report_fraction() has it; empty when value is no number. */
 static void csv_fraction(struct csv *csv, double value)
 {
 	char text[FRACTION_TEXT_BYTES];
-	const char *digits = fraction_text(value, text);
+	const char *digits = report_fraction(value, text);
 
 	put_comma(csv);
 	out_text(csv->out, digits ? digits : "");

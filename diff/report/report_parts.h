@@ -24,7 +24,7 @@
 #define FRACTION_TEXT_BYTES 320 /* for every double */
 
 /* Returns text; NULL when value is no number, or none that ends. */
-const char *fraction_text(double value, char text[FRACTION_TEXT_BYTES]);
+const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
 
 /*
  * What reports of every form say alike: growth, what is known, words for what has no stack, and
@@ -92,9 +92,9 @@ const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint
 /* The logarithm to the base 2 and 1, so that one block has a height; 0 of 0. It is the same on every system. */
 double chart_log(uint64_t value);
 
-/* The parts of the text report: what report_text() is made of, each its own file. */
+/* The parts of the UMDH report: what report_umdh() is made of, each its own file. */
 
-struct text_report {
+struct umdh_report {
 	struct out *out;
 	const struct comparison *comparison;
 	const struct view *view;
@@ -105,27 +105,27 @@ struct text_report {
 };
 
 /* The dumps, and how to read what follows: comments, all of them. */
-void text_head(struct text_report *report);
+void umdh_head(struct umdh_report *report);
 
 /* Of a trend: its series and snapshots; how to read the line before each row; and that line. */
-void text_series(struct text_report *report);
-void text_trend_legend(struct text_report *report);
-void text_trend(
-	struct text_report *report, const struct trend *trend, const struct block_totals *totals);
+void umdh_series(struct umdh_report *report);
+void umdh_trend_legend(struct umdh_report *report);
+void umdh_trend(
+	struct umdh_report *report, const struct trend *trend, const struct block_totals *totals);
 
 /* A time in a recording: "10.250 s". */
-void text_seconds(struct out *out, uint64_t ms);
+void umdh_seconds(struct out *out, uint64_t ms);
 
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
-void text_dump_notes(struct out *out, const struct dump_sums *sums);
+void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* A dump, and a line for each thing that it lacks. */
-void text_dump(struct out *out, const char *role, const struct dump_sums *sums);
+void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
 
 /* A rate, in no more digits than say something, right-justified in width. */
-void text_rate(struct out *out, double rate, bool has_sign, unsigned width);
+void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
 /* Growth and names, one group a line. */
-void text_groups_legend(struct text_report *report);
+void umdh_groups_legend(struct umdh_report *report);
 
 #endif

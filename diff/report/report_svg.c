@@ -113,7 +113,7 @@ static void put_bytes(struct out *out, uint64_t bytes)
 
 	for (uint64_t left = bytes; left >= 1024; left /= 1024, value /= 1024)
 		unit++;
-	out_printf(out, "%s %s", fraction_text(value, text), units[unit]);
+	out_printf(out, "%s %s", report_fraction(value, text), units[unit]);
 }
 
 /* "1m30s", "1.5s" */
@@ -122,7 +122,7 @@ static void put_moment(struct out *out, uint64_t ms)
 	char text[FRACTION_TEXT_BYTES];
 
 	if (ms % 1000 || ms > INT64_MAX)
-		out_printf(out, "%ss", fraction_text((double)ms / 1000, text));
+		out_printf(out, "%ss", report_fraction((double)ms / 1000, text));
 	else
 		out_text(out, duration_text((int64_t)ms, text));
 }
@@ -146,9 +146,9 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 	out_text(out, "</text>\n<text x=\"16\" y=\"44\">");
 	put_escaped(svg, sums->path);
 	out_text(out, ", ");
-	text_seconds(out, sums->from_ms);
+	umdh_seconds(out, sums->from_ms);
 	out_text(out, " to ");
-	text_seconds(out, sums->to_ms);
+	umdh_seconds(out, sums->to_ms);
 	if (svg->chart->is_filtered)
 		out_text(out, ", only of the stacks and heaps that were asked for");
 	if (sums->is_incomplete || sums->is_cut)
@@ -302,7 +302,7 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 	out_text(out, "peak ");
 	put_bytes(out, peak->highest_bytes);
 	out_text(out, " at ");
-	text_seconds(out, peak->highest_ms);
+	umdh_seconds(out, peak->highest_ms);
 	out_text(out, "</text>\n</g>\n");
 }
 
@@ -352,7 +352,7 @@ static void put_figures(
 		open_rect(out, "pick", x, time->plot.top, x_of(time, span->end_ms) - x,
 			time->plot.height);
 		out_text(out, "><title>");
-		text_seconds(out, span->end_ms);
+		umdh_seconds(out, span->end_ms);
 		out_printf(out, ": %" PRIu64 " bytes in %" PRIu64 " blocks", use.bytes, use.count);
 		for (size_t k = 0; k < RECORD_MEMORIES; k++) {
 			if (over_time->is_there[chart_memories[k]])
@@ -360,7 +360,7 @@ static void put_figures(
 					span->end[chart_memories[k]].bytes);
 		}
 		out_printf(out, "; highest %" PRIu64 " at ", span->highest_bytes);
-		text_seconds(out, span->highest_ms);
+		umdh_seconds(out, span->highest_ms);
 		out_text(out, "</title></rect>\n");
 	}
 }

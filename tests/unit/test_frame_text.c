@@ -158,7 +158,7 @@ static char *print_frames(const struct frames *frames)
 	view_make(&view, &comparison, true);
 	naming_find(&view.naming, view.rows, view.shown_count);
 	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-	report_text(&out, &(struct report){.views = &view, .view_count = 1});
+	report_umdh(&out, &(struct report){.views = &view, .view_count = 1});
 	assert_int_equal(out_commit(&out, NULL), 0);
 	view_release(&view);
 	return read_text("out.txt");

@@ -89,7 +89,7 @@ static inline char *report_of(bool by_name)
 	view_make(&view, &compared.comparison, by_name);
 	naming_find(&view.naming, view.rows, view.row_count);
 	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-	report_text(&out, &(struct report){.views = &view, .view_count = 1});
+	report_umdh(&out, &(struct report){.views = &view, .view_count = 1});
 	assert_int_equal(out_commit(&out, NULL), 0);
 	view_release(&view);
 	free(text);

@@ -151,7 +151,7 @@ TEST(utf8_is_what_the_rfc_allows)
 static void is(double value, const char *wanted)
 {
 	char text[FRACTION_TEXT_BYTES];
-	const char *found = fraction_text(value, text);
+	const char *found = report_fraction(value, text);
 
 	if (wanted)
 		assert_string_equal(found, wanted);

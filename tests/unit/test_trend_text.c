@@ -48,7 +48,7 @@ TEST(a_rate_has_no_more_digits_than_say_something)
 		char *text;
 
 		assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-		text_rate(&out, cases[i].rate, cases[i].has_sign, cases[i].width);
+		umdh_rate(&out, cases[i].rate, cases[i].has_sign, cases[i].width);
 		assert_int_equal(out_commit(&out, NULL), 0);
 		text = read_text("out.txt");
 		assert_string_equal(text, cases[i].wanted);

@@ -12,7 +12,7 @@
 #define RATE_MAX 9e18 /* what is more has an exponent */
 #define TENTHS_BELOW 100 /* less than that per hour has a digit behind the point */
 
-void text_rate(struct out *out, double rate, bool has_sign, unsigned width)
+void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width)
 {
 	double amount = fabs(rate);
 	uint64_t whole, tenths = 0;
@@ -42,13 +42,13 @@ void text_rate(struct out *out, double rate, bool has_sign, unsigned width)
 static void put_rates(struct out *out, const struct trend *trend)
 {
 	out_text(out, ", ");
-	text_rate(out, trend->bytes_per_hour, true, 0);
+	umdh_rate(out, trend->bytes_per_hour, true, 0);
 	out_text(out, " bytes/h (");
-	text_rate(out, trend->low_bytes_per_hour, false, 0);
+	umdh_rate(out, trend->low_bytes_per_hour, false, 0);
 	out_text(out, " to ");
-	text_rate(out, trend->high_bytes_per_hour, false, 0);
+	umdh_rate(out, trend->high_bytes_per_hour, false, 0);
 	out_text(out, "), ");
-	text_rate(out, trend->blocks_per_hour, true, 0);
+	umdh_rate(out, trend->blocks_per_hour, true, 0);
 	out_text(out, " blocks/h");
 }
 
@@ -59,8 +59,8 @@ static void put_verdict(struct out *out, enum trend_verdict verdict)
 		out_char(out, *at == '-' ? ' ' : *at);
 }
 
-void text_trend(
-	struct text_report *report, const struct trend *trend, const struct block_totals *totals)
+void umdh_trend(
+	struct umdh_report *report, const struct trend *trend, const struct block_totals *totals)
 {
 	struct out *out = report->out;
 
@@ -99,7 +99,7 @@ static size_t count_parts(const struct trend_axis *axis)
 }
 
 /* "// SERIES 1 of 2: app.exe, process 4242, started TIME, 48 snapshots from TIME to TIME" */
-static void put_title(struct text_report *report, size_t parts)
+static void put_title(struct umdh_report *report, size_t parts)
 {
 	const struct trend_axis *axis = report->comparison->axis;
 	const struct dump_sums *dumps = report->comparison->dumps;
@@ -124,7 +124,7 @@ static void put_title(struct text_report *report, size_t parts)
 	out_char(out, '\n');
 }
 
-static void put_snapshot(struct text_report *report, size_t number)
+static void put_snapshot(struct umdh_report *report, size_t number)
 {
 	const struct dump_sums *sums = &report->comparison->dumps[number];
 	const struct block_totals *sum = &report->view->series[number];
@@ -138,11 +138,11 @@ static void put_snapshot(struct text_report *report, size_t number)
 	out_number(out, sum->block_count, report->base, 8);
 	out_text(out, " blocks  ");
 	out_harmless(out, sums->path);
-	text_dump_notes(out, sums);
+	umdh_dump_notes(out, sums);
 	out_char(out, '\n');
 }
 
-void text_series(struct text_report *report)
+void umdh_series(struct umdh_report *report)
 {
 	const struct comparison *comparison = report->comparison;
 	size_t parts = count_parts(comparison->axis);
@@ -157,10 +157,10 @@ void text_series(struct text_report *report)
 		put_snapshot(report, i);
 	}
 	out_text(report->out, "//   sum: ");
-	text_trend(report, &report->view->trend, report->view->series);
+	umdh_trend(report, &report->view->trend, report->view->series);
 }
 
-void text_trend_legend(struct text_report *report)
+void umdh_trend_legend(struct umdh_report *report)
 {
 	const struct trend_axis *axis = report->comparison->axis;
 	struct out *out = report->out;

@@ -62,7 +62,7 @@ static void put_frames(struct out *out, const char *before, const struct frames 
 
 /* ---------------------------------------------------------------- windows */
 
-static void put_sum(struct text_report *report, const char *what, const struct block_totals *sum)
+static void put_sum(struct umdh_report *report, const char *what, const struct block_totals *sum)
 {
 	out_text(report->out, what);
 	out_number(report->out, sum->requested_bytes, report->base, 0);
@@ -70,23 +70,23 @@ static void put_sum(struct text_report *report, const char *what, const struct b
 	out_number(report->out, sum->block_count, report->base, 0);
 }
 
-static void put_span(struct text_report *report, const char *what, const struct time_span *span)
+static void put_span(struct umdh_report *report, const char *what, const struct time_span *span)
 {
 	if (span->first_ms > span->last_ms)
 		return;
 	out_text(report->out, what);
-	text_seconds(report->out, span->first_ms);
+	umdh_seconds(report->out, span->first_ms);
 	if (span->first_ms == span->last_ms)
 		return;
 	out_text(report->out, " to ");
-	text_seconds(report->out, span->last_ms);
+	umdh_seconds(report->out, span->last_ms);
 }
 
 static void put_fraction(
-	struct text_report *report, const char *before, double value, const char *behind)
+	struct umdh_report *report, const char *before, double value, const char *behind)
 {
 	char text[FRACTION_TEXT_BYTES];
-	const char *digits = fraction_text(value, text);
+	const char *digits = report_fraction(value, text);
 
 	if (digits)
 		out_printf(report->out, "%s%s%s", before, digits, behind);
@@ -103,7 +103,7 @@ static void put_heap(struct out *out, uint64_t heap)
 }
 
 /* Which, or how many. */
-static void put_who(struct text_report *report, const struct window_sums *sums)
+static void put_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 
@@ -118,7 +118,7 @@ static void put_who(struct text_report *report, const struct window_sums *sums)
 		out_printf(out, "%zu heaps", sums->heap_count);
 }
 
-static void put_freed_by(struct text_report *report, const struct window_sums *sums)
+static void put_freed_by(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 	struct frames frames;
@@ -135,7 +135,7 @@ static void put_freed_by(struct text_report *report, const struct window_sums *s
 }
 
 /* What a row, a group or all that is selected has in a window. */
-static void put_window(struct text_report *report, const struct window_sums *sums)
+static void put_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
 
@@ -145,7 +145,7 @@ static void put_window(struct text_report *report, const struct window_sums *sum
 	out_text(out, "; peak ");
 	out_number(out, sums->peak_bytes, report->base, 0);
 	out_text(out, " at ");
-	text_seconds(out, sums->peak_ms);
+	umdh_seconds(out, sums->peak_ms);
 	out_text(out, "\n//     ");
 	put_span(report, "allocated ", &sums->allocated);
 	put_span(report, sums->by_fate[FATE_AI].block_count ? "; freed " : "freed ", &sums->freed);
@@ -167,7 +167,7 @@ static void put_window(struct text_report *report, const struct window_sums *sum
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
-static void put_group_growth(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
+static void put_group_growth(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -175,7 +175,7 @@ static void put_group_growth(struct text_report *report, uint64_t new, uint64_t 
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-static void put_change(struct text_report *report, const struct change *change)
+static void put_change(struct umdh_report *report, const struct change *change)
 {
 	put_group_growth(
 		report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
@@ -185,25 +185,25 @@ static void put_change(struct text_report *report, const struct change *change)
 /* In columns of a trend. */
 enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13, SPARK_COLUMNS = 24 };
 
-static void put_trend(struct text_report *report, const struct trend *trend, bool is_any)
+static void put_trend(struct umdh_report *report, const struct trend *trend, bool is_any)
 {
 	const char *verdict = is_any ? trend_verdict_name(trend->verdict) : "-";
 
 	out_printf(report->out, "  %-*s ", VERDICT_WIDTH - 2, verdict);
 	if (is_any && report_has_rates(report->comparison))
-		text_rate(report->out, trend->bytes_per_hour, true, RATE_WIDTH);
+		umdh_rate(report->out, trend->bytes_per_hour, true, RATE_WIDTH);
 	else
 		out_printf(report->out, "%*s", RATE_WIDTH, is_any ? "?" : "-");
 }
 
-static void put_name(struct text_report *report, const struct view_group_row *group)
+static void put_name(struct umdh_report *report, const struct view_group_row *group)
 {
 	out_text(report->out, "  ");
 	out_harmless(report->out, group->name);
 	out_char(report->out, '\n');
 }
 
-static void put_group_of_trend(struct text_report *report, const struct view_group_row *group)
+static void put_group_of_trend(struct umdh_report *report, const struct view_group_row *group)
 {
 	put_change(report, &group->self);
 	put_trend(report, &group->self_trend, group->self_of);
@@ -216,7 +216,7 @@ static void put_group_of_trend(struct text_report *report, const struct view_gro
 }
 
 /* In columns of a window. */
-static void put_group_window(struct text_report *report, const struct window_sums *sums)
+static void put_group_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	const struct block_totals *size = &sums->by_fate[FATE_AI];
 
@@ -225,7 +225,7 @@ static void put_group_window(struct text_report *report, const struct window_sum
 	put_group_growth(report, sums->peak_bytes, 0, BYTES_WIDTH);
 }
 
-static void put_group(struct text_report *report, size_t shown)
+static void put_group(struct umdh_report *report, size_t shown)
 {
 	const struct view_group_row *group = &report->view->groups[shown];
 
@@ -236,7 +236,7 @@ static void put_group(struct text_report *report, size_t shown)
 	put_name(report, group);
 }
 
-static void text_groups(struct text_report *report)
+static void umdh_groups(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	const struct trend_axis *axis = report->comparison->axis;
@@ -251,7 +251,7 @@ static void text_groups(struct text_report *report)
 	}
 }
 
-static void put_columns(struct text_report *report)
+static void put_columns(struct umdh_report *report)
 {
 	struct spark spark;
 
@@ -271,7 +271,7 @@ static void put_columns(struct text_report *report)
 	out_text(report->out, "name\n");
 }
 
-void text_groups_legend(struct text_report *report)
+void umdh_groups_legend(struct umdh_report *report)
 {
 	struct out *out = report->out;
 
@@ -288,7 +288,7 @@ void text_groups_legend(struct text_report *report)
 				       "// peak    of these, the most that was there at once\n" :
 				       "");
 	if (report->comparison->axis)
-		text_trend_legend(report);
+		umdh_trend_legend(report);
 	out_printf(out,
 		"// A stack is in the total of every group on it: totals of groups overlap, and "
 		"do\n"
@@ -301,7 +301,7 @@ void text_groups_legend(struct text_report *report)
 /* Columns for "requested", "overhead" and "blocks", each behind a blank. */
 enum { REQUESTED_WIDTH = 13, OVERHEAD_WIDTH = 13, BLOCKS_WIDTH = 10 };
 
-static void put_signed(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
+static void put_signed(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -309,7 +309,7 @@ static void put_signed(struct text_report *report, uint64_t new, uint64_t old, u
 }
 
 /* A line of the sum that a reader may want to check. */
-static void put_share(struct text_report *report, const struct change *change, bool has_overhead,
+static void put_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
@@ -327,7 +327,7 @@ static void put_share(struct text_report *report, const struct change *change, b
 	out_text(report->out, what);
 }
 
-static void put_shares(struct text_report *report)
+static void put_shares(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool has_overhead = report_rows_have_overhead(report->comparison);
@@ -348,7 +348,7 @@ static void put_shares(struct text_report *report)
 	out_text(report->out, "//\n");
 }
 
-static void put_rest(struct text_report *report)
+static void put_rest(struct umdh_report *report)
 {
 	size_t count;
 	struct change rest = report_not_shown(report->view, &count);
@@ -368,7 +368,7 @@ static void put_rest(struct text_report *report)
 
 /* Right-justified in six, with a sign when it goes against the direction of the whole. */
 static void put_part(
-	struct text_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
+	struct umdh_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
 {
 	struct growth growth = growth_of(new, old);
 	bool is_against = growth.amount && growth.sign != direction;
@@ -378,7 +378,7 @@ static void put_part(
 	out_text(report->out, behind);
 }
 
-static void put_total(struct text_report *report)
+static void put_total(struct umdh_report *report)
 {
 	const struct block_totals *new = &report->view->selected.new,
 				  *old = &report->view->selected.old;
@@ -402,7 +402,7 @@ static void put_total(struct text_report *report)
 }
 
 /* The last line, for the total alone has to be read twice to see that. */
-static void put_unchanged(struct text_report *report)
+static void put_unchanged(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	struct delta delta = change_delta(&view->selected);
@@ -416,7 +416,7 @@ static void put_unchanged(struct text_report *report)
 }
 
 /* What is not shown, as comments, and the last line. */
-static void text_end(struct text_report *report)
+static void umdh_end(struct umdh_report *report)
 {
 	put_rest(report);
 	if (report->view->is_filtered)
@@ -431,20 +431,20 @@ static void text_end(struct text_report *report)
 
 #define ALSO_MAX 64 /* further ids that are listed */
 
-static void put_number(struct text_report *report, unsigned width, uint64_t value)
+static void put_number(struct umdh_report *report, unsigned width, uint64_t value)
 {
 	out_number(report->out, value, report->base, width);
 }
 
 /* Before the row: readers of UMDH's comparisons pass over it there. */
 static void put_notes(
-	struct text_report *report, const struct row *row, const struct frames *frames)
+	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {
 	struct out *out = report->out;
 
 	if (report->comparison->axis) {
 		out_text(out, "//     ");
-		text_trend(report, &row->trend, row->totals);
+		umdh_trend(report, &row->trend, row->totals);
 	}
 	if (row->heap) {
 		out_text(out, heap_name(row->heap) ? "//     heap " : "//     ");
@@ -470,7 +470,7 @@ static void put_notes(
 }
 
 /* "+ GROWTH ( NEW - OLD)", which both lines start with. */
-static void put_growth(struct text_report *report, uint64_t new, uint64_t old)
+static void put_growth(struct umdh_report *report, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -483,13 +483,13 @@ static void put_growth(struct text_report *report, uint64_t new, uint64_t old)
 	out_char(report->out, ')');
 }
 
-static void put_label(struct text_report *report, const struct row *row)
+static void put_label(struct umdh_report *report, const struct row *row)
 {
 	out_text(report->out, "\tBackTrace");
 	out_harmless(report->out, row->id_count ? row->ids[0] : "0");
 }
 
-static void put_sums(struct text_report *report, const struct row *row)
+static void put_sums(struct umdh_report *report, const struct row *row)
 {
 	struct block_totals new = row_new(report->comparison, row);
 	struct block_totals old = row_old(report->comparison, row);
@@ -505,7 +505,7 @@ static void put_sums(struct text_report *report, const struct row *row)
 	out_text(report->out, "\tallocations\n\n");
 }
 
-static void put_row(struct text_report *report, size_t shown, struct frames *frames)
+static void put_row(struct umdh_report *report, size_t shown, struct frames *frames)
 {
 	uint32_t number = report->view->rows[shown];
 	const struct row *row = &report->comparison->rows[number];
@@ -525,7 +525,7 @@ static void put_row(struct text_report *report, size_t shown, struct frames *fra
 	out_char(report->out, '\n');
 }
 
-static void put_rows(struct text_report *report)
+static void put_rows(struct umdh_report *report)
 {
 	struct frames frames;
 
@@ -538,7 +538,7 @@ static void put_rows(struct text_report *report)
 static void put_view(struct out *out, const struct view *view, const struct report *whole)
 {
 	const struct report_style *style = &whole->style;
-	struct text_report report = {.out = out,
+	struct umdh_report report = {.out = out,
 		.whole = whole,
 		.comparison = view->comparison,
 		.view = view,
@@ -549,15 +549,15 @@ static void put_view(struct out *out, const struct view *view, const struct repo
 
 	if (view->comparison->axis)
 		spark_make(&report.spark, view->comparison->axis, style->spark, SPARK_WIDTH);
-	text_head(&report);
+	umdh_head(&report);
 	if (view->group == GROUP_STACK)
 		put_rows(&report);
 	else
-		text_groups(&report);
-	text_end(&report);
+		umdh_groups(&report);
+	umdh_end(&report);
 }
 
-void report_text(struct out *out, const struct report *report)
+void report_umdh(struct out *out, const struct report *report)
 {
 	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
 		if (i)

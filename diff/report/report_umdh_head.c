@@ -8,7 +8,7 @@
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
-void text_seconds(struct out *out, uint64_t ms)
+void umdh_seconds(struct out *out, uint64_t ms)
 {
 	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
 }
@@ -28,12 +28,12 @@ static void put_fate(struct out *out, const struct dump_sums *sums)
 	if (sums->fate == FATE_LIVE)
 		return;
 	out_printf(out, ", %s from ", words[sums->fate]);
-	text_seconds(out, sums->from_ms);
+	umdh_seconds(out, sums->from_ms);
 	out_text(out, " to ");
-	text_seconds(out, sums->to_ms);
+	umdh_seconds(out, sums->to_ms);
 }
 
-void text_dump_notes(struct out *out, const struct dump_sums *sums)
+void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 {
 	put_fate(out, sums);
 	if (sums->is_attached)
@@ -64,7 +64,7 @@ static void put_dump(struct out *out, const char *role, const struct dump_sums *
 		out_printf(out, ", started %s", date_text(sums->start_ms, time));
 	if (*report_dump_time(sums, time))
 		out_printf(out, ", taken %s", time);
-	text_dump_notes(out, sums);
+	umdh_dump_notes(out, sums);
 	out_text(out, "\n");
 }
 
@@ -84,7 +84,7 @@ static void put_warnings(
 	}
 }
 
-void text_dump(struct out *out, const char *role, const struct dump_sums *sums)
+void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
 	put_dump(out, role, sums);
 	put_warnings(out, sums->path, sums->warnings, sums->warning_count);
@@ -145,7 +145,7 @@ static void put_left_out(struct out *out, const struct report *report)
 }
 
 /* What is no memory, and in none of the sums. */
-static void put_reserved(struct text_report *report)
+static void put_reserved(struct umdh_report *report)
 {
 	const struct change *reserved = &report->comparison->reserved;
 	struct growth growth =
@@ -203,7 +203,7 @@ static bool largest_come_first(const struct view *view)
 }
 
 /* What comes first, and that something is not there. */
-static void put_order(struct text_report *report)
+static void put_order(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool is_judged = view->trend.verdict != TREND_TOO_FEW;
@@ -222,7 +222,7 @@ static void put_order(struct text_report *report)
 		out_text(report->out, "What did not change is left out.\n// ");
 }
 
-static void put_stack_legend(struct text_report *report)
+static void put_stack_legend(struct umdh_report *report)
 {
 	const struct view *view = report->view;
 	bool is_trend = report->comparison->axis;
@@ -247,7 +247,7 @@ static void put_stack_legend(struct text_report *report)
 	if (view->is_inverted)
 		out_text(report->out, "// frames: outermost first\n//\n");
 	if (is_trend)
-		text_trend_legend(report);
+		umdh_trend_legend(report);
 	out_printf(report->out,
 		"// BLOCKS are those in NEW. Numbers are %s; offsets and addresses are\n"
 		"// always hexadecimal. ",
@@ -257,7 +257,7 @@ static void put_stack_legend(struct text_report *report)
 		report->out, "ID is what the dumps call the stack, for looking it up there.\n//\n");
 }
 
-void text_head(struct text_report *report)
+void umdh_head(struct umdh_report *report)
 {
 	struct out *out = report->out;
 
@@ -265,7 +265,7 @@ void text_head(struct text_report *report)
 		report->comparison->axis ? "trend" : "heap growth",
 		report_group_kind(report->view->group));
 	if (report->comparison->axis) {
-		text_series(report);
+		umdh_series(report);
 		put_series_warnings(out, report->comparison);
 	} else if (report->comparison->dumps)
 		put_dumps(out, report->comparison);
@@ -277,5 +277,5 @@ void text_head(struct text_report *report)
 	if (report->view->group == GROUP_STACK)
 		put_stack_legend(report);
 	else
-		text_groups_legend(report);
+		umdh_groups_legend(report);
 }

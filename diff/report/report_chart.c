@@ -41,7 +41,7 @@ static void put_head(const struct text_chart *text, const char *title)
 	const struct chart *chart = text->chart;
 
 	out_printf(text->out, "// hdiff " HSNAP_VERSION ": %s\n//\n", title);
-	text_dump(text->out, "RECORDING", chart->sums);
+	umdh_dump(text->out, "RECORDING", chart->sums);
 	if (chart->is_filtered)
 		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
 }
@@ -95,7 +95,7 @@ static void put_marks(const struct text_chart *text, uint64_t end_ms, size_t *at
 		if (count >= MARKS_MAX)
 			continue;
 		out_text(text->out, "// mark ");
-		text_seconds(text->out, mark->time_ms);
+		umdh_seconds(text->out, mark->time_ms);
 		out_char(text->out, ' ');
 		out_harmless(text->out, mark->label);
 		out_char(text->out, '\n');
@@ -112,7 +112,7 @@ static void put_use_legend(const struct text_chart *text)
 	out_text(text->out, "// peak: ");
 	out_number(text->out, peak->highest_bytes, text->base, 0);
 	out_text(text->out, " bytes at ");
-	text_seconds(text->out, peak->highest_ms);
+	umdh_seconds(text->out, peak->highest_ms);
 	if (over_time->reserved_bytes) {
 		out_text(text->out, "\n// address space reserved and not committed, not counted "
 				    "here: up to ");
