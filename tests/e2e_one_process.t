@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsnap takes one process, and never puts the snapshot in the place of the minidump that it is made
-# from.
+# hsnap takes one process, says what it wrote, and never puts the snapshot in the place of the minidump that it is
+# made from.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -45,7 +45,33 @@ my ($pid, $program) = slurp("$dir/named/$file") =~ m{^// hsnap: process id=(\d+)
 is($file, "$program-$pid-" . strftime('%Y%m%dT%H%M%SZ', gmtime unpack 'x20V', $bytes) . '-{.txt', 'stand for what they say');
 is(run([$hsnap, '-z', $image, '-f', "$dir/a{{b.txt"])->{status}, 0, 'two braces');
 ok(-s "$dir/a{b.txt", 'are one');
+says_what_it_wrote();
 done_testing;
+
+# One line, by what the image's maker knows; none of what goes to standard output.
+sub says_what_it_wrote {
+	my $made = "$dir/made.dmp";
+	make_image($made, 'win10-x64', '--ust', '--blocks', 300) or return fail('an image');
+	my $truth = slurp("$made.truth");
+	my @stacks = $truth =~ /^block \S+ \S+ \d+ \d+ (\S+)$/mg;
+	my ($blocks, $bytes) = $truth =~ /^total (\d+) (\d+)/m;
+	my $with = int(100 * (grep { $_ ne '-' } @stacks) / @stacks);
+	is(scalar @stacks, $blocks, 'every block is known');
+	ok($with > 0 && $with < 100, "$with % of them have stacks");
+	for my $form ([], ['--by-stack'], ['--gzip']) {
+		my $result = run([$hsnap, '-z', $made, @$form, '-f', "$dir/a\e[31m.txt"]);
+		my $gz = "@$form" =~ /gzip/ ? '.gz' : '';
+		is($result->{wrote}, "hsnap: $dir/a?[31m.txt$gz: $blocks blocks ($with % with stacks), $bytes bytes\n",
+			"@$form: what is in the file");
+		ok(-s "$dir/a\e[31m.txt$gz", 'which is there');
+	}
+	for my $out ([], ['-f', '-']) {
+		my $result = run([$hsnap, '-z', $made, @$out]);
+		is("$result->{status} $result->{wrote}", '0 ', "@$out: nothing is said of standard output");
+		unlike($result->{err}, qr/blocks/, 'in no other words');
+	}
+	is(run([$hsnap, '-z', $made, '-v', '-f', "$dir/v.txt"])->{wrote}, '', 'nor with -v, which says more');
+}
 
 sub refused {
 	my ($arguments, $words, $what) = @_;

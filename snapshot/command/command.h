@@ -71,7 +71,9 @@ struct snapshot_request {
 
 /* What was written. */
 struct snapshot_result {
-	uint64_t block_count, requested_bytes; /* without address space that is only reserved */
+	/* Without address space that is only reserved. */
+	uint64_t block_count, requested_bytes;
+	uint64_t stackless_count; /* of the blocks */
 	int64_t held_ms;
 };
 

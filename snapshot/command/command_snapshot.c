@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
@@ -76,6 +77,17 @@ static struct block_totals reserved_total(const struct snapshot *snapshot)
 			block_totals_add(&total, &snapshot->heaps[i].stackless);
 	}
 	return total;
+}
+
+static uint64_t stackless_count(const struct snapshot *snapshot)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (snapshot->heaps[i].addr != HEAP_RESERVED)
+			count += snapshot->heaps[i].stackless.block_count;
+	}
+	return count;
 }
 
 struct written {
@@ -195,8 +207,11 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 		struct block_totals total = snapshot_total(&snapshot);
 		struct block_totals reserved = reserved_total(&snapshot);
 
-		*taken = (struct snapshot_result){total.block_count - reserved.block_count,
-			total.requested_bytes - reserved.requested_bytes, stats.held_ms};
+		*taken = (struct snapshot_result){
+			.block_count = total.block_count - reserved.block_count,
+			.requested_bytes = total.requested_bytes - reserved.requested_bytes,
+			.stackless_count = stackless_count(&snapshot),
+			.held_ms = stats.held_ms};
 	}
 	/* What was written may not be all there is. */
 	if (!rc && snapshot.missing_count && !take->is_forced)
@@ -267,8 +282,21 @@ static int name_file(const struct one_request *request, const struct target *tar
 	return 0;
 }
 
+/* What was written to a file. Rounded down: 100 % are all of the blocks, and no fewer. */
+static void say_written(const char *path, const struct snapshot_result *taken)
+{
+	const uint64_t count = taken->block_count, with = count - taken->stackless_count;
+	char *name = text_harmless(xstrdup(path));
+
+	fprintf(stderr,
+		"hsnap: %s: %" PRIu64 " blocks (%" PRIu64 " %% with stacks), %" PRIu64 " bytes\n",
+		name, count, count ? with * 100 / count : 0, taken->requested_bytes);
+	free(name);
+}
+
 static int take_one(const struct one_request *request, struct err *err)
 {
+	struct snapshot_result taken;
 	struct target target;
 	struct buf path;
 	uint32_t pid = 0;
@@ -285,9 +313,11 @@ static int take_one(const struct one_request *request, struct err *err)
 	buf_init(&path);
 	rc = name_file(request, &target, &path, err);
 	if (!rc)
-		rc = snapshot_take(&request->series.take, &target, path.data, NULL, err);
-	buf_release(&path);
+		rc = snapshot_take(&request->series.take, &target, path.data, &taken, err);
 	target.ops->close(&target);
+	if (!rc && path.data && !request->series.take.is_verbose)
+		say_written(path.data, &taken);
+	buf_release(&path);
 	return rc;
 }
 

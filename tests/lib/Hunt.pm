@@ -106,6 +106,9 @@ sub forget { delete $running{ $_[0] } }
 # when the time was over), what it wrote, and the seconds it took, of the clock and of a processor: those
 # that are other programs' do not count there.
 #
+# The last line of hsnap on stderr, of a snapshot that went well, says what is in the file: that line, and no other
+# one, is set apart from {err}, as {wrote}.
+#
 # Where setup/wine may not switch random addresses off, one start in some thousands
 # under Wine 8.0 ends with status 1 and not a byte printed. A rare one ends with an
 # error of Wine's own client. No program of ours ends so: it is told and tried once
@@ -126,11 +129,14 @@ sub run_once {
 	my $pid = start([qw(timeout --foreground -k 5), $how{limit} // 2 * $limit, @$command],
 		stdout => "$out", stderr => "$err", %how);
 	my $status = finish($pid);
+	my $said = slurp("$err") =~ s/\r\n/\n/gr;
+	my $wrote = $said =~ s/^(hsnap: [^\n]+: \d+ blocks \(\d+ % with stacks\), \d+ bytes\n)\z//m ? $1 : '';
 	return {
 		command => "@$command",
 		status => $status & 127 ? 128 + ($status & 127) : $status >> 8,
 		out => slurp("$out"),
-		err => slurp("$err") =~ s/\r\n/\n/gr,
+		err => $said,
+		wrote => $wrote,
 		seconds => time - $from,
 		cpu_seconds => cpu_seconds() - $cpu_from,
 	};
@@ -385,7 +391,7 @@ sub check_error {
 	my @lines = split /\n/, $result->{err};
 	my @missing = grep { my $word = $_; !grep { ref $word ? $_ =~ $word : index($_, $word) >= 0 } @lines } @words;
 	my $well = $result->{status} == 2 && @lines == 1 && $lines[0] =~ /^\Q$program\E: / && !@missing
-	    && $result->{out} eq '';
+	    && $result->{out} eq '' && $result->{wrote} eq '';
 	ok($well, "$what: one line, status 2")
 	    or diag("$result->{command}\nstatus $result->{status}, missing: @missing\n",
 		"stderr: $result->{err}", 'stdout: ', length $result->{out}, ' bytes');
