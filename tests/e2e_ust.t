@@ -134,7 +134,7 @@ sub fresh {
 	is(flags($target), '00001000', 'a program started now finds the bit in itself');
 	my $ps = hsnap('ps', $image);
 	is($ps->{status}, 0, 'ps');
-	is_deeply([map { [$1, $2] if /^\s*(\d+)\s+64\s+\d+\s+(\w+)\s+\Q$image\E\r?$/ } grep { !/pid bits/ }
+	is_deeply([sort { $a->[0] <=> $b->[0] } map { [$1, $2] if /^\s*(\d+)\s+64\s+\d+\s+(\w+)\s.*\s\Q$image\E  / } grep { !/pid bits/ }
 			split /\n/, $ps->{out}],
 		[sort { $a->[0] <=> $b->[0] } [$stays->{pid}, 'none'], [$target->{pid}, 'ust']],
 		'ps sees it in the one and not in the other');

@@ -259,12 +259,16 @@ struct ps_row {
 	/* Where they would come from: "tracer", "attached" (it was traced later), "ust", "none",
 	 * "detached" (none any more); NULL: not known. */
 	const char *stacks;
+	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: not known */
+	int64_t start_ms; /* 0: not known */
 	const char *name; /* hostile */
+	const char *command_line; /* hostile; NULL: not known */
 };
 
 /* A header line, and one line for each row, in columns. Characters that a terminal would obey are
- * made harmless. */
-void ps_print(FILE *to, const struct ps_row *rows, size_t count);
+ * made harmless. On a terminal of so many columns a command line has no program, whose name stands before it, and
+ * lines are cut to fit; 0: nothing is left out. */
+void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 
 /* Of the processes that could not be looked at: how many let nobody in, and how many had ended. One
  * line for each, if any. */

@@ -178,18 +178,89 @@ static const char *number(char text[24], int64_t value)
 	return text;
 }
 
-void ps_print(FILE *to, const struct ps_row *rows, size_t count)
+/* "12.3 MiB" */
+static const char *size_words(char text[24], uint64_t bytes)
 {
-	fprintf(to, "%10s %4s %5s  %-8s  %s\n", "pid", "bits", "heaps", "stacks", "name");
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double size = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes == KEPT_UNKNOWN_BYTES)
+		return "?";
+	while (size >= 999.95) {
+		size /= 1024;
+		unit++;
+	}
+	snprintf(text, 24, "%.1f %s", size, units[unit]);
+	return text;
+}
+
+/* "2026-11-20T10:25Z" */
+static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
+{
+	if (!start_ms)
+		return "?";
+	date_text(start_ms, text);
+	if (strlen(text) > strlen("2026-11-20T10:25"))
+		memcpy(text + strlen("2026-11-20T10:25"), "Z", 2);
+	return text;
+}
+
+/* What is behind the program in a command line: behind its first word, which may have quotation marks around it. */
+static const char *arguments_of(const char *command_line)
+{
+	const bool is_quoted = *command_line == '"';
+
+	command_line += is_quoted;
+	command_line += strcspn(command_line, is_quoted ? "\"" : " \t");
+	command_line += *command_line == '"';
+	return command_line + strspn(command_line, " \t");
+}
+
+/* Ends text before a column; each character is taken to fill one. */
+static void cut_text(char *text, unsigned column)
+{
+	for (unsigned at = 0; *text; text++) {
+		if ((*text & 0xc0) != 0x80 && at++ == column) {
+			*text = '\0';
+			return;
+		}
+	}
+}
+
+/* One line, cut to fit. */
+static void put_row(FILE *to, struct buf *line, unsigned columns)
+{
+	text_harmless(line->data);
+	if (columns)
+		cut_text(line->data, columns);
+	fprintf(to, "%s\n", line->data);
+	buf_clear(line);
+}
+
+void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns)
+{
+	struct buf line;
+
+	buf_init(&line);
+	buf_printf(&line, "%6s %4s %5s  %-8s %9s  %-17s  %s", "pid", "bits", "heaps", "stacks",
+		"private", "started", "name  command line");
+	put_row(to, &line, columns);
 	for (size_t i = 0; i < count; i++) {
 		const struct ps_row *row = &rows[i];
-		char bits[24], heaps[24], *name = text_harmless(xstrdup(row->name));
+		char bits[24], heaps[24], size[24], start[DATE_TEXT_BYTES];
+		const char *command = row->command_line ? row->command_line : "?";
 
-		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid,
+		if (columns && row->command_line)
+			command = arguments_of(command);
+		buf_printf(&line, "%6" PRIu32 " %4s %5s  %-8s %9s  %-17s  %s%s%s", row->pid,
 			number(bits, row->bits ? (int64_t)row->bits : -1),
-			number(heaps, row->heap_count), row->stacks ? row->stacks : "?", name);
-		free(name);
+			number(heaps, row->heap_count), row->stacks ? row->stacks : "?",
+			size_words(size, row->private_bytes), start_words(start, row->start_ms),
+			row->name, *command ? "  " : "", command);
+		put_row(to, &line, columns);
 	}
+	buf_release(&line);
 }
 
 void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count)

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "core/base/opt.h"
+#include "core/base/os.h"
+#include "core/base/terminal.h"
 #include "core/base/text.h"
 #include "snapshot/capture/capture.h"
 #include "snapshot/command/command.h"
@@ -9,6 +11,7 @@
 #include "snapshot/heap/wine_layout.h"
 #include "snapshot/ifeo/ifeo.h"
 #include "snapshot/live/process.h"
+#include "snapshot/live/process_ref.h"
 #include "snapshot/target/nt_process.h"
 
 static const struct opt options[] = {
@@ -19,8 +22,9 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap ps [PATTERN]\n"
 	"\n"
-	"List processes, and where their stacks would come from. PATTERN is a part of\n"
-	"the name, or with * and ? the whole of it, in any case.\n";
+	"List processes, largest first: their private bytes, when they started, and where\n"
+	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\n"
+	"whole of it, in any case.\n";
 
 /* Wine's heaps hang on each other; -1 when the ring does not close. */
 static int64_t count_ring(struct target *target, uint64_t first)
@@ -86,13 +90,32 @@ static const char *look_at_stacks(struct target *target)
 	return source.is_detached && !strcmp(name, "none") ? "detached" : name;
 }
 
+/* What the system tells of processes that do not let everybody read them. */
+static void look_from_outside(struct ps_row *row)
+{
+	struct process_seen *seen;
+	size_t count;
+	struct err err;
+
+	if (process_ref_find_pid(row->pid, &seen, &count, &err))
+		memory_out();
+	if (count) {
+		row->private_bytes = seen->private_bytes;
+		row->start_ms = seen->start_ms;
+	}
+	free(seen);
+}
+
 /* 0, or why it could not be opened. */
-static int look(struct ps_row *row)
+static int look(struct ps_row *row, struct arena *arena)
 {
 	struct target target;
+	char *command_line;
 	int rc;
 
 	row->heap_count = -1;
+	row->private_bytes = KEPT_UNKNOWN_BYTES;
+	look_from_outside(row);
 	rc = target_open_live(&target, row->pid, NULL);
 	if (rc)
 		return rc;
@@ -100,6 +123,10 @@ static int look(struct ps_row *row)
 	row->heap_count = look_at_heaps(&target);
 	if (row->heap_count >= 0)
 		row->stacks = look_at_stacks(&target);
+	command_line = nt_command_line(&target);
+	if (command_line)
+		row->command_line = arena_text(arena, command_line, strlen(command_line));
+	free(command_line);
 	target.ops->close(&target);
 	return 0;
 }
@@ -116,21 +143,34 @@ static void remind(void)
 	buf_release(&names);
 }
 
+/* The largest first, and what is not known last. */
+static int by_size(const void *a, const void *b)
+{
+	const struct ps_row *left = a, *right = b;
+	const uint64_t x = left->private_bytes + 1, y = right->private_bytes + 1; /* unknown: 0 */
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
 static int list_processes(const char *pattern, struct err *err)
 {
 	struct process_list list;
+	struct arena arena; /* of command lines */
 	struct ps_row *rows;
 	size_t count = 0, closed_count = 0, ended_count = 0;
 	int rc = process_list_take(&list, err);
 
 	if (rc)
 		return rc;
+	arena_init(&arena);
 	rows = xcalloc(list.count, sizeof(*rows));
 	for (size_t i = 0; i < list.count; i++) {
 		if (pattern && !command_name_is_like(list.items[i].name, pattern))
 			continue;
 		rows[count] = (struct ps_row){.pid = list.items[i].pid, .name = list.items[i].name};
-		rc = look(&rows[count]);
+		rc = look(&rows[count], &arena);
 		if (rc == -ERR_NOMEM)
 			memory_out();
 		ended_count += rc == -ERR_NO_PROCESS;
@@ -139,11 +179,14 @@ static int list_processes(const char *pattern, struct err *err)
 	}
 	rc = count ? 0 : err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
 	if (!rc) {
-		ps_print(stdout, rows, count);
+		qsort(rows, count, sizeof(*rows), by_size);
+		ps_print(stdout, rows, count,
+			os_is_terminal(stdout) ? terminal_columns(stdout) - 1 : 0);
 		ps_print_missing(stderr, closed_count, ended_count);
 		remind();
 	}
 	free(rows);
+	arena_release(&arena);
 	process_list_release(&list);
 	return rc;
 }

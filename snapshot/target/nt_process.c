@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "snapshot/target/peb_layout.h"
 
 /* Keeps the heap at addr unless it is there. */
@@ -93,4 +94,40 @@ uint32_t nt_global_flag(struct target *target)
 	if (target->host_peb)
 		target_u32(target, target->host_peb + peb_layout(64)->global_flag, &host_flag);
 	return flag | host_flag;
+}
+
+static int read_ptr(struct target *target, uint64_t addr, uint64_t *value)
+{
+	unsigned char bytes[8];
+	int rc = target_read(target, addr, bytes, target->bits / 8);
+
+	if (!rc)
+		*value = bytes_ptr(bytes, target->bits);
+	return rc;
+}
+
+char *nt_command_line(struct target *target)
+{
+	const struct peb_layout *layout = peb_layout(target->bits);
+	unsigned char len_bytes[2], *units;
+	uint64_t parameters, buffer;
+	char *text = NULL;
+	size_t len, size;
+
+	if (read_ptr(target, target->peb + layout->parameters, &parameters) ||
+		target_read(
+			target, parameters + layout->command_line, len_bytes, sizeof(len_bytes)) ||
+		read_ptr(
+			target, parameters + layout->command_line + layout->string_buffer, &buffer))
+		return NULL;
+	len = bytes_u16(len_bytes);
+	units = malloc(len + 1);
+	if (units && (!len || !target_read(target, buffer, units, len))) {
+		size = text_from_utf16(units, len / 2, NULL, 0) + 1;
+		text = malloc(size);
+		if (text)
+			text_from_utf16(units, len / 2, text, size);
+	}
+	free(units);
+	return text;
 }

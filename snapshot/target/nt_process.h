@@ -37,4 +37,7 @@ void nt_process_release(struct nt_process *process);
  * be read are 0. */
 uint32_t nt_global_flag(struct target *target);
 
+/* What the process was started with, as UTF-8 and hostile; the caller frees it. NULL: it cannot be read. */
+char *nt_command_line(struct target *target);
+
 #endif

@@ -6,7 +6,7 @@
  * 22000, the same in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 has ProcessHeap and
  * NtGlobalFlag there too and leaves the heap list empty.
  *
- * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName, _UNICODE_STRING.Buffer,
+ * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName and CommandLine, _UNICODE_STRING.Buffer,
  * _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
  * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
  * 32-bit _TEB: HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
@@ -24,6 +24,7 @@ static const struct peb_layout layouts[] = {
 		.parameters = 0x10,
 		.bytes = 0xb0,
 		.image_path = 0x38,
+		.command_line = 0x40,
 		.string_buffer = 4,
 		.teb_wow = 0,
 		.teb_self = 0x18,
@@ -40,6 +41,7 @@ static const struct peb_layout layouts[] = {
 		.parameters = 0x20,
 		.bytes = 0x124,
 		.image_path = 0x60,
+		.command_line = 0x70,
 		.string_buffer = 8,
 		.teb_wow = 0,
 		.teb_self = 0x30,

@@ -13,7 +13,8 @@ struct peb_layout {
 	uint16_t os_major, os_minor, os_build;
 	uint16_t ldr, parameters;
 	uint16_t bytes; /* so many hold all of these */
-	uint16_t image_path; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName */
+	uint16_t image_path,
+		command_line; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName, .CommandLine */
 	uint16_t string_buffer; /* _UNICODE_STRING.Buffer; .Length is at 0 */
 	/* _TEB; of a 32-bit process in 64-bit Windows the 64-bit one's teb_wow leads to the 32-bit one */
 	uint16_t teb_wow, teb_self, teb_peb;

@@ -109,27 +109,68 @@ TEST(many_stars_take_no_long_time)
 	assert_false(command_name_is_like(name, pattern));
 }
 
-TEST(processes_are_listed_in_columns)
+static void check_listed(
+	const struct ps_row *rows, size_t count, unsigned columns, const char *expected)
 {
-	static const struct ps_row rows[] = {
-		{4, 0, -1, NULL, "System"},
-		{1234, 32, 5, "ust", "a b.exe"},
-		{4294967295u, 64, 65536, "tracer", "\x1b[2Jevil\n.exe"},
-		{5678, 64, -1, "none", ""},
-	};
 	char text[1000] = "";
 	FILE *to = tmpfile();
 
 	assert_non_null(to);
-	ps_print(to, rows, 4);
+	ps_print(to, rows, count, columns);
 	rewind(to);
 	assert_true(fread(text, 1, sizeof(text) - 1, to) > 0);
 	assert_int_equal(fclose(to), 0);
-	assert_string_equal(text, "       pid bits heaps  stacks    name\n"
-				  "         4    ?     ?  ?         System\n"
-				  "      1234   32     5  ust       a b.exe\n"
-				  "4294967295   64 65536  tracer    ?[2Jevil?.exe\n"
-				  "      5678   64     ?  none      \n");
+	assert_string_equal(text, expected);
+}
+
+TEST(processes_are_listed_in_columns)
+{
+	static struct ps_row rows[] = {
+		{4, 0, -1, NULL, UINT64_MAX, 0, "System", NULL},
+		{1234, 32, 5, "ust", 12345678, 1795170348123, "a b.exe",
+			"\"C:\\a b.exe\" -x  \"1 2\""},
+		{4294967295u, 64, 65536, "tracer", UINT64_MAX - 1, 1, "\x1b[2Jevil\n.exe",
+			"evil \r\x9b"},
+		{5678, 64, -1, "none", 1023900, 1, "", ""},
+	};
+
+	check_listed(rows, 4, 0,
+		"   pid bits heaps  stacks     private  started            name  command line\n"
+		"     4    ?     ?  ?                ?  ?                  System  ?\n"
+		"  1234   32     5  ust       11.8 MiB  2026-11-20T10:25Z  a b.exe  \"C:\\a "
+		"b.exe\" -x  \"1 2\"\n"
+		"4294967295   64 65536  tracer    16.0 EiB  1970-01-01T00:00Z  ?[2Jevil?.exe  evil "
+		"??\n"
+		"  5678   64     ?  none     999.9 KiB  1970-01-01T00:00Z  \n");
+}
+
+#define EURO_10 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
+
+TEST(command_lines_are_cut_to_a_terminal_without_their_program)
+{
+	static const struct {
+		const char *line, *shown;
+	} lines[] = {
+		{"\"C:\\a b\\app.exe\" --port 1", "app.exe  --port 1"},
+		{"app.exe\t-x \"-y z\"", "app.exe  -x \"-y z\""},
+		{"app", "app.exe"},
+		{"", "app.exe"},
+		{"\"C:\\never ends", "app.exe"},
+		{"\"app\"-x", "app.exe  -x"},
+		{"a " EURO_10 EURO_10, "app.exe  " EURO_10 "\u20ac"},
+	};
+	char expected[1000];
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct ps_row row = {1, 64, 1, "none", 1024, 1, "app.exe", lines[i].line};
+
+		snprintf(expected, sizeof(expected),
+			"   pid bits heaps  stacks     private  started            name  command "
+			"line\n"
+			"     1   64     1  none       1.0 KiB  1970-01-01T00:00Z  %s\n",
+			lines[i].shown);
+		check_listed(&row, 1, 78, expected);
+	}
 }
 
 static void check_missing(size_t closed_count, size_t ended_count, const char *expected)

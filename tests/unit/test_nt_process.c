@@ -71,6 +71,57 @@ static int read_peb(void)
 		&seen->process, &seen->memory, FAKE_PEB, fake.target.bits, &seen->err);
 }
 
+/* ---------------------------------------------------------------- the command line */
+
+#define PARAMETERS 0x520000u
+#define COMMAND_LINE 0x530000u
+
+/* Offsets as phnt has them. */
+static void put_command_line(uint64_t buffer, uint16_t len)
+{
+	bool is_64 = fake.target.bits == 64;
+
+	fake_map(PARAMETERS, 0x1000);
+	fake_map(COMMAND_LINE, 0x1000);
+	put(is_64 ? 0x20 : 0x10, PARAMETERS, fake.target.bits / 8);
+	fake_put(PARAMETERS + (is_64 ? 0x70 : 0x40), len, 2);
+	fake_put(PARAMETERS + (is_64 ? 0x78 : 0x44), buffer, fake.target.bits / 8);
+}
+
+static void assert_command_line(const char *expected)
+{
+	char *text = nt_command_line(&fake.target);
+
+	if (expected)
+		assert_string_equal(text, expected);
+	else
+		assert_null(text);
+	free(text);
+}
+
+TEST(a_command_line_is_read_as_far_as_it_goes_and_is_there)
+{
+	static const uint16_t units[] = {'a', ' ', 0x20ac, 0xd83d, 0xde00, 0xd800, 'b'};
+
+	for (unsigned bits = 32; bits <= 64; bits += 32) {
+		seen_open(bits);
+		put_command_line(COMMAND_LINE, sizeof(units));
+		for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+			fake_put(COMMAND_LINE + 2 * i, units[i], 2);
+		assert_command_line("a \u20ac\U0001f600\ufffdb");
+		put_command_line(COMMAND_LINE, 3); /* half a unit more */
+		assert_command_line("a");
+		put_command_line(0, 0);
+		assert_command_line("");
+		put_command_line(COMMAND_LINE, 0xffff); /* not all of it is there */
+		assert_command_line(NULL);
+		put_command_line(0x7000000, 4);
+		assert_command_line(NULL);
+		put(bits == 64 ? 0x20 : 0x10, 0x7000000, bits / 8);
+		assert_command_line(NULL);
+	}
+}
+
 /* ---------------------------------------------------------------- the PEB */
 
 TEST(heaps_come_in_order_each_once_and_the_process_heap_first)

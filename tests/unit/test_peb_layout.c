@@ -60,6 +60,8 @@ TEST(the_environment_blocks_of_every_listed_build_are_those_of_the_table)
 		assert_listed(list, "_TEB", "ProcessEnvironmentBlock", row->teb_peb);
 		assert_listed(
 			list, "_RTL_USER_PROCESS_PARAMETERS", "ImagePathName", row->image_path);
+		assert_listed(
+			list, "_RTL_USER_PROCESS_PARAMETERS", "CommandLine", row->command_line);
 		if (listing_find(list, "_NT_TIB", "Self") != LISTING_NONE)
 			assert_listed(list, "_NT_TIB", "Self", row->teb_self);
 		if (listing_find(list, "_NT_TIB", "ExceptionList") != LISTING_NONE)
