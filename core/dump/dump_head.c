@@ -49,6 +49,7 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
 		told.pid = told.parent_pid = 0;
 		told.start_ms = 0;
 		told.image = kv_get(kv, "image");
+		told.host = kv_get(kv, "host");
 		if (kv_get_u32(kv, "id", 10, &told.pid) ||
 			kv_get_u32(kv, "parent", 10, &told.parent_pid) ||
 			kv_get_date(kv, "start", &told.start_ms))
@@ -129,7 +130,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 		rc = reading.head.is_ours ? 0 :
 					    err_set(err, ERR_NOT_DUMP, source_name(source),
 						    "it does not begin as one");
-	reading.head.image = NULL;
+	reading.head.image = reading.head.host = NULL;
 	if (!rc)
 		*head = reading.head;
 	source_close(source);

@@ -75,6 +75,7 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 		out_printf(out, " parent=%" PRIu32, snapshot->parent_pid);
 	write_quoted(out, "image", snapshot->image);
 	write_quoted(out, "os", snapshot->os);
+	write_quoted(out, "host", snapshot->host);
 	out_text(out, EOL);
 	if (snapshot->stack_source)
 		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);

@@ -44,6 +44,11 @@ static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 	sums_warn(sums, text);
 }
 
+static const char *keep(struct dump_sums *sums, const char *text)
+{
+	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
+}
+
 /* What the head of the dump tells. */
 static int note_head(struct sum_reader *reader, const char *kind, const struct kv *kv)
 {
@@ -51,13 +56,16 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 	struct dump_head *head = &reader->head;
 	int rc = dump_head_note(head, kind, kv);
 
-	if (!rc && !strcmp(kind, "process") && head->image)
-		head->image = arena_text(&sums->arena, head->image, strlen(head->image));
+	if (!rc && !strcmp(kind, "process")) {
+		head->image = keep(sums, head->image);
+		head->host = keep(sums, head->host);
+	}
 	sums->time_ms = head->time_ms;
 	sums->start_ms = head->start_ms;
 	sums->pid = head->pid;
 	sums->parent_pid = head->parent_pid;
 	sums->image = head->image;
+	sums->host = head->host;
 	sums->banner_pid = head->banner_pid;
 	sums->banner_time_ms = head->banner_time_ms;
 	return rc;

@@ -188,6 +188,7 @@ void describe_process(struct target *target, struct snapshot *snapshot)
 	snapshot->start_ms = target->start_ms;
 	snapshot->image = keep(snapshot, target->image);
 	snapshot->os = keep(snapshot, target->os);
+	snapshot->host = keep(snapshot, target->host);
 }
 
 static void record_ust(struct snapshot *snapshot, const struct ust_facts *facts)

@@ -363,7 +363,13 @@ static void describe_system(struct target *target)
 	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
 	const char *wine = os_wine_version();
 	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
+	wchar_t host[128];
+	DWORD units = sizeof(host) / sizeof(*host);
 
+	/* Not that of NetBIOS, which ends after 15 letters. */
+	if (GetComputerNameExW(ComputerNameDnsHostname, host, &units))
+		text_from_utf16(
+			(const unsigned char *)host, units, target->host, sizeof(target->host));
 	if (version)
 		version(&info);
 	target->is_wine = wine;

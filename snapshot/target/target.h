@@ -74,7 +74,8 @@ struct target {
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
 	int64_t start_ms;
 	int64_t time_ms; /* when the process was as it is seen; 0: now */
-	char image[1024], os[80]; /* UTF-8 */
+	char image[1024], os[80],
+		host[256]; /* UTF-8; host: the machine's name, "" when not known */
 	uint64_t reads, read_bytes; /* how many calls, for -v */
 };
 

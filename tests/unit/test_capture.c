@@ -241,6 +241,7 @@ TEST(the_snapshot_says_whose_it_is)
 	const struct snapshot *snapshot = &scene.snapshot;
 
 	snprintf(fake.target.image, sizeof(fake.target.image), "C:\\app\\app.exe");
+	snprintf(fake.target.host, sizeof(fake.target.host), "node7");
 	fake.target.start_ms = 1234;
 	assert_int_equal(take(), 0);
 	assert_int_equal(snapshot->pid, 12);
@@ -249,6 +250,7 @@ TEST(the_snapshot_says_whose_it_is)
 	assert_true(snapshot->time_ms > 1234);
 	assert_string_equal(snapshot->image, "C:\\app\\app.exe");
 	assert_null(snapshot->os);
+	assert_string_equal(snapshot->host, "node7");
 	assert_string_equal(snapshot->stack_source, "tracer");
 	assert_int_equal(snapshot->module_count, 2);
 	assert_false(snapshot->modules[0].has_identity); /* its headers are not there */

@@ -69,6 +69,7 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot->start_ms = -1;
 	snapshot->image = text(snapshot, "C:\\a b\\\"app\\\t\x7f.exe");
 	snapshot->os = text(snapshot, "10.0.19045");
+	snapshot->host = text(snapshot, "b\u00fcro 7");
 	snapshot->stack_source = "tracer";
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
 	snapshot_lacks(snapshot, "%s", "");
@@ -100,7 +101,8 @@ static void make_snapshot(struct snapshot *snapshot)
 static const char told[] =
 	"note process id=[4294967295] start=[1969-12-31T23:59:59.999Z] bits=[64] "
 	"parent=[4294967294] "
-	"image=[C:\\a b\\\"app\\\t\x7f.exe] os=[10.0.19045]\n"
+	"image=[C:\\a b\\\"app\\\t\x7f.exe] os=[10.0.19045] "
+	"host=[b\u00fcro 7]\n"
 	"note stacks source=[tracer]\n"
 	"note ust records=[7] broken-records=[1] cut-records=[2] database=[400000000000] "
 	"entries=[9] "
