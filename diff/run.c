@@ -178,9 +178,14 @@ static int check_asked(const struct options *options, const struct inputs *input
 	if (of_trend && !inputs->series[0].comparison.axis)
 		return err_set(
 			err, ERR_USAGE, of_trend, "only a trend has that, of more than two dumps");
+	snprintf(form, sizeof(form), "-o %s", options->format->name);
+	if (options->format->is_of_dumps &&
+		(inputs->is_printed || options->sum || options->group != GROUP_STACK))
+		return err_set(err, ERR_USAGE, form,
+			"it shows each stack in each dump: leave out --sum and --group, and give "
+			"it dumps");
 	if (inputs->series_count < 2 || !options->format->is_of_one)
 		return 0;
-	snprintf(form, sizeof(form), "-o %s", options->format->name);
 	return err_set(err, ERR_USAGE, form,
 		"it shows one series, and there are %zu; say which with --series N",
 		inputs->series_count);

@@ -286,7 +286,7 @@ sub check_folded {
 }
 
 sub check_every {
-	for my $format (qw(text json csv folded)) {
+	for my $format (qw(text json jsonl csv folded)) {
 		my $once = report_in($format);
 		ok($once eq report_in($format), "$format: the same each time");
 		my $result = run(tool('hdiff', 'linux', '-o', $format, '-f', "$dir/out", "$dir/old.txt", "$dir/new.txt"));

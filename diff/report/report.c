@@ -14,13 +14,14 @@
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
-	{"text", report_umdh, false, true, chart_text, 50},
-	{"umdh", report_umdh, false, true, NULL, 0},
-	{"json", report_json, false, true, NULL, 0},
-	{"csv", report_csv, false, true, chart_csv, 500},
-	{"folded", report_folded, true, false, NULL, 0},
-	{"svg", NULL, true, false, chart_svg, 500},
-	{NULL, NULL, false, false, NULL, 0},
+	{"text", report_umdh, false, false, true, chart_text, 50},
+	{"umdh", report_umdh, false, false, true, NULL, 0},
+	{"json", report_json, false, false, true, NULL, 0},
+	{"jsonl", report_jsonl, false, true, false, NULL, 0},
+	{"csv", report_csv, false, false, true, chart_csv, 500},
+	{"folded", report_folded, true, false, false, NULL, 0},
+	{"svg", NULL, true, false, false, chart_svg, 500},
+	{NULL, NULL, false, false, false, NULL, 0},
 };
 
 #define MANTISSA_BITS DBL_MANT_DIG

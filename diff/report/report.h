@@ -83,6 +83,7 @@ struct report_format {
 	const char *name;
 	void (*write)(struct out *out, const struct report *report); /* NULL: it is for charts */
 	bool is_of_one; /* it has no room for more than one view */
+	bool is_of_dumps; /* it shows what stacks have in each dump: no groups, no sum of dumps */
 	bool has_window; /* it shows what view_window() finds */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
 	size_t span_max; /* so many parts of a window are good to read in it */
@@ -94,6 +95,9 @@ void report_umdh(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
 void report_json(struct out *out, const struct report *report);
+
+/* For databases, a line for each stack in each dump: man/hdiff-json.5. */
+void report_jsonl(struct out *out, const struct report *report);
 
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
 void report_csv(struct out *out, const struct report *report);

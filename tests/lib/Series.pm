@@ -3,7 +3,7 @@
 #   my @files = series($dir, [T0_MS, T1_MS, ...], { NAME => [BYTES at each time], ... }, %how);
 #
 # Each BYTES is a number, or [BYTES, BLOCKS]; 0 leaves the stack out. A stack NAME is two frames
-# "app!NAME", whose name the dumps carry and which may be any bytes, and "app+FFF". %how: pid, start (ms), parent (pid), image, slide (of the
+# "app!NAME", whose name the dumps carry and which may be any bytes, and "app+FFF". %how: pid, start (ms), parent (pid), image, host, slide (of the
 # modules), timestamp (their build), name (pattern of the files, with %d for their number), full (one
 # line for each block, in place of one for each stack), no_time, no_start.
 package Series;
@@ -38,7 +38,8 @@ sub series_dump {
 	my ($base, $heap) = (0x140000000 + $slide, 0x650000);
 	my $text = '// hsnap: dump format=1 tool=0.1.0' . ($how{no_time} ? '' : ' time=' . iso($time)) . "\r\n"
 	    . "// hsnap: process id=$pid" . ($how{no_start} ? '' : ' start=' . iso($start)) . ' bits=64' . ($how{parent} ? " parent=$how{parent}" : '') . ' image="'
-	    . ($how{image} // 'C:\\\\app\\\\app.exe') . "\"\r\n// hsnap: stacks source=tracer\r\n"
+	    . ($how{image} // 'C:\\\\app\\\\app.exe') . '"' . (defined $how{host} ? ' host=' . quoted($how{host}) : '')
+	    . "\r\n// hsnap: stacks source=tracer\r\n"
 	    . sprintf("//\r\n// Loaded modules:\r\n//     Base Size Module\r\n//    %16X %8X C:\\app\\app.exe\r\n",
 		$base, 0x1000000)
 	    . sprintf("// hsnap: module base=%X timestamp=%08X checksum=0\r\n", $base, $how{timestamp} // 7)

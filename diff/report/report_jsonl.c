@@ -1,0 +1,199 @@
+/*
+ * man/hdiff-json.5, LINES, says what all this means: what changes here changes there.
+ *
+ * Each line is about one stack in one dump and says all there is to say about both, so that lines of
+ * any number of machines can lie in one table. No key is ever missing and no value is null: databases
+ * want one type for each.
+ */
+#include "diff/report/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "diff/query/strip.h"
+#include "diff/report/json.h"
+#include "diff/report/report_parts.h"
+
+struct line_writer {
+	struct out *out;
+	const struct view *view;
+	struct strip *strip;
+	struct frames frames;
+	/* Of the row at hand: its frames, their hash, and the innermost that is no allocator's. */
+	struct buf text, function;
+	uint64_t hash;
+};
+
+/* ---------------------------------------------------------------- stacks */
+
+/* What a frame is on any machine and, where the function has a name, in any build: no address, no place in the
+ * function, and modules as Windows takes them, which knows no capitals in names of files. */
+static void add_frame(struct buf *text, const struct frame *frame)
+{
+	size_t from = text->len;
+
+	if (frame->module)
+		clean_text(text, frame->module, true);
+	for (size_t i = from; i < text->len; i++)
+		text->data[i] = text_lower(text->data[i]);
+	if (frame->module)
+		buf_add_text(text, frame->function ? "!" : "+");
+	if (frame->function)
+		clean_text(text, frame->function, true);
+	else if (frame->module)
+		buf_printf(text, "%" PRIX64, frame->offset_bytes);
+	else
+		buf_add_text(text, "?");
+	for (size_t i = from; i < text->len; i++) {
+		if (text->data[i] == ';')
+			text->data[i] = ':';
+	}
+}
+
+/* FNV-1a, which any language has in three lines: who has the frames can work it out. */
+static uint64_t hash_text(const struct buf *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < text->len; i++)
+		hash = (hash ^ (unsigned char)text->data[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* All frames from the innermost on, whatever is asked for of frames elsewhere: the hash is of them. */
+static void add_stack(struct line_writer *writer, uint32_t number)
+{
+	const struct row *row = &writer->view->comparison->rows[number];
+	struct frames *frames = &writer->frames;
+	struct buf *text = &writer->text;
+	char space[ROW_WORDS_BYTES];
+	size_t count;
+
+	buf_clear(text);
+	buf_clear(&writer->function);
+	naming_frames(&writer->view->naming, number, frames);
+	count = frames->part_count ? frames->part_at[0] : frames->count;
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			buf_add_text(text, ";");
+		add_frame(text, &frames->items[i]);
+	}
+	if (!count)
+		buf_add_text(text, report_row_words(row, space));
+	else if (row->kind == ROW_AMBIGUOUS)
+		buf_printf(text, ";(ambiguous: one of %zu stacks)", frames->part_count + 1);
+	writer->hash = hash_text(text);
+	if (count) {
+		strip_frames(writer->strip, frames);
+		add_frame(&writer->function, &frames->items[0]);
+	} else {
+		buf_add(&writer->function, text->data, text->len);
+	}
+}
+
+/* ---------------------------------------------------------------- processes */
+
+/* The module that the process was started from: that of the image's name. */
+static const struct module *main_module(const struct dump_sums *dump)
+{
+	const char *name = dump->image ? module_path_base(dump->image) : "";
+
+	for (size_t i = 0; i < dump->module_count; i++) {
+		if (!text_compare(module_path_base(dump->modules[i].path), name))
+			return &dump->modules[i];
+	}
+	return NULL;
+}
+
+/* As symbol stores call a build: by its PDB, else by the image's time stamp and size; "" when it is not known. */
+static void put_build(struct json *json, const struct dump_sums *dump)
+{
+	const struct module *module = main_module(dump);
+	char text[64] = "";
+
+	if (module && module->pdb_guid)
+		snprintf(text, sizeof(text), "%.32s%" PRIX32, module->pdb_guid, module->pdb_age);
+	else if (module && module->has_identity)
+		snprintf(text, sizeof(text), "%08" PRIX32 "%" PRIx64, module->timestamp,
+			module->size_bytes);
+	json_text(json, "build", text);
+}
+
+static void put_time(struct json *json, const char *key, int64_t time_ms)
+{
+	char text[DATE_TEXT_BYTES];
+
+	json_text(json, key, date_text(time_ms, text));
+}
+
+static void put_process(struct json *json, const struct dump_sums *dump)
+{
+	json_text(json, "host", dump->host ? dump->host : "");
+	json_text(json, "image", dump->image ? module_path_base(dump->image) : "");
+	put_build(json, dump);
+	json_number(json, "pid", dump->pid);
+	put_time(json, "start", dump->start_ms);
+	put_time(json, "time", dump->time_ms);
+	json_text(json, "path", dump->path);
+}
+
+/* ---------------------------------------------------------------- lines */
+
+static void put_line(
+	struct line_writer *writer, const struct dump_sums *dump, const struct block_totals *totals)
+{
+	struct json json = {.out = writer->out, .is_first = true};
+	char hash[17];
+
+	snprintf(hash, sizeof(hash), "%016" PRIX64, writer->hash);
+	json_open(&json, NULL, '{');
+	put_process(&json, dump);
+	json_text(&json, "stack", hash);
+	json_text(&json, "function", writer->function.data);
+	json_text(&json, "frames", writer->text.data);
+	json_number(&json, "bytes", totals->requested_bytes);
+	json_number(&json, "blocks", totals->block_count);
+	json_number(&json, "overhead", totals->overhead_bytes);
+	json_close(&json, '}');
+	out_char(writer->out, '\n');
+}
+
+/* Nothing is said of a stack in a dump that does not have it, as of a dump alone nothing could be. */
+static void put_row(struct line_writer *writer, uint32_t number)
+{
+	const struct comparison *comparison = writer->view->comparison;
+	const struct row *row = &comparison->rows[number];
+
+	add_stack(writer, number);
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		const struct block_totals *totals = &row->totals[i];
+
+		if (totals->block_count || totals->requested_bytes || totals->overhead_bytes)
+			put_line(writer, &comparison->dumps[i], totals);
+	}
+}
+
+void report_jsonl(struct out *out, const struct report *report)
+{
+	struct line_writer writer = {.out = out};
+	struct strip known; /* by themselves, when it is not asked for others */
+
+	strip_init(&known);
+	strip_add_known(&known);
+	frames_init(&writer.frames);
+	buf_init(&writer.text);
+	buf_init(&writer.function);
+	for (const struct view *view = report->views; view < report->views + report->view_count;
+		view++) {
+		writer.view = view;
+		writer.strip = view->strip ? view->strip : &known;
+		for (size_t i = 0; i < view->shown_count && !out->err.code; i++)
+			put_row(&writer, view->rows[i]);
+	}
+	buf_release(&writer.function);
+	buf_release(&writer.text);
+	frames_release(&writer.frames);
+	strip_release(&known);
+}
