@@ -153,6 +153,7 @@ enum {
 	SORT,
 	GROUP,
 	INVERT,
+	REVERSE,
 	STRIP,
 	NO_STRIP,
 	STRIP_FILE,
@@ -203,6 +204,7 @@ const struct opt hdiff_options[] = {
 	{GROUP, NULL, "group", "WHAT",
 		"stack (the default), function, file, module, heap or memory"},
 	{INVERT, NULL, "invert", NULL, "show the outermost frame first"},
+	{REVERSE, NULL, "reverse", NULL, "with -o folded: NEW before OLD, to draw what is gone"},
 	{STRIP, NULL, "strip", NULL,
 		"hide the innermost frames of allocators (default for groups)"},
 	{NO_STRIP, NULL, "no-strip", NULL, "show them (default for stacks)"},
@@ -359,6 +361,7 @@ static bool take_switch(struct options *options, int id)
 	case DECIMAL: options->style.hex = false; break;
 	case HEX: options->style.hex = true; break;
 	case INVERT: options->is_inverted = true; break;
+	case REVERSE: options->style.is_reverse = true; break;
 	case STRIP: options->strip = STRIP_YES; break;
 	case NO_STRIP: options->strip = STRIP_NO; break;
 	case NO_SYMBOLS: options->no_symbols = true; break;
@@ -512,6 +515,8 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
+	if (options->style.is_reverse && options->format->write != report_folded)
+		return err_set(err, ERR_USAGE, "--reverse", "it is about -o folded");
 	if (options->sum && options_ask_trend(options))
 		return err_set(err, ERR_USAGE, "--sum",
 			"it makes no trend, so leave out --warm-up, --since, --until, "

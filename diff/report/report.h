@@ -56,6 +56,7 @@ struct report_style {
 	bool hex; /* numbers in text; offsets and addresses always are, everything else never is */
 	enum spark_style spark; /* in text; AUTO is ASCII */
 	unsigned columns; /* of charts as text */
+	bool is_reverse; /* of folded stacks NEW comes before OLD */
 };
 
 /* What is reported: one view, or of a trend one for each series, the first to begin first. */
@@ -102,8 +103,8 @@ void report_jsonl(struct out *out, const struct report *report);
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
 void report_csv(struct out *out, const struct report *report);
 
-/* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference; man/hdiff-csv.5. Of a trend
- * the first snapshot against the last. */
+/* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference, or of one dump "... BYTES";
+ * man/hdiff-csv.5. Of a trend the first snapshot against the last. */
 void report_folded(struct out *out, const struct report *whole);
 
 /* Charts: as bars, for spreadsheets, and as pictures. */

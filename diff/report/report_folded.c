@@ -195,25 +195,30 @@ static bool unite(struct folded_line *to, const struct folded_line *more)
 	return true;
 }
 
-static void put_line(
-	const struct folded_report *report, struct out *out, const struct folded_line *line)
+/* One number where nothing is old: viewers take a second one for a part of the name. */
+static void put_line(const struct folded_report *report, struct out *out,
+	const struct folded_line *line, bool is_reverse)
 {
+	bool has_old = !report->comparison->is_sum && report->comparison->dump_count > 1;
+
 	for (size_t i = 0; i < line->count; i++) {
 		if (i)
 			out_char(out, ';');
 		out_text(out, report->names[line->frames[i]].text);
 	}
+	if (has_old) {
+		out_char(out, ' ');
+		out_number(out, is_reverse ? line->new : line->old, 10, 0);
+	}
 	out_char(out, ' ');
-	out_number(out, line->old, 10, 0);
-	out_char(out, ' ');
-	out_number(out, line->new, 10, 0);
+	out_number(out, has_old && is_reverse ? line->old : line->new, 10, 0);
 	out_char(out, '\n');
 }
 
 void report_folded(struct out *out, const struct report *whole)
 {
 	const struct view *view = &whole->views[0];
-	/* Of whole->style nothing is used: the tools that read this want decimal numbers. */
+	/* Of whole->style hex is not used: the tools that read this want decimal numbers. */
 	struct folded_report report = {.view = view, .comparison = view->comparison};
 	/* When grouped, what is shown are groups, and they are made of all rows. */
 	size_t count = view->group == GROUP_STACK ? view->shown_count : view->row_count;
@@ -233,7 +238,7 @@ void report_folded(struct out *out, const struct report *whole)
 		for (next = i + 1;
 			next < report.line_count && unite(&report.lines[i], &report.lines[next]);)
 			next++;
-		put_line(&report, out, &report.lines[i]);
+		put_line(&report, out, &report.lines[i], whole->style.is_reverse);
 	}
 	free(report.lines);
 	free(report.frames);

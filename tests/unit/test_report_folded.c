@@ -19,9 +19,32 @@ TEST(the_root_comes_first_and_old_before_new)
 		"app+800;lib+502;app+1020 0 300\n"
 		"app+800;lib+503;app+1030 100 0\n");
 	assert_folded(1, GROUP_STACK,
-		"app+800;lib+501;app!leak 0 500\n"
-		"app+800;lib+502;app+1020 0 300\n"
-		"app+800;lib+504;app+1040 0 64\n");
+		"app+800;lib+501;app!leak 500\n"
+		"app+800;lib+502;app+1020 300\n"
+		"app+800;lib+504;app+1040 64\n");
+}
+
+TEST(new_may_come_before_old_where_there_are_both)
+{
+	write_three();
+	for (size_t dump_count = 1; dump_count <= 2; dump_count++) {
+		struct made *made = made_read(dump_count);
+		const struct report report = {
+			.views = &made->view, .view_count = 1, .style = {.is_reverse = true}};
+		struct out out;
+
+		assert_int_equal(out_open(&out, "out.txt", NULL), 0);
+		report_folded(&out, &report);
+		assert_int_equal(out_commit(&out, NULL), 0);
+		char *text = read_text("out.txt");
+		assert_string_equal(text, dump_count == 1 ? "app+800;lib+501;app!leak 500\n"
+							    "app+800;lib+502;app+1020 300\n"
+							    "app+800;lib+504;app+1040 64\n" :
+							    "app+800;lib+501;app!leak 500 0\n"
+							    "app+800;lib+502;app+1020 300 0\n"
+							    "app+800;lib+503;app+1030 0 100\n");
+		free(text);
+	}
 }
 
 /* Two entries at two offsets in one function; rows of no bytes. */
@@ -58,8 +81,7 @@ TEST(lines_are_sorted_frame_by_frame)
 		put(&maker, "%s", "");
 	}
 	dump_end(&maker, "new.txt");
-	assert_folded(
-		1, GROUP_STACK, "B;8C 0 5\na;8F 0 2\na;a b;8D 0 4\na b;90 0 1\n\xc3\xa4;8E 0 3\n");
+	assert_folded(1, GROUP_STACK, "B;8C 5\na;8F 2\na;a b;8D 4\na b;90 1\n\xc3\xa4;8E 3\n");
 }
 
 TEST(names_do_not_break_lines_or_frames)
@@ -76,7 +98,7 @@ TEST(names_do_not_break_lines_or_frames)
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
 	assert_string_equal(
-		made_report(made, "folded", false), "??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 0 5\n");
+		made_report(made, "folded", false), "??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 5\n");
 }
 
 TEST(what_has_no_frames_is_one_frame_in_words)
@@ -92,9 +114,9 @@ TEST(what_has_no_frames_is_one_frame_in_words)
 	dump_end(&maker, "new.txt");
 	/* Two stacks that are not known are the same words: 40 + 2. */
 	assert_folded(1, GROUP_STACK,
-		"(ambiguous: one of 2 stacks);app+800;app+1010 0 500\n"
-		"(no stack recorded) 0 30\n"
-		"(stack not in the dump) 0 42\n");
+		"(ambiguous: one of 2 stacks);app+800;app+1010 500\n"
+		"(no stack recorded) 30\n"
+		"(stack not in the dump) 42\n");
 }
 
 TEST(groups_stand_for_their_frames)
@@ -103,10 +125,10 @@ TEST(groups_stand_for_their_frames)
 		enum view_group group;
 		const char *wanted;
 	} cases[] = {
-		{GROUP_STACK, "lib!f;app!h;app!g;app!f 0 5\n"},
-		{GROUP_FUNCTION, "lib!f;app!h;app!g;app!f 0 5\n"},
-		{GROUP_MODULE, "lib;app 0 5\n"},
-		{GROUP_FILE, "(file not known);b:.c;a.c 0 5\n"},
+		{GROUP_STACK, "lib!f;app!h;app!g;app!f 5\n"},
+		{GROUP_FUNCTION, "lib!f;app!h;app!g;app!f 5\n"},
+		{GROUP_MODULE, "lib;app 5\n"},
+		{GROUP_FILE, "(file not known);b:.c;a.c 5\n"},
 	};
 	struct maker maker = dump_new((struct maker){0});
 	put_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
@@ -135,8 +157,8 @@ TEST(frames_of_one_function_are_united_when_grouped)
 	put_entry(&maker, 5, 8, "1");
 	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t140001010\n\n");
 	dump_end(&maker, "new.txt");
-	assert_folded(1, GROUP_STACK, "app!again;app!other;app!again;app!again 0 5\n");
-	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 0 5\n");
+	assert_folded(1, GROUP_STACK, "app!again;app!other;app!again;app!again 5\n");
+	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 5\n");
 }
 
 TEST(heaps_are_the_only_frame_and_only_rows_that_are_shown_are_folded)
