@@ -25,7 +25,9 @@ IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
 RECORD := $(wildcard tests/record/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c symbolize/*/*.c)
-DIFF := $(wildcard diff/*.c diff/*/*.c)
+# The page of hdiff -o html, its style and its script, as strings.
+PAGE := build/page/page_pieces.c
+DIFF := $(wildcard diff/*.c diff/*/*.c) $(PAGE)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
 TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
@@ -260,6 +262,10 @@ build/win32/obj/%.o: %.c Makefile | deps32
 build/win32/tracer/%.o: snapshot/tracer/%.c Makefile | deps32
 	mkdir -p $(@D)
 	$(MINGW32)gcc $(tracer32_FLAGS) -c $< -o $@
+
+$(PAGE): setup/page $(wildcard diff/report/html/*)
+	mkdir -p $(@D)
+	setup/page $@
 
 .SECONDEXPANSION:
 

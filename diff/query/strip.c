@@ -233,7 +233,7 @@ static bool is_listed(const struct strip *strip, const struct frame *frame)
 	return false;
 }
 
-static bool is_layer(struct strip *strip, const struct frame *frame)
+bool strip_takes(struct strip *strip, const struct frame *frame)
 {
 	const uint64_t *known;
 	bool is;
@@ -257,7 +257,7 @@ void strip_frames(struct strip *strip, struct frames *frames)
 	for (size_t part = 0; part <= frames->part_count; part++) {
 		size_t to = part < frames->part_count ? frames->part_at[part] : frames->count;
 
-		while (at + 1 < to && is_layer(strip, &frames->items[at]))
+		while (at + 1 < to && strip_takes(strip, &frames->items[at]))
 			at++;
 		if (part)
 			frames->part_at[part - 1] = left;

@@ -37,6 +37,9 @@ void strip_add_known(struct strip *strip);
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
+/* Whether a frame is in the list. */
+bool strip_takes(struct strip *strip, const struct frame *frame);
+
 /* Takes such frames away from each candidate of a stack. */
 void strip_frames(struct strip *strip, struct frames *frames);
 

@@ -42,8 +42,15 @@ void json_open_line(struct json *json, const char *key, char kind)
 	json_open(json, key, kind);
 }
 
-static bool is_escaped(uint32_t code)
+static bool is_markup(char c)
 {
+	return c == '<' || c == '>' || c == '&';
+}
+
+static bool is_escaped(const struct json *json, uint32_t code)
+{
+	if (json->is_in_page && code < 0x7f && is_markup((char)code))
+		return true;
 	return code < ' ' || code == '"' || code == '\\' || (code >= 0x7f && code <= 0x9f) ||
 	       code == 0x2028 || code == 0x2029;
 }
@@ -51,7 +58,7 @@ static bool is_escaped(uint32_t code)
 /* What is behind the characters that are plain to any reader; for speed. */
 static const char *skip_plain(const char *text)
 {
-	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\')
+	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' && !is_markup(*text))
 		text++;
 	return text;
 }
@@ -79,7 +86,7 @@ void json_text(struct json *json, const char *key, const char *text)
 		uint32_t code = 0xfffd;
 		size_t len = text_utf8(text, &code);
 
-		if (len && !is_escaped(code)) {
+		if (len && !is_escaped(json, code)) {
 			text += len;
 			continue;
 		}

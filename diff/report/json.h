@@ -3,9 +3,14 @@
 #define DIFF_REPORT_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/io/out.h"
+#include "diff/read/frame.h"
+#include "diff/report/report.h"
+
+struct page_frames;
 
 /*
  * JSON as it is written: commas, quotes and escapes. What is wrong with the output is kept in out.
@@ -17,10 +22,12 @@
 struct json {
 	struct out *out;
 	bool is_first; /* no comma before what comes next */
+	bool is_in_page; /* '<', '>' and '&' are escaped too: no text ends the element that it is in */
 	/* Of a report: what is at hand. */
 	const struct view *view;
 	const struct comparison *comparison;
 	bool has_rates;
+	struct page_frames *frames; /* of a page: frames are numbers in it; else NULL */
 };
 
 /* Keys are plain text, or NULL in an array and at the very beginning. */
@@ -43,5 +50,14 @@ void json_bool(struct json *json, const char *key, bool value);
 void json_known(struct json *json, const char *key, uint64_t value, bool is_known);
 /* new - old, a number with a sign. */
 void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old);
+
+/* What is in the object that report_json() writes. */
+void json_report(struct json *json, const struct report *report);
+
+/* A frame, open to more keys; the caller closes it. */
+void json_open_frame(struct json *json, const struct frame *frame);
+
+/* The number of a frame among those of a page, from 0; the same for equal ones. */
+size_t page_frame_number(struct page_frames *frames, const struct frame *frame);
 
 #endif

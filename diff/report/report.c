@@ -21,6 +21,7 @@ const struct report_format report_formats[] = {
 	{"csv", report_csv, false, false, true, chart_csv, 500},
 	{"folded", report_folded, true, false, false, NULL, 0},
 	{"svg", NULL, true, false, false, chart_svg, 500},
+	{"html", report_html, false, false, true, chart_html, 500},
 	{NULL, NULL, false, false, false, NULL, 0},
 };
 

@@ -107,9 +107,13 @@ void report_csv(struct out *out, const struct report *report);
  * man/hdiff-csv.5. Of a trend the first snapshot against the last. */
 void report_folded(struct out *out, const struct report *whole);
 
-/* Charts: as bars, for spreadsheets, and as pictures. */
+/* A page for a browser: a table, and with scripts a flame graph. */
+void report_html(struct out *out, const struct report *report);
+
+/* Charts: as bars, for spreadsheets, as pictures, and as a page with one. */
 void chart_text(struct out *out, const struct chart *chart);
 void chart_csv(struct out *out, const struct chart *chart);
 void chart_svg(struct out *out, const struct chart *chart);
+void chart_html(struct out *out, const struct chart *chart);
 
 #endif

@@ -111,7 +111,7 @@ static void put_series(
 
 /* ---------------------------------------------------------------- frames */
 
-static void put_frame(struct json *json, const struct frame *frame)
+void json_open_frame(struct json *json, const struct frame *frame)
 {
 	json_open(json, NULL, '{');
 	if (frame->module)
@@ -129,6 +129,15 @@ static void put_frame(struct json *json, const struct frame *frame)
 		json_number(json, "line", frame->line);
 	if (frame->is_inline)
 		json_bool(json, "inline", true);
+}
+
+static void put_frame(struct json *json, const struct frame *frame)
+{
+	if (json->frames) {
+		json_number(json, NULL, page_frame_number(json->frames, frame));
+		return;
+	}
+	json_open_frame(json, frame);
 	json_close(json, '}');
 }
 
@@ -480,28 +489,33 @@ static void put_all_series(struct json *json, const struct report *report)
 	json_close(json, ']');
 }
 
+void json_report(struct json *json, const struct report *report)
+{
+	bool is_trend = report->views[0].comparison->axis;
+
+	/* Of report->style nothing is used: numbers are decimal in JSON. */
+	json->view = &report->views[0];
+	json->comparison = json->view->comparison;
+	json_text(json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);
+	json_line(json);
+	json_text(json, "tool", "hdiff " HSNAP_VERSION);
+	if (!is_trend)
+		put_inputs(json);
+	put_asked(json);
+	if (is_trend) {
+		put_all_series(json, report);
+	} else {
+		put_filtered(json);
+		put_shown(json);
+	}
+}
+
 void report_json(struct out *out, const struct report *report)
 {
-	/* Of report->style nothing is used: numbers are decimal in JSON. */
-	struct json json = {.out = out,
-		.is_first = true,
-		.view = &report->views[0],
-		.comparison = report->views[0].comparison};
-	bool is_trend = json.comparison->axis;
+	struct json json = {.out = out, .is_first = true};
 
 	json_open(&json, NULL, '{');
-	json_text(&json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);
-	json_line(&json);
-	json_text(&json, "tool", "hdiff " HSNAP_VERSION);
-	if (!is_trend)
-		put_inputs(&json);
-	put_asked(&json);
-	if (is_trend) {
-		put_all_series(&json, report);
-	} else {
-		put_filtered(&json);
-		put_shown(&json);
-	}
+	json_report(&json, report);
 	json_close(&json, '}');
 	out_char(out, '\n');
 }

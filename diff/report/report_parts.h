@@ -92,6 +92,18 @@ const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint
 /* The logarithm to the base 2 and 1, so that one block has a height; 0 of 0. It is the same on every system. */
 double chart_log(uint64_t value);
 
+/* The pieces of a page as diff/report/html has them, with the style and the script in it: what is made goes
+ * in between. The build makes them. */
+enum page_piece {
+	PAGE_TITLE, /* up to where the title goes */
+	PAGE_HEAD, /* what is reported, for every reader */
+	PAGE_TABLE, /* rows, for those without scripts */
+	PAGE_DATA, /* the report as JSON, for the script */
+	PAGE_END, /* behind it */
+	PAGE_PIECES,
+};
+extern const char *const page_pieces[PAGE_PIECES];
+
 /* The parts of the UMDH report: what report_umdh() is made of, each its own file. */
 
 struct umdh_report {

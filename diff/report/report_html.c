@@ -1,0 +1,379 @@
+/*
+ * A page for a browser, one file that needs no other: diff/report/html with what is reported in it.
+ *
+ * What the page draws from is the report as JSON (man/hdiff-json.5), but that frames are numbers: 20,000 stacks
+ * share most of theirs. A browser without scripts shows the head and a table of the first rows.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "diff/query/strip.h"
+#include "diff/report/json.h"
+#include "diff/report/report.h"
+#include "diff/report/report_parts.h"
+
+#define TABLE_ROWS 1000 /* more than anybody reads without sorting and searching */
+
+struct page {
+	struct out *out;
+	struct buf text; /* for putting one together */
+};
+
+/* The frames of a page, in the order in which they are met. */
+struct page_frames {
+	struct frame *items;
+	size_t count, cap;
+	struct table numbers;
+	struct buf key;
+	struct strip layers;
+};
+
+/* ---------------------------------------------------------------- texts */
+
+/* Text from elsewhere: without what a terminal would obey, and without markup. */
+static void put_escaped(struct page *page, const char *text)
+{
+	buf_clear(&page->text);
+	buf_add_text(&page->text, "");
+	clean_text(&page->text, text, true);
+	for (const char *at = page->text.data; *at; at++) {
+		switch (*at) {
+		case '&': out_text(page->out, "&amp;"); break;
+		case '<': out_text(page->out, "&lt;"); break;
+		case '>': out_text(page->out, "&gt;"); break;
+		case '"': out_text(page->out, "&quot;"); break;
+		default: out_char(page->out, *at);
+		}
+	}
+}
+
+/* The same where letters that run from right to left turn nothing round that is beside it. */
+static void put_name(struct page *page, const char *text)
+{
+	out_text(page->out, "<bdi>");
+	put_escaped(page, text);
+	out_text(page->out, "</bdi>");
+}
+
+static void put_growth(struct out *out, uint64_t new, uint64_t old)
+{
+	struct growth growth = growth_of(new, old);
+
+	out_signed(out, growth.sign, growth.amount, 10, 0);
+}
+
+/* ---------------------------------------------------------------- the head */
+
+static const char *image_of(const struct view *view)
+{
+	const struct comparison *comparison = view->comparison;
+	const char *image = comparison->image;
+
+	for (size_t i = comparison->dump_count; comparison->dumps && !image && i;)
+		image = comparison->dumps[--i].image;
+	return image;
+}
+
+static void put_title(struct page *page, const struct view *view)
+{
+	const char *image = image_of(view);
+
+	put_escaped(page, image ? module_path_base(image) : "Heap");
+	out_text(page->out, view->comparison->axis	     ? ": trend" :
+			    view->comparison->dump_count > 1 ? ": growth" :
+							       ": live memory");
+}
+
+static void put_dump(struct page *page, const char *role, const struct dump_sums *dump)
+{
+	char time[DATE_TEXT_BYTES];
+
+	out_printf(page->out, "<li>%s ", role);
+	put_name(page, dump->path);
+	if (*report_dump_time(dump, time))
+		out_printf(page->out, ", %s", time);
+	if (dump->pid)
+		out_printf(page->out, ", process %" PRIu32, dump->pid);
+	if (dump->sample_bytes)
+		out_printf(page->out, ", estimates: one in %" PRIu64 " bytes was recorded",
+			dump->sample_bytes);
+	if (dump->is_cut)
+		out_text(page->out, ", <strong>its end is missing</strong>");
+	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
+		out_text(page->out, i ? "<br>" : "<br><strong>Warnings:</strong> ");
+		put_name(page, dump->warnings[i]);
+	}
+	out_text(page->out, "</li>\n");
+}
+
+static void put_inputs(struct page *page, const struct comparison *comparison)
+{
+	size_t last = comparison->dump_count - 1;
+
+	out_text(page->out, "<ul>\n");
+	if (!comparison->dumps) {
+		out_text(page->out, "<li>comparison ");
+		put_name(page, comparison->read_from ? comparison->read_from : "");
+		out_text(page->out, "</li>\n");
+	} else if (comparison->axis) {
+		put_dump(page, "first", &comparison->dumps[0]);
+		put_dump(page, "last", &comparison->dumps[last]);
+	}
+	for (size_t i = 0; comparison->dumps && !comparison->axis && i <= last; i++)
+		put_dump(page, report_dump_role(comparison, i), &comparison->dumps[i]);
+	out_text(page->out, "</ul>\n");
+}
+
+/* What is selected, and of a trend its verdict. */
+static void put_totals(struct page *page, const struct view *view)
+{
+	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
+	struct out *out = page->out;
+
+	out_text(out, "<p class=\"totals\"><b>");
+	put_growth(out, new->requested_bytes, old->requested_bytes);
+	out_text(out, "</b> bytes, <b>");
+	put_growth(out, new->block_count, old->block_count);
+	out_printf(out,
+		"</b> blocks: from %" PRIu64 " to %" PRIu64 " bytes, from %" PRIu64 " to %" PRIu64
+		" blocks",
+		old->requested_bytes, new->requested_bytes, old->block_count, new->block_count);
+	if (view->is_filtered)
+		out_text(out, ", of the stacks that were asked for");
+	if (view->suppressed_count)
+		out_printf(out, "; %zu suppressed", view->suppressed_count);
+	if (view->comparison->axis)
+		out_printf(out, "; verdict: <b>%s</b>", trend_verdict_name(view->trend.verdict));
+	out_text(out, "</p>\n");
+}
+
+static void put_head(struct page *page, const struct report *report)
+{
+	const struct view *views = report->views;
+
+	out_text(page->out, "<h1>");
+	put_title(page, views);
+	out_text(page->out, "</h1>\n");
+	for (size_t i = 0; i < report->view_count; i++) {
+		out_text(page->out, "<section class=\"series\">\n");
+		if (views[i].comparison->axis)
+			out_printf(page->out, "<h2>Series %zu: %zu snapshots</h2>\n",
+				views[i].series_number, views[i].comparison->dump_count);
+		put_totals(page, &views[i]);
+		put_inputs(page, views[i].comparison);
+		out_text(page->out, "</section>\n");
+	}
+	if (report->left_out_count)
+		out_printf(
+			page->out, "<p>%zu files are in no series.</p>\n", report->left_out_count);
+}
+
+/* ---------------------------------------------------------------- the table */
+
+static void put_cells(struct out *out, const struct change *change)
+{
+	const struct block_totals *old = &change->old, *new = &change->new;
+
+	out_text(out, "<td>");
+	put_growth(out, new->requested_bytes, old->requested_bytes);
+	out_text(out, "</td><td>");
+	put_growth(out, new->block_count, old->block_count);
+	out_printf(out, "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", old->requested_bytes,
+		new->requested_bytes);
+}
+
+static void put_frames(struct page *page, const struct frames *frames)
+{
+	struct buf name;
+	size_t part = 0;
+
+	buf_init(&name);
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct frame *frame = &frames->items[i];
+
+		if (part < frames->part_count && frames->part_at[part] == i) {
+			out_text(page->out, "<br>or");
+			part++;
+		}
+		frame_name(frame, &name);
+		out_text(page->out, i ? "<br>" : "");
+		put_name(page, name.data);
+		if (frame->file) {
+			out_text(page->out, " (");
+			put_name(page, frame->file);
+			out_printf(page->out, ":%" PRIu32 ")", frame->line);
+		}
+	}
+	buf_release(&name);
+}
+
+static void put_row(struct page *page, const struct view *view, size_t shown, struct frames *frames)
+{
+	uint32_t number = view->rows[shown];
+	const struct row *row = &view->comparison->rows[number];
+	struct change change = row_change(view->comparison, row);
+	char space[ROW_WORDS_BYTES];
+
+	out_text(page->out, "<tr>");
+	put_cells(page->out, &change);
+	if (view->comparison->axis)
+		out_printf(page->out, "<td>%s</td>", trend_verdict_name(row->trend.verdict));
+	out_text(page->out, "<td>");
+	view_frames(view, number, frames);
+	if (frames->count)
+		put_frames(page, frames);
+	else
+		out_text(page->out, report_row_words(row, space));
+	out_text(page->out, "</td></tr>\n");
+}
+
+static void put_group(struct page *page, const struct view_group_row *group)
+{
+	out_text(page->out, "<tr>");
+	put_cells(page->out, &group->total);
+	out_text(page->out, "<td>");
+	put_growth(page->out, group->self.new.requested_bytes, group->self.old.requested_bytes);
+	out_text(page->out, "</td><td>");
+	put_name(page, group->name);
+	out_text(page->out, "</td></tr>\n");
+}
+
+static void put_table(struct page *page, const struct view *view)
+{
+	bool is_grouped = view->group != GROUP_STACK;
+	size_t count = view->shown_count < TABLE_ROWS ? view->shown_count : TABLE_ROWS;
+	size_t all = is_grouped ? view->group_count : view->row_count;
+	struct frames frames;
+
+	frames_init(&frames);
+	out_printf(page->out,
+		"<table>\n<tr><th>bytes</th><th>blocks</th><th>old</th><th>new</th>%s<th>%s</th>"
+		"</tr>\n",
+		is_grouped	       ? "<th>self</th>" :
+		view->comparison->axis ? "<th>verdict</th>" :
+					 "",
+		is_grouped ? report_group_kind(view->group) : "stack");
+	for (size_t i = 0; i < count && !page->out->err.code; i++) {
+		if (is_grouped)
+			put_group(page, &view->groups[i]);
+		else
+			put_row(page, view, i, &frames);
+	}
+	out_text(page->out, "</table>\n");
+	if (count < all)
+		out_printf(page->out, "<p>%zu more are not in this table.</p>\n", all - count);
+	frames_release(&frames);
+}
+
+/* ---------------------------------------------------------------- the data */
+
+/* What frames must have in common to be one. An offset in a function is that of one call of many. */
+static void make_key(struct buf *key, const struct frame *frame)
+{
+	const char *texts[] = {frame->module, frame->function, frame->file};
+
+	buf_clear(key);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		buf_add(key, texts[i] ? "+" : "-", 1);
+		if (texts[i])
+			buf_add(key, texts[i], strlen(texts[i]) + 1);
+	}
+	buf_add(key, &frame->line, sizeof(frame->line));
+	buf_add(key, frame->is_inline ? "i" : "", 1);
+	if (!frame->function)
+		buf_add(key, &frame->offset_bytes, sizeof(frame->offset_bytes));
+	if (!frame->function && !frame->module)
+		buf_add(key, &frame->addr, sizeof(frame->addr));
+}
+
+size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
+{
+	const uint64_t *known;
+	struct frame *item;
+
+	make_key(&frames->key, frame);
+	known = table_find(&frames->numbers, frames->key.data, frames->key.len);
+	if (known)
+		return *known;
+	table_add(&frames->numbers, frames->key.data, frames->key.len, frames->count);
+	array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frames->items));
+	item = &frames->items[frames->count];
+	*item = *frame;
+	item->has_addr = !frame->function && !frame->module;
+	if (frame->function)
+		item->offset_bytes = 0;
+	return frames->count++;
+}
+
+static void put_data(struct page *page, const struct report *report)
+{
+	struct page_frames frames = {0};
+	struct json json = {
+		.out = page->out, .is_first = true, .is_in_page = true, .frames = &frames};
+
+	table_init(&frames.numbers);
+	buf_init(&frames.key);
+	strip_init(&frames.layers);
+	strip_add_known(&frames.layers);
+	json_open(&json, NULL, '{');
+	json_report(&json, report);
+	json_open_line(&json, "frames", '[');
+	for (size_t i = 0; i < frames.count; i++) {
+		json_line(&json);
+		json_open_frame(&json, &frames.items[i]);
+		if (strip_takes(&frames.layers, &frames.items[i]))
+			json_bool(&json, "layer", true);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_close(&json, '}');
+	free(frames.items);
+	table_release(&frames.numbers);
+	buf_release(&frames.key);
+	strip_release(&frames.layers);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static void put_piece(struct page *page, enum page_piece piece)
+{
+	out_text(page->out, page_pieces[piece]);
+}
+
+void report_html(struct out *out, const struct report *report)
+{
+	struct page page = {.out = out};
+
+	buf_init(&page.text);
+	put_piece(&page, PAGE_TITLE);
+	put_title(&page, report->views);
+	put_piece(&page, PAGE_HEAD);
+	put_head(&page, report);
+	put_piece(&page, PAGE_TABLE);
+	for (size_t i = 0; i < report->view_count; i++)
+		put_table(&page, &report->views[i]);
+	put_piece(&page, PAGE_DATA);
+	put_data(&page, report);
+	put_piece(&page, PAGE_END);
+	buf_release(&page.text);
+}
+
+void chart_html(struct out *out, const struct chart *chart)
+{
+	struct page page = {.out = out};
+
+	buf_init(&page.text);
+	put_piece(&page, PAGE_TITLE);
+	put_escaped(&page,
+		chart->sums->image ? module_path_base(chart->sums->image) : chart->sums->path);
+	out_text(out, chart->over_time ? ": memory over time" : ": sizes of allocations");
+	put_piece(&page, PAGE_HEAD);
+	chart_svg(out, chart);
+	put_piece(&page, PAGE_TABLE);
+	put_piece(&page, PAGE_DATA);
+	out_text(out, "null");
+	put_piece(&page, PAGE_END);
+	buf_release(&page.text);
+}
