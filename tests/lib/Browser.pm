@@ -74,13 +74,14 @@ sub message {
 	return $message;
 }
 
-# Opens a page and waits until it is there.
+# Opens a page and waits until it is there. From another one: with a new '#' alone it would stay.
 sub open_page {
 	my ($self, $url) = @_;
-	$self->ask('Page.navigate', { url => 'about:blank' });
-	$self->{loaded} = 0;
-	$self->ask('Page.navigate', { url => $url });
-	$self->message until $self->{loaded};
+	for my $next ('about:blank', $url) {
+		$self->{loaded} = 0;
+		$self->ask('Page.navigate', { url => $next });
+		$self->message until $self->{loaded};
+	}
 	return;
 }
 

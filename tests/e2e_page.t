@@ -1,0 +1,155 @@
+#!/usr/bin/perl
+# The page of hdiff -o html, without a browser: what it is made of, that names do no harm in it, and that it has what
+# the JSON report has. tests/viewers/html.t opens it.
+use strict;
+use warnings;
+use Digest::SHA qw(sha256_base64);
+use Encode qw(decode);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP;
+use Test::More;
+use Hunt;
+use Pages;
+use Recordings;
+use Series;
+
+my $dir = fresh_dir();
+my @dumps = page_dumps($dir);
+my @trend = series($dir, [map { 1763632800000 + 1_800_000 * $_ } 0 .. 5], { leak => [map { 1000 + 500 * $_ } 0 .. 5], steady => [(64) x 6],
+		'</script><b>' => [map { $_ % 2 ? 900 : 300 } 0 .. 5] });
+my ($recordings) = make_random($dir, run => { seed => 1, events => 6000 });
+my %runs = (
+	'a comparison' => [@dumps],
+	'one dump' => [$dumps[1]],
+	'turned round, some of it' => ['--invert', '--strip', '-n', 7, '-i', 'parse|load', @dumps],
+	'by heap, by module' => ['--group', 'module', @dumps],
+	'a trend' => [@trend],
+	'a trend by function' => ['--group', 'function', @trend],
+	'a recording' => ['--from', 'start', '--to', 'end', $recordings->{run}],
+	'one that was read' => ["$root/tests/golden/compared.txt"],
+);
+subtest $_ => sub { check(@{ $runs{$_} }) } for sort keys %runs;
+subtest 'a table that nobody would read to its end is cut' => \&check_cut;
+subtest 'charts' => \&check_charts;
+subtest 'files with names that only Linux has' => \&check_names;
+done_testing;
+
+sub pages {
+	my (@args) = @_;
+	my @got = map {
+		run(/linux/ ? ["$root/build/linux/hdiff", @args] : [wine("$root/build/win64/hdiff.exe", @args)], dir => $dir);
+	} tool_names();
+	is($_->{status}, 0, 'status') or diag($_->{err}) for @got;
+	ok($got[0]{out} eq $got[-1]{out}, 'both systems make the same bytes');
+	return $got[0]{out};
+}
+
+sub json_of {
+	my (@args) = @_;
+	return JSON::PP->new->utf8->decode(run(["$root/build/linux/hdiff", '-o', 'json', @args], dir => $dir)->{out});
+}
+
+sub check {
+	my (@args) = map { s{^\Q$dir\E/}{}r } @_;
+	my $page = pages('-o', 'html', @args);
+	check_form($page);
+	my $wanted = json_of(@args);
+	my $data = page_data($page);
+	is_deeply(page_like($data), page_like(json_of(@args)), 'it has the JSON report in it');
+	my @views = $wanted->{series} ? @{ $wanted->{series} } : $wanted;
+	my @rows = map { @{ $_->{rows} // $_->{groups} } } @views;
+	cmp_ok(scalar @rows, '>', 1, 'there are rows');
+	my @found = table_in($page);
+	is(scalar @found, scalar @rows, 'the table has each');
+	for my $i (0 .. $#rows) {
+		my $row = $rows[$i]{total} // $rows[$i];
+		my ($growth, $blocks, $old, $new, @rest) = @{ $found[$i] };
+		my ($change, $trend) = ($row->{growth}, $row->{trend});
+		is("$growth $blocks", sprintf('%+d %+d', $change ? @$change{qw(bytes blocks)} : @$trend{qw(net_bytes net_blocks)}), "growth of row $i");
+		is("$old $new", "$row->{old}{bytes} $row->{new}{bytes}", "before and after of row $i") if $row->{old};
+		my @frames = @{ $rows[$i]{frames} // [] } or next;
+		is_deeply([split /\n/, $rest[-1]], [map { shown($_) } @frames], "stack of row $i");
+	}
+	return;
+}
+
+sub shown {
+	my ($frame) = @_;
+	my ($module, $function) = @$frame{qw(module function)};
+	my $name = defined $function ? (defined $module ? "$module!" : '') . $function : defined $module ? "$module+$frame->{offset}" : $frame->{address};
+	return $name . (defined $frame->{file} ? " ($frame->{file}:$frame->{line})" : '');
+}
+
+# [CELL, ...] of each row of the tables, as text.
+sub table_in {
+	my ($page) = @_;
+	my ($tables) = decode('UTF-8', $page) =~ m{<noscript>\n(.*?)</noscript>}s;
+	return map {
+		[map { plain(s{<br>}{\n}gr) } m{<td>(.*?)</td>}gs]
+	} grep { /<td>/ } $tables =~ m{<tr>(.*?)</tr>}gs;
+}
+
+sub plain {
+	my ($html) = @_;
+	my %meant = (lt => '<', gt => '>', quot => '"', amp => '&');
+	return $html =~ s{</?bdi>}{}gr =~ s/&(\w+);/$meant{$1}/gr;
+}
+
+# One file, in which nothing but its own script runs, and no text is markup.
+sub check_form {
+	my ($page) = @_;
+	ok(eval { decode('UTF-8', $page, Encode::FB_CROAK | Encode::LEAVE_SRC) }, 'is UTF-8');
+	is($page =~ tr/\x00-\x08\x0b-\x1f\x7f//, 0, 'has no control characters');
+	my @scripts = $page =~ m{<script[^>]*>(.*?)</script>}gs;
+	is(scalar @scripts, 2, 'two scripts');
+	unlike($scripts[0], qr/[<>&]|\xe2\x80[\xa8\xa9]/, 'the data have no markup in them');
+	my ($policy) = $page =~ /http-equiv="Content-Security-Policy" content="([^"]*)"/;
+	is($policy, "default-src 'none'; script-src 'sha256-" . sha256_base64($scripts[1]) . "='; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+		'the policy lets that script run, and nothing else in');
+	my $rest = $page =~ s{\A<!DOCTYPE html>\n}{}r =~ s{(<script[^>]*>).*?(</script>)}{$1$2}gsr =~ s{<style>.*?</style>}{}sr;
+	unlike($rest, qr/<(?:img|b\b(?!>\d*[+-]?)|i\b|iframe|link|object|embed|base)[ >](?![+-]?\d|\w+<\/b>)/i, 'no element that a name would make');
+	unlike($rest, qr/<[^>]*\s(?:on\w+|src|href|style)\s*=/i, 'no attribute that runs or fetches anything');
+	unlike($page =~ s{http://www\.w3\.org/2000/svg}{}gr, qr{https?://}, 'no address of anything elsewhere');
+	my (@open, @wrong);
+	while ($rest =~ m{<(/?)([a-z]\w*)[^<>]*>|([<>])}gi) {
+		my ($end, $name, $stray) = ($1, $2, $3);
+		push(@wrong, "a bare $stray at " . pos $rest), next if defined $stray;
+		next if $name =~ /^(?:meta|br|input)$/;
+		push(@open, $name), next unless $end;
+		my $last = pop(@open) // 'nothing';
+		push @wrong, "$name closes $last" if $last ne $name;
+	}
+	is_deeply([@wrong, @open], [], 'every element ends where it may') or diag(join "\n", @wrong[0 .. ($#wrong > 9 ? 9 : $#wrong)]);
+	return;
+}
+
+sub check_cut {
+	my %stacks = map { sprintf('f%04d', $_) => [64, 64 + $_] } 1 .. 1200;
+	my @many = series($dir, [1763632800000, 1763634600000], \%stacks, name => 'many-%d.txt');
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', @many])->{out};
+	is(scalar(table_in($page)), 1000, 'the first rows');
+	like($page, qr{<p>200 more are not in this table\.</p>}, 'and how many more');
+	is(scalar @{ page_data($page)->{rows} }, 1200, 'the script has them all');
+	return;
+}
+
+sub check_names {
+	my $path = q{<img src=x onerror="alert(3)">'</script>};
+	mkdir "$dir/<img src=x onerror=\"alert(3)\">'<" or die "$!\n";
+	spew("$dir/$path", slurp($dumps[0]));
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', $path], dir => $dir)->{out};
+	check_form($page);
+	is(page_data($page)->{inputs}[0]{path}, $path, 'the name is there, to the letter');
+	return;
+}
+
+sub check_charts {
+	for my $chart ('--over-time', '--histogram') {
+		my $picture = run(["$root/build/linux/hdiff", $chart, '-o', 'svg', $recordings->{run}])->{out};
+		my $page = pages($chart, '-o', 'html', $recordings->{run} =~ s{^\Q$dir\E/}{}r);
+		like($page, qr{<svg }, "$chart: a picture");
+		ok(index($page, $picture =~ s{\Q$dir\E/}{}gr) > 0, "$chart: that of -o svg");
+	}
+	return;
+}
