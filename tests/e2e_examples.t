@@ -76,6 +76,10 @@ my %wanted = (
 		is(scalar @{ $json->{rows} }, 1, 'one row');
 		is($json->{rows}[0]{frames}[0]{function}, 'f', 'and its frame');
 	},
+	'hdiff -o html -f growth.html a.txt b.txt' => sub {
+		my ($row) = slurp("$dir/growth.html") =~ m{<td>[+]$growth{parse}</td>(.*?)</tr>};
+		like($row, qr/\bapp!parse\b/, 'the growth, and whose it is');
+	},
 	'hdiff -o folded --strip a.txt.gz b.txt.gz' => sub {
 		my ($result) = @_;
 		my %found = map { /;(\S+) (\d+) (\d+)$/ ? ($1 => $3 - $2) : () } split /\n/, $result->{out};

@@ -492,7 +492,7 @@ function columns() {
 	if (isByStack && tree) {
 		list.push({ name: 'share', title: 'Share', value: item => weight(item.row), text: item => shareText(weight(item.row), tree.weight[0]) });
 		if (isTrend)
-			list.push({ name: 'verdict', title: 'Verdict', value: item => -VERDICTS.indexOf(rows[item.row].trend.verdict), text: item => rows[item.row].trend.verdict },
+			list.push({ name: 'verdict', title: 'Verdict', value: item => -VERDICTS.indexOf(rows[item.row].trend.verdict), text: item => rows[item.row].trend.verdict, isWord: true },
 				{ name: 'rate', title: 'Per hour', value: item => rows[item.row].trend.bytes_per_hour ?? 0, text: item => rateText(rows[item.row].trend.bytes_per_hour), isGrowth: true });
 	}
 	if (view.window) {
@@ -623,7 +623,7 @@ function tableRow(item, list) {
 			cell.textContent = column.text(item);
 			if (column.isName)
 				cell.title = item.place;
-			else
+			else if (!column.isWord)
 				cell.dataset.n = column.value(item);
 			if (column.isGrowth && column.value(item))
 				cell.classList.add(column.value(item) > 0 ? 'grown' : 'shrunk');

@@ -1,0 +1,351 @@
+#!/usr/bin/perl
+# The page of hdiff -o html in a browser: what it shows is what the JSON report has, its parts do what they are for, names
+# do no harm, and nothing is fetched. What must be there is added up here from the JSON report.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use JSON::PP;
+use Test::More;
+use Browser;
+use Hunt;
+use Pages;
+use Recordings;
+use Series;
+use Viewers;
+
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
+my $browser = Browser->new(need_program('chromium'));
+my $json = JSON::PP->new->utf8;
+my $dir = fresh_dir();
+my @dumps = page_dumps($dir);
+
+our ($url, $report) = page_of(@dumps);
+our @rows = @{ $report->{rows} };
+my $all = tree('down', 'name');
+subtest 'the table has the rows of the report' => \&check_table;
+subtest 'the graph has their sums' => \&check_graph;
+subtest 'sorting' => \&check_sorting;
+subtest 'searching' => \&check_search;
+subtest 'zooming, by pointer and keys' => \&check_zoom;
+subtest 'grouping, as hdiff --group does' => \&check_groups;
+subtest 'a row and the graph lead to each other' => \&check_links;
+subtest 'an address that restores the view' => \&check_address;
+subtest 'light and dark' => \&check_themes;
+subtest 'paper, and no scripts' => \&check_paper;
+subtest 'one dump' => \&check_one;
+subtest 'a trend' => \&check_trend;
+subtest 'a recording' => \&check_recording;
+subtest 'groups of the report' => \&check_report_groups;
+subtest '20,000 stacks' => \&check_many;
+is_deeply($browser->{complaints}, [], 'nobody complains, and no name runs');
+is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } @{ $browser->{requests} }], [], 'nothing is fetched');
+$browser->close;
+done_testing;
+
+# Where the page of a report is, and the same as JSON, with names for frames.
+our $made;
+sub page_of {
+	my (@args) = @_;
+	my @got = map { run(["$root/build/linux/hdiff", '-o', $_, @args])->{out} } qw(html json);
+	my $data = $json->decode($got[1]);
+	return ('file://' . spew("$dir/page" . ++$made . '.html', $got[0]), $data);
+}
+
+sub show { my ($hash) = @_; $browser->open_page($url . ($hash // '')); return $browser->drawn }
+
+sub name_of {
+	my ($frame) = @_;
+	return (defined $frame->{module} ? "$frame->{module}!" : '') . $frame->{function} if defined $frame->{function};
+	return defined $frame->{module} ? "$frame->{module}+$frame->{offset}" : $frame->{address};
+}
+
+sub names { my ($row) = @_; return @{ $row->{frames} // [] } ? map({ name_of($_) } @{ $row->{frames} }) : '(no stack recorded)' }
+
+# By "name\0name..." from the outside (or inside) in: { old, new, up, down } in bytes.
+sub tree {
+	my ($order) = @_;
+	my %tree;
+	for my $row (@rows) {
+		my @names = $order eq 'down' ? reverse names($row) : names($row);
+		my $growth = $row->{growth}{bytes};
+		for my $depth (0 .. @names) {
+			my $node = $tree{ join "\0", @names[0 .. $depth - 1] } //= { old => 0, new => 0, up => 0, down => 0 };
+			$node->{$_} += $row->{$_}{bytes} for qw(old new);
+			$node->{ $growth < 0 ? 'down' : 'up' } += abs $growth;
+		}
+	}
+	return \%tree;
+}
+
+# [{name, numbers by column}] of the rows in the table, after all of them were asked for.
+sub table {
+	$browser->js('while (!document.getElementById("more").hidden) document.getElementById("more").click()');
+	return $browser->js(<<'END');
+(() => { const heads = [...document.querySelectorAll('#columns th')].map(head => head.dataset.name);
+  return [...document.querySelectorAll('#rows tr.row')].map(row => Object.fromEntries([...row.children].map((cell, i) =>
+    [heads[i], cell.dataset.n === undefined ? cell.textContent : Number(cell.dataset.n)]))); })()
+END
+}
+
+sub status { return $browser->js('({ ...document.getElementById("status").dataset })') }
+sub sums { my ($node) = @_; return join ' ', map { $node->{$_} } qw(old new up down) }
+sub value { my ($expression) = @_; return $browser->js($expression) }
+sub hash_of { return value('location.hash') }
+
+sub check_table {
+	show();
+	my $table = table();
+	is(scalar @$table, scalar @rows, 'as many');
+	is_deeply([map { [@$_{qw(growth blocks old new)}] } @$table],
+		[map { [$_->{growth}{bytes}, $_->{growth}{blocks}, $_->{old}{bytes}, $_->{new}{bytes}] } @rows], 'their numbers, in its order');
+	is(scalar(grep { my $name = $table->[$_]{name}; !grep { $_ eq $name } names($rows[$_]) } 0 .. $#rows), 0, 'each by one of its frames');
+	is(value('document.querySelectorAll("img, iframe, script:not([type])").length'), 1, 'no name became an element');
+	is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, 'no name is wider than the page');
+	return;
+}
+
+sub check_graph {
+	for my $order (qw(down up)) {
+		my $tree = tree($order);
+		show("#o=$order");
+		is(sums(status()), sums($tree->{''}), "$order: everything");
+		value('document.getElementById("graph").focus()');
+		my (@path, $seen);
+		for my $step (1 .. 4) {
+			$browser->key('ArrowDown');
+			my $status = status();
+			push @path, $status->{label};
+			my $node = $tree->{ join "\0", @path } or last;
+			$seen++;
+			is(sums($status), sums($node), "$order: " . substr join(' > ', @path), 0, 60);
+			my @kids = grep { join("\0", @path[0 .. $#path - 1], '') eq substr $_, 0, length(join "\0", @path[0 .. $#path - 1], '') and tr/\0// == $#path } grep { $_ ne '' } keys %$tree;
+			my ($most) = sort { $b <=> $a } map { $tree->{$_}{up} + $tree->{$_}{down} } $#path ? @kids : grep { $_ ne '' && !/\0/ } keys %$tree;
+			is($node->{up} + $node->{down}, $most, 'the widest one');
+			last if $step == 4 || !grep { index($_, join("\0", @path) . "\0") == 0 } keys %$tree;
+		}
+		cmp_ok($seen, '>', 1, "$order: some way down");
+	}
+	# The widths: under a place of the second line is the one whose sums reach there.
+	show();
+	my @top = sort { width($b) <=> width($a) } grep { $_ ne '' && !/\0/ } keys %$all;
+	my $at = 0;
+	for my $name (@top[0 .. ($#top > 2 ? 2 : $#top)]) {
+		my $share = width($name) / width('');
+		next if $share < 0.02;
+		for my $x ($at + 0.005, $at + $share - 0.005) {
+			$browser->point('#graph', sprintf('%.5f', $x), 30, 'mouseMoved');
+			is(status()->{label}, $name, sprintf 'at %.3f of the width', $x);
+		}
+		$at += $share;
+	}
+	return;
+}
+
+sub width { return $all->{ $_[0] }{up} + $all->{ $_[0] }{down} }
+
+sub check_sorting {
+	show();
+	for (['blocks', 1], ['old', 1], ['name', 0]) {
+		my ($column, $is_number) = @$_;
+		$browser->click("th[data-name=$column] button");
+		my @found = map { $_->{$column} } @{ table() };
+		is_deeply(\@found, [$is_number ? sort { $b <=> $a } @found : @found], "by $column") if $is_number;
+		is(scalar @found, scalar @rows, "$column: all are there");
+		is(value("document.querySelector('th[data-name=$column]').getAttribute('aria-sort')"), $is_number ? 'descending' : 'ascending', 'and says so');
+		$browser->click("th[data-name=$column] button");
+		is_deeply([map { $_->{$column} } @{ table() }], $is_number ? [sort { $a <=> $b } @found] : [reverse sort @found], "$column the other way") if $is_number;
+	}
+	return;
+}
+
+sub check_search {
+	show();
+	$browser->key('/');
+	$browser->type('PARSE|#z=');
+	my @found = grep { grep { /parse|#z=/i } names($_), map { $_->{file} // '' } @{ $_->{frames} } } @rows;
+	value('new Promise(done => setTimeout(done, 50))');
+	is_deeply([map { $_->{growth} } @{ table() }], [map { $_->{growth}{bytes} } @found], 'the rows that have it');
+	my $part = 0;
+	$part += abs $_->{growth}{bytes} for @found;
+	my ($count, $share) = value('document.getElementById("found").value') =~ /^(\d+) stacks?, .*, ([\d.]+) %$/;
+	is($count, scalar @found, 'how many');
+	cmp_ok(abs($share - 100 * $part / width('')), '<', 0.06, 'and their share');
+	value('(() => { const field = document.getElementById("search"); field.value = "(("; field.dispatchEvent(new Event("input")); return new Promise(done => setTimeout(done, 50)) })()');
+	is(value('document.getElementById("search").getAttribute("aria-invalid")'), 'true', 'what is none is said');
+	is(scalar @{ table() }, scalar @rows, 'and hides nothing');
+	return;
+}
+
+sub check_zoom {
+	show();
+	my ($widest) = sort { width($b) <=> width($a) } grep { $_ ne '' && !/\0/ } keys %$all;
+	$browser->point('#graph', 5, 30);
+	is(status()->{label}, $widest, 'a click zooms in');
+	my @inside = grep { (reverse names($_))[0] eq $widest } @rows;
+	is_deeply([map { $_->{growth} } @{ table() }], [map { $_->{growth}{bytes} } @inside], 'the table has what is in it');
+	$browser->key('Escape');
+	is(status()->{label}, '(all)', 'Escape zooms out');
+	value('document.getElementById("graph").focus()');
+	$browser->key('ArrowDown', 'ArrowDown', 'Enter');
+	is(value('new URLSearchParams(location.hash.slice(1)).getAll("z").length'), 2, 'keys go down two, and zoom');
+	$browser->key('Backspace');
+	is(status()->{label}, $widest, 'Backspace goes out by one');
+	$browser->click('#out');
+	is(status()->{label}, '(all)', 'the button by the next');
+	is(scalar @{ table() }, scalar @rows, 'all rows again');
+	return;
+}
+
+sub check_groups {
+	for my $group (qw(module function)) {
+		show("#g=$group");
+		my $wanted = $json->decode(run(["$root/build/linux/hdiff", '-o', 'json', '--group', $group, @dumps])->{out});
+		my %found = map { $_->{name} => "$_->{growth} $_->{blocks} $_->{old} $_->{new}" } @{ table() };
+		is(scalar keys %found, scalar @{ $wanted->{groups} }, "$group: as many") or diag(join ' | ', sort keys %found);
+		is_deeply(\%found, { map { my $sum = $_->{total}; $_->{name} => "$sum->{growth}{bytes} $sum->{growth}{blocks} $sum->{old}{bytes} $sum->{new}{bytes}" } @{ $wanted->{groups} } },
+			"$group: their totals");
+	}
+	return;
+}
+
+sub check_links {
+	show();
+	$browser->click('#rows tr.row:nth-child(1) td:nth-child(2)');
+	is_deeply(value('[...document.querySelectorAll("#rows tr.stack li")].map(e => e.firstChild.textContent)'), [names($rows[0])], 'a click shows the stack');
+	is(value('document.querySelector("#rows .row button").getAttribute("aria-expanded")'), 'true', 'and says so');
+	$browser->click('tr.stack button');
+	is_deeply(value('new URLSearchParams(location.hash.slice(1)).getAll("z")'), [reverse names($rows[0])], 'its button leads there in the graph');
+	ok((grep { $_->{growth} == $rows[0]{growth}{bytes} } @{ table() }), 'where the row is in the table');
+	return;
+}
+
+sub check_address {
+	show();
+	my ($widest) = sort { width($b) <=> width($a) } grep { $_ ne '' && !/\0/ } keys %$all;
+	$browser->click('#metric label:last-of-type');
+	$browser->click('#show label:last-of-type');
+	$browser->point('#graph', 5, 30);
+	$browser->click('th[data-name=old] button');
+	$browser->key('/');
+	$browser->type('[a-z]');
+	value('new Promise(done => setTimeout(done, 50))');
+	my $hash = hash_of();
+	my $before = [status(), table(), value('document.getElementById("found").value')];
+	like($hash, qr/m=blocks/, 'it holds what was chosen');
+	show($hash);
+	is_deeply([status(), table(), value('document.getElementById("found").value')], $before, 'and brings it back');
+	is(hash_of(), $hash, 'as it was');
+	show('#v=99&m=%3Cimg%3E&w=%00&a=-5&z=%3Cscript%3E&s=nothing&q=%5B&o=x&g=__proto__&t=pink');
+	is(scalar @{ table() }, scalar @rows, 'what makes no sense is passed over');
+	return;
+}
+
+sub check_themes {
+	for my $theme (qw(light dark)) {
+		$browser->ask('Emulation.setEmulatedMedia', { features => [{ name => 'prefers-color-scheme', value => $theme }] });
+		show();
+		my $other = $theme eq 'light' ? 'dark' : 'light';
+		my $lit = sub { my ($paper) = value('getComputedStyle(document.body).backgroundColor') =~ /(\d+)/; return $paper > 128 ? 'light' : 'dark' };
+		is($lit->(), $theme, "$theme where the system is");
+		my $pixel = '(() => { const copy = document.createElement("canvas").getContext("2d", { willReadFrequently: true }); copy.drawImage(document.getElementById("graph"), -600, -8); return copy.getImageData(0, 0, 1, 1).data[0] })()';
+		my $before = value($pixel);
+		$browser->click('#theme');
+		is($lit->(), $other, "the switch makes it $other");
+		isnt(value($pixel), $before, 'the graph, too');
+		show(hash_of());
+		is($lit->(), $other, 'and the address keeps it');
+	}
+	$browser->ask('Emulation.setEmulatedMedia', { features => [] });
+	return;
+}
+
+sub check_paper {
+	$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::true });
+	$browser->open_page($url);
+	my $document = $browser->ask('DOM.getDocument');
+	my $found = $browser->ask('DOM.querySelectorAll', { nodeId => $document->{root}{nodeId}, selector => 'noscript td:first-child' });
+	is(scalar @{ $found->{nodeIds} }, scalar @rows, 'without scripts there is the table');
+	$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::false });
+	show();
+	$browser->ask('Emulation.setEmulatedMedia', { media => 'print' });
+	is(value('getComputedStyle(document.getElementById("tools")).display'), 'none', 'on paper there are no buttons');
+	$browser->ask('Emulation.setEmulatedMedia', { media => '' });
+	return;
+}
+
+sub check_one {
+	local ($url, $report) = page_of($dumps[1]);
+	local @rows = @{ $report->{rows} };
+	show();
+	my $table = table();
+	is_deeply([map { [@$_{qw(new blocks)}] } @$table], [map { [@{ $_->{new} }{qw(bytes blocks)}] } @rows], 'what there is');
+	my $sum = 0;
+	$sum += $_->{new}{bytes} for @rows;
+	is(status()->{new}, $sum, 'and all of it');
+	is(value('document.getElementById("show").hidden'), JSON::PP::true, 'there is no growth to choose');
+	return;
+}
+
+sub check_trend {
+	my %leaks = (leak => [map { 1000 + 500 * $_ } 0 .. 9], '</script>' => [map { $_ % 2 ? 900 : 300 } 0 .. 9], gone => [map { $_ < 5 ? 4000 : 0 } 0 .. 9]);
+	local ($url, $report) = page_of(series($dir, [map { 1763632800000 + 1_800_000 * $_ } 0 .. 9], \%leaks));
+	show();
+	my @series = @{ $report->{series}[0]{rows} };
+	is_deeply([map { [@$_{qw(growth verdict)}] } @{ table() }], [map { [@{ $_->{trend} }{qw(net_bytes verdict)}] } @series], 'net growth and verdicts');
+	like(value('document.getElementById("verdict").textContent'), qr/^Series 1: \Q@{[$report->{series}[0]{trend}{verdict} =~ tr,-, ,r]}\E/, 'the verdict of all');
+	# From the second snapshot to the last but two, by the pointer.
+	my @x = map { sprintf '%.5f', (76 + 914 * $_ / 9) / 1000 } 1, 7;
+	my $narrow = sub { return (sprintf('%.5f', 0.5 + ($_[0] - 0.5) * value('(() => { const r = document.getElementById("chart").getBoundingClientRect(); return Math.min(r.width / 1000, r.height / 180) * 1000 / r.width })()')), '0.4') };
+	$browser->point('#chart', $narrow->($x[0]), qw(mouseMoved mousePressed));
+	$browser->point('#chart', $narrow->($x[1]), 'mouseMoved');
+	$browser->point('#chart', $narrow->($x[1]), 'mouseReleased');
+	my %wanted = map { $_->{frames}[0]{function} => $_->{bytes}[7] - $_->{bytes}[1] } @series;
+	is_deeply({ map { $_->{name} =~ s/^app!//r => $_->{growth} } @{ table() } }, \%wanted, 'brushing: the growth between its ends');
+	my $status = status();
+	my ($up, $down) = (0, 0);
+	$_ < 0 ? ($down -= $_) : ($up += $_) for values %wanted;
+	is("$status->{up} $status->{down}", "$up $down", 'in the graph, too');
+	like(hash_of(), qr/a=1&b=7/, 'and in the address');
+	$browser->click('#whole');
+	is(value('document.getElementById("net").dataset.n'), $report->{series}[0]{trend}{net_bytes}, 'all of it again');
+	return;
+}
+
+sub check_recording {
+	my ($files) = make_random($dir, run => { seed => 1, events => 6000 });
+	local ($url, $report) = page_of('--from', 'start', '--to', 'end', $files->{run});
+	local @rows = @{ $report->{rows} };
+	show();
+	is_deeply([map { [@$_{qw(allocated transient peak)}] } @{ table() }],
+		[map { [$_->{window}{ai}{bytes}, $_->{window}{aifi}{bytes}, $_->{window}{peak}{bytes}] } @rows], 'what became of it');
+	my $chart = run(["$root/build/linux/hdiff", '--over-time', '-o', 'html', $files->{run}])->{out};
+	$browser->open_page('file://' . spew("$dir/chart.html", $chart));
+	cmp_ok(value('document.querySelectorAll("header svg .mark").length'), '>', 0, 'a chart with its marks');
+	return;
+}
+
+sub check_report_groups {
+	local ($url, $report) = page_of('--group', 'module', @dumps);
+	show();
+	is_deeply([map { "$_->{name} $_->{growth} $_->{self}" } @{ table() }],
+		[map { "$_->{name} $_->{total}{growth}{bytes} $_->{self}{growth}{bytes}" } @{ $report->{groups} }], 'as they are');
+	is(value('document.getElementById("flame").hidden'), JSON::PP::true, 'and no graph');
+	return;
+}
+
+sub check_many {
+	my @many = page_dumps(fresh_dir(), stacks => 25_000);
+	local ($url, $report) = page_of('--no-symbols', @many);
+	cmp_ok($report->{row_count}, '>', 20_000, 'so many rows');
+	show();
+	my $ready = value('Number(document.documentElement.dataset.ready)');
+	note("$report->{row_count} rows, @{[-s substr($url, 7)]} bytes: ready after $ready ms");
+	cmp_ok($ready, '<', 10_000, 'it is there');
+	$browser->point('#graph', 5, 50);
+	my $took = value('(() => { const began = performance.now(); document.getElementById("out").click(); return performance.now() - began })()');
+	$browser->drawn;
+	note("zooming out takes $took ms, drawing it ", value('document.getElementById("graph").dataset.ms'), ' ms');
+	cmp_ok($took, '<', 5_000, 'and stays fluid');
+	return;
+}
