@@ -45,11 +45,11 @@ sub read_file {
 	return ok(slurp("$file.linux.txt") eq slurp("$file.windows.txt"), 'both sides write the same bytes');
 }
 
-# Lines but for those of when it was: a file has whole seconds and not the parent, and Wine leaves out when
+# Lines but for when and where it was: a file has whole seconds, no parent and no host, and Wine leaves out when
 # the process began and its own name.
 sub lasting {
 	my ($file) = @_;
-	return [map { s/ (?:time|start|parent)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
+	return [map { s/ (?:time|start|parent|host)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
 }
 
 sub check_same {
