@@ -44,7 +44,9 @@ struct word {
 	int value;
 };
 extern const struct word sort_words[], spark_words[], group_words[], match_words[], fate_words[],
-	base_words[];
+	colour_words[], base_words[];
+
+enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 /*
  * What hdiff can be asked for, and what was asked for.
@@ -91,10 +93,13 @@ struct options {
 	enum view_sort sort;
 	bool is_inverted;
 	size_t shown_max;
+	bool is_shown_asked; /* else as many as the format shows */
 	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* default: groups are stripped */
 	/* output */
 	struct report_style style; /* spark: as it was asked for, AUTO too */
 	const struct report_format *format;
+	bool is_umdh, no_pager; /* UMDH's switches were given, so its form */
+	int colour; /* COLOUR_* */
 	const char *output; /* NULL: standard output */
 	/* limits of growth; UINT64_MAX: none */
 	uint64_t growth_max_bytes, growth_max_blocks;

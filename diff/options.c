@@ -15,6 +15,7 @@ const struct word sort_words[] = {
 	{"count", SORT_COUNT},
 	{"new", SORT_NEW},
 	{"old", SORT_OLD},
+	{"total", SORT_TOTAL},
 	{"name", SORT_NAME},
 	{"verdict", SORT_VERDICT},
 	{"slope", SORT_SLOPE},
@@ -55,6 +56,13 @@ const struct word fate_words[] = {
 	{"aofi", FATE_AOFI},
 	{"aofo", FATE_AOFO},
 	{"ai", FATE_AI},
+	{NULL, 0},
+};
+
+const struct word colour_words[] = {
+	{"auto", COLOUR_AUTO},
+	{"always", COLOUR_ALWAYS},
+	{"never", COLOUR_NEVER},
 	{NULL, 0},
 };
 
@@ -150,6 +158,9 @@ enum {
 	MIN_COUNT,
 	TREND_VERDICT,
 	SHOWN,
+	TREE,
+	COLOUR,
+	NO_PAGER,
 	SORT,
 	GROUP,
 	INVERT,
@@ -186,9 +197,10 @@ enum {
 };
 
 const struct opt hdiff_options[] = {
-	{DECIMAL, "d", "decimal", NULL, "print decimal numbers (the default)"},
-	{HEX, NULL, "hex", NULL, "print hexadecimal numbers"},
-	{FORMAT, "o", "format", "NAME", "form of the report (default: text)"},
+	{DECIMAL, "d", "decimal", NULL, "print UMDH's form, in decimal numbers"},
+	{HEX, NULL, "hex", NULL, "print UMDH's form, in hexadecimal numbers"},
+	{FORMAT, "o", "format", "NAME",
+		"text (the default), umdh, html, json, ...: see the manual"},
 	{OUTPUT, "f", "output", "FILE", "write to FILE, whole or not at all"},
 	{INCLUDE, "i", "include", "RE", "show only stacks with a frame that matches; repeatable"},
 	{EXCLUDE, "x", "exclude", "RE", "hide stacks with a frame that matches; repeatable"},
@@ -198,9 +210,12 @@ const struct opt hdiff_options[] = {
 	{MIN_COUNT, NULL, "min-count", "N", "show only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
 		"for trends: grows, grew-once, returns, steady, shrinks, too-few"},
-	{SHOWN, "n", NULL, "N", "show only the first N, count all"},
+	{SHOWN, "n", NULL, "N", "show only the first N, count all (text: 20)"},
+	{TREE, NULL, "tree", NULL, "show a call tree, top down; with --invert bottom up"},
+	{COLOUR, NULL, "color", "WHEN", "auto (the default), always or never"},
+	{NO_PAGER, NULL, "no-pager", NULL, "never show the report in a pager"},
 	{SORT, NULL, "sort", "KEY",
-		"bytes, count, new, old or name; for trends also verdict or slope"},
+		"bytes, count, new, old, name; groups: total; trends: verdict, slope"},
 	{GROUP, NULL, "group", "WHAT",
 		"stack (the default), function, file, module, heap or memory"},
 	{INVERT, NULL, "invert", NULL, "show the outermost frame first"},
@@ -253,7 +268,6 @@ static const struct options defaults = {
 	.sort = SORT_DEFAULT,
 	.shown_max = SIZE_MAX,
 	.strip = STRIP_DEFAULT,
-	.format = report_formats,
 	.growth_max_bytes = UINT64_MAX,
 	.growth_max_blocks = UINT64_MAX,
 };
@@ -358,8 +372,13 @@ static int take_item(struct option_list *list, const char *text)
 static bool take_switch(struct options *options, int id)
 {
 	switch (id) {
-	case DECIMAL: options->style.hex = false; break;
-	case HEX: options->style.hex = true; break;
+	case DECIMAL:
+	case HEX:
+		options->style.hex = id == HEX;
+		options->is_umdh = true;
+		break;
+	case TREE: options->style.is_tree = true; break;
+	case NO_PAGER: options->no_pager = true; break;
 	case INVERT: options->is_inverted = true; break;
 	case REVERSE: options->style.is_reverse = true; break;
 	case STRIP: options->strip = STRIP_YES; break;
@@ -403,6 +422,10 @@ static int take_choice(struct options *options, int id, const char *text, struct
 		rc = word_value(match_words, text, &value, err);
 		options->match = (enum match_mode)value;
 		break;
+	case COLOUR:
+		rc = word_value(colour_words, text, &value, err);
+		options->colour = value;
+		break;
 	case CLASS:
 		rc = word_value(fate_words, text, &value, err);
 		options->part.fate = (enum block_fate)value;
@@ -428,6 +451,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
 	case TREND_VERDICT: return word_verdicts(text, &options->trend_verdicts, err);
 	case SHOWN:
+		options->is_shown_asked = true;
 		rc = take_number(text, &number, err);
 		options->shown_max = rc || number > SIZE_MAX ? SIZE_MAX : (size_t)number;
 		return rc;
@@ -513,6 +537,12 @@ static int check(const struct options *options, struct err *err)
 			count_stdin(suppress->items, suppress->count) >
 		1)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
+	if (options->style.is_tree &&
+		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
+		return err_set(err, ERR_USAGE, "--tree", "it is a form of text, and of stacks");
+	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
+		return err_set(err, ERR_USAGE, "--sort total",
+			"only groups have that: --group function, say");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
 	if (options->style.is_reverse && options->format->write != report_folded)
@@ -560,6 +590,12 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	return rc;
 }
 
+/* Where that is a matter of the report. */
+static bool is_umdh(const struct options *options)
+{
+	return options->is_umdh && !options->chart && !options->list && !options->extract;
+}
+
 int options_parse(struct options *options, int argc, char **argv, struct err *err)
 {
 	struct opt_state state;
@@ -575,6 +611,8 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 			break;
 		rc = take(options, id, &state, given, err);
 	}
+	if (!options->format && !rc)
+		rc = word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->chart;
 	return rc || options->help || options->version ? rc : check(options, err);
@@ -607,7 +645,8 @@ bool options_is_shown(const struct options *options)
 bool options_strip(const struct options *options)
 {
 	return options->strip == STRIP_YES ||
-	       (options->strip == STRIP_DEFAULT && options->group != GROUP_STACK);
+	       (options->strip == STRIP_DEFAULT &&
+		       (options->group != GROUP_STACK || options->style.is_tree));
 }
 
 const char *options_of_trend(const struct options *options)

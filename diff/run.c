@@ -24,7 +24,7 @@ struct comparison_run {
 	struct options options;
 	struct filter filter;
 	struct suppressions suppressions;
-	struct strip strip;
+	struct strip strip, start_up;
 	struct symbol_console console;
 	FILE *say;
 	struct growth_limits limits;
@@ -107,26 +107,47 @@ static void say_all_unmatched(struct comparison_run *run)
 			&run->filter, &run->views[i].naming, has_heaps, say_unmatched, run);
 }
 
+/* What --color says, or NO_COLOR, or whether it is for a terminal. */
+static bool wants_colour(const struct options *options, bool is_terminal)
+{
+	char *no = os_env("NO_COLOR");
+	bool is_no = no && *no;
+
+	free(no);
+	if (options->colour == COLOUR_AUTO)
+		return is_terminal && !is_no && terminal_shows_colour();
+	return options->colour == COLOUR_ALWAYS;
+}
+
 /* Bars where a terminal shows them. */
-static int write_report(
-	const struct comparison_run *run, const struct inputs *inputs, struct err *err)
+static int write_report(struct comparison_run *run, const struct inputs *inputs, struct err *err)
 {
 	const struct options *options = &run->options;
 	struct report report = {.views = run->views,
 		.view_count = run->view_count,
 		.style = options->style,
+		.strip = &run->strip,
+		.start_up = &run->start_up,
 		.left_out = inputs->left_out,
 		.left_out_count = inputs->left_out_count};
 	struct out out;
-	int rc = out_open(&out, options->output, err);
+	bool is_text = !strcmp(options->format->name, "text");
+	bool is_terminal = options_is_shown(options) && os_is_terminal(stdout);
+	int rc;
 
-	if (rc)
-		return rc;
+	report.style.columns = is_terminal ? terminal_columns(stdout) : TERMINAL_COLUMNS;
+	report.style.is_coloured = is_text && wants_colour(options, is_terminal);
 	if (report.style.spark == SPARK_AUTO)
 		report.style.spark =
 			options_is_shown(options) && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
-	options->format->write(&out, &report);
-	return out_commit(&out, err);
+	if (is_text && is_terminal && !options->no_pager)
+		pager_start("HDIFF_PAGER");
+	rc = out_open(&out, options->output, err);
+	if (!rc) {
+		options->format->write(&out, &report);
+		rc = out_commit(&out, err);
+	}
+	return pager_end() ? 0 : rc; /* who leaves a pager has seen enough */
 }
 
 /* What there is to be said when the report is written, and whether growth keeps its limits. */
@@ -153,13 +174,25 @@ static void judge(struct comparison_run *run)
 	buf_release(&missing);
 }
 
+/* A chart has no names, and a call tree all. */
+static size_t shown_max(const struct options *options)
+{
+	size_t most = options->format->shown_max;
+
+	if (options->chart)
+		return 0;
+	if (options->style.is_tree)
+		return SIZE_MAX;
+	return options->is_shown_asked || !most ? options->shown_max : most;
+}
+
 /* Selects and orders what is asked for of one series, and finds the names that takes. */
 static int select_view(struct comparison_run *run, struct view *view, struct err *err)
 {
 	const struct options *options = &run->options;
 	struct view_request request = {.group = options->group,
 		.sort = options->sort,
-		.shown_max = options->chart ? 0 : options->shown_max, /* a chart has no names */
+		.shown_max = shown_max(options),
 		.is_inverted = options->is_inverted,
 		.is_part = options->heap_count != 0 || view->comparison->lacks_rows,
 		.filter = &run->filter,
@@ -315,6 +348,7 @@ static int prepare(struct comparison_run *run, struct err *err)
 	for (size_t i = 0; !rc && i < options->excludes.count; i++)
 		rc = patterns_add(&filter->exclude, options->excludes.items[i], err);
 	strip_add_known(&run->strip);
+	strip_add_start_up(&run->start_up);
 	for (size_t i = 0; !rc && i < options->strip_files.count; i++)
 		rc = strip_add_file(&run->strip, options->strip_files.items[i], err);
 	for (size_t i = 0; !rc && i < options->suppress_files.count; i++)
@@ -330,6 +364,7 @@ static int run_all(struct comparison_run *run, struct err *err)
 	filter_init(&run->filter);
 	suppressions_init(&run->suppressions);
 	strip_init(&run->strip);
+	strip_init(&run->start_up);
 	table_init(&run->unmatched);
 	run->limits = (struct growth_limits){
 		.options = &run->options, .strip = &run->strip, .say = run->say};
@@ -339,6 +374,7 @@ static int run_all(struct comparison_run *run, struct err *err)
 	filter_release(&run->filter);
 	suppressions_release(&run->suppressions);
 	strip_release(&run->strip);
+	strip_release(&run->start_up);
 	table_release(&run->unmatched);
 	return rc;
 }

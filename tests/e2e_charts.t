@@ -43,8 +43,8 @@ for my $name (sort keys %made) {
 	}
 }
 subtest 'the least that a stack has had' => \&check_least;
-like(run([$hdiff, "$file{run}\@end"])->{err}, qr/have no name/, 'a report of rows looks for names');
-is(run([$hdiff, '--over-time', $file{run}])->{err}, '', 'a chart that needs none does not');
+like(run([$hdiff, '-d', "$file{run}\@end"])->{err}, qr/have no name/, 'a report of rows looks for names');
+is(run([$hdiff, '-d', '--over-time', $file{run}])->{err}, '', 'a chart that needs none does not');
 subtest 'both systems draw the same' => \&check_systems;
 subtest 'bars are as long as the terminal has room' => \&check_widths;
 subtest 'texts from elsewhere are shown as such' => \&check_texts;
@@ -128,7 +128,7 @@ sub sizes_of {
 
 sub ask {
 	my @args = @_;
-	my $result = run([$hdiff, '--no-symbols', @args]);
+	my $result = run([$hdiff, '-d', '--no-symbols', @args]);
 	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
 	return $result->{out};
 }

@@ -12,6 +12,7 @@ use JSON::PP;
 use POSIX ();
 use Test::More;
 use Hunt;
+use People;
 use Recordings;
 use Series;
 
@@ -43,9 +44,9 @@ $total += $_ for values %growth;
 my %wanted = (
 	'hdiff a.txt b.txt' => sub {
 		my ($result) = @_;
-		my $report = report($result->{out});
-		is(scalar @{ $report->{rows} }, scalar grep({ $_ } values %growth), 'what changed, and no more');
-		like($result->{out}, qr/^Total increase == +$total requested/m, 'it adds up');
+		my $report = people($result->{out});
+		is(scalar @{ $report->{stacks} }, scalar grep({ $_ } values %growth), 'what changed, and no more');
+		is($report->{total}[0], signed_units($total), 'it adds up');
 	},
 	'hdiff --hex -f report.txt a.txt b.txt' => sub {
 		my $hex = sprintf '%x', $total;
@@ -56,18 +57,19 @@ my %wanted = (
 		unlike($result->{out}, qr/parse/, 'no names');
 		my $old = 0;
 		$old += $_->[3] * $_->[5] for @stacks;
-		like($result->{out}, qr/^Total increase == +$old requested/m, 'everything in one dump');
+		is(people($result->{out})->{total}[0], in_units($old), 'everything in one dump');
 	},
 	q{hdiff -n 10 -i '^app!' -x 'test' a.txt b.txt} => sub {
 		my ($result) = @_;
-		my @rows = @{ report($result->{out})->{rows} };
+		my @rows = @{ people($result->{out})->{stacks} };
 		is(scalar @rows, 10, 'ten rows');
-		is($rows[0]{bytes}, $growth{parse}, 'the largest growth of the module without its tests');
+		is($rows[0]{growth}, signed_units($growth{parse}), 'the largest growth of the module without its tests');
 		unlike($result->{out}, qr/test_parse/, 'no tests');
 	},
 	'hdiff --group function a.txt b.txt' => sub {
 		my ($result) = @_;
-		like($result->{out}, qr/\b$growth{$_}\b.*\bapp!\Q$_\E$/m, "$_ and its growth") for qw(parse test_parse f14);
+		my %self = map { $_->{name} => $_->{self} } @{ people($result->{out})->{groups} };
+		is($self{"app!$_"}, signed_units($growth{$_}), "$_ and its growth") for qw(parse test_parse f14);
 		unlike($result->{out}, qr/^[^\n]*RtlAllocateHeap$/m, 'allocators are no functions that ask');
 	},
 	'hdiff -o json umdh.txt' => sub {
@@ -90,7 +92,7 @@ my %wanted = (
 	},
 	'gzip -dc b.txt.gz | hdiff --force a.txt -' => sub {
 		my ($result) = @_;
-		like($result->{out}, qr/^Total increase == +$total requested/m, 'it adds up');
+		is(people($result->{out})->{total}[0], signed_units($total), 'it adds up');
 	},
 	'hdiff --max-growth 64K,100 --suppress known.txt a.txt b.txt' => sub {
 		my ($result) = @_;
@@ -111,7 +113,7 @@ series("$dir/trend", [map { 1763632800000 + 1_800_000 * $_ } 1 .. 12], {
 });
 $wanted{'hdiff -n 10 --verdict grows trend/*.txt'} = sub {
 	my ($result) = @_;
-	is_deeply([map { $_->{frames}[0]{function} } @{ report($result->{out})->{rows} }], [qw(leak slow)], 'what grows, and nothing else');
+	is_deeply([map { $_->{frames}[0] =~ /^app!(\w+)/ } @{ people($result->{out})->{stacks} }], [qw(leak slow)], 'what grows, and nothing else');
 };
 $wanted{'hdiff --max-growth 1M/h trend/*.txt'} = sub {
 	my ($result) = @_;
@@ -128,11 +130,11 @@ my $use = sub { my ($moment) = @_; return use_at($replay, position_of($replay, $
 my $sum = sub { my $bytes = 0; $bytes += $_->{bytes} for grep { $_->{heap} ne 2 } @{ $_[0] }; return $bytes };
 my $shows = sub {
 	my ($result, $bytes, $what) = @_;
-	is(report($result->{out})->{total}[0], $bytes, $what);
+	is(people($result->{out})->{total}[0], $bytes, $what);
 };
-$wanted{'hdiff run.hrec@10s run.hrec@20s'} = sub { $shows->($_[0], $use->('20s') - $use->('10s'), 'what grew') };
+$wanted{'hdiff run.hrec@10s run.hrec@20s'} = sub { $shows->($_[0], signed_units($use->('20s') - $use->('10s')), 'what grew') };
 $wanted{'hdiff --transient --from 10s --to 20s run.hrec'} = sub {
-	$shows->($_[0], $sum->(fate_of($replay, 'aifi', '10s', '20s')), 'what came and went');
+	$shows->($_[0], in_units($sum->(fate_of($replay, 'aifi', '10s', '20s'))), 'what came and went');
 };
 $wanted{'hdiff --over-time --module app -o svg -f use.svg run.hrec'} = sub {
 	my $most = $replay->peak(sub { $_->{heap} ne 2 && $_->{stack} =~ /\bapp\+/ })->{bytes};
@@ -142,12 +144,12 @@ $wanted{'hdiff --over-time --module app -o svg -f use.svg run.hrec'} = sub {
 $wanted{'hdiff --group heap run.hrec@20% run.hrec@50% run.hrec@80%'} = sub {
 	my ($result) = @_;
 	my $in = sub { $sum->([grep { $_->{heap} eq '7F0000' } @{ live_at($replay, $_[0]) }]) };
-	my ($bytes) = $result->{out} =~ /^ +([+-]\d+) .* 7F0000$/m;
-	is($bytes + 0, $in->('80%') - $in->('20%'), 'each heap, what it grew by') or diag($result->{out});
+	my ($bytes) = $result->{out} =~ /^ *(\S+ \w+) .* 7F0000$/m;
+	is($bytes, signed_units($in->('80%') - $in->('20%')), 'each heap, what it grew by') or diag($result->{out});
 };
 $wanted{'hdiff --extract -f loaded.txt run.hrec@loaded'} = sub {
-	my $dump = run([@{ tool('hdiff', 'linux', '--no-symbols') }, "$dir/loaded.txt"]);
-	$shows->($dump, $use->('loaded'), 'a dump of that moment');
+	my $dump = run(tool('hdiff', 'linux', '--no-symbols', "$dir/loaded.txt"));
+	is(report($dump->{out})->{total}[0], $use->('loaded'), 'a dump of that moment');
 };
 
 run_examples('hdiff', \%wanted);

@@ -65,8 +65,8 @@ cmp_ok(scalar @rows, '>', 20, 'most stacks changed');
 ok(!grep({ $_ == 0 } @rows), 'one did not');
 ok(scalar(grep { $sums{new}[$_][0] < $sums{old}[$_][0] } @rows), 'some shrank');
 
-my $text = report(report_in('text'));
-subtest 'text' => sub { check_report($text, 'text'); is(scalar @{ $text->{rows} }, scalar @rows, 'rows') };
+my $text = report(report_in('umdh'));
+subtest 'umdh' => sub { check_report($text, 'umdh'); is(scalar @{ $text->{rows} }, scalar @rows, 'rows') };
 subtest 'json' => \&check_json;
 subtest 'csv' => \&check_csv;
 subtest 'folded' => \&check_folded;
@@ -286,7 +286,7 @@ sub check_folded {
 }
 
 sub check_every {
-	for my $format (qw(text json jsonl csv folded)) {
+	for my $format (qw(text umdh json jsonl csv folded)) {
 		my $once = report_in($format);
 		ok($once eq report_in($format), "$format: the same each time");
 		my $result = run(tool('hdiff', 'linux', '-o', $format, '-f', "$dir/out", "$dir/old.txt", "$dir/new.txt"));

@@ -13,14 +13,17 @@ use Series;
 my $dir = "$root/tests/golden";
 my @pair = qw(old.txt new.txt);
 my %runs = (
-	'text' => [@pair],
-	'text-hex' => ['--hex', @pair],
-	'text-one' => ['new.txt'],
-	'text-no-symbols' => ['--no-symbols', @pair],
-	'text-filtered' => ['-x', 'log', '--min-bytes', '10', '-n', 1, '--suppress', 'known.supp', @pair],
-	'text-inverted' => ['--invert', '--strip', @pair],
-	'text-by-id' => ['--match', 'id', @pair],
-	'text-heap' => ['--heap', '7F0000', @pair],
+	'text' => ['-o', 'text', @pair],
+	'text-tree' => ['-o', 'text', '--tree', @pair],
+	'text-group' => ['-o', 'text', '--group', 'function', @pair],
+	'umdh' => [@pair],
+	'umdh-hex' => ['--hex', @pair],
+	'umdh-one' => ['new.txt'],
+	'umdh-no-symbols' => ['--no-symbols', @pair],
+	'umdh-filtered' => ['-x', 'log', '--min-bytes', '10', '-n', 1, '--suppress', 'known.supp', @pair],
+	'umdh-inverted' => ['--invert', '--strip', @pair],
+	'umdh-by-id' => ['--match', 'id', @pair],
+	'umdh-heap' => ['--heap', '7F0000', @pair],
 	'group-function' => ['--group', 'function', @pair],
 	'group-file' => ['--group', 'file', @pair],
 	'group-module' => ['--group', 'module', '--hex', @pair],
@@ -49,6 +52,7 @@ series($made, [@times[7 .. 12]], { 'leak' => [map { [1200 + 500 * $_, 3 + $_] } 
 	name => 'u-%02d.txt', pid => 4243, start => $times[7] - 60_000, slide => 0x200000);
 rename sprintf("$made/u-%02d.txt", $_), sprintf("$made/t-%02d.txt", $_ + 7) or die "$!\n" for 0 .. 5;
 my %trends = (
+	'trend-text' => ['-o', 'text', @trend],
 	'trend' => [@trend],
 	'trend-utf8' => ['--spark', 'utf8', '--hex', '-n', 1, '--series', 1, @trend],
 	'trend-joined' => ['--across-restarts', '-x', 'request', @trend],
@@ -63,7 +67,7 @@ my %trends = (
 %runs = (%runs, %trends);
 
 for my $name (sort keys %runs) {
-	my $result = run(["$root/build/linux/hdiff", @{ $runs{$name} }], dir => $trends{$name} ? $made : $dir);
+	my $result = run(["$root/build/linux/hdiff", '-d', @{ $runs{$name} }], dir => $trends{$name} ? $made : $dir);
 	is($result->{status}, 0, "$name: status 0") or diag($result->{err});
 	$result->{out} =~ s/\bhdiff \d+\.\d+\.\d+/hdiff VERSION/g;
 	if ("@ARGV" eq '--record') {

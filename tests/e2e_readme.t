@@ -77,9 +77,8 @@ sub split_session {
 sub masked {
 	my ($text) = @_;
 	$text =~ s/\r//g;
-	$text =~ s{[+-]?\d+(?= (?:bytes|blocks)/h)| \(-?\d+ to -?\d+\)}{RATE}g;
-	$text =~ s/((?:grows|grew-once|returns) +)[+-]\d+/$1RATE/g; # in a table of groups, where
-	$text =~ s/ +/ /g if $text =~ m{^// +self bytes}m;           # columns are as wide as needed
+	$text =~ s{ +[+-]?[\d.]+ (?:[KMG]i)?B/h}{ RATE}g;
+	$text =~ s/, in \S+$/, in a while/m;
 	$text =~ s{\Q$root\E}{/src/hsnap}g;
 	$text =~ s/\d{4}-\d\d-\d\dT[\d:.]+Z/TIME/g;
 	$text =~ s/\b(pid|process) \d+/$1 N/g;

@@ -44,7 +44,7 @@ done_testing;
 
 sub ask {
 	my @args = @_;
-	my $result = run([$hdiff, '--no-symbols', '-o', 'json', @args]);
+	my $result = run([$hdiff, '-d', '--no-symbols', '-o', 'json', @args]);
 	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
 	return $result->{out} ? decode_json($result->{out}) : {};
 }
@@ -131,7 +131,7 @@ sub check_windows {
 	}
 	my $until = by_stack(fate_of($of, 'aifo', 'start', '30%'));
 	check_live($until, 'a window is aifo', '--to', '30%', $file);
-	my $text = run([$hdiff, '--no-symbols', '--from', '0s', '--to', '50%', '--class', 'aifi', $file])->{out};
+	my $text = run([$hdiff, '-d', '--no-symbols', '--from', '0s', '--to', '50%', '--class', 'aifi', $file])->{out};
 	my $seconds = sprintf '%d.%03d s', int($of->{length} / 2000), $of->{length} / 2 % 1000;
 	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
 }
@@ -225,7 +225,7 @@ sub check_forms {
 		near_medians(window_in($group), $truth);
 		is_deeply(window_in($group), $truth, "the group $group->{name}");
 	}
-	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-o', 'csv', '--group', 'heap', @window])->{out};
+	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-d', '-o', 'csv', '--group', 'heap', @window])->{out};
 	is_deeply([@widths[1 .. $#widths]], [($widths[0]) x @{ $groups->{groups} }], 'CSV of groups has all columns');
 	my $modules = ask('--group', 'module', @window);
 	my ($app) = grep { $_->{name} eq 'app' } @{ $modules->{groups} };
@@ -235,7 +235,7 @@ sub check_forms {
 	is_deeply(window_in($app), $truth, 'a module has all stacks through it');
 
 	my $all = ask(@window);
-	my ($columns, @lines) = map { [split /,/] } map { s/\r$//r } split /\n/, run([$hdiff, '--no-symbols', '-o', 'csv', @window])->{out};
+	my ($columns, @lines) = map { [split /,/] } map { s/\r$//r } split /\n/, run([$hdiff, '-d', '--no-symbols', '-o', 'csv', @window])->{out};
 	is(scalar @lines, scalar @{ $all->{rows} }, 'CSV has the same rows');
 	for my $i (0 .. $#lines) {
 		my ($row, %of);
@@ -249,7 +249,7 @@ sub check_forms {
 		$truth{freed_by} = stack_text($row->{freed_by}) =~ s/ / <- /gr;
 		is_deeply({ map { $_ => $of{$_} } keys %truth }, \%truth, "CSV: row $i is that of JSON") or last;
 	}
-	my $text = run([$hdiff, '--no-symbols', @window])->{out};
+	my $text = run([$hdiff, '-d', '--no-symbols', @window])->{out};
 	my @rows = (@{ $all->{rows} }, $all);
 	for my $row (map { $_->{window} } @rows) {
 		my ($ai, $aifo, $peak, $lives) = @$row{qw(ai aifo peak lifetime)};
@@ -262,7 +262,7 @@ sub check_forms {
 		my $others = $stacks ? "; more by $stacks other stack" . ($stacks > 1 ? 's' : '') : '';
 		like($text, qr{^//     freed by \($by[0] in $by[1]\Q$others\E\):\n$lines(?!//         )}m, 'and who freed it') or last;
 	}
-	unlike(run([$hdiff, '--no-symbols', map { "$file{run}\@$_" } '20%', '60%'])->{out}, qr/impacting/, 'a diff of two moments is as it was');
+	unlike(run([$hdiff, '-d', '--no-symbols', map { "$file{run}\@$_" } '20%', '60%'])->{out}, qr/impacting/, 'a diff of two moments is as it was');
 	return;
 }
 
@@ -300,7 +300,7 @@ sub check_dumps {
 		my $of = $replay{$name};
 		for my $moment ('start', '30%', 'peak', 'end') {
 			my ($out, $blocks) = ("$dir/$name-$moment.txt", live_at($of, $moment));
-			my $extract = run([$hdiff, '--extract', "$file{$name}\@$moment", '-f', $out]);
+			my $extract = run([$hdiff, '-d', '--extract', "$file{$name}\@$moment", '-f', $out]);
 			is($extract->{status}, 0, "$name\@$moment is extracted") or diag($extract->{err});
 			is_deeply(sums_of($out), by_heap($blocks), 'what each stack has in each heap');
 			check_same($out, "$file{$name}\@$moment");
@@ -312,7 +312,7 @@ sub check_dumps {
 	}
 	my $truth = difference(by_stack(live_at($replay{run}, '30%')), by_stack(live_at($replay{run}, 'end')));
 	is_deeply(rows_of(ask("$dir/run-30%.txt", $file{run}), 'growth'), $truth, 'a recording beside a dump is its end');
-	my $peak = run([$hdiff, '--extract', '--peak', $file{run}]);
+	my $peak = run([$hdiff, '-d', '--extract', '--peak', $file{run}]);
 	ok($peak->{out} eq slurp("$dir/run-peak.txt"), '--extract --peak is the same dump');
 }
 
@@ -327,7 +327,7 @@ sub check_addresses {
 	$all[$_]{addr} = sprintf '%X', 0x10000 + 16 * $_ for 0 .. $#all;
 	for my $moment ('start', '30%', 'peak', 'end') {
 		my $out = "$dir/addresses-$moment.txt";
-		check_ok(run([$hdiff, '--extract', "$file\@$moment", '-f', $out]), "$moment is extracted");
+		check_ok(run([$hdiff, '-d', '--extract', "$file\@$moment", '-f', $out]), "$moment is extracted");
 		my $blocks = live_at($of, $moment);
 		my %truth = map { $_->{addr} => join ' ', @$_{qw(bytes heap stack)} } grep { $_->{stack} ne '' } @$blocks;
 		cmp_ok(scalar keys %truth, '>', 100, 'there are blocks') if $moment ne 'start';
@@ -335,8 +335,8 @@ sub check_addresses {
 		check_same($out, "$file\@$moment");
 		check_same(spew("$out-taken", dump_of($of, $blocks, 77)), $out);
 	}
-	like(run([$hdiff, '--list', $file])->{out}, qr/^addresses /m, '--list says so');
-	unlike(run([$hdiff, '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
+	like(run([$hdiff, '-d', '--list', $file])->{out}, qr/^addresses /m, '--list says so');
+	unlike(run([$hdiff, '-d', '--list', $file{run}])->{out}, qr/^addresses /m, 'of no other');
 }
 
 # What a dump by block says: ADDRESS -> "BYTES HEAP STACK", its frames by its own modules.
@@ -420,7 +420,7 @@ sub check_systems {
 
 sub check_list {
 	my ($of, $file) = ($replay{attached}, $file{attached});
-	my $said = run([$hdiff, '--list', $file]);
+	my $said = run([$hdiff, '-d', '--list', $file]);
 	is($said->{status}, 0, '--list');
 	my %line = map { /^(\S+) +(.*)$/ } split /\n/, $said->{out};
 	my ($events, $bytes) = ($of->events, -s $file);
@@ -436,10 +436,10 @@ sub check_list {
 	is($line{peak}, sprintf('%d bytes at %d.%03d s', $peak->{bytes}, int($peak->{time} / 1000), $peak->{time} % 1000), 'the peak');
 	is_deeply([$said->{out} =~ /^mark +(.*)$/mg], [map { sprintf '%d.%03d s %s', int($_->{time} / 1000), $_->{time} % 1000, $_->{label} } @{ $of->marks }], 'its marks');
 	ok(!exists $line{cut}, 'it is whole');
-	like(run([$hdiff, '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
-	run([$hdiff, '--list', $file, '-f', "$dir/list.txt"]);
+	like(run([$hdiff, '-d', '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
+	run([$hdiff, '-d', '--list', $file, '-f', "$dir/list.txt"]);
 	is(slurp("$dir/list.txt"), $said->{out}, 'the same to a file');
-	my $json = decode_json(run([$hdiff, '--list', '-o', 'json', $file])->{out});
+	my $json = decode_json(run([$hdiff, '-d', '--list', '-o', 'json', $file])->{out});
 	my %truth = (
 		schema => 'hdiff-list/1', path => $file, pid => 4711, parent_pid => 12, bits => 64, image => 'C:\made\app.exe',
 		start => Recordings::date($of->{start_ms}), begun => Recordings::date($of->{wall_ms}), attached => JSON::PP::true,
@@ -453,16 +453,16 @@ sub check_list {
 }
 
 sub check_losses {
-	my $cut = run([$hdiff, '--no-symbols', $file{cut}]);
+	my $cut = run([$hdiff, '-d', '--no-symbols', $file{cut}]);
 	is($cut->{status}, 0, 'a recording that was not ended is read');
 	like($cut->{err}, qr/\Ahdiff: \S+cut\.hrec: warning: the recording was not ended: .* 10\.000 s.*\n\z/, 'with a warning');
-	my $limit = run([$hdiff, '--no-symbols', '--max-growth', '1T', $file{cut}]);
+	my $limit = run([$hdiff, '-d', '--no-symbols', '--max-growth', '1T', $file{cut}]);
 	is($limit->{status}, 2, 'no limit is kept by it');
-	is(run([$hdiff, '--no-symbols', '--max-growth', '1T', "$file{cut}\@50%"])->{status}, 0, 'but by a moment before its end');
+	is(run([$hdiff, '-d', '--no-symbols', '--max-growth', '1T', "$file{cut}\@50%"])->{status}, 0, 'but by a moment before its end');
 	my $text = random_events(seed => 9, events => 50) . "lost 12\n";
-	my $lossy = run([$hdiff, '--no-symbols', make_recording($text, "$dir/lossy.hrec") . '@end']);
+	my $lossy = run([$hdiff, '-d', '--no-symbols', make_recording($text, "$dir/lossy.hrec") . '@end']);
 	like($lossy->{err}, qr/warning: 12 events were lost/, 'lost events are told');
-	my $dump = run([$hdiff, '--extract', "$dir/lossy.hrec\@end"]);
+	my $dump = run([$hdiff, '-d', '--extract', "$dir/lossy.hrec\@end"]);
 	like($dump->{out}, qr/^\/\/ hsnap: incomplete missing=1\r$/m, 'an extracted dump tells it, too');
 	like($dump->{err}, qr/12 events were lost/, 'as does standard error');
 }
@@ -485,7 +485,7 @@ sub check_names {
 	my %sum = map { my $stack = $_; $stack => [map { ($half->{$stack}[$_] // 0) + ($more->{$stack}[$_] // 0) } 0, 1] } keys %$half, keys %$more;
 	check_live(\%sum, 'each of them has it', '--sum', "$found/*.hrec\@50%");
 	check_live(by_stack(live_at(replay($other), 'end')), 'a mark like a pattern', "$found/b.hrec\@all?");
-	check_error(run([$hdiff, "$found/c*.hrec\@50%"]), 'hdiff', 'a pattern that finds nothing', 'c*.hrec', 'no file matches');
+	check_error(run([$hdiff, '-d', "$found/c*.hrec\@50%"]), 'hdiff', 'a pattern that finds nothing', 'c*.hrec', 'no file matches');
 	unlink "$found/b.hrec";
 	spew("$found/b.txt", dump_of($replay{run}, [], 0));
 	my $growth = difference({}, by_stack(live_at($replay{run}, 'end')));
@@ -518,8 +518,8 @@ sub check_errors {
 	);
 	refused($run, @wrong);
 	my $twice = join '', map { "$_\n" } 'process 5 1 64 1000 2000 0 0 x.exe', 'heap h 1000', 'kind k 8 - h', ('alloc k') x 3, ('free k 0') x 2;
-	check_error(run([$hdiff, '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
+	check_error(run([$hdiff, '-d', '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
 	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
-	check_error(run([$hdiff, '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
+	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
 	check_error(run(['sh', '-c', "cat '$run' 2>/dev/null | '$hdiff' -"]), 'hdiff', 'one from a pipe', 'pipe');
 }

@@ -58,7 +58,7 @@ sub bars {
 	return join '', map { $levels[$high > $low ? min(7, int(8 * ($_ - $low) / ($high - $low))) : 0] } @_;
 }
 
-sub hdiff { return run(["$root/build/linux/hdiff", @_], dir => $dir) }
+sub hdiff { return run(["$root/build/linux/hdiff", "-d", @_], dir => $dir) }
 
 my $whole = hdiff('a-*.txt');
 my $trend = trend($whole->{out});
@@ -130,7 +130,7 @@ subtest 'bars are ASCII but on a terminal that shows more' => sub {
 		skip 'there is no script(1) to make a terminal', 4 unless grep { -x "$_/script" } split /:/, $ENV{PATH};
 		for (['C.UTF-8', 1], ['C', 0], ['de_DE.ISO-8859-1', 0], ['xx_XX.utf8', 1]) {
 			my ($locale, $is_utf8) = @$_;
-			my $shown = run(['script', '-qec', "$root/build/linux/hdiff 'a-*.txt'", '/dev/null'],
+			my $shown = run(['script', '-qec', "$root/build/linux/hdiff -d 'a-*.txt'", '/dev/null'],
 				dir => $dir, env => { LC_ALL => $locale })->{out};
 			is($shown =~ /\xe2\x96\x81/ ? 1 : 0, $is_utf8, "a terminal, LC_ALL=$locale");
 		}

@@ -386,6 +386,13 @@ unsigned os_terminal_columns(FILE *stream)
 	return ioctl(fileno(stream), TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
+bool terminal_shows_colour(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && *term && strcmp(term, "dumb") != 0;
+}
+
 bool terminal_is_utf8(void)
 {
 	return os_is_terminal(stdout) && os_is_utf8(locale_name());

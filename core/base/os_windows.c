@@ -434,6 +434,15 @@ unsigned os_terminal_columns(FILE *stream)
 	return (unsigned)(info.srWindow.Right - info.srWindow.Left) + 1;
 }
 
+bool terminal_shows_colour(void)
+{
+	HANDLE console = (HANDLE)_get_osfhandle(_fileno(stdout));
+	DWORD mode;
+
+	return GetConsoleMode(console, &mode) &&
+	       SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+}
+
 bool terminal_is_utf8(void)
 {
 	return os_is_terminal(stdout) && GetConsoleOutputCP() == CP_UTF8;

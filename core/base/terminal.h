@@ -13,6 +13,9 @@
  * console's code page, elsewhere by the first of LC_ALL, LC_CTYPE and LANG that is set. */
 bool terminal_is_utf8(void);
 
+/* Whether the terminal that standard output is obeys escape sequences for colours; on Windows it is told to. */
+bool terminal_shows_colour(void);
+
 #define TERMINAL_COLUMNS 80 /* of what is no terminal, or does not tell */
 #define TERMINAL_COLUMNS_MAX 200
 
@@ -25,6 +28,18 @@ unsigned os_terminal_columns(FILE *stream);
 
 /* Whether a locale's name, as "de_DE.UTF-8@euro", says UTF-8; NULL does not. Not on Windows. */
 bool os_is_utf8(const char *name);
+
+/*
+ * What is too long for a screen goes to a pager, as git has it: the variable that is named says which one, else PAGER;
+ * else "less -FRX", if there is less. "" and "cat" are none. On Windows there is one only if a variable names it.
+ */
+
+/* From now on standard output goes there, until pager_end(). Where there is none nothing happens. */
+void pager_start(const char *variable);
+
+/* Waits until it ends, and gives standard output back; true when there was one: whoever leaves it has seen
+ * enough, and what was not written to it is no error. Ctrl-C meanwhile is the pager's. */
+bool pager_end(void);
 
 /*
  * How far a long piece of work is: one line on a terminal, rewritten in place.

@@ -167,6 +167,7 @@ struct sorted_group {
 	struct view_group_row group;
 	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* what to sort by */
 	int64_t self, total; /* and then */
+	bool by_total; /* of these the total first */
 };
 
 static int by_change(const void *a, const void *b)
@@ -178,6 +179,8 @@ static int by_change(const void *a, const void *b)
 		order = trend_keys_order(x->total_trend, y->total_trend);
 	if (order)
 		return order;
+	if (x->by_total && x->total != y->total)
+		return x->total > y->total ? -1 : 1;
 	if (x->self != y->self)
 		return x->self > y->self ? -1 : 1;
 	if (x->total != y->total)
@@ -192,6 +195,7 @@ static int64_t sort_key(const struct change *change, enum view_sort sort)
 	case SORT_DEFAULT:
 	case SORT_VERDICT:
 	case SORT_SLOPE:
+	case SORT_TOTAL:
 	case SORT_BYTES: return change_delta(change).requested_bytes;
 	case SORT_COUNT: return change_delta(change).block_count;
 	case SORT_NEW: return (int64_t)change->new.requested_bytes;
@@ -209,6 +213,7 @@ static void sort_groups(struct view *view)
 		const struct view_group_row *group = &view->groups[i];
 
 		sorted[i] = (struct sorted_group){.group = *group,
+			.by_total = view->sort == SORT_TOTAL,
 			.self = sort_key(&group->self, view->sort),
 			.total = sort_key(&group->total, view->sort)};
 		trend_keys(&group->self_trend, view->sort, sorted[i].self_trend);

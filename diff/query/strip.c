@@ -202,9 +202,34 @@ static bool strip_add(struct strip *strip, const char *text)
 	return true;
 }
 
+static const char *const start_up[] = {
+	"*!mainCRTStartup",
+	"*!wmainCRTStartup",
+	"*!WinMainCRTStartup",
+	"*!wWinMainCRTStartup",
+	"*!__tmainCRTStartup",
+	"*!__scrt_common_main*",
+	"*!invoke_main",
+	"*!_threadstart*",
+	"*!_callthreadstart*",
+	"ucrtbase!thread_start*",
+	"kernel32!BaseThreadInitThunk",
+	"kernel32!BaseProcessStart*",
+	"ntdll!RtlUserThreadStart*",
+	"ntdll!_RtlUserThreadStart*",
+	"ntdll!__RtlUserThreadStart*",
+	NULL,
+};
+
 void strip_add_known(struct strip *strip)
 {
 	for (const char *const *at = allocators; *at; at++)
+		strip_add(strip, *at);
+}
+
+void strip_add_start_up(struct strip *strip)
+{
+	for (const char *const *at = start_up; *at; at++)
 		strip_add(strip, *at);
 }
 
@@ -265,4 +290,20 @@ void strip_frames(struct strip *strip, struct frames *frames)
 			frames->items[left++] = frames->items[at++];
 	}
 	frames->count = left;
+}
+
+void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted)
+{
+	size_t first = 0;
+
+	if (frames->part_count)
+		return;
+	while (!is_inverted && frames->count > 1 &&
+		strip_takes(strip, &frames->items[frames->count - 1]))
+		frames->count--;
+	while (is_inverted && first + 1 < frames->count &&
+		strip_takes(strip, &frames->items[first]))
+		first++;
+	frames->count -= first;
+	memmove(frames->items, frames->items + first, frames->count * sizeof(*frames->items));
 }

@@ -40,6 +40,13 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err);
 /* Whether a frame is in the list. */
 bool strip_takes(struct strip *strip, const struct frame *frame);
 
+/* Adds what starts a program and its threads: main() is called by that. */
+void strip_add_start_up(struct strip *strip);
+
+/* Takes such frames away from the outer end of a stack, which is the first of them when it is inverted; the last one that is
+ * left stays. Nothing of a stack that is one of several. */
+void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
+
 /* Takes such frames away from each candidate of a stack. */
 void strip_frames(struct strip *strip, struct frames *frames);
 

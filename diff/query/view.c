@@ -83,6 +83,7 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	const struct row *row = &comparison->rows[number];
 
 	switch (sort) {
+	case SORT_TOTAL:
 	case SORT_BYTES: return signed_key(row_delta(comparison, row).requested_bytes);
 	case SORT_COUNT: return signed_key(row_delta(comparison, row).block_count);
 	case SORT_NEW: return row_new(comparison, row).requested_bytes;

@@ -37,6 +37,7 @@ enum view_sort {
 	SORT_COUNT, /* the largest growth in blocks */
 	SORT_NEW, /* the most bytes in NEW */
 	SORT_OLD, /* the most bytes in OLD */
+	SORT_TOTAL, /* of groups: the largest growth of the total */
 	SORT_NAME, /* the innermost frame that is shown, from A to Z; rows without one last */
 	/* Of a trend alone: */
 	SORT_VERDICT, /* the least doubtful leak: by verdict, then by what it grows by at least */

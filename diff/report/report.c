@@ -14,15 +14,28 @@
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
-	{"text", report_umdh, false, false, true, chart_text, 50},
-	{"umdh", report_umdh, false, false, true, NULL, 0},
-	{"json", report_json, false, false, true, NULL, 0},
-	{"jsonl", report_jsonl, false, true, false, NULL, 0},
-	{"csv", report_csv, false, false, true, chart_csv, 500},
-	{"folded", report_folded, true, false, false, NULL, 0},
-	{"svg", NULL, true, false, false, chart_svg, 500},
-	{"html", report_html, false, false, true, chart_html, 500},
-	{NULL, NULL, false, false, false, NULL, 0},
+	{.name = "text",
+		.write = report_text,
+		.has_window = true,
+		.write_chart = chart_text,
+		.shown_max = 20,
+		.span_max = 50},
+	{.name = "umdh", .write = report_umdh, .has_window = true},
+	{.name = "json", .write = report_json, .has_window = true},
+	{.name = "jsonl", .write = report_jsonl, .is_of_dumps = true},
+	{.name = "csv",
+		.write = report_csv,
+		.has_window = true,
+		.write_chart = chart_csv,
+		.span_max = 500},
+	{.name = "folded", .write = report_folded, .is_of_one = true},
+	{.name = "svg", .is_of_one = true, .write_chart = chart_svg, .span_max = 500},
+	{.name = "html",
+		.write = report_html,
+		.has_window = true,
+		.write_chart = chart_html,
+		.span_max = 500},
+	{.name = NULL},
 };
 
 #define MANTISSA_BITS DBL_MANT_DIG
@@ -93,6 +106,111 @@ const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES])
 		*to++ = (char)('0' + digits[--count]);
 	*put_fraction(to, part) = '\0';
 	return text;
+}
+
+const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES])
+{
+	static const char units[] = "BKMGTPE";
+	unsigned unit = 0;
+	uint64_t whole, tenths;
+
+	while (bytes >> 10 * unit >= 1024)
+		unit++;
+	for (;; unit++) { /* what is rounded up may reach the next unit */
+		whole = bytes >> 10 * unit;
+		tenths = bytes & (((uint64_t)1 << 10 * unit) - 1);
+		tenths = unit ? (tenths * 10 + ((uint64_t)1 << (10 * unit - 1))) >> 10 * unit : 0;
+		whole += tenths / 10;
+		if (whole < 1024)
+			break;
+	}
+	if (unit)
+		snprintf(text, REPORT_SIZE_BYTES, "%" PRIu64 ".%u %ciB", whole,
+			(unsigned)(tenths % 10), units[unit]);
+	else
+		snprintf(text, REPORT_SIZE_BYTES, "%" PRIu64 " B", whole);
+	return text;
+}
+
+const char *report_count(uint64_t count, char text[REPORT_COUNT_BYTES])
+{
+	char digits[REPORT_COUNT_BYTES];
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *to = text;
+
+	for (int i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return text;
+}
+
+unsigned report_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (unsigned)((double)part * 100 / (double)whole + 0.5) : 0;
+}
+
+unsigned report_columns(const char *text)
+{
+	unsigned columns = 0;
+
+	for (; *text; text++)
+		columns += (*text & 0xc0) != 0x80;
+	return columns;
+}
+
+unsigned report_put_cut(struct out *out, const char *text, unsigned columns)
+{
+	unsigned used = 0, all = report_columns(text);
+	const char *at = text;
+
+	while (*at && (all <= columns || used + 3 < columns)) {
+		const char *start = at++;
+
+		while ((*at & 0xc0) == 0x80)
+			at++;
+		out_write(out, start, (size_t)(at - start));
+		used++;
+	}
+	for (; *at && used < columns; used++)
+		out_char(out, '.');
+	return used;
+}
+
+const char *report_tenths(double value, char text[REPORT_SIZE_BYTES])
+{
+	const char *sign = value <= -0.05 ? "-" : "";
+	double amount = fabs(value);
+	uint64_t tenths = amount <= 1e17 ? (uint64_t)(amount * 10 + 0.5) : 0;
+
+	if (amount <= 1e17)
+		snprintf(text, REPORT_SIZE_BYTES, "%s%" PRIu64 ".%u", sign, tenths / 10,
+			(unsigned)(tenths % 10));
+	else
+		snprintf(text, REPORT_SIZE_BYTES, "%s> 1e17", sign);
+	return text;
+}
+
+void report_ways(const struct view *view, size_t first, struct report_ways *ways)
+{
+	*ways = (struct report_ways){0};
+	for (size_t i = 0; i < view->row_count; i++) {
+		struct change change =
+			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
+		struct growth growth =
+			growth_of(change.new.requested_bytes, change.old.requested_bytes);
+
+		if (growth.sign == '-' && growth.amount) {
+			ways->shrunk_count++;
+			ways->shrunk_bytes += growth.amount;
+		} else if (growth.amount) {
+			ways->grown_count++;
+			ways->grown_bytes += growth.amount;
+			ways->first_bytes += i < first ? growth.amount : 0;
+		}
+	}
 }
 
 #define LEVELS 8

@@ -55,8 +55,10 @@ void spark_put(struct out *out, const struct spark *spark, const struct block_to
 struct report_style {
 	bool hex; /* numbers in text; offsets and addresses always are, everything else never is */
 	enum spark_style spark; /* in text; AUTO is ASCII */
-	unsigned columns; /* of charts as text */
+	unsigned columns; /* of text, but UMDH's; 0: 80 */
 	bool is_reverse; /* of folded stacks NEW comes before OLD */
+	bool is_coloured; /* text, for a terminal */
+	bool is_tree; /* text as a call tree */
 };
 
 /* What is reported: one view, or of a trend one for each series, the first to begin first. */
@@ -64,6 +66,8 @@ struct report {
 	const struct view *views;
 	size_t view_count; /* at least 1 */
 	struct report_style style;
+	struct strip *strip,
+		*start_up; /* frames that name nobody; those of what starts a program */
 	const char *const
 		*left_out; /* paths of files that were found or given, and are in no view */
 	size_t left_out_count;
@@ -87,9 +91,13 @@ struct report_format {
 	bool is_of_dumps; /* it shows what stacks have in each dump: no groups, no sum of dumps */
 	bool has_window; /* it shows what view_window() finds */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
+	size_t shown_max; /* so many rows unless more are asked for; 0: all */
 	size_t span_max; /* so many parts of a window are good to read in it */
 };
 extern const struct report_format report_formats[];
+
+/* For people: a table, what it adds up to, and the largest stacks; or a call tree. */
+void report_text(struct out *out, const struct report *report);
 
 /* UMDH's comparison; a table when grouped. Of a trend one for each series. */
 void report_umdh(struct out *out, const struct report *report);

@@ -31,6 +31,30 @@ const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
  * names fit for files of lines.
  */
 
+/* "12.3 MiB", "512 B"; "4,102"; a share of 100, rounded. Each returns text. */
+#define REPORT_SIZE_BYTES 40
+#define REPORT_COUNT_BYTES 32
+const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES]);
+const char *report_count(uint64_t count, char text[REPORT_COUNT_BYTES]);
+unsigned report_percent(uint64_t part, uint64_t whole);
+
+/* With one digit behind the point: "-11.8"; "> 1e17" of what is more. */
+const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
+
+/* Columns that a text takes, where each character takes one. */
+unsigned report_columns(const char *text);
+
+/* What fits into so many columns of a text that was made clean; how many that takes. */
+unsigned report_put_cut(struct out *out, const char *text, unsigned columns);
+
+/* Rows of a view, and bytes, by which way they went; first_bytes: those of the first rows that grew. */
+struct report_ways {
+	size_t grown_count, shrunk_count;
+	uint64_t grown_bytes, shrunk_bytes, first_bytes;
+};
+
+void report_ways(const struct view *view, size_t first, struct report_ways *ways);
+
 /* A difference of two sums of 64 bits. */
 struct growth {
 	char sign; /* '+' also for 0, or '-' */
@@ -104,6 +128,10 @@ enum page_piece {
 };
 extern const char *const page_pieces[PAGE_PIECES];
 
+/* The call tree of a view, for people: in so many columns. */
+void report_tree(
+	struct out *out, const struct view *view, const struct report *report, unsigned columns);
+
 /* The parts of the UMDH report: what report_umdh() is made of, each its own file. */
 
 struct umdh_report {
@@ -133,6 +161,10 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* A dump, and a line for each thing that it lacks. */
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
+
+/* The warnings of a file, a line each, all behind the same. */
+void umdh_warnings(struct out *out, const char *before, const char *path,
+	const char *const *warnings, size_t count);
 
 /* A rate, in no more digits than say something, right-justified in width. */
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);

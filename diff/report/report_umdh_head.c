@@ -69,11 +69,11 @@ static void put_dump(struct out *out, const char *role, const struct dump_sums *
 }
 
 /* What a file lacks. */
-static void put_warnings(
-	struct out *out, const char *path, const char *const *warnings, size_t count)
+void umdh_warnings(struct out *out, const char *before, const char *path,
+	const char *const *warnings, size_t count)
 {
 	for (size_t i = 0; i < count && i <= WARNINGS_MAX; i++) {
-		out_text(out, "// warning: ");
+		out_printf(out, "%swarning: ", before);
 		out_harmless(out, path);
 		out_text(out, ": ");
 		if (i < WARNINGS_MAX)
@@ -87,13 +87,13 @@ static void put_warnings(
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
 	put_dump(out, role, sums);
-	put_warnings(out, sums->path, sums->warnings, sums->warning_count);
+	umdh_warnings(out, "// ", sums->path, sums->warnings, sums->warning_count);
 }
 
 static void put_all_warnings(struct out *out, const struct comparison *comparison)
 {
 	for (size_t i = comparison->dump_count; i--;)
-		put_warnings(out, comparison->dumps[i].path, comparison->dumps[i].warnings,
+		umdh_warnings(out, "// ", comparison->dumps[i].path, comparison->dumps[i].warnings,
 			comparison->dumps[i].warning_count);
 }
 
@@ -108,8 +108,8 @@ static void put_series_warnings(struct out *out, const struct comparison *compar
 	for (size_t i = 0; i < warnings.count; i++) {
 		buf_clear(&words);
 		dump_warning_words(&words, &warnings.items[i]);
-		put_warnings(
-			out, warnings.items[i].first->path, (const char *const[]){words.data}, 1);
+		umdh_warnings(out, "// ", warnings.items[i].first->path,
+			(const char *const[]){words.data}, 1);
 	}
 	buf_release(&words);
 	dump_warnings_release(&warnings);
@@ -178,7 +178,7 @@ static void put_read(struct out *out, const struct comparison *comparison)
 	if (comparison->is_cut)
 		out_text(out, CUT_SHORT);
 	out_text(out, "\n");
-	put_warnings(out, path, comparison->warnings, comparison->warning_count);
+	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
 /* A view may be in any order: the header promises what is so. */

@@ -187,6 +187,7 @@ sub hsnap { return run([wine("$root/build/win64/hsnap.exe", @_)]) }
 # turned into what the program understands.
 sub tool {
 	my ($name, $side, @args) = @_;
+	unshift @args, '-d' if $name eq 'hdiff';    # UMDH's form, unless another one is asked for
 	return ["$root/build/linux/$name", @args] if $side eq 'linux';
 	return [wine("$root/build/win64/$name.exe", map { m,^/, ? win($_) : $_ } @args)];
 }

@@ -90,7 +90,7 @@ sub refused {
 	my $before = slurp($file);
 	for (@wrong) {
 		my ($args, @words) = @$_;
-		check_error(run(["$root/build/linux/hdiff", '--no-symbols', @$args]), 'hdiff', join(' ', map { s{.*/}{}r } @$args), @words);
+		check_error(run(["$root/build/linux/hdiff", '-d', '--no-symbols', @$args]), 'hdiff', join(' ', map { s{.*/}{}r } @$args), @words);
 	}
 	ok(slurp($file) eq $before, 'no recording was written over');
 	return;

@@ -505,7 +505,7 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: --heap 0x: ", "--heap", "0x", "new.txt");
 	refused("hdiff: --heap 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
 	refused("hdiff: --sort size: ", "--sort", "size", "new.txt");
-	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
+	refused("bytes, count, new, old, total, name", "--sort", "size", "new.txt");
 	refused("hdiff: --group line: ", "--group", "line", "new.txt");
 	refused("stack, function, file, module, heap, memory", "--group", "line", "new.txt");
 	refused("hdiff: --match name: ", "--match", "name", "new.txt");
@@ -517,6 +517,9 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: -i a(: ", "--include", "a(", "new.txt");
 	refused("hdiff: -x a(: ", "-x", "a(", "new.txt");
 	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
+	refused("hdiff: --sort total: ", "--sort", "total", "new.txt");
+	refused("hdiff: --tree: ", "--tree", "new.txt"); /* after -d */
+	refused("hdiff: --tree: ", "--tree", "-otext", "--group", "module", "new.txt");
 }
 
 TEST(standard_input_is_read_once_only)
@@ -532,8 +535,8 @@ TEST(an_unknown_format_lists_what_there_is)
 {
 	for (const struct report_format *format = report_formats; format->name; format++)
 		refused(format->name, "-o", "no such", "new.txt");
-	assert_int_equal(shown_of("-o", "text", "new.txt"), 31);
-	assert_int_equal(shown_of("--format=text", "new.txt"), 31);
+	assert_int_equal(shown_of("-o", "umdh", "new.txt"), 31);
+	assert_int_equal(shown_of("--format=umdh", "new.txt"), 31);
 }
 
 TEST(the_report_takes_the_place_of_no_list)

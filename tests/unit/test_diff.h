@@ -335,9 +335,9 @@ static inline struct result *run_raw(const char *const *args)
 	static struct result results[4];
 	static size_t runs;
 	struct result *result = &results[runs++ % 4];
-	char *argv[24] = {(char *)(uintptr_t) "hdiff"};
+	char *argv[25] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-d"}; /* UMDH's form */
 	FILE *say = tmpfile();
-	int argc = 1;
+	int argc = 2;
 
 	assert_non_null(say);
 	free(result->text);

@@ -85,7 +85,7 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	name_frame(naming, 0, 0, (struct symbols){found, 2});
 	name_frame(naming, 0, 1, (struct symbols){found, 1});
 	assert_non_null(
-		strstr(made_report(made, "text", false), "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
+		strstr(made_report(made, "umdh", false), "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
 							 "\tapp!outer<int, char>?+AB\n"
 							 "\tlib!inlined+1F (a,(1).c, 7)\n"
 							 "\tapp+800 : 140000800\n\n"));

@@ -53,7 +53,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 	struct made *made = made_three();
 	assert_int_equal(made->comparison.row_count, 3);
 	filter(made);
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	for (size_t i = 0; i < 4; i++)
 		shares(text, words[i], got[i]);
 	assert_memory_equal(got, wanted, sizeof(wanted));
@@ -68,7 +68,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 TEST(without_a_filter_no_such_sum_is_printed)
 {
 	struct made *made = made_three();
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	assert_null(strstr(text, "left out\n"));
 	assert_null(strstr(text, "more stacks"));
 	assert_non_null(strstr(text, "The largest growth comes first"));
@@ -79,7 +79,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 {
 	struct made *made = made_three();
 	made->view.shown_count = 1;
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	/* 300 - 100 bytes, 3 - 1 blocks. */
 	line_behind(
 		text, "\n// 2 more stacks are not shown; they add up to +200 bytes, +2 blocks\n");
@@ -87,7 +87,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	made->view.rows[0] = 2;
 	made->view.rows[2] = 0;
 	made->view.shown_count = 2;
-	text = made_report(made, "text", true);
+	text = made_report(made, "umdh", true);
 	line_behind(
 		text, "\n// 1 more stacks are not shown; they add up to +1f4 bytes, +1 blocks\n");
 	assert_null(strstr(text, "The largest growth comes first"));
@@ -100,7 +100,7 @@ TEST(the_heap_of_a_row_and_turned_frames_are_told)
 
 	made->comparison.rows[0].heap = 0x1E0000;
 	made->view.is_inverted = true;
-	text = made_report(made, "text", false);
+	text = made_report(made, "umdh", false);
 	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
 	assert_null(strstr(strstr(text, "heap 1E0000") + 1, "//     heap"));
 	line_behind(text, "\n// frames: outermost first\n");
@@ -124,7 +124,7 @@ TEST(groups_are_a_table_of_self_and_total)
 	made->view.groups = groups;
 	made->view.group_count = 3;
 	made->view.shown_count = 2;
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	line_behind(text, "//  self bytes    blocks   total bytes    blocks  name\n"
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
@@ -133,7 +133,7 @@ TEST(groups_are_a_table_of_self_and_total)
 			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
-	text = made_report(made, "text", true);
+	text = made_report(made, "umdh", true);
 	line_behind(text, "          +1f4        +1          +2bc        +3  app!leak\n");
 	line_behind(text, "Numbers are hexadecimal");
 }
@@ -168,7 +168,7 @@ static struct made *made_comparison(void)
 TEST(without_overhead_the_total_has_umdhs_old_form)
 {
 	struct made *made = made_comparison();
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	/* facts/umdh.md 1.3 */
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 5320\n");
 	line_behind(text, "\n// COMPARISON: cmp?.txt: ");
@@ -177,7 +177,7 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 	assert_null(strstr(text, "// NEW"));
 	assert_null(strstr(text, "// OLD"));
 	made->view.selected = (struct change){.old = {1, 0x1f4, 0}};
-	text = made_report(made, "text", true);
+	text = made_report(made, "umdh", true);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "decrease == 1f4\n");
 }
 
@@ -188,11 +188,11 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 	made->comparison.has_overhead = true;
 	made->view.all.new.overhead_bytes = 80;
 	made->view.selected = made->view.all;
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	line_behind(text, "Total increase ==   5320 requested +     80 overhead =   5400\n");
 	made->view.is_filtered = true;
 	made->view.selected = (struct change){.new = {1, 70, 0}};
-	text = made_report(made, "text", false);
+	text = made_report(made, "umdh", false);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 70\n");
 	line_behind(text, "//           +70             ?         +1  selected: 1 stacks\n");
 	line_behind(text, "//         +5320           +80         +3  all\n");
@@ -208,7 +208,7 @@ TEST(growth_is_left_when_rows_say_more_than_the_total)
 	made->view.all = (struct change){.new = {7, 5240, 0}};
 	made->view.is_filtered = true;
 	made->view.selected = (struct change){given_sums[0], given_sums[1]}; /* 3 and 5320 */
-	char *text = made_report(made, "text", false);
+	char *text = made_report(made, "umdh", false);
 	for (char *at = text; (at = strchr(at, '?'));)
 		*at = '0';
 	shares(text, "  left out\n", got);
@@ -221,7 +221,7 @@ TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
 	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
-	const char *text = made_report(made, "text", false);
+	const char *text = made_report(made, "umdh", false);
 	/* data/umdh/totals_lines_various.txt */
 	assert_string_equal(line_behind(text, "\n\n\nTotal "),
 		"decrease ==      0 requested +      0 overhead =      0\n"

@@ -1,0 +1,81 @@
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/os.h"
+#include "core/base/terminal.h"
+
+static struct {
+	pid_t pid; /* 0: there is none */
+	int saved; /* standard output */
+	void (*on_interrupt)(int), (*on_pipe)(int);
+} pager;
+
+static char *command_of(const char *variable)
+{
+	char *command = os_env(variable);
+
+	if (!command)
+		command = os_env("PAGER");
+	return command ? command :
+			 strdup("if command -v less >/dev/null; then exec less; else exec cat; fi");
+}
+
+static void become_pager(int from, const char *command)
+{
+	dup2(from, STDIN_FILENO);
+	close(from);
+	setenv("LESS", "FRX",
+		0); /* ends by itself where all fits, shows colours, leaves the screen */
+	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	_exit(127);
+}
+
+void pager_start(const char *variable)
+{
+	char *command = command_of(variable);
+	int ends[2];
+
+	if (!command || !*command || !strcmp(command, "cat") || pipe(ends)) {
+		free(command);
+		return;
+	}
+	fflush(stdout);
+	pager.saved = dup(STDOUT_FILENO);
+	pager.pid = pager.saved < 0 ? -1 : fork();
+	if (!pager.pid) {
+		close(ends[1]);
+		become_pager(ends[0], command);
+	}
+	free(command);
+	close(ends[0]);
+	if (pager.pid > 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		pager.on_interrupt = signal(SIGINT, SIG_IGN);
+		pager.on_pipe = signal(SIGPIPE, SIG_IGN);
+	} else {
+		pager.pid = 0;
+		if (pager.saved >= 0)
+			close(pager.saved);
+	}
+	close(ends[1]);
+}
+
+bool pager_end(void)
+{
+	int status;
+
+	if (!pager.pid)
+		return false;
+	dup2(pager.saved,
+		STDOUT_FILENO); /* the pipe's last end: the pager sees the end of the text */
+	close(pager.saved);
+	waitpid(pager.pid, &status, 0);
+	signal(SIGINT, pager.on_interrupt);
+	signal(SIGPIPE, pager.on_pipe);
+	pager.pid = 0;
+	return true;
+}

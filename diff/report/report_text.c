@@ -1,0 +1,634 @@
+/*
+ * The report for people: what it is of in two lines, the largest rows in one line each, what they add up to, and
+ * the largest stacks. It fits 80 columns, and uses more. What programs want is in the other forms.
+ */
+#include "diff/report/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/dump/model.h"
+#include "diff/match/row_series.h"
+#include "diff/report/report_parts.h"
+
+enum {
+	TABLE_MAX = 10, /* rows in one line each, where the stacks follow */
+	FIRST = 5, /* rows whose share is told */
+	COLUMNS_MIN = 60,
+	COLUMNS_MAX = 200,
+	WIDE = 100, /* columns from which on more fits into a line */
+};
+
+struct text_report {
+	struct out *out;
+	const struct report *whole;
+	const struct view *view;
+	const struct comparison *comparison;
+	bool is_single; /* nothing is old: sizes, not growth */
+	unsigned columns;
+	struct spark spark;
+	struct buf word; /* used again and again */
+	struct frames frames;
+};
+
+static void put_colour(struct text_report *text, const char *code)
+{
+	if (text->whole->style.is_coloured)
+		out_printf(text->out, "\033[%sm", code);
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+/* "+12.3 MiB", right-justified, in the colour of growth or shrinking. */
+static void put_bytes(struct text_report *text, const struct change *change, unsigned width)
+{
+	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	char size[REPORT_SIZE_BYTES], word[REPORT_SIZE_BYTES + 1];
+
+	snprintf(word, sizeof(word), "%s%s",
+		text->is_single ? "" :
+		growth.amount	? (growth.sign == '+' ? "+" : "-") :
+				  "",
+		report_size(growth.amount, size));
+	if (growth.amount && !text->is_single)
+		put_colour(text, growth.sign == '+' ? "31" : "32");
+	out_printf(text->out, "%*s", (int)width, word);
+	if (growth.amount && !text->is_single)
+		put_colour(text, "0");
+}
+
+static void put_blocks(struct text_report *text, const struct change *change, unsigned width)
+{
+	struct growth growth = growth_of(change->new.block_count, change->old.block_count);
+	char count[REPORT_COUNT_BYTES], word[REPORT_COUNT_BYTES + 1];
+
+	snprintf(word, sizeof(word), "%s%s",
+		text->is_single || !growth.amount ? "" :
+		growth.sign == '+'		  ? "+" :
+						    "-",
+		report_count(growth.amount, count));
+	out_printf(text->out, "%*s", (int)width, word);
+}
+
+/* "+28.4 GiB/h (11.8 to 50.8)", all in the unit of the first, or where that is 0 of what it may be. */
+static void put_rate(
+	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width)
+{
+	static const char units[] = "BKMGTPE";
+	double rate = trend->bytes_per_hour, most = fabs(rate);
+	char word[60], unit[5];
+	unsigned power = 0;
+
+	if (most < 1 && with_bounds)
+		most = -trend->low_bytes_per_hour > trend->high_bytes_per_hour ?
+			       -trend->low_bytes_per_hour :
+			       trend->high_bytes_per_hour;
+	for (; most >= 1023.95 && units[power + 1]; most /= 1024)
+		power++;
+	snprintf(unit, sizeof(unit), power ? "%ciB" : "%c", units[power]);
+	snprintf(word, sizeof(word), "%s%s %s/h", rate >= 1 ? "+" : "",
+		report_tenths(ldexp(rate, -10 * (int)power), (char[REPORT_SIZE_BYTES]){0}), unit);
+	out_printf(text->out, "%*s", (int)width, word);
+	if (!with_bounds)
+		return;
+	out_printf(text->out, " (%s to %s)",
+		report_tenths(ldexp(trend->low_bytes_per_hour, -10 * (int)power),
+			(char[REPORT_SIZE_BYTES]){0}),
+		report_tenths(ldexp(trend->high_bytes_per_hour, -10 * (int)power),
+			(char[REPORT_SIZE_BYTES]){0}));
+}
+
+/* Of a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its bars. */
+static void put_trend(
+	struct text_report *text, const struct trend *trend, const struct block_totals *totals)
+{
+	out_text(text->out, trend_verdict_name(trend->verdict));
+	if (report_has_rates(text->comparison)) {
+		out_text(text->out, ", ");
+		put_rate(text, trend, true, 0);
+	}
+	if (text->spark.style != SPARK_NONE)
+		out_text(text->out, "  ");
+	spark_put(text->out, &text->spark, totals);
+	out_char(text->out, '\n');
+}
+
+/* ---------------------------------------------------------------- names */
+
+/* "parse.cpp:41", or nothing. */
+static void add_place(struct buf *word, const struct frame *frame)
+{
+	if (!frame->file || !frame->line)
+		return;
+	clean_text(word, module_path_base(frame->file), true);
+	buf_printf(word, ":%" PRIu32, frame->line);
+}
+
+/* The function, with its module where no file tells whose it is. */
+static void add_function(struct buf *word, const struct frame *frame, bool with_module)
+{
+	struct frame shown = *frame;
+
+	if (frame->function && !with_module && frame->file)
+		shown.module = NULL;
+	clean_frame(word, &shown, true);
+}
+
+/* What a row is called in one line: the first function that is the program's own. */
+static void put_name(struct text_report *text, uint32_t number, unsigned columns)
+{
+	const struct row *row = &text->comparison->rows[number];
+	char space[ROW_WORDS_BYTES];
+	unsigned used, place = 0;
+
+	buf_clear(&text->word);
+	naming_frames(&text->view->naming, number, &text->frames);
+	strip_frames(text->whole->strip, &text->frames);
+	if (!text->frames.count) {
+		report_put_cut(text->out, report_row_words(row, space), columns);
+		return;
+	}
+	add_place(&text->word, &text->frames.items[0]);
+	if (text->word.len)
+		place = report_columns(text->word.data);
+	if (place + 2 > columns / 2)
+		place = 0;
+	buf_clear(&text->word);
+	add_function(&text->word, &text->frames.items[0], false);
+	used = report_put_cut(text->out, text->word.data, place ? columns - place - 2 : columns);
+	if (!place || used + place + 2 > columns)
+		return;
+	buf_clear(&text->word);
+	add_place(&text->word, &text->frames.items[0]);
+	put_colour(text, "2");
+	out_printf(text->out, "  %s", text->word.data);
+	put_colour(text, "0");
+}
+
+/* ---------------------------------------------------------------- head */
+
+/* "of app.exe, process 4242", as far as it is known. */
+static void put_process(struct text_report *text, const struct dump_sums *sums)
+{
+	if (sums->image) {
+		out_text(text->out, " of ");
+		out_harmless(text->out, module_path_base(sums->image));
+	}
+	if (sums->pid)
+		out_printf(text->out, "%s process %lu", sums->image ? "," : " of",
+			(unsigned long)sums->pid);
+}
+
+static void put_file(struct text_report *text, const char *before, const struct dump_sums *sums)
+{
+	char time[DATE_TEXT_BYTES];
+
+	out_text(text->out, before);
+	out_harmless(text->out, sums->path);
+	if (*report_dump_time(sums, time))
+		out_printf(text->out, ", %s", time);
+	umdh_dump_notes(text->out, sums);
+	out_char(text->out, '\n');
+}
+
+static void put_span(
+	struct text_report *text, const struct dump_sums *first, const struct dump_sums *last)
+{
+	char span[DURATION_TEXT_BYTES];
+
+	if (first->time_ms && last->time_ms > first->time_ms)
+		out_printf(text->out, "%s in %s", text->comparison->axis ? "" : ",",
+			duration_text(last->time_ms - first->time_ms, span));
+	out_char(text->out, '\n');
+}
+
+static void put_title(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	if (comparison->axis) {
+		out_text(text->out, "Trend");
+		if (comparison->image) {
+			out_text(text->out, " of ");
+			out_harmless(text->out, comparison->image);
+		} else {
+			put_process(text, first);
+		}
+		out_printf(text->out, ": %zu snapshots", comparison->dump_count);
+	} else if (comparison->is_sum) {
+		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
+	} else {
+		out_text(text->out, text->is_single ? "Memory" : "Growth");
+		put_process(text, last);
+	}
+	put_span(text, first, last);
+}
+
+static void put_warnings(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+
+	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
+		umdh_warnings(text->out, "", comparison->dumps[i].path,
+			comparison->dumps[i].warnings, comparison->dumps[i].warning_count);
+	umdh_warnings(text->out, "", comparison->read_from ? comparison->read_from : "",
+		comparison->warnings, comparison->warning_count);
+}
+
+static void put_head(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+
+	put_colour(text, "1");
+	if (comparison->dumps) {
+		put_title(text);
+	} else {
+		out_text(text->out, "Growth as ");
+		out_harmless(text->out, comparison->read_from ? comparison->read_from : "-");
+		out_text(text->out,
+			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
+	}
+	put_colour(text, "0");
+	if (comparison->dumps && !text->is_single)
+		put_file(text, "from ", comparison->dumps);
+	if (comparison->dumps && !comparison->is_sum)
+		put_file(text, text->is_single ? "in   " : "to   ",
+			&comparison->dumps[comparison->dump_count - 1]);
+	put_warnings(text);
+	if (comparison->axis) {
+		out_text(text->out, "in all: ");
+		put_trend(text, &text->view->trend, text->view->series);
+	}
+	out_char(text->out, '\n');
+}
+
+/* ---------------------------------------------------------------- table */
+
+/* In columns: "+1023.9 MiB", "+123,456", "100 %", "grew once", "+1023.9 MiB/h". */
+enum { BYTES = 11, BLOCKS = 10, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
+
+/* Part of all that went the same way. */
+static void put_share(
+	struct text_report *text, const struct report_ways *ways, const struct change *change)
+{
+	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
+	uint64_t whole = growth.sign == '+' ? ways->grown_bytes : ways->shrunk_bytes;
+	unsigned share = report_percent(growth.amount, whole);
+
+	if (!growth.amount || !whole)
+		out_printf(text->out, "%*s", SHARE, "");
+	else if (!share)
+		out_printf(text->out, "%*s", SHARE, "<1 %");
+	else
+		out_printf(text->out, "%*u %%", SHARE - 2, share);
+}
+
+static void put_judged_headings(struct text_report *text)
+{
+	bool has_rates = report_has_rates(text->comparison);
+
+	out_printf(text->out, "  %-*s%*s", VERDICT, "verdict", has_rates ? RATE : 0,
+		has_rates ? "rate" : "");
+}
+
+static void put_headings(struct text_report *text, const char *name)
+{
+	put_colour(text, "2");
+	out_printf(text->out, "%*s%*s%*s%*s", NUMBER, "", BYTES,
+		text->is_single ? "bytes" : "growth", BLOCKS, "blocks", SHARE, "share");
+	if (text->comparison->axis)
+		put_judged_headings(text);
+	out_printf(text->out, "  %s\n", name);
+	put_colour(text, "0");
+}
+
+/* Returns the columns that are left. */
+static unsigned put_judged(struct text_report *text, const struct trend *trend, unsigned left)
+{
+	out_text(text->out, "  ");
+	buf_clear(&text->word);
+	out_printf(text->out, "%-*s", VERDICT, trend_verdict_name(trend->verdict));
+	if (!report_has_rates(text->comparison))
+		return left - VERDICT - 2;
+	put_rate(text, trend, false, RATE);
+	return left - VERDICT - RATE - 2;
+}
+
+static void put_table_row(struct text_report *text, size_t shown, const struct report_ways *ways)
+{
+	uint32_t number = text->view->rows[shown];
+	const struct row *row = &text->comparison->rows[number];
+	struct change change = row_change(text->comparison, row);
+	unsigned left = text->columns - NUMBER - BYTES - BLOCKS - SHARE - 2;
+
+	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
+	put_bytes(text, &change, BYTES);
+	put_blocks(text, &change, BLOCKS);
+	put_share(text, ways, &change);
+	if (text->comparison->axis)
+		left = put_judged(text, &row->trend, left);
+	out_text(text->out, "  ");
+	put_name(text, number, left);
+	out_char(text->out, '\n');
+}
+
+static void put_table(struct text_report *text, const struct report_ways *ways)
+{
+	size_t count = text->view->shown_count < TABLE_MAX ? text->view->shown_count : TABLE_MAX;
+
+	if (!count)
+		return;
+	put_headings(text, "function");
+	for (size_t i = 0; i < count; i++)
+		put_table_row(text, i, ways);
+	out_char(text->out, '\n');
+}
+
+/* ---------------------------------------------------------------- totals */
+
+static void put_sum(struct text_report *text, const struct change *change)
+{
+	put_bytes(text, change, 0);
+	out_text(text->out, ", ");
+	put_blocks(text, change, 0);
+	out_text(
+		text->out, growth_of(change->new.block_count, change->old.block_count).amount == 1 ?
+				   " block" :
+				   " blocks");
+}
+
+static const char *plural(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void put_ways(struct text_report *text, const struct report_ways *ways)
+{
+	struct out *out = text->out;
+	unsigned share = report_percent(ways->first_bytes, ways->grown_bytes);
+
+	if (!text->view->row_count) {
+		out_printf(out, "No stack%s changed",
+			text->view->is_filtered ? " that was selected" : "");
+	} else if (text->is_single) {
+		out_printf(out, "%zu stack%s", ways->grown_count, plural(ways->grown_count));
+	} else {
+		out_printf(out, "%zu stack%s grew, %zu shrank", ways->grown_count,
+			plural(ways->grown_count), ways->shrunk_count);
+	}
+	if (ways->grown_count > FIRST)
+		out_printf(out, "; the first %d are %u %%", FIRST, share);
+	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
+	put_sum(text, &text->view->selected);
+	out_char(out, '\n');
+}
+
+/* What is not among the rows, each where there is some. */
+static void put_apart(struct text_report *text)
+{
+	const struct view *view = text->view;
+	struct change left_out = report_left_out(view);
+
+	if (view->suppressed_count) {
+		out_printf(text->out, "suppressed: %zu stack%s, ", view->suppressed_count,
+			plural(view->suppressed_count));
+		put_sum(text, &view->suppressed);
+		out_char(text->out, '\n');
+	}
+	if (view->is_filtered) {
+		out_text(text->out, "left out: ");
+		put_sum(text, &left_out);
+		out_text(text->out, "; all: ");
+		put_sum(text, &view->all);
+		out_char(text->out, '\n');
+	}
+	if (text->comparison->hides_reserved) {
+		out_text(text->out, "not counted: address space that is only reserved, ");
+		put_bytes(text, &text->comparison->reserved, 0);
+		out_text(text->out, " (--heap reserved)\n");
+	}
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+/* What a recording tells of a row, in its window. */
+static void put_window(struct text_report *text, const struct window_sums *sums)
+{
+	const struct block_totals *size = &sums->by_fate[FATE_AI],
+				  *kept = &sums->by_fate[FATE_AIFO];
+	char bytes[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES], number[FRACTION_TEXT_BYTES];
+	struct out *out = text->out;
+
+	out_printf(out, "      allocated %s in %s", report_size(size->requested_bytes, bytes),
+		report_count(size->block_count, count));
+	out_printf(out, ", kept %s in %s", report_size(kept->requested_bytes, bytes),
+		report_count(kept->block_count, count));
+	out_printf(out, "; at most %s at ", report_size(sums->peak_bytes, bytes));
+	umdh_seconds(out, sums->peak_ms);
+	out_char(out, '\n');
+	if (!sums->by_fate[FATE_AIFI].block_count)
+		return;
+	out_printf(out, "      came and went: %s; lived %s ms on average, median %" PRIu64 "\n",
+		report_count(sums->by_fate[FATE_AIFI].block_count, count),
+		report_fraction(report_window_life(sums), number), sums->median_ms);
+}
+
+static void put_frames(struct text_report *text)
+{
+	for (size_t i = 0; i < text->frames.count; i++) {
+		const struct frame *frame = &text->frames.items[i];
+
+		buf_clear(&text->word);
+		add_function(&text->word, frame, true);
+		out_printf(text->out, "      %s", text->word.data);
+		buf_clear(&text->word);
+		add_place(&text->word, frame);
+		if (text->word.len) {
+			put_colour(text, "2");
+			out_printf(text->out, "  %s", text->word.data);
+			put_colour(text, "0");
+		}
+		out_text(text->out, frame->is_inline ? " [inline]\n" : "\n");
+	}
+}
+
+static void put_stack(struct text_report *text, size_t shown)
+{
+	uint32_t number = text->view->rows[shown];
+	const struct row *row = &text->comparison->rows[number];
+	struct change change = row_change(text->comparison, row), now = {.new = change.new};
+	char space[ROW_WORDS_BYTES], size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
+
+	out_printf(text->out, "%*zu ", NUMBER - 1, shown + 1);
+	put_sum(text, &change);
+	if (!text->is_single)
+		out_printf(text->out, "; now %s in %s", report_size(now.new.requested_bytes, size),
+			report_count(now.new.block_count, count));
+	if (row->heap && heap_name(row->heap))
+		out_printf(text->out, "; %s", heap_name(row->heap));
+	else if (row->heap)
+		out_printf(text->out, "; heap %" PRIX64, row->heap);
+	out_char(text->out, '\n');
+	if (text->comparison->axis) {
+		out_text(text->out, "      ");
+		put_trend(text, &row->trend, row->totals);
+	}
+	if (text->view->window)
+		put_window(text, &text->view->window[shown + 1]);
+	view_frames(text->view, number, &text->frames);
+	strip_start_up(text->whole->start_up, &text->frames, text->view->is_inverted);
+	if (row->kind == ROW_AMBIGUOUS)
+		out_printf(text->out, "      (ambiguous: one of %zu stacks)\n",
+			text->frames.part_count + 1);
+	if (!text->frames.count)
+		out_printf(text->out, "      %s\n", report_row_words(row, space));
+	put_frames(text);
+	out_char(text->out, '\n');
+}
+
+/* ---------------------------------------------------------------- groups */
+
+static bool has_self(const struct view_group_row *group)
+{
+	return group->self_of || group->self.old.block_count || group->self.new.block_count ||
+	       group->self.old.requested_bytes || group->self.new.requested_bytes;
+}
+
+/* A trend's are of one of both: that by which it is sorted. */
+static void put_group_row(struct text_report *text, const struct view_group_row *group)
+{
+	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
+	unsigned left = text->columns - BYTES - BLOCKS - 2;
+
+	put_bytes(text, is_trend && is_total ? &group->total : &group->self, BYTES);
+	put_blocks(text, is_trend && is_total ? &group->total : &group->self, BLOCKS);
+	if (!is_trend) {
+		out_char(text->out, ' ');
+		put_bytes(text, &group->total, BYTES);
+		left -= BYTES + 1;
+	} else {
+		left = put_judged(text, is_total ? &group->total_trend : &group->self_trend, left);
+	}
+	if (is_trend && text->columns >= WIDE && text->spark.style != SPARK_NONE) {
+		out_text(text->out, "  ");
+		spark_put(text->out, &text->spark, is_total ? group->total_of : group->self_of);
+		left -= (unsigned)text->spark.count + 2;
+	}
+	out_text(text->out, "  ");
+	buf_clear(&text->word);
+	clean_text(&text->word, group->name, true);
+	report_put_cut(text->out, text->word.data, left);
+	out_char(text->out, '\n');
+}
+
+static void put_group_headings(struct text_report *text)
+{
+	bool has_bars = text->columns >= WIDE && text->spark.style != SPARK_NONE;
+
+	put_colour(text, "2");
+	out_printf(text->out, "%*s%*s", BYTES,
+		text->comparison->axis && text->view->sort == SORT_TOTAL ? "total" : "self", BLOCKS,
+		"blocks");
+	if (!text->comparison->axis)
+		out_printf(text->out, " %*s", BYTES, "total");
+	else
+		put_judged_headings(text);
+	if (text->comparison->axis && has_bars)
+		out_printf(text->out, "  %*s", (int)text->spark.count, "");
+	out_printf(text->out, "  %s\n", report_group_kind(text->view->group));
+	put_colour(text, "0");
+}
+
+/* Functions that only pass through are shown where totals are asked for. */
+static void put_groups(struct text_report *text)
+{
+	const struct view *view = text->view;
+	size_t count = 0, shown = 0;
+
+	put_group_headings(text);
+	for (size_t i = 0; i < view->group_count; i++) {
+		if (view->sort != SORT_TOTAL && !has_self(&view->groups[i]))
+			continue;
+		if (++count > view->shown_count)
+			continue;
+		put_group_row(text, &view->groups[i]);
+		shown++;
+	}
+	out_printf(text->out, "\n%zu of %zu %ss", shown, view->group_count,
+		report_group_kind(view->group));
+	if (count < view->group_count)
+		out_printf(text->out, "; %zu pass through alone (--sort total)",
+			view->group_count - count);
+	out_char(text->out, '\n');
+}
+
+/* ---------------------------------------------------------------- the report */
+
+static void put_more(struct text_report *text)
+{
+	size_t of = text->view->group == GROUP_STACK ? text->view->row_count : 0;
+
+	if (text->view->shown_count < of)
+		out_printf(text->out, "%zu more: -n %zu. ", of - text->view->shown_count, of);
+	else if (!text->view->row_count)
+		return;
+	out_printf(text->out, "%s. Browser: -o html. UMDH's form: -o umdh.\n",
+		!text->whole->style.is_tree ? "Call tree: --tree" :
+		text->view->is_inverted	    ? "Top down: without --invert" :
+					      "Bottom up: --invert");
+}
+
+static void put_view(struct text_report *text)
+{
+	const struct view *view = text->view;
+	struct report_ways ways;
+
+	put_head(text);
+	report_ways(view, FIRST, &ways);
+	if (text->whole->style.is_tree) {
+		report_tree(text->out, view, text->whole, text->columns);
+	} else if (view->group != GROUP_STACK) {
+		put_groups(text);
+	} else {
+		put_table(text, &ways);
+	}
+	put_ways(text, &ways);
+	put_apart(text);
+	if (view->group == GROUP_STACK && !text->whole->style.is_tree && view->shown_count) {
+		out_char(text->out, '\n');
+		for (size_t i = 0; i < view->shown_count && !text->out->err.code; i++)
+			put_stack(text, i);
+	}
+	put_more(text);
+}
+
+void report_text(struct out *out, const struct report *report)
+{
+	struct text_report text = {.out = out, .whole = report, .columns = report->style.columns};
+
+	if (!text.columns)
+		text.columns = 80;
+	text.columns = text.columns < COLUMNS_MIN ? COLUMNS_MIN : text.columns;
+	text.columns = text.columns > COLUMNS_MAX ? COLUMNS_MAX : text.columns;
+	frames_init(&text.frames);
+	buf_init(&text.word);
+	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
+		if (i)
+			out_text(out, "\n\n");
+		text.view = &report->views[i];
+		text.comparison = text.view->comparison;
+		text.is_single = text.comparison->dumps && !text.comparison->axis &&
+				 comparison_columns(text.comparison) < 2;
+		if (text.comparison->axis)
+			spark_make(&text.spark, text.comparison->axis, report->style.spark,
+				text.columns < WIDE ? 12 : 24);
+		put_view(&text);
+	}
+	frames_release(&text.frames);
+	buf_release(&text.word);
+}

@@ -1,0 +1,238 @@
+#!/usr/bin/perl
+# hdiff's report for people: what it says is the arithmetic of made dumps, whose stacks are known, in units and
+# shares; it fits 80 columns, and is coloured and paged on a terminal alone.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Encode qw(decode);
+use List::Util qw(sum0);
+use Test::More;
+use Hunt;
+use People;
+use Series;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+
+# Calls at random: each stack is RtlAllocateHeap, malloc, functions innermost first, and what starts a program.
+# [functions, blocks in a, in b, bytes each].
+no warnings 'portable'; # addresses have 64 bits
+srand 7;
+my @names = ('Document::parse(Reader *)', 'cache_fill', "evil\e[2Jname\xff", 'a_name_that_is_longer_than_any_line_of_the_table' x 2,
+	map { "f$_" } 1 .. 20);
+my %seen;
+my @stacks;
+while (@stacks < 60) {
+	my @calls = ('main', map { $names[rand @names] } 1 .. 1 + rand 6);
+	next if $seen{"@calls"}++;
+	my ($old, $new) = map { int rand 5_000 } 1 .. 2;
+	push @stacks, [[reverse @calls], $old, $old == $new ? $new + 1 : $new, 8 * (1 + int 2**rand 8)];
+}
+my @start = ('mainCRTStartup', 'BaseThreadInitThunk', 'RtlUserThreadStart');
+my %base = (app => 0x140000000, ntdll => 0x170000000, kernel32 => 0x180000000);
+my @all = ('RtlAllocateHeap', 'malloc', 'main', @start, @names);
+my %module = (RtlAllocateHeap => 'ntdll', RtlUserThreadStart => 'ntdll', BaseThreadInitThunk => 'kernel32');
+my %place = map { $all[$_] => $base{ $module{ $all[$_] } // 'app' } + 0x1000 + 0x10 * $_ } 0 .. $#all;
+spew("$dir/a.txt", dump_text(1, 1763632800000));
+spew("$dir/b.txt", dump_text(2, 1763632800000 + 5_400_000));
+
+# A function that is the program's own has a place in a file.
+sub place_of { my ($name) = @_; return 'code.cpp:' . (1 + (grep { $all[$_] eq $name } 0 .. $#all)[0]) }
+sub shown { my ($name) = @_; return ($module{$name} // 'app') . '!' . $name =~ s/\e/?/gr =~ s/\xff/\xef\xbf\xbd/gr }
+
+my @rows = sort { $b->{bytes} <=> $a->{bytes} } map {
+	{ calls => $_->[0], bytes => ($_->[2] - $_->[1]) * $_->[3], blocks => $_->[2] - $_->[1], now => [$_->[2] * $_->[3], $_->[2]] }
+} @stacks;
+my @grew = grep { $_->{bytes} > 0 } @rows;
+my @shrank = grep { $_->{bytes} < 0 } @rows;
+my ($total, $blocks) = map { my $key = $_; sum0 map { $_->{$key} } @rows } qw(bytes blocks);
+my $grown = sum0 map { $_->{bytes} } @grew;
+my $shrunk = -sum0 map { $_->{bytes} } @shrank;
+
+my $text = text();
+subtest 'two lines, and what it adds up to' => sub {
+	my $report = people($text);
+	is($report->{title}, 'Growth of app.exe, process 4242, in 1h30m', 'of what');
+	is($report->{from}, "$dir/a.txt, " . iso(1763632800000), 'from when');
+	is($report->{to}, "$dir/b.txt, " . iso(1763632800000 + 5_400_000), 'to when');
+	is_deeply($report->{total}, [signed_units($total), signed_commas($blocks)], 'the total');
+	my $five = percent(sum0(map { $_->{bytes} } @grew[0 .. 4]), $grown);
+	like($text, qr/^${\scalar @grew} stacks grew, ${\scalar @shrank} shrank; the first 5 are $five %$/m, 'a line of totals');
+	like($text, qr/^40 more: -n 60\. /m, 'how to see more');
+	unlike($text, qr/[\x00-\x09\x0b-\x1f\x7f]/, 'no control characters');
+};
+subtest 'a table of ten' => sub {
+	my $table = people($text)->{table};
+	is(scalar @$table, 10, 'rows');
+	for my $i (0 .. 9) {
+		my ($shown, $row) = ($table->[$i], $rows[$i]);
+		my $own = $row->{calls}[0];
+		is_deeply([@$shown{qw(growth blocks)}], [signed_units($row->{bytes}), signed_commas($row->{blocks})], "row $i");
+		is($shown->{share}, percent($row->{bytes}, $grown), 'its share');
+		my $wanted = shown($own) =~ s/^app!//r;
+		my ($name, $place) = split /  /, $shown->{name};
+		ok(length $wanted > 40 ? $name =~ s/\.\.\.\z// && !index $wanted, $name : $name eq $wanted, "its own function: $own") or diag($name);
+		is($place, place_of($own), 'and where that is');
+	}
+};
+subtest 'twenty stacks' => sub {
+	my $stacks = people($text)->{stacks};
+	is(scalar @$stacks, 20, 'stacks');
+	for my $i (0 .. 19) {
+		my ($shown, $row) = ($stacks->[$i], $rows[$i]);
+		is_deeply([@$shown{qw(growth blocks)}, @{ $shown->{now} }],
+			[signed_units($row->{bytes}), signed_commas($row->{blocks}), in_units($row->{now}[0]), with_commas($row->{now}[1])], "row $i");
+		is_deeply($shown->{frames},
+			[map { shown($_) . '  ' . place_of($_) } 'RtlAllocateHeap', 'malloc', @{ $row->{calls} }], 'whole, without what starts a program');
+	}
+	is(scalar @{ people(text('-n', 3))->{stacks} }, 3, '-n 3');
+	is(scalar @{ people(text('-n', 60))->{stacks} }, 60, '-n 60');
+	my $inverted = people(text('--invert', '-n', 1))->{stacks}[0]{frames};
+	is_deeply($inverted, [reverse @{ $stacks->[0]{frames} }], '--invert');
+};
+subtest 'one dump' => sub {
+	my $report = people(run([$hdiff, '--no-pager', "$dir/b.txt"])->{out});
+	my $bytes = sum0 map { $_->{now}[0] } @rows;
+	my $count = sum0 map { $_->{now}[1] } @rows;
+	is($report->{title}, 'Memory of app.exe, process 4242', 'of what');
+	is_deeply($report->{total}, [in_units($bytes), with_commas($count)], 'sizes, without signs');
+};
+subtest 'call trees' => \&trees;
+subtest 'groups' => \&groups;
+subtest 'a trend' => \&trend;
+subtest 'on a terminal' => \&terminal;
+done_testing;
+
+# The totals of each way from the root, as the tree has them.
+sub trees {
+	for my $is_inverted (0, 1) {
+		my %total;
+		for my $row (@rows) {
+			my @path = $is_inverted ? @{ $row->{calls} } : reverse @{ $row->{calls} };
+			for my $depth (0 .. @path) {
+				my $node = $total{ join '>', @path[0 .. $depth - 1] } //= { bytes => 0, blocks => 0, moved => 0 };
+				$node->{$_} += $row->{$_} for qw(bytes blocks);
+				$node->{moved} += abs $row->{bytes};
+			}
+		}
+		my $moved = $grown + $shrunk;
+		my @wanted = sort map { join '|', signed_units($_->{bytes}), signed_commas($_->{blocks}), percent($_->{moved}, $moved) }
+		    grep { $_->{moved} * 100 >= $moved } values %total;
+		my $said = text('--tree', $is_inverted ? '--invert' : ());
+		my $tree = people($said)->{tree};
+		is_deeply([sort map { join '|', @$_{qw(growth blocks share)} } @$tree], \@wanted, 'each node with 1 % or more');
+		like($said, qr/^${\(scalar(keys %total) - @wanted)} nodes below 1 % are left out$/m, 'and how many have less');
+		is($tree->[0]{name}, '(all)', 'from the root');
+		is((grep { $_->{name} =~ /malloc|Startup/ } @$tree) + 0, 0, 'no allocators and no start');
+		# Of nodes side by side those above have at least as much.
+		my @last;
+		for my $node (grep { $_->{is_one} } @$tree) {
+			$#last = $node->{depth};
+			ok(!defined $last[ $node->{depth} ] || $last[ $node->{depth} ] >= $node->{share}, 'larger ones first')
+			    or diag($node->{name});
+			$last[ $node->{depth} ] = $node->{share};
+		}
+	}
+}
+
+sub groups {
+	my (%self, %total);
+	for my $row (@rows) {
+		$self{ $row->{calls}[0] } += $row->{bytes};
+		my %once = map { $_ => 1 } @{ $row->{calls} }, @start;
+		$total{$_} += $row->{bytes} for keys %once;
+	}
+	my $said = text('--group', 'function', '-n', 99);
+	my %by_name = map { $_->{name} => $_ } @{ people($said)->{groups} };
+	is(scalar keys %by_name, scalar keys %self, 'functions with a stack of their own, and no others');
+	for my $name (grep { length $_ < 40 } keys %self) {
+		my $group = $by_name{ shown($name) };
+		is_deeply([@$group{qw(self total)}], [signed_units($self{$name}), signed_units($total{$name})], $name);
+	}
+	my $alone = keys(%total) - keys %self;
+	like($said, qr/; $alone pass through alone \(--sort total\)$/m, 'it is said how many others there are');
+	my @most = map { signed_units($total{$_}) } sort { $total{$b} <=> $total{$a} } keys %total;
+	is_deeply([map { $_->{total} } @{ people(text('--group', 'function', '--sort', 'total'))->{groups} }], [@most[0 .. 19]],
+		'--sort total: all of them, 20 shown');
+}
+
+sub trend {
+	my $folder = fresh_dir();
+	series($folder, [map { 1763632800000 + 1_800_000 * $_ } 0 .. 11],
+		{ leak => [map { (1 << 20) * $_ } 1 .. 12], still => [(5000) x 12] });
+	my $said = run([$hdiff, $folder])->{out};
+	my ($row) = @{ people($said)->{table} };
+	is_deeply([$row->{growth}, $row->{blocks}], [signed_units(11 << 20), '0'], '11 MiB more in the one block');
+	like($row->{name}, qr{^grows +\+2\.0 MiB/h  app!leak$}, 'a verdict, and how fast');
+	like($said, qr{^in all: grows, \+2\.0 MiB/h \(2\.0 to 2\.0\)  \.\S{10}\@$}m, 'of all, with its range and bars');
+	like($said, qr/^Trend of app\.exe, process 4242: 12 snapshots in 5h30m$/m, 'of how many');
+	unlike($said, qr{^//}m, 'no legend');
+}
+
+# script(1) makes a terminal.
+sub terminal {
+	my $plain = text();
+	my $coloured = text('--color=always');
+	like($coloured, qr/\e\[31m *\+.*\e\[0m/, 'grown is red');
+	is($coloured =~ s/\e\[\d+m//gr, $plain, '--color always: the same words');
+	my %env = (TERM => 'xterm', PAGER => 'cat', NO_COLOR => '');
+	my $on = on_terminal(\%env);
+	like($on, qr/\e\[31m/, 'colours on a terminal');
+	unlike(on_terminal({ %env, NO_COLOR => 1 }), qr/\e/, 'NO_COLOR');
+	unlike(on_terminal({ %env, TERM => 'dumb' }), qr/\e/, 'a terminal without colours');
+	unlike(on_terminal(\%env, '--color=never'), qr/\e/, '--color never');
+	like(on_terminal({ %env, NO_COLOR => 1 }, '--color=always'), qr/\e\[31m/, '--color always: nevertheless');
+	my %paged = (%env, NO_COLOR => 1, HDIFF_PAGER => "sed 's/^/page: /'");
+	my $lines = $plain =~ tr/\n//;
+	is(scalar(() = on_terminal(\%paged) =~ /^page: /mg), $lines, 'HDIFF_PAGER has each line');
+	is(scalar(() = on_terminal({ %env, PAGER => "sed 's/^/page: /'" }) =~ /^page: /mg), $lines, 'so has PAGER');
+	unlike(on_terminal(\%paged, '--no-pager'), qr/page: /, '--no-pager');
+	unlike(run([$hdiff, "$dir/a.txt", "$dir/b.txt"], env => \%paged)->{out}, qr/page: /, 'no pager elsewhere');
+	is(on_terminal({ %paged, HDIFF_PAGER => 'head -n 1' }) =~ s/\s+\z//r, people($plain)->{title}, 'a pager that is left: no complaint');
+	like(on_terminal({ %env, COLUMNS => 120, NO_COLOR => 1 }), qr/^.{81,120}$/m, 'COLUMNS=120 is used');
+	for my $more ([], ['--tree'], ['--group', 'function'], ['--tree', '--invert']) {
+		is_deeply([grep { length > 80 && !/^ {6}\S/ } split /\n/, decode('UTF-8', text(@$more) =~ s/\Q$dir\E//gr)], [], "80 columns: @$more");
+	}
+}
+
+sub on_terminal {
+	my ($env, @more) = @_;
+	my $command = join ' ', map { "'$_'" } $hdiff, @more, "$dir/a.txt", "$dir/b.txt";
+	my $result = run(['script', '-qec', $command, '/dev/null'], env => $env);
+	is($result->{status}, 0, "on a terminal: @more");
+	return $result->{out} =~ s/\r//gr;
+}
+
+sub text {
+	my (@more) = @_;
+	my $result = run([$hdiff, @more, "$dir/a.txt", "$dir/b.txt"]);
+	check_ok($result, "hdiff @more");
+	return $result->{out};
+}
+
+sub percent { my ($part, $whole) = @_; my $share = int($part * 100 / $whole + 0.5); return $share || '<1' }
+sub signed_commas { my ($count) = @_; return ($count > 0 ? '+' : '') . with_commas($count) }
+
+sub dump_text {
+	my ($column, $ms) = @_;
+	my $made = series_dump($ms, {});
+	my ($head) = $made =~ /\A(.*?)^\/\/ Loaded modules/ms;
+	$head =~ s/\r//g;
+	$head .= "// Loaded modules:\n//     Base Size Module\n";
+	$head .= sprintf "//    %16X %8X C:\\made\\%s.%s\n", $base{$_}, 0x100000, $_, $_ eq 'app' ? 'exe' : 'dll' for sort keys %base;
+	$head .= "// Process modules enumerated.\n";
+	$head .= sprintf "// hsnap: name addr=%X function=\"%s\" offset=5 file=code.cpp line=%d\n", $place{$_},
+	    s/([\e\xff"\\])/sprintf '\\x%02x', ord $1/ger, place_of($_) =~ /(\d+)$/ for @all;
+	$head .= "*- - Start of data for heap @ 1E0000 - -\n";
+	for my $number (0 .. $#stacks) {
+		my ($calls, $bytes, $count) = (@{ $stacks[$number] }[0, 3], $stacks[$number][$column]);
+		for my $block (1 .. $count) {
+			$head .= sprintf "%X bytes + 8 at %X by BackTrace%X\n", $bytes, 0x200000 + 0x1000000 * $number + 0x100 * $block, $number + 1;
+			$head .= join('', map { sprintf "\t%X\n", $place{$_} } 'RtlAllocateHeap', 'malloc', @$calls, @start) . "\n" if $block == 1;
+		}
+	}
+	my ($blocks, $bytes) = map { my $scale = $_; sum0 map { $_->[$column] * ($scale ? $_->[3] : 1) } @stacks } 0, 1;
+	return $head . "*- - End of data for heap @ 1E0000 - -\n"
+	    . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", $blocks, $bytes, 8 * $blocks;
+}
