@@ -6,8 +6,10 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/../lib";
+use Encode qw(decode);
 use File::Path qw(make_path);
 use File::Temp qw(tempdir);
+use IO::Compress::Gzip qw(gzip);
 use IO::Socket::INET;
 use JSON::PP;
 use Test::More;
@@ -36,6 +38,7 @@ $common[-1] =~ s/0123456789ABCDEF/$id{grow_log}/ or die "the page's example of a
 
 my @hosts = map { host($_) } 0 .. $host_count - 1;
 my %truth = (growing => growing(), builds => by_build(), new => new_stacks(), first => first_hosts(), shares => shares());
+subtest 'the task' => \&check_task;
 subtest 'the plan is what one would look for' => \&check_plan;
 subtest 'lines of hdiff' => \&check_lines;
 write_fleet();
@@ -45,18 +48,19 @@ done_testing;
 
 # ---------------------------------------------------------------- the plan
 
-# A host and the runs of its process: all begin with build 0; 900 hosts get build 1, and 50 of these build 2.
+# A host and the runs of its process: all begin with build 0; 900 hosts get build 1, and 50 of these build 2; on 50 others
+# the process is started again as it was.
 sub host {
 	my ($number) = @_;
-	my @from = (0, $number < 900 ? 10 + $number % 12 : (), $number == 7 ? $dump_count - 1 : $number < 50 ? 30 + $number % 10 : ());
+	my @from = (0, $number >= 950 ? 30 : (), $number < 900 ? 10 + $number % 12 : (), $number == 7 ? $dump_count - 1 : $number < 50 ? 30 + $number % 10 : ());
 	my @runs = map { {
-		build => $_, from => $from[$_], to => ($from[ $_ + 1 ] // $dump_count) - 1, pid => 1000 + $_, start => time_of($number, $from[$_]) - 60
+		build => $number < 950 ? $_ : 0, from => $from[$_], to => ($from[ $_ + 1 ] // $dump_count) - 1, pid => 1000 + $_, start => time_of($number, $from[$_]) - 60
 	} } 0 .. $#from;
 	return { number => $number, name => sprintf('host%04d', $number), runs => \@runs };
 }
 
-# In seconds; no two hosts take their dumps at the same time.
-sub time_of { my ($number, $at) = @_; return $begin + $at * $half_hour + $number }
+# In seconds; no two hosts take their dumps at the same time, nor in the order of their names.
+sub time_of { my ($number, $at) = @_; return $begin + $at * $half_hour + (617 * $number + 500) % $host_count }
 
 # What a stack has on a host in a dump, the AGEth of a run; 0 where it has no line.
 sub bytes_of {
@@ -197,6 +201,14 @@ sub check_plan {
 
 # ---------------------------------------------------------------- lines
 
+# Task Scheduler is not here, but the task that it would get.
+sub check_task {
+	my ($words) = $page =~ /^    hsnap (schedule add .*)/m or return fail('the page has it');
+	my $task = run(["$root/build/linux/hsnap", split(' ', $words), '--program', 'C:\tools\hsnap.exe', '--print-xml']);
+	is("$task->{status} $task->{err}", '0 ', 'its options are right');
+	like(decode('UTF-16', $task->{out}), qr/-pn app\.exe .*--by-stack .*--gzip/, 'it writes packed sums by stack');
+}
+
 # FNV-1a with 64 bits.
 sub stack_hash {
 	my ($text) = @_;
@@ -209,7 +221,7 @@ sub stack_hash {
 
 sub dump_name {
 	my ($host, $run, $at) = @_;
-	return sprintf 'dumps/%s/app-%d-%02d.txt', $host->{name}, $run->{pid}, $at;
+	return sprintf 'dumps/%s/app-%d-%02d.txt%s', $host->{name}, $run->{pid}, $at, $host->{number} < 950 ? '' : '.gz';
 }
 
 # All lines of a dump, as man/hdiff-json.5 has them.
@@ -238,8 +250,10 @@ sub check_lines {
 			for my $at ($run->{from} .. $run->{to}) {
 				my $name = dump_name($host, $run, $at);
 				my %sums = map { my $bytes = bytes_of($_, $host, $run->{build}, $at, $at - $run->{from}); $_ => [$bytes, $bytes / 10_000] } @stacks;
-				spew("$dir/$name", series_dump(1000 * time_of($host->{number}, $at) + 123, \%sums, host => $host->{name}, pid => $run->{pid},
-						start => 1000 * $run->{start}, timestamp => $stamps[ $run->{build} ], slide => 0x10000 * $host->{number}));
+				my $dump = series_dump(1000 * time_of($host->{number}, $at) + 123, \%sums, host => $host->{name}, pid => $run->{pid},
+						start => 1000 * $run->{start}, timestamp => $stamps[ $run->{build} ], slide => 0x10000 * $host->{number});
+				gzip(\$dump, \my $packed);
+				spew("$dir/$name", $name =~ /gz\z/ ? $packed : $dump);
 				$wanted{$name} = lines_of($host, $run, $at);
 			}
 		}
@@ -359,7 +373,7 @@ sub start_server {
 	<default_profile>default</default_profile>
 	<default_database>default</default_database>
 	<mark_cache_size>100000000</mark_cache_size>
-	<timezone>UTC</timezone>
+	<timezone>Asia/Tokyo</timezone>
 </yandex>
 END
 	spew("$data/users.xml", <<'END');
