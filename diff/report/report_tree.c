@@ -117,7 +117,8 @@ static void sort_children(
 		array_grow((void **)sorted, cap, found, sizeof(**sorted));
 		(*sorted)[found++] = &tree->nodes[child];
 	}
-	qsort(*sorted, found, sizeof(**sorted), by_moved);
+	if (found)
+		qsort(*sorted, found, sizeof(**sorted), by_moved);
 	for (size_t i = 0; i < found; i++) {
 		*link = (uint32_t)((*sorted)[i] - tree->nodes);
 		link = &(*sorted)[i]->next;
