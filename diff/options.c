@@ -508,10 +508,7 @@ static int check_chart(const struct options *options, struct err *err)
 
 	snprintf(form, sizeof(form), "-o %s", format);
 	if (!options->chart)
-		return options->format->write ?
-			       0 :
-			       err_set(err, ERR_USAGE, form,
-				       "it is a form of --over-time and --histogram");
+		return 0;
 	if (!options->format->write_chart)
 		return err_set(err, ERR_USAGE, form, "charts are text, csv or svg");
 	if (options->part.moment || options->part.fate)

@@ -142,7 +142,7 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 			options_is_shown(options) && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
 	if (is_text && is_terminal && !options->no_pager)
 		pager_start("HDIFF_PAGER");
-	rc = out_open(&out, options->output, err);
+	rc = out_open_as(&out, options->output, options->format->is_packed ? OUT_GZIP : 0, err);
 	if (!rc) {
 		options->format->write(&out, &report);
 		rc = out_commit(&out, err);
@@ -217,6 +217,8 @@ static int check_asked(const struct options *options, const struct inputs *input
 		return err_set(err, ERR_USAGE, form,
 			"it shows each stack in each dump: leave out --sum and --group, and give "
 			"it dumps");
+	if (options->format->is_packed && options_is_shown(options) && os_is_terminal(stdout))
+		return err_set(err, ERR_USAGE, form, "it is no text for a terminal; use -f FILE");
 	if (inputs->series_count < 2 || !options->format->is_of_one)
 		return 0;
 	return err_set(err, ERR_USAGE, form,

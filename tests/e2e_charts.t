@@ -296,7 +296,6 @@ sub check_errors {
 		[['--over-time', '--max-growth', '1M', $run], '--over-time', '--max-growth'],
 		[['--histogram', '--sum', $run], '--histogram', '--sum'],
 		[['--over-time', '-o', 'json', $run], '-o json', 'svg'],
-		[['-o', 'svg', $run], '-o svg', '--over-time'],
 		[['--over-time', '--from', '5s', '--to', '1s', $run], '--from'],
 		[['--over-time', '-f', $run, $run], 'run.hrec'],
 	);

@@ -36,7 +36,8 @@ my @runs = (
 	['-d', 'full1.txt', 'full2.txt'], ['-d', 'first1.txt', 'last2.txt'], ['-d', 'full1.gz', 'wide.txt'], ['cut.txt'], ['bad.txt'],
 	['full1.txt', 'full2.txt'], ['--tree', 'first1.txt', 'last2.txt'],
 	['-o', 'json', 'first1.txt', 'wide.txt'], ['-o', 'csv', '-n', 20, 'last1.txt', 'last2.txt'],
-	['-o', 'folded', 'first1.txt'], ['--group', 'module', 'full1.txt', 'full2.txt'],
+	['-o', 'folded', 'first1.txt'], (map { ['-o', $_, 'full1.txt', 'full2.txt'] } qw(pprof speedscope dhat svg)),
+	['--group', 'module', 'full1.txt', 'full2.txt'],
 	['--hex', '-i', 'module03', '--min-bytes', '100K', 'first1.txt', 'first2.txt'],
 	['-d', '--match', 'address', '--sort', 'count', 'full1.txt', 'full2.txt'],
 );

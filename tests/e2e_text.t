@@ -8,6 +8,7 @@ use lib "$Bin/lib";
 use Encode qw(decode);
 use List::Util qw(sum0);
 use Test::More;
+use Calls;
 use Hunt;
 use People;
 use Series;
@@ -15,35 +16,12 @@ use Series;
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
 
-# Calls at random: each stack is RtlAllocateHeap, malloc, functions innermost first, and what starts a program.
-# [functions, blocks in a, in b, bytes each].
-no warnings 'portable'; # addresses have 64 bits
-srand 7;
 my @names = ('Document::parse(Reader *)', 'cache_fill', "evil\e[2Jname\xff", 'a_name_that_is_longer_than_any_line_of_the_table' x 2,
 	map { "f$_" } 1 .. 20);
-my %seen;
-my @stacks;
-while (@stacks < 60) {
-	my @calls = ('main', map { $names[rand @names] } 1 .. 1 + rand 6);
-	next if $seen{"@calls"}++;
-	my ($old, $new) = map { int rand 5_000 } 1 .. 2;
-	push @stacks, [[reverse @calls], $old, $old == $new ? $new + 1 : $new, 8 * (1 + int 2**rand 8)];
-}
-my @start = ('mainCRTStartup', 'BaseThreadInitThunk', 'RtlUserThreadStart');
-my %base = (app => 0x140000000, ntdll => 0x170000000, kernel32 => 0x180000000);
-my @all = ('RtlAllocateHeap', 'malloc', 'main', @start, @names);
-my %module = (RtlAllocateHeap => 'ntdll', RtlUserThreadStart => 'ntdll', BaseThreadInitThunk => 'kernel32');
-my %place = map { $all[$_] => $base{ $module{ $all[$_] } // 'app' } + 0x1000 + 0x10 * $_ } 0 .. $#all;
-spew("$dir/a.txt", dump_text(1, 1763632800000));
-spew("$dir/b.txt", dump_text(2, 1763632800000 + 5_400_000));
+call_dumps($dir, 60, @names);
+my @rows = call_rows();
+sub shown { my ($name) = @_; return call_module($name) . '!' . $name =~ s/\e/?/gr =~ s/\xff/\xef\xbf\xbd/gr }
 
-# A function that is the program's own has a place in a file.
-sub place_of { my ($name) = @_; return 'code.cpp:' . (1 + (grep { $all[$_] eq $name } 0 .. $#all)[0]) }
-sub shown { my ($name) = @_; return ($module{$name} // 'app') . '!' . $name =~ s/\e/?/gr =~ s/\xff/\xef\xbf\xbd/gr }
-
-my @rows = sort { $b->{bytes} <=> $a->{bytes} } map {
-	{ calls => $_->[0], bytes => ($_->[2] - $_->[1]) * $_->[3], blocks => $_->[2] - $_->[1], now => [$_->[2] * $_->[3], $_->[2]] }
-} @stacks;
 my @grew = grep { $_->{bytes} > 0 } @rows;
 my @shrank = grep { $_->{bytes} < 0 } @rows;
 my ($total, $blocks) = map { my $key = $_; sum0 map { $_->{$key} } @rows } qw(bytes blocks);
@@ -54,8 +32,8 @@ my $text = text();
 subtest 'two lines, and what it adds up to' => sub {
 	my $report = people($text);
 	is($report->{title}, 'Growth of app.exe, process 4242, in 1h30m', 'of what');
-	is($report->{from}, "$dir/a.txt, " . iso(1763632800000), 'from when');
-	is($report->{to}, "$dir/b.txt, " . iso(1763632800000 + 5_400_000), 'to when');
+	is($report->{from}, "$dir/a.txt, " . iso((call_times())[0]), 'from when');
+	is($report->{to}, "$dir/b.txt, " . iso((call_times())[1]), 'to when');
 	is_deeply($report->{total}, [signed_units($total), signed_commas($blocks)], 'the total');
 	my $five = percent(sum0(map { $_->{bytes} } @grew[0 .. 4]), $grown);
 	like($text, qr/^${\scalar @grew} stacks grew, ${\scalar @shrank} shrank; the first 5 are $five %$/m, 'a line of totals');
@@ -73,7 +51,7 @@ subtest 'a table of ten' => sub {
 		my $wanted = shown($own) =~ s/^app!//r;
 		my ($name, $place) = split /  /, $shown->{name};
 		ok(length $wanted > 40 ? $name =~ s/\.\.\.\z// && !index $wanted, $name : $name eq $wanted, "its own function: $own") or diag($name);
-		is($place, place_of($own), 'and where that is');
+		is($place, call_place($own), 'and where that is');
 	}
 };
 subtest 'twenty stacks' => sub {
@@ -82,9 +60,9 @@ subtest 'twenty stacks' => sub {
 	for my $i (0 .. 19) {
 		my ($shown, $row) = ($stacks->[$i], $rows[$i]);
 		is_deeply([@$shown{qw(growth blocks)}, @{ $shown->{now} }],
-			[signed_units($row->{bytes}), signed_commas($row->{blocks}), in_units($row->{now}[0]), with_commas($row->{now}[1])], "row $i");
+			[signed_units($row->{bytes}), signed_commas($row->{blocks}), in_units($row->{new}[0]), with_commas($row->{new}[1])], "row $i");
 		is_deeply($shown->{frames},
-			[map { shown($_) . '  ' . place_of($_) } 'RtlAllocateHeap', 'malloc', @{ $row->{calls} }], 'whole, without what starts a program');
+			[map { shown($_) . '  ' . call_place($_) } 'RtlAllocateHeap', 'malloc', @{ $row->{calls} }], 'whole, without what starts a program');
 	}
 	is(scalar @{ people(text('-n', 3))->{stacks} }, 3, '-n 3');
 	is(scalar @{ people(text('-n', 60))->{stacks} }, 60, '-n 60');
@@ -93,8 +71,8 @@ subtest 'twenty stacks' => sub {
 };
 subtest 'one dump' => sub {
 	my $report = people(run([$hdiff, '--no-pager', "$dir/b.txt"])->{out});
-	my $bytes = sum0 map { $_->{now}[0] } @rows;
-	my $count = sum0 map { $_->{now}[1] } @rows;
+	my $bytes = sum0 map { $_->{new}[0] } @rows;
+	my $count = sum0 map { $_->{new}[1] } @rows;
 	is($report->{title}, 'Memory of app.exe, process 4242', 'of what');
 	is_deeply($report->{total}, [in_units($bytes), with_commas($count)], 'sizes, without signs');
 };
@@ -140,7 +118,7 @@ sub groups {
 	my (%self, %total);
 	for my $row (@rows) {
 		$self{ $row->{calls}[0] } += $row->{bytes};
-		my %once = map { $_ => 1 } @{ $row->{calls} }, @start;
+		my %once = map { $_ => 1 } @{ $row->{calls} }, @call_start;
 		$total{$_} += $row->{bytes} for keys %once;
 	}
 	my $said = text('--group', 'function', '-n', 99);
@@ -213,26 +191,3 @@ sub text {
 
 sub percent { my ($part, $whole) = @_; my $share = int($part * 100 / $whole + 0.5); return $share || '<1' }
 sub signed_commas { my ($count) = @_; return ($count > 0 ? '+' : '') . with_commas($count) }
-
-sub dump_text {
-	my ($column, $ms) = @_;
-	my $made = series_dump($ms, {});
-	my ($head) = $made =~ /\A(.*?)^\/\/ Loaded modules/ms;
-	$head =~ s/\r//g;
-	$head .= "// Loaded modules:\n//     Base Size Module\n";
-	$head .= sprintf "//    %16X %8X C:\\made\\%s.%s\n", $base{$_}, 0x100000, $_, $_ eq 'app' ? 'exe' : 'dll' for sort keys %base;
-	$head .= "// Process modules enumerated.\n";
-	$head .= sprintf "// hsnap: name addr=%X function=\"%s\" offset=5 file=code.cpp line=%d\n", $place{$_},
-	    s/([\e\xff"\\])/sprintf '\\x%02x', ord $1/ger, place_of($_) =~ /(\d+)$/ for @all;
-	$head .= "*- - Start of data for heap @ 1E0000 - -\n";
-	for my $number (0 .. $#stacks) {
-		my ($calls, $bytes, $count) = (@{ $stacks[$number] }[0, 3], $stacks[$number][$column]);
-		for my $block (1 .. $count) {
-			$head .= sprintf "%X bytes + 8 at %X by BackTrace%X\n", $bytes, 0x200000 + 0x1000000 * $number + 0x100 * $block, $number + 1;
-			$head .= join('', map { sprintf "\t%X\n", $place{$_} } 'RtlAllocateHeap', 'malloc', @$calls, @start) . "\n" if $block == 1;
-		}
-	}
-	my ($blocks, $bytes) = map { my $scale = $_; sum0 map { $_->[$column] * ($scale ? $_->[3] : 1) } @stacks } 0, 1;
-	return $head . "*- - End of data for heap @ 1E0000 - -\n"
-	    . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", $blocks, $bytes, 8 * $blocks;
-}

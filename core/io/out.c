@@ -17,8 +17,11 @@
 
 struct out_zip {
 	z_stream stream;
+	gz_header head;
 	unsigned char packed[PACKED_BYTES];
 };
+
+#define GZIP_OS_UNKNOWN 255
 
 #define TEMP_TRIES 3 /* names, where what was left under one cannot be removed */
 
@@ -75,6 +78,8 @@ static struct out_zip *zip_new(void)
 	if (deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_FORM,
 		    MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
 		memory_out();
+	zip->head.os = GZIP_OS_UNKNOWN; /* so that it is the same everywhere */
+	deflateSetHeader(&zip->stream, &zip->head);
 	return zip;
 }
 

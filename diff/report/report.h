@@ -86,13 +86,14 @@ struct chart {
 /* What can be asked for by name; ends with an entry without one. */
 struct report_format {
 	const char *name;
-	void (*write)(struct out *out, const struct report *report); /* NULL: it is for charts */
+	void (*write)(struct out *out, const struct report *report);
 	bool is_of_one; /* it has no room for more than one view */
 	bool is_of_dumps; /* it shows what stacks have in each dump: no groups, no sum of dumps */
 	bool has_window; /* it shows what view_window() finds */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
 	size_t shown_max; /* so many rows unless more are asked for; 0: all */
 	size_t span_max; /* so many parts of a window are good to read in it */
+	bool is_packed; /* by gzip, which is part of the form */
 };
 extern const struct report_format report_formats[];
 
@@ -111,9 +112,17 @@ void report_jsonl(struct out *out, const struct report *report);
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
 void report_csv(struct out *out, const struct report *report);
 
+/* For viewers of stacks. Of a trend the first snapshot against the last. */
+
 /* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference, or of one dump "... BYTES";
- * man/hdiff-csv.5. Of a trend the first snapshot against the last. */
-void report_folded(struct out *out, const struct report *whole);
+ * man/hdiff-csv.5. */
+void report_folded(struct out *out, const struct report *report);
+/* profile.proto, of which gzip is part; man/hdiff.1 has this and the next ones. */
+void report_pprof(struct out *out, const struct report *report);
+void report_speedscope(struct out *out, const struct report *report);
+void report_dhat(struct out *out, const struct report *report);
+/* A flame graph as a picture. */
+void report_flame(struct out *out, const struct report *report);
 
 /* A page for a browser: a table, and with scripts a flame graph. */
 void report_html(struct out *out, const struct report *report);

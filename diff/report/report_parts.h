@@ -132,6 +132,14 @@ extern const char *const page_pieces[PAGE_PIECES];
 void report_tree(
 	struct out *out, const struct view *view, const struct report *report, unsigned columns);
 
+/* What pictures share. */
+
+/* Text from elsewhere: without what a terminal would obey, and what XML may not have or takes for its own. */
+void svg_text(struct out *out, const char *text);
+
+/* A length, in tenths of a unit. */
+void svg_attribute(struct out *out, const char *name, double value);
+
 /* The parts of the UMDH report: what report_umdh() is made of, each its own file. */
 
 struct umdh_report {

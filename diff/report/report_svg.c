@@ -14,7 +14,6 @@
 struct svg {
 	struct out *out;
 	const struct chart *chart;
-	struct buf text; /* for putting one together */
 };
 
 /* A rectangle that values are drawn in. */
@@ -36,28 +35,30 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- texts and numbers */
 
-/* Text from elsewhere: without what a terminal would obey, and what XML may not have or takes for its own. */
-static void put_escaped(struct svg *svg, const char *text)
+void svg_text(struct out *out, const char *text)
 {
-	buf_clear(&svg->text);
-	buf_add_text(&svg->text, "");
-	clean_text(&svg->text, text, true);
-	for (const char *at = svg->text.data; *at; at++) {
+	struct buf clean;
+
+	buf_init(&clean);
+	buf_add_text(&clean, "");
+	clean_text(&clean, text, true);
+	for (const char *at = clean.data; *at; at++) {
 		if (!strncmp(at, "\xef\xbf\xbe", 3) || !strncmp(at, "\xef\xbf\xbf", 3)) {
-			out_char(svg->out, '?');
+			out_char(out, '?');
 			at += 2;
 			continue;
 		}
 		switch (*at) {
-		case '&': out_text(svg->out, "&amp;"); break;
-		case '<': out_text(svg->out, "&lt;"); break;
-		case '>': out_text(svg->out, "&gt;"); break;
-		default: out_char(svg->out, *at);
+		case '&': out_text(out, "&amp;"); break;
+		case '<': out_text(out, "&lt;"); break;
+		case '>': out_text(out, "&gt;"); break;
+		default: out_char(out, *at);
 		}
 	}
+	buf_release(&clean);
 }
 
-/* In tenths of a unit. Sums of a file that lies may lead outside of the picture. */
+/* Sums of a file that lies may lead outside of the picture. */
 static void put_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
@@ -67,7 +68,7 @@ static void put_coordinate(struct out *out, double value)
 		out_printf(out, ".%u", (unsigned)(tenths % 10));
 }
 
-static void put_attribute(struct out *out, const char *name, double value)
+void svg_attribute(struct out *out, const char *name, double value)
 {
 	out_printf(out, " %s=\"", name);
 	put_coordinate(out, value);
@@ -77,10 +78,10 @@ static void put_attribute(struct out *out, const char *name, double value)
 static void put_line(struct out *out, const char *class, double x1, double y1, double x2, double y2)
 {
 	out_printf(out, "<line class=\"%s\"", class);
-	put_attribute(out, "x1", x1);
-	put_attribute(out, "y1", y1);
-	put_attribute(out, "x2", x2);
-	put_attribute(out, "y2", y2);
+	svg_attribute(out, "x1", x1);
+	svg_attribute(out, "y1", y1);
+	svg_attribute(out, "x2", x2);
+	svg_attribute(out, "y2", y2);
 	out_text(out, "/>\n");
 }
 
@@ -88,18 +89,18 @@ static void open_rect(
 	struct out *out, const char *class, double x, double y, double width, double height)
 {
 	out_printf(out, "<rect class=\"%s\"", class);
-	put_attribute(out, "x", x);
-	put_attribute(out, "y", y);
-	put_attribute(out, "width", width);
-	put_attribute(out, "height", height);
+	svg_attribute(out, "x", x);
+	svg_attribute(out, "y", y);
+	svg_attribute(out, "width", width);
+	svg_attribute(out, "height", height);
 }
 
 /* anchor: start, middle or end. */
 static void open_text(struct out *out, const char *anchor, double x, double y)
 {
 	out_text(out, "<text");
-	put_attribute(out, "x", x);
-	put_attribute(out, "y", y);
+	svg_attribute(out, "x", x);
+	svg_attribute(out, "y", y);
 	out_printf(out, " text-anchor=\"%s\">", anchor);
 }
 
@@ -140,11 +141,11 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 		"<style>\n%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%u\"/>\n",
 		WIDTH, height, WIDTH, height, title, style, WIDTH, height);
 	out_printf(out, "<text x=\"16\" y=\"24\" font-size=\"16\">%s: ", title);
-	put_escaped(svg, sums->image ? module_path_base(sums->image) : sums->path);
+	svg_text(svg->out, sums->image ? module_path_base(sums->image) : sums->path);
 	if (sums->pid)
 		out_printf(out, ", process %" PRIu32, sums->pid);
 	out_text(out, "</text>\n<text x=\"16\" y=\"44\">");
-	put_escaped(svg, sums->path);
+	svg_text(svg->out, sums->path);
 	out_text(out, ", ");
 	umdh_seconds(out, sums->from_ms);
 	out_text(out, " to ");
@@ -294,8 +295,8 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 	if (!peak->highest_bytes)
 		return;
 	out_text(out, "<circle class=\"peak\"");
-	put_attribute(out, "cx", x);
-	put_attribute(out, "cy", y);
+	svg_attribute(out, "cx", x);
+	svg_attribute(out, "cy", y);
 	out_text(out, " r=\"4\"/>\n");
 	out_text(out, "<g class=\"note\">\n");
 	open_text(out, is_left ? "start" : "end", is_left ? x + 8 : x - 8, y - 5);
@@ -335,7 +336,7 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 		out_char(svg->out, ' ');
 		put_coordinate(svg->out, plot->top + 4);
 		out_text(svg->out, ")rotate(-90)\">");
-		put_escaped(svg, label);
+		svg_text(svg->out, label);
 		out_text(svg->out, "</text>\n");
 	}
 }
@@ -558,10 +559,8 @@ void chart_svg(struct out *out, const struct chart *chart)
 {
 	struct svg svg = {.out = out, .chart = chart};
 
-	buf_init(&svg.text);
 	if (chart->over_time)
 		put_over_time(&svg);
 	else
 		put_sizes(&svg);
-	buf_release(&svg.text);
 }

@@ -6,7 +6,7 @@ use Exporter qw(import);
 use Test::More;
 use Hunt qw($root);
 
-our @EXPORT = qw(need_program need_package node_with);
+our @EXPORT = qw(need_program need_file need_package node_with);
 
 # Ends the test with a word where a program is missing; under make check-viewers that is a failure.
 sub need_program {
@@ -15,6 +15,12 @@ sub need_program {
 		return "$folder/$name" if -x "$folder/$name";
 	}
 	return missing($name);
+}
+
+# The same for a file that a package installs.
+sub need_file {
+	my ($path, $package) = @_;
+	return -r $path ? $path : missing($package);
 }
 
 # The same for an npm package.

@@ -1,0 +1,319 @@
+/* A flame graph as a picture: SVG that stands alone, without a script. A pointer that rests on a box shows its figures. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "diff/report/graph.h"
+#include "diff/report/report.h"
+#include "diff/report/report_parts.h"
+
+#define WIDTH 1200
+#define MARGIN 10
+#define TOP 80
+#define BOX_HEIGHT 17
+#define LEVELS_MAX 300 /* of boxes one upon another */
+#define COLUMN 6.7 /* that a character takes, and a bit: fonts differ */
+#define SHADES 9
+
+struct flame {
+	struct out *out; /* NULL: it is but measured */
+	struct graph graph;
+	bool is_growth;
+	/* Of lines up to each, none at first. Differences of two are right even where a sum had no room. */
+	struct flame_sums {
+		uint64_t old, new, grown, shrunk;
+	} * sums;
+	double scale; /* units of width a byte */
+	size_t levels; /* that have a box */
+	size_t left_out; /* boxes */
+	bool is_cut; /* there are more levels */
+};
+
+static const char style[] =
+	"text{fill:#222}.paper{fill:#fff}.b rect{stroke:#fff;stroke-width:.5}\n"
+	".b text{fill:#111;font:11px monospace;pointer-events:none}.b:hover rect{stroke:#000}\n"
+	".n{fill:#ddd}\n";
+static const char dark_style[] =
+	"@media (prefers-color-scheme:dark){text{fill:#ddd}.paper{fill:#181818}\n"
+	".b rect{stroke:#181818}.b:hover rect{stroke:#fff}}\n";
+
+/* ---------------------------------------------------------------- colours */
+
+/* From pale to full, in as many shades as there are classes: g0 to g8. */
+static void put_shades(struct out *out, char class, const unsigned pale[3], const unsigned full[3])
+{
+	for (unsigned i = 0; i < SHADES; i++) {
+		out_printf(out, ".%c%u{fill:#", class, i);
+		for (unsigned k = 0; k < 3; k++)
+			out_printf(out, "%02x",
+				(pale[k] * (SHADES - 1 - i) + full[k] * i) / (SHADES - 1));
+		out_text(out, "}");
+	}
+	out_char(out, '\n');
+}
+
+static void put_style(const struct flame *flame)
+{
+	struct out *out = flame->out;
+
+	out_printf(out, "<style>\n%s", style);
+	if (flame->is_growth) {
+		put_shades(out, 'g', (const unsigned[]){0xfc, 0xe3, 0xdd},
+			(const unsigned[]){0xf0, 0x50, 0x3c});
+		put_shades(out, 's', (const unsigned[]){0xe0, 0xf2, 0xe0},
+			(const unsigned[]){0x46, 0xb0, 0x58});
+	} else {
+		put_shades(out, 'h', (const unsigned[]){0xfa, 0xd8, 0x7a},
+			(const unsigned[]){0xf0, 0x94, 0x50});
+	}
+	out_printf(out, "%s</style>\n", dark_style);
+}
+
+/* Of a difference by its share of all, as a root, so that small ones are seen; else to tell neighbours apart. */
+static void put_class(
+	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
+{
+	uint32_t hash = 2166136261; /* FNV-1a: it has to be the same each time */
+	unsigned shade = 0;
+
+	if (flame->is_growth && sums->grown == sums->shrunk) {
+		out_char(flame->out, 'n');
+		return;
+	}
+	for (double next = 0.5; flame->is_growth && shade < SHADES - 1 &&
+				share > next * next / (SHADES - 1) / (SHADES - 1);
+		next++)
+		shade++;
+	if (flame->is_growth) {
+		out_printf(flame->out, "%c%u", sums->grown > sums->shrunk ? 'g' : 's', shade);
+		return;
+	}
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619;
+	out_printf(flame->out, "h%u", (unsigned)(hash >> 8) % SHADES);
+}
+
+/* ---------------------------------------------------------------- boxes */
+
+/* So much of a name as there is room for; without its module first. */
+static void put_name(struct out *out, const char *name, size_t columns)
+{
+	const char *function = strchr(name, '!');
+	struct buf text;
+	size_t used = 0;
+
+	if (function && function[1] && strlen(name) > columns)
+		name = function + 1;
+	buf_init(&text);
+	for (size_t len, wide; *name; name += len, used += wide) {
+		uint32_t code = 0;
+
+		len = text_utf8(name, &code);
+		len = len ? len : 1;
+		wide = code < 0x1100 ? 1 : 2;
+		if (used + wide + (name[len] != '\0') > columns) {
+			buf_add_text(&text, "\xe2\x80\xa6");
+			break;
+		}
+		buf_add(&text, name, len);
+	}
+	svg_text(out, text.data);
+	buf_release(&text);
+}
+
+static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t end)
+{
+	const struct flame_sums *a = &flame->sums[from], *b = &flame->sums[end];
+
+	return (struct flame_sums){
+		b->old - a->old, b->new - a->new, b->grown - a->grown, b->shrunk - a->shrunk};
+}
+
+/* Bytes that grew or shrank: what widths are of. */
+static double involved(const struct flame_sums *sums)
+{
+	return (double)sums->grown + (double)sums->shrunk;
+}
+
+static void put_figures(const struct flame *flame, const struct flame_sums *sums, double share)
+{
+	struct growth growth = growth_of(sums->new, sums->old);
+	char text[FRACTION_TEXT_BYTES];
+
+	if (flame->is_growth)
+		out_printf(flame->out,
+			"%c%" PRIu64 " bytes (%" PRIu64 " - %" PRIu64 "), grew %" PRIu64
+			", shrank %" PRIu64,
+			growth.sign, growth.amount, sums->new, sums->old, sums->grown,
+			sums->shrunk);
+	else
+		out_printf(flame->out, "%" PRIu64 " bytes", sums->new);
+	out_printf(flame->out, ", %s %%", report_fraction(share * 100, text));
+}
+
+/* The box of lines from one to another; counts it, too. */
+static void put_box(struct flame *flame, const char *name, size_t from, size_t end, size_t level)
+{
+	const struct flame_sums sums = sums_of(flame, from, end), before = sums_of(flame, 0, from),
+				all = sums_of(flame, 0, flame->graph.line_count);
+	const double net = (double)growth_of(sums.grown, sums.shrunk).amount;
+	const double x = MARGIN + involved(&before) * flame->scale,
+		     width = involved(&sums) * flame->scale,
+		     y = TOP + BOX_HEIGHT * (double)(flame->levels - 1 - level);
+	struct out *out = flame->out;
+
+	if (!out && width < 1)
+		flame->left_out++;
+	if (!out && width >= 1 && flame->levels <= level)
+		flame->levels = level + 1;
+	if (!out || width < 1)
+		return;
+	out_text(out, "<g class=\"b\"><title>");
+	svg_text(out, name);
+	out_text(out, ": ");
+	put_figures(flame, &sums, involved(&sums) / involved(&all));
+	out_text(out, "</title><rect class=\"");
+	put_class(flame, name, &sums, net / involved(&all));
+	out_char(out, '"');
+	svg_attribute(out, "x", x);
+	svg_attribute(out, "y", y);
+	svg_attribute(out, "width", width);
+	out_printf(out, " height=\"%d\"/>", BOX_HEIGHT);
+	if (width >= 3 * COLUMN + 6) {
+		out_text(out, "<text");
+		svg_attribute(out, "x", x + 3);
+		svg_attribute(out, "y", y + 12);
+		out_char(out, '>');
+		put_name(out, name, (size_t)((width - 6) / COLUMN));
+		out_text(out, "</text>");
+	}
+	out_text(out, "</g>\n");
+}
+
+/* Boxes upon that of lines from one to another. Lines that end there come first. */
+static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level)
+{
+	const struct graph *graph = &flame->graph;
+	size_t next;
+
+	while (from < end && graph->lines[from].count < level)
+		from++;
+	for (; from < end; from = next) {
+		uint32_t box = graph->lines[from].boxes[level - 1];
+
+		next = from + 1;
+		while (next < end && graph->lines[next].boxes[level - 1] == box)
+			next++;
+		if (level == LEVELS_MAX) {
+			flame->is_cut = true;
+			continue;
+		}
+		put_box(flame, graph->boxes[box].name, from, next, level);
+		put_boxes(flame, from, next, level + 1);
+	}
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static void put_key(struct out *out, unsigned x, const char *class, const char *word)
+{
+	out_printf(out,
+		"<rect class=\"%s\" x=\"%u\" y=\"56\" width=\"12\" height=\"12\"/>\n"
+		"<text x=\"%u\" y=\"66\">%s</text>\n",
+		class, x, x + 17, word);
+}
+
+static void put_head(const struct flame *flame, const struct view *view)
+{
+	const struct comparison *comparison = view->comparison;
+	const struct dump_sums *dump =
+		comparison->dumps ? &comparison->dumps[comparison->dump_count - 1] : NULL;
+	size_t height = TOP + BOX_HEIGHT * flame->levels + MARGIN;
+	const char *title = flame->is_growth ? "growth" : "memory";
+	struct out *out = flame->out;
+	struct buf words;
+
+	out_printf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" width=\"%d\" "
+		"height=\"%zu\" font-family=\"sans-serif\" font-size=\"12\">\n<title>%s</title>\n",
+		WIDTH, height, WIDTH, height, title);
+	put_style(flame);
+	out_printf(out, "<rect class=\"paper\" width=\"%d\" height=\"%zu\"/>\n", WIDTH, height);
+	out_printf(out, "<text x=\"%d\" y=\"24\" font-size=\"16\">%s", MARGIN, title);
+	if (dump && dump->image) {
+		out_text(out, ": ");
+		svg_text(out, module_path_base(dump->image));
+	}
+	if (dump && dump->pid)
+		out_printf(out, ", process %" PRIu32, dump->pid);
+	out_printf(out, "</text>\n<text x=\"%d\" y=\"44\">", MARGIN);
+	buf_init(&words);
+	graph_inputs(view, &words);
+	svg_text(out, words.data);
+	buf_release(&words);
+	out_text(out, "</text>\n");
+}
+
+static void put_legend(const struct flame *flame)
+{
+	struct out *out = flame->out;
+	unsigned x = MARGIN;
+
+	if (flame->is_growth) {
+		put_key(out, x, "g8", "grew");
+		put_key(out, x + 60, "s8", "shrank");
+		x += 140;
+	}
+	out_printf(out, "<text x=\"%u\" y=\"66\">width: %s", x,
+		flame->is_growth ? "bytes that grew or shrank" : "bytes");
+	if (flame->left_out)
+		out_printf(out, "; %zu boxes that are narrower than a pixel are left out",
+			flame->left_out);
+	if (flame->is_cut)
+		out_printf(out, "; stacks are cut above %d boxes", LEVELS_MAX);
+	if (!involved(&flame->sums[flame->graph.line_count]))
+		out_text(out, flame->is_growth ? "; nothing grew or shrank" : "; there are none");
+	out_text(out, "</text>\n");
+}
+
+static void add_up(struct flame *flame)
+{
+	const struct graph *graph = &flame->graph;
+
+	flame->sums = xcalloc(graph->line_count + 1, sizeof(*flame->sums));
+	for (size_t i = 0; i < graph->line_count; i++) {
+		uint64_t old = graph->lines[i].change.old.requested_bytes,
+			 new = graph->lines[i].change.new.requested_bytes;
+		const struct flame_sums *sums = &flame->sums[i];
+
+		flame->sums[i + 1] = (struct flame_sums){sums->old + old, sums->new + new,
+			sums->grown + (new > old ? new - old : 0),
+			sums->shrunk + (old > new ? old - new : 0)};
+	}
+}
+
+void report_flame(struct out *out, const struct report *report)
+{
+	struct flame flame = {.is_growth = graph_is_growth(report->views)};
+	double all;
+
+	graph_make(&flame.graph, report->views, 0);
+	add_up(&flame);
+	all = involved(&flame.sums[flame.graph.line_count]);
+	flame.scale = all > 0 ? (WIDTH - 2 * MARGIN) / all : 0;
+	for (int pass = 0; pass < 2; pass++) {
+		flame.out = pass ? out : NULL;
+		if (pass) {
+			put_head(&flame, report->views);
+			put_legend(&flame);
+		}
+		if (all > 0) {
+			put_box(&flame, "all", 0, flame.graph.line_count, 0);
+			put_boxes(&flame, 0, flame.graph.line_count, 1);
+		}
+	}
+	out_text(out, "</svg>\n");
+	free(flame.sums);
+	graph_release(&flame.graph);
+}
