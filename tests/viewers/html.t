@@ -100,6 +100,8 @@ sub check_table {
 	is_deeply([map { [@$_{qw(growth blocks old new)}] } @$table],
 		[map { [$_->{growth}{bytes}, $_->{growth}{blocks}, $_->{old}{bytes}, $_->{new}{bytes}] } @rows], 'their numbers, in its order');
 	is(scalar(grep { my $name = $table->[$_]{name}; !grep { $_ eq $name } names($rows[$_]) } 0 .. $#rows), 0, 'each by one of its frames');
+	my %files = map { my $frame = $_; my $name = ($frame->{file} // '') =~ s{.*[\\/]}{}sr; ("$name:" . ($frame->{line} // '')) => 1 } map { @{ $_->{frames} // [] } } @rows;
+	is_deeply([grep { $_ ne '' && !$files{$_} } map { $_->{file} } @$table], [], 'with the name of its file alone');
 	is(value('document.querySelectorAll("img, iframe, script:not([type])").length'), 1, 'no name became an element');
 	is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, 'no name is wider than the page');
 	return;
@@ -307,8 +309,21 @@ sub check_trend {
 	$_ < 0 ? ($down -= $_) : ($up += $_) for values %wanted;
 	is("$status->{up} $status->{down}", "$up $down", 'in the graph, too');
 	like(hash_of(), qr/a=1&b=7/, 'and in the address');
+	check_widths();
 	$browser->click('#whole');
 	is(value('document.getElementById("net").dataset.n'), $report->{series}[0]{trend}{net_bytes}, 'all of it again');
+	return;
+}
+
+# In a window of 1,000 pixels names can be read, and no column covers another.
+sub check_widths {
+	$browser->ask('Emulation.setDeviceMetricsOverride', { width => 1000, height => 800, deviceScaleFactor => 1, mobile => JSON::PP::false });
+	$browser->drawn;
+	cmp_ok(value('document.querySelector("td.name").clientWidth'), '>', 150, 'there is room for names');
+	is(value('[...document.querySelectorAll("#columns th")].filter(head => head.firstChild.getBoundingClientRect().right > head.getBoundingClientRect().right + 1).length'),
+		0, 'no title is over the next');
+	is(value('document.documentElement.scrollWidth <= innerWidth'), JSON::PP::true, 'and the page is no wider than the window');
+	$browser->ask('Emulation.clearDeviceMetricsOverride');
 	return;
 }
 
@@ -319,6 +334,7 @@ sub check_recording {
 	show();
 	is_deeply([map { [@$_{qw(allocated transient peak)}] } @{ table() }],
 		[map { [$_->{window}{ai}{bytes}, $_->{window}{aifi}{bytes}, $_->{window}{peak}{bytes}] } @rows], 'what became of it');
+	check_widths();
 	my $chart = run(["$root/build/linux/hdiff", '--over-time', '-o', 'html', $files->{run}])->{out};
 	$browser->open_page('file://' . spew("$dir/chart.html", $chart));
 	cmp_ok(value('document.querySelectorAll("header svg .mark").length'), '>', 0, 'a chart with its marks');

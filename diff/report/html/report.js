@@ -505,7 +505,7 @@ function columns() {
 	list.push({ name: 'name', title: isByStack ? 'Function' : isGrouped ? report.group[0].toUpperCase() + report.group.slice(1) : state.group === 'module' ? 'Module' : 'Function',
 		value: item => item.name, text: item => item.name, isName: true });
 	if (isByStack)
-		list.push({ name: 'file', title: 'File', value: item => item.place, text: item => item.place, isName: true });
+		list.push({ name: 'file', title: 'File', value: item => item.place, text: item => item.place.replace(/.*[\\/]/s, ''), isName: true });
 	return list;
 }
 
