@@ -172,7 +172,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers bench lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -192,6 +192,10 @@ check-viewers: all ## install what opens reports (a browser, Go, databases), and
 	setup/packages viewers
 	setup/step viewers "getting DuckDB, speedscope and ajv" setup/viewers
 	HSNAP_VIEWERS=required tests/run tests/viewers/*.t
+
+picture: all samples prefix ## docs/report.png, the page of hdiff -o html in a browser
+	setup/packages viewers
+	setup/picture
 
 check-core: ## the quick tests of one folder; also check-snapshot, check-symbolize, check-diff
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
