@@ -31,6 +31,8 @@ my %runs = (
 );
 subtest $_ => sub { check(@{ $runs{$_} }) } for sort keys %runs;
 subtest 'a table that nobody would read to its end is cut' => \&check_cut;
+subtest "a recording's window has its classes in the head" => \&check_classes;
+subtest 'what is of one dump neither grew nor shrank' => \&check_one;
 subtest 'charts' => \&check_charts;
 subtest 'files with names that only Linux has' => \&check_names;
 done_testing;
@@ -131,6 +133,29 @@ sub check_cut {
 	is(scalar(table_in($page)), 1000, 'the first rows');
 	like($page, qr{<p>200 more are not in this table\.</p>}, 'and how many more');
 	is(scalar @{ page_data($page)->{rows} }, 1200, 'the script has them all');
+	return;
+}
+
+sub check_classes {
+	my @window = ('--class', 'aofi', '--from', '20%', '--to', '70%', $recordings->{run});
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', @window])->{out};
+	my $wanted = json_of(@window)->{window};
+	my ($head) = $page =~ m{<header>(.*?)</header>}s;
+	my %found = map { m{<td>(\d+)</td><td>(\d+)</td><td>(\w+)} ? (lc $3 => "$1 $2") : () } split /\n/, $head;
+	is_deeply(\%found, { map { $_ => "$wanted->{$_}{bytes} $wanted->{$_}{blocks}" } qw(aifo aifi aofi aofo) }, 'what became of all allocations');
+	is(join(' ', $head =~ m{<tr class="asked">.*?<td>(\w+):}g), 'AOFI', 'and which ones the page is about');
+	like($head, qr{<h1>app\.exe: a window of a recording</h1>}, 'a window is called one');
+	return;
+}
+
+sub check_one {
+	my $page = run(["$root/build/linux/hdiff", '-o', 'html', $dumps[1]])->{out};
+	my ($bytes, $blocks) = (0, 0);
+	for my $row (@{ json_of($dumps[1])->{rows} }) {
+		$bytes += $row->{new}{bytes};
+		$blocks += $row->{new}{blocks};
+	}
+	like($page, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks</p>}, 'it is said how much there is');
 	return;
 }
 

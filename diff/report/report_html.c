@@ -76,14 +76,21 @@ static const char *image_of(const struct view *view)
 	return image;
 }
 
+/* Nothing is OLD: it neither grew nor shrank. */
+static bool is_of_one(const struct view *view)
+{
+	return !view->comparison->axis && comparison_columns(view->comparison) == 1;
+}
+
 static void put_title(struct page *page, const struct view *view)
 {
 	const char *image = image_of(view);
 
 	put_escaped(page, image ? module_path_base(image) : "Heap");
-	out_text(page->out, view->comparison->axis	     ? ": trend" :
-			    view->comparison->dump_count > 1 ? ": growth" :
-							       ": live memory");
+	out_text(page->out, view->comparison->axis ? ": trend" :
+			    !is_of_one(view)	   ? ": growth" :
+			    view->window	   ? ": a window of a recording" :
+						     ": live memory");
 }
 
 static void put_dump(struct page *page, const char *role, const struct dump_sums *dump)
@@ -126,13 +133,17 @@ static void put_inputs(struct page *page, const struct comparison *comparison)
 	out_text(page->out, "</ul>\n");
 }
 
-/* What is selected, and of a trend its verdict. */
-static void put_totals(struct page *page, const struct view *view)
+static void put_change(struct page *page, const struct view *view)
 {
 	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
 	struct out *out = page->out;
 
-	out_text(out, "<p class=\"totals\"><b>");
+	if (is_of_one(view)) {
+		out_printf(out, "<b>%" PRIu64 "</b> bytes in <b>%" PRIu64 "</b> blocks",
+			new->requested_bytes, new->block_count);
+		return;
+	}
+	out_text(out, "<b>");
 	put_growth(out, new->requested_bytes, old->requested_bytes);
 	out_text(out, "</b> bytes, <b>");
 	put_growth(out, new->block_count, old->block_count);
@@ -140,6 +151,15 @@ static void put_totals(struct page *page, const struct view *view)
 		"</b> blocks: from %" PRIu64 " to %" PRIu64 " bytes, from %" PRIu64 " to %" PRIu64
 		" blocks",
 		old->requested_bytes, new->requested_bytes, old->block_count, new->block_count);
+}
+
+/* What is selected, and of a trend its verdict. */
+static void put_totals(struct page *page, const struct view *view)
+{
+	struct out *out = page->out;
+
+	out_text(out, "<p class=\"totals\">");
+	put_change(page, view);
 	if (view->is_filtered)
 		out_text(out, ", of the stacks that were asked for");
 	if (view->suppressed_count)
@@ -147,6 +167,33 @@ static void put_totals(struct page *page, const struct view *view)
 	if (view->comparison->axis)
 		out_printf(out, "; verdict: <b>%s</b>", trend_verdict_name(view->trend.verdict));
 	out_text(out, "</p>\n");
+}
+
+/* Of a window of a recording, what became of its allocations: WPA's classes. */
+static void put_classes(struct page *page, const struct view *view)
+{
+	static const char *const words[] = {
+		[FATE_AIFO] = "AIFO, impacting: allocated inside, freed outside or never",
+		[FATE_AIFI] = "AIFI, transient: allocated and freed inside",
+		[FATE_AOFI] = "AOFI: allocated outside, freed inside",
+		[FATE_AOFO] = "AOFO: there before and after",
+	};
+	const struct dump_sums *dump = view->comparison->dumps;
+	struct out *out = page->out;
+
+	out_text(out, "<table class=\"classes\">\n<tr><th>bytes</th><th>blocks</th><th>from ");
+	umdh_seconds(out, dump->from_ms);
+	out_text(out, " to ");
+	umdh_seconds(out, dump->to_ms);
+	out_text(out, "</th></tr>\n");
+	for (int fate = FATE_AIFO; fate <= FATE_AOFO; fate++) {
+		const struct block_totals *sum = &view->window->by_fate[fate];
+
+		out_printf(out, "<tr%s><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%s</td></tr>\n",
+			(int)dump->fate == fate ? " class=\"asked\"" : "", sum->requested_bytes,
+			sum->block_count, words[fate]);
+	}
+	out_text(out, "</table>\n");
 }
 
 static void put_head(struct page *page, const struct report *report)
@@ -163,6 +210,8 @@ static void put_head(struct page *page, const struct report *report)
 				views[i].series_number, views[i].comparison->dump_count);
 		put_totals(page, &views[i]);
 		put_inputs(page, views[i].comparison);
+		if (views[i].window)
+			put_classes(page, &views[i]);
 		out_text(page->out, "</section>\n");
 	}
 	if (report->left_out_count)
