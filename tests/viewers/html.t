@@ -32,6 +32,7 @@ subtest 'grouping, as hdiff --group does' => \&check_groups;
 subtest 'a row and the graph lead to each other' => \&check_links;
 subtest 'an address that restores the view' => \&check_address;
 subtest 'light and dark' => \&check_themes;
+subtest 'words in the graph can be read' => \&check_contrast;
 subtest 'paper, and no scripts' => \&check_paper;
 subtest 'one dump' => \&check_one;
 subtest 'a trend' => \&check_trend;
@@ -260,6 +261,33 @@ sub check_themes {
 	}
 	$browser->ask('Emulation.setEmulatedMedia', { features => [] });
 	return;
+}
+
+# What WCAG asks of text, where the colours are deepest: 4.5 between its luminance and that of what is behind it.
+sub check_contrast {
+	my ($up, $down) = map { [series(fresh_dir(), [1763632800000, 1763634600000], { leak => $_ })] } [1000, 90_000], [90_000, 1000];
+	my %reports = (grown => $up, shrunk => $down, live => [$up->[1]]);
+	for my $theme (qw(light dark)) {
+		for my $kind (sort keys %reports) {
+			local ($url, $report) = page_of(@{ $reports{$kind} });
+			show("#t=$theme");
+			my ($ink, $box) = map { luminance(@$_) } @{ value(<<'END') };
+(() => { const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const read = () => [...copy.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  copy.fillStyle = getComputedStyle(document.body).color; copy.fillRect(0, 0, 1, 1); const ink = read();
+  copy.drawImage(document.getElementById('graph'), -600, -8); return [ink, read()]; })()
+END
+			my $ratio = $ink > $box ? ($ink + 0.05) / ($box + 0.05) : ($box + 0.05) / ($ink + 0.05);
+			cmp_ok($ratio, '>=', 4.5, "$kind, $theme");
+		}
+	}
+	return;
+}
+
+sub luminance {
+	my @parts = map { $_ / 255 } @_;
+	@parts = map { $_ <= 0.04045 ? $_ / 12.92 : (($_ + 0.055) / 1.055)**2.4 } @parts;
+	return 0.2126 * $parts[0] + 0.7152 * $parts[1] + 0.0722 * $parts[2];
 }
 
 sub check_paper {

@@ -262,7 +262,7 @@ function colour(node, above) {
 	const most = Math.max(tree.up[0], tree.down[0], isOne ? tree.new[0] : 0);
 	const part = most ? Math.sqrt(Math.min(1, Math.abs(sum) / most)) : 0;
 	const hue = isOne ? 212 : sum > 0 ? 8 : 140;
-	const light = dark ? 22 + 22 * part : 93 - 36 * part;
+	const light = !dark ? 93 - 33 * part : hue === 140 ? 17 + 9 * part : 21 + 20 * part; // words on it stay readable
 	const tint = sum ? 30 + (dark ? 40 : 55) * part : 0;
 	return `hsl(${hue} ${above ? tint / 3 : tint}% ${light}%)`;
 }
