@@ -6,6 +6,7 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/../lib";
 use JSON::PP;
+use MIME::Base64 qw(decode_base64);
 use Test::More;
 use Browser;
 use Hunt;
@@ -33,6 +34,7 @@ subtest 'a row and the graph lead to each other' => \&check_links;
 subtest 'an address that restores the view' => \&check_address;
 subtest 'light and dark' => \&check_themes;
 subtest 'words in the graph can be read' => \&check_contrast;
+subtest 'a stack that vanished is as wide as it was large' => \&check_vanished;
 subtest 'paper, and no scripts' => \&check_paper;
 subtest 'one dump' => \&check_one;
 subtest 'a trend' => \&check_trend;
@@ -290,6 +292,22 @@ sub luminance {
 	return 0.2126 * $parts[0] + 0.7152 * $parts[1] + 0.0722 * $parts[2];
 }
 
+sub check_vanished {
+	my @two = series(fresh_dir(), [1763632800000, 1763634600000], { came => [0, 3000], gone => [1000, 0], same => [500, 500] });
+	local ($url, $report) = page_of(@two);
+	show();
+	# Under what calls both: what came has three quarters, what vanished the rest.
+	my $lines = value('document.getElementById("graph").clientHeight') / 20;
+	for my $x (0.01, 0.74, 0.76, 0.99) {
+		$browser->point('#graph', sprintf('%.3f', $x), 20 * $lines - 10, 'mouseMoved');
+		is(status()->{label}, $x < 0.75 ? 'app!came' : 'app!gone', "at $x of the width");
+	}
+	is(join(' ', @{ status() }{qw(old new)}), '1000 0', 'with what it had');
+	$browser->click('#show label:nth-of-type(2)');
+	is(status()->{old}, 1000 + 500 * grep({ $_->{new}{bytes} == 500 } @{ $report->{rows} }), 'before: all that was there and changed');
+	return;
+}
+
 sub check_paper {
 	$browser->ask('Emulation.setScriptExecutionDisabled', { value => JSON::PP::true });
 	$browser->open_page($url);
@@ -301,6 +319,10 @@ sub check_paper {
 	$browser->ask('Emulation.setEmulatedMedia', { media => 'print' });
 	is(value('getComputedStyle(document.getElementById("tools")).display'), 'none', 'on paper there are no buttons');
 	$browser->ask('Emulation.setEmulatedMedia', { media => '' });
+	show('#t=dark');
+	my $pages = decode_base64($browser->ask('Page.printToPDF', { printBackground => JSON::PP::true })->{data});
+	like($pages, qr/\A%PDF-.*%%EOF\s*\z/s, 'it prints');
+	is(value('document.documentElement.dataset.theme'), 'dark', 'and is dark again on the screen');
 	return;
 }
 
