@@ -72,7 +72,11 @@ struct options {
 	bool sum; /* of all dumps, in place of a comparison */
 	/* of a recording */
 	bool list, extract; /* in place of a comparison */
-	enum { CHART_NONE, CHART_OVER_TIME, CHART_SIZES } chart; /* in place of its rows */
+	enum chart_kind {
+		CHART_NONE,
+		CHART_OVER_TIME,
+		CHART_SIZES
+	} chart; /* in place of its rows */
 	struct recording_part part; /* FATE_LIVE without a moment: nothing was said of it */
 	/* which dumps make a series; each of them makes it a trend */
 	bool across_restarts;
@@ -215,6 +219,12 @@ int run_list(const struct options *options, struct err *err);
 
 /* Writes a moment of it as a dump, by stack. */
 int run_extract(const struct options *options, FILE *say, struct err *err);
+
+/* A chart of the stacks that the view of the recording in file has; NULL: *err says why not. */
+struct chart_reading *chart_read(const struct options *options, const struct view *view,
+	enum chart_kind kind, const char *file, struct err *err);
+const struct chart *chart_of(const struct chart_reading *reading);
+void chart_free(struct chart_reading *reading); /* of NULL nothing */
 
 /* Writes the chart that is asked for, of the stacks that the view of the recording in file has. */
 int run_chart(

@@ -120,7 +120,8 @@ static bool wants_colour(const struct options *options, bool is_terminal)
 }
 
 /* Bars where a terminal shows them. */
-static int write_report(struct comparison_run *run, const struct inputs *inputs, struct err *err)
+static int write_report(struct comparison_run *run, const struct inputs *inputs,
+	struct chart_reading *const charts[2], struct err *err)
 {
 	const struct options *options = &run->options;
 	struct report report = {.views = run->views,
@@ -129,7 +130,9 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		.strip = &run->strip,
 		.start_up = &run->start_up,
 		.left_out = inputs->left_out,
-		.left_out_count = inputs->left_out_count};
+		.left_out_count = inputs->left_out_count,
+		.charts = {charts[0] ? chart_of(charts[0]) : NULL,
+			charts[1] ? chart_of(charts[1]) : NULL}};
 	struct out out;
 	bool is_text = !strcmp(options->format->name, "text");
 	bool is_terminal = options_is_shown(options) && os_is_terminal(stdout);
@@ -148,6 +151,27 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		rc = out_commit(&out, err);
 	}
 	return pager_end() ? 0 : rc; /* who leaves a pager has seen enough */
+}
+
+/* A page of a recording has its charts, too. */
+static int write_with_charts(
+	struct comparison_run *run, const struct inputs *inputs, const char *file, struct err *err)
+{
+	static const enum chart_kind kinds[] = {CHART_OVER_TIME, CHART_SIZES};
+	const bool has_charts = run->options.format->write == report_html && run->view_count == 1 &&
+				run->views[0].window && run->options.paths.count == 1;
+	struct chart_reading *charts[2] = {NULL, NULL};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && has_charts && i < 2; i++) {
+		charts[i] = chart_read(&run->options, run->views, kinds[i], file, err);
+		rc = charts[i] ? 0 : -(int)err->code;
+	}
+	if (!rc)
+		rc = write_report(run, inputs, charts, err);
+	chart_free(charts[0]);
+	chart_free(charts[1]);
+	return rc;
 }
 
 /* What there is to be said when the report is written, and whether growth keeps its limits. */
@@ -271,7 +295,7 @@ static int compare(struct comparison_run *run, struct err *err)
 		rc = view_window(&run->views[i], err);
 	if (!rc)
 		rc = options->chart ? run_chart(options, run->views, list.items->file, err) :
-				      write_report(run, &inputs, err);
+				      write_with_charts(run, &inputs, list.items->file, err);
 	if (!rc)
 		judge(run);
 	run->is_partial = inputs.is_partial;

@@ -62,48 +62,73 @@ static void take_window(
 		window->is_counted[RECORD_RESERVED] = heap_is_wanted(options, HEAP_RESERVED);
 }
 
-static int write_chart(const struct options *options, const struct chart *chart, struct err *err)
-{
-	struct out out;
-	int rc = out_open(&out, options->output, err);
+struct chart_reading {
+	struct chart chart;
+	struct use_window window;
+	struct use_over_time over_time;
+	struct use_sizes sizes;
+	bool *wanted;
+};
 
-	if (rc)
-		return rc;
-	options->format->write_chart(&out, chart);
-	return out_commit(&out, err);
+struct chart_reading *chart_read(const struct options *options, const struct view *view,
+	enum chart_kind kind, const char *file, struct err *err)
+{
+	struct chart_reading *reading = xcalloc(1, sizeof(*reading));
+	struct chart *chart = &reading->chart;
+	int rc = recording_open(&reading->window.recording, file, err);
+
+	if (rc) {
+		free(reading);
+		return NULL;
+	}
+	*chart = (struct chart){.sums = view->comparison->dumps,
+		.facts = recording_facts(reading->window.recording),
+		.style = options->style,
+		.is_filtered = view->is_filtered || options->heap_count};
+	chart->style.columns =
+		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
+	reading->window.is_wanted = reading->wanted = wanted_kinds(options, view, chart->facts);
+	take_window(&reading->window, options, chart->sums);
+	if (kind == CHART_OVER_TIME) {
+		chart->over_time = &reading->over_time;
+		rc = use_read_over_time(
+			&reading->over_time, &reading->window, options->format->span_max, err);
+	} else {
+		chart->sizes = &reading->sizes;
+		rc = use_read_sizes(&reading->sizes, &reading->window, err);
+	}
+	if (!rc)
+		return reading;
+	chart_free(reading);
+	return NULL;
+}
+
+const struct chart *chart_of(const struct chart_reading *reading)
+{
+	return &reading->chart;
+}
+
+void chart_free(struct chart_reading *reading)
+{
+	if (!reading)
+		return;
+	use_over_time_release(&reading->over_time);
+	free(reading->wanted);
+	recording_close(reading->window.recording);
+	free(reading);
 }
 
 int run_chart(
 	const struct options *options, const struct view *view, const char *file, struct err *err)
 {
-	struct chart chart = {.sums = view->comparison->dumps,
-		.style = options->style,
-		.is_filtered = view->is_filtered || options->heap_count};
-	struct use_window window = {0};
-	struct use_over_time over_time = {0};
-	struct use_sizes sizes;
-	bool *wanted;
-	int rc = recording_open(&window.recording, file, err);
+	struct chart_reading *reading = chart_read(options, view, options->chart, file, err);
+	struct out out;
+	int rc = reading ? out_open(&out, options->output, err) : -(int)err->code;
 
-	if (rc)
-		return rc;
-	chart.facts = recording_facts(window.recording);
-	chart.style.columns =
-		options_is_shown(options) ? terminal_columns(stdout) : TERMINAL_COLUMNS;
-	wanted = wanted_kinds(options, view, chart.facts);
-	window.is_wanted = wanted;
-	take_window(&window, options, chart.sums);
-	if (options->chart == CHART_OVER_TIME) {
-		chart.over_time = &over_time;
-		rc = use_read_over_time(&over_time, &window, options->format->span_max, err);
-	} else {
-		chart.sizes = &sizes;
-		rc = use_read_sizes(&sizes, &window, err);
+	if (!rc) {
+		options->format->write_chart(&out, chart_of(reading));
+		rc = out_commit(&out, err);
 	}
-	if (!rc)
-		rc = write_chart(options, &chart, err);
-	use_over_time_release(&over_time);
-	free(wanted);
-	recording_close(window.recording);
+	chart_free(reading);
 	return rc;
 }

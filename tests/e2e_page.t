@@ -114,7 +114,8 @@ sub check_form {
 	unlike($rest, qr/<[^>]*\s(?:on\w+|src|href|style)\s*=/i, 'no attribute that runs or fetches anything');
 	unlike($page =~ s{http://www\.w3\.org/2000/svg}{}gr, qr{https?://}, 'no address of anything elsewhere');
 	my (@open, @wrong);
-	while ($rest =~ m{<(/?)([a-z]\w*)[^<>]*>|([<>])}gi) {
+	$rest =~ s{<\w+(?: [\w-]+="[^"<>]*")*/>}{}g; # of pictures
+	while ($rest =~ m{<(/?)([a-z]\w*)[^<>]*?(?<!/)>|([<>])}gi) {
 		my ($end, $name, $stray) = ($1, $2, $3);
 		push(@wrong, "a bare $stray at " . pos $rest), next if defined $stray;
 		next if $name =~ /^(?:meta|br|input)$/;
@@ -170,8 +171,10 @@ sub check_names {
 }
 
 sub check_charts {
+	my $whole = pages('--from', 'start', '--to', 'end', '-o', 'html', $recordings->{run} =~ s{^\Q$dir\E/}{}r);
 	for my $chart ('--over-time', '--histogram') {
 		my $picture = run(["$root/build/linux/hdiff", $chart, '-o', 'svg', $recordings->{run}])->{out};
+		ok(index($whole, $picture =~ s{\Q$dir\E/}{}gr) > 0, "$chart: the page of a recording has it");
 		my $page = pages($chart, '-o', 'html', $recordings->{run} =~ s{^\Q$dir\E/}{}r);
 		like($page, qr{<svg }, "$chart: a picture");
 		ok(index($page, $picture =~ s{\Q$dir\E/}{}gr) > 0, "$chart: that of -o svg");

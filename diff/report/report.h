@@ -61,6 +61,8 @@ struct report_style {
 	bool is_tree; /* text as a call tree */
 };
 
+struct chart;
+
 /* What is reported: one view, or of a trend one for each series, the first to begin first. */
 struct report {
 	const struct view *views;
@@ -71,6 +73,8 @@ struct report {
 	const char *const
 		*left_out; /* paths of files that were found or given, and are in no view */
 	size_t left_out_count;
+	const struct chart
+		*charts[2]; /* of a recording's window, for a page: over time, and sizes; or NULL */
 };
 
 /* A recording's use over time, or the sizes of what was allocated in it: one of both, the other is NULL. */

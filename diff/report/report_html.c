@@ -386,6 +386,21 @@ static void put_data(struct page *page, const struct report *report)
 
 /* ---------------------------------------------------------------- all of it */
 
+/* The picture of use is what a page of a recording begins with; sizes are there when asked for. */
+static void put_charts(struct out *out, const struct report *report)
+{
+	static const char *const heads[] = {"<details open><summary>Use over time</summary>\n",
+		"<details><summary>Sizes of allocations</summary>\n"};
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		if (!report->charts[i])
+			continue;
+		out_text(out, heads[i]);
+		chart_svg(out, report->charts[i]);
+		out_text(out, "</details>\n");
+	}
+}
+
 static void put_piece(struct page *page, enum page_piece piece)
 {
 	out_text(page->out, page_pieces[piece]);
@@ -400,6 +415,7 @@ void report_html(struct out *out, const struct report *report)
 	put_title(&page, report->views);
 	put_piece(&page, PAGE_HEAD);
 	put_head(&page, report);
+	put_charts(out, report);
 	put_piece(&page, PAGE_TABLE);
 	for (size_t i = 0; i < report->view_count; i++)
 		put_table(&page, &report->views[i]);

@@ -385,6 +385,8 @@ sub check_recording {
 	is_deeply([map { [@$_{qw(allocated transient peak)}] } @{ table() }],
 		[map { [$_->{window}{ai}{bytes}, $_->{window}{aifi}{bytes}, $_->{window}{peak}{bytes}] } @rows], 'what became of it');
 	check_widths();
+	is(value('[...document.querySelectorAll("header details")].map((d) => d.open + " " + d.querySelector("svg title").textContent).join()'),
+		'true use of memory over time,false sizes of allocations', 'its charts');
 	my $chart = run(["$root/build/linux/hdiff", '--over-time', '-o', 'html', $files->{run}])->{out};
 	$browser->open_page('file://' . spew("$dir/chart.html", $chart));
 	cmp_ok(value('document.querySelectorAll("header svg .mark").length'), '>', 0, 'a chart with its marks');
