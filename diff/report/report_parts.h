@@ -174,6 +174,9 @@ void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
 void umdh_warnings(struct out *out, const char *before, const char *path,
 	const char *const *warnings, size_t count);
 
+/* Those of all dumps of a comparison, each once. */
+void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison);
+
 /* A rate, in no more digits than say something, right-justified in width. */
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
 

@@ -182,16 +182,54 @@ static void put_process(struct text_report *text, const struct dump_sums *sums)
 			(unsigned long)sums->pid);
 }
 
-static void put_file(struct text_report *text, const char *before, const struct dump_sums *sums)
+static void add_file(struct buf *word, const char *before, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
-	out_text(text->out, before);
-	out_harmless(text->out, sums->path);
+	buf_add_text(word, before);
+	clean_text(word, sums->path, true);
+	/* "2026-11-24T03:43:15.021Z" without its fraction */
 	if (*report_dump_time(sums, time))
-		out_printf(text->out, ", %s", time);
+		buf_printf(word, ", %.19s%s", time, strlen(time) > 19 ? "Z" : "");
+}
+
+static bool has_notes(const struct dump_sums *sums)
+{
+	return sums->fate != FATE_LIVE || sums->is_attached || sums->sample_bytes || sums->is_cut;
+}
+
+static void put_file(struct text_report *text, const char *before, const struct dump_sums *sums)
+{
+	buf_clear(&text->word);
+	add_file(&text->word, before, sums);
+	out_text(text->out, text->word.data);
 	umdh_dump_notes(text->out, sums);
 	out_char(text->out, '\n');
+}
+
+/* On one line, where that has room for both. */
+static void put_files(struct text_report *text)
+{
+	const struct comparison *comparison = text->comparison;
+	const struct dump_sums *first = comparison->dumps,
+			       *last = first + comparison->dump_count - 1;
+
+	if (comparison->is_sum)
+		return;
+	if (text->is_single) {
+		put_file(text, "in ", last);
+		return;
+	}
+	buf_clear(&text->word);
+	add_file(&text->word, "from ", first);
+	add_file(&text->word, " to ", last);
+	if (!has_notes(first) && !has_notes(last) &&
+		report_columns(text->word.data) <= text->columns) {
+		out_printf(text->out, "%s\n", text->word.data);
+		return;
+	}
+	put_file(text, "from ", first);
+	put_file(text, "to   ", last);
 }
 
 static void put_span(
@@ -233,9 +271,8 @@ static void put_warnings(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
 
-	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
-		umdh_warnings(text->out, "", comparison->dumps[i].path,
-			comparison->dumps[i].warnings, comparison->dumps[i].warning_count);
+	if (comparison->dumps)
+		umdh_series_warnings(text->out, "", comparison);
 	umdh_warnings(text->out, "", comparison->read_from ? comparison->read_from : "",
 		comparison->warnings, comparison->warning_count);
 }
@@ -254,11 +291,8 @@ static void put_head(struct text_report *text)
 			comparison->is_cut ? " has it, which is cut short\n" : " has it\n");
 	}
 	put_colour(text, "0");
-	if (comparison->dumps && !text->is_single)
-		put_file(text, "from ", comparison->dumps);
-	if (comparison->dumps && !comparison->is_sum)
-		put_file(text, text->is_single ? "in   " : "to   ",
-			&comparison->dumps[comparison->dump_count - 1]);
+	if (comparison->dumps)
+		put_files(text);
 	put_warnings(text);
 	if (comparison->axis) {
 		out_text(text->out, "in all: ");

@@ -98,7 +98,7 @@ static void put_all_warnings(struct out *out, const struct comparison *compariso
 }
 
 /* Of a trend, each once. */
-static void put_series_warnings(struct out *out, const struct comparison *comparison)
+void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison)
 {
 	struct dump_warnings warnings;
 	struct buf words;
@@ -108,7 +108,7 @@ static void put_series_warnings(struct out *out, const struct comparison *compar
 	for (size_t i = 0; i < warnings.count; i++) {
 		buf_clear(&words);
 		dump_warning_words(&words, &warnings.items[i]);
-		umdh_warnings(out, "// ", warnings.items[i].first->path,
+		umdh_warnings(out, before, warnings.items[i].first->path,
 			(const char *const[]){words.data}, 1);
 	}
 	buf_release(&words);
@@ -266,7 +266,7 @@ void umdh_head(struct umdh_report *report)
 		report_group_kind(report->view->group));
 	if (report->comparison->axis) {
 		umdh_series(report);
-		put_series_warnings(out, report->comparison);
+		umdh_series_warnings(out, "// ", report->comparison);
 	} else if (report->comparison->dumps)
 		put_dumps(out, report->comparison);
 	else

@@ -42,7 +42,8 @@ sub people {
 	my $headings = '';
 	for (@lines) {
 		$headings = $_ if /^ +(?:growth|bytes|self|total) +blocks\b/;
-		if (/^from (.*)/) { $report{from} = $1 }
+		if (/^from (.*) to (\S+, \S+)$/) { @report{qw(from to)} = ($1, $2) }
+		elsif (/^from (.*)/) { $report{from} = $1 }
 		elsif (/^to   (.*)/) { $report{to} = $1 }
 		elsif (/^(?:in all|selected): ($size), ($count) blocks?$/) { $report{total} = [$1, $2] }
 		elsif (/^ {0,2}(\d+) +($size) +($count) +(?:(<?\d+) %)? +(.*)$/) {
