@@ -20,6 +20,13 @@ static void begin(struct buf *words, const struct view *view)
 		buf_printf(words, "series %zu: ", view->series_number);
 }
 
+/* Says it, and keeps it as a line of the verdict. */
+static void say(const struct growth_limits *limits, struct buf *verdict, const char *words)
+{
+	say_line(limits->say, "%s", words);
+	buf_printf(verdict, "%s%s", verdict->len ? "\n" : "", words);
+}
+
 /* "series 2: --max-growth cannot judge growth: WHY" */
 static void say_unknown(const struct growth_limits *limits, const struct view *view,
 	const char *what, const char *why)
@@ -28,7 +35,8 @@ static void say_unknown(const struct growth_limits *limits, const struct view *v
 
 	buf_init(&words);
 	begin(&words, view);
-	say_line(limits->say, "%s--max-growth cannot judge %s: %s", words.data, what, why);
+	buf_printf(&words, "--max-growth cannot judge %s: %s", what, why);
+	say(limits, &limits->verdict->unknown, words.data);
 	buf_release(&words);
 }
 
@@ -83,7 +91,7 @@ static void check_ends(struct growth_limits *limits, const struct view *view, st
 	if (!is_over)
 		return;
 	add_cut_ends(words, view->comparison);
-	say_line(limits->say, "%s", words->data);
+	say(limits, &limits->verdict->over, words->data);
 	limits->is_over = true;
 }
 
@@ -200,7 +208,7 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 				    "growing: try --group function or --group module");
 	else
 		add_fastest(words, limits, view, rates.fastest);
-	say_line(limits->say, "%s", words->data);
+	say(limits, &limits->verdict->over, words->data);
 }
 
 /* ---------------------------------------------------------------- both */
@@ -230,13 +238,14 @@ static void check_damage(struct growth_limits *limits, const struct view *view, 
 	say_unknown(limits, view, "growth", why->data);
 }
 
-void growth_check(struct growth_limits *limits, struct view *view)
+void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict)
 {
 	const struct options *options = limits->options;
 	size_t judged = limits->ends_judged + limits->judged;
 	bool was_over = limits->is_over;
 	struct buf words;
 
+	limits->verdict = verdict;
 	limits->is_over = false;
 	buf_init(&words);
 	if (options->growth_max_bytes != UINT64_MAX || options->growth_max_blocks != UINT64_MAX)

@@ -105,6 +105,7 @@ struct options {
 	bool is_umdh, no_pager; /* UMDH's switches were given, so its form */
 	int colour; /* COLOUR_* */
 	const char *output; /* NULL: standard output */
+	const char *junit; /* a file for a build server, or NULL */
 	/* limits of growth; UINT64_MAX: none */
 	uint64_t growth_max_bytes, growth_max_blocks;
 	/* Of a trend: at most rate_max_bytes in rate_max_hours, 1 or 24; 0: none. */
@@ -252,11 +253,12 @@ struct growth_limits {
 	size_t judged, too_few; /* series held against a rate; those that have too few snapshots */
 	bool lacks_times; /* a rate was asked for where there are none */
 	bool is_damaged; /* a series that is over no limit has a damaged dump */
+	struct growth_verdict *verdict; /* of the view at hand; it gets what is said */
 };
 
-/* Checks one view, and says what is over a limit and what cannot be judged. Looks for the names of
- * the row that grows fastest when that is over. */
-void growth_check(struct growth_limits *limits, struct view *view);
+/* Checks one view, and says what is over a limit and what cannot be judged, to the verdict, too, which is
+ * empty before. Looks for the names of the row that grows fastest when that is over. */
+void growth_check(struct growth_limits *limits, struct view *view, struct growth_verdict *verdict);
 
 /* When all views were checked: whether a limit cannot be said to hold, as nothing was judged. */
 bool growth_is_unknown(const struct growth_limits *limits);

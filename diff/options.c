@@ -150,6 +150,7 @@ enum {
 	HEX,
 	FORMAT,
 	OUTPUT,
+	JUNIT,
 	INCLUDE,
 	EXCLUDE,
 	MODULE,
@@ -229,6 +230,7 @@ const struct opt hdiff_options[] = {
 	{SPARK, NULL, "spark", "HOW", "bars of a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
 		"exit with 1 above SIZE[,N], for trends above SIZE/h or SIZE/d"},
+	{JUNIT, NULL, "junit", "FILE", "also write the result to FILE as JUnit XML"},
 	{MATCH, NULL, "match", "HOW",
 		"auto (the default), id, address, module, symbol or function"},
 	{WARM_UP, NULL, "warm-up", "N", "leave out the first N dumps of each process"},
@@ -443,6 +445,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	switch (id) {
 	case FORMAT: return word_format(text, &options->format, err);
 	case OUTPUT: options->output = text; return 0;
+	case JUNIT: options->junit = text; return 0;
 	case INCLUDE: return take_item(&options->includes, text);
 	case EXCLUDE: return take_item(&options->excludes, text);
 	case MODULE: return take_item(&options->modules, text);
@@ -548,6 +551,11 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--sum",
 			"it makes no trend, so leave out --warm-up, --since, --until, "
 			"--across-restarts and --series");
+	if (options->junit && (options->chart || options->list || options->extract))
+		return err_set(
+			err, ERR_USAGE, "--junit", "it is about growth, of dumps or moments");
+	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
+		return err_set(err, ERR_USAGE, "--junit", "name a file");
 	rc = check_recording(options, err);
 	return rc ? rc : check_chart(options, err);
 }

@@ -30,6 +30,7 @@ struct comparison_run {
 	struct growth_limits limits;
 	struct view *views; /* of each series, with the names of its frames */
 	size_t view_count;
+	struct growth_verdict *verdicts; /* of each view */
 	struct table unmatched; /* filters that name nothing -> in how many series */
 	bool is_partial; /* what was read */
 };
@@ -185,7 +186,7 @@ static void judge(struct comparison_run *run)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
 	say_all_unmatched(run);
 	for (size_t i = 0; i < run->view_count; i++)
-		growth_check(&run->limits, &run->views[i]);
+		growth_check(&run->limits, &run->views[i], &run->verdicts[i]);
 	for (size_t i = 0; i < run->view_count; i++) {
 		const struct names *names = run->views[i].comparison->names;
 		const char *trouble = names ? names_trouble(names) : NULL;
@@ -196,6 +197,24 @@ static void judge(struct comparison_run *run)
 	if (missing.len)
 		say_line(run->say, "%s", missing.data);
 	buf_release(&missing);
+}
+
+/* What judge() found, for a build server. */
+static int write_junit(struct comparison_run *run, bool is_partial, struct err *err)
+{
+	const struct options *options = &run->options;
+	struct junit junit = {.views = run->views,
+		.verdicts = run->verdicts,
+		.view_count = run->view_count,
+		.strip = &run->strip,
+		.is_unknown = (is_partial && !options->force) || growth_is_unknown(&run->limits)};
+	struct out out;
+	int rc = out_open(&out, options->junit, err);
+
+	if (rc)
+		return rc;
+	report_junit(&out, &junit);
+	return out_commit(&out, err);
 }
 
 /* A chart has no names, and a call tree all. */
@@ -284,6 +303,7 @@ static int compare(struct comparison_run *run, struct err *err)
 	if (!rc) {
 		run->limits.growth_unknown = inputs.growth_unknown;
 		run->views = xcalloc(inputs.series_count, sizeof(*run->views));
+		run->verdicts = xcalloc(inputs.series_count, sizeof(*run->verdicts));
 		for (; run->view_count < inputs.series_count; run->view_count++)
 			view_make(&run->views[run->view_count],
 				&inputs.series[run->view_count].comparison, !options->no_symbols);
@@ -298,10 +318,16 @@ static int compare(struct comparison_run *run, struct err *err)
 				      write_with_charts(run, &inputs, list.items->file, err);
 	if (!rc)
 		judge(run);
+	if (!rc && options->junit)
+		rc = write_junit(run, inputs.is_partial, err);
 	run->is_partial = inputs.is_partial;
-	for (size_t i = 0; i < run->view_count; i++)
+	for (size_t i = 0; i < run->view_count; i++) {
 		view_release(&run->views[i]);
+		buf_release(&run->verdicts[i].over);
+		buf_release(&run->verdicts[i].unknown);
+	}
 	free(run->views);
+	free(run->verdicts);
 	inputs_release(&inputs);
 	file_list_release(&list);
 	return rc;
@@ -337,20 +363,33 @@ static int check_no_folder(const char *output, struct err *err)
 	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
 }
 
-/* The report must not take the place of what it is made from. */
-static int check_output(const struct options *options, struct err *err)
+/* What is written must not take the place of what it is made from. */
+static int check_output(const struct options *options, const char *output, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
-	int rc = check_no_folder(options->output, err);
+	int rc = check_no_folder(output, err);
 
 	if (!rc)
-		rc = check_inputs(
-			options->output, options->paths.items, options->paths.count, "dumps", err);
+		rc = check_inputs(output, options->paths.items, options->paths.count, "dumps", err);
 	if (!rc)
-		rc = check_inputs(options->output, strip->items, strip->count, "lists", err);
-	return rc ? rc :
-		    check_inputs(options->output, suppress->items, suppress->count, "lists", err);
+		rc = check_inputs(output, strip->items, strip->count, "lists", err);
+	return rc ? rc : check_inputs(output, suppress->items, suppress->count, "lists", err);
+}
+
+/* Nor may the build server's file and the report take each other's. */
+static int check_outputs(const struct options *options, struct err *err)
+{
+	const char *output = options->output, *junit = options->junit;
+	int rc = check_output(options, output, err);
+
+	if (!rc)
+		rc = check_output(options, junit, err);
+	if (rc || !output || !junit || os_is_special(junit))
+		return rc;
+	return !strcmp(output, junit) || os_same_file(output, junit) ?
+		       err_set(err, ERR_USAGE, junit, "it is the report, too") :
+		       0;
 }
 
 /* Also reads lists that turn out not to be needed: what is wrong with them is said. */
@@ -358,7 +397,7 @@ static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;
 	struct filter *filter = &run->filter;
-	int rc = check_output(options, err);
+	int rc = check_outputs(options, err);
 
 	options->symbols.options.listener =
 		symbol_console_listener(&run->console, "hdiff", run->say);

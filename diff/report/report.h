@@ -131,6 +131,23 @@ void report_flame(struct out *out, const struct report *report);
 /* A page for a browser: a table, and with scripts a flame graph. */
 void report_html(struct out *out, const struct report *report);
 
+/* What was said of a series that was held against limits of growth: lines; each empty when there is nothing. */
+struct growth_verdict {
+	struct buf over, unknown;
+};
+
+/* What a build server is told. Looks for the names of the stacks that grew most. */
+struct junit {
+	struct view *views;
+	const struct growth_verdict *verdicts; /* one for each view */
+	size_t view_count;
+	struct strip *strip; /* frames that name nobody */
+	bool is_unknown; /* whether limits hold; what is over one still is */
+};
+
+/* JUnit's XML: a test case for each series. */
+void report_junit(struct out *out, const struct junit *junit);
+
 /* Charts: as bars, for spreadsheets, as pictures, and as a page with one. */
 void chart_text(struct out *out, const struct chart *chart);
 void chart_csv(struct out *out, const struct chart *chart);

@@ -1,0 +1,239 @@
+/*
+ * What limits of growth came to, in the form that build servers read: JUnit's XML. One suite, and a test case
+ * for each series, under a name that the next build gives it again: no pid, no time.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/dump/model.h"
+#include "diff/query/strip.h"
+#include "diff/report/report.h"
+#include "diff/report/report_parts.h"
+
+#define WORST_MAX 5 /* stacks */
+
+/* ---------------------------------------------------------------- XML */
+
+/* Text from elsewhere, which may hold lines: without what XML may not have or takes for its own. */
+static void put_escaped(struct out *out, const char *text)
+{
+	struct buf clean;
+
+	buf_init(&clean);
+	buf_add_text(&clean, "");
+	clean_text(&clean, text, false);
+	for (const char *at = clean.data; *at; at++) {
+		if (!strncmp(at, "\xef\xbf\xbe", 3) || !strncmp(at, "\xef\xbf\xbf", 3)) {
+			out_char(out, '?');
+			at += 2;
+			continue;
+		}
+		switch (*at) {
+		case '&': out_text(out, "&amp;"); break;
+		case '<': out_text(out, "&lt;"); break;
+		case '>': out_text(out, "&gt;"); break;
+		case '"': out_text(out, "&quot;"); break;
+		case '\n': out_text(out, "&#10;"); break; /* else a blank, in attributes */
+		default: out_char(out, *at);
+		}
+	}
+	buf_release(&clean);
+}
+
+static void put_attribute(struct out *out, const char *name, const char *text)
+{
+	out_printf(out, " %s=\"", name);
+	put_escaped(out, text);
+	out_char(out, '"');
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+static bool is_worse(const struct delta *a, const struct delta *b)
+{
+	return a->requested_bytes != b->requested_bytes ? a->requested_bytes > b->requested_bytes :
+							  a->block_count > b->block_count;
+}
+
+/* The rows that grew most, whatever the report's order. Returns how many. */
+static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
+{
+	struct delta deltas[WORST_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < view->row_count; i++) {
+		const struct comparison *comparison = view->comparison;
+		struct delta delta = row_delta(comparison, &comparison->rows[view->rows[i]]);
+		size_t at = count;
+
+		if (delta.requested_bytes < 0 || (!delta.requested_bytes && delta.block_count <= 0))
+			continue;
+		while (at && is_worse(&delta, &deltas[at - 1]))
+			at--;
+		if (at == WORST_MAX)
+			continue;
+		count += count < WORST_MAX;
+		memmove(deltas + at + 1, deltas + at, (count - at - 1) * sizeof(*deltas));
+		memmove(worst + at + 1, worst + at, (count - at - 1) * sizeof(*worst));
+		deltas[at] = delta;
+		worst[at] = view->rows[i];
+	}
+	return count;
+}
+
+/* "+1234 bytes, +5 blocks: app!leak (leak.c, 41)": the innermost frame that no allocator owns. */
+static void add_stack(struct buf *text, const struct view *view, uint32_t number,
+	struct frames *frames, struct strip *strip)
+{
+	const struct row *row = &view->comparison->rows[number];
+	struct delta delta = row_delta(view->comparison, row);
+	char space[ROW_WORDS_BYTES];
+	const struct frame *frame;
+
+	buf_printf(text, "\n%+" PRId64 " bytes, %+" PRId64 " block%s: ", delta.requested_bytes,
+		delta.block_count, delta.block_count == 1 ? "" : "s");
+	naming_frames(&view->naming, number, frames);
+	strip_frames(strip, frames);
+	if (!frames->count) {
+		buf_add_text(text, report_row_words(row, space));
+		return;
+	}
+	frame = &frames->items[0];
+	clean_frame(text, frame, true);
+	if (!frame->file || !frame->line)
+		return;
+	buf_add_text(text, " (");
+	clean_text(text, frame->file, true);
+	buf_printf(text, ":%" PRIu32 ")", frame->line);
+}
+
+static void add_worst(struct buf *text, struct view *view, struct strip *strip)
+{
+	uint32_t worst[WORST_MAX] = {0};
+	size_t count = find_worst(view, worst);
+	struct frames frames;
+
+	naming_find(&view->naming, worst, count);
+	frames_init(&frames);
+	for (size_t i = 0; i < count; i++)
+		add_stack(text, view, worst[i], &frames, strip);
+	frames_release(&frames);
+}
+
+/* ---------------------------------------------------------------- cases */
+
+/* "app.exe, series 2" where there are several. */
+static void put_case_name(struct out *out, const struct view *view)
+{
+	const struct comparison *comparison = view->comparison;
+	const char *image = comparison->dumps && comparison->dump_count ?
+				    comparison->dumps[comparison->dump_count - 1].image :
+				    NULL;
+	struct buf name;
+
+	buf_init(&name);
+	clean_text(&name, image ? module_path_base(image) : "heap", true);
+	if (view->series_count > 1)
+		buf_printf(&name, ", series %zu", view->series_number);
+	put_attribute(out, "name", name.data);
+	buf_release(&name);
+}
+
+static void put_result(struct out *out, const char *element, const char *type, const char *message)
+{
+	out_printf(out, "      <%s", element);
+	put_attribute(out, "message", message);
+	if (type)
+		put_attribute(out, "type", type);
+	out_char(out, '>');
+	put_escaped(out, message);
+	out_printf(out, "</%s>\n", element);
+}
+
+static void put_case(struct out *out, const struct junit *junit, size_t index)
+{
+	struct view *view = &junit->views[index];
+	const struct growth_verdict *verdict = &junit->verdicts[index];
+	struct delta delta = change_delta(&view->selected);
+	struct buf text;
+
+	out_text(out, "    <testcase classname=\"hdiff\"");
+	put_case_name(out, view);
+	out_text(out, " time=\"0\">\n");
+	buf_init(&text);
+	if (verdict->over.len) {
+		buf_add(&text, verdict->over.data, verdict->over.len);
+		add_worst(&text, view, junit->strip);
+		put_result(out, "failure", "growth", text.data);
+	} else if (verdict->unknown.len) {
+		put_result(out, junit->is_unknown ? "error" : "skipped",
+			junit->is_unknown ? "unknown" : NULL, verdict->unknown.data);
+	} else if (junit->is_unknown) {
+		put_result(out, "error", "unknown",
+			"not all of the dumps could be used, so growth is not known; hdiff said "
+			"why");
+	}
+	buf_clear(&text);
+	buf_printf(&text, "growth: %+" PRId64 " bytes, %+" PRId64 " blocks", delta.requested_bytes,
+		delta.block_count);
+	if (!verdict->over.len)
+		add_worst(&text, view, junit->strip);
+	out_text(out, "      <system-out>");
+	put_escaped(out, text.data);
+	out_text(out, "</system-out>\n    </testcase>\n");
+	buf_release(&text);
+}
+
+static void put_property(
+	struct out *out, const struct view *view, const char *name, char sign, uint64_t value)
+{
+	out_text(out, "      <property name=\"");
+	if (view->series_count > 1)
+		out_printf(out, "series %zu ", view->series_number);
+	out_printf(out, "%s\" value=\"", name);
+	if (sign == '-')
+		out_char(out, sign);
+	out_number(out, value, 10, 0);
+	out_text(out, "\"/>\n");
+}
+
+static void put_totals(struct out *out, const struct view *view)
+{
+	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
+	struct growth bytes = growth_of(new->requested_bytes, old->requested_bytes);
+	struct growth blocks = growth_of(new->block_count, old->block_count);
+
+	put_property(out, view, "old bytes", 0, old->requested_bytes);
+	put_property(out, view, "new bytes", 0, new->requested_bytes);
+	put_property(out, view, "growth bytes", bytes.sign, bytes.amount);
+	put_property(out, view, "old blocks", 0, old->block_count);
+	put_property(out, view, "new blocks", 0, new->block_count);
+	put_property(out, view, "growth blocks", blocks.sign, blocks.amount);
+}
+
+void report_junit(struct out *out, const struct junit *junit)
+{
+	size_t failures = 0, errors = 0, skipped = 0;
+
+	for (size_t i = 0; i < junit->view_count; i++) {
+		const struct growth_verdict *verdict = &junit->verdicts[i];
+
+		if (verdict->over.len)
+			failures++;
+		else if (junit->is_unknown)
+			errors++;
+		else if (verdict->unknown.len)
+			skipped++;
+	}
+	out_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+	out_printf(out,
+		"  <testsuite name=\"hdiff\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
+		"skipped=\"%zu\" time=\"0\">\n    <properties>\n",
+		junit->view_count, failures, errors, skipped);
+	for (size_t i = 0; i < junit->view_count; i++)
+		put_totals(out, &junit->views[i]);
+	out_text(out, "    </properties>\n");
+	for (size_t i = 0; i < junit->view_count; i++)
+		put_case(out, junit, i);
+	out_text(out, "  </testsuite>\n</testsuites>\n");
+}
