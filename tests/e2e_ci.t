@@ -1,0 +1,79 @@
+#!/usr/bin/perl
+# The scripts of docs/ci.md as they stand, with programs that leak, do not, leak what is known, or fail: what they end with,
+# and what they leave behind. Its YAML is YAML, and calls what is there.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use CPAN::Meta::YAML;
+use Test::More;
+use Charts;
+use Hunt;
+
+my $page = slurp("$root/docs/ci.md");
+my ($sh) = $page =~ /^```sh\n(.*?)^```$/ms;
+my ($bat) = $page =~ /^```bat\n(.*?)^```$/ms;
+my $lines = grep { /\S/ } split /\n/, $sh;
+cmp_ok($lines, '<=', 20, 'a gate in twenty lines');
+
+my $source = <<'C';
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((noinline)) void leak(void) { *(char *)malloc(1000) = 1; }
+__attribute__((noinline)) void known_leak(void) { *(char *)malloc(70) = 1; }
+
+int main(int argc, char **argv)
+{
+	free(malloc(5));
+	if (argc > 1 && !strcmp(argv[1], "leak"))
+		leak();
+	if (argc > 1 && !strcmp(argv[1], "known"))
+		known_leak();
+	return argc > 1 && !strcmp(argv[1], "fail") ? 3 : 0;
+}
+C
+my $dir = fresh_dir();
+mkdir "$dir/$_" for qw(tools bin);
+symlink "$root/build/win64/$_", "$dir/tools/$_" for qw(hsnap.exe hsnap-tracer64.dll hdiff.exe);
+symlink "$root/build/linux/hdiff", "$dir/tools/hdiff";
+spew("$dir/bin/wine", "#!/bin/sh\nPATH='$ENV{PATH}' exec '$root/setup/wine' \"\$@\"\n");
+chmod 0755, "$dir/bin/wine";
+spew("$dir/test.c", $source);
+spew("$dir/known.supp", "leak:known_leak\n");
+spew("$dir/leak-gate.sh", $sh);
+spew("$dir/leak-gate.cmd", $bat =~ s/\n/\r\n/gr);
+my $made = run([qw(x86_64-w64-mingw32-gcc -g -O0 -static test.c -o test.exe)], dir => $dir);
+is("$made->{status}$made->{err}", '0', 'a program is built');
+
+my %wanted = ('' => 0, leak => 1, known => 0, fail => 3);
+for my $gate ('sh leak-gate.sh', 'cmd leak-gate.cmd') {
+	for my $what (sort keys %wanted) {
+		run(['rm', '-rf', "$dir/leaks"]);
+		my $result = run_gate($gate, $what);
+		is($result->{status}, $wanted{$what}, "$gate $what: its status") or diag($result->{out}, $result->{err});
+		next if $what eq 'fail';
+		ok(-s "$dir/leaks/$_", "$gate $what: $_ is kept") for qw(exit.txt report.txt report.html junit.xml);
+		my $junit = slurp("$dir/leaks/junit.xml");
+		is(xml_error($junit), '', 'junit.xml is XML');
+		is($junit =~ /<failure/ ? 1 : 0, $wanted{$what}, 'and says how it went');
+		like($junit, $gate =~ /^sh/ ? qr/1000 bytes.*: test!leak \(\S*test\.c:4\)/ : qr/1000 bytes.*: test!leak\b/, 'by whom') if $what eq 'leak';
+		like($result->{out}, qr/^1000 bytes in 1: leak$/m, 'so does jq') if $what eq 'leak' && $gate =~ /^sh/;
+	}
+}
+spew("$dir/known.supp", "leak:*\n");
+is(run_gate('sh leak-gate.sh', 'leak')->{status}, 2, 'a list of everything is no list: status 2');
+
+for my $yaml ($page =~ /^```yaml\n(.*?)^```$/gms) {
+	my $read = eval { CPAN::Meta::YAML->read_string($yaml =~ s/\[([^]]*)\]/'$1'/gr)->[0] };
+	ok(ref $read eq 'HASH', 'YAML') or diag($@);
+	ok($yaml =~ /leak-gate\.(sh|cmd) / && -e "$dir/leak-gate.$1", 'it calls the gate');
+}
+done_testing;
+
+sub run_gate {
+	my ($gate, $what) = @_;
+	my ($shell, $script) = split ' ', $gate;
+	return run(['sh', $script, 'test.exe', $what || ()], dir => $dir, env => { PATH => "$dir/bin:$ENV{PATH}" }) if $shell eq 'sh';
+	return run([wine('cmd', '/c', $script, 'test.exe', $what || ())], dir => $dir, env => { WINEPATH => win("$dir/tools") });
+}
