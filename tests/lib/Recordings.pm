@@ -26,11 +26,13 @@ sub random_events {
 	}
 	push @lines, 'stack nowhere 1230000 1240000';
 	push @lines, 'heap h1 1E0000', 'heap h2 7F0000';
-	my (%live, %is_range, $frees);
+	my (%live, %is_range, %known, $frees);
 	for my $kind (1 .. 40) {
 		my $place = (qw(h1 h1 h1 h2 h2 committed reserved mapped))[rand 8];
 		my $stack = rand() < 0.1 ? '-' : rand() < 0.1 ? 'nowhere' : 's' . (1 + int rand 12);
-		push @lines, sprintf 'kind k%d %d %s %s', $kind, (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
+		my $what = sprintf '%d %s %s', (rand() < 0.1 ? 0 : 1 + int rand(10)**(1 + int rand 7)), $stack, $place;
+		redo if $known{$what}++; # a recording has each once
+		push @lines, "kind k$kind $what";
 		$live{"k$kind"} = [];
 		$is_range{"k$kind"} = $place !~ /^h/;
 	}
