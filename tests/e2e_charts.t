@@ -273,7 +273,7 @@ sub check_texts {
 		like($svg, qr/: &lt;&amp;&gt;\.exe, process/, 'the image');
 		like($svg, qr/a&lt;b&amp;\.hrec/, 'the file');
 	}
-	like(ask('--over-time', '-o', 'svg', $file), qr/>&lt;b_a="1"&gt;_&amp;_\?\[31m_\?_\xef\xbf\xbd</, 'and the label are text');
+	like(ask('--over-time', '-o', 'svg', $file), qr/>&lt;b_a=(?:"|&quot;)1(?:"|&quot;)&gt;_&amp;_\?\[31m_\?_\xef\xbf\xbd</, 'and the label are text');
 	my ($peak) = ask('--over-time', $file) =~ /^\/\/ peak: (\d+) bytes/m;
 	like(ask('--over-time', '--hex', $file), qr/^\/\/ peak: @{[sprintf '%x', $peak]} bytes.* peak\n/ms, 'numbers are hexadecimal where that is asked for');
 	my $lines = ask('--over-time', $file);

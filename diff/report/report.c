@@ -435,6 +435,41 @@ double report_window_life(const struct window_sums *sums)
 	return sums->lives_ms / (double)sums->by_fate[FATE_AIFI].block_count;
 }
 
+static void put_xml(struct out *out, const char *text, bool is_line)
+{
+	struct buf clean;
+
+	buf_init(&clean);
+	buf_add_text(&clean, "");
+	clean_text(&clean, text, is_line);
+	for (const char *at = clean.data; *at; at++) {
+		if (!strncmp(at, "\xef\xbf\xbe", 3) || !strncmp(at, "\xef\xbf\xbf", 3)) {
+			out_char(out, '?');
+			at += 2;
+			continue;
+		}
+		switch (*at) {
+		case '&': out_text(out, "&amp;"); break;
+		case '<': out_text(out, "&lt;"); break;
+		case '>': out_text(out, "&gt;"); break;
+		case '"': out_text(out, "&quot;"); break;
+		case '\n': out_text(out, "&#10;"); break; /* else a blank, in attributes */
+		default: out_char(out, *at);
+		}
+	}
+	buf_release(&clean);
+}
+
+void xml_text(struct out *out, const char *text)
+{
+	put_xml(out, text, true);
+}
+
+void xml_lines(struct out *out, const char *text)
+{
+	put_xml(out, text, false);
+}
+
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES])
 {
 	*text = '\0';

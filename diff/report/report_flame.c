@@ -118,7 +118,7 @@ static void put_name(struct out *out, const char *name, size_t columns)
 		}
 		buf_add(&text, name, len);
 	}
-	svg_text(out, text.data);
+	xml_text(out, text.data);
 	buf_release(&text);
 }
 
@@ -170,7 +170,7 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 	if (!out || width < 1)
 		return;
 	out_text(out, "<g class=\"b\"><title>");
-	svg_text(out, name);
+	xml_text(out, name);
 	out_text(out, ": ");
 	put_figures(flame, &sums, involved(&sums) / involved(&all));
 	out_text(out, "</title><rect class=\"");
@@ -243,14 +243,14 @@ static void put_head(const struct flame *flame, const struct view *view)
 	out_printf(out, "<text x=\"%d\" y=\"24\" font-size=\"16\">%s", MARGIN, title);
 	if (dump && dump->image) {
 		out_text(out, ": ");
-		svg_text(out, module_path_base(dump->image));
+		xml_text(out, module_path_base(dump->image));
 	}
 	if (dump && dump->pid)
 		out_printf(out, ", process %" PRIu32, dump->pid);
 	out_printf(out, "</text>\n<text x=\"%d\" y=\"44\">", MARGIN);
 	buf_init(&words);
 	graph_inputs(view, &words);
-	svg_text(out, words.data);
+	xml_text(out, words.data);
 	buf_release(&words);
 	out_text(out, "</text>\n");
 }

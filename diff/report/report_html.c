@@ -16,11 +16,6 @@
 
 #define TABLE_ROWS 1000 /* more than anybody reads without sorting and searching */
 
-struct page {
-	struct out *out;
-	struct buf text; /* for putting one together */
-};
-
 /* The frames of a page, in the order in which they are met. */
 struct page_frames {
 	struct frame *items;
@@ -32,29 +27,12 @@ struct page_frames {
 
 /* ---------------------------------------------------------------- texts */
 
-/* Text from elsewhere: without what a terminal would obey, and without markup. */
-static void put_escaped(struct page *page, const char *text)
+/* A text whose letters, if they run from right to left, turn nothing round that is beside it. */
+static void put_name(struct out *out, const char *text)
 {
-	buf_clear(&page->text);
-	buf_add_text(&page->text, "");
-	clean_text(&page->text, text, true);
-	for (const char *at = page->text.data; *at; at++) {
-		switch (*at) {
-		case '&': out_text(page->out, "&amp;"); break;
-		case '<': out_text(page->out, "&lt;"); break;
-		case '>': out_text(page->out, "&gt;"); break;
-		case '"': out_text(page->out, "&quot;"); break;
-		default: out_char(page->out, *at);
-		}
-	}
-}
-
-/* The same where letters that run from right to left turn nothing round that is beside it. */
-static void put_name(struct page *page, const char *text)
-{
-	out_text(page->out, "<bdi>");
-	put_escaped(page, text);
-	out_text(page->out, "</bdi>");
+	out_text(out, "<bdi>");
+	xml_text(out, text);
+	out_text(out, "</bdi>");
 }
 
 static void put_growth(struct out *out, uint64_t new, uint64_t old)
@@ -82,61 +60,60 @@ static bool is_of_one(const struct view *view)
 	return !view->comparison->axis && comparison_columns(view->comparison) == 1;
 }
 
-static void put_title(struct page *page, const struct view *view)
+static void put_title(struct out *out, const struct view *view)
 {
 	const char *image = image_of(view);
 
-	put_escaped(page, image ? module_path_base(image) : "Heap");
-	out_text(page->out, view->comparison->axis ? ": trend" :
-			    !is_of_one(view)	   ? ": growth" :
-			    view->window	   ? ": a window of a recording" :
-						     ": live memory");
+	xml_text(out, image ? module_path_base(image) : "Heap");
+	out_text(out, view->comparison->axis ? ": trend" :
+		      !is_of_one(view)	     ? ": growth" :
+		      view->window	     ? ": a window of a recording" :
+					       ": live memory");
 }
 
-static void put_dump(struct page *page, const char *role, const struct dump_sums *dump)
+static void put_dump(struct out *out, const char *role, const struct dump_sums *dump)
 {
 	char time[DATE_TEXT_BYTES];
 
-	out_printf(page->out, "<li>%s ", role);
-	put_name(page, dump->path);
+	out_printf(out, "<li>%s ", role);
+	put_name(out, dump->path);
 	if (*report_dump_time(dump, time))
-		out_printf(page->out, ", %s", time);
+		out_printf(out, ", %s", time);
 	if (dump->pid)
-		out_printf(page->out, ", process %" PRIu32, dump->pid);
+		out_printf(out, ", process %" PRIu32, dump->pid);
 	if (dump->sample_bytes)
-		out_printf(page->out, ", estimates: one in %" PRIu64 " bytes was recorded",
+		out_printf(out, ", estimates: one in %" PRIu64 " bytes was recorded",
 			dump->sample_bytes);
 	if (dump->is_cut)
-		out_text(page->out, ", <strong>its end is missing</strong>");
+		out_text(out, ", <strong>its end is missing</strong>");
 	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
-		out_text(page->out, i ? "<br>" : "<br><strong>Warnings:</strong> ");
-		put_name(page, dump->warnings[i]);
+		out_text(out, i ? "<br>" : "<br><strong>Warnings:</strong> ");
+		put_name(out, dump->warnings[i]);
 	}
-	out_text(page->out, "</li>\n");
+	out_text(out, "</li>\n");
 }
 
-static void put_inputs(struct page *page, const struct comparison *comparison)
+static void put_inputs(struct out *out, const struct comparison *comparison)
 {
 	size_t last = comparison->dump_count - 1;
 
-	out_text(page->out, "<ul>\n");
+	out_text(out, "<ul>\n");
 	if (!comparison->dumps) {
-		out_text(page->out, "<li>comparison ");
-		put_name(page, comparison->read_from ? comparison->read_from : "");
-		out_text(page->out, "</li>\n");
+		out_text(out, "<li>comparison ");
+		put_name(out, comparison->read_from ? comparison->read_from : "");
+		out_text(out, "</li>\n");
 	} else if (comparison->axis) {
-		put_dump(page, "first", &comparison->dumps[0]);
-		put_dump(page, "last", &comparison->dumps[last]);
+		put_dump(out, "first", &comparison->dumps[0]);
+		put_dump(out, "last", &comparison->dumps[last]);
 	}
 	for (size_t i = 0; comparison->dumps && !comparison->axis && i <= last; i++)
-		put_dump(page, report_dump_role(comparison, i), &comparison->dumps[i]);
-	out_text(page->out, "</ul>\n");
+		put_dump(out, report_dump_role(comparison, i), &comparison->dumps[i]);
+	out_text(out, "</ul>\n");
 }
 
-static void put_change(struct page *page, const struct view *view)
+static void put_change(struct out *out, const struct view *view)
 {
 	const struct block_totals *old = &view->selected.old, *new = &view->selected.new;
-	struct out *out = page->out;
 
 	if (is_of_one(view)) {
 		out_printf(out, "<b>%" PRIu64 "</b> bytes in <b>%" PRIu64 "</b> blocks",
@@ -154,12 +131,10 @@ static void put_change(struct page *page, const struct view *view)
 }
 
 /* What is selected, and of a trend its verdict. */
-static void put_totals(struct page *page, const struct view *view)
+static void put_totals(struct out *out, const struct view *view)
 {
-	struct out *out = page->out;
-
 	out_text(out, "<p class=\"totals\">");
-	put_change(page, view);
+	put_change(out, view);
 	if (view->is_filtered)
 		out_text(out, ", of the stacks that were asked for");
 	if (view->suppressed_count)
@@ -170,7 +145,7 @@ static void put_totals(struct page *page, const struct view *view)
 }
 
 /* Of a window of a recording, what became of its allocations: WPA's classes. */
-static void put_classes(struct page *page, const struct view *view)
+static void put_classes(struct out *out, const struct view *view)
 {
 	static const char *const words[] = {
 		[FATE_AIFO] = "AIFO, impacting: allocated inside, freed outside or never",
@@ -179,7 +154,6 @@ static void put_classes(struct page *page, const struct view *view)
 		[FATE_AOFO] = "AOFO: there before and after",
 	};
 	const struct dump_sums *dump = view->comparison->dumps;
-	struct out *out = page->out;
 
 	out_text(out, "<table class=\"classes\">\n<tr><th>bytes</th><th>blocks</th><th>from ");
 	umdh_seconds(out, dump->from_ms);
@@ -196,27 +170,26 @@ static void put_classes(struct page *page, const struct view *view)
 	out_text(out, "</table>\n");
 }
 
-static void put_head(struct page *page, const struct report *report)
+static void put_head(struct out *out, const struct report *report)
 {
 	const struct view *views = report->views;
 
-	out_text(page->out, "<h1>");
-	put_title(page, views);
-	out_text(page->out, "</h1>\n");
+	out_text(out, "<h1>");
+	put_title(out, views);
+	out_text(out, "</h1>\n");
 	for (size_t i = 0; i < report->view_count; i++) {
-		out_text(page->out, "<section class=\"series\">\n");
+		out_text(out, "<section class=\"series\">\n");
 		if (views[i].comparison->axis)
-			out_printf(page->out, "<h2>Series %zu: %zu snapshots</h2>\n",
+			out_printf(out, "<h2>Series %zu: %zu snapshots</h2>\n",
 				views[i].series_number, views[i].comparison->dump_count);
-		put_totals(page, &views[i]);
-		put_inputs(page, views[i].comparison);
+		put_totals(out, &views[i]);
+		put_inputs(out, views[i].comparison);
 		if (views[i].window)
-			put_classes(page, &views[i]);
-		out_text(page->out, "</section>\n");
+			put_classes(out, &views[i]);
+		out_text(out, "</section>\n");
 	}
 	if (report->left_out_count)
-		out_printf(
-			page->out, "<p>%zu files are in no series.</p>\n", report->left_out_count);
+		out_printf(out, "<p>%zu files are in no series.</p>\n", report->left_out_count);
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -233,7 +206,7 @@ static void put_cells(struct out *out, const struct change *change)
 		new->requested_bytes);
 }
 
-static void put_frames(struct page *page, const struct frames *frames)
+static void put_frames(struct out *out, const struct frames *frames)
 {
 	struct buf name;
 	size_t part = 0;
@@ -243,53 +216,53 @@ static void put_frames(struct page *page, const struct frames *frames)
 		const struct frame *frame = &frames->items[i];
 
 		if (part < frames->part_count && frames->part_at[part] == i) {
-			out_text(page->out, "<br>or");
+			out_text(out, "<br>or");
 			part++;
 		}
 		frame_name(frame, &name);
-		out_text(page->out, i ? "<br>" : "");
-		put_name(page, name.data);
+		out_text(out, i ? "<br>" : "");
+		put_name(out, name.data);
 		if (frame->file) {
-			out_text(page->out, " (");
-			put_name(page, frame->file);
-			out_printf(page->out, ":%" PRIu32 ")", frame->line);
+			out_text(out, " (");
+			put_name(out, frame->file);
+			out_printf(out, ":%" PRIu32 ")", frame->line);
 		}
 	}
 	buf_release(&name);
 }
 
-static void put_row(struct page *page, const struct view *view, size_t shown, struct frames *frames)
+static void put_row(struct out *out, const struct view *view, size_t shown, struct frames *frames)
 {
 	uint32_t number = view->rows[shown];
 	const struct row *row = &view->comparison->rows[number];
 	struct change change = row_change(view->comparison, row);
 	char space[ROW_WORDS_BYTES];
 
-	out_text(page->out, "<tr>");
-	put_cells(page->out, &change);
+	out_text(out, "<tr>");
+	put_cells(out, &change);
 	if (view->comparison->axis)
-		out_printf(page->out, "<td>%s</td>", trend_verdict_name(row->trend.verdict));
-	out_text(page->out, "<td>");
+		out_printf(out, "<td>%s</td>", trend_verdict_name(row->trend.verdict));
+	out_text(out, "<td>");
 	view_frames(view, number, frames);
 	if (frames->count)
-		put_frames(page, frames);
+		put_frames(out, frames);
 	else
-		out_text(page->out, report_row_words(row, space));
-	out_text(page->out, "</td></tr>\n");
+		out_text(out, report_row_words(row, space));
+	out_text(out, "</td></tr>\n");
 }
 
-static void put_group(struct page *page, const struct view_group_row *group)
+static void put_group(struct out *out, const struct view_group_row *group)
 {
-	out_text(page->out, "<tr>");
-	put_cells(page->out, &group->total);
-	out_text(page->out, "<td>");
-	put_growth(page->out, group->self.new.requested_bytes, group->self.old.requested_bytes);
-	out_text(page->out, "</td><td>");
-	put_name(page, group->name);
-	out_text(page->out, "</td></tr>\n");
+	out_text(out, "<tr>");
+	put_cells(out, &group->total);
+	out_text(out, "<td>");
+	put_growth(out, group->self.new.requested_bytes, group->self.old.requested_bytes);
+	out_text(out, "</td><td>");
+	put_name(out, group->name);
+	out_text(out, "</td></tr>\n");
 }
 
-static void put_table(struct page *page, const struct view *view)
+static void put_table(struct out *out, const struct view *view)
 {
 	bool is_grouped = view->group != GROUP_STACK;
 	size_t count = view->shown_count < TABLE_ROWS ? view->shown_count : TABLE_ROWS;
@@ -297,22 +270,22 @@ static void put_table(struct page *page, const struct view *view)
 	struct frames frames;
 
 	frames_init(&frames);
-	out_printf(page->out,
+	out_printf(out,
 		"<table>\n<tr><th>bytes</th><th>blocks</th><th>old</th><th>new</th>%s<th>%s</th>"
 		"</tr>\n",
 		is_grouped	       ? "<th>self</th>" :
 		view->comparison->axis ? "<th>verdict</th>" :
 					 "",
 		is_grouped ? report_group_kind(view->group) : "stack");
-	for (size_t i = 0; i < count && !page->out->err.code; i++) {
+	for (size_t i = 0; i < count && !out->err.code; i++) {
 		if (is_grouped)
-			put_group(page, &view->groups[i]);
+			put_group(out, &view->groups[i]);
 		else
-			put_row(page, view, i, &frames);
+			put_row(out, view, i, &frames);
 	}
-	out_text(page->out, "</table>\n");
+	out_text(out, "</table>\n");
 	if (count < all)
-		out_printf(page->out, "<p>%zu more are not in this table.</p>\n", all - count);
+		out_printf(out, "<p>%zu more are not in this table.</p>\n", all - count);
 	frames_release(&frames);
 }
 
@@ -356,11 +329,10 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 	return frames->count++;
 }
 
-static void put_data(struct page *page, const struct report *report)
+static void put_data(struct out *out, const struct report *report)
 {
 	struct page_frames frames = {0};
-	struct json json = {
-		.out = page->out, .is_first = true, .is_in_page = true, .frames = &frames};
+	struct json json = {.out = out, .is_first = true, .is_in_page = true, .frames = &frames};
 
 	table_init(&frames.numbers);
 	buf_init(&frames.key);
@@ -401,44 +373,36 @@ static void put_charts(struct out *out, const struct report *report)
 	}
 }
 
-static void put_piece(struct page *page, enum page_piece piece)
+static void put_piece(struct out *out, enum page_piece piece)
 {
-	out_text(page->out, page_pieces[piece]);
+	out_text(out, page_pieces[piece]);
 }
 
 void report_html(struct out *out, const struct report *report)
 {
-	struct page page = {.out = out};
-
-	buf_init(&page.text);
-	put_piece(&page, PAGE_TITLE);
-	put_title(&page, report->views);
-	put_piece(&page, PAGE_HEAD);
-	put_head(&page, report);
+	put_piece(out, PAGE_TITLE);
+	put_title(out, report->views);
+	put_piece(out, PAGE_HEAD);
+	put_head(out, report);
 	put_charts(out, report);
-	put_piece(&page, PAGE_TABLE);
+	put_piece(out, PAGE_TABLE);
 	for (size_t i = 0; i < report->view_count; i++)
-		put_table(&page, &report->views[i]);
-	put_piece(&page, PAGE_DATA);
-	put_data(&page, report);
-	put_piece(&page, PAGE_END);
-	buf_release(&page.text);
+		put_table(out, &report->views[i]);
+	put_piece(out, PAGE_DATA);
+	put_data(out, report);
+	put_piece(out, PAGE_END);
 }
 
 void chart_html(struct out *out, const struct chart *chart)
 {
-	struct page page = {.out = out};
-
-	buf_init(&page.text);
-	put_piece(&page, PAGE_TITLE);
-	put_escaped(&page,
-		chart->sums->image ? module_path_base(chart->sums->image) : chart->sums->path);
+	put_piece(out, PAGE_TITLE);
+	xml_text(
+		out, chart->sums->image ? module_path_base(chart->sums->image) : chart->sums->path);
 	out_text(out, chart->over_time ? ": memory over time" : ": sizes of allocations");
-	put_piece(&page, PAGE_HEAD);
+	put_piece(out, PAGE_HEAD);
 	chart_svg(out, chart);
-	put_piece(&page, PAGE_TABLE);
-	put_piece(&page, PAGE_DATA);
+	put_piece(out, PAGE_TABLE);
+	put_piece(out, PAGE_DATA);
 	out_text(out, "null");
-	put_piece(&page, PAGE_END);
-	buf_release(&page.text);
+	put_piece(out, PAGE_END);
 }

@@ -14,36 +14,10 @@
 
 /* ---------------------------------------------------------------- XML */
 
-/* Text from elsewhere, which may hold lines: without what XML may not have or takes for its own. */
-static void put_escaped(struct out *out, const char *text)
-{
-	struct buf clean;
-
-	buf_init(&clean);
-	buf_add_text(&clean, "");
-	clean_text(&clean, text, false);
-	for (const char *at = clean.data; *at; at++) {
-		if (!strncmp(at, "\xef\xbf\xbe", 3) || !strncmp(at, "\xef\xbf\xbf", 3)) {
-			out_char(out, '?');
-			at += 2;
-			continue;
-		}
-		switch (*at) {
-		case '&': out_text(out, "&amp;"); break;
-		case '<': out_text(out, "&lt;"); break;
-		case '>': out_text(out, "&gt;"); break;
-		case '"': out_text(out, "&quot;"); break;
-		case '\n': out_text(out, "&#10;"); break; /* else a blank, in attributes */
-		default: out_char(out, *at);
-		}
-	}
-	buf_release(&clean);
-}
-
 static void put_attribute(struct out *out, const char *name, const char *text)
 {
 	out_printf(out, " %s=\"", name);
-	put_escaped(out, text);
+	xml_lines(out, text);
 	out_char(out, '"');
 }
 
@@ -146,7 +120,7 @@ static void put_result(struct out *out, const char *element, const char *type, c
 	if (type)
 		put_attribute(out, "type", type);
 	out_char(out, '>');
-	put_escaped(out, message);
+	xml_lines(out, message);
 	out_printf(out, "</%s>\n", element);
 }
 
@@ -179,7 +153,7 @@ static void put_case(struct out *out, const struct junit *junit, size_t index)
 	if (!verdict->over.len)
 		add_worst(&text, view, junit->strip);
 	out_text(out, "      <system-out>");
-	put_escaped(out, text.data);
+	xml_lines(out, text.data);
 	out_text(out, "</system-out>\n    </testcase>\n");
 	buf_release(&text);
 }

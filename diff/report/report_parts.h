@@ -132,10 +132,10 @@ extern const char *const page_pieces[PAGE_PIECES];
 void report_tree(
 	struct out *out, const struct view *view, const struct report *report, unsigned columns);
 
-/* What pictures share. */
-
-/* Text from elsewhere: without what a terminal would obey, and what XML may not have or takes for its own. */
-void svg_text(struct out *out, const char *text);
+/* Text from elsewhere, of one line or of several, as XML and HTML have it, also in quotes: without what a terminal would
+ * obey, what XML may not have, and markup. */
+void xml_text(struct out *out, const char *text);
+void xml_lines(struct out *out, const char *text);
 
 /* A length, in tenths of a unit. */
 void svg_attribute(struct out *out, const char *name, double value);

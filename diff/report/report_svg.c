@@ -35,29 +35,6 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- texts and numbers */
 
-void svg_text(struct out *out, const char *text)
-{
-	struct buf clean;
-
-	buf_init(&clean);
-	buf_add_text(&clean, "");
-	clean_text(&clean, text, true);
-	for (const char *at = clean.data; *at; at++) {
-		if (!strncmp(at, "\xef\xbf\xbe", 3) || !strncmp(at, "\xef\xbf\xbf", 3)) {
-			out_char(out, '?');
-			at += 2;
-			continue;
-		}
-		switch (*at) {
-		case '&': out_text(out, "&amp;"); break;
-		case '<': out_text(out, "&lt;"); break;
-		case '>': out_text(out, "&gt;"); break;
-		default: out_char(out, *at);
-		}
-	}
-	buf_release(&clean);
-}
-
 /* Sums of a file that lies may lead outside of the picture. */
 static void put_coordinate(struct out *out, double value)
 {
@@ -141,11 +118,11 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 		"<style>\n%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%u\"/>\n",
 		WIDTH, height, WIDTH, height, title, style, WIDTH, height);
 	out_printf(out, "<text x=\"16\" y=\"24\" font-size=\"16\">%s: ", title);
-	svg_text(svg->out, sums->image ? module_path_base(sums->image) : sums->path);
+	xml_text(svg->out, sums->image ? module_path_base(sums->image) : sums->path);
 	if (sums->pid)
 		out_printf(out, ", process %" PRIu32, sums->pid);
 	out_text(out, "</text>\n<text x=\"16\" y=\"44\">");
-	svg_text(svg->out, sums->path);
+	xml_text(svg->out, sums->path);
 	out_text(out, ", ");
 	umdh_seconds(out, sums->from_ms);
 	out_text(out, " to ");
@@ -336,7 +313,7 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 		out_char(svg->out, ' ');
 		put_coordinate(svg->out, plot->top + 4);
 		out_text(svg->out, ")rotate(-90)\">");
-		svg_text(svg->out, label);
+		xml_text(svg->out, label);
 		out_text(svg->out, "</text>\n");
 	}
 }
