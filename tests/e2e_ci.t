@@ -6,6 +6,7 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use CPAN::Meta::YAML;
+use File::Copy qw(copy);
 use Test::More;
 use Charts;
 use Hunt;
@@ -64,12 +65,45 @@ for my $gate ('sh leak-gate.sh', 'cmd leak-gate.cmd') {
 spew("$dir/known.supp", "leak:*\n");
 is(run_gate('sh leak-gate.sh', 'leak')->{status}, 2, 'a list of everything is no list: status 2');
 
+# With the dump of a good build in place of lists: 1,000 bytes are within its 4K, 2,000 blocks would not be.
+my ($baseline) = $page =~ /^    (hdiff \S+ --max-growth 4K,10 .*)$/m;
+run(['rm', '-rf', "$dir/leaks"]);
+spew("$dir/known.supp", '');
+is(run_gate('sh leak-gate.sh', '')->{status}, 0, 'a good build');
+copy("$dir/leaks/exit.txt", "$dir/good.txt") or die "$!\n";
+is(run_gate('sh leak-gate.sh', 'leak')->{status}, 1, 'a later one leaks');
+is(run_here($baseline)->{status}, 0, 'by less than the noise');
+is(run_here($baseline =~ s/4K,10/999/r)->{status}, 1, 'of 999 bytes it would be more');
+
+# While it runs: seconds for minutes. What keeps growing is over the limit.
+my ($series, $rate) = $page =~ /^    hsnap run -- server\.exe\n    (hsnap -pn .*?) {2,}.*\n    (hdiff .*)$/m;
+run(['rm', '-rf', "$dir/leaks"]);
+mkdir "$dir/leaks";
+my $server = "$dir/server$$.exe";
+copy("$root/build/win64/samples/leak_steady.exe", $server) or die "$!\n";
+my $target = target($server, [], traced => 1);
+is($target->step, 1, 'a server runs');
+my $watching = Hunt::start(['sh', '-c', $series =~ s/^hsnap/tools\/hsnap.exe/r =~ s/^/wine /r =~ s/server\.exe/server$$.exe/r =~ s/10m/1s/r],
+	dir => $dir, env => { PATH => "$dir/bin:$ENV{PATH}" });
+for my $step (2 .. 7) {
+	my $until = time + 60;
+	select undef, undef, undef, 0.05 until files_in("$dir/leaks") >= $step - 1 || time > $until;
+	is($target->next_step, $step, 'it serves, and leaks');
+}
+is($target->quit, 0, 'it ends');
+is(Hunt::finish($watching), 0, 'and with it the snapshots');
+my $judged = run_here($rate);
+is($judged->{status}, 1, 'it grows faster than 1M/h') or diag($judged->{out}, $judged->{err});
+like($judged->{err}, qr/grow_log/, 'and what does is named');
+
 for my $yaml ($page =~ /^```yaml\n(.*?)^```$/gms) {
 	my $read = eval { CPAN::Meta::YAML->read_string($yaml =~ s/\[([^]]*)\]/'$1'/gr)->[0] };
 	ok(ref $read eq 'HASH', 'YAML') or diag($@);
 	ok($yaml =~ /leak-gate\.(sh|cmd) / && -e "$dir/leak-gate.$1", 'it calls the gate');
 }
 done_testing;
+
+sub run_here { return run(['sh', '-c', $_[0]], dir => $dir, env => { PATH => "$dir/tools:$ENV{PATH}" }) }
 
 sub run_gate {
 	my ($gate, $what) = @_;
