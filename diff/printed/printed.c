@@ -96,10 +96,14 @@ const char *printed_refused(const char *bytes, size_t len)
 	struct words start = {bytes, len};
 
 	if (words_start(start, "{\"schema\":\"hdiff/"))
-		return "it is a report in JSON; one can be read back when it is plain text";
+		return "it is a report in JSON; one is read back in UMDH's form, -o umdh";
 	if (words_start(start, "growth_bytes,new_bytes,old_bytes,") ||
 		words_start(start, "self_growth_bytes,self_new_bytes,"))
-		return "it is a report in CSV; one can be read back when it is plain text";
+		return "it is a report in CSV; one is read back in UMDH's form, -o umdh";
+	if (words_start(start, "Growth\nfrom ") || words_start(start, "Growth of ") ||
+		words_start(start, "Growth as ") || words_start(start, "Memory of ") ||
+		words_start(start, "Trend of "))
+		return "it is a report for people; one is read back in UMDH's form, -o umdh";
 	return NULL;
 }
 

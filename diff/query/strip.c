@@ -296,7 +296,7 @@ void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted
 {
 	size_t first = 0;
 
-	if (frames->part_count)
+	if (frames->part_count || !frames->count)
 		return;
 	while (!is_inverted && frames->count > 1 &&
 		strip_takes(strip, &frames->items[frames->count - 1]))

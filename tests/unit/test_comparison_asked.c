@@ -90,7 +90,7 @@ TEST(other_forms_of_our_reports_are_named)
 {
 	static const char *const asked[][3] = {{"json", "stack", "in JSON"},
 		{"json", "module", "in JSON"}, {"csv", "stack", "in CSV"},
-		{"csv", "module", "in CSV"}};
+		{"csv", "module", "in CSV"}, {"text", "stack", "for people"}};
 
 	write_new(hex_text);
 	for (size_t i = 0; i < COUNT(asked); i++) {

@@ -13,6 +13,19 @@ static void put_leak(struct maker *maker, uint64_t blocks)
 	put(maker, "%s", "");
 }
 
+TEST(text_for_people_has_words_for_what_has_no_stack)
+{
+	struct maker maker = dump_new((struct maker){.is_ours = true});
+	struct result *result;
+
+	put_entry(&maker, 500, 12, "0");
+	put(&maker, "%s", "");
+	dump_end(&maker, "new.txt");
+	result = run_raw((const char *const[]){"-f", "out.txt", "-otext", "new.txt", NULL});
+	assert_int_equal(result->status, 0);
+	assert_non_null(strstr(result->text, "\n  1 500 B, 1 block\n      (no stack recorded)\n"));
+}
+
 TEST(the_layout_is_that_of_umdh)
 {
 	static const char hex[] =
