@@ -92,7 +92,8 @@ static void add_row(struct call_tree *tree, const struct view *view, const struc
 		return;
 	buf_clear(name);
 	buf_add_text(name, frames->part_count ? PLACES_UNKNOWN : NO_STACK);
-	count(&tree->nodes[child_of(tree, 0, name->data, name->len)], &change, moved_bytes);
+	node = child_of(tree, 0, name->data, name->len);
+	count(&tree->nodes[node], &change, moved_bytes);
 }
 
 /* ---------------------------------------------------------------- order */

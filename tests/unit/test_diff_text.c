@@ -26,6 +26,31 @@ TEST(text_for_people_has_words_for_what_has_no_stack)
 	assert_non_null(strstr(result->text, "\n  1 500 B, 1 block\n      (no stack recorded)\n"));
 }
 
+/* Wherever the tree has to grow for it. */
+TEST(a_call_tree_has_room_for_what_has_no_stack)
+{
+	for (unsigned count = 1; count < 70; count++) {
+		struct maker maker = dump_new((struct maker){.is_ours = true});
+		struct result *result;
+		char wanted[80];
+
+		for (unsigned i = 1; i <= count; i++) {
+			put_entry(&maker, 1000, 12,
+				(char[]){(char)('A' + i % 6), (char)('A' + i / 6), '\0'});
+			put(&maker, "\t%X", 0x1000 + i);
+			put(&maker, "%s", "");
+		}
+		put_entry(&maker, 500, 12, "0");
+		put(&maker, "%s", "");
+		dump_end(&maker, "new.txt");
+		result = run_raw((const char *const[]){
+			"-f", "out.txt", "-otext", "--tree", "--min-bytes", "1", "new.txt", NULL});
+		assert_int_equal(result->status, 0);
+		snprintf(wanted, sizeof(wanted), "%u stack", count + 1);
+		assert_non_null(strstr(result->text, wanted));
+	}
+}
+
 TEST(the_layout_is_that_of_umdh)
 {
 	static const char hex[] =
