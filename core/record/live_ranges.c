@@ -1,0 +1,228 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/record/live.h"
+
+#define NOT_BEGUN UINT32_MAX /* a range's kind: it has no allocation yet */
+
+/* Pages that are alike, and were made so at once. */
+struct known_range {
+	uint64_t start, end;
+	enum record_memory memory;
+	uint32_t stack, reserve_stack;
+	uint32_t kind;
+	uint64_t number;
+};
+
+/* Ranges by address, of which none overlaps another: a change moves those of one node. */
+#define NODE_RANGES 128
+struct range_node {
+	size_t count; /* not 0, but in the only one */
+	struct known_range items[NODE_RANGES];
+};
+
+struct live_ranges {
+	struct recorder *recorder;
+	struct range_node **nodes; /* by address; one at least */
+	size_t node_count, node_cap;
+	struct known_range *pieces; /* that a change makes of some */
+	size_t piece_count, piece_cap;
+};
+
+static struct range_node *add_node(struct live_ranges *ranges, size_t at)
+{
+	struct range_node *node = xcalloc(1, sizeof(*node));
+
+	array_grow((void **)&ranges->nodes, &ranges->node_cap, ranges->node_count,
+		sizeof(struct range_node *));
+	memmove(&ranges->nodes[at + 1], &ranges->nodes[at],
+		(ranges->node_count++ - at) * sizeof(struct range_node *));
+	return ranges->nodes[at] = node;
+}
+
+struct live_ranges *live_ranges_new(struct recorder *recorder)
+{
+	struct live_ranges *ranges = xcalloc(1, sizeof(*ranges));
+
+	ranges->recorder = recorder;
+	add_node(ranges, 0);
+	return ranges;
+}
+
+void live_ranges_free(struct live_ranges *ranges)
+{
+	if (!ranges)
+		return;
+	for (size_t i = 0; i < ranges->node_count; i++)
+		free(ranges->nodes[i]);
+	free(ranges->nodes);
+	free(ranges->pieces);
+	free(ranges);
+}
+
+static void begin_range(struct live_ranges *ranges, struct known_range *range)
+{
+	const struct record_kind kind = {.bytes = range->end - range->start,
+		.stack = range->stack,
+		.heap = RECORD_NO_HEAP,
+		.memory = range->memory};
+
+	range->kind = recorder_kind(ranges->recorder, &kind);
+	range->number = recorder_alloc(ranges->recorder, range->kind, range->start);
+}
+
+static void add_piece(
+	struct live_ranges *ranges, struct known_range piece, uint64_t start, uint64_t end)
+{
+	if (start >= end)
+		return;
+	array_grow((void **)&ranges->pieces, &ranges->piece_cap, ranges->piece_count,
+		sizeof(*ranges->pieces));
+	piece.start = start;
+	piece.end = end;
+	ranges->pieces[ranges->piece_count++] = piece;
+}
+
+/* What a change makes of the pages of a range that it is about: 1 and *range, which stays as it was in all else;
+ * -1: nothing is known of them any more. 0: it does not touch them. */
+static int change(enum live_change type, const struct known_range *how, struct known_range *range)
+{
+	switch (type) {
+	case LIVE_FILL: return 0;
+	case LIVE_TAKE: return -1;
+	case LIVE_USE:
+		if (range->memory != RECORD_RESERVED)
+			return 0;
+		range->reserve_stack = range->stack;
+		range->stack = how->stack;
+		range->memory = how->memory;
+		return 1;
+	case LIVE_GIVE_UP:
+		if (range->memory != how->memory || range->memory == RECORD_RESERVED)
+			return 0;
+		range->memory = RECORD_RESERVED;
+		range->stack = range->reserve_stack;
+		return 1;
+	}
+	return 0;
+}
+
+/* Where a range is, or where one would be. */
+struct range_place {
+	size_t node, at;
+};
+
+static struct range_node *node_of(const struct live_ranges *ranges, struct range_place place)
+{
+	return ranges->nodes[place.node];
+}
+
+/* The first range that ends behind addr; behind the last one if none does. */
+static struct range_place range_above(const struct live_ranges *ranges, uint64_t addr)
+{
+	struct range_place place = {0};
+	size_t high = ranges->node_count - 1;
+
+	while (place.node < high) {
+		size_t middle = place.node + (high - place.node) / 2;
+		const struct range_node *node = ranges->nodes[middle];
+
+		if (node->items[node->count - 1].end <= addr)
+			place.node = middle + 1;
+		else
+			high = middle;
+	}
+	high = node_of(ranges, place)->count;
+	while (place.at < high) {
+		size_t middle = place.at + (high - place.at) / 2;
+
+		if (node_of(ranges, place)->items[middle].end <= addr)
+			place.at = middle + 1;
+		else
+			high = middle;
+	}
+	return place;
+}
+
+static void add_range(struct live_ranges *ranges, const struct known_range *range)
+{
+	struct range_place place = range_above(ranges, range->start);
+	struct range_node *node = node_of(ranges, place), *upper;
+
+	if (node->count == NODE_RANGES) {
+		upper = add_node(ranges, place.node + 1);
+		node->count = upper->count = NODE_RANGES / 2;
+		memcpy(upper->items, node->items + node->count,
+			upper->count * sizeof(*upper->items));
+		if (place.at > node->count) {
+			place.at -= node->count;
+			node = upper;
+		}
+	}
+	memmove(&node->items[place.at + 1], &node->items[place.at],
+		(node->count++ - place.at) * sizeof(*node->items));
+	node->items[place.at] = *range;
+}
+
+/* Takes out the first range that lies in [start, end), or partly: false, there is none. */
+static bool take_range(
+	struct live_ranges *ranges, uint64_t start, uint64_t end, struct known_range *range)
+{
+	struct range_place place = range_above(ranges, start);
+	struct range_node *node = node_of(ranges, place);
+
+	if (place.at == node->count || node->items[place.at].start >= end)
+		return false;
+	*range = node->items[place.at];
+	memmove(&node->items[place.at], &node->items[place.at + 1],
+		(--node->count - place.at) * sizeof(*node->items));
+	if (!node->count && ranges->node_count > 1) {
+		free(node);
+		memmove(&ranges->nodes[place.node], &ranges->nodes[place.node + 1],
+			(--ranges->node_count - place.node) * sizeof(struct range_node *));
+	}
+	return true;
+}
+
+void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint64_t from,
+	uint64_t to, enum record_memory memory, uint32_t stack)
+{
+	const struct known_range how = {.start = from,
+		.end = to,
+		.memory = memory,
+		.stack = stack,
+		.reserve_stack = stack,
+		.kind = NOT_BEGUN};
+	uint64_t known_to = from;
+	struct known_range old;
+
+	ranges->piece_count = 0;
+	while (take_range(ranges, from, to, &old)) {
+		struct known_range now = old;
+		uint64_t start = old.start > from ? old.start : from;
+		uint64_t end = old.end < to ? old.end : to;
+		int changed = change(type, &how, &now);
+
+		if (type == LIVE_FILL)
+			add_piece(ranges, how, known_to, start);
+		known_to = end;
+		if (!changed) {
+			add_piece(ranges, old, old.start, old.end);
+			continue;
+		}
+		recorder_free_by(ranges->recorder, old.kind, old.number, stack);
+		old.kind = now.kind = NOT_BEGUN;
+		add_piece(ranges, old, old.start, start);
+		if (changed > 0)
+			add_piece(ranges, now, start, end);
+		add_piece(ranges, old, end, old.end);
+	}
+	if (type == LIVE_FILL)
+		add_piece(ranges, how, known_to, to);
+	for (size_t i = 0; i < ranges->piece_count; i++) {
+		if (ranges->pieces[i].kind == NOT_BEGUN)
+			begin_range(ranges, &ranges->pieces[i]);
+		add_range(ranges, &ranges->pieces[i]);
+	}
+}
