@@ -126,9 +126,9 @@ win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(win64_of))
 win32_objects = $(patsubst %.c,build/win32/obj/%.o,$(win32_of))
 
 linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
-linux_hsym := $(call linux_objects,$(filter-out core/record/%,$(CORE)) $(SYMBOLIZE))
+linux_hsym := $(call linux_objects,$(filter-out core/record/% core/etw/%,$(CORE)) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
-win64_hsym := $(call win64_objects,$(filter-out core/record/%,$(CORE)) $(SYMBOLIZE))
+win64_hsym := $(call win64_objects,$(filter-out core/record/% core/etw/%,$(CORE)) $(SYMBOLIZE))
 # Controlling a tracer is for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))

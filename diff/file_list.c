@@ -412,6 +412,21 @@ int file_list_make(struct file_list *list, const char *const *paths, size_t coun
 	return rc;
 }
 
+void file_list_keep(struct file_list *list,
+	bool (*keep)(const struct file_item *item, size_t number, void *ctx), void *ctx)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (keep(&list->items[i], i, ctx))
+			list->items[count++] = list->items[i];
+	}
+	list->count = count;
+	for (size_t i = 0; i < count; i++)
+		list->items[i].is_double = false;
+	mark_doubles(list);
+}
+
 void file_list_release(struct file_list *list)
 {
 	free(list->items);

@@ -72,6 +72,8 @@ struct options {
 	bool sum; /* of all dumps, in place of a comparison */
 	/* of a recording */
 	bool list, extract; /* in place of a comparison */
+	bool is_verbose; /* of a log's list */
+	const char *process; /* of an ETW log: a pid or an image's name; NULL: the only one */
 	enum chart_kind {
 		CHART_NONE,
 		CHART_OVER_TIME,
@@ -216,7 +218,7 @@ void say_cut(FILE *say, const struct err *err);
 /* What else is done with a recording: each fills err, and says what the recording lacks. */
 
 /* Writes what is in it. */
-int run_list(const struct options *options, struct err *err);
+int run_list(const struct options *options, FILE *say, struct err *err);
 
 /* Writes a moment of it as a dump, by stack. */
 int run_extract(const struct options *options, FILE *say, struct err *err);

@@ -59,6 +59,10 @@ struct file_list {
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err);
 void file_list_release(struct file_list *list);
 
+/* Leaves out those that keep() does not want, of the numbers that they have up to then. */
+void file_list_keep(struct file_list *list,
+	bool (*keep)(const struct file_item *item, size_t number, void *ctx), void *ctx);
+
 /* Finds out what the source of path is, and words for a refusal or NULL. 0; -ERR_EMPTY, -ERR_READ. */
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err);

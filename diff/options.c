@@ -180,6 +180,8 @@ enum {
 	SERIES,
 	SUM,
 	LIST,
+	VERBOSE,
+	PROCESS,
 	EXTRACT,
 	OVER_TIME,
 	HISTOGRAM,
@@ -241,7 +243,8 @@ const struct opt hdiff_options[] = {
 		"make one series of all processes with the same image"},
 	{SERIES, NULL, "series", "N", "show only series number N"},
 	{SUM, NULL, "sum", NULL, "add up all dumps, one of each process"},
-	{LIST, NULL, "list", NULL, "say what is in a recording"},
+	{LIST, NULL, "list", NULL, "say what is in a recording or an ETW log; with -v more"},
+	{PROCESS, NULL, "process", "NAME|PID", "which process of an ETW log is meant"},
 	{EXTRACT, NULL, "extract", NULL, "write a moment of a recording as a dump"},
 	{OVER_TIME, NULL, "over-time", NULL, "show a recording's use of memory over time"},
 	{HISTOGRAM, NULL, "histogram", NULL, "show the sizes of a recording's allocations"},
@@ -259,7 +262,7 @@ const struct opt hdiff_options[] = {
 	{VERSION, NULL, "version", NULL, "print the version"},
 	{HELP, "?", NULL, NULL, NULL},
 	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
-	{IGNORED, "v", NULL, NULL, NULL},
+	{VERBOSE, "v", NULL, NULL, NULL},
 	{LOG, "v", NULL, "FILE", NULL}, /* as -v:FILE only */
 	{0},
 };
@@ -390,6 +393,7 @@ static bool take_switch(struct options *options, int id)
 	case ACROSS_RESTARTS: options->across_restarts = true; break;
 	case SUM: options->sum = true; break;
 	case LIST: options->list = true; break;
+	case VERBOSE: options->is_verbose = true; break;
 	case EXTRACT: options->extract = true; break;
 	case OVER_TIME: options->chart = CHART_OVER_TIME; break;
 	case HISTOGRAM: options->chart = CHART_SIZES; break;
@@ -446,6 +450,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case FORMAT: return word_format(text, &options->format, err);
 	case OUTPUT: options->output = text; return 0;
 	case JUNIT: options->junit = text; return 0;
+	case PROCESS: options->process = text; return 0;
 	case INCLUDE: return take_item(&options->includes, text);
 	case EXCLUDE: return take_item(&options->excludes, text);
 	case MODULE: return take_item(&options->modules, text);
@@ -498,7 +503,7 @@ static int check_recording(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "--list", "it is about the whole recording");
 	if (options->extract && part->is_asked && !part->moment)
 		return err_set(err, ERR_USAGE, "--extract", "a dump is of a moment: FILE@MOMENT");
-	if ((options->list || options->extract) && options->paths.count > 1)
+	if (options->extract && options->paths.count > 1)
 		return err_set(err, ERR_USAGE, whole, "it is about one recording");
 	return 0;
 }

@@ -11,7 +11,9 @@
 #include "core/base/terminal.h"
 #include "core/io/file.h"
 #include "core/io/out.h"
+#include "core/io/temp.h"
 #include "diff/input_parts.h"
+#include "diff/logs.h"
 #include "diff/match/locations.h"
 #include "diff/query/filter.h"
 #include "diff/query/strip.h"
@@ -294,6 +296,8 @@ static int compare(struct comparison_run *run, struct err *err)
 	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
 
 	if (!rc)
+		rc = logs_read(&list, options, run->say, err);
+	if (!rc)
 		rc = inputs_read(&inputs, &list, err);
 	if (!rc) {
 		inputs_match(&inputs);
@@ -459,7 +463,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 		options_usage(say);
 		rc = -ERR_USAGE;
 	} else if (!rc && run.options.list) {
-		rc = run_list(&run.options, &err);
+		rc = run_list(&run.options, say, &err);
 	} else if (!rc && run.options.extract) {
 		rc = run_extract(&run.options, say, &err);
 	} else if (!rc) {
@@ -472,5 +476,6 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	if ((run.is_partial && !run.options.force) || growth_is_unknown(&run.limits))
 		rc = -ERR_CUT;
 	options_release(&run.options);
+	temp_remove_all();
 	return rc ? 2 : run.limits.is_over ? 1 : 0;
 }

@@ -11,6 +11,7 @@
 #include "core/record/record.h"
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
+#include "diff/logs.h"
 #include "diff/report/json.h"
 #include "diff/report/report_parts.h"
 
@@ -223,7 +224,7 @@ static void put_json(struct out *out, const char *path, const struct record_fact
 	out_char(out, '\n');
 }
 
-int run_list(const struct options *options, struct err *err)
+int run_list(const struct options *options, FILE *say, struct err *err)
 {
 	const char *path = options->paths.items[0], *form = options->format->name;
 	struct recording *recording;
@@ -232,6 +233,10 @@ int run_list(const struct options *options, struct err *err)
 
 	if (strcmp(form, "text") != 0 && strcmp(form, "json") != 0)
 		return err_set(err, ERR_USAGE, "--list", "its forms are text and json");
+	if (log_is_there(path))
+		return run_list_logs(options, say, err);
+	if (options->paths.count > 1)
+		return err_set(err, ERR_USAGE, "--list", "it is about one recording");
 	rc = recording_open(&recording, path, err);
 	if (rc)
 		return rc;
@@ -310,7 +315,7 @@ static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sum
 	snapshot->time_ms = sums->time_ms;
 	snapshot->image = sums->image;
 	snapshot->os = sums->os;
-	snapshot->stack_source = "tracer";
+	snapshot->stack_source = sums->source ? sums->source : "tracer";
 	if (sums->is_attached || sums->sample_bytes)
 		snapshot->tracer = (struct tracer_facts){.version = TRACER_FORMAT,
 			.is_attached = sums->is_attached,
@@ -352,9 +357,12 @@ int run_extract(const struct options *options, FILE *say, struct err *err)
 	struct file_list list;
 	struct dump_sums sums;
 	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
-	const struct file_item *item = list.items;
+	const struct file_item *item;
 
 	sums_init(&sums);
+	if (!rc)
+		rc = logs_read(&list, options, say, err);
+	item = list.items;
 	if (!rc && list.count > 1)
 		rc = err_set(err, ERR_USAGE, "--extract", "it is about one recording");
 	if (!rc && item->part.moment && options->part.moment)

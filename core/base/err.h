@@ -77,6 +77,11 @@
 	X(ERR_MOMENT, "there is no such moment",                                                   \
 		"give 10s, 1m30s, 500ms, 40%, start, end, peak, a mark, or a time in UTC")         \
 	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
+	X(ERR_NOT_ETW, "is not an ETW log", "give a file written by wpr, xperf or PerfView")       \
+	X(ERR_BAD_ETW, "the ETW log is damaged", "record it again")                                \
+	X(ERR_BAD_ZIP, "the archive is damaged", "unpack it with another program")                 \
+	X(ERR_PROCESSES, "the log has several processes with such events",                         \
+		"choose one with --process PID; hdiff --list shows them")                          \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
 
 enum err_code {

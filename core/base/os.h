@@ -109,6 +109,11 @@ int os_replace(const char *from, const char *to, struct err *err);
 
 void os_remove(const char *path);
 
+/* Makes a folder that is not there, for this user alone: 0 or -1. On Windows it has the rights of the one that it is in. */
+int os_make_private_folder(const char *path);
+/* Removes one that is empty. */
+void os_remove_folder(const char *path);
+
 /* A number that differs between the processes that run now. */
 unsigned long os_pid(void);
 

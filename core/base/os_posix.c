@@ -338,6 +338,16 @@ void os_remove(const char *path)
 	unlink(path);
 }
 
+int os_make_private_folder(const char *path)
+{
+	return mkdir(path, 0700);
+}
+
+void os_remove_folder(const char *path)
+{
+	rmdir(path);
+}
+
 unsigned long os_pid(void)
 {
 	return (unsigned long)getpid();

@@ -410,6 +410,24 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 	return 0;
 }
 
+int os_make_private_folder(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+	bool is_made = wide && CreateDirectoryW(wide, NULL);
+
+	free(wide);
+	return is_made ? 0 : -1;
+}
+
+void os_remove_folder(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+
+	if (wide)
+		RemoveDirectoryW(wide);
+	free(wide);
+}
+
 void os_remove(const char *path)
 {
 	wchar_t *wide = wide_path(path);

@@ -153,6 +153,15 @@ int text_compare(const char *a, const char *b)
 	return text_lower(*a) - text_lower(*b);
 }
 
+bool text_begins(const char *text, const char *part)
+{
+	for (; *part; text++, part++) {
+		if (text_lower(*text) != text_lower(*part))
+			return false;
+	}
+	return true;
+}
+
 bool text_same(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	if (a_len != b_len)

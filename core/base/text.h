@@ -55,6 +55,9 @@ int text_compare(const char *a, const char *b);
 /* Whether two texts are the same but for that case. */
 bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
 
+/* Whether a text begins with another one. */
+bool text_begins(const char *text, const char *part);
+
 /*
  * True when all of text is as the pattern says, in which '*' stands for any text. Takes time in
  * proportion to the product of both lengths at worst.

@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/io/interrupt.h"
+#include "core/io/temp.h"
 
 #define NUMBER_MAX 20 /* digits of a number of 64 bits */
 #define NUMBER_WIDTH_MAX 100
@@ -378,6 +379,7 @@ void out_interrupted(void)
 {
 	const char *temp = interrupt_cleanup_take(&temp_open);
 
+	temp_remove_all();
 	if (temp)
 		os_remove(temp);
 	interrupt_cleanup_done(&temp_open);

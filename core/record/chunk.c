@@ -99,7 +99,7 @@ bool chunk_head_take(const unsigned char from[CHUNK_HEAD_BYTES], struct chunk_he
 bool chunk_is_fit(const struct chunk_head *head)
 {
 	bool is_list = (head->type >= CHUNK_MODULES && head->type <= CHUNK_KINDS) ||
-		       head->type == CHUNK_LOADS;
+		       head->type == CHUNK_LOADS || head->type == CHUNK_REMARK;
 
 	return !is_list || head->unpacked_bytes <= LIST_ANY_BYTES ||
 	       head->unpacked_bytes / LIST_RATIO <= head->bytes;

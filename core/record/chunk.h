@@ -29,6 +29,7 @@
 #define RECORD_KINDS_MAX ((size_t)1 << 22)
 #define RECORD_MARKS_MAX ((size_t)1 << 20)
 #define RECORD_LOADS_MAX ((size_t)1 << 22)
+#define RECORD_REMARKS_MAX ((size_t)1000)
 #define RECORD_ALL_TEXTS_MAX ((size_t)256 << 20) /* bytes, of modules and marks */
 
 enum chunk_type {
@@ -44,6 +45,7 @@ enum chunk_type {
 	CHUNK_END,
 	CHUNK_INDEX,
 	CHUNK_LOADS,
+	CHUNK_REMARK,
 };
 
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* flags of a module */

@@ -55,4 +55,7 @@ void live_ranges_free(struct live_ranges *ranges); /* NULL is nothing */
 void live_ranges_change(struct live_ranges *ranges, enum live_change change, uint64_t start,
 	uint64_t end, enum record_memory memory, uint32_t stack);
 
+/* Where the pages end that were reserved with those at start; start itself where nothing is known. */
+uint64_t live_ranges_end(const struct live_ranges *ranges, uint64_t start);
+
 #endif

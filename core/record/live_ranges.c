@@ -9,6 +9,7 @@
 /* Pages that are alike, and were made so at once. */
 struct known_range {
 	uint64_t start, end;
+	uint64_t region; /* where what it was reserved with begins */
 	enum record_memory memory;
 	uint32_t stack, reserve_stack;
 	uint32_t kind;
@@ -190,6 +191,7 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 {
 	const struct known_range how = {.start = from,
 		.end = to,
+		.region = from,
 		.memory = memory,
 		.stack = stack,
 		.reserve_stack = stack,
@@ -225,4 +227,24 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 			begin_range(ranges, &ranges->pieces[i]);
 		add_range(ranges, &ranges->pieces[i]);
 	}
+}
+
+uint64_t live_ranges_end(const struct live_ranges *ranges, uint64_t start)
+{
+	struct range_place place = range_above(ranges, start);
+	uint64_t region = 0, end = start;
+
+	for (; place.node < ranges->node_count; place.node++, place.at = 0) {
+		const struct range_node *node = node_of(ranges, place);
+
+		for (; place.at < node->count; place.at++) {
+			const struct known_range *range = &node->items[place.at];
+
+			if (range->start > end || (end != start && range->region != region))
+				return end;
+			region = range->region;
+			end = range->end;
+		}
+	}
+	return end;
 }

@@ -84,6 +84,8 @@ struct record_facts {
 	uint64_t sample_bytes; /* one allocation in so many bytes was recorded; 0: all */
 	bool is_attached; /* the process ran before */
 	bool has_addresses; /* of allocations */
+	const char *source; /* who saw the events, if it was not our tracer: "etw" */
+	bool is_temporary; /* it is read at once and removed: its size does not matter. The recorder alone is told */
 
 	/* The rest is for readers alone. */
 	bool is_cut; /* it was not ended, or is damaged: what is there is right, up to cut_bytes */
@@ -102,8 +104,9 @@ struct record_facts {
 	const struct record_kind *kinds;
 	const struct record_mark *marks; /* in the order of their positions */
 	const struct record_load *loads; /* in the order of their times */
+	const char *const *remarks; /* what must be known about it, a sentence each */
 	size_t module_count, stack_count, heap_count, thread_count, kind_count, mark_count,
-		load_count;
+		load_count, remark_count;
 };
 
 /*
@@ -149,6 +152,9 @@ void recorder_start(struct recorder *recorder);
 void recorder_mark(struct recorder *recorder, const char *label);
 /* So many more events happened and are not in the recording. */
 void recorder_lost(struct recorder *recorder, uint64_t events);
+
+/* What whoever reads it must be told: a sentence. Of a long one RECORD_TEXT_MAX bytes are kept. */
+void recorder_remark(struct recorder *recorder, const char *text);
 
 /* The bytes of the file so far, and the events, with those that recorder_flush() will write. */
 uint64_t recorder_bytes(const struct recorder *recorder);

@@ -14,6 +14,7 @@
  * speed that costs the writer nothing to speak of. */
 #define PACKING_LEVEL 9
 #define PACKING_MATCH 4
+#define TEMPORARY_LEVEL 1
 #define ROWS_BYTES                                                                                 \
 	((size_t)1 << 20) /* of definitions that are written without waiting for a flush */
 
@@ -99,7 +100,7 @@ struct recorder {
 	struct buf labels;
 	struct buf loads; /* that are not written yet, as the chunk has them */
 	uint64_t loads_ms, load_ms; /* of the first of them, and of the last of all */
-	size_t load_count, all_load_count;
+	size_t load_count, all_load_count, remark_count;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
 	uint64_t checkpoint_position;
@@ -198,6 +199,7 @@ static void write_start(struct recorder *recorder, const struct record_facts *fa
 	put_date(to, "time", facts->time_ms);
 	put_quoted(to, "image", facts->image);
 	put_quoted(to, "os", facts->os);
+	put_quoted(to, "source", facts->source);
 	write_chunk(recorder, CHUNK_START, 0, 0);
 }
 
@@ -726,6 +728,17 @@ uint64_t recorder_events(const struct recorder *recorder)
 	return recorder->event_first + recorder->codes.count;
 }
 
+void recorder_remark(struct recorder *recorder, const char *text)
+{
+	struct buf *to;
+
+	if (recorder->remark_count++ >= RECORD_REMARKS_MAX || !add_text(recorder, strlen(text)))
+		return;
+	to = begin_payload(recorder);
+	put_text(to, text);
+	write_chunk(recorder, CHUNK_REMARK, recorder->last_ms, 0);
+}
+
 /* ---------------------------------------------------------------- a file from its start to its end */
 
 static int create(struct recorder *recorder, const char *path, struct err *err)
@@ -826,6 +839,8 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	}
 	recorder_init(made, path);
 	made->has_addresses = facts->has_addresses;
+	if (facts->is_temporary)
+		ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_compressionLevel, TEMPORARY_LEVEL);
 	file_head_put(head);
 	write_bytes(made, head, sizeof(head));
 	write_start(made, facts);

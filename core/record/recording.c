@@ -45,7 +45,7 @@ static int take_start(struct opening *opening, struct payload *from)
 {
 	struct record_facts *facts = &opening->recording->facts;
 	struct arena *arena = &opening->recording->arena;
-	const char *image, *os;
+	const char *image, *os, *source;
 	uint64_t attached = 0, addresses = 0;
 	uint32_t bits = 0;
 	struct kv pairs;
@@ -67,6 +67,8 @@ static int take_start(struct opening *opening, struct payload *from)
 		facts->has_addresses = addresses;
 		image = kv_get(&pairs, "image");
 		os = kv_get(&pairs, "os");
+		source = kv_get(&pairs, "source");
+		facts->source = source ? arena_text(arena, source, strlen(source)) : NULL;
 		facts->image = image ? arena_text(arena, image, strlen(image)) : NULL;
 		facts->os = os ? arena_text(arena, os, strlen(os)) : NULL;
 		opening->has_start = true;
@@ -253,6 +255,20 @@ static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *
 	return 0;
 }
 
+static int take_remark(struct opening *opening, struct payload *from)
+{
+	struct recording *recording = opening->recording;
+	struct record_facts *facts = &recording->facts;
+	const char *text = keep_text(recording, from);
+
+	if (from->at != from->end || facts->remark_count == RECORD_REMARKS_MAX)
+		return -ERR_BAD_RECORDING;
+	array_grow((void **)&recording->remarks, &recording->remark_cap, facts->remark_count,
+		sizeof(const char *));
+	recording->remarks[facts->remark_count++] = text;
+	return 0;
+}
+
 static int take_end(struct opening *opening, uint64_t time_ms, struct payload *from)
 {
 	struct recording *recording = opening->recording;
@@ -356,6 +372,7 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 	case CHUNK_MARK: return take_mark(opening, head->time_ms, from);
 	case CHUNK_END: return take_end(opening, head->time_ms, from);
 	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
+	case CHUNK_REMARK: return take_remark(opening, from);
 	default: return 0; /* of a later version that readers of this one need not know */
 	}
 }
@@ -486,6 +503,7 @@ static void recording_clear(struct recording *recording)
 	free(recording->kinds);
 	free(recording->marks);
 	free(recording->loads);
+	free(recording->remarks);
 	*recording = (struct recording){.path = recording->path,
 		.file = recording->file,
 		.facts.file_bytes = recording->facts.file_bytes};
@@ -515,6 +533,7 @@ static int read_all(struct recording *recording, bool is_by_index, struct err *e
 	facts->kinds = recording->kinds;
 	facts->marks = recording->marks;
 	facts->loads = recording->loads;
+	facts->remarks = recording->remarks;
 	return 0;
 }
 

@@ -31,7 +31,8 @@ struct recording {
 	struct record_kind *kinds;
 	struct record_mark *marks;
 	struct record_load *loads;
-	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap;
+	const char **remarks;
+	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap, remark_cap;
 	size_t frame_count, text_bytes;
 };
 

@@ -584,7 +584,7 @@ int view_window(struct view *view, struct err *err)
 	if (!comparison->cell_rows || comparison->axis)
 		return 0;
 	run.sums = &comparison->dumps[0];
-	rc = recording_open(&recording, run.sums->path, err);
+	rc = recording_open(&recording, run.sums->file, err);
 	if (rc)
 		return rc;
 	run.facts = recording_facts(recording);

@@ -67,6 +67,8 @@ struct recording_part {
 
 struct dump_sums {
 	struct arena arena;
+	const char *file; /* of a recording: what is opened; path is its name */
+	const char *source; /* who saw its events, if it was not our tracer */
 	const char *path; /* as it was given */
 	struct stackset stacks;
 	/* By stack: its number among those that dumps have in common (diff/read/stack_store.h), the same

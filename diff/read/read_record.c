@@ -519,6 +519,7 @@ static void take_facts(struct record_reader *reader)
 	sums->image = copy_text(&sums->arena, facts->image);
 	sums->os = copy_text(&sums->arena, facts->os);
 	sums->bits = facts->bits;
+	sums->source = copy_text(&sums->arena, facts->source);
 	sums->sample_bytes = facts->sample_bytes;
 }
 
@@ -528,6 +529,8 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 	const struct record_facts *facts = reader->facts;
 	char text[200];
 
+	for (size_t i = 0; i < facts->remark_count; i++)
+		sums_warn(reader->sums, facts->remarks[i]);
 	if (facts->lost_count) {
 		snprintf(text, sizeof(text),
 			"%" PRIu64
@@ -618,6 +621,7 @@ int sums_read_recording(struct dump_sums *sums, const char *path, const char *fi
 	if (rc)
 		return rc;
 	sums->path = arena_text(&sums->arena, path, strlen(path));
+	sums->file = arena_text(&sums->arena, file, strlen(file));
 	reader.facts = recording_facts(recording);
 	reader.stacks = xmalloc((reader.facts->stack_count + 1) * sizeof(*reader.stacks));
 	memset(reader.stacks, 0xff, reader.facts->stack_count * sizeof(*reader.stacks));

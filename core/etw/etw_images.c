@@ -1,0 +1,223 @@
+/* Modules of processes: what was loaded when, which PDB it has, and where it is by names that people use. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/etw/etw_parts.h"
+
+#define IMAGES_MAX ((size_t)1 << 21) /* of all processes; real logs have some 20,000 */
+#define VOLUMES_MAX ((size_t)1 << 12)
+
+/* Versions 2 and 3; 1 has no more than a process behind the size, and 0 not even that. */
+static void add_image(struct etw_images *images, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+	struct etw_image image = {.ticks = event->time, .pid = event->pid, .type = event->type};
+
+	image.base = etw_take_pointer(&from);
+	image.bytes = event->version ? etw_take_pointer(&from) : etw_take_u32(&from);
+	if (event->version)
+		image.pid = etw_take_u32(&from);
+	if (event->version >= 2) {
+		image.checksum = etw_take_u32(&from);
+		image.timestamp = etw_take_u32(&from);
+		etw_pass(&from, 4);
+		etw_take_pointer(&from); /* where it wanted to be */
+		etw_pass(&from, 16);
+	}
+	if (from.is_short || images->image_count >= IMAGES_MAX)
+		return;
+	image.path = etw_take_wide(&from, &images->texts);
+	array_grow((void **)&images->images, &images->image_cap, images->image_count,
+		sizeof(*images->images));
+	images->images[images->image_count++] = image;
+}
+
+static void add_identity(struct etw_images *images, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+	struct etw_identity identity = {.ticks = event->time};
+
+	identity.base = etw_take_pointer(&from);
+	if (event->type == IMAGE_ID_INFO) {
+		etw_take_pointer(&from);
+		identity.pid = etw_take_u32(&from);
+		identity.timestamp = etw_take_u32(&from);
+	} else {
+		identity.pid = etw_take_u32(&from);
+		if (from.end - from.at >= 16)
+			memcpy(identity.guid, from.at, 16);
+		etw_pass(&from, 16);
+		identity.age = etw_take_u32(&from);
+		if (!from.is_short)
+			identity.pdb = etw_take_text(&from, &images->texts);
+	}
+	if (from.is_short || images->identity_count >= IMAGES_MAX)
+		return;
+	array_grow((void **)&images->identities, &images->identity_cap, images->identity_count,
+		sizeof(*images->identities));
+	images->identities[images->identity_count++] = identity;
+}
+
+static void add_volume(struct etw_images *images, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+	struct etw_volume volume = {.nt = etw_take_wide(&from, &images->texts)};
+
+	volume.dos = etw_take_wide(&from, &images->texts);
+	if (!*volume.nt || !*volume.dos || images->volume_count >= VOLUMES_MAX)
+		return;
+	array_grow((void **)&images->volumes, &images->volume_cap, images->volume_count,
+		sizeof(*images->volumes));
+	images->volumes[images->volume_count++] = volume;
+}
+
+void etw_images_add(struct etw_images *images, const struct etw_event *event)
+{
+	if (event->group == ETW_IMAGE) {
+		if ((event->type >= IMAGE_UNLOAD && event->type <= IMAGE_RUNDOWN_END) ||
+			event->type == IMAGE_LOAD)
+			add_image(images, event);
+	} else if (event->group == ETW_IMAGE_ID) {
+		if (event->type == IMAGE_ID_INFO || event->type == IMAGE_ID_RSDS)
+			add_identity(images, event);
+	} else if (event->type == PATHS_VOLUME) {
+		add_volume(images, event);
+	}
+}
+
+void etw_images_release(struct etw_images *images)
+{
+	free(images->images);
+	free(images->identities);
+	free(images->volumes);
+	arena_release(&images->texts);
+}
+
+/* ---------------------------------------------------------------- modules of one process */
+
+/* A path as people know it: by the longest prefix that is one of a volume. */
+static const char *plain_path(struct etw_images *images, const char *path)
+{
+	const struct etw_volume *best = NULL;
+	size_t best_len = 0;
+	struct buf plain;
+
+	for (size_t i = 0; i < images->volume_count; i++) {
+		size_t len = strlen(images->volumes[i].nt);
+
+		if (len > best_len && text_begins(path, images->volumes[i].nt)) {
+			best = &images->volumes[i];
+			best_len = len;
+		}
+	}
+	if (!best)
+		return path;
+	buf_init(&plain);
+	buf_printf(&plain, "%s%s", best->dos, path + best_len);
+	path = arena_text(&images->texts, plain.data, plain.len);
+	buf_release(&plain);
+	return path;
+}
+
+static int by_ticks(const void *a, const void *b)
+{
+	const struct etw_image *x = *(const struct etw_image *const *)a,
+			       *y = *(const struct etw_image *const *)b;
+
+	if (x->ticks != y->ticks)
+		return x->ticks < y->ticks ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The identities of an image are written beside one of its events: those that are nearest in time. */
+static void identify(
+	struct etw_images *images, struct etw_module *found, const struct etw_image *image)
+{
+	const struct etw_identity *info = NULL, *pdb = NULL;
+	struct module *module = &found->module;
+
+	for (size_t i = 0; i < images->identity_count; i++) {
+		const struct etw_identity *identity = &images->identities[i], **best;
+
+		if (identity->base != image->base || identity->pid != image->pid)
+			continue;
+		best = identity->pdb ? &pdb : &info;
+		if (!*best || distance(identity->ticks, image->ticks) <
+				      distance((*best)->ticks, image->ticks))
+			*best = identity;
+	}
+	if (info && (!module->timestamp || module->timestamp == info->timestamp))
+		module->timestamp = info->timestamp;
+	module->has_identity = module->timestamp && module->size_bytes;
+	if (pdb) {
+		const unsigned char *g = pdb->guid;
+		char text[40];
+		int len = snprintf(text, sizeof(text),
+			"%08lX%04X%04X%02X%02X%02X%02X%02X%02X%02X%02X", (unsigned long)etw_u32(g),
+			etw_u16(g + 4), etw_u16(g + 6), g[8], g[9], g[10], g[11], g[12], g[13],
+			g[14], g[15]);
+
+		module->pdb = (char *)pdb->pdb;
+		module->pdb_guid = arena_text(&images->texts, text, (size_t)len);
+		module->pdb_age = pdb->age;
+	}
+}
+
+static struct etw_module *last_at(struct etw_module *modules, size_t count, uint64_t base)
+{
+	while (count--) {
+		if (modules[count].module.base == base)
+			return &modules[count];
+	}
+	return NULL;
+}
+
+struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, size_t *count)
+{
+	const struct etw_image **mine =
+		xcalloc(images->image_count + 1, sizeof(const struct etw_image *));
+	struct etw_module *modules;
+	size_t mine_count = 0, found = 0;
+
+	for (size_t i = 0; i < images->image_count; i++) {
+		if (images->images[i].pid == pid)
+			mine[mine_count++] = &images->images[i];
+	}
+	qsort(mine, mine_count, sizeof(*mine), by_ticks);
+	modules = xcalloc(mine_count + 1, sizeof(*modules));
+	for (size_t i = 0; i < mine_count; i++) {
+		const struct etw_image *image = mine[i];
+		struct etw_module *last = last_at(modules, found, image->base);
+		const bool is_there = last && last->to == UINT64_MAX;
+		struct etw_module *made;
+
+		if (image->type == IMAGE_UNLOAD && is_there)
+			last->to = image->ticks;
+		if (is_there && image->type != IMAGE_LOAD)
+			continue;
+		if (is_there)
+			last->to = image->ticks;
+		made = &modules[found++];
+		*made = (struct etw_module){.to = UINT64_MAX};
+		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
+		made->from = image->type == IMAGE_LOAD ? image->ticks : last ? last->to : 0;
+		if (image->type == IMAGE_UNLOAD)
+			made->to = image->ticks;
+		made->module = (struct module){.base = image->base,
+			.size_bytes = image->bytes,
+			.timestamp = image->timestamp,
+			.checksum = image->checksum,
+			.path = (char *)plain_path(images, image->path)};
+		identify(images, made, image);
+	}
+	free(mine);
+	*count = found;
+	return modules;
+}

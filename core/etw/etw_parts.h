@@ -1,0 +1,169 @@
+/* The parts of an ETW log: the order of its events, its modules, and its stacks. */
+#ifndef CORE_ETW_ETW_PARTS_H
+#define CORE_ETW_ETW_PARTS_H
+
+#include "core/base/hash.h"
+#include "core/etw/etw.h"
+#include "core/record/record.h"
+
+/* Event types of the groups (etw.h); Microsoft's documentation, and phnt's ntwmi.h. */
+enum {
+	HEAP_CREATE = 32,
+	HEAP_ALLOC,
+	HEAP_REALLOC,
+	HEAP_DESTROY,
+	HEAP_FREE,
+	MEMORY_ALLOC = 98,
+	MEMORY_FREE,
+	PROCESS_START = 1,
+	PROCESS_END,
+	PROCESS_RUNDOWN_START,
+	PROCESS_RUNDOWN_END,
+	IMAGE_UNLOAD = 2,
+	IMAGE_RUNDOWN_START,
+	IMAGE_RUNDOWN_END,
+	IMAGE_LOAD = 10,
+	IMAGE_ID_INFO = 0,
+	IMAGE_ID_RSDS = 36,
+	PATHS_VOLUME = 35,
+	STACK_FRAMES = 32,
+	STACK_CREATE = 34,
+	STACK_DELETE,
+	STACK_RUNDOWN,
+	STACK_KEY_KERNEL,
+	STACK_KEY_USER,
+};
+
+/* ---------------------------------------------------------------- modules: etw_images.c */
+
+struct etw_image {
+	uint64_t ticks, base, bytes;
+	uint32_t pid, timestamp, checksum;
+	uint8_t type; /* IMAGE_* */
+	const char *path;
+};
+
+struct etw_identity {
+	uint64_t ticks, base;
+	uint32_t pid, timestamp, age; /* age 0: it is no RSDS */
+	unsigned char guid[16];
+	const char *pdb;
+};
+
+struct etw_volume {
+	const char *nt, *dos; /* prefixes */
+};
+
+struct etw_images {
+	struct etw_image *images;
+	struct etw_identity *identities;
+	struct etw_volume *volumes;
+	size_t image_count, image_cap, identity_count, identity_cap, volume_count, volume_cap;
+	struct arena texts;
+};
+
+/* Takes an event of ETW_IMAGE, ETW_IMAGE_ID or ETW_PATHS. */
+void etw_images_add(struct etw_images *images, const struct etw_event *event);
+void etw_images_release(struct etw_images *images);
+
+/* A module of a process, from when to when it was there. */
+struct etw_module {
+	struct module module; /* its texts are in the images' arena */
+	uint64_t from, to; /* ticks; 0: from the beginning; UINT64_MAX: to the end */
+};
+
+/* Those of a process, in the order in which they came; to be freed by the caller. */
+struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, size_t *count);
+
+/* ---------------------------------------------------------------- stacks: etw_stacks.c */
+
+#define ETW_NO_STACK UINT32_MAX
+
+/* A stack as it is logged, without frames in the kernel. */
+struct etw_raw_stack {
+	size_t first; /* of frames */
+	uint32_t count;
+};
+
+/* The frames of a key up to a time, when the system forgot it. */
+struct etw_definition {
+	uint64_t key, ticks;
+	uint32_t stack;
+	bool is_kernel;
+};
+
+struct etw_stacks {
+	struct hash_index index;
+	struct etw_raw_stack *stacks;
+	uint64_t *frames;
+	struct etw_definition *definitions; /* sorted by etw_stacks_sort() */
+	size_t stack_count, stack_cap, frame_count, frame_cap, definition_count, definition_cap;
+	uint64_t dropped_count; /* that are more than we keep */
+};
+
+void etw_stacks_init(struct etw_stacks *stacks);
+void etw_stacks_release(struct etw_stacks *stacks);
+
+/* A STACK_CREATE, _DELETE or _RUNDOWN. */
+void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event);
+void etw_stacks_sort(struct etw_stacks *stacks);
+
+/* An event that a stack may belong to; it waits until the stack has come, or can come no more. */
+struct etw_waiting {
+	uint64_t ticks;
+	uint32_t pid, tid, cpu;
+	uint32_t stack; /* raw, or ETW_NO_STACK */
+	bool has_kernel, has_user; /* parts that have come */
+	bool is_ours; /* for the replay: it is of the process */
+	uint8_t what; /* for the replay: what happened, and to what */
+	uint64_t heap, addr, bytes, old_addr;
+};
+
+struct etw_binder {
+	struct etw_stacks *stacks;
+	struct etw_waiting *ring;
+	size_t cap; /* a power of two */
+	uint64_t head, tail; /* events that have left, and come */
+	uint64_t wait_ticks; /* how long one waits */
+	size_t kernel_only; /* that wait for the user's part */
+	void (*leave)(void *ctx, const struct etw_waiting *waiting);
+	void *ctx;
+	uint64_t bound_count, unbound_count, undefined_count;
+};
+
+void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
+	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx);
+void etw_binder_release(struct etw_binder *binder);
+/* The one to be filled; those that have waited long enough leave. */
+struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_event *event);
+/* A STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER. */
+void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event);
+void etw_binder_end(struct etw_binder *binder); /* all leave */
+
+/* ---------------------------------------------------------------- the order of events: etw_merge.c */
+
+struct etw_merge;
+
+int etw_merge_open(struct etw_merge **merge, struct etw_log *log, struct err *err);
+void etw_merge_close(struct etw_merge *merge);
+/* 1 and the next event, valid until the next call; 0 behind the last; -ERR_READ. */
+int etw_merge_next(struct etw_merge *merge, const struct etw_event **event, struct err *err);
+uint64_t etw_merge_done(const struct etw_merge *merge); /* bytes of files */
+
+/* ---------------------------------------------------------------- the log itself: etw_log.c */
+
+struct etw_log {
+	struct etw_file *files;
+	size_t file_count;
+	struct etw_facts facts;
+	struct etw_images images;
+	struct etw_stacks stacks;
+	struct etw_process *processes;
+	size_t process_cap;
+	struct u64map process_numbers, count_numbers;
+	struct etw_count *counts;
+	size_t count_cap;
+	struct arena texts;
+};
+
+#endif

@@ -1,0 +1,588 @@
+/* One process's events in a log become a recording. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/etw/etw_parts.h"
+#include "core/record/live.h"
+
+#define WAITING ((size_t)1 << 18) /* events that wait for their stacks */
+#define WAIT_SECONDS                                                                               \
+	1 /* the user's part of a stack came up to 0.4 s after its event in real logs */
+#define PAGE 4096
+#define ADDR_END (UINT64_C(1) << LIVE_ADDR_BITS)
+#define KIND_CACHE 16384 /* a power of two */
+
+/* Flags of events of virtual memory: those of VirtualAlloc() and VirtualFree(). */
+enum { COMMIT = 0x1000, RESERVE = 0x2000, DECOMMIT = 0x4000, RELEASE = 0x8000 };
+
+/* What waits: events of the process. */
+enum what {
+	BLOCK_ALLOC,
+	BLOCK_FREE,
+	BLOCK_RESIZE, /* in its place */
+	BLOCK_MOVE,
+	HEAP_IS_GONE,
+	PAGES_ALLOC, /* old_addr has the flags */
+	PAGES_FREE,
+};
+
+/* A module comes or goes. */
+struct change {
+	uint64_t ticks;
+	uint32_t module; /* of modules */
+	bool is_loaded;
+};
+
+/* A raw stack as the recorder knows it, while the modules are those of that time. */
+struct known_stack {
+	uint32_t generation, number;
+};
+
+struct kind_entry {
+	uint64_t heap, bytes;
+	uint32_t stack, kind;
+	bool is_known;
+};
+
+struct etw_recording {
+	struct etw_log *log;
+	const struct etw_process *process;
+	struct recorder *recorder;
+	struct live_blocks *blocks;
+	struct live_ranges *ranges;
+	struct etw_binder binder;
+	/* Modules, and those that are there now, by address. */
+	struct etw_module *modules;
+	uint32_t *numbers; /* of the recorder */
+	struct change *changes;
+	uint32_t *loaded;
+	size_t module_count, change_count, changed, loaded_count;
+	uint32_t generation;
+	struct known_stack *known;
+	size_t known_cap;
+	struct kind_entry *kinds;
+	uint32_t thread_tid, thread_number; /* the last one */
+	bool has_ended;
+	/* What came of it. */
+	uint64_t allocated, stackless, unknown_frees, replaced, moved, after_end, strange;
+};
+
+/* ---------------------------------------------------------------- modules and stacks */
+
+static int by_ticks(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->ticks != y->ticks)
+		return x->ticks < y->ticks ? -1 : 1;
+	if (x->is_loaded != y->is_loaded)
+		return x->is_loaded ? 1 : -1;
+	return x->module < y->module ? -1 : x->module > y->module;
+}
+
+/* Where a module that begins at base is among those that are there, or would be. */
+static size_t place_of(const struct etw_recording *run, uint64_t base)
+{
+	size_t low = 0, high = run->loaded_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (run->modules[run->loaded[middle]].module.base < base)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void change_modules(struct etw_recording *run, const struct change *change)
+{
+	size_t at = place_of(run, run->modules[change->module].module.base);
+	uint32_t *place = run->loaded + at;
+
+	if (change->is_loaded) {
+		memmove(place + 1, place, (run->loaded_count++ - at) * sizeof(*place));
+		*place = change->module;
+		return;
+	}
+	while (at < run->loaded_count && *place != change->module &&
+		run->modules[*place].module.base == run->modules[change->module].module.base) {
+		at++;
+		place++;
+	}
+	if (at < run->loaded_count && *place == change->module)
+		memmove(place, place + 1, (--run->loaded_count - at) * sizeof(*place));
+}
+
+static uint64_t time_ms(const struct etw_recording *run, uint64_t ticks)
+{
+	const struct etw_head *head = &run->log->files->head;
+
+	return (etw_time(head, ticks) - head->start_time) / 10000;
+}
+
+static void take_modules(struct etw_recording *run)
+{
+	struct etw_module *modules =
+		etw_images_modules(&run->log->images, run->process->pid, &run->module_count);
+	size_t count = run->module_count;
+
+	run->modules = modules;
+	run->numbers = xcalloc(count + 1, sizeof(*run->numbers));
+	run->loaded = xcalloc(count + 1, sizeof(*run->loaded));
+	run->changes = xcalloc(2 * count + 1, sizeof(*run->changes));
+	for (uint32_t i = 0; i < count; i++) {
+		const struct etw_module *module = &modules[i];
+
+		run->numbers[i] = recorder_module(run->recorder, &module->module);
+		if (module->from)
+			run->changes[run->change_count++] = (struct change){module->from, i, true};
+		else
+			change_modules(run, &(struct change){0, i, true});
+		if (module->to != UINT64_MAX)
+			run->changes[run->change_count++] = (struct change){module->to, i, false};
+	}
+	qsort(run->changes, run->change_count, sizeof(*run->changes), by_ticks);
+	run->generation = 1;
+}
+
+static void pass_changes(struct etw_recording *run, uint64_t ticks)
+{
+	while (run->changed < run->change_count && run->changes[run->changed].ticks <= ticks) {
+		const struct change *change = &run->changes[run->changed++];
+
+		recorder_time(run->recorder, time_ms(run, change->ticks));
+		recorder_module_is(run->recorder, run->numbers[change->module], change->is_loaded);
+		change_modules(run, change);
+		run->generation++;
+	}
+}
+
+static struct record_frame frame_of(const struct etw_recording *run, uint64_t addr)
+{
+	size_t at = place_of(run, addr + 1);
+
+	if (at) {
+		uint32_t number = run->loaded[at - 1];
+		const struct module *module = &run->modules[number].module;
+
+		if (addr - module->base < module->size_bytes)
+			return (struct record_frame){addr - module->base, run->numbers[number]};
+	}
+	return (struct record_frame){addr, RECORD_NO_MODULE};
+}
+
+static uint32_t stack_of(struct etw_recording *run, uint32_t raw)
+{
+	const struct etw_stacks *stacks = &run->log->stacks;
+	struct record_frame frames[RECORD_FRAMES_MAX];
+	const struct etw_raw_stack *stack;
+	struct known_stack *known;
+
+	if (raw == ETW_NO_STACK)
+		return RECORD_NO_STACK;
+	while (raw >= run->known_cap)
+		array_grow(
+			(void **)&run->known, &run->known_cap, run->known_cap, sizeof(*run->known));
+	known = &run->known[raw];
+	if (known->generation == run->generation)
+		return known->number;
+	stack = &stacks->stacks[raw];
+	for (uint32_t i = 0; i < stack->count; i++)
+		frames[i] = frame_of(run, stacks->frames[stack->first + i]);
+	*known = (struct known_stack){
+		run->generation, recorder_stack(run->recorder, frames, stack->count)};
+	return known->number;
+}
+
+/* ---------------------------------------------------------------- blocks and pages */
+
+static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes, uint32_t stack)
+{
+	uint64_t mixed =
+		(bytes + ((uint64_t)stack << 20) + heap * 31) * UINT64_C(0x9e3779b97f4a7c15);
+	struct kind_entry *entry = &run->kinds[mixed >> 50 & (KIND_CACHE - 1)];
+
+	if (!entry->is_known || entry->heap != heap || entry->bytes != bytes ||
+		entry->stack != stack) {
+		const struct record_kind kind = {.bytes = bytes,
+			.stack = stack,
+			.heap = recorder_heap(run->recorder, heap),
+			.memory = RECORD_HEAP};
+
+		*entry = (struct kind_entry){
+			heap, bytes, stack, recorder_kind(run->recorder, &kind), true};
+	}
+	return entry->kind;
+}
+
+static void begin(struct etw_recording *run, const struct etw_waiting *block)
+{
+	uint32_t stack = stack_of(run, block->stack);
+
+	if (!block->addr)
+		return;
+	if (block->addr >= ADDR_END || block->bytes >= ADDR_END) {
+		run->strange++;
+		return;
+	}
+	run->allocated++;
+	run->stackless += stack == RECORD_NO_STACK;
+	run->replaced += live_block_begin(run->blocks, block->addr, 0, block->heap,
+		kind_of(run, block->heap, block->bytes, stack));
+}
+
+static void end(struct etw_recording *run, uint64_t addr, uint32_t raw)
+{
+	if (addr && (addr >= ADDR_END || !live_block_end(run->blocks, addr, stack_of(run, raw))))
+		run->unknown_frees++;
+}
+
+/* A block that moves is freed and allocated by events of their own; where these are missing this one counts. */
+static void move(struct etw_recording *run, const struct etw_waiting *block)
+{
+	if (!block->old_addr || block->old_addr >= ADDR_END || block->addr >= ADDR_END ||
+		live_block_is_there(run->blocks, block->addr) ||
+		!live_block_is_there(run->blocks, block->old_addr))
+		return;
+	run->moved++;
+	end(run, block->old_addr, block->stack);
+	begin(run, block);
+}
+
+static void change_pages(struct etw_recording *run, const struct etw_waiting *pages)
+{
+	uint64_t flags = pages->old_addr, from = pages->addr & ~(uint64_t)(PAGE - 1), to;
+	uint32_t stack = stack_of(run, pages->stack);
+
+	if (from >= ADDR_END || pages->bytes > ADDR_END - pages->addr) {
+		run->strange++;
+		return;
+	}
+	to = (pages->addr + pages->bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	if (to == from && pages->what == PAGES_FREE && flags & RELEASE)
+		to = live_ranges_end(run->ranges, from); /* all of it */
+	if (to <= from)
+		return;
+	if (pages->what == PAGES_FREE && flags & RELEASE) {
+		live_ranges_change(run->ranges, LIVE_TAKE, from, to, RECORD_COMMITTED, stack);
+	} else if (pages->what == PAGES_FREE && flags & DECOMMIT) {
+		live_ranges_change(run->ranges, LIVE_GIVE_UP, from, to, RECORD_COMMITTED, stack);
+	} else if (flags & RESERVE) {
+		enum record_memory memory = flags & COMMIT ? RECORD_COMMITTED : RECORD_RESERVED;
+
+		live_ranges_change(
+			run->ranges, LIVE_TAKE, from, to, RECORD_COMMITTED, RECORD_NO_STACK);
+		live_ranges_change(run->ranges, LIVE_FILL, from, to, memory, stack);
+	} else if (flags & COMMIT) { /* of what was reserved, maybe before the log began */
+		live_ranges_change(run->ranges, LIVE_USE, from, to, RECORD_COMMITTED, stack);
+		live_ranges_change(run->ranges, LIVE_FILL, from, to, RECORD_COMMITTED, stack);
+	}
+}
+
+/* An event whose stack has come, or will not. Of events that name no process those are ours that have a stack of
+ * ours, and frees of our blocks. */
+static void take(void *ctx, const struct etw_waiting *event)
+{
+	struct etw_recording *run = ctx;
+	bool is_ours = event->is_ours || event->pid == run->process->pid;
+
+	if (!is_ours && event->what == BLOCK_FREE && event->pid == ETW_NO_ID)
+		is_ours = event->addr < ADDR_END && live_block_is_there(run->blocks, event->addr);
+	if (!is_ours)
+		return;
+	pass_changes(run, event->ticks);
+	recorder_time(run->recorder, time_ms(run, event->ticks));
+	if (event->tid != run->thread_tid) {
+		run->thread_tid = event->tid;
+		run->thread_number =
+			recorder_thread(run->recorder, event->tid == ETW_NO_ID ? 0 : event->tid);
+		recorder_thread_is(run->recorder, run->thread_number);
+	}
+	switch (event->what) {
+	case BLOCK_ALLOC: begin(run, event); break;
+	case BLOCK_FREE: end(run, event->addr, event->stack); break;
+	case BLOCK_RESIZE:
+		end(run, event->addr, event->stack);
+		begin(run, event);
+		break;
+	case BLOCK_MOVE: move(run, event); break;
+	case HEAP_IS_GONE: live_heap_end(run->blocks, event->heap); break;
+	default: change_pages(run, event); break;
+	}
+}
+
+/* ---------------------------------------------------------------- events */
+
+static void add(
+	struct etw_recording *run, const struct etw_event *event, const struct etw_waiting *facts)
+{
+	struct etw_waiting *waiting = etw_binder_add(&run->binder, event);
+
+	waiting->what = facts->what;
+	waiting->heap = facts->heap;
+	waiting->addr = facts->addr;
+	waiting->bytes = facts->bytes;
+	waiting->old_addr = facts->old_addr;
+	waiting->is_ours = facts->is_ours;
+}
+
+static void take_heap_event(struct etw_recording *run, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+	struct etw_waiting facts = {.heap = etw_take_pointer(&from)};
+
+	if (event->pid != run->process->pid && event->pid != ETW_NO_ID)
+		return;
+	switch (event->type) {
+	case HEAP_ALLOC:
+		facts.what = BLOCK_ALLOC;
+		facts.bytes = etw_take_pointer(&from);
+		facts.addr = etw_take_pointer(&from);
+		break;
+	case HEAP_REALLOC:
+		facts.addr = etw_take_pointer(&from);
+		facts.old_addr = etw_take_pointer(&from);
+		facts.bytes = etw_take_pointer(&from);
+		facts.what = facts.addr == facts.old_addr ? BLOCK_RESIZE : BLOCK_MOVE;
+		break;
+	case HEAP_FREE:
+		facts.what = BLOCK_FREE;
+		facts.addr = etw_take_pointer(&from);
+		break;
+	case HEAP_DESTROY: facts.what = HEAP_IS_GONE; break;
+	default: return;
+	}
+	if (from.is_short)
+		run->strange++;
+	else
+		add(run, event, &facts);
+}
+
+static void take_memory_event(struct etw_recording *run, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+	struct etw_waiting facts = {.is_ours = true};
+	uint32_t pid;
+
+	if (event->type != MEMORY_ALLOC && event->type != MEMORY_FREE)
+		return;
+	facts.what = event->type == MEMORY_ALLOC ? PAGES_ALLOC : PAGES_FREE;
+	facts.addr = etw_take_pointer(&from);
+	facts.bytes = etw_take_pointer(&from);
+	pid = etw_take_u32(&from);
+	facts.old_addr = etw_take_u32(&from);
+	if (pid != run->process->pid)
+		return;
+	if (from.is_short)
+		run->strange++;
+	else
+		add(run, event, &facts);
+}
+
+/* Another process may get its number. */
+static void take_process_event(struct etw_recording *run, const struct etw_event *event)
+{
+	struct etw_payload from = etw_payload(event);
+
+	if (event->type != PROCESS_END || event->version < 2)
+		return;
+	etw_take_pointer(&from);
+	if (etw_take_u32(&from) == run->process->pid && !from.is_short)
+		run->has_ended = run->allocated || run->binder.tail;
+}
+
+static int read_events(
+	struct etw_recording *run, etw_progress_fn progress, void *ctx, struct err *err)
+{
+	const struct etw_event *event;
+	struct etw_merge *merge;
+	uint64_t count = 0;
+	int rc = etw_merge_open(&merge, run->log, err);
+
+	if (rc)
+		return rc;
+	while ((rc = etw_merge_next(merge, &event, err)) > 0) {
+		if (progress && !(++count & 0xffff))
+			progress(ctx, etw_merge_done(merge), run->log->facts.file_bytes);
+		if (run->has_ended && event->group != ETW_STACK) {
+			run->after_end +=
+				event->group == ETW_HEAP && event->pid == run->process->pid;
+			continue;
+		}
+		switch (event->group) {
+		case ETW_HEAP: take_heap_event(run, event); break;
+		case ETW_MEMORY: take_memory_event(run, event); break;
+		case ETW_PROCESS: take_process_event(run, event); break;
+		case ETW_STACK:
+			if (event->type == STACK_FRAMES || event->type >= STACK_KEY_KERNEL)
+				etw_binder_stack(&run->binder, event);
+			break;
+		default: break;
+		}
+	}
+	if (!rc) {
+		etw_binder_end(&run->binder);
+		pass_changes(run, run->log->facts.last_ticks);
+		recorder_time(run->recorder, time_ms(run, run->log->facts.last_ticks));
+	}
+	etw_merge_close(merge);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what must be known about it */
+
+static void remark(struct etw_recording *run, const char *format, ...) PRINTF_LIKE(2, 3);
+static void remark(struct etw_recording *run, const char *format, ...)
+{
+	char text[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	recorder_remark(run->recorder, text);
+}
+
+static void remark_losses(struct etw_recording *run)
+{
+	const struct etw_facts *facts = &run->log->facts;
+	uint64_t events = 0, buffers = 0, flagged = 0;
+
+	for (size_t i = 0; i < facts->file_count; i++) {
+		const struct etw_file *file = &facts->files[i];
+
+		events += file->head.events_lost;
+		buffers += file->head.buffers_lost;
+		flagged += file->flagged_losses;
+		if (file->is_cut)
+			remark(run,
+				"the log is damaged or cut short at byte %" PRIu64
+				": events may be missing",
+				file->cut_bytes);
+	}
+	if (buffers || (flagged && !events))
+		remark(run,
+			"Windows lost at least %" PRIu64 " buffers of events while it was logged",
+			buffers ? buffers : flagged);
+	if (facts->bad_buffers)
+		remark(run, "%" PRIu64 " buffers of the log are damaged: events are missing",
+			facts->bad_buffers);
+	recorder_lost(
+		run->recorder, events + (events ? 0 : buffers + flagged) + facts->bad_buffers);
+}
+
+static void remark_all(struct etw_recording *run)
+{
+	const struct etw_process *process = run->process;
+
+	if (process->heap_events)
+		remark(run, "heap events: read as published, and checked on made logs only, on no "
+			    "log of a real program yet");
+	remark_losses(run);
+	if (!process->start_ticks && !process->has_heap_create)
+		remark(run, "the process ran before the log began: what it had then is not in it");
+	if (run->unknown_frees)
+		remark(run,
+			"%" PRIu64 " frees of blocks that were allocated before the log began, "
+			"or whose allocation is lost",
+			run->unknown_frees);
+	if (run->replaced)
+		remark(run, "%" PRIu64 " blocks were allocated where one was: its free is lost",
+			run->replaced);
+	if (run->moved)
+		remark(run,
+			"%" PRIu64 " blocks were moved by realloc without an allocation and a "
+			"free of their own; they are counted by the realloc",
+			run->moved);
+	if (run->stackless)
+		remark(run, "%" PRIu64 " of %" PRIu64 " allocations have no stack%s",
+			run->stackless, run->allocated,
+			run->stackless == run->allocated ?
+				": record with -stackwalk HeapAlloc+HeapRealloc" :
+				"");
+	if (run->after_end)
+		remark(run,
+			"%" PRIu64 " heap events of another process that got the same number "
+			"are left out",
+			run->after_end);
+	if (run->strange)
+		remark(run, "%" PRIu64 " events make no sense and are left out", run->strange);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+/* The module that is the program itself: its path says more than the process's name. */
+static const char *image_of(const struct etw_log *log, const struct etw_process *process)
+{
+	for (size_t i = 0; process->image && i < log->images.image_count; i++) {
+		const struct etw_image *image = &log->images.images[i];
+		size_t len = strlen(image->path), name = strlen(process->image);
+
+		if (image->pid == process->pid && len > name &&
+			image->path[len - name - 1] == '\\' &&
+			!text_compare(image->path + len - name, process->image))
+			return image->path;
+	}
+	return process->image;
+}
+
+static struct record_facts facts_of(const struct etw_log *log, const struct etw_process *process,
+	const struct etw_record_options *options, char *os, size_t os_bytes)
+{
+	const struct etw_head *head = &log->files->head;
+
+	snprintf(os, os_bytes, "Windows %u.%u.%u", head->os_major, head->os_minor, head->os_build);
+	return (struct record_facts){.pid = process->pid,
+		.parent_pid = process->parent_pid,
+		.bits = process->bits,
+		.image = image_of(log, process),
+		.os = os,
+		.source = "etw",
+		.start_ms = process->start_ticks ?
+				    etw_time_ms(etw_time(head, process->start_ticks)) :
+				    0,
+		.time_ms = etw_time_ms(head->start_time),
+		.is_attached = !process->start_ticks && !process->has_heap_create,
+		.has_addresses = options->keeps_addresses,
+		.is_temporary = options->is_temporary};
+}
+
+int etw_record(struct etw_log *log, const struct etw_process *process,
+	const struct etw_record_options *options, etw_progress_fn progress, void *ctx,
+	struct err *err)
+{
+	struct etw_recording run = {.log = log, .process = process};
+	const struct etw_facts *facts = &log->facts;
+	char os[64];
+	const struct record_facts about = facts_of(log, process, options, os, sizeof(os));
+	bool has_stacks = facts->stack_count || facts->key_count;
+	int rc = recorder_open(&run.recorder, options->path, &about, err), end_rc;
+
+	if (rc)
+		return rc;
+	run.blocks = live_blocks_new(run.recorder);
+	run.ranges = live_ranges_new(run.recorder);
+	run.kinds = xcalloc(KIND_CACHE, sizeof(*run.kinds));
+	etw_binder_init(&run.binder, &log->stacks, WAITING,
+		has_stacks ? WAIT_SECONDS * log->files->head.frequency : 0, take, &run);
+	take_modules(&run);
+	rc = read_events(&run, progress, ctx, err);
+	remark_all(&run);
+	end_rc = recorder_end(run.recorder, rc ? NULL : err);
+	etw_binder_release(&run.binder);
+	live_blocks_free(run.blocks);
+	live_ranges_free(run.ranges);
+	free(run.kinds);
+	free(run.known);
+	free(run.modules);
+	free(run.numbers);
+	free(run.changes);
+	free(run.loaded);
+	return rc ? rc : end_rc;
+}
