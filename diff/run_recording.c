@@ -124,6 +124,8 @@ static void put_recording(struct out *out, const char *path, const struct record
 		"tables", facts->module_count, facts->stack_count, facts->heap_count,
 		facts->thread_count ? facts->thread_count - 1 : 0, facts->kind_count);
 	put_loads(out, facts);
+	for (size_t i = 0; i < facts->remark_count; i++)
+		put_text(out, "remark", facts->remarks[i]);
 	for (size_t i = 0; i < facts->mark_count; i++) {
 		out_printf(out, "%-10s ", "mark");
 		umdh_seconds(out, facts->marks[i].time_ms);
@@ -174,6 +176,7 @@ static void put_json(struct out *out, const char *path, const struct record_fact
 	json_known_text(&json, "system", facts->os);
 	json_date(&json, "start", facts->start_ms);
 	json_date(&json, "begun", facts->time_ms);
+	json_known_text(&json, "source", facts->source);
 	json_bool(&json, "attached", facts->is_attached);
 	json_number(&json, "start_position", facts->start_position);
 	json_line(&json);
@@ -211,6 +214,10 @@ static void put_json(struct out *out, const char *path, const struct record_fact
 		json_number(&json, "time_ms", load->time_ms);
 		json_close(&json, '}');
 	}
+	json_close(&json, ']');
+	json_open_line(&json, "remarks", '[');
+	for (size_t i = 0; i < facts->remark_count; i++)
+		json_text(&json, NULL, facts->remarks[i]);
 	json_close(&json, ']');
 	json_open_line(&json, "marks", '[');
 	for (size_t i = 0; i < facts->mark_count; i++) {

@@ -97,8 +97,7 @@ void etw_images_release(struct etw_images *images)
 
 /* ---------------------------------------------------------------- modules of one process */
 
-/* A path as people know it: by the longest prefix that is one of a volume. */
-static const char *plain_path(struct etw_images *images, const char *path)
+const char *etw_images_path(struct etw_images *images, const char *path)
 {
 	const struct etw_volume *best = NULL;
 	size_t best_len = 0;
@@ -214,7 +213,7 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			.size_bytes = image->bytes,
 			.timestamp = image->timestamp,
 			.checksum = image->checksum,
-			.path = (char *)plain_path(images, image->path)};
+			.path = (char *)etw_images_path(images, image->path)};
 		identify(images, made, image);
 	}
 	free(mine);

@@ -66,6 +66,9 @@ struct etw_images {
 void etw_images_add(struct etw_images *images, const struct etw_event *event);
 void etw_images_release(struct etw_images *images);
 
+/* A path as people know it: by the longest prefix that is one of a volume. */
+const char *etw_images_path(struct etw_images *images, const char *path);
+
 /* A module of a process, from when to when it was there. */
 struct etw_module {
 	struct module module; /* its texts are in the images' arena */

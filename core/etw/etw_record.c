@@ -518,7 +518,7 @@ static void remark_all(struct etw_recording *run)
 /* ---------------------------------------------------------------- all of it */
 
 /* The module that is the program itself: its path says more than the process's name. */
-static const char *image_of(const struct etw_log *log, const struct etw_process *process)
+static const char *image_of(struct etw_log *log, const struct etw_process *process)
 {
 	for (size_t i = 0; process->image && i < log->images.image_count; i++) {
 		const struct etw_image *image = &log->images.images[i];
@@ -527,12 +527,12 @@ static const char *image_of(const struct etw_log *log, const struct etw_process 
 		if (image->pid == process->pid && len > name &&
 			image->path[len - name - 1] == '\\' &&
 			!text_compare(image->path + len - name, process->image))
-			return image->path;
+			return etw_images_path(&log->images, image->path);
 	}
 	return process->image;
 }
 
-static struct record_facts facts_of(const struct etw_log *log, const struct etw_process *process,
+static struct record_facts facts_of(struct etw_log *log, const struct etw_process *process,
 	const struct etw_record_options *options, char *os, size_t os_bytes)
 {
 	const struct etw_head *head = &log->files->head;
@@ -548,7 +548,6 @@ static struct record_facts facts_of(const struct etw_log *log, const struct etw_
 				    etw_time_ms(etw_time(head, process->start_ticks)) :
 				    0,
 		.time_ms = etw_time_ms(head->start_time),
-		.is_attached = !process->start_ticks && !process->has_heap_create,
 		.has_addresses = options->keeps_addresses,
 		.is_temporary = options->is_temporary};
 }

@@ -26,6 +26,9 @@ int command_watch(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_record(int argc, char **argv);
+/* Whether it is 'hsnap record --from LOG', which command_record() leaves to command_record_log(). */
+bool command_is_of_log(int argc, char **argv);
+int command_record_log(int argc, char **argv);
 int command_mark(int argc, char **argv);
 int command_detach(int argc, char **argv);
 int command_ps(int argc, char **argv);

@@ -20,12 +20,16 @@ static int refuse(const char *what)
 NEEDS_WINDOWS(command_run)
 NEEDS_WINDOWS(command_attach)
 NEEDS_WINDOWS(command_detach)
-NEEDS_WINDOWS(command_record)
 NEEDS_WINDOWS(command_mark)
 NEEDS_WINDOWS(command_ust)
 NEEDS_WINDOWS(command_os)
 NEEDS_WINDOWS(command_ps)
 NEEDS_WINDOWS(command_doctor)
+
+int command_record(int argc, char **argv)
+{
+	return command_is_of_log(argc, argv) ? command_record_log(argc, argv) : refuse(argv[0]);
+}
 
 int guard_main(int argc, char **argv)
 {

@@ -57,6 +57,7 @@ static const char usage[] =
 	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--]\n"
 	"                    PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
+	"       hsnap record --from LOG.etl [-p PID | -pn NAME] -o FILE\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
 	"It ends with the process, after --for, at --max-bytes, with --stop, or with Ctrl-C, and\n"
@@ -324,8 +325,11 @@ int command_record(int argc, char **argv)
 	struct record_session *session = NULL;
 	uint32_t pid = 0;
 	struct err err = {0};
-	int rc = command_read(&form, argc, argv, &request, &err);
+	int rc;
 
+	if (command_is_of_log(argc, argv))
+		return command_record_log(argc, argv);
+	rc = command_read(&form, argc, argv, &request, &err);
 	if (!rc && request.stops && (request.plan.path || request.word_count))
 		rc = err_set(&err, ERR_USAGE, "--stop",
 			"it takes a process, and neither a file nor a program");

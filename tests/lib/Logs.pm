@@ -1,0 +1,218 @@
+# ETW logs, written event by event: what a test says is in a log is in it. Layouts: man/hdiff-etw.7.
+package Logs;
+
+use strict;
+use warnings;
+
+our $FREQUENCY = 10_000_000;
+our $START = 133_000_000_000_000_000; # FILETIME
+our $T0 = 1_000_000; # ticks
+
+my %guids = (
+    memory  => pack('VvvC8', 0x3d6fa8d3, 0xfe05, 0x11d0, 0x9d, 0xda, 0, 0xc0, 0x4f, 0xd7, 0xba, 0x7c),
+    heap    => pack('VvvC8', 0x222962ab, 0x6180, 0x4b88, 0xa8, 0x25, 0x34, 0x6b, 0x75, 0xf2, 0xa2, 0x4a),
+    stack   => pack('VvvC8', 0xdef2fe46, 0x7bd6, 0x4b80, 0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3),
+    ids     => pack('VvvC8', 0xb3e675d7, 0x2554, 0x4f18, 0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde),
+    paths   => pack('VvvC8', 0x9b79ee91, 0xb5fd, 0x41c0, 0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0),
+    wpr     => pack('VvvC8', 0x901d2afa, 0x4ff6, 0x46d7, 0x8d, 0x0e, 0x53, 0x64, 0x5e, 0x1a, 0x47, 0xf5),
+);
+my %groups = (memory => 2, process => 3, thread => 5, heap => 0x10, image => 0x14, stack => 0x18);
+
+# Options: bits (64), clock (1), old (heads as Windows 7 has them), lost => [events, buffers], freq.
+sub new {
+    my ($class, %options) = @_;
+    my $self = bless {bits => 64, clock => 1, lost => [0, 0], %options, cpus => {}, tick => 0}, $class;
+
+    return $self;
+}
+
+sub pointer { my ($self, $value) = @_; return pack($self->{bits} == 64 ? 'Q<' : 'V', $value) }
+sub wide { my ($text) = @_; return join('', map { pack('v', ord) } split //, $text) . "\0\0" }
+
+# ms from the log's start, as ticks.
+sub ticks { my ($ms) = @_; return $T0 + int($ms * $FREQUENCY / 1000 + 0.5) }
+
+# An event: at (ms), group or guid, type, version, payload; cpu, pid, tid; header system, compact, perfinfo, full or
+# instance.
+sub event {
+    my ($self, %e) = @_;
+    my $wide = $self->{bits} == 64 ? 1 : 0;
+    my $header = $e{header} // ($guids{$e{of}} && !$groups{$e{of}} ? 'full' : 'system');
+    my ($pid, $tid) = ($e{pid} // 4321, $e{tid} // 1);
+    my $time = $e{ticks} // ticks($e{at});
+    my ($type, $version, $group) = ($e{type}, $e{version} // 2, $groups{$e{of}} // 0);
+    my $bytes;
+
+    if ($header eq 'system') {
+        $bytes = pack('vCCvCCVVQ<QQ', $version, 1 + $wide, 0xc0, 32 + length $e{payload}, $type, $group, $tid, $pid,
+            $time, 0, 0);
+        $bytes = substr($bytes, 0, 24) . pack('VV', 0, 0);
+    } elsif ($header eq 'compact') {
+        $bytes = pack('vCCvCCVVQ<', $version, 3 + $wide, 0xc0, 24 + length $e{payload}, $type, $group, $tid, $pid, $time);
+    } elsif ($header eq 'perfinfo') {
+        $bytes = pack('vCCvCCQ<', $version, 16 + $wide, 0xc0, 16 + length $e{payload}, $type, $group, $time);
+    } else {
+        my $size = $header eq 'full' ? 48 : 72;
+        my $kind = $header eq 'full' ? ($wide ? 20 : 10) : ($wide ? 21 : 11);
+
+        $bytes = pack('vCCCCvVVQ<', $size + length $e{payload}, $kind, 0xc0, $type, 0, $version, $tid, $pid, $time)
+            . $guids{$e{of}};
+        $bytes .= "\0" x ($size - length $bytes);
+    }
+    $bytes .= $e{payload};
+    $bytes .= "\0" x (-length($bytes) % 8);
+    push @{$self->{cpus}{$e{cpu} // 0}}, $bytes;
+    return $time;
+}
+
+# Frames of a stack for the event at that time.
+sub stack {
+    my ($self, %s) = @_;
+    my $frames = join '', map { $self->pointer($_) } @{$s{frames}};
+
+    $self->event(of => 'stack', type => 32, at => $s{at}, cpu => $s{cpu}, pid => 0xffffffff, tid => 0xffffffff,
+        header => $s{header} // 'perfinfo',
+        payload => pack('Q<VV', $s{ticks} // ticks($s{for} // $s{at}), $s{pid} // 4321, $s{tid} // 1) . $frames);
+}
+
+# A key in the place of frames; part is 37 (kernel) or 38 (user).
+sub key {
+    my ($self, %s) = @_;
+
+    $self->event(of => 'stack', type => $s{part} // 38, at => $s{at}, cpu => $s{cpu}, header => 'perfinfo',
+        payload => pack('Q<VV', ticks($s{for} // $s{at}), $s{pid} // 4321, $s{tid} // 1) . $self->pointer($s{key}));
+}
+
+sub define_key {
+    my ($self, %s) = @_;
+
+    $self->event(of => 'stack', type => $s{type} // 36, at => $s{at}, cpu => $s{cpu}, header => 'perfinfo',
+        payload => $self->pointer($s{key}) . join '', map { $self->pointer($_) } @{$s{frames}});
+}
+
+sub alloc {
+    my ($self, %b) = @_;
+
+    $self->event(of => 'heap', type => 33, %b,
+        payload => join('', map { $self->pointer($_) } $b{heap} // 0x10000, $b{bytes}, $b{addr}) . pack('V', 3));
+    $self->stack(at => $b{at}, ticks => $b{ticks}, tid => $b{tid}, pid => $b{pid}, cpu => $b{cpu}, frames => $b{frames})
+        if $b{frames};
+}
+
+sub free {
+    my ($self, %b) = @_;
+
+    $self->event(of => 'heap', type => 36, %b,
+        payload => join('', map { $self->pointer($_) } $b{heap} // 0x10000, $b{addr}) . pack('V', 3));
+}
+
+sub realloc {
+    my ($self, %b) = @_;
+
+    $self->event(of => 'heap', type => 34, %b,
+        payload => join('', map { $self->pointer($_) } $b{heap} // 0x10000, $b{addr}, $b{old}, $b{bytes}, $b{old_bytes} // 0)
+            . pack('V', 3));
+    $self->stack(at => $b{at}, tid => $b{tid}, frames => $b{frames}) if $b{frames};
+}
+
+sub heap_event {
+    my ($self, $type, %b) = @_;
+
+    $self->event(of => 'heap', type => $type, %b, payload => $self->pointer($b{heap} // 0x10000)
+            . ($type == 32 ? pack('V', 0) : ''));
+}
+
+# flags: 0x1000 commit, 0x2000 reserve, 0x4000 decommit, 0x8000 release
+sub pages {
+    my ($self, %p) = @_;
+
+    $self->event(of => 'memory', type => $p{flags} & 0xc000 ? 99 : 98, header => 'perfinfo', %p,
+        payload => $self->pointer($p{addr}) . $self->pointer($p{bytes}) . pack('VV', $p{owner} // 4321, $p{flags}));
+    $self->stack(at => $p{at}, tid => $p{tid}, cpu => $p{cpu}, frames => $p{frames}) if $p{frames};
+}
+
+# type 3: it was there; 10: loaded; 2: unloaded; 4: it is there at the end
+sub image {
+    my ($self, %i) = @_;
+
+    $self->event(of => $i{type} == 10 ? 'process' : 'image', type => $i{type}, at => $i{at}, cpu => $i{cpu},
+        payload => $self->pointer($i{base}) . $self->pointer($i{bytes}) . pack('V5', $i{pid} // 4321, $i{checksum} // 0,
+            $i{timestamp} // 0, 0, 0)
+            . substr($self->pointer($i{base}) . "\0" x 16, 0, $self->{bits} / 8 + 12) . wide($i{path}));
+}
+
+sub identity {
+    my ($self, %i) = @_;
+
+    $self->event(of => 'ids', type => 0, at => $i{at}, payload => $self->pointer($i{base}) . $self->pointer($i{bytes})
+            . pack('VV', $i{pid} // 4321, $i{timestamp}) . wide($i{name}));
+    $self->event(of => 'ids', type => 36, at => $i{at}, payload => $self->pointer($i{base}) . pack('V', $i{pid} // 4321)
+            . $i{guid} . pack('V', $i{age}) . "$i{pdb}\0");
+}
+
+sub volume {
+    my ($self, $at, $nt, $dos) = @_;
+
+    $self->event(of => 'paths', type => 35, at => $at, payload => wide($nt) . wide($dos));
+}
+
+# type 1: it starts; 2: it ends; 3: it was there
+sub process {
+    my ($self, %p) = @_;
+
+    $self->event(of => 'process', type => $p{type}, version => 4, at => $p{at}, cpu => $p{cpu},
+        payload => $self->pointer(0) . pack('VVVV', $p{pid} // 4321, $p{parent} // 1, 0, 0) . $self->pointer(0)
+            . pack('V', $p{flags} // 0) . pack('V', 0) . "$p{image}\0" . wide($p{command} // $p{image}) . "\0\0\0\0");
+}
+
+sub head {
+    my ($self) = @_;
+    my $wide = $self->{bits} == 64;
+    my $payload = pack('VCCCCVVQ<VVVVVVVV', 65536, 10, 0, 5, 1, 19045, 2, $START + 1_000_000_000, 156250, 0, 1, 10, 1,
+        $self->{bits} / 8, $self->{lost}[0], 3000);
+
+    $payload .= "\0" x ($wide ? 16 : 8) . "\0" x 176;
+    $payload .= pack('Q<Q<Q<VV', $START - 50_000_000_000, $self->{freq} // $FREQUENCY, $START, $self->{clock}, $self->{lost}[1]);
+    $payload .= wide('made') . wide('made.etl');
+    return pack('vCCvCCVVQ<', 2, $wide ? 2 : 1, 0xc0, 32 + length $payload, 0, 0, 1, 4, $T0) . "\0" x 8 . $payload;
+}
+
+sub buffer {
+    my ($self, $events, %b) = @_;
+    my $used = 72 + length $events;
+    my $cpu = $b{cpu} // 0;
+    my $bytes = pack('VVVVQ<Q<Q<', $b{bytes} // ($used + 7 & ~7), $self->{old} && ($b{type} // 0) == 4 ? 0 : $used, $used, 0,
+        $START, $b{sequence} // 0, 0);
+
+    $bytes .= $self->{old} ? pack('CCvV', $cpu, 8, 0, 0) : pack('vvV', $cpu, 1, 0);
+    $bytes .= pack('Vvv', $used, ($self->{old} ? 0 : 0x20) | ($b{flags} // 0), $b{type} // 0) . "\0" x 16;
+    return $bytes . $events . "\0" x (-$used % 8);
+}
+
+# The bytes of the log: so many events a buffer; buffers of the processors in turn, the later ones first if so wished.
+sub bytes {
+    my ($self, %b) = @_;
+    my $each = $b{each} // 100;
+    my (@buffers, $sequence);
+
+    for my $cpu (sort { $a <=> $b } keys %{$self->{cpus}}) {
+        my @events = @{$self->{cpus}{$cpu}};
+
+        while (my @some = splice @events, 0, $each) {
+            push @buffers, $self->buffer(join('', @some), cpu => $cpu, sequence => ++$sequence, flags => $b{flags});
+        }
+    }
+    @buffers = reverse @buffers if $b{reverse};
+    return join '', $self->buffer($self->head, type => 4), @buffers;
+}
+
+sub write {
+    my ($self, $path, %b) = @_;
+
+    open my $to, '>:raw', $path or die "$path: $!";
+    print $to $self->bytes(%b);
+    close $to or die "$path: $!";
+    return $path;
+}
+
+1;
