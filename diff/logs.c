@@ -331,10 +331,10 @@ static void put_counts(struct out *out, const struct etw_facts *facts)
 		" definitions of keys\n"
 		"bound      %" PRIu64 " to their event; %" PRIu64 " without one, %" PRIu64
 		" keys never defined\n"
-		"images     %" PRIu64 " events, %" PRIu64 " identities\n",
+		"images     %" PRIu64 " events, %" PRIu64 " of them with an identity\n",
 		facts->stack_count, facts->key_count, facts->definition_count, facts->bound_count,
 		facts->unbound_count, facts->undefined_count, facts->image_count,
-		facts->identity_count);
+		facts->identified_count);
 	out_printf(out, "\n%14s  %-36s %6s %8s %7s\n", "events", "provider", "type", "version",
 		"header");
 	for (size_t i = 0; i < facts->count_count; i++) {
@@ -412,6 +412,8 @@ static void put_json(struct out *out, const struct etw_facts *facts, bool is_ver
 		json_number(&json, "unbound", facts->unbound_count);
 		json_number(&json, "undefined", facts->undefined_count);
 		json_close(&json, '}');
+		json_number(&json, "image_count", facts->image_count);
+		json_number(&json, "identified_count", facts->identified_count);
 		json_open_line(&json, "events", '[');
 		for (size_t i = 0; i < facts->count_count; i++) {
 			const struct etw_count *count = &facts->counts[i];

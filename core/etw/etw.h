@@ -56,6 +56,7 @@ struct etw_facts {
 	/* After etw_bind(). */
 	uint64_t bound_count, unbound_count; /* stacks that found their event; that did not */
 	uint64_t undefined_count; /* keys that are never defined */
+	uint64_t identified_count; /* images that have an identity */
 };
 
 struct etw_log;

@@ -220,3 +220,25 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 	*count = found;
 	return modules;
 }
+
+uint64_t etw_images_identified(const struct etw_images *images)
+{
+	struct table known;
+	uint64_t count = 0;
+
+	table_init(&known);
+	for (size_t i = 0; i < images->identity_count; i++) {
+		const struct etw_identity *identity = &images->identities[i];
+		const uint64_t key[] = {identity->pid, identity->base};
+
+		if (!table_find(&known, key, sizeof(key)))
+			table_add(&known, key, sizeof(key), 0);
+	}
+	for (size_t i = 0; i < images->image_count; i++) {
+		const uint64_t key[] = {images->images[i].pid, images->images[i].base};
+
+		count += table_find(&known, key, sizeof(key)) != NULL;
+	}
+	table_release(&known);
+	return count;
+}

@@ -449,6 +449,7 @@ int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct er
 	log->facts.bound_count = binder.bound_count;
 	log->facts.unbound_count = binder.unbound_count;
 	log->facts.undefined_count = binder.undefined_count;
+	log->facts.identified_count = etw_images_identified(&log->images);
 	etw_binder_release(&binder);
 	etw_merge_close(merge);
 	return rc;

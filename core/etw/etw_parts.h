@@ -69,6 +69,9 @@ void etw_images_release(struct etw_images *images);
 /* A path as people know it: by the longest prefix that is one of a volume. */
 const char *etw_images_path(struct etw_images *images, const char *path);
 
+/* How many image events have an identity of their process and place. */
+uint64_t etw_images_identified(const struct etw_images *images);
+
 /* A module of a process, from when to when it was there. */
 struct etw_module {
 	struct module module; /* its texts are in the images' arena */
