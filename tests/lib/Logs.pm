@@ -61,7 +61,7 @@ sub event {
     }
     $bytes .= $e{payload};
     $bytes .= "\0" x (-length($bytes) % 8);
-    push @{$self->{cpus}{$e{cpu} // 0}}, $bytes;
+    push @{$self->{cpus}{$e{cpu} // 0}}, [$time, $bytes];
     return $time;
 }
 
@@ -181,12 +181,45 @@ sub buffer {
     my ($self, $events, %b) = @_;
     my $used = 72 + length $events;
     my $cpu = $b{cpu} // 0;
-    my $bytes = pack('VVVVQ<Q<Q<', $b{bytes} // ($used + 7 & ~7), $self->{old} && ($b{type} // 0) == 4 ? 0 : $used, $used, 0,
+    my $is_packed = $self->{pack} && ($b{type} // 0) != 4;
+
+    $events = pack_bytes($self->{pack}, $events) if $is_packed;
+    my $bytes = pack('VVVVQ<Q<Q<', $b{bytes} // (72 + length($events) + 7 & ~7), $self->{old} && ($b{type} // 0) == 4 ? 0 : $used, $used, 0,
         $START, $b{sequence} // 0, 0);
 
-    $bytes .= $self->{old} ? pack('CCvV', $cpu, 8, 0, 0) : pack('vvV', $cpu, 1, 0);
-    $bytes .= pack('Vvv', $used, ($self->{old} ? 0 : 0x20) | ($b{flags} // 0), $b{type} // 0) . "\0" x 16;
-    return $bytes . $events . "\0" x (-$used % 8);
+    $bytes .= $self->{old} ? pack('CCvV', $cpu, 8, 0, $b{packing} // 0) : pack('vvV', $cpu, 1, $b{packing} // 0);
+    $bytes .= pack('Vvv', $used, ($self->{old} ? 0 : 0x20) | ($b{flags} // 0) | ($is_packed ? 0x40 : 0), $b{type} // 0) . "\0" x 16;
+    return $bytes . $events . "\0" x (-length($events) % 8);
+}
+
+# Packed, but for nothing: what unpacks to these bytes. 2 LZNT1, 3 Xpress, 4 Xpress Huffman; with a match here and there.
+sub pack_bytes {
+    my ($how, $bytes) = @_;
+
+    return join('', map { pack('v', 0x3000 | length($_) - 1) . $_ } unpack('(a4096)*', $bytes)) if $how == 2;
+    if ($how == 4) { # each byte has a code of 8 bits, itself
+        return join '', map {
+            my @words = unpack('n*', $_ . "\0" x (length($_) % 2)); # of 16 bits, the first byte on top
+            "\x88" x 128 . "\0" x 128 . pack('v*', @words, (0) x (@words < 2 ? 2 - @words : 0), 0)
+        } unpack('(a65536)*', $bytes);
+    }
+    my ($out, $at, $flags, $count, $items) = ('', 0, 0, 0, '');
+
+    while ($at < length $bytes) {
+        my ($len) = $at && substr($bytes, $at, 9) =~ /^((.)\2{2,8})/s ? length $1 : 0;
+        my $is_match = $len >= 3 && substr($bytes, $at - 1, 1) eq substr($bytes, $at, 1);
+
+        $len = 1 if !$is_match;
+        $items .= $is_match ? pack('v', $len - 3) : substr($bytes, $at, 1);
+        $flags = $flags << 1 | ($is_match ? 1 : 0);
+        $at += $len;
+        if (++$count == 32) {
+            $out .= pack('V', $flags) . $items;
+            ($flags, $count, $items) = (0, 0, '');
+        }
+    }
+    return $out . pack('V', $flags << (32 - $count) | (1 << (32 - $count)) - 1) . $items if $count;
+    return $out;
 }
 
 # The bytes of the log: so many events a buffer; buffers of the processors in turn, the later ones first if so wished.
@@ -196,14 +229,15 @@ sub bytes {
     my (@buffers, $sequence);
 
     for my $cpu (sort { $a <=> $b } keys %{$self->{cpus}}) {
-        my @events = @{$self->{cpus}{$cpu}};
+        my @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } @{$self->{cpus}{$cpu}};
 
         while (my @some = splice @events, 0, $each) {
             push @buffers, $self->buffer(join('', @some), cpu => $cpu, sequence => ++$sequence, flags => $b{flags});
         }
     }
     @buffers = reverse @buffers if $b{reverse};
-    return join '', $self->buffer($self->head, type => 4), @buffers;
+    splice @buffers, $b{lose}, 1 if defined $b{lose};
+    return join '', $b{into} // $self->buffer($self->head, type => 4, packing => $self->{pack}), @buffers;
 }
 
 sub write {
