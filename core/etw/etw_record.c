@@ -63,7 +63,7 @@ struct etw_recording {
 	size_t module_count, change_count, changed, loaded_count;
 	uint32_t generation;
 	struct known_stack *known;
-	size_t known_cap;
+	size_t known_count, known_cap;
 	struct kind_entry *kinds;
 	uint32_t thread_tid, thread_number; /* the last one */
 	bool has_ended;
@@ -186,9 +186,11 @@ static uint32_t stack_of(struct etw_recording *run, uint32_t raw)
 
 	if (raw == ETW_NO_STACK)
 		return RECORD_NO_STACK;
-	while (raw >= run->known_cap)
-		array_grow(
-			(void **)&run->known, &run->known_cap, run->known_cap, sizeof(*run->known));
+	while (raw >= run->known_count) {
+		array_grow((void **)&run->known, &run->known_cap, run->known_count,
+			sizeof(*run->known));
+		run->known[run->known_count++].generation = 0;
+	}
 	known = &run->known[raw];
 	if (known->generation == run->generation)
 		return known->number;
