@@ -47,7 +47,7 @@ static void tell(void *ctx, uint64_t done, uint64_t total)
 }
 
 /* The logs of one session. */
-struct session {
+struct log_session {
 	struct etw_log *log;
 	const char **paths;
 	size_t count;
@@ -56,14 +56,14 @@ struct session {
 	size_t first; /* item */
 };
 
-struct sessions {
-	struct session *items;
+struct log_sessions {
+	struct log_session *items;
 	size_t count, cap;
 	size_t *of_item; /* by item: its session, or SIZE_MAX */
 };
 
 static int read_session(
-	struct session *session, const struct options *options, FILE *say, struct err *err)
+	struct log_session *session, const struct options *options, FILE *say, struct err *err)
 {
 	const struct etw_process *process;
 	struct etw_record_options how = {.is_temporary = true};
@@ -91,7 +91,7 @@ static int read_session(
 	return rc;
 }
 
-static bool has_path(const struct session *session, const char *path)
+static bool has_path(const struct log_session *session, const char *path)
 {
 	for (size_t i = 0; i < session->count; i++) {
 		if (!strcmp(session->paths[i], path) || os_same_file(session->paths[i], path))
@@ -101,10 +101,10 @@ static bool has_path(const struct session *session, const char *path)
 }
 
 /* Puts a log to those of its session, or makes a new one. */
-static int add_log(struct sessions *all, const char *path, size_t item, struct err *err)
+static int add_log(struct log_sessions *all, const char *path, size_t item, struct err *err)
 {
 	struct etw_log *log = NULL;
-	struct session *session = NULL;
+	struct log_session *session = NULL;
 	size_t at = 0;
 	int rc;
 
@@ -121,7 +121,7 @@ static int add_log(struct sessions *all, const char *path, size_t item, struct e
 		;
 	if (at == all->count) {
 		array_grow((void **)&all->items, &all->cap, all->count, sizeof(*all->items));
-		all->items[all->count++] = (struct session){.log = log, .first = item};
+		all->items[all->count++] = (struct log_session){.log = log, .first = item};
 	} else {
 		etw_close(log);
 	}
@@ -134,8 +134,8 @@ static int add_log(struct sessions *all, const char *path, size_t item, struct e
 
 static bool keep(const struct file_item *item, size_t number, void *ctx)
 {
-	const struct sessions *all = ctx;
-	const struct session *session;
+	const struct log_sessions *all = ctx;
+	const struct log_session *session;
 
 	if (all->of_item[number] == SIZE_MAX)
 		return true;
@@ -145,7 +145,7 @@ static bool keep(const struct file_item *item, size_t number, void *ctx)
 
 int logs_read(struct file_list *list, const struct options *options, FILE *say, struct err *err)
 {
-	struct sessions all = {.of_item = xcalloc(list->count + 1, sizeof(size_t))};
+	struct log_sessions all = {.of_item = xcalloc(list->count + 1, sizeof(size_t))};
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < list->count; i++) {

@@ -6,6 +6,7 @@ use warnings;
 no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use File::Spec;
 use JSON::PP;
 use Test::More;
 use Hunt;
@@ -260,7 +261,7 @@ subtest 'several logs of a session are one' => sub {
 	my $packed = "$dir/both.zip";
 	system("cd $dir && zip -q both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or plan(skip_all => 'no zip');
 	is_live($packed, '1s', { $deep => [1000, 1] }, 'also in an archive');
-	is_deeply([glob(($ENV{TMPDIR} // '/tmp') . "/hsnap-*-*")], [], 'no temporary file stays');
+	is_deeply([glob(File::Spec->tmpdir . "/hsnap-*-*")], [], 'no temporary file stays');
 };
 
 subtest 'a recording of one process' => sub {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/etw/unpack.h"
 
 /* The head of a buffer: WMI_BUFFER_HEADER of phnt's ntwmi.h; its bytes were seen in logs of Windows Vista to 11. */
 enum {

@@ -62,6 +62,12 @@ bool etw_is_head(const void *bytes, size_t len);
 int etw_file_open(struct etw_file *file, const char *path, const char *name, struct err *err);
 void etw_file_close(struct etw_file *file);
 
+/* What RtlCompressBuffer packed, by the published algorithms (MS-XCA): true when exactly to_bytes came out. Nothing
+ * outside of both is read or written. unpack.c. */
+enum { ETW_LZNT1 = 2, ETW_XPRESS = 3, ETW_XPRESS_HUFFMAN = 4 };
+bool etw_unpack(unsigned format, const unsigned char *from, size_t from_bytes, unsigned char *to,
+	size_t to_bytes);
+
 /* Room for a buffer of a file, as it lies there and unpacked. */
 struct etw_room {
 	unsigned char *bytes, *packed;

@@ -4,6 +4,7 @@
 
 #include "core/base/hash.h"
 #include "core/etw/etw.h"
+#include "core/etw/etw_file.h"
 #include "core/record/record.h"
 
 /* Event types of the groups (etw.h); Microsoft's documentation, and phnt's ntwmi.h. */

@@ -31,7 +31,7 @@ enum what {
 };
 
 /* A module comes or goes. */
-struct change {
+struct module_change {
 	uint64_t ticks;
 	uint32_t module; /* of modules */
 	bool is_loaded;
@@ -58,7 +58,7 @@ struct etw_recording {
 	/* Modules, and those that are there now, by address. */
 	struct etw_module *modules;
 	uint32_t *numbers; /* of the recorder */
-	struct change *changes;
+	struct module_change *changes;
 	uint32_t *loaded;
 	size_t module_count, change_count, changed, loaded_count;
 	uint32_t generation;
@@ -75,7 +75,7 @@ struct etw_recording {
 
 static int by_ticks(const void *a, const void *b)
 {
-	const struct change *x = a, *y = b;
+	const struct module_change *x = a, *y = b;
 
 	if (x->ticks != y->ticks)
 		return x->ticks < y->ticks ? -1 : 1;
@@ -100,7 +100,7 @@ static size_t place_of(const struct etw_recording *run, uint64_t base)
 	return low;
 }
 
-static void change_modules(struct etw_recording *run, const struct change *change)
+static void change_modules(struct etw_recording *run, const struct module_change *change)
 {
 	size_t at = place_of(run, run->modules[change->module].module.base);
 	uint32_t *place = run->loaded + at;
@@ -141,11 +141,13 @@ static void take_modules(struct etw_recording *run)
 
 		run->numbers[i] = recorder_module(run->recorder, &module->module);
 		if (module->from)
-			run->changes[run->change_count++] = (struct change){module->from, i, true};
+			run->changes[run->change_count++] =
+				(struct module_change){module->from, i, true};
 		else
-			change_modules(run, &(struct change){0, i, true});
+			change_modules(run, &(struct module_change){0, i, true});
 		if (module->to != UINT64_MAX)
-			run->changes[run->change_count++] = (struct change){module->to, i, false};
+			run->changes[run->change_count++] =
+				(struct module_change){module->to, i, false};
 	}
 	qsort(run->changes, run->change_count, sizeof(*run->changes), by_ticks);
 	run->generation = 1;
@@ -154,7 +156,7 @@ static void take_modules(struct etw_recording *run)
 static void pass_changes(struct etw_recording *run, uint64_t ticks)
 {
 	while (run->changed < run->change_count && run->changes[run->changed].ticks <= ticks) {
-		const struct change *change = &run->changes[run->changed++];
+		const struct module_change *change = &run->changes[run->changed++];
 
 		recorder_time(run->recorder, time_ms(run, change->ticks));
 		recorder_module_is(run->recorder, run->numbers[change->module], change->is_loaded);

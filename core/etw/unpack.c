@@ -1,7 +1,7 @@
-#include "core/etw/unpack.h"
-
 #include <stdint.h>
 #include <string.h>
+
+#include "core/etw/etw_file.h"
 
 /* A place in both. */
 struct unpacking {

@@ -24,7 +24,7 @@ static char *new_folder(struct err *err)
 		place = os_env(names[i]);
 	buf_init(&path);
 	snprintf(text, sizeof(text), "/hsnap-%lu-%016" PRIx64, os_pid(), hash_key().words[1]);
-	buf_printf(&path, "%s%s", place && *place ? place : "/tmp", text);
+	buf_printf(&path, "%s%s", place && *place ? place : P_tmpdir, text);
 	free(place);
 	if (!os_make_private_folder(path.data))
 		return path.data;

@@ -203,7 +203,7 @@ const struct zip_entry *zip_entry(const struct zip *zip, size_t number)
 
 /* ---------------------------------------------------------------- the bytes of an entry */
 
-struct unpacking {
+struct zip_unpacking {
 	struct zip *zip;
 	const struct zip_entry *entry;
 	uint64_t at, left, out; /* packed bytes; unpacked ones so far */
@@ -213,7 +213,7 @@ struct unpacking {
 	const char *path;
 };
 
-static int put(struct unpacking *run, const unsigned char *bytes, size_t len, struct err *err)
+static int put(struct zip_unpacking *run, const unsigned char *bytes, size_t len, struct err *err)
 {
 	if (len > run->entry->bytes - run->out)
 		return bad(run->zip, err, "a file in it is longer than it says");
@@ -222,7 +222,7 @@ static int put(struct unpacking *run, const unsigned char *bytes, size_t len, st
 	return os_write(&run->file, bytes, len, run->path, err);
 }
 
-static int next_piece(struct unpacking *run, size_t *len, struct err *err)
+static int next_piece(struct zip_unpacking *run, size_t *len, struct err *err)
 {
 	*len = run->left < PIECE ? (size_t)run->left : PIECE;
 	if (os_read_at(&run->zip->file, run->at, run->from, *len))
@@ -232,7 +232,7 @@ static int next_piece(struct unpacking *run, size_t *len, struct err *err)
 	return 0;
 }
 
-static int inflate_all(struct unpacking *run, z_stream *stream, struct err *err)
+static int inflate_all(struct zip_unpacking *run, z_stream *stream, struct err *err)
 {
 	int state = Z_OK, rc = 0;
 	size_t len;
@@ -255,7 +255,7 @@ static int inflate_all(struct unpacking *run, z_stream *stream, struct err *err)
 	return rc;
 }
 
-static int copy_bytes(struct unpacking *run, struct err *err)
+static int copy_bytes(struct zip_unpacking *run, struct err *err)
 {
 	z_stream stream = {0};
 	int rc = 0;
@@ -280,7 +280,7 @@ static int copy_bytes(struct unpacking *run, struct err *err)
 int zip_unpack(struct zip *zip, size_t number, const char *path, struct err *err)
 {
 	const struct zip_entry *entry = &zip->entries[number];
-	struct unpacking run = {.zip = zip, .entry = entry, .path = path};
+	struct zip_unpacking run = {.zip = zip, .entry = entry, .path = path};
 	unsigned char head[LOCAL_BYTES];
 	int rc;
 

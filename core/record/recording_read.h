@@ -32,7 +32,8 @@ struct recording {
 	struct record_mark *marks;
 	struct record_load *loads;
 	const char **remarks;
-	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap, remark_cap;
+	size_t module_cap, stack_cap, heap_cap, thread_cap, kind_cap, mark_cap, load_cap,
+		remark_cap;
 	size_t frame_count, text_bytes;
 };
 

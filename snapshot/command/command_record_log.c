@@ -23,8 +23,7 @@ static const struct opt options[] = {
 };
 
 static const char usage[] =
-	"usage: hsnap record --from LOG [--from LOG ...] [-p PID | -pn NAME] -o FILE\n"
-	"                    [--addresses]\n"
+	"usage: hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG\n"
 	"\n"
 	"Keep what an ETW log says of one process: small, and quick to read. hdiff --list LOG\n"
 	"shows which processes there are.\n";
@@ -54,14 +53,14 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	}
 }
 
-struct log_progress {
+struct reading_progress {
 	struct progress line;
 	const char *path;
 };
 
 static void tell(void *ctx, uint64_t done, uint64_t total)
 {
-	struct log_progress *progress = ctx;
+	struct reading_progress *progress = ctx;
 
 	progress_tell(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
 }
@@ -90,7 +89,7 @@ int command_record_log(int argc, char **argv)
 {
 	static const struct command_form form = {usage, options, .set = set_option};
 	struct log_request request = {0};
-	struct log_progress progress;
+	struct reading_progress progress;
 	const struct etw_process *process;
 	struct etw_log *log = NULL;
 	struct err err = {0};

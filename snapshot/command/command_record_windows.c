@@ -24,6 +24,7 @@ enum {
 	OPT_CHILDREN,
 	OPT_DROP,
 	OPT_FOR,
+	OPT_FROM,
 	OPT_MAX_BYTES,
 	OPT_RING,
 	OPT_SAMPLE,
@@ -40,6 +41,8 @@ static const struct opt options[] = {
 	{OPT_DROP, NULL, "drop", NULL,
 		"drop events, and count them, where a thread would have to wait"},
 	{OPT_FOR, NULL, "for", "T", "stop recording after T (30s, 10m); the process goes on"},
+	{OPT_FROM, NULL, "from", "LOG",
+		"keep what an ETW log says of a process; repeat it for all of a session"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
 		"stop recording when FILE has SIZE (500M, 2G); the process goes on"},
 	{OPT_RING, NULL, "ring", "SIZE", "memory between the program and hsnap (256M)"},
@@ -57,7 +60,7 @@ static const char usage[] =
 	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--]\n"
 	"                    PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
-	"       hsnap record --from LOG.etl [-p PID | -pn NAME] -o FILE\n"
+	"       hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
 	"It ends with the process, after --for, at --max-bytes, with --stop, or with Ctrl-C, and\n"

@@ -2,7 +2,7 @@
 #include "tests/unit/t.h"
 
 #include "core/base/memory.h"
-#include "core/etw/unpack.h"
+#include "core/etw/etw_file.h"
 
 #define ALPHABET "abcdefghijklmnopqrstuvwxyz"
 #define MELODY                                                                                     \
