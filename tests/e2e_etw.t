@@ -128,6 +128,22 @@ subtest 'all headers, old heads, 32 bits, several processors' => sub {
 	    if $log->heap_event(32, at => 50) && ($path = put($log));
 };
 
+subtest 'a 32-bit process of 64-bit Windows' => sub {
+	my $log = log_of();
+	my $old = sub { my ($type, $at, @numbers) = @_; $log->event(of => 'heap', type => $type, at => $at, bits => 32, payload => pack('V*', @numbers)) };
+	$log->image(type => 3, at => 0, base => 0x77000000, bytes => 0x100000, path => '\Device\HarddiskVolume3\Windows\SysWOW64\ntdll.dll');
+	$old->(33, 100, 0x10000, 123, 0x20000, 3);
+	$log->stack(at => 100, frames => [0x77000010, 0x7ff800001234]);
+	$old->(33, 200, 0x10000, 77, 0x21000, 3);
+	$log->stack(at => 200, frames => [0x77000020]);
+	$old->(34, 300, 0x10000, 0x21000, 0x21000, 99, 77, 3);
+	$old->(36, 400, 0x10000, 0x20000, 3);
+	my $path = put($log);
+	is_live($path, '250ms', { 'ntdll+10 ntdll+1234' => [123, 1], 'ntdll+20' => [77, 1] }, 'its numbers have 4 bytes, frames have 8');
+	is_live($path, 'end', { '' => [99, 1] }, 'and so have its other events');
+	like(run([$hdiff, '--list', '-o', 'json', $path])->{out}, qr/"pid":4321,"parent_pid":1,"bits":32/, 'it is known to be 32-bit');
+};
+
 subtest 'a free and an allocation at one time' => sub {
 	my $log = log_of();
 	$log->alloc(at => 100, bytes => 10, addr => 0x20000, frames => \@deep);

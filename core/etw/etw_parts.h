@@ -121,6 +121,7 @@ struct etw_waiting {
 	uint32_t pid, tid, cpu;
 	uint32_t stack; /* raw, or ETW_NO_STACK */
 	bool has_kernel, has_user; /* parts that have come */
+	bool waits; /* for a stack: else it leaves when its turn comes */
 	bool is_ours; /* for the replay: it is of the process */
 	uint8_t what; /* for the replay: what happened, and to what */
 	uint64_t heap, addr, bytes, old_addr;

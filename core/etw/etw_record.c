@@ -14,6 +14,7 @@
 	1 /* the user's part of a stack came up to 0.4 s after its event in real logs */
 #define PAGE 4096
 #define ADDR_END (UINT64_C(1) << LIVE_ADDR_BITS)
+#define FREES_TRIED 1000 /* so many frees wait for stacks; if none has one, the others do not */
 #define KIND_CACHE 16384 /* a power of two */
 
 /* Flags of events of virtual memory: those of VirtualAlloc() and VirtualFree(). */
@@ -68,7 +69,8 @@ struct etw_recording {
 	uint32_t thread_tid, thread_number; /* the last one */
 	bool has_ended;
 	/* What came of it. */
-	uint64_t allocated, stackless, unknown_frees, replaced, moved, after_end, strange;
+	uint64_t frees, free_stacks, allocated, stackless, unknown_frees, replaced, moved,
+		after_end, strange;
 };
 
 /* ---------------------------------------------------------------- modules and stacks */
@@ -310,7 +312,11 @@ static void take(void *ctx, const struct etw_waiting *event)
 	}
 	switch (event->what) {
 	case BLOCK_ALLOC: begin(run, event); break;
-	case BLOCK_FREE: end(run, event->addr, event->stack); break;
+	case BLOCK_FREE:
+		run->frees++;
+		run->free_stacks += event->stack != ETW_NO_STACK;
+		end(run, event->addr, event->stack);
+		break;
 	case BLOCK_RESIZE:
 		end(run, event->addr, event->stack);
 		begin(run, event);
@@ -334,6 +340,10 @@ static void add(
 	waiting->bytes = facts->bytes;
 	waiting->old_addr = facts->old_addr;
 	waiting->is_ours = facts->is_ours;
+	if (facts->what == BLOCK_FREE)
+		waiting->waits = run->free_stacks || run->frees < FREES_TRIED;
+	if (facts->addr < ADDR_END)
+		live_block_expect(run->blocks, facts->addr);
 }
 
 static void take_heap_event(struct etw_recording *run, const struct etw_event *event)

@@ -175,7 +175,8 @@ struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_e
 	while (binder->head < binder->tail) {
 		const struct etw_waiting *first = waiting_at(binder, binder->head);
 
-		if (binder->tail - binder->head < binder->cap &&
+		if (first->waits && !(first->has_user && binder->leave) &&
+			binder->tail - binder->head < binder->cap &&
 			(event->time <= first->ticks ||
 				event->time - first->ticks <= binder->wait_ticks))
 			break;
@@ -186,6 +187,7 @@ struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_e
 		.pid = event->pid,
 		.tid = event->tid,
 		.cpu = event->cpu,
+		.waits = true,
 		.stack = ETW_NO_STACK};
 	return added;
 }

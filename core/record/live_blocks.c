@@ -214,6 +214,11 @@ static void end_block(struct live_blocks *live, struct known_block *block, uint3
 	remove_block(live, block);
 }
 
+void live_block_expect(const struct live_blocks *live, uint64_t addr)
+{
+	__builtin_prefetch(&live->blocks[home(live, addr)]);
+}
+
 bool live_block_is_there(const struct live_blocks *live, uint64_t addr)
 {
 	return find_block(live, addr)->key;

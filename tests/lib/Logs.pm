@@ -32,11 +32,11 @@ sub wide { my ($text) = @_; return join('', map { pack('v', ord) } split //, $te
 # ms from the log's start, as ticks.
 sub ticks { my ($ms) = @_; return $T0 + int($ms * $FREQUENCY / 1000 + 0.5) }
 
-# An event: at (ms), group or guid, type, version, payload; cpu, pid, tid; header system, compact, perfinfo, full or
+# An event: at (ms), group or guid, type, version, payload; cpu, pid, tid; bits, if others than the log's; header system, compact, perfinfo, full or
 # instance.
 sub event {
     my ($self, %e) = @_;
-    my $wide = $self->{bits} == 64 ? 1 : 0;
+    my $wide = ($e{bits} // $self->{bits}) == 64 ? 1 : 0;
     my $header = $e{header} // ($guids{$e{of}} && !$groups{$e{of}} ? 'full' : 'system');
     my ($pid, $tid) = ($e{pid} // 4321, $e{tid} // 1);
     my $time = $e{ticks} // ticks($e{at});
