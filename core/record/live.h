@@ -54,9 +54,9 @@ struct live_ranges;
 struct live_ranges *live_ranges_new(struct recorder *recorder);
 void live_ranges_free(struct live_ranges *ranges); /* NULL is nothing */
 
-/* Changes [start, end), which is not empty. stack is also who frees what changes. */
-void live_ranges_change(struct live_ranges *ranges, enum live_change change, uint64_t start,
-	uint64_t end, enum record_memory memory, uint32_t stack);
+/* Changes [from, to), which is not empty. stack is also who frees what changes. */
+void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint64_t from,
+	uint64_t to, enum record_memory memory, uint32_t stack);
 
 /* Where the pages end that were reserved with those at start; start itself where nothing is known. */
 uint64_t live_ranges_end(const struct live_ranges *ranges, uint64_t start);
