@@ -209,6 +209,27 @@ subtest 'virtual memory' => sub {
 	like(run([$hdiff, $path])->{err}, qr/none with heap events, and 2 with virtual memory/, 'one of two must be chosen');
 };
 
+subtest 'the pages of heaps' => sub {
+	my $log = log_of();
+	my $page = 0x1000;
+	$log->pages(at => 100, addr => 0x1000000, bytes => 64 * $page, flags => 0x2000, frames => [0x140000100]);
+	$log->pages(at => 110, addr => 0x1000000, bytes => 4 * $page, flags => 0x1000, frames => [0x140000200]);
+	$log->pages(at => 120, addr => 0x2000000, bytes => 2 * $page, flags => 0x3000, frames => [0x140000300]);
+	$log->alloc(at => 200, bytes => 100, addr => 0x1000100, frames => \@deep);
+	$log->pages(at => 300, addr => 0x1004000, bytes => 4 * $page, flags => 0x1000, frames => [0x140000200]);
+	$log->alloc(at => 310, bytes => 10, addr => 0x1004100, frames => \@deep);
+	$log->pages(at => 400, addr => 0x1004000, bytes => 4 * $page, flags => 0x4000);
+	$log->pages(at => 500, addr => 0x1000000, bytes => 0, flags => 0x8000);
+	$log->pages(at => 600, addr => 0x1000000, bytes => 8 * $page, flags => 0x3000, frames => [0x140000400]);
+	my $path = put($log);
+	my $other = { 'app+300' => [2 * $page, 1] };
+	is_live($path, '150ms', { %$other, 'app+200' => [4 * $page, 1] }, 'pages count');
+	is_live($path, '250ms', { %$other, $deep => [100, 1] }, 'until there is a block in them');
+	is_live($path, '350ms', { %$other, $deep => [110, 2] }, 'nor do those that the heap takes later');
+	is_live($path, '450ms', { %$other, $deep => [110, 2] }, 'or gives back');
+	is_live($path, 'end', { %$other, $deep => [110, 2], 'app+400' => [8 * $page, 1] }, 'what comes in the place of the heap counts');
+};
+
 subtest 'modules that come and go' => sub {
 	my $log = log_of();
 	my $base = 0x7ff900000000;

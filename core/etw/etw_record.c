@@ -49,6 +49,13 @@ struct kind_entry {
 	bool is_known;
 };
 
+/* Where blocks lie: 64 KiB, in which all pages were reserved at once. */
+#define GRANULE_BITS 16
+#define LOOKED_AT 4096 /* a power of two */
+struct looked_at {
+	uint64_t granule, changes;
+};
+
 struct etw_recording {
 	struct etw_log *log;
 	const struct etw_process *process;
@@ -66,6 +73,8 @@ struct etw_recording {
 	struct known_stack *known;
 	size_t known_count, known_cap;
 	struct kind_entry *kinds;
+	struct looked_at *looked_at;
+	uint64_t page_changes;
 	uint32_t thread_tid, thread_number; /* the last one */
 	bool has_ended;
 	/* What came of it. */
@@ -227,6 +236,20 @@ static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes
 	return entry->kind;
 }
 
+/* A heap takes its pages as everybody does: those below a block are not the program's. Most blocks lie where one was looked
+ * at since pages last changed. */
+static void hide_pages(struct etw_recording *run, uint64_t addr)
+{
+	const uint64_t granule = (addr >> GRANULE_BITS) + 1;
+	struct looked_at *place = &run->looked_at[granule & (LOOKED_AT - 1)];
+
+	if (!run->process->memory_events ||
+		(place->granule == granule && place->changes == run->page_changes))
+		return;
+	*place = (struct looked_at){granule, run->page_changes};
+	live_ranges_hide(run->ranges, addr);
+}
+
 static void begin(struct etw_recording *run, const struct etw_waiting *block)
 {
 	uint32_t stack = stack_of(run, block->stack);
@@ -237,6 +260,7 @@ static void begin(struct etw_recording *run, const struct etw_waiting *block)
 		run->strange++;
 		return;
 	}
+	hide_pages(run, block->addr);
 	run->allocated++;
 	run->stackless += stack == RECORD_NO_STACK;
 	run->replaced += live_block_begin(run->blocks, block->addr, 0, block->heap,
@@ -275,6 +299,7 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 		to = live_ranges_end(run->ranges, from); /* all of it */
 	if (to <= from)
 		return;
+	run->page_changes++;
 	if (pages->what == PAGES_FREE && flags & RELEASE) {
 		live_ranges_change(run->ranges, LIVE_TAKE, from, to, RECORD_COMMITTED, stack);
 	} else if (pages->what == PAGES_FREE && flags & DECOMMIT) {
@@ -582,6 +607,7 @@ int etw_record(struct etw_log *log, const struct etw_process *process,
 	run.blocks = live_blocks_new(run.recorder);
 	run.ranges = live_ranges_new(run.recorder);
 	run.kinds = xcalloc(KIND_CACHE, sizeof(*run.kinds));
+	run.looked_at = xcalloc(LOOKED_AT, sizeof(*run.looked_at));
 	etw_binder_init(&run.binder, &log->stacks, WAITING,
 		has_stacks ? WAIT_SECONDS * log->files->head.frequency : 0, take, &run);
 	take_modules(&run);
@@ -592,6 +618,7 @@ int etw_record(struct etw_log *log, const struct etw_process *process,
 	live_blocks_free(run.blocks);
 	live_ranges_free(run.ranges);
 	free(run.kinds);
+	free(run.looked_at);
 	free(run.known);
 	free(run.modules);
 	free(run.numbers);

@@ -58,6 +58,10 @@ void live_ranges_free(struct live_ranges *ranges); /* NULL is nothing */
 void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint64_t from,
 	uint64_t to, enum record_memory memory, uint32_t stack);
 
+/* The pages at addr, and all that were reserved with them, are a heap's, whose blocks count: they count no more, nor what
+ * becomes of them. */
+void live_ranges_hide(struct live_ranges *ranges, uint64_t addr);
+
 /* Where the pages end that were reserved with those at start; start itself where nothing is known. */
 uint64_t live_ranges_end(const struct live_ranges *ranges, uint64_t start);
 

@@ -13,6 +13,7 @@ struct known_range {
 	enum record_memory memory;
 	uint32_t stack, reserve_stack;
 	uint32_t kind;
+	bool is_hidden; /* it has no allocation, ever */
 	uint64_t number;
 };
 
@@ -69,6 +70,8 @@ static void begin_range(struct live_ranges *ranges, struct known_range *range)
 		.heap = RECORD_NO_HEAP,
 		.memory = range->memory};
 
+	if (range->is_hidden)
+		return;
 	range->kind = recorder_kind(ranges->recorder, &kind);
 	range->number = recorder_alloc(ranges->recorder, range->kind, range->start);
 }
@@ -213,7 +216,8 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 			add_piece(ranges, old, old.start, old.end);
 			continue;
 		}
-		recorder_free_by(ranges->recorder, old.kind, old.number, stack);
+		if (!old.is_hidden)
+			recorder_free_by(ranges->recorder, old.kind, old.number, stack);
 		old.kind = now.kind = NOT_BEGUN;
 		add_piece(ranges, old, old.start, start);
 		if (changed > 0)
@@ -226,6 +230,30 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 		if (ranges->pieces[i].kind == NOT_BEGUN)
 			begin_range(ranges, &ranges->pieces[i]);
 		add_range(ranges, &ranges->pieces[i]);
+	}
+}
+
+void live_ranges_hide(struct live_ranges *ranges, uint64_t addr)
+{
+	struct range_place place = range_above(ranges, addr);
+	const struct range_node *node = node_of(ranges, place);
+	uint64_t region;
+
+	if (place.at == node->count || node->items[place.at].start > addr ||
+		node->items[place.at].is_hidden)
+		return;
+	region = node->items[place.at].region;
+	for (place = range_above(ranges, region); place.node < ranges->node_count;
+		place.node++, place.at = 0) {
+		for (; place.at < node_of(ranges, place)->count; place.at++) {
+			struct known_range *range = &node_of(ranges, place)->items[place.at];
+
+			if (range->region != region)
+				return;
+			if (!range->is_hidden)
+				recorder_free(ranges->recorder, range->kind, range->number);
+			range->is_hidden = true;
+		}
 	}
 }
 
