@@ -298,6 +298,11 @@ subtest 'several logs of a session are one' => sub {
 	my $packed = "$dir/both.zip";
 	system("cd $dir && zip -q both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or plan(skip_all => 'no zip');
 	is_live($packed, '1s', { $deep => [1000, 1] }, 'also in an archive');
+	for my $how ('-0', '-9', '-fz') { # stored, deflated, with heads of 64 bits
+		unlink $packed;
+		system("cd $dir && zip -q $how both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or next;
+		is_live($packed, '1s', { $deep => [1000, 1] }, "zip $how");
+	}
 	is_deeply([glob(File::Spec->tmpdir . "/hsnap-*-*")], [], 'no temporary file stays');
 };
 
