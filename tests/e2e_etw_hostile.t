@@ -110,6 +110,10 @@ subtest 'floods' => sub {
 	$log = sample();
 	$log->image(type => 10, at => 400 + $_, base => 0x7ff800000000 + ($_ << 16) * ($_ % 2), bytes => 0xffffffffff, path => 'x' x 300) for 1 .. 3000;
 	survives($log->bytes, '3,000 modules that overlap');
+	$log = sample();
+	$log->image(type => 10, at => 400 + $_ / 100, base => 0x7ff800000000 + (($_ % 7) << 20), bytes => 0x1000, path => 'x') for 1 .. 40_000;
+	$log->identity(at => 400 + $_ / 100, base => 0x7ff800000000, bytes => 1, timestamp => 1, name => 'x', guid => 'g' x 16, age => 1, pdb => 'x') for 1 .. 20_000;
+	survives($log->bytes(each => 400), '40,000 modules in seven places');
 	my $buffer = Logs->new->buffer(pack('vCCvCCVVQ<', 2, 2, 0xc0, 32, 33, 16, 1, 4321, 5) . "\0" x 8, cpu => 0);
 	survives($whole{0} . join('', map { my $b = $buffer; substr($b, 0x28, 2) = pack('v', $_); substr($b, 4, 4) = pack('V', 16 << 20); substr($b, 0x34, 2) = pack('v', 0x60); $b } 1 .. 3000),
 		'buffers of 16 MiB of 3,000 processors');

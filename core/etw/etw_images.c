@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/etw/etw_parts.h"
 
-#define IMAGES_MAX ((size_t)1 << 21) /* of all processes; real logs have some 20,000 */
+#define IMAGES_MAX ((size_t)1 << 18) /* of all processes; real logs have some 20,000 */
 #define VOLUMES_MAX ((size_t)1 << 12)
 
 /* Versions 2 and 3; 1 has no more than a process behind the size, and 0 not even that. */
@@ -26,7 +26,11 @@ static void add_image(struct etw_images *images, const struct etw_event *event)
 		etw_take_pointer(&from); /* where it wanted to be */
 		etw_pass(&from, 16);
 	}
-	if (from.is_short || images->image_count >= IMAGES_MAX)
+	if (images->image_count >= IMAGES_MAX) {
+		images->dropped_count++;
+		return;
+	}
+	if (from.is_short)
 		return;
 	image.path = etw_take_wide(&from, &images->texts);
 	array_grow((void **)&images->images, &images->image_cap, images->image_count,
@@ -130,28 +134,65 @@ static int by_ticks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int identity_order(const struct etw_identity *x, const struct etw_identity *y)
+{
+	const bool x_has = x->pdb != NULL, y_has = y->pdb != NULL;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->base != y->base)
+		return x->base < y->base ? -1 : 1;
+	if (x_has != y_has)
+		return x_has ? 1 : -1;
+	return x->ticks < y->ticks ? -1 : x->ticks > y->ticks;
+}
+
+static int by_identity(const void *a, const void *b)
+{
+	return identity_order(a, b);
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
 }
 
-/* The identities of an image are written beside one of its events: those that are nearest in time. */
+/* The identity of an image that is nearest to one of its events in time, beside which it was written; NULL: none. They
+ * are sorted. */
+static const struct etw_identity *find_identity(
+	const struct etw_images *images, const struct etw_image *image, const char *pdb)
+{
+	const struct etw_identity wanted = {
+		.pid = image->pid, .base = image->base, .ticks = image->ticks, .pdb = pdb};
+	const struct etw_identity *best = NULL;
+	size_t low = 0, high = images->identity_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (identity_order(&images->identities[middle], &wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low ? low - 1 : 0; i <= low && i < images->identity_count; i++) {
+		const struct etw_identity *one = &images->identities[i];
+
+		if (one->pid == image->pid && one->base == image->base && !one->pdb == !pdb &&
+			(!best || distance(one->ticks, image->ticks) <
+					  distance(best->ticks, image->ticks)))
+			best = one;
+	}
+	return best;
+}
+
 static void identify(
 	struct etw_images *images, struct etw_module *found, const struct etw_image *image)
 {
-	const struct etw_identity *info = NULL, *pdb = NULL;
+	const struct etw_identity *info = find_identity(images, image, NULL);
+	const struct etw_identity *pdb = find_identity(images, image, "");
 	struct module *module = &found->module;
 
-	for (size_t i = 0; i < images->identity_count; i++) {
-		const struct etw_identity *identity = &images->identities[i], **best;
-
-		if (identity->base != image->base || identity->pid != image->pid)
-			continue;
-		best = identity->pdb ? &pdb : &info;
-		if (!*best || distance(identity->ticks, image->ticks) <
-				      distance((*best)->ticks, image->ticks))
-			*best = identity;
-	}
 	if (info && (!module->timestamp || module->timestamp == info->timestamp))
 		module->timestamp = info->timestamp;
 	module->has_identity = module->timestamp && module->size_bytes;
@@ -169,31 +210,28 @@ static void identify(
 	}
 }
 
-static struct etw_module *last_at(struct etw_module *modules, size_t count, uint64_t base)
-{
-	while (count--) {
-		if (modules[count].module.base == base)
-			return &modules[count];
-	}
-	return NULL;
-}
-
 struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, size_t *count)
 {
 	const struct etw_image **mine =
 		xcalloc(images->image_count + 1, sizeof(const struct etw_image *));
 	struct etw_module *modules;
 	size_t mine_count = 0, found = 0;
+	struct table last_at; /* by place: the number of the last that came there */
 
 	for (size_t i = 0; i < images->image_count; i++) {
 		if (images->images[i].pid == pid)
 			mine[mine_count++] = &images->images[i];
 	}
 	qsort(mine, mine_count, sizeof(*mine), by_ticks);
+	if (images->identity_count)
+		qsort(images->identities, images->identity_count, sizeof(*images->identities),
+			by_identity);
+	table_init(&last_at);
 	modules = xcalloc(mine_count + 1, sizeof(*modules));
 	for (size_t i = 0; i < mine_count; i++) {
 		const struct etw_image *image = mine[i];
-		struct etw_module *last = last_at(modules, found, image->base);
+		uint64_t *number = table_find(&last_at, &image->base, sizeof(image->base));
+		struct etw_module *last = number ? &modules[*number] : NULL;
 		const bool is_there = last && last->to == UINT64_MAX;
 		struct etw_module *made;
 
@@ -203,6 +241,10 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			continue;
 		if (is_there)
 			last->to = image->ticks;
+		if (number)
+			*number = found;
+		else
+			table_add(&last_at, &image->base, sizeof(image->base), found);
 		made = &modules[found++];
 		*made = (struct etw_module){.to = UINT64_MAX};
 		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
@@ -217,6 +259,7 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 		identify(images, made, image);
 	}
 	free(mine);
+	table_release(&last_at);
 	*count = found;
 	return modules;
 }

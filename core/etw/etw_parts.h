@@ -60,6 +60,7 @@ struct etw_images {
 	struct etw_identity *identities;
 	struct etw_volume *volumes;
 	size_t image_count, image_cap, identity_count, identity_cap, volume_count, volume_cap;
+	uint64_t dropped_count; /* image events that are more than we keep */
 	struct arena texts;
 };
 

@@ -545,6 +545,14 @@ static void remark_all(struct etw_recording *run)
 			run->stackless == run->allocated ?
 				": record with -stackwalk HeapAlloc+HeapRealloc" :
 				"");
+	if (run->log->images.dropped_count)
+		remark(run,
+			"%" PRIu64 " events of modules are more than are kept: frames may be in "
+			"none",
+			run->log->images.dropped_count);
+	if (run->log->stacks.dropped_count)
+		remark(run, "%" PRIu64 " stacks are more than are kept",
+			run->log->stacks.dropped_count);
 	if (run->after_end)
 		remark(run,
 			"%" PRIu64 " heap events of another process that got the same number "
