@@ -233,7 +233,7 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 		uint64_t *number = table_find(&last_at, &image->base, sizeof(image->base));
 		struct etw_module *last = number ? &modules[*number] : NULL;
 		const bool is_there = last && last->to == UINT64_MAX;
-		struct etw_module *made;
+		struct etw_module made = {.to = UINT64_MAX};
 
 		if (image->type == IMAGE_UNLOAD && is_there)
 			last->to = image->ticks;
@@ -245,18 +245,17 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			*number = found;
 		else
 			table_add(&last_at, &image->base, sizeof(image->base), found);
-		made = &modules[found++];
-		*made = (struct etw_module){.to = UINT64_MAX};
 		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
-		made->from = image->type == IMAGE_LOAD ? image->ticks : last ? last->to : 0;
+		made.from = image->type == IMAGE_LOAD ? image->ticks : last ? last->to : 0;
 		if (image->type == IMAGE_UNLOAD)
-			made->to = image->ticks;
-		made->module = (struct module){.base = image->base,
+			made.to = image->ticks;
+		made.module = (struct module){.base = image->base,
 			.size_bytes = image->bytes,
 			.timestamp = image->timestamp,
 			.checksum = image->checksum,
 			.path = (char *)etw_images_path(images, image->path)};
-		identify(images, made, image);
+		identify(images, &made, image);
+		modules[found++] = made;
 	}
 	free(mine);
 	table_release(&last_at);
