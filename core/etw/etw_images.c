@@ -231,22 +231,21 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 	for (size_t i = 0; i < mine_count; i++) {
 		const struct etw_image *image = mine[i];
 		uint64_t *number = table_find(&last_at, &image->base, sizeof(image->base));
-		struct etw_module *last = number ? &modules[*number] : NULL;
-		const bool is_there = last && last->to == UINT64_MAX;
+		const bool is_there = number && modules[*number].to == UINT64_MAX;
 		struct etw_module made = {.to = UINT64_MAX};
 
-		if (image->type == IMAGE_UNLOAD && is_there)
-			last->to = image->ticks;
+		if (is_there && (image->type == IMAGE_UNLOAD || image->type == IMAGE_LOAD))
+			modules[*number].to = image->ticks;
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
-		if (is_there)
-			last->to = image->ticks;
+		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
+		made.from = image->type == IMAGE_LOAD ? image->ticks :
+			    number		      ? modules[*number].to :
+							0;
 		if (number)
 			*number = found;
 		else
 			table_add(&last_at, &image->base, sizeof(image->base), found);
-		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
-		made.from = image->type == IMAGE_LOAD ? image->ticks : last ? last->to : 0;
 		if (image->type == IMAGE_UNLOAD)
 			made.to = image->ticks;
 		made.module = (struct module){.base = image->base,
