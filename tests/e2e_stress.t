@@ -44,6 +44,9 @@ sub taken {
 	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
 	# It loads libraries in turn: one may be in the place of another.
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules were loaded in the place of others .*\n//;
+	# Eight threads on few processors may hold a heap's lock whenever it is looked at: said, and the blocks come
+	# from the tracer's table, so all that follows holds nevertheless.
+	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps had their lock held all the time; .*\n// if $name =~ /^while/;
 	check_ok($result, "snapshot $name");
 	return "$dir/$name.txt";
 }
