@@ -1,6 +1,7 @@
 #include "core/base/memory.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,14 @@
 
 const char *memory_program = "hsnap";
 
+/* Threads run out of it together: one of them says so, for the others too. */
 void memory_out(void)
 {
+	static atomic_flag is_said = ATOMIC_FLAG_INIT;
 	struct err err;
 
+	while (atomic_flag_test_and_set(&is_said))
+		os_sleep_ms(1000); /* until the process has ended */
 	err_set(&err, ERR_NOMEM, NULL, NULL);
 	err_print(stderr, memory_program, &err);
 	os_end();

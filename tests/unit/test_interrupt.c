@@ -1,10 +1,11 @@
-/* Ctrl-C and its like: the handler is called and the process ends, but not where they are ignored. */
+/* What ends a process: Ctrl-C and its like, but not where they are ignored; and memory that has run out. */
 #include "tests/unit/t.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 
 static int ends[2];
@@ -110,4 +111,41 @@ TEST(test_a_wait_until_then_is_none)
 		os_wait(from + 20, NULL, 0);
 	while (os_clock_ms() < from + 20);
 	assert_true(os_clock_ms() - from >= 20);
+}
+
+static void run_out(void *ctx, unsigned number)
+{
+	(void)ctx;
+	(void)number;
+	memory_out();
+}
+
+TEST(test_threads_that_run_out_of_memory_together_say_it_once)
+{
+	for (int i = 0; i < 100; i++) {
+		char text[1000];
+		size_t len = 0;
+		ssize_t got;
+		int status;
+		pid_t pid;
+
+		assert_int_equal(pipe(ends), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			dup2(ends[1], STDERR_FILENO);
+			thread_run(8, run_out, NULL);
+			_exit(9);
+		}
+		close(ends[1]);
+		while ((got = read(ends[0], text + len, sizeof(text) - 1 - len)) > 0)
+			len += (size_t)got;
+		text[len] = '\0';
+		close(ends[0]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 2);
+		assert_non_null(strchr(text, '\n'));
+		assert_string_equal(strchr(text, '\n'), "\n");
+	}
 }
