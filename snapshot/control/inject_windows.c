@@ -136,30 +136,6 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 	}
 }
 
-enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
-{
-	HANDLE handles[] = {injection->loaded, injection->process, parent};
-	DWORD got = inject_wait_any(parent ? 3 : 2, handles, until_ms);
-	int64_t orphan_ms = os_clock_ms() + ORPHAN_MS;
-
-	if (got == WAIT_OBJECT_0 + 2)
-		got = inject_wait_any(
-			2, handles, until_ms && until_ms < orphan_ms ? until_ms : orphan_ms);
-	switch (got) {
-	case WAIT_OBJECT_0: return INJECTION_LOADED;
-	case WAIT_TIMEOUT:
-		return until_ms && os_clock_ms() >= until_ms ? INJECTION_LATE : INJECTION_ORPHANED;
-	default: return INJECTION_ENDED;
-	}
-}
-
-/* The path is read, and the handles are used, by calls that a thread makes when it is resumed: maybe
- * later than now, and maybe by somebody else. */
-static bool is_in_use(const struct injection *injection)
-{
-	return injection->is_queued && WaitForSingleObject(injection->loaded, 0) != WAIT_OBJECT_0;
-}
-
 static void close_theirs(struct injection *injection, HANDLE handle)
 {
 	if (handle)
@@ -175,14 +151,40 @@ static void release_theirs(struct injection *injection)
 		close_theirs(injection, injection->their_go);
 	if (injection->their_path)
 		VirtualFreeEx(injection->process, injection->their_path, 0, MEM_RELEASE);
+	injection->their_loaded = NULL;
+	injection->their_path = NULL;
 }
 
 /*
- * All that is done in the process is done while its thread waits: Wine 8 has such calls made by one of
- * the process's own threads. It may choose one that is being created, and leaves the call undone until that
- * thread waits for something by itself. If that is the loader's lock, held by a thread that ends the
- * process and waits for hsnap's snapshot, both would wait for ever.
+ * Releases what the thread has used while the tracer is not at work yet. Wine 8 has such calls made by one of the
+ * process's own threads. It may choose one that is being created, and leaves the call undone until that thread waits for
+ * something by itself. If that is the loader's lock, held by a thread that ends the process and waits for hsnap's
+ * snapshot, both would wait for ever.
  */
+enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
+{
+	HANDLE handles[] = {injection->loaded, injection->process, parent};
+	DWORD got = inject_wait_any(parent ? 3 : 2, handles, until_ms);
+	int64_t orphan_ms = os_clock_ms() + ORPHAN_MS;
+
+	if (got == WAIT_OBJECT_0 + 2)
+		got = inject_wait_any(
+			2, handles, until_ms && until_ms < orphan_ms ? until_ms : orphan_ms);
+	switch (got) {
+	case WAIT_OBJECT_0: release_theirs(injection); return INJECTION_LOADED;
+	case WAIT_TIMEOUT:
+		return until_ms && os_clock_ms() >= until_ms ? INJECTION_LATE : INJECTION_ORPHANED;
+	default: return INJECTION_ENDED;
+	}
+}
+
+/* The path is read, and the handles are used, by calls that a thread makes when it is resumed: maybe
+ * later than now, and maybe by somebody else. */
+static bool is_in_use(const struct injection *injection)
+{
+	return injection->is_queued && WaitForSingleObject(injection->loaded, 0) != WAIT_OBJECT_0;
+}
+
 void injection_release(struct injection *injection)
 {
 	if (!is_in_use(injection))
