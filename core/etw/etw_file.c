@@ -42,21 +42,6 @@ enum {
 #define HEADER_AT 2
 #define SYSTEM_HEADER 32 /* bytes */
 
-uint16_t etw_u16(const unsigned char *at)
-{
-	return (uint16_t)(at[0] | at[1] << 8);
-}
-
-uint32_t etw_u32(const unsigned char *at)
-{
-	return etw_u16(at) | (uint32_t)etw_u16(at + 2) << 16;
-}
-
-uint64_t etw_u64(const unsigned char *at)
-{
-	return etw_u32(at) | (uint64_t)etw_u32(at + 4) << 32;
-}
-
 bool etw_is_head(const void *bytes, size_t len)
 {
 	const unsigned char *head = bytes, *event = head + ETW_BUFFER_HEAD;
@@ -401,44 +386,6 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 }
 
 /* ---------------------------------------------------------------- payloads */
-
-struct etw_payload etw_payload(const struct etw_event *event)
-{
-	return (struct etw_payload){.at = event->payload,
-		.end = event->payload + event->payload_bytes,
-		.pointer_bytes = event->pointer_bytes};
-}
-
-void etw_pass(struct etw_payload *from, size_t bytes)
-{
-	if (bytes <= (size_t)(from->end - from->at)) {
-		from->at += bytes;
-	} else {
-		from->is_short = true;
-		from->at = from->end;
-	}
-}
-
-uint32_t etw_take_u32(struct etw_payload *from)
-{
-	const unsigned char *at = from->at;
-
-	etw_pass(from, 4);
-	return from->is_short ? 0 : etw_u32(at);
-}
-
-uint64_t etw_take_u64(struct etw_payload *from)
-{
-	const unsigned char *at = from->at;
-
-	etw_pass(from, 8);
-	return from->is_short ? 0 : etw_u64(at);
-}
-
-uint64_t etw_take_pointer(struct etw_payload *from)
-{
-	return from->pointer_bytes == 4 ? etw_take_u32(from) : etw_take_u64(from);
-}
 
 char *etw_take_text(struct etw_payload *from, struct arena *arena)
 {

@@ -126,10 +126,21 @@ struct etw_events {
 /* False behind the last one. */
 bool etw_next(struct etw_events *events, struct etw_event *event);
 
-/* Numbers as they lie in a log. */
-uint16_t etw_u16(const unsigned char *at);
-uint32_t etw_u32(const unsigned char *at);
-uint64_t etw_u64(const unsigned char *at);
+/* Numbers as they lie in a log. These and the next are here because they are called for every frame. */
+static inline uint16_t etw_u16(const unsigned char *at)
+{
+	return (uint16_t)(at[0] | at[1] << 8);
+}
+
+static inline uint32_t etw_u32(const unsigned char *at)
+{
+	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static inline uint64_t etw_u64(const unsigned char *at)
+{
+	return etw_u32(at) | (uint64_t)etw_u32(at + 4) << 32;
+}
 
 /* What is left of a payload: what is taken behind its end is 0, and is_short then. */
 struct etw_payload {
@@ -138,11 +149,44 @@ struct etw_payload {
 	bool is_short;
 };
 
-struct etw_payload etw_payload(const struct etw_event *event);
-uint32_t etw_take_u32(struct etw_payload *from);
-uint64_t etw_take_u64(struct etw_payload *from);
-uint64_t etw_take_pointer(struct etw_payload *from);
-void etw_pass(struct etw_payload *from, size_t bytes);
+static inline struct etw_payload etw_payload(const struct etw_event *event)
+{
+	return (struct etw_payload){.at = event->payload,
+		.end = event->payload + event->payload_bytes,
+		.pointer_bytes = event->pointer_bytes};
+}
+
+static inline void etw_pass(struct etw_payload *from, size_t bytes)
+{
+	if (bytes <= (size_t)(from->end - from->at)) {
+		from->at += bytes;
+	} else {
+		from->is_short = true;
+		from->at = from->end;
+	}
+}
+
+static inline uint32_t etw_take_u32(struct etw_payload *from)
+{
+	const unsigned char *at = from->at;
+
+	etw_pass(from, 4);
+	return from->is_short ? 0 : etw_u32(at);
+}
+
+static inline uint64_t etw_take_u64(struct etw_payload *from)
+{
+	const unsigned char *at = from->at;
+
+	etw_pass(from, 8);
+	return from->is_short ? 0 : etw_u64(at);
+}
+
+static inline uint64_t etw_take_pointer(struct etw_payload *from)
+{
+	return from->pointer_bytes == 4 ? etw_take_u32(from) : etw_take_u64(from);
+}
+
 /* Texts up to a zero, or to the end, as UTF-8, in the arena. */
 char *etw_take_text(struct etw_payload *from, struct arena *arena);
 char *etw_take_wide(struct etw_payload *from, struct arena *arena);

@@ -177,6 +177,8 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 {
 	uint32_t number = (uint32_t)log->facts.process_count;
 
+	if (log->last_process < number && log->processes[log->last_process].pid == pid)
+		return &log->processes[log->last_process];
 	if (number >= PROCESSES_MAX)
 		return u64map_find(&log->process_numbers, pid, &number) ? &log->processes[number] :
 									  NULL;
@@ -185,6 +187,7 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 			sizeof(*log->processes));
 		log->processes[log->facts.process_count++] = (struct etw_process){.pid = pid};
 	}
+	log->last_process = number;
 	return &log->processes[number];
 }
 

@@ -102,6 +102,7 @@ struct etw_definition {
 
 struct etw_stacks {
 	struct hash_index index;
+	uint32_t *recent;
 	struct etw_raw_stack *stacks;
 	uint64_t *frames;
 	struct etw_definition *definitions; /* sorted by etw_stacks_sort() */
@@ -168,7 +169,7 @@ struct etw_log {
 	struct etw_images images;
 	struct etw_stacks stacks;
 	struct etw_process *processes;
-	size_t process_cap;
+	size_t process_cap, last_process; /* the one that was asked for last */
 	struct u64map process_numbers, count_numbers;
 	struct etw_count *counts;
 	size_t count_cap;

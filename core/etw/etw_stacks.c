@@ -10,24 +10,36 @@
 #define FRAMES_MAX ((size_t)1 << 26)
 #define KERNEL_64 UINT64_C(0x0000800000000000) /* addresses from there on are the kernel's */
 #define KERNEL_32 UINT64_C(0x80000000)
+#define RECENT_BITS 14 /* of stacks that are found by a cheap sum */
 #define OPEN_SCAN 256 /* how far back events of a thread wait for the user's part */
 
 void etw_stacks_init(struct etw_stacks *stacks)
 {
-	*stacks = (struct etw_stacks){0};
+	*stacks = (struct etw_stacks){
+		.recent = xcalloc((size_t)1 << RECENT_BITS, sizeof(*stacks->recent))};
 	hash_index_init(&stacks->index);
 }
 
 void etw_stacks_release(struct etw_stacks *stacks)
 {
 	hash_index_release(&stacks->index);
+	free(stacks->recent);
 	free(stacks->stacks);
 	free(stacks->frames);
 	free(stacks->definitions);
 }
 
-/* The number of a stack, without what is not the program's. */
-static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
+static bool is_stack(
+	const struct etw_stacks *stacks, uint32_t number, const uint64_t *frames, uint32_t count)
+{
+	const struct etw_raw_stack *stack = &stacks->stacks[number];
+
+	return stack->count == count &&
+	       !memcmp(stacks->frames + stack->first, frames, count * sizeof(*frames));
+}
+
+/* The number of a stack that may be new. */
+static uint32_t find_or_add(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
 {
 	struct hasher hasher = hasher_begin(&stacks->index.key);
 	struct hash_probe probe;
@@ -38,10 +50,7 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 	hash = hasher_end(&hasher);
 	probe = hash_index_probe(&stacks->index, hash);
 	while ((number = hash_index_next(&stacks->index, &probe)) != INDEX_NONE) {
-		const struct etw_raw_stack *stack = &stacks->stacks[number];
-
-		if (stack->count == count &&
-			!memcmp(stacks->frames + stack->first, frames, count * sizeof(*frames)))
+		if (is_stack(stacks, number, frames, count))
 			return number;
 	}
 	if (stacks->stack_count >= STACKS_MAX || count > FRAMES_MAX - stacks->frame_count) {
@@ -60,16 +69,36 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 	return (uint32_t)stacks->stack_count++;
 }
 
+/* The number of a stack, without what is not the program's. Most have just been there. */
+static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
+{
+	uint64_t sum = 0;
+	uint32_t *recent;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += frames[i] * (2 * i + 1);
+	recent = &stacks->recent[sum * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECENT_BITS)];
+	if (*recent >= stacks->stack_count || !is_stack(stacks, *recent, frames, count)) {
+		uint32_t number = find_or_add(stacks, frames, count);
+
+		if (number == ETW_NO_STACK)
+			return number;
+		*recent = number;
+	}
+	return *recent;
+}
+
 /* The user's part of the frames that are left of a payload, or ETW_NO_STACK; *is_kernel: it ends in the kernel. */
 static uint32_t take_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
 {
 	const uint64_t kernel = from->pointer_bytes == 4 ? KERNEL_32 : KERNEL_64;
 	uint64_t frames[RECORD_FRAMES_MAX], last = 0;
+	const size_t bytes = from->pointer_bytes;
 	uint32_t count = 0;
 
-	while (from->end - from->at >= (ptrdiff_t)from->pointer_bytes &&
-		count < RECORD_FRAMES_MAX) {
-		last = etw_take_pointer(from);
+	for (size_t left = (size_t)(from->end - from->at) / bytes;
+		left && count < RECORD_FRAMES_MAX; left--, from->at += bytes) {
+		last = bytes == 4 ? etw_u32(from->at) : etw_u64(from->at);
 		if (last && last < kernel)
 			frames[count++] = last;
 	}
