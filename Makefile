@@ -184,7 +184,7 @@ tests: $(TEST_PROGRAMS)
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
 
-check: all win32 samples tests prefix build/linux/bench/gen_dump ## build everything and run every test
+check: all win32 samples tests prefix build/linux/bench/gen_dump build/linux/bench/gen_etl ## build everything and run every test
 	echo "== running tests"
 	tests/run
 

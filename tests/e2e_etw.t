@@ -319,6 +319,23 @@ subtest 'a recording of one process' => sub {
 	is(run(["$root/build/linux/hsnap", 'record', '--from', $path])->{status}, 2, 'it needs a file');
 };
 
+# By the build that is the slowest, of ever larger logs, until one takes long enough to be told of.
+subtest 'progress on a terminal' => sub {
+	my @hsnap = ("$root/build/asan/hsnap", 'record', '--from', "$dir/large.etl", '-p', 4321, '-o', "$dir/large.hrec");
+	my ($seen, $bytes) = ('', 0);
+	for (my $mib = 64; $mib <= 4096 && $seen !~ /reading: /; $mib *= 4) {
+		is(run(["$root/build/linux/bench/gen_etl", "$dir/large.etl", $mib, 1000])->{status}, 0, "a log of $mib MiB");
+		$bytes = -s "$dir/large.etl";
+		$seen = run(['script', '-qec', "@hsnap", '/dev/null'])->{out};
+	}
+	my @done = $seen =~ m{\rhsnap: reading: (\d+) of $bytes, \S*large\.etl}g;
+	cmp_ok(scalar @done, '>', 0, 'a line tells it');
+	ok((grep { $_ > 0 && $_ <= $bytes } @done) == @done, 'by bytes of the file') or diag("@done");
+	like($seen, qr/\r +\r[^\r]*\z/, 'and is wiped in the end') or diag($seen);
+	is(run(\@hsnap)->{err}, '', 'elsewhere nothing is said');
+	unlink "$dir/large.etl";
+};
+
 subtest 'charts and windows' => sub {
 	my $log = log_of();
 	$log->alloc(at => 100, bytes => 1 << 20, addr => 0x100000, frames => \@deep);
