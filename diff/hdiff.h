@@ -91,6 +91,7 @@ struct options {
 	enum match_mode match;
 	uint64_t *heaps;
 	size_t heap_count, heap_cap;
+	bool only_lost;
 	/* which are shown, and how */
 	struct option_list includes, excludes, modules, suppress_files, strip_files;
 	uint64_t min_bytes, min_blocks;

@@ -35,6 +35,8 @@ static const char *too_much(const struct options *options, const struct file_lis
 		return "a comparison is read alone";
 	if (options->heap_count || group_is_by_heap(options->group))
 		return "a comparison does not tell heaps";
+	if (options->only_lost)
+		return "a comparison does not tell what is lost";
 	if (options->match != MATCH_AUTO)
 		return "a comparison is matched already";
 	return NULL;
@@ -413,6 +415,7 @@ void inputs_match(struct inputs *inputs)
 			.by_heap = group_is_by_heap(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
+			.only_lost = options->only_lost,
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 

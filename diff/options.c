@@ -155,6 +155,7 @@ enum {
 	EXCLUDE,
 	MODULE,
 	HEAP,
+	LOST,
 	MIN_BYTES,
 	MIN_COUNT,
 	TREND_VERDICT,
@@ -209,6 +210,7 @@ const struct opt hdiff_options[] = {
 	{EXCLUDE, "x", "exclude", "RE", "hide stacks with a frame that matches; repeatable"},
 	{MODULE, NULL, "module", "NAME", "show only stacks through this module; repeatable"},
 	{HEAP, NULL, "heap", "ADDR", "count only blocks of this heap; repeatable"},
+	{LOST, "g", "lost", NULL, "count only blocks that nothing leads to (dumps of hsnap -g)"},
 	{MIN_BYTES, NULL, "min-bytes", "SIZE", "show only changes of SIZE or more"},
 	{MIN_COUNT, NULL, "min-count", "N", "show only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
@@ -455,6 +457,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case EXCLUDE: return take_item(&options->excludes, text);
 	case MODULE: return take_item(&options->modules, text);
 	case HEAP: return take_heap(options, text, err);
+	case LOST: options->only_lost = true; return 0;
 	case MIN_BYTES: return take_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
 	case TREND_VERDICT: return word_verdicts(text, &options->trend_verdicts, err);

@@ -95,7 +95,7 @@ static void say_unmatched(void *ctx, const char *option, const char *value, cons
 static void say_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
-	bool has_heaps = options->heap_count != 0;
+	bool has_heaps = options->heap_count || options->only_lost;
 
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_modules(&run->filter, &run->views[i].naming, say_unmatched, run);
@@ -239,7 +239,8 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		.sort = options->sort,
 		.shown_max = shown_max(options),
 		.is_inverted = options->is_inverted,
-		.is_part = options->heap_count != 0 || view->comparison->lacks_rows,
+		.is_part =
+			options->heap_count || options->only_lost || view->comparison->lacks_rows,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};
@@ -253,6 +254,11 @@ static int check_asked(const struct options *options, const struct inputs *input
 	const char *of_trend = options_of_trend(options);
 	char form[40];
 
+	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
+		if (!inputs->dumps[i].has_reach)
+			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
+				"it does not tell what is lost: take it with hsnap -g");
+	}
 	if (of_trend && !inputs->series[0].comparison.axis)
 		return err_set(
 			err, ERR_USAGE, of_trend, "only a trend has that, of more than two dumps");

@@ -81,6 +81,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);
 	if (snapshot->is_by_stack)
 		out_text(out, "// hsnap: sums by=stack" EOL);
+	if (snapshot->has_reach)
+		out_printf(out, "// hsnap: reach interior=%d" EOL, snapshot->by_middle);
 	if (snapshot->records.is_known)
 		write_records(out, &snapshot->records);
 	if (snapshot->tracer.version)
@@ -167,6 +169,12 @@ static void write_heap_note(struct out *out, const struct heap *heap, uint64_t r
 		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
 		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
 		heap->stackless.requested_bytes, heap->stackless.overhead_bytes);
+	if (heap->stackless_lost.block_count)
+		out_printf(out,
+			" stackless-lost-blocks=%" PRIu64 " stackless-lost-requested=%" PRIu64
+			" stackless-lost-overhead=%" PRIu64,
+			heap->stackless_lost.block_count, heap->stackless_lost.requested_bytes,
+			heap->stackless_lost.overhead_bytes);
 	if (rest_bytes)
 		out_printf(out, " rest-overhead=%" PRIu64, rest_bytes);
 	if (heap->has_exact)
@@ -229,6 +237,7 @@ struct entries {
 	const struct block **order; /* NULL: as they stand */
 	struct label *labels; /* of each stack */
 	size_t at, sum_at; /* the next block, and the next sum */
+	uint32_t reach; /* of the last one */
 };
 
 static const struct block *block_at(const struct entries *entries, size_t i)
@@ -320,22 +329,52 @@ static void write_sum(struct entries *entries, const struct block_sum *sum)
 	end_entry(entries, stack, label);
 }
 
-static void write_entries(struct entries *entries, uint32_t heap)
+/* What leads to the entries behind it. */
+static void write_reach(struct entries *entries, uint32_t reach)
 {
 	const struct snapshot *snapshot = entries->snapshot;
 
-	for (; entries->at < snapshot->block_count; entries->at++) {
-		const struct block *block = block_at(entries, entries->at);
+	if (reach == entries->reach)
+		return;
+	entries->reach = reach;
+	out_printf(entries->out, EOL "// hsnap: blocks reach=%s",
+		block_reach_name(
+			reach < BLOCK_LOST_WITH ? (enum block_reach)reach : BLOCK_LOST_WITH));
+	if (reach >= BLOCK_LOST_WITH && !snapshot->is_by_stack)
+		out_printf(entries->out, " root=%" PRIX64, snapshot->lost[reach - BLOCK_LOST_WITH]);
+	out_text(entries->out, EOL);
+}
 
-		if (block->heap != heap)
-			break;
-		write_block(entries, block);
+/* The blocks of a heap, from first up to end, to which the same leads; but what is lost with others is one. */
+static void write_blocks(struct entries *entries, size_t first, size_t end, enum block_reach reach)
+{
+	for (size_t i = first; i < end; i++) {
+		const struct block *block = block_at(entries, i);
+
+		if (block->reach == reach || (reach == BLOCK_LOST_WITH && block->reach > reach)) {
+			write_reach(entries, block->reach);
+			write_block(entries, block);
+		}
 	}
+}
+
+static void write_entries(struct entries *entries, uint32_t heap)
+{
+	const struct snapshot *snapshot = entries->snapshot;
+	size_t first = entries->at;
+
+	while (entries->at < snapshot->block_count && block_at(entries, entries->at)->heap == heap)
+		entries->at++;
+	entries->reach = BLOCK_HELD;
+	for (int reach = BLOCK_HELD; reach <= (snapshot->has_reach ? BLOCK_LOST_WITH : BLOCK_HELD);
+		reach++)
+		write_blocks(entries, first, entries->at, (enum block_reach)reach);
 	for (; entries->sum_at < snapshot->sum_count; entries->sum_at++) {
 		const struct block_sum *sum = &snapshot->sums[entries->sum_at];
 
 		if (sum->heap != heap)
 			break;
+		write_reach(entries, sum->reach);
 		write_sum(entries, sum);
 	}
 }

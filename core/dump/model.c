@@ -7,6 +7,16 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
+const char *block_reach_name(enum block_reach reach)
+{
+	static const char *const names[] = {[BLOCK_HELD] = "held",
+		[BLOCK_INTERIOR] = "interior",
+		[BLOCK_LOST] = "lost",
+		[BLOCK_LOST_WITH] = "lost-with"};
+
+	return names[reach];
+}
+
 void snapshot_init(struct snapshot *snapshot)
 {
 	*snapshot = (struct snapshot){0};
@@ -20,6 +30,7 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->heaps);
 	free(snapshot->blocks);
 	free(snapshot->sums);
+	free(snapshot->lost);
 	free(snapshot->warnings);
 	stackset_release(&snapshot->stacks);
 	arena_release(&snapshot->arena);

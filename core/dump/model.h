@@ -53,6 +53,8 @@ struct heap {
 	/* Of a sample, where entries and stackless are estimates: what the walk counted, if has_exact. */
 	struct block_totals exact;
 	struct block_totals stackless; /* blocks no stack is known for; they are not in blocks[] */
+	struct block_totals
+		stackless_lost; /* of them, those that nothing leads to but what is lost */
 	unsigned bits; /* 32, 64; 0 when not recorded */
 	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
@@ -76,16 +78,30 @@ const char *heap_heading_kind(uint64_t addr);
 /* The heading of that name, or that kind ("reserved"), in letters of either case; 0: there is none. */
 uint64_t heap_by_name(const char *name);
 
+/* What leads to a block. */
+enum block_reach {
+	BLOCK_HELD, /* something does, or nobody looked */
+	BLOCK_INTERIOR, /* only pointers into its middle */
+	BLOCK_LOST, /* nothing */
+	BLOCK_LOST_WITH, /* only lost blocks; by block its value is this and more: the place in lost of the one */
+};
+#define BLOCK_REACHES (BLOCK_LOST_WITH + 1)
+
+/* "held", "interior", "lost", "lost-with". */
+const char *block_reach_name(enum block_reach reach);
+
 struct block {
 	uint64_t addr, requested_bytes, overhead_bytes;
 	uint32_t heap; /* index into heaps */
 	uint32_t stack; /* index into stacks.stacks */
+	uint32_t reach; /* enum block_reach */
 };
 
 /* What blocks of one stack and heap add up to, in a snapshot that does not tell them one by one. */
 struct block_sum {
 	uint64_t block_count, requested_bytes, overhead_bytes; /* of all of them; block_count > 0 */
 	uint32_t heap, stack; /* as those of a block */
+	enum block_reach reach;
 };
 
 /* What is known of the system's database of stacks, where blocks point into it (source "ust"). */
@@ -129,6 +145,10 @@ struct snapshot {
 	size_t block_count, block_cap;
 	struct block_sum *sums; /* beside blocks; by heap */
 	size_t sum_count, sum_cap;
+	bool has_reach; /* what leads to blocks was looked at */
+	bool by_middle; /* and pointers into the middle count */
+	uint64_t *lost; /* addresses of blocks that others are lost with */
+	size_t lost_count, lost_cap;
 	bool is_by_stack; /* there is one sum for each stack and heap, and no block */
 	struct stackset stacks;
 	struct stack_records records;

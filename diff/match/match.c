@@ -229,7 +229,9 @@ static void dump_match(struct matcher *matcher, size_t dump)
 		uint64_t heap = sums->heaps[cell->heap];
 
 		*row = ROW_NONE;
-		if (!is_wanted(matcher->request, heap))
+		if (!is_wanted(matcher->request, heap) ||
+			(matcher->request->only_lost &&
+				(!sums->reaches || sums->reaches[cell->heap] < BLOCK_LOST)))
 			continue;
 		*row = cell_row(matcher, &stacks, cell, heap);
 		count(matcher, dump, cell, *row);

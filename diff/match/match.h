@@ -79,6 +79,7 @@ struct match_request {
 	bool by_heap; /* the same stack in two heaps is two rows */
 	const uint64_t *heaps; /* only blocks of these; */
 	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
+	bool only_lost; /* only blocks that nothing leads to, or only such blocks do */
 	/* For a trend: when the dumps were taken, which must outlive the comparison. Rows are then all
 	 * stacks that differ between any two dumps of a part. NULL: only the first and the last dump count. */
 	const struct trend_axis *axis;

@@ -233,8 +233,9 @@ struct pool_text {
 struct shared_stacks {
 	struct thread_lock *lock;
 	struct dump_sums *sums; /* stacks, cells and heaps are filled */
-	size_t cell_cap, heap_cap;
-	struct u64map heaps; /* addresses to their numbers */
+	size_t cell_cap, heap_cap, reach_cap;
+	struct u64map
+		heaps[BLOCK_REACHES]; /* by what leads to their blocks: addresses to numbers */
 	struct hash_index cells;
 	struct pool_text *texts; /* by stack */
 	size_t text_count, text_cap;
@@ -245,8 +246,8 @@ struct shared_stacks {
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
 void shared_stacks_release(struct shared_stacks *pool);
 
-/* The number of a heap. */
-uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr);
+/* The number of a heap, whose blocks to which something else leads have another. */
+uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach);
 
 /* Adds to the sums of cells, or takes away what was added before. */
 void shared_stacks_count(

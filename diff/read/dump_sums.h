@@ -85,6 +85,9 @@ struct dump_sums {
 	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before any heading */
+	unsigned char *
+		reaches; /* of each of them, enum block_reach: what leads to its blocks; NULL: nobody looked */
+	bool has_reach; /* somebody did */
 	size_t heap_count;
 	/* Of stacks that is_named: text number n is what the dump gives for a frame. */
 	const char **texts;

@@ -28,6 +28,7 @@ void sums_release(struct dump_sums *sums)
 	free(sums->cells);
 	free(sums->packed_cells);
 	free(sums->heaps);
+	free(sums->reaches);
 	free(sums->blocks);
 	free(sums->texts);
 	symbol_names_free(sums->names);
@@ -67,11 +68,11 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&((struct sum_reader *)ctx)->modules, base, size_bytes, path, len);
 }
 
-static int read_heap(void *ctx, uint64_t addr)
+int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach reach)
 {
-	struct sum_reader *reader = ctx;
-	uint32_t heap = shared_stacks_heap(&reader->pool, addr);
+	uint32_t heap = shared_stacks_heap(&reader->pool, addr, reach);
 
+	reader->heap_addr = addr;
 	if (heap != reader->tally.heap)
 		tally_flush(&reader->tally);
 	reader->tally.heap = heap;
@@ -91,6 +92,11 @@ static uint64_t text_number(struct sum_reader *reader, const struct dump_name *n
 	table_add(&reader->texts, name->text, name->len, sums->text_count);
 	sums->texts[sums->text_count] = arena_text(&sums->arena, name->text, name->len);
 	return sums->text_count++;
+}
+
+static int read_heap(void *ctx, uint64_t addr)
+{
+	return sum_reader_heap(ctx, addr, BLOCK_HELD);
 }
 
 static int read_entry(void *ctx, const struct dump_entry *entry)

@@ -20,6 +20,7 @@ struct sum_reader {
 	struct dump_head head; /* what the notes told so far */
 	struct module_list modules;
 	struct shared_stacks pool;
+	uint64_t heap_addr; /* of what is read */
 	struct thread_counts tally; /* of what is read in order */
 	struct table texts; /* frames that are given as text, to their numbers */
 	size_t text_cap;
@@ -30,6 +31,9 @@ struct sum_reader {
 /* Counts to the total of the dump, before anything counts to its parts: these cannot overflow when
  * that does not. 0, or -ERR_BAD_LINE with the reader's err filled. */
 int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
+
+/* What is read from now on are blocks of this heap, to which that leads: 0. */
+int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach reach);
 
 /* Notes: what the dump says about itself. See struct dump_sink. */
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);

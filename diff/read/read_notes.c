@@ -86,15 +86,30 @@ static int note_module(struct sum_reader *reader, const struct kv *kv)
 	return module_list_note(&reader->modules, kv);
 }
 
+/* Counts blocks of a heap that have no stack. */
+static void count_stackless(struct sum_reader *reader, uint64_t addr, enum block_reach reach,
+	const struct block_totals *totals)
+{
+	struct stack_total cell = {.stack = STACK_NONE, .sums = *totals};
+
+	if (!totals->block_count && !totals->requested_bytes && !totals->overhead_bytes)
+		return;
+	cell.heap = shared_stacks_heap(&reader->pool, addr, reach);
+	shared_stacks_count(&reader->pool, &cell, 1, false);
+}
+
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
-	struct stack_total cell = {.stack = STACK_NONE};
-	struct block_totals *more = &cell.sums;
+	struct block_totals all = {0}, lost = {0};
 	uint64_t addr = 0, unwalked = 0, rest = 0;
 	const struct kv_number numbers[] = {
-		{"stackless-blocks", 10, &more->block_count},
-		{"stackless-requested", 10, &more->requested_bytes},
-		{"stackless-overhead", 10, &more->overhead_bytes},
+		{"stackless-blocks", 10, &all.block_count},
+		{"stackless-requested", 10, &all.requested_bytes},
+		{"stackless-overhead", 10, &all.overhead_bytes},
+		/* Of them. */
+		{"stackless-lost-blocks", 10, &lost.block_count},
+		{"stackless-lost-requested", 10, &lost.requested_bytes},
+		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
 		/* What the sums of this heap lack, for their lines have whole bytes for each block. Whose
 		 * it is is not known. */
 		{"rest-overhead", 10, &rest},
@@ -103,20 +118,42 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	};
 	int rc = kv_get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
 
-	if (rc || rest > UINT64_MAX - more->overhead_bytes)
+	if (rc || rest > UINT64_MAX - all.overhead_bytes || lost.block_count > all.block_count ||
+		lost.requested_bytes > all.requested_bytes ||
+		lost.overhead_bytes > all.overhead_bytes)
 		return -ERR_BAD_LINE;
-	more->overhead_bytes += rest;
+	all.overhead_bytes += rest;
 	if (unwalked)
 		warn_unwalked(reader->sums, addr);
-	if (!more->block_count && !more->requested_bytes && !more->overhead_bytes)
-		return 0;
-	if (sum_reader_total(reader, more)) {
+	if (sum_reader_total(reader, &all)) {
 		reader->is_over = true; /* not just a line to be passed over */
 		return 0;
 	}
-	cell.heap = shared_stacks_heap(&reader->pool, addr);
-	shared_stacks_count(&reader->pool, &cell, 1, false);
+	all.block_count -= lost.block_count;
+	all.requested_bytes -= lost.requested_bytes;
+	all.overhead_bytes -= lost.overhead_bytes;
+	count_stackless(reader, addr, BLOCK_HELD, &all);
+	count_stackless(reader, addr, BLOCK_LOST, &lost);
 	return 0;
+}
+
+static int note_reach(struct sum_reader *reader, const struct kv *kv)
+{
+	(void)kv;
+	reader->sums->has_reach = true;
+	return 0;
+}
+
+/* What leads to the blocks behind it. */
+static int note_blocks(struct sum_reader *reader, const struct kv *kv)
+{
+	const char *name = kv_get(kv, "reach");
+
+	for (int reach = 0; name && reach < BLOCK_REACHES; reach++) {
+		if (!strcmp(name, block_reach_name((enum block_reach)reach)))
+			return sum_reader_heap(reader, reader->heap_addr, (enum block_reach)reach);
+	}
+	return -ERR_BAD_LINE;
 }
 
 static int note_tracer(struct sum_reader *reader, const struct kv *kv)
@@ -167,6 +204,8 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"warning", note_warning},
 		{"module", note_module},
 		{"heap", note_heap},
+		{"reach", note_reach},
+		{"blocks", note_blocks},
 		{"name", note_name},
 		{"tracer", note_tracer},
 		{"sample", note_sample},

@@ -15,7 +15,8 @@ void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums)
 {
 	*pool = (struct shared_stacks){.sums = sums, .lock = thread_lock_new()};
 	arena_init(&pool->arena);
-	u64map_init(&pool->heaps);
+	for (size_t i = 0; i < BLOCK_REACHES; i++)
+		u64map_init(&pool->heaps[i]);
 	hash_index_init(&pool->cells);
 }
 
@@ -24,29 +25,32 @@ void shared_stacks_release(struct shared_stacks *pool)
 	thread_lock_free(pool->lock);
 	hash_index_release(&pool->cells);
 	free(pool->texts);
-	u64map_release(&pool->heaps);
+	for (size_t i = 0; i < BLOCK_REACHES; i++)
+		u64map_release(&pool->heaps[i]);
 	arena_release(&pool->arena);
 	*pool = (struct shared_stacks){0};
 }
 
-static uint32_t heap_number(struct shared_stacks *pool, uint64_t addr)
+static uint32_t heap_number(struct shared_stacks *pool, uint64_t addr, enum block_reach reach)
 {
 	struct dump_sums *sums = pool->sums;
 	uint32_t heap = (uint32_t)sums->heap_count;
 
-	if (u64map_put(&pool->heaps, addr, &heap)) {
+	if (u64map_put(&pool->heaps[reach], addr, &heap)) {
 		array_grow((void **)&sums->heaps, &pool->heap_cap, sums->heap_count, sizeof(addr));
+		array_grow((void **)&sums->reaches, &pool->reach_cap, sums->heap_count, 1);
+		sums->reaches[sums->heap_count] = (unsigned char)reach;
 		sums->heaps[sums->heap_count++] = addr;
 	}
 	return heap;
 }
 
-uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr)
+uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach)
 {
 	uint32_t heap;
 
 	thread_lock_take(pool->lock);
-	heap = heap_number(pool, addr);
+	heap = heap_number(pool, addr, reach);
 	thread_lock_leave(pool->lock);
 	return heap;
 }
@@ -79,7 +83,7 @@ static void count_cell(struct shared_stacks *pool, struct stack_total cell, bool
 	struct block_totals *to;
 
 	if (cell.heap == HEAP_NONE)
-		cell.heap = heap_number(pool, 0);
+		cell.heap = heap_number(pool, 0, BLOCK_HELD);
 	to = cell_sums(pool, &cell);
 	to->block_count += sign * cell.sums.block_count;
 	to->requested_bytes += sign * cell.sums.requested_bytes;

@@ -133,6 +133,26 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 	return rc;
 }
 
+/* What leads to each block, of those that were just walked. */
+static int take_reach(struct target *target, struct raw_capture *captured,
+	struct capture_stats *stats, struct err *err)
+{
+	int64_t start = os_clock_ms();
+	const struct tracer_area *area = &captured->tracer.area;
+	struct reach_apart apart = {0};
+	int rc = 0;
+
+	reach_free(captured->reach.reach);
+	captured->reach.reach = NULL;
+	if (captured->source.has_tracer)
+		apart = (struct reach_apart){area->reserved, area->reserved + area->reserved_bytes};
+	if (captured->finds_lost)
+		rc = reach_take(target, &captured->walk, !captured->only_starts, &apart,
+			&captured->reach, err);
+	stats->reach_ms = os_clock_ms() - start;
+	return rc;
+}
+
 static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct err *err)
 {
@@ -198,7 +218,7 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	if (!captured->is_from_tables)
 		stats->walk_ms = walked - start;
 	stats->stacks_ms = os_clock_ms() - walked;
-	return rc;
+	return rc ? rc : take_reach(memory->target, captured, stats, err);
 }
 
 static bool is_busy(struct target *target, const struct raw_capture *captured)
@@ -317,6 +337,19 @@ static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	return rc;
 }
 
+/* What was not recorded is not looked for. */
+static int check_sample(struct target *target, const struct raw_capture *captured, struct err *err)
+{
+	struct tracer_area *area = xmalloc(sizeof(*area));
+	int rc = tracer_area_read(target, captured->source.area_addr, area, err);
+
+	if (!rc && area->sample_bytes)
+		rc = err_set(err, ERR_USAGE, "-g",
+			"the tracer records one in so many bytes, not all blocks");
+	free(area);
+	return rc;
+}
+
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct raw_capture *captured, struct capture_stats *stats,
@@ -330,11 +363,19 @@ static int read_target(struct target *target, const struct capture_options *opti
 	rc = find_source(target, snapshot, options->stacks, captured, err);
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
+	if (!rc && options->finds_lost && captured->source.has_tracer)
+		rc = check_sample(target, captured, err);
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
-				   !captured->source.has_ust && !captured->os && !target->is_file &&
-				   !target->is_cloned;
+				   !options->finds_lost && !captured->source.has_ust &&
+				   !captured->os && !target->is_file && !target->is_cloned;
+	if (options->finds_lost && !target->is_file) {
+		target->needs_threads = true;
+		target->is_cloned = false;
+	}
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
+	if (!rc && captured->reach.reach)
+		rc = reach_settle(captured->reach.reach, target->name, err);
 	if (!rc && captured->is_from_tables &&
 		(!tables_have_all(captured) || !tables_give_blocks(captured))) {
 		captured->is_from_tables = false;
@@ -352,7 +393,9 @@ static int read_target(struct target *target, const struct capture_options *opti
 int capture_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct capture_stats *stats, struct err *err)
 {
-	struct raw_capture captured = {.ust = ust_new()};
+	struct raw_capture captured = {.ust = ust_new(),
+		.finds_lost = options->finds_lost,
+		.only_starts = options->only_starts};
 	struct err local;
 	int64_t start;
 	int rc;
@@ -371,6 +414,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);
+	reach_free(captured.reach.reach);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);
 	os_stacks_free(captured.os);

@@ -42,6 +42,8 @@ const char *capture_source_name(const struct capture_source *source);
 
 struct capture_options {
 	enum capture_stacks stacks;
+	bool finds_lost; /* looks at what leads to each block, while the target is held */
+	bool only_starts; /* pointers into the middle of a block do not count */
 	bool walks; /* walk the heaps while the target is held, also where its tracer knows all blocks */
 };
 
@@ -51,6 +53,7 @@ struct capture_stats {
 	/* Of the last try, how long finding the blocks took, and reading what tells their stacks;
 	 * then how long it took to put them together. */
 	int64_t walk_ms, stacks_ms, join_ms;
+	int64_t reach_ms; /* reading what may lead to blocks, while it was held */
 	bool walked_running; /* the target was not held for the walk */
 	uint64_t block_count; /* with those without a stack */
 };

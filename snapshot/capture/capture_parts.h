@@ -13,6 +13,7 @@
 #include "core/dump/model.h"
 #include "snapshot/capture/capture.h"
 #include "snapshot/heap/heap.h"
+#include "snapshot/reach/reach.h"
 #include "snapshot/stacks/os_stacks.h"
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/stacks/ust.h"
@@ -33,6 +34,8 @@ struct raw_capture {
 	struct capture_source source;
 	struct err tracer_err; /* of a file: why its tracer could not be read */
 	struct tracer_copy tracer;
+	bool finds_lost, only_starts; /* as they were asked for */
+	struct reach_taken reach; /* with none unless that was */
 	bool wants_ust;
 	struct ust *ust;
 	struct os_stacks *os; /* NULL unless they were asked for */

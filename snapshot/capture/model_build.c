@@ -17,6 +17,8 @@ struct joining {
 	struct table named; /* frames that the system gave -> the snapshot's number of the stack */
 	uint64_t mismatches;
 	/* Of a sample, the blocks that were recorded. */
+	struct u64map
+		lost; /* addresses of blocks that others are lost with -> their places in the snapshot's lost */
 	bool is_sample;
 	struct block *sampled;
 	size_t sampled_count, sampled_cap;
@@ -124,11 +126,38 @@ static uint32_t stack_of(struct joining *joining, const struct walked_block *wal
 
 static void add_block(struct snapshot *snapshot, const struct block *block)
 {
-	if (block->stack == STACK_NONE)
-		block_totals_add(&snapshot->heaps[block->heap].stackless,
-			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
-	else
+	struct heap *heap = &snapshot->heaps[block->heap];
+	const struct block_totals one = {1, block->requested_bytes, block->overhead_bytes};
+
+	if (block->stack != STACK_NONE) {
 		*snapshot_add_block(snapshot) = *block;
+		return;
+	}
+	block_totals_add(&heap->stackless, &one);
+	if (block->reach >= BLOCK_LOST)
+		block_totals_add(&heap->stackless_lost, &one);
+}
+
+/* What leads to a block of the walk. */
+static uint32_t reach_of_walked(struct joining *joining, size_t number)
+{
+	const struct reach *reach = joining->captured->reach.reach;
+	struct snapshot *snapshot = joining->snapshot;
+	struct reach_found found = reach ? reach_of(reach, number) : (struct reach_found){0};
+	uint32_t place = (uint32_t)snapshot->lost_count;
+
+	switch (found.state) {
+	case REACH_INTERIOR: return BLOCK_INTERIOR;
+	case REACH_LOST: return BLOCK_LOST;
+	case REACH_HELD: return BLOCK_HELD;
+	case REACH_LOST_WITH: break;
+	}
+	if (u64map_put(&joining->lost, found.with, &place)) {
+		array_grow((void **)&snapshot->lost, &snapshot->lost_cap, snapshot->lost_count,
+			sizeof(*snapshot->lost));
+		snapshot->lost[snapshot->lost_count++] = found.with;
+	}
+	return BLOCK_LOST_WITH + place;
 }
 
 static void add_sampled(struct joining *joining, const struct block *block)
@@ -150,7 +179,8 @@ static void join_walked(struct joining *joining)
 		struct block block = {.addr = walked->addr,
 			.requested_bytes = walked->requested_bytes,
 			.overhead_bytes = walked->overhead_bytes,
-			.heap = walked->heap};
+			.heap = walked->heap,
+			.reach = reach_of_walked(joining, i)};
 
 		if (!joining->is_sample) {
 			block.stack = stack_of(joining, walked, traced);
@@ -252,6 +282,9 @@ int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 		*heap = captured->walk.heaps[i];
 		heap->has_exact = joining.is_sample && !heap->unwalked;
 	}
+	snapshot->has_reach = captured->reach.reach;
+	snapshot->by_middle = !captured->only_starts;
+	u64map_init(&joining.lost);
 	table_init(&joining.named);
 	u64map_init(&joining.traced);
 	tracer_copy_sort(&captured->tracer);
@@ -270,6 +303,7 @@ int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 			" blocks have another size or heap in the tracer's table; they are "
 			"counted without a stack",
 			joining.mismatches);
+	u64map_release(&joining.lost);
 	u64map_release(&joining.traced);
 	table_release(&joining.named);
 	free(joining.records);
@@ -285,16 +319,22 @@ struct summing {
 	size_t count, cap;
 };
 
+static enum block_reach reach_of_block(const struct block *block)
+{
+	return block->reach < BLOCK_LOST_WITH ? (enum block_reach)block->reach : BLOCK_LOST_WITH;
+}
+
 static void add_sum(struct summing *summing, const struct block_sum *more)
 {
 	uint32_t at = (uint32_t)summing->count;
 	struct block_sum *to;
 
-	if (u64map_put(&summing->known, (uint64_t)more->heap << 32 | more->stack, &at)) {
+	if (u64map_put(&summing->known,
+		    (uint64_t)more->reach << 60 | (uint64_t)more->heap << 32 | more->stack, &at)) {
 		array_grow((void **)&summing->sums, &summing->cap, summing->count,
 			sizeof(*summing->sums));
-		summing->sums[summing->count++] =
-			(struct block_sum){.heap = more->heap, .stack = more->stack};
+		summing->sums[summing->count++] = (struct block_sum){
+			.heap = more->heap, .stack = more->stack, .reach = more->reach};
 	}
 	to = &summing->sums[at];
 	to->block_count += more->block_count;
@@ -302,13 +342,15 @@ static void add_sum(struct summing *summing, const struct block_sum *more)
 	to->overhead_bytes += more->overhead_bytes;
 }
 
-/* Of one heap and stack there is one. */
+/* Of one heap, what leads to its blocks, and stack there is one. */
 static int order_of(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;
 
 	if (x->heap != y->heap)
 		return x->heap < y->heap ? -1 : 1;
+	if (x->reach != y->reach)
+		return x->reach < y->reach ? -1 : 1;
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
@@ -322,8 +364,9 @@ void model_sum_by_stack(struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
 
-		add_sum(&summing, &(struct block_sum){1, block->requested_bytes,
-					  block->overhead_bytes, block->heap, block->stack});
+		add_sum(&summing,
+			&(struct block_sum){1, block->requested_bytes, block->overhead_bytes,
+				block->heap, block->stack, reach_of_block(block)});
 	}
 	u64map_release(&summing.known);
 	if (summing.count)

@@ -48,8 +48,9 @@ static void add_sum(struct snapshot *snapshot, const struct block *block, uint64
 	if (block->stack == STACK_NONE)
 		block_totals_add(&snapshot->heaps[block->heap].stackless, &all);
 	else
-		*snapshot_add_sum(snapshot) = (struct block_sum){all.block_count,
-			all.requested_bytes, all.overhead_bytes, block->heap, block->stack};
+		*snapshot_add_sum(snapshot) =
+			(struct block_sum){all.block_count, all.requested_bytes, all.overhead_bytes,
+				block->heap, block->stack, BLOCK_HELD};
 }
 
 /*

@@ -77,6 +77,8 @@ struct snapshot_result {
 	/* Without address space that is only reserved. */
 	uint64_t block_count, requested_bytes;
 	uint64_t stackless_count; /* of the blocks */
+	bool has_reach; /* what leads to them was looked at: */
+	uint64_t lost_count, lost_bytes; /* of the blocks, requested */
 	int64_t held_ms;
 };
 
@@ -134,18 +136,26 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
 enum {
 	OPT_DUMP_STACKS = 200,
 	OPT_DUMP_WALK,
+	OPT_DUMP_LOST,
+	OPT_DUMP_INTERIOR,
 	OPT_DUMP_BY_STACK,
 	OPT_DUMP_GZIP,
 	OPT_DUMP_FORCE,
 	OPT_DUMP_VERBOSE,
 };
 
-/* Rows of a command's table: of those that read a process as it is, both. */
+/* Rows of a command's table: of those that read a process as it is, all. */
+#define LOST_OPTIONS                                                                               \
+	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing leads to"},               \
+	{                                                                                          \
+		OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                     \
+			"whether a pointer into a block's middle counts (yes)"                     \
+	}
 #define READ_OPTIONS                                                                               \
 	{OPT_DUMP_STACKS, NULL, "stacks", "SOURCE", "where stacks come from: auto ust os tracer"}, \
-	{                                                                                          \
-		OPT_DUMP_WALK, NULL, "walk", NULL, "hold the process while its heaps are walked"   \
-	}
+		{OPT_DUMP_WALK, NULL, "walk", NULL,                                                \
+			"hold the process while its heaps are walked"},                            \
+		LOST_OPTIONS
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
 		"write one line for each stack and heap, not for each block"},                     \

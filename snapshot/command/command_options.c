@@ -111,6 +111,12 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 	switch (id) {
 	case OPT_DUMP_STACKS: return capture_stacks_parse(value, &take->options.stacks, err);
 	case OPT_DUMP_WALK: take->options.walks = true; return 0;
+	case OPT_DUMP_LOST: take->options.finds_lost = true; return 0;
+	case OPT_DUMP_INTERIOR:
+		take->options.only_starts = !strcmp(value, "no");
+		return take->options.only_starts || !strcmp(value, "yes") ?
+			       0 :
+			       err_set(err, ERR_USAGE, value, "--interior is yes or no");
 	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
 	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
 	case OPT_DUMP_FORCE: take->is_forced = true; return 0;

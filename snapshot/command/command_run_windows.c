@@ -22,6 +22,7 @@ static const struct opt options[] = {
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_TIME_LIMIT, NULL, "time-limit", "T",
 		"end PROG after T (30s, 10m, 1h30m), with status 124"},
+	LOST_OPTIONS,
 	DUMP_OPTIONS,
 	HELP_OPTION,
 	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* as snapshots have it */
@@ -30,8 +31,8 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-	"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] [--force]\n"
-	"                 [-v] [--] PROG [ARG ...]\n"
+	"                 [--sample SIZE] [--time-limit T] [-g] [--interior yes|no]\n"
+	"                 [--by-stack] [--gzip] [--force] [-v] [--] PROG [ARG ...]\n"
 	"\n"
 	"Start PROG with the tracer in it, and exit with its status.\n"
 	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
@@ -51,14 +52,18 @@ static int check_form(const struct run_request *request, struct err *err)
 	int rc;
 
 	if (!request->at_exit) {
-		if (!take->by_stack && !take->is_packed && !take->is_forced)
+		if (!take->by_stack && !take->is_packed && !take->is_forced &&
+			!take->options.finds_lost)
 			return 0;
 		return err_set(err, ERR_USAGE,
-			take->is_packed ? "--gzip" :
-			take->by_stack	? "--by-stack" :
-					  "--force",
+			take->is_packed		 ? "--gzip" :
+			take->by_stack		 ? "--by-stack" :
+			take->options.finds_lost ? "-g" :
+						   "--force",
 			"it is about a snapshot: give --at-exit OUT");
 	}
+	if (take->options.finds_lost && request->run.sample_bytes)
+		return err_set(err, ERR_USAGE, "-g", "with --sample not all blocks are known");
 	rc = dump_check_out(take, request->at_exit, "--at-exit OUT", err);
 	if (!rc)
 		rc = file_pattern_check(request->at_exit, &words, err);

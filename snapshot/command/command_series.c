@@ -162,8 +162,8 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count N]\n"
 	"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
-	"                   [--log FILE] [--stacks SOURCE] [--walk] [--by-stack] [--gzip]\n"
-	"                   [--force] [-v]\n"
+	"                   [--log FILE] [--stacks SOURCE] [--walk] [-g]\n"
+	"                   [--interior yes|no] [--by-stack] [--gzip] [--force] [-v]\n"
 	"\n"
 	"Take a snapshot of a process, and another each time its private bytes have grown\n"
 	"by SIZE.\n";

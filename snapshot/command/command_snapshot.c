@@ -90,6 +90,31 @@ static uint64_t stackless_count(const struct snapshot *snapshot)
 	return count;
 }
 
+/* Of all blocks, those that nothing leads to but what is lost. */
+static struct block_totals lost_total(const struct snapshot *snapshot)
+{
+	struct block_totals total = {0};
+
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		const struct block *block = &snapshot->blocks[i];
+
+		if (block->reach >= BLOCK_LOST)
+			block_totals_add(&total, &(struct block_totals){1, block->requested_bytes,
+							 block->overhead_bytes});
+	}
+	for (size_t i = 0; i < snapshot->sum_count; i++) {
+		const struct block_sum *sum = &snapshot->sums[i];
+
+		if (sum->reach >= BLOCK_LOST)
+			block_totals_add(
+				&total, &(struct block_totals){sum->block_count,
+						sum->requested_bytes, sum->overhead_bytes});
+	}
+	for (size_t i = 0; i < snapshot->heap_count; i++)
+		block_totals_add(&total, &snapshot->heaps[i].stackless_lost);
+	return total;
+}
+
 struct written {
 	int64_t ms;
 	uint64_t bytes;
@@ -126,6 +151,10 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		stats->stacks_ms, stats->join_ms,
 		rate(stats->block_count, stats->walk_ms + stats->stacks_ms + stats->join_ms),
 		written->bytes, written->ms, rate(written->bytes, written->ms));
+	if (snapshot->has_reach)
+		fprintf(stderr,
+			"hsnap: %s: what may lead to blocks was read in %" PRId64 " ms of that\n",
+			target->name, stats->reach_ms);
 }
 
 /*
@@ -206,11 +235,15 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 	if (!rc && taken) {
 		struct block_totals total = snapshot_total(&snapshot);
 		struct block_totals reserved = reserved_total(&snapshot);
+		struct block_totals lost = lost_total(&snapshot);
 
 		*taken = (struct snapshot_result){
 			.block_count = total.block_count - reserved.block_count,
 			.requested_bytes = total.requested_bytes - reserved.requested_bytes,
 			.stackless_count = stackless_count(&snapshot),
+			.has_reach = snapshot.has_reach,
+			.lost_count = lost.block_count,
+			.lost_bytes = lost.requested_bytes,
 			.held_ms = stats.held_ms};
 	}
 	/* What was written may not be all there is. */
@@ -250,10 +283,11 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--walk]\n"
-	"             [--by-stack] [--gzip] [--force] [-v]\n"
+	"             [-g] [--interior yes|no] [--by-stack] [--gzip] [--force] [-v]\n"
 	"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
 	"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
-	"             [--stacks SOURCE] [--walk] [--by-stack] [--gzip] [--force] [-v]\n"
+	"             [--stacks SOURCE] [--walk] [-g] [--interior yes|no] [--by-stack]\n"
+	"             [--gzip] [--force] [-v]\n"
 	"\n"
 	"Write every live heap block of a process, with its stack, as text.\n"
 	"hdiff compares two of them: hdiff a.txt b.txt\n"
@@ -289,8 +323,12 @@ static void say_written(const char *path, const struct snapshot_result *taken)
 	char *name = text_harmless(xstrdup(path));
 
 	fprintf(stderr,
-		"hsnap: %s: %" PRIu64 " blocks (%" PRIu64 " %% with stacks), %" PRIu64 " bytes\n",
+		"hsnap: %s: %" PRIu64 " blocks (%" PRIu64 " %% with stacks), %" PRIu64 " bytes",
 		name, count, count ? with * 100 / count : 0, taken->requested_bytes);
+	if (taken->has_reach)
+		fprintf(stderr, "; lost: %" PRIu64 " blocks, %" PRIu64 " bytes", taken->lost_count,
+			taken->lost_bytes);
+	fputc('\n', stderr);
 	free(name);
 }
 

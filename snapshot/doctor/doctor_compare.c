@@ -366,8 +366,9 @@ static void compare_walk(struct doctor *doctor, const char *source, const struct
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct walked_block *walked = &walk->blocks[i];
 
-		*snapshot_add_block(&snapshot) = (struct block){walked->addr,
-			walked->requested_bytes, walked->overhead_bytes, walked->heap, STACK_NONE};
+		*snapshot_add_block(&snapshot) =
+			(struct block){walked->addr, walked->requested_bytes,
+				walked->overhead_bytes, walked->heap, STACK_NONE, BLOCK_HELD};
 	}
 	doctor_compare(doctor, source, &snapshot, false);
 	snapshot_release(&snapshot);

@@ -11,6 +11,9 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/spawn_windows.h"
+#include "snapshot/target/peb_layout.h"
+
+#include <tlhelp32.h>
 
 /*
  * Process snapshotting as Microsoft documents it (processsnapshot.h, Windows 8.1); found at run time,
@@ -261,6 +264,103 @@ static int live_region(struct target *target, uint64_t addr, struct target_regio
 	return region_query_either(reader(target), live->process, addr, region);
 }
 
+#define THREAD_RIGHTS (THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION)
+#define THREAD_BASIC_INFORMATION_CLASS 0
+
+/* Its own registers; those of the 32-bit half where it has one. */
+static bool registers(
+	struct target *target, HANDLE handle, void *room, struct target_thread *thread)
+{
+#if defined(_WIN64)
+	CONTEXT *context = room;
+	WOW64_CONTEXT *guest = room;
+
+	if (target->bits == 32) {
+		guest->ContextFlags = WOW64_CONTEXT_FULL;
+		thread->context_bytes = sizeof(*guest);
+		if (!Wow64GetThreadContext(handle, guest))
+			return false;
+		thread->sp = guest->Esp;
+		return true;
+	}
+	context->ContextFlags = CONTEXT_FULL;
+	thread->context_bytes = sizeof(*context);
+	if (!GetThreadContext(handle, context))
+		return false;
+	thread->sp = context->Rsp;
+#else
+	CONTEXT *context = room;
+
+	(void)target;
+	context->ContextFlags = CONTEXT_FULL;
+	thread->context_bytes = sizeof(*context);
+	if (!GetThreadContext(handle, context))
+		return false;
+	thread->sp = context->Esp;
+#endif
+	return true;
+}
+
+/* THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
+static uint64_t teb_of(struct target *target, HANDLE handle)
+{
+	struct {
+		LONG status;
+		void *teb;
+		CLIENT_ID id;
+		ULONG_PTR affinity;
+		LONG priority, base_priority;
+	} basic;
+	uint64_t teb;
+
+	if (NtQueryInformationThread(handle, (THREADINFOCLASS)THREAD_BASIC_INFORMATION_CLASS,
+		    &basic, sizeof(basic), NULL) < 0)
+		return 0;
+	teb = (uintptr_t)basic.teb;
+	if (target->host_peb && target_u64(target, teb + peb_layout(64)->teb_wow, &teb))
+		return 0;
+	return teb;
+}
+
+static int take_thread(struct target *target, DWORD id,
+	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
+{
+	union {
+		CONTEXT context;
+		unsigned char bytes[2048];
+	} room = {0};
+	struct target_thread thread = {.context = room.bytes};
+	HANDLE handle = OpenThread(THREAD_RIGHTS, FALSE, id);
+	bool is_seen = handle && registers(target, handle, &room, &thread);
+
+	if (is_seen)
+		thread.teb = teb_of(target, handle);
+	if (handle)
+		CloseHandle(handle);
+	if (is_seen)
+		return each(ctx, &thread);
+	return err_set(err, ERR_RIGHTS, target->name, "its thread %lu cannot be looked at",
+		(unsigned long)id);
+}
+
+static int live_threads(struct target *target,
+	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
+{
+	HANDLE all = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
+	THREADENTRY32 entry = {.dwSize = sizeof(entry)};
+	int rc = 0;
+
+	if (all == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_SYSTEM, target->name, "its threads cannot be listed");
+	for (BOOL more = Thread32First(all, &entry); more && !rc;
+		more = Thread32Next(all, &entry)) {
+		if (entry.th32OwnerProcessID == target->pid)
+			rc = take_thread(target, entry.th32ThreadID, each, ctx, err);
+	}
+	CloseHandle(all);
+	return rc;
+}
+
 static bool live_is_alive(struct target *target)
 {
 	struct live *live = target->system;
@@ -299,6 +399,8 @@ static int live_suspend(struct target *target, struct err *err)
 	long status;
 
 	live->from_ms = os_clock_ms();
+	if (target->needs_threads)
+		live->hold.without_clones = true;
 	status = hold_start(&live->hold);
 	target->held_from_ms = live->from_ms;
 
@@ -349,6 +451,8 @@ static int live_modules(struct target *target, struct snapshot *snapshot, struct
 static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
+	.slow_region = live_region,
+	.threads = live_threads,
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,

@@ -29,7 +29,13 @@ enum {
 
 	/* MINIDUMP_THREAD, behind a u32 count */
 	MD_THREAD_TEB = 16,
+	MD_THREAD_CONTEXT = 40, /* u32 bytes, u32 rva */
 	MD_THREAD_BYTES = 48,
+
+	/* CONTEXT of winnt.h, of the processor that MINIDUMP_SYSTEM_INFO names */
+	MD_CONTEXT_RSP = 0x98,
+	MD_CONTEXT_ESP = 0xc4,
+	MD_CONTEXT_MIN_BYTES = 0xcc,
 
 	/* MINIDUMP_MODULE, behind a u32 count */
 	MD_MODULE_BASE = 0,

@@ -221,6 +221,35 @@ static int file_region(struct target *target, uint64_t addr, struct target_regio
 	return 0;
 }
 
+/* Of a 32-bit process seen from 64 bits the contexts are those of its 64-bit half, which has another stack. */
+static int file_threads(struct target *target,
+	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
+{
+	struct minidump *dump = dump_of(target);
+	struct minidump_list threads = minidump_list(dump, MD_THREADS, MD_THREAD_BYTES);
+	int rc = 0;
+
+	(void)err;
+	for (size_t i = 0; !rc && i < threads.count; i++) {
+		const unsigned char *entry = threads.entries + i * MD_THREAD_BYTES;
+		uint32_t bytes = bytes_u32(entry + MD_THREAD_CONTEXT),
+			 rva = bytes_u32(entry + MD_THREAD_CONTEXT + 4);
+		struct target_thread thread = {
+			.teb = minidump_addr(dump, bytes_u64(entry + MD_THREAD_TEB))};
+
+		if (rva <= dump->len && bytes <= dump->len - rva && bytes >= MD_CONTEXT_MIN_BYTES) {
+			thread.context = dump->bytes + rva;
+			thread.context_bytes = bytes;
+			if (dump->bits == target->bits)
+				thread.sp = target->bits == 64 ?
+						    bytes_u64(thread.context + MD_CONTEXT_RSP) :
+						    bytes_u32(thread.context + MD_CONTEXT_ESP);
+		}
+		rc = each(ctx, &thread);
+	}
+	return rc;
+}
+
 static const unsigned char *file_view(struct target *target, uint64_t addr, size_t *len)
 {
 	return minidump_view(dump_of(target), addr, len);
@@ -280,6 +309,7 @@ static void file_close(struct target *target)
 static const struct target_ops file_ops = {
 	.read = file_read,
 	.region = file_region,
+	.threads = file_threads,
 	.view = file_view,
 	.modules = file_modules,
 	.suspend = file_suspend,

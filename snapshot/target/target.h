@@ -33,12 +33,27 @@ struct target_region {
 	bool is_image; /* a part of a module */
 };
 
+/* What a thread has in hand while its process is held. */
+struct target_thread {
+	const unsigned char *context; /* CONTEXT of winnt.h, as the processor has it: registers */
+	size_t context_bytes;
+	uint64_t teb; /* of the process's bits; 0: not known */
+	uint64_t sp; /* 0: not known */
+};
+
 struct target_ops {
 	/* Exactly len bytes: 0, or -ERR_READ when a part of them is not there. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
 	/* The region that addr lies in, else the next above it: 0, or -ERR_READ when there is none.
 	 * NULL: regions are not known, only reading tells. */
 	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
+	/* The same where region is NULL: each call may take a while. NULL: as region. */
+	int (*slow_region)(struct target *target, uint64_t addr, struct target_region *region);
+	/* Calls each() for all threads, of which no one runs: 0, what each() returned, -ERR_RIGHTS or
+	 * -ERR_SYSTEM. NULL: threads are not known. */
+	int (*threads)(struct target *target,
+		int (*each)(void *ctx, const struct target_thread *thread), void *ctx,
+		struct err *err);
 	/* The bytes at addr where they lie (in a mapped file) and how many of them; NULL when they
 	 * are not there. They stay until close(). NULL: memory has to be read. */
 	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
@@ -70,6 +85,7 @@ struct target {
 	                       * was called */
 	bool is_cloned; /* suspend() makes a copy to read, and the process runs on; of the last one, or
 	                 * of the next as far as it can be told */
+	bool needs_threads; /* it must be held itself, for no clone has its threads */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
 	int64_t start_ms;

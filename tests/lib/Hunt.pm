@@ -130,7 +130,7 @@ sub run_once {
 		stdout => "$out", stderr => "$err", %how);
 	my $status = finish($pid);
 	my $said = slurp("$err") =~ s/\r\n/\n/gr;
-	my $wrote = $said =~ s/^(hsnap: [^\n]+: \d+ blocks \(\d+ % with stacks\), \d+ bytes\n)\z//m ? $1 : '';
+	my $wrote = $said =~ s/^(hsnap: [^\n]+: \d+ blocks \(\d+ % with stacks\), \d+ bytes(?:; lost: \d+ blocks, \d+ bytes)?\n)\z//m ? $1 : '';
 	return {
 		command => "@$command",
 		status => $status & 127 ? 128 + ($status & 127) : $status >> 8,

@@ -1,0 +1,435 @@
+#include "snapshot/reach/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "snapshot/target/target.h"
+
+#define PAGE_BITS 12
+#define CHUNK_BITS 26 /* of addresses that share a table of pages */
+#define CHUNK_PAGES ((size_t)1 << (CHUNK_BITS - PAGE_BITS))
+/* Tables that are made at most: so many, and one more for so many blocks. Who has blocks farther apart waits longer. */
+#define TABLES_MIN 512
+#define TABLE_BLOCKS 4096
+#define LINKS_MAX (UINT32_MAX - 1)
+#define NO_PLACE UINT32_MAX
+#define BY_START UINT32_C(0x80000000) /* in a link: it is to the block's beginning */
+
+/* Of a place. */
+enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
+
+/* What is kept by block of what is lost: the place of the block that it is lost with. */
+#define WITH_HELD UINT32_MAX
+#define WITH_INTERIOR (UINT32_MAX - 1)
+
+/* A block, in the order of addresses. */
+struct block_place {
+	uint64_t addr, bytes;
+	uint32_t number; /* as it was added */
+};
+
+struct reach {
+	unsigned word_bytes;
+	bool by_middle;
+	struct block_place *places;
+	size_t count, cap;
+	/* By chunk, of each page the first place that begins in it or behind, and one more; NULL: no block is in that
+	 * chunk. tables itself is NULL where there would be too many: then all places are searched. */
+	uint32_t **tables;
+	uint64_t first_chunk, chunk_count; /* of tables */
+	/* The links of place i are links[first[i]] up to links[first[i + 1]]. */
+	uint32_t *links, *first;
+	size_t link_count, link_cap;
+	bool has_too_many;
+	size_t at; /* the place that is shown, or the next */
+	size_t begun; /* places whose first is known */
+	unsigned char *marks; /* by place */
+	uint32_t *with; /* by block */
+};
+
+/* ---------------------------------------------------------------- which block an address is in */
+
+struct reach *reach_new(unsigned bits, bool by_middle)
+{
+	struct reach *reach = xcalloc(1, sizeof(*reach));
+
+	reach->word_bytes = bits / 8;
+	reach->by_middle = by_middle;
+	return reach;
+}
+
+static void free_tables(struct reach *reach)
+{
+	for (size_t i = 0; reach->tables && i < reach->chunk_count; i++)
+		free(reach->tables[i]);
+	free(reach->tables);
+	reach->tables = NULL;
+}
+
+void reach_free(struct reach *reach)
+{
+	if (!reach)
+		return;
+	free_tables(reach);
+	free(reach->places);
+	free(reach->links);
+	free(reach->first);
+	free(reach->marks);
+	free(reach->with);
+	free(reach);
+}
+
+void reach_add(struct reach *reach, uint64_t addr, uint64_t bytes)
+{
+	array_grow((void **)&reach->places, &reach->cap, reach->count, sizeof(*reach->places));
+	reach->places[reach->count] =
+		(struct block_place){addr, bytes ? bytes : 1, (uint32_t)reach->count};
+	reach->count++;
+}
+
+static uint64_t end_of(const struct block_place *place)
+{
+	return place->addr + place->bytes;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct block_place *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* Walkers find most blocks in order. */
+static void sort(struct reach *reach)
+{
+	size_t i = 1;
+
+	while (i < reach->count && reach->places[i - 1].addr <= reach->places[i].addr)
+		i++;
+	if (i < reach->count)
+		qsort(reach->places, reach->count, sizeof(*reach->places), by_addr);
+}
+
+/* Makes tables of the chunks that a place is in. False: these are too many. */
+static bool add_tables(struct reach *reach, size_t *left, const struct block_place *place)
+{
+	uint64_t last = ((end_of(place) - 1) >> CHUNK_BITS) - reach->first_chunk;
+
+	for (uint64_t i = (place->addr >> CHUNK_BITS) - reach->first_chunk; i <= last; i++) {
+		if (reach->tables[i])
+			continue;
+		if (!(*left)--)
+			return false;
+		reach->tables[i] = xcalloc(CHUNK_PAGES + 1, sizeof(**reach->tables));
+	}
+	return true;
+}
+
+static void make_tables(struct reach *reach)
+{
+	size_t left = TABLES_MIN + reach->count / TABLE_BLOCKS, place = 0;
+
+	if (!reach->count)
+		return;
+	reach->first_chunk = reach->places->addr >> CHUNK_BITS;
+	reach->chunk_count = ((end_of(&reach->places[reach->count - 1]) - 1) >> CHUNK_BITS) -
+			     reach->first_chunk + 1;
+	reach->tables = xcalloc((size_t)reach->chunk_count, sizeof(*reach->tables));
+	for (size_t i = 0; i < reach->count; i++) {
+		if (!add_tables(reach, &left, &reach->places[i])) {
+			free_tables(reach);
+			return;
+		}
+	}
+	for (uint64_t chunk = 0; chunk < reach->chunk_count; chunk++) {
+		for (uint64_t page = 0; reach->tables[chunk] && page <= CHUNK_PAGES; page++) {
+			uint64_t addr =
+				((reach->first_chunk + chunk) << CHUNK_BITS) + (page << PAGE_BITS);
+
+			while (place < reach->count && reach->places[place].addr < addr)
+				place++;
+			reach->tables[chunk][page] = (uint32_t)place;
+		}
+	}
+}
+
+void reach_ready(struct reach *reach)
+{
+	size_t count = 0;
+
+	sort(reach);
+	/* What lies where nothing can is no place, and is held. */
+	reach->with = xmalloc((reach->count + 1) * sizeof(*reach->with));
+	for (size_t i = 0; i < reach->count; i++) {
+		struct block_place *place = &reach->places[i];
+
+		reach->with[place->number] = WITH_HELD;
+		if (place->addr >= TARGET_SPACE_BYTES)
+			continue;
+		if (place->bytes > TARGET_SPACE_BYTES - place->addr)
+			place->bytes = TARGET_SPACE_BYTES - place->addr;
+		if (count && end_of(&reach->places[count - 1]) > place->addr)
+			reach->places[count - 1].bytes =
+				place->addr - reach->places[count - 1].addr;
+		if (count && !reach->places[count - 1].bytes)
+			count--;
+		reach->places[count++] = *place;
+	}
+	reach->count = count;
+	reach->first = xcalloc(count + 1, sizeof(*reach->first));
+	reach->marks = xcalloc(count + 1, sizeof(*reach->marks));
+	make_tables(reach);
+}
+
+/* The place that an address is in, or NO_PLACE. */
+static uint32_t find(const struct reach *reach, uint64_t addr)
+{
+	size_t low = 0, high = reach->count;
+
+	if (reach->tables) {
+		const uint64_t chunk = (addr >> CHUNK_BITS) - reach->first_chunk;
+		const uint32_t *table = chunk < reach->chunk_count ? reach->tables[chunk] : NULL;
+		size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);
+
+		if (!table)
+			return NO_PLACE;
+		low = table[page];
+		high = table[page + 1];
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (reach->places[middle].addr <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && addr < end_of(&reach->places[low - 1]) ? (uint32_t)low - 1 : NO_PLACE;
+}
+
+bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end)
+{
+	size_t low = 0, high = reach->count;
+
+	while (low < high) { /* the first that ends behind from */
+		size_t middle = low + (high - low) / 2;
+
+		if (end_of(&reach->places[middle]) <= from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < reach->count && reach->places[low].addr < end;
+}
+
+/* ---------------------------------------------------------------- who leads to whom */
+
+static void take_word(struct reach *reach, uint32_t owner, uint64_t word)
+{
+	uint32_t place = find(reach, word), link;
+	bool by_start;
+
+	if (place == NO_PLACE || place == owner)
+		return;
+	by_start = reach->places[place].addr == word;
+	if (!by_start && !reach->by_middle)
+		return;
+	if (owner == NO_PLACE) {
+		reach->marks[place] |= by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;
+		return;
+	}
+	link = by_start ? place | BY_START : place;
+	if (reach->link_count > reach->first[owner] && reach->links[reach->link_count - 1] == link)
+		return;
+	reach->has_too_many = reach->link_count >= LINKS_MAX;
+	if (reach->has_too_many)
+		return;
+	array_grow(
+		(void **)&reach->links, &reach->link_cap, reach->link_count, sizeof(*reach->links));
+	reach->links[reach->link_count++] = link;
+}
+
+static void take_words(struct reach *reach, uint32_t owner, const unsigned char *bytes, size_t len)
+{
+	const uint64_t min = reach->places->addr,
+		       span = end_of(&reach->places[reach->count - 1]) - min;
+
+	for (size_t i = 0; i + reach->word_bytes <= len; i += reach->word_bytes) {
+		uint64_t word =
+			reach->word_bytes == 8 ? bytes_u64(bytes + i) : bytes_u32(bytes + i);
+
+		if (word - min < span)
+			take_word(reach, owner, word);
+	}
+}
+
+/* The part of one block, or of none. */
+static void show_part(
+	struct reach *reach, uint32_t owner, uint64_t addr, const unsigned char *bytes, size_t len)
+{
+	size_t skip = -addr & (reach->word_bytes - 1);
+
+	while (owner != NO_PLACE && reach->begun <= owner)
+		reach->first[reach->begun++] = (uint32_t)reach->link_count;
+	if (len > skip)
+		take_words(reach, owner, bytes + skip, len - skip);
+}
+
+void reach_show(
+	struct reach *reach, uint64_t addr, const unsigned char *bytes, size_t len, bool is_root)
+{
+	const uint64_t end = addr + len;
+
+	while (reach->count && addr < end) {
+		const struct block_place *place;
+		uint64_t stop = end;
+		bool is_inside;
+
+		while (reach->at < reach->count && end_of(&reach->places[reach->at]) <= addr)
+			reach->at++;
+		place = reach->at < reach->count ? &reach->places[reach->at] : NULL;
+		is_inside = place && place->addr <= addr;
+		if (is_inside && end_of(place) < stop)
+			stop = end_of(place);
+		else if (!is_inside && place && place->addr < stop)
+			stop = place->addr;
+		if (is_inside || is_root)
+			show_part(reach, is_inside ? (uint32_t)reach->at : NO_PLACE, addr, bytes,
+				(size_t)(stop - addr));
+		bytes += stop - addr;
+		addr = stop;
+	}
+}
+
+void reach_root(struct reach *reach, uint64_t word)
+{
+	if (reach->count)
+		take_word(reach, NO_PLACE, word);
+}
+
+/* ---------------------------------------------------------------- what is lost */
+
+/* Marks what the places on the stack lead to; returns how many are held. */
+static size_t mark_held(struct reach *reach, uint32_t *stack)
+{
+	size_t depth = 0, held = 0;
+
+	for (size_t i = 0; i < reach->count; i++) {
+		if (reach->marks[i] & IS_HELD)
+			stack[depth++] = (uint32_t)i;
+	}
+	held = depth;
+	while (depth) {
+		uint32_t place = stack[--depth];
+
+		for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
+			uint32_t to = reach->links[i] & ~BY_START;
+
+			if (!(reach->marks[to] & IS_HELD)) {
+				stack[depth++] = to;
+				held++;
+			}
+			reach->marks[to] |=
+				reach->links[i] & BY_START ? IS_HELD | IS_HELD_BY_START : IS_HELD;
+		}
+	}
+	return held;
+}
+
+/* Depth first: places that are lost in the order in which all that they lead to has been seen. cursors and stack are
+ * room for that. Of places that nothing outside a circle leads to, the one with the lowest address comes last. */
+static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, uint32_t *cursors)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < reach->count; i++) {
+		size_t depth = 0;
+
+		if (reach->marks[i] & (IS_HELD | IS_SEEN))
+			continue;
+		reach->marks[i] |= IS_SEEN;
+		stack[depth] = (uint32_t)i;
+		cursors[depth++] = reach->first[i];
+		while (depth) {
+			uint32_t place = stack[depth - 1], to = NO_PLACE;
+			uint32_t *cursor = &cursors[depth - 1];
+
+			while (to == NO_PLACE && *cursor < reach->first[place + 1]) {
+				to = reach->links[(*cursor)++] & ~BY_START;
+				if (reach->marks[to] & (IS_HELD | IS_SEEN))
+					to = NO_PLACE;
+			}
+			if (to == NO_PLACE) {
+				order[count++] = place;
+				depth--;
+			} else {
+				reach->marks[to] |= IS_SEEN;
+				stack[depth] = to;
+				cursors[depth++] = reach->first[to];
+			}
+		}
+	}
+	return count;
+}
+
+/* The last of those that are left is one that no other of them leads to, but in a circle. */
+static void take_lost(struct reach *reach, const uint32_t *order, size_t count, uint32_t *stack)
+{
+	while (count--) {
+		size_t depth = 0;
+
+		if (reach->marks[order[count]] & IS_TAKEN)
+			continue;
+		reach->marks[order[count]] |= IS_TAKEN;
+		stack[depth++] = order[count];
+		while (depth) {
+			uint32_t place = stack[--depth];
+
+			reach->with[reach->places[place].number] = order[count];
+			for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
+				uint32_t to = reach->links[i] & ~BY_START;
+
+				if (reach->marks[to] & (IS_HELD | IS_TAKEN))
+					continue;
+				reach->marks[to] |= IS_TAKEN;
+				stack[depth++] = to;
+			}
+		}
+	}
+}
+
+int reach_settle(struct reach *reach, const char *name, struct err *err)
+{
+	uint32_t *stack = xmalloc((reach->count + 1) * sizeof(*stack)), *order;
+	size_t lost;
+
+	while (reach->begun <= reach->count)
+		reach->first[reach->begun++] = (uint32_t)reach->link_count;
+	lost = reach->count - mark_held(reach, stack);
+	free(stack);
+	order = xmalloc((3 * lost + 1) * sizeof(*order));
+	take_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
+		order + lost);
+	free(order);
+	for (size_t i = 0; i < reach->count; i++) {
+		if ((reach->marks[i] & (IS_HELD | IS_HELD_BY_START)) == IS_HELD)
+			reach->with[reach->places[i].number] = WITH_INTERIOR;
+	}
+	return reach->has_too_many ?
+		       err_set(err, ERR_LIMIT, name, "%zu pointers to blocks", reach->link_count) :
+		       0;
+}
+
+struct reach_found reach_of(const struct reach *reach, size_t i)
+{
+	uint32_t with = reach->with[i];
+
+	if (with == WITH_HELD || with == WITH_INTERIOR)
+		return (struct reach_found){with == WITH_HELD ? REACH_HELD : REACH_INTERIOR, 0};
+	if (reach->places[with].number == i)
+		return (struct reach_found){REACH_LOST, 0};
+	return (struct reach_found){REACH_LOST_WITH, reach->places[with].addr};
+}

@@ -1,0 +1,79 @@
+/*
+ * Which blocks something in the process leads to. Conservative: every aligned word that is an address inside a block
+ * is a pointer to it. Memory is shown once, from low addresses to high; what is kept of it is who points to whom.
+ */
+#ifndef SNAPSHOT_REACH_REACH_H
+#define SNAPSHOT_REACH_REACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/target/target.h"
+
+/* What leads to a block. */
+enum reach_state {
+	REACH_HELD, /* something does, by its beginning */
+	REACH_INTERIOR, /* something does, but only by its middle */
+	REACH_LOST, /* nothing does; of blocks that lead to each other in a circle, the first */
+	REACH_LOST_WITH, /* lost blocks alone do */
+};
+
+struct reach_found {
+	enum reach_state state;
+	uint64_t with; /* REACH_LOST_WITH: the address of the lost block that leads to it */
+};
+
+struct reach;
+
+/* For a process of that many bits. by_middle: a pointer into a block's middle counts. */
+struct reach *reach_new(unsigned bits, bool by_middle);
+void reach_free(struct reach *reach); /* NULL is nothing */
+
+/* Adds a block; all of them, in any order, before memory is shown. Those that overlap end where the next begins. One
+ * of no bytes has one. */
+void reach_add(struct reach *reach, uint64_t addr, uint64_t bytes);
+void reach_ready(struct reach *reach);
+
+/* Whether a block lies in part in from..end. */
+bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end);
+
+/* Shows bytes of memory, from addr on, which is behind all that was shown before. What lies in no block leads to
+ * others if is_root. */
+void reach_show(
+	struct reach *reach, uint64_t addr, const unsigned char *bytes, size_t len, bool is_root);
+
+/* A word that leads to whatever it is the address of: a register. */
+void reach_root(struct reach *reach, uint64_t word);
+
+/* Finds what leads to each. 0, or -ERR_LIMIT: there are more pointers than are kept. */
+int reach_settle(struct reach *reach, const char *name, struct err *err);
+
+/* Of the block that was added as number i. */
+struct reach_found reach_of(const struct reach *reach, size_t i);
+
+/*
+ * All of that of a process: its memory is read once, while it is held. Roots are what can be written and lies in no
+ * heap: data of modules, stacks from their pointers on, blocks that belong to threads, other pages; and what threads
+ * have in registers.
+ */
+
+struct reach_taken {
+	struct reach *
+		reach; /* the caller's, to be settled when the process runs again; its blocks are those of the walk */
+	size_t thread_count; /* whose registers were seen */
+	uint64_t unread_bytes; /* that could not be read */
+};
+
+/* Memory that leads nowhere, as it is not the program's; empty: there is none. */
+struct reach_apart {
+	uint64_t from, end;
+};
+
+/* 0, -ERR_TARGET, -ERR_RIGHTS or -ERR_SYSTEM; reach_free() in each case. */
+int reach_take(struct target *target, const struct walk *walk, bool by_middle,
+	const struct reach_apart *apart, struct reach_taken *taken, struct err *err);
+
+#endif

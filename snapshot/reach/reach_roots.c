@@ -1,0 +1,207 @@
+/* What may lead to blocks: the memory of a process, from low addresses to high, and what its threads have in hand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "snapshot/reach/reach.h"
+
+#define PIECE ((size_t)1 << 20)
+#define PAGE 4096
+
+struct taking {
+	struct target *target;
+	struct reach *reach;
+	struct reach_apart *apart; /* also stacks below their pointers */
+	size_t apart_count, apart_cap;
+	size_t thread_count;
+	unsigned char *piece;
+	uint64_t unread_bytes;
+	bool knows_access;
+};
+
+/* ---------------------------------------------------------------- threads */
+
+static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
+{
+	array_grow((void **)&taking->apart, &taking->apart_cap, taking->apart_count,
+		sizeof(*taking->apart));
+	taking->apart[taking->apart_count++] = (struct reach_apart){from, end};
+}
+
+/* NT_TIB of winnt.h: the stack's end and beginning are its second and third pointer. */
+static int take_thread(void *ctx, const struct target_thread *thread)
+{
+	struct taking *taking = ctx;
+	const unsigned word = taking->target->bits / 8;
+	unsigned char tib[3 * 8];
+	uint64_t base, limit;
+
+	taking->thread_count++;
+	for (size_t i = 0; i + word <= thread->context_bytes; i += word)
+		reach_root(taking->reach, word == 8 ? bytes_u64(thread->context + i) :
+						      bytes_u32(thread->context + i));
+	if (!thread->sp || target_read(taking->target, thread->teb, tib, 3 * (size_t)word))
+		return 0;
+	base = word == 8 ? bytes_u64(tib + 8) : bytes_u32(tib + 4);
+	limit = word == 8 ? bytes_u64(tib + 16) : bytes_u32(tib + 8);
+	if (thread->sp <= limit || thread->sp > base)
+		return 0;
+	put_apart(taking, limit, thread->sp);
+	return 0;
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct reach_apart *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* Bytes that lie in one piece: where they are to be had. */
+static const unsigned char *bytes_at(struct taking *taking, uint64_t addr, size_t *len)
+{
+	struct target *target = taking->target;
+	const unsigned char *bytes;
+	size_t there;
+
+	if (!target->ops->view)
+		return target_read(target, addr, taking->piece, *len) ? NULL : taking->piece;
+	bytes = target->ops->view(target, addr, &there);
+	if (bytes && there < *len)
+		*len = there;
+	return bytes;
+}
+
+/* What cannot be read is passed over by pages. */
+static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
+{
+	while (addr < end) {
+		uint64_t next = (addr & ~(uint64_t)(PIECE - 1)) + PIECE;
+		size_t len = (size_t)((next < end ? next : end) - addr);
+		const unsigned char *bytes = bytes_at(taking, addr, &len);
+
+		if (!bytes && len > PAGE) {
+			len = PAGE - (size_t)(addr & (PAGE - 1));
+			bytes = bytes_at(taking, addr, &len);
+		}
+		if (bytes)
+			reach_show(taking->reach, addr, bytes, len, is_root);
+		else
+			taking->unread_bytes += len;
+		addr += len;
+	}
+}
+
+/* Without what is apart. */
+static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
+{
+	for (size_t i = 0; i < taking->apart_count; i++) {
+		const struct reach_apart *apart = &taking->apart[i];
+
+		if (apart->end <= addr || apart->from >= end)
+			continue;
+		if (apart->from > addr)
+			show(taking, addr, apart->from, is_root);
+		addr = apart->end;
+	}
+	if (addr < end)
+		show(taking, addr, end, is_root);
+}
+
+/* A module of which only its headers tell what can be written. */
+static void show_module(struct taking *taking, const struct target_region *region)
+{
+	struct target_image at = {taking->target, region->addr};
+	struct pe_source source = target_image_source(&at);
+	struct pe_image *image = xmalloc(sizeof(*image));
+	uint64_t shown = region->addr;
+	bool is_known = !pe_read_headers(&source, image);
+
+	for (unsigned i = 0; is_known && i < image->section_count; i++) {
+		const struct pe_section *section = &image->sections[i];
+		uint64_t from = region->addr + section->rva, end = from + section->size_bytes;
+
+		if (!section->is_writable || from < shown || from >= region->end)
+			continue;
+		shown = end < region->end ? end : region->end;
+		show_range(taking, from, shown, true);
+	}
+	free(image);
+	if (!is_known)
+		show_range(taking, region->addr, region->end, true);
+}
+
+/* Memory of heaps leads nowhere but by its blocks: what was freed has pointers still. What a module cannot write is
+ * code and constants, of which small ones look like addresses. */
+static void show_region(struct taking *taking, const struct target_region *region)
+{
+	if (!region->access)
+		return;
+	if (!region->is_image)
+		show_range(taking, region->addr, region->end,
+			!reach_has_block(taking->reach, region->addr, region->end));
+	else if (!taking->knows_access)
+		show_module(taking, region);
+	else if (region->access & TARGET_WRITE)
+		show_range(taking, region->addr, region->end, true);
+}
+
+typedef int (*region_fn)(struct target *target, uint64_t addr, struct target_region *region);
+
+/* The next region from end on, which is then its end. */
+static bool next_region(
+	struct target *target, region_fn region_of, uint64_t *end, struct target_region *region)
+{
+	if (region_of(target, *end, region) || region->end <= *end)
+		return false;
+	if (region->addr < *end)
+		region->addr = *end;
+	*end = region->end;
+	return true;
+}
+
+static void show_all(struct taking *taking)
+{
+	struct target *target = taking->target;
+	region_fn region_of = target->ops->region ? target->ops->region : target->ops->slow_region;
+	struct target_region region;
+	uint64_t end = 0;
+
+	taking->knows_access = !target->is_file;
+	while (!taking->knows_access && next_region(target, region_of, &end, &region))
+		taking->knows_access = region.access & TARGET_WRITE;
+	end = 0;
+	while (next_region(target, region_of, &end, &region))
+		show_region(taking, &region);
+}
+
+int reach_take(struct target *target, const struct walk *walk, bool by_middle,
+	const struct reach_apart *apart, struct reach_taken *taken, struct err *err)
+{
+	struct taking taking = {.target = target};
+	int rc = 0;
+
+	*taken = (struct reach_taken){0};
+	if (!target->ops->region && !target->ops->slow_region)
+		return err_set(err, ERR_TARGET, target->name, "its memory cannot be listed");
+	taking.reach = taken->reach = reach_new(target->bits, by_middle);
+	for (size_t i = 0; i < walk->block_count; i++)
+		reach_add(taking.reach, walk->blocks[i].addr, walk->blocks[i].requested_bytes);
+	reach_ready(taking.reach);
+	if (apart->end > apart->from)
+		put_apart(&taking, apart->from, apart->end);
+	if (target->ops->threads)
+		rc = target->ops->threads(target, take_thread, &taking, err);
+	if (taking.apart_count)
+		qsort(taking.apart, taking.apart_count, sizeof(*taking.apart), by_from);
+	taking.piece = xmalloc(PIECE);
+	if (!rc)
+		show_all(&taking);
+	taken->thread_count = taking.thread_count;
+	taken->unread_bytes = taking.unread_bytes;
+	free(taking.piece);
+	free(taking.apart);
+	return rc;
+}

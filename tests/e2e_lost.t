@@ -1,0 +1,152 @@
+#!/usr/bin/perl
+# Blocks that nothing leads to: what hsnap -g says of each is what the program that made them states, and hdiff --lost counts
+# these alone.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP;
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+subtest 'a traced program' => \&known_ways;
+subtest 'at the end of a program' => \&at_exit;
+subtest 'many blocks, read by several threads' => \&many;
+subtest 'what cannot be asked' => \&refused;
+done_testing;
+
+sub known_ways {
+	my $target = target("$root/build/win64/targets/lost.exe", [], traced => 1);
+	my (%said, @circle, $pid);
+	while (!$pid) {
+		my $line = $target->line // last;
+		$said{$1} = $2 if $line =~ /^block (\d+) (.*?)\r?$/;
+		@circle = ($1, $2) if $line =~ /^circle (\d+) (\d+)/;
+		$pid = $1 if $line =~ /^ready (\d+)/;
+	}
+	ok($pid, 'the program is ready') or return;
+	delete $said{1500};    # it is freed
+	my ($all, $starts, $without) = map { "$dir/$_.txt" } qw(all starts without);
+	check_ok(hsnap('-g', '-p', $pid, '-f', win($all)), 'hsnap -g');
+	check_ok(hsnap('-g', '--interior', 'no', '-p', $pid, '-f', win($starts)), '--interior no');
+	check_ok(hsnap('-p', $pid, '-f', win($without)), 'without -g');
+	my $minidump = "$dir/lost.dmp";
+	is(run([wine("$root/build/win64/targets/dumper.exe", $pid, win($minidump))])->{status}, 0, 'a minidump');
+	syswrite $target->{to}, "\n";
+	check_ok(run(tool('hsnap', 'linux', '-g', '-z', $minidump, '-f', "$dir/z.txt")), 'hsnap -g -z');
+	my $states = states($all);
+	my @pair = map { delete $states->{$_} } @circle;
+	for (sort keys %said) {
+		is($states->{$_}, $said{$_}, "$_: $said{$_}");
+	}
+	my $file = states("$dir/z.txt");
+	is_deeply({ map { $_ => $file->{$_} } keys %said }, \%said, 'the minidump says the same');
+	is_deeply([sort @pair], ['lost', 'lost-with ' . $circle[$pair[0] eq 'lost' ? 0 : 1]], 'of a circle one is lost, the other with it');
+	$states = states($starts);
+	is($states->{1031}, 'lost', 'without pointers into the middle a block that has only such is lost');
+	is($states->{1132}, 'lost', 'and another is not lost with one');
+	lost_alone($all, $without, { %said, map { $_ => 'lost' } @circle });
+}
+
+# { SIZE => STATE }, of blocks with a size of ours.
+sub states {
+	my ($path) = @_;
+	my (%states, %at, $state, $root);
+	for (split /\r\n/, slurp($path)) {
+		($state, $root) = ('held', undef) if /^\*- .* Start of data/;
+		($state, $root) = ($1, $2) if m{^// hsnap: blocks reach=(\S+)(?: root=(\w+))?};
+		next unless /^([0-9A-F]+) bytes \+ [0-9A-F]+ at ([0-9A-F]+) by/;
+		my $bytes = hex $1;
+		$at{ hex $2 } = $bytes;
+		$states{$bytes} = [$state, $root] if $bytes > 1000 && $bytes < 1500;
+	}
+	return { map { my ($s, $r) = @{ $states{$_} }; $_ => defined $r ? "$s " . $at{ hex $r } : $s } keys %states };
+}
+
+sub lost_alone {
+	my ($all, $without, $said) = @_;
+	my @hdiff = ("$root/build/linux/hdiff", '--no-symbols', '-o', 'json');
+	my @lost = grep { $said->{$_} =~ /^lost/ } keys %$said;
+	my $bytes = 0;
+	$bytes += $_ for @lost;
+	my $report = decode_json(run([@hdiff, '--lost', '--sum', '-i', 'lost', $all])->{out});
+	my ($blocks, $sum) = (0, 0);
+	for (@{ $report->{rows} }) {
+		$blocks += $_->{new}{blocks};
+		$sum += $_->{new}{bytes};
+	}
+	is($blocks, scalar @lost, 'hdiff --lost: the blocks that are lost');
+	is($sum, $bytes, 'and their bytes');
+	my $refused = run([@hdiff, '--lost', $all, $without]);
+	is($refused->{status}, 2, 'a dump that does not tell');
+	like($refused->{err}, qr/\Ahdiff: \S+without\.txt: .*-g.*\n\z/, 'is refused in one line');
+}
+
+# When the program ends its thread's registers are gone, and main's stack with them; what its data leads to is held.
+sub at_exit {
+	my $out = "$dir/exit.txt";
+	my $run = run([wine("$root/build/win64/hsnap.exe", 'run', '-g', '--at-exit', win($out), '--', win("$root/build/win64/targets/lost.exe"))],
+		stdin => line());
+	is($run->{status}, 0, 'hsnap run --at-exit -g') or diag($run->{err});
+	my %said = $run->{out} =~ /^block (\d+) (.*?)\r?$/mg;
+	delete @said{1500, 1081, 1091};    # freed; in a register; on the stack
+	my $states = states($out);
+	is_deeply({ map { $_ => $states->{$_} } keys %said }, \%said, 'what is stated');
+	my @gate = ("$root/build/linux/hdiff", '--no-symbols', '-n', 1, '--max-growth', 0);
+	is(run([@gate, '--lost', $out])->{status}, 1, 'a gate at zero fails');
+	is(run([@gate, '--lost', $out, $out])->{status}, 0, 'but not for what was lost before');
+}
+
+sub line {
+	pipe my $in, my $to or die "pipe: $!\n";
+	syswrite $to, "\n";
+	return $in;
+}
+
+# A dump in which what leads to blocks changes all the time, large enough to be cut into pieces; also by stack.
+sub many {
+	my @states = qw(held interior lost lost-with);
+	my ($text, $seed, %sum, %count) = ("// hsnap: dump format=1 tool=1\r\n// hsnap: reach interior=1\r\n", 7);
+	my $random = sub { $seed = ($seed * 1103515245 + 12345) & 0x7fffffff; return ($seed >> 8) % $_[0] };
+	for my $heap (1 .. 30) {
+		my $state = 'held';
+		$text .= sprintf "*- - - - - - - - - - Start of data for heap @ %X - - - - - - - - - -\r\n", $heap << 20;
+		for my $block (0 .. 4999) {
+			if (!$random->(10 ** $random->(5))) {
+				$state = $states[$random->(4)];
+				$text .= "\r\n// hsnap: blocks reach=$state" . ($state eq 'lost-with' ? ' root=10' : '') . "\r\n";
+			}
+			my ($bytes, $stack) = (1 + $random->(1000), 1 + $random->(50));
+			$text .= sprintf "%X bytes + 8 at %X by BackTrace%X\r\n\t%X\r\n\t%X\r\n\r\n", $bytes, ($heap << 20) + 16 * $block, $stack, 4096 * $stack, 77;
+			$sum{$state} += $bytes;
+			$count{$state}++;
+		}
+		$text .= sprintf "*- - - - - - - - - - End of data for heap @ %X - - - - - - - - - -\r\n", $heap << 20;
+	}
+	my ($blocks, $bytes) = (0, 0);
+	$blocks += $_ for values %count;
+	$bytes += $_ for values %sum;
+	$text .= sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\r\n", $blocks, $bytes, 8 * $blocks;
+	my $path = spew("$dir/many.txt", $text);
+	cmp_ok(length $text, '>', 5 << 20, 'a large dump');
+	for my $options ([], ['--heap', 'heaps']) {
+		my $run = run(["$root/build/linux/hdiff", '--no-symbols', '-o', 'json', '--sum', '--lost', @$options, $path]);
+		is($run->{status}, 0, "hdiff --lost @$options") or diag($run->{err});
+		my $report = decode_json($run->{out});
+		my ($bytes, $blocks) = (0, 0);
+		for (@{ $report->{rows} }) {
+			$bytes += $_->{new}{bytes};
+			$blocks += $_->{new}{blocks};
+		}
+		is($bytes, $sum{lost} + $sum{'lost-with'}, "bytes that are lost, @$options");
+		is($blocks, $count{lost} + $count{'lost-with'}, "blocks that are lost, @$options");
+	}
+}
+
+sub refused {
+	my $run = hsnap('run', '-g', '--sample', '64K', '--at-exit', win("$dir/sample.txt"), '--', win("$root/build/win64/targets/lost.exe"));
+	check_error($run, 'hsnap', '-g of a sample', '-g', 'sample');
+	check_error(hsnap('run', '-g', '--', win("$root/build/win64/targets/lost.exe")), 'hsnap', '-g without --at-exit', '--at-exit');
+	check_error(hsnap('-g', '--interior', 'maybe', '-p', 1), 'hsnap', 'neither yes nor no', 'maybe', 'yes or no');
+}

@@ -1,0 +1,167 @@
+/*
+ * Blocks that something leads to, or nothing does, in known ways. Each has a size of its own; what is to be said of it is
+ * printed, a line each:
+ *
+ *	block SIZE held|interior|lost
+ *	block SIZE lost-with SIZE
+ *	circle SIZE SIZE	one of the two is lost, the other with it
+ *
+ * All are made on a thread that has ended, so that no stack has old copies of their addresses; then "ready PID". It ends
+ * when a line comes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#define NOINLINE __attribute__((noinline))
+#define DEEP 60000 /* bytes of a stack that is not in use any more */
+#define MASK ((uintptr_t)0x5555aaaa5555aaaa)
+
+static void *volatile kept, *volatile tree, *volatile other_heap, *volatile stacked,
+									  *volatile for_tls,
+										  *volatile for_fls;
+static char *volatile middle;
+static volatile uintptr_t hidden;
+static volatile LONG is_running, is_over;
+
+/* A block with room for three pointers, and what is to be said of it. */
+static NOINLINE void **make(size_t bytes, const char *said)
+{
+	void **block = HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes);
+
+	if (!block)
+		ExitProcess(3);
+	printf("%s %u%s\n", strcmp(said, "circle") ? "block" : "half", (unsigned)bytes, said);
+	return block;
+}
+
+static NOINLINE void make_lost(void)
+{
+	void **first = make(1001, " lost"), **second = make(1002, " lost-with 1001");
+	void **block;
+
+	first[0] = second;
+	second[1] = make(1003, " lost-with 1001");
+	first = make(1011, "circle");
+	second = make(1012, "circle");
+	first[0] = second;
+	second[2] = first;
+	printf("circle 1011 1012\n");
+	hidden = (uintptr_t)make(1071, " lost") ^ MASK;
+	block = make(1500, " freed");
+	block[5] = make(1111, " lost");
+	HeapFree(GetProcessHeap(), 0, block);
+	block = make(1121, " lost");
+	block[0] = block;
+	block = make(1131, " lost");
+	block[0] = (char *)make(1132, " lost-with 1131") + 100;
+}
+
+static NOINLINE void make_held(void)
+{
+	HANDLE heap = HeapCreate(0, 0, 0);
+	void **block;
+
+	kept = make(1101, " held");
+	tree = block = make(1021, " held");
+	block[0] = make(1022, " held");
+	block[1] = make(1023, " held");
+	middle = (char *)make(1031, " interior") + 16;
+	block = other_heap = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1041);
+	if (!block)
+		ExitProcess(3);
+	printf("block 1041 held\n");
+	block[1] = make(1042, " held");
+	for_tls = make(1051, " held");
+	for_fls = make(1061, " held");
+	stacked = make(1091, " held");
+}
+
+static DWORD WINAPI make_all(void *unused)
+{
+	(void)unused;
+	make_lost();
+	make_held();
+	return 0;
+}
+
+static DWORD WINAPI do_nothing(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+/* Its block is in a register, and nowhere else. */
+static DWORD WINAPI hold_in_register(void *unused)
+{
+	void *block = make(1081, " held");
+
+	(void)unused;
+	is_running = 1;
+	__asm__ volatile("1: pause\n\tcmpl $0, %1\n\tje 1b"
+			 :
+			 : "r"(block), "m"(is_over)
+			 : "memory");
+	return 0;
+}
+
+/* Leaves the address of a block far below where the stack is in use then. */
+static NOINLINE void leave_below(void)
+{
+	void *volatile words[DEEP / sizeof(void *)];
+
+	words[0] = make(1141, " lost");
+	words[1] = words[0];
+	(void)words[1];
+}
+
+static void run(LPTHREAD_START_ROUTINE routine)
+{
+	HANDLE thread = CreateThread(NULL, 0, routine, NULL, 0, NULL);
+
+	WaitForSingleObject(thread, INFINITE);
+	CloseHandle(thread);
+}
+
+/* A thread that waits for long, far above what it left. */
+static DWORD WINAPI wait_above(void *unused)
+{
+	(void)unused;
+	leave_below();
+	InterlockedIncrement(&is_running);
+	while (!is_over)
+		Sleep(100);
+	return 0;
+}
+
+int main(void)
+{
+	HANDLE threads[2];
+	void *volatile on_stack;
+	char line[100];
+	DWORD fls = FlsAlloc(NULL), tls = TlsAlloc();
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	run(make_all);
+	threads[0] = CreateThread(NULL, 0, hold_in_register, NULL, 0, NULL);
+	while (!is_running)
+		Sleep(1);
+	threads[1] = CreateThread(NULL, 0, wait_above, NULL, 0, NULL);
+	while (is_running < 2)
+		Sleep(1);
+	for (int i = 0; i < 3; i++) /* Wine frees a thread's stack when another has ended */
+		run(do_nothing);
+	TlsSetValue(tls, for_tls);
+	FlsSetValue(fls, for_fls);
+	on_stack = stacked;
+	for_tls = for_fls = stacked = NULL;
+	printf("ready %lu\n", GetCurrentProcessId());
+	fgets(line, sizeof(line), stdin);
+	is_over = 1;
+	WaitForMultipleObjects(2, threads, TRUE, INFINITE);
+	for (int i = 0; i < 3; i++)
+		run(do_nothing);
+	return on_stack == NULL;
+}

@@ -1,0 +1,309 @@
+/* Which blocks something leads to: small cases by hand, and random graphs against a search that knows no shortcuts. */
+#include "tests/unit/t.h"
+
+#include "snapshot/reach/reach.h"
+
+#define BLOCKS 60
+#define WORDS_MAX 6
+#define AT UINT64_C(0x20000000000)
+#define ROOTS UINT64_C(0x10000)
+#define ROOT_WORDS 8
+
+/* A process: blocks and their words, and words in no block. */
+static struct scene {
+	unsigned word_bytes;
+	bool by_middle;
+	size_t count;
+	struct {
+		uint64_t addr, bytes;
+		uint64_t words[WORDS_MAX];
+	} blocks[BLOCKS];
+	uint64_t roots[ROOT_WORDS], between; /* between two blocks: no root */
+} scene;
+
+static bool links[BLOCKS][BLOCKS], leads[BLOCKS][BLOCKS];
+static bool held[BLOCKS], by_start[BLOCKS];
+static uint64_t seed = 1;
+
+static uint64_t next(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed >> 11) % below;
+}
+
+static size_t words_of(size_t block)
+{
+	return scene.blocks[block].bytes / scene.word_bytes;
+}
+
+static void put(unsigned char *to, uint64_t word)
+{
+	for (unsigned i = 0; i < scene.word_bytes; i++)
+		to[i] = (unsigned char)(word >> 8 * i);
+}
+
+/* The search: every word against every block. */
+static int block_at(uint64_t word)
+{
+	for (size_t i = 0; i < scene.count; i++) {
+		uint64_t bytes = scene.blocks[i].bytes ? scene.blocks[i].bytes : 1;
+
+		if (word >= scene.blocks[i].addr && word - scene.blocks[i].addr < bytes &&
+			(scene.by_middle || word == scene.blocks[i].addr))
+			return (int)i;
+	}
+	return -1;
+}
+
+static void hold(size_t i)
+{
+	if (held[i])
+		return;
+	held[i] = true;
+	for (size_t k = 0; k < scene.count; k++) {
+		if (links[i][k])
+			hold(k);
+	}
+}
+
+static void search(void)
+{
+	memset(links, 0, sizeof(links));
+	memset(held, 0, sizeof(held));
+	memset(by_start, 0, sizeof(by_start));
+	for (size_t i = 0; i < scene.count; i++) {
+		for (size_t w = 0; w < words_of(i); w++) {
+			int to = block_at(scene.blocks[i].words[w]);
+
+			if (to >= 0 && (size_t)to != i)
+				links[i][to] = true;
+		}
+	}
+	for (size_t w = 0; w < ROOT_WORDS; w++) {
+		int to = block_at(scene.roots[w]);
+
+		if (to >= 0)
+			hold((size_t)to);
+		if (to >= 0 && scene.roots[w] == scene.blocks[to].addr)
+			by_start[to] = true;
+	}
+	for (size_t i = 0; i < scene.count; i++) {
+		for (size_t w = 0; held[i] && w < words_of(i); w++) {
+			int to = block_at(scene.blocks[i].words[w]);
+
+			if (to >= 0 && (size_t)to != i &&
+				scene.blocks[i].words[w] == scene.blocks[to].addr)
+				by_start[to] = true;
+		}
+	}
+	memcpy(leads, links, sizeof(leads));
+	for (size_t k = 0; k < scene.count; k++) {
+		for (size_t i = 0; i < scene.count; i++) {
+			for (size_t j = 0; j < scene.count; j++)
+				leads[i][j] |= leads[i][k] && leads[k][j];
+		}
+	}
+}
+
+/* Whether a lost block is the one to be named: whatever leads to it is in a circle with it, behind it. */
+static bool is_first(size_t i)
+{
+	for (size_t k = 0; k < scene.count; k++) {
+		if (k != i && !held[k] && leads[k][i] &&
+			(!leads[i][k] || scene.blocks[k].addr < scene.blocks[i].addr))
+			return false;
+	}
+	return true;
+}
+
+static size_t block_from(uint64_t addr)
+{
+	for (size_t i = 0; i < scene.count; i++) {
+		if (scene.blocks[i].addr == addr)
+			return i;
+	}
+	fail();
+	return 0;
+}
+
+static void check(const struct reach *reach)
+{
+	search();
+	for (size_t i = 0; i < scene.count; i++) {
+		struct reach_found found = reach_of(reach, i);
+
+		if (held[i]) {
+			assert_int_equal(found.state, by_start[i] ? REACH_HELD : REACH_INTERIOR);
+		} else if (is_first(i)) {
+			assert_int_equal(found.state, REACH_LOST);
+		} else {
+			size_t with = block_from(found.with);
+
+			assert_int_equal(found.state, REACH_LOST_WITH);
+			assert_true(!held[with] && is_first(with) && leads[with][i]);
+		}
+	}
+}
+
+/* Shows it all, in pieces. */
+static struct reach *take(void)
+{
+	struct reach *reach = reach_new(8 * scene.word_bytes, scene.by_middle);
+	unsigned char bytes[WORDS_MAX * 8];
+	size_t order[BLOCKS];
+	struct err err;
+
+	for (size_t i = 0; i < scene.count; i++) {
+		reach_add(reach, scene.blocks[i].addr, scene.blocks[i].bytes);
+		order[i] = i;
+	}
+	reach_ready(reach);
+	for (size_t i = 0; i < ROOT_WORDS / 2; i++) {
+		put(bytes, scene.roots[i]);
+		reach_show(reach, ROOTS + i * scene.word_bytes, bytes, scene.word_bytes, true);
+	}
+	for (size_t i = ROOT_WORDS / 2; i < ROOT_WORDS; i++)
+		reach_root(reach, scene.roots[i]);
+	for (size_t i = 1; i < scene.count; i++) { /* by address */
+		for (size_t k = i;
+			k && scene.blocks[order[k]].addr < scene.blocks[order[k - 1]].addr; k--) {
+			size_t other = order[k];
+
+			order[k] = order[k - 1];
+			order[k - 1] = other;
+		}
+	}
+	for (size_t i = 0; i < scene.count; i++) {
+		size_t block = order[i], words = words_of(block);
+
+		for (size_t w = 0; w < words; w++)
+			put(bytes + w * scene.word_bytes, scene.blocks[block].words[w]);
+		reach_show(
+			reach, scene.blocks[block].addr, bytes, words * scene.word_bytes, next(2));
+		if (words * scene.word_bytes < sizeof(bytes)) { /* between blocks, in a heap */
+			put(bytes, scene.between);
+			reach_show(reach, scene.blocks[block].addr + (words + 1) * scene.word_bytes,
+				bytes, scene.word_bytes, false);
+		}
+	}
+	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	return reach;
+}
+
+static uint64_t some_word(void)
+{
+	size_t block = next(scene.count);
+
+	switch (next(8)) {
+	case 0: return next(1000000);
+	case 1: return scene.blocks[block].addr - 1 - next(8);
+	case 2: return scene.blocks[block].addr + scene.blocks[block].bytes;
+	case 3:
+	case 4: return scene.blocks[block].addr + next(scene.blocks[block].bytes + 1);
+	default: return scene.blocks[block].addr;
+	}
+}
+
+/* Blocks side by side, or far apart, in any order. */
+static void make(uint64_t gap)
+{
+	scene.word_bytes = next(3) ? 8 : 4;
+	scene.by_middle = next(4);
+	scene.count = 1 + next(BLOCKS);
+	for (size_t i = 0; i < scene.count; i++) {
+		uint64_t at = scene.word_bytes == 8 ? AT : 0x400000;
+
+		scene.blocks[i].addr =
+			at + i * ((WORDS_MAX + 2) * 8 + (scene.word_bytes == 8 ? gap : 0));
+		scene.blocks[i].bytes = next(WORDS_MAX + 1) * scene.word_bytes;
+	}
+	for (size_t i = 0; i < scene.count; i++) {
+		size_t other = next(scene.count);
+		uint64_t addr = scene.blocks[i].addr;
+
+		scene.blocks[i].addr = scene.blocks[other].addr;
+		scene.blocks[other].addr = addr;
+	}
+	for (size_t i = 0; i < scene.count; i++) {
+		for (size_t w = 0; w < WORDS_MAX; w++)
+			scene.blocks[i].words[w] = next(3) ? 0 : some_word();
+	}
+	for (size_t w = 0; w < ROOT_WORDS; w++)
+		scene.roots[w] = next(4) ? 0 : some_word();
+	scene.between = scene.blocks[next(scene.count)].addr;
+}
+
+TEST(random_graphs_are_what_a_plain_search_finds)
+{
+	static const uint64_t gaps[] = {0, 4096, 1 << 20, (uint64_t)1 << 27, (uint64_t)1 << 33};
+
+	for (int i = 0; i < 2000; i++) {
+		struct reach *reach;
+
+		make(gaps[i % 5]);
+		reach = take();
+		check(reach);
+		reach_free(reach);
+	}
+}
+
+/* A chain, a circle with a tail, and a tree, of which nothing is held but what the second root leads to. */
+TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
+{
+	static const int next_of[] = {1, 2, -1, 4, 5, 3, -1};
+	struct reach *reach;
+
+	memset(&scene, 0, sizeof(scene));
+	scene.word_bytes = 8;
+	scene.by_middle = true;
+	scene.count = 7;
+	for (size_t i = 0; i < scene.count; i++) {
+		scene.blocks[i].addr = AT + 64 * i;
+		scene.blocks[i].bytes = 16;
+		if (next_of[i] >= 0)
+			scene.blocks[i].words[0] = AT + 64 * (uint64_t)next_of[i];
+	}
+	scene.roots[0] = AT + 64 * 6 + 8;
+	reach = take();
+	for (size_t i = 0; i < 6; i++) {
+		struct reach_found found = reach_of(reach, i);
+
+		assert_int_equal(found.state, i % 3 ? REACH_LOST_WITH : REACH_LOST);
+		assert_int_equal(found.with, i % 3 ? AT + 64 * (i - i % 3) : 0);
+	}
+	assert_int_equal(reach_of(reach, 6).state, REACH_INTERIOR);
+	reach_free(reach);
+}
+
+/* Damaged heaps: blocks in one place, over each other, without an end, where nothing can be. */
+TEST(blocks_that_cannot_be_are_no_harm)
+{
+	struct reach *reach = reach_new(64, true);
+	unsigned char bytes[64];
+	struct err err;
+
+	reach_add(reach, AT, UINT64_MAX);
+	reach_add(reach, AT, 16);
+	reach_add(reach, AT + 8, 16);
+	reach_add(reach, UINT64_MAX - 4, 100);
+	reach_add(reach, 0, 0);
+	reach_add(reach, (UINT64_C(1) << 47) - 8, 64);
+	reach_ready(reach);
+	memset(bytes, 0xff, sizeof(bytes));
+	reach_show(reach, AT, bytes, sizeof(bytes), true);
+	reach_show(reach, UINT64_MAX - 63, bytes, sizeof(bytes), true);
+	reach_root(reach, AT + 20);
+	reach_root(reach, UINT64_MAX);
+	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	for (size_t i = 0; i < 6; i++)
+		reach_of(reach, i);
+	assert_int_equal(reach_of(reach, 2).state, REACH_INTERIOR);
+	reach_free(reach);
+	reach = reach_new(32, true);
+	reach_ready(reach);
+	reach_show(reach, AT, bytes, sizeof(bytes), true);
+	assert_int_equal(reach_settle(reach, "made", &err), 0);
+	reach_free(reach);
+}
