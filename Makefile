@@ -159,7 +159,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	$(NAMED_PROGRAMS)
 
-BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/bench/gen_etl build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/bench/gen_etl build/linux/bench/time_reach build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
@@ -388,8 +388,8 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 	echo "== $@"
 	$(CC) $(linux_FLAGS) $< -o $@
 
-# It writes and reads as the programs do.
-build/linux/bench/gen_recording: build/linux/obj/tests/bench/gen_recording.o build/linux/library.a
+# They do what the programs do.
+build/linux/bench/gen_recording build/linux/bench/time_reach: build/linux/bench/%: build/linux/obj/tests/bench/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $(CFLAGS) $^ -lz -lzstd -lpthread -o $@

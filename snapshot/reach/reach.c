@@ -13,6 +13,8 @@
 #define TABLES_MIN 512
 #define TABLE_BLOCKS 4096
 #define LINKS_MAX (UINT32_MAX - 1)
+#define WORDS 64
+#define STEPS 16 /* from a guess to a place, before all places are searched */
 #define NO_PLACE UINT32_MAX
 #define BY_START UINT32_C(0x80000000) /* in a link: it is to the block's beginning */
 
@@ -27,6 +29,13 @@ enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
 struct block_place {
 	uint64_t addr, bytes;
 	uint32_t number; /* as it was added */
+	unsigned marks;
+};
+
+/* A word that may lead somewhere, of a place or of none. */
+struct found_word {
+	uint64_t word;
+	uint32_t owner;
 };
 
 struct reach {
@@ -44,18 +53,22 @@ struct reach {
 	bool has_too_many;
 	size_t at; /* the place that is shown, or the next */
 	size_t begun; /* places whose first is known */
-	unsigned char *marks; /* by place */
-	uint32_t *with; /* by block */
+	struct found_word words[WORDS]; /* that are looked up together: memory is waited for once */
+	size_t word_count;
+	uint32_t *with; /* by block; before that is known, room for so many */
+	size_t block_count;
 };
 
 /* ---------------------------------------------------------------- which block an address is in */
 
-struct reach *reach_new(unsigned bits, bool by_middle)
+struct reach *reach_new(unsigned bits, bool by_middle, size_t count)
 {
 	struct reach *reach = xcalloc(1, sizeof(*reach));
 
 	reach->word_bytes = bits / 8;
 	reach->by_middle = by_middle;
+	reach->places = xmalloc((count + 1) * sizeof(*reach->places));
+	reach->cap = count + 1;
 	return reach;
 }
 
@@ -75,7 +88,6 @@ void reach_free(struct reach *reach)
 	free(reach->places);
 	free(reach->links);
 	free(reach->first);
-	free(reach->marks);
 	free(reach->with);
 	free(reach);
 }
@@ -84,7 +96,7 @@ void reach_add(struct reach *reach, uint64_t addr, uint64_t bytes)
 {
 	array_grow((void **)&reach->places, &reach->cap, reach->count, sizeof(*reach->places));
 	reach->places[reach->count] =
-		(struct block_place){addr, bytes ? bytes : 1, (uint32_t)reach->count};
+		(struct block_place){addr, bytes ? bytes : 1, (uint32_t)reach->count, 0};
 	reach->count++;
 }
 
@@ -161,14 +173,13 @@ void reach_ready(struct reach *reach)
 	size_t count = 0;
 
 	sort(reach);
-	/* What lies where nothing can is no place, and is held. */
+	reach->block_count = reach->count;
 	reach->with = xmalloc((reach->count + 1) * sizeof(*reach->with));
 	for (size_t i = 0; i < reach->count; i++) {
 		struct block_place *place = &reach->places[i];
 
-		reach->with[place->number] = WITH_HELD;
 		if (place->addr >= TARGET_SPACE_BYTES)
-			continue;
+			continue; /* nothing can lie there */
 		if (place->bytes > TARGET_SPACE_BYTES - place->addr)
 			place->bytes = TARGET_SPACE_BYTES - place->addr;
 		if (count && end_of(&reach->places[count - 1]) > place->addr)
@@ -180,25 +191,23 @@ void reach_ready(struct reach *reach)
 	}
 	reach->count = count;
 	reach->first = xcalloc(count + 1, sizeof(*reach->first));
-	reach->marks = xcalloc(count + 1, sizeof(*reach->marks));
 	make_tables(reach);
 }
 
-/* The place that an address is in, or NO_PLACE. */
-static uint32_t find(const struct reach *reach, uint64_t addr)
+/* By a table: where among the places of its page an address probably is, if blocks have about one size. */
+static size_t guess(const uint32_t *table, uint64_t addr)
+{
+	const size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);
+	const uint64_t offset = addr & ((1 << PAGE_BITS) - 1);
+
+	return table[page] + (size_t)(offset * (table[page + 1] - table[page]) >> PAGE_BITS);
+}
+
+/* The first place that begins behind an address. */
+static size_t place_behind(const struct reach *reach, uint64_t addr)
 {
 	size_t low = 0, high = reach->count;
 
-	if (reach->tables) {
-		const uint64_t chunk = (addr >> CHUNK_BITS) - reach->first_chunk;
-		const uint32_t *table = chunk < reach->chunk_count ? reach->tables[chunk] : NULL;
-		size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);
-
-		if (!table)
-			return NO_PLACE;
-		low = table[page];
-		high = table[page + 1];
-	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -207,22 +216,44 @@ static uint32_t find(const struct reach *reach, uint64_t addr)
 		else
 			high = middle;
 	}
-	return low && addr < end_of(&reach->places[low - 1]) ? (uint32_t)low - 1 : NO_PLACE;
+	return low;
+}
+
+static bool is_before(const struct reach *reach, size_t place, uint64_t addr)
+{
+	return place < reach->count && reach->places[place].addr <= addr;
+}
+
+/* The place that an address is in, or NO_PLACE. */
+static uint32_t find(const struct reach *reach, uint64_t addr)
+{
+	const uint64_t chunk = (addr >> CHUNK_BITS) - reach->first_chunk;
+	size_t behind;
+
+	if (!reach->tables) {
+		behind = place_behind(reach, addr);
+	} else {
+		if (chunk >= reach->chunk_count || !reach->tables[chunk])
+			return NO_PLACE;
+		behind = guess(reach->tables[chunk], addr);
+		for (int i = 0; i < STEPS && is_before(reach, behind, addr); i++)
+			behind++;
+		for (int i = 0; i < STEPS && behind && !is_before(reach, behind - 1, addr); i++)
+			behind--;
+		if (is_before(reach, behind, addr) ||
+			(behind && !is_before(reach, behind - 1, addr)))
+			behind = place_behind(reach, addr);
+	}
+	return behind && addr < end_of(&reach->places[behind - 1]) ? (uint32_t)behind - 1 :
+								     NO_PLACE;
 }
 
 bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end)
 {
-	size_t low = 0, high = reach->count;
+	size_t behind = place_behind(reach, from);
 
-	while (low < high) { /* the first that ends behind from */
-		size_t middle = low + (high - low) / 2;
-
-		if (end_of(&reach->places[middle]) <= from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < reach->count && reach->places[low].addr < end;
+	return (behind && end_of(&reach->places[behind - 1]) > from) ||
+	       (behind < reach->count && reach->places[behind].addr < end);
 }
 
 /* ---------------------------------------------------------------- who leads to whom */
@@ -232,13 +263,15 @@ static void take_word(struct reach *reach, uint32_t owner, uint64_t word)
 	uint32_t place = find(reach, word), link;
 	bool by_start;
 
+	while (owner != NO_PLACE && reach->begun <= owner)
+		reach->first[reach->begun++] = (uint32_t)reach->link_count;
 	if (place == NO_PLACE || place == owner)
 		return;
 	by_start = reach->places[place].addr == word;
 	if (!by_start && !reach->by_middle)
 		return;
 	if (owner == NO_PLACE) {
-		reach->marks[place] |= by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;
+		reach->places[place].marks |= by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;
 		return;
 	}
 	link = by_start ? place | BY_START : place;
@@ -252,30 +285,42 @@ static void take_word(struct reach *reach, uint32_t owner, uint64_t word)
 	reach->links[reach->link_count++] = link;
 }
 
-static void take_words(struct reach *reach, uint32_t owner, const unsigned char *bytes, size_t len)
+static void take_words(struct reach *reach)
 {
-	const uint64_t min = reach->places->addr,
-		       span = end_of(&reach->places[reach->count - 1]) - min;
+	for (size_t i = 0; reach->tables && i < reach->word_count; i++) {
+		uint64_t word = reach->words[i].word;
+		const uint32_t *table = reach->tables[(word >> CHUNK_BITS) - reach->first_chunk];
+		const char *place;
 
-	for (size_t i = 0; i + reach->word_bytes <= len; i += reach->word_bytes) {
-		uint64_t word =
-			reach->word_bytes == 8 ? bytes_u64(bytes + i) : bytes_u32(bytes + i);
-
-		if (word - min < span)
-			take_word(reach, owner, word);
+		if (!table)
+			continue;
+		place = (const char *)&reach->places[guess(table, word)];
+		for (int line = -1; line <= 1; line++)
+			__builtin_prefetch(place + 64 * line);
 	}
+	for (size_t i = 0; i < reach->word_count; i++)
+		take_word(reach, reach->words[i].owner, reach->words[i].word);
+	reach->word_count = 0;
 }
 
 /* The part of one block, or of none. */
 static void show_part(
 	struct reach *reach, uint32_t owner, uint64_t addr, const unsigned char *bytes, size_t len)
 {
-	size_t skip = -addr & (reach->word_bytes - 1);
+	const uint64_t min = reach->places->addr,
+		       span = end_of(&reach->places[reach->count - 1]) - min;
 
-	while (owner != NO_PLACE && reach->begun <= owner)
-		reach->first[reach->begun++] = (uint32_t)reach->link_count;
-	if (len > skip)
-		take_words(reach, owner, bytes + skip, len - skip);
+	for (size_t i = -addr & (reach->word_bytes - 1); i + reach->word_bytes <= len;
+		i += reach->word_bytes) {
+		uint64_t word =
+			reach->word_bytes == 8 ? bytes_u64(bytes + i) : bytes_u32(bytes + i);
+
+		if (word - min >= span)
+			continue;
+		reach->words[reach->word_count++] = (struct found_word){word, owner};
+		if (reach->word_count == WORDS)
+			take_words(reach);
+	}
 }
 
 void reach_show(
@@ -313,12 +358,13 @@ void reach_root(struct reach *reach, uint64_t word)
 /* ---------------------------------------------------------------- what is lost */
 
 /* Marks what the places on the stack lead to; returns how many are held. */
-static size_t mark_held(struct reach *reach, uint32_t *stack)
+static size_t mark_held(struct reach *reach)
 {
+	uint32_t *stack = reach->with;
 	size_t depth = 0, held = 0;
 
 	for (size_t i = 0; i < reach->count; i++) {
-		if (reach->marks[i] & IS_HELD)
+		if (reach->places[i].marks & IS_HELD)
 			stack[depth++] = (uint32_t)i;
 	}
 	held = depth;
@@ -328,11 +374,11 @@ static size_t mark_held(struct reach *reach, uint32_t *stack)
 		for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
 			uint32_t to = reach->links[i] & ~BY_START;
 
-			if (!(reach->marks[to] & IS_HELD)) {
+			if (!(reach->places[to].marks & IS_HELD)) {
 				stack[depth++] = to;
 				held++;
 			}
-			reach->marks[to] |=
+			reach->places[to].marks |=
 				reach->links[i] & BY_START ? IS_HELD | IS_HELD_BY_START : IS_HELD;
 		}
 	}
@@ -348,9 +394,9 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 	for (size_t i = 0; i < reach->count; i++) {
 		size_t depth = 0;
 
-		if (reach->marks[i] & (IS_HELD | IS_SEEN))
+		if (reach->places[i].marks & (IS_HELD | IS_SEEN))
 			continue;
-		reach->marks[i] |= IS_SEEN;
+		reach->places[i].marks |= IS_SEEN;
 		stack[depth] = (uint32_t)i;
 		cursors[depth++] = reach->first[i];
 		while (depth) {
@@ -359,14 +405,14 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 
 			while (to == NO_PLACE && *cursor < reach->first[place + 1]) {
 				to = reach->links[(*cursor)++] & ~BY_START;
-				if (reach->marks[to] & (IS_HELD | IS_SEEN))
+				if (reach->places[to].marks & (IS_HELD | IS_SEEN))
 					to = NO_PLACE;
 			}
 			if (to == NO_PLACE) {
 				order[count++] = place;
 				depth--;
 			} else {
-				reach->marks[to] |= IS_SEEN;
+				reach->places[to].marks |= IS_SEEN;
 				stack[depth] = to;
 				cursors[depth++] = reach->first[to];
 			}
@@ -381,9 +427,9 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 	while (count--) {
 		size_t depth = 0;
 
-		if (reach->marks[order[count]] & IS_TAKEN)
+		if (reach->places[order[count]].marks & IS_TAKEN)
 			continue;
-		reach->marks[order[count]] |= IS_TAKEN;
+		reach->places[order[count]].marks |= IS_TAKEN;
 		stack[depth++] = order[count];
 		while (depth) {
 			uint32_t place = stack[--depth];
@@ -392,9 +438,9 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 			for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
 				uint32_t to = reach->links[i] & ~BY_START;
 
-				if (reach->marks[to] & (IS_HELD | IS_TAKEN))
+				if (reach->places[to].marks & (IS_HELD | IS_TAKEN))
 					continue;
-				reach->marks[to] |= IS_TAKEN;
+				reach->places[to].marks |= IS_TAKEN;
 				stack[depth++] = to;
 			}
 		}
@@ -403,19 +449,20 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 
 int reach_settle(struct reach *reach, const char *name, struct err *err)
 {
-	uint32_t *stack = xmalloc((reach->count + 1) * sizeof(*stack)), *order;
+	uint32_t *order;
 	size_t lost;
 
+	take_words(reach);
 	while (reach->begun <= reach->count)
 		reach->first[reach->begun++] = (uint32_t)reach->link_count;
-	lost = reach->count - mark_held(reach, stack);
-	free(stack);
+	lost = reach->count - mark_held(reach);
+	memset(reach->with, 0xff, reach->block_count * sizeof(*reach->with)); /* WITH_HELD */
 	order = xmalloc((3 * lost + 1) * sizeof(*order));
 	take_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
 		order + lost);
 	free(order);
 	for (size_t i = 0; i < reach->count; i++) {
-		if ((reach->marks[i] & (IS_HELD | IS_HELD_BY_START)) == IS_HELD)
+		if ((reach->places[i].marks & (IS_HELD | IS_HELD_BY_START)) == IS_HELD)
 			reach->with[reach->places[i].number] = WITH_INTERIOR;
 	}
 	return reach->has_too_many ?

@@ -28,8 +28,8 @@ struct reach_found {
 
 struct reach;
 
-/* For a process of that many bits. by_middle: a pointer into a block's middle counts. */
-struct reach *reach_new(unsigned bits, bool by_middle);
+/* For a process of that many bits, and about so many blocks. by_middle: a pointer into a block's middle counts. */
+struct reach *reach_new(unsigned bits, bool by_middle, size_t count);
 void reach_free(struct reach *reach); /* NULL is nothing */
 
 /* Adds a block; all of them, in any order, before memory is shown. Those that overlap end where the next begins. One

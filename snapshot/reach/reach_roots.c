@@ -186,7 +186,7 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	*taken = (struct reach_taken){0};
 	if (!target->ops->region && !target->ops->slow_region)
 		return err_set(err, ERR_TARGET, target->name, "its memory cannot be listed");
-	taking.reach = taken->reach = reach_new(target->bits, by_middle);
+	taking.reach = taken->reach = reach_new(target->bits, by_middle, walk->block_count);
 	for (size_t i = 0; i < walk->block_count; i++)
 		reach_add(taking.reach, walk->blocks[i].addr, walk->blocks[i].requested_bytes);
 	reach_ready(taking.reach);

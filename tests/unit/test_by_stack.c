@@ -59,8 +59,8 @@ static void add_sums(struct snapshot *snapshot, struct truth *truth, unsigned co
 		more.requested_bytes = more.block_count * random_below(truth, 5000);
 		more.overhead_bytes = more.block_count * random_below(truth, 40);
 		block_totals_add(&truth->of[1][stack], &more);
-		*snapshot_add_sum(snapshot) = (struct block_sum){
-			more.block_count, more.requested_bytes, more.overhead_bytes, 1, stack};
+		*snapshot_add_sum(snapshot) = (struct block_sum){more.block_count,
+			more.requested_bytes, more.overhead_bytes, 1, stack, BLOCK_HELD};
 	}
 }
 
@@ -85,7 +85,7 @@ static void make(struct snapshot *snapshot, struct truth *truth, uint64_t seed, 
 
 		block_totals_add(&truth->of[heap][stack], &one);
 		*snapshot_add_block(snapshot) = (struct block){0x7000000 + 0x2000 * (uint64_t)i,
-			one.requested_bytes, one.overhead_bytes, heap, stack};
+			one.requested_bytes, one.overhead_bytes, heap, stack, BLOCK_HELD};
 	}
 	add_sums(snapshot, truth, sums);
 }

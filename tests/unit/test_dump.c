@@ -30,7 +30,7 @@ static void put_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, u
 	struct block *block = snapshot_add_block(snapshot);
 
 	assert_non_null(block);
-	*block = (struct block){addr, requested, overhead, heap, stack};
+	*block = (struct block){addr, requested, overhead, heap, stack, BLOCK_HELD};
 }
 
 static void put_modules(struct snapshot *snapshot)
@@ -325,12 +325,12 @@ static void make_traced(struct snapshot *snapshot)
 		.exact = {100, 200, 300},
 		.stackless = {1, 2, 3}};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = HEAP_RESERVED, .kind = "reserved"};
+	*snapshot_add_sum(snapshot) = (struct block_sum){20, 20 * 0x428, 20 * 0x10, 0,
+		put_stack(snapshot, "2A", 2, frames, 0, NULL), BLOCK_HELD};
 	*snapshot_add_sum(snapshot) = (struct block_sum){
-		20, 20 * 0x428, 20 * 0x10, 0, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
-	*snapshot_add_sum(snapshot) =
-		(struct block_sum){3, 0, 3 * 8, 0, put_stack(snapshot, "2B", 2, frames, 0, NULL)};
+		3, 0, 3 * 8, 0, put_stack(snapshot, "2B", 2, frames, 0, NULL), BLOCK_HELD};
 	*snapshot_add_block(snapshot) = (struct block){
-		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
+		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL), BLOCK_HELD};
 }
 
 #define STACK " 800000000123 140001490\n"

@@ -150,7 +150,7 @@ static void check(const struct reach *reach)
 /* Shows it all, in pieces. */
 static struct reach *take(void)
 {
-	struct reach *reach = reach_new(8 * scene.word_bytes, scene.by_middle);
+	struct reach *reach = reach_new(8 * scene.word_bytes, scene.by_middle, scene.count);
 	unsigned char bytes[WORDS_MAX * 8];
 	size_t order[BLOCKS];
 	struct err err;
@@ -280,7 +280,7 @@ TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 /* Damaged heaps: blocks in one place, over each other, without an end, where nothing can be. */
 TEST(blocks_that_cannot_be_are_no_harm)
 {
-	struct reach *reach = reach_new(64, true);
+	struct reach *reach = reach_new(64, true, 2);
 	unsigned char bytes[64];
 	struct err err;
 
@@ -301,7 +301,7 @@ TEST(blocks_that_cannot_be_are_no_harm)
 		reach_of(reach, i);
 	assert_int_equal(reach_of(reach, 2).state, REACH_INTERIOR);
 	reach_free(reach);
-	reach = reach_new(32, true);
+	reach = reach_new(32, true, 0);
 	reach_ready(reach);
 	reach_show(reach, AT, bytes, sizeof(bytes), true);
 	assert_int_equal(reach_settle(reach, "made", &err), 0);

@@ -273,7 +273,7 @@ static int read_heap(void *ctx, uint64_t addr)
 	struct reading *reading = ctx;
 
 	tally_flush(&reading->tally);
-	reading->tally.heap = shared_stacks_heap(&reading->pool, addr);
+	reading->tally.heap = shared_stacks_heap(&reading->pool, addr, BLOCK_HELD);
 	return 0;
 }
 
