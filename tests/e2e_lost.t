@@ -10,14 +10,16 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-subtest 'a traced program' => \&known_ways;
+subtest 'a traced program' => sub { known_ways(traced => 1) };
+subtest 'one that is recorded' => sub { known_ways(record => ['-o', win("$dir/run.hrec")]) };
 subtest 'at the end of a program' => \&at_exit;
 subtest 'many blocks, read by several threads' => \&many;
 subtest 'what cannot be asked' => \&refused;
 done_testing;
 
 sub known_ways {
-	my $target = target("$root/build/win64/targets/lost.exe", [], traced => 1);
+	my (%how) = @_;
+	my $target = target("$root/build/win64/targets/lost.exe", [], %how);
 	my (%said, @circle, $pid);
 	while (!$pid) {
 		my $line = $target->line // last;

@@ -133,22 +133,26 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 	return rc;
 }
 
-/* What leads to each block, of those that were just walked. */
+/* What leads to each block, of those that were just walked. The tracer's tables and rings have
+ * addresses of all, which in a 32-bit process look like pointers. */
 static int take_reach(struct target *target, struct raw_capture *captured,
 	struct capture_stats *stats, struct err *err)
 {
-	int64_t start = os_clock_ms();
 	const struct tracer_area *area = &captured->tracer.area;
-	struct reach_apart apart = {0};
-	int rc = 0;
+	struct reach_apart apart[2] = {{0}};
+	int64_t start = os_clock_ms();
+	int rc;
 
+	if (!captured->finds_lost)
+		return 0;
 	reach_free(captured->reach.reach);
-	captured->reach.reach = NULL;
-	if (captured->source.has_tracer)
-		apart = (struct reach_apart){area->reserved, area->reserved + area->reserved_bytes};
-	if (captured->finds_lost)
-		rc = reach_take(target, &captured->walk, !captured->only_starts, &apart,
-			&captured->reach, err);
+	if (captured->source.has_tracer) {
+		apart[0] =
+			(struct reach_apart){area->reserved, area->reserved + area->reserved_bytes};
+		apart[1] = reach_apart_from(target, area->rings_view);
+	}
+	rc = reach_take(
+		target, &captured->walk, !captured->only_starts, apart, 2, &captured->reach, err);
 	stats->reach_ms = os_clock_ms() - start;
 	return rc;
 }

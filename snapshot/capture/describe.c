@@ -321,8 +321,22 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
+/* Where what leads to blocks is not all known, what is called lost may not be. */
+static void warn_of_reach(struct snapshot *snapshot, const struct reach_taken *reach)
+{
+	if (reach->reach && !reach->thread_count)
+		snapshot_warn(snapshot, "no thread's registers are known: blocks that only they "
+					"lead to are called lost");
+	if (reach->unread_bytes)
+		snapshot_warn(snapshot,
+			"%" PRIu64 " bytes of its memory could not be read: blocks that only these "
+			"lead to are called lost",
+			reach->unread_bytes);
+}
+
 void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured)
 {
+	warn_of_reach(snapshot, &captured->reach);
 	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
 	if (!captured->is_from_tables)

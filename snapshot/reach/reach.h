@@ -72,8 +72,12 @@ struct reach_apart {
 	uint64_t from, end;
 };
 
+/* The region that addr lies in, from there on; empty: none. */
+struct reach_apart reach_apart_from(struct target *target, uint64_t addr);
+
 /* 0, -ERR_TARGET, -ERR_RIGHTS or -ERR_SYSTEM; reach_free() in each case. */
 int reach_take(struct target *target, const struct walk *walk, bool by_middle,
-	const struct reach_apart *apart, struct reach_taken *taken, struct err *err);
+	const struct reach_apart *apart, size_t apart_count, struct reach_taken *taken,
+	struct err *err);
 
 #endif

@@ -36,7 +36,7 @@ static int take_thread(void *ctx, const struct target_thread *thread)
 	unsigned char tib[3 * 8];
 	uint64_t base, limit;
 
-	taking->thread_count++;
+	taking->thread_count += thread->context_bytes != 0;
 	for (size_t i = 0; i + word <= thread->context_bytes; i += word)
 		reach_root(taking->reach, word == 8 ? bytes_u64(thread->context + i) :
 						      bytes_u32(thread->context + i));
@@ -150,6 +150,21 @@ static void show_region(struct taking *taking, const struct target_region *regio
 
 typedef int (*region_fn)(struct target *target, uint64_t addr, struct target_region *region);
 
+static region_fn region_of_target(const struct target *target)
+{
+	return target->ops->region ? target->ops->region : target->ops->slow_region;
+}
+
+struct reach_apart reach_apart_from(struct target *target, uint64_t addr)
+{
+	region_fn region_of = region_of_target(target);
+	struct target_region region;
+
+	if (!addr || !region_of || region_of(target, addr, &region) || region.addr > addr)
+		return (struct reach_apart){0};
+	return (struct reach_apart){addr, region.end};
+}
+
 /* The next region from end on, which is then its end. */
 static bool next_region(
 	struct target *target, region_fn region_of, uint64_t *end, struct target_region *region)
@@ -165,7 +180,7 @@ static bool next_region(
 static void show_all(struct taking *taking)
 {
 	struct target *target = taking->target;
-	region_fn region_of = target->ops->region ? target->ops->region : target->ops->slow_region;
+	region_fn region_of = region_of_target(target);
 	struct target_region region;
 	uint64_t end = 0;
 
@@ -178,20 +193,23 @@ static void show_all(struct taking *taking)
 }
 
 int reach_take(struct target *target, const struct walk *walk, bool by_middle,
-	const struct reach_apart *apart, struct reach_taken *taken, struct err *err)
+	const struct reach_apart *apart, size_t apart_count, struct reach_taken *taken,
+	struct err *err)
 {
 	struct taking taking = {.target = target};
 	int rc = 0;
 
 	*taken = (struct reach_taken){0};
-	if (!target->ops->region && !target->ops->slow_region)
+	if (!region_of_target(target))
 		return err_set(err, ERR_TARGET, target->name, "its memory cannot be listed");
 	taking.reach = taken->reach = reach_new(target->bits, by_middle, walk->block_count);
 	for (size_t i = 0; i < walk->block_count; i++)
 		reach_add(taking.reach, walk->blocks[i].addr, walk->blocks[i].requested_bytes);
 	reach_ready(taking.reach);
-	if (apart->end > apart->from)
-		put_apart(&taking, apart->from, apart->end);
+	for (size_t i = 0; i < apart_count; i++) {
+		if (apart[i].end > apart[i].from)
+			put_apart(&taking, apart[i].from, apart[i].end);
+	}
 	if (target->ops->threads)
 		rc = target->ops->threads(target, take_thread, &taking, err);
 	if (taking.apart_count)
