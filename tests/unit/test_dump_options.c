@@ -11,9 +11,15 @@ TEST(test_each_row_is_taken)
 	struct snapshot_request take = {0};
 	struct err err = {0};
 
-	for (const struct opt *opt = dump_table; opt->id; opt++)
-		assert_int_equal(dump_option(&take, opt->id, opt->value ? "ust" : NULL, &err), 0);
+	for (const struct opt *opt = dump_table; opt->id; opt++) {
+		const char *value = opt->id == OPT_DUMP_INTERIOR ? "no" : opt->value ? "ust" : NULL;
+
+		assert_int_equal(dump_option(&take, opt->id, value, &err), 0);
+	}
 	assert_true(take.by_stack && take.is_packed && take.is_verbose);
+	assert_true(take.options.finds_lost && take.options.only_starts);
+	assert_int_equal(dump_option(&take, OPT_DUMP_INTERIOR, "yes", &err), 0);
+	assert_false(take.options.only_starts);
 	assert_int_equal(take.options.stacks, STACKS_UST);
 	assert_int_equal(dump_option(&take, 7, "x", &err), 7);
 	assert_int_equal(dump_option(&take, OPT_ARGUMENT, "x", &err), OPT_ARGUMENT);
