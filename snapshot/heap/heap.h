@@ -33,6 +33,9 @@ struct walk {
 	size_t heap_count, heap_cap;
 	struct walked_block *blocks;
 	size_t block_count, block_cap;
+	/* Addresses in memory where heaps write down what blocks they have, and where no block is. */
+	uint64_t *own;
+	size_t own_count, own_cap;
 	/* Heaps that a thread was just changing (its lock was held). */
 	unsigned busy_count;
 	/* Places where bytes made no sense, and the first of them. */
@@ -58,6 +61,9 @@ void walk_clear(struct walk *walk);
 int walk_add_heap(struct walk *walk, const struct heap *heap);
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record);
+
+/* Notes that a heap has written down a block at addr, away from its blocks: 0 or -ERR_NOMEM. */
+int walk_add_own(struct walk *walk, uint64_t addr);
 
 /* Notes that the bytes at addr make no sense; always returns 0: other heaps may be sound. what is a
  * literal. */

@@ -93,6 +93,8 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 	return extents_add(&claims->extents, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
+#define OWN_BITS 12 /* of one page one address is enough */
+
 void walk_init(struct walk *walk)
 {
 	*walk = (struct walk){0};
@@ -102,6 +104,7 @@ void walk_release(struct walk *walk)
 {
 	free(walk->heaps);
 	free(walk->blocks);
+	free(walk->own);
 	walk_init(walk);
 }
 
@@ -112,7 +115,9 @@ void walk_clear(struct walk *walk)
 	*walk = (struct walk){.heaps = kept.heaps,
 		.heap_cap = kept.heap_cap,
 		.blocks = kept.blocks,
-		.block_cap = kept.block_cap};
+		.block_cap = kept.block_cap,
+		.own = kept.own,
+		.own_cap = kept.own_cap};
 }
 
 int walk_add_heap(struct walk *walk, const struct heap *heap)
@@ -120,6 +125,17 @@ int walk_add_heap(struct walk *walk, const struct heap *heap)
 	if (array_try_grow((void **)&walk->heaps, &walk->heap_cap, walk->heap_count, sizeof(*heap)))
 		return -ERR_NOMEM;
 	walk->heaps[walk->heap_count++] = *heap;
+	return 0;
+}
+
+int walk_add_own(struct walk *walk, uint64_t addr)
+{
+	if (walk->own_count && walk->own[walk->own_count - 1] >> OWN_BITS == addr >> OWN_BITS)
+		return 0;
+	if (array_try_grow(
+		    (void **)&walk->own, &walk->own_cap, walk->own_count, sizeof(*walk->own)))
+		return -ERR_NOMEM;
+	walk->own[walk->own_count++] = addr;
 	return 0;
 }
 

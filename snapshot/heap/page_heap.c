@@ -320,6 +320,7 @@ static int each_block(void *ctx, uint64_t node)
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
+	rc = rc ? rc : walk_add_own(walk, node);
 	return rc ? rc :
 		    walk_add_block(walk, pages.user, pages.requested_bytes,
 			    pages.bytes - pages.requested_bytes, trace);

@@ -17,6 +17,8 @@ struct taking {
 	unsigned char *piece;
 	uint64_t unread_bytes;
 	bool knows_access;
+	uint64_t *own; /* where heaps write down what they have; in order */
+	size_t own_count;
 };
 
 /* ---------------------------------------------------------------- threads */
@@ -48,6 +50,13 @@ static int take_thread(void *ctx, const struct target_thread *thread)
 		return 0;
 	put_apart(taking, limit, thread->sp);
 	return 0;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
 }
 
 static int by_from(const void *a, const void *b)
@@ -133,6 +142,22 @@ static void show_module(struct taking *taking, const struct target_region *regio
 		show_range(taking, region->addr, region->end, true);
 }
 
+/* Whether a heap writes down there what blocks it has. */
+static bool is_own(const struct taking *taking, const struct target_region *region)
+{
+	size_t low = 0, high = taking->own_count;
+
+	while (low < high) { /* the first from the region's beginning on */
+		size_t middle = low + (high - low) / 2;
+
+		if (taking->own[middle] < region->addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < taking->own_count && taking->own[low] < region->end;
+}
+
 /* Memory of heaps leads nowhere but by its blocks: what was freed has pointers still. What a module cannot write is
  * code and constants, of which small ones look like addresses. */
 static void show_region(struct taking *taking, const struct target_region *region)
@@ -141,7 +166,8 @@ static void show_region(struct taking *taking, const struct target_region *regio
 		return;
 	if (!region->is_image)
 		show_range(taking, region->addr, region->end,
-			!reach_has_block(taking->reach, region->addr, region->end));
+			!reach_has_block(taking->reach, region->addr, region->end) &&
+				!is_own(taking, region));
 	else if (!taking->knows_access)
 		show_module(taking, region);
 	else if (region->access & TARGET_WRITE)
@@ -214,12 +240,19 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 		rc = target->ops->threads(target, take_thread, &taking, err);
 	if (taking.apart_count)
 		qsort(taking.apart, taking.apart_count, sizeof(*taking.apart), by_from);
+	taking.own = xmalloc((walk->own_count + 1) * sizeof(*taking.own));
+	taking.own_count = walk->own_count;
+	if (walk->own_count) {
+		memcpy(taking.own, walk->own, walk->own_count * sizeof(*taking.own));
+		qsort(taking.own, taking.own_count, sizeof(*taking.own), by_addr);
+	}
 	taking.piece = xmalloc(PIECE);
 	if (!rc)
 		show_all(&taking);
 	taken->thread_count = taking.thread_count;
 	taken->unread_bytes = taking.unread_bytes;
 	free(taking.piece);
+	free(taking.own);
 	free(taking.apart);
 	return rc;
 }

@@ -118,6 +118,7 @@ static int large_add(struct large_walk *walk, uint64_t node, const struct segmen
 	if (rc == -ERR_TARGET)
 		return walk_broken(heap->nt->walk, node, "more blocks than memory");
 	walk->committed_bytes += block->bytes;
+	rc = rc ? rc : walk_add_own(heap->nt->walk, node);
 	return rc ? rc : block_list(heap, block);
 }
 
