@@ -325,8 +325,13 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 static void warn_of_reach(struct snapshot *snapshot, const struct reach_taken *reach)
 {
 	if (reach->reach && !reach->thread_count)
-		snapshot_warn(snapshot, "no thread's registers are known: blocks that only they "
-					"lead to are called lost");
+		snapshot_warn(snapshot, "its threads are not known: blocks that only their "
+					"registers lead to are called lost");
+	if (reach->unseen_count)
+		snapshot_warn(snapshot,
+			"the registers of %zu of %zu threads are not known: blocks that only these "
+			"lead to are called lost",
+			reach->unseen_count, reach->thread_count);
 	if (reach->unread_bytes)
 		snapshot_warn(snapshot,
 			"%" PRIu64 " bytes of its memory could not be read: blocks that only these "

@@ -323,7 +323,7 @@ static uint64_t teb_of(struct target *target, HANDLE handle)
 }
 
 static int take_thread(struct target *target, DWORD id,
-	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
+	int (*each)(void *ctx, const struct target_thread *thread), void *ctx)
 {
 	union {
 		CONTEXT context;
@@ -331,16 +331,14 @@ static int take_thread(struct target *target, DWORD id,
 	} room = {0};
 	struct target_thread thread = {.context = room.bytes};
 	HANDLE handle = OpenThread(THREAD_RIGHTS, FALSE, id);
-	bool is_seen = handle && registers(target, handle, &room, &thread);
 
-	if (is_seen)
+	if (handle && registers(target, handle, &room, &thread))
 		thread.teb = teb_of(target, handle);
+	else
+		thread = (struct target_thread){0};
 	if (handle)
 		CloseHandle(handle);
-	if (is_seen)
-		return each(ctx, &thread);
-	return err_set(err, ERR_RIGHTS, target->name, "its thread %lu cannot be looked at",
-		(unsigned long)id);
+	return each(ctx, &thread);
 }
 
 static int live_threads(struct target *target,
@@ -355,7 +353,7 @@ static int live_threads(struct target *target,
 	for (BOOL more = Thread32First(all, &entry); more && !rc;
 		more = Thread32Next(all, &entry)) {
 		if (entry.th32OwnerProcessID == target->pid)
-			rc = take_thread(target, entry.th32ThreadID, each, ctx, err);
+			rc = take_thread(target, entry.th32ThreadID, each, ctx);
 	}
 	CloseHandle(all);
 	return rc;

@@ -63,7 +63,7 @@ struct reach_found reach_of(const struct reach *reach, size_t i);
 struct reach_taken {
 	struct reach *
 		reach; /* the caller's, to be settled when the process runs again; its blocks are those of the walk */
-	size_t thread_count; /* whose registers were seen */
+	size_t thread_count, unseen_count; /* of them, those whose registers are not known */
 	uint64_t unread_bytes; /* that could not be read */
 };
 
@@ -75,7 +75,7 @@ struct reach_apart {
 /* The region that addr lies in, from there on; empty: none. */
 struct reach_apart reach_apart_from(struct target *target, uint64_t addr);
 
-/* 0, -ERR_TARGET, -ERR_RIGHTS or -ERR_SYSTEM; reach_free() in each case. */
+/* 0, -ERR_TARGET or -ERR_SYSTEM; reach_free() in each case. */
 int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	const struct reach_apart *apart, size_t apart_count, struct reach_taken *taken,
 	struct err *err);

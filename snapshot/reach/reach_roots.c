@@ -13,7 +13,7 @@ struct taking {
 	struct reach *reach;
 	struct reach_apart *apart; /* also stacks below their pointers */
 	size_t apart_count, apart_cap;
-	size_t thread_count;
+	size_t thread_count, unseen_count;
 	unsigned char *piece;
 	uint64_t unread_bytes;
 	bool knows_access;
@@ -38,7 +38,8 @@ static int take_thread(void *ctx, const struct target_thread *thread)
 	unsigned char tib[3 * 8];
 	uint64_t base, limit;
 
-	taking->thread_count += thread->context_bytes != 0;
+	taking->thread_count++;
+	taking->unseen_count += !thread->context_bytes;
 	for (size_t i = 0; i + word <= thread->context_bytes; i += word)
 		reach_root(taking->reach, word == 8 ? bytes_u64(thread->context + i) :
 						      bytes_u32(thread->context + i));
@@ -250,6 +251,7 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	if (!rc)
 		show_all(&taking);
 	taken->thread_count = taking.thread_count;
+	taken->unseen_count = taking.unseen_count;
 	taken->unread_bytes = taking.unread_bytes;
 	free(taking.piece);
 	free(taking.own);

@@ -36,7 +36,7 @@ struct target_region {
 /* What a thread has in hand while its process is held. */
 struct target_thread {
 	const unsigned char *context; /* CONTEXT of winnt.h, as the processor has it: registers */
-	size_t context_bytes;
+	size_t context_bytes; /* 0: they are not known */
 	uint64_t teb; /* of the process's bits; 0: not known */
 	uint64_t sp; /* 0: not known */
 };
@@ -49,8 +49,8 @@ struct target_ops {
 	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
 	/* The same where region is NULL: each call may take a while. NULL: as region. */
 	int (*slow_region)(struct target *target, uint64_t addr, struct target_region *region);
-	/* Calls each() for all threads, of which no one runs: 0, what each() returned, -ERR_RIGHTS or
-	 * -ERR_SYSTEM. NULL: threads are not known. */
+	/* Calls each() for all threads, of which no one runs: 0, what each() returned, or -ERR_SYSTEM.
+	 * NULL: threads are not known. */
 	int (*threads)(struct target *target,
 		int (*each)(void *ctx, const struct target_thread *thread), void *ctx,
 		struct err *err);
