@@ -73,14 +73,14 @@ static int by_from(const void *a, const void *b)
 static const unsigned char *bytes_at(struct taking *taking, uint64_t addr, size_t *len)
 {
 	struct target *target = taking->target;
+	const size_t wanted = *len;
 	const unsigned char *bytes;
-	size_t there;
 
 	if (!target->ops->view)
-		return target_read(target, addr, taking->piece, *len) ? NULL : taking->piece;
-	bytes = target->ops->view(target, addr, &there);
-	if (bytes && there < *len)
-		*len = there;
+		return target_read(target, addr, taking->piece, wanted) ? NULL : taking->piece;
+	bytes = target->ops->view(target, addr, len);
+	if (!bytes || *len > wanted)
+		*len = wanted;
 	return bytes;
 }
 
