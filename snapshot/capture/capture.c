@@ -54,6 +54,7 @@ int capture_source_find(struct target *target, const struct snapshot *modules,
 	if (!rc) {
 		rc = tracer_check(target, area, err);
 		source->has_tracer = !rc;
+		source->sample_bytes = rc ? 0 : area->sample_bytes;
 		source->may_have_all = !rc && tables_may_have_all(area);
 		source->is_attached = !rc && area->flags & TRACER_FLAG_ATTACHED;
 		source->is_loaded = rc == -ERR_NOT_TRACED;
@@ -341,19 +342,6 @@ static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* What was not recorded is not looked for. */
-static int check_sample(struct target *target, const struct raw_capture *captured, struct err *err)
-{
-	struct tracer_area *area = xmalloc(sizeof(*area));
-	int rc = tracer_area_read(target, captured->source.area_addr, area, err);
-
-	if (!rc && area->sample_bytes)
-		rc = err_set(err, ERR_USAGE, "-g",
-			"the tracer records one in so many bytes, not all blocks");
-	free(area);
-	return rc;
-}
-
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct raw_capture *captured, struct capture_stats *stats,
@@ -367,8 +355,9 @@ static int read_target(struct target *target, const struct capture_options *opti
 	rc = find_source(target, snapshot, options->stacks, captured, err);
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
-	if (!rc && options->finds_lost && captured->source.has_tracer)
-		rc = check_sample(target, captured, err);
+	if (!rc && options->finds_lost && captured->source.sample_bytes)
+		rc = err_set(err, ERR_USAGE, "-g",
+			"the tracer records one in so many bytes, not all blocks");
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
 				   !captured->os && !target->is_file && !target->is_cloned;

@@ -30,6 +30,7 @@ struct capture_source {
 	bool is_loaded, is_detached; /* there is one that is off; it was on before */
 	bool has_ust; /* it was started with +ust */
 	uint64_t area_addr; /* of the tracer at work */
+	uint64_t sample_bytes; /* it records one in so many; 0: all */
 };
 
 /* Looks for what is wanted. Returns 0; -ERR_NOT_TRACED, -ERR_INJECT (its tracer failed), -ERR_TARGET (it is none

@@ -146,12 +146,8 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	struct reach_found found = reach ? reach_of(reach, number) : (struct reach_found){0};
 	uint32_t place = (uint32_t)snapshot->lost_count;
 
-	switch (found.state) {
-	case REACH_INTERIOR: return BLOCK_INTERIOR;
-	case REACH_LOST: return BLOCK_LOST;
-	case REACH_HELD: return BLOCK_HELD;
-	case REACH_LOST_WITH: break;
-	}
+	if (found.reach != BLOCK_LOST_WITH)
+		return found.reach;
 	if (u64map_put(&joining->lost, found.with, &place)) {
 		array_grow((void **)&snapshot->lost, &snapshot->lost_cap, snapshot->lost_count,
 			sizeof(*snapshot->lost));

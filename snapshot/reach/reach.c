@@ -475,8 +475,8 @@ struct reach_found reach_of(const struct reach *reach, size_t i)
 	uint32_t with = reach->with[i];
 
 	if (with == WITH_HELD || with == WITH_INTERIOR)
-		return (struct reach_found){with == WITH_HELD ? REACH_HELD : REACH_INTERIOR, 0};
+		return (struct reach_found){with == WITH_HELD ? BLOCK_HELD : BLOCK_INTERIOR, 0};
 	if (reach->places[with].number == i)
-		return (struct reach_found){REACH_LOST, 0};
-	return (struct reach_found){REACH_LOST_WITH, reach->places[with].addr};
+		return (struct reach_found){BLOCK_LOST, 0};
+	return (struct reach_found){BLOCK_LOST_WITH, reach->places[with].addr};
 }

@@ -10,20 +10,14 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/dump/model.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/target/target.h"
 
-/* What leads to a block. */
-enum reach_state {
-	REACH_HELD, /* something does, by its beginning */
-	REACH_INTERIOR, /* something does, but only by its middle */
-	REACH_LOST, /* nothing does; of blocks that lead to each other in a circle, the first */
-	REACH_LOST_WITH, /* lost blocks alone do */
-};
-
 struct reach_found {
-	enum reach_state state;
-	uint64_t with; /* REACH_LOST_WITH: the address of the lost block that leads to it */
+	enum block_reach
+		reach; /* of blocks that lead to each other in a circle the first is lost */
+	uint64_t with; /* BLOCK_LOST_WITH: the address of the lost block that leads to it */
 };
 
 struct reach;
@@ -55,9 +49,8 @@ int reach_settle(struct reach *reach, const char *name, struct err *err);
 struct reach_found reach_of(const struct reach *reach, size_t i);
 
 /*
- * All of that of a process: its memory is read once, while it is held. Roots are what can be written and lies in no
- * heap: data of modules, stacks from their pointers on, blocks that belong to threads, other pages; and what threads
- * have in registers.
+ * All of that of a process: its memory is read once, while it is held. Roots are what lies in no heap (of modules what can
+ * be written, stacks from their pointers on, all other pages), and what threads have in registers.
  */
 
 struct reach_taken {

@@ -11,8 +11,9 @@
 struct taking {
 	struct target *target;
 	struct reach *reach;
-	struct reach_apart *apart; /* also stacks below their pointers */
-	size_t apart_count, apart_cap;
+	struct reach_apart
+		*apart; /* also stacks below their pointers; in order, without overlaps */
+	size_t apart_count, apart_cap, apart_at; /* at: the first that is not passed */
 	size_t thread_count, unseen_count;
 	unsigned char *piece;
 	uint64_t unread_bytes;
@@ -67,6 +68,24 @@ static int by_from(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
+static void settle_apart(struct taking *taking)
+{
+	size_t count = 0;
+
+	if (taking->apart_count)
+		qsort(taking->apart, taking->apart_count, sizeof(*taking->apart), by_from);
+	for (size_t i = 0; i < taking->apart_count; i++) {
+		const struct reach_apart *apart = &taking->apart[i];
+		struct reach_apart *last = count ? &taking->apart[count - 1] : NULL;
+
+		if (!last || apart->from > last->end)
+			taking->apart[count++] = *apart;
+		else if (apart->end > last->end)
+			last->end = apart->end;
+	}
+	taking->apart_count = count;
+}
+
 /* ---------------------------------------------------------------- memory */
 
 /* Bytes that lie in one piece: where they are to be had. */
@@ -107,14 +126,16 @@ static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_roo
 /* Without what is apart. */
 static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
 {
-	for (size_t i = 0; i < taking->apart_count; i++) {
-		const struct reach_apart *apart = &taking->apart[i];
+	for (; taking->apart_at < taking->apart_count; taking->apart_at++) {
+		const struct reach_apart *apart = &taking->apart[taking->apart_at];
 
-		if (apart->end <= addr || apart->from >= end)
-			continue;
+		if (apart->from >= end)
+			break;
 		if (apart->from > addr)
 			show(taking, addr, apart->from, is_root);
-		addr = apart->end;
+		addr = apart->end > addr ? apart->end : addr;
+		if (addr >= end)
+			return; /* it may go on in the next */
 	}
 	if (addr < end)
 		show(taking, addr, end, is_root);
@@ -239,8 +260,7 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	}
 	if (target->ops->threads)
 		rc = target->ops->threads(target, take_thread, &taking, err);
-	if (taking.apart_count)
-		qsort(taking.apart, taking.apart_count, sizeof(*taking.apart), by_from);
+	settle_apart(&taking);
 	taking.own = xmalloc((walk->own_count + 1) * sizeof(*taking.own));
 	taking.own_count = walk->own_count;
 	if (walk->own_count) {

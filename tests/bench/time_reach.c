@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	printf("%.2f s, %.1f bytes a block, ", (double)(os_clock_ms() - start) / 1000,
 		1024.0 * (double)(peak_kib() - before) / (double)count);
 	for (size_t i = 0; i < count; i++)
-		lost += reach_of(reach, i).state >= REACH_LOST;
+		lost += reach_of(reach, i).reach >= BLOCK_LOST;
 	printf("%zu lost of %zu\n", lost, count);
 	reach_free(reach);
 	free(memory);

@@ -135,13 +135,13 @@ static void check(const struct reach *reach)
 		struct reach_found found = reach_of(reach, i);
 
 		if (held[i]) {
-			assert_int_equal(found.state, by_start[i] ? REACH_HELD : REACH_INTERIOR);
+			assert_int_equal(found.reach, by_start[i] ? BLOCK_HELD : BLOCK_INTERIOR);
 		} else if (is_first(i)) {
-			assert_int_equal(found.state, REACH_LOST);
+			assert_int_equal(found.reach, BLOCK_LOST);
 		} else {
 			size_t with = block_from(found.with);
 
-			assert_int_equal(found.state, REACH_LOST_WITH);
+			assert_int_equal(found.reach, BLOCK_LOST_WITH);
 			assert_true(!held[with] && is_first(with) && leads[with][i]);
 		}
 	}
@@ -270,10 +270,10 @@ TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 	for (size_t i = 0; i < 6; i++) {
 		struct reach_found found = reach_of(reach, i);
 
-		assert_int_equal(found.state, i % 3 ? REACH_LOST_WITH : REACH_LOST);
+		assert_int_equal(found.reach, i % 3 ? BLOCK_LOST_WITH : BLOCK_LOST);
 		assert_int_equal(found.with, i % 3 ? AT + 64 * (i - i % 3) : 0);
 	}
-	assert_int_equal(reach_of(reach, 6).state, REACH_INTERIOR);
+	assert_int_equal(reach_of(reach, 6).reach, BLOCK_INTERIOR);
 	reach_free(reach);
 }
 
@@ -299,7 +299,7 @@ TEST(blocks_that_cannot_be_are_no_harm)
 	assert_int_equal(reach_settle(reach, "made", &err), 0);
 	for (size_t i = 0; i < 6; i++)
 		reach_of(reach, i);
-	assert_int_equal(reach_of(reach, 2).state, REACH_INTERIOR);
+	assert_int_equal(reach_of(reach, 2).reach, BLOCK_INTERIOR);
 	reach_free(reach);
 	reach = reach_new(32, true, 0);
 	reach_ready(reach);
