@@ -36,14 +36,16 @@ sub sample {
 	return $log;
 }
 
-# One line on standard error and status 2, or status 0 and a recording.
+# One line on standard error and status 2, or status 0 and a recording; and the same where there are 300 MB of address space.
 sub survives {
 	my ($bytes, $name) = @_;
 	spew($path, $bytes);
 	my $run = run([$hsnap, 'record', '--from', $path, '-o', $out]);
 	my $is_fine = ($run->{status} == 0 && -s $out) || ($run->{status} == 2 && $run->{err} =~ /^hsnap: [^\n]+\n\z/);
 	$run->{status} == 0 ? $read++ : $refused++;
-	return ok($is_fine, $name) || diag("status $run->{status}: " . substr($run->{err}, 0, 2000));
+	my $bounded = run(['sh', '-c', 'ulimit -v 300000 && exec "$@"', 'sh', "$root/build/linux/hsnap", 'record', '--from', $path, '-o', $out]);
+	$is_fine &&= $bounded->{status} == $run->{status} && $bounded->{err} eq $run->{err};
+	return ok($is_fine, $name) || diag("status $run->{status}: " . substr($run->{err}, 0, 2000), "in little memory: $bounded->{status}: $bounded->{err}");
 }
 
 my %whole = map { $_ => sample(pack => $_)->bytes(each => 10) } 0, 2, 3, 4;
