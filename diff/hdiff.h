@@ -92,6 +92,7 @@ struct options {
 	uint64_t *heaps;
 	size_t heap_count, heap_cap;
 	bool only_lost;
+	bool shows_sizes, shows_age; /* of the blocks of each stack */
 	/* which are shown, and how */
 	struct option_list includes, excludes, modules, suppress_files, strip_files;
 	uint64_t min_bytes, min_blocks;

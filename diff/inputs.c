@@ -37,6 +37,8 @@ static const char *too_much(const struct options *options, const struct file_lis
 		return "a comparison does not tell heaps";
 	if (options->only_lost)
 		return "a comparison does not tell what is lost";
+	if (options->shows_sizes || options->shows_age)
+		return "a comparison does not list blocks";
 	if (options->match != MATCH_AUTO)
 		return "a comparison is matched already";
 	return NULL;
@@ -108,6 +110,7 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 		if (list->items[i].part.moment && input_is_output(options, list->items[i].file))
 			return err_set(
 				err, ERR_USAGE, options->output, "it is one of the recordings");
+		list->items[i].part.wants_blocks = options->shows_sizes || options->shows_age;
 	}
 	if (options->part.is_asked) {
 		if (list->count != 1 || only->part.moment)

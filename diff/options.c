@@ -160,6 +160,8 @@ enum {
 	MIN_COUNT,
 	TREND_VERDICT,
 	SHOWN,
+	SIZES,
+	AGE,
 	TREE,
 	COLOUR,
 	NO_PAGER,
@@ -216,6 +218,8 @@ const struct opt hdiff_options[] = {
 	{TREND_VERDICT, NULL, "verdict", "LIST",
 		"for trends: grows, grew-once, returns, steady, shrinks, too-few"},
 	{SHOWN, "n", NULL, "N", "show only the first N, count all (text: 20)"},
+	{SIZES, NULL, "sizes", NULL, "show of which sizes the blocks of each stack are"},
+	{AGE, NULL, "age", NULL, "show how many blocks of each stack were there before"},
 	{TREE, NULL, "tree", NULL, "show a call tree, top down; with --invert bottom up"},
 	{COLOUR, NULL, "color", "WHEN", "auto (the default), always or never"},
 	{NO_PAGER, NULL, "no-pager", NULL, "never show the report in a pager"},
@@ -384,6 +388,8 @@ static bool take_switch(struct options *options, int id)
 		options->style.hex = id == HEX;
 		options->is_umdh = true;
 		break;
+	case SIZES: options->shows_sizes = true; break;
+	case AGE: options->shows_age = true; break;
 	case TREE: options->style.is_tree = true; break;
 	case NO_PAGER: options->no_pager = true; break;
 	case INVERT: options->is_inverted = true; break;
@@ -534,6 +540,23 @@ static int check_chart(const struct options *options, struct err *err)
 	return 0;
 }
 
+/* Blocks are those of stacks in one or two dumps. */
+static int check_blocks(const struct options *options, struct err *err)
+{
+	const char *name = options->shows_age ? "--age" : "--sizes";
+
+	if (!options->shows_sizes && !options->shows_age)
+		return 0;
+	if (!options->format->has_blocks || options->style.is_tree)
+		return err_set(err, ERR_USAGE, name, "text without --tree shows it, and -o json");
+	if (options->chart || options->list || options->extract || options->part.is_asked ||
+		options->sum || options_ask_trend(options) || options->group != GROUP_STACK)
+		return err_set(err, ERR_USAGE, name,
+			"it is about the stacks of one or two dumps: leave out --sum, --group, and "
+			"what is about trends and recordings");
+	return 0;
+}
+
 static int check(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
@@ -565,6 +588,8 @@ static int check(const struct options *options, struct err *err)
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
 		return err_set(err, ERR_USAGE, "--junit", "name a file");
 	rc = check_recording(options, err);
+	if (!rc)
+		rc = check_blocks(options, err);
 	return rc ? rc : check_chart(options, err);
 }
 

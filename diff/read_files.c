@@ -321,6 +321,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		*source = NULL;
 		return 0;
 	}
+	file->sums.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
 	if (rc == -ERR_NOT_DUMP && words)
 		return err_set(err, ERR_NOT_DUMP, name, "%s", words);

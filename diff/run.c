@@ -20,6 +20,7 @@
 #include "diff/query/suppress.h"
 #include "diff/query/view.h"
 #include "diff/report/report.h"
+#include "diff/series_list.h"
 
 /* What the options ask for, made from them before anything is read; and what is shown. */
 struct comparison_run {
@@ -248,12 +249,41 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 	return view_ask(view, &request, err);
 }
 
+static int check_blocks(const struct options *options, const struct inputs *inputs, struct err *err)
+{
+	const char *name = options->shows_age ? "--age" : "--sizes";
+	const struct dump_sums *dumps = inputs->dumps;
+
+	if (!options->shows_sizes && !options->shows_age)
+		return 0;
+	if (inputs->series[0].number)
+		return err_set(err, ERR_USAGE, name, "it is about one dump or two, not a trend");
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		if (dumps[i].file)
+			return err_set(err, ERR_USAGE, name,
+				"it is about dumps; of a recording there is --histogram, and "
+				"hdiff --extract makes a dump of a moment");
+		if (dumps[i].has_unlisted)
+			return err_set(err, ERR_USAGE, dumps[i].path,
+				"it has sums, and does not list blocks: take it without --by-stack "
+				"and --sample");
+	}
+	if (!options->shows_age ||
+		(inputs->dump_count == 2 && dump_same_process(&dumps[0], &dumps[1])))
+		return 0;
+	return err_set(err, ERR_USAGE, "--age",
+		"which blocks were there before is told by two dumps of one process");
+}
+
 /* What was asked for and cannot be answered of what was read: said before anything is written. */
 static int check_asked(const struct options *options, const struct inputs *inputs, struct err *err)
 {
 	const char *of_trend = options_of_trend(options);
 	char form[40];
+	int rc = check_blocks(options, inputs, err);
 
+	if (rc)
+		return rc;
 	for (size_t i = 0; options->only_lost && i < inputs->dump_count; i++) {
 		if (!inputs->dumps[i].has_reach)
 			return err_set(err, ERR_USAGE, inputs->dumps[i].path,
@@ -323,6 +353,8 @@ static int compare(struct comparison_run *run, struct err *err)
 	for (size_t i = 0;
 		!rc && !options->chart && options->format->has_window && i < run->view_count; i++)
 		rc = view_window(&run->views[i], err);
+	if (!rc && (options->shows_sizes || options->shows_age))
+		view_blocks(run->views, options->shows_sizes, options->shows_age);
 	if (!rc)
 		rc = options->chart ? run_chart(options, run->views, list.items->file, err) :
 				      write_with_charts(run, &inputs, list.items->file, err);

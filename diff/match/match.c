@@ -357,6 +357,14 @@ static void rows_make(struct matcher *matcher)
 	free(final);
 }
 
+static void cell_rows_free(struct comparison *comparison)
+{
+	for (size_t i = 0; comparison->cell_rows && i < comparison->dump_count; i++)
+		free(comparison->cell_rows[i]);
+	free(comparison->cell_rows);
+	comparison->cell_rows = NULL;
+}
+
 void comparison_make(struct comparison *comparison, const struct dump_sums *dumps,
 	size_t dump_count, const struct match_request *request)
 {
@@ -384,13 +392,9 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	rows_label(comparison, &matcher.classes, matcher.rows);
 	if (comparison->axis)
 		series_judge_rows(comparison);
-	if (dump_count == 1 && dumps->kind_cells) {
-		comparison->cell_rows = matcher.rows[0];
-		matcher.rows[0] = NULL;
-	}
-	for (size_t i = 0; i < dump_count; i++)
-		free(matcher.rows[i]);
-	free(matcher.rows);
+	comparison->cell_rows = matcher.rows;
+	if ((dump_count != 1 || !dumps->kind_cells) && !dumps->wants_listed)
+		cell_rows_free(comparison);
 	free(matcher.sums);
 	free(matcher.heap_rows);
 	table_release(&matcher.heap_row_numbers);
@@ -407,7 +411,7 @@ void comparison_release(struct comparison *comparison)
 	free(comparison->locations);
 	free(comparison->sums);
 	free(comparison->rows);
-	free(comparison->cell_rows);
+	cell_rows_free(comparison);
 	arena_release(&comparison->arena);
 	*comparison = (struct comparison){0};
 }

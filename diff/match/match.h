@@ -123,8 +123,9 @@ struct comparison {
 	struct locations *locations;
 	struct names *names;
 	struct block_totals *sums; /* what the rows' of point to */
-	uint32_t *
-		cell_rows; /* of a window of a recording: the row of each cell, or ROW_NONE; else NULL */
+	/* By dump the row of each of its cells, or ROW_NONE: of a window of a recording, and of dumps whose blocks
+	 * are listed; else NULL. */
+	uint32_t **cell_rows;
 	struct arena arena;
 };
 

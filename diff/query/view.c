@@ -317,6 +317,7 @@ void view_release(struct view *view)
 		free(view->groups[i].members);
 	free(view->groups);
 	free(view->window);
+	free(view->blocks);
 	if (view->spellings)
 		spellings_release(view->spellings);
 	free(view->spellings);

@@ -92,6 +92,17 @@ struct window_sums {
 	size_t freed_by_count;
 };
 
+/* What the blocks of a row are, one by one. */
+struct row_blocks {
+	struct size_change {
+		uint64_t bytes, old_count, new_count;
+	} * sizes; /* smallest first */
+	size_t size_count;
+	/* Of two dumps: those of OLD that are in NEW, at the same address with the same stack and size; the others
+	 * of NEW; the others of OLD. */
+	struct block_totals kept, came, gone;
+};
+
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
@@ -118,7 +129,9 @@ struct view {
 	struct spellings *spellings; /* of modules in names of groups; or NULL */
 	/* Of a window, after view_window(): what is selected, then each row or group that is shown; or NULL. */
 	struct window_sums *window;
-	struct arena arena; /* what groups have */
+	bool has_sizes, has_age; /* of blocks: */
+	struct row_blocks *blocks; /* after view_blocks(): by row that is shown; or NULL */
+	struct arena arena; /* what groups and blocks have */
 };
 
 /* Everything in the comparison, in its order, which must outlive the view. by_name as naming_make(). */
@@ -136,6 +149,10 @@ int view_ask(struct view *view, const struct view_request *request, struct err *
 /* Fills in what a view that was asked for has of the window of a recording that its comparison is of; of any other it
  * does nothing. Goes through the events of the window. 0, or an error of core/record. */
 int view_window(struct view *view, struct err *err);
+
+/* Fills in what the blocks of each row are that is shown, of a comparison whose one or two dumps list them; has_age: of
+ * two. */
+void view_blocks(struct view *view, bool has_sizes, bool has_age);
 
 /* Keys of a trend, of rows and of groups alike: the first that differs decides, and the larger one comes
  * first. */

@@ -120,7 +120,7 @@ static int take_kind(
 	const struct dump_sums *sums = run->sums;
 	uint32_t row = sums->kind_cells[number] == CELL_NONE ?
 			       ROW_NONE :
-			       run->view->comparison->cell_rows[sums->kind_cells[number]];
+			       run->view->comparison->cell_rows[0][sums->kind_cells[number]];
 	struct window_kind *kind;
 	uint64_t there;
 
@@ -581,7 +581,7 @@ int view_window(struct view *view, struct err *err)
 	struct recording *recording;
 	int rc;
 
-	if (!comparison->cell_rows || comparison->axis)
+	if (!comparison->cell_rows || !comparison->dumps->kind_cells || comparison->axis)
 		return 0;
 	run.sums = &comparison->dumps[0];
 	rc = recording_open(&recording, run.sums->file, err);

@@ -16,7 +16,7 @@
 /*
  * One dump as hdiff sees it: what each of its stacks adds up to.
  *
- * Sums are made while the file streams by; blocks are never kept. struct dump_sums owns all it points
+ * Sums are made while the file streams by; blocks are kept only where they are asked for. struct dump_sums owns all it points
  * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
  * cells may differ from one reading of a file to the next; what they stand for does not.
  */
@@ -33,6 +33,12 @@ struct stack_total {
 	 * (the others follow by same_id). */
 	bool is_bare;
 	struct block_totals sums;
+};
+
+struct listed_block {
+	uint64_t addr, requested_bytes;
+	uint32_t cell; /* it counts to, by number; or CELL_NONE. While it is read: its stack, */
+	uint32_t heap; /* and twice its heap, and 1 if that is_bare */
 };
 
 /* A malformed line that was passed over. */
@@ -61,7 +67,7 @@ struct recording_part {
 	enum block_fate fate;
 	const char *moment; /* of FATE_LIVE; NULL: its end */
 	const char *from, *to; /* of others; NULL: start and end */
-	bool wants_blocks; /* of FATE_LIVE, each by itself, if it has their addresses */
+	bool wants_blocks; /* each by itself: of a dump, and of FATE_LIVE if it has their addresses */
 	bool is_asked; /* of anything but a recording this cannot be had */
 };
 
@@ -132,6 +138,11 @@ struct dump_sums {
 	/* Of a recording, when they were wanted and it has their addresses: those whose stack is known; else NULL. */
 	struct block *blocks;
 	size_t block_count;
+	/* Of a dump, asked for before it is read: its blocks one by one. */
+	bool wants_listed;
+	bool has_unlisted; /* it has entries that are sums */
+	struct listed_block *listed;
+	size_t listed_count;
 	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
 	const char **warnings;
 	size_t warning_count; /* of all */

@@ -30,6 +30,7 @@ void sums_release(struct dump_sums *sums)
 	free(sums->heaps);
 	free(sums->reaches);
 	free(sums->blocks);
+	free(sums->listed);
 	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
@@ -99,6 +100,48 @@ static int read_heap(void *ctx, uint64_t addr)
 	return sum_reader_heap(ctx, addr, BLOCK_HELD);
 }
 
+static void list_block(
+	struct sum_reader *reader, const struct dump_entry *entry, const struct stack_total *cell)
+{
+	struct dump_sums *sums = reader->sums;
+
+	if (!entry->addr) {
+		sums->has_unlisted = true;
+		return;
+	}
+	array_grow((void **)&sums->listed, &reader->listed_cap, sums->listed_count,
+		sizeof(*sums->listed));
+	sums->listed[sums->listed_count++] = (struct listed_block){
+		entry->addr, entry->requested_bytes, cell->stack, 2 * cell->heap + cell->is_bare};
+}
+
+/* Finds the cells that blocks count to, now that these stay as they are. */
+static void listed_settle(struct dump_sums *sums)
+{
+	struct u64map cells[2]; /* by is_bare */
+
+	u64map_init(&cells[0]);
+	u64map_init(&cells[1]);
+	for (uint32_t i = 0; i < sums->cell_count; i++) {
+		const struct stack_total *cell = &sums->cells[i];
+		uint32_t number = i;
+
+		u64map_put(
+			&cells[cell->is_bare], (uint64_t)cell->stack << 32 | cell->heap, &number);
+	}
+	for (size_t i = 0; i < sums->listed_count; i++) {
+		struct listed_block *block = &sums->listed[i];
+		bool is_bare =
+			block->heap % 2 && sums->stacks.stacks[block->cell].same_id != STACK_NONE;
+		uint64_t key = (uint64_t)block->cell << 32 | block->heap / 2;
+
+		block->cell = CELL_NONE;
+		u64map_find(&cells[is_bare], key, &block->cell);
+	}
+	u64map_release(&cells[0]);
+	u64map_release(&cells[1]);
+}
+
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct sum_reader *reader = ctx;
@@ -120,6 +163,8 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 	cell.is_bare = !stack.frames;
 	cell.stack = shared_stacks_add(&reader->pool, &stack, entry->id_len, NULL);
 	shared_stacks_count(&reader->pool, &cell, 1, false);
+	if (reader->sums->wants_listed)
+		list_block(reader, entry, &cell);
 	return 0;
 }
 
@@ -212,6 +257,8 @@ static int finish(struct sum_reader *reader, int rc)
 		return rc;
 	tally_flush(&reader->tally);
 	bare_settle(reader);
+	if (sums->listed_count)
+		listed_settle(sums);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
 	/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
@@ -241,7 +288,7 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 		.entry = read_entry,
 		.note = sum_reader_note,
 		.skipped = read_skipped,
-		.plain = read_plain};
+		.plain = sums->wants_listed ? NULL : read_plain};
 	struct dump_source stream = source_stream(source);
 	int rc;
 
@@ -271,7 +318,7 @@ int sums_read_with(struct dump_sums *sums, const char *path, struct source *sour
 {
 	struct read_plan plan = {
 		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
-	bool is_large = source_is_plain(source, &plan.from, &plan.to) &&
+	bool is_large = !sums->wants_listed && source_is_plain(source, &plan.from, &plan.to) &&
 			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;
 
 	if (plan.threads > THREADS_MAX)

@@ -94,6 +94,7 @@ struct report_format {
 	bool is_of_one; /* it has no room for more than one view */
 	bool is_of_dumps; /* it shows what stacks have in each dump: no groups, no sum of dumps */
 	bool has_window; /* it shows what view_window() finds */
+	bool has_blocks; /* and view_blocks() */
 	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
 	size_t shown_max; /* so many rows unless more are asked for; 0: all */
 	size_t span_max; /* so many parts of a window are good to read in it */

@@ -161,12 +161,17 @@ static void put_span(struct json *json, const char *key, const struct time_span 
 	json_close(json, '}');
 }
 
+static void put_some(struct json *json, const char *key, const struct block_totals *some)
+{
+	json_open(json, key, '{');
+	json_number(json, "bytes", some->requested_bytes);
+	json_number(json, "blocks", some->block_count);
+	json_close(json, '}');
+}
+
 static void put_fate(struct json *json, enum block_fate fate, const struct window_sums *sums)
 {
-	json_open(json, block_fate_name(fate), '{');
-	json_number(json, "bytes", sums->by_fate[fate].requested_bytes);
-	json_number(json, "blocks", sums->by_fate[fate].block_count);
-	json_close(json, '}');
+	put_some(json, block_fate_name(fate), &sums->by_fate[fate]);
 }
 
 static void put_freed_by(struct json *json, const struct window_sums *sums)
@@ -343,6 +348,28 @@ static void put_snapshots(struct json *json)
 
 /* ---------------------------------------------------------------- rows */
 
+static void put_row_blocks(struct json *json, const struct row_blocks *blocks)
+{
+	if (json->view->has_sizes) {
+		json_open(json, "sizes", '[');
+		for (size_t i = 0; i < blocks->size_count; i++) {
+			json_open(json, NULL, '{');
+			json_number(json, "size", blocks->sizes[i].bytes);
+			json_number(json, "old_blocks", blocks->sizes[i].old_count);
+			json_number(json, "new_blocks", blocks->sizes[i].new_count);
+			json_close(json, '}');
+		}
+		json_close(json, ']');
+	}
+	if (!json->view->has_age)
+		return;
+	json_open(json, "age", '{');
+	put_some(json, "kept", &blocks->kept);
+	put_some(json, "came", &blocks->came);
+	put_some(json, "gone", &blocks->gone);
+	json_close(json, '}');
+}
+
 static void put_candidates(struct json *json, const struct frames *frames)
 {
 	size_t from = 0;
@@ -377,6 +404,8 @@ static void put_row(struct json *json, size_t shown, struct frames *frames)
 		put_change(json, &change, report_rows_have_overhead(json->comparison));
 	if (json->view->window)
 		put_window_sums(json, &json->view->window[shown + 1]);
+	if (json->view->blocks)
+		put_row_blocks(json, &json->view->blocks[shown]);
 	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);

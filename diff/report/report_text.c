@@ -12,10 +12,12 @@
 #include "core/base/text.h"
 #include "core/dump/model.h"
 #include "diff/match/row_series.h"
+#include "diff/read/read_use.h"
 #include "diff/report/report_parts.h"
 
 enum {
 	TABLE_MAX = 10, /* rows in one line each, where the stacks follow */
+	SIZES_MAX = 8, /* of a stack that are shown one by one */
 	FIRST = 5, /* rows whose share is told */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
@@ -304,7 +306,7 @@ static void put_head(struct text_report *text)
 /* ---------------------------------------------------------------- table */
 
 /* In columns: "+1023.9 MiB", "+123,456", "100 %", "grew once", "+1023.9 MiB/h". */
-enum { BYTES = 11, BLOCKS = 10, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
+enum { BYTES = 11, BLOCKS = 10, SIZES = 15, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
 
 /* Part of all that went the same way. */
 static void put_share(
@@ -472,6 +474,62 @@ static void put_window(struct text_report *text, const struct window_sums *sums)
 		report_fraction(report_window_life(sums), number), sums->median_ms);
 }
 
+/* A class of sizes: one size, or from a power of two up to the next. */
+static void put_size(struct text_report *text, const struct size_change *size, uint64_t last_bytes)
+{
+	const struct change blocks = {
+		.old.block_count = size->old_count, .new.block_count = size->new_count};
+	char first[REPORT_COUNT_BYTES], last[REPORT_COUNT_BYTES], count[REPORT_COUNT_BYTES];
+
+	report_count(size->bytes, first);
+	buf_clear(&text->word);
+	if (last_bytes == size->bytes)
+		buf_printf(&text->word, "%s", first);
+	else
+		buf_printf(&text->word, "%s-%s", first, report_count(last_bytes, last));
+	out_printf(text->out, "      %*s", SIZES, text->word.data);
+	put_blocks(text, &blocks, BLOCKS);
+	if (!text->is_single)
+		out_printf(text->out, "%*s", BLOCKS, report_count(size->new_count, count));
+	out_char(text->out, '\n');
+}
+
+/* Few sizes are shown each by itself. */
+static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
+{
+	out_printf(text->out, "      %*s%*s", SIZES, "size", BLOCKS,
+		text->is_single ? "blocks" : "growth");
+	if (!text->is_single)
+		out_printf(text->out, "%*s", BLOCKS, "now");
+	out_char(text->out, '\n');
+	for (size_t i = 0; blocks->size_count <= SIZES_MAX && i < blocks->size_count; i++)
+		put_size(text, &blocks->sizes[i], blocks->sizes[i].bytes);
+	for (size_t i = 0; blocks->size_count > SIZES_MAX && i < blocks->size_count;) {
+		size_t class = use_class(blocks->sizes[i].bytes, 0);
+		struct size_change sum = {.bytes = use_class_first(class, 0)};
+
+		for (; i < blocks->size_count && use_class(blocks->sizes[i].bytes, 0) == class;
+			i++) {
+			sum.old_count += blocks->sizes[i].old_count;
+			sum.new_count += blocks->sizes[i].new_count;
+		}
+		put_size(text, &sum, use_class_first(class + 1, 0) - 1);
+	}
+}
+
+static void put_age(struct text_report *text, const struct row_blocks *blocks)
+{
+	char size[REPORT_SIZE_BYTES], count[REPORT_COUNT_BYTES];
+
+	out_printf(text->out, "      were there before: %s in %s",
+		report_size(blocks->kept.requested_bytes, size),
+		report_count(blocks->kept.block_count, count));
+	out_printf(text->out, "; came: %s in %s", report_size(blocks->came.requested_bytes, size),
+		report_count(blocks->came.block_count, count));
+	out_printf(text->out, "; went: %s in %s\n", report_size(blocks->gone.requested_bytes, size),
+		report_count(blocks->gone.block_count, count));
+}
+
 static void put_frames(struct text_report *text)
 {
 	for (size_t i = 0; i < text->frames.count; i++) {
@@ -514,6 +572,10 @@ static void put_stack(struct text_report *text, size_t shown)
 	}
 	if (text->view->window)
 		put_window(text, &text->view->window[shown + 1]);
+	if (text->view->has_age)
+		put_age(text, &text->view->blocks[shown]);
+	if (text->view->has_sizes)
+		put_sizes(text, &text->view->blocks[shown]);
 	view_frames(text->view, number, &text->frames);
 	strip_start_up(text->whole->start_up, &text->frames, text->view->is_inverted);
 	if (row->kind == ROW_AMBIGUOUS)

@@ -1,0 +1,153 @@
+/* The blocks of each row that is shown, one by one: their sizes, and which of them were there before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "diff/match/match.h"
+#include "diff/query/view.h"
+
+/* A block of a row that is shown. */
+struct shown_block {
+	uint64_t bytes;
+	uint32_t shown; /* index into view->blocks */
+	bool is_new;
+};
+
+struct block_run {
+	struct view *view;
+	uint32_t *shown; /* by row of the comparison: index into view->blocks, or ROW_NONE */
+	struct shown_block *blocks;
+	size_t count, cap;
+};
+
+/* The row of a block as it is shown, or ROW_NONE. */
+static uint32_t shown_of(const struct block_run *run, size_t dump, const struct listed_block *block)
+{
+	uint32_t row = block->cell == CELL_NONE ?
+			       ROW_NONE :
+			       run->view->comparison->cell_rows[dump][block->cell];
+
+	return row == ROW_NONE ? ROW_NONE : run->shown[row];
+}
+
+static void take_blocks(struct block_run *run, size_t dump, bool is_new)
+{
+	const struct dump_sums *sums = &run->view->comparison->dumps[dump];
+
+	for (size_t i = 0; i < sums->listed_count; i++) {
+		uint32_t shown = shown_of(run, dump, &sums->listed[i]);
+
+		if (shown == ROW_NONE)
+			continue;
+		array_grow((void **)&run->blocks, &run->cap, run->count, sizeof(*run->blocks));
+		run->blocks[run->count++] =
+			(struct shown_block){sums->listed[i].requested_bytes, shown, is_new};
+	}
+}
+
+static int by_row_and_size(const void *a, const void *b)
+{
+	const struct shown_block *x = a, *y = b;
+
+	if (x->shown != y->shown)
+		return x->shown < y->shown ? -1 : 1;
+	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+static void count_sizes(struct block_run *run)
+{
+	struct size_change *sizes;
+	size_t count = 0;
+
+	if (!run->count)
+		return;
+	qsort(run->blocks, run->count, sizeof(*run->blocks), by_row_and_size);
+	for (size_t i = 0; i < run->count; i++)
+		count += !i || by_row_and_size(&run->blocks[i - 1], &run->blocks[i]);
+	sizes = arena_alloc(&run->view->arena, count * sizeof(*sizes));
+	for (size_t i = 0; i < run->count; i++) {
+		const struct shown_block *block = &run->blocks[i];
+		struct row_blocks *of = &run->view->blocks[block->shown];
+
+		if (!of->sizes)
+			of->sizes = sizes;
+		if (!i || by_row_and_size(block - 1, block)) {
+			of->size_count++;
+			*sizes++ = (struct size_change){.bytes = block->bytes};
+		}
+		sizes[-1].new_count += block->is_new;
+		sizes[-1].old_count += !block->is_new;
+	}
+}
+
+static void count_block(struct block_totals *to, const struct listed_block *block)
+{
+	to->block_count++;
+	to->requested_bytes += block->requested_bytes;
+}
+
+/* A block of OLD is found again once, whatever a dump says. */
+static void find_again(struct block_run *run)
+{
+	const struct dump_sums *old = run->view->comparison->dumps, *new = old + 1;
+	bool *is_found = xcalloc(old->listed_count + 1, sizeof(*is_found));
+	struct u64map numbers;
+
+	u64map_init(&numbers);
+	u64map_reserve(&numbers, old->listed_count);
+	for (size_t i = 0; i < old->listed_count; i++) {
+		uint32_t number = (uint32_t)i;
+
+		if (shown_of(run, 0, &old->listed[i]) != ROW_NONE)
+			u64map_put(&numbers, old->listed[i].addr, &number);
+	}
+	for (size_t i = 0; i < new->listed_count; i++) {
+		const struct listed_block *block = &new->listed[i];
+		uint32_t shown = shown_of(run, 1, block), number;
+		struct row_blocks *of;
+
+		if (shown == ROW_NONE)
+			continue;
+		of = &run->view->blocks[shown];
+		if (!u64map_find(&numbers, block->addr, &number) || is_found[number] ||
+			shown_of(run, 0, &old->listed[number]) != shown ||
+			old->listed[number].requested_bytes != block->requested_bytes) {
+			count_block(&of->came, block);
+			continue;
+		}
+		is_found[number] = true;
+		count_block(&of->kept, block);
+	}
+	for (size_t i = 0; i < old->listed_count; i++) {
+		uint32_t shown = is_found[i] ? ROW_NONE : shown_of(run, 0, &old->listed[i]);
+
+		if (shown != ROW_NONE)
+			count_block(&run->view->blocks[shown].gone, &old->listed[i]);
+	}
+	u64map_release(&numbers);
+	free(is_found);
+}
+
+void view_blocks(struct view *view, bool has_sizes, bool has_age)
+{
+	const struct comparison *comparison = view->comparison;
+	struct block_run run = {
+		.view = view, .shown = xmalloc((comparison->row_count + 1) * sizeof(*run.shown))};
+
+	view->has_sizes = has_sizes;
+	view->has_age = has_age;
+	view->blocks = xcalloc(view->shown_count + 1, sizeof(*view->blocks));
+	memset(run.shown, 0xff, comparison->row_count * sizeof(*run.shown)); /* ROW_NONE */
+	for (size_t i = 0; i < view->shown_count; i++)
+		run.shown[view->rows[i]] = (uint32_t)i;
+	if (has_sizes) {
+		for (size_t i = 0; i < comparison->dump_count; i++)
+			take_blocks(&run, i, i + 1 == comparison->dump_count);
+		count_sizes(&run);
+	}
+	if (has_age)
+		find_again(&run);
+	free(run.blocks);
+	free(run.shown);
+}
