@@ -398,6 +398,33 @@ static void write_heap(struct entries *entries, uint32_t heap)
 		addr);
 }
 
+static void write_contents(struct out *out, const struct snapshot *snapshot)
+{
+	const struct content_pointer *pointer = snapshot->pointers,
+				     *end = pointer + snapshot->pointer_count;
+
+	for (size_t i = 0; i < snapshot->content_count; i++) {
+		const struct block_content *content = &snapshot->contents[i];
+
+		out_printf(out,
+			"// hsnap: content addr=%" PRIX64 " bytes=%" PRIu64 " bits=%u data=",
+			content->addr, content->requested_bytes, snapshot->bits);
+		for (uint32_t k = 0; k < content->len; k++)
+			out_printf(out, "%02X", content->bytes[k]);
+		write_quoted(out, "stack", snapshot->stacks.stacks[content->stack].id);
+		out_text(out, EOL);
+		for (; pointer < end && pointer->content == i; pointer++) {
+			out_printf(out,
+				"// hsnap: pointer addr=%" PRIX64 " offset=%" PRIX32 " to=%" PRIX64
+				" bytes=%" PRIu64,
+				content->addr, pointer->offset, pointer->to,
+				pointer->requested_bytes);
+			write_quoted(out, "stack", snapshot->stacks.stacks[pointer->stack].id);
+			out_text(out, EOL);
+		}
+	}
+}
+
 void dump_write(struct out *out, const struct snapshot *snapshot)
 {
 	struct entries entries = {.out = out, .snapshot = snapshot};
@@ -413,6 +440,7 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 	write_heap_notes(out, snapshot);
 	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
 		write_heap(&entries, heap);
+	write_contents(out, snapshot);
 	out_printf(out,
 		EOL "// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 EOL,
 		total.block_count, total.requested_bytes, total.overhead_bytes);

@@ -31,6 +31,8 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->blocks);
 	free(snapshot->sums);
 	free(snapshot->lost);
+	free(snapshot->contents);
+	free(snapshot->pointers);
 	free(snapshot->warnings);
 	stackset_release(&snapshot->stacks);
 	arena_release(&snapshot->arena);

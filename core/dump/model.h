@@ -104,6 +104,32 @@ struct block_sum {
 	enum block_reach reach;
 };
 
+/* The first bytes of a block, of which some words lead to other blocks. */
+#define CONTENT_BYTES_MAX 64
+struct block_content {
+	uint64_t addr, requested_bytes;
+	uint32_t stack; /* as that of a block */
+	uint32_t len; /* of bytes */
+	unsigned char bytes[CONTENT_BYTES_MAX];
+};
+struct content_pointer {
+	uint32_t content; /* index into contents */
+	uint32_t offset; /* of the word */
+	uint64_t to, requested_bytes; /* the block that it is an address in */
+	uint32_t stack;
+};
+
+/* A note of kind "content", as it is read; stack: its id, as long as the pairs. 0 or -ERR_BAD_LINE. */
+struct content_note {
+	struct block_content content;
+	unsigned bits; /* of a word */
+	const char *stack;
+};
+int content_note_read(const struct kv *kv, struct content_note *note);
+
+/* A word of so many bits, of which len bytes are there at most. */
+uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits);
+
 /* What is known of the system's database of stacks, where blocks point into it (source "ust"). */
 struct stack_records {
 	bool is_known; /* that there are such records at all */
@@ -149,6 +175,10 @@ struct snapshot {
 	bool by_middle; /* and pointers into the middle count */
 	uint64_t *lost; /* addresses of blocks that others are lost with */
 	size_t lost_count, lost_cap;
+	struct block_content *contents; /* of some blocks, by stack */
+	size_t content_count, content_cap;
+	struct content_pointer *pointers; /* in the order of contents and offsets */
+	size_t pointer_count, pointer_cap;
 	bool is_by_stack; /* there is one sum for each stack and heap, and no block */
 	struct stackset stacks;
 	struct stack_records records;

@@ -81,14 +81,15 @@ static void want_stack(struct naming *naming, size_t dump, const struct stack *s
 		names_want(comparison->names, dump, stack->frames[i]);
 }
 
-void naming_find_stacks(struct naming *naming, const struct stack *stacks, size_t count)
+void naming_find_stacks(
+	struct naming *naming, size_t dump, const struct stack *stacks, size_t count)
 {
 	struct err err;
 
 	if (!naming->by_name)
 		return;
 	for (size_t i = 0; i < count; i++)
-		want_stack(naming, 0, &stacks[i]);
+		want_stack(naming, dump, &stacks[i]);
 	(void)names_resolve(naming->comparison->names, &err);
 }
 
@@ -226,10 +227,10 @@ void naming_raw_frames(const struct naming *naming, size_t index, struct frames 
 	get_frames(naming, &naming->comparison->rows[index], false, frames);
 }
 
-void naming_stack_frames(
-	const struct naming *naming, const struct stack *stack, struct frames *frames)
+void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
+	const struct stack *stack, struct frames *frames)
 {
-	const struct row row = {.dump = naming->comparison->dumps, .stack = stack};
+	const struct row row = {.dump = dump, .stack = stack};
 
 	get_frames(naming, &row, naming->by_name, frames);
 }

@@ -43,10 +43,11 @@ void naming_frames(const struct naming *naming, size_t index, struct frames *fra
 /* The same without names, but for those that the stack itself gives. */
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* The same two of stacks that no row has, of the first dump. */
-void naming_find_stacks(struct naming *naming, const struct stack *stacks, size_t count);
-void naming_stack_frames(
-	const struct naming *naming, const struct stack *stack, struct frames *frames);
+/* The same two of stacks that no row has, of a dump of the comparison. */
+void naming_find_stacks(
+	struct naming *naming, size_t dump, const struct stack *stacks, size_t count);
+void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
+	const struct stack *stack, struct frames *frames);
 
 /* Adds a few words on those frames that names were looked for and not found, or nothing when all
  * have names: how many, in which modules, and the command that says why, for the first dump that lacks

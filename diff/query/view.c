@@ -318,6 +318,7 @@ void view_release(struct view *view)
 	free(view->groups);
 	free(view->window);
 	free(view->blocks);
+	free(view->contents);
 	if (view->spellings)
 		spellings_release(view->spellings);
 	free(view->spellings);
@@ -363,7 +364,7 @@ void view_frames(const struct view *view, uint32_t row, struct frames *frames)
 void view_freed_by_frames(
 	const struct view *view, const struct window_sums *sums, struct frames *frames)
 {
-	naming_stack_frames(&view->naming, sums->freed_by, frames);
+	naming_stack_frames(&view->naming, view->comparison->dumps, sums->freed_by, frames);
 	shape_frames(view, frames);
 }
 

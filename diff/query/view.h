@@ -103,6 +103,25 @@ struct row_blocks {
 	struct block_totals kept, came, gone;
 };
 
+/* What blocks of a row hold. */
+struct shown_word {
+	uint64_t value;
+	uint32_t offset, len; /* in the content */
+	const struct dump_pointer *to; /* the block that it leads to, or NULL */
+	bool is_in_module; /* it leads there */
+	uint64_t return_addr; /* then: what has its name */
+};
+struct shown_content {
+	const struct dump_content *content;
+	struct shown_word *words;
+	size_t word_count;
+};
+struct row_contents {
+	const struct dump_sums *dump; /* that they are of */
+	struct shown_content *items;
+	size_t count;
+};
+
 struct view {
 	const struct comparison *comparison;
 	struct naming naming;
@@ -131,6 +150,8 @@ struct view {
 	struct window_sums *window;
 	bool has_sizes, has_age; /* of blocks: */
 	struct row_blocks *blocks; /* after view_blocks(): by row that is shown; or NULL */
+	struct row_contents *
+		contents; /* after view_contents(): by row that is shown; NULL: the dumps have none */
 	struct arena arena; /* what groups and blocks have */
 };
 
@@ -153,6 +174,13 @@ int view_window(struct view *view, struct err *err);
 /* Fills in what the blocks of each row are that is shown, of a comparison whose one or two dumps list them; has_age: of
  * two. */
 void view_blocks(struct view *view, bool has_sizes, bool has_age);
+
+/* Fills in what dumps say that blocks of shown rows hold, and looks for the names of what that leads to. */
+void view_contents(struct view *view);
+
+/* Where a word leads to that is_in_module, as the one frame that frames then have; else false. */
+bool view_word_frame(const struct view *view, const struct dump_sums *dump,
+	const struct shown_word *word, struct frames *frames);
 
 /* Keys of a trend, of rows and of groups alike: the first that differs decides, and the larger one comes
  * first. */

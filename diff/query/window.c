@@ -532,7 +532,7 @@ static void give_freed(struct window_run *run)
 		}
 		sum = (struct block_totals){0};
 	}
-	naming_find_stacks(&run->view->naming, stacks, stack_count);
+	naming_find_stacks(&run->view->naming, 0, stacks, stack_count);
 	free(all);
 }
 

@@ -71,6 +71,22 @@ struct recording_part {
 	bool is_asked; /* of anything but a recording this cannot be had */
 };
 
+/* The first bytes of a block. */
+struct dump_content {
+	const char *stack; /* its id */
+	uint64_t addr, requested_bytes;
+	unsigned bits; /* of its process */
+	uint32_t len;
+	const unsigned char *bytes;
+	size_t pointer_at, pointer_count; /* in pointers, by offset */
+};
+
+/* A word of it that is an address in another block. */
+struct dump_pointer {
+	uint64_t offset, to, requested_bytes;
+	const char *stack;
+};
+
 struct dump_sums {
 	struct arena arena;
 	const char *file; /* of a recording: what is opened; path is its name */
@@ -143,6 +159,10 @@ struct dump_sums {
 	bool has_unlisted; /* it has entries that are sums */
 	struct listed_block *listed;
 	size_t listed_count;
+	struct dump_content *contents; /* by stack */
+	size_t content_count;
+	struct dump_pointer *pointers;
+	size_t pointer_count;
 	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
 	const char **warnings;
 	size_t warning_count; /* of all */

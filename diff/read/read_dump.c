@@ -31,6 +31,8 @@ void sums_release(struct dump_sums *sums)
 	free(sums->reaches);
 	free(sums->blocks);
 	free(sums->listed);
+	free(sums->contents);
+	free(sums->pointers);
 	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
@@ -140,6 +142,18 @@ static void listed_settle(struct dump_sums *sums)
 	}
 	u64map_release(&cells[0]);
 	u64map_release(&cells[1]);
+}
+
+static int by_stack(const void *a, const void *b)
+{
+	const struct dump_content *x = a, *y = b;
+	int order = strcmp(x->stack, y->stack);
+
+	if (order)
+		return order;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->pointer_at < y->pointer_at ? -1 : x->pointer_at > y->pointer_at;
 }
 
 static int read_entry(void *ctx, const struct dump_entry *entry)
@@ -259,6 +273,8 @@ static int finish(struct sum_reader *reader, int rc)
 	bare_settle(reader);
 	if (sums->listed_count)
 		listed_settle(sums);
+	if (sums->content_count)
+		qsort(sums->contents, sums->content_count, sizeof(*sums->contents), by_stack);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
 	/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */

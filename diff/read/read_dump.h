@@ -23,7 +23,7 @@ struct sum_reader {
 	uint64_t heap_addr; /* of what is read */
 	struct thread_counts tally; /* of what is read in order */
 	struct table texts; /* frames that are given as text, to their numbers */
-	size_t text_cap, listed_cap;
+	size_t text_cap, listed_cap, content_cap, pointer_cap;
 	struct dump_scanner *scanner;
 	bool is_over; /* the sums do not fit */
 };

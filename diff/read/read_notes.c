@@ -188,6 +188,56 @@ static int note_incomplete(struct sum_reader *reader, const struct kv *kv)
 	return rc;
 }
 
+/* The first bytes of a block. */
+static int note_content(struct sum_reader *reader, const struct kv *kv)
+{
+	struct dump_sums *sums = reader->sums;
+	struct content_note note;
+	const struct block_content *content = &note.content;
+	int rc = content_note_read(kv, &note);
+
+	if (rc)
+		return rc;
+	array_grow((void **)&sums->contents, &reader->content_cap, sums->content_count,
+		sizeof(*sums->contents));
+	sums->contents[sums->content_count++] = (struct dump_content){
+		.stack = arena_text(&sums->arena, note.stack, strlen(note.stack)),
+		.addr = content->addr,
+		.requested_bytes = content->requested_bytes,
+		.bits = note.bits,
+		.len = content->len,
+		.bytes = (const unsigned char *)arena_text(
+			&sums->arena, (const char *)content->bytes, content->len),
+		.pointer_at = sums->pointer_count};
+	return 0;
+}
+
+/* A word of the block whose content came last. */
+static int note_pointer(struct sum_reader *reader, const struct kv *kv)
+{
+	struct dump_sums *sums = reader->sums;
+	struct dump_content *content =
+		sums->content_count ? &sums->contents[sums->content_count - 1] : NULL;
+	const char *stack = kv_get(kv, "stack");
+	struct dump_pointer pointer = {0};
+	uint64_t addr = 0;
+	const struct kv_number numbers[] = {
+		{"addr", 16, &addr},
+		{"offset", 16, &pointer.offset},
+		{"to", 16, &pointer.to},
+		{"bytes", 10, &pointer.requested_bytes},
+	};
+
+	if (kv_get_numbers(kv, numbers, 4) || !stack || !content || content->addr != addr)
+		return -ERR_BAD_LINE;
+	pointer.stack = arena_text(&sums->arena, stack, strlen(stack));
+	array_grow((void **)&sums->pointers, &reader->pointer_cap, sums->pointer_count,
+		sizeof(*sums->pointers));
+	sums->pointers[sums->pointer_count++] = pointer;
+	content->pointer_count++;
+	return 0;
+}
+
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
 	if (!reader->sums->names)
@@ -207,6 +257,8 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"reach", note_reach},
 		{"blocks", note_blocks},
 		{"name", note_name},
+		{"content", note_content},
+		{"pointer", note_pointer},
 		{"tracer", note_tracer},
 		{"sample", note_sample},
 		{"incomplete", note_incomplete},

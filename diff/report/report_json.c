@@ -348,6 +348,45 @@ static void put_snapshots(struct json *json)
 
 /* ---------------------------------------------------------------- rows */
 
+static void put_contents(struct json *json, const struct row_contents *row, struct frames *frames)
+{
+	char data[2 * CONTENT_BYTES_MAX + 1];
+
+	json_open(json, "contents", '[');
+	for (size_t i = 0; i < row->count; i++) {
+		const struct shown_content *shown = &row->items[i];
+
+		json_open(json, NULL, '{');
+		json_hex(json, "address", shown->content->addr);
+		json_number(json, "bytes", shown->content->requested_bytes);
+		data[0] = '\0';
+		for (uint32_t k = 0; k < shown->content->len; k++)
+			snprintf(data + 2 * k, 3, "%02X", shown->content->bytes[k]);
+		json_text(json, "data", data);
+		json_open(json, "words", '[');
+		for (size_t k = 0; k < shown->word_count; k++) {
+			const struct shown_word *word = &shown->words[k];
+			bool is_named = view_word_frame(json->view, row->dump, word, frames);
+
+			if (!word->to && !is_named)
+				continue;
+			json_open(json, NULL, '{');
+			json_number(json, "offset", word->offset);
+			if (word->to) {
+				json_hex(json, "block", word->to->to);
+				json_number(json, "bytes", word->to->requested_bytes);
+				json_text(json, "id", word->to->stack);
+			} else {
+				put_frames(json, "frames", frames->items, frames->count);
+			}
+			json_close(json, '}');
+		}
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void put_row_blocks(struct json *json, const struct row_blocks *blocks)
 {
 	if (json->view->has_sizes) {
@@ -406,6 +445,8 @@ static void put_row(struct json *json, size_t shown, struct frames *frames)
 		put_window_sums(json, &json->view->window[shown + 1]);
 	if (json->view->blocks)
 		put_row_blocks(json, &json->view->blocks[shown]);
+	if (json->view->contents)
+		put_contents(json, &json->view->contents[shown], frames);
 	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);

@@ -530,6 +530,52 @@ static void put_age(struct text_report *text, const struct row_blocks *blocks)
 		report_count(blocks->gone.block_count, count));
 }
 
+/* A word of a block: its value, its bytes as text, and what it is the address of. */
+static void put_word(struct text_report *text, const struct row_contents *row,
+	const struct dump_content *content, const struct shown_word *word)
+{
+	struct out *out = text->out;
+	char size[REPORT_COUNT_BYTES];
+
+	out_printf(out, "        +%02" PRIX32 "  %0*" PRIX64 "  ", word->offset,
+		(int)content->bits / 4, word->value);
+	for (uint32_t i = 0; i < content->bits / 8; i++) {
+		unsigned char byte = i < word->len ? content->bytes[word->offset + i] : ' ';
+
+		out_char(out, byte >= ' ' && byte <= '~' ? (char)byte : '.');
+	}
+	if (word->to) {
+		out_printf(out, "  block %" PRIX64 " of %s bytes", word->to->to,
+			report_count(word->to->requested_bytes, size));
+	} else if (view_word_frame(text->view, row->dump, word, &text->frames)) {
+		buf_clear(&text->word);
+		add_function(&text->word, &text->frames.items[0], true);
+		out_printf(out, "  %s", text->word.data);
+		if (text->frames.items[0].function && text->frames.items[0].offset_bytes)
+			out_printf(out, "+%" PRIX64, text->frames.items[0].offset_bytes);
+	}
+	out_char(out, '\n');
+}
+
+/* Without the zeros at their ends. */
+static void put_contents(struct text_report *text, const struct row_contents *row)
+{
+	char size[REPORT_COUNT_BYTES];
+
+	for (size_t i = 0; i < row->count; i++) {
+		const struct shown_content *shown = &row->items[i];
+		size_t count = shown->word_count;
+
+		while (count && !shown->words[count - 1].value)
+			count--;
+		out_printf(text->out, "      block %" PRIX64 " of %s bytes%s\n",
+			shown->content->addr, report_count(shown->content->requested_bytes, size),
+			count ? ":" : ": zeros");
+		for (size_t k = 0; k < count; k++)
+			put_word(text, row, shown->content, &shown->words[k]);
+	}
+}
+
 static void put_frames(struct text_report *text)
 {
 	for (size_t i = 0; i < text->frames.count; i++) {
@@ -584,6 +630,8 @@ static void put_stack(struct text_report *text, size_t shown)
 	if (!text->frames.count)
 		out_printf(text->out, "      %s\n", report_row_words(row, space));
 	put_frames(text);
+	if (text->view->contents)
+		put_contents(text, &text->view->contents[shown]);
 	out_char(text->out, '\n');
 }
 

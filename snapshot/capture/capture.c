@@ -404,6 +404,8 @@ int capture_target(struct target *target, const struct capture_options *options,
 	start = os_clock_ms();
 	if (!rc)
 		rc = build(target, snapshot, &captured, err);
+	if (!rc && options->content_count)
+		content_take(target, options->content_count, snapshot);
 	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);

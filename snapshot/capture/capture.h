@@ -41,10 +41,13 @@ int capture_source_find(struct target *target, const struct snapshot *modules,
 /* Which of those counts: "tracer", "ust" or "none". */
 const char *capture_source_name(const struct capture_source *source);
 
+#define CONTENT_BLOCKS_MAX 100 /* of a stack, whose first bytes are taken */
+
 struct capture_options {
 	enum capture_stacks stacks;
 	bool finds_lost; /* looks at what leads to each block, while the target is held */
 	bool only_starts; /* pointers into the middle of a block do not count */
+	unsigned content_count; /* of so many blocks of each stack take the first bytes */
 	bool walks; /* walk the heaps while the target is held, also where its tracer knows all blocks */
 };
 

@@ -41,6 +41,10 @@ struct raw_capture {
 	struct os_stacks *os; /* NULL unless they were asked for */
 };
 
+/* Adds the first bytes of count blocks of each stack, as they are now, and where they lead to. What cannot be read is
+ * left out: it was freed since, or a minidump lacks it. */
+void content_take(struct target *target, unsigned count, struct snapshot *snapshot);
+
 /*
  * Blocks from the tracer's tables alone. A tracer that came before the program began was told of all blocks that
  * were there, so its target needs not be held while its heaps are walked.

@@ -138,6 +138,7 @@ enum {
 	OPT_DUMP_WALK,
 	OPT_DUMP_LOST,
 	OPT_DUMP_INTERIOR,
+	OPT_DUMP_CONTENT,
 	OPT_DUMP_BY_STACK,
 	OPT_DUMP_GZIP,
 	OPT_DUMP_FORCE,
@@ -147,9 +148,11 @@ enum {
 /* Rows of a command's table: of those that read a process as it is, all. */
 #define LOST_OPTIONS                                                                               \
 	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing leads to"},               \
+		{OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                    \
+			"whether a pointer into a block's middle counts (yes)"},                   \
 	{                                                                                          \
-		OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                     \
-			"whether a pointer into a block's middle counts (yes)"                     \
+		OPT_DUMP_CONTENT, NULL, "sample-content", "N",                                     \
+			"write the first bytes of N blocks of each stack"                          \
 	}
 #define READ_OPTIONS                                                                               \
 	{OPT_DUMP_STACKS, NULL, "stacks", "SOURCE", "where stacks come from: auto ust os tracer"}, \

@@ -106,6 +106,17 @@ int process_choose(
 	return rc;
 }
 
+static int take_content(struct snapshot_request *take, const char *value, struct err *err)
+{
+	uint64_t count;
+
+	if (kv_number(value, 10, &count) || !count || count > CONTENT_BLOCKS_MAX)
+		return err_set(err, ERR_USAGE, value, "--sample-content takes 1 to %d blocks",
+			CONTENT_BLOCKS_MAX);
+	take->options.content_count = (unsigned)count;
+	return 0;
+}
+
 int dump_option(struct snapshot_request *take, int id, const char *value, struct err *err)
 {
 	switch (id) {
@@ -117,6 +128,7 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 		return take->options.only_starts || !strcmp(value, "yes") ?
 			       0 :
 			       err_set(err, ERR_USAGE, value, "--interior is yes or no");
+	case OPT_DUMP_CONTENT: return take_content(take, value, err);
 	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
 	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
 	case OPT_DUMP_FORCE: take->is_forced = true; return 0;

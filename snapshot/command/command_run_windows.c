@@ -32,7 +32,8 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
 	"                 [--sample SIZE] [--time-limit T] [-g] [--interior yes|no]\n"
-	"                 [--by-stack] [--gzip] [--force] [-v] [--] PROG [ARG ...]\n"
+	"                 [--sample-content N] [--by-stack] [--gzip] [--force] [-v] [--] PROG [ARG "
+	"...]\n"
 	"\n"
 	"Start PROG with the tracer in it, and exit with its status.\n"
 	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
@@ -53,13 +54,14 @@ static int check_form(const struct run_request *request, struct err *err)
 
 	if (!request->at_exit) {
 		if (!take->by_stack && !take->is_packed && !take->is_forced &&
-			!take->options.finds_lost)
+			!take->options.finds_lost && !take->options.content_count)
 			return 0;
 		return err_set(err, ERR_USAGE,
-			take->is_packed		 ? "--gzip" :
-			take->by_stack		 ? "--by-stack" :
-			take->options.finds_lost ? "-g" :
-						   "--force",
+			take->is_packed		    ? "--gzip" :
+			take->by_stack		    ? "--by-stack" :
+			take->options.finds_lost    ? "-g" :
+			take->options.content_count ? "--sample-content" :
+						      "--force",
 			"it is about a snapshot: give --at-exit OUT");
 	}
 	if (take->options.finds_lost && request->run.sample_bytes)

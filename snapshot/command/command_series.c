@@ -163,7 +163,8 @@ static const char usage[] =
 	"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count N]\n"
 	"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
 	"                   [--log FILE] [--stacks SOURCE] [--walk] [-g]\n"
-	"                   [--interior yes|no] [--by-stack] [--gzip] [--force] [-v]\n"
+	"                   [--interior yes|no] [--sample-content N] [--by-stack]\n"
+	"                   [--gzip] [--force] [-v]\n"
 	"\n"
 	"Take a snapshot of a process, and another each time its private bytes have grown\n"
 	"by SIZE.\n";

@@ -283,10 +283,12 @@ static const struct opt options[] = {
 
 static const char usage[] =
 	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--walk]\n"
-	"             [-g] [--interior yes|no] [--by-stack] [--gzip] [--force] [-v]\n"
+	"             [-g] [--interior yes|no] [--sample-content N] [--by-stack] [--gzip]\n"
+	"             [--force] [-v]\n"
 	"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
 	"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
-	"             [--stacks SOURCE] [--walk] [-g] [--interior yes|no] [--by-stack]\n"
+	"             [--stacks SOURCE] [--walk] [-g] [--interior yes|no]\n"
+	"             [--sample-content N] [--by-stack]\n"
 	"             [--gzip] [--force] [-v]\n"
 	"\n"
 	"Write every live heap block of a process, with its stack, as text.\n"

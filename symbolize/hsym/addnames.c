@@ -174,6 +174,30 @@ static bool seen_before(struct addnames *work, const struct stack *stack)
 	return false;
 }
 
+static void add_addr(struct addnames *work, uint64_t addr)
+{
+	if (work->addr_count >= work->tidy_at)
+		tidy_addrs(work);
+	array_grow((void **)&work->addrs, &work->addr_cap, work->addr_count, sizeof(*work->addrs));
+	work->addrs[work->addr_count++] = addr;
+}
+
+/* What a block holds may be addresses of code and data: each has the name of a return address behind it. */
+static int add_content(struct addnames *work, const struct kv *pairs)
+{
+	struct content_note note;
+	const struct block_content *content = &note.content;
+	int rc = content_note_read(pairs, &note);
+
+	for (uint32_t at = 0; !rc && at + note.bits / 8 <= content->len; at += note.bits / 8) {
+		uint64_t word = content_word(content->bytes + at, content->len - at, note.bits);
+
+		if (word && word + 1)
+			add_addr(work, word + 1);
+	}
+	return rc;
+}
+
 static int add_entry(void *ctx, const struct dump_entry *entry)
 {
 	const struct stack *stack = &entry->stack;
@@ -181,13 +205,8 @@ static int add_entry(void *ctx, const struct dump_entry *entry)
 
 	if (!stack->frames || !stack->frame_count || seen_before(work, stack))
 		return 0;
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
-		if (work->addr_count >= work->tidy_at)
-			tidy_addrs(work);
-		array_grow((void **)&work->addrs, &work->addr_cap, work->addr_count,
-			sizeof(*work->addrs));
-		work->addrs[work->addr_count++] = stack->frames[i];
-	}
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		add_addr(work, stack->frames[i]);
 	return 0;
 }
 
@@ -195,6 +214,8 @@ static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct addnames *work = ctx;
 
+	if (!strcmp(kind, "content"))
+		return add_content(work, pairs);
 	if (!strcmp(kind, "module")) {
 		work->is_ours = true;
 		return module_list_note(&work->modules, pairs);

@@ -1,0 +1,141 @@
+/* What some blocks of each stack hold: their first bytes, and which words of these lead to other blocks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "snapshot/capture/capture_parts.h"
+
+/* A word of a content that may be an address. */
+struct content_word {
+	uint64_t value;
+	uint32_t content, offset;
+	uint32_t block; /* index into blocks, that it is an address in; or NO_BLOCK */
+};
+
+#define NO_BLOCK UINT32_MAX
+
+/* Of the blocks of a stack, count that lie evenly among them. */
+static void take_bytes(struct target *target, unsigned count, struct snapshot *snapshot)
+{
+	uint64_t *total = xcalloc(snapshot->stacks.count + 1, sizeof(*total));
+	uint64_t *seen = xcalloc(snapshot->stacks.count + 1, sizeof(*seen));
+
+	for (size_t i = 0; i < snapshot->block_count; i++)
+		total[snapshot->blocks[i].stack]++;
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		const struct block *block = &snapshot->blocks[i];
+		uint64_t of = total[block->stack], at = seen[block->stack]++;
+		struct block_content content = {.addr = block->addr,
+			.requested_bytes = block->requested_bytes,
+			.stack = block->stack,
+			.len = CONTENT_BYTES_MAX};
+
+		if (of > count && at * count / of == (at + 1) * count / of)
+			continue;
+		if (block->requested_bytes < content.len)
+			content.len = (uint32_t)block->requested_bytes;
+		if (!content.len || target_read(target, block->addr, content.bytes, content.len))
+			continue;
+		array_grow((void **)&snapshot->contents, &snapshot->content_cap,
+			snapshot->content_count, sizeof(*snapshot->contents));
+		snapshot->contents[snapshot->content_count++] = content;
+	}
+	free(total);
+	free(seen);
+}
+
+static int by_stack(const void *a, const void *b)
+{
+	const struct block_content *x = a, *y = b;
+
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const struct content_word *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct content_word *x = a, *y = b;
+
+	if (x->content != y->content)
+		return x->content < y->content ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static struct content_word *list_words(const struct snapshot *snapshot, size_t *count)
+{
+	const uint32_t step = snapshot->bits / 8;
+	struct content_word *words =
+		xcalloc(snapshot->content_count * (CONTENT_BYTES_MAX / 4) + 1, sizeof(*words));
+
+	*count = 0;
+	for (size_t i = 0; i < snapshot->content_count; i++) {
+		const struct block_content *content = &snapshot->contents[i];
+
+		for (uint32_t at = 0; at + step <= content->len; at += step) {
+			uint64_t value = step == 8 ? bytes_u64(content->bytes + at) :
+						     bytes_u32(content->bytes + at);
+
+			words[(*count)++] = (struct content_word){value, (uint32_t)i, at, NO_BLOCK};
+		}
+	}
+	return words;
+}
+
+/* Words are few and blocks are many: each block finds the words that lead to it. */
+static void find_blocks(const struct snapshot *snapshot, struct content_word *words, size_t count)
+{
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		const struct block *block = &snapshot->blocks[i];
+		size_t low = 0, high = count;
+
+		while (low < high) { /* the first from its address on */
+			size_t middle = low + (high - low) / 2;
+
+			if (words[middle].value < block->addr)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		for (; low < count && words[low].value - block->addr < block->requested_bytes;
+			low++) {
+			if (words[low].block == NO_BLOCK)
+				words[low].block = (uint32_t)i;
+		}
+	}
+}
+
+void content_take(struct target *target, unsigned count, struct snapshot *snapshot)
+{
+	struct content_word *words;
+	size_t word_count;
+
+	take_bytes(target, count, snapshot);
+	if (!snapshot->content_count)
+		return;
+	qsort(snapshot->contents, snapshot->content_count, sizeof(*snapshot->contents), by_stack);
+	words = list_words(snapshot, &word_count);
+	qsort(words, word_count, sizeof(*words), by_value);
+	find_blocks(snapshot, words, word_count);
+	qsort(words, word_count, sizeof(*words), by_place);
+	for (size_t i = 0; i < word_count; i++) {
+		const struct block *to;
+
+		if (words[i].block == NO_BLOCK)
+			continue;
+		to = &snapshot->blocks[words[i].block];
+		array_grow((void **)&snapshot->pointers, &snapshot->pointer_cap,
+			snapshot->pointer_count, sizeof(*snapshot->pointers));
+		snapshot->pointers[snapshot->pointer_count++] =
+			(struct content_pointer){words[i].content, words[i].offset, to->addr,
+				to->requested_bytes, to->stack};
+	}
+	free(words);
+}
