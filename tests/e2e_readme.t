@@ -10,7 +10,7 @@ use Test::More;
 use Hunt;
 
 tour('Five minutes', 2);
-check_shown($_->{command}, $_->{shows}) for commands('In time');
+check_shown($_->{command}, $_->{shows}) for commands('In time'), commands('CI');
 unlink glob "$root/build/dumps/*";
 tour('Days, not minutes', 8);
 done_testing;

@@ -74,6 +74,9 @@ static NOINLINE void make_held(void)
 		ExitProcess(3);
 	printf("block 1041 held\n");
 	block[1] = make(1042, " held");
+	/* In a DLL's data: what the C library has for whoever wants the command line. */
+	*(void **)(void *)GetProcAddress(GetModuleHandleA("msvcrt.dll"), "_acmdln") =
+		make(1151, " held");
 	for_tls = make(1051, " held");
 	for_fls = make(1061, " held");
 	stacked = make(1091, " held");

@@ -1,0 +1,68 @@
+/*
+ * Loses blocks after many have come and gone, so that their addresses stand in memory that nobody has written since. Blocks
+ * of odd sizes are lost, those of even sizes are held, from a table. The argument says what is written in a block: "all"
+ * of it, or the first "word" alone, so that the rest is as it was. Then "ready PID", and the end when a line comes.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#define NOINLINE __attribute__((noinline))
+#define SLOTS 20000
+#define ROUNDS 2000000
+#define LOST 1000
+
+static void **table[SLOTS];
+static uint64_t seed = 19;
+
+static unsigned next(unsigned below)
+{
+	seed = seed * 6364136223846793005 + 1442695040888963407;
+	return (unsigned)((seed >> 33) % below);
+}
+
+static void **make(size_t bytes, int is_written)
+{
+	void **block = malloc(bytes);
+
+	if (!block)
+		ExitProcess(3);
+	memset(block, 0x11, is_written ? bytes : sizeof(*block));
+	return block;
+}
+
+static NOINLINE void come_and_go(unsigned rounds, int is_written)
+{
+	while (rounds--) {
+		unsigned slot = next(SLOTS);
+
+		free(table[slot]);
+		table[slot] = make(16 + 2 * next(500), is_written);
+	}
+}
+
+static NOINLINE void lose(int is_written)
+{
+	for (unsigned i = 0; i < LOST; i++) {
+		unsigned slot = next(SLOTS);
+
+		free(table[slot]);
+		table[slot] = make(17 + 2 * next(500), is_written);
+		table[slot] = NULL;
+	}
+	come_and_go(ROUNDS / 20, is_written);
+}
+
+int main(int argc, char **argv)
+{
+	int is_written = argc > 1 && !strcmp(argv[1], "all");
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	come_and_go(ROUNDS, is_written);
+	lose(is_written);
+	printf("ready %lu\n", GetCurrentProcessId());
+	return getchar() == EOF;
+}
