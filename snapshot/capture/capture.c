@@ -16,6 +16,10 @@
  * less than three quarters of the time before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
 #define LESS 3
+/* A target is copied to find what leads to blocks if that takes no more than this share of the machine's memory, or so
+ * much if that is not known. */
+#define COPY_SHARE 8
+#define COPY_BYTES ((uint64_t)512 << 20)
 #define LESS_OF 4
 
 int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct err *err)
@@ -134,26 +138,38 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 	return rc;
 }
 
-/* What leads to each block, of those that were just walked. The tracer's tables and rings have
- * addresses of all, which in a 32-bit process look like pointers. */
+/* What leads to each block, of those that were walked, by the memory of the target or its copy. */
+static int find_reach(struct target *target, struct raw_capture *captured, struct err *err)
+{
+	reach_free(captured->reach.reach);
+	return reach_take(target, &captured->walk, !captured->only_starts, captured->apart, 2,
+		&captured->reach, err);
+}
+
+/* Takes what that needs while the target is held: a copy, or where it would be too large the answer. */
 static int take_reach(struct target *target, struct raw_capture *captured,
 	struct capture_stats *stats, struct err *err)
 {
-	const struct tracer_area *area = &captured->tracer.area;
-	struct reach_apart apart[2] = {{0}};
+	const uint64_t memory = os_memory_bytes();
 	int64_t start = os_clock_ms();
-	int rc;
+	int rc = 0;
 
 	if (!captured->finds_lost)
 		return 0;
-	reach_free(captured->reach.reach);
+	/* The tracer's tables and rings have addresses of all blocks, which in a 32-bit process look like pointers. */
 	if (captured->source.has_tracer) {
-		apart[0] =
-			(struct reach_apart){area->reserved, area->reserved + area->reserved_bytes};
-		apart[1] = reach_apart_from(target, area->rings_view);
+		const struct tracer_area *area = &captured->tracer.area;
+
+		captured->apart[0] = (struct target_range){
+			area->reserved, area->reserved + area->reserved_bytes};
+		captured->apart[1] = reach_apart_from(target, area->rings_view);
 	}
-	rc = reach_take(
-		target, &captured->walk, !captured->only_starts, apart, 2, &captured->reach, err);
+	target_copy_free(captured->copy);
+	captured->copy = target->is_file ? NULL :
+					   target_copy(target, captured->apart, 2,
+						   memory ? memory / COPY_SHARE : COPY_BYTES);
+	if (!captured->copy)
+		rc = find_reach(target, captured, err);
 	stats->reach_ms = os_clock_ms() - start;
 	return rc;
 }
@@ -367,6 +383,10 @@ static int read_target(struct target *target, const struct capture_options *opti
 	}
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
+	if (!rc && captured->copy)
+		rc = find_reach(captured->copy, captured, err);
+	target_copy_free(captured->copy);
+	captured->copy = NULL;
 	if (!rc && captured->reach.reach)
 		rc = reach_settle(captured->reach.reach, target->name, err);
 	if (!rc && captured->is_from_tables &&

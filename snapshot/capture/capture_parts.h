@@ -35,6 +35,8 @@ struct raw_capture {
 	struct err tracer_err; /* of a file: why its tracer could not be read */
 	struct tracer_copy tracer;
 	bool finds_lost, only_starts; /* as they were asked for */
+	struct target_range apart[2]; /* the tracer's own memory */
+	struct target *copy; /* that tells what leads to blocks; or NULL */
 	struct reach_taken reach; /* with none unless that was */
 	bool wants_ust;
 	struct ust *ust;

@@ -60,17 +60,12 @@ struct reach_taken {
 	uint64_t unread_bytes; /* that could not be read */
 };
 
-/* Memory that leads nowhere, as it is not the program's; empty: there is none. */
-struct reach_apart {
-	uint64_t from, end;
-};
-
 /* The region that addr lies in, from there on; empty: none. */
-struct reach_apart reach_apart_from(struct target *target, uint64_t addr);
+struct target_range reach_apart_from(struct target *target, uint64_t addr);
 
-/* 0, -ERR_TARGET or -ERR_SYSTEM; reach_free() in each case. */
+/* apart: memory that leads nowhere, as it is not the program's. 0, -ERR_TARGET or -ERR_SYSTEM; reach_free() in each case. */
 int reach_take(struct target *target, const struct walk *walk, bool by_middle,
-	const struct reach_apart *apart, size_t apart_count, struct reach_taken *taken,
+	const struct target_range *apart, size_t apart_count, struct reach_taken *taken,
 	struct err *err);
 
 #endif

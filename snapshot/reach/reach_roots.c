@@ -11,7 +11,7 @@
 struct taking {
 	struct target *target;
 	struct reach *reach;
-	struct reach_apart
+	struct target_range
 		*apart; /* also stacks below their pointers; in order, without overlaps */
 	size_t apart_count, apart_cap, apart_at; /* at: the first that is not passed */
 	size_t thread_count, unseen_count;
@@ -28,7 +28,7 @@ static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
 {
 	array_grow((void **)&taking->apart, &taking->apart_cap, taking->apart_count,
 		sizeof(*taking->apart));
-	taking->apart[taking->apart_count++] = (struct reach_apart){from, end};
+	taking->apart[taking->apart_count++] = (struct target_range){from, end};
 }
 
 /* NT_TIB of winnt.h: the stack's end and beginning are its second and third pointer. */
@@ -63,7 +63,7 @@ static int by_addr(const void *a, const void *b)
 
 static int by_from(const void *a, const void *b)
 {
-	const struct reach_apart *x = a, *y = b;
+	const struct target_range *x = a, *y = b;
 
 	return x->from < y->from ? -1 : x->from > y->from;
 }
@@ -75,8 +75,8 @@ static void settle_apart(struct taking *taking)
 	if (taking->apart_count)
 		qsort(taking->apart, taking->apart_count, sizeof(*taking->apart), by_from);
 	for (size_t i = 0; i < taking->apart_count; i++) {
-		const struct reach_apart *apart = &taking->apart[i];
-		struct reach_apart *last = count ? &taking->apart[count - 1] : NULL;
+		const struct target_range *apart = &taking->apart[i];
+		struct target_range *last = count ? &taking->apart[count - 1] : NULL;
 
 		if (!last || apart->from > last->end)
 			taking->apart[count++] = *apart;
@@ -127,7 +127,7 @@ static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_roo
 static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
 {
 	for (; taking->apart_at < taking->apart_count; taking->apart_at++) {
-		const struct reach_apart *apart = &taking->apart[taking->apart_at];
+		const struct target_range *apart = &taking->apart[taking->apart_at];
 
 		if (apart->from >= end)
 			break;
@@ -203,14 +203,14 @@ static region_fn region_of_target(const struct target *target)
 	return target->ops->region ? target->ops->region : target->ops->slow_region;
 }
 
-struct reach_apart reach_apart_from(struct target *target, uint64_t addr)
+struct target_range reach_apart_from(struct target *target, uint64_t addr)
 {
 	region_fn region_of = region_of_target(target);
 	struct target_region region;
 
 	if (!addr || !region_of || region_of(target, addr, &region) || region.addr > addr)
-		return (struct reach_apart){0};
-	return (struct reach_apart){addr, region.end};
+		return (struct target_range){0};
+	return (struct target_range){addr, region.end};
 }
 
 /* The next region from end on, which is then its end. */
@@ -241,7 +241,7 @@ static void show_all(struct taking *taking)
 }
 
 int reach_take(struct target *target, const struct walk *walk, bool by_middle,
-	const struct reach_apart *apart, size_t apart_count, struct reach_taken *taken,
+	const struct target_range *apart, size_t apart_count, struct reach_taken *taken,
 	struct err *err)
 {
 	struct taking taking = {.target = target};

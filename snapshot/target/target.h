@@ -33,6 +33,10 @@ struct target_region {
 	bool is_image; /* a part of a module */
 };
 
+struct target_range {
+	uint64_t from, end; /* empty: from is end */
+};
+
 /* What a thread has in hand while its process is held. */
 struct target_thread {
 	const unsigned char *context; /* CONTEXT of winnt.h, as the processor has it: registers */
@@ -96,6 +100,16 @@ struct target {
 };
 
 int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
+
+/*
+ * A copy of a target that is held, so that it can run on while its memory is looked at: what can be read of it without
+ * except[], of modules only what can be written, and what its threads have in hand. It is a target of its own, with regions,
+ * views and threads, and no more. NULL: its regions are not known, it takes more than max_bytes, or there is no memory
+ * for it.
+ */
+struct target *target_copy(struct target *target, const struct target_range *except,
+	size_t except_count, uint64_t max_bytes);
+void target_copy_free(struct target *copy); /* NULL is nothing */
 
 /* Numbers in the target's memory: 0 or -ERR_READ. */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
