@@ -165,9 +165,10 @@ static int take_reach(struct target *target, struct raw_capture *captured,
 		captured->apart[1] = reach_apart_from(target, area->rings_view);
 	}
 	target_copy_free(captured->copy);
-	captured->copy = target->is_file ? NULL :
-					   target_copy(target, captured->apart, 2,
-						   memory ? memory / COPY_SHARE : COPY_BYTES);
+	captured->copy = target->is_file || target->is_cloned ?
+				 NULL :
+				 target_copy(target, captured->apart, 2,
+					 memory ? memory / COPY_SHARE : COPY_BYTES);
 	if (!captured->copy)
 		rc = find_reach(target, captured, err);
 	stats->reach_ms = os_clock_ms() - start;
@@ -377,10 +378,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
 				   !captured->os && !target->is_file && !target->is_cloned;
-	if (options->finds_lost && !target->is_file) {
-		target->needs_threads = true;
-		target->is_cloned = false;
-	}
+	target->needs_threads = options->finds_lost;
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
 	if (!rc && captured->copy)

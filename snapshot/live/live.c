@@ -83,6 +83,24 @@ static long suspend(struct hold *hold)
 	return status;
 }
 
+/* Suspended for a look, the process is cloned as it was then, and runs on; without a clone it stays suspended. */
+static long look_and_clone(struct hold *hold)
+{
+	long status = suspend(hold);
+
+	if (status < 0)
+		return status;
+	hold->calls->look(hold->ctx);
+	if (atomic_load(&hold->is_over) || !make_clone(hold))
+		return status;
+	atomic_store(&hold->reader, hold->clone);
+	if (atomic_exchange(&hold->state, HOLD_CLONED) == HOLD_SUSPENDED) {
+		hold->calls->resume(hold->process);
+		hold->calls->disarm(hold->ctx);
+	}
+	return status;
+}
+
 long hold_start(struct hold *hold)
 {
 	long status = 0;
@@ -90,7 +108,9 @@ long hold_start(struct hold *hold)
 	hold_end(hold);
 	if (atomic_load(&hold->is_over))
 		return HOLD_OVER;
-	if (make_clone(hold)) {
+	if (hold->looks && hold->calls->capture && !hold->without_clones) {
+		status = look_and_clone(hold);
+	} else if (make_clone(hold)) {
 		atomic_store(&hold->reader, hold->clone);
 		atomic_store(&hold->state, HOLD_CLONED);
 	} else if (!atomic_load(&hold->is_over)) {

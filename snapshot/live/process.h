@@ -105,6 +105,8 @@ struct hold_calls {
 	void (*free_snapshot)(void *snapshot);
 	long (*suspend)(void *process); /* negative: it could not */
 	void (*resume)(void *process);
+	/* Sees what a clone will not have, while the process is suspended. */
+	void (*look)(void *ctx);
 	/* The guard: told before the process is suspended, and after it runs again. */
 	void (*arm)(void *ctx);
 	void (*disarm)(void *ctx);
@@ -118,12 +120,13 @@ enum hold_state {
 
 struct hold {
 	const struct hold_calls *calls;
-	void *process, *ctx; /* ctx is for arm() and disarm() */
+	void *process, *ctx; /* ctx is for look(), arm() and disarm() */
 	void *snapshot, *clone;
 	_Atomic(void *) reader; /* what is to be read: the process, or its clone */
 	atomic_int state; /* enum hold_state */
 	atomic_bool is_over; /* an interrupt came */
 	bool without_clones; /* making one failed; it is not tried again */
+	bool looks; /* before a clone is made look() is called, and both are of one moment */
 };
 
 void hold_init(struct hold *hold, const struct hold_calls *calls, void *process, void *ctx);

@@ -233,6 +233,13 @@ int guard_main(int argc, char **argv)
 #define OWN_BITS ((unsigned)(8 * sizeof(void *)))
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
+#define CONTEXT_BYTES 2048 /* more than any CONTEXT has without its extensions */
+
+struct live_thread {
+	struct target_thread thread;
+	unsigned char context[CONTEXT_BYTES];
+};
+
 struct live {
 	HANDLE process;
 	int64_t from_ms; /* when holding it began */
@@ -241,6 +248,9 @@ struct live {
 	struct hold hold;
 	struct resume_guard *guard;
 	bool is_guard_tried;
+	struct target *target; /* whose this is, while it is held */
+	struct live_thread *threads; /* seen when it was cloned */
+	size_t thread_count, thread_cap;
 };
 
 static HANDLE reader(struct target *target)
@@ -327,7 +337,7 @@ static int take_thread(struct target *target, DWORD id,
 {
 	union {
 		CONTEXT context;
-		unsigned char bytes[2048];
+		unsigned char bytes[CONTEXT_BYTES];
 	} room = {0};
 	struct target_thread thread = {.context = room.bytes};
 	HANDLE handle = OpenThread(THREAD_RIGHTS, FALSE, id);
@@ -341,7 +351,7 @@ static int take_thread(struct target *target, DWORD id,
 	return each(ctx, &thread);
 }
 
-static int live_threads(struct target *target,
+static int threads_now(struct target *target,
 	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
 {
 	HANDLE all = CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0);
@@ -356,6 +366,48 @@ static int live_threads(struct target *target,
 			rc = take_thread(target, entry.th32ThreadID, each, ctx);
 	}
 	CloseHandle(all);
+	return rc;
+}
+
+static int keep_thread(void *ctx, const struct target_thread *thread)
+{
+	struct live *live = ctx;
+	struct live_thread *kept;
+
+	array_grow((void **)&live->threads, &live->thread_cap, live->thread_count,
+		sizeof(*live->threads));
+	kept = &live->threads[live->thread_count++];
+	kept->thread = *thread;
+	if (thread->context_bytes)
+		memcpy(kept->context, thread->context, thread->context_bytes);
+	return 0;
+}
+
+/* What the clone that is made next will not have. */
+static void look(void *ctx)
+{
+	struct live *live = ctx;
+	struct err err;
+
+	live->thread_count = 0;
+	if (threads_now(live->target, keep_thread, live, &err))
+		live->thread_count = 0;
+}
+
+static int live_threads(struct target *target,
+	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
+{
+	struct live *live = target->system;
+	int rc = 0;
+
+	if (!hold_is_cloned(&live->hold))
+		return threads_now(target, each, ctx, err);
+	for (size_t i = 0; !rc && i < live->thread_count; i++) {
+		struct target_thread thread = live->threads[i].thread;
+
+		thread.context = live->threads[i].context;
+		rc = each(ctx, &thread);
+	}
 	return rc;
 }
 
@@ -397,8 +449,8 @@ static int live_suspend(struct target *target, struct err *err)
 	long status;
 
 	live->from_ms = os_clock_ms();
-	if (target->needs_threads)
-		live->hold.without_clones = true;
+	live->target = target;
+	live->hold.looks = target->needs_threads;
 	status = hold_start(&live->hold);
 	target->held_from_ms = live->from_ms;
 
@@ -435,6 +487,7 @@ static void live_close(struct target *target)
 	guard_stop(live->guard);
 	if (live->is_ours)
 		CloseHandle(live->process);
+	free(live->threads);
 	free(live);
 	target->system = NULL;
 }
@@ -545,6 +598,7 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	target->is_cloned = live->calls.clone != NULL;
 	live->calls.arm = arm;
 	live->calls.disarm = disarm;
+	live->calls.look = look;
 	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
 	describe_system(target);

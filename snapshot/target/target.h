@@ -89,7 +89,7 @@ struct target {
 	                       * was called */
 	bool is_cloned; /* suspend() makes a copy to read, and the process runs on; of the last one, or
 	                 * of the next as far as it can be told */
-	bool needs_threads; /* it must be held itself, for no clone has its threads */
+	bool needs_threads; /* threads() is wanted of what suspend() makes, be it a clone */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
 	int64_t start_ms;

@@ -9,7 +9,7 @@
 struct world {
 	struct hold hold;
 	char log[200];
-	bool capture_fails, clone_fails;
+	bool capture_fails, clone_fails, looks;
 	long suspend_status;
 	int process, snapshot, clone; /* their addresses are the handles */
 	int snapshots, clones, suspended, armed; /* open or in force now */
@@ -136,6 +136,14 @@ static void resume(void *process)
 	moment();
 }
 
+static void look(void *ctx)
+{
+	assert_ptr_equal(ctx, world);
+	assert_int_equal(world->armed, 1);
+	note('l');
+	moment();
+}
+
 static void arm(void *ctx)
 {
 	assert_ptr_equal(ctx, world);
@@ -153,14 +161,15 @@ static void disarm(void *ctx)
 }
 
 static const struct hold_calls with_clones = {
-	capture, make_clone, end_clone, free_snapshot, suspend, resume, arm, disarm};
+	capture, make_clone, end_clone, free_snapshot, suspend, resume, look, arm, disarm};
 static const struct hold_calls without_clones = {
-	NULL, NULL, end_clone, free_snapshot, suspend, resume, arm, disarm};
+	NULL, NULL, end_clone, free_snapshot, suspend, resume, look, arm, disarm};
 
 static void begin(struct world fresh, const struct hold_calls *calls)
 {
 	*world = fresh;
 	hold_init(&world->hold, calls, &world->process, world);
+	world->hold.looks = fresh.looks;
 	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
 }
 
@@ -188,6 +197,11 @@ TEST(a_process_is_cloned_or_else_suspended_and_then_let_go)
 		/* one that fails is tried once, and a snapshot without a clone is freed */
 		{{.capture_fails = true}, &with_clones, false, "casrdasrd"},
 		{{.clone_fails = true}, &with_clones, false, "cqfasrdasrd"},
+		/* with a look, which is of the moment of the clone */
+		{{.looks = true}, &with_clones, true, "aslcqrdefaslcqrdef"},
+		{{.looks = true}, &without_clones, false, "asrdasrd"},
+		{{.looks = true, .capture_fails = true}, &with_clones, false, "aslcrdasrd"},
+		{{.looks = true, .clone_fails = true}, &with_clones, false, "aslcqfrdasrd"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -234,11 +248,12 @@ TEST(starting_twice_leaves_nothing_behind)
 /* Snapshots, as often as a busy heap has them taken again; the interrupt comes at the first thread's
  * moment number main_moments, and gives way once at its own number other_moments (0: never). False:
  * there are not that many moments. */
-static bool interrupted(const struct hold_calls *calls, int main_moments, int other_moments)
+static bool interrupted(
+	const struct hold_calls *calls, bool looks, int main_moments, int other_moments)
 {
 	bool came;
 
-	begin((struct world){0}, calls);
+	begin((struct world){.looks = looks}, calls);
 	turns.main = pthread_self();
 	turns.is_mains_turn = true;
 	turns.other_begun = turns.other_ended = false;
@@ -268,15 +283,18 @@ static bool interrupted(const struct hold_calls *calls, int main_moments, int ot
 TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 {
 	for (int other = 0; other <= 5; other++) {
-		int with = 1, without = 1;
+		int with = 1, without = 1, looking = 1;
 
-		while (interrupted(&with_clones, with, other))
+		while (interrupted(&with_clones, false, with, other))
 			with++;
-		while (interrupted(&without_clones, without, other))
+		while (interrupted(&without_clones, false, without, other))
 			without++;
+		while (interrupted(&with_clones, true, looking, other))
+			looking++;
 		/* three times four calls, two moments each */
 		assert_int_equal(with, 25);
 		assert_int_equal(without, 25);
+		assert_int_equal(looking, 55); /* nine calls */
 	}
 }
 
