@@ -12,7 +12,10 @@ TEST(test_each_row_is_taken)
 	struct err err = {0};
 
 	for (const struct opt *opt = dump_table; opt->id; opt++) {
-		const char *value = opt->id == OPT_DUMP_INTERIOR ? "no" : opt->value ? "ust" : NULL;
+		const char *value = opt->id == OPT_DUMP_INTERIOR ? "no" :
+				    opt->id == OPT_DUMP_CONTENT	 ? "7" :
+				    opt->id == OPT_DUMP_STACKS	 ? "ust" :
+								   NULL;
 
 		assert_int_equal(dump_option(&take, opt->id, value, &err), 0);
 	}
@@ -21,6 +24,9 @@ TEST(test_each_row_is_taken)
 	assert_int_equal(dump_option(&take, OPT_DUMP_INTERIOR, "yes", &err), 0);
 	assert_false(take.options.only_starts);
 	assert_int_equal(take.options.stacks, STACKS_UST);
+	assert_int_equal(take.options.content_count, 7);
+	assert_int_equal(dump_option(&take, OPT_DUMP_CONTENT, "0", &err), -ERR_USAGE);
+	assert_int_equal(dump_option(&take, OPT_DUMP_CONTENT, "101", &err), -ERR_USAGE);
 	assert_int_equal(dump_option(&take, 7, "x", &err), 7);
 	assert_int_equal(dump_option(&take, OPT_ARGUMENT, "x", &err), OPT_ARGUMENT);
 	assert_int_equal(dump_option(&take, OPT_DUMP_STACKS, "x", &err), -ERR_USAGE);
