@@ -172,7 +172,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench install uninstall lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -201,6 +201,12 @@ check-core: ## the quick tests of one folder; also check-snapshot, check-symboli
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
+
+install: linux ## put hdiff, hsym and hsnap, their manuals and completion under PREFIX (/usr/local)
+	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install install
+
+uninstall: ## take them away again
+	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install uninstall
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs

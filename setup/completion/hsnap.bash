@@ -1,0 +1,20 @@
+# bash completion for hsnap, hdiff and hsym: their options and commands are those that --help lists.
+
+_hsnap_complete()
+{
+	local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} command=() words
+
+	COMPREPLY=()
+	# options are those of hsnap's command, if there is one
+	if [[ ${program##*/} == hsnap* && $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then
+		command=("${COMP_WORDS[1]}")
+	fi
+	if [[ $word == -* ]]; then
+		words=$("$program" "${command[@]}" --help 2>/dev/null | sed -n 's/^  .*\(--[a-z][a-z-]*\).*  .*/\1/p')
+	elif [[ ${program##*/} == hsnap* && $COMP_CWORD -eq 1 ]]; then
+		words=$("$program" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -o default -F _hsnap_complete hsnap hdiff hsym

@@ -1,0 +1,52 @@
+#!/usr/bin/perl
+# make install: what is there then works, and make uninstall leaves nothing of it.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use File::Basename;
+use File::Find;
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $to = "$dir/a place/usr";
+
+sub make {
+	my ($what) = @_;
+	my $run = run(['env', '-u', 'MAKEFLAGS', 'make', '-s', '-C', $root, 'SETUP=no', $what, "DESTDIR=$dir/a place", 'PREFIX=/usr']);
+	is("$run->{status} $run->{err}", '0 ', "make $what");
+}
+
+sub files {
+	my @files;
+	find({ no_chdir => 1, wanted => sub { push @files, substr $_, 1 + length $to if -f } }, $to);
+	return [sort @files];
+}
+
+make('install');
+my @pages = map { my ($section) = /(\d)$/; "share/man/man$section/" . basename($_) } glob "$root/man/*";
+is_deeply(files(), [sort @pages, 'share/doc/hsnap/LICENSE', map { ("bin/$_", "share/bash-completion/completions/$_") } qw(hdiff hsnap hsym)],
+	'programs, manuals, completion and the licence');
+for my $program (qw(hdiff hsnap hsym)) {
+	like(run(["$to/bin/$program", '--version'])->{out}, qr/^$program \d/, "$program runs");
+}
+is((stat "$to/share/man/man1/hdiff.1")[2] & 07777, 0644, 'a manual is for all to read');
+
+is(completed('hdiff', '--si'), '--since --sizes', 'options of hdiff');
+is(completed('hsnap', 'doc'), 'doctor', 'commands of hsnap');
+is(completed('hsnap', 'snapshot', '--sam'), '--sample-content', 'options of one');
+is(completed('hsym', '--nothing'), '', 'what is none');
+
+spew("$to/bin/other", '');
+make('uninstall');
+is_deeply(files(), ['bin/other'], 'uninstall takes what install brought, and no more');
+done_testing;
+
+# What bash completes the last word to.
+sub completed {
+	my @words = @_;
+	my $script = 'source "$1"; shift; COMP_CWORD=$(($# - 1)); COMP_WORDS=("$@"); _hsnap_complete; echo "${COMPREPLY[*]}"';
+	my $run = run(['env', "PATH=$to/bin:$ENV{PATH}", 'bash', '-c', $script, 'bash', "$to/share/bash-completion/completions/$words[0]", @words]);
+	return join ' ', sort split ' ', $run->{out};
+}
