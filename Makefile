@@ -113,6 +113,9 @@ win64_hsnap_LIBS := -lz -lzstd -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
 
+# What is handed on is the same bytes, whenever it is linked.
+REPRODUCIBLE := -Wl,--no-insert-timestamp
+
 # ---------------------------------------------------------------- what from what
 
 linux_of = $(filter-out %_windows.c,$(1))
@@ -172,7 +175,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench install uninstall lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench install uninstall dist lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -207,6 +210,9 @@ install: linux ## put hdiff, hsym and hsnap, their manuals and completion under 
 
 uninstall: ## take them away again
 	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install uninstall
+
+dist: win64 win32 ## a tarball and a zip for Windows, in build/dist
+	setup/dist $(VERSION)
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs
@@ -295,11 +301,11 @@ build/linux/images/make_image: $(IMAGES:%.c=build/linux/obj/%.o)
 
 build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*)
 	echo "== $@"
-	$(MINGW)gcc $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
+	$(MINGW)gcc $(REPRODUCIBLE) $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
 
 build/win64/hsnap-tracer64.dll: $(win64_tracer)
 	echo "== $@"
-	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+	$(MINGW)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
 
 # The same tracer with the system's unwinder, and an hsnap beside it, to compare with.
 system_tracer := $(filter-out build/win64/tracer/unwind%,$(win64_tracer)) build/win64/bench/unwind_system_windows.o
@@ -319,11 +325,11 @@ build/win64/bench/system/hsnap.exe: build/win64/hsnap.exe
 
 build/win32/hsnap.exe: $(win32_hsnap)
 	echo "== $@"
-	$(MINGW32)gcc $^ $(win32_LDFLAGS) $(win64_hsnap_LIBS) -o $@
+	$(MINGW32)gcc $(REPRODUCIBLE) $^ $(win32_LDFLAGS) $(win64_hsnap_LIBS) -o $@
 
 build/win32/hsnap-tracer32.dll: $(win32_tracer)
 	echo "== $@"
-	$(MINGW32)gcc -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
+	$(MINGW32)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
 
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)

@@ -1,0 +1,71 @@
+#!/usr/bin/perl
+# make dist: what is handed on has all that it needs, runs, and is the same bytes each time.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Digest::SHA;
+use IO::Uncompress::Unzip;
+use JSON::PP;
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my ($version) = slurp("$root/Makefile") =~ /^VERSION := (\S+)/m;
+my @sums = map { dist() } 1 .. 2;
+is($sums[1], $sums[0], 'the same bytes again');
+like($sums[0], qr/^\w{64}  hsnap-\Q$version\E\.tar\.gz\n\w{64}  hsnap-\Q$version\E-windows\.zip\n\z/, 'a tarball and a zip');
+for ($sums[0] =~ /^(\w+  .*)$/mg) {
+	my ($sum, $name) = split /  /;
+	is(Digest::SHA->new(256)->addfile("$root/build/dist/$name")->hexdigest, $sum, "$name is what its sum says");
+}
+
+my $listed = run(['tar', '-tzf', "$root/build/dist/hsnap-$version.tar.gz"])->{out};
+my $known = run(['git', '-C', $root, 'ls-tree', '-r', '--name-only', 'HEAD'])->{out};
+is_deeply([sort grep { !m{/$} } split /\n/, $listed], [sort map { "hsnap-$version/$_" } split /\n/, $known], 'the tarball has what was committed');
+
+my %files = unzipped("$root/build/dist/hsnap-$version-windows.zip");
+my @programs = qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hdiff.exe hsym.exe);
+my @licences = qw(pcre2 zstd zydis zlib mingw-w64 gcc-runtime);
+my @pages = map { m{([^/]+)$} } glob "$root/man/*";
+is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
+	'README.txt', 'LICENSE.txt', 'sbom.spdx.json'], 'the zip has the programs, manuals, licences and the list of parts');
+is_deeply([grep { length $files{"licences/$_.txt"} < 500 } @licences], [], 'licences are whole');
+is_deeply([grep { $files{"doc/$_.html"} !~ m{<html.*</html>}s } @pages], [], 'manuals are HTML');
+for my $program (@programs) {
+	my $at = unpack 'V', substr $files{$program}, 0x3c, 4;
+	is(unpack('V', substr $files{$program}, $at + 8, 4), 0, "$program has no time in it");
+	unlike($files{$program}, qr/\Q$root\E/, "$program has no place of this machine in it");
+	spew("$dir/$program", $files{$program});
+}
+for my $program (qw(hsnap hdiff hsym)) {
+	like(run([wine("$dir/$program.exe", '--version')])->{out}, qr/^$program \Q$version\E/, "$program.exe runs");
+}
+my $traced = run([wine("$dir/hsnap.exe", 'run', '--at-exit', win("$dir/out.txt"), '--', win("$root/build/win64/targets/odd.exe"))]);
+ok(-s "$dir/out.txt", 'and finds its tracer') or diag($traced->{err});
+
+my $parts = decode_json($files{'sbom.spdx.json'});
+is($parts->{spdxVersion}, 'SPDX-2.3', 'the list of parts is SPDX');
+is_deeply([sort map { $_->{name} } @{ $parts->{packages} }], [sort 'hsnap', @licences], 'with each part');
+is_deeply([grep { !length $_->{versionInfo} } @{ $parts->{packages} }], [], 'and its version');
+is(scalar @{ $parts->{relationships} }, 1 + @licences, 'and what is in what');
+done_testing;
+
+sub dist {
+	my $run = run(["$root/setup/dist", $version]);
+	is($run->{status}, 0, 'setup/dist') or diag($run->{err});
+	return slurp("$root/build/dist/SHA256SUMS");
+}
+
+# { NAME => BYTES }, below its one folder.
+sub unzipped {
+	my ($path) = @_;
+	my $zip = IO::Uncompress::Unzip->new($path) or die "$path: $IO::Uncompress::Unzip::UnzipError\n";
+	my %files;
+	for (my $more = 1; $more > 0; $more = $zip->nextStream) {
+		my ($name, $bytes) = ($zip->getHeaderInfo->{Name}, '');
+		1 while $zip->read($bytes, 1 << 20, length $bytes) > 0;
+		$files{ $name =~ s{^hsnap-\Q$version\E-windows/}{}r } = $bytes;
+	}
+	return %files;
+}
