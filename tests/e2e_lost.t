@@ -15,6 +15,7 @@ subtest 'one that is recorded' => sub { known_ways(record => ['-o', win("$dir/ru
 subtest 'after much has come and gone' => \&stale;
 subtest 'at the end of a program' => \&at_exit;
 subtest 'many blocks, read by several threads' => \&many;
+subtest 'what has grown of it, in each form' => \&grown;
 subtest 'what cannot be asked' => \&refused;
 subtest 'large programs' => \&large;
 done_testing;
@@ -171,6 +172,30 @@ sub many {
 		is($bytes, $sum{lost} + $sum{'lost-with'}, "bytes that are lost, @$options");
 		is($blocks, $count{lost} + $count{'lost-with'}, "blocks that are lost, @$options");
 	}
+}
+
+# Of a stack with ten blocks of 100 bytes two are lost, and later five; one more is held.
+sub grown {
+	my @dumps;
+	for ([0, 8, 2], [5, 6, 5]) {
+		my ($time, $held, $lost) = @$_;
+		my $text = "// hsnap: dump format=1 tool=1 time=2026-11-20T10:00:0$time.000Z\n"
+			. "// hsnap: process id=7 start=2026-11-20T09:00:00.000Z bits=64\n// hsnap: reach interior=1\n"
+			. "*- - - Start of data for heap @ 650000 - - -\n";
+		for (0 .. $held + $lost - 1) {
+			$text .= "// hsnap: blocks reach=lost\n" if $_ == $held;
+			$text .= sprintf "64 bytes + 8 at %X by BackTrace1\n%s", 0x1000 * (1 + $_), $_ ? '' : "\t140001000\n";
+		}
+		my $blocks = $held + $lost;
+		$text .= sprintf "*- - - End of data for heap @ 650000 - - -\n// hsnap: end blocks=%d requested=%d overhead=%d\n", $blocks, 100 * $blocks, 8 * $blocks;
+		push @dumps, spew("$dir/grown$time.txt", $text);
+	}
+	my $form = sub { run(["$root/build/linux/hdiff", '--no-symbols', '--lost', '-o', $_[0], @dumps])->{out} };
+	my ($row) = @{ decode_json($form->('json'))->{rows} };
+	is_deeply([map { @{ $row->{$_} }{qw(bytes blocks)} } qw(old new growth)], [200, 2, 500, 5, 300, 3], 'JSON');
+	like($form->('csv'), qr/^(?=.*\b300\b)(?=.*\b500\b)(?=.*\b200\b).*140001000/m, 'CSV');
+	like($form->('html'), qr/"growth":\{"bytes":300,"blocks":3,/, 'the page');
+	like($form->('text'), qr/^  1 \+300 B, \+3 blocks; now 500 B in 5$/m, 'text');
 }
 
 sub refused {
