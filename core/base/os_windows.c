@@ -7,9 +7,9 @@
 
 #include <windows.h>
 #include <io.h>
-#include <shellapi.h>
 #include <process.h>
 
+#include "core/base/command_line.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/terminal.h"
@@ -82,14 +82,29 @@ static const char *error_text(char *text, size_t size)
 
 void windows_arguments(const wchar_t *line, int *argc, char ***argv)
 {
-	wchar_t **wide = CommandLineToArgvW(line, argc);
+	char *text = wide_to_utf8(line);
 
-	if (!wide)
+	if (!text)
 		memory_out();
-	*argv = xcalloc((size_t)*argc + 1, sizeof(**argv));
-	for (int i = 0; i < *argc; i++)
-		(*argv)[i] = wide_to_utf8(wide[i]);
-	LocalFree(wide);
+	*argv = command_line_split(text, argc);
+	free(text);
+}
+
+void *windows_library(const wchar_t *name)
+{
+	BOOL(WINAPI * search)
+	(DWORD) = (void *)GetProcAddress(
+		GetModuleHandleW(L"kernel32.dll"), "SetDefaultDllDirectories");
+	wchar_t path[MAX_PATH + 40];
+	UINT len = GetSystemDirectoryW(path, MAX_PATH);
+
+	if (!len || len >= MAX_PATH || wcslen(name) > 30)
+		return NULL;
+	wcscpy(path + len, L"\\");
+	wcscpy(path + len + 1, name);
+	if (search && search(LOAD_LIBRARY_SEARCH_SYSTEM32))
+		return LoadLibraryW(path);
+	return LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH); /* Windows 7 as it came */
 }
 
 void os_start(int *argc, char ***argv)

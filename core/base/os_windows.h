@@ -24,6 +24,10 @@ const char *windows_error(unsigned long code, char *text, size_t size);
 /* The words of a command line, its program first, as UTF-8; *argv is never freed. */
 void windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
+/* Loads a DLL of the system: a HMODULE, or NULL. From then on what it and others load by name is the system's, too, whatever
+ * lies beside the program. */
+void *windows_library(const wchar_t *name);
+
 /* The version of the Wine that this runs on, or NULL: it is Windows. */
 const char *os_wine_version(void);
 

@@ -3,7 +3,7 @@
 
 #include <windows.h>
 
-#include "core/io/command_line.h"
+#include "core/base/command_line.h"
 #include "snapshot/control/control.h"
 #include "snapshot/control/control_windows.h"
 #include "snapshot/live/live_windows.h"

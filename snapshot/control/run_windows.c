@@ -10,7 +10,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
-#include "core/io/command_line.h"
+#include "core/base/command_line.h"
 #include "core/pe/pe.h"
 #include "snapshot/control/control_windows.h"
 #include "snapshot/live/live_windows.h"

@@ -215,12 +215,11 @@ static HANDLE make_file(wchar_t path[FILE_UNITS], const char *source)
 		FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
 }
 
-/* By the system's own library, whatever lies beside hsnap.exe. */
 static int write_minidump(const struct doctor_child *child, HANDLE file, struct err *err)
 {
 	typedef BOOL(WINAPI * write_fn)(HANDLE process, DWORD pid, HANDLE file, MINIDUMP_TYPE type,
 		void *exception, void *streams, void *callback);
-	HMODULE library = LoadLibraryExW(L"dbghelp.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+	HMODULE library = windows_library(L"dbghelp.dll");
 	write_fn write =
 		library ? (write_fn)(void *)GetProcAddress(library, "MiniDumpWriteDump") : NULL;
 	const PROCESS_INFORMATION *info = &child->spawn.info;

@@ -1,0 +1,52 @@
+#!/usr/bin/perl
+# DLLs that lie in the current folder, beside the target or beside hsnap.exe are not loaded for what the system has.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use File::Copy qw(copy);
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $planted = "$root/build/win64/targets/planted.dll";
+# Wine takes its own DLLs for files of these names, where Windows takes the files.
+my @wanted = qw(ole32.dll oleaut32.dll dbghelp.dll dbgcore.dll symsrv.dll version.dll hsnap-tracer64.dll);
+$ENV{HSNAP_WINE_DLLS} = join(',', map { s/\.dll$//r } @wanted) . '=n,b';
+mkdir "$dir/$_" or die "$_: $!\n" for 'here', 'theirs', 'ours';
+my $target = copied("$root/build/win64/samples/leak_steady.exe", 'theirs');
+my $hsnap = copied("$root/build/win64/hsnap.exe", 'ours');
+my %tool = map { $_ => copied("$root/build/win64/$_.exe", 'ours') } qw(hdiff hsym);
+for my $folder ('here', 'theirs') {
+	copy($planted, "$dir/$folder/$_") or die "$_: $!\n" for @wanted;
+}
+copy($planted, "$dir/ours/$_") or die "$_: $!\n" for grep { !/^hsnap/ } @wanted;
+copied("$root/build/win64/hsnap-tracer64.dll", 'ours');
+
+
+is(said($hsnap, 'run', '--at-exit', win("$dir/exit.txt"), '--', $target), '', 'hsnap run');
+ok(-s "$dir/exit.txt", '... with its own tracer');
+is(said($hsnap, 'schedule', 'list'), '', 'hsnap schedule, which needs COM');
+unlink "$dir/ours/version.dll" or die "version.dll: $!\n"; # Wine 8 loads it late, from there, whatever was asked for
+is(said($hsnap, 'doctor'), '', 'hsnap doctor, which writes minidumps');
+is(said($tool{hdiff}, win("$dir/exit.txt")), '', 'hdiff, which asks DbgHelp for names');
+is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), '', 'hsym, which does too');
+{
+	local $ENV{HSYM_DBGHELP} = win("$dir/ours/dbghelp.dll");
+	is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), 'ours\\dbghelp.dll', 'a planted DLL that is loaded says so');
+}
+done_testing;
+
+sub copied {
+	my ($file, $folder) = @_;
+	my ($name) = $file =~ m{([^/]+)$};
+	copy($file, "$dir/$folder/$name") or die "$name: $!\n";
+	return "$dir/$folder/$name";
+}
+
+# What planted DLLs say when a program runs with the folder of them as its current one.
+sub said {
+	my ($program, @args) = @_;
+	my $result = run([wine($program, @args)], dir => "$dir/here");
+	return join ' ', "$result->{out}$result->{err}" =~ /^PLANTED .*\\(\w+\\[\w.-]+)\r?$/mg;
+}
