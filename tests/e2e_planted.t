@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# DLLs that lie in the current folder, beside the target or beside hsnap.exe are not loaded for what the system has.
+# DLLs that lie in the current folder, beside the target or beside hsnap.exe are not loaded for what the system has,
+# and no program asks for what connects to other machines.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -34,6 +35,17 @@ is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), '', 'hs
 {
 	local $ENV{HSYM_DBGHELP} = win("$dir/ours/dbghelp.dll");
 	is(said($tool{hsym}, '-o', win("$dir/named.txt"), win("$dir/exit.txt")), 'ours\\dbghelp.dll', 'a planted DLL that is loaded says so');
+}
+
+# Windows takes those from its own folder, whatever lies beside a program ("KnownDLLs").
+for my $name (qw(hsnap.exe hdiff.exe hsym.exe hsnap-tracer64.dll)) {
+	my @dlls = run(['x86_64-w64-mingw32-objdump', '-p', "$root/build/win64/$name"])->{out} =~ /^\s*DLL Name: (\S+)$/mg;
+	is_deeply([grep { !/^(?:advapi32|kernel32|msvcrt|ntdll)\.dll$/i } @dlls], [], "$name needs @dlls alone") if ok(@dlls > 0, "$name imports");
+}
+for my $name (qw(hsnap hdiff hsym)) {
+	my @calls = run(['nm', '-D', '--undefined-only', "$root/build/linux/$name"])->{out} =~ / U (\w+)/g;
+	is_deeply([grep { /^(?:socket|connect|bind|listen|accept4?|getaddrinfo|gethostby\w+|dlopen)$/ } @calls], [], "$name connects to nothing")
+	    if ok(@calls > 0, "$name calls");
 }
 done_testing;
 

@@ -37,6 +37,7 @@ none('a header has two users besides its own .c', lonely_headers());
 none('a tag is defined once', tags_twice());
 none('an external function is named after its file, its folder or its struct', strangers());
 none('HACKING.md leads to what is there', astray());
+none('each promise of SECURITY.md names its tests, which are there', unkept());
 none('every include of ours is there', grep_includes(sub { $_[2] && !exists $text{ $_[1] } }));
 none('windows.h is for whole files of Windows', grep_includes(sub {
 	my ($file, $header) = @_;
@@ -180,6 +181,18 @@ sub astray {
 		my @there = grep { /^$pattern$/ } @files;
 		next if $path =~ /NAME/;
 		push @found, "$path: " . ($name // 'no such file') unless grep { !defined $name || $text{$_} =~ /\b$name\b/ } @there;
+	}
+	return @found;
+}
+
+# Rows of SECURITY.md's table whose tests are none.
+sub unkept {
+	my @found;
+	for my $row (grep { !/^\|[-|]+$|^\| promise|^\| \*\*/ } $text{'SECURITY.md'} =~ /^(\|.*)$/mg) {
+		my ($tests) = $row =~ /\| ([^|]*) \|$/;
+		my @names = ($tests // '') =~ /`([^`]+)`/g;
+		push @found, $row unless @names;
+		push @found, map { "SECURITY.md: tests/$_" } grep { !exists $text{"tests/$_"} } @names;
 	}
 	return @found;
 }

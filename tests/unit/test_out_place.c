@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "core/io/out.h"
+#include "core/io/temp.h"
 
 static char calls[100]; /* in their order: "flush name " */
 static int flush_fails; /* with this */
@@ -158,4 +159,23 @@ TEST(names_that_are_not_needed_are_not_asked_for)
 	assert_int_equal(out_commit_as(&out, &others, NULL), 0);
 	assert_int_equal(names.given, 0);
 	assert_int_equal(count_files(), 1);
+}
+
+TEST(temporary_files_are_for_nobody_else)
+{
+	const char *one, *other;
+	char folder[4096];
+	struct stat st;
+
+	assert_int_equal(temp_path(&one, ".a", NULL), 0);
+	assert_int_equal(temp_path(&other, ".b", NULL), 0);
+	snprintf(folder, sizeof(folder), "%s", one);
+	*strrchr(folder, '/') = '\0';
+	assert_int_equal(strncmp(other, folder, strlen(folder)), 0);
+	assert_int_equal(stat(folder, &st), 0);
+	assert_int_equal(st.st_mode & 077, 0);
+	assert_true(access(one, F_OK) && access(other, F_OK)); /* the names were free */
+	fclose(fopen(one, "w"));
+	temp_remove_all();
+	assert_int_equal(stat(folder, &st), -1);
 }
