@@ -36,6 +36,7 @@ is((stat "$to/share/man/man1/hdiff.1")[2] & 07777, 0644, 'a manual is for all to
 is(completed('hdiff', '--si'), '--since --sizes', 'options of hdiff');
 is(completed('hsnap', 'doc'), 'doctor', 'commands of hsnap');
 is(completed('hsnap', 'snapshot', '--sam'), '--sample-content', 'options of one');
+is(completed('hsnap', '-p', 5, '--ev'), '--every', 'and those of a snapshot without a command');
 is(completed('hsym', '--nothing'), '', 'what is none');
 
 spew("$to/bin/other", '');

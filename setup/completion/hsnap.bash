@@ -5,9 +5,10 @@ _hsnap_complete()
 	local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} command=() words
 
 	COMPREPLY=()
-	# options are those of hsnap's command, if there is one
-	if [[ ${program##*/} == hsnap* && $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then
-		command=("${COMP_WORDS[1]}")
+	# options are those of hsnap's command; without one, of a snapshot
+	if [[ ${program##*/} == hsnap* ]]; then
+		command=(snapshot)
+		[[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]] && command=("${COMP_WORDS[1]}")
 	fi
 	if [[ $word == -* ]]; then
 		words=$("$program" "${command[@]}" --help 2>/dev/null | sed -n 's/^  .*\(--[a-z][a-z-]*\).*  .*/\1/p')
