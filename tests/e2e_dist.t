@@ -29,7 +29,7 @@ my @programs = qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hd
 my @licences = qw(pcre2 zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
 is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
-	'README.txt', 'LICENSE.txt', 'sbom.spdx.json'], 'the zip has the programs, manuals, licences and the list of parts');
+	'README.txt', 'LICENSE.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'], 'the zip has the programs, manuals, completion, licences and the list of parts');
 is_deeply([grep { length $files{"licences/$_.txt"} < 500 } @licences], [], 'licences are whole');
 is_deeply([grep { $files{"doc/$_.html"} !~ m{<html.*</html>}s } @pages], [], 'manuals are HTML');
 for my $program (@programs) {

@@ -38,11 +38,29 @@ is(completed('hsnap', 'doc'), 'doctor', 'commands of hsnap');
 is(completed('hsnap', 'snapshot', '--sam'), '--sample-content', 'options of one');
 is(completed('hsnap', '-p', 5, '--ev'), '--every', 'and those of a snapshot without a command');
 is(completed('hsym', '--nothing'), '', 'what is none');
+check_powershell();
 
 spew("$to/bin/other", '');
 make('uninstall');
 is_deeply(files(), ['bin/other'], 'uninstall takes what install brought, and no more');
 done_testing;
+
+# PowerShell's completion finds the same words: its patterns are taken from it, as there is no PowerShell here.
+sub check_powershell {
+	my ($options, $commands) = map { qr/$_/ } slurp("$root/setup/completion/hsnap.ps1") =~ /\$pattern = '([^']+)'/g;
+	my $found = sub {
+		my ($pattern, @command) = @_;
+		my %words = map { /$pattern/ ? ($1 => 1) : () } split /\r?\n/, run([@command, '--help'])->{out};
+		return join ' ', sort keys %words;
+	};
+	my @commands = split ' ', completed('hsnap', '');
+	cmp_ok(scalar @commands, '>=', 10, 'hsnap has commands');
+	is($found->($commands, "$to/bin/hsnap"), "@commands", 'PowerShell: commands');
+	for my $words (['hdiff'], ['hsym'], map { ['hsnap', $_] } @commands) {
+		my ($program, @command) = @$words;
+		is($found->($options, "$to/bin/$program", @command), completed(@$words, '--'), "PowerShell: options of @$words");
+	}
+}
 
 # What bash completes the last word to.
 sub completed {
