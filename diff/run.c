@@ -5,17 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+#include <zstd.h>
+
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/terminal.h"
+#include "core/dump/dump.h"
 #include "core/io/file.h"
 #include "core/io/out.h"
 #include "core/io/temp.h"
+#include "core/record/record.h"
 #include "diff/input_parts.h"
 #include "diff/logs.h"
 #include "diff/match/locations.h"
 #include "diff/query/filter.h"
+#include "diff/query/pattern.h"
 #include "diff/query/strip.h"
 #include "diff/query/suppress.h"
 #include "diff/query/view.h"
@@ -488,6 +494,16 @@ static int run_all(struct comparison_run *run, struct err *err)
 	return rc;
 }
 
+static void print_version(void)
+{
+	char pcre2[PATTERN_VERSION_BYTES];
+
+	pattern_version(pcre2);
+	printf("hdiff %s\nPCRE2 %s, zstd %s, zlib %s\ndump format %d, recording format %d\n",
+		HSNAP_VERSION, pcre2, ZSTD_versionString(), zlibVersion(), DUMP_FORMAT,
+		RECORD_FORMAT);
+}
+
 int hdiff_run(int argc, char **argv, FILE *say)
 {
 	struct comparison_run run = {.say = say};
@@ -498,7 +514,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	if (!rc && run.options.help) {
 		options_usage(stdout);
 	} else if (!rc && run.options.version) {
-		printf("hdiff %s\n", HSNAP_VERSION);
+		print_version();
 	} else if (is_empty) {
 		options_usage(say);
 		rc = -ERR_USAGE;

@@ -1,7 +1,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <zlib.h>
+#include <zstd.h>
+
 #include "core/base/os.h"
+#include "core/dump/dump.h"
+#include "core/record/record.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process.h"
 
@@ -79,7 +84,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (is_one_of(argv[1], version)) {
-		printf("hsnap %s\n", HSNAP_VERSION);
+		printf("hsnap %s\nzstd %s, zlib %s%s\ndump format %d, recording format %d\n",
+			HSNAP_VERSION, ZSTD_versionString(), zlibVersion(), command_parts(),
+			DUMP_FORMAT, RECORD_FORMAT);
 		return 0;
 	}
 	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper that guard_start() starts */

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # --help lists exactly the options of the man page, and hsnap's says how each command is used as the page does;
-# hsnap's own help fits a screen and names the commands, whose own help has the rest; --version says the version.
+# hsnap's own help fits a screen and names the commands, whose own help has the rest; --version says all versions.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -16,7 +16,8 @@ my %programs = (
 	'hsnap' => tool('hsnap', 'linux'),
 	'hsnap.exe' => [wine("$root/build/win64/hsnap.exe")],
 );
-my ($version) = slurp("$root/Makefile") =~ /^VERSION\s*:?=\s*(\S+)/m;
+my $makefile = slurp("$root/Makefile");
+my ($version) = $makefile =~ /^VERSION\s*:?=\s*(\S+)/m;
 
 for my $program (sort keys %programs) {
 	my $name = $program =~ s/\.exe$//r;
@@ -35,7 +36,7 @@ for my $program (sort keys %programs) {
 
 	my $said = run([@{ $programs{$program} }, '--version']);
 	is($said->{status}, 0, "$program --version: status 0");
-	like($said->{out}, qr/^$name \Q$version\E\r?\n\z/, "$program --version: name and version, one line");
+	is($said->{out} =~ s/\r//gr, versions($name, $program =~ /\.exe$/), "$program --version: its own, those of its libraries, the formats'");
 }
 
 # Of hsnap's commands every form, with its options in the order of the table below it.
@@ -89,6 +90,24 @@ my @rules = map { s/"$//r } ($table // '') =~ /^\t"(leak:.*),$/mg;
 cmp_ok(scalar @rules, '>', 10, 'hdiff knows suppressions');
 is_deeply([split /\n/, $list // ''], \@rules, 'hdiff.1 lists them');
 done_testing;
+
+# What --version prints. Which libraries are in it is known from the Makefile, and their versions from Debian's packages, or
+# the sources that were built for Windows.
+sub versions {
+	my ($name, $is_windows) = @_;
+	my ($linked) = $makefile =~ ($is_windows ? qr/^win64_${name}_LIBS := (.*)/m : qr/^linux_${name}_LIBS := (.*)/m);
+	my $package = sub { run(['dpkg-query', '-W', '-f', '${Version}', $_[0]])->{out} };
+	my $source = sub { (slurp("$root/build/deps/src/$_[0]/debian/changelog") =~ /\((.*?)\)/)[0] };
+	my @known = (
+		['pcre2-8', 'PCRE2', $is_windows ? $source->('pcre2') : $package->('libpcre2-8-0')],
+		['zstd', 'zstd', $is_windows ? $source->('zstd') : $package->('libzstd1')],
+		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
+		['zydis', 'Zydis', $is_windows ? $source->('zydis') : ''],
+	);
+	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?([\d.]+\d)/)[0] : () } @known;
+	my @formats = ('dump format 1', $name eq 'hsym' ? () : 'recording format 1');
+	return "$name $version\n" . join(', ', @parts) . "\n" . join(', ', @formats) . "\n";
+}
 
 # What is said of all options: for hsnap by each command that it names, of which Linux has a few.
 sub help {

@@ -117,6 +117,13 @@ int patterns_match(const struct patterns *patterns, const char *text, struct err
 	return found;
 }
 
+void pattern_version(char to[PATTERN_VERSION_BYTES])
+{
+	*to = '\0';
+	pcre2_config(PCRE2_CONFIG_VERSION, to);
+	to[strcspn(to, " ")] = '\0'; /* a date follows */
+}
+
 int patterns_match_known(struct patterns *patterns, const char *text, struct err *err)
 {
 	size_t len = strlen(text);

@@ -48,6 +48,10 @@ const char *pattern_text(const struct patterns *patterns, size_t index);
 /* As patterns_match(), and remembers it: for texts that come again and again. */
 int patterns_match_known(struct patterns *patterns, const char *text, struct err *err);
 
+/* PCRE2's version, as "10.42". */
+#define PATTERN_VERSION_BYTES 64
+void pattern_version(char to[PATTERN_VERSION_BYTES]);
+
 /*
  * How a module's name is spelt when it is to be one thing: upper and lower case are alike in it, and
  * dumps may differ in them. The newest dump's spelling is the one; of several in a dump, or in a

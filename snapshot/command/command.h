@@ -37,6 +37,9 @@ int command_ust(int argc, char **argv);
 int command_os(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
+/* What only this system's hsnap is linked with, for --version: ", NAME VERSION" or nothing. */
+const char *command_parts(void);
+
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 

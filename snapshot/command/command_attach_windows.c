@@ -1,6 +1,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <Zydis/Zydis.h>
+
 #include "core/base/opt.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
@@ -80,6 +82,16 @@ static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
 	if (rc == -ERR_BITS && !run_other_hsnap(name, &exit_status, err))
 		return (int)exit_status;
 	return command_fail(err);
+}
+
+const char *command_parts(void)
+{
+	static char text[40];
+	ZyanU64 version = ZydisGetVersion();
+
+	snprintf(text, sizeof(text), ", Zydis %u.%u.%u", ZYDIS_VERSION_MAJOR(version),
+		ZYDIS_VERSION_MINOR(version), ZYDIS_VERSION_PATCH(version));
+	return text;
 }
 
 int command_attach(int argc, char **argv)

@@ -31,6 +31,11 @@ int command_record(int argc, char **argv)
 	return command_is_of_log(argc, argv) ? command_record_log(argc, argv) : refuse(argv[0]);
 }
 
+const char *command_parts(void)
+{
+	return "";
+}
+
 int guard_main(int argc, char **argv)
 {
 	return refuse(argc > 1 ? argv[1] : "hsnap");

@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <zlib.h>
+
 #include "core/base/memory.h"
 #include "core/base/opt.h"
 #include "core/base/os.h"
+#include "core/dump/dump.h"
 #include "core/io/out.h"
 #include "symbolize/hsym/hsym.h"
 
@@ -149,7 +152,10 @@ static int take_option(
 	case OPT_EXPLAIN: request->explain = true; return 1;
 	case OPT_FORCE: request->force = true; return 1;
 	case OPT_HELP: print_help(stdout); return 0;
-	case OPT_VERSION: printf("hsym %s\n", HSNAP_VERSION); return 0;
+	case OPT_VERSION:
+		printf("hsym %s\nzlib %s\ndump format %d\n", HSNAP_VERSION, zlibVersion(),
+			DUMP_FORMAT);
+		return 0;
 	case OPT_ARGUMENT: request->arguments[request->count++] = state->value; return 1;
 	default:
 		return id < 0 ? id :
