@@ -299,11 +299,18 @@ build/linux/images/make_image: $(IMAGES:%.c=build/linux/obj/%.o)
 	echo "== $@"
 	$(CC) $(CFLAGS) $^ -o $@
 
-build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*)
+# What Windows shows of a file's version: that of FILE is FILE.version.o.
+comma := ,
+build/%.version.o: setup/version.rc Makefile | packages
+	mkdir -p $(@D)
+	$(if $(filter win32/%,$*),$(MINGW32),$(MINGW))windres -DFILE=$(notdir $*) -DTYPE=VFT_$(if $(filter %.dll,$*),DLL,APP) \
+		-DVERSION=$(VERSION) -DNUMBERS=$(subst .,$(comma),$(VERSION)),0 $< $@
+
+build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*) build/win64/%.exe.version.o
 	echo "== $@"
 	$(MINGW)gcc $(REPRODUCIBLE) $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
 
-build/win64/hsnap-tracer64.dll: $(win64_tracer)
+build/win64/hsnap-tracer64.dll: $(win64_tracer) build/win64/hsnap-tracer64.dll.version.o
 	echo "== $@"
 	$(MINGW)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
 
@@ -323,11 +330,11 @@ build/win64/bench/system/hsnap.exe: build/win64/hsnap.exe
 	mkdir -p $(@D)
 	cp $< $@
 
-build/win32/hsnap.exe: $(win32_hsnap)
+build/win32/hsnap.exe: $(win32_hsnap) build/win32/hsnap.exe.version.o
 	echo "== $@"
 	$(MINGW32)gcc $(REPRODUCIBLE) $^ $(win32_LDFLAGS) $(win64_hsnap_LIBS) -o $@
 
-build/win32/hsnap-tracer32.dll: $(win32_tracer)
+build/win32/hsnap-tracer32.dll: $(win32_tracer) build/win32/hsnap-tracer32.dll.version.o
 	echo "== $@"
 	$(MINGW32)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
 

@@ -36,6 +36,7 @@ for my $program (@programs) {
 	my $at = unpack 'V', substr $files{$program}, 0x3c, 4;
 	is(unpack('V', substr $files{$program}, $at + 8, 4), 0, "$program has no time in it");
 	unlike($files{$program}, qr/\Q$root\E/, "$program has no place of this machine in it");
+	is(version_in($files{$program}), "$version.0 $version", "$program has its version as a resource");
 	spew("$dir/$program", $files{$program});
 }
 for my $program (qw(hsnap hdiff hsym)) {
@@ -55,6 +56,14 @@ sub dist {
 	my $run = run(["$root/setup/dist", $version]);
 	is($run->{status}, 0, 'setup/dist') or diag($run->{err});
 	return slurp("$root/build/dist/SHA256SUMS");
+}
+
+# Of a VS_FIXEDFILEINFO the file's version, and the string FileVersion behind it.
+sub version_in {
+	my ($bytes) = @_;
+	my ($number, $strings) = $bytes =~ /\xbd\x04\xef\xfe.{4}(.{8})(.*)/s or return 'none';
+	my ($text) = $strings =~ s/\0//gr =~ /FileVersion([\d.]+)/;
+	return join('.', (unpack 'v4', $number)[1, 0, 3, 2]) . ' ' . ($text // 'none');
 }
 
 # { NAME => BYTES }, below its one folder.
