@@ -53,6 +53,8 @@ none('no #ifdef for the system in the middle of a thought',
 my %named;
 push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/} } @files;
 none('file names are unique', map { "@$_" } grep { @$_ > 1 } values %named);
+none('what waits for a target does so by a clock that nobody sets',
+	grep { m{^snapshot/(?:control|live|stacks)/} && $text{$_} =~ /\bos_time_ms\(/ } @c);
 none('no tag is hidden in a typedef', grep { $text{$_} =~ /^typedef\s+(?:struct|union|enum)\b/m } @c);
 none('comments are /* */', grep { $text{$_} =~ m{(?:^|[;{}])[ \t]*//}m } @c);
 none('lines end in a newline alone, without blanks before it',

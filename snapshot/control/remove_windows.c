@@ -181,7 +181,7 @@ static int free_once(struct tracee *tracee, struct threads *threads,
 static int free_in_time(struct tracee *tracee, void (*give_back)(struct tracee *tracee),
 	int drain_ms, struct err *err)
 {
-	int64_t from = os_time_ms(), now = from;
+	int64_t from = os_clock_ms(), now = from;
 	struct threads threads;
 	int rc;
 
@@ -190,7 +190,7 @@ static int free_in_time(struct tracee *tracee, void (*give_back)(struct tracee *
 			AGAIN &&
 		now - from < PATIENCE_MS) {
 		WaitForSingleObject(tracee->process, PAUSE_MS);
-		now = os_time_ms();
+		now = os_clock_ms();
 	}
 	threads_release(&threads);
 	return rc == AGAIN ? -ERR_BUSY : rc;
