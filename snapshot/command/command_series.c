@@ -90,7 +90,7 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {
-		os_clock_ms, os_wait, os_was_interrupted, take_file, say, series};
+		os_clock_ms, os_time_ms, os_wait, os_was_interrupted, take_file, say, series};
 	struct series_result result = {0};
 	int rc;
 

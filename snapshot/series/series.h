@@ -51,10 +51,11 @@ struct series_taken {
 	bool is_incomplete; /* something is missing in it, which was said */
 };
 
-/* What the loop needs but processes (process_ref.h) and files: the first three are os_clock_ms(), os_wait()
- * and os_was_interrupted(), or a test's own. */
+/* What the loop needs but processes (process_ref.h) and files: the first four are os_clock_ms(), os_time_ms(),
+ * os_wait() and os_was_interrupted(), or a test's own. */
 struct series_calls {
 	int64_t (*clock_ms)(void);
+	int64_t (*time_ms)(void); /* for names alone: somebody may set that clock */
 	void (*wait)(int64_t until_ms, const intptr_t *handles, size_t count);
 	bool (*is_interrupted)(void);
 	/* One whole file at path or, when that is taken, at the first of the names that is free; or none. 0, or

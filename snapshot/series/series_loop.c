@@ -244,6 +244,7 @@ static int look(struct loop *loop, struct err *err)
 
 /* The names for one file, one behind the other. */
 struct shot_naming {
+	const struct series_calls *calls;
 	struct series_files *files;
 	struct buf path;
 	unsigned tries;
@@ -256,7 +257,8 @@ static int next_name(void *ctx, const char **path, struct err *err)
 
 	if (naming->tries == SERIES_TRIES)
 		return err_set(err, ERR_EXISTS, naming->path.data, NULL);
-	rc = series_files_name(naming->files, os_time_ms(), naming->tries++, &naming->path, err);
+	rc = series_files_name(
+		naming->files, naming->calls->time_ms(), naming->tries++, &naming->path, err);
 	*path = naming->path.data;
 	return rc;
 }
@@ -297,7 +299,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 
 static void take_one(struct loop *loop, struct member *member, uint64_t private_bytes)
 {
-	struct shot_naming naming = {.files = member->files};
+	struct shot_naming naming = {.calls = loop->calls, .files = member->files};
 	const struct out_names names = {next_name, &naming};
 	struct series_taken taken = {0};
 	struct err err = {0};

@@ -273,8 +273,8 @@ static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
  * "{pid}". What series_run() returns, or else the exit status. */
 static int run(struct series_plan plan)
 {
-	const struct series_calls calls = {
-		scene_clock, scene_wait, scene_is_interrupted, scene_take, scene_say, NULL};
+	const struct series_calls calls = {scene_clock, os_time_ms, scene_wait,
+		scene_is_interrupted, scene_take, scene_say, NULL};
 	int rc;
 
 	plan.name = plan.pid ? NULL : "app.exe";
