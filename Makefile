@@ -175,7 +175,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench install uninstall dist lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench soak install uninstall dist lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -204,6 +204,9 @@ check-core: ## the quick tests of one folder; also check-snapshot, check-symboli
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
+
+soak: win64 linux prefix build/win64/targets/busy.exe build/win64/targets/peek.exe ## an hour of snapshots, attach and detach, at programs that never rest
+	tests/soak
 
 install: linux ## put hdiff, hsym and hsnap, their manuals and completion under PREFIX (/usr/local)
 	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install install

@@ -8,8 +8,9 @@
  * and 20 K - 20 of leak_new(). It ends with status 0 when every thread has found every block as it had left it, and the
  * tracer's comings and goings have changed nothing that the program can see.
  *
- * WHAT is "heap" or "virtual" for threads that only do that; else they do both. "locked": main holds
- * the loader's lock during step 1, so that no DLL can be loaded.
+ * WHAT is "heap" or "virtual" for threads that only do that; else they do both. "resting": each rests for a
+ * moment now and then, and leaves a processor to others. "locked": main holds the loader's lock during step 1, so
+ * that no DLL can be loaded.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ struct worker {
 };
 
 static volatile LONG over;
-static bool with_heap = true, with_virtual = true;
+static bool with_heap = true, with_virtual = true, is_resting;
 static void *old_blocks[OLD_BLOCKS];
 
 static unsigned next(struct worker *worker)
@@ -105,6 +106,8 @@ static DWORD WINAPI work(void *argument)
 		if (with_virtual && (!with_heap || worker->rounds % 16 == 0))
 			virtual_round(worker);
 		worker->rounds++;
+		if (is_resting && worker->rounds % 32 == 0)
+			Sleep(20);
 	}
 	for (unsigned slot = 0; slot < SLOTS; slot++) {
 		if (!worker->blocks[slot])
@@ -167,6 +170,7 @@ int main(int argc, char **argv)
 		return 3;
 	with_heap = argc < 3 || strcmp(argv[2], "virtual") != 0;
 	with_virtual = argc < 3 || strcmp(argv[2], "heap") != 0;
+	is_resting = argc > 2 && !strcmp(argv[2], "resting");
 	for (int i = 0; i < OLD_BLOCKS; i++)
 		old_blocks[i] = keep_old();
 	for (int i = 0; i < count; i++) {

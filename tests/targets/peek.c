@@ -5,6 +5,7 @@
  *   space N        bytes of address space in use
  *   state N sum M  of the tracer's area, if its DLL is there, and a checksum of all of the area
  *   suspended N    threads that are suspended
+ *   handle N       the lowest number that is free for its next handle: it rises as handles are lost
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,10 +121,21 @@ static void print_suspended(DWORD pid)
 	printf("suspended %u\n", suspended);
 }
 
+/* Wine 8 counts no handles of another process; this one is closed again. */
+static void print_handle(HANDLE process)
+{
+	HANDLE self = GetCurrentProcess(), theirs = NULL;
+
+	DuplicateHandle(self, self, process, &theirs, SYNCHRONIZE, FALSE, 0);
+	DuplicateHandle(process, theirs, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
+	printf("handle %llu\n", (unsigned long long)(uintptr_t)theirs);
+}
+
 int main(int argc, char **argv)
 {
 	DWORD pid = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
-	HANDLE process = OpenProcess(PROCESS_VM_READ | PROCESS_QUERY_INFORMATION, FALSE, pid);
+	HANDLE process = OpenProcess(
+		PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_DUP_HANDLE, FALSE, pid);
 
 	if (!process)
 		return 2;
@@ -131,5 +143,6 @@ int main(int argc, char **argv)
 	print_space(process);
 	print_area(process);
 	print_suspended(pid);
+	print_handle(process);
 	return 0;
 }
