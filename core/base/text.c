@@ -5,6 +5,13 @@
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define HIGH EACH(0x80)
 
+/* Unicode's Bidi_Control. */
+static bool turns_reading(uint32_t code)
+{
+	return code == 0x061c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 size_t text_obeyed(const char *text)
 {
 	unsigned char first = (unsigned char)*text;
@@ -13,10 +20,7 @@ size_t text_obeyed(const char *text)
 
 	if (!len) /* a terminal of 8 bits takes 9B for ESC [ */
 		return first >= 0x80 && first <= 0x9f;
-	return code < ' ' || (code >= 0x7f && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
-			       (code >= 0x2066 && code <= 0x2069) ?
-		       len :
-		       0;
+	return code < ' ' || (code >= 0x7f && code <= 0x9f) || turns_reading(code) ? len : 0;
 }
 
 size_t text_unfit(const char *text)

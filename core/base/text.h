@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Replaces in place what a terminal would obey by '?', one for each byte: control characters (below a blank,
- * DEL, U+0080 to U+009F), those that turn the order of reading (U+202A to U+202E, U+2066 to U+2069), and bytes
- * 80 to 9F that are part of no UTF-8. Returns text. */
+ * DEL, U+0080 to U+009F), those that turn the order of reading (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to
+ * U+2069), and bytes 80 to 9F that are part of no UTF-8. Returns text. */
 char *text_harmless(char *text);
 
 /* Bytes of what a terminal would obey that text, which ends in NUL, starts with: 0 to 3. 0 for the end. */

@@ -339,14 +339,16 @@ TEST(texts_are_harmless_on_a_terminal)
 	/* Bytes that are no UTF-8, as a terminal of 8 bits has them; the same bytes in characters stay. */
 	char raw[] = "\x9b"
 		     "31m\x80\x9f\xa0 \xe2\x9b \xc3\x9b\xe2\x9b\x94";
-	/* The other order of reading: U+202E, U+2066; U+202F and U+2065 are none. */
+	/* The other order of reading: U+202E, U+2066, U+200E, U+200F, U+061C; U+202F, U+2065, U+200D and U+2010 are none. */
 	char turned[] = "a\xe2\x80\xae"
 			"b\xe2\x81\xa6"
-			"c\xe2\x80\xaf\xe2\x81\xa5";
+			"c\xe2\x80\xaf\xe2\x81\xa5"
+			"\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c\xe2\x80\x8d\xe2\x80\x90";
 
 	assert_string_equal(text_harmless(text), "a?[2J?? ??\xc2\xa0\xc3\xa9");
 	assert_string_equal(text_harmless(raw), "?31m??\xa0 \xe2? \xc3\x9b\xe2\x9b\x94");
-	assert_string_equal(text_harmless(turned), "a???b???c\xe2\x80\xaf\xe2\x81\xa5");
+	assert_string_equal(text_harmless(turned),
+		"a???b???c\xe2\x80\xaf\xe2\x81\xa5????????\xe2\x80\x8d\xe2\x80\x90");
 }
 
 TEST(options_are_listed)
