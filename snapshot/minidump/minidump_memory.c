@@ -203,11 +203,12 @@ static int file_region(struct target *target, uint64_t addr, struct target_regio
 {
 	const struct minidump *dump = dump_of(target);
 	size_t i = spans_find(&dump->runs, addr);
-	const struct span *run = &dump->runs.list[i], *info, *module;
+	const struct span *run, *info, *module;
 	struct target_region found;
 
 	if (i == dump->runs.count)
 		return -ERR_READ;
+	run = &dump->runs.list[i];
 	addr = addr > run->addr ? addr : run->addr;
 	found = (struct target_region){.addr = run->addr, .end = run->end, .access = TARGET_READ};
 	info = spans_narrow(&dump->infos, addr, &found);
