@@ -111,11 +111,13 @@ static void write_identity(struct out *out, const struct module *module)
 	out_text(out, EOL);
 }
 
-/* A path as one line of text: a name may hold anything, a line may not. */
+/* A path as one line of text: a name may hold anything, a line may not. Of one that is longer than readers keep the
+ * end, which has the file's name. */
 static void write_path(struct out *out, const char *path)
 {
 	uint32_t code;
 
+	path = text_tail(path, MODULE_TEXT_MAX);
 	while (*path) {
 		size_t unfit = text_unfit(path);
 		size_t len = unfit ? unfit : text_utf8(path, &code);
@@ -400,8 +402,7 @@ static void write_heap(struct entries *entries, uint32_t heap)
 
 static void write_contents(struct out *out, const struct snapshot *snapshot)
 {
-	const struct content_pointer *pointer = snapshot->pointers,
-				     *end = pointer + snapshot->pointer_count;
+	size_t at = 0;
 
 	for (size_t i = 0; i < snapshot->content_count; i++) {
 		const struct block_content *content = &snapshot->contents[i];
@@ -413,7 +414,9 @@ static void write_contents(struct out *out, const struct snapshot *snapshot)
 			out_printf(out, "%02X", content->bytes[k]);
 		write_quoted(out, "stack", snapshot->stacks.stacks[content->stack].id);
 		out_text(out, EOL);
-		for (; pointer < end && pointer->content == i; pointer++) {
+		for (; at < snapshot->pointer_count && snapshot->pointers[at].content == i; at++) {
+			const struct content_pointer *pointer = &snapshot->pointers[at];
+
 			out_printf(out,
 				"// hsnap: pointer addr=%" PRIX64 " offset=%" PRIX32 " to=%" PRIX64
 				" bytes=%" PRIu64,

@@ -241,6 +241,31 @@ TEST(names_of_files_come_out_as_harmless_text)
 	buf_release(&log.text);
 }
 
+/* Windows has paths of 32767 units, a reader keeps 4096 bytes: U+00E9 is two of them. */
+TEST(of_a_path_longer_than_readers_keep_the_end_is_written)
+{
+	static const char before[] = "module 10000 1000 ";
+	struct scan_log log;
+	char path[6000], *line;
+	struct err err;
+
+	end(NULL);
+	snapshot_init(&made);
+	for (size_t i = 0; i < sizeof(path) - 6; i += 2)
+		memcpy(path + i, "\xc3\xa9", 2);
+	memcpy(path + sizeof(path) - 6, "a.dll", 6);
+	*snapshot_add_module(&made) =
+		(struct module){.base = 0x10000, .size_bytes = 0x1000, .path = path};
+	dump = written(&made, &len);
+	assert_int_equal(load(&log, dump, len, SIZE_MAX, &err), 0);
+	line = strstr(log.text.data, before);
+	assert_non_null(line);
+	line = strtok(line + strlen(before), "\n");
+	assert_int_equal(strlen(line), 4095);
+	assert_string_equal(line, path + sizeof(path) - 1 - 4095);
+	buf_release(&log.text);
+}
+
 TEST(an_empty_snapshot_is_a_dump)
 {
 	struct scan_log log;
