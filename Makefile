@@ -159,6 +159,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
+	build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	$(NAMED_PROGRAMS)
 
@@ -296,6 +297,12 @@ build/asan/hsnap: $$(patsubst build/linux/%,build/asan/%,$$(linux_hsnap))
 	echo "== $@"
 	$(CC) -fsanitize=address,undefined $^ $(linux_hsnap_LIBS) -o $@
 
+# What makes one of its calls fail, for tests/fail-every.
+build/linux/fail/fail_posix.so: tests/fail/fail_posix.c Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $(linux_FLAGS) -fPIC -shared $< -o $@
+
 # Minidumps of made processes, and the truth about them.
 build/linux/images/make_image: $(IMAGES:%.c=build/linux/obj/%.o)
 	mkdir -p $(@D)
@@ -312,6 +319,16 @@ build/%.version.o: setup/version.rc Makefile | packages
 build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*) build/win64/%.exe.version.o
 	echo "== $@"
 	$(MINGW)gcc $(REPRODUCIBLE) $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
+
+# The same with one call that fails, for tests/fail-every.
+build/win64/fail/hsnap.exe: $(win64_hsnap) build/win64/obj/tests/fail/fail_windows.o build/win64/fail/hsnap-tracer64.dll
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(filter %.o,$^) $(win64_LDFLAGS) $(win64_hsnap_LIBS) -o $@
+
+build/win64/fail/hsnap-tracer64.dll: build/win64/hsnap-tracer64.dll
+	mkdir -p $(@D)
+	cp $< $@
 
 build/win64/hsnap-tracer64.dll: $(win64_tracer) build/win64/hsnap-tracer64.dll.version.o
 	echo "== $@"
