@@ -19,8 +19,10 @@ wchar_t *wide_from_utf8(const char *text)
 	int units = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
 	wchar_t *wide = units > 0 ? xmalloc((size_t)units * sizeof(*wide)) : NULL;
 
-	if (wide)
-		MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, units);
+	if (wide && !MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, units)) {
+		free(wide);
+		wide = NULL;
+	}
 	return wide;
 }
 
@@ -29,8 +31,10 @@ char *wide_to_utf8(const wchar_t *wide)
 	int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
 	char *text = bytes > 0 ? xmalloc((size_t)bytes) : NULL;
 
-	if (text)
-		WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, bytes, NULL, NULL);
+	if (text && !WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, bytes, NULL, NULL)) {
+		free(text);
+		text = NULL;
+	}
 	return text;
 }
 
@@ -124,7 +128,8 @@ char *os_env(const char *name)
 	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
 
 	if (units)
-		wide = xmalloc(units * sizeof(*wide));
+		wide = xcalloc(units,
+			sizeof(*wide)); /* of an empty one the length is 0, as of a failure */
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
 		value = wide_to_utf8(wide);
 	free(wide);

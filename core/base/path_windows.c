@@ -32,13 +32,14 @@ static wchar_t *without_limit(const wchar_t *full)
 
 wchar_t *wide_path_long(wchar_t *path)
 {
-	DWORD units = path ? GetFullPathNameW(path, 0, NULL, NULL) : 0;
+	DWORD units = path ? GetFullPathNameW(path, 0, NULL, NULL) : 0, got;
 	wchar_t *full, *result = NULL;
 
 	if (units < SHORT_UNITS || is_device_path(path))
 		return path;
 	full = xmalloc(units * sizeof(*full));
-	if (GetFullPathNameW(path, units, full, NULL) < units)
+	got = GetFullPathNameW(path, units, full, NULL);
+	if (got && got < units)
 		result = is_device_path(full) ? wcsdup(full) : without_limit(full);
 	free(full);
 	free(path);
@@ -55,8 +56,9 @@ static wchar_t *wide_full(const wchar_t *path)
 {
 	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
 	wchar_t *full = units ? xmalloc(units * sizeof(*full)) : NULL;
+	DWORD got = full ? GetFullPathNameW(path, units, full, NULL) : 0;
 
-	if (full && GetFullPathNameW(path, units, full, NULL) < units)
+	if (got && got < units)
 		return full;
 	free(full);
 	return NULL;

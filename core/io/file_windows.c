@@ -204,8 +204,9 @@ static wchar_t *final_path(HANDLE handle)
 {
 	DWORD units = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
 	wchar_t *path = units ? xmalloc(((size_t)units + 1) * sizeof(*path)) : NULL;
+	DWORD got = path ? GetFinalPathNameByHandleW(handle, path, units + 1, 0) : 0;
 
-	if (path && GetFinalPathNameByHandleW(handle, path, units + 1, 0) <= units)
+	if (got && got <= units)
 		return path;
 	free(path);
 	return NULL;

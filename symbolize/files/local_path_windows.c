@@ -7,6 +7,7 @@
 #include <windows.h>
 
 #include "core/base/hash.h"
+#include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 
@@ -121,20 +122,11 @@ enum local_kind local_below(struct local_paths *paths, struct buf *here, const c
 
 static void add_full_path(struct buf *here, const char *path)
 {
-	wchar_t *wide = wide_from_utf8(path), *full = NULL;
-	DWORD units = wide ? GetFullPathNameW(wide, 0, NULL, NULL) : 0;
-	char *text = NULL;
+	char *full = os_full_path(path);
 
-	if (units) {
-		full = xmalloc(units * sizeof(*full));
-		if (GetFullPathNameW(wide, units, full, NULL) < units)
-			text = wide_to_utf8(full);
-	}
 	/* What is no path is not there, as it was typed. */
-	buf_add_text(here, text ? text : path);
-	free(text);
+	buf_add_text(here, full ? full : path);
 	free(full);
-	free(wide);
 }
 
 enum local_kind local_typed(struct local_paths *paths, const char *path, struct buf *here)
