@@ -31,6 +31,7 @@ uint64_t os_memory_bytes(void);
 
 struct os_file {
 	intptr_t handle;
+	bool is_temporary; /* the system removes it when it is closed (Windows) */
 };
 
 /* Opens path ("-" is standard input) for reading: 0, -ERR_OPEN (also for a folder). */

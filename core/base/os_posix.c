@@ -119,7 +119,7 @@ void os_close(struct os_file *file)
 
 int os_map(struct os_map *map, const char *path, struct err *err)
 {
-	struct os_file file = {-1};
+	struct os_file file = {.handle = -1};
 	struct stat st;
 	void *bytes = MAP_FAILED;
 	int rc;

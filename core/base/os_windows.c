@@ -271,7 +271,7 @@ static void *map_whole(HANDLE file)
 
 int os_map(struct os_map *map, const char *path, struct err *err)
 {
-	struct os_file file = {-1};
+	struct os_file file = {.handle = -1};
 	LARGE_INTEGER size;
 	char text[300];
 	void *bytes;
@@ -401,9 +401,8 @@ int os_create(struct os_file *file, const char *path, bool fresh, struct err *er
 		handle = file_handle(path, GENERIC_WRITE, OPEN_EXISTING);
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_CREATE, path, "%s", error_text(text, sizeof(text)));
-	if (fresh)
-		path_set_temporary(handle, true);
 	file->handle = (intptr_t)handle;
+	file->is_temporary = fresh && path_set_temporary(handle, true);
 	return 0;
 }
 

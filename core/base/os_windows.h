@@ -37,6 +37,6 @@ unsigned windows_build(void);
 /* Windows only, for os_windows.c and path_windows.c: whether a file goes when its handle is closed, in whatever
  * way this process ends. The handle has the right to delete. */
 
-void path_set_temporary(void *handle, bool is_temporary);
+bool path_set_temporary(void *handle, bool is_temporary);
 
 #endif

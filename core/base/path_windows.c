@@ -84,11 +84,11 @@ char *os_full_path(const char *path)
 #define PUT_TRIES 10
 #define PUT_WAIT_MS 150
 
-void path_set_temporary(void *handle, bool is_temporary)
+bool path_set_temporary(void *handle, bool is_temporary)
 {
 	FILE_DISPOSITION_INFO info = {.DeleteFile = is_temporary};
 
-	SetFileInformationByHandle(handle, FileDispositionInfo, &info, sizeof(info));
+	return SetFileInformationByHandle(handle, FileDispositionInfo, &info, sizeof(info));
 }
 
 int os_sync(struct os_file *file, const char *path, struct err *err)
@@ -105,6 +105,7 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 /* What a file is to be called. */
 struct file_naming {
 	HANDLE handle;
+	bool is_temporary;
 	const wchar_t *from, *to;
 	FILE_RENAME_INFO *info;
 	DWORD info_bytes;
@@ -160,9 +161,10 @@ static DWORD rename_temporary(const struct file_naming *naming)
 {
 	DWORD code;
 
-	path_set_temporary(naming->handle, false);
+	if (naming->is_temporary && !path_set_temporary(naming->handle, false))
+		return GetLastError();
 	code = rename_patiently(naming);
-	if (code)
+	if (code && naming->is_temporary)
 		path_set_temporary(naming->handle, true);
 	return code;
 }
@@ -190,8 +192,11 @@ static DWORD rename_to(struct file_naming *naming)
 int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err)
 {
 	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
-	struct file_naming naming = {
-		.handle = (HANDLE)file->handle, .from = wide_from, .to = wide_to, .is_new = is_new};
+	struct file_naming naming = {.handle = (HANDLE)file->handle,
+		.is_temporary = file->is_temporary,
+		.from = wide_from,
+		.to = wide_to,
+		.is_new = is_new};
 	DWORD code = wide_from && wide_to ? rename_to(&naming) : ERROR_NOT_ENOUGH_MEMORY;
 	char text[300];
 
