@@ -322,16 +322,16 @@ static int name_file(const struct one_request *request, const struct target *tar
 static void say_written(const char *path, const struct snapshot_result *taken)
 {
 	const uint64_t count = taken->block_count, with = count - taken->stackless_count;
-	char *name = text_harmless(xstrdup(path));
+	char name[1600]; /* the file is there: nothing may fail any more */
 
+	snprintf(name, sizeof(name), "%s", path);
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks (%" PRIu64 " %% with stacks), %" PRIu64 " bytes",
-		name, count, count ? with * 100 / count : 0, taken->requested_bytes);
+		text_harmless(name), count, count ? with * 100 / count : 0, taken->requested_bytes);
 	if (taken->has_reach)
 		fprintf(stderr, "; lost: %" PRIu64 " blocks, %" PRIu64 " bytes", taken->lost_count,
 			taken->lost_bytes);
 	fputc('\n', stderr);
-	free(name);
 }
 
 static int take_one(const struct one_request *request, struct err *err)
