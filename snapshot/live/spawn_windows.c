@@ -16,11 +16,11 @@ int spawn_fail(DWORD code, const char *place, struct err *err)
 /* ProcThreadAttributeJobList (13) as an attribute of input; Windows SDK, WinBase.h, Windows 10. */
 #define ATTRIBUTE_JOB_LIST 0x2000d
 
-static void limit_job(HANDLE job, DWORD flags)
+static bool limit_job(HANDLE job, DWORD flags)
 {
 	JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {.BasicLimitInformation.LimitFlags = flags};
 
-	SetInformationJobObject(job, JobObjectExtendedLimitInformation, &info, sizeof(info));
+	return SetInformationJobObject(job, JobObjectExtendedLimitInformation, &info, sizeof(info));
 }
 
 /* A list with room for two attributes, or NULL. */
@@ -149,6 +149,8 @@ void spawn_let_go(struct spawn *spawn)
 {
 	if (!spawn->job)
 		return;
-	limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK);
+	/* Else closing it would end the process: it stays open, and the process is tied to this one. */
+	if (!limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK))
+		spawn->job = NULL;
 	drop_job(spawn);
 }
