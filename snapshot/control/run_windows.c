@@ -525,7 +525,8 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 		TerminateProcess(spawn->info.hProcess, 2);
 	} else {
 		rc = follow(family, &traced, run->recording, err);
-		GetExitCodeProcess(spawn->info.hProcess, &status);
+		if (!GetExitCodeProcess(spawn->info.hProcess, &status) && !rc)
+			rc = err_set(err, ERR_SYSTEM, run->argv[0], "its exit status is not known");
 		*exit_status = status;
 	}
 	traced_release(&traced);
