@@ -54,6 +54,52 @@ static const char *true_path(
 	return result;
 }
 
+/* The system reads the process's own lists, which may be changed while it does, or not be there yet: that is over in
+ * a moment. Whether it is worth another try then. */
+static bool may_pass(int tries)
+{
+	DWORD code = GetLastError();
+
+	if (tries >= LIST_TRIES ||
+		(code != ERROR_PARTIAL_COPY && code != ERROR_NOACCESS /* Wine */))
+		return false;
+	Sleep(LIST_RETRY_MS);
+	return true;
+}
+
+static bool enumerate(HANDLE process, HMODULE *handles, DWORD bytes, DWORD *needed)
+{
+	int tries = 1;
+
+	while (!EnumProcessModulesEx(process, handles, bytes, needed, LIST_MODULES_ALL)) {
+		if (!may_pass(tries++))
+			return false;
+	}
+	return true;
+}
+
+static bool query_module(HANDLE process, HMODULE handle, MODULEINFO *info)
+{
+	int tries = 1;
+
+	while (!GetModuleInformation(process, handle, info, sizeof(*info))) {
+		if (!may_pass(tries++))
+			return false;
+	}
+	return true;
+}
+
+static bool query_path(HANDLE process, HMODULE handle, wchar_t *path)
+{
+	int tries = 1;
+
+	while (!GetModuleFileNameExW(process, handle, path, PATH_UNITS)) {
+		if (!may_pass(tries++))
+			return false;
+	}
+	return true;
+}
+
 /* Adds one, with its path as the system tells it; one that cannot be told is named by its place, for it
  * lies there all the same. */
 static int add(struct target *target, HANDLE process, HMODULE handle, struct snapshot *snapshot)
@@ -65,13 +111,13 @@ static int add(struct target *target, HANDLE process, HMODULE handle, struct sna
 	char *text;
 
 	/* One that was unloaded meanwhile is not there any more. */
-	if (!GetModuleInformation(process, handle, &info, sizeof(info)))
+	if (!query_module(process, handle, &info))
 		return 0;
 	base = (uint64_t)(uintptr_t)info.lpBaseOfDll;
 	wide = malloc(PATH_UNITS * sizeof(*wide));
 	if (!wide)
 		return -ERR_NOMEM;
-	if (!GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
+	if (!query_path(process, handle, wide))
 		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
 	text = wide_to_utf8(wide);
 	free(wide);
@@ -91,23 +137,6 @@ static int compare(const void *a, const void *b)
 	ULONG_PTR left = (ULONG_PTR) * (const HMODULE *)a, right = (ULONG_PTR) * (const HMODULE *)b;
 
 	return left < right ? -1 : left > right;
-}
-
-/* The system reads the process's own lists, which may be changed while it does, or not be there yet:
- * that is over in a moment. */
-static bool enumerate(HANDLE process, HMODULE *handles, DWORD bytes, DWORD *needed)
-{
-	DWORD code;
-
-	for (int i = 0; i < LIST_TRIES; i++) {
-		if (EnumProcessModulesEx(process, handles, bytes, needed, LIST_MODULES_ALL))
-			return true;
-		code = GetLastError();
-		if (code != ERROR_PARTIAL_COPY && code != ERROR_NOACCESS /* Wine */)
-			return false;
-		Sleep(LIST_RETRY_MS);
-	}
-	return false;
 }
 
 struct handles {
