@@ -1,0 +1,22 @@
+#!/usr/bin/perl
+# Whichever call to the system or to the C library fails, the end of hsnap is a clean one: by a sample of them, which
+# tests/fail-every chooses and build/win64/fail/hsnap.exe has fail. Its option --all takes every one.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my @bad;
+open my $from, '-|', "$Bin/fail-every" or die "fail-every: $!\n";
+while (my $line = <$from>) {
+	if ($line !~ /^(\S+): \d+ calls of \d+ functions, (\d+) failed once, (\d+) bad$/) {
+		push @bad, $line;
+		next;
+	}
+	ok($2 > 1 && !$3 && !@bad, "$1: no call that fails does harm") or diag($line, splice @bad);
+}
+close $from;
+is_deeply([$?, @bad], [0], 'it comes to its end');
+done_testing;
