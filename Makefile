@@ -94,6 +94,8 @@ win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 # Samples and tests are read by their stacks: every call must leave a frame. Of two lines at one
 # address Wine's DbgHelp keeps the first; without statement frontiers there are none such.
 sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
+# Frames of 32-bit programs are found by EBP.
+sample32_FLAGS = $(sample_FLAGS) -fno-omit-frame-pointer
 cpp_of = $(filter-out -std=% %-prototypes,$(1)) -std=c++17 -fno-rtti
 # The tracer lives in a stranger's process: no C library, no start-up code.
 tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector
@@ -148,6 +150,9 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
 SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(SAMPLES)))
+# What prove.cmd tries the programs on.
+PROVE_PROGRAMS := build/win64/targets/stepper.exe \
+	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
@@ -188,7 +193,7 @@ tests: $(TEST_PROGRAMS)
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
 
-check: all win32 samples tests prefix build/linux/bench/gen_dump build/linux/bench/gen_etl ## build everything and run every test
+check: all win32 samples $(PROVE_PROGRAMS) tests prefix build/linux/bench/gen_dump build/linux/bench/gen_etl ## build everything and run every test
 	echo "== running tests"
 	tests/run
 
@@ -215,7 +220,7 @@ install: linux ## put hdiff, hsym and hsnap, their manuals and completion under 
 uninstall: ## take them away again
 	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install uninstall
 
-dist: win64 win32 ## a tarball and a zip for Windows, in build/dist
+dist: win64 win32 $(PROVE_PROGRAMS) ## a tarball and a zip for Windows, in build/dist
 	setup/dist $(VERSION)
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
@@ -361,17 +366,27 @@ build/win32/hsnap-tracer32.dll: $(win32_tracer) build/win32/hsnap-tracer32.dll.v
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+	$(MINGW)gcc $(sample_FLAGS) $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
 
 build/win64/samples/%.exe: samples/%.cpp Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) -fno-exceptions $< $(win64_LDFLAGS) -o $@
+	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
+
+build/win32/samples/%.exe: samples/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)gcc $(sample32_FLAGS) $(REPRODUCIBLE) $< -static -o $@
+
+build/win32/samples/%.exe: samples/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< -static -o $@
 
 build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+	$(MINGW)gcc $(sample_FLAGS) $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
 
 # An address of its own, so that a test knows where it will be.
 build/win64/targets/%.dll: tests/plugs/%.c Makefile | deps

@@ -26,10 +26,14 @@ is_deeply([sort grep { !m{/$} } split /\n/, $listed], [sort map { "hsnap-$versio
 
 my %files = unzipped("$root/build/dist/hsnap-$version-windows.zip");
 my @programs = qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hdiff.exe hsym.exe);
+my @prove = ('stepper.exe', map { ("x64/$_.exe", "x86/$_.exe") } qw(leak_steady leak_heaps memory_test));
 my @licences = qw(pcre2 zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
 is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
-	'README.txt', 'LICENSE.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'], 'the zip has the programs, manuals, completion, licences and the list of parts');
+	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],
+	'the zip has the programs, manuals, completion, licences, what prove.cmd needs and the list of parts');
+is_deeply([grep { $files{"prove/$_"} =~ /\Q$root\E/ } @prove], [], 'no place of this machine is in its samples');
+unlike($files{'prove.cmd'}, qr/(?<!\r)\n/, 'prove.cmd has the ends of lines that cmd.exe wants');
 is_deeply([grep { length $files{"licences/$_.txt"} < 500 } @licences], [], 'licences are whole');
 is_deeply([grep { $files{"doc/$_.html"} !~ m{<html.*</html>}s } @pages], [], 'manuals are HTML');
 for my $program (@programs) {

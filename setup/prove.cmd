@@ -1,0 +1,175 @@
+@echo off
+rem prove.cmd: tries hsnap, hdiff and hsym on this machine, on programs that say themselves what they leak, and
+rem writes what became of it to prove.txt. It takes some two minutes, sends nothing anywhere, and needs no
+rem administrator; with one it also tries the stacks that Windows records (+ust), for leak_steady.exe alone.
+rem Status 0: all that could be tried is as it should be. 1: something is not.
+setlocal
+set HSYM_CACHE=off
+set options=
+set work=prove\work
+set output=%work%\output.txt
+set results=%work%\results.txt
+if not "%~1"=="" goto %1_%2
+
+pushd "%~dp0"
+if exist prove\work rmdir /s /q prove\work
+mkdir prove\work
+>prove.txt echo prove.cmd: what came of it
+if exist prove.txt if exist prove\work goto begin
+popd
+echo prove.cmd: cannot write here. Unpack the zip into a folder of your own, and start it there.
+exit /b 2
+
+rem A step of a sample: stepper.exe calls this file with a word, the number of the step, and the process's number. What
+rem it prints goes where stepper.exe prints.
+:none_1
+:none_2
+:none_3
+:none_4
+exit /b 0
+:steps_1
+:steps_2
+:attach_2
+:attach_3
+.\hsnap.exe -v -p %3 -f %work%\%bits%-%dump%%2.txt %options%
+goto judge_step
+:attach_1
+.\hsnap.exe attach -v -p %3
+goto judge_step
+:attach_4
+.\hsnap.exe detach -v -p %3
+goto judge_step
+:marks_1
+:marks_2
+.\hsnap.exe mark -p %3 step%2
+:judge_step
+call :judge 0 %errorlevel% "%bits% %1: step %2"
+exit /b 0
+
+:begin
+echo.>%output%
+echo.>%results%
+for %%p in (hsnap hdiff hsym) do call :try 0 "%%p runs" .\%%p.exe --version
+call :try 0 "doctor: the heaps of this Windows are read as they are" .\hsnap.exe doctor -v
+for %%b in (x64 x86) do call :programs %%b
+call :ust
+
+ver >>prove.txt
+>>prove.txt echo %OS% %PROCESSOR_ARCHITECTURE% %PROCESSOR_ARCHITEW6432%
+if exist "%SystemRoot%\System32\winecfg.exe" >>prove.txt echo This is Wine, which proves nothing about Windows.
+type %results% >>prove.txt
+type %output% >>prove.txt
+set status=0
+if exist %work%\failed set status=1
+echo.
+echo The result is in prove.txt, in this folder. It names programs, DLLs and the folders that they are in, and with
+echo them perhaps you: read it before you pass it on.
+if %status%==1 echo Something FAILED. With prove.txt the folder prove\work is of use, which has the snapshots.
+if not defined CI pause
+popd
+exit /b %status%
+
+rem Everything but +ust, with programs of 64 or 32 bits.
+:programs
+set bits=%1
+set samples=prove\%1
+set what=%1: this system does not run such programs
+prove\stepper.exe ".\prove.cmd none" 1 %samples%\leak_steady.exe >>%output% 2>&1
+if not %errorlevel%==0 goto skip
+
+rem leak_steady.c leaks 64 blocks, 65536 bytes, in each step.
+set dump=run
+call :try 0 "%bits% run: a program is traced from its start" prove\stepper.exe ".\prove.cmd steps" 2 .\hsnap.exe run -- %samples%\leak_steady.exe
+call :exactly 65536 64 "%bits% run: what a step leaks" -i "!grow_log" %work%\%bits%-run1.txt %work%\%bits%-run2.txt
+set dump=attach
+call :try 0 "%bits% attach: a program that runs is traced, and let go" prove\stepper.exe ".\prove.cmd attach" 4 %samples%\leak_steady.exe
+call :exactly 65536 64 "%bits% attach: what a step leaks" -i "!grow_log" %work%\%bits%-attach2.txt %work%\%bits%-attach3.txt
+call :try 0 "%bits% run --at-exit: four steps, and the end" prove\stepper.exe ".\prove.cmd none" 4 .\hsnap.exe run --at-exit %work%\%bits%-exit.txt -- %samples%\leak_steady.exe
+call :exactly 262144 256 "%bits% run --at-exit: what four steps leak" -i "!grow_log" %work%\%bits%-exit.txt
+call :try 0 "%bits% record: a recording, with marks" prove\stepper.exe ".\prove.cmd marks" 2 .\hsnap.exe record -o %work%\%bits%-marks.hrec -- %samples%\leak_steady.exe
+call :exactly 65536 64 "%bits% record: what is leaked between two marks" -i "!grow_log" %work%\%bits%-marks.hrec@step1 %work%\%bits%-marks.hrec@step2
+
+rem memory_test.cpp loses 1200 objects of 40 bytes; it makes ten buffers of 10 MiB, one after another, and has two more.
+call :try 0 "%bits% record: three seconds" .\hsnap.exe record -v -o %work%\%bits%.hrec -- %samples%\memory_test.exe --seconds 3
+call :exactly 48000 1200 "%bits% record: small objects that are left" -i "!InnerLoopOperation" %work%\%bits%.hrec
+call :exactly 104857600 10 "%bits% record: large buffers that come and go" --transient -i "!ManipulateTemporaryBuffer" %work%\%bits%.hrec
+call :exactly 31457280 3 "%bits% record: buffers at the peak" --heap virtual --module memory_test %work%\%bits%.hrec@peak
+
+rem leak_heaps.c leaks 20 blocks of 300 bytes, in a heap of its own, in each step; a number may look like the address of
+rem one. The blocks of leak_steady.c are in a list.
+call :try 0 "%bits% -g: two steps, and the end" prove\stepper.exe ".\prove.cmd none" 2 .\hsnap.exe run -g --at-exit %work%\%bits%-lost.txt -- %samples%\leak_heaps.exe
+call :try 0 "%bits% -g: no more is lost than was leaked" .\hdiff.exe --max-growth "12000,40" --lost -i "!leak_private" %work%\%bits%-lost.txt
+call :try 1 "%bits% -g: more than half of it is" .\hdiff.exe --max-growth "6000,20" --lost -i "!leak_private" %work%\%bits%-lost.txt
+call :try 0 "%bits% -g: blocks in a list" prove\stepper.exe ".\prove.cmd none" 2 .\hsnap.exe run -g --at-exit %work%\%bits%-held.txt -- %samples%\leak_steady.exe
+call :try 0 "%bits% -g: none of them is lost" .\hdiff.exe --max-growth "0,0" --lost -i "!grow_log" %work%\%bits%-held.txt
+
+call :try 0 "%bits% hsym: names go into a dump" .\hsym.exe -o %work%\%bits%-named.txt %work%\%bits%-run2.txt
+call :exactly 131072 128 "%bits% hsym: they are there without the program" --no-local-files -i "!grow_log" %work%\%bits%-named.txt
+call :try 0 "%bits% hsym: and were not before" .\hdiff.exe --max-growth "0,0" --no-local-files -i "!grow_log" %work%\%bits%-run2.txt
+goto :eof
+
+rem Stacks that Windows records.
+:ust
+set what=+ust: Wine records no stacks
+if exist "%SystemRoot%\System32\winecfg.exe" goto skip
+set what=+ust: start prove.cmd as administrator to try it
+net session >nul 2>&1
+if not %errorlevel%==0 goto skip
+call :try 0 "+ust: the flag is set" .\hsnap.exe ust on leak_steady.exe
+set options=--stacks=ust
+for %%b in (x64 x86) do call :ust_programs %%b
+call :try 0 "+ust: the flag is taken back" .\hsnap.exe ust off leak_steady.exe
+goto :eof
+
+:ust_programs
+set bits=%1
+set samples=prove\%1
+set dump=ust
+prove\stepper.exe ".\prove.cmd none" 1 %samples%\leak_steady.exe >nul 2>&1
+if not %errorlevel%==0 goto :eof
+call :try 0 "%bits% +ust: a program with stacks by Windows" prove\stepper.exe ".\prove.cmd steps" 2 %samples%\leak_steady.exe
+call :exactly 65536 64 "%bits% +ust: what a step leaks" -i "!grow_log" %work%\%bits%-ust1.txt %work%\%bits%-ust2.txt
+goto :eof
+
+rem call :try STATUS WHAT COMMAND...: the command has to end with this status.
+:try
+set want=%1
+set what=%~2
+set command=
+:word
+set command=%command% %3
+shift /3
+if not "%~3"=="" goto word
+>>%output% echo.
+>>%output% echo ====%command%
+%command% <nul >>%output% 2>&1
+call :judge %want% %errorlevel% "%what%"
+goto :eof
+
+rem call :exactly BYTES BLOCKS WHAT ARG...: hdiff with these words has to find so much, neither more nor less.
+:exactly
+set /a fewer_bytes=%1-1
+set /a fewer_blocks=%2-1
+>>%output% echo.
+>>%output% echo ==== .\hdiff.exe %4 %5 %6 %7 %8 %9
+.\hdiff.exe --max-growth %1,%2 %4 %5 %6 %7 %8 %9 >>%output% 2>&1
+set got=%errorlevel%
+.\hdiff.exe --max-growth %fewer_bytes%,%2 %4 %5 %6 %7 %8 %9 >nul 2>&1
+set got=%got%%errorlevel%
+.\hdiff.exe --max-growth %1,%fewer_blocks% %4 %5 %6 %7 %8 %9 >nul 2>&1
+call :judge 011 %got%%errorlevel% %3
+goto :eof
+
+rem call :judge WANTED GOT WHAT
+:judge
+set verdict=ok      %~3
+if not "%1"=="%2" set verdict=FAILED  %~3 (status %2, not %1)
+if not "%1"=="%2" >>%work%\failed echo %~3
+echo %verdict%
+>>%results% echo %verdict%
+goto :eof
+
+:skip
+echo skipped %what%
+>>%results% echo skipped %what%
+goto :eof
