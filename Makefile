@@ -12,6 +12,9 @@
 
 VERSION := 0.1.0
 
+# Where releases will be, which is not known yet: manifests of winget and scoop name it.
+RELEASES := https://example.invalid/hsnap/releases
+
 # As many at once as there are processors; -j says otherwise.
 MAKEFLAGS += -j$(shell nproc)
 
@@ -220,8 +223,8 @@ install: linux ## put hdiff, hsym and hsnap, their manuals and completion under 
 uninstall: ## take them away again
 	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install uninstall
 
-dist: win64 win32 $(PROVE_PROGRAMS) ## a tarball and a zip for Windows, in build/dist
-	setup/dist $(VERSION)
+dist: win64 win32 $(PROVE_PROGRAMS) ## a tarball, a zip for Windows and manifests for it, in build/dist
+	setup/dist $(VERSION) $(RELEASES)
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs

@@ -8,6 +8,7 @@ use Digest::SHA;
 use IO::Uncompress::Unzip;
 use JSON::PP;
 use Test::More;
+use YAML::XS ();
 use Hunt;
 
 my $dir = fresh_dir();
@@ -54,12 +55,38 @@ is($parts->{spdxVersion}, 'SPDX-2.3', 'the list of parts is SPDX');
 is_deeply([sort map { $_->{name} } @{ $parts->{packages} }], [sort 'hsnap', @licences], 'with each part');
 is_deeply([grep { !length $_->{versionInfo} } @{ $parts->{packages} }], [], 'and its version');
 is(scalar @{ $parts->{relationships} }, 1 + @licences, 'and what is in what');
+check_manifests();
 done_testing;
 
 sub dist {
-	my $run = run(["$root/setup/dist", $version]);
+	my $run = run(["$root/setup/dist", $version, 'https://example.invalid/r']);
 	is($run->{status}, 0, 'setup/dist') or diag($run->{err});
 	return slurp("$root/build/dist/SHA256SUMS");
+}
+
+# What winget and scoop are told: the zip, its sum, and programs that are in it.
+sub check_manifests {
+	my $zip = "hsnap-$version-windows.zip";
+	my ($sum) = $sums[0] =~ /^(\w+)  \Q$zip\E$/m;
+	my $url = "https://example.invalid/r/$version/$zip";
+	my @names = qw(hsnap.hsnap.yaml hsnap.hsnap.installer.yaml hsnap.hsnap.locale.en-US.yaml);
+	is_deeply([files_in("$root/build/dist/winget")], [sort @names], 'winget has three manifests');
+	my @manifests = map { YAML::XS::Load(slurp("$root/build/dist/winget/$_")) } @names;
+	is_deeply([map { [@$_{qw(PackageIdentifier PackageVersion ManifestType ManifestVersion)}] } @manifests],
+		[map { ['hsnap.hsnap', $version, $_, '1.6.0'] } qw(version installer defaultLocale)], 'of one version');
+	my ($head, $installer, $locale) = @manifests;
+	is($head->{DefaultLocale}, $locale->{PackageLocale}, 'in the same language');
+	is_deeply([grep { !length $locale->{$_} } qw(Publisher PackageName License ShortDescription)], [], 'with all that a package must tell');
+	is_deeply([@$installer{qw(InstallerType NestedInstallerType Installers)}],
+		['zip', 'portable', [{ Architecture => 'x64', InstallerUrl => $url, InstallerSha256 => uc $sum }]], 'winget gets the zip');
+	my @commands = grep { /\.exe$/ } @programs;
+	is_deeply({ map { $_->{RelativeFilePath} => $_->{PortableCommandAlias} } @{ $installer->{NestedInstallerFiles} } },
+		{ map { ("hsnap-$version-windows\\$_" => s/\.exe$//r) } @commands }, 'winget finds every program in it');
+
+	my $scoop = decode_json(slurp("$root/build/dist/scoop/hsnap.json"));
+	is_deeply($scoop->{architecture}, { '64bit' => { url => $url, hash => $sum, extract_dir => "hsnap-$version-windows" } }, 'scoop gets the zip');
+	is_deeply([sort @{ $scoop->{bin} }], [sort @commands], 'and finds every program in it');
+	is_deeply([$scoop->{version}, grep { !length $scoop->{$_} } qw(description homepage license)], [$version], 'and what it must tell');
 }
 
 # Of a VS_FIXEDFILEINFO the file's version, and the string FileVersion behind it.
