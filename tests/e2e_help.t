@@ -18,6 +18,7 @@ my %programs = (
 );
 my $makefile = slurp("$root/Makefile");
 my ($version) = $makefile =~ /^VERSION\s*:?=\s*(\S+)/m;
+like(slurp("$root/CHANGELOG.md"), qr/^## \[\Q$version\E\]/m, 'the change log has a heading for this version');
 
 for my $program (sort keys %programs) {
 	my $name = $program =~ s/\.exe$//r;
