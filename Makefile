@@ -184,7 +184,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers picture bench soak install uninstall dist lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -204,6 +204,10 @@ check-viewers: all ## install what opens reports (a browser, Go, databases), and
 	setup/packages viewers
 	setup/step viewers "getting DuckDB, speedscope and ajv" setup/viewers
 	HSNAP_VIEWERS=required tests/run tests/viewers/*.t
+
+check-packages: ## install what makes a Debian package, make one twice, and test it
+	setup/packages deb
+	HSNAP_PACKAGES=required HSNAP_TEST_TIMEOUT=900 tests/run tests/packages/*.t
 
 picture: all samples prefix ## docs/report.png, the page of hdiff -o html in a browser
 	setup/packages viewers
@@ -225,6 +229,10 @@ uninstall: ## take them away again
 
 dist: win64 win32 $(PROVE_PROGRAMS) ## a tarball, a zip for Windows and manifests for it, in build/dist
 	setup/dist $(VERSION) $(RELEASES)
+
+deb: ## a Debian package of the last commit, in build/deb
+	setup/packages deb
+	setup/deb $(VERSION)
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs
