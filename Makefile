@@ -2,6 +2,7 @@
 #
 #   build/linux   hdiff, hsym and hsnap for this machine
 #   build/asan    unit tests, with the sanitizers
+#   build/fuzz    the same code for clang's fuzzer
 #   build/win64   everything for Windows, made with mingw
 #   build/win32   hsnap and its tracer for 32-bit programs
 #   build/deps    libraries for Windows, made from Debian's sources
@@ -48,6 +49,8 @@ WIN_TESTS := $(wildcard tests/win/test_*.c)
 WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
 WIN_TARGETS := $(wildcard tests/targets/*.c)
+# A program for each reader, which clang's fuzzer feeds, and feed.c in make check.
+FUZZ_TARGETS := $(wildcard tests/fuzz/fuzz_*.c)
 # DLLs that those load.
 WIN_PLUGS := $(wildcard tests/plugs/*.c)
 # Programs whose names are looked up, and the ways in which they are built.
@@ -85,6 +88,11 @@ linux_FLAGS = $(OURS) -D_XOPEN_SOURCE=700 $(CPPFLAGS) $(CFLAGS)
 asan_FLAGS = $(linux_FLAGS) $(asan_SPEED) -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 asan_SPEED = -O1
+# What clang's fuzzer watches.
+fuzz_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# Its pragma is gcc's.
+build/fuzz/obj/diff/read/count_avx2.o: fuzz_FLAGS += -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
 build/asan/obj/tests/unit/%.o: asan_SPEED = -O0 # of the tests themselves: they compile in a third of the time
 # The switches that setup/zydis builds the library with.
 zydis_FLAGS = -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYAN_NO_LIBC \
@@ -130,6 +138,7 @@ LIBRARY := $(filter-out $(MAINS),$(CORE) $(SYMBOLIZE) $(DIFF) $(SNAPSHOT)) $(TRA
 
 linux_objects = $(patsubst %.c,build/linux/obj/%.o,$(linux_of))
 asan_objects = $(patsubst %.c,build/asan/obj/%.o,$(linux_of))
+fuzz_objects = $(patsubst %.c,build/fuzz/obj/%.o,$(linux_of))
 win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(win64_of))
 win32_objects = $(patsubst %.c,build/win32/obj/%.o,$(win32_of))
 
@@ -163,6 +172,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(RECORD:tests/%.c=build/linux/%) \
 	$(UNIT_PLAIN:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
+	$(FUZZ_TARGETS:tests/fuzz/%.c=build/asan/fuzz/%) build/fuzz/images/made \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
@@ -184,7 +194,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -200,6 +210,11 @@ check: all win32 samples $(PROVE_PROGRAMS) tests prefix build/linux/bench/gen_du
 	echo "== running tests"
 	tests/run
 
+fuzz: $(FUZZ_TARGETS:tests/fuzz/%.c=build/fuzz/%) build/fuzz/images/made ## programs for clang's fuzzer, in build/fuzz
+
+check-fuzz: fuzz ## run each of them for FUZZ_SECONDS (60)
+	tests/fuzz/run-fuzz
+
 check-viewers: all ## install what opens reports (a browser, Go, databases), and test with it
 	setup/packages viewers
 	setup/step viewers "getting DuckDB, speedscope and ajv" setup/viewers
@@ -208,6 +223,9 @@ check-viewers: all ## install what opens reports (a browser, Go, databases), and
 check-packages: ## install what makes a Debian package, make one twice, and test it
 	setup/packages deb
 	HSNAP_PACKAGES=required HSNAP_TEST_TIMEOUT=900 tests/run tests/packages/*.t
+
+fuzz-packages:
+	setup/packages fuzz
 
 picture: all samples prefix ## docs/report.png, the page of hdiff -o html in a browser
 	setup/packages viewers
@@ -282,6 +300,10 @@ build/linux/obj/%.o: %.c Makefile | packages
 build/asan/obj/%.o: %.c Makefile | packages
 	mkdir -p $(@D)
 	$(CC) $(asan_FLAGS) -c $< -o $@
+
+build/fuzz/obj/%.o: %.c Makefile | packages fuzz-packages
+	mkdir -p $(@D)
+	$(CLANG) $(fuzz_FLAGS) -c $< -o $@
 
 build/win64/obj/%.o: %.c Makefile | deps
 	mkdir -p $(@D)
@@ -467,6 +489,7 @@ build/linux/bench/%: tests/bench/%.cpp Makefile | packages
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
+build/fuzz/library.a: $(call fuzz_objects,$(LIBRARY)) | packages
 build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) | deps
 %/library.a:
 	mkdir -p $(@D)
@@ -498,12 +521,29 @@ build/asan/tests/%: build/asan/obj/tests/unit/%.o $(MADE_LAYOUTS:%=build/asan/%)
 	echo "== $@"
 	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER) -o $@
 
+# Where the program would end it fails, as fuzz.c has it.
+FUZZ_LIBS := -Wl,--wrap=os_end -lpcre2-8 -lZydis -lz -lzstd -lpthread -lm $(DEMANGLER)
+
+build/asan/fuzz/%: build/asan/obj/tests/fuzz/%.o build/asan/obj/tests/fuzz/fuzz.o build/asan/obj/tests/fuzz/feed.o build/asan/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) -fsanitize=address,undefined $^ $(FUZZ_LIBS) -o $@
+
+build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.o build/fuzz/obj/tests/fuzz/fuzz.o build/fuzz/library.a
+	echo "== $@"
+	$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(FUZZ_LIBS) -o $@
+
+# Processes that fuzz_minidump.c changes.
+build/fuzz/images/made: tests/fuzz/images build/linux/images/make_image
+	tests/fuzz/images
+	touch $@
+
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll $(DEMANGLER) -o $@
 
--include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
+-include $(shell [ ! -d build ] || find build/linux build/asan build/fuzz build/win64 build/win32 -name '*.d' 2>/dev/null)
 
 # The tests of one folder, in less than a minute once they are built.
 $(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter build/%,$$(shell tests/run --list $$*))
@@ -512,7 +552,7 @@ $(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter bui
 # ---------------------------------------------------------------- lint
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
-ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
+ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* tests/fuzz/* 2>/dev/null)
 LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/% tests/symbols/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone

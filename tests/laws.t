@@ -51,7 +51,7 @@ none('no #ifdef for the system in the middle of a thought',
 	grep { !m{^core/base/err\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
 
 my %named;
-push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/} } @files;
+push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/|^tests/fuzz/corpus/} } @files;
 none('file names are unique', map { "@$_" } grep { @$_ > 1 } values %named);
 none('what waits for a target does so by a clock that nobody sets',
 	grep { m{^snapshot/(?:control|live|stacks)/} && $text{$_} =~ /\bos_time_ms\(/ } @c);
@@ -87,7 +87,7 @@ sub tracked {
 
 sub binary {
 	my ($file) = @_;
-	return $text{$file} =~ /\0/ || $file =~ m{^tests/(?:data|golden)/};
+	return $text{$file} =~ /\0/ || $file =~ m{^tests/(?:data|golden|fuzz/corpus)/};
 }
 
 # "FILE: HEADER" of each include that $wanted->(FILE, HEADER, IN_QUOTES) is true for.

@@ -1,0 +1,96 @@
+/*
+ * Lists that users write: suppressions, frames to be taken away, patterns. The first line of an input is a stack, its frames
+ * parted by blanks, "module!function"; the next one a pattern; the rest the list. A pattern matches a text or not, however
+ * often it is asked, or takes too long; and every line of a list that is taken means something.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "diff/query/pattern.h"
+#include "diff/query/strip.h"
+#include "diff/query/suppress.h"
+
+static void check_pattern(const char *pattern, const char *text)
+{
+	struct patterns patterns;
+	struct err err = {0};
+	int rc, again;
+
+	patterns_init(&patterns, "-i");
+	rc = patterns_add(&patterns, pattern, &err);
+	HOLDS(!rc || (rc == -ERR_USAGE && err.code == ERR_USAGE));
+	if (!rc) {
+		rc = patterns_match(&patterns, text, &err);
+		again = patterns_match_known(&patterns, text, &err);
+		HOLDS(rc == again && (rc == 0 || rc == 1 || rc == -ERR_USAGE));
+		HOLDS(patterns_match_known(&patterns, text, &err) == again);
+		patterns_try(&patterns, text);
+		HOLDS(!strcmp(pattern_text(&patterns, 0), pattern));
+	}
+	patterns_release(&patterns);
+	text_glob(pattern, text, GLOB_FOLD | GLOB_QUESTION);
+	HOLDS(strpbrk(text, "*?") || text_glob(text, text, GLOB_QUESTION));
+}
+
+/* The words of a line as frames, whose texts lie in it. */
+static void frames_of(char *line, struct frames *frames)
+{
+	for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) {
+		char *function = strchr(word, '!');
+		struct frame frame = {.module = word};
+
+		if (function) {
+			*function++ = '\0';
+			frame.function = *function ? function : NULL;
+		}
+		frames_add(frames, &frame);
+	}
+}
+
+static void check_lists(const char *path, struct frames *frames)
+{
+	struct comparison comparison = {0};
+	struct row row = {.kind = ROW_STACK, .frames = frames};
+	struct suppressions suppressions;
+	struct strip strip;
+	struct err err = {0};
+	size_t count = frames->count;
+	int rc;
+
+	suppressions_init(&suppressions);
+	rc = suppressions_add_file(&suppressions, path, &err);
+	HOLDS(!rc || (int)err.code == -rc);
+	if (!rc) {
+		struct suppression *first =
+			suppressions_match(&suppressions, &comparison, &row, frames);
+
+		HOLDS(suppressions_match(&suppressions, &comparison, &row, frames) == first);
+	}
+	suppressions_release(&suppressions);
+	strip_init(&strip);
+	rc = strip_add_file(&strip, path, &err);
+	HOLDS(!rc || (int)err.code == -rc);
+	strip_add_known(&strip);
+	for (size_t i = 0; i < frames->count; i++)
+		strip_takes(&strip, &frames->items[i]);
+	strip_frames(&strip, frames);
+	HOLDS(frames->count <= count && (!count || frames->count));
+	strip_release(&strip);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct fuzz_input input = {bytes, bytes + len};
+	char *stack = fuzz_line(&input), *pattern = fuzz_line(&input);
+	struct frames frames;
+
+	check_pattern(pattern, stack);
+	frames_init(&frames);
+	frames_of(stack, &frames);
+	check_lists(fuzz_file(0, input.at, fuzz_left(&input)), &frames);
+	frames_release(&frames);
+	free(stack);
+	free(pattern);
+	return 0;
+}
