@@ -13,8 +13,14 @@
 #include "core/dump/source.h"
 
 #define KNOWN_MAX ((size_t)1 << 20) /* texts that are remembered */
-/* Far above what a sane pattern needs for a name, far below what a user would wait for. */
-#define STEPS_MAX 1000000
+/* Far above what a sane pattern needs for a name, and for all of them; far below what a user would wait for. PCRE2
+ * does not say how many steps it took: it is let take a few, and then ever more, and those it was let take count. One
+ * that is interpreted takes at least ten times as long. */
+#define STEPS_FIRST 1000
+#define STEPS_FACTOR 4
+#define STEPS_MAX 1024000
+#define STEPS_ALL (UINT64_C(4000) * STEPS_MAX)
+#define STEPS_INTERPRETED 10 /* for one */
 #define DEPTH_MAX 100000
 #define HEAP_MAX_KIB 65536
 #define JIT_STACK_MAX_BYTES ((size_t)1 << 20)
@@ -25,6 +31,7 @@ struct pattern {
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
+	uint64_t steps; /* that it was let take, for all texts, but for the first ones of each */
 	bool has_matched;
 };
 
@@ -78,7 +85,6 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 	pattern.data = pcre2_match_data_create(1, NULL);
 	if (!pattern.context || !pattern.data)
 		memory_out();
-	pcre2_set_match_limit(pattern.context, STEPS_MAX);
 	pcre2_set_depth_limit(pattern.context, DEPTH_MAX);
 	pcre2_set_heap_limit(pattern.context, HEAP_MAX_KIB);
 	quicken(&pattern);
@@ -87,22 +93,39 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 	return 0;
 }
 
+/* In at most so many steps. */
+static int match_within(struct pattern *pattern, const char *text, size_t len, uint32_t steps)
+{
+	pcre2_set_match_limit(pattern->context, steps);
+	return pcre2_match(
+		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
+}
+
 static int match(const struct patterns *patterns, size_t index, const char *text, size_t len,
 	struct err *err)
 {
 	struct pattern *pattern = &patterns->items[index];
+	const unsigned cost = pattern->jit_stack ? 1 : STEPS_INTERPRETED;
 	char why[200], place[sizeof(err->place)];
-	int rc = pcre2_match(
-		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
+	uint32_t steps = STEPS_FIRST;
+	int rc = match_within(pattern, text, len, steps);
 
+	while (rc == PCRE2_ERROR_MATCHLIMIT && pattern->steps < STEPS_ALL &&
+		(steps *= STEPS_FACTOR) <= STEPS_MAX / cost) {
+		pattern->steps += (uint64_t)steps * cost;
+		rc = match_within(pattern, text, len, steps);
+	}
 	pattern->has_matched |= rc >= 0;
 	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH)
 		return rc >= 0;
 	if (rc == PCRE2_ERROR_NOMEMORY)
 		memory_out();
+	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
+	if (pattern->steps >= STEPS_ALL)
+		return err_set(
+			err, ERR_USAGE, place, "this pattern takes too long for so many names");
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
-	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
 	return err_set(err, ERR_USAGE, place, "this pattern cannot be matched against %.100s: %s",
 		text, why);
 }

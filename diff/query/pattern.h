@@ -13,7 +13,7 @@
 /*
  * Regular expressions (PCRE2), a list of them held against many texts.
  *
- * No text can make a match take forever: one that takes too long is an error, never a silent no.
+ * No text can make a match take forever, nor can many: one that takes too long is an error, never a silent no.
  * Texts need not be valid UTF-8.
  */
 
