@@ -37,6 +37,7 @@ forms();
 form_of_each_child();
 incomplete();
 other_bitness();
+linked();
 
 my $raise = rows_of('raise', 0);
 is_deeply($raise->{leak_after}, [100, 77700], 'allocations after an exception that went through a hook have their stacks');
@@ -286,6 +287,14 @@ sub other_bitness {
 	is_deeply([split /\r?\n/, $got->{out}], ['[run]', '[--at-exit]', '[-]', '[--]', '[' . win("$here/old.exe") . ']', '[a b]', '[]',
 		'[c"d]', 'a line'], 'hsnap32.exe gets the same arguments and streams');
 	is($got->{status}, 77, 'and its status is passed on');
+}
+
+# winget makes links to programs, in a folder where nothing else of theirs is.
+sub linked {
+	my $here = fresh_dir();
+	symlink "$root/build/win64/hsnap.exe", "$here/hsnap.exe" or die "hsnap.exe: $!\n";
+	my $got = run([wine(win("$here/hsnap.exe")), 'run', '--at-exit', win("$here/out.txt"), '--', win($odd), 'early']);
+	is($got->{status}, 33, 'by a link hsnap runs a program') or diag($got->{err});
 }
 
 sub told { return run([wine(win("$root/build/win64/targets/told.exe"), '-', @_)]) }

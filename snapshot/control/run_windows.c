@@ -95,20 +95,50 @@ bool program_is_this(const wchar_t *path)
 	return same;
 }
 
+/* Puts the file that a link leads to in its place. False: that is not known. */
+static bool follow_link(wchar_t *path, DWORD *len)
+{
+	HANDLE file = CreateFileW(path, FILE_READ_ATTRIBUTES,
+		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0,
+		NULL);
+
+	if (file == INVALID_HANDLE_VALUE)
+		return false;
+	*len = GetFinalPathNameByHandleW(file, path, PATH_UNITS, 0);
+	CloseHandle(file);
+	if (!*len || *len >= PATH_UNITS)
+		return false;
+	if (*len > 6 && !wcsncmp(path, L"\\\\?\\", 4) && path[5] == L':') {
+		*len -= 4;
+		wmemmove(path, path + 4, *len + 1);
+	}
+	return true;
+}
+
+/* The file of that name in the folder of path, if it is there. */
+static wchar_t *beside(const wchar_t *path, size_t len, const wchar_t *name)
+{
+	wchar_t *found = NULL;
+
+	while (len && path[len - 1] != L'\\' && path[len - 1] != L'/')
+		len--;
+	if (len)
+		found = with_name(path, len, name);
+	if (found && GetFileAttributesW(found) != INVALID_FILE_ATTRIBUTES)
+		return found;
+	free(found);
+	return NULL;
+}
+
 wchar_t *program_beside(const wchar_t *name)
 {
 	DWORD len;
-	wchar_t *path = own_path(&len), *beside = NULL;
+	wchar_t *path = own_path(&len), *found = path ? beside(path, len, name) : NULL;
 
-	while (path && len && path[len - 1] != L'\\' && path[len - 1] != L'/')
-		len--;
-	if (path && len)
-		beside = with_name(path, len, name);
+	if (path && !found && follow_link(path, &len)) /* package managers make links */
+		found = beside(path, len, name);
 	free(path);
-	if (beside && GetFileAttributesW(beside) != INVALID_FILE_ATTRIBUTES)
-		return beside;
-	free(beside);
-	return NULL;
+	return found;
 }
 
 #define STACK_BYTES ((SIZE_T)1 << 20) /* address space of a thread */
