@@ -26,6 +26,23 @@ $ENV{HSYM_CACHE} = 'off';  # names are looked up, not remembered from an earlier
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
+# On Windows, in MSYS2, programs run as they are, and those built for Windows stand in for those for Linux.
+# HSNAP_AS_WINDOWS does the latter elsewhere, to see which tests that leaves.
+my $on_windows = $^O =~ /^(?:msys|cygwin)$/;
+my $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
+my @needs = (
+	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
+	['Wine', qr{build/wine|WINEPREFIX|drive_c|setup/wine|\bWINE}],
+	['programs that are built for Linux', qr{build/(?:linux|asan)/(?!h(?:diff|sym|snap)\b)|\buse (?:Images|Recordings|Logs)\b}],
+	['compilers and tools of Debian', qr{mingw32-gcc|\bclang|mandoc|xmllint|llvm-|setup/\w}],
+);
+if ($as_windows) {
+	my $source = slurp($0);
+	for my $need (@needs) {
+		plan(skip_all => "needs $need->[0]") if $source =~ $need->[1];
+	}
+}
+
 # ---------------------------------------------------------------- files
 
 # The folder of an npm package, fetched once into build/npm; undef where npm does not give it.
@@ -62,16 +79,31 @@ sub files_in {
 	return @names;
 }
 
-# A path of this machine as Wine's programs know it.
-sub win { return 'Z:' . $_[0] =~ tr,/,\\,r }
+# A path of this machine as programs for Windows know it.
+sub win {
+	my ($path) = @_;
+	return 'Z:' . $path =~ tr,/,\\,r if !$on_windows;
+	open my $from, '-|', 'cygpath', '-w', $path or die "cygpath: $!\n";
+	return <$from> =~ s/\r?\n\z//r;
+}
 
 # ---------------------------------------------------------------- processes
 
-sub wine { return ("$root/setup/wine", @_) }
+# The command line of a program for Windows. MSYS2 takes what begins with one slash for a path.
+sub wine { return $on_windows ? map({ m{^/\w$} ? "/$_" : $_ } @_) : ("$root/setup/wine", @_) }
+
+# A command with the program for Windows in the place of that for Linux.
+sub for_windows {
+	my @words = @_;
+	my ($at) = grep { $words[$_] =~ m{^\Q$root\E/build/linux/h(?:diff|sym|snap)$} } 0 .. $#words or return @words;
+	my ($program, @args) = splice @words, $at;
+	return (@words, wine("$root/build/win64/" . basename($program) . '.exe', map { s{^(-[\w-]+=)?(/.*)}{($1 // '') . win($2)}er } @args));
+}
 
 # Starts a command; its pid. %how: stdin, stdout, stderr (names or handles), dir.
 sub start {
 	my ($command, %how) = @_;
+	$command = [for_windows(@$command)] if $as_windows;
 	my $pid = fork // die "fork: $!\n";
 	if ($pid) {
 		$running{$pid} = 1;
