@@ -165,6 +165,11 @@ SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(S
 # What prove.cmd tries the programs on.
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
+# What tests on Windows run, but for NAMED_PROGRAMS, which want clang.
+WIN_TEST_PROGRAMS := $(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
+	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
@@ -173,10 +178,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(UNIT_PLAIN:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(FUZZ_TARGETS:tests/fuzz/%.c=build/asan/fuzz/%) build/fuzz/images/made \
-	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
-	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
-	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
-	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
+	$(WIN_TEST_PROGRAMS) \
 	build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	$(NAMED_PROGRAMS)
@@ -194,7 +196,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -202,6 +204,7 @@ win64: $(WIN64_PROGRAMS) ## everything for Windows
 win32: $(WIN32_PROGRAMS) ## hsnap and its tracer for 32-bit programs
 samples: $(SAMPLE_PROGRAMS) ## leaky programs to practise on
 tests: $(TEST_PROGRAMS)
+win-tests: $(WIN_TEST_PROGRAMS)
 
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
@@ -552,12 +555,14 @@ $(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter bui
 # ---------------------------------------------------------------- lint
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
-ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* tests/fuzz/* 2>/dev/null)
+ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* tests/fuzz/* tests/windows/* 2>/dev/null)
 LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/% tests/symbols/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output
 tidy = $(if $(2),clang-tidy --quiet $(2) -- $(filter-out -M% -O% -g% -Werror,$(1)),true)
+
+YAML_RULES := {extends: default, rules: {line-length: {max: 120}, document-start: disable, truthy: disable}}
 
 lint-quick: packages ## the part of lint that takes seconds
 	setup/packages lint-quick
@@ -565,6 +570,7 @@ lint-quick: packages ## the part of lint that takes seconds
 	echo "== clang-format"; clang-format --dry-run -Werror $(ALL_C) || status=1; \
 	echo "== shellcheck"; shellcheck $(ALL_SCRIPTS) || status=1; \
 	echo "== mandoc"; mandoc -Tlint -W warning man/* || status=1; \
+	echo "== yamllint"; yamllint -s -d '$(YAML_RULES)' .github || status=1; \
 	exit $$status
 
 # cppcheck 2.10 takes a pointer to a local, handed on, for a read of it
