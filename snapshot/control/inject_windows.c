@@ -8,6 +8,7 @@
 #include "snapshot/tracer/shared.h"
 
 #define PATIENCE_MS 10000
+#define WAIT_AGAIN_MS 10
 
 static int fail(const char *name, const char *what, struct err *err)
 {
@@ -131,7 +132,9 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 		DWORD got = WaitForMultipleObjects(
 			count, handles, FALSE, until_ms ? (DWORD)piece_ms : INFINITE);
 
-		if (got != WAIT_TIMEOUT || left_ms <= 0)
+		if (got == WAIT_FAILED) /* that says nothing of any of them */
+			Sleep(WAIT_AGAIN_MS);
+		else if (got != WAIT_TIMEOUT || left_ms <= 0)
 			return got;
 	}
 }
