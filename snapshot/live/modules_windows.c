@@ -14,6 +14,7 @@
 #define PATH_UNITS 32768
 #define LIST_TRIES 10
 #define LIST_RETRY_MS 10
+#define QUERY_TRIES 3
 
 /* Whether a module is 32-bit, as its header in memory says. */
 static bool is_32_bit(struct target *target, uint64_t base)
@@ -190,9 +191,14 @@ int modules_list(struct target *target, HANDLE process, struct snapshot *snapsho
 
 static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
-	/* None above the end of user space; and never backwards. */
-	return VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info)) &&
-	       (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize > addr;
+	/* None above the end of user space. What fails for another reason would look like that end. */
+	for (int tries = 1; !VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info));
+		tries++) {
+		if (GetLastError() == ERROR_INVALID_PARAMETER || tries >= QUERY_TRIES)
+			return false;
+	}
+	/* Never backwards. */
+	return (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize > addr;
 }
 
 /* The system tells of a region what lies from the page asked for on. Whoever reads in pieces wants
