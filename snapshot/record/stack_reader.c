@@ -383,9 +383,13 @@ static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 	struct record_frame found[TRACER_DEPTH_MAX];
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t born = 0, count = 0;
+	int tries = 1;
 
-	if (reader->stacks || find_stacks(reader))
-		count = read_frames(reader, id, frames, &born);
+	/* That of a process which has ended cannot be read any more. */
+	do {
+		if (reader->stacks || find_stacks(reader))
+			count = read_frames(reader, id, frames, &born);
+	} while (!count && tries++ < TRIES && reader->target->ops->is_alive(reader->target));
 	if (!count)
 		return RECORD_NO_STACK;
 	look_at_modules(reader, frames, count, born);
