@@ -186,7 +186,8 @@ static void put_quoted(struct buf *to, const char *key, const char *value)
 	kv_quote(to, value);
 }
 
-static void write_start(struct recorder *recorder, const struct record_facts *facts)
+/* The first chunk, with room to pack it. */
+static void put_start(struct recorder *recorder, const struct record_facts *facts)
 {
 	struct buf *to = begin_payload(recorder);
 
@@ -200,7 +201,7 @@ static void write_start(struct recorder *recorder, const struct record_facts *fa
 	put_quoted(to, "image", facts->image);
 	put_quoted(to, "os", facts->os);
 	put_quoted(to, "source", facts->source);
-	write_chunk(recorder, CHUNK_START, 0, 0);
+	buf_reserve(&recorder->chunk, CHUNK_HEAD_BYTES + ZSTD_compressBound(to->len));
 }
 
 static void write_lists(struct recorder *recorder)
@@ -741,10 +742,8 @@ void recorder_remark(struct recorder *recorder, const char *text)
 
 /* ---------------------------------------------------------------- a file from its start to its end */
 
-static int create(struct recorder *recorder, const char *path, struct err *err)
+static int create(struct recorder *recorder, const char *path, const char *place, struct err *err)
 {
-	char *final = os_final_path(path);
-	const char *place = final ? final : path;
 	int rc;
 
 	if (os_is_special(place)) {
@@ -754,7 +753,6 @@ static int create(struct recorder *recorder, const char *path, struct err *err)
 			os_remove(place);
 		rc = file_append_open(&recorder->file, place, err);
 	}
-	free(final);
 	if (!rc && os_size(&recorder->file)) {
 		os_close(&recorder->file);
 		rc = err_set(err, ERR_CREATE, path, "what is there cannot be removed");
@@ -831,28 +829,35 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 {
 	struct recorder *made = xcalloc(1, sizeof(*made));
 	unsigned char head[FILE_HEAD_BYTES];
-	int rc = create(made, path, err);
+	char *place = os_final_path(path);
+	int rc;
 
+	recorder_init(made, path);
+	put_start(made,
+		facts); /* a file without it is nothing: no memory may be wanting behind its creation */
+	rc = create(made, path, place ? place : path, err);
 	if (rc) {
-		free(made);
+		recorder_release(made);
+		free(place);
 		return rc;
 	}
-	recorder_init(made, path);
 	made->has_addresses = facts->has_addresses;
 	if (facts->is_temporary)
 		ZSTD_CCtx_setParameter(made->zstd, ZSTD_c_compressionLevel, TEMPORARY_LEVEL);
 	file_head_put(head);
 	write_bytes(made, head, sizeof(head));
-	write_start(made, facts);
+	write_chunk(made, CHUNK_START, 0, 0);
 	recorder_thread(made, 0);
 	rc = result(made, err);
-	if (rc) {
+	if (rc) { /* nothing can be made of what is there */
 		os_close(&made->file);
+		os_remove(place ? place : path);
 		recorder_release(made);
-		return rc;
+	} else {
+		*recorder = made;
 	}
-	*recorder = made;
-	return 0;
+	free(place);
+	return rc;
 }
 
 int recorder_flush(struct recorder *recorder, struct err *err)
