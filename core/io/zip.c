@@ -19,6 +19,9 @@ enum {
 	END_64_BYTES = 56
 };
 #define COMMENT_MAX 65535
+/* Logs with buffers that are almost empty are packed well, but those are no larger than a disk. */
+#define LARGE_BYTES ((uint64_t)4 << 30)
+#define LARGE_RATIO 300
 #define CENTRAL_MAX ((uint64_t)64 << 20)
 #define EXTRA_64 1
 enum { STORED = 0, DEFLATED = 8, FLAG_ENCRYPTED = 1 };
@@ -293,6 +296,8 @@ int zip_unpack(struct zip *zip, size_t number, const char *path, struct err *err
 	run.left = entry->packed_bytes;
 	if (run.at > zip->file_bytes || run.left > zip->file_bytes - run.at)
 		return bad(zip, err, "a file in it is cut short");
+	if (entry->bytes > LARGE_BYTES && entry->bytes / LARGE_RATIO > entry->packed_bytes)
+		return bad(zip, err, "a file in it would be hundreds of times as large as it is");
 	rc = file_append_open(&run.file, path, err);
 	if (rc)
 		return rc;
