@@ -321,6 +321,8 @@ struct copy {
 	bool in_line; /* the last piece did not end one */
 	char last; /* byte copied */
 	bool is_done; /* the names are written */
+	bool is_shown; /* on a terminal */
+	struct buf shown;
 };
 
 static void add_names(struct copy *copy)
@@ -346,6 +348,24 @@ static bool is_end_mark(const char *text, size_t len)
 	       (text[mark_len] == ' ' || text[mark_len] == '\r' || text[mark_len] == '\n');
 }
 
+/* What a terminal would obey is '?', but for the blanks of the format. */
+static void show_piece(struct copy *copy, const char *text, size_t len)
+{
+	char *shown;
+
+	buf_clear(&copy->shown);
+	buf_add(&copy->shown, text, len);
+	shown = copy->shown.data;
+	for (size_t at = 0, size; at < len; at += size) {
+		bool is_blank = shown[at] && strchr("\t\r\n", shown[at]);
+		size_t obeyed = !shown[at] ? 1 : is_blank ? 0 : text_obeyed(shown + at);
+
+		memset(shown + at, '?', obeyed);
+		size = obeyed ? obeyed : 1;
+	}
+	out_write(copy->out, shown, len);
+}
+
 /* A line, or a part of one that is too long to be of interest. */
 static void copy_piece(struct copy *copy, const char *text, size_t len)
 {
@@ -356,7 +376,10 @@ static void copy_piece(struct copy *copy, const char *text, size_t len)
 	if (!copy->in_line && (is_end_mark(text, len) ||
 				      (copy->work->is_cut && copy->at >= copy->work->whole_bytes)))
 		add_names(copy);
-	out_write(copy->out, text, len);
+	if (copy->is_shown)
+		show_piece(copy, text, len);
+	else
+		out_write(copy->out, text, len);
 	copy->at += len;
 	copy->last = text[len - 1];
 	copy->in_line = !is_whole;
@@ -379,10 +402,10 @@ static size_t copy_window(struct copy *copy, const char *window, size_t len)
 	return used;
 }
 
-int addnames_copy(
-	const struct addnames *work, struct input *input, struct out *out, struct err *err)
+int addnames_copy(const struct addnames *work, struct input *input, struct out *out, bool is_shown,
+	struct err *err)
 {
-	struct copy copy = {.work = work, .out = out};
+	struct copy copy = {.work = work, .out = out, .is_shown = is_shown};
 	char *window = xmalloc(WINDOW_BYTES);
 	size_t len = 0, used;
 	int64_t got;
@@ -402,6 +425,7 @@ int addnames_copy(
 	if (!got)
 		add_names(&copy);
 	free(window);
+	buf_release(&copy.shown);
 	return (int)got;
 }
 

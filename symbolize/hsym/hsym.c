@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <zlib.h>
 
@@ -71,6 +72,7 @@ static int finish_out(struct out *out, int rc, struct err *err)
 static int write_dump(
 	const struct addnames *work, struct input *input, const char *path, struct err *err)
 {
+	bool is_shown = (!path || !strcmp(path, "-")) && os_is_terminal(stdout);
 	struct out out;
 	int rc = input_rewind(input, err);
 
@@ -78,7 +80,7 @@ static int write_dump(
 		rc = out_open(&out, path, err);
 	if (rc)
 		return rc;
-	rc = addnames_copy(work, input, &out, err);
+	rc = addnames_copy(work, input, &out, is_shown, err);
 	input_close(input); /* Windows replaces no file that is open */
 	rc = finish_out(&out, rc, err);
 	if (!rc)

@@ -70,9 +70,10 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 
 void addnames_resolve(struct addnames *work);
 
-/* Reads input from its first byte; failures to write are kept in out. Returns 0 or -ERR_READ. */
-int addnames_copy(
-	const struct addnames *work, struct input *input, struct out *out, struct err *err);
+/* Reads input from its first byte; failures to write are kept in out. is_shown: on a terminal, which must obey nothing
+ * of it. Returns 0 or -ERR_READ. */
+int addnames_copy(const struct addnames *work, struct input *input, struct out *out, bool is_shown,
+	struct err *err);
 
 /* Distinct addresses of a dump that lie in one of its modules. */
 struct addnames_module {

@@ -84,7 +84,7 @@ static int add_names(bool accept_cut)
 		name_by_hand(&work);
 		assert_int_equal(input_rewind(&input, &err), 0);
 		assert_int_equal(out_open(&out, out_path, &err), 0);
-		assert_int_equal(addnames_copy(&work, &input, &out, &err), 0);
+		assert_int_equal(addnames_copy(&work, &input, &out, false, &err), 0);
 		assert_int_equal(out_commit(&out, &err), 0);
 	}
 	release(&work, &input);
