@@ -168,23 +168,27 @@ static size_t find_names(
 	return count;
 }
 
-/* Tells which of them this run has written, and forgets those that are not there any more. False: the last of
- * them is not. Somebody has taken it away, and the older ones are all there is; or the system has called it
- * otherwise. */
+static int by_name(const void *name, const void *candidate)
+{
+	return strcmp(name, ((const struct candidate *)candidate)->entry->name);
+}
+
+/* Tells which of them, which are in the order of their names, this run has written, and forgets those that are not there
+ * any more. False: the last of them is not. Somebody has taken it away, and the older ones are all there is; or the
+ * system has called it otherwise. */
 static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
 	bool has_last = false;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < files->count; i++) {
-		size_t at = 0;
+		struct candidate *own =
+			bsearch(files->own[i], found, count, sizeof(*found), by_name);
 
-		while (at < count && strcmp(found[at].entry->name, files->own[i]) != 0)
-			at++;
-		has_last = at < count;
-		if (has_last) {
+		has_last = own;
+		if (own) {
 			files->own[kept++] = files->own[i];
-			found[at].own = kept;
+			own->own = kept;
 		} else {
 			free(files->own[i]);
 		}
@@ -193,7 +197,19 @@ static bool find_own(struct series_files *files, struct candidate *found, size_t
 	return has_last;
 }
 
-/* Leaves those whose heads say that they are of the series; how many they are. */
+/* The time in a file's head; 0: it does not say that it is of the series. */
+static int64_t read_head(const struct series_files *files, struct buf *path, const char *name)
+{
+	struct dump_head head = {0};
+
+	set_path(files, path, name);
+	if (dump_head_read(path->data, &head, NULL) || !head.is_ours || !head.start_ms ||
+		head.pid != files->pid || head.start_ms != files->start_ms)
+		return 0;
+	return head.time_ms;
+}
+
+/* Leaves those of the series, by their heads where this run has not written them; how many they are. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
 	struct buf path;
@@ -202,15 +218,11 @@ static size_t read_heads(const struct series_files *files, struct candidate *fou
 	buf_init(&path);
 	for (size_t i = 0; i < count; i++) {
 		struct candidate candidate = found[i];
-		struct dump_head head = {0};
 
-		set_path(files, &path, candidate.entry->name);
-		if (dump_head_read(path.data, &head, NULL) || !head.is_ours || !head.time_ms ||
-			!head.start_ms || head.pid != files->pid ||
-			head.start_ms != files->start_ms)
-			continue;
-		candidate.time_ms = candidate.own ? 0 : head.time_ms;
-		found[kept++] = candidate;
+		if (!candidate.own)
+			candidate.time_ms = read_head(files, &path, candidate.entry->name);
+		if (candidate.own || candidate.time_ms)
+			found[kept++] = candidate;
 	}
 	buf_release(&path);
 	return kept;
@@ -227,7 +239,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->entry->name, y->entry->name);
 }
 
-/* 0, or the first trouble. */
+/* 0, or the first trouble. What this run has written is looked at now: something else may be in its place. */
 static int remove_oldest(
 	const struct series_files *files, struct candidate *found, size_t count, struct err *err)
 {
@@ -242,7 +254,9 @@ static int remove_oldest(
 	buf_init(&path);
 	for (; count > 1 && (count > limits->keep_count || bytes > limits->keep_bytes); count--) {
 		set_path(files, &path, found->entry->name);
-		status = folder_remove(path.data, rc ? NULL : err);
+		status = 0;
+		if (!found->own || read_head(files, &path, found->entry->name))
+			status = folder_remove(path.data, rc ? NULL : err);
 		rc = rc ? rc : status;
 		bytes -= found++->entry->size_bytes;
 	}

@@ -2,6 +2,7 @@
 #include "tests/unit/t.h"
 
 #include <errno.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -634,6 +635,31 @@ TEST(what_another_wrote_goes_first)
 	write_next(TIME_MS + 2 * MINUTE, 300);
 	put_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
 	write_to(TIME_MS + 4 * MINUTE, 300, "000001 000003 000005 ");
+}
+
+/* Else a day of --every 1s would read eighty thousand files each second. */
+TEST(what_this_run_has_written_is_not_read_until_it_goes)
+{
+	int watch = inotify_init1(IN_NONBLOCK);
+	char events[8192];
+	unsigned opened = 0;
+	ssize_t len;
+
+	open_series("{n}", keep(20));
+	for (int i = 0; i < 20; i++)
+		write_next(TIME_MS + i, 300);
+	assert_true(inotify_add_watch(watch, scene_folder, IN_OPEN) >= 0);
+	write_next(TIME_MS + 20, 300);
+	while ((len = read(watch, events, sizeof(events))) > 0) {
+		for (char *at = events; at < events + len;) {
+			const struct inotify_event *event = (const void *)at;
+
+			opened += event->len && !(event->mask & IN_ISDIR);
+			at += sizeof(*event) + event->len;
+		}
+	}
+	assert_int_equal(opened, 2); /* the new one, and the one that went */
+	close(watch);
 }
 
 GROUP(make_scene, remove_scene)
