@@ -25,6 +25,7 @@ enum {
 	UNLOADS = MODULES + 0x1000,
 	END = UNLOADS + 0x1000,
 };
+enum { BLOCK_USED = 0x5355, BLOCK_FREE = 0x5246 };
 
 static struct fuzz_memory memory_of;
 static uint8_t bytes_of[END - BASE];
@@ -40,7 +41,7 @@ static uint64_t make_block(uint64_t at, unsigned bytes, unsigned flags, unsigned
 {
 	put(at, bytes / 16, 2);
 	put(at + 2, flags, 1);
-	put(at + 3, 4, 1); /* bytes that the program did not ask for */
+	put(at + 3, type == BLOCK_FREE ? bytes / 16 >> 16 : 4, 1); /* that nobody asked for */
 	put(at + 4, 0, 2);
 	put(at + 6, type, 2);
 	return at + bytes;
@@ -71,8 +72,8 @@ static void make_heap(void)
 	put(SUBHEAP + 0x30, HEAP, 8);
 	for (unsigned i = 0; i < 8; i++)
 		at = make_block(at, 0x40 + 16 * i, i == 5 ? 1 : 0x20 + 2 * (i == 6),
-			i == 5 ? 0x5246 : 0x5355);
-	make_block(at, (unsigned)(HEAP + 0x10000 - 8 - at), 1, 0x5246);
+			i == 5 ? BLOCK_FREE : BLOCK_USED);
+	make_block(at, (unsigned)(HEAP + 0x10000 - 8 - at), 1, BLOCK_FREE);
 }
 
 static void make_dll(void)
@@ -141,7 +142,7 @@ static void make_tables(void)
 	free(area);
 	for (unsigned i = 0; i < 2; i++) {
 		put(TABLE + 16 * i, (FIRST_BLOCK + 0x40 * i) | UINT64_C(1) << 48, 8);
-		put(TABLE + 16 * i + 8, UINT64_C(0x34) << 27 | (1 + 5 * i), 8);
+		put(TABLE + 16 * i + 8, (UINT64_C(0x34) + 16 * i) << 27 | (1 + 5 * i), 8);
 		put(STACKS + 8 + 40 * i + 8, 3, 2);
 		for (unsigned k = 0; k < 3; k++)
 			put(STACKS + 8 + 40 * i + 16 + 8 * k, DLL + 0x1100 * (i + 1) + 16 * k, 8);
