@@ -17,6 +17,8 @@
 #define ROUND_MS 1 /* between two looks at the rings, where they were not fuller than that: */
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
+#define END_TRIES 10 /* to take the tracer out */
+#define WALK_TRIES 3 /* of heaps in which something cannot be read */
 #define LOOK_MS 100 /* between two looks for modules that came or went */
 
 struct record_session {
@@ -39,6 +41,8 @@ struct record_session {
 	uint64_t area_addr;
 	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
 	bool is_on; /* the tracer: its counters are not those of an earlier session */
+	unsigned end_tries; /* that failed */
+	struct err end_err; /* of the last one, when it was given up */
 	bool is_full, is_broken; /* the file: at its size; not to be written */
 };
 
@@ -118,6 +122,9 @@ static void add_old(struct record_session *session)
 		add_traced(session, &traced->blocks[i]);
 	add_walked(session);
 	add_ranges(session);
+	if (!walk_is_sound(&session->walk))
+		recorder_remark(session->recorder,
+			"its heaps could not be read to their end: blocks from before are missing");
 	recorder_start(session->recorder);
 	walk_release(&session->walk);
 	tracer_copy_release(traced);
@@ -181,13 +188,23 @@ static bool is_to_end(struct record_session *session)
 /* What is in the rings still comes. */
 static void end_in_time(struct record_session *session)
 {
+	char why[1400];
 	struct err err;
+	int rc;
 
 	if (record_session_is_over(session) || !is_to_end(session))
 		return;
 	session->end_ms = os_clock_ms();
-	if (!control_end_recording(session->target.pid, &err) || err.code != ERR_BUSY)
-		SetEvent(session->over);
+	rc = control_end_recording(session->target.pid, &err);
+	if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
+		rc = 0;
+	if (rc == -ERR_BUSY || (rc && ++session->end_tries < END_TRIES))
+		return; /* with the next round again */
+	if (rc)
+		err_set(&session->end_err, ERR_SYSTEM, session->target.name,
+			"the tracer stays in it until 'hsnap detach': %s",
+			err_reason(&err, why, sizeof(why)));
+	SetEvent(session->over);
 }
 
 static DWORD WINAPI run(void *ctx)
@@ -244,7 +261,13 @@ static int read_old(struct record_session *session, struct target *target, uint6
 		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	rc = heaps_walk(&memory, &session->walk, err);
+	for (int tries = 0; !rc && tries < WALK_TRIES; tries++) {
+		walk_clear(&session->walk);
+		memory_clear(&memory);
+		rc = heaps_walk(&memory, &session->walk, err);
+		if (walk_is_sound(&session->walk))
+			break;
+	}
 	memory_release(&memory);
 	return rc;
 }
@@ -383,6 +406,11 @@ int record_session_end(
 		take_result(session, result);
 	if (session->recorder)
 		rc = recorder_end(session->recorder, err);
+	if (!rc && session->end_err.code) {
+		rc = -(int)session->end_err.code;
+		if (err)
+			*err = session->end_err;
+	}
 	if (result && session->recorder && !os_open(&file, session->plan->path, NULL)) {
 		result->file_bytes = os_size(&file);
 		os_close(&file);
