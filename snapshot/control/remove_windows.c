@@ -123,6 +123,7 @@ static const struct held_thread *find_thread(const struct tracee *tracee,
 #define DRAIN_MS 250
 #define PAUSE_MS 20 /* between two holds */
 #define AGAIN 1
+#define WRITE_TRIES 2
 
 /* Each function is as it was, or as the tracer has made it. */
 static int check_jumps(const struct tracee *tracee, struct err *err)
@@ -140,16 +141,22 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* With all threads held. */
+/* With all threads held, and no jump of another program there: what cannot be read may be one of ours. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
-	for (int i = HOOK_COUNT - 1; i >= 0; i--) {
-		enum tracer_hook_id id = tracee_hook_order[i];
+	const char *left = "";
 
-		if (tracee_jump(tracee, id) == JUMP_IN && !tracee_patch(tracee, id, false))
-			return err_set(err, ERR_SYSTEM, tracee->target->name,
-				"%s cannot be written", tracee_function_name(id));
+	for (int tries = 0; left && tries < WRITE_TRIES; tries++) {
+		left = NULL;
+		for (int i = HOOK_COUNT - 1; i >= 0; i--) {
+			enum tracer_hook_id id = tracee_hook_order[i];
+
+			if (tracee_jump(tracee, id) != JUMP_OUT && !tracee_patch(tracee, id, false))
+				left = tracee_function_name(id);
+		}
 	}
+	if (left)
+		return err_set(err, ERR_SYSTEM, tracee->target->name, "%s cannot be written", left);
 	if (!tracee_set_state(tracee, TRACER_OFF))
 		return err_set(err, ERR_SYSTEM, tracee->target->name, "it cannot be written");
 	return 0;
