@@ -51,7 +51,9 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
 		wide[--len] = L'\0';
 	utf8 = len ? wide_to_utf8(wide) : NULL;
-	if (utf8)
+	if (!code) /* what failed has set none; the words for it are those of success */
+		snprintf(text, size, "no reason given");
+	else if (utf8)
 		snprintf(text, size, "%s", utf8);
 	else
 		snprintf(text, size, "Windows error %lu", code);

@@ -119,8 +119,9 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 
 	if (!tracee_is_in(&tracee->dll, hook->hook))
 		return refuse(installing, "its tracer's hooks are not in the tracer", err);
-	if (target_read(tracee->target, hook->function, code, sizeof(code)) ||
-		!patch_plan(plan, &request))
+	if (target_read(tracee->target, hook->function, code, sizeof(code)))
+		return refuse(installing, "its ntdll cannot be read", err);
+	if (!patch_plan(plan, &request))
 		return err_set(err, ERR_INJECT, tracee->target->name,
 			"ntdll's %s begins with code that cannot be moved",
 			tracee_function_name(id));
@@ -210,7 +211,11 @@ static int set_trampolines(struct installing *installing, struct err *err)
 static int check_bytes(const struct installing *installing, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
-		if (tracee_jump(installing->tracee, i) != JUMP_OUT)
+		enum tracee_jump jump = tracee_jump(installing->tracee, i);
+
+		if (jump == JUMP_UNREADABLE)
+			return refuse(installing, "its ntdll cannot be read", err);
+		if (jump != JUMP_OUT)
 			return err_set(err, ERR_INJECT, installing->tracee->target->name,
 				"its %s is being changed by another program",
 				tracee_function_name(i));

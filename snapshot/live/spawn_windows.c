@@ -31,6 +31,8 @@ static LPPROC_THREAD_ATTRIBUTE_LIST list_new(void)
 
 	InitializeProcThreadAttributeList(NULL, 2, 0, &bytes);
 	list = malloc(bytes);
+	if (!list)
+		SetLastError(ERROR_NOT_ENOUGH_MEMORY);
 	if (list && !InitializeProcThreadAttributeList(list, 2, 0, &bytes)) {
 		free(list);
 		list = NULL;
