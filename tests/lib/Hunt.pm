@@ -34,7 +34,7 @@ my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
 	['Wine', qr{build/wine|WINEPREFIX|drive_c|setup/wine|\bWINE}],
 	['programs that are built for Linux', qr{build/(?:linux|asan)/(?!h(?:diff|sym|snap)\b)|\buse (?:Images|Recordings|Logs)\b}],
-	['compilers and tools of Debian', qr{mingw32-gcc|\bclang|mandoc|xmllint|llvm-|setup/\w}],
+	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-|setup/\w}],
 );
 if ($as_windows) {
 	my $source = slurp($0);
@@ -97,7 +97,7 @@ sub for_windows {
 	my @words = @_;
 	my ($at) = grep { $words[$_] =~ m{^\Q$root\E/build/linux/h(?:diff|sym|snap)$} } 0 .. $#words or return @words;
 	my ($program, @args) = splice @words, $at;
-	return (@words, wine("$root/build/win64/" . basename($program) . '.exe', map { s{^(-[\w-]+=)?(/.*)}{($1 // '') . win($2)}er } @args));
+	return (@words, wine("$root/build/win64/" . basename($program) . '.exe', map { s{^(-[\w-]+=)?(/\w.*)}{($1 // '') . win($2)}er } @args));
 }
 
 # Starts a command; its pid. %how: stdin, stdout, stderr (names or handles), dir.

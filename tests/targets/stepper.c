@@ -78,8 +78,8 @@ static BOOL read_line(HANDLE from, char *line)
 int main(int argc, char **argv)
 {
 	HANDLE in, to, from, out, program;
-	char command[LINE_SIZE], line[LINE_SIZE];
-	unsigned long step = 0, next, last, pid;
+	char command[2 * LINE_SIZE], line[LINE_SIZE], *pid;
+	unsigned long step = 0, last;
 	DWORD put, status;
 
 	if (argc < 4 || !(last = strtoul(argv[2], NULL, 10))) {
@@ -94,10 +94,11 @@ int main(int argc, char **argv)
 	while (program && read_line(from, line)) {
 		puts(line);
 		fflush(stdout);
-		if (sscanf(line, "step %lu pid %lu", &next, &pid) != 2)
+		if (strncmp(line, "step ", 5) != 0)
 			continue;
-		step = next;
-		snprintf(command, sizeof(command), "cmd.exe /d /c %s %lu %lu", argv[1], step, pid);
+		step = strtoul(line + 5, &pid, 10);
+		pid += strncmp(pid, " pid ", 5) == 0 ? 5 : 0;
+		snprintf(command, sizeof(command), "cmd.exe /d /c %s %lu %s", argv[1], step, pid);
 		wait_for(start(command, NULL, NULL));
 		if (step == last)
 			break;
