@@ -90,6 +90,67 @@ static bool demangle_is_bounded(const char *name, size_t len)
 	return estimate.sum.nodes < WORK_MAX && work(&estimate) < WORK_MAX;
 }
 
+/* Whether digits with a '_' behind them are none of an identifier's length: of an array, a vector, a thunk, a parameter, a
+ * type without a name, or perhaps a lambda. */
+static bool is_numbered(const char *name, size_t at)
+{
+	char before = name[at - 1], first = name[at - 2];
+
+	return before == 'A' || before == 'h' || before == 'n' || (before == 'p' && first == 'f') ||
+	       (before == 'v' && (first == 'D' || first == 'T')) ||
+	       (before == 't' && first == 'U') || (before == 'E' && strstr(name, "Ul"));
+}
+
+/* How long what begins at a place (behind "_Z") is that may hold letters which mean something else: an identifier, the value of
+ * a number, a reference; else 1. 0: it cannot be told. */
+static size_t opaque_length(const char *name, size_t len, size_t at)
+{
+	size_t digits = strspn(name + at, "0123456789"), number = 0;
+	char next = name[at + 1];
+
+	if ((name[at] == 'S' || name[at] == 'T') && reference(name, len, at + 1) != SIZE_MAX)
+		return strcspn(name + at, "_") + 1;
+	if (name[at] == 'L' && next && (next < '0' || next > '9')) {
+		digits = strspn(name + at + 2, "n0123456789");
+		return next >= 'a' && next <= 'z' && name[at + 2 + digits] == 'E' ? 2 + digits : 0;
+	}
+	if (name[at] == '_') /* and perhaps a number that tells entities of one function apart */
+		return 1 + strspn(name + at + 1, "0123456789");
+	if (!digits)
+		return 1;
+	if ((name[at + digits] == '_' && is_numbered(name, at)) ||
+		(name[at - 1] == 'F' && name[at - 2] == 'D'))
+		return digits;
+	for (size_t i = 0; i < digits && number < len; i++)
+		number = number * 10 + (size_t)(name[at + i] - '0');
+	return number <= len - at - digits ? digits + number : 0;
+}
+
+/*
+ * gcc's demangler (12) never ends over an unresolved name ("sr") with a 'C', 'D' or 'U' in it that begins nothing: neither a
+ * constructor, a destructor, a decltype, a lambda nor a type without a name. Where that ends is not looked for: behind "sr"
+ * there must be no such letter at all.
+ */
+static bool demangle_ends(const char *name, size_t len)
+{
+	bool is_unresolved = false;
+
+	for (size_t i = strlen("_Z"), step; i < len; i += step) {
+		const char *begins = name[i] == 'C' ? "12345I" :
+				     name[i] == 'D' ? "01245Tt" :
+				     name[i] == 'U' ? "lt" :
+						      NULL;
+		bool is_sound = begins && i + 1 < len && strchr(begins, name[i + 1]);
+
+		step = opaque_length(name, len, i);
+		if (!step || (is_unresolved && begins && !is_sound))
+			return !strstr(name, "sr");
+		is_unresolved = is_unresolved || !strncmp(name + i, "sr", 2);
+		step += is_sound && name[i + 1] < 'A'; /* that digit is no length */
+	}
+	return true;
+}
+
 /*
  * The demangler of gcc's C++ library (libsupc++), from where the library's own start-up code calls it;
  * no header declares it. It hands its text on in pieces and owns nothing that would have to be freed,
@@ -135,7 +196,7 @@ int demangle_name(const char *name, struct buf *text)
 		return 0;
 	name += name[1] == '_';
 	len = strlen(name);
-	if (len > MANGLED_MAX || !demangle_is_bounded(name, len))
+	if (len > MANGLED_MAX || !demangle_is_bounded(name, len) || !demangle_ends(name, len))
 		return 0;
 	if (run(name, &to) && text->len > from)
 		return 1;

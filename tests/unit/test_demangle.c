@@ -154,6 +154,33 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
+/* Found by fuzzing: over the first ones gcc's demangler 12 runs for ever. The others are those of the same grammar that a
+ * compiler makes, as c++filt has them. */
+TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
+{
+	static const char *const names[] = {"_Z1fDTsr1aDpE", "_Z1fDTsr1aCpE", "_Z1fDTsrCpE",
+		"_ZssssAsssssrssssDpsss", "_Z1fDTsr1aC1CpE", "_Z1fDTsr1aD3E", "_Z1fDTsr1aUE",
+		"_Z1fDTsr1aC", "_ZssssAsrssssD", "_Z1fDTsr1aLCp", "_Z1fDTsr1aBCp",
+		"_Z1fDTsr1aIiEDpE", "_Z1fDTsr1aLi7E1aCpE", "_Z1fDTcl1LLNS_E9E1asr1aCpE",
+		"_Z1fDTsrS_CpE"};
+	static const char *const sound[][2] = {
+		{"_Z1fIiENSt9enable_ifIXsrSt7is_sameIT_iE5valueEiE4typeES2_",
+			"std::enable_if<std::is_same<int, int>::value, int>::type f<int>(int)"},
+		{"_Z1fIiLi0EENSt9enable_ifIXsr8isDoubleIT_E6CValueEiE4typeE6CClass",
+			"std::enable_if<isDouble<int>::CValue, int>::type f<int, 0>(CClass)"}};
+	struct buf text;
+
+	buf_init(&text);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_int_equal(demangle_name(names[i], &text), 0);
+	for (size_t i = 0; i < sizeof(sound) / sizeof(*sound); i++) {
+		buf_clear(&text);
+		assert_int_equal(demangle_name(sound[i][0], &text), 1);
+		assert_string_equal(text.data, sound[i][1]);
+	}
+	buf_release(&text);
+}
+
 TEST(test_damaged_names_end_within_bounds)
 {
 	unsigned random = 7, good = 0;
