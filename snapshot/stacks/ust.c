@@ -406,6 +406,12 @@ static enum ust_slot guess(uint32_t global_flag)
 	return is_index ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
 }
 
+/* NULL: no record has any. */
+static const uint64_t *frames_of(const struct ust *ust, const struct ust_entry *record)
+{
+	return ust->frames ? ust->frames + record->frames_at : NULL;
+}
+
 static void choose_all(struct ust *ust, uint32_t global_flag)
 {
 	struct ust_votes votes[RECORD_KINDS] = {0};
@@ -420,9 +426,8 @@ static void choose_all(struct ust *ust, uint32_t global_flag)
 		struct ust_entry *record = &ust->records[i];
 		bool is_cut;
 
-		record->frame_count =
-			(uint8_t)ust_depth_choose(&record->depth, &habits[record->kind], &ust->code,
-				ust->frames + record->frames_at, &is_cut);
+		record->frame_count = (uint8_t)ust_depth_choose(&record->depth,
+			&habits[record->kind], &ust->code, frames_of(ust, record), &is_cut);
 		ust->facts.broken_count += !record->frame_count;
 		ust->facts.cut_count += is_cut;
 	}
@@ -456,7 +461,7 @@ uint32_t ust_frames(
 {
 	const struct ust_entry *record = &ust->records[number];
 
-	*frames = ust->frames + record->frames_at;
+	*frames = frames_of(ust, record);
 	*first_slot = record->first_slot;
 	return record->frame_count;
 }
