@@ -72,6 +72,8 @@ static bool fails(unsigned index, int code)
 	return true;
 }
 
+/* Parameters have no names of their own in a table, and a type takes no parentheses.
+ * NOLINTBEGIN(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses) */
 #define X(name, result, parameters, arguments, failed, code)                                       \
 	result name parameters                                                                     \
 	{                                                                                          \
@@ -114,6 +116,7 @@ int close(int file)
 		return -1;
 	return fails(INDEX_close, EIO) ? -1 : 0;
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses) */
 
 __attribute__((constructor)) static void begin(void)
 {
