@@ -832,9 +832,9 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	char *place = os_final_path(path);
 	int rc;
 
+	/* A file without its first chunk is nothing: behind its creation no memory may be wanting for that. */
 	recorder_init(made, path);
-	put_start(made,
-		facts); /* a file without it is nothing: no memory may be wanting behind its creation */
+	put_start(made, facts);
 	rc = create(made, path, place ? place : path, err);
 	if (rc) {
 		recorder_release(made);

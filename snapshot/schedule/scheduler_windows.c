@@ -114,8 +114,7 @@ static void release(void *object)
 
 static bool load(void)
 {
-	HMODULE ole = windows_library(L"ole32.dll"),
-		automation = windows_library(L"oleaut32.dll");
+	HMODULE ole = windows_library(L"ole32.dll"), automation = windows_library(L"oleaut32.dll");
 
 	if (!ole || !automation)
 		return false;
