@@ -237,6 +237,14 @@ static void add_between(struct buf *to, const char *line, const char *start, con
 	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
+/* Whether a word is there before the log, whose folder may have it in its name. */
+static bool has_word(const char *limits, const char *word)
+{
+	const char *at = strstr(limits, word), *log = strstr(limits, " --log \"");
+
+	return at && log && at < log;
+}
+
 /* However wrongly the values may be picked out: they are checked, and written again from them the line must be the
  * same. */
 bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
@@ -256,8 +264,8 @@ bool task_arguments_read(const char *line, const char *image, struct buf *folder
 		struct task_request request = {.name = name + 1,
 			.keep = keep->data,
 			.max_bytes = max_bytes.len ? max_bytes.data : NULL,
-			.is_full = !strstr(limits, " --by-stack "),
-			.is_packed = strstr(limits, " --gzip ") != NULL};
+			.is_full = !has_word(limits, " --by-stack "),
+			.is_packed = has_word(limits, " --gzip ")};
 		size_t len = (size_t)(name - log.data);
 
 		len += len && name[-1] == ':'; /* a drive's root is none without its end */
