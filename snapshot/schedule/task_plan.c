@@ -89,8 +89,8 @@ int task_path_check(const char *path, struct err *err)
 	return 0;
 }
 
-/* A full path with its slashes as Windows has them. Whoever is logged on without a password has nobody's rights on
- * other machines. */
+/* A full path with its slashes as Windows has them, of several at its end one. Whoever is logged on without a password has
+ * nobody's rights on other machines. */
 static int add_path(
 	struct buf *to, const char *option, const char *path, bool is_user, struct err *err)
 {
@@ -101,6 +101,8 @@ static int add_path(
 	buf_add_text(to, path);
 	for (char *at = to->data; *at; at++)
 		*at = *at == '/' ? '\\' : *at;
+	while (to->len > 1 && !strcmp(to->data + to->len - 2, "\\\\"))
+		to->data[--to->len] = '\0';
 	rc = task_path_check(to->data, err);
 	if (!rc && is_user && to->data[0] == '\\')
 		rc = err_set(err, ERR_USAGE, path,

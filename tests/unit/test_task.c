@@ -387,6 +387,7 @@ TEST(test_what_is_written_is_known)
 	} cases[] = {
 		{{.name = "app.exe", .folder = "C:\\dumps", .keep = "100"}, "C:\\dumps"},
 		{{.name = "app.exe", .folder = "C:\\dumps\\", .keep = "1"}, "C:\\dumps"},
+		{{.name = "app.exe", .folder = "C:\\dumps\\//", .keep = "1"}, "C:\\dumps"},
 		{{.name = "APP.exe", .folder = "E:\\", .keep = "1", .is_full = true}, "E:\\"},
 		{{.name = "app.exe",
 			 .folder = "C:\\a {b} {{c}} & \xc3\xa4",
