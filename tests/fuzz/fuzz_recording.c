@@ -58,7 +58,7 @@ static void add_chunk(struct buf *to, const struct split_chunk *chunk)
 	uint8_t head[CHUNK_HEAD_BYTES];
 
 	memcpy(head, chunk->head, sizeof(head));
-	memcpy(head, "hrc\x1a", 4);
+	memcpy(head, (const uint8_t[]){'h', 'r', 'c', 0x1a}, 4);
 	fuzz_put(head + 6, 0, 2);
 	fuzz_put(head + 8, chunk->len, 4);
 	if (head[5] == CHUNK_PLAIN)
