@@ -239,7 +239,7 @@ static void add_between(struct buf *to, const char *line, const char *start, con
 	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
-/* Whether a word is there before the log, whose folder may have it in its name. */
+/* Whether a word is there before the log, whose path may have it in it. */
 static bool has_word(const char *limits, const char *word)
 {
 	const char *at = strstr(limits, word), *log = strstr(limits, " --log \"");
@@ -259,7 +259,8 @@ bool task_arguments_read(const char *line, const char *image, struct buf *folder
 	if (!limits)
 		return false;
 	add_between(keep, limits, " --keep ", " ");
-	add_between(&max_bytes, limits, " --max-bytes ", " ");
+	if (has_word(limits, " --max-bytes "))
+		add_between(&max_bytes, limits, " --max-bytes ", " ");
 	add_between(&log, limits, " --log \"", ".log\""); /* FOLDER\IMAGE */
 	name = strrchr(log.data, '\\');
 	if (name) {

@@ -19,7 +19,7 @@ static inline const char *capture_written(const struct snapshot *snapshot)
 	int rc;
 
 	HOLDS(!out_open(&out, NULL, NULL));
-	out.file.handle = atoi(strrchr(path, '/') + 1);
+	out.file.handle = strtol(strrchr(path, '/') + 1, NULL, 10);
 	dump_write(&out, snapshot);
 	rc = out_commit(&out, NULL);
 	HOLDS(!rc);

@@ -20,14 +20,14 @@ struct helper {
 	size_t at;
 };
 
-static struct fuzz_input answers;
+static struct fuzz_input answer_bytes;
 static size_t step;
 
 struct helper *helper_start(const char *program, const char *const *args)
 {
 	(void)program;
 	(void)args;
-	return fuzz_left(&answers) ? xcalloc(1, sizeof(struct helper)) : NULL;
+	return fuzz_left(&answer_bytes) ? xcalloc(1, sizeof(struct helper)) : NULL;
 }
 
 /* The last word of the next question. */
@@ -45,21 +45,21 @@ static void say_question(struct helper *helper, struct buf *to)
 }
 
 int64_t helper_exchange(
-	struct helper *helper, const char *bytes, size_t len, struct buf *said, unsigned wait_ms)
+	struct helper *helper, const char *bytes, size_t len, struct buf *answers, unsigned wait_ms)
 {
 	(void)wait_ms;
 	buf_add(&helper->questions, bytes, len);
-	if (!fuzz_left(&answers))
+	if (!fuzz_left(&answer_bytes))
 		return -ERR_READ;
-	for (size_t i = 0; i < step && fuzz_left(&answers); i++) {
-		char byte = (char)fuzz_number(&answers, 1);
+	for (size_t i = 0; i < step && fuzz_left(&answer_bytes); i++) {
+		char byte = (char)fuzz_number(&answer_bytes, 1);
 
 		if (byte == DIES)
 			return -ERR_READ;
 		if (byte == ADDRESS)
-			say_question(helper, said);
+			say_question(helper, answers);
 		else
-			buf_add(said, &byte, 1);
+			buf_add(answers, &byte, 1);
 	}
 	return (int64_t)len;
 }
@@ -125,8 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct arena arena;
 
-	answers = (struct fuzz_input){bytes, bytes + len};
-	step = 1 + (size_t)fuzz_number(&answers, 1);
+	answer_bytes = (struct fuzz_input){bytes, bytes + len};
+	step = 1 + (size_t)fuzz_number(&answer_bytes, 1);
 	arena_init(&arena);
 	if (step % 2)
 		ask_symbolizer(&arena);
