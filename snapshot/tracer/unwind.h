@@ -3,10 +3,11 @@
  *
  * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
  * once and kept (unwind_parts_x64.h); a walk is then a few loads a frame, all of them between the
- * place it starts from and the end of the thread's stack. Where an address is new, or may not be kept
- * (it lies in no image: code made at run time, whose unwind data may be replaced; a frame that hangs
- * on another register than RSP and RBP), the whole stack is walked with the system's unwinder, which
- * is slow and right. Both ways give the same frames, and some walks are made both ways to see that.
+ * place it starts from and the end of the thread's stack. Of code in no image nothing is kept, as it is
+ * made at run time, and its unwind data may be replaced: the data is looked up each time, and the step
+ * read from it. Where an address is new, or the step hangs on another register than RSP and RBP, the
+ * whole stack is walked with the system's unwinder, which is slow and right. All ways give the same
+ * frames, and some walks are made again with the system's unwinder to see that.
  *
  * A stack ends where it cannot be proven further: with code that called and has no unwind data (Go's
  * and hand-made assembler, Wine's way from Unix code into a window procedure), and before a return

@@ -20,6 +20,88 @@ uint32_t unwind_pack(const struct unwind_step *step)
 	return (uint32_t)rbp << 18 | (uint32_t)(uint16_t)cfa << 2 | step->is_from_rbp << 1 | 1;
 }
 
+/* An UNWIND_INFO as it is read, in places that are counted from RSP or, with a frame register, from RBP. */
+struct unwind_reading {
+	int64_t at; /* of the stack's top, as code by code is undone */
+	int64_t frame; /* from where UWOP_SAVE_NONVOL counts */
+	int64_t saved; /* the caller's RBP */
+	bool is_saved, is_set;
+};
+
+#define RBP 5 /* its number */
+
+/* Undoes a code, of which room words of 2 bytes are left: how many it has; 0: it is none that can be undone. */
+static unsigned undo(struct unwind_reading *reading, const volatile uint8_t *code, unsigned room)
+{
+	enum {
+		PUSH,
+		ALLOC_LARGE,
+		ALLOC_SMALL,
+		SET_FRAME,
+		SAVE,
+		SAVE_FAR,
+		SAVE_XMM = 8,
+		SAVE_XMM_FAR
+	};
+	unsigned what = code[1] & 15, info = code[1] >> 4;
+	bool is_far = what == SAVE_FAR || what == SAVE_XMM_FAR || (what == ALLOC_LARGE && info);
+	bool is_long = is_far || what == ALLOC_LARGE || what == SAVE || what == SAVE_XMM;
+	unsigned words = is_far ? 3 : is_long ? 2 : 1;
+	uint32_t number = 0;
+
+	if (words > room || (what == ALLOC_LARGE && info > 1))
+		return 0;
+	for (unsigned i = 0; i < 2 * (words - 1); i++)
+		number |= (uint32_t)code[2 + i] << 8 * i;
+	switch (what) {
+	case ALLOC_LARGE: reading->at += is_far ? number : 8 * (int64_t)number; break;
+	case ALLOC_SMALL: reading->at += 8 * (int64_t)info + 8; break;
+	case SET_FRAME:
+		reading->at = reading->frame;
+		reading->is_set = true;
+		break;
+	case SAVE_XMM:
+	case SAVE_XMM_FAR: break;
+	case PUSH:
+	case SAVE:
+	case SAVE_FAR:
+		if (info == RBP) {
+			reading->saved =
+				what == PUSH ?
+					reading->at :
+					reading->frame + (is_far ? number : 8 * (int64_t)number);
+			reading->is_saved = true;
+		}
+		reading->at += 8 * (what == PUSH);
+		break;
+	default: return 0;
+	}
+	return words;
+}
+
+uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset)
+{
+	enum { VERSION = 7, PART = 4 << 3 }; /* of byte 0; UNW_FLAG_CHAININFO */
+	unsigned count = info[2], frame = info[3] & 15, words;
+	struct unwind_reading reading = {.frame = frame ? -16 * (int64_t)(info[3] >> 4) : 0};
+	struct unwind_step step = {.is_from_rbp = frame, .rbp = UNWIND_RBP_KEPT};
+
+	if ((info[0] & (VERSION | PART)) != 1 || offset < info[1] || (frame && frame != RBP))
+		return UNWIND_NEVER;
+	for (unsigned i = 0; i < count; i += words) {
+		words = undo(&reading, info + 4 + 2 * i, count - i);
+		/* RBP as the caller had it is no frame register. */
+		if (!words || (frame && !reading.is_set && reading.is_saved))
+			return UNWIND_NEVER;
+	}
+	if (frame && !reading.is_set)
+		return UNWIND_NEVER;
+	step.cfa = reading.at + 8;
+	if (reading.is_saved)
+		step.rbp = reading.saved - step.cfa;
+	return unwind_pack(&step);
+}
+
 static uint64_t entry_addr(uint64_t index, uint64_t entry)
 {
 	uint64_t tag = entry >> 32;
@@ -147,30 +229,49 @@ static __attribute__((noinline)) enum way way_at_end(
  * RBP or RSP by a branch, not by a conditional move: else every step would wait for the RBP that few
  * of them use.
  */
-static ALWAYS_INLINE enum way step(struct fast_frame *frame, const struct unwind_start *start)
+static ALWAYS_INLINE bool follow(
+	struct fast_frame *frame, uint32_t packed, const struct unwind_start *start)
 {
-	uint64_t word = __atomic_load_n(&unwind_cache[frame->place].word, __ATOMIC_RELAXED);
-	uint64_t room = start->high - 8 - start->slot, from = frame->rsp, cfa, saved, rbp;
-	uint32_t packed = (uint32_t)word;
+	uint64_t room = start->high - 8 - start->low, from = frame->rsp, cfa, saved, rbp;
 
 	if (UNLIKELY(unwind_packed_is_from_rbp(packed))) {
 		from = frame->rbp;
 		__asm__("" : "+r"(from));
-		if (UNLIKELY(from - start->slot > room || from & 7))
-			return way_at_end(*frame, word, start);
+		if (UNLIKELY(from - start->low > room || from & 7))
+			return false;
 	}
 	cfa = from + (uint64_t)unwind_packed_cfa(packed);
 	saved = cfa + (uint64_t)unwind_packed_rbp(packed);
-	if (UNLIKELY(word >> 32 != unwind_tag(frame->addr) || cfa <= frame->rsp ||
-		     cfa > start->high || saved - start->slot > room))
-		return way_at_end(*frame, word, start);
+	if (UNLIKELY(cfa <= frame->rsp || cfa > start->high || saved - start->low > room))
+		return false;
 	rbp = load(saved);
 	frame->rbp = unwind_packed_rbp(packed) == UNWIND_RBP_KEPT ? frame->rbp : rbp;
 	frame->addr = load(cfa - 8);
 	frame->rsp = cfa;
+	return true;
+}
+
+static ALWAYS_INLINE enum way step(struct fast_frame *frame, const struct unwind_start *start)
+{
+	uint64_t word = __atomic_load_n(&unwind_cache[frame->place].word, __ATOMIC_RELAXED);
+
+	if (UNLIKELY(
+		    word >> 32 != unwind_tag(frame->addr) || !follow(frame, (uint32_t)word, start)))
+		return way_at_end(*frame, word, start);
 	frame->before = frame->place;
 	frame->place = next_place(frame->place, frame, start);
 	return WAY_ON;
+}
+
+bool unwind_step_on(struct unwind_start *at, uint32_t packed)
+{
+	struct fast_frame frame = {.rsp = at->slot + 8, .rbp = at->rbp};
+
+	if (!follow(&frame, packed, at))
+		return false;
+	at->slot = frame.rsp - 8;
+	at->rbp = frame.rbp;
+	return true;
 }
 
 /* The same, whether or not the hint was right. */
@@ -186,25 +287,35 @@ static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwin
 	return way;
 }
 
+/* The frame by its value: else it would lie in memory for all of the walk. */
+static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
+	struct fast_frame frame, const struct unwind_start *start, struct unwind_start *stop)
+{
+	if (way == WAY_MISS)
+		*stop = (struct unwind_start){
+			frame.rsp - 8, frame.rbp, start->low, start->high, start->number, count};
+	return way == WAY_MISS ? UNWIND_MISS : count - (count && way == WAY_NO_CODE);
+}
+
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_start *start)
+	const struct unwind_start *start, struct unwind_start *stop)
 {
 	struct fast_frame frame = {load(start->slot), start->slot + 8, start->rbp, 0, 0};
+	uint32_t count = start->count;
 	enum way way;
-	uint32_t count = 0;
 
 	frame.place = frame.before = unwind_cache_place(frame.addr);
-	while (frame.addr - skip->from < skip->to - skip->from) {
+	while (!count && frame.addr - skip->from < skip->to - skip->from) {
 		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
-			return way == WAY_MISS ? UNWIND_MISS : 0;
+			return way_out(way, 0, frame, start, stop);
 	}
 	/* From the last one too: whether it is code at all is known then. */
 	while (frame.addr && count < max) {
 		frames[count++] = frame.addr;
 		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
-			return way == WAY_MISS ? UNWIND_MISS : count - (way == WAY_NO_CODE);
+			return way_out(way, count, frame, start, stop);
 	}
 	return count;
 }

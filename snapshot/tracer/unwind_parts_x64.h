@@ -105,6 +105,13 @@ static inline int64_t unwind_packed_rbp(uint32_t packed)
 uint32_t unwind_pack(const struct unwind_step *step);
 
 /*
+ * The packed step of an address that lies offset bytes into its function, by the function's UNWIND_INFO ("x64 exception
+ * handling", Microsoft Learn), which is read once; UNWIND_NEVER where that does not tell it: in the prologue, in a part of
+ * another function, or where the frame hangs on another register.
+ */
+uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset);
+
+/*
  * Learning: what is about to be found out of an address counts only if nothing was forgotten since.
  * unwind_cache_begin() first, then ask the system, then unwind_cache_put() with what began.
  */
@@ -113,21 +120,25 @@ void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun);
 
 /* A walk by what is known of return addresses, and by nothing but the stack's memory. */
 
-/* Where a walk starts: the place of the first return address, and RBP as the code there has it. */
+/* Where a walk starts, or stopped: the place of a return address, and RBP as the code there has it. */
 struct unwind_start {
 	uint64_t slot; /* aligned to 8 */
 	uint64_t rbp;
-	uint64_t high; /* the end of the stack, above slot and aligned to 8 */
+	uint64_t low, high; /* where it may read: from its first place on to the end of the stack; aligned to 8 */
 	uint32_t number; /* of the walk: something that changes */
+	uint32_t count; /* of frames that were found before */
 };
 
 #define UNWIND_MISS UINT32_MAX
 
 /*
- * As unwind_stack(); UNWIND_MISS when an address is not known, or the stack is not as it says. Reads
- * memory in [slot, high) only.
+ * As unwind_stack(); UNWIND_MISS when an address is not known, or the stack is not as it says: stop, which may be
+ * start, is where, and its count has the address in it, if that is not left out. Reads memory in [low, high) only.
  */
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_start *start);
+	const struct unwind_start *start, struct unwind_start *stop);
+
+/* Takes a step from where a walk stopped; false where it leads nowhere. */
+bool unwind_step_on(struct unwind_start *at, uint32_t packed);
 
 #endif

@@ -52,10 +52,12 @@ struct unwind_walk {
 	uint64_t slot; /* the place of the first return address, in the frame of a caller of this */
 	uint64_t low, high; /* of the stack */
 	bool is_learning; /* puts into the cache what it finds out */
+	struct unwind_start at; /* where a fast walk stopped */
 
 	/* The result. What is in frames is right at any time, also when an exception ends the walk. */
 	volatile uint32_t count;
 	bool differs; /* a frame that was in frames before is another one */
+	bool is_done; /* by unwind_data(): else that did not suffice */
 
 	/* Where it stands, for the one who looks after an exception. */
 	volatile uint64_t addr;
@@ -67,11 +69,17 @@ struct unwind_walk {
 	} doing;
 };
 
-/* Does the walk; ends with an exception, if that is how it ends. */
-void unwind_slow(struct unwind_walk *walk);
+/* Does the walk with the system's unwinder alone; ends with an exception, if that is how it ends. */
+static void unwind_slow(struct unwind_walk *walk);
 
-/* The same, and returns true; false when an exception ended it. */
-bool unwind_guarded(struct unwind_walk *walk);
+/*
+ * Goes on from where a fast walk stopped at code of which nothing may be kept: takes the step that its unwind data says
+ * now, and the next ones by what is known again. A look-up for each frame of made code alone.
+ */
+static void unwind_data(struct unwind_walk *walk);
+
+/* Does one of the two, and returns true; false when an exception ended it. */
+bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
 
 /* True from when on code in no image is not looked up any more. */
 static bool unwind_lookup_raised;
@@ -94,7 +102,7 @@ __asm__(".text\n"
 	"	.seh_stackalloc 40\n"
 	"	.seh_endprologue\n"
 	"	.seh_handler unwind_guard_handler, @except\n"
-	"	call unwind_slow\n"
+	"	call *%rdx\n"
 	"	movl $1, %eax\n"
 	".globl unwind_guard_out\n"
 	"unwind_guard_out:\n" /* with 0 in rax after an exception */
@@ -416,7 +424,7 @@ static bool keep(struct unwind_walk *walk, uint64_t addr)
 	return true;
 }
 
-void unwind_slow(struct unwind_walk *walk)
+static void unwind_slow(struct unwind_walk *walk)
 {
 	CONTEXT context;
 
@@ -428,6 +436,40 @@ void unwind_slow(struct unwind_walk *walk)
 		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
 			break;
 	}
+}
+
+/* The step from where a walk stands, and whether its unwind data tells it. */
+static bool step_by_data(struct unwind_walk *walk)
+{
+	const RUNTIME_FUNCTION *function;
+	uint64_t addr = load(walk->at.slot), base, begin;
+
+	if (unwind_cache_find(addr) != UNWIND_NEVER ||
+		__atomic_load_n(&unwind_lookup_raised, __ATOMIC_RELAXED))
+		return false;
+	walk->addr = addr;
+	walk->doing = UNWIND_LOOKING_UP;
+	function = RtlLookupFunctionEntry(addr, &base, NULL);
+	walk->doing = UNWIND_READING;
+	if (!function || function->UnwindData & FUNCTION_INDIRECT)
+		return false;
+	begin = base + function->BeginAddress;
+	return unwind_step_on(&walk->at,
+		unwind_read((const uint8_t *)(base + function->UnwindData), addr - begin));
+}
+
+static void unwind_data(struct unwind_walk *walk)
+{
+	uint32_t found = UNWIND_MISS;
+
+	while (found == UNWIND_MISS) {
+		walk->count = walk->at.count;
+		if (!step_by_data(walk))
+			return;
+		found = unwind_fast(walk->frames, walk->max, walk->skip, &walk->at, &walk->at);
+	}
+	walk->count = found;
+	walk->is_done = true;
 }
 
 /* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll,
@@ -489,11 +531,11 @@ static void note_exception(const struct unwind_walk *walk)
 static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *walk, uint32_t fast)
 {
 	walk->is_learning = fast == UNWIND_MISS;
-	if (!unwind_guarded(walk)) {
+	if (!unwind_guarded(walk, unwind_slow)) {
 		note_exception(walk);
 		if (walk->doing == UNWIND_LEARNING) {
 			walk->is_learning = false;
-			if (!unwind_guarded(walk))
+			if (!unwind_guarded(walk, unwind_slow))
 				note_exception(walk);
 		}
 	}
@@ -527,28 +569,44 @@ static inline bool is_to_be_checked(uint32_t number)
 	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
 }
 
+/* Where the fast walk did not suffice, or is to be checked. */
+static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint32_t fast)
+{
+	if (!has_room(walk->slot))
+		return fast == UNWIND_MISS ? 0 : fast;
+	if (fast == UNWIND_MISS) {
+		if (!unwind_guarded(walk, unwind_data)) {
+			note_exception(walk);
+			return walk->count;
+		}
+		fast = walk->is_done ? walk->count : UNWIND_MISS;
+		if (walk->is_done && !is_to_be_checked(walk->at.number))
+			return fast;
+	}
+	return walk_slowly(walk, fast);
+}
+
 uint32_t unwind_from(
 	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
 	uint32_t number = walk_number(tib), fast;
-	struct unwind_start start = {slot, rbp, high, number};
+	struct unwind_start start = {slot, rbp, slot, high, number, 0};
 
 	if (slot < low || slot >= high || high & 7)
 		return 0;
-	fast = unwind_fast(frames, max, skip, &start);
+	fast = unwind_fast(frames, max, skip, &start, &start);
 	if (__builtin_expect(fast == UNWIND_MISS || is_to_be_checked(number), 0)) {
 		struct unwind_walk walk = {.frames = frames,
 			.max = max,
 			.skip = skip,
 			.slot = slot,
 			.low = low,
-			.high = high};
+			.high = high,
+			.at = start};
 
-		if (has_room(slot))
-			return walk_slowly(&walk, fast);
-		return fast == UNWIND_MISS ? 0 : fast;
+		return walk_on(&walk, fast);
 	}
 	return fast;
 }

@@ -183,6 +183,7 @@ TEST(threads_find_nothing_wrong)
 #define FRAMES_MAX 64
 
 static const struct unwind_skip none = {0, 0};
+static struct unwind_start stop;
 
 static uint64_t below(uint64_t *state, uint64_t end)
 {
@@ -201,6 +202,13 @@ static struct made {
 static uint64_t addr_of(const uint64_t *word)
 {
 	return (uint64_t)(uintptr_t)word;
+}
+
+/* A walk over a stack of these words. */
+static struct unwind_start start_at(const uint64_t *words, const uint64_t *end)
+{
+	return (struct unwind_start){
+		.slot = addr_of(words), .low = addr_of(words), .high = addr_of(end)};
 }
 
 static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
@@ -229,8 +237,8 @@ static void make(uint64_t *random)
 	assert_non_null(made.words);
 	for (uint64_t i = 0; i < made.words_count; i++)
 		made.words[i] = next_random(random);
-	made.start = (struct unwind_start){addr_of(made.words), next_random(random),
-		addr_of(made.words + made.words_count), 0};
+	made.start = start_at(made.words, made.words + made.words_count);
+	made.start.rbp = next_random(random);
 	memset(made.frames, 0, sizeof(made.frames));
 	made.count = 0;
 	while (made.count < FRAMES_MAX) {
@@ -277,7 +285,8 @@ TEST(walks_find_the_frames_of_made_stacks)
 	for (int i = 0; i < 5000; i++) {
 		make(&random);
 		memset(frames, 0xee, sizeof(frames));
-		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start), made.count);
+		assert_int_equal(
+			unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop), made.count);
 		assert_memory_equal(frames, made.frames, made.count * 8);
 		all += made.count;
 	}
@@ -294,7 +303,7 @@ TEST(a_walk_is_cut_at_max)
 		make(&random);
 		frames[max] = 77;
 		count = made.count < max ? made.count : max;
-		assert_int_equal(unwind_fast(frames, max, &none, &made.start), count);
+		assert_int_equal(unwind_fast(frames, max, &none, &made.start, &stop), count);
 		assert_memory_equal(frames, made.frames, count * 8);
 		assert_int_equal(frames[max], 77);
 	}
@@ -316,7 +325,7 @@ TEST(damage_leads_nowhere_outside)
 			*word = below(&random, 2) ? *other : addr_of(other) + below(&random, 9);
 		}
 		made.start.rbp = addr_of(made.words) - 64 + below(&random, 128 + WORDS * 8);
-		count = unwind_fast(frames, FRAMES_MAX, &none, &made.start);
+		count = unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop);
 		assert_true(count == UNWIND_MISS || count <= FRAMES_MAX);
 		hurt += count != made.count;
 	}
@@ -326,38 +335,38 @@ TEST(damage_leads_nowhere_outside)
 TEST(what_is_not_known_is_missed)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 2, 0}, frames[8];
-	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
+	struct unwind_start start = start_at(words, words + 5);
 
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
 	know(0x1000, false, 16, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start), UNWIND_MISS);
-	assert_int_equal(unwind_fast(frames, 1, &none, &start), 1);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 1, &none, &start, &stop), 1);
 	know(0x2000, false, 16, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), 2);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 2);
 	unwind_cache_put(0x2000, UNWIND_NEVER, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
 	unwind_cache_put(0x2000, UNWIND_END, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), 2);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start), 2);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 2);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), 2);
 	unwind_cache_put(0x2000, UNWIND_NO_CODE, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start), 1);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start), 1);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 1);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), 1);
 }
 
 TEST(frames_are_left_out_at_the_inner_end_only)
 {
 	uint64_t words[] = {0x1000, 0x1010, 0x2000, 0x1020, 0}, frames[8];
-	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
+	struct unwind_start start = start_at(words, words + 5);
 	struct unwind_skip own = {0x1000, 0x1100}, all = {1, UINT64_MAX};
 
 	unwind_forget_all();
 	for (int i = 0; i < 4; i++)
 		know(words[i], false, 8, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &own, &start), 2);
+	assert_int_equal(unwind_fast(frames, 8, &own, &start, &stop), 2);
 	assert_int_equal(frames[0], 0x2000);
 	assert_int_equal(frames[1], 0x1020);
-	assert_int_equal(unwind_fast(frames, 8, &all, &start), 0);
+	assert_int_equal(unwind_fast(frames, 8, &all, &start, &stop), 0);
 }
 
 /* Three addresses of one set, which has room for two. */
@@ -383,20 +392,20 @@ TEST(entries_may_move)
 	find_crowd(crowd);
 	for (int i = 0; i < 6; i++) {
 		uint64_t words[] = {0x7000, crowd[i % 3], 0x7100, 0};
-		struct unwind_start start = {addr_of(words), 0, addr_of(words + 4), 0};
+		struct unwind_start start = start_at(words, words + 4);
 
 		unwind_forget_all();
 		know(0x7000, false, 8, UNWIND_RBP_KEPT);
 		know(0x7100, false, 8, UNWIND_RBP_KEPT);
 		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start), 3);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 3);
 		unwind_forget(crowd[i % 3], crowd[i % 3] + 1);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
 		know(crowd[(i + 1) % 3], false, 16, UNWIND_RBP_KEPT);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
 		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
 		for (int again = 0; again < 3; again++) {
-			assert_int_equal(unwind_fast(frames, 8, &none, &start), 3);
+			assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 3);
 			assert_memory_equal(frames, words, 3 * 8);
 		}
 	}
@@ -417,11 +426,133 @@ TEST(hints_change_nothing)
 					below(&random, 3) ? next_random(&random) :
 							    other << 16 | below(&random, 65536);
 			made.start.number++;
-			assert_int_equal(
-				unwind_fast(frames, FRAMES_MAX, &none, &made.start), made.count);
+			assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop),
+				made.count);
 			assert_memory_equal(frames, made.frames, made.count * 8);
 		}
 	}
+}
+
+/* Where nothing may be kept of some addresses, each step that is told from outside leads on as if it were known. */
+TEST(walks_go_on_from_where_they_stop)
+{
+	uint64_t random = 7, frames[FRAMES_MAX], stops = 0;
+
+	for (int i = 0; i < 3000; i++) {
+		uint32_t told[FRAMES_MAX + 1] = {0}, count, max;
+		struct unwind_start at;
+
+		make(&random);
+		for (uint32_t k = 0; k < made.count; k++) {
+			told[k] = unwind_cache_find(made.frames[k]);
+			if (below(&random, 3))
+				put(made.frames[k], UNWIND_NEVER);
+		}
+		max = below(&random, 4) ? FRAMES_MAX : made.count / 2;
+		memset(frames, 0xee, sizeof(frames));
+		at = made.start;
+		while ((count = unwind_fast(frames, max, &none, &at, &stop)) == UNWIND_MISS) {
+			at = stop;
+			assert_true(at.count && at.count <= made.count);
+			assert_int_equal(
+				*(uint64_t *)(uintptr_t)at.slot, made.frames[at.count - 1]);
+			if (!unwind_step_on(&at, told[at.count - 1])) {
+				count = at.count; /* it led out of the stack */
+				break;
+			}
+			stops++;
+		}
+		assert_int_equal(count, made.count < max ? made.count : max);
+		assert_memory_equal(frames, made.frames, count * 8);
+	}
+	assert_true(stops > 10000);
+}
+
+/* ---------------------------------------------------------------- unwind data */
+
+/* UNWIND_INFO of known prologues, written down after "x64 exception handling", Microsoft Learn, and the step that each means:
+ * what it pushed and made room for, and the return address. */
+TEST(unwind_data_tells_the_step)
+{
+	static const struct {
+		uint8_t info[24];
+		struct unwind_step step;
+	} forms[] = {
+		/* nothing at all: a leaf */
+		{{1, 0, 0, 0}, {false, 8, UNWIND_RBP_KEPT}},
+		/* push rbp; mov rbp, rsp */
+		{{1, 4, 2, 5, 4, 0x03, 1, 0x50}, {true, 16, -16}},
+		/* sub rsp, 28h */
+		{{1, 4, 1, 0, 4, 0x42}, {false, 0x30, UNWIND_RBP_KEPT}},
+		/* push rbx; push rbp; sub rsp, 20h */
+		{{1, 6, 3, 0, 6, 0x32, 2, 0x50, 1, 0x30}, {false, 0x38, -24}},
+		/* push rbp; push rbx; sub rsp, 20h */
+		{{1, 6, 3, 0, 6, 0x32, 2, 0x30, 1, 0x50}, {false, 0x38, -16}},
+		/* sub rsp, 128h: by eights */
+		{{1, 7, 2, 0, 7, 0x01, 0x25, 0}, {false, 0x130, UNWIND_RBP_KEPT}},
+		/* sub rsp, 10008h: in full */
+		{{1, 7, 3, 0, 7, 0x11, 0x08, 0, 1, 0}, {false, 0x10010, UNWIND_RBP_KEPT}},
+		/* push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; more room later: RBP is 38h below the return address */
+		{{1, 10, 3, 0x25, 10, 0x03, 5, 0x92, 1, 0x50}, {true, 0x40, -16}},
+		/* sub rsp, 48h; mov [rsp+40h], rbp */
+		{{1, 9, 3, 0, 9, 0x54, 8, 0, 4, 0x82}, {false, 0x50, -16}},
+		/* the same with a far offset, and with movaps [rsp+20h], xmm6 */
+		{{1, 14, 6, 0, 14, 0x68, 2, 0, 9, 0x55, 0x40, 0, 0, 0, 4, 0x82},
+			{false, 0x50, -16}},
+		/* with a handler: flags do not matter */
+		{{1 | 3 << 3, 4, 2, 5, 4, 0x03, 1, 0x50}, {true, 16, -16}},
+	};
+	static const struct {
+		uint8_t info[12];
+		const char *why;
+	} never[] = {
+		{{2, 4, 1, 0, 4, 0x42}, "another version"},
+		{{1 | 4 << 3, 4, 1, 0, 4, 0x42}, "a part of another function"},
+		{{1, 4, 2, 3, 4, 0x03, 1, 0x30}, "a frame on RBX"},
+		{{1, 4, 1, 5, 1, 0x50}, "a frame register that is never set"},
+		{{1, 4, 2, 5, 4, 0x50, 1, 0x03}, "RBP pushed after it was set"},
+		{{1, 4, 1, 0, 4, 0x0a}, "an interrupt's frame"},
+		{{1, 4, 1, 0, 4, 0x01, 1, 0}, "a code that goes on behind the last one"},
+		{{1, 4, 2, 0, 4, 0x21, 1, 0}, "no such code"},
+	};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		const uint8_t *info = forms[i].info;
+
+		for (unsigned prologue = 0; prologue < info[1]; prologue++)
+			assert_int_equal(unwind_read(info, prologue), UNWIND_NEVER);
+		if (unwind_read(info, info[1]) != unwind_pack(&forms[i].step))
+			fail_msg("form %zu", i);
+		assert_int_equal(unwind_read(info, 1 << 20), unwind_pack(&forms[i].step));
+	}
+	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++) {
+		if (unwind_read(never[i].info, 100) != UNWIND_NEVER)
+			fail_msg("%s", never[i].why);
+	}
+}
+
+TEST(unwind_data_is_read_to_its_end)
+{
+	uint64_t random = 8, steps = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		unsigned count = (unsigned)below(&random, 6);
+		uint8_t *info = malloc(4 + 2 * count);
+		uint32_t packed;
+
+		assert_non_null(info);
+		for (unsigned k = 0; k < 4 + 2 * count; k++)
+			info[k] = (uint8_t)next_random(&random);
+		info[0] = 1;
+		info[2] = (uint8_t)count;
+		info[3] &= 0xf5;
+		packed = unwind_read(info, 255);
+		steps += packed != UNWIND_NEVER;
+		assert_true(packed == UNWIND_NEVER || unwind_packed_is_from_rbp(packed) ||
+			    unwind_packed_cfa(packed) > 0);
+		free(info);
+	}
+	assert_true(steps > 1000);
 }
 
 /* ---------------------------------------------------------------- the chain of EBP */
