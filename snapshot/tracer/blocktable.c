@@ -293,6 +293,17 @@ static __attribute__((noinline)) void say(struct tracer_area *area, struct trace
 		});
 }
 
+void blocktable_expect(const struct tracer_area *area, uint64_t addr)
+{
+	uint64_t hash = blocktable_hash(addr);
+	uint64_t table =
+		__atomic_load_n(&area->shards[blocktable_shard(hash)].table, __ATOMIC_RELAXED);
+	const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~(uint64_t)63);
+
+	if (table)
+		__builtin_prefetch(&entries[blocktable_home(hash, table & 63)], 1);
+}
+
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, blocktable_hash(tracer_block_addr(block)));

@@ -178,10 +178,12 @@ typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
 static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 {
-	uint32_t stack = record_stack(caller);
-	struct tracer_block block =
-		tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
+	struct tracer_block block;
+	uint32_t stack;
 
+	blocktable_expect(&hsnap_tracer, addr); /* while the stack is walked */
+	stack = record_stack(caller);
+	block = tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
 	if (hooks_are_on())
 		liveblocks_put(&block);
 }

@@ -149,6 +149,9 @@ static inline uint64_t blocktable_room(
 	return area->shard_tables + shard * area->shard_bytes + from;
 }
 
+/* Has the processor fetch where a block will be put: to be called some 100 ns before that. */
+void blocktable_expect(const struct tracer_area *area, uint64_t addr);
+
 /* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
