@@ -382,16 +382,21 @@ uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number
 
 /* ---------------------------------------------------------------- order */
 
+/* Whether a frame counts: outermost ones in no module do not. To find the depth takes longer than to see that it is in one. */
+static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
+	uint32_t frame, const struct location *location)
+{
+	return location->unit || frame < location_depth(classes->locations, dump, stack);
+}
+
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b)
 {
 	int order = number_order(a->alias_count, b->alias_count);
-	uint32_t a_depth = location_depth(classes->locations, dump_a, a);
-	uint32_t b_depth = location_depth(classes->locations, dump_b, b);
 
 	for (uint32_t i = 0; !order && i < a->alias_count; i++)
 		order = number_order(a->alias_at[i], b->alias_at[i]);
-	for (uint32_t i = 0; !order && i < a_depth && i < b_depth; i++) {
+	for (uint32_t i = 0; !order && i < a->frame_count && i < b->frame_count; i++) {
 		struct location x, y;
 
 		/* Stacks of one dump often start with the same frames. */
@@ -399,9 +404,13 @@ int stack_order(const struct stack_classes *classes, size_t dump_a, const struct
 			continue;
 		x = frame_at(classes, dump_a, a, i);
 		y = frame_at(classes, dump_b, b, i);
+		if (!is_within(classes, dump_a, a, i, &x) || !is_within(classes, dump_b, b, i, &y))
+			break;
 		order = location_order(&x, &y);
 	}
-	return order ? order : number_order(a_depth, b_depth);
+	return order ? order :
+		       number_order(location_depth(classes->locations, dump_a, a),
+			       location_depth(classes->locations, dump_b, b));
 }
 
 static int list_order(
