@@ -18,7 +18,6 @@
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
 #define END_TRIES 10 /* to take the tracer out */
-#define WALK_TRIES 3 /* of heaps in which something cannot be read */
 #define LOOK_MS 100 /* between two looks for modules that came or went */
 
 struct record_session {
@@ -261,13 +260,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	for (int tries = 0; !rc && tries < WALK_TRIES; tries++) {
-		walk_clear(&session->walk);
-		memory_clear(&memory);
-		rc = heaps_walk(&memory, &session->walk, err);
-		if (walk_is_sound(&session->walk))
-			break;
-	}
+	rc = heaps_walk(&memory, &session->walk, err);
 	memory_release(&memory);
 	return rc;
 }
