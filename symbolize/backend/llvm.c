@@ -10,7 +10,8 @@
 
 /*
  * One llvm-symbolizer for the whole run, and a second one for what the first dies over, each started when
- * first needed. They are not trusted to do as they should: versions 14 to 19 crash over some functions of
+ * first needed. Of many addresses of a file others of the first kind are asked side by side, a part each: they
+ * take as long as one for each address. They are not trusted to do as they should: versions 14 to 19 crash over some functions of
  * PDBs made by Microsoft's compiler, when asked what is inlined there. So when one dies or talks nonsense,
  * the address it died on is asked of the second one, which is not to look for inlined functions, and a new
  * one goes on behind it. When it is silent, none is started any more. What it said by then stays.
@@ -29,8 +30,11 @@
 #define READY_BYTES ((size_t)256 << 10) /* of questions */
 #define LISTENER_MS 100 /* the listener waits no longer than that */
 #define TELL_MS 50 /* and is not told more often */
+#define SIDES_MAX 4 /* that are asked side by side: each has the file's data in memory */
+#define SIDE_MIN 1000 /* addresses for each: to start one takes as long as hundreds of answers */
 
-enum llvm_kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
+/* With and without the functions inlined at an address; those from SIDES on are as the first, for the other parts. */
+enum llvm_kind { INLINED, PLAIN, SIDES, KINDS = SIDES + SIDES_MAX - 1 };
 
 struct llvm_session {
 	const struct symbol_options *options;
@@ -58,14 +62,13 @@ struct llvm_asking {
 	struct arena *arena;
 	enum llvm_kind kind;
 	struct llvm_talk talk;
-	struct lookup *lookups; /* those without a name are asked about */
+	struct lookup *lookups; /* those without a name or an answer are asked about */
 	size_t count;
 	size_t at, next; /* the first that has no answer, and no question yet */
 	struct lookup *last; /* that was answered */
 	uint64_t end_addr; /* that nobody can foresee */
 	bool is_inside, is_done; /* behind the address of an answer; of the last one */
 	size_t stray_count;
-	int64_t told_ms;
 };
 
 /* ---------------------------------------------------------------- talking */
@@ -141,7 +144,7 @@ static bool start(struct llvm_session *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
 		backend->options->no_demangle ? "--no-demangle" : "--demangle",
-		kind == INLINED ? "--inlines" : "--no-inlines", "--functions=linkage",
+		kind == PLAIN ? "--no-inlines" : "--inlines", "--functions=linkage",
 		"--output-style=LLVM", "--addresses", "--verbose", NULL};
 	struct helper **helper = &backend->helpers[kind];
 	struct buf list;
@@ -162,9 +165,14 @@ static bool start(struct llvm_session *backend, enum llvm_kind kind)
 
 /* ---------------------------------------------------------------- questions */
 
-static size_t first_unnamed(const struct lookup *lookups, size_t from, size_t count)
+static bool is_wanted(const struct lookup *lookup)
 {
-	while (from < count && lookups[from].found.count)
+	return !lookup->found.count && !lookup->is_answered;
+}
+
+static size_t first_wanted(const struct lookup *lookups, size_t from, size_t count)
+{
+	while (from < count && !is_wanted(&lookups[from]))
 		from++;
 	return from;
 }
@@ -195,7 +203,7 @@ static void add_questions(struct llvm_asking *asking)
 		uint64_t addr = asking->end_addr;
 
 		if (asking->next < asking->count) {
-			if (asking->lookups[asking->next].found.count)
+			if (!is_wanted(&asking->lookups[asking->next]))
 				continue;
 			addr = asking->lookups[asking->next].rva;
 		}
@@ -313,7 +321,7 @@ static void keep_names(
 	uint64_t base = files->pe ? files->pe->preferred_base : 0, addr = base + lookup->rva + 1;
 	bool inner_has_line = count < 2 || !files->pdb || has_true_lines(asking->backend);
 	/* DWARF's tables of lines have that of the innermost inlined code; those of PDBs have the function's. */
-	bool outer_has_line = asking->kind == INLINED || files->pdb;
+	bool outer_has_line = asking->kind != PLAIN || files->pdb;
 	struct symbol *outer = chain;
 	bool is_sure;
 
@@ -354,7 +362,7 @@ static void take_answer(struct llvm_asking *asking, char *text, size_t len)
 	lookup->is_answered = true;
 	asking->last = lookup;
 	asking->is_inside = false;
-	asking->at = first_unnamed(asking->lookups, asking->at + 1, asking->count);
+	asking->at = first_wanted(asking->lookups, asking->at + 1, asking->count);
 	asking->talk.deadline_ms = os_clock_ms() + asking->talk.patience_ms;
 }
 
@@ -401,50 +409,115 @@ static int take_answers(struct llvm_asking *asking)
 
 /* ---------------------------------------------------------------- one file */
 
-/*
- * Asks from *at up to end; *at is then the first that has no answer. 0 when all have one; -ERR_READ: it died or
- * talks nonsense; -ERR_BUSY: it is silent; -ERR_INTERRUPTED: the listener cancelled; -ERR_TARGET: it cannot be
- * started.
- */
-static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
+/* Prepares for asking about those in [at, end); false: it cannot be started. */
+static bool ask_begin(struct llvm_asking *asking, enum llvm_kind kind, size_t at, size_t end)
 {
 	struct llvm_session *backend = asking->backend;
-	int64_t now_ms;
-	int rc = 0;
 
 	if (!start(backend, kind))
-		return -ERR_TARGET;
+		return false;
 	asking->kind = kind;
 	asking->count = end;
-	asking->at = asking->next = first_unnamed(asking->lookups, *at, end);
+	asking->at = asking->next = first_wanted(asking->lookups, at, end);
 	asking->is_inside = false;
 	asking->is_done = asking->at == end;
 	asking->last = NULL;
 	asking->stray_count = 0;
-	asking->told_ms = os_clock_ms();
 	llvm_talk_init(&asking->talk, backend->helpers[kind], backend->options);
 	asking->end_addr = unforeseen(asking);
-	while (!rc && !asking->is_done) {
-		now_ms = os_clock_ms();
-		if (now_ms - asking->told_ms >= TELL_MS) {
-			asking->told_ms = now_ms;
-			listener_progress(backend->options,
-				module_path_base(asking->subject->module->path), asking->at,
-				asking->count);
-		}
-		add_questions(asking);
-		rc = llvm_talk_step(&asking->talk);
-		if (!rc)
-			rc = take_answers(asking);
-	}
+	return true;
+}
+
+/* Waits for more answers, a tenth of a second at most. 0; -ERR_READ: it died or talks nonsense; -ERR_BUSY: it is
+ * silent; -ERR_INTERRUPTED: the listener cancelled. */
+static int ask_step(struct llvm_asking *asking)
+{
+	int rc;
+
+	add_questions(asking);
+	rc = llvm_talk_step(&asking->talk);
+	return rc ? rc : take_answers(asking);
+}
+
+static void ask_end(struct llvm_asking *asking, int rc)
+{
+	struct llvm_session *backend = asking->backend;
+
 	llvm_talk_release(&asking->talk);
-	*at = asking->at;
 	if (rc) {
-		helper_stop(backend->helpers[kind]);
-		backend->helpers[kind] = NULL;
+		helper_stop(backend->helpers[asking->kind]);
+		backend->helpers[asking->kind] = NULL;
 		backend->failures = rc == -ERR_BUSY ? FAILURES_MAX : backend->failures + 1;
 	}
+}
+
+static void tell(const struct llvm_asking *asking, int64_t *told_ms, size_t done, size_t count)
+{
+	int64_t now_ms = os_clock_ms();
+
+	if (now_ms - *told_ms < TELL_MS)
+		return;
+	*told_ms = now_ms;
+	listener_progress(asking->backend->options, module_path_base(asking->subject->module->path),
+		done, count);
+}
+
+/*
+ * Asks from *at up to end; *at is then the first that has no answer. 0 when all have one, or as ask_step();
+ * -ERR_TARGET: it cannot be started.
+ */
+static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
+{
+	int64_t told_ms = os_clock_ms();
+	int rc = 0;
+
+	if (!ask_begin(asking, kind, *at, end))
+		return -ERR_TARGET;
+	while (!rc && !asking->is_done) {
+		tell(asking, &told_ms, asking->at, end);
+		rc = ask_step(asking);
+	}
+	*at = asking->at;
+	ask_end(asking, rc);
 	return rc;
+}
+
+/* Has several answer a part of many addresses each. What one of them leaves without an answer is left to ask_all(). */
+static void ask_side_by_side(const struct llvm_asking *all, size_t count)
+{
+	struct llvm_asking parts[SIDES_MAX];
+	int rcs[SIDES_MAX] = {0};
+	size_t want = thread_cores() < SIDES_MAX ? thread_cores() : SIDES_MAX, part_count = 0;
+	int64_t told_ms = os_clock_ms();
+	bool is_going_on = true;
+
+	want = count / SIDE_MIN < want ? count / SIDE_MIN : want;
+	if (want < 2)
+		return;
+	for (; part_count < want; part_count++) {
+		struct llvm_asking *part = &parts[part_count];
+		size_t i = part_count;
+
+		*part = *all;
+		if (!ask_begin(part, i ? SIDES + i - 1 : INLINED, count * i / want,
+			    count * (i + 1) / want))
+			break;
+	}
+	while (is_going_on) {
+		size_t done = 0;
+
+		is_going_on = false;
+		for (size_t i = 0; i < part_count; i++) {
+			if (!rcs[i] && !parts[i].is_done) {
+				rcs[i] = ask_step(&parts[i]);
+				is_going_on = true;
+			}
+			done += parts[i].at - count * i / want;
+		}
+		tell(all, &told_ms, done, count);
+	}
+	for (size_t i = 0; i < part_count; i++)
+		ask_end(&parts[i], rcs[i]);
 }
 
 /* Asks about all, past those that it dies on. *lost: how many it did not answer as it should, also when
@@ -507,7 +580,7 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 	/* An image is asked itself when it names no PDB: of one that it names, any build would be taken. */
 	if (!files->pdb && (!files->image || !files->pe || files->pe->pdb[0]))
 		return 0;
-	if (first_unnamed(lookups, 0, count) == count)
+	if (first_wanted(lookups, 0, count) == count)
 		return 0;
 	if (!start(backend, INLINED)) {
 		named = os_env("HSYM_LLVM");
@@ -519,7 +592,10 @@ static int llvm_resolve(void *of_backend, struct sym_module *subject, struct loo
 	}
 	if (!name_file(backend, subject)) {
 		add_reason(subject, "llvm-symbolizer cannot be asked about it");
-	} else if (ask_all(&asking, count, &lost) != -ERR_INTERRUPTED && lost) {
+		return 0;
+	}
+	ask_side_by_side(&asking, count);
+	if (ask_all(&asking, count, &lost) != -ERR_INTERRUPTED && lost) {
 		backend->gave_up = true;
 		add_reason(subject, "llvm-symbolizer failed");
 	}

@@ -101,6 +101,49 @@ TEST(test_one_that_dies_on_an_address_answers_all_others)
 	check_fake(text, LONG_MS, "f", "api", true);
 }
 
+#define MANY 5000
+
+/* Asks a helper that answers with the address about many, and checks who got which answer. Returns how many got none,
+ * the addresses that dying, a shell pattern, matches among them. */
+static size_t ask_many(const char *dying)
+{
+	struct symbol_options options = {.patience_ms = LONG_MS, .no_cache = true};
+	struct symbol_query *queries = calloc(MANY, sizeof(*queries));
+	char text[400], name[40];
+	size_t without = 0;
+
+	assert_non_null(queries);
+	start(&options);
+	snprintf(text, sizeof(text),
+		"while read -r line; do case $line in %s) exit 1;; esac; answer \"f${line##*0x}\"; "
+		"done\n",
+		dying);
+	fake_llvm(text);
+	for (size_t i = 0; i < MANY; i++)
+		queries[i] = (struct symbol_query){.addr = BASE + 0x1000 + i, .module = &module};
+	symbolizer_resolve(symbolizer, queries, MANY, NULL);
+	for (size_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "f%zx", 0x1000 + i - 1);
+		if (queries[i].found.count && queries[i].found.list[0].function[0] == 'f' &&
+			queries[i].found.list[0].line == 7)
+			assert_string_equal(queries[i].found.list[0].function, name);
+		else
+			without++;
+	}
+	stop(NULL);
+	free(queries);
+	return without;
+}
+
+TEST(test_many_are_asked_side_by_side)
+{
+	need_exe();
+	assert_int_equal(ask_many("nothing"), 0);
+	assert_int_equal(ask_many("*0x1002"), 1);
+	assert_int_equal(ask_many("*0x1[28]ff"), 2);
+	assert_int_equal(ask_many("*"), MANY);
+}
+
 /* A byte now and then is no progress, a whole answer is. */
 TEST(test_a_helper_that_hangs_is_given_up)
 {
