@@ -166,7 +166,11 @@ SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(S
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
 # What tests on Windows run, but for NAMED_PROGRAMS, which want clang.
-WIN_TEST_PROGRAMS := $(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
+	$(WALK:tests/%.c=build/win64/%.exe) \
+	$(RECORD:tests/%.c=build/win64/%.exe) \
+	$(foreach name,gen_dump gen_etl maps,build/win64/bench/$(name).exe) \
+	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
@@ -180,7 +184,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(FUZZ_TARGETS:tests/fuzz/%.c=build/asan/fuzz/%) build/fuzz/images/made \
 	$(WIN_TEST_PROGRAMS) \
 	build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
-	build/linux/bench/maps build/win64/bench/maps.exe \
+	build/linux/bench/maps \
 	$(NAMED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/bench/gen_etl build/linux/bench/time_reach build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
@@ -545,6 +549,17 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll $(DEMANGLER) -o $@
+
+# The makers of images and recordings, and the walkers, as they are on Linux.
+build/win64/images/make_image.exe: $(IMAGES:%.c=build/win64/obj/%.o)
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -o $@
+
+$(patsubst tests/%.c,build/win64/%.exe,$(WALK) $(RECORD)): build/win64/%.exe: build/win64/obj/tests/%.o build/win64/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll -o $@
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/fuzz build/win64 build/win32 -name '*.d' 2>/dev/null)
 

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/os.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/live/process.h"
 
@@ -65,6 +66,7 @@ int main(int argc, char **argv)
 {
 	struct err err = {0};
 	struct target target = {0};
+	os_start(&argc, &argv);
 	if (argc != 2) {
 		fputs("usage: list_blocks FILE.dmp\n", stderr);
 		return 2;
