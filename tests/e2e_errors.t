@@ -137,7 +137,7 @@ sub wrong_usage {
 		my ($what, @args) = @$case;
 		check_error(hsnap(@args), 'hsnap', "hsnap: $what");
 	}
-	check_error(run(tool('hsnap', 'linux', 'run', '--', 'app.exe')), 'hsnap', 'run on Linux', 'or under Wine');
+	check_error(run(tool('hsnap', 'linux', 'run', '--', 'app.exe')), 'hsnap', 'run on Linux', 'or under Wine') if !$as_windows;
 	check_error(hsnap('run', '--at-exit', '{nix}.txt', '--', win($exe)), 'hsnap', 'a word that there is not', '{name}', '{pid}');
 	check_error(hsnap('run', '--at-exit', '{time}.txt', '--', win($exe)), 'hsnap', 'a word for a series', 'for a series');
 	for my $side (tool_names()) {
@@ -179,6 +179,7 @@ sub bad_output {
 }
 
 sub disk_full {
+	needs_linux('/dev/full, and ulimit');
 	my $small = fresh_dir();
 	my $mounted = $> == 0 && run(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'none', $small])->{status} == 0;
 	eval { with_dump(sub {

@@ -8,6 +8,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
+needs_linux("Linux's /proc");
 my @bad;
 open my $from, '-|', "$Bin/fail-every" or die "fail-every: $!\n";
 while (my $line = <$from>) {

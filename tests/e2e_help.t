@@ -37,6 +37,7 @@ for my $program (sort keys %programs) {
 
 	my $said = run([@{ $programs{$program} }, '--version']);
 	is($said->{status}, 0, "$program --version: status 0");
+	next if $as_windows; # the truth is Debian's
 	is($said->{out} =~ s/\r//gr, versions($name, $program =~ /\.exe$/), "$program --version: its own, those of its libraries, the formats'");
 }
 

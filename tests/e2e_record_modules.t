@@ -56,7 +56,7 @@ is_deeply(modules('extracted3'), [sort "other was at $first", "plug was at $agai
 my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
 my %marks = reverse $list =~ /^mark +([\d.]+) s (\d)$/mg;
 my @came;
-while ($list =~ /^((?:un)?loaded) +([\d.]+) s \S*\\(plug|other)\.dll$/mg) {
+while ($list =~ /^((?:un)?loaded) +([\d.]+) s \S*[\\\/](plug|other)\.dll$/mg) {
 	my ($what, $at) = ("$1 $3", $2);
 	my ($step) = grep { $at <= $marks{$_} } 1 .. 3;
 	push @{ $came[$step // 4] }, $what;

@@ -7,6 +7,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
+needs_linux('links of Linux, and Wine');
 my $dir = fresh_dir();
 mkdir "$dir/$_" or die "$_: $!\n" for 'a folder', 'other';
 symlink 'a folder', "$dir/way" or die;

@@ -150,6 +150,7 @@ sub trend {
 
 # script(1) makes a terminal.
 sub terminal {
+	needs_linux('script(1)');
 	my $plain = text();
 	my $coloured = text('--color=always');
 	like($coloured, qr/\e\[31m *\+.*\e\[0m/, 'grown is red');

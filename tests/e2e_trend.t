@@ -127,7 +127,7 @@ subtest 'bars are ASCII but on a terminal that shows more' => sub {
 	is(hdiff('-f', 'report.txt', 'a-*.txt')->{status}, 0, 'into a file');
 	is(slurp("$dir/report.txt"), $whole->{out}, 'a file is the same in any locale');
 	SKIP: {
-		skip 'there is no script(1) to make a terminal', 4 unless grep { -x "$_/script" } split /:/, $ENV{PATH};
+		skip 'there is no script(1) to make a terminal', 4 if $as_windows || !grep { -x "$_/script" } split /:/, $ENV{PATH};
 		for (['C.UTF-8', 1], ['C', 0], ['de_DE.ISO-8859-1', 0], ['xx_XX.utf8', 1]) {
 			my ($locale, $is_utf8) = @$_;
 			my $shown = run(['script', '-qec', "$root/build/linux/hdiff -d 'a-*.txt'", '/dev/null'],

@@ -7,6 +7,7 @@ use File::Temp;
 use Hunt;
 
 our @EXPORT = qw(xml_error chart_of);
+needs_linux('xmllint') if system('command -v xmllint >/dev/null 2>&1');
 
 # What is wrong with it as XML, or nothing.
 sub xml_error {

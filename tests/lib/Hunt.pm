@@ -15,7 +15,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root fresh_dir from_npm slurp spew files_in win wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root $as_windows needs_linux file_name fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
     target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -27,23 +27,33 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
 # On Windows, in MSYS2, programs run as they are, and those built for Windows stand in for those for Linux.
-# HSNAP_AS_WINDOWS does the latter elsewhere, to see which tests that leaves.
+# HSNAP_AS_WINDOWS does the latter elsewhere, to see which tests that leaves. A test that says itself what of it
+# needs Linux, by needs_linux() or $as_windows, runs; any other one that mentions what is not on Windows is skipped.
 my $on_windows = $^O =~ /^(?:msys|cygwin)$/;
-my $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
+our $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
 my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
 	['Wine', qr{build/wine|WINEPREFIX|drive_c|setup/wine|\bWINE}],
 	['programs that are built for Linux', qr{build/(?:linux|asan)/(?!h(?:diff|sym|snap)\b)|\buse (?:Images|Recordings|Logs)\b}],
 	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-|setup/\w}],
 );
-if ($as_windows) {
-	my $source = slurp($0);
+if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/) {
 	for my $need (@needs) {
 		plan(skip_all => "needs $need->[0]") if $source =~ $need->[1];
 	}
 }
 
+# Skips the subtest that calls it, or the whole test, where programs for Windows run.
+sub needs_linux {
+	my ($word) = @_;
+	plan(skip_all => "needs $word") if $as_windows;
+	return;
+}
+
 # ---------------------------------------------------------------- files
+
+# A name without what no file of Windows has in its own.
+sub file_name { return $as_windows ? $_[0] =~ s/[\x00-\x1f<>:"|?*]//gr : $_[0] }
 
 # The folder of an npm package, fetched once into build/npm; undef where npm does not give it.
 sub from_npm {
@@ -55,7 +65,12 @@ sub from_npm {
 	return !$got && -d "$to/package" ? "$to/package" : undef;
 }
 
-sub fresh_dir { return abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1)) }
+my %fresh;    # as programs for Windows know them
+sub fresh_dir {
+	my $dir = abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1));
+	$fresh{$dir} = win($dir) if $as_windows;
+	return $dir;
+}
 
 sub slurp {
 	my ($file) = @_;
@@ -89,16 +104,40 @@ sub win {
 
 # ---------------------------------------------------------------- processes
 
+# What a program for Windows says in the place of one for Linux, with the paths in fresh folders as they are here (JSON
+# doubles what separates them), and a word that it is told.
+sub as_here {
+	my ($said) = @_;
+	for my $dir (grep { index($said, basename($_)) >= 0 } keys %fresh) {
+		my $shown = join '\\\\{1,2}', map { quotemeta } split /\\/, $fresh{$dir};
+		$said =~ s{$shown((?:(?:\\{1,2}|/)[^\s\\/":,;]+)*)}{$dir . $1 =~ tr,\\,/,sr}ge;
+	}
+	return $said;
+}
+
+sub as_there {
+	my ($word) = @_;
+	for my $dir (grep { index($word, $_) >= 0 } keys %fresh) {
+		$word =~ s{\Q$dir\E([^*;@]*)}{$fresh{$dir} . $1 =~ tr,/,\\,r}ge;
+	}
+	return $word =~ s{^(-[\w-]+=)?(/\w.*)}{($1 // '') . win($2)}er;
+}
+
 # The command line of a program for Windows. MSYS2 takes what begins with one slash for a path.
 sub wine { return $on_windows ? map({ m{^/\w$} ? "/$_" : $_ } @_) : ("$root/setup/wine", @_) }
 
-# A command with the program for Windows in the place of that for Linux.
+# A command with the program for Windows, if there is one, in the place of that for Linux. It runs without limits,
+# which Windows has not, and without sanitizers.
 sub for_windows {
 	my @words = @_;
-	my ($at) = grep { $words[$_] =~ m{^\Q$root\E/build/linux/h(?:diff|sym|snap)$} } 0 .. $#words or return @words;
+	my ($at) = grep { is_for_linux($words[$_]) && -e program_for_windows($words[$_]) } 0 .. $#words or return @words;
 	my ($program, @args) = splice @words, $at;
-	return (@words, wine("$root/build/win64/" . basename($program) . '.exe', map { s{^(-[\w-]+=)?(/\w.*)}{($1 // '') . win($2)}er } @args));
+	splice @words, -4 if @words >= 4 && $words[-2] =~ /^ulimit\b/; # sh -c '...' sh
+	return (@words, wine(program_for_windows($program), map { as_there($_) } @args));
 }
+
+sub is_for_linux { return $_[0] =~ m{^\Q$root\E/build/(?:linux|asan)/} }
+sub program_for_windows { return $_[0] =~ s,/build/(?:linux|asan)/,/build/win64/,r . '.exe' }
 
 # Starts a command; its pid. %how: stdin, stdout, stderr (names or handles), dir.
 sub start {
@@ -161,12 +200,13 @@ sub run_once {
 	my $pid = start([qw(timeout --foreground -k 5), $how{limit} // 2 * $limit, @$command],
 		stdout => "$out", stderr => "$err", %how);
 	my $status = finish($pid);
-	my $said = slurp("$err") =~ s/\r\n/\n/gr;
+	my $shown = $as_windows && grep({ is_for_linux($_) } @$command) ? \&as_here : sub { $_[0] };
+	my $said = $shown->(slurp("$err") =~ s/\r\n/\n/gr);
 	my $wrote = $said =~ s/^(hsnap: [^\n]+: \d+ blocks \(\d+ % with stacks\), \d+ bytes(?:; lost: \d+ blocks, \d+ bytes)?\n)\z//m ? $1 : '';
 	return {
 		command => "@$command",
 		status => $status & 127 ? 128 + ($status & 127) : $status >> 8,
-		out => slurp("$out"),
+		out => $shown->(slurp("$out")),
 		err => $said,
 		wrote => $wrote,
 		seconds => time - $from,
@@ -195,9 +235,10 @@ sub unix_pids {
 
 # The process of a program that setup/wine runs as a process of ours: to it alone a SIGINT may go. Wine 8 forks
 # to start a process, and up to the exec the child takes a SIGINT as if it were its parent: it makes a thread,
-# waits for a lock that was held at the fork, and the parent waits for it, both for ever.
+# waits for a lock that was held at the fork, and the parent waits for it, both for ever. On Windows it is ours.
 sub wine_process {
 	my ($ours, $exe) = @_;
+	return $ours if $on_windows;
 	my $parent = sub { (eval { slurp("/proc/$_[0]/stat") } // '') =~ /^.*\) \S (\d+)/s ? $1 : 0 };
 	return grep { $_ == $ours || $parent->($_) == $ours } unix_pids($exe);
 }
