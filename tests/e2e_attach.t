@@ -152,6 +152,7 @@ sub kill_after {
 
 # Whatever is left of it, the target goes on, and it can be attached to and left again.
 sub hsnap_is_killed {
+	needs_linux("Linux's /proc");
 	my $target = target($busy, [2]);
 	is($target->step, 1, 'the target runs');
 	# The second attach takes as long as those that are killed: tables are left from the first one.
@@ -246,6 +247,7 @@ sub several {
 # While run waits for the loader of a program, or of its child, attach waits for run: else each would lay its
 # hooks and tables over the other's.
 sub starting {
+	needs_linux("Linux's /proc");
 	my $odd = "$root/build/win64/targets/odd.exe";
 	my @ways = ([$odd, ['slow'], []], ['cmd.exe', ['/c', win($odd), 'slow'], ['--children']]);
 	for my $way (@ways) {

@@ -44,7 +44,7 @@ sub survives {
 	my $run = run([$hsnap, 'record', '--from', $path, '-o', $out]);
 	my $is_fine = ($run->{status} == 0 && -s $out) || ($run->{status} == 2 && $run->{err} =~ /^hsnap: [^\n]+\n\z/);
 	$run->{status} == 0 ? $read++ : $refused++;
-	my $bounded = run(['sh', '-c', 'ulimit -v 300000 && exec "$@"', 'sh', "$root/build/linux/hsnap", 'record', '--from', $path, '-o', $out]);
+	my $bounded = $as_windows ? $run : run(['sh', '-c', 'ulimit -v 300000 && exec "$@"', 'sh', "$root/build/linux/hsnap", 'record', '--from', $path, '-o', $out]);
 	$is_fine &&= $bounded->{status} == $run->{status} && $bounded->{err} eq $run->{err};
 	return ok($is_fine, $name) || diag("status $run->{status}: " . substr($run->{err}, 0, 2000), "in little memory: $bounded->{status}: $bounded->{err}");
 }
@@ -149,6 +149,6 @@ subtest 'archives' => sub {
 		substr($damaged, ($round % 2 ? length($zip) - 120 : 0) + int rand 110, 1) = chr int rand 256 for 1 .. 3;
 		survives($damaged, "round $round");
 	}
-	is_deeply([files_in($ENV{TMPDIR})], [], 'no temporary file stays');
+	is_deeply([grep { !/^wine-/ } files_in($ENV{TMPDIR})], [], 'no temporary file stays');
 };
 done_testing;

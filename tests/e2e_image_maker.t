@@ -12,7 +12,7 @@ use Minidump;
 
 my $maker = "$root/build/linux/images/make_image";
 my $dir = fresh_dir();
-plan skip_all => 'build/linux/images/make_image is not built' if !-x $maker;
+plan skip_all => 'build/linux/images/make_image is not built' if !-x $maker && !$as_windows;
 
 my %bits = (32 => {}, 64 => {});
 # TEB.PEB, PEB {Ldr, ProcessHeap, NtGlobalFlag, NumberOfHeaps, ProcessHeaps}; the lists of the

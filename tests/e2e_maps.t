@@ -13,10 +13,11 @@ my $dir = fresh_dir();
 my $exe = win("$root/build/win64/bench/maps.exe");
 for my $keys ('random', 'oldest') {
 	my $here = run(["$root/build/linux/bench/maps", $insertions, $keys]);
+	my $said = $here->{out} =~ s/\r//r;
 	my $there = hsnap('run', '--at-exit', win("$dir/$keys.txt"), '--', $exe, $insertions, $keys);
 	is($there->{status}, 0, "$keys: it runs under hsnap") or diag($there->{err});
-	is($there->{out} =~ s/\r//r, $here->{out}, "$keys: both say the same");
-	my ($made, $made_bytes, $freed, $freed_bytes) = $here->{out} =~ /^allocations (\d+) bytes (\d+) frees (\d+) bytes (\d+)$/;
+	is($there->{out} =~ s/\r//r, $said, "$keys: both say the same");
+	my ($made, $made_bytes, $freed, $freed_bytes) = $said =~ /^allocations (\d+) bytes (\d+) frees (\d+) bytes (\d+)$/;
 	cmp_ok($made, '>', $insertions, "$keys: each insertion allocates");
 	cmp_ok($freed, '>', $insertions / 3, "$keys: and many free");
 	my $result = run(tool('hdiff', 'linux', "$dir/$keys.txt"));

@@ -22,7 +22,7 @@ for my $kind (kinds()) {
 		my $modules = place($kind, $name);
 		my $dump = dump_of("$dir/$kind-$name.txt", $modules);
 		for my $side (tool_names()) {
-			my $level = $level{$side}{$kind} // 'lines';
+			my $level = $level{ $as_windows ? 'windows' : $side }{$kind} // 'lines';
 			my $what = "$side, $name, $kind, level $level";
 			my ($names, $result) = names_by_hsym($side, $modules, $dump);
 			check_ok($result, "hsym on $what");

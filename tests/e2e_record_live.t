@@ -175,7 +175,7 @@ sub ended {
 sub attached {
 	my $target = stress("$dir/events2");
 	my @ends = (sub { check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop') },
-		sub { kill INT => wine_process($_[0], $record) });
+		sub { $as_windows ? hsnap('record', '--stop', '-p', $target->{pid}) : kill INT => wine_process($_[0], $record) });
 	to_step($target);
 	go_on($target);
 	to_step($target);
@@ -221,6 +221,7 @@ sub check_cut {
 # The recording ends with a line, and the program goes on. Of those that are started under a limit none is the first:
 # it would have Wine's server, and the shared memory that this makes.
 sub full_disk {
+	needs_linux('ulimit');
 	my @small = ('sh', '-c', 'trap "" XFSZ; ulimit -f 1024; exec "$@"', 'sh');
 	my $line = qr/\Ahsnap: \S+\.hrec: cannot write[^\n]*\n\z/;
 	my $target = stress("$dir/events3");
@@ -248,6 +249,7 @@ sub full_disk {
 # At random moments, a few at once. The program does the same each time: what is in the file is what one run has
 # stated, up to some event. hsnap writes once a second. Near its end it stops: nobody is late.
 sub killed {
+	needs_linux("Linux's /proc");
 	my $exe = 'memory_test.exe';
 	is(run([wine("$root/build/win64/samples/$exe", '--seconds', 2, '--events', win("$dir/truth"))])->{status}, 0, 'the truth is stated');
 	my $replay = Replay->new(slurp("$dir/truth"));

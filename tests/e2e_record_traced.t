@@ -138,6 +138,7 @@ sub stackless {
 
 # The tracer that it has put in goes on, and the next recording has what it has seen.
 sub killed {
+	needs_linux("Linux's /proc");
 	my $target = target("$root/build/win64/samples/memory_test.exe",
 		['--seconds', 3, '--events', win("$dir/killed.events"), map { ('--stop', $_) } 300, 900, 1800, 2800]);
 	is($target->step, 1, 'it runs') or return;

@@ -438,7 +438,7 @@ sub check_list {
 	ok(!exists $line{cut}, 'it is whole');
 	like(run([$hdiff, '-d', '--list', $file{cut}])->{out}, qr/^cut /m, 'one that was not ended is told');
 	run([$hdiff, '-d', '--list', $file, '-f', "$dir/list.txt"]);
-	is(slurp("$dir/list.txt"), $said->{out}, 'the same to a file');
+	is(as_here(slurp("$dir/list.txt")), $said->{out}, 'the same to a file');
 	my $json = decode_json(run([$hdiff, '-d', '--list', '-o', 'json', $file])->{out});
 	my %truth = (
 		schema => 'hdiff-list/1', path => $file, pid => 4711, parent_pid => 12, bits => 64, image => 'C:\made\app.exe',
@@ -521,5 +521,5 @@ sub check_errors {
 	check_error(run([$hdiff, '-d', '--transient', make_recording($twice, "$dir/twice.hrec")]), 'hdiff', 'a block that is freed twice', 'twice.hrec', 'freed twice');
 	system("gzip -k < '$run' > '$dir/packed.hrec.gz'");
 	check_error(run([$hdiff, '-d', '--no-symbols', "$dir/packed.hrec.gz"]), 'hdiff', 'a packed one', 'packed.hrec.gz', 'not packed');
-	check_error(run(['sh', '-c', "cat '$run' 2>/dev/null | '$hdiff' -"]), 'hdiff', 'one from a pipe', 'pipe');
+	check_error(run(['sh', '-c', 'cat "$0" 2>/dev/null | "$@"', $run, $hdiff, '-']), 'hdiff', 'one from a pipe', 'pipe');
 }

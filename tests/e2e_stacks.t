@@ -73,7 +73,7 @@ sub refused {
 
 # What a file is called gets to the terminal as text.
 sub names_are_harmless {
-	my $named = "$dir/a\xc2\x9b31m\x1b.dmp";
+	my $named = "$dir/" . file_name("a\xc2\x9b31m\x1b.dmp");
 	make_image($image, 'win10-x64', '--blocks', 100) or return fail('an image');
 	rename $image, $named or return fail('a name');
 	my $result = run([$hsnap, '-z', $named, '-v', '-f', "$dir/named.txt"]);

@@ -34,8 +34,8 @@ our $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
 my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
 	['Wine', qr{build/wine|WINEPREFIX|drive_c|setup/wine|\bWINE}],
-	['programs that are built for Linux', qr{build/(?:linux|asan)/(?!h(?:diff|sym|snap)\b)|\buse (?:Images|Recordings|Logs)\b}],
-	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-|setup/\w}],
+	['programs that are built for Linux', qr{build/(?:asan/(?!hsnap\b)|linux/(?:obj|library|fail|tests)\b)}],
+	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-\w+-16|setup/\w}],
 );
 if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/) {
 	for my $need (@needs) {

@@ -30,14 +30,22 @@ sub make_image {
 	return $result->{status} == 0 && -s $file || !diag("make_image @how: status $result->{status} $result->{err}");
 }
 
-# Writes FILE and FILE.truth, and what hsnap -z and the walkers find in FILE.txt and FILE.list, by one run() for
-# the three: its status and its words are hsnap's.
+# Writes FILE and FILE.truth, and what hsnap -z and the walkers find in FILE.txt and FILE.list: what run() says of
+# hsnap, or of the maker where that fails.
 sub make_and_read {
 	my ($file, @how) = @_;
 	unlink map { "$file$_" } '', '.truth', '.txt', '.list';
-	return run(['sh', '-c', 'f=$1 m=$2 h=$3 l=$4; shift 4; "$m" "$@" "$f" && "$h" -z "$f" -f "$f.txt"; s=$?
-		"$l" "$f" >"$f.list" || echo "list_blocks: status $?" >>"$f.list"; exit $s', 'sh', $file, $maker,
-			"$root/build/linux/hsnap", "$root/build/linux/walk/list_blocks", @how]);
+	my $made = run([$maker, @how, $file]);
+	my $result = $made->{status} ? $made : run(["$root/build/linux/hsnap", '-z', $file, '-f', "$file.txt"]);
+	list_blocks($file);
+	return $result;
+}
+
+sub list_blocks {
+	my ($file) = @_;
+	my $result = run(["$root/build/linux/walk/list_blocks", $file]);
+	spew("$file.list", $result->{out} . ($result->{status} ? "list_blocks: status $result->{status} $result->{err}\n" : ''));
+	return;
 }
 
 # What the maker says, as found() has it.
@@ -121,8 +129,7 @@ sub found {
 # "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } of blocks that have one, and broken.
 sub walked {
 	my ($file) = @_;
-	my $result = run(["$root/build/linux/walk/list_blocks", $file]);
-	spew("$file.list", $result->{out} . ($result->{status} ? "list_blocks: status $result->{status} $result->{err}\n" : ''));
+	list_blocks($file);
 	return walked_in("$file.list");
 }
 
