@@ -124,8 +124,7 @@ void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun);
 struct unwind_start {
 	uint64_t slot; /* aligned to 8 */
 	uint64_t rbp;
-	uint64_t low,
-		high; /* where it may read: from its first place on to the end of the stack; aligned to 8 */
+	uint64_t low, high; /* it reads in [low, high): the first place to the stack's end */
 	uint32_t number; /* of the walk: something that changes */
 	uint32_t count; /* of frames that were found before */
 };
