@@ -382,7 +382,8 @@ uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number
 
 /* ---------------------------------------------------------------- order */
 
-/* Whether a frame counts: outermost ones in no module do not. To find the depth takes longer than to see that it is in one. */
+/* Whether a frame counts: outermost ones in no module do not. The depth is found only where the frame is in none,
+ * for that takes long. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {

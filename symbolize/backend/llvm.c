@@ -10,11 +10,12 @@
 
 /*
  * One llvm-symbolizer for the whole run, and a second one for what the first dies over, each started when
- * first needed. Of many addresses of a file others of the first kind are asked side by side, a part each: they
- * take as long as one for each address. They are not trusted to do as they should: versions 14 to 19 crash over some functions of
- * PDBs made by Microsoft's compiler, when asked what is inlined there. So when one dies or talks nonsense,
- * the address it died on is asked of the second one, which is not to look for inlined functions, and a new
- * one goes on behind it. When it is silent, none is started any more. What it said by then stays.
+ * first needed. Where a file has many addresses, others of the first kind are asked side by side, a part each.
+ *
+ * They are not trusted to do as they should: versions 14 to 19 crash over some functions of PDBs made by
+ * Microsoft's compiler, when asked what is inlined there. So when one dies or talks nonsense, the address it
+ * died on is asked of the second one, which is not to look for inlined functions, and a new one goes on behind
+ * it. When it is silent, none is started any more. What it said by then stays.
  */
 
 #define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
