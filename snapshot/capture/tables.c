@@ -8,7 +8,7 @@
 bool tables_may_have_all(const struct tracer_area *area)
 {
 	return area->flags & TRACER_FLAG_LISTED && !area->sample_bytes && !area->dropped_blocks &&
-	       !area->reallocating;
+	       !tracer_is_reallocating(area->shards);
 }
 
 /* ---------------------------------------------------------------- heaps */

@@ -288,11 +288,16 @@ static bool read_counts(struct tracee *tracee)
 {
 	struct tracer_area *area = &tracee->area;
 	const uint64_t at = tracee->area_addr;
+	struct tracer_shard shards[TRACER_SHARDS];
 
-	return !target_u32(tracee->target, at + offsetof(struct tracer_area, load_count),
-		       &area->load_count) &&
-	       !target_u32(tracee->target, at + offsetof(struct tracer_area, reallocating),
-		       &area->reallocating);
+	if (target_u32(tracee->target, at + offsetof(struct tracer_area, load_count),
+		    &area->load_count) ||
+		target_read(tracee->target, at + offsetof(struct tracer_area, shards), shards,
+			sizeof(shards)))
+		return false;
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		area->shards[i].reallocating = shards[i].reallocating;
+	return true;
 }
 
 static int put_in(struct installing *installing, struct err *err)

@@ -67,8 +67,7 @@ static bool make_tables(struct older *older)
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < older->walk.block_count; i++)
-		older->tables[blocktable_shard(blocktable_hash(older->walk.blocks[i].addr))]
-			.count++;
+		older->tables[blocktable_shard(older->walk.blocks[i].addr)].count++;
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
 		struct older_table *table = &older->tables[i];
 
@@ -87,9 +86,9 @@ static bool make_tables(struct older *older)
 
 static void put(struct older *older, const struct walked_block *walked)
 {
-	uint64_t hash = blocktable_hash(walked->addr);
-	struct older_table *table = &older->tables[blocktable_shard(hash)];
-	uint64_t mask = ((uint64_t)1 << table->log2) - 1, at = blocktable_home(hash, table->log2);
+	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];
+	uint64_t mask = ((uint64_t)1 << table->log2) - 1;
+	uint64_t at = blocktable_home(walked->addr, table->log2);
 
 	while (table->entries[at].key)
 		at = (at + 1) & mask;

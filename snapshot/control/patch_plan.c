@@ -70,7 +70,6 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->lost_from = UINT64_MAX;
 	area->lost_to = 0;
 	area->heaps_destroyed = 0;
-	area->reallocating = 0;
 	area->rings = area->rings_view = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;

@@ -97,11 +97,11 @@ int tracer_area_read(
 
 static bool is_reallocating(struct target *target, uint64_t area_addr)
 {
-	uint32_t count;
+	struct tracer_shard shards[TRACER_SHARDS];
 
-	return !target_u32(
-		       target, area_addr + offsetof(struct tracer_area, reallocating), &count) &&
-	       count;
+	return !target_read(target, area_addr + offsetof(struct tracer_area, shards), shards,
+		       sizeof(shards)) &&
+	       tracer_is_reallocating(shards);
 }
 
 bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks)

@@ -104,9 +104,9 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 
 #define SCANNED 64 /* entries looked at for each use, when heaps are destroyed all the time */
 
-static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
+static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t addr)
 {
-	return &area->shards[blocktable_shard(hash)];
+	return &area->shards[blocktable_shard(addr)];
 }
 
 static struct tracer_block *entries(const struct tracer_shard *shard)
@@ -119,9 +119,9 @@ static uint64_t entry_count(const struct tracer_shard *shard)
 	return shard->table ? (uint64_t)1 << (shard->table & 63) : 0;
 }
 
-static uint64_t home(uint64_t hash, uint64_t count)
+static uint64_t home(uint64_t addr, uint64_t count)
 {
-	return blocktable_home(hash, (unsigned)__builtin_ctz((uint32_t)count));
+	return blocktable_home(addr, (unsigned)__builtin_ctz((uint32_t)count));
 }
 
 static void count_change(struct tracer_area *area, const struct tracer_shard *shard, size_t count)
@@ -144,7 +144,7 @@ static void entry_set(struct tracer_area *area, const struct tracer_shard *shard
 
 static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
 {
-	uint64_t at = home(blocktable_hash(addr), count);
+	uint64_t at = home(addr, count);
 
 	while (table[at].key && tracer_block_addr(&table[at]) != addr)
 		at = (at + 1) & (count - 1);
@@ -205,8 +205,7 @@ static void close_gap(struct tracer_area *area, const struct tracer_shard *shard
 	uint64_t count = entry_count(shard), mask = count - 1;
 
 	for (uint64_t at = (hole + 1) & mask; table[at].key; at = (at + 1) & mask) {
-		uint64_t distance =
-			(at - home(blocktable_hash(tracer_block_addr(&table[at])), count)) & mask;
+		uint64_t distance = (at - home(tracer_block_addr(&table[at]), count)) & mask;
 
 		if (distance < ((at - hole) & mask))
 			continue;
@@ -295,18 +294,17 @@ static __attribute__((noinline)) void say(struct tracer_area *area, struct trace
 
 void blocktable_expect(const struct tracer_area *area, uint64_t addr)
 {
-	uint64_t hash = blocktable_hash(addr);
 	uint64_t table =
-		__atomic_load_n(&area->shards[blocktable_shard(hash)].table, __ATOMIC_RELAXED);
+		__atomic_load_n(&area->shards[blocktable_shard(addr)].table, __ATOMIC_RELAXED);
 	const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~(uint64_t)63);
 
 	if (table)
-		__builtin_prefetch(&entries[blocktable_home(hash, table & 63)], 1);
+		__builtin_prefetch(&entries[blocktable_home(addr, table & 63)], 1);
 }
 
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, blocktable_hash(tracer_block_addr(block)));
+	struct tracer_shard *shard = shard_of(area, tracer_block_addr(block));
 	struct tracer_block *entry = NULL;
 	struct ring *ring;
 
@@ -359,7 +357,7 @@ static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t 
 
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, blocktable_hash(addr));
+	struct tracer_shard *shard = shard_of(area, addr);
 	struct ring *ring;
 	bool is_live = false;
 
@@ -377,7 +375,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 
 void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 {
-	struct tracer_shard *shard = shard_of(area, blocktable_hash(addr));
+	struct tracer_shard *shard = shard_of(area, addr);
 	struct ring *ring;
 
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {

@@ -247,6 +247,8 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 {
 	void *original = hook_original(HOOK_REALLOCATE);
 	const void *caller = __builtin_return_address(0);
+	uint32_t *reallocating =
+		&hsnap_tracer.shards[blocktable_shard((ULONG_PTR)block)].reallocating;
 	struct tracer_block taken;
 	uint64_t rings = hsnap_tracer.rings;
 	bool found;
@@ -254,13 +256,13 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 
 	if (!block || !hooks_are_on())
 		return ((reallocate_fn)original)(heap, flags, block, bytes);
-	__atomic_fetch_add(&hsnap_tracer.reallocating, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(reallocating, 1, __ATOMIC_SEQ_CST);
 	found = liveblocks_take((ULONG_PTR)block, &taken);
 	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
 		found ? &taken : NULL);
 	if (hooks_are_on())
 		replace(heap, block, addr, bytes, found ? &taken : NULL, rings, caller);
-	__atomic_fetch_sub(&hsnap_tracer.reallocating, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(reallocating, 1, __ATOMIC_SEQ_CST);
 	return addr;
 }
 

@@ -32,7 +32,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 6
+#define TRACER_VERSION 7
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -107,7 +107,9 @@ struct tracer_shard {
 	uint32_t cleaned; /* how many heaps had been destroyed when those blocks were last out */
 	uint32_t waited; /* how often it was used since another one was */
 	uint32_t order; /* of its next event (rings.h) */
-	uint64_t padding[4]; /* a cache line each */
+	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
+	uint32_t reallocating;
+	uint32_t unused[7]; /* a cache line each */
 };
 
 /* One stack. Its id is its offset in the stack area divided by 8. */
@@ -222,11 +224,9 @@ struct tracer_area {
 	uint64_t rings_view; /* set by hsnap: where the section of the rings is mapped, or 0 */
 	uint64_t
 		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
-	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
-	uint32_t reallocating;
 	/* Another number whenever a module was loaded, before its code runs; 0: the loader does not tell. */
 	uint32_t load_count;
-	uint64_t unused[3];
+	uint32_t unused[7];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];
@@ -260,6 +260,16 @@ _Static_assert(sizeof(struct tracer_area) == 448 + 64 * (HOOK_COUNT + TRACER_SHA
 						     (8 << TRACER_HEAPS_LOG2) +
 						     4 * (TRACER_SHARDS + 1) * TRACER_COUNTS,
 	"layout");
+
+/* Whether any thread is inside RtlReAllocateHeap. */
+static inline int tracer_is_reallocating(const struct tracer_shard shards[TRACER_SHARDS])
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		count |= shards[i].reallocating;
+	return count != 0;
+}
 
 static inline uint64_t tracer_block_addr(const struct tracer_block *block)
 {

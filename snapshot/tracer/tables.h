@@ -119,21 +119,19 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
 
 #define BLOCKTABLE_FIRST_LOG2 8u /* its entries */
 
-/* Which shard has a block, by the top bits of a hash of its address; the next ones choose its entry. */
-static inline uint64_t blocktable_hash(uint64_t addr)
+/* Which shard has a block: one for each 64 KiB of memory, since that is often one thread's. */
+static inline unsigned blocktable_shard(uint64_t addr)
 {
-	return (addr >> 3) * 0x9e3779b97f4a7c15u;
+	return (unsigned)((addr >> 16) * 0x9e3779b97f4a7c15u >> 58);
 }
 
-static inline unsigned blocktable_shard(uint64_t hash)
+/*
+ * Where among 1 << log2 entries it is, or from there on the first free one: blocks that lie in the same 256 bytes of
+ * memory have their places in one cache line, for they often come and go one after the other.
+ */
+static inline uint64_t blocktable_home(uint64_t addr, unsigned log2)
 {
-	return (unsigned)(hash >> 58);
-}
-
-/* Where among 1 << log2 entries it is, or from there on the first free one. */
-static inline uint64_t blocktable_home(uint64_t hash, unsigned log2)
-{
-	return (hash << 6) >> (64 - log2);
+	return (addr >> 8) * 0x9e3779b97f4a7c15u >> (66 - log2) << 2 | (addr >> 6 & 3);
 }
 
 /* The address of a shard's table of 1 << log2 entries, in its room: they lie behind one another there. 0:

@@ -60,7 +60,7 @@ static void choose_addresses(HANDLE heap)
 	for (unsigned count = 0; count < ADDRS;) {
 		void *block = step_leak(HeapAlloc(heap, 0, BYTES));
 
-		if (blocktable_shard(blocktable_hash((uintptr_t)block)) == 0)
+		if (blocktable_shard((uintptr_t)block) == 0)
 			chosen[count++] = block;
 	}
 	for (unsigned i = 0; i < ADDRS; i++)

@@ -147,9 +147,9 @@ TEST(tables_that_lack_something_are_not_enough)
 	area->dropped_blocks = 1;
 	assert_false(tables_have_all(&captured));
 	area->dropped_blocks = 0;
-	area->reallocating = 1;
+	area->shards[5].reallocating = 1;
 	assert_false(tables_have_all(&captured));
-	area->reallocating = 0;
+	area->shards[5].reallocating = 0;
 	area->sample_bytes = 512;
 	assert_false(tables_have_all(&captured));
 	area->sample_bytes = 0;

@@ -116,10 +116,10 @@ TEST(a_tracer_of_another_version_is_refused_by_name)
 	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 7);
+	AREA_PUT(version, 8);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(scene.err.detail, "a tracer of version 7, this hsnap knows 6"));
-	AREA_PUT(version, 6);
+	assert_non_null(strstr(scene.err.detail, "a tracer of version 8, this hsnap knows 7"));
+	AREA_PUT(version, 7);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
@@ -201,10 +201,10 @@ TEST(it_is_busy_while_its_ranges_change)
 	AREA_PUT(ranges.changing, 8);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
 	assert_false(tracer_is_busy(&fake.target, 0x1000, true));
-	AREA_PUT(reallocating, 1);
+	SHARD_PUT(5, reallocating, 1);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
 	assert_true(tracer_is_busy(&fake.target, TRACER_AREA, true));
-	AREA_PUT(reallocating, 0);
+	SHARD_PUT(5, reallocating, 0);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, true));
 	/* Left so by a thread that ended: nobody will ever make it even. */
 	AREA_PUT(ranges.changing, 9);

@@ -180,6 +180,8 @@ TEST(no_block_comes_to_life_again)
 	assert_int_equal(area.heaps_destroyed, 100);
 }
 
+#define APART 1040 /* blocks that lie so go to all shards, soon */
+
 TEST(heaps_that_come_and_go_cost_no_more_with_time)
 {
 	enum { STEADY = 20000, BLOCKS = 5000 };
@@ -187,12 +189,12 @@ TEST(heaps_that_come_and_go_cost_no_more_with_time)
 	uint64_t addr = 0x100000;
 
 	for (uint32_t i = 0; i < STEADY; i++)
-		put(addr += 16, steady);
+		put(addr += APART, steady);
 	for (uint64_t n = 0; n < 300; n++) {
 		uint32_t tag = heapindex_of(&area, 0x150000 + n % 7 * 0x10000);
 
 		for (uint32_t i = 0; i < BLOCKS; i++)
-			put(addr += 16, tag);
+			put(addr += APART, tag);
 		assert_true(area.committed_bytes <= 64 * (STEADY + BLOCKS));
 		destroy(tag);
 		assert_int_equal(area.dropped_blocks, 0);
@@ -205,26 +207,26 @@ TEST(memory_is_given_back_when_a_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };
 	uint32_t steady = heapindex_of(&area, 0x990000), large = heapindex_of(&area, 0x150000);
-	uint64_t first = 16, next = 16;
+	uint64_t first = APART, next = APART;
 
-	for (; next < 16 * (STEADY + 1); next += 16)
+	for (; next < APART * (STEADY + 1); next += APART)
 		put(next, steady);
 	for (uint64_t i = 1; i <= MANY; i++)
-		put(0x100000000 + i * 16, large);
+		put(0x100000000 + i * APART, large);
 	assert_true(area.committed_bytes <= 64 * (STEADY + MANY));
 	destroy(large);
-	for (unsigned i = 0; i < STEADY; i++, first += 16, next += 16) {
+	for (unsigned i = 0; i < STEADY; i++, first += APART, next += APART) {
 		assert_true(take(first));
 		put(next, steady);
 	}
 	assert_true(area.committed_bytes <= 64 * STEADY);
 	assert_int_equal(count_live(), STEADY);
 	for (uint64_t i = 1; i <= MANY; i++) /* when it came back, it would go again */
-		put(0x100000000 + i * 16, heapindex_of(&area, 0x150000));
+		put(0x100000000 + i * APART, heapindex_of(&area, 0x150000));
 	destroy(heapindex_of(&area, 0x150000));
 	blocktable_clean(&area);
 	assert_true(area.committed_bytes <= 64 * STEADY);
-	for (; first < next; first += 16)
+	for (; first < next; first += APART)
 		assert_true(take(first));
 	assert_true(area.committed_bytes <= TRACER_SHARDS * BLOCKTABLE_FIRST_BYTES);
 	assert_int_equal(area.dropped_blocks, 0);
