@@ -3,7 +3,8 @@
  *
  * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
  * once and kept (unwind_parts_x64.h); a walk is then a few loads a frame, all of them between the
- * place it starts from and the end of the thread's stack. Of code in no image nothing is kept, as it is
+ * place it starts from and the end of the thread's stack. Where it meets the thread's last walk it only compares what that
+ * read. Of code in no image nothing is kept, as it is
  * made at run time, and its unwind data may be replaced: the data is looked up each time, and the step
  * read from it. Where an address is new, or the step hangs on another register than RSP and RBP, the
  * whole stack is walked with the system's unwinder, which is slow and right. All ways give the same

@@ -1,4 +1,5 @@
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "snapshot/tracer/unwind.h"
 #include "snapshot/tracer/unwind_parts_x64.h"
@@ -169,6 +170,8 @@ struct fast_frame {
 	uint64_t addr, rsp, rbp;
 	uint64_t place; /* where the address's entry is, if there is one */
 	uint64_t before; /* the place of the frame before */
+	uint64_t saved; /* where the step to it read RBP, or its slot */
+	uint64_t word; /* what the entry of the frame before was */
 };
 
 enum way {
@@ -224,7 +227,8 @@ static __attribute__((noinline)) enum way way_at_end(
 }
 
 /*
- * To the caller's frame. A frame register outside the stack is for the slow way to judge.
+ * To the caller's frame. Below RSP a frame has nothing; a frame register that points there, or out of the stack, is for
+ * the slow way to judge.
  *
  * RBP or RSP by a branch, not by a conditional move: else every step would wait for the RBP that few
  * of them use.
@@ -232,19 +236,20 @@ static __attribute__((noinline)) enum way way_at_end(
 static ALWAYS_INLINE bool follow(
 	struct fast_frame *frame, uint32_t packed, const struct unwind_start *start)
 {
-	uint64_t room = start->high - 8 - start->low, from = frame->rsp, cfa, saved, rbp;
+	uint64_t room = start->high - 8 - frame->rsp, from = frame->rsp, cfa, saved, rbp;
 
 	if (UNLIKELY(unwind_packed_is_from_rbp(packed))) {
 		from = frame->rbp;
 		__asm__("" : "+r"(from));
-		if (UNLIKELY(from - start->low > room || from & 7))
+		if (UNLIKELY(from - frame->rsp > room || from & 7))
 			return false;
 	}
 	cfa = from + (uint64_t)unwind_packed_cfa(packed);
 	saved = cfa + (uint64_t)unwind_packed_rbp(packed);
-	if (UNLIKELY(cfa <= frame->rsp || cfa > start->high || saved - start->low > room))
+	if (UNLIKELY(cfa <= frame->rsp || cfa > start->high || saved - frame->rsp > room))
 		return false;
 	rbp = load(saved);
+	frame->saved = saved;
 	frame->rbp = unwind_packed_rbp(packed) == UNWIND_RBP_KEPT ? frame->rbp : rbp;
 	frame->addr = load(cfa - 8);
 	frame->rsp = cfa;
@@ -258,6 +263,7 @@ static ALWAYS_INLINE enum way step(struct fast_frame *frame, const struct unwind
 	if (UNLIKELY(
 		    word >> 32 != unwind_tag(frame->addr) || !follow(frame, (uint32_t)word, start)))
 		return way_at_end(*frame, word, start);
+	frame->word = word;
 	frame->before = frame->place;
 	frame->place = next_place(frame->place, frame, start);
 	return WAY_ON;
@@ -297,25 +303,139 @@ static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 	return way == WAY_MISS ? UNWIND_MISS : count - (count && way == WAY_NO_CODE);
 }
 
-uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_start *start, struct unwind_start *stop)
+void unwind_trail_init(struct unwind_trail *trail)
 {
-	struct fast_frame frame = {load(start->slot), start->slot + 8, start->rbp, 0, 0};
-	uint32_t count = start->count;
-	enum way way;
+	trail->first = UNWIND_MARKS;
+	trail->marks[UNWIND_MARKS].slot = UINT64_MAX;
+}
+
+/* Whether a mark is the frame where a walk stands. */
+static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct fast_frame *frame)
+{
+	return mark->slot == frame->rsp - 8 && mark->addr == frame->addr &&
+	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
+}
+
+/* What a walk finds from a mark on, which is its count'th frame; UNWIND_MISS: the stack is another one there. */
+static __attribute__((noinline)) uint32_t go_along(const struct unwind_mark *mark, uint64_t *frames,
+	uint32_t count, uint32_t max, const struct unwind_skip *skip)
+{
+	for (;;) {
+		bool is_own = !count && mark->addr - skip->from < skip->to - skip->from;
+
+		if (!is_own && (!mark->addr || count == max))
+			return count;
+		if (!is_own)
+			frames[count++] = mark->addr;
+		mark++;
+		if (mark->slot == UINT64_MAX)
+			return mark->rbp_bits && count < max ? UNWIND_MISS : count;
+		if (load(mark->slot) != mark->addr || load(mark->saved) != mark->value)
+			return UNWIND_MISS;
+	}
+}
+
+/* What has to be the same for a mark to be there again, when the one before is. */
+static ALWAYS_INLINE void settle(struct unwind_mark *mark, uint64_t saved)
+{
+	mark->saved = mark->rbp_bits ? saved : mark->slot;
+	mark->value = mark->saved == mark->slot ? mark->addr : mark->rbp;
+}
+
+/*
+ * Keeps what a walk went through: so many marks, and then those of the trail from some mark on, at whose frame it is.
+ * A thread may be ended in here, and another one have its trail then.
+ */
+static __attribute__((noinline)) void keep(
+	struct unwind_trail *trail, uint32_t count, uint32_t from, uint64_t saved, bool is_at_end)
+{
+	if (!count)
+		return;
+	__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (count > from)
+		return;
+	if (from < UNWIND_MARKS)
+		settle(&trail->marks[from], saved);
+	else
+		trail->marks[from].rbp_bits =
+			is_at_end || !trail->walked[count - 1].addr ? 0 : UINT64_MAX;
+	for (uint32_t i = count; i--;) {
+		struct unwind_mark *mark = &trail->marks[from - count + i];
+		uint32_t packed = (uint32_t)trail->walked[i].word;
+
+		*mark = trail->walked[i];
+		mark->rbp_bits = unwind_packed_is_from_rbp(packed)	      ? UINT64_MAX :
+				 unwind_packed_rbp(packed) != UNWIND_RBP_KEPT ? 0 :
+										mark[1].rbp_bits;
+		settle(mark, mark->saved);
+	}
+	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
+}
+
+/* Where a trail begins, after all that does not hold any more was thrown away. */
+static ALWAYS_INLINE uint32_t first_mark(
+	struct unwind_trail *trail, const struct unwind_start *start)
+{
+	uint64_t begun = unwind_cache_begin();
+
+	if (UNLIKELY(trail->begun != begun || trail->high != start->high)) {
+		__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		trail->begun = begun;
+		trail->high = start->high;
+	}
+	return trail->first;
+}
+
+uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
+	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail)
+{
+	struct fast_frame frame = {.addr = load(start->slot),
+		.rsp = start->slot + 8,
+		.rbp = start->rbp,
+		.saved = start->slot};
+	uint32_t count = start->count, walked = 0, at = trail ? first_mark(trail, start) : 0;
+	struct unwind_mark *mark = NULL;
+	enum way way = WAY_ON;
 
 	frame.place = frame.before = unwind_cache_place(frame.addr);
-	while (!count && frame.addr - skip->from < skip->to - skip->from) {
+	while (way == WAY_ON) {
+		bool is_own = !count && frame.addr - skip->from < skip->to - skip->from;
+
+		while (trail && trail->marks[at].slot < frame.rsp - 8)
+			at++;
+		if (trail && is_there(&trail->marks[at], &frame)) {
+			uint32_t found = go_along(&trail->marks[at], frames, count, max, skip);
+
+			if (found != UNWIND_MISS) {
+				keep(trail, walked, at, frame.saved, false);
+				return found;
+			}
+			at = UNWIND_MARKS;
+		}
+		if (count == max && !is_own)
+			break;
+		if (UNLIKELY(walked == UNWIND_MARKS))
+			trail = NULL;
+		if (trail) {
+			mark = &trail->walked[walked++];
+			mark->slot = frame.rsp - 8;
+			mark->addr = frame.addr;
+			mark->saved = frame.saved;
+			mark->rbp = frame.rbp;
+			mark->word = 0;
+		}
+		if (!frame.addr)
+			break;
+		if (!is_own)
+			frames[count++] = frame.addr;
+		/* From the last one too: whether it is code at all is known then. */
 		way = go_on(&frame, start);
-		if (UNLIKELY(way != WAY_ON))
-			return way_out(way, 0, frame, start, stop);
+		if (trail && way == WAY_ON)
+			mark->word = frame.word;
 	}
-	/* From the last one too: whether it is code at all is known then. */
-	while (frame.addr && count < max) {
-		frames[count++] = frame.addr;
-		way = go_on(&frame, start);
-		if (UNLIKELY(way != WAY_ON))
-			return way_out(way, count, frame, start, stop);
-	}
-	return count;
+	if (trail && (way == WAY_ON || way == WAY_END))
+		keep(trail, walked, UNWIND_MARKS, 0, way == WAY_END);
+	return way == WAY_ON ? count : way_out(way, count, frame, start, stop);
 }

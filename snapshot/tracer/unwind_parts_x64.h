@@ -129,14 +129,43 @@ struct unwind_start {
 	uint32_t count; /* of frames that were found before */
 };
 
+/*
+ * The last walk of a thread. Most of its stack is the same the next time: from the first frame on that is where it was, with
+ * the same address and, where the way outwards hangs on that, the same RBP, nothing is looked up. It is enough that what
+ * the last walk read of the stack is what stands there now.
+ */
+#define UNWIND_MARKS 96
+
+struct unwind_mark {
+	uint64_t slot,
+		addr; /* the place of a return address, and it; addr 0: the end of the stack */
+	uint64_t saved,
+		value; /* what else of the stack has to be the same; if nothing, these two again */
+	uint64_t rbp; /* as the code at addr has it */
+	uint64_t rbp_bits; /* those that the way from here on hangs on: all, or none */
+	uint64_t word; /* the step from here, as the cache has it */
+};
+
+struct unwind_trail {
+	uint64_t begun; /* unwind_cache_begin(): it holds as long as nothing was forgotten */
+	uint64_t high; /* of the stack */
+	uint32_t first; /* the innermost mark; UNWIND_MARKS: there is none */
+	/* The last one is behind the outermost frame, and has no slot; its rbp_bits say whether there are more frames. */
+	struct unwind_mark marks[UNWIND_MARKS + 1];
+	struct unwind_mark walked[UNWIND_MARKS]; /* of a walk that is not at its end yet */
+};
+
+void unwind_trail_init(struct unwind_trail *trail);
+
 #define UNWIND_MISS UINT32_MAX
 
 /*
  * As unwind_stack(); UNWIND_MISS when an address is not known, or the stack is not as it says: stop, which may be
- * start, is where, and its count has the address in it, if that is not left out. Reads memory in [low, high) only.
+ * start, is where, and its count has the address in it, if that is not left out. Reads memory in [low, high) only. trail is
+ * the thread's, or NULL; a walk that misses leaves it as it is.
  */
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_start *start, struct unwind_start *stop);
+	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail);
 
 /* Takes a step from where a walk stopped; false where it leads nowhere. */
 bool unwind_step_on(struct unwind_start *at, uint32_t packed);

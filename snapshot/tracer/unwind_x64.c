@@ -53,6 +53,7 @@ struct unwind_walk {
 	uint64_t low, high; /* of the stack */
 	bool is_learning; /* puts into the cache what it finds out */
 	struct unwind_start at; /* where a fast walk stopped */
+	struct unwind_trail *trail; /* the thread's, or NULL */
 
 	/* The result. What is in frames is right at any time, also when an exception ends the walk. */
 	volatile uint32_t count;
@@ -466,7 +467,8 @@ static void unwind_data(struct unwind_walk *walk)
 		walk->count = walk->at.count;
 		if (!step_by_data(walk))
 			return;
-		found = unwind_fast(walk->frames, walk->max, walk->skip, &walk->at, &walk->at);
+		found = unwind_fast(
+			walk->frames, walk->max, walk->skip, &walk->at, &walk->at, walk->trail);
 	}
 	walk->count = found;
 	walk->is_done = true;
@@ -481,14 +483,17 @@ static void unwind_data(struct unwind_walk *walk)
 #define SLOW_STACK_BYTES 32768
 
 #define CHECK_EVERY 4096 /* a power of 2 */
-#define COUNTERS_LOG2 6
+#define WALKERS_LOG2 6
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* How many walks there were, by threads: one counter for all would be fought over. */
-static struct {
-	__attribute__((aligned(64))) uint32_t walks;
-} counters[1 << COUNTERS_LOG2];
+/* Of a thread, and perhaps some others: what all have would be fought over. */
+static struct walker {
+	__attribute__((aligned(64))) uint32_t walks; /* how many there were */
+	const void *
+		owner; /* the TEB of the thread whose trail it is, for ever; the next one there is its heir */
+	struct unwind_trail trail;
+} walkers[1 << WALKERS_LOG2];
 
 uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
 	uint64_t rbp);
@@ -552,15 +557,31 @@ static bool has_room(uint64_t slot)
 	return slot - __readgsqword(TEB_DEALLOCATION_STACK) > SLOW_STACK_BYTES;
 }
 
-/* The number of a walk, of those of the thread and perhaps some others. */
-static inline uint32_t walk_number(const NT_TIB *tib)
+static inline struct walker *walker_of(const NT_TIB *teb)
 {
-	uint64_t hash = (uint64_t)tib * 0x9e3779b97f4a7c15u;
-	uint32_t *counter = &counters[hash >> (64 - COUNTERS_LOG2)].walks;
-	uint32_t number = __atomic_load_n(counter, __ATOMIC_RELAXED) + 1;
+	return &walkers[(uint64_t)teb * 0x9e3779b97f4a7c15u >> (64 - WALKERS_LOG2)];
+}
 
-	__atomic_store_n(counter, number, __ATOMIC_RELAXED);
+/* The number of a walk. */
+static inline uint32_t walk_number(struct walker *walker)
+{
+	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&walker->walks, number, __ATOMIC_RELAXED);
 	return number;
+}
+
+static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb)
+{
+	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(owner == teb, 1))
+		return &walker->trail;
+	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, (const void *)teb, false,
+			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return NULL;
+	unwind_trail_init(&walker->trail);
+	return &walker->trail;
 }
 
 /* The first ones at growing distances, and then every so many. */
@@ -591,12 +612,14 @@ uint32_t unwind_from(
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
-	uint32_t number = walk_number(tib), fast;
+	struct walker *walker = walker_of(tib);
+	uint32_t number = walk_number(walker), fast;
+	struct unwind_trail *trail = trail_of(walker, tib);
 	struct unwind_start start = {slot, rbp, slot, high, number, 0};
 
 	if (slot < low || slot >= high || high & 7)
 		return 0;
-	fast = unwind_fast(frames, max, skip, &start, &start);
+	fast = unwind_fast(frames, max, skip, &start, &start, trail);
 	if (__builtin_expect(fast == UNWIND_MISS || is_to_be_checked(number), 0)) {
 		struct unwind_walk walk = {.frames = frames,
 			.max = max,
@@ -604,7 +627,8 @@ uint32_t unwind_from(
 			.slot = slot,
 			.low = low,
 			.high = high,
-			.at = start};
+			.at = start,
+			.trail = trail};
 
 		return walk_on(&walk, fast);
 	}

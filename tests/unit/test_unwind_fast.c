@@ -257,11 +257,11 @@ static void make(uint64_t *random)
 		if (rbp_is_frame && below(random, 2)) {
 			/* CFA by RBP, which the word at rbp_word is the address of */
 			know(addr, true, (int64_t)(cfa - rbp_word) * 8, UNWIND_RBP_KEPT);
-			if (rbp_word < cfa)
-				rbp_is_frame = false;
 		} else {
 			know(addr, false, (int64_t)size * 8, UNWIND_RBP_KEPT);
 		}
+		if (rbp_word < cfa)
+			rbp_is_frame = false;
 		if (size > 1 && below(random, 2)) {
 			/* saves the caller's RBP, which points to some word farther out */
 			uint64_t slot = at + 1 + below(random, size - 1);
@@ -285,8 +285,8 @@ TEST(walks_find_the_frames_of_made_stacks)
 	for (int i = 0; i < 5000; i++) {
 		make(&random);
 		memset(frames, 0xee, sizeof(frames));
-		assert_int_equal(
-			unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop), made.count);
+		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, NULL),
+			made.count);
 		assert_memory_equal(frames, made.frames, made.count * 8);
 		all += made.count;
 	}
@@ -303,7 +303,7 @@ TEST(a_walk_is_cut_at_max)
 		make(&random);
 		frames[max] = 77;
 		count = made.count < max ? made.count : max;
-		assert_int_equal(unwind_fast(frames, max, &none, &made.start, &stop), count);
+		assert_int_equal(unwind_fast(frames, max, &none, &made.start, &stop, NULL), count);
 		assert_memory_equal(frames, made.frames, count * 8);
 		assert_int_equal(frames[max], 77);
 	}
@@ -325,7 +325,7 @@ TEST(damage_leads_nowhere_outside)
 			*word = below(&random, 2) ? *other : addr_of(other) + below(&random, 9);
 		}
 		made.start.rbp = addr_of(made.words) - 64 + below(&random, 128 + WORDS * 8);
-		count = unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop);
+		count = unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, NULL);
 		assert_true(count == UNWIND_MISS || count <= FRAMES_MAX);
 		hurt += count != made.count;
 	}
@@ -337,21 +337,21 @@ TEST(what_is_not_known_is_missed)
 	uint64_t words[] = {0x1000, 1, 0x2000, 2, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 5);
 
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
 	know(0x1000, false, 16, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), UNWIND_MISS);
-	assert_int_equal(unwind_fast(frames, 1, &none, &start, &stop), 1);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 1, &none, &start, &stop, NULL), 1);
 	know(0x2000, false, 16, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 2);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 2);
 	unwind_cache_put(0x2000, UNWIND_NEVER, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
 	unwind_cache_put(0x2000, UNWIND_END, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 2);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), 2);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 2);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), 2);
 	unwind_cache_put(0x2000, UNWIND_NO_CODE, unwind_cache_begin());
-	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 1);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop), 1);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 1);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), 1);
 }
 
 TEST(frames_are_left_out_at_the_inner_end_only)
@@ -363,10 +363,130 @@ TEST(frames_are_left_out_at_the_inner_end_only)
 	unwind_forget_all();
 	for (int i = 0; i < 4; i++)
 		know(words[i], false, 8, UNWIND_RBP_KEPT);
-	assert_int_equal(unwind_fast(frames, 8, &own, &start, &stop), 2);
+	assert_int_equal(unwind_fast(frames, 8, &own, &start, &stop, NULL), 2);
 	assert_int_equal(frames[0], 0x2000);
 	assert_int_equal(frames[1], 0x1020);
-	assert_int_equal(unwind_fast(frames, 8, &all, &start, &stop), 0);
+	assert_int_equal(unwind_fast(frames, 8, &all, &start, &stop, NULL), 0);
+}
+
+static struct unwind_trail trail;
+
+/* Both ways to walk, of which one knows the last walk. */
+static void check_trail(
+	const struct unwind_start *start, uint32_t max, const struct unwind_skip *skip)
+{
+	uint64_t alone[FRAMES_MAX], after[FRAMES_MAX];
+	struct unwind_start stops[2] = {0};
+	uint32_t count = unwind_fast(alone, max, skip, start, &stops[0], NULL);
+
+	assert_int_equal(unwind_fast(after, max, skip, start, &stops[1], &trail), count);
+	if (count == UNWIND_MISS) {
+		assert_int_equal(stops[1].slot, stops[0].slot);
+		assert_int_equal(stops[1].rbp, stops[0].rbp);
+		count = stops[0].count;
+		assert_int_equal(stops[1].count, count);
+	}
+	assert_memory_equal(after, alone, count * 8);
+}
+
+/* Walks over stacks of which the last one's is mostly still there. */
+TEST(what_the_last_walk_found_changes_nothing)
+{
+	uint64_t random = 11, kept[16 + WORDS];
+
+	unwind_trail_init(&trail);
+	for (int i = 0; i < 3000; i++) {
+		make(&random);
+		memcpy(kept, made.words, made.words_count * 8);
+		for (int walks = 0; walks < 40; walks++) {
+			struct unwind_start start = made.start;
+			struct unwind_skip skip = none;
+			uint32_t max = FRAMES_MAX;
+
+			if (!below(&random, 3))
+				memcpy(made.words, kept, made.words_count * 8);
+			if (!below(&random, 3))
+				made.words[below(&random, made.words_count)] =
+					addr_of(made.words + below(&random, made.words_count));
+			if (!below(&random, 3))
+				made.words[below(&random, made.words_count)] =
+					made.words[below(&random, made.words_count)];
+			if (!below(&random, 4))
+				start.rbp = addr_of(made.words + below(&random, made.words_count));
+			if (!below(&random, 4)) {
+				start.slot += below(&random, made.words_count) * 8;
+				start.low = start.slot;
+			}
+			if (!below(&random, 4))
+				max = (uint32_t)below(&random, FRAMES_MAX + 1);
+			if (!below(&random, 8))
+				skip = (struct unwind_skip){made.words[0], made.words[0] + 1};
+			check_trail(&start, max, &skip);
+		}
+	}
+}
+
+/* So it is no wonder that the above holds. */
+TEST(what_the_last_walk_found_is_not_looked_up)
+{
+	uint64_t random = 12, frames[FRAMES_MAX];
+
+	unwind_trail_init(&trail);
+	for (int i = 0; i < 100; i++) {
+		make(&random);
+		unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
+		for (uint32_t k = 0; k < made.count; k++)
+			put(made.frames[k], UNWIND_NEVER);
+		memset(frames, 0xee, sizeof(frames));
+		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail),
+			made.count);
+		assert_memory_equal(frames, made.frames, made.count * 8);
+	}
+}
+
+/* A frame whose size is its RBP's affair: all of the stack is as it was, but for the register. */
+TEST(the_same_words_are_another_stack_with_another_rbp)
+{
+	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
+	struct unwind_start start = start_at(words, words + 7);
+
+	unwind_trail_init(&trail);
+	know(0x1000, true, 16, UNWIND_RBP_KEPT);
+	for (uint64_t addr = 0x2000; addr < 0x5000; addr += 0x1000)
+		know(addr, false, 8, UNWIND_RBP_KEPT);
+	for (int i = 0; i < 4; i++) {
+		start.rbp = addr_of(&words[i % 2 ? 1 : 4]);
+		assert_int_equal(
+			unwind_fast(frames, 8, &none, &start, &stop, &trail), i % 2 ? 3 : 2);
+		assert_int_equal(frames[1], i % 2 ? 0x2000 : 0x4000);
+	}
+}
+
+/* Two ways to such a frame, which have its RBP from different places. */
+TEST(an_rbp_is_looked_for_where_it_is_now)
+{
+	uint64_t words[] = {0, 0, 0, 0x3000, 4, 0x4000, 0, 0x5000, 0}, frames[8];
+	struct unwind_start start = start_at(words, words + 9);
+	static const struct {
+		uint64_t addr;
+		int first, second; /* where the two RBPs point to */
+		uint64_t caller;
+	} walks[] = {{0x1000, 4, 4, 0x4000}, {0x2000, 4, 4, 0x4000}, {0x2000, 4, 6, 0x5000},
+		{0x2000, 6, 4, 0x4000}, {0x1000, 6, 4, 0x5000}, {0x1000, 4, 6, 0x4000}};
+
+	unwind_trail_init(&trail);
+	know(0x1000, false, 24, -24);
+	know(0x2000, false, 24, -16);
+	know(0x3000, true, 16, UNWIND_RBP_KEPT);
+	know(0x4000, false, 8, UNWIND_RBP_KEPT);
+	know(0x5000, false, 8, UNWIND_RBP_KEPT);
+	for (size_t i = 0; i < sizeof(walks) / sizeof(*walks); i++) {
+		words[0] = walks[i].addr;
+		words[1] = addr_of(&words[walks[i].first]);
+		words[2] = addr_of(&words[walks[i].second]);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, &trail), 3);
+		assert_int_equal(frames[2], walks[i].caller);
+	}
 }
 
 /* Three addresses of one set, which has room for two. */
@@ -398,14 +518,14 @@ TEST(entries_may_move)
 		know(0x7000, false, 8, UNWIND_RBP_KEPT);
 		know(0x7100, false, 8, UNWIND_RBP_KEPT);
 		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 3);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 3);
 		unwind_forget(crowd[i % 3], crowd[i % 3] + 1);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
 		know(crowd[(i + 1) % 3], false, 16, UNWIND_RBP_KEPT);
-		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), UNWIND_MISS);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
 		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
 		for (int again = 0; again < 3; again++) {
-			assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop), 3);
+			assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), 3);
 			assert_memory_equal(frames, words, 3 * 8);
 		}
 	}
@@ -426,7 +546,8 @@ TEST(hints_change_nothing)
 					below(&random, 3) ? next_random(&random) :
 							    other << 16 | below(&random, 65536);
 			made.start.number++;
-			assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop),
+			assert_int_equal(
+				unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, NULL),
 				made.count);
 			assert_memory_equal(frames, made.frames, made.count * 8);
 		}
@@ -451,7 +572,7 @@ TEST(walks_go_on_from_where_they_stop)
 		max = below(&random, 4) ? FRAMES_MAX : made.count / 2;
 		memset(frames, 0xee, sizeof(frames));
 		at = made.start;
-		while ((count = unwind_fast(frames, max, &none, &at, &stop)) == UNWIND_MISS) {
+		while ((count = unwind_fast(frames, max, &none, &at, &stop, NULL)) == UNWIND_MISS) {
 			at = stop;
 			assert_true(at.count && at.count <= made.count);
 			assert_int_equal(
