@@ -236,16 +236,12 @@ struct label {
 struct entries {
 	struct out *out;
 	const struct snapshot *snapshot;
-	const struct block **order; /* NULL: as they stand */
+	struct block_span *spans; /* of blocks in order */
+	size_t span_count;
 	struct label *labels; /* of each stack */
-	size_t at, sum_at; /* the next block, and the next sum */
+	size_t span_at, sum_at; /* the next span of blocks, and the next sum */
 	uint32_t reach; /* of the last one */
 };
-
-static const struct block *block_at(const struct entries *entries, size_t i)
-{
-	return entries->order ? entries->order[i] : &entries->snapshot->blocks[i];
-}
 
 static void label_fill(struct label *label, const char *id)
 {
@@ -347,15 +343,16 @@ static void write_reach(struct entries *entries, uint32_t reach)
 	out_text(entries->out, EOL);
 }
 
-/* The blocks of a heap, from first up to end, to which the same leads; but what is lost with others is one. */
-static void write_blocks(struct entries *entries, size_t first, size_t end, enum block_reach reach)
+/* The blocks of a span to which the same leads; but what is lost with others is one. */
+static void write_blocks(
+	struct entries *entries, const struct block_span *span, enum block_reach reach)
 {
-	for (size_t i = first; i < end; i++) {
-		const struct block *block = block_at(entries, i);
+	for (size_t i = span->first; i < span->end; i++) {
+		uint32_t found = snapshot_reach(entries->snapshot, i);
 
-		if (block->reach == reach || (reach == BLOCK_LOST_WITH && block->reach > reach)) {
-			write_reach(entries, block->reach);
-			write_block(entries, block);
+		if (found == reach || (reach == BLOCK_LOST_WITH && found > reach)) {
+			write_reach(entries, found);
+			write_block(entries, &entries->snapshot->blocks[i]);
 		}
 	}
 }
@@ -363,14 +360,17 @@ static void write_blocks(struct entries *entries, size_t first, size_t end, enum
 static void write_entries(struct entries *entries, uint32_t heap)
 {
 	const struct snapshot *snapshot = entries->snapshot;
-	size_t first = entries->at;
+	const size_t first = entries->span_at;
 
-	while (entries->at < snapshot->block_count && block_at(entries, entries->at)->heap == heap)
-		entries->at++;
+	while (entries->span_at < entries->span_count &&
+		snapshot->blocks[entries->spans[entries->span_at].first].heap == heap)
+		entries->span_at++;
 	entries->reach = BLOCK_HELD;
 	for (int reach = BLOCK_HELD; reach <= (snapshot->has_reach ? BLOCK_LOST_WITH : BLOCK_HELD);
-		reach++)
-		write_blocks(entries, first, entries->at, (enum block_reach)reach);
+		reach++) {
+		for (size_t i = first; i < entries->span_at; i++)
+			write_blocks(entries, &entries->spans[i], (enum block_reach)reach);
+	}
 	for (; entries->sum_at < snapshot->sum_count; entries->sum_at++) {
 		const struct block_sum *sum = &snapshot->sums[entries->sum_at];
 
@@ -434,7 +434,7 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 	struct block_totals total = snapshot_total(snapshot);
 
 	entries.labels = calloc(snapshot->stacks.count + 1, sizeof(*entries.labels));
-	if (!entries.labels || block_order(snapshot, &entries.order)) {
+	if (!entries.labels || block_order(snapshot, &entries.spans, &entries.span_count)) {
 		err_set(&out->err, ERR_NOMEM, out->path, NULL);
 		goto out;
 	}
@@ -448,6 +448,6 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 		EOL "// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 EOL,
 		total.block_count, total.requested_bytes, total.overhead_bytes);
 out:
-	free(entries.order);
+	free(entries.spans);
 	free(entries.labels);
 }

@@ -30,6 +30,7 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->heaps);
 	free(snapshot->blocks);
 	free(snapshot->sums);
+	free(snapshot->reach);
 	free(snapshot->lost);
 	free(snapshot->contents);
 	free(snapshot->pointers);
@@ -97,23 +98,6 @@ uint64_t heap_by_name(const char *name)
 		if (!text_compare(name, headings[i][0]) || !text_compare(name, headings[i][1]))
 			return i;
 	}
-	return 0;
-}
-
-int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
-{
-	size_t wanted = snapshot->block_count + more;
-	void *grown;
-
-	if (more <= snapshot->block_cap - snapshot->block_count)
-		return 0;
-	if (wanted < more || wanted > SIZE_MAX / sizeof(*snapshot->blocks))
-		return -ERR_NOMEM;
-	grown = realloc(snapshot->blocks, wanted * sizeof(*snapshot->blocks));
-	if (!grown)
-		return -ERR_NOMEM;
-	snapshot->blocks = grown;
-	snapshot->block_cap = wanted;
 	return 0;
 }
 
@@ -340,102 +324,132 @@ void module_list_finish(struct module_list *list)
 }
 
 /*
- * A merge sort of the runs that are in order already: of those there are few, so that it costs little
- * more than a look at each block.
+ * A merge sort of spans: blocks that are in order already. There are few, and merging cuts them into few pieces, since
+ * walkers find blocks in the order of addresses, only not all kinds at a time. So it costs little more than a look at each
+ * block, and next to no memory.
  */
 
-#define RUN_MIN 32 /* shorter ones are made that long first */
+struct block_spans {
+	const struct block *blocks;
+	struct block_span *list;
+	size_t count, cap;
+};
 
 static bool is_before(const struct block *a, const struct block *b)
 {
 	return a->heap != b->heap ? a->heap < b->heap : a->addr < b->addr;
 }
 
-static bool is_ordered(const struct snapshot *snapshot)
+static int add_span(struct block_spans *spans, size_t first, size_t end)
 {
-	for (size_t i = 1; i < snapshot->block_count; i++) {
-		if (is_before(&snapshot->blocks[i], &snapshot->blocks[i - 1]))
-			return false;
-	}
-	return true;
+	if (array_try_grow((void **)&spans->list, &spans->cap, spans->count, sizeof(*spans->list)))
+		return -ERR_NOMEM;
+	spans->list[spans->count++] = (struct block_span){first, end};
+	return 0;
 }
 
-/* Makes a run of order[0..] that is at least RUN_MIN long, or as long as there are; its length. */
-static size_t run_length(const struct block **order, size_t count)
+/* Whether a block comes before another, or has its place if equal. */
+static bool is_part(const struct block *block, const struct block *limit, bool equal)
 {
-	size_t len = 1;
-
-	while (len < count && !is_before(order[len], order[len - 1]))
-		len++;
-	for (; len < count && len < RUN_MIN; len++) {
-		const struct block *block = order[len];
-		size_t at = len;
-
-		for (; at && is_before(block, order[at - 1]); at--)
-			order[at] = order[at - 1];
-		order[at] = block;
-	}
-	return len;
+	return equal ? !is_before(limit, block) : is_before(block, limit);
 }
 
-/* Merges from[0..middle) and from[middle..count). */
-static void merge(const struct block **to, const struct block **from, size_t middle, size_t count)
+/* Where the part of a span ends of which that is true, as of its first block. Most parts are short. */
+static size_t part_end(const struct block *blocks, const struct block_span *span,
+	const struct block *limit, bool equal)
 {
-	size_t left = 0, right = middle, at = 0;
+	size_t low = span->first, high, step = 1;
 
-	while (left < middle && right < count)
-		to[at++] = is_before(from[right], from[left]) ? from[right++] : from[left++];
-	memcpy(to + at, from + left, (middle - left) * sizeof(*to));
-	memcpy(to + at + (middle - left), from + right, (count - right) * sizeof(*to));
+	for (; step < span->end - low && is_part(&blocks[low + step], limit, equal); step *= 2)
+		low += step;
+	high = step < span->end - low ? low + step : span->end;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (is_part(&blocks[middle], limit, equal))
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
 }
 
-/* Runs lie between the places at ends[]; merges each with its neighbour, and returns how many runs
- * are left. */
-static size_t merge_pairs(
-	const struct block **to, const struct block **from, size_t *ends, size_t run_count)
+/* Adds to to what is in left..right and in right..end, which are used up. */
+static int merge(struct block_spans *to, struct block_span *left, struct block_span *right,
+	struct block_span *end)
 {
-	size_t start = 0, left = 0;
+	const struct block *blocks = to->blocks;
+	const struct block_span *left_end = right;
+	int rc = 0;
 
-	for (size_t i = 0; i < run_count; i += 2) {
-		size_t end = ends[i + 1 < run_count ? i + 1 : i];
+	while (!rc && left < left_end && right < end) {
+		bool is_right = is_before(&blocks[right->first], &blocks[left->first]);
+		struct block_span **from = is_right ? &right : &left;
+		size_t limit = is_right ? left->first : right->first;
+		size_t until = part_end(blocks, *from, &blocks[limit], !is_right);
 
-		merge(to + start, from + start, ends[i] - start, end - start);
-		ends[left++] = end;
-		start = end;
+		rc = add_span(to, (*from)->first, until);
+		(*from)->first = until;
+		*from += until == (*from)->end;
 	}
-	return left;
+	for (; !rc && left < left_end; left++)
+		rc = add_span(to, left->first, left->end);
+	for (; !rc && right < end; right++)
+		rc = add_span(to, right->first, right->end);
+	return rc;
 }
 
-int block_order(const struct snapshot *snapshot, const struct block ***order)
+/* Where the spans end that are in order, from the one at at on. */
+static size_t ordered_end(const struct block_spans *spans, size_t at)
 {
-	size_t count = snapshot->block_count, run_count = 0, *ends;
-	const struct block **from, **to;
+	while (++at < spans->count) {
+		size_t first = spans->list[at].first, last = spans->list[at - 1].end - 1;
 
-	*order = NULL;
-	if (is_ordered(snapshot))
-		return 0;
-	from = malloc(count * sizeof(*from));
-	to = malloc(count * sizeof(*to));
-	ends = malloc((count / RUN_MIN + 1) * sizeof(*ends));
-	for (size_t i = 0; from && i < count; i++)
-		from[i] = &snapshot->blocks[i];
-	for (size_t at = 0; from && to && ends && at < count; ends[run_count++] = at)
-		at += run_length(from + at, count - at);
-	while (run_count > 1) {
-		const struct block **merged = to;
+		if (is_before(&spans->blocks[first], &spans->blocks[last]))
+			break;
+	}
+	return at;
+}
 
-		run_count = merge_pairs(to, from, ends, run_count);
-		to = from;
-		from = merged;
+/* Merges what is in order with what follows, and so on; *from are the spans afterwards. */
+static int merge_pairs(struct block_spans *from, struct block_spans *to)
+{
+	struct block_spans merged = *to;
+	int rc = 0;
+
+	merged.count = 0;
+	for (size_t at = 0, middle, end; !rc && at < from->count; at = end) {
+		middle = ordered_end(from, at);
+		end = middle < from->count ? ordered_end(from, middle) : middle;
+		rc = merge(&merged, from->list + at, from->list + middle, from->list + end);
 	}
-	free(to);
-	free(ends);
-	if (run_count) {
-		*order = from;
-		return 0;
+	*to = *from;
+	*from = merged;
+	return rc;
+}
+
+int block_order(const struct snapshot *snapshot, struct block_span **spans, size_t *count)
+{
+	const struct block *blocks = snapshot->blocks;
+	struct block_spans from = {.blocks = blocks}, to = {.blocks = blocks};
+	int rc = 0;
+
+	for (size_t i = 0, end; !rc && i < snapshot->block_count; i = end) {
+		for (end = i + 1; end < snapshot->block_count; end++) {
+			if (blocks[end].heap != blocks[i].heap ||
+				blocks[end].addr < blocks[end - 1].addr)
+				break;
+		}
+		rc = add_span(&from, i, end);
 	}
-	free(from);
-	return -ERR_NOMEM;
+	while (!rc && from.count && ordered_end(&from, 0) < from.count)
+		rc = merge_pairs(&from, &to);
+	free(to.list);
+	if (rc)
+		free(from.list);
+	*spans = rc ? NULL : from.list;
+	*count = rc ? 0 : from.count;
+	return rc;
 }
 
 /* 1 - exp(-x) for x >= 0, to a few units of the last place: exp(-x) - 1 by its series where x is

@@ -90,12 +90,23 @@ enum block_reach {
 /* "held", "interior", "lost", "lost-with". */
 const char *block_reach_name(enum block_reach reach);
 
+/* 24 bytes (32 on Windows), for there are millions. Who fills one with what a process or file says asks block_fits(). */
 struct block {
-	uint64_t addr, requested_bytes, overhead_bytes;
-	uint32_t heap; /* index into heaps */
-	uint32_t stack; /* index into stacks.stacks */
-	uint32_t reach; /* enum block_reach */
-};
+	uint64_t addr : 48;
+	uint64_t requested_bytes : 48;
+	uint64_t overhead_bytes : 40;
+	uint64_t heap : 24; /* index into heaps */
+	uint64_t stack : 32; /* index into stacks.stacks */
+} __attribute__((packed, aligned(8)));
+
+#define BLOCK_OVERHEAD_MAX (((uint64_t)1 << 40) - 1)
+#define BLOCK_HEAPS_MAX ((size_t)1 << 24)
+
+/* False: there is no room for one like that, which no process can have. */
+static inline bool block_fits(uint64_t addr, uint64_t requested_bytes)
+{
+	return !((addr | requested_bytes) >> 48);
+}
 
 /* What blocks of one stack and heap add up to, in a snapshot that does not tell them one by one. */
 struct block_sum {
@@ -173,6 +184,8 @@ struct snapshot {
 	size_t sum_count, sum_cap;
 	bool has_reach; /* what leads to blocks was looked at */
 	bool by_middle; /* and pointers into the middle count */
+	uint32_t *reach; /* of the first reach_count blocks (enum block_reach); others are held */
+	size_t reach_count, reach_cap;
 	uint64_t *lost; /* addresses of blocks that others are lost with */
 	size_t lost_count, lost_cap;
 	struct block_content *contents; /* of some blocks, by stack */
@@ -200,8 +213,11 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 /* Adds a module with copies of its texts. */
 void snapshot_copy_module(struct snapshot *snapshot, const struct module *module);
 
-/* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
-int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);
+/* What leads to block i, as in struct snapshot. */
+static inline uint32_t snapshot_reach(const struct snapshot *snapshot, size_t i)
+{
+	return i < snapshot->reach_count ? snapshot->reach[i] : BLOCK_HELD;
+}
 
 /* Each adds a printf-formatted warning. snapshot_lacks() is for
  * heaps, memory, blocks or ranges that are known to be missing: it makes the snapshot incomplete. */
@@ -258,9 +274,14 @@ void module_list_finish(struct module_list *list);
  * Blocks in the order of a dump: by heap, then by address. Walkers find most of them in that order.
  */
 
-/* In *order, to be freed by the caller, all blocks in order; blocks that have one place stay as they
- * were among each other. NULL when the blocks are in order as they stand. 0 or -ERR_NOMEM. */
-int block_order(const struct snapshot *snapshot, const struct block ***order);
+/* Blocks first..end of a snapshot, of one heap. */
+struct block_span {
+	size_t first, end;
+};
+
+/* All blocks in order, as spans of them that stand next to each other; blocks that have one place stay as they were
+ * among each other. The caller frees *spans. 0 or -ERR_NOMEM. */
+int block_order(const struct snapshot *snapshot, struct block_span **spans, size_t *count);
 
 /* Where one in so many bytes was recorded: of a block of that size, how many like it one that was stands for. */
 double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);

@@ -428,18 +428,21 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 	if (rc)
 		return rc;
 	sums->blocks = xmalloc(count * sizeof(*sums->blocks));
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; !rc && i < count; i++) {
 		const struct record_kind *kind = &reader->facts->kinds[from[i].kind];
 		struct block block = {.addr = from[i].addr,
 			.requested_bytes = kind->bytes,
 			.heap = take_heap(reader, kind),
 			.stack = take_stack(reader, kind->stack)};
 
-		if (block.stack != STACK_NONE)
+		if (!block_fits(from[i].addr, kind->bytes))
+			rc = err_set(err, ERR_BAD_RECORDING, sums->path,
+				"it has a block larger than any can be");
+		else if (block.stack != STACK_NONE)
 			sums->blocks[sums->block_count++] = block;
 	}
 	free(from);
-	return 0;
+	return rc;
 }
 
 /* Of the blocks that are there at a position. */

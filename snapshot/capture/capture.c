@@ -317,15 +317,12 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 				  "it was started with +ust, but no block leads to a record");
 }
 
-static int build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured,
-	struct err *err)
+static void build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured)
 {
 	describe_process(target, snapshot);
-	if (model_add_blocks(snapshot, captured))
-		return err_set(err, ERR_NOMEM, target->name, NULL);
+	model_add_blocks(snapshot, captured);
 	describe_stacks(target, snapshot, captured);
 	describe_gaps(snapshot, captured);
-	return 0;
 }
 
 /* What was loaded after the first list and before the target was held. That it cannot be listed a
@@ -421,7 +418,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 		rc = read_target(target, options, snapshot, &captured, stats, err);
 	start = os_clock_ms();
 	if (!rc)
-		rc = build(target, snapshot, &captured, err);
+		build(target, snapshot, &captured);
 	if (!rc && options->content_count)
 		content_take(target, options->content_count, snapshot);
 	stats->join_ms = os_clock_ms() - start;

@@ -30,6 +30,7 @@ struct raw_capture {
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */
 	uint64_t untraced_count, unfound_count;
+	struct block_totals unseen; /* blocks of the walk that are not in the tracer's table */
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */
 	struct capture_source source;
 	struct err tracer_err; /* of a file: why its tracer could not be read */
@@ -69,10 +70,9 @@ void tables_compare(struct raw_capture *captured);
  * Blocks of a tracer that records one in so many bytes: what was recorded stands for all.
  */
 
-/* Adds to snapshot sums of the blocks that were recorded, scaled; also to what heaps have without a
- * stack. Sorts the blocks. */
-void sample_add_sums(
-	struct snapshot *snapshot, struct block *recorded, size_t count, uint64_t sample_bytes);
+/* Puts sums in the place of snapshot's blocks, which are those that were recorded, scaled; adds also to what heaps have
+ * without a stack. */
+void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes);
 
 /*
  * Blocks and their stacks put together: what walkers found, what the tracer saw, and the records that
@@ -82,9 +82,9 @@ void sample_add_sums(
 /*
  * Adds everything to snapshot, which has no heaps and blocks yet, with a warning for blocks that the
  * tracer and the walkers tell different things of. Virtual memory that the tracer recorded follows: each range
- * is a block under one of three headings that are no heaps. 0 or -ERR_NOMEM.
+ * is a block under one of three headings that are no heaps. The walk has no blocks any more then.
  */
-int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
+void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
 
 /*
  * The modules of a live process, listed before it was held and again after: what was loaded in

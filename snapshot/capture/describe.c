@@ -46,24 +46,6 @@ int describe_merge_modules(struct snapshot *snapshot, const struct module *later
 /* What the tracer was full of. */
 #define REMEDY "give its tables more room with --max-mb"
 
-/* Blocks that the walkers found and that are not in the tracer's table: of a process that ran before
- * its tracer came, those from before. */
-static struct block_totals unseen(const struct raw_capture *captured)
-{
-	const struct walk *walk = &captured->walk;
-	struct block_totals total = {0};
-
-	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *block = &walk->blocks[i];
-
-		if (tracer_copy_find(&captured->tracer, block->addr))
-			continue;
-		block_totals_add(&total,
-			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
-	}
-	return total;
-}
-
 static void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_area *area = &captured->tracer.area;
@@ -80,9 +62,9 @@ static void describe_tracer(struct snapshot *snapshot, const struct raw_capture 
 		.committed_bytes = area->committed_bytes,
 		.sample_bytes = area->sample_bytes,
 	};
-	/* Of a sample most blocks are not in the table, whenever they were made. */
+	/* Blocks that are not in the table are from before; but of a sample most are not, whenever they were made. */
 	if (snapshot->tracer.is_attached && !area->sample_bytes)
-		snapshot->tracer.before = unseen(captured);
+		snapshot->tracer.before = captured->unseen;
 }
 
 static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *area)

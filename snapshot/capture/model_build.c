@@ -10,18 +10,15 @@
 
 struct joining {
 	struct snapshot *snapshot;
-	const struct raw_capture *captured;
+	struct raw_capture *captured;
 	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
 	uint32_t
 		*records; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
 	struct table named; /* frames that the system gave -> the snapshot's number of the stack */
 	uint64_t mismatches;
-	/* Of a sample, the blocks that were recorded. */
 	struct u64map
 		lost; /* addresses of blocks that others are lost with -> their places in the snapshot's lost */
 	bool is_sample;
-	struct block *sampled;
-	size_t sampled_count, sampled_cap;
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -73,7 +70,7 @@ static void put_records(struct joining *joining)
 /* The index of the stack that the system has for a block of that size, or STACK_NONE. It was asked
  * before the target was held: of another size, it is an earlier block's. Its stacks have no ids; they
  * get numbers. */
-static uint32_t os_stack(struct joining *joining, const struct walked_block *walked)
+static uint32_t os_stack(struct joining *joining, const struct block *walked)
 {
 	const struct os_stacks *os = joining->captured->os;
 	const uint64_t *frames, *known;
@@ -90,15 +87,17 @@ static uint32_t os_stack(struct joining *joining, const struct walked_block *wal
 }
 
 /* An entry of the tracer's of another size or heap is not about this block. */
-static const struct tracer_block *traced_block(
-	struct joining *joining, const struct walked_block *walked)
+static const struct tracer_block *traced_block(struct joining *joining, const struct block *walked)
 {
-	const struct raw_capture *captured = joining->captured;
+	struct raw_capture *captured = joining->captured;
 	const struct tracer_block *traced;
 
 	if (!captured->source.has_tracer)
 		return NULL;
 	traced = tracer_copy_find(&captured->tracer, walked->addr);
+	if (!traced)
+		block_totals_add(&captured->unseen,
+			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
 	if (!traced || tracer_copy_matches(&captured->tracer, traced,
 			       captured->walk.heaps[walked->heap].addr, walked->requested_bytes))
 		return traced;
@@ -107,34 +106,40 @@ static const struct tracer_block *traced_block(
 }
 
 /* The tracer knows best; a block that it did not see may have a record from before. */
-static uint32_t stack_of(struct joining *joining, const struct walked_block *walked,
-	const struct tracer_block *traced)
+static uint32_t stack_of(
+	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {
 	const struct raw_capture *captured = joining->captured;
-	uint32_t index = STACK_NONE, number = UST_NONE;
+	uint32_t index = STACK_NONE;
 
 	if (captured->os)
 		return os_stack(joining, walked);
 	if (traced)
 		index = traced_stack(joining, tracer_block_stack(traced));
-	if (index == STACK_NONE && captured->wants_ust && !captured->is_from_tables)
-		number = ust_number(captured->ust, (size_t)(walked - captured->walk.blocks));
-	return number == UST_NONE ? index : joining->records[number];
+	if (index == STACK_NONE && walked->stack != STACK_NONE && captured->wants_ust &&
+		!captured->is_from_tables)
+		index = joining->records[walked->stack];
+	return index;
 }
 
 /* ---------------------------------------------------------------- blocks */
 
-static void add_block(struct snapshot *snapshot, const struct block *block)
+static void add_block(struct snapshot *snapshot, const struct block *block, uint32_t reach)
 {
 	struct heap *heap = &snapshot->heaps[block->heap];
 	const struct block_totals one = {1, block->requested_bytes, block->overhead_bytes};
 
 	if (block->stack != STACK_NONE) {
 		*snapshot_add_block(snapshot) = *block;
+		if (!snapshot->has_reach)
+			return;
+		array_grow((void **)&snapshot->reach, &snapshot->reach_cap, snapshot->reach_count,
+			sizeof(*snapshot->reach));
+		snapshot->reach[snapshot->reach_count++] = reach;
 		return;
 	}
 	block_totals_add(&heap->stackless, &one);
-	if (block->reach >= BLOCK_LOST)
+	if (reach >= BLOCK_LOST)
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
@@ -156,39 +161,33 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	return BLOCK_LOST_WITH + place;
 }
 
-static void add_sampled(struct joining *joining, const struct block *block)
-{
-	array_grow((void **)&joining->sampled, &joining->sampled_cap, joining->sampled_count,
-		sizeof(*joining->sampled));
-	joining->sampled[joining->sampled_count++] = *block;
-}
-
-/* In a sample, the walk counts all blocks; what was recorded of them stands for the others. */
+/* The walk's blocks become the snapshot's, where they are; those that are not kept are written over. In a sample, the
+ * walk counts all blocks; what was recorded of them stands for the others. */
 static void join_walked(struct joining *joining)
 {
-	const struct walk *walk = &joining->captured->walk;
+	struct walk *walk = &joining->captured->walk;
 	struct snapshot *snapshot = joining->snapshot;
 
+	snapshot->blocks = walk->blocks;
+	snapshot->block_cap = walk->block_cap;
+	walk->blocks = NULL;
+	walk->block_cap = 0;
 	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *walked = &walk->blocks[i];
-		const struct tracer_block *traced = traced_block(joining, walked);
-		struct block block = {.addr = walked->addr,
-			.requested_bytes = walked->requested_bytes,
-			.overhead_bytes = walked->overhead_bytes,
-			.heap = walked->heap,
-			.reach = reach_of_walked(joining, i)};
+		struct block block = snapshot->blocks[i];
+		const struct tracer_block *traced = traced_block(joining, &block);
+		uint32_t reach = reach_of_walked(joining, i);
 
 		if (!joining->is_sample) {
-			block.stack = stack_of(joining, walked, traced);
-			add_block(snapshot, &block);
+			block.stack = stack_of(joining, &block, traced);
+			add_block(snapshot, &block, reach);
 			continue;
 		}
-		block_totals_add(&snapshot->heaps[walked->heap].exact,
-			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
+		block_totals_add(&snapshot->heaps[block.heap].exact,
+			&(struct block_totals){1, block.requested_bytes, block.overhead_bytes});
 		if (!traced)
 			continue;
 		block.stack = traced_stack(joining, tracer_block_stack(traced));
-		add_sampled(joining, &block);
+		*snapshot_add_block(snapshot) = block;
 	}
 }
 
@@ -204,14 +203,16 @@ static void join_unwalked(struct joining *joining)
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct block block = {.addr = tracer_block_addr(traced),
 			.requested_bytes = tracer_block_bytes(traced)};
+		uint32_t heap;
 
-		if (!u64map_find(&unwalked, tracer_copy_heap(tracer, traced), &block.heap))
+		if (!u64map_find(&unwalked, tracer_copy_heap(tracer, traced), &heap))
 			continue;
+		block.heap = heap;
 		block.stack = traced_stack(joining, tracer_block_stack(traced));
 		if (joining->is_sample)
-			add_sampled(joining, &block);
+			*snapshot_add_block(joining->snapshot) = block;
 		else
-			add_block(joining->snapshot, &block);
+			add_block(joining->snapshot, &block, BLOCK_HELD);
 	}
 	u64map_release(&unwalked);
 }
@@ -253,7 +254,7 @@ static void join_virtual(struct joining *joining)
 			if (range->kind != headings[i].kind)
 				continue;
 			block.stack = traced_stack(joining, range->stack);
-			add_block(snapshot, &block);
+			add_block(snapshot, &block, BLOCK_HELD);
 			heap->reserved_bytes += block.requested_bytes;
 		}
 		if (headings[i].kind != RANGE_RESERVED)
@@ -263,15 +264,13 @@ static void join_virtual(struct joining *joining)
 
 /* ---------------------------------------------------------------- all of it */
 
-int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
+void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 {
 	struct joining joining = {.snapshot = snapshot, .captured = captured};
 	uint64_t sample_bytes =
 		captured->source.has_tracer ? captured->tracer.area.sample_bytes : 0;
 
 	joining.is_sample = sample_bytes != 0;
-	if (!joining.is_sample && snapshot_reserve_blocks(snapshot, captured->walk.block_count))
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < captured->walk.heap_count; i++) {
 		struct heap *heap = snapshot_add_heap(snapshot);
 
@@ -290,7 +289,7 @@ int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	join_walked(&joining);
 	join_unwalked(&joining);
 	if (joining.is_sample)
-		sample_add_sums(snapshot, joining.sampled, joining.sampled_count, sample_bytes);
+		sample_add_sums(snapshot, sample_bytes);
 	join_virtual(&joining);
 	tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches && !joining.is_sample)
@@ -303,8 +302,6 @@ int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	u64map_release(&joining.traced);
 	table_release(&joining.named);
 	free(joining.records);
-	free(joining.sampled);
-	return 0;
 }
 
 /* ---------------------------------------------------------------- sums instead of blocks */
@@ -314,11 +311,6 @@ struct summing {
 	struct block_sum *sums;
 	size_t count, cap;
 };
-
-static enum block_reach reach_of_block(const struct block *block)
-{
-	return block->reach < BLOCK_LOST_WITH ? (enum block_reach)block->reach : BLOCK_LOST_WITH;
-}
 
 static void add_sum(struct summing *summing, const struct block_sum *more)
 {
@@ -359,10 +351,12 @@ void model_sum_by_stack(struct snapshot *snapshot)
 		add_sum(&summing, &snapshot->sums[i]);
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
+		uint32_t reach = snapshot_reach(snapshot, i);
 
-		add_sum(&summing,
-			&(struct block_sum){1, block->requested_bytes, block->overhead_bytes,
-				block->heap, block->stack, reach_of_block(block)});
+		add_sum(&summing, &(struct block_sum){1, block->requested_bytes,
+					  block->overhead_bytes, block->heap, block->stack,
+					  reach < BLOCK_LOST_WITH ? (enum block_reach)reach :
+								    BLOCK_LOST_WITH});
 	}
 	u64map_release(&summing.known);
 	if (summing.count)
@@ -370,7 +364,7 @@ void model_sum_by_stack(struct snapshot *snapshot)
 	free(snapshot->blocks);
 	free(snapshot->sums);
 	snapshot->blocks = NULL;
-	snapshot->block_count = snapshot->block_cap = 0;
+	snapshot->block_count = snapshot->block_cap = snapshot->reach_count = 0;
 	snapshot->sums = summing.sums;
 	snapshot->sum_count = summing.count;
 	snapshot->sum_cap = summing.cap;

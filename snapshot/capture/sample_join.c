@@ -57,9 +57,10 @@ static void add_sum(struct snapshot *snapshot, const struct block *block, uint64
  * Counts are whole numbers: what one is too small or too large by, up to a half, the next makes up
  * for. So all counts together are at most a half off, and all bytes nearly one whole largest block.
  */
-void sample_add_sums(
-	struct snapshot *snapshot, struct block *recorded, size_t count, uint64_t sample_bytes)
+void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 {
+	struct block *recorded = snapshot->blocks;
+	size_t count = snapshot->block_count;
 	double owed = 0;
 
 	if (count)
@@ -78,6 +79,7 @@ void sample_add_sums(
 		owed -= (double)whole;
 		add_sum(snapshot, block, whole);
 	}
+	snapshot->block_count = 0;
 	if (snapshot->sum_count)
 		qsort(snapshot->sums, snapshot->sum_count, sizeof(*snapshot->sums), by_heap);
 }

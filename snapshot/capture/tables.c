@@ -71,7 +71,7 @@ struct giving {
 
 /* The block of the tracer's that a walked one is, or NULL. */
 static const struct tracer_block *same_block(
-	const struct raw_capture *captured, const struct walked_block *walked)
+	const struct raw_capture *captured, const struct block *walked)
 {
 	const struct tracer_block *traced = tracer_copy_find(&captured->tracer, walked->addr);
 
@@ -92,7 +92,7 @@ static void note_overheads(struct giving *giving)
 	const struct walk *walk = &giving->captured->walk;
 
 	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *walked = &walk->blocks[i];
+		const struct block *walked = &walk->blocks[i];
 		uint32_t overhead = (uint32_t)walked->overhead_bytes;
 
 		if (walked->requested_bytes < TRACER_SIZE_MAX)
@@ -135,18 +135,16 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 {
 	struct raw_capture *captured = giving->captured;
 	struct walk *walk = &captured->walk;
-	struct walked_block block = {
-		.addr = tracer_block_addr(traced), .requested_bytes = tracer_block_bytes(traced)};
-	uint32_t overhead;
+	const uint64_t bytes = tracer_block_bytes(traced);
+	uint32_t heap = 0, overhead;
 
-	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &block.heap);
-	if (!u64map_find(
-		    &giving->overheads, size_key(block.heap, block.requested_bytes), &overhead))
+	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
+	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))
 		return false;
-	block.overhead_bytes = overhead;
 	array_grow(
 		(void **)&walk->blocks, &walk->block_cap, walk->block_count, sizeof(*walk->blocks));
-	walk->blocks[walk->block_count++] = block;
+	walk->blocks[walk->block_count++] =
+		(struct block){tracer_block_addr(traced), bytes, overhead, heap, STACK_NONE};
 	return true;
 }
 

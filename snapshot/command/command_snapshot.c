@@ -98,7 +98,7 @@ static struct block_totals lost_total(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		const struct block *block = &snapshot->blocks[i];
 
-		if (block->reach >= BLOCK_LOST)
+		if (snapshot_reach(snapshot, i) >= BLOCK_LOST)
 			block_totals_add(&total, &(struct block_totals){1, block->requested_bytes,
 							 block->overhead_bytes});
 	}

@@ -53,10 +53,6 @@ static bool can_be_listed(struct older *older)
 		if (!older->tags[i])
 			return false;
 	}
-	for (size_t i = 0; i < walk->block_count; i++) {
-		if (walk->blocks[i].addr >> TRACER_ADDR_BITS)
-			return false;
-	}
 	return older->tags;
 }
 
@@ -84,7 +80,7 @@ static bool make_tables(struct older *older)
 	return bytes <= area->limit_bytes;
 }
 
-static void put(struct older *older, const struct walked_block *walked)
+static void put(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];
 	uint64_t mask = ((uint64_t)1 << table->log2) - 1;

@@ -35,21 +35,28 @@ struct doctor_comparison {
 	struct heap_rows heaps[DOCTOR_HEAPS];
 };
 
-/* Of anything that begins with an address: struct block and struct doctor_block. */
-static int compare_addr(const void *a, const void *b)
+static int compare_found(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const struct block *x = a, *y = b;
 
-	return x == y ? 0 : x < y ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int compare_truth(const void *a, const void *b)
+{
+	const struct doctor_block *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 static const struct block *found_at(const struct doctor_comparison *comparison, uint64_t addr)
 {
 	const struct snapshot *snapshot = comparison->snapshot;
 
-	return snapshot->block_count ? bsearch(&addr, snapshot->blocks, snapshot->block_count,
-					       sizeof(*snapshot->blocks), compare_addr) :
-				       NULL;
+	return snapshot->block_count ?
+		       bsearch(&(struct block){.addr = addr}, snapshot->blocks,
+			       snapshot->block_count, sizeof(*snapshot->blocks), compare_found) :
+		       NULL;
 }
 
 static uint64_t heap_of(const struct doctor_comparison *comparison, const struct block *block)
@@ -146,12 +153,12 @@ static void compare_live(struct doctor_comparison *comparison, const struct doct
 		wrong(group,
 			"the block at %" PRIX64 " has %" PRIu64
 			" bytes and is listed with %" PRIu64,
-			block->addr, block->requested_bytes, at->requested_bytes);
+			block->addr, block->requested_bytes, (uint64_t)at->requested_bytes);
 	else if (at->overhead_bytes > overhead_max(block))
 		wrong(group,
 			"the block at %" PRIX64 " of %" PRIu64
 			" bytes is listed with an overhead of %" PRIu64,
-			block->addr, block->requested_bytes, at->overhead_bytes);
+			block->addr, block->requested_bytes, (uint64_t)at->overhead_bytes);
 	else
 		group->found++;
 	if (!comparison->has_stacks)
@@ -186,28 +193,27 @@ static void compare_listed(struct doctor_comparison *comparison)
 
 	for (size_t i = 0; i < comparison->snapshot->block_count; i++) {
 		const struct block *at = &comparison->snapshot->blocks[i];
-		uint64_t at_end = at->addr + (at->requested_bytes ? at->requested_bytes : 1);
+		uint64_t at_addr = at->addr, bytes = at->requested_bytes;
+		uint64_t at_end = at_addr + (bytes ? bytes : 1);
 		int number = child_heap(truth, heap_of(comparison, at));
 		struct heap_rows *heap = &comparison->heaps[number];
 
 		if (number == DOCTOR_HEAPS)
 			continue;
 		heap->listed++;
-		if (!bsearch(&at->addr, truth->blocks, truth->block_count, sizeof(*truth->blocks),
-			    compare_addr)) {
+		if (!bsearch(&(struct doctor_block){.addr = at_addr}, truth->blocks,
+			    truth->block_count, sizeof(*truth->blocks), compare_truth)) {
 			heap->rows[ROW_OTHERS].found++;
 			wrong(&heap->rows[ROW_OTHERS],
-				"a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
-				at->requested_bytes, at->addr);
+				"a block of %" PRIu64 " bytes at %" PRIX64 " is listed", bytes,
+				at_addr);
 		}
-		if (at->addr < end) {
+		if (at_addr < end) {
 			heap->rows[ROW_OVERLAPPING].found++;
 			wrong(&heap->rows[ROW_OVERLAPPING],
 				"the blocks at %" PRIX64 " and %" PRIX64 " share memory", last,
-				at->addr);
+				at_addr);
 		}
-		if (at_end < at->addr) /* it wraps around */
-			at_end = UINT64_MAX;
 		if (at_end > end) {
 			end = at_end;
 			last = at->addr;
@@ -313,7 +319,7 @@ void doctor_compare(
 
 	if (snapshot->block_count)
 		qsort(snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),
-			compare_addr);
+			compare_found);
 	for (uint32_t i = 0; i < truth->block_count; i++)
 		(truth->blocks[i].is_freed ? compare_freed : compare_live)(
 			&comparison, &truth->blocks[i]);
@@ -364,11 +370,10 @@ static void compare_walk(struct doctor *doctor, const char *source, const struct
 	for (size_t i = 0; i < walk->heap_count; i++)
 		*snapshot_add_heap(&snapshot) = walk->heaps[i];
 	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *walked = &walk->blocks[i];
+		struct block *block = snapshot_add_block(&snapshot);
 
-		*snapshot_add_block(&snapshot) =
-			(struct block){walked->addr, walked->requested_bytes,
-				walked->overhead_bytes, walked->heap, STACK_NONE, BLOCK_HELD};
+		*block = walk->blocks[i];
+		block->stack = STACK_NONE;
 	}
 	doctor_compare(doctor, source, &snapshot, false);
 	snapshot_release(&snapshot);

@@ -20,19 +20,22 @@
 #include "snapshot/target/target.h"
 #include "snapshot/target/target_memory.h"
 
-struct walked_block {
-	uint64_t addr, requested_bytes, overhead_bytes;
-	/* Where the record of its stack lies in the target (snapshot/stacks/ust.h); 0: it has none. */
-	uint64_t record;
-	uint32_t heap; /* index into walk.heaps */
+/* Where the record of a stack lies in the target (snapshot/stacks/ust.h), of blocks of heaps of so many bits. */
+struct walk_record {
+	uint64_t addr;
+	unsigned bits;
 };
 
 struct walk {
 	/* address, bits, kind, layout, committed and reserved bytes, unwalked; no counts yet */
 	struct heap *heaps;
 	size_t heap_count, heap_cap;
-	struct walked_block *blocks;
+	struct block *blocks; /* stack: index into records, or STACK_NONE */
 	size_t block_count, block_cap;
+	struct walk_record *records; /* each once */
+	size_t record_count, record_cap;
+	struct u64map record_numbers[2]; /* of 32- and of 64-bit heaps: address -> index */
+	uint32_t last_record; /* index of the one found last */
 	/* Addresses in memory where heaps write down what blocks they have, and where no block is. */
 	uint64_t *own;
 	size_t own_count, own_cap;
@@ -57,7 +60,8 @@ void walk_init(struct walk *walk);
 void walk_release(struct walk *walk);
 void walk_clear(struct walk *walk);
 
-/* Each returns 0 or -ERR_NOMEM. A block belongs to the heap added last. */
+/* Each returns 0 or -ERR_NOMEM. A block belongs to the heap added last. record: where that of its stack lies; 0: it has
+ * none. */
 int walk_add_heap(struct walk *walk, const struct heap *heap);
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record);

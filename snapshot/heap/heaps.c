@@ -94,17 +94,23 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 }
 
 #define OWN_BITS 12 /* of one page one address is enough */
+#define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* headings follow them */
 
 void walk_init(struct walk *walk)
 {
 	*walk = (struct walk){0};
+	u64map_init(&walk->record_numbers[0]);
+	u64map_init(&walk->record_numbers[1]);
 }
 
 void walk_release(struct walk *walk)
 {
 	free(walk->heaps);
 	free(walk->blocks);
+	free(walk->records);
 	free(walk->own);
+	u64map_release(&walk->record_numbers[0]);
+	u64map_release(&walk->record_numbers[1]);
 	walk_init(walk);
 }
 
@@ -112,17 +118,24 @@ void walk_clear(struct walk *walk)
 {
 	struct walk kept = *walk;
 
+	u64map_release(&kept.record_numbers[0]);
+	u64map_release(&kept.record_numbers[1]);
 	*walk = (struct walk){.heaps = kept.heaps,
 		.heap_cap = kept.heap_cap,
 		.blocks = kept.blocks,
 		.block_cap = kept.block_cap,
+		.records = kept.records,
+		.record_cap = kept.record_cap,
+		.record_numbers = {kept.record_numbers[0], kept.record_numbers[1]},
 		.own = kept.own,
 		.own_cap = kept.own_cap};
 }
 
 int walk_add_heap(struct walk *walk, const struct heap *heap)
 {
-	if (array_try_grow((void **)&walk->heaps, &walk->heap_cap, walk->heap_count, sizeof(*heap)))
+	if (walk->heap_count == WALK_HEAPS_MAX ||
+		array_try_grow(
+			(void **)&walk->heaps, &walk->heap_cap, walk->heap_count, sizeof(*heap)))
 		return -ERR_NOMEM;
 	walk->heaps[walk->heap_count++] = *heap;
 	return 0;
@@ -139,17 +152,51 @@ int walk_add_own(struct walk *walk, uint64_t addr)
 	return 0;
 }
 
+/* What stands in a block's prefix when no stack was logged for it, as seen by DbgHelpUtils. */
+static bool is_nothing(uint64_t record)
+{
+	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
+}
+
+/* The number of a record in a heap of so many bits, which is added where it is new. 0 or -ERR_NOMEM. */
+static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32_t *number)
+{
+	const struct walk_record *last = &walk->records[walk->last_record];
+
+	*number = walk->last_record;
+	if (walk->record_count && last->addr == addr && last->bits == bits)
+		return 0; /* neighbours often have one stack */
+	*number = (uint32_t)walk->record_count;
+	if (walk->record_count == STACK_NONE ||
+		array_try_grow((void **)&walk->records, &walk->record_cap, walk->record_count,
+			sizeof(*walk->records)))
+		return -ERR_NOMEM;
+	if (u64map_put(&walk->record_numbers[bits == 64], addr, number))
+		walk->records[walk->record_count++] = (struct walk_record){addr, bits};
+	walk->last_record = *number;
+	return 0;
+}
+
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record)
 {
+	const uint32_t heap = (uint32_t)walk->heap_count - 1;
+	uint32_t number = STACK_NONE;
+
+	if (!block_fits(addr, requested_bytes))
+		return walk_broken(walk, addr, "block of an impossible size or place");
 	if (array_try_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
-		    sizeof(*walk->blocks)))
+		    sizeof(*walk->blocks)) ||
+		(!is_nothing(record) &&
+			number_record(walk, record, walk->heaps[heap].bits, &number)))
 		return -ERR_NOMEM;
-	walk->blocks[walk->block_count++] = (struct walked_block){.addr = addr,
+	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
-		.overhead_bytes = overhead_bytes,
-		.record = record,
-		.heap = (uint32_t)walk->heap_count - 1};
+		/* Of a page heap's block that its walker doubts it may be anything. */
+		.overhead_bytes =
+			overhead_bytes < BLOCK_OVERHEAD_MAX ? overhead_bytes : BLOCK_OVERHEAD_MAX,
+		.heap = heap,
+		.stack = number};
 	return 0;
 }
 

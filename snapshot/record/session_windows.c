@@ -59,7 +59,7 @@ static int fail(const char *what, struct err *err)
 static void add_walked(struct record_session *session)
 {
 	for (size_t i = 0; i < session->walk.block_count; i++) {
-		const struct walked_block *block = &session->walk.blocks[i];
+		const struct block *block = &session->walk.blocks[i];
 
 		if (!tracer_copy_find(&session->traced, block->addr))
 			replay_add_block(session->replay, block->addr,

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "snapshot/stacks/code_ranges.h"
 #include "snapshot/stacks/ust_layout.h"
@@ -178,9 +177,7 @@ struct ust_entry {
 };
 
 struct ust {
-	struct u64map numbers[2]; /* of 32- and of 64-bit heaps: address -> index into records */
-	uint32_t *of_blocks; /* the record of each block, or UST_NONE */
-	struct ust_entry *records;
+	struct ust_entry *records; /* as those of the walk */
 	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
@@ -196,18 +193,12 @@ struct ust *ust_new(void)
 {
 	struct ust *ust = xcalloc(1, sizeof(*ust));
 
-	u64map_init(&ust->numbers[0]);
-	u64map_init(&ust->numbers[1]);
 	code_ranges_init(&ust->code);
 	return ust;
 }
 
 static void clear(struct ust *ust)
 {
-	u64map_release(&ust->numbers[0]);
-	u64map_release(&ust->numbers[1]);
-	free(ust->of_blocks);
-	ust->of_blocks = NULL;
 	ust->frame_count = 0;
 	ust->facts = (struct ust_facts){0};
 }
@@ -221,12 +212,6 @@ void ust_free(struct ust *ust)
 	free(ust->records);
 	free(ust->frames);
 	free(ust);
-}
-
-/* What stands in a block's prefix when no stack was logged for it, as seen by DbgHelpUtils. */
-static bool is_nothing(uint64_t record)
-{
-	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
 static unsigned bits_of(const struct ust_entry *record)
@@ -324,7 +309,7 @@ static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_en
 	return most;
 }
 
-/* Reads the record that was just added. */
+/* Reads a record that was just added. */
 static int read_record(struct ust *ust, struct memory *memory, struct ust_entry *record)
 {
 	unsigned bits = bits_of(record);
@@ -355,44 +340,21 @@ static int prepare(struct ust *ust, struct target *target)
 	return code_ranges_take(&ust->code, target, ust->modules, ust->module_count);
 }
 
-/* Finds the record at addr, or reads and adds it. */
-static int add_record(
-	struct ust *ust, struct memory *memory, uint64_t addr, unsigned bits, uint32_t *number)
-{
-	*number = (uint32_t)ust->facts.record_count;
-	if (ust->facts.record_count >= UST_NONE - 1 ||
-		(!ust->facts.record_count && prepare(ust, memory->target)))
-		return -ERR_NOMEM;
-	if (!u64map_put(&ust->numbers[bits == 64], addr, number))
-		return 0;
-	if (array_try_grow((void **)&ust->records, &ust->record_cap, ust->facts.record_count,
-		    sizeof(*ust->records)))
-		return -ERR_NOMEM;
-	ust->records[ust->facts.record_count] = (struct ust_entry){.addr = addr,
-		.first_slot = addr + ust_layout(bits)->frames,
-		.frames_at = ust->frame_count,
-		.kind = bits == 64 ? ENTRY_64 : ENTRY_32};
-	return read_record(ust, memory, &ust->records[ust->facts.record_count++]);
-}
-
 static int add_records(struct ust *ust, struct memory *memory, const struct walk *walk)
 {
-	int rc = 0;
+	int rc = walk->record_count ? prepare(ust, memory->target) : 0;
 
-	ust->of_blocks = malloc((walk->block_count + 1) * sizeof(*ust->of_blocks));
-	if (!ust->of_blocks)
-		return -ERR_NOMEM;
-	for (size_t i = 0; !rc && i < walk->block_count; i++) {
-		const struct walked_block *block = &walk->blocks[i];
+	for (size_t i = 0; !rc && i < walk->record_count; i++) {
+		const struct walk_record *record = &walk->records[i];
 
-		if (is_nothing(block->record))
-			ust->of_blocks[i] = UST_NONE;
-		/* Neighbours often have one stack. */
-		else if (i && block->record == block[-1].record && block->heap == block[-1].heap)
-			ust->of_blocks[i] = ust->of_blocks[i - 1];
-		else
-			rc = add_record(ust, memory, block->record, walk->heaps[block->heap].bits,
-				&ust->of_blocks[i]);
+		if (array_try_grow((void **)&ust->records, &ust->record_cap,
+			    ust->facts.record_count, sizeof(*ust->records)))
+			return -ERR_NOMEM;
+		ust->records[ust->facts.record_count] = (struct ust_entry){.addr = record->addr,
+			.first_slot = record->addr + ust_layout(record->bits)->frames,
+			.frames_at = ust->frame_count,
+			.kind = record->bits == 64 ? ENTRY_64 : ENTRY_32};
+		rc = read_record(ust, memory, &ust->records[ust->facts.record_count++]);
 	}
 	return rc;
 }
@@ -449,11 +411,6 @@ int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 		rc = ust_database_find(
 			&ust->facts.database, memory, memory->target->bits, modules, module_count);
 	return rc;
-}
-
-uint32_t ust_number(const struct ust *ust, size_t i)
-{
-	return ust->of_blocks[i];
 }
 
 uint32_t ust_frames(

@@ -61,14 +61,12 @@ struct ust_habit {
  * The user-mode stack trace database of Windows ("ust"): records of stacks in the target, that heap
  * blocks point to.
  *
- * A walker finds for a block where its record lies (walked_block.record). ust_take() reads every
- * record that blocks have, once, while the target is held; afterwards each is a number.
+ * A walker finds for a block where its record lies, and a walk lists them (walk.records). ust_take() reads them while
+ * the target is held.
  *
  * How many frames a record has is not certain from published facts; ust.h says what is done
  * about that.
  */
-
-#define UST_NONE UINT32_MAX
 
 /* What the database says of itself, when it was found. */
 struct ust_database {
@@ -96,18 +94,14 @@ struct ust *ust_new(void);
 void ust_free(struct ust *ust);
 
 /*
- * Reads the records of all blocks of a walk, and, when there are any or the process's global_flag says
+ * Reads the records of a walk, and, when there are any or the process's global_flag says
  * that there should be, looks for the database. What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes
  * no sense has no frames.
  */
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, uint32_t global_flag);
 
-/* The number of the record that block i of the walk points to, below its record_count, or UST_NONE
- * when it points to none. */
-uint32_t ust_number(const struct ust *ust, size_t i);
-
-/* How many frames a record has, and the frames, innermost first; in *first_slot the address of the
+/* How many frames a record of the walk has, and the frames, innermost first; in *first_slot the address of the
  * first one's slot, which is the id that UMDH prints. */
 uint32_t ust_frames(
 	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot);

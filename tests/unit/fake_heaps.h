@@ -314,12 +314,18 @@ static inline void image_walk(void)
 
 /* ---------------------------------------------------------------- what is true */
 
-/* Both kinds of blocks begin with their address. */
 static inline int by_addr(const void *a, const void *b)
 {
-	const uint64_t *x = a, *y = b;
+	const struct block *x = a, *y = b;
 
-	return *x < *y ? -1 : *x > *y;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static inline int placed_by_addr(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 /* All blocks that can be found, each once and right, and no others. */
@@ -330,10 +336,10 @@ static inline void assert_blocks(void)
 
 	if (walk->block_count)
 		qsort(walk->blocks, walk->block_count, sizeof(*walk->blocks), by_addr);
-	qsort(truth.blocks, truth.block_count, sizeof(*truth.blocks), by_addr);
+	qsort(truth.blocks, truth.block_count, sizeof(*truth.blocks), placed_by_addr);
 	for (size_t i = 0; i < truth.block_count; i++) {
 		const struct placed *placed = &truth.blocks[i];
-		const struct walked_block *walked = &walk->blocks[at];
+		const struct block *walked = &walk->blocks[at];
 
 		if (placed->is_lost)
 			continue;

@@ -337,7 +337,10 @@ static inline void assert_block(
 	assert_int_equal(seg.walk.blocks[i].addr, addr);
 	assert_int_equal(seg.walk.blocks[i].requested_bytes, requested);
 	assert_int_equal(seg.walk.blocks[i].overhead_bytes, overhead);
-	assert_int_equal(seg.walk.blocks[i].record, record);
+	assert_int_equal(seg.walk.blocks[i].stack == STACK_NONE ?
+				 0 :
+				 seg.walk.records[seg.walk.blocks[i].stack].addr,
+		record);
 }
 
 static inline void seg_run(

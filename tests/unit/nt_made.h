@@ -51,7 +51,9 @@ struct made {
 	uint64_t key; /* of the heap last made */
 	uint64_t segment, at; /* being filled; where the next block goes */
 	uint32_t previous; /* units of the block before */
-	struct walked_block expected[MADE_BLOCKS_MAX];
+	struct made_expected {
+		uint64_t addr, requested_bytes, overhead_bytes, record;
+	} expected[MADE_BLOCKS_MAX];
 	size_t expected_count;
 	bool has_regions;
 };
@@ -133,7 +135,7 @@ static inline void made_expect(
 	uint64_t addr, uint64_t requested_bytes, uint64_t overhead_bytes, uint64_t record)
 {
 	assert_true(made.expected_count < MADE_BLOCKS_MAX);
-	made.expected[made.expected_count++] = (struct walked_block){.addr = addr,
+	made.expected[made.expected_count++] = (struct made_expected){.addr = addr,
 		.requested_bytes = requested_bytes,
 		.overhead_bytes = overhead_bytes,
 		.record = record};
@@ -244,7 +246,14 @@ static inline void made_walk(void)
 
 static inline int made_by_addr(const void *a, const void *b)
 {
-	const struct walked_block *x = a, *y = b;
+	const struct made_expected *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static inline int made_found_by_addr(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
 
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
@@ -255,14 +264,16 @@ static inline void made_assert_blocks(void)
 	qsort(made.expected, made.expected_count, sizeof(made.expected[0]), made_by_addr);
 	if (made.walk.block_count)
 		qsort(made.walk.blocks, made.walk.block_count, sizeof(made.walk.blocks[0]),
-			made_by_addr);
+			made_found_by_addr);
 	for (size_t i = 0; i < made.expected_count && i < made.walk.block_count; i++) {
-		const struct walked_block *want = &made.expected[i], *got = &made.walk.blocks[i];
+		const struct made_expected *want = &made.expected[i];
+		const struct block *got = &made.walk.blocks[i];
 
 		assert_int_equal(got->addr, want->addr);
 		assert_int_equal(got->requested_bytes, want->requested_bytes);
 		assert_int_equal(got->overhead_bytes, want->overhead_bytes);
-		assert_int_equal(got->record, want->record);
+		assert_int_equal(got->stack == STACK_NONE ? 0 : made.walk.records[got->stack].addr,
+			want->record);
 	}
 	assert_int_equal(made.walk.block_count, made.expected_count);
 }

@@ -85,7 +85,7 @@ static void make(struct snapshot *snapshot, struct truth *truth, uint64_t seed, 
 
 		block_totals_add(&truth->of[heap][stack], &one);
 		*snapshot_add_block(snapshot) = (struct block){0x7000000 + 0x2000 * (uint64_t)i,
-			one.requested_bytes, one.overhead_bytes, heap, stack, BLOCK_HELD};
+			one.requested_bytes, one.overhead_bytes, heap, stack};
 	}
 	add_sums(snapshot, truth, sums);
 }

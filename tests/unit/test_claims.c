@@ -3,6 +3,27 @@
 
 #include "core/base/err.h"
 #include "snapshot/heap/claims.h"
+#include "snapshot/heap/heap.h"
+
+TEST(a_block_that_no_process_can_have_is_a_broken_place)
+{
+	const uint64_t most = ((uint64_t)1 << 48) - 1;
+	struct walk walk;
+
+	walk_init(&walk);
+	assert_int_equal(walk_add_heap(&walk, &(struct heap){.bits = 64}), 0);
+	assert_int_equal(walk_add_block(&walk, most, most, most, UINT64_MAX), 0);
+	assert_int_equal(walk.blocks[0].addr, most);
+	assert_int_equal(walk.blocks[0].requested_bytes, most);
+	assert_int_equal(walk.blocks[0].overhead_bytes, BLOCK_OVERHEAD_MAX);
+	assert_int_equal(walk.records[walk.blocks[0].stack].addr, UINT64_MAX);
+	assert_int_equal(walk.broken_count, 0);
+	assert_int_equal(walk_add_block(&walk, most + 1, 1, 1, 0), 0);
+	assert_int_equal(walk_add_block(&walk, 1, most + 1, 1, 0), 0);
+	assert_int_equal(walk.block_count, 1);
+	assert_int_equal(walk.broken_count, 2);
+	walk_release(&walk);
+}
 
 TEST(claims_are_no_more_than_the_limit_in_all)
 {

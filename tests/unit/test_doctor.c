@@ -69,7 +69,7 @@ static void find(uint64_t addr, uint64_t bytes, uint32_t heap, uint32_t stack)
 	struct block *block = snapshot_add_block(&scene.found);
 
 	assert_non_null(block);
-	*block = (struct block){addr, bytes, 16, heap, stack, BLOCK_HELD};
+	*block = (struct block){addr, bytes, 16, heap, stack};
 }
 
 /* All live blocks, and one more in the process heap. */

@@ -30,7 +30,7 @@ static void put_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, u
 	struct block *block = snapshot_add_block(snapshot);
 
 	assert_non_null(block);
-	*block = (struct block){addr, requested, overhead, heap, stack, BLOCK_HELD};
+	*block = (struct block){addr, requested, overhead, heap, stack};
 }
 
 static void put_modules(struct snapshot *snapshot)
@@ -355,7 +355,7 @@ static void make_traced(struct snapshot *snapshot)
 	*snapshot_add_sum(snapshot) = (struct block_sum){
 		3, 0, 3 * 8, 0, put_stack(snapshot, "2B", 2, frames, 0, NULL), BLOCK_HELD};
 	*snapshot_add_block(snapshot) = (struct block){
-		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL), BLOCK_HELD};
+		0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A", 2, frames, 0, NULL)};
 }
 
 #define STACK " 800000000123 140001490\n"

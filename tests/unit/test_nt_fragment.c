@@ -61,8 +61,13 @@ static bool number_after(const char *line, const char *name, uint64_t *value)
 	return at != NULL;
 }
 
+/* What one line says of a block. */
+struct line {
+	uint64_t addr, requested_bytes, overhead_bytes;
+};
+
 /* One line of the chain: true. */
-static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct walked_block *block)
+static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *block)
 {
 	char line[512];
 
@@ -82,7 +87,7 @@ static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct walked
 static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
 	FILE *file = fopen(FRAGMENT ".walk.txt", "r");
-	struct walked_block want = {0};
+	struct line want = {0};
 	uint64_t entry, size;
 	size_t count = 0, i = 0;
 
@@ -97,7 +102,7 @@ static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *en
 		assert_true(i < walk->block_count);
 		assert_int_equal(walk->blocks[i].requested_bytes, want.requested_bytes);
 		assert_int_equal(walk->blocks[i].overhead_bytes, want.overhead_bytes);
-		assert_int_equal(walk->blocks[i].record, 0);
+		assert_int_equal(walk->blocks[i].stack, STACK_NONE);
 	}
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(count, 7);

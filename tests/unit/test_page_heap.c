@@ -143,12 +143,12 @@ static void assert_found(uint64_t second_handle)
 	assert_int_equal(page.walk.broken_count, 0);
 	assert_int_equal(page.walk.block_count, 4);
 	for (unsigned k = 0; k < 4; k++) {
-		const struct walked_block *block = &page.walk.blocks[k];
+		const struct block *block = &page.walk.blocks[k];
 
 		assert_int_equal(block->addr, BLOCKS + 0x10000 * (uint64_t)k + 0x1000 - 0x10 - k);
 		assert_int_equal(block->requested_bytes, 0x10 + k);
 		assert_int_equal(block->overhead_bytes, 0x2000 - 0x10 - k);
-		assert_int_equal(block->record, 0x30000000 + 0x100 * k);
+		assert_int_equal(page.walk.records[block->stack].addr, 0x30000000 + 0x100 * k);
 		assert_int_equal(block->heap, k == 3);
 	}
 }

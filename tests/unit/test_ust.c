@@ -72,13 +72,14 @@ static void take(void)
 static uint32_t number_of(uint64_t addr)
 {
 	for (size_t i = 0; i < scene.walk.block_count; i++) {
-		const struct walked_block *block = &scene.walk.blocks[i];
+		uint32_t number = scene.walk.blocks[i].stack;
 
-		if (block->record == addr && scene.walk.heaps[block->heap].bits == scene.bits)
-			return ust_number(scene.ust, i);
+		if (number != STACK_NONE && scene.walk.records[number].addr == addr &&
+			scene.walk.records[number].bits == scene.bits)
+			return number;
 	}
 	fail_msg("no block points to %llX", (unsigned long long)addr);
-	return UST_NONE;
+	return STACK_NONE;
 }
 
 /* How many frames the record at addr is found to have; each has to be what was placed. */
@@ -238,7 +239,7 @@ TEST(each_record_is_one_and_bears_umdhs_id)
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(depth_of(RECORDS + i * 0x40, FRAME), 3);
 	for (size_t i = 0; i < 1000; i++)
-		assert_int_equal(ust_number(scene.ust, i), ust_number(scene.ust, i % 10));
+		assert_int_equal(scene.walk.blocks[i].stack, scene.walk.blocks[i % 10].stack);
 	take(); /* what was there before is gone */
 	assert_int_equal(ust_facts(scene.ust)->record_count, 10);
 }
@@ -253,7 +254,7 @@ TEST(values_that_mean_no_stack_are_no_records)
 	take();
 	assert_int_equal(ust_facts(scene.ust)->record_count, 0);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(ust_number(scene.ust, i), UST_NONE);
+		assert_int_equal(scene.walk.blocks[i].stack, STACK_NONE);
 }
 
 /* One address, pointed to from heaps of both widths: two records, each laid out as its heap's. */
@@ -277,7 +278,7 @@ TEST(a_record_is_laid_out_as_its_heap)
 	assert_int_equal(depth_of(RECORDS, FRAME), 4);
 	scene.bits = 32;
 	assert_int_equal(depth_of(RECORDS + 0x400, FRAME), 5);
-	assert_int_not_equal(ust_number(scene.ust, 0), ust_number(scene.ust, 3));
+	assert_int_not_equal(scene.walk.blocks[0].stack, scene.walk.blocks[3].stack);
 }
 
 /*

@@ -30,10 +30,11 @@ static void print(const struct walk *walk)
 			heap->committed_bytes, heap->reserved_bytes);
 	}
 	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *block = &walk->blocks[i];
+		const struct block *block = &walk->blocks[i];
+		uint64_t record = block->stack == STACK_NONE ? 0 : walk->records[block->stack].addr;
 		printf("block %" PRIX64 " %" PRIX64 " %" PRIu64 " %" PRIu64 " %" PRIX64 "\n",
-			walk->heaps[block->heap].addr, block->addr, block->requested_bytes,
-			block->overhead_bytes, block->record);
+			walk->heaps[block->heap].addr, (uint64_t)block->addr,
+			(uint64_t)block->requested_bytes, (uint64_t)block->overhead_bytes, record);
 	}
 	if (walk->broken_count > 0)
 		printf("broken %u\n", walk->broken_count);
