@@ -30,7 +30,7 @@ void memory_release(struct memory *memory)
 
 void memory_clear(struct memory *memory)
 {
-	memory->len = memory->before.len = 0;
+	memory->last.len = memory->before.len = 0;
 	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++) {
 		memory->pieces[i].len = 0;
 		memory->pieces[i].is_torn = false;
@@ -100,32 +100,24 @@ static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64
 		page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
-/* What was found last becomes what was found before, and the other way round. */
-static void swap(struct memory *memory)
-{
-	struct memory_seen before = memory->before;
-
-	memory->before = (struct memory_seen){memory->addr, memory->len, memory->bytes};
-	memory->addr = before.addr;
-	memory->len = before.len;
-	memory->bytes = before.bytes;
-}
-
 /* Makes the bytes of a file from start on those that were found last, if addr is among them. */
 static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
 {
-	memory->bytes = memory->target->ops->view(memory->target, start, &memory->len);
-	memory->addr = start;
-	if (!memory->bytes || memory->len <= addr - start)
-		memory->len = 0;
-	return memory->len > 0;
+	memory->last.bytes = memory->target->ops->view(memory->target, start, &memory->last.len);
+	memory->last.addr = start;
+	if (!memory->last.bytes || memory->last.len <= addr - start)
+		memory->last.len = 0;
+	return memory->last.len > 0;
 }
 
 /* Walkers go to and fro between a block and what it points to, and look back a little. */
 static bool view(struct memory *memory, uint64_t addr)
 {
-	swap(memory);
-	return (addr >= memory->addr && addr - memory->addr < memory->len) ||
+	struct memory_seen before = memory->before;
+
+	memory->before = memory->last;
+	memory->last = before;
+	return (addr >= memory->last.addr && addr - memory->last.addr < memory->last.len) ||
 	       view_from(memory, addr - addr % VIEW_BYTES, addr) || view_from(memory, addr, addr);
 }
 
@@ -139,21 +131,20 @@ static bool find(struct memory *memory, uint64_t addr)
 	piece = piece_at(memory, addr);
 	if ((addr < piece->addr || addr - piece->addr >= piece->len) &&
 		!piece_read(memory, piece, addr)) {
-		memory->len = 0;
+		memory->last.len = 0;
 		return false;
 	}
-	memory->addr = piece->addr;
-	memory->len = piece->len;
-	memory->bytes = piece->bytes;
+	memory->last = (struct memory_seen){piece->addr, piece->len, piece->bytes};
 	return true;
 }
 
 const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len)
 {
-	if ((addr < memory->addr || addr - memory->addr >= memory->len) && !find(memory, addr))
+	if ((addr < memory->last.addr || addr - memory->last.addr >= memory->last.len) &&
+		!find(memory, addr))
 		return NULL;
-	*len = memory->len - (size_t)(addr - memory->addr);
-	return memory->bytes + (addr - memory->addr);
+	*len = memory->last.len - (size_t)(addr - memory->last.addr);
+	return memory->last.bytes + (addr - memory->last.addr);
 }
 
 int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len)

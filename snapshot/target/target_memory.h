@@ -34,10 +34,7 @@ struct memory_seen {
 
 struct memory {
 	struct target *target;
-	/* What was found last: the commonest answer. */
-	uint64_t addr;
-	size_t len;
-	const unsigned char *bytes;
+	struct memory_seen last; /* what was found last: the commonest answer */
 	struct memory_seen before; /* of a mapped file, what was found before that */
 	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
 	unsigned char *joined; /* MEMORY_AT_MAX bytes that lie in two pieces */
@@ -61,6 +58,21 @@ const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len)
 
 /* The bytes from addr on as far as they are at hand, and how many (at least 1); NULL as above. */
 const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len);
+
+/*
+ * Lets the processor fetch what will be asked for soon, as far as it is in what was seen. It takes longer than all else
+ * that is done for a block.
+ */
+#define MEMORY_AHEAD_BLOCKS 16 /* of one size */
+#define MEMORY_AHEAD_BYTES 512 /* where the next one's size is not known before it is there */
+
+static inline void memory_fetch(const struct memory_seen *seen, uint64_t addr, size_t len)
+{
+	for (uint64_t line = addr & ~(uint64_t)63; line < addr + len; line += 64) {
+		if (line - seen->addr < seen->len)
+			__builtin_prefetch(seen->bytes + (line - seen->addr));
+	}
+}
 
 /* Copies any number of bytes: 0 or -ERR_READ. */
 int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len);

@@ -161,25 +161,23 @@ static inline bool nt_header_decode(uint64_t coded, uint64_t key, struct nt_head
  */
 struct nt_span {
 	struct memory *memory;
-	uint64_t addr;
-	size_t len;
-	const unsigned char *bytes;
+	struct memory_seen seen;
 };
 
 const unsigned char *nt_span_seek(struct nt_span *span, uint64_t addr, size_t len);
 
 static inline void nt_span_forget(struct nt_span *span)
 {
-	span->len = 0;
+	span->seen.len = 0;
 }
 
 /* len bytes at addr (at most MEMORY_AT_MAX), valid until the next call; NULL: they are not there. */
 static inline const unsigned char *nt_span_at(struct nt_span *span, uint64_t addr, size_t len)
 {
-	uint64_t skip = addr - span->addr;
+	uint64_t skip = addr - span->seen.addr;
 
-	if (addr >= span->addr && skip < span->len && span->len - skip >= len)
-		return span->bytes + skip;
+	if (addr >= span->seen.addr && skip < span->seen.len && span->seen.len - skip >= len)
+		return span->seen.bytes + skip;
 	return nt_span_seek(span, addr, len);
 }
 

@@ -10,9 +10,7 @@ const unsigned char *nt_span_seek(struct nt_span *span, uint64_t addr, size_t le
 		bytes = memory_at(span->memory, addr, len);
 		left = len;
 	}
-	span->addr = addr;
-	span->len = bytes ? left : 0;
-	span->bytes = bytes;
+	span->seen = (struct memory_seen){addr, bytes ? left : 0, bytes};
 	return bytes;
 }
 
@@ -287,6 +285,7 @@ int nt_chain_walk(struct nt_heap *heap, const struct extent *run)
 			rc = take(heap, at, end, &header);
 		previous = header.units;
 		at += (uint64_t)header.units * unit;
+		memory_fetch(&heap->span.seen, at, MEMORY_AHEAD_BYTES);
 	}
 	return rc;
 }

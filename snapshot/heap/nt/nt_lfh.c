@@ -296,8 +296,10 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 
 	for (uint32_t i = 0; !rc && i < view->block_count; i++, entry += view->offsets.stride) {
 		int mark = mark_at(heap, entry);
+		uint64_t ahead = entry + (uint64_t)MEMORY_AHEAD_BLOCKS * view->offsets.stride;
 		bool is_used = view->has_bitmap ? is_busy(view, i) : is_live(mark);
 
+		memory_fetch(&heap->span.seen, ahead, heap->layout->common->prefix_user);
 		free_count += mark == (int)NT_UNUSED_LFH;
 		if (mark == MARK_MISSING)
 			missing = is_used || !view->has_bitmap ? entry : missing;

@@ -442,7 +442,9 @@ static int live_blocks(struct lfh *lfh)
 	for (uint32_t k = 0; !rc && k < lfh->sample->block_count; k++) {
 		unsigned state = state_of(lfh, k);
 		uint64_t addr = lfh->first + (uint64_t)k * lfh->block_bytes;
+		uint64_t ahead = addr + (uint64_t)MEMORY_AHEAD_BLOCKS * lfh->block_bytes;
 
+		memory_fetch(&lfh->heap->nt->memory->last, ahead - 64, 64);
 		if ((state & 1) && !(lfh->skips_crossing && crosses_page(lfh, addr)))
 			rc = live_block(lfh, addr, state & 2);
 	}

@@ -365,6 +365,7 @@ int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_byt
 	if (!vs_cursor_init(&cursor, heap, heap->nt->segment_keys.heap, addr, range_bytes))
 		return segment_fault(heap, addr, "broken VS subsegment");
 	while (!rc && vs_cursor_next(&cursor, &chunk)) {
+		memory_fetch(&heap->nt->memory->last, cursor.next, MEMORY_AHEAD_BYTES);
 		if (chunk.is_allocated)
 			rc = allocated_chunk(heap, &chunk);
 	}
