@@ -35,7 +35,7 @@ struct walk {
 	struct walk_record *records; /* each once */
 	size_t record_count, record_cap;
 	struct u64map record_numbers[2]; /* of 32- and of 64-bit heaps: address -> index */
-	uint32_t last_record; /* index of the one found last */
+	uint32_t *recent_records; /* by their addresses, indexes of those found last; or NULL */
 	/* Addresses in memory where heaps write down what blocks they have, and where no block is. */
 	uint64_t *own;
 	size_t own_count, own_cap;

@@ -94,6 +94,8 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 }
 
 #define OWN_BITS 12 /* of one page one address is enough */
+#define RECENT_SHIFT 48 /* of a multiplied address */
+#define RECENT_RECORDS ((size_t)1 << (64 - RECENT_SHIFT))
 #define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* headings follow them */
 
 void walk_init(struct walk *walk)
@@ -108,6 +110,7 @@ void walk_release(struct walk *walk)
 	free(walk->heaps);
 	free(walk->blocks);
 	free(walk->records);
+	free(walk->recent_records);
 	free(walk->own);
 	u64map_release(&walk->record_numbers[0]);
 	u64map_release(&walk->record_numbers[1]);
@@ -126,6 +129,7 @@ void walk_clear(struct walk *walk)
 		.block_cap = kept.block_cap,
 		.records = kept.records,
 		.record_cap = kept.record_cap,
+		.recent_records = kept.recent_records,
 		.record_numbers = {kept.record_numbers[0], kept.record_numbers[1]},
 		.own = kept.own,
 		.own_cap = kept.own_cap};
@@ -158,22 +162,27 @@ static bool is_nothing(uint64_t record)
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-/* The number of a record in a heap of so many bits, which is added where it is new. 0 or -ERR_NOMEM. */
+/* The number of a record in a heap of so many bits, which is added where it is new. Most were there a while ago. 0 or
+ * -ERR_NOMEM. */
 static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32_t *number)
 {
-	const struct walk_record *last = &walk->records[walk->last_record];
+	const struct walk_record *record;
+	uint32_t *recent;
 
-	*number = walk->last_record;
-	if (walk->record_count && last->addr == addr && last->bits == bits)
-		return 0; /* neighbours often have one stack */
-	*number = (uint32_t)walk->record_count;
-	if (walk->record_count == STACK_NONE ||
+	if (!walk->recent_records)
+		walk->recent_records = calloc(RECENT_RECORDS, sizeof(*walk->recent_records));
+	if (!walk->recent_records || walk->record_count == STACK_NONE ||
 		array_try_grow((void **)&walk->records, &walk->record_cap, walk->record_count,
 			sizeof(*walk->records)))
 		return -ERR_NOMEM;
-	if (u64map_put(&walk->record_numbers[bits == 64], addr, number))
-		walk->records[walk->record_count++] = (struct walk_record){addr, bits};
-	walk->last_record = *number;
+	recent = &walk->recent_records[addr * UINT64_C(0x9e3779b97f4a7c15) >> RECENT_SHIFT];
+	record = &walk->records[*recent];
+	if (*recent >= walk->record_count || record->addr != addr || record->bits != bits) {
+		*recent = (uint32_t)walk->record_count;
+		if (u64map_put(&walk->record_numbers[bits == 64], addr, recent))
+			walk->records[walk->record_count++] = (struct walk_record){addr, bits};
+	}
+	*number = *recent;
 	return 0;
 }
 
