@@ -1,5 +1,6 @@
 #include "snapshot/capture/capture.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
 #define RETRY_MS 1
+#define PAGE_BYTES 4096
+#define TOUCH_SHARE 2 /* of the machine's memory, of a larger file it would not stay there */
 /* Tables are read again before the target is held if the last time it was more than FEW_BYTES, and
  * less than three quarters of the time before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
@@ -94,12 +97,62 @@ static int find_source(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
+struct walking {
+	struct memory *memory;
+	struct walk *walk;
+	struct err *err;
+	int rc;
+	atomic_bool is_done;
+};
+
+/* Looks at each page of a mapped file, but not of modules, ahead of the walk: they become this process's then, which is
+ * a fifth of what a walk alone takes. */
+static void touch(struct walking *walking)
+{
+	struct target *target = walking->memory->target;
+	struct target_region region = {0};
+	size_t len;
+
+	while (!target->ops->region(target, region.end, &region) && region.end > region.addr) {
+		for (uint64_t at = region.addr; !region.is_image && at < region.end; at += len) {
+			const unsigned char *bytes = target->ops->view(target, at, &len);
+
+			if (!bytes)
+				return;
+			len = len < region.end - at ? len : (size_t)(region.end - at);
+			for (size_t i = 0; i < len; i += PAGE_BYTES) {
+				if (walking->is_done)
+					return;
+				(void)*(const volatile unsigned char *)(bytes + i);
+			}
+		}
+	}
+}
+
+static void walk_or_touch(void *ctx, unsigned number)
+{
+	struct walking *walking = ctx;
+
+	if (number) {
+		touch(walking);
+		return;
+	}
+	walking->rc = heaps_walk(walking->memory, walking->walk, walking->err);
+	walking->is_done = true;
+}
+
 /* Of a file, what can be known is: heaps that are not in it are no error. */
 static int walk_heaps(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
+	struct target *target = memory->target;
 	struct err why = {0};
-	int rc = heaps_walk(memory, &captured->walk, &why);
+	struct walking walking = {memory, &captured->walk, &why, 0, false};
+	bool touches = target->ops->view && thread_cores() > 1 &&
+		       target_committed_bytes(target) < os_memory_bytes() / TOUCH_SHARE;
+	int rc;
 
+	thread_run(touches ? 2 : 1, walk_or_touch, &walking);
+	rc = walking.rc;
 	if (rc && rc != -ERR_NOMEM && memory->target->is_file) {
 		captured->heaps_err = why;
 		return 0;
