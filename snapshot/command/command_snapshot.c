@@ -53,28 +53,37 @@ static void say_warning(
 		fprintf(stderr, "hsnap: %s\n", text);
 }
 
-/* What is only reserved is address space, and no memory. */
-static struct block_totals reserved_total(const struct snapshot *snapshot)
+/* Of all blocks, those that nothing leads to but what is lost; or those that are only reserved: address space, and no
+ * memory. */
+static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
 	struct block_totals total = {0};
+	bool has_any = lost && snapshot->has_reach;
 
-	for (size_t i = 0; i < snapshot->block_count; i++) {
-		if (snapshot->heaps[snapshot->blocks[i].heap].addr == HEAP_RESERVED)
-			block_totals_add(&total,
-				&(struct block_totals){1, snapshot->blocks[i].requested_bytes,
-					snapshot->blocks[i].overhead_bytes});
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		const struct heap *heap = &snapshot->heaps[i];
+		bool is_reserved = !lost && heap->addr == HEAP_RESERVED;
+
+		if (lost || is_reserved)
+			block_totals_add(&total, lost ? &heap->stackless_lost : &heap->stackless);
+		has_any = has_any || is_reserved;
 	}
-	for (size_t i = 0; i < snapshot->sum_count; i++) {
+	for (size_t i = 0; has_any && i < snapshot->block_count; i++) {
+		const struct block *block = &snapshot->blocks[i];
+
+		if (lost ? snapshot_reach(snapshot, i) >= BLOCK_LOST :
+			   snapshot->heaps[block->heap].addr == HEAP_RESERVED)
+			block_totals_add(&total, &(struct block_totals){1, block->requested_bytes,
+							 block->overhead_bytes});
+	}
+	for (size_t i = 0; has_any && i < snapshot->sum_count; i++) {
 		const struct block_sum *sum = &snapshot->sums[i];
 
-		if (snapshot->heaps[sum->heap].addr == HEAP_RESERVED)
+		if (lost ? sum->reach >= BLOCK_LOST :
+			   snapshot->heaps[sum->heap].addr == HEAP_RESERVED)
 			block_totals_add(
 				&total, &(struct block_totals){sum->block_count,
 						sum->requested_bytes, sum->overhead_bytes});
-	}
-	for (size_t i = 0; i < snapshot->heap_count; i++) {
-		if (snapshot->heaps[i].addr == HEAP_RESERVED)
-			block_totals_add(&total, &snapshot->heaps[i].stackless);
 	}
 	return total;
 }
@@ -90,31 +99,6 @@ static uint64_t stackless_count(const struct snapshot *snapshot)
 	return count;
 }
 
-/* Of all blocks, those that nothing leads to but what is lost. */
-static struct block_totals lost_total(const struct snapshot *snapshot)
-{
-	struct block_totals total = {0};
-
-	for (size_t i = 0; i < snapshot->block_count; i++) {
-		const struct block *block = &snapshot->blocks[i];
-
-		if (snapshot_reach(snapshot, i) >= BLOCK_LOST)
-			block_totals_add(&total, &(struct block_totals){1, block->requested_bytes,
-							 block->overhead_bytes});
-	}
-	for (size_t i = 0; i < snapshot->sum_count; i++) {
-		const struct block_sum *sum = &snapshot->sums[i];
-
-		if (sum->reach >= BLOCK_LOST)
-			block_totals_add(
-				&total, &(struct block_totals){sum->block_count,
-						sum->requested_bytes, sum->overhead_bytes});
-	}
-	for (size_t i = 0; i < snapshot->heap_count; i++)
-		block_totals_add(&total, &snapshot->heaps[i].stackless_lost);
-	return total;
-}
-
 struct written {
 	int64_t ms;
 	uint64_t bytes;
@@ -124,7 +108,7 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 	const struct capture_stats *stats, const struct written *written)
 {
 	struct block_totals total = snapshot_total(snapshot);
-	struct block_totals reserved = reserved_total(snapshot);
+	struct block_totals reserved = part_total(snapshot, false);
 	uint64_t stackless = 0;
 	char apart[64] = "";
 
@@ -234,8 +218,8 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 		report(&snapshot, target, &stats, &written);
 	if (!rc && taken) {
 		struct block_totals total = snapshot_total(&snapshot);
-		struct block_totals reserved = reserved_total(&snapshot);
-		struct block_totals lost = lost_total(&snapshot);
+		struct block_totals reserved = part_total(&snapshot, false);
+		struct block_totals lost = part_total(&snapshot, true);
 
 		*taken = (struct snapshot_result){
 			.block_count = total.block_count - reserved.block_count,
