@@ -242,30 +242,66 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 /* ---------------------------------------------------------------- rows */
 
-/* A row that changed, as it is sorted. */
+/* A row that changed, as it is sorted: by its keys, the smallest first. */
 struct changed {
 	const struct matcher *matcher;
-	int64_t requested_bytes, block_count;
+	uint64_t keys[2];
 	uint32_t row;
 };
 
-static int by_growth(const void *a, const void *b)
+/* Comes first for the largest number. */
+static uint64_t growth_key(int64_t growth)
+{
+	return (uint64_t)INT64_MAX - (uint64_t)growth;
+}
+
+static int by_keys(const void *a, const void *b)
 {
 	const struct changed *x = a, *y = b;
-	uint64_t left, right;
-	int order;
+	int order = number_order(x->keys[0], y->keys[0]);
 
-	if (x->requested_bytes != y->requested_bytes)
-		return x->requested_bytes > y->requested_bytes ? -1 : 1;
-	if (x->block_count != y->block_count)
-		return x->block_count > y->block_count ? -1 : 1;
-	order = stack_class_order(&x->matcher->classes, class_of_row(x->matcher, x->row),
-		class_of_row(x->matcher, y->row));
-	if (order)
-		return order;
-	left = heap_of_row(x->matcher, x->row);
-	right = heap_of_row(x->matcher, y->row);
-	return left < right ? -1 : left > right;
+	return order ? order : number_order(x->keys[1], y->keys[1]);
+}
+
+/* The same; then by what the rows are. */
+static int by_class(const void *a, const void *b)
+{
+	const struct changed *x = a, *y = b;
+	int order = by_keys(a, b);
+
+	if (!order)
+		order = stack_class_order(&x->matcher->classes, class_of_row(x->matcher, x->row),
+			class_of_row(x->matcher, y->row));
+	return order ? order :
+		       number_order(
+			       heap_of_row(x->matcher, x->row), heap_of_row(x->matcher, y->row));
+}
+
+/* Puts rows that grew by the same in order. Most are told apart by the first frame that they have not all in
+ * common, so that few stacks are looked at more than once. */
+static void sort_alike(struct changed *rows, size_t count)
+{
+	const struct matcher *matcher = rows->matcher;
+	uint32_t common = UINT32_MAX;
+
+	for (size_t i = 1; i < count && common; i++)
+		common = stack_class_common(&matcher->classes, class_of_row(matcher, rows->row),
+			class_of_row(matcher, rows[i].row), common);
+	for (size_t i = 0; i < count; i++)
+		rows[i].keys[0] = stack_class_key(
+			&matcher->classes, class_of_row(matcher, rows[i].row), common);
+	qsort(rows, count, sizeof(*rows), by_class);
+}
+
+static void sort_changed(struct changed *rows, size_t count)
+{
+	qsort(rows, count, sizeof(*rows), by_keys);
+	for (size_t from = 0, to; from < count; from = to) {
+		for (to = from + 1; to < count && !by_keys(&rows[from], &rows[to]);)
+			to++;
+		if (to - from > 1)
+			sort_alike(&rows[from], to - from);
+	}
 }
 
 /* Whether a row is to be shown: in a trend, what differs between any two snapshots of a process is. */
@@ -293,11 +329,12 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 		if (!is_changed(matcher->comparison, &row, &delta))
 			continue;
 		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
-		changed[(*count)++] = (struct changed){
-			matcher, delta.requested_bytes, delta.block_count, (uint32_t)i};
+		changed[(*count)++] = (struct changed){matcher,
+			{growth_key(delta.requested_bytes), growth_key(delta.block_count)},
+			(uint32_t)i};
 	}
 	if (changed)
-		qsort(changed, *count, sizeof(*changed), by_growth);
+		sort_changed(changed, *count);
 	return changed;
 }
 

@@ -77,6 +77,14 @@ uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t
 /* A total order of classes that depends on nothing else. */
 int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
+/* How many frames two classes have in common from the innermost on, most at most. Fewer when that cannot be told
+ * at a glance. */
+uint32_t stack_class_common(
+	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most);
+
+/* Of classes that have so many frames in common: where these numbers differ, they have the order of the classes. */
+uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common);
+
 /* The same of the frames of two stacks. */
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);

@@ -445,6 +445,53 @@ int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t 
 	return stack_order(classes, x->dump, stack_of(classes, x), y->dump, stack_of(classes, y));
 }
 
+/* Whether its order is that of frames, once the kind is the same. */
+static bool is_by_frames(const struct stack_classes *classes, const struct stack_class *class)
+{
+	return class->kind == ROW_STACK && !is_by_id(classes, class->kind);
+}
+
+uint32_t stack_class_common(
+	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most)
+{
+	const struct stack_class *x = &classes->list[a], *y = &classes->list[b];
+	const struct stack *left, *right;
+	uint32_t count = 0;
+
+	if (x->dump != y->dump || !is_by_frames(classes, x) || !is_by_frames(classes, y))
+		return 0;
+	left = stack_of(classes, x);
+	right = stack_of(classes, y);
+	most = left->is_named == right->is_named ? most : 0;
+	while (count < most && count < left->frame_count && count < right->frame_count &&
+		left->frames[count] == right->frames[count])
+		count++;
+	return count;
+}
+
+#define KEY_UNIT_BITS 34 /* see UNIT_NAMELESS */
+#define KEY_OFFSET_BITS 27 /* larger offsets are all the same */
+
+uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common)
+{
+	const uint64_t offset_max = (UINT64_C(1) << KEY_OFFSET_BITS) - 1;
+	const struct stack_class *class = &classes->list[number];
+	const struct stack *stack;
+	struct location place;
+	uint64_t key = (uint64_t) class->kind << (KEY_UNIT_BITS + KEY_OFFSET_BITS);
+
+	if (!is_by_frames(classes, class))
+		return key;
+	stack = stack_of(classes, class);
+	if (common >= stack->frame_count)
+		return key;
+	place = frame_at(classes, class->dump, stack, common);
+	if (!is_within(classes, class->dump, stack, common, &place))
+		return key;
+	return key | place.unit << KEY_OFFSET_BITS |
+	       (place.offset < offset_max ? place.offset : offset_max);
+}
+
 /* ---------------------------------------------------------------- one of several */
 
 /* A number that sorts by what it stands for. */
