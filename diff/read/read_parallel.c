@@ -315,7 +315,7 @@ static int piece_count_for(struct reader_threads *threads, const struct text *te
 	tally_init(&tally, &threads->reader->pool);
 	tally.heap = heap;
 	tally.take_away = take_away;
-	tally_plain(&tally, text->start, text->start + piece->counted_bytes, &again);
+	tally_plain(&tally, text->start, text->start + piece->len, &again); /* it stops as it did */
 	if (memcmp(&again, &piece->progress, sizeof(again)) != 0)
 		rc = changes(threads);
 	else

@@ -466,6 +466,21 @@ TEST(pieces_and_threads_change_nothing)
 	}
 }
 
+/* Pieces end with sums that give no stack, and many were counted for another heap than they are of. */
+TEST(sums_without_a_stack_count_to_their_heap)
+{
+	struct maker maker = dump_new((struct maker){0});
+
+	for (unsigned heap = 1; heap <= 100; heap++) {
+		put(&maker, "*- - Start of data for heap @ %X", 0x10000 * heap);
+		for (unsigned i = 0; i < 100; i++)
+			put(&maker, "20 bytes in 0x2 allocations (@ 0x10 + 0x8) by: BackTrace%X",
+				i % 7);
+	}
+	dump_end(&maker, "new.txt");
+	check_pieces(0);
+}
+
 /* Lines that are longer than what is looked at to find a place to cut: what other threads have
  * counted behind them must not count twice. */
 TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
