@@ -9,17 +9,17 @@
 
 void stackset_init(struct stackset *set)
 {
-	*set = (struct stackset){.last = STACK_NONE};
+	*set = (struct stackset){0};
 	arena_init(&set->arena);
-	u64map_init(&set->numbers);
-	table_init(&set->ids);
+	hash_index_init(&set->ids);
+	table_init(&set->behind);
 }
 
 void stackset_release(struct stackset *set)
 {
 	free(set->stacks);
-	u64map_release(&set->numbers);
-	table_release(&set->ids);
+	hash_index_release(&set->ids);
+	table_release(&set->behind);
 	arena_release(&set->arena);
 	stackset_init(set);
 }
@@ -64,10 +64,9 @@ static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_
 	return (uint32_t)set->count++;
 }
 
-/* What the table knows a stack by that is far down the list of its id: no id holds a NUL. */
+/* What a stack that is far down the list of its id is known by: no id holds a NUL. */
 static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
-	buf_add(key, "", 1);
 	buf_add(key, stack->id, id_len);
 	buf_add(key, "", 1);
 	buf_add(key, stack->is_named ? "n" : "a", 1);
@@ -87,12 +86,12 @@ static uint32_t choose_far(
 
 	buf_init(&key);
 	long_key(&key, wanted, id_len);
-	known = table_find(&set->ids, key.data, key.len);
+	known = table_find(&set->behind, key.data, key.len);
 	if (known) {
 		index = (uint32_t)*known;
 	} else {
 		index = add(set, wanted, id_len);
-		table_add(&set->ids, key.data, key.len, index);
+		table_add(&set->behind, key.data, key.len, index);
 		set->stacks[index].same_id = set->stacks[at].same_id;
 		set->stacks[at].same_id = index;
 	}
@@ -124,53 +123,55 @@ static uint32_t choose(
 	return added;
 }
 
-static bool is_last(const struct stackset *set, const struct stack *wanted, size_t id_len)
+uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len)
 {
-	const char *id = set->last == STACK_NONE ? NULL : set->stacks[set->last].id;
+	struct hasher hasher = hasher_begin(&set->ids.key);
 
-	return id && !strncmp(id, wanted->id, id_len) && !id[id_len];
+	hasher_add_bytes(&hasher, id, id_len);
+	return hasher_end(&hasher);
 }
 
-/* Whether an id is a number in upper case without leading zeros: no other id is the same one. */
-static bool is_number(const char *id, size_t len, uint64_t *number)
+void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step)
 {
-	uint64_t sum = 0;
+	struct hash_probe probe = hash_index_probe(&set->ids, hash);
+	uint32_t first;
 
-	if (!len || len > 16 || (*id == '0' && len > 1))
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if ((id[i] < '0' || id[i] > '9') && (id[i] < 'A' || id[i] > 'F'))
-			return false;
-		sum = sum << 4 | (uint64_t)(id[i] <= '9' ? id[i] - '0' : id[i] - 'A' + 10);
+	if (!set->ids.cap)
+		return;
+	if (!step) {
+		__builtin_prefetch(&set->ids.slots[probe.at]);
+		return;
 	}
-	*number = sum;
-	return true;
+	first = hash_index_next(&set->ids, &probe);
+	if (first != INDEX_NONE && step == 1)
+		__builtin_prefetch(&set->stacks[first]);
+	else if (first != INDEX_NONE)
+		__builtin_prefetch(set->stacks[first].id);
 }
 
 /* Finds or adds the first stack of an id. */
-static uint32_t first_of(struct stackset *set, const struct stack *wanted, size_t id_len)
+static uint32_t first_of(
+	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len)
 {
-	uint64_t number, *known;
+	struct hash_probe probe = hash_index_probe(&set->ids, hash);
 	uint32_t first;
 
-	if (is_number(wanted->id, id_len, &number)) {
-		first = (uint32_t)set->count;
-		if (u64map_put(&set->numbers, number, &first))
-			add(set, wanted, id_len);
-		return first;
+	while ((first = hash_index_next(&set->ids, &probe)) != INDEX_NONE) {
+		const char *id = set->stacks[first].id;
+
+		if (!strncmp(id, wanted->id, id_len) && !id[id_len])
+			return first;
 	}
-	known = table_find(&set->ids, wanted->id, id_len);
-	if (known)
-		return (uint32_t)*known;
 	first = add(set, wanted, id_len);
-	table_add(&set->ids, wanted->id, id_len, first);
+	hash_index_add(&set->ids, hash, first);
 	return first;
 }
 
-void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+uint32_t stackset_put_hashed(
+	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len)
 {
 	struct stack tidy = *wanted;
-	uint32_t *alias_at = NULL;
+	uint32_t *alias_at = NULL, index;
 
 	if (wanted->frames && wanted->alias_count) {
 		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
@@ -181,18 +182,22 @@ void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_le
 				alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
 		}
 	}
-	if (!is_last(set, &tidy, id_len))
-		set->last = first_of(set, &tidy, id_len);
-	*index = wanted->frames ? choose(set, set->last, &tidy, id_len) : set->last;
+	index = first_of(set, hash, &tidy, id_len);
+	if (wanted->frames)
+		index = choose(set, index, &tidy, id_len);
 	free(alias_at);
+	return index;
+}
+
+void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+{
+	*index = stackset_put_hashed(set, stackset_hash(set, wanted->id, id_len), wanted, id_len);
 }
 
 void stackset_close(struct stackset *set, bool are_elsewhere)
 {
-	u64map_release(&set->numbers);
-	u64map_init(&set->numbers);
-	table_release(&set->ids);
-	table_init(&set->ids);
+	hash_index_release(&set->ids);
+	table_release(&set->behind);
 	if (are_elsewhere) {
 		arena_release(&set->arena);
 		arena_init(&set->arena);

@@ -34,12 +34,10 @@ struct stack {
 
 struct stackset {
 	struct arena arena;
-	/* The first stack of each id: of those that are numbers as hsnap writes them, and of others. */
-	struct u64map numbers;
-	struct table ids;
+	struct hash_index ids; /* the first stack of each id */
+	struct table behind; /* stacks that are far behind the first of their id */
 	struct stack *stacks;
 	size_t count, cap;
-	uint32_t last; /* the stack found last: runs of one id are common */
 };
 
 void stackset_init(struct stackset *set);
@@ -55,5 +53,13 @@ void stackset_close(struct stackset *set, bool are_elsewhere);
  * is copied. *index is one into set->stacks.
  */
 void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
+
+/* The same in parts, for many stacks at once. The hash of an id does not change while the set lives. */
+uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len);
+uint32_t stackset_put_hashed(
+	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len);
+
+/* Has what is known under an id come nearer to the processor, in steps 0, 1 and 2 with other work between them. */
+void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step);
 
 #endif

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/io/out.h"
 #include "diff/read/count_fast.h"
 
-#define ID_BYTES 9
 #define FLUSH_COUNT 64 /* cells that are handed over at once */
 
 void tally_init(struct thread_counts *tally, struct shared_stacks *pool)
@@ -49,17 +49,6 @@ static void slots_grow(struct thread_counts *tally)
 	free(old);
 }
 
-/* The number of a stack under an id, as the dump writes it. */
-static uint32_t stack_number(
-	const struct thread_counts *tally, uint32_t id, struct stack stack, struct pool_text *text)
-{
-	char bytes[ID_BYTES];
-	size_t len = (size_t)snprintf(bytes, sizeof(bytes), "%X", (unsigned)id);
-
-	stack.id = bytes;
-	return shared_stacks_add(tally->pool, &stack, len, text);
-}
-
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id)
 {
 	uint32_t number = (uint32_t)tally->count++;
@@ -78,30 +67,75 @@ uint32_t tally_id_add(struct thread_counts *tally, uint32_t id)
 	return number;
 }
 
+struct entry_batch *tally_batch(struct thread_counts *tally)
+{
+	struct entry_batch *batch = tally->batch;
+
+	if (!batch) {
+		batch = tally->batch = xmalloc(sizeof(*batch));
+		batch->count = batch->frame_count = 0;
+	}
+	if (batch->count == BATCH_ENTRIES || BATCH_FRAMES - batch->frame_count < DUMP_FRAMES_MAX)
+		tally_batch_flush(tally);
+	return batch;
+}
+
+void tally_batch_flush(struct thread_counts *tally)
+{
+	struct entry_batch *batch = tally->batch;
+
+	if (!batch || !batch->count)
+		return;
+	shared_stacks_entries(
+		tally->pool, batch->items, batch->count, tally->heap, tally->take_away);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct pool_entry *entry = &batch->items[i];
+		struct tally_stack *known = &tally->stacks[batch->numbers[i]];
+
+		if (entry->stack.frames &&
+			(known->stack == STACK_NONE ||
+				(known->stack == entry->number && !known->text.text))) {
+			known->stack = entry->number;
+			known->text = entry->text;
+		}
+	}
+	batch->count = batch->frame_count = 0;
+}
+
+/* Puts the entry of a block into the batch, with frames that are in it already. */
+static void batch_add(struct thread_counts *tally, uint32_t number, uint32_t frame_count,
+	const struct block_totals *sums, const struct pool_text *text)
+{
+	struct entry_batch *batch = tally->batch;
+	struct pool_entry *entry = &batch->items[batch->count];
+	char *id = batch->ids[batch->count];
+
+	*entry = (struct pool_entry){
+		.stack = {.id = id,
+			.same_id = STACK_NONE,
+			.frames = frame_count ? batch->frames + batch->frame_count : NULL,
+			.frame_count = frame_count},
+		.id_len = out_hex_digits(id, tally->ids[number].id),
+		.sums = *sums,
+		.text = *text};
+	batch->numbers[batch->count++] = number;
+	batch->frame_count += frame_count;
+}
+
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number)
 {
-	struct tally_stack *known = &tally->stacks[number];
-	struct stack stack = {.same_id = STACK_NONE, .frames = tally->frames};
-	struct stack_total cell = {
-		.heap = tally->heap, .sums = {1, entry->requested_bytes, entry->overhead_bytes}};
+	struct entry_batch *batch = tally_batch(tally);
+	struct block_totals sums = {1, entry->requested_bytes, entry->overhead_bytes};
 	struct pool_text text = {.text = lines};
-	const char *behind = tally->frames_take(tally->frames, lines, end, &stack.frame_count);
+	const char *behind = tally->frames_take(
+		batch->frames + batch->frame_count, lines, end, &text.line_count);
 
 	if (!behind)
 		return 0;
 	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
-	text.line_count = stack.frame_count;
-	cell.stack = stack_number(tally, entry->id, stack, &text);
-	if (known->stack == STACK_NONE) {
-		known->text = text;
-		known->stack = cell.stack;
-	}
-	if (known->stack == cell.stack)
-		tally_count_known(tally, number, entry);
-	else
-		shared_stacks_count(tally->pool, &cell, 1, tally->take_away);
-	return stack.frame_count;
+	batch_add(tally, number, text.line_count, &sums, &text);
+	return text.line_count;
 }
 
 const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
@@ -110,34 +144,30 @@ const char *tally_plain(struct thread_counts *tally, const char *at, const char 
 	return tally->plain(tally, at, end, progress);
 }
 
-/* What was counted under a number, which is now nothing. */
-static struct stack_total take(struct thread_counts *tally, uint32_t number, bool is_bare)
-{
-	struct tally_id *id = &tally->ids[number];
-	struct tally_stack *known = &tally->stacks[number];
-	struct block_totals *sums = is_bare ? &id->sums : &known->sums;
-	struct stack_total cell = {
-		.stack = known->stack, .heap = tally->heap, .is_bare = is_bare, .sums = *sums};
-
-	if (is_bare)
-		cell.stack =
-			stack_number(tally, id->id, (struct stack){.same_id = STACK_NONE}, NULL);
-	*sums = (struct block_totals){0};
-	return cell;
-}
-
 void tally_flush(struct thread_counts *tally)
 {
 	struct stack_total cells[FLUSH_COUNT];
+	size_t count = 0;
 
+	tally_batch_flush(tally);
 	while (tally->touched_count) {
-		size_t count = 0;
+		uint32_t touched = tally->touched[--tally->touched_count], number = touched / 2;
+		bool is_bare = touched % 2 == 0;
+		struct tally_stack *known = &tally->stacks[number];
+		struct block_totals *sums = is_bare ? &tally->ids[number].sums : &known->sums;
 
-		for (; count < FLUSH_COUNT && tally->touched_count; count++) {
-			uint32_t touched = tally->touched[--tally->touched_count];
-
-			cells[count] = take(tally, touched / 2, touched % 2 == 0);
+		if (is_bare) {
+			tally_batch(tally);
+			batch_add(tally, number, 0, sums, &(struct pool_text){0});
+		} else {
+			cells[count++] = (struct stack_total){
+				.stack = known->stack, .heap = tally->heap, .sums = *sums};
 		}
-		shared_stacks_count(tally->pool, cells, count, tally->take_away);
+		*sums = (struct block_totals){0};
+		if (count == FLUSH_COUNT || !tally->touched_count) {
+			shared_stacks_count(tally->pool, cells, count, tally->take_away);
+			count = 0;
+		}
 	}
+	tally_batch_flush(tally);
 }

@@ -236,7 +236,10 @@ struct shared_stacks {
 	size_t cell_cap, heap_cap, reach_cap;
 	struct u64map
 		heaps[BLOCK_REACHES]; /* by what leads to their blocks: addresses to numbers */
-	struct hash_index cells;
+	/* By twice the number of a stack, and 1 where cells are bare: its first cell, or CELL_NONE. */
+	uint32_t *first_cells;
+	size_t first_count, first_cap;
+	struct hash_index cells; /* the others, of further heaps */
 	struct pool_text *texts; /* by stack */
 	size_t text_count, text_cap;
 	struct arena arena; /* of texts */
@@ -258,16 +261,16 @@ struct pool_entry {
 	struct stack stack;
 	size_t id_len;
 	struct block_totals sums;
+	struct pool_text text; /* of its stack, or nothing */
+	/* Filled in: */
+	uint32_t hash;
+	uint32_t number; /* of its stack, see stackset_put() */
 };
 
-/* Counts entries of one heap, or takes away what was counted before. */
-void shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
-	size_t count, uint32_t heap, bool take_away);
-
-/* The number of a stack, see stackset_put(). When text is given it comes back as what is kept for that stack,
- * for all threads and as long as the pool lives. */
-uint32_t shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
-	struct pool_text *text);
+/* Counts entries of one heap, or takes away what was counted before. What comes back as text is kept for all
+ * threads as long as the pool lives; stacks that come but once have none. */
+void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
+	uint32_t heap, bool take_away);
 
 /*
  * One thread's counting of entries: the hot loop of hdiff.
@@ -302,7 +305,7 @@ struct thread_counts {
 	struct tally_id *ids; /* by number: entries without a stack, */
 	struct tally_stack *stacks; /* and those with one */
 	size_t count, cap;
-	struct sum_batch *batch; /* of sums that are counted at once; NULL until there are any */
+	struct entry_batch *batch; /* that are counted at once; NULL until there are any */
 	uint32_t *touched; /* 2 * number + (1: with a stack), of those that are not zero */
 	size_t touched_count;
 	/* tally_plain() for this machine */
@@ -312,7 +315,6 @@ struct thread_counts {
 	 * or NULL when there is another kind. */
 	const char *(*frames_take)(
 		uint64_t *frames, const char *at, const char *end, uint32_t *count);
-	uint64_t frames[DUMP_FRAMES_MAX];
 };
 
 /* pool must outlive the tally. */
@@ -331,6 +333,27 @@ void tally_flush(struct thread_counts *tally);
  */
 
 #define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
+#define ENTRY_ID_BYTES 16
+
+/* So many that a thread is busy with them for longer than it takes to wait for another one. */
+#define BATCH_ENTRIES 1024
+#define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
+
+struct entry_batch {
+	struct pool_entry items[BATCH_ENTRIES];
+	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* of blocks */
+	uint32_t numbers[BATCH_ENTRIES]; /* of the ids, in the tally */
+	const char *behind[BATCH_ENTRIES]; /* of sums: each of them */
+	uint32_t lines[BATCH_ENTRIES]; /* that it has, with empty ones before it */
+	size_t count, frame_count;
+	uint64_t frames[BATCH_FRAMES];
+};
+
+/* The batch of a tally, with room for one more entry. */
+struct entry_batch *tally_batch(struct thread_counts *tally);
+
+/* Hands over what is in it, while the text is there that it was read from. */
+void tally_batch_flush(struct thread_counts *tally);
 
 /* Makes a number for an id that is new. */
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);

@@ -250,6 +250,7 @@ static inline const char *plain_blocks(struct thread_counts *tally, const char *
 		batch_prefetch(tally, &batch);
 		at = batch_count(tally, &batch, at, end, progress);
 	} while (batch.count == BATCH && at == batch.items[BATCH - 1].behind && at < end);
+	tally_batch_flush(tally);
 	return at;
 }
 

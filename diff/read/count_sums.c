@@ -10,9 +10,6 @@
 #include "core/base/text.h"
 #include "diff/read/count.h"
 
-/* So many that a thread is busy with them for longer than it takes to wait for another one. */
-#define BATCH 1024
-#define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
 /* What a sum may have, so that those of a part cannot overflow: it has fewer than 2^20 lines. */
 #define SUM_MAX (UINT64_C(1) << 43)
 
@@ -20,14 +17,6 @@ struct sum_line {
 	struct block_totals sums;
 	const char *id;
 	size_t id_len;
-};
-
-struct sum_batch {
-	struct pool_entry items[BATCH];
-	const char *behind[BATCH]; /* each of them */
-	uint32_t lines[BATCH]; /* that it has, with empty ones before it */
-	size_t count, frame_count;
-	uint64_t frames[BATCH_FRAMES];
 };
 
 static inline bool take(const char **at, const char *text, size_t len)
@@ -74,8 +63,8 @@ static bool is_no_name(const char *at)
 }
 
 /* Takes the entry whose line is at at; behind it, or NULL: it is not plain, or may not be whole. */
-static const char *entry_take(
-	const struct thread_counts *tally, struct sum_batch *batch, const char *at, const char *end)
+static const char *entry_take(const struct thread_counts *tally, struct entry_batch *batch,
+	const char *at, const char *end)
 {
 	struct pool_entry *entry = &batch->items[batch->count];
 	struct sum_line line;
@@ -103,11 +92,11 @@ static const char *entry_take(
 }
 
 /* Takes entries until the batch is full or something else comes. */
-static void batch_take(
-	const struct thread_counts *tally, struct sum_batch *batch, const char *at, const char *end)
+static void batch_take(const struct thread_counts *tally, struct entry_batch *batch, const char *at,
+	const char *end)
 {
 	batch->count = batch->frame_count = 0;
-	while (at < end && batch->count < BATCH &&
+	while (at < end && batch->count < BATCH_ENTRIES &&
 		BATCH_FRAMES - batch->frame_count >= DUMP_FRAMES_MAX) {
 		const size_t number = batch->count;
 		uint32_t blanks = 0;
@@ -123,14 +112,13 @@ static void batch_take(
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
-	struct sum_batch *batch = tally->batch;
+	struct entry_batch *batch;
 	struct sum_line line;
 	uint32_t blanks = 0;
 
 	if (at >= end || !line_take(tally_blanks_skip(at, &blanks), &line))
 		return at; /* most dumps have none */
-	if (!batch)
-		batch = tally->batch = xmalloc(sizeof(*batch));
+	batch = tally_batch(tally);
 	while (at < end) {
 		batch_take(tally, batch, at, end);
 		if (!batch->count)
@@ -143,5 +131,6 @@ const char *tally_sums(struct thread_counts *tally, const char *at, const char *
 		}
 		at = batch->behind[batch->count - 1];
 	}
+	batch->count = batch->frame_count = 0;
 	return at;
 }

@@ -103,7 +103,7 @@ static int read_heap(void *ctx, uint64_t addr)
 }
 
 static void list_block(
-	struct sum_reader *reader, const struct dump_entry *entry, const struct stack_total *cell)
+	struct sum_reader *reader, const struct dump_entry *entry, uint32_t stack, bool is_bare)
 {
 	struct dump_sums *sums = reader->sums;
 
@@ -114,7 +114,7 @@ static void list_block(
 	array_grow((void **)&sums->listed, &reader->listed_cap, sums->listed_count,
 		sizeof(*sums->listed));
 	sums->listed[sums->listed_count++] = (struct listed_block){
-		entry->addr, entry->requested_bytes, cell->stack, 2 * cell->heap + cell->is_bare};
+		entry->addr, entry->requested_bytes, stack, 2 * reader->tally.heap + is_bare};
 }
 
 /* Finds the cells that blocks count to, now that these stay as they are. */
@@ -160,25 +160,23 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct sum_reader *reader = ctx;
 	uint64_t frames[DUMP_FRAMES_MAX];
-	struct stack stack = entry->stack;
-	struct stack_total cell = {.heap = reader->tally.heap,
+	struct pool_entry own = {.stack = entry->stack,
+		.id_len = entry->id_len,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
-	int rc = sum_reader_total(reader, &cell.sums);
+	int rc = sum_reader_total(reader, &own.sums);
 
 	if (rc)
 		return rc;
 	if (entry->name_count) { /* its frames are texts */
 		for (uint32_t i = 0; i < entry->name_count; i++)
 			frames[i] = text_number(reader, &entry->names[i]);
-		stack.frames = frames;
-		stack.frame_count = entry->name_count;
-		stack.is_named = true;
+		own.stack.frames = frames;
+		own.stack.frame_count = entry->name_count;
+		own.stack.is_named = true;
 	}
-	cell.is_bare = !stack.frames;
-	cell.stack = shared_stacks_add(&reader->pool, &stack, entry->id_len, NULL);
-	shared_stacks_count(&reader->pool, &cell, 1, false);
+	shared_stacks_entries(&reader->pool, &own, 1, reader->tally.heap, false);
 	if (reader->sums->wants_listed)
-		list_block(reader, entry, &cell);
+		list_block(reader, entry, own.number, !own.stack.frames);
 	return 0;
 }
 

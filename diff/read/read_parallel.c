@@ -24,6 +24,7 @@ void shared_stacks_release(struct shared_stacks *pool)
 {
 	thread_lock_free(pool->lock);
 	hash_index_release(&pool->cells);
+	free(pool->first_cells);
 	free(pool->texts);
 	for (size_t i = 0; i < BLOCK_REACHES; i++)
 		u64map_release(&pool->heaps[i]);
@@ -55,36 +56,68 @@ uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum bloc
 	return heap;
 }
 
-/* The sums of a stack in a heap. */
-static struct block_totals *cell_sums(struct shared_stacks *pool, const struct stack_total *wanted)
+static uint32_t cell_add(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	struct dump_sums *sums = pool->sums;
+
+	array_grow((void **)&sums->cells, &pool->cell_cap, sums->cell_count, sizeof(*wanted));
+	sums->cells[sums->cell_count] = (struct stack_total){
+		.stack = wanted->stack, .heap = wanted->heap, .is_bare = wanted->is_bare};
+	return (uint32_t)sums->cell_count++;
+}
+
+/* The same cell but for its sums. */
+static bool is_cell(const struct stack_total *cell, const struct stack_total *wanted)
+{
+	return cell->stack == wanted->stack && cell->heap == wanted->heap &&
+	       cell->is_bare == wanted->is_bare;
+}
+
+/* The number of a cell that is not the first one of its stack. */
+static uint32_t further_cell(struct shared_stacks *pool, const struct stack_total *wanted)
+{
 	uint64_t key = wanted->stack * MIX ^ ((uint64_t)wanted->heap << 1 | wanted->is_bare);
 	uint32_t hash = (uint32_t)((key ^ key >> 32) * MIX >> 32), number;
 	struct hash_probe probe = hash_index_probe(&pool->cells, hash);
 
 	while ((number = hash_index_next(&pool->cells, &probe)) != INDEX_NONE) {
-		struct stack_total *cell = &sums->cells[number];
-
-		if (cell->stack == wanted->stack && cell->heap == wanted->heap &&
-			cell->is_bare == wanted->is_bare)
-			return &cell->sums;
+		if (is_cell(&pool->sums->cells[number], wanted))
+			return number;
 	}
-	hash_index_add(&pool->cells, hash, (uint32_t)sums->cell_count);
-	array_grow((void **)&sums->cells, &pool->cell_cap, sums->cell_count, sizeof(*wanted));
-	sums->cells[sums->cell_count] = (struct stack_total){
-		.stack = wanted->stack, .heap = wanted->heap, .is_bare = wanted->is_bare};
-	return &sums->cells[sums->cell_count++].sums;
+	number = cell_add(pool, wanted);
+	hash_index_add(&pool->cells, hash, number);
+	return number;
+}
+
+/* The number of the cell of a stack in a heap. */
+static uint32_t cell_number(struct shared_stacks *pool, const struct stack_total *wanted)
+{
+	size_t at = 2 * (size_t)wanted->stack + wanted->is_bare;
+
+	if (wanted->stack == STACK_NONE)
+		return further_cell(pool, wanted);
+	while (at >= pool->first_count) {
+		array_grow((void **)&pool->first_cells, &pool->first_cap, pool->first_count,
+			sizeof(*pool->first_cells));
+		pool->first_cells[pool->first_count++] = CELL_NONE;
+	}
+	if (pool->first_cells[at] == CELL_NONE)
+		pool->first_cells[at] = cell_add(pool, wanted);
+	return is_cell(&pool->sums->cells[pool->first_cells[at]], wanted) ?
+		       pool->first_cells[at] :
+		       further_cell(pool, wanted);
 }
 
 static void count_cell(struct shared_stacks *pool, struct stack_total cell, bool take_away)
 {
 	uint64_t sign = take_away ? UINT64_MAX : 1; /* modulo 2^64 */
 	struct block_totals *to;
+	uint32_t number;
 
 	if (cell.heap == HEAP_NONE)
 		cell.heap = heap_number(pool, 0, BLOCK_HELD);
-	to = cell_sums(pool, &cell);
+	number = cell_number(pool, &cell);
+	to = &pool->sums->cells[number].sums;
 	to->block_count += sign * cell.sums.block_count;
 	to->requested_bytes += sign * cell.sums.requested_bytes;
 	to->overhead_bytes += sign * cell.sums.overhead_bytes;
@@ -96,20 +129,6 @@ void shared_stacks_count(
 	thread_lock_take(pool->lock);
 	for (size_t i = 0; i < count; i++)
 		count_cell(pool, more[i], take_away);
-	thread_lock_leave(pool->lock);
-}
-
-void shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
-	size_t count, uint32_t heap, bool take_away)
-{
-	thread_lock_take(pool->lock);
-	for (const struct pool_entry *entry = entries; entry < entries + count; entry++) {
-		struct stack_total cell = {
-			.heap = heap, .is_bare = !entry->stack.frames, .sums = entry->sums};
-
-		stackset_put(&pool->sums->stacks, &entry->stack, entry->id_len, &cell.stack);
-		count_cell(pool, cell, take_away);
-	}
 	thread_lock_leave(pool->lock);
 }
 
@@ -131,17 +150,49 @@ static struct pool_text known_text(
 	return *known;
 }
 
-uint32_t shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
-	struct pool_text *text)
-{
-	uint32_t stack;
+#define PREFETCH_AHEAD 8 /* entries for each step of stackset_prefetch() */
+#define PREFETCH_STEPS 3
 
+/* Finds or adds their stacks. */
+static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t count)
+{
+	for (size_t i = 0; i < count + PREFETCH_STEPS * PREFETCH_AHEAD; i++) {
+		size_t at = i;
+
+		for (unsigned step = 0; step < PREFETCH_STEPS; step++, at -= PREFETCH_AHEAD) {
+			if (at < count) /* and not below 0 */
+				stackset_prefetch(set, entries[at].hash, step);
+		}
+		if (at < count)
+			entries[at].number = stackset_put_hashed(
+				set, entries[at].hash, &entries[at].stack, entries[at].id_len);
+	}
+}
+
+void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
+	uint32_t heap, bool take_away)
+{
+	struct stackset *set = &pool->sums->stacks;
+
+	for (size_t i = 0; i < count; i++)
+		entries[i].hash = stackset_hash(set, entries[i].stack.id, entries[i].id_len);
 	thread_lock_take(pool->lock);
-	stackset_put(&pool->sums->stacks, wanted, id_len, &stack);
-	if (text)
-		*text = known_text(pool, stack, text);
+	put_stacks(set, entries, count);
+	for (struct pool_entry *entry = entries; entry < entries + count; entry++) {
+		struct stack_total cell = {.stack = entry->number,
+			.heap = heap,
+			.is_bare = !entry->stack.frames,
+			.sums = entry->sums};
+		size_t cell_count = pool->sums->cell_count;
+
+		count_cell(pool, cell, take_away);
+		/* A text is worth keeping once its stack has come twice. */
+		if (entry->text.text && pool->sums->cell_count > cell_count)
+			entry->text = (struct pool_text){0};
+		else if (entry->text.text)
+			entry->text = known_text(pool, entry->number, &entry->text);
+	}
 	thread_lock_leave(pool->lock);
-	return stack;
 }
 
 /*

@@ -280,15 +280,14 @@ static int read_heap(void *ctx, uint64_t addr)
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct reading *reading = ctx;
-	struct stack_total cell = {.heap = reading->tally.heap,
-		.is_bare = !entry->stack.frames,
+	struct pool_entry own = {.stack = entry->stack,
+		.id_len = entry->id_len,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
 
 	for (uint32_t i = 0; i < entry->name_count; i++)
 		buf_printf(&reading->said, "%.*s ", (int)entry->names[i].len, entry->names[i].text);
-	cell.stack = shared_stacks_add(&reading->pool, &entry->stack, entry->id_len, NULL);
-	shared_stacks_count(&reading->pool, &cell, 1, false);
-	block_totals_add(&reading->seen, &cell.sums);
+	shared_stacks_entries(&reading->pool, &own, 1, reading->tally.heap, false);
+	block_totals_add(&reading->seen, &own.sums);
 	return 0;
 }
 
