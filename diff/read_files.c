@@ -346,6 +346,7 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 		file->err = xmalloc(sizeof(err));
 		*file->err = err;
 	}
+	stack_totals_pack(&file->sums);
 	if (!reading->store)
 		return;
 	if (file->rc && file->rc != -ERR_CUT) {

@@ -218,7 +218,7 @@ static void write_stack(struct out *out, const struct stack *stack)
 		}
 		start = to = out_room(out, LINE_BYTES);
 		*to++ = '\t';
-		to += out_hex_digits(to, stack->frames[i]);
+		to += out_hex_digits(to, stack_frame(stack, i));
 		to = PUT(to, EOL);
 		out->len += (size_t)(to - start);
 	}

@@ -24,30 +24,69 @@ void stackset_release(struct stackset *set)
 	stackset_init(set);
 }
 
+/* As hex_load() takes it. */
+static inline void put_word(char *to, uint64_t word)
+{
+	to[0] = (char)word;
+	to[1] = (char)(word >> 8);
+	to[2] = (char)(word >> 16);
+	to[3] = (char)(word >> 24);
+	to[4] = (char)(word >> 32);
+	to[5] = (char)(word >> 40);
+	to[6] = (char)(word >> 48);
+	to[7] = (char)(word >> 56);
+}
+
+void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena)
+{
+	uint32_t count = from->frame_count;
+	uint64_t least = count ? UINT64_MAX : 0, most = 0;
+	size_t bytes;
+	char *at;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t frame = stack_frame(from, i);
+
+		least = frame < least ? frame : least;
+		most = frame > most ? frame : most;
+	}
+	for (bytes = 1; bytes < FRAME_WIDTH && most - least >= UINT64_C(1) << 8 * bytes;)
+		bytes++;
+	least = bytes < FRAME_WIDTH ? least : 0;
+	at = arena_alloc(arena, FRAME_WIDTH + count * bytes + FRAME_WIDTH - bytes);
+	put_word(at, least);
+	at += FRAME_WIDTH;
+	for (uint32_t i = 0; i < count; i++)
+		put_word(at + i * bytes, stack_frame(from, i) - least); /* zeros behind it */
+	to->frames = at;
+	to->frame_count = count;
+	to->frame_cut = (uint8_t)(FRAME_WIDTH - bytes);
+}
+
+bool stack_same_frames(const struct stack *a, const struct stack *b)
+{
+	if (a->is_named != b->is_named || a->frame_count != b->frame_count ||
+		a->alias_count != b->alias_count || !a->frames != !b->frames)
+		return false;
+	for (uint32_t i = 0; a->frames && b->frames && i < a->frame_count; i++) {
+		if (stack_frame(a, i) != stack_frame(b, i))
+			return false;
+	}
+	return !a->alias_count ||
+	       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
+}
+
 static void fill(struct stackset *set, struct stack *stack, const struct stack *wanted)
 {
-	size_t frame_bytes = wanted->frame_count * sizeof(*wanted->frames);
 	size_t alias_bytes = wanted->alias_count * sizeof(*wanted->alias_at);
-	uint64_t *frames = arena_alloc(&set->arena, frame_bytes + 1);
 	uint32_t *alias_at = alias_bytes ? arena_alloc(&set->arena, alias_bytes) : NULL;
 
-	memcpy(frames, wanted->frames, frame_bytes);
 	if (alias_bytes)
 		memcpy(alias_at, wanted->alias_at, alias_bytes);
-	stack->frames = frames;
-	stack->frame_count = wanted->frame_count;
 	stack->alias_at = alias_at;
 	stack->alias_count = wanted->alias_count;
 	stack->is_named = wanted->is_named;
-}
-
-static bool same_frames(const struct stack *a, const struct stack *b)
-{
-	return a->is_named == b->is_named && a->frame_count == b->frame_count &&
-	       a->alias_count == b->alias_count &&
-	       !memcmp(a->frames, b->frames, a->frame_count * sizeof(*a->frames)) &&
-	       (!a->alias_count ||
-		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
+	stack_frames_keep(stack, wanted, &set->arena);
 }
 
 static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_len)
@@ -72,7 +111,7 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->is_named ? "n" : "a", 1);
 	buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
 	buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));
-	buf_add(key, stack->frames, stack->frame_count * sizeof(*stack->frames));
+	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH); /* of wanted ones */
 }
 
 /* Finds or adds the stack wanted among those behind the stack at, which are not searched one by
@@ -110,7 +149,7 @@ static uint32_t choose(
 		return first;
 	}
 	for (int i = 0;; i++) {
-		if (same_frames(&set->stacks[at], wanted))
+		if (stack_same_frames(&set->stacks[at], wanted))
 			return at;
 		if (i == NEAR_MAX)
 			return choose_far(set, at, wanted, id_len);

@@ -11,16 +11,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/text.h"
 
 #define STACK_NONE UINT32_MAX
 
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first; NULL: no dump line has given them. */
-	const uint64_t *frames;
+	/* Return addresses, innermost first: of uint64_t, or as stack_frames_keep() packs them, see stack_frame().
+	 * NULL: no dump line has given them. */
+	const void *frames;
 	uint32_t frame_count;
 	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
 	/* Further candidates under this id ("Alias" in UMDH's logs): the true stack is one of
@@ -30,7 +33,31 @@ struct stack {
 	uint32_t alias_count;
 	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
 	bool is_named;
+	/* By so many bytes frames are shorter than uint64_t; then what is to be added to each is in front of them. */
+	uint8_t frame_cut;
 };
+
+#define FRAME_WIDTH sizeof(uint64_t)
+
+static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
+{
+	const char *frames = stack->frames;
+	unsigned cut = stack->frame_cut;
+	uint64_t frame;
+
+	if (!cut) {
+		memcpy(&frame, frames + index * FRAME_WIDTH, FRAME_WIDTH);
+		return frame;
+	}
+	frame = hex_load(frames + index * (FRAME_WIDTH - cut)) & UINT64_MAX >> 8 * cut;
+	return frame + hex_load(frames - FRAME_WIDTH);
+}
+
+/* Gives a stack the frames of another one, packed, in arena: addresses of one process are mostly near each other. */
+void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena);
+
+/* Whether two stacks have the same frames, with the same candidates. */
+bool stack_same_frames(const struct stack *a, const struct stack *b);
 
 struct stackset {
 	struct arena arena;

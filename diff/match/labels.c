@@ -30,9 +30,9 @@ static int frames_order(const struct class_member *a, const struct class_member 
 
 	for (uint32_t i = 0; !order && i < x->frame_count && i < y->frame_count; i++) {
 		if (x->is_named)
-			order = strcmp(left[x->frames[i]], right[y->frames[i]]);
+			order = strcmp(left[stack_frame(x, i)], right[stack_frame(y, i)]);
 		else
-			order = number_order(x->frames[i], y->frames[i]);
+			order = number_order(stack_frame(x, i), stack_frame(y, i));
 	}
 	return order ? order : number_order(x->frame_count, y->frame_count);
 }

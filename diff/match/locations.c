@@ -219,7 +219,7 @@ uint32_t location_depth(const struct locations *locations, size_t dump, const st
 
 	if (stack->is_named || stack->alias_count)
 		return depth;
-	while (depth && !location_of(locations, dump, stack->frames[depth - 1], NULL).unit)
+	while (depth && !location_of(locations, dump, stack_frame(stack, depth - 1), NULL).unit)
 		depth--;
 	return depth ? depth : stack->frame_count;
 }

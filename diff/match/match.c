@@ -425,6 +425,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		comparison->names, request);
 	for (size_t i = 0; i < dump_count; i++)
 		dump_match(&matcher, i);
+	stack_classes_close(&matcher.classes);
 	rows_make(&matcher);
 	rows_label(comparison, &matcher.classes, matcher.rows);
 	if (comparison->axis)

@@ -67,6 +67,9 @@ void stack_classes_make(struct stack_classes *classes, const struct dump_sums *d
 	const struct match_request *request);
 void stack_classes_release(struct stack_classes *classes);
 
+/* Gives back what only finding classes needs, which must not be done then. */
+void stack_classes_close(struct stack_classes *classes);
+
 /* The class of the stack of that number in a dump (or of STACK_NONE). */
 uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number);
 

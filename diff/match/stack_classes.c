@@ -180,7 +180,7 @@ static struct location named_place_at(
 static struct location frame_at(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
 {
-	uint64_t frame = stack->frames[index];
+	uint64_t frame = stack_frame(stack, index);
 	struct location place;
 
 	if (stack->is_named)
@@ -212,10 +212,10 @@ static void find_names(struct stack_classes *classes, struct names *names, size_
 
 			for (uint32_t k = 0; !stack->is_named && k < stack->frame_count; k++) {
 				struct location place = location_of(
-					classes->locations, dump, stack->frames[k], NULL);
+					classes->locations, dump, stack_frame(stack, k), NULL);
 
 				if (goes_by_name(classes, &place))
-					names_want(names, dump, stack->frames[k]);
+					names_want(names, dump, stack_frame(stack, k));
 			}
 		}
 	}
@@ -325,7 +325,7 @@ static bool is_same(const struct stack_classes *classes, const struct stack_clas
 	for (uint32_t i = 0; i < classes->depth; i++) {
 		struct location place;
 
-		if (same_dump && other->frames[i] == stack->frames[i])
+		if (same_dump && stack_frame(other, i) == stack_frame(stack, i))
 			continue;
 		place = frame_at(classes, known->dump, other, i);
 		if (!same_place(&place, &classes->frames[i]))
@@ -401,7 +401,8 @@ int stack_order(const struct stack_classes *classes, size_t dump_a, const struct
 		struct location x, y;
 
 		/* Stacks of one dump often start with the same frames. */
-		if (dump_a == dump_b && a->is_named == b->is_named && a->frames[i] == b->frames[i])
+		if (dump_a == dump_b && a->is_named == b->is_named &&
+			stack_frame(a, i) == stack_frame(b, i))
 			continue;
 		x = frame_at(classes, dump_a, a, i);
 		y = frame_at(classes, dump_b, b, i);
@@ -464,7 +465,7 @@ uint32_t stack_class_common(
 	right = stack_of(classes, y);
 	most = left->is_named == right->is_named ? most : 0;
 	while (count < most && count < left->frame_count && count < right->frame_count &&
-		left->frames[count] == right->frames[count])
+		stack_frame(left, count) == stack_frame(right, count))
 		count++;
 	return count;
 }
@@ -606,13 +607,20 @@ void stack_classes_make(struct stack_classes *classes, const struct dump_sums *d
 		find_names(classes, names, dump_count);
 }
 
-void stack_classes_release(struct stack_classes *classes)
+void stack_classes_close(struct stack_classes *classes)
 {
 	hash_index_release(&classes->index);
-	free(classes->list);
-	free(classes->lists);
 	free(classes->memo);
 	free(classes->frames);
+	classes->memo = NULL;
+	classes->frames = NULL;
+}
+
+void stack_classes_release(struct stack_classes *classes)
+{
+	stack_classes_close(classes);
+	free(classes->list);
+	free(classes->lists);
 	arena_release(&classes->arena);
 	*classes = (struct stack_classes){0};
 }

@@ -78,7 +78,7 @@ static void want_stack(struct naming *naming, size_t dump, const struct stack *s
 	uint32_t depth = location_depth(comparison->locations, dump, stack);
 
 	for (uint32_t i = 0; i < depth; i++)
-		names_want(comparison->names, dump, stack->frames[i]);
+		names_want(comparison->names, dump, stack_frame(stack, i));
 }
 
 void naming_find_stacks(
@@ -166,9 +166,9 @@ static void add_stack(
 		for (; alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
 			frames_part(frames);
 		if (stack->is_named)
-			frames_add(frames, &naming->texts[dump][stack->frames[i]]);
+			frames_add(frames, &naming->texts[dump][stack_frame(stack, i)]);
 		else
-			add_addr(naming, row, is_named, stack->frames[i], frames);
+			add_addr(naming, row, is_named, stack_frame(stack, i), frames);
 	}
 }
 
@@ -274,7 +274,7 @@ static size_t count_missing(
 		for (uint32_t k = 0; k < depth; k++, frames++) {
 			struct place_module at;
 			struct location place = location_of(
-				comparison->locations, dump, row->stack->frames[k], &at);
+				comparison->locations, dump, stack_frame(row->stack, k), &at);
 
 			if (names_find(comparison->names, &place)->found.count)
 				continue;

@@ -222,7 +222,7 @@ static inline __attribute__((always_inline)) const char *entry_plain(
  * the first two takes the lock itself.
  */
 
-#define HEAP_NONE UINT32_MAX /* no heading was seen: heap 0 */
+#define HEAP_NONE INT32_MAX /* no heading was seen: heap 0 */
 
 /* A stack's lines as they stood in the dump, with their line ends. */
 struct pool_text {

@@ -28,10 +28,10 @@
 /* What the blocks of one stack in one heap add up to. */
 struct stack_total {
 	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
-	uint32_t heap; /* index into heaps */
+	uint32_t heap : 31; /* index into heaps */
 	/* The entries name an id that has several stacks, and give none: stack is the first of them
 	 * (the others follow by same_id). */
-	bool is_bare;
+	uint32_t is_bare : 1;
 	struct block_totals sums;
 };
 

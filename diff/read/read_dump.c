@@ -268,6 +268,7 @@ static int finish(struct sum_reader *reader, int rc)
 	if (rc && !sums->is_cut)
 		return rc;
 	tally_flush(&reader->tally);
+	stackset_close(&sums->stacks, false);
 	bare_settle(reader);
 	if (sums->listed_count)
 		listed_settle(sums);

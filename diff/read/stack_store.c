@@ -146,21 +146,13 @@ static uint32_t hash_of(const struct hash_key *key, const struct stack *stack)
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	for (uint32_t i = 0; i < stack->frame_count; i++)
-		hasher_add(&hasher, stack->frames[i]);
+		hasher_add(&hasher, stack_frame(stack, i));
 	return hasher_end(&hasher);
-}
-
-static bool same_words(const void *a, const void *b, size_t bytes)
-{
-	return !bytes || !memcmp(a, b, bytes);
 }
 
 static bool is_same(const struct stack *a, const struct stack *b)
 {
-	return a->frame_count == b->frame_count && a->alias_count == b->alias_count &&
-	       !a->frames == !b->frames && !strcmp(a->id, b->id) &&
-	       same_words(a->frames, b->frames, a->frame_count * sizeof(*a->frames)) &&
-	       same_words(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
+	return !strcmp(a->id, b->id) && stack_same_frames(a, b);
 }
 
 /* Bytes of the store's own, or NULL for NULL. */
@@ -188,7 +180,8 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	own = &store->stacks[store->count++];
 	*own = *stack;
 	own->id = copy(store, stack->id, strlen(stack->id) + 1);
-	own->frames = copy(store, stack->frames, stack->frame_count * sizeof(*stack->frames));
+	if (stack->frames)
+		stack_frames_keep(own, stack, &store->arena);
 	own->alias_at = copy(store, stack->alias_count ? stack->alias_at : NULL,
 		stack->alias_count * sizeof(*stack->alias_at));
 	own->same_id = STACK_NONE;
@@ -209,7 +202,7 @@ static void stacks_take(struct stack_store *store, struct stackset *set, uint32_
 		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
-		stack->frames = own->frames;
+		stack->frames = own->frames; /* packed as these were */
 		stack->alias_at = own->alias_at;
 	}
 }

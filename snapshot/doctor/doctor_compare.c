@@ -107,14 +107,14 @@ static bool stack_fits(const struct doctor_truth *truth, const struct doctor_blo
 {
 	uint32_t i = 0, count = stack->frames ? stack->frame_count : 0;
 
-	while (i < count && !is_in(&truth->image, stack->frames[i]))
+	while (i < count && !is_in(&truth->image, stack_frame(stack, i)))
 		i++;
-	if (i == count || !(is_in(&truth->sites[block->site], stack->frames[i]) ||
+	if (i == count || !(is_in(&truth->sites[block->site], stack_frame(stack, i)) ||
 				  (block->was_bytes && is_in(&truth->sites[DOCTOR_RESIZE_SITE],
-							       stack->frames[i]))))
+							       stack_frame(stack, i)))))
 		return false;
 	for (i++; i < count; i++) {
-		if (is_in(&truth->outer, stack->frames[i]))
+		if (is_in(&truth->outer, stack_frame(stack, i)))
 			return true;
 	}
 	return false;

@@ -159,12 +159,12 @@ static void tidy_addrs(struct addnames *work)
 /* Whether this very stack was here before; else it is remembered now. */
 static bool seen_before(struct addnames *work, const struct stack *stack)
 {
-	size_t bytes = stack->frame_count * sizeof(*stack->frames);
+	size_t bytes = stack->frame_count * FRAME_WIDTH;
 	struct seen_stack *seen;
 	uint64_t hash = 0;
 
 	for (uint32_t i = 0; i < stack->frame_count; i++)
-		hash = (hash ^ stack->frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		hash = (hash ^ stack_frame(stack, i)) * UINT64_C(0x9e3779b97f4a7c15);
 	seen = &work->seen[hash >> (64 - SEEN_BITS)];
 	if (seen->count == stack->frame_count && !memcmp(seen->frames, stack->frames, bytes))
 		return true;
@@ -206,7 +206,7 @@ static int add_entry(void *ctx, const struct dump_entry *entry)
 	if (!stack->frames || !stack->frame_count || seen_before(work, stack))
 		return 0;
 	for (uint32_t i = 0; i < stack->frame_count; i++)
-		add_addr(work, stack->frames[i]);
+		add_addr(work, stack_frame(stack, i));
 	return 0;
 }
 

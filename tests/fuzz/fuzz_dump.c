@@ -79,8 +79,7 @@ static int tell_entry(void *ctx, const struct dump_entry *entry)
 	DIGEST(&told->digest, entry->addr);
 	digest_add(&told->digest, stack->id, entry->id_len);
 	if (stack->frames)
-		digest_add(
-			&told->digest, stack->frames, stack->frame_count * sizeof(*stack->frames));
+		digest_add(&told->digest, stack->frames, stack->frame_count * FRAME_WIDTH);
 	for (uint32_t i = 0; i < stack->alias_count; i++) {
 		HOLDS(stack->alias_at[i] >= (i ? stack->alias_at[i - 1] : 0));
 		HOLDS(stack->alias_at[i] <= stack->frame_count);
@@ -152,10 +151,12 @@ static void digest_stack(uint64_t *digest, const struct dump_sums *sums, const s
 {
 	digest_add(digest, stack->id, strlen(stack->id));
 	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		uint64_t frame = stack_frame(stack, i);
+
 		if (stack->is_named)
-			HOLDS(stack->frames[i] < sums->text_count);
+			HOLDS(frame < sums->text_count);
 		else
-			DIGEST(digest, stack->frames[i]);
+			DIGEST(digest, frame);
 	}
 }
 

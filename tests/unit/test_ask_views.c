@@ -126,7 +126,7 @@ static unsigned number_of(const struct asked *asked, uint32_t row)
 {
 	const struct stack *stack = asked->comparison.rows[row].stack;
 
-	return (unsigned)(stack->frames[0] - APP_BASE - 0x1000) / 0x10;
+	return (unsigned)(stack_frame(stack, 0) - APP_BASE - 0x1000) / 0x10;
 }
 
 TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever)

@@ -132,7 +132,7 @@ static void assert_stack(uint32_t index, size_t stack)
 	assert_true(index < scene.snapshot.stacks.count);
 	assert_int_equal(found->frame_count, depth_of(stack));
 	for (uint32_t k = 0; k < found->frame_count; k++)
-		assert_int_equal(found->frames[k], first_frame_of(stack) + 16 * k);
+		assert_int_equal(stack_frame(found, k), first_frame_of(stack) + 16 * k);
 }
 
 static void assert_block(size_t i, bool has_overhead)

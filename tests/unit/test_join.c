@@ -115,7 +115,7 @@ static void assert_block(uint64_t addr, const char *id, uint32_t depth, uint64_t
 		assert_string_equal(stack->id, id);
 		assert_int_equal(stack->frame_count, depth);
 		for (uint32_t k = 0; k < depth; k++)
-			assert_int_equal(stack->frames[k], first + 16 * k);
+			assert_int_equal(stack_frame(stack, k), first + 16 * k);
 		return;
 	}
 	fail_msg("no block at %llX", (unsigned long long)addr);
@@ -404,7 +404,7 @@ static void assert_range(uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t 
 	assert_int_equal(block->requested_bytes, bytes);
 	assert_int_equal(block->overhead_bytes, 0);
 	assert_int_equal(scene.snapshot.heaps[block->heap].addr, heap);
-	assert_int_equal(scene.snapshot.stacks.stacks[block->stack].frames[0], frame);
+	assert_int_equal(stack_frame(&scene.snapshot.stacks.stacks[block->stack], 0), frame);
 }
 
 #undef TEST_AROUND
@@ -518,11 +518,12 @@ TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 	module = &snapshot->modules[0];
 	assert_string_equal(module->path, "C:\\app\\plug.dll");
 	assert_int_equal(module->unloaded_at, 0x180000000);
+	assert_int_equal(stack_frame(&stacks[block_at(&scene.snapshot, 0x10000)->stack], 0),
+		module->base + 0x123);
+	assert_int_equal(stack_frame(&stacks[block_at(&scene.snapshot, 0x10000)->stack], 1),
+		module->base + 0x133);
 	assert_int_equal(
-		stacks[block_at(&scene.snapshot, 0x10000)->stack].frames[0], module->base + 0x123);
-	assert_int_equal(
-		stacks[block_at(&scene.snapshot, 0x10000)->stack].frames[1], module->base + 0x133);
-	assert_int_equal(stacks[block_at(&scene.snapshot, 0x20000)->stack].frames[0], 0x180000123);
+		stack_frame(&stacks[block_at(&scene.snapshot, 0x20000)->stack], 0), 0x180000123);
 }
 
 TEST(frames_where_unloads_found_no_room_are_in_no_module)
@@ -536,8 +537,9 @@ TEST(frames_where_unloads_found_no_room_are_in_no_module)
 	AREA_PUT(lost_to, 0x180000130);
 	tracer_put_range(0x10000, 0x20000, RANGE_COMMITTED, stack);
 	join_traced();
-	assert_int_equal(snapshot->stacks.stacks[0].frames[0], TRACER_LOST_BASE + 0x180000123);
-	assert_int_equal(snapshot->stacks.stacks[0].frames[1], 0x180000133);
+	assert_int_equal(
+		stack_frame(&snapshot->stacks.stacks[0], 0), TRACER_LOST_BASE + 0x180000123);
+	assert_int_equal(stack_frame(&snapshot->stacks.stacks[0], 1), 0x180000133);
 }
 
 TEST(blocks_of_heaps_that_were_destroyed_are_not_there)

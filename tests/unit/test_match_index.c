@@ -134,6 +134,6 @@ TEST(stacks_of_equal_hashes_stay_apart)
 	compared_make((struct match_request){0});
 	assert_int_equal(compared.comparison.row_count, count);
 	for (uint32_t i = 0; i < count; i++) /* the largest first */
-		assert_int_equal(compared.comparison.rows[i].stack->frames[0],
+		assert_int_equal(stack_frame(compared.comparison.rows[i].stack, 0),
 			0x1000 + compared.comparison.rows[i].totals[0].requested_bytes);
 }

@@ -89,7 +89,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_int_equal(row_growth(0), 90);
 	assert_int_equal(row->id_stack_count, 2);
 	assert_ptr_equal(row->dump, &compared.dumps[1]);
-	assert_int_equal(row->stack->frames[0], APP_BASE + 0x1040);
+	assert_int_equal(stack_frame(row->stack, 0), APP_BASE + 0x1040);
 	assert_null(row->older_stack);
 	/* B and C: the same in both. */
 	row = &compared.comparison.rows[1];
@@ -122,8 +122,8 @@ TEST(by_id_the_first_of_several_stacks_is_shown)
 		assert_int_equal(row_growth(0), 10 + 20 + 30 + 100 - 5);
 		assert_int_equal(compared.comparison.rows[0].kind, ROW_STACK);
 		assert_int_equal(compared.comparison.rows[0].id_stack_count, 4);
-		assert_int_equal(
-			compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x1000 + 0x10);
+		assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0),
+			APP_BASE + 0x1000 + 0x10);
 	}
 }
 

@@ -110,7 +110,8 @@ TEST(in_code_that_changed_lines_match_that_are_still_there)
 		assert_int_equal(
 			compare_builds(is_back ? new : old, is_back ? old : new, automatic), 1);
 		assert_int_equal(row_growth(0), is_back ? -50 : 50);
-		assert_int_equal(compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x2040);
+		assert_int_equal(
+			stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x2040);
 	}
 }
 
@@ -190,7 +191,7 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 	assert_int_equal(row_growth(0), 100 - 41);
 	assert_int_equal(compared.comparison.rows[0].id_count, 2);
 	/* That of the smaller id, in the newest dump. */
-	assert_int_equal(compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x1130);
+	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
 /* A second build of app.exe in one of the dumps makes the one that both have no less the same. */

@@ -93,7 +93,7 @@ static unsigned stack_of_row(const struct row *row)
 	if (row->kind == ROW_STACKLESS)
 		return STACKS;
 	assert_int_equal(row->kind, ROW_STACK);
-	return (unsigned)(row->stack->frames[row->stack->frame_count - 1] % LAST_FRAME);
+	return (unsigned)(stack_frame(row->stack, row->stack->frame_count - 1) % LAST_FRAME);
 }
 
 /* What a row is to add up to; heap HEAPS: in all that are wanted. */

@@ -50,7 +50,7 @@ static inline int log_entry(void *ctx, const struct dump_entry *entry)
 	assert_true(stack->frames || !stack->alias_count);
 	assert_true(!entry->names == !entry->name_count);
 	for (uint32_t i = 0; i < stack->frame_count; i++)
-		buf_printf(&log->text, " %" PRIX64, stack->frames[i]);
+		buf_printf(&log->text, " %" PRIX64, stack_frame(stack, i));
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		buf_printf(&log->text, " @%" PRIu32, stack->alias_at[i]);
 	for (uint32_t i = 0; i < entry->name_count; i++) {

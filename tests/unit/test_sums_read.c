@@ -127,9 +127,9 @@ static void put_stack_text(struct buf *to, const struct dump_sums *sums, uint32_
 	buf_add_text(to, stack ? stack->id : "none");
 	for (uint32_t i = 0; stack && i < stack->frame_count; i++) {
 		if (stack->is_named)
-			buf_printf(to, " %s", sums->texts[stack->frames[i]]);
+			buf_printf(to, " %s", sums->texts[stack_frame(stack, i)]);
 		else
-			buf_printf(to, " %" PRIx64, stack->frames[i]);
+			buf_printf(to, " %" PRIx64, stack_frame(stack, i));
 	}
 	for (uint32_t i = 0; stack && i < stack->alias_count; i++)
 		buf_printf(to, " alias@%" PRIu32, stack->alias_at[i]);
@@ -572,7 +572,7 @@ TEST(more_ids_than_a_tally_holds_are_counted)
 		assert_int_equal(sums.cell_count, COUNT);
 		for (size_t i = 0; i < sums.cell_count; i++) {
 			const struct stack_total *cell = &sums.cells[i];
-			uint64_t number = sums.stacks.stacks[cell->stack].frames[0] - 0x1000;
+			uint64_t number = stack_frame(&sums.stacks.stacks[cell->stack], 0) - 0x1000;
 
 			assert_int_equal(cell->sums.block_count, 2);
 			assert_int_equal(cell->sums.requested_bytes, 2 * (number + 1));
