@@ -14,12 +14,6 @@ struct class_member {
 	uint32_t dump;
 };
 
-/* The members of all rows, those of one row side by side. */
-struct members {
-	struct class_member *list;
-	size_t *first; /* by row, and one behind the last */
-};
-
 /* The frames as the dump has them: the numbers of texts tell nothing, the texts do. */
 static int frames_order(const struct class_member *a, const struct class_member *b)
 {
@@ -106,8 +100,8 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 		row->kind = ROW_UNKNOWN;
 }
 
-/* Chooses the stack and the dumps to show the row from. The older dump's stack is another one
- * when ids are compared, and no help then. */
+/* Chooses the stack and the dumps to show the row from. The older dump has another stack when ids are compared, and
+ * is no help then. */
 static void show(const struct stack_classes *classes, struct row *row,
 	const struct class_member *members, size_t count)
 {
@@ -120,7 +114,6 @@ static void show(const struct stack_classes *classes, struct row *row,
 			(is_shown && !members[i].stack->frame_count))
 			continue;
 		row->older_dump = &classes->dumps[members[i].dump];
-		row->older_stack = is_shown ? members[i].stack : NULL;
 		return;
 	}
 }
@@ -140,67 +133,79 @@ static size_t unite(struct class_member *members, size_t count)
 }
 
 static void label(const struct stack_classes *classes, struct row *row,
-	struct class_member *members, size_t count, const char **ids)
+	struct class_member *members, size_t count, struct arena *arena)
 {
-	assert(count && members->stack); /* no row without a cell */
+	const char **ids;
+
+	assert(count && members->stack);
 	if (classes->mode == MATCH_ID && row->kind == ROW_STACK)
 		choose_by_id(row, members, count);
 	else
 		members_sort(members, count, by_dump);
 	show(classes, row, members, count);
-	row->ids = ids;
-	row->id_count = unite(members, count);
+	row->id_count = (uint32_t)unite(members, count);
+	row->ids = &members->stack->id;
+	if (row->id_count < 2)
+		return;
+	row->ids = ids = arena_alloc(arena, row->id_count * sizeof(*ids));
 	for (size_t i = 0; i < row->id_count; i++)
 		ids[i] = members[i].stack->id;
 }
 
-/* The member that a row got last. */
-struct latest {
-	uint32_t shared, dump;
-	uint32_t dump_count; /* that have had the same one, one after the other */
+/* A cell of a row: where a member comes from. */
+struct row_cell {
+	uint32_t dump, stack; /* its number, or STACK_NONE */
+	uint32_t
+		next; /* of the row: one of the same dump or of an older one; CELL_NONE: it is the last */
 };
 
-/* Whether a row needs this member beside those of newer dumps: of dumps that have the same stack under
- * the same id, two are enough. */
-static bool is_needed(const struct dump_sums *sums, const struct stack_total *cell, uint32_t dump,
-	struct latest *latest)
-{
-	uint32_t shared = sums->shared && cell->stack != STACK_NONE && !cell->is_bare ?
-				  sums->shared[cell->stack] :
-				  STACK_NONE;
-	bool is_same = shared != STACK_NONE && latest->dump_count && shared == latest->shared;
+/* What a row has of them. */
+struct row_cells {
+	uint32_t first, last; /* CELL_NONE: nothing yet */
+	/* The stack of the last that dumps have in common, or STACK_NONE, and how many dumps have had the same
+	 * one, one after the other. */
+	uint32_t shared, dump_count;
+};
 
-	if (is_same && (dump == latest->dump || latest->dump_count > 1))
+struct cell_list {
+	struct row_cell *cells;
+	size_t count, cap;
+};
+
+/* The number that its stack has for all dumps, or STACK_NONE. */
+static uint32_t shared_number(const struct dump_sums *sums, const struct stack_total *cell)
+{
+	if (!sums->shared || cell->stack == STACK_NONE || cell->is_bare)
+		return STACK_NONE;
+	return sums->shared[cell->stack];
+}
+
+/* Whether a row needs this cell beside those of newer dumps: of dumps that have the same stack under
+ * the same id, two are enough. */
+static bool is_needed(
+	struct row_cells *row, const struct cell_list *list, uint32_t dump, uint32_t shared)
+{
+	bool is_same = shared != STACK_NONE && shared == row->shared;
+
+	assert(!is_same || list->cells);
+	if (is_same && (dump == list->cells[row->last].dump || row->dump_count > 1))
 		return false;
-	*latest = (struct latest){shared, dump, is_same ? latest->dump_count + 1 : 1};
+	row->shared = shared;
+	row->dump_count = is_same ? row->dump_count + 1 : 1;
 	return true;
 }
 
-/* Counts how many members each row has, and where its first one goes. latest is all zero. */
-static size_t place(const struct comparison *comparison, uint32_t *const *rows,
-	struct members *members, struct latest *latest)
+static void cell_link(struct cell_list *list, struct row_cells *row, struct row_cell cell)
 {
-	size_t total = 0;
-
-	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
-		const struct dump_sums *sums = &comparison->dumps[dump];
-		struct cell_walk walk = stack_totals_walk(sums);
-		const struct stack_total *cell;
-
-		for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
-			uint32_t row = rows[dump][i];
-
-			if (row != ROW_NONE && is_needed(sums, cell, dump, &latest[row]))
-				members->first[row]++;
-		}
-	}
-	for (size_t i = 0; i <= comparison->row_count; i++) {
-		size_t count = members->first[i];
-
-		members->first[i] = total;
-		total += count;
-	}
-	return total;
+	if (list->count >= CELL_NONE)
+		memory_out();
+	array_grow((void **)&list->cells, &list->cap, list->count, sizeof(cell));
+	if (row->first == CELL_NONE)
+		row->first = (uint32_t)list->count;
+	else
+		list->cells[row->last].next = (uint32_t)list->count;
+	row->last = (uint32_t)list->count;
+	list->cells[list->count++] = cell;
 }
 
 /* Of the stacks under the id of stack number first, one that does not depend on their order; each
@@ -226,56 +231,58 @@ static uint32_t representative(
 	return known[first] = found;
 }
 
-/* Afterwards first has moved on by one row. known has room for the stacks of any dump; latest is all
- * zero. */
-static void fill(const struct comparison *comparison, const struct stack_classes *classes,
-	uint32_t *const *rows, struct members *members, uint32_t *known, struct latest *latest)
+/* Links the cells that rows of a dump need to those of newer dumps. */
+static void dump_link(const struct stack_classes *classes, uint32_t dump, const uint32_t *rows,
+	struct row_cells *row_cells, struct cell_list *list)
 {
-	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
+	const struct dump_sums *sums = &classes->dumps[dump];
+	struct cell_walk walk = stack_totals_walk(sums);
+	const struct stack_total *cell;
+	uint32_t *known = xmalloc(sums->stacks.count * sizeof(*known));
 
-	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
-		const struct dump_sums *sums = &comparison->dumps[dump];
-		struct cell_walk walk = stack_totals_walk(sums);
-		const struct stack_total *cell;
+	memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
+	for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
+		struct row_cells *row = rows[i] == ROW_NONE ? NULL : &row_cells[rows[i]];
+		struct row_cell own = {dump, cell->stack, CELL_NONE};
 
-		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
-		for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
-			uint32_t stack = cell->stack, row = rows[dump][i];
-
-			if (row == ROW_NONE || !is_needed(sums, cell, dump, &latest[row]))
-				continue;
-			if (cell->is_bare)
-				stack = representative(classes, dump, stack, known);
-			members->list[members->first[row]++] = (struct class_member){
-				stack == STACK_NONE ? &stackless : sums_stack(sums, stack), classes,
-				dump};
-		}
+		if (!row || !is_needed(row, list, dump, shared_number(sums, cell)))
+			continue;
+		if (cell->is_bare)
+			own.stack = representative(classes, dump, cell->stack, known);
+		cell_link(list, row, own);
 	}
+	free(known);
 }
 
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows)
 {
-	struct members members = {
-		.first = xcalloc(comparison->row_count + 1, sizeof(*members.first))};
-	struct latest *latest = xcalloc(comparison->row_count + 1, sizeof(*latest));
-	size_t total = place(comparison, rows, &members, latest), most_stacks = 0;
-	const char **ids = arena_alloc(&comparison->arena, total * sizeof(*ids));
-	uint32_t *known;
+	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
+	struct row_cells *row_cells = xmalloc(comparison->row_count * sizeof(*row_cells));
+	struct cell_list list = {0};
+	struct class_member *members = NULL;
+	size_t cap = 0;
 
-	for (size_t i = 0; i < comparison->dump_count; i++) {
-		if (comparison->dumps[i].stacks.count > most_stacks)
-			most_stacks = comparison->dumps[i].stacks.count;
+	memset(row_cells, 0xff, comparison->row_count * sizeof(*row_cells)); /* CELL_NONE */
+	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;)
+		dump_link(classes, dump, rows[dump], row_cells, &list);
+	for (size_t i = 0; i < comparison->row_count; i++) {
+		size_t count = 0;
+
+		assert(list.cells); /* no row without a cell */
+		for (uint32_t at = row_cells[i].first; at != CELL_NONE; at = list.cells[at].next) {
+			const struct row_cell *cell = &list.cells[at];
+
+			array_grow((void **)&members, &cap, count, sizeof(*members));
+			members[count++] = (struct class_member){
+				cell->stack == STACK_NONE ?
+					&stackless :
+					sums_stack(&comparison->dumps[cell->dump], cell->stack),
+				classes, cell->dump};
+		}
+		label(classes, &comparison->rows[i], members, count, &comparison->arena);
 	}
-	known = xcalloc(most_stacks, sizeof(*known));
-	members.list = xcalloc(total, sizeof(*members.list));
-	memset(latest, 0, comparison->row_count * sizeof(*latest));
-	fill(comparison, classes, rows, &members, known, latest);
-	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
-		label(classes, &comparison->rows[i], members.list + from, members.first[i] - from,
-			ids + from);
-	free(known);
-	free(latest);
-	free(members.list);
-	free(members.first);
+	free(members);
+	free(list.cells);
+	free(row_cells);
 }

@@ -244,8 +244,14 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 /* A row that changed, as it is sorted: by its keys, the smallest first. */
 struct changed {
-	const struct matcher *matcher;
 	uint64_t keys[2];
+	uint32_t row;
+};
+
+/* One of those that grew by the same. */
+struct alike {
+	const struct matcher *matcher;
+	uint64_t key;
 	uint32_t row;
 };
 
@@ -255,52 +261,80 @@ static uint64_t growth_key(int64_t growth)
 	return (uint64_t)INT64_MAX - (uint64_t)growth;
 }
 
-static int by_keys(const void *a, const void *b)
+/* Byte by byte, the last one first: that takes no comparisons, and keys mostly differ in few of their bytes. */
+static void sort_by_keys(struct changed *rows, size_t count)
 {
-	const struct changed *x = a, *y = b;
-	int order = number_order(x->keys[0], y->keys[0]);
+	struct changed *own = xmalloc(count * sizeof(*own)), *from = rows, *to = own, *sorted;
+	uint64_t varies[2] = {0};
 
-	return order ? order : number_order(x->keys[1], y->keys[1]);
+	for (size_t i = 1; i < count; i++) {
+		varies[0] |= rows[i].keys[0] ^ rows->keys[0];
+		varies[1] |= rows[i].keys[1] ^ rows->keys[1];
+	}
+	for (unsigned byte = 0; byte < 2 * sizeof(uint64_t); byte++) {
+		const unsigned key = byte < sizeof(uint64_t), shift = byte % sizeof(uint64_t) * 8;
+		size_t ends[256] = {0};
+
+		if (!(varies[key] >> shift & 0xff))
+			continue;
+		for (size_t i = 0; i < count; i++)
+			ends[from[i].keys[key] >> shift & 0xff]++;
+		for (size_t i = 1; i < 256; i++)
+			ends[i] += ends[i - 1];
+		for (size_t i = count; i--;)
+			to[--ends[from[i].keys[key] >> shift & 0xff]] = from[i];
+		sorted = to;
+		to = from;
+		from = sorted;
+	}
+	if (from != rows)
+		memcpy(rows, from, count * sizeof(*rows));
+	free(own);
 }
 
-/* The same; then by what the rows are. */
 static int by_class(const void *a, const void *b)
 {
-	const struct changed *x = a, *y = b;
-	int order = by_keys(a, b);
+	const struct alike *x = a, *y = b;
+	const struct matcher *matcher = x->matcher;
+	int order = number_order(x->key, y->key);
 
 	if (!order)
-		order = stack_class_order(&x->matcher->classes, class_of_row(x->matcher, x->row),
-			class_of_row(x->matcher, y->row));
+		order = stack_class_order(&matcher->classes, class_of_row(matcher, x->row),
+			class_of_row(matcher, y->row));
 	return order ? order :
-		       number_order(
-			       heap_of_row(x->matcher, x->row), heap_of_row(x->matcher, y->row));
+		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
 /* Puts rows that grew by the same in order. Most are told apart by the first frame that they have not all in
  * common, so that few stacks are looked at more than once. */
-static void sort_alike(struct changed *rows, size_t count)
+static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
-	const struct matcher *matcher = rows->matcher;
+	const struct stack_classes *classes = &matcher->classes;
+	struct alike *alike = xmalloc(count * sizeof(*alike));
 	uint32_t common = UINT32_MAX;
 
 	for (size_t i = 1; i < count && common; i++)
-		common = stack_class_common(&matcher->classes, class_of_row(matcher, rows->row),
+		common = stack_class_common(classes, class_of_row(matcher, rows->row),
 			class_of_row(matcher, rows[i].row), common);
 	for (size_t i = 0; i < count; i++)
-		rows[i].keys[0] = stack_class_key(
-			&matcher->classes, class_of_row(matcher, rows[i].row), common);
-	qsort(rows, count, sizeof(*rows), by_class);
+		alike[i] = (struct alike){matcher,
+			stack_class_key(classes, class_of_row(matcher, rows[i].row), common),
+			rows[i].row};
+	qsort(alike, count, sizeof(*alike), by_class);
+	for (size_t i = 0; i < count; i++)
+		rows[i].row = alike[i].row;
+	free(alike);
 }
 
-static void sort_changed(struct changed *rows, size_t count)
+static void sort_changed(const struct matcher *matcher, struct changed *rows, size_t count)
 {
-	qsort(rows, count, sizeof(*rows), by_keys);
+	sort_by_keys(rows, count);
 	for (size_t from = 0, to; from < count; from = to) {
-		for (to = from + 1; to < count && !by_keys(&rows[from], &rows[to]);)
+		for (to = from + 1;
+			to < count && !memcmp(rows[from].keys, rows[to].keys, sizeof(rows->keys));)
 			to++;
 		if (to - from > 1)
-			sort_alike(&rows[from], to - from);
+			sort_alike(matcher, &rows[from], to - from);
 	}
 }
 
@@ -316,9 +350,10 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* The rows that do not cancel, sorted; the caller frees them. */
-static struct changed *find_changed(const struct matcher *matcher, size_t *count)
+/* The places of rows in their order, ROW_NONE for those that cancel; the caller frees them. count: how many do not. */
+static uint32_t *find_places(const struct matcher *matcher, size_t *count)
 {
+	uint32_t *places = xmalloc(matcher->row_count * sizeof(*places));
 	struct changed *changed = NULL;
 	size_t columns = comparison_columns(matcher->comparison), cap = 0;
 
@@ -326,38 +361,36 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 		const struct row row = {.totals = &matcher->sums[i * columns]};
 		struct delta delta = row_delta(matcher->comparison, &row);
 
+		places[i] = ROW_NONE;
 		if (!is_changed(matcher->comparison, &row, &delta))
 			continue;
 		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
-		changed[(*count)++] = (struct changed){matcher,
+		changed[(*count)++] = (struct changed){
 			{growth_key(delta.requested_bytes), growth_key(delta.block_count)},
 			(uint32_t)i};
 	}
 	if (changed)
-		sort_changed(changed, *count);
-	return changed;
+		sort_changed(matcher, changed, *count);
+	for (size_t i = 0; changed && i < *count; i++)
+		places[changed[i].row] = (uint32_t)i;
+	free(changed);
+	return places;
 }
 
 /* Moves the sums of rows that are left to the front, and gives the others' memory back. */
-static void sums_keep(struct matcher *matcher, const uint32_t *final)
+static void sums_keep(struct matcher *matcher, const uint32_t *places)
 {
 	struct comparison *comparison = matcher->comparison;
 	size_t columns = comparison_columns(comparison), bytes = columns * sizeof(*matcher->sums);
 	size_t row_count = 0;
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
-		if (final[i] != ROW_NONE)
+		if (places[i] != ROW_NONE)
 			memmove(&matcher->sums[columns * row_count++], &matcher->sums[columns * i],
 				bytes);
 	}
 	comparison->sums = xrealloc(matcher->sums, row_count * bytes);
 	matcher->sums = NULL;
-	row_count = 0;
-	for (size_t i = 0; i < matcher->row_count; i++) {
-		if (final[i] != ROW_NONE)
-			comparison->rows[final[i]].totals =
-				&comparison->sums[columns * row_count++];
-	}
 }
 
 /* Makes the rows of those that changed, in order. */
@@ -365,33 +398,35 @@ static void rows_make(struct matcher *matcher)
 {
 	struct comparison *comparison = matcher->comparison;
 	const struct stack_classes *classes = &matcher->classes;
-	uint32_t *final = xmalloc(matcher->row_count * sizeof(*final));
-	struct changed *changed = find_changed(matcher, &comparison->row_count);
+	uint32_t *places = find_places(matcher, &comparison->row_count);
+	struct block_totals *sums;
 
+	sums_keep(matcher, places);
+	sums = comparison->sums;
 	comparison->rows = xcalloc(comparison->row_count, sizeof(*comparison->rows));
-	memset(final, 0xff, matcher->row_count * sizeof(*final)); /* ROW_NONE */
-	for (size_t i = 0; i < comparison->row_count; i++) {
-		uint32_t number = changed[i].row;
-		const struct stack_class *class = &classes->list[class_of_row(matcher, number)];
-		struct row *row = &comparison->rows[i];
+	for (uint32_t i = 0; i < matcher->row_count; i++) {
+		const struct stack_class *class = &classes->list[class_of_row(matcher, i)];
+		struct row *row;
 
+		if (places[i] == ROW_NONE)
+			continue;
+		row = &comparison->rows[places[i]];
 		row->kind = class->kind;
-		row->heap = heap_of_row(matcher, number);
+		row->heap = heap_of_row(matcher, i);
 		if (row->kind == ROW_ONE_OF)
-			row->candidate_count = classes->lists[class->stack].count;
-		final[number] = (uint32_t)i;
+			row->candidate_count = (uint32_t)classes->lists[class->stack].count;
+		row->totals = sums;
+		sums += comparison_columns(comparison);
 	}
-	sums_keep(matcher, final);
 	for (size_t dump = 0; dump < comparison->dump_count; dump++) {
 		for (size_t i = 0; i < comparison->dumps[dump].cell_count; i++) {
 			uint32_t *row = &matcher->rows[dump][i];
 
 			if (*row != ROW_NONE)
-				*row = final[*row];
+				*row = places[*row];
 		}
 	}
-	free(changed);
-	free(final);
+	free(places);
 }
 
 static void cell_rows_free(struct comparison *comparison)
@@ -448,6 +483,7 @@ void comparison_release(struct comparison *comparison)
 	free(comparison->names);
 	free(comparison->locations);
 	free(comparison->sums);
+	free(comparison->trends);
 	free(comparison->rows);
 	cell_rows_free(comparison);
 	arena_release(&comparison->arena);

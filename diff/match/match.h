@@ -30,6 +30,7 @@ struct symbol_options;
 
 struct row {
 	enum row_kind kind;
+	uint32_t candidate_count; /* of ROW_ONE_OF */
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
 	/* What the row adds up to, by dump; in a sum, in all of them. */
 	struct block_totals *totals;
@@ -37,18 +38,17 @@ struct row {
 	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
 	 * show. */
 	const struct dump_sums *dump, *older_dump;
-	const struct stack *stack, *older_stack;
-	size_t candidate_count; /* of ROW_ONE_OF */
+	const struct stack *stack;
 	/* In a comparison that was read instead of made: the frames as they were given, and dump and
 	 * stack are NULL. */
 	const struct frames *frames;
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
-	const char **ids;
-	size_t id_count;
+	const char *const *ids;
+	uint32_t id_count;
 	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
 	 * dump's first is shown. 0 in other modes. */
-	size_t id_stack_count;
-	struct trend trend; /* when the comparison has an axis */
+	uint32_t id_stack_count;
+	struct trend *trend; /* when the comparison has an axis; else NULL */
 };
 
 /* Stacks that have no addresses but text are compared by it, and with each other only. */
@@ -123,6 +123,7 @@ struct comparison {
 	struct locations *locations;
 	struct names *names;
 	struct block_totals *sums; /* what the rows' of point to */
+	struct trend *trends; /* of the rows; or NULL */
 	/* By dump the row of each of its cells, or ROW_NONE: of a window of a recording, and of dumps whose blocks
 	 * are listed; else NULL. */
 	uint32_t **cell_rows;

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 
 bool axis_ends(const struct trend_axis *axis, size_t snapshot)
@@ -155,12 +156,15 @@ void series_judge_all(const struct trend_axis *axis, size_t count,
 
 static void judge_row(void *ctx, size_t index, struct trend_judge *judge)
 {
-	struct row *row = &((struct comparison *)ctx)->rows[index];
+	struct comparison *comparison = ctx;
+	struct row *row = &comparison->rows[index];
 
-	trend_judge(judge, row->totals, &row->trend);
+	row->trend = &comparison->trends[index];
+	trend_judge(judge, row->totals, row->trend);
 }
 
 void series_judge_rows(struct comparison *comparison)
 {
+	comparison->trends = xcalloc(comparison->row_count, sizeof(*comparison->trends));
 	series_judge_all(comparison->axis, comparison->row_count, judge_row, comparison);
 }

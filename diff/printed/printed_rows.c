@@ -130,7 +130,7 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 			memcpy(more, row->ids, row->id_count * sizeof(*more));
 		row->ids = more;
 	}
-	row->ids[row->id_count++] = id;
+	((const char **)(uintptr_t)row->ids)[row->id_count++] = id; /* they are the arena's */
 }
 
 static bool fits(const struct block_totals *sum, const struct block_totals *more)

@@ -56,7 +56,7 @@ bool filter_change(
 	}
 	return change.requested_bytes >= filter->min_bytes &&
 	       change.block_count >= filter->min_blocks &&
-	       (!filter->trend_verdicts || filter->trend_verdicts >> row->trend.verdict & 1);
+	       (!filter->trend_verdicts || filter->trend_verdicts >> row->trend->verdict & 1);
 }
 
 /* ---------------------------------------------------------------- modules */

@@ -119,7 +119,7 @@ static void sort_rows(struct view *view)
 	frames_init(&frames);
 	buf_init(&name);
 	for (size_t i = 0; i < view->row_count; i++) {
-		const struct trend *trend = &view->comparison->rows[view->rows[i]].trend;
+		const struct trend *trend = view->comparison->rows[view->rows[i]].trend;
 
 		sorted[i].row = view->rows[i];
 		sorted[i].key = sort_key(view->comparison, view->rows[i], view->sort);

@@ -505,7 +505,7 @@ const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 {
 	switch (row->kind) {
 	case ROW_ONE_OF:
-		snprintf(space, ROW_WORDS_BYTES, "(one of %zu stacks under this id)",
+		snprintf(space, ROW_WORDS_BYTES, "(one of %u stacks under this id)",
 			row->candidate_count);
 		return space;
 	case ROW_UNKNOWN: return "(stack not in the dump)";

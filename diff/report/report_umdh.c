@@ -444,7 +444,7 @@ static void put_notes(
 
 	if (report->comparison->axis) {
 		out_text(out, "//     ");
-		umdh_trend(report, &row->trend, row->totals);
+		umdh_trend(report, row->trend, row->totals);
 	}
 	if (row->heap) {
 		out_text(out, heap_name(row->heap) ? "//     heap " : "//     ");
@@ -455,7 +455,7 @@ static void put_notes(
 		out_printf(out, "//     ambiguous: one of %zu stacks, unknown which\n",
 			frames->part_count + 1);
 	if (row->id_stack_count > 1)
-		out_printf(out, "//     %zu different stacks have this id: one is shown\n",
+		out_printf(out, "//     %u different stacks have this id: one is shown\n",
 			row->id_stack_count);
 	if (row->id_count < 2)
 		return;
@@ -465,7 +465,7 @@ static void put_notes(
 		out_harmless(out, row->ids[i]);
 	}
 	if (row->id_count > ALSO_MAX + 1)
-		out_printf(out, " and %zu more", row->id_count - ALSO_MAX - 1);
+		out_printf(out, " and %u more", (unsigned)row->id_count - ALSO_MAX - 1);
 	out_char(out, '\n');
 }
 

@@ -58,7 +58,7 @@ static int scene_begin(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct row *row = &scene.comparison.rows[i];
 
-		row->trend = strcmp(row->ids[0], "B1") ? other : leak;
+		*row->trend = strcmp(row->ids[0], "B1") ? other : leak;
 	}
 	if (strcmp(scene.comparison.rows[0].ids[0], "B1") != 0)
 		scene.view.rows[0] = 1, scene.view.rows[1] = 0;

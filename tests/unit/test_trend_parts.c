@@ -200,9 +200,9 @@ static void check_row(const struct row *row, size_t number)
 	static const enum trend_verdict verdicts[] = {TREND_GROWS, TREND_RETURNS, TREND_SHRINKS};
 	int64_t net = (int64_t)(bytes_of(number, SNAPSHOTS - 1) - bytes_of(number, 0));
 
-	if (row->trend.verdict != verdicts[number % 3] || row->trend.net_bytes != net)
-		fail_msg("row %zu: %s, %lld", number, trend_verdict_name(row->trend.verdict),
-			(long long)row->trend.net_bytes);
+	if (row->trend->verdict != verdicts[number % 3] || row->trend->net_bytes != net)
+		fail_msg("row %zu: %s, %lld", number, trend_verdict_name(row->trend->verdict),
+			(long long)row->trend->net_bytes);
 }
 
 static void check_rows(size_t count)
@@ -223,6 +223,7 @@ static void check_rows(size_t count)
 	for (size_t i = 0; i < count; i++)
 		check_row(&comparison.rows[i], i);
 	free(comparison.rows);
+	free(comparison.trends);
 	free(sums);
 }
 
