@@ -10,6 +10,8 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
+#define PREFETCH_AHEAD 8 /* stacks */
+
 /* Adds sums of several processes, which together may be more than a signed number holds: that stands for
  * it then. */
 static void totals_add(struct block_totals *to, const struct block_totals *more)
@@ -223,8 +225,11 @@ static void dump_match(struct matcher *matcher, size_t dump)
 	uint32_t *row = xmalloc(sums->cell_count * sizeof(*row));
 
 	matcher->rows[dump] = row;
-	for (uint32_t i = 0; i < sums->stacks.count; i++)
+	for (uint32_t i = 0; i < sums->stacks.count; i++) {
+		if (sums->stacks.count - i > PREFETCH_AHEAD)
+			__builtin_prefetch(sums_stack(sums, i + PREFETCH_AHEAD)->frames);
 		stacks.classes[i] = stack_class(&matcher->classes, dump, i);
+	}
 	for (; (cell = stack_totals_next(&walk)); row++) {
 		uint64_t heap = sums->heaps[cell->heap];
 

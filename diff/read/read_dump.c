@@ -9,6 +9,7 @@
 
 #define THREADS_MAX 8
 #define PIECE_BYTES ((uint64_t)512 << 10) /* with what else is in use, a processor's own cache */
+#define SETTLED_AT_ONCE 64 /* sums */
 #define PIECES_MIN 8 /* for which threads are worth while */
 
 void sums_init(struct dump_sums *sums)
@@ -220,16 +221,21 @@ static int read_skipped(void *ctx, const struct err *why)
 static void bare_settle(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
-	size_t count = sums->cell_count;
+	struct stack_total settled[SETTLED_AT_ONCE];
+	size_t count = sums->cell_count, settled_count = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct stack_total cell = sums->cells[i];
+		struct stack_total *cell = &sums->cells[i];
 
-		if (!cell.is_bare || sums->stacks.stacks[cell.stack].same_id != STACK_NONE)
-			continue;
-		sums->cells[i].sums = (struct block_totals){0};
-		cell.is_bare = false;
-		shared_stacks_count(&reader->pool, &cell, 1, false);
+		if (cell->is_bare && sums->stacks.stacks[cell->stack].same_id == STACK_NONE) {
+			settled[settled_count] = *cell;
+			settled[settled_count++].is_bare = false;
+			cell->sums = (struct block_totals){0};
+		}
+		if (settled_count == SETTLED_AT_ONCE || i + 1 == count) {
+			shared_stacks_count(&reader->pool, settled, settled_count, false);
+			settled_count = 0;
+		}
 	}
 	count = sums->cell_count;
 	sums->cell_count = 0;

@@ -156,7 +156,7 @@ static struct pool_text known_text(
 	return *known;
 }
 
-#define PREFETCH_AHEAD 8 /* entries for each step of stackset_prefetch() */
+#define PREFETCH_AHEAD 16 /* entries for each step of stackset_prefetch() */
 #define PREFETCH_STEPS 3
 
 /* Finds or adds their stacks. */
