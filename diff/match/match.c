@@ -247,9 +247,11 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 /* ---------------------------------------------------------------- rows */
 
+#define CHANGED_KEYS 3 /* bytes, blocks, the innermost frame */
+
 /* A row that changed, as it is sorted: by its keys, the smallest first. */
 struct changed {
-	uint64_t keys[2];
+	uint64_t keys[CHANGED_KEYS];
 	uint32_t row;
 };
 
@@ -270,14 +272,14 @@ static uint64_t growth_key(int64_t growth)
 static void sort_by_keys(struct changed *rows, size_t count)
 {
 	struct changed *own = xmalloc(count * sizeof(*own)), *from = rows, *to = own, *sorted;
-	uint64_t varies[2] = {0};
+	uint64_t varies[CHANGED_KEYS] = {0};
 
 	for (size_t i = 1; i < count; i++) {
-		varies[0] |= rows[i].keys[0] ^ rows->keys[0];
-		varies[1] |= rows[i].keys[1] ^ rows->keys[1];
+		for (unsigned key = 0; key < CHANGED_KEYS; key++)
+			varies[key] |= rows[i].keys[key] ^ rows->keys[key];
 	}
-	for (unsigned byte = 0; byte < 2 * sizeof(uint64_t); byte++) {
-		const unsigned key = byte < sizeof(uint64_t), shift = byte % sizeof(uint64_t) * 8;
+	for (unsigned byte = 0; byte < CHANGED_KEYS * 8; byte++) {
+		const unsigned key = CHANGED_KEYS - 1 - byte / 8, shift = byte % 8 * 8;
 		size_t ends[256] = {0};
 
 		if (!(varies[key] >> shift & 0xff))
@@ -371,7 +373,9 @@ static uint32_t *find_places(const struct matcher *matcher, size_t *count)
 			continue;
 		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
 		changed[(*count)++] = (struct changed){
-			{growth_key(delta.requested_bytes), growth_key(delta.block_count)},
+			{growth_key(delta.requested_bytes), growth_key(delta.block_count),
+				stack_class_key(
+					&matcher->classes, class_of_row(matcher, (uint32_t)i), 0)},
 			(uint32_t)i};
 	}
 	if (changed)

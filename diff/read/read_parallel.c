@@ -89,16 +89,10 @@ static uint32_t further_cell(struct shared_stacks *pool, const struct stack_tota
 	return number;
 }
 
-/* Where the number of the first cell of a stack is. */
-static size_t first_cell(uint32_t stack, bool is_bare)
-{
-	return 2 * (size_t)stack + is_bare;
-}
-
 /* The number of the cell of a stack in a heap. */
 static uint32_t cell_number(struct shared_stacks *pool, const struct stack_total *wanted)
 {
-	size_t at = first_cell(wanted->stack, wanted->is_bare);
+	size_t at = 2 * (size_t)wanted->stack + wanted->is_bare;
 
 	if (wanted->stack == STACK_NONE)
 		return further_cell(pool, wanted);
@@ -156,7 +150,7 @@ static struct pool_text known_text(
 	return *known;
 }
 
-#define PREFETCH_AHEAD 16 /* entries for each step of stackset_prefetch() */
+#define PREFETCH_AHEAD 8 /* entries for each step of stackset_prefetch() */
 #define PREFETCH_STEPS 3
 
 /* Finds or adds their stacks. */
@@ -175,20 +169,6 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 	}
 }
 
-/* Has the place of an entry's first cell come nearer; afterwards the cell. */
-static void cell_prefetch(
-	const struct shared_stacks *pool, const struct pool_entry *entry, bool has_place)
-{
-	size_t at = first_cell(entry->number, !entry->stack.frames);
-
-	if (at >= pool->first_count)
-		return;
-	if (!has_place)
-		__builtin_prefetch(&pool->first_cells[at]);
-	else if (pool->first_cells[at] != CELL_NONE)
-		__builtin_prefetch(&pool->sums->cells[pool->first_cells[at]], 1);
-}
-
 void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
 	uint32_t heap, bool take_away)
 {
@@ -199,17 +179,12 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 	thread_lock_take(pool->lock);
 	put_stacks(set, entries, count);
 	for (struct pool_entry *entry = entries; entry < entries + count; entry++) {
-		size_t left = (size_t)(entries + count - entry);
 		struct stack_total cell = {.stack = entry->number,
 			.heap = heap,
 			.is_bare = !entry->stack.frames,
 			.sums = entry->sums};
 		size_t cell_count = pool->sums->cell_count;
 
-		if (left > 2 * PREFETCH_AHEAD)
-			cell_prefetch(pool, &entry[2 * PREFETCH_AHEAD], false);
-		if (left > PREFETCH_AHEAD)
-			cell_prefetch(pool, &entry[PREFETCH_AHEAD], true);
 		count_cell(pool, cell, take_away);
 		/* A text is worth keeping once its stack has come twice. */
 		if (entry->text.text && pool->sums->cell_count > cell_count)
