@@ -124,7 +124,7 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 	table_add(&merger->ids, key->data, key->len, 0);
 	if (!(row->id_count & (row->id_count - 1))) { /* 0 or a power of two: it is full */
 		const char **more = arena_alloc(
-			&merger->comparison->arena, 2 * (row->id_count + 1) * sizeof(*more));
+			&merger->comparison->arena, sizeof(*more) * 2 * (row->id_count + 1));
 
 		if (row->id_count)
 			memcpy(more, row->ids, row->id_count * sizeof(*more));

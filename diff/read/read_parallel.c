@@ -37,6 +37,8 @@ static uint32_t heap_number(struct shared_stacks *pool, uint64_t addr, enum bloc
 	struct dump_sums *sums = pool->sums;
 	uint32_t heap = (uint32_t)sums->heap_count;
 
+	if (sums->heap_count >= HEAP_NONE)
+		memory_out();
 	if (u64map_put(&pool->heaps[reach], addr, &heap)) {
 		array_grow((void **)&sums->heaps, &pool->heap_cap, sums->heap_count, sizeof(addr));
 		array_grow((void **)&sums->reaches, &pool->reach_cap, sums->heap_count, 1);
