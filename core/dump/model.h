@@ -90,14 +90,22 @@ enum block_reach {
 /* "held", "interior", "lost", "lost-with". */
 const char *block_reach_name(enum block_reach reach);
 
-/* 24 bytes (32 on Windows), for there are millions. Who fills one with what a process or file says asks block_fits(). */
+#ifdef _WIN32 /* where fields of bits fill whole units else */
+#define BLOCK_PACKED __attribute__((packed, aligned(8), gcc_struct))
+#else
+#define BLOCK_PACKED __attribute__((packed, aligned(8)))
+#endif
+
+/* Small, for there are millions. Who fills one with what a process or file says asks block_fits(). */
 struct block {
 	uint64_t addr : 48;
 	uint64_t requested_bytes : 48;
 	uint64_t overhead_bytes : 40;
 	uint64_t heap : 24; /* index into heaps */
 	uint64_t stack : 32; /* index into stacks.stacks */
-} __attribute__((packed, aligned(8)));
+} BLOCK_PACKED;
+
+_Static_assert(sizeof(struct block) == 24, "as small as that");
 
 #define BLOCK_OVERHEAD_MAX (((uint64_t)1 << 40) - 1)
 #define BLOCK_HEAPS_MAX ((size_t)1 << 24)
