@@ -56,6 +56,15 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 /* Gives a stack the frames of another one, packed, in arena: addresses of one process are mostly near each other. */
 void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena);
 
+/* The bytes that it made: equal for equal frames. Of a stack without frames there are none. */
+static inline const char *stack_frames_kept(const struct stack *stack, size_t *len)
+{
+	size_t cut = stack->frame_cut;
+
+	*len = stack->frames ? FRAME_WIDTH + stack->frame_count * (FRAME_WIDTH - cut) + cut : 0;
+	return stack->frames ? (const char *)stack->frames - FRAME_WIDTH : NULL;
+}
+
 /* Whether two stacks have the same frames, with the same candidates. */
 bool stack_same_frames(const struct stack *a, const struct stack *b);
 

@@ -140,19 +140,31 @@ void stack_store_free(struct stack_store *store)
 static uint32_t hash_of(const struct hash_key *key, const struct stack *stack)
 {
 	struct hasher hasher = hasher_begin(key);
+	const char *frames;
+	size_t len;
 
 	hasher_add_bytes(&hasher, stack->id, strlen(stack->id));
 	hasher_add(&hasher, stack->alias_count);
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
-	for (uint32_t i = 0; i < stack->frame_count; i++)
-		hasher_add(&hasher, stack_frame(stack, i));
+	frames = stack_frames_kept(stack, &len);
+	hasher_add_bytes(&hasher, frames, len);
 	return hasher_end(&hasher);
+}
+
+static bool same_bytes(const void *a, const void *b, size_t len)
+{
+	return !len || !memcmp(a, b, len);
 }
 
 static bool is_same(const struct stack *a, const struct stack *b)
 {
-	return !strcmp(a->id, b->id) && stack_same_frames(a, b);
+	size_t a_len, b_len;
+	const char *left = stack_frames_kept(a, &a_len), *right = stack_frames_kept(b, &b_len);
+
+	return a->frame_count == b->frame_count && a->alias_count == b->alias_count &&
+	       a_len == b_len && !strcmp(a->id, b->id) && same_bytes(left, right, a_len) &&
+	       same_bytes(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
 }
 
 /* Bytes of the store's own, or NULL for NULL. */
@@ -167,6 +179,8 @@ static const void *copy(struct stack_store *store, const void *bytes, size_t len
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
+	size_t len;
+	const char *frames = stack_frames_kept(stack, &len);
 	struct stack *own;
 	uint32_t number;
 
@@ -180,8 +194,8 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	own = &store->stacks[store->count++];
 	*own = *stack;
 	own->id = copy(store, stack->id, strlen(stack->id) + 1);
-	if (stack->frames)
-		stack_frames_keep(own, stack, &store->arena);
+	if (frames)
+		own->frames = (const char *)copy(store, frames, len) + FRAME_WIDTH;
 	own->alias_at = copy(store, stack->alias_count ? stack->alias_at : NULL,
 		stack->alias_count * sizeof(*stack->alias_at));
 	own->same_id = STACK_NONE;
