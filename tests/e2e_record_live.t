@@ -295,7 +295,8 @@ sub check_prefix {
 	my @bare = grep { $_->{frames}[0]{none} } @{ $report->{rows} };
 	my @objects = map { $_->{alloc}{index} } grep { $_->{stack} =~ /^Inner/ } @{ $replay->allocations };
 	my ($count) = (map({ $rows->{$_}[1] } grep { /^Inner/ } keys %$rows), 0);
-	my ($from, $to) = ($count ? $objects[$count - 1] + 1 : 0, $objects[$count] // $replay->events);
+	my $most = $count + sum0(map { $_->{count} } @bare);
+	my ($from, $to) = ($count ? $objects[$count - 1] + 1 : 0, $objects[$most] // $replay->events);
 	my @same = grep {
 		my $state = $replay->state($_, ['stack']);
 		my %missing = map { $_ => $state->{$_}{bytes} - ($rows->{$_} // [0])->[0] } keys %$state;

@@ -90,7 +90,7 @@ enum block_reach {
 /* "held", "interior", "lost", "lost-with". */
 const char *block_reach_name(enum block_reach reach);
 
-#ifdef _WIN32 /* where fields of bits fill whole units else */
+#if __has_attribute(gcc_struct) /* on Windows fields of bits fill whole units else */
 #define BLOCK_PACKED __attribute__((packed, aligned(8), gcc_struct))
 #else
 #define BLOCK_PACKED __attribute__((packed, aligned(8)))

@@ -434,7 +434,7 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
 	fake.suspend_rc = 0;
 	AREA_PUT(version, 9);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(version, 6);
+	AREA_PUT(version, 7);
 	SHARD_PUT(5, table, 0xdead0000 | 11);
 	assert_int_equal(take(), -ERR_TARGET);
 	fake.is_dead = true;
