@@ -143,7 +143,7 @@ static const char *keep(struct snapshot *snapshot, const char *text)
 static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
 	struct pe_image *image)
 {
-	struct target_image at = {target, module->base};
+	struct target_image at = {.target = target, .base = module->base};
 	struct pe_source source = target_image_source(&at);
 
 	if (module->has_identity || pe_read_headers(&source, image))

@@ -71,7 +71,7 @@ static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 /* A 32-bit process on 64-bit Windows has two ntdlls. */
 static bool has_bits(struct target *target, uint64_t base)
 {
-	struct target_image at = {target, base};
+	struct target_image at = {.target = target, .base = base};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = malloc(sizeof(*image));
 	bool has = image && !pe_read_headers(&source, image) && image->bits == target->bits;
@@ -145,7 +145,7 @@ static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 static int find_exports(const struct tracee *tracee, uint32_t rvas[EXPORTS], struct err *err)
 {
 	struct target *target = tracee->target;
-	struct target_image at = {target, tracee->ntdll.base};
+	struct target_image at = {.target = target, .base = tracee->ntdll.base};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = malloc(sizeof(*image));
 	const char *names[EXPORTS];

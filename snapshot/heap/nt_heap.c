@@ -172,7 +172,7 @@ bool nt_module_scan(struct nt_walk *nt, const char *name,
 		modules.module_count = 0;
 	for (size_t i = 0; !found && i < modules.module_count; i++) {
 		const struct module *module = &modules.modules[i];
-		struct target_image at = {target, module->base};
+		struct target_image at = {.target = target, .base = module->base};
 		const struct pe_source source = target_image_source(&at);
 
 		if (!module->path || strcasecmp(module_path_base(module->path), name) != 0 ||

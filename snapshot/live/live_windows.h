@@ -57,7 +57,7 @@ void process_lock_release(struct process_lock *lock);
 /* The loaded modules of a live process. */
 
 /* As target_ops.modules: of a 32-bit process those of both kinds, each once. */
-int modules_list(struct target *target, HANDLE process, struct snapshot *snapshot, struct err *err);
+int modules_list(struct target *target, struct snapshot *snapshot, struct err *err);
 
 /* The committed memory of a live process. */
 

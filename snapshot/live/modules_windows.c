@@ -3,15 +3,13 @@
 #include <string.h>
 
 #include <windows.h>
-#include <psapi.h>
 
 #include "core/base/os_windows.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
+#include "snapshot/target/nt_process.h"
 #include "snapshot/target/target_memory.h"
 
-#define MODULES_MAX 65536
-#define PATH_UNITS 32768
 #define LIST_TRIES 10
 #define LIST_RETRY_MS 10
 #define QUERY_TRIES 3
@@ -19,7 +17,7 @@
 /* Whether a module is 32-bit, as its header in memory says. */
 static bool is_32_bit(struct target *target, uint64_t base)
 {
-	struct target_image at = {target, base};
+	struct target_image at = {.target = target, .base = base};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = malloc(sizeof(*image));
 	bool result =
@@ -55,138 +53,45 @@ static const char *true_path(
 	return result;
 }
 
-/* The system reads the process's own lists, which may be changed while it does, or not be there yet: that is over in
- * a moment. Whether it is worth another try then. */
-static bool may_pass(int tries)
+/* Both halves of a 32-bit process on 64-bit Windows have a loader. */
+static int read_lists(struct memory *memory, struct snapshot *snapshot)
 {
-	DWORD code = GetLastError();
+	const struct target *target = memory->target;
+	const size_t before = snapshot->module_count;
+	int rc = nt_modules_read(memory, target->peb, target->bits, snapshot);
 
-	if (tries >= LIST_TRIES ||
-		(code != ERROR_PARTIAL_COPY && code != ERROR_NOACCESS /* Wine */))
-		return false;
-	Sleep(LIST_RETRY_MS);
-	return true;
-}
-
-static bool enumerate(HANDLE process, HMODULE *handles, DWORD bytes, DWORD *needed)
-{
-	int tries = 1;
-
-	while (!EnumProcessModulesEx(process, handles, bytes, needed, LIST_MODULES_ALL)) {
-		if (!may_pass(tries++))
-			return false;
+	if (!rc && target->host_peb) {
+		rc = nt_modules_read(memory, target->host_peb, 64, snapshot);
+		if (rc)
+			snapshot->module_count = before;
 	}
-	return true;
-}
-
-static bool query_module(HANDLE process, HMODULE handle, MODULEINFO *info)
-{
-	int tries = 1;
-
-	while (!GetModuleInformation(process, handle, info, sizeof(*info))) {
-		if (!may_pass(tries++))
-			return false;
-	}
-	return true;
-}
-
-static bool query_path(HANDLE process, HMODULE handle, wchar_t *path)
-{
-	int tries = 1;
-
-	while (!GetModuleFileNameExW(process, handle, path, PATH_UNITS)) {
-		if (!may_pass(tries++))
-			return false;
-	}
-	return true;
-}
-
-/* Adds one, with its path as the system tells it; one that cannot be told is named by its place, for it
- * lies there all the same. */
-static int add(struct target *target, HANDLE process, HMODULE handle, struct snapshot *snapshot)
-{
-	MODULEINFO info;
-	struct module *module;
-	uint64_t base;
-	wchar_t *wide;
-	char *text;
-
-	/* One that was unloaded meanwhile is not there any more. */
-	if (!query_module(process, handle, &info))
-		return 0;
-	base = (uint64_t)(uintptr_t)info.lpBaseOfDll;
-	wide = malloc(PATH_UNITS * sizeof(*wide));
-	if (!wide)
-		return -ERR_NOMEM;
-	if (!query_path(process, handle, wide))
-		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
-	text = wide_to_utf8(wide);
-	free(wide);
-	if (!text)
-		return -ERR_NOMEM;
-	module = snapshot_add_module(snapshot);
-	module->base = base;
-	module->size_bytes = info.SizeOfImage;
-	module->path =
-		true_path(target, base, snapshot, arena_text(&snapshot->arena, text, strlen(text)));
-	free(text);
-	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	ULONG_PTR left = (ULONG_PTR) * (const HMODULE *)a, right = (ULONG_PTR) * (const HMODULE *)b;
-
-	return left < right ? -1 : left > right;
-}
-
-struct handles {
-	HMODULE *items; /* the caller's to free */
-	size_t count;
-};
-
-/* All handles, by address: 0, -ERR_NOMEM, or -ERR_TARGET: they cannot be listed. */
-static int list(HANDLE process, struct handles *handles)
-{
-	DWORD bytes = 4096 * sizeof(HMODULE), needed = 0;
-
-	for (;;) {
-		HMODULE *items = malloc(bytes);
-
-		if (!items)
-			return -ERR_NOMEM;
-		if (!enumerate(process, items, bytes, &needed)) {
-			free(items);
-			return -ERR_TARGET;
-		}
-		if (needed <= bytes || bytes >= MODULES_MAX * sizeof(HMODULE)) {
-			handles->items = items;
-			handles->count = (needed < bytes ? needed : bytes) / sizeof(HMODULE);
-			qsort(items, handles->count, sizeof(*items), compare);
-			return 0;
-		}
-		free(items);
-		bytes = MODULES_MAX * sizeof(HMODULE);
-	}
-}
-
-int modules_list(struct target *target, HANDLE process, struct snapshot *snapshot, struct err *err)
-{
-	struct handles handles = {0};
-	int rc = list(process, &handles);
-
-	if (rc == -ERR_TARGET)
-		rc = target_err(target, target->peb, "unreadable module list", err);
-	for (size_t i = 0; !rc && i < handles.count; i++) {
-		/* A 32-bit program is in the lists of both kinds. */
-		if (!i || handles.items[i] != handles.items[i - 1])
-			rc = add(target, process, handles.items[i], snapshot);
-	}
-	if (rc == -ERR_NOMEM)
-		err_set(err, ERR_NOMEM, target->name, NULL);
-	modules_sort(snapshot->modules, snapshot->module_count);
-	free(handles.items);
 	return rc;
+}
+
+int modules_list(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	struct memory memory;
+	int rc = memory_init(&memory, target);
+
+	if (rc)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	/* Lists that are being changed, or not there yet: that is over in a moment. */
+	rc = read_lists(&memory, snapshot);
+	for (int tries = 1; rc && tries < LIST_TRIES; tries++) {
+		Sleep(LIST_RETRY_MS);
+		memory_clear(&memory);
+		rc = read_lists(&memory, snapshot);
+	}
+	memory_release(&memory);
+	if (rc)
+		return target_err(target, target->peb, "unreadable module list", err);
+	for (size_t i = 0; i < snapshot->module_count; i++) {
+		struct module *module = &snapshot->modules[i];
+
+		module->path = true_path(target, module->base, snapshot, module->path);
+	}
+	modules_sort(snapshot->modules, snapshot->module_count);
+	return 0;
 }
 
 static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)

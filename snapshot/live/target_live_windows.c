@@ -492,19 +492,12 @@ static void live_close(struct target *target)
 	target->system = NULL;
 }
 
-static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
-{
-	struct live *live = target->system;
-
-	return modules_list(target, live->process, snapshot, err);
-}
-
 static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
 	.slow_region = live_region,
 	.threads = live_threads,
-	.modules = live_modules,
+	.modules = modules_list,
 	.suspend = live_suspend,
 	.resume = live_resume,
 	.interrupt = live_interrupt,

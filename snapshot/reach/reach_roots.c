@@ -144,7 +144,7 @@ static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool 
 /* A module of which only its headers tell what can be written. */
 static void show_module(struct taking *taking, const struct target_region *region)
 {
-	struct target_image at = {taking->target, region->addr};
+	struct target_image at = {.target = taking->target, .base = region->addr};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = xmalloc(sizeof(*image));
 	uint64_t shown = region->addr;

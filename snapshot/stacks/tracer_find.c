@@ -18,7 +18,7 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 	uint64_t *area_addr, struct err *err)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct target_image at = {target, modules[i].base};
+		struct target_image at = {.target = target, .base = modules[i].base};
 		struct pe_source source = target_image_source(&at);
 		struct pe_image *image;
 		uint32_t rva = 0;

@@ -198,7 +198,7 @@ static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 static bool read_image(
 	struct ust_search *search, const struct module *module, struct pe_image *image)
 {
-	struct target_image at = {search->memory->target, module->base};
+	struct target_image at = {.target = search->memory->target, .base = module->base};
 	struct pe_source source = target_image_source(&at);
 
 	return !pe_read_headers(&source, image) && image->bits == search->bits;

@@ -13,6 +13,8 @@
 #include "snapshot/target/target_memory.h"
 
 #define HEAPS_MAX 65536 /* in one process; more is a broken list */
+#define NT_MODULES_MAX 16384
+#define NT_PATHS_BYTES ((size_t)1 << 24) /* of all modules; no more are read */
 #define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */
 #define NT_FLAG_HPA 0x2000000u /* FLG_HEAP_PAGE_ALLOCS */
 
@@ -32,6 +34,13 @@ struct nt_process {
 int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
 	struct err *err);
 void nt_process_release(struct nt_process *process);
+
+/*
+ * Adds the modules of a process, or of one half of it, as its loader lists them: base, size, and a path, which is "?" and
+ * the base where it cannot be read. Those that lie where there is one already are left out. 0; -ERR_READ: there is no list
+ * yet, or it cannot be read to its end, since it is being changed or damaged; then none is added.
+ */
+int nt_modules_read(struct memory *memory, uint64_t peb, unsigned bits, struct snapshot *snapshot);
 
 /* The flags that the process, or the 64-bit part of a 32-bit one, was started with; those that cannot
  * be read are 0. */

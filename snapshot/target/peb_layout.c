@@ -7,7 +7,7 @@
  * NtGlobalFlag there too and leaves the heap list empty.
  *
  * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName and CommandLine, _UNICODE_STRING.Buffer,
- * _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
+ * _PEB_LDR_DATA, _LDR_DATA_TABLE_ENTRY, _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
  * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
  * 32-bit _TEB: HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
  */
@@ -26,6 +26,11 @@ static const struct peb_layout layouts[] = {
 		.image_path = 0x38,
 		.command_line = 0x40,
 		.string_buffer = 4,
+		.load_order = 0x0c,
+		.module_base = 0x18,
+		.module_size = 0x20,
+		.module_path = 0x24,
+		.module_bytes = 0x2c,
 		.teb_wow = 0,
 		.teb_self = 0x18,
 		.teb_peb = 0x30},
@@ -43,6 +48,11 @@ static const struct peb_layout layouts[] = {
 		.image_path = 0x60,
 		.command_line = 0x70,
 		.string_buffer = 8,
+		.load_order = 0x10,
+		.module_base = 0x30,
+		.module_size = 0x40,
+		.module_path = 0x48,
+		.module_bytes = 0x58,
 		.teb_wow = 0,
 		.teb_self = 0x30,
 		.teb_peb = 0x60},

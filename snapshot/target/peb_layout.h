@@ -16,6 +16,9 @@ struct peb_layout {
 	uint16_t image_path,
 		command_line; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName, .CommandLine */
 	uint16_t string_buffer; /* _UNICODE_STRING.Buffer; .Length is at 0 */
+	uint16_t load_order; /* _PEB_LDR_DATA.InLoadOrderModuleList */
+	/* _LDR_DATA_TABLE_ENTRY, whose links of that list are at 0: DllBase, SizeOfImage, FullDllName; and what holds all */
+	uint16_t module_base, module_size, module_path, module_bytes;
 	/* _TEB; of a 32-bit process in 64-bit Windows the 64-bit one's teb_wow leads to the 32-bit one */
 	uint16_t teb_wow, teb_self, teb_peb;
 };

@@ -1,6 +1,7 @@
 #include "snapshot/target/target.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 int target_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
@@ -66,6 +67,16 @@ static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
 	struct target_image *image = ctx;
 
+	if (!image->has_looked) {
+		image->has_looked = true;
+		image->has_page =
+			!target_read(image->target, image->base, image->page, sizeof(image->page));
+	}
+	if (image->has_page && offset < sizeof(image->page) &&
+		len <= sizeof(image->page) - offset) {
+		memcpy(bytes, image->page + offset, len);
+		return 0;
+	}
 	return target_read(image->target, image->base + offset, bytes, len);
 }
 

@@ -129,6 +129,9 @@ int target_err(struct target *target, uint64_t addr, const char *what, struct er
 struct target_image {
 	struct target *target;
 	uint64_t base;
+	/* Filled in: its first page, where headers are, for each read of a live process takes long. */
+	bool has_looked, has_page;
+	unsigned char page[4096];
 };
 
 struct pe_source target_image_source(struct target_image *image);

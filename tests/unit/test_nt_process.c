@@ -4,6 +4,7 @@
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt_heap.h"
+#include "snapshot/target/nt_process.h"
 
 #define LIST 0x500000u
 #define HEAP_0 0x610000u
@@ -69,6 +70,111 @@ static int read_peb(void)
 {
 	return nt_process_read(
 		&seen->process, &seen->memory, FAKE_PEB, fake.target.bits, &seen->err);
+}
+
+/* ---------------------------------------------------------------- modules */
+
+#define LOADER 0x540000u
+#define NAMES 0x541000u
+#define ENTRIES 3
+
+/* Offsets as phnt has them, for 32 and for 64 bits. */
+static uint64_t by_bits(uint64_t narrow, uint64_t wide)
+{
+	return fake.target.bits == 64 ? wide : narrow;
+}
+
+static uint64_t list_head(void)
+{
+	return LOADER + by_bits(0xc, 0x10);
+}
+
+static uint64_t module_entry(unsigned i)
+{
+	return LOADER + 0x100 * (i + 1);
+}
+
+static void put_ptr(uint64_t addr, uint64_t value)
+{
+	fake_put(addr, value, fake.target.bits / 8);
+}
+
+/* Modules a.dll, b.dll and so on, one behind the other. */
+static void put_modules(void)
+{
+	fake_map(LOADER, 0x1000);
+	fake_map(NAMES, 0x1000);
+	put((uint16_t)by_bits(0xc, 0x18), LOADER, fake.target.bits / 8);
+	put_ptr(list_head(), module_entry(0));
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		uint64_t at = module_entry(i);
+
+		put_ptr(at, i + 1 < ENTRIES ? module_entry(i + 1) : list_head());
+		put_ptr(at + by_bits(0x18, 0x30), 0x10000000 * (i + 1));
+		fake_put(at + by_bits(0x20, 0x40), 0x1000 * (i + 1), 4);
+		fake_put(at + by_bits(0x24, 0x48), 10, 2);
+		put_ptr(at + by_bits(0x28, 0x50), NAMES + 16 * i);
+		for (unsigned k = 0; k < 5; k++)
+			fake_put(
+				NAMES + 16 * i + 2 * k, k ? (unsigned char)"?.dll"[k] : 'a' + i, 2);
+	}
+}
+
+/* What is read, as "a.dll 10000000 1000 ..."; empty when there is no list. */
+static void assert_modules(const char *expected)
+{
+	struct snapshot snapshot;
+	char said[200] = "";
+	int rc;
+
+	snapshot_init(&snapshot);
+	memory_clear(&seen->memory);
+	rc = nt_modules_read(&seen->memory, FAKE_PEB, fake.target.bits, &snapshot);
+	assert_int_equal(rc, *expected ? 0 : -ERR_READ);
+	for (size_t i = 0; i < snapshot.module_count; i++) {
+		const struct module *module = &snapshot.modules[i];
+
+		snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s%s %llx %llx",
+			i ? " " : "", module->path, (unsigned long long)module->base,
+			(unsigned long long)module->size_bytes);
+	}
+	assert_string_equal(said, expected);
+	snapshot_release(&snapshot);
+}
+
+TEST(modules_are_those_of_the_loader_s_list)
+{
+	for (unsigned bits = 32; bits <= 64; bits += 32) {
+		seen_open(bits);
+		put_modules();
+		assert_modules("a.dll 10000000 1000 b.dll 20000000 2000 c.dll 30000000 3000");
+		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000); /* no path is there */
+		assert_modules("a.dll 10000000 1000 ?20000000 20000000 2000 c.dll 30000000 3000");
+		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* nor a base */
+		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
+		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0x10000000);
+		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
+	}
+}
+
+TEST(a_list_of_modules_without_an_end_is_none)
+{
+	for (unsigned bits = 32; bits <= 64; bits += 32) {
+		static const uint64_t wild[] = {0, 0x666000, 0xfffffff0};
+
+		seen_open(bits);
+		put_modules();
+		put_ptr(module_entry(2), module_entry(1));
+		assert_modules("");
+		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+			put_ptr(module_entry(1), wild[i]);
+			assert_modules("");
+		}
+		put_ptr(list_head(), list_head());
+		assert_modules("");
+		put((uint16_t)by_bits(0xc, 0x18), 0, bits / 8);
+		assert_modules("");
+	}
 }
 
 /* ---------------------------------------------------------------- the command line */
