@@ -57,33 +57,29 @@ static const char *true_path(
 static int read_lists(struct memory *memory, struct snapshot *snapshot)
 {
 	const struct target *target = memory->target;
-	const size_t before = snapshot->module_count;
-	int rc = nt_modules_read(memory, target->peb, target->bits, snapshot);
+	int rc = nt_modules_read(memory, target->peb, target->bits, snapshot), host_rc = 0;
 
-	if (!rc && target->host_peb) {
-		rc = nt_modules_read(memory, target->host_peb, 64, snapshot);
-		if (rc)
-			snapshot->module_count = before;
-	}
-	return rc;
+	if (target->host_peb)
+		host_rc = nt_modules_read(memory, target->host_peb, 64, snapshot);
+	return rc ? rc : host_rc;
 }
 
 int modules_list(struct target *target, struct snapshot *snapshot, struct err *err)
 {
+	const size_t before = snapshot->module_count;
 	struct memory memory;
 	int rc = memory_init(&memory, target);
 
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	/* Lists that are being changed, or not there yet: that is over in a moment. */
-	rc = read_lists(&memory, snapshot);
-	for (int tries = 1; rc && tries < LIST_TRIES; tries++) {
+	/* A list that is being changed, or is not there yet: that is over in a moment. Else the other half's has to do. */
+	for (int tries = 1; read_lists(&memory, snapshot) && tries < LIST_TRIES; tries++) {
 		Sleep(LIST_RETRY_MS);
 		memory_clear(&memory);
-		rc = read_lists(&memory, snapshot);
+		snapshot->module_count = before;
 	}
 	memory_release(&memory);
-	if (rc)
+	if (snapshot->module_count == before)
 		return target_err(target, target->peb, "unreadable module list", err);
 	for (size_t i = 0; i < snapshot->module_count; i++) {
 		struct module *module = &snapshot->modules[i];
