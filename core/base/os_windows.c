@@ -90,9 +90,10 @@ void windows_arguments(const wchar_t *line, int *argc, char ***argv)
 {
 	char *text = wide_to_utf8(line);
 
-	if (!text)
+	if (text)
+		*argv = command_line_split(text, argc);
+	else
 		memory_out();
-	*argv = command_line_split(text, argc);
 	free(text);
 }
 

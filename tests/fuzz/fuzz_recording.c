@@ -161,7 +161,7 @@ static int replay(struct recording *recording, const struct record_facts *facts)
 	uint64_t *live = xcalloc(facts->kind_count, sizeof(*live)), count = 0, ms = 0;
 	struct record_cursor *cursor = NULL;
 	struct record_event event;
-	struct record_state state;
+	struct record_state state = {0};
 	int rc = record_cursor_open(&cursor, recording, 0, facts->event_count, NULL);
 
 	while (!rc && (rc = record_next(cursor, &event, NULL)) == 1) {
