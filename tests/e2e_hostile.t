@@ -75,7 +75,7 @@ sub no_memory {
 	for my $command ([hdiff => '--no-symbols'], ['hdiff', '--no-symbols', '--match', 'address', '-o', 'json'], ['hsym', '--no-cache']) {
 		my ($tool, @args) = @$command;
 		my ($failed, $status) = (0, 2);
-		for (my $kb = 16 << 10; $status && $kb < 4 << 20; $kb = int($kb * 1.15)) {
+		for (my $kb = 16 << 10; $status && $kb < 4 << 20; $kb = int($kb * 1.08)) {
 			mkdir "$dir/out";
 			my $result = run(['sh', '-c', "ulimit -s 512 && ulimit -v $kb && exec \"\$@\"", 'sh',
 				@{ tool($tool, 'linux', @args, $tool eq 'hsym' ? '-o' : '-f', "$dir/out/of.txt", $dump) }], env => { MALLOC_ARENA_MAX => 1 });

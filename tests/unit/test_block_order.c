@@ -56,6 +56,11 @@ static void check(void)
 	snapshot_release(&snapshot);
 }
 
+TEST(a_block_has_24_bytes)
+{
+	assert_int_equal(sizeof(struct block), 24);
+}
+
 TEST(blocks_in_order_are_one_run_for_each_heap)
 {
 	struct block_span *runs;
