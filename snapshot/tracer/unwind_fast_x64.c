@@ -299,7 +299,7 @@ static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 {
 	if (way == WAY_MISS)
 		*stop = (struct unwind_start){
-			frame.rsp - 8, frame.rbp, start->low, start->high, start->number, count};
+			frame.rsp - 8, frame.rbp, start->high, start->number, count};
 	return way == WAY_MISS ? UNWIND_MISS : count - (count && way == WAY_NO_CODE);
 }
 

@@ -124,7 +124,7 @@ void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun);
 struct unwind_start {
 	uint64_t slot; /* aligned to 8 */
 	uint64_t rbp;
-	uint64_t low, high; /* it reads in [low, high): the first place to the stack's end */
+	uint64_t high; /* the stack's end: it reads in [slot, high) */
 	uint32_t number; /* of the walk: something that changes */
 	uint32_t count; /* of frames that were found before */
 };
@@ -137,10 +137,9 @@ struct unwind_start {
 #define UNWIND_MARKS 96
 
 struct unwind_mark {
-	uint64_t slot,
-		addr; /* the place of a return address, and it; addr 0: the end of the stack */
+	uint64_t slot, addr; /* a return address, where and which; addr 0: the end of the stack */
 	uint64_t saved,
-		value; /* what else of the stack has to be the same; if nothing, these two again */
+		value; /* what else must be the same, where and what; if nothing, these again */
 	uint64_t rbp; /* as the code at addr has it */
 	uint64_t rbp_bits; /* those that the way from here on hangs on: all, or none */
 	uint64_t word; /* the step from here, as the cache has it */
@@ -161,7 +160,7 @@ void unwind_trail_init(struct unwind_trail *trail);
 
 /*
  * As unwind_stack(); UNWIND_MISS when an address is not known, or the stack is not as it says: stop, which may be
- * start, is where, and its count has the address in it, if that is not left out. Reads memory in [low, high) only. trail is
+ * start, is where, and its count has the address in it, if that is not left out. Reads memory in [slot, high) only. trail is
  * the thread's, or NULL; a walk that misses leaves it as it is.
  */
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,

@@ -615,7 +615,7 @@ uint32_t unwind_from(
 	struct walker *walker = walker_of(tib);
 	uint32_t number = walk_number(walker), fast;
 	struct unwind_trail *trail = trail_of(walker, tib);
-	struct unwind_start start = {slot, rbp, slot, high, number, 0};
+	struct unwind_start start = {slot, rbp, high, number, 0};
 
 	if (slot < low || slot >= high || high & 7)
 		return 0;

@@ -207,8 +207,7 @@ static uint64_t addr_of(const uint64_t *word)
 /* A walk over a stack of these words. */
 static struct unwind_start start_at(const uint64_t *words, const uint64_t *end)
 {
-	return (struct unwind_start){
-		.slot = addr_of(words), .low = addr_of(words), .high = addr_of(end)};
+	return (struct unwind_start){.slot = addr_of(words), .high = addr_of(end)};
 }
 
 static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
@@ -415,7 +414,6 @@ TEST(what_the_last_walk_found_changes_nothing)
 				start.rbp = addr_of(made.words + below(&random, made.words_count));
 			if (!below(&random, 4)) {
 				start.slot += below(&random, made.words_count) * 8;
-				start.low = start.slot;
 			}
 			if (!below(&random, 4))
 				max = (uint32_t)below(&random, FRAMES_MAX + 1);
