@@ -55,7 +55,8 @@ struct llvm_session {
  * once, and answers are taken as they come, in the order of the questions. An answer begins with the address
  * it is about: one about another address ends the talk, a line that is no answer is passed over. The last
  * question is about an address that nobody can foresee, so that whatever a file makes llvm-symbolizer say
- * about it ends with that file.
+ * about it ends with that file; it is asked of a directory, which nothing is known of: to find that there is
+ * nothing at an address, versions 15 and 16 read all that the file has of variables.
  */
 struct llvm_asking {
 	struct llvm_session *backend;
@@ -201,15 +202,13 @@ static void add_questions(struct llvm_asking *asking)
 	questions->len = left;
 	asking->talk.sent = 0;
 	for (; asking->next <= asking->count && questions->len < 2 * READY_BYTES; asking->next++) {
-		uint64_t addr = asking->end_addr;
+		bool is_end = asking->next == asking->count;
 
-		if (asking->next < asking->count) {
-			if (!is_wanted(&asking->lookups[asking->next]))
-				continue;
-			addr = asking->lookups[asking->next].rva;
-		}
-		buf_printf(questions, "CODE \"%s\" 0x%llx\n", asking->backend->file.data,
-			(unsigned long long)addr);
+		if (is_end || is_wanted(&asking->lookups[asking->next]))
+			buf_printf(questions, "CODE \"%s\" 0x%llx\n",
+				is_end ? "." : asking->backend->file.data,
+				(unsigned long long)(is_end ? asking->end_addr :
+							      asking->lookups[asking->next].rva));
 	}
 }
 
