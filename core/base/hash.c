@@ -80,6 +80,12 @@ uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *prob
 	return INDEX_NONE;
 }
 
+void hash_index_expect(const struct hash_index *index, uint32_t hash)
+{
+	if (index->cap)
+		__builtin_prefetch(&index->slots[hash & (index->cap - 1)]);
+}
+
 static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 {
 	size_t at = slot.hash & (cap - 1);

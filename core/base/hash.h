@@ -90,6 +90,9 @@ void hash_index_release(struct hash_index *index);
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
+/* Has the processor fetch where that search begins. */
+void hash_index_expect(const struct hash_index *index, uint32_t hash);
+
 /* Adds a number below INDEX_NONE. */
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 

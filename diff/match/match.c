@@ -10,8 +10,6 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
-#define PREFETCH_AHEAD 8 /* stacks */
-
 /* Adds sums of several processes, which together may be more than a signed number holds: that stands for
  * it then. */
 static void totals_add(struct block_totals *to, const struct block_totals *more)
@@ -207,7 +205,7 @@ static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,
 	uint32_t class;
 
 	if (cell->stack == STACK_NONE)
-		class = stack_class(&matcher->classes, stacks->dump, STACK_NONE);
+		class = stack_class_none(&matcher->classes, stacks->dump);
 	else if (cell->is_bare)
 		class = bare_class(matcher, stacks, cell->stack);
 	else
@@ -225,11 +223,7 @@ static void dump_match(struct matcher *matcher, size_t dump)
 	uint32_t *row = xmalloc(sums->cell_count * sizeof(*row));
 
 	matcher->rows[dump] = row;
-	for (uint32_t i = 0; i < sums->stacks.count; i++) {
-		if (sums->stacks.count - i > PREFETCH_AHEAD)
-			__builtin_prefetch(sums_stack(sums, i + PREFETCH_AHEAD)->frames);
-		stacks.classes[i] = stack_class(&matcher->classes, dump, i);
-	}
+	stack_classes_find(&matcher->classes, dump, stacks.classes);
 	for (; (cell = stack_totals_next(&walk)); row++) {
 		uint64_t heap = sums->heaps[cell->heap];
 

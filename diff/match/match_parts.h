@@ -70,8 +70,11 @@ void stack_classes_release(struct stack_classes *classes);
 /* Gives back what only finding classes needs, which must not be done then. */
 void stack_classes_close(struct stack_classes *classes);
 
-/* The class of the stack of that number in a dump (or of STACK_NONE). */
-uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number);
+/* The classes of all stacks of a dump, by their number. */
+void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers);
+
+/* The class of a dump's blocks that have no stack. */
+uint32_t stack_class_none(struct stack_classes *classes, size_t dump);
 
 /* The class of blocks that have one of some stacks, unknown which: count numbers, sorted here;
  * one number when all are the same. */

@@ -1,8 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <stdatomic.h>
+
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/os.h"
 #include "core/base/text.h"
 #include "diff/match/match_parts.h"
 
@@ -234,9 +237,8 @@ static void find_names(struct stack_classes *classes, struct names *names, size_
 
 static enum row_kind kind_of(const struct stack_classes *classes, const struct stack *stack)
 {
-	bool is_none = !stack || !stack->id[strspn(stack->id, "0")];
-
-	if (!stack || (!stack->frame_count && is_none)) /* UMDH's id of such blocks is 0 */
+	/* UMDH's id of such blocks is 0. */
+	if (!stack || (!stack->frame_count && !stack->id[strspn(stack->id, "0")]))
 		return ROW_STACKLESS;
 	if (classes->mode == MATCH_ID)
 		return ROW_STACK;
@@ -271,12 +273,14 @@ static void take_frames(struct stack_classes *classes, size_t dump, const struct
 	classes->depth = depth;
 }
 
-/* Of the stack at hand. An id without a stack means something in its own process only. */
-static uint32_t hash_stack(const struct stack_classes *classes, enum row_kind kind, size_t dump,
-	const struct stack *stack)
+/* An id without a stack means something in its own process only. */
+static uint32_t hash_stack(
+	const struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
 	struct hasher hasher = hasher_begin(&classes->index.key);
 	uint64_t spread = hasher.a | 1;
+	enum row_kind kind = kind_of(classes, stack);
+	uint32_t depth;
 
 	hasher_add(&hasher, kind);
 	if (kind == ROW_STACKLESS)
@@ -289,9 +293,13 @@ static uint32_t hash_stack(const struct stack_classes *classes, enum row_kind ki
 	hasher_add(&hasher, stack->alias_count);
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
+	depth = location_depth(classes->locations, dump, stack);
 	/* One word for each frame: which others give the same word depends on the key. */
-	for (uint32_t i = 0; i < classes->depth; i++)
-		hasher_add(&hasher, classes->frames[i].offset + classes->frames[i].unit * spread);
+	for (uint32_t i = 0; i < depth; i++) {
+		struct location place = frame_at(classes, dump, stack, i);
+
+		hasher_add(&hasher, place.offset + place.unit * spread);
+	}
 	return hasher_end(&hasher);
 }
 
@@ -342,42 +350,95 @@ static uint32_t add(struct stack_classes *classes, uint32_t hash, const struct s
 	return (uint32_t)classes->count++;
 }
 
-static uint32_t find_class(
-	struct stack_classes *classes, size_t dump, uint32_t number, const struct stack *stack)
+static uint32_t find_class(struct stack_classes *classes, size_t dump, uint32_t number,
+	const struct stack *stack, uint32_t hash)
 {
 	struct stack_class wanted = {kind_of(classes, stack), (uint32_t)dump, number};
-	struct hash_probe probe;
-	uint32_t hash, known;
+	struct hash_probe probe = hash_index_probe(&classes->index, hash);
+	bool is_at_hand = wanted.kind == ROW_STACKLESS || is_by_id(classes, wanted.kind);
+	uint32_t known;
 
-	if (wanted.kind != ROW_STACKLESS && !is_by_id(classes, wanted.kind))
-		take_frames(classes, dump, stack);
-	hash = hash_stack(classes, wanted.kind, dump, stack);
-	probe = hash_index_probe(&classes->index, hash);
 	while ((known = hash_index_next(&classes->index, &probe)) != INDEX_NONE) {
+		if (!is_at_hand)
+			take_frames(classes, dump, stack);
+		is_at_hand = true;
 		if (is_same(classes, &classes->list[known], &wanted, stack))
 			return known;
 	}
 	return add(classes, hash, &wanted);
 }
 
-/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the class. An
- * id without a stack means something in its own process only. */
-uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number)
+uint32_t stack_class_none(struct stack_classes *classes, size_t dump)
+{
+	return find_class(classes, dump, STACK_NONE, NULL, hash_stack(classes, dump, NULL));
+}
+
+/* What may be known of a stack from an earlier dump, or NULL. An id without a stack means something in its own
+ * process only. */
+static struct class_memo *memo_of(
+	const struct stack_classes *classes, const struct dump_sums *sums, uint32_t number)
+{
+	return sums->shared && sums_stack(sums, number)->frame_count &&
+			       sums->shared[number] < classes->memo_count ?
+		       &classes->memo[sums->shared[number]] :
+		       NULL;
+}
+
+#define HASHED_AT_ONCE 4096 /* stacks */
+#define PREFETCH_AHEAD 8
+
+/* The hashes of a dump's stacks, by several threads. */
+struct class_hashing {
+	const struct stack_classes *classes;
+	size_t dump;
+	uint32_t alike;
+	uint32_t *hashes;
+	atomic_size_t next; /* stack that nobody has taken */
+};
+
+static void hash_some(void *ctx, unsigned number)
+{
+	struct class_hashing *hashing = ctx;
+	const struct dump_sums *sums = &hashing->classes->dumps[hashing->dump];
+	size_t from;
+
+	(void)number;
+	while ((from = atomic_fetch_add(&hashing->next, HASHED_AT_ONCE)) < sums->stacks.count) {
+		for (size_t i = from; i < from + HASHED_AT_ONCE && i < sums->stacks.count; i++) {
+			struct class_memo *memo = memo_of(hashing->classes, sums, (uint32_t)i);
+
+			if (sums->stacks.count - i > PREFETCH_AHEAD)
+				__builtin_prefetch(sums_stack(sums, i + PREFETCH_AHEAD)->frames);
+			hashing->hashes[i] = memo && memo->alike == hashing->alike ?
+						     0 :
+						     hash_stack(hashing->classes, hashing->dump,
+							     sums_stack(sums, (uint32_t)i));
+		}
+	}
+}
+
+/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the class. */
+void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
-	const struct stack *stack = number == STACK_NONE ? NULL : sums_stack(sums, number);
-	uint32_t alike = classes->locations->alike[dump];
-	struct class_memo *memo = NULL;
+	struct class_hashing hashing = {classes, dump, classes->locations->alike[dump], numbers, 0};
+	size_t threads = sums->stacks.count / HASHED_AT_ONCE;
 
-	if (sums->shared && stack && stack->frame_count &&
-		sums->shared[number] < classes->memo_count)
-		memo = &classes->memo[sums->shared[number]];
-	if (memo && memo->alike == alike)
-		return memo->number;
-	number = find_class(classes, dump, number, stack);
-	if (memo)
-		*memo = (struct class_memo){alike, number};
-	return number;
+	thread_run(threads < thread_cores() ? (unsigned)threads + 1 : thread_cores(), hash_some,
+		&hashing);
+	for (uint32_t i = 0; i < sums->stacks.count; i++) {
+		struct class_memo *memo = memo_of(classes, sums, i);
+
+		if (sums->stacks.count - i > PREFETCH_AHEAD)
+			hash_index_expect(&classes->index, numbers[i + PREFETCH_AHEAD]);
+		if (memo && memo->alike == hashing.alike) {
+			numbers[i] = memo->number;
+			continue;
+		}
+		numbers[i] = find_class(classes, dump, i, sums_stack(sums, i), numbers[i]);
+		if (memo)
+			*memo = (struct class_memo){hashing.alike, numbers[i]};
+	}
 }
 
 /* ---------------------------------------------------------------- order */
