@@ -2,6 +2,7 @@
 #
 #   build/linux   hdiff, hsym and hsnap for this machine
 #   build/asan    unit tests, with the sanitizers
+#   build/tsan    hdiff and hsnap with the one for threads
 #   build/fuzz    the same code for clang's fuzzer
 #   build/win64   everything for Windows, made with mingw
 #   build/win32   hsnap and its tracer for 32-bit programs
@@ -88,6 +89,7 @@ linux_FLAGS = $(OURS) -D_XOPEN_SOURCE=700 $(CPPFLAGS) $(CFLAGS)
 asan_FLAGS = $(linux_FLAGS) $(asan_SPEED) -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 asan_SPEED = -O1
+tsan_FLAGS = $(linux_FLAGS) -O1 -fsanitize=thread
 # What clang's fuzzer watches.
 fuzz_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
 	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
@@ -175,7 +177,7 @@ WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
-TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
+TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/hdiff build/tsan/hsnap \
 	$(if $(IMAGES),build/linux/images/make_image) \
 	$(WALK:tests/%.c=build/linux/%) \
 	$(RECORD:tests/%.c=build/linux/%) \
@@ -213,7 +215,7 @@ win-tests: $(WIN_TEST_PROGRAMS)
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
 
-check: all win32 samples $(PROVE_PROGRAMS) tests prefix build/linux/bench/gen_dump build/linux/bench/gen_etl ## build everything and run every test
+check: all win32 samples $(PROVE_PROGRAMS) tests prefix $(addprefix build/linux/bench/gen_,dump etl recording) ## build everything and run every test
 	echo "== running tests"
 	tests/run
 
@@ -308,6 +310,10 @@ build/asan/obj/%.o: %.c Makefile | packages
 	mkdir -p $(@D)
 	$(CC) $(asan_FLAGS) -c $< -o $@
 
+build/tsan/obj/%.o: %.c Makefile | packages
+	mkdir -p $(@D)
+	$(CC) $(tsan_FLAGS) -c $< -o $@
+
 build/fuzz/obj/%.o: %.c Makefile | packages fuzz-packages
 	mkdir -p $(@D)
 	$(CLANG) $(fuzz_FLAGS) -c $< -o $@
@@ -341,6 +347,12 @@ build/linux/hdiff build/linux/hsym build/linux/hsnap: build/linux/%: $$(linux_$$
 build/asan/hsnap: $$(patsubst build/linux/%,build/asan/%,$$(linux_hsnap))
 	echo "== $@"
 	$(CC) -fsanitize=address,undefined $^ $(linux_hsnap_LIBS) -o $@
+
+build/tsan/hdiff: $$(subst build/linux/,build/tsan/,$$(linux_hdiff))
+build/tsan/hsnap: $$(subst build/linux/,build/tsan/,$$(linux_hsnap))
+build/tsan/hdiff build/tsan/hsnap:
+	echo "== $@"
+	$(CC) -fsanitize=thread $^ $(linux_$(@F)_LIBS) -o $@
 
 # What makes one of its calls fail, for tests/fail-every.
 build/linux/fail/fail_posix.so: tests/fail/fail_posix.c Makefile | packages
@@ -561,7 +573,7 @@ $(patsubst tests/%.c,build/win64/%.exe,$(WALK) $(RECORD)): build/win64/%.exe: bu
 	echo "== $@"
 	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzstd -lzydis -lntdll -o $@
 
--include $(shell [ ! -d build ] || find build/linux build/asan build/fuzz build/win64 build/win32 -name '*.d' 2>/dev/null)
+-include $(shell [ ! -d build ] || find build/linux build/asan build/tsan build/fuzz build/win64 build/win32 -name '*.d' 2>/dev/null)
 
 # The tests of one folder, in less than a minute once they are built.
 $(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter build/%,$$(shell tests/run --list $$*))

@@ -5,6 +5,7 @@
 #include "core/base/hash.h"
 
 #define GRANULE_BITS 16 /* Windows loads modules at multiples of this */
+#define GRANULE_MASK (((uint64_t)1 << GRANULE_BITS) - 1)
 #define MEMO_BITS_MIN 3
 #define MEMO_BITS_MAX 11
 #define MEMO_STACKS 4 /* for each of them one */
@@ -160,15 +161,17 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	uint64_t granule = addr >> GRANULE_BITS;
 	/* Upper bits spread what differs in any. */
 	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - dump->memo_bits));
-	struct places_memo *memo = &dump->memo[slot];
+	uint64_t memo = atomic_load_explicit(&dump->memo[slot], memory_order_relaxed);
 	size_t below, count = dump->sums->module_count;
 
-	if (memo->granule == granule)
-		return memo->below;
+	if (memo >> GRANULE_BITS == granule && memo != UINT64_MAX)
+		return (size_t)(memo & GRANULE_MASK);
 	below = bases_below(dump->bases, count, granule << GRANULE_BITS);
 	if (below < count && dump->bases[below] >> GRANULE_BITS == granule)
 		return bases_below(dump->bases, count, addr); /* a module starts among them */
-	*memo = (struct places_memo){granule, below};
+	if (below < GRANULE_MASK)
+		atomic_store_explicit(
+			&dump->memo[slot], granule << GRANULE_BITS | below, memory_order_relaxed);
 	return below;
 }
 

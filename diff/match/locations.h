@@ -2,6 +2,7 @@
 #ifndef DIFF_MATCH_LOCATIONS_H
 #define DIFF_MATCH_LOCATIONS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,17 +48,14 @@ struct location {
 	uint64_t offset; /* or the address */
 };
 
-/* What was found for addresses that only differ in their last 16 bits. */
-struct places_memo {
-	uint64_t granule; /* those before them; UINT64_MAX: nothing is known */
-	size_t below; /* how many modules start at or below them */
-};
-
 /* One dump's modules, packed for searching. Dumps that are alike have one packing in common. */
 struct places_dump {
 	const struct dump_sums *sums;
 	uint64_t *bases;
-	struct places_memo *memo; /* 1 << memo_bits of them */
+	/* What was found for addresses that only differ in their last 16 bits, 1 << memo_bits of it: the others, and in
+	 * place of the last ones how many modules start at or below them. UINT64_MAX: nothing. Any thread reads and
+	 * writes one at a time. */
+	_Atomic uint64_t *memo;
 	unsigned memo_bits;
 	const uint32_t *ranks; /* by module */
 	uint32_t *first; /* by rank: the module's index in the dump; UINT32_MAX: none */

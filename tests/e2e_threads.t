@@ -1,0 +1,53 @@
+#!/usr/bin/perl
+# Whatever hdiff and hsnap do with several threads, once more under gcc's thread sanitizer: no race, and the same
+# words as without it.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+needs_linux('the thread sanitizer');
+plan(skip_all => 'random addresses may not be switched off here') if system('setarch -R true 2>/dev/null');
+
+my $dir = fresh_dir();
+# Large enough that one file is read by several threads; each form of a dump, and dumps of several processes.
+for my $layout (qw(full first last sums)) {
+	my @dumps = map { made_dump($layout, $_, 30_000, 9000) } 1, 2;
+	same('hdiff', "$layout: one", $dumps[0]);
+	same('hdiff', "$layout: two", @dumps);
+}
+my @series = map { made_dump('sums', $_, 6000, 5000, 1) } 1 .. 6;
+same('hdiff', 'a trend', @series);
+same('hdiff', "a trend, --match $_", '--match', $_, @series) for qw(function id);
+
+my $recording = "$dir/run.hrec";
+is(run(["$root/build/linux/bench/gen_recording", 'maps', 30_000, $recording])->{status}, 0, 'a recording is made');
+same('hdiff', "a recording, @$_", @$_, $recording) for [], ['--transient'], ['--over-time'], ['--histogram'];
+
+my $log = "$dir/heap.etl";
+is(run(["$root/build/linux/bench/gen_etl", $log, 2, 100])->{status}, 0, 'an ETW log is made');
+same('hdiff', 'an ETW log', $log);
+
+my $image = "$dir/image.dmp";
+is(run(["$root/build/linux/images/make_image", 'win10-x64', '--ust', '--blocks', 3000, $image])->{status}, 0, 'a process is made');
+same('hsnap', 'a minidump', '-z', $image, '-f', '-');
+done_testing;
+
+sub made_dump {
+	my ($layout, $seed, $blocks, $stacks, @number) = @_;
+	my $file = "$dir/$layout-$seed-$blocks.txt";
+	my @seeds = @number ? (1, $seed) : $seed;
+	spew($file, run(["$root/build/linux/bench/gen_dump", $blocks, $stacks, 32, $layout, @seeds])->{out});
+	return $file;
+}
+
+sub same {
+	my ($program, $what, @arguments) = @_;
+	my @say = $program eq 'hdiff' ? ('--no-symbols', '-n', 1_000_000) : ();
+	my ($plain, $watched) = map { run([@$_, @say, @arguments]) } ["$root/build/linux/$program"], ['setarch', '-R', "$root/build/tsan/$program"];
+	unlike($watched->{err}, qr/ThreadSanitizer/, "$program, $what: no race");
+	is($watched->{out}, $plain->{out}, "$program, $what: the same words");
+	is($watched->{status}, $plain->{status}, "$program, $what: the same status");
+}
