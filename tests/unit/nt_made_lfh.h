@@ -98,15 +98,16 @@ struct made_container {
 	uint32_t first, stride, count;
 };
 
-/* A container of count free blocks, which fill it: padding makes up for what is no power of two. */
-static inline struct made_container made_container(uint32_t stride, uint32_t count)
+/* A container of count free blocks, and so many bytes behind them: padding makes up for what is no power of two. */
+static inline struct made_container made_container_and(
+	uint32_t stride, uint32_t count, uint32_t more)
 {
 	const struct made_lfh_layout *l = lfh.layout;
 	struct made_container c = {.stride = stride, .count = count};
 	uint64_t room, log = 4;
 
 	c.first = made_first_offset(count);
-	room = c.first + (uint64_t)count * stride + (made.kind->bits == 64 ? 0x10 : 0);
+	room = c.first + (uint64_t)count * stride + (made.kind->bits == 64 ? 0x10 : 0) + more;
 	while ((uint64_t)2 << log <= room)
 		log++;
 	c.addr = made_block(made.shape->unit + room, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
@@ -128,6 +129,11 @@ static inline struct made_container made_container(uint32_t stride, uint32_t cou
 	for (uint32_t i = 0; i < count; i++)
 		made_lfh_header(c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
 	return c;
+}
+
+static inline struct made_container made_container(uint32_t stride, uint32_t count)
+{
+	return made_container_and(stride, count, 0);
 }
 
 /* Makes block i busy. Returns its header's address. */

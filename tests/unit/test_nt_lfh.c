@@ -212,6 +212,16 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	made_assert_doubt(1, "LFH container of another size than its block");
 }
 
+/* Of 224 blocks the bitmap has 7 words of 32: there is room for one more, but not with an eighth word. */
+MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X64 | X86, 2)
+{
+	made_lfh();
+	made_container_and(0x30, i ? 223 : 224, 0x30);
+	made_rest(MADE_LFH_BYTES);
+	made_walk_and_assert(0, NULL);
+	made_assert_doubt(i, i ? "LFH container with room for another number of blocks" : NULL);
+}
+
 /* Its subsegment lost it; it is empty and kept for later only when no block in it is in use. */
 MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 {

@@ -325,19 +325,29 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 	return rc;
 }
 
-/* A container has as many blocks as find room: else its subsegment does not tell of all. */
+/* What a container takes that has so many blocks. */
+static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *view, uint32_t count)
+{
+	struct nt_container container = *view->container;
+
+	container.block_count = count;
+	return nt_first_offset(heap, &container) + (uint64_t)count * view->offsets.stride +
+	       heap->layout->lfh->data_slack;
+}
+
+/* A container has as many blocks as find room, with their bitmap: else its subsegment does not tell of all. */
 static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 {
 	const struct nt_container *container = view->container;
-	uint64_t room = container->room_bytes,
-		 used = (uint64_t)view->offsets.first + heap->layout->lfh->data_slack;
+	uint64_t room = container->room_bytes;
 
 	if (!heap->layout->lfh->data_room)
 		return;
 	if (!room || room > container->end - container->addr)
 		walk_doubt(heap->nt->walk, container->addr,
 			"LFH container of another size than its block");
-	else if (room < used || (room - used) / view->offsets.stride != view->block_count)
+	else if (room < bytes_for(heap, view, view->block_count) ||
+		 room >= bytes_for(heap, view, view->block_count + 1))
 		walk_doubt(heap->nt->walk, container->addr,
 			"LFH container with room for another number of blocks");
 }
