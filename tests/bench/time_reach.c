@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "snapshot/reach/reach.h"
 
@@ -34,17 +35,19 @@ int main(int argc, char **argv)
 		     bytes = argc > 3 ? strtoul(argv[2], NULL, 10) & ~(size_t)15 : 0;
 	const double links = argc > 3 ? strtod(argv[3], NULL) : 0;
 	const size_t step = bytes + 16, words = bytes / 8;
-	uint64_t *memory = calloc(count + 1, step), *root = malloc(count * sizeof(*root));
+	uint64_t *memory, *root;
 	size_t lost = 0;
 	struct reach *reach;
 	struct err err;
 	int64_t start;
 	long before;
 
-	if (!count || !words || !memory || !root) {
+	if (!count || !words) {
 		fprintf(stderr, "usage: time_reach BLOCKS BYTES LINKS\n");
 		return 2;
 	}
+	memory = xcalloc(count + 1, step);
+	root = xcalloc(count, sizeof(*root));
 	/* A block leads to later ones; the first tenth of all that are not lost are roots. */
 	for (size_t i = 0; i < count; i++) {
 		uint64_t *block = memory + i * step / 8;
@@ -68,7 +71,7 @@ int main(int argc, char **argv)
 	reach_show(reach, AT, (unsigned char *)memory, count * step, false);
 	printf("%.2f s shown, ", (double)(os_clock_ms() - start) / 1000);
 	if (reach_settle(reach, "made", &err))
-		return 1;
+		exit(1);
 	printf("%.2f s, %.1f bytes a block, ", (double)(os_clock_ms() - start) / 1000,
 		1024.0 * (double)(peak_kib() - before) / (double)count);
 	for (size_t i = 0; i < count; i++)

@@ -143,7 +143,6 @@ int main(void)
 {
 	HANDLE threads[2];
 	void *volatile on_stack;
-	char line[100];
 	DWORD fls = FlsAlloc(NULL), tls = TlsAlloc();
 
 	setvbuf(stdout, NULL, _IONBF, 0);
@@ -161,7 +160,7 @@ int main(void)
 	on_stack = stacked;
 	for_tls = for_fls = stacked = NULL;
 	printf("ready %lu\n", GetCurrentProcessId());
-	fgets(line, sizeof(line), stdin);
+	getchar();
 	is_over = 1;
 	WaitForMultipleObjects(2, threads, TRUE, INFINITE);
 	for (int i = 0; i < 3; i++)

@@ -175,7 +175,7 @@ TEST(temporary_files_are_for_nobody_else)
 	assert_int_equal(stat(folder, &st), 0);
 	assert_int_equal(st.st_mode & 077, 0);
 	assert_true(access(one, F_OK) && access(other, F_OK)); /* the names were free */
-	fclose(fopen(one, "w"));
+	assert_int_equal(fclose(fopen(one, "w")), 0);
 	temp_remove_all();
 	assert_int_equal(stat(folder, &st), -1);
 }
