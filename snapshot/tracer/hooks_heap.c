@@ -81,14 +81,25 @@ uint32_t record_stack(const void *caller)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames) : 0;
+	struct unwind_note *note = depth ? unwind_note() : NULL;
+	uint32_t unloads = __atomic_load_n(&hsnap_tracer.unload_count, __ATOMIC_ACQUIRE);
 
 	if (!hooks_are_on())
 		return 0;
+	if (note && note->id && note->session == hsnap_tracer.session && note->unloads == unloads)
+		return note->id;
 	if (!depth) /* on a stack that is not the thread's own, say */
 		frames[depth++] = (uint64_t)(uintptr_t)caller;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
 	if (!id)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
+	if (note) {
+		/* The thread may be ended between any two of these. */
+		__atomic_store_n(&note->id, 0, __ATOMIC_RELEASE);
+		note->session = hsnap_tracer.session;
+		note->unloads = unloads;
+		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
+	}
 	return id;
 }
 

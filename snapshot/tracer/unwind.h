@@ -44,6 +44,16 @@ struct unwind_skip {
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
 /*
+ * What the caller noted of the stack that the calling thread's last walk found: all 0 if it was another one before that. NULL
+ * where that is not known. It holds for the same max and skip.
+ */
+struct unwind_note {
+	uint32_t id, session, unloads;
+};
+
+struct unwind_note *unwind_note(void);
+
+/*
  * What is known of return addresses in [from, to) is forgotten. For a module that goes: to be called
  * after its memory is gone, and before that too if other threads may get the same addresses at once.
  */

@@ -352,6 +352,7 @@ static __attribute__((noinline)) void keep(
 	if (!count)
 		return;
 	__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
+	trail->note.id = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (count > from)
 		return;
@@ -379,6 +380,7 @@ static ALWAYS_INLINE uint32_t first_mark(
 {
 	uint64_t begun = unwind_cache_begin();
 
+	trail->is_whole = false;
 	if (UNLIKELY(trail->begun != begun || trail->high != start->high)) {
 		__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -410,6 +412,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 
 			if (found != UNWIND_MISS) {
 				keep(trail, walked, at, frame.saved, false);
+				trail->is_whole = !start->count && trail->first == at - walked;
 				return found;
 			}
 			at = UNWIND_MARKS;
@@ -435,7 +438,9 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		if (trail && way == WAY_ON)
 			mark->word = frame.word;
 	}
-	if (trail && (way == WAY_ON || way == WAY_END))
+	if (trail && (way == WAY_ON || way == WAY_END)) {
 		keep(trail, walked, UNWIND_MARKS, 0, way == WAY_END);
+		trail->is_whole = !start->count && trail->first == UNWIND_MARKS - walked;
+	}
 	return way == WAY_ON ? count : way_out(way, count, frame, start, stop);
 }

@@ -149,6 +149,8 @@ struct unwind_trail {
 	uint64_t begun; /* unwind_cache_begin(): it holds as long as nothing was forgotten */
 	uint64_t high; /* of the stack */
 	uint32_t first; /* the innermost mark; UNWIND_MARKS: there is none */
+	bool is_whole; /* the last walk found what is marked, all of it and no more */
+	struct unwind_note note; /* of that stack */
 	/* The last one is behind the outermost frame, and has no slot; its rbp_bits say whether there are more frames. */
 	struct unwind_mark marks[UNWIND_MARKS + 1];
 	struct unwind_mark walked[UNWIND_MARKS]; /* of a walk that is not at its end yet */

@@ -584,6 +584,14 @@ static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB 
 	return &walker->trail;
 }
 
+struct unwind_note *unwind_note(void)
+{
+	const NT_TIB *teb = (const NT_TIB *)NtCurrentTeb();
+	struct walker *walker = walker_of(teb);
+
+	return walker->owner == teb && walker->trail.is_whole ? &walker->trail.note : NULL;
+}
+
 /* The first ones at growing distances, and then every so many. */
 static inline bool is_to_be_checked(uint32_t number)
 {

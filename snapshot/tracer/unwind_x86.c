@@ -18,6 +18,11 @@ __attribute__((noinline)) uint32_t unwind_stack(
 	return ebp < low ? 0 : unwind_chain(frames, max, skip, &window, ebp);
 }
 
+struct unwind_note *unwind_note(void)
+{
+	return NULL;
+}
+
 /* Nothing is known of addresses. */
 void unwind_forget(uint64_t from, uint64_t to)
 {

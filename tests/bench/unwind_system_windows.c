@@ -32,6 +32,11 @@ uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *
 	return count;
 }
 
+struct unwind_note *unwind_note(void)
+{
+	return NULL;
+}
+
 void unwind_forget(uint64_t from, uint64_t to)
 {
 	(void)from;

@@ -370,6 +370,27 @@ TEST(frames_are_left_out_at_the_inner_end_only)
 
 static struct unwind_trail trail;
 
+/* What was noted last, and how often it was met again. */
+static uint64_t noted[FRAMES_MAX];
+static uint32_t noted_count, notes, met_again;
+
+/* A note is of the very stack that was found, or there is none. */
+static void check_note(const uint64_t *frames, uint32_t count)
+{
+	if (!trail.is_whole)
+		return;
+	if (trail.note.id) {
+		assert_int_equal(trail.note.id, notes);
+		assert_int_equal(count, noted_count);
+		assert_memory_equal(frames, noted, count * 8);
+		met_again++;
+		return;
+	}
+	trail.note.id = ++notes;
+	noted_count = count;
+	memcpy(noted, frames, count * 8);
+}
+
 /* Both ways to walk, of which one knows the last walk. */
 static void check_trail(
 	const struct unwind_start *start, uint32_t max, const struct unwind_skip *skip)
@@ -386,6 +407,8 @@ static void check_trail(
 		assert_int_equal(stops[1].count, count);
 	}
 	assert_memory_equal(after, alone, count * 8);
+	if (max == FRAMES_MAX && skip->from == none.from && skip->to == none.to)
+		check_note(after, count);
 }
 
 /* Walks over stacks of which the last one's is mostly still there. */
@@ -422,9 +445,29 @@ TEST(what_the_last_walk_found_changes_nothing)
 			check_trail(&start, max, &skip);
 		}
 	}
+	assert_in_range(met_again, 1000, 120000);
 }
 
 /* So it is no wonder that the above holds. */
+/* What was found before it is not in the trail. */
+TEST(of_a_walk_that_goes_on_nothing_is_noted)
+{
+	uint64_t random = 13, frames[FRAMES_MAX];
+
+	unwind_trail_init(&trail);
+	for (int i = 0; i < 100; i++) {
+		struct unwind_start start;
+
+		make(&random);
+		start = made.start;
+		unwind_fast(frames, FRAMES_MAX, &none, &start, &stop, &trail);
+		assert_true(trail.is_whole);
+		start.count = 1;
+		unwind_fast(frames, FRAMES_MAX, &none, &start, &stop, &trail);
+		assert_false(trail.is_whole);
+	}
+}
+
 TEST(what_the_last_walk_found_is_not_looked_up)
 {
 	uint64_t random = 12, frames[FRAMES_MAX];
