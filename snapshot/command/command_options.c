@@ -81,7 +81,7 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
 	uint64_t number;
 
 	if (kv_number(text, 10, &number) || !number || number > UINT32_MAX)
-		return err_set(err, ERR_USAGE, text, "a pid is a decimal number");
+		return err_set(err, ERR_USAGE, text, "a pid is a decimal number; -pn takes a name");
 	*pid = (uint32_t)number;
 	return 0;
 }
