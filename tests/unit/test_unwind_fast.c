@@ -449,6 +449,23 @@ TEST(what_the_last_walk_found_changes_nothing)
 }
 
 /* So it is no wonder that the above holds. */
+TEST(what_the_last_walk_found_is_not_looked_up)
+{
+	uint64_t random = 12, frames[FRAMES_MAX];
+
+	unwind_trail_init(&trail);
+	for (int i = 0; i < 100; i++) {
+		make(&random);
+		unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
+		for (uint32_t k = 0; k < made.count; k++)
+			put(made.frames[k], UNWIND_NEVER);
+		memset(frames, 0xee, sizeof(frames));
+		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail),
+			made.count);
+		assert_memory_equal(frames, made.frames, made.count * 8);
+	}
+}
+
 /* What was found before it is not in the trail. */
 TEST(of_a_walk_that_goes_on_nothing_is_noted)
 {
@@ -465,23 +482,6 @@ TEST(of_a_walk_that_goes_on_nothing_is_noted)
 		start.count = 1;
 		unwind_fast(frames, FRAMES_MAX, &none, &start, &stop, &trail);
 		assert_false(trail.is_whole);
-	}
-}
-
-TEST(what_the_last_walk_found_is_not_looked_up)
-{
-	uint64_t random = 12, frames[FRAMES_MAX];
-
-	unwind_trail_init(&trail);
-	for (int i = 0; i < 100; i++) {
-		make(&random);
-		unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
-		for (uint32_t k = 0; k < made.count; k++)
-			put(made.frames[k], UNWIND_NEVER);
-		memset(frames, 0xee, sizeof(frames));
-		assert_int_equal(unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail),
-			made.count);
-		assert_memory_equal(frames, made.frames, made.count * 8);
 	}
 }
 
