@@ -357,7 +357,8 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		if (is_busy && tries >= tries_max)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"a thread of it has been in the tracer for long");
-		WaitForSingleObject(tracee->process, PAUSE_MS);
+		/* Longer each time: a thread that takes long to wake would be stopped where it was. */
+		WaitForSingleObject(tracee->process, PAUSE_MS + tries / 4);
 	}
 }
 
