@@ -10,7 +10,7 @@
 struct older_table {
 	struct tracer_block *entries;
 	size_t count;
-	unsigned log2;
+	uint32_t pages;
 };
 
 struct older {
@@ -56,7 +56,9 @@ static bool can_be_listed(struct older *older)
 	return older->tags;
 }
 
-/* Tables that are at most half full; false when there is no room for them. */
+#define PAGE_ENTRIES (TRACER_PAGE / sizeof(struct tracer_block))
+
+/* Tables that are about half full; false when there is no room for them. */
 static bool make_tables(struct older *older)
 {
 	struct tracer_area *area = &older->tracee->area;
@@ -69,27 +71,37 @@ static bool make_tables(struct older *older)
 
 		if (!table->count)
 			continue;
-		table->log2 = BLOCKTABLE_FIRST_LOG2;
-		while (table->count > (size_t)1 << table->log2 >> 1)
-			table->log2++;
-		table->entries = calloc((size_t)1 << table->log2, sizeof(*table->entries));
-		if (!table->entries || !blocktable_room(area, i, table->log2))
+		if (table->count > area->shard_bytes / sizeof(*table->entries) / 2)
 			return false;
-		bytes += sizeof(*table->entries) << table->log2;
+		table->pages = (uint32_t)(table->count / (PAGE_ENTRIES / 2)) + 1;
+		table->entries = calloc(table->pages, TRACER_PAGE);
+		if (!table->entries)
+			return false;
+		bytes += table->pages * TRACER_PAGE;
 	}
 	return bytes <= area->limit_bytes;
 }
 
-static void put(struct older *older, const struct block *walked)
+/* False when too many have their homes at its end. */
+static bool put(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];
-	uint64_t mask = ((uint64_t)1 << table->log2) - 1;
-	uint64_t at = blocktable_home(walked->addr, table->log2);
+	uint64_t at = blocktable_home(walked->addr, blocktable_lines(table->pages));
 
 	while (table->entries[at].key)
-		at = (at + 1) & mask;
+		at++;
 	table->entries[at] = tracer_block_make(
 		walked->addr, older->tags[walked->heap], 0, walked->requested_bytes);
+	return at + 1 < table->pages * PAGE_ENTRIES;
+}
+
+static bool fill_tables(struct older *older)
+{
+	for (size_t i = 0; i < older->walk.block_count; i++) {
+		if (!put(older, &older->walk.blocks[i]))
+			return false;
+	}
+	return true;
 }
 
 static bool write_tables(struct older *older)
@@ -98,8 +110,8 @@ static bool write_tables(struct older *older)
 
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
 		const struct older_table *table = &older->tables[i];
-		uint64_t addr = blocktable_room(&tracee->area, i, table->log2);
-		size_t bytes = sizeof(*table->entries) << table->log2;
+		uint64_t addr = blocktable_at(&tracee->area, i);
+		size_t bytes = table->pages * (size_t)TRACER_PAGE;
 
 		if (!table->count)
 			continue;
@@ -107,7 +119,9 @@ static bool write_tables(struct older *older)
 			    PAGE_READWRITE) ||
 			!tracee_write(tracee, addr, table->entries, bytes))
 			return false;
-		tracee->area.shards[i].table = addr | table->log2;
+		tracee->area.shards[i].table = addr;
+		tracee->area.shards[i].pages = table->pages;
+		tracee->area.shards[i].lines = blocktable_lines(table->pages);
 		tracee->area.shards[i].count = (uint32_t)table->count;
 		tracee->area.committed_bytes += bytes;
 	}
@@ -124,12 +138,10 @@ static int list(struct older *older, struct err *err)
 {
 	struct tracee *tracee = older->tracee;
 
-	if (!can_be_listed(older) || !make_tables(older)) {
+	if (!can_be_listed(older) || !make_tables(older) || !fill_tables(older)) {
 		forget_heaps(&tracee->area);
 		return 0;
 	}
-	for (size_t i = 0; i < older->walk.block_count; i++)
-		put(older, &older->walk.blocks[i]);
 	if (!write_tables(older))
 		return err_set(err, ERR_INJECT, tracee->target->name,
 			"it has no memory for the tracer's tables");

@@ -8,6 +8,7 @@
 
 #define GRANULE ((uint64_t)0x10000)
 #define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
+#define SHARD_MAX ((uint64_t)1 << 30) /* as hsnap reads it */
 #define RANGES_MAX ((uint64_t)1 << 20)
 #define MODULES_BYTES ((uint64_t)1 << 20)
 #define UNLOADS_MAX ((uint64_t)1 << 16)
@@ -32,19 +33,6 @@ static uint64_t take(uint64_t *next, uint64_t bytes)
 	return addr;
 }
 
-/*
- * Room for all tables of a shard that can lie beside each other: each is twice as large as the last.
- * The largest ones take all that may be committed, or more than half of it.
- */
-static uint64_t shard_bytes(uint64_t limit_bytes)
-{
-	uint64_t largest = BLOCKTABLE_FIRST_BYTES;
-
-	while (largest * 2 <= limit_bytes / TRACER_SHARDS)
-		largest *= 2;
-	return largest * 2;
-}
-
 void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 {
 	uint64_t next = base;
@@ -58,7 +46,9 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
-	area->shard_bytes = shard_bytes(limit_bytes);
+	/* They never have the same share each. */
+	area->shard_bytes =
+		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
 	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);
 	area->modules_limit = MODULES_BYTES;
 	area->modules = take(&next, area->modules_limit);

@@ -128,7 +128,7 @@ static void index_build(struct tracer_index *index, const struct tracer_block *b
 	}
 }
 
-#define ENTRIES_LOG2_MAX 26 /* of one shard */
+#define SHARD_PAGES_MAX (1u << 18)
 #define READ_BYTES ((size_t)1 << 20) /* at once */
 #define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
 #define MODULES_MAX ((uint64_t)1 << 26)
@@ -181,15 +181,12 @@ static int set_part(
 static int set_shard(struct tracer_copy *copy, size_t id)
 {
 	const struct tracer_shard *shard = &copy->area.shards[id];
-	unsigned log2 = shard->table & 63;
 
 	copy->broken_shards += shard->broken != 0;
 	if (!shard->table || shard->broken)
 		return 0;
-	if (log2 > ENTRIES_LOG2_MAX)
-		return -ERR_TARGET;
-	return set_part(copy, id, shard->table & ~(uint64_t)63, sizeof(struct tracer_block) << log2,
-		UINT64_MAX);
+	return set_part(
+		copy, id, shard->table, shard->pages * TRACER_PAGE, SHARD_PAGES_MAX * TRACER_PAGE);
 }
 
 /* A fresh process has committed nothing: its stack area is empty. */
@@ -352,12 +349,9 @@ static bool is_counted(const struct tracer_copy *copy, const struct tracer_area 
 	const struct tracer_area *area = &copy->area;
 
 	if (!last->copy || area->session != last_area->session ||
-		copy->parts[id].addr != last->addr)
+		copy->parts[id].addr != last->addr || copy->parts[id].bytes < last->bytes)
 		return false;
-	if (id == PART_STACKS)
-		return copy->parts[id].bytes >= last->bytes;
-	return id < TRACER_SHARDS && area->shards[id].table == last_area->shards[id].table &&
-	       !area->shards[id].lock;
+	return id == PART_STACKS || (id < TRACER_SHARDS && !area->shards[id].lock);
 }
 
 /* Reads the pieces of a part that have changed, and what it has grown by. */

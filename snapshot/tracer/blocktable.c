@@ -111,17 +111,20 @@ static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t addr)
 
 static struct tracer_block *entries(const struct tracer_shard *shard)
 {
-	return (struct tracer_block *)(uintptr_t)(shard->table & ~(uint64_t)63);
+	return (struct tracer_block *)(uintptr_t)shard->table;
 }
+
+#define PAGE_ENTRIES ((uint32_t)(TRACER_PAGE / sizeof(struct tracer_block)))
 
 static uint64_t entry_count(const struct tracer_shard *shard)
 {
-	return shard->table ? (uint64_t)1 << (shard->table & 63) : 0;
+	return (uint64_t)shard->pages * PAGE_ENTRIES;
 }
 
-static uint64_t home(uint64_t addr, uint64_t count)
+/* How many blocks have a home of their own. */
+static uint64_t home_count(const struct tracer_shard *shard)
 {
-	return blocktable_home(addr, (unsigned)__builtin_ctz((uint32_t)count));
+	return (uint64_t)shard->lines * BLOCKTABLE_LINE;
 }
 
 static void count_change(struct tracer_area *area, const struct tracer_shard *shard, size_t count)
@@ -142,20 +145,13 @@ static void entry_set(struct tracer_area *area, const struct tracer_shard *shard
 	count_change(area, shard, tracer_count_of((uintptr_t)entry - (uintptr_t)entries(shard)));
 }
 
-static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
+static struct tracer_block *find(const struct tracer_shard *shard, uint64_t addr)
 {
-	uint64_t at = home(addr, count);
+	struct tracer_block *entry = &entries(shard)[blocktable_home(addr, shard->lines)];
 
-	while (table[at].key && tracer_block_addr(&table[at]) != addr)
-		at = (at + 1) & (count - 1);
-	return &table[at];
-}
-
-static struct tracer_block *room_for(
-	const struct tracer_area *area, const struct tracer_shard *shard, uint64_t log2)
-{
-	return (struct tracer_block *)(uintptr_t)blocktable_room(
-		area, (unsigned)(shard - area->shards), (unsigned)log2);
+	while (entry->key && tracer_block_addr(entry) != addr)
+		entry++;
+	return entry;
 }
 
 /* Whether no heap has it any more. One whose heap is being destroyed may yet be live. */
@@ -168,29 +164,111 @@ static bool is_gone(const struct tracer_area *area, const struct tracer_block *b
 	return index && state != generation && state != (generation | TRACER_HEAP_LEAVING);
 }
 
-/* Gives a shard a table of another size, and leaves out what no heap has any more. */
-static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_t log2)
+/* Makes a shard's table so many pages long, its new entries free. */
+static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_t pages)
 {
-	uint64_t old_count = entry_count(shard), count = (uint64_t)1 << log2;
-	struct tracer_block *old = entries(shard), *table = room_for(area, shard, log2);
-	uint32_t live = 0;
+	uint64_t at = blocktable_at(area, (unsigned)(shard - area->shards));
+	uint64_t old = shard->pages * TRACER_PAGE, new = pages *TRACER_PAGE;
 
-	if (!table || !tables_commit(area, table, count * sizeof(*table)))
+	if (new > area->shard_bytes ||
+		!tables_commit(area, (void *)(uintptr_t)(at + old), new - old))
 		return false;
-	/* The order of entries is about that of their hashes, in both: this goes from page to page. */
-	for (uint64_t i = 0; i < old_count; i++) {
-		if (!old[i].key || is_gone(area, &old[i]))
-			continue;
-		*find(table, count, tracer_block_addr(&old[i])) = old[i];
-		live++;
-	}
-	shard->count = live;
-	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < TRACER_COUNTS; i++) /* it may have been there before */
-		count_change(area, shard, i);
-	if (old_count)
-		tables_decommit(area, old, old_count * sizeof(*old));
+	shard->table = at;
+	__atomic_store_n(&shard->pages, pages, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* Moves an entry to a free one. Whoever looks at any instant sees it there, or here, or twice. */
+static void move(struct tracer_block *to, struct tracer_block *from)
+{
+	to->what = from->what;
+	__atomic_store_n(&to->key, from->key, __ATOMIC_RELEASE);
+	__atomic_store_n(&from->key, 0, __ATOMIC_RELEASE);
+}
+
+/* Moves each entry that lies before its home among so many lines there, or behind it; the last ones first: so there is
+ * room. False when there is not, even so. */
+static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
+{
+	struct tracer_block *table = entries(shard);
+
+	for (uint64_t at = entry_count(shard); at--;) {
+		uint64_t to = blocktable_home(tracer_block_addr(&table[at]), lines);
+
+		if (!table[at].key || to <= at)
+			continue;
+		while (table[to].key)
+			to++;
+		if (to + 1 == entry_count(shard) && !extend(area, shard, shard->pages + 1))
+			return false;
+		move(&table[to], &table[at]);
+	}
+	return true;
+}
+
+/*
+ * Moves each entry as near to its home among so many lines as it can be, where none lies before that; the first ones first. Leaves
+ * out what no heap has any more. Returns where the last one ends.
+ */
+static uint64_t settle(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
+{
+	struct tracer_block *table = entries(shard);
+	uint64_t end = 0;
+
+	shard->count = 0;
+	for (uint64_t at = 0; at < entry_count(shard); at++) {
+		uint64_t to = blocktable_home(tracer_block_addr(&table[at]), lines);
+
+		if (!table[at].key)
+			continue;
+		if (is_gone(area, &table[at])) {
+			__atomic_store_n(&table[at].key, 0, __ATOMIC_RELEASE);
+			continue;
+		}
+		while (to < at && table[to].key)
+			to++;
+		if (to < at)
+			move(&table[to], &table[at]);
+		shard->count++;
+		end = end > to ? end : to + 1;
+	}
+	shard->lines = lines;
+	for (size_t i = 0; i < TRACER_COUNTS; i++)
+		count_change(area, shard, i);
+	return end;
+}
+
+#define FEW_PAGES 8
+
+static bool grow(struct tracer_area *area, struct tracer_shard *shard)
+{
+	uint32_t pages = shard->pages, lines = shard->lines;
+
+	pages += !pages ? 1 : pages < FEW_PAGES ? pages : pages / 4;
+	if (!extend(area, shard, pages))
+		return false;
+	if (spread(area, shard, blocktable_lines(pages)))
+		lines = blocktable_lines(pages);
+	settle(area, shard, lines);
+	return lines == blocktable_lines(pages);
+}
+
+/* Makes the table smaller when few of its entries are in use. */
+static void fit(struct tracer_area *area, struct tracer_shard *shard)
+{
+	uint32_t pages = shard->count / (PAGE_ENTRIES * 5 / 8) + 1, old = shard->pages;
+	uint64_t end;
+
+	if (shard->count >= home_count(shard) / 3 || pages >= old)
+		return;
+	end = settle(area, shard, blocktable_lines(pages));
+	if (pages * PAGE_ENTRIES <= end)
+		pages = (uint32_t)(end / PAGE_ENTRIES) + 1;
+	if (pages == old)
+		return;
+	__atomic_store_n(&shard->pages, pages, __ATOMIC_RELEASE);
+	tables_decommit(
+		area, (char *)entries(shard) + pages * TRACER_PAGE, (old - pages) * TRACER_PAGE);
 }
 
 static uint32_t heaps_destroyed(const struct tracer_area *area)
@@ -199,49 +277,26 @@ static uint32_t heaps_destroyed(const struct tracer_area *area)
 }
 
 /* Closes the gap at hole: entries behind it move up when their home allows it. */
-static void close_gap(struct tracer_area *area, const struct tracer_shard *shard, uint64_t hole)
+static void close_gap(
+	struct tracer_area *area, const struct tracer_shard *shard, struct tracer_block *hole)
 {
-	struct tracer_block *table = entries(shard);
-	uint64_t count = entry_count(shard), mask = count - 1;
+	const struct tracer_block *table = entries(shard);
 
-	for (uint64_t at = (hole + 1) & mask; table[at].key; at = (at + 1) & mask) {
-		uint64_t distance = (at - home(tracer_block_addr(&table[at]), count)) & mask;
-
-		if (distance < ((at - hole) & mask))
+	for (struct tracer_block *entry = hole + 1; entry->key; entry++) {
+		if (table + blocktable_home(tracer_block_addr(entry), shard->lines) > hole)
 			continue;
-		entry_set(area, shard, &table[hole], &table[at]);
-		hole = at;
+		entry_set(area, shard, hole, entry);
+		hole = entry;
 	}
-	entry_set(area, shard, &table[hole], &(struct tracer_block){0});
+	entry_set(area, shard, hole, &(struct tracer_block){0});
 }
 
 /* Takes out the blocks of destroyed heaps. */
 static void clean(struct tracer_area *area, struct tracer_shard *shard)
 {
-	struct tracer_block *table = entries(shard);
-	uint64_t count = entry_count(shard), i = 0;
-
 	shard->cleaned = heaps_destroyed(area);
 	shard->waited = 0;
-	while (i < count) {
-		if (!table[i].key || !is_gone(area, &table[i])) {
-			i++;
-			continue;
-		}
-		close_gap(area, shard, i); /* another one may be there now */
-		shard->count--;
-	}
-}
-
-/* Makes the table as small as it may be. */
-static void fit(struct tracer_area *area, struct tracer_shard *shard)
-{
-	uint64_t log2 = shard->table & 63, less = log2;
-
-	while (less > BLOCKTABLE_FIRST_LOG2 && shard->count < (uint64_t)1 << less >> 2)
-		less--;
-	if (less < log2)
-		resize(area, shard, less);
+	settle(area, shard, shard->lines);
 }
 
 /* Looking through a table takes as long as it is large: so it has to be used for long before. */
@@ -258,22 +313,22 @@ static void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 static struct tracer_block *place_for(
 	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
 {
-	uint64_t count = entry_count(shard),
-		 log2 = count ? (shard->table & 63) + 1 : BLOCKTABLE_FIRST_LOG2;
-	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
+	struct tracer_block *entry = shard->table ? find(shard, addr) : NULL;
 
-	if (entry && (entry->key || shard->count < count / 4 * 3))
-		return entry;
-	if (shard->cleaned != heaps_destroyed(area))
-		clean(area, shard);
-	if (count && shard->count < count / 8 * 5) {
-		fit(area, shard);
-		return find(entries(shard), entry_count(shard), addr);
+	if (!entry || (!entry->key && shard->count >= home_count(shard) / 5 * 4)) {
+		if (entry && shard->cleaned != heaps_destroyed(area))
+			clean(area, shard);
+		/* Without memory a fuller one has to do, up to where searching takes too long. */
+		if (entry && shard->count < home_count(shard) / 8 * 5)
+			fit(area, shard);
+		else if (!grow(area, shard) && shard->count >= home_count(shard) / 8 * 7)
+			return NULL;
+		entry = find(shard, addr);
 	}
-	/* Without memory a fuller one has to do, up to where searching takes too long. */
-	if (!resize(area, shard, log2) && shard->count >= count / 8 * 7)
+	if (!entry->key && entry + 1 == entries(shard) + entry_count(shard) &&
+		!extend(area, shard, shard->pages + 1))
 		return NULL;
-	return find(entries(shard), entry_count(shard), addr);
+	return entry;
 }
 
 /* Records a change of a shard, whose lock is held. */
@@ -294,12 +349,11 @@ static __attribute__((noinline)) void say(struct tracer_area *area, struct trace
 
 void blocktable_expect(const struct tracer_area *area, uint64_t addr)
 {
-	uint64_t table =
-		__atomic_load_n(&area->shards[blocktable_shard(addr)].table, __ATOMIC_RELAXED);
-	const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~(uint64_t)63);
+	const struct tracer_shard *shard = &area->shards[blocktable_shard(addr)];
+	uint32_t lines = __atomic_load_n(&shard->lines, __ATOMIC_RELAXED);
 
-	if (table)
-		__builtin_prefetch(&entries[blocktable_home(addr, table & 63)], 1);
+	if (lines)
+		__builtin_prefetch(&entries(shard)[blocktable_home(addr, lines)], 1);
 }
 
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
@@ -325,7 +379,7 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* After a block was taken out; only now and then again when there was no memory for it. */
+/* After a block was taken out; only now and then, for where a crowd lies at its end it stays as long as it is. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if ((shard->count + 1) % 64 == 0)
@@ -340,14 +394,13 @@ static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t 
 
 	clean_in_time(area, shard);
 	if (shard->table) {
-		struct tracer_block *table = entries(shard);
-		struct tracer_block *entry = find(table, entry_count(shard), addr);
+		struct tracer_block *entry = find(shard, addr);
 
 		if (entry->key) {
 			is_live = tracer_block_is_live(area, entry);
 			if (is_live)
 				*block = *entry;
-			close_gap(area, shard, (uint64_t)(entry - table));
+			close_gap(area, shard, entry);
 			shard->count--;
 			shrink(area, shard);
 		}
@@ -379,7 +432,7 @@ void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 	struct ring *ring;
 
 	if (rings_lock(area, 1, &shard->lock, &shard->broken, &ring)) {
-		if (ring && (!shard->table || !find(entries(shard), entry_count(shard), addr)->key))
+		if (ring && (!shard->table || !find(shard, addr)->key))
 			say(area, shard, ring, RING_FREE_OLD, (struct tracer_block){.key = addr});
 		memory_unlock(&shard->lock);
 	}

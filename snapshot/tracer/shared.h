@@ -32,7 +32,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 7
+#define TRACER_VERSION 8
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -98,9 +98,7 @@ struct tracer_block {
 
 /* A part of the live-block table, chosen by the block's address. */
 struct tracer_shard {
-	/* Address of an array of struct tracer_block, aligned to 4 KiB; its low 6 bits are the
-	 * binary logarithm of the number of entries. 0: empty yet. */
-	uint64_t table;
+	uint64_t table; /* address of an array of struct tracer_block; 0: empty yet */
 	uint32_t lock;
 	uint32_t count; /* with blocks of destroyed heaps */
 	uint32_t broken; /* its lock was never given back: what it holds is old */
@@ -109,7 +107,9 @@ struct tracer_shard {
 	uint32_t order; /* of its next event (rings.h) */
 	/* Threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile. */
 	uint32_t reallocating;
-	uint32_t unused[7]; /* a cache line each */
+	uint32_t pages; /* of the table, TRACER_PAGE each: entries may be in any of them */
+	uint32_t lines; /* where their homes are: the tracer's own business */
+	uint32_t unused[5]; /* a cache line each */
 };
 
 /* One stack. Its id is its offset in the stack area divided by 8. */

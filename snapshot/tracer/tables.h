@@ -105,19 +105,27 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
  * The table of live blocks: address -> size, heap, stack.
  *
  * Open addressing in shards, each with a lock of its own. It is held for a few memory accesses, and
- * now and then while the shard gets a table of another size: for a pass through the old one, and the
- * real calls that commit the new one and decommit the old. A lock that is not given back (its thread
+ * now and then while the shard's table grows or shrinks, where it is: for two passes through it, and a
+ * real call that commits or decommits pages at its end. A lock that is not given back (its thread
  * was ended inside) breaks its shard: waiting ends, what comes after is counted as dropped.
  *
- * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
- * an entry, a live block costs 64 at most. It grows and shrinks by that. The blocks of a destroyed heap
+ * A large table grows by a quarter when it is four fifths full, and shrinks when it is less than a third full: of 16 bytes
+ * an entry, a live block costs 20 to 25 while there are ever more, and 50 at most. The blocks of a destroyed heap
  * count as live until their shard was used again, about as often as a 64th of its entries.
  */
 
-/* Of a shard's first table; each next one is twice as large. */
-#define BLOCKTABLE_FIRST_BYTES ((uint64_t)4096)
+/* Four entries each. Blocks whose home is in one of the last are behind it where it is taken: there are some
+ * entries more than lines, and the very last one is always free. */
+#define BLOCKTABLE_LINE 4u
+#define BLOCKTABLE_PAGE_LINES                                                                      \
+	((uint32_t)(TRACER_PAGE / sizeof(struct tracer_block) / BLOCKTABLE_LINE))
+#define BLOCKTABLE_SPARE_LINES 8u
 
-#define BLOCKTABLE_FIRST_LOG2 8u /* its entries */
+/* Of a table of so many pages. */
+static inline uint32_t blocktable_lines(uint32_t pages)
+{
+	return pages * BLOCKTABLE_PAGE_LINES - BLOCKTABLE_SPARE_LINES;
+}
 
 /* Which shard has a block: one for each 64 KiB of memory, since that is often one thread's. */
 static inline unsigned blocktable_shard(uint64_t addr)
@@ -126,25 +134,21 @@ static inline unsigned blocktable_shard(uint64_t addr)
 }
 
 /*
- * Where among 1 << log2 entries it is, or from there on the first free one: blocks that lie in the same 256 bytes of
- * memory have their places in one cache line, for they often come and go one after the other.
+ * The entry where a block is, or from there on the first free one: blocks that lie in the same 256 bytes of
+ * memory have their places in one cache line, for they often come and go one after the other. With more lines no
+ * block's home lies before that of a block that it was not before.
  */
-static inline uint64_t blocktable_home(uint64_t addr, unsigned log2)
+static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 {
-	return (addr >> 8) * 0x9e3779b97f4a7c15u >> (66 - log2) << 2 | (addr >> 6 & 3);
+	uint64_t hash = (addr >> 8) * 0x9e3779b97f4a7c15u >> 32;
+
+	return (hash * lines >> 32) * BLOCKTABLE_LINE + (addr >> 6 & 3);
 }
 
-/* The address of a shard's table of 1 << log2 entries, in its room: they lie behind one another there. 0:
- * there is no room for so many. */
-static inline uint64_t blocktable_room(
-	const struct tracer_area *area, unsigned shard, unsigned log2)
+/* The address of a shard's table. */
+static inline uint64_t blocktable_at(const struct tracer_area *area, unsigned shard)
 {
-	uint64_t bytes = (uint64_t)sizeof(struct tracer_block) << log2;
-	uint64_t from = bytes - BLOCKTABLE_FIRST_BYTES;
-
-	if (bytes > area->shard_bytes || from > area->shard_bytes - bytes)
-		return 0;
-	return area->shard_tables + shard * area->shard_bytes + from;
+	return area->shard_tables + shard * area->shard_bytes;
 }
 
 /* Has the processor fetch where a block will be put: to be called some 100 ns before that. */

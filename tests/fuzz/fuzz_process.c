@@ -136,7 +136,8 @@ static void make_tables(void)
 	area->ranges.node_limit = 0x1000 / sizeof(struct tracer_range);
 	area->ranges.node_count = 2;
 	area->heaps[1] = HEAP;
-	area->shards[3].table = TABLE | 4;
+	area->shards[3].table = TABLE;
+	area->shards[3].pages = 1;
 	area->shards[3].count = 2;
 	memcpy(bytes_of + (AREA - BASE), area, sizeof(*area));
 	free(area);

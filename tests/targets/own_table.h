@@ -28,10 +28,10 @@ static inline const struct tracer_block *own_table_find(
 	const struct tracer_block *found = NULL;
 
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
-		uint64_t table = area->shards[i].table;
-		const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~63ull);
+		const struct tracer_block *entries = (const void *)(uintptr_t)area->shards[i].table;
+		uint64_t count = area->shards[i].pages * TRACER_PAGE / sizeof(*entries);
 
-		for (uint64_t at = 0; table && at < 1ull << (table & 63); at++) {
+		for (uint64_t at = 0; at < count; at++) {
 			if (entries[at].key && tracer_block_addr(&entries[at]) == (uintptr_t)addr &&
 				tracer_block_is_live(area, &entries[at]))
 				found = &entries[at];

@@ -27,7 +27,6 @@ static struct fake_memory {
 	uint8_t *is_committed; /* each page */
 	int32_t commits_left; /* how often it still succeeds */
 	uint32_t waits, waits_max; /* waiting is of no use after so many */
-	void (*on_decommit)(void);
 	void (*on_wait)(void);
 } memory;
 
@@ -60,8 +59,6 @@ void memory_decommit(void *at, uint64_t bytes)
 	fake_mark(at, bytes, false);
 	assert_true(mmap(at, bytes, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
-	if (memory.on_decommit)
-		memory.on_decommit();
 }
 
 bool memory_wait(struct memory_patience *patience)
@@ -173,7 +170,7 @@ static inline uint64_t fake_dice(uint64_t *seed)
  * counted would stay wrong in it.
  */
 struct fake_copy {
-	uint64_t table; /* as its shard says it; of the stacks their address */
+	uint64_t table; /* its address */
 	uint32_t changes[TRACER_COUNTS];
 	uint64_t bytes;
 	unsigned char copy[(size_t)1 << 22];
@@ -190,15 +187,12 @@ static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
 /* number: of a shard, or TRACER_SHARDS: the stacks. */
 static inline uint64_t fake_table(unsigned number, uint64_t *bytes)
 {
-	uint64_t table = number < TRACER_SHARDS ?
-				 __atomic_load_n(&area.shards[number].table, __ATOMIC_ACQUIRE) :
-				 area.stacks;
+	const struct tracer_shard *shard = &area.shards[number];
 
-	*bytes = number < TRACER_SHARDS ? sizeof(struct tracer_block) << (table & 63) :
-					  __atomic_load_n(&area.stacks_top, __ATOMIC_ACQUIRE);
-	if (number < TRACER_SHARDS && !table)
-		*bytes = 0;
-	return table;
+	*bytes = number < TRACER_SHARDS ?
+			 __atomic_load_n(&shard->pages, __ATOMIC_ACQUIRE) * TRACER_PAGE :
+			 __atomic_load_n(&area.stacks_top, __ATOMIC_ACQUIRE);
+	return number < TRACER_SHARDS ? shard->table : area.stacks;
 }
 
 static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
@@ -206,7 +200,7 @@ static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
 	copy->table = fake_table(number, &copy->bytes);
 	assert_true(copy->bytes <= sizeof(copy->copy));
 	fake_read(copy->changes, (uintptr_t)area.changes[number], sizeof(copy->changes));
-	if (!fake_read(copy->copy, copy->table & ~(uint64_t)63, copy->bytes))
+	if (!fake_read(copy->copy, copy->table, copy->bytes))
 		copy->bytes = 0;
 }
 
@@ -215,14 +209,12 @@ static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned num
 {
 	uint64_t bytes, table = fake_table(number, &bytes);
 
-	for (uint64_t at = 0; table && table == copy->table && at < copy->bytes;
-		at += TRACER_PIECE) {
+	for (uint64_t at = 0; at < copy->bytes && copy->bytes <= bytes; at += TRACER_PIECE) {
 		uint64_t piece = copy->bytes - at < TRACER_PIECE ? copy->bytes - at : TRACER_PIECE;
 		size_t count = at / TRACER_PIECE % TRACER_COUNTS;
 
 		if (copy->changes[count] == area.changes[number][count] &&
-			memcmp(copy->copy + at,
-				(const char *)(uintptr_t)(table & ~(uint64_t)63) + at, piece) != 0)
+			memcmp(copy->copy + at, (const char *)(uintptr_t)table + at, piece) != 0)
 			return false;
 	}
 	return true;

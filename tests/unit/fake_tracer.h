@@ -71,7 +71,7 @@ static inline void tracer_place(void)
 	tracer_place_image();
 	fake_map(TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 7);
+	AREA_PUT(version, 8);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
 	AREA_PUT(state, TRACER_ON);
 	AREA_PUT(pointer_bytes, 8);
@@ -94,12 +94,13 @@ static inline void tracer_count_change(unsigned table, uint64_t offset)
 }
 
 /* An empty table for a shard; its address. */
-static inline uint64_t tracer_place_table(unsigned shard, unsigned log2)
+static inline uint64_t tracer_place_table(unsigned shard, unsigned pages)
 {
 	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP;
 
-	fake_map(addr, sizeof(struct tracer_block) << log2)->needs_hold = true;
-	SHARD_PUT(shard, table, addr | log2);
+	fake_map(addr, pages * TRACER_PAGE)->needs_hold = true;
+	SHARD_PUT(shard, table, addr);
+	SHARD_PUT(shard, pages, pages);
 	return addr;
 }
 

@@ -45,7 +45,7 @@ static int set_up(void **state)
 	(void)state;
 	ust_place(64);
 	begin_capture(heaps);
-	tracer_place_table(0, 6);
+	tracer_place_table(0, 1);
 	scene.captured.wants_ust = true;
 	return 0;
 }
@@ -369,7 +369,7 @@ static int set_up_traced(void **state)
 	fake_init();
 	begin_capture(heaps);
 	tracer_place_others();
-	tracer_place_table(0, 12);
+	tracer_place_table(0, 16);
 	fake.is_held = true;
 	scene.captured.source.has_tracer = true;
 	return 0;
@@ -737,7 +737,7 @@ static void place_traced(void)
 		stacks[i] = tracer_put_stack(0x180000000 + 0x1000 * i, 1 + i * 9);
 	for (unsigned shard = 0; shard < 6; shard++) {
 		if (shard)
-			tracer_place_table(shard, 5);
+			tracer_place_table(shard, 1);
 		for (unsigned i = 0; i < 20; i++)
 			tracer_put_block(shard, i,
 				&(struct made_block){0x2000000 + shard * 0x10000 + i * 0x100,

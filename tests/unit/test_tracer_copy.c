@@ -116,10 +116,10 @@ TEST(a_tracer_of_another_version_is_refused_by_name)
 	AREA_PUT(magic, 0x325243415254);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 8);
+	AREA_PUT(version, 9);
 	assert_int_equal(take(), -ERR_TARGET);
-	assert_non_null(strstr(scene.err.detail, "a tracer of version 8, this hsnap knows 7"));
-	AREA_PUT(version, 7);
+	assert_non_null(strstr(scene.err.detail, "a tracer of version 9, this hsnap knows 8"));
+	AREA_PUT(version, 8);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
@@ -180,14 +180,16 @@ TEST(a_32_bit_process_has_a_tracer_of_its_own)
 /* Each part may be as it says; all together are more than anybody is going to read. */
 TEST(tables_larger_than_half_of_the_memory_are_refused)
 {
-	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^26 entries of 16 bytes */
+	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^18 pages */
 	uint64_t first = TRACER_ROOM + TRACER_ROOM_BYTES;
 
 	if (os_memory_bytes() / 2 >= TRACER_SHARDS * shard_bytes)
 		skip();
 	AREA_PUT(reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
-	for (unsigned shard = 0; shard < TRACER_SHARDS; shard++)
-		SHARD_PUT(shard, table, (first + shard * shard_bytes) | 26);
+	for (unsigned shard = 0; shard < TRACER_SHARDS; shard++) {
+		SHARD_PUT(shard, table, first + shard * shard_bytes);
+		SHARD_PUT(shard, pages, 1 << 18);
+	}
 	assert_int_equal(take(), -ERR_TARGET);
 	assert_non_null(strstr(scene.err.detail, "of this machine's memory"));
 	assert_null(strchr(scene.err.detail, '\n'));
@@ -239,9 +241,9 @@ TEST(every_block_of_every_shard_is_found)
 	unsigned count = 0;
 
 	for (unsigned shard = 0; shard < TRACER_SHARDS; shard += 2) {
-		unsigned entries = 1u << shard / 4;
+		unsigned pages = 1 + shard / 4, entries = pages * 256;
 
-		tracer_place_table(shard, shard / 4);
+		tracer_place_table(shard, pages);
 		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
 			const struct made_block block = block_of(count++);
 
@@ -259,7 +261,7 @@ TEST(every_block_of_every_shard_is_found)
 
 TEST(an_entry_that_is_being_moved_counts_once)
 {
-	tracer_place_table(5, 6);
+	tracer_place_table(5, 1);
 	for (unsigned i = 0; i < 20; i++) {
 		const struct made_block block = block_of(i);
 
@@ -293,7 +295,7 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 {
 	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
 
-	tracer_place_table(63, 4);
+	tracer_place_table(63, 1);
 	tracer_put_block(63, 3, &block);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 1);
@@ -308,7 +310,7 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 
 /* ---------------------------------------------------------------- read again */
 
-#define AGAIN_LOG2 17 /* 2 MiB: each count is of two pieces */
+#define AGAIN_PAGES 512 /* 2 MiB: each count is of two pieces */
 #define PIECE_ENTRIES (8192 / 16)
 
 static int read_tables(void)
@@ -336,17 +338,17 @@ static uint64_t version_read(unsigned piece)
  * that nothing else is. */
 TEST(the_second_time_only_what_has_changed_is_read)
 {
-	const unsigned pieces = (16u << AGAIN_LOG2) / 8192;
+	const unsigned pieces = (AGAIN_PAGES * 4096) / 8192;
 	uint64_t all;
 
-	tracer_place_table(9, AGAIN_LOG2);
+	tracer_place_table(9, AGAIN_PAGES);
 	for (unsigned piece = 0; piece < pieces; piece++)
 		put_version(9, piece, 1);
 	assert_int_equal(read_tables(), 0);
 	all = scene.copy.read_bytes;
-	assert_true(all >= 16u << AGAIN_LOG2);
+	assert_true(all >= AGAIN_PAGES * 4096);
 	assert_int_equal(read_tables(), 0);
-	assert_in_range(scene.copy.read_bytes, 0, all - (16u << AGAIN_LOG2));
+	assert_in_range(scene.copy.read_bytes, 0, all - (AGAIN_PAGES * 4096));
 	for (unsigned piece = 0; piece < pieces; piece++)
 		put_version(9, piece, 2);
 	for (unsigned piece = 3; piece < pieces; piece += 7)
@@ -365,7 +367,7 @@ TEST(the_second_time_only_what_has_changed_is_read)
 
 TEST(a_table_whose_lock_somebody_has_is_read_again)
 {
-	tracer_place_table(9, 10);
+	tracer_place_table(9, 4);
 	put_version(9, 0, 1);
 	assert_int_equal(read_tables(), 0);
 	put_version(9, 0, 2);
@@ -376,18 +378,19 @@ TEST(a_table_whose_lock_somebody_has_is_read_again)
 
 TEST(a_table_in_another_place_or_of_another_size_is_read_again)
 {
-	const uint64_t addr = tracer_place_table(9, 10), other = tracer_place_table(8, 10);
+	const uint64_t addr = tracer_place_table(9, 4), other = tracer_place_table(8, 4);
 
 	SHARD_PUT(8, table, 0);
 	put_version(9, 0, 1);
 	put_version(8, 0, 2);
 	assert_int_equal(read_tables(), 0);
-	SHARD_PUT(9, table, other | 10);
+	SHARD_PUT(9, table, other);
 	assert_int_equal(read_tables(), 0);
-	SHARD_PUT(9, table, other | 9);
+	SHARD_PUT(9, pages, 2);
 	put_version(8, 0, 3);
 	assert_int_equal(read_tables(), 0);
-	SHARD_PUT(9, table, addr | 10);
+	SHARD_PUT(9, table, addr);
+	SHARD_PUT(9, pages, 4);
 	put_version(9, 0, 4);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.copy.block_count, 1);
@@ -396,7 +399,7 @@ TEST(a_table_in_another_place_or_of_another_size_is_read_again)
 
 TEST(of_a_tracer_that_was_turned_on_again_everything_is_read)
 {
-	tracer_place_table(9, 10);
+	tracer_place_table(9, 4);
 	put_version(9, 0, 1);
 	AREA_PUT(session, 1);
 	assert_int_equal(read_tables(), 0);
@@ -542,26 +545,35 @@ TEST(an_id_that_names_no_sound_record_has_no_frames)
 
 TEST(tables_that_cannot_be_are_an_error)
 {
-	uint64_t good = tracer_place_table(9, 11);
-	const uint64_t wild[] = {64, 0xdead0000 | 11, UINT64_MAX, UINT64_MAX - 63, 1ull << 63 | 11,
-		(TRACER_ROOM - 64) | 11, (TRACER_ROOM + TRACER_ROOM_BYTES - 64) | 11, good | 12,
-		good | 25, good | 30, good | 31, good | 63};
+	uint64_t good = tracer_place_table(9, 8);
+	const struct {
+		uint64_t table;
+		uint32_t pages;
+	} wild[] = {{64, 8}, {0xdead0000, 8}, {UINT64_MAX, 8}, {UINT64_MAX - 4095, 8},
+		{1ull << 63, 8}, {TRACER_ROOM - 4096, 8},
+		{TRACER_ROOM + TRACER_ROOM_BYTES - 4096, 8}, {good, 9}, {good, 1 << 18},
+		{good, (1 << 18) + 1}, {good, UINT32_MAX}};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
-		SHARD_PUT(9, table, wild[i]);
+		SHARD_PUT(9, table, wild[i].table);
+		SHARD_PUT(9, pages, wild[i].pages);
 		fake.reads = 0;
 		assert_int_equal(take(), -ERR_TARGET);
 		assert_true(fake.reads < 10);
 	}
-	SHARD_PUT(9, table, good | 11);
+	SHARD_PUT(9, table, good);
+	SHARD_PUT(9, pages, 8);
 	assert_int_equal(take(), 0);
 }
 
 /* Else one table could be read and kept 64 times. */
 TEST(shards_that_share_a_table_are_an_error)
 {
-	uint64_t table = tracer_place_table(9, 11);
-	const uint64_t shared[] = {table | 11, table | 1, table + 0x8000, table + 0xffc0};
+	uint64_t table = tracer_place_table(9, 8);
+	const uint64_t shared[] = {table, table - 0x1000, table + 0x4000, table + 0x7fc0};
+
+	SHARD_PUT(3, pages, 2);
+	SHARD_PUT(33, pages, 2);
 
 	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
 		SHARD_PUT(3, table, shared[i]);

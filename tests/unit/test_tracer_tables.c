@@ -20,8 +20,8 @@ static uint64_t seed;
 
 static struct tracer_block *table_of(const struct tracer_shard *shard, uint64_t *count)
 {
-	*count = shard->table ? (uint64_t)1 << (shard->table & 63) : 0;
-	return (struct tracer_block *)(uintptr_t)(shard->table & ~(uint64_t)63);
+	*count = shard->pages * TRACER_PAGE / sizeof(struct tracer_block);
+	return (struct tracer_block *)(uintptr_t)shard->table;
 }
 
 #define BLOCKS_MAX 400000
@@ -109,9 +109,9 @@ static void model_add_anywhere(uint32_t count)
 	}
 }
 
-/* Finds out by trying: true when an address goes to shard 0, and the index of its entry there. The
- * table must be empty. */
-static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *entry_count)
+/* Finds out by trying: true when an address goes to shard 0, and the index of its entry there, among those in which
+ * a block can be whose home nobody else has. The table must be empty. */
+static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 {
 	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
 	bool is_ours;
@@ -119,26 +119,27 @@ static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *entry_count)
 	blocktable_put(&area, &block);
 	is_ours = area.shards[0].count != 0;
 	if (is_ours) {
-		const struct tracer_block *table = table_of(&area.shards[0], entry_count);
+		const struct tracer_block *table = table_of(&area.shards[0], home_count);
 
+		*home_count = area.shards[0].lines * (uint64_t)BLOCKTABLE_LINE;
 		for (*entry = 0; table[*entry].key != addr; ++*entry)
-			assert_true(*entry < *entry_count);
+			assert_true(*entry < *home_count);
 	}
 	assert_true(blocktable_take(&area, addr, &block));
 	return is_ours;
 }
 
-/* Addresses that all go to shard 0, so that it is crowded; and there to its last entries. */
-static void model_add_crowd(uint32_t count, uint64_t last_entries)
+/* Addresses that all go to shard 0, so that it is crowded; and there to the last homes. */
+static void model_add_crowd(uint32_t count, uint64_t last_homes)
 {
 	static uint64_t addr;
-	uint64_t entry, entry_count;
+	uint64_t entry, home_count;
 
 	assert_int_equal(area.shards[0].count, 0);
 	addr = model.count ? addr : 0x550000000000;
 	while (count) {
 		addr += 16;
-		if (!probe_addr(addr, &entry, &entry_count) || entry + last_entries < entry_count)
+		if (!probe_addr(addr, &entry, &home_count) || entry + last_homes < home_count)
 			continue;
 		model.addrs[model.count++] = addr;
 		count--;
@@ -150,21 +151,10 @@ static struct fake_copy
 	copy; /* of shard 0, taken at some instant of the change that is being made */
 static bool is_copied;
 
-static void steps_begin(void);
-
-static void on_decommit(void)
-{
-	if (!is_stepping)
-		return;
-	model.wrong += !is_promise_kept(0, 0);
-	steps_begin();
-}
-
 static int set_up_stepping(void **state)
 {
 	seed = 20240607;
 	set_up(state);
-	memory.on_decommit = on_decommit;
 	return 0;
 }
 
@@ -173,9 +163,6 @@ static int set_up_stepping(void **state)
 /* With the trap flag set the processor stops after each instruction, as a suspended thread may. */
 #define TRAP_FLAG 0x100
 
-#define STEPS_AT_ONCE 10000 /* of a long copying loop the rest is as its beginning */
-
-static uint64_t steps_left;
 static uint64_t steps, every; /* how many were made; look after each n'th, 0: make none */
 
 static void on_step(int signal, siginfo_t *info, void *context)
@@ -185,9 +172,8 @@ static void on_step(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	(void)info;
 	registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-	if (!is_stepping || !steps_left)
+	if (!is_stepping)
 		return;
-	steps_left--;
 	registers[REG_EFL] |= TRAP_FLAG;
 	steps++;
 	if (steps % every)
@@ -201,7 +187,6 @@ static void on_step(int signal, siginfo_t *info, void *context)
 static void steps_begin(void)
 {
 	is_stepping = every != 0;
-	steps_left = STEPS_AT_ONCE;
 	if (is_stepping)
 		raise(SIGTRAP);
 }
@@ -248,8 +233,6 @@ static void take(uint32_t index)
 
 /* ---------------------------------------------------------------- blocks, one thread */
 
-#define FULL_LOG2 12u
-
 #undef TEST_AROUND
 #define TEST_AROUND set_up_stepping, tear_down
 
@@ -277,40 +260,6 @@ TEST(a_crowded_table_says_what_the_model_says)
 	assert_int_equal(area.shards[0].count, 0);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 	assert_int_equal(area.dropped_blocks, 0);
-}
-
-/* Puts blocks until the table is about to grow. */
-static uint32_t put_until_full(uint64_t entry_count)
-{
-	uint32_t i = 0;
-
-	while ((area.shards[0].table & 63) < FULL_LOG2 ||
-		area.shards[0].count < entry_count / 4 * 3)
-		put(i++);
-	return i;
-}
-
-/* Back in its place, it is not what it was there; though all that changed meanwhile changed far away. */
-TEST(a_table_that_grew_and_shrank_has_changed)
-{
-	uint64_t table;
-	uint32_t next;
-
-	model_init();
-	model_add_crowd(1u << FULL_LOG2, ANY_ENTRY);
-	next = put_until_full((uint64_t)1 << FULL_LOG2);
-	fake_copy_take(&copy, 0);
-	table = area.shards[0].table;
-	put(next);
-	assert_int_not_equal(area.shards[0].table, table);
-	for (uint32_t i = 0; i < next && area.shards[0].table != table; i++) {
-		uint64_t at = blocktable_home(model.addrs[i], FULL_LOG2 + 1);
-
-		if (at >= 1u << FULL_LOG2)
-			take(i);
-	}
-	assert_int_equal(area.shards[0].table, table);
-	assert_true(fake_copy_is_right(&copy, 0));
 }
 
 TEST(all_shards_grow_and_lose_nothing)
@@ -380,7 +329,7 @@ static void check_put_and_take(void)
 TEST(while_entries_move_nothing_live_is_missing)
 {
 	model_init();
-	model_add_crowd(CROWD_AT_END, 6); /* at the table's end, which goes on at its beginning */
+	model_add_crowd(CROWD_AT_END, 6); /* they go on behind the last home */
 	model_add_crowd(CROWD, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
@@ -388,49 +337,113 @@ TEST(while_entries_move_nothing_live_is_missing)
 	assert_true(steps > 5000);
 }
 
+/* Tables of so many pages have so many homes, and grow to so many pages. */
+#define PAGES 8
+#define HOMES (PAGES * 256 - 32)
+#define FULL (HOMES / 5 * 4)
+#define PAGES_MORE 10
+
 /* Fills shard 0 until it would have to grow, with one block more to come. */
 static void model_at_growth(void)
 {
 	model_init();
-	model_add_crowd(2048 / 4 * 3 + 1, ANY_ENTRY);
-	while (model.live_count < model.count - 1)
+	model_add_crowd(FULL + 1, ANY_ENTRY);
+	while (model.live_count < FULL)
 		put(model.live_count);
+	assert_int_equal(area.shards[0].pages, PAGES);
 }
 
 static void check_growth(void)
 {
-	const uint64_t table = area.shards[0].table;
-
 	put(model.live_count);
-	assert_int_not_equal(area.shards[0].table, table);
+	assert_int_equal(area.shards[0].pages, PAGES_MORE);
 }
 
 TEST(while_a_table_grows_nothing_live_is_missing)
 {
 	model_at_growth();
-	assert_int_equal(area.shards[0].table & 63, 11);
 	stepping(check_growth, 97);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
+TEST(a_table_that_grew_has_changed)
+{
+	model_at_growth();
+	fake_copy_take(&copy, 0);
+	check_growth();
+	assert_true(fake_copy_is_right(&copy, 0));
+}
+
 static void check_shrinking(void)
 {
-	const uint64_t table = area.shards[0].table;
-
 	take(model.live_count - 1);
-	assert_int_not_equal(area.shards[0].table, table);
+	assert_in_range(area.shards[0].pages, 1, PAGES - 1);
 }
 
 TEST(while_a_table_shrinks_nothing_live_is_missing)
 {
 	model_at_growth();
 	put(model.live_count);
-	while (model.live_count > 4096 / 4)
+	/* Below a third of the homes, at the next multiple of 64. */
+	while (model.live_count > (PAGES_MORE * 256 - 32) / 3 / 64 * 64)
 		take(model.live_count - 1);
-	assert_int_equal(area.shards[0].table & 63, 12);
+	assert_int_equal(area.shards[0].pages, PAGES_MORE);
 	stepping(check_shrinking, 97);
-	assert_int_equal(area.shards[0].table & 63, 11);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
+#define CROWD_MANY 400
+
+/* Their homes are among the last ones, however many homes there are. */
+static void model_add_crowd_at_end(void)
+{
+	model_init();
+	model_add_crowd(CROWD_MANY, 6);
+}
+
+static void check_crowd_at_end(void)
+{
+	while (model.live_count < CROWD_MANY)
+		put(model.live_count);
+	for (unsigned i = 0; i < CROWD_MANY; i++)
+		take(i * 7 % CROWD_MANY);
+}
+
+TEST(a_crowd_at_the_end_has_pages_behind_it)
+{
+	model_add_crowd_at_end();
+	stepping(check_crowd_at_end, 997);
+	assert_int_equal(area.dropped_blocks, 0);
+	assert_in_range(area.shards[0].pages, 1, 2);
+	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
+}
+
+/* Whenever there is no memory: in place of a page behind the last, for a larger table, or in the middle of making it. */
+TEST(without_memory_for_a_crowd_at_the_end_drops_are_counted)
+{
+	for (unsigned commits = 1; commits < 12; commits++) {
+		model_add_crowd_at_end();
+		memory.commits_left = commits;
+		for (uint32_t i = 0; i < CROWD_MANY; i++) {
+			uint64_t dropped = area.dropped_blocks;
+
+			put(i);
+			if (area.dropped_blocks != dropped) {
+				model.versions[i] = 0;
+				model.live_count--;
+			}
+			assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+		}
+		assert_true(commits > 3 || area.dropped_blocks != 0);
+		memory.commits_left = FAKE_ALWAYS;
+		for (uint32_t i = 0; i < CROWD_MANY; i++)
+			put(i);
+		for (uint32_t i = 0; i < CROWD_MANY; i++)
+			take(i);
+		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+		tear_down(state);
+		set_up_stepping(state);
+	}
 }
 
 /* ---------------------------------------------------------------- what it costs */
@@ -463,6 +476,7 @@ TEST(a_block_costs_64_bytes_at_most_whatever_their_number)
 			put(model.live_count);
 			assert_cheap();
 		}
+		assert_in_range(area.committed_bytes, 20 * many, 26 * many);
 		assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 		while (model.live_count > few) {
 			take(model.live_count - 1);
@@ -490,23 +504,17 @@ TEST(blocks_that_come_and_go_cost_no_more_with_time)
 	assert_cheap();
 	while (model.live_count)
 		take(fake_dice(&seed) % model.count);
-	assert_true(area.committed_bytes <= TRACER_SHARDS * BLOCKTABLE_FIRST_BYTES);
+	assert_true(area.committed_bytes <= TRACER_SHARDS * TRACER_PAGE);
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-TEST(without_memory_a_table_shrinks_later)
+TEST(without_memory_a_table_shrinks)
 {
 	model_at_growth();
-	put(model.live_count);
 	memory.commits_left = 0;
-	while (model.live_count > 600)
+	while (model.live_count)
 		take(model.live_count - 1);
-	assert_int_equal(area.shards[0].table & 63, 12);
-	memory.commits_left = FAKE_ALWAYS;
-	while (model.live_count > 500)
-		take(model.live_count - 1);
-	assert_int_not_equal(area.shards[0].table & 63, 12);
-	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+	assert_int_equal(area.shards[0].pages, 1);
 }
 
 /* ---------------------------------------------------------------- what can go wrong */
@@ -517,11 +525,11 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 
 	for (int is_limit = 0; is_limit < 2; is_limit++) {
 		model_init();
-		model_add_crowd(2048 / 8 * 7 + 1, ANY_ENTRY);
-		while (model.live_count < 2048 / 4 * 3)
+		model_add_crowd(HOMES / 8 * 7 + 1, ANY_ENTRY);
+		while (model.live_count < FULL)
 			put(model.live_count);
 		if (is_limit)
-			area.limit_bytes = area.committed_bytes + 2048 * 16 * 2 - 1;
+			area.limit_bytes = area.committed_bytes + TRACER_PAGE - 1;
 		else
 			memory.commits_left = 0;
 		while (model.live_count < model.count - 1) /* it gets fuller than it would */
@@ -536,7 +544,7 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 		assert_false(blocktable_take(&area, tracer_block_addr(&late), &taken));
 		put(0); /* what is there can be replaced */
 		assert_int_equal(area.dropped_blocks, 3);
-		assert_int_equal(area.shards[0].table & 63, 11);
+		assert_int_equal(area.shards[0].pages, PAGES);
 		area.limit_bytes = LIMIT;
 		memory.commits_left = FAKE_ALWAYS;
 		put(model.count - 1); /* there is memory again */
