@@ -307,6 +307,7 @@ void unwind_trail_init(struct unwind_trail *trail)
 {
 	trail->first = UNWIND_MARKS;
 	trail->marks[UNWIND_MARKS].slot = UINT64_MAX;
+	trail->marks[UNWIND_MARKS].first_saved = UNWIND_MARKS;
 }
 
 /* Whether a mark is the frame where a walk stands. */
@@ -317,9 +318,15 @@ static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct 
 }
 
 /* What a walk finds from a mark on, which is its count'th frame; UNWIND_MISS: the stack is another one there. */
-static __attribute__((noinline)) uint32_t go_along(const struct unwind_mark *mark, uint64_t *frames,
-	uint32_t count, uint32_t max, const struct unwind_skip *skip)
+static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
+	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
 {
+	const struct unwind_mark *mark = &trail->marks[at];
+
+	for (uint32_t i = mark[1].first_saved; i < UNWIND_MARKS; i++) {
+		if (load(trail->saved[i].place) != trail->saved[i].rbp)
+			return UNWIND_MISS;
+	}
 	for (;;) {
 		bool is_own = !count && mark->addr - skip->from < skip->to - skip->from;
 
@@ -330,16 +337,20 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_mark *mar
 		mark++;
 		if (mark->slot == UINT64_MAX)
 			return mark->rbp_bits && count < max ? UNWIND_MISS : count;
-		if (load(mark->slot) != mark->addr || load(mark->saved) != mark->value)
+		if (load(mark->slot) != mark->addr)
 			return UNWIND_MISS;
 	}
 }
 
-/* What has to be the same for a mark to be there again, when the one before is. */
-static ALWAYS_INLINE void settle(struct unwind_mark *mark, uint64_t saved)
+/* What else has to be the same for a mark to be there again, when the one before is. */
+static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
-	mark->saved = mark->rbp_bits ? saved : mark->slot;
-	mark->value = mark->saved == mark->slot ? mark->addr : mark->rbp;
+	struct unwind_mark *mark = &trail->marks[at];
+	uint32_t first = mark[1].first_saved;
+
+	if (mark->rbp_bits && place != mark->slot)
+		trail->saved[--first] = (struct unwind_saved){place, mark->rbp};
+	mark->first_saved = first;
 }
 
 /*
@@ -357,19 +368,22 @@ static __attribute__((noinline)) void keep(
 	if (count > from)
 		return;
 	if (from < UNWIND_MARKS)
-		settle(&trail->marks[from], saved);
+		settle(trail, from, saved);
 	else
 		trail->marks[from].rbp_bits =
 			is_at_end || !trail->walked[count - 1].addr ? 0 : UINT64_MAX;
 	for (uint32_t i = count; i--;) {
+		const struct unwind_walked *walked = &trail->walked[i];
 		struct unwind_mark *mark = &trail->marks[from - count + i];
-		uint32_t packed = (uint32_t)trail->walked[i].word;
+		uint32_t packed = (uint32_t)walked->word;
 
-		*mark = trail->walked[i];
+		mark->slot = walked->slot;
+		mark->addr = walked->addr;
+		mark->rbp = walked->rbp;
 		mark->rbp_bits = unwind_packed_is_from_rbp(packed)	      ? UINT64_MAX :
 				 unwind_packed_rbp(packed) != UNWIND_RBP_KEPT ? 0 :
 										mark[1].rbp_bits;
-		settle(mark, mark->saved);
+		settle(trail, from - count + i, walked->saved);
 	}
 	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
 }
@@ -398,7 +412,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		.rbp = start->rbp,
 		.saved = start->slot};
 	uint32_t count = start->count, walked = 0, at = trail ? first_mark(trail, start) : 0;
-	struct unwind_mark *mark = NULL;
+	struct unwind_walked *here = NULL;
 	enum way way = WAY_ON;
 
 	frame.place = frame.before = unwind_cache_place(frame.addr);
@@ -408,7 +422,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		while (trail && trail->marks[at].slot < frame.rsp - 8)
 			at++;
 		if (trail && is_there(&trail->marks[at], &frame)) {
-			uint32_t found = go_along(&trail->marks[at], frames, count, max, skip);
+			uint32_t found = go_along(trail, at, frames, count, max, skip);
 
 			if (found != UNWIND_MISS) {
 				keep(trail, walked, at, frame.saved, false);
@@ -422,12 +436,12 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		if (UNLIKELY(walked == UNWIND_MARKS))
 			trail = NULL;
 		if (trail) {
-			mark = &trail->walked[walked++];
-			mark->slot = frame.rsp - 8;
-			mark->addr = frame.addr;
-			mark->saved = frame.saved;
-			mark->rbp = frame.rbp;
-			mark->word = 0;
+			here = &trail->walked[walked++];
+			here->slot = frame.rsp - 8;
+			here->addr = frame.addr;
+			here->saved = frame.saved;
+			here->rbp = frame.rbp;
+			here->word = 0;
 		}
 		if (!frame.addr)
 			break;
@@ -436,7 +450,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		/* From the last one too: whether it is code at all is known then. */
 		way = go_on(&frame, start);
 		if (trail && way == WAY_ON)
-			mark->word = frame.word;
+			here->word = frame.word;
 	}
 	if (trail && (way == WAY_ON || way == WAY_END)) {
 		keep(trail, walked, UNWIND_MARKS, 0, way == WAY_END);

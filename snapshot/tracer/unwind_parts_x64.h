@@ -138,11 +138,14 @@ struct unwind_start {
 
 struct unwind_mark {
 	uint64_t slot, addr; /* a return address, where and which; addr 0: the end of the stack */
-	uint64_t saved,
-		value; /* what else must be the same, where and what; if nothing, these again */
 	uint64_t rbp; /* as the code at addr has it */
 	uint64_t rbp_bits; /* those that the way from here on hangs on: all, or none */
-	uint64_t word; /* the step from here, as the cache has it */
+	uint32_t first_saved; /* of what was saved for this frame and the outer ones */
+};
+
+/* A frame that a walk went through, and where it found that RBP (slot: nowhere), and the step from there, as the cache has it. */
+struct unwind_walked {
+	uint64_t slot, addr, rbp, saved, word;
 };
 
 struct unwind_trail {
@@ -153,7 +156,11 @@ struct unwind_trail {
 	struct unwind_note note; /* of that stack */
 	/* The last one is behind the outermost frame, and has no slot; its rbp_bits say whether there are more frames. */
 	struct unwind_mark marks[UNWIND_MARKS + 1];
-	struct unwind_mark walked[UNWIND_MARKS]; /* of a walk that is not at its end yet */
+	/* What else must be the same: an RBP that the way outwards hangs on, where it was saved; the innermost one first. */
+	struct unwind_saved {
+		uint64_t place, rbp;
+	} saved[UNWIND_MARKS];
+	struct unwind_walked walked[UNWIND_MARKS]; /* of a walk that is not at its end yet */
 };
 
 void unwind_trail_init(struct unwind_trail *trail);
