@@ -108,15 +108,38 @@ static bool is_in_code(const struct tracee *tracee, const struct held_thread *th
 	       has_tracers(tracee, top, sizeof(top));
 }
 
-static const struct held_thread *find_thread(const struct tracee *tracee,
+/*
+ * The threads that may use what is to be given back. None begins to any more; so each is of interest until it is once seen
+ * outside: where many threads work, there may never be a moment at which all are.
+ */
+struct users {
+	DWORD *ids;
+	size_t count;
+};
+
+static bool users_begin(struct users *users, const struct threads *threads)
+{
+	users->ids = calloc(threads->count + 1, sizeof(*users->ids));
+	for (size_t i = 0; users->ids && i < threads->count; i++)
+		users->ids[users->count++] = threads->items[i].id;
+	return users->ids;
+}
+
+/* Leaves those that are still there. */
+static void users_look(struct users *users, const struct tracee *tracee,
 	const struct threads *threads,
 	bool (*is_there)(const struct tracee *tracee, const struct held_thread *thread))
 {
-	for (size_t i = 0; i < threads->count; i++) {
-		if (is_there(tracee, &threads->items[i]))
-			return &threads->items[i];
+	size_t count = 0;
+
+	for (size_t k = 0; k < users->count; k++) {
+		for (size_t i = 0; i < threads->count; i++) {
+			if (threads->items[i].id == users->ids[k] &&
+				is_there(tracee, &threads->items[i]))
+				users->ids[count++] = users->ids[k];
+		}
 	}
-	return NULL;
+	users->count = count;
 }
 
 #define PATIENCE_MS 5000
@@ -167,38 +190,43 @@ static int take_out(struct tracee *tracee, struct err *err)
  * nothing more to the tables: so they are in use by a thread in the tracer's own code only, and that takes
  * no time. With is_drained it is enough that no thread stands there; before, none may be in a hook at all.
  */
-static int free_once(struct tracee *tracee, struct threads *threads,
+static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
 {
-	const struct held_thread *inside;
 	int rc = threads_hold(threads, err);
 
 	if (rc)
 		return rc;
-	inside = find_thread(tracee, threads, is_drained ? is_in_code : may_be_inside);
-	if (inside)
-		err_set(err, ERR_BUSY, tracee->target->name,
-			"its thread %lu has been in the tracer since that was last on", inside->id);
+	if (!users->ids && !users_begin(users, threads))
+		return err_set(err, ERR_NOMEM, tracee->target->name, NULL);
+	users_look(users, tracee, threads, is_drained ? is_in_code : may_be_inside);
 	threads_let_go(threads);
-	if (!inside)
-		give_back(tracee);
-	return inside ? AGAIN : 0;
+	if (users->count) {
+		err_set(err, ERR_BUSY, tracee->target->name,
+			"its thread %lu has been in the tracer since that was last on",
+			users->ids[0]);
+		return AGAIN;
+	}
+	give_back(tracee);
+	return 0;
 }
 
 static int free_in_time(struct tracee *tracee, void (*give_back)(struct tracee *tracee),
 	int drain_ms, struct err *err)
 {
 	int64_t from = os_clock_ms(), now = from;
+	struct users users = {0};
 	struct threads threads;
 	int rc;
 
 	threads_init(&threads, tracee->process, tracee->target->name);
-	while ((rc = free_once(tracee, &threads, give_back, now - from >= drain_ms, err)) ==
+	while ((rc = free_once(tracee, &threads, &users, give_back, now - from >= drain_ms, err)) ==
 			AGAIN &&
 		now - from < PATIENCE_MS) {
 		WaitForSingleObject(tracee->process, PAUSE_MS);
 		now = os_clock_ms();
 	}
+	free(users.ids);
 	threads_release(&threads);
 	return rc == AGAIN ? -ERR_BUSY : rc;
 }
@@ -217,6 +245,15 @@ int remove_rings(struct tracee *tracee, struct err *err)
 						free_in_time(tracee, ring_section_unmap, 0, err);
 }
 
+static bool is_anybody_inside(const struct tracee *tracee, const struct threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (may_be_inside(tracee, &threads->items[i]))
+			return true;
+	}
+	return false;
+}
+
 static int remove_on(struct tracee *tracee, struct err *err)
 {
 	struct threads threads;
@@ -230,7 +267,7 @@ static int remove_on(struct tracee *tracee, struct err *err)
 	if (!rc)
 		rc = take_out(tracee, err);
 	if (!rc)
-		may_be_used = find_thread(tracee, &threads, may_be_inside);
+		may_be_used = is_anybody_inside(tracee, &threads);
 	threads_release(&threads);
 	if (!may_be_used)
 		tracee_free_tables(tracee);
