@@ -45,6 +45,15 @@ void hooks_virtual_init(void);
  * 0, and counts that, when there is no room, or when the hooks are off by then. The caller's frames are found under GUARD_TRACER. */
 uint32_t record_stack(const void *caller);
 
+/* What a hook of assembly found when it was called: where its return address stands, and RBP. */
+struct hook_caller {
+	const void *const *slot;
+	uintptr_t rbp;
+};
+
+/* The same, without the hook's own frames. */
+uint32_t record_stack_of(const struct hook_caller *caller);
+
 /* Frames of addresses in [from, to) at the inner end are left out: the tracer's own. Once, before. */
 void record_init(uint64_t from, uint64_t to);
 

@@ -64,11 +64,14 @@ void record_init(uint64_t from, uint64_t to)
 	own_code = (struct unwind_skip){from, to};
 }
 
-static uint32_t unwind(uint64_t *frames)
+/* caller: NULL when it is not known. */
+static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 {
 	uintptr_t before = guard_begin(GUARD_TRACER);
 	uint64_t mismatches;
-	uint32_t depth = unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
+	uint32_t depth = caller ? unwind_from(frames, TRACER_DEPTH_MAX, &own_code,
+					  (uintptr_t)caller->slot, caller->rbp) :
+				  unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
 
 	guard_end(before);
 	mismatches = unwind_mismatches - hsnap_tracer.unwind_base;
@@ -77,10 +80,11 @@ static uint32_t unwind(uint64_t *frames)
 	return depth;
 }
 
-uint32_t record_stack(const void *caller)
+/* addr: the frame that is always known. */
+static inline uint32_t record_frames(const struct hook_caller *caller, const void *addr)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
-	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames) : 0;
+	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames, caller) : 0;
 	struct unwind_note *note = depth ? unwind_note() : NULL;
 	uint32_t unloads = __atomic_load_n(&hsnap_tracer.unload_count, __ATOMIC_ACQUIRE);
 
@@ -89,7 +93,7 @@ uint32_t record_stack(const void *caller)
 	if (note && note->id && note->session == hsnap_tracer.session && note->unloads == unloads)
 		return note->id;
 	if (!depth) /* on a stack that is not the thread's own, say */
-		frames[depth++] = (uint64_t)(uintptr_t)caller;
+		frames[depth++] = (uint64_t)(uintptr_t)addr;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
 	if (!id)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
@@ -101,6 +105,16 @@ uint32_t record_stack(const void *caller)
 		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
 	}
 	return id;
+}
+
+uint32_t record_stack(const void *caller)
+{
+	return record_frames(NULL, caller);
+}
+
+uint32_t record_stack_of(const struct hook_caller *caller)
+{
+	return record_frames(caller, *caller->slot);
 }
 
 /*
@@ -187,28 +201,84 @@ typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *reallocate_fn)(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
-static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
+/* The hooks of the first two, with their caller behind four arguments. */
+ULONG_PTR WINAPI hooks_heap_allocate_for(
+	PVOID heap, ULONG flags, SIZE_T bytes, PVOID unused, const struct hook_caller *caller);
+ULONG_PTR WINAPI hooks_heap_reallocate_for(
+	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller);
+
+/* What the program calls: it finds out who does. On x64 that takes assembly: in C nobody knows where RBP is. */
+#ifdef _WIN64
+#define HOOK_FOR(name)                                                                             \
+	__asm__(".text\n"                                                                          \
+		".p2align 4\n"                                                                     \
+		".globl hooks_heap_" name "\n"                                                     \
+		".def hooks_heap_" name "; .scl 2; .type 32; .endef\n"                             \
+		".seh_proc hooks_heap_" name "\n"                                                  \
+		"hooks_heap_" name ":\n"                                                           \
+		"	subq $56, %rsp\n"                                                                \
+		"	.seh_stackalloc 56\n"                                                            \
+		"	.seh_endprologue\n"                                                              \
+		"	leaq 56(%rsp), %rax\n"                                                           \
+		"	movq %rax, 40(%rsp)\n" /* struct hook_caller */                            \
+		"	movq %rbp, 48(%rsp)\n"                                                           \
+		"	leaq 40(%rsp), %rax\n"                                                           \
+		"	movq %rax, 32(%rsp)\n"                                                           \
+		"	call hooks_heap_" name "_for\n"                                            \
+		"	nop\n"                                                                           \
+		"	addq $56, %rsp\n"                                                                \
+		"	ret\n"                                                                           \
+		".seh_endproc\n")
+
+HOOK_FOR("allocate");
+HOOK_FOR("reallocate");
+ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes);
+ULONG_PTR WINAPI hooks_heap_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
+#else
+#define HOOK_CALLER                                                                                \
+	{                                                                                          \
+		(const void *const *)__builtin_frame_address(0) + 1, (uintptr_t)0                  \
+	}
+
+static ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
+{
+	const struct hook_caller caller = HOOK_CALLER;
+
+	return hooks_heap_allocate_for(heap, flags, bytes, NULL, &caller);
+}
+
+static ULONG_PTR WINAPI hooks_heap_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes)
+{
+	const struct hook_caller caller = HOOK_CALLER;
+
+	return hooks_heap_reallocate_for(heap, flags, block, bytes, &caller);
+}
+#endif
+
+static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const struct hook_caller *caller)
 {
 	struct tracer_block block;
 	uint32_t stack;
 
 	blocktable_expect(&hsnap_tracer, addr); /* while the stack is walked */
-	stack = record_stack(caller);
+	stack = record_stack_of(caller);
 	block = tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
 	if (hooks_are_on())
 		liveblocks_put(&block);
 }
 
-static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
+ULONG_PTR WINAPI hooks_heap_allocate_for(
+	PVOID heap, ULONG flags, SIZE_T bytes, PVOID unused, const struct hook_caller *caller)
 {
 	void *original = hook_original(HOOK_ALLOCATE);
 	ULONG_PTR addr;
 
+	(void)unused;
 	if (!hooks_are_on())
 		return ((allocate_fn)original)(heap, flags, bytes);
 	addr = guard_call((ULONG_PTR)heap, flags, bytes, 0, 0, 0, original, NULL);
 	if (addr && hooks_are_on() && liveblocks_want(bytes))
-		record(heap, addr, bytes, __builtin_return_address(0));
+		record(heap, addr, bytes, caller);
 	return addr;
 }
 
@@ -236,7 +306,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 
 /* What was reallocated; old is the block as it was in the table, or NULL. */
 static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
-	const struct tracer_block *old, uint64_t rings, const void *caller)
+	const struct tracer_block *old, uint64_t rings, const struct hook_caller *caller)
 {
 	struct tracer_block unused;
 
@@ -254,10 +324,10 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
  * The real one may call the hooked allocate and free for a block that moves: what they record is
  * replaced here by the same address, and the old block is unknown to them.
  */
-static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes)
+ULONG_PTR WINAPI hooks_heap_reallocate_for(
+	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller)
 {
 	void *original = hook_original(HOOK_REALLOCATE);
-	const void *caller = __builtin_return_address(0);
 	uint32_t *reallocating =
 		&hsnap_tracer.shards[blocktable_shard((ULONG_PTR)block)].reallocating;
 	struct tracer_block taken;
@@ -282,7 +352,7 @@ void hooks_heap_init(void)
 	process_heap = (ULONG_PTR)GetProcessHeap();
 	hsnap_tracer.hooks[HOOK_CREATE_HEAP].hook = (uintptr_t)hook_create;
 	hsnap_tracer.hooks[HOOK_DESTROY_HEAP].hook = (uintptr_t)hook_destroy;
-	hsnap_tracer.hooks[HOOK_ALLOCATE].hook = (uintptr_t)hook_allocate;
-	hsnap_tracer.hooks[HOOK_REALLOCATE].hook = (uintptr_t)hook_reallocate;
+	hsnap_tracer.hooks[HOOK_ALLOCATE].hook = (uintptr_t)hooks_heap_allocate;
+	hsnap_tracer.hooks[HOOK_REALLOCATE].hook = (uintptr_t)hooks_heap_reallocate;
 	hsnap_tracer.hooks[HOOK_FREE].hook = (uintptr_t)hook_free;
 }

@@ -44,6 +44,13 @@ struct unwind_skip {
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
 /*
+ * The same from a function further out, in which this is: slot is where its return address stands, and rbp is RBP as its caller has
+ * it. That leaves out the frames between; x86 goes through all the same, and skip says which they are.
+ */
+uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
+	uint64_t rbp);
+
+/*
  * What the caller noted of the stack that the calling thread's last walk found: all 0 if it was another one before that. NULL
  * where that is not known. It holds for the same max and skip.
  */

@@ -495,9 +495,6 @@ static struct walker {
 	struct unwind_trail trail;
 } walkers[1 << WALKERS_LOG2];
 
-uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
-	uint64_t rbp);
-
 /* The place of the return address, and RBP as the caller has it, can be had in assembly only. */
 __asm__(".text\n"
 	".globl unwind_stack\n"

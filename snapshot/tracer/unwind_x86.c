@@ -18,6 +18,14 @@ __attribute__((noinline)) uint32_t unwind_stack(
 	return ebp < low ? 0 : unwind_chain(frames, max, skip, &window, ebp);
 }
 
+uint32_t unwind_from(
+	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t ebp)
+{
+	(void)slot;
+	(void)ebp;
+	return unwind_stack(frames, max, skip);
+}
+
 struct unwind_note *unwind_note(void)
 {
 	return NULL;

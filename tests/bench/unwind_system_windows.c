@@ -32,6 +32,14 @@ uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *
 	return count;
 }
 
+uint32_t unwind_from(
+	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
+{
+	(void)slot;
+	(void)rbp;
+	return unwind_stack(frames, max, skip);
+}
+
 struct unwind_note *unwind_note(void)
 {
 	return NULL;
