@@ -151,6 +151,10 @@ int64_t os_clock_ms(void);
 #define OS_WAIT_MS 10000 /* a piece */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);
 
+/* Asks for memory that was just allocated to come in large pages, where the system has them: then it is there in less
+ * than half of the time. */
+void os_large_pages(void *start, size_t bytes);
+
 /*
  * Threads, as few as do: the same work several times at once, and a lock.
  */

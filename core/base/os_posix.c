@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* madvise() */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -406,6 +407,17 @@ bool terminal_shows_colour(void)
 bool terminal_is_utf8(void)
 {
 	return os_is_terminal(stdout) && os_is_utf8(locale_name());
+}
+
+#ifndef MADV_HUGEPAGE /* Linux alone has it */
+#define MADV_HUGEPAGE MADV_NORMAL
+#endif
+
+void os_large_pages(void *start, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)start % page;
+
+	madvise((char *)start - before, (before + bytes + page - 1) / page * page, MADV_HUGEPAGE);
 }
 
 #define SPIN_COUNT 100

@@ -488,6 +488,13 @@ bool terminal_is_utf8(void)
 	return os_is_terminal(stdout) && GetConsoleOutputCP() == CP_UTF8;
 }
 
+/* They take a right that few have. */
+void os_large_pages(void *start, size_t bytes)
+{
+	(void)start;
+	(void)bytes;
+}
+
 #define SPIN_COUNT 1000
 
 struct thread_lock {

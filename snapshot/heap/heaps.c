@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/os.h"
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/nt_heap.h"
@@ -96,6 +97,7 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 #define OWN_BITS 12 /* of one page one address is enough */
 #define RECENT_SHIFT 48 /* of a multiplied address */
 #define RECENT_RECORDS ((size_t)1 << (64 - RECENT_SHIFT))
+#define MANY_BLOCKS ((size_t)1 << 16)
 #define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* headings follow them */
 
 void walk_init(struct walk *walk)
@@ -186,6 +188,19 @@ static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32
 	return 0;
 }
 
+/* Makes room for one more. */
+static inline int grow_blocks(struct walk *walk)
+{
+	size_t cap = walk->block_cap;
+
+	if (array_try_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
+		    sizeof(*walk->blocks)))
+		return -ERR_NOMEM;
+	if (walk->block_cap != cap && cap >= MANY_BLOCKS)
+		os_large_pages(walk->blocks, walk->block_cap * sizeof(*walk->blocks));
+	return 0;
+}
+
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record)
 {
@@ -194,10 +209,8 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 
 	if (!block_fits(addr, requested_bytes))
 		return walk_broken(walk, addr, "block of an impossible size or place");
-	if (array_try_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
-		    sizeof(*walk->blocks)) ||
-		(!is_nothing(record) &&
-			number_record(walk, record, walk->heaps[heap].bits, &number)))
+	if (grow_blocks(walk) || (!is_nothing(record) && number_record(walk, record,
+								 walk->heaps[heap].bits, &number)))
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
