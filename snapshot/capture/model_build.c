@@ -124,23 +124,41 @@ static uint32_t stack_of(
 
 /* ---------------------------------------------------------------- blocks */
 
-static void add_block(struct snapshot *snapshot, const struct block *block, uint32_t reach)
+/* Puts a block with that stack behind the others. It may be one of the walk's, for which there is room. */
+static void put_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
+{
+	struct block *put = snapshot->block_count < snapshot->block_cap ?
+				    &snapshot->blocks[snapshot->block_count++] :
+				    snapshot_add_block(snapshot);
+
+	*put = *block;
+	put->stack = stack;
+}
+
+static void count_stackless(struct snapshot *snapshot, const struct block *block, uint32_t reach)
 {
 	struct heap *heap = &snapshot->heaps[block->heap];
 	const struct block_totals one = {1, block->requested_bytes, block->overhead_bytes};
 
-	if (block->stack != STACK_NONE) {
-		*snapshot_add_block(snapshot) = *block;
-		if (!snapshot->has_reach)
-			return;
-		array_grow((void **)&snapshot->reach, &snapshot->reach_cap, snapshot->reach_count,
-			sizeof(*snapshot->reach));
-		snapshot->reach[snapshot->reach_count++] = reach;
-		return;
-	}
 	block_totals_add(&heap->stackless, &one);
 	if (reach >= BLOCK_LOST)
 		block_totals_add(&heap->stackless_lost, &one);
+}
+
+/* In line, for there are millions. */
+static inline void add_block(
+	struct snapshot *snapshot, const struct block *block, uint32_t stack, uint32_t reach)
+{
+	if (stack == STACK_NONE) {
+		count_stackless(snapshot, block, reach);
+		return;
+	}
+	put_block(snapshot, block, stack);
+	if (!snapshot->has_reach)
+		return;
+	array_grow((void **)&snapshot->reach, &snapshot->reach_cap, snapshot->reach_count,
+		sizeof(*snapshot->reach));
+	snapshot->reach[snapshot->reach_count++] = reach;
 }
 
 /* What leads to a block of the walk. */
@@ -148,9 +166,12 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 {
 	const struct reach *reach = joining->captured->reach.reach;
 	struct snapshot *snapshot = joining->snapshot;
-	struct reach_found found = reach ? reach_of(reach, number) : (struct reach_found){0};
 	uint32_t place = (uint32_t)snapshot->lost_count;
+	struct reach_found found;
 
+	if (!reach)
+		return BLOCK_HELD;
+	found = reach_of(reach, number);
 	if (found.reach != BLOCK_LOST_WITH)
 		return found.reach;
 	if (u64map_put(&joining->lost, found.with, &place)) {
@@ -173,21 +194,19 @@ static void join_walked(struct joining *joining)
 	walk->blocks = NULL;
 	walk->block_cap = 0;
 	for (size_t i = 0; i < walk->block_count; i++) {
-		struct block block = snapshot->blocks[i];
-		const struct tracer_block *traced = traced_block(joining, &block);
+		const struct block *block = &snapshot->blocks[i];
+		const struct tracer_block *traced = traced_block(joining, block);
 		uint32_t reach = reach_of_walked(joining, i);
 
 		if (!joining->is_sample) {
-			block.stack = stack_of(joining, &block, traced);
-			add_block(snapshot, &block, reach);
+			add_block(snapshot, block, stack_of(joining, block, traced), reach);
 			continue;
 		}
-		block_totals_add(&snapshot->heaps[block.heap].exact,
-			&(struct block_totals){1, block.requested_bytes, block.overhead_bytes});
-		if (!traced)
-			continue;
-		block.stack = traced_stack(joining, tracer_block_stack(traced));
-		*snapshot_add_block(snapshot) = block;
+		block_totals_add(&snapshot->heaps[block->heap].exact,
+			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
+		if (traced)
+			put_block(
+				snapshot, block, traced_stack(joining, tracer_block_stack(traced)));
 	}
 }
 
@@ -203,16 +222,16 @@ static void join_unwalked(struct joining *joining)
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct block block = {.addr = tracer_block_addr(traced),
 			.requested_bytes = tracer_block_bytes(traced)};
-		uint32_t heap;
+		uint32_t heap, stack;
 
 		if (!u64map_find(&unwalked, tracer_copy_heap(tracer, traced), &heap))
 			continue;
 		block.heap = heap;
-		block.stack = traced_stack(joining, tracer_block_stack(traced));
+		stack = traced_stack(joining, tracer_block_stack(traced));
 		if (joining->is_sample)
-			*snapshot_add_block(joining->snapshot) = block;
+			put_block(joining->snapshot, &block, stack);
 		else
-			add_block(joining->snapshot, &block, BLOCK_HELD);
+			add_block(joining->snapshot, &block, stack, BLOCK_HELD);
 	}
 	u64map_release(&unwalked);
 }
@@ -253,8 +272,8 @@ static void join_virtual(struct joining *joining)
 
 			if (range->kind != headings[i].kind)
 				continue;
-			block.stack = traced_stack(joining, range->stack);
-			add_block(snapshot, &block, BLOCK_HELD);
+			add_block(
+				snapshot, &block, traced_stack(joining, range->stack), BLOCK_HELD);
 			heap->reserved_bytes += block.requested_bytes;
 		}
 		if (headings[i].kind != RANGE_RESERVED)
