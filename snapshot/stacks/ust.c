@@ -157,6 +157,8 @@ static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust
 		is_cut);
 }
 
+#define AHEAD_RECORDS 8 /* their memory is fetched before it is looked at */
+#define AHEAD_BYTES 256 /* of each */
 #define RECORD_HEAD_MAX 64 /* bytes that tell where the frames are, and how many */
 
 /* Records of one kind: what holds for one in doubt is what the others of its kind show. */
@@ -347,6 +349,9 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	for (size_t i = 0; !rc && i < walk->record_count; i++) {
 		const struct walk_record *record = &walk->records[i];
 
+		if (i + AHEAD_RECORDS < walk->record_count)
+			memory_fetch(
+				&memory->last, walk->records[i + AHEAD_RECORDS].addr, AHEAD_BYTES);
 		if (array_try_grow((void **)&ust->records, &ust->record_cap,
 			    ust->facts.record_count, sizeof(*ust->records)))
 			return -ERR_NOMEM;
