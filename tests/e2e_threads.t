@@ -30,9 +30,13 @@ my $log = "$dir/heap.etl";
 is(run(["$root/build/linux/bench/gen_etl", $log, 2, 100])->{status}, 0, 'an ETW log is made');
 same('hdiff', 'an ETW log', $log);
 
-my $image = "$dir/image.dmp";
-is(run(["$root/build/linux/images/make_image", 'win10-x64', '--ust', '--blocks', 3000, $image])->{status}, 0, 'a process is made');
-same('hsnap', 'a minidump', '-z', $image, '-f', '-');
+# Of an LFH of many blocks a second thread walks one half; one with damage is walked again.
+for my $damage ([], ['--break', 'lfh-key-wrong']) {
+	my $image = "$dir/image.dmp";
+	my @how = ('win10-x64', '--ust', '--blocks', 30_000, @$damage);
+	is(run(["$root/build/linux/images/make_image", @how, $image])->{status}, 0, "a process is made, @how");
+	same('hsnap', "a minidump, @how", '-z', $image, '--force', '-f', '-');
+}
 done_testing;
 
 sub made_dump {

@@ -32,6 +32,7 @@ struct walk {
 	size_t heap_count, heap_cap;
 	struct block *blocks; /* stack: index into records, or STACK_NONE */
 	size_t block_count, block_cap;
+	bool is_split; /* there is room for no more blocks than block_cap */
 	struct walk_record *records; /* each once */
 	size_t record_count, record_cap;
 	struct u64map record_numbers[2]; /* of 32- and of 64-bit heaps: address -> index */
@@ -84,6 +85,15 @@ static inline bool walk_is_sound(const struct walk *walk)
 {
 	return !walk->broken_count && !walk->missing_count;
 }
+
+/*
+ * A part of a walk that another thread makes of the heap added last, while the walk itself goes on: neither adds a heap, or
+ * more blocks than walk_split() was told. It returns whether there is a part: else memory is short.
+ * walk_join() ends it, and puts its blocks behind the walk's as if one thread had added all. False: that has to be done
+ * again by the walk, since the part was not is_made, or something was noted in it.
+ */
+bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_most);
+bool walk_join(struct walk *walk, struct walk *part, bool is_made);
 
 /* Puts the heaps that no walker knows into map: address -> index. */
 void walk_unwalked(const struct walk *walk, struct u64map *map);

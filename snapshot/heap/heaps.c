@@ -188,15 +188,16 @@ static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32
 	return 0;
 }
 
-/* Makes room for one more. */
-static inline int grow_blocks(struct walk *walk)
+static inline int grow_blocks(struct walk *walk, size_t more)
 {
 	size_t cap = walk->block_cap;
 
-	if (array_try_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
-		    sizeof(*walk->blocks)))
-		return -ERR_NOMEM;
-	if (walk->block_cap != cap && cap >= MANY_BLOCKS)
+	while (walk->block_cap - walk->block_count < more) {
+		if (walk->is_split || array_try_grow((void **)&walk->blocks, &walk->block_cap,
+					      walk->block_cap, sizeof(*walk->blocks)))
+			return -ERR_NOMEM;
+	}
+	if (walk->block_cap != cap && walk->block_cap > MANY_BLOCKS)
 		os_large_pages(walk->blocks, walk->block_cap * sizeof(*walk->blocks));
 	return 0;
 }
@@ -209,8 +210,9 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 
 	if (!block_fits(addr, requested_bytes))
 		return walk_broken(walk, addr, "block of an impossible size or place");
-	if (grow_blocks(walk) || (!is_nothing(record) && number_record(walk, record,
-								 walk->heaps[heap].bits, &number)))
+	if (grow_blocks(walk, 1) ||
+		(!is_nothing(record) &&
+			number_record(walk, record, walk->heaps[heap].bits, &number)))
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
@@ -251,6 +253,44 @@ int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
 {
 	note(&walk->doubt_count, &walk->doubt_addr, &walk->doubt_what, addr, what);
 	return 0;
+}
+
+bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_most)
+{
+	if (grow_blocks(walk, most + part_most))
+		return false;
+	walk_init(part);
+	part->heaps = walk->heaps;
+	part->heap_count = walk->heap_count;
+	part->blocks = walk->blocks + walk->block_count + most;
+	part->block_cap = walk->block_cap - walk->block_count - most;
+	walk->block_cap -= part->block_cap;
+	walk->is_split = part->is_split = true;
+	return true;
+}
+
+bool walk_join(struct walk *walk, struct walk *part, bool is_made)
+{
+	uint32_t *numbers = malloc((part->record_count + 1) * sizeof(*numbers));
+	bool joins = numbers && is_made && walk_is_sound(part) && !part->doubt_count;
+
+	walk->is_split = false;
+	walk->block_cap += part->block_cap;
+	for (size_t i = 0; joins && i < part->record_count; i++)
+		joins = !number_record(
+			walk, part->records[i].addr, part->records[i].bits, &numbers[i]);
+	for (size_t i = 0; joins && i < part->block_count; i++) {
+		struct block *block = &walk->blocks[walk->block_count++];
+
+		*block = part->blocks[i];
+		if (block->stack != STACK_NONE)
+			block->stack = numbers[block->stack];
+	}
+	free(numbers);
+	part->heaps = NULL; /* they are the walk's, as its blocks are */
+	part->blocks = NULL;
+	walk_release(part);
+	return joins;
 }
 
 void walk_unwalked(const struct walk *walk, struct u64map *map)

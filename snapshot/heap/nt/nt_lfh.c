@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "core/base/memory.h"
+#include "core/base/os.h"
 #include "snapshot/heap/nt/nt.h"
 
 #define SAMPLES 64
@@ -120,6 +121,7 @@ static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 #define MARK_SAMPLES 64u
 #define BLOCKS_MAX 65536 /* of a container: its count is a u16 */
 #define ROOM_SHIFT_MAX 31
+#define SPLIT_MIN 8192u /* so many blocks are worth a second thread */
 
 /* A container that is about to be walked. */
 struct lfh_view {
@@ -439,6 +441,8 @@ static int walk_container(
 	return add_blocks(heap, &view);
 }
 
+/* ---------------------------------------------------------------- all of them */
+
 /* Whether there are blocks to be found: containers may all be empty and kept for later. */
 static bool has_blocks(const struct nt_lfh *lfh)
 {
@@ -446,6 +450,83 @@ static bool has_blocks(const struct nt_lfh *lfh)
 		if (lfh->containers[i].stride && lfh->containers[i].block_count)
 			return true;
 	return false;
+}
+
+/* How many blocks are taken from a container at most. */
+static size_t most_of(const struct nt_container *container)
+{
+	uint64_t bytes = (uint64_t)container->block_count * container->stride;
+
+	return bytes && bytes <= container->end - container->addr ? container->block_count : 0;
+}
+
+/* Some containers of a heap, which one thread walks. */
+struct containers {
+	struct nt_heap *heap;
+	const uint32_t *key; /* as walk_container() has it */
+	size_t first, end;
+	size_t most; /* blocks that are taken from them */
+	int rc;
+};
+
+static void walk_containers(void *ctx, unsigned number)
+{
+	struct containers *part = &((struct containers *)ctx)[number];
+
+	part->rc = 0;
+	for (size_t i = part->first; !part->rc && i < part->end; i++)
+		part->rc = walk_container(part->heap, &part->heap->lfh.containers[i], part->key);
+}
+
+/* Walks two parts at once, if that can be: how many of them are walked then. */
+static unsigned walk_at_once(struct containers parts[2])
+{
+	struct nt_heap *heap = parts[0].heap, other = *heap;
+	struct nt_walk nt = *heap->nt;
+	struct memory memory;
+	struct walk walk;
+	unsigned done = 0;
+
+	if (memory_init(&memory, nt.memory->target))
+		return 0;
+	other.nt = &nt;
+	other.span = (struct nt_span){.memory = &memory};
+	nt.memory = &memory;
+	nt.walk = &walk;
+	parts[1].heap = &other;
+	parts[1].rc = -ERR_SYSTEM; /* unless there is a thread */
+	if (walk_split(heap->nt->walk, parts[0].most, &walk, parts[1].most)) {
+		thread_run(2, walk_containers, parts);
+		done = 1 + walk_join(heap->nt->walk, &walk, !parts[1].rc);
+	}
+	parts[1].heap = heap;
+	memory_release(&memory);
+	return done;
+}
+
+/* Walks all containers; the second half of many, in memory that is at hand, by another thread. */
+static int walk_all(struct nt_heap *heap, const uint32_t *key)
+{
+	const struct nt_lfh *lfh = &heap->lfh;
+	struct containers parts[2] = {{.heap = heap, .key = key},
+		{.heap = heap, .key = key, .end = lfh->container_count}};
+	bool is_split;
+	unsigned done;
+
+	for (size_t i = 0; i < lfh->container_count; i++)
+		parts[1].most += most_of(&lfh->containers[i]);
+	is_split = parts[1].most >= SPLIT_MIN && heap->nt->memory->target->ops->view &&
+		   thread_cores() > 1;
+	while (is_split && parts[0].most < parts[1].most) {
+		size_t most = most_of(&lfh->containers[parts[1].first++]);
+
+		parts[0].most += most;
+		parts[1].most -= most;
+	}
+	parts[0].end = parts[1].first;
+	for (done = is_split ? walk_at_once(parts) : 0; !parts[0].rc && done < 2; done++)
+		walk_containers(parts, done);
+	return parts[0].rc ? parts[0].rc : parts[1].rc;
 }
 
 int nt_lfh_walk(struct nt_heap *heap)
@@ -461,7 +542,5 @@ int nt_lfh_walk(struct nt_heap *heap)
 			walk_broken(heap->nt->walk, lfh->containers[0].addr,
 				"LFH key that does not verify");
 	}
-	for (size_t i = 0; !rc && i < lfh->container_count; i++)
-		rc = walk_container(heap, &lfh->containers[i], has_key ? &key : NULL);
-	return rc;
+	return rc ? rc : walk_all(heap, has_key ? &key : NULL);
 }
