@@ -200,25 +200,39 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	return chunk;
 }
 
-void *arena_alloc(struct arena *arena, size_t bytes)
+/* A piece behind so many bytes of padding. */
+static void *take(struct arena *arena, size_t padding, size_t bytes)
 {
 	struct arena_chunk *chunk = arena->chunks;
 	void *piece;
 
 	if (bytes > SIZE_MAX / 2)
 		memory_out();
-	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	if (!chunk || chunk->size - chunk->used < bytes)
+	if (!chunk || chunk->size - chunk->used < padding + bytes) {
 		chunk = chunk_add(arena, bytes);
-	piece = chunk->bytes + chunk->used;
-	chunk->used += bytes;
-	arena->used_bytes += bytes;
+		padding = 0;
+	}
+	piece = chunk->bytes + chunk->used + padding;
+	chunk->used += padding + bytes;
+	arena->used_bytes += padding + bytes;
 	return piece;
+}
+
+void *arena_bytes(struct arena *arena, size_t bytes)
+{
+	return take(arena, 0, bytes);
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+	size_t used = arena->chunks ? arena->chunks->used : 0;
+
+	return take(arena, -used & (ALIGN - 1), bytes);
 }
 
 char *arena_text(struct arena *arena, const char *text, size_t len)
 {
-	char *copy = arena_alloc(arena, len + 1);
+	char *copy = arena_bytes(arena, len + 1);
 
 	if (len)
 		memcpy(copy, text, len);

@@ -66,6 +66,9 @@ void arena_release(struct arena *arena);
 /* A zeroed piece aligned to 16 bytes. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 
+/* The same, aligned to nothing. */
+void *arena_bytes(struct arena *arena, size_t bytes);
+
 /* A copy of len bytes with a NUL behind. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 

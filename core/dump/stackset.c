@@ -53,14 +53,14 @@ void stack_frames_keep(struct stack *to, const struct stack *from, struct arena 
 	for (bytes = 1; bytes < FRAME_WIDTH && most - least >= UINT64_C(1) << 8 * bytes;)
 		bytes++;
 	least = bytes < FRAME_WIDTH ? least : 0;
-	at = arena_alloc(arena, FRAME_WIDTH + count * bytes + FRAME_WIDTH - bytes);
+	at = arena_bytes(arena, FRAME_WIDTH + count * bytes + FRAME_WIDTH - bytes);
 	put_word(at, least);
 	at += FRAME_WIDTH;
 	for (uint32_t i = 0; i < count; i++)
 		put_word(at + i * bytes, stack_frame(from, i) - least); /* zeros behind it */
 	to->frames = at;
-	to->frame_count = count;
-	to->frame_cut = (uint8_t)(FRAME_WIDTH - bytes);
+	to->frame_count = from->frame_count;
+	to->frame_cut = (FRAME_WIDTH - bytes) & 7;
 }
 
 bool stack_same_frames(const struct stack *a, const struct stack *b)
@@ -106,11 +106,13 @@ static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_
 /* What a stack that is far down the list of its id is known by: no id holds a NUL. */
 static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
+	uint32_t alias_count = stack->alias_count;
+
 	buf_add(key, stack->id, id_len);
 	buf_add(key, "", 1);
 	buf_add(key, stack->is_named ? "n" : "a", 1);
-	buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
-	buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));
+	buf_add(key, &alias_count, sizeof(alias_count));
+	buf_add(key, stack->alias_at, alias_count * sizeof(*stack->alias_at));
 	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH); /* of wanted ones */
 }
 

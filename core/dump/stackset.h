@@ -19,22 +19,23 @@
 
 #define STACK_NONE UINT32_MAX
 
+/* 32 bytes, for there are millions. No stack has more than 1024 frames: DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
 	/* Return addresses, innermost first: of uint64_t, or as stack_frames_keep() packs them, see stack_frame().
 	 * NULL: no dump line has given them. */
 	const void *frames;
-	uint32_t frame_count;
-	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
 	/* Further candidates under this id ("Alias" in UMDH's logs): the true stack is one of
 	 * them. Candidate k is frames[alias_at[k]..alias_at[k + 1]), the first starts at 0. In a
 	 * stack set each has frames. */
 	const uint32_t *alias_at;
-	uint32_t alias_count;
-	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
-	bool is_named;
+	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
+	uint16_t frame_count;
+	uint16_t alias_count : 12;
 	/* By so many bytes frames are shorter than uint64_t; then what is to be added to each is in front of them. */
-	uint8_t frame_cut;
+	uint16_t frame_cut : 3;
+	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
+	uint16_t is_named : 1;
 };
 
 #define FRAME_WIDTH sizeof(uint64_t)

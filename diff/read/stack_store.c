@@ -167,19 +167,17 @@ static bool is_same(const struct stack *a, const struct stack *b)
 	       same_bytes(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
 }
 
-/* Bytes of the store's own, or NULL for NULL. */
-static const void *copy(struct stack_store *store, const void *bytes, size_t len)
+/* Bytes of the store's own. */
+static const char *copy(struct stack_store *store, const char *bytes, size_t len)
 {
-	if (!bytes)
-		return NULL;
-	return memcpy(arena_alloc(&store->arena, len), bytes, len);
+	return memcpy(arena_bytes(&store->arena, len), bytes, len);
 }
 
 /* The number of a stack, which is added when it is new. */
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
-	size_t len;
+	size_t len, alias_bytes = stack->alias_count * sizeof(*stack->alias_at);
 	const char *frames = stack_frames_kept(stack, &len);
 	struct stack *own;
 	uint32_t number;
@@ -195,9 +193,10 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	*own = *stack;
 	own->id = copy(store, stack->id, strlen(stack->id) + 1);
 	if (frames)
-		own->frames = (const char *)copy(store, frames, len) + FRAME_WIDTH;
-	own->alias_at = copy(store, stack->alias_count ? stack->alias_at : NULL,
-		stack->alias_count * sizeof(*stack->alias_at));
+		own->frames = copy(store, frames, len) + FRAME_WIDTH;
+	if (alias_bytes)
+		own->alias_at = memcpy(
+			arena_alloc(&store->arena, alias_bytes), stack->alias_at, alias_bytes);
 	own->same_id = STACK_NONE;
 	return number;
 }
