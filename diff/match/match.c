@@ -241,12 +241,19 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 /* ---------------------------------------------------------------- rows */
 
-#define CHANGED_KEYS 3 /* bytes, blocks, the innermost frame */
-
-/* A row that changed, as it is sorted: by its keys, the smallest first. */
+/* A row that changed, as it is sorted: by one key after the other, which takes less memory than all at once. */
 struct changed {
-	uint64_t keys[CHANGED_KEYS];
+	uint64_t key; /* the smallest first */
 	uint32_t row;
+	uint32_t rank; /* by the keys before: the same in rows that have the same ones */
+};
+
+/* The last one is what rows are sorted by first. */
+enum changed_key {
+	KEY_BYTES,
+	KEY_BLOCKS,
+	KEY_FRAME, /* the innermost one */
+	CHANGED_KEYS,
 };
 
 /* One of those that grew by the same. */
@@ -262,28 +269,38 @@ static uint64_t growth_key(int64_t growth)
 	return (uint64_t)INT64_MAX - (uint64_t)growth;
 }
 
-/* Byte by byte, the last one first: that takes no comparisons, and keys mostly differ in few of their bytes. */
-static void sort_by_keys(struct changed *rows, size_t count)
+static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum changed_key key)
+{
+	const struct comparison *comparison = matcher->comparison;
+	const struct row row = {.totals = &matcher->sums[number * comparison_columns(comparison)]};
+	struct delta delta;
+
+	if (key == KEY_FRAME)
+		return stack_class_key(&matcher->classes, class_of_row(matcher, number), 0);
+	delta = row_delta(comparison, &row);
+	return growth_key(key == KEY_BYTES ? delta.requested_bytes : delta.block_count);
+}
+
+/* Byte by byte, the last one first: that takes no comparisons, and keys mostly differ in few of their bytes. Those
+ * alike stay in order. */
+static void sort_by_key(struct changed *rows, size_t count)
 {
 	struct changed *own = xmalloc(count * sizeof(*own)), *from = rows, *to = own, *sorted;
-	uint64_t varies[CHANGED_KEYS] = {0};
+	uint64_t varies = 0;
 
-	for (size_t i = 1; i < count; i++) {
-		for (unsigned key = 0; key < CHANGED_KEYS; key++)
-			varies[key] |= rows[i].keys[key] ^ rows->keys[key];
-	}
-	for (unsigned byte = 0; byte < CHANGED_KEYS * 8; byte++) {
-		const unsigned key = CHANGED_KEYS - 1 - byte / 8, shift = byte % 8 * 8;
+	for (size_t i = 1; i < count; i++)
+		varies |= rows[i].key ^ rows->key;
+	for (unsigned shift = 0; shift < 64; shift += 8) {
 		size_t ends[256] = {0};
 
-		if (!(varies[key] >> shift & 0xff))
+		if (!(varies >> shift & 0xff))
 			continue;
 		for (size_t i = 0; i < count; i++)
-			ends[from[i].keys[key] >> shift & 0xff]++;
+			ends[from[i].key >> shift & 0xff]++;
 		for (size_t i = 1; i < 256; i++)
 			ends[i] += ends[i - 1];
 		for (size_t i = count; i--;)
-			to[--ends[from[i].keys[key] >> shift & 0xff]] = from[i];
+			to[--ends[from[i].key >> shift & 0xff]] = from[i];
 		sorted = to;
 		to = from;
 		from = sorted;
@@ -291,6 +308,19 @@ static void sort_by_keys(struct changed *rows, size_t count)
 	if (from != rows)
 		memcpy(rows, from, count * sizeof(*rows));
 	free(own);
+}
+
+/* Ranks them by their key, and by the rank that they had. */
+static void rank(struct changed *rows, size_t count)
+{
+	struct changed last = *rows;
+	uint32_t rank = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		rank += rows[i].key != last.key || rows[i].rank != last.rank;
+		last = rows[i];
+		rows[i].rank = rank;
+	}
 }
 
 static int by_class(const void *a, const void *b)
@@ -329,10 +359,14 @@ static void sort_alike(const struct matcher *matcher, struct changed *rows, size
 
 static void sort_changed(const struct matcher *matcher, struct changed *rows, size_t count)
 {
-	sort_by_keys(rows, count);
+	for (unsigned key = CHANGED_KEYS; key--;) {
+		for (size_t i = 0; i < count; i++)
+			rows[i].key = key_of(matcher, rows[i].row, key);
+		sort_by_key(rows, count);
+		rank(rows, count);
+	}
 	for (size_t from = 0, to; from < count; from = to) {
-		for (to = from + 1;
-			to < count && !memcmp(rows[from].keys, rows[to].keys, sizeof(rows->keys));)
+		for (to = from + 1; to < count && rows[from].rank == rows[to].rank;)
 			to++;
 		if (to - from > 1)
 			sort_alike(matcher, &rows[from], to - from);
@@ -366,11 +400,7 @@ static uint32_t *find_places(const struct matcher *matcher, size_t *count)
 		if (!is_changed(matcher->comparison, &row, &delta))
 			continue;
 		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
-		changed[(*count)++] = (struct changed){
-			{growth_key(delta.requested_bytes), growth_key(delta.block_count),
-				stack_class_key(
-					&matcher->classes, class_of_row(matcher, (uint32_t)i), 0)},
-			(uint32_t)i};
+		changed[(*count)++] = (struct changed){.row = (uint32_t)i};
 	}
 	if (changed)
 		sort_changed(matcher, changed, *count);
