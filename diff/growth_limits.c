@@ -105,7 +105,7 @@ struct rates {
 
 static double rate_of(const struct view *view, uint32_t row)
 {
-	return view->comparison->rows[row].trend->bytes_per_hour;
+	return view->comparison->trends[row].bytes_per_hour;
 }
 
 static struct rates rates_of(const struct view *view)
@@ -115,7 +115,7 @@ static struct rates rates_of(const struct view *view)
 	for (size_t i = 0; i < view->row_count; i++) {
 		uint32_t row = view->rows[i];
 
-		if (view->comparison->rows[row].trend->verdict != TREND_GROWS)
+		if (view->comparison->trends[row].verdict != TREND_GROWS)
 			continue;
 		rates.bytes += rate_of(view, row);
 		if (rates.fastest == NO_ROW || rate_of(view, row) > rate_of(view, rates.fastest))

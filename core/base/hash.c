@@ -96,7 +96,7 @@ static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 }
 
 /* Never more than two thirds full, so that every search ends soon. */
-static void hash_index_reserve(struct hash_index *index, size_t more)
+void hash_index_reserve(struct hash_index *index, size_t more)
 {
 	size_t count = index->count + more, cap = index->cap ? index->cap : FIRST_CAP;
 	struct hash_slot *slots;

@@ -93,6 +93,9 @@ uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *prob
 /* Has the processor fetch where that search begins. */
 void hash_index_expect(const struct hash_index *index, uint32_t hash);
 
+/* Makes room for so many more, which saves growing in steps. */
+void hash_index_reserve(struct hash_index *index, size_t more);
+
 /* Adds a number below INDEX_NONE. */
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
@@ -126,7 +129,7 @@ struct u64map {
 void u64map_init(struct u64map *map);
 void u64map_release(struct u64map *map);
 
-/* Makes room for so many more, which saves growing in steps. */
+/* As hash_index_reserve(). */
 void u64map_reserve(struct u64map *map, size_t more);
 
 /* True and the value of number, if it is there. */

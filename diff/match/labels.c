@@ -72,7 +72,7 @@ static int by_newest_stack(const void *a, const void *b)
 	return order ? order : by_stack(a, b);
 }
 
-/* Those of a row come the newest first, and most often have but one id: mostly there is nothing to sort. */
+/* Most rows have few, the newest one first: mostly there is nothing to sort. */
 static void members_sort(
 	struct class_member *members, size_t count, int (*order)(const void *a, const void *b))
 {
@@ -102,18 +102,17 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 
 /* Chooses the stack and the dumps to show the row from. The older dump has another stack when ids are compared, and
  * is no help then. */
-static void show(const struct stack_classes *classes, struct row *row,
-	const struct class_member *members, size_t count)
+static void show(struct row *row, const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
 
-	row->dump = &classes->dumps[members->dump];
+	row->dump = row->older_dump = members->dump;
 	row->stack = is_shown ? members->stack : NULL;
 	for (size_t i = 1; i < count && row->id_stack_count < 2; i++) {
 		if (members[i].dump == members->dump ||
 			(is_shown && !members[i].stack->frame_count))
 			continue;
-		row->older_dump = &classes->dumps[members[i].dump];
+		row->older_dump = members[i].dump;
 		return;
 	}
 }
@@ -142,7 +141,7 @@ static void label(const struct stack_classes *classes, struct row *row,
 		choose_by_id(row, members, count);
 	else
 		members_sort(members, count, by_dump);
-	show(classes, row, members, count);
+	show(row, members, count);
 	row->id_count = (uint32_t)unite(members, count);
 	row->ids = &members->stack->id;
 	if (row->id_count < 2)
@@ -152,24 +151,26 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* A cell of a row: where a member comes from. */
-struct row_cell {
-	uint32_t dump, stack; /* its number, or STACK_NONE */
-	uint32_t
-		next; /* of the row: one of the same dump or of an older one; CELL_NONE: it is the last */
+/* Most rows have one member: until they are labelled, that is their dump and stack. */
+struct further_member {
+	const struct stack *stack;
+	uint32_t dump;
+	uint32_t before; /* the row's next one, not of an older dump; CELL_NONE: none */
 };
 
-/* What a row has of them. */
-struct row_cells {
-	uint32_t first, last; /* CELL_NONE: nothing yet */
-	/* The stack of the last that dumps have in common, or STACK_NONE, and how many dumps have had the same
-	 * one, one after the other. */
-	uint32_t shared, dump_count;
+/* The last member of a row that dumps have in common, or STACK_NONE, and how many dumps have had the same one, one
+ * after the other. */
+struct common_run {
+	uint32_t shared, dump, dump_count;
 };
 
-struct cell_list {
-	struct row_cell *cells;
+struct linking {
+	struct comparison *comparison;
+	const struct stack_classes *classes;
+	struct further_member *further;
 	size_t count, cap;
+	uint32_t *last; /* by row, as before */
+	struct common_run *runs; /* by row; NULL: dumps have nothing in common */
 };
 
 /* The number that its stack has for all dumps, or STACK_NONE. */
@@ -182,43 +183,47 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 
 /* Whether a row needs this cell beside those of newer dumps: of dumps that have the same stack under
  * the same id, two are enough. */
-static bool is_needed(
-	struct row_cells *row, const struct cell_list *list, uint32_t dump, uint32_t shared)
+static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
-	bool is_same = shared != STACK_NONE && shared == row->shared;
+	bool is_same = shared != STACK_NONE && shared == run->shared;
 
-	assert(!is_same || list->cells);
-	if (is_same && (dump == list->cells[row->last].dump || row->dump_count > 1))
+	if (is_same && (dump == run->dump || run->dump_count > 1))
 		return false;
-	row->shared = shared;
-	row->dump_count = is_same ? row->dump_count + 1 : 1;
+	*run = (struct common_run){shared, dump, is_same ? run->dump_count + 1 : 1};
 	return true;
 }
 
-static void cell_link(struct cell_list *list, struct row_cells *row, struct row_cell cell)
+/* Gives a row its first member, or a further one. */
+static void member_add(
+	struct linking *linking, uint32_t number, const struct stack *stack, uint32_t dump)
 {
-	if (list->count >= CELL_NONE)
+	struct row *row = &linking->comparison->rows[number];
+
+	if (!row->stack) {
+		row->stack = stack;
+		row->dump = dump;
+		return;
+	}
+	if (linking->count >= CELL_NONE)
 		memory_out();
-	array_grow((void **)&list->cells, &list->cap, list->count, sizeof(cell));
-	if (row->first == CELL_NONE)
-		row->first = (uint32_t)list->count;
-	else
-		list->cells[row->last].next = (uint32_t)list->count;
-	row->last = (uint32_t)list->count;
-	list->cells[list->count++] = cell;
+	array_grow((void **)&linking->further, &linking->cap, linking->count,
+		sizeof(*linking->further));
+	linking->further[linking->count] =
+		(struct further_member){stack, dump, linking->last[number]};
+	linking->last[number] = (uint32_t)linking->count++;
 }
 
 /* Of the stacks under the id of stack number first, one that does not depend on their order; each
  * id is gone through once. */
 static uint32_t representative(
-	const struct stack_classes *classes, uint32_t dump, uint32_t first, uint32_t *known)
+	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
 	struct class_member best = {sums_stack(sums, first), classes, dump};
 	uint32_t found = first;
 
-	if (known[first] != STACK_NONE)
-		return known[first];
+	if (u64map_find(known, first, &found))
+		return found;
 	for (uint32_t at = sums_same_id(sums, first); at != STACK_NONE;
 		at = sums_same_id(sums, at)) {
 		struct class_member other = {sums_stack(sums, at), classes, dump};
@@ -228,61 +233,66 @@ static uint32_t representative(
 		best = other;
 		found = at;
 	}
-	return known[first] = found;
+	u64map_put(known, first, &found);
+	return found;
 }
 
-/* Links the cells that rows of a dump need to those of newer dumps. */
-static void dump_link(const struct stack_classes *classes, uint32_t dump, const uint32_t *rows,
-	struct row_cells *row_cells, struct cell_list *list)
+/* Adds the stacks of a dump's cells to those that rows have of newer dumps. */
+static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *rows)
 {
-	const struct dump_sums *sums = &classes->dumps[dump];
+	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
+	const struct dump_sums *sums = &linking->comparison->dumps[dump];
 	struct cell_walk walk = stack_totals_walk(sums);
 	const struct stack_total *cell;
-	uint32_t *known = xmalloc(sums->stacks.count * sizeof(*known));
+	struct u64map known;
 
-	memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
-	for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
-		struct row_cells *row = rows[i] == ROW_NONE ? NULL : &row_cells[rows[i]];
-		struct row_cell own = {dump, cell->stack, CELL_NONE};
+	u64map_init(&known);
+	for (; (cell = stack_totals_next(&walk)); rows++) {
+		uint32_t stack = cell->stack;
 
-		if (!row || !is_needed(row, list, dump, shared_number(sums, cell)))
+		if (*rows == ROW_NONE || (linking->runs && !is_needed(&linking->runs[*rows], dump,
+								   shared_number(sums, cell))))
 			continue;
 		if (cell->is_bare)
-			own.stack = representative(classes, dump, cell->stack, known);
-		cell_link(list, row, own);
+			stack = representative(linking->classes, dump, stack, &known);
+		member_add(linking, *rows,
+			stack == STACK_NONE ? &stackless : sums_stack(sums, stack), dump);
 	}
-	free(known);
+	u64map_release(&known);
 }
 
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows)
 {
-	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
-	struct row_cells *row_cells = xmalloc(comparison->row_count * sizeof(*row_cells));
-	struct cell_list list = {0};
+	size_t row_count = comparison->row_count, cap = 0;
+	struct linking linking = {.comparison = comparison,
+		.classes = classes,
+		.last = xmalloc(row_count * sizeof(*linking.last))};
 	struct class_member *members = NULL;
-	size_t cap = 0;
 
-	memset(row_cells, 0xff, comparison->row_count * sizeof(*row_cells)); /* CELL_NONE */
+	memset(linking.last, 0xff, row_count * sizeof(*linking.last)); /* CELL_NONE */
+	if (comparison->dumps->shared) {
+		linking.runs = xmalloc(row_count * sizeof(*linking.runs));
+		memset(linking.runs, 0xff, row_count * sizeof(*linking.runs));
+	}
 	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;)
-		dump_link(classes, dump, rows[dump], row_cells, &list);
-	for (size_t i = 0; i < comparison->row_count; i++) {
+		dump_link(&linking, dump, rows[dump]);
+	for (size_t i = 0; i < row_count; i++) {
+		struct row *row = &comparison->rows[i];
+		struct further_member member = {row->stack, row->dump, linking.last[i]};
 		size_t count = 0;
 
-		assert(list.cells); /* no row without a cell */
-		for (uint32_t at = row_cells[i].first; at != CELL_NONE; at = list.cells[at].next) {
-			const struct row_cell *cell = &list.cells[at];
-
+		for (;; member = linking.further[member.before]) {
 			array_grow((void **)&members, &cap, count, sizeof(*members));
-			members[count++] = (struct class_member){
-				cell->stack == STACK_NONE ?
-					&stackless :
-					sums_stack(&comparison->dumps[cell->dump], cell->stack),
-				classes, cell->dump};
+			members[count++] =
+				(struct class_member){member.stack, classes, member.dump};
+			if (member.before == CELL_NONE)
+				break;
 		}
-		label(classes, &comparison->rows[i], members, count, &comparison->arena);
+		label(classes, row, members, count, &comparison->arena);
 	}
 	free(members);
-	free(list.cells);
-	free(row_cells);
+	free(linking.further);
+	free(linking.last);
+	free(linking.runs);
 }

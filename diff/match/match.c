@@ -282,10 +282,10 @@ static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum chan
 }
 
 /* Byte by byte, the last one first: that takes no comparisons, and keys mostly differ in few of their bytes. Those
- * alike stay in order. */
+ * alike stay in order. There is room for as many behind them. */
 static void sort_by_key(struct changed *rows, size_t count)
 {
-	struct changed *own = xmalloc(count * sizeof(*own)), *from = rows, *to = own, *sorted;
+	struct changed *from = rows, *to = rows + count, *sorted;
 	uint64_t varies = 0;
 
 	for (size_t i = 1; i < count; i++)
@@ -307,11 +307,10 @@ static void sort_by_key(struct changed *rows, size_t count)
 	}
 	if (from != rows)
 		memcpy(rows, from, count * sizeof(*rows));
-	free(own);
 }
 
 /* Ranks them by their key, and by the rank that they had. */
-static void rank(struct changed *rows, size_t count)
+static void rank_rows(struct changed *rows, size_t count)
 {
 	struct changed last = *rows;
 	uint32_t rank = 0;
@@ -363,7 +362,7 @@ static void sort_changed(const struct matcher *matcher, struct changed *rows, si
 		for (size_t i = 0; i < count; i++)
 			rows[i].key = key_of(matcher, rows[i].row, key);
 		sort_by_key(rows, count);
-		rank(rows, count);
+		rank_rows(rows, count);
 	}
 	for (size_t from = 0, to; from < count; from = to) {
 		for (to = from + 1; to < count && rows[from].rank == rows[to].rank;)
@@ -385,29 +384,36 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* The places of rows in their order, ROW_NONE for those that cancel; the caller frees them. count: how many do not. */
-static uint32_t *find_places(const struct matcher *matcher, size_t *count)
+/* Whether rows changed, by number: ROW_NONE for those that did not. count: how many did. */
+static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 {
 	uint32_t *places = xmalloc(matcher->row_count * sizeof(*places));
-	struct changed *changed = NULL;
-	size_t columns = comparison_columns(matcher->comparison), cap = 0;
+	size_t columns = comparison_columns(matcher->comparison);
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		const struct row row = {.totals = &matcher->sums[i * columns]};
 		struct delta delta = row_delta(matcher->comparison, &row);
+		bool is_one = is_changed(matcher->comparison, &row, &delta);
 
-		places[i] = ROW_NONE;
-		if (!is_changed(matcher->comparison, &row, &delta))
-			continue;
-		array_grow((void **)&changed, &cap, *count, sizeof(*changed));
-		changed[(*count)++] = (struct changed){.row = (uint32_t)i};
+		places[i] = is_one ? 0 : ROW_NONE;
+		*count += is_one;
 	}
-	if (changed)
-		sort_changed(matcher, changed, *count);
-	for (size_t i = 0; changed && i < *count; i++)
-		places[changed[i].row] = (uint32_t)i;
-	free(changed);
 	return places;
+}
+
+/* Gives those that did their places in their order. There is room for twice as many. */
+static void find_places(const struct matcher *matcher, uint32_t *places, struct changed *changed)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < matcher->row_count; i++) {
+		if (places[i] != ROW_NONE)
+			changed[count++] = (struct changed){.row = i};
+	}
+	if (count)
+		sort_changed(matcher, changed, count);
+	for (uint32_t i = 0; i < count; i++)
+		places[changed[i].row] = i;
 }
 
 /* Moves the sums of rows that are left to the front, and gives the others' memory back. */
@@ -431,12 +437,15 @@ static void rows_make(struct matcher *matcher)
 {
 	struct comparison *comparison = matcher->comparison;
 	const struct stack_classes *classes = &matcher->classes;
-	uint32_t *places = find_places(matcher, &comparison->row_count);
+	uint32_t *places = find_changed(matcher, &comparison->row_count);
 	struct block_totals *sums;
 
+	/* They are sorted in the memory that becomes theirs. */
+	_Static_assert(2 * sizeof(struct changed) <= sizeof(struct row), "there is room");
+	comparison->rows = xmalloc(comparison->row_count * sizeof(*comparison->rows));
+	find_places(matcher, places, (void *)comparison->rows);
 	sums_keep(matcher, places);
 	sums = comparison->sums;
-	comparison->rows = xcalloc(comparison->row_count, sizeof(*comparison->rows));
 	for (uint32_t i = 0; i < matcher->row_count; i++) {
 		const struct stack_class *class = &classes->list[class_of_row(matcher, i)];
 		struct row *row;
@@ -444,11 +453,10 @@ static void rows_make(struct matcher *matcher)
 		if (places[i] == ROW_NONE)
 			continue;
 		row = &comparison->rows[places[i]];
-		row->kind = class->kind;
-		row->heap = heap_of_row(matcher, i);
+		*row = (struct row){
+			.kind = class->kind, .heap = heap_of_row(matcher, i), .totals = sums};
 		if (row->kind == ROW_ONE_OF)
 			row->candidate_count = (uint32_t)classes->lists[class->stack].count;
-		row->totals = sums;
 		sums += comparison_columns(comparison);
 	}
 	for (size_t dump = 0; dump < comparison->dump_count; dump++) {
@@ -495,6 +503,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		dump_match(&matcher, i);
 	stack_classes_close(&matcher.classes);
 	rows_make(&matcher);
+	stack_classes_forget(&matcher.classes);
 	rows_label(comparison, &matcher.classes, matcher.rows);
 	if (comparison->axis)
 		series_judge_rows(comparison);

@@ -28,19 +28,18 @@ enum row_kind {
 
 struct symbol_options;
 
+/* 64 bytes, for there are millions. */
 struct row {
 	enum row_kind kind;
 	uint32_t candidate_count; /* of ROW_ONE_OF */
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
 	/* What the row adds up to, by dump; in a sum, in all of them. */
 	struct block_totals *totals;
-	/* The newest dump that has the stack, for its addresses and names, and the next one, which
-	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
-	 * show. */
-	const struct dump_sums *dump, *older_dump;
+	/* By number the newest dump that has the stack, for its addresses and names, and the next one, which
+	 * may have other names, or the same. stack is NULL when there is nothing to show. */
+	uint32_t dump, older_dump;
 	const struct stack *stack;
-	/* In a comparison that was read instead of made: the frames as they were given, and dump and
-	 * stack are NULL. */
+	/* In a comparison that was read instead of made: the frames as they were given, and stack is NULL. */
 	const struct frames *frames;
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
 	const char *const *ids;
@@ -48,7 +47,6 @@ struct row {
 	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
 	 * dump's first is shown. 0 in other modes. */
 	uint32_t id_stack_count;
-	struct trend *trend; /* when the comparison has an axis; else NULL */
 };
 
 /* Stacks that have no addresses but text are compared by it, and with each other only. */
@@ -123,7 +121,7 @@ struct comparison {
 	struct locations *locations;
 	struct names *names;
 	struct block_totals *sums; /* what the rows' of point to */
-	struct trend *trends; /* of the rows; or NULL */
+	struct trend *trends; /* by row, when there is an axis; else NULL */
 	/* By dump the row of each of its cells, or ROW_NONE: of a window of a recording, and of dumps whose blocks
 	 * are listed; else NULL. */
 	uint32_t **cell_rows;
@@ -134,6 +132,13 @@ struct comparison {
 static inline size_t comparison_columns(const struct comparison *comparison)
 {
 	return comparison->is_sum ? 1 : comparison->dump_count;
+}
+
+/* What a row's series says; NULL: the comparison has no axis. */
+static inline const struct trend *row_trend(
+	const struct comparison *comparison, const struct row *row)
+{
+	return comparison->trends ? &comparison->trends[row - comparison->rows] : NULL;
 }
 
 /* A signed number with room for every difference of two sums. */

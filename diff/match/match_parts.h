@@ -21,9 +21,10 @@
  */
 
 struct stack_class {
-	enum row_kind kind; /* by id: ROW_STACK, whatever the id has */
+	enum row_kind kind : 8; /* by id: ROW_STACK, whatever the id has */
 	/* One of those that have it. Of ROW_ONE_OF: index into lists; of ROW_STACKLESS: none. */
-	uint32_t dump, stack;
+	uint32_t dump : 24; /* READ_MAX fits */
+	uint32_t stack;
 };
 
 /* Classes in their order, each once: one of them is the true one. */
@@ -69,6 +70,9 @@ void stack_classes_release(struct stack_classes *classes);
 
 /* Gives back what only finding classes needs, which must not be done then. */
 void stack_classes_close(struct stack_classes *classes);
+
+/* Gives back the classes themselves: what is left is stack_order(). */
+void stack_classes_forget(struct stack_classes *classes);
 
 /* The classes of all stacks of a dump, by their number. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers);

@@ -157,10 +157,8 @@ void series_judge_all(const struct trend_axis *axis, size_t count,
 static void judge_row(void *ctx, size_t index, struct trend_judge *judge)
 {
 	struct comparison *comparison = ctx;
-	struct row *row = &comparison->rows[index];
 
-	row->trend = &comparison->trends[index];
-	trend_judge(judge, row->totals, row->trend);
+	trend_judge(judge, comparison->rows[index].totals, &comparison->trends[index]);
 }
 
 void series_judge_rows(struct comparison *comparison)

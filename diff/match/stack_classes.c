@@ -424,6 +424,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 	struct class_hashing hashing = {classes, dump, classes->locations->alike[dump], numbers, 0};
 	size_t threads = sums->stacks.count / HASHED_AT_ONCE;
 
+	if (!classes->count) /* of one dump, or the first of many that have most in common */
+		hash_index_reserve(&classes->index, sums->stacks.count);
 	thread_run(threads < thread_cores() ? (unsigned)threads + 1 : thread_cores(), hash_some,
 		&hashing);
 	for (uint32_t i = 0; i < sums->stacks.count; i++) {
@@ -677,11 +679,18 @@ void stack_classes_close(struct stack_classes *classes)
 	classes->frames = NULL;
 }
 
-void stack_classes_release(struct stack_classes *classes)
+void stack_classes_forget(struct stack_classes *classes)
 {
 	stack_classes_close(classes);
 	free(classes->list);
 	free(classes->lists);
+	classes->list = NULL;
+	classes->lists = NULL;
+}
+
+void stack_classes_release(struct stack_classes *classes)
+{
+	stack_classes_forget(classes);
 	arena_release(&classes->arena);
 	*classes = (struct stack_classes){0};
 }

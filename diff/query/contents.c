@@ -97,22 +97,23 @@ void view_contents(struct view *view)
 	view->contents = xcalloc(view->shown_count + 1, sizeof(*view->contents));
 	for (size_t i = 0; i < view->shown_count; i++) {
 		const struct row *row = &comparison->rows[view->rows[i]];
+		const struct dump_sums *dump = &comparison->dumps[row->dump];
 		struct row_contents *to = &view->contents[i];
 		size_t first, end;
 
-		to->dump = row->dump;
-		if (!row->dump || !row->stack || !row->stack->id)
+		to->dump = dump;
+		if (!row->stack || !row->stack->id)
 			continue;
-		first = end = find_contents(row->dump, row->stack->id);
-		while (end < row->dump->content_count &&
-			!strcmp(row->dump->contents[end].stack, row->stack->id))
+		first = end = find_contents(dump, row->stack->id);
+		while (end < dump->content_count &&
+			!strcmp(dump->contents[end].stack, row->stack->id))
 			end++;
 		to->items = arena_alloc(&view->arena, (end - first + 1) * sizeof(*to->items));
 		for (; first < end; first++) {
 			struct shown_content *shown = &to->items[to->count++];
 
-			*shown = (struct shown_content){.content = &row->dump->contents[first]};
-			take_words(view, row->dump, shown);
+			*shown = (struct shown_content){.content = &dump->contents[first]};
+			take_words(view, dump, shown);
 		}
 	}
 	for (size_t i = 0; i < comparison->dump_count; i++)

@@ -56,7 +56,8 @@ bool filter_change(
 	}
 	return change.requested_bytes >= filter->min_bytes &&
 	       change.block_count >= filter->min_blocks &&
-	       (!filter->trend_verdicts || filter->trend_verdicts >> row->trend->verdict & 1);
+	       (!filter->trend_verdicts ||
+		       filter->trend_verdicts >> row_trend(comparison, row)->verdict & 1);
 }
 
 /* ---------------------------------------------------------------- modules */
@@ -65,7 +66,7 @@ bool filter_change(
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
-		dump ? module_of_return(dump->modules, dump->module_count, frame->addr) : NULL;
+		module_of_return(dump->modules, dump->module_count, frame->addr);
 	const char *file = module ? module_path_base(module->path) : "";
 	size_t len = strlen(frame->module);
 
@@ -79,8 +80,8 @@ const char *filter_frame_file(
 
 	if (!comparison->dumps || !frame->module || !frame->has_addr)
 		return NULL;
-	file = module_file(row->dump, frame);
-	return file ? file : module_file(row->older_dump, frame);
+	file = module_file(&comparison->dumps[row->dump], frame);
+	return file ? file : module_file(&comparison->dumps[row->older_dump], frame);
 }
 
 /* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is

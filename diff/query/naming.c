@@ -107,7 +107,7 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 			continue;
 		naming->is_asked[rows[i]] = true;
 		if (!row->stack->is_named)
-			want_stack(naming, (size_t)(row->dump - comparison->dumps), row->stack);
+			want_stack(naming, row->dump, row->stack);
 	}
 	/* It fails for options that symbol_options_check() refuses; these it has let through. */
 	(void)names_resolve(comparison->names, &err);
@@ -129,9 +129,8 @@ static void add_addr(const struct naming *naming, const struct row *row, bool is
 	uint64_t addr, struct frames *frames)
 {
 	const struct comparison *comparison = naming->comparison;
-	size_t dump = (size_t)(row->dump - comparison->dumps);
 	struct place_module found;
-	struct location location = location_of(comparison->locations, dump, addr, &found);
+	struct location location = location_of(comparison->locations, row->dump, addr, &found);
 	const struct named_place *named =
 		is_named ? names_find(comparison->names, &location) : NULL;
 	struct frame frame = {.has_addr = true, .addr = addr};
@@ -159,14 +158,13 @@ static void add_stack(
 	const struct naming *naming, const struct row *row, bool is_named, struct frames *frames)
 {
 	const struct stack *stack = row->stack;
-	size_t dump = (size_t)(row->dump - naming->comparison->dumps);
-	uint32_t depth = location_depth(naming->comparison->locations, dump, stack), alias = 0;
+	uint32_t depth = location_depth(naming->comparison->locations, row->dump, stack), alias = 0;
 
 	for (uint32_t i = 0; i < depth; i++) {
 		for (; alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
 			frames_part(frames);
 		if (stack->is_named)
-			frames_add(frames, &naming->texts[dump][stack_frame(stack, i)]);
+			frames_add(frames, &naming->texts[row->dump][stack_frame(stack, i)]);
 		else
 			add_addr(naming, row, is_named, stack_frame(stack, i), frames);
 	}
@@ -230,7 +228,8 @@ void naming_raw_frames(const struct naming *naming, size_t index, struct frames 
 void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
 	const struct stack *stack, struct frames *frames)
 {
-	const struct row row = {.dump = dump, .stack = stack};
+	const struct row row = {
+		.dump = (uint32_t)(dump - naming->comparison->dumps), .stack = stack};
 
 	get_frames(naming, &row, naming->by_name, frames);
 }
@@ -265,16 +264,15 @@ static size_t count_missing(
 
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		const struct row *row = &comparison->rows[i];
-		size_t dump = (size_t)(row->dump - comparison->dumps);
 		uint32_t depth;
 
 		if (!naming->is_asked[i] || row->stack->is_named)
 			continue;
-		depth = location_depth(comparison->locations, dump, row->stack);
+		depth = location_depth(comparison->locations, row->dump, row->stack);
 		for (uint32_t k = 0; k < depth; k++, frames++) {
 			struct place_module at;
 			struct location place = location_of(
-				comparison->locations, dump, stack_frame(row->stack, k), &at);
+				comparison->locations, row->dump, stack_frame(row->stack, k), &at);
 
 			if (names_find(comparison->names, &place)->found.count)
 				continue;

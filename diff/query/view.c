@@ -119,7 +119,8 @@ static void sort_rows(struct view *view)
 	frames_init(&frames);
 	buf_init(&name);
 	for (size_t i = 0; i < view->row_count; i++) {
-		const struct trend *trend = view->comparison->rows[view->rows[i]].trend;
+		const struct trend *trend =
+			row_trend(view->comparison, &view->comparison->rows[view->rows[i]]);
 
 		sorted[i].row = view->rows[i];
 		sorted[i].key = sort_key(view->comparison, view->rows[i], view->sort);

@@ -431,7 +431,7 @@ static void put_row(struct csv *csv, size_t shown, struct frames *frames)
 	first = frames->count ? frames->items : &none;
 	if (csv->is_trend) {
 		csv_process(csv);
-		csv_trend(csv, row->trend);
+		csv_trend(csv, row_trend(csv->comparison, row));
 	}
 	put_change(csv, &change);
 	csv_text(csv, report_row_kind(row->kind));

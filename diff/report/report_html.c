@@ -241,7 +241,8 @@ static void put_row(struct out *out, const struct view *view, size_t shown, stru
 	out_text(out, "<tr>");
 	put_cells(out, &change);
 	if (view->comparison->axis)
-		out_printf(out, "<td>%s</td>", trend_verdict_name(row->trend->verdict));
+		out_printf(out, "<td>%s</td>",
+			trend_verdict_name(row_trend(view->comparison, row)->verdict));
 	out_text(out, "<td>");
 	view_frames(view, number, frames);
 	if (frames->count)

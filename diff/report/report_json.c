@@ -438,7 +438,7 @@ static void put_row(struct json *json, size_t shown, struct frames *frames)
 		json_text(json, NULL, row->ids[i]);
 	json_close(json, ']');
 	if (json->comparison->axis)
-		put_series(json, row->trend, row->totals);
+		put_series(json, row_trend(json->comparison, row), row->totals);
 	else
 		put_change(json, &change, report_rows_have_overhead(json->comparison));
 	if (json->view->window)

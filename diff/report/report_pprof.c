@@ -205,7 +205,8 @@ static uint64_t module_number(struct pprof *pprof, const struct module *module)
 /* That of a frame: a module of its dump; of a text one that has no place; 0: it is in none. */
 static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const struct frame *frame)
 {
-	const struct dump_sums *dump = row->dump;
+	const struct comparison *comparison = pprof->view->comparison;
+	const struct dump_sums *dump = comparison->dumps ? &comparison->dumps[row->dump] : NULL;
 	const struct module *module = NULL;
 
 	if (dump && frame->has_addr)

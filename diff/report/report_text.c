@@ -367,7 +367,7 @@ static void put_table_row(struct text_report *text, size_t shown, const struct r
 	put_blocks(text, &change, BLOCKS);
 	put_share(text, ways, &change);
 	if (text->comparison->axis)
-		left = put_judged(text, row->trend, left);
+		left = put_judged(text, row_trend(text->comparison, row), left);
 	out_text(text->out, "  ");
 	put_name(text, number, left);
 	out_char(text->out, '\n');
@@ -614,7 +614,7 @@ static void put_stack(struct text_report *text, size_t shown)
 	out_char(text->out, '\n');
 	if (text->comparison->axis) {
 		out_text(text->out, "      ");
-		put_trend(text, row->trend, row->totals);
+		put_trend(text, row_trend(text->comparison, row), row->totals);
 	}
 	if (text->view->window)
 		put_window(text, &text->view->window[shown + 1]);

@@ -444,7 +444,7 @@ static void put_notes(
 
 	if (report->comparison->axis) {
 		out_text(out, "//     ");
-		umdh_trend(report, row->trend, row->totals);
+		umdh_trend(report, row_trend(report->comparison, row), row->totals);
 	}
 	if (row->heap) {
 		out_text(out, heap_name(row->heap) ? "//     heap " : "//     ");

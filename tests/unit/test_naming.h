@@ -14,8 +14,8 @@ static inline void name_frame(
 {
 	const struct comparison *comparison = naming->comparison;
 	const struct row *of = &comparison->rows[row];
-	struct location place = location_of(comparison->locations,
-		(size_t)(of->dump - comparison->dumps), stack_frame(of->stack, frame), NULL);
+	struct location place =
+		location_of(comparison->locations, of->dump, stack_frame(of->stack, frame), NULL);
 	const struct named_place *named = names_find(comparison->names, &place);
 
 	assert_non_null(named);

@@ -56,9 +56,8 @@ static int scene_begin(void **state)
 	assert_int_equal(scene.view.row_count, 2);
 	naming_find(&scene.view.naming, scene.view.rows, 2);
 	for (unsigned i = 0; i < 2; i++) {
-		struct row *row = &scene.comparison.rows[i];
-
-		*row->trend = strcmp(row->ids[0], "B1") ? other : leak;
+		scene.comparison.trends[i] =
+			strcmp(scene.comparison.rows[i].ids[0], "B1") ? other : leak;
 	}
 	if (strcmp(scene.comparison.rows[0].ids[0], "B1") != 0)
 		scene.view.rows[0] = 1, scene.view.rows[1] = 0;

@@ -195,14 +195,14 @@ static uint64_t bytes_of(size_t row, size_t snapshot)
 	}
 }
 
-static void check_row(const struct row *row, size_t number)
+static void check_trend(const struct trend *trend, size_t number)
 {
 	static const enum trend_verdict verdicts[] = {TREND_GROWS, TREND_RETURNS, TREND_SHRINKS};
 	int64_t net = (int64_t)(bytes_of(number, SNAPSHOTS - 1) - bytes_of(number, 0));
 
-	if (row->trend->verdict != verdicts[number % 3] || row->trend->net_bytes != net)
-		fail_msg("row %zu: %s, %lld", number, trend_verdict_name(row->trend->verdict),
-			(long long)row->trend->net_bytes);
+	if (trend->verdict != verdicts[number % 3] || trend->net_bytes != net)
+		fail_msg("row %zu: %s, %lld", number, trend_verdict_name(trend->verdict),
+			(long long)trend->net_bytes);
 }
 
 static void check_rows(size_t count)
@@ -221,7 +221,7 @@ static void check_rows(size_t count)
 	}
 	series_judge_rows(&comparison);
 	for (size_t i = 0; i < count; i++)
-		check_row(&comparison.rows[i], i);
+		check_trend(row_trend(&comparison, &comparison.rows[i]), i);
 	free(comparison.rows);
 	free(comparison.trends);
 	free(sums);
