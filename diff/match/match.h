@@ -28,7 +28,7 @@ enum row_kind {
 
 struct symbol_options;
 
-/* 64 bytes, for there are millions. */
+/* 56 bytes, for there are millions. */
 struct row {
 	enum row_kind kind;
 	uint32_t candidate_count; /* of ROW_ONE_OF */
@@ -36,11 +36,12 @@ struct row {
 	/* What the row adds up to, by dump; in a sum, in all of them. */
 	struct block_totals *totals;
 	/* By number the newest dump that has the stack, for its addresses and names, and the next one, which
-	 * may have other names, or the same. stack is NULL when there is nothing to show. */
+	 * may have other names, or the same. */
 	uint32_t dump, older_dump;
-	const struct stack *stack;
-	/* In a comparison that was read instead of made: the frames as they were given, and stack is NULL. */
-	const struct frames *frames;
+	union {
+		const struct stack *stack; /* NULL: there is nothing to show */
+		const struct frames *frames; /* as they were given, when the comparison was read */
+	};
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
 	const char *const *ids;
 	uint32_t id_count;

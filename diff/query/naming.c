@@ -207,7 +207,7 @@ static void get_frames(
 	const struct naming *naming, const struct row *row, bool is_named, struct frames *frames)
 {
 	frames_clear(frames);
-	if (row->frames)
+	if (!naming->comparison->dumps)
 		add_given(row->frames, frames);
 	else if (row->stack)
 		add_stack(naming, row, is_named, frames);

@@ -134,7 +134,6 @@ static inline void assert_sound(const struct got *got)
 		before = delta.requested_bytes;
 		bytes += delta.requested_bytes;
 		blocks += delta.block_count;
-		assert_null(row->stack);
 		assert_non_null(row->frames);
 		assert_true(row->id_count > 0);
 		assert_true((row->frames->count != 0) ==

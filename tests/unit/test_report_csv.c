@@ -26,7 +26,7 @@ TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 /* The report of one stack with this function, file and line, whatever they hold. */
 static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
 {
-	static const char before[] = HEADER "5,5,0,1,1,0,8,8,0,stack,,BackTrace1,app,";
+	static const char before[] = HEADER "5,5,0,1,1,0,,,,stack,,BackTrace1,app,";
 	struct frame frame = {.module = "app", .function = function, .file = file, .line = line};
 	struct frames given = {.items = &frame, .count = 1};
 
@@ -35,8 +35,11 @@ static void assert_fields(const char *function, const char *file, uint32_t line,
 	put_lines(&maker, "\t140001010\n\n");
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
+	const struct dump_sums *dumps = made->comparison.dumps;
+	made->comparison.dumps = NULL; /* as if it was read */
 	made->comparison.rows[0].frames = &given;
 	const char *text = made_report(made, "csv", false);
+	made->comparison.dumps = dumps;
 	assert_int_equal(strncmp(text, before, sizeof(before) - 1), 0);
 	assert_string_equal(text + sizeof(before) - 1, wanted);
 }
