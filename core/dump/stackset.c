@@ -53,11 +53,11 @@ void stack_frames_keep(struct stack *to, const struct stack *from, struct arena 
 	for (bytes = 1; bytes < FRAME_WIDTH && most - least >= UINT64_C(1) << 8 * bytes;)
 		bytes++;
 	least = bytes < FRAME_WIDTH ? least : 0;
-	at = arena_bytes(arena, FRAME_WIDTH + count * bytes + FRAME_WIDTH - bytes);
-	put_word(at, least);
-	at += FRAME_WIDTH;
+	at = arena_bytes(arena, count * bytes + (bytes < FRAME_WIDTH ? FRAME_WIDTH : 0));
 	for (uint32_t i = 0; i < count; i++)
 		put_word(at + i * bytes, stack_frame(from, i) - least); /* zeros behind it */
+	if (bytes < FRAME_WIDTH)
+		put_word(at + count * bytes, least);
 	to->frames = at;
 	to->frame_count = from->frame_count;
 	to->frame_cut = (FRAME_WIDTH - bytes) & 7;

@@ -32,7 +32,7 @@ struct stack {
 	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
 	uint16_t frame_count;
 	uint16_t alias_count : 12;
-	/* By so many bytes frames are shorter than uint64_t; then what is to be added to each is in front of them. */
+	/* By so many bytes frames are shorter than uint64_t; then what is to be added to each is behind them. */
 	uint16_t frame_cut : 3;
 	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
 	uint16_t is_named : 1;
@@ -43,15 +43,15 @@ struct stack {
 static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 {
 	const char *frames = stack->frames;
-	unsigned cut = stack->frame_cut;
+	size_t cut = stack->frame_cut, width = FRAME_WIDTH - cut;
 	uint64_t frame;
 
 	if (!cut) {
 		memcpy(&frame, frames + index * FRAME_WIDTH, FRAME_WIDTH);
 		return frame;
 	}
-	frame = hex_load(frames + index * (FRAME_WIDTH - cut)) & UINT64_MAX >> 8 * cut;
-	return frame + hex_load(frames - FRAME_WIDTH);
+	frame = hex_load(frames + index * width) & UINT64_MAX >> 8 * cut;
+	return frame + hex_load(frames + stack->frame_count * width);
 }
 
 /* Gives a stack the frames of another one, packed, in arena: addresses of one process are mostly near each other. */
@@ -62,8 +62,8 @@ static inline const char *stack_frames_kept(const struct stack *stack, size_t *l
 {
 	size_t cut = stack->frame_cut;
 
-	*len = stack->frames ? FRAME_WIDTH + stack->frame_count * (FRAME_WIDTH - cut) + cut : 0;
-	return stack->frames ? (const char *)stack->frames - FRAME_WIDTH : NULL;
+	*len = stack->frame_count * (FRAME_WIDTH - cut) + (cut ? FRAME_WIDTH : 0);
+	return stack->frames;
 }
 
 /* Whether two stacks have the same frames, with the same candidates. */

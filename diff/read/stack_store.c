@@ -193,7 +193,7 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	*own = *stack;
 	own->id = copy(store, stack->id, strlen(stack->id) + 1);
 	if (frames)
-		own->frames = copy(store, frames, len) + FRAME_WIDTH;
+		own->frames = copy(store, frames, len);
 	if (alias_bytes)
 		own->alias_at = memcpy(
 			arena_alloc(&store->arena, alias_bytes), stack->alias_at, alias_bytes);
