@@ -237,6 +237,8 @@ static uint32_t representative(
 	return found;
 }
 
+#define PREFETCH_AHEAD 16 /* cells */
+
 /* Adds the stacks of a dump's cells to those that rows have of newer dumps. */
 static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *rows)
 {
@@ -250,6 +252,8 @@ static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *ro
 	for (; (cell = stack_totals_next(&walk)); rows++) {
 		uint32_t stack = cell->stack;
 
+		if (walk.left >= PREFETCH_AHEAD && rows[PREFETCH_AHEAD] != ROW_NONE)
+			__builtin_prefetch(&linking->comparison->rows[rows[PREFETCH_AHEAD]], 1);
 		if (*rows == ROW_NONE || (linking->runs && !is_needed(&linking->runs[*rows], dump,
 								   shared_number(sums, cell))))
 			continue;

@@ -241,6 +241,8 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 /* ---------------------------------------------------------------- rows */
 
+#define PREFETCH_AHEAD 16 /* rows */
+
 /* A row that changed, as it is sorted: by one key after the other, which takes less memory than all at once. */
 struct changed {
 	uint64_t key; /* the smallest first */
@@ -358,9 +360,15 @@ static void sort_alike(const struct matcher *matcher, struct changed *rows, size
 
 static void sort_changed(const struct matcher *matcher, struct changed *rows, size_t count)
 {
+	size_t columns = comparison_columns(matcher->comparison);
+
 	for (unsigned key = CHANGED_KEYS; key--;) {
-		for (size_t i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++) {
+			if (count - i > PREFETCH_AHEAD)
+				__builtin_prefetch(
+					&matcher->sums[rows[i + PREFETCH_AHEAD].row * columns]);
 			rows[i].key = key_of(matcher, rows[i].row, key);
+		}
 		sort_by_key(rows, count);
 		rank_rows(rows, count);
 	}
@@ -450,6 +458,9 @@ static void rows_make(struct matcher *matcher)
 		const struct stack_class *class = &classes->list[class_of_row(matcher, i)];
 		struct row *row;
 
+		if (matcher->row_count - i > PREFETCH_AHEAD &&
+			places[i + PREFETCH_AHEAD] != ROW_NONE)
+			__builtin_prefetch(&comparison->rows[places[i + PREFETCH_AHEAD]], 1);
 		if (places[i] == ROW_NONE)
 			continue;
 		row = &comparison->rows[places[i]];
