@@ -34,7 +34,7 @@ done_testing;
 
 # What has no room is no event: a recording says how many are missing, as the tracer counts them.
 sub recorded {
-	my ($count, $file) = (300_000, "$dir/run.hrec");
+	my ($count, $file) = (500_000, "$dir/run.hrec");
 	my $again = target("$root/build/win64/samples/many_blocks.exe", [$count, $count], traced => 1, run => ['--max-mb', $mb]);
 	is($again->step, 1, 'a program with tables for some of its blocks') or return;
 	my $recorder = Hunt::start([wine("$root/build/win64/hsnap.exe", 'record', '-o', win($file), '-p', $again->{pid})], stderr => "$dir/record.err");
