@@ -169,7 +169,9 @@ static int list_processes(const char *pattern, struct err *err)
 	for (size_t i = 0; i < list.count; i++) {
 		if (pattern && !command_name_is_like(list.items[i].name, pattern))
 			continue;
-		rows[count] = (struct ps_row){.pid = list.items[i].pid, .name = list.items[i].name};
+		/* One that is just beginning may have no name yet. */
+		rows[count] = (struct ps_row){.pid = list.items[i].pid,
+			.name = *list.items[i].name ? list.items[i].name : "?"};
 		rc = look(&rows[count], &arena);
 		if (rc == -ERR_NOMEM)
 			memory_out();
