@@ -71,7 +71,7 @@ static bool make_tables(struct older *older)
 
 		if (!table->count)
 			continue;
-		if (table->count > area->shard_bytes / sizeof(*table->entries) / 2)
+		if (table->count >= area->shard_bytes / sizeof(*table->entries) / 2)
 			return false;
 		table->pages = (uint32_t)(table->count / (PAGE_ENTRIES / 2)) + 1;
 		table->entries = calloc(table->pages, TRACER_PAGE);

@@ -46,7 +46,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
-	/* They never have the same share each. */
+	/* Room for twice the even share: shares are never even. */
 	area->shard_bytes =
 		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
 	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);

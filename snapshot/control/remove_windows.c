@@ -133,11 +133,12 @@ static void users_look(struct users *users, const struct tracee *tracee,
 	size_t count = 0;
 
 	for (size_t k = 0; k < users->count; k++) {
-		for (size_t i = 0; i < threads->count; i++) {
-			if (threads->items[i].id == users->ids[k] &&
-				is_there(tracee, &threads->items[i]))
-				users->ids[count++] = users->ids[k];
-		}
+		size_t i = 0;
+
+		while (i < threads->count && threads->items[i].id != users->ids[k])
+			i++;
+		if (i < threads->count && is_there(tracee, &threads->items[i]))
+			users->ids[count++] = users->ids[k];
 	}
 	users->count = count;
 }

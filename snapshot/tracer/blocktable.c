@@ -168,10 +168,10 @@ static bool is_gone(const struct tracer_area *area, const struct tracer_block *b
 static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_t pages)
 {
 	uint64_t at = blocktable_at(area, (unsigned)(shard - area->shards));
-	uint64_t old = shard->pages * TRACER_PAGE, new = pages *TRACER_PAGE;
+	uint64_t from = shard->pages * TRACER_PAGE, to = pages * TRACER_PAGE;
 
-	if (new > area->shard_bytes ||
-		!tables_commit(area, (void *)(uintptr_t)(at + old), new - old))
+	if (to > area->shard_bytes ||
+		!tables_commit(area, (void *)(uintptr_t)(at + from), to - from))
 		return false;
 	shard->table = at;
 	__atomic_store_n(&shard->pages, pages, __ATOMIC_RELEASE);

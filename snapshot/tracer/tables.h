@@ -135,8 +135,8 @@ static inline unsigned blocktable_shard(uint64_t addr)
 
 /*
  * The entry where a block is, or from there on the first free one: blocks that lie in the same 256 bytes of
- * memory have their places in one cache line, for they often come and go one after the other. With more lines no
- * block's home lies before that of a block that it was not before.
+ * memory have their places in one cache line, for they often come and go one after the other. With more lines a home
+ * lies where it was or further on.
  */
 static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 {
