@@ -81,7 +81,8 @@ static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 }
 
 /* addr: the frame that is always known. */
-static inline uint32_t record_frames(const struct hook_caller *caller, const void *addr)
+static __attribute__((noinline)) uint32_t record_frames(
+	const struct hook_caller *caller, const void *addr)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames, caller) : 0;
@@ -90,8 +91,6 @@ static inline uint32_t record_frames(const struct hook_caller *caller, const voi
 
 	if (!hooks_are_on())
 		return 0;
-	if (note && note->id && note->session == hsnap_tracer.session && note->unloads == unloads)
-		return note->id;
 	if (!depth) /* on a stack that is not the thread's own, say */
 		frames[depth++] = (uint64_t)(uintptr_t)addr;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
@@ -114,6 +113,13 @@ uint32_t record_stack(const void *caller)
 
 uint32_t record_stack_of(const struct hook_caller *caller)
 {
+	const struct unwind_note *last = NULL;
+
+	if (guard_now() == GUARD_NONE)
+		last = unwind_again((uintptr_t)caller->slot, caller->rbp);
+	if (last && last->id && last->session == hsnap_tracer.session &&
+		last->unloads == __atomic_load_n(&hsnap_tracer.unload_count, __ATOMIC_ACQUIRE))
+		return last->id;
 	return record_frames(caller, *caller->slot);
 }
 

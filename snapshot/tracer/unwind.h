@@ -60,6 +60,9 @@ struct unwind_note {
 
 struct unwind_note *unwind_note(void);
 
+/* The same, if unwind_from() would find that very stack again, and in less time; NULL: it is to be called. */
+const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
+
 /*
  * What is known of return addresses in [from, to) is forgotten. For a module that goes: to be called
  * after its memory is gone, and before that too if other threads may get the same addresses at once.

@@ -317,16 +317,40 @@ static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct 
 	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
 }
 
+/* Whether what the way from a mark on hangs on is still saved where it was. */
+static ALWAYS_INLINE bool is_still_saved(
+	const struct unwind_trail *trail, const struct unwind_mark *mark)
+{
+	uint32_t at = mark[1].first_saved;
+
+	while (at < UNWIND_MARKS && load(trail->saved[at].place) == trail->saved[at].rbp)
+		at++;
+	return at == UNWIND_MARKS;
+}
+
+bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start *start)
+{
+	const struct unwind_mark *mark = &trail->marks[trail->first];
+	struct fast_frame frame = {
+		.addr = load(start->slot), .rsp = start->slot + 8, .rbp = start->rbp};
+
+	if (trail->begun != unwind_cache_begin() || trail->high != start->high ||
+		!is_there(mark, &frame) || !is_still_saved(trail, mark))
+		return false;
+	do
+		mark++;
+	while (mark->slot != UINT64_MAX && load(mark->slot) == mark->addr);
+	return mark->slot == UINT64_MAX;
+}
+
 /* What a walk finds from a mark on, which is its count'th frame; UNWIND_MISS: the stack is another one there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
 	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
 {
 	const struct unwind_mark *mark = &trail->marks[at];
 
-	for (uint32_t i = mark[1].first_saved; i < UNWIND_MARKS; i++) {
-		if (load(trail->saved[i].place) != trail->saved[i].rbp)
-			return UNWIND_MISS;
-	}
+	if (!is_still_saved(trail, mark))
+		return UNWIND_MISS;
 	for (;;) {
 		bool is_own = !count && mark->addr - skip->from < skip->to - skip->from;
 

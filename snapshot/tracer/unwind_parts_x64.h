@@ -165,6 +165,9 @@ struct unwind_trail {
 
 void unwind_trail_init(struct unwind_trail *trail);
 
+/* Whether a walk would find all that is marked and nothing else, if it were of as many frames at most. */
+bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start *start);
+
 #define UNWIND_MISS UINT32_MAX
 
 /*

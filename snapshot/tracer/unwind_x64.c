@@ -595,6 +595,20 @@ static inline bool is_to_be_checked(uint32_t number)
 	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
 }
 
+const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+{
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+	struct walker *walker = walker_of(tib);
+	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
+	struct unwind_start start = {slot, rbp, (uint64_t)tib->StackBase, number, 0};
+
+	if (walker->owner != tib || is_to_be_checked(number) ||
+		!unwind_is_same(&walker->trail, &start))
+		return NULL;
+	__atomic_store_n(&walker->walks, number, __ATOMIC_RELAXED);
+	return &walker->trail.note;
+}
+
 /* Where the fast walk did not suffice, or is to be checked. */
 static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint32_t fast)
 {

@@ -31,6 +31,13 @@ struct unwind_note *unwind_note(void)
 	return NULL;
 }
 
+const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+{
+	(void)slot;
+	(void)rbp;
+	return NULL;
+}
+
 /* Nothing is known of addresses. */
 void unwind_forget(uint64_t from, uint64_t to)
 {

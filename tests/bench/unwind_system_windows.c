@@ -45,6 +45,13 @@ struct unwind_note *unwind_note(void)
 	return NULL;
 }
 
+const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
+{
+	(void)slot;
+	(void)rbp;
+	return NULL;
+}
+
 void unwind_forget(uint64_t from, uint64_t to)
 {
 	(void)from;

@@ -372,7 +372,7 @@ static struct unwind_trail trail;
 
 /* What was noted last, and how often it was met again. */
 static uint64_t noted[FRAMES_MAX];
-static uint32_t noted_count, notes, met_again;
+static uint32_t noted_count, notes, met_again, same;
 
 /* A note is of the very stack that was found, or there is none. */
 static void check_note(const uint64_t *frames, uint32_t count)
@@ -397,7 +397,15 @@ static void check_trail(
 {
 	uint64_t alone[FRAMES_MAX], after[FRAMES_MAX];
 	struct unwind_start stops[2] = {0};
+	bool is_full = max == FRAMES_MAX && skip->from == none.from && skip->to == none.to;
+	bool is_same = unwind_is_same(&trail, start) && trail.note.id;
 	uint32_t count = unwind_fast(alone, max, skip, start, &stops[0], NULL);
+
+	if (is_full && is_same) {
+		assert_int_equal(count, noted_count);
+		assert_memory_equal(alone, noted, count * 8);
+		same++;
+	}
 
 	assert_int_equal(unwind_fast(after, max, skip, start, &stops[1], &trail), count);
 	if (count == UNWIND_MISS) {
@@ -407,7 +415,7 @@ static void check_trail(
 		assert_int_equal(stops[1].count, count);
 	}
 	assert_memory_equal(after, alone, count * 8);
-	if (max == FRAMES_MAX && skip->from == none.from && skip->to == none.to)
+	if (is_full)
 		check_note(after, count);
 }
 
@@ -446,6 +454,7 @@ TEST(what_the_last_walk_found_changes_nothing)
 		}
 	}
 	assert_in_range(met_again, 1000, 120000);
+	assert_in_range(same, 1000, met_again);
 }
 
 /* So it is no wonder that the above holds. */
@@ -483,6 +492,23 @@ TEST(of_a_walk_that_goes_on_nothing_is_noted)
 		unwind_fast(frames, FRAMES_MAX, &none, &start, &stop, &trail);
 		assert_false(trail.is_whole);
 	}
+}
+
+TEST(a_stack_is_not_the_same_when_something_was_forgotten)
+{
+	uint64_t random = 14, frames[FRAMES_MAX];
+	struct unwind_start shorter;
+
+	unwind_trail_init(&trail);
+	make(&random);
+	assert_false(unwind_is_same(&trail, &made.start));
+	unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
+	assert_true(unwind_is_same(&trail, &made.start));
+	shorter = made.start;
+	shorter.high -= 8;
+	assert_false(unwind_is_same(&trail, &shorter));
+	unwind_forget(1, 2);
+	assert_false(unwind_is_same(&trail, &made.start));
 }
 
 /* A frame whose size is its RBP's affair: all of the stack is as it was, but for the register. */
