@@ -168,11 +168,37 @@ static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 	return others ? (unsigned)__builtin_ctzll(others) : 64 - at;
 }
 
-/* The number of 1 to 8 digits at text. */
-static inline uint32_t entry_number(const char *text, unsigned count)
+/* The 1 to 8 digits at text, moved up; what comes in below are zeros, which count as the digit. */
+static inline uint64_t entry_number(const char *text, unsigned count)
 {
-	/* The digits move up; what comes in below are zeros, which count as the digit. */
-	return (uint32_t)hex_join(hex_load(text) << (64 - 8 * count));
+	return hex_load(text) << (64 - 8 * count);
+}
+
+/* Fills an entry from the digits of its numbers. */
+static inline void entry_fill(
+	struct entry_plain *entry, uint64_t requested, uint64_t overhead, uint64_t id)
+{
+#if defined(ENTRY_VECTOR_BYTES) && defined(__AVX2__)
+	__m256i digits =
+		_mm256_set_epi64x(0, (long long)id, (long long)overhead, (long long)requested);
+	__m256i letters = _mm256_cmpgt_epi8(digits, _mm256_set1_epi8('9'));
+	__m256i nibbles = _mm256_add_epi8(_mm256_and_si256(digits, _mm256_set1_epi8(0x0f)),
+		_mm256_and_si256(letters, _mm256_set1_epi8(9)));
+	/* In each 16 bits the number of two digits. */
+	__m256i bytes = _mm256_maddubs_epi16(nibbles, _mm256_set1_epi16(0x0110));
+	/* Of four such ones the last is the lowest byte. */
+	__m256i order = _mm256_set1_epi64x(0x080a0c0e00020406);
+	__m256i numbers = _mm256_shuffle_epi8(bytes, order);
+	uint64_t first = (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(numbers));
+
+	entry->requested_bytes = (uint32_t)first;
+	entry->overhead_bytes = (uint32_t)(first >> 32);
+	entry->id = (uint32_t)_mm_cvtsi128_si32(_mm256_extracti128_si256(numbers, 1));
+#else
+	entry->requested_bytes = (uint32_t)hex_join(requested);
+	entry->overhead_bytes = (uint32_t)hex_join(overhead);
+	entry->id = (uint32_t)hex_join(id);
+#endif
 }
 
 /*
@@ -185,7 +211,7 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 {
 	struct entry_bits bits = entry_classify(text);
 	unsigned requested = entry_digits(&bits, 0), at = requested + 9, overhead, addr, id, end;
-	const char *id_text;
+	const char *id_text, *overhead_text;
 
 	if (!bits.newlines)
 		return NULL;
@@ -196,7 +222,7 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 	overhead = entry_digits(&bits, at);
 	if (overhead - 1 > 7 || memcmp(text + at + overhead, " at ", 4) != 0)
 		return NULL;
-	entry->overhead_bytes = entry_number(text + at, overhead);
+	overhead_text = text + at;
 	at += overhead + 4;
 	addr = entry_digits(&bits, at);
 	if (addr - 1 > 15 || hex_load(text + at + addr) != hex_load(" by Back") ||
@@ -207,11 +233,11 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 		return NULL;
 	id = entry_digits(&bits, at);
 	id_text = text + at;
-	entry->requested_bytes = entry_number(text, requested);
 	at += id;
 	if (at + (text[at] == '\r') != end || id - 1 > 7 || (*id_text == '0' && id > 1))
 		return NULL;
-	entry->id = entry_number(id_text, id);
+	entry_fill(entry, entry_number(text, requested), entry_number(overhead_text, overhead),
+		entry_number(id_text, id));
 	return text + end + 1;
 }
 
