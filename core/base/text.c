@@ -33,6 +33,8 @@ size_t text_unfit(const char *text)
 
 char *text_harmless(char *text)
 {
+	if (text_is_plain(text, strlen(text)))
+		return text;
 	for (char *c = text; *c;) {
 		uint32_t code;
 		size_t obeyed = text_obeyed(c), len = obeyed ? obeyed : text_utf8(c, &code);

@@ -105,6 +105,8 @@ int llvm_talk_step(struct llvm_talk *talk)
 	talk->sent += (size_t)took;
 	/* Lines end in two characters where the program is Windows' own; names have none of these. */
 	end = answers->len;
+	if (end == had || !memchr(answers->data + had, '\r', end - had))
+		return 0;
 	answers->len = had;
 	for (size_t at = had; at < end; at++) {
 		if (answers->data[at] != '\r')
