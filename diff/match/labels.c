@@ -290,7 +290,7 @@ void rows_label(
 			array_grow((void **)&members, &cap, count, sizeof(*members));
 			members[count++] =
 				(struct class_member){member.stack, classes, member.dump};
-			if (member.before == CELL_NONE)
+			if (!linking.further || member.before == CELL_NONE)
 				break;
 		}
 		label(classes, row, members, count, &comparison->arena);

@@ -19,10 +19,10 @@ __attribute__((noinline)) uint32_t unwind_stack(
 }
 
 uint32_t unwind_from(
-	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t ebp)
+	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
 {
 	(void)slot;
-	(void)ebp;
+	(void)rbp;
 	return unwind_stack(frames, max, skip);
 }
 
