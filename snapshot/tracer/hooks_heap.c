@@ -87,7 +87,6 @@ static __attribute__((noinline)) uint32_t record_frames(
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames, caller) : 0;
 	struct unwind_note *note = depth ? unwind_note() : NULL;
-	uint32_t unloads = __atomic_load_n(&hsnap_tracer.unload_count, __ATOMIC_ACQUIRE);
 
 	if (!hooks_are_on())
 		return 0;
@@ -100,7 +99,6 @@ static __attribute__((noinline)) uint32_t record_frames(
 		/* The thread may be ended between any two of these. */
 		__atomic_store_n(&note->id, 0, __ATOMIC_RELEASE);
 		note->session = hsnap_tracer.session;
-		note->unloads = unloads;
 		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
 	}
 	return id;
@@ -117,8 +115,7 @@ uint32_t record_stack_of(const struct hook_caller *caller)
 
 	if (guard_now() == GUARD_NONE)
 		last = unwind_again((uintptr_t)caller->slot, caller->rbp);
-	if (last && last->id && last->session == hsnap_tracer.session &&
-		last->unloads == __atomic_load_n(&hsnap_tracer.unload_count, __ATOMIC_ACQUIRE))
+	if (last && last->id && last->session == hsnap_tracer.session)
 		return last->id;
 	return record_frames(caller, *caller->slot);
 }

@@ -52,10 +52,10 @@ uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 
 /*
  * What the caller noted of the stack that the calling thread's last walk found: all 0 if it was another one before that. NULL
- * where that is not known. It holds for the same max and skip.
+ * where that is not known. It holds for the same max and skip, and is gone with any unwind_forget().
  */
 struct unwind_note {
-	uint32_t id, session, unloads;
+	uint32_t id, session;
 };
 
 struct unwind_note *unwind_note(void);

@@ -133,15 +133,16 @@ static NOINLINE void *move_old(void *block)
 	return step_leak(realloc(block, 3333));
 }
 
-/* What happens between two steps. */
+/* What happens between two steps. It begins and ends with the same stack. */
 static void go_on(unsigned step)
 {
-	for (int i = 0; i < 20; i++)
+	for (volatile int i = 0; i < 20; i++) {
+		if (i == 10 && 2 * step <= OLD_BLOCKS) {
+			old_blocks[2 * step - 2] = move_old(old_blocks[2 * step - 2]);
+			free(old_blocks[2 * step - 1]);
+		}
 		leak_new();
-	if (2 * step > OLD_BLOCKS)
-		return;
-	old_blocks[2 * step - 2] = move_old(old_blocks[2 * step - 2]);
-	free(old_blocks[2 * step - 1]);
+	}
 }
 
 /* LdrLockLoaderLock() and LdrUnlockLoaderLock(), exports of ntdll; phnt, ntldr.h. */
