@@ -110,7 +110,7 @@ sub blocks {
 	for (split /\r\n/, $text) {
 		if (/^(\w+) bytes \+ \w+ at (\w+) by BackTrace(\w+)$/) {
 			push @order, [$2, hex $1, $id = $3];
-		} elsif (/^\t(\w+)$/) {
+		} elsif (/^\t([0-9A-F]+)$/) {
 			my $addr = hex $1;
 			my ($in) = grep { $addr >= hex $_->[1] && $addr < hex($_->[1]) + hex $_->[2] } @modules;
 			$stacks{$id} //= $in->[0] if $in;
