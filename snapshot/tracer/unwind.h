@@ -60,7 +60,7 @@ struct unwind_note {
 
 struct unwind_note *unwind_note(void);
 
-/* The same, if unwind_from() would find that very stack again, and in less time; NULL: it is to be called. */
+/* What unwind_note() says of the last stack, if unwind_from() would find that one again, in less time than that; else NULL. */
 const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
 
 /*
