@@ -3,8 +3,8 @@
  *
  * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
  * once and kept (unwind_parts_x64.h); a walk is then a few loads a frame, all of them between the
- * place it starts from and the end of the thread's stack. Where it meets the thread's last walk it only compares what that
- * read. Of code in no image nothing is kept, as it is
+ * place it starts from and the end of the thread's stack. Where it meets an earlier walk of the thread it only compares what
+ * that read. Of code in no image nothing is kept, as it is
  * made at run time, and its unwind data may be replaced: the data is looked up each time, and the step
  * read from it. Where an address is new, or the step hangs on another register than RSP and RBP, the
  * whole stack is walked with the system's unwinder, which is slow and right. All ways give the same
@@ -51,7 +51,7 @@ uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 	uint64_t rbp);
 
 /*
- * What the caller noted of the stack that the calling thread's last walk found: all 0 if it was another one before that. NULL
+ * What the caller noted of the stack that the calling thread's last walk found: all 0 if it did not yet. NULL
  * where that is not known. It holds for the same max and skip, and is gone with any unwind_forget().
  */
 struct unwind_note {
@@ -60,7 +60,8 @@ struct unwind_note {
 
 struct unwind_note *unwind_note(void);
 
-/* What unwind_note() says of the last stack, if unwind_from() would find that one again, in less time than that; else NULL. */
+/* What unwind_note() said of one of the thread's last stacks, if unwind_from() would find that one again, in less time than that;
+ * else NULL. */
 const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
 
 /*

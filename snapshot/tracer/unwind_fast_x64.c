@@ -303,8 +303,9 @@ static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 	return way == WAY_MISS ? UNWIND_MISS : count - (count && way == WAY_NO_CODE);
 }
 
-void unwind_trail_init(struct unwind_trail *trail)
+void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked)
 {
+	trail->walked = walked;
 	trail->first = UNWIND_MARKS;
 	trail->marks[UNWIND_MARKS].slot = UINT64_MAX;
 	trail->marks[UNWIND_MARKS].first_saved = UNWIND_MARKS;

@@ -130,9 +130,9 @@ struct unwind_start {
 };
 
 /*
- * The last walk of a thread. Most of its stack is the same the next time: from the first frame on that is where it was, with
+ * An earlier walk of a thread. Most of its stack is the same the next time: from the first frame on that is where it was, with
  * the same address and, where the way outwards hangs on that, the same RBP, nothing is looked up. It is enough that what
- * the last walk read of the stack is what stands there now.
+ * that walk read of the stack is what stands there now.
  */
 #define UNWIND_MARKS 96
 
@@ -152,7 +152,7 @@ struct unwind_trail {
 	uint64_t begun; /* unwind_cache_begin(): it holds as long as nothing was forgotten */
 	uint64_t high; /* of the stack */
 	uint32_t first; /* the innermost mark; UNWIND_MARKS: there is none */
-	bool is_whole; /* the last walk found what is marked, all of it and no more */
+	bool is_whole; /* that walk found what is marked, all of it and no more */
 	struct unwind_note note; /* of that stack */
 	/* The last one is behind the outermost frame, and has no slot; its rbp_bits say whether there are more frames. */
 	struct unwind_mark marks[UNWIND_MARKS + 1];
@@ -160,10 +160,11 @@ struct unwind_trail {
 	struct unwind_saved {
 		uint64_t place, rbp;
 	} saved[UNWIND_MARKS];
-	struct unwind_walked walked[UNWIND_MARKS]; /* of a walk that is not at its end yet */
+	struct unwind_walked *walked; /* of a walk that is not at its end yet */
 };
 
-void unwind_trail_init(struct unwind_trail *trail);
+/* walked: room for UNWIND_MARKS, which all trails of a thread may share. */
+void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked);
 
 /* Whether a walk would find all that is marked and nothing else, if it were of as many frames at most. */
 bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start *start);

@@ -484,6 +484,8 @@ static void unwind_data(struct unwind_walk *walk)
 
 #define CHECK_EVERY 4096 /* a power of 2 */
 #define WALKERS_LOG2 6
+#define TRAILS_LOG2 2
+#define TRAILS (1 << TRAILS_LOG2)
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
@@ -491,8 +493,10 @@ uint64_t unwind_mismatches, unwind_exceptions;
 static struct walker {
 	__attribute__((aligned(64))) uint32_t walks; /* how many there were */
 	const void *
-		owner; /* the TEB of the thread whose trail it is, for ever; the next one there is its heir */
-	struct unwind_trail trail;
+		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
+	struct unwind_trail *last; /* of its last walk */
+	struct unwind_trail trails[TRAILS];
+	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
 /* The place of the return address, and RBP as the caller has it, can be had in assembly only. */
@@ -568,17 +572,24 @@ static inline uint32_t walk_number(struct walker *walker)
 	return number;
 }
 
-static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb)
+/* Calls from elsewhere mostly have a trail of their own: so it is still there when two of them take turns. */
+static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t slot)
+{
+	return &walker->trails[(slot + load(slot)) * 0x9e3779b97f4a7c15u >> (64 - TRAILS_LOG2)];
+}
+
+static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(owner == teb, 1))
-		return &walker->trail;
+		return trail_from(walker, slot);
 	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, (const void *)teb, false,
 			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return NULL;
-	unwind_trail_init(&walker->trail);
-	return &walker->trail;
+	for (int i = 0; i < TRAILS; i++)
+		unwind_trail_init(&walker->trails[i], walker->walked);
+	return trail_from(walker, slot);
 }
 
 struct unwind_note *unwind_note(void)
@@ -586,7 +597,7 @@ struct unwind_note *unwind_note(void)
 	const NT_TIB *teb = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(teb);
 
-	return walker->owner == teb && walker->trail.is_whole ? &walker->trail.note : NULL;
+	return walker->owner == teb && walker->last->is_whole ? &walker->last->note : NULL;
 }
 
 /* The first ones at growing distances, and then every so many. */
@@ -599,14 +610,14 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(tib);
+	const struct unwind_trail *trail = trail_from(walker, slot);
 	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
 	struct unwind_start start = {slot, rbp, (uint64_t)tib->StackBase, number, 0};
 
-	if (walker->owner != tib || is_to_be_checked(number) ||
-		!unwind_is_same(&walker->trail, &start))
+	if (walker->owner != tib || is_to_be_checked(number) || !unwind_is_same(trail, &start))
 		return NULL;
 	__atomic_store_n(&walker->walks, number, __ATOMIC_RELAXED);
-	return &walker->trail.note;
+	return &trail->note;
 }
 
 /* Where the fast walk did not suffice, or is to be checked. */
@@ -633,11 +644,14 @@ uint32_t unwind_from(
 	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
 	struct walker *walker = walker_of(tib);
 	uint32_t number = walk_number(walker), fast;
-	struct unwind_trail *trail = trail_of(walker, tib);
 	struct unwind_start start = {slot, rbp, high, number, 0};
+	struct unwind_trail *trail;
 
 	if (slot < low || slot >= high || high & 7)
 		return 0;
+	trail = trail_of(walker, tib, slot);
+	if (trail)
+		walker->last = trail;
 	fast = unwind_fast(frames, max, skip, &start, &start, trail);
 	if (__builtin_expect(fast == UNWIND_MISS || is_to_be_checked(number), 0)) {
 		struct unwind_walk walk = {.frames = frames,

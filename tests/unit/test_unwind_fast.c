@@ -369,6 +369,7 @@ TEST(frames_are_left_out_at_the_inner_end_only)
 }
 
 static struct unwind_trail trail;
+static struct unwind_walked walked[UNWIND_MARKS];
 
 /* What was noted last, and how often it was met again. */
 static uint64_t noted[FRAMES_MAX];
@@ -424,7 +425,7 @@ TEST(what_the_last_walk_found_changes_nothing)
 {
 	uint64_t random = 11, kept[16 + WORDS];
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	for (int i = 0; i < 3000; i++) {
 		make(&random);
 		memcpy(kept, made.words, made.words_count * 8);
@@ -462,7 +463,7 @@ TEST(what_the_last_walk_found_is_not_looked_up)
 {
 	uint64_t random = 12, frames[FRAMES_MAX];
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	for (int i = 0; i < 100; i++) {
 		make(&random);
 		unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
@@ -480,7 +481,7 @@ TEST(of_a_walk_that_goes_on_nothing_is_noted)
 {
 	uint64_t random = 13, frames[FRAMES_MAX];
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	for (int i = 0; i < 100; i++) {
 		struct unwind_start start;
 
@@ -499,7 +500,7 @@ TEST(a_stack_is_not_the_same_when_something_was_forgotten)
 	uint64_t random = 14, frames[FRAMES_MAX];
 	struct unwind_start shorter;
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	make(&random);
 	assert_false(unwind_is_same(&trail, &made.start));
 	unwind_fast(frames, FRAMES_MAX, &none, &made.start, &stop, &trail);
@@ -517,7 +518,7 @@ TEST(the_same_words_are_another_stack_with_another_rbp)
 	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 7);
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	know(0x1000, true, 16, UNWIND_RBP_KEPT);
 	for (uint64_t addr = 0x2000; addr < 0x5000; addr += 0x1000)
 		know(addr, false, 8, UNWIND_RBP_KEPT);
@@ -541,7 +542,7 @@ TEST(an_rbp_is_looked_for_where_it_is_now)
 	} walks[] = {{0x1000, 4, 4, 0x4000}, {0x2000, 4, 4, 0x4000}, {0x2000, 4, 6, 0x5000},
 		{0x2000, 6, 4, 0x4000}, {0x1000, 6, 4, 0x5000}, {0x1000, 4, 6, 0x4000}};
 
-	unwind_trail_init(&trail);
+	unwind_trail_init(&trail, walked);
 	know(0x1000, false, 24, -24);
 	know(0x2000, false, 24, -16);
 	know(0x3000, true, 16, UNWIND_RBP_KEPT);
