@@ -354,7 +354,8 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 			(!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		if (is_busy && tries >= tries_max)
+		/* Where there is always one in a heap, what the last of these tries meets is chance. */
+		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"a thread of it has been in the tracer for long");
 		/* Longer each time: a thread that takes long to wake would be stopped where it was. */
