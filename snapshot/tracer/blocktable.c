@@ -134,8 +134,10 @@ static void count_change(struct tracer_area *area, const struct tracer_shard *sh
 	__atomic_store_n(changes, *changes + 1, __ATOMIC_RELEASE);
 }
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
-static void entry_set(struct tracer_area *area, const struct tracer_shard *shard,
+static ALWAYS_INLINE void entry_set(struct tracer_area *area, const struct tracer_shard *shard,
 	struct tracer_block *entry, const struct tracer_block *block)
 {
 	__atomic_store_n(&entry->key, 0, __ATOMIC_RELEASE);
@@ -145,7 +147,7 @@ static void entry_set(struct tracer_area *area, const struct tracer_shard *shard
 	count_change(area, shard, tracer_count_of((uintptr_t)entry - (uintptr_t)entries(shard)));
 }
 
-static struct tracer_block *find(const struct tracer_shard *shard, uint64_t addr)
+static ALWAYS_INLINE struct tracer_block *find(const struct tracer_shard *shard, uint64_t addr)
 {
 	struct tracer_block *entry = &entries(shard)[blocktable_home(addr, shard->lines)];
 
@@ -292,7 +294,7 @@ static void close_gap(
 }
 
 /* Takes out the blocks of destroyed heaps. */
-static void clean(struct tracer_area *area, struct tracer_shard *shard)
+static __attribute__((noinline)) void clean(struct tracer_area *area, struct tracer_shard *shard)
 {
 	shard->cleaned = heaps_destroyed(area);
 	shard->waited = 0;
@@ -300,7 +302,7 @@ static void clean(struct tracer_area *area, struct tracer_shard *shard)
 }
 
 /* Looking through a table takes as long as it is large: so it has to be used for long before. */
-static void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
+static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||
 		++shard->waited < SCANNED + entry_count(shard) / SCANNED)
