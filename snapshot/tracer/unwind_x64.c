@@ -572,7 +572,7 @@ static inline uint32_t walk_number(struct walker *walker)
 	return number;
 }
 
-/* Calls from elsewhere mostly have a trail of their own: so it is still there when two of them take turns. */
+/* By where the first return address stands, and which it is: so two calls that take turns mostly have a trail each. */
 static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t slot)
 {
 	return &walker->trails[(slot + load(slot)) * 0x9e3779b97f4a7c15u >> (64 - TRAILS_LOG2)];
@@ -581,14 +581,17 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
+	const void *nobody =
+		walker; /* no TEB: it stays if the thread is ended before the trails are set up */
 
 	if (__builtin_expect(owner == teb, 1))
 		return trail_from(walker, slot);
-	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, (const void *)teb, false,
+	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, nobody, false,
 			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return NULL;
 	for (int i = 0; i < TRAILS; i++)
 		unwind_trail_init(&walker->trails[i], walker->walked);
+	__atomic_store_n(&walker->owner, teb, __ATOMIC_RELEASE);
 	return trail_from(walker, slot);
 }
 
