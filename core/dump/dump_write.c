@@ -185,7 +185,11 @@ static void write_heap_note(struct out *out, const struct heap *heap, uint64_t r
 			" exact-overhead=%" PRIu64,
 			heap->exact.block_count, heap->exact.requested_bytes,
 			heap->exact.overhead_bytes);
-	out_text(out, heap->unwalked ? " unwalked=1" EOL : EOL);
+	if (heap->unwalked)
+		out_text(out, " unwalked=1");
+	if (heap->unwalked || heap->traced_only)
+		out_printf(out, " traced-only=%" PRIu64, heap->traced_only);
+	out_text(out, heap->is_complete ? " complete=1" EOL : EOL);
 }
 
 static void write_heap_notes(struct out *out, const struct snapshot *snapshot)

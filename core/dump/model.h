@@ -58,6 +58,11 @@ struct heap {
 	unsigned bits; /* 32, 64; 0 when not recorded */
 	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
+	bool is_partial; /* its walk met damage or missing memory: blocks are also those the tracer saw */
+	/* Sizes may be too large by less than a size class, after a block was shrunk in place. */
+	bool has_loose_sizes;
+	bool is_complete; /* unwalked or partial, but the tracer saw every block of it */
+	uint64_t traced_only; /* number of blocks that the tracer has and the walk has not */
 };
 
 /*

@@ -28,17 +28,14 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
+/* Notes a heap that was not walked. A dump that is called incomplete has a warning about it. */
 static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
 
+	if (sums->is_incomplete)
+		return;
 	sums->is_incomplete = true;
-	snprintf(text, sizeof(text), "heap %" PRIX64 " ", addr);
-	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
-		if (!strncmp(sums->warnings[i], text, strlen(text)))
-			return;
-	}
 	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
 		addr);
 	sums_warn(sums, text);
@@ -101,7 +98,7 @@ static void count_stackless(struct sum_reader *reader, uint64_t addr, enum block
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct block_totals all = {0}, lost = {0};
-	uint64_t addr = 0, unwalked = 0, rest = 0;
+	uint64_t addr = 0, unwalked = 0, complete = 0, rest = 0;
 	const struct kv_number numbers[] = {
 		{"stackless-blocks", 10, &all.block_count},
 		{"stackless-requested", 10, &all.requested_bytes},
@@ -115,6 +112,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},
+		{"complete", 10, &complete},
 	};
 	int rc = kv_get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
 
@@ -123,7 +121,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		lost.overhead_bytes > all.overhead_bytes)
 		return -ERR_BAD_LINE;
 	all.overhead_bytes += rest;
-	if (unwalked)
+	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
 		reader->is_over = true; /* not just a line to be passed over */

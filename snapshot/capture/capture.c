@@ -242,25 +242,48 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	return 0;
 }
 
-static int walk_again(struct memory *memory, struct raw_capture *captured, struct err *err)
+/* Whether no heap has a known layout. */
+static bool is_unwalkable(const struct walk *walk)
 {
-	walk_clear(&captured->walk);
-	memory_clear(memory);
-	return walk_heaps(memory, captured, err);
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		if (!walk->heaps[i].unwalked)
+			return false;
+	}
+	return walk->heap_count && !walk->broken_count && !walk->missing_count;
 }
 
-/* What a walk while the target runs stumbles over may be what it was just changing; what stays so is to be looked at
- * while it is held. */
+static int walk_again(struct memory *memory, struct raw_capture *captured, struct err *err)
+{
+	int rc;
+
+	walk_clear(&captured->walk);
+	memory_clear(memory);
+	rc = walk_heaps(memory, captured, err);
+	captured->is_unwalkable = !rc && is_unwalkable(&captured->walk);
+	return rc;
+}
+
+/*
+ * Walks the heaps while the target runs. Damage that a walk meets may be a change that was just being made. If it is
+ * there each time, the heap is damaged: the tracer's tables have its blocks. If it comes and goes, the target has
+ * to be held.
+ */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
+	const struct walk *walk = &captured->walk;
 	int rc = walk_again(memory, captured, err);
+	bool is_damaged = true;
 
-	for (int i = 1; !rc && !walk_is_sound(&captured->walk) && i < WALKS_MAX; i++) {
+	for (int i = 1; !rc && !walk_is_sound(walk) && i < WALKS_MAX; i++) {
+		const uint64_t addr = walk->broken_addr;
+		const unsigned count = walk->broken_count;
+
 		os_sleep_ms(RETRY_MS);
 		rc = walk_again(memory, captured, err);
+		is_damaged = is_damaged && addr == walk->broken_addr &&
+			     count == walk->broken_count && !walk->missing_count;
 	}
-	captured->is_from_tables =
-		!rc && walk_is_sound(&captured->walk) && !captured->walk.doubt_count;
+	captured->is_from_tables = !rc && (walk_is_sound(walk) || is_damaged) && !walk->doubt_count;
 	return rc;
 }
 
@@ -286,7 +309,9 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	int64_t start = os_clock_ms(), walked;
 	int rc;
 
-	rc = captured->is_from_tables ? 0 : walk_again(memory, captured, err);
+	rc = captured->is_from_tables || captured->is_unwalkable ?
+		     0 :
+		     walk_again(memory, captured, err);
 	walked = os_clock_ms();
 	if (!rc)
 		rc = take_stacks(memory, snapshot, captured, err);
@@ -298,7 +323,7 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 
 static bool is_busy(struct target *target, const struct raw_capture *captured)
 {
-	return (!captured->is_from_tables && heaps_are_busy(target)) ||
+	return (!captured->is_from_tables && !captured->is_unwalkable && heaps_are_busy(target)) ||
 	       (captured->source.has_tracer && tracer_is_busy(target, captured->source.area_addr,
 						       captured->is_from_tables));
 }
@@ -325,7 +350,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 		if (rc)
 			return rc;
 	} else if (!target->is_file && !target->is_cloned) {
-		walk_heaps(memory, captured, NULL);
+		walk_again(memory, captured, NULL);
 	}
 	take_tracer_running(target, captured);
 	for (;;) {
@@ -396,7 +421,7 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 			replaced);
 }
 
-/* Takes it, and understands what the tracer says. */
+/* Takes it, and understands the tracer's tables. */
 static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -405,8 +430,28 @@ static int take_all(struct memory *memory, const struct snapshot *snapshot,
 
 	if (!rc)
 		rc = take_tracer(memory->target, captured, tracer_copy_parse, err);
+	if (!rc)
+		tables_correct_sizes(captured);
 	stats->stacks_ms += os_clock_ms() - start;
 	return rc;
+}
+
+/* Completes the walk by the tracer's tables, or finds that the walk was wrong. */
+static int complete(struct raw_capture *captured, const char *name, struct err *err)
+{
+	const struct walk *walk = &captured->walk;
+
+	if (!captured->is_from_tables)
+		captured->wrong_layout = tables_judge(captured);
+	if (tables_add_heaps(captured))
+		return err_set(err, ERR_NOMEM, name, NULL);
+	for (size_t i = 0; captured->finds_lost && i < walk->heap_count; i++)
+		captured->is_reach_refused |= walk->heaps[i].unwalked || walk->heaps[i].is_partial;
+	if (captured->is_reach_refused) {
+		reach_free(captured->reach.reach);
+		captured->reach = (struct reach_taken){0};
+	}
+	return 0;
 }
 
 /* All that reads the target. */
@@ -431,17 +476,19 @@ static int read_target(struct target *target, const struct capture_options *opti
 	target->needs_threads = options->finds_lost;
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);
-	if (!rc && captured->copy)
+	if (!rc && captured->is_from_tables && !captured->is_unwalkable &&
+		(!tables_have_all(captured) || !tables_give_blocks(captured))) {
+		captured->is_from_tables = false;
+		rc = take_all(&memory, snapshot, captured, stats, err);
+	}
+	if (!rc)
+		rc = complete(captured, target->name, err);
+	if (!rc && captured->copy && !captured->is_reach_refused)
 		rc = find_reach(captured->copy, captured, err);
 	target_copy_free(captured->copy);
 	captured->copy = NULL;
 	if (!rc && captured->reach.reach)
 		rc = reach_settle(captured->reach.reach, target->name, err);
-	if (!rc && captured->is_from_tables &&
-		(!tables_have_all(captured) || !tables_give_blocks(captured))) {
-		captured->is_from_tables = false;
-		rc = take_all(&memory, snapshot, captured, stats, err);
-	}
 	memory_release(&memory);
 	stats->walked_running = captured->is_from_tables;
 	if (!rc && captured->source.may_have_all && options->walks)

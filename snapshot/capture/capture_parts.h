@@ -25,8 +25,11 @@
 
 struct raw_capture {
 	struct walk walk;
-	/* The heaps were walked while the target ran: what counts is what the tracer's tables say. */
+	/* The heaps were walked while the target ran: the tracer's tables decide. */
 	bool is_from_tables;
+	bool is_unwalkable; /* no heap has a known layout: there is nothing to walk */
+	bool is_reach_refused; /* not all blocks were walked: lost ones cannot be told from held ones */
+	const char *wrong_layout; /* a layout that the tracer's blocks contradict, or NULL */
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */
 	uint64_t untraced_count, unfound_count;
@@ -58,6 +61,24 @@ bool tables_may_have_all(const struct tracer_area *area);
 
 /* Whether they do, in the heaps that were walked, and nothing is left open: of a copy that was understood. */
 bool tables_have_all(const struct raw_capture *captured);
+
+/* Whether the tracer saw every block since the program began: blocks that it has are all that there are. */
+bool tables_are_complete(const struct raw_capture *captured);
+
+/*
+ * Adds the heaps that the tracer knows and the walk has not, as heaps that were not walked, and marks those that
+ * were not walked, or in part, whose blocks the tracer has all. 0 or -ERR_NOMEM.
+ */
+int tables_add_heaps(struct raw_capture *captured);
+
+/* Takes the tracer's sizes for blocks that were shrunk in place in a heap that does not write that down. */
+void tables_correct_sizes(struct raw_capture *captured);
+
+/*
+ * Compares the tracer's blocks with those that were found while the target was held. Where more than one in a hundred is
+ * elsewhere, the layout was the wrong one: its heaps count as not walked. Returns the last such layout, or NULL.
+ */
+const char *tables_judge(struct raw_capture *captured);
 
 /* Makes of a walk while the target ran what one while it was held would have found. A block that came since has the
  * overhead of one of its size in its heap; false: there is none, and then the walk is of no use. */

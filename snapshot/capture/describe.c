@@ -130,8 +130,6 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 			tracer->modules.unplaced_count);
 }
 
-#define UNWALKED_NAMED 8
-
 #define FULL_PERCENT 95 /* of the database of stacks: more is said */
 
 static const char *keep(struct snapshot *snapshot, const char *text)
@@ -253,44 +251,100 @@ void describe_stacks(
 		warn_of_no_stacks(target, snapshot, captured);
 }
 
-/* A damaged list names very many: a few stand for all. */
-static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
+/* Adds a warning; the snapshot is incomplete unless the tracer has all blocks. */
+static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char *text)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < walk->heap_count; i++) {
-		if (!walk->heaps[i].unwalked || ++count > UNWALKED_NAMED)
-			continue;
-		snapshot_lacks(snapshot, "heap %" PRIX64 " is of a kind that cannot be walked; %s",
-			walk->heaps[i].addr,
-			has_tracer ? "only traced blocks are listed, their overhead is not known" :
-				     "its blocks are missing");
-	}
-	if (count > UNWALKED_NAMED)
-		snapshot_lacks(snapshot, "%zu more heaps are of kinds that cannot be walked",
-			count - UNWALKED_NAMED);
+	if (is_complete)
+		snapshot_warn(snapshot, "%s", text);
+	else
+		snapshot_lacks(snapshot, "%s", text);
 }
 
-static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
+/* The blocks that are listed of a heap that could not be walked, and the remedy. */
+static const char *listed_blocks(const struct raw_capture *captured, bool is_complete)
 {
-	if (walk->broken_count)
-		snapshot_lacks(snapshot,
-			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
-			walk->broken_count, walk->broken_what, walk->broken_addr);
-	if (walk->missing_count)
-		snapshot_lacks(snapshot,
+	if (is_complete)
+		return "their blocks are those that the tracer saw since the program began, and "
+		       "their overhead is not known";
+	if (captured->source.has_tracer)
+		return "only blocks that the tracer saw are listed, and those from before it came "
+		       "are missing";
+	return "their blocks are missing; 'hsnap run' and 'hsnap attach' list blocks without "
+	       "reading heaps";
+}
+
+static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture *captured)
+{
+	const struct walk *walk = &captured->walk;
+	uint64_t first = 0;
+	size_t count = 0;
+	bool is_complete = true;
+	char layout[100] = "", text[500];
+
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		const struct heap *heap = &walk->heaps[i];
+
+		if (!heap->unwalked)
+			continue;
+		first = count++ ? first : heap->addr;
+		is_complete = is_complete && heap->is_complete;
+	}
+	if (!count)
+		return;
+	if (captured->wrong_layout)
+		snprintf(layout, sizeof(layout),
+			" (%s was tried, and the tracer's blocks are not there)",
+			captured->wrong_layout);
+	snprintf(text, sizeof(text),
+		"hsnap %s does not know the heaps of %s%s: %zu %s not walked, the first at "
+		"%" PRIX64 "; %s",
+		HSNAP_VERSION, snapshot->os ? snapshot->os : "this system", layout, count,
+		count == 1 ? "was" : "were", first, listed_blocks(captured, is_complete));
+	warn_or_lack(snapshot, is_complete, text);
+}
+
+/* Whether the tracer has all blocks of every heap whose walk met damage or missing memory. */
+static bool is_made_up_for(const struct walk *walk)
+{
+	bool has_partial = false;
+
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		if (walk->heaps[i].is_partial && !walk->heaps[i].is_complete)
+			return false;
+		has_partial |= walk->heaps[i].is_partial;
+	}
+	return has_partial;
+}
+
+static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *captured)
+{
+	const struct walk *walk = &captured->walk;
+	const bool is_complete = is_made_up_for(walk);
+	const char *listed = is_complete ? "; all blocks that the tracer saw there are listed" : "";
+	char text[300];
+
+	if (walk->broken_count) {
+		snprintf(text, sizeof(text),
+			"%u places in the heaps are inconsistent; the first: %s at %" PRIX64 "%s",
+			walk->broken_count, walk->broken_what, walk->broken_addr, listed);
+		warn_or_lack(snapshot, is_complete, text);
+	}
+	if (walk->missing_count) {
+		snprintf(text, sizeof(text),
 			"%u places in the heaps lead to memory that is not there; the first: %s at "
-			"%" PRIX64,
-			walk->missing_count, walk->missing_what, walk->missing_addr);
+			"%" PRIX64 "%s",
+			walk->missing_count, walk->missing_what, walk->missing_addr, listed);
+		warn_or_lack(snapshot, is_complete, text);
+	}
 	if (walk->doubt_count)
 		snapshot_warn(snapshot,
 			"%u places in the heaps may be damaged; the first: %s at %" PRIX64,
 			walk->doubt_count, walk->doubt_what, walk->doubt_addr);
-	if (walk->busy_count)
+	if (walk->busy_count && !captured->is_from_tables)
 		snapshot_warn(snapshot,
 			"%u heaps had their lock held all the time; they were walked nevertheless",
 			walk->busy_count);
-	warn_of_unwalked(snapshot, walk, has_tracer);
+	warn_of_unwalked(snapshot, captured);
 }
 
 static void warn_of_error(struct snapshot *snapshot, const char *what, const struct err *why)
@@ -304,8 +358,13 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 }
 
 /* Where what leads to blocks is not all known, what is called lost may not be. */
-static void warn_of_reach(struct snapshot *snapshot, const struct reach_taken *reach)
+static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *captured)
 {
+	const struct reach_taken *reach = &captured->reach;
+
+	if (captured->is_reach_refused)
+		snapshot_lacks(snapshot, "no block is marked as lost or held: a pointer to it may "
+					 "lie in a heap that could not be walked");
 	if (reach->reach && !reach->thread_count)
 		snapshot_warn(snapshot, "its threads are not known: blocks that only their "
 					"registers lead to are called lost");
@@ -323,11 +382,10 @@ static void warn_of_reach(struct snapshot *snapshot, const struct reach_taken *r
 
 void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured)
 {
-	warn_of_reach(snapshot, &captured->reach);
-	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
+	warn_of_reach(snapshot, captured);
+	warn_of_error(snapshot, "its heaps could not be walked", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
-	if (!captured->is_from_tables)
-		warn_of_heaps(snapshot, &captured->walk, captured->source.has_tracer);
+	warn_of_heaps(snapshot, captured);
 	if (captured->untraced_count || captured->unfound_count)
 		snapshot_warn(snapshot,
 			"%" PRIu64

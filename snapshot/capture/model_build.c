@@ -19,6 +19,7 @@ struct joining {
 	struct u64map
 		lost; /* addresses of blocks that others are lost with -> their places in the snapshot's lost */
 	bool is_sample;
+	bool *is_joined; /* by block of the tracer: the walk has it */
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -98,6 +99,8 @@ static const struct tracer_block *traced_block(struct joining *joining, const st
 	if (!traced)
 		block_totals_add(&captured->unseen,
 			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
+	if (traced)
+		joining->is_joined[traced - captured->tracer.blocks] = true;
 	if (!traced || tracer_copy_matches(&captured->tracer, traced,
 			       captured->walk.heaps[walked->heap].addr, walked->requested_bytes))
 		return traced;
@@ -210,30 +213,39 @@ static void join_walked(struct joining *joining)
 	}
 }
 
-/* Blocks in heaps that no walker knows: what the tracer saw is all there is. */
+/* Adds the blocks that the tracer has and the walk has not, of heaps that were not walked, or in part. */
 static void join_unwalked(struct joining *joining)
 {
-	const struct tracer_copy *tracer = &joining->captured->tracer;
-	struct u64map unwalked; /* address -> index */
+	const struct raw_capture *captured = joining->captured;
+	const struct tracer_copy *tracer = &captured->tracer;
+	struct u64map incomplete; /* address -> index */
 
-	u64map_init(&unwalked);
-	walk_unwalked(&joining->captured->walk, &unwalked);
-	for (size_t i = 0; unwalked.index.count && i < tracer->block_count; i++) {
+	u64map_init(&incomplete);
+	for (size_t i = 0; i < captured->walk.heap_count; i++) {
+		const struct heap *heap = &captured->walk.heaps[i];
+		uint32_t index = (uint32_t)i;
+
+		if (heap->unwalked || heap->is_partial)
+			u64map_put(&incomplete, heap->addr, &index);
+	}
+	for (size_t i = 0; incomplete.index.count && i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct block block = {.addr = tracer_block_addr(traced),
 			.requested_bytes = tracer_block_bytes(traced)};
 		uint32_t heap, stack;
 
-		if (!u64map_find(&unwalked, tracer_copy_heap(tracer, traced), &heap))
+		if (joining->is_joined[i] ||
+			!u64map_find(&incomplete, tracer_copy_heap(tracer, traced), &heap))
 			continue;
 		block.heap = heap;
 		stack = traced_stack(joining, tracer_block_stack(traced));
+		joining->snapshot->heaps[heap].traced_only++;
 		if (joining->is_sample)
 			put_block(joining->snapshot, &block, stack);
 		else
 			add_block(joining->snapshot, &block, stack, BLOCK_HELD);
 	}
-	u64map_release(&unwalked);
+	u64map_release(&incomplete);
 }
 
 /* ---------------------------------------------------------------- virtual memory */
@@ -302,6 +314,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	table_init(&joining.named);
 	u64map_init(&joining.traced);
 	tracer_copy_sort(&captured->tracer);
+	joining.is_joined = xcalloc(captured->tracer.block_count + 1, sizeof(*joining.is_joined));
 	tracer_modules_place(&captured->tracer.modules, snapshot->bits, snapshot->modules,
 		snapshot->module_count);
 	put_records(&joining);
@@ -320,6 +333,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	u64map_release(&joining.lost);
 	u64map_release(&joining.traced);
 	table_release(&joining.named);
+	free(joining.is_joined);
 	free(joining.records);
 }
 

@@ -1,3 +1,7 @@
+/*
+ * Blocks from the tracer's tables: what stands in for a walk of a held process, what completes a walk that could
+ * not read all heaps, and how the tracer judges a walk.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +15,17 @@ bool tables_may_have_all(const struct tracer_area *area)
 	       !tracer_is_reallocating(area->shards);
 }
 
+bool tables_are_complete(const struct raw_capture *captured)
+{
+	const struct tracer_area *area = &captured->tracer.area;
+
+	return captured->source.has_tracer && !(area->flags & TRACER_FLAG_ATTACHED) &&
+	       !area->sample_bytes && !area->dropped_blocks && !captured->tracer.broken_shards;
+}
+
 /* ---------------------------------------------------------------- heaps */
 
-/* The heaps that were walked: address -> index. */
+/* Fills heaps with the heaps of the walk: address -> index. */
 static void index_heaps(const struct walk *walk, struct u64map *heaps)
 {
 	u64map_init(heaps);
@@ -59,15 +71,194 @@ bool tables_have_all(const struct raw_capture *captured)
 	return result;
 }
 
-/* ---------------------------------------------------------------- blocks */
-
 struct giving {
 	struct raw_capture *captured;
-	bool *is_known; /* of each block of the tracer's: the walk has it as it is */
-	bool *is_kept; /* of each block of the walk: it is one of those */
+	bool *is_known; /* by block of the tracer: the walk has it as it is */
+	bool *is_kept; /* by block of the walk: it is one of those */
 	struct u64map heaps;
-	struct u64map overheads; /* heap and size -> what a block of it had */
+	struct u64map overheads; /* heap and size -> overhead of a block like that */
 };
+
+/* Whether all blocks of a heap that the tracer saw are listed, also those that the walk has not. */
+static bool is_incomplete(const struct heap *heap)
+{
+	return heap->unwalked || heap->is_partial;
+}
+
+int tables_add_heaps(struct raw_capture *captured)
+{
+	const struct tracer_area *area = &captured->tracer.area;
+	struct walk *walk = &captured->walk;
+	const unsigned bits = area->pointer_bytes * 8;
+	bool is_complete = tables_are_complete(captured);
+	struct u64map heaps;
+	int rc = 0;
+
+	if (!captured->source.has_tracer)
+		return 0;
+	index_heaps(walk, &heaps);
+	for (uint32_t i = 1; !rc && i < 1u << TRACER_HEAPS_LOG2; i++) {
+		uint64_t addr = tracer_heap_handle(area, i);
+		struct heap heap = {
+			.addr = addr, .bits = bits, .kind = "unknown", .unwalked = true};
+		uint32_t unused;
+
+		if (addr && (area->heaps[i] & TRACER_HEAP_STATE) != TRACER_HEAP_DEAD &&
+			!u64map_find(&heaps, addr, &unused))
+			rc = walk_add_heap(walk, &heap);
+	}
+	for (size_t i = 0; i < walk->heap_count; i++)
+		walk->heaps[i].is_complete = is_complete && is_incomplete(&walk->heaps[i]) &&
+					     walk->heaps[i].bits == bits;
+	u64map_release(&heaps);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- sizes */
+
+/*
+ * How much too large a heap may say a block of so many bytes to be: less than a size class. Classes are 16 bytes
+ * apart up to 256 bytes, then a sixteenth of a power of two.
+ */
+static uint64_t class_bytes(uint64_t bytes)
+{
+	uint64_t step = 16;
+
+	while (step * 32 <= bytes + 16)
+		step *= 2;
+	return step;
+}
+
+/* Whether the tracer's size of a block is right, and the heap's too large. */
+static bool is_loose(const struct heap *heap, uint64_t walked_bytes, uint64_t traced_bytes)
+{
+	return heap->has_loose_sizes && traced_bytes < walked_bytes &&
+	       walked_bytes - traced_bytes <= class_bytes(walked_bytes);
+}
+
+void tables_correct_sizes(struct raw_capture *captured)
+{
+	struct walk *walk = &captured->walk;
+
+	if (!captured->source.has_tracer)
+		return;
+	tracer_copy_sort(&captured->tracer);
+	for (size_t i = 0; i < walk->block_count; i++) {
+		struct block *walked = &walk->blocks[i];
+		const struct heap *heap = &walk->heaps[walked->heap];
+		const struct tracer_block *traced;
+		uint64_t bytes;
+
+		if (!heap->has_loose_sizes)
+			continue;
+		traced = tracer_copy_find(&captured->tracer, walked->addr);
+		bytes = traced ? tracer_block_bytes(traced) : 0;
+		if (!traced || !is_loose(heap, walked->requested_bytes, bytes) ||
+			!tracer_copy_matches(&captured->tracer, traced, heap->addr, bytes))
+			continue;
+		walked->overhead_bytes += walked->requested_bytes - bytes;
+		walked->requested_bytes = bytes;
+	}
+}
+
+/* ---------------------------------------------------------------- the tracer as a judge */
+
+#define JUDGE_MANY ((size_t)1 << 12) /* of more blocks one in 16 is looked up */
+#define JUDGE_FEWEST 64 /* fewer blocks of a heap do not prove anything */
+#define JUDGE_MISSING 100 /* one in so many may be missing */
+
+struct judging {
+	uint32_t looked_up, found;
+};
+
+/* Whether a block at addr is one of those that are looked up. */
+static bool is_sampled(uint64_t addr, size_t count)
+{
+	return count <= JUDGE_MANY || addr * UINT64_C(0x9e3779b97f4a7c15) >> 60 == 0;
+}
+
+/* Counts, by heap of the walk, the tracer's blocks, and those of them that the walk has in that heap and of that
+ * size, or a little larger. */
+static void look_up(
+	const struct raw_capture *captured, const struct u64map *heaps, struct judging *judging)
+{
+	const struct tracer_copy *tracer = &captured->tracer;
+	const struct walk *walk = &captured->walk;
+	uint32_t heap;
+
+	for (size_t i = 0; i < tracer->block_count; i++) {
+		const struct tracer_block *traced = &tracer->blocks[i];
+
+		if (is_sampled(tracer_block_addr(traced), tracer->block_count) &&
+			u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap))
+			judging[heap].looked_up++;
+	}
+	for (size_t i = 0; i < walk->block_count; i++) {
+		const struct block *walked = &walk->blocks[i];
+		const struct tracer_block *traced;
+		uint64_t bytes;
+
+		if (!is_sampled(walked->addr, tracer->block_count))
+			continue;
+		traced = tracer_copy_find(tracer, walked->addr);
+		if (!traced || !u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap) ||
+			heap != walked->heap)
+			continue;
+		bytes = tracer_block_bytes(traced);
+		judging[heap].found += bytes == TRACER_SIZE_MAX ||
+				       walked->requested_bytes - bytes <= class_bytes(bytes);
+	}
+}
+
+/* Forgets what the walk found in heaps of that layout. */
+static void forget_layout(struct walk *walk, const char *layout)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		struct heap *heap = &walk->heaps[i];
+
+		if (heap->unwalked || !heap->layout || strcmp(heap->layout, layout) != 0)
+			continue;
+		heap->unwalked = true;
+		heap->layout = NULL;
+		heap->committed_bytes = heap->reserved_bytes = 0;
+	}
+	for (size_t i = 0; i < walk->block_count; i++) {
+		if (!walk->heaps[walk->blocks[i].heap].unwalked)
+			walk->blocks[kept++] = walk->blocks[i];
+	}
+	walk->block_count = kept;
+}
+
+const char *tables_judge(struct raw_capture *captured)
+{
+	struct walk *walk = &captured->walk;
+	const char *wrong = NULL;
+	struct judging *judging;
+	struct u64map heaps;
+
+	if (!captured->source.has_tracer || captured->tracer.broken_shards)
+		return NULL;
+	judging = xcalloc(walk->heap_count + 1, sizeof(*judging));
+	index_heaps(walk, &heaps);
+	look_up(captured, &heaps, judging);
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		const struct heap *heap = &walk->heaps[i];
+		const struct judging *of = &judging[i];
+
+		if (heap->layout && !is_incomplete(heap) && of->looked_up >= JUDGE_FEWEST &&
+			of->found < of->looked_up - of->looked_up / JUDGE_MISSING) {
+			wrong = heap->layout;
+			forget_layout(walk, wrong);
+		}
+	}
+	u64map_release(&heaps);
+	free(judging);
+	return wrong;
+}
+
+/* ---------------------------------------------------------------- blocks in the walk's place */
 
 /* The block of the tracer's that a walked one is, or NULL. */
 static const struct tracer_block *same_block(
@@ -139,6 +330,8 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 	uint32_t heap = 0, overhead;
 
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
+	if (is_incomplete(&walk->heaps[heap]))
+		return true; /* listed without the walk */
 	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))
 		return false;
 	array_grow(

@@ -26,21 +26,6 @@ static const char usage[] =
 	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\n"
 	"whole of it, in any case.\n";
 
-/* Wine's heaps hang on each other; -1 when the ring does not close. */
-static int64_t count_ring(struct target *target, uint64_t first)
-{
-	uint64_t entry = wine_layout_8_0_x64.heap_entry, at = first + entry, next;
-
-	for (int64_t count = 1; count <= HEAPS_MAX; count++) {
-		if (target_u64(target, at, &next))
-			return -1;
-		if (next == first + entry)
-			return count;
-		at = next;
-	}
-	return -1;
-}
-
 /* The heaps that an environment block lists; -1 when it cannot be read. */
 static int64_t look_at_peb(
 	struct target *target, struct memory *memory, uint64_t peb, unsigned bits)
@@ -50,7 +35,7 @@ static int64_t look_at_peb(
 
 	if (nt_process_read(&process, memory, peb, bits, NULL))
 		return -1;
-	count = target->is_wine ? count_ring(target, process.heaps[0]) :
+	count = target->is_wine ? wine_heap_count(target, process.heaps[0], bits) :
 				  (int64_t)process.heap_count;
 	nt_process_release(&process);
 	return count;

@@ -27,12 +27,14 @@ struct walk_record {
 };
 
 struct walk {
-	/* address, bits, kind, layout, committed and reserved bytes, unwalked; no counts yet */
+	/* address, bits, kind, layout, committed and reserved bytes, unwalked, is_partial,
+	 * has_loose_sizes; no counts yet */
 	struct heap *heaps;
 	size_t heap_count, heap_cap;
 	struct block *blocks; /* stack: index into records, or STACK_NONE */
 	size_t block_count, block_cap;
 	bool is_split; /* there is room for no more blocks than block_cap */
+	bool is_part; /* made by walk_split(): its heaps are those of the walk */
 	struct walk_record *records; /* each once */
 	size_t record_count, record_cap;
 	struct u64map record_numbers[2]; /* of 32- and of 64-bit heaps: address -> index */
@@ -95,16 +97,15 @@ static inline bool walk_is_sound(const struct walk *walk)
 bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_most);
 bool walk_join(struct walk *walk, struct walk *part, bool is_made);
 
-/* Puts the heaps that no walker knows into map: address -> index. */
-void walk_unwalked(const struct walk *walk, struct u64map *map);
-
 /*
- * Wine's heaps (wine_heap.c): one ring of them, which the process heap is on. The first two say whether
- * it is, and whether a thread stands inside one of them; that is cheap. Walking adds all: 0 or -ERR_NOMEM.
+ * Wine's heaps (wine_heap.c), of a process of so many bits: a ring that the process heap is the head of. The
+ * first three are cheap: whether it is one that has a known layout, whether a thread stands inside one of its
+ * heaps, and the number of heaps, -1 where that cannot be read. Walking adds all of them: 0 or -ERR_NOMEM.
  */
-bool wine_heap_is_ring(struct target *target, uint64_t process_heap);
-bool wine_heaps_are_busy(struct target *target, uint64_t process_heap);
-int wine_heaps_walk(struct memory *memory, uint64_t process_heap, struct walk *walk);
+bool wine_heap_is_ring(struct target *target, uint64_t process_heap, unsigned bits);
+bool wine_heaps_are_busy(struct target *target, uint64_t process_heap, unsigned bits);
+int64_t wine_heap_count(struct target *target, uint64_t process_heap, unsigned bits);
+int wine_heaps_walk(struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
 
 /* True when the target should be let go for a moment, since a thread stands inside a heap. */
 bool heaps_are_busy(struct target *target);

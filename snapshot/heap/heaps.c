@@ -235,17 +235,26 @@ static bool note(unsigned *count, uint64_t *first_addr, const char **first_what,
 	return true;
 }
 
+/* Marks the heap that is being walked: blocks of it may be missing. */
+static void mark_partial(struct walk *walk)
+{
+	if (walk->heap_count && !walk->is_part)
+		walk->heaps[walk->heap_count - 1].is_partial = true;
+}
+
 int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 {
 	if (note(&walk->broken_count, &walk->broken_addr, &walk->broken_what, addr, what) &&
 		walk->heap_count)
 		walk->broken_heap = walk->heaps[walk->heap_count - 1].addr;
+	mark_partial(walk);
 	return 0;
 }
 
 int walk_missing(struct walk *walk, uint64_t addr, const char *what)
 {
 	note(&walk->missing_count, &walk->missing_addr, &walk->missing_what, addr, what);
+	mark_partial(walk);
 	return 0;
 }
 
@@ -265,7 +274,7 @@ bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_m
 	part->blocks = walk->blocks + walk->block_count + most;
 	part->block_cap = walk->block_cap - walk->block_count - most;
 	walk->block_cap -= part->block_cap;
-	walk->is_split = part->is_split = true;
+	walk->is_split = part->is_split = part->is_part = true;
 	return true;
 }
 
@@ -293,25 +302,16 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made)
 	return joins;
 }
 
-void walk_unwalked(const struct walk *walk, struct u64map *map)
-{
-	for (size_t i = 0; i < walk->heap_count; i++) {
-		uint32_t index = (uint32_t)i;
-
-		if (walk->heaps[i].unwalked)
-			u64map_put(map, walk->heaps[i].addr, &index);
-	}
-}
-
 /* ---------------------------------------------------------------- which heaps there are */
 
 /* The kinds of heaps, each by what it has: Wine's have a ring, page heaps a list of their own; the others
  * are in the PEB's list, where a signature tells them apart. */
 static const struct heap_kind {
 	/* A process whose process heap is such a one has no others. */
-	bool (*is_ring)(struct target *target, uint64_t process_heap);
-	bool (*is_ring_busy)(struct target *target, uint64_t process_heap);
-	int (*walk_ring)(struct memory *memory, uint64_t process_heap, struct walk *walk);
+	bool (*is_ring)(struct target *target, uint64_t process_heap, unsigned bits);
+	bool (*is_ring_busy)(struct target *target, uint64_t process_heap, unsigned bits);
+	int (*walk_ring)(
+		struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
 	/* All that the PEB does not list. */
 	int (*walk_unlisted)(struct nt_walk *nt);
 	/* The one at addr, which has the signature at NT_HEAP_SIGNATURE_AT. */
@@ -328,16 +328,16 @@ static const struct heap_kind {
 
 #define KIND_COUNT (sizeof(heap_kinds) / sizeof(*heap_kinds))
 
-static const struct heap_kind *ring_of(struct target *target, uint64_t process_heap)
+static const struct heap_kind *ring_of(struct target *target, uint64_t process_heap, unsigned bits)
 {
 	for (size_t i = 0; i < KIND_COUNT; i++) {
-		if (heap_kinds[i].is_ring && heap_kinds[i].is_ring(target, process_heap))
+		if (heap_kinds[i].is_ring && heap_kinds[i].is_ring(target, process_heap, bits))
 			return &heap_kinds[i];
 	}
 	return NULL;
 }
 
-/* A heap of a kind that nobody here knows. */
+/* Lists a heap of an unknown kind. */
 static int unknown_heap(struct nt_walk *nt, uint64_t addr)
 {
 	struct heap heap = {
@@ -352,6 +352,9 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 
 	if (page_heap_knows(nt, addr))
 		return 0;
+	/* Wine's heaps have the signature of NT heaps. */
+	if (nt->memory->target->is_wine)
+		return unknown_heap(nt, addr);
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
 		walk_missing(nt->walk, addr, "unreadable heap");
 	for (size_t i = 0; i < KIND_COUNT; i++) {
@@ -361,8 +364,8 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 	return unknown_heap(nt, addr);
 }
 
-/* The heaps of one PEB; a 32-bit process has two of them. */
-static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
+/* Walks the heaps that a PEB lists. */
+static int walk_listed(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
 	struct claims *claims, struct err *err)
 {
 	struct nt_process process;
@@ -391,34 +394,43 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 	return rc;
 }
 
-static int walk_listed(struct memory *memory, struct walk *walk, struct err *err)
+/* Returns 0, or -ERR_READ; *addr is 0 where a process has no heap yet. */
+static int process_heap_of(struct target *target, uint64_t peb, unsigned bits, uint64_t *addr)
 {
-	struct target *target = memory->target;
-	struct claims claims;
-	struct err host_err;
-	uint64_t addr;
-	int rc;
+	unsigned char bytes[8];
+	int rc = target_read(target, peb + peb_layout(bits)->process_heap, bytes, bits / 8);
 
-	claims_init(&claims, target_committed_bytes(target));
-	rc = walk_process(memory, target->peb, target->bits, walk, &claims, err);
-	if (!rc && target->host_peb) {
-		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
-		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
-		if (rc && rc != -ERR_NOMEM)
-			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
-	}
-	if (extents_sort(&claims.extents, &addr))
-		walk_broken(walk, addr, "memory that two heaps claim");
-	claims_release(&claims);
+	if (!rc)
+		*addr = bytes_ptr(bytes, bits);
 	return rc;
+}
+
+/* Walks the heaps of one PEB; a 32-bit process on 64-bit Windows has two of them. */
+static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
+	struct claims *claims, struct err *err)
+{
+	const struct heap_kind *ring = NULL;
+	uint64_t process_heap = 0;
+
+	if (!process_heap_of(memory->target, peb, bits, &process_heap) && process_heap)
+		ring = ring_of(memory->target, process_heap, bits);
+	return ring ? ring->walk_ring(memory, process_heap, bits, walk) :
+		      walk_listed(memory, peb, bits, walk, claims, err);
 }
 
 static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
 {
+	const struct heap_kind *ring;
 	struct nt_process process;
+	uint64_t process_heap = 0;
 	bool busy = false;
 
-	if (nt_process_read(&process, memory, peb, bits, NULL))
+	if (process_heap_of(memory->target, peb, bits, &process_heap) || !process_heap)
+		return false;
+	ring = ring_of(memory->target, process_heap, bits);
+	if (ring)
+		return ring->is_ring_busy(memory->target, process_heap, bits);
+	if (memory->target->is_wine || nt_process_read(&process, memory, peb, bits, NULL))
 		return false;
 	for (size_t i = 0; !busy && i < process.heap_count; i++)
 		busy = nt_heap_is_busy(memory, &process, process.heaps[i]);
@@ -426,30 +438,11 @@ static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
 	return busy;
 }
 
-/* The process heap: 0, or -ERR_READ. */
-static int process_heap_of(struct target *target, uint64_t *addr)
-{
-	unsigned char bytes[8];
-	int rc = target_read(target, target->peb + peb_layout(target->bits)->process_heap, bytes,
-		target->bits / 8);
-
-	if (!rc)
-		*addr = bytes_ptr(bytes, target->bits);
-	return rc;
-}
-
 bool heaps_are_busy(struct target *target)
 {
-	const struct heap_kind *ring;
-	uint64_t process_heap = 0;
 	struct memory memory;
 	bool busy;
 
-	if (process_heap_of(target, &process_heap) || !process_heap)
-		return false;
-	ring = ring_of(target, process_heap);
-	if (ring)
-		return ring->is_ring_busy(target, process_heap);
 	if (memory_init(&memory, target))
 		return false;
 	busy = is_process_busy(&memory, target->peb, target->bits) ||
@@ -461,17 +454,27 @@ bool heaps_are_busy(struct target *target)
 int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 {
 	struct target *target = memory->target;
-	const struct heap_kind *ring;
-	uint64_t process_heap = 0;
+	struct claims claims;
+	struct err host_err;
+	uint64_t addr = 0;
 	int rc;
 
-	if (process_heap_of(target, &process_heap))
+	if (process_heap_of(target, target->peb, target->bits, &addr))
 		return target->is_file ? err_set(err, ERR_NO_HEAPS, target->name,
 						 "unreadable PEB at %" PRIX64, target->peb) :
 					 target_err(target, target->peb, "unreadable PEB", err);
-	if (!process_heap)
+	if (!addr)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
-	ring = ring_of(target, process_heap);
-	rc = ring ? ring->walk_ring(memory, process_heap, walk) : walk_listed(memory, walk, err);
+	claims_init(&claims, target_committed_bytes(target));
+	rc = walk_process(memory, target->peb, target->bits, walk, &claims, err);
+	if (!rc && target->host_peb) {
+		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
+		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
+		if (rc && rc != -ERR_NOMEM)
+			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
+	}
+	if (extents_sort(&claims.extents, &addr))
+		walk_broken(walk, addr, "memory that two heaps claim");
+	claims_release(&claims);
 	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, target->name, NULL) : rc;
 }

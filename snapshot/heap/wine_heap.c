@@ -1,3 +1,8 @@
+/*
+ * The walker of Wine's heaps. The process heap is the head of a ring of all heaps. Each heap has a list of
+ * subheaps, in which blocks follow each other, and a list of large blocks. From Wine 9 on a block may be a
+ * group: 31 blocks of one size, which are taken and given back without the heap's lock.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,10 +10,10 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 
-/* Bounds for a process that is damaged or wants to harm: of all lists together, of the subheaps. */
+/* Limits for a damaged or hostile process: entries of all lists together, and subheaps. */
 #define ENTRIES_MAX ((size_t)1 << 20)
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
-#define STRUCT_BYTES_MAX 0x100 /* of what one read takes of any structure */
+#define STRUCT_BYTES_MAX 0x100 /* read of any structure at once */
 
 struct wine_range {
 	uint64_t addr, end;
@@ -16,28 +21,65 @@ struct wine_range {
 
 struct wine_walk {
 	struct target *target;
+	const struct wine_layout *layout;
 	struct walk *walk;
 	struct memory *memory; /* of the target */
-	uint64_t heap; /* the one that is walked */
+	uint64_t heap; /* address of the current heap */
 	size_t entry_count;
 	uint64_t seen_bytes;
 	struct wine_range *subheaps; /* by address; they do not overlap */
 	size_t subheap_count, subheap_cap;
 };
 
-static const struct wine_layout *const layout = &wine_layout_8_0_x64;
-
-static bool is_heap(const unsigned char *bytes)
+static bool is_heap(const struct wine_layout *layout, const unsigned char *bytes)
 {
 	return bytes_u32(bytes + layout->heap_signature) == WINE_HEAP_SIGNATURE &&
 	       bytes_u32(bytes + layout->heap_magic) == WINE_HEAP_MAGIC;
 }
 
-bool wine_heap_is_ring(struct target *target, uint64_t addr)
+/* Whether the heap's first subheap names it. */
+static bool has_first_subheap(
+	struct target *target, const struct wine_layout *layout, uint64_t addr)
 {
+	uint64_t subheap = addr + layout->heap_bytes - layout->subheap_bytes;
+	unsigned char bytes[8];
+
+	return !target_read(target, subheap + layout->subheap_heap, bytes, layout->bits / 8) &&
+	       bytes_ptr(bytes, layout->bits) == addr;
+}
+
+/*
+ * Finds the layout of the heap at addr in a process of so many bits; NULL: none. The signature and the magic
+ * have to be in its places, and the first subheap has to name the heap. A heap whose first subheap is damaged
+ * still has the layout of its magic.
+ */
+static const struct wine_layout *find_layout(struct target *target, uint64_t addr, unsigned bits)
+{
+	const struct wine_layout *damaged = NULL;
 	unsigned char bytes[STRUCT_BYTES_MAX];
 
-	return !target_read(target, addr, bytes, layout->heap_read_bytes) && is_heap(bytes);
+	for (size_t i = 0; i < WINE_LAYOUT_COUNT; i++) {
+		const struct wine_layout *layout = &wine_layouts[i];
+
+		if (layout->bits != bits ||
+			target_read(target, addr, bytes, layout->heap_read_bytes) ||
+			!is_heap(layout, bytes))
+			continue;
+		if (has_first_subheap(target, layout, addr))
+			return layout;
+		damaged = layout;
+	}
+	return damaged;
+}
+
+bool wine_heap_is_ring(struct target *target, uint64_t process_heap, unsigned bits)
+{
+	return find_layout(target, process_heap, bits);
+}
+
+static uint64_t pointer_at(const struct wine_walk *wine, const unsigned char *bytes)
+{
+	return bytes_ptr(bytes, wine->layout->bits);
 }
 
 /* True when a process can have that many more bytes there. */
@@ -52,60 +94,152 @@ static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 
 struct wine_block {
 	uint64_t bytes, tail_bytes;
+	unsigned flags, index; /* of a block in a group: its number */
 	bool is_live;
 };
 
-/* Takes a block's header apart; NULL or what is wrong with it. */
-static const char *block_parse(const unsigned char *header, struct wine_block *block)
+/* Type and fields of a header as Wine 8.0 has them: false when the type is unknown. */
+static bool parse_8(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
-	unsigned flags = header[2], type = bytes_u16(header + 6);
+	unsigned type = bytes_u16(header + 6);
 
-	block->is_live = false;
-	block->bytes = bytes_u16(header);
+	block->flags = header[2];
 	block->tail_bytes = header[3];
-	if (flags & WINE_BLOCK_FREE) {
-		if (type != WINE_TYPE_FREE)
-			return "free block of no known type";
+	block->is_live = type == WINE_TYPE_USED_8;
+	*is_free = type == WINE_TYPE_FREE_8;
+	return block->is_live || *is_free || type == WINE_TYPE_PENDING_8;
+}
+
+/* The same from Wine 9.0 on. */
+static bool parse_9(const unsigned char *header, struct wine_block *block, bool *is_free)
+{
+	unsigned type = header[6];
+
+	block->flags = header[7];
+	block->tail_bytes = bytes_u16(header + 2);
+	block->index = bytes_u16(header + 4);
+	block->is_live = type == WINE_TYPE_USED_9;
+	*is_free = type == WINE_TYPE_FREE_9;
+	return block->is_live || *is_free || type == WINE_TYPE_PENDING_9;
+}
+
+/* Reads a block's header; returns NULL, or the reason why it cannot be one. */
+static const char *block_parse(
+	const struct wine_layout *layout, const unsigned char *header, struct wine_block *block)
+{
+	bool is_free;
+	bool is_known = layout->has_groups ? parse_9(header, block, &is_free) :
+					     parse_8(header, block, &is_free);
+
+	block->bytes = bytes_u16(header);
+	if (block->flags & WINE_BLOCK_FREE) {
+		if (!is_known || !is_free)
+			return "free block of unknown type";
 		block->bytes += block->tail_bytes << 16;
-	} else {
-		if (type != WINE_TYPE_USED && type != WINE_TYPE_PENDING)
-			return "block of no known type";
-		block->is_live = type == WINE_TYPE_USED;
+	} else if (!is_known || is_free) {
+		return "block of unknown type";
 	}
 	block->bytes *= layout->block_unit;
 	if (!block->bytes)
-		return "block of no size";
+		return "block without a size";
 	if (block->is_live && block->bytes < layout->block_bytes + block->tail_bytes)
 		return "block smaller than its tail";
 	return NULL;
 }
 
-/* A live block lies in [.., end), the committed part; a free one may reach to the reserved end. */
+/* ---------------------------------------------------------------- groups */
+
+/* Reads the header of a group's block with that number; returns NULL, or the reason why it cannot be one. */
+static const char *group_block_parse(const struct wine_walk *wine, const unsigned char *header,
+	unsigned number, uint64_t stride, struct wine_block *block)
+{
+	bool is_free;
+
+	if (!parse_9(header, block, &is_free) || !(block->flags & WINE_BLOCK_GROUP) ||
+		block->index != number)
+		return "block of a group of unknown type";
+	/* Also when it is free its size is that of all. */
+	block->bytes = bytes_u16(header) * (uint64_t)wine->layout->block_unit;
+	if (block->bytes != stride)
+		return "block of a group of another size";
+	if (block->is_live && block->bytes < wine->layout->block_bytes + block->tail_bytes)
+		return "block smaller than its tail";
+	return NULL;
+}
+
+/*
+ * Adds the live blocks of the group at addr, the data of a block of so many bytes. A thread that makes a group
+ * has written its first headers, all free, and no others yet: such a group has no live block, and is sound.
+ * The type of a header counts, and not the bit in the group, which is changed before or after it.
+ */
+static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
+{
+	const struct wine_layout *layout = wine->layout;
+	const unsigned char *header =
+		memory_at(wine->memory, addr + layout->group_first_block, layout->block_bytes);
+	uint64_t stride = header ? bytes_u16(header) * (uint64_t)layout->block_unit : 0;
+	const char *wrong = NULL;
+	uint64_t wrong_addr = 0;
+	unsigned live_count = 0;
+	int rc = 0;
+
+	if (!stride || bytes < layout->group_first_block ||
+		stride > (bytes - layout->group_first_block) / WINE_GROUP_BLOCKS)
+		return walk_broken(wine->walk, addr, "group of an impossible size");
+	for (unsigned i = 0; !rc && i < WINE_GROUP_BLOCKS; i++) {
+		uint64_t at = addr + layout->group_first_block + i * stride;
+		struct wine_block block;
+		const char *fault;
+
+		header = memory_at(wine->memory, at, layout->block_bytes);
+		fault = header ? group_block_parse(wine, header, i, stride, &block) :
+				 "unreadable block of a group";
+		if (fault && !wrong) {
+			wrong = fault;
+			wrong_addr = at;
+		}
+		if (fault || !block.is_live)
+			continue;
+		live_count++;
+		rc = walk_add_block(wine->walk, at + layout->block_bytes,
+			stride - layout->block_bytes - block.tail_bytes,
+			layout->block_bytes + block.tail_bytes, 0);
+	}
+	if (!rc && wrong && live_count)
+		return walk_broken(wine->walk, wrong_addr, wrong);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- subheaps and large blocks */
+
+/* Walks the blocks of a subheap. A live block lies in [.., end), the committed part; a free one may reach to the
+ * reserved end. */
 static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uint64_t reserved_end)
 {
+	const struct wine_layout *layout = wine->layout;
 	uint64_t addr = data - (layout->subheap_bytes - layout->subheap_first_block);
 	int rc = 0;
 
 	memory_within(wine->memory, addr, end);
-	/* The last 8 bytes are no block: one starts at end - 16 at the latest. */
-	while (!rc && addr <= end - layout->block_unit) {
+	while (!rc && addr <= end - WINE_BLOCKS_END) {
 		const unsigned char *header = memory_at(wine->memory, addr, layout->block_bytes);
 		struct wine_block block;
 		const char *wrong;
+		uint64_t overhead;
 
 		if (!header)
 			return walk_broken(wine->walk, addr, "unreadable block");
-		wrong = block_parse(header, &block);
+		wrong = block_parse(layout, header, &block);
 		if (!wrong && block.bytes > (block.is_live ? end : reserved_end) - addr)
 			wrong = "block beyond its heap's end";
 		if (wrong)
 			return walk_broken(wine->walk, addr, wrong);
-		if (block.is_live) {
-			uint64_t overhead = layout->block_bytes + block.tail_bytes;
-
+		overhead = layout->block_bytes + block.tail_bytes;
+		if (block.is_live && layout->has_groups && block.flags & WINE_BLOCK_GROUP)
+			rc = walk_group(wine, addr + layout->block_bytes, block.bytes - overhead);
+		else if (block.is_live)
 			rc = walk_add_block(wine->walk, addr + layout->block_bytes,
 				block.bytes - overhead, overhead, 0);
-		}
 		addr += block.bytes;
 	}
 	return rc;
@@ -136,9 +270,10 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 	return 0;
 }
 
-/* The first subheap lies behind its heap's other fields, the others begin a region. */
+/* The first subheap follows its heap's other fields; every other one begins a region. */
 static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 {
+	const struct wine_layout *layout = wine->layout;
 	bool is_first = addr == wine->heap + layout->heap_bytes - layout->subheap_bytes;
 
 	return is_first ? layout->heap_bytes : layout->subheap_bytes;
@@ -146,18 +281,19 @@ static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 
 static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
+	const struct wine_layout *layout = wine->layout;
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	/* Reserved bytes are counted from the first block, committed ones from behind the head. */
+	/* Reserved bytes are counted from the first block, committed ones from the end of SUBHEAP. */
 	uint64_t blocks = layout->subheap_bytes - layout->subheap_first_block;
-	uint64_t reserved = bytes_u64(bytes + layout->subheap_block_size) - blocks;
-	uint64_t committed = bytes_u64(bytes + layout->subheap_data_size);
+	uint64_t reserved = pointer_at(wine, bytes + layout->subheap_block_size) - blocks;
+	uint64_t committed = pointer_at(wine, bytes + layout->subheap_data_size);
 	uint64_t data = addr + layout->subheap_bytes, before = bytes_before_data(wine, addr);
 	bool is_fresh;
 	int rc;
 
-	if (bytes_u64(bytes + layout->subheap_heap) != wine->heap)
+	if (pointer_at(wine, bytes + layout->subheap_heap) != wine->heap)
 		return walk_broken(wine->walk, addr, "subheap of another heap");
-	if (committed > reserved || committed < layout->block_unit || data < addr ||
+	if (committed > reserved || committed < WINE_BLOCKS_END || data < addr ||
 		!claim(wine, data, reserved))
 		return walk_broken(wine->walk, addr, "subheap of no sound size");
 	if (wine->subheap_count == SUBHEAPS_MAX)
@@ -174,27 +310,37 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 
 static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
+	const struct wine_layout *layout = wine->layout;
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	uint64_t data_bytes = bytes_u64(bytes + layout->large_data_size);
-	uint64_t block_bytes = bytes_u64(bytes + layout->large_block_size);
+	const unsigned char *header = bytes + layout->large_block;
+	bool is_large = layout->has_groups ? header[6] == WINE_TYPE_LARGE_9 :
+					     bytes_u16(header + 6) == WINE_TYPE_LARGE_8;
+	uint64_t data_bytes = pointer_at(wine, bytes + layout->large_data_size);
+	/* Counted from the block's header, not from the start of its region. */
+	uint64_t block_bytes = pointer_at(wine, bytes + layout->large_block_size);
+	uint64_t region_bytes = layout->large_block + block_bytes;
 
-	if (bytes_u16(bytes + layout->large_block + 6) != WINE_TYPE_LARGE)
-		return walk_broken(wine->walk, addr, "large block of no known type");
-	if (block_bytes < layout->large_bytes || data_bytes > block_bytes - layout->large_bytes ||
-		!claim(wine, addr, block_bytes))
-		return walk_broken(wine->walk, addr, "large block of no sound size");
-	heap->committed_bytes += block_bytes;
-	heap->reserved_bytes += block_bytes;
+	if (!is_large)
+		return walk_broken(wine->walk, addr, "large block of unknown type");
+	if (block_bytes < layout->block_bytes || block_bytes > TARGET_SPACE_BYTES ||
+		data_bytes > block_bytes - layout->block_bytes || !claim(wine, addr, region_bytes))
+		return walk_broken(wine->walk, addr, "large block of an impossible size");
+	heap->committed_bytes += region_bytes;
+	heap->reserved_bytes += region_bytes;
+	if (layout->has_groups && header[7] & WINE_BLOCK_GROUP) {
+		memory_within(wine->memory, addr, addr + region_bytes);
+		return walk_group(wine, addr + layout->large_bytes, data_bytes);
+	}
 	return walk_add_block(
-		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes, 0);
+		wine->walk, addr + layout->large_bytes, data_bytes, region_bytes - data_bytes, 0);
 }
 
 /* A doubly linked list and the structures on it. */
 struct list {
 	uint64_t head; /* address */
 	uint64_t next, back; /* of the head */
-	uint32_t entry; /* where a structure has its links */
-	uint32_t bytes; /* of each structure, to be read */
+	uint32_t entry; /* offset of a structure's links */
+	uint32_t bytes; /* size of each structure */
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes);
 };
 
@@ -213,9 +359,9 @@ static int walk_list(struct wine_walk *wine, const struct list *list)
 			return walk_broken(wine->walk, entry, "lists of no end");
 		if (target_read(wine->target, addr, bytes, list->bytes))
 			return walk_broken(wine->walk, entry, "unreadable list");
-		if (bytes_u64(bytes + list->entry + 8) != previous)
+		if (pointer_at(wine, bytes + list->entry + wine->layout->bits / 8) != previous)
 			return walk_broken(wine->walk, entry, "broken list");
-		next = bytes_u64(bytes + list->entry);
+		next = pointer_at(wine, bytes + list->entry);
 		previous = entry;
 		rc = list->each(wine, addr, bytes);
 	}
@@ -224,31 +370,37 @@ static int walk_list(struct wine_walk *wine, const struct list *list)
 	return rc;
 }
 
-static bool is_locked(const unsigned char *heap_bytes)
+static bool is_locked(const struct wine_layout *layout, const unsigned char *heap_bytes)
 {
 	return bytes_u32(heap_bytes + layout->heap_lock_count) != UINT32_MAX;
 }
 
 /* The list whose head is at offset in the heap at addr. */
-static struct list list_at(uint64_t addr, const unsigned char *heap_bytes, uint32_t offset)
+static struct list list_at(const struct wine_walk *wine, uint64_t addr,
+	const unsigned char *heap_bytes, uint32_t offset)
 {
 	return (struct list){.head = addr + offset,
-		.next = bytes_u64(heap_bytes + offset),
-		.back = bytes_u64(heap_bytes + offset + 8)};
+		.next = pointer_at(wine, heap_bytes + offset),
+		.back = pointer_at(wine, heap_bytes + offset + wine->layout->bits / 8)};
 }
 
 static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
-	struct heap heap = {.addr = addr, .bits = 64, .kind = "wine", .layout = layout->name};
-	struct list subheaps = list_at(addr, bytes, layout->heap_subheaps);
-	struct list larges = list_at(addr, bytes, layout->heap_larges);
+	const struct wine_layout *layout = wine->layout;
+	struct heap heap = {.addr = addr,
+		.bits = layout->bits,
+		.kind = "wine",
+		.layout = layout->name,
+		.has_loose_sizes = layout->has_groups};
+	struct list subheaps = list_at(wine, addr, bytes, layout->heap_subheaps);
+	struct list larges = list_at(wine, addr, bytes, layout->heap_larges);
 	int rc;
 
-	if (!is_heap(bytes))
-		return walk_broken(wine->walk, addr, "no heap");
+	if (!is_heap(layout, bytes))
+		return walk_broken(wine->walk, addr, "not a heap");
 	if (wine->walk->heap_count >= HEAPS_MAX)
 		return walk_broken(wine->walk, addr, "too many heaps");
-	wine->walk->busy_count += is_locked(bytes);
+	wine->walk->busy_count += is_locked(layout, bytes);
 	wine->heap = addr;
 	subheaps.entry = layout->subheap_entry;
 	subheaps.bytes = layout->subheap_bytes;
@@ -267,21 +419,22 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
 	(void)addr;
-	wine->walk->busy_count += is_locked(bytes);
+	wine->walk->busy_count += is_locked(wine->layout, bytes);
 	return 0;
 }
 
-/* The process heap, then the others: its entry in their ring is the ring's head. */
+/* Calls each() for the process heap, then for the others: its entry in their ring is the ring's head. */
 static int for_each_heap(struct wine_walk *wine, uint64_t process_heap,
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes))
 {
+	const struct wine_layout *layout = wine->layout;
 	unsigned char bytes[STRUCT_BYTES_MAX];
 	struct list ring;
 	int rc;
 
-	if (target_read(wine->target, process_heap, bytes, layout->heap_read_bytes))
+	if (!layout || target_read(wine->target, process_heap, bytes, layout->heap_read_bytes))
 		return walk_broken(wine->walk, process_heap, "unreadable heap");
-	ring = list_at(process_heap, bytes, layout->heap_entry);
+	ring = list_at(wine, process_heap, bytes, layout->heap_entry);
 	ring.entry = layout->heap_entry;
 	ring.bytes = layout->heap_read_bytes;
 	ring.each = each;
@@ -289,18 +442,39 @@ static int for_each_heap(struct wine_walk *wine, uint64_t process_heap,
 	return rc ? rc : walk_list(wine, &ring);
 }
 
-bool wine_heaps_are_busy(struct target *target, uint64_t process_heap)
+bool wine_heaps_are_busy(struct target *target, uint64_t process_heap, unsigned bits)
 {
 	struct walk walk = {0};
-	struct wine_walk wine = {.target = target, .walk = &walk};
+	struct wine_walk wine = {
+		.target = target, .walk = &walk, .layout = find_layout(target, process_heap, bits)};
 
 	for_each_heap(&wine, process_heap, count_busy);
 	return walk.busy_count > 0;
 }
 
-int wine_heaps_walk(struct memory *memory, uint64_t process_heap, struct walk *walk)
+int64_t wine_heap_count(struct target *target, uint64_t process_heap, unsigned bits)
 {
-	struct wine_walk wine = {.target = memory->target, .walk = walk, .memory = memory};
+	const struct wine_layout *layout = find_layout(target, process_heap, bits);
+	uint64_t at = layout ? process_heap + layout->heap_entry : 0;
+	const uint64_t head = at;
+	unsigned char bytes[8];
+
+	for (int64_t count = 1; layout && count <= HEAPS_MAX; count++) {
+		if (target_read(target, at, bytes, bits / 8))
+			return -1;
+		at = bytes_ptr(bytes, bits);
+		if (at == head)
+			return count;
+	}
+	return -1;
+}
+
+int wine_heaps_walk(struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk)
+{
+	struct wine_walk wine = {.target = memory->target,
+		.walk = walk,
+		.memory = memory,
+		.layout = find_layout(memory->target, process_heap, bits)};
 	int rc = for_each_heap(&wine, process_heap, walk_heap);
 
 	free(wine.subheaps);

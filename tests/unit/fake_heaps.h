@@ -1,6 +1,6 @@
 /*
- * Heaps placed in a made process, laid out after the facts known of Wine 8.0, x64, and not after
- * the program's own table. What is true of them (struct truth) is what was placed here.
+ * Heaps placed in a made process, laid out after the facts known of Wine 8.0 and of 9.0 to 11, x64 and x86, and
+ * not after the program's own table. The truth about them (struct truth) is what was placed here.
  */
 #ifndef TESTS_UNIT_FAKE_HEAPS_H
 #define TESTS_UNIT_FAKE_HEAPS_H
@@ -9,33 +9,59 @@
 
 #include "snapshot/heap/heap.h"
 
-/* Struct heap of Wine 8.0, x64, and what hangs on it. */
+/* Struct heap of one version and bitness, and the structures that hang on it. */
+static const struct heap_shape {
+	const char *name;
+	unsigned pointer, unit; /* bytes */
+	bool has_groups;
+	unsigned signature, ring, subheaps, larges, magic, lock_count, first_subheap;
+	unsigned subheap_block_size, subheap_data_size, subheap_links, subheap_heap,
+		subheap_first_block, subheap_data;
+	unsigned large_links, large_data_size, large_block_size, large_block, large_data;
+	unsigned group_bits, group_first;
+} shapes[] = {
+#define SHAPE_X64 0x10, 0x18, 0x20, 0x30, 0x38, 0x40, 0x10, 0x20, 0x28, 0x38, 0x40, 0x10, 0x18
+#define SHAPE_X86 0x04, 0x08, 0x0c, 0x14, 0x18, 0x20, 0x04, 0x0c, 0x10, 0x18, 0x20, 0x04, 0x10
+	{"wine 8.0 x64", 8, 16, false, 0x10, 0x78, 0x88, 0x98, 0xb8, 0xd0, 0x330, SHAPE_X64},
+	{"wine 8.0 x86", 4, 8, false, 0x08, 0x48, 0x50, 0x58, 0x68, 0x78, 0x2b0, SHAPE_X86},
+	{"wine 9.0 x64", 8, 16, true, 0x10, 0x80, 0x90, 0xa0, 0xc0, 0xd8, 0x8b0, SHAPE_X64},
+	{"wine 9.0 x86", 4, 8, true, 0x08, 0x4c, 0x54, 0x5c, 0x6c, 0x7c, 0x468, SHAPE_X86},
+};
+
+#define SHAPE_COUNT (sizeof(shapes) / sizeof(*shapes))
+static const struct heap_shape *shape = shapes; /* of the process made next */
+
+#define POINTER (shape->pointer)
+#define UNIT (shape->unit)
+#define HEAP_SIGNATURE (shape->signature)
+#define HEAP_RING (shape->ring)
+#define HEAP_SUBHEAPS (shape->subheaps)
+#define HEAP_LARGES (shape->larges)
+#define HEAP_MAGIC (shape->magic)
+#define HEAP_LOCK_COUNT (shape->lock_count)
+#define HEAP_FIRST_SUBHEAP (shape->first_subheap)
+#define SUBHEAP_BLOCK_SIZE (shape->subheap_block_size)
+#define SUBHEAP_DATA_SIZE (shape->subheap_data_size)
+#define SUBHEAP_LINKS (shape->subheap_links)
+#define SUBHEAP_HEAP (shape->subheap_heap)
+#define SUBHEAP_FIRST_BLOCK (shape->subheap_first_block)
+#define SUBHEAP_DATA (shape->subheap_data)
+#define LARGE_LINKS (shape->large_links)
+#define LARGE_DATA_SIZE (shape->large_data_size)
+#define LARGE_BLOCK_SIZE (shape->large_block_size)
+#define LARGE_BLOCK (shape->large_block)
+#define LARGE_DATA (shape->large_data)
+
 enum {
-	HEAP_SIGNATURE = 0x10,
-	HEAP_RING = 0x78,
-	HEAP_SUBHEAPS = 0x88,
-	HEAP_LARGES = 0x98,
-	HEAP_MAGIC = 0xb8,
-	HEAP_LOCK_COUNT = 0xd0,
-	HEAP_FIRST_SUBHEAP = 0x330,
-	SUBHEAP_BLOCK_SIZE = 0x10,
-	SUBHEAP_DATA_SIZE = 0x18,
-	SUBHEAP_LINKS = 0x20,
-	SUBHEAP_HEAP = 0x30,
-	SUBHEAP_FIRST_BLOCK = 0x38,
-	SUBHEAP_DATA = 0x40,
-	LARGE_LINKS = 0x10,
-	LARGE_DATA_SIZE = 0x20,
-	LARGE_BLOCK_SIZE = 0x28,
-	LARGE_BLOCK = 0x38,
-	LARGE_DATA = 0x40,
 	FLAG_FREE = 1,
 	FLAG_PREV_FREE = 2,
 	FLAG_LARGE = 4,
+	FLAG_GROUP = 0x80,
 	TYPE_USED = 0x5355,
 	TYPE_PENDING = 0xdead,
 	TYPE_FREE = 0x5246,
 	TYPE_LARGE = 0x614c,
+	GROUP_BLOCKS = 31,
 };
 
 struct placed {
@@ -63,19 +89,19 @@ struct filling {
 
 static inline void fake_list_init(uint64_t head)
 {
-	fake_put(head, head, 8);
-	fake_put(head + 8, head, 8);
+	fake_put(head, head, POINTER);
+	fake_put(head + POINTER, head, POINTER);
 }
 
 /* Appends an entry to a doubly linked list. */
 static inline void fake_list_add(uint64_t head, uint64_t entry)
 {
-	uint64_t last = fake_get(head + 8, 8);
+	uint64_t last = fake_get(head + POINTER, POINTER);
 
-	fake_put(entry, head, 8);
-	fake_put(entry + 8, last, 8);
-	fake_put(last, entry, 8);
-	fake_put(head + 8, entry, 8);
+	fake_put(entry, head, POINTER);
+	fake_put(entry + POINTER, last, POINTER);
+	fake_put(last, entry, POINTER);
+	fake_put(head + POINTER, entry, POINTER);
 }
 
 static inline struct placed_heap *truth_heap(uint64_t addr)
@@ -102,9 +128,9 @@ static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint6
 
 	/* Counted from the first block, as Wine does. */
 	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
-		8);
-	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, 8);
-	fake_put(part + SUBHEAP_HEAP, heap, 8);
+		POINTER);
+	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, POINTER);
+	fake_put(part + SUBHEAP_HEAP, heap, POINTER);
 	fake_list_add(heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	owner->committed_bytes += committed_bytes;
 	owner->reserved_bytes += reserved_bytes;
@@ -129,7 +155,8 @@ static inline struct filling heap_place(
 		fake_list_add(truth.heaps[0].addr + HEAP_RING, addr + HEAP_RING);
 	} else {
 		fake_list_init(addr + HEAP_RING);
-		fake_put(FAKE_PEB + FAKE_PEB_HEAP, addr, 8);
+		fake_put(FAKE_PEB + (POINTER == 8 ? FAKE_PEB_HEAP : FAKE_PEB_HEAP_32), addr,
+			POINTER);
 	}
 	truth.heaps[truth.heap_count++] = (struct placed_heap){.addr = addr};
 	return subheap_place(
@@ -143,21 +170,53 @@ static inline struct filling heap_extend(
 	return subheap_place(heap, addr, addr, committed_bytes, reserved_bytes);
 }
 
-/* Of a large block that is not in a range yet only the first page is there: no more is needed. */
-static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_bytes)
+/* Writes a block's header, of the form that the version has. index: of a block in a group. */
+static inline void header_put(
+	uint64_t addr, uint64_t units, unsigned flags, unsigned tail, unsigned index, unsigned type)
 {
-	uint64_t bytes = (requested_bytes + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff;
+	fake_put(addr, units, 2);
+	fake_put(addr + 4, index, 2);
+	if (shape->has_groups) {
+		fake_put(addr + 2, tail, 2);
+		fake_put(addr + 6,
+			type == TYPE_USED    ? 'u' :
+			type == TYPE_FREE    ? 'F' :
+			type == TYPE_PENDING ? 'D' :
+					       'L',
+			1);
+		fake_put(addr + 7, flags, 1);
+	} else {
+		fake_put(addr + 2, flags, 1);
+		fake_put(addr + 3, tail, 1);
+		fake_put(addr + 6, type, 2);
+	}
+}
+
+/* Places a large block in a region that is rounded up to 64 KiB; it is not added to the truth. */
+static inline uint64_t large_region(
+	uint64_t heap, uint64_t addr, uint64_t requested_bytes, unsigned flags)
+{
+	uint64_t bytes = (requested_bytes + LARGE_DATA + 0xffff) & ~(uint64_t)0xffff;
 	struct placed_heap *owner = truth_heap(heap);
 
-	if (!fake_range_at(addr))
-		fake_map(addr, 0x1000)->needs_hold = true;
-	fake_put(addr + LARGE_DATA_SIZE, requested_bytes, 8);
-	fake_put(addr + LARGE_BLOCK_SIZE, bytes, 8);
-	fake_put(addr + LARGE_BLOCK + 2, FLAG_LARGE, 1);
-	fake_put(addr + LARGE_BLOCK + 6, TYPE_LARGE, 2);
+	fake_put(addr + LARGE_DATA_SIZE, requested_bytes, POINTER);
+	/* Counted from the block's header. */
+	fake_put(addr + LARGE_BLOCK_SIZE, bytes - LARGE_BLOCK, POINTER);
+	header_put(addr + LARGE_BLOCK, 0, FLAG_LARGE | flags, 0, 0, TYPE_LARGE);
 	fake_list_add(heap + HEAP_LARGES, addr + LARGE_LINKS);
 	owner->committed_bytes += bytes;
 	owner->reserved_bytes += bytes;
+	return bytes;
+}
+
+/* Of a large block that is not in a range yet only the first page is there: no more is needed. */
+static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_bytes)
+{
+	uint64_t bytes;
+
+	if (!fake_range_at(addr))
+		fake_map(addr, 0x1000)->needs_hold = true;
+	bytes = large_region(heap, addr, requested_bytes, 0);
 	truth_add(&(struct placed){.addr = addr + LARGE_DATA,
 		.requested_bytes = requested_bytes,
 		.overhead_bytes = bytes - requested_bytes,
@@ -167,7 +226,7 @@ static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Bytes that are left for blocks: the last 8 of a subheap are none. */
+/* Bytes that are left for blocks: no block begins in the last 16 of a subheap. */
 static inline uint64_t fill_room(const struct filling *fill)
 {
 	return fill->end - 8 - fill->at;
@@ -176,20 +235,17 @@ static inline uint64_t fill_room(const struct filling *fill)
 static inline void fill_header(
 	struct filling *fill, uint64_t bytes, unsigned flags, unsigned tail, unsigned type)
 {
-	assert_true(bytes && bytes % 16 == 0);
-	fake_put(fill->at, bytes / 16, 2);
-	fake_put(fill->at + 2, flags | (fill->after_free ? FLAG_PREV_FREE : 0), 1);
-	fake_put(fill->at + 3, tail, 1);
-	fake_put(fill->at + 4, (fill->at - fill->part) >> 16, 2);
-	fake_put(fill->at + 6, type, 2);
+	assert_true(bytes && bytes % UNIT == 0);
+	header_put(fill->at, bytes / UNIT, flags | (fill->after_free ? FLAG_PREV_FREE : 0), tail,
+		(unsigned)(fill->at - fill->part) >> 16, type);
 	fill->after_free = type == TYPE_FREE;
 	fill->at += bytes;
 }
 
-/* A live block with spare units of 16 bytes (at most 14) more than it needs; its address. */
+/* A live block with spare units (at most 14) more than it needs; its address. */
 static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes, unsigned spare)
 {
-	uint64_t bytes = ((requested_bytes + 8 + 15) & ~(uint64_t)15) + spare * 16;
+	uint64_t bytes = ((requested_bytes + 8 + 15) & ~(uint64_t)15) + spare * UNIT;
 	uint64_t addr = fill->at + 8;
 
 	assert_true(bytes <= fill_room(fill) && spare < 15);
@@ -203,10 +259,60 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 	return addr;
 }
 
+/*
+ * Writes the headers of a group at addr, whose blocks have so many bytes each with their headers; those that are
+ * set in live are live, of sizes that the number of the block decides. part: the subheap or large block.
+ */
+static inline void group_put(
+	uint64_t heap, uint64_t part, uint64_t addr, uint64_t stride, uint32_t live)
+{
+	fake_put(addr + shape->group_bits, ~live, 4);
+	for (unsigned i = 0; i < GROUP_BLOCKS; i++) {
+		uint64_t at = addr + shape->group_first + i * stride;
+		unsigned tail = i % 13;
+
+		if (!(live >> i & 1)) {
+			header_put(at, stride / UNIT, FLAG_GROUP | FLAG_FREE, 0, i, TYPE_FREE);
+			continue;
+		}
+		header_put(at, stride / UNIT, FLAG_GROUP, tail, i, TYPE_USED);
+		truth_add(&(struct placed){.addr = at + 8,
+			.requested_bytes = stride - 8 - tail,
+			.overhead_bytes = 8 + tail,
+			.heap = heap,
+			.part = part});
+	}
+}
+
+static inline uint64_t group_bytes(uint64_t stride)
+{
+	return shape->group_first + GROUP_BLOCKS * stride;
+}
+
+/* A group in a subheap; the address of its data. */
+static inline uint64_t fill_group(struct filling *fill, uint64_t stride, uint32_t live)
+{
+	uint64_t data = group_bytes(stride), bytes = (data + 8 + 15) & ~(uint64_t)15;
+	uint64_t addr = fill->at + 8;
+
+	group_put(fill->heap, fill->part, addr, stride, live);
+	fill_header(fill, bytes, FLAG_GROUP, (unsigned)(bytes - 8 - data), TYPE_USED);
+	return addr;
+}
+
+/* A group in a large block. */
+static inline void large_group(uint64_t heap, uint64_t addr, uint64_t stride, uint32_t live)
+{
+	fake_map(addr, (group_bytes(stride) + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff)->needs_hold =
+		true;
+	large_region(heap, addr, group_bytes(stride), FLAG_GROUP);
+	group_put(heap, addr, addr + LARGE_DATA, stride, live);
+}
+
 /* Of a free block the tail's byte is the size's upper part. */
 static inline void fill_free(struct filling *fill, uint64_t bytes)
 {
-	fill_header(fill, bytes, FLAG_FREE, (unsigned)(bytes / 16 >> 16), TYPE_FREE);
+	fill_header(fill, bytes, FLAG_FREE, (unsigned)(bytes / UNIT >> 16), TYPE_FREE);
 }
 
 /* The free block that is the rest: it reaches as far as the subheap's address space. */
@@ -272,6 +378,7 @@ static inline void image_begin(void)
 	image_free();
 	memset(&truth, 0, sizeof(truth));
 	fake_init();
+	fake.target.bits = POINTER * 8;
 	walk_init(&image.walk);
 	assert_int_equal(memory_init(&image.memory, &fake.target), 0);
 }

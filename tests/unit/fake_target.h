@@ -14,6 +14,7 @@
 #define FAKE_RANGES_MAX 64
 #define FAKE_PEB 0x7ffd0000u
 #define FAKE_PEB_HEAP 0x30u
+#define FAKE_PEB_HEAP_32 0x18u
 #define FAKE_PEB_HEAP_COUNT 0xe8u
 #define FAKE_PEB_HEAP_LIST 0xf0u
 

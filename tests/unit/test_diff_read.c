@@ -259,17 +259,33 @@ TEST(warnings_in_a_dump_reach_the_reader)
 	}
 }
 
-TEST(a_heap_that_a_warning_names_is_not_named_again)
+TEST(unwalked_heaps_are_reported_once)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
-	put(&maker, "// hsnap: warning text=\"heap 1E0000 is of a kind that cannot be walked\"");
 	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
 	put(&maker, "// hsnap: heap addr=1E00001 kind=unknown unwalked=1");
 	dump_end(&maker, "new.txt");
 	struct result *result = run_hdiff("new.txt", "new.txt");
-	assert_int_equal(times(result->words, "warning: heap 1E0000 "), 2);
-	assert_int_equal(times(result->words, "warning: heap 1E00001 "), 2);
-	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 4);
+	assert_int_equal(times(result->words, "warning: heap 1E0000 was not walked"), 2);
+	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 2);
+}
+
+TEST(unwalked_heap_is_not_reported_where_the_dump_says_what_is_missing)
+{
+	struct maker maker = dump_new((struct maker){.is_ours = true});
+	put(&maker, "// hsnap: incomplete missing=1");
+	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
+	dump_end(&maker, "new.txt");
+	assert_int_equal(times(run_hdiff("new.txt", "new.txt")->words, "1E0000"), 0);
+}
+
+TEST(unwalked_heap_whose_blocks_are_all_traced_is_complete)
+{
+	struct maker maker = dump_new((struct maker){.is_ours = true});
+	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1 traced-only=1 complete=1");
+	put_block(&maker, 5, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	assert_int_equal(times(run_status(0, "new.txt")->words, "warning"), 0);
 }
 
 static int find_root(void **state)

@@ -83,8 +83,11 @@ static void make_snapshot(struct snapshot *snapshot)
 		.committed_bytes = 65536,
 		.reserved_bytes = 1 << 20,
 		.stackless = {3, 300, 24}};
-	*snapshot_add_heap(snapshot) =
-		(struct heap){.addr = 0x10000, .kind = text(snapshot, "unknown"), .unwalked = true};
+	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x10000,
+		.kind = text(snapshot, "unknown"),
+		.unwalked = true,
+		.is_complete = true,
+		.traced_only = 3};
 	one = put_stack(snapshot, "2A", 4, frames, 0, NULL);
 	two = put_stack(snapshot, "F0", 3, more, 0, NULL);
 	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL); /* equal, another id */
@@ -120,7 +123,8 @@ static const char told[] =
 	"reserved=[1048576] stackless-blocks=[3] stackless-requested=[300] "
 	"stackless-overhead=[24]\n"
 	"note heap addr=[10000] kind=[unknown] committed=[0] reserved=[0] stackless-blocks=[0] "
-	"stackless-requested=[0] stackless-overhead=[0] unwalked=[1]\n"
+	"stackless-requested=[0] stackless-overhead=[0] unwalked=[1] traced-only=[3] "
+	"complete=[1]\n"
 	"heap 650000\n"
 	"heap 650000\n"
 	"entry 1 ABCDEF 8 650100 F0 7FF812345678 140001234 140001491\n"

@@ -7,6 +7,7 @@ static int close_image(void **state)
 {
 	(void)state;
 	image_free();
+	shape = shapes;
 	return 0;
 }
 
@@ -15,21 +16,8 @@ static int close_image(void **state)
 
 /* ---------------------------------------------------------------- sound heaps */
 
-TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
+static void assert_heaps(void)
 {
-	for (uint64_t seed = 0; seed < 100; seed++) {
-		image_make(seed);
-		image_walk();
-		assert_broken(0, 0);
-		assert_true(truth.block_count > 500);
-		assert_blocks();
-	}
-}
-
-TEST(heaps_are_as_large_as_the_memory_they_took)
-{
-	image_make(1);
-	image_walk();
 	assert_int_equal(image.walk.heap_count, truth.heap_count);
 	for (size_t i = 0; i < image.walk.heap_count; i++) {
 		const struct heap *heap = &image.walk.heaps[i];
@@ -37,10 +25,184 @@ TEST(heaps_are_as_large_as_the_memory_they_took)
 
 		assert_non_null(placed);
 		assert_string_equal(heap->kind, "wine");
-		assert_string_equal(heap->layout, "wine 8.0 x64");
+		assert_string_equal(heap->layout, shape->name);
+		assert_int_equal(heap->bits, shape->pointer * 8);
 		assert_false(heap->unwalked);
+		assert_false(heap->is_partial);
 		assert_int_equal(heap->committed_bytes, placed->committed_bytes);
 		assert_int_equal(heap->reserved_bytes, placed->reserved_bytes);
+	}
+}
+
+TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		shape = &shapes[i];
+		for (uint64_t seed = 0; seed < 100; seed++) {
+			image_make(seed);
+			image_walk();
+			assert_broken(0, 0);
+			assert_true(truth.block_count > 500);
+			assert_blocks();
+		}
+	}
+}
+
+TEST(heaps_are_as_large_as_the_memory_they_took)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		shape = &shapes[i];
+		image_make(1);
+		image_walk();
+		assert_heaps();
+	}
+}
+
+TEST(heap_with_damaged_first_subheap_keeps_its_layout)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		shape = &shapes[i];
+		image_make(1);
+		fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_HEAP, 0, POINTER);
+		lose(HEAP_A + HEAP_FIRST_SUBHEAP, 0);
+		assert_one_wound(HEAP_A + HEAP_FIRST_SUBHEAP);
+		assert_string_equal(image.walk.heaps[0].layout, shape->name);
+		assert_true(image.walk.heaps[0].is_partial);
+		assert_false(image.walk.heaps[1].is_partial);
+	}
+}
+
+TEST(heap_of_other_bitness_has_no_layout)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		shape = &shapes[i];
+		image_make(1);
+		assert_true(wine_heap_is_ring(&fake.target, HEAP_A, shape->pointer * 8));
+		assert_false(wine_heap_is_ring(&fake.target, HEAP_A, 96 - shape->pointer * 8));
+		assert_int_equal(wine_heap_count(&fake.target, HEAP_A, shape->pointer * 8), 3);
+	}
+}
+
+/* ---------------------------------------------------------------- groups */
+
+#define GROUP_LARGE 0x30000000u
+
+static struct filling group_fill;
+
+/* Begins a process with one heap, of a version that has groups. */
+static bool begin_groups(size_t number)
+{
+	shape = &shapes[number];
+	if (!shape->has_groups)
+		return false;
+	image_begin();
+	group_fill = heap_place(HEAP_A, 0x20000, 0x20000);
+	fill_used(&group_fill, 100, 0);
+	return true;
+}
+
+static void end_groups(void)
+{
+	fill_used(&group_fill, 200, 0);
+	fill_rest(&group_fill);
+}
+
+TEST(live_blocks_of_groups_are_found_and_groups_are_not_blocks)
+{
+	const uint64_t strides[] = {16, 32, 48, 0x100, 0x110, 0x400, 0x7f0};
+	const uint32_t live[] = {0, 1, 1u << 30, 0x7fffffff, 0x2aaaaaaa};
+
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		for (size_t k = 0; k < 5 && begin_groups(i); k++) {
+			fill_group(&group_fill, strides[k], live[k]);
+			fill_group(&group_fill, strides[k + 2], live[4 - k]);
+			end_groups();
+			large_group(HEAP_A, GROUP_LARGE, 0x8000, live[k]);
+			image_walk();
+			assert_broken(0, 0);
+			assert_blocks();
+			assert_heaps();
+		}
+	}
+}
+
+TEST(group_that_is_just_being_made_has_no_blocks)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		for (unsigned made = 1; made < GROUP_BLOCKS && begin_groups(i); made++) {
+			uint64_t group = fill_group(&group_fill, 64, 0);
+
+			for (unsigned k = made; k < GROUP_BLOCKS; k++)
+				memset(fake_bytes(group + shape->group_first + k * 64, 64), 0x5a,
+					64);
+			end_groups();
+			image_walk();
+			assert_broken(0, 0);
+			assert_blocks();
+		}
+	}
+}
+
+TEST(group_is_read_by_the_types_of_its_blocks_and_not_by_its_bits)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		if (!begin_groups(i))
+			continue;
+		fake_put(fill_group(&group_fill, 64, 0x0f0f0f0f) + shape->group_bits, 0, 4);
+		end_groups();
+		image_walk();
+		assert_broken(0, 0);
+		assert_blocks();
+	}
+}
+
+/* Damages len bytes at offset of a header in a group of live blocks. */
+static void damage_group(size_t number, unsigned offset, uint64_t value, size_t len)
+{
+	uint64_t group, header;
+
+	if (!begin_groups(number))
+		return;
+	group = fill_group(&group_fill, 64, 0x7fffffff);
+	header = group + shape->group_first + 7 * 64;
+	fake_put(header + offset, value, len);
+	for (size_t i = 0; i < truth.block_count; i++) {
+		if (truth.blocks[i].addr == header + 8)
+			truth.blocks[i].is_lost = true;
+	}
+	end_groups();
+	assert_one_wound(header);
+	assert_true(image.walk.heaps[0].is_partial);
+}
+
+TEST(damaged_block_of_a_group_costs_itself_only)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		damage_group(i, 0, 0, 2); /* its size */
+		damage_group(i, 0, 5, 2);
+		damage_group(i, 2, 0xffff, 2); /* its tail */
+		damage_group(i, 4, 8, 2); /* its number */
+		damage_group(i, 6, 'x', 1); /* its type */
+		damage_group(i, 7, 0, 1); /* its flags */
+		damage_group(i, 0, UINT64_MAX, 8);
+	}
+}
+
+TEST(group_of_an_impossible_size_costs_itself_only)
+{
+	const uint64_t units[] = {0, 0xffff, 9};
+
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		for (size_t k = 0; k < 3 && begin_groups(i); k++) {
+			size_t before = truth.block_count;
+			uint64_t group = fill_group(&group_fill, 64, 0x7fffffff);
+
+			for (size_t b = before; b < truth.block_count; b++)
+				truth.blocks[b].is_lost = true;
+			fake_put(group + shape->group_first, units[k], 2);
+			end_groups();
+			assert_one_wound(group);
+		}
 	}
 }
 
@@ -114,16 +276,26 @@ struct list {
 	uint64_t parts[3]; /* what is lost with them: 0 for a whole heap */
 };
 
-static const struct list lists[] = {
-	{HEAP_A + HEAP_SUBHEAPS,
-		{HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS, SUB_A1 + SUBHEAP_LINKS,
-			SUB_A2 + SUBHEAP_LINKS},
-		{HEAP_A + HEAP_FIRST_SUBHEAP, SUB_A1, SUB_A2}},
-	{HEAP_B + HEAP_LARGES,
-		{LARGE_B + LARGE_LINKS, LARGE_B + LARGE_STEP + LARGE_LINKS,
-			LARGE_B + 2 * LARGE_STEP + LARGE_LINKS},
-		{LARGE_B, LARGE_B + LARGE_STEP, LARGE_B + 2 * LARGE_STEP}},
-};
+/* One list of each kind. */
+static const struct list *list_of_kind(unsigned kind)
+{
+	static struct list list;
+	const struct list kinds[] = {
+		{HEAP_A + HEAP_SUBHEAPS,
+			{HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS, SUB_A1 + SUBHEAP_LINKS,
+				SUB_A2 + SUBHEAP_LINKS},
+			{HEAP_A + HEAP_FIRST_SUBHEAP, SUB_A1, SUB_A2}},
+		{HEAP_B + HEAP_LARGES,
+			{LARGE_B + LARGE_LINKS, LARGE_B + LARGE_STEP + LARGE_LINKS,
+				LARGE_B + 2 * LARGE_STEP + LARGE_LINKS},
+			{LARGE_B, LARGE_B + LARGE_STEP, LARGE_B + 2 * LARGE_STEP}},
+	};
+
+	list = kinds[kind];
+	return &list;
+}
+
+#define LIST_KINDS 2
 
 /* Damages a link at addr of the list; entries from the lost'th on cannot be found then. */
 static void damage_list(
@@ -141,8 +313,8 @@ TEST(a_list_ends_where_its_next_link_makes_no_sense)
 	const uint64_t wild[] = {0, 1, 8, 0x7fff0000, 0xdeadbeef0000, 1ull << 47, UINT64_MAX / 2,
 		UINT64_MAX - 0x3f, UINT64_MAX - 7, UINT64_MAX};
 
-	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
-		const struct list *list = &lists[k];
+	for (unsigned k = 0; k < LIST_KINDS; k++) {
+		const struct list *list = list_of_kind(k);
 
 		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 			damage_list(list, list->head, wild[i], 0, wild[i]);
@@ -154,8 +326,8 @@ TEST(a_list_ends_where_its_next_link_makes_no_sense)
 
 TEST(a_list_that_runs_in_a_circle_is_left)
 {
-	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
-		const struct list *list = &lists[k];
+	for (unsigned k = 0; k < LIST_KINDS; k++) {
+		const struct list *list = list_of_kind(k);
 		const uint64_t *entries = list->entries;
 
 		damage_list(list, entries[0], entries[0], 1, entries[0]);
@@ -167,8 +339,8 @@ TEST(a_list_that_runs_in_a_circle_is_left)
 
 TEST(a_list_ends_where_its_back_link_makes_no_sense)
 {
-	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
-		const struct list *list = &lists[k];
+	for (unsigned k = 0; k < LIST_KINDS; k++) {
+		const struct list *list = list_of_kind(k);
 		const uint64_t *entries = list->entries;
 
 		for (unsigned i = 0; i < 3; i++) {
@@ -181,8 +353,8 @@ TEST(a_list_ends_where_its_back_link_makes_no_sense)
 
 TEST(a_list_that_ends_too_early_is_noticed)
 {
-	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
-		const struct list *list = &lists[k];
+	for (unsigned k = 0; k < LIST_KINDS; k++) {
+		const struct list *list = list_of_kind(k);
 
 		damage_list(list, list->head, list->head, 0, list->head);
 		damage_list(list, list->entries[1], list->head, 2, list->head);
@@ -407,14 +579,15 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 /* Large blocks without end, each well linked to the next. */
 static bool endless_large(uint64_t addr, unsigned char *bytes, size_t len)
 {
-	unsigned char block[0x40] = {[LARGE_DATA_SIZE + 1] = 0x10,
-		[LARGE_BLOCK_SIZE + 1] = 0x20,
-		[LARGE_BLOCK + 6] = TYPE_LARGE & 0xff,
-		[LARGE_BLOCK + 7] = TYPE_LARGE >> 8};
+	unsigned char block[0x40] = {0};
 	uint64_t base = addr & ~(uint64_t)0x3f, links[2];
 
 	if (addr < ENDLESS || addr - base + len > sizeof(block))
 		return false;
+	block[LARGE_DATA_SIZE + 1] = 0x10;
+	block[LARGE_BLOCK_SIZE + 1] = 0x20;
+	block[LARGE_BLOCK + 6] = TYPE_LARGE & 0xff;
+	block[LARGE_BLOCK + 7] = TYPE_LARGE >> 8;
 	links[0] = base + LARGE_LINKS + 0x40;
 	links[1] = base == ENDLESS ? HEAP_B + HEAP_LARGES : base + LARGE_LINKS - 0x40;
 	memcpy(block + LARGE_LINKS, links, sizeof(links));
@@ -448,11 +621,6 @@ TEST(heaps_cannot_hold_more_than_an_address_space)
 
 #define PARTS (6 + 2 * EACH_LARGE) /* ranges behind the PEB's: heaps, subheaps, large blocks */
 
-static const uint64_t links[] = {HEAP_A + HEAP_RING, HEAP_B + HEAP_RING, HEAP_C + HEAP_RING,
-	HEAP_A + HEAP_SUBHEAPS, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS, SUB_A1 + SUBHEAP_LINKS,
-	SUB_A2 + SUBHEAP_LINKS, SUB_B1 + SUBHEAP_LINKS, HEAP_B + HEAP_LARGES, LARGE_A + LARGE_LINKS,
-	LARGE_B + LARGE_LINKS, LARGE_B + LARGE_STEP + LARGE_LINKS};
-
 struct flip {
 	unsigned char *at, bytes[8];
 };
@@ -460,6 +628,11 @@ struct flip {
 /* Some bytes of the image, more often of the structures at the beginning of a range. */
 static struct flip flip(uint64_t *seed)
 {
+	const uint64_t links[] = {HEAP_A + HEAP_RING, HEAP_B + HEAP_RING, HEAP_C + HEAP_RING,
+		HEAP_A + HEAP_SUBHEAPS, HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS,
+		SUB_A1 + SUBHEAP_LINKS, SUB_A2 + SUBHEAP_LINKS, SUB_B1 + SUBHEAP_LINKS,
+		HEAP_B + HEAP_LARGES, LARGE_A + LARGE_LINKS, LARGE_B + LARGE_LINKS,
+		LARGE_B + LARGE_STEP + LARGE_LINKS};
 	uint64_t dice = fake_random(seed);
 	struct fake_range *range = &fake.ranges[1 + dice % PARTS];
 	size_t span = dice >> 8 & 1 ? 0xe8 : dice >> 9 & 1 ? 0x400 : range->len;
@@ -491,13 +664,11 @@ static void assert_bounded(void)
 		assert_true(image.walk.heaps[i].committed_bytes < 1ull << 47);
 }
 
-TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
+static void damage_at_random(uint64_t seed, unsigned rounds)
 {
 	image_make(12);
-	uint64_t seed = 20240607;
-
 	assert_int_equal(fake.range_count, 1 + PARTS);
-	for (unsigned round = 0; round < 20000; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		struct flip flips[8];
 		unsigned count = 1 + fake_random(&seed) % 8;
 
@@ -512,4 +683,12 @@ TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
 	image_walk();
 	assert_broken(0, 0);
 	assert_blocks();
+}
+
+TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
+{
+	for (size_t i = 0; i < SHAPE_COUNT; i++) {
+		shape = &shapes[i];
+		damage_at_random(20240607 + i, 5000);
+	}
 }

@@ -264,7 +264,7 @@ MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 	made_list_init(MADE_HEAP + made.row->segment_list);
 	made_list_init(MADE_HEAP + made.shape->segment_link);
 	made_walk();
-	made_assert_broken(1, "heap of no layout that is known");
+	made_assert_broken(0, NULL);
 	assert_int_equal(made.walk.heap_count, 1);
 	assert_true(made.walk.heaps[0].unwalked);
 	assert_int_equal(made.walk.block_count, 0);

@@ -107,10 +107,8 @@ int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
 	found.unwalked = !nt_heap_open(&heap, nt, addr);
 	found.layout = found.unwalked ? NULL : heap.layout->name;
 	rc = walk_add_heap(nt->walk, &found);
-	if (rc)
+	if (rc || found.unwalked)
 		return rc;
-	if (found.unwalked)
-		return walk_broken(nt->walk, addr, "heap of no layout that is known");
 	fault = nt_layout_fault(nt->memory, heap.layout, addr);
 	if (fault)
 		walk_doubt(nt->walk, addr, fault);
