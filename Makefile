@@ -6,7 +6,7 @@
 #   build/fuzz    the same code for clang's fuzzer
 #   build/win64   everything for Windows, made with mingw
 #   build/win32   hsnap and its tracer for 32-bit programs
-#   build/deps    libraries for Windows, made from Debian's sources
+#   build/deps    libraries for Windows, made from the sources that setup/pins lists
 #   build/wine    a Wine prefix of our own, to run build/win64 in
 #
 # V=1 shows the commands. CI=true makes warnings errors. SETUP=no installs and
@@ -69,9 +69,10 @@ CXX := g++
 AR := ar
 MINGW := x86_64-w64-mingw32-
 MINGW32 := i686-w64-mingw32-
-# Writes PDBs, which gcc does not.
-CLANG := clang-16
-LLD := lld-16
+# Write PDBs, which gcc and its linker do not. Asked when they are used, after they were installed.
+LLVM = $(shell setup/llvm)
+CLANG = clang$(LLVM)
+LLD = lld$(LLVM)
 DEPS := build/deps/win64
 DEPS32 := build/deps/win32
 
@@ -280,20 +281,20 @@ else
 packages:
 	setup/packages
 
-$(DEPS)/lib/libpcre2-8.a: setup/pcre2 | packages
+$(DEPS)/lib/libpcre2-8.a: setup/pcre2 setup/pins | packages
 	setup/step pcre2 "building PCRE2 for Windows" setup/pcre2
 
-$(DEPS)/lib/libzydis.a: setup/zydis | packages
+$(DEPS)/lib/libzydis.a: setup/zydis setup/pins | packages
 	setup/step zydis "building Zydis for Windows" setup/zydis
 
-$(DEPS)/lib/libzstd.a: setup/zstd | packages
+$(DEPS)/lib/libzstd.a: setup/zstd setup/pins | packages
 	setup/step zstd "building zstd for Windows" setup/zstd
 
 # After those, for they unpack the same sources.
-$(DEPS32)/lib/libzydis.a: setup/zydis | packages $(DEPS)/lib/libzydis.a
+$(DEPS32)/lib/libzydis.a: setup/zydis setup/pins | packages $(DEPS)/lib/libzydis.a
 	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
 
-$(DEPS32)/lib/libzstd.a: setup/zstd | packages $(DEPS)/lib/libzstd.a
+$(DEPS32)/lib/libzstd.a: setup/zstd setup/pins | packages $(DEPS)/lib/libzstd.a
 	setup/step zstd32 "building zstd for 32-bit Windows" setup/zstd win32
 
 build/wine/system.reg: | packages
@@ -318,19 +319,19 @@ build/fuzz/obj/%.o: %.c Makefile | packages fuzz-packages
 	mkdir -p $(@D)
 	$(CLANG) $(fuzz_FLAGS) -c $< -o $@
 
-build/win64/obj/%.o: %.c Makefile | deps
+build/win64/obj/%.o: %.c Makefile setup/pins | deps
 	mkdir -p $(@D)
 	$(MINGW)gcc $(win64_FLAGS) -c $< -o $@
 
-build/win64/tracer/%.o: snapshot/tracer/%.c Makefile | deps
+build/win64/tracer/%.o: snapshot/tracer/%.c Makefile setup/pins | deps
 	mkdir -p $(@D)
 	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
 
-build/win32/obj/%.o: %.c Makefile | deps32
+build/win32/obj/%.o: %.c Makefile setup/pins | deps32
 	mkdir -p $(@D)
 	$(MINGW32)gcc $(win32_FLAGS) -c $< -o $@
 
-build/win32/tracer/%.o: snapshot/tracer/%.c Makefile | deps32
+build/win32/tracer/%.o: snapshot/tracer/%.c Makefile setup/pins | deps32
 	mkdir -p $(@D)
 	$(MINGW32)gcc $(tracer32_FLAGS) -c $< -o $@
 

@@ -67,10 +67,10 @@ int printf(const char *, ...);
 void exit(int);
 int main(void) { printf("%x\\n", (int)((char *)$long() - &__ImageBase)); exit(0); }
 END
-my $made = run(['clang-16', qw(--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -fno-optimize-sibling-calls -c),
+my $made = run(["clang$llvm", qw(--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -fno-optimize-sibling-calls -c),
 	"$dir/hard.c", '-o', "$dir/hard.obj"]);
 my @libraries = map { chomp(my $file = `x86_64-w64-mingw32-gcc -print-file-name=lib$_.a`); $file } qw(msvcrt kernel32);
-$made = run(['lld-link-16', qw(/nologo /debug /subsystem:console /entry:main), "/out:$dir/hard.exe", "$dir/hard.obj", @libraries])
+$made = run(["lld-link$llvm", qw(/nologo /debug /subsystem:console /entry:main), "/out:$dir/hard.exe", "$dir/hard.obj", @libraries])
     if !$made->{status};
 is($made->{status}, 0, 'a program with a long name') or diag($made->{err});
 my ($at) = run([wine("$dir/hard.exe")])->{out} =~ /^(\w+)/;

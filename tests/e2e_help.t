@@ -94,15 +94,15 @@ is_deeply([split /\n/, $list // ''], \@rules, 'hdiff.1 lists them');
 done_testing;
 
 # What --version prints. Which libraries are in it is known from the Makefile, and their versions from Debian's packages, or
-# the sources that were built for Windows.
+# the list of those that are built for Windows.
 sub versions {
 	my ($name, $is_windows) = @_;
 	my ($linked) = $makefile =~ ($is_windows ? qr/^win64_${name}_LIBS := (.*)/m : qr/^linux_${name}_LIBS := (.*)/m);
 	my $package = sub { run(['dpkg-query', '-W', '-f', '${Version}', $_[0]])->{out} };
-	my $source = sub { (slurp("$root/build/deps/src/$_[0]/debian/changelog") =~ /\((.*?)\)/)[0] };
+	my $source = sub { (slurp("$root/setup/pins") =~ /^\Q$_[0]\E +(\S+)/m)[0] };
 	my @known = (
 		['pcre2-8', 'PCRE2', $is_windows ? $source->('pcre2') : $package->('libpcre2-8-0')],
-		['zstd', 'zstd', $is_windows ? $source->('zstd') : $package->('libzstd1')],
+		['zstd', 'zstd', $is_windows ? $source->('libzstd') : $package->('libzstd1')],
 		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
 		['zydis', 'Zydis', $is_windows ? $source->('zydis') : ''],
 	);

@@ -231,11 +231,11 @@ sub terminal {
 # 0 added to a null pointer is undefined, and gcc's sanitizer passes it over: files where it was done once, made
 # by clang so that it traps, with the rest as it is.
 sub null_pointers {
-	plan(skip_all => 'no clang-16 here') if system('command -v clang-16 >/dev/null');
+	plan(skip_all => "no clang$llvm here") if system("command -v clang$llvm >/dev/null");
 	my @objects;
 	for my $file (qw(diff/match/location_names diff/printed/printed_rows snapshot/minidump/minidump_memory symbolize/backend/llvm)) {
 		push @objects, "$dir/" . $file =~ tr,/,-,r . '.o';
-		is(run(['clang-16', qw(-std=c11 -I. -D_XOPEN_SOURCE=700 -O0 -fsanitize=undefined -fsanitize-trap=undefined -c),
+		is(run(["clang$llvm", qw(-std=c11 -I. -D_XOPEN_SOURCE=700 -O0 -fsanitize=undefined -fsanitize-trap=undefined -c),
 			"$file.c", '-o', $objects[-1]])->{status}, 0, $file);
 	}
 	my $blockless = join "\n", '// Loaded modules:', '// Process modules enumerated.', '// hsnap: end blocks=0 requested=0 overhead=0', '';

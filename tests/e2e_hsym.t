@@ -126,10 +126,10 @@ sub pdb_alone {
 	my $pdb = "$odd/names_c.pdb";
 	copy(pdb_of($from), $pdb) or die "$pdb: $!\n";
 	my $preferred = hex identity($from)->{base};
-	my ($main) = grep { slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $_) =~ /^main$/m }
-	    map { hex($_) - $preferred } slurp_command('llvm-readobj-16', '--unwind', $from) =~ /StartAddress: .*\(0x([0-9A-F]+)\)/g;
+	my ($main) = grep { slurp_command("llvm-symbolizer$llvm", '--relative-address', "--obj=$from", sprintf '0x%x', $_) =~ /^main$/m }
+	    map { hex($_) - $preferred } slurp_command("llvm-readobj$llvm", '--unwind', $from) =~ /StartAddress: .*\(0x([0-9A-F]+)\)/g;
 	ok(defined $main, 'another tool knows where main() is') or return;
-	my ($line) = slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $main) =~ /:(\d+):\d+$/m;
+	my ($line) = slurp_command("llvm-symbolizer$llvm", '--relative-address', "--obj=$from", sprintf '0x%x', $main) =~ /:(\d+):\d+$/m;
 	for my $side (tool_names()) {
 		my $result = run(tool('hsym', $side, '-e', $pdb, '--exact', sprintf '%X', $main));
 		is($result->{status}, 0, "$side: status 0");
@@ -161,7 +161,7 @@ sub pdb_alone {
 
 # A DLL that exports such a name, without symbols, and dumps that have it or what it means.
 sub decorated {
-	plan(skip_all => 'no llvm-undname here') if system('command -v llvm-undname-16 llvm-symbolizer-16 >/dev/null');
+	plan(skip_all => 'no llvm-undname here') if system("command -v llvm-undname$llvm llvm-symbolizer$llvm >/dev/null");
 	my $plain = 'v8::internal::MemoryAllocator::AllocateBasicChunk';
 	my $name = '?AllocateBasicChunk@MemoryAllocator@internal@v8@@QEAAPEAVBasicMemoryChunk@23@_K0W4Executability@3@PEAVSpace@23@@Z';
 	my $dll = "$dir/decorated.dll";
@@ -284,7 +284,7 @@ sub umdh {
 # Its frames have a base of their own, where nothing ever lay.
 sub unloaded {
 	my $base = 0x800000000000;
-	my ($stamp) = slurp_command('llvm-readobj-16', '--file-headers', $sample) =~ /TimeDateStamp: .*\(0x([0-9A-F]+)\)/;
+	my ($stamp) = slurp_command("llvm-readobj$llvm", '--file-headers', $sample) =~ /TimeDateStamp: .*\(0x([0-9A-F]+)\)/;
 	my $dump = spew("$dir/unloaded.txt", dump_of({ win("$dir/app.exe") => $base }, [[map { frame($_, $base) } @functions]],
 		sprintf '// hsnap: module base=%X timestamp=%s unloaded=1 at=7FF600000000', $base, $stamp));
 	my %wanted = map { (frame($_, $base) => "$_+8") } @functions;
@@ -315,7 +315,7 @@ sub wrong_options {
 # or with hang, reads and never answers. The environment to run it with.
 sub fake_llvm {
 	my ($hangs) = @_;
-	my ($real) = grep { -x } map { ("$_/llvm-symbolizer-16", "$_/llvm-symbolizer") } split /:/, $ENV{PATH};
+	my ($real) = grep { -x } map { ("$_/llvm-symbolizer$llvm", "$_/llvm-symbolizer") } split /:/, $ENV{PATH};
 	my $bin = "$dir/bin" . ($hangs ? '.hangs' : '');
 	mkdir $bin;
 	my $work = $hangs ? "while read -r line; do echo \"\$line\" >>'$dir/asked'; done" : "tee -a '$dir/asked' | '$real' \"\$@\"";

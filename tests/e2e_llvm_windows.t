@@ -14,7 +14,7 @@ my $name = 'leak_wrapper';
 my $mingw = 'x86_64-w64-mingw32';
 my $dir = fresh_dir();
 my $exe = "$dir/$name.exe";
-for my $tool ("$mingw-gcc", "$mingw-objdump", 'llvm-symbolizer-16') {
+for my $tool ("$mingw-gcc", "$mingw-objdump", "llvm-symbolizer$llvm") {
 	plan skip_all => "no $tool here" if system("command -v $tool >/dev/null");
 }
 
@@ -78,5 +78,5 @@ sub answers {
 	my ($size, $start) = `$mingw-objdump -h '$file'` =~ /\s\.text\s+(\w+)\s+(\w+)/;
 	my $rva = hex($start) - hex $base;
 	my $questions = spew("$dir/questions", join '', map { sprintf "CODE \"%s\" 0x%x\n", $file, $_ } $rva .. $rva + hex($size) - 1);
-	return scalar `llvm-symbolizer-16 --relative-address --demangle --inlines --functions=linkage --addresses --verbose <'$questions'`;
+	return scalar `llvm-symbolizer$llvm --relative-address --demangle --inlines --functions=linkage --addresses --verbose <'$questions'`;
 }

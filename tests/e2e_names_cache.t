@@ -11,7 +11,7 @@ use Symbols;
 
 my $dir = fresh_dir();
 my $log = "$dir/log";
-my ($real) = grep { -x } map { my $name = $_; map { "$_/$name" } split /:/, $ENV{PATH} } qw(llvm-symbolizer-16 llvm-symbolizer);
+my ($real) = grep { -x } map { my $name = $_; map { "$_/$name" } split /:/, $ENV{PATH} } "llvm-symbolizer$llvm", 'llvm-symbolizer';
 plan skip_all => 'llvm-symbolizer is not installed' if !$real;
 # Stands before llvm-symbolizer and notes each start.
 my $fake = spew("$dir/llvm-symbolizer", "#!/bin/sh\necho start >>'$log'\nexec '$real' \"\$@\"\n");

@@ -160,7 +160,7 @@ sub symbols_at {
 	my ($file) = @_;
 	my $base = hex identity($file)->{base};
 	my %at;
-	for (split /\n/, run(['llvm-nm-16', $file])->{out}) {
+	for (split /\n/, run(["llvm-nm$llvm", $file])->{out}) {
 		$at{ hex($1) - $base } = $2 if /^([0-9a-f]+) [Tt] (\S+)$/ && $2 !~ /^\./;
 	}
 	return %at;

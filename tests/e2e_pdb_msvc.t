@@ -9,7 +9,7 @@ use Test::More;
 use Hunt;
 
 my $package = 'node-pty@1.1.0';
-for my $tool (qw(llvm-symbolizer-16 llvm-pdbutil-16 llvm-readobj-16)) {
+for my $tool (map { "$_$llvm" } qw(llvm-symbolizer llvm-pdbutil llvm-readobj)) {
 	plan(skip_all => "no $tool here") if system("command -v $tool >/dev/null");
 }
 my $there = from_npm($package) or plan(skip_all => "npm does not give $package here");
@@ -27,9 +27,9 @@ done_testing;
 # { START => { start, size, names } }, of the private symbols.
 sub functions_of {
 	my ($file) = @_;
-	my @sections = map { hex } `llvm-readobj-16 --sections '$file'` =~ /VirtualAddress: 0x(\w+)/g;
+	my @sections = map { hex } `llvm-readobj$llvm --sections '$file'` =~ /VirtualAddress: 0x(\w+)/g;
 	my (%functions, $name);
-	for (split /\n/, `llvm-pdbutil-16 dump --symbols '@{[$file =~ s/\.\w+$/.pdb/r]}'`) {
+	for (split /\n/, `llvm-pdbutil$llvm dump --symbols '@{[$file =~ s/\.\w+$/.pdb/r]}'`) {
 		$name = $1 if / \| S_[GL]PROC32(?:_ID)? \[size = \d+\] `(.*)`$/;
 		next unless defined $name && /, addr = (\d+):(\d+), code size = (\d+)$/;
 		my $start = $1 > 0 ? $sections[$1 - 1] + $2 : next;    # in no section: the linker left it out
@@ -60,7 +60,7 @@ sub answers {
 	my ($file, $options, @asked) = @_;
 	my $questions = spew("$dir/questions", join '', map { sprintf "CODE \"%s\" 0x%x\n", $file, $_->{at} } @asked);
 	return map { /.*^  Filename: ([^\n]*)\n.*?^  Line: (\d+)\n/ms ? "$1:$2" : () }
-	    split /(?<=\n)\n/, `llvm-symbolizer-16 $options <'$questions' 2>/dev/null`;
+	    split /(?<=\n)\n/, `llvm-symbolizer$llvm $options <'$questions' 2>/dev/null`;
 }
 
 sub check {

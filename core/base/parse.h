@@ -16,7 +16,7 @@ int size_parse(const char *text, size_t len, uint64_t *bytes);
 
 /* Times as text: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds) and back. */
 
-#define DATE_TEXT_BYTES 48
+#define DATE_TEXT_BYTES 96 /* seven numbers of any size: gcc 14 does not see their limits */
 
 /* ms since 1970-01-01 UTC, years 1 to 9999; outside them the text is "?". Returns text. */
 const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);

@@ -15,7 +15,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root $as_windows needs_linux file_name fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root $llvm $as_windows needs_linux file_name fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
     target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -31,11 +31,13 @@ chdir $root or die "$root: $!\n";
 # needs Linux, by needs_linux() or $as_windows, runs; any other one that mentions what is not on Windows is skipped.
 my $on_windows = $^O =~ /^(?:msys|cygwin)$/;
 our $as_windows = $on_windows || $ENV{HSNAP_AS_WINDOWS};
+# How the names of LLVM's tools end.
+chomp(our $llvm = `setup/llvm 2>/dev/null`);
 my @needs = (
 	["Linux's /proc", qr{/proc/|\b(?:unix_pids|wine_process)\b}],
 	['Wine', qr{build/wine|WINEPREFIX|drive_c|setup/wine|\bWINE}],
 	['programs that are built for Linux', qr{build/(?:asan/(?!hsnap\b)|linux/(?:obj|library|fail|tests)\b)}],
-	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-\w+-16|setup/\w}],
+	['compilers and tools of Debian', qr{mingw32-|\bclang|mandoc|xmllint|llvm-\w+\$llvm|setup/\w}],
 );
 if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/) {
 	for my $need (@needs) {

@@ -15,7 +15,7 @@ use Test::More;
 our @EXPORT = qw(kinds program pdb_of notes frames_of_sources identity place dump_of names_in
     names_by_hsym names_by_hdiff check_names has_pdb function_start functions_of);
 
-my ($readobj) = grep { !system("command -v $_ >/dev/null 2>&1") } qw(llvm-readobj-16 llvm-readobj) or needs_linux('llvm-readobj');
+my ($readobj) = grep { !system("command -v $_ >/dev/null 2>&1") } "llvm-readobj$llvm", 'llvm-readobj' or needs_linux('llvm-readobj');
 my $built = "$root/build/win64/symbols";
 my $sources = "$root/tests/symbols";
 my $first_base = 0x140000000;

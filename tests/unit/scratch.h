@@ -12,12 +12,35 @@
 
 static char dir[300]; /* full path */
 
+/* Sets LLVM to how the names of its tools end: commands of tests call them clang$LLVM. */
+static inline void scratch_find_llvm(void)
+{
+	char end[20] = "";
+	FILE *pipe = popen("setup/llvm 2>/dev/null", "r");
+
+	if (pipe && fgets(end, sizeof(end), pipe))
+		end[strcspn(end, "\n")] = '\0';
+	if (pipe)
+		pclose(pipe);
+	setenv("LLVM", end, 1);
+}
+
+/* Makes that llvm-symbolizer the one that is asked. */
+static inline void scratch_use_llvm(void)
+{
+	char path[60];
+
+	snprintf(path, sizeof(path), "/usr/bin/llvm-symbolizer%s", getenv("LLVM"));
+	setenv("HSYM_LLVM", path, 1);
+}
+
 static inline int scratch_begin(void **state)
 {
 	const char *temporary = getenv("TMPDIR");
 	char *full;
 
 	(void)state;
+	scratch_find_llvm();
 	snprintf(dir, sizeof(dir), "%s/test.XXXXXX", temporary ? temporary : "build");
 	full = mkdtemp(dir) ? realpath(dir, NULL) : NULL;
 	snprintf(dir, sizeof(dir), "%s", full ? full : "");

@@ -51,9 +51,9 @@ static int build(void **state)
 		return -1;
 	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
-		"cd %s && command -v llvm-symbolizer-16 llvm-pdbutil-16 >tools && "
-		"clang-16 --target=x86_64-w64-mingw32 -O1 -g -gcodeview -c s.c && "
-		"ld.lld-16 -m i386pep --entry=main --pdb=s.pdb s.o -L/usr/x86_64-w64-mingw32/lib "
+		"cd %s && command -v llvm-symbolizer$LLVM llvm-pdbutil$LLVM >tools && "
+		"clang$LLVM --target=x86_64-w64-mingw32 -O1 -g -gcodeview -c s.c && "
+		"ld.lld$LLVM -m i386pep --entry=main --pdb=s.pdb s.o -L/usr/x86_64-w64-mingw32/lib "
 		"-lmsvcrt -o s.exe 2>tools",
 		dir);
 	if (system(command) != 0)
@@ -62,7 +62,7 @@ static int build(void **state)
 	snprintf(pdb, sizeof(pdb), "%s/s.pdb", dir);
 	assert_int_equal(scratch_headers(exe, &pe), 0);
 	snprintf(command, sizeof(command),
-		"llvm-pdbutil-16 dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
+		"llvm-pdbutil$LLVM dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
 		"s/.*addr = 0001:\\([0-9]*\\),.*/\\1/p;}'",
 		pdb);
 	api_start = pe.sections[0].rva + (uint32_t)scratch_number(command, 10);
@@ -71,14 +71,14 @@ static int build(void **state)
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
 		(unsigned long long)pe.preferred_base + api_start, exe);
 	call_rva = (uint32_t)(scratch_number(command, 16) - pe.preferred_base) - 1;
-	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+	scratch_use_llvm();
 	return 0;
 }
 
 static void need_exe(void)
 {
 	if (!exe[0]) {
-		print_message("# no clang-16, lld-16 and llvm-16 here\n");
+		print_message("# no clang, lld and llvm here\n");
 		skip();
 	}
 	assert_true(api_start > pe.sections[0].rva && call_rva > api_start &&
@@ -133,7 +133,7 @@ static void ask_through(const char *program)
 	scratch_write("llvm", program, 0755);
 	setenv("HSYM_LLVM", path, 1);
 	ask(exe, pdb);
-	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+	scratch_use_llvm();
 }
 
 #undef TEST_AROUND
@@ -199,7 +199,7 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 	for (int i = 0; i < 2; i++) {
 		snprintf(script, sizeof(script),
 			"#!/bin/sh\n[ \"$1\" != --version ] || { echo '%s'; exit; }\n"
-			"exec llvm-symbolizer-16 \"$@\"\n",
+			"exec llvm-symbolizer$LLVM \"$@\"\n",
 			versions[i]);
 		ask_through(script);
 		check_names(i, true);
@@ -210,8 +210,9 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 {
 	need_exe();
-	ask_through("#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer-16 \"$@\";; esac\n"
-		    "read -r line\nexit 1\n");
+	ask_through(
+		"#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer$LLVM \"$@\";; esac\n"
+		"read -r line\nexit 1\n");
 	assert_true(scene.lookup.is_answered);
 	assert_int_equal(scene.lookup.found.count, 1);
 	assert_string_equal(scene.lookup.found.list[0].function, "api");

@@ -110,7 +110,7 @@ static inline void need_exe(void)
 static inline void need_llvm(void)
 {
 	need_exe();
-	if (system("command -v llvm-symbolizer-16 >/dev/null") != 0) {
+	if (system("command -v llvm-symbolizer$LLVM >/dev/null") != 0) {
 		print_message("# no llvm-symbolizer here\n");
 		skip();
 	}

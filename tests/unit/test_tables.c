@@ -188,7 +188,8 @@ TEST(test_functions_of_a_dll_without_start_up_code)
 /* ---------------------------------------------------------------- PDBs */
 
 #define LLD                                                                                        \
-	"clang++-16 --target=x86_64-w64-mingw32 -fuse-ld=lld-16 -nostdlib -shared -Wl,-e,api "     \
+	"clang++$LLVM --target=x86_64-w64-mingw32 -fuse-ld=lld$LLVM -nostdlib -shared "            \
+	"-Wl,-e,api "                                                                              \
 	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
 
 /* The same object code with symbols left in tells nm where what is. */
@@ -196,8 +197,8 @@ TEST(test_public_symbols_of_a_linkers_pdb)
 {
 	uint32_t grab, other, hidden;
 
-	build("clang++-16 ld.lld-16 " GXX,
-		"clang++-16 --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
+	build("clang++$LLVM ld.lld$LLVM " GXX,
+		"clang++$LLVM --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
 		"-gcodeview -ffunction-sections -Dmain=unused -c t.cpp -o o.o && " LLD
 		"-Wl,--pdb=p.pdb -o p.dll && " LLD "-o n.dll");
 	hidden = scratch_rva("n.dll", "_ZL6hiddeni");

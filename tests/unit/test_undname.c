@@ -27,11 +27,11 @@ static const struct symbol_options options;
 
 static void need_program(void)
 {
-	if (system("command -v llvm-undname-16 llvm-symbolizer-16 >/dev/null") != 0) {
+	if (system("command -v llvm-undname$LLVM llvm-symbolizer$LLVM >/dev/null") != 0) {
 		print_message("# no llvm-undname here\n");
 		skip();
 	}
-	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+	scratch_use_llvm();
 }
 
 /* A shell script that is called llvm-undname, beside another one called llvm-symbolizer. */

@@ -40,10 +40,11 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
-	uint32_t count = 0;
 	CONTEXT context;
+	uint32_t count;
 
 	RtlCaptureContext(&context);
+	count = 0; /* after what gcc 14 takes for a call that returns twice */
 	while (count < max && context.Rsp >= low && context.Rsp < high) {
 		DWORD64 base, frame, before = context.Rsp;
 		RUNTIME_FUNCTION *function = RtlLookupFunctionEntry(context.Rip, &base, NULL);
