@@ -89,8 +89,8 @@ const char *command_parts(void)
 	static char text[40];
 	ZyanU64 version = ZydisGetVersion();
 
-	snprintf(text, sizeof(text), ", Zydis %u.%u.%u", ZYDIS_VERSION_MAJOR(version),
-		ZYDIS_VERSION_MINOR(version), ZYDIS_VERSION_PATCH(version));
+	snprintf(text, sizeof(text), ", Zydis %u.%u.%u", (unsigned)ZYDIS_VERSION_MAJOR(version),
+		(unsigned)ZYDIS_VERSION_MINOR(version), (unsigned)ZYDIS_VERSION_PATCH(version));
 	return text;
 }
 
