@@ -84,9 +84,10 @@ sub read_identity {
 	($is{size}) = $text =~ /SizeOfImage: (\d+)/ or die "$file: no size\n";
 	($is{checksum}) = $text =~ /CheckSum: 0x([0-9A-F]+)/ or die "$file: no checksum\n";
 	($is{base}) = $text =~ /ImageBase: 0x([0-9A-F]+)/ or die "$file: no base\n";
-	if ($text =~ /PDBGUID: \(([0-9A-F ]+)\)\s+PDBAge: (\d+)\s+PDBFileName: (\S.*)/) {
-		my @bytes = split / /, $1;
-		@is{qw(guid age pdb)} = (join('', @bytes[3, 2, 1, 0, 5, 4, 7, 6, 8 .. 15]), $2, $3);
+	# To version 17 a GUID is its bytes, from then on text: {XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}.
+	if ($text =~ /PDBGUID: (?:\(([0-9A-F ]+)\)|\{([0-9A-F-]+)\})\s+PDBAge: (\d+)\s+PDBFileName: (\S.*)/) {
+		@is{qw(age pdb)} = ($3, $4);
+		$is{guid} = defined $1 ? join('', (split / /, $1)[3, 2, 1, 0, 5, 4, 7, 6, 8 .. 15]) : $2 =~ tr/-//dr;
 	}
 	return \%is;
 }

@@ -24,7 +24,12 @@ extern const char __ImageBase; /* the linker's: where the module begins */
 }
 #endif
 
-#define NOINLINE __attribute__((noinline))
+/* Compilers make no second version of such a function, which would have a name of its own. */
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline, noduplicate))
+#else
+#define NOINLINE __attribute__((noinline, noclone))
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 static NOINLINE void note(const char *marker)
