@@ -3,6 +3,7 @@
 # tracer's table, with the stack of the function that asked for it.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

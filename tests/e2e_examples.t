@@ -4,6 +4,7 @@
 # fails the test. Truth is what the dumps of this test hold.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";

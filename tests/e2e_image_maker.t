@@ -4,6 +4,7 @@
 # with the memory. Our own readers of dumps and heaps have no part in it.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

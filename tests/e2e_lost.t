@@ -3,6 +3,7 @@
 # these alone.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP;

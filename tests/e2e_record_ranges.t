@@ -3,6 +3,7 @@
 # says in each step what there is then; what went in between, and by whom, follows from it.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP qw(decode_json);

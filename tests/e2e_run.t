@@ -4,6 +4,7 @@
 # whichever form that is asked for.
 use strict;
 use warnings;
+no warnings 'portable'; # addresses have 64 bits
 use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
