@@ -124,7 +124,8 @@ int main(int argc, char **)
 {
 	app::Pool<int> ints;
 	app::Pool<double> doubles;
-	int sum = app::turn(argc) + app::turn(argc + 0.5) + app::turn("text");
+	const char *volatile text = "text";
+	int sum = app::turn(argc) + app::turn(argc + 0.5) + app::turn(text);
 
 	sum += ints.grab(argc) + doubles.grab(argc + 0.5) + app::fill((long)argc);
 	{

@@ -24,9 +24,10 @@ extern const char __ImageBase; /* the linker's: where the module begins */
 }
 #endif
 
-/* Compilers make no second version of such a function, which would have a name of its own. */
+/* gcc makes no second version of such a function, which would have a name of its own; clang makes one where an argument
+ * is a constant address. */
 #ifdef __clang__
-#define NOINLINE __attribute__((noinline, noduplicate))
+#define NOINLINE __attribute__((noinline))
 #else
 #define NOINLINE __attribute__((noinline, noclone))
 #endif
