@@ -203,7 +203,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check check-data fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -219,6 +219,9 @@ demo: all samples prefix ## find a leak, from start to end
 check: all win32 samples $(PROVE_PROGRAMS) tests prefix $(addprefix build/linux/bench/gen_,dump etl recording) ## build everything and run every test
 	echo "== running tests"
 	tests/run
+
+check-data: all samples tests prefix ## the tests that need data of other projects: the folder HSNAP_TEST_DATA (../shared/data)
+	HSNAP_TEST_DATA="$${HSNAP_TEST_DATA:-../shared/data}" tests/run $$(tests/run --list data)
 
 fuzz: $(FUZZ_TARGETS:tests/fuzz/%.c=build/fuzz/%) build/fuzz/images/made ## programs for clang's fuzzer, in build/fuzz
 

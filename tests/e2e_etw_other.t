@@ -10,10 +10,9 @@ use JSON::PP;
 use Test::More;
 use Hunt;
 
-my $real = "$root/../shared/data/etl/net.4.5.2.x64.etl.zip";
--e $real or plan skip_all => 'the real log is not here';
+my $real = data_file('etl/net.4.5.2.x64.etl.zip') or plan skip_all => 'the real log is not here';
 my $dir = fresh_dir();
-system("unzip -qo $real -d $dir") == 0 or plan skip_all => 'no unzip';
+system('unzip', '-qo', $real, '-d', $dir) == 0 or plan skip_all => 'no unzip';
 my $made = "$dir/made.etl";
 my %says = (
 	'' => qr/\A\z/,

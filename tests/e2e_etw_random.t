@@ -33,9 +33,8 @@ for my $form (@forms) {
 	subtest $name => sub { check(play(++$seed, %$form), $name) };
 }
 subtest 'in the log of a real machine' => sub {
-	my $real = "$root/../shared/data/etl/net.4.5.2.x64.etl.zip";
-	-e $real or plan skip_all => 'the real log is not here';
-	system("unzip -qo $real -d $dir") == 0 or plan skip_all => 'no unzip';
+	my $real = data_file('etl/net.4.5.2.x64.etl.zip') or plan skip_all => 'the real log is not here';
+	system('unzip', '-qo', $real, '-d', $dir) == 0 or plan skip_all => 'no unzip';
 	my $bytes = slurp("$dir/net.4.5.2.x64.etl");
 	my $payload = 72 + 32;
 	local $Logs::T0 = unpack('Q<', substr($bytes, 72 + 16, 8));

@@ -3,14 +3,14 @@
 # what Microsoft's own reader counted, each stack finds its event, and images have their PDBs. None of them has heap events.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use JSON::PP;
 use Test::More;
 use Hunt;
 
-my $data = "$root/../shared/data/etl";
--d $data or plan skip_all => 'the real logs are not here';
+my $data = data_file('etl') or plan skip_all => 'the real logs are not here';
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
 
@@ -21,7 +21,7 @@ sub list_of {
 	return decode_json($run->{out});
 }
 
-system("tar xf $data/$_ -C $dir") == 0 or die "$_: cannot be unpacked" for qw(various.tar.xz syzygy-test-data.tar.xz);
+system('tar', 'xf', "$data/$_", '-C', $dir) == 0 or die "$_: cannot be unpacked" for qw(various.tar.xz syzygy-test-data.tar.xz);
 my @logs = (glob("$dir/*.etl"), glob("$data/*.zip"));
 cmp_ok(scalar @logs, '>=', 25, 'there are logs');
 for my $log (@logs) {

@@ -269,9 +269,9 @@ sub umdh {
 	like(run(tool('hsym', 'linux', '--explain', $dump))->{out}, qr/^UMDH recorded no GUID/m, 'the table says so too');
 	my $ours = spew("$dir/ours.txt", "// hsnap: dump format=1\n" . slurp($dump) . "// hsnap: end blocks=1 requested=10 overhead=8\n");
 	unlike(run(tool('hsym', 'linux', $ours))->{err}, qr/UMDH/, 'of a dump of hsnap it is not said');
-	my @logs = grep { -f } glob "$root/../shared/data/umdh/snap_*.txt";
-	note('no logs of real UMDHs here') unless @logs;
-	for my $log (@logs) {
+	my $logs = data_file('umdh');
+	note('no logs of real UMDHs here') unless $logs;
+	for my $log ($logs ? map { "$logs/$_" } grep { /^snap_.*\.txt$/ } files_in($logs) : ()) {
 		my $result = run(tool('hsym', 'linux', $log));
 		is($result->{status}, 0, "$log: status 0");
 		my $lost = () = slurp($log) =~ /\n/g;

@@ -514,8 +514,7 @@ sub is_real_hole {
 }
 
 subtest 'real heaps' => sub {
-	my $file = "$root/../shared/data/heaps/real-heap-vectors.tsv";
-	plan skip_all => 'no words of real heaps beside the checkout' if !-e $file;
+	my $file = data_file('heaps/real-heap-vectors.tsv') or plan skip_all => 'no words of real heaps here';
 	my %is_real = (container => \&is_real_container, entry => \&is_real_entry, hole => \&is_real_hole);
 	my (%rows, %wrong);
 	for (split /\n/, slurp($file)) {

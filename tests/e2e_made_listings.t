@@ -12,10 +12,10 @@ use Hunt;
 use Minidump;
 
 my $maker = "$root/build/linux/images/make_image";
-my $listings = "$root/../shared/data/layouts";
+my $listings = data_file('layouts');
 my $dir = fresh_dir();
 plan skip_all => 'build/linux/images/make_image is not built' if !-x $maker && !$as_windows;
-plan skip_all => 'no listings of structures beside the checkout' if !-d $listings;
+plan skip_all => 'no listings of structures here' if !$listings;
 
 my ($dump, $truth, %offset, %found);
 my %segment_heaps = (

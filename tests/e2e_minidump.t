@@ -143,7 +143,7 @@ sub refused {
 # Of Windows, written without full memory: the modules are listed, what is missing is said, and of the one
 # heap that is partly there the blocks are those that were read from it by hand.
 sub real {
-	my ($dir, $dumps) = (fresh_dir(), "$root/../shared/data/dumps");
+	my $dir = fresh_dir();
 	my %modules = (
 		'node-minidump_windows_x64_14393' => 58,
 		'syzygy_notepad-larger-32bit' => 22,
@@ -151,8 +151,8 @@ sub real {
 	);
 	for my $name (sort keys %modules) {
 		SKIP: {
-			skip "$name.dmp is not here", 5 if !-e "$dumps/$name.dmp";
-			my $result = run(tool('hsnap', 'linux', '-z', "$dumps/$name.dmp", '-f', "$dir/$name.txt"));
+			my $dump = data_file("dumps/$name.dmp") or skip("$name.dmp is not here", 5);
+			my $result = run(tool('hsnap', 'linux', '-z', $dump, '-f', "$dir/$name.txt"));
 			is($result->{status}, 2, "$name: status");
 			# Of one alone a part of a heap is there.
 			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: the heaps' memory is not in it .*\n\z/,
@@ -164,9 +164,8 @@ sub real {
 			like($text, qr{^// hsnap: end blocks=\d+}m, "$name: a whole dump");
 		}
 	}
-	my $walk = "$dumps/syzygy_notepad-larger-32bit.walk.txt";
 	SKIP: {
-		skip 'the chain read by hand is not here', 1 if !-e $walk;
+		my $walk = data_file('dumps/syzygy_notepad-larger-32bit.walk.txt') or skip('the chain read by hand is not here', 1);
 		my @bytes = map { hex } slurp($walk) =~ /^\S+ size .* user=\w+ ubytes=(\w+)/mg;
 		my ($count, $sum) = (scalar @bytes, 0);
 		$sum += $_ for @bytes;

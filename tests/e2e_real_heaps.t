@@ -3,7 +3,7 @@
 # the blocks that were read from them by others, and call nothing damaged that is only not there.
 #
 # The truth of the back end is a list of its entries; that of the LFH a list of containers, and the bytes
-# of the dump, read here once more. Neither is ours, and they lie beside the checkout, or not at all.
+# of the dump, read here once more. Both are test data (data_file).
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
@@ -14,21 +14,20 @@ use Hunt;
 use Images;
 use Minidump;
 
-my $data = "$root/../shared/data/heaps";
 my %dumps = (    # and what the dump's maker counted by itself
 	'win10-18362-x64_vulkano' => { file => 'win10-18362-x64_vulkano', counted => '47 of 10024, 113 more, 11487 in all' },
 	'win11-26100-x64_otclient' => { file => 'win11-26100-x64_otclient' },
 	'win11-26200-x86_redfaction' => { file => 'win11-26200-x86_one-container' },
 );
 my ($OWN, $MARKER) = (1, 3);    # of UnusedBytes: Windows' own blocks
-my @rows = -e "$data/real-heap-vectors.tsv" ? map { [split /\t/] } split /\n/, slurp("$data/real-heap-vectors.tsv") : ();
+my $vectors = data_file('heaps/real-heap-vectors.tsv') // plan(skip_all => 'no words of real heaps here');
+my @rows = map { [split /\t/] } split /\n/, slurp($vectors);
 
 for my $image (sort keys %dumps) {
-	my $file = "$data/$dumps{$image}{file}.heapmeta.dmp";
-	SKIP: {
-		skip "$image is not here", 1 if !@rows || !-e $file;
-		subtest $image => sub { check($image, $file, $dumps{$image}{counted}) };
-	}
+	subtest $image => sub {
+		my $file = data_file("heaps/$dumps{$image}{file}.heapmeta.dmp") // plan(skip_all => "$image is not here");
+		check($image, $file, $dumps{$image}{counted});
+	};
 }
 done_testing;
 

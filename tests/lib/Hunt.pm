@@ -15,7 +15,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root $llvm $as_windows needs_linux file_name fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root $llvm $as_windows needs_linux file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
     target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -56,6 +56,18 @@ sub needs_linux {
 
 # A name without what no file of Windows has in its own.
 sub file_name { return $as_windows ? $_[0] =~ s/[\x00-\x1f<>:"|?*]//gr : $_[0] }
+
+# The path of test data of other projects, which this repository may not contain: a file or folder in HSNAP_TEST_DATA, by
+# default in ../shared/data beside the checkout. undef if it is missing, which is a failure where HSNAP_TEST_DATA is set.
+# Unit tests have data_file() of tests/unit/data.h.
+sub data_file {
+	my ($name) = @_;
+	my $wanted = $ENV{HSNAP_TEST_DATA} // '';
+	my $path = ($wanted ne '' ? abs_path($wanted) // $wanted : "$root/../shared/data") . "/$name";
+	return $path if -e $path;
+	die "HSNAP_TEST_DATA: no $path\n" if $wanted ne '';
+	return;
+}
 
 # The folder of an npm package, fetched once into build/npm; undef where npm does not give it.
 sub from_npm {

@@ -1,6 +1,6 @@
 /*
  * Listings of structures from public symbols, to hold layout tables against: where a field lies in a
- * structure of one build. The files are not ours and lie beside the checkout, or not at all.
+ * structure of one build. The files are test data (tests/unit/data.h).
  *
  * Two forms: "struct NAME size=0x.." then "+0xOFFSET field type", and "== ntdll!NAME" then
  * "+0xOFFSET field : type". Offsets are hexadecimal.
@@ -8,30 +8,23 @@
 #ifndef TESTS_UNIT_LAYOUT_LISTING_H
 #define TESTS_UNIT_LAYOUT_LISTING_H
 
-#include "tests/unit/t.h"
+#include "tests/unit/data.h"
 
-#define LISTINGS "../shared/data/layouts/"
 #define LISTING_NONE (-1L)
 
-/* The listing of one build, name without ".txt"; NULL: it is not there. */
+/* Opens the listing of one build, name without ".txt". */
 static inline FILE *listing_open(const char *name)
 {
-	char path[256];
+	char file[100];
 
-	snprintf(path, sizeof(path), LISTINGS "%s.txt", name);
-	return fopen(path, "r");
+	snprintf(file, sizeof(file), "layouts/%s.txt", name);
+	return fopen(data_file(file), "r");
 }
 
-/* Skips the test, with a word, when there are no listings. */
+/* Skips the test if the listings are missing. */
 static inline void listings_or_skip(void)
 {
-	FILE *file = listing_open("vol_win7_sp1_x64");
-
-	if (!file) {
-		print_message("skipped: no listings of structures in " LISTINGS "\n");
-		skip();
-	}
-	(void)fclose(file);
+	(void)data_file("layouts/vol_win7_sp1_x64.txt");
 }
 
 /* True when line begins a structure; *is_it: the one that is looked for. size: as listed, or none. */

@@ -1,9 +1,6 @@
 /* hdiff: what it reads, and what it refuses. */
-#include "tests/unit/t.h"
-
+#include "tests/unit/data.h"
 #include "tests/unit/test_diff.h"
-
-static char root[1000]; /* the folder the tests were started in */
 
 /* ---------------------------------------------------------------- what is read */
 
@@ -132,18 +129,13 @@ TEST(logs_of_umdh_are_read)
 {
 	char path[1200];
 
-	snprintf(path, sizeof(path),
-		"%s/../shared/data/umdh/snap_umdh_input_sample_kg_HeapProfiler.txt", root);
-	if (access(path, R_OK)) {
-		print_message("no logs of UMDH beside the checkout\n");
-		skip();
-	}
+	snprintf(path, sizeof(path), "%s",
+		data_file("umdh/snap_umdh_input_sample_kg_HeapProfiler.txt"));
 	struct result *result = run_rows(2, path);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(result->rows[i].new_count, 1);
 	run_rows(0, path, path);
-	snprintf(path, sizeof(path), "%s/../shared/data/umdh/snap_win10_x64_mahdytech_fragment.txt",
-		root);
+	snprintf(path, sizeof(path), "%s", data_file("umdh/snap_win10_x64_mahdytech_fragment.txt"));
 	result = run_rows(1, path);
 	assert_string_equal(result->rows[0].id, "EDD4EEA6");
 	assert_int_equal(growth(&result->rows[0]), 0x30);
@@ -287,11 +279,3 @@ TEST(unwalked_heap_whose_blocks_are_all_traced_is_complete)
 	dump_end(&maker, "new.txt");
 	assert_int_equal(times(run_status(0, "new.txt")->words, "warning"), 0);
 }
-
-static int find_root(void **state)
-{
-	(void)state;
-	return !getcwd(root, sizeof(root));
-}
-
-GROUP(find_root, NULL)

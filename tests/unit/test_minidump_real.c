@@ -1,31 +1,20 @@
 /* Real minidumps without full memory, when they are here: what was found out about them by hand. */
-#include "tests/unit/t.h"
-
+#include "tests/unit/data.h"
 #include "tests/unit/test_minidump.h"
-
-#define FOLDER "../shared/data/dumps/"
 
 static struct target target;
 static struct snapshot snapshot;
 static struct err err;
 
-/* False when it is not here. */
-static bool open_real(const char *name)
+/* Skips the test if the file is missing. */
+static void open_real(const char *name)
 {
-	char path[300];
-	FILE *file;
+	char file[100];
 
-	snprintf(path, sizeof(path), FOLDER "%s.dmp", name);
-	file = fopen(path, "rb");
-	if (!file) {
-		print_message("%s is not here\n", path);
-		return false;
-	}
-	(void)fclose(file);
-	assert_int_equal(target_open_minidump(&target, path, &err), 0);
+	snprintf(file, sizeof(file), "dumps/%s.dmp", name);
+	assert_int_equal(target_open_minidump(&target, data_file(file), &err), 0);
 	snapshot_init(&snapshot);
 	assert_int_equal(target.ops->modules(&target, &snapshot, &err), 0);
-	return true;
 }
 
 static void close_real(void)
@@ -82,8 +71,7 @@ TEST(windows_10_x64)
 {
 	uint64_t list;
 
-	if (!open_real("node-minidump_windows_x64_14393"))
-		skip();
+	open_real("node-minidump_windows_x64_14393");
 	assert_string_equal(target.os, "Windows 10.0.14393");
 	assert_int_equal(target.os_build, 14393);
 	assert_int_equal(target.bits, 64);
@@ -106,8 +94,7 @@ TEST(windows_10_x64)
  * heap 10000. */
 TEST(windows_7_x86)
 {
-	if (!open_real("syzygy_notepad-larger-32bit"))
-		skip();
+	open_real("syzygy_notepad-larger-32bit");
 	assert_string_equal(target.os, "Windows 6.1.7601");
 	assert_int_equal(target.bits, 32);
 	assert_int_equal(number_at(target.peb + 0x68), 0x70);
@@ -129,8 +116,7 @@ TEST(windows_7_wow64)
 {
 	uint64_t teb, self;
 
-	if (!open_real("syzygy_notepad-larger-64bit"))
-		skip();
+	open_real("syzygy_notepad-larger-64bit");
 	assert_int_equal(target.bits, 32);
 	assert_true(target.peb == 0);
 	assert_int_equal(number_at(target.host_peb + 0xbc), 0x70);

@@ -1,12 +1,10 @@
 /* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
-#include "tests/unit/t.h"
-
-#include <unistd.h>
+#include "tests/unit/data.h"
 
 #include "snapshot/heap/nt/nt.h"
 #include "snapshot/live/process.h"
 
-#define FRAGMENT "../shared/data/dumps/syzygy_notepad-larger-32bit"
+#define FRAGMENT "dumps/syzygy_notepad-larger-32bit"
 #define HEAP_32 0x8b0000u
 #define HEAP_64 0x10000u
 
@@ -18,19 +16,16 @@ struct real {
 	struct nt_walk nt;
 };
 
-/* What the minidump, which has no full memory, holds of its process; skips the test when it is not here. */
+/* What the minidump, which has no full memory, holds of its process; skips the test if it is missing. */
 static struct real *real_new(unsigned bits)
 {
+	const char *file = data_file(FRAGMENT ".dmp");
 	struct real *real;
 	struct err err;
 
-	if (access(FRAGMENT ".dmp", R_OK)) {
-		print_message("skipped: no " FRAGMENT ".dmp\n");
-		skip();
-	}
 	real = calloc(1, sizeof(*real));
 	assert_non_null(real);
-	assert_int_equal(target_open_minidump(&real->target, FRAGMENT ".dmp", &err), 0);
+	assert_int_equal(target_open_minidump(&real->target, file, &err), 0);
 	real->process = (struct nt_process){.bits = bits, .global_flag = 0x70, .os_build = 7601};
 	assert_int_equal(memory_init(&real->memory, &real->target), 0);
 	walk_init(&real->walk);
@@ -86,7 +81,7 @@ static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *
 /* Every block of the chain is among those from first on, in this order. How many there are. */
 static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
-	FILE *file = fopen(FRAGMENT ".walk.txt", "r");
+	FILE *file = fopen(data_file(FRAGMENT ".walk.txt"), "r");
 	struct line want = {0};
 	uint64_t entry, size;
 	size_t count = 0, i = 0;

@@ -1,6 +1,5 @@
 /* hdiff: printed comparisons, read back. */
-#include "tests/unit/t.h"
-
+#include "tests/unit/data.h"
 #include "tests/unit/test_comparison.h"
 
 #include "diff/printed/printed.h"
@@ -100,14 +99,8 @@ TEST(samples_of_umdh_are_read)
 		struct got *got;
 		char *text;
 
-		snprintf(path, sizeof(path), "%s/../shared/data/umdh/%s", (const char *)*state,
-			samples[i].name);
-		text = read_text(path);
-		if (!text) {
-			print_message("no samples of UMDH beside the checkout\n");
-			skip();
-			return;
-		}
+		snprintf(path, sizeof(path), "umdh/%s", samples[i].name);
+		text = read_text(data_file(path));
 		assert_int_equal(file_kind_of(text, strlen(text)), FILE_COMPARISON);
 		got = read_in(text, samples[i].base);
 		assert_int_equal(got->rc, 0);

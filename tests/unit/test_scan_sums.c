@@ -1,4 +1,5 @@
 /* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
+#include "tests/unit/data.h"
 #include "tests/unit/test_scan_log.h"
 
 /* ---------------------------------------------------------------- sums of several blocks */
@@ -123,16 +124,12 @@ static int count_of(const char *text, char what)
 /* Microsoft's own example, without the comparison it is printed behind. */
 TEST(the_published_sample_is_read)
 {
-	static const char file[] = "../shared/data/umdh/legacy_msdocs_dhcmp_and_hogs_fragment.txt";
 	static char bytes[4000];
-	FILE *in = fopen(file, "rb");
+	FILE *in = fopen(data_file("umdh/legacy_msdocs_dhcmp_and_hogs_fragment.txt"), "rb");
 	struct scan_log log;
 	const char *hogs;
 
-	if (!in) {
-		print_message("no samples beside the checkout\n");
-		skip();
-	}
+	assert_non_null(in);
 	bytes[fread(bytes, 1, sizeof(bytes) - 1, in)] = '\0';
 	(void)fclose(in);
 	hogs = strstr(bytes, "00005320");
