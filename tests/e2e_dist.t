@@ -2,6 +2,7 @@
 # make dist: what is handed on has all that it needs, runs, and is the same bytes each time.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Digest::SHA;

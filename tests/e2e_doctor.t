@@ -4,6 +4,7 @@
 # tests/unit/test_doctor.c.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use File::Basename qw(basename dirname);
 use File::Copy qw(copy);
 use FindBin qw($Bin);

@@ -297,11 +297,11 @@ subtest 'several logs of a session are one' => sub {
 	my $list = run([$hdiff, '--list', '-o', 'json', $k, $h])->{out};
 	is(scalar @{ decode_json($list)->{files} }, 2, 'the list has both');
 	my $packed = "$dir/both.zip";
-	system("cd $dir && zip -q both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or plan(skip_all => 'no zip');
+	system("cd '$dir' && zip -q both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or plan(skip_all => 'no zip');
 	is_live($packed, '1s', { $deep => [1000, 1] }, 'also in an archive');
 	for my $how ('-0', '-9', '-fz') { # stored, deflated, with heads of 64 bits
 		unlink $packed;
-		system("cd $dir && zip -q $how both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or next;
+		system("cd '$dir' && zip -q $how both.zip " . join(' ', map { s{.*/}{}r } $k, $h)) == 0 or next;
 		is_live($packed, '1s', { $deep => [1000, 1] }, "zip $how");
 	}
 	is_deeply([files_in($temporary)], [], 'no temporary file stays');

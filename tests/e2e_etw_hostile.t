@@ -137,7 +137,7 @@ subtest 'addresses and sizes of any value' => sub {
 };
 subtest 'archives' => sub {
 	spew("$dir/in.etl", $whole{0});
-	system("cd $dir && zip -q whole.zip in.etl") == 0 or plan skip_all => 'no zip';
+	system("cd '$dir' && zip -q whole.zip in.etl") == 0 or plan skip_all => 'no zip';
 	my $zip = slurp("$dir/whole.zip");
 	$read = 0;
 	survives($zip, 'a sound one');

@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 no warnings 'portable';    # numbers of 64 bits
+use File::Glob ':bsd_glob';    # paths may have blanks
 use utf8;
 use Encode qw(encode);
 use FindBin qw($Bin);

@@ -3,6 +3,7 @@
 # hsnap's own help fits a screen and names the commands, whose own help has the rest; --version says all versions.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

@@ -2,6 +2,7 @@
 # make install: what is there then works, and make uninstall leaves nothing of it.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use File::Basename;

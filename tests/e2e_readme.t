@@ -4,6 +4,7 @@
 # of the comparison.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

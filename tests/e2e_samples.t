@@ -3,6 +3,7 @@
 # names the leaking line with the exact growth. For every sample, by both hdiffs.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

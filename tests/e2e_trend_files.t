@@ -3,6 +3,7 @@
 # and what goes wrong in practice where dumps are taken for weeks.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use File::Basename qw(basename);

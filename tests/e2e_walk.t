@@ -3,6 +3,7 @@
 # by line, and --walk finds in the heaps what the tracer's table has.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;

@@ -2,6 +2,7 @@
 # hdiff -o speedscope is held against speedscope's own schema, and its profiles are what the made dumps hold.
 use strict;
 use warnings;
+use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/../lib";
 use JSON::PP;
