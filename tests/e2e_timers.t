@@ -4,6 +4,7 @@
 # cron's environment. Nothing of this user's own timers and tables is touched.
 use strict;
 use warnings;
+use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -64,19 +65,21 @@ sub runs_the_same {
 	is($cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{$of{WorkingDirectory}}r =~ s/'//gr, "$expected\n", 'cron does the same');
 }
 
-# The line of cron as cron runs it, of a sample, into a folder of ours.
+# The line of cron as cron runs it, of a sample, into a folder of ours. The sample has a name that no other test's has.
 sub takes_dumps {
-	my $line = $cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{$root}r =~ s/app\.exe/leak_steady.exe/r
+	my $name = "timers$$";
+	copy("$root/build/win64/samples/leak_steady.exe", "$dir/$name.exe") or die "$!\n";
+	my $line = $cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{'$root'}r =~ s/app\.exe/$name.exe/r
 	    =~ s{build/(?=\{name|app\.log)}{Z:$dir/}gr;
 	my @as_cron = ('env', '-i', 'PATH=/usr/bin:/bin', "HOME=$dir", 'sh', '-c', $line);
 	is(run(\@as_cron)->{status}, 2, 'no such process: status 2');
-	my $target = target("$root/build/win64/samples/leak_steady.exe", [], traced => 1);
+	my $target = target("$dir/$name.exe", [], traced => 1);
 	is($target->step, 1, 'a traced program runs');
 	my $result = run(\@as_cron);
 	is($result->{status}, 0, 'cron takes a dump') or diag($line, $result->{err});
-	my @dumps = grep { /^leak_steady-$target->{pid}-\d{8}T\d{6}Z\.txt$/ } files_in($dir);
+	my @dumps = grep { /^$name-$target->{pid}-\d{8}T\d{6}Z\.txt$/ } files_in($dir);
 	is(scalar @dumps, 1, 'it is there') or diag(join ' ', files_in($dir));
 	my @lines = split /\n/, -e "$dir/app.log" ? slurp("$dir/app.log") : '';
-	cmp_ok(scalar(grep { /leak_steady/ } @lines), '>=', 2, 'both are in the log') or diag(join "\n", @lines);
+	cmp_ok(scalar(grep { /$name/ } @lines), '>=', 2, 'both are in the log') or diag(join "\n", @lines);
 	is($target->quit, 0, 'the program ends');
 }

@@ -130,7 +130,7 @@ subtest 'bars are ASCII but on a terminal that shows more' => sub {
 		skip 'there is no script(1) to make a terminal', 4 if $as_windows || !grep { -x "$_/script" } split /:/, $ENV{PATH};
 		for (['C.UTF-8', 1], ['C', 0], ['de_DE.ISO-8859-1', 0], ['xx_XX.utf8', 1]) {
 			my ($locale, $is_utf8) = @$_;
-			my $shown = run(['script', '-qec', "$root/build/linux/hdiff -d 'a-*.txt'", '/dev/null'],
+			my $shown = run(['script', '-qec', "'$root/build/linux/hdiff' -d 'a-*.txt'", '/dev/null'],
 				dir => $dir, env => { LC_ALL => $locale })->{out};
 			is($shown =~ /\xe2\x96\x81/ ? 1 : 0, $is_utf8, "a terminal, LC_ALL=$locale");
 		}

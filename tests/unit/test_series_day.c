@@ -1,5 +1,5 @@
 /*
- * A day of --every 1s: 86,400 snapshots on a made clock, of small dumps that are written as any, with a log. None is
+ * A day of --every 10s: 8,640 snapshots on a made clock, of small dumps that are written as any, with a log. None is
  * late, names are those of the time that the wall clock says, which somebody sets meanwhile, the newest are kept, and
  * nothing grows: no memory, no files, no log.
  */
@@ -15,7 +15,8 @@
 #include "snapshot/series/series.h"
 #include "tests/unit/scratch.h"
 
-#define SNAPSHOTS 86400
+#define SNAPSHOTS 8640
+#define EVERY_MS 10000
 #define KEPT 2
 #define START_MS INT64_C(5000123)
 #define NIGHT_MS                                                                                   \
@@ -43,13 +44,13 @@ static int64_t day_clock(void)
 	return clock_ms;
 }
 
-/* Set back by two seconds at six, by an hour at noon, and forward by two at eighteen. */
+/* Set back by twenty seconds at six, by an hour at noon, and forward by two at eighteen. */
 static int64_t day_time(void)
 {
 	int64_t since = clock_ms - START_MS, hour = 3600000;
 
-	return NIGHT_MS + since - (since >= 6 * hour ? 2000 : 0) - (since >= 12 * hour ? hour : 0) +
-	       (since >= 18 * hour ? 2 * hour : 0);
+	return NIGHT_MS + since - (since >= 6 * hour ? 20000 : 0) -
+	       (since >= 12 * hour ? hour : 0) + (since >= 18 * hour ? 2 * hour : 0);
 }
 
 static void day_wait(int64_t until_ms, const intptr_t *handles, size_t count)
@@ -196,9 +197,9 @@ static int day_take(void *ctx, const struct process_ref *process, const char *pa
 
 	(void)ctx;
 	(void)process;
-	assert_int_equal(clock_ms - START_MS, (int64_t)taken_count * 1000);
+	assert_int_equal(clock_ms - START_MS, (int64_t)taken_count * EVERY_MS);
 	check_memory();
-	if (taken_count % 1000 == 0)
+	if (taken_count % 100 == 0)
 		check_folder();
 	name_now(name);
 	rc = out_open_as(&out, path, OUT_NEW, err);
@@ -211,14 +212,14 @@ static int day_take(void *ctx, const struct process_ref *process, const char *pa
 	memmove(newest[1], newest[0], KEPT * sizeof(*newest));
 	memcpy(newest[0], name, sizeof(name));
 	*taken = (struct series_taken){.block_count = ++taken_count};
-	clock_ms += (int64_t)(taken_count * 7919 % 1000); /* as long as it takes */
+	clock_ms += (int64_t)(taken_count * 7919 % EVERY_MS); /* as long as it takes */
 	return 0;
 }
 
 static void day_say(void *ctx, const char *line)
 {
 	(void)ctx;
-	assert_true(strstr(line, ".txt: ") || strstr(line, "86400 files written"));
+	assert_true(strstr(line, ".txt: ") || strstr(line, "8640 files written"));
 	assert_int_equal(series_log_add(&day_log, day_time(), line, NULL), 0);
 }
 
@@ -229,7 +230,7 @@ TEST(test_a_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
 	const struct series_calls calls = {
 		day_clock, day_time, day_wait, day_is_over, day_take, day_say, NULL};
 	struct series_plan plan = {.pid = 12,
-		.every_ms = 1000,
+		.every_ms = EVERY_MS,
 		.limits = {.keep_count = KEPT, .keep_bytes = UINT64_MAX}};
 	struct series_result result;
 	char out[350], log[350];
