@@ -202,9 +202,10 @@ int traced_bring_up(
 			"its parent has ended and left it suspended");
 		break;
 	}
+	/* Before the process goes on: a snapshot that follows its first output must not find the lock taken. */
+	process_lock_release(&traced->lock);
 	if (!rc)
 		injection_release(&traced->injection);
-	process_lock_release(&traced->lock);
 	return rc;
 }
 
