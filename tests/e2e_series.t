@@ -21,6 +21,7 @@ subtest 'practice 4: several processes, and their end' => \&several;
 subtest 'practice 3: the process comes back' => \&comes_back;
 subtest 'Ctrl-C' => \&interrupted;
 subtest 'a folder that goes away, and a disk that is full' => \&trouble;
+subtest 'faults that stay' => \&faults_that_stay;
 done_testing;
 
 # Said by the program for this machine too, which has no processes to take.
@@ -235,6 +236,23 @@ sub trouble {
 		skip('needs ulimit', 5) if $as_windows;
 		full_disk($target);
 	}
+	is($target->quit, 0, 'and ends');
+}
+
+# The target is not traced, and will not be.
+sub faults_that_stay {
+	my $target = target($exe);
+	is($target->step, 1, 'an untraced target runs');
+	my $dir = fresh_dir();
+	my @args = ('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--stacks tracer --count 3));
+	for my $case ([loop(@args, qw(--every 1s)), '--every'], [loop('watch', @args, qw(--growth 1K)), 'watch']) {
+		my ($loop, $name) = @$case;
+		is($loop->end, 2, "$name ends with status 2");
+		is(scalar($loop->said(qr/^(pid $target->{pid}: the process is not traced; .*)$/)), 1, 'with the reason, once');
+		is(scalar($loop->said(qr/^(pid $target->{pid}: given up after 1 failure in a row; 0 files of it)$/)), 1, 'as given up');
+	}
+	is_deeply([files_in($dir)], [], 'without a file');
+	is($target->next_step, 2, 'the target goes on');
 	is($target->quit, 0, 'and ends');
 }
 

@@ -16,8 +16,8 @@
  *
  * Snapshot k is due at first + k * every, however long one takes; times that passed meanwhile are left out,
  * and that is said. A process is known by its pid and its start time; each is a series of its own. What fails
- * is said and tried again when the next one is due, never at once. An interrupt lets the file at hand be
- * finished.
+ * is said and tried again when the next one is due, never at once; a fault that stays ends the series of its process.
+ * An interrupt lets the file at hand be finished.
  *
  * The files of a series have names that the pattern makes for its process. They never take the place of
  * anything. When there are too many the oldest go, once the newest is safely there: of all whose name fits
@@ -81,6 +81,12 @@ struct series_result {
  * until the next, for each holds the process. */
 #define SERIES_RESTART_MS 600000
 #define SERIES_RETRY_MS 60000
+/* Limits of failures in a row, after which the series of a process ends. A request that the process can never fulfil
+ * ends it at once, and a process that cannot be read after a few tries. All other faults, as a full disk, may go away:
+ * they must last for a day and for some tries. */
+#define SERIES_UNREADABLE_TRIES 3
+#define SERIES_PATIENCE_TRIES 10
+#define SERIES_PATIENCE_MS (24 * INT64_C(3600000))
 
 /*
  * Runs until all files are there, the processes have ended (unless it waits) or an interrupt. Returns 0

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,17 @@
 struct member {
 	struct process_seen id;
 	struct process_ref process;
-	struct series_files *files; /* NULL: it could not be opened, and process is nothing */
+	struct series_files
+		*files; /* NULL: it could not be opened or was given up, and process is nothing */
 	int refused; /* why, when that was said already */
 	uint64_t written;
 	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and not before this
 	 * time, after one that failed. */
 	uint64_t base_bytes;
 	int64_t retry_at_ms;
+	unsigned failures; /* in a row */
+	int64_t failing_from_ms;
+	bool is_given_up; /* and closed: files is NULL */
 };
 
 struct loop {
@@ -121,14 +126,20 @@ static size_t living(const struct loop *loop, bool unfinished)
 	return count;
 }
 
+static void close_member(struct member *member)
+{
+	if (!member->files)
+		return;
+	series_files_free(member->files);
+	member->files = NULL;
+	process_ref_close(&member->process);
+}
+
 static void remove_at(struct loop *loop, size_t at)
 {
 	struct member *member = &loop->members[at];
 
-	if (member->files) {
-		series_files_free(member->files);
-		process_ref_close(&member->process);
-	}
+	close_member(member);
 	loop->count--;
 	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
 }
@@ -156,7 +167,7 @@ static bool is_same(const struct process_seen *a, const struct process_seen *b)
 	return a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
-/* Forgets those that could not be opened and are there no more. */
+/* Forgets those that could not be opened, or were given up, and have ended. */
 static void forget(struct loop *loop, const struct process_seen *seen, size_t count)
 {
 	for (size_t i = loop->count; i > 0; i--) {
@@ -199,7 +210,7 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 			(struct member){.id = *id, .base_bytes = KEPT_UNKNOWN_BYTES};
 	}
 	member = &loop->members[at];
-	if (member->files)
+	if (member->files || member->is_given_up)
 		return;
 	rc = process_ref_open(&member->process, id->pid, id->start_ms, &err);
 	if (!rc)
@@ -278,7 +289,27 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
 }
 
-/* That a process ended meanwhile is no failure: its end is said by who sees it. What else went wrong is. */
+/* Returns the number of failures in a row after which nothing can be expected of the next try. */
+static unsigned patience(const struct loop *loop, const struct member *member, enum err_code code)
+{
+	int64_t failing_ms = loop->calls->clock_ms() - member->failing_from_ms;
+
+	switch (code) {
+	case ERR_NOT_TRACED:
+	case ERR_NO_STACKS:
+	case ERR_BITS:
+	case ERR_64_BITS:
+	case ERR_PLATFORM:
+	case ERR_USAGE: return 1;
+	case ERR_TARGET: /* a process that starts or ends is unreadable for a moment */
+	case ERR_NO_HEAPS:
+	case ERR_RIGHTS: return SERIES_UNREADABLE_TRIES;
+	default: return failing_ms < SERIES_PATIENCE_MS ? UINT_MAX : SERIES_PATIENCE_TRIES;
+	}
+}
+
+/* Counts and reports a failure. The end of the process is not one: reap() reports it. Ends the series of this process
+ * if the fault stays. */
 static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
 	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->process))
@@ -286,6 +317,15 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	loop->result.failed++;
 	say_err(loop, "", err);
 	member->retry_at_ms = loop->calls->clock_ms() + SERIES_RETRY_MS;
+	if (!member->failures++)
+		member->failing_from_ms = loop->calls->clock_ms();
+	if (!loop->plan->every_ms || member->failures < patience(loop, member, err->code))
+		return;
+	say(loop, "pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s of it",
+		member->id.pid, member->failures, member->failures == 1 ? "" : "s", member->written,
+		member->written == 1 ? "" : "s");
+	member->is_given_up = true;
+	close_member(member);
 }
 
 /* What became of older files does not make the newest one a failure. */
@@ -317,6 +357,7 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 		loop->result.written++;
 		loop->result.incomplete += taken.is_incomplete;
 		member->written++;
+		member->failures = 0;
 		member->base_bytes = private_bytes;
 		remove_old(loop, member, naming.path.data);
 	}

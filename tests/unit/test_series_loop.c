@@ -42,6 +42,8 @@ struct scene {
 	/* take() calls from number fail_from to fail_to - 1 fail with fails; it ends the process first when
 	 * fail_ends. */
 	uint64_t takes, fail_from, fail_to;
+	uint64_t fail_every; /* only the first two of each N calls fail; 0: all do */
+	uint32_t fail_pid; /* only snapshots of this process fail; 0: those of any */
 	enum err_code fails;
 	int fail_ends;
 	uint64_t incomplete_at; /* the take() of that number lacks something; 0: none does */
@@ -208,7 +210,9 @@ static int scene_take(void *ctx, const struct process_ref *process, const char *
 	}
 	scene.takes++;
 	scene.clock_ms += scene.take_ms;
-	if (number >= scene.fail_from && number < scene.fail_to) {
+	if (number >= scene.fail_from && number < scene.fail_to &&
+		(!scene.fail_every || number % scene.fail_every < 2) &&
+		(!scene.fail_pid || scene.fail_pid == made->pid)) {
 		if (scene.fail_ends)
 			made->until_ms = scene.clock_ms;
 		return err_set(err, scene.fails, path, NULL);
@@ -396,6 +400,114 @@ TEST(test_what_fails_for_good_never_spins)
 	assert_int_equal(scene.takes, 101); /* at 0, 10, ... 1000 s */
 	assert_true(scene.waits <= 102);
 	assert_int_equal(said("interrupted: 0 files written"), 1);
+}
+
+/* ---------------------------------------------------------------- faults that stay */
+
+TEST(fault_of_the_request_ends_the_series_at_once)
+{
+	static const enum err_code codes[] = {
+		ERR_NOT_TRACED, ERR_NO_STACKS, ERR_BITS, ERR_64_BITS, ERR_PLATFORM, ERR_USAGE};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		scene_begin(NULL);
+		add_one();
+		fail_takes(2, UINT64_MAX, codes[i]);
+		RUNS(2, 2, .every_ms = 10000, .file_count = 5);
+		assert_int_equal(scene.takes, 3);
+		assert_int_equal(said("pid 12: given up after 1 failure in a row; 2 files"), 1);
+		assert_string_equal(scene.said[scene.said_count - 1], "2 files written");
+	}
+}
+
+TEST(unreadable_process_ends_the_series_after_three_failures_in_a_row)
+{
+	static const enum err_code codes[] = {ERR_TARGET, ERR_RIGHTS, ERR_NO_HEAPS};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		scene_begin(NULL);
+		add_one();
+		fail_takes(0, UINT64_MAX, codes[i]);
+		RUNS(2, 0, .every_ms = 10000, .file_count = 5);
+		assert_int_equal(scene.takes, 3);
+		assert_int_equal(scene.result.failed, 3);
+		assert_int_equal(said("pid 12: given up after 3 failures in a row; 0 files"), 1);
+	}
+}
+
+TEST(two_failures_of_an_unreadable_process_end_nothing)
+{
+	add_one();
+	fail_takes(0, 2, ERR_TARGET);
+	RUNS(2, 3, .every_ms = 10000, .file_count = 3);
+	assert_int_equal(scene.result.failed, 2);
+	assert_int_equal(said("given up"), 0);
+}
+
+/* A success starts the count again: a series of 200 tries outlives 40 pairs of failures. */
+TEST(failures_count_only_in_a_row)
+{
+	add_one();
+	scene.fail_every = 5;
+	fail_takes(0, UINT64_MAX, ERR_TARGET);
+	RUNS(2, 120, .every_ms = 10000, .file_count = 120);
+	assert_int_equal(scene.takes, 200);
+	assert_int_equal(scene.result.failed, 80);
+}
+
+TEST(full_disk_ends_the_series_after_a_day_and_ten_failures)
+{
+	static const struct {
+		int64_t every_ms;
+		uint64_t takes;
+	} cases[] = {{HOUR_MS, 25}, {MINUTE_MS, 1441}, {48 * HOUR_MS, 10}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		scene_begin(NULL);
+		add_one();
+		fail_takes(0, UINT64_MAX, ERR_WRITE);
+		RUNS(2, 0, .every_ms = cases[i].every_ms);
+		assert_int_equal(scene.takes, cases[i].takes);
+		assert_int_equal(said("given up"), 1);
+	}
+}
+
+TEST(watch_ends_when_its_process_stays_unreadable)
+{
+	add_one();
+	fail_takes(0, UINT64_MAX, ERR_TARGET);
+	RUNS(2, 0, .every_ms = 1000, .growth_bytes = 1000);
+	assert_int_equal(scene.takes, 3);
+}
+
+TEST(one_unreadable_process_of_several_leaves_the_others)
+{
+	static const uint32_t pids[] = {2, 2, 2, 2};
+
+	add(1, 1, 0, NEVER);
+	add(2, 1, 0, NEVER);
+	scene.fail_pid = 1;
+	fail_takes(0, UINT64_MAX, ERR_NOT_TRACED);
+	RUNS(2, 4, .every_ms = 10000, .takes_all = true, .file_count = 4);
+	check_pids(pids, 4);
+	assert_int_equal(scene.takes, 1 + 4);
+	assert_int_equal(said("pid 1: given up"), 1);
+}
+
+/* The unreadable process lives for 35 s; another one follows. */
+TEST(series_that_waits_takes_the_next_process)
+{
+	static const uint32_t pids[] = {2};
+
+	add(1, 1, 0, 35000);
+	add(2, 2, 60000, 69000);
+	scene.fail_pid = 1;
+	fail_takes(0, UINT64_MAX, ERR_NOT_TRACED);
+	scene.interrupt_ms = START_MS + 100000;
+	RUNS(2, 1, .every_ms = 10000, .waits = true);
+	check_pids(pids, 1);
+	assert_int_equal(scene.takes, 2);
+	assert_int_equal(said("pid 1: given up"), 1);
 }
 
 TEST(test_a_taken_name_is_followed_by_the_next)
