@@ -373,6 +373,13 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 			"the registers of %zu of %zu threads are not known: blocks that only these "
 			"lead to are called lost",
 			reach->unseen_count, reach->thread_count);
+	if (reach->low_count)
+		snapshot_warn(snapshot,
+			"%zu blocks lie below 1 MiB, where small numbers look like pointers: only "
+			"words that are the address of such a block's beginning lead to it, so "
+			"some "
+			"are called lost or held that are not",
+			reach->low_count);
 	if (reach->unread_bytes)
 		snapshot_warn(snapshot,
 			"%" PRIu64 " bytes of its memory could not be read: blocks that only these "

@@ -10,6 +10,9 @@
 /* PAGE_* of winnt.h, Windows SDK: one of the low eight bits, and modifiers above them. */
 #define PROTECT_KIND 0xffu
 #define PROTECT_GUARD 0x100u
+#define PROTECT_WRITES                                                                             \
+	0xccu /* PAGE_READWRITE, _WRITECOPY, _EXECUTE_READWRITE, _EXECUTE_WRITECOPY */
+#define MAPPED 0x40000u /* MEM_MAPPED */
 
 unsigned live_protection_access(uint32_t protect)
 {
@@ -25,6 +28,13 @@ unsigned live_protection_access(uint32_t protect)
 	case 0x80: return TARGET_READ | TARGET_WRITE | TARGET_EXECUTE; /* PAGE_EXECUTE_WRITECOPY */
 	default: return 0; /* PAGE_NOACCESS, and what is no protection */
 	}
+}
+
+bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation_protect)
+{
+	const uint32_t kinds = (protect | allocation_protect) & PROTECT_KIND;
+
+	return type == MAPPED && allocation_protect && !(kinds & PROTECT_WRITES);
 }
 
 const char *live_wow64_path(

@@ -122,6 +122,14 @@ static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_I
 	return base;
 }
 
+static void describe(struct target_region *region, const MEMORY_BASIC_INFORMATION *info)
+{
+	region->access = live_protection_access(info->Protect);
+	region->is_image = info->Type == MEM_IMAGE;
+	region->is_read_only_view =
+		live_is_read_only_view(info->Type, info->Protect, info->AllocationProtect);
+}
+
 int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -136,8 +144,7 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	}
 	region->addr = region_start(process, at, &info);
 	region->end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
-	region->access = live_protection_access(info.Protect);
-	region->is_image = info.Type == MEM_IMAGE;
+	describe(region, &info);
 	return 0;
 }
 
@@ -153,8 +160,7 @@ static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct targ
 		if (info.State == MEM_COMMIT && info.Type == MEM_MAPPED) {
 			region->addr = region_start(process, addr, &info);
 			region->end = info_end < end ? info_end : end;
-			region->access = live_protection_access(info.Protect);
-			region->is_image = false;
+			describe(region, &info);
 			return true;
 		}
 		addr = info_end;

@@ -72,6 +72,10 @@ int guard_main(int argc, char **argv);
 /* PAGE_* as in MEMORY_BASIC_INFORMATION.Protect to enum target_access; a guard page has none. */
 unsigned live_protection_access(uint32_t protect);
 
+/* Returns true for memory that was mapped, and still is, without write access. type, protect, allocation_protect: as in
+ * MEMORY_BASIC_INFORMATION; an allocation_protect of 0 is unknown. */
+bool live_is_read_only_view(uint32_t type, uint32_t protect, uint32_t allocation_protect);
+
 /* Where the files of a 32-bit process's modules lie. */
 
 /*

@@ -18,7 +18,7 @@ struct span {
 	uint64_t addr, end;
 	uint64_t offset; /* of the first byte in a file */
 	unsigned access; /* enum target_access */
-	bool is_image;
+	bool is_image, is_read_only_view;
 };
 
 struct spans {

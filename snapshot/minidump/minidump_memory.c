@@ -80,9 +80,13 @@ static int read_list64(struct minidump *dump)
 static int add_info(struct minidump *dump, const unsigned char *entry)
 {
 	uint64_t bytes = bytes_u64(entry + MD_INFO_SIZE);
+	uint32_t type = bytes_u32(entry + MD_INFO_TYPE);
+	uint32_t protect = bytes_u32(entry + MD_INFO_PROTECT);
 	struct span span = {.addr = minidump_addr(dump, bytes_u64(entry + MD_INFO_ADDR)),
-		.access = live_protection_access(bytes_u32(entry + MD_INFO_PROTECT)),
-		.is_image = bytes_u32(entry + MD_INFO_TYPE) == MD_MEM_IMAGE};
+		.access = live_protection_access(protect),
+		.is_image = type == MD_MEM_IMAGE,
+		.is_read_only_view = live_is_read_only_view(
+			type, protect, bytes_u32(entry + MD_INFO_ALLOCATION_PROTECT))};
 
 	if (bytes_u32(entry + MD_INFO_STATE) != MD_MEM_COMMIT)
 		return 0;
@@ -218,6 +222,7 @@ static int file_region(struct target *target, uint64_t addr, struct target_regio
 	else if (module)
 		found.access |= TARGET_EXECUTE;
 	found.is_image = module || (info && info->is_image);
+	found.is_read_only_view = info && info->is_read_only_view;
 	*region = found;
 	return 0;
 }

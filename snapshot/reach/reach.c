@@ -268,7 +268,7 @@ static void take_word(struct reach *reach, uint32_t owner, uint64_t word)
 	if (place == NO_PLACE || place == owner)
 		return;
 	by_start = reach->places[place].addr == word;
-	if (!by_start && !reach->by_middle)
+	if (!by_start && (!reach->by_middle || word < REACH_LOW))
 		return;
 	if (owner == NO_PLACE) {
 		reach->places[place].marks |= by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;

@@ -20,9 +20,14 @@ struct reach_found {
 	uint64_t with; /* BLOCK_LOST_WITH: the address of the lost block that leads to it */
 };
 
+/* End of the addresses that numbers look like: sizes, counters, characters. A pointer into the middle of a block there
+ * never counts, for a block of some size has an address like that of any small number. */
+#define REACH_LOW ((uint64_t)1 << 20)
+
 struct reach;
 
-/* For a process of that many bits, and about so many blocks. by_middle: a pointer into a block's middle counts. */
+/* For a process of that many bits, and about so many blocks. by_middle: a pointer into a block's middle counts
+ * from REACH_LOW on. */
 struct reach *reach_new(unsigned bits, bool by_middle, size_t count);
 void reach_free(struct reach *reach); /* NULL is nothing */
 
@@ -50,7 +55,7 @@ struct reach_found reach_of(const struct reach *reach, size_t i);
 
 /*
  * All of that of a process: its memory is read once, while it is held. Roots are what lies in no heap (of modules what can
- * be written, stacks from their pointers on, all other pages), and what threads have in registers.
+ * be written, stacks from their pointers on, all other pages except read-only views), and what threads have in registers.
  */
 
 struct reach_taken {
@@ -58,6 +63,7 @@ struct reach_taken {
 		reach; /* the caller's, to be settled when the process runs again; its blocks are those of the walk */
 	size_t thread_count, unseen_count; /* of them, those whose registers are not known */
 	uint64_t unread_bytes; /* that could not be read */
+	size_t low_count; /* blocks below REACH_LOW */
 };
 
 /* The region that addr lies in, from there on; empty: none. */

@@ -180,11 +180,14 @@ static bool is_own(const struct taking *taking, const struct target_region *regi
 	return low < taking->own_count && taking->own[low] < region->end;
 }
 
-/* Memory of heaps leads nowhere but by its blocks: what was freed has pointers still. What a module cannot write is
- * code and constants, of which small ones look like addresses. */
+/*
+ * Memory of heaps leads nowhere but by its blocks: what was freed has pointers still. What a module cannot write is
+ * code and constants, of which small ones look like addresses. So are files that are mapped to be read. Pointers of this
+ * process are in a read-only view only if it writes to the same section by another view, which is a root then.
+ */
 static void show_region(struct taking *taking, const struct target_region *region)
 {
-	if (!region->access)
+	if (!region->access || region->is_read_only_view)
 		return;
 	if (!region->is_image)
 		show_range(taking, region->addr, region->end,
@@ -251,8 +254,10 @@ int reach_take(struct target *target, const struct walk *walk, bool by_middle,
 	if (!region_of_target(target))
 		return err_set(err, ERR_TARGET, target->name, "its memory cannot be listed");
 	taking.reach = taken->reach = reach_new(target->bits, by_middle, walk->block_count);
-	for (size_t i = 0; i < walk->block_count; i++)
+	for (size_t i = 0; i < walk->block_count; i++) {
 		reach_add(taking.reach, walk->blocks[i].addr, walk->blocks[i].requested_bytes);
+		taken->low_count += walk->blocks[i].addr < REACH_LOW;
+	}
 	reach_ready(taking.reach);
 	for (size_t i = 0; i < apart_count; i++) {
 		if (apart[i].end > apart[i].from)

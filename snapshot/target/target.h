@@ -31,6 +31,9 @@ struct target_region {
 	uint64_t addr, end;
 	unsigned access; /* enum target_access; a guard page has none */
 	bool is_image; /* a part of a module */
+	/* A view of a file or a section that was mapped without write access: the process wrote none of its bytes
+	 * by this view. */
+	bool is_read_only_view;
 };
 
 struct target_range {
@@ -103,7 +106,7 @@ int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
 
 /*
  * A copy of a target that is held, so that it can run on while its memory is looked at: what can be read of it without
- * except[], of modules only what can be written, and what its threads have in hand. It is a target of its own, with regions,
+ * except[] and read-only views, of modules only what can be written, and what its threads have in hand. It is a target of its own, with regions,
  * views and threads, and no more. NULL: its regions are not known, it takes more than max_bytes, or there is no memory
  * for it.
  */

@@ -132,7 +132,8 @@ void target_copy_free(struct target *copy)
 
 static bool is_wanted(const struct target_region *region)
 {
-	return region->access && (!region->is_image || region->access & TARGET_WRITE);
+	return region->access && !region->is_read_only_view &&
+	       (!region->is_image || region->access & TARGET_WRITE);
 }
 
 /* Adds what of a region is in none of except[]: how many bytes. */

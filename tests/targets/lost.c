@@ -82,11 +82,42 @@ static NOINLINE void make_held(void)
 	stacked = make(1091, " held");
 }
 
+/* Writes the address of a block to a file, and maps the file so that it can be read alone. */
+static NOINLINE void map_file_of(void *block)
+{
+	char folder[MAX_PATH], path[MAX_PATH];
+	HANDLE file = INVALID_HANDLE_VALUE, section;
+	DWORD written;
+
+	if (GetTempPathA(sizeof(folder), folder) && GetTempFileNameA(folder, "hs", 0, path))
+		file = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, 0, NULL, CREATE_ALWAYS,
+			FILE_FLAG_DELETE_ON_CLOSE, NULL);
+	if (!WriteFile(file, &block, sizeof(block), &written, NULL))
+		ExitProcess(4);
+	section = CreateFileMappingA(file, NULL, PAGE_READONLY, 0, 0, NULL);
+	if (!MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0))
+		ExitProcess(5);
+}
+
+/* A section that is mapped twice, once to be written. */
+static NOINLINE void make_mapped(void)
+{
+	HANDLE section =
+		CreateFileMappingA(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, 4096, NULL);
+	void **view = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, 0);
+
+	if (!view || !MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0))
+		ExitProcess(6);
+	view[0] = make(1161, " held");
+	map_file_of(make(1171, " lost"));
+}
+
 static DWORD WINAPI make_all(void *unused)
 {
 	(void)unused;
 	make_lost();
 	make_held();
+	make_mapped();
 	return 0;
 }
 

@@ -45,6 +45,27 @@ TEST(guarded_and_closed_pages_are_not_to_be_read)
 	assert_int_equal(live_protection_access(UINT32_MAX), 0);
 }
 
+/* MEM_* of the Windows SDK. */
+enum { PRIVATE = 0x20000, MAPPED = 0x40000, IMAGE = 0x1000000 };
+
+TEST(view_is_read_only_if_mapped_so)
+{
+	static const uint32_t readers[] = {READONLY, EXECUTE_READ, EXECUTE, NOACCESS};
+	static const uint32_t writers[] = {
+		READWRITE, WRITECOPY, EXECUTE_READWRITE, EXECUTE_WRITECOPY, READWRITE | GUARD};
+
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++) {
+		assert_true(live_is_read_only_view(MAPPED, READONLY, readers[i]));
+		assert_false(live_is_read_only_view(PRIVATE, READONLY, readers[i]));
+		assert_false(live_is_read_only_view(IMAGE, READONLY, readers[i]));
+	}
+	for (size_t i = 0; i < sizeof(writers) / sizeof(*writers); i++) {
+		assert_false(live_is_read_only_view(MAPPED, READONLY, writers[i]));
+		assert_false(live_is_read_only_view(MAPPED, writers[i], READONLY));
+	}
+	assert_false(live_is_read_only_view(MAPPED, READONLY, 0)); /* unknown */
+}
+
 static void check_path(const char *path, const char *expected)
 {
 	struct arena arena;

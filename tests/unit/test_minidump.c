@@ -249,6 +249,32 @@ TEST(regions_have_the_access_of_the_list)
 	assert_true(target_committed_bytes(&opened.target) == 0x8000);
 }
 
+TEST(views_that_were_mapped_to_be_read_are_known)
+{
+	static unsigned char page[0x1000];
+	static const struct dmp_info infos[] = {
+		{0x20000, 0x1000, 0x1000, 0x02, 0x40000}, /* read */
+		{0x21000, 0x1000, 0x1000, 0x02, 0x40000}, /* the same, mapped to be written */
+		{0x22000, 0x1000, 0x1000, 0x02, 0x20000}, /* private */
+		{0x23000, 0x1000, 0x1000, 0x20, 0x40000}, /* execute, read */
+	};
+	static const uint32_t mapped_as[] = {0x02, 0x04, 0x02, 0x20};
+	struct dmp_range ranges[4];
+	struct target_region region = {0};
+
+	for (size_t i = 0; i < 4; i++)
+		ranges[i] = (struct dmp_range){infos[i].addr, page, 0x1000};
+	dmp_begin(2, 2);
+	dmp_infos_of(infos, mapped_as, 4);
+	dmp_memory64(ranges, 4);
+	dmp_open();
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(opened.target.ops->region(&opened.target, region.end, &region), 0);
+		assert_true(region.addr == infos[i].addr);
+		assert_int_equal(region.is_read_only_view, i == 0 || i == 3);
+	}
+}
+
 TEST(without_the_list_modules_can_be_executed)
 {
 	static unsigned char page[0x6000];

@@ -245,7 +245,9 @@ struct dmp_info {
 	uint32_t state, protect, type;
 };
 
-static inline void dmp_infos(const struct dmp_info *infos, size_t count)
+/* allocation_protects: those of infos; NULL: all READWRITE. */
+static inline void dmp_infos_of(
+	const struct dmp_info *infos, const uint32_t *allocation_protects, size_t count)
 {
 	size_t at = dmp_put(16, 4);
 
@@ -254,7 +256,7 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		dmp_put(infos[i].addr, 8);
 		dmp_put(infos[i].addr, 8);
-		dmp_put(4, 8);
+		dmp_put(allocation_protects ? allocation_protects[i] : 4, 8);
 		dmp_put(infos[i].len, 8);
 		dmp_put(infos[i].state, 4);
 		dmp_put(infos[i].protect, 4);
@@ -262,6 +264,11 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 		dmp_put(0, 4);
 	}
 	dmp_stream(DMP_INFOS, at, dmp.len - at);
+}
+
+static inline void dmp_infos(const struct dmp_info *infos, size_t count)
+{
+	dmp_infos_of(infos, NULL, count);
 }
 
 /* ---------------------------------------------------------------- a process */

@@ -307,3 +307,104 @@ TEST(blocks_that_cannot_be_are_no_harm)
 	assert_int_equal(reach_settle(reach, "made", &err), 0);
 	reach_free(reach);
 }
+
+/* ---------------------------------------------------------------- of a process */
+
+#define PAGE 4096
+
+/* Regions of a process, each of one page that holds one pointer. */
+struct made_page {
+	struct target_region region;
+	uint64_t word;
+};
+
+static const struct made_page *pages;
+static size_t page_count;
+
+static int made_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	(void)target;
+	for (size_t i = 0; i < page_count; i++) {
+		*region = pages[i].region;
+		if (addr < region->end)
+			return 0;
+	}
+	return -ERR_READ;
+}
+
+static int made_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+{
+	(void)target;
+	for (size_t i = 0; i < page_count; i++) {
+		if (addr != pages[i].region.addr || len > PAGE)
+			continue;
+		memset(bytes, 0, len);
+		for (size_t k = 0; k < 8 && k < len; k++)
+			((unsigned char *)bytes)[k] = (unsigned char)(pages[i].word >> 8 * k);
+		return 0;
+	}
+	return -ERR_READ;
+}
+
+#define MADE_PAGE(at, access, is_image, is_view, word)                                             \
+	{                                                                                          \
+		{(at), (at) + PAGE, access, is_image, is_view}, word                               \
+	}
+
+/* Which of the walk's blocks are held by the pages. */
+static void check_taken(const struct walk *walk, const enum block_reach *wanted, size_t low_count)
+{
+	static const struct target_ops ops = {.read = made_read, .region = made_region};
+	struct target target = {.ops = &ops, .bits = 64, .name = "pid 1"};
+	struct reach_taken taken;
+	struct err err;
+
+	assert_int_equal(reach_take(&target, walk, true, NULL, 0, &taken, &err), 0);
+	assert_int_equal(taken.low_count, low_count);
+	assert_int_equal(reach_settle(taken.reach, "made", &err), 0);
+	for (size_t i = 0; i < walk->block_count; i++)
+		assert_int_equal(reach_of(taken.reach, i).reach, wanted[i]);
+	reach_free(taken.reach);
+}
+
+TEST(read_only_views_lead_nowhere)
+{
+	static const struct made_page made[] = {
+		MADE_PAGE(0x200000, TARGET_READ | TARGET_WRITE, false, false, AT),
+		MADE_PAGE(0x210000, TARGET_READ, false, false, AT + 64),
+		MADE_PAGE(0x220000, TARGET_READ, false, true, AT + 128),
+		MADE_PAGE(0x230000, TARGET_READ | TARGET_EXECUTE, false, true, AT + 192),
+		MADE_PAGE(0x240000, TARGET_READ, true, false, AT + 256),
+	};
+	static const enum block_reach wanted[] = {
+		BLOCK_HELD, BLOCK_HELD, BLOCK_LOST, BLOCK_LOST, BLOCK_LOST};
+	struct block blocks[5] = {0};
+	const struct walk walk = {.blocks = blocks, .block_count = 5};
+
+	for (size_t i = 0; i < 5; i++) {
+		blocks[i].addr = AT + 64 * i;
+		blocks[i].requested_bytes = 40;
+	}
+	pages = made;
+	page_count = 5;
+	check_taken(&walk, wanted, 0);
+}
+
+/* A number in the middle of a block of 256 KiB, its address, and the same two of a block from 1 MiB on. */
+TEST(middle_of_a_low_block_is_a_number)
+{
+	static const struct made_page made[] = {
+		MADE_PAGE(0x200000000, TARGET_READ | TARGET_WRITE, false, false, 50000),
+		MADE_PAGE(0x200010000, TARGET_READ | TARGET_WRITE, false, false, 0x50000),
+		MADE_PAGE(0x200020000, TARGET_READ | TARGET_WRITE, false, false, 0x108000),
+	};
+	static const enum block_reach wanted[] = {BLOCK_LOST, BLOCK_HELD, BLOCK_INTERIOR};
+	static struct block blocks[] = {{.addr = 0x8000, .requested_bytes = 0x40000},
+		{.addr = 0x50000, .requested_bytes = 0x1000},
+		{.addr = 0x100000, .requested_bytes = 0x10000}};
+	const struct walk walk = {.blocks = blocks, .block_count = 3};
+
+	pages = made;
+	page_count = 3;
+	check_taken(&walk, wanted, 2);
+}

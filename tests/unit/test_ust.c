@@ -193,9 +193,9 @@ TEST(of_two_that_are_possible_the_processs_flags_choose)
 static int jit_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	static const struct target_region regions[] = {
-		{RECORDS, RECORDS + RECORDS_BYTES, TARGET_READ | TARGET_WRITE, false},
-		{0x30000000, 0x30002000, TARGET_READ | TARGET_EXECUTE, false},
-		{0x40000000, 0x40001000, TARGET_READ, false},
+		{RECORDS, RECORDS + RECORDS_BYTES, TARGET_READ | TARGET_WRITE, false, false},
+		{0x30000000, 0x30002000, TARGET_READ | TARGET_EXECUTE, false, false},
+		{0x40000000, 0x40001000, TARGET_READ, false, false},
 	};
 
 	(void)target;
@@ -660,7 +660,7 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 	if (addr >= RECORDS + RECORDS_BYTES)
 		return -ERR_READ;
 	*region = (struct target_region){
-		RECORDS, RECORDS + RECORDS_BYTES, TARGET_READ | TARGET_WRITE, false};
+		RECORDS, RECORDS + RECORDS_BYTES, TARGET_READ | TARGET_WRITE, false, false};
 	return 0;
 }
 
