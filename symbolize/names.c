@@ -1,5 +1,6 @@
 #include "symbolize/names.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -229,6 +230,113 @@ const char *names_own(const char *name, size_t *len)
 	}
 	*len = strcspn(own, "<(");
 	return own;
+}
+
+/* Returns what follows one suffix of a clone as gcc and clang write it, ".cold" or ".part.0", or NULL. */
+static const char *pass_clone(const char *at)
+{
+	/* Those with a number always have one, which tells them from a part of a name, as Go's have. */
+	static const char *const numbered[] = {".isra.", ".constprop.", ".part.", ".lto_priv.",
+		".specialized.", ".llvm.", ".__uniq."};
+	static const char *const alone[] = {".cold", ".localalias"};
+	size_t len = 0;
+
+	for (size_t i = 0; !len && i < sizeof(numbered) / sizeof(*numbered); i++) {
+		len = strlen(numbered[i]);
+		if (strncmp(at, numbered[i], len) != 0 || !strspn(at + len, "0123456789"))
+			len = 0;
+	}
+	for (size_t i = 0; !len && i < sizeof(alone) / sizeof(*alone); i++) {
+		len = strlen(alone[i]);
+		if (strncmp(at, alone[i], len) != 0)
+			len = 0;
+		else if (at[len] == '.' && strspn(at + len + 1, "0123456789"))
+			len++;
+	}
+	return len ? at + len + strspn(at + len, "0123456789") : NULL;
+}
+
+/* Returns true if from..end is nothing but such suffixes. */
+static bool is_clone(const char *from, const char *end)
+{
+	while (from && from < end)
+		from = pass_clone(from);
+	return from == end;
+}
+
+/* Returns the last place of word before end that is not the name's beginning, or NULL. */
+static const char *find_last(const char *name, const char *end, const char *word)
+{
+	const size_t len = strlen(word);
+
+	for (const char *at = end; at > name + len; at--) {
+		if (!strncmp(at - len, word, len))
+			return at - len;
+	}
+	return NULL;
+}
+
+/* Returns the length of the name without clones: libiberty's demangler writes them " [clone .isra.0]", LLVM's
+ * " (.isra.0)". */
+static size_t length_without_clones(const char *name)
+{
+	static const struct {
+		const char *begin;
+		char end;
+	} forms[] = {{" [clone .", ']'}, {" (.", ')'}};
+	const char *end = name + strlen(name), *last = NULL;
+
+	while (end > name && end != last) {
+		last = end;
+		for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+			const char *at = end[-1] == forms[i].end ?
+						 find_last(name, end, forms[i].begin) :
+						 NULL;
+
+			if (at && is_clone(at + strlen(forms[i].begin) - 1, end - 1))
+				end = at;
+		}
+	}
+	for (const char *at = name; (at = strchr(at, '.')) && at < end; at++) {
+		if (at > name && !strchr(" (", at[-1]) && is_clone(at, end))
+			return (size_t)(at - name);
+	}
+	return (size_t)(end - name);
+}
+
+/* Returns the length of a decoration "@8" or "@@16" at the end of a name of C, or 0. */
+static size_t convention_length(const char *name, size_t len)
+{
+	size_t digits = 0, at;
+
+	while (digits < len && name[len - 1 - digits] >= '0' && name[len - 1 - digits] <= '9')
+		digits++;
+	at = len - digits;
+	if (!digits || at < 2 || name[at - 1] != '@')
+		return 0;
+	at -= name[at - 2] == '@' ? 2 : 1;
+	for (size_t i = name[0] == '@'; i < at; i++) {
+		if (!isalnum((unsigned char)name[i]) && !strchr("_$", name[i]))
+			return 0;
+	}
+	return len - at;
+}
+
+const char *names_plain(struct arena *arena, const char *name)
+{
+	size_t len, convention;
+
+	if (name[0] == '?' || !strpbrk(name, ".@"))
+		return name;
+	len = length_without_clones(name);
+	convention = convention_length(name, len);
+	if (convention) {
+		const size_t is_led = name[0] == '@' || name[0] == '_';
+
+		if (len - convention > is_led)
+			return arena_text(arena, name + is_led, len - convention - is_led);
+	}
+	return name[len] && len ? arena_text(arena, name, len) : name;
 }
 
 static bool is_slash(char c)

@@ -47,6 +47,16 @@ size_t symbols_count_lines(const struct symbols *symbols);
 /* Where it begins in name; *len: how long it is without arguments of templates and parameters. */
 const char *names_own(const char *name, size_t *len);
 
+/*
+ * One form for the names that compilers and tools spell in several ways, so that one function is one row on every
+ * system: without the suffix of a compiler's clone (".isra.0", " [clone .isra.0]" or " (.isra.0)"), and without
+ * the decoration of a calling convention ("_f@8", "f@8", "@f@8", "f@@16").
+ */
+
+/* Returns name itself if it has that form already, or a copy in the arena. Names that Microsoft's compiler
+ * decorated ("?f@@...") stay as they are. */
+const char *names_plain(struct arena *arena, const char *name);
+
 /* Names of source files without the part of their path that everybody here knows. */
 
 /* What is left of path behind the len bytes of prefix and the slashes that follow, "" when it is the prefix, or

@@ -312,7 +312,7 @@ struct pe_reader {
 	size_t cap;
 	/* The names behind the table and a NUL. All names point into this one copy, so that they
 	 * take no more memory than the file does. */
-	const char *texts;
+	char *texts;
 	uint32_t texts_bytes;
 };
 
@@ -342,18 +342,26 @@ static int read_texts(struct pe_reader *reader)
 	return 0;
 }
 
-/* 32-bit names have a '_' before what the source says. */
-static const char *plain_name(const struct pe_reader *reader, const char *name)
+/* Returns a 32-bit name as the source has it: "_f" (cdecl), "_f@8" (stdcall), "@f@8" (fastcall) and "f@@16"
+ * (vectorcall) are f. Ends it in its place: a copy of each would take memory without a bound. */
+static char *plain_name(const struct pe_reader *reader, char *name)
 {
-	return reader->image->machine == PE_MACHINE_I386 && name[0] == '_' ? name + 1 : name;
+	char *at;
+
+	if (reader->image->machine != PE_MACHINE_I386)
+		return name;
+	at = strrchr(name, '@');
+	if (at && at > name + 1 && name[0] != '?' && at[1] && !at[1 + strspn(at + 1, "0123456789")])
+		at[at[-1] == '@' ? -1 : 0] = '\0';
+	return name[0] == '_' || name[0] == '@' ? name + 1 : name;
 }
 
 /* Up to 8 bytes in the entry itself, or a place among the texts. NULL: it has none. */
-static const char *take_name(struct pe_reader *reader, const unsigned char *entry)
+static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 {
 	uint32_t at = pe_u32(entry + 4);
 	char text[9] = {0};
-	const char *name;
+	char *name;
 
 	if (!pe_u32(entry))
 		return at < reader->texts_bytes && reader->texts[at] ?
@@ -369,7 +377,7 @@ static const char *take_name(struct pe_reader *reader, const unsigned char *entr
  * may be left out or moved into a part of its own, ".text$NAME" or ".text.startup.NAME", and begin it
  * there. Libraries whose local symbols were taken out, as libstdc++'s, have these symbols still.
  */
-static const char *name_of_part(const struct pe_reader *reader, const char *name)
+static char *name_of_part(const struct pe_reader *reader, char *name)
 {
 	static const char *const prefixes[] = {".text$", ".text.startup."};
 
@@ -388,7 +396,7 @@ static void take_entry(struct pe_reader *reader, const unsigned char *entry)
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
 	uint16_t type = pe_u16(entry + 14);
 	const struct pe_section *section;
-	const char *name;
+	char *name;
 
 	if ((type != TYPE_FUNCTION && type != TYPE_NONE) || !number ||
 		number > reader->image->section_count ||

@@ -161,24 +161,34 @@ static void read_decorated(struct symbolizer *symbolizer)
 	symbolizer->asked_count += count;
 }
 
-/* Puts into a copy of the chain what decorated names mean, and file names without what --strip-path says. */
+/* Returns a function's name in the form in which all backends' names are shown. */
+static const char *shown_name(struct symbolizer *symbolizer, const char *name)
+{
+	const uint64_t *index;
+
+	if (symbolizer->sources.options.no_demangle)
+		return name;
+	if (name[0] != '?')
+		return names_plain(&symbolizer->arena, name);
+	index = table_find(&symbolizer->undnames, name, strlen(name));
+	return index && symbolizer->undecorated[*index] ? symbolizer->undecorated[*index] : name;
+}
+
+/* Puts into a copy of the chain names as they are shown, and file names without what --strip-path says. */
 static void show(struct symbolizer *symbolizer, struct symbols *found)
 {
 	const struct symbol_options *options = &symbolizer->sources.options;
 	struct symbol *list;
+	bool is_plain = !options->strip_count;
 
-	if (!found->count || (!options->strip_count && !symbolizer->undname_count))
+	for (size_t i = 0; is_plain && i < found->count; i++)
+		is_plain = !strpbrk(found->list[i].function, "?.@");
+	if (is_plain)
 		return;
 	list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));
 	for (size_t i = 0; i < found->count; i++) {
-		const char *name = found->list[i].function;
-		const uint64_t *index =
-			name[0] == '?' ? table_find(&symbolizer->undnames, name, strlen(name)) :
-					 NULL;
-
 		list[i] = found->list[i];
-		if (index && symbolizer->undecorated[*index])
-			list[i].function = symbolizer->undecorated[*index];
+		list[i].function = shown_name(symbolizer, list[i].function);
 		if (list[i].file)
 			list[i].file = names_strip_path(
 				list[i].file, options->strip_paths, options->strip_count);

@@ -387,4 +387,42 @@ TEST(test_a_part_for_one_function_has_its_name)
 	pe_exports_release(&symbols);
 }
 
+/* Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share their text. */
+TEST(decorations_of_32_bit_names_are_undone)
+{
+	static const char *const names[][2] = {{"__fill@8", "_fill"}, {"_fill", "fill"},
+		{"_fill@12", "fill"}, {"@fill_fast@4", "fill_fast"},
+		{"fill_vector@@16", "fill_vector"}, {"_a@8", "a"}, {"__Z4fillv", "_Z4fillv"},
+		{"?fill@@YAXXZ", "?fill@@YAXXZ"}, {"fill@x", "fill@x"}, {"__fill@8", "_fill"}};
+	enum { COUNT = sizeof(names) / sizeof(*names), TEXTS = COUNT * 18 };
+	unsigned char data[TEXTS + 4 + 40 * COUNT] = {0};
+	struct bytes bytes = {data, sizeof(data)};
+	struct pe_source from = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image small = {.machine = PE_MACHINE_I386,
+		.coff_symbols = COUNT,
+		.sections = {{.rva = 0x1000, .size_bytes = 0x1000}},
+		.section_count = 1};
+	struct pe_exports symbols;
+
+	for (uint32_t i = 0; i < COUNT; i++) {
+		unsigned char *entry = data + i * 18;
+
+		if (strlen(names[i][0]) <= 8 && i < COUNT - 1 && i)
+			memcpy(entry, names[i][0], strlen(names[i][0]));
+		else
+			put_u32(entry + 4, 4 + 40 * (i % (COUNT - 1)));
+		strcpy((char *)data + TEXTS + 4 + 40 * i, names[i][0]);
+		put_u32(entry + 8, 0x10 * i);
+		entry[12] = 1;
+		entry[14] = 0x20;
+		entry[16] = 2;
+	}
+	put_u32(data + TEXTS, 4 + 40 * COUNT);
+	assert_int_equal(pe_symbols_read(&from, &small, &symbols), 0);
+	assert_int_equal(symbols.count, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_string_equal(symbols.list[i].name, names[i][1]);
+	pe_exports_release(&symbols);
+}
+
 GROUP(build, clean)
