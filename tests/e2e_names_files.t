@@ -83,7 +83,13 @@ for my $side (tool_names()) {
 		my $scene = scene();
 		spew("$scene->{dir}/$pdb", substr $whole, 0, $bytes);
 		looked_up($side, $scene, [], 'none', "PDB cut to $bytes bytes");
-		explained($side, $scene, [], "PDB cut to $bytes bytes", qr/\Q$pdb\E/) if $bytes == 4096;
+		next if $bytes != 4096;
+		explained($side, $scene, [], "PDB cut to $bytes bytes", qr/\Q$pdb\E/);
+		put(pdb_of(program('pdb_msvc', $exe)), folder($scene, 'right') . "/$pdb");
+		# The DbgHelp of Wine 8 looks beside the image first: then names come from our tables of the PDB, without lines.
+		my $level = full($side) eq 'lines' ? 'lines' : 'functions';
+		looked_up($side, $scene, ['-y', here($side, "$scene->{dir}/right")], $level,
+			'a PDB that is cut beside the image, the right one in the symbol path');
 	}
 }
 

@@ -17,7 +17,8 @@
  * are broken in Wine 8, where they free what they must not.
  *
  * With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its own DLLs begin 8
- * bytes late in it.
+ * bytes late in it. That of Wine 10 looks for PDBs beside the image, too, and crashes on one that is cut short: where
+ * one was found that cannot be read, it is not asked.
  */
 
 #define FIRST_LOW_BASE UINT64_C(0x10000000)
@@ -309,7 +310,7 @@ static const struct dbghelp_module *load(
 	module->is_tried = true;
 	backend->loading = subject->module;
 	backend->wanted_count = wanted_count;
-	base = load_file(backend, subject);
+	base = subject->files.is_pdb_damaged ? 0 : load_file(backend, subject);
 	backend->loading = NULL;
 	has_info = base && backend->dbghelp.SymGetModuleInfoW64(backend->handle, base, &info);
 	if (base && !has_info) {

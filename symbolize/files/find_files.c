@@ -58,6 +58,7 @@ struct search {
 	struct misfit misfits[MISFITS_MAX];
 	size_t misfit_count;
 	bool is_quiet, is_guess; /* where it looks at the moment */
+	bool has_damaged; /* a PDB that cannot be read was found */
 	/* The first image that is another build, where it may be used. */
 	const char *other_image;
 	/* The PDB that belongs to the module, or to the image that is used; "": not known. */
@@ -261,8 +262,10 @@ static bool try_pdb(void *ctx, const char *path)
 
 	if (!is_new(&search->tried, path))
 		return false;
-	if (pdb_read_identity(path, &pdb, &err))
+	if (pdb_read_identity(path, &pdb, &err)) {
+		search->has_damaged = true;
 		return add_misfit(search, true, false, path, "cannot be used: %s", err.detail);
+	}
 	if (build_pdb_differs(files->guid, files->age, &pdb, search->pdb_owner, how))
 		return add_misfit(search, true, true, path, "is another build: %s", how);
 	files->pdb = xstrdup(path);
@@ -632,6 +635,7 @@ void finder_find(struct finder *finder, const struct module *module, struct modu
 	search_pdb(&search);
 	if (finder->options->allow_mismatch)
 		search_others(&search);
+	files->is_pdb_damaged = search.has_damaged && (!files->pdb || files->is_mismatch);
 	for (size_t i = 0; i < search.misfit_count; i++)
 		say_misfit(&search, &search.misfits[i]);
 	explain_image(&search);

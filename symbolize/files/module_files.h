@@ -32,6 +32,7 @@ struct module_files {
 	uint32_t age;
 	bool has_dwarf; /* in the image */
 	bool is_mismatch; /* taken for --allow-mismatch: what they say may be wrong */
+	bool is_pdb_damaged; /* a PDB is here that cannot be read, and none of this build is */
 	struct buf reason; /* why something is missing or poor: one line, may be empty */
 };
 

@@ -11,6 +11,7 @@
  *   size=N                of the module (hexadecimal), when there is no image
  *   path=PATH             the symbol path
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
+ *   damaged               files.is_pdb_damaged
  *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
  *   undname=NAME          prints what that means instead
  */
@@ -126,6 +127,8 @@ static void take(struct work *work, char *arg)
 		work->options.allow_mismatch = true;
 	else if (!strcmp(arg, "mismatch"))
 		files->is_mismatch = true;
+	else if (!strcmp(arg, "damaged"))
+		files->is_pdb_damaged = true;
 	else if (!strcmp(arg, "cancel"))
 		work->options.listener.is_cancelled = is_cancelled;
 	else if (!strcmp(arg, "cancel-load"))
