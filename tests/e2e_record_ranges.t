@@ -111,6 +111,6 @@ sub views {
 	my $sizes = $said{views}{mapped};
 	is(scalar @$sizes, 5, 'there are five views');
 	my (undef, $all) = between('views', 'views unmapped', 'mapped', 'aofi');
-	is_deeply($all, [sum0(@$sizes), 5, 1, sum0(@$sizes), 5, 'views'], 'which are unmapped by one call');
+	is_deeply($all, [sum0(@$sizes), 5, 1, sum0(@$sizes), 5, 'unmap<-views'], 'which are unmapped by one call');
 	return;
 }
