@@ -11,7 +11,7 @@
  * frames, and some walks are made again with the system's unwinder to see that.
  *
  * A stack ends where it cannot be proven further: with code that called and has no unwind data (Go's
- * and hand-made assembler, Wine's way from Unix code into a window procedure), and before a return
+ * and hand-made assembler, Wine 8's way from Unix code into a window procedure), and before a return
  * address that is no code. What lies behind on the stack are no frames.
  *
  * x86: the chain of EBP.
