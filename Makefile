@@ -49,7 +49,7 @@ WIN_TESTS := $(wildcard tests/win/test_*.c)
 # Programs that scripts run to ask a part of ours alone.
 WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
-WIN_TARGETS := $(wildcard tests/targets/*.c)
+WIN_TARGETS := $(wildcard tests/targets/*.c tests/targets/*.cpp)
 # A program for each reader, which clang's fuzzer feeds, and feed.c in make check.
 FUZZ_TARGETS := $(wildcard tests/fuzz/fuzz_*.c)
 # DLLs that those load.
@@ -168,6 +168,11 @@ SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(S
 # What prove.cmd tries the programs on.
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
+# Targets and samples of tests/live, for 64 and 32 bits.
+LIVE_NAMES := $(foreach name,chains chains_fpo collections dumper every_block grows lost overrun parent unload,targets/$(name).exe) \
+	targets/plug.dll \
+	$(foreach name,leak_heaps leak_realloc leak_steady leak_threads memory_test,samples/$(name).exe)
+LIVE_PROGRAMS := $(foreach bits,64 32,$(LIVE_NAMES:%=build/win$(bits)/%))
 # What tests on Windows run, but for NAMED_PROGRAMS, which want clang.
 WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
 	$(WALK:tests/%.c=build/win64/%.exe) \
@@ -175,7 +180,8 @@ WIN_TEST_PROGRAMS := build/win64/images/make_image.exe \
 	$(foreach name,gen_dump gen_etl maps,build/win64/bench/$(name).exe) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
-	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
+	$(patsubst tests/targets/%,build/win64/targets/%.exe,$(basename $(WIN_TARGETS))) \
+	$(LIVE_PROGRAMS) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/hdiff build/tsan/hsnap \
@@ -203,7 +209,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check check-data fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check check-data fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help live check-platforms
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -222,6 +228,11 @@ check: all win32 samples $(PROVE_PROGRAMS) tests prefix $(addprefix build/linux/
 
 check-data: all samples tests prefix ## the tests that need data of other projects: the folder HSNAP_TEST_DATA (../shared/data)
 	HSNAP_TEST_DATA="$${HSNAP_TEST_DATA:-../shared/data}" tests/run $$(tests/run --list data)
+
+live: all win32 prefix $(LIVE_PROGRAMS) ## what tests/live needs, for 64 and 32 bits
+
+check-platforms: ## as root: Debian 12 and 13 in build/platforms, the demo and tests/live in each Wine and bitness
+	tests/platforms
 
 fuzz: $(FUZZ_TARGETS:tests/fuzz/%.c=build/fuzz/%) build/fuzz/images/made ## programs for clang's fuzzer, in build/fuzz
 
@@ -444,11 +455,42 @@ build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
 
+build/win64/targets/%.exe: tests/targets/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
+
+build/win32/targets/%.exe: tests/targets/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)gcc $(sample32_FLAGS) $(REPRODUCIBLE) $< -static -o $@
+
+build/win32/targets/%.exe: tests/targets/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) $(REPRODUCIBLE) $< -static -o $@
+
+# Optimised as programs are that know nothing of hsnap.
+build/win64/targets/%_fpo.exe: tests/targets/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(sample_FLAGS) -O2 -fomit-frame-pointer $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
+
+build/win32/targets/%_fpo.exe: tests/targets/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)gcc $(sample_FLAGS) -O2 -fomit-frame-pointer $(REPRODUCIBLE) $< -static -o $@
+
 # An address of its own, so that a test knows where it will be.
 build/win64/targets/%.dll: tests/plugs/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) -shared -nostdlib -Wl,-e,DllMain,--image-base=0x6a0000000,--disable-dynamicbase $< -lkernel32 -o $@
+
+build/win32/targets/%.dll: tests/plugs/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)gcc $(sample32_FLAGS) -shared -nostdlib -Wl,-e,_DllMain@12,--image-base=0x68000000,--disable-dynamicbase $< -lkernel32 -o $@
 
 # One program in several ways. The PDB that an image names is C:\made\KIND\NAME.pdb in those for
 # MSVC, and a bare name in the others: no path of this machine.

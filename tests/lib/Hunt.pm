@@ -19,6 +19,7 @@ our @EXPORT = qw($root $llvm $as_windows needs_linux file_name data_file fresh_d
     target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
+our $hsnap = "$root/build/win64/hsnap.exe";    # tests/lib/Cell.pm has another one
 my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
 my %running;                                   # pids of ours
 $SIG{PIPE} = 'IGNORE';
@@ -268,7 +269,7 @@ END {
 
 # ---------------------------------------------------------------- the programs
 
-sub hsnap { return run([wine("$root/build/win64/hsnap.exe", @_)]) }
+sub hsnap { return run([wine($hsnap, @_)]) }
 
 # The command line of hdiff or hsym: tool('hdiff', 'linux', ARG...). A path is
 # turned into what the program understands.
@@ -292,7 +293,7 @@ sub snapshot {
 sub target {
 	my ($exe, $args, %how) = @_;
 	my @under = $how{record} ? ('record', @{ $how{record} }) : $how{traced} ? ('run', @{ $how{run} // [] }) : ();
-	@under = ("$root/build/win64/hsnap.exe", @under, '--') if @under;
+	@under = ($hsnap, @under, '--') if @under;
 	pipe my $in, my $to or die "pipe: $!\n";
 	pipe my $from, my $out or die "pipe: $!\n";
 	my $err = File::Temp->new;

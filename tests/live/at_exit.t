@@ -1,0 +1,20 @@
+#!/usr/bin/perl
+# A snapshot at a program's exit: its blocks, and its own exit status.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use Test::More;
+use Cell;
+use Hunt;
+
+my $dir = fresh_dir();
+my $result = hsnap('run', '--at-exit', win("$dir/exit.txt"), '--', target_path('targets/parent.exe'), 50);
+is($result->{status}, 50, "the status is the program's");
+is($result->{err}, '', 'no complaint');
+like($result->{out}, qr/^parent 50 pid \d+\r?$/m, 'its output is its own');
+check_sums(["$dir/exit.txt"], 'parent', { parent_leak => [50 * 77, 50] }, 'at exit');
+$result = hsnap('run', '--at-exit', win("$dir/none.txt"), '--', target_path('targets/parent.exe'), 0);
+is($result->{status}, 0, 'status 0');
+check_sums(["$dir/none.txt"], 'parent', { parent_leak => [0, 0] }, 'nothing leaked');
+done_testing;

@@ -1,0 +1,21 @@
+#!/usr/bin/perl
+# A C++ program: what the standard library allocates counts for the function that called it, also after exceptions.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use Test::More;
+use Cell;
+use Hunt;
+
+my $dir = fresh_dir();
+my $target = start_stating('targets/collections.exe', [], traced => 1);
+my @said = (stated($target));
+snapshot($target->{pid}, "$dir/1.txt"); # the library keeps some for itself up to here
+for my $step (2, 3) {
+	push @said, next_stated($target);
+	snapshot($target->{pid}, "$dir/$step.txt");
+	check_sums(["$dir/1.txt", "$dir/$step.txt"], 'collections', growth_of($said[0], $said[-1]), "growth up to step $step");
+}
+is($target->quit, 0, 'the program ends');
+done_testing;

@@ -1,0 +1,24 @@
+#!/usr/bin/perl
+# A program that writes past the end of a block and so damages its heap: the tracer still has each of its blocks.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use Test::More;
+use Cell;
+use Hunt;
+
+my $dir = fresh_dir();
+my $target = start_stating('targets/overrun.exe', [], traced => 1);
+my %said = (1 => stated($target));
+snapshot($target->{pid}, "$dir/1.txt");
+check_blocks("$dir/1.txt", $said{1}, 'before');
+$said{2} = next_stated($target);
+my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/2.txt"));
+is($result->{status}, 0, 'a snapshot of a damaged heap: status 0, for no block is missing') or diag($result->{err});
+like($result->{err}, qr/\Ahsnap: [^\n]*: warning: [^\n]*\n\z/, 'with one warning');
+check_blocks("$dir/2.txt", $said{2}, 'after');
+check_sums(["$dir/1.txt", "$dir/2.txt"], 'overrun', { overrun_leak => [0, 0] }, 'no growth');
+check_sums(["$dir/2.txt"], 'overrun', $said{2}{sums}, 'what is live');
+is($target->quit, 0, 'the program ends');
+done_testing;

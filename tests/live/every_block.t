@@ -1,0 +1,41 @@
+#!/usr/bin/perl
+# Every block of a program that states every block, by each door to the heap: as the tracer has them, as a walk of the heaps
+# finds them, and in their sums where no tracer is.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use Test::More;
+use Cell;
+use Hunt;
+
+subtest 'with the tracer' => \&traced;
+subtest 'without the tracer' => \&untraced;
+done_testing;
+
+sub traced {
+	my $dir = fresh_dir();
+	my $target = start_stating('targets/every_block.exe', [], traced => 1);
+	for my $step (1 .. 4) {
+		my $said = $step == 1 ? stated($target) : next_stated($target);
+		for my $how ([], ['--walk']) {
+			my $file = "$dir/$step@$how.txt";
+			check_ok(hsnap(@$how, '-p', $target->{pid}, '-f', win($file)), "step $step: a snapshot @$how");
+			check_blocks($file, $said, "step $step @$how") if -s $file;
+		}
+	}
+	is($target->quit, 0, 'the program ends');
+}
+
+# A block that was shrunk where it lies, in the heap of this door, has its old size in a heap of Wine 9 or later.
+sub untraced {
+	my $dir = fresh_dir();
+	my $target = start_stating('targets/every_block.exe');
+	for my $step (1 .. 4) {
+		my $said = $step == 1 ? stated($target) : next_stated($target);
+		my $file = "$dir/$step.txt";
+		check_stackless(hsnap('-p', $target->{pid}, '-f', win($file)), "step $step: a snapshot");
+		check_heap_sums($file, $said, "step $step", 'moved') if -s $file;
+	}
+	is($target->quit, 0, 'the program ends');
+}
