@@ -35,7 +35,7 @@ PAGE := build/page/page_pieces.c
 DIFF := $(wildcard diff/*.c diff/*/*.c) $(PAGE)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
+TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/unwind_call.c %/unwind_fast_x64.c %/unwind_fast_x86.c %/unwind_rules_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
 # And the hooks for virtual memory.

@@ -238,9 +238,11 @@ HOOK_FOR("reallocate");
 ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes);
 ULONG_PTR WINAPI hooks_heap_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 #else
+/* The caller's EBP stands at the hook's own, its return address behind that. */
 #define HOOK_CALLER                                                                                \
 	{                                                                                          \
-		(const void *const *)__builtin_frame_address(0) + 1, (uintptr_t)0                  \
+		(const void *const *)__builtin_frame_address(0) + 1,                               \
+			*(const uintptr_t *)__builtin_frame_address(0)                             \
 	}
 
 static ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes)

@@ -32,7 +32,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 8
+#define TRACER_VERSION 9
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -40,6 +40,7 @@
 #define TRACER_HEAPS_LOG2 12
 #define TRACER_PIECE ((uint64_t)8192) /* bytes of a table whose changes are counted together */
 #define TRACER_COUNTS 128 /* of each table: one for each so many'th piece */
+#define TRACER_BARE_IMAGES 64
 #define TRACER_NO_MODULE UINT64_MAX /* tracer_unload.module: there was no room to say which */
 
 enum tracer_state {
@@ -236,6 +237,9 @@ struct tracer_area {
 	/* How often a shard's table was changed, or (the last of them) the stacks: in their first piece, in
 	 * their second one, and so on, the first one again behind the last. */
 	uint32_t changes[TRACER_SHARDS + 1][TRACER_COUNTS];
+	/* Bases of 32-bit images that stacks went through and that have no rules for unwinding, 0 after the last one:
+	 * such code was unwound by EBP alone. Set by the DLL, for as long as the process runs. */
+	uint32_t bare_images[TRACER_BARE_IMAGES];
 };
 
 #define TRACER_FLAG_ATTACHED                                                                       \
@@ -258,7 +262,8 @@ _Static_assert(offsetof(struct tracer_area, hooks) == 448, "layout");
 _Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
 _Static_assert(sizeof(struct tracer_area) == 448 + 64 * (HOOK_COUNT + TRACER_SHARDS) +
 						     (8 << TRACER_HEAPS_LOG2) +
-						     4 * (TRACER_SHARDS + 1) * TRACER_COUNTS,
+						     4 * (TRACER_SHARDS + 1) * TRACER_COUNTS +
+						     4 * TRACER_BARE_IMAGES,
 	"layout");
 
 /* Whether any thread is inside RtlReAllocateHeap. */

@@ -27,6 +27,7 @@
 #ifndef SNAPSHOT_TRACER_UNWIND_H
 #define SNAPSHOT_TRACER_UNWIND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Frames inside [from, to) at the inner end are left out: the tracer's own. */
@@ -78,23 +79,9 @@ extern uint64_t unwind_mismatches;
 extern uint64_t unwind_exceptions;
 
 /*
- * The chain of EBP in a 32-bit stack: at each EBP lies the caller's, and above that the return
- * address. Code that keeps no EBP is passed over, and its caller with it. Pure, so that it can be
- * tested anywhere.
+ * Returns true if a near call ends where code points to: what a return address must be. room bytes before code, and
+ * the byte there, can be read.
  */
-
-/* Addresses [low, high) of a stack, low aligned to 4, and where they can be read. */
-struct unwind_window {
-	uint32_t low, high;
-	const uint8_t *bytes;
-};
-
-/*
- * Return addresses from the frame at ebp outwards, as unwind_stack(). Every EBP must lie in the
- * window, aligned to 4 and above the one before; the walk ends where one does not, at a return
- * address 0, or at max.
- */
-uint32_t unwind_chain(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_window *window, uint32_t ebp);
+bool unwind_is_after_call(const uint8_t *code, uint64_t room);
 
 #endif

@@ -213,31 +213,6 @@ bool unwind_is_in_image(uint64_t addr, uint64_t base)
 	       (!base || base == (uint64_t)info.AllocationBase);
 }
 
-/* How long the near call is that begins here; 0: it is none. "CALL", Intel's manual, volume 2. */
-static unsigned call_bytes(const uint8_t *code)
-{
-	unsigned mode = code[1] >> 6, rm = code[1] & 7;
-	bool has_sib = mode != 3 && rm == 4;
-	bool has_no_base = !mode && (has_sib ? (code[2] & 7) == 5 : rm == 5);
-
-	if (*code == 0xe8)
-		return 5;
-	if (*code != 0xff || (code[1] & 0x38) != 0x10)
-		return 0;
-	return 2 + has_sib + (mode == 1 ? 1 : mode == 2 || has_no_base ? 4 : 0);
-}
-
-static bool is_after_call(uint64_t addr, uint64_t low)
-{
-	for (unsigned bytes = 2; bytes <= 7; bytes++) {
-		const uint8_t *code = (const uint8_t *)(uintptr_t)(addr - bytes);
-
-		if (addr - low >= bytes && call_bytes(code) == bytes)
-			return true;
-	}
-	return false;
-}
-
 static uint32_t unwind_learn_bare(uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -246,7 +221,8 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 		return UNWIND_NO_CODE;
 	if (info.State != MEM_COMMIT || !(info.Protect & EXECUTABLE))
 		return UNWIND_UNKNOWN;
-	if (!is_after_call(addr, (uint64_t)info.BaseAddress))
+	if (!unwind_is_after_call(
+		    (const uint8_t *)(uintptr_t)addr, addr - (uint64_t)info.BaseAddress))
 		return UNWIND_LEAF;
 	return info.Type == MEM_IMAGE ? UNWIND_END : UNWIND_NEVER;
 }

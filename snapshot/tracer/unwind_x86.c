@@ -1,50 +1,465 @@
-#include "snapshot/tracer/unwind.h"
+/*
+ * The rules of 32-bit code, and who has asked for them.
+ *
+ * Rules are read from images where they lie. Such memory may be unmapped at any moment by another thread, so what reads
+ * it runs under an exception handler.
+ */
+#include <stddef.h>
 
+#include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tracer_nt.h"
+#include "snapshot/tracer/unwind.h"
+#include "snapshot/tracer/unwind_parts_x86.h"
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* From the frame of this very function, which has one since it asks for it. */
-__attribute__((noinline)) uint32_t unwind_stack(
-	uint64_t *frames, uint32_t max, const struct unwind_skip *skip)
+/* ---------------------------------------------------------------- a call that survives an exception */
+
+/* Calls how(what); false if an exception ended that. */
+bool unwind_guarded(void (*how)(void *), void *what);
+
+extern const char unwind_guard_out[];
+
+/* The record of the handler is the last that is pushed: the previous one, then the handler. */
+#define GUARD_SAVED_BYTES 20 /* from the record to EBP */
+
+__asm__(".text\n"
+	".globl _unwind_guarded\n"
+	".def _unwind_guarded; .scl 2; .type 32; .endef\n"
+	"_unwind_guarded:\n"
+	"	pushl %ebp\n"
+	"	movl %esp, %ebp\n"
+	"	pushl %ebx\n"
+	"	pushl %esi\n"
+	"	pushl %edi\n"
+	"	pushl $_unwind_guard_handler\n"
+	"	pushl %fs:0\n"
+	"	movl %esp, %fs:0\n"
+	"	pushl 12(%ebp)\n"
+	"	call *8(%ebp)\n"
+	"	movl $1, %eax\n"
+	".globl _unwind_guard_out\n"
+	"_unwind_guard_out:\n" /* with 0 in eax after an exception */
+	"	leal -20(%ebp), %esp\n"
+	"	popl %fs:0\n"
+	"	popl %ecx\n"
+	"	popl %edi\n"
+	"	popl %esi\n"
+	"	popl %ebx\n"
+	"	popl %ebp\n"
+	"	ret\n");
+
+EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
+	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch);
+
+EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
+	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch)
+{
+	(void)dispatch;
+	/* Only reads can fault in there. */
+	if (exception->ExceptionCode != (DWORD)STATUS_ACCESS_VIOLATION &&
+		exception->ExceptionCode != (DWORD)STATUS_IN_PAGE_ERROR &&
+		exception->ExceptionCode != (DWORD)STATUS_GUARD_PAGE_VIOLATION)
+		return ExceptionContinueSearch;
+	context->Eax = 0;
+	context->Ebp = (DWORD)(uintptr_t)frame + GUARD_SAVED_BYTES;
+	context->Eip = (DWORD)(uintptr_t)unwind_guard_out;
+	return ExceptionContinueExecution;
+}
+
+/* ---------------------------------------------------------------- images */
+
+#define IMAGES 256
+#define PLACES 131072 /* functions of all images: 1 MiB */
+
+/*
+ * What is known of an image. base is written last and cleared first: what a thread read of it is right if unwind32_begin()
+ * has not changed meanwhile. That of an image that was unloaded serves again when the same comes back.
+ */
+struct image {
+	uint32_t base; /* 0: it is free, or was unloaded */
+	uint32_t bytes;
+	uint32_t section, section_bytes; /* of .eh_frame, from the base; 0: it has none */
+	uint32_t hash; /* of what is in it */
+	uint32_t first, count; /* of its functions, in places; 0: they are not listed */
+};
+
+static struct image images[IMAGES];
+static uint32_t image_count; /* ever used */
+static struct unwind32_place places[PLACES]; /* only ever added to */
+static uint32_t place_count;
+static uint32_t is_adding; /* a thread adds an image: for ever, if it was ended */
+
+static const void *at(uint32_t addr)
+{
+	return (const void *)(uintptr_t)addr;
+}
+
+static struct unwind32_section section_of(const struct image *image)
+{
+	return (struct unwind32_section){
+		.image = image->base,
+		.image_end = image->base + image->bytes,
+		.addr = image->base + image->section,
+		.len = image->section_bytes,
+		.bytes = at(image->base + image->section),
+	};
+}
+
+#define SECTIONS_MAX 96
+#define HEADERS_MAX 65536
+
+/* Finds .eh_frame by what is in it: the name is cut, or in the file alone. */
+static void find_section(struct image *image)
+{
+	const IMAGE_DOS_HEADER *dos = at(image->base);
+	const IMAGE_NT_HEADERS32 *nt;
+	const IMAGE_SECTION_HEADER *header;
+	uint32_t count;
+
+	if (dos->e_magic != IMAGE_DOS_SIGNATURE || (uint32_t)dos->e_lfanew > HEADERS_MAX)
+		return;
+	nt = at(image->base + (uint32_t)dos->e_lfanew);
+	if (nt->Signature != IMAGE_NT_SIGNATURE ||
+		nt->OptionalHeader.Magic != IMAGE_NT_OPTIONAL_HDR32_MAGIC)
+		return;
+	image->bytes = nt->OptionalHeader.SizeOfImage;
+	header = (const IMAGE_SECTION_HEADER *)((const char *)&nt->OptionalHeader +
+						nt->FileHeader.SizeOfOptionalHeader);
+	count = nt->FileHeader.NumberOfSections;
+	for (uint32_t i = 0; i < count && i < SECTIONS_MAX; i++, header++) {
+		uint32_t start = header->VirtualAddress, len = header->Misc.VirtualSize;
+		struct unwind32_section section;
+
+		if (!(header->Characteristics & IMAGE_SCN_CNT_INITIALIZED_DATA) ||
+			header->Characteristics & (IMAGE_SCN_MEM_WRITE | IMAGE_SCN_MEM_EXECUTE) ||
+			start > image->bytes || len > image->bytes - start)
+			continue;
+		image->section = start;
+		image->section_bytes = len;
+		section = section_of(image);
+		if (unwind32_is_eh_frame(&section))
+			return;
+		image->section = image->section_bytes = 0;
+	}
+}
+
+/* FNV-1a, by words. */
+static uint32_t hash_section(const struct image *image)
+{
+	const volatile uint32_t *word = at(image->base + image->section);
+	uint32_t hash = 2166136261u;
+
+	for (uint32_t i = 0; i < image->section_bytes / sizeof(*word); i++)
+		hash = (hash ^ word[i]) * 16777619u;
+	return hash;
+}
+
+/* Returns the place for an image: that of the same one, which was unloaded, or a new one; NULL: there is no room. */
+static struct image *room_for(const struct image *image)
+{
+	for (uint32_t i = 0; i < image_count; i++) {
+		if (!images[i].base && images[i].hash == image->hash &&
+			images[i].section == image->section &&
+			images[i].section_bytes == image->section_bytes)
+			return &images[i];
+	}
+	return image_count < IMAGES ? &images[image_count] : NULL;
+}
+
+static void list_functions(struct image *image)
+{
+	struct unwind32_section section = section_of(image);
+	uint32_t room = PLACES - place_count;
+	uint32_t count = unwind32_list(&section, places + place_count, room);
+
+	if (count > room)
+		return;
+	image->first = place_count;
+	image->count = count;
+	place_count += count;
+}
+
+/* Keeps what is known of an image; one thread at a time, and another one goes without. */
+static void add_image(struct image *image, uint32_t begun)
+{
+	struct image *room;
+
+	if (__atomic_exchange_n(&is_adding, 1, __ATOMIC_ACQUIRE))
+		return;
+	image->hash = hash_section(image);
+	room = room_for(image);
+	if (room && unwind32_begin() == begun) {
+		uint32_t base = image->base;
+
+		if (room < images + image_count) {
+			image->first = room->first;
+			image->count = room->count;
+		} else {
+			list_functions(image);
+		}
+		image->base = 0;
+		*room = *image;
+		image->base = base;
+		if (room == images + image_count)
+			__atomic_store_n(&image_count, image_count + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&room->base, base, __ATOMIC_SEQ_CST);
+		/* Who forgets counts first: as with the rules. */
+		if (unwind32_begin() != begun)
+			__atomic_store_n(&room->base, 0, __ATOMIC_SEQ_CST);
+	}
+	__atomic_store_n(&is_adding, 0, __ATOMIC_RELEASE);
+}
+
+static bool find_image(uint32_t base, struct image *image)
+{
+	uint32_t count = __atomic_load_n(&image_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (__atomic_load_n(&images[i].base, __ATOMIC_ACQUIRE) == base) {
+			*image = images[i];
+			image->base = base;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void forget_images(uint64_t from, uint64_t to)
+{
+	uint32_t count = __atomic_load_n(&image_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t base = __atomic_load_n(&images[i].base, __ATOMIC_SEQ_CST);
+
+		if (base && base >= from && base < to)
+			__atomic_compare_exchange_n(&images[i].base, &base, 0, false,
+				__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	}
+}
+
+/* An image without rules, which a stack goes through. */
+static void note_bare(uint32_t base)
+{
+	for (uint32_t i = 0; i < TRACER_BARE_IMAGES; i++) {
+		uint32_t *place = &hsnap_tracer.bare_images[i], there = 0;
+
+		if (__atomic_compare_exchange_n(
+			    place, &there, base, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+			there == base)
+			return;
+	}
+}
+
+/* ---------------------------------------------------------------- rules */
+
+#define EXECUTABLE                                                                                 \
+	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
+
+/* An address whose rule is looked for. */
+struct question {
+	uint32_t addr, begun;
+	struct unwind32_rule rule;
+	bool is_kept; /* it is a fact of the address as long as its module is there */
+};
+
+/* Code in an image: by its rules, by EBP where it has none. */
+static void ask_image(struct question *question, uint32_t base)
+{
+	struct image image = {.base = base};
+	struct unwind32_section section;
+	enum unwind32_answer answer;
+
+	if (!find_image(base, &image)) {
+		find_section(&image);
+		add_image(&image, question->begun);
+	}
+	if (!image.section_bytes) {
+		note_bare(base);
+		return;
+	}
+	section = section_of(&image);
+	answer = unwind32_read(&section, image.count ? places + image.first : NULL, image.count,
+		question->addr, &question->rule);
+	if (answer == UNWIND32_NOT_UNDERSTOOD)
+		question->rule = (struct unwind32_rule){.kind = UNWIND32_END};
+}
+
+/* A return address lies in code, after a call. */
+static void ask(void *what)
+{
+	static const struct unwind32_rule frame = UNWIND32_FRAME;
+	struct question *question = what;
+	MEMORY_BASIC_INFORMATION info;
+
+	if (NtQueryVirtualMemory(THIS_PROCESS, at(question->addr), NT_MEMORY_BASIC_INFORMATION,
+		    &info, sizeof(info), NULL) < 0 ||
+		info.State != MEM_COMMIT)
+		return;
+	question->is_kept = info.Type == MEM_IMAGE;
+	if (!(info.Protect & EXECUTABLE) ||
+		!unwind_is_after_call(
+			at(question->addr), question->addr - (uint32_t)(uintptr_t)info.BaseAddress))
+		return;
+	question->rule = frame;
+	question->is_kept = true;
+	if (info.Type == MEM_IMAGE)
+		ask_image(question, (uint32_t)(uintptr_t)info.AllocationBase);
+}
+
+static struct unwind32_rule learn(uint32_t addr)
+{
+	struct question question = {.addr = addr, .begun = unwind32_begin()};
+
+	question.rule.kind = UNWIND32_NO_CODE;
+	if (!unwind_guarded(ask, &question)) {
+		__atomic_fetch_add(&unwind_exceptions, 1, __ATOMIC_RELAXED);
+		return (struct unwind32_rule){.kind = UNWIND32_END};
+	}
+	if (question.is_kept)
+		unwind32_put(addr, &question.rule, question.begun);
+	return question.rule;
+}
+
+void unwind_forget(uint64_t from, uint64_t to)
+{
+	unwind32_forget(from, to);
+	forget_images(from, to);
+}
+
+void unwind_forget_all(void)
+{
+	unwind_forget(0, UINT64_MAX);
+}
+
+/* ---------------------------------------------------------------- walks */
+
+/* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll, x86, Windows 7 to
+ * 11; Wine's winternl.h */
+#define TEB_DEALLOCATION_STACK 0xe0c
+
+/* What looking for a rule may take of the stack, with an exception's dispatch. */
+#define LEARN_STACK_BYTES 16384
+
+#define WALKERS_LOG2 6
+#define TRAILS_LOG2 2
+#define TRAILS (1 << TRAILS_LOG2)
+
+/* Of a thread, and perhaps some others: what all have would be fought over. */
+static struct walker {
+	__attribute__((aligned(64))) const void *
+		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
+	struct unwind32_trail *last; /* of its last walk */
+	struct unwind32_trail trails[TRAILS];
+	struct unwind32_walked walked[UNWIND32_MARKS];
+} walkers[1 << WALKERS_LOG2];
+
+static inline struct walker *walker_of(const NT_TIB *teb)
+{
+	return &walkers[(uint32_t)(uintptr_t)teb * 0x9e3779b1u >> (32 - WALKERS_LOG2)];
+}
+
+/* By where the first return address stands, and which it is: so two calls that take turns mostly have a trail each. */
+static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t slot)
+{
+	uint32_t addr = *(const uint32_t *)at(slot);
+
+	return &walker->trails[(slot + addr) * 0x9e3779b1u >> (32 - TRAILS_LOG2)];
+}
+
+static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
+{
+	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
+	const void *nobody =
+		walker; /* no TEB: it stays if the thread is ended before the trails are set up */
+
+	if (__builtin_expect(owner == teb, 1))
+		return trail_from(walker, slot);
+	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, nobody, false,
+			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return NULL;
+	for (int i = 0; i < TRAILS; i++)
+		unwind32_trail_init(&walker->trails[i], walker->walked);
+	__atomic_store_n(&walker->owner, teb, __ATOMIC_RELEASE);
+	return trail_from(walker, slot);
+}
+
+struct unwind_note *unwind_note(void)
+{
+	const NT_TIB *teb = (const NT_TIB *)NtCurrentTeb();
+	struct walker *walker = walker_of(teb);
+
+	return walker->owner == teb && walker->last && walker->last->is_whole ?
+		       &walker->last->note :
+		       NULL;
+}
+
+static bool is_in_stack(const NT_TIB *tib, uint64_t slot)
+{
+	return slot >= (uintptr_t)tib->StackLimit && slot < (uintptr_t)tib->StackBase &&
+	       !(slot & 3) && !((uintptr_t)tib->StackBase & 3);
+}
+
+const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
-	uint32_t ebp = (uint32_t)(uintptr_t)__builtin_frame_address(0);
-	uint32_t low = (uint32_t)(uintptr_t)tib->StackLimit;
-	struct unwind_window window = {
-		ebp, (uint32_t)(uintptr_t)tib->StackBase, __builtin_frame_address(0)};
+	struct walker *walker = walker_of(tib);
+	const struct unwind32_stack stack = {.high = (uint32_t)(uintptr_t)tib->StackBase};
+	const struct unwind32_start start = {.slot = (uint32_t)slot, .ebp = (uint32_t)rbp};
+	struct unwind32_trail *trail;
 
-	/* Nothing below this frame is looked at, and all above it is there. */
-	return ebp < low ? 0 : unwind_chain(frames, max, skip, &window, ebp);
+	if (walker->owner != tib || !is_in_stack(tib, slot))
+		return NULL;
+	trail = trail_from(walker, start.slot);
+	if (!unwind32_is_same(trail, &stack, &start))
+		return NULL;
+	return &trail->note;
+}
+
+/* True if the target's stack has room to look for a rule: it must not overflow by our doing. */
+static bool has_room(void)
+{
+	const char *teb = (const char *)NtCurrentTeb();
+	uint32_t here = (uint32_t)(uintptr_t)__builtin_frame_address(0);
+
+	return here - *(const uint32_t *)(teb + TEB_DEALLOCATION_STACK) > LEARN_STACK_BYTES;
 }
 
 uint32_t unwind_from(
 	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
 {
-	(void)slot;
-	(void)rbp;
-	return unwind_stack(frames, max, skip);
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+	const struct unwind32_stack stack = {.high = (uint32_t)(uintptr_t)tib->StackBase};
+	struct unwind32_start start = {.slot = (uint32_t)slot, .ebp = (uint32_t)rbp};
+	struct walker *walker = walker_of(tib);
+	struct unwind32_trail *trail;
+	uint32_t found;
+
+	if (!is_in_stack(tib, slot))
+		return 0;
+	trail = trail_of(walker, tib, start.slot);
+	if (trail)
+		walker->last = trail;
+	for (;;) {
+		struct unwind32_rule rule;
+
+		found = unwind32_walk(frames, max, skip, &stack, &start, &start, trail);
+		if (found != UNWIND32_MISS)
+			return found;
+		if (!has_room())
+			return start.count;
+		rule = learn(*(const uint32_t *)at(start.slot));
+		if (rule.kind == UNWIND32_NO_CODE)
+			return start.count - 1;
+		if (!unwind32_step_on(&stack, &start, &rule))
+			return start.count;
+	}
 }
 
-struct unwind_note *unwind_note(void)
+__attribute__((noinline)) uint32_t unwind_stack(
+	uint64_t *frames, uint32_t max, const struct unwind_skip *skip)
 {
-	return NULL;
-}
+	const uintptr_t *frame = __builtin_frame_address(0);
 
-const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
-{
-	(void)slot;
-	(void)rbp;
-	return NULL;
-}
-
-/* Nothing is known of addresses. */
-void unwind_forget(uint64_t from, uint64_t to)
-{
-	(void)from;
-	(void)to;
-}
-
-void unwind_forget_all(void)
-{
+	return unwind_from(frames, max, skip, (uintptr_t)(frame + 1), *frame);
 }
