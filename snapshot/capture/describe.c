@@ -1,10 +1,12 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
+#include "core/base/text.h"
 #include "snapshot/capture/capture_parts.h"
 
 /* One of the modules that lies in the place of module, or NULL. */
@@ -96,6 +98,53 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads);
 }
 
+/* Windows' own modules have frame pointers, which are enough for them. */
+static bool is_of_system(const char *path)
+{
+	static const char folder[] = ":\\windows\\";
+	size_t len = sizeof(folder) - 1;
+
+	return strlen(path) > len && text_same(path + 1, len, folder, len);
+}
+
+static const struct module *module_of(const struct snapshot *snapshot, uint64_t base)
+{
+	for (size_t i = 0; i < snapshot->module_count; i++) {
+		const struct module *module = &snapshot->modules[i];
+
+		if (module->base == base || module->unloaded_at == base)
+			return module;
+	}
+	return NULL;
+}
+
+#define BARE_NAMED 8
+#define BARE_NAME_BYTES 60
+
+/* Where stacks went through modules by EBP alone, which skips the callers of code without frame pointers. */
+static void warn_of_bare_images(struct snapshot *snapshot, const struct tracer_area *area)
+{
+	char names[BARE_NAMED * (BARE_NAME_BYTES + 2) + 40];
+	size_t count = 0, len = 0;
+
+	for (size_t i = 0; i < TRACER_BARE_IMAGES && area->bare_images[i]; i++) {
+		const struct module *module = module_of(snapshot, area->bare_images[i]);
+
+		if (!module || is_of_system(module->path) || ++count > BARE_NAMED)
+			continue;
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s", len ? ", " : "",
+			BARE_NAME_BYTES, module_path_base(module->path));
+	}
+	if (count > BARE_NAMED)
+		snprintf(names + len, sizeof(names) - len, " and %zu more", count - BARE_NAMED);
+	if (count)
+		snapshot_warn(snapshot,
+			"stacks of 32-bit code may lack callers: no unwind information in %s; "
+			"build "
+			"it with frame pointers (/Oy-, -fno-omit-frame-pointer)",
+			names);
+}
+
 /* A warning for each gap that it left, with the remedy. */
 static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
@@ -107,6 +156,7 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 			"figures are estimates: one in %" PRIu64 " bytes was recorded",
 			area->sample_bytes);
 	warn_of_drops(snapshot, area);
+	warn_of_bare_images(snapshot, area);
 	if (area->unwind_mismatches)
 		snapshot_warn(snapshot,
 			"%" PRIu64

@@ -704,6 +704,49 @@ TEST(whatever_it_dropped_is_said_with_the_remedy)
 	assert_int_equal(scene.snapshot.warning_count, 6);
 }
 
+static void add_module(uint64_t base, const char *path)
+{
+	struct module *module = snapshot_add_module(&scene.snapshot);
+
+	module->base = base;
+	module->size_bytes = 0x1000;
+	module->path = path;
+}
+
+/* Windows' own modules are left out, whatever their letters' case; those that are not known, too. */
+TEST(modules_unwound_by_ebp_alone_are_named)
+{
+	AREA_PUT(bare_images[0], 0x400000);
+	AREA_PUT(bare_images[1], 0x77000000);
+	AREA_PUT(bare_images[2], 0x10000000);
+	AREA_PUT(bare_images[3], 0x12340000);
+	add_module(0x400000, "D:\\app\\server.exe");
+	add_module(0x10000000, "C:\\windowsapps\\old.dll");
+	add_module(0x20000000, "D:\\app\\new.dll");
+	add_module(0x77000000, "C:\\WINDOWS\\SysWOW64\\ntdll.dll");
+	scene.captured.walk.heaps[0].unwalked = false;
+	join_traced();
+	assert_true(warns("stacks of 32-bit code may lack callers: no unwind information in "
+			  "server.exe, old.dll; build it with frame pointers (/Oy-"));
+	assert_int_equal(scene.snapshot.warning_count, 1);
+}
+
+TEST(many_modules_unwound_by_ebp_alone_are_counted)
+{
+	static char paths[TRACER_BARE_IMAGES][20];
+
+	for (uint32_t i = 0; i < TRACER_BARE_IMAGES; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "C:\\x\\m%u.dll", i);
+		AREA_PUT(bare_images[i], 0x400000 + i * 0x10000);
+		add_module(0x400000 + i * 0x10000, paths[i]);
+	}
+	scene.captured.walk.heaps[0].unwalked = false;
+	join_traced();
+	assert_true(warns(
+		"in m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and 56 more; "));
+	assert_int_equal(scene.snapshot.warning_count, 1);
+}
+
 /* More room would not help: what came after counts as dropped, and was not for want of it. */
 TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 {
