@@ -165,6 +165,8 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
 SAMPLE_PROGRAMS := $(patsubst samples/%,build/win64/samples/%.exe,$(basename $(SAMPLES)))
+# One program for 32 bits in the ways that frames can be built.
+FRAMES32 := $(foreach kind,o0 fp fpo bare,build/win32/targets/frames_$(kind).exe)
 # What prove.cmd tries the programs on.
 PROVE_PROGRAMS := build/win64/targets/stepper.exe \
 	$(foreach sample,leak_steady leak_heaps memory_test,build/win64/samples/$(sample).exe build/win32/samples/$(sample).exe)
@@ -192,7 +194,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(FUZZ_TARGETS:tests/fuzz/%.c=build/asan/fuzz/%) build/fuzz/images/made \
 	$(WIN_TEST_PROGRAMS) \
-	build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
+	$(FRAMES32) build/win64/fail/hsnap.exe build/linux/fail/fail_posix.so \
 	build/linux/bench/maps \
 	$(NAMED_PROGRAMS)
 
@@ -449,6 +451,17 @@ build/win32/samples/%.exe: samples/%.cpp Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< -static -o $@
+
+# Functions that are the same must not become one, nor a call a jump. In "bare" what the C library has of .eh_frame is data.
+frames_o0 := -O0
+frames_fp := -O2 -fno-omit-frame-pointer
+frames_fpo := -O2 -fomit-frame-pointer
+frames_bare := -O2 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
+$(FRAMES32): build/win32/targets/frames_%.exe: tests/targets/frames.c Makefile | deps32
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)gcc $(windows_FLAGS) $(frames_$*) -fno-ipa-icf -fno-optimize-sibling-calls -gdwarf-4 $(REPRODUCIBLE) $< -static -lntdll -o $@
+	$(if $(filter bare,$*),$(MINGW32)objcopy --set-section-flags .eh_frame=alloc$(comma)load$(comma)data $@)
 
 build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
 	mkdir -p $(@D)

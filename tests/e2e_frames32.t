@@ -1,0 +1,72 @@
+#!/usr/bin/perl
+# Stacks of 32-bit code: a program that allocates by callers whose frames differ in form states their chains, and a
+# recording of it has these and no others, however the program was built. Runs where Wine runs 32-bit programs.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my %kinds = (
+	o0 => 'without optimization',
+	fp => 'optimized, with frame pointers',
+	fpo => 'optimized, without frame pointers',
+	bare => 'with frame pointers, and no rules for unwinding',
+);
+my $targets = "$root/build/win32/targets";
+my $hsnap = "$root/build/win32/hsnap.exe";
+
+plan skip_all => "'make win32' has not been run" if grep { !-e } $hsnap, map { "$targets/frames_$_.exe" } keys %kinds;
+my $dir = fresh_dir();
+my $alone = run([wine("$targets/frames_o0.exe")]);
+plan skip_all => 'no 32-bit program runs here' if $alone->{status} || $alone->{out} !~ /^chain /;
+
+for my $kind (sort keys %kinds) {
+	subtest $kinds{$kind} => sub { check_chains($kind) };
+}
+subtest 'a module without rules is named' => \&check_warning;
+done_testing;
+
+# Each chain once, as "FUNCTION CALLER ...".
+sub stated { my %all = map { $_ => 1 } $_[0] =~ /^chain (.*?)\r?$/mg; return sort keys %all }
+
+# Those that begin with a door to the heap: the C library allocates, too. Without decorations.
+sub recorded {
+	my ($module, @rows) = @_;
+	my %all;
+	for my $row (@rows) {
+		my @functions = map { $_->{function} =~ s/\(.*//r =~ s/^@?(\w+)@\d+$/$1/r } chain_of($row, $module);
+		$all{"@functions"} = 1 if @functions && $functions[0] =~ /^by_/;
+	}
+	return sort keys %all;
+}
+
+sub check_chains {
+	my ($kind) = @_;
+	my $run = run([wine($hsnap, 'record', '-o', win("$dir/$kind.hrec"), '--', "$targets/frames_$kind.exe")]);
+	is($run->{status}, 0, 'it ran') or diag($run->{err});
+	my @truth = stated($run->{out});
+	cmp_ok(scalar(@truth), '>=', 25, 'it states its chains');
+	my $result = run(tool('hdiff', 'linux', '--force', "$dir/$kind.hrec"));
+	is($result->{status}, 0, 'hdiff') or diag($result->{err});
+	my @found = recorded("frames_$kind", @{ report($result->{out})->{rows} });
+	is_deeply(\@found, \@truth, 'its recording has the same') or diag(map { "$_\n" } @found);
+	return;
+}
+
+# The snapshot at its end says so of this program alone: all others have rules.
+sub check_warning {
+	for my $kind ('bare', 'fpo') {
+		my $file = "$dir/$kind.txt";
+		run([wine($hsnap, 'run', '--at-exit', win($file), '--', "$targets/frames_$kind.exe")]);
+		my @warnings = slurp($file) =~ m{^// hsnap: warning .*(stacks of 32-bit code may lack callers: .*?)\r?$}mg;
+		if ($kind eq 'bare') {
+			is(scalar(@warnings), 1, "$kind: one warning");
+			like($warnings[0] // '', qr/no unwind information in frames_bare\.exe; build it/, 'of this program') or diag(slurp($file));
+		} else {
+			is_deeply(\@warnings, [], "$kind: none");
+		}
+	}
+	return;
+}

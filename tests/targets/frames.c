@@ -1,0 +1,327 @@
+/*
+ * Allocates once through each of several doors to the heap, by callers whose frames differ in form, and prints for each
+ * "chain FUNCTION CALLER ...", innermost first up to main or the thread's function. It is built for 32 bits with and
+ * without frame pointers: tests/e2e_frames32.t.
+ */
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+PVOID WINAPI RtlAllocateHeap(HANDLE heap, ULONG flags, SIZE_T bytes);
+
+static void *volatile kept;
+static volatile unsigned zero;
+static HANDLE own_heap;
+
+typedef void door(unsigned bytes);
+
+/* What follows the call keeps it from becoming a jump. */
+static inline void keep(void *block)
+{
+	if (!block)
+		ExitProcess(3);
+	kept = block;
+}
+
+/* ---------------------------------------------------------------- doors */
+
+static NOINLINE void by_malloc(unsigned bytes)
+{
+	keep(malloc(bytes));
+}
+
+static NOINLINE void by_calloc(unsigned bytes)
+{
+	keep(calloc(bytes, 1));
+}
+
+static NOINLINE void by_realloc(unsigned bytes)
+{
+	keep(realloc(NULL, bytes));
+}
+
+static NOINLINE void by_growth(unsigned bytes)
+{
+	keep(realloc(malloc(1), bytes * 100));
+}
+
+static NOINLINE void by_strdup(unsigned bytes)
+{
+	char text[300];
+
+	memset(text, 'x', sizeof(text));
+	text[bytes % sizeof(text)] = 0;
+	keep(_strdup(text));
+}
+
+static NOINLINE void by_wcsdup(unsigned bytes)
+{
+	wchar_t text[300];
+
+	for (unsigned i = 0; i < 300; i++)
+		text[i] = 'x';
+	text[bytes % 300] = 0;
+	keep(_wcsdup(text));
+}
+
+static NOINLINE void by_aligned_malloc(unsigned bytes)
+{
+	keep(_aligned_malloc(bytes, 64));
+}
+
+static NOINLINE void by_HeapAlloc(unsigned bytes)
+{
+	keep(HeapAlloc(GetProcessHeap(), 0, bytes));
+}
+
+static NOINLINE void by_own_heap(unsigned bytes)
+{
+	keep(HeapAlloc(own_heap, HEAP_ZERO_MEMORY, bytes));
+}
+
+static NOINLINE void by_HeapReAlloc(unsigned bytes)
+{
+	keep(HeapReAlloc(own_heap, 0, HeapAlloc(own_heap, 0, 1), bytes * 100));
+}
+
+static NOINLINE void by_LocalAlloc(unsigned bytes)
+{
+	keep(LocalAlloc(LMEM_FIXED, bytes));
+}
+
+static NOINLINE void by_GlobalAlloc(unsigned bytes)
+{
+	keep(GlobalAlloc(GMEM_FIXED, bytes));
+}
+
+static NOINLINE void by_ntdll(unsigned bytes)
+{
+	keep(RtlAllocateHeap(own_heap, 0, bytes));
+}
+
+static NOINLINE void by_VirtualAlloc(unsigned bytes)
+{
+	keep(VirtualAlloc(NULL, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE));
+}
+
+/* ---------------------------------------------------------------- callers */
+
+static NOINLINE void plain(door *by, unsigned bytes)
+{
+	by(bytes);
+	zero = 0;
+}
+
+static NOINLINE void WINAPI as_stdcall(unsigned bytes, door *by)
+{
+	by(bytes);
+	zero = 0;
+}
+
+static NOINLINE void __fastcall as_fastcall(unsigned bytes, door *by)
+{
+	by(bytes);
+	zero = 0;
+}
+
+/* Its arguments are pushed between calls. */
+static NOINLINE unsigned with_arguments(door *by, unsigned a, unsigned b, unsigned c, unsigned d,
+	unsigned e, unsigned f, unsigned g)
+{
+	as_stdcall(a + zero, by);
+	as_stdcall(b + zero, by);
+	return c + d * e + f * g + zero;
+}
+
+/* Its frame's size is not known. */
+static NOINLINE void with_alloca(door *by, unsigned bytes)
+{
+	volatile char *room = __builtin_alloca(bytes + zero);
+
+	room[bytes - 1] = 1;
+	by(bytes);
+	zero = room[bytes - 1] - 1u;
+}
+
+static NOINLINE void use(volatile char *room, unsigned bytes)
+{
+	room[bytes - 1] = 1;
+}
+
+/* Its frame is aligned to more than its caller's. */
+static NOINLINE void with_alignment(door *by, unsigned bytes)
+{
+	__attribute__((aligned(64))) volatile char room[128];
+
+	use(room, sizeof(room));
+	by(bytes);
+	zero = room[127] - 1u;
+}
+
+__attribute__((force_align_arg_pointer)) static NOINLINE void with_realignment(
+	door *by, unsigned bytes)
+{
+	by(bytes);
+	zero = 0;
+}
+
+/* More than the guard page: the prologue calls a function. */
+static NOINLINE void with_large_frame(door *by, unsigned bytes)
+{
+	volatile char room[50000];
+
+	use(room, sizeof(room));
+	by(bytes);
+	zero = room[49999] - 1u;
+}
+
+struct large {
+	unsigned words[20];
+};
+
+/* It is handed where its value goes. */
+static NOINLINE struct large with_structure(door *by, unsigned bytes)
+{
+	struct large value = {{bytes}};
+
+	by(bytes);
+	value.words[19] = zero;
+	return value;
+}
+
+/* More values than registers, EBP among these where it is free. */
+static NOINLINE unsigned with_registers(door *by, unsigned bytes)
+{
+	unsigned a = zero + 1, b = zero + 2, c = zero + 3, d = zero + 4, e = zero + 5;
+
+	for (unsigned i = 0; i < 1 + zero; i++) {
+		by(bytes + zero);
+		a += b ^ i;
+		b += c;
+		c += d;
+		d += e;
+		e += a;
+	}
+	return a ^ b ^ c ^ d ^ e;
+}
+
+static NOINLINE void with_varargs(door *by, ...)
+{
+	va_list list;
+
+	va_start(list, by);
+	by(va_arg(list, unsigned));
+	va_end(list);
+	zero = 0;
+}
+
+static NOINLINE void recursive(door *by, unsigned depth)
+{
+	if (depth)
+		recursive(by, depth - 1);
+	else
+		by(100);
+	zero = 0;
+}
+
+static door *for_callback;
+static unsigned compared;
+
+static NOINLINE int __cdecl compare(const void *a, const void *b)
+{
+	if (!compared++)
+		for_callback(90);
+	return *(const char *)a - *(const char *)b;
+}
+
+/* The C library calls back. */
+static NOINLINE void with_callback(door *by)
+{
+	char letters[2] = {'b', 'a'};
+
+	for_callback = by;
+	compared = 0;
+	qsort(letters, 2, 1, compare);
+	zero = 0;
+}
+
+static NOINLINE BOOL WINAPI once(PINIT_ONCE init, PVOID parameter, PVOID *context)
+{
+	(void)init;
+	(void)context;
+	((door *)parameter)(80);
+	return zero == 0;
+}
+
+/* And the system. */
+static NOINLINE void with_system(door *by)
+{
+	static INIT_ONCE init = INIT_ONCE_STATIC_INIT;
+
+	InitOnceExecuteOnce(&init, once, (PVOID)by, NULL);
+	zero = 0;
+}
+
+static NOINLINE DWORD WINAPI thread(PVOID parameter)
+{
+	plain((door *)parameter, 70);
+	return zero;
+}
+
+int main(void)
+{
+	HANDLE other;
+	struct large value;
+
+	own_heap = HeapCreate(0, 0, 0);
+	plain(by_malloc, 10);
+	plain(by_calloc, 11);
+	plain(by_realloc, 12);
+	plain(by_growth, 13);
+	plain(by_strdup, 14);
+	plain(by_wcsdup, 15);
+	plain(by_aligned_malloc, 16);
+	plain(by_HeapAlloc, 17);
+	plain(by_own_heap, 18);
+	plain(by_HeapReAlloc, 19);
+	plain(by_LocalAlloc, 20);
+	plain(by_GlobalAlloc, 21);
+	plain(by_ntdll, 22);
+	plain(by_VirtualAlloc, 23);
+	as_fastcall(30, by_malloc);
+	zero = with_arguments(by_malloc, 31, 32, 0, 0, 0, 0, 0);
+	with_alloca(by_malloc, 33);
+	with_alignment(by_malloc, 34);
+	with_realignment(by_malloc, 35);
+	with_large_frame(by_malloc, 36);
+	value = with_structure(by_malloc, 37);
+	zero = value.words[19];
+	zero = with_registers(by_malloc, 38) * zero;
+	with_varargs(by_malloc, 39);
+	recursive(by_calloc, 5);
+	with_callback(by_calloc);
+	with_system(by_calloc);
+	other = CreateThread(NULL, 0, thread, (PVOID)by_ntdll, 0, NULL);
+	WaitForSingleObject(other, INFINITE);
+	puts("chain by_malloc plain main\nchain by_calloc plain main\nchain by_realloc plain main\n"
+	     "chain by_growth plain main\nchain by_strdup plain main\nchain by_wcsdup plain main\n"
+	     "chain by_aligned_malloc plain main\nchain by_HeapAlloc plain main\n"
+	     "chain by_own_heap plain main\nchain by_HeapReAlloc plain main\n"
+	     "chain by_LocalAlloc plain main\nchain by_GlobalAlloc plain main\n"
+	     "chain by_ntdll plain main\nchain by_VirtualAlloc plain main\n"
+	     "chain by_malloc as_fastcall main\nchain by_malloc as_stdcall with_arguments main\n"
+	     "chain by_malloc with_alloca main\nchain by_malloc with_alignment main\n"
+	     "chain by_malloc with_realignment main\nchain by_malloc with_large_frame main\n"
+	     "chain by_malloc with_structure main\nchain by_malloc with_registers main\n"
+	     "chain by_malloc with_varargs main\n"
+	     "chain by_calloc recursive recursive recursive recursive recursive recursive main\n"
+	     "chain by_calloc compare with_callback main\nchain by_calloc once with_system main\n"
+	     "chain by_ntdll plain thread");
+	fflush(stdout);
+	return 0;
+}
