@@ -24,6 +24,7 @@ SKIP: {
 		is($target->quit, 0, 'it ends');
 	}
 }
+is(run([wine('cmd', '/c', 'exit 7')], env => { TMPDIR => fresh_dir() })->{status}, 7, 'a program runs where TMPDIR is set, of which Wine 10 dies');
 for my $limit (undef, 200) {
 	my $what = defined $limit ? 'with a time limit' : 'as it is';
 	my $target = target($exe);

@@ -1,5 +1,5 @@
 /* Plain entries as a processor of today reads them. */
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)
 #pragma GCC target("avx2,bmi,bmi2")
 #endif
 int run_entry_tests(void);
