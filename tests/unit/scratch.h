@@ -131,7 +131,8 @@ static inline uint64_t scratch_header(const char *image, const char *word)
 	char command[500];
 
 	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-objdump -p %s | awk '$1 == \"%s\" { print $2 }'", image, word);
+		"x86_64-w64-mingw32-objdump -p '%s' | awk '$1 == \"%s\" { print $2 }'", image,
+		word);
 	return scratch_number(command, 16);
 }
 
@@ -142,7 +143,7 @@ static inline uint32_t scratch_rva(const char *image, const char *symbol)
 	char command[500];
 
 	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print $1 }'", image, symbol);
+		"x86_64-w64-mingw32-nm '%s' | awk '$3 == \"%s\" { print $1 }'", image, symbol);
 	at = scratch_number(command, 16);
 	return at > base ? (uint32_t)(at - base) : 0;
 }

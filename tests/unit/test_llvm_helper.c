@@ -263,7 +263,7 @@ TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 
 	need_exe();
 	snprintf(script, sizeof(script),
-		"while read -r line; do path=${line#*\\\"}; cmp -s \"${path%%\\\"*}\" %s && "
+		"while read -r line; do path=${line#*\\\"}; cmp -s \"${path%%\\\"*}\" '%s' && "
 		"answer same || answer other; done\n",
 		exe);
 	fake_llvm(script);
@@ -354,7 +354,7 @@ static size_t count_starts(size_t count, size_t bad, const char *script, unsigne
 	size_t starts;
 
 	start(&options);
-	snprintf(text, sizeof(text), "echo >>%s/starts\n%s", dir, script);
+	snprintf(text, sizeof(text), "echo >>'%s'/starts\n%s", dir, script);
 	fake_llvm(text);
 	for (size_t i = 0; i < count; i++) {
 		snprintf(paths[i], sizeof(paths[i]), "C:\\%s%zu.exe", i < bad ? "good" : "bad", i);

@@ -51,7 +51,7 @@ static int build(void **state)
 		return -1;
 	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
-		"cd %s && command -v llvm-symbolizer$LLVM llvm-pdbutil$LLVM >tools && "
+		"cd '%s' && command -v llvm-symbolizer$LLVM llvm-pdbutil$LLVM >tools && "
 		"clang$LLVM --target=x86_64-w64-mingw32 -O1 -g -gcodeview -c s.c && "
 		"ld.lld$LLVM -m i386pep --entry=main --pdb=s.pdb s.o -L/usr/x86_64-w64-mingw32/lib "
 		"-lmsvcrt -o s.exe 2>tools",
@@ -62,12 +62,12 @@ static int build(void **state)
 	snprintf(pdb, sizeof(pdb), "%s/s.pdb", dir);
 	assert_int_equal(scratch_headers(exe, &pe), 0);
 	snprintf(command, sizeof(command),
-		"llvm-pdbutil$LLVM dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
+		"llvm-pdbutil$LLVM dump --symbols '%s' | sed -n '/S_GPROC32.*`api`/{n;"
 		"s/.*addr = 0001:\\([0-9]*\\),.*/\\1/p;}'",
 		pdb);
 	api_start = pe.sections[0].rva + (uint32_t)scratch_number(command, 10);
 	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --start-address=0x%llx %s | "
+		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --start-address=0x%llx '%s' | "
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
 		(unsigned long long)pe.preferred_base + api_start, exe);
 	call_rva = (uint32_t)(scratch_number(command, 16) - pe.preferred_base) - 1;
@@ -230,7 +230,7 @@ TEST(test_a_truncated_pdb_gives_no_wrong_names)
 	need_exe();
 	snprintf(path, sizeof(path), "%s/cut.pdb", dir);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		snprintf(command, sizeof(command), "head -c %zu %s >%s", parts[i], pdb, path);
+		snprintf(command, sizeof(command), "head -c %zu '%s' >'%s'", parts[i], pdb, path);
 		assert_int_equal(system(command), 0);
 		ask(exe, path);
 		if (scene.lookup.found.count && scene.lookup.found.list[0].line)

@@ -41,7 +41,7 @@ static int build(void **state)
 		return -1;
 	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
-		"cd %s && x86_64-w64-mingw32-gcc -O1 -shared -Wl,--build-id s.c -o s.dll", dir);
+		"cd '%s' && x86_64-w64-mingw32-gcc -O1 -shared -Wl,--build-id s.c -o s.dll", dir);
 	if (system("command -v x86_64-w64-mingw32-gcc >/dev/null") != 0 || system(command) != 0)
 		return 0;
 	snprintf(dll, sizeof(dll), "%s/s.dll", dir);

@@ -46,7 +46,7 @@ static inline uint32_t return_in(const char *name)
 	char command[1000];
 
 	snprintf(command, sizeof(command),
-		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --disassemble=%s %s | "
+		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --disassemble=%s '%s' | "
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
 		name, exe);
 	return (uint32_t)(scratch_number(command, 16) - scratch_header(exe, "ImageBase"));
@@ -67,7 +67,7 @@ static inline int build(void **state)
 	setenv("HSYM_CACHE", "off", 1);
 	scratch_write("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
-		"cd %s && mkdir bin dosdevices drive_c 'drive_c/Mixed Case' && "
+		"cd '%s' && mkdir bin dosdevices drive_c 'drive_c/Mixed Case' && "
 		"ln -s ../drive_c dosdevices/c: && command -v x86_64-w64-mingw32-gcc >bin/which && "
 		"x86_64-w64-mingw32-gcc -O1 -fno-optimize-sibling-calls -gdwarf-4 s.c "
 		"-o 'drive_c/Mixed Case/App.exe' && ln -s 'drive_c/Mixed Case/App.exe' a.exe",
@@ -86,7 +86,7 @@ static inline int build(void **state)
 	hidden_return = return_in("hidden");
 	/* The time stamp is 8 bytes behind where the number at 60 points. */
 	snprintf(command, sizeof(command),
-		"od -An -tx4 -j $(($(od -An -tu4 -j60 -N4 %s) + 8)) -N4 %s", exe, exe);
+		"od -An -tx4 -j $(($(od -An -tu4 -j60 -N4 '%s') + 8)) -N4 '%s'", exe, exe);
 	module.timestamp = (uint32_t)scratch_number(command, 16);
 	return stat(exe, &st);
 }

@@ -35,13 +35,13 @@ static void build(const char *tools, const char *command)
 {
 	char text[2000];
 
-	snprintf(text, sizeof(text), "for i in %s; do command -v $i >%s/which || exit 1; done",
+	snprintf(text, sizeof(text), "for i in %s; do command -v $i >'%s/which' || exit 1; done",
 		tools, dir);
 	if (system(text) != 0) {
 		print_message("# not here: one of %s\n", tools);
 		skip();
 	}
-	snprintf(text, sizeof(text), "cd %s && %s", dir, command);
+	snprintf(text, sizeof(text), "cd '%s' && %s", dir, command);
 	assert_int_equal(system(text), 0);
 }
 
