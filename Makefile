@@ -248,7 +248,7 @@ check-viewers: all ## install what opens reports (a browser, Go, databases), and
 
 check-packages: ## install what makes a Debian package, make one twice, and test it
 	setup/packages deb
-	HSNAP_PACKAGES=required HSNAP_TEST_TIMEOUT=900 tests/run tests/packages/*.t
+	HSNAP_PACKAGES=required tests/run tests/packages/*.t
 
 fuzz-packages:
 	setup/packages fuzz

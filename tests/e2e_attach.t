@@ -262,7 +262,7 @@ sub starting {
 		is($target->step, 1, "@$run: a program is at work before main") or next;
 		is(lock_of($target), 'taken', 'it is the turn of run to change it');
 		my $pid = Hunt::start([qw(timeout -k 5 120), wine($victim, 'attach', '-p', $target->{pid})], stderr => "$out/said");
-		my $until = time + 60;
+		my $until = time + $Hunt::limit;
 		while (!unix_pids($victim) && time < $until) {
 			select undef, undef, undef, 0.005;
 		}

@@ -133,7 +133,7 @@ done_testing;
 # Until it is true, or the time is over.
 sub wait_until {
 	my ($is_true) = @_;
-	my $until = time + 60;
+	my $until = time + $Hunt::limit;
 	select undef, undef, undef, 0.02 until $is_true->() || time > $until;
 }
 

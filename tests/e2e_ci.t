@@ -86,7 +86,7 @@ is($target->step, 1, 'a server runs');
 my $watching = Hunt::start(['sh', '-c', $series =~ s/^hsnap/tools\/hsnap.exe/r =~ s/^/wine /r =~ s/server\.exe/server$$.exe/r =~ s/10m/1s/r],
 	dir => $dir, env => { PATH => "$dir/bin:$ENV{PATH}" });
 for my $step (2 .. 7) {
-	my $until = time + 60;
+	my $until = time + $Hunt::limit;
 	select undef, undef, undef, 0.05 until (grep { /^\d+\.txt$/ } files_in("$dir/leaks")) >= $step - 1 || time > $until;
 	is($target->next_step, $step, 'it serves, and leaks');
 }

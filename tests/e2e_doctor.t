@@ -110,7 +110,7 @@ sub children {
 # True when $done->() is, within a time in which it must be.
 sub soon {
 	my ($done) = @_;
-	my $until = time + 60;
+	my $until = time + $Hunt::limit;
 	until ($done->()) {
 		return 0 if time > $until;
 		select undef, undef, undef, 0.02;

@@ -230,7 +230,7 @@ sub interrupt_after {
 	my ($file, $exe) = @_;
 	my $pid = fork // die "fork: $!\n";
 	return if $pid;
-	my $until = time + 60;
+	my $until = time + $Hunt::limit;
 	select undef, undef, undef, 0.05 until -e $file || time > $until;
 	kill INT => unix_pids($exe);
 	POSIX::_exit(0);

@@ -357,7 +357,7 @@ sub on_terminal {
 	pipe my $from, my $out or die "pipe: $!\n";
 	my $pid = Hunt::start(['script', '-qec', $command, '/dev/null'], stdin => $in, stdout => $out, %how);
 	close $_ for $in, $out;
-	my ($seen, $until) = ('', time + 60);
+	my ($seen, $until) = ('', time + $Hunt::limit);
 	while (time < $until) {
 		my $ready = '';
 		vec($ready, fileno $from, 1) = 1;
@@ -405,7 +405,7 @@ sub interrupted {
 	is_deeply([grep { /out\.txt/ } files_in($dir)], [], 'and nothing left');
 	unlink "$dir/asked";
 	my $pid = Hunt::start(["$root/build/linux/hsym", '-o', "$dir/out.txt", $dump], env => \%env);
-	my $until = time + 60;
+	my $until = time + $Hunt::limit;
 	select undef, undef, undef, 0.02 while !-s "$dir/asked" && time < $until;
 	kill TERM => $pid;
 	is(Hunt::finish($pid) >> 8, 2, 'SIGTERM ends it while names are looked up');

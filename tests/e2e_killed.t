@@ -53,11 +53,11 @@ sub in_the_middle {
 	my ($out, $seconds, $do, $begun) = @_;
 	my $err = "$dir/stderr";
 	my $pid = Hunt::start([wine($hsnap, '-p', $target->{pid}, '-f', win("$out/out.txt"))], stderr => $err);
-	my $until = time + 30;
+	my $until = time + $Hunt::limit;
 	while ($begun && time < $until && !$begun->()) {
 		select undef, undef, undef, 0.002;
 	}
-	$until = time + ($seconds // 30);
+	$until = time + ($seconds // $Hunt::limit);
 	# Time itself is what is waited for here, unless it is the first byte of output.
 	while (time < $until && (defined $seconds || !files_in($out))) {
 		select undef, undef, undef, 0.002;
@@ -103,7 +103,7 @@ sub is_part {
 # after the process is gone, so that is waited for.
 sub left_in {
 	my ($out) = @_;
-	my $until = time + 10;
+	my $until = time + $Hunt::limit;
 	while (time < $until && grep { is_part("$out/$_") } files_in($out)) {
 		select undef, undef, undef, 0.01;
 	}

@@ -101,15 +101,16 @@ sub lost_alone {
 # Blocks of odd sizes are lost, those of even sizes held. None is called lost that is held; how many are called held that
 # are lost is in hsnap.1.
 sub stale {
-	for (['all', 990, 1000], ['word', 10, 200]) {
+	for (['all', 990, 1000], ['word', 100, 400]) {
 		my ($written, $least, $most) = @$_;
 		my $target = target("$root/build/win64/targets/stale.exe", [$written], traced => 1);
 		my ($pid, $line);
 		while (!$pid && defined($line = $target->line)) {
 			$pid = $1 if $line =~ /^ready (\d+)/;
 		}
+		ok($pid, "$written: the program is ready") or next;
 		my $dump = "$dir/stale.txt";
-		check_ok(hsnap('-g', '-p', $pid // 0, '-f', win($dump)), "$written: hsnap -g");
+		check_ok(hsnap('-g', '-p', $pid, '-f', win($dump)), "$written: hsnap -g");
 		syswrite $target->{to}, "\n";
 		my ($is_lost, %lost) = ('');
 		for (split /\r\n/, slurp($dump)) {

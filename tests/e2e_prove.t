@@ -68,7 +68,7 @@ sub unpacked {
 }
 
 sub prove {
-	my $run = run([wine('cmd', '/c', win("$dir/prove.cmd"))], env => { CI => 'true' }, limit => 240);
+	my $run = run([wine('cmd', '/c', win("$dir/prove.cmd"))], env => { CI => 'true' }, limit => 4 * $Hunt::limit);
 	my $text = slurp("$dir/prove.txt") =~ s/\r\n/\n/gr =~ s/\A\s+//r;
 	my ($results) = $text =~ /^(?:ok|FAILED|skipped) .*?\n(?=\n)/ms ? $& : '';
 	return { %$run, text => $text, failed => join("\n", $results =~ /^FAILED +(.*)$/mg),

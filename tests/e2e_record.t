@@ -261,7 +261,7 @@ sub list { return run(tool('hdiff', 'linux', '--list', @_))->{out} }
 # Waits until something is true.
 sub comes {
 	my ($is_there, $tries) = @_;
-	for (1 .. $tries // 600) {
+	for (1 .. $tries // 10 * $Hunt::limit) {
 		return 1 if $is_there->();
 		sleep 0.1;
 	}

@@ -231,7 +231,7 @@ sub full_disk {
 	}
 	ended($target, recorder($target, 'full', [], @small), 'full', 2);
 	like(slurp("$dir/full.err") =~ s/\r//gr, $line, 'one line');
-	my ($until, $is) = (time + 30);
+	my ($until, $is) = (time + $Hunt::limit);
 	do { $is = peek($started) } until $is->{ntdll} eq '0' || time > $until;
 	is($is->{ntdll}, 0, 'nothing of it is left in a program that was started') or return;
 	go_on($_), to_step($_) for $target, $started;

@@ -22,7 +22,7 @@ done_testing;
 sub recorder {
 	my ($target, $name, @more) = @_;
 	my $pid = Hunt::start([wine($record, 'record', '-v', @more, '-o', win("$dir/$name.hrec"), '-p', $target->{pid})], stderr => "$dir/$name.err");
-	for (1 .. 300) {
+	for (1 .. 10 * $Hunt::limit) {
 		return $pid if !hsnap('mark', '-p', $target->{pid}, 'begin')->{status};
 		sleep 0.1;
 	}

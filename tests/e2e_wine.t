@@ -59,7 +59,7 @@ sub side_of {
 # Waits until something is true, and takes what is printed meanwhile; false: the time is over.
 sub waited {
 	my ($terminal, $is_true) = @_;
-	my $until = time + ($ENV{HSNAP_STEP_TIMEOUT} // 60);
+	my $until = time + $Hunt::limit;
 	until ($is_true->()) {
 		return 0 if time > $until;
 		my $ready = '';

@@ -11,7 +11,7 @@ use POSIX qw(WNOHANG);
 use Time::HiRes qw(time sleep);
 
 our @EXPORT = qw(own_copy loop loop_under);
-my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;
+my $limit = $Hunt::limit;
 my $loops = 0;
 
 # A program under a name that nobody else has: processes are found by it.

@@ -12,7 +12,7 @@
 
 #define NOINLINE __attribute__((noinline))
 #define SLOTS 20000
-#define ROUNDS 2000000
+#define ROUNDS 200000
 #define LOST 1000
 
 static void **table[SLOTS];
@@ -53,7 +53,7 @@ static NOINLINE void lose(int is_written)
 		table[slot] = make(17 + 2 * next(500), is_written);
 		table[slot] = NULL;
 	}
-	come_and_go(ROUNDS / 20, is_written);
+	come_and_go(ROUNDS / 2, is_written);
 }
 
 int main(int argc, char **argv)
