@@ -25,6 +25,7 @@ plan skip_all => 'no 32-bit program runs here' if $alone->{status} || $alone->{o
 for my $kind (sort keys %kinds) {
 	subtest $kinds{$kind} => sub { check_chains($kind) };
 }
+subtest 'rules that cannot be read' => \&check_hidden;
 subtest 'a module without rules is named' => \&check_warning;
 done_testing;
 
@@ -52,6 +53,17 @@ sub check_chains {
 	is($result->{status}, 0, 'hdiff') or diag($result->{err});
 	my @found = recorded("frames_$kind", @{ report($result->{out})->{rows} });
 	is_deeply(\@found, \@truth, 'its recording has the same') or diag(map { "$_\n" } @found);
+	return;
+}
+
+# A stack ends with the function whose rules are gone, and the program goes on.
+sub check_hidden {
+	my $run = run([wine($hsnap, 'record', '-o', win("$dir/hidden.hrec"), '--', "$targets/chains_fpo.exe", 'hide')]);
+	is($run->{status}, 0, 'it ran') or diag($run->{err});
+	my @doors = map { s/ .*//r } stated($run->{out});
+	my $result = run(tool('hdiff', 'linux', '--force', "$dir/hidden.hrec"));
+	my %once = map { $_ => 1 } @doors;
+	is_deeply([recorded('chains_fpo', @{ report($result->{out})->{rows} })], [sort keys %once], 'each door is known, and no caller');
 	return;
 }
 

@@ -180,13 +180,29 @@ static void list_functions(struct image *image)
 	place_count += count;
 }
 
-/* Keeps what is known of an image; one thread at a time, and another one goes without. */
-static void add_image(struct image *image, uint32_t begun)
+/* An address whose rule is looked for. */
+struct question {
+	uint32_t addr, begun;
+	struct unwind32_rule rule;
+	bool is_kept; /* it is a fact of the address as long as its module is there */
+	bool is_adding; /* it has the lock of images */
+};
+
+static void end_adding(struct question *question)
 {
+	question->is_adding = false;
+	__atomic_store_n(&is_adding, 0, __ATOMIC_RELEASE);
+}
+
+/* Keeps what is known of an image; one thread at a time, and another one goes without. */
+static void add_image(struct image *image, struct question *question)
+{
+	uint32_t begun = question->begun;
 	struct image *room;
 
 	if (__atomic_exchange_n(&is_adding, 1, __ATOMIC_ACQUIRE))
 		return;
+	question->is_adding = true;
 	image->hash = hash_section(image);
 	room = room_for(image);
 	if (room && unwind32_begin() == begun) {
@@ -208,7 +224,7 @@ static void add_image(struct image *image, uint32_t begun)
 		if (unwind32_begin() != begun)
 			__atomic_store_n(&room->base, 0, __ATOMIC_SEQ_CST);
 	}
-	__atomic_store_n(&is_adding, 0, __ATOMIC_RELEASE);
+	end_adding(question);
 }
 
 static bool find_image(uint32_t base, struct image *image)
@@ -256,13 +272,6 @@ static void note_bare(uint32_t base)
 #define EXECUTABLE                                                                                 \
 	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 
-/* An address whose rule is looked for. */
-struct question {
-	uint32_t addr, begun;
-	struct unwind32_rule rule;
-	bool is_kept; /* it is a fact of the address as long as its module is there */
-};
-
 /* Code in an image: by its rules, by EBP where it has none. */
 static void ask_image(struct question *question, uint32_t base)
 {
@@ -272,7 +281,7 @@ static void ask_image(struct question *question, uint32_t base)
 
 	if (!find_image(base, &image)) {
 		find_section(&image);
-		add_image(&image, question->begun);
+		add_image(&image, question);
 	}
 	if (!image.section_bytes) {
 		note_bare(base);
@@ -314,7 +323,9 @@ static struct unwind32_rule learn(uint32_t addr)
 	question.rule.kind = UNWIND32_NO_CODE;
 	if (!unwind_guarded(ask, &question)) {
 		__atomic_fetch_add(&unwind_exceptions, 1, __ATOMIC_RELAXED);
-		return (struct unwind32_rule){.kind = UNWIND32_END};
+		question.rule = (struct unwind32_rule){.kind = UNWIND32_END};
+		if (question.is_adding)
+			end_adding(&question);
 	}
 	if (question.is_kept)
 		unwind32_put(addr, &question.rule, question.begun);

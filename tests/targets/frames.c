@@ -1,7 +1,7 @@
 /*
  * Allocates once through each of several doors to the heap, by callers whose frames differ in form, and prints for each
  * "chain FUNCTION CALLER ...", innermost first up to main or the thread's function. It is built for 32 bits with and
- * without frame pointers: tests/e2e_frames32.t.
+ * without frame pointers: tests/e2e_frames32.t. With the word "hide" its rules for unwinding cannot be read.
  */
 #include <malloc.h>
 #include <stdarg.h>
@@ -273,11 +273,34 @@ static NOINLINE DWORD WINAPI thread(PVOID parameter)
 	return zero;
 }
 
-int main(void)
+/* Makes .eh_frame unreadable: the read-only section that begins with a CIE. */
+static void hide_rules(void)
+{
+	char *base = (char *)GetModuleHandleW(NULL);
+	const IMAGE_NT_HEADERS *nt =
+		(const IMAGE_NT_HEADERS *)(base + ((const IMAGE_DOS_HEADER *)base)->e_lfanew);
+	const IMAGE_SECTION_HEADER *section = IMAGE_FIRST_SECTION(nt);
+	DWORD old;
+
+	for (int i = 0; i < nt->FileHeader.NumberOfSections; i++, section++) {
+		const DWORD *words = (const DWORD *)(base + section->VirtualAddress);
+
+		if (section->Misc.VirtualSize > 16 && words[0] == 0x14 && !words[1] &&
+			!memcmp((const char *)words + 8, "\1zR", 4) &&
+			VirtualProtect(base + section->VirtualAddress, section->Misc.VirtualSize,
+				PAGE_NOACCESS, &old))
+			return;
+	}
+	ExitProcess(4);
+}
+
+int main(int argc, char **argv)
 {
 	HANDLE other;
 	struct large value;
 
+	if (argc > 1 && !strcmp(argv[1], "hide"))
+		hide_rules();
 	own_heap = HeapCreate(0, 0, 0);
 	plain(by_malloc, 10);
 	plain(by_calloc, 11);
