@@ -8,6 +8,8 @@
 
 NTSYSAPI NTSTATUS NTAPI NtSuspendProcess(HANDLE process);
 NTSYSAPI NTSTATUS NTAPI NtResumeProcess(HANDLE process);
+NTSYSAPI NTSTATUS NTAPI NtGetNextThread(HANDLE process, HANDLE thread, ACCESS_MASK rights,
+	ULONG attributes, ULONG flags, HANDLE *next);
 NTSYSAPI NTSTATUS NTAPI NtQueueApcThread(
 	HANDLE thread, void *function, ULONG_PTR first, ULONG_PTR second, ULONG_PTR third);
 NTSYSAPI NTSTATUS NTAPI NtMapViewOfSection(HANDLE section, HANDLE process, PVOID *base,
@@ -18,7 +20,8 @@ NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
 #define NT_VIEW_UNMAP                                                                              \
 	2 /* NtMapViewOfSection(): processes that it creates do not inherit the view */
 
-#define NT_PROCESS_WOW64_INFORMATION 26 /* of NtQueryInformationProcess(): a 32-bit PEB, or 0 */
+#define NT_PROCESS_WOW64_INFORMATION                                                               \
+	26 /* of NtQueryInformationProcess(): a 32-bit PEB, 1 (Wine 8), or 0 */
 
 /* RtlQueryHeapInformation() and RtlSetHeapInformation(), with no heap, of class 5. */
 #define NT_HEAP_STACK_DATABASE 5

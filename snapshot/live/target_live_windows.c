@@ -11,7 +11,7 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/spawn_windows.h"
-#include "snapshot/target/peb_layout.h"
+#include "snapshot/target/nt_process.h"
 
 #include <tlhelp32.h>
 
@@ -249,6 +249,7 @@ struct live {
 	struct resume_guard *guard;
 	bool is_guard_tried;
 	struct target *target; /* whose this is, while it is held */
+	uint64_t native_peb; /* of a 32-bit process: its 64-bit one, used or not; else 0 */
 	struct live_thread *threads; /* seen when it was cloned */
 	size_t thread_count, thread_cap;
 };
@@ -311,8 +312,8 @@ static bool registers(
 	return true;
 }
 
-/* THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
-static uint64_t teb_of(struct target *target, HANDLE handle)
+/* The TEB of hsnap's own bits; 0: not known. THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
+static uint64_t native_teb(HANDLE handle)
 {
 	struct {
 		LONG status;
@@ -321,15 +322,18 @@ static uint64_t teb_of(struct target *target, HANDLE handle)
 		ULONG_PTR affinity;
 		LONG priority, base_priority;
 	} basic;
-	uint64_t teb;
 
 	if (NtQueryInformationThread(handle, (THREADINFOCLASS)THREAD_BASIC_INFORMATION_CLASS,
 		    &basic, sizeof(basic), NULL) < 0)
 		return 0;
-	teb = (uintptr_t)basic.teb;
-	if (target->host_peb && target_u64(target, teb + peb_layout(64)->teb_wow, &teb))
-		return 0;
-	return teb;
+	return (uintptr_t)basic.teb;
+}
+
+static uint64_t teb_of(struct target *target, HANDLE handle)
+{
+	uint64_t teb = native_teb(handle);
+
+	return teb && target->bits != OWN_BITS ? nt_guest_teb(target, teb) : teb;
 }
 
 static int take_thread(struct target *target, DWORD id,
@@ -492,12 +496,22 @@ static void live_close(struct target *target)
 	target->system = NULL;
 }
 
+/* A process that has not begun has no 64-bit half yet: this is looked at with each list of modules. */
+static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	const struct live *live = target->system;
+
+	if (live->native_peb)
+		target->host_peb = nt_host_peb(target, live->native_peb);
+	return modules_list(target, snapshot, err);
+}
+
 static struct target_ops live_ops = {
 	.read = live_read,
 	.region = live_region,
 	.slow_region = live_region,
 	.threads = live_threads,
-	.modules = modules_list,
+	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
 	.interrupt = live_interrupt,
@@ -546,29 +560,62 @@ static bool is_guest(void)
 	return IsWow64Process(GetCurrentProcess(), &result) && result;
 }
 
-/* Its parent, and both environment blocks of a 32-bit process on 64-bit Windows; or the one. A 32-bit hsnap sees but
- * one of any. */
-static int find_peb(struct target *target, HANDLE process)
+/* The 32-bit PEB to which a thread of the process leads; 0: none does. */
+static uint64_t peb_by_threads(struct target *target, HANDLE process)
+{
+	HANDLE thread = NULL, next;
+	uint64_t teb, peb = 0;
+
+	while (!peb &&
+		NtGetNextThread(process, thread, THREAD_QUERY_INFORMATION, 0, 0, &next) >= 0) {
+		if (thread)
+			CloseHandle(thread);
+		thread = next;
+		teb = native_teb(thread);
+		if (teb && nt_peb_of_teb(target, 32, nt_guest_teb(target, teb), &peb))
+			peb = 0;
+	}
+	if (thread)
+		CloseHandle(thread);
+	return peb;
+}
+
+/* Both environment blocks of a 32-bit process, as a 64-bit hsnap sees them. asked is what the system returns for the
+ * 32-bit one. */
+static int find_guest(struct target *target, HANDLE process, uint64_t asked, struct err *err)
+{
+	struct live *live = target->system;
+	uint64_t peb = peb_by_threads(target, process);
+
+	if (!peb)
+		peb = nt_guest_peb(target, target->peb, asked);
+	if (!peb)
+		return target_err(target, target->peb,
+			"no 32-bit environment block belongs to the 64-bit one", err);
+	live->native_peb = target->peb;
+	target->bits = 32;
+	target->host_peb = nt_host_peb(target, target->peb);
+	target->peb = peb;
+	return 0;
+}
+
+/* The parent and the environment blocks. A 32-bit hsnap sees one of them, and no 64-bit process. */
+static int find_peb(struct target *target, HANDLE process, struct err *err)
 {
 	PROCESS_BASIC_INFORMATION basic;
-	ULONG_PTR peb32 = 0;
+	ULONG_PTR asked = 0;
 
 	if (NtQueryInformationProcess(
 		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
-		return -ERR_RIGHTS;
+		return err_set(err, ERR_RIGHTS, target->name, NULL);
 	target->peb = (uintptr_t)basic.PebBaseAddress;
 	target->parent_pid = (uint32_t)basic.InheritedFromUniqueProcessId;
 	if (NtQueryInformationProcess(process, (PROCESSINFOCLASS)NT_PROCESS_WOW64_INFORMATION,
-		    &peb32, sizeof(peb32), NULL) < 0)
-		peb32 = 0;
+		    &asked, sizeof(asked), NULL) < 0)
+		asked = 0;
 	if (OWN_BITS == 32)
-		return !peb32 && is_guest() ? -ERR_64_BITS : 0;
-	if (peb32) {
-		target->bits = 32;
-		target->host_peb = target->peb;
-		target->peb = peb32;
-	}
-	return 0;
+		return !asked && is_guest() ? err_set(err, ERR_64_BITS, target->name, NULL) : 0;
+	return asked ? find_guest(target, process, asked, err) : 0;
 }
 
 int target_open_handle(struct target *target, void *process, struct err *err)
@@ -580,9 +627,6 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
 		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
-	rc = find_peb(target, process);
-	if (rc)
-		return err_set(err, (enum err_code) - rc, target->name, NULL);
 	live = calloc(1, sizeof(*live));
 	if (!live)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
@@ -599,6 +643,11 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	 * moment, nobody ever does. Reading needs no answer of anybody. */
 	if (target->is_wine)
 		live_ops.region = NULL;
+	rc = find_peb(target, process, err);
+	if (rc) {
+		live_close(target);
+		return rc;
+	}
 	describe_process(target, process);
 	return 0;
 }

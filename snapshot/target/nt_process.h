@@ -5,6 +5,7 @@
 #ifndef SNAPSHOT_TARGET_NT_PROCESS_H
 #define SNAPSHOT_TARGET_NT_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,24 @@ void nt_process_release(struct nt_process *process);
  * yet, or it cannot be read to its end, since it is being changed or damaged; then none is added.
  */
 int nt_modules_read(struct memory *memory, uint64_t peb, unsigned bits, struct snapshot *snapshot);
+
+/*
+ * A 32-bit process on a 64-bit system has a guest's environment blocks, of 32 bits, and a host's, of 64 bits.
+ */
+
+/* The PEB that a TEB of so many bits names. Returns 0; -ERR_READ: that is not a TEB, or it cannot be read. */
+int nt_peb_of_teb(struct target *target, unsigned bits, uint64_t teb, uint64_t *peb);
+
+/* The 32-bit TEB of a thread by its 64-bit one; 0: it cannot be read, or names no address of 32 bits. */
+uint64_t nt_guest_teb(struct target *target, uint64_t teb);
+
+/* The 32-bit PEB where no thread leads to it. peb is the 64-bit one, asked the system's answer to the question for the
+ * other one: an address, 1 or 0. Both PEBs must name the same program. 0: not found. */
+uint64_t nt_guest_peb(struct target *target, uint64_t peb, uint64_t asked);
+
+/* Returns peb, a 64-bit PEB, if it has a loader's list or cannot be read; 0 if there is no 64-bit half. Wine runs a
+ * 32-bit program as a 32-bit process of Unix, and its 64-bit PEB stays empty. So it is before the process begins. */
+uint64_t nt_host_peb(struct target *target, uint64_t peb);
 
 /* The flags that the process, or the 64-bit part of a 32-bit one, was started with; those that cannot
  * be read are 0. */

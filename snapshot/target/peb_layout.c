@@ -1,7 +1,7 @@
 #include "snapshot/target/peb_layout.h"
 
 /*
- * struct _PEB: ProcessHeap, NtGlobalFlag, NumberOfHeaps, ProcessHeaps, OSMajorVersion,
+ * struct _PEB: ImageBaseAddress, ProcessHeap, NtGlobalFlag, NumberOfHeaps, ProcessHeaps, OSMajorVersion,
  * OSMinorVersion, OSBuildNumber, Ldr. Public symbols of ntdll and of the kernel, XP to Windows 11
  * 22000, the same in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 has ProcessHeap and
  * NtGlobalFlag there too and leaves the heap list empty.
@@ -13,6 +13,7 @@
  */
 static const struct peb_layout layouts[] = {
 	{.bits = 32,
+		.image_base = 0x08,
 		.process_heap = 0x18,
 		.global_flag = 0x68,
 		.heap_count = 0x88,
@@ -35,6 +36,7 @@ static const struct peb_layout layouts[] = {
 		.teb_self = 0x18,
 		.teb_peb = 0x30},
 	{.bits = 64,
+		.image_base = 0x10,
 		.process_heap = 0x30,
 		.global_flag = 0xbc,
 		.heap_count = 0xe8,

@@ -9,6 +9,7 @@
 struct peb_layout {
 	unsigned bits;
 	/* _PEB */
+	uint16_t image_base; /* ImageBaseAddress */
 	uint16_t process_heap, global_flag, heap_count, heap_list;
 	uint16_t os_major, os_minor, os_build;
 	uint16_t ldr, parameters;

@@ -35,6 +35,7 @@ static const struct listed {
 
 static void assert_peb_is_listed(const char *list, const char *peb, const struct peb_layout *row)
 {
+	assert_listed(list, peb, "ImageBaseAddress", row->image_base);
 	assert_listed(list, peb, "ProcessHeap", row->process_heap);
 	assert_listed(list, peb, "NtGlobalFlag", row->global_flag);
 	assert_listed(list, peb, "NumberOfHeaps", row->heap_count);
