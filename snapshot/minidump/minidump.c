@@ -375,10 +375,17 @@ static void settle(struct minidump *dump)
 	dump->module_count = kept;
 }
 
-static int add_spans(struct minidump *dump)
+/* From the first module of the file on. */
+static int settle_all(struct minidump *dump, uint64_t first)
 {
 	int rc = 0;
 
+	settle(dump);
+	dump->first_module = 0;
+	while (dump->first_module < dump->module_count &&
+		dump->modules[dump->first_module].base != first)
+		dump->first_module++;
+	dump->module_spans.count = 0;
 	for (size_t i = 0; !rc && i < dump->module_count; i++) {
 		uint64_t base = dump->modules[i].base;
 
@@ -391,18 +398,54 @@ static int add_spans(struct minidump *dump)
 int minidump_read_modules(struct minidump *dump)
 {
 	struct minidump_list list = minidump_list(dump, MD_MODULES, MD_MODULE_BYTES);
-	uint64_t first = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < list.count; i++)
 		rc = add_module(dump, list.entries + i * MD_MODULE_BYTES);
-	if (rc)
-		return rc;
-	if (dump->module_count)
-		first = dump->modules[0].base;
-	settle(dump);
-	while (dump->first_module < dump->module_count &&
-		dump->modules[dump->first_module].base != first)
-		dump->first_module++;
-	return add_spans(dump);
+	return rc ? rc : settle_all(dump, dump->module_count ? dump->modules[0].base : 0);
+}
+
+/* Returns true if the module overlaps one of the first count modules. One at the same base is the same module. */
+static bool is_taken(struct minidump *dump, size_t count, const struct module *module)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct module *other = &dump->modules[i];
+
+		if (other->base == module->base)
+			return true;
+		if (other->base - module->base < module->size_bytes ||
+			module->base - other->base < other->size_bytes) {
+			dump->gaps.odd_modules++;
+			return true;
+		}
+	}
+	return false;
+}
+
+int minidump_add_modules(struct minidump *dump, const struct module *modules, size_t count)
+{
+	const size_t known = dump->module_count;
+	const uint64_t first =
+		dump->first_module < known ? dump->modules[dump->first_module].base : 0;
+
+	/* Like a list in the file, they are no more than fit into it. */
+	count = count < dump->len / MD_MODULE_BYTES ? count : dump->len / MD_MODULE_BYTES;
+	for (size_t i = 0; i < count; i++) {
+		struct module module = modules[i];
+		size_t len = strlen(module.path);
+
+		if (is_taken(dump, known, &module))
+			continue;
+		if (array_try_grow((void **)&dump->modules, &dump->module_cap, dump->module_count,
+			    sizeof(module)))
+			return -ERR_NOMEM;
+		if (may_keep(dump, len)) {
+			module.path = arena_text(&dump->arena, module.path, len);
+		} else {
+			dump->gaps.cut_names++;
+			module.path = NAMELESS;
+		}
+		dump->modules[dump->module_count++] = module;
+	}
+	return settle_all(dump, first);
 }

@@ -133,12 +133,16 @@ uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);
 int minidump_read_memory(struct minidump *dump);
 int minidump_read_modules(struct minidump *dump);
 
+/* Adds modules that the file's list lacks; one where there is one already is left out. 0 or -ERR_NOMEM. */
+int minidump_add_modules(struct minidump *dump, const struct module *modules, size_t count);
+
 /*
  * Which process a minidump holds: what struct target says of itself.
  */
 
-/* Fills target's bits, peb, host_peb, pid, times, image and os, as far as the file tells. */
-void minidump_describe(struct minidump *dump, struct target *target);
+/* Fills target's bits, peb, host_peb, pid, times, image and os, as far as the file tells. target->ops->read() reads the
+ * file. Adds the modules of a 32-bit process that a 64-bit writer left out. 0 or -ERR_NOMEM. */
+int minidump_describe(struct minidump *dump, struct target *target);
 
 /* Adds a warning for everything that is missing from the file, or odd in it. */
 void minidump_warn(

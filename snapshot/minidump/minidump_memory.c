@@ -7,6 +7,7 @@
 #include "snapshot/live/process.h"
 #include "snapshot/minidump/minidump.h"
 #include "snapshot/minidump/minidump_layout.h"
+#include "snapshot/target/nt_process.h"
 
 /* More than a file can lack: of sizes that make no sense. */
 static void count_cut(struct minidump *dump, uint64_t bytes)
@@ -251,6 +252,8 @@ static int file_threads(struct target *target,
 						    bytes_u64(thread.context + MD_CONTEXT_RSP) :
 						    bytes_u32(thread.context + MD_CONTEXT_ESP);
 		}
+		if (dump->bits != target->bits)
+			thread.teb = nt_guest_teb(target, thread.teb);
 		rc = each(ctx, &thread);
 	}
 	return rc;
@@ -368,8 +371,10 @@ int target_open_minidump_bytes(
 		rc = minidump_read(&file->dump, bytes, len, path, err);
 	if (!rc) {
 		set_name(target, path);
-		minidump_describe(&file->dump, target);
-		if (!file->dump.module_count && !target->peb && !target->host_peb)
+		rc = minidump_describe(&file->dump, target);
+		if (rc)
+			err_set(err, ERR_NOMEM, path, NULL);
+		else if (!file->dump.module_count && !target->peb && !target->host_peb)
 			rc = err_set(err, ERR_NO_HEAPS, path, "nor are its modules or threads");
 	}
 	if (rc)

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "snapshot/live/process.h"
 #include "snapshot/minidump/minidump_layout.h"
+#include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
+#include "snapshot/target/target_memory.h"
 
 #define HOST_MODULE "wow64.dll" /* of 32-bit processes, in their 64-bit half */
 
@@ -30,19 +33,6 @@ static bool is_there(const struct minidump *dump, uint64_t addr, uint64_t bytes)
 
 /* ---------------------------------------------------------------- PEB */
 
-/* The PEB that a thread's TEB of bits bits names: 0 or -ERR_READ, when it is not one. */
-static int peb_of(const struct minidump *dump, unsigned bits, uint64_t teb, uint64_t *peb)
-{
-	const struct peb_layout *layout = peb_layout(bits);
-	uint64_t self, found;
-
-	if (!teb || read_ptr(dump, bits, teb + layout->teb_self, &self) || self != teb ||
-		read_ptr(dump, bits, teb + layout->teb_peb, &found) || !found)
-		return -ERR_READ;
-	*peb = found;
-	return 0;
-}
-
 static bool has_module(const struct minidump *dump, const char *name)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
@@ -61,15 +51,13 @@ static bool has_module(const struct minidump *dump, const char *name)
  * In a 64-bit TEB of a 32-bit process the first pointer leads to the 32-bit TEB; in others it is 0, or
  * of no use. A TEB that is not in the file is believed when the process has the 64-bit half of such.
  */
-static bool find_guest(
-	const struct minidump *dump, uint64_t teb, bool has_host, struct target *target)
+static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 {
-	uint64_t guest, peb;
+	uint64_t guest = nt_guest_teb(target, teb), peb;
 
-	if (read_ptr(dump, 64, teb + peb_layout(64)->teb_wow, &guest) || !guest ||
-		guest > UINT32_MAX)
+	if (!guest)
 		return false;
-	if (!peb_of(dump, 32, guest, &peb)) {
+	if (!nt_peb_of_teb(target, 32, guest, &peb)) {
 		target->bits = 32;
 		target->peb = peb;
 		return true;
@@ -93,17 +81,17 @@ static void find_pebs(struct minidump *dump, struct target *target)
 		const unsigned char *entry = threads.entries + i * MD_THREAD_BYTES;
 		uint64_t teb = minidump_addr(dump, bytes_u64(entry + MD_THREAD_TEB)), found;
 
-		if (peb_of(dump, dump->bits, teb, &found))
+		if (nt_peb_of_teb(target, dump->bits, teb, &found))
 			continue;
 		if (!peb)
 			peb = found;
-		if (dump->bits == 32 || find_guest(dump, teb, has_host, target))
+		if (dump->bits == 32 || find_guest(teb, has_host, target))
 			break;
 	}
 	if (target->bits == dump->bits)
 		target->peb = peb;
 	else
-		target->host_peb = peb;
+		target->host_peb = peb ? nt_host_peb(target, peb) : 0;
 }
 
 /* ---------------------------------------------------------------- what it is */
@@ -174,15 +162,93 @@ static void describe_process(const struct minidump *dump, struct target *target)
 		target->start_ms = (int64_t)bytes_u32(misc->bytes + MD_MISC_START) * 1000;
 }
 
-void minidump_describe(struct minidump *dump, struct target *target)
+/* The folder of the 32-bit system DLLs: its name in the process, and its true name. */
+struct folders {
+	char *system, *wow64; /* NULL: not known, or equal */
+};
+
+/* Finds the folders by the path of ntdll. */
+static struct folders find_folders(struct snapshot *found)
 {
+	static const char system[] = "\\system32", wow64[] = "SysWOW64";
+	struct folders folders = {0};
+	size_t len;
+
+	for (size_t i = 0; i < found->module_count; i++) {
+		const char *path = found->modules[i].path, *base = module_path_base(path);
+
+		if (base - path >= (ptrdiff_t)sizeof(system) && !text_compare(base, "ntdll.dll")) {
+			len = (size_t)(base - path) - 1;
+			folders.system = arena_text(&found->arena, path, len);
+			if (text_compare(folders.system + len - (sizeof(system) - 1), system) != 0)
+				break;
+			folders.wow64 = arena_text(&found->arena, path, len);
+			memcpy(folders.wow64 + len - (sizeof(wow64) - 1), wow64, sizeof(wow64) - 1);
+			return folders;
+		}
+	}
+	return (struct folders){0};
+}
+
+static bool has_base(const struct snapshot *found, uint64_t base)
+{
+	for (size_t i = 0; i < found->module_count; i++) {
+		if (found->modules[i].base == base)
+			return true;
+	}
+	return false;
+}
+
+/* Gives the 32-bit modules of the file the paths of their files. */
+static void correct_paths(struct minidump *dump, struct snapshot *found)
+{
+	const struct folders folders = find_folders(found);
+
+	for (size_t i = 0; folders.wow64 && i < dump->module_count; i++) {
+		struct module *module = &dump->modules[i];
+
+		if (has_base(found, module->base))
+			module->path = live_wow64_path(
+				&dump->arena, module->path, folders.system, folders.wow64);
+	}
+}
+
+/* Adds the 32-bit half of a process whose file a 64-bit program wrote. DbgHelp of Wine 10 lists the program alone, or the
+ * 64-bit half. The list in the process's memory is complete. */
+static int add_guest_modules(struct minidump *dump, struct target *target)
+{
+	struct snapshot found;
+	struct memory memory;
+	int rc;
+
+	if (target->bits == dump->bits || !target->peb)
+		return 0;
+	if (memory_init(&memory, target))
+		return -ERR_NOMEM;
+	snapshot_init(&found);
+	rc = nt_modules_read(&memory, target->peb, target->bits, &found);
+	if (!rc)
+		rc = minidump_add_modules(dump, found.modules, found.module_count);
+	if (!rc)
+		correct_paths(dump, &found);
+	snapshot_release(&found);
+	memory_release(&memory);
+	return rc == -ERR_NOMEM ? rc : 0;
+}
+
+int minidump_describe(struct minidump *dump, struct target *target)
+{
+	int rc;
+
 	target->time_ms = dump->time_ms;
 	describe_system(dump, target);
 	describe_process(dump, target);
 	find_pebs(dump, target);
+	rc = add_guest_modules(dump, target);
 	if (image_of_peb(dump, target) && dump->first_module < dump->module_count)
 		cut_text(target->image, sizeof(target->image),
 			dump->modules[dump->first_module].path);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- what is missing */
@@ -295,7 +361,7 @@ void minidump_warn(
 			dump->range_count, bytes);
 	warn_streams(dump, snapshot);
 	warn_peb(dump, target->bits, target->peb, "", snapshot);
-	if (target->bits != dump->bits)
+	if (target->host_peb)
 		warn_peb(dump, 64, target->host_peb, "64-bit ", snapshot);
 	warn_gaps(dump, snapshot);
 }

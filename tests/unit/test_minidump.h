@@ -278,6 +278,7 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 #define DMP_TEB32 0x7ef02000u
 #define DMP_PEB32 0x7ef00000u
 #define DMP_PARAMETERS 0x7e0000u
+#define DMP_LOADER 0x7d0000u
 #define DMP_HEAP 0x1d0000u
 #define DMP_EXE 0x400000u
 #define DMP_DLL 0x10000u /* lower than the program */
@@ -341,6 +342,7 @@ static inline size_t dmp_ranges_wow64(struct dmp_process *process, struct dmp_ra
 	memset(process->parameters, 0, sizeof(process->parameters));
 	dmp_fill_parameters(process->parameters, false);
 	dmp_poke(process->teb, 0, DMP_TEB32, 8);
+	dmp_poke(process->peb, 0x18, DMP_LOADER, 8); /* the 64-bit half has begun */
 	ranges[count++] = (struct dmp_range){DMP_PEB32, process->peb32, sizeof(process->peb32)};
 	ranges[count++] = (struct dmp_range){DMP_TEB32, process->teb32, sizeof(process->teb32)};
 	return count;
@@ -453,7 +455,8 @@ static inline unsigned dmp_survey(size_t file_len)
 	uint64_t last = 0, total = 0;
 	unsigned sum = 0;
 
-	assert_true(opened.snapshot.module_count <= file_len / 108);
+	/* listed by the file, and by the loader in its memory */
+	assert_true(opened.snapshot.module_count <= file_len / 108 * 2);
 	while (!target->ops->region(target, region.end, &region)) {
 		assert_true(region.addr < region.end && region.addr >= last);
 		last = region.end;

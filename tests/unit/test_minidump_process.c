@@ -4,7 +4,7 @@
 #include "tests/unit/test_minidump.h"
 
 static struct dmp_process process;
-static struct dmp_range ranges[6];
+static struct dmp_range ranges[7];
 
 static const uint64_t teb_list[] = {0x123000, DMP_TEB, DMP_TEB32};
 
@@ -77,6 +77,92 @@ TEST(a_missing_32_bit_half_is_said)
 	assert_true(opened.target.host_peb == DMP_PEB);
 	assert_string_equal(opened.target.image, DMP_IMAGE);
 	assert_int_equal(dmp_warnings("environment blocks, which lead to the heaps"), 1);
+}
+
+/* As Wine has it, whose 32-bit programs are 32-bit processes of Unix. */
+TEST(process_without_64_bit_half_lacks_nothing)
+{
+	dmp_ranges_wow64(&process, ranges);
+	dmp_poke(process.peb, 0x18, 0, 8);
+	dmp_poke(process.peb, 0x30, 0, 8);
+	make(9, &teb_list[1], 1, dmp_program, 2, 6);
+	assert_int_equal(opened.target.bits, 32);
+	assert_true(opened.target.peb == DMP_PEB32);
+	assert_true(opened.target.host_peb == 0);
+	assert_int_equal(dmp_warnings("64-bit"), 0);
+}
+
+/* ---------------------------------------------------------------- modules of the 32-bit half */
+
+#define NTDLL 0x7bc00000u
+#define TRACER 0x10800000u
+
+static unsigned char loader[0x1000];
+
+/* Adds one to the 32-bit loader's list, at so many entries from its beginning. Offsets as phnt has them. */
+static void put_entry(unsigned i, uint64_t base, const char *path)
+{
+	const size_t at = 0x100 + 0x200 * i, text = at + 0x40;
+
+	dmp_poke(loader, i ? at - 0x200 : 0xc, DMP_LOADER + at, 4);
+	dmp_poke(loader, at, DMP_LOADER + 0xc, 4);
+	dmp_poke(loader, at + 0x18, base, 4);
+	dmp_poke(loader, at + 0x20, 0x4000, 4);
+	dmp_poke(loader, at + 0x24, 2 * strlen(path), 2);
+	dmp_poke(loader, at + 0x28, DMP_LOADER + text, 4);
+	for (size_t k = 0; path[k]; k++)
+		dmp_poke(loader, text + 2 * k, (unsigned char)path[k], 2);
+}
+
+/* A file by a 64-bit writer, whose list has the program and one module of the 64-bit half. */
+static void make_with_loader(void)
+{
+	static const struct dmp_module listed[] = {{DMP_EXE, 0x5000, 0, 7, DMP_IMAGE, NULL},
+		{0x170000000u, 0x3f000, 0, 8, "C:\\Windows\\System32\\wow64.dll", NULL}};
+	size_t count = dmp_ranges_wow64(&process, ranges);
+
+	dmp_poke(process.peb32, 0x0c, DMP_LOADER, 4);
+	ranges[count++] = (struct dmp_range){DMP_LOADER, loader, sizeof(loader)};
+	make(9, &teb_list[1], 1, listed, 2, count);
+}
+
+TEST(modules_that_64_bit_writer_left_out_come_from_32_bit_loader)
+{
+	static const struct {
+		uint64_t base;
+		const char *path;
+	} expected[] = {{DMP_EXE, DMP_IMAGE}, {TRACER, "C:\\App\\hsnap-tracer32.dll"},
+		{NTDLL, "C:\\windows\\SysWOW64\\ntdll.dll"},
+		{NTDLL + 0x10000, "C:\\windows\\SysWOW64\\sub\\other.dll"},
+		{0x170000000u, "C:\\Windows\\System32\\wow64.dll"}};
+
+	memset(loader, 0, sizeof(loader));
+	put_entry(0, DMP_EXE, "C:\\elsewhere.exe"); /* the file's own entry counts */
+	put_entry(1, NTDLL, "C:\\windows\\system32\\ntdll.dll");
+	put_entry(2, TRACER, "C:\\App\\hsnap-tracer32.dll");
+	put_entry(3, NTDLL + 0x10000, "C:\\windows\\system32\\sub\\other.dll");
+	put_entry(4, DMP_EXE + 0x1000, "C:\\App\\inside.dll");
+	make_with_loader();
+	assert_int_equal(opened.target.bits, 32);
+	assert_int_equal(opened.snapshot.module_count, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_true(opened.snapshot.modules[i].base == expected[i].base);
+		assert_string_equal(opened.snapshot.modules[i].path, expected[i].path);
+	}
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	assert_int_equal(opened.snapshot.modules[0].timestamp, 7);
+	assert_false(opened.snapshot.modules[1].has_identity);
+	assert_int_equal(dmp_warnings("1 modules are empty or reach into another one"), 1);
+}
+
+TEST(list_of_32_bit_loader_without_end_adds_nothing)
+{
+	memset(loader, 0, sizeof(loader));
+	put_entry(0, NTDLL, "C:\\windows\\system32\\ntdll.dll");
+	put_entry(1, TRACER, "C:\\App\\hsnap-tracer32.dll");
+	dmp_poke(loader, 0x300, DMP_LOADER + 0x100, 4);
+	make_with_loader();
+	assert_int_equal(opened.snapshot.module_count, 2);
 }
 
 /* ---------------------------------------------------------------- what is missing */
