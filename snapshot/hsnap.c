@@ -8,6 +8,7 @@
 #include "core/dump/dump.h"
 #include "core/record/record.h"
 #include "snapshot/command/command.h"
+#include "snapshot/control/control.h"
 #include "snapshot/live/process.h"
 
 static const struct command {
@@ -91,6 +92,12 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper that guard_start() starts */
 		return guard_main(argc, argv);
+	if (!strcmp(argv[1], FOLLOW_COMMAND)) { /* another hsnap hands a child process over */
+		if (control_parse_follow(argc - 1, argv + 1) || argc <= 1 + FOLLOW_WORDS)
+			return 2;
+		argc -= FOLLOW_WORDS;
+		argv += FOLLOW_WORDS;
+	}
 	command = find(argv[1]);
 	return command ? command->main(argc - 1, argv + 1) : command_snapshot(argc, argv);
 }

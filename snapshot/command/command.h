@@ -43,6 +43,10 @@ const char *command_parts(void);
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
+/* The same for the error -rc about a process. Where that is 32-bit, the 32-bit hsnap is started with the same arguments,
+ * and its exit status returned. */
+int command_fail_or_delegate(int rc, uint32_t pid, struct err *err);
+
 /* How a command is called. */
 struct command_form {
 	const char *usage; /* what --help prints above the options */

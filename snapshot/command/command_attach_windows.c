@@ -72,8 +72,7 @@ static int read_options(struct attach_request *request, const struct command_for
 	return rc ? rc : process_choose(&request->process, false, pid, err);
 }
 
-/* A process of the other bitness is another hsnap's, which is given the same words. */
-static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
+int command_fail_or_delegate(int rc, uint32_t pid, struct err *err)
 {
 	uint32_t exit_status = 2;
 	char name[40];
@@ -109,7 +108,7 @@ int command_attach(int argc, char **argv)
 	if (!rc)
 		rc = control_attach(pid, &request.options, &limit, &err);
 	if (rc)
-		return fail_or_delegate(rc, pid, &err);
+		return command_fail_or_delegate(rc, pid, &err);
 	if (limit < request.options.limit_bytes)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32 ": warning: there is address space for %" PRIu64
@@ -136,7 +135,7 @@ int command_detach(int argc, char **argv)
 	if (!rc)
 		rc = control_detach(pid, &err);
 	if (rc)
-		return fail_or_delegate(rc, pid, &err);
+		return command_fail_or_delegate(rc, pid, &err);
 	if (request.is_verbose)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32 ": not traced any more: its stacks are forgotten\n",

@@ -1,5 +1,6 @@
 /* Where there are no Windows processes: what is left is reading files. */
 #include "snapshot/command/command.h"
+#include "snapshot/control/control.h"
 #include "snapshot/live/process.h"
 
 static int refuse(const char *what)
@@ -39,6 +40,13 @@ const char *command_parts(void)
 int guard_main(int argc, char **argv)
 {
 	return refuse(argc > 1 ? argv[1] : "hsnap");
+}
+
+int control_parse_follow(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return -ERR_PLATFORM;
 }
 
 bool process_is_changing(uint32_t pid)

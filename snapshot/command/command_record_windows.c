@@ -191,6 +191,7 @@ static void end_child(void *ctx, const struct recording_link *link)
 	free(child);
 }
 
+/* session NULL: a child process is followed that another hsnap has handed over. */
 static int record_program(
 	struct record_request *request, struct record_session *session, struct err *err)
 {
@@ -199,21 +200,23 @@ static int record_program(
 	struct err end_err = {0};
 	int rc, end_rc;
 
-	request->run.recording = record_session_link(session);
+	request->run.recording = session ? record_session_link(session) : NULL;
 	request->run.child_recording = begin_child;
 	request->run.child_recorded = end_child;
 	request->run.ctx = request;
-	if (request->plan.for_ms)
+	if (request->plan.for_ms && !follow_is_wanted(&request->until_ms))
 		request->until_ms = os_clock_ms() + request->plan.for_ms;
+	request->run.until_ms = request->until_ms;
 	request->run.limit_bytes = TABLES_DEFAULT_BYTES;
 	request->run.sample_bytes = request->plan.sample_bytes;
 	rc = run_program(&request->run, &exit_status, err);
-	end_rc = record_session_end(session, &result, &end_err);
+	end_rc = session ? record_session_end(session, &result, &end_err) : 0;
 	if (rc || end_rc) {
 		command_fail(rc ? err : &end_err);
 		return exit_status ? (int)exit_status : 2;
 	}
-	tell(request, request->plan.path, &result);
+	if (session)
+		tell(request, request->plan.path, &result);
 	return (int)exit_status;
 }
 
@@ -315,8 +318,10 @@ static int record_process(struct record_request *request, struct record_session 
 	}
 	process_ref_close(&process);
 	end_rc = record_session_end(session, &result, &end_err);
-	if (rc || end_rc)
-		return command_fail(rc ? err : &end_err);
+	if (rc)
+		return command_fail_or_delegate(rc, pid, err);
+	if (end_rc)
+		return command_fail(&end_err);
 	return tell(request, request->plan.path, &result);
 }
 
@@ -328,6 +333,7 @@ int command_record(int argc, char **argv)
 	struct record_session *session = NULL;
 	uint32_t pid = 0;
 	struct err err = {0};
+	int64_t unused;
 	int rc;
 
 	if (command_is_of_log(argc, argv))
@@ -351,7 +357,7 @@ int command_record(int argc, char **argv)
 		return tell_recorder(pid, NULL);
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
 	request.plan.is_attached = !request.word_count;
-	if (!rc)
+	if (!rc && !follow_is_wanted(&unused))
 		rc = record_session_new(&session, &request.plan, &err);
 	if (rc)
 		return rc < 0 ? command_fail(&err) : 0;

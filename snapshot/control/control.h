@@ -36,8 +36,9 @@ struct program_run {
 	bool keep_bstr_cache; /* else COM is told not to keep freed strings */
 	bool with_children; /* trace the processes that it starts, too, and those that they start */
 	int64_t limit_ms; /* so long they may take; 0: as long as they want */
+	int64_t until_ms; /* by os_clock_ms(): the end of that, or of a recording; 0: none */
 	const struct recording_link *recording; /* of the program itself; NULL: none is made */
-	/* With it and with_children: makes a recording for a process that is being started, from any thread; NULL and an
+	/* NULL: none are made; else with_children makes a recording for a process that is being started, from any thread; NULL and an
 	 * error, then that one is not traced. Ended again when the process has, or could not be traced. */
 	const struct recording_link *(*child_recording)(void *ctx, uint32_t pid, struct err *err);
 	void (*child_recorded)(void *ctx, const struct recording_link *recording);
@@ -65,6 +66,7 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
  */
 
 #define HSNAP_32 "hsnap32.exe"
+#define HSNAP_64 "hsnap.exe"
 
 /*
  * Starts the 32-bit hsnap that lies beside this one with the same arguments, and waits for its end. It
@@ -73,6 +75,19 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
  * -ERR_BITS: there is none; -ERR_64_BITS: this is a 32-bit one; -ERR_START, -ERR_NOMEM.
  */
 int run_other_hsnap(const char *name, uint32_t *exit_status, struct err *err);
+
+/*
+ * With --children, a process of the other bitness is left to the other hsnap as well, with these words before the
+ * arguments of this one: FOLLOW_COMMAND PID TID PARENT READY LOCK UNTIL.
+ */
+#define FOLLOW_COMMAND "--follow"
+#define FOLLOW_WORDS 7
+
+/* Reads those words. After that run_program() starts no program: it follows that child. 0 or -ERR_USAGE. */
+int control_parse_follow(int argc, char **argv);
+
+/* Returns true if a child was handed over to this hsnap; *until_ms is program_run.until_ms of the one that did. */
+bool follow_is_wanted(int64_t *until_ms);
 
 /* From now on Ctrl-C and Ctrl-Break do not end this process: a child that has the same console gets
  * them, and is waited for. */

@@ -30,6 +30,28 @@ wchar_t *program_beside(const wchar_t *name);
 /* Whether path is the file of this program, by whatever name. */
 bool program_is_this(const wchar_t *path);
 
+/* A child process that waits to be prepared, as the hsnap of its parent hands it to that of the other bitness. */
+struct handed_child {
+	uint32_t pid, tid;
+	HANDLE parent; /* with the rights SYNCHRONIZE and PROCESS_QUERY_LIMITED_INFORMATION */
+	HANDLE ready; /* an event, set when it is prepared or left alone */
+	HANDLE output_lock; /* a mutex, for what is written to the streams */
+	int64_t until_ms; /* by os_clock_ms(); 0: never */
+};
+
+/* Has the other hsnap follow a child, sets the event prepared when it may go on, and waits until both have ended. Returns
+ * 0 and the exit status, and the other one has printed all messages; -ERR_BITS, -ERR_64_BITS: it is not there;
+ * -ERR_START, -ERR_NOMEM. */
+int follow_by_other(const struct handed_child *child, const char *name, HANDLE prepared,
+	uint32_t *exit_status, struct err *err);
+
+/* Runs the other hsnap with the given arguments, separated by blanks. Returns as run_other_hsnap(). */
+int run_other_hsnap_for(
+	const char *name, const wchar_t *words, uint32_t *exit_status, struct err *err);
+
+/* The child that was handed over to this hsnap. False: none was. */
+bool follow_child_handed(struct handed_child *child);
+
 /*
  * A process with the tracer's DLL in it, as it is controlled from outside: what its tracer says, the
  * functions that are hooked, and the jumps in them.

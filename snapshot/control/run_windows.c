@@ -147,7 +147,8 @@ wchar_t *program_beside(const wchar_t *name)
 struct family {
 	const struct program_run *run;
 	struct traced_options options; /* for each */
-	CRITICAL_SECTION output_lock; /* of snapshots, and of what is said */
+	int64_t until_ms; /* time limit for the other hsnap, by os_clock_ms(); 0: none */
+	HANDLE output_lock; /* a mutex: of snapshots and messages, also those of the other hsnap */
 	volatile LONG count; /* threads that follow one */
 	volatile LONG is_late; /* one was ended, as its time was over */
 	HANDLE all_ended;
@@ -171,20 +172,37 @@ struct follower {
 	char name[40];
 };
 
-/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
-static int family_init(struct family *family, const struct program_run *run, struct err *err)
+static void lock_output(struct family *family)
+{
+	WaitForSingleObject(family->output_lock, INFINITE);
+}
+
+static void unlock_output(struct family *family)
+{
+	ReleaseMutex(family->output_lock);
+}
+
+/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. handed: of the child that was handed
+ * over; pid 0: none was. */
+static int family_init(struct family *family, const struct program_run *run,
+	const struct handed_child *handed, struct err *err)
 {
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
 	family->options.install.sample_bytes = run->sample_bytes;
 	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
-	family->options.stops_at_exit = run->snapshot || run->recording;
-	family->options.until_ms = run->limit_ms ? os_clock_ms() + run->limit_ms : 0;
+	family->options.stops_at_exit = run->snapshot || run->child_recording;
+	if (run->limit_ms)
+		family->options.until_ms =
+			handed->pid ? handed->until_ms : os_clock_ms() + run->limit_ms;
+	family->until_ms = run->limit_ms ? family->options.until_ms : run->until_ms;
 	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
-	if (!family->all_ended)
-		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	InitializeCriticalSection(&family->output_lock);
-	return 0;
+	family->output_lock = handed->pid ? handed->output_lock : CreateMutexW(NULL, FALSE, NULL);
+	if (family->all_ended && family->output_lock)
+		return 0;
+	if (family->all_ended)
+		CloseHandle(family->all_ended);
+	return err_set(err, ERR_NOMEM, run->argv[0], NULL);
 }
 
 static void follower_ends(struct family *family)
@@ -220,7 +238,7 @@ static void family_end(struct family *family)
 	WaitForSingleObject(family->all_ended, INFINITE);
 	wait_and_close(family->last);
 	CloseHandle(family->all_ended);
-	DeleteCriticalSection(&family->output_lock);
+	CloseHandle(family->output_lock);
 }
 
 /* One line about a process; an error that is about the same place does not name it again. */
@@ -233,18 +251,18 @@ static void warn(struct family *family, const char *name, const char *what, cons
 		about.place[0] = '\0';
 	snprintf(text, sizeof(text), "hsnap: %s: warning: %s: %s", name, what,
 		err_reason(&about, reason, sizeof(reason)));
-	EnterCriticalSection(&family->output_lock);
+	lock_output(family);
 	fprintf(stderr, "%s\n", text_harmless(text));
-	LeaveCriticalSection(&family->output_lock);
+	unlock_output(family);
 }
 
 static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
 {
 	int rc;
 
-	EnterCriticalSection(&family->output_lock);
+	lock_output(family);
 	rc = family->run->snapshot(family->run->ctx, &traced->target, err);
-	LeaveCriticalSection(&family->output_lock);
+	unlock_output(family);
 	return rc;
 }
 
@@ -304,39 +322,98 @@ static struct traced_options options_for(
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err);
 
-/* The thread of a child: takes it over while its parent waits, and follows it to its end. */
-static DWORD WINAPI follow_child(void *ctx)
+/* Has the hsnap of the other bitness follow the child. 0, and all is printed; or an error. */
+static int hand_over(const struct follower *follower, const struct new_child *born, struct err *err)
 {
-	const struct new_child *born = ctx;
+	struct family *family = follower->family;
+	struct handed_child child = {.pid = born->child.pid,
+		.tid = born->child.tid,
+		.ready = CreateEventW(NULL, TRUE, FALSE, NULL),
+		.output_lock = family->output_lock,
+		.until_ms = family->until_ms};
+	uint32_t status = 0;
+	int rc = 0;
+
+	if (!child.ready ||
+		!DuplicateHandle(GetCurrentProcess(), born->parent->process, GetCurrentProcess(),
+			&child.parent, SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, FALSE, 0))
+		rc = err_set(err, ERR_NOMEM, follower->name, NULL);
+	if (!rc)
+		rc = follow_by_other(&child, follower->name, born->prepared, &status, err);
+	if (status == RUN_LATE)
+		InterlockedExchange(&family->is_late, 1);
+	else if (status)
+		rc = err_set(err, ERR_INJECT, follower->name,
+			"the hsnap for its bitness has ended with status %" PRIX32, status);
+	if (child.parent)
+		CloseHandle(child.parent);
+	if (child.ready)
+		CloseHandle(child.ready);
+	return rc;
+}
+
+/* Follows a child that was taken over to its end. */
+static void follow_taken(struct follower *follower, struct err *err)
+{
+	struct family *family = follower->family;
+	const struct traced_options options = options_for(family, follower->recording);
+
+	if (traced_bring_up(&follower->traced, follower->parent, &options, err)) {
+		traced_release(&follower->traced); /* it goes on */
+		warn(family, follower->name, "this child process is not traced", err);
+		return;
+	}
+	switch (-follow(family, &follower->traced, follower->recording, err)) {
+	case 0: break;
+	case ERR_INCOMPLETE:
+	case ERR_NO_HEAPS: warn(family, follower->name, "at its exit", err); break;
+	default: warn(family, follower->name, "no snapshot at its exit", err); break;
+	}
+}
+
+/* Takes a child over while its parent waits, and follows it to its end. born is the parent's thread's, up to when the
+ * child is prepared. */
+static void follow_born(const struct new_child *born)
+{
 	struct follower follower = {.family = born->family};
 	struct family *family = born->family;
 	const struct program_run *run = family->run;
-	struct traced_options options;
 	struct err err = {0};
 	int rc;
 
 	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)born->child.pid);
 	rc = take_over(&follower, born, &err);
-	if (!rc && run->recording) {
+	if (rc == -ERR_BITS || rc == -ERR_64_BITS) {
+		rc = hand_over(&follower, born, &err);
+		if (!rc) {
+			release(&follower);
+			return;
+		}
+	}
+	if (!rc && run->child_recording) {
 		follower.recording = run->child_recording(run->ctx, born->child.pid, &err);
 		rc = follower.recording ? 0 : -(int)err.code;
 	}
 	SetEvent(born->prepared);
-	options = options_for(family, follower.recording);
-	if (!rc)
-		rc = traced_bring_up(&follower.traced, follower.parent, &options, &err);
-	if (rc) {
-		traced_release(&follower.traced); /* it goes on */
+	if (rc)
 		warn(family, follower.name, "this child process is not traced", &err);
-	} else if (follow(family, &follower.traced, follower.recording, &err)) {
-		warn(family, follower.name, "no snapshot at its exit", &err);
-	}
+	else
+		follow_taken(&follower, &err);
 	release(&follower);
 	if (follower.recording) {
-		EnterCriticalSection(&family->output_lock);
+		lock_output(family);
 		run->child_recorded(run->ctx, follower.recording);
-		LeaveCriticalSection(&family->output_lock);
+		unlock_output(family);
 	}
+}
+
+/* The thread of a child. */
+static DWORD WINAPI follow_child(void *ctx)
+{
+	const struct new_child *born = ctx;
+	struct family *family = born->family;
+
+	follow_born(born);
 	last_follower_ends(family);
 	return 0;
 }
@@ -376,12 +453,12 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 
 	if (!traced->limit_bytes || traced->limit_bytes >= wanted)
 		return;
-	EnterCriticalSection(&family->output_lock);
+	lock_output(family);
 	fprintf(stderr,
 		"hsnap: %s: warning: address space for %" PRIu64 " MiB of tables only, not %" PRIu64
 		" MiB\n",
 		traced->target.name, traced->limit_bytes >> 20, wanted >> 20);
-	LeaveCriticalSection(&family->output_lock);
+	unlock_output(family);
 }
 
 /* Ends a process whose time is over. A child that it is just creating is prepared first: it would wait for a parent that
@@ -391,9 +468,9 @@ static void end_late(struct family *family, struct traced *traced)
 	if (traced->child_created && WaitForSingleObject(traced->child_created, 0) == WAIT_OBJECT_0)
 		begin_child(family, traced);
 	InterlockedExchange(&family->is_late, 1);
-	EnterCriticalSection(&family->output_lock);
+	lock_output(family);
 	fprintf(stderr, "hsnap: %s: ended: the time limit is over\n", traced->target.name);
-	LeaveCriticalSection(&family->output_lock);
+	unlock_output(family);
 	TerminateProcess(traced->process, RUN_LATE);
 }
 
@@ -566,11 +643,33 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	return rc;
 }
 
-static int run_here(const struct program_run *run, uint32_t *exit_status, struct err *err)
+/* Follows the child that another hsnap has handed over; its status is its parent's business. */
+static int run_handed(const struct program_run *run, const struct handed_child *handed,
+	uint32_t *exit_status, struct err *err)
 {
 	struct family family;
+	struct traced parent = {
+		.process = handed->parent, .target.pid = GetProcessId(handed->parent)};
+	const struct new_child born = {.family = &family,
+		.parent = &parent,
+		.child = {handed->pid, handed->tid},
+		.prepared = handed->ready};
+	int rc = family_init(&family, run, handed, err);
+
+	if (rc)
+		return rc;
+	follow_born(&born);
+	family_end(&family);
+	*exit_status = family.is_late ? RUN_LATE : 0;
+	return 0;
+}
+
+static int run_here(const struct program_run *run, uint32_t *exit_status, struct err *err)
+{
+	const struct handed_child none = {0};
+	struct family family;
 	struct spawn spawn = {0};
-	int rc = family_init(&family, run, err);
+	int rc = family_init(&family, run, &none, err);
 
 	if (rc)
 		return rc;
@@ -585,9 +684,12 @@ static int run_here(const struct program_run *run, uint32_t *exit_status, struct
 
 int run_program(const struct program_run *run, uint32_t *exit_status, struct err *err)
 {
+	struct handed_child handed;
 	int rc;
 
 	run_leave_interrupts();
+	if (follow_child_handed(&handed))
+		return run_handed(run, &handed, exit_status, err);
 	if (!run->keep_bstr_cache)
 		avoid_bstr_cache();
 	rc = run_here(run, exit_status, err);
