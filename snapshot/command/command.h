@@ -293,8 +293,8 @@ struct ps_row {
  * lines are cut to fit; 0: nothing is left out. */
 void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 
-/* Of the processes that could not be looked at: how many let nobody in, and how many had ended. One
+/* Of the processes that could not be looked at: how many let nobody in, are 64-bit where hsnap is not, and had ended. One
  * line for each, if any. */
-void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count);
+void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t ended_count);
 
 #endif

@@ -281,8 +281,11 @@ void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned column
 	buf_release(&line);
 }
 
-void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count)
+void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t ended_count)
 {
+	if (other_count)
+		fprintf(to, "hsnap: %zu of them are 64-bit: use the 64-bit hsnap for them\n",
+			other_count);
 	if (closed_count)
 		fprintf(to, "hsnap: no right to look at %zu of them (?)\n", closed_count);
 	if (ended_count)

@@ -58,17 +58,21 @@ static int64_t look_at_heaps(struct target *target)
 	return count;
 }
 
-/* Where stacks of its blocks would come from. */
+/* Where stacks of its blocks would come from; NULL: not known. */
 static const char *look_at_stacks(struct target *target)
 {
 	struct capture_source source = {0};
 	struct snapshot modules;
 	const char *name;
+	int rc;
 
 	snapshot_init(&modules);
-	target->ops->modules(target, &modules, NULL);
-	capture_source_find(target, &modules, STACKS_AUTO, &source, NULL);
+	rc = target->ops->modules(target, &modules, NULL);
+	if (!rc)
+		capture_source_find(target, &modules, STACKS_AUTO, &source, NULL);
 	snapshot_release(&modules);
+	if (rc)
+		return NULL;
 	name = capture_source_name(&source);
 	if (source.is_attached)
 		return "attached";
@@ -102,12 +106,13 @@ static int look(struct ps_row *row, struct arena *arena)
 	row->private_bytes = KEPT_UNKNOWN_BYTES;
 	look_from_outside(row);
 	rc = target_open_live(&target, row->pid, NULL);
+	if (rc == -ERR_64_BITS)
+		row->bits = 64;
 	if (rc)
 		return rc;
 	row->bits = target.bits;
 	row->heap_count = look_at_heaps(&target);
-	if (row->heap_count >= 0)
-		row->stacks = look_at_stacks(&target);
+	row->stacks = look_at_stacks(&target);
 	command_line = nt_command_line(&target);
 	if (command_line)
 		row->command_line = arena_text(arena, command_line, strlen(command_line));
@@ -144,7 +149,7 @@ static int list_processes(const char *pattern, struct err *err)
 	struct process_list list;
 	struct arena arena; /* of command lines */
 	struct ps_row *rows;
-	size_t count = 0, closed_count = 0, ended_count = 0;
+	size_t count = 0, closed_count = 0, other_count = 0, ended_count = 0;
 	int rc = process_list_take(&list, err);
 
 	if (rc)
@@ -161,7 +166,8 @@ static int list_processes(const char *pattern, struct err *err)
 		if (rc == -ERR_NOMEM)
 			memory_out();
 		ended_count += rc == -ERR_NO_PROCESS;
-		closed_count += rc && rc != -ERR_NO_PROCESS;
+		other_count += rc == -ERR_64_BITS;
+		closed_count += rc && rc != -ERR_NO_PROCESS && rc != -ERR_64_BITS;
 		count += rc != -ERR_NO_PROCESS;
 	}
 	rc = count ? 0 : err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
@@ -169,7 +175,7 @@ static int list_processes(const char *pattern, struct err *err)
 		qsort(rows, count, sizeof(*rows), by_size);
 		ps_print(stdout, rows, count,
 			os_is_terminal(stdout) ? terminal_columns(stdout) - 1 : 0);
-		ps_print_missing(stderr, closed_count, ended_count);
+		ps_print_missing(stderr, closed_count, other_count, ended_count);
 		remind();
 	}
 	free(rows);

@@ -194,24 +194,27 @@ TEST(command_lines_are_cut_to_a_terminal_without_their_program)
 	}
 }
 
-static void check_missing(size_t closed_count, size_t ended_count, const char *expected)
+static void check_missing(
+	size_t closed_count, size_t other_count, size_t ended_count, const char *expected)
 {
 	char text[200] = "";
 	FILE *to = tmpfile();
 
 	assert_non_null(to);
-	ps_print_missing(to, closed_count, ended_count);
+	ps_print_missing(to, closed_count, other_count, ended_count);
 	rewind(to);
 	text[fread(text, 1, sizeof(text) - 1, to)] = '\0';
 	assert_int_equal(fclose(to), 0);
 	assert_string_equal(text, expected);
 }
 
-TEST(those_that_ended_are_told_from_those_that_are_closed)
+TEST(those_that_ended_or_are_64_bit_are_told_from_those_that_are_closed)
 {
-	check_missing(0, 0, "");
-	check_missing(3, 0, "hsnap: no right to look at 3 of them (?)\n");
-	check_missing(0, 1, "hsnap: 1 more ended meanwhile\n");
-	check_missing(
-		1, 2, "hsnap: no right to look at 1 of them (?)\nhsnap: 2 more ended meanwhile\n");
+	check_missing(0, 0, 0, "");
+	check_missing(3, 0, 0, "hsnap: no right to look at 3 of them (?)\n");
+	check_missing(0, 0, 1, "hsnap: 1 more ended meanwhile\n");
+	check_missing(0, 2, 0, "hsnap: 2 of them are 64-bit: use the 64-bit hsnap for them\n");
+	check_missing(1, 4, 2,
+		"hsnap: 4 of them are 64-bit: use the 64-bit hsnap for them\n"
+		"hsnap: no right to look at 1 of them (?)\nhsnap: 2 more ended meanwhile\n");
 }
