@@ -26,6 +26,7 @@
 #define FILE_UNITS (MAX_PATH + 60) /* of the minidump's path */
 
 struct doctor_child {
+	bool is_other; /* 32-bit, and this hsnap is not */
 	struct spawn spawn;
 	HANDLE handles[DOCTOR_HANDLES];
 	struct doctor_truth *shared; /* as the child writes it; not to be trusted */
@@ -43,6 +44,7 @@ enum doctor_trial {
 };
 
 static const char *const trial_sources[TRIALS] = {"walk", "ust", "os", "tracer"};
+static const char *const trial_sources_32[TRIALS] = {"walk32", "ust32", "os32", "tracer32"};
 
 static int fail(enum err_code code, const char *what, struct err *err)
 {
@@ -69,30 +71,46 @@ static int make_handles(struct doctor_child *child, struct err *err)
 	return child->shared ? 0 : fail(ERR_START, "no memory to share", err);
 }
 
-/* This very program, suspended before its first instruction; only the handles are inherited. */
+/* This very program, or the 32-bit hsnap; the caller's to free. NULL: its path is not known, or the file is not there. */
+static wchar_t *child_image(const struct doctor_child *child)
+{
+	wchar_t *image;
+
+	if (child->is_other)
+		return program_beside(L"" HSNAP_32);
+	image = xmalloc(PATH_UNITS * sizeof(*image));
+	if (GetModuleFileNameW(NULL, image, PATH_UNITS))
+		return image;
+	free(image);
+	return NULL;
+}
+
+/* Suspended before its first instruction; only the handles are inherited. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
-	static wchar_t image[PATH_UNITS];
+	wchar_t *image = child_image(child);
 	wchar_t command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
 		.flags = CREATE_SUSPENDED | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
 		.handles = child->handles,
 		.handle_count = DOCTOR_HANDLES};
+	int rc = 0;
 
 	_snwprintf(command, 200, L"hsnap doctor " DOCTOR_CHILD L" %llx %llx %llx %llx",
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_MEMORY],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_SAID],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_GO],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_PARENT]);
-	if (!GetModuleFileNameW(NULL, image, PATH_UNITS) || !spawn_start(&child->spawn, &request))
-		return fail(ERR_START, "hsnap itself", err);
-	return 0;
+	if (!image || !spawn_start(&child->spawn, &request))
+		rc = fail(ERR_START, child->is_other ? HSNAP_32 : "hsnap itself", err);
+	free(image);
+	return rc;
 }
 
 static uint64_t global_flag_addr(const struct doctor_child *child)
 {
-	return child->target.peb + peb_layout(64)->global_flag;
+	return child->target.peb + peb_layout(child->target.bits)->global_flag;
 }
 
 static uint32_t global_flag(struct doctor_child *child)
@@ -132,6 +150,20 @@ static int wait_for(struct doctor_child *child, struct err *err)
 	}
 }
 
+/* Has the 32-bit hsnap attach to the child, before it has allocated any of its blocks. */
+static int attach_other(const struct doctor_child *child, struct err *err)
+{
+	wchar_t words[40];
+	uint32_t status = 0;
+	int rc;
+
+	_snwprintf(words, 40, L"attach -p %lu", child->spawn.info.dwProcessId);
+	rc = run_other_hsnap_for(NAME, words, &status, err);
+	return !rc && status ? err_set(err, ERR_INJECT, NAME,
+				       HSNAP_32 " has ended with status %" PRIX32, status) :
+			       rc;
+}
+
 /* Starts the child and waits until it is there and waits; child_end() in any case. */
 static int child_start(struct doctor_child *child, enum doctor_trial trial, struct err *err)
 {
@@ -143,14 +175,15 @@ static int child_start(struct doctor_child *child, enum doctor_trial trial, stru
 	rc = rc ? rc : target_open_handle(&child->target, info->hProcess, err);
 	if (!rc && trial == TRIAL_UST)
 		rc = set_ust(child, err);
-	if (!rc && trial == TRIAL_TRACER)
+	if (!rc && trial == TRIAL_TRACER && !child->is_other)
 		rc = traced_prepare(&child->traced, info->hProcess, info->hThread, NAME, err);
 	if (rc)
 		return rc;
 	ResumeThread(info->hThread);
-	if (trial == TRIAL_TRACER)
+	if (trial == TRIAL_TRACER && !child->is_other)
 		rc = traced_bring_up(&child->traced, NULL, &options, err);
-	return rc ? rc : wait_for(child, err);
+	rc = rc ? rc : wait_for(child, err);
+	return rc || trial != TRIAL_TRACER || !child->is_other ? rc : attach_other(child, err);
 }
 
 /* Lets it allocate its blocks and copies its truth. */
@@ -234,7 +267,7 @@ static int write_minidump(const struct doctor_child *child, HANDLE file, struct 
 /* A minidump of the child, as hsnap -z would read it. */
 static void examine_file(struct doctor *doctor, struct doctor_child *child, bool is_ust)
 {
-	const char *source = is_ust ? "file+ust" : "file";
+	const char *source = is_ust ? "file+ust" : child->is_other ? "file32" : "file";
 	wchar_t wide[FILE_UNITS];
 	HANDLE file = make_file(wide, source);
 	char *path = file != INVALID_HANDLE_VALUE ? wide_to_utf8(wide) : NULL;
@@ -259,37 +292,61 @@ static void examine_file(struct doctor *doctor, struct doctor_child *child, bool
 }
 
 /* What a walk of the child cannot try here, since the system did not give it. */
-static void examine_heaps(struct doctor *doctor)
+static void examine_heaps(struct doctor *doctor, const char *source)
 {
 	bool has_front_end = false;
 
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 		if (!doctor->truth->heaps[i])
-			doctor_say_why(doctor, "walk", doctor_heap_names[i], DOCTOR_NOT_THERE,
+			doctor_say_why(doctor, source, doctor_heap_names[i], DOCTOR_NOT_THERE,
 				"the system makes none for a program that asks for one");
 	}
 	if (!has_front_end)
-		doctor_say_why(doctor, "walk", "low fragmentation heap", DOCTOR_NOT_THERE,
+		doctor_say_why(doctor, source, "low fragmentation heap", DOCTOR_NOT_THERE,
 			"the system gave no heap of the child one");
 }
 
-static void examine_ust(struct doctor *doctor, struct doctor_child *child, bool must_be)
+static void examine_ust(
+	struct doctor *doctor, struct doctor_child *child, const char *source, bool must_be)
 {
 	doctor_note(
 		doctor, "NtGlobalFlag", "%" PRIX32 " in the child with +ust", global_flag(child));
-	doctor_look_walk(doctor, &child->target, "walk+ust");
-	doctor_look_dump(doctor, &child->target, "ust", STACKS_UST, must_be);
+	if (!child->is_other)
+		doctor_look_walk(doctor, &child->target, "walk+ust");
+	doctor_look_dump(doctor, &child->target, source, STACKS_UST, must_be);
 	/* Where the living child has no such stacks its file has none. */
-	if (doctor_count(doctor, "ust", DOCTOR_OK))
+	if (!child->is_other && doctor_count(doctor, source, DOCTOR_OK))
 		examine_file(doctor, child, true);
 }
 
-/* One child from its start to its end. What goes wrong with it is a finding. */
-static void try(struct doctor *doctor, enum doctor_trial trial, bool *has_ust)
+/* A child that is ready, from its work to its end. */
+static void examine(struct doctor *doctor, struct doctor_child *child, enum doctor_trial trial,
+	const char *source, bool *has_ust)
 {
-	const char *source = trial_sources[trial];
-	struct doctor_child child = {0};
+	struct target *target = &child->target;
+	struct err err = {0};
+
+	if (child_work(child, doctor->truth, &err)) {
+		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
+	} else if (trial == TRIAL_PLAIN) {
+		*has_ust = global_flag(child) & NT_FLAG_UST;
+		doctor_look_walk(doctor, target, source);
+		examine_heaps(doctor, source);
+		examine_file(doctor, child, false);
+	} else if (trial == TRIAL_UST) {
+		examine_ust(doctor, child, source, *has_ust && !doctor->is_wine);
+	} else {
+		doctor_look_dump(doctor, target, source,
+			trial == TRIAL_OS ? STACKS_OS : STACKS_TRACER, trial == TRIAL_TRACER);
+	}
+}
+
+/* One child from its start to its end. What goes wrong with it is a finding. */
+static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, bool *has_ust)
+{
+	const char *source = (is_other ? trial_sources_32 : trial_sources)[trial];
+	struct doctor_child child = {.is_other = is_other};
 	struct target *target = &child.target;
 	struct err err = {0};
 
@@ -300,22 +357,34 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool *has_ust)
 	}
 	snprintf(doctor->os, sizeof(doctor->os), "%s", target->os);
 	doctor->is_wine = target->is_wine;
-	if (trial == TRIAL_OS && os_stacks_switch(target->pid, true, &err)) {
+	if (trial == TRIAL_OS && os_stacks_switch(target->pid, true, &err))
 		doctor_say(doctor, source, "the child", DOCTOR_NOT_THERE, &err);
-	} else if (child_work(&child, doctor->truth, &err)) {
-		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
-	} else if (trial == TRIAL_PLAIN) {
-		*has_ust = global_flag(&child) & NT_FLAG_UST;
-		doctor_look_walk(doctor, target, "walk");
-		examine_heaps(doctor);
-		examine_file(doctor, &child, false);
-	} else if (trial == TRIAL_UST) {
-		examine_ust(doctor, &child, *has_ust && !doctor->is_wine);
-	} else {
-		doctor_look_dump(doctor, target, source,
-			trial == TRIAL_OS ? STACKS_OS : STACKS_TRACER, trial == TRIAL_TRACER);
-	}
+	else
+		examine(doctor, &child, trial, source, has_ust);
 	child_end(&child);
+}
+
+/* Returns true if a 32-bit child can be started; otherwise adds a row with the reason. */
+static bool can_be_other(struct doctor *doctor)
+{
+	static const char source[] = "walk32", what[] = "a 32-bit child";
+	wchar_t *image = OUR_BITS == 64 ? program_beside(L"" HSNAP_32) : NULL;
+	struct doctor_child child = {.is_other = true};
+	struct err err = {0};
+	bool can = false;
+
+	if (OUR_BITS == 32) /* its own children are */
+		return false;
+	if (!image)
+		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE,
+			HSNAP_32 " does not lie beside this hsnap");
+	else if (make_handles(&child, &err) || spawn(&child, &err))
+		doctor_say(doctor, source, what, DOCTOR_NOT_THERE, &err);
+	else
+		can = true;
+	child_end(&child);
+	free(image);
+	return can;
 }
 
 static int run_doctor(bool is_verbose)
@@ -326,7 +395,12 @@ static int run_doctor(bool is_verbose)
 
 	doctor_init(&doctor);
 	for (int trial = 0; trial < TRIALS; trial++)
-		try(&doctor, (enum doctor_trial)trial, &has_ust);
+		try(&doctor, (enum doctor_trial)trial, false, &has_ust);
+	has_ust = false;
+	for (int trial = can_be_other(&doctor) ? 0 : TRIALS; trial < TRIALS; trial++) {
+		if (trial != TRIAL_OS)
+			try(&doctor, (enum doctor_trial)trial, true, &has_ust);
+	}
 	doctor_print(&doctor, is_verbose, stdout);
 	status = doctor_count(&doctor, NULL, DOCTOR_OFF) ? 1 : 0;
 	doctor_release(&doctor);
@@ -371,7 +445,5 @@ int command_doctor(int argc, char **argv)
 	rc = command_read(&form, argc, argv, &is_verbose, &err);
 	if (rc > 0)
 		return 0;
-	if (!rc && sizeof(void *) != 8) /* it knows its functions by what x64 has */
-		rc = err_set(&err, ERR_USAGE, "doctor", "it is for the 64-bit hsnap alone");
 	return rc ? command_fail(&err) : run_doctor(is_verbose);
 }

@@ -41,14 +41,16 @@ static HANDLE make_segment_heap(void)
 	return heap;
 }
 
-/* Functions that are told apart by their addresses: they must be neither inlined nor merged, and the
- * call in them must not become a jump. */
-#define SITE __attribute__((noipa)) static
+/*
+ * Functions that are distinguished by their addresses: they must be neither inlined nor merged, and the call in them must
+ * not become a jump. The linker sorts sections by what follows the $, so each function ends where the next one begins.
+ */
+#define SITE(place) __attribute__((noipa, section(".text$doctor" place))) static
 
 static volatile unsigned last_site;
 
 #define ALLOCATE_AT(n)                                                                             \
-	SITE uint64_t allocate_at_##n(HANDLE heap, SIZE_T bytes)                                   \
+	SITE(#n) uint64_t allocate_at_##n(HANDLE heap, SIZE_T bytes)                               \
 	{                                                                                          \
 		void *block = HeapAlloc(heap, (n) % 2 ? HEAP_ZERO_MEMORY : 0, bytes);              \
                                                                                                    \
@@ -61,7 +63,7 @@ ALLOCATE_AT(1)
 ALLOCATE_AT(2)
 ALLOCATE_AT(3)
 
-SITE uint64_t doctor_reallocate(HANDLE heap, uint64_t block, SIZE_T bytes)
+SITE("4") uint64_t doctor_reallocate(HANDLE heap, uint64_t block, SIZE_T bytes)
 {
 	void *moved = HeapReAlloc(heap, 0, (void *)(ULONG_PTR)block, bytes);
 
@@ -116,7 +118,7 @@ static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int
 }
 
 /* The function that is further out on every stack. */
-SITE void doctor_perform(struct doctor_truth *truth)
+SITE("5") void doctor_perform(struct doctor_truth *truth)
 {
 	uint32_t count = truth->block_count;
 	bool ok = true;
@@ -127,21 +129,15 @@ SITE void doctor_perform(struct doctor_truth *truth)
 	}
 }
 
-/*
- * The code of a function of this program, by the table that x64 programs have for unwinding; empty: it
- * cannot be told. Each entry is where the code begins and where it ends, from the image's base on, and more.
- * The function that finds it is asked for by name, as it is not in 32-bit systems.
- */
-static struct doctor_range code_of(const void *function)
+/* The end of the last one. */
+SITE("6") void doctor_end(void)
 {
-	typedef const DWORD *(NTAPI * lookup_fn)(DWORD64 addr, DWORD64 * base, void *history);
-	lookup_fn lookup = (lookup_fn)(void *)GetProcAddress(
-		GetModuleHandleW(L"ntdll.dll"), "RtlLookupFunctionEntry");
-	DWORD64 base = 0;
-	const DWORD *entry = lookup ? lookup((DWORD64)(ULONG_PTR)function, &base, NULL) : NULL;
+	last_site = DOCTOR_SITES;
+}
 
-	return entry ? (struct doctor_range){base + entry[0], base + entry[1]} :
-		       (struct doctor_range){0};
+static uint64_t addr_of(void (*function)(void))
+{
+	return (uint64_t)(ULONG_PTR)function;
 }
 
 static void tell_code(struct doctor_truth *truth)
@@ -149,13 +145,19 @@ static void tell_code(struct doctor_truth *truth)
 	const char *base = (const char *)GetModuleHandleW(NULL);
 	const IMAGE_DOS_HEADER *dos = (const IMAGE_DOS_HEADER *)base;
 	const IMAGE_NT_HEADERS *nt = (const IMAGE_NT_HEADERS *)(base + dos->e_lfanew);
+	uint64_t starts[DOCTOR_SITES + 3];
 
 	truth->image.from = (uint64_t)(ULONG_PTR)base;
 	truth->image.to = truth->image.from + nt->OptionalHeader.SizeOfImage;
 	for (int i = 0; i < DOCTOR_SITES; i++)
-		truth->sites[i] = code_of((const void *)(ULONG_PTR)sites[i]);
-	truth->sites[DOCTOR_RESIZE_SITE] = code_of((const void *)(ULONG_PTR)doctor_reallocate);
-	truth->outer = code_of((const void *)(ULONG_PTR)doctor_perform);
+		starts[i] = addr_of((void (*)(void))sites[i]);
+	starts[DOCTOR_RESIZE_SITE] = addr_of((void (*)(void))doctor_reallocate);
+	starts[DOCTOR_RESIZE_SITE + 1] = addr_of((void (*)(void))doctor_perform);
+	starts[DOCTOR_RESIZE_SITE + 2] = addr_of(doctor_end);
+	for (int i = 0; i <= DOCTOR_RESIZE_SITE; i++)
+		truth->sites[i] = (struct doctor_range){starts[i], starts[i + 1]};
+	truth->outer = (struct doctor_range){
+		starts[DOCTOR_RESIZE_SITE + 1], starts[DOCTOR_RESIZE_SITE + 2]};
 }
 
 static void make_heaps(struct doctor_truth *truth)
