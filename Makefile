@@ -160,7 +160,7 @@ LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/linux/hsym) \
 	$(if $(wildcard snapshot/hsnap.c),build/linux/hsnap)
 WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
-	$(if $(TRACER),build/win64/hsnap-tracer64.dll) \
+	$(if $(TRACER),build/win64/hsnap-tracer64.dll build/win64/hsnap32.exe build/win64/hsnap-tracer32.dll) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
 	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
@@ -265,11 +265,11 @@ bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 soak: win64 linux prefix build/win64/targets/busy.exe build/win64/targets/peek.exe ## an hour of snapshots, attach and detach, at programs that never rest
 	tests/soak
 
-install: linux ## put hdiff, hsym and hsnap, their manuals and completion under PREFIX (/usr/local)
-	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install install
+install: all ## put hdiff, hsym and hsnap, their manuals and completion under PREFIX (/usr/local)
+	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' WINDOWS=yes setup/install install
 
 uninstall: ## take them away again
-	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' setup/install uninstall
+	DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' WINDOWS=yes setup/install uninstall
 
 dist: win64 win32 $(PROVE_PROGRAMS) ## a tarball, a zip for Windows and manifests for it, in build/dist
 	setup/dist $(VERSION) $(RELEASES)
@@ -431,6 +431,13 @@ build/win32/hsnap.exe: $(win32_hsnap) build/win32/hsnap.exe.version.o
 build/win32/hsnap-tracer32.dll: $(win32_tracer) build/win32/hsnap-tracer32.dll.version.o
 	echo "== $@"
 	$(MINGW32)gcc $(REPRODUCIBLE) -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
+
+# The 64-bit hsnap leaves 32-bit programs to the one that lies beside it.
+build/win64/hsnap32.exe: build/win32/hsnap.exe
+	cp $< $@
+
+build/win64/hsnap-tracer32.dll: build/win32/hsnap-tracer32.dll
+	cp $< $@
 
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)

@@ -27,8 +27,10 @@ sub files {
 
 make('install');
 my @pages = map { my ($section) = /(\d)$/; "share/man/man$section/" . basename($_) } glob "$root/man/*";
-is_deeply(files(), [sort @pages, 'share/doc/hsnap/LICENSE', map { ("bin/$_", "share/bash-completion/completions/$_") } qw(hdiff hsnap hsym)],
-	'programs, manuals, completion and the licence');
+my @windows = map { "lib/hsnap/$_" } qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hdiff.exe hsym.exe);
+is_deeply(files(), [sort @pages, @windows, 'share/doc/hsnap/LICENSE',
+		map { ("bin/$_", "share/bash-completion/completions/$_") } qw(hdiff hsnap hsym)],
+	'programs, also for Windows and Wine, manuals, completion and the licence');
 for my $program (qw(hdiff hsnap hsym)) {
 	like(run(["$to/bin/$program", '--version'])->{out}, qr/^$program \d/, "$program runs");
 }
