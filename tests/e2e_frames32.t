@@ -58,12 +58,12 @@ sub check_chains {
 
 # A stack ends with the function whose rules are gone, and the program goes on.
 sub check_hidden {
-	my $run = run([wine($hsnap, 'record', '-o', win("$dir/hidden.hrec"), '--', "$targets/chains_fpo.exe", 'hide')]);
+	my $run = run([wine($hsnap, 'record', '-o', win("$dir/hidden.hrec"), '--', "$targets/frames_fpo.exe", 'hide')]);
 	is($run->{status}, 0, 'it ran') or diag($run->{err});
 	my @doors = map { s/ .*//r } stated($run->{out});
 	my $result = run(tool('hdiff', 'linux', '--force', "$dir/hidden.hrec"));
 	my %once = map { $_ => 1 } @doors;
-	is_deeply([recorded('chains_fpo', @{ report($result->{out})->{rows} })], [sort keys %once], 'each door is known, and no caller');
+	is_deeply([recorded('frames_fpo', @{ report($result->{out})->{rows} })], [sort keys %once], 'each door is known, and no caller');
 	return;
 }
 
