@@ -1,11 +1,12 @@
 /*
- * overrun: a program that damages its own heap. It has 100 blocks of 1000 bytes in a heap of its own; before step 2 it writes
- * 16 bytes past the end of block 51. All 100 stay allocated.
+ * overrun: a program that damages its own heap. It has 100 blocks of 1016 bytes in a heap of its own; before step 2 it writes
+ * 16 bytes past the end of block 51. All 100 stay allocated. With their heads they have 1024 bytes, which no heap of Wine
+ * rounds up: the head of the next block is written over.
  */
 #include "tests/targets/stated.h"
 
 #define BLOCKS 100
-#define BYTES 1000
+#define BYTES 1016
 #define PAST_END 16
 
 static HANDLE heap;
