@@ -49,7 +49,7 @@ WIN_TESTS := $(wildcard tests/win/test_*.c)
 # Programs that scripts run to ask a part of ours alone.
 WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
-WIN_TARGETS := $(wildcard tests/targets/*.c tests/targets/*.cpp)
+WIN_TARGETS := $(filter-out tests/targets/frames.c,$(wildcard tests/targets/*.c tests/targets/*.cpp)) # frames: FRAMES32
 # A program for each reader, which clang's fuzzer feeds, and feed.c in make check.
 FUZZ_TARGETS := $(wildcard tests/fuzz/fuzz_*.c)
 # DLLs that those load.
