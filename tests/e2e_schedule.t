@@ -92,7 +92,7 @@ sub asks_and_answers {
 	is(validate($file), '', 'as the user: the schema takes it');
 	like(value($file, 'UserId'), qr/^S-1-5-21(-\d+)+$/, 'as the user: by his SID');
 	is(value($file, 'LogonType'), 'S4U', 'as the user: without a password');
-	is(value($file, 'Command'), qq("$own"), 'the program is this one by its full path');
+	is(value($file, 'Command'), decode('UTF-8', qq("$own")), 'the program is this one by its full path');
 }
 
 # '' or what xmllint says.
@@ -202,7 +202,7 @@ sub action {
 	check_ok($made, "the task of $image");
 	my $file = spew("$dir/action.xml", $made->{out});
 	my @words = map { s/"//gr } (encode('UTF-8', value($file, 'Arguments')) =~ /((?:[^ "]|"[^"]*")+)/g);
-	return (value($file, 'Command') =~ s/"//gr, @words);
+	return (encode('UTF-8', value($file, 'Command')) =~ s/"//gr, @words);
 }
 
 sub dumps { return grep { /\.txt$/ } files_in($_[0]) }
