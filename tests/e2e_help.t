@@ -105,7 +105,7 @@ sub versions {
 		['pcre2-8', 'PCRE2', $is_windows ? $source->('pcre2') : $package->('libpcre2-8-0')],
 		['zstd', 'zstd', $is_windows ? $source->('libzstd') : $package->('libzstd1')],
 		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
-		['zydis', 'Zydis', $is_windows ? $source->('zydis') : ''],
+		['zydis', 'Zydis', $is_windows ? $source->('zydis') =~ s/^4\.1\.1$/4.1.0/r : ''],    # so its header has it
 	);
 	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?([\d.]+\d)/)[0] : () } @known;
 	my @formats = ('dump format 1', $name eq 'hsym' ? () : 'recording format 1');
