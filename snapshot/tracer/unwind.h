@@ -80,7 +80,7 @@ extern uint64_t unwind_exceptions;
 
 /*
  * Returns true if a near call ends where code points to: what a return address must be. room bytes before code, and
- * the byte there, can be read.
+ * the byte there, can be read. The call may have begun in the page before.
  */
 bool unwind_is_after_call(const uint8_t *code, uint64_t room);
 

@@ -79,10 +79,13 @@ enum unwind32_answer {
 	UNWIND32_NOT_UNDERSTOOD, /* its rules are damaged, or of a form that is not known */
 };
 
-/* Finds the rule of a return address. places: from unwind32_list(), or NULL, then all of the section is searched. */
+/*
+ * Finds the rule of a return address, and where the function around it begins. places: from unwind32_list(), or NULL, then all
+ * of the section is searched.
+ */
 enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr,
-	struct unwind32_rule *rule);
+	struct unwind32_rule *rule, uint32_t *begin);
 
 /* ---------------------------------------------------------------- rules that are kept */
 

@@ -659,12 +659,13 @@ static bool find_function(const struct unwind32_section *section,
 
 enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr,
-	struct unwind32_rule *rule)
+	struct unwind32_rule *rule, uint32_t *begin)
 {
 	struct cie cie = {0};
 	struct fde fde;
 
 	if (!find_function(section, places, count, addr, &cie, &fde))
 		return UNWIND32_NOT_COVERED;
+	*begin = fde.begin;
 	return run_function(&cie, &fde, addr, rule) ? UNWIND32_FOUND : UNWIND32_NOT_UNDERSTOOD;
 }

@@ -222,7 +222,7 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 	if (info.State != MEM_COMMIT || !(info.Protect & EXECUTABLE))
 		return UNWIND_UNKNOWN;
 	if (!unwind_is_after_call(
-		    (const uint8_t *)(uintptr_t)addr, addr - (uint64_t)info.BaseAddress))
+		    (const uint8_t *)(uintptr_t)addr, addr - (uint64_t)info.AllocationBase))
 		return UNWIND_LEAF;
 	return info.Type == MEM_IMAGE ? UNWIND_END : UNWIND_NEVER;
 }

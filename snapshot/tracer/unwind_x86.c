@@ -272,12 +272,24 @@ static void note_bare(uint32_t base)
 #define EXECUTABLE                                                                                 \
 	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 
+NTSYSAPI void NTAPI KiUserApcDispatcher(
+	PVOID function, PVOID a, PVOID b, PVOID c, CONTEXT *interrupted);
+NTSYSAPI void NTAPI KiUserExceptionDispatcher(EXCEPTION_RECORD *exception, CONTEXT *interrupted);
+
+/* Returns true if the system itself calls a function, wherever a thread was: its rules, if it has any, are not true. */
+static bool is_entered(uint32_t begin)
+{
+	return begin == (uint32_t)(uintptr_t)KiUserApcDispatcher ||
+	       begin == (uint32_t)(uintptr_t)KiUserExceptionDispatcher;
+}
+
 /* Code in an image: by its rules, by EBP where it has none. */
 static void ask_image(struct question *question, uint32_t base)
 {
 	struct image image = {.base = base};
 	struct unwind32_section section;
 	enum unwind32_answer answer;
+	uint32_t begin = 0;
 
 	if (!find_image(base, &image)) {
 		find_section(&image);
@@ -289,8 +301,8 @@ static void ask_image(struct question *question, uint32_t base)
 	}
 	section = section_of(&image);
 	answer = unwind32_read(&section, image.count ? places + image.first : NULL, image.count,
-		question->addr, &question->rule);
-	if (answer == UNWIND32_NOT_UNDERSTOOD)
+		question->addr, &question->rule, &begin);
+	if (answer == UNWIND32_NOT_UNDERSTOOD || is_entered(begin))
 		question->rule = (struct unwind32_rule){.kind = UNWIND32_END};
 }
 
@@ -307,8 +319,8 @@ static void ask(void *what)
 		return;
 	question->is_kept = info.Type == MEM_IMAGE;
 	if (!(info.Protect & EXECUTABLE) ||
-		!unwind_is_after_call(
-			at(question->addr), question->addr - (uint32_t)(uintptr_t)info.BaseAddress))
+		!unwind_is_after_call(at(question->addr),
+			question->addr - (uint32_t)(uintptr_t)info.AllocationBase))
 		return;
 	question->rule = frame;
 	question->is_kept = true;

@@ -267,6 +267,41 @@ static NOINLINE void with_system(door *by)
 	zero = 0;
 }
 
+/* Its call begins with the last byte of a page. */
+void across_pages(door *by);
+
+__asm__(".text\n"
+	".p2align 12\n"
+	".space 4090, 0x90\n"
+	".globl _across_pages\n"
+	".def _across_pages; .scl 2; .type 32; .endef\n"
+	"_across_pages:\n"
+	".cfi_startproc\n"
+	"	pushl %ebp\n"
+	".cfi_def_cfa_offset 8\n"
+	".cfi_offset 5, -8\n"
+	"	movl %esp, %ebp\n"
+	".cfi_def_cfa_register 5\n"
+	"	pushl $60\n"
+	"	call *8(%ebp)\n"
+	"	leave\n"
+	"	ret\n"
+	".cfi_endproc\n");
+
+/* The system calls it wherever the thread was: its stack ends there. */
+static NOINLINE void CALLBACK apc(ULONG_PTR by)
+{
+	((door *)by)(75);
+	zero = 0;
+}
+
+static NOINLINE void with_apc(door *by)
+{
+	QueueUserAPC(apc, GetCurrentThread(), (ULONG_PTR)by);
+	SleepEx(0, TRUE);
+	zero = 0;
+}
+
 static NOINLINE DWORD WINAPI thread(PVOID parameter)
 {
 	plain((door *)parameter, 70);
@@ -329,6 +364,8 @@ int main(int argc, char **argv)
 	recursive(by_calloc, 5);
 	with_callback(by_calloc);
 	with_system(by_calloc);
+	across_pages(by_calloc);
+	with_apc(by_calloc);
 	other = CreateThread(NULL, 0, thread, (PVOID)by_ntdll, 0, NULL);
 	WaitForSingleObject(other, INFINITE);
 	puts("chain by_malloc plain main\nchain by_calloc plain main\nchain by_realloc plain main\n"
@@ -344,7 +381,7 @@ int main(int argc, char **argv)
 	     "chain by_malloc with_varargs main\n"
 	     "chain by_calloc recursive recursive recursive recursive recursive recursive main\n"
 	     "chain by_calloc compare with_callback main\nchain by_calloc once with_system main\n"
-	     "chain by_ntdll plain thread");
+	     "chain by_calloc across_pages main\nchain by_calloc apc\nchain by_ntdll plain thread");
 	fflush(stdout);
 	return 0;
 }

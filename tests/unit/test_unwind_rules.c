@@ -6,6 +6,8 @@
 
 #include "snapshot/tracer/unwind_parts_x86.h"
 
+static uint32_t begins; /* the function that was found last */
+
 #define IMAGE 0x400000u
 #define IMAGE_END 0x500000u
 #define SECTION 0x480000u
@@ -83,10 +85,10 @@ static enum unwind32_answer ask(uint32_t addr, struct unwind32_rule *rule)
 	assert_non_null(bytes);
 	memcpy(bytes, made.bytes, made.len);
 	*rule = (struct unwind32_rule){0};
-	answer = unwind32_read(&section, NULL, 0, addr, rule);
+	answer = unwind32_read(&section, NULL, 0, addr, rule, &begins);
 	count = unwind32_list(&section, places, 64);
 	assert_true(count <= 64);
-	assert_int_equal(unwind32_read(&section, places, count, addr, &listed), answer);
+	assert_int_equal(unwind32_read(&section, places, count, addr, &listed, &begins), answer);
 	assert_memory_equal(&listed, rule, sizeof(listed));
 	free(bytes);
 	return answer;
@@ -139,6 +141,7 @@ TEST(frame_pointer_follows_prologue_and_epilogue)
 	check(AT + 4, UNWIND32_EBP, 8, false, UNWIND32_CFA, -8);
 	check(AT + 0x11, UNWIND32_EBP, 8, false, UNWIND32_CFA, -8);
 	check(AT + 0x12, UNWIND32_ESP, 4, false, UNWIND32_KEPT, 0);
+	assert_int_equal(begins, AT);
 }
 
 /* push ebp; push edi; push esi; sub esp, 300; push args: DW_CFA_GNU_args_size says nothing about the CFA. */
@@ -370,8 +373,8 @@ TEST(a_list_holds_for_the_image_elsewhere)
 	section.image += 0x12340000;
 	section.image_end += 0x12340000;
 	section.addr += 0x12340000;
-	assert_int_equal(
-		unwind32_read(&section, places, 2, AT + 0x12340105, &rule), UNWIND32_FOUND);
+	assert_int_equal(unwind32_read(&section, places, 2, AT + 0x12340105, &rule, &begins),
+		UNWIND32_FOUND);
 	assert_int_equal(rule.cfa, 20);
 }
 
@@ -436,9 +439,9 @@ static void ask_all(const uint8_t *from, uint32_t len)
 	unwind32_is_eh_frame(&section);
 	count = unwind32_list(&section, places, 32);
 	for (uint32_t addr = AT - 1; addr < AT + 0x40; addr += 3) {
-		unwind32_read(&section, NULL, 0, addr, &rule);
+		unwind32_read(&section, NULL, 0, addr, &rule, &begins);
 		if (count <= 32)
-			unwind32_read(&section, places, count, addr, &rule);
+			unwind32_read(&section, places, count, addr, &rule, &begins);
 	}
 	free(bytes);
 }
