@@ -260,10 +260,9 @@ _Static_assert(sizeof(struct tracer_ranges) == 48, "layout");
 _Static_assert(offsetof(struct tracer_area, ranges) == 200, "layout");
 _Static_assert(offsetof(struct tracer_area, hooks) == 448, "layout");
 _Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
-_Static_assert(sizeof(struct tracer_area) == 448 + 64 * (HOOK_COUNT + TRACER_SHARDS) +
-						     (8 << TRACER_HEAPS_LOG2) +
-						     4 * (TRACER_SHARDS + 1) * TRACER_COUNTS +
-						     4 * TRACER_BARE_IMAGES,
+_Static_assert(sizeof(struct tracer_area) ==
+		       448 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2) +
+			       4 * (TRACER_SHARDS + 1) * TRACER_COUNTS + 4 * TRACER_BARE_IMAGES,
 	"layout");
 
 /* Whether any thread is inside RtlReAllocateHeap. */

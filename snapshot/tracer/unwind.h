@@ -14,7 +14,9 @@
  * and hand-made assembler, Wine 8's way from Unix code into a window procedure), and before a return
  * address that is no code. What lies behind on the stack are no frames.
  *
- * x86: the chain of EBP.
+ * x86: by the rules of .eh_frame, which are kept in the same way (unwind_parts_x86.h); by EBP in an image that
+ * has none, and in code of no image. There is no system's unwinder. A stack ends before an address that is not in code
+ * or does not follow a call, with a rule that is damaged or not understood, and with the system's APC and exception dispatchers.
  *
  * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls the
  * target's function table callbacks, and reads what the target says is unwind data. An exception in
