@@ -364,6 +364,17 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 	child_end(&child);
 }
 
+/* Returns true if a child has ended with status 0 before it did anything: so Wine without its 32-bit half runs it. */
+static bool is_not_run(struct doctor_child *child)
+{
+	DWORD status = 1;
+	struct err err;
+
+	ResumeThread(child->spawn.info.hThread);
+	return wait_for(child, &err) == -ERR_GONE &&
+	       GetExitCodeProcess(child->spawn.info.hProcess, &status) && !status;
+}
+
 /* Returns true if a 32-bit child can be started; otherwise adds a row with the reason. */
 static bool can_be_other(struct doctor *doctor)
 {
@@ -380,6 +391,9 @@ static bool can_be_other(struct doctor *doctor)
 			HSNAP_32 " does not lie beside this hsnap");
 	else if (make_handles(&child, &err) || spawn(&child, &err))
 		doctor_say(doctor, source, what, DOCTOR_NOT_THERE, &err);
+	else if (is_not_run(&child))
+		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE,
+			"this system runs no 32-bit programs");
 	else
 		can = true;
 	child_end(&child);
