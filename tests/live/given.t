@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Targets that others wrote and that state their truth: data_file('matrix'). Its build.sh builds them with mingw.
+# Targets that others wrote and that state their truth: data_file('matrix'), built with mingw.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -11,8 +11,9 @@ use Hunt;
 my $data = data_file('matrix') or plan skip_all => 'the targets of others are not here';
 plan skip_all => 'mingw is not here' if system 'command -v x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc >/dev/null';
 my $bin = fresh_dir();
-my $built = run(['sh', "$data/build.sh", $bin]);
--e program('known') or plan skip_all => "build.sh builds nothing: $built->{err}";
+build($target_bits, $_, program($_)) for qw(known dlls overrun spawn leaver);
+build($target_bits, 'plug', "$bin/plug$target_bits.dll", '-shared');
+build(96 - $target_bits, 'leaver', program('leaver', 96 - $target_bits));
 
 subtest 'every block' => \&known;
 subtest 'DLLs that come and go' => \&dlls;
@@ -22,6 +23,14 @@ subtest 'a child of the other bitness' => sub { needs_other_bits(); spawned(96 -
 done_testing;
 
 sub program { return "$bin/$_[0]" . ($_[1] // $target_bits) . '.exe' }
+
+sub build {
+	my ($bits, $name, $to, @more) = @_;
+	my $gcc = ($bits == 64 ? 'x86_64' : 'i686') . '-w64-mingw32-gcc';
+	my $built = run([$gcc, qw(-std=gnu11 -O1 -gdwarf-4 -gno-statement-frontiers -fno-omit-frame-pointer -fno-optimize-sibling-calls), @more,
+		"$data/$name.c", '-o', $to], limit => 280);
+	is($built->{status}, 0, "$name.c, $bits bits") or diag($built->{err});
+}
 
 sub known {
 	my $dir = fresh_dir();
