@@ -41,7 +41,7 @@ sub bits_from {
 # True if 32-bit programs run here.
 sub runs_32 {
 	my $exe = "$root/build/win32/targets/parent.exe";
-	$runs_32 //= -e $exe && run([wine($exe, 0)])->{out} =~ /^parent 0 pid / ? 1 : 0;
+	$runs_32 //= -e $exe && run([wine($exe, 0)], limit => 280)->{out} =~ /^parent 0 pid / ? 1 : 0;
 	return $runs_32;
 }
 
