@@ -167,7 +167,7 @@ void tables_correct_sizes(struct raw_capture *captured)
 #define JUDGE_FEWEST 64 /* fewer blocks of a heap do not prove anything */
 #define JUDGE_MISSING 100 /* one in so many may be missing */
 
-struct judging {
+struct lookups {
 	uint32_t looked_up, found;
 };
 
@@ -180,7 +180,7 @@ static bool is_sampled(uint64_t addr, size_t count)
 /* Counts, by heap of the walk, the tracer's blocks, and those of them that the walk has in that heap and of that
  * size, or a little larger. */
 static void look_up(
-	const struct raw_capture *captured, const struct u64map *heaps, struct judging *judging)
+	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	const struct walk *walk = &captured->walk;
@@ -191,7 +191,7 @@ static void look_up(
 
 		if (is_sampled(tracer_block_addr(traced), tracer->block_count) &&
 			u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap))
-			judging[heap].looked_up++;
+			lookups[heap].looked_up++;
 	}
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct block *walked = &walk->blocks[i];
@@ -205,7 +205,7 @@ static void look_up(
 			heap != walked->heap)
 			continue;
 		bytes = tracer_block_bytes(traced);
-		judging[heap].found += bytes == TRACER_SIZE_MAX ||
+		lookups[heap].found += bytes == TRACER_SIZE_MAX ||
 				       walked->requested_bytes - bytes <= class_bytes(bytes);
 	}
 }
@@ -235,17 +235,17 @@ const char *tables_judge(struct raw_capture *captured)
 {
 	struct walk *walk = &captured->walk;
 	const char *wrong = NULL;
-	struct judging *judging;
+	struct lookups *lookups;
 	struct u64map heaps;
 
 	if (!captured->source.has_tracer || captured->tracer.broken_shards)
 		return NULL;
-	judging = xcalloc(walk->heap_count + 1, sizeof(*judging));
+	lookups = xcalloc(walk->heap_count + 1, sizeof(*lookups));
 	index_heaps(walk, &heaps);
-	look_up(captured, &heaps, judging);
+	look_up(captured, &heaps, lookups);
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		const struct heap *heap = &walk->heaps[i];
-		const struct judging *of = &judging[i];
+		const struct lookups *of = &lookups[i];
 
 		if (heap->layout && !is_incomplete(heap) && of->looked_up >= JUDGE_FEWEST &&
 			of->found < of->looked_up - of->looked_up / JUDGE_MISSING) {
@@ -254,7 +254,7 @@ const char *tables_judge(struct raw_capture *captured)
 		}
 	}
 	u64map_release(&heaps);
-	free(judging);
+	free(lookups);
 	return wrong;
 }
 

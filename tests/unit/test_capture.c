@@ -533,9 +533,9 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
 	fake.suspend_rc = -ERR_RIGHTS;
 	assert_int_equal(take(), -ERR_RIGHTS);
 	fake.suspend_rc = 0;
-	AREA_PUT(version, 9);
+	AREA_PUT(version, TRACER_VERSION + 1);
 	assert_int_equal(take(), -ERR_TARGET);
-	AREA_PUT(version, 8);
+	AREA_PUT(version, TRACER_VERSION);
 	SHARD_PUT(5, table, 0xdead0000);
 	assert_int_equal(take(), -ERR_TARGET);
 	fake.is_dead = true;
@@ -755,7 +755,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	scene.options.stacks = STACKS_OS;
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_int_equal(fake.suspends, 0);
-	AREA_PUT(version, 9); /* the tracer is not read when it is not wanted */
+	AREA_PUT(version, TRACER_VERSION + 1); /* the tracer is not read when it is not wanted */
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }
 
