@@ -195,13 +195,13 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 static int find_reach(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	reach_free(captured->reach.reach);
-	return reach_take(target, &captured->walk, !captured->only_starts, captured->apart, 2,
-		&captured->reach, err);
+	return reach_take(target, &captured->walk, !captured->only_starts, captured->apart,
+		APART_COUNT, &captured->reach, err);
 }
 
 /* Takes what that needs while the target is held: a copy, or where it would be too large the answer. */
-static int take_reach(struct target *target, struct raw_capture *captured,
-	struct capture_stats *stats, struct err *err)
+static int take_reach(struct target *target, const struct snapshot *snapshot,
+	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	const uint64_t memory = os_memory_bytes();
 	int64_t start = os_clock_ms();
@@ -209,18 +209,24 @@ static int take_reach(struct target *target, struct raw_capture *captured,
 
 	if (!captured->finds_lost)
 		return 0;
-	/* The tracer's tables and rings have addresses of all blocks, which in a 32-bit process look like pointers. */
+	/* The tracer's tables and rings have addresses of all blocks, which in a 32-bit process look like pointers; its DLL
+	 * keeps old registers of threads. */
 	if (captured->source.has_tracer) {
 		const struct tracer_area *area = &captured->tracer.area;
+		const struct module *dll = module_at(
+			snapshot->modules, snapshot->module_count, captured->source.area_addr);
 
 		captured->apart[0] = (struct target_range){
 			area->reserved, area->reserved + area->reserved_bytes};
 		captured->apart[1] = reach_apart_from(target, area->rings_view);
+		if (dll)
+			captured->apart[2] =
+				(struct target_range){dll->base, dll->base + dll->size_bytes};
 	}
 	target_copy_free(captured->copy);
 	captured->copy = target->is_file || target->is_cloned ?
 				 NULL :
-				 target_copy(target, captured->apart, 2,
+				 target_copy(target, captured->apart, APART_COUNT,
 					 memory ? memory / COPY_SHARE : COPY_BYTES);
 	if (!captured->copy)
 		rc = find_reach(target, captured, err);
@@ -318,7 +324,7 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	if (!captured->is_from_tables)
 		stats->walk_ms = walked - start;
 	stats->stacks_ms = os_clock_ms() - walked;
-	return rc ? rc : take_reach(memory->target, captured, stats, err);
+	return rc ? rc : take_reach(memory->target, snapshot, captured, stats, err);
 }
 
 static bool is_busy(struct target *target, const struct raw_capture *captured)

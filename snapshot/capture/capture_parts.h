@@ -23,6 +23,8 @@
  * its stack, describe.c says whose it is and what is missing.
  */
 
+#define APART_COUNT 3 /* the tracer's tables, rings and DLL */
+
 struct raw_capture {
 	struct walk walk;
 	/* The heaps were walked while the target ran: the tracer's tables decide. */
@@ -39,7 +41,7 @@ struct raw_capture {
 	struct err tracer_err; /* of a file: why its tracer could not be read */
 	struct tracer_copy tracer;
 	bool finds_lost, only_starts; /* as they were asked for */
-	struct target_range apart[2]; /* the tracer's own memory */
+	struct target_range apart[APART_COUNT]; /* the tracer's own memory */
 	struct target *copy; /* that tells what leads to blocks; or NULL */
 	struct reach_taken reach; /* with none unless that was */
 	bool wants_ust;

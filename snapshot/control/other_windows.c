@@ -92,12 +92,32 @@ static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 	return line;
 }
 
-/* Finds the other hsnap; the caller frees its path. NULL with err set: the file does not exist, or is this very program. */
+/* Whether this system has what 32-bit programs need. Wine without that ends them at once, with status 0. */
+static bool runs_32_bits(void)
+{
+	static const wchar_t name[] = L"\\ntdll.dll";
+	wchar_t path[MAX_PATH];
+	const UINT room = MAX_PATH - sizeof(name) / sizeof(*name);
+	UINT units = OUR_BITS == 32 ? 0 : GetSystemWow64DirectoryW(path, room);
+
+	if (OUR_BITS == 32 || !units || units >= room)
+		return OUR_BITS == 32;
+	wcscpy(path + units, name);
+	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
+}
+
+/* Finds the other hsnap; the caller frees its path. NULL with err set: the file does not exist or is this very program,
+ * or it cannot run here. */
 static wchar_t *find_other(const char *name, struct err *err)
 {
 	wchar_t *image = program_beside(OTHER);
 	bool is_this = image && program_is_this(image);
 
+	if (!runs_32_bits()) {
+		err_set(err, ERR_START, name, "this system does not run 32-bit programs");
+		free(image);
+		return NULL;
+	}
 	if (image && !is_this)
 		return image;
 	if (OUR_BITS == 32)
