@@ -234,6 +234,7 @@ check-data: all samples tests prefix ## the tests that need data of other projec
 live: all win32 prefix $(LIVE_PROGRAMS) ## what tests/live needs, for 64 and 32 bits
 
 check-platforms: ## as root: Debian 12 and 13 in build/platforms, the demo and tests/live in each Wine and bitness
+	setup/packages platforms
 	tests/platforms
 
 fuzz: $(FUZZ_TARGETS:tests/fuzz/%.c=build/fuzz/%) build/fuzz/images/made ## programs for clang's fuzzer, in build/fuzz

@@ -94,7 +94,7 @@ sub notepad {
 		sleep 1;
 		($windows_pid) = hsnap('ps', 'notepad.exe')->{out} =~ /^ *(\d+) +$target_bits +\d+ +tracer /m;
 	}
-	ok($windows_pid, 'it runs, traced') or diag(slurp("$dir/notepad.err")) or return;
+	ok($windows_pid, 'it runs, traced') or diag(slurp("$dir/notepad.err"), hsnap('ps')->{out}) or return;
 	# Its window is there when it can be closed.
 	my $closed;
 	until ($closed || time > $until) {
