@@ -394,6 +394,74 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	return rc;
 }
 
+#define EVIDENCE_BYTES 0xa00u /* the head of the largest known heap, and what follows it */
+
+/* Appends the offsets of the words in a heap's head that have the value. */
+static void put_offsets(
+	struct buf *buf, const char *what, const unsigned char *bytes, uint32_t value)
+{
+	for (size_t i = 0; i + 4 <= EVIDENCE_BYTES; i += 4) {
+		if (bytes_u32(bytes + i) == value)
+			buf_printf(buf, ", %s at +%zx", what, i);
+	}
+}
+
+/*
+ * Notes what a new row of a layout table can be made of: where the head of a heap that was not walked has its
+ * signature, the word HEAP, its own address and empty lists, and the bytes before the first block that the child
+ * has there.
+ */
+static void note_evidence(struct doctor *doctor, struct target *target, int number)
+{
+	const struct doctor_truth *truth = doctor->truth;
+	const uint64_t addr = truth->heaps[number];
+	const unsigned step = target->bits / 8;
+	unsigned char bytes[EVIDENCE_BYTES], header[16];
+	struct buf buf = {0};
+
+	if (target_read(target, addr, bytes, sizeof(bytes)))
+		return;
+	put_offsets(&buf, "FFEEFFEE", bytes, 0xffeeffee);
+	put_offsets(&buf, "DDEEDDEE", bytes, 0xddeeddee);
+	put_offsets(&buf, "HEAP", bytes, 0x50414548);
+	for (unsigned i = 0; i + 2 * step <= sizeof(bytes); i += step) {
+		uint64_t word = bytes_ptr(bytes + i, target->bits);
+
+		if (word == addr)
+			buf_printf(&buf, ", own address at +%x", i);
+		else if (word == addr + i && bytes_ptr(bytes + i + step, target->bits) == word)
+			buf_printf(&buf, ", empty list at +%x", i);
+	}
+	for (uint32_t i = 0; i < truth->block_count; i++) {
+		const struct doctor_block *block = &truth->blocks[i];
+
+		if ((int)block->heap != number ||
+			target_read(target, block->addr - sizeof(header), header, sizeof(header)))
+			continue;
+		buf_printf(&buf, ", before a block of %" PRIu64 " bytes", block->requested_bytes);
+		for (size_t k = 0; k < sizeof(header); k++)
+			buf_printf(&buf, " %02x", header[k]);
+		break;
+	}
+	doctor_note(doctor, doctor_heap_names[number], "of an unknown layout: %.600s",
+		buf.len ? buf.data + 2 : "nothing known in it");
+	buf_release(&buf);
+}
+
+static void note_unknown_heaps(
+	struct doctor *doctor, struct target *target, const struct walk *walk)
+{
+	for (int i = 0; i < DOCTOR_HEAPS; i++) {
+		bool is_walked = false;
+
+		for (size_t k = 0; k < walk->heap_count; k++)
+			is_walked |= walk->heaps[k].addr == doctor->truth->heaps[i] &&
+				     !walk->heaps[k].unwalked;
+		if (doctor->truth->heaps[i] && !is_walked)
+			note_evidence(doctor, target, i);
+	}
+}
+
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source)
 {
 	struct memory memory;
@@ -413,6 +481,7 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 		doctor_say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
 	else
 		compare_walk(doctor, source, &walk);
+	note_unknown_heaps(doctor, target, &walk);
 	if (!target->is_file)
 		doctor_note(doctor, "held",
 			target->is_cloned ? "by a clone of its memory" : "by suspending it");

@@ -90,6 +90,17 @@ TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
 	assert_non_null(strstr(look.doctor.notes.data, "held"));
 }
 
+TEST(heap_of_unknown_layout_is_described)
+{
+	use();
+	fake_put(HEAP_A + HEAP_MAGIC, 0, 4); /* of the process heap: the ring is not found */
+	walk();
+	assert_non_null(strstr(look.doctor.notes.data,
+		"of an unknown layout: FFEEFFEE at +10, HEAP at +b8, empty list at +98, "
+		"own address at +360, before a block of 40 bytes 00 00 21 00 00 00 00 00 03 00 20 "
+		"00 00 00 55 53\n"));
+}
+
 TEST(test_a_file_is_not_held)
 {
 	use();
