@@ -119,7 +119,7 @@ sub stale {
 			$lost{ hex($1) % 2 ? 'odd' : 'even' }++ if $is_lost =~ /^lost/ && /^([0-9A-F]+) bytes \+ /;
 		}
 		is($lost{even} // 0, 0, "$written: nothing is called lost that is held");
-		cmp_ok($lost{odd} // 0, '>=', $least, "$written: of 1000 that are lost so many are found");
+		cmp_ok($lost{odd} // 0, '>=', $least, "$written: enough of 1000 lost blocks are found");
 	}
 }
 

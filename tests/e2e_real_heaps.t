@@ -41,7 +41,7 @@ sub check {
 	my $dir = fresh_dir();
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/dump.txt"));
 	is($result->{status}, 2, 'hsnap -z: fragments are incomplete, status 2');
-	unlike($result->{err}, qr/are inconsistent|may be damaged|not walked/, 'nothing is said to be damaged');
+	unlike($result->{err}, qr/are inconsistent|may be damaged|not walked/, 'nothing is reported as damaged');
 	like($result->{err}, qr/warning: \d+ places in the heaps lead to memory that is not there; /, 'what is not there is said');
 	my $bytes = 0;
 	$bytes += (split / /, $_)[1] for values %$truth;

@@ -248,7 +248,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	return 0;
 }
 
-/* Whether no heap has a known layout. */
+/* Returns true if no heap has a known layout. */
 static bool is_unwalkable(const struct walk *walk)
 {
 	for (size_t i = 0; i < walk->heap_count; i++) {

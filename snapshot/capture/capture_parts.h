@@ -30,7 +30,7 @@ struct raw_capture {
 	/* The heaps were walked while the target ran: the tracer's tables decide. */
 	bool is_from_tables;
 	bool is_unwalkable; /* no heap has a known layout: there is nothing to walk */
-	bool is_reach_refused; /* not all blocks were walked: lost ones cannot be told from held ones */
+	bool is_reach_refused; /* some blocks were not walked: lost and held ones look alike */
 	const char *wrong_layout; /* a layout that the tracer's blocks contradict, or NULL */
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */
@@ -64,7 +64,7 @@ bool tables_may_have_all(const struct tracer_area *area);
 /* Whether they do, in the heaps that were walked, and nothing is left open: of a copy that was understood. */
 bool tables_have_all(const struct raw_capture *captured);
 
-/* Whether the tracer saw every block since the program began: blocks that it has are all that there are. */
+/* Returns true if the tracer was there from the start of the program and recorded every block. */
 bool tables_are_complete(const struct raw_capture *captured);
 
 /*

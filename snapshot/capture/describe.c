@@ -121,7 +121,7 @@ static const struct module *module_of(const struct snapshot *snapshot, uint64_t 
 #define BARE_NAMED 8
 #define BARE_NAME_BYTES 60
 
-/* Where stacks went through modules by EBP alone, which skips the callers of code without frame pointers. */
+/* Warns of modules that stacks went through by EBP alone, which skips the callers of code without frame pointers. */
 static void warn_of_bare_images(struct snapshot *snapshot, const struct tracer_area *area)
 {
 	char names[BARE_NAMED * (BARE_NAME_BYTES + 2) + 40];
@@ -353,7 +353,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	warn_or_lack(snapshot, is_complete, text);
 }
 
-/* Whether the tracer has all blocks of every heap whose walk met damage or missing memory. */
+/* Returns true if the tracer has all blocks of every heap whose walk met damage or missing memory. */
 static bool is_made_up_for(const struct walk *walk)
 {
 	bool has_partial = false;

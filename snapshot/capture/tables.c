@@ -79,7 +79,7 @@ struct giving {
 	struct u64map overheads; /* heap and size -> overhead of a block like that */
 };
 
-/* Whether all blocks of a heap that the tracer saw are listed, also those that the walk has not. */
+/* Returns true if the walk of a heap may lack blocks: then those of the tracer are added. */
 static bool is_incomplete(const struct heap *heap)
 {
 	return heap->unwalked || heap->is_partial;
@@ -117,8 +117,8 @@ int tables_add_heaps(struct raw_capture *captured)
 /* ---------------------------------------------------------------- sizes */
 
 /*
- * How much too large a heap may say a block of so many bytes to be: less than a size class. Classes are 16 bytes
- * apart up to 256 bytes, then a sixteenth of a power of two.
+ * Bytes by which a heap's size of a block may be too large: one size class. Classes are 16 bytes apart up to 256 bytes,
+ * then a sixteenth of a power of two.
  */
 static uint64_t class_bytes(uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static uint64_t class_bytes(uint64_t bytes)
 	return step;
 }
 
-/* Whether the tracer's size of a block is right, and the heap's too large. */
+/* Returns true if the tracer's size of a block is right, and the heap's too large. */
 static bool is_loose(const struct heap *heap, uint64_t walked_bytes, uint64_t traced_bytes)
 {
 	return heap->has_loose_sizes && traced_bytes < walked_bytes &&
@@ -165,13 +165,13 @@ void tables_correct_sizes(struct raw_capture *captured)
 
 #define JUDGE_MANY ((size_t)1 << 12) /* of more blocks one in 16 is looked up */
 #define JUDGE_FEWEST 64 /* fewer blocks of a heap do not prove anything */
-#define JUDGE_MISSING 100 /* one in so many may be missing */
+#define JUDGE_MISSING 100 /* one block in 100 may be missing */
 
 struct lookups {
 	uint32_t looked_up, found;
 };
 
-/* Whether a block at addr is one of those that are looked up. */
+/* Returns true if a block at addr belongs to the sample that is looked up. */
 static bool is_sampled(uint64_t addr, size_t count)
 {
 	return count <= JUDGE_MANY || addr * UINT64_C(0x9e3779b97f4a7c15) >> 60 == 0;

@@ -43,8 +43,8 @@ const char *command_parts(void);
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
-/* The same for the error -rc about a process. Where that is 32-bit, the 32-bit hsnap is started with the same arguments,
- * and its exit status returned. */
+/* Prints the error -rc about a process and returns the exit status for it. For a 32-bit process, starts the 32-bit hsnap
+ * with the same arguments instead and returns its exit status. */
 int command_fail_or_delegate(int rc, uint32_t pid, struct err *err);
 
 /* How a command is called. */
@@ -293,8 +293,8 @@ struct ps_row {
  * lines are cut to fit; 0: nothing is left out. */
 void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 
-/* Of the processes that could not be looked at: how many let nobody in, are 64-bit where hsnap is not, and had ended. One
- * line for each, if any. */
+/* Prints a line for each kind of process that could not be opened: those that hsnap has no right to open, 64-bit ones where
+ * hsnap is 32-bit, and those that had exited. */
 void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t ended_count);
 
 #endif

@@ -92,7 +92,7 @@ static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 	return line;
 }
 
-/* Whether this system has what 32-bit programs need. Wine without that ends them at once, with status 0. */
+/* Returns true if this system has a 32-bit ntdll. Wine without one ends 32-bit programs at once, with status 0. */
 static bool runs_32_bits(void)
 {
 	static const wchar_t name[] = L"\\ntdll.dll";

@@ -396,7 +396,7 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 
 #define EVIDENCE_BYTES 0xa00u /* the head of the largest known heap, and what follows it */
 
-/* Appends the offsets of the words in a heap's head that have the value. */
+/* Appends the offsets of a value in the head of a heap. */
 static void put_offsets(
 	struct buf *buf, const char *what, const unsigned char *bytes, uint32_t value)
 {

@@ -98,7 +98,7 @@ bool walk_split(struct walk *walk, size_t most, struct walk *part, size_t part_m
 bool walk_join(struct walk *walk, struct walk *part, bool is_made);
 
 /*
- * Wine's heaps (wine_heap.c), of a process of so many bits: a ring that the process heap is the head of. The
+ * Wine's heaps (wine_heap.c), of a process of that bitness: a ring that the process heap is the head of. The
  * first three are cheap: whether it is one that has a known layout, whether a thread stands inside one of its
  * heaps, and the number of heaps, -1 where that cannot be read. Walking adds all of them: 0 or -ERR_NOMEM.
  */

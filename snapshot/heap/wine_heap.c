@@ -37,7 +37,7 @@ static bool is_heap(const struct wine_layout *layout, const unsigned char *bytes
 	       bytes_u32(bytes + layout->heap_magic) == WINE_HEAP_MAGIC;
 }
 
-/* Whether the heap's first subheap names it. */
+/* Returns true if the heap's first subheap names the heap. */
 static bool has_first_subheap(
 	struct target *target, const struct wine_layout *layout, uint64_t addr)
 {
@@ -49,7 +49,7 @@ static bool has_first_subheap(
 }
 
 /*
- * Finds the layout of the heap at addr in a process of so many bits; NULL: none. The signature and the magic
+ * Finds the layout of the heap at addr in a process of that bitness; NULL: none. The signature and the magic
  * have to be in its places, and the first subheap has to name the heap. A heap whose first subheap is damaged
  * still has the layout of its magic.
  */
@@ -168,7 +168,7 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 }
 
 /*
- * Adds the live blocks of the group at addr, the data of a block of so many bytes. A thread that makes a group
+ * Adds the live blocks of the group at addr, the data of a block; bytes is its size. A thread that makes a group
  * has written its first headers, all free, and no others yet: such a group has no live block, and is sound.
  * The type of a header counts, and not the bit in the group, which is changed before or after it.
  */

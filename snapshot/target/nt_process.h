@@ -47,7 +47,7 @@ int nt_modules_read(struct memory *memory, uint64_t peb, unsigned bits, struct s
  * A 32-bit process on a 64-bit system has a guest's environment blocks, of 32 bits, and a host's, of 64 bits.
  */
 
-/* The PEB that a TEB of so many bits names. Returns 0; -ERR_READ: that is not a TEB, or it cannot be read. */
+/* Reads the PEB that a TEB of that bitness names. Returns 0; -ERR_READ: that is not a TEB, or it cannot be read. */
 int nt_peb_of_teb(struct target *target, unsigned bits, uint64_t teb, uint64_t *peb);
 
 /* The 32-bit TEB of a thread by its 64-bit one; 0: it cannot be read, or names no address of 32 bits. */

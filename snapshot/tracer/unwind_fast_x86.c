@@ -268,7 +268,7 @@ static uint32_t first_mark(struct unwind32_trail *trail, const struct unwind32_s
 	return trail->first;
 }
 
-/* Adds the word at a place before those that are there; 0: there is none. */
+/* Inserts the word before the others; 0: no word. */
 static uint32_t add_word(
 	struct unwind32_trail *trail, uint32_t first, uint32_t place, uint32_t value)
 {
@@ -277,7 +277,7 @@ static uint32_t add_word(
 	return first;
 }
 
-/* At most so many words are added for a frame. */
+/* Largest number of words that a frame adds. */
 #define WORDS_OF_FRAME 3
 
 /*

@@ -350,7 +350,7 @@ static void set_cfa_expression(struct machine *machine, struct cursor *program)
 	machine->row.is_indirect = expression.is_indirect;
 }
 
-/* The register is saved so many bytes from the CFA. */
+/* The register is saved at that offset from the CFA, in bytes. */
 static void set_offset(struct rule_row *row, uint32_t reg, int32_t bytes)
 {
 	if (reg == REGISTER_EBP) {
@@ -475,7 +475,7 @@ enum {
 	CFA_ARGS_SIZE = 0x2e,
 };
 
-/* Does one of those that say where a register is; false when it is none. */
+/* Executes an instruction about a register's place; returns false for any other. */
 static bool set_register(struct machine *machine, uint32_t what, struct cursor *program)
 {
 	struct rule_row *row = &machine->row;
@@ -505,7 +505,7 @@ static bool set_register(struct machine *machine, uint32_t what, struct cursor *
 	return true;
 }
 
-/* Does one of those that say where the CFA is; false when it is none. */
+/* Executes an instruction about the CFA; returns false for any other. */
 static bool set_frame(struct machine *machine, uint32_t what, struct cursor *program)
 {
 	uint32_t reg = machine->row.cfa_register;
@@ -616,7 +616,7 @@ static bool covers(const struct fde *fde, uint32_t addr)
 	return addr - 1 >= fde->begin && addr - 1 < fde->end;
 }
 
-/* The last function in the list that begins before an address; NULL: there is none. */
+/* Finds the last function in the list that begins before an address; NULL: none. */
 static const struct unwind32_place *find_place(
 	const struct unwind32_place *places, uint32_t count, uint32_t begin)
 {

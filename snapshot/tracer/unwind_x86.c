@@ -393,12 +393,12 @@ static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t 
 static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	const void *nobody =
+	const void *no_owner =
 		walker; /* no TEB: it stays if the thread is ended before the trails are set up */
 
 	if (__builtin_expect(owner == teb, 1))
 		return trail_from(walker, slot);
-	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, nobody, false,
+	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, no_owner, false,
 			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return NULL;
 	for (int i = 0; i < TRAILS; i++)

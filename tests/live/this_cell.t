@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The cell is the one that it is said to be (tests/platforms): Wine's version, the target's bits, and those of the process
+# The cell is the one that tests/platforms names: Wine's version, the target's bits, and those of the process
 # that runs it, which are 64 for a 32-bit program in the new WoW64 alone.
 use strict;
 use warnings;

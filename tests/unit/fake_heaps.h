@@ -260,7 +260,7 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 }
 
 /*
- * Writes the headers of a group at addr, whose blocks have so many bytes each with their headers; those that are
+ * Writes the headers of a group at addr; stride is the size of a block with its header. Blocks that are
  * set in live are live, of sizes that the number of the block decides. part: the subheap or large block.
  */
 static inline void group_put(

@@ -208,7 +208,7 @@ static void check_missing(
 	assert_string_equal(text, expected);
 }
 
-TEST(those_that_ended_or_are_64_bit_are_told_from_those_that_are_closed)
+TEST(ended_and_64_bit_processes_are_counted_apart_from_closed_ones)
 {
 	check_missing(0, 0, 0, "");
 	check_missing(3, 0, 0, "hsnap: no right to look at 3 of them (?)\n");

@@ -99,7 +99,7 @@ TEST(process_without_64_bit_half_lacks_nothing)
 
 static unsigned char loader[0x1000];
 
-/* Adds one to the 32-bit loader's list, at so many entries from its beginning. Offsets as phnt has them. */
+/* Adds one to the 32-bit loader's list, after that many entries. Offsets as phnt has them. */
 static void put_entry(unsigned i, uint64_t base, const char *path)
 {
 	const size_t at = 0x100 + 0x200 * i, text = at + 0x40;
