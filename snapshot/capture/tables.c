@@ -292,20 +292,31 @@ static void note_overheads(struct giving *giving)
 	}
 }
 
-/* Finds those of the walk that are still there, each once; how many. */
+/* Returns true if a heap belongs to the half of a 32-bit process that is 64-bit: its tracer does not see that one. */
+static bool is_of_other_half(const struct raw_capture *captured, const struct block *walked)
+{
+	const struct heap *heap = &captured->walk.heaps[walked->heap];
+
+	return heap->bits && heap->bits != captured->tracer.area.pointer_bytes * 8;
+}
+
+/* Finds the walk's blocks that are still there, each once, and returns how many the tracer has. Blocks that it cannot
+ * see are kept. */
 static size_t find_known(struct giving *giving)
 {
 	const struct raw_capture *captured = giving->captured;
 	size_t count = 0;
 
 	for (size_t i = 0; i < captured->walk.block_count; i++) {
-		const struct tracer_block *traced = same_block(captured, &captured->walk.blocks[i]);
+		const struct block *walked = &captured->walk.blocks[i];
+		const struct tracer_block *traced = same_block(captured, walked);
 		size_t at = traced ? (size_t)(traced - captured->tracer.blocks) : 0;
+		bool is_known = traced && !giving->is_known[at];
 
-		giving->is_kept[i] = traced && !giving->is_known[at];
-		if (giving->is_kept[i])
+		giving->is_kept[i] = is_known || is_of_other_half(captured, walked);
+		if (is_known)
 			giving->is_known[at] = true;
-		count += giving->is_kept[i];
+		count += is_known;
 	}
 	return count;
 }
@@ -367,11 +378,13 @@ bool tables_give_blocks(struct raw_capture *captured)
 void tables_compare(struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
-	uint64_t found = 0;
+	uint64_t found = 0, unseen = 0;
 
 	tracer_copy_sort(&captured->tracer);
-	for (size_t i = 0; i < walk->block_count; i++)
+	for (size_t i = 0; i < walk->block_count; i++) {
 		found += same_block(captured, &walk->blocks[i]) != NULL;
-	captured->untraced_count = walk->block_count - found;
+		unseen += is_of_other_half(captured, &walk->blocks[i]);
+	}
+	captured->untraced_count = walk->block_count - found - unseen;
 	captured->unfound_count = captured->tracer.block_count - found;
 }

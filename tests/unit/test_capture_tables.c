@@ -39,6 +39,7 @@ static int set_up(void **state)
 	tracer_copy_init(&captured.tracer);
 	captured.tracer.blocks = blocks;
 	captured.tracer.area.flags = TRACER_FLAG_LISTED;
+	captured.tracer.area.pointer_bytes = 8;
 	captured.tracer.area.heaps[TAG_A] = HEAP_A | 1;
 	captured.tracer.area.heaps[TAG_B] = HEAP_B | 1;
 	walked(HEAP_A, 0x10100, 100, 16);
@@ -180,6 +181,21 @@ TEST(other_heaps_than_were_walked_are_not_enough)
 	assert_false(tables_have_all(&captured));
 	heaps[4095] = UINT64_C(0x50000) | TRACER_HEAP_DEAD;
 	assert_true(tables_have_all(&captured));
+}
+
+/* A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees one. */
+TEST(blocks_of_the_other_half_of_a_process_are_kept)
+{
+	const struct heap other = {.addr = 0x90000, .bits = 32};
+
+	assert_int_equal(walk_add_heap(&captured.walk, &other), 0);
+	assert_int_equal(walk_add_block(&captured.walk, 0x90100, 30, 16, 0), 0);
+	tables_compare(&captured);
+	assert_int_equal(captured.untraced_count, 0);
+	assert_true(tables_have_all(&captured));
+	assert_true(tables_give_blocks(&captured));
+	assert_int_equal(captured.walk.block_count, 4);
+	assert_given(0x90100, 0x90000, 30, 16);
 }
 
 TEST(a_walk_while_it_is_held_is_compared)
