@@ -92,16 +92,20 @@ static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 	return line;
 }
 
-/* Returns true if this system has a 32-bit ntdll. Wine without one ends 32-bit programs at once, with status 0. */
-static bool runs_32_bits(void)
+/* Returns true if a program can run here. Wine without a 32-bit ntdll ends 32-bit programs at once, with status 0. */
+static bool can_run(const wchar_t *image)
 {
 	static const wchar_t name[] = L"\\ntdll.dll";
 	wchar_t path[MAX_PATH];
 	const UINT room = MAX_PATH - sizeof(name) / sizeof(*name);
-	UINT units = OUR_BITS == 32 ? 0 : GetSystemWow64DirectoryW(path, room);
+	DWORD type;
+	UINT units;
 
-	if (OUR_BITS == 32 || !units || units >= room)
-		return OUR_BITS == 32;
+	if (OUR_BITS == 32 || !GetBinaryTypeW(image, &type) || type != SCS_32BIT_BINARY)
+		return true;
+	units = GetSystemWow64DirectoryW(path, room);
+	if (!units || units >= room)
+		return false;
 	wcscpy(path + units, name);
 	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
@@ -113,14 +117,11 @@ static wchar_t *find_other(const char *name, struct err *err)
 	wchar_t *image = program_beside(OTHER);
 	bool is_this = image && program_is_this(image);
 
-	if (!runs_32_bits()) {
-		err_set(err, ERR_START, name, "this system does not run 32-bit programs");
-		free(image);
-		return NULL;
-	}
-	if (image && !is_this)
+	if (image && !is_this && can_run(image))
 		return image;
-	if (OUR_BITS == 32)
+	if (image && !is_this)
+		err_set(err, ERR_START, name, "this system does not run 32-bit programs");
+	else if (OUR_BITS == 32)
 		err_set(err, ERR_64_BITS, name, HSNAP_64 " does not lie beside this hsnap");
 	else
 		err_set(err, ERR_BITS, name,
