@@ -235,7 +235,7 @@ const char *names_own(const char *name, size_t *len)
 /* Returns what follows one suffix of a clone as gcc and clang write it, ".cold" or ".part.0", or NULL. */
 static const char *pass_clone(const char *at)
 {
-	/* Those with a number always have one, which tells them from a part of a name, as Go's have. */
+	/* These suffixes always have a number, which distinguishes them from parts of a name, as Go's have. */
 	static const char *const numbered[] = {".isra.", ".constprop.", ".part.", ".lto_priv.",
 		".specialized.", ".llvm.", ".__uniq."};
 	static const char *const alone[] = {".cold", ".localalias"};

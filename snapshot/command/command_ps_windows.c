@@ -58,7 +58,7 @@ static int64_t look_at_heaps(struct target *target)
 	return count;
 }
 
-/* Where stacks of its blocks would come from; NULL: not known. */
+/* Returns the source of stacks that a snapshot would use; NULL: unknown. */
 static const char *look_at_stacks(struct target *target)
 {
 	struct capture_source source = {0};

@@ -98,7 +98,7 @@ struct wine_block {
 	bool is_live;
 };
 
-/* Type and fields of a header as Wine 8.0 has them: false when the type is unknown. */
+/* Reads type and fields of a header as Wine 8.0 has them; returns false if the type is unknown. */
 static bool parse_8(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
 	unsigned type = bytes_u16(header + 6);
@@ -110,7 +110,7 @@ static bool parse_8(const unsigned char *header, struct wine_block *block, bool 
 	return block->is_live || *is_free || type == WINE_TYPE_PENDING_8;
 }
 
-/* The same from Wine 9.0 on. */
+/* Reads type and fields of a header as Wine 9.0 and later have them. */
 static bool parse_9(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
 	unsigned type = header[6];

@@ -1,3 +1,7 @@
+/*
+ * Call instructions, as seen from the address that they return to. Both unwinders use them to refuse a word on the
+ * stack that is not a return address.
+ */
 #include "snapshot/tracer/unwind.h"
 
 #define CALL_BYTES_MAX 7

@@ -60,7 +60,7 @@ struct unwind32_section {
 /* Returns true if a section begins as .eh_frame does: with a CIE that can be read. */
 bool unwind32_is_eh_frame(const struct unwind32_section *section);
 
-/* Where a function's rules are, for a search. It holds wherever the image is loaded. */
+/* Place of a function's rules, for a search. It is valid wherever the image is loaded. */
 struct unwind32_place {
 	uint32_t begin; /* of the function, from the image's base */
 	uint32_t offset; /* of its FDE in the section */
@@ -109,7 +109,7 @@ struct unwind32_stack {
 	uintptr_t origin;
 };
 
-/* Where a walk starts, or stopped. */
+/* State in which a walk starts or has stopped. */
 struct unwind32_start {
 	uint32_t
 		slot; /* the place of a return address, aligned to 4; the walk reads in [slot, high) */

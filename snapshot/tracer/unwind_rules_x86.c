@@ -15,7 +15,7 @@
 #define WORD_BYTES 4 /* of code of 32 bits */
 #define REMEMBERED_MAX 8
 
-/* What is left to be read. */
+/* Remaining bytes. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -286,7 +286,7 @@ enum return_rule {
 	RETURN_NONE, /* the outermost frame */
 };
 
-/* What holds for one instruction. */
+/* Rules that apply at one instruction. */
 struct rule_row {
 	uint32_t cfa_register;
 	int32_t cfa;

@@ -73,7 +73,7 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 #define PLACES 131072 /* functions of all images: 1 MiB */
 
 /*
- * What is known of an image. base is written last and cleared first: what a thread read of it is right if unwind32_begin()
+ * Facts about an image. base is written last and cleared first: what a thread read of it is right if unwind32_begin()
  * has not changed meanwhile. That of an image that was unloaded serves again when the same comes back.
  */
 struct image {
@@ -220,7 +220,7 @@ static void add_image(struct image *image, struct question *question)
 		if (room == images + image_count)
 			__atomic_store_n(&image_count, image_count + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&room->base, base, __ATOMIC_SEQ_CST);
-		/* Who forgets counts first: as with the rules. */
+		/* The thread that forgets an image counts first, as with the rules. */
 		if (unwind32_begin() != begun)
 			__atomic_store_n(&room->base, 0, __ATOMIC_SEQ_CST);
 	}
@@ -357,18 +357,18 @@ void unwind_forget_all(void)
 
 /* ---------------------------------------------------------------- walks */
 
-/* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll, x86, Windows 7 to
+/* Beginning of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll, x86, Windows 7 to
  * 11; Wine's winternl.h */
 #define TEB_DEALLOCATION_STACK 0xe0c
 
-/* What looking for a rule may take of the stack, with an exception's dispatch. */
+/* Stack bytes that a search for a rule may need, with the dispatch of an exception. */
 #define LEARN_STACK_BYTES 16384
 
 #define WALKERS_LOG2 6
 #define TRAILS_LOG2 2
 #define TRAILS (1 << TRAILS_LOG2)
 
-/* Of a thread, and perhaps some others: what all have would be fought over. */
+/* State of a thread, and perhaps of a few others; one for all threads would be contended. */
 static struct walker {
 	__attribute__((aligned(64))) const void *
 		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
