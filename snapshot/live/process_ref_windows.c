@@ -8,12 +8,14 @@
 #include <psapi.h>
 
 #include "core/base/memory.h"
+#include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 
 #define PATH_UNITS 32768
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
 #define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
 /* GetProcessMemoryInfo() wants it, says its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
@@ -42,7 +44,14 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 	return true;
 }
 
-/* What can be seen of a process; false: it has ended. */
+/* Under Wine a process has a start time of 0x5555555555555555 until its first thread runs (measured with 8.0). A clock
+ * that was set back leaves times in the future, too, but nearer ones. */
+static bool has_begun(int64_t start_ms)
+{
+	return start_ms >= 0 && start_ms < os_time_ms() + YEAR_MS;
+}
+
+/* What can be seen of a process; false: it has not begun, or has ended. */
 static bool look_at(uint32_t pid, struct process_seen *seen)
 {
 	HANDLE process;
@@ -53,8 +62,8 @@ static bool look_at(uint32_t pid, struct process_seen *seen)
 	*seen = (struct process_seen){.pid = pid, .private_bytes = KEPT_UNKNOWN_BYTES};
 	if (rc)
 		return rc != -ERR_NO_PROCESS;
-	is_there = WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
 	seen->start_ms = process_start_ms(process);
+	is_there = has_begun(seen->start_ms) && WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
 	read_private_bytes(process, &seen->private_bytes);
 	CloseHandle(process);
 	return is_there;

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
+#include <windows.h>
+
+#include <psapi.h>
 
 #include "core/base/os.h"
 #include "snapshot/live/nt_windows.h"
@@ -141,11 +144,63 @@ static void test_end(struct child *child, struct process_ref *ref)
 	process_ref_close(ref);
 }
 
+#define BRIEF_CHILDREN 40
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+static DWORD WINAPI start_brief_children(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < BRIEF_CHILDREN; i++) {
+		PROCESS_INFORMATION info;
+
+		if (!start_again(L"brief", &info))
+			return 1;
+		WaitForSingleObject(info.hProcess, WAIT_MS);
+		CloseHandle(info.hProcess);
+		CloseHandle(info.hThread);
+	}
+	return 0;
+}
+
+/* Whenever one looks, a process that is there has a start time that it keeps. */
+static void test_starting(void)
+{
+	int64_t until, from = os_time_ms() - YEAR_MS;
+	HANDLE thread = CreateThread(NULL, 0, start_brief_children, NULL, 0, NULL);
+	size_t found = 0, bad = 0;
+	DWORD status = 1;
+
+	while (WaitForSingleObject(thread, 0) == WAIT_TIMEOUT) {
+		DWORD pids[1024], bytes = 0;
+
+		if (!EnumProcesses(pids, sizeof(pids), &bytes))
+			break;
+		for (size_t i = 0; i < bytes / sizeof(*pids); i++) {
+			struct process_seen *seen = NULL;
+			struct err err;
+			size_t count = 0;
+
+			bad += process_ref_find_pid(pids[i], &seen, &count, &err) != 0;
+			until = os_time_ms();
+			bad += count && seen->start_ms && (seen->start_ms < from || seen->start_ms > until);
+			found += count;
+			free(seen);
+		}
+	}
+	WaitForSingleObject(thread, INFINITE);
+	GetExitCodeThread(thread, &status);
+	printf("# %zu found, %zu of them wrong\n", found, bad);
+	ok(!status && found && !bad, "a process that is starting is not there yet");
+	CloseHandle(thread);
+}
+
 int main(int argc, char **argv)
 {
 	struct child child = {0};
 	struct process_ref ref = {0};
 
+	if (argc == 2)
+		return 0;
 	if (argc == 3)
 		return be_child(handle_of(argv[1]), handle_of(argv[2]));
 	ok(start(&child), "a child runs");
@@ -153,5 +208,6 @@ int main(int argc, char **argv)
 	test_found(&ref);
 	test_growth(&child, &ref);
 	test_end(&child, &ref);
+	test_starting();
 	return ok_end();
 }
