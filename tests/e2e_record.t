@@ -172,6 +172,7 @@ sub early {
 sub a_part {
 	is($part->step, 1, 'the program runs') or return;
 	ok(comes(sub { peek($part)->{ntdll} eq '0' }), 'the tracer leaves it');
+	check_error(hsnap('mark', '-p', $part->{pid}), 'hsnap', 'a mark after the time', qr/not being recorded.*its recording is over/);
 	is($part->quit, 0, 'status of the program');
 	my $list = list("$dir/for.hrec");
 	unlike($list, qr/^cut/m, 'the recording was ended');

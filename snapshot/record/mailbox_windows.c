@@ -14,6 +14,7 @@
 /* In shared memory: one mark at a time. */
 struct letter {
 	volatile LONG is_sent; /* the recorder clears it */
+	volatile LONG is_refused; /* its answer: the recording is over */
 	char label[MAILBOX_LABEL_BYTES];
 };
 
@@ -115,7 +116,8 @@ int mailbox_find(struct mailbox **found, uint32_t pid, struct err *err)
 
 int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
 {
-	bool is_taken = false;
+	bool is_taken;
+	int rc = 0;
 
 	if (!*label || strlen(label) >= sizeof(mailbox->letter->label))
 		return err_set(err, ERR_USAGE, mailbox->name, "a label has 1 to %d bytes",
@@ -126,8 +128,12 @@ int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
 	strcpy(mailbox->letter->label, label);
 	InterlockedExchange(&mailbox->letter->is_sent, 1);
 	is_taken = WaitForSingleObject(mailbox->taken, PATIENCE_MS) == WAIT_OBJECT_0;
+	if (is_taken && mailbox->letter->is_refused)
+		rc = err_set(err, ERR_NOT_RECORDED, mailbox->name, "its recording is over");
+	else if (!is_taken)
+		rc = err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
 	ReleaseMutex(mailbox->turn);
-	return is_taken ? 0 : err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
+	return rc;
 }
 
 int mailbox_stop(struct mailbox *mailbox, struct err *err)
@@ -144,8 +150,9 @@ bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES])
 	return true;
 }
 
-void mailbox_taken(struct mailbox *mailbox)
+void mailbox_taken(struct mailbox *mailbox, bool is_refused)
 {
+	InterlockedExchange(&mailbox->letter->is_refused, is_refused);
 	InterlockedExchange(&mailbox->letter->is_sent, 0);
 	SetEvent(mailbox->taken);
 }

@@ -58,14 +58,15 @@ int mailbox_new(struct mailbox **made, uint32_t pid, struct err *err);
 int mailbox_find(struct mailbox **found, uint32_t pid, struct err *err);
 void mailbox_free(struct mailbox *mailbox); /* NULL is nothing */
 
-/* Sends a mark, and waits until it is in the recording: 0; -ERR_BUSY (it was not taken), -ERR_USAGE (too long). */
+/* Sends a mark, and waits until it is in the recording: 0; -ERR_BUSY (it was not taken), -ERR_NOT_RECORDED (the
+ * recording is over), -ERR_USAGE (too long). */
 int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err);
 /* Has the recording end: 0. */
 int mailbox_stop(struct mailbox *mailbox, struct err *err);
 
-/* For the recorder: the next mark, to be followed by mailbox_taken() when it is in the recording. */
+/* For the recorder: the next mark, to be followed by mailbox_taken() when it is in the recording, or refused. */
 bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES]);
-void mailbox_taken(struct mailbox *mailbox);
+void mailbox_taken(struct mailbox *mailbox, bool is_refused);
 /* Whether the recording is to end. */
 bool mailbox_is_stopped(const struct mailbox *mailbox);
 

@@ -156,22 +156,22 @@ static size_t go_round(struct record_session *session)
 {
 	char label[MAILBOX_LABEL_BYTES];
 	bool is_marked = mailbox_next(session->mailbox, label);
+	bool is_over = record_session_is_over(session);
 	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
 	size_t count;
 
 	stack_reader_begin(session->stacks);
 	count = drain_events(session->drain, ring_time(), now_ms);
 	session->is_on |= count != 0;
-	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) &&
-		!record_session_is_over(session)) {
+	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
 		stack_reader_look(session->stacks, now_ms);
 		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
-	if (is_marked) {
+	if (is_marked && !is_over)
 		recorder_mark(session->recorder, label);
-		mailbox_taken(session->mailbox);
-	}
+	if (is_marked)
+		mailbox_taken(session->mailbox, is_over);
 	return count;
 }
 

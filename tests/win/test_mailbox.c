@@ -50,11 +50,11 @@ static void test_label_without_an_end(void)
 	section = OpenFileMappingW(FILE_MAP_WRITE, FALSE, NAME L"letter");
 	view = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, 0);
 	if (ok(view != NULL, "its memory can be written by the same user"))
-		memset(view, 'x', sizeof(LONG) + MAILBOX_LABEL_BYTES);
+		memset(view, 'x', 2 * sizeof(LONG) + MAILBOX_LABEL_BYTES);
 	memset(label, 0, sizeof(label));
 	ok(mailbox_next(mailbox, label) && strlen(label) == MAILBOX_LABEL_BYTES - 1,
 		"a label without an end gets one");
-	mailbox_taken(mailbox);
+	mailbox_taken(mailbox, false);
 	ok(!mailbox_next(mailbox, label), "and is taken once");
 	UnmapViewOfFile(view);
 	CloseHandle(section);
