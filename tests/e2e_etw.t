@@ -328,7 +328,7 @@ subtest 'progress on a terminal' => sub {
 	for (my $mib = 64; $mib <= 4096 && $seen !~ /reading: /; $mib *= 4) {
 		is(run(["$root/build/linux/bench/gen_etl", "$dir/large.etl", $mib, 1000])->{status}, 0, "a log of $mib MiB");
 		$bytes = -s "$dir/large.etl";
-		$seen = run(['script', '-qec', "@hsnap", '/dev/null'])->{out};
+		$seen = run(['script', '-qec', join(' ', map { "'$_'" } @hsnap), '/dev/null'])->{out};
 	}
 	my @done = $seen =~ m{\rhsnap: reading: (\d+) of $bytes, \S*large\.etl}g;
 	cmp_ok(scalar @done, '>', 0, 'a line tells it');

@@ -10,7 +10,7 @@ use Hunt;
 
 needs_linux("Linux's /proc");
 my @bad;
-open my $from, '-|', "$Bin/fail-every" or die "fail-every: $!\n";
+open my $from, '-|', $^X, "$Bin/fail-every" or die "fail-every: $!\n";
 while (my $line = <$from>) {
 	if ($line !~ /^(\S+): \d+ calls of \d+ functions, (\d+) failed once, (\d+) bad$/) {
 		push @bad, $line;

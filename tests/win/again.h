@@ -19,6 +19,16 @@ static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *in
 	       CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, info);
 }
 
+/* The path of this program in UTF-8, as hsnap wants it. */
+static inline void own_path(char *path, int size)
+{
+	wchar_t wide[MAX_PATH];
+
+	if (!GetModuleFileNameW(NULL, wide, MAX_PATH) ||
+		!WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, size, NULL, NULL))
+		*path = '\0';
+}
+
 /* An event that is inherited, and reset by whoever waited for it. */
 static inline HANDLE shared_event(void)
 {

@@ -71,12 +71,12 @@ static LONG WINAPI end_quietly(EXCEPTION_POINTERS *exception)
 
 int main(int argc, char **argv)
 {
-	char text[200], self[MAX_PATH];
+	char text[200], self[3 * MAX_PATH];
 
 	if (argc == 3) {
 		SetStdHandle(STD_ERROR_HANDLE, handle_of(argv[2]));
 		SetUnhandledExceptionFilter(end_quietly);
-		GetModuleFileNameA(NULL, self, MAX_PATH);
+		own_path(self, sizeof(self));
 		return lose(self, argv[1]);
 	}
 	ok(run_child("inside", text, sizeof(text)) == 2, "a failure inside the map: status 2");

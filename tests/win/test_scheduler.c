@@ -10,6 +10,7 @@
 #include "snapshot/schedule/scheduler.h"
 #include "snapshot/schedule/scheduler_parts_windows.h"
 #include "snapshot/schedule/task.h"
+#include "tests/win/again.h"
 #include "tests/win/tap.h"
 
 static void test_lists(void)
@@ -129,6 +130,7 @@ static void test_planted(const char *base, const char *program)
 		{program, OURS " --verbose", -ERR_TASK, "ours, with one more argument"},
 		{program, "", -ERR_TASK, "ours, without any"},
 	};
+	wchar_t own[MAX_PATH], wide_copy[400];
 	char copy[400];
 	struct err err;
 	char **argv;
@@ -139,7 +141,9 @@ static void test_planted(const char *base, const char *program)
 			   &argc, &argv, &err) == cases[i].rc,
 			cases[i].what);
 	snprintf(copy, sizeof(copy), "%s\\hsnap-%lu.exe", base, GetCurrentProcessId());
-	ok(CopyFileA(program, copy, TRUE) && scheduler_action_arguments("app.exe", copy, OURS,
+	_snwprintf(wide_copy, 400, L"%hs", copy);
+	GetModuleFileNameW(NULL, own, MAX_PATH);
+	ok(CopyFileW(own, wide_copy, TRUE) && scheduler_action_arguments("app.exe", copy, OURS,
 						     &argc, &argv, &err) == -ERR_TASK,
 		"a copy of this program");
 	DeleteFileA(copy);
@@ -147,11 +151,11 @@ static void test_planted(const char *base, const char *program)
 
 int main(void)
 {
-	char base[300], program[300];
+	char base[300], program[3 * MAX_PATH];
 
 	GetTempPathA(sizeof(base), base);
 	base[strlen(base) - 1] = '\0';
-	GetModuleFileNameA(NULL, program, sizeof(program));
+	own_path(program, sizeof(program));
 	test_lists();
 	test_folders(base, program);
 	test_words(program);
