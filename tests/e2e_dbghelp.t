@@ -53,6 +53,7 @@ for my $bytes (40, 5000, 60000) {
 	spew("$alone/names_c.pdb", substr(slurp($pdb), 0, $bytes));
 	names_are('none', [$image, @identity, 'damaged'], "a PDB cut after $bytes bytes beside the image, found to be damaged");
 }
+unlink "$alone/names_c.pdb" or die "$alone: $!\n";
 is(asked([$image, 'cancel', '1000'])->{out}, '', 'stopped: nothing');
 
 # ---------------------------------------------------------------- a name that is hard to take

@@ -107,7 +107,7 @@ sub versions {
 		['z', 'zlib', $package->($is_windows ? 'libz-mingw-w64-dev' : 'zlib1g')],
 		['zydis', 'Zydis', $is_windows ? $source->('zydis') =~ s/^4\.1\.1$/4.1.0/r : ''],    # so its header has it
 	);
-	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?([\d.]+\d)/)[0] : () } @known;
+	my @parts = map { my ($library, $called, $of) = @$_; $linked =~ /-l\Q$library\E(?: |$)/ ? "$called " . ($of =~ /^(?:\d+:)?(?:.*really)?([\d.]+\d)/)[0] : () } @known;
 	my @formats = ('dump format 1', $name eq 'hsym' ? () : 'recording format 1');
 	return "$name $version\n" . join(', ', @parts) . "\n" . join(', ', @formats) . "\n";
 }

@@ -38,9 +38,8 @@ sub own_callers {
 # unwind data in Wine 8.0, where one stack ends there; it has in 10.0, and on Windows.
 sub check_window {
 	my @stacks = @_;
-	my ($version) = $^O eq 'linux' ? run(['wine', '--version'])->{out} =~ /^wine-(\d+)/ : 10;
 	my $to_callback = 'callers!in_window .* ntdll!KiUserCallbackDispatcher';
-	if ($version < 9) {
+	if (wine_version() < 9) {
 		is(scalar(grep { /^$to_callback$/ } @stacks), @stacks, 'a window procedure: up to the callback');
 		is(scalar @stacks, 1, 'and so one stack');
 	} else {

@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw($root $llvm $as_windows needs_linux file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
-    target peek marked unix_pids wine_process truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
+    target peek marked unix_pids wine_process wine_version truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 our $hsnap = "$root/build/win64/hsnap.exe";    # tests/lib/Cell.pm has another one
@@ -311,6 +311,9 @@ sub peek {
 	die "peek: $result->{status} $result->{out} $result->{err}\n" if $result->{status};
 	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
 }
+
+# 8, 9, 10: of Wine. On Windows, which is like the newest, 100.
+sub wine_version { return $as_windows ? 100 : (run(['wine', '--version'])->{out} =~ /^wine-(\d+)/)[0] }
 
 # Waits until a target is being recorded, and names that moment.
 sub marked {

@@ -522,7 +522,7 @@ static void views(void)
 	state("committed", step_leaked, 0x19000, "both");
 	done("views");
 	release(step_leaked);
-	for (int i = 0; i < 6; i++)
+	for (volatile int i = 0; i < 6; i++)
 		unmap(made[i] + (i == 1 ? 0x5000 : 0));
 	for (int i = 0; i < 4; i++)
 		CloseHandle(sections[i]);
