@@ -7,6 +7,7 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use CPAN::Meta::YAML;
+use Encode qw(encode_utf8);
 use Test::More;
 use Hunt;
 
@@ -18,7 +19,7 @@ is_deeply([grep { !defined $_->{run} == !defined $_->{uses} } @steps], [], 'each
 my @called = map { ($_->{run} // '') =~ m{((?:tests|setup)/\S+)(?: (\w+))?} ? [$1, $2] : () } @steps;
 cmp_ok(scalar @called, '>=', 4, 'it calls scripts');
 for my $call (@called) {
-	my ($script, $word) = @$call;
+	my ($script, $word) = map { encode_utf8($_) } @$call; # a path is bytes
 	ok(-x "$root/$script", "$script is there");
 	like(slurp("$root/$script"), qr/^\Q$word\E\)$/m, "$script knows '$word'");
 }

@@ -45,6 +45,9 @@ struct handed_child {
 int follow_by_other(const struct handed_child *child, const char *name, HANDLE prepared,
 	uint32_t *exit_status, struct err *err);
 
+/* Returns true if a program can run here. Wine without a 32-bit ntdll ends 32-bit programs at once, with status 0. */
+bool other_bits_can_run(const wchar_t *image);
+
 /* Runs the other hsnap with the given arguments, separated by blanks. Returns as run_other_hsnap(). */
 int run_other_hsnap_for(
 	const char *name, const wchar_t *words, uint32_t *exit_status, struct err *err);

@@ -92,8 +92,7 @@ static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 	return line;
 }
 
-/* Returns true if a program can run here. Wine without a 32-bit ntdll ends 32-bit programs at once, with status 0. */
-static bool can_run(const wchar_t *image)
+bool other_bits_can_run(const wchar_t *image)
 {
 	static const wchar_t name[] = L"\\ntdll.dll";
 	wchar_t path[MAX_PATH];
@@ -117,7 +116,7 @@ static wchar_t *find_other(const char *name, struct err *err)
 	wchar_t *image = program_beside(OTHER);
 	bool is_this = image && program_is_this(image);
 
-	if (image && !is_this && can_run(image))
+	if (image && !is_this && other_bits_can_run(image))
 		return image;
 	if (image && !is_this)
 		err_set(err, ERR_START, name, "this system does not run 32-bit programs");

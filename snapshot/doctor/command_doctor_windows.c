@@ -364,41 +364,24 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 	child_end(&child);
 }
 
-/* Returns true if a child has ended with status 0 before it did anything: so Wine without its 32-bit half runs it. */
-static bool is_not_run(struct doctor_child *child)
-{
-	DWORD status = 1;
-	struct err err;
-
-	ResumeThread(child->spawn.info.hThread);
-	return wait_for(child, &err) == -ERR_GONE &&
-	       GetExitCodeProcess(child->spawn.info.hProcess, &status) && !status;
-}
-
 /* Returns true if a 32-bit child can be started; otherwise adds a row with the reason. */
 static bool can_be_other(struct doctor *doctor)
 {
 	static const char source[] = "walk32", what[] = "a 32-bit child";
-	wchar_t *image = OUR_BITS == 64 ? program_beside(L"" HSNAP_32) : NULL;
-	struct doctor_child child = {.is_other = true};
-	struct err err = {0};
-	bool can = false;
+	wchar_t *image;
+	const char *why = NULL;
 
 	if (OUR_BITS == 32) /* its own children are */
 		return false;
+	image = program_beside(L"" HSNAP_32);
 	if (!image)
-		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE,
-			HSNAP_32 " does not lie beside this hsnap");
-	else if (make_handles(&child, &err) || spawn(&child, &err))
-		doctor_say(doctor, source, what, DOCTOR_NOT_THERE, &err);
-	else if (is_not_run(&child))
-		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE,
-			"this system runs no 32-bit programs");
-	else
-		can = true;
-	child_end(&child);
+		why = HSNAP_32 " does not lie beside this hsnap";
+	else if (!other_bits_can_run(image))
+		why = "this system runs no 32-bit programs";
+	if (why)
+		doctor_say_why(doctor, source, what, DOCTOR_NOT_THERE, why);
 	free(image);
-	return can;
+	return !why;
 }
 
 static int run_doctor(bool is_verbose)

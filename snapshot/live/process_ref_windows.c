@@ -8,14 +8,13 @@
 #include <psapi.h>
 
 #include "core/base/memory.h"
-#include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/text.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 
 #define PATH_UNITS 32768
-#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
+#define YEAR_3000_MS INT64_C(32503680000000) /* since 1970 */
 #define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
 /* GetProcessMemoryInfo() wants it, says its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
@@ -44,11 +43,11 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 	return true;
 }
 
-/* Under Wine a process has a start time of 0x5555555555555555 until its first thread runs (measured with 8.0). A clock
- * that was set back leaves times in the future, too, but nearer ones. */
+/* Under Wine a process has a start time of 0x5555555555555555, in the year 21091, until its first thread runs (measured
+ * with 8.0). */
 static bool has_begun(int64_t start_ms)
 {
-	return start_ms >= 0 && start_ms < os_time_ms() + YEAR_MS;
+	return start_ms >= 0 && start_ms < YEAR_3000_MS;
 }
 
 /* What can be seen of a process; false: it has not begun, or has ended. */
