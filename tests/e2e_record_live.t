@@ -18,6 +18,7 @@ my $dir = fresh_dir();
 $ENV{HSYM_CACHE} = "$dir/names"; # the same names again and again
 my $record = "$root/build/win64/hsnap.exe";
 my $stress = "$root/build/win64/targets/stress.exe";
+my $threads = 8;
 my $kills = $ENV{HSNAP_KILLS} // 4; # of each
 
 subtest 'from its start' => \&whole;
@@ -29,7 +30,7 @@ done_testing;
 
 sub stress {
 	my ($events, %how) = @_;
-	return target($stress, [8, 1000, 1, win("$root/build/win64/targets/plug.dll"), win($events)], %how);
+	return target($stress, [$threads, 1000, 1, win("$root/build/win64/targets/plug.dll"), win($events)], %how);
 }
 
 # Up to its next step: what it says on the way.
@@ -143,6 +144,7 @@ sub rows_of_make {
 # place, which no tracer saw: so only the numbers of those are compared.
 sub check_heap {
 	my ($file, $replay, $old, $new) = @_;
+	my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};
 	my ($heap) = map { $_->{heap} } grep { $_->{stack} eq 'make_0' && $_->{heap} !~ /^0+$/ } @{ $replay->allocations };
 	for my $class (qw(aofi aofo)) {
 		my $what = "step $old to $new, $class in the heap";
@@ -153,7 +155,11 @@ sub check_heap {
 		}
 		my %truth = %{ $truth->{''} // {} };
 		delete @$_{ wine_version() < 9 ? () : 'bytes' } for \%sum, \%truth;
-		is_deeply(\%sum, \%truth, $what);
+		if ($list =~ /^remark +threads were always in its heaps/m) {
+			cmp_ok(abs($sum{count} - $truth{count}), '<=', $threads, "$what: $sum{count}, but for one of each thread");
+		} else {
+			is_deeply(\%sum, \%truth, $what);
+		}
 	}
 	return;
 }

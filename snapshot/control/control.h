@@ -14,12 +14,18 @@
  */
 struct ring_section;
 
+/* How a process stands when its recording begins. */
+enum recording_start {
+	RECORDING_AT_REST, /* no thread is in a heap's function: its blocks can be listed */
+	RECORDING_BUSY, /* one always is: the blocks that threads allocate or free at the moment are not known */
+	RECORDING_TRACED, /* its tracer was on before, and knows the blocks */
+};
+
 struct recording_link {
 	const struct ring_section *rings; /* snapshot/control/control_windows.h */
-	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. is_traced: its
-	 * tracer was on before. */
-	int (*begin)(void *ctx, struct target *target, uint64_t area_addr, bool is_traced,
-		struct err *err);
+	/* Called before the first event, while the process stands still: 0, or an error, which ends it all. */
+	int (*begin)(void *ctx, struct target *target, uint64_t area_addr,
+		enum recording_start start, struct err *err);
 	/* The process is about to end, and waits: takes out what is in the rings. */
 	void (*catch_up)(void *ctx);
 	void *ctx;

@@ -347,11 +347,10 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 	for (unsigned tries = 1;; tries++) {
 		int rc = threads_hold(threads, err);
 		bool is_busy = !rc && is_changing(tracee, is_on);
-		bool is_free = !rc && !is_busy && !heaps_are_busy(tracee->target);
 
-		*is_at_rest = is_free && are_at_rest(tracee, threads);
-		if (rc || *is_at_rest || (is_free && tries >= REST_TRIES) ||
-			(!is_busy && tries >= tries_max))
+		*is_at_rest = !rc && !is_busy && !heaps_are_busy(tracee->target) &&
+			      are_at_rest(tracee, threads);
+		if (rc || *is_at_rest || (!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
 		/* Where there is always one in a heap, what the last of these tries meets is chance. */
@@ -393,11 +392,11 @@ static int hold(struct installing *installing, struct err *err)
 }
 
 static int begin_recording(const struct tracee *tracee, const struct install_options *options,
-	bool is_on, struct err *err)
+	enum recording_start start, struct err *err)
 {
 	const struct recording_link *recording = options->recording;
 
-	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, is_on, err);
+	return recording->begin(recording->ctx, tracee->target, tracee->area_addr, start, err);
 }
 
 static int apply(struct installing *installing, struct err *err)
@@ -412,7 +411,8 @@ static int apply(struct installing *installing, struct err *err)
 	if (!rc)
 		rc = move_threads(installing, err);
 	if (!rc && installing->options->recording)
-		rc = begin_recording(installing->tracee, installing->options, false, err);
+		rc = begin_recording(installing->tracee, installing->options,
+			installing->is_at_rest ? RECORDING_AT_REST : RECORDING_BUSY, err);
 	if (!rc && installing->is_at_rest && wants_older(installing))
 		rc = older_list(installing->tracee, err);
 	if (!rc)
@@ -467,7 +467,7 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 	if (!rc)
 		rc = hold_at_rest(tracee, &threads, true, TRIES_MAX, &is_at_rest, err);
 	if (!rc)
-		rc = begin_recording(tracee, options, true, err);
+		rc = begin_recording(tracee, options, RECORDING_TRACED, err);
 	if (!rc)
 		rc = ring_section_start(tracee, err);
 	threads_release(&threads);

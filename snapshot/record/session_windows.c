@@ -39,6 +39,7 @@ struct record_session {
 	uint64_t looked_ms; /* since then */
 	uint64_t area_addr;
 	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
+	bool began_busy; /* threads were in the heaps' functions */
 	bool is_on; /* the tracer: its counters are not those of an earlier session */
 	unsigned end_tries; /* that failed */
 	struct err end_err; /* of the last one, when it was given up */
@@ -124,6 +125,9 @@ static void add_old(struct record_session *session)
 	if (!walk_is_sound(&session->walk))
 		recorder_remark(session->recorder,
 			"its heaps could not be read to their end: blocks from before are missing");
+	if (session->began_busy)
+		recorder_remark(session->recorder,
+			"threads were always in its heaps: a few older blocks may be wrong");
 	recorder_start(session->recorder);
 	walk_release(&session->walk);
 	tracer_copy_release(traced);
@@ -278,8 +282,8 @@ static struct drain *new_drain(struct record_session *session)
 		rings->events_log2, orders);
 }
 
-static int begin(
-	void *ctx, struct target *target, uint64_t area_addr, bool is_traced, struct err *err)
+static int begin(void *ctx, struct target *target, uint64_t area_addr, enum recording_start start,
+	struct err *err)
 {
 	struct record_session *session = ctx;
 	struct record_facts facts = {.pid = target->pid,
@@ -297,7 +301,7 @@ static int begin(
 	if (!rc)
 		rc = target_open_live(&session->target, target->pid, err);
 	if (!rc)
-		rc = read_old(session, target, area_addr, is_traced, err);
+		rc = read_old(session, target, area_addr, start == RECORDING_TRACED, err);
 	facts.sample_bytes = session->traced.area.sample_bytes;
 	if (!rc)
 		rc = recorder_open(&session->recorder, session->plan->path, &facts, err);
@@ -307,7 +311,8 @@ static int begin(
 	session->replay = replay_new(session->recorder, stack_reader_number, session->stacks);
 	session->drain = new_drain(session);
 	session->area_addr = area_addr;
-	session->is_on = is_traced;
+	session->is_on = start == RECORDING_TRACED;
+	session->began_busy = start == RECORDING_BUSY;
 	session->dropped_before =
 		session->traced.area.dropped_blocks + session->traced.area.dropped_ranges;
 	session->dropped = session->dropped_before;

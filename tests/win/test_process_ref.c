@@ -182,7 +182,8 @@ static void test_starting(void)
 
 			bad += process_ref_find_pid(pids[i], &seen, &count, &err) != 0;
 			until = os_time_ms();
-			bad += count && seen->start_ms && (seen->start_ms < from || seen->start_ms > until);
+			bad += count && seen->start_ms &&
+			       (seen->start_ms < from || seen->start_ms > until);
 			found += count;
 			free(seen);
 		}

@@ -144,7 +144,7 @@ static void test_planted(const char *base, const char *program)
 	_snwprintf(wide_copy, 400, L"%hs", copy);
 	GetModuleFileNameW(NULL, own, MAX_PATH);
 	ok(CopyFileW(own, wide_copy, TRUE) && scheduler_action_arguments("app.exe", copy, OURS,
-						     &argc, &argv, &err) == -ERR_TASK,
+						      &argc, &argv, &err) == -ERR_TASK,
 		"a copy of this program");
 	DeleteFileA(copy);
 }

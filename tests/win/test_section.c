@@ -296,14 +296,14 @@ static void left_alone(void)
 }
 
 /* As the loader would have, had a module come just before the threads stood still. */
-static int count_load(
-	void *ctx, struct target *target, uint64_t area_addr, bool is_traced, struct err *err)
+static int count_load(void *ctx, struct target *target, uint64_t area_addr,
+	enum recording_start how, struct err *err)
 {
 	uint32_t *count = ctx;
 	ULONG_PTR at = (ULONG_PTR)area_addr + offsetof(struct tracer_area, load_count);
 
 	(void)target;
-	(void)is_traced;
+	(void)how;
 	(void)err;
 	*count = child_area().load_count + 1;
 	return WriteProcessMemory(child.info.hProcess, (void *)at, count, sizeof(*count), NULL) ?
