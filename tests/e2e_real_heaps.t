@@ -41,8 +41,8 @@ sub check {
 	my $dir = fresh_dir();
 	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/dump.txt"));
 	is($result->{status}, 2, 'hsnap -z: fragments are incomplete, status 2');
-	unlike($result->{err}, qr/are inconsistent|may be damaged|not walked/, 'nothing is reported as damaged');
-	like($result->{err}, qr/warning: \d+ places in the heaps lead to memory that is not there; /, 'what is not there is said');
+	unlike($result->{err}, qr/inconsistent|may be damaged|not walked/, 'nothing is reported as damaged');
+	like($result->{err}, qr/warning: \d+ places? in the heaps leads? to memory that is not there; /, 'what is not there is said');
 	my $bytes = 0;
 	$bytes += (split / /, $_)[1] for values %$truth;
 	like(slurp("$dir/dump.txt"), qr{^// hsnap: end blocks=${\ scalar keys %$truth} requested=$bytes }m, 'so many blocks and bytes');

@@ -329,7 +329,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	uint64_t first = 0;
 	size_t count = 0;
 	bool is_complete = true;
-	char layout[100] = "", text[500];
+	char why[400] = "", text[600];
 
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		const struct heap *heap = &walk->heaps[i];
@@ -341,15 +341,18 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	}
 	if (!count)
 		return;
-	if (captured->wrong_layout)
-		snprintf(layout, sizeof(layout),
-			" (%s was tried, and the tracer's blocks are not there)",
-			captured->wrong_layout);
-	snprintf(text, sizeof(text),
-		"hsnap %s does not know the heaps of %s%s: %zu %s not walked, the first at "
-		"%" PRIX64 "; %s",
-		HSNAP_VERSION, snapshot->os ? snapshot->os : "this system", layout, count,
-		count == 1 ? "was" : "were", first, listed_blocks(captured, is_complete));
+	/* Where some heaps were walked the others cannot be reached, or are damaged at their beginning. */
+	if (captured->wrong_layout || count == walk->heap_count)
+		snprintf(why, sizeof(why),
+			"hsnap %s does not know the heaps of %s%s%s%s: ", HSNAP_VERSION,
+			snapshot->os ? snapshot->os : "this system",
+			captured->wrong_layout ? " (" : "",
+			captured->wrong_layout ? captured->wrong_layout : "",
+			captured->wrong_layout ?
+				" was tried, and the tracer's blocks are not there)" :
+				"");
+	snprintf(text, sizeof(text), "%s%zu heap%s not walked, the first at %" PRIX64 "; %s", why,
+		count, count == 1 ? " was" : "s were", first, listed_blocks(captured, is_complete));
 	warn_or_lack(snapshot, is_complete, text);
 }
 
@@ -375,21 +378,26 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 
 	if (walk->broken_count) {
 		snprintf(text, sizeof(text),
-			"%u places in the heaps are inconsistent; the first: %s at %" PRIX64 "%s",
-			walk->broken_count, walk->broken_what, walk->broken_addr, listed);
+			"%u place%s inconsistent; the first: %s at %" PRIX64 "%s",
+			walk->broken_count,
+			walk->broken_count == 1 ? " in the heaps is" : "s in the heaps are",
+			walk->broken_what, walk->broken_addr, listed);
 		warn_or_lack(snapshot, is_complete, text);
 	}
 	if (walk->missing_count) {
 		snprintf(text, sizeof(text),
-			"%u places in the heaps lead to memory that is not there; the first: %s at "
+			"%u place%s to memory that is not there; the first: %s at "
 			"%" PRIX64 "%s",
-			walk->missing_count, walk->missing_what, walk->missing_addr, listed);
+			walk->missing_count,
+			walk->missing_count == 1 ? " in the heaps leads" : "s in the heaps lead",
+			walk->missing_what, walk->missing_addr, listed);
 		warn_or_lack(snapshot, is_complete, text);
 	}
 	if (walk->doubt_count)
 		snapshot_warn(snapshot,
-			"%u places in the heaps may be damaged; the first: %s at %" PRIX64,
-			walk->doubt_count, walk->doubt_what, walk->doubt_addr);
+			"%u place%s in the heaps may be damaged; the first: %s at %" PRIX64,
+			walk->doubt_count, walk->doubt_count == 1 ? "" : "s", walk->doubt_what,
+			walk->doubt_addr);
 	if (walk->busy_count && !captured->is_from_tables)
 		snapshot_warn(snapshot,
 			"%u heaps had their lock held all the time; they were walked nevertheless",

@@ -46,7 +46,7 @@ static bool are_same_heaps(const struct tracer_area *area, const struct u64map *
 		if (area->heaps[i] && state >= TRACER_HEAP_CLEANING)
 			return false;
 		if (area->heaps[i] && u64map_find(heaps, tracer_heap_handle(area, i), &unused) ==
-					      (state == TRACER_HEAP_DEAD))
+					      (state >= TRACER_HEAP_DEAD))
 			return false;
 	}
 	return true;
@@ -103,7 +103,7 @@ int tables_add_heaps(struct raw_capture *captured)
 			.addr = addr, .bits = bits, .kind = "unknown", .unwalked = true};
 		uint32_t unused;
 
-		if (addr && (area->heaps[i] & TRACER_HEAP_STATE) != TRACER_HEAP_DEAD &&
+		if (addr && (area->heaps[i] & TRACER_HEAP_STATE) < TRACER_HEAP_GENERATIONS &&
 			!u64map_find(&heaps, addr, &unused))
 			rc = walk_add_heap(walk, &heap);
 	}

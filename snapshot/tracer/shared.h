@@ -286,7 +286,8 @@ static inline uint64_t tracer_block_addr(const struct tracer_block *block)
  * a heap at the same address again. Blocks of another generation than the heap's are to be ignored.
  */
 #define TRACER_HEAP_GENERATIONS 16u
-#define TRACER_HEAP_DEAD 16u /* was destroyed: no block of it is live */
+/* Each with the generation of the heap, or without one: from TRACER_HEAP_DEAD on no block of it is live. */
+#define TRACER_HEAP_DEAD 16u /* was destroyed */
 #define TRACER_HEAP_CLEANING 32u /* comes again, when what is left of its blocks is out */
 #define TRACER_HEAP_LEAVING 48u /* is being destroyed, which may be refused */
 #define TRACER_HEAP_STATE 63u /* bits of tracer_area.heaps that are not the handle's */

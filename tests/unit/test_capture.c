@@ -291,7 +291,7 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 	}
 	assert_int_equal(traced, count);
 	assert_int_equal(scene.stats.tries, 1); /* no walk can succeed */
-	assert_true(warns("3 were not walked, the first at 110000; their blocks are those"));
+	assert_true(warns("3 heaps were not walked, the first at 110000; their blocks are those"));
 	assert_int_equal(scene.snapshot.missing_count, 0);
 }
 
@@ -333,7 +333,7 @@ TEST(traced_blocks_of_a_damaged_heap_are_listed)
 		if (said_of(i) <= TRUTH_TOO)
 			assert_block(i, is_found);
 	}
-	assert_true(warns("1 places in the heaps are inconsistent"));
+	assert_true(warns("1 place in the heaps is inconsistent"));
 	assert_true(warns("all blocks that the tracer saw there are listed"));
 	assert_int_equal(scene.snapshot.missing_count, 0);
 	assert_int_equal(scene.snapshot.heaps[0].traced_only, damaged_count() + 1);
@@ -467,7 +467,7 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100, "had their lock held all the time"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
-			"1 places in the heaps are inconsistent; the first: broken list at 600020"},
+			"1 place in the heaps is inconsistent; the first: broken list at 600020"},
 	};
 	uint64_t calm;
 
@@ -478,7 +478,7 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 		assert_int_equal(take(), 0);
 		assert_int_equal(scene.stats.tries, cases[i].tries);
 		assert_int_equal(fake.suspends, cases[i].tries);
-		assert_int_equal(warns(cases[i].words ? cases[i].words : "are inconsistent"),
+		assert_int_equal(warns(cases[i].words ? cases[i].words : " inconsistent"),
 			cases[i].words != NULL);
 		if (i < 3)
 			assert_whole();
@@ -558,7 +558,7 @@ static void assert_honest(void)
 		assert_true(scene.snapshot.blocks[i].stack < scene.snapshot.stacks.count);
 	assert_true(found <= truth.block_count);
 	if (found < truth.block_count)
-		assert_true(warns("are inconsistent") || warns("not walked"));
+		assert_true(warns(" inconsistent") || warns("not walked"));
 	else
 		assert_whole();
 }
@@ -645,7 +645,7 @@ TEST(what_comes_before_the_hold_is_there)
 	assert_int_equal(total.block_count, truth.block_count);
 	assert_int_equal(total.requested_bytes, requested);
 	assert_int_equal(total.overhead_bytes, overhead);
-	assert_false(warns("are inconsistent"));
+	assert_false(warns(" inconsistent"));
 }
 
 /* Takes the entry out of its list. */
@@ -686,7 +686,7 @@ TEST(what_goes_before_the_hold_is_not_there)
 			truth.blocks[i].part != LARGE_B + LARGE_STEP;
 	assert_true(kept < truth.block_count);
 	assert_int_equal(snapshot_total(&scene.snapshot).block_count, kept);
-	assert_false(warns("are inconsistent"));
+	assert_false(warns(" inconsistent"));
 }
 
 TEST(a_size_that_cannot_be_is_never_asked_for)
@@ -697,7 +697,7 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 		fake_put(SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
 		fake_put(SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
 		assert_int_equal(take(), 0);
-		assert_true(warns("are inconsistent"));
+		assert_true(warns(" inconsistent"));
 		assert_true(fake.got_bytes < (uint64_t)1 << 30);
 	}
 }

@@ -179,8 +179,31 @@ TEST(other_heaps_than_were_walked_are_not_enough)
 	assert_true(tables_have_all(&captured));
 	heaps[4095] = UINT64_C(0x50000) | 1; /* created since */
 	assert_false(tables_have_all(&captured));
-	heaps[4095] = UINT64_C(0x50000) | TRACER_HEAP_DEAD;
-	assert_true(tables_have_all(&captured));
+	for (unsigned generation = 0; generation < TRACER_HEAP_GENERATIONS; generation++) {
+		heaps[4095] = UINT64_C(0x50000) | TRACER_HEAP_DEAD | generation;
+		assert_true(tables_have_all(&captured));
+	}
+}
+
+TEST(living_heaps_that_were_not_walked_are_added)
+{
+	uint64_t *heaps = captured.tracer.area.heaps;
+	const size_t walked = captured.walk.heap_count;
+
+	for (unsigned generation = 0; generation < TRACER_HEAP_GENERATIONS; generation++) {
+		heaps[4000 + generation] =
+			(UINT64_C(0x500000) + (generation << 16)) | TRACER_HEAP_DEAD | generation;
+		heaps[4050 + generation] = (UINT64_C(0x700000) + (generation << 16)) |
+					   TRACER_HEAP_LEAVING | generation;
+	}
+	captured.source.has_tracer = true;
+	assert_int_equal(tables_add_heaps(&captured), 0);
+	assert_int_equal(captured.walk.heap_count, walked);
+	heaps[4095] = UINT64_C(0x900000) | 3;
+	assert_int_equal(tables_add_heaps(&captured), 0);
+	assert_int_equal(captured.walk.heap_count, walked + 1);
+	assert_int_equal(captured.walk.heaps[walked].addr, 0x900000);
+	assert_true(captured.walk.heaps[walked].unwalked);
 }
 
 /* A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees one. */

@@ -317,7 +317,7 @@ TEST(many_heaps_of_unknown_kind_are_one_warning)
 			&(struct heap){.addr = 0x5000000 + i * 0x10000, .unwalked = true});
 	describe_gaps(&scene.snapshot, &scene.captured);
 	assert_int_equal(scene.snapshot.warning_count, 1);
-	assert_true(warns("1000 were not walked, the first at 5000000; their blocks are missing"));
+	assert_true(warns("1000 heaps were not walked, the first at 5000000; their blocks are missing"));
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
@@ -340,7 +340,7 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 	describe_gaps(&snapshot, &captured);
 	assert_int_equal(snapshot.warning_count, 3);
 	assert_string_equal(snapshot.warnings[1],
-		"1 places in the heaps are inconsistent; the first: bad thing at 123000");
+		"1 place in the heaps is inconsistent; the first: bad thing at 123000");
 	assert_int_equal(snapshot.missing_count, 1);
 	walk_missing(&captured.walk, 0x456000, "a list");
 	walk_missing(&captured.walk, 0x789000, "a page");
