@@ -501,6 +501,23 @@ static const char *why_ended(DWORD status)
 	return "it crashed, another process ended it, or it was detached";
 }
 
+#define STATUS_ERRORS 0xC0000000u /* severity 3 of an NTSTATUS */
+
+/* Warns of a program whose crash went through its own exit, as it does under Wine 10: its snapshot looks like any other. */
+static void warn_of_crash(struct family *family, const struct traced *traced)
+{
+	char text[1600];
+	DWORD status = 0;
+
+	if (!GetExitCodeProcess(traced->process, &status) || status < STATUS_ERRORS)
+		return;
+	snprintf(text, sizeof(text), "hsnap: %s: warning: it ended with status %lX: %s",
+		traced->name, status, why_ended(status));
+	lock_output(family);
+	fprintf(stderr, "%s\n", text_harmless(text));
+	unlock_output(family);
+}
+
 static int fail_exit(const struct traced *traced, struct err *err)
 {
 	DWORD status = 0;
@@ -545,6 +562,8 @@ static int follow(struct family *family, struct traced *traced,
 			SetEvent(traced->exit_continue);
 		}
 	}
+	if (family->run->snapshot && !needs_snapshot)
+		warn_of_crash(family, traced);
 	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 

@@ -17,4 +17,17 @@ check_sums(["$dir/exit.txt"], 'parent', { parent_leak => [50 * 77, 50] }, 'at ex
 $result = hsnap('run', '--at-exit', win("$dir/none.txt"), '--', target_path('targets/parent.exe'), 0);
 is($result->{status}, 0, 'status 0');
 check_sums(["$dir/none.txt"], 'parent', { parent_leak => [0, 0] }, 'nothing leaked');
+subtest 'a crash' => \&crash;
 done_testing;
+
+# Under Wine 10 a crash goes through the program's own exit, and leaves a snapshot; otherwise it leaves none. The message
+# gives the status in any case.
+sub crash {
+	my $file = fresh_dir() . '/crash.txt';
+	# Where windows can be made a dialog would wait for somebody.
+	run([wine('reg', 'add', 'HKCU\\Software\\Wine\\WineDbg', '/v', 'ShowCrashDialog', '/t', 'REG_DWORD', '/d', '0', '/f')]);
+	my $result = hsnap('run', '--at-exit', win($file), '--', win(target_path('targets/crash.exe')));
+	is($result->{status}, 5, 'the status of the program');
+	like($result->{err}, qr/^hsnap: .*status C0000005: a crash: access violation/m, 'one line says so');
+	check_sums([$file], 'crash', { make => [33 * 77, 33] }, 'its blocks', 1) if -e $file;
+}
