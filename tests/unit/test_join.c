@@ -317,7 +317,8 @@ TEST(many_heaps_of_unknown_kind_are_one_warning)
 			&(struct heap){.addr = 0x5000000 + i * 0x10000, .unwalked = true});
 	describe_gaps(&scene.snapshot, &scene.captured);
 	assert_int_equal(scene.snapshot.warning_count, 1);
-	assert_true(warns("1000 heaps were not walked, the first at 5000000; their blocks are missing"));
+	assert_true(warns(
+		"1000 heaps were not walked, the first at 5000000; their blocks are missing"));
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
