@@ -23,7 +23,7 @@ for my $way (sort keys %ways) {
 		unlike($result->{err}, qr/not walked|incomplete|no block is marked/, 'no complaint') or diag($result->{err});
 		my $text = -s $file ? slurp($file) : '';
 		unlike($text, qr{^// hsnap: heap .*\bkind=unknown}m, 'each heap was walked');
-		check_sums([$file], 'destroyed', $step == 1 ? $said->{sums} : { make => [0, 0] }, "step $step") if $way eq 'run';
+		check_sums([$file], 'destroyed', $step == 1 ? $said->{sums} : { make => [0, 0] }, "step $step", 1) if $way eq 'run';
 	}
 	is($target->quit, 0, 'the program ends');
 }
