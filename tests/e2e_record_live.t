@@ -140,8 +140,8 @@ sub rows_of_make {
 }
 
 # What lives and goes in the heap that the threads share, in which nobody else has a block, all in all: blocks that
-# are older than the recording have no stack. From version 9 Wine's HeapSize() is wrong for blocks that were shrunk in
-# place, which no tracer saw: so only the numbers of those are compared.
+# are older than the recording have no stack. Their sizes are compared under Wine 8 only: from version 9 on HeapSize() is
+# wrong for blocks that were shrunk in place.
 sub check_heap {
 	my ($file, $replay, $old, $new) = @_;
 	my $list = run(tool('hdiff', 'linux', '--list', $file))->{out};

@@ -27,7 +27,7 @@ is($without =~ s/msvcrt\.dll/missed.dll/gi, 1, 'a program that needs a DLL which
 spew("$dir/without.exe", $without);
 my $missing = hsnap('run', '--at-exit', win("$dir/without.txt"), '--', win("$dir/without.exe"));
 is($missing->{err}, "hsnap: " . win("$dir/without.exe") . ": the process ended before it came to its own exit "
-	. "(status C0000135: a DLL that it needs is missing); nothing was written\n", 'which is said');
+	. "(status C0000135: a DLL that it needs is missing); nothing was written\n", 'a warning counts them');
 is($missing->{status}, 0x35, 'and is its status, of which a shell here has 8 bits');
 unlink "$dir/without.exe";
 
@@ -211,7 +211,7 @@ sub incomplete {
 		unlink $file;
 		my $result = hsnap('run', '-g', @options, '--at-exit', win($file), '--', win($odd), 'broken', $own);
 		is($result->{status}, $status, "a broken heap, status $own @options");
-		like($result->{err}, qr/: warning: \d+ places? in the heaps (?:is|are) inconsistent/, 'which is said');
+		like($result->{err}, qr/: warning: \d+ places? in the heaps (?:is|are) inconsistent/, 'a warning counts them');
 		is($result->{err} =~ /: the snapshot is incomplete \(what there is was written\); .*--force\n\z/, !@options, 'and the end');
 		like(slurp($file), qr{^// hsnap: incomplete missing=1\r\n.*^// hsnap: end }ms, 'the dump is written');
 	}

@@ -329,7 +329,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	uint64_t first = 0;
 	size_t count = 0;
 	bool is_complete = true;
-	char why[400] = "", text[600];
+	char layout[100] = "", why[400] = "", text[600];
 
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		const struct heap *heap = &walk->heaps[i];
@@ -341,16 +341,15 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 	}
 	if (!count)
 		return;
-	/* Where some heaps were walked the others cannot be reached, or are damaged at their beginning. */
+	if (captured->wrong_layout)
+		snprintf(layout, sizeof(layout),
+			" (%s was tried, and the tracer's blocks are not there)",
+			captured->wrong_layout);
+	/* A layout that fits some heaps is known: the rest are damaged, or cannot be reached. */
 	if (captured->wrong_layout || count == walk->heap_count)
 		snprintf(why, sizeof(why),
-			"hsnap %s does not know the heaps of %s%s%s%s: ", HSNAP_VERSION,
-			snapshot->os ? snapshot->os : "this system",
-			captured->wrong_layout ? " (" : "",
-			captured->wrong_layout ? captured->wrong_layout : "",
-			captured->wrong_layout ?
-				" was tried, and the tracer's blocks are not there)" :
-				"");
+			"hsnap %s does not know the heaps of %s%s: ", HSNAP_VERSION,
+			snapshot->os ? snapshot->os : "this system", layout);
 	snprintf(text, sizeof(text), "%s%zu heap%s not walked, the first at %" PRIX64 "; %s", why,
 		count, count == 1 ? " was" : "s were", first, listed_blocks(captured, is_complete));
 	warn_or_lack(snapshot, is_complete, text);

@@ -474,8 +474,19 @@ static void end_late(struct family *family, struct traced *traced)
 	TerminateProcess(traced->process, RUN_LATE);
 }
 
-/* Why a process has ended that did not come to its exit, as far as its status tells; the numbers are those
- * of ntstatus.h. */
+/* Returns what a crash with this status was, or NULL: no such crash is known. The numbers are those of ntstatus.h. */
+static const char *crash_of(DWORD status)
+{
+	switch (status) {
+	case 0xC0000005: return "a crash: access violation";
+	case 0xC00000FD: return "a crash: stack overflow";
+	case 0xC0000374: return "a crash: its heap is damaged";
+	case 0xC0000409: return "a crash: it stopped itself by fail-fast";
+	default: return NULL;
+	}
+}
+
+/* Returns why a process ended that did not come to its exit, as far as its status shows. */
 static const char *why_ended(DWORD status)
 {
 	static const struct {
@@ -487,10 +498,6 @@ static const char *why_ended(DWORD status)
 		{0xC0000139, "a DLL lacks a function that it needs"},
 		{0xC000007B, "a DLL is damaged, or of the other bitness"},
 		{0xC0000142, "a DLL failed to start"},
-		{0xC0000005, "a crash: access violation"},
-		{0xC00000FD, "a crash: stack overflow"},
-		{0xC0000374, "a crash: its heap is damaged"},
-		{0xC0000409, "a crash: it stopped itself by fail-fast"},
 		{0xC000013A, "Ctrl-C, or its console was closed"},
 	};
 
@@ -498,21 +505,20 @@ static const char *why_ended(DWORD status)
 		if (known[i].status == status)
 			return known[i].why;
 	}
-	return "it crashed, another process ended it, or it was detached";
+	return crash_of(status) ? crash_of(status) :
+				  "it crashed, another process ended it, or it was detached";
 }
 
-#define STATUS_ERRORS 0xC0000000u /* severity 3 of an NTSTATUS */
-
-/* Warns of a program whose crash went through its own exit, as it does under Wine 10: its snapshot looks like any other. */
+/* Warns of a crash that went through the program's own exit, as under Wine 10: its snapshot looks like any other. */
 static void warn_of_crash(struct family *family, const struct traced *traced)
 {
 	char text[1600];
 	DWORD status = 0;
 
-	if (!GetExitCodeProcess(traced->process, &status) || status < STATUS_ERRORS)
+	if (!GetExitCodeProcess(traced->process, &status) || !crash_of(status))
 		return;
 	snprintf(text, sizeof(text), "hsnap: %s: warning: it ended with status %lX: %s",
-		traced->name, status, why_ended(status));
+		traced->name, status, crash_of(status));
 	lock_output(family);
 	fprintf(stderr, "%s\n", text_harmless(text));
 	unlock_output(family);

@@ -50,7 +50,7 @@ static bool has_begun(int64_t start_ms)
 	return start_ms >= 0 && start_ms < YEAR_3000_MS;
 }
 
-/* What can be seen of a process; false: it has not begun, or has ended. */
+/* Takes a process's pid, start and size; false: it has not begun, or has ended. */
 static bool look_at(uint32_t pid, struct process_seen *seen)
 {
 	HANDLE process;

@@ -312,7 +312,7 @@ sub peek {
 	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
 }
 
-# 8, 9, 10: of Wine. On Windows, which is like the newest, 100.
+# Returns the major version of Wine: 8, 9, 10. On Windows, which is like the newest, 100.
 sub wine_version { return $as_windows ? 100 : (run(['wine', '--version'])->{out} =~ /^wine-(\d+)/)[0] }
 
 # Waits until a target is being recorded, and names that moment.

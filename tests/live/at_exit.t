@@ -24,10 +24,13 @@ done_testing;
 # gives the status in any case.
 sub crash {
 	my $file = fresh_dir() . '/crash.txt';
-	# Where windows can be made a dialog would wait for somebody.
+	# Switches off Wine's dialog, which would wait for a click.
 	run([wine('reg', 'add', 'HKCU\\Software\\Wine\\WineDbg', '/v', 'ShowCrashDialog', '/t', 'REG_DWORD', '/d', '0', '/f')]);
 	my $result = hsnap('run', '--at-exit', win($file), '--', win(target_path('targets/crash.exe')));
 	is($result->{status}, 5, 'the status of the program');
-	like($result->{err}, qr/^hsnap: .*status C0000005: a crash: access violation/m, 'one line says so');
+	like($result->{err}, qr/^hsnap: .*status C0000005: a crash: access violation/m, 'a message names it');
 	check_sums([$file], 'crash', { make => [33 * 77, 33] }, 'its blocks', 1) if -e $file;
+	my $negative = hsnap('run', '--at-exit', win("$file.2"), '--', win(target_path('targets/crash.exe')), -1);
+	is($negative->{status}, 255, 'exit(-1)');
+	is($negative->{err}, '', 'is no crash');
 }

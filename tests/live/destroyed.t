@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# Heaps that were destroyed are gone, also where several had the same address: no warning, no heap that cannot be read, and
-# -g marks.
+# Destroyed heaps are left out, also where several had the same address: no warning, no unread heap, and -g works.
 use strict;
 use warnings;
 use FindBin qw($Bin);

@@ -52,7 +52,7 @@ sub check_states {
 	my @false = grep { $said{$_} !~ /^lost/ && ($states->{$_} // 'missing') !~ /^(?:held|interior)$/ } sort keys %said;
 	is_deeply([map { "$_ " . ($states->{$_} // 'missing') } @false], [], "$what: nothing is called lost that is held");
 	my @lost = grep { $said{$_} =~ /^lost/ } sort keys %said;
-	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg; # what is held by chance holds these
+	my %with = $text =~ /^block (\d+) lost-with (\d+)/mg; # a block that is held by chance holds these, too
 	my %is_missed = map { $_ => 1 } grep { ($states->{$_} // 'missing') !~ /^lost/ } @lost;
 	my @missed = grep { !$is_missed{ $with{$_} // 0 } } sort keys %is_missed;
 	cmp_ok(scalar @missed, '<=', $by_chance_at_most, "$what: of " . @lost . ' that are lost ' . (@lost - @missed) . ' are found')

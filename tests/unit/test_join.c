@@ -322,6 +322,21 @@ TEST(many_heaps_of_unknown_kind_are_one_warning)
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
+/* A layout that fits one heap is known: so hsnap knows the heaps, unless none was walked. */
+TEST(heaps_are_of_unknown_kind_where_none_was_walked)
+{
+	struct walk *walk = &scene.captured.walk;
+
+	walk_add_heap(walk, &(struct heap){.addr = 0x5010000, .unwalked = true});
+	describe_gaps(&scene.snapshot, &scene.captured);
+	assert_true(warns("1 heap was not walked, the first at 5010000"));
+	assert_false(warns("does not know the heaps"));
+	for (size_t i = 0; i < walk->heap_count; i++)
+		walk->heaps[i].unwalked = true;
+	describe_gaps(&scene.snapshot, &scene.captured);
+	assert_true(warns("does not know the heaps"));
+}
+
 TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 {
 	struct raw_capture captured = {0};

@@ -19,7 +19,7 @@ static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *in
 	       CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, info);
 }
 
-/* The path of this program in UTF-8, as hsnap wants it. */
+/* Gets this program's path in UTF-8, the encoding of hsnap's paths; empty if it does not fit. */
 static inline void own_path(char *path, int size)
 {
 	wchar_t wide[MAX_PATH];

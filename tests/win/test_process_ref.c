@@ -162,7 +162,7 @@ static DWORD WINAPI start_brief_children(void *unused)
 	return 0;
 }
 
-/* Whenever one looks, a process that is there has a start time that it keeps. */
+/* Looks at all processes while children start and end: each has a start time of the last year, or none. */
 static void test_starting(void)
 {
 	int64_t until, from = os_time_ms() - YEAR_MS;
