@@ -50,11 +50,9 @@ static struct unwind32_rule rule_of(uint32_t addr)
 		.cfa = 4 + (int32_t)(addr * 0x9e3779b1u >> 24) * 4, .ebp_from = UNWIND32_KEPT};
 }
 
-static bool is_rule_of(uint32_t addr)
+static bool is_rule_of(uint32_t addr, const struct unwind32_rule *rule)
 {
-	const struct unwind32_rule *rule = unwind32_find(addr);
-
-	return rule && rule->cfa == rule_of(addr).cfa && rule->kind == UNWIND32_STEP &&
+	return rule->cfa == rule_of(addr).cfa && rule->kind == UNWIND32_STEP &&
 	       rule->ebp_from == UNWIND32_KEPT;
 }
 
@@ -114,7 +112,7 @@ TEST(a_range_is_forgotten_and_no_more)
 		if (addr >= from && addr < to)
 			assert_null(unwind32_find(addr));
 		else
-			assert_true(is_rule_of(addr));
+			assert_true(unwind32_find(addr) && is_rule_of(addr, unwind32_find(addr)));
 	}
 }
 
@@ -136,9 +134,10 @@ static void *put_and_find(void *seed)
 
 	for (int i = 0; i < 200000; i++) {
 		uint32_t addr = 0x400000 + below(&random, 1 << 22);
+		const struct unwind32_rule *rule = unwind32_find(addr);
 
 		if (i % 3)
-			wrong += unwind32_find(addr) && !is_rule_of(addr);
+			wrong += rule && !is_rule_of(addr, rule);
 		else
 			know(addr, rule_of(addr));
 		if (i % 5000 == 0)
