@@ -129,6 +129,15 @@ int describe_merge_modules(struct snapshot *snapshot, const struct module *later
 /* The process and its modules, which are listed already. */
 void describe_process(struct target *target, struct snapshot *snapshot);
 
+#define BARE_TEXT_BYTES 800
+
+/*
+ * Makes the warning of modules that stacks went through by EBP alone, which skips the callers of code without frame
+ * pointers. bases: of these modules, up to a 0. False: there is none beside Windows' own; text is not changed then.
+ */
+bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases, size_t base_count,
+	char text[BARE_TEXT_BYTES]);
+
 /* The source of stacks, what is known of the tracer, and a warning for each gap that the reader of the dump has to
  * know of. */
 void describe_stacks(

@@ -121,16 +121,16 @@ static const struct module *module_of(const struct snapshot *snapshot, uint64_t 
 #define BARE_NAMED 8
 #define BARE_NAME_BYTES 60
 
-/* Warns of modules that stacks went through by EBP alone, which skips the callers of code without frame pointers. */
-static void warn_of_bare_images(struct snapshot *snapshot, const struct tracer_area *area)
+bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases, size_t base_count,
+	char text[BARE_TEXT_BYTES])
 {
 	char names[BARE_NAMED * (BARE_NAME_BYTES + 2) + 40];
 	size_t count = 0, len = 0;
 
-	for (size_t i = 0; i < TRACER_BARE_IMAGES && area->bare_images[i]; i++) {
-		const struct module *module = module_of(snapshot, area->bare_images[i]);
+	for (size_t i = 0; i < base_count && bases[i]; i++) {
+		const struct module *module = module_of(snapshot, bases[i]);
 
-		if (!module || is_of_system(module->path) || ++count > BARE_NAMED)
+		if (!module || !module->path || is_of_system(module->path) || ++count > BARE_NAMED)
 			continue;
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s", len ? ", " : "",
 			BARE_NAME_BYTES, module_path_base(module->path));
@@ -138,11 +138,11 @@ static void warn_of_bare_images(struct snapshot *snapshot, const struct tracer_a
 	if (count > BARE_NAMED)
 		snprintf(names + len, sizeof(names) - len, " and %zu more", count - BARE_NAMED);
 	if (count)
-		snapshot_warn(snapshot,
+		snprintf(text, BARE_TEXT_BYTES,
 			"stacks of 32-bit code may lack callers: no unwind information in %s; "
-			"build "
-			"it with frame pointers (/Oy-, -fno-omit-frame-pointer)",
+			"build it with frame pointers (/Oy-, -fno-omit-frame-pointer)",
 			names);
+	return count != 0;
 }
 
 /* A warning for each gap that it left, with the remedy. */
@@ -150,13 +150,15 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	const struct tracer_area *area = &tracer->area;
+	char bare[BARE_TEXT_BYTES];
 
 	if (area->sample_bytes)
 		snapshot_warn(snapshot,
 			"figures are estimates: one in %" PRIu64 " bytes was recorded",
 			area->sample_bytes);
 	warn_of_drops(snapshot, area);
-	warn_of_bare_images(snapshot, area);
+	if (describe_bare_images(snapshot, area->bare_images, TRACER_BARE_IMAGES, bare))
+		snapshot_warn(snapshot, "%s", bare);
 	if (area->unwind_mismatches)
 		snapshot_warn(snapshot,
 			"%" PRIu64

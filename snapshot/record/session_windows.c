@@ -169,6 +169,7 @@ static size_t go_round(struct record_session *session)
 	session->is_on |= count != 0;
 	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
 		stack_reader_look(session->stacks, now_ms);
+		stack_reader_remark(session->stacks);
 		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
@@ -221,8 +222,10 @@ static DWORD WINAPI run(void *ctx)
 
 		if ((is_last || catches_up) && count)
 			continue;
-		if (is_last || catches_up)
+		if (is_last || catches_up) {
+			stack_reader_remark(session->stacks);
 			notice_dropped(session);
+		}
 		if (catches_up) {
 			InterlockedExchange(&session->wants_to_catch_up, 0);
 			SetEvent(session->caught_up);

@@ -39,6 +39,7 @@ struct stack_reader {
 	size_t gone_count; /* that were said to be unloaded */
 	uint64_t look_ms; /* the last look, in the recording */
 	int64_t listed_ms;
+	size_t bare_count; /* of the tracer's bare images, which the recording has a remark on */
 	uint64_t page_at; /* where among the stacks the page is that was read last; NO_PAGE: none */
 	unsigned char page[PAGE_BYTES];
 };
@@ -299,6 +300,22 @@ void stack_reader_look(struct stack_reader *reader, uint64_t now_ms)
 	reader->look_ms = now_ms;
 	if (!notice_unloads(reader) || has_loaded(reader))
 		find_modules(reader);
+}
+
+void stack_reader_remark(struct stack_reader *reader)
+{
+	uint32_t bases[TRACER_BARE_IMAGES];
+	char text[BARE_TEXT_BYTES];
+	size_t first = reader->bare_count;
+
+	if (target_read(reader->target,
+		    reader->area_addr + offsetof(struct tracer_area, bare_images), bases,
+		    sizeof(bases)))
+		return;
+	while (reader->bare_count < TRACER_BARE_IMAGES && bases[reader->bare_count])
+		reader->bare_count++;
+	if (describe_bare_images(&reader->listing, bases + first, reader->bare_count - first, text))
+		recorder_remark(reader->recorder, text);
 }
 
 /* ---------------------------------------------------------------- stacks */
