@@ -68,7 +68,7 @@ spew("$dir/doctor.bat", join "\r\n", '@set TMP=' . win("$dir/none"), '@set TEMP=
 	'@' . win("$dir/hsnap.exe") . ' doctor', '@exit /b %errorlevel%', '');
 my $alone = run([wine('cmd', '/c', win("$dir/doctor.bat"))]);
 is($alone->{status}, 1, 'without its DLL: status 1');
-like($alone->{out}, qr/^OFF: tracer, the child: .*keep hsnap-tracer64\.dll beside hsnap\.exe/m, 'and what to do');
+like($alone->{out}, qr/^OFF: tracer, the child: .*keep hsnap-tracer64\.dll and hsnap-tracer32\.dll beside hsnap\.exe/m, 'and what to do');
 like($alone->{out}, qr/^1 row is OFF: do not trust .*\n\z/m, 'the last line says so, of this alone');
 like($alone->{out}, qr/^not there: file, a minidump: .*cannot create \(.+\)/m, 'no place for a file: it is said');
 for my $source ('walk', 'walk+ust') {
