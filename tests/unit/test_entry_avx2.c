@@ -9,7 +9,7 @@ int run_entry_tests(void);
 
 int main(void)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)
 	__builtin_cpu_init();
 	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) {
 		printf("1..0 # SKIP this processor has no AVX2\n");
