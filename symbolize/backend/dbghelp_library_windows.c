@@ -66,7 +66,7 @@ static bool find_in_kits(wchar_t *path, REGSAM view)
 	if (!is_on_drive(path) || len + wcslen(KITS_COPY) + 2 > PATH_UNITS ||
 		GetDriveTypeW((wchar_t[]){path[0], ':', '\\', 0}) == DRIVE_REMOTE)
 		return false;
-	wcscpy(path + len, path[len - 1] == '\\' ? KITS_COPY + 1 : KITS_COPY);
+	wcscpy(path + len, path[len - 1] == '\\' ? &KITS_COPY[1] : KITS_COPY);
 	attributes = GetFileAttributesW(path);
 	return attributes != INVALID_FILE_ATTRIBUTES && !(attributes & FILE_ATTRIBUTE_DIRECTORY);
 }
