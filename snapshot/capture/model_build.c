@@ -87,8 +87,19 @@ static uint32_t os_stack(struct joining *joining, const struct block *walked)
 	return index;
 }
 
+/* Returns true if an entry of the tracer's is right about a block's size: the walk of the heap was not sound. */
+static bool is_size_traced(
+	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
+{
+	const struct heap *heap = &joining->captured->walk.heaps[walked->heap];
+	uint64_t bytes = tracer_block_bytes(traced);
+
+	return heap->is_partial && bytes != TRACER_SIZE_MAX &&
+	       tracer_copy_matches(&joining->captured->tracer, traced, heap->addr, bytes);
+}
+
 /* An entry of the tracer's of another size or heap is not about this block. */
-static const struct tracer_block *traced_block(struct joining *joining, const struct block *walked)
+static const struct tracer_block *traced_block(struct joining *joining, struct block *walked)
 {
 	struct raw_capture *captured = joining->captured;
 	const struct tracer_block *traced;
@@ -96,14 +107,20 @@ static const struct tracer_block *traced_block(struct joining *joining, const st
 	if (!captured->source.has_tracer)
 		return NULL;
 	traced = tracer_copy_find(&captured->tracer, walked->addr);
-	if (!traced)
+	if (!traced) {
 		block_totals_add(&captured->unseen,
 			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
-	if (traced)
-		joining->is_joined[traced - captured->tracer.blocks] = true;
-	if (!traced || tracer_copy_matches(&captured->tracer, traced,
-			       captured->walk.heaps[walked->heap].addr, walked->requested_bytes))
+		return NULL;
+	}
+	joining->is_joined[traced - captured->tracer.blocks] = true;
+	if (tracer_copy_matches(&captured->tracer, traced, captured->walk.heaps[walked->heap].addr,
+		    walked->requested_bytes))
 		return traced;
+	if (is_size_traced(joining, walked, traced)) {
+		walked->requested_bytes = tracer_block_bytes(traced);
+		walked->overhead_bytes = 0;
+		return traced;
+	}
 	joining->mismatches++;
 	return NULL;
 }
@@ -197,7 +214,7 @@ static void join_walked(struct joining *joining)
 	walk->blocks = NULL;
 	walk->block_cap = 0;
 	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct block *block = &snapshot->blocks[i];
+		struct block *block = &snapshot->blocks[i];
 		const struct tracer_block *traced = traced_block(joining, block);
 		uint32_t reach = reach_of_walked(joining, i);
 
@@ -326,10 +343,9 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches && !joining.is_sample)
 		snapshot_warn(snapshot,
-			"%" PRIu64
-			" blocks have another size or heap in the tracer's table; they are "
+			"%" PRIu64 " block%s another size or heap in the tracer's table; "
 			"counted without a stack",
-			joining.mismatches);
+			joining.mismatches, joining.mismatches == 1 ? " has" : "s have");
 	u64map_release(&joining.lost);
 	u64map_release(&joining.traced);
 	table_release(&joining.named);

@@ -197,6 +197,26 @@ TEST(what_the_tracer_knows_counts_before_records)
 	assert_true(warns("2 blocks have another size or heap"));
 }
 
+/* What a program wrote behind a block's end may be the size of the next one. */
+TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
+{
+	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%X", id);
+	trace(0, &(struct made_block){0x3000, 100, HEAP, id});
+	trace(1, &(struct made_block){0x3100, 30, OTHER_HEAP, id}); /* another block's */
+	add(0x3000, 0x7f0, 0);
+	add(0x3100, 30, 0);
+	scene.captured.walk.heaps[1].is_partial = true;
+	join_all();
+	assert_block(0x3000, text, 5, TRACED_FRAME);
+	assert_int_equal(scene.snapshot.blocks[0].requested_bytes, 100);
+	assert_int_equal(scene.snapshot.block_count, 1);
+	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
+	assert_true(warns("1 block has another size or heap"));
+}
+
 /* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
 TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 {
@@ -211,7 +231,7 @@ TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 	join_all();
 	assert_int_equal(scene.snapshot.block_count, 1);
 	assert_block(0x3000, text, 5, TRACED_FRAME);
-	assert_true(warns("1 blocks have another size or heap"));
+	assert_true(warns("1 block has another size or heap"));
 }
 
 TEST(records_that_are_not_wanted_are_not_shown)
