@@ -5,9 +5,9 @@
  * standards or GNU document, as are _strdup, _wcsdup, _recalloc, _aligned_*, _expand, _malloc_dbg
  * and their kin (CRT reference); *_base are exports of ucrtbase; _nh_malloc*, _heap_alloc* and what
  * is like them are in published stacks and in the public symbols of debug CRTs; Rtlp*,
- * RtlDebug*Heap and RtlAllocateHeapSlowly are in
- * published UMDH logs and Microsoft's public symbols of ntdll; AVrf* in those of verifier.dll,
- * CRetailMalloc_* in those of combase, APP_DATA in those of oleaut32; Virtual*Alloc*, MapViewOfFile*, and
+ * RtlDebug*Heap and RtlAllocateHeapSlowly are in published UMDH logs and Microsoft's public symbols of
+ * ntdll; AVrf* in those of verifier.dll, CRetailMalloc_* in those of combase, APP_DATA in those of
+ * oleaut32; msvcrt_heap_* in the stacks of 32-bit programs under Wine; Virtual*Alloc*, MapViewOfFile*, and
  * Nt* and Zw* are documented by Microsoft; std::_*, std::__* and __gnu_cxx are in the open sources of
  * Microsoft's, GNU's and LLVM's C++ libraries; _Zn* are C++'s operators in the Itanium ABI, as mingw has
  * them.
@@ -36,7 +36,7 @@ const char *const allocators[] = {
 	"ntdll!RtlStdLogStackTrace*",
 	"ntdll!RtlLogStackBackTrace*",
 	"verifier!AVrf*",
-	"hsnap-tracer64!*",
+	"hsnap-tracer*!*",
 	/* Windows' own wrappers */
 	"kernel32!Heap*Alloc*",
 	"kernel32!Local*Alloc*",
@@ -86,6 +86,8 @@ const char *const allocators[] = {
 	"*!_calloc_impl",
 	"*!_nh_malloc*",
 	"*!_heap_alloc*",
+	"*!msvcrt_heap_alloc",
+	"*!msvcrt_heap_realloc",
 	"*!heap_alloc_dbg*",
 	"*!realloc_dbg_nolock",
 	"*!realloc_help",
