@@ -116,7 +116,7 @@ sub taken {
 	# The stress target loads and frees libraries in turn: one may lie where another was just before.
 	my $moved = qr/hsnap: .*warning: \d+ modules were loaded in the place of others .*\n/;
 	# Its threads may hold a heap's lock whenever it is looked at.
-	my $locked = qr/hsnap: .*warning: \d+ heaps had their lock held all the time; .*\n/;
+	my $locked = qr/hsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n/;
 	like($result->{err}, qr/\A(?:$moved)?(?:$locked)?hsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');
 	return "$dir/$name.txt";
 }

@@ -46,7 +46,7 @@ sub taken {
 	$result->{err} =~ s/\Ahsnap: .*warning: \d+ modules were loaded in the place of others .*\n//;
 	# Eight threads on few processors may hold a heap's lock whenever it is looked at: said, and the blocks come
 	# from the tracer's table, so all that follows holds nevertheless.
-	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps had their lock held all the time; .*\n// if $name =~ /^while/;
+	$result->{err} =~ s/\Ahsnap: .*warning: \d+ heaps? (?:was|were) locked all the time, .*\n// if $name =~ /^while/;
 	check_ok($result, "snapshot $name");
 	return "$dir/$name.txt";
 }

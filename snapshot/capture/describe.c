@@ -299,7 +299,8 @@ void describe_stacks(
 		record_ust(snapshot, ust_facts(captured->ust));
 	if (source.has_ust && (!source.has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
-	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
+	if (!strcmp(snapshot->stack_source, "none") && !captured->tracer_err.code &&
+		snapshot_total(snapshot).block_count)
 		warn_of_no_stacks(target, snapshot, captured);
 }
 
@@ -400,9 +401,8 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 			walk->doubt_count, walk->doubt_count == 1 ? "" : "s", walk->doubt_what,
 			walk->doubt_addr);
 	if (walk->busy_count && !captured->is_from_tables)
-		snapshot_warn(snapshot,
-			"%u heaps had their lock held all the time; they were walked nevertheless",
-			walk->busy_count);
+		snapshot_warn(snapshot, "%u heap%s locked all the time, and walked nevertheless",
+			walk->busy_count, walk->busy_count == 1 ? " was" : "s were");
 	warn_of_unwalked(snapshot, captured);
 }
 

@@ -464,7 +464,7 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 		const char *words; /* when it stays so: it is walked as it is */
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
-		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100, "had their lock held all the time"},
+		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100, "locked all the time, and walked nevertheless"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
 			"1 place in the heaps is inconsistent; the first: broken list at 600020"},
@@ -811,7 +811,7 @@ TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 	be_busy_at(HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX);
 	assert_int_equal(take(), 0);
 	assert_int_equal(scene.stats.tries, 1);
-	assert_true(warns("had their lock held all the time"));
+	assert_true(warns("locked all the time, and walked nevertheless"));
 	assert_whole();
 	fake_put(HEAP_A + HEAP_LOCK_COUNT, scene.calm_value, 8);
 	be_busy_at(SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
@@ -844,6 +844,7 @@ TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
 	assert_int_equal(take(), 0);
 	assert_census_of_all();
 	assert_true(warns("its tracer was not read"));
+	assert_false(warns("no block has a stack"));
 	scene.options.stacks = STACKS_TRACER;
 	assert_int_equal(take(), -ERR_TARGET);
 }

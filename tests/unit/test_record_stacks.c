@@ -17,6 +17,8 @@ static struct {
 	uint32_t timestamps[20];
 	uint32_t module_count;
 	char said[400]; /* "+" or "-" and a name, of modules that came and went */
+	char remark[800]; /* the last one */
+	unsigned remark_count;
 } scene;
 
 /* ---------------------------------------------------------------- a recorder */
@@ -58,6 +60,13 @@ uint32_t recorder_stack(
 	memcpy(scene.frames, frames, frame_count * sizeof(*frames));
 	scene.frame_count = frame_count;
 	return scene.stack_count++;
+}
+
+void recorder_remark(struct recorder *recorder, const char *text)
+{
+	(void)recorder;
+	snprintf(scene.remark, sizeof(scene.remark), "%s", text);
+	scene.remark_count++;
 }
 
 static int begin(void **state)
@@ -430,6 +439,30 @@ TEST(what_is_no_stack_has_no_number)
 		stack_reader_number(scene.reader, TRACER_STACKS_BYTES / 8), RECORD_NO_STACK);
 	/* one that was read is known */
 	assert_int_equal(stack_reader_number(scene.reader, deep), 0);
+}
+
+TEST(modules_without_rules_for_unwinding_are_remarked_on_once)
+{
+	static const char *const paths[] = {
+		"D:\\app\\one.dll", "C:\\windows\\ntdll.dll", "D:\\app\\two.dll"};
+
+	for (unsigned i = 0; i < 3; i++)
+		fake.modules[fake.module_count++] = (struct module){
+			.base = 0x400000 + i * 0x10000, .size_bytes = 0x5000, .path = paths[i]};
+	AREA_PUT(load_count, 2);
+	stack_reader_look(scene.reader, 5);
+	stack_reader_remark(scene.reader);
+	assert_int_equal(scene.remark_count, 0);
+	AREA_PUT(bare_images[0], 0x400000);
+	AREA_PUT(bare_images[1], 0x410000);
+	stack_reader_remark(scene.reader);
+	stack_reader_remark(scene.reader);
+	assert_int_equal(scene.remark_count, 1);
+	assert_non_null(strstr(scene.remark, "no unwind information in one.dll; build it"));
+	AREA_PUT(bare_images[2], 0x420000);
+	stack_reader_remark(scene.reader);
+	assert_int_equal(scene.remark_count, 2);
+	assert_non_null(strstr(scene.remark, "no unwind information in two.dll; build it"));
 }
 
 /* The tracer's area must be one that is understood. */
