@@ -464,7 +464,8 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 		const char *words; /* when it stays so: it is walked as it is */
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
-		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100, "locked all the time, and walked nevertheless"},
+		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100,
+			"locked all the time, and walked nevertheless"},
 		{SUB_A2 + SUBHEAP_LINKS + 8, 2, 3, NULL},
 		{SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX, 3,
 			"1 place in the heaps is inconsistent; the first: broken list at 600020"},
