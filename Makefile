@@ -314,7 +314,7 @@ $(DEPS32)/lib/libzydis.a: setup/zydis setup/pins | packages $(DEPS)/lib/libzydis
 $(DEPS32)/lib/libzstd.a: setup/zstd setup/pins | packages $(DEPS)/lib/libzstd.a
 	setup/step zstd32 "building zstd for 32-bit Windows" setup/zstd win32
 
-build/wine/system.reg: | packages
+build/wine/system.reg: setup/prefix | packages
 	setup/step prefix "creating a Wine prefix" setup/prefix
 endif
 

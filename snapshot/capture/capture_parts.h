@@ -132,8 +132,9 @@ void describe_process(struct target *target, struct snapshot *snapshot);
 #define BARE_TEXT_BYTES 800
 
 /*
- * Makes the warning of modules that stacks went through by EBP alone, which skips the callers of code without frame
- * pointers. bases: of these modules, up to a 0. False: there is none beside Windows' own; text is not changed then.
+ * Writes to text the warning about modules that were unwound by EBP alone, which skips the callers of code without frame
+ * pointers. bases holds the addresses of these modules and may end with a 0. Returns false, and leaves text unchanged, if
+ * all of them are Windows' own.
  */
 bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases, size_t base_count,
 	char text[BARE_TEXT_BYTES]);

@@ -87,7 +87,7 @@ static uint32_t os_stack(struct joining *joining, const struct block *walked)
 	return index;
 }
 
-/* Returns true if an entry of the tracer's is right about a block's size: the walk of the heap was not sound. */
+/* Returns true if the tracer's size of a block counts: the walk of its heap was not sound. */
 static bool is_size_traced(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {

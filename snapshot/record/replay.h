@@ -73,7 +73,7 @@ void stack_reader_free(struct stack_reader *reader); /* NULL is nothing */
  * recording has lasted: all events up to then were told. */
 void stack_reader_look(struct stack_reader *reader, uint64_t now_ms);
 
-/* Writes a remark on the modules that stacks went through by EBP alone since the last call. */
+/* Writes a remark on the modules that were unwound by EBP alone for the first time since the last call. */
 void stack_reader_remark(struct stack_reader *reader);
 
 /* To be called before each drain_events(): the stacks of what is in the rings by then are all there. */

@@ -39,7 +39,7 @@ struct stack_reader {
 	size_t gone_count; /* that were said to be unloaded */
 	uint64_t look_ms; /* the last look, in the recording */
 	int64_t listed_ms;
-	size_t bare_count; /* of the tracer's bare images, which the recording has a remark on */
+	size_t bare_count; /* bare images of the tracer's list that the recording has a remark on */
 	uint64_t page_at; /* where among the stacks the page is that was read last; NO_PAGE: none */
 	unsigned char page[PAGE_BYTES];
 };

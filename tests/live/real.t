@@ -81,7 +81,7 @@ sub complete {
 	cmp_ok(scalar(keys %{ blocks_in($dump) }), '>', 0, 'blocks with stacks') if $text ne '';
 }
 
-# Its window is not shown (setup/prefix). It ends as by that window's close button.
+# Windows are hidden here (setup/prefix). Its own is closed as by the close button.
 sub notepad {
 	my $exe = 'C:\\windows\\' . ($target_bits == 64 ? 'system32' : 'syswow64') . '\\notepad.exe';
 	my $dump = "$dir/notepad.txt";

@@ -197,7 +197,7 @@ TEST(what_the_tracer_knows_counts_before_records)
 	assert_true(warns("2 blocks have another size or heap"));
 }
 
-/* What a program wrote behind a block's end may be the size of the next one. */
+/* A program that writes behind a block's end may change the size in the next one's header. */
 TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
