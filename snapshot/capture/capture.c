@@ -97,8 +97,31 @@ static int find_source(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
+/* Reads the heaps that the tracer knows, as hints for the walk. Without them the walk has its lists. */
+static void read_hints(struct target *target, struct raw_capture *captured)
+{
+	struct tracer_area *area = xmalloc(sizeof(*area));
+	size_t count = 0;
+
+	if (captured->source.has_tracer &&
+		!tracer_area_read(target, captured->source.area_addr, area, &(struct err){0})) {
+		captured->traced_heaps =
+			xcalloc(1u << TRACER_HEAPS_LOG2, sizeof(*captured->traced_heaps));
+		for (uint32_t i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
+			const uint64_t addr = tables_heap_at(area, i);
+
+			if (addr)
+				captured->traced_heaps[count++] = addr;
+		}
+		captured->hints =
+			(struct heap_hints){area->pointer_bytes * 8, captured->traced_heaps, count};
+	}
+	free(area);
+}
+
 struct walking {
 	struct memory *memory;
+	const struct heap_hints *hints;
 	struct walk *walk;
 	struct err *err;
 	int rc;
@@ -137,7 +160,7 @@ static void walk_or_touch(void *ctx, unsigned number)
 		touch(walking);
 		return;
 	}
-	walking->rc = heaps_walk(walking->memory, walking->walk, walking->err);
+	walking->rc = heaps_walk(walking->memory, walking->hints, walking->walk, walking->err);
 	walking->is_done = true;
 }
 
@@ -146,7 +169,7 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
 {
 	struct target *target = memory->target;
 	struct err why = {0};
-	struct walking walking = {memory, &captured->walk, &why, 0, false};
+	struct walking walking = {memory, &captured->hints, &captured->walk, &why, 0, false};
 	bool touches = target->ops->view && thread_cores() > 1 &&
 		       target_committed_bytes(target) < os_memory_bytes() / TOUCH_SHARE;
 	int rc;
@@ -473,6 +496,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 	rc = find_source(target, snapshot, options->stacks, captured, err);
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
+	if (!rc)
+		read_hints(target, captured);
 	if (!rc && options->finds_lost && captured->source.sample_bytes)
 		rc = err_set(err, ERR_USAGE, "-g",
 			"the tracer records one in so many bytes, not all blocks");
@@ -530,6 +555,7 @@ int capture_target(struct target *target, const struct capture_options *options,
 	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);
+	free(captured.traced_heaps);
 	reach_free(captured.reach.reach);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);

@@ -27,6 +27,8 @@
 
 struct raw_capture {
 	struct walk walk;
+	struct heap_hints hints; /* heaps that the tracer knows, before the first walk */
+	uint64_t *traced_heaps; /* their addresses */
 	/* The heaps were walked while the target ran: the tracer's tables decide. */
 	bool is_from_tables;
 	bool is_unwalkable; /* no heap has a known layout: there is nothing to walk */
@@ -66,6 +68,9 @@ bool tables_have_all(const struct raw_capture *captured);
 
 /* Returns true if the tracer was there from the start of the program and recorded every block. */
 bool tables_are_complete(const struct raw_capture *captured);
+
+/* Returns the handle of the index'th heap that the tracer knows, or 0 if it was destroyed. */
+uint64_t tables_heap_at(const struct tracer_area *area, uint32_t index);
 
 /*
  * Adds the heaps that the tracer knows and the walk has not, as heaps that were not walked, and marks those that

@@ -371,6 +371,29 @@ static bool is_made_up_for(const struct walk *walk)
 	return has_partial;
 }
 
+/* A fault of the list, which may leave heaps out; and heaps that the list left out. */
+static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *captured)
+{
+	const struct walk *walk = &captured->walk;
+	const bool is_complete = tables_are_complete(captured);
+	char text[300];
+
+	if (walk->list_fault) {
+		snprintf(text, sizeof(text),
+			"the list of heaps could not be followed to its end: %s at %" PRIX64 "; %s",
+			walk->list_fault, walk->list_fault_addr,
+			is_complete ? "all heaps that the tracer saw are here" :
+				      "heaps may be missing");
+		warn_or_lack(snapshot, is_complete, text);
+	}
+	if (walk->unlisted_count)
+		snapshot_warn(snapshot,
+			"%zu heap%s that no list names %s found by signature and walked, the first "
+			"at %" PRIX64,
+			walk->unlisted_count, walk->unlisted_count == 1 ? "" : "s",
+			walk->unlisted_count == 1 ? "was" : "were", walk->unlisted_addr);
+}
+
 static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
@@ -378,6 +401,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 	const char *listed = is_complete ? "; all blocks that the tracer saw there are listed" : "";
 	char text[300];
 
+	warn_of_list(snapshot, captured);
 	if (walk->broken_count) {
 		snprintf(text, sizeof(text),
 			"%u place%s inconsistent; the first: %s at %" PRIX64 "%s",

@@ -85,6 +85,13 @@ static bool is_incomplete(const struct heap *heap)
 	return heap->unwalked || heap->is_partial;
 }
 
+uint64_t tables_heap_at(const struct tracer_area *area, uint32_t index)
+{
+	return (area->heaps[index] & TRACER_HEAP_STATE) < TRACER_HEAP_GENERATIONS ?
+		       tracer_heap_handle(area, index) :
+		       0;
+}
+
 int tables_add_heaps(struct raw_capture *captured)
 {
 	const struct tracer_area *area = &captured->tracer.area;
@@ -98,13 +105,12 @@ int tables_add_heaps(struct raw_capture *captured)
 		return 0;
 	index_heaps(walk, &heaps);
 	for (uint32_t i = 1; !rc && i < 1u << TRACER_HEAPS_LOG2; i++) {
-		uint64_t addr = tracer_heap_handle(area, i);
+		uint64_t addr = tables_heap_at(area, i);
 		struct heap heap = {
 			.addr = addr, .bits = bits, .kind = "unknown", .unwalked = true};
 		uint32_t unused;
 
-		if (addr && (area->heaps[i] & TRACER_HEAP_STATE) < TRACER_HEAP_GENERATIONS &&
-			!u64map_find(&heaps, addr, &unused))
+		if (addr && !u64map_find(&heaps, addr, &unused))
 			rc = walk_add_heap(walk, &heap);
 	}
 	for (size_t i = 0; i < walk->heap_count; i++)

@@ -158,7 +158,7 @@ int older_list(struct tracee *tracee, struct err *err)
 	if (memory_init(&memory, tracee->target))
 		return err_set(err, ERR_NOMEM, tracee->target->name, NULL);
 	walk_init(&older.walk);
-	if (!heaps_walk(&memory, &older.walk, NULL))
+	if (!heaps_walk(&memory, NULL, &older.walk, NULL))
 		rc = list(&older, err);
 	memory_release(&memory);
 	walk_release(&older.walk);

@@ -389,7 +389,7 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	memory_clear(memory);
 	rc = target->ops->suspend(target, err);
 	if (!rc)
-		rc = heaps_walk(memory, walk, err);
+		rc = heaps_walk(memory, NULL, walk, err);
 	target->ops->resume(target);
 	return rc;
 }

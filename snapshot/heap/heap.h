@@ -57,6 +57,19 @@ struct walk {
 	unsigned doubt_count;
 	uint64_t doubt_addr;
 	const char *doubt_what;
+	/* The first fault of what lists the heaps, after which heaps may be missing; or NULL. */
+	const char *list_fault;
+	uint64_t list_fault_addr;
+	/* Heaps that nothing lists, and the first of them: they were found by their signatures, and are walked. */
+	size_t unlisted_count;
+	uint64_t unlisted_addr;
+};
+
+/* Heaps that the tracer saw, whatever lists them, of a process of that bitness. */
+struct heap_hints {
+	unsigned bits;
+	const uint64_t *addrs;
+	size_t count;
 };
 
 void walk_init(struct walk *walk);
@@ -85,7 +98,7 @@ int walk_doubt(struct walk *walk, uint64_t addr, const char *what);
 /* False: walking a live process again may help, which may have been changing what it has. */
 static inline bool walk_is_sound(const struct walk *walk)
 {
-	return !walk->broken_count && !walk->missing_count;
+	return !walk->broken_count && !walk->missing_count && !walk->list_fault;
 }
 
 /*
@@ -112,8 +125,9 @@ bool heaps_are_busy(struct target *target);
 
 /*
  * Lists the heaps and the live blocks of those that a walker knows; the others are listed as
- * unwalked. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS (of a file) or -ERR_NOMEM.
+ * unwalked. hints may be NULL. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS (of a file) or -ERR_NOMEM.
  */
-int heaps_walk(struct memory *memory, struct walk *walk, struct err *err);
+int heaps_walk(
+	struct memory *memory, const struct heap_hints *hints, struct walk *walk, struct err *err);
 
 #endif

@@ -364,15 +364,24 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 	return unknown_heap(nt, addr);
 }
 
-/* Walks the heaps that a PEB lists. */
-static int walk_listed(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
-	struct claims *claims, struct err *err)
+/* What a walk of one half of a process is made with. */
+struct walk_request {
+	struct memory *memory;
+	const struct heap_hints *hints;
+	struct walk *walk;
+	struct claims claims;
+};
+
+/* Walks the heaps that a PEB leads to, and those that nothing lists. */
+static int walk_listed(struct walk_request *request, uint64_t peb, unsigned bits, struct err *err)
 {
+	struct memory *memory = request->memory;
+	struct walk *walk = request->walk;
 	struct nt_process process;
 	struct nt_walk nt = {.memory = memory,
 		.process = &process,
 		.walk = walk,
-		.claims = *claims,
+		.claims = request->claims,
 		.probes_left = NT_PROBES};
 	int rc = nt_process_read(&process, memory, peb, bits, err);
 
@@ -380,17 +389,19 @@ static int walk_listed(struct memory *memory, uint64_t peb, unsigned bits, struc
 		return rc;
 	for (size_t i = 0; !rc && i < KIND_COUNT; i++)
 		rc = heap_kinds[i].walk_unlisted ? heap_kinds[i].walk_unlisted(&nt) : 0;
+	if (!rc && !memory->target->is_wine)
+		rc = heap_scan(&nt, &process, request->hints);
 	for (size_t i = 0; !rc && i < process.heap_count; i++)
 		rc = walk_heap(&nt, process.heaps[i]);
 	for (size_t i = 0; !rc && i < nt.behind_count; i++)
 		rc = walk_heap(&nt, nt.behind[i]);
-	if (process.is_heap_list_cut)
-		walk_missing(walk, peb, "unreadable heap list");
-	if (process.is_heap_twice)
-		walk_broken(walk, peb, "heap that is listed twice");
+	if (process.list_fault && !walk->list_fault) {
+		walk->list_fault = process.list_fault;
+		walk->list_fault_addr = process.list_fault_addr;
+	}
 	free(nt.behind);
 	nt_process_release(&process);
-	*claims = nt.claims;
+	request->claims = nt.claims;
 	return rc;
 }
 
@@ -406,16 +417,16 @@ static int process_heap_of(struct target *target, uint64_t peb, unsigned bits, u
 }
 
 /* Walks the heaps of one PEB; a 32-bit process on 64-bit Windows has two of them. */
-static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
-	struct claims *claims, struct err *err)
+static int walk_process(struct walk_request *request, uint64_t peb, unsigned bits, struct err *err)
 {
+	struct memory *memory = request->memory;
 	const struct heap_kind *ring = NULL;
 	uint64_t process_heap = 0;
 
 	if (!process_heap_of(memory->target, peb, bits, &process_heap) && process_heap)
 		ring = ring_of(memory->target, process_heap, bits);
-	return ring ? ring->walk_ring(memory, process_heap, bits, walk) :
-		      walk_listed(memory, peb, bits, walk, claims, err);
+	return ring ? ring->walk_ring(memory, process_heap, bits, request->walk) :
+		      walk_listed(request, peb, bits, err);
 }
 
 static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
@@ -451,10 +462,11 @@ bool heaps_are_busy(struct target *target)
 	return busy;
 }
 
-int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
+int heaps_walk(
+	struct memory *memory, const struct heap_hints *hints, struct walk *walk, struct err *err)
 {
 	struct target *target = memory->target;
-	struct claims claims;
+	struct walk_request request = {.memory = memory, .hints = hints, .walk = walk};
 	struct err host_err;
 	uint64_t addr = 0;
 	int rc;
@@ -465,16 +477,16 @@ int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 					 target_err(target, target->peb, "unreadable PEB", err);
 	if (!addr)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
-	claims_init(&claims, target_committed_bytes(target));
-	rc = walk_process(memory, target->peb, target->bits, walk, &claims, err);
+	claims_init(&request.claims, target_committed_bytes(target));
+	rc = walk_process(&request, target->peb, target->bits, err);
 	if (!rc && target->host_peb) {
-		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
+		rc = walk_process(&request, target->host_peb, 64, &host_err);
 		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
 		if (rc && rc != -ERR_NOMEM)
 			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
 	}
-	if (extents_sort(&claims.extents, &addr))
+	if (extents_sort(&request.claims.extents, &addr))
 		walk_broken(walk, addr, "memory that two heaps claim");
-	claims_release(&claims);
+	claims_release(&request.claims);
 	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, target->name, NULL) : rc;
 }

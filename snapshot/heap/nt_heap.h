@@ -6,6 +6,7 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/page_layout.h"
 #include "snapshot/target/nt_process.h"
+#include "snapshot/target/peb_layout.h"
 
 /*
  * Windows' own heaps: what their walkers share.
@@ -19,13 +20,6 @@
  * Everything is bounded: lists are followed by nt_list_walk(), and memory that blocks lie in is
  * claimed, so that no process or file makes a walker see more bytes than it has.
  */
-
-/* What lies where every kind of heap has its signature: _HEAP.SegmentSignature, _SEGMENT_HEAP
- * .Signature; at NT_HEAP_SIGNATURE_AT of the heap's address. Public symbols; facts as in the rows of
- * nt_layout.c and segment_layout.c. */
-#define NT_HEAP_SIGNATURE 0xffeeffeeu
-#define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
-#define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
 /* What all segment heaps of a process encode things with; recovered once (segment_keys.c). */
 struct segment_keys {
@@ -59,6 +53,9 @@ struct nt_walk {
 	bool has_lfh_key;
 };
 
+/* Returns true if an NT heap begins at addr, whatever lists it. */
+bool nt_backend_is_at(struct nt_walk *nt, uint64_t addr);
+
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
 int nt_backend_walk(struct nt_walk *nt, uint64_t addr);
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
@@ -87,6 +84,12 @@ bool page_block_parse(
 /* True when what lies there is no sound information, but was that of a light page heap's live block:
  * one of its stamps is right at least. */
 bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr);
+
+/*
+ * Adds heaps that nothing lists to process (heap_scan.c): allocations that begin as an NT heap or a segment heap does, and
+ * those of hints. They are counted in nt->walk. Called when page heaps have been walked. 0 or -ERR_NOMEM.
+ */
+int heap_scan(struct nt_walk *nt, struct nt_process *process, const struct heap_hints *hints);
 
 /* True when a thread holds the lock of the heap at addr, as far as that can be known. */
 bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, uint64_t addr);

@@ -267,7 +267,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	rc = heaps_walk(&memory, &session->walk, err);
+	rc = heaps_walk(&memory, NULL, &session->walk, err);
 	memory_release(&memory);
 	return rc;
 }

@@ -4,53 +4,62 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "core/base/text.h"
 #include "snapshot/target/peb_layout.h"
 
-/* Keeps the heap at addr unless it is there. */
-static void add(struct nt_process *process, struct u64map *known, uint64_t addr)
+int nt_process_add_heap(struct nt_process *process, uint64_t addr)
 {
-	uint32_t index = (uint32_t)process->heap_count;
-
-	if (addr && u64map_put(known, addr, &index))
-		process->heaps[process->heap_count++] = addr;
+	if (process->heap_count >= HEAPS_MAX ||
+		array_try_grow((void **)&process->heaps, &process->heap_cap, process->heap_count,
+			sizeof(*process->heaps)))
+		return -ERR_NOMEM;
+	process->heaps[process->heap_count++] = addr;
+	return 0;
 }
 
-static int read_heaps(
+void nt_process_list_fault(struct nt_process *process, uint64_t addr, const char *fault)
+{
+	if (process->list_fault)
+		return;
+	process->list_fault = fault;
+	process->list_fault_addr = addr;
+}
+
+/* Adds the heaps of PEB.ProcessHeaps. The process heap is the first, wherever the list has it. */
+static int read_list(
 	struct nt_process *process, struct memory *memory, uint64_t first, const unsigned char *peb)
 {
 	const struct peb_layout *layout = peb_layout(process->bits);
 	uint64_t list = bytes_ptr(peb + layout->heap_list, process->bits);
-	uint32_t count = bytes_u32(peb + layout->heap_count);
-	bool is_first_seen = false;
+	uint32_t count = bytes_u32(peb + layout->heap_count), unused = 0;
+	bool is_count_wrong = count > HEAPS_MAX, is_first_seen = false;
 	struct u64map known;
 	uint64_t addr;
-	uint32_t index;
+	int rc = nt_process_add_heap(process, first);
 
-	process->is_heap_list_cut = count > HEAPS_MAX;
-	count = count < HEAPS_MAX ? count : HEAPS_MAX;
-	process->heaps = calloc((size_t)count + 1, sizeof(*process->heaps));
-	if (!process->heaps)
-		return -ERR_NOMEM;
+	if (is_count_wrong)
+		nt_process_list_fault(process, list, "list of heaps of an impossible length");
+	count = is_count_wrong ? HEAPS_MAX : count;
 	u64map_init(&known);
-	add(process, &known, first);
-	for (uint32_t i = 0; i < count; i++) {
+	u64map_put(&known, first, &unused);
+	for (uint32_t i = 0; !rc && i < count; i++) {
 		if (memory_ptr(memory, process->bits, list + (uint64_t)i * (process->bits / 8),
 			    &addr)) {
-			process->is_heap_list_cut = true;
+			nt_process_list_fault(process, list, "unreadable list of heaps");
 			break;
 		}
-		/* Where the count says nothing, the list ends where its unused part begins. */
-		if (process->is_heap_list_cut && !addr)
+		/* A list of unknown length ends at its first unused entry. */
+		if (is_count_wrong && !addr)
 			break;
-		/* A heap is in the list once: where one is there again, another is lost. */
-		if (addr == first ? is_first_seen : addr && u64map_find(&known, addr, &index))
-			process->is_heap_twice = true;
+		if (addr && addr != first && u64map_put(&known, addr, &unused))
+			rc = nt_process_add_heap(process, addr);
+		else if (addr && (addr != first || is_first_seen))
+			nt_process_list_fault(process, list, "heap that is listed twice");
 		is_first_seen = is_first_seen || addr == first;
-		add(process, &known, addr);
 	}
 	u64map_release(&known);
-	return 0;
+	return rc;
 }
 
 int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
@@ -71,7 +80,9 @@ int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t 
 	found.os_major = bytes_u32(bytes + layout->os_major);
 	found.os_minor = bytes_u32(bytes + layout->os_minor);
 	found.os_build = bytes_u16(bytes + layout->os_build);
-	rc = read_heaps(&found, memory, first, bytes);
+	rc = read_list(&found, memory, first, bytes);
+	if (!rc)
+		rc = nt_ring_read(&found, memory);
 	if (rc) {
 		nt_process_release(&found);
 		return err_set(err, (enum err_code) - rc, memory->target->name, NULL);

@@ -24,17 +24,28 @@ struct nt_process {
 	uint64_t peb;
 	uint32_t global_flag; /* PEB.NtGlobalFlag */
 	uint32_t os_major, os_minor, os_build; /* as the PEB says; 0 under Wine before its start */
-	/* In the PEB's order, each once; the process heap first. Owned. */
+	/* Each once: the process heap, the heaps of the PEB's list, those of the ring. Owned. */
 	uint64_t *heaps;
-	size_t heap_count;
-	bool is_heap_list_cut; /* it could not be read to its end */
-	bool is_heap_twice; /* it names one heap twice, where another should be */
+	size_t heap_count, heap_cap;
+	/* The first fault of the list or the ring, after which heaps may be missing, and its address; or NULL. */
+	const char *list_fault;
+	uint64_t list_fault_addr;
 };
 
-/* Reads a PEB. Returns 0; -ERR_GONE, -ERR_TARGET (not readable, or no heap yet), -ERR_NOMEM. */
+/* Reads a PEB, and the heaps that the system lists. Returns 0; -ERR_GONE, -ERR_TARGET (not readable, or no heap yet),
+ * -ERR_NOMEM. */
 int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
 	struct err *err);
 void nt_process_release(struct nt_process *process);
+
+/* Adds a heap that is not listed yet, which the caller checks. 0 or -ERR_NOMEM: also where there are HEAPS_MAX. */
+int nt_process_add_heap(struct nt_process *process, uint64_t addr);
+
+/* Records a fault of the list of heaps, a literal, unless there is one. */
+void nt_process_list_fault(struct nt_process *process, uint64_t addr, const char *fault);
+
+/* Adds the heaps of the ring (nt_ring.c) that are not listed yet. 0 or -ERR_NOMEM. */
+int nt_ring_read(struct nt_process *process, struct memory *memory);
 
 /*
  * Adds the modules of a process, or of one half of it, as its loader lists them: base, size, and a path, which is "?" and

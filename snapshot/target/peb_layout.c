@@ -10,6 +10,9 @@
  * _PEB_LDR_DATA, _LDR_DATA_TABLE_ENTRY, _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
  * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
  * 32-bit _TEB: HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
+ *
+ * _RTLP_PROCESS_HEAP_DESCRIPTOR and the UserContexts: public symbols of ntdll 26100, x64, as listed by ntoskrnlib; dbgscope
+ * reads live processes by them. x86: _HEAP.UserContext as in two dumps of 26200; the descriptor by the order of its fields.
  */
 static const struct peb_layout layouts[] = {
 	{.bits = 32,
@@ -34,7 +37,10 @@ static const struct peb_layout layouts[] = {
 		.module_bytes = 0x2c,
 		.teb_wow = 0,
 		.teb_self = 0x18,
-		.teb_peb = 0x30},
+		.teb_peb = 0x30,
+		.ring_heap = 0x08,
+		.ring_bytes = 0x0c,
+		.nt_context = 0xdc},
 	{.bits = 64,
 		.image_base = 0x10,
 		.process_heap = 0x30,
@@ -57,7 +63,11 @@ static const struct peb_layout layouts[] = {
 		.module_bytes = 0x58,
 		.teb_wow = 0,
 		.teb_self = 0x30,
-		.teb_peb = 0x60},
+		.teb_peb = 0x60,
+		.ring_heap = 0x10,
+		.ring_bytes = 0x18,
+		.nt_context = 0x188,
+		.segment_context = 0x38},
 };
 
 const struct peb_layout *peb_layout(unsigned bits)

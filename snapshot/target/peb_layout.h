@@ -22,7 +22,17 @@ struct peb_layout {
 	uint16_t module_base, module_size, module_path, module_bytes;
 	/* _TEB; of a 32-bit process in 64-bit Windows the 64-bit one's teb_wow leads to the 32-bit one */
 	uint16_t teb_wow, teb_self, teb_peb;
+	/* _RTLP_PROCESS_HEAP_DESCRIPTOR, whose links are at 0: Heap, and what holds both */
+	uint16_t ring_heap, ring_bytes;
+	/* _HEAP.UserContext, _SEGMENT_HEAP.UserContext; 0: not known */
+	uint16_t nt_context, segment_context;
 };
+
+/* _HEAP.SegmentSignature and _SEGMENT_HEAP.Signature lie at the same place of a heap: public symbols, facts as in the
+ * rows of nt_layout.c and segment_layout.c. */
+#define NT_HEAP_SIGNATURE 0xffeeffeeu
+#define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
+#define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
 /* The row for processes of that many bits. */
 const struct peb_layout *peb_layout(unsigned bits);

@@ -6,7 +6,7 @@ use warnings;
 no warnings 'portable';    # addresses have 64 bits
 use Exporter qw(import);
 
-our @EXPORT = qw(dump_of truth_of memory number pointer);
+our @EXPORT = qw(dump_of truth_of memory number pointer place_of);
 
 sub bytes_of {
 	my ($file) = @_;
@@ -94,8 +94,8 @@ sub dump_of {
 	return $dump;
 }
 
-# Bytes of the process; undef where the dump has none.
-sub memory {
+# Where the file has bytes of the process; undef where it has none.
+sub place_of {
 	my ($dump, $addr, $count) = @_;
 	my ($low, $high) = (0, scalar @{ $dump->{ranges} });
 	while ($low < $high) {
@@ -106,7 +106,14 @@ sub memory {
 	return undef if $low == 0;
 	my ($start, $bytes, $rva) = @{ $dump->{ranges}[$low - 1] };
 	return undef if $addr + $count > $start + $bytes;
-	return take($dump, $rva + $addr - $start, $count);
+	return $rva + $addr - $start;
+}
+
+# Bytes of the process; undef where the dump has none.
+sub memory {
+	my ($dump, $addr, $count) = @_;
+	my $at = place_of($dump, $addr, $count) // return undef;
+	return take($dump, $at, $count);
 }
 
 sub number {

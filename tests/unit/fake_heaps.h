@@ -411,7 +411,7 @@ static inline int image_walk_all(void)
 	walk_clear(&image.walk);
 	memory_clear(&image.memory);
 	fake.is_held = true;
-	return heaps_walk(&image.memory, &image.walk, &image.err);
+	return heaps_walk(&image.memory, NULL, &image.walk, &image.err);
 }
 
 static inline void image_walk(void)

@@ -295,7 +295,7 @@ static void walk(void)
 {
 	struct err err;
 
-	assert_int_equal(heaps_walk(&made.memory, &made.walk, &err), 0);
+	assert_int_equal(heaps_walk(&made.memory, NULL, &made.walk, &err), 0);
 }
 
 MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X64)

@@ -234,19 +234,19 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		seen_open(bits);
-		static const uint64_t want[] = {HEAP_0, 0x9000000, 0x720000};
+		static const uint64_t want[] = {HEAP_0, 0x9000000, 0x720000, 0x7640000};
 
 		put_peb(HEAP_0, 5);
 		put_heap(0, 0x9000000);
 		put_heap(1, HEAP_0);
 		put_heap(2, 0);
 		put_heap(3, 0x720000);
-		put_heap(4, 0x9000000);
+		put_heap(4, 0x7640000);
 		put_heap(5, 0x7777000); /* not counted */
 		assert_int_equal(read_peb(), 0);
-		assert_int_equal(seen->process.heap_count, 3);
+		assert_int_equal(seen->process.heap_count, 4);
 		assert_memory_equal(seen->process.heaps, want, sizeof(want));
-		assert_false(seen->process.is_heap_list_cut);
+		assert_null(seen->process.list_fault);
 		assert_int_equal(seen->process.bits, bits);
 		assert_int_equal(seen->process.peb, FAKE_PEB);
 		assert_int_equal(seen->process.global_flag, NT_FLAG_UST | 0x70);
@@ -257,7 +257,7 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 }
 
 /* Where one is there again, another is lost. */
-TEST(a_heap_that_is_listed_twice_is_said)
+TEST(heap_listed_twice_is_a_fault)
 {
 	static const uint64_t lists[][3] = {
 		{HEAP_0, 0x720000, 0x9000000}, /* sound */
@@ -273,7 +273,10 @@ TEST(a_heap_that_is_listed_twice_is_said)
 			put_heap(k, lists[i][k]);
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, i ? 2 : 3);
-		assert_int_equal(seen->process.is_heap_twice, i > 0);
+		if (i)
+			assert_string_equal(seen->process.list_fault, "heap that is listed twice");
+		else
+			assert_null(seen->process.list_fault);
 	}
 }
 
@@ -286,7 +289,8 @@ TEST(a_list_that_is_not_there_leaves_the_process_heap)
 	assert_int_equal(read_peb(), 0);
 	assert_int_equal(seen->process.heap_count, 1);
 	assert_int_equal(seen->process.heaps[0], HEAP_0);
-	assert_true(seen->process.is_heap_list_cut);
+	assert_string_equal(seen->process.list_fault, "unreadable list of heaps");
+	assert_int_equal(seen->process.list_fault_addr, 0x1230000);
 }
 
 TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
@@ -303,7 +307,8 @@ TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 2);
 		assert_int_equal(seen->process.heaps[1], 0x720000);
-		assert_true(seen->process.is_heap_list_cut);
+		assert_string_equal(
+			seen->process.list_fault, "list of heaps of an impossible length");
 	}
 }
 

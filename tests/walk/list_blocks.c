@@ -55,7 +55,7 @@ static int list(struct target *target)
 		return 1;
 	}
 	walk_init(&walk);
-	rc = heaps_walk(&memory, &walk, &err);
+	rc = heaps_walk(&memory, NULL, &walk, &err);
 	if (rc == 0)
 		print(&walk);
 	walk_release(&walk);

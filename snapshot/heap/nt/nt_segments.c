@@ -48,6 +48,22 @@ static int add_large(void *ctx, uint64_t link)
 	return rc ? rc : nt_block_add(heap, &block);
 }
 
+bool nt_backend_is_at(struct nt_walk *nt, uint64_t addr)
+{
+	const struct nt_layout *layout =
+		nt_layout_find(nt->memory, nt->process->bits, addr, nt->process->os_build);
+	uint32_t signature = 0, object = 0;
+	uint64_t heap = 0;
+
+	return layout &&
+	       !memory_u32(nt->memory, addr + layout->common->segment_signature, &signature) &&
+	       signature == NT_HEAP_SIGNATURE &&
+	       !memory_u32(nt->memory, addr + layout->signature, &object) &&
+	       object == NT_HEAP_OBJECT_SIGNATURE &&
+	       !memory_ptr(nt->memory, layout->bits, addr + layout->common->segment_heap, &heap) &&
+	       heap == addr;
+}
+
 bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr)
 {
 	struct memory *memory = nt->memory;

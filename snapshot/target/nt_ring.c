@@ -1,0 +1,148 @@
+/*
+ * The ring of heaps of Windows 11 24H2, Server 2025 and later, where PEB.ProcessHeaps lists the process heap only.
+ *
+ * Each heap has a descriptor, which its UserContext leads to: two links and the heap's address. The links of all
+ * descriptors form a ring. Its head lies in ntdll's data and describes no heap. A descriptor counts only if the
+ * descriptor before it leads to it, and its heap names it: nothing else leads from the process heap to the others.
+ */
+#include "core/base/hash.h"
+#include "snapshot/target/nt_process.h"
+#include "snapshot/target/peb_layout.h"
+
+#define BUILD_RING 26100u /* first build known to have it */
+
+struct ring {
+	struct nt_process *process;
+	struct memory *memory;
+	const struct peb_layout *layout;
+	struct u64map known; /* heaps that are listed */
+	unsigned head_count;
+};
+
+struct descriptor {
+	uint64_t addr, next, previous, heap;
+};
+
+/* Reads a heap's UserContext. Returns false if it is unreadable, or no heap of a known kind is there. */
+static bool read_context(const struct ring *ring, uint64_t heap, uint64_t *context)
+{
+	const unsigned bits = ring->layout->bits;
+	uint32_t signature;
+	uint16_t offset = 0;
+
+	if (memory_u32(ring->memory, heap + NT_HEAP_SIGNATURE_AT(bits), &signature))
+		return false;
+	if (signature == NT_HEAP_SIGNATURE)
+		offset = ring->layout->nt_context;
+	else if (signature == SEGMENT_HEAP_SIGNATURE)
+		offset = ring->layout->segment_context;
+	return offset && !memory_ptr(ring->memory, bits, heap + offset, context);
+}
+
+static bool read_descriptor(const struct ring *ring, uint64_t addr, struct descriptor *descriptor)
+{
+	const unsigned bits = ring->layout->bits;
+	const unsigned char *bytes = memory_at(ring->memory, addr, ring->layout->ring_bytes);
+
+	if (!bytes)
+		return false;
+	*descriptor =
+		(struct descriptor){addr, bytes_ptr(bytes, bits), bytes_ptr(bytes + bits / 8, bits),
+			bytes_ptr(bytes + ring->layout->ring_heap, bits)};
+	return true;
+}
+
+/* Returns true if a module is loaded at addr: the head's place. All other descriptors are heap blocks. */
+static bool is_in_image(struct target *target, uint64_t addr)
+{
+	struct target_region region;
+	struct snapshot modules;
+	struct err err;
+	bool result;
+
+	if (target->ops->region)
+		return !target->ops->region(target, addr, &region) && region.addr <= addr &&
+		       region.is_image;
+	snapshot_init(&modules);
+	result = !target->ops->modules(target, &modules, &err) &&
+		 module_at(modules.modules, modules.module_count, addr);
+	snapshot_release(&modules);
+	return result;
+}
+
+/* Adds the heap of a descriptor, or counts the head. 0 or -ERR_NOMEM. */
+static int take_descriptor(struct ring *ring, const struct descriptor *descriptor)
+{
+	uint64_t context;
+	uint32_t unused = 0;
+
+	if (is_in_image(ring->memory->target, descriptor->addr)) {
+		ring->head_count++;
+		return 0;
+	}
+	if (!read_context(ring, descriptor->heap, &context) || context != descriptor->addr) {
+		nt_process_list_fault(ring->process, descriptor->addr,
+			"heap on the ring of heaps that does not lead back to it");
+		return 0;
+	}
+	return u64map_put(&ring->known, descriptor->heap, &unused) ?
+		       nt_process_add_heap(ring->process, descriptor->heap) :
+		       0;
+}
+
+/* Follows the ring from a sound descriptor on. Each one's Blink must be the one before, so it never leads round. */
+static int follow(struct ring *ring, struct descriptor descriptor)
+{
+	const struct descriptor first = descriptor;
+	const char *fault = NULL;
+	int rc = take_descriptor(ring, &descriptor);
+
+	for (unsigned i = 0; !rc && !fault && descriptor.next != first.addr; i++) {
+		const uint64_t previous = descriptor.addr, addr = descriptor.next;
+
+		if (i > HEAPS_MAX)
+			fault = "ring of heaps of no end";
+		else if (!read_descriptor(ring, addr, &descriptor))
+			fault = "unreadable ring of heaps";
+		else if (descriptor.previous != previous)
+			fault = "broken ring of heaps";
+		else
+			rc = take_descriptor(ring, &descriptor);
+		if (fault)
+			nt_process_list_fault(ring->process, addr, fault);
+	}
+	if (!fault && first.previous != descriptor.addr)
+		nt_process_list_fault(ring->process, first.addr, "broken ring of heaps");
+	else if (!fault && ring->head_count != 1)
+		nt_process_list_fault(ring->process, first.addr, "ring of heaps without its head");
+	return rc;
+}
+
+int nt_ring_read(struct nt_process *process, struct memory *memory)
+{
+	struct ring ring = {
+		.process = process, .memory = memory, .layout = peb_layout(process->bits)};
+	const uint64_t heap = process->heaps[0];
+	struct descriptor first;
+	uint64_t context = 0;
+	uint32_t unused = 0;
+	int rc = 0;
+
+	if (memory->target->is_wine)
+		return 0;
+	/* Earlier builds leave it 0, or have another field there. */
+	if (!read_context(&ring, heap, &context) || !context ||
+		!read_descriptor(&ring, context, &first) || first.heap != heap) {
+		/* The process heap of page heap is a heap of another kind, without a UserContext. */
+		if (process->os_build >= BUILD_RING && !(process->global_flag & NT_FLAG_HPA))
+			nt_process_list_fault(process, heap,
+				"process heap that does not lead to the ring of heaps");
+		return 0;
+	}
+	u64map_init(&ring.known);
+	for (size_t i = 0; i < process->heap_count; i++)
+		u64map_put(&ring.known, process->heaps[i], &unused);
+	rc = follow(&ring, first);
+	u64map_release(&ring.known);
+	return rc;
+}
