@@ -22,6 +22,10 @@ my %bits = (32 => {}, 64 => {});
     (0x30, 0xc, 0x18, 0x68, 0x88, 0x90, 0xc, 0x18, 0x20);
 @{ $bits{64} }{qw(peb ldr process_heap flag heap_count heaps load base size)} =
     (0x60, 0x18, 0x30, 0xbc, 0xe8, 0xf0, 0x10, 0x30, 0x40);
+# The ring of heaps: bytes of an entry; a heap's signature {FFEEFFEE, DDEEDDEE}; UserContext of an NT heap and
+# of a segment heap, ProcessHeapsListIndex
+@{ $bits{32} }{qw(ring_bytes kind nt_context segment_context list_index)} = (0x18, 8, 0xdc, undef, 0x7c);
+@{ $bits{64} }{qw(ring_bytes kind nt_context segment_context list_index)} = (0x30, 0x10, 0x188, 0x38, 0xd0);
 # _HEAP_SEGMENT and entries
 @{ $bits{32} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (8, 0, 0x10, 0x24, 0x28, 0x38, 0x30, 0x2c, 0x50, 4);
 @{ $bits{64} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (16, 8, 0x18, 0x40, 0x48, 0x60, 0x54, 0x50, 0x80, 8);
@@ -92,19 +96,96 @@ sub peb_of {
 	return pointer($dump, $teb + $dump->{f}{peb});
 }
 
+sub listed_heaps {
+	my ($dump, $peb) = @_;
+	my $f = $dump->{f};
+	my $list = pointer($dump, $peb + $f->{heaps});
+	return map { pointer($dump, $list + $_ * $dump->{bits} / 8) } 0 .. number($dump, $peb + $f->{heap_count}, 4) - 1;
+}
+
+# Address of a heap's UserContext; undef where it is not known.
+sub context_of {
+	my ($dump, $heap) = @_;
+	my $f = $dump->{f};
+	my $kind = number($dump, $heap + $f->{kind}, 4);
+	my $at = $kind == 0xffeeffee ? $f->{nt_context} : $kind == 0xddeeddee ? $f->{segment_context} : undef;
+	return defined $at ? $heap + $at : undef;
+}
+
+# The ring from an entry on along Flink, as long as it is right: {entries, heaps, heads, wrong}.
+sub ring_of {
+	my ($dump, $start) = @_;
+	my $ptr = $dump->{bits} / 8;
+	my ($ntdll) = grep { $_->{path} =~ /(?:System32|SysWOW64).ntdll\.dll$/ && $_->{base} >> 32 == ($dump->{bits} == 64 ? 0x7ffa : 0) }
+	    @{ $dump->{modules} };
+	my $ring = { entries => [], heaps => [], heads => 0, wrong => '' };
+	return { %$ring, wrong => 'no ring' } if !$start;
+	my ($at, %seen) = ($start);
+	do {
+		return { %$ring, wrong => 'loop' } if $seen{$at}++;
+		my $next = pointer($dump, $at);
+		my $heap = pointer($dump, $at + 2 * $ptr);
+		if ($at >= $ntdll->{base} && $at < $ntdll->{base} + $ntdll->{bytes}) {
+			$ring->{heads}++;
+			return { %$ring, wrong => 'head with a heap' } if $heap;
+		}
+		else {
+			return { %$ring, wrong => 'no heap' } if !defined memory($dump, $heap, $ptr);
+			my $context = context_of($dump, $heap);
+			return { %$ring, wrong => 'not named back' } if defined $context && pointer($dump, $context) != $at;
+			push @{ $ring->{entries} }, $at;
+			push @{ $ring->{heaps} }, $heap;
+		}
+		return { %$ring, wrong => 'cut' } if !defined memory($dump, $next, 2 * $ptr);
+		return { %$ring, wrong => 'blink' } if pointer($dump, $next + $ptr) != $at;
+		$at = $next;
+	} while ($at != $start);
+	$ring->{wrong} = 'no head' if $ring->{heads} != 1;
+	return $ring;
+}
+
+# Entry of the process heap, or of the first heap that has a known UserContext.
+sub first_entry {
+	my ($dump, $truth, $peb) = @_;
+	my ($context) = grep { defined } map { context_of($dump, $_) } pointer($dump, $peb + $dump->{f}{process_heap}),
+	    sort { $a <=> $b } keys %{ $truth->{heaps} };
+	return pointer($dump, $context);
+}
+
+sub check_ring {
+	my ($dump, $truth, $peb) = @_;
+	my $f = $dump->{f};
+	my @listed = listed_heaps($dump, $peb);
+	is(scalar @listed, 1, 'the PEB lists one heap');
+	is(number($dump, $peb + $f->{heap_count} + 4, 4), 0x10, 'MaximumNumberOfHeaps');
+	my $ring = ring_of($dump, first_entry($dump, $truth, $peb));
+	is($ring->{wrong}, '', 'the ring is right');
+	my %kinds = %{ $truth->{heaps} };
+	is_deeply([sort @{ $ring->{heaps} }], [sort grep { $kinds{$_} ne 'page' } keys %kinds], 'it has every heap');
+	is($ring->{heaps}[0], $listed[0], 'first the process heap') if defined context_of($dump, $listed[0]);
+	is(scalar(grep { $kinds{$_} eq 'nt' && number($dump, $_ + $f->{list_index}, 2) } keys %kinds), 0, 'ProcessHeapsListIndex is 0');
+	my @blocks = map { $truth->{blocks}{$_} // [0, 0] } @{ $ring->{entries} };
+	is(scalar(grep { $_->[1] < $f->{ring_bytes} } @blocks), 0, 'entries lie in live blocks');
+	my $has_blocks = grep { $_->[0] == $listed[0] } values %{ $truth->{blocks} };
+	is(scalar(grep { $_->[0] != $listed[0] } @blocks), 0, 'of the process heap') if $has_blocks;
+}
+
 sub check_process {
 	my ($dump, $truth, $peb) = @_;
 	my $f = $dump->{f};
 	my $ptr = $dump->{bits} / 8;
 	is(number($dump, $peb + $f->{flag}, 4), hex $truth->{process}{flags}, 'NtGlobalFlag');
-	my $count = number($dump, $peb + $f->{heap_count}, 4);
-	my $list = pointer($dump, $peb + $f->{heaps});
-	my @heaps = map { pointer($dump, $list + $_ * $ptr) } 0 .. $count - 1;
+	my @heaps = listed_heaps($dump, $peb);
 	# The ordinary heap behind a page heap may be in no list.
 	my %is_listed = map { $_ => 1 } @heaps;
 	my $has_page = grep { $_ eq 'page' } values %{ $truth->{heaps} // {} };
 	my @true = grep { $is_listed{$_} || !$has_page || $truth->{heaps}{$_} ne 'nt' } keys %{ $truth->{heaps} // {} };
-	is_deeply([sort { $a <=> $b } @heaps], [sort { $a <=> $b } @true], 'the heaps');
+	if ($dump->{build} < 26100) {
+		is_deeply([sort { $a <=> $b } @heaps], [sort { $a <=> $b } @true], 'the heaps');
+	}
+	else {
+		check_ring($dump, $truth, $peb);
+	}
 	is(pointer($dump, $peb + $f->{process_heap}), $heaps[0], 'the first is the process heap') if @heaps;
 	my $head = pointer($dump, $peb + $f->{ldr}) + $f->{load};
 	my %in_truth = map { $_->[0] => $_->[1] } @{ $truth->{modules} };
@@ -405,7 +486,7 @@ sub check {
 	check_ranges($dump);
 	check_infos($dump);
 	check_modules($dump, $truth);
-	check_process($dump, $truth, peb_of($dump, $truth, $profile eq 'wow64'));
+	check_process($dump, $truth, peb_of($dump, $truth, $profile =~ /^wow64/));
 	check_blocks($dump, $truth) if !grep { $_ eq '--page-heap' } @words;
 	check_stacks($dump, $truth, $slot);
 	check_total($truth);
@@ -420,13 +501,38 @@ for my $profile (profiles()) {
 	subtest "$profile, no front end" => sub { check($profile, 'depth', '--no-lfh', '--seed', 7) };
 }
 
-for my $profile (qw(win10-x86 win10-x64 win11-x64 wow64)) {
+for my $profile (qw(win10-x86 win10-x64 win11-x64 win11-26100-x86 wow64 wow64-26100)) {
 	subtest "$profile, segment heaps" => sub { check($profile, 'depth', '--ust', '--segment', '--heaps', 3) };
 }
 for my $profile (profiles()) {
 	subtest "$profile, page heaps" => sub { check($profile, 'depth', '--ust', '--page-heap', 'full', '--blocks', 300) };
 	subtest "$profile, light page heaps" => sub { check($profile, 'depth', '--ust', '--page-heap', 'light', '--blocks', 300) };
 }
+
+sub heaps_of_64_bits {
+	my ($file) = @_;
+	return map { hex((split / /)[1]) } grep { /^heap64 / } split /\n/, slurp($file);
+}
+
+subtest 'both halves of a WOW64 process have a ring' => sub {
+	my ($dump) = make('halves', 'wow64-26100', '--heaps', 3);
+	my $half = { %$dump, bits => 64, f => $bits{64} };
+	my $peb = pointer($half, $half->{teb} + $half->{f}{peb});
+	my $ring = ring_of($half, first_entry($half, {}, $peb));
+	is($ring->{wrong}, '', 'the ring is right');
+	is_deeply($ring->{heaps}, [heaps_of_64_bits("$dir/halves.dmp.truth")], 'its heaps are those of the half');
+	is_deeply($ring->{heaps}, [listed_heaps($half, $peb)], 'its PEB lists the same one');
+};
+
+subtest 'a segment heap of unknown layout has its signature alone' => sub {
+	my ($dump, $truth) = make('unknown', 'win11-26100-x86', '--segment', '--heaps', 3);
+	$dump->{f} = $bits{32};
+	for my $heap (grep { $truth->{heaps}{$_} eq 'segment' } sort keys %{ $truth->{heaps} }) {
+		is(number($dump, $heap + 8, 4), 0xddeeddee, 'Signature');
+		is(scalar(grep { $_->[0] == $heap } values %{ $truth->{blocks} }), 0, 'no blocks');
+	}
+};
+
 # What a record holds, but for 0, that says that there is no stack.
 sub no_stack { my ($dump) = @_; return $dump->{bits} == 64 ? 0x0101000000000000 : 0x01010000 }
 
@@ -588,7 +694,7 @@ subtest 'damage is done where it is said to be' => sub {
 	my @kinds = map { (split /\t/)[0] } split /\n/, run([$maker, '--list-breaks'])->{out};
 	cmp_ok(scalar @kinds, '>', 20, 'kinds of damage: ' . @kinds);
 	my $whole = slurp(make_file('whole'));
-	for my $kind (grep { !/^(segment-heap|page|light)-/ } @kinds) {
+	for my $kind (grep { !/^(segment-heap|page|light|ring)-/ } @kinds) {
 		isnt(slurp(make_file($kind, '--break', $kind)), $whole, $kind);
 	}
 };

@@ -61,6 +61,20 @@ struct mark {
 	uint64_t addr;
 };
 
+struct ring_heap {
+	uint64_t heap;
+	uint64_t user_context; /* address of the heap's field; 0: not known */
+};
+
+/* Heaps of one side, from 26100 on. */
+struct heap_ring {
+	uint64_t head; /* 0: this Windows has no ring */
+	struct ring_heap *heaps;
+	size_t heap_count, heap_capacity;
+	uint64_t *blocks; /* for entries */
+	size_t block_count, block_capacity;
+};
+
 /* What of a process there is once per bitness. */
 struct side {
 	struct profile profile;
@@ -69,6 +83,7 @@ struct side {
 	uint64_t teb, peb, ldr, parameters;
 	uint64_t heap_list; /* PEB.ProcessHeaps */
 	uint32_t heap_count, most_heaps;
+	struct heap_ring ring;
 	uint64_t ntdll; /* base of its module */
 	uint64_t page_heap_list;
 	uint64_t made_code; /* memory with code in no module */
@@ -131,6 +146,12 @@ struct made_module *image_add_module(
 void image_make_process(struct image *image);
 void image_make_stacks(struct image *image);
 void ust_model_make(struct image *image);
+
+uint64_t image_process_heap(struct image *image);
+/* Makes an empty ring in ntdll's data if this Windows has one. */
+void image_place_ring(struct image *image, uint64_t ntdll_data);
+/* Links the heaps of both sides. */
+void image_make_rings(struct image *image);
 
 /* Both end the program when the file cannot be written. */
 void image_write_minidump(struct image *image, const char *path);

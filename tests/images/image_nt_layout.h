@@ -16,6 +16,7 @@ struct made_heap_layout {
 	uint16_t ucr_list, align_round, virtual_blocks, segment_list, blocks_index;
 	uint16_t free_lists, lock, commit_routine;
 	uint16_t front_end, front_end_type;
+	uint16_t user_context; /* of the heap's entry in the ring; 0: not known, and not used */
 };
 
 /* What differs by bitness alone: entries, segments, big blocks, prefixes, the stack database. */

@@ -70,6 +70,7 @@ static const uint16_t process_fields[][2] = {
 };
 
 #define FEW_HEAPS 512
+#define FEW_HEAPS_WITH_RING 0x10
 #define DATA_LISTS 0x40
 #define DATA_HEAPS 0x200
 #define DATA_GLOBALS 0x2000
@@ -84,6 +85,8 @@ static uint64_t at(const struct image *image, uint64_t base, enum process_field 
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap)
 {
 	struct side *side = image_at_side(image);
+	if (side->ring.head && !is_process_heap)
+		return;
 	if (side->heap_count == side->most_heaps)
 		image_die("too many heaps");
 	image_put_ptr(image, side->heap_list + side->heap_count * image_ptr_bytes(image), heap);
@@ -93,6 +96,11 @@ void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap)
 		image_put_ptr(image, at(image, side->peb, PEB_PROCESS_HEAP), heap);
 	image_mark(image, "process.heap-list", side->heap_list);
 	image_mark(image, "process.peb", side->peb);
+}
+
+uint64_t image_process_heap(struct image *image)
+{
+	return image_get_ptr(image, at(image, image_at_side(image)->peb, PEB_PROCESS_HEAP));
 }
 
 static void fill_peb(struct image *image, const struct made_module *exe, uint64_t peb)
@@ -235,14 +243,14 @@ static struct made_module *add_system_module(
 
 #define SYSTEM(name) "C:\\Windows\\System32\\" name, "C:\\Windows\\SysWOW64\\" name
 
-/* In ntdll's data at first; elsewhere once it has grown. */
+/* In ntdll's data at first; elsewhere once it has grown, which it never does beside a ring. */
 static void place_heap_list(struct image *image, uint64_t in_data)
 {
 	struct side *side = image_at_side(image);
 	uint32_t most = image->options.most_heaps;
 	side->heap_list = in_data;
-	side->most_heaps = FEW_HEAPS;
-	if (most > FEW_HEAPS && !image_is_other_side(image)) {
+	side->most_heaps = side->ring.head ? FEW_HEAPS_WITH_RING : FEW_HEAPS;
+	if (!side->ring.head && most > FEW_HEAPS && !image_is_other_side(image)) {
 		uint64_t bytes = (uint64_t)most * image_ptr_bytes(image);
 		side->heap_list = image_reserve(image, bytes, 0);
 		side->most_heaps = most;
@@ -260,6 +268,7 @@ static void add_modules(struct image *image)
 	side->ntdll = ntdll->base;
 	uint64_t data = ntdll->base + ntdll->data_offset;
 	side->ldr = data + DATA_LISTS;
+	image_place_ring(image, data);
 	place_heap_list(image, data + DATA_HEAPS);
 	add_system_module(image, SYSTEM("kernel32.dll"), high + 0x5000000);
 	if (image_is_other_side(image)) {

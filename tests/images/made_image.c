@@ -20,7 +20,10 @@ static const struct profile profiles[] = {
 	{"win10-x86", 32, 10, 0, 19041, false},
 	{"win10-x64", 64, 10, 0, 19041, false},
 	{"win11-x64", 64, 10, 0, 22000, false},
+	{"win11-26100-x86", 32, 10, 0, 26100, false},
+	{"win11-26100-x64", 64, 10, 0, 26100, false},
 	{"wow64", 32, 10, 0, 19041, true},
+	{"wow64-26100", 32, 10, 0, 26100, true},
 };
 
 const struct profile *profile_at(size_t number)
@@ -230,8 +233,11 @@ void image_free(struct image *image)
 		free(image->regions[i].access);
 		free(image->regions[i].data);
 	}
-	free(image->sides[0].stacks);
-	free(image->sides[1].stacks);
+	for (size_t i = 0; i < 2; i++) {
+		free(image->sides[i].stacks);
+		free(image->sides[i].ring.heaps);
+		free(image->sides[i].ring.blocks);
+	}
 	free(image->regions);
 	free(image->heaps);
 	free(image->blocks);

@@ -102,8 +102,21 @@ void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes);
 void image_list_init(struct image *image, uint64_t head);
 void image_list_add(struct image *image, uint64_t head, uint64_t entry);
 
-/* ---- the process. Enters a heap in the PEB's ProcessHeaps (and as ProcessHeap). */
+/* ---- the process. Enters a heap in the PEB's ProcessHeaps (and as ProcessHeap). From build 26100 on
+ * only the process heap is entered. */
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
+
+/* From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
+ * first heap that can have blocks is asked for some, in which the ring's entries will lie.
+ * image_ring_wish: count 0 when the heap being made is not to offer any. user_context: address of
+ * the heap's field, 0 when it is not known. */
+struct ring_wish {
+	unsigned count, bytes; /* of each */
+};
+
+struct ring_wish image_ring_wish(struct image *image);
+void image_ring_offer(struct image *image, uint64_t block);
+void image_ring_add(struct image *image, uint64_t heap, uint64_t user_context);
 
 /* What ntdll's .data holds at its start: the values of RtlpLFHKey, and of RtlpHpHeapGlobals'
  * HeapKey and LfhKey. */

@@ -16,7 +16,8 @@ static const char help_text[] =
 	"  --heaps N          so many heaps (2)\n"
 	"  --blocks N         about so many live blocks in all (2000)\n"
 	"  --stacks N         so many stacks (by the number of blocks)\n"
-	"  --segment          segment heaps and NT heaps in turn\n"
+	"  --segment          segment heaps and NT heaps in turn; the layout of 32-bit ones of\n"
+	"                     26100 is not known: they have a signature and no blocks\n"
 	"  --page-heap full|light  started with +hpa\n"
 	"  --debug-flags      as under a debugger: htc, hfc and hpc\n"
 	"  --no-lfh           NT heaps without a low fragmentation front end\n"
@@ -229,6 +230,7 @@ int main(int argc, char **argv)
 	struct request request = parse(argc, argv);
 	struct image *image = image_new(request.profile, &request.options);
 	make_heaps(image, &request);
+	image_make_rings(image);
 	size_t path_bytes = strlen(request.out) + sizeof(".truth");
 	char *truth = malloc(path_bytes);
 	if (!truth)

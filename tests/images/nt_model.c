@@ -74,6 +74,16 @@ static void add(struct program *program, uint64_t requested)
 	program->placed++;
 }
 
+/* Blocks for the entries of the ring of heaps. */
+static void add_ring_blocks(struct program *program, unsigned count, unsigned bytes)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct nt_block block = any_block(program, bytes);
+		image_ring_offer(program->image, nt_add_block(program->heap, &block));
+		program->placed++;
+	}
+}
+
 /* A place that one state frees, or that one state takes. Its neighbours stay. */
 static void add_changing(struct program *program, bool is_freed)
 {
@@ -233,8 +243,13 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	unsigned all = request->block_count;
 	if (!request->is_unlisted)
 		image_enter_heap(image, base, request->is_process_heap);
+	image_ring_add(image, base, base + heap->layout->user_context);
 	truth_heap(image, base, "nt");
+	struct ring_wish wish = image_ring_wish(image);
+	/* The heap's own entry is its first block; those of others were made later. */
+	add_ring_blocks(&program, wish.count ? 1 : 0, wish.bytes);
 	add_run(&program, all / 20);
+	add_ring_blocks(&program, wish.count ? wish.count - 1 : 0, wish.bytes);
 	if (request->is_process_heap && all >= 100) {
 		add_ladder(&program);
 		add_decoys(&program);

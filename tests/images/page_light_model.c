@@ -17,7 +17,7 @@ struct light_model {
 	unsigned suffix_bytes;
 };
 
-static void put_live(
+static uint64_t put_live(
 	struct light_model *model, const struct page_plan *plan, const struct nt_block *block)
 {
 	uint64_t bytes;
@@ -30,12 +30,29 @@ static void put_live(
 	image_fill(model->image, user + plan->requested, FILL_AFTER, model->suffix_bytes);
 	truth_block(model->image, model->base, user, plan->requested, bytes - plan->requested,
 		plan->stack);
+	return user;
+}
+
+static struct nt_block block_of(const struct light_model *model, const struct page_plan *plan)
+{
+	struct nt_block block = {.stack = STACK_NOTHING, .is_bare = true};
+	block.requested = model->at->info.bytes + plan->requested + model->suffix_bytes;
+	return block;
+}
+
+/* Blocks for the entries of the ring of heaps. */
+static void put_ring_blocks(struct light_model *model)
+{
+	struct ring_wish wish = image_ring_wish(model->image);
+	struct page_plan plan = {wish.bytes, STACK_NOTHING, true};
+	struct nt_block block = block_of(model, &plan);
+	for (unsigned i = 0; i < wish.count; i++)
+		image_ring_offer(model->image, put_live(model, &plan, &block));
 }
 
 static void put_block(struct light_model *model, const struct page_plan *plan)
 {
-	struct nt_block block = {.stack = STACK_NOTHING, .is_bare = true};
-	block.requested = model->at->info.bytes + plan->requested + model->suffix_bytes;
+	struct nt_block block = block_of(model, plan);
 	if (plan->is_live)
 		put_live(model, plan, &block);
 	else
@@ -50,6 +67,7 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 		.image = image, .at = page_image_layout_of(ptr * 8), .suffix_bytes = 2 * ptr};
 	model.heap = nt_heap_new(image, request->is_process_heap);
 	model.base = model.heap->base;
+	put_ring_blocks(&model);
 	for (unsigned i = 0; i < request->block_count * 8 / 7; i++) {
 		struct page_plan plan = page_plan_block(image, &chance);
 		/* Between two that may be free: free neighbours would become one. */
@@ -62,6 +80,7 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 							 .is_bare = true});
 	}
 	truth_heap(image, model.base, "nt");
+	image_ring_add(image, model.base, model.base + model.heap->layout->user_context);
 	nt_heap_finish(model.heap);
 	image_enter_heap(image, model.base, request->is_process_heap);
 	return model.base;

@@ -34,6 +34,7 @@ struct page_model {
 	uint64_t region, region_next, region_end;
 	struct page_block *blocks;
 	unsigned count;
+	struct ring_wish wish;
 };
 
 void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
@@ -193,28 +194,42 @@ static void put_root(struct page_model *model, bool is_handle)
 	image_mark(image, "page root", model->root);
 }
 
+/* Plans a block of random size and life; the first ones may be for the ring of heaps. */
+static void plan_block(struct page_model *model, struct page_block *block, bool is_for_ring)
+{
+	block->plan = page_plan_block(model->image, &model->plan);
+	if (is_for_ring) {
+		block->plan.requested = model->wish.bytes;
+		block->plan.is_live = true;
+	}
+}
+
 uint64_t page_full_make(struct image *image, const struct model_request *request)
 {
 	struct page_model model = {
 		.image = image, .at = page_image_layout_of(image_ptr_bytes(image) * 8)};
 	model.plan = model_plan_of(image, request);
-	model.count = model_places(request->block_count);
+	model.wish = image_ring_wish(image);
+	model.count = model.wish.count + model_places(request->block_count);
 	model.blocks = model_zeroed(model.count + 1, sizeof *model.blocks);
 	put_root(&model, request->is_process_heap);
 	place_nodes(&model);
 	for (unsigned i = 0; i < model.count; i++) {
 		struct page_block *block = &model.blocks[i];
-		block->plan = page_plan_block(image, &model.plan);
+		plan_block(&model, block, i < model.wish.count);
 		place_block(&model, block);
 		put_node(&model, block);
 		if (block->plan.is_live)
 			put_busy(&model, block);
+		if (i < model.wish.count)
+			image_ring_offer(image, block->user);
 	}
 	put_free_list(&model);
 	put_tree(&model);
 	truth_heap(image, model.handle, "page");
 	image_enter_heap(image, model.handle, request->is_process_heap);
-	/* Nothing known says whether the PEB lists it. */
+	/* Nothing known says whether the PEB lists it. Inferred for the ring of later builds: it is
+	 * there, and the root is not, which has no UserContext. */
 	struct model_request normal = {.block_count = 20,
 		.growth = request->growth,
 		.is_unlisted = image_chance(image, "unlisted", 2)};

@@ -7,6 +7,8 @@
 
 #define HEAP_SIGNATURE 0xddeeddeeu
 #define META_BYTES 0x40000u
+#define UNKNOWN_BYTES 0x20000u
+#define UNKNOWN_SIGNATURE 8 /* as on all 32-bit builds */
 
 uint64_t segment_random(struct segment_model *model, uint64_t limit)
 {
@@ -128,11 +130,28 @@ static void put_pages(struct segment_model *model)
 		(model->reserved + model->large_reserved) * SEGMENT_PAGE);
 }
 
+/* A 32-bit heap of 26100 and later: only its Signature is known, so the rest is random and has no
+ * blocks. */
+static uint64_t make_unknown(struct image *image, const struct model_request *request)
+{
+	uint64_t heap = image_reserve(image, UNKNOWN_BYTES, 0);
+	image_commit(image, heap, UNKNOWN_BYTES, IMAGE_READ | IMAGE_WRITE);
+	for (uint64_t at = 0; at < UNKNOWN_BYTES; at += 4)
+		image_put(image, heap + at, image_random(image, UINT32_MAX), 4);
+	image_put(image, heap + UNKNOWN_SIGNATURE, HEAP_SIGNATURE, 4);
+	truth_heap(image, heap, "segment");
+	image_enter_heap(image, heap, request->is_process_heap);
+	image_ring_add(image, heap, 0);
+	return heap;
+}
+
 uint64_t segment_model_make(struct image *image, const struct model_request *request)
 {
 	const struct profile *profile = image_profile(image);
 	struct segment_model model = {.image = image};
 	model.at = segment_image_layout_of(profile->bits, profile->os_build);
+	if (!model.at && profile->bits == 32 && profile->os_build >= 26100)
+		return make_unknown(image, request);
 	if (!model.at)
 		image_die("%s has no segment heap", profile->name);
 	model.heap_key = image_hp_heap_key(image);
