@@ -524,6 +524,28 @@ subtest 'both halves of a WOW64 process have a ring' => sub {
 	is_deeply($ring->{heaps}, [listed_heaps($half, $peb)], 'its PEB lists the same one');
 };
 
+# What following the ring from the process heap's UserContext comes to, after how many heaps of 4.
+my %ring_damage = (
+	'ring-cut' => ['cut', 2], 'ring-not-named-back' => ['not named back', 3], 'ring-loop' => ['blink', 4],
+	'ring-no-head' => ['no head', 4], 'ring-stale' => ['no heap', 1], 'ring-missing' => ['no ring', 0],
+);
+subtest 'damage to the ring of heaps' => sub {
+	for my $profile (qw(win11-26100-x64 win11-26100-x86 wow64-26100)) {
+		for my $kind (sort keys %ring_damage) {
+			my ($dump, $truth) = make("$profile-$kind", $profile, '--heaps', 4, '--break', $kind);
+			$dump->{f} = $bits{ $dump->{bits} };
+			my $peb = peb_of($dump, $truth, $profile =~ /^wow64/);
+			my $ring = ring_of($dump, first_entry($dump, $truth, $peb));
+			is_deeply([$ring->{wrong}, scalar @{ $ring->{heaps} }], $ring_damage{$kind}, "$profile: $kind");
+		}
+	}
+	for my $kind (sort keys %ring_damage) {
+		my $made = run([$maker, 'win10-x64', '--break', $kind, "$dir/no-ring.dmp"]);
+		is($made->{status}, 1, "win10-x64: $kind");
+		like($made->{err}, qr/nothing to damage: ring/, 'the message names the ring');
+	}
+};
+
 subtest 'a segment heap of unknown layout has its signature alone' => sub {
 	my ($dump, $truth) = make('unknown', 'win11-26100-x86', '--segment', '--heaps', 3);
 	$dump->{f} = $bits{32};

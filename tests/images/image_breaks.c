@@ -2,6 +2,7 @@
  * Damage to the minidump itself, and to the process's own lists.
  */
 #include "tests/images/image_inside.h"
+#include "tests/images/model_plan.h"
 
 /* Numbers of the minidump's own that are not true. */
 BREAK(count_modules, image->lies.module_count = UINT32_MAX)
@@ -25,6 +26,8 @@ BREAK(heap_wild, image_put_ptr(image, image_marked(image, "process.heap-list", 0
 static void heap_twice(struct image *image)
 {
 	uint64_t list = image_marked(image, "process.heap-list", 0);
+	if (image_at_side(image)->ring.head)
+		image_die("nothing to damage: a second heap in the PEB");
 	image_put_ptr(image, list + image_ptr_bytes(image), image_get_ptr(image, list));
 }
 
@@ -34,6 +37,64 @@ static void cycle_loader(struct image *image)
 	uint64_t list = side->ldr + (image_ptr_bytes(image) == 8 ? 0x10 : 0xc);
 	uint64_t first = image_get_ptr(image, list);
 	image_put_ptr(image, first, first);
+}
+
+/* ---- the ring of heaps */
+
+static size_t ring_count(struct image *image)
+{
+	size_t count = 0;
+	model_marked(image, "ring entry", 0);
+	while (image_marked(image, "ring entry", count))
+		count++;
+	return count;
+}
+
+static uint64_t ring_last(struct image *image)
+{
+	return model_marked(image, "ring entry", ring_count(image) - 1);
+}
+
+static uint64_t blink_of(struct image *image, uint64_t entry)
+{
+	return entry + image_ptr_bytes(image);
+}
+
+BREAK(ring_cut, image_put_ptr(image, model_marked(image, "ring entry", (ring_count(image) - 1) / 2),
+			0x7ffe1238))
+BREAK(ring_not_named_back,
+	image_put_ptr(image, model_marked(image, "ring context", ring_count(image) - 1),
+		model_marked(image, "ring spare block", 0)))
+BREAK(ring_missing, image_put_ptr(image, model_marked(image, "ring process context", 0), 0))
+
+/* The second entry where there are three: a walk that began at the first one never ends. */
+static void ring_loop(struct image *image)
+{
+	size_t earlier = ring_count(image) > 2 ? 1 : 0;
+	image_put_ptr(image, ring_last(image), model_marked(image, "ring entry", earlier));
+}
+
+static void ring_no_head(struct image *image)
+{
+	uint64_t first = model_marked(image, "ring entry", 0);
+	uint64_t last = ring_last(image);
+	image_put_ptr(image, last, first);
+	image_put_ptr(image, blink_of(image, first), last);
+}
+
+/* Entry of a destroyed heap, after the first entry. */
+static void ring_stale(struct image *image)
+{
+	uint64_t first = model_marked(image, "ring entry", 0);
+	uint64_t next = image_get_ptr(image, first);
+	uint64_t stale = model_marked(image, "ring spare block", 0);
+	image_fill(image, stale, 0, 4ull * image_ptr_bytes(image));
+	image_put_ptr(image, stale, next);
+	image_put_ptr(image, blink_of(image, stale), first);
+	image_put_ptr(image, stale + 2ull * image_ptr_bytes(image),
+		image_reserve(image, GRANULE_BYTES, 0));
+	image_put_ptr(image, first, stale);
+	image_put_ptr(image, blink_of(image, next), stale);
 }
 
 const struct image_break dump_breaks[] = {
@@ -50,5 +111,12 @@ const struct image_break dump_breaks[] = {
 	{"heap-wild", "the first heap's address is wild", heap_wild},
 	{"heap-twice", "the second heap is the first", heap_twice},
 	{"cycle-loader", "the loader's list is a circle without its head", cycle_loader},
+	{"ring-cut", "an entry of the ring of heaps leads to memory that is not there", ring_cut},
+	{"ring-not-named-back", "the last heap of the ring names a block that is no entry",
+		ring_not_named_back},
+	{"ring-loop", "the ring's last entry leads to an earlier one, not to the head", ring_loop},
+	{"ring-no-head", "the ring closes without its head", ring_no_head},
+	{"ring-stale", "the ring has an entry whose heap was destroyed", ring_stale},
+	{"ring-missing", "the process heap names no entry of the ring", ring_missing},
 	{0},
 };
