@@ -600,6 +600,61 @@ subtest 'records of no stack in segment heaps' => sub {
 	}
 };
 
+sub up { my ($value, $to) = @_; return int(($value + $to - 1) / $to) * $to }
+
+# Size of the LFH's blocks that serve that many bytes in a segment heap on x64; 0: too many.
+sub bucket_of {
+	my ($bytes) = @_;
+	my ($step) = map { $_->[1] } grep { $bytes <= $_->[0] } [1024, 16], [2048, 64], [4096, 128], [8192, 256], [16384, 512];
+	return defined $step ? up($bytes, $step) : 0;
+}
+
+# Places of a block with a stack's record: in the LFH, and in a VS chunk with its header.
+sub lfh_place { return bucket_of(up($_[0], 16) + 0x20 + 2) }
+sub vs_place { return up(16 + up($_[0], 16) + 0x20 + 2, 16) }
+
+# Requested and block sizes of a real process (facts, windows-2026, D1).
+my %real_places = (
+	16 => 64, 32 => 80, 48 => 96, 64 => 112, 96 => 144, 112 => 160, 144 => 192, 208 => 256, 240 => 288,
+	280 => 336, 632 => 688, 864 => 912, 1136 => 1216, 1152 => 1216, 1280 => 1344, 1296 => 1344, 1328 => 1408,
+);
+
+# Where the place of a block with a record is: 'lfh', 'vs', 'pages', or what is wrong.
+sub place_of {
+	my ($dump, $addr, $requested, $overhead, $record) = @_;
+	my $place = $requested + $overhead;
+	my ($tag, $index, $settable, $pointer) = unpack 'v2 x4 Q<2', memory($dump, $addr + up($requested, 16), 32);
+	return 'no extra' if $tag || $index != 0x101 || $settable || $pointer != $record;
+	return 'pages' if $requested >= 0x10000 && $place % 0x1000 == 0;
+	for my $kind (['lfh', 0, 0], ['vs', 16, 48]) {
+		my ($name, $header, $most_more) = @$kind;
+		my $end = $addr + $place - $header;
+		my $more = $place - ($header ? vs_place($requested) : lfh_place($requested) || $place + 1);
+		my $word = number($dump, $end - 2, 2);
+		return $name if $word == (0x4000 | $end - $addr - $requested) && $more >= 0 && $more <= $most_more;
+	}
+	return "$requested takes $place";
+}
+
+subtest 'places of segment heaps with stacks' => sub {
+	is_deeply({ map { $_ => lfh_place($_) } keys %real_places }, \%real_places, 'the rule fits real blocks');
+	is(vs_place(21784), 21856, 'and a real VS chunk');
+	for my $profile (qw(win10-x64 win11-x64)) {
+		my ($dump, $truth) = make("places-$profile", $profile, qw(--ust --segment --heaps 1 --blocks 6000));
+		my (%kinds, %sizes);
+		while (my ($addr, $block) = each %{ $truth->{blocks} }) {
+			my (undef, $requested, $overhead, $stack) = @$block;
+			next if $stack eq '-';
+			my $kind = place_of($dump, $addr, $requested, $overhead, $truth->{stacks}{$stack}[0] - 0x10);
+			$kinds{$kind}++;
+			$sizes{$requested} = $requested + $overhead if $kind eq 'lfh' && $real_places{$requested};
+		}
+		is_deeply([sort keys %kinds], [qw(lfh pages vs)], "$profile: all places are right");
+		cmp_ok(scalar(keys %sizes), '>', 3, 'sizes of real blocks occur');
+		is(scalar(grep { $sizes{$_} != $real_places{$_} } keys %sizes), 0, 'with the real places');
+	}
+};
+
 # Of 19041's kernel heap the second context has no pointers to the LFH and VS contexts.
 subtest 'the second context of a segment heap' => sub {
 	my %seen;

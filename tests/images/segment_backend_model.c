@@ -118,7 +118,7 @@ void segment_backend_place_block(
 	struct segment_context *context = &model->contexts[number];
 	uint64_t bytes = block->requested;
 	bytes = (bytes + model->unit - 1) / model->unit * model->unit;
-	bytes += segment_tail_bytes(model, block);
+	bytes += segment_tail_bytes(model, block, TAIL_WORD_NONE);
 	uint64_t addr;
 	struct segment_range *range = take(model, context, bytes, &addr);
 	bool is_sparse = !segment_random(model, 2) && !block->has_stack_place;

@@ -15,7 +15,7 @@
 static uint64_t large_pages(const struct segment_model *model, const struct segment_block *block)
 {
 	uint64_t bytes = (block->requested + model->unit - 1) / model->unit * model->unit;
-	bytes += segment_tail_bytes(model, block);
+	bytes += segment_tail_bytes(model, block, TAIL_WORD_NONE);
 	return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
 }
 

@@ -73,23 +73,23 @@ static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t n
 	return subsegment->has_withheld && first / SEGMENT_PAGE != last / SEGMENT_PAGE;
 }
 
-/* The smallest blocks have no room for what an interceptor adds. */
+/* The smallest blocks have no room for what an interceptor adds. In others the request is one for
+ * which this bucket is the first with room: the user's bytes rounded up to a unit, and the tail. */
 static struct segment_block plan_block(struct segment_model *model, unsigned bucket)
 {
 	uint32_t most = bucket_units(bucket) * model->unit;
 	uint32_t least = bucket_units(bucket - 1) * model->unit + 1;
 	struct segment_block block = segment_plan_block(model, least, most);
-	uint32_t tail = segment_tail_bytes(model, &block);
+	uint32_t tail = segment_tail_bytes(model, &block, TAIL_WORD_PRESENT);
 	if (tail > most) {
 		block.has_stack_place = false;
 		block.stack = STACK_NOTHING;
-		return block;
+	} else if (tail) {
+		uint32_t last = (most - tail) / model->unit * model->unit;
+		uint32_t first = least > tail ? round_up(least - tail, model->unit) : 0;
+		first = first ? first - model->unit + 1 : 0;
+		block.requested = first + (block.requested - least) % (last - first + 1);
 	}
-	uint32_t room = most - tail;
-	if (tail)
-		block.requested = block.requested > tail ? block.requested - tail : 0;
-	if (block.requested > room)
-		block.requested = room;
 	return block;
 }
 

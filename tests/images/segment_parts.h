@@ -96,12 +96,13 @@ void segment_tell(struct segment_model *model, const struct segment_block *block
 
 /* ---- segment_tail_model.c */
 
-/* What of a block's place is taken by what follows the user's bytes. */
-uint32_t segment_tail_bytes(const struct segment_model *model, const struct segment_block *block);
 enum tail_word {
 	TAIL_WORD_NONE, /* the count of unused bytes is kept elsewhere */
 	TAIL_WORD_PRESENT,
 };
+/* Bytes that an interceptor adds to a block's place, after the user's bytes rounded up to a unit. */
+uint32_t segment_tail_bytes(
+	const struct segment_model *model, const struct segment_block *block, enum tail_word word);
 /* Writes a live block's first word and what follows its bytes, to user + usable. */
 void segment_put_block(struct segment_model *model, const struct segment_block *block,
 	uint64_t user, uint64_t usable, enum tail_word word);

@@ -44,7 +44,7 @@ static void add_item(struct segment_model *model, const struct vs_item *item)
 void segment_vs_add_block(struct segment_model *model, const struct segment_block *block)
 {
 	uint32_t bytes = (block->requested + model->unit - 1) / model->unit * model->unit;
-	bytes += segment_tail_bytes(model, block);
+	bytes += segment_tail_bytes(model, block, TAIL_WORD_PRESENT);
 	if (!segment_random(model, 8))
 		bytes += model->unit; /* what was left was too little for a chunk */
 	add_item(model, &(struct vs_item){.block = *block, .bytes = bytes});
