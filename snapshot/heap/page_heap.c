@@ -15,6 +15,7 @@
  * has a list, and a pointer to its heap as far behind it as a root has).
  */
 
+#define ALLOCATION_BYTES 0x10000u /* granularity of allocations */
 #define ROOT_AFTER_HANDLE 0x1000u /* where a handle is a page of its own before the root */
 #define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* of verifier.dll's data */
 #define SCAN_PIECE_BYTES 0x4000u
@@ -105,12 +106,15 @@ static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 	return 1;
 }
 
-/* One link on the list is its head's. */
+/* Adds the root of a link, unless the link is the list's head. A root that is one page into an allocation follows its
+ * handle: the PEB need not list that one. */
 static int each_link(void *ctx, uint64_t link)
 {
 	struct root_search *search = ctx;
 	uint64_t root = link - page_layout(search->nt->process->bits)->root_next;
-	int rc = try_root(search, root, root);
+	uint64_t handle =
+		root % ALLOCATION_BYTES == ROOT_AFTER_HANDLE ? root - ROOT_AFTER_HANDLE : root;
+	int rc = try_root(search, handle, root);
 
 	return rc < 0 ? rc : 0;
 }

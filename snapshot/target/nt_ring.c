@@ -11,7 +11,7 @@
 
 #define BUILD_RING 26100u /* first build known to have it */
 
-struct ring {
+struct heap_ring {
 	struct nt_process *process;
 	struct memory *memory;
 	const struct peb_layout *layout;
@@ -24,7 +24,7 @@ struct descriptor {
 };
 
 /* Reads a heap's UserContext. Returns false if it is unreadable, or no heap of a known kind is there. */
-static bool read_context(const struct ring *ring, uint64_t heap, uint64_t *context)
+static bool read_context(const struct heap_ring *ring, uint64_t heap, uint64_t *context)
 {
 	const unsigned bits = ring->layout->bits;
 	uint32_t signature;
@@ -39,7 +39,8 @@ static bool read_context(const struct ring *ring, uint64_t heap, uint64_t *conte
 	return offset && !memory_ptr(ring->memory, bits, heap + offset, context);
 }
 
-static bool read_descriptor(const struct ring *ring, uint64_t addr, struct descriptor *descriptor)
+static bool read_descriptor(
+	const struct heap_ring *ring, uint64_t addr, struct descriptor *descriptor)
 {
 	const unsigned bits = ring->layout->bits;
 	const unsigned char *bytes = memory_at(ring->memory, addr, ring->layout->ring_bytes);
@@ -71,7 +72,7 @@ static bool is_in_image(struct target *target, uint64_t addr)
 }
 
 /* Adds the heap of a descriptor, or counts the head. 0 or -ERR_NOMEM. */
-static int take_descriptor(struct ring *ring, const struct descriptor *descriptor)
+static int take_descriptor(struct heap_ring *ring, const struct descriptor *descriptor)
 {
 	uint64_t context;
 	uint32_t unused = 0;
@@ -91,7 +92,7 @@ static int take_descriptor(struct ring *ring, const struct descriptor *descripto
 }
 
 /* Follows the ring from a sound descriptor on. Each one's Blink must be the one before, so it never leads round. */
-static int follow(struct ring *ring, struct descriptor descriptor)
+static int follow(struct heap_ring *ring, struct descriptor descriptor)
 {
 	const struct descriptor first = descriptor;
 	const char *fault = NULL;
@@ -120,7 +121,7 @@ static int follow(struct ring *ring, struct descriptor descriptor)
 
 int nt_ring_read(struct nt_process *process, struct memory *memory)
 {
-	struct ring ring = {
+	struct heap_ring ring = {
 		.process = process, .memory = memory, .layout = peb_layout(process->bits)};
 	const uint64_t heap = process->heaps[0];
 	struct descriptor first;

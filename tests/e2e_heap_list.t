@@ -1,0 +1,75 @@
+#!/usr/bin/perl
+# The heaps of Windows 11 24H2 and later, whose PEB lists the process heap only, in made processes: hsnap -z finds all of
+# them, also where the ring that leads to them is damaged. It reports the damage, and each heap that no list names.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+
+my $dir = fresh_dir();
+my $fault = qr/warning: the list of heaps could not be followed to its end: /;
+my %damage = (    # how the report names it, and the number of heaps that it hides from the list
+	'ring-cut' => ['unreadable ring of heaps', 1],
+	'ring-not-named-back' => ['heap on the ring of heaps that does not lead back to it', 1],
+	'ring-loop' => ['broken ring of heaps', 0],
+	'ring-no-head' => ['ring of heaps without its head', 0],
+	'ring-stale' => ['heap on the ring of heaps that does not lead back to it', 0],
+	'ring-missing' => ['process heap that does not lead to the ring of heaps', 2],
+);
+
+for my $profile (qw(win11-26100-x64 win11-26100-x86 wow64-26100)) {
+	for my $how ([], ['--ust'], [qw(--page-heap full)], [qw(--page-heap light)]) {
+		my ($result, $what) = read_heaps($profile, @$how);
+		is($result->{status}, 0, "$what: status 0");
+		unlike($result->{err}, qr/list of heaps|no list names/, "$what: the ring leads to all heaps");
+	}
+	for my $break (sort keys %damage) {
+		my ($text, $hidden) = @{ $damage{$break} };
+		my ($result, $what) = read_heaps($profile, '--break', $break);
+		is($result->{status}, 2, "$what: status 2");
+		like($result->{err}, qr/$fault$text at [0-9A-F]+; heaps may be missing$/m, "$what: the damage is reported");
+		my @unlisted = $result->{err} =~ /warning: (\d+) heaps? that no list names w\w+ found by signature and walked/;
+		is($unlisted[0] // 0, $hidden, "$what: heaps found by signature are reported");
+	}
+}
+one_heap();
+segment_heaps_of_32_bits();
+done_testing;
+
+# Reads an image of three heaps; all blocks of all heaps must be found. Returns hsnap's result, and what it was.
+sub read_heaps {
+	my @how = (@_, qw(--heaps 3 --blocks 900));
+	my $file = "$dir/a.dmp";
+	my $result = make_and_read($file, @how);
+	my ($found, $truth) = (found("$file.txt"), truth("$file.truth"));
+	is_deeply($found->{heaps}, $truth->{heaps}, "@how: all heaps are found, each once");
+	is("$found->{count} $found->{bytes} $found->{overhead}", "$truth->{count} $truth->{bytes} $truth->{overhead}",
+		"@how: all blocks are found");
+	return ($result, "@how");
+}
+
+# A ring of one heap and its head is sound.
+sub one_heap {
+	my $file = "$dir/a.dmp";
+	my $result = make_and_read($file, qw(win11-26100-x64 --heaps 1 --blocks 300));
+	is($result->{status}, 0, 'one heap: status 0');
+	is(found("$file.txt")->{count}, truth("$file.truth")->{count}, 'one heap: all blocks are found');
+	return;
+}
+
+# No layout of them is known: hsnap refuses them with one message, and lists the blocks of the other heaps.
+sub segment_heaps_of_32_bits {
+	my $file = "$dir/a.dmp";
+	my $result = make_and_read($file, qw(win11-26100-x86 --segment --heaps 4 --blocks 900));
+	my ($found, $truth) = (found("$file.txt"), truth("$file.truth"));
+	is($result->{status}, 2, '32-bit segment heaps: status 2');
+	my @why = $result->{err} =~ /warning: (32-bit segment heaps of this Windows are not known yet: 2 heaps were not walked), /g;
+	is(scalar @why, 1, '32-bit segment heaps: one message');
+	unlike($result->{err}, qr/inconsistent|may be damaged/, '32-bit segment heaps: nothing is called damaged');
+	is($found->{count}, $truth->{count}, '32-bit segment heaps: the blocks of NT heaps are found');
+	is(scalar(grep { $_ eq 'segment unwalked' } values %{ $found->{heaps} }), 2, '32-bit segment heaps: they are listed');
+	return;
+}
