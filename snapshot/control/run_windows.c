@@ -1,6 +1,7 @@
 #include "snapshot/control/control.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,10 +257,15 @@ static void warn(struct family *family, const char *name, const char *what, cons
 	unlock_output(family);
 }
 
-static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
+static int take_snapshot(
+	struct family *family, struct traced *traced, bool is_at_exit, struct err *err)
 {
 	int rc;
 
+	if (is_at_exit)
+		target_u32(&traced->target,
+			traced->area_addr + offsetof(struct tracer_area, exit_thread),
+			&traced->target.exit_thread);
 	lock_output(family);
 	rc = family->run->snapshot(family->run->ctx, &traced->target, err);
 	unlock_output(family);
@@ -557,7 +563,7 @@ static int follow(struct family *family, struct traced *traced,
 			int64_t begun_ms = os_clock_ms();
 
 			/* The limit is the program's time, not ours. */
-			rc = take_snapshot(family, traced, err);
+			rc = take_snapshot(family, traced, event == TRACED_AT_EXIT, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
 		needs_snapshot = false;

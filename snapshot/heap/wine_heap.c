@@ -370,9 +370,16 @@ static int walk_list(struct wine_walk *wine, const struct list *list)
 	return rc;
 }
 
-static bool is_locked(const struct wine_layout *layout, const unsigned char *heap_bytes)
+static bool is_locked(const struct wine_walk *wine, uint64_t addr, const unsigned char *heap_bytes)
 {
-	return bytes_u32(heap_bytes + layout->heap_lock_count) != UINT32_MAX;
+	const struct wine_layout *layout = wine->layout;
+	unsigned char owner[8];
+
+	if (bytes_u32(heap_bytes + layout->heap_lock_count) == UINT32_MAX)
+		return false;
+	return !wine->target->exit_thread ||
+	       target_read(wine->target, addr + layout->heap_lock_owner, owner, layout->bits / 8) ||
+	       target_lock_is_held(wine->target, bytes_ptr(owner, layout->bits));
 }
 
 /* The list whose head is at offset in the heap at addr. */
@@ -400,7 +407,7 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 		return walk_broken(wine->walk, addr, "not a heap");
 	if (wine->walk->heap_count >= HEAPS_MAX)
 		return walk_broken(wine->walk, addr, "too many heaps");
-	wine->walk->busy_count += is_locked(layout, bytes);
+	wine->walk->busy_count += is_locked(wine, addr, bytes);
 	wine->heap = addr;
 	subheaps.entry = layout->subheap_entry;
 	subheaps.bytes = layout->subheap_bytes;
@@ -418,8 +425,7 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 
 static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
-	(void)addr;
-	wine->walk->busy_count += is_locked(wine->layout, bytes);
+	wine->walk->busy_count += is_locked(wine, addr, bytes);
 	return 0;
 }
 

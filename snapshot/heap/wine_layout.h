@@ -23,6 +23,7 @@ struct wine_layout {
 	uint32_t heap_subheaps, heap_larges; /* list heads */
 	uint32_t heap_magic; /* 'HEAP' */
 	uint32_t heap_lock_count; /* LockCount of its critical section; -1: free */
+	uint32_t heap_lock_owner; /* OwningThread of it */
 	uint32_t heap_bytes; /* size, with the first SUBHEAP, which is its last field */
 	uint32_t heap_read_bytes; /* size of the part that the walker reads */
 	/* SUBHEAP */

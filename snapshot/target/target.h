@@ -92,6 +92,9 @@ struct target {
 	                       * was called */
 	bool is_cloned; /* suspend() makes a copy to read, and the process runs on; of the last one, or
 	                 * of the next as far as it can be told */
+	/* Id of the thread that ends the process and waits in the tracer until it has been looked at; 0: none. Windows has it
+	 * hold the process heap's lock. */
+	uint32_t exit_thread;
 	bool needs_threads; /* threads() is wanted of what suspend() makes, be it a clone */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
@@ -117,6 +120,12 @@ void target_copy_free(struct target *copy); /* NULL is nothing */
 /* Numbers in the target's memory: 0 or -ERR_READ. */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
 int target_u64(struct target *target, uint64_t addr, uint64_t *value);
+
+/* Returns true if a thread that may be changing what a lock protects owns it: 0 is no owner, and the exiting thread waits. */
+static inline bool target_lock_is_held(const struct target *target, uint64_t owner)
+{
+	return owner && owner != target->exit_thread;
+}
 
 /* How many bytes of the target are committed; all that can be addressed when that is not known. */
 uint64_t target_committed_bytes(struct target *target);

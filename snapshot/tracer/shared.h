@@ -32,7 +32,7 @@
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
-#define TRACER_VERSION 9
+#define TRACER_VERSION 10
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
@@ -227,7 +227,8 @@ struct tracer_area {
 		rings_process; /* set by hsnap: a handle of who takes the events out of them, or 0 */
 	/* Another number whenever a module was loaded, before its code runs; 0: the loader does not tell. */
 	uint32_t load_count;
-	uint32_t unused[7];
+	uint32_t exit_thread; /* id of the thread that has set exit_reached; it holds locks */
+	uint32_t unused[6];
 
 	/* What follows begins a cache line. */
 	struct tracer_hook hooks[HOOK_COUNT];

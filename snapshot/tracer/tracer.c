@@ -247,8 +247,10 @@ static void wait_for_snapshot(void)
 
 	if (!area->exit_reached)
 		return;
-	if (!InterlockedExchange(&waited, 1))
+	if (!InterlockedExchange(&waited, 1)) {
+		area->exit_thread = GetCurrentThreadId();
 		NtSetEvent(handle(area->exit_reached), NULL);
+	}
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
 }
 

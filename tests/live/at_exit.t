@@ -18,6 +18,7 @@ $result = hsnap('run', '--at-exit', win("$dir/none.txt"), '--', target_path('tar
 is($result->{status}, 0, 'status 0');
 check_sums(["$dir/none.txt"], 'parent', { parent_leak => [0, 0] }, 'nothing leaked');
 subtest 'a crash' => \&crash;
+subtest 'a locked heap' => \&locked;
 done_testing;
 
 # Under Wine 10 a crash goes through the program's own exit, and leaves a snapshot; otherwise it leaves none. The message
@@ -31,4 +32,18 @@ sub crash {
 	my $negative = hsnap('run', '--at-exit', win("$file.2"), '--', win(target_path('targets/crash.exe')), -1);
 	is($negative->{status}, 255, 'exit(-1)');
 	is($negative->{err}, '', 'is no crash');
+}
+
+# The exiting thread holds the process heap's lock until the process is gone: waiting for it would be in vain.
+sub locked {
+	my $dir = fresh_dir();
+	for my $how ([], ['-g']) {
+		my $file = "$dir/exit.txt";
+		my $result = hsnap('run', '-v', @$how, '--at-exit', win($file), '--', target_path('targets/exit_locked.exe'));
+		is($result->{status}, 7, "@$how: the status of the program");
+		like($result->{err}, qr/ ms, 1 tries, /, "@$how: it is held once");
+		unlike($result->{err}, qr/warning|locked/, "@$how: no warning");
+		check_sums([$file], 'exit_locked', { locked_leak => [50 * 100, 50] }, "@$how: its blocks");
+	}
+	return;
 }

@@ -150,7 +150,7 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 	if (!layout || memory_ptr(memory, bits, addr + layout->lock, &lock) || !lock ||
 		memory_ptr(memory, bits, lock + layout->common->lock_owner, &owner))
 		return false;
-	return owner != 0;
+	return target_lock_is_held(memory->target, owner);
 }
 
 /* The segments of an NT heap, and what of them is committed. */

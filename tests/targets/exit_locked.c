@@ -1,0 +1,25 @@
+/*
+ * Ends while it holds the lock of its process heap, as each process of Windows does: RtlExitUserProcess takes it before it
+ * ends the other threads. 50 blocks of 100 bytes are live.
+ *
+ *	exit_locked
+ */
+#include <windows.h>
+
+__attribute__((noinline)) static void *locked_leak(void)
+{
+	void *block = HeapAlloc(GetProcessHeap(), 0, 100);
+
+	*(volatile char *)block = 1;
+	return block;
+}
+
+int main(void)
+{
+	static void *kept[50];
+
+	for (int i = 0; i < 50; i++)
+		kept[i] = locked_leak();
+	HeapLock(GetProcessHeap());
+	return !TerminateProcess(GetCurrentProcess(), kept[0] ? 7 : 8);
+}
