@@ -112,7 +112,7 @@ const struct image_break dump_breaks[] = {
 	{"heap-twice", "the second heap is the first", heap_twice},
 	{"cycle-loader", "the loader's list is a circle without its head", cycle_loader},
 	{"ring-cut", "an entry of the ring of heaps leads to memory that is not there", ring_cut},
-	{"ring-not-named-back", "the last heap of the ring names a block that is no entry",
+	{"ring-not-named-back", "the last heap of the ring names a block without an entry",
 		ring_not_named_back},
 	{"ring-loop", "the ring's last entry leads to an earlier one, not to the head", ring_loop},
 	{"ring-no-head", "the ring closes without its head", ring_no_head},

@@ -36,7 +36,7 @@ struct ring_wish image_ring_wish(struct image *image)
 	const struct heap_ring *ring = &image_at_side(image)->ring;
 	if (!ring->head || ring->block_count)
 		return (struct ring_wish){0};
-	/* One more than there will be heaps: the block of a heap that was destroyed. */
+	/* Includes a spare block, as of a heap that was destroyed. */
 	return (struct ring_wish){image->options.most_heaps + 1, entry_bytes(image)};
 }
 

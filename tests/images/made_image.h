@@ -107,9 +107,9 @@ void image_list_add(struct image *image, uint64_t head, uint64_t entry);
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
 
 /* From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
- * first heap that can have blocks is asked for some, in which the ring's entries will lie.
- * image_ring_wish: count 0 when the heap being made is not to offer any. user_context: address of
- * the heap's field, 0 when it is not known. */
+ * first heap that can hold blocks provides those in which the ring's entries lie.
+ * image_ring_wish: how many the heap being made provides, 0 for other heaps. user_context: address
+ * of the heap's field, 0 when it is not known. */
 struct ring_wish {
 	unsigned count, bytes; /* of each */
 };
