@@ -10,6 +10,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 use Minidump;
+use SegmentHeap;
 
 my $maker = "$root/build/linux/images/make_image";
 my $dir = fresh_dir();
@@ -501,7 +502,7 @@ for my $profile (profiles()) {
 	subtest "$profile, no front end" => sub { check($profile, 'depth', '--no-lfh', '--seed', 7) };
 }
 
-for my $profile (qw(win10-x86 win10-x64 win11-x64 win11-26100-x86 wow64 wow64-26100)) {
+for my $profile (qw(win10-x86 win10-x64 win11-x64 win11-26100-x86 win11-26100-x64 wow64 wow64-26100)) {
 	subtest "$profile, segment heaps" => sub { check($profile, 'depth', '--ust', '--segment', '--heaps', 3) };
 }
 for my $profile (profiles()) {
@@ -639,7 +640,7 @@ sub place_of {
 subtest 'places of segment heaps with stacks' => sub {
 	is_deeply({ map { $_ => lfh_place($_) } keys %real_places }, \%real_places, 'the rule fits real blocks');
 	is(vs_place(21784), 21856, 'and a real VS chunk');
-	for my $profile (qw(win10-x64 win11-x64)) {
+	for my $profile (qw(win10-x64 win11-x64 win11-26100-x64)) {
 		my ($dump, $truth) = make("places-$profile", $profile, qw(--ust --segment --heaps 1 --blocks 6000));
 		my (%kinds, %sizes);
 		while (my ($addr, $block) = each %{ $truth->{blocks} }) {
@@ -652,6 +653,40 @@ subtest 'places of segment heaps with stacks' => sub {
 		is_deeply([sort keys %kinds], [qw(lfh pages vs)], "$profile: all places are right");
 		cmp_ok(scalar(keys %sizes), '>', 3, 'sizes of real blocks occur');
 		is(scalar(grep { $sizes{$_} != $real_places{$_} } keys %sizes), 0, 'with the real places');
+	}
+};
+
+# Blocks of segment heaps by the truth, as segment_heap_blocks() has them.
+sub check_segments {
+	my ($dump, $truth, $seen) = @_;
+	for my $heap (grep { $truth->{heaps}{$_} eq 'segment' } keys %{ $truth->{heaps} }) {
+		my $walk = eval { segment_heap_blocks($dump, $heap) };
+		return fail("heap: $@") if !$walk;
+		my %true = map { $truth->{blocks}{$_}[0] == $heap ? ($_ => [@{ $truth->{blocks}{$_} }[1, 2]]) : () } keys %{ $truth->{blocks} };
+		is_deeply($walk->{blocks}, \%true, 'the blocks: ' . keys %true);
+		$seen->{$_} += $walk->{seen}{$_} for keys %{ $walk->{seen} };
+	}
+}
+
+subtest 'segment heaps of 26100' => sub {
+	my %seen;
+	for my $seed (1 .. 8) {
+		for my $words (['--blocks', 6000, '--ust'], ['--growth', 2], ['--heaps', 3, '--blocks', 300]) {
+			my ($dump, $truth) = make("segments-$seed", 'win11-26100-x64', '--segment', '--seed', $seed, @$words);
+			check_segments($dump, $truth, \%seen);
+		}
+	}
+	for my $kind ('pointer', 'offset', 'slots', 'empty slots', 'shared slots', 'lfh', 'withheld', 'private') {
+		cmp_ok($seen{$kind} // 0, '>', 0, "seen: $kind");
+	}
+};
+
+subtest 'the check of segment heaps finds damage' => sub {
+	for my $kind (qw(key vs-cycle vs-size-0 free-size-more lfh-range-more lfh-bitmap-0 lfh-count-half lfh-size-0)) {
+		my ($dump, $truth) = make("found-$kind", 'win11-26100-x64', '--segment', '--ust', '--break', "segment-heap-$kind");
+		my ($heap) = grep { $truth->{heaps}{$_} eq 'segment' } keys %{ $truth->{heaps} };
+		eval { segment_heap_blocks($dump, $heap) };
+		isnt($@, '', "$kind: " . $@ =~ s/\n//r);
 	}
 };
 

@@ -5,6 +5,9 @@
  * 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags without
  * bit 1 and how far they are from the first [inf]. A free range's first unit has flags 0, its
  * length, and a node of FreePageRanges where a used one has its signature.
+ *
+ * A page segment's Signature is its address, its context's, HeapKey and a constant, XORed; from 26100
+ * on there is no constant.
  */
 #include <stdlib.h>
 
@@ -156,6 +159,12 @@ static void put_flags(
 		image_put(model->image, descriptor_addr + at->range.committed, pages, 1);
 }
 
+static unsigned unit_inside(const struct segment_model *model)
+{
+	const struct segment_image_layout *at = model->at;
+	return at->range.unit_inside ? at->range.unit_inside : at->range.unit;
+}
+
 static void put_range(struct segment_model *model, const struct page_segment *segment,
 	const struct segment_range *range)
 {
@@ -166,10 +175,11 @@ static void put_range(struct segment_model *model, const struct page_segment *se
 	image_put(model->image, first + at->range.extra, range->has_extra, 2);
 	put_flags(model, first, range->flags, range->pages_per_unit);
 	image_put(model->image, first + at->range.unit, range->units, 1);
+	unsigned inside = unit_inside(model);
 	for (unsigned i = 1; i < range->units; i++) {
 		uint64_t addr = descriptor(model, segment, range->first + i);
 		put_flags(model, addr, range->flags & ~2u, range->pages_per_unit);
-		image_put(model->image, addr + at->range.unit, i, 1);
+		image_put(model->image, addr + inside, i, 1);
 	}
 	if ((range->flags & 0xf) == 3)
 		image_mark(model->image, "segment user range", first);
@@ -184,7 +194,7 @@ static void put_free(struct segment_model *model, const struct page_segment *seg
 		return;
 	uint64_t first = descriptor(model, segment, from);
 	uint64_t last = descriptor(model, segment, to - 1);
-	image_put(model->image, last + model->at->range.unit, to - 1 - from, 1);
+	image_put(model->image, last + unit_inside(model), to - 1 - from, 1);
 	image_put(model->image, first + model->at->range.unit, to - from, 1);
 	image_mark(model->image, "segment free range", first);
 	rb_image_add(nodes, first);
@@ -209,11 +219,12 @@ static void write_context(struct segment_model *model, struct segment_context *c
 {
 	const struct segment_image_layout *at = model->at;
 	struct rb_nodes nodes = {0};
+	uint64_t constant = at->segment.has_no_constant ? 0 : SIGNATURE_CONSTANT;
 	for (size_t i = 0; i < context->count; i++) {
 		const struct page_segment *segment = &context->segments[i];
 		image_list_add(model->image, context->addr + at->context.list, segment->addr);
 		image_put_ptr(model->image, segment->addr + at->segment.signature,
-			segment->addr ^ context->addr ^ model->heap_key ^ SIGNATURE_CONSTANT);
+			segment->addr ^ context->addr ^ model->heap_key ^ constant);
 		if (at->segment.watermark)
 			image_put(model->image, segment->addr + at->segment.watermark,
 				segment->next & 0xff, 1);

@@ -42,11 +42,22 @@ static void segment_key(struct image *image)
 	image_put_ptr(image, place, image_get_ptr(image, place) ^ 0x5500);
 }
 
+/* OwnerSlotRef; 0 in builds that have one list. */
+static uint64_t slot_of(struct image *image, uint64_t subsegment)
+{
+	unsigned owner = layout_of(image)->vs_subsegment.owner;
+	return owner ? image_get(image, subsegment + owner, 2) : 0;
+}
+
 static void vs_cycle(struct image *image)
 {
 	uint64_t first = model_marked(image, "vs subsegment", 0);
-	uint64_t second = image_marked(image, "vs subsegment", 1);
-	uint64_t at = second ? second : first;
+	uint64_t at = first;
+	for (size_t i = 1; at == first && image_marked(image, "vs subsegment", i); i++) {
+		uint64_t other = image_marked(image, "vs subsegment", i);
+		if (slot_of(image, other) == slot_of(image, first))
+			at = other;
+	}
 	image_put_ptr(image, at, first ^ at);
 }
 
@@ -79,7 +90,9 @@ static void vs_huge(struct image *image)
 static void put_offsets(struct image *image, uint32_t kept, uint32_t set)
 {
 	uint64_t addr = model_marked(image, "lfh subsegment", 0);
-	uint32_t key = (uint32_t)image_hp_lfh_key(image) ^ (uint32_t)addr >> 12;
+	bool is_wide = layout_of(image)->subsegment.bucket;
+	uint32_t key = (uint32_t)image_hp_lfh_key(image);
+	key ^= is_wide ? (uint32_t)(addr >> 12) : (uint32_t)addr >> 12;
 	uint64_t place = addr + layout_of(image)->subsegment.offsets;
 	uint32_t plain = (uint32_t)image_get(image, place, 4) ^ key;
 	image_put(image, place, ((plain & kept) | set) ^ key, 4);
@@ -135,6 +148,8 @@ static void unit_shift(struct image *image)
 static bool is_busy(struct image *image, uint64_t subsegment, unsigned number)
 {
 	uint64_t bitmap = subsegment + layout_of(image)->subsegment.bitmap;
+	if (layout_of(image)->subsegment.bucket)
+		return image_get(image, bitmap + number / 32 * 8, 4) >> number % 32 & 1;
 	return image_get(image, bitmap + number / 4, 1) >> number % 4 * 2 & 1;
 }
 
@@ -161,7 +176,9 @@ static void lfh_bitmap_0(struct image *image)
 {
 	uint64_t subsegment = busy_subsegment(image);
 	uint64_t bitmap = subsegment + layout_of(image)->subsegment.bitmap;
-	image_fill(image, bitmap, 0, (count_of(image, subsegment) + 3) / 4);
+	unsigned count = count_of(image, subsegment);
+	bool is_split = layout_of(image)->subsegment.bucket;
+	image_fill(image, bitmap, 0, is_split ? (count + 31) / 32 * 8 : (count + 3) / 4);
 }
 
 static void lfh_count_half(struct image *image)

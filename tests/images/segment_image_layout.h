@@ -17,6 +17,8 @@ struct segment_image_layout {
 		/* LargeReservedPages, LargeCommittedPages; TotalReservedPages and TotalCommittedPages of
 		 * MemStats; not known: large_reserved 0 */
 		uint16_t large_reserved, large_committed, total_reserved, total_committed;
+		uint16_t
+			user_context; /* of the heap's entry in the ring; 0: not known, and not used */
 	} heap;
 	/* _HEAP_SEG_CONTEXT, two of them; bytes 0: the heap itself is the only one, and knows no more
 	 * than its list, its count and its free ranges. */
@@ -26,25 +28,35 @@ struct segment_image_layout {
 	} context;
 	struct { /* _HEAP_PAGE_SEGMENT */
 		uint16_t signature, watermark, header_bytes;
+		bool has_no_constant; /* Signature is made without A2E64EAD... */
 	} segment;
 	struct { /* _HEAP_PAGE_RANGE_DESCRIPTOR; committed 0: there is none */
-		uint8_t bytes, unused, unused_bytes, extra, flags, committed, unit;
+		uint8_t bytes, unused, unused_bytes, extra, flags, committed;
+		uint8_t unit; /* UnitSize, of a range's first unit */
 		bool is_count_in_flags; /* CommittedPageCount is bits 5..7 of the flags' byte */
+		uint8_t unit_inside; /* UnitOffset, of its other units; 0: UnitSize's place */
 	} range;
-	struct { /* _HEAP_VS_CONTEXT */
-		uint8_t free_tree, list, backend;
+	struct { /* _HEAP_VS_CONTEXT; tree and list 0: slots have them; units 0: not known */
+		uint8_t free_tree, list, backend, total_units, free_units;
 	} vs;
-	struct { /* _HEAP_VS_SUBSEGMENT */
-		uint8_t bitmap, size, signature, first_chunk;
+	/* _HEAP_VS_AFFINITY_SLOT; bytes 0: there is none. map and mask: SlotMapRef and AffinityMask of
+	 * _HEAP_VS_CONTEXT. */
+	struct {
+		uint8_t bytes, map, mask, context, free_tree, list;
+	} vs_slot;
+	struct { /* _HEAP_VS_SUBSEGMENT; owner: OwnerSlotRef, 0: there is none */
+		uint8_t bitmap, size, signature, first_chunk, owner;
 	} vs_subsegment;
 	struct { /* _HEAP_VS_CHUNK_HEADER and _HEAP_VS_CHUNK_FREE_HEADER */
 		uint8_t bits, bytes, free_node, least_free;
 	} chunk;
 	struct { /* _HEAP_LFH_CONTEXT */
-		uint8_t backend, buckets;
+		uint16_t backend, buckets;
+		uint16_t slot_maps; /* after 128 buckets; 0: there are none, after 129 buckets */
 	} lfh;
-	struct { /* _HEAP_LFH_SUBSEGMENT_OWNER */
+	struct { /* _HEAP_LFH_SUBSEGMENT_OWNER; available_count 0: there is none */
 		uint8_t bytes, available_count, available, full;
+		uint8_t bucket, private_map; /* BucketRef, PrivateSlotMapRef; 0: there are none */
 	} owner;
 	struct { /* _HEAP_LFH_BUCKET */
 		uint8_t bytes, block_count, subsegment_count, reciprocal, slots;
@@ -55,6 +67,8 @@ struct segment_image_layout {
 	struct { /* _HEAP_LFH_SUBSEGMENT; withheld 0: no block is */
 		uint8_t owner, free_count, block_count, free_hint, location, withheld;
 		uint8_t offsets, commit_shift, commit_count, commit_state, bitmap;
+		/* From 26100 on, where owner is a reference; bucket 0: an earlier build. */
+		uint8_t bucket, private_map, watermark, search_width, private_format;
 	} subsegment;
 	struct { /* _HEAP_LARGE_ALLOC_DATA */
 		uint8_t bytes, address, pages;

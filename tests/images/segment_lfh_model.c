@@ -1,23 +1,33 @@
 /*
  * A segment heap's low-fragmentation allocator: subsegments of blocks of one size.
  *
- * Two bits of BlockBitmap for each block: busy, and has unused bytes [2+]. A block over a page's
- * edge may be withheld: neither busy nor to be had; it counts in BlockCount and in
- * WitheldBlockCount [inf]. BlockOffsets {BlockSize, FirstBlockOffset} is XORed with LfhKey and with
- * bits 12..31 of the subsegment's address [2+, builds before 26100].
+ * Two bits of BlockBitmap for each block: busy, and has unused bytes [2+]. Before 26100 they are a
+ * pair; after that a word of 64 bits has the busy bits of 32 blocks in its low half, and their
+ * other bits in its high half [run]. BlockOffsets {BlockSize, FirstBlockOffset} is XORed with LfhKey and
+ * with bits 12..31 of the subsegment's address [2+], from 26100 on with bits 12..43 [1].
+ *
+ * A block over a page's edge may be withheld: it cannot be had. It counts in BlockCount and in
+ * WitheldBlockCount, and not in FreeCount [inf]. From 26100 on it reads busy, so that busy and free
+ * blocks add up to BlockCount; before, it does not [inf]. In the kernel of 26100 BlockCount is
+ * without withheld blocks; user heaps are not known.
  *
  * A subsegment lies in the back end or in a VS chunk, and is in one list of its bucket or is the
- * active one of an affinity slot, with a count of references in the low 12 bits [PDB].
+ * active one of an affinity slot, with a count of references in the low 12 bits [PDB]. From 26100 on
+ * it has references to its owner and its bucket in place of a pointer. The facts
+ * do not describe the slots of those builds. Inferred: a slot is an owner and nothing else, without
+ * an active subsegment; the slot map at SlotMaps is private, and subsegments of slots name it when
+ * their format is private; bucket N is at Buckets[N] as before, though there are only 128.
  */
 #include <stdlib.h>
 
 #include "tests/images/segment_parts.h"
 
-#define BUCKET_COUNT 129u
+#define MOST_BUCKETS 129u
 #define SLOT_COUNT 2u
 #define BUCKETS_USED 14u
 #define BUSY 1u
 #define HAS_UNUSED 2u
+#define BLOCKS_OF_WORD 32u /* from 26100 on */
 
 /* The sizes of the 128 buckets, in units: 64 of one, then 16 each of 4, 8, 16 and 32 [inf for x86;
  * published for x64]. */
@@ -35,6 +45,12 @@ static uint32_t bucket_units(unsigned bucket)
 	image_die("no bucket %u", bucket);
 }
 
+/* Returns true for a heap of 26100 and later. */
+static bool has_references(const struct segment_model *model)
+{
+	return model->at->subsegment.bucket;
+}
+
 static uint32_t round_up(uint32_t value, uint32_t to)
 {
 	return (value + to - 1) / to * to;
@@ -47,7 +63,8 @@ static uint32_t first_offset(
 	const struct segment_model *model, uint32_t bytes, uint32_t count, uint32_t *commit_state)
 {
 	uint32_t word = model->at->bits / 8;
-	uint32_t bitmap = round_up((count * 2 + 7) / 8, word);
+	uint32_t bitmap = has_references(model) ? round_up(count, BLOCKS_OF_WORD) / 4 :
+						  round_up((count * 2 + 7) / 8, word);
 	*commit_state = model->at->subsegment.bitmap + bitmap;
 	uint32_t pages = (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
 	/* Nothing known says how soon after these it is. */
@@ -164,6 +181,34 @@ void segment_lfh_plan(struct segment_model *model, unsigned place_count)
 
 /* ---- writing */
 
+static void set_bit(struct segment_model *model, uint64_t bitmap, unsigned bit)
+{
+	uint64_t byte = image_get(model->image, bitmap + bit / 8, 1);
+	image_put(model->image, bitmap + bit / 8, byte | 1u << bit % 8, 1);
+}
+
+/* bits: BUSY, HAS_UNUSED. */
+static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t number, unsigned bits)
+{
+	bool is_split = has_references(model);
+	uint32_t word = number / BLOCKS_OF_WORD * BLOCKS_OF_WORD * 2;
+	uint32_t busy = is_split ? word + number % BLOCKS_OF_WORD : 2 * number;
+	if (bits & BUSY)
+		set_bit(model, bitmap, busy);
+	if (bits & HAS_UNUSED)
+		set_bit(model, bitmap, busy + (is_split ? BLOCKS_OF_WORD : 1));
+}
+
+/* In the kernel of 19041 bits after the last block are ones. Here they are in some heaps of 26100. */
+static void put_bits_after(
+	struct segment_model *model, const struct segment_subsegment *subsegment, uint64_t bitmap)
+{
+	if (!has_references(model) || !image_chance(model->image, "bits after blocks", 2))
+		return;
+	for (uint32_t i = subsegment->block_count; i % BLOCKS_OF_WORD; i++)
+		put_bits(model, bitmap, i, BUSY | HAS_UNUSED);
+}
+
 static void put_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint64_t bitmap = subsegment->addr + model->at->subsegment.bitmap;
@@ -172,7 +217,8 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 		const struct segment_block *block = &subsegment->blocks[i];
 		uint64_t addr =
 			subsegment->addr + subsegment->first_offset + i * subsegment->block_bytes;
-		unsigned bits = is_over_page(subsegment, i) ? HAS_UNUSED : 0;
+		unsigned withheld_bits = has_references(model) ? BUSY : HAS_UNUSED;
+		unsigned bits = is_over_page(subsegment, i) ? withheld_bits : 0;
 		withheld += is_over_page(subsegment, i);
 		if (block->is_live) {
 			bits = BUSY | (block->requested < subsegment->block_bytes ? HAS_UNUSED : 0);
@@ -182,9 +228,9 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 		} else {
 			subsegment->free_count++;
 		}
-		uint64_t byte = image_get(model->image, bitmap + i / 4, 1);
-		image_put(model->image, bitmap + i / 4, byte | bits << i % 4 * 2, 1);
+		put_bits(model, bitmap, i, bits);
 	}
+	put_bits_after(model, subsegment, bitmap);
 	subsegment->free_count -= withheld;
 	if (withheld)
 		image_put(model->image, subsegment->addr + model->at->subsegment.withheld, withheld,
@@ -203,16 +249,51 @@ static void trim(struct segment_model *model, const struct segment_subsegment *s
 		image_decommit(model->image, subsegment->addr + end, subsegment->bytes - end);
 }
 
-static void put_subsegment(
-	struct segment_model *model, struct segment_subsegment *subsegment, uint64_t owner)
+static uint64_t lfh_context(const struct segment_model *model)
+{
+	return model->heap + model->at->heap.lfh;
+}
+
+static unsigned private_map_ref(const struct segment_model *model)
+{
+	uint64_t lfh = lfh_context(model);
+	return segment_ref(lfh, lfh + model->at->lfh.slot_maps);
+}
+
+/* The facts do not say that PrivateFormat changes anything of the bitmap; here it does not. */
+static void put_references(struct segment_model *model, const struct segment_subsegment *subsegment,
+	uint64_t bucket, uint64_t owner)
+{
+	const struct segment_image_layout *at = model->at;
+	struct image *image = model->image;
+	uint64_t lfh = lfh_context(model);
+	uint64_t addr = subsegment->addr;
+	uint32_t last = subsegment->block_count - 1u;
+	image_put(image, addr + at->subsegment.owner, segment_ref(lfh, owner), 2);
+	image_put(image, addr + at->subsegment.bucket, segment_ref(lfh, bucket), 2);
+	image_put(image, addr + at->subsegment.watermark, last, 2);
+	image_put(image, addr + at->subsegment.search_width,
+		round_up(subsegment->block_count, BLOCKS_OF_WORD) / BLOCKS_OF_WORD & 0xff, 1);
+	if (owner != bucket && image_chance(image, "private subsegments", 2)) {
+		image_put(image, addr + at->subsegment.private_format, 1, 1);
+		image_put(image, addr + at->subsegment.private_map, private_map_ref(model), 2);
+	}
+}
+
+static void put_subsegment(struct segment_model *model, struct segment_subsegment *subsegment,
+	uint64_t bucket, uint64_t owner)
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t addr = subsegment->addr;
 	put_blocks(model, subsegment);
 	trim(model, subsegment);
 	uint32_t offsets = subsegment->block_bytes | (uint32_t)subsegment->first_offset << 16;
-	offsets ^= (uint32_t)model->lfh_key ^ (uint32_t)addr >> 12;
-	image_put_ptr(model->image, addr + at->subsegment.owner, owner);
+	offsets ^= (uint32_t)model->lfh_key;
+	offsets ^= has_references(model) ? (uint32_t)(addr >> 12) : (uint32_t)addr >> 12;
+	if (has_references(model))
+		put_references(model, subsegment, bucket, owner);
+	else
+		image_put_ptr(model->image, addr + at->subsegment.owner, owner);
 	image_put(model->image, addr + at->subsegment.free_count, subsegment->free_count, 2);
 	image_put(model->image, addr + at->subsegment.block_count, subsegment->block_count, 2);
 	image_put(model->image, addr + at->subsegment.offsets, offsets, 4);
@@ -223,14 +304,32 @@ static void put_subsegment(
 	image_mark(model->image, "lfh subsegment", addr);
 }
 
-static void init_owner(
-	struct segment_model *model, uint64_t owner, unsigned bucket, bool is_bucket, unsigned slot)
+/* number: count of slots for a bucket, the slot's number for a slot. */
+static void init_owner(struct segment_model *model, uint64_t owner, uint64_t bucket,
+	unsigned bucket_index, unsigned number)
 {
-	image_put(model->image, owner, is_bucket, 1);
-	image_put(model->image, owner + 1, bucket, 1);
-	image_put(model->image, owner + 2, slot, 1);
-	image_list_init(model->image, owner + model->at->owner.available);
-	image_list_init(model->image, owner + model->at->owner.full);
+	const struct segment_image_layout *at = model->at;
+	bool is_bucket = owner == bucket;
+	if (has_references(model)) {
+		uint64_t lfh = lfh_context(model);
+		image_put(model->image, owner, is_bucket | bucket_index << 1, 1);
+		image_put(model->image, owner + 1, number, 1);
+		image_put(model->image, owner + at->owner.bucket, segment_ref(lfh, bucket), 2);
+		image_put(model->image, owner + at->owner.private_map,
+			is_bucket ? 0 : private_map_ref(model), 2);
+	} else {
+		image_put(model->image, owner, is_bucket, 1);
+		image_put(model->image, owner + 1, bucket_index, 1);
+		image_put(model->image, owner + 2, number, 1);
+	}
+	image_list_init(model->image, owner + at->owner.available);
+	image_list_init(model->image, owner + at->owner.full);
+}
+
+static uint64_t new_owner(struct segment_model *model, uint64_t bytes)
+{
+	return has_references(model) ? segment_meta_by_ref(model, bytes) :
+				       segment_meta(model, bytes);
 }
 
 static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_t block_bytes,
@@ -238,15 +337,17 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 {
 	const struct segment_image_layout *at = model->at;
 	unsigned ptr = image_ptr_bytes(model->image);
-	uint64_t bucket = segment_meta(model, at->bucket.bytes);
-	uint64_t array = segment_meta(model, (uint64_t)SLOT_COUNT * ptr);
-	init_owner(model, bucket, number, true, SLOT_COUNT);
+	uint64_t bucket = new_owner(model, at->bucket.bytes);
+	uint64_t array = at->bucket.slots ? segment_meta(model, (uint64_t)SLOT_COUNT * ptr) : 0;
+	init_owner(model, bucket, bucket, number, SLOT_COUNT);
 	image_put(model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / block_bytes) + 1, 4);
-	image_put_ptr(model->image, bucket + at->bucket.slots, array);
+	if (array)
+		image_put_ptr(model->image, bucket + at->bucket.slots, array);
 	for (unsigned i = 0; i < SLOT_COUNT; i++) {
-		slots[i] = segment_meta(model, at->slot.bytes);
-		init_owner(model, slots[i], number, false, i);
-		image_put_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
+		slots[i] = new_owner(model, at->slot.bytes);
+		init_owner(model, slots[i], bucket, number, i);
+		if (array)
+			image_put_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
 	}
 	return bucket;
 }
@@ -257,7 +358,7 @@ static void put_owned(struct segment_model *model, struct segment_subsegment *su
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t owner = number < SLOT_COUNT ? slots[number] : bucket;
-	put_subsegment(model, subsegment, owner);
+	put_subsegment(model, subsegment, bucket, owner);
 	if (number < SLOT_COUNT && at->slot.active) {
 		image_put_ptr(model->image, owner + at->slot.active, subsegment->addr | 1);
 		return;
@@ -266,7 +367,7 @@ static void put_owned(struct segment_model *model, struct segment_subsegment *su
 	bool is_full = !subsegment->free_count;
 	image_list_add(model->image, owner + (is_full ? at->owner.full : at->owner.available),
 		subsegment->addr);
-	if (!is_full)
+	if (!is_full && at->owner.available_count)
 		image_put_ptr(model->image, count, image_get_ptr(model->image, count) + 1);
 }
 
@@ -285,7 +386,7 @@ static void write_bucket(struct segment_model *model, unsigned number)
 		put_owned(model, subsegment, bucket, slots, count++);
 		blocks += subsegment->block_count;
 	}
-	uint64_t pointer = model->heap + at->heap.lfh + at->lfh.buckets + (uint64_t)number * ptr;
+	uint64_t pointer = lfh_context(model) + at->lfh.buckets + (uint64_t)number * ptr;
 	if (!bucket) /* _HEAP_LFH_ONDEMAND_POINTER: not made yet, and how often it was asked for */
 		image_put_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
 	else
@@ -298,9 +399,10 @@ static void write_bucket(struct segment_model *model, unsigned number)
 
 void segment_lfh_write(struct segment_model *model)
 {
-	image_put_ptr(model->image, model->heap + model->at->heap.lfh + model->at->lfh.backend,
-		model->contexts[0].addr);
-	for (unsigned number = 0; number < BUCKET_COUNT; number++)
+	image_put_ptr(
+		model->image, lfh_context(model) + model->at->lfh.backend, model->contexts[0].addr);
+	unsigned count = model->at->lfh.slot_maps ? MOST_BUCKETS - 1 : MOST_BUCKETS;
+	for (unsigned number = 0; number < count; number++)
 		write_bucket(model, number);
 }
 

@@ -7,6 +7,7 @@
 
 #define HEAP_SIGNATURE 0xddeeddeeu
 #define META_BYTES 0x40000u
+#define REF_UNIT 64u
 #define UNKNOWN_BYTES 0x20000u
 #define UNKNOWN_SIGNATURE 8 /* as on all 32-bit builds */
 
@@ -47,11 +48,24 @@ uint64_t segment_meta(struct segment_model *model, uint64_t bytes)
 	return addr;
 }
 
+uint64_t segment_meta_by_ref(struct segment_model *model, uint64_t bytes)
+{
+	model->meta = (model->meta + REF_UNIT - 1) / REF_UNIT * REF_UNIT;
+	return segment_meta(model, bytes);
+}
+
+unsigned segment_ref(uint64_t context, uint64_t addr)
+{
+	return (unsigned)((addr - context) / REF_UNIT);
+}
+
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes)
 {
 	truth_block(model->image, model->heap, addr, block->requested,
 		place_bytes - block->requested, block->stack);
+	if (block->is_for_ring)
+		image_ring_offer(model->image, addr);
 }
 
 /* ---- the heap itself */
@@ -77,11 +91,23 @@ static void put_heap(struct segment_model *model)
 	}
 }
 
+static void add_ring_blocks(struct segment_model *model)
+{
+	struct ring_wish wish = image_ring_wish(model->image);
+	for (unsigned i = 0; i < wish.count; i++) {
+		struct segment_block block = segment_plan_block(model, wish.bytes, wish.bytes);
+		block.is_live = true;
+		block.is_for_ring = true;
+		segment_vs_add_block(model, &block);
+	}
+}
+
 /* Three quarters of the places and more are the LFH's, the rest mostly VS chunks. */
 static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
 {
 	unsigned places = model_places(block_count);
 	unsigned big = places / 50 < 40 ? places / 50 + 3 : 40;
+	add_ring_blocks(model);
 	segment_lfh_plan(model, places - places / 4);
 	for (unsigned i = 0; i < places / 4; i++) {
 		bool is_big = !segment_random(model, 64);
@@ -170,6 +196,7 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	truth_heap(image, model.heap, "segment");
 	put_pages(&model);
 	image_enter_heap(image, model.heap, request->is_process_heap);
+	image_ring_add(image, model.heap, model.heap + model.at->heap.user_context);
 	segment_backend_release(&model);
 	segment_lfh_release(&model);
 	free(model.items);

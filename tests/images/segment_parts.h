@@ -18,6 +18,7 @@ struct segment_block {
 	uint32_t requested;
 	unsigned stack; /* STACK_NOTHING: none was recorded */
 	bool has_stack_place; /* an interceptor's unit is there, maybe with no record */
+	bool is_for_ring; /* an entry of the ring of heaps will lie there */
 	bool is_live;
 };
 
@@ -91,6 +92,10 @@ uint64_t segment_random(struct segment_model *model, uint64_t limit);
 struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most);
 /* Zeroed memory that the heap keeps its own records in. */
 uint64_t segment_meta(struct segment_model *model, uint64_t bytes);
+/* Reserves such memory for a structure that a reference leads to, from 26100 on. A reference is a u16
+ * that counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context. */
+uint64_t segment_meta_by_ref(struct segment_model *model, uint64_t bytes);
+unsigned segment_ref(uint64_t context, uint64_t addr);
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
 	uint64_t place_bytes);
 

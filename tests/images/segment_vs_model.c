@@ -8,6 +8,12 @@
  *
  * The list of subsegments: each link is XORed with the address of the list entry it stands in [1].
  * Size is the whole subsegment's, its header included [inf].
+ *
+ * From 26100 on the list and the tree are those of affinity slots. A map of references leads from
+ * the context to the slots, and a subsegment's OwnerSlotRef back to its slot. Inferred: links are
+ * XORed as before, OwnerSlotRef counts as the map's references do, VsContextOffset has the room of
+ * the pointer that it replaced, and two places of the map can lead to one slot, for which
+ * ContentionRemapCount stands.
  */
 #include <stdlib.h>
 
@@ -20,6 +26,7 @@
 #define FULL_COMMIT 0x8000u
 #define UNUSED_BYTES_BIT 0x100u
 #define LFH_SUBSEGMENT 0x2000u
+#define MOST_SLOTS 8u
 #define MOST_CHUNKS (BIG_SUBSEGMENT_BYTES / 16)
 
 struct chunk {
@@ -27,7 +34,22 @@ struct chunk {
 	uint32_t first, units; /* from the subsegment's start */
 };
 
+/* A list of subsegments with the tree of their free chunks. */
+struct vs_slot {
+	uint64_t addr; /* 0 before 26100: the context has them */
+	uint64_t list, free_tree;
+	struct rb_nodes subsegments, free_chunks;
+};
+
+struct vs_slots {
+	struct vs_slot at[MOST_SLOTS];
+	unsigned count;
+	unsigned used; /* the others have no subsegment */
+	uint64_t total_units, free_units;
+};
+
 struct subsegment {
+	struct vs_slot *slot;
 	uint64_t addr;
 	uint32_t units, next; /* next: the first unit that no chunk has */
 	size_t chunk_count;
@@ -141,11 +163,6 @@ static uint64_t trim(
 	return bits;
 }
 
-static void add_free(struct segment_model *model, struct rb_nodes *nodes, uint64_t addr)
-{
-	rb_image_add(nodes, addr + model->at->chunk.free_node);
-}
-
 /* A chunk that was freed lies beside the free ones; Windows would have made them one. */
 static void join_free(struct subsegment *subsegment)
 {
@@ -160,6 +177,14 @@ static void join_free(struct subsegment *subsegment)
 	subsegment->chunk_count = kept;
 }
 
+static unsigned clear_bits(uint64_t bits)
+{
+	unsigned count = 0;
+	for (bits = ~bits; bits; bits &= bits - 1)
+		count++;
+	return count;
+}
+
 static void put_subsegment_header(
 	struct segment_model *model, const struct subsegment *subsegment, uint64_t bitmap)
 {
@@ -171,11 +196,15 @@ static void put_subsegment_header(
 	image_put(model->image, subsegment->addr + at->vs_subsegment.size, subsegment->units, 2);
 	image_put(model->image, subsegment->addr + at->vs_subsegment.signature,
 		signature | ((bitmap & all) == all ? FULL_COMMIT : 0), 2);
+	if (at->vs_subsegment.owner) {
+		image_put(model->image, subsegment->addr + at->vs_subsegment.owner,
+			segment_ref(model->heap + at->heap.vs, subsegment->slot->addr), 2);
+	}
 	image_mark(model->image, "vs subsegment", subsegment->addr);
 }
 
 static void write_subsegment(
-	struct segment_model *model, struct subsegment *subsegment, struct rb_nodes *nodes)
+	struct segment_model *model, struct subsegment *subsegment, struct vs_slots *slots)
 {
 	uint64_t bitmap = UINT64_MAX;
 	uint32_t previous = 0;
@@ -189,9 +218,15 @@ static void write_subsegment(
 			put_busy(model, subsegment, chunk);
 			continue;
 		}
-		add_free(model, nodes, subsegment->addr + (uint64_t)chunk->first * model->unit);
+		rb_image_add(&subsegment->slot->free_chunks,
+			subsegment->addr + (uint64_t)chunk->first * model->unit +
+				model->at->chunk.free_node);
+		slots->free_units += chunk->units;
 		bitmap &= trim(model, subsegment, chunk);
 	}
+	unsigned given_back = clear_bits(bitmap) * SEGMENT_PAGE / model->unit;
+	slots->free_units -= given_back;
+	slots->total_units += subsegment->units - given_back;
 	put_subsegment_header(model, subsegment, bitmap);
 }
 
@@ -205,8 +240,8 @@ static uint32_t item_units(const struct segment_model *model, const struct vs_it
 	return units < least ? least : units;
 }
 
-static void open_subsegment(
-	struct segment_model *model, struct subsegment *subsegment, uint32_t item_bytes)
+static void open_subsegment(struct segment_model *model, struct subsegment *subsegment,
+	struct vs_slots *slots, uint32_t item_bytes)
 {
 	uint32_t bytes =
 		item_bytes > SUBSEGMENT_BYTES / 2 ? BIG_SUBSEGMENT_BYTES : SUBSEGMENT_BYTES;
@@ -214,15 +249,17 @@ static void open_subsegment(
 	subsegment->units = bytes / model->unit;
 	subsegment->next = model->at->vs_subsegment.first_chunk / model->unit;
 	subsegment->chunk_count = 0;
+	uint64_t slot = slots->used > 1 ? segment_random(model, slots->used) : 0;
+	subsegment->slot = &slots->at[slot];
+	rb_image_add(&subsegment->slot->subsegments, subsegment->addr);
 }
 
-static void link_all(struct segment_model *model, const uint64_t *subsegments, size_t count)
+static void link_all(struct segment_model *model, const struct vs_slot *slot)
 {
-	uint64_t head = model->heap + model->at->heap.vs + model->at->vs.list;
 	unsigned ptr = image_ptr_bytes(model->image);
-	uint64_t here = head;
-	for (size_t i = 0; i <= count; i++) {
-		uint64_t next = i < count ? subsegments[i] : head;
+	uint64_t here = slot->list;
+	for (size_t i = 0; i <= slot->subsegments.count; i++) {
+		uint64_t next = i < slot->subsegments.count ? slot->subsegments.at[i] : slot->list;
 		image_put_ptr(model->image, here, next ^ here);
 		image_put_ptr(model->image, next + ptr, here ^ next);
 		here = next;
@@ -245,19 +282,18 @@ static uint32_t choose_gap(
 }
 
 static void place_items(
-	struct segment_model *model, struct subsegment *subsegment, struct rb_nodes *lists[2])
+	struct segment_model *model, struct subsegment *subsegment, struct vs_slots *slots)
 {
 	for (size_t i = 0; i < model->item_count; i++) {
 		const struct vs_item *item = &model->items[i];
 		uint32_t units = item_units(model, item);
 		uint32_t gap = choose_gap(model, subsegment, item->subsegment);
 		if (subsegment->addr && subsegment->next + gap + units > subsegment->units) {
-			write_subsegment(model, subsegment, lists[1]);
+			write_subsegment(model, subsegment, slots);
 			subsegment->addr = 0;
 		}
 		if (!subsegment->addr) {
-			open_subsegment(model, subsegment, units * model->unit);
-			add_free(model, lists[0], subsegment->addr - model->at->chunk.free_node);
+			open_subsegment(model, subsegment, slots, units * model->unit);
 			gap = item->subsegment ? choose_gap(model, subsegment, true) : 0;
 		}
 		if (gap)
@@ -265,20 +301,84 @@ static void place_items(
 		add_chunk(subsegment, item, units);
 	}
 	if (subsegment->addr)
-		write_subsegment(model, subsegment, lists[1]);
+		write_subsegment(model, subsegment, slots);
+}
+
+/* ---- affinity slots */
+
+static void make_slot(struct segment_model *model, struct vs_slot *slot)
+{
+	const struct segment_image_layout *at = model->at;
+	uint64_t vs = model->heap + at->heap.vs;
+	slot->addr = segment_meta_by_ref(model, at->vs_slot.bytes);
+	slot->list = slot->addr + at->vs_slot.list;
+	slot->free_tree = slot->addr + at->vs_slot.free_tree;
+	/* Later builds of 26100 have the offset. */
+	bool is_offset = image_chance(model->image, "vs slots by offset", 2);
+	image_put_ptr(
+		model->image, slot->addr + at->vs_slot.context, is_offset ? slot->addr - vs : vs);
+	image_mark(model->image, "vs slot", slot->addr);
+}
+
+/* Makes a map of one to eight places. In some images two places share each slot. */
+static void make_slots(struct segment_model *model, struct vs_slots *slots)
+{
+	const struct segment_image_layout *at = model->at;
+	uint64_t vs = model->heap + at->heap.vs;
+	unsigned places = 1u << image_chance(model->image, "vs slots", 4);
+	bool is_shared = places > 1 && image_chance(model->image, "vs slots shared", 2);
+	slots->count = is_shared ? places / 2 : places;
+	slots->used = slots->count - slots->count / 4;
+	uint64_t map = segment_meta_by_ref(model, 4ull * places);
+	for (unsigned i = 0; i < slots->count; i++)
+		make_slot(model, &slots->at[i]);
+	for (unsigned i = 0; i < places; i++) {
+		uint64_t slot = slots->at[i % slots->count].addr;
+		image_put(model->image, map + 4ull * i, segment_ref(vs, slot), 2);
+		image_put(model->image, map + 4ull * i + 2, i >= slots->count, 2);
+	}
+	image_put(model->image, vs + at->vs_slot.map, segment_ref(vs, map), 2);
+	image_put(model->image, vs + at->vs_slot.mask, places - 1, 1);
+}
+
+/* Before 26100 the context has the list and the tree. */
+static void use_context(struct segment_model *model, struct vs_slots *slots)
+{
+	uint64_t vs = model->heap + model->at->heap.vs;
+	slots->at[0].list = vs + model->at->vs.list;
+	slots->at[0].free_tree = vs + model->at->vs.free_tree;
+	slots->count = 1;
+	slots->used = 1;
+}
+
+static void write_slots(struct segment_model *model, struct vs_slots *slots)
+{
+	for (unsigned i = 0; i < slots->count; i++) {
+		struct vs_slot *slot = &slots->at[i];
+		link_all(model, slot);
+		rb_image_build(model->image, slot->free_tree, &slot->free_chunks, false);
+		free(slot->subsegments.at);
+		free(slot->free_chunks.at);
+	}
 }
 
 void segment_vs_write(struct segment_model *model)
 {
-	struct rb_nodes subsegments = {0}, free_chunks = {0};
+	const struct segment_image_layout *at = model->at;
+	uint64_t vs = model->heap + at->heap.vs;
+	struct vs_slots slots = {0};
 	struct subsegment *subsegment = model_zeroed(1, sizeof *subsegment);
-	place_items(model, subsegment, (struct rb_nodes *[]){&subsegments, &free_chunks});
-	link_all(model, subsegments.at, subsegments.count);
-	uint64_t vs = model->heap + model->at->heap.vs;
-	rb_image_build(model->image, vs + model->at->vs.free_tree, &free_chunks, false);
-	if (model->at->vs.backend)
-		image_put_ptr(model->image, vs + model->at->vs.backend, model->contexts[0].addr);
-	free(subsegments.at);
-	free(free_chunks.at);
+	if (at->vs_slot.bytes)
+		make_slots(model, &slots);
+	else
+		use_context(model, &slots);
+	place_items(model, subsegment, &slots);
+	write_slots(model, &slots);
+	if (at->vs.backend)
+		image_put_ptr(model->image, vs + at->vs.backend, model->contexts[0].addr);
+	if (at->vs.total_units) {
+		image_put_ptr(model->image, vs + at->vs.total_units, slots.total_units);
+		image_put_ptr(model->image, vs + at->vs.free_units, slots.free_units);
+	}
 	free(subsegment);
 }
