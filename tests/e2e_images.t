@@ -14,7 +14,7 @@ use Images;
 
 my @profiles = profiles();
 # Those that have segment heaps whose layout is known.
-my @segment = grep { /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-x64$/ } @profiles;
+my @segment = grep { /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-(?:26100-)?x64$/ } @profiles;
 my $dir = fresh_dir();
 
 if (@ARGV) {
@@ -49,6 +49,12 @@ for my $profile (@segment) {
 		grows($profile, '--ust', '--segment');
 	};
 }
+# The variants of build 26100: slots named by pointer or distance, one slot or eight, shared or not.
+subtest 'segment heaps of 26100' => sub {
+	for my $seed (1 .. 6, 9, 10) {
+		check('win11-26100-x64', '--segment', '--blocks', 5500, '--seed', $seed, @$_) for [], ['--ust'];
+	}
+};
 # A heap's address may look like something else.
 subtest 'many heaps' => sub {
 	check('win7-x64', '--heaps', 20, '--ust', '--seed', $_) for 6, 21, 25, 46;

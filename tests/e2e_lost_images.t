@@ -15,6 +15,7 @@ my $dir = fresh_dir();
 my %made = (
 	'win7-x86' => [[], ['--page-heap', 'light']], 'win7-x64' => [[], ['--no-lfh']], 'win10-x86' => [[], ['--segment']],
 	'win10-x64' => [[], ['--segment'], ['--page-heap', 'full']], 'win11-x64' => [[], ['--segment']],
+	'win11-26100-x64' => [[], ['--segment']], 'win11-26100-x86' => [[]],
 );
 my $seed = 1;
 for my $profile (sort keys %made) {
@@ -35,7 +36,7 @@ sub one_image {
 	my $truth = truth("$file.truth");
 	my @blocks = sort { $a->{at} <=> $b->{at} }
 	    map { +{ at => hex $_, bytes => (split / /, $truth->{all}{$_})[1], links => {}, starts => {} } } keys %{ $truth->{all} };
-	put_pointers($image, \@blocks);
+	put_pointers($image, \@blocks, { map { (hex $_) => 1 } keys %{ $truth->{heaps} } });
 	spew($file, $image->{bytes});
 	for my $by_middle (1, 0) {
 		search($image, \@blocks, $by_middle);
@@ -80,16 +81,25 @@ sub put_word {
 	return;
 }
 
+# True of a block that is an entry of the ring of heaps: two links, and a heap. It stays as it is.
+sub is_of_ring {
+	my ($image, $block, $heaps) = @_;
+	my $region = region_of($image, $block->{at});
+	return if $block->{bytes} < 3 * $image->{word};
+	my @words = unpack $image->{word} == 8 ? 'Q<3' : 'V3', substr $image->{bytes}, $region->{offset} + $block->{at} - $region->{at}, 24;
+	return $heaps->{ $words[2] };
+}
+
 # Each block has up to three pointers, to beginnings and middles; the data of the program has some more.
 sub put_pointers {
-	my ($image, $blocks) = @_;
+	my ($image, $blocks, $heaps) = @_;
 	my $some = sub {
 		my $block = $blocks->[random(scalar @$blocks)];
 		return $block->{at} + (random(3) ? 0 : random($block->{bytes} + 2));
 	};
 	for my $block (@$blocks) {
 		my ($region, $words) = (region_of($image, $block->{at}), int $block->{bytes} / $image->{word});
-		next if !$region || $block->{bytes} > $region->{at} + $region->{bytes} - $block->{at};
+		next if !$region || $block->{bytes} > $region->{at} + $region->{bytes} - $block->{at} || is_of_ring($image, $block, $heaps);
 		substr($image->{bytes}, $region->{offset} + $block->{at} - $region->{at}, $block->{bytes}) = "\0" x $block->{bytes};
 		my $first = -$block->{at} % $image->{word};
 		next if $block->{bytes} < $first + $image->{word};

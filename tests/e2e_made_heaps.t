@@ -14,8 +14,9 @@ my $tool = "$root/build/linux/images/make_image";
 my %kinds = (segment => ['--segment', '--heaps', 1], full => ['--page-heap', 'full'],
 	light => ['--page-heap', 'light']);
 my %profiles = (
-	segment => [qw(win10-16299-x64 win10-x64 win10-x86 win11-x64 win10-17134-x64 win10-17763-x64 win10-14393-x64)],
-	full => [qw(win7-x86 win7-x64 win10-x64 win10-x86 win11-x64)],
+	segment => [qw(win10-16299-x64 win10-x64 win10-x86 win11-x64 win10-17134-x64 win10-17763-x64 win10-14393-x64
+	    win11-26100-x64)],
+	full => [qw(win7-x86 win7-x64 win10-x64 win10-x86 win11-x64 win11-26100-x64 win11-26100-x86)],
 	light => [qw(win7-x86 win7-x64 win81-x64 win10-x86)],
 );
 

@@ -13,7 +13,7 @@ my $dir = fresh_dir();
 my $image = "$dir/image.dmp";
 my $hsnap = "$root/build/linux/hsnap";
 
-for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64 wow64)) {
+for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64 wow64 win11-26100-x64 win11-26100-x86)) {
 	subtest $profile => sub {
 		with_ust($profile, $_) for qw(depth index);
 		without_ust($profile);

@@ -349,7 +349,9 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 			" (%s was tried, and the tracer's blocks are not there)",
 			captured->wrong_layout);
 	/* A layout that fits some heaps is known: the rest are damaged, or cannot be reached. */
-	if (captured->wrong_layout || count == walk->heap_count)
+	if (walk->unwalked_why)
+		snprintf(why, sizeof(why), "%s: ", walk->unwalked_why);
+	else if (captured->wrong_layout || count == walk->heap_count)
 		snprintf(why, sizeof(why),
 			"hsnap %s does not know the heaps of %s%s: ", HSNAP_VERSION,
 			snapshot->os ? snapshot->os : "this system", layout);

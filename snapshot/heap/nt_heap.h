@@ -26,6 +26,7 @@ struct segment_keys {
 	bool is_tried, is_lfh_tried; /* the LFH's only when there is an LFH */
 	bool has_page, has_lfh; /* it was found */
 	bool is_wide; /* the LFH's mask is made from the whole address: from 26100 on */
+	bool is_halved; /* the LFH's bitmaps are LFH_HALVES: from 26100 on, or earlier */
 	uint64_t page; /* of page segments: heap ^ a constant */
 	uint64_t heap;
 	uint32_t lfh;

@@ -48,10 +48,7 @@ static inline const struct fake_layout *seg_layout(size_t number)
 		.build = build,
 		.ptr = bits / 8,
 		.unit = bits / 4,
-		.at = *segment_image_layout_of(bits, build < 26100 ? build : 22000)};
-	/* As one open-source reader has it; all else is as before. */
-	if (build >= 26100)
-		l->at.range.unit = 0x1a;
+		.at = *segment_image_layout_of(bits, build)};
 	l->first_index = l->at.segment.header_bytes >> 12;
 	return l;
 }
@@ -67,7 +64,7 @@ struct fake_segment {
 	const struct fake_layout *l;
 	uint64_t heap_key, constant;
 	uint32_t lfh_key;
-	bool is_wide;
+	bool is_wide, is_halved;
 	uint64_t meta, segment; /* where the next of either goes */
 	uint64_t heaps[2];
 	struct nt_process process;
@@ -111,12 +108,38 @@ static inline uint64_t seg_context(uint64_t heap, unsigned i)
 	return heap + seg.l->at.heap.contexts + i * seg.l->at.context.bytes;
 }
 
+#define FAKE_SLOT_MAP 0x28u /* references from the VS context, in units of 64 bytes */
+#define FAKE_SLOT 0x2au
+
+/* The head of the list of VS subsegments: of the context, or of its only affinity slot. */
+static inline uint64_t seg_vs_list(uint64_t heap)
+{
+	const uint64_t context = heap + seg.l->at.heap.vs;
+
+	return seg.l->at.vs_slot.bytes ? context + FAKE_SLOT * 64 + seg.l->at.vs_slot.list :
+					 context + seg.l->at.vs.list;
+}
+
+/* A VS context with one slot, if the layout has slots. */
+static inline void seg_vs_slot(uint64_t heap)
+{
+	const struct fake_layout *l = seg.l;
+	const uint64_t context = heap + l->at.heap.vs;
+
+	if (!l->at.vs_slot.bytes)
+		return;
+	fake_put(context + l->at.vs_slot.map, FAKE_SLOT_MAP, 2);
+	fake_put(context + l->at.vs_slot.mask, 0, 1);
+	fake_put(context + FAKE_SLOT_MAP * 64, FAKE_SLOT, 2);
+	seg_ptr(context + FAKE_SLOT * 64 + l->at.vs_slot.context, context);
+}
+
 /* An empty heap. */
 static inline void seg_heap(uint64_t heap)
 {
 	const struct fake_layout *l = seg.l;
 
-	fake_map(heap, 0x1000);
+	fake_map(heap, 0x6000);
 	fake_put(heap + l->at.heap.signature, 0xddeeddee, 4);
 	if (!l->at.context.bytes)
 		seg_list_init(heap + l->at.context.list, false);
@@ -130,7 +153,8 @@ static inline void seg_heap(uint64_t heap)
 		seg_ptr(c + l->at.context.heap, heap);
 		seg_list_init(c + l->at.context.list, false);
 	}
-	seg_list_init(heap + l->at.heap.vs + l->at.vs.list, true);
+	seg_vs_slot(heap);
+	seg_list_init(seg_vs_list(heap), true);
 	seg.heaps[seg.process.heap_count++] = heap;
 }
 
@@ -146,7 +170,7 @@ static inline void seg_init(const struct fake_layout *l)
 	fake_init();
 	fake.target.bits = l->bits;
 	seg.heap_key = 0x5b1d3c9f7a82e641u & seg_mask();
-	seg.is_wide = l->build >= 26100;
+	seg.is_wide = seg.is_halved = l->build >= 26100;
 	seg.constant = seg.is_wide ? 0 : FAKE_CONSTANT & seg_mask();
 	seg.lfh_key = 0x9e4c71d3;
 	seg.meta = FAKE_META;
@@ -208,7 +232,9 @@ struct fake_vs {
 
 static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 {
-	seg_list_add(heap + seg.l->at.heap.vs + seg.l->at.vs.list, addr, true);
+	seg_list_add(seg_vs_list(heap), addr, true);
+	if (seg.l->at.vs_subsegment.owner)
+		fake_put(addr + seg.l->at.vs_subsegment.owner, FAKE_SLOT, 2);
 	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
@@ -266,6 +292,20 @@ static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
 	fake_put(lfh->addr + seg.l->at.subsegment.free_count, n, 2);
 }
 
+#define FAKE_BUCKETS 0x40u /* reference from the LFH context to bucket 0; each has two units */
+
+/* The bucket that a subsegment of the first heap refers to, which the context's table has as well. */
+static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
+{
+	const struct fake_layout *l = seg.l;
+	const uint64_t context = FAKE_HEAP + l->at.heap.lfh;
+	const unsigned ref = FAKE_BUCKETS + bucket * 2;
+
+	fake_put(subsegment + l->at.subsegment.bucket, ref, 2);
+	fake_put(context + ref * 64, bucket << 1 | 1, 1);
+	seg_ptr(context + l->at.lfh.buckets + (uint64_t)bucket * l->ptr, context + ref * 64);
+}
+
 /* As many blocks as find room in bytes. bucket: what its owner says. */
 static inline struct fake_lfh seg_lfh(
 	uint64_t addr, unsigned bytes, unsigned block_bytes, unsigned bucket)
@@ -276,8 +316,13 @@ static inline struct fake_lfh seg_lfh(
 	while (seg_lfh_room(lfh.count) + lfh.count * block_bytes > bytes)
 		lfh.count--;
 	lfh.first = seg_lfh_room(lfh.count);
-	seg_ptr(addr + seg.l->at.subsegment.owner, owner);
-	fake_put(owner + 1, bucket, 1);
+	if (seg.l->at.subsegment.bucket) {
+		if (bucket < 128)
+			seg_bucket_put(addr, bucket);
+	} else {
+		seg_ptr(addr + seg.l->at.subsegment.owner, owner);
+		fake_put(owner + 1, bucket, 1);
+	}
 	fake_put(addr + seg.l->at.subsegment.block_count, lfh.count, 2);
 	seg_lfh_free_put(&lfh, lfh.count);
 	fake_put(addr + seg.l->at.subsegment.offsets,
@@ -290,18 +335,30 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 	return lfh->addr + lfh->first + (uint64_t)k * lfh->block_bytes;
 }
 
+/* Sets a bit of block k: 0 for busy, 1 for not all used. Returns what it was. From 26100 on 32 blocks have a word's low
+ * half for their first bits, and its high half for the others. */
+static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned bit)
+{
+	const uint64_t bitmap = lfh->addr + seg.l->at.subsegment.bitmap;
+	const unsigned at = seg.is_halved ? k / 32 * 64 + k % 32 + bit * 32 : k * 2 + bit;
+	const uint64_t byte = fake_get(bitmap + at / 8, 1);
+
+	fake_put(bitmap + at / 8, byte | 1u << at % 8, 1);
+	return byte >> at % 8 & 1;
+}
+
 /* Marks block k; tail: its last word, or 0. */
 static inline uint64_t seg_lfh_block(const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
-	uint64_t byte = lfh->addr + seg.l->at.subsegment.bitmap + k / 4,
-		 addr = seg_lfh_addr(lfh, k);
-	uint64_t free_count = lfh->addr + seg.l->at.subsegment.free_count;
+	const uint64_t addr = seg_lfh_addr(lfh, k);
+	const uint64_t free_count = lfh->addr + seg.l->at.subsegment.free_count;
 
-	if (!(fake_get(byte, 1) >> k % 4 * 2 & 1))
+	if (!seg_lfh_set(lfh, k, 0))
 		seg_lfh_free_put(lfh, (unsigned)fake_get(free_count, 2) - 1);
-	fake_put(byte, fake_get(byte, 1) | (tail ? 3u : 1u) << k % 4 * 2, 1);
-	if (tail)
+	if (tail) {
+		seg_lfh_set(lfh, k, 1);
 		fake_put(addr + lfh->block_bytes - 2, tail, 2);
+	}
 	return addr;
 }
 

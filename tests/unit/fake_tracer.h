@@ -71,7 +71,7 @@ static inline void tracer_place(void)
 	tracer_place_image();
 	fake_map(TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
 	AREA_PUT(magic, 0x54534e4148435254);
-	AREA_PUT(version, 9);
+	AREA_PUT(version, TRACER_VERSION);
 	AREA_PUT(area_bytes, sizeof(struct tracer_area));
 	AREA_PUT(state, TRACER_ON);
 	AREA_PUT(pointer_bytes, 8);

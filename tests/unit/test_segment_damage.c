@@ -155,7 +155,7 @@ ZOO_TEST(a_subsegment_without_its_signature_is_noted)
 ZOO_TEST(withheld_blocks_that_cannot_be_told_are_noted)
 {
 	for (unsigned k = 0; k < 0x80; k++)
-		fake_put(zoo.lfh + seg.l->at.subsegment.bitmap + k / 4, 0x55, 1);
+		seg_lfh_set(&(struct fake_lfh){.addr = zoo.lfh}, k, 0);
 	fake_put(zoo.lfh + seg.l->at.subsegment.free_count,
 		fake_get(zoo.lfh + seg.l->at.subsegment.block_count, 2) - 0x80, 2);
 	if (seg.l->at.subsegment.withheld)

@@ -59,8 +59,7 @@ SEG_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, ALL)
 	assert_true(seg.walk.heaps[0].unwalked);
 }
 
-/* Two layouts differ only in where a range keeps its size: ranges show which it is. */
-SEG_TIMES(ranges_tell_layouts_apart_whatever_the_build, BUILD_26100 | BUILD_22000, 4)
+SEG_TIMES(contents_tell_layouts_apart_whatever_the_build, BUILD_26100 | BUILD_22000, 4)
 {
 	static const uint32_t builds[4] = {0, 22000, 26100, 99999};
 
@@ -125,7 +124,7 @@ SEG_TIMES(the_heap_key_is_found_whatever_page_segments_are_signed_with, ALL, 4)
 	uint64_t at;
 
 	seg.constant = i & 1 ? 0 : seg.constant;
-	seg.process.os_build = i & 2 ? 26100 : l->build;
+	seg.process.os_build = i & 2 && l->bits == 64 ? 26100 : l->build;
 	at = seg_segment(FAKE_HEAP, 0);
 	vs = seg_vs(FAKE_HEAP, seg_range(at, 12, l->first_index, 1, 15, 0, false));
 	for (unsigned k = 0; k < 8; k++)
@@ -137,7 +136,7 @@ SEG_TIMES(the_heap_key_is_found_whatever_page_segments_are_signed_with, ALL, 4)
 	assert_int_equal(seg.nt.segment_keys.heap, seg.heap_key);
 }
 
-SEG_TEST(a_vs_subsegment_that_is_not_listed_is_noted, BUILD_19041)
+SEG_TEST(a_vs_subsegment_that_is_not_listed_is_noted, BUILD_26100 | BUILD_19041)
 {
 	struct fake_vs vs;
 	uint64_t at;
@@ -146,7 +145,7 @@ SEG_TEST(a_vs_subsegment_that_is_not_listed_is_noted, BUILD_19041)
 	vs = seg_vs(FAKE_HEAP, seg_range(at, 12, 2, 1, 15, 0, false));
 	seg_chunk(&vs, 0x100, true, 0);
 	seg_vs_end(&vs, true);
-	seg_list_init(FAKE_HEAP + seg.l->at.heap.vs + seg.l->at.vs.list, true);
+	seg_list_init(seg_vs_list(FAKE_HEAP), true);
 	seg_walk();
 	assert_int_equal(seg.walk.block_count, 1);
 	assert_int_equal(seg.walk.broken_count, 1);
@@ -178,6 +177,44 @@ SEG_TEST(bitmaps_of_lfh_subsegments_say_which_blocks_are_live, ALL)
 	assert_block(2, c, 0x50 - 1, 1, 0);
 	assert_block(3, d, 0, 0x50, 0);
 	assert_block(4, e, 0x100 - 2, 2, 0);
+}
+
+/* The forms differ where some busy blocks are all used: as many bits lie elsewhere. */
+SEG_TIMES(the_form_of_bitmaps_is_found_whatever_the_build, BUILD_26100 | BUILD_22000, 2)
+{
+	struct fake_lfh lfh;
+	uint64_t at = seg_segment(FAKE_HEAP, 0), total = 0;
+
+	seg.is_halved = i;
+	for (unsigned k = 0; k < 3; k++) {
+		lfh = seg_lfh(seg_range(at, 12, l->first_index + 4 * k, 4, 11, 0, false), 0x4000,
+			0x50, 0x50 / l->unit);
+		for (unsigned block = 0; block < 20 + 20 * k; block++)
+			seg_lfh_block(&lfh, block, block % 3 ? 5 : 0);
+	}
+	seg_walk();
+	assert_int_equal(seg.walk.broken_count, 0);
+	assert_int_equal(seg.nt.segment_keys.is_halved, i);
+	assert_int_equal(seg.walk.block_count, 20 + 40 + 60);
+	for (size_t block = 0; block < seg.walk.block_count; block++)
+		total += seg.walk.blocks[block].requested_bytes;
+	assert_int_equal(total, 120 * 0x50 - (13 + 26 + 40) * 5);
+}
+
+/* Later builds of 26100 keep how far the slot is from its context. */
+SEG_TIMES(slots_name_their_context_by_pointer_or_distance, BUILD_26100, 3)
+{
+	const uint64_t context = FAKE_HEAP + l->at.heap.vs, slot = context + FAKE_SLOT * 64;
+	const uint64_t names[] = {context, slot - context, slot};
+	struct fake_vs vs =
+		seg_vs(FAKE_HEAP, seg_range(seg_segment(FAKE_HEAP, 0), 12, 2, 1, 15, 0, false));
+
+	seg_ptr(slot + l->at.vs_slot.context, names[i]);
+	seg_chunk(&vs, 0x1000 - l->at.vs_subsegment.first_chunk, true, 0);
+	seg_vs_end(&vs, true);
+	seg_walk();
+	assert_int_equal(seg.walk.block_count, 1);
+	assert_int_equal(seg.walk.broken_count > 0, i == 2);
 }
 
 /* From 26100 on the mask is made from all bits of the address. */

@@ -28,9 +28,16 @@ struct segment_parts {
 	uint16_t range_bytes, range_signature, range_flags;
 	/* _HEAP_VS_SUBSEGMENT, _HEAP_VS_CHUNK_HEADER */
 	uint16_t vs_size, vs_signature, vs_first_chunk, vs_chunk_bytes, vs_chunk_bits;
-	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER */
+	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER; lfh_owner 0: there is no pointer to an owner */
 	uint16_t lfh_owner, lfh_free_count, lfh_block_count, lfh_offsets;
 	uint16_t lfh_bitmap, owner_bucket;
+	/* Without a pointer: a reference from the LFH context to the bucket, which is in the context's table */
+	uint16_t lfh_bucket_ref, lfh_buckets;
+	bool lfh_is_halved; /* the bitmap's likelier form, enum lfh_form */
+	/* _HEAP_VS_CONTEXT, _HEAP_VS_SLOT_MAP, _HEAP_VS_AFFINITY_SLOT, _HEAP_VS_SUBSEGMENT; slot_list 0: there are no
+	 * slots, the context has the list. A reference is an offset from the context, shifted. */
+	uint16_t slot_map, slot_mask, slot_shift, slot_map_entry, slot_context, slot_list;
+	uint16_t vs_owner;
 	/* _HEAP_LARGE_ALLOC_DATA, _RTL_BALANCED_NODE in it, _RTL_RB_TREE */
 	uint16_t large_address, large_pages, node_left, node_right, node_parent, tree_root,
 		tree_min;
@@ -51,7 +58,7 @@ struct segment_layout {
 	uint16_t contexts, context_bytes, vs_context, lfh_context, heap_bytes;
 	/* _HEAP_SEG_CONTEXT, or of the heap: there UnitShift and FirstDescriptorIndex are constants */
 	uint16_t unit_shift, first_descriptor, to_lfh, to_vs, to_heap, segment_list;
-	/* _HEAP_VS_CONTEXT */
+	/* _HEAP_VS_CONTEXT; 0: its slots have lists */
 	uint16_t vs_list;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
 	uint16_t range_unused, range_unused_bytes, range_extra, range_units;
@@ -75,6 +82,7 @@ struct segment_layout {
 /* What page segments are signed with besides the key; nothing from this build on. */
 #define SEGMENT_CONSTANT 0xa2e64eada2e64eadu
 #define SEGMENT_BUILD_WIDE 26100u
+#define SEGMENT_BUILD_X64_ONLY 26100u /* from this build on only x64 layouts are known */
 
 extern const struct segment_layout segment_layouts[];
 extern const size_t segment_layout_count;
@@ -91,6 +99,11 @@ extern const size_t segment_layout_count;
  * -ERR_NOMEM.
  */
 
+/* References to affinity slots, each once: a set of all that there can be. */
+struct vs_slots {
+	uint64_t refs[(UINT16_MAX + 1) / 64];
+};
+
 struct segment_heap {
 	struct nt_walk *nt;
 	const struct segment_layout *layout;
@@ -99,10 +112,14 @@ struct segment_heap {
 	struct extent run;
 	struct extent records; /* a range of memory that is there, where a stack's record was */
 	uint64_t vs_ranges; /* VS subsegments met */
+	struct vs_slots slots; /* that own them */
 };
 
 /* Notes what is wrong with what begins at addr: that it is not there, or else the literal. Returns 0. */
 int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what);
+
+/* Returns true if a neighbour of a list's head leads back to it: the other one may be damaged. */
+bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded);
 
 /* Finds the layout of the heap at addr. False: none fits. */
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr);
@@ -157,10 +174,31 @@ int vs_chunk_lfh(
 	struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *addr, uint64_t *bytes);
 int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_bytes);
 
-/* How many subsegments the VS context lists. */
+/* Returns the number of subsegments on the list of the VS context, or on those of its slots. */
 uint64_t segment_vs_listed(struct segment_heap *heap);
 
+/* Returns true if an affinity slot of the VS context names the context. Reads only the heap's own structures. */
+bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr);
+
 /* ---- LFH. */
+
+/* How a subsegment's bitmap marks blocks as busy, and busy blocks as not all used. */
+enum lfh_form {
+	LFH_PAIRS, /* two bits for each block, the busy bit first */
+	LFH_HALVES, /* in each 64-bit word, the busy bits of 32 blocks and then their other bits */
+	LFH_FORMS
+};
+
+/* Returns the bits of block k: 1 if it is busy, 2 if not all of it is used. */
+static inline unsigned lfh_state(const unsigned char *bitmap, enum lfh_form form, uint32_t k)
+{
+	const unsigned char *word = bitmap + k / 32 * 8 + k % 32 / 8;
+
+	if (form == LFH_PAIRS)
+		return bitmap[k / 4] >> k % 4 * 2 & 3;
+	return (word[0] >> k % 8 & 1) | (word[4] >> k % 8 & 1) << 1;
+}
+
 struct lfh_sample {
 	uint64_t addr, bytes;
 	uint32_t free_count, block_count, header_bytes; /* header with bitmap */
@@ -186,6 +224,13 @@ int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 
 /* The size that blocks of a bucket have; 0: there is no such bucket. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket);
+
+/*
+ * Chooses the form of the bitmaps of all samples: busy and free blocks must be all blocks, in more of the samples than for
+ * the other form. If the samples do not decide, the form is the layout's.
+ */
+enum lfh_form lfh_form_choose(
+	struct segment_heap *heap, const struct lfh_sample *samples, size_t count);
 
 /* Whether most samples, which may be of several heaps of one bitness, make sense with the key, and which
  * mask they then have. */

@@ -190,8 +190,7 @@ static bool points_to(struct nt_walk *nt, uint64_t addr, uint64_t to)
 	return !memory_ptr(nt->memory, nt->process->bits, addr, &value) && value == to;
 }
 
-/* True when a neighbour of a list's head points back to it: the other may be damaged. */
-static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
+bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 {
 	unsigned bits = nt->process->bits;
 	uint64_t next, previous, key = is_coded ? head : 0;
@@ -218,7 +217,7 @@ enum segment_weight {
 static int context_weight(
 	struct nt_walk *nt, const struct segment_layout *layout, uint64_t heap, uint64_t context)
 {
-	int weight = list_fits(nt, context + layout->segment_list, false) ? WEIGHT_LIST : 0;
+	int weight = segment_list_fits(nt, context + layout->segment_list, false) ? WEIGHT_LIST : 0;
 
 	if (!layout->context_bytes)
 		return weight;
@@ -238,7 +237,9 @@ static int layout_weight(struct nt_walk *nt, const struct segment_layout *layout
 
 	if (layout->parts->bits != nt->process->bits)
 		return 0;
-	if (list_fits(nt, addr + layout->vs_context + layout->vs_list, true))
+	if (layout->parts->slot_list ?
+			segment_vs_has_slots(nt, layout, addr) :
+			segment_list_fits(nt, addr + layout->vs_context + layout->vs_list, true))
 		weight += WEIGHT_LIST;
 	weight += context_weight(nt, layout, addr, context);
 	if (layout->context_bytes)
@@ -428,26 +429,38 @@ static int blocks(struct segment_heap *heap)
 	return 0;
 }
 
+static int walk_opened(struct segment_heap *heap)
+{
+	const struct segment_layout *layout = heap->layout;
+	struct heap found = {.addr = heap->addr,
+		.bits = layout->parts->bits,
+		.kind = "segment",
+		.layout = layout->name};
+	int rc;
+
+	if (layout->committed_pages) {
+		found.committed_bytes = pages_at(heap, layout->committed_pages) +
+					pages_at(heap, layout->large_committed);
+		found.reserved_bytes = pages_at(heap, layout->reserved_pages) +
+				       pages_at(heap, layout->large_reserved);
+	}
+	rc = walk_add_heap(heap->nt->walk, &found);
+	return rc ? rc : blocks(heap);
+}
+
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 {
 	struct heap found = {.addr = addr, .bits = nt->process->bits, .kind = "segment"};
-	const struct segment_layout *layout;
 	struct segment_heap heap;
 	int rc = segment_keys_find(nt);
 
 	if (rc)
 		return rc;
-	found.unwalked = !segment_heap_open(&heap, nt, addr);
-	if (found.unwalked)
-		return walk_add_heap(nt->walk, &found);
-	layout = heap.layout;
-	found.layout = layout->name;
-	if (layout->committed_pages) {
-		found.committed_bytes = pages_at(&heap, layout->committed_pages) +
-					pages_at(&heap, layout->large_committed);
-		found.reserved_bytes = pages_at(&heap, layout->reserved_pages) +
-				       pages_at(&heap, layout->large_reserved);
-	}
-	rc = walk_add_heap(nt->walk, &found);
-	return rc ? rc : blocks(&heap);
+	/* x64 heaps of these builds have changed much, and nothing is known of x86 ones. */
+	if (nt->process->bits == 32 && nt->process->os_build >= SEGMENT_BUILD_X64_ONLY)
+		nt->walk->unwalked_why = "32-bit segment heaps of this Windows are not known yet";
+	else if (segment_heap_open(&heap, nt, addr))
+		return walk_opened(&heap);
+	found.unwalked = true;
+	return walk_add_heap(nt->walk, &found);
 }

@@ -205,6 +205,10 @@ static int find_lfh_key(struct data_search *search)
 	if (!rc && search->sample_count < SAMPLES_ENOUGH)
 		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
+		keys->is_halved = lfh_form_choose(&search->heap, search->samples,
+					  search->sample_count) == LFH_HALVES;
+	search->nt->segment_keys.is_halved = keys->is_halved;
+	if (!rc && search->sample_count)
 		keys->has_lfh = lfh_key_in_ntdll(search) ||
 				lfh_key_guess(&search->heap, search->samples, search->sample_count,
 					&keys->lfh, &keys->is_wide);

@@ -1,40 +1,45 @@
 #include "snapshot/heap/segment/segment.h"
 
-/* ntkrnlmp listings of 17763, 19041, 20348 and 22000 x64 agree in all of these; the place of a VS
- * subsegment's first chunk, and which of the fields are encoded, as two open-source readers have
- * it; they and listings have RtlpHpHeapGlobals. */
+/* Fields that all x64 builds share: ntkrnlmp listings of 17763, 19041, 20348 and 22000, and listings of ntdll and the
+ * kernel of 26100. The place of a VS subsegment's first chunk, and which of the fields are encoded: two open-source
+ * readers; they and listings have RtlpHpHeapGlobals. */
+#define PARTS_X64                                                                                  \
+	.bits = 64, .unit = 16, .segment_signature = 0x10, .range_bytes = 0x20,                    \
+	.range_signature = 0x00, /* TreeSignature */                                               \
+		.range_flags = 0x18, /* RangeFlags */                                              \
+		.vs_size = 0x20, .vs_first_chunk = 0x30, .vs_chunk_bytes = 0x10,                   \
+	.vs_chunk_bits = 0x08, /* AllocatedChunkBits */                                            \
+		.lfh_free_count = 0x20, /* FreeCount */                                            \
+		.lfh_block_count = 0x22, /* BlockCount */                                          \
+		.lfh_offsets = 0x28, /* BlockOffsets */                                            \
+		.large_address = 0x18, /* VirtualAddress */                                        \
+		.large_pages = 0x20, /* AllocatedPages, bits 12.. */                               \
+		.node_left = 0x00, .node_right = 0x08, .node_parent = 0x10, /* ParentValue */      \
+		.tree_root = 0x00, .tree_min = 0x08, /* bit 0: Encoded */                          \
+		.extra_interceptor = 0x02, /* InterceptorIndex, bits 0..3 */                       \
+		.extra_units = 0x03, /* ExtraSizeInUnits */                                        \
+		.extra_settable = 0x08, .extra_bytes = 0x10, .no_record = 0x0101000000000000,      \
+	.globals_heap_key = 0x00, /* HeapKey */                                                    \
+		.globals_lfh_key = 0x08 /* LfhKey */
+
 static const struct segment_parts parts_x64 = {
-	.bits = 64,
-	.unit = 16,
-	.segment_signature = 0x10,
-	.range_bytes = 0x20,
-	.range_signature = 0x00, /* TreeSignature */
-	.range_flags = 0x18, /* RangeFlags */
-	.vs_size = 0x20,
-	.vs_signature = 0x22,
-	.vs_first_chunk = 0x30,
-	.vs_chunk_bytes = 0x10,
-	.vs_chunk_bits = 0x08, /* AllocatedChunkBits */
-	.lfh_owner = 0x10,
-	.lfh_free_count = 0x20, /* FreeCount */
-	.lfh_block_count = 0x22, /* BlockCount */
-	.lfh_offsets = 0x28, /* BlockOffsets */
+	PARTS_X64, .vs_signature = 0x22, .lfh_owner = 0x10, .owner_bucket = 0x01, /* BucketIndex */
 	.lfh_bitmap = 0x30, /* BlockBitmap */
-	.owner_bucket = 0x01, /* BucketIndex */
-	.large_address = 0x18, /* VirtualAddress */
-	.large_pages = 0x20, /* AllocatedPages, bits 12.. */
-	.node_left = 0x00,
-	.node_right = 0x08,
-	.node_parent = 0x10, /* ParentValue */
-	.tree_root = 0x00,
-	.tree_min = 0x08, /* bit 0: Encoded */
-	.extra_interceptor = 0x02, /* InterceptorIndex, bits 0..3 */
-	.extra_units = 0x03, /* ExtraSizeInUnits */
-	.extra_settable = 0x08,
-	.extra_bytes = 0x10,
-	.no_record = 0x0101000000000000,
-	.globals_heap_key = 0x00, /* HeapKey */
-	.globals_lfh_key = 0x08, /* LfhKey */
+};
+
+/* Listings of ntdll and the kernel of 26100, as made from their public symbols by ntoskrnlib; of a slot map, and of the
+ * two halves of a word of BlockBitmap, dbgscope, whose author compared them with HeapWalk(). */
+static const struct segment_parts parts_x64_26100 = {
+	PARTS_X64, .vs_signature = 0x24, .lfh_bitmap = 0x40, .lfh_is_halved = true,
+	.lfh_bucket_ref =
+		0x2c, /* BucketRef, taken for one like SlotRef: the table must confirm it */
+	.lfh_buckets = 0x1c0, /* _HEAP_LFH_CONTEXT.Buckets */
+	.slot_map = 0x00, /* _HEAP_VS_CONTEXT.SlotMapRef */
+	.slot_mask = 0x02, /* .AffinityMask */
+	.slot_shift = 6, .slot_map_entry = 0x04, /* size of _HEAP_VS_SLOT_MAP; SlotRef is at 0 */
+	.slot_context = 0x00, /* _HEAP_VS_AFFINITY_SLOT.VsContext, or VsContextOffset */
+	.slot_list = 0x20, /* .SubsegmentList */
+	.vs_owner = 0x22, /* _HEAP_VS_SUBSEGMENT.OwnerSlotRef */
 };
 
 /* A listing of ntdll 19041 x86; what it leaves out stands in x64's order with smaller pointers. */
@@ -76,11 +81,13 @@ static const struct segment_parts parts_x86 = {
  * LargeCommittedPages, TotalReservedPages, TotalCommittedPages; of _HEAP_SEG_CONTEXT UnitShift,
  * FirstDescriptorIndex, LfhContext, VsContext, Heap, SegmentListHead; of _HEAP_VS_CONTEXT SubsegmentList;
  * of _HEAP_LFH_SUBSEGMENT WitheldBlockCount. */
-#define X64_17763                                                                                  \
-	.parts = &parts_x64, .large_tree = 0x48, .large_reserved = 0x58, .large_committed = 0x60,  \
+#define X64_CONTEXTS                                                                               \
+	.large_tree = 0x48, .large_reserved = 0x58, .large_committed = 0x60,                       \
 	.reserved_pages = 0x80, .committed_pages = 0x88, .context_bytes = 0xc0,                    \
 	.unit_shift = 0x08, .first_descriptor = 0x0a, .to_lfh = 0x18, .to_vs = 0x20,               \
-	.to_heap = 0x38, .segment_list = 0x48, .vs_list = 0x20, .lfh_withheld = 0x27
+	.to_heap = 0x38, .segment_list = 0x48
+
+#define X64_17763 X64_CONTEXTS, .parts = &parts_x64, .vs_list = 0x20, .lfh_withheld = 0x27
 
 #define X64_20348                                                                                  \
 	X64_17763, .contexts = 0x140, .vs_context = 0x2c0, .lfh_context = 0x380, .heap_bytes = 0x840
@@ -95,9 +102,10 @@ static const struct segment_parts parts_x86 = {
 
 /* The newest first. */
 const struct segment_layout segment_layouts[] = {
-	/* as before, which is what one open-source reader has for it too; where a range keeps its size
-	 * is from another */
-	{X64_20348, RANGE(0x1a), .name = "segment 10.0.26100 x64", .first_build = 26100},
+	/* the listings of parts_x64_26100 */
+	{X64_CONTEXTS, RANGE(0x1f), .name = "segment 10.0.26100 x64", .parts = &parts_x64_26100,
+		.first_build = 26100, .contexts = 0x140, .vs_context = 0x2c0, .lfh_context = 0x340,
+		.heap_bytes = 0xa00, .lfh_withheld = 0x25},
 	/* ntkrnlmp listings of 20348 and 22000 x64 */
 	{X64_20348, RANGE(0x1f), .name = "segment 10.0.20348-22000 x64", .first_build = 20348},
 	/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */

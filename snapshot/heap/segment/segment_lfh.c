@@ -115,14 +115,16 @@ static int sizes_score(const struct key_search *search, uint32_t key)
 /* Finds blocks that end with how much of them is not used. */
 static void tails_find(struct segment_heap *heap, struct judge *judge)
 {
-	uint64_t bitmap = judge->sample->addr + heap->parts->lfh_bitmap;
-	uint8_t bits;
+	const enum lfh_form form = heap->nt->segment_keys.is_halved ? LFH_HALVES : LFH_PAIRS;
+	const uint64_t at = judge->sample->addr + heap->parts->lfh_bitmap;
+	unsigned char bitmap[TAIL_BLOCKS / 4];
 
-	for (uint32_t k = 0; k < judge->sample->block_count && k < TAIL_BLOCKS; k++) {
-		if (judge->tail_count == TAILS_MAX ||
-			memory_u8(heap->nt->memory, bitmap + k / 4, &bits))
-			return;
-		if ((bits >> k % 4 * 2 & 3) == 3)
+	if (memory_copy(heap->nt->memory, at, bitmap, sizeof(bitmap)))
+		return;
+	for (uint32_t k = 0;
+		k < judge->sample->block_count && k < TAIL_BLOCKS && judge->tail_count < TAILS_MAX;
+		k++) {
+		if (lfh_state(bitmap, form, k) == 3)
 			judge->tails[judge->tail_count++] = (uint16_t)k;
 	}
 }
@@ -295,20 +297,42 @@ bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, s
 
 #define BITMAP_BYTES_MAX (0xffffu / 4 + 1)
 
-/* Whoever owns a subsegment, a bucket or an affinity slot, knows the bucket. */
+/* Returns the bucket that a subsegment refers to, or -1 unless the context's table has that bucket in its place. */
+static int referred_bucket(struct segment_heap *heap, uint64_t addr)
+{
+	const struct segment_parts *parts = heap->parts;
+	const uint64_t context = heap->addr + heap->layout->lfh_context;
+	struct memory *memory = heap->nt->memory;
+	uint64_t bucket, listed;
+	uint16_t ref;
+	uint8_t owner; /* bit 0: IsBucket; the rest: BucketIndex */
+
+	if (memory_u16(memory, addr + parts->lfh_bucket_ref, &ref))
+		return -1;
+	bucket = context + ((uint64_t)ref << parts->slot_shift);
+	if (memory_u8(memory, bucket, &owner) || !(owner & 1) ||
+		memory_ptr(memory, parts->bits,
+			context + parts->lfh_buckets + (owner >> 1) * (parts->bits / 8), &listed))
+		return -1;
+	return listed == bucket ? owner >> 1 : -1;
+}
+
+/* Returns the bucket of a subsegment's owner, which is a bucket or an affinity slot; -1: not known. */
 static int bucket_of(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
 	uint64_t owner;
 	uint8_t bucket;
 
+	if (parts->lfh_bucket_ref)
+		return referred_bucket(heap, addr);
 	if (memory_ptr(heap->nt->memory, parts->bits, addr + parts->lfh_owner, &owner) || !owner ||
 		owner & 1 || memory_u8(heap->nt->memory, owner + parts->owner_bucket, &bucket))
 		return -1;
 	return bucket;
 }
 
-/* The header with its bitmap of two bits per block, in whole words. */
+/* Returns the size of a header with its bitmap of two bits for each block, in whole words. */
 static uint32_t header_bytes(const struct segment_parts *parts, uint32_t block_count)
 {
 	uint32_t words = (block_count * 2 + parts->bits - 1) / parts->bits;
@@ -364,13 +388,14 @@ struct lfh {
 	const struct lfh_sample *sample;
 	uint64_t first;
 	uint32_t block_bytes;
+	enum lfh_form form;
 	bool skips_crossing; /* live blocks that cross a page are withheld ones */
 	unsigned char bitmap[BITMAP_BYTES_MAX];
 };
 
 static unsigned state_of(const struct lfh *lfh, uint32_t k)
 {
-	return lfh->bitmap[k / 4] >> k % 4 * 2 & 3;
+	return lfh_state(lfh->bitmap, lfh->form, k);
 }
 
 static bool crosses_page(const struct lfh *lfh, uint64_t addr)
@@ -397,16 +422,19 @@ static void withheld_find(struct lfh *lfh)
 			"LFH blocks of which some are withheld");
 }
 
+/* Returns the number of busy blocks. A form of the bitmap has the busy bits of a word's blocks under one mask. */
 static uint32_t busy_count(const struct lfh *lfh)
 {
-	static const uint8_t of_four_bits[16] = {0, 1, 0, 1, 1, 2, 1, 2, 0, 1, 0, 1, 1, 2, 1, 2};
-	uint32_t whole = lfh->sample->block_count / 4, count = 0;
+	const uint32_t word_blocks = 32, count = lfh->sample->block_count;
+	const uint64_t mask = lfh->form == LFH_PAIRS ? 0x5555555555555555 : UINT32_MAX;
+	uint32_t whole = count / word_blocks, busy = 0;
 
 	for (uint32_t i = 0; i < whole; i++)
-		count += of_four_bits[lfh->bitmap[i] & 15] + of_four_bits[lfh->bitmap[i] >> 4];
-	for (uint32_t k = whole * 4; k < lfh->sample->block_count; k++)
-		count += state_of(lfh, k) & 1;
-	return count;
+		busy += (uint32_t)__builtin_popcountll(
+			bytes_u64(lfh->bitmap + (size_t)i * 8) & mask);
+	for (uint32_t k = whole * word_blocks; k < count; k++)
+		busy += state_of(lfh, k) & 1;
+	return busy;
 }
 
 /* Why a subsegment's counts cannot be true, or NULL. Withheld blocks may count as either or neither. */
@@ -451,13 +479,43 @@ static int live_blocks(struct lfh *lfh)
 	return rc;
 }
 
+/* Reads a bitmap, whole words where blocks are in halves of them. Returns false if it is unreadable. */
+static bool read_bitmap(struct lfh *lfh)
+{
+	const struct segment_parts *parts = lfh->heap->parts;
+
+	return !memory_copy(lfh->heap->nt->memory, lfh->sample->addr + parts->lfh_bitmap,
+		lfh->bitmap, lfh->sample->header_bytes - parts->lfh_bitmap);
+}
+
 /* Reads the bitmap and finds the first block: false when it is not there. */
 static bool lfh_open(struct lfh *lfh, const struct lfh_offsets *offsets)
 {
 	lfh->first = lfh->sample->addr + offsets->first;
 	lfh->block_bytes = offsets->block_bytes;
-	return !memory_copy(lfh->heap->nt->memory, lfh->sample->addr + lfh->heap->parts->lfh_bitmap,
-		lfh->bitmap, (lfh->sample->block_count + 3) / 4);
+	lfh->form = lfh->heap->nt->segment_keys.is_halved ? LFH_HALVES : LFH_PAIRS;
+	return read_bitmap(lfh);
+}
+
+enum lfh_form lfh_form_choose(
+	struct segment_heap *heap, const struct lfh_sample *samples, size_t count)
+{
+	size_t fit_counts[LFH_FORMS] = {0};
+	enum lfh_form likely = heap->parts->lfh_is_halved ? LFH_HALVES : LFH_PAIRS;
+
+	/* 32-bit heaps have words of 32 bits; no halves of those are known. */
+	for (size_t i = 0; heap->parts->bits == 64 && i < count; i++) {
+		struct lfh lfh = {.heap = heap, .sample = &samples[i]};
+
+		if (!read_bitmap(&lfh))
+			continue;
+		for (lfh.form = 0; lfh.form < LFH_FORMS; lfh.form++)
+			fit_counts[lfh.form] +=
+				busy_count(&lfh) + samples[i].free_count == samples[i].block_count;
+	}
+	if (fit_counts[LFH_PAIRS] == fit_counts[LFH_HALVES])
+		return likely;
+	return fit_counts[LFH_HALVES] > fit_counts[LFH_PAIRS] ? LFH_HALVES : LFH_PAIRS;
 }
 
 int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)

@@ -356,14 +356,23 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 	return segment_block_add(heap, &block);
 }
 
+static void slot_add(struct vs_slots *slots, uint16_t ref)
+{
+	slots->refs[ref / 64] |= (uint64_t)1 << ref % 64;
+}
+
 int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_bytes)
 {
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
+	uint16_t slot;
 	int rc = 0;
 
 	if (!vs_cursor_init(&cursor, heap, heap->nt->segment_keys.heap, addr, range_bytes))
 		return segment_fault(heap, addr, "broken VS subsegment");
+	if (heap->parts->slot_list &&
+		!memory_u16(heap->nt->memory, addr + heap->parts->vs_owner, &slot))
+		slot_add(&heap->slots, slot);
 	while (!rc && vs_cursor_next(&cursor, &chunk)) {
 		memory_fetch(&heap->nt->memory->last, cursor.next, MEMORY_AHEAD_BYTES);
 		if (chunk.is_allocated)
@@ -385,15 +394,88 @@ static int count_link(void *ctx, uint64_t link)
 	return 0;
 }
 
-uint64_t segment_vs_listed(struct segment_heap *heap)
+/* Returns the number of entries of a list, whose links may be coded. */
+static uint64_t list_count(struct segment_heap *heap, uint64_t head, bool is_coded)
 {
 	uint64_t count = 0;
 	const struct nt_list list = {
-		.head = heap->addr + heap->layout->vs_context + heap->layout->vs_list,
-		.each = count_link,
-		.ctx = &count,
-		.is_coded = true};
+		.head = head, .each = count_link, .ctx = &count, .is_coded = is_coded};
 
 	nt_list_walk(heap->nt, &list);
 	return count;
+}
+
+/* ---------------------------------------------------------------- affinity slots */
+
+/* Returns true if the slot at addr names its context: builds of 26100 have a pointer to it, or how far it is. */
+static bool is_slot(
+	struct nt_walk *nt, const struct segment_parts *parts, uint64_t context, uint64_t addr)
+{
+	uint64_t value;
+
+	return !memory_ptr(nt->memory, parts->bits, addr + parts->slot_context, &value) &&
+	       (value == context || value == addr - context);
+}
+
+/* Adds the slots of the context's map to slots. Returns false if the map is unreadable. */
+static bool slots_read(struct nt_walk *nt, const struct segment_parts *parts, uint64_t context,
+	struct vs_slots *slots)
+{
+	uint16_t map, ref;
+	uint8_t mask;
+
+	if (memory_u16(nt->memory, context + parts->slot_map, &map) ||
+		memory_u8(nt->memory, context + parts->slot_mask, &mask))
+		return false;
+	for (unsigned i = 0; i <= mask; i++) {
+		if (memory_u16(nt->memory,
+			    context + ((uint64_t)map << parts->slot_shift) +
+				    (uint64_t)i * parts->slot_map_entry,
+			    &ref))
+			return false;
+		slot_add(slots, ref);
+	}
+	return true;
+}
+
+bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
+{
+	const struct segment_parts *parts = layout->parts;
+	const uint64_t context = addr + layout->vs_context;
+	uint16_t map, ref;
+
+	return !memory_u16(nt->memory, context + parts->slot_map, &map) && map &&
+	       !memory_u16(nt->memory, context + ((uint64_t)map << parts->slot_shift), &ref) &&
+	       ref && is_slot(nt, parts, context, context + ((uint64_t)ref << parts->slot_shift));
+}
+
+/* Counts the subsegments on the lists of all slots that the map or a subsegment refers to. */
+static uint64_t slots_listed(struct segment_heap *heap)
+{
+	const struct segment_parts *parts = heap->parts;
+	const uint64_t context = heap->addr + heap->layout->vs_context;
+	uint64_t count = 0;
+
+	if (!slots_read(heap->nt, parts, context, &heap->slots))
+		walk_missing(heap->nt->walk, context, "unreadable map of VS slots");
+	for (unsigned ref = 0; ref <= UINT16_MAX; ref++) {
+		const uint64_t slot = context + ((uint64_t)ref << parts->slot_shift);
+		const uint64_t head = slot + parts->slot_list;
+
+		if (!(heap->slots.refs[ref / 64] >> ref % 64 & 1))
+			continue;
+		if (is_slot(heap->nt, parts, context, slot))
+			count += list_count(heap, head, !segment_list_fits(heap->nt, head, false));
+		else
+			segment_fault(heap, slot, "VS slot of another context");
+	}
+	return count;
+}
+
+uint64_t segment_vs_listed(struct segment_heap *heap)
+{
+	return heap->parts->slot_list ?
+		       slots_listed(heap) :
+		       list_count(heap,
+			       heap->addr + heap->layout->vs_context + heap->layout->vs_list, true);
 }
