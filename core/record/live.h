@@ -37,6 +37,10 @@ bool live_block_end(struct live_blocks *blocks, uint64_t addr, uint32_t stack);
 void live_heap_end_tag(struct live_blocks *blocks, unsigned tag);
 void live_heap_end(struct live_blocks *blocks, uint64_t heap);
 
+/* Frees all blocks for whose address exists() returns false, by no stack. Returns how many. */
+size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
+	const void *ctx);
+
 /*
  * Ranges: pages that are alike and were made so at once. Each has the stack that made it what it is, and that
  * which reserved it. Of a range of which a part changes the whole is freed, and what stays is allocated anew.

@@ -270,3 +270,24 @@ void live_heap_end(struct live_blocks *blocks, uint64_t heap)
 	if (u64map_find(&blocks->handles, heap, &number))
 		end_list(blocks, LIVE_TAGS + number);
 }
+
+size_t live_blocks_keep(
+	struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr), const void *ctx)
+{
+	uint64_t *gone = NULL;
+	size_t count = 0, cap = 0;
+
+	/* Entries move when others are removed. */
+	for (size_t i = 0; i < blocks->block_cap; i++) {
+		const uint64_t addr = blocks->blocks[i].key & ADDR_MASK;
+
+		if (!blocks->blocks[i].key || exists(ctx, addr))
+			continue;
+		array_grow((void **)&gone, &cap, count, sizeof(*gone));
+		gone[count++] = addr;
+	}
+	for (size_t i = 0; i < count; i++)
+		live_block_end(blocks, gone[i], RECORD_NO_STACK);
+	free(gone);
+	return count;
+}

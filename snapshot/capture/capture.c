@@ -373,7 +373,10 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	 * ready then: page faults would be a quarter of the time for which the process is held. */
 	if (captured->is_from_tables) {
 		int64_t start = os_clock_ms();
-		int rc = walk_running(memory, captured, err);
+		int rc;
+
+		tracer_copy_mark(&captured->tracer, target, captured->source.area_addr);
+		rc = walk_running(memory, captured, err);
 
 		stats->walk_ms = os_clock_ms() - start;
 		if (rc)
@@ -503,7 +506,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 			"the tracer records one in so many bytes, not all blocks");
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
-				   !captured->os && !target->is_file && !target->is_cloned;
+				   !captured->os && target->is_wine && !target->is_file &&
+				   !target->is_cloned;
 	target->needs_threads = options->finds_lost;
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);

@@ -38,6 +38,8 @@ struct raw_capture {
 	 * not, and blocks that the heaps have not. */
 	uint64_t untraced_count, unfound_count;
 	struct block_totals unseen; /* blocks of the walk that are not in the tracer's table */
+	uint64_t
+		freed_unseen; /* blocks of the tracer's table that a sound walk of their heap does not have */
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */
 	struct capture_source source;
 	struct err tracer_err; /* of a file: why its tracer could not be read */
@@ -57,7 +59,8 @@ void content_take(struct target *target, unsigned count, struct snapshot *snapsh
 
 /*
  * Blocks from the tracer's tables alone. A tracer that came before the program began was told of all blocks that
- * were there, so its target needs not be held while its heaps are walked.
+ * were there, so its target needs not be held while its heaps are walked. That is so under Wine only: ntdll of Windows 7
+ * and 8 frees some blocks without passing the hooks. A program may do so anywhere, and then the walk contradicts.
  */
 
 /* Whether the tables of that tracer have every block, as far as its area tells. */
@@ -83,12 +86,14 @@ void tables_correct_sizes(struct raw_capture *captured);
 
 /*
  * Compares the tracer's blocks with those that were found while the target was held. Where more than one in a hundred is
- * elsewhere, the layout was the wrong one: its heaps count as not walked. Returns the last such layout, or NULL.
+ * elsewhere, and nothing suggests that they were freed unseen, the layout was the wrong one: its heaps count as not walked.
+ * Returns the last such layout, or NULL.
  */
 const char *tables_judge(struct raw_capture *captured);
 
 /* Makes of a walk while the target ran what one while it was held would have found. A block that came since has the
- * overhead of one of its size in its heap; false: there is none, and then the walk is of no use. */
+ * overhead of one of its size in its heap; false: there is none, or the walk contradicts the tables, and a walk while the
+ * target is held has to decide. */
 bool tables_give_blocks(struct raw_capture *captured);
 
 /* Counts what the tables and a walk while it was held do not have in common. */

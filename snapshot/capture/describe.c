@@ -484,6 +484,11 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 			" blocks that were found in the heaps are not in the tracer's table, "
 			"and %" PRIu64 " that it has were not found",
 			captured->untraced_count, captured->unfound_count);
+	if (captured->freed_unseen)
+		snapshot_warn(snapshot,
+			"%" PRIu64 " block%s freed unseen by the tracer, and %s not listed",
+			captured->freed_unseen, captured->freed_unseen == 1 ? " was" : "s were",
+			captured->freed_unseen == 1 ? "is" : "are");
 	if (captured->source.has_tracer) {
 		describe_tracer(snapshot, captured);
 		warn_of_tracer(snapshot, captured);

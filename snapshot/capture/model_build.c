@@ -265,6 +265,31 @@ static void join_unwalked(struct joining *joining)
 	u64map_release(&incomplete);
 }
 
+/* Counts the blocks that the tracer has and a sound walk of their heap has not. */
+static uint64_t count_freed_unseen(struct joining *joining)
+{
+	const struct raw_capture *captured = joining->captured;
+	const struct tracer_copy *tracer = &captured->tracer;
+	struct u64map sound; /* address -> index */
+	uint64_t count = 0;
+	uint32_t index = 0;
+
+	if (captured->is_from_tables)
+		return 0;
+	u64map_init(&sound);
+	for (size_t i = 0; i < captured->walk.heap_count; i++) {
+		const struct heap *heap = &captured->walk.heaps[i];
+
+		if (!heap->unwalked && !heap->is_partial)
+			u64map_put(&sound, heap->addr, &index);
+	}
+	for (size_t i = 0; i < tracer->block_count; i++)
+		count += !joining->is_joined[i] &&
+			 u64map_find(&sound, tracer_copy_heap(tracer, &tracer->blocks[i]), &index);
+	u64map_release(&sound);
+	return count;
+}
+
 /* ---------------------------------------------------------------- virtual memory */
 
 /* In the order of the headings. */
@@ -337,6 +362,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	put_records(&joining);
 	join_walked(&joining);
 	join_unwalked(&joining);
+	captured->freed_unseen = count_freed_unseen(&joining);
 	if (joining.is_sample)
 		sample_add_sums(snapshot, sample_bytes);
 	join_virtual(&joining);

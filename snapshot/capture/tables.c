@@ -169,51 +169,92 @@ void tables_correct_sizes(struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- the tracer as a judge */
 
-#define JUDGE_MANY ((size_t)1 << 12) /* of more blocks one in 16 is looked up */
+#define JUDGE_MANY ((size_t)1 << 12) /* of more blocks one in JUDGE_SHARE is looked up */
+#define JUDGE_SHARE 16u
 #define JUDGE_FEWEST 64 /* fewer blocks of a heap do not prove anything */
 #define JUDGE_MISSING 100 /* one block in 100 may be missing */
 
 struct lookups {
-	uint32_t looked_up, found;
+	uint32_t looked_up, found; /* blocks of the tracer; of those, in the walk */
+	uint32_t walked, traced; /* blocks of the walk; of those, in the tracer's tables */
+	uint64_t walked_bytes; /* of all walked blocks, with their overhead */
+	uint64_t missing_bytes; /* requested, of the tracer's blocks that were not found */
 };
 
 /* Returns true if a block at addr belongs to the sample that is looked up. */
 static bool is_sampled(uint64_t addr, size_t count)
 {
-	return count <= JUDGE_MANY || addr * UINT64_C(0x9e3779b97f4a7c15) >> 60 == 0;
+	return count <= JUDGE_MANY ||
+	       (addr * UINT64_C(0x9e3779b97f4a7c15) >> 32) % JUDGE_SHARE == 0;
 }
 
-/* Counts, by heap of the walk, the tracer's blocks, and those of them that the walk has in that heap and of that
- * size, or a little larger. */
-static void look_up(
-	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
+/* Counts the tracer's blocks by heap of the walk, as if all were missing. */
+static void count_traced(
+	const struct tracer_copy *tracer, const struct u64map *heaps, struct lookups *lookups)
 {
-	const struct tracer_copy *tracer = &captured->tracer;
-	const struct walk *walk = &captured->walk;
+	const uint64_t share = tracer->block_count > JUDGE_MANY ? JUDGE_SHARE : 1;
 	uint32_t heap;
 
 	for (size_t i = 0; i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
 
-		if (is_sampled(tracer_block_addr(traced), tracer->block_count) &&
-			u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap))
-			lookups[heap].looked_up++;
+		if (!is_sampled(tracer_block_addr(traced), tracer->block_count) ||
+			!u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap))
+			continue;
+		lookups[heap].looked_up++;
+		lookups[heap].missing_bytes += tracer_block_bytes(traced) * share;
 	}
+}
+
+/* Counts the walk's blocks that the tracer has in that heap, of that size or a little smaller. */
+static void count_found(
+	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
+{
+	const struct tracer_copy *tracer = &captured->tracer;
+	const struct walk *walk = &captured->walk;
+	const uint64_t share = tracer->block_count > JUDGE_MANY ? JUDGE_SHARE : 1;
+	uint32_t heap;
+
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct block *walked = &walk->blocks[i];
+		struct lookups *of = &lookups[walked->heap];
 		const struct tracer_block *traced;
 		uint64_t bytes;
 
+		of->walked_bytes += walked->requested_bytes + walked->overhead_bytes;
 		if (!is_sampled(walked->addr, tracer->block_count))
 			continue;
+		of->walked++;
 		traced = tracer_copy_find(tracer, walked->addr);
+		of->traced += traced != NULL;
 		if (!traced || !u64map_find(heaps, tracer_copy_heap(tracer, traced), &heap) ||
 			heap != walked->heap)
 			continue;
 		bytes = tracer_block_bytes(traced);
-		lookups[heap].found += bytes == TRACER_SIZE_MAX ||
-				       walked->requested_bytes - bytes <= class_bytes(bytes);
+		if (bytes != TRACER_SIZE_MAX &&
+			walked->requested_bytes - bytes > class_bytes(bytes))
+			continue;
+		of->found++;
+		of->missing_bytes -= bytes * share;
 	}
+}
+
+/*
+ * Returns true if the heap's layout must be the wrong one. Blocks of the tracer are missing then. But they are missing, too,
+ * where they were freed unseen. A wrong layout also finds blocks that no program has; a tracer that has all blocks lacks
+ * these. With another one, missing blocks are no freed ones if they do not fit into the heap's free space.
+ */
+static bool is_contradicted(const struct heap *heap, const struct lookups *of, bool is_complete)
+{
+	const uint64_t free_bytes = heap->committed_bytes > of->walked_bytes ?
+					    heap->committed_bytes - of->walked_bytes :
+					    0;
+
+	if (of->looked_up < JUDGE_FEWEST ||
+		of->found >= of->looked_up - of->looked_up / JUDGE_MISSING)
+		return false;
+	return is_complete ? !of->walked || of->walked - of->traced > of->walked / JUDGE_MISSING :
+			     of->missing_bytes > free_bytes;
 }
 
 /* Forgets what the walk found in heaps of that layout. */
@@ -240,6 +281,7 @@ static void forget_layout(struct walk *walk, const char *layout)
 const char *tables_judge(struct raw_capture *captured)
 {
 	struct walk *walk = &captured->walk;
+	const bool is_complete = tables_are_complete(captured);
 	const char *wrong = NULL;
 	struct lookups *lookups;
 	struct u64map heaps;
@@ -248,13 +290,13 @@ const char *tables_judge(struct raw_capture *captured)
 		return NULL;
 	lookups = xcalloc(walk->heap_count + 1, sizeof(*lookups));
 	index_heaps(walk, &heaps);
-	look_up(captured, &heaps, lookups);
+	count_traced(&captured->tracer, &heaps, lookups);
+	count_found(captured, &heaps, lookups);
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		const struct heap *heap = &walk->heaps[i];
-		const struct lookups *of = &lookups[i];
 
-		if (heap->layout && !is_incomplete(heap) && of->looked_up >= JUDGE_FEWEST &&
-			of->found < of->looked_up - of->looked_up / JUDGE_MISSING) {
+		if (heap->layout && !is_incomplete(heap) &&
+			is_contradicted(heap, &lookups[i], is_complete)) {
 			wrong = heap->layout;
 			forget_layout(walk, wrong);
 		}
@@ -349,6 +391,9 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
 	if (is_incomplete(&walk->heaps[heap]))
 		return true; /* listed without the walk */
+	/* The walk came after it, and did not find it: it was freed past the tracer's hooks. */
+	if (tracer_copy_is_old(traced))
+		return false;
 	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))
 		return false;
 	array_grow(

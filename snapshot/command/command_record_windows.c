@@ -119,6 +119,11 @@ static int tell(const struct record_request *request, const char *path,
 	if (result->lost_count)
 		fprintf(stderr, "hsnap: %s: warning: %" PRIu64 " events are missing in it\n", path,
 			result->lost_count);
+	if (result->unseen_count)
+		fprintf(stderr,
+			"hsnap: %s: warning: %" PRIu64
+			" block%s freed unseen by the tracer, and noticed at a mark or the end\n",
+			path, result->unseen_count, result->unseen_count == 1 ? " was" : "s were");
 	if (result->damaged_count)
 		fprintf(stderr,
 			"hsnap: %s: warning: %u rings of the process made no sense, and what was "
@@ -311,8 +316,10 @@ static int record_process(struct record_request *request, struct record_session 
 		while (!os_was_interrupted() && !process_ref_has_ended(&process) &&
 			!record_session_is_over(session))
 			os_wait(INT64_MAX, handles, 2);
-		if (!process_ref_has_ended(&process) && !record_session_is_over(session))
+		if (!process_ref_has_ended(&process) && !record_session_is_over(session)) {
+			record_session_look(session);
 			rc = control_end_recording(pid, err);
+		}
 		if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
 			rc = 0;
 	}

@@ -33,6 +33,8 @@ struct drain {
 	uint32_t *held, held_count; /* rings that hold one */
 	uint32_t waiting[RING_STREAMS]; /* rings whose event is not the next of its stream */
 	uint32_t orders[RING_STREAMS]; /* the next */
+	uint32_t limits[RING_STREAMS]; /* those that may not pass, if is_limited */
+	bool is_limited;
 	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
 	uint64_t dropped; /* for want of any ring, as was said last */
 	uint64_t lost; /* events, for whatever reason */
@@ -280,6 +282,11 @@ static bool may_come(const struct drain *drain, const struct ring_event *event)
 	       (int32_t)(event->order - drain->orders[event->stream]) >= 0;
 }
 
+static bool is_beyond_limit(const struct drain *drain, const struct ring_event *event)
+{
+	return drain->is_limited && (int32_t)(event->order - drain->limits[event->stream]) >= 0;
+}
+
 /* Takes events out of a ring as long as they are the earliest and may pass: how many. */
 static size_t take(struct drain *drain, uint32_t index)
 {
@@ -298,6 +305,8 @@ static size_t take(struct drain *drain, uint32_t index)
 			damage(drain, index);
 			break;
 		}
+		if (event.type != RING_THREAD && is_beyond_limit(drain, &event))
+			break;
 		if (event.type != RING_THREAD && event.order != drain->orders[event.stream]) {
 			ring->next_waiting = drain->waiting[event.stream];
 			drain->waiting[event.stream] = index;
@@ -380,6 +389,22 @@ size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms)
 	drain->last = now;
 	drain->last_ms = now_ms;
 	return count;
+}
+
+void drain_limit(struct drain *drain, const uint32_t orders[RING_STREAMS])
+{
+	drain->is_limited = orders != NULL;
+	if (orders)
+		memcpy(drain->limits, orders, sizeof(drain->limits));
+}
+
+bool drain_is_at_limit(const struct drain *drain)
+{
+	for (unsigned i = 0; i < RING_STREAMS; i++) {
+		if ((int32_t)(drain->orders[i] - drain->limits[i]) < 0)
+			return false;
+	}
+	return true;
 }
 
 void drain_end(struct drain *drain)

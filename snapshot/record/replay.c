@@ -170,3 +170,9 @@ bool replay_event(struct replay *replay, const struct ring_event *event)
 	default: return false;
 	}
 }
+
+size_t replay_keep_blocks(
+	struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr), const void *ctx)
+{
+	return live_blocks_keep(replay->blocks, exists, ctx);
+}

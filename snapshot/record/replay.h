@@ -33,6 +33,10 @@ void replay_add_block(
 /* What an event of a stream says: blocks and ranges, by the rules of rings.h. False when it makes no sense. */
 bool replay_event(struct replay *replay, const struct ring_event *event);
 
+/* Frees the blocks that no heap has. Returns how many. */
+size_t replay_keep_blocks(
+	struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr), const void *ctx);
+
 /* A section of rings that hsnap has mapped; what it says of itself is not asked. */
 struct drain;
 
@@ -47,6 +51,12 @@ void drain_free(struct drain *drain); /* NULL is nothing */
  * begins it: now_ms is 0.
  */
 size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
+
+/* Lets only those events pass that come before these orders of their streams; with NULL, all. */
+void drain_limit(struct drain *drain, const uint32_t orders[RING_STREAMS]);
+
+/* Returns true if all events before the limit have passed. */
+bool drain_is_at_limit(const struct drain *drain);
 
 /* Lets pass what still waits for others, which will not come: nothing is written into the rings any more. */
 void drain_end(struct drain *drain);
@@ -81,5 +91,27 @@ void stack_reader_begin(struct stack_reader *reader);
 
 /* A replay_stack_fn: ctx is the reader. */
 uint32_t stack_reader_number(void *ctx, uint32_t id);
+
+/*
+ * Frees that no event tells. ntdll of Windows 7 and 8 frees some blocks without passing the tracer's hooks, and a program
+ * may do so anywhere. A recording compares what is live by its events with the heaps themselves (unseen.c).
+ */
+
+/* One look at the heaps. */
+struct heap_look {
+	uint64_t *addrs; /* of all blocks, sorted; owned */
+	size_t count;
+	uint32_t orders[RING_STREAMS]; /* of the next event of each stream at that moment */
+};
+
+/*
+ * Holds the target, or clones it, and walks its heaps. Returns false if the walk does not have every block for certain: a
+ * thread was always in a heap, or a heap is damaged or has no known layout. Then *look is empty. The target runs again.
+ */
+bool heap_look_take(struct heap_look *look, struct target *target, uint64_t area_addr);
+void heap_look_release(struct heap_look *look);
+
+/* Returns true if a block is at addr; look is a struct heap_look. */
+bool heap_look_has(const void *look, uint64_t addr);
 
 #endif

@@ -22,6 +22,8 @@ struct record_session_plan {
 
 struct record_session_result {
 	uint64_t event_count, file_bytes, lost_count, length_ms;
+	uint64_t
+		unseen_count; /* blocks that were freed without an event, and noticed at a mark or the end */
 	uint64_t wait_count, waited_ms; /* of threads for room in their rings */
 	unsigned damaged_count; /* rings that made no sense */
 	bool is_full; /* it ended because the file had its size */
@@ -40,6 +42,9 @@ const struct recording_link *record_session_link(struct record_session *session)
  * to end, and nothing is recorded any more; the process goes on. */
 intptr_t record_session_over_handle(const struct record_session *session);
 bool record_session_is_over(const struct record_session *session);
+
+/* Compares what is live with the heaps, before the process or the recording ends. The process still records. */
+void record_session_look(struct record_session *session);
 
 /* Has all that is in the rings written, ends the file, and frees session: 0, or the first error. A session that
  * never began leaves no file. */

@@ -1,5 +1,7 @@
 #include "snapshot/record/session.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
 #define END_TRIES 10 /* to take the tracer out */
+#define LIMIT_MS 5000 /* for the events from before a look at the heaps to come */
 #define LOOK_MS 100 /* between two looks for modules that came or went */
 
 struct record_session {
@@ -39,6 +42,7 @@ struct record_session {
 	uint64_t looked_ms; /* since then */
 	uint64_t area_addr;
 	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
+	uint64_t unseen; /* blocks that no heap had, up to now */
 	bool began_busy; /* threads were in the heaps' functions */
 	bool is_on; /* the tracer: its counters are not those of an earlier session */
 	unsigned end_tries; /* that failed */
@@ -155,7 +159,36 @@ static void notice_dropped(struct record_session *session)
 	session->dropped = dropped;
 }
 
-/* A mark that was sent before this comes behind all that the program had done by then. */
+static size_t pass_events(struct record_session *session)
+{
+	stack_reader_begin(session->stacks);
+	return drain_events(
+		session->drain, ring_time(), (uint64_t)(os_clock_ms() - session->begin_ms));
+}
+
+/* Ends the blocks that are live by their events, and that no heap has. Events from after the look at the heaps wait until
+ * then. */
+static void drop_unseen(struct record_session *session)
+{
+	const int64_t start = os_clock_ms();
+	struct heap_look look;
+
+	if (session->target.ops->is_alive(&session->target) &&
+		heap_look_take(&look, &session->target, session->area_addr)) {
+		drain_limit(session->drain, look.orders);
+		while (!drain_is_at_limit(session->drain) && os_clock_ms() - start < LIMIT_MS) {
+			if (!pass_events(session))
+				os_sleep_ms(ROUND_MS);
+		}
+		if (drain_is_at_limit(session->drain))
+			session->unseen +=
+				replay_keep_blocks(session->replay, heap_look_has, &look);
+		drain_limit(session->drain, NULL);
+		heap_look_release(&look);
+	}
+}
+
+/* A mark that was sent before this comes after all that the program had done by then. */
 static size_t go_round(struct record_session *session)
 {
 	char label[MAILBOX_LABEL_BYTES];
@@ -164,8 +197,7 @@ static size_t go_round(struct record_session *session)
 	uint64_t now_ms = (uint64_t)(os_clock_ms() - session->begin_ms);
 	size_t count;
 
-	stack_reader_begin(session->stacks);
-	count = drain_events(session->drain, ring_time(), now_ms);
+	count = pass_events(session);
 	session->is_on |= count != 0;
 	if ((is_marked || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
 		stack_reader_look(session->stacks, now_ms);
@@ -173,6 +205,8 @@ static size_t go_round(struct record_session *session)
 		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
+	if (is_marked && !is_over)
+		drop_unseen(session);
 	if (is_marked && !is_over)
 		recorder_mark(session->recorder, label);
 	if (is_marked)
@@ -198,6 +232,8 @@ static void end_in_time(struct record_session *session)
 
 	if (record_session_is_over(session) || !is_to_end(session))
 		return;
+	if (!session->end_ms)
+		drop_unseen(session);
 	session->end_ms = os_clock_ms();
 	rc = control_end_recording(session->target.pid, &err);
 	if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
@@ -211,6 +247,19 @@ static void end_in_time(struct record_session *session)
 	SetEvent(session->over);
 }
 
+static void remark_unseen(struct record_session *session)
+{
+	char text[160];
+
+	if (!session->unseen)
+		return;
+	snprintf(text, sizeof(text),
+		"%" PRIu64 " block%s freed unseen by the tracer; the recording frees them where "
+		"this was noticed, at a mark or the end",
+		session->unseen, session->unseen == 1 ? " was" : "s were");
+	recorder_remark(session->recorder, text);
+}
+
 static DWORD WINAPI run(void *ctx)
 {
 	struct record_session *session = ctx;
@@ -222,6 +271,8 @@ static DWORD WINAPI run(void *ctx)
 
 		if ((is_last || catches_up) && count)
 			continue;
+		if (catches_up)
+			drop_unseen(session);
 		if (is_last || catches_up) {
 			stack_reader_remark(session->stacks);
 			notice_dropped(session);
@@ -231,6 +282,7 @@ static DWORD WINAPI run(void *ctx)
 			SetEvent(session->caught_up);
 		}
 		if (is_last) {
+			remark_unseen(session);
 			drain_end(session->drain);
 			return 0;
 		}
@@ -325,13 +377,22 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, enum reco
 	return session->thread ? 0 : fail("the thread of the recording", err);
 }
 
-static void catch_up(void *ctx)
+void record_session_look(struct record_session *session)
 {
-	struct record_session *session = ctx;
 	HANDLE either[] = {session->caught_up, session->thread};
 
 	InterlockedExchange(&session->wants_to_catch_up, 1);
 	WaitForMultipleObjects(2, either, FALSE, INFINITE);
+}
+
+/* The process is at its exit: a thread of it holds locks, and waits. */
+static void catch_up(void *ctx)
+{
+	struct record_session *session = ctx;
+
+	target_u32(&session->target, session->area_addr + offsetof(struct tracer_area, exit_thread),
+		&session->target.exit_thread);
+	record_session_look(session);
 }
 
 int record_session_new(
@@ -380,6 +441,7 @@ static void take_result(const struct record_session *session, struct record_sess
 			drain_lost(session->drain) + session->dropped - session->dropped_before,
 		.length_ms = (uint64_t)(session->end_ms - session->begin_ms),
 		.is_full = session->is_full,
+		.unseen_count = session->unseen,
 		.damaged_count = drain_damaged(session->drain)};
 	for (uint32_t i = 0; i < session->rings.ring_count; i++) {
 		result->wait_count += session->rings.area->rings[i].waits;

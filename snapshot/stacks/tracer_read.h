@@ -58,6 +58,7 @@ struct tracer_part {
 
 struct tracer_copy {
 	struct tracer_area area; /* its counters */
+	struct tracer_area *since; /* the counters at tracer_copy_mark(); or NULL */
 	struct tracer_part parts[PART_COUNT];
 	struct tracer_block *blocks; /* after tracer_copy_sort(): by address, each once */
 	size_t block_count;
@@ -79,6 +80,18 @@ void tracer_copy_release(struct tracer_copy *copy);
  */
 int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
+/*
+ * Remembers this moment: afterwards tracer_copy_parse() marks the blocks that have been in the tables since then, as far as
+ * the tables show. Blocks whose neighbours have changed are not marked. If the area cannot be read, none is.
+ */
+void tracer_copy_mark(struct tracer_copy *copy, struct target *target, uint64_t area_addr);
+
+/* Returns true if a block of a copy is marked so. The mark takes the place of the generation of the block's heap. */
+static inline bool tracer_copy_is_old(const struct tracer_block *block)
+{
+	return block->key >> (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
+}
 
 /* Reads the modules that are gone, and understands them, while the target runs. The same, and the stacks and blocks are
  * not there. */

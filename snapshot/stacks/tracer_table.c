@@ -162,6 +162,7 @@ static void forget(struct tracer_copy *copy)
 void tracer_copy_release(struct tracer_copy *copy)
 {
 	forget(copy);
+	free(copy->since);
 	tracer_copy_init(copy);
 }
 
@@ -422,6 +423,18 @@ int tracer_copy_read(
 	return rc;
 }
 
+void tracer_copy_mark(struct tracer_copy *copy, struct target *target, uint64_t area_addr)
+{
+	struct err ignored;
+
+	if (!copy->since)
+		copy->since = malloc(sizeof(*copy->since));
+	if (copy->since && tracer_area_read(target, area_addr, copy->since, &ignored)) {
+		free(copy->since);
+		copy->since = NULL;
+	}
+}
+
 int tracer_copy_read_unloads(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
@@ -460,13 +473,32 @@ static size_t count_valid(const struct tracer_part *part)
 	return count;
 }
 
-static void keep_valid(struct tracer_copy *copy, const struct tracer_part *part)
+/* Returns true if no change of the shard's table was counted since the mark, around that offset. A shard whose lock is
+ * held may be just being changed. */
+static bool is_unchanged(const struct tracer_copy *copy, size_t id, uint64_t offset)
 {
+	const struct tracer_area *now = &copy->area, *since = copy->since;
+	const size_t count = tracer_count_of(offset);
+
+	return since && since->session == now->session &&
+	       since->shards[id].table == now->shards[id].table && !since->shards[id].lock &&
+	       !now->shards[id].lock && since->changes[id][count] == now->changes[id][count];
+}
+
+static void keep_valid(struct tracer_copy *copy, size_t id)
+{
+	const struct tracer_part *part = &copy->parts[id];
+	const uint64_t generation = (uint64_t)1 << (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
+	bool is_old = false;
+
 	for (uint64_t at = 0; at < part->bytes; at += sizeof(struct tracer_block)) {
 		struct tracer_block *block = &copy->blocks[copy->block_count];
 
+		if (at % TRACER_PIECE == 0)
+			is_old = is_unchanged(copy, id, at);
 		memcpy(block, part->copy + at, sizeof(*block));
 		copy->block_count += block->key && tracer_block_is_live(&copy->area, block);
+		block->key = (block->key & (generation - 1)) | (is_old ? generation : 0);
 	}
 }
 
@@ -481,7 +513,7 @@ static int parse_blocks(struct tracer_copy *copy)
 	if (!copy->blocks)
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < TRACER_SHARDS; i++) {
-		keep_valid(copy, &copy->parts[i]);
+		keep_valid(copy, i);
 		free(copy->parts[i].copy);
 		copy->parts[i] = (struct tracer_part){0};
 	}

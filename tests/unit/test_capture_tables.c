@@ -18,8 +18,7 @@ static struct tracer_block blocks[16];
 
 static void traced(uint64_t addr, unsigned tag, uint64_t bytes)
 {
-	blocks[captured.tracer.block_count++] =
-		tracer_block_make(addr, tag | 1u << TRACER_HEAPS_LOG2, 0, bytes);
+	blocks[captured.tracer.block_count++] = tracer_block_make(addr, tag, 0, bytes);
 }
 
 static void walked(uint64_t heap, uint64_t addr, uint64_t bytes, uint64_t overhead)
@@ -110,6 +109,12 @@ TEST(what_came_since_has_the_overhead_of_its_like_in_its_heap)
 	assert_given(0x10300, HEAP_A, 100, 16);
 	assert_given(0x20200, HEAP_B, 100, 18);
 	assert_given(0x20400, HEAP_B, 55, 33);
+}
+
+TEST(block_that_the_walk_should_have_found_needs_a_walk_while_it_is_held)
+{
+	traced(0x10300, TAG_A | 1u << TRACER_HEAPS_LOG2, 100); /* older than the walk */
+	assert_false(tables_give_blocks(&captured));
 }
 
 TEST(a_block_without_its_like_needs_a_walk_while_it_is_held)

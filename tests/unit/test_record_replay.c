@@ -745,3 +745,58 @@ TEST(rings_may_hold_anything)
 	for (uint32_t ring = 0; ring <= THREADS; ring++)
 		assert_int_equal(scene.area->rings[ring].tail, scene.area->rings[ring].head);
 }
+
+/* ---------------------------------------------------------------- a look at the heaps */
+
+static bool is_even_sixteenth(const void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	return addr / 16 % 2 == 0;
+}
+
+/* Allocates and frees blocks at the same addresses, on two threads. */
+static void put_many(uint64_t bytes, unsigned type)
+{
+	for (uint64_t i = 0; i < 100; i++) {
+		const struct tracer_block block = tracer_block_make(0x10000 + 16 * i, 1, 1, bytes);
+
+		scene.time++;
+		put_block(i % 2, type, &block, 0x10000);
+	}
+}
+
+TEST(events_beyond_a_limit_wait_until_it_is_lifted)
+{
+	uint32_t limits[RING_STREAMS];
+
+	put_many(8, RING_ALLOC);
+	memcpy(limits, scene.orders, sizeof(limits));
+	put_many(8, RING_FREE);
+	drain_limit(scene.drain, limits);
+	assert_false(drain_is_at_limit(scene.drain));
+	while (drain_now())
+		;
+	assert_true(drain_is_at_limit(scene.drain));
+	assert_int_equal(scene.told_count, 100);
+	drain_limit(scene.drain, NULL);
+	while (drain_now())
+		;
+	assert_int_equal(scene.told_count, 200);
+	assert_int_equal(drain_damaged(scene.drain), 0);
+	assert_int_equal(scene.lost, 0);
+}
+
+TEST(blocks_that_no_heap_has_end)
+{
+	put_many(8, RING_ALLOC);
+	while (drain_now())
+		;
+	assert_int_equal(replay_keep_blocks(scene.replay, is_even_sixteenth, NULL), 50);
+	assert_int_equal(scene.told_count, 150);
+	for (size_t i = 100; i < 150; i++) {
+		assert_true(scene.told[i].is_free);
+		assert_int_equal(scene.told[i].freed_by, RECORD_NO_STACK);
+		assert_int_equal(scene.told[scene.told[i].alloc].addr / 16 % 2, 1);
+	}
+	assert_int_equal(replay_keep_blocks(scene.replay, is_even_sixteenth, NULL), 0);
+}

@@ -1,0 +1,117 @@
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "core/base/os.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/record/replay.h"
+
+#define TRIES_MAX 100 /* while a thread stands inside a heap */
+#define RETRY_MS 1
+
+/* Reads the number of the next event of each stream. */
+static bool read_orders(struct target *target, uint64_t area_addr, uint32_t orders[RING_STREAMS])
+{
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		const uint64_t addr = area_addr + offsetof(struct tracer_area, shards) +
+				      i * sizeof(struct tracer_shard) +
+				      offsetof(struct tracer_shard, order);
+
+		if (target_u32(target, addr, &orders[i]))
+			return false;
+	}
+	return !target_u32(target,
+		area_addr + offsetof(struct tracer_area, ranges) +
+			offsetof(struct tracer_ranges, order),
+		&orders[RING_RANGES]);
+}
+
+/* Returns true if the walk has every block of every heap. */
+static bool is_whole(const struct walk *walk)
+{
+	bool result = walk_is_sound(walk) && !walk->doubt_count && !walk->busy_count;
+
+	for (size_t i = 0; result && i < walk->heap_count; i++)
+		result = !walk->heaps[i].unwalked;
+	return result;
+}
+
+/* Walks once while the target is held. */
+static bool try_once(struct heap_look *look, struct target *target, uint64_t area_addr,
+	struct memory *memory, struct walk *walk)
+{
+	bool result;
+
+	if (target->ops->suspend(target, NULL))
+		return false;
+	walk_clear(walk);
+	memory_clear(memory);
+	result = !heaps_are_busy(target) && read_orders(target, area_addr, look->orders) &&
+		 !heaps_walk(memory, NULL, walk, NULL) && is_whole(walk);
+	target->ops->resume(target);
+	return result;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool keep_addrs(struct heap_look *look, const struct walk *walk)
+{
+	look->addrs = malloc((walk->block_count + 1) * sizeof(*look->addrs));
+	if (!look->addrs)
+		return false;
+	for (size_t i = 0; i < walk->block_count; i++)
+		look->addrs[i] = walk->blocks[i].addr;
+	look->count = walk->block_count;
+	if (look->count)
+		qsort(look->addrs, look->count, sizeof(*look->addrs), by_addr);
+	return true;
+}
+
+bool heap_look_take(struct heap_look *look, struct target *target, uint64_t area_addr)
+{
+	struct memory memory;
+	struct walk walk;
+	bool result = false;
+
+	*look = (struct heap_look){0};
+	if (memory_init(&memory, target))
+		return false;
+	walk_init(&walk);
+	for (int i = 0; !result && i < TRIES_MAX && target->ops->is_alive(target); i++) {
+		if (i)
+			os_sleep_ms(RETRY_MS);
+		result = try_once(look, target, area_addr, &memory, &walk);
+	}
+	result = result && keep_addrs(look, &walk);
+	walk_release(&walk);
+	memory_release(&memory);
+	return result;
+}
+
+void heap_look_release(struct heap_look *look)
+{
+	free(look->addrs);
+	*look = (struct heap_look){0};
+}
+
+bool heap_look_has(const void *look, uint64_t addr)
+{
+	const struct heap_look *taken = look;
+	size_t low = 0, high = taken->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (taken->addrs[middle] == addr)
+			return true;
+		if (taken->addrs[middle] < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}

@@ -1,0 +1,69 @@
+/*
+ * Frees blocks past the tracer's hook, as ntdll of Windows 7 and 8 does where it has a free inlined, or calls what lies
+ * behind RtlFreeHeap. Each step leaks 100 blocks of 48 bytes, and allocates 2000 blocks of 72 bytes, which it frees so.
+ * Without a tracer it frees as usual.
+ *
+ *	bypass [STEPS]		do so many steps and end, instead of waiting after each
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "samples/step.h"
+#include "snapshot/tracer/shared.h"
+
+#define LEAKS 100
+#define FREES 2000
+
+typedef ULONG_PTR(WINAPI *free_fn)(void *heap, ULONG flags, void *block);
+
+/* Returns what the trampoline of RtlFreeHeap calls, or RtlFreeHeap. */
+static free_fn free_past_hook(void)
+{
+	const struct tracer_area *area = NULL;
+	HMODULE tracer =
+		GetModuleHandleA(sizeof(void *) == 8 ? "hsnap-tracer64.dll" : "hsnap-tracer32.dll");
+
+	if (tracer)
+		area = (const struct tracer_area *)(void *)GetProcAddress(tracer, "hsnap_tracer");
+	if (area && area->state == TRACER_ON)
+		return (free_fn)(uintptr_t)area->hooks[HOOK_FREE].original;
+	return (free_fn)(void *)GetProcAddress(GetModuleHandleA("ntdll.dll"), "RtlFreeHeap");
+}
+
+static __attribute__((noinline, noipa)) void *bypass_leak(void)
+{
+	return step_leak(HeapAlloc(GetProcessHeap(), 0, 48));
+}
+
+static __attribute__((noinline, noipa)) void *bypass_gone(void)
+{
+	return step_leak(HeapAlloc(GetProcessHeap(), 0, 72));
+}
+
+static void work(void)
+{
+	static void *gone[FREES];
+	free_fn free_block = free_past_hook();
+
+	for (int i = 0; i < LEAKS; i++)
+		bypass_leak();
+	for (int i = 0; i < FREES; i++)
+		gone[i] = bypass_gone();
+	for (int i = 0; i < FREES; i++)
+		free_block(GetProcessHeap(), 0, gone[i]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long step = 0;
+
+	if (argc > 1) {
+		for (int i = atoi(argv[1]); i > 0; i--)
+			work();
+		return 0;
+	}
+	do {
+		work();
+	} while (step_done(++step));
+	return 0;
+}
