@@ -57,7 +57,8 @@ struct walk {
 	unsigned doubt_count;
 	uint64_t doubt_addr;
 	const char *doubt_what;
-	const char *unwalked_why; /* a literal: why heaps of a known kind were not walked; or NULL */
+	const char
+		*unwalked_why; /* a literal: why heaps of a known kind were not walked; or NULL */
 	/* The first fault of what lists the heaps, after which heaps may be missing; or NULL. */
 	const char *list_fault;
 	uint64_t list_fault_addr;
