@@ -120,7 +120,7 @@ void os_start(int *argc, char ***argv)
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
-	SetConsoleOutputCP(CP_UTF8);
+	console_begin();
 }
 
 char *os_env(const char *name)
@@ -323,6 +323,7 @@ static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 		return EXCEPTION_CONTINUE_SEARCH;
 	guarded.handler();
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), guarded.line, guarded.line_len, &put, NULL);
+	console_restore();
 	TerminateProcess(GetCurrentProcess(), 2);
 	return EXCEPTION_CONTINUE_SEARCH;
 }
@@ -419,6 +420,11 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 	const char *from = bytes;
 	char text[300];
 
+	if (console_is((HANDLE)file->handle))
+		return console_write((HANDLE)file->handle, from, len) ?
+			       0 :
+			       err_set(err, ERR_WRITE, path, "%s",
+				       error_text(text, sizeof(text)));
 	while (len) {
 		DWORD part = len > 1u << 20 ? 1u << 20 : (DWORD)len, put = 0;
 

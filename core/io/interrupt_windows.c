@@ -3,6 +3,7 @@
 #include <windows.h>
 
 #include "core/base/os.h"
+#include "core/base/os_windows.h"
 
 static void (*interrupt_handler)(void);
 static void (*end_handler)(void);
@@ -39,6 +40,7 @@ static void end_process(void)
 		interrupt_handler();
 	if (end_handler && !InterlockedExchange(&is_ending, 1))
 		end_handler();
+	console_restore();
 	TerminateProcess(GetCurrentProcess(), 2);
 }
 
