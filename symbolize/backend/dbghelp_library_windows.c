@@ -104,6 +104,23 @@ static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 #undef X
 }
 
+/* Returns true if symsrv.dll lies beside a library. */
+static bool find_symsrv(HMODULE library)
+{
+	static const wchar_t name[] = L"symsrv.dll";
+	wchar_t *path = xmalloc(PATH_UNITS * sizeof(*path)), *base;
+	DWORD len = GetModuleFileNameW(library, path, PATH_UNITS);
+	bool result = false;
+
+	base = len && len < PATH_UNITS ? wcsrchr(path, '\\') : NULL;
+	if (base && (size_t)(base + 1 - path) + sizeof(name) / sizeof(*name) <= PATH_UNITS) {
+		wcscpy(base + 1, name);
+		result = GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
+	}
+	free(path);
+	return result;
+}
+
 /* is_asked_for: that it cannot be loaded is worth a word. With the altered search path what it needs
  * (symsrv.dll) is looked for beside it. */
 static bool load(const struct symbol_options *options, bool is_asked_for, const wchar_t *path,
@@ -113,8 +130,10 @@ static bool load(const struct symbol_options *options, bool is_asked_for, const 
 	DWORD code = GetLastError();
 	char error[200], why[300];
 
-	if (library && find_functions(dbghelp, library))
+	if (library && find_functions(dbghelp, library)) {
+		dbghelp->has_symsrv = find_symsrv(library);
 		return true;
+	}
 	if (library)
 		snprintf(why, sizeof(why), "lacks functions: it is too old");
 	else

@@ -52,6 +52,7 @@
 
 struct dbghelp {
 	bool has_inlines;
+	bool has_symsrv; /* symsrv.dll lies beside it: it can ask symbol servers */
 	bool is_wine; /* some copy on Wine; its own, if nobody chose another one */
 	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(type, name, parameters) type(WINAPI *name) parameters;

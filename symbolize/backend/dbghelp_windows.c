@@ -106,6 +106,19 @@ static wchar_t *system_folder(void)
 	return NULL;
 }
 
+/* Warns if the symbol path names servers, which this copy of DbgHelp cannot ask. */
+static void warn_of_servers(const struct dbghelp_session *backend)
+{
+	const char *servers = finder_servers(backend->finder);
+
+	if (servers && *servers && !backend->dbghelp.has_symsrv)
+		listener_warn(backend->options,
+			"symbol servers are not asked: this copy of DbgHelp has no symsrv.dll "
+			"beside "
+			"it; install the Debugging Tools for Windows, or name another copy in "
+			"HSYM_DBGHELP");
+}
+
 /* is_started false: DbgHelp is not to be had. */
 static void start(struct dbghelp_session *backend)
 {
@@ -123,6 +136,8 @@ static void start(struct dbghelp_session *backend)
 			SYMOPT_FAIL_CRITICAL_ERRORS | SYMOPT_NO_PROMPTS | SYMOPT_IGNORE_NT_SYMPATH);
 		backend->is_started = dbghelp->SymInitializeW(backend->handle, path, FALSE);
 	}
+	if (backend->is_started)
+		warn_of_servers(backend);
 	if (backend->is_started && dbghelp->SymRegisterCallbackW64)
 		dbghelp->SymRegisterCallbackW64(backend->handle, on_event, (uintptr_t)backend);
 	free(path);
