@@ -423,8 +423,7 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 	if (console_is((HANDLE)file->handle))
 		return console_write((HANDLE)file->handle, from, len) ?
 			       0 :
-			       err_set(err, ERR_WRITE, path, "%s",
-				       error_text(text, sizeof(text)));
+			       err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
 	while (len) {
 		DWORD part = len > 1u << 20 ? 1u << 20 : (DWORD)len, put = 0;
 

@@ -313,6 +313,54 @@ MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X
 	made_assert_blocks();
 }
 
+/* Walks a process whose PEB names a heap of an unknown kind only. */
+static void walk_unlisted(const struct heap_hints *hints)
+{
+	struct err err;
+
+	fake_map(ROOT, 0x1000);
+	put_peb(FAKE_PEB, made.kind->bits, ROOT);
+	assert_int_equal(heaps_walk(&made.memory, hints, &made.walk, &err), 0);
+	assert_null(made.walk.list_fault);
+}
+
+MADE_TEST(heap_that_no_list_names_is_found_by_its_signature, ALL)
+{
+	make_heap();
+	made_put_ptr(MADE_HEAP + made.shape->segment_heap, MADE_HEAP);
+	fake_know_regions();
+	walk_unlisted(NULL);
+	assert_int_equal(made.walk.heap_count, 2);
+	assert_int_equal(made.walk.heaps[1].addr, MADE_HEAP);
+	assert_int_equal(made.walk.unlisted_count, 1);
+	assert_int_equal(made.walk.unlisted_addr, MADE_HEAP);
+	made_assert_blocks();
+}
+
+/* A copy of a heap's first page does not contain its own address. */
+MADE_TEST(memory_that_looks_like_a_heap_is_no_heap, ALL)
+{
+	make_heap();
+	made_put_ptr(MADE_HEAP + made.shape->segment_heap, MADE_HEAP + 0x10000);
+	fake_know_regions();
+	walk_unlisted(NULL);
+	assert_int_equal(made.walk.heap_count, 1);
+	assert_int_equal(made.walk.unlisted_count, 0);
+}
+
+MADE_TEST(heap_that_the_tracer_saw_is_walked_whatever_lists_it, ALL)
+{
+	const uint64_t traced[] = {0x66660000, ROOT, MADE_HEAP};
+
+	make_heap();
+	made_put_ptr(MADE_HEAP + made.shape->segment_heap, MADE_HEAP);
+	walk_unlisted(&(struct heap_hints){made.kind->bits, traced, 3});
+	assert_int_equal(made.walk.heap_count, 2);
+	assert_int_equal(made.walk.heaps[1].addr, MADE_HEAP);
+	assert_int_equal(made.walk.unlisted_count, 1);
+	made_assert_blocks();
+}
+
 /* The heap with a lock that a thread has or not. */
 static void make_locked(uint64_t owner)
 {

@@ -20,7 +20,7 @@ UINT(WINAPI *imported_get_page)(void) __asm__("__imp_GetConsoleOutputCP") = on_g
 BOOL(WINAPI *imported_set_page)(UINT) __asm__("__imp_SetConsoleOutputCP") = on_set_page;
 BOOL(WINAPI *imported_mode)(HANDLE, LPDWORD) __asm__("__imp_GetConsoleMode") = on_get_mode;
 BOOL(WINAPI *imported_write)
-(HANDLE, const void *, DWORD, LPDWORD, void *) __asm__("__imp_WriteConsoleW") = on_write;
+(HANDLE, const void *, DWORD, LPDWORD, void *)__asm__("__imp_WriteConsoleW") = on_write;
 
 static UINT page = 850;
 static unsigned page_changes;
