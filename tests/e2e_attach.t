@@ -31,6 +31,8 @@ subtest 'no DLL can be loaded' => \&locked;
 subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
 subtest 'refused' => \&refused;
+subtest 'a rule keeps the tracer out' => \&kept_out;
+subtest 'the DLL is no DLL' => \&no_dll;
 subtest 'several of one name' => \&several;
 subtest 'a program that run is starting' => \&starting;
 subtest 'run in run' => \&nested;
@@ -228,6 +230,52 @@ sub refused {
 	is($untraced->step, 1, 'a program that is not traced');
 	check_error(detach($untraced), 'hsnap', 'detach', qr/\b$untraced->{pid}\b/, 'not traced');
 	is($untraced->quit, 0, 'which goes on');
+}
+
+# The image that the process was started from becomes one for ARM64 processors: a rule that refuses before the first write.
+sub kept_out {
+	needs_linux('to write the file of a running program');
+	my $exe = "$dir/kept$$.exe";
+	copy($busy, $exe) or die "$exe: $!\n";
+	my $target = target($exe, [0]);
+	is($target->step, 1, 'the target runs');
+	my $before = peek($target);
+	my $image = slurp($exe);
+	for_machine($exe, $image, 0xaa64);
+	check_error(attach($target), 'hsnap', 'attach', qr/\Ahsnap: pid $target->{pid}: cannot be traced \(a program for ARM64 processors, on which the tracer does not run yet; 'hsnap ust on IMAGE' and snapshots with -p may work\)\n?\z/);
+	is($before->{state}, undef, 'the target has no tracer');
+	is_deeply({ %{ peek($target) }, handle => $before->{handle} }, $before, 'nothing in it has changed: code, address space, threads');
+	is($target->next_step, 2, 'it goes on');
+	for_machine($exe, $image, 0x8664);
+	check_ok(attach($target), 'attach without the rule');
+	is($target->next_step, 3, 'it goes on');
+	check_ok(detach($target), 'detach');
+	is($target->quit, 0, 'the target has found nothing wrong');
+}
+
+# Writes an image into its file with another machine in its header.
+sub for_machine {
+	my ($exe, $image, $machine) = @_;
+	open my $to, '+<:raw', $exe or die "$exe: $!\n";
+	sysseek $to, unpack('V', substr($image, 60, 4)) + 4, 0;
+	syswrite $to, pack 'v', $machine;
+	close $to or die "$exe: $!\n";
+}
+
+# The loader refuses the tracer's file, as it does by a policy.
+sub no_dll {
+	my $here = fresh_dir();
+	copy("$root/build/win64/hsnap.exe", $here) or die "hsnap.exe: $!\n";
+	spew("$here/hsnap-tracer64.dll", 'not an image');
+	my $target = target($busy, [0]);
+	is($target->step, 1, 'the target runs');
+	my @why = ('cannot be traced (it does not load hsnap-tracer64.dll: an antivirus or a policy, such as WDAC or Smart App Control, may '
+		. q{forbid it; 'hsnap ust on IMAGE' needs no code in it)});
+	check_error(run([wine("$here/hsnap.exe", 'attach', '-p', $target->{pid})]), 'hsnap', 'attach', qr/\b$target->{pid}\b/, @why);
+	is(peek($target)->{ntdll}, 0, 'its ntdll is as in the file');
+	is($target->next_step, 2, 'the target goes on');
+	is($target->quit, 0, 'the target has found nothing wrong');
+	check_error(run([wine("$here/hsnap.exe", 'run', '--', win("$root/build/win64/targets/odd.exe"), 'raise')]), 'hsnap', 'run', @why);
 }
 
 # They are listed as for a snapshot, but for --all, which is no option here.

@@ -119,7 +119,7 @@ sub cannot_start {
 	copy("$root/build/win64/hsnap.exe", "$dir/alone.exe") or die "alone.exe: $!\n";
 	my $target = target($exe);
 	is($target->step, 1, 'a program runs');
-	check_error(run([wine("$dir/alone.exe", @$_)]), 'hsnap', "@$_ without the tracer's file", qr/\(hsnap-tracer64\.dll is not there\)/)
+	check_error(run([wine("$dir/alone.exe", @$_)]), 'hsnap', "@$_ without the tracer's file", qr/\(hsnap-tracer64\.dll is not there; an antivirus may have removed it\)/)
 	    for ['run', '--', win($exe)], ['attach', '-p', $target->{pid}];
 	is($target->quit, 0, 'it ends');
 	my $late = hsnap("run", "--at-exit", win("$dir/none/x.txt"), "--", win($exe));

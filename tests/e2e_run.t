@@ -38,6 +38,7 @@ forms();
 form_of_each_child();
 incomplete();
 other_bitness();
+other_machine();
 linked();
 
 my $raise = rows_of('raise', 0);
@@ -293,6 +294,19 @@ sub other_bitness {
 	is_deeply([split /\r?\n/, $got->{out}], ['[run]', '[--at-exit]', '[-]', '[--]', '[' . win("$here/old.exe") . ']', '[a b]', '[]',
 		'[c"d]', 'a line'], 'hsnap32.exe gets the same arguments and streams');
 	is($got->{status}, 77, 'and its status is passed on');
+}
+
+# A program for ARM64 processors is not started.
+sub other_machine {
+	my $here = fresh_dir();
+	my $image = slurp($odd);
+	substr($image, unpack('V', substr($image, 60, 4)) + 4, 2) = pack 'v', 0xaa64;
+	spew("$here/arm.exe", $image);
+	my $result = hsnap('run', '--at-exit', win("$here/out.txt"), '--', win("$here/arm.exe"), 'early');
+	is($result->{err}, 'hsnap: ' . win("$here/arm.exe") . q{: cannot be traced (a program for ARM64 processors, on which the tracer does not }
+	    . qq{run yet; 'hsnap ust on IMAGE' and snapshots with -p may work)\n}, 'a program for ARM64 processors is refused by one line');
+	is($result->{status}, 2, 'with status 2');
+	ok(!-e "$here/out.txt", 'and no snapshot');
 }
 
 # winget makes links to programs, in a folder where nothing else of theirs is.

@@ -51,6 +51,7 @@
 		"run hsnap as administrator")                                                      \
 	X(ERR_INJECT, "cannot load the tracer",                                                    \
 		"keep hsnap-tracer64.dll and hsnap-tracer32.dll beside hsnap.exe")                 \
+	X(ERR_CANNOT_TRACE, "cannot be traced", "")                                                \
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
 		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
 	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \

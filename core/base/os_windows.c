@@ -76,7 +76,7 @@ unsigned windows_build(void)
 		(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlGetVersion");
 	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
 
-	if (os_wine_version() || !version || version(&info) || info.dwMajorVersion < 10)
+	if (os_wine_version() || !version || version(&info))
 		return 0;
 	return info.dwBuildNumber;
 }

@@ -31,7 +31,7 @@ void *windows_library(const wchar_t *name);
 /* The version of the Wine that this runs on, or NULL: it is Windows. */
 const char *os_wine_version(void);
 
-/* The build of Windows 10 or a later one that this runs on; 0 for older ones, and for Wine, whatever it says. */
+/* The build of the Windows that this runs on; 0: unknown, or Wine. */
 unsigned windows_build(void);
 
 /*

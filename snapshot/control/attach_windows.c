@@ -5,6 +5,7 @@
 
 #include "snapshot/control/control.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/refusal.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 
@@ -15,6 +16,10 @@ int traced_prepare(
 
 	*traced = (struct traced){.process = process, .name = name};
 	rc = target_open_handle(&traced->target, process, err);
+	if (!rc) {
+		control_facts_of_process(&traced->facts, process);
+		rc = refusal_check(&traced->facts, REFUSAL_RUN, name, err);
+	}
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
 	/* Not waited for: who has it may wait for us to resume the process. */
@@ -89,11 +94,13 @@ static int switch_on(struct traced *traced, const struct traced_options *options
 	int rc = tracee_find(&traced->target, &traced->area_addr, err);
 
 	if (rc == -ERR_NOT_TRACED)
-		rc = err_set(err, ERR_INJECT, traced->name, "it does not load " TRACER_DLL);
+		rc = inject_not_loaded(&traced->facts, REFUSAL_RUN, traced->name, err);
 	with.limit_found = &traced->limit_bytes;
 	if (!rc)
 		rc = install_tracer(
 			&traced->target, traced->process, traced->area_addr, &with, err);
+	if (rc == -ERR_INJECT)
+		rc = refusal_explain(&traced->facts, REFUSAL_RUN, REFUSAL_INSTALL, err);
 	if (!rc)
 		rc = arrange_meetings(traced, options, err);
 	return rc;
@@ -178,6 +185,7 @@ void traced_release(struct traced *traced)
 
 struct attaching {
 	HANDLE process;
+	struct control_facts facts;
 	struct process_lock lock;
 	struct target target;
 };
@@ -191,10 +199,25 @@ static void end(struct attaching *attaching)
 		CloseHandle(attaching->process);
 }
 
+/* Adds the rule by which a process could not be opened: fewer rights are enough to read most facts. */
+static int explain_denial(uint32_t pid, struct err *err)
+{
+	HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+	struct control_facts facts;
+
+	if (!process)
+		return -(int)err->code;
+	control_facts_of_process(&facts, process);
+	CloseHandle(process);
+	return refusal_explain(&facts, REFUSAL_ATTACH, REFUSAL_OPEN, err);
+}
+
 static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 {
 	int rc = process_open(pid, RIGHTS, 0, &attaching->process, err);
 
+	if (rc == -ERR_RIGHTS)
+		rc = explain_denial(pid, err);
 	if (!rc)
 		rc = target_open_handle(&attaching->target, attaching->process, err);
 	if (!rc && attaching->target.bits != 8 * sizeof(void *))
@@ -207,19 +230,22 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	return rc;
 }
 
-/* The tracer that is there, or that it has loaded. */
+/* Finds the tracer, or has the process load it. The rules are checked before anything is written into the process. */
 static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct err *err)
 {
 	struct target *target = &attaching->target;
 	int rc = tracee_find(target, area_addr, err);
 
+	control_facts_of_process(&attaching->facts, attaching->process);
 	if (rc != -ERR_NOT_TRACED)
 		return rc;
-	rc = inject_load_tracer(attaching->process, target->name, err);
+	rc = refusal_check(&attaching->facts, REFUSAL_ATTACH, target->name, err);
+	if (!rc)
+		rc = inject_load_tracer(attaching->process, target->name, &attaching->facts, err);
 	if (!rc)
 		rc = tracee_find(target, area_addr, err);
 	if (rc == -ERR_NOT_TRACED)
-		rc = err_set(err, ERR_INJECT, target->name, "it does not load it");
+		rc = inject_not_loaded(&attaching->facts, REFUSAL_ATTACH, target->name, err);
 	return rc;
 }
 
@@ -247,9 +273,13 @@ int control_attach(
 
 	if (!rc)
 		rc = find_or_load(&attaching, &area_addr, err);
-	if (!rc)
+	if (!rc) {
 		rc = install_tracer(
 			&attaching.target, attaching.process, area_addr, &install_options, err);
+		if (rc == -ERR_INJECT)
+			rc = refusal_explain(
+				&attaching.facts, REFUSAL_ATTACH, REFUSAL_INSTALL, err);
+	}
 	rc = blame(&attaching, rc, err);
 	end(&attaching);
 	return rc;

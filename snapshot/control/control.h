@@ -56,7 +56,7 @@ struct program_run {
 /*
  * Starts the program and waits for its end, and that of the children that are traced. Standard
  * streams, working folder and Ctrl-C are the program's. Returns 0 and its exit status; -ERR_START,
- * -ERR_BITS, -ERR_INJECT (the program was ended before its own code began), or, with the exit status,
+ * -ERR_BITS, -ERR_INJECT and -ERR_CANNOT_TRACE (the program was ended before its own code began), or, with the exit status,
  * what the snapshot returned. A child that cannot be traced or read is a line on standard error.
  *
  * When the time is over, each of those that run has its snapshot taken and is ended, with a line; then
@@ -115,7 +115,7 @@ struct attach_options {
  * Loads the tracer into the process unless it is there, and switches it on. *limit_found becomes how
  * much its tables may take: less than wanted when there is not so much address space. A recording also begins where
  * it is on: then it stays as it is. Returns 0; -ERR_TRACED (nothing was changed), -ERR_BITS (another hsnap can: nothing was done), -ERR_BUSY,
- * -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_GONE, -ERR_INJECT, -ERR_TARGET (another version's tracer),
+ * -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_GONE, -ERR_INJECT, -ERR_CANNOT_TRACE, -ERR_TARGET (another version's tracer),
  * -ERR_USAGE (hsnap itself), -ERR_SYSTEM, -ERR_NOMEM: the process runs on as before.
  */
 int control_attach(

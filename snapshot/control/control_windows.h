@@ -11,6 +11,7 @@
 
 #include "core/base/err.h"
 #include "snapshot/control/control.h"
+#include "snapshot/control/refusal.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/target/target.h"
 #include "snapshot/tracer/rings.h"
@@ -22,6 +23,14 @@
 
 /* The bitness of this hsnap and of the programs that it can trace. */
 #define OUR_BITS ((unsigned)(8 * sizeof(void *)))
+
+/* Returns the PE_MACHINE_* that the program in a file is for; 0: not an image (a script, say). */
+uint16_t control_file_machine(const wchar_t *path);
+
+/* Reads the facts that are known without a process, or with one. process has the right PROCESS_QUERY_LIMITED_INFORMATION, and
+ * PROCESS_QUERY_INFORMATION for mitigation policies. */
+void control_facts_of_host(struct control_facts *facts);
+void control_facts_of_process(struct control_facts *facts, HANDLE process);
 
 /* The path of a file beside this program, in a form that the system takes however long it is; the
  * caller's to free. NULL: it is not there. */
@@ -268,6 +277,7 @@ int remove_tracer(struct target *target, void *process, uint64_t area_addr, stru
 struct traced {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
+	struct control_facts facts;
 	struct target target; /* open while it is prepared */
 	struct process_lock lock; /* until it is brought up: an control_attach() meanwhile waits */
 	struct injection injection;
@@ -293,7 +303,7 @@ enum traced_event {
 
 /*
  * Has the first thread, which has not run yet, load the tracer when it does. process has the rights
- * TRACED_RIGHTS. Returns 0; -ERR_BITS (the process has nothing of us), -ERR_TRACED (another hsnap is at
+ * TRACED_RIGHTS. Returns 0; -ERR_BITS and -ERR_CANNOT_TRACE (nothing was written into the process), -ERR_TRACED (another hsnap is at
  * it, as one that follows all children of this one does), -ERR_INJECT. traced_release() in every case.
  */
 #define TRACED_RIGHTS                                                                              \
@@ -330,10 +340,15 @@ void traced_release(struct traced *traced);
 /*
  * Has a new thread of the process load the DLL that lies beside this program, and waits for its end,
  * ten seconds at most: another thread may hold the loader's lock. Then that thread and the path it
- * reads are left to themselves; a DLL that is loaded later does nothing. name is for messages. Returns
- * 0: it has been tried; -ERR_INJECT, -ERR_BUSY (the time is over), -ERR_GONE, -ERR_NOMEM.
+ * reads are left to themselves; a DLL that is loaded later does nothing. name is for messages, facts explain a failure. Returns
+ * 0: the thread has ended; -ERR_CANNOT_TRACE, -ERR_INJECT, -ERR_BUSY (the time is over), -ERR_GONE, -ERR_NOMEM.
  */
-int inject_load_tracer(HANDLE process, const char *name, struct err *err);
+int inject_load_tracer(
+	HANDLE process, const char *name, const struct control_facts *facts, struct err *err);
+
+/* The error for a process that has tried to load the tracer, and does not have it. */
+int inject_not_loaded(
+	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);
 
 /*
  * All threads of another process, standing still where they can be looked at and moved on.

@@ -4,10 +4,12 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/refusal.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/tracer/shared.h"
 
 #define PATIENCE_MS 10000
+#define NO_DLL TRACER_DLL " is not there; an antivirus may have removed it"
 #define WAIT_AGAIN_MS 10
 
 static int fail(const char *name, const char *what, struct err *err)
@@ -38,6 +40,13 @@ static void *kernel32(const char *name)
 	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
 }
 
+int inject_not_loaded(
+	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err)
+{
+	err_set(err, ERR_INJECT, name, "it does not load " TRACER_DLL);
+	return refusal_explain(facts, way, REFUSAL_LOAD, err);
+}
+
 /* Owns placed until the thread cannot read it any more. */
 static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *name, struct err *err)
 {
@@ -54,7 +63,8 @@ static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *nam
 	}
 }
 
-int inject_load_tracer(HANDLE process, const char *name, struct err *err)
+int inject_load_tracer(
+	HANDLE process, const char *name, const struct control_facts *facts, struct err *err)
 {
 	wchar_t *path = program_beside(L"" TRACER_DLL);
 	void *placed;
@@ -62,7 +72,7 @@ int inject_load_tracer(HANDLE process, const char *name, struct err *err)
 	int rc;
 
 	if (!path)
-		return err_set(err, ERR_INJECT, name, TRACER_DLL " is not there");
+		return err_set(err, ERR_INJECT, name, NO_DLL);
 	placed = place(process, path);
 	free(path);
 	if (!placed)
@@ -70,7 +80,8 @@ int inject_load_tracer(HANDLE process, const char *name, struct err *err)
 	thread = CreateRemoteThread(process, NULL, 0,
 		(LPTHREAD_START_ROUTINE)kernel32("LoadLibraryW"), placed, 0, NULL);
 	if (!thread) {
-		rc = fail(name, "it takes no thread", err);
+		fail(name, "it takes no thread", err);
+		rc = refusal_explain(facts, REFUSAL_ATTACH, REFUSAL_THREAD, err);
 		VirtualFreeEx(process, placed, 0, MEM_RELEASE);
 		return rc;
 	}
@@ -111,7 +122,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	injection->loaded = CreateEventW(NULL, TRUE, FALSE, NULL);
 	injection->go = CreateMutexW(NULL, TRUE, NULL);
 	if (!path)
-		rc = err_set(err, ERR_INJECT, name, TRACER_DLL " is not there");
+		rc = err_set(err, ERR_INJECT, name, NO_DLL);
 	else if (!(injection->their_path = place(process, path)))
 		rc = fail(name, "no memory in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,

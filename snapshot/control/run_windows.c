@@ -14,6 +14,7 @@
 #include "core/base/command_line.h"
 #include "core/pe/pe.h"
 #include "snapshot/control/control_windows.h"
+#include "snapshot/control/refusal.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/spawn_windows.h"
@@ -32,31 +33,6 @@ static wchar_t *program_find(const char *program)
 		return wide_path_long(path);
 	free(path);
 	return NULL;
-}
-
-static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
-{
-	return os_read_at(ctx, offset, bytes, len);
-}
-
-/* The bitness of the program in a file; 0: it is no image (a script, say). */
-static unsigned program_bits(const wchar_t *path)
-{
-	char *text = wide_to_utf8(path);
-	struct pe_image *image = malloc(sizeof(*image));
-	struct os_file file;
-	unsigned bits = 0;
-
-	if (text && image && !os_open(&file, text, NULL)) {
-		struct pe_source source = {.read = read_file, .ctx = &file};
-
-		if (!pe_read_headers(&source, image))
-			bits = image->machine == PE_MACHINE_I386 ? 32 : 64;
-		os_close(&file);
-	}
-	free(image);
-	free(text);
-	return bits;
 }
 
 /* Of path, whose file name starts at base: the same with another name. */
@@ -467,6 +443,20 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 	unlock_output(family);
 }
 
+/* Warns of a program that cannot have the children that --children is for. */
+static void warn_of_policy(struct family *family, const struct traced *traced)
+{
+	char rule[600], text[1600];
+
+	if (!family->run->with_children ||
+		!refusal_find(&traced->facts, REFUSAL_RUN, REFUSAL_CHILDREN, rule, sizeof(rule)))
+		return;
+	snprintf(text, sizeof(text), "hsnap: %s: warning: %s", traced->name, rule);
+	lock_output(family);
+	fprintf(stderr, "%s\n", text_harmless(text));
+	unlock_output(family);
+}
+
 /* Ends a process whose time is over. A child that it is just creating is prepared first: it would wait for a parent that
  * is gone. */
 static void end_late(struct family *family, struct traced *traced)
@@ -624,12 +614,16 @@ static int create(
 static int start(const struct program_run *run, struct spawn *spawn, struct err *err)
 {
 	wchar_t *path = program_find(run->argv[0]);
-	unsigned bits = path ? program_bits(path) : 0;
+	struct control_facts facts;
 	int rc;
 
-	if (bits && bits != OUR_BITS)
+	control_facts_of_host(&facts);
+	facts.image_machine = path ? control_file_machine(path) : 0;
+	rc = refusal_check(&facts, REFUSAL_RUN, run->argv[0], err);
+	if (!rc && facts.image_machine &&
+		(facts.image_machine == PE_MACHINE_I386) != (OUR_BITS == 32))
 		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
-	else
+	if (!rc)
 		rc = create(run, spawn, path, err);
 	free(path);
 	return rc;
@@ -662,6 +656,7 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	if (rc) {
 		TerminateProcess(spawn->info.hProcess, 2);
 	} else {
+		warn_of_policy(family, &traced);
 		rc = follow(family, &traced, run->recording, err);
 		if (!GetExitCodeProcess(spawn->info.hProcess, &status) && !rc)
 			rc = err_set(err, ERR_SYSTEM, run->argv[0], "its exit status is not known");
