@@ -12,6 +12,7 @@
 #define LIMIT_MIN ((uint64_t)1 << 20) /* less is of no use */
 #define TRIES_MAX 100 /* to hold a process where its blocks can be listed */
 #define REST_TRIES 20 /* the same, where that is only better */
+#define MOVE_TRIES 100 /* to move a thread, after the first time */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
@@ -242,17 +243,18 @@ static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 	return 0;
 }
 
-/* The trampolines do the same as the functions, whether these are hooked or not. */
-static int move_threads(struct installing *installing, struct err *err)
+/* Moves threads out of the bytes that change; false: one could not be moved. Those that were may go on where they are: the
+ * trampolines do the same as the functions, hooked or not. */
+static bool move_threads(struct installing *installing)
 {
 	for (size_t i = 0; i < installing->threads.count; i++) {
 		struct held_thread *thread = &installing->threads.items[i];
 		uint64_t to = moved_to(installing, thread->ip);
 
 		if (to && !threads_move(thread, to))
-			return refuse(installing, "a thread of it cannot be moved on", err);
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* False when something of it is left. */
@@ -375,10 +377,11 @@ static bool wants_older(const struct installing *installing)
 	       (target->is_wine || !installing->threads.is_held);
 }
 
-/* A process that is being started has one thread, and that waits for us. */
-static int hold(struct installing *installing, struct err *err)
+/* A process that is being started has one thread, and that waits for us. rest_tries: to find all at rest, 0 for the usual. */
+static int hold(struct installing *installing, unsigned rest_tries, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
+	unsigned usual_tries = installing->options->recording ? TRIES_MAX : REST_TRIES;
 
 	installing->is_at_rest = !(installing->options->flags & TRACER_FLAG_ATTACHED) &&
 				 threads_count(tracee->process) == 1;
@@ -386,9 +389,26 @@ static int hold(struct installing *installing, struct err *err)
 		return 0;
 	if (installing->options->recording || wants_older(installing))
 		return hold_at_rest(tracee, &installing->threads, false,
-			installing->options->recording ? TRIES_MAX : REST_TRIES,
-			&installing->is_at_rest, err);
+			rest_tries ? rest_tries : usual_tries, &installing->is_at_rest, err);
 	return threads_hold(&installing->threads, err);
+}
+
+/* Holds the threads, none of them inside the bytes that change. A thread that cannot be moved gets a moment to go on: Windows
+ * may refuse a place that is not on a thread's shadow stack. */
+static int hold_outside(struct installing *installing, struct err *err)
+{
+	for (unsigned tries = 0;; tries++) {
+		int rc = hold(installing, tries ? 1 : 0, err);
+
+		if (!rc)
+			rc = check_bytes(installing, err);
+		if (rc || move_threads(installing))
+			return rc;
+		if (tries >= MOVE_TRIES)
+			return refuse(installing, "a thread of it cannot be moved on", err);
+		threads_let_go(&installing->threads);
+		WaitForSingleObject(installing->tracee->process, PAUSE_MS);
+	}
 }
 
 static int begin_recording(const struct tracee *tracee, const struct install_options *options,
@@ -405,11 +425,7 @@ static int apply(struct installing *installing, struct err *err)
 
 	threads_init(&installing->threads, installing->tracee->process,
 		installing->tracee->target->name);
-	rc = hold(installing, err);
-	if (!rc)
-		rc = check_bytes(installing, err);
-	if (!rc)
-		rc = move_threads(installing, err);
+	rc = hold_outside(installing, err);
 	if (!rc && installing->options->recording)
 		rc = begin_recording(installing->tracee, installing->options,
 			installing->is_at_rest ? RECORDING_AT_REST : RECORDING_BUSY, err);

@@ -1,6 +1,7 @@
 /* Switching the tracer on and off in another process: a thread that stands inside the bytes that
  * change goes on where they are now, and what is not as it should be is refused with nothing changed.
  * Speaks TAP. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,18 +183,26 @@ static uint64_t space_bytes(void)
 	return bytes;
 }
 
+/* Whether this ntdll's function begins with pushes, in the middle of which a thread can stand; *inside: there. */
+static bool has_inside(uint64_t *inside)
+{
+	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
+	const void *function =
+		(const void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlReAllocateHeap");
+
+	*inside = (ULONG_PTR)function + 2;
+	return !memcmp(function, pushes, sizeof(pushes));
+}
+
 /* One such thread, from before the tracer is switched on until it has come out of the function. */
 static void thread_inside(void)
 {
-	const uint8_t *function = (const uint8_t *)GetProcAddress(
-		GetModuleHandleW(L"ntdll.dll"), "RtlReAllocateHeap");
-	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
-	uint64_t inside = (ULONG_PTR)function + 2, stands;
+	uint64_t inside, stands;
 	struct tracee *tracee = NULL;
 	DWORD status = 0;
 	HANDLE thread;
 
-	if (memcmp(function, pushes, sizeof(pushes)) != 0) {
+	if (!has_inside(&inside)) {
 		ok(true, "a thread inside # SKIP this ntdll's function does not begin with pushes");
 		return;
 	}
@@ -236,6 +245,64 @@ static bool poke(uint64_t addr, const void *bytes, size_t len)
 }
 
 #define FIELD(name) (child.area_addr + offsetof(struct tracer_area, name))
+
+/*
+ * SetThreadContext() as the code under test finds it: the import is defined here. It fails so many times, as Windows may
+ * refuse a place that a thread's shadow stack does not know.
+ */
+typedef BOOL(WINAPI *set_context_fn)(HANDLE thread, const CONTEXT *context);
+static unsigned refusals_left, refusals;
+
+static BOOL WINAPI set_context(HANDLE thread, const CONTEXT *context)
+{
+	set_context_fn real = (set_context_fn)(void *)GetProcAddress(
+		GetModuleHandleW(L"kernel32.dll"), "SetThreadContext");
+
+	if (!refusals_left)
+		return real(thread, context);
+	refusals_left--;
+	refusals++;
+	return FALSE;
+}
+
+/* NOLINTNEXTLINE(bugprone-reserved-identifier) */
+set_context_fn __imp_SetThreadContext = set_context;
+
+static void thread_that_cannot_be_moved(void)
+{
+	uint64_t inside, stands;
+	struct tracee *tracee = NULL;
+	HANDLE thread;
+
+	if (!has_inside(&inside)) {
+		ok(true, "no move # SKIP this ntdll's function does not begin with pushes");
+		return;
+	}
+	ok(start(), "a target runs");
+	shared->result = 1;
+	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
+	SuspendThread(thread);
+	ok(put_inside(thread, child.info.hProcess, inside),
+		"its thread stands inside the bytes that change");
+	refusals = 0;
+	refusals_left = UINT_MAX;
+	ok(child_install(NULL) == -ERR_INJECT && strstr(child.err.detail, "cannot be moved") &&
+			is_clean() && !child_area().reserved && ip_of(thread) == inside,
+		"a thread that is never moved: nothing is changed");
+	ok(refusals == 101, "after 100 more tries");
+	refusals_left = 100;
+	ok(!child_install(NULL) && !refusals_left, "the last of them moves it");
+	stands = ip_of(thread);
+	tracee = tracee_of();
+	ok(tracee && stands == tracee->area.hooks[HOOK_REALLOCATE].original + 2,
+		"the thread stands in the trampoline");
+	tracee_free(tracee);
+	ResumeThread(thread);
+	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 && !shared->result,
+		"it has come out of the function with its result");
+	ok(!child_remove() && is_clean(), "the tracer is removed");
+	ok(child_end() == 0, "the target ends well");
+}
 
 /* A word above a thread's stack pointer, left from an earlier call or not: nobody can tell. */
 static void a_word_that_may_be_old(void)
@@ -405,6 +472,7 @@ int main(int argc, char **argv)
 		return be_target(handle_of(argv[2]), handle_of(argv[3]), argv[4]);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	thread_inside();
+	thread_that_cannot_be_moved();
 	a_word_that_may_be_old();
 	thread_that_comes_back(false);
 	thread_that_comes_back(true);
