@@ -1,10 +1,12 @@
 /*
- * The console of Windows, which is to show UTF-8.
+ * The console of Windows, which is written UTF-16.
  *
- * Reports are written as UTF-16: WriteFile() of Windows 7 returns characters, not bytes, where the code page is UTF-8.
- * Messages go through the C library, so the code page is changed, and changed back: it belongs to the console, and so to
- * the programs that share it.
+ * Its code page belongs to all programs that share it, so none is set. Bytes would be of that code page, or, if it is
+ * UTF-8, WriteFile() of Windows 7 would return characters instead of bytes.
  */
+#include <io.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,30 +15,7 @@
 #include "core/base/os_windows.h"
 
 #define PIECE_BYTES 8192u /* at once; a console refuses more than 64 KiB */
-
-static UINT own_page; /* code page to restore; 0: none was changed */
-
-void console_restore(void)
-{
-	if (own_page)
-		SetConsoleOutputCP(own_page);
-}
-
-void console_lend(bool is_lent)
-{
-	if (own_page)
-		SetConsoleOutputCP(is_lent ? own_page : CP_UTF8);
-}
-
-void console_begin(void)
-{
-	const UINT page = GetConsoleOutputCP(); /* 0 without a console */
-
-	if (!page || page == CP_UTF8 || !SetConsoleOutputCP(CP_UTF8))
-		return;
-	own_page = page;
-	atexit(console_restore);
-}
+#define MESSAGE_BYTES 2048u /* of most messages */
 
 bool console_is(void *handle)
 {
@@ -48,27 +27,28 @@ bool console_is(void *handle)
 /* Returns how many of the bytes are whole characters: the last one may be cut. */
 static size_t whole_characters(const char *bytes, size_t len)
 {
-	size_t tail = 0; /* bytes of the last character so far */
+	size_t tail = 0; /* bytes of the last character after its first */
+	unsigned char lead;
+	size_t wanted;
 
 	while (tail < 3 && tail < len && (bytes[len - 1 - tail] & 0xc0) == 0x80)
 		tail++;
-	if (tail < len) {
-		const unsigned char lead = (unsigned char)bytes[len - 1 - tail];
-		const size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-
-		if (wanted > tail + 1)
-			return len - tail - 1;
-	}
-	return len;
+	if (tail == len)
+		return len;
+	lead = (unsigned char)bytes[len - 1 - tail];
+	wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+	return wanted > tail + 1 ? len - tail - 1 : len;
 }
 
-static bool write_wide(HANDLE console, const char *bytes, size_t len)
+/* Writes at most PIECE_BYTES. */
+static bool write_piece(HANDLE console, const char *bytes, size_t len)
 {
 	wchar_t units[PIECE_BYTES];
-	DWORD count = len ? (DWORD)MultiByteToWideChar(
-				    CP_UTF8, 0, bytes, (int)len, units, (int)PIECE_BYTES) :
-			    0;
+	DWORD count = 0;
 
+	if (len)
+		count = (DWORD)MultiByteToWideChar(
+			CP_UTF8, 0, bytes, (int)len, units, (int)PIECE_BYTES);
 	for (DWORD at = 0, put = 0; at < count; at += put) {
 		if (!WriteConsoleW(console, units + at, count - at, &put, NULL) || !put)
 			return false;
@@ -78,21 +58,72 @@ static bool write_wide(HANDLE console, const char *bytes, size_t len)
 
 bool console_write(void *console, const char *bytes, size_t len)
 {
-	static char cut[PIECE_BYTES]; /* what is written next; it begins with a cut character */
-	static size_t cut_len;
+	static char next[PIECE_BYTES]; /* begins with what the last call left of a character */
+	static size_t next_len;
 
 	while (len) {
-		size_t room = sizeof(cut) - cut_len, part = len < room ? len : room, whole;
+		size_t room = sizeof(next) - next_len, part = len < room ? len : room, whole;
 
-		memcpy(cut + cut_len, bytes, part);
+		memcpy(next + next_len, bytes, part);
 		bytes += part;
 		len -= part;
-		cut_len += part;
-		whole = whole_characters(cut, cut_len);
-		if (!write_wide(console, cut, whole))
+		next_len += part;
+		whole = whole_characters(next, next_len);
+		if (!write_piece(console, next, whole))
 			return false;
-		memmove(cut, cut + whole, cut_len - whole);
-		cut_len -= whole;
+		memmove(next, next + whole, next_len - whole);
+		next_len -= whole;
 	}
 	return true;
 }
+
+/* ---------------------------------------------------------------- messages */
+
+/* Writes a whole message to a stream, or to the console that the stream is. */
+static bool write_message(FILE *stream, const char *text, size_t len)
+{
+	void *handle = (void *)_get_osfhandle(_fileno(stream));
+	size_t part;
+
+	if (!console_is(handle))
+		return fwrite(text, 1, len, stream) == len;
+	if (fflush(stream))
+		return false;
+	for (; len; text += part, len -= part) {
+		part = len < PIECE_BYTES ? len : whole_characters(text, PIECE_BYTES);
+		if (!write_piece(handle, text, part))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * printf() and fprintf(), in the place of those of the compiler's library, which call these functions: there each byte is
+ * written by itself where a stream has no buffer, as standard error, so that a console never sees a whole character.
+ */
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+int __mingw_vfprintf(FILE *stream, const char *format, va_list args)
+{
+	char few[MESSAGE_BYTES], *text = few;
+	va_list again;
+	int len;
+
+	va_copy(again, args);
+	len = vsnprintf(few, sizeof(few), format, args);
+	if (len >= (int)sizeof(few)) {
+		text = malloc((size_t)len + 1);
+		len = text ? vsnprintf(text, (size_t)len + 1, format, again) : -1;
+	}
+	va_end(again);
+	if (len > 0 && !write_message(stream, text, (size_t)len))
+		len = -1;
+	if (text != few)
+		free(text);
+	return len;
+}
+
+int __mingw_vprintf(const char *format, va_list args)
+{
+	return __mingw_vfprintf(stdout, format, args);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */

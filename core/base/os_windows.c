@@ -120,7 +120,6 @@ void os_start(int *argc, char ***argv)
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
-	console_begin();
 }
 
 char *os_env(const char *name)
@@ -323,7 +322,6 @@ static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 		return EXCEPTION_CONTINUE_SEARCH;
 	guarded.handler();
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), guarded.line, guarded.line_len, &put, NULL);
-	console_restore();
 	TerminateProcess(GetCurrentProcess(), 2);
 	return EXCEPTION_CONTINUE_SEARCH;
 }
@@ -490,7 +488,7 @@ bool terminal_shows_colour(void)
 
 bool terminal_is_utf8(void)
 {
-	return os_is_terminal(stdout) && GetConsoleOutputCP() == CP_UTF8;
+	return os_is_terminal(stdout); /* consoles are written UTF-16 */
 }
 
 /* They take a right that few have. */

@@ -34,19 +34,11 @@ const char *os_wine_version(void);
 /* The build of the Windows that this runs on; 0: unknown, or Wine. */
 unsigned windows_build(void);
 
-/*
- * The console of this process, if it has one (console_windows.c). console_begin() has it show UTF-8, until the process ends.
- * Where the process ends at once, console_restore() is called before. While it is lent to another program, it shows what
- * it did before.
- */
-void console_begin(void);
-void console_restore(void);
-void console_lend(bool is_lent);
-
 /* Returns true if a HANDLE is a console's. */
 bool console_is(void *handle);
 
-/* Writes UTF-8 to a console. A character that is cut is completed by the next call. Returns false if that failed. */
+/* Writes UTF-8 to a console (console_windows.c). A character that is cut is completed by the next call. Returns false if
+ * that failed. */
 bool console_write(void *console, const char *bytes, size_t len);
 
 /* Windows only, for os_windows.c and path_windows.c: whether a file goes when its handle is closed, in whatever

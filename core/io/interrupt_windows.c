@@ -3,7 +3,6 @@
 #include <windows.h>
 
 #include "core/base/os.h"
-#include "core/base/os_windows.h"
 
 static void (*interrupt_handler)(void);
 static void (*end_handler)(void);
@@ -40,7 +39,6 @@ static void end_process(void)
 		interrupt_handler();
 	if (end_handler && !InterlockedExchange(&is_ending, 1))
 		end_handler();
-	console_restore();
 	TerminateProcess(GetCurrentProcess(), 2);
 }
 

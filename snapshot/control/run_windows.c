@@ -714,12 +714,10 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
 	int rc;
 
 	run_leave_interrupts();
-	console_lend(true); /* the program shows its text as it would without hsnap */
 	if (follow_child_handed(&handed))
 		return run_handed(run, &handed, exit_status, err);
 	if (!run->keep_bstr_cache)
 		avoid_bstr_cache();
 	rc = run_here(run, exit_status, err);
-	console_lend(false);
 	return rc == -ERR_BITS ? run_other_hsnap(run->argv[0], exit_status, err) : rc;
 }
