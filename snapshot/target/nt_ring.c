@@ -16,6 +16,7 @@ struct heap_ring {
 	struct memory *memory;
 	const struct peb_layout *layout;
 	struct u64map known; /* heaps that are listed */
+	struct snapshot modules; /* of the process; none if they cannot be listed */
 	unsigned head_count;
 };
 
@@ -53,22 +54,18 @@ static bool read_descriptor(
 	return true;
 }
 
-/* Returns true if a module is loaded at addr: the head's place. All other descriptors are heap blocks. */
-static bool is_in_image(struct target *target, uint64_t addr)
+/* Returns true if addr lies in a module: the head's place. All other descriptors are heap blocks. */
+static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 {
+	struct target *target = ring->memory->target;
 	struct target_region region;
-	struct snapshot modules;
-	struct err err;
-	bool result;
 
-	if (target->ops->region)
-		return !target->ops->region(target, addr, &region) && region.addr <= addr &&
-		       region.is_image;
-	snapshot_init(&modules);
-	result = !target->ops->modules(target, &modules, &err) &&
-		 module_at(modules.modules, modules.module_count, addr);
-	snapshot_release(&modules);
-	return result;
+	for (size_t i = 0; i < ring->modules.module_count; i++) {
+		if (addr - ring->modules.modules[i].base < ring->modules.modules[i].size_bytes)
+			return true;
+	}
+	return target->ops->region && !target->ops->region(target, addr, &region) &&
+	       region.addr <= addr && region.is_image;
 }
 
 /* Adds the heap of a descriptor, or counts the head. 0 or -ERR_NOMEM. */
@@ -77,7 +74,7 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 	uint64_t context;
 	uint32_t unused = 0;
 
-	if (is_in_image(ring->memory->target, descriptor->addr)) {
+	if (is_in_image(ring, descriptor->addr)) {
 		ring->head_count++;
 		return 0;
 	}
@@ -127,6 +124,7 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 	struct descriptor first;
 	uint64_t context = 0;
 	uint32_t unused = 0;
+	struct err ignored;
 	int rc = 0;
 
 	if (memory->target->is_wine)
@@ -143,7 +141,11 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 	u64map_init(&ring.known);
 	for (size_t i = 0; i < process->heap_count; i++)
 		u64map_put(&ring.known, process->heaps[i], &unused);
+	snapshot_init(&ring.modules);
+	if (memory->target->ops->modules(memory->target, &ring.modules, &ignored))
+		ring.modules.module_count = 0;
 	rc = follow(&ring, first);
+	snapshot_release(&ring.modules);
 	u64map_release(&ring.known);
 	return rc;
 }
