@@ -37,9 +37,15 @@ bool live_block_end(struct live_blocks *blocks, uint64_t addr, uint32_t stack);
 void live_heap_end_tag(struct live_blocks *blocks, unsigned tag);
 void live_heap_end(struct live_blocks *blocks, uint64_t heap);
 
-/* Frees all blocks for whose address exists() returns false, by no stack. Returns how many. */
+/*
+ * Frees all blocks for whose address exists() returns false, by no stack, unless there are more than most. Returns how many
+ * there are.
+ */
 size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
-	const void *ctx);
+	const void *ctx, size_t most);
+
+/* Returns the number of blocks. */
+size_t live_blocks_count(const struct live_blocks *blocks);
 
 /*
  * Ranges: pages that are alike and were made so at once. Each has the stack that made it what it is, and that

@@ -271,8 +271,13 @@ void live_heap_end(struct live_blocks *blocks, uint64_t heap)
 		end_list(blocks, LIVE_TAGS + number);
 }
 
-size_t live_blocks_keep(
-	struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr), const void *ctx)
+size_t live_blocks_count(const struct live_blocks *blocks)
+{
+	return blocks->block_count;
+}
+
+size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
+	const void *ctx, size_t most)
 {
 	uint64_t *gone = NULL;
 	size_t count = 0, cap = 0;
@@ -286,7 +291,7 @@ size_t live_blocks_keep(
 		array_grow((void **)&gone, &cap, count, sizeof(*gone));
 		gone[count++] = addr;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; count <= most && i < count; i++)
 		live_block_end(blocks, gone[i], RECORD_NO_STACK);
 	free(gone);
 	return count;

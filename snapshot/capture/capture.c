@@ -508,6 +508,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 				   !options->finds_lost && !captured->source.has_ust &&
 				   !captured->os && target->is_wine && !target->is_file &&
 				   !target->is_cloned;
+	captured->may_free_unseen = target_may_free_unseen(target);
 	target->needs_threads = options->finds_lost;
 	if (!rc)
 		rc = take_all(&memory, snapshot, captured, stats, err);

@@ -33,6 +33,7 @@ struct raw_capture {
 	bool is_from_tables;
 	bool is_unwalkable; /* no heap has a known layout: there is nothing to walk */
 	bool is_reach_refused; /* some blocks were not walked: lost and held ones look alike */
+	bool may_free_unseen; /* as target_may_free_unseen() has it */
 	const char *wrong_layout; /* a layout that the tracer's blocks contradict, or NULL */
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */

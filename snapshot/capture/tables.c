@@ -240,11 +240,12 @@ static void count_found(
 }
 
 /*
- * Returns true if the heap's layout must be the wrong one. Blocks of the tracer are missing then. But they are missing, too,
- * where they were freed unseen. A wrong layout also finds blocks that no program has; a tracer that has all blocks lacks
- * these. With another one, missing blocks are no freed ones if they do not fit into the heap's free space.
+ * Returns true if the heap's layout must be the wrong one: many blocks of the tracer are missing. They are missing, too, if they
+ * were freed unseen; no Windows since 10 is known to do that. A wrong layout also finds blocks that no program has, which a
+ * tracer that has all blocks lacks. With another tracer, missing blocks that fit into no free space were not freed.
  */
-static bool is_contradicted(const struct heap *heap, const struct lookups *of, bool is_complete)
+static bool is_contradicted(
+	const struct raw_capture *captured, const struct heap *heap, const struct lookups *of)
 {
 	const uint64_t free_bytes = heap->committed_bytes > of->walked_bytes ?
 					    heap->committed_bytes - of->walked_bytes :
@@ -253,8 +254,11 @@ static bool is_contradicted(const struct heap *heap, const struct lookups *of, b
 	if (of->looked_up < JUDGE_FEWEST ||
 		of->found >= of->looked_up - of->looked_up / JUDGE_MISSING)
 		return false;
-	return is_complete ? !of->walked || of->walked - of->traced > of->walked / JUDGE_MISSING :
-			     of->missing_bytes > free_bytes;
+	if (!captured->may_free_unseen)
+		return true;
+	return tables_are_complete(captured) ?
+		       !of->walked || of->walked - of->traced > of->walked / JUDGE_MISSING :
+		       of->missing_bytes > free_bytes;
 }
 
 /* Forgets what the walk found in heaps of that layout. */
@@ -281,7 +285,6 @@ static void forget_layout(struct walk *walk, const char *layout)
 const char *tables_judge(struct raw_capture *captured)
 {
 	struct walk *walk = &captured->walk;
-	const bool is_complete = tables_are_complete(captured);
 	const char *wrong = NULL;
 	struct lookups *lookups;
 	struct u64map heaps;
@@ -296,7 +299,7 @@ const char *tables_judge(struct raw_capture *captured)
 		const struct heap *heap = &walk->heaps[i];
 
 		if (heap->layout && !is_incomplete(heap) &&
-			is_contradicted(heap, &lookups[i], is_complete)) {
+			is_contradicted(captured, heap, &lookups[i])) {
 			wrong = heap->layout;
 			forget_layout(walk, wrong);
 		}

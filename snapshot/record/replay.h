@@ -33,9 +33,12 @@ void replay_add_block(
 /* What an event of a stream says: blocks and ranges, by the rules of rings.h. False when it makes no sense. */
 bool replay_event(struct replay *replay, const struct ring_event *event);
 
-/* Frees the blocks that no heap has. Returns how many. */
-size_t replay_keep_blocks(
-	struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr), const void *ctx);
+/*
+ * Frees the blocks that no heap has. Unless is_sure, they are freed only if they are few: one in a hundred of all. Returns how
+ * many there are; *is_freed: they were.
+ */
+size_t replay_keep_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
+	const void *ctx, bool is_sure, bool *is_freed);
 
 /* A section of rings that hsnap has mapped; what it says of itself is not asked. */
 struct drain;

@@ -43,6 +43,7 @@ struct record_session {
 	uint64_t area_addr;
 	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
 	uint64_t unseen; /* blocks that no heap had, up to now */
+	bool doubted; /* so many had none that the walk was not believed */
 	bool began_busy; /* threads were in the heaps' functions */
 	bool is_on; /* the tracer: its counters are not those of an earlier session */
 	unsigned end_tries; /* that failed */
@@ -166,6 +167,23 @@ static size_t pass_events(struct record_session *session)
 		session->drain, ring_time(), (uint64_t)(os_clock_ms() - session->begin_ms));
 }
 
+/* Ends blocks that no heap has. Many of them, on a Windows that is not known to free blocks unseen, are more likely blocks that
+ * the walk cannot see. */
+static void keep_blocks(struct record_session *session, const struct heap_look *look)
+{
+	bool is_freed;
+	size_t count = replay_keep_blocks(session->replay, heap_look_has, look,
+		target_may_free_unseen(&session->target), &is_freed);
+
+	if (is_freed)
+		session->unseen += count;
+	else if (!session->doubted)
+		recorder_remark(session->recorder,
+			"many blocks were in no heap as hsnap reads the heaps of this Windows; "
+			"they count as live");
+	session->doubted |= !is_freed;
+}
+
 /* Ends the blocks that are live by their events, and that no heap has. Events from after the look at the heaps wait until
  * then. */
 static void drop_unseen(struct record_session *session)
@@ -181,8 +199,7 @@ static void drop_unseen(struct record_session *session)
 				os_sleep_ms(ROUND_MS);
 		}
 		if (drain_is_at_limit(session->drain))
-			session->unseen +=
-				replay_keep_blocks(session->replay, heap_look_has, &look);
+			keep_blocks(session, &look);
 		drain_limit(session->drain, NULL);
 		heap_look_release(&look);
 	}

@@ -8,22 +8,25 @@
 #include "core/base/text.h"
 #include "snapshot/target/peb_layout.h"
 
-int nt_process_add_heap(struct nt_process *process, uint64_t addr)
-{
-	if (process->heap_count >= HEAPS_MAX ||
-		array_try_grow((void **)&process->heaps, &process->heap_cap, process->heap_count,
-			sizeof(*process->heaps)))
-		return -ERR_NOMEM;
-	process->heaps[process->heap_count++] = addr;
-	return 0;
-}
-
 void nt_process_list_fault(struct nt_process *process, uint64_t addr, const char *fault)
 {
 	if (process->list_fault)
 		return;
 	process->list_fault = fault;
 	process->list_fault_addr = addr;
+}
+
+int nt_process_add_heap(struct nt_process *process, uint64_t addr)
+{
+	if (process->heap_count >= HEAPS_MAX) {
+		nt_process_list_fault(process, addr, "too many heaps");
+		return 0;
+	}
+	if (array_try_grow((void **)&process->heaps, &process->heap_cap, process->heap_count,
+		    sizeof(*process->heaps)))
+		return -ERR_NOMEM;
+	process->heaps[process->heap_count++] = addr;
+	return 0;
 }
 
 /* Adds the heaps of PEB.ProcessHeaps. The process heap is the first, wherever the list has it. */

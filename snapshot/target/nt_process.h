@@ -38,7 +38,7 @@ int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t 
 	struct err *err);
 void nt_process_release(struct nt_process *process);
 
-/* Adds a heap that is not listed yet, which the caller checks. 0 or -ERR_NOMEM: also where there are HEAPS_MAX. */
+/* Adds a heap that is not listed yet, which the caller checks; beyond HEAPS_MAX that is a fault. 0 or -ERR_NOMEM. */
 int nt_process_add_heap(struct nt_process *process, uint64_t addr);
 
 /* Records a fault of the list of heaps, a literal, unless there is one. */

@@ -127,6 +127,15 @@ static inline bool target_lock_is_held(const struct target *target, uint64_t own
 	return owner && owner != target->exit_thread;
 }
 
+#define TARGET_BUILD_10 10240u /* of Windows 10 */
+
+/* Returns true if blocks may be freed without passing the entry of RtlFreeHeap: ntdll of Windows 7 and 8 does that. Under
+ * Wine only a program may, but there heaps are walked by its own source. */
+static inline bool target_may_free_unseen(const struct target *target)
+{
+	return target->is_wine || (target->os_build && target->os_build < TARGET_BUILD_10);
+}
+
 /* How many bytes of the target are committed; all that can be addressed when that is not known. */
 uint64_t target_committed_bytes(struct target *target);
 

@@ -788,15 +788,43 @@ TEST(events_beyond_a_limit_wait_until_it_is_lifted)
 
 TEST(blocks_that_no_heap_has_end)
 {
+	bool is_freed;
+
 	put_many(8, RING_ALLOC);
 	while (drain_now())
 		;
-	assert_int_equal(replay_keep_blocks(scene.replay, is_even_sixteenth, NULL), 50);
+	assert_int_equal(
+		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 50);
+	assert_true(is_freed);
 	assert_int_equal(scene.told_count, 150);
 	for (size_t i = 100; i < 150; i++) {
 		assert_true(scene.told[i].is_free);
 		assert_int_equal(scene.told[i].freed_by, RECORD_NO_STACK);
 		assert_int_equal(scene.told[scene.told[i].alloc].addr / 16 % 2, 1);
 	}
-	assert_int_equal(replay_keep_blocks(scene.replay, is_even_sixteenth, NULL), 0);
+	assert_int_equal(
+		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, true, &is_freed), 0);
+}
+
+static bool is_none(const void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	(void)addr;
+	return false;
+}
+
+TEST(walk_that_lacks_many_blocks_is_not_believed_unless_sure)
+{
+	bool is_freed;
+
+	put_many(8, RING_ALLOC);
+	while (drain_now())
+		;
+	assert_int_equal(replay_keep_blocks(scene.replay, is_none, NULL, false, &is_freed), 100);
+	assert_false(is_freed);
+	assert_int_equal(scene.told_count, 100);
+	assert_int_equal(
+		replay_keep_blocks(scene.replay, is_even_sixteenth, NULL, false, &is_freed), 50);
+	assert_true(is_freed);
+	assert_int_equal(scene.told_count, 150);
 }
