@@ -33,7 +33,7 @@ struct capture_source {
 	uint64_t sample_bytes; /* it records one in so many; 0: all */
 };
 
-/* Looks for what is wanted. Returns 0; -ERR_NOT_TRACED, -ERR_INJECT (its tracer failed), -ERR_TARGET (it is none
+/* Looks for what is wanted. Returns 0; -ERR_NOT_TRACED, -ERR_TARGET (it is none
  * that is known), with what there is beside it in *source. */
 int capture_source_find(struct target *target, const struct snapshot *modules,
 	enum capture_stacks wanted, struct capture_source *source, struct err *err);
@@ -64,8 +64,8 @@ struct capture_stats {
 
 /*
  * Fills snapshot (initialised by the caller). The target runs again when this returns, whatever it
- * returns: 0, -ERR_NOT_TRACED and -ERR_NO_STACKS (the wanted stacks are not there), -ERR_INJECT (its
- * tracer failed), -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS, -ERR_RIGHTS, -ERR_NOMEM.
+ * returns: 0, -ERR_NOT_TRACED and -ERR_NO_STACKS (the wanted stacks are not there),
+ * -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS, -ERR_RIGHTS, -ERR_NOMEM.
  */
 int capture_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct capture_stats *stats, struct err *err);

@@ -198,7 +198,7 @@ int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, ui
 	made->process = process;
 	made->area_addr = area_addr;
 	rc = tracer_area_read(target, area_addr, &made->area, err);
-	if (!rc && made->area.state > TRACER_FAILED)
+	if (!rc && made->area.state > TRACER_OFF)
 		rc = err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
 	if (!rc)
 		rc = find_modules(made, err);

@@ -86,10 +86,6 @@ int tracer_area_read(
 	rc = check_version(target, area, err);
 	if (rc)
 		return rc;
-	if (area->state == TRACER_FAILED)
-		return err_set(err, ERR_INJECT, target->name, "%s",
-			area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
-							      "its tracer failed");
 	if (target_read(target, area_addr, area, sizeof(*area)))
 		return target_err(target, area_addr, "unreadable tracer", err);
 	return is_sound(target, area) ? 0 : target_err(target, area_addr, "damaged tracer", err);

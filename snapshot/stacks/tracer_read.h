@@ -21,8 +21,8 @@
 int tracer_find(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err);
 
-/* Reads the area of a tracer in any state but failed, and checks that it is one that this hsnap knows:
- * 0, -ERR_INJECT, -ERR_TARGET, -ERR_GONE; then *area may be anything. */
+/* Reads the area of a tracer in any state, and checks that it is one that this hsnap knows:
+ * 0, -ERR_TARGET, -ERR_GONE; then *area may be anything. */
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
 
@@ -74,7 +74,7 @@ void tracer_copy_release(struct tracer_copy *copy);
 
 /*
  * Reads the tables. Once while the target does not change, and then they are whole; before that it may be done while the
- * target runs, for what has not changed since is not read again. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT,
+ * target runs, for what has not changed since is not read again. Returns 0, -ERR_NOT_TRACED (by now),
  * -ERR_GONE, -ERR_TARGET (also when they are larger than half of this machine's memory), -ERR_NOMEM, and then copy is
  * empty but for its area.
  */

@@ -2,9 +2,11 @@
  * What the calling thread is doing: whether it stands inside a call of the real heap, or in the
  * tracer's own work.
  *
- * A TLS slot of the thread holds the stack address of where that began, and what it is in the low
+ * A word of the thread holds the stack address of where that began, and what it is in the low
  * bits. It counts only while the stack is deeper than that: a jump out of a call that unwinds nothing
- * leaves the slot behind, and the next call that is less deep puts that right.
+ * leaves the word behind, and the next call that is less deep puts that right.
+ *
+ * Such a word is a TLS slot in the thread's own block (its TEB), or in threadwords.c where a program has taken all of those.
  */
 #ifndef SNAPSHOT_TRACER_GUARD_H
 #define SNAPSHOT_TRACER_GUARD_H
@@ -24,18 +26,25 @@ enum guard {
 /* Where the system keeps the first TLS slots of a thread, from its TEB on: guard_x64.c, guard_x86.c. */
 extern const uint32_t guard_teb_slots;
 
-/* The guard's slot, from the TEB on. The code in guard_x64.c and guard_x86.c reads it by its name. */
+/* Words below this are in threadwords.c; others are offsets from the TEB on. */
+#define GUARD_FAR_END 64u
+
+/* The guard's word. The code in guard_x64.c and guard_x86.c reads it by its name. */
 extern uint32_t guard_offset;
 
-/* Takes the TLS slot; false when there is none. */
-bool guard_init(void);
+void guard_init(void);
 
-/* Takes one more TLS slot that can be reached in the TEB: where, from the TEB on; or 0. */
+/* Takes one more word for each thread, for guard_slot(). */
 uint32_t guard_new_slot(void);
 
-/* TlsGetValue() would change the last error. */
+/* The calling thread's word in threadwords.c. Without room there, one that threads share and that means nothing. */
+uintptr_t *guard_far_slot(uint32_t offset);
+
+/* The calling thread's word. TlsGetValue() would change the last error. */
 static inline uintptr_t *guard_slot(uint32_t offset)
 {
+	if (__builtin_expect(offset < GUARD_FAR_END, 0))
+		return guard_far_slot(offset);
 	return (uintptr_t *)((char *)NtCurrentTeb() + offset);
 }
 

@@ -4,7 +4,7 @@
  *
  * At frame, the stack pointer inside the function:
  *   +0    room for the called one's four first arguments, then a5, a6
- *   +48   what the guard was before
+ *   +48   what the guard was before; +56 the result, while the word is looked up
  *   +72   return address, room for our own four first arguments, a5, a6
  *   +128  function
  *   +136  taken
@@ -14,6 +14,8 @@
 
 /* struct _TEB, TlsSlots: public symbols of ntdll, x64, Windows 7 to 11; Wine's winternl.h */
 const uint32_t guard_teb_slots = 0x1480;
+
+_Static_assert(GUARD_FAR_END == 64, "the number in the code below");
 
 #define FRAME_BEFORE 48
 #define FRAME_TAKEN 136
@@ -33,7 +35,9 @@ __asm__(".text\n"
 	"	.seh_endprologue\n"
 	"	.seh_handler guard_unwound, @unwind\n"
 	"	movl guard_offset(%rip), %r10d\n"
-	"	movq %gs:(%r10), %rax\n"
+	"	cmpl $64, %r10d\n"
+	"	jb 3f\n"
+	"1:	movq %gs:(%r10), %rax\n"
 	"	leaq 3(%rsp), %r11\n"
 	"	cmpq %r11, %rax\n" /* left behind by a jump: it ends here */
 	"	movl $0, %r11d\n"
@@ -47,10 +51,33 @@ __asm__(".text\n"
 	"	movq %rax, 40(%rsp)\n"
 	"	call *128(%rsp)\n"
 	"	movl guard_offset(%rip), %r10d\n"
-	"	movq 48(%rsp), %rcx\n"
+	"	cmpl $64, %r10d\n"
+	"	jb 4f\n"
+	"2:	movq 48(%rsp), %rcx\n"
 	"	movq %rcx, %gs:(%r10)\n"
 	"	addq $72, %rsp\n"
 	"	ret\n"
+	/* A word elsewhere: its distance from the TEB does for an offset. */
+	"3:	movq %rcx, 80(%rsp)\n"
+	"	movq %rdx, 88(%rsp)\n"
+	"	movq %r8, 96(%rsp)\n"
+	"	movq %r9, 104(%rsp)\n"
+	"	movl %r10d, %ecx\n"
+	"	call guard_far_slot\n"
+	"	movq %rax, %r10\n"
+	"	subq %gs:0x30, %r10\n"
+	"	movq 80(%rsp), %rcx\n"
+	"	movq 88(%rsp), %rdx\n"
+	"	movq 96(%rsp), %r8\n"
+	"	movq 104(%rsp), %r9\n"
+	"	jmp 1b\n"
+	"4:	movq %rax, 56(%rsp)\n"
+	"	movl %r10d, %ecx\n"
+	"	call guard_far_slot\n"
+	"	movq %rax, %r10\n"
+	"	subq %gs:0x30, %r10\n"
+	"	movq 56(%rsp), %rax\n"
+	"	jmp 2b\n"
 	".seh_endproc\n");
 
 EXCEPTION_DISPOSITION guard_unwound(

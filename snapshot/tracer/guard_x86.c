@@ -11,6 +11,7 @@
 const uint32_t guard_teb_slots = 0xe10;
 
 _Static_assert(GUARD_HEAP == 1, "the number in the code below");
+_Static_assert(GUARD_FAR_END == 64, "the number in the code below");
 
 /* The low bits of a stack address are 0 here: ESP is a multiple of 4. */
 __asm__(".text\n"
@@ -21,13 +22,16 @@ __asm__(".text\n"
 	"	pushl %ebp\n"
 	"	movl %esp, %ebp\n"
 	"	movl _guard_offset, %ecx\n"
-	"	leal 3(%esp), %eax\n"
-	"	cmpl %eax, %fs:(%ecx)\n"
-	"	ja 1f\n"
-	"	movl $0, %fs:(%ecx)\n" /* left behind by a jump: it ends here */
-	"1:	pushl %fs:(%ecx)\n"
+	"	cmpl $64, %ecx\n"
+	"	jb 4f\n"
+	"	addl %fs:0x18, %ecx\n" /* the TEB's own address */
+	"1:	leal 3(%esp), %eax\n"
+	"	cmpl %eax, (%ecx)\n"
+	"	ja 2f\n"
+	"	movl $0, (%ecx)\n" /* left behind by a jump: it ends here */
+	"2:	pushl (%ecx)\n"
 	"	leal 1(%esp), %eax\n"
-	"	movl %eax, %fs:(%ecx)\n"
+	"	movl %eax, (%ecx)\n"
 	"	pushl 28(%ebp)\n"
 	"	pushl 24(%ebp)\n"
 	"	pushl 20(%ebp)\n"
@@ -36,8 +40,23 @@ __asm__(".text\n"
 	"	pushl 8(%ebp)\n"
 	"	call *32(%ebp)\n"
 	"	movl _guard_offset, %ecx\n"
-	"	movl -4(%ebp), %edx\n"
-	"	movl %edx, %fs:(%ecx)\n"
+	"	cmpl $64, %ecx\n"
+	"	jb 5f\n"
+	"	addl %fs:0x18, %ecx\n"
+	"3:	movl -4(%ebp), %edx\n"
+	"	movl %edx, (%ecx)\n"
 	"	movl %ebp, %esp\n"
 	"	popl %ebp\n"
-	"	ret\n");
+	"	ret\n"
+	"4:	pushl %ecx\n"
+	"	call _guard_far_slot\n"
+	"	popl %ecx\n"
+	"	movl %eax, %ecx\n"
+	"	jmp 1b\n"
+	"5:	pushl %eax\n" /* the result */
+	"	pushl %ecx\n"
+	"	call _guard_far_slot\n"
+	"	popl %ecx\n"
+	"	movl %eax, %ecx\n"
+	"	popl %eax\n"
+	"	jmp 3b\n");

@@ -65,8 +65,8 @@ void record_init(uint64_t from, uint64_t to);
  * or because the same address is put twice) stays in the filter, and only makes it less of use.
  */
 
-/* Takes what TLS slots the sample needs; false when there is none. */
-bool liveblocks_init(void);
+/* Takes the words of threads that the sample needs. */
+void liveblocks_init(void);
 
 /* The same three where there is a sample. */
 bool liveblocks_sample(uint64_t bytes);

@@ -6,30 +6,30 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-/* Of the thread's own word, and of the session that it is from; from the TEB on. */
+/* Of the thread's own word, and of the session that it is from: for guard_slot(). */
 static uint32_t word_offset, session_offset;
 
-bool liveblocks_init(void)
+void liveblocks_init(void)
 {
 	LARGE_INTEGER now = {0};
 
 	QueryPerformanceCounter(&now);
 	random_state = (uint64_t)now.QuadPart ^ (uint64_t)GetCurrentProcessId() << 32;
 	word_offset = guard_new_slot();
-	/* Of a slot of 64 bits the word is only one half. */
-	session_offset = sizeof(uintptr_t) > sizeof(uint32_t) ?
-				 word_offset + (uint32_t)sizeof(uint32_t) :
-				 guard_new_slot();
+	if (sizeof(uintptr_t) == sizeof(uint32_t))
+		session_offset = guard_new_slot();
 	hsnap_tracer.clear = (uintptr_t)&filter;
 	hsnap_tracer.clear_bytes = sizeof(filter);
-	return word_offset && session_offset;
 }
 
 /* A distance of an earlier session is of no use: it was drawn for another mean, say. */
 static uint32_t *thread_word(void)
 {
 	uint32_t *word = (uint32_t *)guard_slot(word_offset);
-	uint32_t *session = (uint32_t *)guard_slot(session_offset);
+	/* Of 64 bits the word is only one half. */
+	uint32_t *session = sizeof(uintptr_t) > sizeof(uint32_t) ?
+				    word + 1 :
+				    (uint32_t *)guard_slot(session_offset);
 
 	if (__builtin_expect(*session != hsnap_tracer.session, 0)) {
 		*session = hsnap_tracer.session;

@@ -47,12 +47,6 @@ enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
 	TRACER_OFF, /* was on; the hooks are out and record nothing, the tables may be gone */
-	TRACER_FAILED, /* it cannot be used; tracer_area.failure says why */
-};
-
-enum tracer_failure {
-	TRACER_OK,
-	TRACER_NO_TLS_SLOT,
 };
 
 /*
@@ -176,7 +170,7 @@ struct tracer_ranges {
 struct tracer_area {
 	uint64_t magic;
 	uint32_t version, area_bytes;
-	uint32_t state, failure;
+	uint32_t state, unused_word;
 	uint32_t pointer_bytes;
 	uint32_t flags; /* set by hsnap: TRACER_FLAG_* */
 

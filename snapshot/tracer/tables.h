@@ -390,6 +390,13 @@ static inline bool sample_crosses(
  * rounded from is right to 1 part in a million of the mean. */
 uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes);
 
+/* Words of each thread where it has no TLS slot. */
+#define THREADWORDS_COUNT 4u
+
+/* The words of the calling thread, 0 at its beginning. block: the address of the thread's own block (its TEB); thread: its
+ * id. NULL: too many threads. */
+uintptr_t *threadwords_find(uint64_t block, uint32_t thread);
+
 /*
  * Which addresses may be in the table, so that the free of a block that was not recorded looks at one
  * byte. Counters that are full stay so. Any thread; an address is added before its block is put into

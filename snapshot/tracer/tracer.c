@@ -79,21 +79,36 @@ bool memory_wait(struct memory_patience *patience)
 
 uint32_t guard_offset;
 
+/* Words of threads that have no place; guard_now() knows them. */
+static uintptr_t shared_words[THREADWORDS_COUNT];
+
 uint32_t guard_new_slot(void)
 {
+	static uint32_t far_count;
 	DWORD slot = TlsAlloc();
 
 	if (slot < TLS_SLOT_COUNT)
 		return guard_teb_slots + slot * (uint32_t)sizeof(void *);
 	if (slot != TLS_OUT_OF_INDEXES)
 		TlsFree(slot);
-	return 0;
+	return far_count++;
 }
 
-bool guard_init(void)
+uintptr_t *guard_far_slot(uint32_t offset)
+{
+	uintptr_t *words = threadwords_find((uintptr_t)NtCurrentTeb(), GetCurrentThreadId());
+
+	return (words ? words : shared_words) + offset;
+}
+
+static bool is_shared(const uintptr_t *slot)
+{
+	return slot >= shared_words && slot < shared_words + THREADWORDS_COUNT;
+}
+
+void guard_init(void)
 {
 	guard_offset = guard_new_slot();
-	return guard_offset;
 }
 
 static uint32_t ring_slot;
@@ -105,14 +120,19 @@ uint32_t memory_thread_id(void)
 
 uintptr_t *memory_thread_word(void)
 {
-	return ring_slot ? guard_slot(ring_slot) : NULL;
+	uintptr_t *word = guard_slot(ring_slot);
+
+	return is_shared(word) ? NULL : word;
 }
 
 enum guard guard_now(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *guard_slot(guard_offset);
+	const uintptr_t *slot = guard_slot(guard_offset);
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *slot;
 	uintptr_t began = guard & ~WHAT_MASK;
 
+	if (is_shared(slot)) /* unknown: too little is recorded rather than what is not so */
+		return GUARD_HEAP;
 	if (!guard || here >= began || began > (uintptr_t)((NT_TIB *)NtCurrentTeb())->StackBase)
 		return GUARD_NONE;
 	return (enum guard)(guard & WHAT_MASK);
@@ -420,12 +440,9 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
 		(LPCWSTR)instance, &pinned);
 	DisableThreadLibraryCalls(instance);
-	if (!guard_init() || !liveblocks_init()) {
-		hsnap_tracer.failure = TRACER_NO_TLS_SLOT;
-		hsnap_tracer.state = TRACER_FAILED;
-		return TRUE;
-	}
-	ring_slot = guard_new_slot(); /* without one, threads share a ring */
+	guard_init();
+	liveblocks_init();
+	ring_slot = guard_new_slot();
 	hooks_heap_init();
 	hooks_virtual_init();
 	hooks_process_init();

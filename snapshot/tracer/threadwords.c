@@ -1,0 +1,47 @@
+/*
+ * Words of each thread, for a program that has taken all TLS slots of its threads' own blocks (TEBs). More slots lie in memory
+ * that the system takes from a heap when a thread first writes one, which must not happen inside a hook.
+ *
+ * Open addressing by the address of the thread's block, which no two threads have at once. Places are never given back: a
+ * block's address is soon that of another thread, whose id shows that the words are not its own. No locks: only the thread
+ * itself writes to its place, once it has it.
+ */
+#include "snapshot/tracer/tables.h"
+
+#define THREADS_LOG2 12
+#define THREADS (1u << THREADS_LOG2)
+#define PROBES 32u /* a thread that finds no place in these has no words */
+
+static struct thread_place {
+	uint64_t block; /* 0: free */
+	uintptr_t words[THREADWORDS_COUNT];
+	uint32_t thread;
+} __attribute__((aligned(64))) places[THREADS];
+
+static struct thread_place *find(uint64_t block)
+{
+	uint32_t home = (uint32_t)((block >> 12) * 0x9e3779b97f4a7c15u >> (64 - THREADS_LOG2));
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct thread_place *place = &places[(home + i) % THREADS];
+		uint64_t found = __atomic_load_n(&place->block, __ATOMIC_RELAXED);
+
+		if (found == block ||
+			(!found && __atomic_compare_exchange_n(&place->block, &found, block, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED)))
+			return place;
+	}
+	return NULL;
+}
+
+uintptr_t *threadwords_find(uint64_t block, uint32_t thread)
+{
+	struct thread_place *place = find(block);
+
+	if (place && place->thread != thread) {
+		for (unsigned i = 0; i < THREADWORDS_COUNT; i++)
+			place->words[i] = 0;
+		place->thread = thread;
+	}
+	return place ? place->words : NULL;
+}
