@@ -120,6 +120,7 @@ void os_start(int *argc, char ***argv)
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
+	setvbuf(stderr, NULL, _IONBF, 0); /* Wine gives it a buffer where it is a file */
 }
 
 char *os_env(const char *name)

@@ -4,7 +4,7 @@
  * file that fail.h describes.
  *
  * Not here is what cannot fail with what it is given: what closes, frees, resumes or sets something that is ours, and
- * what asks about this process. A printed character that is lost can be told to nobody; whole writes can.
+ * what asks about this process; and fwrite(), by which messages alone are printed: a loss can be reported nowhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,6 @@ static struct import imports[] = {
 	{"HeapReAlloc", 0, NO_MEMORY, NULL},
 	{"HeapCreate", 0, NO_MEMORY, NULL},
 	{"CommandLineToArgvW", 0, NO_MEMORY, NULL},
-	{"fwrite", 0, ERROR_DISK_FULL, NULL},
 	{"fputs", NONE, ERROR_DISK_FULL, NULL},
 	{"fflush", NONE, ERROR_DISK_FULL, NULL},
 	{"_dup", NONE, ERROR_TOO_MANY_OPEN_FILES, NULL},
