@@ -154,15 +154,21 @@ static int suspend(struct threads *threads, struct err *err)
 	return err_set(err, ERR_RIGHTS, threads->name, "status %08lX", (unsigned long)status);
 }
 
-/* Waits until neither another hsnap nor a helper of one is at it. */
+static HANDLE make_lock(const wchar_t *full, void *ctx)
+{
+	return CreateEventW(ctx, TRUE, FALSE, full);
+}
+
+/* Waits until neither another hsnap nor a helper of one is at it, in any session. */
 static bool take_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	const wchar_t *space;
 	wchar_t name[60];
 
-	_snwprintf(name, 60, L"Local\\hsnap-hold-%lu", GetProcessId(threads->process));
+	_snwprintf(name, 60, L"hsnap-hold-%lu", GetProcessId(threads->process));
 	for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += PAUSE_MS) {
-		HANDLE lock = CreateEventW(&inherit, TRUE, FALSE, name);
+		HANDLE lock = shared_name_make(name, make_lock, &inherit, &space);
 		DWORD code = GetLastError();
 
 		if (lock && code != ERROR_ALREADY_EXISTS) {

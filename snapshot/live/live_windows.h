@@ -46,13 +46,29 @@ struct process_lock {
 
 /*
  * Locks the process against other hsnaps that would change it; waits patience_ms at most. The calling thread
- * holds the lock and releases it; it is free, too, when that thread ends. False: another hsnap still holds it.
- * Also true, and without a lock, where the system makes no such object.
+ * holds the lock and releases it; it is free, too, when that thread ends. False: another hsnap still holds it, of any
+ * session and user. Also true, and without a lock, where the system makes no such object.
  */
 bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms);
 
 /* Also of a lock that was never taken. */
 void process_lock_release(struct process_lock *lock);
+
+/* Named objects that other hsnaps of this machine see (shared_name_windows.c). */
+
+/* Makes or opens an object by its full name, as CreateEventW() and OpenEventW() do. */
+typedef HANDLE (*shared_name_fn)(const wchar_t *full, void *ctx);
+
+/* Makes an object for all sessions, or for this one where the system refuses that. *space: the prefix of its name. Returns
+ * what make() did, with its last error. ERROR_ACCESS_DENIED: an object that this process cannot open has the name. */
+HANDLE shared_name_make(const wchar_t *name, shared_name_fn make, void *ctx, const wchar_t **space);
+
+/* Finds an object in either place. Returns what find() did, with its last error. */
+HANDLE shared_name_find(const wchar_t *name, shared_name_fn find, void *ctx, const wchar_t **space);
+
+/* Rights on an object for administrators, the system and this user, whichever of them made it. The caller frees
+ * lpSecurityDescriptor with LocalFree(); NULL: the system's default. */
+void shared_name_rights(SECURITY_ATTRIBUTES *rights);
 
 /* The loaded modules of a live process. */
 

@@ -85,6 +85,7 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
  * with these rights, where all are asked for in vain. */
 #define NAME L"Global\\hsnap-control-%" PRIu32
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
+#define AGAIN_MS 10
 
 bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms)
 {
@@ -93,9 +94,15 @@ bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patienc
 
 	*lock = (struct process_lock){0};
 	_snwprintf(name, 60, NAME, pid);
-	lock->mutex = CreateMutexExW(NULL, name, 0, RIGHTS);
-	if (!lock->mutex) /* somebody else's, or something else of that name: on without it */
-		return true;
+	/* A lock that may not be opened is another user's: it is waited for until it no longer exists. */
+	while (!(lock->mutex = CreateMutexExW(NULL, name, 0, RIGHTS))) {
+		if (GetLastError() != ERROR_ACCESS_DENIED) /* something else of that name */
+			return true;
+		if (patience_ms < AGAIN_MS)
+			return false;
+		Sleep(AGAIN_MS);
+		patience_ms -= AGAIN_MS;
+	}
 	status = WaitForSingleObject(lock->mutex, patience_ms);
 	if (status == WAIT_OBJECT_0 || status == WAIT_ABANDONED)
 		return true;
@@ -111,9 +118,10 @@ bool process_is_changing(uint32_t pid)
 
 	_snwprintf(name, 60, NAME, pid);
 	mutex = OpenMutexW(SYNCHRONIZE, FALSE, name);
-	if (mutex)
-		CloseHandle(mutex);
-	return mutex;
+	if (!mutex)
+		return GetLastError() == ERROR_ACCESS_DENIED;
+	CloseHandle(mutex);
+	return true;
 }
 
 void process_lock_release(struct process_lock *lock)

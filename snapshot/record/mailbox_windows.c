@@ -8,6 +8,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/os_windows.h"
+#include "snapshot/live/live_windows.h"
 
 #define PATIENCE_MS 10000
 
@@ -24,12 +25,12 @@ struct mailbox {
 	char name[40]; /* of the process, for messages */
 };
 
-static int fail(const struct mailbox *mailbox, struct err *err)
+static int fail(const struct mailbox *mailbox, DWORD code, struct err *err)
 {
 	char text[200];
 
-	return err_set(err, ERR_SYSTEM, mailbox->name, "%s",
-		windows_error(GetLastError(), text, sizeof(text)));
+	return err_set(
+		err, ERR_SYSTEM, mailbox->name, "%s", windows_error(code, text, sizeof(text)));
 }
 
 void mailbox_free(struct mailbox *mailbox)
@@ -49,10 +50,24 @@ void mailbox_free(struct mailbox *mailbox)
 	free(mailbox);
 }
 
-static const wchar_t *name_of(wchar_t name[60], uint32_t pid, const wchar_t *part)
+/* space: where sessions see the name, or empty. */
+static const wchar_t *name_of(
+	wchar_t name[60], const wchar_t *space, uint32_t pid, const wchar_t *part)
 {
-	_snwprintf(name, 60, L"Local\\hsnap-recording-%lu-%ls", (unsigned long)pid, part);
+	_snwprintf(name, 60, L"%lshsnap-recording-%lu-%ls", space, (unsigned long)pid, part);
 	return name;
+}
+
+static HANDLE make_section(const wchar_t *full, void *rights)
+{
+	return CreateFileMappingW(
+		INVALID_HANDLE_VALUE, rights, PAGE_READWRITE, 0, sizeof(struct letter), full);
+}
+
+static HANDLE find_section(const wchar_t *full, void *unused)
+{
+	(void)unused;
+	return OpenFileMappingW(FILE_MAP_WRITE, FALSE, full);
 }
 
 static struct mailbox *new_mailbox(uint32_t pid)
@@ -70,24 +85,35 @@ static int map(struct mailbox *mailbox, struct err *err)
 			mailbox->section, FILE_MAP_WRITE, 0, 0, sizeof(*mailbox->letter));
 	return mailbox->letter && mailbox->stop && mailbox->taken && mailbox->turn ?
 		       0 :
-		       fail(mailbox, err);
+		       fail(mailbox, GetLastError(), err);
 }
 
 int mailbox_new(struct mailbox **made, uint32_t pid, struct err *err)
 {
 	struct mailbox *mailbox = new_mailbox(pid);
+	SECURITY_ATTRIBUTES rights;
+	const wchar_t *space;
 	wchar_t name[60];
+	DWORD code;
 	int rc = 0;
 
-	mailbox->section = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0,
-		sizeof(*mailbox->letter), name_of(name, pid, L"letter"));
-	if (mailbox->section && GetLastError() == ERROR_ALREADY_EXISTS)
+	shared_name_rights(&rights);
+	mailbox->section =
+		shared_name_make(name_of(name, L"", pid, L"letter"), make_section, &rights, &space);
+	code = GetLastError();
+	if (mailbox->section ? code == ERROR_ALREADY_EXISTS : code == ERROR_ACCESS_DENIED)
 		rc = err_set(err, ERR_BUSY, mailbox->name, "another hsnap records it");
-	mailbox->stop = CreateEventW(NULL, TRUE, FALSE, name_of(name, pid, L"stop"));
-	mailbox->taken = CreateEventW(NULL, FALSE, FALSE, name_of(name, pid, L"taken"));
-	mailbox->turn = CreateMutexW(NULL, FALSE, name_of(name, pid, L"senders"));
-	if (!rc)
+	else if (!mailbox->section)
+		rc = fail(mailbox, code, err);
+	if (!rc) {
+		mailbox->stop =
+			CreateEventW(&rights, TRUE, FALSE, name_of(name, space, pid, L"stop"));
+		mailbox->taken =
+			CreateEventW(&rights, FALSE, FALSE, name_of(name, space, pid, L"taken"));
+		mailbox->turn = CreateMutexW(&rights, FALSE, name_of(name, space, pid, L"senders"));
 		rc = map(mailbox, err);
+	}
+	LocalFree(rights.lpSecurityDescriptor);
 	*made = rc ? NULL : mailbox;
 	if (rc)
 		mailbox_free(mailbox);
@@ -97,17 +123,29 @@ int mailbox_new(struct mailbox **made, uint32_t pid, struct err *err)
 int mailbox_find(struct mailbox **found, uint32_t pid, struct err *err)
 {
 	struct mailbox *mailbox = new_mailbox(pid);
+	const wchar_t *space;
 	wchar_t name[60];
+	DWORD code;
 	int rc = 0;
 
-	mailbox->section = OpenFileMappingW(FILE_MAP_WRITE, FALSE, name_of(name, pid, L"letter"));
-	if (!mailbox->section && GetLastError() == ERROR_FILE_NOT_FOUND)
+	mailbox->section =
+		shared_name_find(name_of(name, L"", pid, L"letter"), find_section, NULL, &space);
+	code = GetLastError();
+	if (!mailbox->section && code == ERROR_FILE_NOT_FOUND)
 		rc = err_set(err, ERR_NOT_RECORDED, mailbox->name, NULL);
-	mailbox->stop = OpenEventW(EVENT_MODIFY_STATE, FALSE, name_of(name, pid, L"stop"));
-	mailbox->taken = OpenEventW(SYNCHRONIZE, FALSE, name_of(name, pid, L"taken"));
-	mailbox->turn = OpenMutexW(SYNCHRONIZE, FALSE, name_of(name, pid, L"senders"));
-	if (!rc)
+	else if (!mailbox->section && code == ERROR_ACCESS_DENIED)
+		rc = err_set(err, ERR_ADMIN, mailbox->name, "another user records it");
+	else if (!mailbox->section)
+		rc = fail(mailbox, code, err);
+	if (!rc) {
+		mailbox->stop =
+			OpenEventW(EVENT_MODIFY_STATE, FALSE, name_of(name, space, pid, L"stop"));
+		mailbox->taken =
+			OpenEventW(SYNCHRONIZE, FALSE, name_of(name, space, pid, L"taken"));
+		mailbox->turn =
+			OpenMutexW(SYNCHRONIZE, FALSE, name_of(name, space, pid, L"senders"));
 		rc = map(mailbox, err);
+	}
 	*found = rc ? NULL : mailbox;
 	if (rc)
 		mailbox_free(mailbox);
@@ -138,7 +176,7 @@ int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
 
 int mailbox_stop(struct mailbox *mailbox, struct err *err)
 {
-	return SetEvent(mailbox->stop) ? 0 : fail(mailbox, err);
+	return SetEvent(mailbox->stop) ? 0 : fail(mailbox, GetLastError(), err);
 }
 
 bool mailbox_next(struct mailbox *mailbox, char label[MAILBOX_LABEL_BYTES])

@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include <windows.h>
+#include <sddl.h>
 
 #include "snapshot/record/session.h"
 #include "tests/win/tap.h"
 
 #define PID 4242u /* of nobody here */
-#define NAME L"Local\\hsnap-recording-4242-"
+#define NAME L"Global\\hsnap-recording-4242-"
 
 static bool is_refused(int rc, enum err_code code, const struct err *err)
 {
@@ -35,6 +36,28 @@ static void test_stranger_was_first(void)
 	ok(is_refused(mailbox_new(&mailbox, PID, &err), ERR_SYSTEM, &err) && !mailbox,
 		"taken by something else: no recording");
 	CloseHandle(taken);
+}
+
+/* One that lets nobody in: another user's recorder. */
+static void test_another_user_records(void)
+{
+	SECURITY_ATTRIBUTES closed = {.nLength = sizeof(closed)};
+	struct mailbox *mailbox;
+	struct err err = {0};
+	HANDLE taken;
+
+	ConvertStringSecurityDescriptorToSecurityDescriptorW(
+		L"D:P", SDDL_REVISION_1, &closed.lpSecurityDescriptor, NULL);
+	taken = CreateFileMappingW(
+		INVALID_HANDLE_VALUE, &closed, PAGE_READWRITE, 0, 4096, NAME L"letter");
+	ok(taken && is_refused(mailbox_new(&mailbox, PID, &err), ERR_BUSY, &err) && !mailbox,
+		"another user records it: no recording");
+	ok(is_refused(mailbox_find(&mailbox, PID, &err), ERR_ADMIN, &err) && !mailbox,
+		"and no mark is sent");
+	CloseHandle(taken);
+	LocalFree(closed.lpSecurityDescriptor);
+	ok(is_refused(mailbox_find(&mailbox, PID, &err), ERR_NOT_RECORDED, &err) && !mailbox,
+		"then nobody records it");
 }
 
 /* Every byte of the shared memory is set: to no end of a label, and a mark is there. */
@@ -64,6 +87,7 @@ static void test_label_without_an_end(void)
 int main(void)
 {
 	test_stranger_was_first();
+	test_another_user_records();
 	test_label_without_an_end();
 	return ok_end();
 }
