@@ -7,8 +7,10 @@
  *	circle SIZE SIZE	one of the two is lost, the other with it
  *
  * All are made on a thread that has ended, so that no stack has old copies of their addresses; then "ready PID". It ends
- * when a line comes.
+ * when a line comes. In a 64-bit process they have addresses above 4 GiB: below, numbers that modules have in their data are
+ * taken for pointers by chance.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,12 @@ static void *volatile kept, *volatile tree, *volatile other_heap, *volatile stac
 static char *volatile middle;
 static volatile uintptr_t hidden;
 static volatile LONG is_running, is_over;
+static HANDLE blocks_heap;
 
 /* A block with room for three pointers, and what is to be said of it. */
 static NOINLINE void **make(size_t bytes, const char *said)
 {
-	void **block = HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, bytes);
+	void **block = HeapAlloc(blocks_heap, HEAP_ZERO_MEMORY, bytes);
 
 	if (!block)
 		ExitProcess(3);
@@ -52,7 +55,7 @@ static NOINLINE void make_lost(void)
 	hidden = (uintptr_t)make(1071, " lost") ^ MASK;
 	block = make(1500, " freed");
 	block[5] = make(1111, " lost");
-	HeapFree(GetProcessHeap(), 0, block);
+	HeapFree(blocks_heap, 0, block);
 	block = make(1121, " lost");
 	block[0] = block;
 	block = make(1131, " lost");
@@ -170,6 +173,34 @@ static DWORD WINAPI wait_above(void *unused)
 	return 0;
 }
 
+#define RESERVED_MAX 1000
+
+/* Returns a heap above 4 GiB: what is free below is taken until the heap is there. In a 32-bit process, the process heap. */
+static HANDLE high_heap(void)
+{
+	static void *reserved[RESERVED_MAX];
+	size_t count = 0;
+	HANDLE heap;
+
+	if (sizeof(void *) == 4)
+		return GetProcessHeap();
+	for (size_t bytes = (size_t)1 << 30; bytes >= 0x10000; bytes /= 2) {
+		while (count < RESERVED_MAX) {
+			void *addr = VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_NOACCESS);
+
+			if ((uint64_t)(uintptr_t)addr - 1 >= UINT32_MAX) {
+				VirtualFree(addr, 0, MEM_RELEASE);
+				break;
+			}
+			reserved[count++] = addr;
+		}
+	}
+	heap = HeapCreate(0, 0, 0);
+	while (count)
+		VirtualFree(reserved[--count], 0, MEM_RELEASE);
+	return heap;
+}
+
 int main(void)
 {
 	HANDLE threads[2];
@@ -177,6 +208,7 @@ int main(void)
 	DWORD fls = FlsAlloc(NULL), tls = TlsAlloc();
 
 	setvbuf(stdout, NULL, _IONBF, 0);
+	blocks_heap = high_heap();
 	run(make_all);
 	threads[0] = CreateThread(NULL, 0, hold_in_register, NULL, 0, NULL);
 	while (!is_running)
