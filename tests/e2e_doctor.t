@@ -42,6 +42,11 @@ for my $source ('walk', 'file', 'walk+ust', 'tracer') {
 		    if $heap ne 'process heap';
 	}
 }
+for my $source ('walk', 'file', 'walk+ust') {
+	my %found = map { $_->{what} => $_->{found} } grep { $_->{source} eq $source && $_->{heap} eq '' } @rows;
+	cmp_ok($found{'heaps of GetProcessHeaps()'}, '>=', @heaps, "$source: heaps that the child lists were found");
+	is($found{'other heaps'}, 0, "$source: and no other heaps");
+}
 my ($stacks) = map { $_->{found} } grep { $_->{source} eq 'tracer' && $_->{what} eq 'stacks' } @rows;
 cmp_ok($stacks, '>', 2000, 'stacks of thousands of blocks lead to where they were allocated');
 my $layout = wine_version() < 9 ? 8 : 9; # the heaps of Wine 9 to 11 are alike
@@ -53,6 +58,7 @@ is($verdicts{'walk low fragmentation heap'}, $layout < 9 ? 'not there' : undef, 
 like($doctor->{out}, qr/^NtGlobalFlag +1000 in the child with \+ust\r?$/m, 'the flag was set in the child');
 like($doctor->{out}, qr/^\Q$_\E +kind wine, layout wine $layout\.0 x64,/m, "$_: the layout that read it") for @heaps;
 unlike($doctor->{out}, qr/as an administrator/, 'which no administrator can help');
+like($doctor->{out}, qr/^lists of heaps +GetProcessHeaps\(\) \d+, PEB\.NumberOfHeaps \d+, in the 64-bit child\r?$/m, 'the lengths of both lists of heaps');
 like($doctor->{out}, qr/^held +by suspending it\r?$/m, 'how it was held: Wine has no clones');
 for my $source (qw(ust os)) {
 	my ($reason) = $doctor->{out} =~ /^not there: $source, (.*)$/m;

@@ -43,6 +43,7 @@ extern const char *const doctor_heap_names[DOCTOR_HEAPS], *const doctor_group_na
 #define DOCTOR_SITES 4 /* functions of the child that allocate */
 #define DOCTOR_RESIZE_SITE DOCTOR_SITES /* the one that reallocates */
 #define DOCTOR_BLOCKS_MAX 16384
+#define DOCTOR_LISTED_MAX 256 /* heaps of the child, with those of the system's DLLs */
 
 struct doctor_block {
 	uint64_t addr, requested_bytes;
@@ -64,6 +65,9 @@ struct doctor_truth {
 	uint64_t heaps[DOCTOR_HEAPS]; /* 0: there is none */
 	/* HeapCompatibilityInformation: 0 plain, 1 look-aside, 2 low fragmentation */
 	uint32_t front_ends[DOCTOR_HEAPS];
+	/* Heaps that GetProcessHeaps() lists at the end; listed_count 0: not known. */
+	uint64_t listed[DOCTOR_LISTED_MAX];
+	uint32_t listed_count;
 	struct doctor_range image; /* the child's program */
 	struct doctor_range sites[DOCTOR_SITES + 1];
 	struct doctor_range outer; /* the function that calls all of them */
@@ -155,6 +159,14 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to);
  * then. Orders them by address. */
 void doctor_compare(
 	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks);
+
+/*
+ * Compares the heaps that a walk found with those that GetProcessHeaps() listed in the child. A missing one is a mistake:
+ * none of its blocks is in any dump. One more may be a heap that Windows does not count as the process's, so it is a
+ * note. Heaps of the other half of a 32-bit process, which that function does not list, are left out.
+ */
+void doctor_compare_heaps(struct doctor *doctor, const char *source, const struct heap *heaps,
+	size_t count, unsigned bits);
 
 /* Walks the heaps of a child, alive or a file, and compares. */
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source);

@@ -187,6 +187,19 @@ static void tell_front_ends(struct doctor_truth *truth)
 	}
 }
 
+/* Leaves the list empty if it has more heaps than there is room for. */
+static void list_heaps(struct doctor_truth *truth)
+{
+	HANDLE heaps[DOCTOR_LISTED_MAX];
+	DWORD count = GetProcessHeaps(DOCTOR_LISTED_MAX, heaps);
+
+	if (count > DOCTOR_LISTED_MAX)
+		return;
+	for (DWORD i = 0; i < count; i++)
+		truth->listed[i] = (uint64_t)(ULONG_PTR)heaps[i];
+	truth->listed_count = (uint32_t)count;
+}
+
 /* Says so and waits to be told to go on; false when the parent has ended. */
 static bool take_turns(HANDLE handles[DOCTOR_HANDLES])
 {
@@ -218,6 +231,7 @@ int doctor_child_main(int argc, char **argv)
 	doctor_plan(truth);
 	doctor_perform(truth);
 	tell_front_ends(truth);
+	list_heaps(truth);
 	doctor_truth_settle(truth);
 	take_turns(handles);
 	return 0;

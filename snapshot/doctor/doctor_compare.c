@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "snapshot/doctor/doctor.h"
+#include "snapshot/target/peb_layout.h"
 
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
 
@@ -362,7 +363,60 @@ static void add_broken(struct doctor *doctor, const char *source, const struct w
 	doctor_add(doctor, &row);
 }
 
-static void compare_walk(struct doctor *doctor, const char *source, const struct walk *walk)
+static bool is_listed(const struct doctor_truth *truth, uint64_t addr)
+{
+	uint32_t i = 0;
+
+	while (i < truth->listed_count && truth->listed[i] != addr)
+		i++;
+	return i < truth->listed_count;
+}
+
+static bool is_walked(const struct heap *heaps, size_t count, uint64_t addr, unsigned bits)
+{
+	size_t i = 0;
+
+	while (i < count && (heaps[i].addr != addr || heaps[i].bits != bits))
+		i++;
+	return i < count;
+}
+
+void doctor_compare_heaps(struct doctor *doctor, const char *source, const struct heap *heaps,
+	size_t count, unsigned bits)
+{
+	const struct doctor_truth *truth = doctor->truth;
+	struct doctor_row listed = {.source = source,
+		.heap = "",
+		.what = "heaps of GetProcessHeaps()",
+		.part = "heaps of GetProcessHeaps()",
+		.expected = truth->listed_count};
+	struct doctor_row others = {
+		.source = source, .heap = "", .what = "other heaps", .part = "other heaps"};
+	bool is_wine = false;
+
+	if (!truth->listed_count)
+		return;
+	for (uint32_t i = 0; i < truth->listed_count; i++) {
+		if (is_walked(heaps, count, truth->listed[i], bits))
+			listed.found++;
+		else
+			wrong(&listed, "the heap at %" PRIX64 " is not listed", truth->listed[i]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		is_wine = is_wine || (heaps[i].kind && !strcmp(heaps[i].kind, "wine"));
+		if (heaps[i].bits != bits || is_listed(truth, heaps[i].addr))
+			continue;
+		others.found++;
+		wrong(&others, "the heap at %" PRIX64 " is listed", heaps[i].addr);
+	}
+	if (others.found && !is_wine)
+		make_note(&others, "Windows may not count it as the process's");
+	doctor_add(doctor, &listed);
+	doctor_add(doctor, &others);
+}
+
+static void compare_walk(
+	struct doctor *doctor, const char *source, const struct walk *walk, unsigned bits)
 {
 	struct snapshot snapshot;
 
@@ -377,6 +431,7 @@ static void compare_walk(struct doctor *doctor, const char *source, const struct
 	}
 	doctor_compare(doctor, source, &snapshot, false);
 	snapshot_release(&snapshot);
+	doctor_compare_heaps(doctor, source, walk->heaps, walk->heap_count, bits);
 	add_broken(doctor, source, walk);
 }
 
@@ -462,6 +517,19 @@ static void note_unknown_heaps(
 	}
 }
 
+/* Notes the lengths of both lists of heaps: Windows 11 24H2 and later have one heap in the PEB's. */
+static void note_list(struct doctor *doctor, struct target *target)
+{
+	uint32_t count = 0;
+
+	if (doctor->truth->listed_count &&
+		!target_u32(target, target->peb + peb_layout(target->bits)->heap_count, &count))
+		doctor_note(doctor, "lists of heaps",
+			"GetProcessHeaps() %" PRIu32 ", PEB.NumberOfHeaps %" PRIu32
+			", in the %u-bit child",
+			doctor->truth->listed_count, count, target->bits);
+}
+
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source)
 {
 	struct memory memory;
@@ -480,11 +548,13 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 	if (rc)
 		doctor_say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
 	else
-		compare_walk(doctor, source, &walk);
+		compare_walk(doctor, source, &walk, target->bits);
 	note_unknown_heaps(doctor, target, &walk);
-	if (!target->is_file)
+	if (!target->is_file) {
+		note_list(doctor, target);
 		doctor_note(doctor, "held",
 			target->is_cloned ? "by a clone of its memory" : "by suspending it");
+	}
 	walk_release(&walk);
 	memory_release(&memory);
 }

@@ -58,7 +58,8 @@ bool doctor_truth_is_sound(const struct doctor_truth *truth)
 {
 	uint64_t last = 0;
 
-	if (!truth->block_count || truth->block_count > DOCTOR_BLOCKS_MAX)
+	if (!truth->block_count || truth->block_count > DOCTOR_BLOCKS_MAX ||
+		truth->listed_count > DOCTOR_LISTED_MAX)
 		return false;
 	for (uint32_t i = 0; i < truth->block_count; i++) {
 		const struct doctor_block *block = &truth->blocks[i];

@@ -580,3 +580,97 @@ TEST(test_nothing_is_few_in_a_small_heap)
 	find(0x410100, 5, IN_UNLOCKED, 0);
 	compare_off(DOCTOR_UNLOCKED, "other blocks", NULL);
 }
+
+/* Heaps of a walk: those of the child, and more or fewer of them. */
+static void compare_heaps(const uint64_t *addrs, size_t count, const char *kind)
+{
+	struct heap heaps[8] = {{.addr = 0}};
+
+	assert_true(count <= 8);
+	for (size_t i = 0; i < count; i++)
+		heaps[i] = (struct heap){.addr = addrs[i], .kind = kind, .bits = 64};
+	scene.doctor.row_count = 0;
+	doctor_compare_heaps(&scene.doctor, "test", heaps, count, 64);
+}
+
+static const struct doctor_row *heaps_row(const char *what)
+{
+	for (size_t i = 0; i < scene.doctor.row_count; i++) {
+		if (!strcmp(scene.doctor.rows[i].what, what))
+			return &scene.doctor.rows[i];
+	}
+	fail_msg("no row for %s", what);
+	return NULL;
+}
+
+#define NAMED "heaps of GetProcessHeaps()"
+#define UNNAMED "other heaps"
+
+/* The process lists three heaps. */
+static void state_heaps(void)
+{
+	static const uint64_t listed[] = {PROCESS, GROWABLE, UNLOCKED};
+
+	memcpy(scene.doctor.truth->listed, listed, sizeof(listed));
+	scene.doctor.truth->listed_count = 3;
+}
+
+TEST(equal_lists_of_heaps_are_ok)
+{
+	const uint64_t found[] = {UNLOCKED, PROCESS, GROWABLE};
+
+	state_heaps();
+	compare_heaps(found, 3, "nt");
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(heaps_row(NAMED)->expected, 3);
+	assert_int_equal(heaps_row(NAMED)->found, 3);
+	assert_int_equal(heaps_row(UNNAMED)->found, 0);
+}
+
+TEST(missing_heap_is_off)
+{
+	const uint64_t found[] = {PROCESS, UNLOCKED};
+
+	state_heaps();
+	compare_heaps(found, 2, "nt");
+	assert_int_equal(count_off(), 1);
+	assert_int_equal(heaps_row(NAMED)->verdict, DOCTOR_OFF);
+	assert_int_equal(heaps_row(NAMED)->found, 2);
+	assert_non_null(strstr(heaps_row(NAMED)->detail, "the heap at 20000 is not listed"));
+}
+
+TEST(heap_of_other_half_does_not_stand_for_missing_one)
+{
+	struct heap heaps[] = {{.addr = PROCESS, .bits = 32}, {.addr = GROWABLE, .bits = 64},
+		{.addr = 0x7000000, .bits = 64}};
+
+	scene.doctor.truth->listed[0] = PROCESS;
+	scene.doctor.truth->listed[1] = GROWABLE;
+	scene.doctor.truth->listed_count = 2;
+	doctor_compare_heaps(&scene.doctor, "test", heaps, 3, 32);
+	assert_int_equal(heaps_row(NAMED)->found, 1);
+	assert_int_equal(heaps_row(UNNAMED)->found, 0);
+}
+
+TEST(additional_heap_is_noted_and_off_under_wine)
+{
+	const uint64_t found[] = {PROCESS, GROWABLE, 0x50000, UNLOCKED};
+
+	state_heaps();
+	compare_heaps(found, 4, "nt");
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(heaps_row(UNNAMED)->verdict, DOCTOR_NOTE);
+	assert_int_equal(heaps_row(UNNAMED)->found, 1);
+	assert_non_null(strstr(heaps_row(UNNAMED)->detail, "the heap at 50000 is listed"));
+	compare_heaps(found, 4, "wine");
+	assert_int_equal(count_off(), 1);
+	assert_int_equal(heaps_row(UNNAMED)->verdict, DOCTOR_OFF);
+}
+
+TEST(process_that_states_no_heaps_has_no_row_about_them)
+{
+	const uint64_t found[] = {PROCESS};
+
+	compare_heaps(found, 1, "nt");
+	assert_int_equal(scene.doctor.row_count, 0);
+}

@@ -148,3 +148,19 @@ TEST(test_what_is_not_there_is_said_without_a_remedy)
 	assert_non_null(strstr(look.doctor.rows[0].detail, "not started with +ust"));
 	assert_non_null(strstr(look.doctor.rows[1].detail, "hsnap ust on"));
 }
+
+TEST(heap_that_walk_lacks_is_off)
+{
+	use();
+	look.doctor.truth->listed[0] = HEAP_A;
+	look.doctor.truth->listed[1] = HEAP_B;
+	look.doctor.truth->listed_count = 2;
+	walk();
+	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 0);
+	look.doctor.row_count = 0;
+	look.doctor.truth->listed[2] = HEAP_C;
+	look.doctor.truth->listed_count = 3;
+	walk();
+	assert_int_equal(row("", "heaps of GetProcessHeaps()")->verdict, DOCTOR_OFF);
+	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
+}

@@ -210,6 +210,7 @@ TEST_WITH(test_an_unsound_truth_is_refused, make_truth, NULL)
 	UNSOUND(truth.block_count = 0, truth.block_count = 40);
 	UNSOUND(truth.block_count = DOCTOR_BLOCKS_MAX + 1, truth.block_count = 40);
 	UNSOUND(truth.block_count = UINT32_MAX, truth.block_count = 40);
+	UNSOUND(truth.listed_count = DOCTOR_LISTED_MAX + 1, truth.listed_count = 0);
 	UNSOUND(truth.blocks[7].heap = DOCTOR_HEAPS, truth.blocks[7].heap = DOCTOR_GROWABLE);
 	UNSOUND(truth.blocks[7].heap = DOCTOR_FIXED, truth.blocks[7].heap = DOCTOR_GROWABLE);
 	UNSOUND(truth.blocks[7].group = DOCTOR_GROUPS, truth.blocks[7].group = 0);
