@@ -18,6 +18,7 @@ my $dir = unpacked();
 my $whole = prove();
 is($whole->{status}, 0, 'all is well: status 0') or diag($whole->{out}, $whole->{err});
 is($whole->{failed}, '', 'and nothing FAILED');
+is(scalar(grep { /^x64 run(?: --at-exit)?: (?:no warning|a walk finds 0 untraced)/ } @{ $whole->{ok} }), 2, 'snapshots without a warning are steps of their own');
 my %ok = map { s/:.*//r => 1 } @{ $whole->{ok} };
 is_deeply([grep { !$ok{$_} } @steps], [], 'each part was tried');
 is(join("\n", @{ $whole->{skipped} }), "x86: this system does not run such programs\n+ust: Wine records no stacks",
@@ -32,7 +33,10 @@ is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work)$/ } files_in("$dir/prove")], 
 
 # Without the doctor, who takes the longest and has been asked.
 $dir = unpacked();
-spew("$dir/prove.cmd", slurp("$dir/prove.cmd") =~ s/^call :try 0 "doctor.*\n//mr);
+my $script = slurp("$dir/prove.cmd") =~ s/^call :try 0 "doctor.*\n//mr;
+my $warned = '>>%work%\%bits%-exit.txt echo // hsnap: warning text="made"';
+$script =~ s/^(?=call :quiet "%bits% run --at-exit)/$warned\r\n/m or die 'no such step';
+spew("$dir/prove.cmd", $script);
 my $less = slurp("$root/samples/leak_steady.c") =~ s/char text\[1024 - /char text[1016 - /r;
 spew("$dir/less.c", $less);
 my $made = run([qw(x86_64-w64-mingw32-gcc -I), $root, qw(-O1 -fno-optimize-sibling-calls -static -D_WIN32_WINNT=0x0601), "$dir/less.c",
@@ -45,7 +49,7 @@ is_deeply([sort split /\n/, $broken->{failed}], [sort(
 	(map { "x64 $_ (status 001, not 011)" } 'run: what a step leaks', 'attach: what a step leaks', 'run --at-exit: what four steps leak',
 		'record: what is leaked between two marks', 'hsym: they are there without the program'),
 	(map { "x64 $_ (status 2, not 0)" } 'record: three seconds', '-g: two steps, and the end', '-g: no more is lost than was leaked'),
-	'x64 -g: more than half of it is (status 2, not 1)',
+	'x64 -g: more than half of it is (status 2, not 1)', 'x64 run --at-exit: no warning (status 1, not 0)',
 	(map { "x64 record: $_ (status 222, not 011)" } 'small objects that are left', 'large buffers that come and go', 'buffers at the peak'),
 )], 'what depends on it FAILED, and nothing else') or diag($broken->{text});
 like($broken->{out}, qr/^Something FAILED\. With prove\.txt the folder prove.work is of use/m, 'and it says what to send');

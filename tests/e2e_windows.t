@@ -24,7 +24,7 @@ for my $call (@called) {
 	like(slurp("$root/$script"), qr/^\Q$word\E\)$/m, "$script knows '$word'");
 }
 my %targets = map { $_ => 1 } slurp("$root/Makefile") =~ /^([a-z0-9-]+):/mg;
-my @made = map { ($_->{run} // '') =~ /\bmake (.*)/ ? grep { !/=/ } split ' ', $1 : () } @steps;
+my @made = map { ($_->{run} // '') =~ s/\$\{\{.*?\}\}//gr =~ /\bmake (.*)/ ? grep { !/=/ } split ' ', $1 : () } @steps;
 is_deeply([grep { !$targets{$_} } @made], [], 'it makes what the Makefile has');
 like($text, qr/\A(?:#.*\n)*#.*This workflow has never run/, 'and says that it has never run');
 
@@ -49,6 +49,9 @@ chmod 0755, "$tools/umdh.exe", "$tools/gflags.exe";
 my %how = (HSNAP_DEBUGGERS => $tools, HSNAP_STAND_IN => 1);
 my @umdh = ($^X, "$root/tests/windows/umdh.t");
 like(run(\@umdh, env => { HSNAP_DEBUGGERS => "$tools/none" })->{out}, qr/^1\.\.0 # SKIP no UMDH/, 'without UMDH it is skipped with a word');
+my $missed = run(\@umdh, env => { HSNAP_DEBUGGERS => "$tools/none", HSNAP_MUST_HAVE => 'wpr,umdh' });
+is($missed->{status}, 1, 'where it must be there, its absence is a failure');
+like($missed->{out}, qr/^not ok 1 - umdh is here: no UMDH/, 'which names it');
 my $true = run(\@umdh, env => \%how);
 is($true->{status}, 0, 'tests/windows/umdh.t passes where UMDH says what is so') or diag($true->{out}, $true->{err});
 my $lying = run(\@umdh, env => { %how, HSNAP_LIE => 1 });

@@ -15,7 +15,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root $llvm $as_windows needs_linux file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root $llvm $as_windows needs_linux lacks file_name data_file fresh_dir from_npm slurp spew files_in win as_here wine run hsnap tool tool_names snapshot
     target peek marked unix_pids wine_process wine_version truths source_of report chain_of rows_by_functions check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -44,6 +44,15 @@ if ($as_windows && (my $source = slurp($0)) !~ /\bneeds_linux\b|\$as_windows\b/)
 	for my $need (@needs) {
 		plan(skip_all => "needs $need->[0]") if $source =~ $need->[1];
 	}
+}
+
+# Skips the whole test for want of something, or fails where HSNAP_MUST_HAVE, a list with commas, has that.
+sub lacks {
+	my ($what, $reason) = @_;
+	plan(skip_all => $reason) if !grep { $_ eq $what } split /,/, $ENV{HSNAP_MUST_HAVE} // '';
+	fail("$what is here: $reason");
+	done_testing();
+	exit 1;
 }
 
 # Skips the subtest that calls it, or the whole test, where programs for Windows run.

@@ -9,7 +9,7 @@ use Hunt;
 
 plan skip_all => 'needs Windows' unless $^O =~ /^(?:msys|cygwin)$/;
 my $wpr = '/c/Windows/System32/wpr.exe';
-plan skip_all => "no $wpr" unless -x $wpr;
+lacks('wpr', "no $wpr") unless -x $wpr;
 
 my $image = 'leak_steady.exe';
 my $dir = fresh_dir();

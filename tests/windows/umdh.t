@@ -11,7 +11,7 @@ use Test::More;
 use Hunt;
 
 my $tools = $ENV{HSNAP_DEBUGGERS} // '/c/Program Files (x86)/Windows Kits/10/Debuggers/x64';
-plan skip_all => "no UMDH in $tools: the SDK has it, in its Debugging Tools" unless -x "$tools/umdh.exe";
+lacks('umdh', "no UMDH in $tools: the SDK has it, in its Debugging Tools") unless -x "$tools/umdh.exe";
 my $traced = $ENV{HSNAP_STAND_IN};
 my $image = "leak$$.exe";    # the flag is of all programs with this name
 my $dir = fresh_dir();
