@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 #include <windows.h>
 #include <dbghelp.h>
@@ -10,225 +9,20 @@
 #include "core/base/opt.h"
 #include "core/base/os_windows.h"
 #include "snapshot/command/command.h"
-#include "snapshot/control/control_windows.h"
-#include "snapshot/doctor/doctor.h"
+#include "snapshot/doctor/doctor_windows.h"
 #include "snapshot/live/process.h"
-#include "snapshot/live/spawn_windows.h"
 #include "snapshot/stacks/os_stacks.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define WAIT_MS 60000 /* for each thing the child does */
-#define END_MS 5000
-#define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer */
-#define NAME "the doctor's child"
-#define PATH_UNITS 32768 /* no path is longer */
 #define FILE_UNITS (MAX_PATH + 60) /* of the minidump's path */
 
-struct doctor_child {
-	bool is_other; /* 32-bit, and this hsnap is not */
-	struct spawn spawn;
-	HANDLE handles[DOCTOR_HANDLES];
-	struct doctor_truth *shared; /* as the child writes it; not to be trusted */
-	struct traced traced;
-	struct target target; /* the child, open */
-};
-
-/* One child for each way of starting it, read from all sources that it has. */
-enum doctor_trial {
-	TRIAL_PLAIN,
-	TRIAL_UST, /* started with the flag that makes Windows keep stacks */
-	TRIAL_OS,
-	TRIAL_TRACER,
-	TRIALS,
-};
-
-static const char *const trial_sources[TRIALS] = {"walk", "ust", "os", "tracer"};
-static const char *const trial_sources_32[TRIALS] = {"walk32", "ust32", "os32", "tracer32"};
-
-static int fail(enum err_code code, const char *what, struct err *err)
-{
-	char text[300];
-
-	return err_set(
-		err, code, NAME, "%s: %s", what, windows_error(GetLastError(), text, sizeof(text)));
-}
-
-static int make_handles(struct doctor_child *child, struct err *err)
-{
-	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
-	HANDLE self = GetCurrentProcess(), *handles = child->handles;
-
-	handles[DOCTOR_MEMORY] = CreateFileMappingW(
-		INVALID_HANDLE_VALUE, &inherit, PAGE_READWRITE, 0, sizeof(*child->shared), NULL);
-	handles[DOCTOR_SAID] = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	handles[DOCTOR_GO] = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	if (!handles[DOCTOR_MEMORY] || !handles[DOCTOR_SAID] || !handles[DOCTOR_GO] ||
-		!DuplicateHandle(self, self, self, &handles[DOCTOR_PARENT], SYNCHRONIZE, TRUE, 0))
-		return fail(ERR_START, "no handles", err);
-	child->shared = MapViewOfFile(handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0,
-		sizeof(*child->shared));
-	return child->shared ? 0 : fail(ERR_START, "no memory to share", err);
-}
-
-/* This very program, or the 32-bit hsnap; the caller's to free. NULL: its path is not known, or the file is not there. */
-static wchar_t *child_image(const struct doctor_child *child)
-{
-	wchar_t *image;
-
-	if (child->is_other)
-		return program_beside(L"" HSNAP_32);
-	image = xmalloc(PATH_UNITS * sizeof(*image));
-	if (GetModuleFileNameW(NULL, image, PATH_UNITS))
-		return image;
-	free(image);
-	return NULL;
-}
-
-/* Suspended before its first instruction; only the handles are inherited. */
-static int spawn(struct doctor_child *child, struct err *err)
-{
-	wchar_t *image = child_image(child);
-	wchar_t command[200];
-	struct spawn_request request = {.image = image,
-		.command = command,
-		.flags = CREATE_SUSPENDED | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
-		.handles = child->handles,
-		.handle_count = DOCTOR_HANDLES};
-	int rc = 0;
-
-	_snwprintf(command, 200, L"hsnap doctor " DOCTOR_CHILD L" %llx %llx %llx %llx",
-		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_MEMORY],
-		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_SAID],
-		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_GO],
-		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_PARENT]);
-	if (!image || !spawn_start(&child->spawn, &request))
-		rc = fail(ERR_START, child->is_other ? HSNAP_32 : "hsnap itself", err);
-	free(image);
-	return rc;
-}
-
-static uint64_t global_flag_addr(const struct doctor_child *child)
-{
-	return child->target.peb + peb_layout(child->target.bits)->global_flag;
-}
-
-static uint32_t global_flag(struct doctor_child *child)
-{
-	uint32_t flag = 0;
-
-	return target_u32(&child->target, global_flag_addr(child), &flag) ? 0 : flag;
-}
-
-/*
- * What 'hsnap ust on' leads to, for this one process and without a right to the registry: the loader
- * looks at the flag in the process environment block when the first thread starts.
- */
-static int set_ust(struct doctor_child *child, struct err *err)
-{
-	uint32_t flag = global_flag(child) | NT_FLAG_UST;
-
-	return WriteProcessMemory(child->spawn.info.hProcess,
-		       (LPVOID)(ULONG_PTR)global_flag_addr(child), &flag, sizeof(flag), NULL) ?
-		       0 :
-		       fail(ERR_START, "its flags cannot be set", err);
-}
-
-/* Waits until the child says so, or its end. */
-static int wait_for(struct doctor_child *child, struct err *err)
-{
-	HANDLE wait[] = {child->handles[DOCTOR_SAID], child->spawn.info.hProcess};
-	DWORD status = 0;
-
-	switch (WaitForMultipleObjects(2, wait, FALSE, WAIT_MS)) {
-	case WAIT_OBJECT_0: return 0;
-	case WAIT_OBJECT_0 + 1:
-		GetExitCodeProcess(child->spawn.info.hProcess, &status);
-		return err_set(err, ERR_GONE, NAME, "exit status %lX", status);
-	case WAIT_TIMEOUT: return err_set(err, ERR_START, NAME, "it is silent");
-	default: return fail(ERR_START, "no waiting", err);
-	}
-}
-
-/* Has the 32-bit hsnap attach to the child, before it has allocated any of its blocks. */
-static int attach_other(const struct doctor_child *child, struct err *err)
-{
-	wchar_t words[40];
-	uint32_t status = 0;
-	int rc;
-
-	_snwprintf(words, 40, L"attach -p %lu", child->spawn.info.dwProcessId);
-	rc = run_other_hsnap_for(NAME, words, &status, err);
-	return !rc && status ? err_set(err, ERR_INJECT, NAME,
-				       HSNAP_32 " has ended with status %" PRIX32, status) :
-			       rc;
-}
-
-/* Starts the child and waits until it is there and waits; child_end() in any case. */
-static int child_start(struct doctor_child *child, enum doctor_trial trial, struct err *err)
-{
-	static const struct traced_options options = {.install.limit_bytes = TABLES_BYTES};
-	const PROCESS_INFORMATION *info = &child->spawn.info;
-	int rc = make_handles(child, err);
-
-	rc = rc ? rc : spawn(child, err);
-	rc = rc ? rc : target_open_handle(&child->target, info->hProcess, err);
-	if (!rc && trial == TRIAL_UST)
-		rc = set_ust(child, err);
-	if (!rc && trial == TRIAL_TRACER && !child->is_other)
-		rc = traced_prepare(&child->traced, info->hProcess, info->hThread, NAME, err);
-	if (rc)
-		return rc;
-	ResumeThread(info->hThread);
-	if (trial == TRIAL_TRACER && !child->is_other)
-		rc = traced_bring_up(&child->traced, NULL, &options, err);
-	rc = rc ? rc : wait_for(child, err);
-	return rc || trial != TRIAL_TRACER || !child->is_other ? rc : attach_other(child, err);
-}
-
-/* Lets it allocate its blocks and copies its truth. */
-static int child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err)
-{
-	int rc;
-
-	SetEvent(child->handles[DOCTOR_GO]);
-	rc = wait_for(child, err);
-	if (rc)
-		return rc;
-	memcpy(truth, child->shared, sizeof(*truth));
-	if (truth->failed_bytes)
-		return err_set(err, ERR_SYSTEM, NAME, "it got no block of %" PRIu32 " bytes",
-			truth->failed_bytes);
-	return doctor_truth_is_sound(truth) ?
-		       0 :
-		       err_set(err, ERR_SYSTEM, NAME, "what it says makes no sense");
-}
-
-/* Ends the child, whatever it does, and closes everything. */
-static void child_end(struct doctor_child *child)
-{
-	HANDLE process = child->spawn.info.hProcess;
-
-	if (process) {
-		TerminateProcess(process, 0);
-		WaitForSingleObject(process, END_MS);
-	}
-	if (child->target.system)
-		child->target.ops->close(&child->target);
-	traced_release(&child->traced);
-	if (child->shared)
-		UnmapViewOfFile(child->shared);
-	for (int i = 0; i < DOCTOR_HANDLES; i++) {
-		if (child->handles[i])
-			CloseHandle(child->handles[i]);
-	}
-	if (process) {
-		CloseHandle(child->spawn.info.hThread);
-		CloseHandle(process);
-	}
-	if (child->spawn.job)
-		CloseHandle(child->spawn.job);
-}
+static const char *const trial_sources[TRIALS] = {"walk", "ust", "os", "tracer", "segment"};
+static const char *const trial_sources_32[TRIALS] = {
+	"walk32", "ust32", "os32", "tracer32", "segment32"};
+/* Names of what is kept of them; NULL: nothing. */
+static const char *const trial_states[TRIALS] = {
+	[TRIAL_PLAIN] = "plain", [TRIAL_UST] = "ust", [TRIAL_SEGMENT] = "ust-segment"};
 
 /*
  * A new file in the folder for temporary ones that goes with its handle, however hsnap ends; others may
@@ -260,31 +54,70 @@ static int write_minidump(const struct doctor_child *child, HANDLE file, struct 
 	if (!write ||
 		!write(info->hProcess, info->dwProcessId, file,
 			MiniDumpWithFullMemory | MiniDumpWithFullMemoryInfo, NULL, NULL, NULL))
-		return fail(ERR_SYSTEM, "dbghelp.dll", err);
+		return doctor_fail(ERR_SYSTEM, "dbghelp.dll", err);
 	return 0;
 }
 
-/* A minidump of the child, as hsnap -z would read it. */
-static void examine_file(struct doctor *doctor, struct doctor_child *child, bool is_ust)
+/* How a minidump of a child is used. */
+struct doctor_dump {
+	const char *source; /* of its rows; NULL: it is not compared */
+	bool has_stacks;
+	const char *state; /* to keep it under; NULL: it is not kept */
+};
+
+/* Records why a child is not kept, if children are. */
+static void keep_reason(
+	struct doctor *doctor, const struct doctor_child *child, const char *state, const char *why)
 {
-	const char *source = is_ust ? "file+ust" : child->is_other ? "file32" : "file";
-	wchar_t wide[FILE_UNITS];
-	HANDLE file = make_file(wide, source);
-	char *path = file != INVALID_HANDLE_VALUE ? wide_to_utf8(wide) : NULL;
+	if (doctor->keep && state)
+		doctor_keep_reason(doctor->keep, state, child->is_other ? 32 : OUR_BITS, why);
+}
+
+static void keep_error(struct doctor *doctor, const struct doctor_child *child, const char *state,
+	const struct err *err)
+{
+	char text[700];
+
+	err_reason(err, text, sizeof(text));
+	keep_reason(doctor, child, state, text);
+}
+
+static void compare_file(struct doctor *doctor, const struct doctor_dump *use, const char *path)
+{
 	struct target target = {0};
 	struct err err = {0};
 
-	if ((!path && fail(ERR_CREATE, "a temporary file", &err)) ||
+	if (target_open_minidump(&target, path, &err)) {
+		doctor_say(doctor, use->source, "the minidump", DOCTOR_OFF, &err);
+		return;
+	}
+	if (use->has_stacks)
+		doctor_look_dump(doctor, &target, use->source, STACKS_UST, true);
+	else
+		doctor_look_walk(doctor, &target, use->source);
+	target.ops->close(&target);
+}
+
+/* A minidump of the child, as hsnap -z would read it. */
+static void examine_file(
+	struct doctor *doctor, struct doctor_child *child, const struct doctor_dump *use)
+{
+	const char *name = use->source ? use->source : use->state;
+	wchar_t wide[FILE_UNITS];
+	HANDLE file = make_file(wide, name);
+	char *path = file != INVALID_HANDLE_VALUE ? wide_to_utf8(wide) : NULL;
+	struct err err = {0};
+
+	if ((!path && doctor_fail(ERR_CREATE, "a temporary file", &err)) ||
 		write_minidump(child, file, &err)) {
-		doctor_say(doctor, source, "a minidump", DOCTOR_NOT_THERE, &err);
-	} else if (target_open_minidump(&target, path, &err)) {
-		doctor_say(doctor, source, "the minidump", DOCTOR_OFF, &err);
+		doctor_say(doctor, name, "a minidump", DOCTOR_NOT_THERE, &err);
+		keep_error(doctor, child, use->state, &err);
 	} else {
-		if (is_ust)
-			doctor_look_dump(doctor, &target, source, STACKS_UST, true);
-		else
-			doctor_look_walk(doctor, &target, source);
-		target.ops->close(&target);
+		if (use->source)
+			compare_file(doctor, use, path);
+		if (doctor->keep && use->state)
+			doctor_keep_child(doctor, use->state, &child->target,
+				child->spawn.info.hProcess, file);
 	}
 	if (file != INVALID_HANDLE_VALUE)
 		CloseHandle(file);
@@ -307,37 +140,90 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 			"the system gave no heap of the child one");
 }
 
+/* A child that Windows keeps no stacks for is kept all the same: stacks may be there that hsnap does not find. */
 static void examine_ust(
 	struct doctor *doctor, struct doctor_child *child, const char *source, bool must_be)
 {
-	doctor_note(
-		doctor, "NtGlobalFlag", "%" PRIX32 " in the child with +ust", global_flag(child));
+	struct doctor_dump use = {.has_stacks = true, .state = trial_states[TRIAL_UST]};
+
+	doctor_note(doctor, "NtGlobalFlag", "%" PRIX32 " in the child with +ust",
+		doctor_child_flag(child));
 	if (!child->is_other)
 		doctor_look_walk(doctor, &child->target, "walk+ust");
 	doctor_look_dump(doctor, &child->target, source, STACKS_UST, must_be);
+	if (doctor->is_wine) {
+		keep_reason(doctor, child, use.state, "Wine records no stacks");
+		return;
+	}
 	/* Where the living child has no such stacks its file has none. */
 	if (!child->is_other && doctor_count(doctor, source, DOCTOR_OK))
-		examine_file(doctor, child, true);
+		use.source = "file+ust";
+	if (use.source || doctor->keep)
+		examine_file(doctor, child, &use);
+}
+
+static bool has_segment_heap(struct doctor_child *child, const struct doctor_truth *truth)
+{
+	uint32_t signature = 0;
+
+	return !target_u32(&child->target,
+		       truth->heaps[DOCTOR_PROCESS_HEAP] + NT_HEAP_SIGNATURE_AT(child->target.bits),
+		       &signature) &&
+	       signature == SEGMENT_HEAP_SIGNATURE;
+}
+
+/* A child whose manifest requests segment heaps, which Windows 10 2004 makes first. */
+static void examine_segment(struct doctor *doctor, struct doctor_child *child, const char *source)
+{
+	static const char why[] =
+		"the system makes none for a program whose manifest requests them";
+	const struct doctor_dump use = {.state = trial_states[TRIAL_SEGMENT]};
+
+	if (!has_segment_heap(child, doctor->truth)) {
+		doctor_say_why(doctor, source, "segment heaps", DOCTOR_NOT_THERE, why);
+		keep_reason(doctor, child, use.state, "no segment heaps of a manifest");
+		return;
+	}
+	doctor_look_walk(doctor, &child->target, source);
+	doctor_look_dump(doctor, &child->target, child->is_other ? "seg+ust32" : "seg+ust",
+		STACKS_UST, false);
+	examine_file(doctor, child, &use);
+}
+
+static void examine_plain(
+	struct doctor *doctor, struct doctor_child *child, const char *source, bool has_ust)
+{
+	const struct doctor_dump use = {.source = child->is_other ? "file32" : "file",
+		.state = has_ust ? NULL : trial_states[TRIAL_PLAIN]};
+
+	if (has_ust)
+		keep_reason(doctor, child, trial_states[TRIAL_PLAIN],
+			"the registry has +ust for this program");
+	doctor_look_walk(doctor, &child->target, source);
+	examine_heaps(doctor, source);
+	examine_file(doctor, child, &use);
 }
 
 /* A child that is ready, from its work to its end. */
 static void examine(struct doctor *doctor, struct doctor_child *child, enum doctor_trial trial,
 	const char *source, bool *has_ust)
 {
-	struct target *target = &child->target;
 	struct err err = {0};
 
-	if (child_work(child, doctor->truth, &err)) {
+	if (doctor_child_work(child, doctor->truth, &err)) {
 		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
-	} else if (trial == TRIAL_PLAIN) {
-		*has_ust = global_flag(child) & NT_FLAG_UST;
-		doctor_look_walk(doctor, target, source);
-		examine_heaps(doctor, source);
-		examine_file(doctor, child, false);
-	} else if (trial == TRIAL_UST) {
-		examine_ust(doctor, child, source, *has_ust && !doctor->is_wine);
-	} else {
-		doctor_look_dump(doctor, target, source,
+		keep_error(doctor, child, trial_states[trial], &err);
+		return;
+	}
+	switch (trial) {
+	case TRIAL_PLAIN:
+		*has_ust = doctor_child_flag(child) & NT_FLAG_UST;
+		examine_plain(doctor, child, source, *has_ust);
+		break;
+	case TRIAL_UST: examine_ust(doctor, child, source, *has_ust && !doctor->is_wine); break;
+	case TRIAL_SEGMENT: examine_segment(doctor, child, source); break;
+	default:
+		doctor_look_dump(doctor, &child->target, source,
 			trial == TRIAL_OS ? STACKS_OS : STACKS_TRACER, trial == TRIAL_TRACER);
 	}
 }
@@ -350,9 +236,12 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 	struct target *target = &child.target;
 	struct err err = {0};
 
-	if (child_start(&child, trial, &err)) {
-		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
-		child_end(&child);
+	if ((trial == TRIAL_SEGMENT && doctor_child_copy(&child, doctor->keep->folder, &err)) ||
+		doctor_child_start(&child, trial, &err)) {
+		doctor_say(doctor, source, "the child",
+			trial == TRIAL_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
+		keep_error(doctor, &child, trial_states[trial], &err);
+		doctor_child_end(&child);
 		return;
 	}
 	snprintf(doctor->os, sizeof(doctor->os), "%s", target->os);
@@ -361,7 +250,7 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 		doctor_say(doctor, source, "the child", DOCTOR_NOT_THERE, &err);
 	else
 		examine(doctor, &child, trial, source, has_ust);
-	child_end(&child);
+	doctor_child_end(&child);
 }
 
 /* Returns true if a 32-bit child can be started; otherwise adds a row with the reason. */
@@ -384,63 +273,89 @@ static bool can_be_other(struct doctor *doctor)
 	return !why;
 }
 
-static int run_doctor(bool is_verbose)
+struct doctor_request {
+	bool is_verbose;
+	const char *folder; /* to keep children in; NULL: none are kept */
+};
+
+static void try_all(struct doctor *doctor, bool is_other)
 {
 	bool has_ust = false; /* every child is started with +ust: the registry says so */
+
+	for (int trial = 0; trial < TRIALS; trial++) {
+		if ((trial == TRIAL_OS && is_other) || (trial == TRIAL_SEGMENT && !doctor->keep))
+			continue;
+		try(doctor, (enum doctor_trial)trial, is_other, &has_ust);
+	}
+}
+
+static int run_doctor(const struct doctor_request *request)
+{
+	struct doctor_keep keep = {.folder = request->folder};
+	struct err err = {0};
 	struct doctor doctor;
 	int status;
 
+	if (request->folder && doctor_keep_begin(&keep, &err))
+		return command_fail(&err);
 	doctor_init(&doctor);
-	for (int trial = 0; trial < TRIALS; trial++)
-		try(&doctor, (enum doctor_trial)trial, false, &has_ust);
-	has_ust = false;
-	for (int trial = can_be_other(&doctor) ? 0 : TRIALS; trial < TRIALS; trial++) {
-		if (trial != TRIAL_OS)
-			try(&doctor, (enum doctor_trial)trial, true, &has_ust);
-	}
-	doctor_print(&doctor, is_verbose, stdout);
+	doctor.keep = request->folder ? &keep : NULL;
+	try_all(&doctor, false);
+	if (can_be_other(&doctor))
+		try_all(&doctor, true);
+	doctor_print(&doctor, request->is_verbose, stdout);
 	status = doctor_count(&doctor, NULL, DOCTOR_OFF) ? 1 : 0;
+	if (doctor.keep && doctor_keep_end(&keep, &err))
+		status = command_fail(&err);
 	doctor_release(&doctor);
 	return status;
 }
 
 enum {
 	OPT_VERBOSE = 1,
+	OPT_KEEP,
 };
 
 static const struct opt options[] = {
 	{OPT_VERBOSE, "v", "verbose", NULL,
 		"print a row for each kind of block, not for each heap"},
+	{OPT_KEEP, NULL, "keep", "FOLDER",
+		"make this folder, and keep the programs' minidumps and the truth in it"},
 	HELP_OPTION,
 	{0},
 };
 
 static const char usage[] =
-	"usage: hsnap doctor [-v]\n"
+	"usage: hsnap doctor [-v] [--keep FOLDER]\n"
 	"\n"
 	"Check that hsnap reads this system's heaps correctly: start a program with\n"
 	"known blocks, read it in every way there is, and compare.\n"
 	"Exit with 1 if anything is off.\n";
 
-static int set_option(void *is_verbose, int id, const char *value, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct doctor_request *request = ctx;
+
 	if (id == OPT_ARGUMENT)
 		return err_set(err, ERR_USAGE, value, "doctor takes no arguments");
-	*(bool *)is_verbose = true;
+	if (id == OPT_KEEP)
+		request->folder = value;
+	else if (id == OPT_VERBOSE)
+		request->is_verbose = true;
 	return id < 0 ? id : 0;
 }
 
 int command_doctor(int argc, char **argv)
 {
 	static const struct command_form form = {usage, options, .set = set_option};
+	struct doctor_request request = {0};
 	struct err err = {0};
-	bool is_verbose = false;
 	int rc;
 
 	if (argc > 1 && !strcmp(argv[1], DOCTOR_CHILD))
 		return doctor_child_main(argc - 2, argv + 2);
-	rc = command_read(&form, argc, argv, &is_verbose, &err);
+	rc = command_read(&form, argc, argv, &request, &err);
 	if (rc > 0)
 		return 0;
-	return rc ? command_fail(&err) : run_doctor(is_verbose);
+	return rc ? command_fail(&err) : run_doctor(&request);
 }

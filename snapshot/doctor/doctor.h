@@ -115,6 +115,7 @@ struct doctor {
 	struct doctor_row *rows; /* owned */
 	size_t row_count, row_cap;
 	struct buf notes; /* lines, each once: what was used */
+	struct doctor_keep *keep; /* the caller's; NULL: nothing is kept */
 	char os[80]; /* empty: no child was ever there */
 	bool is_wine;
 };
@@ -174,6 +175,80 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 /* Compares what a snapshot with these stacks has. That there are none is a mistake if they must be. */
 void doctor_look_dump(struct doctor *doctor, struct target *target, const char *source,
 	enum capture_stacks stacks, bool must_be);
+
+/*
+ * The folder of --keep: a minidump of each child, without what identifies the user, the truth about it, and facts about
+ * the machine. With them what hsnap reads of this Windows can be tested anywhere.
+ */
+
+#define DOCTOR_SECRETS 12
+#define DOCTOR_SECRET_UNITS 512 /* longer texts are cut */
+
+/* A text that identifies the user, in lower case. */
+struct doctor_secret {
+	uint16_t units[DOCTOR_SECRET_UNITS];
+	size_t count, width; /* bytes of a unit: 2 is UTF-16, 1 is UTF-8 */
+	bool is_path; /* without a drive; otherwise a name */
+};
+
+struct doctor_secrets {
+	char system[300]; /* the folder of the system, UTF-8: what is a part of it is no secret */
+	struct doctor_secret list[DOCTOR_SECRETS];
+	size_t count;
+};
+
+/* Adds a text in UTF-8, unless it is too short to be told from other bytes, or a part of the system's folder. */
+void doctor_secrets_add(struct doctor_secrets *secrets, const char *text, bool is_path);
+
+/*
+ * Overwrites the secrets among the bytes with the letter x, in UTF-16 and, of paths, in UTF-8, with letters of either
+ * case. Names are overwritten where they are whole words, and paths where the last folder's name ends. Returns the number
+ * of places.
+ */
+size_t doctor_blank(const struct doctor_secrets *secrets, unsigned char *bytes, size_t len);
+
+/*
+ * Adds the truth about a child as text, in the form of tests/images/make_image where that has one; addresses are
+ * hexadecimal, sizes decimal:
+ *   process pid=N bits=N build=N flags=HEX
+ *   image FROM TO            code of its program; a return address is above FROM and not above TO
+ *   outer FROM TO            code of the function that calls all sites
+ *   site NUMBER FROM TO      code of a function that allocates
+ *   heap ADDR KIND           that GetProcessHeaps() lists: wine, nt, segment or unknown
+ *   block HEAP ADDR REQUESTED - - SITE[|SITE]
+ *   freed HEAP ADDR
+ *   total BLOCKS REQUESTED -
+ */
+void doctor_truth_text(
+	struct buf *text, const struct doctor_truth *truth, struct target *target, uint32_t flags);
+
+struct doctor_keep {
+	const char *folder; /* UTF-8 */
+	struct doctor_secrets secrets;
+	struct buf machine; /* what machine.txt gets */
+	bool has_32, has_64; /* facts about children of that bitness are in it */
+	struct err err; /* the first failure; code 0: none */
+};
+
+/* Windows only: makes the folder. 0, -ERR_EXISTS or -ERR_CREATE. */
+int doctor_keep_begin(struct doctor_keep *keep, struct err *err);
+
+/* Windows only: keeps a minidump, a HANDLE of a file for reading and writing that is overwritten, and the truth about the
+ * child as files named after the state. process is its HANDLE. Does nothing after a failure. */
+void doctor_keep_child(
+	struct doctor *doctor, const char *state, struct target *target, void *process, void *file);
+
+/* Records why a child is not kept in that state, as one line. */
+void doctor_keep_reason(
+	struct doctor_keep *keep, const char *state, unsigned bits, const char *why);
+
+/* Windows only: writes machine.txt. 0 or the first failure. */
+int doctor_keep_end(struct doctor_keep *keep, struct err *err);
+
+/* Windows only: add lines about the system, and about a child: its policies and the first bytes of functions of ntdll
+ * that the tracer hooks. */
+void doctor_machine_system(struct buf *text);
+void doctor_machine_child(struct buf *text, struct target *target, void *process);
 
 /*
  * The child: hsnap.exe with a hidden command. It inherits four handles: the memory for its truth, two

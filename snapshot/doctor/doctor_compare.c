@@ -288,10 +288,14 @@ static void add_rows(struct doctor *doctor, const char *source, int heap, bool h
 	}
 }
 
-/* Some segment heaps of the first systems that had them are of no known layout, and dumps say so. */
-static void add_unwalked(struct doctor *doctor, const char *source, int heap)
+/* Segment heaps of the first systems that had them, and 32-bit ones of the latest, are of no known layout: dumps report
+ * them as not walked. */
+static void add_unwalked(
+	struct doctor *doctor, const char *source, int heap, const struct heap *found)
 {
-	struct doctor_row row = {.verdict = heap == DOCTOR_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF,
+	bool is_segment =
+		heap == DOCTOR_SEGMENT || (found->kind && !strcmp(found->kind, "segment"));
+	struct doctor_row row = {.verdict = is_segment ? DOCTOR_NOT_THERE : DOCTOR_OFF,
 		.has_no_numbers = true,
 		.detail = "no layout is known for it; in dumps it is a heap that was not walked"};
 
@@ -336,7 +340,7 @@ void doctor_compare(
 		finish(rows, has_stacks, heap);
 		/* The tracer's blocks are known of a heap that was not walked, too. */
 		if (heap && heap->unwalked && !rows->listed)
-			add_unwalked(doctor, source, i);
+			add_unwalked(doctor, source, i, heap);
 		else
 			add_rows(doctor, source, i, has_stacks, rows->rows);
 	}

@@ -69,7 +69,7 @@ static void drop_job(struct spawn *spawn)
 static bool create(struct spawn *spawn, const struct spawn_request *request, bool in_job)
 {
 	STARTUPINFOEXW startup = {.StartupInfo = request->startup};
-	DWORD code;
+	DWORD code, unicode = request->environment ? CREATE_UNICODE_ENVIRONMENT : 0;
 	BOOL ok;
 
 	startup.StartupInfo.cb = sizeof(startup);
@@ -82,9 +82,10 @@ static bool create(struct spawn *spawn, const struct spawn_request *request, boo
 			   UpdateProcThreadAttribute(startup.lpAttributeList, 0,
 				   PROC_THREAD_ATTRIBUTE_HANDLE_LIST, request->handles,
 				   request->handle_count * sizeof(*request->handles), NULL, NULL));
-	ok = ok && CreateProcessW(request->image, request->command, NULL, NULL, TRUE,
-			   request->flags | EXTENDED_STARTUPINFO_PRESENT, NULL, NULL,
-			   &startup.StartupInfo, &spawn->info);
+	ok = ok &&
+	     CreateProcessW(request->image, request->command, NULL, NULL, TRUE,
+		     request->flags | EXTENDED_STARTUPINFO_PRESENT | unicode, request->environment,
+		     request->folder, &startup.StartupInfo, &spawn->info);
 	code = GetLastError();
 	list_free(startup.lpAttributeList);
 	SetLastError(code);

@@ -24,6 +24,8 @@ struct spawn_request {
 	wchar_t *command;
 	DWORD flags; /* of CreateProcess */
 	STARTUPINFOW startup;
+	wchar_t *environment; /* block of CreateProcess; NULL: as this process's */
+	const wchar_t *folder; /* current folder; NULL: as this process's */
 	/* What the process inherits: these handles, or with a count of 0 all inheritable ones. */
 	HANDLE *handles;
 	size_t handle_count;

@@ -361,6 +361,16 @@ TEST(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps)
 	assert_int_equal(row(DOCTOR_SEGMENT, "walking it")->verdict, DOCTOR_NOT_THERE);
 }
 
+TEST(segment_heaps_of_unknown_layout_prove_nothing)
+{
+	scene.found.heaps[IN_UNLOCKED].unwalked = true;
+	scene.found.heaps[IN_UNLOCKED].kind = "segment";
+	lose(0x410000);
+	compare();
+	assert_int_equal(count_off(), 0);
+	assert_int_equal(row(DOCTOR_UNLOCKED, "walking it")->verdict, DOCTOR_NOT_THERE);
+}
+
 /* The tracer's blocks are known of such heaps too. */
 TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
 {
