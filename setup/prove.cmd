@@ -13,6 +13,7 @@ if not "%~1"=="" goto %1_%2
 
 pushd "%~dp0"
 if exist prove\work rmdir /s /q prove\work
+if exist prove\kept rmdir /s /q prove\kept
 mkdir prove\work
 >prove.txt echo prove.cmd: what came of it
 if exist prove.txt if exist prove\work goto begin
@@ -53,7 +54,7 @@ exit /b 0
 echo.>%output%
 echo.>%results%
 for %%p in (hsnap hdiff hsym) do call :try 0 "%%p runs" .\%%p.exe --version
-call :try 0 "doctor: the heaps of this Windows are read as they are" .\hsnap.exe doctor -v
+call :try 0 "doctor: the heaps of this Windows are read as they are" .\hsnap.exe doctor -v --keep prove\kept
 for %%b in (x64 x86) do call :programs %%b
 call :ust
 
@@ -67,6 +68,7 @@ if exist %work%\failed set status=1
 echo.
 echo The result is in prove.txt, in this folder. It names programs, DLLs and the folders that they are in, and with
 echo them perhaps you: read it before you pass it on.
+if exist prove\kept\machine.txt echo The folder prove\kept has memory of the doctor's own program, and no data of yours: it is of most use.
 if %status%==1 echo Something FAILED. With prove.txt the folder prove\work is of use, which has the snapshots.
 if not defined CI pause
 popd

@@ -29,7 +29,9 @@ like($whole->{text}, qr/^This is Wine/m, 'and that it proves nothing about Windo
 is(() = $whole->{text} =~ /^ +1 +\+64\.0 KiB +\+64 100 % +(?:leak_steady!)?grow_log\b/mg, 3, 'and the reports: by run, attach and record');
 like($whole->{out}, qr/The result is in prove\.txt/, 'it says where the result is');
 is_deeply([grep { !/^(?:h.*\.(?:exe|dll)|prove(?:\.cmd|\.txt|))$/ } files_in($dir)], [], 'nothing else is left');
-is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work)$/ } files_in("$dir/prove")], [], 'but what is in prove/work');
+is_deeply([grep { !/^(?:x64|x86|stepper\.exe|work|kept)$/ } files_in("$dir/prove")], [], 'but what is in prove/work and prove/kept');
+is_deeply([grep { !-s "$dir/prove/kept/$_" } qw(machine.txt plain-64.dmp.gz plain-64.truth)], [], 'the doctor keeps what a machine can send back');
+like($whole->{out}, qr/^The folder prove.kept has memory of/m, 'which is named');
 
 # Without the doctor, who takes the longest and has been asked.
 $dir = unpacked();
