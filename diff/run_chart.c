@@ -27,7 +27,7 @@ static bool *wanted_kinds(
 	bool *ids = xcalloc(facts->stack_count + 1, sizeof(*ids));
 	bool *wanted = xcalloc(facts->kind_count + 1, sizeof(*wanted));
 
-	for (size_t i = 0; i < view->row_count; i++) {
+	for (size_t i = 0; i < view->row_count + view->other_count; i++) {
 		const struct row *row = &view->comparison->rows[view->rows[i]];
 
 		for (size_t k = 0; k < row->id_count; k++) {

@@ -146,6 +146,8 @@ sub check_classes {
 	is_deeply(\%found, { map { $_ => "$wanted->{$_}{bytes} $wanted->{$_}{blocks}" } qw(aifo aifi aofi aofo) }, 'what became of all allocations');
 	is(join(' ', $head =~ m{<tr class="asked">.*?<td>(\w+):}g), 'AOFI', 'and which ones the page is about');
 	like($head, qr{<h1>app\.exe: a window of a recording</h1>}, 'a window is called one');
+	my ($bytes, $blocks) = @{ $wanted->{aofi} }{qw(bytes blocks)};
+	like($head, qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks, what was there before and was freed from }, 'the total names its class');
 	return;
 }
 
@@ -179,6 +181,9 @@ sub check_charts {
 		my $page = pages($chart, '-o', 'html', $recordings->{run} =~ s{^\Q$dir\E/}{}r);
 		like($page, qr{<svg }, "$chart: a picture");
 		ok(index($page, $picture =~ s{\Q$dir\E/}{}gr) > 0, "$chart: that of -o svg");
+		my @window = ('--from', '20%', '--to', '70%', $recordings->{run});
+		my $part = run(["$root/build/linux/hdiff", '-o', 'html', @window])->{out};
+		ok(index($part, run(["$root/build/linux/hdiff", $chart, '-o', 'svg', @window])->{out}) > 0, "$chart: the page of a window has that of its whole");
 	}
 	return;
 }

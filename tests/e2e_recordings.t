@@ -29,6 +29,7 @@ my %replay = %$replays;
 subtest "$_: moments" => \&check_moments, $_ for sort keys %made;
 subtest "$_: windows" => \&check_windows, $_ for sort keys %made;
 subtest 'by heap' => \&check_heaps;
+subtest "a part of a window: $_" => \&check_parts, $_ for qw(ai aifi aofi);
 subtest 'a window in every form' => \&check_forms;
 subtest 'dumps' => \&check_dumps;
 subtest 'dumps with addresses' => \&check_addresses;
@@ -136,13 +137,13 @@ sub check_windows {
 	like($text, qr{^// NEW: .*, what was allocated and freed from 0\.000 s to \Q$seconds\E(?:,.*)?$}m, 'the text says what it shows');
 }
 
-# What each row has in a window beside what it shows, or all rows together.
+# Compares what each row has in a window beside what it shows, or what all stacks have, with the replay.
 sub check_sums {
 	my ($of, $report, $from, $to, $of_rows, $what) = @_;
 	my %shown = map { stack_text($_) => window_in($_) } @{ $report->{rows} };
 	my %blocks = map { $_ => [] } $of_rows ? keys %shown : '';
-	for my $block (grep { $_->{heap} ne 2 && $shown{ $_->{stack} } } @{ $of->allocations }) {
-		push @{ $blocks{ $of_rows ? $block->{stack} : '' } }, $block;
+	for my $block (grep { $_->{heap} ne 2 } @{ $of->allocations }) {
+		push @{ $blocks{ $of_rows ? $block->{stack} : '' } }, $block if !$of_rows || $shown{ $block->{stack} };
 	}
 	my %truth = map { $_ => window_of($of, $blocks{$_}, $from, $to, $report->{inputs}[0]) } keys %blocks;
 	%shown = ('' => window_in($report)) if !$of_rows;
@@ -207,33 +208,39 @@ sub window_of {
 	return \%truth;
 }
 
-# Text, JSON and CSV, of stacks and of groups, and of a part of the stacks.
-sub check_forms {
-	my $of = $replay{run};
-	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
+# The window of a part of the stacks: of one heap, of groups, and of one module. Stacks with nothing of the class count.
+sub check_parts {
+	my ($of, $class) = ($replay{run}, @_);
+	my @window = ('--class', $class, '--from', '20%', '--to', '60%', $file{run});
+	my $check = sub {
+		my ($report, $has, $what, $blocks) = @_;
+		my $truth = window_of($of, $blocks, '20%', '60%', $report->{inputs}[0]);
+		near_medians(window_in($has), $truth);
+		is_deeply(window_in($has), $truth, "$class: $what");
+	};
 	my $report = ask('--heap', '1E0000', @window);
-	my @blocks = grep { $_->{heap} eq '1E0000' } @{ $of->allocations };
-	my $truth = window_of($of, \@blocks, '20%', '60%', $report->{inputs}[0]);
-	near_medians(window_in($report), $truth);
-	is_deeply(window_in($report), $truth, 'of one heap');
+	$check->($report, $report, 'one heap', [grep { $_->{heap} eq '1E0000' } @{ $of->allocations }]);
 	is_deeply(ask('--sum', '--heap', '1E0000', @window)->{window}, $report->{window}, 'as a sum of one');
 	my $groups = ask('--group', 'heap', @window);
+	cmp_ok(scalar @{ $groups->{groups} }, '>', 1, "$class: groups by heap");
 	for my $group (@{ $groups->{groups} }) {
 		my $heap = { VirtualAlloc => 1, Mapped => 3 }->{ $group->{name} } // $group->{name};
-		my @mine = grep { $_->{heap} eq $heap } @{ $of->allocations };
-		my $truth = window_of($of, \@mine, '20%', '60%', $groups->{inputs}[0]);
-		near_medians(window_in($group), $truth);
-		is_deeply(window_in($group), $truth, "the group $group->{name}");
+		$check->($groups, $group, "the group $group->{name}", [grep { $_->{heap} eq $heap } @{ $of->allocations }]);
 	}
 	my @widths = map { scalar(() = /,/g) } split /\r\n/, run([$hdiff, '-d', '-o', 'csv', '--group', 'heap', @window])->{out};
 	is_deeply([@widths[1 .. $#widths]], [($widths[0]) x @{ $groups->{groups} }], 'CSV of groups has all columns');
 	my $modules = ask('--group', 'module', @window);
 	my ($app) = grep { $_->{name} eq 'app' } @{ $modules->{groups} };
 	my @through = grep { $_->{stack} =~ /\bapp\+/ && $_->{heap} ne 2 } @{ $of->allocations };
-	$truth = window_of($of, \@through, '20%', '60%', $modules->{inputs}[0]);
-	near_medians(window_in($app), $truth);
-	is_deeply(window_in($app), $truth, 'a module has all stacks through it');
+	$check->($modules, $app, 'a module has all stacks through it', \@through);
+	my $only = ask('--module', 'app', @window);
+	$check->($only, $only, '--module selects all stacks through it', \@through);
+	return;
+}
 
+# Text, JSON and CSV of stacks.
+sub check_forms {
+	my @window = ('--class', 'ai', '--from', '20%', '--to', '60%', $file{run});
 	my $all = ask(@window);
 	my ($columns, @lines) = map { [split /,/] } map { s/\r$//r } split /\n/, run([$hdiff, '-d', '--no-symbols', '-o', 'csv', @window])->{out};
 	is(scalar @lines, scalar @{ $all->{rows} }, 'CSV has the same rows');

@@ -87,6 +87,12 @@ static struct delta subtract(struct block_totals new, struct block_totals old)
 		(int64_t) new.overhead_bytes - (int64_t)old.overhead_bytes};
 }
 
+bool comparison_is_window(const struct comparison *comparison)
+{
+	return comparison->dump_count == 1 && comparison->dumps && comparison->dumps->kind_cells &&
+	       !comparison->axis;
+}
+
 struct block_totals row_new(const struct comparison *comparison, const struct row *row)
 {
 	return comparison->axis ? series_last(comparison->axis, row->totals) :
@@ -392,6 +398,19 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
+/* Adds the rows of a window of a recording that have nothing of its class: they have blocks of other classes. */
+static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
+{
+	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {
+		uint32_t row = matcher->rows[0][i];
+
+		if (row == ROW_NONE || !places[row])
+			continue;
+		places[row] = 0;
+		++*count;
+	}
+}
+
 /* Whether rows changed, by number: ROW_NONE for those that did not. count: how many did. */
 static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 {
@@ -406,6 +425,8 @@ static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 		places[i] = is_one ? 0 : ROW_NONE;
 		*count += is_one;
 	}
+	if (comparison_is_window(matcher->comparison))
+		add_others(matcher, places, count);
 	return places;
 }
 
@@ -519,7 +540,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	if (comparison->axis)
 		series_judge_rows(comparison);
 	comparison->cell_rows = matcher.rows;
-	if ((dump_count != 1 || !dumps->kind_cells) && !dumps->wants_listed)
+	if (!comparison_is_window(comparison) && !dumps->wants_listed)
 		cell_rows_free(comparison);
 	free(matcher.sums);
 	free(matcher.heap_rows);

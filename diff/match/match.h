@@ -116,7 +116,8 @@ struct comparison {
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
 	size_t warning_count; /* of all */
-	struct row *rows; /* that changed; largest growth from first to last first: a total order */
+	/* That changed; of a window of a recording, all. Largest growth from first to last first: a total order. */
+	struct row *rows;
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
 	struct locations *locations;
@@ -151,6 +152,9 @@ struct delta {
 void comparison_make(struct comparison *comparison, const struct dump_sums *dumps,
 	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
+
+/* Returns true if it is of one window of a recording. Then rows with nothing of the window's class come last. */
+bool comparison_is_window(const struct comparison *comparison);
 
 /* The newest dump's sums, and the oldest one's: nothing when there is but one, which in a trend is
  * both. */

@@ -161,6 +161,18 @@ static void group_row(struct grouping *grouping, size_t i)
 	}
 }
 
+/* Adds the stacks of a window that have nothing of its class to the groups of those that have some. */
+static void add_others(struct grouping *grouping)
+{
+	struct view *view = grouping->view;
+	size_t shown_count = view->group_count;
+
+	for (size_t i = 0; i < view->other_count; i++)
+		group_row(grouping, view->row_count + i);
+	while (view->group_count > shown_count)
+		free(view->groups[--view->group_count].members);
+}
+
 /* ---------------------------------------------------------------- order */
 
 struct sorted_group {
@@ -238,6 +250,7 @@ void groups_make(struct view *view)
 	frames_init(&grouping.frames);
 	for (size_t i = 0; i < view->row_count; i++)
 		group_row(&grouping, i);
+	add_others(&grouping);
 	if (view->comparison->axis)
 		series_judge_all(view->comparison->axis, view->group_count, judge_group, view);
 	sort_groups(view);

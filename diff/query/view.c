@@ -224,12 +224,21 @@ static int select_raw(struct view *view, const struct view_request *request, str
 	return rc;
 }
 
+/* Returns true if the row has nothing of the class of a window. */
+static bool is_other(const struct view *view, const struct row *row)
+{
+	return comparison_is_window(view->comparison) &&
+	       !row_new(view->comparison, row).block_count;
+}
+
 /* Counts a row to the suppression that takes it away. */
 static void suppress(struct view *view, struct suppression *suppression, const struct row *row,
 	struct block_totals *suppressed)
 {
 	struct delta delta = row_delta(view->comparison, row);
 
+	if (is_other(view, row))
+		return;
 	suppression->row_count++;
 	suppression->requested_bytes += delta.requested_bytes;
 	suppression->block_count += delta.block_count;
@@ -283,6 +292,11 @@ static int select_rows(struct view *view, const struct view_request *request, st
 	rc = select_raw(view, request, &frames, verdicts, err);
 	if (!rc)
 		rc = select_named(view, request, &frames, verdicts, suppressed, err);
+	while (!rc && view->row_count &&
+		is_other(view, &view->comparison->rows[view->rows[view->row_count - 1]])) {
+		view->row_count--;
+		view->other_count++;
+	}
 	if (!rc)
 		sum_up(view, suppressed,
 			request->is_part || (request->filter && filter_is_active(request->filter)));
@@ -422,7 +436,7 @@ int view_ask(struct view *view, const struct view_request *request, struct err *
 	if (rc)
 		return rc;
 	if (by_name || by_frame)
-		naming_find(&view->naming, view->rows, view->row_count);
+		naming_find(&view->naming, view->rows, view->row_count + view->other_count);
 	/* By bytes they are in order already. */
 	by_number = view->sort != SORT_NAME && (view->sort != SORT_BYTES || is_trend);
 	if (by_number || by_name)

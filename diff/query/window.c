@@ -90,7 +90,7 @@ static void find_windows(struct window_run *run)
 	uint32_t *filled = xcalloc(rows + 1, sizeof(*filled));
 
 	run->windows_at = xcalloc(rows + 2, sizeof(*run->windows_at));
-	for (size_t i = 0; i < view->row_count; i++)
+	for (size_t i = 0; i < view->row_count + view->other_count; i++)
 		run->windows_at[view->rows[i] + 1]++;
 	for (size_t i = 0; i < view->shown_count; i++) {
 		const uint32_t *rows_of = members(view, i, &count);
@@ -101,7 +101,7 @@ static void find_windows(struct window_run *run)
 	for (size_t i = 0; i < rows; i++)
 		run->windows_at[i + 1] += run->windows_at[i];
 	run->windows = xcalloc(run->windows_at[rows] + 1, sizeof(*run->windows));
-	for (size_t i = 0; i < view->row_count; i++)
+	for (size_t i = 0; i < view->row_count + view->other_count; i++)
 		filled[view->rows[i]]++;
 	for (size_t i = 0; i < view->shown_count; i++) {
 		const uint32_t *rows_of = members(view, i, &count);
@@ -581,7 +581,7 @@ int view_window(struct view *view, struct err *err)
 	struct recording *recording;
 	int rc;
 
-	if (!comparison->cell_rows || !comparison->dumps->kind_cells || comparison->axis)
+	if (!comparison_is_window(comparison))
 		return 0;
 	run.sums = &comparison->dumps[0];
 	rc = recording_open(&recording, run.sums->file, err);

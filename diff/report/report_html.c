@@ -118,6 +118,8 @@ static void put_change(struct out *out, const struct view *view)
 	if (is_of_one(view)) {
 		out_printf(out, "<b>%" PRIu64 "</b> bytes in <b>%" PRIu64 "</b> blocks",
 			new->requested_bytes, new->block_count);
+		if (view->window)
+			umdh_fate(out, view->comparison->dumps);
 		return;
 	}
 	out_text(out, "<b>");

@@ -164,6 +164,10 @@ void umdh_trend(
 /* A time in a recording: "10.250 s". */
 void umdh_seconds(struct out *out, uint64_t ms);
 
+/* Prints ", what was allocated and not freed from 1.000 s to 2.000 s": the class and the window of a recording. Prints
+ * nothing for a moment. */
+void umdh_fate(struct out *out, const struct dump_sums *sums);
+
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 

@@ -13,8 +13,7 @@ void umdh_seconds(struct out *out, uint64_t ms)
 	out_printf(out, "%" PRIu64 ".%03u s", ms / 1000, (unsigned)(ms % 1000));
 }
 
-/* Which allocations of a recording these are. */
-static void put_fate(struct out *out, const struct dump_sums *sums)
+void umdh_fate(struct out *out, const struct dump_sums *sums)
 {
 	static const char *const words[] = {
 		[FATE_AIFO] = "what was allocated and not freed",
@@ -35,7 +34,7 @@ static void put_fate(struct out *out, const struct dump_sums *sums)
 
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 {
-	put_fate(out, sums);
+	umdh_fate(out, sums);
 	if (sums->is_attached)
 		out_printf(out,
 			", attached to when %" PRIu64 " blocks of %" PRIu64

@@ -176,7 +176,7 @@ function sumTree() {
 	tree.weight = state.show === 'growth' ? tree.up.map((up, i) => up + tree.down[i]) : tree[state.show];
 }
 
-const labelOf = node => node ? labels[tree.label[node]] : '(all)';
+const labelOf = node => node ? labels[tree.label[node]] : isOne ? '(all)' : '(all that changed)';
 
 function pathOf(node) {
 	const path = [];
