@@ -386,7 +386,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	}
 	take_tracer_running(target, captured);
 	for (;;) {
-		int64_t start = os_clock_ms();
+		int64_t start = os_clock_ms(), held_ms;
 		int rc = target->ops->suspend(target, err);
 		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
 			       stats->held_ms > BUSY_MS_MAX;
@@ -401,10 +401,12 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 		}
 		target->ops->resume(target);
 		start = target->held_from_ms ? target->held_from_ms : start;
-		stats->held_ms += os_clock_ms() - start;
+		held_ms = os_clock_ms() - start;
+		stats->held_ms += held_ms;
 		if (!again)
 			return rc;
-		os_sleep_ms(RETRY_MS);
+		/* On a busy machine the thread that holds the lock needs time to release it. */
+		os_sleep_ms(held_ms > RETRY_MS ? (unsigned)held_ms : RETRY_MS);
 	}
 }
 
