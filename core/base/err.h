@@ -66,6 +66,7 @@
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
+	X(ERR_NOT_CHANGED, "was not changed", "")                                                  \
 	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove' it, and add it again")    \
 	X(ERR_NO_TASK, "no such task",                                                             \
 		"'hsnap schedule list', as administrator, shows those that there are")             \

@@ -246,3 +246,8 @@ const unsigned char hex_digits[256] = {
 	['e'] = 15,
 	['f'] = 16,
 };
+
+const char *text_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}

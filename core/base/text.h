@@ -144,4 +144,7 @@ static inline bool hex_take(const char **at, uint64_t *value)
 	return true;
 }
 
+/* Returns "" for 1, otherwise "s". */
+const char *text_plural(uint64_t count);
+
 #endif

@@ -309,7 +309,8 @@ void report_flame(struct out *out, const struct report *report)
 			put_legend(&flame);
 		}
 		if (all > 0) {
-			put_box(&flame, "all", 0, flame.graph.line_count, 0);
+			put_box(&flame, flame.is_growth ? "all that changed" : "all", 0,
+				flame.graph.line_count, 0);
 			put_boxes(&flame, 0, flame.graph.line_count, 1);
 		}
 	}

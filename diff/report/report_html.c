@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "diff/query/strip.h"
 #include "diff/report/json.h"
 #include "diff/report/report.h"
@@ -182,8 +183,9 @@ static void put_head(struct out *out, const struct report *report)
 	for (size_t i = 0; i < report->view_count; i++) {
 		out_text(out, "<section class=\"series\">\n");
 		if (views[i].comparison->axis)
-			out_printf(out, "<h2>Series %zu: %zu snapshots</h2>\n",
-				views[i].series_number, views[i].comparison->dump_count);
+			out_printf(out, "<h2>Series %zu: %zu snapshot%s</h2>\n",
+				views[i].series_number, views[i].comparison->dump_count,
+				text_plural(views[i].comparison->dump_count));
 		put_totals(out, &views[i]);
 		put_inputs(out, views[i].comparison);
 		if (views[i].window)
@@ -191,7 +193,9 @@ static void put_head(struct out *out, const struct report *report)
 		out_text(out, "</section>\n");
 	}
 	if (report->left_out_count)
-		out_printf(out, "<p>%zu files are in no series.</p>\n", report->left_out_count);
+		out_printf(out, "<p>%zu file%s %s in no series.</p>\n", report->left_out_count,
+			text_plural(report->left_out_count),
+			report->left_out_count == 1 ? "is" : "are");
 }
 
 /* ---------------------------------------------------------------- the table */

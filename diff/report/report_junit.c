@@ -65,7 +65,7 @@ static void add_stack(struct buf *text, const struct view *view, uint32_t number
 	const struct frame *frame;
 
 	buf_printf(text, "\n%+" PRId64 " bytes, %+" PRId64 " block%s: ", delta.requested_bytes,
-		delta.block_count, delta.block_count == 1 ? "" : "s");
+		delta.block_count, text_plural(delta.block_count));
 	naming_frames(&view->naming, number, frames);
 	strip_frames(strip, frames);
 	if (!frames->count) {

@@ -89,7 +89,8 @@ static void put_profile(struct json *json, const struct graph *graph, const stru
 void report_speedscope(struct out *out, const struct report *report)
 {
 	static const struct profile of_growth[] = {{"Growth", growth_bytes},
-		{"Shrink", shrink_bytes}, {"New", new_bytes}, {"Old", old_bytes}};
+		{"Shrink", shrink_bytes}, {"New, of stacks that changed", new_bytes},
+		{"Old, of stacks that changed", old_bytes}};
 	const struct view *view = report->views;
 	const bool is_growth = graph_is_growth(view);
 	const struct profile of_one = {graph_what(view), new_bytes};

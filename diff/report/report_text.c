@@ -259,7 +259,8 @@ static void put_title(struct text_report *text)
 		} else {
 			put_process(text, first);
 		}
-		out_printf(text->out, ": %zu snapshots", comparison->dump_count);
+		out_printf(text->out, ": %zu snapshot%s", comparison->dump_count,
+			text_plural(comparison->dump_count));
 	} else if (comparison->is_sum) {
 		out_printf(text->out, "What %zu dumps have together", comparison->dump_count);
 	} else {
@@ -398,11 +399,6 @@ static void put_sum(struct text_report *text, const struct change *change)
 				   " blocks");
 }
 
-static const char *plural(size_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void put_ways(struct text_report *text, const struct report_ways *ways)
 {
 	struct out *out = text->out;
@@ -412,10 +408,10 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 		out_printf(out, "No stack%s changed",
 			text->view->is_filtered ? " that was selected" : "");
 	} else if (text->is_single) {
-		out_printf(out, "%zu stack%s", ways->grown_count, plural(ways->grown_count));
+		out_printf(out, "%zu stack%s", ways->grown_count, text_plural(ways->grown_count));
 	} else {
 		out_printf(out, "%zu stack%s grew, %zu shrank", ways->grown_count,
-			plural(ways->grown_count), ways->shrunk_count);
+			text_plural(ways->grown_count), ways->shrunk_count);
 	}
 	if (ways->grown_count > FIRST)
 		out_printf(out, "; the first %d are %u %%", FIRST, share);
@@ -432,7 +428,7 @@ static void put_apart(struct text_report *text)
 
 	if (view->suppressed_count) {
 		out_printf(text->out, "suppressed: %zu stack%s, ", view->suppressed_count,
-			plural(view->suppressed_count));
+			text_plural(view->suppressed_count));
 		put_sum(text, &view->suppressed);
 		out_char(text->out, '\n');
 	}
@@ -703,8 +699,12 @@ static void put_groups(struct text_report *text)
 		put_group_row(text, &view->groups[i]);
 		shown++;
 	}
-	out_printf(text->out, "\n%zu of %zu %ss", shown, view->group_count,
-		report_group_kind(view->group));
+	if (view->group == GROUP_MEMORY)
+		out_printf(text->out, "\n%zu of %zu kind%s of memory", shown, view->group_count,
+			text_plural(view->group_count));
+	else
+		out_printf(text->out, "\n%zu of %zu %s%s", shown, view->group_count,
+			report_group_kind(view->group), text_plural(view->group_count));
 	if (count < view->group_count)
 		out_printf(text->out, "; %zu pass through alone (--sort total)",
 			view->group_count - count);

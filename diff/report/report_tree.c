@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
@@ -292,7 +293,8 @@ void report_tree(
 		printed.left_out += !is_shown(&printed, &tree.nodes[i]);
 	out_printf(out, "\n");
 	if (printed.left_out)
-		out_printf(out, "%zu nodes below 1 %% are left out\n", printed.left_out);
+		out_printf(out, "%zu node%s below 1 %% %s left out\n", printed.left_out,
+			text_plural(printed.left_out), printed.left_out == 1 ? "is" : "are");
 	buf_release(&printed.word);
 	tree_release(&tree);
 }

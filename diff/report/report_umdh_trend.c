@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "core/dump/model.h"
 #include "diff/match/row_series.h"
 
@@ -117,7 +118,7 @@ static void put_title(struct umdh_report *report, size_t parts)
 		out_printf(out, "%zu processes", parts);
 	else
 		put_process(out, &dumps[0]);
-	out_printf(out, ", %zu snapshot%s", axis->count, axis->count == 1 ? "" : "s");
+	out_printf(out, ", %zu snapshot%s", axis->count, text_plural(axis->count));
 	if (axis->times_ms && axis->count > 1)
 		out_printf(out, " from %s to %s", report_dump_time(&dumps[0], from),
 			report_dump_time(&dumps[axis->count - 1], to));

@@ -392,7 +392,7 @@ static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *ca
 		snapshot_warn(snapshot,
 			"%zu heap%s that no list names %s found by signature and walked, the first "
 			"at %" PRIX64,
-			walk->unlisted_count, walk->unlisted_count == 1 ? "" : "s",
+			walk->unlisted_count, text_plural(walk->unlisted_count),
 			walk->unlisted_count == 1 ? "was" : "were", walk->unlisted_addr);
 }
 
@@ -424,7 +424,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct raw_capture *c
 	if (walk->doubt_count)
 		snapshot_warn(snapshot,
 			"%u place%s in the heaps may be damaged; the first: %s at %" PRIX64,
-			walk->doubt_count, walk->doubt_count == 1 ? "" : "s", walk->doubt_what,
+			walk->doubt_count, text_plural(walk->doubt_count), walk->doubt_what,
 			walk->doubt_addr);
 	if (walk->busy_count && !captured->is_from_tables)
 		snapshot_warn(snapshot, "%u heap%s locked all the time, and walked nevertheless",

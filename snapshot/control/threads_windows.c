@@ -214,7 +214,7 @@ int threads_hold(struct threads *threads, struct err *err)
 		if (WaitForSingleObject(threads->process, 1) == WAIT_OBJECT_0)
 			return err_set(err, ERR_GONE, threads->name, NULL);
 	}
-	return err_set(err, ERR_SYSTEM, threads->name, "it begins and ends threads all the time");
+	return err_set(err, ERR_BUSY, threads->name, "it begins and ends threads all the time");
 }
 
 void threads_let_go(struct threads *threads)

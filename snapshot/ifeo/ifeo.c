@@ -124,7 +124,7 @@ static int leave_alone(
 {
 	const char *text = value->kind == IFEO_TEXT ? value->text : NULL;
 
-	return err_set(err, ERR_SYSTEM, name,
+	return err_set(err, ERR_NOT_CHANGED, name,
 		"the value %s of its key under " IFEO_KEY
 		" holds %s%.40s%s, which hsnap leaves alone; make it a REG_DWORD, or a text with "
 		"0x in front",

@@ -155,7 +155,7 @@ static void reap(struct loop *loop)
 		if (!member->files || !process_ref_has_ended(&member->process))
 			continue;
 		say(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
-			member->id.pid, member->written, member->written == 1 ? "" : "s");
+			member->id.pid, member->written, text_plural(member->written));
 		if (is_short && !loop->plan->waits)
 			loop->result.is_short = true;
 		remove_at(loop, i - 1);
@@ -322,8 +322,8 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	if (!loop->plan->every_ms || member->failures < patience(loop, member, err->code))
 		return;
 	say(loop, "pid %" PRIu32 ": given up after %u failure%s in a row; %" PRIu64 " file%s of it",
-		member->id.pid, member->failures, member->failures == 1 ? "" : "s", member->written,
-		member->written == 1 ? "" : "s");
+		member->id.pid, member->failures, text_plural(member->failures), member->written,
+		text_plural(member->written));
 	member->is_given_up = true;
 	close_member(member);
 }
@@ -534,7 +534,7 @@ int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	if (!rc && (plan->every_ms || calls->is_interrupted()))
 		say(&loop, "%s%" PRIu64 " file%s written",
 			calls->is_interrupted() ? "interrupted: " : "", loop.result.written,
-			loop.result.written == 1 ? "" : "s");
+			text_plural(loop.result.written));
 	*result = loop.result;
 	while (loop.count)
 		remove_at(&loop, loop.count - 1);

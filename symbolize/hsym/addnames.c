@@ -511,7 +511,7 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 		fprintf(to, "; " LACKS_BUILDS);
 	if (work->bad_lines)
 		fprintf(to, "; %d bad line%s passed over, the first is %s", work->bad_lines,
-			work->bad_lines > 1 ? "s" : "", text_harmless(first.place));
+			text_plural(work->bad_lines), text_harmless(first.place));
 	if (work->bad_lines && first.detail[0])
 		fprintf(to, " (%s)", text_harmless(first.detail));
 	fprintf(to, "\n");

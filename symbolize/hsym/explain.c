@@ -147,7 +147,7 @@ void explain_write(const struct addnames *work, struct out *out)
 	}
 	put_text(out, "total", name_width);
 	out_printf(out, " %8zu %8zu  in %zu module%s\n", work->count, named, module_count,
-		module_count == 1 ? "" : "s");
+		text_plural(module_count));
 	if (addnames_lacks_builds(work))
 		out_text(out, LACKS_BUILDS "\n");
 	arena_release(&arena);

@@ -247,7 +247,7 @@ TEST(what_is_no_plain_number_is_left_alone)
 			before.values[IFEO_FLAG] = text(texts[i]);
 		for (int on = 0; on < 2; on++) {
 			image = before;
-			assert_int_equal(change(&image, on, 0, &err), -ERR_SYSTEM);
+			assert_int_equal(change(&image, on, 0, &err), -ERR_NOT_CHANGED);
 			assert_non_null(strstr(err.detail, texts[i] ? texts[i] : "something else"));
 			assert_non_null(strstr(err.detail, "GlobalFlag"));
 			assert_non_null(strstr(err.detail, "Image File Execution Options"));
@@ -264,7 +264,7 @@ TEST(a_size_that_is_no_number_is_left_alone)
 	struct ifeo_image image = before;
 	struct err err = {0};
 
-	assert_int_equal(change(&image, true, 64, &err), -ERR_SYSTEM);
+	assert_int_equal(change(&image, true, 64, &err), -ERR_NOT_CHANGED);
 	assert_non_null(strstr(err.detail, "StackTraceDatabaseSizeInMb"));
 	assert_true(ifeo_is_same(&image, &before));
 	assert_int_equal(change(&image, true, 0, NULL), 0);

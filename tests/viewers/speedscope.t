@@ -32,7 +32,7 @@ like(run(node_with("$dir/validate.js", $schema, "$dir/bad.json"))->{out}, qr/bad
 
 my @rows = call_rows();
 my $growth = $json->decode(slurp($files[0]));
-is_deeply([map { $_->{name} } @{ $growth->{profiles} }], [qw(Growth Shrink New Old)], 'four profiles');
+is_deeply([map { $_->{name} } @{ $growth->{profiles} }], ['Growth', 'Shrink', 'New, of stacks that changed', 'Old, of stacks that changed'], 'four profiles');
 check($growth, 0, sub { $_[0]{bytes} > 0 ? $_[0]{bytes} : 0 });
 check($growth, 1, sub { $_[0]{bytes} < 0 ? -$_[0]{bytes} : 0 });
 check($growth, 2, sub { $_[0]{new}[0] });

@@ -1,0 +1,101 @@
+#!/usr/bin/perl
+# The totals of each form of a report: whatever a form prints as a sum or as a head line is what the dumps add up to. Two
+# dumps have stacks that grew, shrank, cancel each other and did not change; forms that show only the changed ones say so.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use List::Util qw(sum0);
+use Test::More;
+use Hunt;
+use Pages;
+use Series;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+# By stack and dump: [BYTES, BLOCKS].
+my %stacks = (
+	leak => [[1000, 10], [250_000, 60]],
+	fresh => [[0, 0], [33, 1]],
+	cache => [[7000, 7], [90, 3]],
+	gone => [[40_000, 4], [0, 0]],
+	steady => [[123_456, 12], [123_456, 12]],
+	idle => [[500, 5], [500, 5]],
+);
+my @dumps = series($dir, [1763632800000, 1763636400000], \%stacks);
+my @all = sort keys %stacks;
+my @changed = grep { $stacks{$_}[0][0] != $stacks{$_}[1][0] } @all;
+
+subtest 'two dumps' => sub { check_two(\@all, \@changed) };
+subtest 'two dumps, some stacks' => sub { check_two((map { my $of = $_; [grep { /^(?:leak|gone|idle)$/ } @$of] } \@changed, \@changed), '-i', 'leak|gone|idle') };
+subtest 'one dump' => \&check_one;
+done_testing;
+
+sub hdiff { return run([$hdiff, @_])->{out} }
+
+# Bytes, or blocks, of stacks in a dump.
+sub sum_of { my ($dump, $what, @names) = @_; return sum0 map { $stacks{$_}[$dump][$what] } @names }
+
+# "+1.5 KiB": as people read it.
+sub size_text {
+	my ($bytes) = @_;
+	return "$bytes B" if $bytes < 1024;
+	return sprintf '%.1f KiB', $bytes / 1024;
+}
+
+# In head lines count the stacks that are selected, in rows those that changed.
+sub check_two {
+	my ($selected, $rows, @options) = @_;
+	my @ask = (@options, @dumps);
+	my ($old, $new) = map { [sum_of($_, 0, @$selected), sum_of($_, 1, @$selected)] } 0, 1;
+	my @growth = ($new->[0] - $old->[0], $new->[1] - $old->[1]);
+	my ($grew, $shrank) = (0, 0);
+	for my $name (@$rows) {
+		my $change = sum_of(1, 0, $name) - sum_of(0, 0, $name);
+		$change > 0 ? ($grew += $change) : ($shrank -= $change);
+	}
+	my ($rows_old, $rows_new) = map { sum_of($_, 0, @$rows) } 0, 1;
+
+	my $totals = decode_json(hdiff('-o', 'json', @ask))->{totals}{selected};
+	is_deeply([map { @{ $totals->{$_} }{qw(bytes blocks)} } qw(old new growth)], [@$old, @$new, @growth], 'json: totals');
+	my $sign = $growth[0] < 0 ? '-' : '+';
+	my $word = @options ? "selected" : "in all";
+	for my $form ([], ['--tree'], ['--group', 'function']) {
+		like(hdiff(@$form, @ask), qr/^$word: \Q$sign@{[size_text(abs $growth[0])]}\E, \Q@{[sprintf '%+d', $growth[1]]}\E blocks/m, "text @$form: $word");
+	}
+	like(hdiff('--tree', @ask), qr/^ +\Q$sign@{[size_text(abs $growth[0])]}\E +\Q@{[sprintf '%+d', $growth[1]]}\E +100 % +\(all\)$/m, 'tree: the root');
+	like(hdiff('-d', '-o', 'umdh', @ask), qr/^Total increase == +\Q$growth[0]\E requested/m, 'umdh: the total') if $growth[0] > 0;
+
+	my $page = hdiff('-o', 'html', @ask);
+	my ($head) = $page =~ m{<p class="totals">(.*?)</p>};
+	like($head =~ s/<[^>]*>//gr, qr/^\Q@{[sprintf '%+d bytes, %+d blocks', @growth]}\E: from $old->[0] to $new->[0] bytes, from $old->[1] to $new->[1] blocks/, 'html: the head');
+	my $data = page_data($page);
+	is(sum0(map { $_->{new}{bytes} } @{ $data->{rows} }), $rows_new, 'html: rows');
+
+	my @lines = map { [split /,/] } grep { /^-?\d/ } split /\r?\n/, hdiff('-d', '-o', 'csv', @ask);
+	is_deeply([map { my $at = $_; sum0 map { $_->[$at] } @lines } 0 .. 2], [$growth[0], $rows_new, $rows_old], 'csv: columns add up');
+	my @folded = map { [/ (\d+) (\d+)$/] } split /\n/, hdiff('-o', 'folded', @ask);
+	is_deeply([map { my $at = $_; sum0 map { $_->[$at] } @folded } 0, 1], [$rows_old, $rows_new], 'folded: columns add up');
+	my %profile = map { $_->{name} => $_->{endValue} } @{ decode_json(hdiff('-o', 'speedscope', @ask))->{profiles} };
+	is_deeply(\%profile, { Growth => $grew, Shrink => $shrank, 'New, of stacks that changed' => $rows_new, 'Old, of stacks that changed' => $rows_old },
+		'speedscope: each profile has what its name promises');
+	is(sum0(map { $_->{tb} } @{ decode_json(hdiff('-o', 'dhat', @ask))->{pps} }), $grew, 'dhat: what grew');
+	like(hdiff('-o', 'svg', @ask), qr/<title>all that changed: \Q@{[sprintf '%+d', $growth[0]]}\E bytes \($rows_new - $rows_old\), grew $grew, shrank $shrank, 100 %</,
+		'svg: the root');
+	return;
+}
+
+sub check_one {
+	my ($bytes, $blocks) = map { sum_of(1, $_, @all) } 0, 1;
+	my $totals = decode_json(hdiff('-o', 'json', $dumps[1]))->{totals}{selected};
+	is_deeply([@{ $totals->{new} }{qw(bytes blocks)}], [$bytes, $blocks], 'json');
+	like(hdiff($dumps[1]), qr/^in all: \Q@{[size_text($bytes)]}\E, $blocks blocks/m, 'text');
+	like(hdiff('-o', 'html', $dumps[1]), qr{<p class="totals"><b>$bytes</b> bytes in <b>$blocks</b> blocks</p>}, 'html');
+	like(hdiff('-o', 'svg', $dumps[1]), qr/<title>all: $bytes bytes, 100 %</, 'svg');
+	my ($profile) = @{ decode_json(hdiff('-o', 'speedscope', $dumps[1]))->{profiles} };
+	is($profile->{endValue}, $bytes, 'speedscope');
+	is(sum0(map { $_->{tb} } @{ decode_json(hdiff('-o', 'dhat', $dumps[1]))->{pps} }), $bytes, 'dhat');
+	is(sum0(map { / (\d+)$/ ? $1 : () } split /\n/, hdiff('-o', 'folded', $dumps[1])), $bytes, 'folded');
+	return;
+}
