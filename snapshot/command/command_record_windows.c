@@ -124,6 +124,12 @@ static int tell(const struct record_request *request, const char *path,
 			"hsnap: %s: warning: %" PRIu64
 			" block%s freed unseen by the tracer, and noticed at a mark or the end\n",
 			path, result->unseen_count, result->unseen_count == 1 ? " was" : "s were");
+	if (result->is_uncompared)
+		fprintf(stderr,
+			"hsnap: %s: warning: a heap was locked or damaged, so the events could not "
+			"be compared with the heaps: blocks that were freed unseen may count as "
+			"live\n",
+			path);
 	if (result->damaged_count)
 		fprintf(stderr,
 			"hsnap: %s: warning: %u rings of the process made no sense, and what was "

@@ -27,6 +27,7 @@ struct record_session_result {
 	uint64_t wait_count, waited_ms; /* of threads for room in their rings */
 	unsigned damaged_count; /* rings that made no sense */
 	bool is_full; /* it ended because the file had its size */
+	bool is_uncompared; /* heaps could not be walked: blocks that were freed without an event may count as live */
 };
 
 struct record_session;

@@ -44,6 +44,7 @@ struct record_session {
 	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
 	uint64_t unseen; /* blocks that no heap had, up to now */
 	bool doubted; /* so many had none that the walk was not believed */
+	bool is_uncompared; /* the heaps could not be walked when they were last to be compared with the events */
 	bool began_busy; /* threads were in the heaps' functions */
 	bool is_on; /* the tracer: its counters are not those of an earlier session */
 	unsigned end_tries; /* that failed */
@@ -185,24 +186,28 @@ static void keep_blocks(struct record_session *session, const struct heap_look *
 }
 
 /* Ends the blocks that are live by their events, and that no heap has. Events from after the look at the heaps wait until
- * then. */
+ * then. Each look covers all that the earlier ones would have. */
 static void drop_unseen(struct record_session *session)
 {
 	const int64_t start = os_clock_ms();
 	struct heap_look look;
+	bool is_compared = false;
 
-	if (session->target.ops->is_alive(&session->target) &&
-		heap_look_take(&look, &session->target, session->area_addr)) {
+	if (!session->target.ops->is_alive(&session->target))
+		return;
+	if (heap_look_take(&look, &session->target, session->area_addr)) {
 		drain_limit(session->drain, look.orders);
 		while (!drain_is_at_limit(session->drain) && os_clock_ms() - start < LIMIT_MS) {
 			if (!pass_events(session))
 				os_sleep_ms(ROUND_MS);
 		}
-		if (drain_is_at_limit(session->drain))
+		is_compared = drain_is_at_limit(session->drain);
+		if (is_compared)
 			keep_blocks(session, &look);
 		drain_limit(session->drain, NULL);
 		heap_look_release(&look);
 	}
+	session->is_uncompared = !is_compared && session->target.ops->is_alive(&session->target);
 }
 
 /* A mark that was sent before this comes after all that the program had done by then. */
@@ -268,6 +273,10 @@ static void remark_unseen(struct record_session *session)
 {
 	char text[160];
 
+	if (session->is_uncompared)
+		recorder_remark(session->recorder,
+			"a heap was locked or damaged, so the events could not be compared with "
+			"the heaps: blocks that were freed unseen may count as live");
 	if (!session->unseen)
 		return;
 	snprintf(text, sizeof(text),
@@ -459,6 +468,7 @@ static void take_result(const struct record_session *session, struct record_sess
 		.length_ms = (uint64_t)(session->end_ms - session->begin_ms),
 		.is_full = session->is_full,
 		.unseen_count = session->unseen,
+		.is_uncompared = session->is_uncompared,
 		.damaged_count = drain_damaged(session->drain)};
 	for (uint32_t i = 0; i < session->rings.ring_count; i++) {
 		result->wait_count += session->rings.area->rings[i].waits;

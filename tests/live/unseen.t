@@ -14,6 +14,7 @@ my %step = (bypass_leak => [100 * 48, 100], bypass_gone => [0, 0]);
 subtest 'snapshots' => \&snapshots;
 subtest 'at exit' => \&at_exit;
 subtest 'a recording' => \&recording;
+subtest 'a recording beside a locked heap' => \&locked_heap;
 done_testing;
 
 sub snapshots {
@@ -65,5 +66,16 @@ sub recording {
 	like(slurp("$target->{err}"), qr/warning: [1-4]\d\d\d blocks were freed unseen by the tracer, and noticed at/, 'a warning');
 	check_sums(["$file\@one", "$file\@two"], 'bypass', \%step, 'between the marks', 1);
 	check_sums(["$file\@end"], 'bypass', { bypass_leak => [200 * 48, 200], bypass_gone => [0, 0] }, 'at the end', 1);
+	return;
+}
+
+# The heaps cannot be walked while a lock is held: the recording reports that it could not be compared with them.
+sub locked_heap {
+	my $file = fresh_dir() . '/run.hrec';
+	my $target = start_stating('targets/bypass.exe', ['locked'], record => ['-o', win($file)]);
+	is($target->step, 1, 'step 1');
+	is($target->quit, 0, "its status is the program's");
+	like(slurp("$target->{err}"), qr/warning: a heap was locked or damaged, so the events could not be compared/, 'a warning');
+	like(run(["$root/build/linux/hdiff", '--list', $file])->{out}, qr/^remark +a heap was locked or damaged, so/m, 'the recording keeps it');
 	return;
 }

@@ -4,9 +4,11 @@
  * Without a tracer it frees as usual.
  *
  *	bypass [STEPS]		do so many steps and end, instead of waiting after each
+ *	bypass locked		has a second heap, whose lock another thread holds until the end
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "samples/step.h"
 #include "snapshot/tracer/shared.h"
@@ -53,11 +55,30 @@ static void work(void)
 		free_block(GetProcessHeap(), 0, gone[i]);
 }
 
+static HANDLE is_locked;
+
+static DWORD WINAPI hold_lock(void *heap)
+{
+	HeapLock(heap);
+	SetEvent(is_locked);
+	Sleep(INFINITE);
+	return 0;
+}
+
+static void lock_a_heap(void)
+{
+	is_locked = CreateEventW(NULL, TRUE, FALSE, NULL);
+	CreateThread(NULL, 0, hold_lock, HeapCreate(0, 0, 0), 0, NULL);
+	WaitForSingleObject(is_locked, INFINITE);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long step = 0;
 
-	if (argc > 1) {
+	if (argc > 1 && !strcmp(argv[1], "locked")) {
+		lock_a_heap();
+	} else if (argc > 1) {
 		for (int i = atoi(argv[1]); i > 0; i--)
 			work();
 		return 0;
