@@ -390,8 +390,8 @@ static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *ca
 	}
 	if (walk->unlisted_count)
 		snapshot_warn(snapshot,
-			"%zu heap%s that no list names %s found by signature and walked, the first "
-			"at %" PRIX64,
+			"%zu heap%s that no list names %s found by signature, the first at "
+			"%" PRIX64,
 			walk->unlisted_count, text_plural(walk->unlisted_count),
 			walk->unlisted_count == 1 ? "was" : "were", walk->unlisted_addr);
 }

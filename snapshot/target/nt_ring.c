@@ -24,6 +24,17 @@ struct descriptor {
 	uint64_t addr, next, previous, heap;
 };
 
+/* Returns true for a segment heap of which no UserContext is known: 32-bit ones, which the walk refuses. */
+static bool has_unknown_context(const struct heap_ring *ring, uint64_t heap)
+{
+	uint32_t signature;
+
+	return !ring->layout->segment_context &&
+	       !memory_u32(
+		       ring->memory, heap + NT_HEAP_SIGNATURE_AT(ring->layout->bits), &signature) &&
+	       signature == SEGMENT_HEAP_SIGNATURE;
+}
+
 /* Reads a heap's UserContext. Returns false if it is unreadable, or no heap of a known kind is there. */
 static bool read_context(const struct heap_ring *ring, uint64_t heap, uint64_t *context)
 {
@@ -80,7 +91,7 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 	}
 	if (!read_context(ring, descriptor->heap, &context) || context != descriptor->addr) {
 		nt_process_list_fault(ring->process, descriptor->addr,
-			"heap on the ring of heaps that does not lead back to it");
+			"entry of the ring of heaps whose heap does not point back to it");
 		return 0;
 	}
 	return u64map_put(&ring->known, descriptor->heap, &unused) ?
@@ -99,7 +110,7 @@ static int follow(struct heap_ring *ring, struct descriptor descriptor)
 		const uint64_t previous = descriptor.addr, addr = descriptor.next;
 
 		if (i > HEAPS_MAX)
-			fault = "ring of heaps of no end";
+			fault = "endless ring of heaps";
 		else if (!read_descriptor(ring, addr, &descriptor))
 			fault = "unreadable ring of heaps";
 		else if (descriptor.previous != previous)
@@ -133,9 +144,10 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 	if (!read_context(&ring, heap, &context) || !context ||
 		!read_descriptor(&ring, context, &first) || first.heap != heap) {
 		/* The process heap of page heap is a heap of another kind, without a UserContext. */
-		if (process->os_build >= BUILD_RING && !(process->global_flag & NT_FLAG_HPA))
-			nt_process_list_fault(process, heap,
-				"process heap that does not lead to the ring of heaps");
+		if (process->os_build >= BUILD_RING && !(process->global_flag & NT_FLAG_HPA) &&
+			!has_unknown_context(&ring, heap))
+			nt_process_list_fault(
+				process, heap, "process heap without a ring of heaps");
 		return 0;
 	}
 	u64map_init(&ring.known);

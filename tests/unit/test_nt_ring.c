@@ -150,7 +150,7 @@ TEST(earlier_build_needs_no_ring)
 {
 	ring_open(64);
 	put_ptr(context_of(0, false), 0);
-	assert_heaps(1, "process heap that does not lead to the ring of heaps");
+	assert_heaps(1, "process heap without a ring of heaps");
 	fake_put(FAKE_PEB + 0x120, 22000, 2);
 	assert_heaps(1, NULL);
 	put_ptr(context_of(0, false), 0x77777000); /* another field in these builds */
@@ -193,11 +193,11 @@ TEST(heap_that_does_not_name_its_descriptor_is_a_fault)
 {
 	ring_open(64);
 	put_ptr(context_of(2, false), ring.entries[1]);
-	assert_heaps(2, "heap on the ring of heaps that does not lead back to it");
+	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 	assert_int_equal(ring.process.list_fault_addr, ring.entries[2]);
 	ring_open(64);
 	fake_unmap(ring.heaps[2]); /* destroyed, and still on the ring */
-	assert_heaps(2, "heap on the ring of heaps that does not lead back to it");
+	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 }
 
 TEST(ring_has_exactly_one_head)
