@@ -382,6 +382,34 @@ TEST(layout_that_the_tracer_contradicts_is_not_believed)
 	assert_int_equal(scene.snapshot.heaps[0].committed_bytes, 0);
 }
 
+/* ---------------------------------------------------------------- frees that the tracer does not see */
+
+/* ntdll of Windows 7 and 8 frees some blocks unseen, and under Wine a program may. */
+TEST(frees_may_go_unseen_before_windows_10)
+{
+	static const struct {
+		uint32_t build;
+		bool is_wine, may;
+	} cases[] = {{7601, false, true}, {9200, false, true}, {9600, false, true},
+		{10240, false, false}, {19045, false, false}, {26100, false, false},
+		{0, false, false}, {0, true, true}, {19045, true, true}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct target target = {
+			.os_build = cases[i].build, .is_wine = cases[i].is_wine};
+
+		assert_int_equal(target_may_free_unseen(&target), cases[i].may);
+	}
+}
+
+/* The tracer claims to have all blocks, and lacks some: only under Wine would it be believed. */
+TEST(tables_without_a_walk_are_not_believed_on_windows)
+{
+	AREA_PUT(flags, TRACER_FLAG_LISTED);
+	assert_int_equal(take(), 0);
+	assert_whole();
+}
+
 /* ---------------------------------------------------------------- modules that come and go */
 
 static void load(uint64_t base, uint64_t size, const char *path)

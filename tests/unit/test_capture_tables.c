@@ -241,3 +241,59 @@ TEST(a_walk_while_it_is_held_is_compared)
 	assert_int_equal(captured.unfound_count, 3);
 	assert_int_equal(captured.walk.block_count, 5);
 }
+
+/* ---------------------------------------------------------------- a layout that may be wrong */
+
+#define JUDGED 200u /* blocks of a heap that the walk has found and the tracer knows */
+#define GONE 100u /* blocks of the tracer that are not in the heap */
+
+static struct tracer_block judged[JUDGED + GONE];
+
+/* The walk has read the heap by a layout, and lacks a third of the tracer's blocks. */
+static void set_up_judged(void)
+{
+	captured.tracer.blocks = judged;
+	captured.tracer.block_count = 0;
+	captured.source.has_tracer = true;
+	walk_clear(&captured.walk);
+	for (unsigned i = 0; i < JUDGED; i++)
+		walked(HEAP_A, HEAP_A + 0x1000 + 64 * i, 40, 24);
+	captured.walk.heaps[0].layout = "guessed";
+	captured.walk.heaps[0].committed_bytes = 0x100000;
+	for (unsigned i = 0; i < JUDGED + GONE; i++)
+		judged[captured.tracer.block_count++] =
+			tracer_block_make(HEAP_A + 0x1000 + 64 * i, TAG_A, 0, 40);
+}
+
+TEST(blocks_that_the_walk_lacks_contradict_its_layout_since_windows_10)
+{
+	set_up_judged();
+	assert_string_equal(tables_judge(&captured), "guessed");
+	assert_int_equal(captured.walk.block_count, 0);
+}
+
+TEST(blocks_that_the_walk_lacks_were_freed_unseen_before_windows_10)
+{
+	set_up_judged();
+	captured.may_free_unseen = true;
+	assert_null(tables_judge(&captured));
+	assert_int_equal(captured.walk.block_count, JUDGED);
+}
+
+TEST(missing_blocks_that_fit_into_no_free_space_contradict_the_layout)
+{
+	set_up_judged();
+	captured.tracer.area.flags = TRACER_FLAG_ATTACHED; /* it may lack blocks */
+	captured.may_free_unseen = true;
+	captured.walk.heaps[0].committed_bytes = JUDGED * 64 + GONE * 40 - 1;
+	assert_string_equal(tables_judge(&captured), "guessed");
+}
+
+TEST(blocks_of_the_walk_that_a_complete_tracer_lacks_contradict_the_layout)
+{
+	set_up_judged();
+	captured.may_free_unseen = true;
+	for (unsigned i = 0; i < JUDGED; i++)
+		walked(HEAP_A, HEAP_A + 0x80000 + 64 * i, 40, 24);
+	assert_string_equal(tables_judge(&captured), "guessed");
+}
