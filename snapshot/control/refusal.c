@@ -105,7 +105,7 @@ static const struct rule {
 		"in session %" PRIu32 ", and before Windows 8 no thread can be started in "
 		"another session; start hsnap there"},
 	{is_in_other_session, REFUSAL_ATTACH, REFUSAL_THREAD,
-		"in another session, %" PRIu32 "; start hsnap there"},
+		"the process runs in session %" PRIu32 "; start hsnap in that session"},
 	/* Microsoft Learn, OpenProcess and "Mandatory Integrity Control": no write-up. */
 	{is_above, REFUSAL_ATTACH, REFUSAL_OPEN,
 		"with a higher integrity level than hsnap; run hsnap from an elevated "
@@ -126,7 +126,7 @@ static const struct rule {
 		"it; " BY_UST},
 	/* Microsoft Learn, PROCESS_MITIGATION_CHILD_PROCESS_POLICY. */
 	{is_without_children, REFUSAL_RUN, REFUSAL_CHILDREN,
-		"its ProcessChildProcessPolicy lets it start no process, so --children has none to "
+		"its ProcessChildProcessPolicy forbids child processes, so --children has none to "
 		"trace"},
 };
 

@@ -181,7 +181,7 @@ static void examine_segment(struct doctor *doctor, struct doctor_child *child, c
 
 	if (!has_segment_heap(child, doctor->truth)) {
 		doctor_say_why(doctor, source, "segment heaps", DOCTOR_NOT_THERE, why);
-		keep_reason(doctor, child, use.state, "no segment heaps of a manifest");
+		keep_reason(doctor, child, use.state, "the manifest did not enable segment heaps");
 		return;
 	}
 	doctor_look_walk(doctor, &child->target, source);

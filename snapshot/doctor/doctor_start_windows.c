@@ -209,7 +209,7 @@ static int wait_for(struct doctor_child *child, struct err *err)
 	case WAIT_OBJECT_0 + 1:
 		GetExitCodeProcess(child->spawn.info.hProcess, &status);
 		return err_set(err, ERR_GONE, DOCTOR_NAME, "exit status %lX", status);
-	case WAIT_TIMEOUT: return err_set(err, ERR_START, DOCTOR_NAME, "it is silent");
+	case WAIT_TIMEOUT: return err_set(err, ERR_START, DOCTOR_NAME, "it did not answer in time");
 	default: return doctor_fail(ERR_START, "no waiting", err);
 	}
 }
@@ -266,7 +266,7 @@ int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, st
 			truth->failed_bytes);
 	return doctor_truth_is_sound(truth) ?
 		       0 :
-		       err_set(err, ERR_SYSTEM, DOCTOR_NAME, "what it says makes no sense");
+		       err_set(err, ERR_SYSTEM, DOCTOR_NAME, "its data are invalid");
 }
 
 /* Ends the child, whatever it does, and closes everything. */

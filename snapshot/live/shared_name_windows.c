@@ -14,7 +14,7 @@
 
 static const wchar_t *const spaces[] = {L"Global\\", L"Local\\"};
 
-/* Whether an object of any kind has the name, may it be opened or not. Leaves the last error. */
+/* Returns true if an object of any type has the name, even one that cannot be opened. Leaves the last error. */
 static bool is_taken(const wchar_t *full)
 {
 	DWORD code = GetLastError(), answer;

@@ -8,7 +8,7 @@
 
 #define ADDR_MASK (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define CACHE_LOG2 14
-#define UNSEEN_SHARE 100 /* one block in so many may have been freed unseen, or: */
+#define UNSEEN_SHARE 100 /* at most one live block in 100 is freed, or: */
 #define UNSEEN_FEWEST 64
 
 _Static_assert(TRACER_ADDR_BITS == LIVE_ADDR_BITS, "tags are the same");
@@ -174,11 +174,11 @@ bool replay_event(struct replay *replay, const struct ring_event *event)
 }
 
 size_t replay_keep_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
-	const void *ctx, bool is_sure, bool *is_freed)
+	const void *ctx, bool may_free_unseen, bool *is_freed)
 {
 	const size_t share = live_blocks_count(replay->blocks) / UNSEEN_SHARE;
 	const size_t few = share > UNSEEN_FEWEST ? share : UNSEEN_FEWEST;
-	const size_t most = is_sure ? SIZE_MAX : few;
+	const size_t most = may_free_unseen ? SIZE_MAX : few;
 	size_t count = live_blocks_keep(replay->blocks, exists, ctx, most);
 
 	*is_freed = count <= most;

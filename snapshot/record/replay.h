@@ -34,11 +34,11 @@ void replay_add_block(
 bool replay_event(struct replay *replay, const struct ring_event *event);
 
 /*
- * Frees the blocks that no heap has. Unless is_sure, they are freed only if they are few: one in a hundred of all. Returns how
- * many there are; *is_freed: they were.
+ * Frees the blocks that no heap has. Unless may_free_unseen, they are freed only if they are few: one in a hundred of all.
+ * Returns how many there are; *is_freed: they were.
  */
 size_t replay_keep_blocks(struct replay *replay, bool (*exists)(const void *ctx, uint64_t addr),
-	const void *ctx, bool is_sure, bool *is_freed);
+	const void *ctx, bool may_free_unseen, bool *is_freed);
 
 /* A section of rings that hsnap has mapped; what it says of itself is not asked. */
 struct drain;

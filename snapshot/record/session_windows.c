@@ -180,7 +180,7 @@ static void keep_blocks(struct record_session *session, const struct heap_look *
 		session->unseen += count;
 	else if (!session->doubted)
 		recorder_remark(session->recorder,
-			"many blocks were in no heap as hsnap reads the heaps of this Windows; "
+			"many blocks were not found in any heap, whose layout may be unknown; "
 			"they count as live");
 	session->doubted |= !is_freed;
 }

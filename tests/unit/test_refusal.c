@@ -146,7 +146,8 @@ TEST(other_session)
 	assert_int_equal(refusal_check(&facts, REFUSAL_RUN, "pid 12", &err), 0);
 	facts.build = 9200;
 	check_explained(facts, REFUSAL_ATTACH, REFUSAL_THREAD,
-		"pid 12: cannot be traced (it failed: in another session, 3; start hsnap there)");
+		"pid 12: cannot be traced (it failed: the process runs in session 3; start hsnap "
+		"in that session)");
 	facts.build = 0;
 	assert_int_equal(refusal_check(&facts, REFUSAL_ATTACH, "pid 12", &err), 0);
 	facts.build = 7601;
@@ -210,6 +211,6 @@ TEST(child_policy_is_no_error)
 	assert_false(refusal_find(&facts, REFUSAL_ATTACH, REFUSAL_CHILDREN, text, sizeof(text)));
 	assert_true(refusal_find(&facts, REFUSAL_RUN, REFUSAL_CHILDREN, text, sizeof(text)));
 	assert_string_equal(text,
-		"its ProcessChildProcessPolicy lets it start no process, so --children has none to "
+		"its ProcessChildProcessPolicy forbids child processes, so --children has none to "
 		"trace");
 }
