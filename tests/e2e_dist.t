@@ -5,7 +5,7 @@ use warnings;
 use File::Glob ':bsd_glob';    # paths may have blanks
 use FindBin qw($Bin);
 use lib "$Bin/lib";
-use Digest::SHA;
+use Digest::SHA qw(sha256_hex);
 use IO::Uncompress::Unzip;
 use JSON::PP;
 use Test::More;
@@ -32,12 +32,14 @@ my @prove = ('stepper.exe', map { ("x64/$_.exe", "x86/$_.exe") } qw(leak_steady 
 my @licences = qw(pcre2 zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
 is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
-	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],
+	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'SHA256SUMS.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],
 	'the zip has the programs, manuals, completion, licences, what prove.cmd needs and the list of parts');
 is_deeply([grep { $files{"prove/$_"} =~ /\Q$root\E/ } @prove], [], 'no place of this machine is in its samples');
 unlike($files{'prove.cmd'}, qr/(?<!\r)\n/, 'prove.cmd has the ends of lines that cmd.exe wants');
 is_deeply([grep { length $files{"licences/$_.txt"} < 500 } @licences], [], 'licences are whole');
 is_deeply([grep { $files{"doc/$_.html"} !~ m{<html.*</html>}s } @pages], [], 'manuals are HTML');
+is_deeply({ reverse map { split /  / } split /\n/, $files{'SHA256SUMS.txt'} }, { map { $_ => sha256_hex($files{$_}) } @programs },
+	'the hash of each program, for allow lists');
 for my $program (@programs) {
 	my $at = unpack 'V', substr $files{$program}, 0x3c, 4;
 	is(unpack('V', substr $files{$program}, $at + 8, 4), 0, "$program has no time in it");
