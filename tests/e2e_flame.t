@@ -28,7 +28,7 @@ subtest 'growth' => sub {
 	});
 	for my $box (boxes($svg)) {
 		my ($grew, $shrank) = $box->{figures} =~ /grew (\d+), shrank (\d+)/;
-		like($box->{class}, $grew > $shrank ? qr/^g\d$/ : $grew < $shrank ? qr/^s\d$/ : qr/^n$/, 'red grew, green shrank');
+		like($box->{class}, $grew > $shrank ? qr/^g\d$/ : $grew < $shrank ? qr/^s\d$/ : qr/^n$/, 'red grew, blue shrank');
 	}
 	my @shades = map { $_->{class} =~ /^g(\d)/ } sort { grown($a) <=> grown($b) } grep { $_->{class} =~ /^g/ } boxes($svg);
 	is_deeply(\@shades, [sort @shades], 'the more the redder');

@@ -61,8 +61,8 @@ static void put_style(const struct flame *flame)
 	if (flame->is_growth) {
 		put_shades(out, 'g', (const unsigned[]){0xfc, 0xe3, 0xdd},
 			(const unsigned[]){0xf0, 0x50, 0x3c});
-		put_shades(out, 's', (const unsigned[]){0xe0, 0xf2, 0xe0},
-			(const unsigned[]){0x46, 0xb0, 0x58});
+		put_shades(out, 's', (const unsigned[]){0xdf, 0xea, 0xf8},
+			(const unsigned[]){0x4a, 0x8e, 0xdc});
 	} else {
 		put_shades(out, 'h', (const unsigned[]){0xfa, 0xd8, 0x7a},
 			(const unsigned[]){0xf0, 0x94, 0x50});

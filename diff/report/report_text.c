@@ -56,7 +56,7 @@ static void put_bytes(struct text_report *text, const struct change *change, uns
 				  "",
 		report_size(growth.amount, size));
 	if (growth.amount && !text->is_single)
-		put_colour(text, growth.sign == '+' ? "31" : "32");
+		put_colour(text, growth.sign == '+' ? "31" : "36");
 	out_printf(text->out, "%*s", (int)width, word);
 	if (growth.amount && !text->is_single)
 		put_colour(text, "0");

@@ -256,13 +256,13 @@ function layout() {
 	add(zoomed, 0, width, path.length);
 }
 
-/* Red for what grew, green for what shrank, the deeper the more of everything it is. */
+/* Red for what grew, blue for what shrank, which colour-blind readers can tell apart; the deeper the more of everything it is. */
 function colour(node, above) {
 	const sum = tree.new[node] - tree.old[node], dark = isDark();
 	const most = Math.max(tree.up[0], tree.down[0], isOne ? tree.new[0] : 0);
 	const part = most ? Math.sqrt(Math.min(1, Math.abs(sum) / most)) : 0;
-	const hue = isOne ? 212 : sum > 0 ? 8 : 140;
-	const light = !dark ? 93 - 33 * part : hue === 140 ? 17 + 9 * part : 21 + 20 * part; // words on it stay readable
+	const hue = isOne || sum <= 0 ? 212 : 8;
+	const light = !dark ? 93 - 33 * part : 21 + 20 * part; // words on it stay readable
 	const tint = sum ? 30 + (dark ? 40 : 55) * part : 0;
 	return `hsl(${hue} ${above ? tint / 3 : tint}% ${light}%)`;
 }
@@ -449,7 +449,7 @@ function search() {
 	}
 	isFound = rows.map(row => !pattern || row.stack.some(frame => byFrame[frame])
 		|| (row.frames ?? []).some(frame => byFrame[frame]));
-	$('found').value = field.getAttribute('aria-invalid') === 'true' ? 'no regular expression' : '';
+	$('found').value = field.getAttribute('aria-invalid') === 'true' ? 'not a regular expression' : '';
 	if (isGrouped || !pattern)
 		return;
 	let part = 0, all = 0, count = 0;
@@ -935,7 +935,7 @@ $('trend').hidden = !isTrend;
 $('series-choice').hidden = views.length < 2;
 $('series').append(...views.map((each, i) => new Option(`${each.number}: ${each.parts?.[0].image?.replace(/.*[\\/]/, '') ?? ''} ${each.parts?.[0].pid ?? ''}`, i)));
 $('legend').textContent = isOne ? 'Width and depth of colour: live memory. Click to zoom, Escape to zoom out.' :
-	'Width: what grew and what shrank together. Red grew, green shrank, the deeper the more; a bar below has the share of each. Click to zoom, Escape to zoom out.';
+	'Width: what grew and what shrank together. Red grew, blue shrank, the deeper the more; a bar below has the share of each. Click to zoom, Escape to zoom out.';
 readHash();
 update('all');
 if (!isGrouped)
