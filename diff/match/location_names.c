@@ -336,6 +336,7 @@ void names_classify(struct names *names, enum name_class by)
 	struct classes classes = {
 		.line_counts = xcalloc(ranks->count + 1, sizeof(*classes.line_counts))};
 	size_t count = 0;
+	uint32_t function = 0;
 
 	for (size_t i = 0; i < names->count; i++) {
 		uint32_t build = (uint32_t)names->list[i].place.unit;
@@ -348,6 +349,9 @@ void names_classify(struct names *names, enum name_class by)
 	for (size_t from = 0, to; from < count; from = to) {
 		for (to = from + 1; to < count && !by_function(&members[from], &members[to]);)
 			to++;
+		function++;
+		for (size_t i = from; i < to; i++)
+			members[i].named->function = function;
 		give[by](&classes, &members[from], to - from);
 	}
 	free(members);

@@ -130,6 +130,7 @@ struct named_place {
 	const struct module *module; /* NULL: in none */
 	uint32_t dump; /* the one whose names and module are asked */
 	uint32_t class; /* see names_classify(); 0: none */
+	uint32_t function; /* the same with CLASS_FUNCTION */
 	bool is_aside; /* a dump's further copy of the module, or an unloaded one, has the name */
 	struct symbols found;
 };

@@ -71,6 +71,7 @@ struct matcher {
 	struct comparison *comparison;
 	const struct match_request *request;
 	struct stack_classes classes;
+	struct class_pairs pairs;
 	struct table heap_row_numbers;
 	struct heap_row *heap_rows;
 	size_t heap_row_count, heap_row_cap;
@@ -230,6 +231,7 @@ static void dump_match(struct matcher *matcher, size_t dump)
 
 	matcher->rows[dump] = row;
 	stack_classes_find(&matcher->classes, dump, stacks.classes);
+	class_pairs_add(&matcher->pairs, dump, stacks.classes, sums->stacks.count);
 	for (; (cell = stack_totals_next(&walk)); row++) {
 		uint64_t heap = sums->heaps[cell->heap];
 
@@ -243,6 +245,49 @@ static void dump_match(struct matcher *matcher, size_t dump)
 	}
 	free(stacks.classes);
 	free(stacks.bare);
+}
+
+/* Adds what a row has to another one. */
+static void row_move(struct matcher *matcher, uint32_t from, uint32_t to)
+{
+	size_t columns = comparison_columns(matcher->comparison);
+
+	count(matcher, 0, &(struct stack_total){0}, to); /* makes room */
+	for (size_t i = 0; i < columns; i++) {
+		totals_add(&matcher->sums[to * columns + i], &matcher->sums[from * columns + i]);
+		matcher->sums[from * columns + i] = (struct block_totals){0};
+	}
+}
+
+/* Joins the rows of stacks that are one in different builds. */
+static void join_builds(struct matcher *matcher)
+{
+	uint32_t *into = class_pairs_find(&matcher->pairs), *rows;
+	size_t row_count = matcher->row_count;
+
+	if (!into)
+		return;
+	rows = xmalloc(row_count * sizeof(*rows));
+	for (uint32_t i = 0; i < row_count; i++) {
+		uint32_t class = class_of_row(matcher, i);
+
+		rows[i] = i;
+		if (into[class] == class)
+			continue;
+		rows[i] = matcher->request->by_heap ?
+				  heap_row_number(matcher, into[class], heap_of_row(matcher, i)) :
+				  into[class];
+		row_move(matcher, i, rows[i]);
+	}
+	for (size_t dump = 0; dump < matcher->comparison->dump_count; dump++) {
+		for (size_t i = 0; i < matcher->comparison->dumps[dump].cell_count; i++) {
+			uint32_t *row = &matcher->rows[dump][i];
+
+			*row = *row == ROW_NONE ? ROW_NONE : rows[*row];
+		}
+	}
+	free(rows);
+	free(into);
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -531,8 +576,11 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	table_init(&matcher.heap_row_numbers);
 	stack_classes_make(&matcher.classes, dumps, dump_count, comparison->locations,
 		comparison->names, request);
+	class_pairs_init(&matcher.pairs, &matcher.classes, dump_count);
 	for (size_t i = 0; i < dump_count; i++)
 		dump_match(&matcher, i);
+	join_builds(&matcher);
+	class_pairs_release(&matcher.pairs);
 	stack_classes_close(&matcher.classes);
 	rows_make(&matcher);
 	stack_classes_forget(&matcher.classes);

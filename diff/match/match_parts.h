@@ -99,6 +99,31 @@ uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, u
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
+/* The place of a frame by its function alone, in a unit above UINT32_MAX, where its module was rebuilt and it has a name;
+ * otherwise the place that it is compared by. Of stacks with addresses, when names are there. */
+struct location stack_class_function(const struct stack_classes *classes, size_t dump,
+	const struct stack *stack, uint32_t index);
+
+/* Pairs of classes that are one in different builds (class_pairs.c). */
+
+struct class_pairs {
+	const struct stack_classes *classes;
+	uint32_t *builds; /* by dump; NULL: nothing was rebuilt */
+	uint32_t build_count;
+	uint64_t *masks; /* by class: a bit for each build whose dumps have it */
+	size_t mask_count;
+};
+
+void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *classes, size_t dumps);
+void class_pairs_release(struct class_pairs *pairs);
+
+/* Takes the classes that stack_classes_find() found for a dump. */
+void class_pairs_add(
+	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
+
+/* Returns, by class, the one that it is to be; NULL: all stay. The caller frees it. Before stack_classes_close(). */
+uint32_t *class_pairs_find(const struct class_pairs *pairs);
+
 /* Ids as hexadecimal numbers of any length. */
 int stack_id_order(const char *a, const char *b);
 

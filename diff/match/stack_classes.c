@@ -194,6 +194,20 @@ static struct location frame_at(
 	return classes->by_symbol ? named_place_at(classes, &place) : place;
 }
 
+struct location stack_class_function(
+	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
+{
+	struct location place =
+		location_of(classes->locations, dump, stack_frame(stack, index), NULL);
+	struct location at = named_place_at(classes, &place);
+	const struct named_place *named;
+
+	if (!goes_by_name(classes, &place))
+		return place;
+	named = names_find(classes->names, &place);
+	return named && named->class ? (struct location){at.unit, named->function} : at;
+}
+
 /* Looks for the names that stacks are compared by, all at once. */
 static void find_names(struct stack_classes *classes, struct names *names, size_t dump_count)
 {

@@ -127,6 +127,82 @@ TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function)
 	assert_int_equal(row_growth(0), 60);
 }
 
+/* A call in main, which is so far behind its start, of a function that allocates. */
+struct call {
+	const char *function;
+	unsigned behind, bytes;
+};
+
+static void put_calls(struct maker *maker, const struct call *calls, uint64_t moved)
+{
+	for (unsigned i = 0; calls[i].bytes; i++) {
+		uint64_t callee = 0x1000 + moved + 0x100u * (unsigned char)*calls[i].function;
+		uint64_t caller = 0x800 + 3 * moved + calls[i].behind;
+		char id[20];
+
+		snprintf(id, sizeof(id), "%X", calls[i].behind);
+		if (!i || strcmp(calls[i].function, calls[i - 1].function) != 0)
+			put_name_at(maker, APP_BASE, callee, calls[i].function, 4, "m.c", 3);
+		put_name_at(maker, APP_BASE, caller, "main", calls[i].behind, "m.c", 10 + i);
+		put_entry(maker, calls[i].bytes, 8, id);
+		put_frame(maker, APP_BASE, callee);
+		put_frame(maker, APP_BASE, caller);
+	}
+}
+
+static size_t compare_calls(const struct call *old, const struct call *new)
+{
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7)
+		put_calls(&maker, is_new ? new : old, is_new ? 0x20 : 0);
+	return compare(automatic);
+}
+
+/* Each call behind the inserted one is where another one was, and the last is where none was. */
+TEST(old_leaks_behind_an_inserted_call_are_not_new)
+{
+	const struct call old[] = {
+		{"a", 9, 100}, {"b", 14, 200}, {"c", 19, 300}, {"d", 24, 400}, {0}};
+	const struct call new[] = {
+		{"a", 9, 100}, {"x", 14, 50}, {"b", 19, 200}, {"c", 24, 300}, {"d", 29, 400}, {0}};
+
+	assert_int_equal(compare_calls(old, new), 1);
+	assert_int_equal(row_growth(0), 50);
+	assert_non_null(strstr(report_of(true), "\tapp!x"));
+	assert_int_equal(compare_calls(new, old), 1);
+	assert_int_equal(row_growth(0), -50);
+}
+
+TEST(calls_of_one_function_behind_an_inserted_call_are_not_new)
+{
+	const struct call old[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
+	const struct call near[] = {{"x", 14, 50}, {"b", 19, 200}, {"b", 24, 300}, {0}};
+	assert_int_equal(compare_calls(old, near), 1);
+	assert_int_equal(row_growth(0), 50);
+}
+
+/* Where all places have changed hands, each call is known by its order. */
+TEST(calls_of_one_function_are_told_apart_by_their_order)
+{
+	const struct call old[] = {
+		{"b", 14, 200}, {"b", 19, 300}, {"c", 24, 400}, {"d", 29, 500}, {0}};
+	const struct call new[] = {{"x", 14, 50}, {"y", 19, 60}, {"b", 24, 200}, {"b", 29, 330},
+		{"c", 34, 400}, {"d", 39, 500}, {0}};
+
+	assert_int_equal(compare_calls(old, new), 3);
+	assert_int_equal(row_growth(2), 30);
+	assert_int_equal(compared.comparison.rows[2].totals[0].requested_bytes, 300);
+}
+
+TEST(a_new_call_of_a_function_is_new_where_the_others_stayed)
+{
+	const struct call old[] = {{"b", 14, 200}, {0}};
+	const struct call new[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
+
+	assert_int_equal(compare_calls(old, new), 1);
+	assert_int_equal(row_growth(0), 300);
+	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 0);
+}
+
 TEST(asked_by_function_lines_do_not_matter_in_any_module)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {

@@ -1,0 +1,280 @@
+/*
+ * Stacks of a rebuilt module that matching by offset leaves over: pairs of one in each build.
+ *
+ * One inserted call moves all calls behind it in its function. A frame there may then have the offset that another call
+ * had in the other build, and the last call has one that the other build lacks. What occurs in some builds only is compared
+ * again, by the functions of its frames alone. Where each build has one such stack, or each has as many, in the order of
+ * their places, these are the same; otherwise all stacks of these functions become one row, which has the right sum.
+ *
+ * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are told apart.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "diff/match/match_parts.h"
+
+#define BUILDS_MAX 64 /* bits of a mask */
+
+void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *classes, size_t dumps)
+{
+	const struct module_ids *ranks = &classes->locations->ranks;
+	uint32_t *seen; /* by build and group of modules: the rank plus one; 0: none yet */
+
+	*pairs = (struct class_pairs){.classes = classes};
+	if (!classes->by_symbol || classes->mode != MATCH_AUTO)
+		return;
+	pairs->builds = xcalloc(dumps, sizeof(*pairs->builds));
+	seen = xcalloc(BUILDS_MAX * (ranks->count + 1), sizeof(*seen));
+	for (size_t dump = 0; dump < dumps; dump++) {
+		const struct places_dump *in = &classes->locations->dumps[dump];
+		uint32_t build = 0, *of;
+		bool differs = true;
+
+		for (; differs && build < BUILDS_MAX; build += differs) {
+			of = seen + build * (ranks->count + 1);
+			differs = false;
+			for (size_t i = 0; i < in->sums->module_count; i++) {
+				uint32_t rank = in->ranks[i], known = of[ranks->group[rank]];
+
+				differs |= ranks->is_rebuilt[rank] && known && known != rank + 1;
+			}
+		}
+		build = build < BUILDS_MAX ? build : BUILDS_MAX - 1;
+		of = seen + build * (ranks->count + 1);
+		for (size_t i = 0; i < in->sums->module_count; i++) {
+			if (ranks->is_rebuilt[in->ranks[i]])
+				of[ranks->group[in->ranks[i]]] = in->ranks[i] + 1;
+		}
+		pairs->builds[dump] = build;
+		pairs->build_count = build < pairs->build_count ? pairs->build_count : build + 1;
+	}
+	free(seen);
+}
+
+void class_pairs_release(struct class_pairs *pairs)
+{
+	free(pairs->builds);
+	free(pairs->masks);
+	*pairs = (struct class_pairs){0};
+}
+
+void class_pairs_add(
+	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count)
+{
+	size_t count = pairs->classes->count;
+
+	if (pairs->build_count < 2)
+		return;
+	if (pairs->mask_count < count) {
+		pairs->masks = xrealloc(pairs->masks, count * sizeof(*pairs->masks));
+		memset(pairs->masks + pairs->mask_count, 0,
+			(count - pairs->mask_count) * sizeof(*pairs->masks));
+		pairs->mask_count = count;
+	}
+	for (size_t i = 0; i < stack_count; i++)
+		pairs->masks[numbers[i]] |= UINT64_C(1) << pairs->builds[dump];
+}
+
+/* ---------------------------------------------------------------- by functions */
+
+/* A class that some build lacks. */
+struct lone_class {
+	const struct stack_classes *classes;
+	const struct stack *stack;
+	uint32_t number, dump, depth, hash;
+	uint64_t mask; /* builds that have it */
+};
+
+/* False: no frame is in a rebuilt module, or it is no plain stack. */
+static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
+{
+	const struct stack_classes *classes = pairs->classes;
+	const struct stack_class *class = &classes->list[number];
+	struct hasher hasher = hasher_begin(&classes->index.key);
+	bool is_rebuilt = false;
+
+	if (class->kind != ROW_STACK)
+		return false;
+	*lone = (struct lone_class){.classes = classes,
+		.stack = sums_stack(&classes->dumps[class->dump], class->stack),
+		.number = number,
+		.dump = class->dump,
+		.mask = pairs->masks[number]};
+	if (lone->stack->is_named)
+		return false;
+	lone->depth = location_depth(classes->locations, lone->dump, lone->stack);
+	for (uint32_t i = 0; i < lone->depth; i++) {
+		struct location at = stack_class_function(classes, lone->dump, lone->stack, i);
+
+		is_rebuilt |= at.unit > UINT32_MAX;
+		hasher_add(&hasher, at.unit);
+		hasher_add(&hasher, at.offset);
+	}
+	lone->hash = hasher_end(&hasher);
+	return is_rebuilt;
+}
+
+static int function_order(const struct lone_class *a, const struct lone_class *b)
+{
+	int order = number_order(a->hash, b->hash);
+
+	if (!order)
+		order = number_order(a->depth, b->depth);
+	for (uint32_t i = 0; !order && i < a->depth; i++) {
+		struct location x = stack_class_function(a->classes, a->dump, a->stack, i),
+				y = stack_class_function(b->classes, b->dump, b->stack, i);
+
+		order = location_order(&x, &y);
+	}
+	return order;
+}
+
+/* Within the same functions: by build, then by the places of the frames. */
+static int lone_order(const void *a, const void *b)
+{
+	const struct lone_class *x = a, *y = b;
+	const struct locations *locations = x->classes->locations;
+	int order = function_order(x, y);
+
+	if (!order)
+		order = number_order(x->mask, y->mask);
+	for (uint32_t i = 0; !order && i < x->depth; i++) {
+		struct location left = location_of(
+					locations, x->dump, stack_frame(x->stack, i), NULL),
+				right = location_of(
+					locations, y->dump, stack_frame(y->stack, i), NULL);
+
+		order = number_order(left.offset, right.offset);
+	}
+	return order ? order : stack_class_order(x->classes, x->number, y->number);
+}
+
+/* The number of classes at the start of a list that have the same functions. */
+static size_t alike_count(const struct lone_class *list, size_t count)
+{
+	size_t alike = 1;
+
+	while (alike < count && !function_order(&list[0], &list[alike]))
+		alike++;
+	return alike;
+}
+
+/* Returns true if no build has all of the classes: one that has tells them apart. */
+static bool is_torn(const struct lone_class *alike, size_t count)
+{
+	uint64_t common = UINT64_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		common &= alike[i].mask;
+	return !common;
+}
+
+/* Joins the classes of one list of functions. */
+static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *into)
+{
+	uint64_t together = 0;
+	size_t each = 0;
+	bool is_even = true; /* there is a run of EACH classes for each build */
+
+	for (size_t i = 0; i < count; i++)
+		each += alike[i].mask == alike->mask;
+	for (size_t i = 0; is_even && i < count; i++) {
+		is_even = count % each == 0 && (i % each ? alike[i].mask == alike[i - 1].mask :
+							   !(alike[i].mask & together));
+		together |= alike[i].mask;
+	}
+	each = is_even ? each : 1;
+	for (size_t i = each; i < count; i++)
+		into[alike[i].number] = alike[i % each].number;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+#define FILTER_BITS 65536u
+
+/* Classes, and a bit for the innermost function of each that is torn: few classes that all builds have are like them. */
+struct lone_list {
+	struct lone_class *items;
+	size_t count, cap;
+	unsigned char filter[FILTER_BITS / 8];
+};
+
+static unsigned filter_bit(const struct location *at)
+{
+	return (unsigned)((at->unit * 31 + at->offset) * UINT64_C(0x9e3779b97f4a7c15) >> 32) %
+	       FILTER_BITS;
+}
+
+static void list_add(struct lone_list *list, const struct class_pairs *pairs, uint32_t number)
+{
+	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
+	list->count += lone_fill(&list->items[list->count], pairs, number);
+}
+
+/* Sorts the list, and returns true if a class in it is torn. */
+static bool find_torn(struct lone_list *list)
+{
+	bool result = false;
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), lone_order);
+	for (size_t from = 0, alike; from < list->count; from += alike) {
+		const struct lone_class *first = &list->items[from];
+		struct location at =
+			stack_class_function(first->classes, first->dump, first->stack, 0);
+
+		alike = alike_count(first, list->count - from);
+		if (!is_torn(first, alike))
+			continue;
+		list->filter[filter_bit(&at) / 8] |= 1u << filter_bit(&at) % 8;
+		result = true;
+	}
+	return result;
+}
+
+/* Adds classes that all builds have and that may be like those in the list. */
+static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
+{
+	for (size_t i = 0; i < pairs->mask_count; i++) {
+		const struct stack_class *class = &pairs->classes->list[i];
+		const struct stack *stack;
+		struct location at;
+
+		if (pairs->masks[i] != all || class->kind != ROW_STACK)
+			continue;
+		stack = sums_stack(&pairs->classes->dumps[class->dump], class->stack);
+		if (stack->is_named)
+			continue;
+		at = stack_class_function(pairs->classes, class->dump, stack, 0);
+		if (list->filter[filter_bit(&at) / 8] >> filter_bit(&at) % 8 & 1)
+			list_add(list, pairs, (uint32_t)i);
+	}
+}
+
+uint32_t *class_pairs_find(const struct class_pairs *pairs)
+{
+	const uint64_t all = UINT64_MAX >> (BUILDS_MAX - pairs->build_count) % BUILDS_MAX;
+	struct lone_list *list = xcalloc(1, sizeof(*list));
+	uint32_t *into = NULL;
+
+	for (size_t i = 0; i < pairs->mask_count; i++) {
+		if (pairs->masks[i] && pairs->masks[i] != all)
+			list_add(list, pairs, (uint32_t)i);
+	}
+	if (find_torn(list)) {
+		add_others(list, pairs, all);
+		find_torn(list);
+		into = xmalloc(pairs->classes->count * sizeof(*into));
+		for (uint32_t i = 0; i < pairs->classes->count; i++)
+			into[i] = i;
+	}
+	for (size_t from = 0, alike; into && from < list->count; from += alike) {
+		alike = alike_count(&list->items[from], list->count - from);
+		if (is_torn(&list->items[from], alike))
+			pair_alike(&list->items[from], alike, into);
+	}
+	free(list->items);
+	free(list);
+	return into;
+}
