@@ -110,6 +110,7 @@ struct options {
 	int colour; /* COLOUR_* */
 	const char *output; /* NULL: standard output */
 	const char *junit; /* a file for a build server, or NULL */
+	bool overwrite; /* dumps and recordings, too */
 	/* limits of growth; UINT64_MAX: none */
 	uint64_t growth_max_bytes, growth_max_blocks;
 	/* Of a trend: at most rate_max_bytes in rate_max_hours, 1 or 24; 0: none. */
@@ -126,6 +127,9 @@ bool options_strip(const struct options *options);
 
 /* Whether what is written goes to standard output. */
 bool options_is_shown(const struct options *options);
+
+/* Returns true if growth has a limit of any kind. */
+bool options_has_limit(const struct options *options);
 
 /* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
 const char *options_of_trend(const struct options *options);

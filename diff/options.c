@@ -196,6 +196,7 @@ enum {
 	INPUT_BASE,
 	NO_SYMBOLS,
 	FORCE,
+	OVERWRITE,
 	HELP,
 	VERSION,
 	IGNORED,
@@ -264,6 +265,7 @@ const struct opt hdiff_options[] = {
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "show modules and offsets, no names"},
 	SYMBOL_OPTS,
 	{FORCE, NULL, "force", NULL, "accept dumps that are cut short, damaged or incomplete"},
+	{OVERWRITE, NULL, "overwrite", NULL, "let -f and --junit replace dumps and recordings"},
 	{HELP, "h", "help", NULL, "print this help"},
 	{VERSION, NULL, "version", NULL, "print the version"},
 	{HELP, "?", NULL, NULL, NULL},
@@ -398,6 +400,7 @@ static bool take_switch(struct options *options, int id)
 	case NO_STRIP: options->strip = STRIP_NO; break;
 	case NO_SYMBOLS: options->no_symbols = true; break;
 	case FORCE: options->force = true; break;
+	case OVERWRITE: options->overwrite = true; break;
 	case ACROSS_RESTARTS: options->across_restarts = true; break;
 	case SUM: options->sum = true; break;
 	case LIST: options->list = true; break;
@@ -483,6 +486,12 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case MAX_GROWTH: return take_limits(options, text, err);
 	default: return take_choice(options, id, text, err);
 	}
+}
+
+bool options_has_limit(const struct options *options)
+{
+	return options->growth_max_bytes != UINT64_MAX ||
+	       options->growth_max_blocks != UINT64_MAX || options->rate_max_hours;
 }
 
 static size_t count_stdin(const char *const *paths, size_t count)
@@ -585,6 +594,9 @@ static int check(const struct options *options, struct err *err)
 	if (options->junit && (options->chart || options->list || options->extract))
 		return err_set(
 			err, ERR_USAGE, "--junit", "it is about growth, of dumps or moments");
+	if (options->junit && !options_has_limit(options))
+		return err_set(err, ERR_USAGE, "--junit",
+			"without a limit nothing fails: give --max-growth, 0 for instance");
 	if (options->junit && (!*options->junit || !strcmp(options->junit, "-")))
 		return err_set(err, ERR_USAGE, "--junit", "name a file");
 	rc = check_recording(options, err);

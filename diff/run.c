@@ -317,8 +317,7 @@ static int check_asked(const struct options *options, const struct inputs *input
 static void check_whole(struct comparison_run *run, struct inputs *inputs)
 {
 	const struct options *options = &run->options;
-	const bool has_limit = options->growth_max_bytes != UINT64_MAX ||
-			       options->growth_max_blocks != UINT64_MAX || options->rate_max_hours;
+	const bool has_limit = options_has_limit(options);
 
 	for (size_t i = 0; has_limit && !options->force && i < inputs->dump_count; i++) {
 		if (!inputs->dumps[i].is_incomplete)
@@ -413,7 +412,7 @@ static int check_no_folder(const char *output, struct err *err)
 	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
 }
 
-/* What is written must not take the place of what it is made from. */
+/* Checks before the dumps are read, which may take long, that the output may be written. */
 static int check_output(const struct options *options, const char *output, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
@@ -424,7 +423,9 @@ static int check_output(const struct options *options, const char *output, struc
 		rc = check_inputs(output, options->paths.items, options->paths.count, "dumps", err);
 	if (!rc)
 		rc = check_inputs(output, strip->items, strip->count, "lists", err);
-	return rc ? rc : check_inputs(output, suppress->items, suppress->count, "lists", err);
+	if (!rc)
+		rc = check_inputs(output, suppress->items, suppress->count, "lists", err);
+	return rc ? rc : out_check(output, err);
 }
 
 /* Nor may the build server's file and the report take each other's. */
@@ -511,6 +512,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	int rc = options_parse(&run.options, argc, argv, &err);
 	bool is_empty = !rc && !run.options.paths.count;
 
+	out_protect(!run.options.overwrite);
 	if (!rc && run.options.help) {
 		options_usage(stdout);
 	} else if (!rc && run.options.version) {

@@ -7,6 +7,7 @@
 #include "core/base/os.h"
 #include "core/base/parse.h"
 #include "core/dump/dump.h"
+#include "core/dump/dump_head.h"
 #include "core/io/out.h"
 #include "core/record/record.h"
 #include "diff/hdiff.h"
@@ -338,6 +339,8 @@ static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sum
 
 static int write_dump(const char *output, const struct dump_sums *sums, struct err *err)
 {
+	const struct dump_head head = {
+		.pid = sums->pid, .start_ms = sums->start_ms, .time_ms = sums->time_ms};
 	struct stackset none;
 	struct snapshot snapshot;
 	struct out out;
@@ -347,6 +350,8 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	fill_snapshot(&snapshot, sums);
 	none = snapshot.stacks;
 	snapshot.stacks = sums->stacks;
+	if (output && dump_head_is_of(output, &head)) /* written before: nothing is lost */
+		out_protect(false);
 	rc = out_open(&out, output, err);
 	if (!rc) {
 		dump_write(&out, &snapshot);

@@ -6,6 +6,7 @@
 
 #include "core/base/os.h"
 #include "core/dump/dump.h"
+#include "core/io/out.h"
 #include "core/record/record.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	os_start(&argc, &argv);
+	out_protect(true);
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

@@ -29,7 +29,8 @@ for my $path ($image, "$dir/sub/../image.dmp", @symbolic, "$dir/hard") {
 }
 ok(-l, 'a link stays one') for @symbolic;
 is(run([$hsnap, '-z', $image, '-f', "$dir/new.txt"])->{status}, 0, 'another file is written');
-is(run([$hsnap, '-z', $image, '-f', $other])->{status}, 0, 'even one that is there');
+refused(['-z', $image, '-f', $other], qr/is not replaced \(it is a minidump\).*--overwrite/, 'another minidump as the output');
+is(run([$hsnap, '-z', $image, '-f', spew("$dir/there.txt", 'words')])->{status}, 0, 'even one that is there');
 is(run([$hsnap, '-z', $image, '-f', '/dev/null'])->{status}, 0, 'and a device') if !$as_windows;
 
 for my $twice ([qw(-p 1 -p 1)], [qw(-pn a -pn b)], ['-z', $image, '-z', $image], ['-z', $image, '-p', '1']) {

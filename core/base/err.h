@@ -22,6 +22,7 @@
 	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
 	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
 	X(ERR_EXISTS, "is there already", "choose another name")                                   \
+	X(ERR_KEPT, "is not replaced", "choose another name, or give --overwrite")                 \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
 	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
 	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \

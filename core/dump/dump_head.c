@@ -136,3 +136,11 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	source_close(source);
 	return rc;
 }
+
+bool dump_head_is_of(const char *path, const struct dump_head *of)
+{
+	struct dump_head head;
+
+	return of->time_ms && !dump_head_read(path, &head, NULL) && head.is_ours &&
+	       head.pid == of->pid && head.start_ms == of->start_ms && head.time_ms == of->time_ms;
+}

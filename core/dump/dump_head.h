@@ -35,6 +35,10 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
  * -ERR_BAD_LINE, -ERR_CUT. Nothing is said about the rest of the dump, which may be damaged. */
 int dump_head_read(const char *path, struct dump_head *head, struct err *err);
 
+/* Compares the file at path with what a dump of hsnap's records: pid, start_ms and time_ms. Returns true if it is a
+ * dump by hsnap of this process at this moment. */
+bool dump_head_is_of(const char *path, const struct dump_head *of);
+
 #define DUMP_HEAD_ENOUGH (-1000) /* what a sink's function returns that has seen all it wants */
 
 /* Has a sink see what a text begins with, in whole lines, up to DUMP_HEAD_BYTES. 0: the sink has had

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/io/out.h"
 
 /* Whether the last line of the file has its end. */
 static bool is_whole(struct os_file *file, uint64_t size)
@@ -28,7 +29,7 @@ static int begin_new(struct os_file *file, const char *path, const char *aside, 
 	struct os_file full = *file;
 	int rc;
 
-	if (os_replace(path, aside, NULL))
+	if (out_check(aside, NULL) || os_replace(path, aside, NULL))
 		return 0;
 	rc = file_append_open(file, path, err);
 	os_close(&full);

@@ -85,7 +85,7 @@ static struct out_zip *zip_new(void)
 }
 
 /* What is to be written, path being where to, is written from here on. */
-static int place_open(struct out *out, const char *path, struct err *err)
+static int place_open(struct out *out, const char *path, bool may_replace, struct err *err)
 {
 	if (!path) {
 		os_stdout(&out->file);
@@ -93,6 +93,8 @@ static int place_open(struct out *out, const char *path, struct err *err)
 	}
 	if (out->is_new && os_is_there(path))
 		return err_set(err, ERR_EXISTS, path, NULL);
+	if (!may_replace && out_check(path, err))
+		return -ERR_KEPT;
 	return os_is_special(path) ? os_create(&out->file, path, false, err) :
 				     temp_make(out, out->path, err);
 }
@@ -109,7 +111,7 @@ int out_open_as(struct out *out, const char *path, unsigned flags, struct err *e
 	fresh.zip = flags & OUT_GZIP ? zip_new() : NULL;
 	if (path)
 		fresh.path = fresh.is_new ? xstrdup(path) : os_final_path(path);
-	rc = place_open(&fresh, path, err);
+	rc = place_open(&fresh, path, flags & OUT_OVERWRITE, err);
 	if (rc) {
 		zip_free(fresh.zip);
 		free(fresh.buffer);

@@ -24,6 +24,7 @@
 enum {
 	OUT_NEW = 1, /* never in the place of what is there */
 	OUT_GZIP = 2, /* packed by zlib in gzip's form, as it is written */
+	OUT_OVERWRITE = 4, /* without out_check() */
 };
 
 struct out_zip;
@@ -39,7 +40,15 @@ struct out {
 	bool is_new;
 };
 
-/* Returns 0 or -ERR_CREATE; then nothing is open. */
+/*
+ * Switches the protection of dumps, UMDH's logs, recordings, minidumps and ETW logs on or off: programs switch it on
+ * when they start, and --overwrite off. While it is on, out_check() returns -ERR_KEPT for a path where one of them lies,
+ * and so do the functions that open an output. Otherwise it returns 0.
+ */
+void out_protect(bool is_on);
+int out_check(const char *path, struct err *err);
+
+/* Returns 0, -ERR_CREATE or -ERR_KEPT; then nothing is open. */
 int out_open(struct out *out, const char *path, struct err *err);
 
 /* The same with flags of OUT_*. Also -ERR_EXISTS, of a new one whose name is taken; out_commit() returns

@@ -118,7 +118,7 @@ struct record_facts {
 
 struct recorder;
 
-/* Creates the file, in the place of what is there: 0, -ERR_CREATE, -ERR_WRITE. */
+/* Creates the file, in the place of what is there: 0, -ERR_KEPT (see out_check()), -ERR_CREATE, -ERR_WRITE. */
 int recorder_open(struct recorder **recorder, const char *path, const struct record_facts *facts,
 	struct err *err);
 

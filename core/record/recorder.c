@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/parse.h"
 #include "core/io/file.h"
+#include "core/io/out.h"
 #include "core/record/chunk.h"
 #include "core/record/record.h"
 
@@ -744,11 +745,11 @@ void recorder_remark(struct recorder *recorder, const char *text)
 
 static int create(struct recorder *recorder, const char *path, const char *place, struct err *err)
 {
-	int rc;
+	int rc = out_check(path, err);
 
-	if (os_is_special(place)) {
+	if (!rc && os_is_special(place)) {
 		rc = err_set(err, ERR_CREATE, path, "it is no file");
-	} else {
+	} else if (!rc) {
 		if (os_is_there(place))
 			os_remove(place);
 		rc = file_append_open(&recorder->file, place, err);

@@ -148,6 +148,7 @@ enum {
 	OPT_DUMP_CONTENT,
 	OPT_DUMP_BY_STACK,
 	OPT_DUMP_GZIP,
+	OPT_DUMP_OVERWRITE,
 	OPT_DUMP_FORCE,
 	OPT_DUMP_VERBOSE,
 };
@@ -166,10 +167,16 @@ enum {
 		{OPT_DUMP_WALK, NULL, "walk", NULL,                                                \
 			"hold the process while its heaps are walked"},                            \
 		LOST_OPTIONS
+#define OVERWRITE_OPTION                                                                           \
+	{                                                                                          \
+		OPT_DUMP_OVERWRITE, NULL, "overwrite", NULL,                                       \
+			"replace any dump or recording that has the file's name"                   \
+	}
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
 		"write one line for each stack and heap, not for each block"},                     \
 		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "compress the file; its name ends in .gz"},    \
+		OVERWRITE_OPTION,                                                                  \
 		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
 			"exit with 0 even if the snapshot is incomplete"},                         \
 	{                                                                                          \
@@ -183,6 +190,10 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
  * -ERR_USAGE. */
 int dump_check_out(
 	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
+
+/* Returns OUT_OVERWRITE if path is a dump of hsnap's that another one may replace, as UMDH's do: it is of another process than
+ * the target, or of the same moment. target NULL: the process is not started yet. Otherwise 0. */
+unsigned dump_out_flags(const char *path, const struct target *target);
 
 /* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. */
 void dump_name_add(

@@ -8,6 +8,7 @@
 #include "core/base/os.h"
 #include "core/base/parse.h"
 #include "core/base/text.h"
+#include "core/dump/dump_head.h"
 #include "core/dump/kv.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process_ref.h"
@@ -131,6 +132,7 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 	case OPT_DUMP_CONTENT: return take_content(take, value, err);
 	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
 	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
 	case OPT_DUMP_FORCE: take->is_forced = true; return 0;
 	case OPT_DUMP_VERBOSE: take->is_verbose = true; return 0;
 	default: return id;
@@ -146,6 +148,18 @@ int dump_check_out(
 		return err_set(err, ERR_USAGE, "--gzip", "nobody reads that on a terminal; give %s",
 			option);
 	return 0;
+}
+
+unsigned dump_out_flags(const char *path, const struct target *target)
+{
+	struct dump_head head;
+	bool is_other;
+
+	if (!path || !strcmp(path, "-") || !os_is_there(path) ||
+		dump_head_read(path, &head, NULL) || !head.is_ours)
+		return 0;
+	is_other = !target || head.pid != target->pid || head.start_ms != target->start_ms;
+	return is_other || (target->time_ms && head.time_ms == target->time_ms) ? OUT_OVERWRITE : 0;
 }
 
 void dump_name_add(

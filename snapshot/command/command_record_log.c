@@ -18,12 +18,13 @@ static const struct opt options[] = {
 	{OPT_PROCESS, "p", "pid", "PID", "which process"},
 	{OPT_NAME, "pn", "name", "NAME", "which process, by its image"},
 	{OPT_ADDRESSES, NULL, "addresses", NULL, "keep the address of each block"},
+	OVERWRITE_OPTION,
 	HELP_OPTION,
 	{0},
 };
 
 static const char usage[] =
-	"usage: hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG\n"
+	"usage: hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG [--overwrite]\n"
 	"\n"
 	"Keep what an ETW log says of one process: small, and quick to read. hdiff --list LOG\n"
 	"shows which processes there are.\n";
@@ -41,6 +42,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 	switch (id) {
 	case OPT_OUTPUT: request->how.path = value; return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
 	case OPT_ADDRESSES: request->how.keeps_addresses = true; return 0;
 	case OPT_PROCESS:
 	case OPT_NAME: request->process = value; return 0;
@@ -73,7 +75,7 @@ static int check(const struct log_request *request, struct err *err)
 		if (os_same_file(request->logs[i], request->how.path))
 			return err_set(err, ERR_USAGE, request->how.path, "it is the log");
 	}
-	return 0;
+	return out_check(request->how.path, err); /* before the log is read, which takes long */
 }
 
 bool command_is_of_log(int argc, char **argv)

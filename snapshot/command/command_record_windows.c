@@ -49,18 +49,20 @@ static const struct opt options[] = {
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_STOP, NULL, "stop", NULL, "end the recording that another hsnap makes of the process"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say what was recorded"},
+	OVERWRITE_OPTION,
 	HELP_OPTION,
 	{0},
 };
 
 static const char usage[] =
 	"usage: hsnap record -o FILE -p PID | -pn NAME [--addresses] [--drop] [--for T]\n"
-	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v]\n"
+	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--overwrite]\n"
 	"       hsnap record -o FILE [--addresses] [--children] [--drop] [--for T]\n"
-	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--]\n"
+	"                    [--max-bytes SIZE] [--ring SIZE] [--sample SIZE] [-v] [--overwrite] "
+	"[--]\n"
 	"                    PROG [ARG ...]\n"
 	"       hsnap record -p PID | -pn NAME --stop\n"
-	"       hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG\n"
+	"       hsnap record -o FILE [-p PID | -pn NAME] [--addresses] --from LOG [--overwrite]\n"
 	"\n"
 	"Record every allocation and free with its time, thread and stack; hdiff reads FILE.\n"
 	"It ends with the process, after --for, at --max-bytes, with --stop, or with Ctrl-C, and\n"
@@ -103,6 +105,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	case OPT_SAMPLE: return table_sample_parse(value, &request->plan.sample_bytes, err);
 	case OPT_STOP: request->stops = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
+	case OPT_DUMP_OVERWRITE: out_protect(false); return 0;
 	default: return process_option(&request->process, id, value, err);
 	}
 }
@@ -370,6 +373,8 @@ int command_record(int argc, char **argv)
 		return tell_recorder(pid, NULL);
 	request.run.argv = (const char *const *)argv + argc - request.word_count;
 	request.plan.is_attached = !request.word_count;
+	if (!rc)
+		rc = out_check(request.plan.path, &err); /* before the program starts */
 	if (!rc && !follow_is_wanted(&unused))
 		rc = record_session_new(&session, &request.plan, &err);
 	if (rc)

@@ -32,8 +32,8 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
 	"                 [--sample SIZE] [--time-limit T] [-g] [--interior yes|no]\n"
-	"                 [--sample-content N] [--by-stack] [--gzip] [--force] [-v] [--] PROG [ARG "
-	"...]\n"
+	"                 [--sample-content N] [--by-stack] [--gzip] [--overwrite]\n"
+	"                 [--force] [-v] [--] PROG [ARG ...]\n"
 	"\n"
 	"Start PROG with the tracer in it, and exit with its status.\n"
 	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
@@ -95,7 +95,7 @@ static int check_output(const struct run_request *request, struct err *err)
 
 	buf_init(&path);
 	name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path);
-	rc = out_open(&out, path.data, err);
+	rc = out_open_as(&out, path.data, dump_out_flags(path.data, NULL), err);
 	if (!rc)
 		out_abort(&out);
 	buf_release(&path);

@@ -119,6 +119,8 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 	buf_init(&bytes);
 	task_xml_utf16(&bytes, xml);
 	rc = out_open(&out, path, err);
+	if (rc == -ERR_KEPT) /* here no option replaces it */
+		rc = err_set(err, ERR_EXISTS, path, NULL);
 	if (!rc) {
 		out_write(&out, bytes.data, bytes.len);
 		rc = out_commit(&out, err);

@@ -164,7 +164,7 @@ static const char usage[] =
 	"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
 	"                   [--log FILE] [--stacks SOURCE] [--walk] [-g]\n"
 	"                   [--interior yes|no] [--sample-content N] [--by-stack]\n"
-	"                   [--gzip] [--force] [-v]\n"
+	"                   [--gzip] [--overwrite] [--force] [-v]\n"
 	"\n"
 	"Take a snapshot of a process, and another each time its private bytes have grown\n"
 	"by SIZE.\n";

@@ -155,10 +155,11 @@ static bool has_heaps(const struct target *target, const struct snapshot *snapsh
 }
 
 /* Under the first name that is free. */
-static int open_out(
-	const struct snapshot_request *take, struct out *out, const char *path, struct err *err)
+static int open_out(const struct snapshot_request *take, const struct target *target,
+	struct out *out, const char *path, struct err *err)
 {
-	const unsigned flags = (take->is_new ? OUT_NEW : 0) | (take->is_packed ? OUT_GZIP : 0);
+	const unsigned flags = (take->is_new ? OUT_NEW : dump_out_flags(path, target)) |
+			       (take->is_packed ? OUT_GZIP : 0);
 	int rc = out_open_as(out, path, flags, err);
 
 	while (rc == -ERR_EXISTS && take->names) {
@@ -192,7 +193,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 	int rc;
 
 	wait_for_tracer(take, target);
-	rc = open_out(take, &out, path, err);
+	rc = open_out(take, target, &out, path, err);
 	if (rc)
 		return rc;
 	snapshot_init(&snapshot);
@@ -268,12 +269,12 @@ static const struct opt options[] = {
 static const char usage[] =
 	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--walk]\n"
 	"             [-g] [--interior yes|no] [--sample-content N] [--by-stack] [--gzip]\n"
-	"             [--force] [-v]\n"
+	"             [--overwrite] [--force] [-v]\n"
 	"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
 	"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
 	"             [--stacks SOURCE] [--walk] [-g] [--interior yes|no]\n"
 	"             [--sample-content N] [--by-stack]\n"
-	"             [--gzip] [--force] [-v]\n"
+	"             [--gzip] [--overwrite] [--force] [-v]\n"
 	"\n"
 	"Write every live heap block of a process, with its stack, as text.\n"
 	"hdiff compares two of them: hdiff a.txt b.txt\n"

@@ -127,7 +127,7 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 	if (files->words & (PATTERN_TIME | PATTERN_NUMBER)) {
 		rc = series_files_name(files, os_time_ms(), 0, &path, err);
 		if (!rc)
-			rc = out_open(&out, path.data, err);
+			rc = out_open_as(&out, path.data, OUT_OVERWRITE, err);
 		if (!rc)
 			out_abort(&out);
 	}

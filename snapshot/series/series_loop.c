@@ -563,8 +563,10 @@ static int append(const char *path, const char *text, size_t len, struct err *er
 
 int series_log_start(struct series_log *log, const char *path, struct err *err)
 {
+	int rc = out_check(path, err);
+
 	*log = (struct series_log){.path = path};
-	return path ? append(path, "", 0, err) : 0;
+	return rc || !path ? rc : append(path, "", 0, err);
 }
 
 int series_log_add(struct series_log *log, int64_t time_ms, const char *line, struct err *err)

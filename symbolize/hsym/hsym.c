@@ -10,6 +10,7 @@
 #include "core/base/opt.h"
 #include "core/base/os.h"
 #include "core/dump/dump.h"
+#include "core/dump/dump_head.h"
 #include "core/io/out.h"
 #include "symbolize/hsym/hsym.h"
 
@@ -19,6 +20,7 @@ enum {
 	OPT_EXACT,
 	OPT_EXPLAIN,
 	OPT_FORCE,
+	OPT_OVERWRITE,
 	OPT_HELP,
 	OPT_VERSION,
 };
@@ -32,6 +34,7 @@ static const struct opt options[] = {
 	{OPT_EXPLAIN, NULL, "explain", NULL, "show for each module why there are no names"},
 	SYMBOL_OPTS,
 	{OPT_FORCE, NULL, "force", NULL, "accept a dump whose end is missing"},
+	{OPT_OVERWRITE, NULL, "overwrite", NULL, "let OUT replace any dump or recording"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{OPT_VERSION, NULL, "version", NULL, "print the version"},
 	{OPT_HELP, "?", NULL, NULL, NULL},
@@ -42,7 +45,7 @@ struct hsym_request {
 	const char **arguments; /* a dump, or addresses */
 	size_t count;
 	const char *module, *out;
-	bool explain, is_exact, force;
+	bool explain, is_exact, force, overwrite;
 	struct symbol_arguments symbols;
 	struct symbol_console console;
 };
@@ -67,6 +70,16 @@ static int finish_out(struct out *out, int rc, struct err *err)
 		return out_commit(out, err);
 	out_abort(out);
 	return rc;
+}
+
+/* Returns true if the output is the dump itself or an earlier copy of it with names: nothing in it is lost. */
+static bool is_copy(const struct input *input, const char *path)
+{
+	struct dump_head head;
+
+	return !input->is_pipe &&
+	       (os_same_file(input->path, path) ||
+		       (!dump_head_read(input->path, &head, NULL) && dump_head_is_of(path, &head)));
 }
 
 static int write_dump(
@@ -111,6 +124,11 @@ static int run_dump(const struct hsym_request *request, const char *dump, struct
 	struct input input;
 	int rc = input_open(&input, dump, err);
 
+	if (!rc && request->out && !request->explain && is_copy(&input, request->out))
+		out_protect(false);
+	if (!rc)
+		rc = out_check(
+			request->out, err); /* before names are looked for, which takes long */
 	if (!rc) {
 		rc = addnames_init(&work, &request->symbols.options, err);
 		if (!rc)
@@ -153,6 +171,7 @@ static int take_option(
 	case OPT_EXACT: request->is_exact = true; return 1;
 	case OPT_EXPLAIN: request->explain = true; return 1;
 	case OPT_FORCE: request->force = true; return 1;
+	case OPT_OVERWRITE: request->overwrite = true; return 1;
 	case OPT_HELP: print_help(stdout); return 0;
 	case OPT_VERSION:
 		printf("hsym %s\nzlib %s\ndump format %d\n", HSNAP_VERSION, zlibVersion(),
@@ -196,6 +215,7 @@ int main(int argc, char **argv)
 		rc = take_option(id, &state, &request, &err);
 	request.symbols.options.listener =
 		symbol_console_listener(&request.console, "hsym", stderr);
+	out_protect(!request.overwrite);
 	if (rc > 0) {
 		rc = check(&request, &err);
 		if (!rc)

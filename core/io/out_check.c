@@ -1,0 +1,163 @@
+/*
+ * Files that no output replaces: dumps, UMDH's logs, recordings, minidumps, ETW logs and zip archives of them.
+ *
+ * They are evidence of a process that may have exited, and nobody can make them again. A file is known by its
+ * first bytes, unpacked where gzip has packed it: its name may be anything. A report, which the dumps give again,
+ * is none of them. The formats' own modules have more exact tests; they lie above this folder.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/text.h"
+#include "core/io/out.h"
+
+#define LOOK_BYTES ((size_t)64 << 10)
+#define GZIP_WINDOW (MAX_WBITS + 16)
+
+static bool is_protecting;
+
+void out_protect(bool is_on)
+{
+	is_protecting = is_on;
+}
+
+static bool starts(const char *text, size_t len, const char *with)
+{
+	size_t with_len = strlen(with);
+
+	return len >= with_len && !memcmp(text, with, with_len);
+}
+
+/* Reads the first bytes of a regular file; 0: it cannot be read. */
+static size_t read_start(const char *path, char bytes[LOOK_BYTES])
+{
+	struct os_file file;
+	size_t len = 0;
+	int64_t got;
+
+	if (os_open(&file, path, NULL))
+		return 0;
+	while (len < LOOK_BYTES &&
+		(got = os_read(&file, bytes + len, LOOK_BYTES - len, path, NULL)) > 0)
+		len += (size_t)got;
+	os_close(&file);
+	return len;
+}
+
+/* Unpacks what gzip packed, in place; returns how many bytes there are. */
+static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
+{
+	z_stream stream = {0};
+	char *packed;
+
+	if (!starts(bytes, len, "\x1f\x8b") || inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+		return len;
+	packed = xmalloc(len);
+	memcpy(packed, bytes, len);
+	stream.next_in = (unsigned char *)packed;
+	stream.avail_in = (unsigned)len;
+	stream.next_out = (unsigned char *)bytes;
+	stream.avail_out = (unsigned)LOOK_BYTES;
+	inflate(&stream, Z_SYNC_FLUSH);
+	len = LOOK_BYTES - stream.avail_out;
+	inflateEnd(&stream);
+	free(packed);
+	return len;
+}
+
+/* Leaves one byte of each unit of UTF-16 with a mark, in place: lines of dumps begin with ASCII. */
+static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
+{
+	bool is_little = starts(bytes, len, "\xff\xfe");
+	size_t at = 2, to = 0;
+
+	if (!is_little && !starts(bytes, len, "\xfe\xff"))
+		return len;
+	for (; at + 1 < len; at += 2)
+		bytes[to++] = bytes[at + !is_little];
+	return to;
+}
+
+/* "64 bytes + 1C at ...", "00005320 bytes in 0x14 allocations" */
+static bool is_entry(const char *line, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && hex_digits[(unsigned char)line[digits]])
+		digits++;
+	line += digits;
+	len -= digits;
+	return digits && (starts(line, len, " bytes + ") || starts(line, len, " bytes in 0x"));
+}
+
+/* The name of a text that begins so, or NULL. */
+static const char *text_kind(const char *text, size_t len)
+{
+	static const char *const umdh[] = {"// UMDH: version ", "// Loaded modules",
+		"// Process modules", "*- - - - -", "REQUESTED bytes + OVERHEAD"};
+	const char *end = text + len;
+
+	if (starts(text, len, "\xef\xbb\xbf"))
+		text += 3;
+	while (text < end) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		size_t line = (size_t)((newline ? newline : end) - text);
+
+		if (starts(text, line, "// hdiff ") || starts(text, line, "// + BYTES_DELTA "))
+			return NULL;
+		if (starts(text, line, "// hsnap: "))
+			return "a heap dump";
+		for (size_t i = 0; i < sizeof(umdh) / sizeof(*umdh); i++) {
+			if (starts(text, line, umdh[i]))
+				return "a log of UMDH's";
+		}
+		if (is_entry(text, line))
+			return "a heap dump";
+		text += line + !!newline;
+	}
+	return NULL;
+}
+
+/* Layout: core/etw/etw_file.c. A buffer's head of 72 bytes is of type 4 in the first one, and the log header's event follows. */
+static bool is_etw(const unsigned char *bytes, size_t len)
+{
+	return len >= 104 && bytes[0x36] == 4 && !bytes[0x37] &&
+	       (bytes[72 + 2] == 1 || bytes[72 + 2] == 2) && (bytes[72 + 3] & 0xc0) == 0xc0 &&
+	       !bytes[72 + 6] && !bytes[72 + 7];
+}
+
+/* The name of the file at path, or NULL where it may be replaced. */
+static const char *find_kind(const char *path)
+{
+	char *bytes = xmalloc(LOOK_BYTES);
+	size_t len = narrow_start(bytes, unpack_start(bytes, read_start(path, bytes)));
+	const char *kind;
+
+	if (starts(bytes, len, "\x89hrc\r\n"))
+		kind = "a recording";
+	else if (starts(bytes, len, "MDMP"))
+		kind = "a minidump";
+	else if (starts(bytes, len, "PK\3\4"))
+		kind = "a zip archive";
+	else if (is_etw((const unsigned char *)bytes, len))
+		kind = "an ETW log";
+	else
+		kind = text_kind(bytes, len);
+	free(bytes);
+	return kind;
+}
+
+int out_check(const char *path, struct err *err)
+{
+	const char *kind;
+
+	if (!is_protecting || !path || !strcmp(path, "-") || os_is_special(path) ||
+		!os_is_there(path))
+		return 0;
+	kind = find_kind(path);
+	return kind ? err_set(err, ERR_KEPT, path, "it is %s", kind) : 0;
+}

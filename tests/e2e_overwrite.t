@@ -1,0 +1,164 @@
+#!/usr/bin/perl
+# No option of any program puts its output in the place of a dump, a UMDH log, a recording, a minidump, an ETW log or an
+# archive, unless --overwrite is given: each option against each kind. Reports replace reports, and a dump replaces what it
+# makes superfluous: an older one of another process, or itself.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Encode qw(encode);
+use IO::Compress::Gzip qw(gzip);
+use Test::More;
+use Hunt;
+use Images;
+use Logs;
+use Recordings;
+use Series;
+
+my $dir = fresh_dir();
+my ($noon, $evening) = (1763640000000, 1763660000000);
+my %is_output = map { $_ => 1 } map { ("hdiff $_", "hsym $_", "hsnap $_") } qw(-f --output --junit -o --at-exit --log --keep);
+my %is_input = map { $_ => 1 } 'hdiff --strip-file', 'hdiff --suppress', 'hsnap --dump', 'hsnap -z', 'hsnap --program';
+
+# ---------------------------------------------------------------- files of each kind
+
+my $text = series_dump($noon, { leak => [1000, 10] });
+my $umdh = "// \r\n// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711\r\n// \r\n\r\n"
+    . "*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -\r\n\r\n"
+    . "40 bytes + 18 at 660000 by BackTrace1\r\n\t140001000\r\n\r\n"
+    . "*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -\r\n";
+my $log = Logs->new;
+$log->process(type => 3, at => 0, image => 'app.exe');
+$log->alloc(at => 100, bytes => 1000, addr => 0x20000, frames => [0x140001000]);
+my $packed = '';
+gzip(\$text => \$packed) or die 'gzip';
+my %kept = (
+	'dump' => [$text, 'a heap dump'],
+	'packed dump' => [$packed, 'a heap dump'],
+	'UMDH log' => [$umdh, "a log of UMDH's"],
+	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a log of UMDH's"],
+	'a part of a log' => ["64 bytes + 1C at 7F0120 by BackTrace2A\n\t7B601234\n", 'a heap dump'],
+	'an old log' => ["00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\napp!main+0x00000040\n", 'a heap dump'],
+	'recording' => [slurp(make_recording(random_events(events => 200, seed => 1), "$dir/made.hrec")), 'a recording'],
+	'minidump' => ["MDMP\x93\xa7\0\0" . "\0" x 100, 'a minidump'],
+	'ETW log' => [slurp($log->write("$dir/made.etl")), 'an ETW log'],
+	'zip' => ["PK\3\4" . "\0" x 100, 'a zip archive'],
+);
+my @dumps = map { spew("$dir/$_->[0].txt", series_dump($_->[1], { leak => [$_->[2], 10] })) } ['old', $noon, 1000], ['new', $evening, 5000];
+make_image("$dir/image.dmp", 'win10-x64', '--blocks', 10) or BAIL_OUT('no image');
+
+# ---------------------------------------------------------------- every option
+
+my $hdiff = "$root/build/linux/hdiff";
+my $hsym = "$root/build/linux/hsym";
+my $hsnap = "$root/build/linux/hsnap";
+my @tries = (
+	['hdiff -f', sub { [$hdiff, '-f', $_[0], @dumps] }],
+	['hdiff --output', sub { [$hdiff, "--output=$_[0]", @dumps] }],
+	['hdiff -f of one dump', sub { [$hdiff, '-f', $_[0], $dumps[1]] }],
+	['hdiff -o html -f', sub { [$hdiff, '-o', 'html', '-f', $_[0], @dumps] }],
+	['hdiff -o pprof -f', sub { [$hdiff, '-o', 'pprof', '-f', $_[0], @dumps] }],
+	['hdiff -f of a trend', sub { [$hdiff, '--across-restarts', '-f', $_[0], @dumps] }],
+	['hdiff --junit', sub { [$hdiff, '--max-growth', 0, '--junit', $_[0], @dumps] }],
+	['hdiff --list -f', sub { [$hdiff, '--list', '-f', $_[0], "$dir/made.hrec"] }],
+	['hdiff --list -f of a log', sub { [$hdiff, '--list', '-f', $_[0], "$dir/made.etl"] }],
+	['hdiff --extract -f', sub { [$hdiff, '--extract', '-f', $_[0], "$dir/made.hrec\@end"] }],
+	['hdiff --over-time -f', sub { [$hdiff, '--over-time', '-f', $_[0], "$dir/made.hrec"] }],
+	['hdiff --histogram -f', sub { [$hdiff, '--histogram', '-f', $_[0], "$dir/made.hrec"] }],
+	['hsym -o', sub { [$hsym, '-o', $_[0], $dumps[1]] }],
+	['hsym -f', sub { [$hsym, '-f', $_[0], $dumps[1]] }],
+	['hsym --explain -o', sub { [$hsym, '--explain', '-o', $_[0], $dumps[1]] }],
+	['hsym -e -o', sub { [$hsym, '--no-cache', '-o', $_[0], '-e', "$root/build/win64/hsnap.exe", '+1000'] }],
+	['hsnap -z -f', sub { [$hsnap, '-z', "$dir/image.dmp", '-f', $_[0]] }, 'dump', 'packed dump'],
+	['hsnap record --from -o', sub { [$hsnap, 'record', '--from', "$dir/made.etl", '-o', $_[0]] }],
+);
+for my $try (@tries) {
+	my ($option, $command, @replaced) = @$try;
+	subtest $option => sub { refuses($command, insist => '--overwrite', replaced => \@replaced) };
+}
+if (!$as_windows) { # hsnap's other commands need Windows, or Wine
+	my $target = target("$root/build/win64/samples/leak_steady.exe", ['--hold']);
+	my $wine = sub { my @words = @_; sub { [wine("$root/build/win64/hsnap.exe", map { ref ? win($_[0]) : $_ } @words)] } };
+	my $program = win("$root/build/win64/targets/odd.exe");
+	subtest 'hsnap run --at-exit' => sub { refuses($wine->('run', '--at-exit', \1, '--', $program, 'early'), replaced => ['dump', 'packed dump']) };
+	subtest 'hsnap record -o' => sub { refuses($wine->('record', '-o', \1, '--', $program, 'early')) };
+	subtest 'hsnap --log' => sub { refuses($wine->('-pn', 'none.exe', '-f', win("$dir/{n}.txt"), '--every', '1s', '--log', \1)) };
+	subtest 'hsnap schedule -f' => sub {
+		refuses($wine->(qw(schedule add app.exe --every 30m --dir D:\dumps --print-xml -f), \1), remedy => 'choose another name');
+	};
+}
+
+# ---------------------------------------------------------------- what is replaced
+
+subtest 'reports' => sub {
+	for my $first (['-o', 'html'], ['-o', 'umdh'], ['--hex'], ['-o', 'json'], ['-o', 'csv'], ['-o', 'pprof'], []) {
+		is(run([$hdiff, @$first, '-f', "$dir/report", @dumps])->{status}, 0, "a report @$first");
+		is(run([$hdiff, '-f', "$dir/report", @dumps])->{status}, 0, 'is replaced by another one');
+	}
+	spew("$dir/x.xml", '<xml/>');
+	is(run([$hdiff, '--max-growth', '1G', '--junit', "$dir/x.xml", @dumps])->{status}, 0, 'a result');
+	like(slurp("$dir/x.xml"), qr/<testsuite /, 'is replaced');
+};
+subtest 'a dump by itself with names' => sub {
+	is(run([$hsym, '-o', "$dir/named.txt", $dumps[1]])->{status}, 0, 'a copy');
+	is(run([$hsym, '-o', "$dir/named.txt", $dumps[1]])->{status}, 0, 'again');
+	is(run([$hsym, '-o', "$dir/named.txt", "$dir/named.txt"])->{status}, 0, 'in its own place');
+	spew("$dir/umdh.txt", $umdh);
+	is(run([$hsym, '-o', "$dir/umdh.txt", "$dir/umdh.txt"])->{status}, 0, "a log of UMDH's, too");
+	is(run([$hsym, '-o', "$dir/umdh.txt", spew("$dir/other.txt", $umdh)])->{status}, 2, 'but not by another one of that minute');
+};
+subtest 'a moment by itself' => sub {
+	my $moment = sub { run([$hdiff, '--extract', '-f', "$dir/moment.txt", "$dir/made.hrec\@$_[0]"])->{status} };
+	is($moment->('end'), 0, 'a moment');
+	is($moment->('end'), 0, 'again');
+	is($moment->('start'), 2, 'but not by another one');
+};
+subtest 'a dump by another process' => sub {
+	my $out = spew("$dir/again.txt", $text);
+	is(run([$hsnap, '-z', "$dir/image.dmp", '-f', $out])->{status}, 0, 'as a script does that runs again');
+	is(run([$hsnap, '-z', "$dir/image.dmp", '-f', $out])->{status}, 0, 'a minidump is read again');
+	my ($time) = slurp($out) =~ /^(\/\/ hsnap: dump .*)/m;
+	spew($out, slurp($out) =~ s/( time=20)\d\d/${1}01/r);
+	is(run([$hsnap, '-z', "$dir/image.dmp", '-f', $out])->{status}, 2, 'not an earlier one of the same process');
+	is(run([$hsnap, '-z', "$dir/image.dmp", '--overwrite', '-f', $out])->{status}, 0, 'but with --overwrite');
+	ok(index(slurp($out), $time) >= 0, 'which writes it');
+};
+subtest 'every option that names a file is known here' => sub {
+	for my $program (qw(hdiff hsym hsnap)) {
+		my $help = join '', map { run(["$root/build/linux/$program", @$_])->{out} }
+		    $program eq 'hsnap' ? (['snapshot', '-h'], ['watch', '-h'], ['run', '-h'], ['record', '-h'], ['schedule', '-h']) : ['--help'];
+		for my $options ($help =~ /^ +(-\S.*?) (?:FILE|OUT|FOLDER)  /mg) {
+			my @unknown = grep { !$is_output{"$program $_"} && !$is_input{"$program $_"} } $options =~ /(--?[\w-]+)/g;
+			is("@unknown", '', "$program $options");
+		}
+	}
+};
+subtest 'a result without a limit' => sub {
+	check_error(run([$hdiff, '--junit', "$dir/none.xml", @dumps]), 'hdiff', 'is refused', '--junit', '--max-growth');
+	check_error(run([$hdiff, '--junit', @dumps]), 'hdiff', 'and takes no dump for its file', '--junit', '--max-growth');
+	ok(!-e "$dir/none.xml", 'nothing is written');
+};
+done_testing;
+
+# The command with the path of a file of each kind: the file stays. %how: insist, a word that lets it be replaced; remedy,
+# of the message; replaced, kinds that are not looked at.
+sub refuses {
+	my ($command, %how) = @_;
+	my %is_replaced = map { $_ => 1 } @{ $how{replaced} // [] };
+	for my $kind (grep { !$is_replaced{$_} } sort keys %kept) {
+		my ($bytes, $name) = @{ $kept{$kind} };
+		my $path = spew("$dir/kept.txt", $bytes);
+		my $result = run($command->($path));
+		is($result->{status}, 2, "$kind: status 2") or diag($result->{out});
+		like($result->{err}, qr/^(?:hdiff|hsym|hsnap): \S*kept\.txt: .*\Q@{[$how{remedy} // '--overwrite']}\E/m, "$kind: the message names it and the remedy");
+		like($result->{err}, qr/\Q$name\E/, "$kind: and says what it is") unless $how{remedy};
+		ok(slurp($path) eq $bytes, "$kind: it is as it was");
+		next unless $how{insist};
+		my ($program, @words) = @{ $command->($path) };
+		my @first = $words[0] eq 'record' ? shift @words : ();
+		my $again = run([$program, @first, $how{insist}, @words]);
+		isnt($again->{status}, 2, "$kind: with $how{insist} it is replaced") or diag($again->{err});
+		ok(slurp($path) ne $bytes, "$kind: by what was asked for");
+	}
+	return;
+}
