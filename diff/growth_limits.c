@@ -10,6 +10,7 @@
 
 #define NAMES_MAX 3 /* frames that name a stack */
 #define NO_ROW UINT32_MAX
+#define RATE_MAX 9e18 /* bytes that a size may have */
 
 /* "series 2: " where there are several: what all that is said begins with. */
 static void begin(struct buf *words, const struct view *view)
@@ -40,16 +41,59 @@ static void say_unknown(const struct growth_limits *limits, const struct view *v
 	buf_release(&words);
 }
 
+/* "app!leak < app!main": innermost first, without allocators. */
+static void add_stack_name(
+	struct buf *words, const struct growth_limits *limits, struct view *view, uint32_t number)
+{
+	const struct row *row = &view->comparison->rows[number];
+	char space[ROW_WORDS_BYTES];
+	struct frames frames;
+	struct buf name;
+
+	frames_init(&frames);
+	buf_init(&name);
+	naming_find(&view->naming, &number, 1);
+	naming_frames(&view->naming, number, &frames);
+	strip_frames(limits->strip, &frames);
+	for (size_t i = 0; i < frames.count && i < NAMES_MAX; i++) {
+		frame_name(&frames.items[i], &name);
+		buf_printf(words, "%s%s", i ? " < " : "", name.data);
+	}
+	if (!frames.count)
+		buf_add_text(words, report_row_words(row, space));
+	frames_release(&frames);
+	buf_release(&name);
+}
+
 /* ---------------------------------------------------------------- from first to last */
+
+static const char byte_unit[] = "byte", block_unit[] = "block"; /* units */
+
+/* "1.5 KiB", "20 bytes", "1 block" */
+static void add_amount(struct buf *words, uint64_t amount, const char *unit)
+{
+	char size[REPORT_SIZE_BYTES];
+
+	if (amount >= 1024 && unit == byte_unit)
+		buf_add_text(words, report_size(amount, size));
+	else
+		buf_printf(words, "%" PRIu64 " %s%s", amount, unit, amount == 1 ? "" : "s");
+}
 
 /* Adds words on growth when it is over a limit. */
 static bool add_over(
-	struct buf *words, const char *before, int64_t growth, uint64_t limit, const char *unit)
+	struct buf *words, const char *what, uint64_t growth, uint64_t limit, const char *unit)
 {
-	if (growth <= 0 || (uint64_t)growth <= limit)
+	if (growth <= limit)
 		return false;
-	buf_printf(words, "%sgrowth of %" PRId64 " %s is %" PRIu64 " over the limit of %" PRIu64,
-		before, growth, unit, (uint64_t)growth - limit, limit);
+	buf_printf(words, "%s of ", what);
+	add_amount(words, growth, unit);
+	if (growth >= 1024 && unit == byte_unit)
+		buf_printf(words, " (%" PRIu64 " bytes)", growth);
+	buf_add_text(words, " is ");
+	add_amount(words, growth - limit, unit);
+	buf_add_text(words, " over the limit of ");
+	add_amount(words, limit, unit);
 	return true;
 }
 
@@ -64,17 +108,83 @@ static void add_cut_ends(struct buf *words, const struct comparison *comparison)
 		is_last |= comparison->dumps[i].is_cut && axis_ends(axis, i);
 	}
 	if (is_first || is_last)
-		buf_printf(words, "; the %s%s%s snapshot is cut short", is_first ? "first" : "",
-			is_first && is_last ? " and the " : "", is_last ? "last" : "");
+		buf_printf(words, "; the %s%s%s cut short", is_first ? "first" : "",
+			is_first && is_last ? " and the " : "",
+			!is_last ? " snapshot is" :
+			is_first ? "last snapshots are" :
+				   "last snapshot is");
 }
 
-static void check_ends(struct growth_limits *limits, const struct view *view, struct buf *words)
+static uint64_t add_up(uint64_t sum, int64_t more)
+{
+	return more <= 0 ? sum : sum + (uint64_t)more < sum ? UINT64_MAX : sum + (uint64_t)more;
+}
+
+static uint64_t above_zero(int64_t growth)
+{
+	return growth > 0 ? (uint64_t)growth : 0;
+}
+
+/* Growth of the rows of a view, from first to last. */
+struct grown {
+	uint64_t bytes, blocks; /* of all rows that grew, added up; UINT64_MAX: or more */
+	uint64_t row_bytes, row_blocks; /* the most that one grew */
+	uint32_t by_bytes, by_blocks; /* that row, or NO_ROW */
+};
+
+static struct grown grown_of(const struct view *view)
+{
+	struct grown grown = {.by_bytes = NO_ROW, .by_blocks = NO_ROW};
+
+	for (size_t i = 0; i < view->row_count; i++) {
+		const struct row *row = &view->comparison->rows[view->rows[i]];
+		struct delta delta = row_delta(view->comparison, row);
+
+		grown.bytes = add_up(grown.bytes, delta.requested_bytes);
+		grown.blocks = add_up(grown.blocks, delta.block_count);
+		if (above_zero(delta.requested_bytes) > grown.row_bytes) {
+			grown.row_bytes = (uint64_t)delta.requested_bytes;
+			grown.by_bytes = view->rows[i];
+		}
+		if (above_zero(delta.block_count) > grown.row_blocks) {
+			grown.row_blocks = (uint64_t)delta.block_count;
+			grown.by_blocks = view->rows[i];
+		}
+	}
+	return grown;
+}
+
+/* Reports what is over one limit, bytes and blocks in a line. row: the stack that they are of, or NO_ROW. */
+static void check_limit(struct growth_limits *limits, struct view *view, struct buf *words,
+	const char *what, const struct growth_limit *limit, uint64_t bytes, uint64_t blocks,
+	uint32_t row)
+{
+	bool is_over;
+
+	begin(words, view);
+	is_over = add_over(words, what, bytes, limit->bytes, byte_unit);
+	if (is_over && blocks > limit->blocks)
+		buf_add_text(words, ", ");
+	is_over |= add_over(words, what, blocks, limit->blocks, block_unit);
+	if (!is_over)
+		return;
+	if (row != NO_ROW) {
+		buf_add_text(words, ": ");
+		add_stack_name(words, limits, view, row);
+	}
+	add_cut_ends(words, view->comparison);
+	say(limits, &limits->verdict->over, words->data);
+	limits->is_over = true;
+}
+
+static void check_ends(struct growth_limits *limits, struct view *view, struct buf *words)
 {
 	const struct options *options = limits->options;
+	const struct growth_limit *row = &options->row_max;
 	const struct trend_axis *axis = view->comparison->axis;
 	struct delta delta = change_delta(&view->selected);
+	struct grown grown = grown_of(view);
 	const char *why = limits->growth_unknown;
-	bool is_over;
 
 	if (axis && axis_longest(axis) < 2)
 		why = "there are no two snapshots of a process";
@@ -84,15 +194,12 @@ static void check_ends(struct growth_limits *limits, const struct view *view, st
 		return;
 	}
 	limits->ends_judged++;
-	begin(words, view);
-	is_over = add_over(words, "", delta.requested_bytes, options->growth_max_bytes, "bytes");
-	is_over |= add_over(words, is_over ? ", " : "", delta.block_count,
-		options->growth_max_blocks, "blocks");
-	if (!is_over)
-		return;
-	add_cut_ends(words, view->comparison);
-	say(limits, &limits->verdict->over, words->data);
-	limits->is_over = true;
+	check_limit(limits, view, words, "growth", &options->grown_max, grown.bytes, grown.blocks,
+		NO_ROW);
+	check_limit(limits, view, words, "growth of one stack", row, grown.row_bytes,
+		grown.row_blocks, grown.row_bytes > row->bytes ? grown.by_bytes : grown.by_blocks);
+	check_limit(limits, view, words, "net growth", &options->net_max,
+		above_zero(delta.requested_bytes), above_zero(delta.block_count), NO_ROW);
 }
 
 /* ---------------------------------------------------------------- by the hour */
@@ -126,30 +233,34 @@ static struct rates rates_of(const struct view *view)
 	return rates;
 }
 
-/* "; fastest: app!leak < app!main, by 1234": innermost first, without allocators. */
+#define DIGITS_MAX 17
+
+/* "34.3 MiB/h (35925579 bytes/h)", with as many digits as it takes to be over above. */
+static void add_rate(struct buf *words, const struct options *options, double rate, double above)
+{
+	const char unit = options->rate_max_hours == 1 ? 'h' : 'd';
+	char exact[400], size[REPORT_SIZE_BYTES];
+	int digits = 0;
+
+	do {
+		snprintf(exact, sizeof(exact), "%.*f", digits, rate);
+	} while (!(strtod(exact, NULL) > above) && ++digits <= DIGITS_MAX);
+	if (rate < 1024 || rate >= RATE_MAX)
+		buf_printf(words, "%s bytes/%c", exact, unit);
+	else
+		buf_printf(words, "%s/%c (%s bytes/%c)", report_size((uint64_t)rate, size), unit,
+			exact, unit);
+}
+
+/* "; fastest: app!leak < app!main, by 2.0 KiB/h" */
 static void add_fastest(
 	struct buf *words, const struct growth_limits *limits, struct view *view, uint32_t number)
 {
-	const struct row *row = &view->comparison->rows[number];
-	char space[ROW_WORDS_BYTES];
-	struct frames frames;
-	struct buf name;
-
-	frames_init(&frames);
-	buf_init(&name);
 	buf_add_text(words, "; fastest: ");
-	naming_find(&view->naming, &number, 1);
-	naming_frames(&view->naming, number, &frames);
-	strip_frames(limits->strip, &frames);
-	for (size_t i = 0; i < frames.count && i < NAMES_MAX; i++) {
-		frame_name(&frames.items[i], &name);
-		buf_printf(words, "%s%s", i ? " < " : "", name.data);
-	}
-	if (!frames.count)
-		buf_add_text(words, report_row_words(row, space));
-	buf_printf(words, ", by %.0f", rate_of(view, number) * limits->options->rate_max_hours);
-	frames_release(&frames);
-	buf_release(&name);
+	add_stack_name(words, limits, view, number);
+	buf_add_text(words, ", by ");
+	add_rate(words, limits->options, rate_of(view, number) * limits->options->rate_max_hours,
+		-1);
 }
 
 /* Why a trend cannot be held against a rate, or NULL. */
@@ -167,26 +278,10 @@ static const char *no_rate(struct growth_limits *limits, const struct trend_axis
 	return NULL;
 }
 
-#define DIGITS_MAX 17
-
-/* With as many digits as it takes to see that it is over. */
-static void add_rate(struct buf *words, double growth, double limit)
-{
-	char text[400];
-
-	for (int digits = 0; digits <= DIGITS_MAX; digits++) {
-		snprintf(text, sizeof(text), "%.*f", digits, growth);
-		if (strtod(text, NULL) > limit)
-			break;
-	}
-	buf_printf(words, "growth of %s ", text);
-}
-
 static void check_rate(struct growth_limits *limits, struct view *view, struct buf *words)
 {
 	const struct options *options = limits->options;
 	const char *why = no_rate(limits, view->comparison->axis);
-	const char *unit = options->rate_max_hours == 1 ? "bytes/h" : "bytes/d";
 	struct rates rates;
 	double growth;
 
@@ -200,9 +295,10 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 		return;
 	limits->is_over = true;
 	begin(words, view);
-	add_rate(words, growth, (double)options->rate_max_bytes);
-	buf_printf(words, "%s is over the limit of %" PRIu64 " %s", unit, options->rate_max_bytes,
-		unit);
+	buf_add_text(words, "growth of ");
+	add_rate(words, options, growth, (double)options->rate_max_bytes);
+	buf_add_text(words, " is over the limit of ");
+	add_rate(words, options, (double)options->rate_max_bytes, -1);
 	if (rates.fastest == NO_ROW)
 		buf_add_text(words, "; it is that of all together, and no single stack keeps "
 				    "growing: try --group function or --group module");
@@ -234,7 +330,8 @@ static void check_damage(struct growth_limits *limits, const struct view *view, 
 	buf_clear(why);
 	buf_printf(why, "%s is %s", damaged->path, damaged->is_cut ? "cut short" : "damaged");
 	if (count > 1)
-		buf_printf(why, ", and %zu more are cut short or damaged", count - 1);
+		buf_printf(why, ", and %zu more %s cut short or damaged", count - 1,
+			count == 2 ? "is" : "are");
 	say_unknown(limits, view, "growth", why->data);
 }
 
@@ -248,7 +345,7 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 	limits->verdict = verdict;
 	limits->is_over = false;
 	buf_init(&words);
-	if (options->growth_max_bytes != UINT64_MAX || options->growth_max_blocks != UINT64_MAX)
+	if (options_limit_ends(options))
 		check_ends(limits, view, &words);
 	if (options->rate_max_hours)
 		check_rate(limits, view, &words);

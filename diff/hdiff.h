@@ -111,8 +111,9 @@ struct options {
 	const char *output; /* NULL: standard output */
 	const char *junit; /* a file for a build server, or NULL */
 	bool overwrite; /* dumps and recordings, too */
-	/* limits of growth; UINT64_MAX: none */
-	uint64_t growth_max_bytes, growth_max_blocks;
+	struct growth_limit {
+		uint64_t bytes, blocks; /* UINT64_MAX: no limit */
+	} grown_max, row_max, net_max; /* of all rows that grew, of one, of the sum of all */
 	/* Of a trend: at most rate_max_bytes in rate_max_hours, 1 or 24; 0: none. */
 	uint64_t rate_max_bytes;
 	unsigned rate_max_hours;
@@ -128,7 +129,8 @@ bool options_strip(const struct options *options);
 /* Whether what is written goes to standard output. */
 bool options_is_shown(const struct options *options);
 
-/* Returns true if growth has a limit of any kind. */
+/* Returns true if growth from the first dump to the last has a limit (a limit always has bytes); growth of any kind. */
+bool options_limit_ends(const struct options *options);
 bool options_has_limit(const struct options *options);
 
 /* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
@@ -242,8 +244,8 @@ int run_chart(
 /*
  * Limits of growth: what a build job wants to know of a series.
  *
- * From the first dump to the last: what is selected must not grow by more bytes, or blocks, than are
- * allowed. Per hour or day, of a trend: nor may what is selected and judged to grow, be it row by row
+ * From the first dump to the last: the rows that grew must not grow by more bytes, or blocks, than are
+ * allowed, added up and each; nor may the sum of all rows. Per hour or day, of a trend: nor may what is selected and judged to grow, be it row by row
  * or as a whole. Where that cannot be judged a line says so; of a trend also where a dump is damaged and
  * no limit is passed.
  */

@@ -48,8 +48,7 @@ static const char *too_much(const struct options *options, const struct file_lis
  * because rows are missing or numbers were guessed. */
 static const char *no_limit(const struct options *options, const struct comparison *comparison)
 {
-	bool has_limit = !options->force && (options->growth_max_bytes != UINT64_MAX ||
-						    options->growth_max_blocks != UINT64_MAX);
+	bool has_limit = !options->force && options_limit_ends(options);
 
 	if (!has_limit)
 		return NULL;
@@ -57,7 +56,8 @@ static const char *no_limit(const struct options *options, const struct comparis
 		return "it may not show all that grew; compare the dumps, or use --force";
 	if (comparison->is_guess)
 		return "whether its numbers are hexadecimal was guessed; say --input-base";
-	if (comparison->lacks_counts && options->growth_max_blocks != UINT64_MAX)
+	if (comparison->lacks_counts && (options->grown_max.blocks & options->row_max.blocks &
+						options->net_max.blocks) != UINT64_MAX)
 		return "it does not tell by how many blocks";
 	return NULL;
 }

@@ -175,6 +175,8 @@ enum {
 	SUPPRESS,
 	SPARK,
 	MAX_GROWTH,
+	MAX_GROWTH_ROW,
+	MAX_GROWTH_NET,
 	MATCH,
 	WARM_UP,
 	SINCE,
@@ -238,7 +240,11 @@ const struct opt hdiff_options[] = {
 		"hide stacks listed in FILE, or in the built-in runtime; repeatable"},
 	{SPARK, NULL, "spark", "HOW", "bars of a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
-		"exit with 1 above SIZE[,N], for trends above SIZE/h or SIZE/d"},
+		"exit with 1 if what grew is over SIZE[,N], in trends SIZE/h or SIZE/d"},
+	{MAX_GROWTH_ROW, NULL, "max-growth-row", "LIMIT",
+		"the same of the stack that grew most: SIZE[,N]"},
+	{MAX_GROWTH_NET, NULL, "max-growth-net", "LIMIT",
+		"the same of growth less what shrank: SIZE[,N]"},
 	{JUNIT, NULL, "junit", "FILE", "also write the result to FILE as JUnit XML"},
 	{MATCH, NULL, "match", "HOW",
 		"auto (the default), id, address, module, symbol or function"},
@@ -281,8 +287,9 @@ static const struct options defaults = {
 	.sort = SORT_DEFAULT,
 	.shown_max = SIZE_MAX,
 	.strip = STRIP_DEFAULT,
-	.growth_max_bytes = UINT64_MAX,
-	.growth_max_blocks = UINT64_MAX,
+	.grown_max = {UINT64_MAX, UINT64_MAX},
+	.row_max = {UINT64_MAX, UINT64_MAX},
+	.net_max = {UINT64_MAX, UINT64_MAX},
 };
 
 /* ---------------------------------------------------------------- numbers */
@@ -338,21 +345,17 @@ static int take_rate(struct options *options, const char *text, size_t len, stru
 	return rc;
 }
 
-static int take_limits(struct options *options, const char *text, struct err *err)
+/* "64K", "64K,100" */
+static int take_limit(struct growth_limit *limit, const char *text, struct err *err)
 {
-	size_t len = strcspn(text, ",/");
-	uint64_t bytes, blocks = UINT64_MAX;
-	int rc;
+	size_t len = strcspn(text, ",");
+	struct growth_limit read = {.blocks = UINT64_MAX};
+	int rc = take_size(text, len, &read.bytes, err);
 
-	if (text[len] == '/')
-		return take_rate(options, text, len, err);
-	rc = take_size(text, len, &bytes, err);
 	if (!rc && text[len])
-		rc = take_number(text + len + 1, &blocks, err);
-	if (!rc) {
-		options->growth_max_bytes = bytes;
-		options->growth_max_blocks = blocks;
-	}
+		rc = take_number(text + len + 1, &read.blocks, err);
+	if (!rc)
+		*limit = read;
 	return rc;
 }
 
@@ -483,15 +486,24 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case TO: options->part.to = text; return 0;
 	case WARM_UP: return take_count(text, 0, &options->warm_up, err);
 	case SERIES: return take_count(text, 1, &options->series, err);
-	case MAX_GROWTH: return take_limits(options, text, err);
+	case MAX_GROWTH:
+		return strchr(text, '/') ? take_rate(options, text, strcspn(text, "/"), err) :
+					   take_limit(&options->grown_max, text, err);
+	case MAX_GROWTH_ROW: return take_limit(&options->row_max, text, err);
+	case MAX_GROWTH_NET: return take_limit(&options->net_max, text, err);
 	default: return take_choice(options, id, text, err);
 	}
 }
 
+bool options_limit_ends(const struct options *options)
+{
+	return (options->grown_max.bytes & options->row_max.bytes & options->net_max.bytes) !=
+	       UINT64_MAX;
+}
+
 bool options_has_limit(const struct options *options)
 {
-	return options->growth_max_bytes != UINT64_MAX ||
-	       options->growth_max_blocks != UINT64_MAX || options->rate_max_hours;
+	return options_limit_ends(options) || options->rate_max_hours;
 }
 
 static size_t count_stdin(const char *const *paths, size_t count)
@@ -541,7 +553,7 @@ static int check_chart(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, options_of_recording(options),
 			"a chart is of all that was there from --from to --to");
 	if (options->sum || options_ask_trend(options) || options->group != GROUP_STACK ||
-		options->sort != SORT_DEFAULT || options->growth_max_bytes != UINT64_MAX ||
+		options->sort != SORT_DEFAULT || options_limit_ends(options) ||
 		options_of_trend(options))
 		return err_set(err, ERR_USAGE, chart_option(options),
 			"it has no rows and judges nothing: leave out --sum, --group, --sort, "

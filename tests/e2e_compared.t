@@ -41,8 +41,8 @@ sub gate {
 sub named_the_wrong_way_round {
 	my $dir = fresh_dir();
 	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
-	my $report = gate('right', 1, [qr/growth of 1500 bytes/], '--max-growth', 1000, @files);
-	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1500 bytes/],
+	my $report = gate('right', 1, [qr/growth of 1\.5 KiB \(1500 bytes\)/], '--max-growth', 1000, @files);
+	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1\.5 KiB \(1500 bytes\)/],
 		'--max-growth', 1000, reverse @files);
 	is_deeply($turned, $report, 'the same report');
 	# Those of a folder, by their times alone where they tell no process, as minidumps may.
@@ -52,7 +52,7 @@ sub named_the_wrong_way_round {
 		ok($dump =~ s{^// hsnap: process .*\n}{}m, 'a dump without its process');
 		spew("$folder/" . ($i ? 'a' : 'b') . '.txt', $dump);
 	}
-	gate('a folder', 1, [qr/growth of 1500 bytes/], '--max-growth', 1000, $folder);
+	gate('a folder', 1, [qr/growth of 1\.5 KiB \(1500 bytes\)/], '--max-growth', 1000, $folder);
 	# Of two runs of a program the later may be what the earlier is held against.
 	my ($other) = series($dir, [$start], { leak => [2500] }, pid => 77, name => 'other%d.txt');
 	$report = gate('two runs', 0, [], '--max-growth', 1000, $files[1], $other);
@@ -106,7 +106,7 @@ sub added_up {
 		is_deeply(\%rows, { leak => [1740, 3, 0], own => [5, 1, 0] }, 'each stack has what all have of it');
 		is_deeply([map { "$_->{role} $_->{path}" } @{ $report->{inputs} }], [map { "new $_" } reverse @files], 'of all files, by their times');
 	}
-	gate('over a limit', 1, [qr/growth of 1745 bytes is 1 over/], '--sum', '--max-growth', 1744, $dir);
+	gate('over a limit', 1, [qr/growth of 1\.7 KiB \(1745 bytes\) is 1 byte over/], '--sum', '--max-growth', 1744, $dir);
 	my $text = run(tool('hdiff', 'linux', '--sum', @files));
 	check_ok($text, 'as text');
 	check_report(report($text->{out}), 'as text');

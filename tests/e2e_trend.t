@@ -216,17 +216,17 @@ subtest 'a limit per hour is for what keeps growing' => sub {
 	my @two = ('-i', 'leak|slow');
 	my $over = hdiff('--max-growth', '6599/h', @two, 'a-*.txt');
 	is($over->{status}, 1, 'over it');
-	like($over->{err}, qr{^hdiff: growth of 6600 bytes/h is over the limit of 6599 bytes/h; fastest: app!leak < app\+FFF, by 6000$}m,
+	like($over->{err}, qr{^hdiff: growth of 6\.4 KiB/h \(6600 bytes/h\) is over the limit of 6\.4 KiB/h \(6599 bytes/h\); fastest: app!leak < app\+FFF, by 5\.9 KiB/h \(6000 bytes/h\)$}m,
 		'which is said, and what grows fastest');
 	is(hdiff('--max-growth', '6600/h', @two, 'a-*.txt')->{status}, 0, 'up to it');
 	is(hdiff('--max-growth', '158400/d', @two, 'a-*.txt')->{status}, 0, 'per day');
-	like(hdiff('--max-growth', '158399/d', @two, 'a-*.txt')->{err}, qr{growth of 158400 bytes/d is over}, 'over that');
+	like(hdiff('--max-growth', '158399/d', @two, 'a-*.txt')->{err}, qr{growth of 154\.7 KiB/d \(158400 bytes/d\) is over}, 'over that');
 	is(hdiff('--max-growth', '1/h', '-i', 'step|saw|falls', 'a-*.txt')->{status}, 0, 'what grew once or returns is over none');
 	is(hdiff('--max-growth', '1/h', '--verdict', 'grew-once', 'a-*.txt')->{status}, 0, 'what is filtered out does not count');
 	is(hdiff('--max-growth', '1/h', '-n', '0', 'a-*.txt')->{status}, 1, 'what is not shown does');
 	my $both = hdiff('--max-growth', '1/h', '--max-growth', '7000/h', '--max-growth', '1', '--max-growth', '12099,100', @two, 'a-*.txt');
 	is($both->{status}, 1, 'both kinds may be given');
-	is_deeply([grep { /limit/ } split /\n/, $both->{err}], ['hdiff: growth of 12100 bytes is 1 over the limit of 12099'],
+	is_deeply([grep { /limit/ } split /\n/, $both->{err}], ['hdiff: growth of 11.8 KiB (12100 bytes) is 1 byte over the limit of 11.8 KiB'],
 		'of each the last one counts');
 };
 
@@ -259,7 +259,7 @@ subtest 'each process is a series' => sub {
 		[[qw(leak slow step saw falls)], ['leak']], 'each with its own rows');
 	is_deeply(trend(hdiff('--series', 2, 'a-*.txt', 'b-*.txt')->{out})->{rows}, trend($texts[1])->{rows}, '--series 2');
 	my $over = hdiff('--max-growth', '299/h', 'a-*.txt', 'b-*.txt');
-	like($over->{err}, qr{^hdiff: series 1: growth of \d+ bytes/h is over}m, 'the first is over a limit');
+	like($over->{err}, qr{^hdiff: series 1: growth of [\d.]+ KiB/h \(\d+ bytes/h\) is over}m, 'the first is over a limit');
 	like($over->{err}, qr{^hdiff: series 2: growth of 300 bytes/h is over the limit of 299 bytes/h; fastest: app!leak}m, 'and the second');
 	my $warned = hdiff('-i', 'slow', '-i', 'nowhere', '--min-bytes', '1000', 'a-*.txt', 'b-*.txt')->{err};
 	unlike($warned, qr/-i slow: warning/, 'what one of them has is found');
@@ -283,7 +283,7 @@ subtest 'damaged dumps' => sub {
 	spew($dumps[-1], substr $text, 0, index($text, 'End of data'));
 	my $result = hdiff('--max-growth', '1/h', @dumps);
 	is($result->{status}, 2, 'given by name: status 2, whatever is over a limit');
-	like($result->{err}, qr/growth of 6000 bytes\/h is over/, 'which is said');
+	like($result->{err}, qr/growth of 5\.9 KiB\/h \(6000 bytes\/h\) is over/, 'which is said');
 	is(scalar @{ trend($result->{out})->{snapshots} }, 11, 'of what is whole');
 	$result = hdiff('--force', '--max-growth', '1/h', @dumps);
 	is($result->{status}, 1, '--force: the limit counts');

@@ -142,11 +142,11 @@ subtest 'with --force no limit is kept by what a damaged dump lacks' => sub {
 	my $over = hdiff('--force', '--max-growth', '1', $middle);
 	is($over->{status}, 1, 'what is over a limit is');
 	unlike($over->{err}, qr/cut short$/m, 'as before');
-	like(hdiff('--force', '--max-growth', '1T', $middle)->{err}, qr/: \Q$files[2]\E is cut short, and 1 more are cut short or damaged$/m, 'two');
+	like(hdiff('--force', '--max-growth', '1T', $middle)->{err}, qr/: \Q$files[2]\E is cut short, and 1 more is cut short or damaged$/m, 'two');
 	cut($files[5]);
-	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1; the last snapshot is cut short$/m, 'the last is said to be');
+	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1 byte; the last snapshot is cut short$/m, 'the last is said to be');
 	cut($files[0]);
-	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1; the first and the last snapshot is cut short$/m, 'and the first');
+	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1 byte; the first and the last snapshots are cut short$/m, 'and the first');
 	is(hdiff('--force', '--max-growth', '1T', @files[0, 5])->{status}, 0, 'of two dumps it is as it was');
 };
 
@@ -221,7 +221,7 @@ subtest 'what leaks by blocks is told by blocks' => sub {
 subtest 'limits are told by numbers that are over them, and by what grows' => sub {
 	my $dir = fresh_dir();
 	series($dir, [map { START + 10 * HOUR * $_ } 1 .. 6], { leak => [map { 100 + 40_964 * $_ } 0 .. 5] });
-	like(hdiff('--max-growth', '4096/h', $dir)->{err}, qr{^hdiff: growth of 4096\.4 bytes/h is over the limit of 4096 bytes/h; fastest: }m, 'a fraction');
+	like(hdiff('--max-growth', '4096/h', $dir)->{err}, qr{^hdiff: growth of 4\.0 KiB/h \(4096\.4 bytes/h\) is over the limit of 4\.0 KiB/h \(4096 bytes/h\); fastest: }m, 'a fraction');
 	my $both = fresh_dir();
 	my @odd = map { $_ % 2 ? 500_000 : 1000 } 0 .. 11;
 	series($both, [map { START + HOUR * $_ } 1 .. 12], { here => \@odd, there => [map { 600_000 + 100 * $_ - $odd[$_] } 0 .. 11] });

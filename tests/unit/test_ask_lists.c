@@ -396,15 +396,16 @@ TEST(what_is_filtered_out_is_not_suppressed)
 TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 {
 	struct result *result =
-		ask_expect(1, "hdiff: growth of 31 bytes is 1 over the limit of 30\n",
+		ask_expect(1, "hdiff: growth of 31 bytes is 1 byte over the limit of 30 bytes\n",
 			"--max-growth", "30", "new.txt");
 
 	assert_int_equal(result->row_count, 5);
-	ask_expect(1, "hdiff: growth of 5 blocks is 2 over the limit of 3\n", "--max-growth=1K,3",
-		"new.txt");
-	result = ask_expect(
-		1, "growth of 31 bytes is 31 over the limit of 0", "--max-growth=0,0", "new.txt");
-	assert_non_null(strstr(result->words, "growth of 5 blocks is 5 over the limit of 0"));
+	ask_expect(1, "hdiff: growth of 5 blocks is 2 blocks over the limit of 3 blocks\n",
+		"--max-growth=1K,3", "new.txt");
+	result = ask_expect(1, "growth of 31 bytes is 31 bytes over the limit of 0 bytes",
+		"--max-growth=0,0", "new.txt");
+	assert_non_null(
+		strstr(result->words, "growth of 5 blocks is 5 blocks over the limit of 0 blocks"));
 }
 
 TEST(growth_up_to_a_limit_is_status_0)
@@ -427,8 +428,57 @@ TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
 	ask_status(0, "--max-growth", "3", "-i", "leak|cache", "new.txt");
 	write_list("leak:main\n"); /* leaves 4 + 8 */
 	ask_status(0, "--max-growth", "12", "--suppress", "more.txt", "new.txt");
-	ask_expect(1, "growth of 12 bytes is 1 over the limit of 11\n", "--max-growth", "11",
-		"--suppress", "more.txt", "new.txt");
+	ask_expect(1, "growth of 12 bytes is 1 byte over the limit of 11 bytes\n", "--max-growth",
+		"11", "--suppress", "more.txt", "new.txt");
+}
+
+static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_stack stack)
+{
+	put(maker, "%s", "");
+	put_entry(maker, bytes, 8, id);
+	put_frames(maker, stack);
+	put(maker, "%s", "");
+}
+
+/* One stack of 40 bytes in a block is freed, two others have 30 and 10: the sum is 0 bytes and 1 block. */
+TEST(what_shrank_hides_no_growth)
+{
+	struct maker old = dump_new((struct maker){0}), new;
+	put_names(&old);
+	put_one(&old, 40, "1", (made_stack){MALLOC, CACHE, MAIN});
+	dump_end(&old, "old.txt");
+	new = dump_new((struct maker){0});
+	put_names(&new);
+	put_one(&new, 30, "2", (made_stack){MALLOC, LEAK, MAIN});
+	put_one(&new, 10, "3", (made_stack){MALLOC, HELPER});
+	dump_end(&new, "new.txt");
+
+	ask_expect(1, "hdiff: growth of 40 bytes is 1 byte over the limit of 39 bytes\n",
+		"--max-growth", "39", "old.txt", "new.txt");
+	ask_expect(1, "hdiff: growth of 2 blocks is 1 block over the limit of 1 block\n",
+		"--max-growth", "40,1", "old.txt", "new.txt");
+	ask_status(0, "--max-growth", "40,2", "old.txt", "new.txt");
+	ask_expect(1,
+		"hdiff: growth of one stack of 30 bytes is 1 byte over the limit of 29 bytes: "
+		"app!leak_here < app!main\n",
+		"--max-growth-row", "29", "old.txt", "new.txt");
+	ask_status(0, "--max-growth-row", "30,1", "old.txt", "new.txt");
+	ask_expect(1, "growth of one stack of 1 block is 1 block over", "--max-growth-row", "30,0",
+		"old.txt", "new.txt");
+	ask_status(0, "--max-growth-net", "0,1", "old.txt", "new.txt");
+	ask_expect(1, "hdiff: net growth of 1 block is 1 block over the limit of 0 blocks\n",
+		"--max-growth-net", "0,0", "old.txt", "new.txt");
+	ask_expect(1, "net growth of 10 bytes", "--max-growth-net", "9", "-i", "helper", "new.txt");
+}
+
+TEST(amounts_over_a_limit_have_units)
+{
+	struct maker maker = dump_new((struct maker){0});
+	put_one(&maker, 100000, "1", (made_stack){MALLOC, LEAK, MAIN});
+	dump_end(&maker, "new.txt");
+	ask_expect(1,
+		"hdiff: growth of 97.7 KiB (100000 bytes) is 33.7 KiB over the limit of 64.0 KiB\n",
+		"--max-growth", "64K", "new.txt");
 }
 
 /* What is missing counts for more than what is too much, unless --force allows it. */
@@ -440,7 +490,7 @@ TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 	dump_end(&maker, "new.txt");
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
 		struct result *result =
-			ask_expect(is_forced ? 1 : 2, "growth of 40 bytes is 1 over the limit",
+			ask_expect(is_forced ? 1 : 2, "growth of 40 bytes is 1 byte over the limit",
 				"--max-growth", "39", is_forced ? "--force" : "--strip", "new.txt");
 
 		assert_int_equal(result->row_count, 1);
@@ -496,6 +546,8 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
 	refused("hdiff: --max-growth ,5: ", "--max-growth", ",5", "new.txt");
 	refused("decimal number", "--max-growth", "5,", "new.txt");
+	refused("hdiff: --max-growth-row 1M/h: ", "--max-growth-row", "1M/h", "new.txt");
+	refused("hdiff: --max-growth-net 1K,x: ", "--max-growth-net", "1K,x", "new.txt");
 	refused("hdiff: --max-growth 5Q: ", "-max-growth:5Q", "new.txt");
 	refused("hdiff: --min-bytes 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
 	refused("hdiff: --min-count 1K: ", "--min-count", "1K", "new.txt");

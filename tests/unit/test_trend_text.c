@@ -82,7 +82,7 @@ TEST(a_limit_per_hour_is_a_size_and_a_unit)
 		parsed(&options, "--max-growth", good[i].text, 0);
 		assert_int_equal(options.rate_max_bytes, good[i].bytes);
 		assert_int_equal(options.rate_max_hours, good[i].hours);
-		assert_true(options.growth_max_bytes == UINT64_MAX);
+		assert_true(options.grown_max.bytes == UINT64_MAX);
 		assert_string_equal(options_of_trend(&options), "--max-growth SIZE/h");
 		options_release(&options);
 	}
