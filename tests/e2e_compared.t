@@ -24,6 +24,10 @@ added_up();
 added_up_for_real();
 beside_the_dumps();
 nothing_changed();
+SKIP: {
+	my $use = data_file('use') or skip('the cases of users are not here', 1);
+	of_users($use);
+}
 done_testing;
 
 # hdiff's status, what it says, and its report.
@@ -159,6 +163,19 @@ sub beside_the_dumps {
 	is(gate('one dump and the log', 0, [], $dir)->{schema}, 'hdiff/1', 'are one dump');
 	spew("$dir/notes", "2026 was a year\n");
 	gate('another text', 0, [qr/notes: warning: left out: is not a heap dump/], $dir);
+}
+
+# A call of x() was inserted before others in main: that is the row. 100,000 bytes leak, and a cache of as many is not there
+# any more.
+sub of_users {
+	my ($use) = @_;
+	my $report = gate('an inserted call', 1, [qr/growth of 9\.8 KiB \(10000 bytes\)/], '--max-growth', 0, map { "$use/01-inserted-call/$_.txt" } 'v1', 'v2');
+	is_deeply([map { $_->{frames}[1]{function} } @{ $report->{rows} }], ['x'], 'is the only row');
+	my @pair = map { "$use/02-net-gate/$_.txt" } 'a', 'b';
+	gate('a leak, and a cache that went away', 1, [qr/growth of 97\.7 KiB \(100000 bytes\) is /], '--max-growth', 0, @pair);
+	gate('the largest stack', 1, [qr/growth of one stack of 97\.7 KiB .*: app!leak_new < app!main$/], '--max-growth-row', '64K', @pair);
+	gate('the sum', 0, [], '--max-growth-net', '0,0', @pair);
+	return;
 }
 
 # A program in a new build, whose lines have moved: each stack is the one that it was.

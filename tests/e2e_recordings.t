@@ -505,6 +505,8 @@ sub check_errors {
 	my @wrong = (
 		[["$run\@11s"], 'run.hrec@11s', '11s'],
 		[["$run\@nobody"], 'run.hrec@nobody', 'nobody'],
+		[["$run\@5"], 'run.hrec@5', 'no mark', '5s'],
+		[["$run\@-11s"], 'run.hrec@-11s', '10.000 s long'],
 		[["$dump\@10s"], 'dump.txt', 'recording'],
 		[["$dir/none.hrec\@10s"], 'none.hrec@10s', 'cannot open'],
 		[['--class', 'aifo', $run, $small], '--class', 'one recording'],

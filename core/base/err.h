@@ -79,7 +79,8 @@
 		"ask for moments before that, or record again")                                    \
 	X(ERR_NOT_RECORDED, "the process is not being recorded", "start it with 'hsnap record'")   \
 	X(ERR_MOMENT, "there is no such moment",                                                   \
-		"give 10s, 1m30s, 500ms, 40%, start, end, peak, a mark, or a time in UTC")         \
+		"give 10s, 6.859s, 1m30s, 40%, start, end, peak, a mark, peak-1s, or a time in "   \
+		"UTC")                                                                             \
 	X(ERR_LIMIT, "a recording holds no more", "record for a shorter time")                     \
 	X(ERR_NOT_ETW, "is not an ETW log", "give a file written by wpr, xperf or PerfView")       \
 	X(ERR_BAD_ETW, "the ETW log is damaged", "record it again")                                \

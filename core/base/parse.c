@@ -232,19 +232,38 @@ static size_t read_unit(const char **text, size_t from)
 	return from;
 }
 
+/* Moves *text behind a point and digits, if it starts with them; returns how many digits. */
+static size_t read_fraction(const char **text)
+{
+	size_t count = **text == '.' ? strspn(*text + 1, "0123456789") : 0;
+
+	*text += count ? count + 1 : 0;
+	return count;
+}
+
 int duration_parse(const char *text, int64_t *ms)
 {
-	int64_t sum = 0, number = 0;
-	size_t unit = 0;
+	int64_t sum = 0, number = 0, fraction;
+	size_t unit = 0, digits;
 
 	do {
+		const char *at;
+
 		if (read_digits(&text, &number))
 			return -ERR_USAGE;
+		at = text + 1;
+		digits = read_fraction(&text);
+		text += *text == ' ';
 		unit = read_unit(&text, unit);
-		if (unit == UNITS || number > (INT64_MAX - sum) / duration_units[unit].ms)
+		if (unit >= UNITS - (digits != 0))
 			return -ERR_USAGE;
-		sum += number * duration_units[unit++].ms;
-	} while (*text);
+		fraction = (int64_t)fraction_of(at, digits, (uint64_t)duration_units[unit].ms);
+		if (number > (INT64_MAX - sum - fraction) / duration_units[unit].ms)
+			return -ERR_USAGE;
+		sum += number * duration_units[unit++].ms + fraction;
+	} while (*text && !digits);
+	if (*text)
+		return -ERR_USAGE;
 	*ms = sum;
 	return 0;
 }

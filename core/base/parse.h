@@ -31,12 +31,13 @@ int date_parse(const char *text, int64_t *ms);
  */
 int date_span_parse(const char *text, int64_t *first_ms, int64_t *last_ms);
 
-/* Spans of time as people write them: "30s", "30m", "1h30m", "2d", "500ms". */
+/* Spans of time as people write them: "30s", "30m", "1h30m", "2d", "500ms", "1.5h", "6.859 s". */
 
 /*
  * Reads text as milliseconds: decimal digits and a unit (d, h, m, s, ms, in either case), once or more, each
- * unit smaller than the one before it ("1d12h"). No blanks, signs, fractions; a number has a unit. "0s" is a
- * span. 0, or -ERR_USAGE: no such text, or more than fits; then *ms is untouched.
+ * unit smaller than the one before it ("1d12h"). The last number may have a fraction, but not of a millisecond; what it
+ * leaves of one is dropped. A blank may stand before a unit, as in what is printed. No signs; a number has a unit. "0s" is
+ * a span. 0, or -ERR_USAGE: no such text, or more than fits; then *ms is untouched.
  */
 int duration_parse(const char *text, int64_t *ms);
 

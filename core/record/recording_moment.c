@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/parse.h"
@@ -31,6 +32,9 @@ static int no_moment(const struct recording *recording, const char *moment, stru
 {
 	uint64_t ms = recording->facts.length_ms;
 
+	if (*moment && !moment[strspn(moment, "0123456789.")])
+		return err_set(err, ERR_MOMENT, recording->path,
+			"no mark is called %s; of a time write the unit, as %ss", moment, moment);
 	return err_set(err, ERR_MOMENT, recording->path, "%s: it is %" PRIu64 ".%03u s long",
 		moment, ms / 1000, (unsigned)(ms % 1000));
 }
@@ -65,35 +69,71 @@ static const struct record_mark *find_mark(const struct record_facts *facts, con
 	return NULL;
 }
 
+/* "start", "end", "peak" or a mark: true, and where that is. */
+static bool name_parse(
+	const struct record_facts *facts, const char *name, uint64_t *position, uint64_t *time_ms)
+{
+	const struct record_mark *mark = find_mark(facts, name);
+
+	if (!strcmp(name, "start")) {
+		*position = facts->start_position;
+		*time_ms = 0;
+	} else if (!strcmp(name, "end")) {
+		*position = facts->event_count;
+		*time_ms = facts->length_ms;
+	} else if (!strcmp(name, "peak")) {
+		*position = facts->peak.position;
+		*time_ms = facts->peak.time_ms;
+	} else if (mark) {
+		*position = mark->position;
+		*time_ms = mark->time_ms;
+	}
+	return mark || !strcmp(name, "start") || !strcmp(name, "end") || !strcmp(name, "peak");
+}
+
+/* "peak-1s", "noon+500ms", or "-1s" before the end: true, and the time in the recording, when *is_in. */
+static bool distance_parse(
+	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
+{
+	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
+	char name[RECORD_TEXT_MAX + 1];
+	uint64_t position, from_ms = facts->length_ms;
+	int64_t ms;
+
+	sign = !sign || (plus && plus > sign) ? plus : sign;
+	if (!sign || (size_t)(sign - moment) > RECORD_TEXT_MAX || duration_parse(sign + 1, &ms))
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(sign - moment), moment);
+	if ((*name || *sign == '+') && !name_parse(facts, name, &position, &from_ms))
+		return false;
+	*is_in =
+		*sign == '-' ? (uint64_t)ms <= from_ms : (uint64_t)ms <= facts->length_ms - from_ms;
+	*time_ms = !*is_in ? 0 : *sign == '-' ? from_ms - (uint64_t)ms : from_ms + (uint64_t)ms;
+	return true;
+}
+
 int recording_position(struct recording *recording, const char *moment, uint64_t *position,
 	uint64_t *time_ms, struct err *err)
 {
 	const struct record_facts *facts = &recording->facts;
-	const struct record_mark *mark = find_mark(facts, moment);
-	uint64_t at, ms = 0;
-	bool is_in;
-	int rc;
+	const bool is_word =
+		!strcmp(moment, "start") || !strcmp(moment, "end") || !strcmp(moment, "peak");
+	uint64_t at = 0, ms = 0;
+	bool is_in = true;
+	int rc = 0;
 
-	if (!strcmp(moment, "start")) {
-		at = facts->start_position;
-	} else if (!strcmp(moment, "end")) {
-		at = facts->event_count;
-		ms = facts->length_ms;
-	} else if (!strcmp(moment, "peak")) {
-		at = facts->peak.position;
-		ms = facts->peak.time_ms;
-	} else if (time_parse(facts, moment, &ms, &is_in)) {
-		if (!is_in)
-			return no_moment(recording, moment, err);
+	if (!is_word && time_parse(facts, moment, &ms, &is_in))
+		rc = is_in ? record_events_until(recording, ms, &at, err) : -ERR_MOMENT;
+	else if (name_parse(facts, moment, &at, &ms))
+		rc = 0;
+	else if (distance_parse(facts, moment, &ms, &is_in) && is_in)
 		rc = record_events_until(recording, ms, &at, err);
-		if (rc)
-			return rc;
-	} else if (mark) {
-		at = mark->position;
-		ms = mark->time_ms;
-	} else {
+	else
+		rc = -ERR_MOMENT;
+	if (rc == -ERR_MOMENT)
 		return no_moment(recording, moment, err);
-	}
+	if (rc)
+		return rc;
 	*position = at;
 	*time_ms = ms;
 	return 0;

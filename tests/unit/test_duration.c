@@ -33,6 +33,23 @@ TEST(test_spans_are_what_their_units_say)
 	}
 }
 
+TEST(test_the_last_number_may_have_a_fraction)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} cases[] = {{"6.859s", 6859}, {"0.200 s", 200}, {"1.9S", 1900}, {"0.5h", 1800000},
+		{"1.25d", 108000000}, {"1h1.5m", 3690000}, {"0.0009s", 0}, {"30 s", 30000},
+		{"0.99999999999999999999999999999s", 999}, {"9223372036854775.807s", INT64_MAX}};
+	int64_t ms = 42;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(duration_parse(cases[i].text, &ms), 0);
+		assert_int_equal(ms, cases[i].ms);
+	}
+	assert_int_equal(duration_parse("9223372036854775.808s", &ms), -ERR_USAGE);
+}
+
 TEST(test_milliseconds_are_the_smallest_unit)
 {
 	int64_t ms = -1;
@@ -46,10 +63,10 @@ TEST(test_milliseconds_are_the_smallest_unit)
 
 TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 {
-	static const char *const cases[] = {"", "s", "30", "1h30", "30 s", " 30s", "30s ", "-1s",
-		"+1s", "1.5h", "30m1h", "1m1m", "1s1s", "1x", "1ms1s", "1ms1ms", "1sm", "1mss",
-		"1w", "h1", "1hm", "30min", "\xff", "1s\n", "9223372036854775808s",
-		"99999999999999999999999s"};
+	static const char *const cases[] = {"", "s", "30", "1h30", "30  s", " 30s", "30s ", "-1s",
+		"+1s", ".5h", "1.h", "1.5", "1.5ms", "1.5h30m", "1,5s", "1..5s", "1.5 ", "30m1h",
+		"1m1m", "1s1s", "1x", "1ms1s", "1ms1ms", "1sm", "1mss", "1w", "h1", "1hm", "30min",
+		"\xff", "1s\n", "9223372036854775808s", "99999999999999999999999s"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t ms = 42;

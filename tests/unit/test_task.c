@@ -123,7 +123,7 @@ TEST(test_what_cannot_be_done_is_refused)
 	ASSERT_REFUSED(name, ERR_IMAGE_NAME, "", "app", "a\\b.exe", "a/b.exe", "a*.exe", "C:a.exe",
 		"a\".exe", "..", "a\n.exe", "%a%.exe", "$(Arg0).exe");
 	ASSERT_REFUSED(every, ERR_USAGE, NULL, "", "0m", "59s", "30s", "90s", "61s", "32d", "31d1m",
-		"30", "-1m", "1.5h", "often");
+		"30", "-1m", "1.5m", "0.5h30m", "often");
 	ASSERT_REFUSED(limit, ERR_USAGE, "", "30s", "32d", "x");
 	ASSERT_REFUSED(start, ERR_USAGE, "", "now", "2026-11-20", "2026-13-20T10:00",
 		"2026-11-31T10:00", "2026-11-20T24:01", "2026-11-20 10:00", "2026-11-20T10:00ZZ",
