@@ -17,6 +17,7 @@ SKIP: {
 	skip('needs a compiler', 1) if $as_windows;
 	rebuilt();
 }
+rebuilt_while_it_grew();
 named_the_wrong_way_round();
 of_different_programs();
 of_a_parent_and_its_child();
@@ -176,6 +177,41 @@ sub of_users {
 	gate('the largest stack', 1, [qr/growth of one stack of 97\.7 KiB .*: app!leak_new < app!main$/], '--max-growth-row', '64K', @pair);
 	gate('the sum', 0, [], '--max-growth-net', '0,0', @pair);
 	return;
+}
+
+# A service is started again in a new build, in which main calls x() before b(): b is one row of six snapshots.
+sub rebuilt_while_it_grew {
+	my $dir = fresh_dir();
+	my @b = (500, 700, 900, 1000, 1200, 1400);
+	for my $i (0 .. 5) {
+		my $is_new = $i > 2 ? 1 : 0;
+		my @calls = (['a', 9, 100], $is_new ? (['x', 14, 50]) : (), ['b', $is_new ? 19 : 14, $b[$i]], ['c', $is_new ? 24 : 19, 300]);
+		spew("$dir/$i.txt", calls_dump($start + $i * $minute, $is_new, @calls));
+	}
+	my $rows = decode_json(run(tool('hdiff', 'linux', '-o', 'json', '--across-restarts', $dir))->{out})->{series}[0]{rows};
+	is_deeply([map { [map { $_->{function} } @{ $_->{frames} }] } @$rows], [['b', 'main']], 'a rebuild: the one that grows');
+	is_deeply($rows->[0]{bytes}, \@b, 'in every snapshot') or diag(explain($rows->[0]));
+	return;
+}
+
+# A dump of calls in main: [FUNCTION, BYTES BEHIND MAIN'S START, BYTES ALLOCATED].
+sub calls_dump {
+	my ($time, $is_new, @calls) = @_;
+	my ($base, $bytes) = (0x140000000 + 0x10000 * $is_new, 0);
+	my $text = '// hsnap: dump format=1 tool=0.1.0 time=' . iso($time) . "\n"
+	    . '// hsnap: process id=' . (7 + $is_new) . ' start=' . iso($start + 3 * $minute * $is_new - 1) . " bits=64 image=app.exe\n"
+	    . "// hsnap: stacks source=tracer\n//\n// Loaded modules:\n//     Base Size Module\n"
+	    . sprintf("//    %X 10000 C:\\app.exe\n// hsnap: module base=%X timestamp=%08X checksum=0\n", $base, $base, 7 + $is_new)
+	    . "//\n// Process modules enumerated.\n*- - - - - Heap 650000 Hogs - - - - -\n\n";
+	for my $call (@calls) {
+		my ($function, $behind, $of) = @$call;
+		my ($callee, $caller) = ($base + 0x1000 + 0x100 * ord $function, $base + 0x800 + 0x20 * $is_new + $behind);
+		$text .= sprintf "// hsnap: name addr=%X function=%s offset=4\n// hsnap: name addr=%X function=main offset=%X\n"
+		    . "%X bytes + 8 at %X by BackTrace%s\n\t%X\n\t%X\n\n", $callee, $function, $caller, $behind, $of, 0x660000 + 0x1000 * ord $function,
+		    $function, $callee, $caller;
+		$bytes += $of;
+	}
+	return $text . sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", scalar @calls, $bytes, 8 * @calls;
 }
 
 # A program in a new build, whose lines have moved: each stack is the one that it was.
