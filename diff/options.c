@@ -160,6 +160,7 @@ enum {
 	MIN_COUNT,
 	TREND_VERDICT,
 	SHOWN,
+	NO_STACKS,
 	SIZES,
 	AGE,
 	TREE,
@@ -221,6 +222,7 @@ const struct opt hdiff_options[] = {
 	{TREND_VERDICT, NULL, "verdict", "LIST",
 		"for trends: grows, grew-once, returns, steady, shrinks, too-few"},
 	{SHOWN, "n", NULL, "N", "show only the first N, count all (text: 20)"},
+	{NO_STACKS, NULL, "no-stacks", NULL, "show the table alone"},
 	{SIZES, NULL, "sizes", NULL, "show of which sizes the blocks of each stack are"},
 	{AGE, NULL, "age", NULL, "show how many blocks of each stack were there before"},
 	{TREE, NULL, "tree", NULL, "show a call tree, top down; with --invert bottom up"},
@@ -396,6 +398,7 @@ static bool take_switch(struct options *options, int id)
 	case SIZES: options->shows_sizes = true; break;
 	case AGE: options->shows_age = true; break;
 	case TREE: options->style.is_tree = true; break;
+	case NO_STACKS: options->style.no_stacks = true; break;
 	case NO_PAGER: options->no_pager = true; break;
 	case INVERT: options->is_inverted = true; break;
 	case REVERSE: options->style.is_reverse = true; break;
@@ -592,6 +595,12 @@ static int check(const struct options *options, struct err *err)
 	if (options->style.is_tree &&
 		(options->group != GROUP_STACK || strcmp(options->format->name, "text") != 0))
 		return err_set(err, ERR_USAGE, "--tree", "it is a form of text, and of stacks");
+	if (options->style.no_stacks &&
+		(strcmp(options->format->name, "text") != 0 || options->shows_sizes ||
+			options->shows_age || options->list || options->extract || options->chart))
+		return err_set(err, ERR_USAGE, "--no-stacks",
+			"the report in text alone has stacks below a table, with --sizes and "
+			"--age");
 	if (options->sort == SORT_TOTAL && options->group == GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--sort total",
 			"only groups have that: --group function, say");
@@ -675,6 +684,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	}
 	if (!options->format && !rc)
 		rc = word_format(is_umdh(options) ? "umdh" : "text", &options->format, err);
+	options->style.is_whole_table = options->is_shown_asked || options->style.no_stacks;
 	options->part.is_asked = options->part.moment || options->part.fate || options->part.from ||
 				 options->part.to || options->chart;
 	return rc || options->help || options->version ? rc : check(options, err);

@@ -69,6 +69,17 @@ subtest 'twenty stacks' => sub {
 	my $inverted = people(text('--invert', '-n', 1))->{stacks}[0]{frames};
 	is_deeply($inverted, [reverse @{ $stacks->[0]{frames} }], '--invert');
 };
+subtest 'as many rows as are wanted' => sub {
+	for my $count (3, 15, 60) {
+		my $report = people(text('-n', $count));
+		is(scalar @{ $report->{table} }, $count, "-n $count: lines of the table");
+		my $alone = people(text('--no-stacks', '-n', $count));
+		is_deeply([$alone->{table}, $alone->{stacks}, $alone->{total}], [$report->{table}, [], $report->{total}], "--no-stacks: the same table alone");
+	}
+	is(scalar @{ people(text('--no-stacks'))->{table} }, 20, 'twenty where nothing is said');
+	check_error(run([$hdiff, '--no-stacks', @$_, "$dir/a.txt", "$dir/b.txt"]), 'hdiff', "@$_: it is about text", '--no-stacks')
+	    for ['-o', 'html'], ['-d'], ['--sizes'];
+};
 subtest 'one dump' => sub {
 	my $report = people(run([$hdiff, '--no-pager', "$dir/b.txt"])->{out});
 	my $bytes = sum0 map { $_->{new}[0] } @rows;

@@ -59,6 +59,8 @@ struct report_style {
 	bool is_reverse; /* of folded stacks NEW comes before OLD */
 	bool is_coloured; /* text, for a terminal */
 	bool is_tree; /* text as a call tree */
+	bool no_stacks; /* text without them: */
+	bool is_whole_table; /* the table has a line for each row that is shown */
 };
 
 struct chart;

@@ -376,8 +376,10 @@ static void put_table_row(struct text_report *text, size_t shown, const struct r
 
 static void put_table(struct text_report *text, const struct report_ways *ways)
 {
-	size_t count = text->view->shown_count < TABLE_MAX ? text->view->shown_count : TABLE_MAX;
+	size_t count = text->view->shown_count;
 
+	if (!text->whole->style.is_whole_table && count > TABLE_MAX)
+		count = TABLE_MAX;
 	if (!count)
 		return;
 	put_headings(text, "function");
@@ -743,7 +745,8 @@ static void put_view(struct text_report *text)
 	}
 	put_ways(text, &ways);
 	put_apart(text);
-	if (view->group == GROUP_STACK && !text->whole->style.is_tree && view->shown_count) {
+	if (view->group == GROUP_STACK && !text->whole->style.is_tree &&
+		!text->whole->style.no_stacks && view->shown_count) {
 		out_char(text->out, '\n');
 		for (size_t i = 0; i < view->shown_count && !text->out->err.code; i++)
 			put_stack(text, i);
