@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use IO::Uncompress::Gunzip qw(gunzip);
 use POSIX qw(strftime);
 use Test::More;
 use Hunt;
@@ -47,6 +48,17 @@ my ($pid, $program) = slurp("$dir/named/$file") =~ m{^// hsnap: process id=(\d+)
 is($file, "$program-$pid-" . strftime('%Y%m%dT%H%M%SZ', gmtime unpack 'x20V', $bytes) . '-{.txt', 'stand for what they say');
 is(run([$hsnap, '-z', $image, '-f', "$dir/a{{b.txt"])->{status}, 0, 'two braces');
 ok(-s "$dir/a{b.txt", 'are one');
+is(run([$hsnap, '-z', $image, '-f', "$dir/made/deep/{name}.txt"])->{status}, 0, 'folders of a pattern');
+is(scalar(files_in("$dir/made/deep")), 1, 'are made');
+refused(['-z', $image, '-f', "$dir/none/x.txt"], qr/none\/x\.txt: cannot create .*check that the folder exists/, 'another one is not');
+for my $packed ('x.txt.gz', '{pid}.TXT.GZ', 'x.gz') {
+	is(run([$hsnap, '-z', $image, '-f', "$dir/packed/{name}/$packed"])->{status}, 0, "$packed is written");
+}
+for my $path (map { glob "$dir/packed/*/$_" } '*') {
+	my $bytes = '';
+	gunzip($path => \$bytes) or fail($path);
+	like($bytes, qr{\A// hsnap: dump }, 'and packed');
+}
 says_what_it_wrote();
 done_testing;
 

@@ -134,13 +134,16 @@ sub out_patterns {
 	for my $wrong ('{nam}', '{', '{pid', 'a{}b', '{time}', '{pid}-{n}') {
 		check_error(traced_to("$out/$wrong", 'early'), 'hsnap', "OUT with $wrong", $wrong =~ /time|n}/ ? 'series' : 'brace');
 	}
-	check_error(traced_to("$out/none/{name}", 'early'), 'hsnap', 'OUT in no folder', 'none');
 	for my $bad (['--max-mb', 0], ['--max-mb', 15], ['--max-mb', '1G'], ['--sample', 0], ['--sample', 'much'], ['--sample', '1e3']) {
 		check_error(hsnap('run', @$bad, '--', win($odd), 'early'), 'hsnap', "@$bad", $bad->[1]);
 	}
 	is_deeply([files_in($out)], [], 'nothing was written');
 	is(traced_to("$out/{{x}-{name}.txt", 'threads')->{status}, 0, 'good ones');
 	is_deeply([files_in($out)], ['{x}-odd.txt'], 'become names');
+	is(traced_to("$out/made/{name}/{pid}.txt.gz", 'threads')->{status}, 0, 'folders that are missing');
+	my ($packed) = files_in("$out/made/odd");
+	like(slurp("$out/made/odd/$packed"), qr/\A\x1f\x8b/, 'are made; a name that ends in .gz packs');
+	check_error(traced_to("$out/{{x}-{name}.txt/{pid}", 'threads'), 'hsnap', 'OUT in a file', '{pid}');
 	is(hsnap('run', '-f', win("$out/by-f.txt"), '--', win($odd), 'threads')->{status}, 0, '-f is taken, as snapshots have it');
 	ok(-s "$out/by-f.txt", 'for --at-exit');
 	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');

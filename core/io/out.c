@@ -8,6 +8,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/text.h"
+#include "core/io/file.h"
 #include "core/io/interrupt.h"
 #include "core/io/temp.h"
 
@@ -99,6 +100,31 @@ static int place_open(struct out *out, const char *path, bool may_replace, struc
 				     temp_make(out, out->path, err);
 }
 
+bool out_is_packed_name(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len >= 3 && path[len - 3] == '.' && text_lower(path[len - 2]) == 'g' &&
+	       text_lower(path[len - 1]) == 'z';
+}
+
+void out_make_folders(const char *path)
+{
+	char *folder = xstrdup(path);
+
+	for (char *at = folder + 1; *path && *at; at++) {
+		char separator = *at;
+
+		if (separator == ':' || !strchr(folder_separators, separator))
+			continue; /* "C:" is a drive */
+		*at = '\0';
+		if (!os_is_there(folder))
+			os_make_private_folder(folder);
+		*at = separator;
+	}
+	free(folder);
+}
+
 int out_open_as(struct out *out, const char *path, unsigned flags, struct err *err)
 {
 	struct out fresh = {.is_new = flags & OUT_NEW};
@@ -108,6 +134,8 @@ int out_open_as(struct out *out, const char *path, unsigned flags, struct err *e
 	err = err ? err : &local;
 	path = path && strcmp(path, "-") != 0 ? path : NULL;
 	fresh.buffer = xmalloc(OUT_BUFFER_BYTES);
+	if (path && out_is_packed_name(path) && !os_is_special(path))
+		flags |= OUT_GZIP;
 	fresh.zip = flags & OUT_GZIP ? zip_new() : NULL;
 	if (path)
 		fresh.path = fresh.is_new ? xstrdup(path) : os_final_path(path);

@@ -51,6 +51,12 @@ int out_check(const char *path, struct err *err);
 /* Returns 0, -ERR_CREATE or -ERR_KEPT; then nothing is open. */
 int out_open(struct out *out, const char *path, struct err *err);
 
+/* Returns true if the name ends in ".gz", in letters of either case: what is written to such a file is packed. */
+bool out_is_packed_name(const char *path);
+
+/* Makes the folders in the path that are missing, for this user; an output that is opened then reports what cannot be. */
+void out_make_folders(const char *path);
+
 /* The same with flags of OUT_*. Also -ERR_EXISTS, of a new one whose name is taken; out_commit() returns
  * that too, when it was taken since. */
 int out_open_as(struct out *out, const char *path, unsigned flags, struct err *err);

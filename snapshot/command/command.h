@@ -72,6 +72,7 @@ struct snapshot_request {
 	bool is_verbose; /* say on standard error what was found */
 	bool by_stack; /* one line for each stack and heap instead of one for each block */
 	bool is_packed; /* the file, by gzip; whoever calls names it */
+	bool makes_folders; /* that are missing in the file's path, which a pattern gave */
 	bool is_new; /* -ERR_EXISTS instead of another file in the place of one */
 	const struct out_names *names; /* of a new one, should its own be taken; NULL: none */
 	void (*warn)(void *ctx,

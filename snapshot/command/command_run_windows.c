@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "core/io/out.h"
 #include "snapshot/command/command.h"
@@ -46,9 +47,9 @@ struct run_request {
 };
 
 /* What is asked of the snapshot at the end. */
-static int check_form(const struct run_request *request, struct err *err)
+static int check_form(struct run_request *request, struct err *err)
 {
-	const struct snapshot_request *take = &request->take;
+	struct snapshot_request *take = &request->take;
 	unsigned words = 0;
 	int rc;
 
@@ -72,6 +73,7 @@ static int check_form(const struct run_request *request, struct err *err)
 	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"a process ends once: {time} and {n} are for a series");
+	take->makes_folders = words != 0;
 	if (!rc && request->run.with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"with --children each process needs a file of its own: put {pid} into it");
@@ -86,18 +88,26 @@ static void name_file(
 	dump_name_add(path, request->at_exit, &names, request->take.is_packed);
 }
 
-/* Whether files can be written: better known before the program runs than after. */
+/* Whether files can be written: better known before the program runs than after. A folder that is called as the process is
+ * is not known yet. */
 static int check_output(const struct run_request *request, struct err *err)
 {
+	const char *last = file_pattern_last(request->at_exit);
 	struct buf path;
 	struct out out;
 	int rc;
 
+	if (memchr(request->at_exit, '{', (size_t)(last - request->at_exit)))
+		return 0;
 	buf_init(&path);
 	name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path);
+	if (request->take.makes_folders)
+		out_make_folders(path.data);
 	rc = out_open_as(&out, path.data, dump_out_flags(path.data, NULL), err);
 	if (!rc)
 		out_abort(&out);
+	else if (request->take.makes_folders) /* the number is not the program's */
+		snprintf(err->place, sizeof(err->place), "%s", request->at_exit);
 	buf_release(&path);
 	return rc;
 }

@@ -160,8 +160,11 @@ static int open_out(const struct snapshot_request *take, const struct target *ta
 {
 	const unsigned flags = (take->is_new ? OUT_NEW : dump_out_flags(path, target)) |
 			       (take->is_packed ? OUT_GZIP : 0);
-	int rc = out_open_as(out, path, flags, err);
+	int rc;
 
+	if (take->makes_folders)
+		out_make_folders(path);
+	rc = out_open_as(out, path, flags, err);
 	while (rc == -ERR_EXISTS && take->names) {
 		rc = take->names->next(take->names->ctx, &path, err);
 		if (!rc)
@@ -359,9 +362,9 @@ static int check_one(const struct one_request *request, unsigned words, struct e
 	return dump_check_out(&series->take, series->out, "-f OUT", err);
 }
 
-static int snapshot(const struct one_request *request)
+static int snapshot(struct one_request *request)
 {
-	const struct series_request *series = &request->series;
+	struct series_request *series = &request->series;
 	struct err err = {0};
 	unsigned words = 0;
 	int rc = 0;
@@ -372,6 +375,7 @@ static int snapshot(const struct one_request *request)
 						"say which process: -p PID, -pn NAME or -z FILE");
 	if (!rc && series->out && strcmp(series->out, "-") != 0)
 		rc = file_pattern_check(series->out, &words, &err);
+	series->take.makes_folders = words != 0;
 	if (!rc && !request->dump && (series->given || words))
 		return series_main(series);
 	if (!rc)

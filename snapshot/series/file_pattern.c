@@ -9,6 +9,7 @@
 #include "core/base/parse.h"
 #include "core/base/text.h"
 #include "core/io/file.h"
+#include "core/io/out.h"
 
 #define NUMBER_DIGITS_MIN 6 /* zeros fill them up */
 #define NUMBER_DIGITS_MAX 12 /* of PATTERN_NUMBER_MAX */
@@ -93,18 +94,10 @@ static void add_program_name(struct buf *to, const char *program, bool binds)
 	buf_release(&fit);
 }
 
-static bool is_packed_name(const char *path)
-{
-	size_t len = strlen(path);
-	const char *end = path + len;
-
-	return len > 3 && end[-3] == '.' && (end[-2] | 0x20) == 'g' && (end[-1] | 0x20) == 'z';
-}
-
 void packed_name_add(struct buf *name, const char *path)
 {
 	buf_add_text(name, path);
-	if (strcmp(path, "-") != 0 && !os_is_special(path) && !is_packed_name(path))
+	if (strcmp(path, "-") != 0 && !os_is_special(path) && !out_is_packed_name(path))
 		buf_add_text(name, ".gz");
 }
 

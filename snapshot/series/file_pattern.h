@@ -56,7 +56,7 @@ const char *file_pattern_last(const char *pattern);
  * Then *number is what {n} stands for in it, or 0. */
 bool file_pattern_fits(const char *last, const char *name, uint64_t *number);
 
-/* Adds path to name, with ".gz" behind it unless it ends so, in letters of either case. A device and
+/* Adds path to name, with ".gz" behind it unless out_is_packed_name(). A device and
  * standard output ("-") keep their names. */
 void packed_name_add(struct buf *name, const char *path);
 

@@ -126,7 +126,7 @@ int series_log_start(struct series_log *log, const char *path, struct err *err);
  * error, -ERR_CREATE or -ERR_WRITE, for the caller to say elsewhere; of the others 0 is returned. */
 int series_log_add(struct series_log *log, int64_t time_ms, const char *line, struct err *err);
 
-/* The files of one series, or the one file of a pattern that has neither {time} nor {n}. Folders are not made. */
+/* The files of one series, or the one file of a pattern that has neither {time} nor {n}. The folders of a pattern are made. */
 struct series_files;
 
 /* Everything is copied. program is the process's image; start_ms, its start since 1970-01-01 UTC, is 0 where

@@ -97,6 +97,8 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	struct file_names names = {.program = "", .time_ms = time_ms};
 	int rc = 0;
 
+	if (files->words)
+		out_make_folders(files->folder.data);
 	if (files->words & PATTERN_NUMBER)
 		rc = next_number(files, &names.number, err);
 	else if (tries)
@@ -130,6 +132,9 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 			rc = out_open_as(&out, path.data, OUT_OVERWRITE, err);
 		if (!rc)
 			out_abort(&out);
+		else if (err) /* the name is of no file that will be */
+			snprintf(err->place, sizeof(err->place), "%s",
+				files->folder.len ? files->folder.data : plan->out);
 	}
 	buf_release(&path);
 	series_files_free(files);

@@ -77,6 +77,30 @@ TEST(much_is_written_whole_and_what_is_packed_gzip_unpacks)
 	}
 }
 
+TEST(a_name_says_whether_a_file_is_packed)
+{
+	static const struct {
+		const char *name;
+		bool is_packed;
+	} cases[] = {{"a.txt.gz", true}, {"A.TXT.GZ", true}, {".gz", true}, {"a.gz.txt", false},
+		{"agz", false}, {"a.g", false}, {"gz", false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char named[800], *bytes;
+		struct out out;
+		size_t len;
+
+		snprintf(named, sizeof(named), "%s/%s", dir, cases[i].name);
+		assert_int_equal(out_open(&out, named, NULL), 0);
+		out_text(&out, "text");
+		assert_int_equal(out_commit(&out, NULL), 0);
+		bytes = file_get(named, &len);
+		assert_int_equal(len >= 2 && !memcmp(bytes, "\x1f\x8b", 2), cases[i].is_packed);
+		free(bytes);
+		os_remove(named);
+	}
+}
+
 TEST(what_is_aborted_leaves_the_old_file)
 {
 	struct out out;
