@@ -454,6 +454,8 @@ static int prepare(struct comparison_run *run, struct err *err)
 		symbol_console_listener(&run->console, "hdiff", run->say);
 	if (!rc && !options->no_symbols)
 		rc = symbol_options_check(&options->symbols.options, err);
+	if (!rc && !options->no_symbols)
+		symbol_options_warn(&options->symbols.options);
 	filter->modules = options->modules.items;
 	filter->module_count = options->modules.count;
 	filter->min_bytes = options->min_bytes;

@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "core/base/os.h"
+#include "core/base/text.h"
 #include "core/dump/dump.h"
 #include "core/io/out.h"
 #include "core/record/record.h"
@@ -41,6 +42,18 @@ static const struct command *find(const char *name)
 			return &commands[i];
 	}
 	return NULL;
+}
+
+/* Returns true if a first word is neither an option, a command nor a file, and prints which commands there are. */
+static bool is_no_command(char *word)
+{
+	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_is_there(word))
+		return false;
+	fprintf(stderr, "hsnap: %.100s: there is no such command; there are", text_harmless(word));
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", commands[i].name);
+	fprintf(stderr, "; hdiff shows what leaks: hdiff a.txt b.txt\n");
+	return true;
 }
 
 static void print_help(FILE *to)
@@ -100,6 +113,8 @@ int main(int argc, char **argv)
 		argc -= FOLLOW_WORDS;
 		argv += FOLLOW_WORDS;
 	}
+	if (is_no_command(argv[1]))
+		return 2;
 	command = find(argv[1]);
 	return command ? command->main(argc - 1, argv + 1) : command_snapshot(argc, argv);
 }

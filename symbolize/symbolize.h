@@ -79,6 +79,7 @@ struct symbol_listener {
 /* All zero is a good default. Whoever fills it in keeps it alive as long as the symbolizer. */
 struct symbol_options {
 	const char *symbol_path; /* as _NT_SYMBOL_PATH, which is used when this is NULL */
+	bool is_path_checked; /* by symbol_options_warn() */
 	const char *const *maps; /* "FROM=TO": paths that begin with FROM are looked for at TO */
 	size_t map_count;
 	const char *const *strip_paths; /* file names that begin with one are shown without it */
@@ -170,6 +171,8 @@ int symbol_arguments_take(
 	struct symbol_arguments *arguments, int id, const char *value, struct err *err);
 /* Whether symbolizer_new() can make sense of them, and of the environment: 0 or -ERR_USAGE. */
 int symbol_options_check(const struct symbol_options *options, struct err *err);
+/* Warns the listener of folders in a symbol path that was given and that are missing, also if no name is looked for. */
+void symbol_options_warn(struct symbol_options *options);
 void symbol_arguments_release(struct symbol_arguments *arguments);
 
 /* The listener of a command: warnings are lines "PROGRAM: SENTENCE", a terminal sees how far it is, and

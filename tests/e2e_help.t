@@ -72,6 +72,10 @@ subtest 'other ways to ask for help' => sub {
 	is($none->{err}, $short, 'hsnap alone: the same, on standard error');
 	is($none->{status}, 2, 'with status 2');
 	like(run([@$hsnap, '-p', 5, '-h'])->{out}, qr/^usage: hsnap -p PID.*--by-stack/s, 'behind options: that of a snapshot');
+	my @commands = $short =~ /^  (?!hsnap )([a-z]+) +\S/mg;
+	for my $word ('stop', 'leaks', 'Run') {
+		check_error(run([@$hsnap, $word, '-p', 5]), 'hsnap', "hsnap $word: the commands are named", $word, 'no such command', @commands);
+	}
 	for my $words (['a.txt', 'b.txt'], ['-d', 'a.txt', 'b.txt']) {
 		my $result = run([@$hsnap, @$words]);
 		is($result->{status}, 2, "hsnap @$words: status 2");

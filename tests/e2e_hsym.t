@@ -296,6 +296,11 @@ sub unloaded {
 }
 
 sub wrong_options {
+	for my $tool ('hsym', 'hdiff') { # also of a dump in whose modules nothing can be looked for
+		my $none = spew("$dir/none.txt", dump_of({}, [[0x1000]]));
+		my $said = run(tool($tool, 'linux', '-y', "$dir/none", $none))->{err};
+		is(scalar(() = $said =~ m{names \S+/none, which is not a folder here; check -y}g), 1, "$tool: a folder that is missing is reported, once");
+	}
 	my $dump = spew("$dir/small.txt", dump_of({}, [[0x1000]]));
 	for my $tool (qw(hsym hdiff)) {
 		for my $map ('x', '=x', 'x=') {

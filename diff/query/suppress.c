@@ -1,5 +1,6 @@
 #include "diff/query/suppress.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,8 +136,14 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 	size_t from = suppressions->count;
 	int rc = 0;
 
-	if (strcmp(path, "runtime") != 0)
-		return pattern_list_read(path, take_line, suppressions, err);
+	if (strcmp(path, "runtime") != 0) {
+		rc = pattern_list_read(path, take_line, suppressions, err);
+		if (rc == -ERR_OPEN && err)
+			snprintf(err->detail + strlen(err->detail),
+				sizeof(err->detail) - strlen(err->detail),
+				"; the built-in list is called runtime");
+		return rc;
+	}
 	for (size_t i = 0; !rc && i < sizeof(runtime) / sizeof(*runtime); i++)
 		rc = take_line(suppressions, runtime[i], path, err);
 	for (; from < suppressions->count; from++)

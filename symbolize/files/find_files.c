@@ -202,7 +202,8 @@ static void open_places(struct finder *finder)
 		if (local_typed(finder->local, place->path, &here) == LOCAL_FOLDER)
 			place->root = arena_text(&path->arena, here.data, here.len);
 		/* Stores may come to be when something is fetched; that a folder is missing is a mistake. */
-		else if (!place->is_store && said++ < MISSING_FOLDERS_SAID)
+		else if (!place->is_store && !finder->options->is_path_checked &&
+			 said++ < MISSING_FOLDERS_SAID)
 			listener_warn(finder->options,
 				"the symbol path names " SHOWN
 				", which is not a folder here; check -y or _NT_SYMBOL_PATH",
@@ -211,10 +212,15 @@ static void open_places(struct finder *finder)
 	buf_release(&here);
 }
 
-static bool search_places(struct finder *finder, const struct store_question *question)
+void finder_check_places(struct finder *finder)
 {
 	if (!finder->is_looked)
 		open_places(finder);
+}
+
+static bool search_places(struct finder *finder, const struct store_question *question)
+{
+	finder_check_places(finder);
 	for (size_t i = 0; i < finder->symbol_path.count; i++) {
 		const struct symbol_place *place = &finder->symbol_path.places[i];
 

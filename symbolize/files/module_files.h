@@ -43,6 +43,9 @@ struct finder;
 struct finder *finder_new(const struct symbol_options *options, struct err *err);
 void finder_free(struct finder *finder);
 
+/* Warns of folders in the symbol path that are missing, once, also before a search does. */
+void finder_check_places(struct finder *finder);
+
 /* Fills *files, which is zeroed the first time; later calls change nothing. */
 void finder_find(struct finder *finder, const struct module *module, struct module_files *files);
 void module_files_release(struct module_files *files);

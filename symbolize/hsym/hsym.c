@@ -219,6 +219,8 @@ int main(int argc, char **argv)
 	if (rc > 0) {
 		rc = check(&request, &err);
 		if (!rc)
+			symbol_options_warn(&request.symbols.options);
+		if (!rc)
 			rc = request.module ?
 				     run_addresses(&request, &err) :
 				     run_dump(&request, request.count ? request.arguments[0] : "-",

@@ -16,6 +16,16 @@ int symbol_options_check(const struct symbol_options *options, struct err *err)
 	return 0;
 }
 
+void symbol_options_warn(struct symbol_options *options)
+{
+	struct finder *finder = options->symbol_path ? finder_new(options, NULL) : NULL;
+
+	if (finder)
+		finder_check_places(finder);
+	finder_free(finder);
+	options->is_path_checked = finder;
+}
+
 static void add(const char ***items, size_t *cap, size_t *count, const char *value)
 {
 	array_grow((void **)items, cap, *count, sizeof(**items));

@@ -546,6 +546,8 @@ TEST(wrong_values_are_refused_with_their_option)
 	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
 	refused("hdiff: --max-growth ,5: ", "--max-growth", ",5", "new.txt");
 	refused("decimal number", "--max-growth", "5,", "new.txt");
+	refused("the built-in list is called runtime", "--suppress=Runtime", "new.txt");
+	refused("the built-in list is called runtime", "--suppress", "none.txt", "new.txt");
 	refused("hdiff: --max-growth-row 1M/h: ", "--max-growth-row", "1M/h", "new.txt");
 	refused("hdiff: --max-growth-net 1K,x: ", "--max-growth-net", "1K,x", "new.txt");
 	refused("hdiff: --max-growth 5Q: ", "-max-growth:5Q", "new.txt");
