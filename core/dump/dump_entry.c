@@ -177,32 +177,70 @@ static int bad_stack_or_cut(struct dump_scanner *scanner, const char *detail)
 	return rc ? rc : scan_fail(scanner, ERR_CUT, detail);
 }
 
-/*
- * "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12", behind a TAB or not. An entry is
- * none, whatever its id.
- */
-static bool is_name(const char *at, const char *end)
+/* Returns where " : ADDRESS" begins that ends a text, or end. */
+static const char *addr_start(const char *at, const char *end)
 {
-	const char *plus = end, *digits, *bang;
+	const char *digits = end;
 
-	while (plus > at && plus[-1] != '+')
-		plus--;
+	while (digits > at && hex_digits[(unsigned char)digits[-1]])
+		digits--;
+	return digits < end && digits - at > 3 && !memcmp(digits - 3, " : ", 3) ? digits - 3 : end;
+}
+
+/* "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12"; "MODULE+12" where an address is known; and
+ * that, " : ADDRESS". */
+static bool is_place(const char *at, const char *end, bool has_addr)
+{
+	const char *addr = addr_start(at, end), *plus, *digits, *bang;
+
+	has_addr |= addr < end;
+	end = addr;
+
+	for (plus = end; plus > at && plus[-1] != '+'; plus--)
+		;
 	if (plus < at + 2)
 		return false;
 	digits = plus;
 	plus--;
 	bang = memchr(at, '!', (size_t)(plus - at));
-	if (!SCAN_TAKE(&digits, end, "0x") && !bang)
+	if (!SCAN_TAKE(&digits, end, "0x") && !bang && !has_addr)
 		return false;
 	if (digits == end || bang == at || bang == plus - 1)
 		return false;
 	while (digits < end && hex_digits[(unsigned char)*digits])
 		digits++;
-	if (digits != end)
+	return digits == end;
+}
+
+#define FILES_TRIED 64 /* each time the text in front is looked through */
+
+/*
+ * A place that may have "ADDRESS : " in front (Windows XP and 2003), and " (FILE, LINE)" after it; behind a
+ * TAB or not. An entry is none, whatever its id.
+ */
+static bool is_name(const char *at, const char *end)
+{
+	const char *from = at;
+	unsigned tries = 0;
+	bool has_addr;
+
+	while (hex_digits[(unsigned char)*from])
+		from++;
+	if (SCAN_TAKE(&from, end, " bytes in ") || SCAN_TAKE(&from, end, " bytes + "))
 		return false;
-	while (hex_digits[(unsigned char)*at])
-		at++;
-	return !SCAN_TAKE(&at, end, " bytes in ") && !SCAN_TAKE(&at, end, " bytes + ");
+	has_addr = from > at && SCAN_TAKE(&from, end, " : ");
+	if (has_addr)
+		at = from;
+	if (is_place(at, end, has_addr))
+		return true;
+	for (from = at + 1; from < end && end[-1] == ')' && tries < FILES_TRIED; from++) {
+		if (*from != '(' || from[-1] != ' ')
+			continue;
+		tries++;
+		if (is_place(at, from - 1, has_addr))
+			return true;
+	}
+	return false;
 }
 
 static int add_name(struct dump_scanner *scanner, const char *text, size_t len)

@@ -39,12 +39,16 @@ static size_t offset_at(const char *plus, const char **digits)
 	return len - zeros;
 }
 
-/* The last plus with digits behind it starts the offset: names may hold others. */
+/* The last plus with digits behind it starts the offset: names may hold others. An address in front of a name
+ * does not count: the offset is known. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
-	struct spelling spelling = {.name = text, .name_len = strlen(text)};
-	size_t len = spelling.name_len;
+	size_t addr_len = frame_addr_len(text, strlen(text)), len;
+	struct spelling spelling;
 
+	text += addr_len;
+	len = strlen(text);
+	spelling = (struct spelling){.name = text, .name_len = len};
 	for (const char *plus = strchr(text, '+'); plus; plus = strchr(plus + 1, '+')) {
 		const char *digits;
 		size_t digits_len = offset_at(plus, &digits);

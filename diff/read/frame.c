@@ -238,6 +238,30 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
+/* Returns the length of "ADDRESS : " at the start of a part, when a name follows; 0: it is not there. */
+static size_t first_addr(struct frame_part part, uint64_t *addr)
+{
+	const char *colon = part.len ? memchr(part.text, ':', part.len) : NULL, *end, *name;
+
+	if (!colon ||
+		!hex_whole(trim((struct frame_part){part.text, (size_t)(colon - part.text)}), addr))
+		return 0;
+	end = part.text + part.len;
+	for (name = colon + 1; name < end && (*name == ' ' || *name == '\t'); name++)
+		;
+	if (name == colon + 1 || (!memchr(name, '!', (size_t)(end - name)) &&
+					 !memchr(name, '+', (size_t)(end - name))))
+		return 0;
+	return (size_t)(name - part.text);
+}
+
+size_t frame_addr_len(const char *text, size_t len)
+{
+	uint64_t addr;
+
+	return first_addr((struct frame_part){text, len}, &addr);
+}
+
 /* Whether a file may stand behind part: an offset is at its end, or one and an address. */
 static bool is_place(struct frame_part part)
 {
@@ -358,11 +382,19 @@ static bool split_names(struct frame_part names, bool is_offset_in_module,
 static bool split(struct frame *frame, struct frame_part text, struct frame_part *module,
 	struct frame_part *function, struct frame_part *file)
 {
+	uint64_t addr = 0;
+	size_t addr_len;
 	bool has_offset;
 
 	frame->is_inline = take_end(&text, INLINE);
+	addr_len = first_addr(text, &addr);
+	text = (struct frame_part){text.text + addr_len, text.len - addr_len};
 	take_file(&text, file, &frame->line);
 	frame->has_addr = take_addr(&text, &frame->addr);
+	if (addr_len && !frame->has_addr) {
+		frame->has_addr = true;
+		frame->addr = addr;
+	}
 	has_offset = take_offset(&text, &frame->offset_bytes);
 	if (!has_offset && !frame->is_inline && hex_whole(text, &frame->addr)) {
 		frame->has_addr = true;

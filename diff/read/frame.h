@@ -65,6 +65,7 @@ void function_shown(const char *function, struct buf *shown);
  *
  *     MODULE!FUNCTION+OFFSET [ : ADDRESS] [ (FILE, LINE)] [ [inline]]
  *     MODULE+OFFSET : ADDRESS
+ *     ADDRESS : MODULE!FUNCTION+OFFSET [ (FILE, LINE)], or MODULE+OFFSET (Windows XP and 2003)
  *     ADDRESS
  *
  * OFFSET and ADDRESS are hexadecimal, LINE is decimal. The grammar has more than one reading for
@@ -78,5 +79,8 @@ void function_shown(const char *function, struct buf *shown);
  * placeholder for a module ("<nomodule>!...") is no module and stays part of the function.
  */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
+
+/* Returns the length of "ADDRESS : " in front of a name, with blanks before it; 0: none. */
+size_t frame_addr_len(const char *text, size_t len);
 
 #endif

@@ -63,8 +63,20 @@ static const struct {
 	{"0xffffffffffffffff", NULL, NULL, 0, UINT64_MAX, NULL, 0},
 	{"app!+1010 : 140001010", "app", NULL, 0x1010, 0x140001010, NULL, 0},
 	{"app!near+10 : 140001010 (a.c, 7)", "app", "near", 0x10, 0x140001010, "a.c", 7},
-	{"<nomodule>!+20 : 401020", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
 	{"<nomodule>!00401020", NULL, "<nomodule>!00401020", 0, 0, NULL, 0},
+	/* as Windows XP and 2003 print them, and what is like that */
+	{"7C8531E4 : ntdll!RtlAllocateHeapSlowly+00000044", "ntdll", "RtlAllocateHeapSlowly", 0x44,
+		0x7c8531e4, NULL, 0},
+	{"\t00401A12 : ledger!post_entry+00000032 (d:\\src\\ledger\\post.c, 88) ", "ledger",
+		"post_entry", 0x32, 0x401a12, "d:\\src\\ledger\\post.c", 88},
+	{"00007ffe1000a123 : a b!std::map<int, a : b>::f+1A (a, b (1).c, 2)", "a b",
+		"std::map<int, a : b>::f", 0x1a, 0x7ffe1000a123, "a, b (1).c", 2},
+	{"401A12:  ledger!f (f.c, 3)", "ledger", "f", 0, 0x401a12, "f.c", 3},
+	{"0x401A12 : ledger+1A12", "ledger", NULL, 0x1a12, 0x401a12, NULL, 0},
+	{"401A12 : m!f+1 : 401A13", "m", "f", 1, 0x401a13, NULL, 0},
+	{"401A12 : m!f : 401A13", "m", "f : 401A13", 0, 0x401a12, NULL, 0},
+	{"<nomodule>!+20 : 401020", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
+	{"401020 : <nomodule>!+20", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
 	/* 2^64 - 1 is the last offset there is; a line counts from 1 and has 32 bits */
 	{"m!f+FFFFFFFFFFFFFFFF", "m", "f", UINT64_MAX, 0, NULL, 0},
 	{"m!f+0x000000000000000000001", "m", "f", 1, 0, NULL, 0},
@@ -91,7 +103,8 @@ TEST(forms_of_umdh_and_ours_are_taken_apart)
 TEST(what_fits_nothing_is_kept_whole)
 {
 	static const char *const texts[] = {"(no stack recorded)", "?", "+", "+12", "!", "!x", "x!",
-		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", ": 12", "+1 : z", "C:\\x.dll!f",
+		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", ": 12", "+1 : z", "401020 : f",
+		"401020 : 401021", "401020 :f+1 x", "10000000000000000 : m!f x", "C:\\x.dll!f",
 		"a::operator!"};
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct frame should = {

@@ -1,0 +1,112 @@
+#!/usr/bin/perl
+# Texts that other programs and other people made: frames of old Windows, what mail and web pages do to a log, two logs
+# in one file, comparisons in a row, other tools' files. Each made text has a plain form, whose report is the truth.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+my @stacks = ( # growth of bytes, OLD, of blocks, OLD; frames: address, module, function, offset, file, line
+	[640, 13920, 2, 26, [0x7C8531E4, 'ntdll', 'RtlAllocateHeapSlowly', 0x44], [0x77C2C3C9, 'msvcrt', 'malloc', 0x6C],
+		[0x401A12, 'stock', 'Bin::add(Item *)', 0x32, 'd:\src (new)\bin.cpp', 88], [0x401B90, 'stock', 'main', 0x150, 'd:\src (new)\main.c', 41]],
+	[-520, 14040, -1, 27, [0x7C8531E4, 'ntdll', 'RtlAllocateHeapSlowly', 0x44], [0x77C2C3C9, 'msvcrt', 'malloc', 0x6C],
+		[0x402233, 'stock', 'read_line', 0x13], [0x10002233, 'plug', undef, 0x2233]],
+);
+
+frames_of_old_windows();
+done_testing;
+
+sub hdiff { return run([$hdiff, @_]) }
+
+sub frame {
+	my ($form, $addr, $module, $function, $offset, $file, $line) = @_;
+	my $name = $module . (defined $function ? "!$function" : '') . sprintf $form->{offset} // '+%08X', $offset;
+	my $place = defined $file && !$form->{no_file} ? " ($file, $line)" : '';
+	my $digits = sprintf $form->{digits} // '%08X', $addr;
+	return "$digits : $name$place" if $form->{first};
+	return ($form->{behind} || !defined $function ? "$name : $digits" : $name) . $place;
+}
+
+sub comparison {
+	my ($form) = @_;
+	my ($text, $sum) = ("// Debug library initialized ...\n", 0);
+	for my $i (0 .. $#stacks) {
+		my ($bytes, $old, $count, $old_count, @frames) = @{ $stacks[$i] };
+		my $sign = $bytes < 0 ? '-' : '+';
+		$text .= sprintf "%s%8X ( %6X - %6X) %6X allocs\tBackTrace%X\n", $sign, abs $bytes, $old + $bytes, $old, $old_count + $count, 0x363 + $i;
+		$text .= sprintf "%s%8X ( %6X - %6X)\tBackTrace%X\tallocations\n\n", $sign, abs $count, $old_count + $count, $old_count, 0x363 + $i;
+		$text .= join '', map { "\t" . frame($form, @$_) . "\n" } @frames;
+		$text .= "\n";
+		$sum += $bytes;
+	}
+	return $text . sprintf "\n\nTotal increase == %6X requested + %6X overhead = %6X\n", $sum, 16, $sum + 16;
+}
+
+# A log of old, whose frames are names; at 0 before and at 1 after the growth.
+sub hogs {
+	my ($form, $when) = @_;
+	my $text = "*- - - - - - - - - - Heap 00140000 Hogs - - - - - - - - - -\n\n";
+	for my $i (0 .. $#stacks) {
+		my ($bytes, undef, $count, undef, @frames) = @{ $stacks[$i] };
+		my $blocks = 30 + $when * $count;
+		$text .= sprintf "%08X bytes in 0x%X allocations (@ 0x%08X) by: BackTrace%05X\n", 3000 + $when * $bytes, $blocks, (3000 + $when * $bytes) / $blocks, 0x363 + $i;
+		$text .= join '', map { frame($form, @$_) . "\n" } @frames;
+		$text .= "\n";
+	}
+	return $text;
+}
+
+# The address of a frame, its place and its file, which its form may lack, are those it was made from, wherever they
+# are looked at.
+sub frames_of_old_windows {
+	my @forms = (['behind', {}], ['first', { first => 1 }], ['first, short', { first => 1, offset => '+%X', digits => '%x', no_file => 1 }],
+		['behind, all', { behind => 1, offset => '+0x%X' }], ['first, 64 bits', { first => 1, digits => '%016X', offset => '+0x%08X' }]);
+	for my $case (@forms) {
+		my ($what, $form) = @$case;
+		my @one = spew("$dir/cmp.txt", comparison($form));
+		my @two = map { spew("$dir/hogs$_.txt", hogs($form, $_)) } 0, 1;
+		subtest "comparison, address $what" => sub { check_frames($form, @one) };
+		subtest "log of old, address $what" => sub { check_frames({ %$form, is_log => 1 }, @two) };
+	}
+	# Where the code lies does not tell stacks apart whose modules and offsets are known.
+	my @moved = map { spew("$dir/moved$_.txt", hogs({ first => 1 }, $_) =~ s/^0(\d{7} : )/9$1/gmr) } 1;
+	my $report = hdiff('-o', 'json', spew("$dir/old.txt", hogs({ first => 1 }, 0)), @moved);
+	is_deeply([map { $_->{growth}{bytes} } @{ decode_json($report->{out})->{rows} }], [640, -520], 'at other addresses: the same stacks');
+	return;
+}
+
+sub check_frames {
+	my ($form, @files) = @_;
+	my $result = hdiff('-o', 'json', @files);
+	is($result->{status}, 0, 'read') or diag($result->{err});
+	my $rows = decode_json($result->{out})->{rows};
+	is(scalar @$rows, 2, 'rows');
+	for my $i (0, 1) {
+		my ($bytes, undef, $count, undef, @frames) = @{ $stacks[$i] };
+		is_deeply([@{ $rows->[$i]{growth} }{qw(bytes blocks)}], [$bytes, $count], "row $i: growth");
+		my @named = map { [@$_{qw(module function offset file line)}] } @{ $rows->[$i]{frames} };
+		my @wanted = map { [@$_[1, 2], sprintf('%X', $_->[3]), $form->{no_file} ? (undef, undef) : @$_[4, 5]] } @frames;
+		is_deeply(\@named, \@wanted, "row $i: frames") or diag(explain(\@named));
+	}
+	my $only = sub { my $got = hdiff('-o', 'json', @_, @files); my $got_rows = decode_json($got->{out})->{rows}; return join ' ', map { $_->{growth}{bytes} } @$got_rows };
+	is($only->('--module', 'plug'), '-520', '--module');
+	is($only->('-i', '^stock!Bin'), '640', '-i');
+	is($only->('-x', '^plug\+'), '640', '-x');
+	is($only->('--suppress', spew("$dir/known.supp", "leak:^read_line\$\n")), '640', '--suppress a function');
+	is($only->('--suppress', spew("$dir/known.supp", "leak:^plug\$\n")), '640', '--suppress a module');
+	is($only->('--suppress', spew("$dir/known.supp", "leak:bin.cpp\n")), $form->{no_file} ? '640 -520' : '-520', '--suppress a file');
+	my $table = hdiff('--no-pager', @files)->{out};
+	like($table, qr/^ +1 +\+640 B .*\bBin::add\(Item \*\)/m, 'the table: the first function that is no allocator');
+	like(hdiff('--no-pager', '--strip-file', spew("$dir/strip", "stock!Bin::*\n"), @files)->{out}, qr/^ +1 +\+640 B .*\bmain\b/m, '--strip-file');
+	my $groups = decode_json(hdiff('-o', 'json', '--group', 'module', @files)->{out})->{groups};
+	is_deeply([sort map { $_->{name} } @$groups], [qw(plug stock)], '--group module: without allocators');
+	my $folded = hdiff('-o', 'folded', @files)->{out};
+	my ($old, $new) = $form->{is_log} ? (3000, 3640) : (13920, 14560);
+	like($folded, qr/^stock!main;stock!Bin::add\(Item \*\);msvcrt!malloc;ntdll!RtlAllocateHeapSlowly $old $new$/m, 'folded');
+	return;
+}
