@@ -1,0 +1,203 @@
+/* Comment lines of a dump: UMDH's banner, the modules, and the notes of hsnap. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "core/dump/scanner.h"
+
+/* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
+static int module_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const struct dump_sink *sink = &scanner->sink;
+	const char *at = line->text + 2, *end = line->text + line->len;
+	uint64_t base, size_bytes;
+	int rc;
+
+	while (at < end && *at == ' ')
+		at++;
+	if (!hex_take(&at, &base) || !SCAN_TAKE(&at, end, " "))
+		return 0; /* the heading, or something of a later version */
+	while (at < end && *at == ' ')
+		at++;
+	if (!hex_take(&at, &size_bytes) || !SCAN_TAKE(&at, end, " ") || at == end)
+		return 0;
+	if (base + size_bytes < base)
+		return scan_skip(scanner, "the module lies outside the address space");
+	rc = sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;
+	return rc == -ERR_BAD_LINE ?
+		       scan_skip(scanner,
+			       "a module's path is too long, or there are too many modules") :
+		       rc;
+}
+
+static int check_format(struct dump_scanner *scanner)
+{
+	uint64_t format = 0;
+
+	scanner->is_ours = true;
+	if (kv_get_number(&scanner->pairs, "format", 10, &format) || !format)
+		return -ERR_BAD_LINE;
+	return format > DUMP_FORMAT ? scan_fail(scanner, ERR_VERSION, NULL) : 0;
+}
+
+/* Three numbers under these names; one that is not there is 0. */
+static int get_totals(
+	const struct kv *pairs, const char *const names[3], struct block_totals *totals)
+{
+	int rc;
+
+	*totals = (struct block_totals){0};
+	rc = kv_get_number(pairs, names[0], 10, &totals->block_count);
+	if (!rc)
+		rc = kv_get_number(pairs, names[1], 10, &totals->requested_bytes);
+	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
+}
+
+/* What blocks without a stack add to the counts of the end mark, and what sums lack of the overhead. */
+static int count_stackless(struct dump_scanner *scanner)
+{
+	static const char *const names[] = {
+		"stackless-blocks", "stackless-requested", "stackless-overhead"};
+	uint64_t rest = 0;
+	struct block_totals more;
+	int rc = get_totals(&scanner->pairs, names, &more);
+
+	if (!rc)
+		rc = kv_get_number(&scanner->pairs, "rest-overhead", 10, &rest);
+	if (rc)
+		return rc;
+	more.overhead_bytes += rest;
+	block_totals_add(&scanner->seen, &more);
+	return 0;
+}
+
+static int check_end(struct dump_scanner *scanner, const char **detail)
+{
+	static const char *const names[] = {"blocks", "requested", "overhead"};
+	const struct block_totals *seen = &scanner->seen;
+	struct block_totals said;
+
+	for (int i = 0; i < 3; i++) {
+		if (!kv_get(&scanner->pairs, names[i]))
+			return -ERR_BAD_LINE;
+	}
+	if (get_totals(&scanner->pairs, names, &said))
+		return -ERR_BAD_LINE;
+	/* Half a number is a number too; by its sums the mark shows that it is whole. */
+	if (said.block_count == seen->block_count &&
+		said.requested_bytes == seen->requested_bytes &&
+		said.overhead_bytes == seen->overhead_bytes) {
+		scanner->ended = true;
+		return 0;
+	}
+	scanner->ended = !scanner->no_newline;
+	*detail = "the sums do not match the entries above";
+	return -ERR_BAD_LINE;
+}
+
+static int take_note(struct dump_scanner *scanner, const char *kind, const char **detail)
+{
+	const struct dump_sink *sink = &scanner->sink;
+	int rc = 0;
+
+	if (!strcmp(kind, "dump"))
+		rc = check_format(scanner);
+	else if (!strcmp(kind, "end"))
+		rc = check_end(scanner, detail);
+	if (!rc && sink->note)
+		rc = sink->note(sink->ctx, kind, &scanner->pairs);
+	/* last, for what is wrong in another place of the line takes all of it back */
+	if (!rc && !strcmp(kind, "heap"))
+		rc = count_stackless(scanner);
+	return rc;
+}
+
+static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *at = line->text + strlen("// hsnap: "), *end = line->text + line->len;
+	const char *space = memchr(at, ' ', (size_t)(end - at));
+	const char *detail = "bad '// hsnap:' line";
+	size_t len = (size_t)((space ? space : end) - at);
+	char kind[32];
+	int rc;
+
+	if (!len || len >= sizeof(kind))
+		return scan_skip_or_cut(scanner, detail);
+	memcpy(kind, at, len);
+	kind[len] = '\0';
+	if (scanner->no_newline && strcmp(kind, "end") != 0)
+		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	rc = kv_parse(&scanner->pairs, at + len, (size_t)(end - at) - len);
+	if (!rc)
+		rc = take_note(scanner, kind, &detail);
+	if (rc == -ERR_BAD_LINE && scanner->no_newline)
+		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
+}
+
+/* Digits at *at, up to max bytes of them, which is moved behind them: how many. */
+static size_t take_digits(const char **at, const char *end, size_t max)
+{
+	const char *from = *at;
+
+	while (*at < end && (size_t)(*at - from) < max && **at >= '0' && **at <= '9')
+		++*at;
+	return (size_t)(*at - from);
+}
+
+/*
+ * "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711": handed on as a note
+ * of the kind "umdh" with the time (of a clock on a wall, as if it were UTC) and the id. What differs
+ * from that form is but a comment.
+ */
+static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *end = line->text + line->len, *at = line->text, *time, *pid;
+	const char logtime[] = ": Logtime ", machine[] = " - PID=";
+	char pairs[80];
+	size_t digits;
+
+	if (!scanner->sink.note)
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, logtime))
+		at++;
+	time = at + strlen(logtime);
+	if ((size_t)(end - at) < strlen(logtime) + strlen("0000-00-00 00:00"))
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, machine))
+		at++;
+	if (at == end)
+		return 0;
+	pid = at += strlen(machine);
+	digits = take_digits(&at, end, 10);
+	while (at < end && *at == ' ')
+		at++;
+	if (!digits || at != end)
+		return 0;
+	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s", time, time + 11, (int)digits,
+		pid);
+	if (kv_parse(&scanner->pairs, pairs, strlen(pairs)))
+		return 0;
+	return scanner->sink.note(scanner->sink.ctx, "umdh", &scanner->pairs);
+}
+
+int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	int rc;
+
+	if (scan_starts(line, "// hsnap: ")) {
+		rc = scan_is_dump(scanner);
+		return rc ? rc : note_line(scanner, line);
+	}
+	if (scan_starts(line, "// UMDH: version "))
+		return banner_line(scanner, line);
+	if (scan_starts(line, "// Loaded modules")) {
+		scanner->in_modules = true;
+		return scan_is_dump(scanner);
+	}
+	if (scan_starts(line, "// Process modules enumerated"))
+		scanner->in_modules = false;
+	else if (scanner->in_modules)
+		return module_line(scanner, line);
+	return 0;
+}
