@@ -8,6 +8,7 @@ use lib "$Bin/lib";
 use JSON::PP qw(decode_json);
 use Test::More;
 use Hunt;
+use Series;
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
@@ -19,6 +20,7 @@ my @stacks = ( # growth of bytes, OLD, of blocks, OLD; frames: address, module, 
 );
 
 frames_of_old_windows();
+two_in_one_file();
 done_testing;
 
 sub hdiff { return run([$hdiff, @_]) }
@@ -108,5 +110,64 @@ sub check_frames {
 	my $folded = hdiff('-o', 'folded', @files)->{out};
 	my ($old, $new) = $form->{is_log} ? (3000, 3640) : (13920, 14560);
 	like($folded, qr/^stock!main;stock!Bin::add\(Item \*\);msvcrt!malloc;ntdll!RtlAllocateHeapSlowly $old $new$/m, 'folded');
+	return;
+}
+
+# A raw log of UMDH's; at 0 before and at 1 after the growth: two blocks of each stack in it for each in the other. %how: pid,
+# blocks of the first stack.
+sub raw {
+	my ($when, %how) = @_;
+	my $text = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-05-04 09:0$when - Machine=MADE - PID=" . ($how{pid} // 4312) . "\n// \n"
+	    . "// Loaded modules: \n//     Base Size Module\n//        7FF600000000    40000 C:\\a p\\stock.exe\n//        7FFE10000000   1F0000 C:\\Windows\\ntdll.dll\n//\n"
+	    . "// Process modules enumerated.\n\n";
+	for my $heap (0x1F0000, 0x2F0000) {
+		my $block = $heap;
+		$text .= sprintf "*- - - - - - - - - - Start of data for heap @ %X - - - - - - - - - -\n\nREQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID\n     STACK if not already dumped.\n\n"
+		    . "*- - - - - - - - - - Heap %X Hogs - - - - - - - - - -\n\n", $heap, $heap;
+		for my $id (0x11, 0x1A) {
+			for my $i (0 .. ($when + 1) * 2 * ($how{blocks} // 1) - 1) {
+				$text .= sprintf "%X bytes + %X at %X by BackTrace%X\n", 0x30, 0x10, $block += 0x40, $id;
+				$text .= sprintf "\t7FFE1000A123\n\t7FF60000%04X\n\t7FF600001A12\n\n", 0x1200 + $id if !$i;
+			}
+		}
+		$text .= sprintf "\n*- - - - - - - - - - End of data for heap @ %X - - - - - - - - - -\n", $heap;
+	}
+	return $text;
+}
+
+# Two in one file are never a sum: the message has the first line of the second, whose parts are then read.
+sub two_in_one_file {
+	my $ours = series_dump(1763632800000, { leak => 1000 });
+	my %texts = (raw => raw(1), fragment => raw(1) =~ s/\A.*?(?=\*-)//sr, modules => raw(1) =~ s/\A.*?(?=^\/\/ Loaded)//smr,
+		hogs => hogs({}, 1), dump => $ours, comparison => comparison({}));
+	my %begins = (raw => qr{^// UMDH}, fragment => qr/^\*-/, modules => qr{^// Loaded}, hogs => qr/^\*-/, dump => qr{^// hsnap}, comparison => qr/^\+/);
+	my @pairs = (['raw', 'raw'], ['raw', 'fragment'], ['fragment', 'fragment'], ['fragment', 'raw'], ['fragment', 'modules'], ['modules', 'modules'], ['hogs', 'hogs'],
+		['raw', 'dump'], ['dump', 'raw'], ['dump', 'dump'], ['raw', 'comparison'], ['hogs', 'comparison']);
+	for my $pair (@pairs) {
+		my ($first, $second) = @$pair;
+		my $line = 1 + ($texts{$first} =~ tr/\n//);
+		for my $text (split /\n/, $texts{$second}) {
+			last if $text =~ $begins{$second};
+			$line++;
+		}
+		my $file = spew("$dir/two.txt", $texts{$first} . $texts{$second});
+		my $result = hdiff('-o', 'json', $file);
+		is($result->{status}, 2, "$first and $second: status 2");
+		is($result->{out}, '', "$first and $second: no sum");
+		like($result->{err}, qr/\Ahdiff: \Q$file\E:$line: another snapshot or comparison begins here .*csplit.*\n\z/, "$first and $second: at line $line");
+	}
+	# What threads read in pieces, and hsym.
+	my $large = raw(0, blocks => 30000);
+	my $line = 2 + ($large =~ tr/\n//);
+	my $file = spew("$dir/large.txt", $large . raw(1));
+	like(hdiff($file)->{err}, qr/large\.txt:$line: another snapshot/, 'a large file');
+	like(run(["$root/build/linux/hsym", $file])->{err}, qr/large\.txt:$line: another snapshot/, 'hsym');
+	# In a folder it is left out, and the others are used.
+	my $folder = fresh_dir();
+	spew("$folder/$_.txt", raw($_)) for 0, 1;
+	spew("$folder/2.txt", raw(0) . raw(1));
+	my $result = hdiff('-o', 'json', $folder);
+	like($result->{err}, qr/2\.txt:\d+: warning: left out: another snapshot/, 'in a folder');
+	is(decode_json($result->{out})->{totals}{all}{growth}{blocks}, 8, 'what the others are');
 	return;
 }

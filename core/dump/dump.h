@@ -85,7 +85,7 @@ struct dump_source {
 
 /*
  * Reads a dump to its end. Returns 0; -ERR_EMPTY, -ERR_NOT_DUMP, -ERR_VERSION, -ERR_BAD_LINE with
- * place "name:line"; -ERR_CUT when everything that is there was handed on but the end is missing;
+ * place "name:line"; -ERR_SECOND with that place where another snapshot begins; -ERR_CUT when everything that is there was handed on but the end is missing;
  * -ERR_READ; or what the sink returned.
  */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);

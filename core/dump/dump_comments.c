@@ -30,10 +30,18 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 		       rc;
 }
 
+/* Returns true if a snapshot was read before this line. */
+static bool has_snapshot(const struct dump_scanner *scanner)
+{
+	return scanner->seen.block_count || scanner->ended;
+}
+
 static int check_format(struct dump_scanner *scanner)
 {
 	uint64_t format = 0;
 
+	if (has_snapshot(scanner))
+		return scan_fail(scanner, ERR_SECOND, "the first line of a dump");
 	scanner->is_ours = true;
 	if (kv_get_number(&scanner->pairs, "format", 10, &format) || !format)
 		return -ERR_BAD_LINE;
@@ -189,9 +197,14 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		rc = scan_is_dump(scanner);
 		return rc ? rc : note_line(scanner, line);
 	}
-	if (scan_starts(line, "// UMDH: version "))
+	if (scan_starts(line, "// UMDH: version ")) {
+		if (has_snapshot(scanner))
+			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);
+	}
 	if (scan_starts(line, "// Loaded modules")) {
+		if (has_snapshot(scanner))
+			return scan_fail(scanner, ERR_SECOND, "another list of modules");
 		scanner->in_modules = true;
 		return scan_is_dump(scanner);
 	}

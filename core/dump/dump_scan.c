@@ -143,6 +143,8 @@ struct dump_scanner *dump_scanner_new(
 	scanner->err = err ? err : &scanner->own_err;
 	*scanner->err = (struct err){0};
 	kv_init(&scanner->pairs);
+	for (int i = 0; i < 2; i++)
+		u64map_init(&scanner->headings[i]);
 	buf_init(&scanner->open.name_text);
 	return scanner;
 }
@@ -152,6 +154,8 @@ void dump_scanner_free(struct dump_scanner *scanner)
 	if (!scanner)
 		return;
 	kv_release(&scanner->pairs);
+	for (int i = 0; i < 2; i++)
+		u64map_release(&scanner->headings[i]);
 	buf_release(&scanner->open.name_text);
 	free(scanner->name);
 	free(scanner);
@@ -203,6 +207,8 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line)
 static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
+	bool is_start;
+	uint32_t none = 0;
 	uint64_t addr;
 	int rc;
 
@@ -215,12 +221,14 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 			return scan_skip(scanner, "bad heap heading");
 		return 0;
 	}
-	if (SCAN_TAKE(&at, end, "Start of data for heap @ "))
-		scanner->heap_open = true;
-	else if (!SCAN_TAKE(&at, end, "Heap "))
+	is_start = SCAN_TAKE(&at, end, "Start of data for heap @ ");
+	scanner->heap_open |= is_start;
+	if (!is_start && !SCAN_TAKE(&at, end, "Heap "))
 		return 0;
 	if (!hex_take(&at, &addr))
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
+	if (!scanner->is_ours && !u64map_put(&scanner->headings[!is_start], addr, &none))
+		return scan_fail(scanner, ERR_SECOND, "its heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
@@ -253,8 +261,9 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 		return scan_comment_line(scanner, line);
 	if (scan_starts(line, "*-"))
 		return heap_line(scanner, line);
-	if (!scanner->is_dump && is_comparison(line))
-		return scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
+	if (is_comparison(line))
+		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "it is a comparison") :
+					  scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
 	/* or chatter of the debug library and the like */
 	return scan_entry_line(scanner, line);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/dump/dump.h"
 
@@ -52,6 +53,7 @@ struct dump_scanner {
 	bool no_newline; /* the last line of the text has no line end */
 	uint64_t line_number; /* of the last line */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
+	struct u64map headings[2]; /* of heaps, in files of others: "Start of data", "Hogs" */
 	bool is_cut; /* as whoever reads the file says */
 	bool is_passing; /* stack lines that come belong to what was malformed */
 	struct block_totals seen;
