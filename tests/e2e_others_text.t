@@ -19,8 +19,35 @@ my @stacks = ( # growth of bytes, OLD, of blocks, OLD; frames: address, module, 
 		[0x402233, 'stock', 'read_line', 0x13], [0x10002233, 'plug', undef, 0x2233]],
 );
 
+# What mail, web pages and editors do to a text; the meaning stays certain.
+my %mangled = (
+	'8 blanks' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/\t/  /gr },
+	'4 blanks' => sub { $_[0] =~ s/^\t/    /gmr },
+	'an indented block' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/^(?=.)/    /gmr },
+	'no-break blanks' => sub { $_[0] =~ s/^\t/"\xc2\xa0" x 8/gmer =~ s/(?<=\d) (?=bytes|at|by)/\xc2\xa0/gr =~ s/(?<=\d) +(?=\w+ C:)/\xc2\xa0\xc2\xa0/gr },
+	'no-break blanks of Windows-1252' => sub { $_[0] =~ s/^\t/"\xa0" x 8/gmer },
+	'double-spaced' => sub { $_[0] =~ s/\n/\n\n/gr },
+	'double-spaced blanks' => sub { $_[0] =~ s/^\t/    /gmr =~ s/\n/\n\n/gr },
+	'blank lines with blanks' => sub { $_[0] =~ s/^\t/    /gmr =~ s/^$/  /gmr },
+	'quoted' => sub { $_[0] =~ s/^(.*)\n/> $1\n/gmr },
+	'quoted twice' => sub { $_[0] =~ s/^(.*)\n/> > $1\n/gmr },
+	'quoted, TABs to blanks' => sub { $_[0] =~ s/^\t/        /gmr =~ s/^(.*)\n/>$1\n/gmr },
+	'quoted and double-spaced' => sub { $_[0] =~ s/\n/\n\n/gr =~ s/^(.*)\n/> $1\n/gmr },
+	'en dashes' => sub { $_[0] =~ s/(?<=[ *])-(?= )/\xe2\x80\x93/gr },
+	'minus signs' => sub { $_[0] =~ s/^-/\xe2\x88\x92/gmr =~ s/(?<=[ *])-(?= )/\xe2\x88\x92/gr },
+	'en dashes of Windows-1252' => sub { $_[0] =~ s/(?<=[ *])-(?= )/\x96/gr },
+	'CR CR LF' => sub { $_[0] =~ s/\n/\r\r\n/gr },
+	'a list of points' => sub { $_[0] =~ s/^\*- /\xe2\x80\xa2 /gmr },
+	'CR LF, blanks' => sub { $_[0] =~ s/^\t/        /gmr =~ s/\n/\r\n/gr },
+	'UTF-16, blanks' => sub { "\xff\xfe" . pack 'v*', unpack 'C*', $_[0] =~ s/^\t/        /gmr },
+	'words around it' => sub { "Hello,\n\nhere it is:\n\n" . $_[0] =~ s/^\t/  /gmr . "\nRegards\n-- \nA - B\n" },
+);
+
 frames_of_old_windows();
 two_in_one_file();
+pasted();
+nearly_right();
+subtest 'texts of others' => \&given;
 done_testing;
 
 sub hdiff { return run([$hdiff, @_]) }
@@ -169,5 +196,93 @@ sub two_in_one_file {
 	my $result = hdiff('-o', 'json', $folder);
 	like($result->{err}, qr/2\.txt:\d+: warning: left out: another snapshot/, 'in a folder');
 	is(decode_json($result->{out})->{totals}{all}{growth}{blocks}, 8, 'what the others are');
+	return;
+}
+
+sub report_of {
+	my ($what, @files) = @_;
+	my $result = hdiff('-o', 'json', @files);
+	is($result->{status}, 0, "$what: status 0") or diag($result->{err});
+	unlike($result->{err}, qr/warning/, "$what: no warning");
+	my $report = eval { decode_json($result->{out}) } // {};
+	return { map { $_ => $report->{$_} } qw(totals rows) };
+}
+
+sub pasted {
+	my @logs = map { raw($_) } 0, 1;
+	my @old = map { hogs({ first => 1 }, $_) } 0, 1;
+	my %plain = (raw => \@logs, comparison => [comparison({})], 'log of old' => \@old);
+	for my $kind (sort keys %plain) {
+		my $truth = report_of($kind, map { spew("$dir/plain$_.txt", $plain{$kind}[$_]) } 0 .. $#{ $plain{$kind} });
+		for my $what (sort keys %mangled) {
+			next if $kind eq 'log of old' && $what =~ /blanks|indented/ && $what !~ /double|around/; # nothing is there to lose
+			my @files = map { spew("$dir/pasted$_.txt", $mangled{$what}->($plain{$kind}[$_])) } 0 .. $#{ $plain{$kind} };
+			is_deeply(report_of("$kind: $what", @files), $truth, "$kind: $what: the same report");
+			is_deeply(report_of("$kind: $what, packed", map { packed($_) } @files), $truth, "$kind: $what: packed, too") if $what =~ /8 blanks|CR CR/;
+		}
+	}
+	# Nothing at all is before the frames.
+	my @bare = map { spew("$dir/bare$_.txt", $logs[$_] =~ s/^\t//gmr) } 0, 1;
+	is_deeply(report_of('no TABs', @bare), report_of('plain', map { spew("$dir/plain$_.txt", $logs[$_]) } 0, 1), 'no TABs: the same report');
+	# hsym gives back what was printed.
+	my $file = spew("$dir/pasted.txt", $mangled{'quoted, TABs to blanks'}->($logs[1]));
+	my $named = run(["$root/build/linux/hsym", '-o', "$dir/named.txt", $file]);
+	is($named->{status}, 0, 'hsym') or diag($named->{err});
+	my ($printed, $got) = map { s/ +$//gmr =~ s/^ +(?=STACK)//gmr } $logs[1], slurp("$dir/named.txt");
+	is($got, $printed, 'hsym: as it was printed');
+	return;
+}
+
+sub packed {
+	my ($file) = @_;
+	system('gzip', '-kf', $file) == 0 or die "gzip: $?\n";
+	return "$file.gz";
+}
+
+# What was not read is one message with its number, the first line and its text; the status is 2.
+sub nearly_right {
+	my $log = raw(1);
+	my $far = raw(0, blocks => 5000); # beyond what is looked at at first
+	my $blanks = ($far =~ tr/\n//) + 3;
+	my @cases = (
+		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), $blanks, 5, '        7FFE1000A121'],
+		['entries with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", undef, undef, 'bad entry'],
+		['a module in two lines', $log =~ s/\\a p\\/\\a p\n/r, 7, 1, 'stock.exe'],
+		['a module without a path', $log =~ s/ C:\\a p.*//r, 6, 1, '//        7FF600000000    40000'],
+		['a heading with other words', $log =~ s/^\*-.*Start of data for heap @ 2F0000.*\n/| Start: heap 2F0000\n/mr =~ s/^\*-.*(Heap 2F0000 Hogs).*/x $1/mr, undef, undef, undef],
+		['frames of another form', hogs({}, 1) =~ s/^ntdll!RtlAlloc.*\n/<no symbol>!?\n/mr, 4, 4, '<no symbol>!?'],
+		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", 6021, 2, '  + 10 ( 20 - 10) 2 allocs BackTrace5'],
+		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", undef, undef, 'it belongs to no row'],
+		['a total between words', comparison({}) . "* Total increase == 10 requested + 0 overhead = 10\n", undef, undef, undef],
+	);
+	for my $case (@cases) {
+		my ($what, $text, $line, $count, $first) = @$case;
+		next if !defined $first;
+		my $file = spew("$dir/near.txt", $text);
+		my $result = hdiff('-o', 'json', $file);
+		is($result->{status}, 2, "$what: status 2");
+		if (!defined $line) {
+			like($result->{err}, qr/near\.txt:\d+: .*\Q$first\E/, "$what: named");
+			next;
+		}
+		my $words = $count == 1 ? '1 line that looks' : "$count lines that look";
+		is_deeply([grep { /warning/ } split /\n/, $result->{err}], ["hdiff: $file:$line: warning: left out: $words like data, the first is \"$first\""], "$what: one message");
+	}
+	my $result = hdiff(spew("$dir/near.txt", "Dear reader,\n\x3d 30 bytes + 10 at 1F0740 by BackTrace11\n    7FFE1000A123\n"));
+	is($result->{status}, 2, 'no dump: status 2');
+	like($result->{err}, qr/near\.txt: is not a heap dump \(line 3 only looks like data: "    7FFE1000A123"\)/, 'no dump: which line is nearly right');
+	return;
+}
+
+sub given {
+	my $data = data_file('field/01-xp-address-first') or plan(skip_all => 'needs test data of other projects');
+	my @rows = @{ decode_json(hdiff('-o', 'json', "$data/cmp.txt")->{out})->{rows} };
+	is_deeply([map { [$_->{growth}{bytes}, $_->{frames}[3]{module}, $_->{frames}[3]{function}, $_->{frames}[3]{line}] } @rows],
+		[[640, 'ledger', 'post_entry', 88], [-520, 'ledger', 'read_line', undef]], 'Windows XP');
+	is_deeply([map { $_->{name} } @{ decode_json(hdiff('-o', 'json', '--group', 'module', "$data/cmp.txt")->{out})->{groups} }], ['ledger'], 'its module');
+	my $pasted = data_file('field/02-pasted-raw-log');
+	my $result = hdiff('-o', 'json', "$pasted/a.txt", "$pasted/b.txt");
+	is($result->{status}, 0, 'a pasted log');
+	is_deeply([map { [$_->{growth}{bytes}, scalar @{ $_->{frames} }] } @{ decode_json($result->{out})->{rows} }], [[4 * 0x30, 3], [0x30, 3]], 'its stacks');
 	return;
 }

@@ -5,22 +5,51 @@
 #include "core/base/text.h"
 #include "core/dump/scanner.h"
 
+static void pass_blanks(const char **at, const char *end)
+{
+	while (*at < end && (**at == ' ' || **at == '\t'))
+		++*at;
+}
+
+/* Takes a number and the blanks after it, which there must be. */
+static bool take_column(const char **at, const char *end, uint64_t *value)
+{
+	const char *behind;
+
+	if (!hex_take(at, value))
+		return false;
+	behind = *at;
+	pass_blanks(at, end);
+	return *at > behind;
+}
+
+#define BASE_DIGITS_MIN 5 /* of a line that is meant as a module */
+
+/* Returns true if a line begins as a module does: a heading or a word is none. */
+static bool is_like_module(const char *at, const char *end)
+{
+	size_t digits = 0, decimal = 0;
+
+	for (; at < end && hex_digits[(unsigned char)*at]; at++, digits++)
+		decimal += *at <= '9';
+	return digits >= BASE_DIGITS_MIN && decimal && at < end && (*at == ' ' || *at == '\t');
+}
+
 /* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
 static int module_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const struct dump_sink *sink = &scanner->sink;
-	const char *at = line->text + 2, *end = line->text + line->len;
+	const char *at = line->text + 2, *end = line->text + line->len, *begin;
 	uint64_t base, size_bytes;
 	int rc;
 
-	while (at < end && *at == ' ')
-		at++;
-	if (!hex_take(&at, &base) || !SCAN_TAKE(&at, end, " "))
-		return 0; /* the heading, or something of a later version */
-	while (at < end && *at == ' ')
-		at++;
-	if (!hex_take(&at, &size_bytes) || !SCAN_TAKE(&at, end, " ") || at == end)
-		return 0;
+	pass_blanks(&at, end);
+	begin = at;
+	if (!take_column(&at, end, &base) || !take_column(&at, end, &size_bytes) || at == end) {
+		if (is_like_module(begin, end))
+			scan_unread_line(scanner, line);
+		return 0; /* otherwise the heading, or something of a later version */
+	}
 	if (base + size_bytes < base)
 		return scan_skip(scanner, "the module lies outside the address space");
 	rc = sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;

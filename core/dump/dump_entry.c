@@ -39,9 +39,11 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
  * the words, too. */
 static bool was_entry(const struct scan_line *line)
 {
-	const char *end = line->text + line->len;
+	const char *end = line->text + line->len, *words = line->text;
 
-	if (scan_starts(line, "REQUESTED bytes + OVERHEAD"))
+	while (words < end && *words == ' ')
+		words++;
+	if (SCAN_TAKE(&words, end, "REQUESTED bytes + OVERHEAD"))
 		return false;
 	for (const char *at = line->text; at < end; at++) {
 		const char *from;
@@ -102,8 +104,10 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 	struct scan_entry *open = &scanner->open;
 	enum entry_kind kind = entry_parse(line, &entry);
 
-	if (kind == NO_ENTRY && !(scanner->is_dump && is_start(line)))
+	if (kind == NO_ENTRY && !(scanner->is_dump && is_start(line))) {
+		scan_unknown_line(scanner, line);
 		return 0;
+	}
 	if (kind <= BAD_ENTRY)
 		return scan_skip_or_cut(scanner, "bad entry");
 	if (scanner->ended)
@@ -214,17 +218,13 @@ static bool is_place(const char *at, const char *end, bool has_addr)
 
 #define FILES_TRIED 64 /* each time the text in front is looked through */
 
-/*
- * A place that may have "ADDRESS : " in front (Windows XP and 2003), and " (FILE, LINE)" after it; behind a
- * TAB or not. An entry is none, whatever its id.
- */
-static bool is_name(const char *at, const char *end)
+bool scan_is_name(const char *at, const char *end)
 {
 	const char *from = at;
 	unsigned tries = 0;
 	bool has_addr;
 
-	while (hex_digits[(unsigned char)*from])
+	while (from < end && hex_digits[(unsigned char)*from])
 		from++;
 	if (SCAN_TAKE(&from, end, " bytes in ") || SCAN_TAKE(&from, end, " bytes + "))
 		return false;
@@ -280,7 +280,8 @@ int scan_name_line(struct dump_scanner *scanner)
 	if (!takes_names(&scanner->open) || *at == '/' || *at == '*')
 		return 0;
 	end = trimmed(at, end ? end : scanner->end);
-	if (end - at > DUMP_LINE_MAX || memchr(at, '\0', (size_t)(end - at)) || !is_name(at, end))
+	if (end - at > DUMP_LINE_MAX || memchr(at, '\0', (size_t)(end - at)) ||
+		!scan_is_name(at, end))
 		return 0;
 	rc = scan_next(scanner, &line);
 	if (rc > 0)
@@ -343,7 +344,7 @@ static int stack_line(struct dump_scanner *scanner)
 		return 0; /* seen in a published log: a line with nothing but the TAB */
 	if (!open->is_open)
 		return orphan(scanner, at, end);
-	if (takes_names(open) && is_name(at, end))
+	if (takes_names(open) && scan_is_name(at, end))
 		return add_name(scanner, at, (size_t)(end - at));
 	if (open->entry.name_count)
 		return bad_stack_or_cut(scanner, "bad stack line");

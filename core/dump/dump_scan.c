@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/dump/dump.h"
+#include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
 #include "core/dump/source.h"
 
@@ -288,6 +289,51 @@ static bool pass_plain(struct dump_scanner *scanner)
 	return stop != at;
 }
 
+void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	size_t len = line->len;
+
+	if (scanner->unread_count++)
+		return;
+	scanner->unread_line = scanner->line_number;
+	if (len >= SCAN_SHOWN_BYTES)
+		len = SCAN_SHOWN_BYTES - 1;
+	while (len && len < line->len && (line->text[len] & 0xc0) == 0x80)
+		len--; /* into a character */
+	memcpy(scanner->unread, line->text, len);
+	scanner->unread[len] = '\0';
+	text_harmless(scanner->unread);
+}
+
+/* Returns true for a line like a frame with a name. */
+static bool is_like_name(const struct scan_line *line)
+{
+	size_t at = line->len;
+
+	while (at && hex_digits[(unsigned char)line->text[at - 1]])
+		at--;
+	return memchr(line->text, '!', line->len) ||
+	       (at < line->len && at && (line->text[at - 1] == '+' || line->text[at - 1] == 'x'));
+}
+
+void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	/* In a list of modules all lines are comments. */
+	bool is_lost_module = scanner->in_modules && !scan_starts(line, "DBGHELP:") &&
+			      !scan_starts(line, "     ");
+
+	if (is_lost_module || (scanner->after_names && is_like_name(line)) ||
+		pasted_is_data(line->text, line->len))
+		scan_unread_line(scanner, line);
+}
+
+static int not_dump(struct dump_scanner *scanner)
+{
+	return err_set(scanner->err, ERR_NOT_DUMP, scanner->name,
+		scanner->unread_count ? "line %" PRIu64 " only looks like data: \"%s\"" : NULL,
+		scanner->unread_line, scanner->unread);
+}
+
 /* A line that does not start with a TAB. */
 static int other_line(struct dump_scanner *scanner)
 {
@@ -295,6 +341,8 @@ static int other_line(struct dump_scanner *scanner)
 	int rc = 0;
 
 	scanner->is_passing = false;
+	scanner->after_names = scanner->open.is_open && scanner->open.is_sum &&
+			       !scanner->open.entry.stack.frame_count;
 	if (scanner->open.is_open) {
 		rc = scan_name_line(scanner);
 		if (rc)
@@ -307,7 +355,7 @@ static int other_line(struct dump_scanner *scanner)
 	if (rc > 0)
 		rc = understand(scanner, &line);
 	if (!rc && !scanner->is_dump && scanner->line_number > UNKNOWN_LINES_MAX)
-		rc = err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
+		rc = not_dump(scanner);
 	return rc;
 }
 
@@ -355,27 +403,6 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 void dump_scanner_cut(struct dump_scanner *scanner)
 {
 	scanner->is_cut = true;
-}
-
-static const char *missing(const struct dump_scanner *scanner)
-{
-	return scanner->is_cut	  ? "the packed text has no end" :
-	       scanner->is_ours	  ? "the end mark is missing" :
-	       scanner->heap_open ? "the end of a heap is missing" :
-				    "the end of the module list is missing";
-}
-
-int dump_scanner_end(struct dump_scanner *scanner)
-{
-	int rc = scanner->open.is_open ? scan_close_entry(scanner, true) : 0;
-
-	if (rc)
-		return rc;
-	if (!scanner->line_number)
-		return err_set(scanner->err, ERR_EMPTY, scanner->name, NULL);
-	if (!scanner->is_dump)
-		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
-	return scan_may_be_cut(scanner) ? scan_fail(scanner, ERR_CUT, missing(scanner)) : 0;
 }
 
 /* Lines that break the rules: told of and passed over, within bounds, or an error. */
@@ -438,4 +465,43 @@ int scan_is_dump(struct dump_scanner *scanner)
 	for (size_t i = 0; !rc && i < scanner->skip_count; i++)
 		rc = report(scanner, scanner->held[i].line, scanner->held[i].detail);
 	return rc;
+}
+
+static int report_unread(struct dump_scanner *scanner)
+{
+	char detail[SCAN_SHOWN_BYTES + 100];
+
+	snprintf(detail, sizeof(detail),
+		"%" PRIu64 " line%s that look%s like data, the first is \"%s\"",
+		scanner->unread_count, scanner->unread_count > 1 ? "s" : "",
+		scanner->unread_count > 1 ? "" : "s", scanner->unread);
+	scanner->skip_count++;
+	return scanner->sink.skipped ?
+		       report(scanner, scanner->unread_line, detail) :
+		       fill_in(scanner, scanner->err, ERR_BAD_LINE, scanner->unread_line, detail);
+}
+
+static const char *missing(const struct dump_scanner *scanner)
+{
+	return scanner->is_cut	  ? "the packed text has no end" :
+	       scanner->is_ours	  ? "the end mark is missing" :
+	       scanner->heap_open ? "the end of a heap is missing" :
+				    "the end of the module list is missing";
+}
+
+int dump_scanner_end(struct dump_scanner *scanner)
+{
+	int rc = scanner->open.is_open ? scan_close_entry(scanner, true) : 0;
+
+	if (rc)
+		return rc;
+	if (!scanner->line_number)
+		return err_set(scanner->err, ERR_EMPTY, scanner->name, NULL);
+	if (!scanner->is_dump)
+		return not_dump(scanner);
+	if (scanner->unread_count)
+		rc = report_unread(scanner);
+	if (rc)
+		return rc;
+	return scan_may_be_cut(scanner) ? scan_fail(scanner, ERR_CUT, missing(scanner)) : 0;
 }

@@ -17,6 +17,7 @@
 #include "core/dump/dump.h"
 
 #define SCAN_ID_BYTES 64 /* with a NUL */
+#define SCAN_SHOWN_BYTES 64 /* of a line in a message, with a NUL */
 #define SCAN_NAME_MAX 4095 /* bytes of a frame that is given as text */
 
 struct scan_line {
@@ -55,9 +56,12 @@ struct dump_scanner {
 	bool in_modules, heap_open, is_ours, ended, is_dump;
 	struct u64map headings[2]; /* of heaps, in files of others: "Start of data", "Hogs" */
 	bool is_cut; /* as whoever reads the file says */
+	bool after_names; /* the line at hand ends a sum's stack, whose frames are names */
 	bool is_passing; /* stack lines that come belong to what was malformed */
 	struct block_totals seen;
 	struct kv pairs;
+	uint64_t unread_count, unread_line; /* lines like data that were skipped; the first one, */
+	char unread[SCAN_SHOWN_BYTES]; /* and its text */
 	size_t skip_count;
 	struct scan_held held[DUMP_SKIPS_MAX]; /* the first skip_count, until is_dump */
 	struct scan_entry open;
@@ -89,6 +93,10 @@ int scan_skip(struct dump_scanner *scanner, const char *detail);
 /* As scan_skip(), but a last line without a line end is one that was cut. */
 int scan_skip_or_cut(struct dump_scanner *scanner, const char *detail);
 
+/* Counts the last line if it looks like data: it is reported at the end. */
+void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line);
+void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line);
+
 /* There is a sign that the text is a dump. Returns 0, or an error of the sink. */
 int scan_is_dump(struct dump_scanner *scanner);
 
@@ -107,6 +115,12 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line);
 
 /* Takes lines that start with a TAB, at least one. */
 int scan_stack_lines(struct dump_scanner *scanner);
+
+/*
+ * Returns true for a frame with a name: a place that may have "ADDRESS : " in front (Windows XP and 2003), and
+ * " (FILE, LINE)" after it. An entry is none, whatever its id.
+ */
+bool scan_is_name(const char *at, const char *end);
 
 /* Takes the line at hand when it is a frame of the open entry. 1: it is; 0: it is not; or an
  * error. */

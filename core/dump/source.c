@@ -9,6 +9,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/text.h"
+#include "core/dump/pasted.h"
 
 #define STEP_BYTES ((size_t)64 << 10)
 
@@ -286,13 +287,18 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return (int64_t)used;
 }
 
-/* Each layer reads from the one before it: raw, unpacked if it is packed, text. */
+/* Each layer reads from the one before it: raw, unpacked if it is packed, text, mended if that is necessary. */
 struct source {
 	struct os_file file;
 	char *name;
-	struct feed raw, unpacked, text;
+	struct feed raw, unpacked, text, mended;
+	struct feed *top; /* text or mended */
 	struct gunzip *gunzip; /* NULL: it is not packed */
 	struct utf16 utf16; /* from is NULL: it is no such text */
+	struct pasted pasted;
+	struct buf lines; /* mended ones; from lines_at on they were not handed out */
+	size_t lines_at;
+	bool in_long; /* a line of which only a part was handed out */
 	bool is_file;
 	size_t mark_bytes;
 };
@@ -341,6 +347,69 @@ static void find_encoding(struct source *source, struct feed *from)
 		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
+/* Mends the lines at hand, of which all may be held back. 1, 0 at the end, or an error. */
+static int mend_lines(struct source *source, struct err *err)
+{
+	struct feed *text = &source->text;
+	struct buf *lines = &source->lines;
+	int64_t ready = feed_need(text, DUMP_LINE_MAX + 2, err);
+
+	buf_clear(lines);
+	source->lines_at = 0;
+	if (ready <= 0)
+		pasted_end(&source->pasted, lines);
+	while (text->at < text->end && lines->len < STEP_BYTES) {
+		const char *line = (const char *)text->bytes + text->at;
+		size_t at_hand = text->end - text->at;
+		const char *newline = memchr(line, '\n', at_hand);
+		size_t len = newline ? (size_t)(newline + 1 - line) : at_hand;
+
+		if (!newline && lines->len)
+			break; /* more of it may come */
+		if (source->in_long || len > DUMP_LINE_MAX)
+			buf_add(lines, line, len);
+		else
+			pasted_add(&source->pasted, line, len, lines);
+		source->in_long = !newline;
+		text->at += len;
+	}
+	return ready > 0 || lines->len ? 1 : (int)ready;
+}
+
+/* A feed_reader; ctx is a struct source. */
+static int64_t mended_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct source *source = ctx;
+
+	while (source->lines_at == source->lines.len) {
+		int rc = mend_lines(source, err);
+
+		if (rc <= 0)
+			return rc;
+	}
+	if (len > source->lines.len - source->lines_at)
+		len = source->lines.len - source->lines_at;
+	memcpy(bytes, source->lines.data + source->lines_at, len);
+	source->lines_at += len;
+	return (int64_t)len;
+}
+
+/* Looks at the text's beginning. What cannot be read is left to the reader. */
+static void find_mending(struct source *source)
+{
+	struct feed *text = &source->text;
+	int64_t ready = feed_need(text, SOURCE_PEEK_BYTES, NULL);
+
+	pasted_init(&source->pasted);
+	buf_init(&source->lines);
+	source->top = text;
+	if (ready <= 0 ||
+		!pasted_find(&source->pasted, (const char *)text->bytes + text->at, (size_t)ready))
+		return;
+	feed_init(&source->mended, SOURCE_PEEK_BYTES, mended_read, source);
+	source->top = &source->mended;
+}
+
 int source_open(struct source **source, const char *path, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
@@ -356,6 +425,7 @@ int source_open(struct source **source, const char *path, struct err *err)
 	made->name = xstrdup(is_stdin ? "standard input" : path);
 	feed_init(&made->raw, STEP_BYTES, read_file, made);
 	find_encoding(made, find_packing(made));
+	find_mending(made);
 	*source = made;
 	return 0;
 }
@@ -369,6 +439,9 @@ void source_close(struct source *source)
 	feed_release(&source->raw);
 	feed_release(&source->unpacked);
 	feed_release(&source->text);
+	feed_release(&source->mended);
+	pasted_release(&source->pasted);
+	buf_release(&source->lines);
 	free(source->name);
 	free(source);
 }
@@ -380,23 +453,23 @@ const char *source_name(const struct source *source)
 
 int64_t source_peek(struct source *source, const char **bytes, struct err *err)
 {
-	int64_t ready = feed_need(&source->text, SOURCE_PEEK_BYTES, err);
+	int64_t ready = feed_need(source->top, SOURCE_PEEK_BYTES, err);
 
 	if (ready >= 0)
-		*bytes = (const char *)source->text.bytes + source->text.at;
+		*bytes = (const char *)source->top->bytes + source->top->at;
 	return ready;
 }
 
 int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err)
 {
-	return feed_read(&source->text, bytes, len, err);
+	return feed_read(source->top, bytes, len, err);
 }
 
 bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to)
 {
 	struct os_file file = source->file;
 
-	if (!source->is_file || source->gunzip || source->utf16.from)
+	if (!source->is_file || source->gunzip || source->utf16.from || source->mended.bytes)
 		return false;
 	*from = source->mark_bytes;
 	*to = os_size(&file);

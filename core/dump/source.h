@@ -1,6 +1,7 @@
 /*
  * A text to be read, whatever it is packed in: a file or standard input; UTF-8, or UTF-16 with a
- * byte order mark (PowerShell's redirection); plain or gzip. Readers get UTF-8 without a mark.
+ * byte order mark (PowerShell's redirection); plain or gzip. Readers get UTF-8 without a mark, and what mail or
+ * an editor changed as it was printed (core/dump/pasted.h).
  */
 #ifndef CORE_DUMP_SOURCE_H
 #define CORE_DUMP_SOURCE_H

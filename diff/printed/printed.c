@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "core/dump/dump.h"
+#include "core/dump/pasted.h"
 #include "core/dump/source.h"
 #include "diff/printed/printed_parts.h"
 
@@ -131,6 +133,9 @@ struct printed_reader {
 	struct source *source;
 	const struct read_words *words;
 	size_t skips;
+	uint64_t unread_count,
+		unread_line; /* lines like data that were passed over; the first one, */
+	const char *unread; /* and its text */
 	int rc; /* the first error: it ends the reading */
 	struct err err;
 	struct lines lines;
@@ -375,6 +380,32 @@ static void row_frame(struct printed_reader *reader, struct words words)
 	}
 }
 
+#define SHOWN_MAX 60 /* bytes of a line in a message */
+
+/* Counts a line between rows that looks like data. */
+static void unread_line(struct printed_reader *reader, struct words words)
+{
+	if (reader->unread_count++)
+		return;
+	reader->unread_line = reader->lines.number;
+	if (words.len > SHOWN_MAX)
+		words.len = SHOWN_MAX;
+	while (words.len == SHOWN_MAX && words.len && (words.text[words.len - 1] & 0x80))
+		words.len--; /* the character may be cut */
+	reader->unread =
+		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
+}
+
+static void refuse_unread(struct printed_reader *reader)
+{
+	char why[SHOWN_MAX + 100];
+
+	snprintf(why, sizeof(why), "%" PRIu64 " line%s that look%s like data, the first is \"%s\"",
+		reader->unread_count, reader->unread_count > 1 ? "s" : "",
+		reader->unread_count > 1 ? "" : "s", reader->unread);
+	refuse(reader, reader->unread_line, why);
+}
+
 /* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
  * its report goes. */
 static void other_line(struct printed_reader *reader, struct words words)
@@ -385,6 +416,17 @@ static void other_line(struct printed_reader *reader, struct words words)
 		refuse_inside(reader, "it is no part of a comparison");
 	else if (line_is_of_dump(words))
 		refuse_line(reader, "it is part of a dump");
+	else if (pasted_is_data(words.text, words.len))
+		unread_line(reader, words);
+}
+
+/* Messages of the symbol engine, and what only looks like one. */
+static void chatter_line(struct printed_reader *reader, struct words words)
+{
+	bool is_frame = reader->place != BETWEEN && memchr(words.text, '!', words.len);
+
+	if (is_frame || (reader->place == BETWEEN && pasted_is_data(words.text, words.len)))
+		other_line(reader, words);
 }
 
 static void bad_total(struct printed_reader *reader, const char *why)
@@ -464,8 +506,11 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-static void blank_line(struct printed_reader *reader)
+/* A line with nothing but a TAB ends no stack: so a published sample has it, and pasted_add(). */
+static void blank_line(struct printed_reader *reader, struct words words)
 {
+	if (words.len == 1 && *words.text == '\t')
+		return;
 	if (reader->place == IN_STACK)
 		row_end(reader);
 	else if (reader->place == COUNTS_NEXT)
@@ -501,9 +546,9 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 		return;
 	}
 	switch (kind) {
-	case LINE_BLANK: blank_line(reader); break;
+	case LINE_BLANK: blank_line(reader, words); break;
 	case LINE_COMMENT: comment_line(reader, words); break;
-	case LINE_CHATTER: break;
+	case LINE_CHATTER: chatter_line(reader, words); break;
 	case LINE_BYTES: row_begin(reader, &row); break;
 	case LINE_COUNTS: row_counts(reader, &row); break;
 	case LINE_BAD_ROW: bad_row(reader); break;
@@ -592,6 +637,8 @@ static void read_all(struct printed_reader *reader, unsigned base)
 		reader->rc = more;
 	if (!reader->rc)
 		end_of_rows(reader);
+	if (reader->unread_count)
+		refuse_unread(reader);
 	if (!reader->has_row && !reader->has_total) {
 		if (!reader->lines.number)
 			fail(reader, ERR_EMPTY, "");

@@ -91,7 +91,8 @@ TEST(samples_of_umdh_are_read)
 		{"cmp_dec_win10_x64_mahdytech_fragment.txt", 0, 1, 8, 0, 154944},
 		{"cmp_hex_v6_wow64_cppresourceleaks_fragment.txt", 0, 2, 8, 0, 0x2a98c90 - 0x2018},
 		{"cmp_noargs_10.0.19041_stdout.txt", 0, 0, 0, 0, 0},
-		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 1, 0x5320},
+		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 2,
+			0x5320}, /* an entry and its names */
 	};
 	char path[2000];
 

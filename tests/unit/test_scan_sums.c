@@ -71,26 +71,33 @@ TEST(frames_of_sums_may_be_names)
 		SUM_LOG "\n" SUM_LOG "\nentry 1 1 2 3 !+0x4\n");
 }
 
+/* Lines like data that were not read: the first one, and its text. */
+#define UNREAD(line, text) BAD line " 1 line that looks like data, the first is \"" text "\"\n"
+#define UNREAD_2(line, text) BAD line " 2 lines that look like data, the first is \"" text "\"\n"
+
 TEST(names_end_at_the_first_other_line)
 {
-	expect_log(SUM "a!b+0x1\n\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
-	expect_log(SUM "a!b+0x1\n*- Heap 10 Hogs\na!b+0x2\n", SUM_LOG " a!b+0x1\nheap 10\n");
-	expect_log(SUM "a!b+0x1\n//a!b+0x2\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
-	expect_log(SUM "a!b+0x1\nwords\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
-	expect_log(SUM "!b+0x1\na!b+0x2\n", SUM_LOG "\n");
-	expect_log(SUM "a!+0x1\n", SUM_LOG "\n");
-	expect_log(SUM "a!b\n", SUM_LOG "\n");
-	expect_log(SUM "a!b+0x\n", SUM_LOG "\n");
-	expect_log(SUM "a!b+0x1 x\n", SUM_LOG "\n");
-	expect_log(SUM "a+12\n", SUM_LOG "\n");
-	expect_log(SUM "+0x12\n", SUM_LOG "\n");
+	expect_log(SUM "a!b+0x1\n\na!b+0x2\n", SUM_LOG " a!b+0x1\n" UNREAD("4", "a!b+0x2"));
+	expect_log(SUM "a!b+0x1\n*- Heap 10 Hogs\na!b+0x2\n",
+		SUM_LOG " a!b+0x1\nheap 10\n" UNREAD("4", "a!b+0x2"));
+	expect_log(
+		SUM "a!b+0x1\n//a!b+0x2\na!b+0x2\n", SUM_LOG " a!b+0x1\n" UNREAD("4", "a!b+0x2"));
+	expect_log(SUM "a!b+0x1\nwords\na!b+0x2\n", SUM_LOG " a!b+0x1\n" UNREAD("4", "a!b+0x2"));
+	expect_log(SUM "!b+0x1\na!b+0x2\n", SUM_LOG "\n" UNREAD_2("2", "!b+0x1"));
+	expect_log(SUM "a!+0x1\n", SUM_LOG "\n" UNREAD("2", "a!+0x1"));
+	expect_log(SUM "a!b\n", SUM_LOG "\n" UNREAD("2", "a!b"));
+	expect_log(SUM "a!b+0x\n", SUM_LOG "\n" UNREAD("2", "a!b+0x"));
+	expect_log(SUM "a!b+0x1 x\n", SUM_LOG "\n" UNREAD("2", "a!b+0x1 x"));
+	expect_log(SUM "a+12\n", SUM_LOG "\n" UNREAD("2", "a+12"));
+	expect_log(SUM "+0x12\n", SUM_LOG "\n" UNREAD("2", "+0x12"));
+	expect_log(SUM "words\na b c\n", SUM_LOG "\n");
 }
 
 TEST(names_are_for_sums_and_not_beside_addresses)
 {
-	expect_log(ONE "a!b+0x1\n", ONE_LOG "\n");
+	expect_log(ONE "a!b+0x1\n", ONE_LOG "\n" UNREAD("2", "a!b+0x1"));
 	expect_log(ONE "\ta!b+0x1\n", BAD "2 bad stack line\n" ONE_LOG "\n");
-	expect_log(SUM "\t401000\na!b+0x1\n", SUM_LOG " 401000\n");
+	expect_log(SUM "\t401000\na!b+0x1\n", SUM_LOG " 401000\n" UNREAD("3", "a!b+0x1"));
 	expect_log(SUM "\t401000\n\ta!b+0x1\n", BAD "3 bad stack line\n" SUM_LOG "\n");
 	expect_log(SUM "a!b+0x1\n\t401000\na!b+0x2\n" ONE,
 		BAD "3 bad stack line\n" SUM_LOG "\n" ONE_LOG "\n");
@@ -213,7 +220,7 @@ TEST(a_sink_is_asked_only_where_entries_may_come)
 	/* not before anything is known to be a dump */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
 	expect_with_plain(SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
-		SUM_LOG "\nplain\nplain\n" SUM_LOG " a!b+0x1\nplain\n");
+		SUM_LOG "\nplain\nplain\n" SUM_LOG " a!b+0x1\nplain\n" UNREAD("7", "a!b+0x1"));
 	expect_with_plain("// Loaded modules:\n" PLAIN "// Process modules enumerated.\n" PLAIN
 			  "x\n",
 		0, "entry 1 5 6 7 8\nplain\n");
@@ -261,7 +268,7 @@ TEST(parts_that_others_read_count)
 	assert_int_equal(scan_around(&log, "\n", &passed, "\n", &err), 0);
 	/* a stack of names ends there */
 	assert_int_equal(scan_around(&log, SUM "a!b+0x1\n", &passed, "a!b+0x2\n", &err), 0);
-	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1\n");
+	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1\n" UNREAD("1003", "a!b+0x2"));
 	buf_release(&log.text);
 }
 

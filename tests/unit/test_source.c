@@ -391,6 +391,110 @@ TEST(only_bytes_of_a_file_are_plain)
 	assert_false(is_plain("/dev/null", &from, &to));
 }
 
+/* Each text and what is printed; NULL: it is as it was printed. */
+static const struct {
+	const char *text, *printed;
+} pasted[] = {
+	{"1 bytes + 2 at 3 by BackTrace4\n    401000\n    Alias\n  402000  \n\n  words 401000\n",
+		"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\tAlias\n\t402000\n\n  words 401000\n"},
+	{"1 bytes + 2 at 3 by BackTrace4\n\n\t401000\n\n\n\t402000\n\n1 bytes + 2 at 3 by "
+	 "BackTrace5\n",
+		"1 bytes + 2 at 3 by BackTrace4\n\t\n\t401000\n\t\n\t\n\t402000\n\n1 bytes + 2 at "
+		"3 by BackTrace5\n"},
+	{"> 1 bytes + 2 at 3 by BackTrace4\r\n>\r\n>>> \t401000\r\n> end > 0\r\n",
+		"1 bytes + 2 at 3 by BackTrace4\r\n\t\r\n\t401000\r\nend > 0\r\n"},
+	{"1 bytes + 2 at 3 by BackTrace4\n401000\nF\n402000\n",
+		"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\tF\n\t402000\n"},
+	{"//\xc2\xa0\xc2\xa0 401000\xc2\xa0 2000 C:\\a\xc2\xa0 b.exe\n// x\xc2\xa0y \n",
+		"//   401000  2000 C:\\a  b.exe\n// x\xc2\xa0y\n"},
+	{"*\xe2\x80\x94 Heap 10 Hogs\n  + 1 ( 2 \xe2\x88\x92 1) 1 allocs BackTrace1\n "
+	 "m!f\xe2\x80\x93+1\n",
+		"*- Heap 10 Hogs\n+ 1 ( 2 - 1) 1 allocs BackTrace1\n\tm!f\xe2\x80\x93+1\n"},
+	{"+ 1 ( 2 - 1) 1 allocs BackTrace1\r\r\n+ 1 ( 2 - 1) BackTrace1 "
+	 "allocations\r\r\n\r\r\n\tm!f\r\r\n",
+		"+ 1 ( 2 - 1) 1 allocs BackTrace1\r\n+ 1 ( 2 - 1) BackTrace1 "
+		"allocations\r\n\t\r\n\tm!f\r\n"},
+	{"  // hsnap: warning text=\"a \xc2\xa0 > b\"\n",
+		"// hsnap: warning text=\"a \xc2\xa0 > b\"\n"},
+	/* as they were printed, or not certain */
+	{"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\n5 bytes + 6 at 7 by BackTrace4\n", NULL},
+	{"+ 1 ( 2 - 1) 1 allocs\tBackTrace1\n+ 1 ( 2 - 1)\tBackTrace1\tallocations\n\n\tm!f+1\n\n",
+		NULL},
+	{"DBGHELP: app - no symbols\n         C:\\a.pdb\n     STACK if not already dumped.\n",
+		NULL},
+	{"> words\n>\n\n   401000\n  m!f+1\n401000\n  Alias\n", NULL},
+	{"1 bytes + 2 at 3 by BackTrace4\nF\n10\n\t401000\n401000\n", NULL},
+	{"4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\na!b+0x1\n401000 : a!c+1\n\na!d\n",
+		NULL},
+	{"leak:> a\n # b\n\n  ntdll!*\n", NULL},
+	{"1 bytes + 2 at 3 by BackTrace4\n  40\v1000\n", NULL},
+};
+
+TEST(what_was_pasted_reads_as_it_was_printed)
+{
+	static const char as_it_is[] = "words\n";
+	uint64_t from, to;
+
+	for (size_t i = 0; i < COUNT(pasted); i++) {
+		const char *text = pasted[i].text, *wanted = pasted[i].printed;
+		struct buf many_times;
+
+		file_put(path, text, strlen(text));
+		if (is_plain(path, &from, &to) != !wanted)
+			fail_msg("%s", text);
+		if (!wanted) {
+			expect_text(text, strlen(text), 0);
+			continue;
+		}
+		expect_text(wanted, strlen(wanted), 0);
+		/* through a window, and behind other lines */
+		buf_init(&many_times);
+		buf_add_text(&many_times, as_it_is);
+		while (many_times.len < 2 * SOURCE_PEEK_BYTES)
+			buf_add_text(&many_times, text);
+		file_put(path, many_times.data, many_times.len);
+		buf_clear(&many_times);
+		buf_add_text(&many_times, as_it_is);
+		for (size_t len = strlen(as_it_is); len < 2 * SOURCE_PEEK_BYTES;
+			len += strlen(text))
+			buf_add_text(&many_times, wanted);
+		check_peeks(many_times.data, many_times.len);
+		buf_release(&many_times);
+	}
+}
+
+/* Lines that are longer than those of a dump, many empty ones, and bytes that are no text. */
+TEST(what_cannot_be_mended_comes_as_it_is)
+{
+	static const char head[] = "1 bytes + 2 at 3 by BackTrace4\n  401000\n";
+	static const char tail[] = "\n1 bytes + 2 at 3 by BackTrace4\n  401000";
+	static const char fills[] = {'x', ' ', '\n', '>'};
+
+	for (size_t i = 0; i < COUNT(fills); i++) {
+		size_t len = 3 * DUMP_LINE_MAX;
+		char *text = malloc(len + 200), *wanted = malloc(len + 200);
+		size_t text_len, wanted_len;
+
+		assert_non_null(text);
+		assert_non_null(wanted);
+		memcpy(text, head, strlen(head));
+		memset(text + strlen(head), fills[i], len);
+		strcpy(text + strlen(head) + len, tail);
+		text_len = strlen(head) + len + strlen(tail);
+		wanted_len = (size_t)sprintf(wanted, "1 bytes + 2 at 3 by BackTrace4\n\t401000\n");
+		memset(wanted + wanted_len, fills[i], len);
+		wanted_len += len;
+		wanted_len += (size_t)sprintf(
+			wanted + wanted_len, "\n1 bytes + 2 at 3 by BackTrace4\n\t401000");
+		file_put(path, text, text_len);
+		expect_text(wanted, wanted_len, 0);
+		free(text);
+		free(wanted);
+	}
+	file_put(path, "1 bytes + 2 at 3 by BackTrace4\n  401000\n\0\n", 43);
+	expect_text("1 bytes + 2 at 3 by BackTrace4\n  401000\n\0\n", 43, 0);
+}
+
 static int count_entry(void *ctx, const struct dump_entry *entry)
 {
 	*(uint64_t *)ctx += entry->block_count;

@@ -1,0 +1,471 @@
+#include "core/dump/pasted.h"
+
+#include <string.h>
+
+#include "core/base/text.h"
+#include "core/dump/scanner.h"
+
+#define EMPTY_MAX 100 /* lines that are held back */
+#define LINE_PAD 16 /* zeros after a line, for hex_take() */
+#define BARE_MIN 6 /* digits of an address with nothing before it */
+#define SURE_ENTRIES 256 /* without a sign of damage: the text is as it was printed */
+
+void pasted_init(struct pasted *pasted)
+{
+	*pasted = (struct pasted){.empty_end = "\n"};
+	buf_init(&pasted->text);
+	buf_init(&pasted->plain);
+}
+
+void pasted_release(struct pasted *pasted)
+{
+	buf_release(&pasted->text);
+	buf_release(&pasted->plain);
+}
+
+/* ---------------------------------------------------------------- kinds of lines */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static void pass_blanks(const char **at)
+{
+	while (is_blank(**at))
+		++*at;
+}
+
+static size_t hex_count(const char *at)
+{
+	size_t count = 0;
+
+	while (hex_digits[(unsigned char)at[count]])
+		count++;
+	return count;
+}
+
+/* Takes blanks and digits. */
+static bool take_hex(const char **at)
+{
+	size_t count;
+
+	pass_blanks(at);
+	count = hex_count(*at);
+	*at += count;
+	return count;
+}
+
+static bool take_char(const char **at, char c)
+{
+	pass_blanks(at);
+	if (**at != c)
+		return false;
+	++*at;
+	return true;
+}
+
+/* "REQ bytes + OVH at ADDR by BackTraceID" or "BYTES bytes in 0xCOUNT allocations". */
+static bool is_entry(const char *at, const char *end)
+{
+	if (!take_hex(&at))
+		return false;
+	if (SCAN_TAKE(&at, end, " bytes in 0x"))
+		return true;
+	return SCAN_TAKE(&at, end, " bytes + ") && take_hex(&at) && SCAN_TAKE(&at, end, " at ") &&
+	       take_hex(&at) && SCAN_TAKE(&at, end, " by BackTrace");
+}
+
+/* "+ GROWTH ( NEW - OLD) COUNT allocs BackTraceID" and "+ GROWTH ( NEW - OLD) BackTraceID allocations". */
+static enum pasted_kind row_kind(const char *at)
+{
+	const char *id;
+
+	if (*at != '+' && *at != '-')
+		return PASTED_OTHER;
+	at++;
+	if (!take_hex(&at) || !take_char(&at, '(') || !take_hex(&at) || !take_char(&at, '-') ||
+		!take_hex(&at) || !take_char(&at, ')'))
+		return PASTED_OTHER;
+	id = strstr(at, "BackTrace");
+	if (!id)
+		return PASTED_OTHER;
+	return strstr(id, "allocations") ? PASTED_COUNTS : PASTED_ROW;
+}
+
+/* Returns where the words of a heap's heading begin, after signs only; NULL: it is none. */
+static const char *heading_words(const char *at, const char *end)
+{
+	const char *words, *digits;
+	bool is_start;
+
+	while (at < end && !(*at >= '0' && *at <= '9') &&
+		!((*at | 0x20) >= 'a' && (*at | 0x20) <= 'z'))
+		at++;
+	words = digits = at;
+	is_start = SCAN_TAKE(&digits, end, "Start of data for heap @ ") ||
+		   SCAN_TAKE(&digits, end, "End of data for heap @ ");
+	if (is_start)
+		return hex_count(digits) ? words : NULL;
+	return SCAN_TAKE(&digits, end, "Heap ") && take_hex(&digits) &&
+			       SCAN_TAKE(&digits, end, " Hogs") ?
+		       words :
+		       NULL;
+}
+
+/* "//    BASE SIZE PATH" */
+static bool is_module(const char *at, const char *end)
+{
+	at += 2;
+	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
+}
+
+static bool is_ascii(const char *at, const char *end)
+{
+	while (at < end && !(*at & 0x80))
+		at++;
+	return at == end;
+}
+
+/* The kind of a line without blanks around it; LINE_PAD zeros are after it. */
+static enum pasted_kind kind_of(const char *at, const char *end)
+{
+	size_t digits = hex_count(at);
+	enum pasted_kind row;
+
+	if (at == end)
+		return PASTED_EMPTY;
+	if (at[0] == '/' && at[1] == '/')
+		return PASTED_COMMENT;
+	if ((digits && at + digits == end && digits <= 16) || !strcmp(at, "Alias"))
+		return PASTED_FRAME;
+	if (scan_is_name(at, end))
+		return PASTED_NAME;
+	if (heading_words(at, end))
+		return PASTED_HEADING;
+	if (!is_ascii(at, end))
+		return PASTED_OTHER;
+	if (is_entry(at, end))
+		return PASTED_ENTRY;
+	row = row_kind(at);
+	if (row != PASTED_OTHER)
+		return row;
+	return !strncmp(at, "Total increase ==", 17) || !strncmp(at, "Total decrease ==", 17) ?
+		       PASTED_TOTAL :
+		       PASTED_OTHER;
+}
+
+/* ---------------------------------------------------------------- characters */
+
+/* Returns the length of a character that stands for an ASCII one, or for nothing: *as is 0; else 0. In what is not
+ * UTF-8, Windows' code pages are meant. */
+static size_t stands_for(const char *at, bool with_dashes, char *as)
+{
+	static const struct {
+		const char *text;
+		char as;
+	} signs[] = {{"\xc2\xa0", ' '}, {"\xe2\x80\x87", ' '}, {"\xe2\x80\xaf", ' '},
+		{"\xe2\x80\x82", ' '}, {"\xe2\x80\x83", ' '}, {"\xe2\x80\x89", ' '},
+		{"\xe3\x80\x80", ' '}, {"\xe2\x80\x8b", 0}, {"\xef\xbb\xbf", 0}, {"\xc2\xad", 0},
+		{"\xe2\x80\x90", '-'}, {"\xe2\x80\x91", '-'}, {"\xe2\x80\x92", '-'},
+		{"\xe2\x80\x93", '-'}, {"\xe2\x80\x94", '-'}, {"\xe2\x88\x92", '-'}};
+	uint32_t code;
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
+		size_t len = strlen(signs[i].text);
+
+		if (strncmp(at, signs[i].text, len) != 0 || (signs[i].as == '-' && !with_dashes))
+			continue;
+		*as = signs[i].as;
+		return len;
+	}
+	*as = *at == '\xa0' ? ' ' : '-';
+	if (*as == '-' && (!with_dashes || (*at != '\x96' && *at != '\x97')))
+		return 0;
+	return text_utf8(at, &code) ? 0 : 1;
+}
+
+/* Puts the text of a line, without blanks around it, into pasted->plain. Returns how many were before it. */
+static size_t plain_line(struct pasted *pasted, const char *at, const char *end, bool with_dashes)
+{
+	struct buf *plain = &pasted->plain;
+	size_t before = 0;
+	char as;
+
+	buf_clear(plain);
+	while (at < end) {
+		size_t len = *at & 0x80 ? stands_for(at, with_dashes, &as) : 0;
+
+		if (!len) {
+			as = *at;
+			len = 1;
+		}
+		at += len;
+		if (is_blank(as) && !plain->len)
+			before++;
+		else if (as)
+			buf_add(plain, &as, 1);
+	}
+	while (plain->len && is_blank(plain->data[plain->len - 1]))
+		plain->len--;
+	buf_add(plain, (const char[LINE_PAD]){0}, LINE_PAD);
+	plain->len -= LINE_PAD;
+	return before;
+}
+
+/* ---------------------------------------------------------------- lines */
+
+/* A line taken apart. */
+struct pasted_line {
+	enum pasted_kind kind;
+	const char *at, *end; /* without quote marks, and blanks and CR at the end */
+	bool is_quoted;
+	size_t blanks; /* that were before the text */
+};
+
+/* Steps over the marks of quoting, each with a blank. */
+static bool pass_quotes(const char **at)
+{
+	bool is_quoted = false;
+
+	for (;;) {
+		const char *mark = *at;
+
+		pass_blanks(&mark);
+		if (*mark != '>')
+			return is_quoted;
+		*at = mark + 1 + (mark[1] == ' ');
+		is_quoted = true;
+	}
+}
+
+static struct pasted_line take_apart(struct pasted *pasted, const char *line, size_t len)
+{
+	struct pasted_line taken = {0};
+	struct buf *text = &pasted->text;
+	const char *plain;
+
+	while (len && (line[len - 1] == '\n' || line[len - 1] == '\r' || is_blank(line[len - 1])))
+		len--;
+	buf_clear(text);
+	buf_add(text, line, len);
+	buf_add(text, (const char[LINE_PAD]){0}, LINE_PAD);
+	taken.at = text->data;
+	taken.end = text->data + len;
+	taken.is_quoted = pass_quotes(&taken.at);
+	if (taken.at > taken.end)
+		taken.at = taken.end;
+	for (int with_dashes = 0; with_dashes < 2; with_dashes++) {
+		taken.blanks = plain_line(pasted, taken.at, taken.end, with_dashes);
+		plain = pasted->plain.data;
+		taken.kind = kind_of(plain, plain + pasted->plain.len);
+		if (taken.kind != PASTED_OTHER)
+			break;
+	}
+	return taken;
+}
+
+bool pasted_is_data(const char *line, size_t len)
+{
+	struct pasted pasted;
+	enum pasted_kind kind;
+	size_t digits;
+
+	pasted_init(&pasted);
+	kind = take_apart(&pasted, line, len).kind;
+	digits = hex_count(pasted.plain.data);
+	pasted_release(&pasted);
+	return kind >= PASTED_HEADING && (kind != PASTED_FRAME || digits >= BARE_MIN);
+}
+
+/* Adds the empty lines that were held back; in a stack each gets a TAB, which says that it goes on. */
+static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
+{
+	for (; pasted->empty_count; pasted->empty_count--) {
+		buf_add_text(to, in_stack ? "\t" : "");
+		buf_add_text(to, pasted->empty_end);
+	}
+}
+
+void pasted_end(struct pasted *pasted, struct buf *to)
+{
+	add_empty(pasted, false, to);
+}
+
+/* Returns true if a line belongs to the record before it. */
+static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
+{
+	if (!pasted->in_record)
+		return false;
+	if (line->kind == PASTED_FRAME)
+		return line->blanks || pasted->has_bare ||
+		       (line->is_quoted && hex_count(pasted->plain.data) >= BARE_MIN);
+	return line->kind == PASTED_NAME || line->kind == PASTED_COUNTS;
+}
+
+/* Adds the text of a line as it was printed. */
+static void add_text(const struct pasted *pasted, const struct pasted_line *line, bool is_part,
+	const char *original, size_t len, struct buf *to)
+{
+	const char *plain = pasted->plain.data;
+	bool is_frame = line->kind == PASTED_FRAME || line->kind == PASTED_NAME;
+
+	const char *at = line->at;
+
+	pass_blanks(&at);
+	if (line->kind == PASTED_COMMENT && *at == '/' &&
+		!is_module(plain, plain + pasted->plain.len)) {
+		buf_add(to, at, (size_t)(line->end - at)); /* texts in it are as they were */
+	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
+		buf_add(to, line->at, (size_t)(line->end - line->at));
+	} else if (line->kind == PASTED_OTHER || (is_frame && !is_part)) {
+		buf_add(to, original, len);
+	} else if (line->kind == PASTED_HEADING && strncmp(plain, "*-", 2) != 0) {
+		buf_add_text(to, "*- ");
+		buf_add_text(to, heading_words(plain, plain + pasted->plain.len));
+	} else {
+		if (is_frame)
+			buf_add(to, "\t", 1);
+		buf_add(to, plain, pasted->plain.len);
+	}
+}
+
+void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to)
+{
+	size_t text_len = len;
+	const char *end;
+	struct pasted_line taken;
+	bool is_part;
+
+	while (text_len && (line[text_len - 1] == '\n' || line[text_len - 1] == '\r'))
+		text_len--;
+	end = line[len - 1] != '\n' ? "" : len > 1 && line[len - 2] == '\r' ? "\r\n" : "\n";
+	if (memchr(line, '\0', len)) { /* damaged in another way */
+		add_empty(pasted, false, to);
+		buf_add(to, line, len);
+		pasted->in_record = false;
+		return;
+	}
+	taken = take_apart(pasted, line, len);
+	if (taken.kind == PASTED_EMPTY && *end) {
+		pasted->empty_end = end;
+		if (++pasted->empty_count == EMPTY_MAX)
+			pasted->in_record = false;
+		if (!pasted->in_record)
+			add_empty(pasted, false, to);
+		return;
+	}
+	if (pasted->in_record && taken.kind == PASTED_OTHER && taken.blanks &&
+		strchr(pasted->plain.data, '!'))
+		taken.kind = PASTED_NAME; /* without an offset, say */
+	is_part = goes_on(pasted, &taken);
+	add_empty(pasted, is_part, to);
+	add_text(pasted, &taken, is_part, line, text_len, to);
+	buf_add_text(to, end);
+	pasted->in_record = is_part || taken.kind == PASTED_ENTRY || taken.kind == PASTED_ROW ||
+			    taken.kind == PASTED_COUNTS;
+}
+
+/* ---------------------------------------------------------------- whether a text is so */
+
+/* What was seen of a text's beginning. */
+struct pasted_signs {
+	enum pasted_kind last; /* of the last line that is not empty */
+	bool in_record; /* that is of an entry or a row */
+	size_t empty_count; /* lines after that */
+	size_t entry_count;
+	bool has_frames, has_bare;
+	bool is_found;
+};
+
+/* Looks at a line that is no plain one. */
+static void see_line(
+	struct pasted *pasted, struct pasted_signs *signs, const char *line, size_t len)
+{
+	struct pasted_line taken = take_apart(pasted, line, len);
+	enum pasted_kind before = signs->last;
+	bool in_record = signs->in_record;
+	size_t text_len = (size_t)(taken.end - pasted->text.data);
+	bool is_same = text_len == pasted->plain.len &&
+		       !memcmp(pasted->plain.data, pasted->text.data, text_len);
+	bool is_frame = taken.kind == PASTED_FRAME || taken.kind == PASTED_NAME;
+
+	if (taken.kind == PASTED_EMPTY) {
+		signs->empty_count++;
+		return;
+	}
+	if (is_frame) {
+		bool has_tab = *pasted->text.data == '\t' && !taken.is_quoted;
+
+		signs->is_found |= in_record && !has_tab && (taken.blanks || taken.is_quoted);
+		/* In a comparison an empty line is before the stack. */
+		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
+				   before != PASTED_ROW;
+		signs->has_frames |= in_record && taken.blanks;
+		signs->has_bare |= in_record && taken.kind == PASTED_FRAME && !taken.blanks &&
+				   hex_count(pasted->plain.data) >= BARE_MIN;
+	} else if (taken.kind == PASTED_COMMENT) {
+		signs->is_found |= taken.blanks || taken.is_quoted ||
+				   (!is_same && is_module(pasted->plain.data,
+							pasted->plain.data + pasted->plain.len));
+	} else if (taken.kind != PASTED_OTHER) {
+		const char *words = pasted->plain.data;
+
+		signs->is_found |= !is_same;
+		signs->is_found |= taken.kind == PASTED_HEADING && strncmp(words, "*-", 2) != 0;
+		signs->is_found |= taken.kind == PASTED_COUNTS && signs->empty_count;
+	}
+	signs->entry_count += taken.kind == PASTED_ENTRY;
+	signs->in_record = (in_record && is_frame) || taken.kind == PASTED_ENTRY ||
+			   taken.kind == PASTED_ROW || taken.kind == PASTED_COUNTS;
+	signs->last = taken.kind;
+	signs->empty_count = 0;
+}
+
+/* Returns true for the lines that nearly all of a dump consists of; of two CR at its end none is plain. */
+static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
+{
+	bool has_tab = *line == '\t', is_hex;
+	size_t digits;
+
+	if (len && line[len - 1] == '\r' && --len && line[len - 1] == '\r') {
+		signs->is_found = true;
+		return false;
+	}
+	if (!len) {
+		signs->empty_count++;
+		return true;
+	}
+	digits = hex_count(line + has_tab);
+	is_hex = digits && digits + has_tab == len;
+	if (!digits || is_hex != has_tab || (has_tab && signs->empty_count) ||
+		(!is_hex && strncmp(line + digits, " bytes ", 7) != 0))
+		return false;
+	signs->last = has_tab ? PASTED_FRAME : PASTED_ENTRY;
+	signs->in_record |= !has_tab;
+	signs->has_frames |= has_tab;
+	signs->entry_count += !has_tab;
+	signs->empty_count = 0;
+	return true;
+}
+
+bool pasted_find(struct pasted *pasted, const char *text, size_t len)
+{
+	struct pasted_signs signs = {0};
+	const char *end = text + len;
+
+	if (memchr(text, '\0', len))
+		return false; /* a recording, say */
+	while (text < end && !signs.is_found && signs.entry_count < SURE_ENTRIES) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		size_t line_len = (size_t)((newline ? newline : end) - text);
+
+		if (line_len > DUMP_LINE_MAX)
+			return false;
+		if (newline && !is_plain(&signs, text, line_len))
+			see_line(pasted, &signs, text, line_len);
+		text = newline ? newline + 1 : end;
+	}
+	pasted->has_bare = signs.has_bare && !signs.has_frames;
+	return signs.is_found || pasted->has_bare;
+}
