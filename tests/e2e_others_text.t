@@ -243,30 +243,34 @@ sub packed {
 sub nearly_right {
 	my $log = raw(1);
 	my $far = raw(0, blocks => 5000); # beyond what is looked at at first
-	my $blanks = ($far =~ tr/\n//) + 3;
-	my @cases = (
-		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), $blanks, 5, '        7FFE1000A121'],
-		['entries with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", undef, undef, 'bad entry'],
-		['a module in two lines', $log =~ s/\\a p\\/\\a p\n/r, 7, 1, 'stock.exe'],
-		['a module without a path', $log =~ s/ C:\\a p.*//r, 6, 1, '//        7FF600000000    40000'],
-		['a heading with other words', $log =~ s/^\*-.*Start of data for heap @ 2F0000.*\n/| Start: heap 2F0000\n/mr =~ s/^\*-.*(Heap 2F0000 Hogs).*/x $1/mr, undef, undef, undef],
-		['frames of another form', hogs({}, 1) =~ s/^ntdll!RtlAlloc.*\n/<no symbol>!?\n/mr, 4, 4, '<no symbol>!?'],
-		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", 6021, 2, '  + 10 ( 20 - 10) 2 allocs BackTrace5'],
-		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", undef, undef, 'it belongs to no row'],
-		['a total between words', comparison({}) . "* Total increase == 10 requested + 0 overhead = 10\n", undef, undef, undef],
+	my @cases = ( # the text, the first line that is not read, and how many of these there are; or what is wrong with a line
+		['frames far away', $far . "\n30 bytes + 10 at 9F0740 by BackTrace99\n" . join('', map { "        7FFE1000A12$_\n" } 1 .. 5), qr/^ +7FFE1000A121/, 5],
+		['an entry with a bar', $log . "| 30 bytes + 10 at 9F0740 by BackTrace11\n", qr/^\|/, 'bad entry'],
+		['an entry in two lines', $log . "| 30 bytes + 10 at 9F0740 by\n| BackTrace11\n", qr/^\|/, 2],
+		['frames in one line', $log . "\n 7FFE1000A123 7FF600001211 7FF600001A12\n", qr/^ 7FFE/, 1],
+		['frames with tags', $log . "\n7FFE1000A123<br>\n7FF600001211<br />\n", qr/^7FFE/, 2],
+		['a module in two lines', $log =~ s/\\a p\\/\\a p\n/r, qr/^stock/, 1],
+		['a module without a path', $log =~ s/ C:\\a p.*//r, qr{^// +7FF6}, 1],
+		['a heading with other words', $log =~ s/^\*-.*(Start of data for heap @ 2F0000).*\n/the $1\n/mr =~ s/^\*-.*(Heap 2F0000 Hogs).*\n//mr, qr/^the Start/, 1],
+		['frames of another form', hogs({}, 1) =~ s/^ntdll!RtlAlloc.*\n/<no symbol>!?\n/mr, qr/^<no/, 4],
+		['rows far away', ("\n" x 5000) . comparison({}) . ('x' x 300 . "\n") x 1000 . "  + 10 ( 20 - 10) 2 allocs BackTrace5\n  + 1 ( 2 - 1) BackTrace5 allocations\n", qr/^  \+/, 2],
+		['a row without its sign', "x\n" . comparison({}) =~ s/^\+ /  /gmr, qr/^ +280/, 6],
+		['frames without a row', comparison({}) . "\n\tfoo!bar+10\n", qr/^\tfoo/, 'it belongs to no row'],
+		['a total between words', "\n" . comparison({}) =~ s/^(?=Total)/in all: /mr, qr/^in all/, 1],
 	);
 	for my $case (@cases) {
-		my ($what, $text, $line, $count, $first) = @$case;
-		next if !defined $first;
+		my ($what, $text, $sign, $count) = @$case;
+		my @lines = split /\n/, $text;
+		my ($at) = grep { $lines[$_] =~ $sign } 0 .. $#lines;
 		my $file = spew("$dir/near.txt", $text);
 		my $result = hdiff('-o', 'json', $file);
 		is($result->{status}, 2, "$what: status 2");
-		if (!defined $line) {
-			like($result->{err}, qr/near\.txt:\d+: .*\Q$first\E/, "$what: named");
-			next;
-		}
-		my $words = $count == 1 ? '1 line that looks' : "$count lines that look";
-		is_deeply([grep { /warning/ } split /\n/, $result->{err}], ["hdiff: $file:$line: warning: left out: $words like data, the first is \"$first\""], "$what: one message");
+		my $shown = substr $lines[$at] =~ tr/\t/?/r, 0, 60;
+		my $words = $count eq 1 ? '1 line that looks' : "$count lines that look";
+		my $wanted = $count =~ /\D/ ? $count : "$words like data, the first is \"$shown";
+		my @said = grep { /left out/ } split /\n/, $result->{err};
+		is(scalar @said, 1, "$what: one message") or diag($result->{err});
+		like($said[0], qr/^hdiff: \Q$file\E:@{[$at + 1]}: warning: left out: \Q$wanted\E/, "$what: which lines");
 	}
 	my $result = hdiff(spew("$dir/near.txt", "Dear reader,\n\x3d 30 bytes + 10 at 1F0740 by BackTrace11\n    7FFE1000A123\n"));
 	is($result->{status}, 2, 'no dump: status 2');

@@ -265,17 +265,50 @@ static struct pasted_line take_apart(struct pasted *pasted, const char *line, si
 	return taken;
 }
 
+/* Returns true for a line with words that only entries, headings, rows and totals have, each before a number. */
+static bool has_words(const char *text)
+{
+	static const char *const words[] = {" bytes + ", " bytes in 0x", "data for heap @ ",
+		"BackTrace", "Total increase == ", "Total decrease == "};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		const char *at = strstr(text, words[i]);
+
+		if (at && take_hex(&(const char *){at + strlen(words[i])}))
+			return true;
+	}
+	return false;
+}
+
+/* Returns true for addresses and nothing else, or one before a tag of HTML. */
+static bool are_addresses(const char *at, const char *end)
+{
+	do {
+		size_t digits = hex_count(at);
+
+		at += digits;
+		if (digits < BARE_MIN || (*at && *at != '<' && !is_blank(*at)))
+			return false;
+		pass_blanks(&at);
+	} while (at < end && *at != '<');
+	return true;
+}
+
 bool pasted_is_data(const char *line, size_t len)
 {
 	struct pasted pasted;
 	enum pasted_kind kind;
-	size_t digits;
+	const char *text;
+	bool is_data;
 
 	pasted_init(&pasted);
 	kind = take_apart(&pasted, line, len).kind;
-	digits = hex_count(pasted.plain.data);
+	text = pasted.plain.data;
+	is_data = kind != PASTED_COMMENT && kind != PASTED_EMPTY &&
+		  ((kind >= PASTED_HEADING && kind != PASTED_FRAME) || has_words(text) ||
+			  are_addresses(text, text + pasted.plain.len));
 	pasted_release(&pasted);
-	return kind >= PASTED_HEADING && (kind != PASTED_FRAME || digits >= BARE_MIN);
+	return is_data;
 }
 
 /* Adds the empty lines that were held back; in a stack each gets a TAB, which says that it goes on. */

@@ -360,26 +360,6 @@ static void bad_row(struct printed_reader *reader)
 	refuse_row(reader, "it begins like a row and does not go on like one");
 }
 
-static void row_frame(struct printed_reader *reader, struct words words)
-{
-	bool is_first = reader->rows.frame_count == reader->row.frame_at;
-
-	words = words_trim(words);
-	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
-		reader->place = IN_BAD_STACK;
-	} else if (!is_open(reader)) {
-		refuse_line(reader, "it belongs to no row");
-	} else if (reader->is_ours && words_start(words, "(one of ")) {
-		fail(reader, ERR_NOT_DUMP, not_plain);
-	} else {
-		reader->place = IN_STACK;
-		/* What our own reports print where a stack would stand is no frame. */
-		if (!is_first || (!words_equal(words, NO_STACK) &&
-					 !words_equal(words, "(stack not in the dump)")))
-			read_rows_frame(&reader->rows, words);
-	}
-}
-
 #define SHOWN_MAX 60 /* bytes of a line in a message */
 
 /* Counts a line between rows that looks like data. */
@@ -394,6 +374,28 @@ static void unread_line(struct printed_reader *reader, struct words words)
 		words.len--; /* the character may be cut */
 	reader->unread =
 		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
+}
+
+static void row_frame(struct printed_reader *reader, struct words words)
+{
+	bool is_first = reader->rows.frame_count == reader->row.frame_at;
+
+	words = words_trim(words);
+	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
+		reader->place = IN_BAD_STACK;
+	} else if (!is_open(reader) && reader->unread_count) {
+		unread_line(reader, words);
+	} else if (!is_open(reader)) {
+		refuse_line(reader, "it belongs to no row");
+	} else if (reader->is_ours && words_start(words, "(one of ")) {
+		fail(reader, ERR_NOT_DUMP, not_plain);
+	} else {
+		reader->place = IN_STACK;
+		/* What our own reports print where a stack would stand is no frame. */
+		if (!is_first || (!words_equal(words, NO_STACK) &&
+					 !words_equal(words, "(stack not in the dump)")))
+			read_rows_frame(&reader->rows, words);
+	}
 }
 
 static void refuse_unread(struct printed_reader *reader)
