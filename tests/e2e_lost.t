@@ -14,6 +14,7 @@ my $dir = fresh_dir();
 subtest 'a traced program' => sub { known_ways(traced => 1) };
 subtest 'one that is recorded' => sub { known_ways(record => ['-o', win("$dir/run.hrec")]) };
 subtest 'after much has come and gone' => \&stale;
+subtest 'held by parts of words' => \&by_parts;
 subtest 'at the end of a program' => \&at_exit;
 subtest 'many blocks, read by several threads' => \&many;
 subtest 'what has grown of it, in each form' => \&grown;
@@ -121,6 +122,25 @@ sub stale {
 		is($lost{even} // 0, 0, "$written: nothing is called lost that is held");
 		cmp_ok($lost{odd} // 0, '>=', $least, "$written: enough of 1000 lost blocks are found");
 	}
+}
+
+# 50 blocks of 1,000 bytes that 32-bit words hold, 20 of 2,000 that words with a tag hold; 3 of 3,000 are lost.
+sub by_parts {
+	my $out = "$dir/parts.txt";
+	my $run = hsnap('run', '-g', '--at-exit', win($out), '--', win("$root/build/win64/targets/held_by_parts.exe"));
+	is($run->{status}, 0, 'hsnap run -g') or diag($run->{err});
+	my ($is_lost, %all, %lost) = ('');
+	for (split /\r\n/, slurp($out)) {
+		$is_lost = '' if /^\*- .* Start of data/;
+		$is_lost = $1 if m{^// hsnap: blocks reach=(\S+)};
+		next unless /^([0-9A-F]+) bytes \+ /;
+		my $bytes = hex $1;
+		$all{$bytes}++;
+		$lost{$bytes}++ if $is_lost =~ /^lost/;
+	}
+	is_deeply([@all{1000, 2000, 3000}], [50, 20, 3], 'the program has its blocks');
+	is_deeply([@lost{1000, 2000, 3000}], [undef, undef, 3], 'none is called lost that a part of a word holds');
+	cmp_ok((slurp($out) =~ m{^// hsnap: reach interior=1 by-parts=(\d+)}m)[0] // 0, '>=', 70, 'and they are counted');
 }
 
 # When the program ends its thread's registers are gone, and main's stack with them; what its data leads to is held.

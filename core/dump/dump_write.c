@@ -82,7 +82,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 	if (snapshot->is_by_stack)
 		out_text(out, "// hsnap: sums by=stack" EOL);
 	if (snapshot->has_reach)
-		out_printf(out, "// hsnap: reach interior=%d" EOL, snapshot->by_middle);
+		out_printf(out, "// hsnap: reach interior=%d by-parts=%" PRIu64 EOL,
+			snapshot->by_middle, snapshot->part_held_count);
 	if (snapshot->records.is_known)
 		write_records(out, &snapshot->records);
 	if (snapshot->tracer.version)

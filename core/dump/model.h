@@ -195,6 +195,7 @@ struct snapshot {
 	size_t sum_count, sum_cap;
 	bool has_reach; /* what leads to blocks was looked at */
 	bool by_middle; /* and pointers into the middle count */
+	uint64_t part_held_count; /* blocks that only parts of words lead to */
 	uint32_t *reach; /* of the first reach_count blocks (enum block_reach); others are held */
 	size_t reach_count, reach_cap;
 	uint64_t *lost; /* addresses of blocks that others are lost with */

@@ -352,6 +352,8 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	}
 	snapshot->has_reach = captured->reach.reach;
 	snapshot->by_middle = !captured->only_starts;
+	if (snapshot->has_reach)
+		snapshot->part_held_count = reach_part_count(captured->reach.reach);
 	u64map_init(&joining.lost);
 	table_init(&joining.named);
 	u64map_init(&joining.traced);

@@ -17,9 +17,12 @@
 #define STEPS 16 /* from a guess to a place, before all places are searched */
 #define NO_PLACE UINT32_MAX
 #define BY_START UINT32_C(0x80000000) /* in a link: it is to the block's beginning */
+#define BY_PART UINT32_C(0x40000000) /* in a link: only a part of the word is the address */
+#define LINK_PLACE (BY_PART - 1)
 
 /* Of a place. */
 enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
+#define PART_SHIFT 4 /* of the first two, where only a part of a word in no block is the address */
 
 /* What is kept by block of what is lost: the place of the block that it is lost with. */
 #define WITH_HELD UINT32_MAX
@@ -36,6 +39,7 @@ struct block_place {
 struct found_word {
 	uint64_t word;
 	uint32_t owner;
+	bool is_part;
 };
 
 struct reach {
@@ -50,7 +54,10 @@ struct reach {
 	/* The links of place i are links[first[i]] up to links[first[i + 1]]. */
 	uint32_t *links, *first;
 	size_t link_count, link_cap;
-	bool has_too_many;
+	bool has_too_many, has_parts;
+	uint64_t half_min,
+		half_span; /* of the blocks below 4 GiB; 0 where halves are no addresses */
+	size_t part_count; /* places that only parts of words lead to */
 	size_t at; /* the place that is shown, or the next */
 	size_t begun; /* places whose first is known */
 	struct found_word words[WORDS]; /* that are looked up together: memory is waited for once */
@@ -168,6 +175,22 @@ static void make_tables(struct reach *reach)
 	}
 }
 
+/* The first place that begins behind an address. */
+static size_t place_behind(const struct reach *reach, uint64_t addr)
+{
+	size_t low = 0, high = reach->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (reach->places[middle].addr <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 void reach_ready(struct reach *reach)
 {
 	size_t count = 0;
@@ -190,6 +213,13 @@ void reach_ready(struct reach *reach)
 		reach->places[count++] = *place;
 	}
 	reach->count = count;
+	if (count && reach->word_bytes == 8 && reach->places->addr <= UINT32_MAX) {
+		size_t behind = place_behind(reach, UINT32_MAX);
+		uint64_t end = end_of(&reach->places[behind - 1]);
+
+		reach->half_min = reach->places->addr;
+		reach->half_span = (end <= UINT32_MAX ? end : UINT32_MAX) - reach->half_min;
+	}
 	reach->first = xcalloc(count + 1, sizeof(*reach->first));
 	make_tables(reach);
 }
@@ -201,22 +231,6 @@ static size_t guess(const uint32_t *table, uint64_t addr)
 	const uint64_t offset = addr & ((1 << PAGE_BITS) - 1);
 
 	return table[page] + (size_t)(offset * (table[page + 1] - table[page]) >> PAGE_BITS);
-}
-
-/* The first place that begins behind an address. */
-static size_t place_behind(const struct reach *reach, uint64_t addr)
-{
-	size_t low = 0, high = reach->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (reach->places[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 static bool is_before(const struct reach *reach, size_t place, uint64_t addr)
@@ -258,23 +272,38 @@ bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end)
 
 /* ---------------------------------------------------------------- who leads to whom */
 
-static void take_word(struct reach *reach, uint32_t owner, uint64_t word)
+/* Returns true if half of a word may be the address of a block below 4 GiB. */
+static bool may_be_half(const struct reach *reach, uint64_t half)
+{
+	return half - reach->half_min < reach->half_span;
+}
+
+static void take_word(struct reach *reach, uint32_t owner, uint64_t word, bool is_part)
 {
 	uint32_t place = find(reach, word), link;
 	bool by_start;
+
+	if (place == NO_PLACE && word > UINT32_MAX && may_be_half(reach, (uint32_t)word)) {
+		word = (uint32_t)word; /* the upper half is a number of its own */
+		is_part = true;
+		place = find(reach, word);
+	}
 
 	while (owner != NO_PLACE && reach->begun <= owner)
 		reach->first[reach->begun++] = (uint32_t)reach->link_count;
 	if (place == NO_PLACE || place == owner)
 		return;
+	reach->has_parts |= is_part;
 	by_start = reach->places[place].addr == word;
 	if (!by_start && (!reach->by_middle || word < REACH_LOW))
 		return;
 	if (owner == NO_PLACE) {
-		reach->places[place].marks |= by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;
+		unsigned marks = by_start ? IS_HELD | IS_HELD_BY_START : IS_HELD;
+
+		reach->places[place].marks |= is_part ? marks << PART_SHIFT : marks;
 		return;
 	}
-	link = by_start ? place | BY_START : place;
+	link = place | (by_start ? BY_START : 0) | (is_part ? BY_PART : 0);
 	if (reach->link_count > reach->first[owner] && reach->links[reach->link_count - 1] == link)
 		return;
 	reach->has_too_many = reach->link_count >= LINKS_MAX;
@@ -299,8 +328,30 @@ static void take_words(struct reach *reach)
 			__builtin_prefetch(place + 64 * line);
 	}
 	for (size_t i = 0; i < reach->word_count; i++)
-		take_word(reach, reach->words[i].owner, reach->words[i].word);
+		take_word(reach, reach->words[i].owner, reach->words[i].word,
+			reach->words[i].is_part);
 	reach->word_count = 0;
+}
+
+static void add_word(struct reach *reach, uint32_t owner, uint64_t word, bool is_part)
+{
+	reach->words[reach->word_count++] = (struct found_word){word, owner, is_part};
+	if (reach->word_count == WORDS)
+		take_words(reach);
+}
+
+/* Adds what of a word that is no block's address may be one: what is left without a tag in its upper bits, and halves. */
+static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
+{
+	const uint64_t untagged = word & (TARGET_SPACE_BYTES - 1), min = reach->places->addr,
+		       end = end_of(&reach->places[reach->count - 1]);
+
+	if (untagged != word && untagged > UINT32_MAX && untagged >= min && untagged < end)
+		add_word(reach, owner, untagged, true);
+	if (may_be_half(reach, (uint32_t)word))
+		add_word(reach, owner, (uint32_t)word, true);
+	if (may_be_half(reach, word >> 32))
+		add_word(reach, owner, word >> 32, true);
 }
 
 /* The part of one block, or of none. */
@@ -308,18 +359,19 @@ static void show_part(
 	struct reach *reach, uint32_t owner, uint64_t addr, const unsigned char *bytes, size_t len)
 {
 	const uint64_t min = reach->places->addr,
-		       span = end_of(&reach->places[reach->count - 1]) - min;
+		       span = end_of(&reach->places[reach->count - 1]) - min,
+		       half_min = reach->half_min, half_span = reach->half_span;
 
 	for (size_t i = -addr & (reach->word_bytes - 1); i + reach->word_bytes <= len;
 		i += reach->word_bytes) {
 		uint64_t word =
 			reach->word_bytes == 8 ? bytes_u64(bytes + i) : bytes_u32(bytes + i);
 
-		if (word - min >= span)
-			continue;
-		reach->words[reach->word_count++] = (struct found_word){word, owner};
-		if (reach->word_count == WORDS)
-			take_words(reach);
+		if (word - min < span)
+			add_word(reach, owner, word, false);
+		else if (word >= TARGET_SPACE_BYTES || (uint32_t)word - half_min < half_span ||
+			 (word >> 32) - half_min < half_span)
+			add_parts(reach, owner, word);
 	}
 }
 
@@ -351,20 +403,28 @@ void reach_show(
 
 void reach_root(struct reach *reach, uint64_t word)
 {
+	unsigned char bytes[8];
+
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (unsigned char)(word >> 8 * i);
 	if (reach->count)
-		take_word(reach, NO_PLACE, word);
+		show_part(reach, NO_PLACE, 0, bytes, reach->word_bytes);
 }
 
 /* ---------------------------------------------------------------- what is lost */
 
-/* Marks what the places on the stack lead to; returns how many are held. */
-static size_t mark_held(struct reach *reach)
+/* Marks what held places lead to, by parts of words too if by_parts; returns how many are held then. */
+static size_t mark_held(struct reach *reach, bool by_parts)
 {
 	uint32_t *stack = reach->with;
 	size_t depth = 0, held = 0;
 
 	for (size_t i = 0; i < reach->count; i++) {
-		if (reach->places[i].marks & IS_HELD)
+		struct block_place *place = &reach->places[i];
+
+		if (by_parts)
+			place->marks |= place->marks >> PART_SHIFT & (IS_HELD | IS_HELD_BY_START);
+		if (place->marks & IS_HELD)
 			stack[depth++] = (uint32_t)i;
 	}
 	held = depth;
@@ -372,8 +432,10 @@ static size_t mark_held(struct reach *reach)
 		uint32_t place = stack[--depth];
 
 		for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
-			uint32_t to = reach->links[i] & ~BY_START;
+			uint32_t to = reach->links[i] & LINK_PLACE;
 
+			if (reach->links[i] & BY_PART && !by_parts)
+				continue;
 			if (!(reach->places[to].marks & IS_HELD)) {
 				stack[depth++] = to;
 				held++;
@@ -404,7 +466,7 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 			uint32_t *cursor = &cursors[depth - 1];
 
 			while (to == NO_PLACE && *cursor < reach->first[place + 1]) {
-				to = reach->links[(*cursor)++] & ~BY_START;
+				to = reach->links[(*cursor)++] & LINK_PLACE;
 				if (reach->places[to].marks & (IS_HELD | IS_SEEN))
 					to = NO_PLACE;
 			}
@@ -436,7 +498,7 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 
 			reach->with[reach->places[place].number] = order[count];
 			for (size_t i = reach->first[place]; i < reach->first[place + 1]; i++) {
-				uint32_t to = reach->links[i] & ~BY_START;
+				uint32_t to = reach->links[i] & LINK_PLACE;
 
 				if (reach->places[to].marks & (IS_HELD | IS_TAKEN))
 					continue;
@@ -450,12 +512,15 @@ static void take_lost(struct reach *reach, const uint32_t *order, size_t count, 
 int reach_settle(struct reach *reach, const char *name, struct err *err)
 {
 	uint32_t *order;
-	size_t lost;
+	size_t held, lost;
 
 	take_words(reach);
 	while (reach->begun <= reach->count)
 		reach->first[reach->begun++] = (uint32_t)reach->link_count;
-	lost = reach->count - mark_held(reach);
+	held = mark_held(reach, false);
+	if (reach->has_parts)
+		reach->part_count = mark_held(reach, true) - held;
+	lost = reach->count - held - reach->part_count;
 	memset(reach->with, 0xff, reach->block_count * sizeof(*reach->with)); /* WITH_HELD */
 	order = xmalloc((3 * lost + 1) * sizeof(*order));
 	take_lost(reach, order, order_lost(reach, order, order + lost, order + 2 * lost),
@@ -468,6 +533,11 @@ int reach_settle(struct reach *reach, const char *name, struct err *err)
 	return reach->has_too_many ?
 		       err_set(err, ERR_LIMIT, name, "%zu pointers to blocks", reach->link_count) :
 		       0;
+}
+
+size_t reach_part_count(const struct reach *reach)
+{
+	return reach->part_count;
 }
 
 struct reach_found reach_of(const struct reach *reach, size_t i)

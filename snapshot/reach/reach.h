@@ -1,6 +1,8 @@
 /*
  * Which blocks something in the process leads to. Conservative: every aligned word that is an address inside a block
- * is a pointer to it. Memory is shown once, from low addresses to high; what is kept of it is who points to whom.
+ * is a pointer to it. In a 64-bit process so are parts of a word: its lower 47 bits, where it has a tag above them, and
+ * each half of it, in which programs keep addresses below 4 GiB. Memory is shown once, from low addresses to high; what
+ * is kept of it is who points to whom.
  */
 #ifndef SNAPSHOT_REACH_REACH_H
 #define SNAPSHOT_REACH_REACH_H
@@ -49,6 +51,9 @@ void reach_root(struct reach *reach, uint64_t word);
 
 /* Finds what leads to each. 0, or -ERR_LIMIT: there are more pointers than are kept. */
 int reach_settle(struct reach *reach, const char *name, struct err *err);
+
+/* Number of the blocks that only parts of words lead to; they are held. */
+size_t reach_part_count(const struct reach *reach);
 
 /* Of the block that was added as number i. */
 struct reach_found reach_of(const struct reach *reach, size_t i);

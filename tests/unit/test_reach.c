@@ -277,6 +277,43 @@ TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 	reach_free(reach);
 }
 
+/* Words that only in part are addresses: one half, which is an address below 4 GiB, or what is below a tag. */
+TEST(parts_of_words_lead_to_blocks)
+{
+	enum { LOW_HALF, HIGH_HALF, MIDDLE, TAGGED, CUT, BY_BLOCK, BY_LOST, WHOLE, COUNT };
+	static const bool is_lost[COUNT] = {[CUT] = true, [BY_LOST] = true};
+	struct reach *reach;
+	uint64_t *roots = scene.roots;
+
+	memset(&scene, 0, sizeof(scene));
+	scene.word_bytes = 8;
+	scene.by_middle = true;
+	scene.count = COUNT;
+	for (size_t i = 0; i < COUNT; i++) {
+		scene.blocks[i].addr = (i == TAGGED || i == CUT ? AT : 0x700000) + 256 * i;
+		scene.blocks[i].bytes = 32;
+	}
+	roots[0] = UINT64_C(7) << 32 | scene.blocks[LOW_HALF].addr;
+	roots[1] = scene.blocks[HIGH_HALF].addr << 32 | 7;
+	roots[2] = UINT64_C(0x7ff6) << 32 | (scene.blocks[MIDDLE].addr + 16);
+	roots[3] = UINT64_C(0xfffa) << 48 | scene.blocks[TAGGED].addr;
+	roots[4] = (uint32_t)scene.blocks[CUT].addr; /* the lower half of a high address */
+	roots[5] = scene.blocks[WHOLE].addr;
+	roots[6] = scene.blocks[WHOLE].addr << 32; /* a register */
+	scene.blocks[HIGH_HALF].words[1] = AT << 32 | scene.blocks[BY_BLOCK].addr;
+	scene.blocks[CUT].words[1] = scene.blocks[BY_LOST].addr << 32;
+	reach = take();
+	for (size_t i = 0; i < COUNT; i++) {
+		enum block_reach found = reach_of(reach, i).reach;
+
+		assert_int_equal(found, !is_lost[i]  ? i == MIDDLE ? BLOCK_INTERIOR : BLOCK_HELD :
+					i == BY_LOST ? BLOCK_LOST_WITH :
+						       BLOCK_LOST);
+	}
+	assert_int_equal(reach_part_count(reach), 5);
+	reach_free(reach);
+}
+
 /* Damaged heaps: blocks in one place, over each other, without an end, where nothing can be. */
 TEST(blocks_that_cannot_be_are_no_harm)
 {

@@ -1,0 +1,37 @@
+/*
+ * Blocks that no whole word leads to: 50 of 1,000 bytes by 32-bit words, 20 of 2,000 bytes by words with a tag above the
+ * address. 3 of 3,000 bytes are lost. They are allocated on a thread that has ended, so that no stack has old copies.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <windows.h>
+
+#define TAG (UINT64_C(0xfffa) << 48)
+
+static uint32_t halves[50];
+static uint64_t tagged[20];
+static volatile uintptr_t hidden[3];
+
+static DWORD WINAPI make_all(void *unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < 50; i++)
+		halves[i] = (uint32_t)(uintptr_t)malloc(1000);
+	for (size_t i = 0; i < 20; i++)
+		tagged[i] = (uintptr_t)malloc(2000) | TAG;
+	for (size_t i = 0; i < 3; i++)
+		hidden[i] = (uintptr_t)malloc(3000) ^ (uintptr_t)0x5555aaaa5555aaaa;
+	return 0;
+}
+
+int main(void)
+{
+	HANDLE thread = CreateThread(NULL, 0, make_all, NULL, 0, NULL);
+
+	WaitForSingleObject(thread, INFINITE);
+	CloseHandle(thread);
+	printf("%p %p %p\n", (void *)halves, (void *)tagged, (void *)hidden);
+	return 0;
+}
