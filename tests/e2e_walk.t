@@ -19,6 +19,7 @@ for my $name (qw(leak_wrapper leak_heaps churn)) {
 for my $threads (1, 1, 2, 2, 4) {
 	subtest "attached to $threads busy threads" => sub { attached_busy($threads) };
 }
+subtest 'blocks from before attaching are counted' => \&older_counted;
 subtest running => \&running;
 subtest busy => \&busy;
 done_testing;
@@ -72,6 +73,29 @@ sub attached {
 	is($target->next_step, 3, 'without the tracer');
 	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach again');
 	compare($target->{pid}, "$dir/3");
+	ok(defined $target->quit, 'the program goes on');
+}
+
+# The program counts its blocks itself; of these 20 are from after the attach.
+sub older_counted {
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/targets/counted.exe", []);
+	is($target->step, 1, 'a program that runs');
+	check_ok(hsnap('attach', '-p', $target->{pid}), 'attach');
+	syswrite $target->{to}, "\n";
+	my ($line, $blocks, $bytes) = '';
+	while ($line !~ /^step 2 pid /) {
+		$line = $target->line // last;
+		($blocks, $bytes) = ($1, $2) if $line =~ /^walked (\d+) (\d+)/;
+	}
+	for my $how ([], ['--walk'], ['--by-stack']) {
+		my $out = "$dir/a.txt";
+		check_ok(hsnap('-p', $target->{pid}, @$how, '-f', win($out)), "a snapshot @$how");
+		my ($count, $sum) = slurp($out) =~ m{^// hsnap: tracer .* attached=1 before-blocks=(\d+) before-requested=(\d+) }m;
+		is($count, $blocks - 20, 'blocks from before');
+		is($sum, $bytes - 20 * 2222, 'and their bytes');
+		like(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'umdh', $out))->{out}, qr/: $count blocks of $sum bytes from before have no stack/, 'in the head');
+	}
 	ok(defined $target->quit, 'the program goes on');
 }
 

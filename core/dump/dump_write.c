@@ -49,8 +49,10 @@ static void write_tracer(struct out *out, const struct tracer_facts *tracer)
 		tracer->dropped_ranges, tracer->dropped_unloads, tracer->mismatch_count,
 		tracer->limit_bytes, tracer->committed_bytes);
 	if (tracer->is_attached)
+		out_text(out, " attached=1");
+	if (tracer->is_attached && !tracer->sample_bytes)
 		out_printf(out,
-			" attached=1 before-blocks=%" PRIu64 " before-requested=%" PRIu64
+			" before-blocks=%" PRIu64 " before-requested=%" PRIu64
 			" before-overhead=%" PRIu64,
 			tracer->before.block_count, tracer->before.requested_bytes,
 			tracer->before.overhead_bytes);

@@ -172,8 +172,9 @@ struct tracer_facts {
 	/* What it had no room for. */
 	uint64_t dropped_blocks, dropped_stacks, dropped_ranges, dropped_unloads;
 	uint64_t mismatch_count; /* stacks where its fast unwinder was found wrong */
-	bool is_attached; /* the program ran before: */
-	struct block_totals before; /* so many blocks, at most, are from before, without a stack */
+	bool is_attached; /* the program ran before */
+	struct block_totals
+		before; /* blocks from before, which have no stack; not known in a sample */
 	uint64_t limit_bytes, committed_bytes; /* of its tables */
 	uint64_t sample_bytes; /* one in so many was recorded, all figures are estimates; 0: all */
 };

@@ -250,7 +250,7 @@ static void put_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
 		json_number(json, "sample_bytes", dump->sample_bytes);
-	if (dump->is_attached)
+	if (dump->is_attached && !dump->sample_bytes)
 		put_totals(json, "before_attaching", &dump->before, false);
 	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
 }

@@ -36,10 +36,13 @@ void umdh_dump_notes(struct out *out, const struct dump_sums *sums)
 {
 	umdh_fate(out, sums);
 	if (sums->is_attached)
+		out_text(out, ", attached to while it ran");
+	if (sums->is_attached && !sums->sample_bytes)
 		out_printf(out,
-			", attached to when %" PRIu64 " blocks of %" PRIu64
-			" bytes were there, without a stack",
-			sums->before.block_count, sums->before.requested_bytes);
+			": %" PRIu64 " block%s of %" PRIu64 " bytes from before %s no stack",
+			sums->before.block_count, sums->before.block_count == 1 ? "" : "s",
+			sums->before.requested_bytes,
+			sums->before.block_count == 1 ? "has" : "have");
 	if (sums->sample_bytes)
 		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
 			sums->sample_bytes);

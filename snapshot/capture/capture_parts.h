@@ -38,7 +38,7 @@ struct raw_capture {
 	/* With a tracer that is said to have all blocks, of a walk while the target was held: blocks that it has
 	 * not, and blocks that the heaps have not. */
 	uint64_t untraced_count, unfound_count;
-	struct block_totals unseen; /* blocks of the walk that are not in the tracer's table */
+	struct block_totals older; /* blocks without a stack from before the tracer was attached */
 	uint64_t
 		freed_unseen; /* blocks of the tracer's table that a sound walk of their heap does not have */
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */

@@ -64,9 +64,8 @@ static void describe_tracer(struct snapshot *snapshot, const struct raw_capture 
 		.committed_bytes = area->committed_bytes,
 		.sample_bytes = area->sample_bytes,
 	};
-	/* Blocks that are not in the table are from before; but of a sample most are not, whenever they were made. */
-	if (snapshot->tracer.is_attached && !area->sample_bytes)
-		snapshot->tracer.before = captured->unseen;
+	if (snapshot->tracer.is_attached)
+		snapshot->tracer.before = captured->older;
 }
 
 static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *area)

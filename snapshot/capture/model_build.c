@@ -107,11 +107,8 @@ static const struct tracer_block *traced_block(struct joining *joining, struct b
 	if (!captured->source.has_tracer)
 		return NULL;
 	traced = tracer_copy_find(&captured->tracer, walked->addr);
-	if (!traced) {
-		block_totals_add(&captured->unseen,
-			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
+	if (!traced)
 		return NULL;
-	}
 	joining->is_joined[traced - captured->tracer.blocks] = true;
 	if (tracer_copy_matches(&captured->tracer, traced, captured->walk.heaps[walked->heap].addr,
 		    walked->requested_bytes))
@@ -165,6 +162,17 @@ static void count_stackless(struct snapshot *snapshot, const struct block *block
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
+/* Counts a block without a stack if it is from before the tracer was attached: it was listed then, or, where nothing was
+ * listed, no hook saw it. */
+static void count_older(
+	struct raw_capture *captured, const struct block *block, const struct tracer_block *traced)
+{
+	if (traced ? !tracer_block_stack(traced) :
+		     !(captured->tracer.area.flags & TRACER_FLAG_LISTED))
+		block_totals_add(&captured->older,
+			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
+}
+
 /* In line, for there are millions. */
 static inline void add_block(
 	struct snapshot *snapshot, const struct block *block, uint32_t stack, uint32_t reach)
@@ -216,10 +224,13 @@ static void join_walked(struct joining *joining)
 	for (size_t i = 0; i < walk->block_count; i++) {
 		struct block *block = &snapshot->blocks[i];
 		const struct tracer_block *traced = traced_block(joining, block);
-		uint32_t reach = reach_of_walked(joining, i);
+		uint32_t reach = reach_of_walked(joining, i), stack;
 
 		if (!joining->is_sample) {
-			add_block(snapshot, block, stack_of(joining, block, traced), reach);
+			stack = stack_of(joining, block, traced);
+			if (stack == STACK_NONE)
+				count_older(joining->captured, block, traced);
+			add_block(snapshot, block, stack, reach);
 			continue;
 		}
 		block_totals_add(&snapshot->heaps[block->heap].exact,
@@ -233,7 +244,7 @@ static void join_walked(struct joining *joining)
 /* Adds the blocks that the tracer has and the walk has not, of heaps that were not walked, or in part. */
 static void join_unwalked(struct joining *joining)
 {
-	const struct raw_capture *captured = joining->captured;
+	struct raw_capture *captured = joining->captured;
 	const struct tracer_copy *tracer = &captured->tracer;
 	struct u64map incomplete; /* address -> index */
 
@@ -257,6 +268,8 @@ static void join_unwalked(struct joining *joining)
 		block.heap = heap;
 		stack = traced_stack(joining, tracer_block_stack(traced));
 		joining->snapshot->heaps[heap].traced_only++;
+		if (stack == STACK_NONE)
+			count_older(captured, &block, traced);
 		if (joining->is_sample)
 			put_block(joining->snapshot, &block, stack);
 		else

@@ -177,7 +177,7 @@ TEST(a_sample_and_what_is_none_are_not_compared_silently)
 	}
 }
 
-TEST(blocks_from_before_attaching_are_told)
+TEST(blocks_from_before_attaching_are_counted_unless_sampled)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: tracer version=2 attached=1 before-blocks=12 before-requested=345");
@@ -186,5 +186,12 @@ TEST(blocks_from_before_attaching_are_told)
 	struct result *result = run_hdiff("new.txt");
 	assert_null(strstr(result->text, "address space")); /* of which there is none */
 	assert_non_null(strstr(result->text,
-		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
+		", attached to while it ran: 12 blocks of 345 bytes from before have no stack\n"));
+	maker = dump_new((struct maker){.is_ours = true});
+	put(&maker, "// hsnap: tracer version=2 attached=1");
+	put(&maker, "// hsnap: sample bytes=4096");
+	dump_end(&maker, "sample.txt");
+	result = run_hdiff("sample.txt");
+	assert_non_null(strstr(result->text, ", attached to while it ran, ESTIMATES"));
+	assert_null(strstr(result->text, "from before"));
 }
