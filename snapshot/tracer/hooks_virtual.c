@@ -272,6 +272,7 @@ static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages
 {
 	struct ranges_extent extent;
 
+	__atomic_fetch_add(&unwind_frees, 1, __ATOMIC_RELAXED);
 	if (!hooks_are_on() || !is_this_process(process) || !pages_can_read(base, sizeof(*base)) ||
 		!pages_can_read(bytes, sizeof(*bytes)))
 		return false;
@@ -418,6 +419,7 @@ static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint3
 {
 	struct ranges_extent extent;
 
+	__atomic_fetch_add(&unwind_frees, 1, __ATOMIC_RELAXED);
 	if (!hooks_are_on() || !is_this_process(process))
 		return UNMAP_UNSEEN;
 	if (!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) || extent.kind != RANGE_MAPPED) {

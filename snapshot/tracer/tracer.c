@@ -125,6 +125,19 @@ uintptr_t *memory_thread_word(void)
 	return is_shared(word) ? NULL : word;
 }
 
+/* Depth of a call of the heap on a stack that the thread's block does not name: more is another such stack. */
+#define GUARD_DEPTH_MAX 65536
+
+/* Returns true if the guard began on the stack that the thread is on, where it is deeper now. */
+static bool is_of_this_stack(uintptr_t here, uintptr_t began)
+{
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+
+	if (here >= (uintptr_t)tib->StackLimit && here < (uintptr_t)tib->StackBase)
+		return began <= (uintptr_t)tib->StackBase;
+	return began - here <= GUARD_DEPTH_MAX;
+}
+
 enum guard guard_now(void)
 {
 	const uintptr_t *slot = guard_slot(guard_offset);
@@ -133,7 +146,7 @@ enum guard guard_now(void)
 
 	if (is_shared(slot)) /* unknown: too little is recorded rather than what is not so */
 		return GUARD_HEAP;
-	if (!guard || here >= began || began > (uintptr_t)((NT_TIB *)NtCurrentTeb())->StackBase)
+	if (!guard || here >= began || !is_of_this_stack(here, began))
 		return GUARD_NONE;
 	return (enum guard)(guard & WHAT_MASK);
 }

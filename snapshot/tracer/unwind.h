@@ -41,8 +41,10 @@ struct unwind_skip {
  * Fills frames with up to max return addresses, innermost first, and returns how many: the first is
  * that of the caller, unless it is left out. The walk ends before the first address that is 0 (Wine goes
  * on past it with what happens to lie there) or no code, after code without unwind data, when it leaves
- * the thread's stack, or at max. On a stack that is not the thread's own: 0; and where it would take the
- * system's unwinder, but the stack is full but for 32 KiB.
+ * the thread's stack, or at max. 0 where it would take the system's unwinder, but the stack is full but for 32 KiB.
+ *
+ * On a stack that is not the thread's own, the walk stays in the memory around the stack pointer. Such a stack may be
+ * small, so what is not known yet is read from unwind data alone: the walk ends at code that this does not suffice for.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
@@ -73,6 +75,9 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
  */
 void unwind_forget(uint64_t from, uint64_t to);
 void unwind_forget_all(void);
+
+/* How often memory was given back: what is known of a stack that is not the thread's own may not hold after that. */
+extern uint32_t unwind_frees;
 
 /* Walks where both ways differed: what was known was then forgotten, and the slow way believed. */
 extern uint64_t unwind_mismatches;

@@ -4,6 +4,8 @@
  */
 #include "snapshot/tracer/unwind.h"
 
+uint32_t unwind_frees;
+
 #define CALL_BYTES_MAX 7
 
 /* Returns the length of the near call that begins here, or 0. "CALL", Intel's manual, volume 2. */

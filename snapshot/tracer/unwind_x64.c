@@ -11,6 +11,7 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 #include "snapshot/tracer/unwind_parts_x64.h"
+#include "snapshot/tracer/unwind_region.h"
 
 /* From steps of the system's unwinder to what may be kept of an address. */
 
@@ -79,7 +80,10 @@ static void unwind_slow(struct unwind_walk *walk);
  */
 static void unwind_data(struct unwind_walk *walk);
 
-/* Does one of the two, and returns true; false when an exception ended it. */
+/* The same on a stack that is not the thread's own, where that unwinder may not have enough stack. Keeps what it learns. */
+static void unwind_region_data(struct unwind_walk *walk);
+
+/* Does one of the three, and returns true; false when an exception ended it. */
 bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
 
 /* True from when on code in no image is not looked up any more. */
@@ -450,6 +454,55 @@ static void unwind_data(struct unwind_walk *walk)
 	walk->is_done = true;
 }
 
+/* The step from an address of code in an image that is not known yet. */
+static uint32_t read_step(struct unwind_walk *walk, uint64_t addr)
+{
+	const RUNTIME_FUNCTION *function;
+	uint64_t base;
+
+	walk->addr = addr;
+	walk->doing = UNWIND_READING;
+	function = RtlLookupFunctionEntry(addr, &base, NULL);
+	if (!function)
+		return unwind_learn_bare(addr);
+	if (function->UnwindData & FUNCTION_INDIRECT)
+		return UNWIND_NEVER;
+	return unwind_read((const uint8_t *)(base + function->UnwindData),
+		addr - (base + function->BeginAddress));
+}
+
+static bool step_in_region(struct unwind_walk *walk)
+{
+	uint64_t addr = load(walk->at.slot), begun = unwind_cache_begin();
+	bool is_in_image = unwind_is_in_image(addr, 0);
+	uint32_t packed;
+
+	if (unwind_cache_find(addr) != UNWIND_UNKNOWN)
+		return false;
+	packed = is_in_image ? read_step(walk, addr) : unwind_learn_bare(addr);
+	if ((packed == UNWIND_NO_CODE || packed == UNWIND_UNKNOWN) && walk->count)
+		walk->count--;
+	if (!is_in_image || packed == UNWIND_UNKNOWN || packed == UNWIND_NEVER)
+		return false;
+	unwind_cache_put(addr, packed, begun);
+	return packed != UNWIND_END && packed != UNWIND_NO_CODE &&
+	       unwind_step_on(&walk->at, packed);
+}
+
+static void unwind_region_data(struct unwind_walk *walk)
+{
+	uint32_t found = UNWIND_MISS;
+
+	while (found == UNWIND_MISS) {
+		walk->count = walk->at.count;
+		if (!step_in_region(walk))
+			return;
+		found = unwind_fast(
+			walk->frames, walk->max, walk->skip, &walk->at, &walk->at, walk->trail);
+	}
+	walk->count = found;
+}
+
 /* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll,
  * x64, Windows 7 to 11. */
 #define TEB_DEALLOCATION_STACK 0x1478
@@ -471,6 +524,7 @@ static struct walker {
 	const void *
 		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
 	struct unwind_trail *last; /* of its last walk */
+	struct unwind_region region; /* its last stack that is not its own */
 	struct unwind_trail trails[TRAILS];
 	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
@@ -616,6 +670,38 @@ static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint
 	return walk_slowly(walk, fast);
 }
 
+/* On a stack that is not the thread's own. */
+static __attribute__((noinline, cold)) uint32_t walk_in_region(struct unwind_walk *walk)
+{
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+	struct walker *walker = walker_of(tib);
+	struct unwind_region region = {0};
+	NT_TIB before;
+
+	walk->trail = trail_of(walker, tib, walk->slot);
+	if (walk->trail) {
+		walker->last = walk->trail;
+		region = walker->region;
+	}
+	if (!unwind_region_find(&region, walk->slot))
+		return 0;
+	if (walk->trail)
+		walker->region = region;
+	walk->at.high = region.high;
+	walk->count =
+		unwind_fast(walk->frames, walk->max, walk->skip, &walk->at, &walk->at, walk->trail);
+	if (walk->count != UNWIND_MISS)
+		return walk->count;
+	walk->count = walk->at.count;
+	if (!unwind_region_has_room(&region))
+		return walk->count;
+	before = unwind_region_enter(&region);
+	if (!unwind_guarded(walk, unwind_region_data))
+		note_exception(walk);
+	unwind_region_leave(&before);
+	return walk->count;
+}
+
 uint32_t unwind_from(
 	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
 {
@@ -626,8 +712,12 @@ uint32_t unwind_from(
 	struct unwind_start start = {slot, rbp, high, number, 0};
 	struct unwind_trail *trail;
 
-	if (slot < low || slot >= high || high & 7)
-		return 0;
+	if (__builtin_expect(slot < low || slot >= high || high & 7, 0)) {
+		struct unwind_walk walk = {
+			.frames = frames, .max = max, .skip = skip, .slot = slot, .at = start};
+
+		return slot & 7 ? 0 : walk_in_region(&walk);
+	}
 	trail = trail_of(walker, tib, slot);
 	if (trail)
 		walker->last = trail;

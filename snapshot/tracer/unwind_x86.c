@@ -10,6 +10,7 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 #include "snapshot/tracer/unwind_parts_x86.h"
+#include "snapshot/tracer/unwind_region.h"
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
@@ -373,6 +374,7 @@ static struct walker {
 	__attribute__((aligned(64))) const void *
 		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
 	struct unwind32_trail *last; /* of its last walk */
+	struct unwind_region region; /* its last stack that is not its own */
 	struct unwind32_trail trails[TRAILS];
 	struct unwind32_walked walked[UNWIND32_MARKS];
 } walkers[1 << WALKERS_LOG2];
@@ -448,30 +450,55 @@ static bool has_room(void)
 	return here - *(const uint32_t *)(teb + TEB_DEALLOCATION_STACK) > LEARN_STACK_BYTES;
 }
 
+/* Finds the rule of an address; region: the stack, if it is not the thread's own. */
+static bool find_rule(uint32_t addr, const struct unwind_region *region, struct unwind32_rule *rule)
+{
+	NT_TIB before;
+
+	if (region ? !unwind_region_has_room(region) : !has_room())
+		return false;
+	if (region)
+		before = unwind_region_enter(region);
+	*rule = learn(addr);
+	if (region)
+		unwind_region_leave(&before);
+	return true;
+}
+
 uint32_t unwind_from(
 	uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
-	const struct unwind32_stack stack = {.high = (uint32_t)(uintptr_t)tib->StackBase};
+	struct unwind32_stack stack = {.high = (uint32_t)(uintptr_t)tib->StackBase};
 	struct unwind32_start start = {.slot = (uint32_t)slot, .ebp = (uint32_t)rbp};
 	struct walker *walker = walker_of(tib);
-	struct unwind32_trail *trail;
+	struct unwind32_trail *trail = NULL;
+	struct unwind_region region = {0};
+	bool is_own = is_in_stack(tib, slot);
 	uint32_t found;
 
-	if (!is_in_stack(tib, slot))
+	if (slot & 3)
 		return 0;
 	trail = trail_of(walker, tib, start.slot);
 	if (trail)
 		walker->last = trail;
+	if (__builtin_expect(!is_own, 0)) {
+		if (trail)
+			region = walker->region;
+		if (!unwind_region_find(&region, slot))
+			return 0;
+		if (trail)
+			walker->region = region;
+		stack.high = (uint32_t)region.high;
+	}
 	for (;;) {
 		struct unwind32_rule rule;
 
 		found = unwind32_walk(frames, max, skip, &stack, &start, &start, trail);
 		if (found != UNWIND32_MISS)
 			return found;
-		if (!has_room())
+		if (!find_rule(*(const uint32_t *)at(start.slot), is_own ? NULL : &region, &rule))
 			return start.count;
-		rule = learn(*(const uint32_t *)at(start.slot));
 		if (rule.kind == UNWIND32_NO_CODE)
 			return start.count - 1;
 		if (!unwind32_step_on(&stack, &start, &rule))

@@ -13,6 +13,7 @@
 #endif
 
 uint64_t unwind_mismatches, unwind_exceptions;
+uint32_t unwind_frees;
 
 static int is_own(const void *frame, const struct unwind_skip *skip)
 {

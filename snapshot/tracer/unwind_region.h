@@ -1,0 +1,70 @@
+/*
+ * A stack that the thread's block (TEB) does not name, as coroutine libraries make them: the memory around the stack
+ * pointer stands in for its bounds.
+ *
+ * The system dispatches exceptions only on a stack that the block names. So while unwind data is read, which may fault,
+ * the block names that memory.
+ */
+#ifndef SNAPSHOT_TRACER_UNWIND_REGION_H
+#define SNAPSHOT_TRACER_UNWIND_REGION_H
+
+#include "snapshot/tracer/tracer_nt.h"
+#include "snapshot/tracer/unwind.h"
+
+/* Bytes below the frames that the unwinder may use: how many are left is not known, only that the memory goes on. */
+#define UNWIND_REGION_ROOM 8192
+
+struct unwind_region {
+	uint64_t low, high; /* pages that are alike */
+	uint64_t allocation; /* where the memory around them begins */
+	uint32_t frees; /* unwind_frees when this was asked */
+};
+
+/* Finds the memory that a slot lies in; cached has what was found the last time. */
+static inline bool unwind_region_find(struct unwind_region *cached, uint64_t slot)
+{
+	MEMORY_BASIC_INFORMATION info;
+	uint32_t frees = __atomic_load_n(&unwind_frees, __ATOMIC_RELAXED);
+
+	if (cached->frees == frees && slot - cached->low < cached->high - cached->low)
+		return true;
+	if (NtQueryVirtualMemory(THIS_PROCESS, (LPCVOID)(ULONG_PTR)slot,
+		    NT_MEMORY_BASIC_INFORMATION, &info, sizeof(info), NULL) < 0 ||
+		info.State != MEM_COMMIT)
+		return false;
+	*cached = (struct unwind_region){
+		.low = (ULONG_PTR)info.BaseAddress,
+		.high = (uint64_t)(ULONG_PTR)info.BaseAddress + info.RegionSize,
+		.allocation = (ULONG_PTR)info.AllocationBase,
+		.frees = frees,
+	};
+	return true;
+}
+
+/* Returns true if the memory goes on below the caller's frame. */
+static inline bool unwind_region_has_room(const struct unwind_region *region)
+{
+	return (ULONG_PTR)__builtin_frame_address(0) - region->allocation > UNWIND_REGION_ROOM;
+}
+
+/* Has the thread's block name the memory as its stack; unwind_region_leave() takes what was there before. */
+static inline NT_TIB unwind_region_enter(const struct unwind_region *region)
+{
+	NT_TIB *tib = (NT_TIB *)NtCurrentTeb(), before = *tib;
+
+	tib->StackBase = (PVOID)(ULONG_PTR)region->high;
+	tib->StackLimit = (PVOID)(ULONG_PTR)region->allocation;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return before;
+}
+
+static inline void unwind_region_leave(const NT_TIB *before)
+{
+	NT_TIB *tib = (NT_TIB *)NtCurrentTeb();
+
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tib->StackBase = before->StackBase;
+	tib->StackLimit = before->StackLimit;
+}
+
+#endif
