@@ -25,6 +25,7 @@ my $waiting = Hunt::start([qw(timeout -k 5 120), wine("$root/build/win64/hsnap.e
 	stdout => "$dir/locked.out", stderr => "$dir/locked.err");
 
 subtest 'one thread' => \&one_thread;
+subtest 'strings of COM' => \&strings_of_com;
 subtest 'another sample' => \&another_sample;
 subtest 'busy threads' => \&busy_threads;
 subtest 'no DLL can be loaded' => \&locked;
@@ -44,14 +45,14 @@ sub detach { my ($target, @args) = @_; return hsnap('detach', '-p', $target->{pi
 # Snapshots of steps $from and $to compared: { FUNCTION => [BLOCKS, BYTES] }, 'none' for
 # blocks without a stack.
 sub growth {
-	my ($from, $to) = @_;
+	my ($from, $to, $module) = @_;
 	my $diff = run(tool('hdiff', 'linux', $from, $to));
 	check_ok($diff, 'hdiff');
 	my $report = report($diff->{out});
 	check_report($report, 'the growth');
 	my %growth;
 	for my $row (@{ $report->{rows} }) {
-		my ($first) = chain_of($row, 'busy');
+		my ($first) = chain_of($row, $module // 'busy');
 		my $name = $first ? $first->{function} : $row->{frames}[0]{none} ? 'none' : next;
 		$growth{$name}[0] += $row->{count};
 		$growth{$name}[1] += $row->{bytes};
@@ -101,6 +102,25 @@ sub one_thread {
 	check_ok(detach($target), 'detach');
 	is(peek($target)->{ntdll}, 0, 'ntdll is as in the file');
 	is($target->quit, 0, 'the target has found nothing wrong');
+}
+
+# COM's cache of strings is off once the process is attached to; where it may be on the dump warns.
+sub strings_of_com {
+	for my $case ([], ['late'], [], ['keep']) {
+		my $is_warned = @$case;
+		my @keep = grep { $_ eq 'keep' } @$case;
+		my $target = target("$root/build/win64/targets/bstr_cache.exe", [@keep ? () : @$case]);
+		is($target->step, 1, "@$case: the target runs");
+		check_ok(attach($target, @keep ? '--keep-bstr-cache' : ()), 'attach');
+		my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
+		is($target->next_step, 2, 'the target goes on');
+		my @shots = map { my $to = $_; $target->next_step if $to eq $second; hsnap('-p', $target->{pid}, '-f', win($to)) } $first, $second;
+		is($_->{status}, 0, 'a snapshot') for @shots;
+		like($shots[1]{err}, $is_warned ? qr/warning: COM's cache of strings/ : qr/\A\z/, $is_warned ? 'it warns' : 'it does not warn');
+		my $growth = $is_warned ? {} : growth($first, $second, 'bstr_cache');
+		is_deeply({ map { $_ => $growth->{$_}[0] } keys %$growth }, $is_warned ? {} : { leak_string => 30 }, 'only what leaks has a row');
+		ok(defined $target->quit, 'the target ends');
+	}
 }
 
 # A thread on its way to the next block of a sample of few does not go on with it in a sample of all.

@@ -471,6 +471,24 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 			reach->unread_bytes);
 }
 
+/* Its cache hands out freed strings with the stacks of their earlier users. */
+static void warn_of_bstr_cache(struct snapshot *snapshot, const struct tracer_area *area)
+{
+	if (!(area->flags & TRACER_FLAG_BSTR_CACHE))
+		return;
+	for (size_t i = 0; i < snapshot->module_count; i++) {
+		const char *path = snapshot->modules[i].path;
+
+		if (path && !text_compare(module_path_base(path), "oleaut32.dll")) {
+			snapshot_warn(snapshot,
+				"COM's cache of strings was on, or may have been: a stack through "
+				"oleaut32!Sys* may be that of an earlier user of the string; use "
+				"hsnap run, or attach when oleaut32.dll is loaded");
+			return;
+		}
+	}
+}
+
 void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	warn_of_reach(snapshot, captured);
@@ -491,5 +509,6 @@ void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured
 	if (captured->source.has_tracer) {
 		describe_tracer(snapshot, captured);
 		warn_of_tracer(snapshot, captured);
+		warn_of_bstr_cache(snapshot, &captured->tracer.area);
 	}
 }

@@ -10,6 +10,7 @@
 enum {
 	OPT_MAX_MB = 1,
 	OPT_SAMPLE,
+	OPT_KEEP_BSTR_CACHE,
 	OPT_VERBOSE,
 };
 
@@ -17,6 +18,8 @@ static const struct opt attach_options[] = {
 	PROCESS_OPTIONS("trace"),
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
+	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
+		"do not stop COM from reusing strings"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is traced"},
 	HELP_OPTION,
 	{0},
@@ -30,7 +33,8 @@ static const struct opt detach_options[] = {
 };
 
 static const char attach_usage[] =
-	"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
+	"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE]\n"
+	"                    [--keep-bstr-cache] [-v]\n"
 	"\n"
 	"Load the tracer into a running process: blocks that it allocates from now on\n"
 	"have a stack.\n";
@@ -54,6 +58,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	switch (id) {
 	case OPT_MAX_MB: return table_limit_parse(value, &request->options.limit_bytes, err);
 	case OPT_SAMPLE: return table_sample_parse(value, &request->options.sample_bytes, err);
+	case OPT_KEEP_BSTR_CACHE: request->options.keep_bstr_cache = true; return 0;
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	case OPT_ARGUMENT:
 		return err_set(err, ERR_USAGE, value, "%s takes options only", request->command);

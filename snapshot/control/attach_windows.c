@@ -3,6 +3,7 @@
 
 #include <windows.h>
 
+#include "core/base/text.h"
 #include "snapshot/control/control.h"
 #include "snapshot/control/control_windows.h"
 #include "snapshot/control/refusal.h"
@@ -249,6 +250,49 @@ static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct
 	return rc;
 }
 
+#define SET_OA_NO_CACHE 327 /* its ordinal in oleaut32.dll, as Microsoft documents it */
+
+/* The address of oleaut32's SetOaNoCache() in the process, or 0. */
+static uint64_t find_set_no_cache(struct target *target, const struct module *module)
+{
+	struct target_image at = {.target = target, .base = module->base};
+	struct pe_source source = target_image_source(&at);
+	struct pe_image *image = malloc(sizeof(*image));
+	struct pe_exports exports;
+	uint64_t addr = 0;
+
+	if (image && !pe_read_headers(&source, image) && image->bits == target->bits &&
+		!pe_exports_read(&source, image, &exports)) {
+		for (size_t i = 0; i < exports.count; i++) {
+			if (exports.list[i].ordinal == SET_OA_NO_CACHE)
+				addr = module->base + exports.list[i].rva;
+		}
+		pe_exports_release(&exports);
+	}
+	free(image);
+	return addr;
+}
+
+/* COM's cache hands out freed strings, which then have the stack of an earlier user. Returns true if it was switched off. */
+static bool avoid_bstr_cache(struct attaching *attaching)
+{
+	struct target *target = &attaching->target;
+	struct snapshot modules;
+	uint64_t function = 0;
+	struct err err;
+
+	snapshot_init(&modules);
+	if (!target->ops->modules(target, &modules, &err)) {
+		for (size_t i = 0; !function && i < modules.module_count; i++) {
+			if (!text_compare(
+				    module_path_base(modules.modules[i].path), "oleaut32.dll"))
+				function = find_set_no_cache(target, &modules.modules[i]);
+		}
+	}
+	snapshot_release(&modules);
+	return function && inject_call(attaching->process, function);
+}
+
 /* Whatever failed, that the process has ended is what there is to say. */
 static int blame(struct attaching *attaching, int rc, struct err *err)
 {
@@ -273,6 +317,8 @@ int control_attach(
 
 	if (!rc)
 		rc = find_or_load(&attaching, &area_addr, err);
+	if (!rc && (options->keep_bstr_cache || !avoid_bstr_cache(&attaching)))
+		install_options.flags |= TRACER_FLAG_BSTR_CACHE;
 	if (!rc) {
 		rc = install_tracer(
 			&attaching.target, attaching.process, area_addr, &install_options, err);

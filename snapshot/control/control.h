@@ -109,6 +109,7 @@ struct attach_options {
 	uint64_t limit_bytes; /* for the tracer's tables */
 	uint64_t sample_bytes; /* 0: everything is recorded */
 	const struct recording_link *recording; /* NULL: none is made */
+	bool keep_bstr_cache; /* otherwise COM is told not to keep freed strings */
 };
 
 /*

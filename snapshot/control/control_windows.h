@@ -346,6 +346,9 @@ void traced_release(struct traced *traced);
 int inject_load_tracer(
 	HANDLE process, const char *name, const struct control_facts *facts, struct err *err);
 
+/* Has a new thread of the process call a function that takes no arguments; false if it has not returned in time. */
+bool inject_call(HANDLE process, uint64_t function);
+
 /* The error for a process that has tried to load the tracer, and does not have it. */
 int inject_not_loaded(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);

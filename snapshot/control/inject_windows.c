@@ -90,6 +90,17 @@ int inject_load_tracer(
 	return rc;
 }
 
+bool inject_call(HANDLE process, uint64_t function)
+{
+	HANDLE thread = CreateRemoteThread(
+		process, NULL, 0, (LPTHREAD_START_ROUTINE)(ULONG_PTR)function, NULL, 0, NULL);
+	bool has_returned = thread && WaitForSingleObject(thread, PATIENCE_MS) == WAIT_OBJECT_0;
+
+	if (thread)
+		CloseHandle(thread);
+	return has_returned;
+}
+
 /* So long may a process whose parent has ended take to load the tracer: it runs, or it never will. */
 #define ORPHAN_MS 10000
 

@@ -243,6 +243,7 @@ struct tracer_area {
 #define TRACER_FLAG_RECORDING 4u /* it is on for a recording alone, and goes with it */
 #define TRACER_FLAG_LISTED                                                                         \
 	8u /* the blocks from before are in the table, too, with stack 0: it has all there are */
+#define TRACER_FLAG_BSTR_CACHE 16u /* COM's cache of strings is not known to be off */
 
 _Static_assert(sizeof(struct tracer_hook) == 64, "layout");
 _Static_assert(sizeof(struct tracer_block) == 16, "layout");
