@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/os.h"
+#include "core/base/parse.h"
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
 #include "diff/printed/printed.h"
@@ -287,6 +288,47 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 	}
 }
 
+#define NOTED_MS 2000 /* clocks that are put right by less need no message */
+
+static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
+{
+	const struct inputs *inputs = ctx;
+	char words[200], stated[DATE_TEXT_BYTES], taken[DATE_TEXT_BYTES];
+
+	if (stated_ms - dump->time_ms < NOTED_MS && dump->time_ms - stated_ms < NOTED_MS)
+		return;
+	snprintf(words, sizeof(words),
+		"its date is %s, but by the machine's running clock it was taken at %s, which "
+		"counts",
+		date_text(stated_ms, stated), date_text(dump->time_ms, taken));
+	sums_warn(dump, words);
+	say_warning(inputs->say, dump->path, "", words);
+}
+
+/* Settles when dumps were taken, of which some may be dated by a clock that was wrong. */
+static void settle_clocks(struct inputs *inputs)
+{
+	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
+	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+
+	for (size_t i = 0; i < inputs->dump_count; i++)
+		dumps[i] = &inputs->dumps[i];
+	dumps_settle_clocks(dumps, inputs->dump_count, note_dated, inputs);
+	free(dumps);
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		struct dump_sums *dump = &inputs->dumps[i];
+
+		if (!dump->time_ms || dump->has_wall_time ||
+			dump->time_ms >= dump->start_ms - NOTED_MS)
+			continue;
+		snprintf(words, sizeof(words),
+			"its date is %s, before its process began (%s): the clock was set",
+			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
+		sums_warn(dump, words);
+		say_warning(inputs->say, dump->path, "", words);
+	}
+}
+
 /* Two dumps of one process that were named the wrong way round. Those that were found have no order but
  * their times', whether they tell a process or not. */
 static void order_pair(struct inputs *inputs, bool has_found)
@@ -390,6 +432,8 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 			      use_of_many(inputs, files, i, err);
 	if (!rc && !is_few && !inputs->dump_count)
 		rc = say_none(inputs, files, list->count, err);
+	if (!rc && !inputs->is_printed)
+		settle_clocks(inputs);
 	if (!rc && !is_few && is_trend(inputs, files, list)) {
 		rc = series_list_trend(inputs, err);
 	} else if (!rc && !inputs->is_printed) {

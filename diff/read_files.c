@@ -226,6 +226,7 @@ static void read_head(struct read_file *file, struct stack_store *store)
 		file->sums.pid = head.pid;
 		file->sums.time_ms = head.time_ms;
 		file->sums.start_ms = head.start_ms;
+		file->sums.clock_ms = head.clock_ms;
 		file->sums.has_wall_time = head.has_wall_time;
 		file->kind = FILE_DUMP;
 		file->is_unread = true;
@@ -250,18 +251,34 @@ static int64_t find_newest(
 	return newest;
 }
 
+/* Settles when dumps were taken, as far as heads are known. */
+static void settle_heads(struct read_file *files, size_t count)
+{
+	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
+	size_t known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (files[i].sums.clock_ms && !read_file_is_damaged(&files[i]))
+			dumps[known++] = &files[i].sums;
+	}
+	dumps_settle_clocks(dumps, known, NULL, NULL);
+	free(dumps);
+}
+
 /* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
  * many, 0 when all is done. */
-static size_t find_wanted(const struct read_file *files, size_t count,
-	const struct time_filter *window, size_t *numbers)
+static size_t find_wanted(
+	struct read_file *files, size_t count, const struct time_filter *window, size_t *numbers)
 {
-	int64_t newest = find_newest(files, count, window);
-	int64_t from = window->since.kind ? moment_ms(&window->since, newest) : INT64_MIN;
-	int64_t to = window->until.kind ? moment_ms(&window->until, newest) : INT64_MAX;
+	int64_t newest, from, to;
 	bool goes_by_newest = window->since.kind == MOMENT_BEFORE_NEWEST ||
 			      window->until.kind == MOMENT_BEFORE_NEWEST;
 	size_t found = 0;
 
+	settle_heads(files, count);
+	newest = find_newest(files, count, window);
+	from = window->since.kind ? moment_ms(&window->since, newest) : INT64_MIN;
+	to = window->until.kind ? moment_ms(&window->until, newest) : INT64_MAX;
 	for (size_t i = 0; i < count; i++) {
 		int64_t time_ms = files[i].sums.time_ms;
 

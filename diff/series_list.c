@@ -12,6 +12,8 @@
 
 /* ---------------------------------------------------------------- the order of dumps */
 
+#define CLOCK_SLACK_MS 50 /* between the two clocks, as they are read one after the other */
+
 static int order_of(int64_t a, int64_t b)
 {
 	return a < b ? -1 : a > b;
@@ -120,10 +122,74 @@ static int by_beginning(const void *a, const void *b)
  * in which there may be two. So may moments of a recording be in a millisecond. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
-	bool may_be_same = !a->position || !b->position || a->position == b->position;
+	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
+			   (!a->clock_ms || !b->clock_ms || a->clock_ms == b->clock_ms);
 
 	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
 	       a->time_ms == b->time_ms && may_be_same;
+}
+
+/* By process, those with a clock first, by how far their times are before it. */
+static int by_offset(const void *a, const void *b)
+{
+	const struct dump_sums *x = *(struct dump_sums *const *)a,
+			       *y = *(struct dump_sums *const *)b;
+	int order = process_order(x, y);
+
+	if (!order)
+		order = order_of(!x->clock_ms, !y->clock_ms);
+	return order ? order : order_of(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
+}
+
+/* Returns the number of dumps from the first on that are of one process and have a clock. */
+static size_t clocked_count(struct dump_sums *const *first, size_t count)
+{
+	size_t found = 0;
+
+	while (found < count && first[found]->clock_ms && first[found]->time_ms &&
+		!process_order(*first, first[found]))
+		found++;
+	return found;
+}
+
+/* Most of the dumps have the right time; none of these is from before the process began. */
+static int64_t usual_offset(struct dump_sums *const *first, size_t count)
+{
+	size_t early = 0;
+
+	while (early < count && first[early]->time_ms < first[early]->start_ms)
+		early++;
+	early = early < count ? early : 0;
+	early += (count - early - 1) / 2;
+	return first[early]->time_ms - first[early]->clock_ms;
+}
+
+void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx)
+{
+	struct dump_sums **sorted = xcalloc(count + 1, sizeof(struct dump_sums *));
+	size_t clocked;
+
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = dumps[i];
+	qsort(sorted, count, sizeof(struct dump_sums *), by_offset);
+	for (size_t i = 0; i < count; i += clocked ? clocked : 1) {
+		int64_t offset;
+
+		clocked = clocked_count(sorted + i, count - i);
+		if (!clocked || !sorted[i]->pid || !sorted[i]->start_ms)
+			continue;
+		offset = usual_offset(sorted + i, clocked);
+		for (size_t k = i; k < i + clocked; k++) {
+			int64_t stated_ms = sorted[k]->time_ms, ms = sorted[k]->clock_ms + offset;
+
+			if (stated_ms - ms < CLOCK_SLACK_MS && ms - stated_ms < CLOCK_SLACK_MS)
+				continue;
+			sorted[k]->time_ms = ms;
+			if (told)
+				told(ctx, sorted[k], stated_ms);
+		}
+	}
+	free(sorted);
 }
 
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)

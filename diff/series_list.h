@@ -61,6 +61,13 @@ bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
  * what had it was there. */
 bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);
 
+/*
+ * Corrects the times of dumps of one process by the machine's clock, which is never set: most of them count as dated
+ * rightly. told, or NULL, is called for each that is not, with the time that it had.
+ */
+typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
+void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
+
 /* Whether both tell of which program they are, and it is not the same one. */
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 

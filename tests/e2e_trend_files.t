@@ -53,6 +53,54 @@ sub complains {
 my @six = map { T0 + $_ * HOUR } 0 .. 5;
 my %leak = (leak => [map { 1000 + 100 * $_ } 0 .. 5], flat => [(500) x 6]);
 
+# Dumps of one process: [DATE, CLOCK in seconds, BYTES of the one block].
+sub clocked {
+	my ($dir, @dumps) = @_;
+	return map {
+		my ($date, $clock, $bytes) = @{ $dumps[$_] };
+		spew("$dir/c$_.txt", "// hsnap: dump format=1 tool=1 time=$date\n"
+			. '// hsnap: process id=42 start=2026-11-20T09:00:00.000Z' . (defined $clock ? ' clock=' . 1000 * $clock : '') . " bits=64 image=app.exe\n"
+			. "// Loaded modules:\n//     140000000 24000 app.exe\n// Process modules enumerated.\n"
+			. "*- - - Start of data for heap @ 650000 - - -\n" . sprintf("%X bytes + 8 at 1000 by BackTrace1\n\t140001000\n", $bytes)
+			. "*- - - End of data for heap @ 650000 - - -\n// hsnap: end blocks=1 requested=$bytes overhead=8\n")
+	} 0 .. $#dumps;
+}
+
+# An hour lies between any two of the snapshots, whatever their dates are: 1 MiB an hour.
+subtest 'the running clock decides, not the date' => sub {
+	my $mib = 1 << 20;
+	my @good = map { [sprintf('2026-11-20T%02d:00:00.000Z', 10 + $_), 5000 + 3600 * $_, $mib * (1 + $_)] } 0 .. 4;
+	my %bad = (
+		'one is dated 2036' => sub { $_[0][4][0] = '2036-11-20T14:00:00.000Z' },
+		'the first is dated 1999' => sub { $_[0][0][0] = '1999-01-01T00:00:00.000Z' },
+		'the clock was set back by 90 minutes' => sub { $_[0][$_][0] = sprintf '2026-11-20T%02d:30:00.000Z', 8 + $_ for 3, 4 },
+	);
+	for my $how (sort keys %bad) {
+		my @dumps = map { [@$_] } @good;
+		$bad{$how}->(\@dumps);
+		for my $order ([0 .. 4], [4, 2, 0, 1, 3]) {
+			my @files = (clocked(fresh_dir(), @dumps))[@$order];
+			my $got = trend(@files);
+			is($got->{files}, 'c0.txt c1.txt c2.txt c3.txt c4.txt', "$how: their order");
+			like($got->{err}, qr/^hdiff: \S+c\d\.txt: warning: its date is \S+, but by the machine's running clock it was taken at 2026-11-20T\S+, which counts$/m, 'a warning');
+			is(run(tool('hdiff', 'linux', '--no-symbols', '-n', 1, '--max-growth', $$_[0], @files))->{status}, $$_[1], "a limit of $$_[0]") for ['1000K/h', 1], ['1050K/h', 0];
+		}
+		my $since = trend('--since', '2h', clocked(fresh_dir(), @dumps));
+		is($since->{files}, 'c2.txt c3.txt c4.txt', "$how: the last two hours");
+	}
+};
+
+subtest 'two dumps' => sub {
+	my $pair = sub { run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', 0, clocked(fresh_dir(), @_))) };
+	my $got = $pair->(['2026-11-20T10:00:15.000Z', 100, 1000], ['2026-11-20T10:00:10.000Z', 110, 2000]);
+	is($got->{status}, 1, 'a leak while the clock was set back does not pass');
+	unlike($got->{err}, qr/it is NEW/, 'the files are in order');
+	$got = $pair->(['2026-11-20T10:00:15.000Z', undef, 1000], ['2026-11-20T08:00:00.000Z', undef, 2000]);
+	like($got->{err}, qr/c1\.txt: warning: its date is 2026-11-20T08:00:00.000Z, before its process began \(2026-11-20T09:00:00.000Z\): the clock was set$/m, 'a date before the process began');
+	unlike($pair->(['2026-11-20T10:00:00.000Z', 100, 1000], ['2026-11-20T10:00:10.020Z', 110, 1000])->{err}, qr/warning/, 'clocks that agree');
+	is($pair->(['2026-11-20T10:00:00.000Z', "9" x 16, 1000], ['2026-11-20T10:00:10.000Z', 110, 1000])->{status}, 2, 'a clock that no machine has');
+};
+
 subtest 'three or more snapshots are looked at for a trend, in the order of their own times' => sub {
 	my $dir = fresh_dir();
 	# Their names and the times of the files say the opposite.

@@ -7,6 +7,9 @@
 #include "core/dump/dump.h"
 #include "core/dump/source.h"
 
+#define CLOCK_MS_MAX                                                                               \
+	((uint64_t)1 << 52) /* more than a machine runs, and no sum with a date overflows */
+
 struct head_reading {
 	struct dump_head head;
 	bool has_process; /* that note was read */
@@ -40,6 +43,7 @@ static int on_entry(void *ctx, const struct dump_entry *entry)
 int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv)
 {
 	struct dump_head told = *head;
+	uint64_t clock_ms = 0;
 	int rc = 0;
 
 	if (!strcmp(kind, "dump")) {
@@ -52,8 +56,10 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
 		told.host = kv_get(kv, "host");
 		if (kv_get_u32(kv, "id", 10, &told.pid) ||
 			kv_get_u32(kv, "parent", 10, &told.parent_pid) ||
-			kv_get_date(kv, "start", &told.start_ms))
+			kv_get_date(kv, "start", &told.start_ms) ||
+			kv_get_number(kv, "clock", 10, &clock_ms) || clock_ms > CLOCK_MS_MAX)
 			rc = -ERR_BAD_LINE;
+		told.clock_ms = (int64_t)clock_ms;
 	} else if (!strcmp(kind, "umdh") && !head->banner_pid && !head->banner_time_ms) {
 		if (kv_get_u32(kv, "id", 10, &told.banner_pid) ||
 			kv_get_date(kv, "time", &told.banner_time_ms))

@@ -71,6 +71,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 	out_printf(out, EOL "// hsnap: process id=%" PRIu32, snapshot->pid);
 	if (snapshot->start_ms)
 		out_printf(out, " start=%s", date_text(snapshot->start_ms, time));
+	if (snapshot->clock_ms > 0)
+		out_printf(out, " clock=%" PRId64, snapshot->clock_ms);
 	if (snapshot->bits)
 		out_printf(out, " bits=%u", snapshot->bits);
 	if (snapshot->parent_pid)

@@ -131,6 +131,7 @@ struct dump_sums {
 	struct symbol_names *names; /* that the dump carries; NULL: none */
 	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
+	int64_t clock_ms; /* as in struct dump_head; dumps_settle_clocks() corrects time_ms by it */
 	const char *image, *host; /* or NULL */
 	/* Of a recording alone: */
 	const char *os;

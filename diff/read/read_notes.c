@@ -59,6 +59,7 @@ static int note_head(struct sum_reader *reader, const char *kind, const struct k
 	}
 	sums->time_ms = head->time_ms;
 	sums->start_ms = head->start_ms;
+	sums->clock_ms = head->clock_ms;
 	sums->pid = head->pid;
 	sums->parent_pid = head->parent_pid;
 	sums->image = head->image;

@@ -216,6 +216,7 @@ void describe_process(struct target *target, struct snapshot *snapshot)
 	snapshot->parent_pid = target->parent_pid;
 	snapshot->bits = target->bits;
 	snapshot->time_ms = target->time_ms ? target->time_ms : os_time_ms();
+	snapshot->clock_ms = target->time_ms ? 0 : os_clock_ms();
 	snapshot->start_ms = target->start_ms;
 	snapshot->image = keep(snapshot, target->image);
 	snapshot->os = keep(snapshot, target->os);

@@ -365,8 +365,7 @@ static void make_traced(struct snapshot *snapshot)
 #define STACK " 800000000123 140001490\n"
 static const char traced_told[] =
 	"note tracer version=[2] dropped-blocks=[11] dropped-stacks=[12] dropped-ranges=[13] "
-	"dropped-unloads=[14] mismatches=[15] limit=[19] committed=[20] attached=[1] "
-	"before-blocks=[16] before-requested=[17] before-overhead=[18]\n"
+	"dropped-unloads=[14] mismatches=[15] limit=[19] committed=[20] attached=[1]\n"
 	"note sample bytes=[4096]\n"
 	"module 800000000000 20000 C:\\plug.dll\n"
 	"note module base=[800000000000] timestamp=[5EED] checksum=[0] unloaded=[1] "
@@ -404,6 +403,13 @@ TEST(facts_and_sums_are_told)
 	assert_non_null(at);
 	assert_string_equal(at, traced_told);
 	buf_release(&log.text);
+	free(dump);
+	made.tracer.sample_bytes = 0;
+	made.clock_ms = 123456;
+	dump = written(&made, &len);
+	assert_non_null(strstr(
+		dump, " attached=1 before-blocks=16 before-requested=17 before-overhead=18\r\n"));
+	assert_non_null(strstr(dump, " clock=123456\r\n"));
 }
 
 TEST(headings_have_names)
