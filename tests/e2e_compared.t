@@ -97,7 +97,7 @@ sub of_a_parent_and_its_child {
 	is($three->{schema}, 'hdiff-trend/1', 'a trend of each');
 	my @unknown = (qr/cannot judge/) x 3;
 	gate('with a limit', 2, [$warned, @unknown], '--max-growth', '1G', $parent, $child, $grandchild);
-	my ($later) = series($dir, [$start], { leak => [7] }, name => 'later%d.txt', start => $start + 9 * $minute);
+	my ($later) = series($dir, [$start + 10 * $minute], { leak => [7] }, name => 'later%d.txt', start => $start + 9 * $minute);
 	gate('a process that has the pid of its parent since', 0, [], $child, $later);
 }
 

@@ -224,6 +224,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	}
 	is_start = SCAN_TAKE(&at, end, "Start of data for heap @ ");
 	scanner->heap_open |= is_start;
+	scanner->in_modules &= !is_start; /* also where the list's last line was cut out */
 	if (!is_start && !SCAN_TAKE(&at, end, "Heap "))
 		return 0;
 	if (!hex_take(&at, &addr))
