@@ -190,8 +190,8 @@ TEST(blocks_from_before_attaching_are_counted_unless_sampled)
 	maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: tracer version=2 attached=1");
 	put(&maker, "// hsnap: sample bytes=4096");
-	dump_end(&maker, "sample.txt");
-	result = run_hdiff("sample.txt");
+	dump_end(&maker, "old.txt");
+	result = run_hdiff("old.txt");
 	assert_non_null(strstr(result->text, ", attached to while it ran, ESTIMATES"));
 	assert_null(strstr(result->text, "from before"));
 }

@@ -271,7 +271,7 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	end();
 	struct result *result = run_rows(1, RECORDING);
 	assert_int_equal(result->requested, 10);
-	assert_non_null(strstr(result->text, "when 5 blocks of 500 bytes were there"));
+	assert_non_null(strstr(result->text, "5 blocks of 500 bytes from before have no stack"));
 	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofi", RECORDING)->requested, 100);
 	assert_int_equal(run_rows(1, "--class", "aofo", RECORDING)->requested, 400);
