@@ -211,7 +211,7 @@ endif
 .SECONDARY:
 .SUFFIXES:
 FOLDERS := core snapshot symbolize diff
-.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check check-data fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help live check-platforms
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests win-tests packages deps deps32 prefix demo check check-data fuzz fuzz-packages check-fuzz check-viewers check-packages picture bench soak install uninstall dist deb lint lint-quick clean help live check-platforms check-clean
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -262,6 +262,9 @@ check-core: ## the quick tests of one folder; also check-snapshot, check-symboli
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
+
+check-clean: win64 linux prefix ## both gates of docs/ci.md, 20 times on each of eight programs that lose nothing
+	HSNAP_CLEAN_ROUNDS=20 tests/run tests/e2e_clean.t
 
 soak: win64 linux prefix build/win64/targets/busy.exe build/win64/targets/peek.exe ## an hour of snapshots, attach and detach, at programs that never rest
 	tests/soak

@@ -15,7 +15,8 @@ static const char chain[] = " < ";
  * What the C library, C++'s and the loader keep to the end of a process, for programs of mingw-w64.
  *
  * Sources: duplicate_ppstrings and __tmainCRTStartup are in mingw-w64's crtexe.c, __emutls_get_address in
- * libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc; the others are in Wine 8.0's
+ * libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc, the functions of threads in winpthreads' thread.c,
+ * mutex.c, cond.c and rwlock.c; libstdc++ uses the C library's files for the standard streams alone. The others are in Wine 8.0's
  * dlls/msvcrt, which is ucrtbase too, and dlls/ntdll/loader.c. Each rule needs a function that calls none
  * of the program's; malloc alone would hide its leaks.
  */
@@ -43,9 +44,21 @@ static const char *const runtime[] = {
 	"leak:msvcrt_alloc_buffer < ... < ^fwrite$ < std::num_put<",
 	"leak:msvcrt_alloc_buffer < ... < ^fwrite$ < ^std::ostream::",
 	"leak:msvcrt_alloc_buffer < ... < ^fputc$ < ^std::ostream::",
+	"leak:msvcrt_alloc_buffer < ... < ^fwrite$ < ^libstdc++-6!",
+	"leak:msvcrt_alloc_buffer < ... < ^fputc$ < ^libstdc++-6!",
 	/* a thread's variables and exceptions, and the pool for exceptions without memory */
 	"leak:^__emutls_get_address$",
 	"leak:^_GLOBAL__sub_I__ZN9__gnu_cxx9__freeresEv$",
+	/* winpthreads: what it has of each thread, uses again and never frees, and what static initialisers stand for */
+	"leak:^pop_pthread_mem$",
+	"leak:^__pthread_register_pointer$",
+	"leak:^mutex_impl_init$",
+	"leak:^cond_static_init$",
+	"leak:^rwlock_static_init$",
+	"leak:^pthread_key_create$",
+	/* the environment, and the C library's copies of it */
+	"leak:^ntdll!RtlSetEnvironmentVariable$",
+	"leak:^*crt*!msvcrt_SnapshotOfEnvironment*",
 	/* the record of a library that was loaded */
 	"leak:^ntdll!build_module$",
 };
