@@ -4,6 +4,7 @@
 # makes superfluous: an older one of another process, or itself.
 use strict;
 use warnings;
+no warnings 'portable';  # addresses have 64 bits
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Encode qw(encode);
@@ -144,13 +145,14 @@ done_testing;
 # of the message; replaced, kinds that are not looked at.
 sub refuses {
 	my ($command, %how) = @_;
+	my $remedy = $how{remedy} // '--overwrite';
 	my %is_replaced = map { $_ => 1 } @{ $how{replaced} // [] };
 	for my $kind (grep { !$is_replaced{$_} } sort keys %kept) {
 		my ($bytes, $name) = @{ $kept{$kind} };
 		my $path = spew("$dir/kept.txt", $bytes);
 		my $result = run($command->($path));
 		is($result->{status}, 2, "$kind: status 2") or diag($result->{out});
-		like($result->{err}, qr/^(?:hdiff|hsym|hsnap): \S*kept\.txt: .*\Q@{[$how{remedy} // '--overwrite']}\E/m, "$kind: the message names it and the remedy");
+		like($result->{err}, qr/^(?:hdiff|hsym|hsnap): \S*kept\.txt: .*\Q$remedy\E/m, "$kind: the message names it and the remedy");
 		like($result->{err}, qr/\Q$name\E/, "$kind: and says what it is") unless $how{remedy};
 		ok(slurp($path) eq $bytes, "$kind: it is as it was");
 		next unless $how{insist};

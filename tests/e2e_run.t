@@ -143,7 +143,8 @@ sub out_patterns {
 	is(traced_to("$out/made/{name}/{pid}.txt.gz", 'threads')->{status}, 0, 'folders that are missing');
 	my ($packed) = files_in("$out/made/odd");
 	like(slurp("$out/made/odd/$packed"), qr/\A\x1f\x8b/, 'are made; a name that ends in .gz packs');
-	check_error(traced_to("$out/{{x}-{name}.txt/{pid}", 'threads'), 'hsnap', 'OUT in a file', '{pid}');
+	spew("$out/file", '');
+	check_error(traced_to("$out/file/{pid}", 'early'), 'hsnap', 'OUT in a file', '{pid}');
 	is(hsnap('run', '-f', win("$out/by-f.txt"), '--', win($odd), 'threads')->{status}, 0, '-f is taken, as snapshots have it');
 	ok(-s "$out/by-f.txt", 'for --at-exit');
 	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');

@@ -24,7 +24,7 @@ sub while_others_get_it {
 	my $busy = target("$root/build/win64/targets/busy.exe", [4, 'virtual'], traced => 1);
 	is($busy->step, 1, 'busy threads run');
 	for my $round (1 .. 8) {
-		my $result = hsnap('-p', $busy->{pid}, '-f', win("$dir/busy.txt"));
+		my $result = hsnap('-p', $busy->{pid}, '-f', win("$dir/busy$round.txt"));
 		is($result->{status}, 0, "snapshot $round of busy threads");
 		unlike($result->{err}, qr/warning/, 'without a warning');
 	}

@@ -263,8 +263,11 @@ uint32_t *class_pairs_find(const struct class_pairs *pairs)
 			list_add(list, pairs, (uint32_t)i);
 	}
 	if (find_torn(list)) {
+		size_t count = list->count;
+
 		add_others(list, pairs, all);
-		find_torn(list);
+		if (list->count > count)
+			find_torn(list);
 		into = xmalloc(pairs->classes->count * sizeof(*into));
 		for (uint32_t i = 0; i < pairs->classes->count; i++)
 			into[i] = i;

@@ -15,7 +15,7 @@ snapshot($target->{pid}, "$dir/1.txt");
 check_blocks("$dir/1.txt", $said{1}, 'before');
 $said{2} = next_stated($target);
 for my $how ([], ['--walk']) {
-	my $result = hsnap(@$how, '-p', $target->{pid}, '-f', win("$dir/2.txt"));
+	my $result = hsnap(@$how, '--overwrite', '-p', $target->{pid}, '-f', win("$dir/2.txt"));
 	is($result->{status}, 0, "a snapshot @$how of a damaged heap: status 0, for no block is missing") or diag($result->{err});
 	like($result->{err}, qr/\A(?:hsnap: [^\n]*: warning: [^\n]*\n)*\z/, 'with warnings at most');
 	check_blocks("$dir/2.txt", $said{2}, "after @$how");
