@@ -95,6 +95,7 @@ sub one_thread {
 		check_ok(detach($target), "detach, round $round");
 	}
 	check_ok(attach($target), 'attach again');
+	($first, $second) = ("$dir/again1.txt", "$dir/again2.txt");
 	snapshot($target->{pid}, $first);
 	is($target->next_step, 8, 'the target goes on');
 	snapshot($target->{pid}, $second);

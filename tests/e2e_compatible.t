@@ -63,7 +63,7 @@ subtest 'dumps of format 1' => sub {
 	is_deeply(live("$old/moment.txt"), $run{peak}, 'moment.txt: of a recording, with virtual memory');
 	is_deeply(live("$old/sampled.txt"), { $leak => [100 * $sampled, 0 + $sampled, 0] }, 'sampled.txt: estimates');
 	is(read_json("$old/sampled.txt")->{inputs}[0]{sample_bytes}, 1000, 'which is said');
-	is(run([$hsym, '-o', "$dir/named.txt", "$old/$_"])->{status}, 0, "hsym reads $_") for qw(lost.txt sums.txt moment.txt sampled.txt);
+	is(run([$hsym, '-o', "$dir/named-$_", "$old/$_"])->{status}, 0, "hsym reads $_") for qw(lost.txt sums.txt moment.txt sampled.txt);
 };
 
 subtest 'recordings of version 1' => sub {

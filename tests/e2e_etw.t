@@ -323,7 +323,7 @@ subtest 'a recording of one process' => sub {
 # By the build that is the slowest, of ever larger logs, until one takes long enough to be told of.
 subtest 'progress on a terminal' => sub {
 	needs_linux('script(1)');
-	my @hsnap = ("$root/build/asan/hsnap", 'record', '--from', "$dir/large.etl", '-p', 4321, '-o', "$dir/large.hrec");
+	my @hsnap = ("$root/build/asan/hsnap", 'record', '--overwrite', '--from', "$dir/large.etl", '-p', 4321, '-o', "$dir/large.hrec");
 	my ($seen, $bytes) = ('', 0);
 	for (my $mib = 64; $mib <= 4096 && $seen !~ /reading: /; $mib *= 4) {
 		is(run(["$root/build/linux/bench/gen_etl", "$dir/large.etl", $mib, 1000])->{status}, 0, "a log of $mib MiB");

@@ -41,10 +41,10 @@ sub sample {
 sub survives {
 	my ($bytes, $name) = @_;
 	spew($path, $bytes);
-	my $run = run([$hsnap, 'record', '--from', $path, '-o', $out]);
+	my $run = run([$hsnap, 'record', '--overwrite', '--from', $path, '-o', $out]);
 	my $is_fine = ($run->{status} == 0 && -s $out) || ($run->{status} == 2 && $run->{err} =~ /^hsnap: [^\n]+\n\z/);
 	$run->{status} == 0 ? $read++ : $refused++;
-	my $bounded = $as_windows ? $run : run(['sh', '-c', 'ulimit -v 300000 && exec "$@"', 'sh', "$root/build/linux/hsnap", 'record', '--from', $path, '-o', $out]);
+	my $bounded = $as_windows ? $run : run(['sh', '-c', 'ulimit -v 300000 && exec "$@"', 'sh', "$root/build/linux/hsnap", 'record', '--overwrite', '--from', $path, '-o', $out]);
 	$is_fine &&= $bounded->{status} == $run->{status} && $bounded->{err} eq $run->{err};
 	return ok($is_fine, $name) || diag("status $run->{status}: " . substr($run->{err}, 0, 2000), "in little memory: $bounded->{status}: $bounded->{err}");
 }

@@ -32,7 +32,7 @@ subtest 'a limit that nothing reaches' => sub {
 subtest 'over a limit' => sub {
 	my $case = junit(1, '--max-growth', '1K', '--sort', 'name', '-n', 2, @dumps);
 	is($case->{counts}, 'tests 1 failures 1 errors 0 skipped 0', 'a failure');
-	like($case->{failure}, qr/^growth of [\d.]+ KiB \(\d+ bytes\) is [\d.]+ \w+ over the limit of 1\.0 KiB$/m, 'by how much');
+	like($case->{failure}, qr/^growth of [\d.]+ [KMG]iB \(\d+ bytes\) is [\d.]+ \w+ over the limit of 1\.0 KiB(?: \(1024 bytes\))?$/m, 'by how much');
 	check_worst($case->{failure}, 'the five worst, whatever is shown');
 };
 subtest 'within a limit' => sub {
@@ -55,13 +55,13 @@ subtest 'names' => sub {
 };
 subtest 'the file' => sub {
 	my $hdiff = "$root/build/linux/hdiff";
-	check_error(run([$hdiff, '--junit', '-', @dumps]), 'hdiff', 'standard output', '--junit');
-	check_error(run([$hdiff, '--junit', $dir, @dumps]), 'hdiff', 'a folder', 'is a folder');
-	check_error(run([$hdiff, '--junit', $dumps[0], @dumps]), 'hdiff', 'a dump', 'one of the dumps');
-	check_error(run([$hdiff, '-f', "$dir/x", '--junit', "$dir/x", @dumps]), 'hdiff', 'the report itself', '/x');
+	check_error(run([$hdiff, '--max-growth', 0, '--junit', '-', @dumps]), 'hdiff', 'standard output', '--junit');
+	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dir, @dumps]), 'hdiff', 'a folder', 'is a folder');
+	check_error(run([$hdiff, '--max-growth', 0, '--junit', $dumps[0], @dumps]), 'hdiff', 'a dump', 'one of the dumps');
+	check_error(run([$hdiff, '-f', "$dir/x", '--max-growth', 0, '--junit', "$dir/x", @dumps]), 'hdiff', 'the report itself', '/x');
 	check_error(run([$hdiff, '--list', '--junit', "$dir/x", @dumps]), 'hdiff', 'another question', '--junit');
 	ok(!-e "$dir/x", 'nothing was written');
-	my $result = run([$hdiff, '-f', "$dir/report.txt", '--junit', "$dir/none/x.xml", @dumps]);
+	my $result = run([$hdiff, '-f', "$dir/report.txt", '--max-growth', '1G', '--junit', "$dir/none/x.xml", @dumps]);
 	is($result->{status}, 2, 'a file that cannot be written: status 2');
 	like($result->{err}, qr{^hdiff: \S+/none/x\.xml: }m, 'which is named');
 	ok(-s "$dir/report.txt", 'the report is there');

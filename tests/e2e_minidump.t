@@ -50,7 +50,7 @@ sub read_file {
 # the process began and its own name.
 sub lasting {
 	my ($file) = @_;
-	return [map { s/ (?:time|start|parent|host)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
+	return [map { s/ (?:time|start|clock|parent|host)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
 }
 
 sub check_same {

@@ -249,7 +249,7 @@ sub taken_at_exit {
 # Without what tells one run of a program from the next: the time of the dump, and its process.
 sub lasting {
 	my ($text) = @_;
-	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+( bits=\d+) parent=\d+}{$1$2}mr;
+	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+ clock=\d+( bits=\d+) parent=\d+}{$1$2}mr;
 }
 
 # What each stack has in each heap (the first, the second ...), by UMDH's lines of both kinds: "BLOCKS BYTES HEAP FRAMES", and how many lines
