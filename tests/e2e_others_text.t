@@ -47,6 +47,7 @@ frames_of_old_windows();
 two_in_one_file();
 pasted();
 nearly_right();
+other_tools();
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -284,9 +285,43 @@ sub given {
 	is_deeply([map { [$_->{growth}{bytes}, $_->{frames}[3]{module}, $_->{frames}[3]{function}, $_->{frames}[3]{line}] } @rows],
 		[[640, 'ledger', 'post_entry', 88], [-520, 'ledger', 'read_line', undef]], 'Windows XP');
 	is_deeply([map { $_->{name} } @{ decode_json(hdiff('-o', 'json', '--group', 'module', "$data/cmp.txt")->{out})->{groups} }], ['ledger'], 'its module');
+	my $foreign = data_file('field/13-foreign-formats');
+	for my $case (['a.folded', 'folded stacks'], ['a.heap', 'gperftools'], ['crt.txt', 'C runtime'], ['dhat.json', 'DHAT'], ['je.heap', 'jemalloc'], ['vld.txt', 'Visual Leak Detector']) {
+		like(hdiff("$foreign/$case->[0]")->{err}, qr/\(it is .*$case->[1]/, $case->[0]);
+	}
 	my $pasted = data_file('field/02-pasted-raw-log');
 	my $result = hdiff('-o', 'json', "$pasted/a.txt", "$pasted/b.txt");
 	is($result->{status}, 0, 'a pasted log');
 	is_deeply([map { [$_->{growth}{bytes}, scalar @{ $_->{frames} }] } @{ decode_json($result->{out})->{rows} }], [[4 * 0x30, 3], [0x30, 3]], 'its stacks');
+	return;
+}
+
+# The message names what a file is.
+sub other_tools {
+	my $folded = "main;serve;read 4096\nmain;load 10\n";
+	my %files = (
+		'folded stacks' => $folded,
+		'gperftools' => "heap profile:      3:     4096 [    10:     9000] @ heapprofile\n     3:     4096 [    10:     9000] @ 0x4005d4\n",
+		'jemalloc' => "heap_v2/524288\n  t*: 28: 300 [0: 0]\n",
+		'pprof' => "\x0a\x04\x08\x01\x10\x02\x12\x08\x0a\x04\x08\x01\x10\x64\x00\x00",
+		'DHAT' => '{"dhatFileVersion":2,"mode":"heap","verb":"Allocated"}',
+		'Massif' => "desc: --massif-out-file=m\ncmd: ./a\ntime_unit: i\n#-----------\nsnapshot=0\n",
+		'heaptrack' => "v 10400 3\nX ./app\nI 1000 400\n",
+		'Visual Leak Detector' => "Loaded a.dll\r\nVisual Leak Detector Version 2.5.1 installed.\r\nWARNING: Visual Leak Detector detected memory leaks!\r\n",
+		'C runtime' => "'a.exe': Loaded 'C:\\a.exe'\nDetected memory leaks!\nDumping objects ->\n{12} normal block at 0x0012, 4 bytes long.\n",
+		'Valgrind' => "==123== Memcheck, a memory error detector\n",
+		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n",
+		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
+		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64",
+		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
+	);
+	for my $what (sort keys %files) {
+		my $file = spew("$dir/foreign", $files{$what});
+		my $result = hdiff($file);
+		is($result->{status}, 2, "$what: status 2");
+		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(it is .*\b$what\b/, "$what: named");
+	}
+	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
+	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/it is a/, 'prose is nothing');
 	return;
 }

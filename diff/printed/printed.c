@@ -93,22 +93,6 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	return 0;
 }
 
-const char *printed_refused(const char *bytes, size_t len)
-{
-	struct words start = {bytes, len};
-
-	if (words_start(start, "{\"schema\":\"hdiff/"))
-		return "it is a report in JSON; one is read back in UMDH's form, -o umdh";
-	if (words_start(start, "growth_bytes,new_bytes,old_bytes,") ||
-		words_start(start, "self_growth_bytes,self_new_bytes,"))
-		return "it is a report in CSV; one is read back in UMDH's form, -o umdh";
-	if (words_start(start, "Growth\nfrom ") || words_start(start, "Growth of ") ||
-		words_start(start, "Growth as ") || words_start(start, "Memory of ") ||
-		words_start(start, "Trend of "))
-		return "it is a report for people; one is read back in UMDH's form, -o umdh";
-	return NULL;
-}
-
 /* Where in a row the reader is. */
 enum printed_place {
 	BETWEEN, /* in none */

@@ -29,8 +29,8 @@ enum file_kind file_kind_of(const char *bytes, size_t len);
  * there. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 
-/* A sentence when a text that starts like this is a report of hdiff's in a form that is not read,
- * else NULL. */
+/* A sentence when a file that starts like this is of another tool, is packed, or is a report of hdiff's in a form that
+ * is not read; else NULL. */
 const char *printed_refused(const char *bytes, size_t len);
 
 /*

@@ -1,0 +1,149 @@
+/* Files that hdiff does not read, and how they are known. */
+#include <string.h>
+
+#include "diff/printed/printed.h"
+
+#define FOREIGN(what) "it is " what ", which hdiff does not read"
+#define PACKED(by, how) "it is packed by " by "; unpack it first: '" how " FILE | hdiff -'"
+#define REPORT(what) "it is a report in " what "; one is read back in UMDH's form, -o umdh"
+#define PEOPLE REPORT_FOR "people; one is read back in UMDH's form, -o umdh"
+#define REPORT_FOR "it is a report for "
+
+/* A text begins with a mark, or has it at the start of a line. */
+static const struct {
+	const char *words, *mark;
+	bool is_anywhere;
+} marks[] = {
+	/* our own reports */
+	{REPORT("JSON"), "{\"schema\":\"hdiff/", false},
+	{REPORT("CSV"), "growth_bytes,new_bytes,old_bytes,", false},
+	{REPORT("CSV"), "self_growth_bytes,self_new_bytes,", false},
+	{PEOPLE, "Growth\nfrom ", false},
+	{PEOPLE, "Growth of ", false},
+	{PEOPLE, "Growth as ", false},
+	{PEOPLE, "Memory of ", false},
+	{PEOPLE, "Trend of ", false},
+	/* packed */
+	{PACKED("xz", "xz -dc"),
+		"\xfd"
+		"7zXZ",
+		false},
+	{PACKED("bzip2", "bzip2 -dc"), "BZh", false},
+	{PACKED("zstd", "zstd -dc"), "\x28\xb5\x2f\xfd", false},
+	{PACKED("lz4", "lz4 -dc"), "\x04\x22\x4d\x18", false},
+	{PACKED("7-Zip", "7z x -so"), "7z\xbc\xaf\x27\x1c", false},
+	/* of other tools */
+	{"it is a minidump; take a dump of it with hsnap -z FILE.dmp -f FILE.txt", "MDMP", false},
+	{FOREIGN("a heap profile of gperftools or Go"), "heap profile: ", false},
+	{FOREIGN("a heap profile of jemalloc"), "heap_v2/", false},
+	{FOREIGN("a profile for pprof"), "--- symbol\n", false},
+	{FOREIGN("a file of DHAT"), "{\"dhatFileVersion\"", false},
+	{FOREIGN("a file of speedscope"), "{\"$schema\":\"https://www.speedscope", false},
+	{FOREIGN("a trace of Chrome"), "{\"traceEvents\"", false},
+	{FOREIGN("a file of Massif"), "time_unit: ", true},
+	{FOREIGN("a report of Visual Leak Detector"), "Visual Leak Detector ", true},
+	{FOREIGN("a report of Visual Leak Detector"), "WARNING: Visual Leak Detector ", true},
+	{FOREIGN("a report of Visual Leak Detector"), "---------- Block ", true},
+	{FOREIGN("a list of leaks of the C runtime"), "Detected memory leaks!", true},
+	{FOREIGN("a list of leaks of the C runtime"), "Dumping objects ->", true},
+	{FOREIGN("a report of Dr. Memory"), "Dr. Memory version ", true},
+	{"it is a web page; save its text alone", "<!DOCTYPE html", false},
+	{"it is a web page; save its text alone", "<html", false},
+};
+
+static bool starts(const char *at, const char *end, const char *mark)
+{
+	size_t len = strlen(mark);
+
+	return (size_t)(end - at) >= len && !memcmp(at, mark, len);
+}
+
+/* Returns where the next line begins, or end. */
+static const char *line_behind(const char *at, const char *end)
+{
+	const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+	return newline ? newline + 1 : end;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "v 10500 3" and then "X PROGRAM" */
+static bool is_heaptrack(const char *at, const char *end)
+{
+	return starts(at, end, "v ") && end - at > 2 && is_digit(at[2]) &&
+	       starts(line_behind(at, end), end, "X ");
+}
+
+/* A profile in protocol buffers: its first field, the type and the unit of a value. */
+static bool is_profile(const char *at, const char *end)
+{
+	return end - at > 6 && at[0] == '\x0a' && at[1] > 2 && at[1] < 8 && at[2] == '\x08' &&
+	       (at[4] == '\x10' || at[5] == '\x10');
+}
+
+/* "==PID==" or "==PID=ERROR: LeakSanitizer" */
+static const char *checker_words(const char *at, const char *end)
+{
+	const char *from = at + 2;
+
+	if (!starts(at, end, "=="))
+		return NULL;
+	while (from < end && is_digit(*from))
+		from++;
+	if (from == at + 2 || !starts(from, end, "=="))
+		return NULL;
+	return starts(from, end, "==ERROR: ") ? FOREIGN("a report of a sanitizer") :
+						FOREIGN("a report of Valgrind");
+}
+
+#define FOLDED_LINES 20
+
+/* "FRAME;FRAME NUMBER" in all of the first lines. */
+static bool is_folded(const char *at, const char *end)
+{
+	unsigned count = 0, chains = 0;
+
+	for (; at < end && count < FOLDED_LINES; at = line_behind(at, end), count++) {
+		const char *last = memchr(at, '\n', (size_t)(end - at)), *digits;
+
+		if (!last)
+			break;
+		while (last > at && (last[-1] == '\r' || last[-1] == ' '))
+			last--;
+		for (digits = last; digits > at && is_digit(digits[-1]); digits--)
+			;
+		if (digits == last || digits < at + 2 || digits[-1] != ' ')
+			return false;
+		chains += memchr(at, ';', (size_t)(digits - at)) != NULL;
+	}
+	return chains;
+}
+
+const char *printed_refused(const char *bytes, size_t len)
+{
+	const char *end = bytes + len, *words = checker_words(bytes, end);
+
+	if (words)
+		return words;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		if (starts(bytes, end, marks[i].mark))
+			return marks[i].words;
+	}
+	if (is_heaptrack(bytes, end))
+		return FOREIGN("a recording of heaptrack");
+	if (is_profile(bytes, end))
+		return FOREIGN("a profile for pprof");
+	if (is_folded(bytes, end))
+		return FOREIGN("a file of folded stacks");
+	for (const char *at = bytes; at < end; at = line_behind(at, end)) {
+		for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+			if (marks[i].is_anywhere && starts(at, end, marks[i].mark))
+				return marks[i].words;
+		}
+	}
+	return NULL;
+}
