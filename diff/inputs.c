@@ -33,7 +33,7 @@ static int say_sentence(void *ctx, const char *text)
 static const char *too_much(const struct options *options, const struct file_list *list)
 {
 	if (list->count > 1)
-		return "a comparison is read alone";
+		return "a comparison is read alone; a trend takes the dumps that it was made from";
 	if (options->heap_count || group_is_by_heap(options->group))
 		return "a comparison does not tell heaps";
 	if (options->only_lost)

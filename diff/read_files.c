@@ -332,7 +332,8 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 	if (file->is_log)
 		return err_set(err, ERR_NOT_DUMP, name, NULL);
 	if (file->kind == FILE_COMPARISON && reading->store)
-		return err_set(err, ERR_NOT_DUMP, name, "it is a comparison, which is read alone");
+		return err_set(err, ERR_NOT_DUMP, name,
+			"it is a comparison, which is read alone; a trend takes dumps");
 	if (file->kind == FILE_COMPARISON) {
 		file->printed = *source;
 		*source = NULL;

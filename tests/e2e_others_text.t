@@ -48,6 +48,7 @@ two_in_one_file();
 pasted();
 nearly_right();
 other_tools();
+code_pages();
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -323,5 +324,23 @@ sub other_tools {
 	}
 	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
 	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/it is a/, 'prose is nothing');
+	return;
+}
+
+# Names in a code page: rows as they are, and one hint for each file.
+sub code_pages {
+	my $page = "\xc5\xd7\xbd\xba\xc6\xae"; # of Windows, code page 949
+	my %texts = (raw => raw(1) =~ s/stock\.exe/$page.exe/r, comparison => comparison({}) =~ s/bin\.cpp/$page.cpp/gr =~ s/main\.c/$page.c/gr,
+		'log of old' => hogs({}, 1) =~ s/stock!/$page!/gr);
+	for my $what (sort keys %texts) {
+		my $file = spew("$dir/page.txt", $texts{$what});
+		my $result = hdiff('-o', 'json', $file);
+		is($result->{status}, 0, "$what: status 0");
+		is_deeply([grep { /warning/ } split /\n/, $result->{err}],
+			["hdiff: $file: warning: names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE', with its code page, converts it"], "$what: one hint");
+		is(scalar @{ decode_json($result->{out})->{rows} }, 2, "$what: rows");
+		my $right = run(['sh', '-c', 'iconv -f CP949 -t UTF-8 "$1" | "$0" -o json -', $hdiff, $file]);
+		unlike($right->{err}, qr/UTF-8/, "$what: converted");
+	}
 	return;
 }

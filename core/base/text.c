@@ -101,6 +101,21 @@ size_t text_utf8(const char *text, uint32_t *code)
 	return len;
 }
 
+bool text_is_utf8(const char *text, size_t len)
+{
+	uint32_t code;
+
+	for (size_t at = 0, size; at < len; at += size) {
+		char next[5] = ""; /* with a NUL behind what is there */
+
+		memcpy(next, text + at, len - at < 4 ? len - at : 4);
+		size = next[0] & 0x80 ? text_utf8(next, &code) : 1;
+		if (!size || !next[0])
+			return false;
+	}
+	return true;
+}
+
 #define REPLACEMENT 0xfffd
 
 uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair)

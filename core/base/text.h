@@ -23,6 +23,9 @@ const char *text_tail(const char *text, size_t max);
 /* Whether text is ASCII without control characters, of which text_harmless() changes nothing. */
 bool text_is_plain(const char *text, size_t len);
 
+/* Returns true for UTF-8, which has no NUL. */
+bool text_is_utf8(const char *text, size_t len);
+
 /* Bytes of the UTF-8 character that text, which ends in NUL, starts with: 1 to 4, and *code is its
  * number. 0 at the end of text and for bytes that are no UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);

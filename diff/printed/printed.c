@@ -596,6 +596,8 @@ static void settle(struct printed_reader *reader, unsigned base)
 	comparison->is_partial = reader->cut || reader->skips ||
 				 (!is_whole && (reader->is_ours || !comparison->lacks_rows));
 	comparison->may_lack_rows = !reader->has_total;
+	if (reader->rows.has_code_page)
+		warn(reader, NAMES_NOT_UTF8);
 	if (comparison->lacks_counts)
 		warn(reader, "rows do not tell the old number of blocks; where bytes were in use "
 			     "before, it is taken to be the new one");

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "diff/printed/printed_parts.h"
 #include "diff/read/frame.h"
 
@@ -33,6 +34,7 @@ void read_rows_frame(struct read_rows *rows, struct words text)
 	if (!known) {
 		array_grow((void **)&rows->known, &rows->known_cap, rows->known_count,
 			sizeof(*rows->known));
+		rows->has_code_page |= !text_is_utf8(text.text, text.len);
 		frame_parse(&rows->known[number], rows->arena, text.text, text.len);
 		table_add(&rows->numbers, text.text, text.len, number);
 		rows->known_count++;

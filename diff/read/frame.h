@@ -27,6 +27,11 @@ struct frame {
 	uint64_t addr; /* a return address, when has_addr */
 };
 
+/* A warning for a file of Windows' own code page. */
+#define NAMES_NOT_UTF8                                                                             \
+	"names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE', with " \
+	"its code page, converts it"
+
 /* What blocks are shown with that have no stack. */
 #define NO_STACK "(no stack recorded)"
 

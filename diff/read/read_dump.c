@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "diff/read/frame.h"
 #include "diff/read/read_dump.h"
 
 #define THREADS_MAX 8
@@ -67,9 +68,21 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 		"its blocks add up to more than 8 EiB");
 }
 
+/* Warns of the first name that is not UTF-8. */
+static void check_name(struct sum_reader *reader, const char *name, size_t len)
+{
+	if (reader->has_code_page || text_is_utf8(name, len))
+		return;
+	reader->has_code_page = true;
+	sums_warn(reader->sums, NAMES_NOT_UTF8);
+}
+
 static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	return module_list_add(&((struct sum_reader *)ctx)->modules, base, size_bytes, path, len);
+	struct sum_reader *reader = ctx;
+
+	check_name(reader, path, len);
+	return module_list_add(&reader->modules, base, size_bytes, path, len);
 }
 
 int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach reach)
@@ -91,6 +104,7 @@ static uint64_t text_number(struct sum_reader *reader, const struct dump_name *n
 
 	if (known)
 		return *known;
+	check_name(reader, name->text, name->len);
 	array_grow(
 		(void **)&sums->texts, &reader->text_cap, sums->text_count, sizeof(*sums->texts));
 	table_add(&reader->texts, name->text, name->len, sums->text_count);

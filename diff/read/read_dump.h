@@ -26,6 +26,7 @@ struct sum_reader {
 	size_t text_cap, listed_cap, content_cap, pointer_cap;
 	struct dump_scanner *scanner;
 	bool is_over; /* the sums do not fit */
+	bool has_code_page; /* there are names that are not UTF-8 */
 };
 
 /* Counts to the total of the dump, before anything counts to its parts: these cannot overflow when
