@@ -185,7 +185,7 @@ static size_t stands_for(const char *at, bool with_dashes, char *as)
 	return text_utf8(at, &code) ? 0 : 1;
 }
 
-/* Puts the text of a line, without blanks around it, into pasted->plain. Returns how many were before it. */
+/* Puts the text of a line, without blanks around it, into pasted->plain. Returns the number of blanks before it. */
 static size_t plain_line(struct pasted *pasted, const char *at, const char *end, bool with_dashes)
 {
 	struct buf *plain = &pasted->plain;
@@ -311,7 +311,7 @@ bool pasted_is_data(const char *line, size_t len)
 	return is_data;
 }
 
-/* Adds the empty lines that were held back; in a stack each gets a TAB, which says that it goes on. */
+/* Adds the empty lines that were held back; in a stack each gets a TAB, so that the stack goes on. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
 {
 	for (; pasted->empty_count; pasted->empty_count--) {
@@ -390,7 +390,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	}
 	if (pasted->in_record && taken.kind == PASTED_OTHER && taken.blanks &&
 		strchr(pasted->plain.data, '!'))
-		taken.kind = PASTED_NAME; /* without an offset, say */
+		taken.kind = PASTED_NAME; /* for example without an offset */
 	is_part = goes_on(pasted, &taken);
 	add_empty(pasted, is_part, to);
 	add_text(pasted, &taken, is_part, line, text_len, to);
@@ -399,7 +399,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 			    taken.kind == PASTED_COUNTS;
 }
 
-/* ---------------------------------------------------------------- whether a text is so */
+/* ---------------------------------------------------------------- signs of mending */
 
 /* What was seen of a text's beginning. */
 struct pasted_signs {
@@ -455,7 +455,7 @@ static void see_line(
 	signs->empty_count = 0;
 }
 
-/* Returns true for the lines that nearly all of a dump consists of; of two CR at its end none is plain. */
+/* Returns true for lines of the kinds that most of a dump consists of, unless two CR end them. */
 static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
 {
 	bool has_tab = *line == '\t', is_hex;
@@ -488,7 +488,7 @@ bool pasted_find(struct pasted *pasted, const char *text, size_t len)
 	const char *end = text + len;
 
 	if (memchr(text, '\0', len))
-		return false; /* a recording, say */
+		return false; /* for example a recording */
 	while (text < end && !signs.is_found && signs.entry_count < SURE_ENTRIES) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line_len = (size_t)((newline ? newline : end) - text);
