@@ -120,6 +120,15 @@ static bool is_module(const char *at, const char *end)
 	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
 }
 
+/* Returns true for a line of a module only without its typographic characters, which are in its numbers then: any may be in
+ * its path. */
+static bool is_mended_module(const struct pasted *pasted, const char *at, const char *end)
+{
+	pass_blanks(&at);
+	return is_module(pasted->plain.data, pasted->plain.data + pasted->plain.len) &&
+	       !(at[0] == '/' && is_module(at, end));
+}
+
 static bool is_ascii(const char *at, const char *end)
 {
 	while (at < end && !(*at & 0x80))
@@ -347,7 +356,7 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 
 	pass_blanks(&at);
 	if (line->kind == PASTED_COMMENT && *at == '/' &&
-		!is_module(plain, plain + pasted->plain.len)) {
+		!is_mended_module(pasted, at, line->end)) {
 		buf_add(to, at, (size_t)(line->end - at)); /* texts in it are as they were */
 	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
 		buf_add(to, line->at, (size_t)(line->end - line->at));
@@ -439,8 +448,7 @@ static void see_line(
 				   hex_count(pasted->plain.data) >= BARE_MIN;
 	} else if (taken.kind == PASTED_COMMENT) {
 		signs->is_found |= taken.blanks || taken.is_quoted ||
-				   (!is_same && is_module(pasted->plain.data,
-							pasted->plain.data + pasted->plain.len));
+				   is_mended_module(pasted, taken.at, taken.end);
 	} else if (taken.kind != PASTED_OTHER) {
 		const char *words = pasted->plain.data;
 
