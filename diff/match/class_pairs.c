@@ -86,7 +86,7 @@ struct lone_class {
 	uint64_t mask; /* builds that have it */
 };
 
-/* False: no frame is in a rebuilt module, or it is no plain stack. */
+/* Returns false if no frame is in a rebuilt module, or if it is not a plain stack. */
 static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
 {
 	const struct stack_classes *classes = pairs->classes;

@@ -88,8 +88,7 @@ static void name_file(
 	dump_name_add(path, request->at_exit, &names, request->take.is_packed);
 }
 
-/* Whether files can be written: better known before the program runs than after. A folder that is called as the process is
- * is not known yet. */
+/* Checks before the program runs whether files can be written, if their folder does not depend on the process. */
 static int check_output(const struct run_request *request, struct err *err)
 {
 	const char *last = file_pattern_last(request->at_exit);
