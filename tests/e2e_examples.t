@@ -175,7 +175,7 @@ my %hsym = (
 	q{hsym a.txt | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
 	q{gzip -dc a.txt.gz | hsym | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
 	'hsym --explain a.txt' => sub { like($_[0]{out}, qr/^app\.exe +2 +2 /m, 'a row for app.exe') },
-	q{hsym --map 'C:\build=bin' -o named.txt moved.txt} => sub { $named->(slurp("$hdir/named.txt")) },
+	q{hsym --map 'C:\build=bin' -o found.txt moved.txt} => sub { $named->(slurp("$hdir/found.txt")) },
 	q{hsym -y 'symbols;srv*store*https://symbols.example.com' -o named.txt a.txt} => sub { $named->(slurp("$hdir/named.txt")) },
 	'hsym -e bin/app.exe +10' => sub { like($_[0]{out}, qr/^app[!+]/, 'a frame') },
 );

@@ -38,6 +38,7 @@ my %kept = (
 	'packed dump' => [$packed, 'a heap dump'],
 	'UMDH log' => [$umdh, "a log of UMDH's"],
 	'UMDH log of PowerShell' => ["\xff\xfe" . encode('UTF-16LE', $umdh), "a log of UMDH's"],
+	'quoted UMDH log' => [$umdh =~ s/^/> /gmr, "a log of UMDH's"],
 	'a part of a log' => ["64 bytes + 1C at 7F0120 by BackTrace2A\n\t7B601234\n", 'a heap dump'],
 	'an old log' => ["00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\napp!main+0x00000040\n", 'a heap dump'],
 	'recording' => [slurp(make_recording(random_events(events => 200, seed => 1), "$dir/made.hrec")), 'a recording'],

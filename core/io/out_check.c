@@ -105,8 +105,12 @@ static const char *text_kind(const char *text, size_t len)
 		text += 3;
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
-		size_t line = (size_t)((newline ? newline : end) - text);
+		size_t line = (size_t)((newline ? newline : end) - text), quoted = 0;
 
+		while (quoted < line && (text[quoted] == '>' || text[quoted] == ' ')) /* a mail's */
+			quoted++;
+		text += quoted;
+		line -= quoted;
 		if (starts(text, line, "// hdiff ") || starts(text, line, "// + BYTES_DELTA "))
 			return NULL;
 		if (starts(text, line, "// hsnap: "))
