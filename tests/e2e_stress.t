@@ -20,7 +20,7 @@ for my $seed (1, 2) {
 	# A thread that moves a block has two at most, the old one, which is out of the tracer's table, and the new one,
 	# which is not in it yet. One thread more loads the libraries.
 	for my $i (1 .. 5) {
-		my $found = stackless(taken($target, "while$seed"));
+		my $found = stackless(taken($target, "while$seed-$i"));
 		cmp_ok($found, '<=', $before + 2 * ($threads + 1), "snapshot $i while they work: every block has its stack");
 	}
 	syswrite $target->{to}, "\n";

@@ -195,14 +195,14 @@ subtest 'practice 1: partial dumps are passed over by their names, or named and 
 	complains($result, 2, 'and is named', 'missing.txt');
 	is(trend('--force', @files)->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt d5.txt', '--force: what is cut is used as far as it goes');
 	is(trend('--force', @files)->{status}, 0, 'with status 0');
-	check_error(trend('-f', $files[2], $dir), 'hdiff', 'a dump of the folder is not written over', 'd2.txt', 'one of the dumps')
+	check_error(trend('-f', $files[2], $dir), 'hdiff', 'a dump of the folder is not written over', 'd2.txt', 'is not replaced')
 	    if unlink map { "$dir/$_" } @bad;
 	is(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', '-f', "$dir/report.json", $dir))->{status}, 0, 'a report in the folder');
 	$result = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', '-f', "$dir/report.json", $dir));
 	is("$result->{status}$result->{err}", '0', 'that is written again is passed over');
 	my $alone = fresh_dir();
 	spew("$alone/d.txt", slurp($files[0]));
-	check_error(trend('-f', "$alone/d.txt", $alone), 'hdiff', 'nor is the only one', 'd.txt', 'one of the dumps');
+	check_error(trend('-f', "$alone/d.txt", $alone), 'hdiff', 'nor is the only one', 'd.txt', 'is not replaced');
 	my $only = fresh_dir();
 	spew("$only/$_.txt", "no dump\n") for 1 .. 3;
 	my @lines = split /\n/, trend($only)->{err};
@@ -403,7 +403,7 @@ subtest 'what is outside counts as what its head says' => sub {
 	is($result->{files}, 'd2.txt d3.txt d4.txt d5.txt', 'the others');
 	complains($result, 0, 'are named', map { "$_.txt" } keys %bad);
 	complains(trend('--since', $since, glob "$dir/*.txt"), 2, 'by name, too', map { "$_.txt" } keys %bad);
-	check_error(trend('--since', $since, '-f', $files[0], $dir), 'hdiff', 'one outside is not written over', 'd0.txt', 'one of the dumps');
+	check_error(trend('--since', $since, '-f', $files[0], $dir), 'hdiff', 'one outside is not written over', 'd0.txt', 'is not replaced');
 	# Standard input has no head to look at first, and no end until it is read.
 	my $piped = fresh_dir();
 	@files = series($piped, [@six], {%leak}, name => 'd%d.txt');

@@ -89,7 +89,7 @@ sub older_counted {
 		($blocks, $bytes) = ($1, $2) if $line =~ /^walked (\d+) (\d+)/;
 	}
 	for my $how ([], ['--walk'], ['--by-stack']) {
-		my $out = "$dir/a.txt";
+		my $out = "$dir/a@$how.txt";
 		check_ok(hsnap('-p', $target->{pid}, @$how, '-f', win($out)), "a snapshot @$how");
 		my ($count, $sum) = slurp($out) =~ m{^// hsnap: tracer .* attached=1 before-blocks=(\d+) before-requested=(\d+) }m;
 		is($count, $blocks - 20, 'blocks from before');

@@ -126,7 +126,6 @@ int series_main(const struct series_request *request)
 		rc = series_log_start(&series.log, request->log, &err);
 	if (rc)
 		return command_fail(&err);
-	series.take.makes_folders = words != 0;
 	series.take.is_new = words & (PATTERN_TIME | PATTERN_NUMBER);
 	series.take.warn = say;
 	series.take.warn_ctx = &series;

@@ -59,6 +59,9 @@ struct series_files *series_files_new(const struct series_plan *plan, const char
 	buf_add_text(&files->folder, "");
 	file_pattern_add(&files->folder, folder.data, &names);
 	file_pattern_bind(&files->last, last, program, pid);
+	/* Only now: where a folder has gone since, a disk may have been taken away. */
+	if (files->words)
+		out_make_folders(files->folder.data);
 	buf_release(&pattern);
 	buf_release(&folder);
 	return files;
@@ -97,8 +100,6 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	struct file_names names = {.program = "", .time_ms = time_ms};
 	int rc = 0;
 
-	if (files->words)
-		out_make_folders(files->folder.data);
 	if (files->words & PATTERN_NUMBER)
 		rc = next_number(files, &names.number, err);
 	else if (tries)

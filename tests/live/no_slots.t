@@ -36,10 +36,10 @@ sub attach_to_it {
 	for my $round (1 .. 3) {
 		check_ok(hsnap('attach', '-p', $target->{pid}, @how), "attach, round $round");
 		# Of what a sample does not have the snapshot warns.
-		is(hsnap('-p', $target->{pid}, '-f', win("$dir/1.txt"))->{status}, 0, 'a snapshot');
+		is(hsnap('-p', $target->{pid}, '-f', win("$dir/$round-1.txt"))->{status}, 0, 'a snapshot');
 		my $after = next_stated($target);
-		is(hsnap('-p', $target->{pid}, '-f', win("$dir/2.txt"))->{status}, 0, 'another one');
-		check_sums(["$dir/1.txt", "$dir/2.txt"], 'no_slots', growth_of($said, $after), "growth, round $round", 1);
+		is(hsnap('-p', $target->{pid}, '-f', win("$dir/$round-2.txt"))->{status}, 0, 'another one');
+		check_sums(["$dir/$round-1.txt", "$dir/$round-2.txt"], 'no_slots', growth_of($said, $after), "growth, round $round", 1);
 		check_ok(hsnap('detach', '-p', $target->{pid}), 'detach');
 		$said = $after;
 	}
