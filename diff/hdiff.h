@@ -195,7 +195,7 @@ struct inputs {
 void inputs_leave_out(struct inputs *inputs, const char *path);
 
 /* Reads the files, of which the dumps become series. Inputs are zero before but for options and say, and are
- * released in any case. 0 or an error; -ERR_USAGE also when a printed comparison is not alone. */
+ * released in any case. 0 or an error; -ERR_USAGE also when printed comparisons are beside other files. */
 int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err);
 
 /* Matches the stacks of each series' dumps. */

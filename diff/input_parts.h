@@ -81,6 +81,16 @@ bool input_is_log(struct source *source);
  * known then, and they count as if it were sound. Whatever has no sound head that tells a time is read.
  */
 
+/* Returns true if all files are printed comparisons, and more than one. */
+bool chain_is(const struct file_list *list);
+
+/* Reads such files, each of which goes on where the one before it ends, into one dump for each moment. 0, -ERR_USAGE where they
+ * do not join, or an error of comparison_read(). */
+int chain_read(struct inputs *inputs, const struct file_list *list, struct err *err);
+
+/* Warns where limits are asked for that a comparison which was read cannot be held against. */
+void inputs_judge_printed(struct inputs *inputs, const struct comparison *comparison);
+
 #define READ_MAX 20000 /* a year of them each half hour */
 
 struct read_file {

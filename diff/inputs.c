@@ -30,10 +30,8 @@ static int say_sentence(void *ctx, const char *text)
 }
 
 /* What cannot be asked of a comparison that is read, or NULL. */
-static const char *too_much(const struct options *options, const struct file_list *list)
+static const char *too_much(const struct options *options)
 {
-	if (list->count > 1)
-		return "a comparison is read alone; a trend takes the dumps that it was made from";
 	if (options->heap_count || group_is_by_heap(options->group))
 		return "a comparison does not tell heaps";
 	if (options->only_lost)
@@ -63,12 +61,24 @@ static const char *no_limit(const struct options *options, const struct comparis
 	return NULL;
 }
 
+void inputs_judge_printed(struct inputs *inputs, const struct comparison *comparison)
+{
+	const char *why = no_limit(inputs->options, comparison);
+
+	inputs->is_partial |= why || comparison->is_partial;
+	if (why)
+		say_warning(
+			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
+}
+
 static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	struct read_file *file, struct err *err)
 {
 	const struct options *options = inputs->options;
-	struct read_words words = {inputs, say_skipped, say_sentence};
-	const char *why = too_much(options, list);
+	struct read_words words = {inputs, say_skipped, say_sentence, false};
+	const char *why = list->count > 1 ?
+				  "a comparison is read alone, or with others that follow it" :
+				  too_much(options);
 	struct comparison *comparison;
 	int rc;
 
@@ -82,11 +92,7 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	rc = comparison_read(comparison, file->printed, (unsigned)options->input_base, &words, err);
 	if (rc && rc != -ERR_CUT)
 		return rc;
-	why = no_limit(options, comparison);
-	inputs->is_partial |= why || comparison->is_partial;
-	if (why)
-		say_warning(
-			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
+	inputs_judge_printed(inputs, comparison);
 	return rc;
 }
 
@@ -414,14 +420,29 @@ void inputs_leave_out(struct inputs *inputs, const char *path)
 	inputs->left_out[inputs->left_out_count++] = arena_text(&inputs->paths, path, strlen(path));
 }
 
+/* Comparisons that follow each other are a trend. */
+static int read_chain(struct inputs *inputs, const struct file_list *list, struct err *err)
+{
+	const char *why = too_much(inputs->options);
+	int rc = why ? err_set(err, ERR_USAGE, list->items[0].path, "%s", why) : 0;
+
+	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
+	if (!rc)
+		rc = chain_read(inputs, list, err);
+	return rc ? rc : series_list_trend(inputs, err);
+}
+
 int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
 	struct time_filter window = {options->since, options->until, options->force};
-	struct read_file *files = xcalloc(list->count + 1, sizeof(*files));
+	struct read_file *files;
 	bool is_few = are_few(list, options);
 	int rc = ask_parts(inputs, list, err);
 
+	if (!rc && chain_is(list))
+		return read_chain(inputs, list, err);
+	files = xcalloc(list->count + 1, sizeof(*files));
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
 	if (!is_few)
 		inputs->store = stack_store_new();

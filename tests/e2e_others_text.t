@@ -49,6 +49,7 @@ pasted();
 nearly_right();
 other_tools();
 code_pages();
+chains();
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -342,5 +343,59 @@ sub code_pages {
 		my $right = run(['sh', '-c', 'iconv -f CP949 -t UTF-8 "$1" | "$0" -o json -', $hdiff, $file]);
 		unlike($right->{err}, qr/UTF-8/, "$what: converted");
 	}
+	return;
+}
+
+# A comparison of rows [ID, [OLD bytes, blocks], [NEW bytes, blocks], FRAME...].
+sub printed {
+	my ($text, $sum) = ('', 0);
+	for (@_) {
+		my ($id, $old, $new, @frames) = @$_;
+		my $sign = sub { ($_[0] < 0 ? '-' : '+', abs $_[0]) };
+		$text .= sprintf "%s%8X ( %6X - %6X) %6X allocs\tBackTrace%s\n", $sign->($new->[0] - $old->[0]), $new->[0], $old->[0], $new->[1], $id;
+		$text .= sprintf "%s%8X ( %6X - %6X)\tBackTrace%s\tallocations\n\n", $sign->($new->[1] - $old->[1]), $new->[1], $old->[1], $id;
+		$text .= join '', (map { "\t$_\n" } @frames), "\n";
+		$sum += $new->[0] - $old->[0];
+	}
+	return $text . sprintf "\n\nTotal %s == %6X requested + %6X overhead = %6X\n", $sum < 0 ? 'decrease' : 'increase', abs $sum, 0, abs $sum;
+}
+
+# Comparisons of one process in a row are a trend of what they have; where they do not join it is an error.
+sub chains {
+	my @leak = ('ntdll!RtlAllocateHeap+44', 'app!leak(int)+10 (d:\\a b\\a.c, 5)', 'app+2233 : 402233');
+	my @cache = ('7C8531E4 : app!fill+10', 'app!main+3');
+	my @texts = (
+		printed(['A1', [1000, 10], [2000, 20], @leak], ['B1', [0, 0], [500, 5], @cache]),
+		printed(['A1', [2000, 20], [3000, 30], @leak], ['A2', [100, 1], [700, 7], @leak]), # the same stack by another id
+		printed(['A1', [3000, 30], [4000, 40], @leak], ['B1', [500, 5], [400, 4], @cache], ['C1', [0, 0], [64, 1]]),
+	);
+	my @files = map { spew("$dir/c$_.txt", $texts[$_]) } 0 .. 2;
+	my $result = hdiff('-o', 'json', @files);
+	is($result->{status}, 0, 'a chain: status 0') or diag($result->{err});
+	my $series = decode_json($result->{out})->{series}[0];
+	is_deeply([map { [@{ $_->{selected} }{qw(bytes blocks)}] } @{ $series->{snapshots} }],
+		[[1100, 11], [2600, 26], [4200, 42], [5164, 52]], 'a chain: what all rows have at each moment');
+	is_deeply([map { $_->{path} } @{ $series->{snapshots} }], ["OLD of $files[0]", @files], 'a chain: the moments');
+	my %rows = map { $_->{ids}[0] => $_ } @{ $series->{rows} };
+	is_deeply([sort keys %rows], [qw(A1 B1 C1)], 'a chain: rows');
+	is_deeply([map { [@$_{qw(module function file line)}] } @{ $rows{A1}{frames} }],
+		[['ntdll', 'RtlAllocateHeap', undef, undef], ['app', 'leak(int)', 'd:\\a b\\a.c', 5], ['app', undef, undef, undef]], 'a chain: frames');
+	is($rows{A1}{trend}{verdict}, 'grows', 'a chain: the leak grows');
+	is($rows{B1}{trend}{net_bytes}, 400, 'a chain: the cache');
+	is(hdiff('--max-growth', 4064, @files)->{status}, 0, 'a chain: within its limit'); # 3600 of A1, 400 of B1, 64 of C1
+	is(hdiff('--max-growth', 4063, @files)->{status}, 1, 'a chain: over its limit');
+	is(hdiff('-o', $_, '-f', "$dir/out", '--overwrite', @files)->{status}, 0, "a chain: -o $_") for qw(text umdh html csv jsonl svg folded pprof speedscope);
+	$result = hdiff(@files[0, 2]);
+	is($result->{status}, 2, 'a link is missing: status 2');
+	like($result->{err}, qr/c2\.txt: .*does not go on where .*c0\.txt ends: BackTraceA1 has 2000 bytes in 20 blocks there and 3000 in 30 here/, 'a link is missing: which');
+	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
+	is($result->{status}, 2, 'of another process: status 2');
+	like($result->{err}, qr/other\.txt: .*no stack of it is in a comparison before it/, 'of another process: named');
+	my $dump = spew("$dir/dump.txt", raw(0));
+	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with others that follow it/, 'beside a dump: refused');
+	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not tell heaps/, 'heaps: refused');
+	my $huge = 1 << 62;
+	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;
+	like(hdiff('--input-base', 'hex', @huge)->{err}, qr/add up to more than 8 EiB/, 'more than any address space holds');
 	return;
 }

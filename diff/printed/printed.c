@@ -649,6 +649,7 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 	*comparison = (struct comparison){.dump_count = 2};
 	arena_init(&comparison->arena);
 	read_rows_init(&reader.rows, &comparison->arena);
+	reader.rows.by_id = words->by_id;
 	comparison->read_from = arena_text(&comparison->arena, name, strlen(name));
 	read_all(&reader, base);
 	lines_release(&reader.lines);

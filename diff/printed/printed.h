@@ -50,6 +50,7 @@ struct read_words {
 	int (*skipped)(void *ctx, const struct err *why);
 	/* A sentence on what the file lacks or what had to be guessed. */
 	int (*warning)(void *ctx, const char *text);
+	bool by_id; /* equal stacks with different ids are different rows */
 };
 
 /*

@@ -119,6 +119,7 @@ struct read_rows {
 	/* Every frame once, and its number by its text. */
 	struct frame *known;
 	size_t known_count, known_cap;
+	bool by_id; /* equal stacks with different ids are different rows */
 	bool has_code_page; /* there are names that are not UTF-8 */
 	struct table numbers;
 };

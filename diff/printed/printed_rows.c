@@ -92,8 +92,8 @@ static size_t find_row(struct merger *merger, const struct read_row *row)
 	key_begin(key, (uint64_t)kind << 1 | row->is_own);
 	if (row->is_own)
 		buf_add(key, &row->line, sizeof(row->line));
-	else if (kind == ROW_UNKNOWN)
-		buf_add_text(key, row->id);
+	else if (kind == ROW_UNKNOWN || merger->from->by_id)
+		buf_add(key, row->id, strlen(row->id) + 1);
 	if (row->frame_count)
 		buf_add(key, numbers, row->frame_count * sizeof(*numbers));
 	known = table_find(&merger->rows, key->data, key->len);

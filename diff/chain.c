@@ -1,0 +1,303 @@
+/*
+ * Printed comparisons in a row: what is new in one is old in the next.
+ *
+ * They become dumps: one for each moment, with what all stacks of the comparisons had then. A stack that is in none of them
+ * did not change. Stacks are told apart by their ids, too, for UMDH prints a row for each id: of two ids with one stack
+ * each may change in another comparison.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "diff/hdiff.h"
+#include "diff/input_parts.h"
+#include "diff/printed/printed.h"
+
+/* A stack, and what it had at each moment. */
+struct chain_row {
+	const char *id;
+	const struct frames *frames;
+	enum row_kind kind;
+	struct block_totals *at;
+	size_t last; /* the latest moment that is known */
+};
+
+struct chain {
+	struct inputs *inputs;
+	const struct file_list *list;
+	struct comparison *comparisons; /* one for each file */
+	struct chain_row *rows;
+	size_t row_count, row_cap;
+	struct table numbers; /* of rows, by id and frames */
+	struct arena arena;
+	size_t joined_count; /* rows of the file at hand that another one has, too */
+};
+
+/* Returns true if a file is a comparison that may be read. */
+static bool is_comparison(const struct file_item *item)
+{
+	enum file_kind kind = FILE_UNKNOWN;
+	struct source *source;
+	const char *words;
+	bool is_one;
+
+	if (!strcmp(item->path, "-") || os_is_special(item->path) || item->part.is_asked ||
+		item->is_double || source_open(&source, item->file, NULL))
+		return false;
+	is_one = !input_kind(item->path, source, &kind, &words, NULL) && kind == FILE_COMPARISON;
+	source_close(source);
+	return is_one;
+}
+
+bool chain_is(const struct file_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (!is_comparison(&list->items[i]))
+			return false;
+	}
+	return list->count > 1;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static int count_skipped(void *ctx, const struct err *why)
+{
+	struct inputs *inputs = ctx;
+
+	inputs->is_partial = true;
+	say_left_out(inputs->say, why->place, why->detail);
+	return 0;
+}
+
+static int print_warning(void *ctx, const char *text)
+{
+	struct inputs *inputs = ctx;
+
+	say_warning(inputs->say, inputs->printed_name, "", text);
+	return 0;
+}
+
+/* The text of a frame, as frame_parse() reads it. */
+static void add_frame_text(struct buf *text, const struct frame *frame)
+{
+	if (frame->function) {
+		buf_printf(text, "%s%s%s", frame->module ? frame->module : "",
+			frame->module ? "!" : "", frame->function);
+		if (frame->offset_bytes)
+			buf_printf(text, "+%llX", (unsigned long long)frame->offset_bytes);
+	} else if (frame->module) {
+		buf_printf(text, "%s+%llX : %llX", frame->module,
+			(unsigned long long)frame->offset_bytes, (unsigned long long)frame->addr);
+	} else {
+		buf_printf(text, "%llX", (unsigned long long)frame->addr);
+	}
+	if (frame->file)
+		buf_printf(text, " (%s, %u)", frame->file, frame->line);
+	if (frame->is_inline)
+		buf_add_text(text, " [inline]");
+}
+
+static bool same_totals(const struct block_totals *a, const struct block_totals *b)
+{
+	return a->block_count == b->block_count && a->requested_bytes == b->requested_bytes;
+}
+
+static int contradiction(const struct chain *chain, size_t number, const struct chain_row *row,
+	const struct block_totals *old, struct err *err)
+{
+	const struct block_totals *before = &row->at[row->last];
+
+	return err_set(err, ERR_USAGE, chain->list->items[number].path,
+		"it does not go on where %s ends: BackTrace%s has %llu bytes in %llu blocks there "
+		"and "
+		"%llu in %llu here; give comparisons of one process in order, or the dumps",
+		chain->list->items[row->last - 1].path, row->id,
+		(unsigned long long)before->requested_bytes,
+		(unsigned long long)before->block_count, (unsigned long long)old->requested_bytes,
+		(unsigned long long)old->block_count);
+}
+
+/* Takes a row of comparison number. */
+static int take_row(
+	struct chain *chain, size_t number, const struct row *row, struct buf *key, struct err *err)
+{
+	const struct block_totals *old = &row->totals[0];
+	const char *id = row->id_count ? row->ids[0] : "";
+	struct chain_row *taken;
+	uint64_t *known;
+
+	buf_clear(key);
+	buf_add(key, id, strlen(id) + 1);
+	for (size_t i = 0; i < row->frames->count; i++) {
+		add_frame_text(key, &row->frames->items[i]);
+		buf_add(key, "\n", 1);
+	}
+	known = table_find(&chain->numbers, key->data, key->len);
+	if (!known) {
+		array_grow((void **)&chain->rows, &chain->row_cap, chain->row_count,
+			sizeof(*chain->rows));
+		table_add(&chain->numbers, key->data, key->len, chain->row_count);
+		taken = &chain->rows[chain->row_count++];
+		*taken = (struct chain_row){.id = id,
+			.frames = row->frames,
+			.kind = row->kind,
+			.at = arena_alloc(
+				&chain->arena, (chain->list->count + 1) * sizeof(*taken->at))};
+		taken->at[0] = *old;
+	} else {
+		taken = &chain->rows[*known];
+		chain->joined_count++;
+		if (!same_totals(&taken->at[taken->last], old))
+			return contradiction(chain, number, taken, old, err);
+	}
+	while (taken->last < number) {
+		taken->at[taken->last + 1] = taken->at[taken->last];
+		taken->last++;
+	}
+	taken->at[++taken->last] = row->totals[1];
+	return 0;
+}
+
+static int read_one(struct chain *chain, size_t number, struct err *err)
+{
+	const struct options *options = chain->inputs->options;
+	const struct file_item *item = &chain->list->items[number];
+	struct read_words words = {chain->inputs, count_skipped, print_warning, true};
+	struct comparison *comparison = &chain->comparisons[number];
+	struct source *source;
+	struct buf key;
+	int rc = source_open(&source, item->file, err);
+
+	if (rc)
+		return rc;
+	buf_init(&key);
+	chain->inputs->printed_name = item->path;
+	chain->joined_count = 0;
+	rc = comparison_read(comparison, source, (unsigned)options->input_base, &words, err);
+	source_close(source);
+	if (!rc)
+		inputs_judge_printed(chain->inputs, comparison);
+	for (size_t i = 0; !rc && i < comparison->row_count; i++)
+		rc = take_row(chain, number, &comparison->rows[i], &key, err);
+	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
+		rc = err_set(err, ERR_USAGE, item->path,
+			"no stack of it is in a comparison before it, so that nothing shows that "
+			"it goes "
+			"on; give the dumps, or use --force");
+	buf_release(&key);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- dumps */
+
+/* The numbers of frames among the texts of a dump, which are added. */
+static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
+	const struct frames *frames, uint64_t *numbers)
+{
+	struct buf text;
+
+	buf_init(&text);
+	for (size_t i = 0; i < frames->count; i++) {
+		const uint64_t *known;
+
+		buf_clear(&text);
+		add_frame_text(&text, &frames->items[i]);
+		known = table_find(texts, text.data, text.len);
+		numbers[i] = known ? *known : sums->text_count;
+		if (known)
+			continue;
+		table_add(texts, text.data, text.len, sums->text_count);
+		array_grow((void **)&sums->texts, cap, sums->text_count, sizeof(*sums->texts));
+		sums->texts[sums->text_count++] = arena_text(&sums->arena, text.data, text.len);
+	}
+	buf_release(&text);
+}
+
+/* 0, or -ERR_BAD_LINE: the sum does not fit. */
+static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t moment,
+	size_t *text_cap, struct table *texts)
+{
+	struct stack_total *cell = &sums->cells[sums->cell_count];
+	struct stack stack = {.id = row->id, .same_id = STACK_NONE, .is_named = true};
+	size_t depth = row->frames->count < DUMP_FRAMES_MAX ? row->frames->count : DUMP_FRAMES_MAX;
+	struct frames frames = {.items = row->frames->items, .count = depth};
+	uint64_t numbers[DUMP_FRAMES_MAX];
+
+	if (!row->at[moment].block_count && !row->at[moment].requested_bytes)
+		return 0;
+	if (row->at[moment].block_count > INT64_MAX - sums->total.block_count ||
+		row->at[moment].requested_bytes > INT64_MAX - sums->total.requested_bytes)
+		return -ERR_BAD_LINE;
+	*cell = (struct stack_total){.stack = STACK_NONE, .sums = row->at[moment]};
+	if (row->kind != ROW_STACKLESS) {
+		add_texts(sums, text_cap, texts, &frames, numbers);
+		stack.frames = depth ? numbers : NULL;
+		stack.frame_count = (uint16_t)depth;
+		stack.is_named = depth;
+		stackset_put(&sums->stacks, &stack, strlen(row->id), &cell->stack);
+	}
+	sums->cell_count++;
+	block_totals_add(&sums->total, &cell->sums);
+	return 0;
+}
+
+/* Makes the dump of a moment: number 0 is OLD of the first comparison. */
+static int make_dump(const struct chain *chain, size_t moment, struct err *err)
+{
+	const char *path = chain->list->items[moment ? moment - 1 : 0].path;
+	struct dump_sums *sums = &chain->inputs->dumps[moment];
+	struct table texts;
+	struct buf name;
+	size_t text_cap = 0;
+	int rc = 0;
+
+	sums_init(sums);
+	table_init(&texts);
+	buf_init(&name);
+	buf_printf(&name, "%s%s", moment ? "" : "OLD of ", path);
+	sums->path = arena_text(&sums->arena, name.data, name.len);
+	sums->heaps = xcalloc(1, sizeof(*sums->heaps));
+	sums->heap_count = 1;
+	sums->cells = xcalloc(chain->row_count + 1, sizeof(*sums->cells));
+	for (size_t i = 0; !rc && i < chain->row_count; i++)
+		rc = add_stack(sums, &chain->rows[i], moment, &text_cap, &texts);
+	stackset_close(&sums->stacks, false);
+	buf_release(&name);
+	table_release(&texts);
+	return rc ? err_set(err, ERR_BAD_LINE, path,
+			    "with those before it, its blocks add up to more than 8 EiB") :
+		    0;
+}
+
+int chain_read(struct inputs *inputs, const struct file_list *list, struct err *err)
+{
+	struct chain chain = {.inputs = inputs, .list = list};
+	size_t count = 0;
+	int rc = 0;
+
+	table_init(&chain.numbers);
+	arena_init(&chain.arena);
+	chain.comparisons = xcalloc(list->count, sizeof(*chain.comparisons));
+	while (!rc && count < list->count)
+		rc = read_one(&chain, count++, err);
+	for (size_t i = 0; !rc && i < chain.row_count; i++) {
+		struct chain_row *row = &chain.rows[i];
+
+		for (; row->last < list->count; row->last++)
+			row->at[row->last + 1] = row->at[row->last];
+	}
+	for (size_t moment = 0; !rc && moment <= list->count; moment++) {
+		rc = make_dump(&chain, moment, err);
+		inputs->dump_count++;
+	}
+	for (size_t i = 0; i < count; i++)
+		comparison_release(&chain.comparisons[i]);
+	free(chain.comparisons);
+	free(chain.rows);
+	table_release(&chain.numbers);
+	arena_release(&chain.arena);
+	return rc;
+}
