@@ -10,11 +10,12 @@
  * oleaut32; msvcrt_heap_* in the stacks of 32-bit programs under Wine; Virtual*Alloc*, MapViewOfFile*, and
  * Nt* and Zw* are documented by Microsoft; std::_*, std::__* and __gnu_cxx are in the open sources of
  * Microsoft's, GNU's and LLVM's C++ libraries; _Zn* are C++'s operators in the Itanium ABI, as mingw has
- * them.
+ * them. allocator_*, IMalloc_*, alloc_bstr, heap_alloc and its kin, Alloc and ReAlloc are in Wine 8.0's sources; g_* are in
+ * GLib's manual.
  *
  * Of the C++ library it is what asks for memory on its own account. What calls the program back,
  * as std::sort, std::function and std::thread do, is not listed: a callee that was inlined there has no
- * frame but theirs.
+ * frame but theirs. Where the source file is known, it decides: the line of such a callee is not the library's.
  */
 #include "core/base/text.h"
 #include "diff/query/strip.h"
@@ -55,11 +56,18 @@ const char *const allocators[] = {
 	"ntdll!ZwMapViewOfSection*",
 	"combase!CoTaskMem*",
 	"combase!CRetailMalloc_*lloc*",
+	"combase!allocator_*lloc*",
+	"combase!IMalloc_*lloc*",
 	"ole32!CoTaskMem*",
 	"ole32!CRetailMalloc_*lloc*",
+	"ole32!allocator_*lloc*",
+	"ole32!IMalloc_*lloc*",
 	"oleaut32!SysAllocString*",
 	"oleaut32!SysReAllocString*",
 	"oleaut32!APP_DATA::AllocCachedMem*",
+	"oleaut32!alloc_bstr",
+	"comctl32!Alloc",
+	"comctl32!ReAlloc",
 	/* C, in a library or in the program itself */
 	"*!malloc",
 	"*!calloc",
@@ -88,7 +96,11 @@ const char *const allocators[] = {
 	"*!_heap_alloc*",
 	"*!msvcrt_heap_alloc",
 	"*!msvcrt_heap_realloc",
-	"*!heap_alloc_dbg*",
+	"*!heap_alloc",
+	"*!heap_alloc_*",
+	"*!heap_calloc",
+	"*!heap_realloc",
+	"*!heap_strdup*",
 	"*!realloc_dbg_nolock",
 	"*!realloc_help",
 	"*!_aligned_*alloc*",
@@ -102,6 +114,16 @@ const char *const allocators[] = {
 	"*!_wcsdup_dbg",
 	"*!_mbsdup",
 	"*!_mbsdup_dbg",
+	/* GLib */
+	"*!g_malloc*",
+	"*!g_try_malloc*",
+	"*!g_realloc*",
+	"*!g_try_realloc*",
+	"*!g_slice_alloc*",
+	"*!g_slice_copy",
+	"*!g_strdup*",
+	"*!g_strndup",
+	"*!g_memdup*",
 	/* C++: operators and allocators */
 	"*!operator new*",
 	"*!_Znwy*",
@@ -149,6 +171,7 @@ const char *const allocators[] = {
 	"*!std::__detail::_*<*>::*",
 	"*!std::__hash_table<*>::*",
 	"*!std::queue<*>::*",
+	"*!std::priority_queue<*>::*",
 	"*!std::stack<*>::*",
 	"*!std::pair<*>::pair*",
 	"*!std::make_unique<*",
@@ -156,10 +179,18 @@ const char *const allocators[] = {
 	"*!_ZSt11make_shared*",
 	"*!std::allocate_shared<*",
 	"*!std::shared_ptr<*>::*",
+	"*!std::_Sp_counted_*",
 	"*!std::__shared_*<*>::*",
 	"*!std::_Ref_count*",
 	"*!std::function<*>::function*",
 	"*!std::function<*>::operator=*",
+	"*!std::any::*",
+	"*!std::optional<*>::*",
+	"*!std::variant<*>::*",
+	"*!std::tuple<*>::*",
+	"*!std::promise<*>::*",
+	"*!std::thread::thread<*",
+	"*!std::thread::_M_start_thread*",
 	"*!std::_Function_base::*",
 	"*!std::_Construct*",
 	"*!std::construct_at<*",
@@ -167,6 +198,59 @@ const char *const allocators[] = {
 	"*!std::__uninitialized_*",
 	"*!std::__do_uninit_*",
 	"*!std::_Uninitialized_*",
+	"*!std::back_insert_iterator<*>::*",
+	/* streams, paths, expressions and arrays of numbers */
+	"*!std::basic_*buf<*>::*",
+	"*!std::basic_*stream<*>::*",
+	"*!std::basic_ios<*>::*",
+	"*!std::ios_base::*",
+	"*!std::istream::*",
+	"*!std::ostream::*",
+	"*!std::__ostream_*",
+	"*!std::operator<<*",
+	"*!std::operator>>*",
+	"*!std::getline*",
+	"*!std::num_get<*>::*",
+	"*!std::num_put<*>::*",
+	"*!std::locale::*",
+	"*!std::filesystem::*",
+	"*!std::basic_regex<*>::*",
+	"*!std::regex_traits<*>::*",
+	"*!std::valarray<*>::*",
+	"*!std::__valarray_*",
+	NULL,
+};
+
+/* Modules that hand out memory: their frames without a name are layers, too. */
+static const char *const allocator_modules[] = {
+	"ntdll",
+	"kernelbase",
+	"kernel32",
+	"verifier",
+	"vfbasics",
+	"vrfcore",
+	"ucrtbase*",
+	"msvcr*",
+	"vcruntime*",
+	"msvcp*",
+	"libstdc++*",
+	"libc++*",
+	"combase",
+	"ole32",
+	"oleaut32",
+	NULL,
+};
+
+/* Folders with the sources of the C++ libraries of GNU, LLVM and Microsoft. */
+static const char *const library_folders[] = {
+	"*/include/c++/*",
+	"*/libstdc++-v3/*",
+	"*/libcxx/*",
+	"*/libcxxabi/*",
+	"*/vc/include/*",
+	"*/vc/tools/msvc/*/include/*",
+	"*/vctools/crt/*",
+	"*/stl/inc/*",
 	NULL,
 };
 
@@ -227,6 +311,7 @@ void strip_add_known(struct strip *strip)
 {
 	for (const char *const *at = allocators; *at; at++)
 		strip_add(strip, *at);
+	strip->is_known = true;
 }
 
 void strip_add_start_up(struct strip *strip)
@@ -260,21 +345,71 @@ static bool is_listed(const struct strip *strip, const struct frame *frame)
 	return false;
 }
 
-bool strip_takes(struct strip *strip, const struct frame *frame)
+static bool is_in(const char *const *globs, const char *text)
+{
+	while (*globs && !text_glob(*globs, text, GLOB_FOLD))
+		globs++;
+	return *globs;
+}
+
+/* Returns true if the source file is the C++ library's. A header without an extension that lies in a folder "include" itself
+ * is one of the standard's: Microsoft's library has them in folders of any name. */
+static bool is_in_library(const struct frame *frame)
+{
+	struct buf path;
+	char *base, *folder;
+	bool is;
+
+	buf_init(&path);
+	buf_printf(&path, "/%s", frame->file);
+	for (char *at = path.data; *at; at++)
+		*at = *at == '\\' ? '/' : *at;
+	is = is_in(library_folders, path.data);
+	base = strrchr(path.data, '/');
+	*base++ = '\0';
+	folder = strrchr(path.data, '/');
+	is |= folder && text_glob("/include", folder, GLOB_FOLD) && !strchr(base, '.');
+	buf_release(&path);
+	return is;
+}
+
+enum strip_by { BY_NAME, BY_MODULE, BY_FILE };
+
+static bool is_layer(const struct strip *strip, const struct frame *frame, enum strip_by by)
+{
+	if (by == BY_FILE)
+		return is_in_library(frame);
+	return is_listed(strip, frame) || (by == BY_MODULE && strip->is_known && frame->module &&
+						  is_in(allocator_modules, frame->module));
+}
+
+/* Remembers the answers: names, modules and files are few, and frames many. */
+static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;
 	bool is;
 
-	/* A frame without a name is one of many addresses, which are not worth remembering. */
-	if (!frame->function)
-		return is_listed(strip, frame);
-	frame_name(frame, &strip->name);
+	if (by == BY_NAME) {
+		frame_name(frame, &strip->name);
+	} else {
+		buf_clear(&strip->name);
+		buf_printf(&strip->name, "%c%s", by == BY_FILE ? '\n' : '\t',
+			by == BY_FILE ? frame->file :
+			frame->module ? frame->module :
+					"");
+	}
 	known = table_find(&strip->known, strip->name.data, strip->name.len);
 	if (known)
 		return *known;
-	is = is_listed(strip, frame);
+	is = is_layer(strip, frame, by);
 	table_add(&strip->known, strip->name.data, strip->name.len, is);
 	return is;
+}
+
+bool strip_takes(struct strip *strip, const struct frame *frame)
+{
+	return ask(strip, frame, frame->function ? BY_NAME : BY_MODULE) ||
+	       (strip->is_known && frame->function && frame->file && ask(strip, frame, BY_FILE));
 }
 
 void strip_frames(struct strip *strip, struct frames *frames)

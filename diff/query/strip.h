@@ -1,7 +1,8 @@
 /*
  * Frames that say only that memory was asked for: the layers between a program and its heap.
  *
- * A frame is one of them when its module and function_own() of its function are in the list. They are
+ * A frame is one of them when its module and function_own() of its function are in the list, when its source file is the C++
+ * library's, or when it has no name and lies in a module that hands out memory. They are
  * taken away from the innermost frame outwards up to the first frame that is not in the list; the last
  * frame of a stack always stays.
  */
@@ -19,15 +20,17 @@ extern const char *const allocators[];
 struct strip {
 	struct strip_glob *globs;
 	size_t count, cap;
+	bool is_known; /* strip_add_known() was called */
 	struct arena arena;
-	struct table known; /* "module!function" -> whether it is in the list */
+	struct table
+		known; /* "module!function", or a line feed and a file -> true if it is a layer */
 	struct buf name;
 };
 
 void strip_init(struct strip *strip);
 void strip_release(struct strip *strip);
 
-/* Adds what is in allocators[]. */
+/* Adds what is in allocators[], files of the C++ library, and frames without a name in modules that hand out memory. */
 void strip_add_known(struct strip *strip);
 
 /*
@@ -37,7 +40,7 @@ void strip_add_known(struct strip *strip);
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
-/* Whether a frame is in the list. */
+/* Returns true if a frame is a layer. */
 bool strip_takes(struct strip *strip, const struct frame *frame);
 
 /* Adds what starts a program and its threads: main() is called by that. */

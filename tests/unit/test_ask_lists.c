@@ -154,7 +154,19 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"KERNELBASE", "VirtualAlloc"}, {"kernelbase", "VirtualAllocExNuma"},
 		{"kernel32", "VirtualAlloc"}, {"kernelbase", "Virtual2AllocFromApp"},
 		{"KERNELBASE", "MapViewOfFileEx"}, {"ntdll", "NtAllocateVirtualMemory"},
-		{"ntdll", "ZwAllocateVirtualMemoryEx"}, {"ntdll", "ZwMapViewOfSection"},
+		/* Wine's sources, GLib's manual */
+		{"combase", "allocator_Alloc"}, {"combase", "allocator_Realloc"},
+		{"combase", "IMalloc_Alloc"}, {"oleaut32", "alloc_bstr"}, {"mshtml", "heap_alloc"},
+		{"jscript", "heap_alloc_zero"}, {"jscript", "heap_realloc"},
+		{"kernelbase", "heap_strdupAtoW"}, {"d3d9", "heap_calloc"}, {"comctl32", "Alloc"},
+		{"comctl32", "ReAlloc"}, {"libglib-2.0-0", "g_malloc0_n"},
+		{"libvips-42", "g_realloc"}, {"app", "g_slice_alloc0"}, {"app", "g_strdup_printf"},
+		/* without a name: the normal case where no symbols are */
+		{"ntdll", NULL}, {"NTDLL", NULL}, {"KERNELBASE", NULL}, {"kernel32", NULL},
+		{"ucrtbase", NULL}, {"ucrtbased", NULL}, {"MSVCR80", NULL}, {"msvcrt", NULL},
+		{"VCRUNTIME140", NULL}, {"msvcp140", NULL}, {"verifier", NULL}, {"OLEAUT32", NULL},
+		{"combase", NULL}, {"ole32", NULL}, {"ntdll", "ZwAllocateVirtualMemoryEx"},
+		{"ntdll", "ZwMapViewOfSection"},
 		/* gcc, clang and Microsoft's compiler, with parameters and without */
 		{"app", "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long "
 			"long)"},
@@ -177,11 +189,23 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 			">::_Emplace<int>"},
 		{"app", "std::_Hash<std::_Umap_traits<int,int> >::emplace<int>"},
 		{"app", "std::_Default_allocate_traits::_Allocate"},
-		{"app", "std::_Ref_count_obj2<app::Doc>::_Ref_count_obj2<app::Doc><>"}};
-	static const char *const others[][2] = {{"ntdll", "RtlUserThreadStart"}, {"ntdll", NULL},
-		{"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"}, {"app", "mallocate"},
-		{"app", "HeapAlloc"}, {"app", "SysAllocString"}, {"app", "pool::operator_new"},
-		{NULL, NULL}, {"app", "VirtualAlloc"},
+		{"app", "std::_Ref_count_obj2<app::Doc>::_Ref_count_obj2<app::Doc><>"},
+		{"app", "std::filesystem::__cxx11::path::_List::reserve(int, bool)"},
+		{"app", "std::basic_stringbuf<char, std::char_traits<char>, "
+			"std::allocator<char> >::overflow(int)"},
+		{"app", "std::basic_istream<char, std::char_traits<char> >& std::getline<char, "
+			"std::char_traits<char>, std::allocator<char> "
+			">(std::basic_istream<char, std::char_traits<char> >&, std::string&, "
+			"char)"},
+		{"app", "std::ostream& std::ostream::_M_insert<double>(double)"},
+		{"app", "void std::any::_Manager_external<Big>::_S_create<Big>("
+			"std::any::_Storage&, Big&&)"}};
+	static const char *const others[][2] = {{"ntdll", "RtlUserThreadStart"}, {"app", NULL},
+		{"ntdllx", NULL}, {"shell32", NULL}, {"ntdll", "LdrpLoadDll"}, {"app", "Alloc"},
+		{"app", "heap_allocation"}, {"app", "allocator_Alloc"}, {"app", "g_object_new"},
+		{"app", "my_g_malloc"}, {"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"},
+		{"app", "mallocate"}, {"app", "HeapAlloc"}, {"app", "SysAllocString"},
+		{"app", "pool::operator_new"}, {NULL, NULL}, {"app", "VirtualAlloc"},
 		/* what the library calls, or is called by it, and what has its types in its name only */
 		{"app", "std::vector<int, std::allocator<int> > "
 			"app::Pool<int>::grab<std::string>(std::string::value_type)"},
@@ -219,6 +243,49 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 	}
 	frames_release(&frames);
 	strip_release(&strip);
+}
+
+/* The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and later, and of
+ * sources that Microsoft's PDBs name. */
+TEST(frames_of_the_cpp_librarys_sources_are_stripped_whatever_their_names)
+{
+	static const char *const library[] = {
+		"/usr/lib/gcc/x86_64-w64-mingw32/12-posix/include/c++/bits/std_function.h",
+		"/usr/lib/gcc/x86_64-w64-mingw32/12-posix/include/c++/any",
+		"C:/msys64/mingw64/include/c++/13.2.0/bits/stl_algo.h",
+		"/opt/llvm-mingw/x86_64-w64-mingw32/include/c++/v1/__functional/function.h",
+		"../../../../../src/libstdc++-v3/src/c++17/fs_path.cc", "include/c++/thread",
+		"C:\\Program Files\\Microsoft Visual Studio\\2022\\Community\\VC\\Tools\\MSVC\\"
+		"14.38.33130\\include\\functional",
+		"c:\\program files (x86)\\microsoft visual studio 14.0\\vc\\include\\xmemory0",
+		"D:\\a\\_work\\1\\s\\src\\vctools\\crt\\github\\stl\\inc\\xstring",
+		"E:\\sdk\\crt\\Include\\xtree"};
+	static const char *const others[] = {"C:\\src\\app\\include\\pool.h",
+		"/src/include/map/tile.cpp", "/src/c++/any.cpp", "/src/my-libcxx/pool.cpp",
+		"C:\\include\\c\\any.h", "thread", "lib.cpp", "",
+		"C:\\work\\VC\\Tools\\include.cpp", NULL};
+	const size_t library_count = sizeof(library) / sizeof(*library);
+	struct strip strip, own;
+
+	strip_init(&strip);
+	strip_init(&own);
+	strip_add_known(&strip);
+	strip_add_start_up(&own);
+	for (size_t i = 0; i < library_count + sizeof(others) / sizeof(*others); i++) {
+		const char *file = i < library_count ? library[i] : others[i - library_count];
+		const struct frame frame = {.module = "app",
+			.function = "_M_create<run()::<lambda()> >",
+			.file = file,
+			.line = 7};
+
+		for (int again = 0; again < 2; again++) {
+			if (strip_takes(&strip, &frame) != (i < library_count))
+				fail_msg("%s", file);
+			assert_false(strip_takes(&own, &frame)); /* a list of others' */
+		}
+	}
+	strip_release(&strip);
+	strip_release(&own);
 }
 
 /* As gcc, clang with its own library, and Microsoft's compiler and tools write them. */
