@@ -1,5 +1,6 @@
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbolize/names.h"
@@ -103,6 +104,44 @@ static const char *first_expression(const char *name)
 }
 
 /*
+ * Returns true if an unresolved name that begins at at is of these parts alone: "St", names with their lengths,
+ * references, and template arguments that are references; then 'E'. gcc's demangler takes each of them or leaves it
+ * behind, whatever it makes of them. g++ 12 has such a name in every std::make_shared.
+ */
+static bool is_simple_name(const char *at)
+{
+	bool is_inside = false; /* of template arguments */
+
+	for (;;) {
+		size_t digits = strspn(at, "0123456789"), len;
+
+		if (*at == 'S' && at[1] == 't' && !is_inside) {
+			at += 2;
+		} else if (*at == 'S' || *at == 'T') {
+			at += 1 + strspn(at + 1, *at == 'S' ?
+							 "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" :
+							 "0123456789");
+			if (*at++ != '_')
+				return false;
+		} else if (*at == 'I' && !is_inside) {
+			is_inside = true;
+			at++;
+		} else if (*at == 'E' && is_inside) {
+			is_inside = false;
+			at++;
+		} else if (digits && digits < 5 && !is_inside) {
+			len = strtoul(at, NULL, 10);
+			at += digits;
+			if (!len || strnlen(at, len) < len)
+				return false;
+			at += len;
+		} else {
+			return *at == 'E';
+		}
+	}
+}
+
+/*
  * gcc's demangler (12) never ends where an unresolved name, which is "sr" in an expression, has a 'C', 'D' or 'U' that begins
  * nothing: neither a constructor, a destructor, a decltype, a lambda nor a type without a name. Letters may be those of
  * identifiers for all that is known here: of 80,798 names of LLVM's libraries and libstdc++ 85 are refused.
@@ -111,6 +150,8 @@ static bool demangle_ends(const char *name)
 {
 	const char *at = strstr(first_expression(name), "sr");
 
+	while (at && is_simple_name(at + 2))
+		at = strstr(at + 2, "sr");
 	for (; at && (at = strpbrk(at, "CDU")); at++) {
 		const char *begins = *at == 'C' ? "12345I" : *at == 'D' ? "01245Tt" : "lt";
 

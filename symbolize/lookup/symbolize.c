@@ -165,9 +165,17 @@ static void read_decorated(struct symbolizer *symbolizer)
 static const char *shown_name(struct symbolizer *symbolizer, const char *name)
 {
 	const uint64_t *index;
+	struct buf text;
 
 	if (symbolizer->sources.options.no_demangle)
 		return name;
+	if (name[0] == '_' && is_mangled(name)) {
+		/* A dump's that was made elsewhere, or one that only gcc's demangler knows. */
+		buf_init(&text);
+		if (demangle_name(name, &text) == 1)
+			name = arena_text(&symbolizer->arena, text.data, text.len);
+		buf_release(&text);
+	}
 	if (name[0] != '?')
 		return names_plain(&symbolizer->arena, name);
 	index = table_find(&symbolizer->undnames, name, strlen(name));
@@ -182,7 +190,8 @@ static void show(struct symbolizer *symbolizer, struct symbols *found)
 	bool is_plain = !options->strip_count;
 
 	for (size_t i = 0; is_plain && i < found->count; i++)
-		is_plain = !strpbrk(found->list[i].function, "?.@");
+		is_plain = !strpbrk(found->list[i].function, "?.@") &&
+			   !is_mangled(found->list[i].function);
 	if (is_plain)
 		return;
 	list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));

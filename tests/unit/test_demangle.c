@@ -154,7 +154,7 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
-/* Found by fuzzing: over the first ones gcc's demangler 12 runs for ever. The last of them it would come to the end of. The
+/* Found by fuzzing: over the first ones gcc's demangler 12 runs for ever. The
  * others are of the same letters, as c++filt has them. */
 TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
 {
@@ -163,10 +163,23 @@ TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
 		"_Z1fDTsr1aC", "_ZssssAsrssssD", "_Z1fDTsr1aLCp", "_Z1fDTsr1aBCp",
 		"_Z1fDTsr1aIiEDpE", "_Z1fDTsr1aLi7E1aCpE", "_Z1fDTcl1LLNS_E9E1asr1aCpE",
 		"_Z1fDTsrS_CpE", "_ZssssAsssssssssssssssssssss3srssssssssssssssssssDpsss",
-		"_Z1fIiLi0EENSt9enable_ifIXsr8isDoubleIT_E6CValueEiE4typeE6CClass"};
+		"_Z1fDTsr1aIT_E1bDpE", "_Z1fDTsr1aIT_C", "_Z1fDTsrSt1aEsrSt1bDpE",
+		"_Z1fDTsr99aIT_E1bEDpE"};
 	static const char *const sound[][2] = {
 		{"_Z1fIiENSt9enable_ifIXsrSt7is_sameIT_iE5valueEiE4typeES2_",
 			"std::enable_if<std::is_same<int, int>::value, int>::type f<int>(int)"},
+		{"_Z1fIiLi0EENSt9enable_ifIXsr8isDoubleIT_E6CValueEiE4typeE6CClass",
+			"std::enable_if<isDouble<int>::CValue, int>::type f<int, 0>(CClass)"},
+		{"_ZSt11make_sharedI3BigJEESt10shared_ptrINSt9enable_ifIXntsrSt8is_arrayIT_"
+		 "E5valueES4_E4typeEEDpOT0_",
+			"std::shared_ptr<std::enable_if<!std::is_array<Big>::value, Big>::type> "
+			"std::make_shared<Big>()"},
+		{"_ZSt11make_sharedISt6vectorIiSaIiEEJiEESt10shared_ptrINSt9enable_ifIXntsrSt8is_"
+		 "arrayIT_E5valueES6_E4typeEEDpOT0_",
+			"std::shared_ptr<std::enable_if<!std::is_array<std::vector<int, "
+			"std::allocator<int> > >::value, std::vector<int, std::allocator<int> > "
+			">::type> std::make_shared<std::vector<int, std::allocator<int> >, "
+			"int>(int&&)"},
 		{"_ZN3src10CodeDomain5UsingEv", "src::CodeDomain::Using()"}};
 	struct buf text;
 
