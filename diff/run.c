@@ -483,6 +483,7 @@ static int run_all(struct comparison_run *run, struct err *err)
 	suppressions_init(&run->suppressions);
 	strip_init(&run->strip);
 	strip_init(&run->start_up);
+	run->suppressions.start_up = &run->start_up;
 	table_init(&run->unmatched);
 	run->limits = (struct growth_limits){
 		.options = &run->options, .strip = &run->strip, .say = run->say};

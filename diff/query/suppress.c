@@ -69,6 +69,7 @@ void suppressions_init(struct suppressions *suppressions)
 	arena_init(&suppressions->arena);
 	table_init(&suppressions->known);
 	buf_init(&suppressions->name);
+	buf_init(&suppressions->key);
 }
 
 void suppressions_release(struct suppressions *suppressions)
@@ -77,6 +78,7 @@ void suppressions_release(struct suppressions *suppressions)
 	arena_release(&suppressions->arena);
 	table_release(&suppressions->known);
 	buf_release(&suppressions->name);
+	buf_release(&suppressions->key);
 	suppressions_init(suppressions);
 }
 
@@ -172,51 +174,72 @@ struct suppression_case {
 	const struct comparison *comparison;
 	const struct row *row;
 	const struct frames *frames;
+	size_t start_at; /* the first of the frames that start a program or a thread */
 };
 
 #define FRAME_TEXTS 5
 
-/* What a pattern is held against; each may be NULL. */
-static void frame_texts(
+/* Finds what a pattern is held against; each may be NULL. Returns true for a frame that starts a program or a thread: its module
+ * and file say nothing of a stack. */
+static bool frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
 	const struct frame *frame = &scene->frames->items[at];
+	bool is_start = at >= scene->start_at;
 	struct buf *name = &scene->suppressions->name;
 
 	texts[0] = frame->function;
-	texts[1] = frame->file;
-	texts[2] = frame->module;
-	texts[3] = filter_frame_file(scene->comparison, scene->row, frame);
+	texts[1] = is_start ? NULL : frame->file;
+	texts[2] = is_start ? NULL : frame->module;
+	texts[3] = is_start ? NULL : filter_frame_file(scene->comparison, scene->row, frame);
 	texts[4] = NULL;
-	if (!frame->function || !frame->module)
-		return;
-	frame_name(frame, name);
-	texts[4] = name->data;
+	if (frame->function && frame->module) {
+		frame_name(frame, name);
+		texts[4] = name->data;
+	}
+	return is_start;
+}
+
+/* Frames that start something are matched by whole names alone. */
+static bool match_glob(const char *glob, const char *text, bool is_start)
+{
+	if (is_start && (glob[0] == '*' || glob[strlen(glob) - 1] == '*'))
+		return false;
+	return text_glob(glob, text, 0);
 }
 
 /* The first suppression with one pattern that text matches. */
-static size_t match_text(struct suppressions *suppressions, const char *text)
+static size_t match_text(struct suppressions *suppressions, const char *text, bool is_start)
 {
-	size_t len = strlen(text), index = 0;
-	const uint64_t *known = table_find(&suppressions->known, text, len);
+	const char *key = text;
+	const uint64_t *known;
+	size_t index = 0, len;
 
+	if (is_start) {
+		buf_clear(&suppressions->key);
+		buf_printf(&suppressions->key, "\t%s", text);
+		key = suppressions->key.data;
+	}
+	len = strlen(key);
+	known = table_find(&suppressions->known, key, len);
 	if (known)
 		return (size_t)*known;
 	while (index < suppressions->count &&
 		(suppressions->items[index].glob_count > 1 ||
-			!text_glob(suppressions->items[index].globs[0], text, 0)))
+			!match_glob(suppressions->items[index].globs[0], text, is_start)))
 		index++;
-	table_add(&suppressions->known, text, len, index);
+	table_add(&suppressions->known, key, len, index);
 	return index;
 }
 
 static bool match_frame(const struct suppression_case *scene, const char *glob, size_t at)
 {
 	const char *texts[FRAME_TEXTS];
+	bool is_start;
 
-	frame_texts(scene, at, texts);
+	is_start = frame_texts(scene, at, texts);
 	for (size_t i = 0; i < FRAME_TEXTS; i++) {
-		if (texts[i] && text_glob(glob, texts[i], 0))
+		if (texts[i] && match_glob(glob, texts[i], is_start))
 			return true;
 	}
 	return false;
@@ -257,10 +280,22 @@ static bool has_stacks(const struct comparison *comparison)
 	return !comparison->dumps;
 }
 
+/* Returns where the frames at the outer end begin that start a program or a thread. */
+static size_t find_start(struct strip *start_up, const struct frames *frames)
+{
+	size_t at = frames->count;
+
+	while (start_up && at && frames->items[at - 1].function &&
+		strip_takes(start_up, &frames->items[at - 1]))
+		at--;
+	return at;
+}
+
 struct suppression *suppressions_match(struct suppressions *suppressions,
 	const struct comparison *comparison, const struct row *row, const struct frames *frames)
 {
-	struct suppression_case scene = {suppressions, comparison, row, frames};
+	struct suppression_case scene = {
+		suppressions, comparison, row, frames, find_start(suppressions->start_up, frames)};
 	size_t first = suppressions->count;
 
 	if (row->kind == ROW_STACKLESS && has_stacks(comparison))
@@ -269,10 +304,11 @@ struct suppression *suppressions_match(struct suppressions *suppressions,
 				break;
 	for (size_t i = 0; first && i < frames->count; i++) {
 		const char *texts[FRAME_TEXTS];
+		bool is_start = frame_texts(&scene, i, texts);
 
-		frame_texts(&scene, i, texts);
 		for (size_t k = 0; k < FRAME_TEXTS; k++) {
-			size_t found = texts[k] ? match_text(suppressions, texts[k]) : first;
+			size_t found =
+				texts[k] ? match_text(suppressions, texts[k], is_start) : first;
 
 			first = found < first ? found : first;
 		}

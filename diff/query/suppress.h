@@ -3,7 +3,8 @@
  *
  * A line is "leak:PATTERN". PATTERN matches a text that contains it, where '*' stands for any text,
  * '^' in front for the text's start and '$' at the end for its end. It is held against the function,
- * "module!function", the source file and the module of every frame. "INNER < OUTER" are two patterns for
+ * "module!function", the source file and the module of every frame; of those that start a program or a thread, which all stacks
+ * have, only against the names, and it must be a whole name with '^' and '$'. "INNER < OUTER" are two patterns for
  * a frame and the next one outwards, and so on; "..." stands for any frames. What has no stack is
  * suppressed by NO_STACK alone. A stack is counted to the first line of all that matches.
  */
@@ -14,6 +15,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/query/strip.h"
 #include "diff/read/frame.h"
 
 struct suppression {
@@ -32,9 +34,11 @@ struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
 	struct arena arena;
-	struct table
-		known; /* text -> the first suppression with one glob that matches; count: none */
-	struct buf name;
+	/* Text, or "\t" and the text of a frame that starts something -> the first suppression with one glob that matches;
+	 * count: none. */
+	struct table known;
+	struct strip *start_up; /* such frames; NULL: none are known. Borrowed. */
+	struct buf name, key;
 };
 
 void suppressions_init(struct suppressions *suppressions);
