@@ -251,8 +251,15 @@ static int select_view(struct comparison_run *run, struct view *view, struct err
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};
+	int rc;
 
-	return view_ask(view, &request, err);
+	if (options->chart)
+		return view_ask(view, &request, err);
+	strip_find_nameless(&run->strip, &view->naming);
+	rc = view_ask(view, &request, err);
+	if (!rc && options->format->write == report_text)
+		view_find_uncalled(view, &run->strip);
+	return rc;
 }
 
 static int check_blocks(const struct options *options, const struct inputs *inputs, struct err *err)

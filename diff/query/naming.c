@@ -93,6 +93,20 @@ void naming_find_stacks(
 	(void)names_resolve(naming->comparison->names, &err);
 }
 
+bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr)
+{
+	const struct comparison *comparison = naming->comparison;
+	struct location place;
+	struct err err;
+
+	if (!naming->by_name)
+		return false;
+	names_want(comparison->names, dump, addr);
+	(void)names_resolve(comparison->names, &err);
+	place = location_of(comparison->locations, dump, addr, NULL);
+	return names_find(comparison->names, &place)->found.count;
+}
+
 void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 {
 	const struct comparison *comparison = naming->comparison;

@@ -49,6 +49,9 @@ void naming_find_stacks(
 void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
 	const struct stack *stack, struct frames *frames);
 
+/* Looks for the name of a return address of a dump. Returns true if it has one. */
+bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr);
+
 /* Adds a few words on those frames that names were looked for and not found, or nothing when all
  * have names: how many, in which modules, and the command that says why, for the first dump that lacks
  * some. With is_stopped, the looking was ended early, and only how many is said. */

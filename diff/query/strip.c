@@ -126,6 +126,7 @@ const char *const allocators[] = {
 	"*!g_memdup*",
 	/* C++: operators and allocators */
 	"*!operator new*",
+	"*!*::operator new*",
 	"*!_Znwy*",
 	"*!_Znay*",
 	"*!_Znwj*",
@@ -288,7 +289,7 @@ static bool strip_add(struct strip *strip, const char *text)
 	return true;
 }
 
-static const char *const start_up[] = {
+static const char *const starting[] = {
 	"*!mainCRTStartup",
 	"*!wmainCRTStartup",
 	"*!WinMainCRTStartup",
@@ -316,7 +317,7 @@ void strip_add_known(struct strip *strip)
 
 void strip_add_start_up(struct strip *strip)
 {
-	for (const char *const *at = start_up; *at; at++)
+	for (const char *const *at = starting; *at; at++)
 		strip_add(strip, *at);
 }
 
@@ -406,10 +407,27 @@ static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by
 	return is;
 }
 
+void strip_add_nameless(struct strip *strip, const char *name)
+{
+	if (!table_find(&strip->known, name, strlen(name)))
+		table_add(&strip->known, name, strlen(name), true);
+	strip->has_nameless = true;
+}
+
+static bool is_nameless_layer(struct strip *strip, const struct frame *frame)
+{
+	if (!strip->has_nameless || !frame->module)
+		return false;
+	frame_name(frame, &strip->name);
+	return table_find(&strip->known, strip->name.data, strip->name.len);
+}
+
 bool strip_takes(struct strip *strip, const struct frame *frame)
 {
-	return ask(strip, frame, frame->function ? BY_NAME : BY_MODULE) ||
-	       (strip->is_known && frame->function && frame->file && ask(strip, frame, BY_FILE));
+	if (!frame->function)
+		return ask(strip, frame, BY_MODULE) || is_nameless_layer(strip, frame);
+	return ask(strip, frame, BY_NAME) ||
+	       (strip->is_known && frame->file && ask(strip, frame, BY_FILE));
 }
 
 void strip_frames(struct strip *strip, struct frames *frames)
@@ -443,4 +461,18 @@ void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted
 		first++;
 	frames->count -= first;
 	memmove(frames->items, frames->items + first, frames->count * sizeof(*frames->items));
+}
+
+const struct frame *strip_caller(
+	struct strip *strip, struct strip *start_up, const struct frames *frames)
+{
+	size_t count = frames->part_count ? frames->part_at[0] : frames->count;
+
+	for (size_t i = 1; i < count && !frames->items[0].function; i++) {
+		const struct frame *frame = &frames->items[i];
+
+		if (frame->function && !strip_takes(strip, frame) && !strip_takes(start_up, frame))
+			return frame;
+	}
+	return NULL;
 }

@@ -17,13 +17,16 @@
 /* The layers known by themselves, MODULE!FUNCTION each; ends with NULL. */
 extern const char *const allocators[];
 
+struct naming;
+
 struct strip {
 	struct strip_glob *globs;
 	size_t count, cap;
 	bool is_known; /* strip_add_known() was called */
+	bool has_nameless; /* strip_add_nameless() was */
 	struct arena arena;
-	struct table
-		known; /* "module!function", or a line feed and a file -> true if it is a layer */
+	/* "module!function", "module+OFFSET", "\tmodule" of frames without a name, "\nfile" -> true if that is a layer */
+	struct table known;
 	struct buf name;
 };
 
@@ -40,6 +43,12 @@ void strip_add_known(struct strip *strip);
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
+/* Adds a frame without a name, as frame_name() writes it. */
+void strip_add_nameless(struct strip *strip, const char *name);
+
+/* Adds the allocators without a name that the stacks of a comparison show, and looks for the names of what may be one. */
+void strip_find_nameless(struct strip *strip, struct naming *naming);
+
 /* Returns true if a frame is a layer. */
 bool strip_takes(struct strip *strip, const struct frame *frame);
 
@@ -49,6 +58,11 @@ void strip_add_start_up(struct strip *strip);
 /* Takes such frames away from the outer end of a stack, which is the first of them when it is inverted; the last one that is
  * left stays. Nothing of a stack that is one of several. */
 void strip_start_up(struct strip *strip, struct frames *frames, bool is_inverted);
+
+/* Returns the nearest caller with a name, where the innermost frame that is left of a stack has none; otherwise NULL. What
+ * starts a program is no answer. */
+const struct frame *strip_caller(
+	struct strip *strip, struct strip *start_up, const struct frames *frames);
 
 /* Takes such frames away from each candidate of a stack. */
 void strip_frames(struct strip *strip, struct frames *frames);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "diff/query/group.h"
 
 #define SIGN_BIT (UINT64_C(1) << 63)
@@ -381,6 +382,55 @@ void view_freed_by_frames(
 {
 	naming_stack_frames(&view->naming, view->comparison->dumps, sums->freed_by, frames);
 	shape_frames(view, frames);
+}
+
+/* ---------------------------------------------------------------- stacks without a caller */
+
+static uint64_t growth_bytes(const struct view *view, uint32_t row)
+{
+	struct delta delta = row_delta(view->comparison, &view->comparison->rows[row]);
+
+	return delta.requested_bytes > 0 ? (uint64_t)delta.requested_bytes : 0;
+}
+
+static bool is_uncalled(
+	const struct view *view, struct strip *strip, uint32_t row, struct frames *frames)
+{
+	size_t count = 0;
+
+	naming_frames(&view->naming, row, frames);
+	while (count < frames->count && strip_takes(strip, &frames->items[count]))
+		count++;
+	/* Without names, kernel32 called by ntdll is where a thread starts: the stack is whole. */
+	if (count > 1 && count == frames->count && !frames->items[count - 1].function &&
+		text_glob("ntdll", frames->items[count - 1].module, GLOB_FOLD) &&
+		text_glob("kernel32", frames->items[count - 2].module, GLOB_FOLD))
+		return false;
+	return count && count == frames->count;
+}
+
+void view_find_uncalled(struct view *view, struct strip *strip)
+{
+	uint32_t *rows = xcalloc(view->row_count + 1, sizeof(*rows));
+	uint64_t grown = 0;
+	size_t count = 0;
+	struct frames frames;
+
+	frames_init(&frames);
+	for (size_t i = 0; i < view->row_count; i++)
+		grown += growth_bytes(view, view->rows[i]);
+	for (size_t i = 0; i < view->row_count; i++) {
+		if (growth_bytes(view, view->rows[i]) > grown / 1000 &&
+			is_uncalled(view, strip, view->rows[i], &frames))
+			rows[count++] = view->rows[i];
+	}
+	naming_find(&view->naming, rows, count); /* a name may show a caller */
+	for (size_t i = 0; i < count; i++) {
+		if (is_uncalled(view, strip, rows[i], &frames))
+			view->uncalled_bytes += growth_bytes(view, rows[i]);
+	}
+	frames_release(&frames);
+	free(rows);
 }
 
 /* ---------------------------------------------------------------- sums */

@@ -149,6 +149,7 @@ struct view {
 	bool is_inverted; /* frames come outermost first */
 	struct strip *strip; /* or NULL */
 	struct spellings *spellings; /* of modules in names of groups; or NULL */
+	uint64_t uncalled_bytes; /* growth that ends in an allocator: view_find_uncalled() */
 	/* Of a window, after view_window(): all stacks that are selected, also those with nothing of its class; then each row
 	 * or group that is shown. Or NULL. */
 	struct window_sums *window;
@@ -170,6 +171,10 @@ void view_release(struct view *view);
  * released.
  */
 int view_ask(struct view *view, const struct view_request *request, struct err *err);
+
+/* Adds up the growth of rows whose frames are all layers: the stack ends before their caller. Rows with less than a thousandth of
+ * the growth do not count. */
+void view_find_uncalled(struct view *view, struct strip *strip);
 
 /* Fills in what a view that was asked for has of the window of a recording that its comparison is of; of any other it
  * does nothing. Goes through the events of the window. 0, or an error of core/record. */

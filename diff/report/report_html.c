@@ -16,6 +16,7 @@
 #include "diff/report/report_parts.h"
 
 #define TABLE_ROWS 1000 /* more than anybody reads without sorting and searching */
+#define NAME_COLUMNS 100 /* of a frame; longer names are shortened */
 
 /* The frames of a page, in the order in which they are met. */
 struct page_frames {
@@ -23,7 +24,6 @@ struct page_frames {
 	size_t count, cap;
 	struct table numbers;
 	struct buf key;
-	struct strip layers;
 };
 
 /* ---------------------------------------------------------------- texts */
@@ -226,6 +226,7 @@ static void put_frames(struct out *out, const struct frames *frames)
 			part++;
 		}
 		frame_name(frame, &name);
+		report_shorten(&name, 0, NAME_COLUMNS);
 		out_text(out, i ? "<br>" : "");
 		put_name(out, name.data);
 		if (frame->file) {
@@ -336,6 +337,24 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 	return frames->count++;
 }
 
+/* What the table calls a row by: frames that are no answer, and names that are too long for it. */
+static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
+{
+	struct buf name;
+
+	if (strip_takes(report->strip, frame))
+		json_bool(json, "layer", true);
+	if (strip_takes(report->start_up, frame))
+		json_bool(json, "start", true);
+	buf_init(&name);
+	frame_name(frame, &name);
+	if (report_columns(name.data) > NAME_COLUMNS) {
+		report_shorten(&name, 0, NAME_COLUMNS);
+		json_text(json, "short", name.data);
+	}
+	buf_release(&name);
+}
+
 static void put_data(struct out *out, const struct report *report)
 {
 	struct page_frames frames = {0};
@@ -343,16 +362,13 @@ static void put_data(struct out *out, const struct report *report)
 
 	table_init(&frames.numbers);
 	buf_init(&frames.key);
-	strip_init(&frames.layers);
-	strip_add_known(&frames.layers);
 	json_open(&json, NULL, '{');
 	json_report(&json, report);
 	json_open_line(&json, "frames", '[');
 	for (size_t i = 0; i < frames.count; i++) {
 		json_line(&json);
 		json_open_frame(&json, &frames.items[i]);
-		if (strip_takes(&frames.layers, &frames.items[i]))
-			json_bool(&json, "layer", true);
+		put_naming(&json, report, &frames.items[i]);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
@@ -360,7 +376,6 @@ static void put_data(struct out *out, const struct report *report)
 	free(frames.items);
 	table_release(&frames.numbers);
 	buf_release(&frames.key);
-	strip_release(&frames.layers);
 }
 
 /* ---------------------------------------------------------------- all of it */

@@ -177,23 +177,18 @@ static void put_row(struct line_writer *writer, uint32_t number)
 
 void report_jsonl(struct out *out, const struct report *report)
 {
-	struct line_writer writer = {.out = out};
-	struct strip known; /* by themselves, when it is not asked for others */
+	struct line_writer writer = {.out = out, .strip = report->strip};
 
-	strip_init(&known);
-	strip_add_known(&known);
 	frames_init(&writer.frames);
 	buf_init(&writer.text);
 	buf_init(&writer.function);
 	for (const struct view *view = report->views; view < report->views + report->view_count;
 		view++) {
 		writer.view = view;
-		writer.strip = view->strip ? view->strip : &known;
 		for (size_t i = 0; i < view->shown_count && !out->err.code; i++)
 			put_row(&writer, view->rows[i]);
 	}
 	buf_release(&writer.function);
 	buf_release(&writer.text);
 	frames_release(&writer.frames);
-	strip_release(&known);
 }

@@ -139,12 +139,32 @@ static void add_function(struct buf *word, const struct frame *frame, bool with_
 	clean_frame(word, &shown, true);
 }
 
+/* "app+1A12 < open_file": without the module where it is that of the frame before. */
+static void add_caller(struct text_report *text, unsigned columns)
+{
+	const char *module = text->frames.items[0].module;
+	const struct frame *caller =
+		strip_caller(text->whole->strip, text->whole->start_up, &text->frames);
+	struct frame shown;
+	size_t from;
+
+	if (!caller)
+		return;
+	shown = *caller;
+	if (module && caller->module && !strcmp(module, caller->module))
+		shown.module = NULL;
+	buf_add_text(&text->word, " < ");
+	from = text->word.len;
+	clean_frame(&text->word, &shown, true);
+	report_shorten(&text->word, from, columns);
+}
+
 /* What a row is called in one line: the first function that is the program's own. */
 static void put_name(struct text_report *text, uint32_t number, unsigned columns)
 {
 	const struct row *row = &text->comparison->rows[number];
 	char space[ROW_WORDS_BYTES];
-	unsigned used, place = 0;
+	unsigned used, left, place = 0;
 
 	buf_clear(&text->word);
 	naming_frames(&text->view->naming, number, &text->frames);
@@ -160,7 +180,10 @@ static void put_name(struct text_report *text, uint32_t number, unsigned columns
 		place = 0;
 	buf_clear(&text->word);
 	add_function(&text->word, &text->frames.items[0], false);
-	used = report_put_cut(text->out, text->word.data, place ? columns - place - 2 : columns);
+	left = place ? columns - place - 2 : columns;
+	report_shorten(&text->word, 0, left);
+	add_caller(text, left);
+	used = report_put_cut(text->out, text->word.data, left);
 	if (!place || used + place + 2 > columns)
 		return;
 	buf_clear(&text->word);
@@ -422,6 +445,19 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 	out_char(out, '\n');
 }
 
+/* Such rows are called by an allocator, or by what a symbol would show to be none. */
+static void put_uncalled(struct text_report *text, const struct report_ways *ways)
+{
+	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
+
+	if (share)
+		out_printf(text->out,
+			"no caller recorded: %u %% of %s; these stacks end in an allocator, as\n"
+			"those of code without frame pointers do: --sizes, or stacks by hsnap "
+			"attach\n",
+			share, text->is_single ? "the memory" : "the growth");
+}
+
 /* What is not among the rows, each where there is some. */
 static void put_apart(struct text_report *text)
 {
@@ -581,6 +617,7 @@ static void put_frames(struct text_report *text)
 
 		buf_clear(&text->word);
 		add_function(&text->word, frame, true);
+		report_shorten(&text->word, 0, text->columns - 6);
 		out_printf(text->out, "      %s", text->word.data);
 		buf_clear(&text->word);
 		add_place(&text->word, frame);
@@ -664,6 +701,7 @@ static void put_group_row(struct text_report *text, const struct view_group_row 
 	out_text(text->out, "  ");
 	buf_clear(&text->word);
 	clean_text(&text->word, group->name, true);
+	report_shorten(&text->word, 0, left);
 	report_put_cut(text->out, text->word.data, left);
 	out_char(text->out, '\n');
 }
@@ -744,6 +782,7 @@ static void put_view(struct text_report *text)
 		put_table(text, &ways);
 	}
 	put_ways(text, &ways);
+	put_uncalled(text, &ways);
 	put_apart(text);
 	if (view->group == GROUP_STACK && !text->whole->style.is_tree &&
 		!text->whole->style.no_stacks && view->shown_count) {

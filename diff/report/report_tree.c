@@ -240,6 +240,7 @@ static void put_node(struct printed_tree *printed, const struct call_node *node,
 	out_printf(printed->out, "%*s", (int)indent, is_one_of_several(printed, node) ? "- " : "");
 	buf_clear(&printed->word);
 	clean_text(&printed->word, *node->name ? node->name : "(all)", true);
+	report_shorten(&printed->word, 0, left - indent);
 	report_put_cut(printed->out, printed->word.data, left - indent);
 	out_char(printed->out, '\n');
 }

@@ -51,6 +51,7 @@ function addFrame(frame) {
 	if (!frame.words)
 		frame.words = frame.function !== undefined ? (frame.module !== undefined ? frame.module + '!' : '') + frame.function :
 			frame.module !== undefined ? frame.module + '+' + frame.offset : frame.address ?? '?';
+	frame.short ??= frame.words;
 	frame.name = label(frame.words);
 	frame.module = label(frame.is_words ? frame.words : module);
 	/* Groups are named as hdiff --group names them. */
@@ -90,7 +91,16 @@ for (const view of views) {
 		}
 		row.stack = stackOf(row);
 		const own = (row.frames?.length ? row.frames : row.stack);
-		row.own = own.find(frame => !frames[frame].layer) ?? own[0]; // the first that only the program has
+		row.own = own.find(frame => !frames[frame].layer) ?? own[own.length - 1]; // the first that only the program has
+		row.title = frames[row.own].words;
+		row.short = frames[row.own].short;
+		// Where it has no name, the nearest caller that has one.
+		const caller = frames[row.own].function !== undefined ? undefined :
+			own.slice(own.indexOf(row.own) + 1).find(frame => frames[frame].function !== undefined && !frames[frame].layer && !frames[frame].start);
+		if (caller !== undefined) {
+			row.title += ' < ' + frames[caller].words;
+			row.short += ' < ' + frames[caller].short;
+		}
 	}
 }
 
@@ -503,13 +513,13 @@ function columns() {
 				{ name: 'life', title: 'Mean life', value: item => win(item).lifetime?.mean_ms ?? -1, text: item => lifeText(win(item).lifetime?.mean_ms) });
 	}
 	list.push({ name: 'name', title: isByStack ? 'Function' : isGrouped ? report.group[0].toUpperCase() + report.group.slice(1) : state.group === 'module' ? 'Module' : 'Function',
-		value: item => item.name, text: item => item.name, isName: true });
+		value: item => item.name, text: item => item.short ?? item.name, isName: true });
 	if (isByStack)
 		list.push({ name: 'file', title: 'File', value: item => item.place, text: item => item.place.replace(/.*[\\/]/s, ''), isName: true });
 	return list;
 }
 
-/* Rows by the function or module of their frames, each counted once in total, and in self where its innermost one is. */
+/* Rows by the function or module of their frames, each counted once in total, and in self where the one that names the row is. */
 function groupRows(isWanted) {
 	const groups = new Map();
 	const zero = () => ({ old: { bytes: 0, blocks: 0 }, new: { bytes: 0, blocks: 0 } });
@@ -517,12 +527,12 @@ function groupRows(isWanted) {
 	rows.forEach((row, i) => {
 		if (!isWanted(i))
 			return;
-		const seen = new Set();
+		const seen = new Set(), own = Math.max(0, row.stack.indexOf(row.own));
 		row.stack.forEach((frame, depth) => {
 			const name = frames[frame][key];
 			if (!groups.has(name))
 				groups.set(name, { name: labels[name], self: zero(), total: zero(), row: -1 });
-			for (const to of [depth ? null : 'self', seen.has(name) ? null : 'total']) {
+			for (const to of [depth === own ? 'self' : null, seen.has(name) ? null : 'total']) {
 				if (!to)
 					continue;
 				for (const when of ['old', 'new']) {
@@ -548,7 +558,7 @@ function collect() {
 			}
 		}
 	} else if (state.group === 'stack') {
-		items = rows.map((row, i) => ({ row: i, name: frames[row.own].words, place: frames[row.own].place })).filter(item => isZoomed[item.row] && isFound[item.row]);
+		items = rows.map((row, i) => ({ row: i, name: row.title, short: row.short, place: frames[row.own].place })).filter(item => isZoomed[item.row] && isFound[item.row]);
 	} else {
 		items = groupRows(i => isZoomed[i] && isFound[i]);
 		items.sort((a, b) => weightOf(b) - weightOf(a) || (a.name < b.name ? -1 : 1));
@@ -661,7 +671,9 @@ function stackRow(row, number, width) {
 		const list = element('ol');
 		for (const frame of stack.length ? stack : row.stack) {
 			const part = element('li', undefined, frames[frame].layer ? 'layer' : '');
-			part.append(element(matches?.[frames[frame].name] ? 'mark' : 'bdi', frames[frame].words));
+			const name = element(matches?.[frames[frame].name] ? 'mark' : 'bdi', frames[frame].short);
+			name.title = frames[frame].words;
+			part.append(name);
 			if (frames[frame].place)
 				part.append(' ', element('bdi', frames[frame].place, 'place'));
 			if (frames[frame].inline)

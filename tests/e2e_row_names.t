@@ -1,0 +1,222 @@
+#!/usr/bin/perl
+# Which frame names a stack in hdiff's table, groups, pages and gates: not one that only hands out memory, with names and
+# without. Stacks are made; which of their frames is the program's is how they were made.
+use strict;
+use warnings;
+no warnings 'portable'; # addresses have 64 bits
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP;
+use Test::More;
+use Hunt;
+use People;
+
+my $dir = fresh_dir();
+my $hdiff = "$root/build/linux/hdiff";
+my %base = ('app.exe' => 0x140000000, 'plug.dll' => 0x150000000, 'ntdll.dll' => 0x170000000, 'KERNEL32.DLL' => 0x171000000,
+	'ucrtbase.dll' => 0x172000000, 'MSVCR80.dll' => 0x173000000, 'OLEAUT32.dll' => 0x174000000);
+my @heap = ('ntdll+A123', 'ntdll+12A33'); # the innermost frames of heap calls on Windows
+
+subtest 'without symbols, the first module that is not the system\'s' => \&nameless_modules;
+subtest 'a C library that was linked in' => \&linked_in;
+subtest 'an ordinary leak is no allocator' => \&ordinary;
+subtest 'stacks that end in an allocator' => \&uncalled;
+subtest 'long names' => \&long_names;
+subtest 'a frame that starts the program is not suppressed by a part of its name' => \&start_up;
+subtest 'users\' inputs' => \&inputs;
+done_testing;
+
+# ---------------------------------------------------------------- made dumps
+
+# Writes a dump of stacks [BYTES, BLOCKS, 'module+OFFSET', ...], innermost first, with names { 'module+OFFSET' => [function, file,
+# line] }. Without names it is a UMDH log, which has no notes.
+sub dump_of {
+	my ($name, $stacks, $names) = @_;
+	my $addr = sub {
+		my ($module, $offset) = split /\+/, $_[0];
+		return hex($offset) + ($base{"$module.exe"} // $base{"$module.dll"} // $base{"$module.DLL"} // 0);
+	};
+	my $text = $names ? "// hsnap: dump format=1 tool=0.1.0\n// hsnap: process id=7 bits=64\n// hsnap: stacks source=tracer\n"
+	    : "// \n// UMDH: version 10.0.19041.1: Logtime 2026-05-04 09:31 - Machine=SRV3 - PID=7\n// \n";
+	$text .= "// Loaded modules: \n//     Base Size Module\n";
+	$text .= sprintf "//        %X    800000 C:\\made\\%s\n", $base{$_}, $_ for sort { $base{$a} <=> $base{$b} } keys %base;
+	$text .= "//\n// Process modules enumerated.\n";
+	for my $place (sort keys %{ $names // {} }) {
+		my ($function, $file, $line) = @{ $names->{$place} };
+		$text .= sprintf "// hsnap: name addr=%X function=\"%s\" offset=5%s\n", $addr->($place), $function =~ s/"/\\"/gr,
+		    $file ? " file=\"$file\" line=$line" : '';
+	}
+	$text .= "*- - - - - - - - - - Start of data for heap @ 1F0000 - - - - - - - - - -\n";
+	my ($number, $at, $bytes, $blocks) = (0, 0x200000, 0, 0);
+	for my $stack (@$stacks) {
+		my ($size, $count, @frames) = @$stack;
+		$number++;
+		for my $block (1 .. $count) {
+			$text .= sprintf "%X bytes + 10 at %X by BackTrace%X\n", $size, $at += 0x10000, $number;
+			$text .= join('', map { sprintf "\t%X\n", $addr->($_) } @frames) . "\n" if $block == 1;
+		}
+		$blocks += $count;
+		$bytes += $size * $count;
+	}
+	$text .= "*- - - - - - - - - - End of data for heap @ 1F0000 - - - - - - - - - -\n";
+	$text .= sprintf "// hsnap: end blocks=%d requested=%d overhead=%d\n", $blocks, $bytes, 16 * $blocks if $names;
+	return spew("$dir/$name", $text);
+}
+
+sub text { return run([$hdiff, '--no-pager', '--no-local-files', @_])->{out} }
+
+# The column "function", by rows.
+sub named { return [map { $_->{name} } @{ people(text(@_))->{table} }] }
+
+# The rows of a page by what it calls them, as its script finds that.
+sub frame_flags {
+	my ($page) = run([$hdiff, '--no-local-files', '-o', 'html', @_])->{out} =~ m{<script type="application/json"[^>]*>(.*?)</script>}s;
+	return { map { ($_->{module} // '') . ($_->{function} ? "!$_->{function}" : '+' . ($_->{offset} // '')) => $_ } @{ decode_json($page)->{frames} } };
+}
+
+# ---------------------------------------------------------------- tests
+
+sub nameless_modules {
+	my $old = dump_of('mod1.txt', [[0x40, 2, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12'], [0x80, 1, @heap, 'app+2000']]);
+	my $new = dump_of('mod2.txt', [[0x40, 40, @heap, 'ucrtbase+F2B6', 'plug+1234', 'app+1A12'], [0x80, 3, @heap, 'app+2000'],
+			[0x20, 2, @heap, 'OLEAUT32+100', 'plug+7777', 'app+1A12'], [0x10, 2, 'MSVCR80+9', 'app+3000', 'KERNEL32+5', 'ntdll+6']]);
+	my %grown = ('plug' => 0x40 * 38 + 0x20 * 2, 'app' => 0x80 * 2 + 0x10 * 2);
+	is_deeply(named($old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'the table');
+	my %self = map { $_->{name} => $_->{self} } @{ people(text('--group', 'module', $old, $new))->{groups} };
+	is_deeply(\%self, { map { $_ => signed_units($grown{$_}) } keys %grown }, '--group module');
+	%self = map { $_->{name} => $_->{self} } @{ people(text('--group', 'function', $old, $new))->{groups} };
+	is_deeply(\%self, { map { +"$_!?" => signed_units($grown{$_}) } keys %grown }, '--group function');
+	my $flags = frame_flags($old, $new);
+	is_deeply([grep { $flags->{$_}{layer} } sort keys %$flags],
+		['KERNEL32+5', 'MSVCR80+9', 'OLEAUT32+100', 'ntdll+12A33', 'ntdll+6', 'ntdll+A123', 'ucrtbase+F2B6'], 'the page knows them');
+	run([$hdiff, '--no-local-files', '--max-growth', 0, '--junit', "$dir/j.xml", $old, $new]);
+	like(slurp("$dir/j.xml"), qr/\+2432 bytes, \+38 blocks: plug\+1234\b/, 'a build server is told so');
+	is_deeply(named('--strip', '-o', 'text', $old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'also with --strip');
+}
+
+# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc, which is near it.
+sub linked_in {
+	my @stacks = map {
+		my $n = $_;
+		[0x10 + $n, 1 + $n, 'app+100010', $n <= 34 ? 'app+101000' : (), sprintf('app+%X', 0x1000 * $n), 'app+300000']
+	} 1 .. 40;
+	push @stacks, map { [8, 1, 'app+102000', sprintf('app+%X', 0x50000 + 0x100 * $_), 'app+300000'] } 1 .. 12;
+	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11; # far from it
+	push @stacks, [0x100000, 9, 'app+100010', 'app+777', 'app+888', 'plug+10', 'app+300000', 'KERNEL32+5', 'ntdll+6'];
+	my $new = dump_of('static.txt', \@stacks);
+	my $rows = named('-n', 100, $new);
+	is($rows->[0], 'app+777', 'the caller of malloc');
+	is_deeply($rows, first_ten(\@stacks), 'all rows') or diag(join ' ', @$rows);
+	is((grep { $_->{layer} } values %{ frame_flags($new) }) + 0, 5, 'and nothing else is an allocator');
+	my %names = ('plug+10' => ['plug::Store::open(int)'], 'KERNEL32+5' => ['BaseThreadInitThunk'], 'ntdll+6' => ['RtlUserThreadStart'],
+		'app+300000' => ['main']);
+	my $named = dump_of('static-named.txt', \@stacks, \%names);
+	is(named($named)->[0], 'app+777 < plug!plug::Store::open(int)', 'and the nearest one with a name');
+	delete $names{$_} for 'plug+10', 'app+300000';
+	is(named(dump_of('static-start.txt', \@stacks, \%names))->[0], 'app+777', 'what starts a thread is none');
+	$names{'app+100010'} = ['Pool::take'];
+	is(named(dump_of('static-known.txt', \@stacks, \%names))->[0], 'app!Pool::take', 'a function with a name is not taken for malloc');
+	my $compared = spew("$dir/compared.txt", run([$hdiff, '--no-local-files', '-o', 'umdh', dump_of('none.txt', [[1, 1, 'app+1', 'app+2']]), $new])->{out});
+	is(named($compared)->[0], 'app+777', 'in a comparison that was printed, too');
+}
+
+# The largest of these rows, by the frame that is to name each.
+sub first_ten {
+	my ($stacks) = @_;
+	my @rows = map {
+		my ($bytes, $blocks, @frames) = @$_;
+		shift @frames while $frames[0] =~ /^app\+(?:100010|101000|102000)$/;
+		{ bytes => $bytes * $blocks, name => $frames[0] }
+	} @$stacks;
+	return [map { $_->{name} } (sort { $b->{bytes} <=> $a->{bytes} } @rows)[0 .. 9]];
+}
+
+# 40 stacks, most through one function that leaks, without names: few callers, or many stacks that share it with as many others.
+sub ordinary {
+	my @few = map { [0x10, 1, 'app+5000', sprintf('app+%X', 0x100 * ($_ % 29 + 1)), sprintf('app+%X', 0x10000 + 0x100 * $_), 'app+9'] } 1 .. 40;
+	is_deeply([map { s/ .*//r } @{ named(dump_of('few.txt', \@few)) }], [('app+5000') x 10], '29 callers');
+	my @half = map { [0x10, 1, $_ <= 40 ? 'app+5000' : sprintf('app+%X', 0x6000 + $_), sprintf('app+%X', 0x10000 + 0x100 * $_), 'app+9'] } 1 .. 80;
+	dump_of('half.txt', \@half);
+	is(frame_flags("$dir/half.txt")->{'app+5000'}{layer}, undef, 'half of the stacks are not most of them');
+	push @half, [0x10, 1, 'app+5000', 'app+70000', 'app+9'];
+	is(frame_flags(dump_of('most.txt', \@half))->{'app+5000'}{layer}, JSON::PP::true, 'one more is');
+}
+
+sub uncalled {
+	my $old = dump_of('fpo1.txt', [[198, 30, @heap, 'MSVCR80+14D83']]);
+	my $new = dump_of('fpo2.txt', [[198, 60, @heap, 'MSVCR80+14D83'], [198, 10, @heap, 'MSVCR80+14D83', 'app+100'],
+			[10, 1, 'ucrtbase+1', 'ucrtbase+9', 'KERNEL32+5', 'ntdll+6']]);
+	# 30 of the 40 blocks, and 10 bytes, which are of the system's own thread.
+	my $share = int(100 * 198 * 30 / (198 * 40 + 10) + 0.5);
+	like(text($old, $new), qr/^no caller recorded: $share % of the growth; .*\n.*--sizes.*hsnap attach/m, 'their share, and what helps');
+	like(text($new), qr/^no caller recorded: \d+ % of the memory;/m, 'of one dump');
+	my $ok = dump_of('ok.txt', [[198, 60, @heap, 'MSVCR80+14D83', 'app+100'], [1, 1, 'app+100']]);
+	unlike(text($old, $ok), qr/no caller/, 'nothing where callers are there');
+	my %names = ('MSVCR80+14D83' => ['_initterm_of_its_own']);
+	unlike(text(dump_of('named.txt', [[198, 60, 'MSVCR80+14D83']], \%names)), qr/no caller/, 'or where the name is no allocator\'s');
+	%names = ('app+14D83' => ['malloc']);
+	like(text(dump_of('named.txt', [[198, 60, 'app+14D83']], \%names)), qr/no caller recorded: 100 %/, 'but an allocator in the program is one');
+}
+
+sub long_names {
+	my $map = 'std::map<std::string, Widget, std::less<std::string>, std::allocator<std::pair<std::string const, Widget> > >';
+	my %names = (
+		'app+1' => ["void $map" . '::fill_it<' . $map . '>(' . $map . ' const&, int)'],
+		'app+2' => ["app::operator<<($map const&, $map const&)"],
+		'app+3' => ["app::run($map)::{lambda($map&)#1}::operator()($map&) const"],
+		'app+4' => ["app::Table<$map>::grow(int)", 'table.cpp', 7],
+		'app+5' => ['main']);
+	my $new = dump_of('long.txt', [[0x100, 9, 'app+1', 'app+5'], [0x100, 8, 'app+2', 'app+5'], [0x100, 7, 'app+3', 'app+5'], [0x100, 6, 'app+4', 'app+5']], \%names);
+	my $report = people(text($new));
+	my @frames = map { $_->{frames}[0] } @{ $report->{stacks} };
+	is($frames[1], 'app!app::operator<<(std::map<...> const&, std::map<...> const&)', 'templates in parameters');
+	is($frames[2], 'app!app::run(...)::{lambda(...)#1}::operator()(...) const', 'lambdas, an operator, parameters');
+	is($frames[3], 'app!app::Table<...>::grow(int)  table.cpp:7', 'with its place');
+	is((grep { length > 80 } split /\n/, text($new)) + 0, 0, 'the report fits its columns') or diag(join "\n", grep { length > 80 } split /\n/, text($new));
+	is($report->{table}[3]{name}, 'app::Table<...>::grow(int)  table.cpp:7', 'the table');
+	for my $form (qw(umdh json csv folded)) {
+		my $said = run([$hdiff, '--no-local-files', '-o', $form, $new])->{out};
+		like($said, qr/\Q::fill_it<$map>\E/, "$form has all of it") or diag($said);
+	}
+	my $flags = frame_flags($new);
+	my ($frame) = grep { $_->{function} =~ /Table/ } values %$flags;
+	is($frame->{short}, 'app!app::Table<...>::grow(int)', 'the page has both');
+	is($frame->{function}, $names{'app+4'}[0], 'so that one can search');
+	is($flags->{'app!main'}{short}, undef, 'where there is something to shorten');
+}
+
+sub start_up {
+	my %names = ('app+1' => ['leak_main_thread'], 'app+2' => ['main', 'app.c', 5], 'app+3' => ['__tmainCRTStartup', 'crtexe.c', 9],
+		'app+4' => ['mainCRTStartup', 'crtexe.c', 2], 'KERNEL32+5' => ['BaseThreadInitThunk', './dlls/kernel32/thread.c', 61],
+		'ntdll+6' => ['RtlUserThreadStart', './dlls/ntdll/thread.c', 3], 'app+7' => ['worker', 'pool.c', 4]);
+	my @start = ('KERNEL32+5', 'ntdll+6');
+	my $new = dump_of('start.txt', [[1, 1, 'app+1', 'app+2', 'app+3', 'app+4', @start], [2, 1, 'app+7', @start], [4, 1, 'app+3', 'app+4', @start]], \%names);
+	# Bytes that each rule leaves.
+	my %left = ('leak:main' => 2 + 4, 'leak:thread.c' => 7, 'leak:CRTStartup' => 7, 'leak:^mainCRTStartup$' => 2, 'leak:^ntdll$' => 7, 'leak:KERNEL32' => 7,
+		'leak:^app.exe$' => 4, 'leak:^RtlUserThreadStart$' => 0, 'leak:worker < ^KERNEL32!BaseThreadInitThunk$' => 5, 'leak:worker < Base' => 7, 'leak:app.c' => 6);
+	for my $rule (sort keys %left) {
+		spew("$dir/rules.txt", "$rule\n");
+		my $said = decode_json(run([$hdiff, '--no-local-files', '-o', 'json', '--suppress', "$dir/rules.txt", $new])->{out});
+		my $bytes = 0;
+		$bytes += $_->{new}{bytes} for @{ $said->{rows} };
+		is($bytes, $left{$rule}, $rule);
+	}
+}
+
+# What users sent: each README states the answer.
+sub inputs {
+	my ($field, $use) = map { data_file($_) } qw(field use);
+	plan(skip_all => 'no test data') if !$field || !$use;
+	is_deeply(named(map { "$field/04-nameless-module/mod$_.txt" } 1, 2), ['imapconn+1234', 'spellchk+4321'], 'logs without symbols');
+	like(text(map { "$field/15-stack-ends-in-malloc/fpo$_.txt" } 1, 2), qr/^no caller recorded: 100 % of the growth/m, 'frame pointers left out');
+	my @node = map { "$use/10-static-crt/$_.txt.gz" } qw(a b);
+	like(named(@node)->[0], qr/^node\+308E50 < .*Heap::AllocateExternal/, 'a C library without a PDB');
+	is((grep { /136359C/ } @{ named('-n', 100, @node) }) + 0, 0, 'no row is called by its malloc');
+	my $said = decode_json(run([$hdiff, '--no-local-files', '--strip', '-o', 'json', map { "$use/06-cpp-library-frames/$_.txt.gz" } qw(a b)])->{out});
+	my ($all, $std) = (0, 0);
+	for my $row (@{ $said->{rows} }) {
+		$all += $row->{growth}{bytes};
+		$std += $row->{growth}{bytes} if ($row->{frames}[0]{function} // '') =~ /\bstd::|^_ZSt/;
+	}
+	cmp_ok($std, '<', $all / 100, "idioms of C++ are named by the program's lines: $std of $all bytes are not");
+}
