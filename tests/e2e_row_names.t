@@ -104,7 +104,7 @@ sub linked_in {
 	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11; # far from it
 	push @stacks, [0x100000, 9, 'app+100010', 'app+777', 'app+888', 'plug+10', 'app+300000', 'KERNEL32+5', 'ntdll+6'];
 	my $new = dump_of('static.txt', \@stacks);
-	my $rows = named('-n', 100, $new);
+	my $rows = named('-n', 10, $new);
 	is($rows->[0], 'app+777', 'the caller of malloc');
 	is_deeply($rows, first_ten(\@stacks), 'all rows') or diag(join ' ', @$rows);
 	is((grep { $_->{layer} } values %{ frame_flags($new) }) + 0, 5, 'and nothing else is an allocator');
