@@ -341,6 +341,7 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;
+	size_t len;
 
 	if (strip_takes(report->strip, frame))
 		json_bool(json, "layer", true);
@@ -348,10 +349,10 @@ static void put_naming(struct json *json, const struct report *report, const str
 		json_bool(json, "start", true);
 	buf_init(&name);
 	frame_name(frame, &name);
-	if (report_columns(name.data) > NAME_COLUMNS) {
-		report_shorten(&name, 0, NAME_COLUMNS);
+	len = name.len;
+	report_shorten(&name, 0, NAME_COLUMNS);
+	if (name.len < len)
 		json_text(json, "short", name.data);
-	}
 	buf_release(&name);
 }
 

@@ -66,7 +66,7 @@ sub page_data {
 	my ($text) = $page =~ m{<script type="application/json" id="data">(.*?)</script>}s or return;
 	my $data = JSON::PP->new->utf8->decode($text);
 	my $frames = delete $data->{frames};
-	delete $_->{layer} for @$frames;
+	delete @$_{qw(layer start short)} for @$frames;
 	named($data, $frames);
 	return $data;
 }
