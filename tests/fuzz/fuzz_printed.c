@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	enum file_kind kind;
 	struct source *source;
 	struct said said = {0};
-	struct read_words words = {&said, skipped, warning};
+	struct read_words words = {&said, skipped, warning, len % 2};
 	struct err err = {0};
 	int rc;
 

@@ -53,7 +53,7 @@ static struct got *gots;
 static inline struct got *read_bytes(const char *bytes, size_t len, unsigned base)
 {
 	struct got *got = calloc(1, sizeof(*got));
-	struct read_words words = {got, note_skip, note_warning};
+	struct read_words words = {got, note_skip, note_warning, false};
 	struct source *source;
 
 	assert_non_null(got);
