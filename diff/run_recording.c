@@ -78,12 +78,15 @@ static void put_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Those of a moment of the recording but its end, at which a process unloads what it has. */
+/* Counts the loads and unloads before the end, at which a process unloads what it has: nothing is marked after that. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
+	const uint64_t marked_ms =
+		facts->mark_count ? facts->marks[facts->mark_count - 1].time_ms : 0;
 	size_t count = facts->load_count;
 
 	while (count && !facts->loads[count - 1].is_loaded &&
+		facts->loads[count - 1].time_ms > marked_ms &&
 		facts->length_ms - facts->loads[count - 1].time_ms < ENDING_MS)
 		count--;
 	return count;

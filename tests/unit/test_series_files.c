@@ -526,6 +526,7 @@ TEST(a_folder_that_is_gone_is_an_error)
 	struct err err = {0};
 
 	open_series("sub/{n}", keep(2));
+	assert_int_equal(rmdir(in_scene("sub")), 0);
 	assert_int_equal(series_files_written(files, in_scene("sub/000001"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("sub/"));
 }
