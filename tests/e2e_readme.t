@@ -10,6 +10,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 
+unlink grep { -e } map { "$root/build/$_" } qw(a.txt b.txt run.hrec lost.txt), map { "dumps/$_.txt" } 1 .. 8; # of an earlier run
 tour('Five minutes', 2);
 check_shown($_->{command}, $_->{shows}) for commands('In time'), commands('CI');
 unlink glob "$root/build/dumps/*";
