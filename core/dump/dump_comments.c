@@ -25,7 +25,7 @@ static bool take_column(const char **at, const char *end, uint64_t *value)
 
 #define BASE_DIGITS_MIN 5 /* of a line that is meant as a module */
 
-/* Returns true if a line begins as a module does: a heading or a word is none. */
+/* Returns true if a line begins as a module does: a heading or a word does not. */
 static bool is_like_module(const char *at, const char *end)
 {
 	size_t digits = 0, decimal = 0;
@@ -90,7 +90,7 @@ static int get_totals(
 	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
-/* What blocks without a stack add to the counts of the end mark, and what sums lack of the overhead. */
+/* Adjusts the counts of the end mark: adds blocks without a stack, and the overhead that sums lack. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {

@@ -93,7 +93,7 @@ static enum pasted_kind row_kind(const char *at)
 	return strstr(id, "allocations") ? PASTED_COUNTS : PASTED_ROW;
 }
 
-/* Returns where the words of a heap's heading begin, after signs only; NULL: it is none. */
+/* Returns where the words of a heap's heading begin, after signs only; NULL: the line is not a heading. */
 static const char *heading_words(const char *at, const char *end)
 {
 	const char *words, *digits;
@@ -410,7 +410,7 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 
 /* ---------------------------------------------------------------- signs of mending */
 
-/* What was seen of a text's beginning. */
+/* Signs seen in the beginning of a text. */
 struct pasted_signs {
 	enum pasted_kind last; /* of the last line that is not empty */
 	bool in_record; /* that is of an entry or a row */

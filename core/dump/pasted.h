@@ -3,7 +3,7 @@
  *
  * Programs print dumps and comparisons with a TAB before each frame. In what people paste, TABs have become blanks
  * or are missing, lines are quoted or have empty ones between them, and dashes, blanks and line ends are others.
- * Where the meaning of a line is certain, it becomes again what was printed. Other lines stay as they are, and the
+ * A line whose meaning is certain becomes again what was printed. Other lines stay as they are, and the
  * number of lines stays the same.
  */
 #ifndef CORE_DUMP_PASTED_H

@@ -1,5 +1,5 @@
 /*
- * What the scanner of dumps knows between two lines, for core/dump/dump_*.c alone: others use core/dump/dump.h.
+ * The state of the scanner of dumps between two lines, for core/dump/dump_*.c alone: others use core/dump/dump.h.
  *
  * The text comes in parts. An entry is handed on when the first line behind its stack is seen, so
  * that it may lie in several of them.

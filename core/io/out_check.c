@@ -1,7 +1,7 @@
 /*
  * Files that no output replaces: dumps, UMDH's logs, recordings, minidumps, ETW logs and zip archives of them.
  *
- * They are evidence of a process that may have exited, and nobody can make them again. A file is known by its
+ * They are evidence of a process that may have exited, and cannot be made again. A file is known by its
  * first bytes, unpacked where gzip has packed it: its name may be anything. A report, which the dumps give again,
  * is none of them. The formats' own modules have more exact tests; they lie above this folder.
  */

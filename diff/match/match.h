@@ -116,7 +116,7 @@ struct comparison {
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
 	size_t warning_count; /* of all */
-	/* That changed; of a window of a recording, all. Largest growth from first to last first: a total order. */
+	/* Rows that changed; all rows of a window of a recording. The largest growth from first to last comes first: a total order. */
 	struct row *rows;
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */

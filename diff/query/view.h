@@ -129,7 +129,7 @@ struct view {
 	 * they are made of. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Of a window of a recording: rows after these that are selected and have nothing of its class. They are not shown,
+	/* Number of rows after these that are selected, of a window of a recording, and have nothing of its class. They are not shown,
 	 * but count in window. */
 	size_t other_count;
 	size_t shown_count; /* of rows, or of groups: the first ones; the others are but counted */
@@ -150,8 +150,8 @@ struct view {
 	struct strip *strip; /* or NULL */
 	struct spellings *spellings; /* of modules in names of groups; or NULL */
 	uint64_t uncalled_bytes; /* growth that ends in an allocator: view_find_uncalled() */
-	/* Of a window, after view_window(): all stacks that are selected, also those with nothing of its class; then each row
-	 * or group that is shown. Or NULL. */
+	/* Sums of a window, after view_window(): of all stacks that are selected, also those with nothing of its class; then
+	 * of each row or group that is shown. Or NULL. */
 	struct window_sums *window;
 	bool has_sizes, has_age; /* of blocks: */
 	struct row_blocks *blocks; /* after view_blocks(): by row that is shown; or NULL */

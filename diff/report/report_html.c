@@ -337,7 +337,7 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 	return frames->count++;
 }
 
-/* What the table calls a row by: frames that are no answer, and names that are too long for it. */
+/* Names of rows in the table: passes over frames that explain nothing, and shortens long names. */
 static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;

@@ -1,5 +1,5 @@
 /*
- * What hsnap doctor --keep writes of a child: the truth as text, and bytes without what identifies the user.
+ * Files of a child that hsnap doctor --keep writes: the truth as text, and bytes without what identifies the user.
  *
  * A minidump has all of the child's memory. The child starts with an environment and a current folder that identify
  * no user. Its path, and what the system adds, may still do so. Known texts are overwritten wherever they are, so that it

@@ -185,7 +185,7 @@ uint32_t doctor_child_flag(struct doctor_child *child)
 }
 
 /*
- * What 'hsnap ust on' leads to, for this one process and without a right to the registry: the loader
+ * Sets the flag that 'hsnap ust on' leads to, for one process and without a right to the registry: the loader
  * looks at the flag in the process environment block when the first thread starts.
  */
 static int set_ust(struct doctor_child *child, struct err *err)

@@ -65,7 +65,7 @@ int ifeo_check_name(const char *name, struct err *err);
 
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* What the change makes of an image's key in one view; name is the image's, for messages. 0, or -ERR_NOT_CHANGED: it
+/* Plans the change of an image's key in one view; name is the image's, for messages. 0, or -ERR_NOT_CHANGED: it
  * holds something that is better left alone. */
 int ifeo_plan(struct ifeo_image *image, const char *name, const struct ifeo_change *change,
 	struct err *err);

@@ -118,7 +118,7 @@ struct series_log {
 	bool is_failing;
 };
 
-/* Whether lines can be written there, said before anything is begun: 0, -ERR_KEPT, -ERR_CREATE or
+/* Checks before anything is begun that lines can be written there: 0, -ERR_KEPT, -ERR_CREATE or
  * -ERR_WRITE. Leaves an empty file where there was none. */
 int series_log_start(struct series_log *log, const char *path, struct err *err);
 

@@ -6,7 +6,7 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-/* Of the thread's own word, and of the session that it is from: for guard_slot(). */
+/* Slots of the thread's own word, and of the session that it is from: for guard_slot(). */
 static uint32_t word_offset, session_offset;
 
 void liveblocks_init(void)

@@ -136,7 +136,7 @@ static size_t line_count(const char *text, size_t len)
 	return count;
 }
 
-/* What was packed came out. */
+/* The packed text came out. */
 static void check_text(const struct buf *whole, const char *text)
 {
 	size_t len = strlen(text), peeked = len < SOURCE_PEEK_BYTES ? len : SOURCE_PEEK_BYTES;

@@ -1,5 +1,5 @@
 /*
- * What hsnap doctor --keep writes: the truth as text, and minidumps without what identifies the user.
+ * Files that hsnap doctor --keep writes: the truth as text, and minidumps without what identifies the user.
  */
 #include "tests/unit/t.h"
 
