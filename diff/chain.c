@@ -34,7 +34,13 @@ struct chain {
 	struct table numbers; /* of rows, by id and frames */
 	struct arena arena;
 	size_t joined_count; /* rows of the file at hand that another one has, too */
+	/* By moment: bytes of stacks without a row, less those at the start, which are not known. The least of them is
+	 * taken to be none. */
+	int64_t *rests, least_rest;
+	bool lacks_rows; /* there are such stacks */
 };
+
+#define TOO_MUCH "with those before it, its blocks add up to more than 8 EiB"
 
 /* Returns true if a file is a comparison that may be read. */
 static bool is_comparison(const struct file_item *item)
@@ -161,6 +167,25 @@ static int take_row(
 	return 0;
 }
 
+/* Adds what the total line of comparison number has beyond its rows. */
+static int take_rest(struct chain *chain, size_t number, struct err *err)
+{
+	const struct comparison *comparison = &chain->comparisons[number];
+	int64_t rest, rows = 0; /* the sum of rows fits: it is one of read_rows_settle() */
+
+	for (size_t i = 0; i < comparison->row_count; i++)
+		rows += row_delta(comparison, &comparison->rows[i]).requested_bytes;
+	chain->lacks_rows |= comparison->lacks_rows;
+	if (__builtin_sub_overflow(comparison_delta(comparison).requested_bytes, rows, &rest) ||
+		__builtin_add_overflow(chain->rests[number], rest, &chain->rests[number + 1]) ||
+		chain->rests[number + 1] > INT64_MAX / 2 ||
+		chain->rests[number + 1] < -(INT64_MAX / 2))
+		return err_set(err, ERR_BAD_LINE, chain->list->items[number].path, TOO_MUCH);
+	if (chain->rests[number + 1] < chain->least_rest)
+		chain->least_rest = chain->rests[number + 1];
+	return 0;
+}
+
 static int read_one(struct chain *chain, size_t number, struct err *err)
 {
 	const struct options *options = chain->inputs->options;
@@ -182,6 +207,8 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		inputs_judge_printed(chain->inputs, comparison);
 	for (size_t i = 0; !rc && i < comparison->row_count; i++)
 		rc = take_row(chain, number, &comparison->rows[i], &key, err);
+	if (!rc)
+		rc = take_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
 			"no stack of it is in a comparison before it, so that nothing shows that "
@@ -236,7 +263,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 		add_texts(sums, text_cap, texts, &frames, numbers);
 		stack.frames = depth ? numbers : NULL;
 		stack.frame_count = (uint16_t)depth;
-		stack.is_named = depth;
+		stack.is_named = depth > 0; /* of one bit */
 		stackset_put(&sums->stacks, &stack, strlen(row->id), &cell->stack);
 	}
 	sums->cell_count++;
@@ -249,6 +276,7 @@ static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 {
 	const char *path = chain->list->items[moment ? moment - 1 : 0].path;
 	struct dump_sums *sums = &chain->inputs->dumps[moment];
+	uint64_t rest = (uint64_t)(chain->rests[moment] - chain->least_rest);
 	struct table texts;
 	struct buf name;
 	size_t text_cap = 0;
@@ -259,17 +287,20 @@ static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 	buf_init(&name);
 	buf_printf(&name, "%s%s", moment ? "" : "OLD of ", path);
 	sums->path = arena_text(&sums->arena, name.data, name.len);
+	sums->is_printed = true;
+	sums->lacks_rows = chain->lacks_rows;
 	sums->heaps = xcalloc(1, sizeof(*sums->heaps));
 	sums->heap_count = 1;
 	sums->cells = xcalloc(chain->row_count + 1, sizeof(*sums->cells));
 	for (size_t i = 0; !rc && i < chain->row_count; i++)
 		rc = add_stack(sums, &chain->rows[i], moment, &text_cap, &texts);
+	if (!rc && rest > INT64_MAX - sums->total.requested_bytes)
+		rc = -ERR_BAD_LINE;
+	sums->total.requested_bytes += rest;
 	stackset_close(&sums->stacks, false);
 	buf_release(&name);
 	table_release(&texts);
-	return rc ? err_set(err, ERR_BAD_LINE, path,
-			    "with those before it, its blocks add up to more than 8 EiB") :
-		    0;
+	return rc ? err_set(err, ERR_BAD_LINE, path, TOO_MUCH) : 0;
 }
 
 int chain_read(struct inputs *inputs, const struct file_list *list, struct err *err)
@@ -281,6 +312,7 @@ int chain_read(struct inputs *inputs, const struct file_list *list, struct err *
 	table_init(&chain.numbers);
 	arena_init(&chain.arena);
 	chain.comparisons = xcalloc(list->count, sizeof(*chain.comparisons));
+	chain.rests = xcalloc(list->count + 1, sizeof(*chain.rests));
 	while (!rc && count < list->count)
 		rc = read_one(&chain, count++, err);
 	for (size_t i = 0; !rc && i < chain.row_count; i++) {
@@ -296,6 +328,7 @@ int chain_read(struct inputs *inputs, const struct file_list *list, struct err *
 	for (size_t i = 0; i < count; i++)
 		comparison_release(&chain.comparisons[i]);
 	free(chain.comparisons);
+	free(chain.rests);
 	free(chain.rows);
 	table_release(&chain.numbers);
 	arena_release(&chain.arena);

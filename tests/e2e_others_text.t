@@ -50,6 +50,8 @@ nearly_right();
 other_tools();
 code_pages();
 chains();
+subtest 'stacks of chains' => \&chained_stacks;
+subtest 'totals of chains' => \&chained_totals;
 subtest 'texts of others' => \&given;
 done_testing;
 
@@ -357,7 +359,12 @@ sub printed {
 		$text .= join '', (map { "\t$_\n" } @frames), "\n";
 		$sum += $new->[0] - $old->[0];
 	}
-	return $text . sprintf "\n\nTotal %s == %6X requested + %6X overhead = %6X\n", $sum < 0 ? 'decrease' : 'increase', abs $sum, 0, abs $sum;
+	return $text . total_line($sum, 0);
+}
+
+sub total_line {
+	my ($sum, $overhead) = @_;
+	return sprintf "\n\nTotal %s == %6X requested + %6X overhead = %6X\n", $sum < 0 ? 'decrease' : 'increase', abs $sum, $overhead, abs($sum) + $overhead;
 }
 
 # Comparisons of one process in a row are a trend of what they have; where they do not join it is an error.
@@ -397,5 +404,38 @@ sub chains {
 	my $huge = 1 << 62;
 	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;
 	like(hdiff('--input-base', 'hex', @huge)->{err}, qr/add up to more than 8 EiB/, 'more than any address space holds');
+	return;
+}
+
+# Stacks keep their names in a chain, however deep they are.
+sub chained_stacks {
+	for my $depth (1 .. 7) {
+		my @frames = map { "app!level$_+1$_" } 1 .. $depth;
+		my @files = map { spew("$dir/deep$_.txt", printed(['A1', [100 * $_, $_], [100 * $_ + 100, $_ + 1], @frames])) } 1, 2;
+		my $rows = decode_json(hdiff('-o', 'json', @files)->{out})->{series}[0]{rows};
+		is_deeply([map { "$_->{module}!$_->{function}" } @{ $rows->[0]{frames} }], [map { "app!level$_" } 1 .. $depth], "$depth frames");
+		is(hdiff('--module', 'app', '--max-growth', 0, @files)->{status}, 1, "$depth frames: --module finds them");
+	}
+	return;
+}
+
+# A chain does not know the overhead of its stacks, and what total lines have beyond the rows counts.
+sub chained_totals {
+	my @rows = map { [['A1', [100 * $_, $_], [100 * $_ + 100, $_ + 1], 'app!a+1']] } 1 .. 3;
+	my $with = sub { my ($n, $sum) = @_; return spew("$dir/total$n.txt", printed(@{ $rows[$n] }) =~ s/\n\nTotal.*/total_line($sum, 160)/ser) };
+	my @files = map { $with->($_, 100) } 0 .. 2;
+	my $report = decode_json(hdiff('-o', 'json', @files)->{out});
+	is($report->{series}[0]{totals}{all}{growth}{overhead}, undef, 'overhead: unknown');
+	like(hdiff('-o', 'csv', @files)->{out}, qr/,300,400,100,3,4,1,,,,stack,/, 'overhead: empty in csv');
+	like(hdiff('-o', 'umdh', @files)->{out}, qr/^Total increase == +(300|12C)$/m, 'overhead: not in the total line');
+	@files = ($with->(0, 100 + 8000), $with->(1, 100 - 5000), $with->(2, 100 - 4000)); # 1000 are from before the first
+	my $result = hdiff('-o', 'json', @files);
+	my $totals = decode_json($result->{out})->{series}[0]{totals};
+	is_deeply([map { $_->{bytes} } @{ $totals->{all} }{qw(old new growth)}], [1100, 400, -700], 'rows are missing: all');
+	is($totals->{selected}{growth}{bytes}, 300, 'rows are missing: rows');
+	is($totals->{left_out}{growth}{bytes}, -1000, 'rows are missing: the rest');
+	$result = hdiff('--max-growth', 1000, @files);
+	is($result->{status}, 2, 'rows are missing: a limit is not judged');
+	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: it may not show all that grew/, 'rows are missing: reported');
 	return;
 }

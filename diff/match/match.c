@@ -566,7 +566,8 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 		.dump_count = dump_count,
 		.is_sum = request->is_sum,
 		.axis = request->axis,
-		.has_overhead = true,
+		.has_overhead = !dumps->is_printed,
+		.lacks_rows = dumps->lacks_rows,
 		.locations = xcalloc(1, sizeof(*comparison->locations)),
 		.names = xcalloc(1, sizeof(*comparison->names))};
 	arena_init(&comparison->arena);

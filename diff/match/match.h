@@ -105,7 +105,7 @@ struct comparison {
 	const char
 		*image; /* of a trend over several processes: whose they are; or NULL. Borrowed. */
 	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
-	 * line in the file nothing does: has_overhead false. */
+	 * line in the file nothing does: has_overhead false. It is false for several in a row, too. */
 	const char *read_from;
 	bool has_overhead;
 	bool is_cut; /* its end is missing */

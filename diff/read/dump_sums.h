@@ -171,6 +171,9 @@ struct dump_sums {
 	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
 	bool is_cut; /* the end of the file is missing */
 	bool is_incomplete; /* hsnap knew that something was missing in it */
+	/* Made of printed comparisons (diff/chain.c), which do not tell the overhead of their rows; and their total
+	 * lines count stacks of which there are no rows: total has more than the cells. */
+	bool is_printed, lacks_rows;
 };
 
 void sums_init(struct dump_sums *sums);

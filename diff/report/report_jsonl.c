@@ -155,7 +155,7 @@ static void put_line(
 	json_text(&json, "frames", writer->text.data);
 	json_number(&json, "bytes", totals->requested_bytes);
 	json_number(&json, "blocks", totals->block_count);
-	json_number(&json, "overhead", totals->overhead_bytes);
+	json_known(&json, "overhead", totals->overhead_bytes, !dump->is_printed);
 	json_close(&json, '}');
 	out_char(writer->out, '\n');
 }
