@@ -107,6 +107,15 @@ sub frames_of_old_windows {
 		subtest "comparison, address $what" => sub { check_frames($form, @one) };
 		subtest "log of old, address $what" => sub { check_frames({ %$form, is_log => 1 }, @two) };
 	}
+	# Other writings of one frame are one frame in a comparison.
+	my @same = map { "\t$_\n" } 'ntdll!RtlAllocateHeap+44 : 7FFE12345678', "00007ffe`12345678 : ntdll!RtlAllocateHeap+0x44", "00007ffe`12345678 ntdll!RtlAllocateHeap+44",
+		'ntdll!RtlAllocateHeap+44 (7FFE12345678)', 'ntdll!RtlAllocateHeap+44 [7FFE12345678]';
+	my @source = map { "\t$_\n" } 'app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+1A (e:\\b c\\f.cpp, 12) : 7FF611110A1A', '7FF611110A1A : app!f(int)+1A (e:\\b c\\f.cpp, 12)', 'app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]',
+		"00007ff6`11110a1a app!f(int)+0x1a [e:\\b c\\f.cpp @ 12]", 'app!f(int)+1A [e:\\b c\\f.cpp @ 12] : 7FF611110A1A', 'app!f(int)+1A (e:\\b c\\f.cpp:12)';
+	my $written = comparison({}) =~ s/^\tntdll.*\n/join '', @same, @source/mer;
+	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/written.txt", $written))->{out})->{rows}[0]{frames};
+	is_deeply([map { [@$_{qw(module function offset file line)}] } @$frames[0 .. $#same + @source]],
+		[(map { ['ntdll', 'RtlAllocateHeap', '44', undef, undef] } @same), (map { ['app', 'f(int)', '1A', 'e:\\b c\\f.cpp', 12] } @source)], 'writings of debuggers') or diag(explain($frames));
 	# Where the code lies does not tell stacks apart whose modules and offsets are known.
 	my @moved = map { spew("$dir/moved$_.txt", hogs({ first => 1 }, $_) =~ s/^0(\d{7} : )/9$1/gmr) } 1;
 	my $report = hdiff('-o', 'json', spew("$dir/old.txt", hogs({ first => 1 }, 0)), @moved);

@@ -179,7 +179,8 @@ static bool take_end(struct frame_part *part, const char *word)
 	return true;
 }
 
-/* The whole part as a number of up to 64 bits, with or without 0x. */
+/* The whole part as a number of up to 64 bits, with or without 0x; or with '`' before the last 8 digits, as WinDbg writes
+ * it. */
 static bool hex_whole(struct frame_part part, uint64_t *value)
 {
 	uint64_t sum = 0;
@@ -189,6 +190,8 @@ static bool hex_whole(struct frame_part part, uint64_t *value)
 	for (size_t i = 0; i < part.len; i++) {
 		unsigned digit = hex_digits[(unsigned char)part.text[i]];
 
+		if (i && part.text[i] == '`' && part.len - i == 9)
+			continue;
 		if (!digit || sum >> 60)
 			return false;
 		sum = sum << 4 | (digit - 1);
@@ -220,16 +223,40 @@ static bool take_offset(struct frame_part *part, uint64_t *offset)
 	return true;
 }
 
-/* Takes " : ADDRESS" off the end where an offset is in front of it. */
-static bool take_addr(struct frame_part *part, uint64_t *addr)
+#define ADDR_DIGITS_MIN 5 /* in brackets */
+
+/* Takes " : ADDRESS", " (ADDRESS)" or " [ADDRESS]" off the end. */
+static bool take_number(struct frame_part *part, uint64_t *addr)
 {
 	size_t blank = last_of(*part, ' ');
-	struct frame_part front = {part->text, blank}, before;
+	struct frame_part front = {part->text, blank}, digits;
+	const char *open;
+
+	if (part->len - blank < 2)
+		return false;
+	digits = (struct frame_part){part->text + blank + 1, part->len - blank - 1};
+	open = strchr("([", *digits.text);
+	if (open && *open) {
+		if (digits.len < ADDR_DIGITS_MIN + 2 ||
+			digits.text[digits.len - 1] != (*open == '(' ? ')' : ']'))
+			return false;
+		digits = (struct frame_part){digits.text + 1, digits.len - 2};
+	} else if (!take_end(&front, " :")) {
+		return false;
+	}
+	if (!hex_whole(digits, addr))
+		return false;
+	*part = front;
+	return true;
+}
+
+/* Takes an address off the end where an offset is in front of it. */
+static bool take_addr(struct frame_part *part, uint64_t *addr)
+{
+	struct frame_part front = *part, before;
 	uint64_t offset;
 
-	if (blank == part->len || !take_end(&front, " :") ||
-		!hex_whole(
-			(struct frame_part){part->text + blank + 1, part->len - blank - 1}, addr))
+	if (!take_number(&front, addr))
 		return false;
 	before = front;
 	if (!take_offset(&before, &offset))
@@ -238,19 +265,24 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns the length of "ADDRESS : " at the start of a part, when a name follows; 0: it is not there. */
+/* Returns the length of "ADDRESS : " at the start of a part, or of "HIGH`LOW ", when a name follows; 0: it is not there. */
 static size_t first_addr(struct frame_part part, uint64_t *addr)
 {
 	const char *colon = part.len ? memchr(part.text, ':', part.len) : NULL, *end, *name;
+	const char *blank = part.len ? memchr(part.text, ' ', part.len) : NULL;
 
+	if (blank && memchr(part.text, '`', (size_t)(blank - part.text)) &&
+		strncmp(blank, " : ", 3) != 0)
+		colon = blank;
 	if (!colon ||
 		!hex_whole(trim((struct frame_part){part.text, (size_t)(colon - part.text)}), addr))
 		return 0;
 	end = part.text + part.len;
 	for (name = colon + 1; name < end && (*name == ' ' || *name == '\t'); name++)
 		;
-	if (name == colon + 1 || (!memchr(name, '!', (size_t)(end - name)) &&
-					 !memchr(name, '+', (size_t)(end - name))))
+	if ((name == colon + 1 && colon != blank) ||
+		(!memchr(name, '!', (size_t)(end - name)) &&
+			!memchr(name, '+', (size_t)(end - name))))
 		return 0;
 	return (size_t)(name - part.text);
 }
@@ -334,6 +366,48 @@ static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t
 	return true;
 }
 
+/* Takes " [FILE @ LINE]", as debuggers print it, or " (FILE:LINE)" off the end. */
+static bool take_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
+{
+	bool is_debugger = part->len && part->text[part->len - 1] == ']';
+	struct frame_part name = {part->text, last_of(*part, is_debugger ? '@' : ':')};
+	size_t start = name.len;
+	const char *from = name.text + name.len + 1 + is_debugger;
+	uint32_t number;
+
+	if (name.len + 3 > part->len || (!is_debugger && part->text[part->len - 1] != ')') ||
+		(is_debugger && (!take_end(&name, " ") || from[-1] != ' ')) ||
+		!line_number((struct frame_part){from, (size_t)(part->text + part->len - 1 - from)},
+			&number))
+		return false;
+	while (start &&
+		(part->text[start] != (is_debugger ? '[' : '(') || part->text[start - 1] != ' '))
+		start--;
+	if (!start || start + 1 >= name.len ||
+		!is_place((struct frame_part){part->text, start - 1}))
+		return false;
+	*file = (struct frame_part){part->text + start + 1, name.len - start - 1};
+	*line = number;
+	part->len = start - 1;
+	return true;
+}
+
+/* Takes a file with its line off the end, and an address that is after it. */
+static void take_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
+{
+	struct frame_part front = *part;
+	uint64_t addr;
+
+	if (take_file(part, file, &frame->line) || take_source(part, file, &frame->line) ||
+		!take_number(&front, &addr) ||
+		(!take_file(&front, file, &frame->line) &&
+			!take_source(&front, file, &frame->line)))
+		return;
+	*part = front;
+	frame->has_addr = true;
+	frame->addr = addr;
+}
+
 /* Splits at the first '!', unless what is in front of it cannot be the name of a file: operators
  * may hold one, and placeholders stand in angle brackets. */
 static bool take_module(struct frame_part *part, struct frame_part *module)
@@ -389,8 +463,8 @@ static bool split(struct frame *frame, struct frame_part text, struct frame_part
 	frame->is_inline = take_end(&text, INLINE);
 	addr_len = first_addr(text, &addr);
 	text = (struct frame_part){text.text + addr_len, text.len - addr_len};
-	take_file(&text, file, &frame->line);
-	frame->has_addr = take_addr(&text, &frame->addr);
+	take_place(frame, &text, file);
+	frame->has_addr |= take_addr(&text, &frame->addr);
 	if (addr_len && !frame->has_addr) {
 		frame->has_addr = true;
 		frame->addr = addr;
