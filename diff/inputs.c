@@ -177,8 +177,10 @@ static struct err why_damaged(const struct read_file *file)
 		if (!sums->left_out[i].place)
 			continue;
 		err_set(&why, ERR_BAD_LINE, sums->left_out[i].place, "%s", sums->left_out[i].why);
-		break;
+		return why;
 	}
+	if (sums->warning_count && sums->warning_count <= WARNINGS_MAX) /* the last: of all of it */
+		err_set(&why, ERR_BAD_LINE, "", "%s", sums->warnings[sums->warning_count - 1]);
 	return why;
 }
 

@@ -47,6 +47,7 @@ frames_of_old_windows();
 two_in_one_file();
 pasted();
 nearly_right();
+subtest 'stacks that were lost' => \&lost_stacks;
 other_tools();
 code_pages();
 chains();
@@ -446,5 +447,36 @@ sub chained_totals {
 	$result = hdiff('--max-growth', 1000, @files);
 	is($result->{status}, 2, 'rows are missing: a limit is not judged');
 	like($result->{err}, qr/total0\.txt: .*--max-growth cannot judge it: it may not show all that grew/, 'rows are missing: reported');
+	return;
+}
+
+# A log none of whose stacks is there is reported once, and its gate does not pass.
+sub lost_stacks {
+	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an entity' => '&nbsp; ', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
+	my @ids = (11, '1A');
+	my %changed = map { my $text = $forms{$_}; $_ => sub { $_[0] =~ s/^\t/$text/gmr } } keys %forms;
+	$changed{'joined lines'} = sub { $_[0] =~ s/\n\t/ /gr };
+	my $words = sprintf '%d of %1$d stacks are not in the file, for example that of BackTrace%s: its lines may have been changed', scalar @ids, $ids[0];
+	for my $what (sort keys %changed) {
+		my @files = map { spew("$dir/lost$_.txt", $changed{$what}->(raw($_))) } 0, 1;
+		my $result = hdiff('--module', 'X', '--max-growth', 0, @files);
+		is($result->{status}, 2, "$what: status 2");
+		my @said = grep { /not in the file/ } split /\n/, $result->{err};
+		is(scalar @said, 2, "$what: once for each file") or diag($result->{err});
+		like($said[0], qr/^hdiff: \Q$files[0]\E: warning: \Q$words\E$/, "$what: which") if $what ne 'joined lines';
+	}
+	my $folder = fresh_dir();
+	spew("$folder/$_.txt", raw($_)) for 0, 1;
+	spew("$folder/2.txt", $changed{'a bar'}->(raw(1)));
+	like(hdiff($folder)->{err}, qr/2\.txt: warning: left out: .*\Q$words\E/, 'in a folder: left out');
+	my $large = raw(0, blocks => 30000) =~ s/^\t/|/gmr;
+	like(hdiff(spew("$dir/lost.txt", $large))->{err}, qr/\d stacks are not in the file/, 'a large file, which threads read');
+	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
+	# Where it is so by chance or on purpose nothing is reported.
+	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
+		my $result = hdiff(spew("$dir/few.txt", $text));
+		is($result->{status}, 0, 'silent: status 0');
+		is($result->{err}, '', 'silent');
+	}
 	return;
 }

@@ -224,7 +224,9 @@ bool scan_is_name(const char *at, const char *end)
 	unsigned tries = 0;
 	bool has_addr;
 
-	while (from < end && hex_digits[(unsigned char)*from])
+	if (at < end && strchr(SCAN_MARKS, *at))
+		return false;
+	while (from < end && (hex_digits[(unsigned char)*from] || *from == '`'))
 		from++;
 	if (SCAN_TAKE(&from, end, " bytes in ") || SCAN_TAKE(&from, end, " bytes + "))
 		return false;

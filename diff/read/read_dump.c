@@ -275,6 +275,38 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
+/* Reports a log whose stacks were lost, as they are where its lines were changed. A part of one may have no stacks by
+ * chance when it has a single id. */
+static void check_stacks(struct dump_sums *sums)
+{
+	size_t id_count = 0, bare_count = 0;
+	const char *least = NULL; /* by text: the order of stacks is by chance */
+	char why[200];
+
+	for (size_t i = 0; i < sums->stacks.count; i++) {
+		const struct stack *stack = &sums->stacks.stacks[i];
+
+		if (!stack->id[strspn(stack->id, "0")])
+			continue; /* UMDH's id of blocks without a stack */
+		id_count++;
+		if (stack->frame_count)
+			continue;
+		bare_count++;
+		if (!least || strcmp(stack->id, least) < 0)
+			least = stack->id;
+	}
+	if (!bare_count || (id_count == 1 && !sums->module_count) ||
+		id_count - bare_count >= (id_count + 9) / 10)
+		return;
+	snprintf(why, sizeof(why),
+		"%zu of %zu stack%s not in the file, for example that of BackTrace%.*s: its lines "
+		"may have been changed",
+		bare_count, id_count, id_count == 1 ? " is" : "s are", (int)strcspn(least, " <&"),
+		least);
+	sums_warn(sums, why);
+	sums->skip_count++;
+}
+
 /* What is known only at the end, also at that of a dump that is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
@@ -290,6 +322,7 @@ static int finish(struct sum_reader *reader, int rc)
 	tally_flush(&reader->tally);
 	stackset_close(&sums->stacks, false);
 	bare_settle(reader);
+	check_stacks(reader->sums);
 	if (sums->listed_count)
 		listed_settle(sums);
 	if (sums->content_count)
