@@ -31,7 +31,8 @@
 	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
 	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
 	X(ERR_SECOND, "another snapshot or comparison begins here",                                \
-		"cut the file before this line ('csplit FILE LINE') and give both parts")          \
+		"cut its text before this line ('csplit FILE LINE', once it is unpacked and "      \
+		"UTF-8) and give both parts")                                                      \
 	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
 	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists those that there are")              \
 	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \

@@ -224,17 +224,19 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 
 	if (scan_starts(line, "// hsnap: ")) {
 		rc = scan_is_dump(scanner);
+		scanner->note_line = scanner->line_number;
 		return rc ? rc : note_line(scanner, line);
 	}
 	if (scan_starts(line, "// UMDH: version ")) {
-		if (has_snapshot(scanner))
+		/* before it is nothing of its log, but there may be one without blocks */
+		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);
 	}
 	if (scan_starts(line, "// Loaded modules")) {
 		if (has_snapshot(scanner))
 			return scan_fail(scanner, ERR_SECOND, "another list of modules");
-		scanner->in_modules = true;
+		scanner->in_modules = scanner->has_list = true;
 		return scan_is_dump(scanner);
 	}
 	if (scan_starts(line, "// Process modules enumerated"))

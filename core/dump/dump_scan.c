@@ -224,6 +224,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	}
 	is_start = SCAN_TAKE(&at, end, "Start of data for heap @ ");
 	scanner->heap_open |= is_start;
+	scanner->has_list |= is_start;
 	scanner->in_modules &= !is_start; /* also where the list's last line was cut out */
 	if (!is_start && !SCAN_TAKE(&at, end, "Heap "))
 		return 0;
@@ -319,11 +320,17 @@ static bool is_like_name(const struct scan_line *line)
 
 void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
+	/* The rest of a note that was wrapped. */
+	bool is_of_note =
+		scanner->note_line && scanner->note_line + 1 == scanner->line_number &&
+		(memchr(line->text, '=', line->len) || memchr(line->text, '"', line->len));
 	/* In a list of modules all lines are comments. */
 	bool is_lost_module = scanner->in_modules && !scan_starts(line, "DBGHELP:") &&
 			      !scan_starts(line, "     ");
 
-	if (is_lost_module || (scanner->after_names && is_like_name(line)) ||
+	if (is_of_note)
+		scanner->note_line++;
+	if (is_of_note || is_lost_module || (scanner->after_names && is_like_name(line)) ||
 		pasted_is_data(line->text, line->len))
 		scan_unread_line(scanner, line);
 }

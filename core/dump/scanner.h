@@ -54,11 +54,13 @@ struct dump_scanner {
 	bool is_split; /* the part ends where the next may go on with its last line or entry */
 	bool no_newline; /* the last line of the text has no line end */
 	uint64_t line_number; /* of the last line */
+	bool has_list; /* of modules or of a heap's blocks: its first line */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
 	struct u64map headings[2]; /* of heaps, in files of others: "Start of data", "Hogs" */
 	bool is_cut; /* as whoever reads the file says */
 	bool after_names; /* the line at hand ends a sum's stack, whose frames are names */
 	bool is_passing; /* stack lines that come belong to what was malformed */
+	uint64_t note_line; /* the last line of a note, with what it was wrapped into */
 	struct block_totals seen;
 	struct kv pairs;
 	uint64_t unread_count, unread_line; /* lines like data that were skipped; the first one, */

@@ -275,8 +275,8 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
-/* Reports a log whose stacks were lost, as they are where its lines were changed. A part of one may have no stacks by
- * chance when it has a single id. */
+/* Reports a log whose stacks were lost, as they are where its lines were changed. A single id may have none by chance,
+ * except in UMDH's own log from its banner on. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;
@@ -295,7 +295,7 @@ static void check_stacks(struct dump_sums *sums)
 		if (!least || strcmp(stack->id, least) < 0)
 			least = stack->id;
 	}
-	if (!bare_count || (id_count == 1 && !sums->module_count) ||
+	if (!bare_count || (id_count == 1 && !sums->banner_time_ms) ||
 		id_count - bare_count >= (id_count + 9) / 10)
 		return;
 	snprintf(why, sizeof(why),

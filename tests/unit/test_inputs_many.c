@@ -119,10 +119,13 @@ TEST(banners_are_read_as_far_as_they_go)
 		struct dump_sums sums;
 		int64_t time = 0;
 
-		struct maker maker = dump_new((struct maker){0});
+		struct maker maker = {.eol = "\n"};
+		buf_init(&maker.text);
 		put(&maker, "// UMDH: version %s", cases[i].banner);
 		put(&maker, "// UMDH: version 1: Logtime 1999-01-01 01:01 - Machine=B - PID=%s",
 			cases[i].pid ? "1" : "none");
+		put_modules(&maker);
+		put(&maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
 		put_block(&maker, 16, 8, "1", 1);
 		dump_end(&maker, "old.txt");
 		assert_int_equal(read_sums(&sums, "old.txt"), 0);
