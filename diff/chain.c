@@ -211,9 +211,8 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 		rc = take_rest(chain, number, err);
 	if (!rc && number && comparison->row_count && !chain->joined_count && !options->force)
 		rc = err_set(err, ERR_USAGE, item->path,
-			"no stack of it is in a comparison before it, so that nothing shows that "
-			"it goes "
-			"on; give the dumps, or use --force");
+			"no stack of it is in a comparison before it with the same id, so that "
+			"nothing shows that it goes on; give the dumps, or use --force");
 	buf_release(&key);
 	return rc;
 }

@@ -77,7 +77,8 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 	const struct options *options = inputs->options;
 	struct read_words words = {inputs, say_skipped, say_sentence, false};
 	const char *why = list->count > 1 ?
-				  "a comparison is read alone, or with others that follow it" :
+				  "a comparison is read alone, or with other comparisons, each of "
+				  "which goes on where the one before it ends" :
 				  too_much(options);
 	struct comparison *comparison;
 	int rc;

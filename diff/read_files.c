@@ -333,7 +333,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 		return err_set(err, ERR_NOT_DUMP, name, NULL);
 	if (file->kind == FILE_COMPARISON && reading->store)
 		return err_set(err, ERR_NOT_DUMP, name,
-			"it is a comparison, which is read alone; a trend takes dumps");
+			"it is a comparison; these are read alone or in a row, not beside dumps");
 	if (file->kind == FILE_COMPARISON) {
 		file->printed = *source;
 		*source = NULL;

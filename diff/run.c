@@ -515,6 +515,17 @@ static void print_version(void)
 		RECORD_FORMAT);
 }
 
+/* Prints the usage, and names what took the only name there may have been. */
+static int report_empty(const struct options *options, FILE *say, struct err *err)
+{
+	const char *taken = options->junit ? options->junit : options->output;
+
+	options_usage(say);
+	return !taken ? -ERR_USAGE :
+			err_set(err, ERR_USAGE, taken,
+				"it is what is written, and no file to read is given");
+}
+
 int hdiff_run(int argc, char **argv, FILE *say)
 {
 	struct comparison_run run = {.say = say};
@@ -528,8 +539,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	} else if (!rc && run.options.version) {
 		print_version();
 	} else if (is_empty) {
-		options_usage(say);
-		rc = -ERR_USAGE;
+		rc = report_empty(&run.options, say, &err);
 	} else if (!rc && run.options.list) {
 		rc = run_list(&run.options, say, &err);
 	} else if (!rc && run.options.extract) {

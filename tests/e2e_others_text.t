@@ -47,6 +47,8 @@ frames_of_old_windows();
 two_in_one_file();
 pasted();
 nearly_right();
+subtest 'notes that were wrapped' => \&wrapped_notes;
+subtest 'no file to read' => \&no_file;
 subtest 'stacks that were lost' => \&lost_stacks;
 other_tools();
 code_pages();
@@ -198,6 +200,12 @@ sub two_in_one_file {
 		is($result->{out}, '', "$first and $second: no sum");
 		like($result->{err}, qr/\Ahdiff: \Q$file\E:$line: another snapshot or comparison begins here .*csplit.*\n\z/, "$first and $second: at line $line");
 	}
+	# The first may be without blocks.
+	my $empty = raw(0) =~ s/^\*- (?:- )+Start.*//msr;
+	my $empty_lines = $empty =~ tr/\n//;
+	my ($banner) = raw(1) =~ m{\A(.*?)^// UMDH}ms;
+	my $begins = 1 + $empty_lines + ($banner =~ tr/\n//);
+	like(hdiff(spew("$dir/two.txt", $empty . raw(1)))->{err}, qr/two\.txt:$begins: another snapshot.* \(UMDH's banner\)/, 'after a log without blocks: at the banner');
 	# What threads read in pieces, and hsym.
 	my $large = raw(0, blocks => 30000);
 	my $line = 2 + ($large =~ tr/\n//);
@@ -325,6 +333,8 @@ sub other_tools {
 		'C runtime' => "'a.exe': Loaded 'C:\\a.exe'\nDetected memory leaks!\nDumping objects ->\n{12} normal block at 0x0012, 4 bytes long.\n",
 		'Valgrind' => "==123== Memcheck, a memory error detector\n",
 		'sanitizer' => "==123==ERROR: LeakSanitizer: detected memory leaks\n",
+		'UTF-16LE' => join('', map { "$_\0" } split //, raw(1)), 'UTF-16BE' => join('', map { "\0$_" } split //, raw(1)),
+		'lines end with CR' => raw(1) =~ tr/\n/\r/r,
 		'minidump' => "MDMP\x93\xa7\x00\x00" . "\0" x 100,
 		'xz' => "\xfd7zXZ\0\0\4", 'bzip2' => 'BZh91AY&SY', 'zstd' => "\x28\xb5\x2f\xfd\x04\x00", 'lz4' => "\x04\x22\x4d\x18\x64",
 		'web page' => "<!DOCTYPE html>\n<html><pre>30 bytes + 10 at 1F0740 by BackTrace11\n",
@@ -333,9 +343,11 @@ sub other_tools {
 		my $file = spew("$dir/foreign", $files{$what});
 		my $result = hdiff($file);
 		is($result->{status}, 2, "$what: status 2");
-		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(it is .*\b$what\b/, "$what: named");
+		like($result->{err}, qr/\Ahdiff: \Q$file\E: is not a heap dump \(it(?: i)?s .*\b$what\b/, "$what: named");
 	}
 	like(run([$hdiff, '-'], stdin => packed(spew("$dir/a.folded", $folded)))->{err}, qr/folded stacks/, 'also packed, from a pipe');
+	my $refused = "// \n// UMDH: version 10.0.19041.1: Logtime 2026-03-04 10:00 - Machine=MADE - PID=44\n// \n// Process 44 had not enabled allocation stack collection. It is enabled now.\n";
+	like(hdiff(spew("$dir/foreign", $refused))->{err}, qr/is not a heap dump \(UMDH found that no stacks were collected in the process; take the log again/, 'an error of UMDH: named');
 	unlike(hdiff(spew("$dir/foreign", "Dear reader;\nit is 5\n"))->{err}, qr/it is a/, 'prose is nothing');
 	return;
 }
@@ -408,8 +420,9 @@ sub chains {
 	$result = hdiff($files[0], spew("$dir/other.txt", printed(['D1', [3, 1], [4, 1], 'x!y+1'])));
 	is($result->{status}, 2, 'of another process: status 2');
 	like($result->{err}, qr/other\.txt: .*no stack of it is in a comparison before it/, 'of another process: named');
+	like(hdiff($files[0], spew("$dir/other.txt", $texts[1] =~ s/BackTraceA/BackTraceE/gr))->{err}, qr/no stack of it is in a comparison before it with the same id/, 'other ids: named');
 	my $dump = spew("$dir/dump.txt", raw(0));
-	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with others that follow it/, 'beside a dump: refused');
+	like(hdiff($files[0], $dump)->{err}, qr/c0\.txt: .*a comparison is read alone, or with other comparisons, each of which goes on/, 'beside a dump: refused');
 	like(hdiff('--group', 'heap', @files)->{err}, qr/a comparison does not tell heaps/, 'heaps: refused');
 	my $huge = 1 << 62;
 	my @huge = map { my $n = $_; spew("$dir/huge$n.txt", printed(['A1', [$n, 1], [$n + 1, 1], 'a!b+1'], ["B$n", [0, 0], [$huge, 1], "a!c$n+1"])) } 1 .. 3;
@@ -472,11 +485,41 @@ sub lost_stacks {
 	my $large = raw(0, blocks => 30000) =~ s/^\t/|/gmr;
 	like(hdiff(spew("$dir/lost.txt", $large))->{err}, qr/\d stacks are not in the file/, 'a large file, which threads read');
 	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
+	my $single = raw(1) =~ s/BackTrace1A/BackTrace11/gr =~ s/^\t/|/gmr;
+	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is not in the file/, 'a log with one stack');
 	# Where it is so by chance or on purpose nothing is reported.
 	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
 		my $result = hdiff(spew("$dir/few.txt", $text));
 		is($result->{status}, 0, 'silent: status 0');
 		is($result->{err}, '', 'silent');
 	}
+	return;
+}
+
+# A dump of hsnap whose notes were wrapped is reported, however many they are.
+sub wrapped_notes {
+	my $dump = series_dump(1763632800000, { leak => 1000 });
+	is(hdiff(spew("$dir/notes.txt", $dump))->{status}, 0, 'whole: status 0');
+	my ($number, $rest) = (0, undef);
+	my $count = $dump =~ s{^(// hsnap: process \S+) (.*)$}{$1 \n$2}m + $dump =~ s{^(// hsnap: heap \S+) (.*)$}{$1 \n$2}mg;
+	for my $line (split /\n/, $dump) {
+		$number++;
+		next if $line =~ m{^(?://|\*|[0-9A-F]+ bytes|\s|$)} || $line =~ /^REQUESTED/;
+		$rest = $line;
+		last;
+	}
+	my $result = hdiff(spew("$dir/notes.txt", $dump));
+	is($result->{status}, 2, 'wrapped: status 2');
+	my @said = grep { /left out/ } split /\n/, $result->{err};
+	is(scalar @said, 1, 'wrapped: one message') or diag($result->{err});
+	like($said[0], qr/notes\.txt:$number: warning: left out: $count lines? that looks? like data, the first is "\Q@{[substr $rest, 0, 40]}\E/, 'wrapped: which');
+	return;
+}
+
+# An option takes the only name.
+sub no_file {
+	my $result = hdiff('--max-growth', 0, '--junit', "$dir/only.txt");
+	is($result->{status}, 2, 'status 2');
+	like($result->{err}, qr/\nhdiff: \Q$dir\E\/only\.txt: wrong usage \(it is what is written, and no file to read is given\); see --help\n\z/, 'the last line');
 	return;
 }

@@ -58,6 +58,38 @@ static bool starts(const char *at, const char *end, const char *mark)
 	return (size_t)(end - at) >= len && !memcmp(at, mark, len);
 }
 
+/* Returns true if words are anywhere in a text. */
+static bool contains(const char *at, const char *end, const char *words)
+{
+	while (at < end && (at = memchr(at, *words, (size_t)(end - at)))) {
+		if (starts(at, end, words))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+#define ENCODED_MIN 16 /* bytes that show how a text is encoded */
+
+/* Returns words on a text that has to be converted first, or NULL. */
+static const char *encoding_words(const char *bytes, size_t len)
+{
+	size_t zeros[2] = {0};
+
+	for (size_t i = 0; i < ENCODED_MIN && i < len; i++)
+		zeros[i % 2] += !bytes[i];
+	if (len >= ENCODED_MIN && !zeros[0] && zeros[1] == ENCODED_MIN / 2)
+		return "it is UTF-16 without its mark; convert it first: 'iconv -f UTF-16LE -t "
+		       "UTF-8 FILE | hdiff -'";
+	if (len >= ENCODED_MIN && !zeros[1] && zeros[0] == ENCODED_MIN / 2)
+		return "it is UTF-16 without its mark; convert it first: 'iconv -f UTF-16BE -t "
+		       "UTF-8 FILE | hdiff -'";
+	if (!memchr(bytes, '\n', len) && memchr(bytes, '\r', len))
+		return "its lines end with CR alone; convert it first: 'tr \"\\r\" \"\\n\" <FILE | "
+		       "hdiff -'";
+	return NULL;
+}
+
 /* Returns where the next line begins, or end. */
 static const char *line_behind(const char *at, const char *end)
 {
@@ -133,6 +165,14 @@ const char *printed_refused(const char *bytes, size_t len)
 		if (starts(bytes, end, marks[i].mark))
 			return marks[i].words;
 	}
+	words = encoding_words(bytes, len);
+	if (words)
+		return words;
+	if (starts(bytes, end, "// ") &&
+		contains(bytes, end, "enabled allocation stack collection"))
+		return "UMDH found that no stacks were collected in the process; take the log "
+		       "again, "
+		       "or start the process anew after 'gflags /i IMAGE +ust' or 'hsnap ust on'";
 	if (is_heaptrack(bytes, end))
 		return FOREIGN("a recording of heaptrack");
 	if (is_profile(bytes, end))
