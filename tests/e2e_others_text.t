@@ -467,6 +467,16 @@ sub chained_totals {
 sub lost_stacks {
 	my %forms = ('a list' => '  * ', 'a bar' => '|', 'an escaped TAB' => '\\t', 'an entity' => '&nbsp; ', 'an arrow' => "\xe2\x86\x92", 'a wide blank of CP932' => "\x81\x40");
 	my @ids = (11, '1A');
+	$forms{'a number'} = '1. ';
+	for my $what (sort keys %forms) {
+		my $file = spew("$dir/marked.txt", comparison({}) =~ s/^\t/$forms{$what}/gmr);
+		my $result = hdiff('--module', 'stock', '--max-growth', 0, $file);
+		is($result->{status}, 2, "a comparison, $what: status 2");
+		my @said = grep { /left out/ } split /\n/, $result->{err};
+		is(scalar @said, 1, "a comparison, $what: one message") or diag($result->{err});
+		like($said[0], qr/marked\.txt:5: warning: left out: \d lines that look like data, the first is ".*ntdll!RtlAllocateHeapSlowly/, "a comparison, $what: which");
+	}
+	delete $forms{'a number'}; # in a log a part of the line would be an address
 	my %changed = map { my $text = $forms{$_}; $_ => sub { $_[0] =~ s/^\t/$text/gmr } } keys %forms;
 	$changed{'joined lines'} = sub { $_[0] =~ s/\n\t/ /gr };
 	my $words = sprintf '%d of %1$d stacks are not in the file, for example that of BackTrace%s: its lines may have been changed', scalar @ids, $ids[0];

@@ -1,5 +1,6 @@
 /* Entries of a dump: the line that counts, and handing on what came with it. */
 #include "core/base/text.h"
+#include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
 
 /* A number that may have "0x" before it. */
@@ -224,7 +225,7 @@ bool scan_is_name(const char *at, const char *end)
 	unsigned tries = 0;
 	bool has_addr;
 
-	if (at < end && strchr(SCAN_MARKS, *at))
+	if (at < end && pasted_is_marked(at, (size_t)(end - at)))
 		return false;
 	while (from < end && (hex_digits[(unsigned char)*from] || *from == '`'))
 		from++;

@@ -50,4 +50,7 @@ void pasted_end(struct pasted *pasted, struct buf *to);
 /* Returns true if a line, mended, holds data of a dump or a comparison. Comments are none. */
 bool pasted_is_data(const char *line, size_t len);
 
+/* Returns true if a text begins with the mark of a list, a table, a quote or markup, as no frame does. */
+bool pasted_is_marked(const char *text, size_t len);
+
 #endif

@@ -18,7 +18,6 @@
 
 #define SCAN_ID_BYTES 64 /* with a NUL */
 #define SCAN_SHOWN_BYTES 64 /* of a line in a message, with a NUL */
-#define SCAN_MARKS "|*-#\"" /* of lists and tables: no name begins with one */
 #define SCAN_NAME_MAX 4095 /* bytes of a frame that is given as text */
 
 struct scan_line {

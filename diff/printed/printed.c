@@ -373,6 +373,10 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		refuse_line(reader, "it belongs to no row");
 	} else if (reader->is_ours && words_start(words, "(one of ")) {
 		fail(reader, ERR_NOT_DUMP, not_plain);
+	} else if (pasted_is_marked(words.text, words.len)) {
+		reader->place = IN_STACK;
+		reader->row.is_own = true;
+		unread_line(reader, words);
 	} else {
 		reader->place = IN_STACK;
 		/* What our own reports print where a stack would stand is no frame. */
@@ -396,7 +400,10 @@ static void refuse_unread(struct printed_reader *reader)
  * its report goes. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
-	if (reader->place != BETWEEN && memchr(words.text, '!', words.len))
+	bool is_frame = memchr(words.text, '!', words.len) ||
+			pasted_is_marked(words_trim(words).text, words_trim(words).len);
+
+	if (reader->place != BETWEEN && is_frame)
 		row_frame(reader, words);
 	else if (reader->place != BETWEEN)
 		refuse_inside(reader, "it is no part of a comparison");
