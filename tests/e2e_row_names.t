@@ -20,6 +20,7 @@ my @heap = ('ntdll+A123', 'ntdll+12A33'); # the innermost frames of heap calls o
 subtest 'without symbols, the first module that is not the system\'s' => \&nameless_modules;
 subtest 'a C library that was linked in' => \&linked_in;
 subtest 'an ordinary leak is no allocator' => \&ordinary;
+subtest 'functions that call a runtime DLL, or lie near malloc, are no allocators' => \&ordinary_callees;
 subtest 'stacks that end in an allocator' => \&uncalled;
 subtest 'long names' => \&long_names;
 subtest 'a frame that starts the program is not suppressed by a part of its name' => \&start_up;
@@ -94,13 +95,14 @@ sub nameless_modules {
 	is_deeply(named('--strip', '-o', 'text', $old, $new), ['plug+1234', 'app+2000', 'plug+7777', 'app+3000'], 'also with --strip');
 }
 
-# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc, which is near it.
+# malloc is nameless, and has 41 callers, or 8, of which one is operator new with 34; 12 of calloc, which is near it: two of
+# them are functions that call malloc as well.
 sub linked_in {
 	my @stacks = map {
 		my $n = $_;
 		[0x10 + $n, 1 + $n, 'app+100010', $n <= 34 ? 'app+101000' : (), sprintf('app+%X', 0x1000 * $n), 'app+300000']
 	} 1 .. 40;
-	push @stacks, map { [8, 1, 'app+102000', sprintf('app+%X', 0x50000 + 0x100 * $_), 'app+300000'] } 1 .. 12;
+	push @stacks, map { [8, 1, 'app+102000', sprintf('app+%X', $_ < 3 ? 0x1000 * $_ + 0x30 : 0x50000 + 0x100 * $_), 'app+300000'] } 1 .. 12;
 	push @stacks, map { [8, 1, 'app+200000', sprintf('app+%X', 0x60000 + 0x100 * $_), 'app+300000'] } 1 .. 11; # far from it
 	push @stacks, [0x100000, 9, 'app+100010', 'app+777', 'app+888', 'plug+10', 'app+300000', 'KERNEL32+5', 'ntdll+6'];
 	my $new = dump_of('static.txt', \@stacks);
@@ -140,6 +142,30 @@ sub ordinary {
 	is(frame_flags("$dir/half.txt")->{'app+5000'}{layer}, undef, 'half of the stacks are not most of them');
 	push @half, [0x10, 1, 'app+5000', 'app+70000', 'app+9'];
 	is(frame_flags(dump_of('most.txt', \@half))->{'app+5000'}{layer}, JSON::PP::true, 'one more is');
+}
+
+sub ordinary_callees {
+	my @runtimes = (['ucrtbase+F2B6'], ['MSVCR80+14D83'], ['OLEAUT32+100'], []);
+	for my $runtime (@runtimes) {
+		my @stacks = map { [0x10, $_, @heap, @$runtime, 'app+5100', sprintf('app+%X', 0x20000 + 0x100 * $_), 'app+9'] } 1 .. 40;
+		is(frame_flags(dump_of('runtime.txt', \@stacks))->{'app+5100'}{layer}, @$runtime ? undef : JSON::PP::true,
+			'called from 40 places, calls ' . ($runtime->[0] // 'ntdll'));
+		my %names = map { $_ => ['malloc'] } @$runtime or next;
+		is(named(dump_of('runtime-named.txt', \@stacks, \%names))->[0], 'app+5100', 'also where that has a name');
+	}
+	# malloc at 5100 with 40 callers; a function that leaks at 7000 with 12 of its own.
+	my @near = map { [0x20, 1, @heap, 'app+5100', sprintf('app+%X', 0x20000 + 0x100 * $_), 'app+9'] } 1 .. 40;
+	push @near, map { [500, 2, @heap, 'app+7000', sprintf('app+%X', 0x30000 + 0x100 * $_), 'app+9'] } 1 .. 12;
+	my $flags = frame_flags(dump_of('near.txt', \@near));
+	is($flags->{'app+5100'}{layer}, JSON::PP::true, 'malloc');
+	is($flags->{'app+7000'}{layer}, undef, 'its neighbour');
+	my %names = map { (sprintf('app+%X', 0x20000 + 0x100 * $_) => ["caller_$_"], sprintf('app+%X', 0x30000 + 0x100 * $_) => ["ringer_$_"]) } 1 .. 40;
+	is(frame_flags(dump_of('near-named.txt', \@near, \%names))->{'app+7000'}{layer}, undef, 'whose callers have names of their own');
+	# operator new at 80000, called from 90 places, and operator new[] beside it, from 31.
+	push @near, map { [0x20, 1, @heap, 'app+5100', 'app+80000', sprintf('app+%X', 0x40000 + 0x100 * $_), 'app+9'] } 1 .. 90;
+	push @near, map { [0x20, 1, @heap, 'app+5100', 'app+80000', 'app+80400', sprintf('app+%X', 0x50000 + 0x100 * $_), 'app+9'] } 1 .. 31;
+	$flags = frame_flags(dump_of('new.txt', \@near));
+	is_deeply([grep { /^app/ && $flags->{$_}{layer} } sort keys %$flags], ['app+5100', 'app+80000', 'app+80400'], 'operator new[] calls its neighbour');
 }
 
 sub uncalled {

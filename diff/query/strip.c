@@ -222,14 +222,20 @@ const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules that hand out memory: their frames without a name are layers, too. */
-static const char *const allocator_modules[] = {
+/* Modules of the system's heap, and of its checkers and recorders. */
+static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
 	"kernel32",
 	"verifier",
 	"vfbasics",
 	"vrfcore",
+	"hsnap-tracer*",
+	NULL,
+};
+
+/* Modules that hand out memory: their frames without a name are layers, too. */
+static const char *const allocator_modules[] = {
 	"ucrtbase*",
 	"msvcr*",
 	"vcruntime*",
@@ -381,7 +387,8 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 	if (by == BY_FILE)
 		return is_in_library(frame);
 	return is_listed(strip, frame) || (by == BY_MODULE && strip->is_known && frame->module &&
-						  is_in(allocator_modules, frame->module));
+						  (is_in(heap_modules, frame->module) ||
+							  is_in(allocator_modules, frame->module)));
 }
 
 /* Remembers the answers: names, modules and files are few, and frames many. */
@@ -407,6 +414,11 @@ static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by
 	return is;
 }
 
+bool strip_is_heap(const struct frame *frame)
+{
+	return frame->module && is_in(heap_modules, frame->module);
+}
+
 void strip_add_nameless(struct strip *strip, const char *name)
 {
 	if (!table_find(&strip->known, name, strlen(name)))
@@ -414,9 +426,9 @@ void strip_add_nameless(struct strip *strip, const char *name)
 	strip->has_nameless = true;
 }
 
-static bool is_nameless_layer(struct strip *strip, const struct frame *frame)
+bool strip_is_nameless(struct strip *strip, const struct frame *frame)
 {
-	if (!strip->has_nameless || !frame->module)
+	if (!strip->has_nameless || !frame->module || frame->function)
 		return false;
 	frame_name(frame, &strip->name);
 	return table_find(&strip->known, strip->name.data, strip->name.len);
@@ -425,7 +437,7 @@ static bool is_nameless_layer(struct strip *strip, const struct frame *frame)
 bool strip_takes(struct strip *strip, const struct frame *frame)
 {
 	if (!frame->function)
-		return ask(strip, frame, BY_MODULE) || is_nameless_layer(strip, frame);
+		return ask(strip, frame, BY_MODULE) || strip_is_nameless(strip, frame);
 	return ask(strip, frame, BY_NAME) ||
 	       (strip->is_known && frame->file && ask(strip, frame, BY_FILE));
 }

@@ -43,8 +43,14 @@ void strip_add_known(struct strip *strip);
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
+/* Returns true if a frame lies in the system's heap, which a C runtime calls. */
+bool strip_is_heap(const struct frame *frame);
+
 /* Adds a frame without a name, as frame_name() writes it. */
 void strip_add_nameless(struct strip *strip, const char *name);
+
+/* Returns true if such a frame was added. */
+bool strip_is_nameless(struct strip *strip, const struct frame *frame);
 
 /* Adds the allocators without a name that the stacks of a comparison show, and looks for the names of what may be one. */
 void strip_find_nameless(struct strip *strip, struct naming *naming);

@@ -3,9 +3,11 @@
  * called by the return address in malloc.
  *
  * Such an address is the innermost one, layers aside, in most stacks of its module, and many callers lead to it, or to one of
- * its callers, which is operator new then; a function that leaks has few. What lies near it and has many callers as well is
- * calloc, realloc and the like. When these are layers, operator new is found the same way, and so on. Few addresses come into
- * question, so their names are looked for before they are judged.
+ * its callers, which is operator new then; a function that leaks has few. Such a runtime calls the system's heap itself: an
+ * address that calls another runtime's DLL is an ordinary function. Calloc, realloc and the like lie near malloc, have many
+ * callers as well, and share some of these: functions that call both. Operator new[] lies near operator new and calls it. When
+ * these are layers, operator new is found the same way, and so on. Few addresses come into question, so their names are looked
+ * for before they are judged.
  */
 #include "diff/query/strip.h"
 
@@ -18,7 +20,9 @@ enum {
 	CALLERS_MIN = 30, /* of what most stacks of a module have in common */
 	CHAIN_CALLERS_MIN = 3, /* of what one caller with that many calls */
 	NEAR_CALLERS_MIN = 10, /* of what lies near such an address */
-	NEAR_BYTES = 0x4000, /* in which a static C runtime has its allocators */
+	NEAR_BYTES = 0x2000, /* in which a static C runtime has its allocators; 0x1CD3 in node 18 */
+	NEAR_SHARED_MIN = 2, /* functions that call it and such an address; 2 of 19 in node 18 */
+	SITE_BYTES = 0x100, /* between two calls in one function */
 	SAMPLE = 4096, /* stacks that are looked at, evenly spread, */
 	DEPTH = 12, /* and so many frames of most */
 	ROUNDS = 8,
@@ -31,18 +35,25 @@ struct front {
 	size_t dump;
 	bool is_text; /* the dump has text in the place of an address */
 	bool is_judged;
+	bool calls_near; /* calls a layer that was found and lies near */
 	size_t module, stack_count, caller_count;
 };
 
 /* One that called it. */
 struct front_caller {
 	size_t front, stack_count, caller_count;
+	bool is_shared; /* it calls a layer that was found, too */
 };
 
-/* A layer that was found. */
-struct nameless_layer {
-	const char *module;
-	uint64_t offset_bytes;
+/* A call in a function that the context called. */
+struct call_site {
+	struct frame place, context;
+	size_t caller; /* that it belongs to */
+};
+
+struct call_sites {
+	struct call_site *items;
+	size_t count, cap;
 };
 
 struct fronts {
@@ -52,8 +63,9 @@ struct fronts {
 	struct front *items;
 	size_t count, cap;
 	struct front_caller *callers;
-	size_t caller_count, caller_cap, context_count;
-	struct nameless_layer *layers;
+	size_t caller_count, caller_cap;
+	struct call_sites contexts, layer_calls; /* of fronts; of layers that were found */
+	struct frame *layers; /* that were found */
 	size_t layer_count, layer_cap;
 	size_t *module_stacks; /* by module: stacks whose front is in it */
 	size_t module_count, module_cap;
@@ -114,6 +126,25 @@ static struct front *count_front(struct fronts *fronts, const struct frame *fram
 	return &fronts->items[number];
 }
 
+static bool is_module(const struct frame *a, const struct frame *b)
+{
+	return a->module && b->module && !strcmp(a->module, b->module);
+}
+
+static bool is_near(const struct frame *a, const struct frame *b)
+{
+	uint64_t x = a->offset_bytes, y = b->offset_bytes;
+
+	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
+}
+
+/* Adds the first of these frames, which the second called. */
+static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
+{
+	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
+	sites->items[sites->count++] = (struct call_site){frames[0], frames[1], caller};
+}
+
 /* Counts who called a front, the first of these frames, and who called that. */
 static void count_callers(
 	struct fronts *fronts, struct front *front, const struct frame *frames, size_t count)
@@ -128,11 +159,22 @@ static void count_callers(
 		front->caller_count++;
 	}
 	fronts->callers[number].stack_count++;
-	if (count > 2 && number_of(fronts, TEXT_CONTEXT, frames, fronts->context_count) ==
-				 fronts->context_count) {
-		fronts->context_count++;
+	if (count > 2 && number_of(fronts, TEXT_CONTEXT, frames, fronts->contexts.count) ==
+				 fronts->contexts.count) {
+		add_site(&fronts->contexts, &frames[1], number);
 		fronts->callers[number].caller_count++;
 	}
+}
+
+/* Returns true if the first of these frames, all of them layers, may be called by a runtime that is linked into the module of
+ * the one after them. */
+static bool is_inside_runtime(const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!strip_is_heap(&frames[i]) && !is_module(&frames[i], &frames[count]))
+			return false;
+	}
+	return true;
 }
 
 static void count_stack(struct fronts *fronts, size_t dump, bool is_text)
@@ -140,15 +182,21 @@ static void count_stack(struct fronts *fronts, size_t dump, bool is_text)
 	const struct frame *at = fronts->frames.items;
 	size_t left = fronts->frames.count, module;
 	struct front *front;
+	bool calls_layer;
 
 	for (; left > 1 && strip_takes(fronts->strip, at); at++)
 		left--;
 	if (left < 2 || fronts->frames.part_count || !at->module)
 		return;
 	module = count_module(fronts, at);
-	if (at->function)
+	calls_layer = at > fronts->frames.items && strip_is_nameless(fronts->strip, &at[-1]);
+	if (calls_layer)
+		add_site(&fronts->layer_calls, at, 0);
+	if (at->function ||
+		!is_inside_runtime(fronts->frames.items, (size_t)(at - fronts->frames.items)))
 		return;
 	front = count_front(fronts, at, module);
+	front->calls_near |= calls_layer && is_near(&at[-1], at);
 	front->dump = dump;
 	front->is_text = is_text;
 	count_callers(fronts, front, at, left);
@@ -164,7 +212,8 @@ static void count_stacks(struct fronts *fronts)
 
 	table_release(&fronts->known);
 	table_init(&fronts->known);
-	fronts->count = fronts->module_count = fronts->caller_count = fronts->context_count = 0;
+	fronts->count = fronts->module_count = fronts->caller_count = 0;
+	fronts->contexts.count = fronts->layer_calls.count = 0;
 	for (size_t i = 0; i < count; i += count / SAMPLE + 1) {
 		struct stack stack = {0};
 
@@ -193,21 +242,55 @@ static bool judge(struct fronts *fronts, struct front *front)
 	strip_add_nameless(fronts->strip, front->name);
 	array_grow((void **)&fronts->layers, &fronts->layer_cap, fronts->layer_count,
 		sizeof(*fronts->layers));
-	fronts->layers[fronts->layer_count++] =
-		(struct nameless_layer){front->frame.module, front->frame.offset_bytes};
+	fronts->layers[fronts->layer_count++] = front->frame;
 	return true;
 }
 
 static bool is_near_layer(const struct fronts *fronts, const struct frame *frame)
 {
 	for (size_t i = 0; i < fronts->layer_count; i++) {
-		uint64_t a = fronts->layers[i].offset_bytes, b = frame->offset_bytes;
-
-		if (!strcmp(fronts->layers[i].module, frame->module) &&
-			(a < b ? b - a : a - b) <= NEAR_BYTES)
+		if (is_near(&fronts->layers[i], frame))
 			return true;
 	}
 	return false;
+}
+
+/* Returns true if two calls are in the same function, with a name or without one. */
+static bool is_same_function(const struct frame *a, const struct frame *b)
+{
+	uint64_t x = a->offset_bytes, y = b->offset_bytes;
+
+	if (!is_module(a, b))
+		return false;
+	if (a->function || b->function)
+		return a->function && b->function && !strcmp(a->function, b->function);
+	return (x < y ? y - x : x - y) <= SITE_BYTES;
+}
+
+/* Marks callers of fronts whose function calls a layer, too. */
+static void find_shared(struct fronts *fronts)
+{
+	for (size_t i = 0; i < fronts->contexts.count; i++) {
+		const struct call_site *site = &fronts->contexts.items[i];
+		bool *is_shared = &fronts->callers[site->caller].is_shared;
+
+		for (size_t k = 0; !*is_shared && k < fronts->layer_calls.count; k++) {
+			const struct call_site *call = &fronts->layer_calls.items[k];
+
+			*is_shared = site->context.offset_bytes == call->context.offset_bytes &&
+				     is_same_function(&site->context, &call->context) &&
+				     is_same_function(&site->place, &call->place);
+		}
+	}
+}
+
+static size_t shared_count(const struct fronts *fronts, size_t front)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < fronts->caller_count; i++)
+		count += fronts->callers[i].front == front && fronts->callers[i].is_shared;
+	return count;
 }
 
 /* Returns true if most of the module's stacks go through so many of them. */
@@ -221,6 +304,7 @@ static bool judge_fronts(struct fronts *fronts)
 {
 	bool is_new = false;
 
+	find_shared(fronts);
 	for (size_t i = 0; i < fronts->count; i++) {
 		struct front *front = &fronts->items[i];
 
@@ -240,7 +324,10 @@ static bool judge_fronts(struct fronts *fronts)
 	for (size_t i = 0; i < fronts->count; i++) {
 		struct front *front = &fronts->items[i];
 
-		if (front->caller_count >= NEAR_CALLERS_MIN && is_near_layer(fronts, &front->frame))
+		if ((front->caller_count >= CALLERS_MIN && front->calls_near) ||
+			(front->caller_count >= NEAR_CALLERS_MIN &&
+				is_near_layer(fronts, &front->frame) &&
+				shared_count(fronts, i) >= NEAR_SHARED_MIN))
 			is_new |= judge(fronts, front);
 	}
 	return is_new;
@@ -267,6 +354,8 @@ void strip_find_nameless(struct strip *strip, struct naming *naming)
 	free(fronts.module_stacks);
 	free(fronts.items);
 	free(fronts.callers);
+	free(fronts.contexts.items);
+	free(fronts.layer_calls.items);
 	free(fronts.layers);
 	arena_release(&fronts.arena);
 }
