@@ -23,6 +23,7 @@ subtest 'an ordinary leak is no allocator' => \&ordinary;
 subtest 'functions that call a runtime DLL, or lie near malloc, are no allocators' => \&ordinary_callees;
 subtest 'stacks that end in an allocator' => \&uncalled;
 subtest 'long names' => \&long_names;
+subtest 'long names keep their class' => \&long_scopes;
 subtest 'a frame that starts the program is not suppressed by a part of its name' => \&start_up;
 subtest 'users\' inputs' => \&inputs;
 done_testing;
@@ -209,6 +210,32 @@ sub long_names {
 	is($frame->{short}, 'app!app::Table<...>::grow(int)', 'the page has both');
 	is($frame->{function}, $names{'app+4'}[0], 'so that one can search');
 	is($flags->{'app!main'}{short}, undef, 'where there is something to shorten');
+}
+
+# Each name, and what of it fits a table and the groups.
+sub long_scopes {
+	my @names = (
+		'std::function<void (int)>::operator()(int) const' => 'std::function<void (int)>::operator()',
+		'Reef::run()::{lambda(int)#1}::operator()(int) const' => 'Reef::run()::{lambda(int)#1}::operator()',
+		'Reef::Coral::operator std::string() const volatile' => 'Reef::Coral::operator std::string',
+		'Reef::Coral::operator std::function<void (int)>() const' => 'Coral::operator std::function<void (int)>',
+		'std::function<void (int)> Reef::Coral::make_them(int, long, char, double)' => 'Reef::Coral::make_them(...)',
+		'Reef::Coral::of<&Reef::operator< >::grow_it_slowly(int, int)' => 'Reef::Coral::of<...>::grow_it_slowly',
+		'Reef::Coral::of<decltype(a->b), int>::grow_it_slowly(int, int)' => 'Reef::Coral::of<...>::grow_it_slowly',
+		'a1::b2::c3::d4::e5::f6::g7::h8::i9::j10::k11::l12::m13::name' => 'f6::g7::h8::i9::j10::k11::l12::m13::name',
+		'a_long_outer_scope::one_more_long_scope::Coral::grow' => 'one_more_long_scope::Coral::grow');
+	my (@stacks, %names, @shown);
+	while (my ($name, $shown) = splice @names, 0, 2) {
+		my $at = sprintf 'app+%X', 0x100 * (1 + @stacks);
+		push @stacks, [0x1000 - 0x100 * @stacks, 1, $at, 'app+9000'];
+		push @shown, "app!$shown";
+		$names{$at} = [$name];
+	}
+	my $new = dump_of('scopes.txt', \@stacks, \%names);
+	is_deeply(named($new), \@shown, 'the table') or diag(join "\n", @{ named($new) });
+	my @groups = map { $_->{name} } @{ people(text('--group', 'function', '-n', 9, $new))->{groups} };
+	@groups = grep { !/\?$/ } @groups;
+	is_deeply(\@groups, \@shown, '--group function') or diag(join "\n", @groups);
 }
 
 sub start_up {

@@ -65,24 +65,52 @@ static bool is_start(const char *text, const char *at)
 	return at == text || (!is_word(at[-1]) && at[-1] != ':');
 }
 
+/* Adds a sign of a name to the number of brackets that are open. */
+static size_t count_depth(const char *function, const char *at, size_t depth)
+{
+	if (strchr("<([{`", *at))
+		return depth + 1;
+	if (depth && strchr(">)]}'", *at))
+		return depth - (*at != '>' || at == function || at[-1] != '-');
+	return depth;
+}
+
+const char *function_pass_operator(const char *function, const char *at)
+{
+	static const char *const signs[] = {
+		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "<", ">"};
+	size_t depth = 0;
+
+	if (strncmp(at, "operator", 8) != 0 || is_word(at[8]) ||
+		(at > function && !strchr(": *&<(,", at[-1])))
+		return at;
+	at += 8;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
+		if (!strncmp(at, signs[i], strlen(signs[i])))
+			return at + strlen(signs[i]);
+	}
+	if (*at != ' ')
+		return at;
+	for (; *at && (depth || !strchr("(>,", *at)); at++) /* a type, or new */
+		depth = count_depth(function, at, depth);
+	return at;
+}
+
 const char *function_own(const char *function)
 {
 	const char *own = function;
 	size_t depth = 0;
 
-	for (const char *at = function; *at; at++) {
+	for (const char *at = function; *at;) {
+		const char *past = function_pass_operator(function, at);
 		bool is_first = at == own || at[-1] == ':';
 
-		if (!depth && is_first && !strncmp(at, "operator", 8) && !is_word(at[8]))
-			break;
-		if (!depth && *at == '(' && !is_first) /* not "(anonymous namespace)" */
-			break;
-		if (strchr("<([{`", *at))
-			depth++;
-		else if (strchr(">)]}'", *at) && depth)
-			depth--;
-		else if (!depth && *at == ' ' && at[1] != '[') /* "f [clone .cold]" */
+		if (!depth && (past > at || (*at == '(' && !is_first)))
+			break; /* not "(anonymous namespace)" */
+		if (!depth && *at == ' ' && at[1] != '[') /* "f [clone .cold]" */
 			own = at + 1;
+		depth = past > at ? depth : count_depth(function, at, depth);
+		at = past > at ? past : at + 1;
 	}
 	return own;
 }

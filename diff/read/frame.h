@@ -57,6 +57,10 @@ void frames_part(struct frames *frames);
  * is held against. Replaces what buf held. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
+/* Returns the end of an operator's name that begins at at, "operator->" or "operator std::string", whose signs are neither
+ * brackets nor scopes; at, if none begins there. */
+const char *function_pass_operator(const char *function, const char *at);
+
 /* Where the function's own name begins, with its scopes: behind the type of its result, which names of
  * templates have in front. */
 const char *function_own(const char *function);

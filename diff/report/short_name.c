@@ -1,6 +1,6 @@
 /*
  * Names of functions for people: those of C++'s templates fill whole screens. What is too long loses, one after the other
- * until it fits: the type of the result and the arguments of templates, parameters, and outer scopes.
+ * until it fits: the type of the result and the arguments of templates, long parameters, all parameters, and outer scopes.
  *
  * Forms for programs have names whole.
  */
@@ -9,37 +9,24 @@
 #include "diff/report/report_parts.h"
 
 #define INSIDE_MIN 12 /* bytes in brackets that are worth three dots */
+#define SCOPES 16 /* innermost parts of a name, of which outer ones are left out */
 
-/* Returns the end of an operator's name, whose signs are no brackets, or at. */
-static const char *pass_operator(const char *name, const char *at)
-{
-	static const char *const words[] = {"operator<=>",
-		"operator<<=", "operator>>=", "operator->*", "operator<<", "operator>>",
-		"operator<=", "operator>=", "operator->", "operator()", "operator<", "operator>"};
-
-	if (*at != 'o' || (at > name && !strchr(": *&", at[-1])))
-		return at;
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		size_t len = strlen(words[i]);
-
-		if (!strncmp(at, words[i], len))
-			return at + len;
-	}
-	return at;
-}
-
-/* Returns the bracket that closes the one at at, or NULL. */
-static const char *find_close(const char *at)
+/* Returns the bracket of a name that closes the one at at, or NULL. */
+static const char *find_close(const char *name, const char *at)
 {
 	size_t depth = 0;
 
-	for (const char *from = at; *at; at++) {
+	for (const char *past, *from = at; *at; at = past) {
+		past = function_pass_operator(name, at);
+		if (past > at)
+			continue;
 		if (strchr("<([{", *at))
 			depth++;
 		else if (strchr(")]}", *at) || (*at == '>' && (at == from || at[-1] != '-')))
 			depth--;
 		if (!depth)
 			return at;
+		past = at + 1;
 	}
 	return NULL;
 }
@@ -51,11 +38,11 @@ static void add_without(struct buf *to, const char *name, char open)
 	const char *from = name;
 
 	for (const char *at = name; *at;) {
-		const char *past = pass_operator(name, at), *close = NULL;
+		const char *past = function_pass_operator(name, at), *close = NULL;
 		bool is_name = at == name || at[-1] == ':' || at[-1] == ' ';
 
 		if (past == at && *at == open && !is_name)
-			close = find_close(at);
+			close = find_close(name, at);
 		if (close && close - at > INSIDE_MIN) {
 			buf_add(to, from, (size_t)(at + 1 - from));
 			buf_add_text(to, "...");
@@ -66,23 +53,32 @@ static void add_without(struct buf *to, const char *name, char open)
 	buf_add_text(to, from);
 }
 
-/* Returns the last two parts of a name, "Heap::allocate". */
-static const char *inner_scopes(const char *name)
+/* Splits a name at its scopes. Returns the end of the last part without its parameters, and stores where the last parts begin,
+ * the outermost first. */
+static const char *find_parts(const char *name, const char *parts[SCOPES])
 {
-	const char *last[2] = {name, name};
-	size_t depth = 0;
+	const char *close, *past, *end = NULL;
 
-	for (const char *at = name; *at; at++) {
-		if (strchr("<([{", *at))
-			depth++;
-		else if (strchr(">)]}", *at) && depth)
-			depth--;
-		else if (!depth && at[0] == ':' && at[1] == ':') {
-			last[0] = last[1];
-			last[1] = at + 2;
+	for (size_t i = 0; i < SCOPES; i++)
+		parts[i] = name;
+	for (const char *at = name; *at; at = past) {
+		bool is_name = at == name || at[-1] == ':' || at[-1] == ' ';
+
+		past = function_pass_operator(name, at);
+		close = past == at && strchr("<([{", *at) ? find_close(name, at) :
+			*at == '`'			  ? strchr(at, '\'') :
+							    NULL;
+		if (close && *at == '(' && !is_name)
+			end = at;
+		if (past == at && at[0] == ':' && at[1] == ':') {
+			memmove(parts, parts + 1, (SCOPES - 1) * sizeof(*parts));
+			parts[SCOPES - 1] = at + 2;
+			end = NULL;
+			past = at + 1;
 		}
+		past = close ? close + 1 : past > at ? past : at + 1;
 	}
-	return last[0];
+	return end ? end : name + strlen(name);
 }
 
 /* Replaces the words from at on by a text that is part of them, or not. */
@@ -95,6 +91,21 @@ static void replace(struct buf *words, size_t at, const char *by)
 	words->len = at;
 	buf_add(words, copy.data, copy.len);
 	buf_release(&copy);
+}
+
+/* Leaves out the parameters of a name that begins at at, and outer scopes until it fits; the last two parts remain. */
+static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
+{
+	const char *parts[SCOPES], *end = find_parts(words->data + at, parts);
+	unsigned module;
+	size_t part = 0;
+
+	words->len = (size_t)(end - words->data);
+	words->data[words->len] = '\0';
+	module = report_columns(words->data) - report_columns(words->data + at);
+	while (part + 2 < SCOPES && module + report_columns(parts[part]) > columns)
+		part++;
+	replace(words, at, parts[part]);
 }
 
 void report_shorten(struct buf *words, size_t from, unsigned columns)
@@ -115,5 +126,5 @@ void report_shorten(struct buf *words, size_t from, unsigned columns)
 		buf_release(&shorter);
 	}
 	if (report_columns(words->data) > columns)
-		replace(words, at, inner_scopes(words->data + at));
+		leave_out_scopes(words, at, columns);
 }
