@@ -7,6 +7,7 @@
 
 #include "diff/match/row_series.h"
 #include "diff/report/report_parts.h"
+#include "diff/series_list.h"
 
 #define NAMES_MAX 3 /* frames that name a stack */
 #define NO_ROW UINT32_MAX
@@ -177,6 +178,21 @@ static void check_limit(struct growth_limits *limits, struct view *view, struct 
 	limits->is_over = true;
 }
 
+/* Replaces the words by the reason for which the date of a dump is in doubt. */
+static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
+{
+	buf_clear(words);
+	buf_printf(words, "the date of %s is %s", dump->path, dumps_doubt_words(dump));
+	return words->data;
+}
+
+/* Returns a dump of a trend whose date is in doubt, or NULL. */
+static const struct dump_sums *find_doubt(const struct comparison *comparison)
+{
+	return comparison->axis ? dumps_find_doubt(comparison->dumps, comparison->dump_count) :
+				  NULL;
+}
+
 static void check_ends(struct growth_limits *limits, struct view *view, struct buf *words)
 {
 	const struct options *options = limits->options;
@@ -184,10 +200,13 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 	const struct trend_axis *axis = view->comparison->axis;
 	struct delta delta = change_delta(&view->selected);
 	struct grown grown = grown_of(view);
+	const struct dump_sums *doubt = find_doubt(view->comparison);
 	const char *why = limits->growth_unknown;
 
 	if (axis && axis_longest(axis) < 2)
 		why = "there are no two snapshots of a process";
+	if (!why && doubt && doubt->date_doubt == DATE_UNKNOWN)
+		why = doubt_words(doubt, words);
 	if (why) {
 		limits->ends_unknown++;
 		say_unknown(limits, view, "growth", why);
@@ -264,14 +283,20 @@ static void add_fastest(
 }
 
 /* Why a trend cannot be held against a rate, or NULL. */
-static const char *no_rate(struct growth_limits *limits, const struct trend_axis *axis)
+static const char *no_rate(
+	struct growth_limits *limits, const struct comparison *comparison, struct buf *words)
 {
+	const struct trend_axis *axis = comparison->axis;
+	const struct dump_sums *doubt = find_doubt(comparison);
+
 	if (axis_longest(axis) < AXIS_TREND_MIN) {
 		limits->too_few++;
 		return "there are less than three snapshots of a process";
 	}
+	limits->lacks_times |= doubt || !axis->times_ms;
+	if (doubt)
+		return doubt_words(doubt, words);
 	if (!axis->times_ms) {
-		limits->lacks_times = true;
 		return "not all snapshots tell when they were taken, or all tell the same time";
 	}
 	limits->judged++;
@@ -281,7 +306,7 @@ static const char *no_rate(struct growth_limits *limits, const struct trend_axis
 static void check_rate(struct growth_limits *limits, struct view *view, struct buf *words)
 {
 	const struct options *options = limits->options;
-	const char *why = no_rate(limits, view->comparison->axis);
+	const char *why = no_rate(limits, view->comparison, words);
 	struct rates rates;
 	double growth;
 

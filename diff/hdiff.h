@@ -182,6 +182,7 @@ struct inputs {
 	struct series *series; /* at least one, when all was well */
 	size_t series_count;
 	bool is_partial;
+	bool is_few; /* dumps by name, of which remarks are printed at once */
 	bool is_printed; /* a comparison, whose rows are there: there is nothing to match */
 	const char *printed_name; /* while it is read */
 	const char *growth_unknown; /* why no growth can be told from these dumps, or NULL */

@@ -8,6 +8,7 @@
 #include "diff/printed/printed.h"
 #include "diff/query/group.h"
 #include "diff/read/read_dump.h"
+#include "diff/report/report_parts.h"
 #include "diff/series_list.h"
 
 /* ---------------------------------------------------------------- a printed comparison */
@@ -298,7 +299,17 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 }
 
 #define NOTED_MS 2000 /* clocks that are put right by less need no message */
+#define DAY_MS 86400000 /* between clocks on walls of two time zones, and some more */
 
+/* Adds a remark to a dump, and prints it where that is not done for all dumps later. */
+static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
+{
+	sums_warn(dump, words);
+	if (inputs->is_few)
+		say_warning(inputs->say, dump->path, "", words);
+}
+
+/* Notes a dump whose date was put right. No clock puts right those of its process that lack one. */
 static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 {
 	const struct inputs *inputs = ctx;
@@ -310,31 +321,51 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 		"its date is %s, but by the machine's running clock it was taken at %s, which "
 		"counts",
 		date_text(stated_ms, stated), date_text(dump->time_ms, taken));
-	sums_warn(dump, words);
-	say_warning(inputs->say, dump->path, "", words);
+	add_remark(inputs, dump, words);
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		struct dump_sums *other = &inputs->dumps[i];
+
+		if (!other->clock_ms && other->time_ms && dump_same_process(dump, other))
+			other->date_doubt = DATE_UNKNOWN;
+	}
+}
+
+/* Finds out what is wrong with the date of a dump that no clock puts right. */
+static void check_date(struct inputs *inputs, struct dump_sums *dump)
+{
+	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+
+	if (dump->date_doubt == DATE_UNKNOWN) {
+		add_remark(inputs, dump,
+			"it lacks the machine's running clock, by which others of its process are "
+			"dated wrongly: when it was taken is not known");
+	} else if (!dump->has_wall_time && dump->time_ms < dump->start_ms - NOTED_MS) {
+		dump->date_doubt = DATE_EARLY;
+		snprintf(words, sizeof(words),
+			"its date is %s, before its process began (%s): the clock was set",
+			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
+		add_remark(inputs, dump, words);
+	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
+		/* No remark: reports do not depend on when they are made. */
+		dump->date_doubt = DATE_AHEAD;
+		snprintf(words, sizeof(words), "its date, %s, lies in the future",
+			report_dump_time(dump, stated));
+		say_warning(inputs->say, dump->path, "", words);
+	}
 }
 
 /* Settles when dumps were taken, of which some may be dated by a clock that was wrong. */
 static void settle_clocks(struct inputs *inputs)
 {
 	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
-	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
 
 	for (size_t i = 0; i < inputs->dump_count; i++)
 		dumps[i] = &inputs->dumps[i];
 	dumps_settle_clocks(dumps, inputs->dump_count, note_dated, inputs);
 	free(dumps);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
-		struct dump_sums *dump = &inputs->dumps[i];
-
-		if (!dump->time_ms || dump->has_wall_time ||
-			dump->time_ms >= dump->start_ms - NOTED_MS)
-			continue;
-		snprintf(words, sizeof(words),
-			"its date is %s, before its process began (%s): the clock was set",
-			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
-		sums_warn(dump, words);
-		say_warning(inputs->say, dump->path, "", words);
+		if (inputs->dumps[i].time_ms)
+			check_date(inputs, &inputs->dumps[i]);
 	}
 }
 
@@ -440,31 +471,31 @@ int inputs_read(struct inputs *inputs, const struct file_list *list, struct err 
 	const struct options *options = inputs->options;
 	struct time_filter window = {options->since, options->until, options->force};
 	struct read_file *files;
-	bool is_few = are_few(list, options);
 	int rc = ask_parts(inputs, list, err);
 
+	inputs->is_few = are_few(list, options);
 	if (!rc && chain_is(list))
 		return read_chain(inputs, list, err);
 	files = xcalloc(list->count + 1, sizeof(*files));
 	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
-	if (!is_few)
+	if (!inputs->is_few)
 		inputs->store = stack_store_new();
 	if (!rc)
 		rc = read_files(files, list->items, list->count, &window, inputs->store, err);
 	for (size_t i = 0; !rc && i < list->count; i++)
-		rc = is_few ? use_named(inputs, list, &files[i], err) :
-			      use_of_many(inputs, files, i, err);
-	if (!rc && !is_few && !inputs->dump_count)
+		rc = inputs->is_few ? use_named(inputs, list, &files[i], err) :
+				      use_of_many(inputs, files, i, err);
+	if (!rc && !inputs->is_few && !inputs->dump_count)
 		rc = say_none(inputs, files, list->count, err);
 	if (!rc && !inputs->is_printed)
 		settle_clocks(inputs);
-	if (!rc && !is_few && is_trend(inputs, files, list)) {
+	if (!rc && !inputs->is_few && is_trend(inputs, files, list)) {
 		rc = series_list_trend(inputs, err);
 	} else if (!rc && !inputs->is_printed) {
 		inputs->series = xcalloc(1, sizeof(*inputs->series));
 		inputs->series_count = 1;
 		inputs->series[0].count = inputs->dump_count;
-		for (size_t i = 0; !is_few && i < inputs->dump_count; i++)
+		for (size_t i = 0; !inputs->is_few && i < inputs->dump_count; i++)
 			say_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
 	}
 	if (!rc)

@@ -152,12 +152,16 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	return found;
 }
 
-/* Most of the dumps have the right time; none of these is from before the process began. */
+/* Most of the dumps have the right time; by this none is from before the process began. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
+	int64_t least_ms = first[0]->clock_ms;
 	size_t early = 0;
 
-	while (early < count && first[early]->time_ms < first[early]->start_ms)
+	for (size_t i = 1; i < count; i++)
+		least_ms = first[i]->clock_ms < least_ms ? first[i]->clock_ms : least_ms;
+	while (early < count &&
+		first[early]->time_ms - first[early]->clock_ms + least_ms < first[early]->start_ms)
 		early++;
 	early = early < count ? early : 0;
 	early += (count - early - 1) / 2;
@@ -190,6 +194,24 @@ void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn 
 		}
 	}
 	free(sorted);
+}
+
+const char *dumps_doubt_words(const struct dump_sums *dump)
+{
+	return dump->date_doubt == DATE_UNKNOWN ? "not known" : "wrong";
+}
+
+const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count)
+{
+	const struct dump_sums *found = NULL;
+	bool is_clocked = true;
+
+	for (size_t i = 0; i < count; i++) {
+		is_clocked &= dumps[i].clock_ms != 0;
+		if (dumps[i].date_doubt && (!found || dumps[i].date_doubt > found->date_doubt))
+			found = &dumps[i];
+	}
+	return is_clocked ? NULL : found;
 }
 
 bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
@@ -456,8 +478,20 @@ static void say_ties(const struct lister *lister, const struct trend_axis *axis,
 
 /* Says why there are no rates, where that is so. Growth within no time at all is none per hour, whatever it
  * is. */
-static void check_times(const struct lister *lister, struct trend_axis *axis, const char *path)
+static void check_times(
+	const struct lister *lister, struct trend_axis *axis, const struct dump_sums *dumps)
 {
+	const struct dump_sums *doubt = dumps_find_doubt(dumps, axis->count);
+	const char *path = dumps[axis->count - 1].path;
+
+	/* The report must not depend on when it is made. */
+	if (axis->times_ms && doubt && doubt->date_doubt != DATE_AHEAD) {
+		say_line(lister->inputs->say,
+			"%s: warning: there are no rates: the date of %s is %s", path, doubt->path,
+			dumps_doubt_words(doubt));
+		axis->times_ms = NULL;
+		return;
+	}
 	if (axis_longest(axis) < 2 && (axis->times_ms || axis->count < 2))
 		return;
 	if (axis_time_passes(axis)) {
@@ -500,7 +534,7 @@ static void take_series(struct lister *lister, size_t number, struct dump_sums *
 	if (lister->options->sum)
 		series->number = series->series_count = 0;
 	else
-		check_times(lister, &series->axis, to[*at - 1].path);
+		check_times(lister, &series->axis, &to[series->first]);
 	say_series_warnings(lister->inputs->say, &to[series->first], count);
 }
 

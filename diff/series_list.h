@@ -68,6 +68,12 @@ bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent
 typedef void (*dated_fn)(void *ctx, struct dump_sums *dump, int64_t stated_ms);
 void dumps_settle_clocks(struct dump_sums *const *dumps, size_t count, dated_fn told, void *ctx);
 
+/* Returns a dump whose date is known to be wrong, where the machine's clock does not order all of them; otherwise NULL. */
+const struct dump_sums *dumps_find_doubt(const struct dump_sums *dumps, size_t count);
+
+/* "wrong" or "not known". */
+const char *dumps_doubt_words(const struct dump_sums *dump);
+
 /* Whether both tell of which program they are, and it is not the same one. */
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 

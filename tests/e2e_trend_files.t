@@ -101,6 +101,62 @@ subtest 'two dumps' => sub {
 	is($pair->(['2026-11-20T10:00:00.000Z', "9" x 16, 1000], ['2026-11-20T10:00:10.000Z', 110, 1000])->{status}, 2, 'a clock that no machine has');
 };
 
+# Dates that are known to be wrong, without a running clock for all dumps: the status of a limit is 2, and a line has the reason.
+subtest 'no rate by a wrong date' => sub {
+	my $date = sub { sprintf '2026-11-20T%02d:00:00.000Z', $_[0] };
+	my $early = qr/^hdiff: \S+c0\.txt: warning: its date is 1998-03-04T10:00:00.000Z, before its process began .*: the clock was set$/m;
+	my $ahead = qr/^hdiff: \S+c3\.txt: warning: its date, 2941-03-04T13:00:00.000Z, lies in the future/m;
+	my @tests = (
+		[$early, ['1998-03-04T10:00:00.000Z'], [$date->(11)], [$date->(12)]],
+		[$early, ['1998-03-04T10:00:00.000Z', 100], [$date->(11)], [$date->(12)]],
+		[$ahead, [$date->(10)], [$date->(11)], [$date->(12)], ['2941-03-04T13:00:00.000Z']]);
+	for (@tests) {
+		my ($words, @dumps) = @$_;
+		my @files = clocked(fresh_dir(), map { [@{ $dumps[$_] }[0, 1], 1000 * (1 + $_)] } 0 .. $#dumps);
+		for my $limit ('1/h', '500/h', '9999K/h') {
+			my $got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, @files));
+			is($got->{status}, 2, "$limit: its status");
+			my @said = $got->{err} =~ /$words/g;
+			is(@said, 1, 'one warning') or diag($got->{err});
+			like($got->{err}, qr/^hdiff: --max-growth cannot judge growth per hour: the date of \S+c\d\.txt is wrong$/m, 'the limit is not judged');
+		}
+		is(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $$_[0], @files))->{status}, $$_[1], "growth from end to end: $$_[0]")
+		    for [100, 1], ['9999K', 0];
+		my $report = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'text', @files))->{out};
+		unlike($report, qr/future/, 'no report depends on when it is made');
+		unlike($report, qr{B/h\b}, 'no rate of a dump from before its process began') if $words == $early;
+	}
+	my @clocked = clocked(fresh_dir(), map { ["2941-03-04T1$_:00:00.000Z", 100 + 3600 * $_, 1000 * (1 + $_)] } 0 .. 2);
+	is(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $$_[0], @clocked))->{status}, $$_[1], "the running clock of all: $$_[0]")
+	    for ['999/h', 1], ['1001/h', 0];
+	my $dir = fresh_dir();
+	my @log = series($dir, [map { T0 + $_ * HOUR } 0 .. 2], { leak => [1000, 2000, 3000] }, name => 'l%d.txt');
+	for my $n (0 .. 2) {
+		my ($text, $when) = (slurp($log[$n]), $n < 2 ? "2026-03-04 1$n:00" : '2939-01-01 00:00');
+		$text =~ s{^// hsnap: (?:dump|process).*\n}{}mg;
+		spew($log[$n], "// \n// UMDH: version 10.0.19041.1: Logtime $when - Machine=SRV3 - PID=7\n// \n$text");
+	}
+	my $got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '9999K/h', @log));
+	is($got->{status}, 2, 'a log of UMDH');
+	like($got->{err}, qr/l2\.txt: warning: its date, 2939-01-01T00:00, lies in the future/, 'and its warning');
+};
+
+# Two hours lie between c0 and c2; the clock was set back after c1, which has no running clock.
+subtest 'a dump without the clock among dumps that show that it was set' => sub {
+	my @dumps = (['2026-11-20T10:00:00.000Z', 7200, 1000], ['2026-11-20T11:00:00.000Z', undef, 2000], ['2026-11-20T09:30:00.000Z', 14400, 3000]);
+	my $got = trend(clocked(fresh_dir(), @dumps));
+	is($got->{files}, 'c0.txt c1.txt c2.txt', 'the dates that the process allows count');
+	like($got->{err}, qr/c2\.txt: warning: its date is 2026-11-20T09:30:00.000Z, but by .* at 2026-11-20T12:00:00.000Z, which counts$/m, 'the wrong date');
+	like($got->{err}, qr/c1\.txt: warning: it lacks the machine's running clock, .*: when it was taken is not known$/m, 'and what is not known');
+	for my $limit (0, '9999K', '9999K/h') {
+		$got = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', $limit, clocked(fresh_dir(), @dumps)));
+		is($got->{status}, 2, "a limit of $limit");
+		like($got->{err}, qr/cannot judge growth(?: per hour)?: the date of \S+c1\.txt is not known$/m, 'the reason');
+	}
+	$dumps[2][0] = '2026-11-20T12:00:00.000Z';
+	is(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '9999K/h', clocked(fresh_dir(), @dumps)))->{status}, 0, 'clocks that agree');
+};
+
 subtest 'three or more snapshots are looked at for a trend, in the order of their own times' => sub {
 	my $dir = fresh_dir();
 	# Their names and the times of the files say the opposite.

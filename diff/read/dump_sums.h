@@ -87,6 +87,14 @@ struct dump_pointer {
 	const char *stack;
 };
 
+/* Why time_ms is known to be wrong. */
+enum date_doubt {
+	DATE_PLAUSIBLE,
+	DATE_EARLY, /* before its process began */
+	DATE_AHEAD, /* more than a day after the clock of this machine */
+	DATE_UNKNOWN, /* it lacks the clock by which others of its process are dated wrongly */
+};
+
 struct dump_sums {
 	struct arena arena;
 	const char *file; /* of a recording: what is opened; path is its name */
@@ -132,6 +140,7 @@ struct dump_sums {
 	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	int64_t clock_ms; /* as in struct dump_head; dumps_settle_clocks() corrects time_ms by it */
+	enum date_doubt date_doubt;
 	const char *image, *host; /* or NULL */
 	/* Of a recording alone: */
 	const char *os;
