@@ -29,8 +29,18 @@ my @changed = grep { $stacks{$_}[0][0] != $stacks{$_}[1][0] } @all;
 
 subtest 'two dumps' => sub { check_two(\@all, \@changed) };
 subtest 'two dumps, some stacks' => sub { check_two((map { my $of = $_; [grep { /^(?:leak|gone|idle)$/ } @$of] } \@changed, \@changed), '-i', 'leak|gone|idle') };
+subtest 'rows that shrink come first' => \&check_shrinking;
 subtest 'one dump' => \&check_one;
 done_testing;
+
+# "the first 5" are a part of what grew, where one of them grew.
+sub check_shrinking {
+	my %of = ((map { +"big$_" => [[90_000 + $_, 1], [80_000, 1]] } 1 .. 5), (map { +"small$_" => [[100, 1], [200 + $_, 1]] } 1 .. 6));
+	my @ask = ('-o', 'text', '-n', 4, series(fresh_dir(), [1763632800000, 1763636400000], \%of));
+	my $share = int(100 * sum0(map { 100 + $_ } 2 .. 6) / sum0(map { 100 + $_ } 1 .. 6) + 0.5);
+	like(hdiff(@ask), qr/^6 stacks grew, 5 shrank; the first 5 are $share %$/m, 'by growth');
+	like(hdiff('--sort', 'old', @ask), qr/^6 stacks grew, 5 shrank$/m, 'by size before');
+}
 
 sub hdiff { return run([$hdiff, @_])->{out} }
 

@@ -438,7 +438,7 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 		out_printf(out, "%zu stack%s grew, %zu shrank", ways->grown_count,
 			text_plural(ways->grown_count), ways->shrunk_count);
 	}
-	if (ways->grown_count > FIRST)
+	if (ways->grown_count > FIRST && ways->first_bytes)
 		out_printf(out, "; the first %d are %u %%", FIRST, share);
 	out_text(out, text->view->is_filtered ? "\nselected: " : "\nin all: ");
 	put_sum(text, &text->view->selected);
