@@ -500,11 +500,18 @@ sub check_names {
 }
 
 sub check_errors {
+	for my $moment ('@5s', '') {
+		my ($hint) = run([$hdiff, '--no-local-files', "$file{run}$moment"])->{err} =~ /have no name.*; (hdiff --extract .*) says why$/m;
+		my $ran = run(['sh', '-c', "PATH=$root/build/linux:\$PATH; $hint"]);
+		like($ran->{out}, qr/^module +seen /, "a command says why names are missing: $hint") or diag($ran->{err});
+	}
 	my $dump = spew("$dir/dump.txt", dump_of($replay{run}, [], 0));
 	my ($run, $small) = @file{qw(run small)};
 	my @wrong = (
 		[["$run\@11s"], 'run.hrec@11s', '11s'],
-		[["$run\@nobody"], 'run.hrec@nobody', 'nobody'],
+		[["$run\@nobody"], 'run.hrec@nobody', 'no mark is called nobody'],
+		[["$run\@nobody+1s"], 'run.hrec@nobody+1s', 'no mark is called nobody'],
+		[["$run\@peak+99s"], 'run.hrec@peak+99s', '(peak+99s: it is 10.000 s long)'],
 		[["$run\@5"], 'run.hrec@5', 'no mark', '5s'],
 		[["$run\@-11s"], 'run.hrec@-11s', '10.000 s long'],
 		[["$dump\@10s"], 'dump.txt', 'recording'],
@@ -514,7 +521,7 @@ sub check_errors {
 		[['--transient', $dump], 'dump.txt', 'recording'],
 		[['--class', 'all', $run], '--class all', 'aifo, aifi, aofi, aofo'],
 		[['--from', '5s', '--to', '1s', $run], '--from'],
-		[['--from', 'nobody', $run], 'nobody'],
+		[['--from', 'nobody', $run], '--from nobody', 'no mark is called nobody'],
 		[['--peak', '--to', '5s', $run], '--peak'],
 		[['--list', '--extract', $run], '--list'],
 		[['--list', $dump], 'dump.txt', 'recording'],

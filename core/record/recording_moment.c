@@ -28,15 +28,32 @@ static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool
 	return true;
 }
 
-static int no_moment(const struct recording *recording, const char *moment, struct err *err)
+/* Returns the sign of a distance, "-1s" of "peak-1s", and stores its length; NULL if there is none. */
+static const char *find_distance(const char *moment, int64_t *ms)
 {
-	uint64_t ms = recording->facts.length_ms;
+	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
+
+	sign = !sign || (plus && plus > sign) ? plus : sign;
+	return sign && !duration_parse(sign + 1, ms) ? sign : NULL;
+}
+
+/* is_past: the recording ends before it. */
+static int no_moment(
+	const struct recording *recording, const char *moment, bool is_past, struct err *err)
+{
+	uint64_t length_ms = recording->facts.length_ms;
+	int64_t ms;
+	const char *sign = find_distance(moment, &ms);
+	size_t len = sign ? (size_t)(sign - moment) : strlen(moment);
 
 	if (*moment && !moment[strspn(moment, "0123456789.")])
 		return err_set(err, ERR_MOMENT, recording->path,
 			"no mark is called %s; of a time write the unit, as %ss", moment, moment);
+	if (!is_past && len && len <= RECORD_TEXT_MAX)
+		return err_set(err, ERR_MOMENT, recording->path, "no mark is called %.*s", (int)len,
+			moment);
 	return err_set(err, ERR_MOMENT, recording->path, "%s: it is %" PRIu64 ".%03u s long",
-		moment, ms / 1000, (unsigned)(ms % 1000));
+		moment, length_ms / 1000, (unsigned)(length_ms % 1000));
 }
 
 /* A span, a share or a wall time: true, and the time in the recording, when *is_in. */
@@ -95,13 +112,12 @@ static bool name_parse(
 static bool distance_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {
-	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
 	char name[RECORD_TEXT_MAX + 1];
 	uint64_t position, from_ms = facts->length_ms;
 	int64_t ms;
+	const char *sign = find_distance(moment, &ms);
 
-	sign = !sign || (plus && plus > sign) ? plus : sign;
-	if (!sign || (size_t)(sign - moment) > RECORD_TEXT_MAX || duration_parse(sign + 1, &ms))
+	if (!sign || (size_t)(sign - moment) > RECORD_TEXT_MAX)
 		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(sign - moment), moment);
 	if ((*name || *sign == '+') && !name_parse(facts, name, &position, &from_ms))
@@ -131,7 +147,7 @@ int recording_position(struct recording *recording, const char *moment, uint64_t
 	else
 		rc = -ERR_MOMENT;
 	if (rc == -ERR_MOMENT)
-		return no_moment(recording, moment, err);
+		return no_moment(recording, moment, !is_in, err);
 	if (rc)
 		return rc;
 	*position = at;

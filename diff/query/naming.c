@@ -330,19 +330,20 @@ static void add_path(struct buf *words, const char *path)
 		buf_printf(words, strpbrk(path, " \t*?;&|()<>#[]{}") ? "\"%s\"" : "%s", path);
 }
 
-static void add_modules(
-	struct buf *words, const struct missing_names *all, size_t modules, const char *path)
+/* hsym reads dumps, and a moment of a recording only as one. */
+static void add_modules(struct buf *words, const struct missing_names *all, size_t modules,
+	const struct dump_sums *dump)
 {
 	for (size_t i = 0; i < modules && i < MISSING_MAX; i++)
 		buf_printf(words, "%s %zu in %.*s", i ? "," : ":", all[i].count, (int)all[i].len,
 			all[i].name);
 	if (modules > MISSING_MAX)
 		buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
-	if (!path)
+	if (!dump)
 		return;
-	buf_add_text(words, "; hsym --explain ");
-	add_path(words, path);
-	buf_add_text(words, " says why");
+	buf_add_text(words, dump->file ? "; hdiff --extract " : "; hsym --explain ");
+	add_path(words, dump->path);
+	buf_printf(words, "%s says why", dump->file ? " | hsym --explain -" : "");
 }
 
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words)
@@ -353,7 +354,7 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 	size_t *first;
 	struct missing_names *all;
 	/* The first dump with a module that lacks names: no file has names for what lies in none. */
-	const char *path = NULL;
+	const struct dump_sums *lacking = NULL;
 
 	if (!naming->by_name) /* nothing was looked for */
 		return;
@@ -370,8 +371,8 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 	all[count++].len = strlen("no module");
 	frames = count_missing(naming, first, all);
 	for (size_t i = 0; i < dumps; i++) {
-		for (size_t k = first[i]; !path && k < first[i + 1]; k++)
-			path = all[k].count ? comparison->dumps[i].path : NULL;
+		for (size_t k = first[i]; !lacking && k < first[i + 1]; k++)
+			lacking = all[k].count ? &comparison->dumps[i] : NULL;
 	}
 	for (size_t i = 0; i < count; i++)
 		missing += all[i].count;
@@ -379,7 +380,7 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 		buf_printf(words, "stopped looking for names; %zu frames have none", missing);
 	} else if (missing) {
 		buf_printf(words, "%zu of %zu frames have no name", missing, frames);
-		add_modules(words, all, unite(all, count), path);
+		add_modules(words, all, unite(all, count), lacking);
 	}
 	free(all);
 	free(first);
