@@ -515,6 +515,7 @@ void inputs_match(struct inputs *inputs)
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
 			.by_heap = group_is_by_heap(options->group),
+			.keeps_unchanged = options->group != GROUP_STACK,
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
 			.only_lost = options->only_lost,

@@ -30,8 +30,29 @@ my @changed = grep { $stacks{$_}[0][0] != $stacks{$_}[1][0] } @all;
 subtest 'two dumps' => sub { check_two(\@all, \@changed) };
 subtest 'two dumps, some stacks' => sub { check_two((map { my $of = $_; [grep { /^(?:leak|gone|idle)$/ } @$of] } \@changed, \@changed), '-i', 'leak|gone|idle') };
 subtest 'rows that shrink come first' => \&check_shrinking;
+subtest 'groups of two dumps count what did not change, too' => \&check_groups;
 subtest 'one dump' => \&check_one;
 done_testing;
+
+# One heap and one module have all stacks.
+sub check_groups {
+	my ($old, $new) = map { +{ bytes => sum_of($_, 0, @all), blocks => sum_of($_, 1, @all) } } 0, 1;
+	for my $group (qw(heap module)) {
+		my ($said, @more) = @{ decode_json(hdiff('-o', 'json', '--group', $group, @dumps))->{groups} };
+		is(@more, 0, "--group $group: one group");
+		is_deeply([map { @{ $said->{self}{$_} }{qw(bytes blocks)} } qw(old new)], [map { @$_{qw(bytes blocks)} } $old, $new], 'json');
+		my ($alone) = @{ decode_json(hdiff('-o', 'json', '--group', $group, $dumps[1]))->{groups} };
+		is_deeply($said->{self}{new}, $alone->{self}{new}, 'as of NEW alone, with overhead');
+		my ($line) = grep { /^-?\d/ } split /\r?\n/, hdiff('-d', '-o', 'csv', '--group', $group, @dumps);
+		is_deeply([(split /,/, $line)[0 .. 5]], [map { ($new->{$_} - $old->{$_}, $new->{$_}, $old->{$_}) } qw(bytes blocks)], 'csv');
+	}
+	my $said = decode_json(hdiff('-o', 'json', '--group', 'function', @dumps));
+	is_deeply([map { $_->{total}{new}{bytes} } grep { $_->{name} eq 'app!?' } @{ $said->{groups} }], [$new->{bytes}], 'the caller of all');
+	is_deeply([sort map { $_->{name} =~ /app!(\w+)/ } @{ $said->{groups} }], [sort @changed], 'what has only such stacks is not shown');
+	is($said->{row_count}, scalar @changed, 'nor are these stacks');
+	my @some = ('-o', 'json', '--group', 'heap', '-i', 'leak|idle', @dumps);
+	is(decode_json(hdiff(@some))->{groups}[0]{total}{new}{bytes}, sum_of(1, 0, 'leak', 'idle'), 'of what is selected');
+}
 
 # "the first 5" are a part of what grew, where one of them grew.
 sub check_shrinking {

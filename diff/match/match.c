@@ -465,7 +465,8 @@ static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		const struct row row = {.totals = &matcher->sums[i * columns]};
 		struct delta delta = row_delta(matcher->comparison, &row);
-		bool is_one = is_changed(matcher->comparison, &row, &delta);
+		bool is_one = matcher->comparison->has_unchanged ||
+			      is_changed(matcher->comparison, &row, &delta);
 
 		places[i] = is_one ? 0 : ROW_NONE;
 		*count += is_one;
@@ -565,6 +566,7 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	*comparison = (struct comparison){.dumps = dumps,
 		.dump_count = dump_count,
 		.is_sum = request->is_sum,
+		.has_unchanged = request->keeps_unchanged && !request->axis,
 		.axis = request->axis,
 		.has_overhead = !dumps->is_printed,
 		.lacks_rows = dumps->lacks_rows,

@@ -76,6 +76,7 @@ struct match_request {
 	const struct symbol_options *symbols;
 	bool is_sum; /* all dumps are added up, and everything in them is new */
 	bool by_heap; /* the same stack in two heaps is two rows */
+	bool keeps_unchanged; /* stacks that did not change are rows; not for a trend */
 	const uint64_t *heaps; /* only blocks of these; */
 	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
 	bool only_lost; /* only blocks that nothing leads to, or only such blocks do */
@@ -95,6 +96,7 @@ struct comparison {
 	const struct dump_sums *dumps; /* oldest first; NULL: the comparison was read, not made */
 	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
 	bool is_sum; /* of all dumps; then nothing is old */
+	bool has_unchanged; /* stacks that did not change are rows, too */
 	const struct trend_axis *axis; /* of a trend, else NULL */
 	size_t series_number, series_count; /* of a trend: among all its series, from 1 */
 	/* Of all blocks, whatever was asked for; with address space only when that was. */
@@ -116,7 +118,7 @@ struct comparison {
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
 	size_t warning_count; /* of all */
-	/* Rows that changed; all rows of a window of a recording. The largest growth from first to last comes first: a total order. */
+	/* Rows that changed; all rows of a window of a recording, or with has_unchanged. The largest growth from first to last comes first: a total order. */
 	struct row *rows;
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */

@@ -161,7 +161,7 @@ static void group_row(struct grouping *grouping, size_t i)
 	}
 }
 
-/* Adds the stacks of a window that have nothing of its class to the groups of those that have some. */
+/* Adds the stacks that are not shown to the groups of those that are. */
 static void add_others(struct grouping *grouping)
 {
 	struct view *view = grouping->view;

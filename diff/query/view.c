@@ -225,11 +225,32 @@ static int select_raw(struct view *view, const struct view_request *request, str
 	return rc;
 }
 
-/* Returns true if the row has nothing of the class of a window. */
+/* Returns true if the row only counts in sums: it has nothing of the class of a window, or did not change. */
 static bool is_other(const struct view *view, const struct row *row)
 {
-	return comparison_is_window(view->comparison) &&
-	       !row_new(view->comparison, row).block_count;
+	struct delta delta;
+
+	if (comparison_is_window(view->comparison))
+		return !row_new(view->comparison, row).block_count;
+	delta = row_delta(view->comparison, row);
+	return view->comparison->has_unchanged && !delta.requested_bytes && !delta.block_count;
+}
+
+/* Moves such rows behind the others. */
+static void set_others_aside(struct view *view)
+{
+	uint32_t *others = xcalloc(view->row_count + 1, sizeof(*others));
+	size_t left = 0;
+
+	for (size_t i = 0; i < view->row_count; i++) {
+		if (is_other(view, &view->comparison->rows[view->rows[i]]))
+			others[view->other_count++] = view->rows[i];
+		else
+			view->rows[left++] = view->rows[i];
+	}
+	memcpy(view->rows + left, others, view->other_count * sizeof(*others));
+	view->row_count = left;
+	free(others);
 }
 
 /* Counts a row to the suppression that takes it away. */
@@ -293,11 +314,8 @@ static int select_rows(struct view *view, const struct view_request *request, st
 	rc = select_raw(view, request, &frames, verdicts, err);
 	if (!rc)
 		rc = select_named(view, request, &frames, verdicts, suppressed, err);
-	while (!rc && view->row_count &&
-		is_other(view, &view->comparison->rows[view->rows[view->row_count - 1]])) {
-		view->row_count--;
-		view->other_count++;
-	}
+	if (!rc)
+		set_others_aside(view);
 	if (!rc)
 		sum_up(view, suppressed,
 			request->is_part || (request->filter && filter_is_active(request->filter)));

@@ -129,8 +129,8 @@ struct view {
 	 * they are made of. */
 	uint32_t *rows;
 	size_t row_count;
-	/* Number of rows after these that are selected, of a window of a recording, and have nothing of its class. They are not shown,
-	 * but count in window. */
+	/* Number of rows after these that are selected and not shown: of a window of a recording those that have nothing of its
+	 * class, which count in window; of groups those that did not change, which count in groups. */
 	size_t other_count;
 	size_t shown_count; /* of rows, or of groups: the first ones; the others are but counted */
 	enum view_group group;
