@@ -89,9 +89,9 @@ my @has = ($array // '') =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');
 is_deeply([split /\n/, $list // ''], \@has, 'hdiff.1 lists them');
-my ($modules) = slurp("$root/diff/query/strip.c") =~ /allocator_modules\[\] = \{\n(.*?)^\};/ms;
+my $modules = join '', map { slurp("$root/diff/query/strip.c") =~ /${_}_modules\[\] = \{\n(.*?)^\};/ms } qw(heap allocator);
 ($list) = slurp("$root/man/hdiff.1") =~ /modules that hand out memory\n\.Po\n(.*?)\n\.Pc/s;
-is_deeply([split /,\s/, $list // ''], [($modules // '') =~ /"([^"]+)"/g], 'and modules whose frames without a name are taken');
+is_deeply([split /,\s/, $list // ''], [$modules =~ /"([^"]+)"/g], 'and modules whose frames without a name are taken');
 
 # And of suppressions that are built in.
 my ($table) = slurp("$root/diff/query/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
