@@ -515,7 +515,8 @@ void inputs_match(struct inputs *inputs)
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
 			.by_heap = group_is_by_heap(options->group),
-			.keeps_unchanged = options->group != GROUP_STACK,
+			/* Other groups need the names of all stacks, which would take too long. */
+			.keeps_unchanged = group_is_by_heap(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
 			.only_lost = options->only_lost,

@@ -118,7 +118,8 @@ struct comparison {
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
 	size_t warning_count; /* of all */
-	/* Rows that changed; all rows of a window of a recording, or with has_unchanged. The largest growth from first to last comes first: a total order. */
+	/* Rows that changed; all rows of a window of a recording, or with has_unchanged. The largest growth from first to last
+	 * comes first: a total order. */
 	struct row *rows;
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
