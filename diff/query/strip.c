@@ -222,7 +222,8 @@ const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules of the system's heap, and of its checkers and recorders. */
+/* Modules of the system's heap, of its checkers and recorders, and of C libraries: operator new of a program that uses their DLL
+ * lies in the program and calls them. */
 static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
@@ -231,14 +232,14 @@ static const char *const heap_modules[] = {
 	"vfbasics",
 	"vrfcore",
 	"hsnap-tracer*",
+	"ucrtbase*",
+	"msvcr*",
+	"vcruntime*",
 	NULL,
 };
 
 /* Modules that hand out memory: their frames without a name are layers, too. */
 static const char *const allocator_modules[] = {
-	"ucrtbase*",
-	"msvcr*",
-	"vcruntime*",
 	"msvcp*",
 	"libstdc++*",
 	"libc++*",
