@@ -111,7 +111,7 @@ static const struct rule {
 		"with a higher integrity level than hsnap; run hsnap from an elevated "
 		"prompt"},
 	/* Microsoft Learn, PROCESS_MITIGATION_CONTROL_FLOW_GUARD_POLICY. */
-	{is_strict_cfg, BOTH, REFUSAL_LOAD,
+	{is_strict_cfg, BOTH, REFUSAL_BEFORE,
 		"its ProcessControlFlowGuardPolicy is strict: it allows only DLLs built with "
 		"Control Flow Guard, which the tracer is not; " BY_UST},
 	/* Microsoft Learn, "AppContainer isolation"; S-1-15-2-1 is ALL APPLICATION PACKAGES. */

@@ -80,7 +80,8 @@ static void unwind_slow(struct unwind_walk *walk);
  */
 static void unwind_data(struct unwind_walk *walk);
 
-/* The same on a stack that is not the thread's own, where that unwinder may not have enough stack. Keeps what it learns. */
+/* Walks by unwind data on a stack that is not the thread's own, which may be too small for the system's unwinder. Keeps what
+ * it learns. */
 static void unwind_region_data(struct unwind_walk *walk);
 
 /* Does one of the three, and returns true; false when an exception ended it. */

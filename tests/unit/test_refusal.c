@@ -132,6 +132,16 @@ TEST(signature_policy_is_refused)
 		"Microsoft; " UST ")");
 }
 
+TEST(strict_control_flow_guard_is_refused)
+{
+	struct control_facts facts = usual();
+
+	facts.strict_cfg = true;
+	check_line(facts, REFUSAL_RUN,
+		"pid 12: cannot be traced (its ProcessControlFlowGuardPolicy is strict: it allows "
+		"only DLLs built with Control Flow Guard, which the tracer is not; " UST ")");
+}
+
 /* Windows 7 starts no thread in another session; with later ones, and where that is unknown, it is tried. */
 TEST(other_session)
 {
@@ -176,12 +186,6 @@ TEST(policies_explain_a_failure)
 {
 	struct control_facts facts;
 
-	facts = usual();
-	facts.strict_cfg = true;
-	check_explained(facts, REFUSAL_RUN, REFUSAL_LOAD,
-		"pid 12: cannot be traced (it failed: its ProcessControlFlowGuardPolicy is strict: "
-		"it allows only DLLs built with Control Flow Guard, which the tracer is not; " UST
-		")");
 	facts = usual();
 	facts.is_app_container = true;
 	check_explained(facts, REFUSAL_ATTACH, REFUSAL_LOAD,
