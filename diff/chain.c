@@ -2,7 +2,7 @@
  * Printed comparisons in a row: what is new in one is old in the next.
  *
  * They become dumps: one for each moment, with what all stacks of the comparisons had then. A stack that is in none of them
- * did not change. Stacks are told apart by their ids, too, for UMDH prints a row for each id: of two ids with one stack
+ * did not change. Stacks are distinguished by their ids, too, because UMDH prints a row for each id: of two ids with one stack
  * each may change in another comparison.
  */
 #include <stdio.h>

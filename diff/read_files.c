@@ -341,7 +341,7 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 	}
 	file->sums.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
-	/* A line of a dump that is nearly right says more than that the text is none. */
+	/* A line that is nearly right explains more than that the text is not a dump. */
 	if (rc == -ERR_NOT_DUMP && words && (strncmp(words, "nor ", 4) != 0 || !err->detail[0]))
 		return err_set(err, ERR_NOT_DUMP, name, "%s", words);
 	return rc;

@@ -152,7 +152,7 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	return found;
 }
 
-/* Most of the dumps have the right time; by this none is from before the process began. */
+/* Returns the offset that most dumps agree on; with it no dump is older than its process. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
 	int64_t least_ms = first[0]->clock_ms;

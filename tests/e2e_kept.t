@@ -50,7 +50,7 @@ for my $state (qw(ust-64 ust-segment-64)) {
 }
 like($machine, qr/^ust-64 is not kept: Wine records no stacks$/m, 'Wine records no stacks') if $machine =~ /, wine /;
 
-# What identifies the user.
+# Texts that identify the user.
 my $dump = unpacked_dump($folder, $states[0]);
 my $bytes = lc(slurp($dump));
 my $system = $ENV{USERPROFILE} // 'C:\users\\' . (getpwuid $<)[0];

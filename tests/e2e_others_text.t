@@ -19,7 +19,7 @@ my @stacks = ( # growth of bytes, OLD, of blocks, OLD; frames: address, module, 
 		[0x402233, 'stock', 'read_line', 0x13], [0x10002233, 'plug', undef, 0x2233]],
 );
 
-# What mail, web pages and editors do to a text; the meaning stays certain.
+# Changes of a text by mail, web pages and editors; the meaning stays certain.
 my %mangled = (
 	'8 blanks' => sub { $_[0] =~ s/^\t/' ' x 8/gmer =~ s/\t/  /gr },
 	'4 blanks' => sub { $_[0] =~ s/^\t/    /gmr },
@@ -119,7 +119,7 @@ sub frames_of_old_windows {
 	my $frames = decode_json(hdiff('-o', 'json', spew("$dir/written.txt", $written))->{out})->{rows}[0]{frames};
 	is_deeply([map { [@$_{qw(module function offset file line)}] } @$frames[0 .. $#same + @source]],
 		[(map { ['ntdll', 'RtlAllocateHeap', '44', undef, undef] } @same), (map { ['app', 'f(int)', '1A', 'e:\\b c\\f.cpp', 12] } @source)], 'writings of debuggers') or diag(explain($frames));
-	# Where the code lies does not tell stacks apart whose modules and offsets are known.
+	# The address of code does not distinguish stacks whose modules and offsets are known.
 	my @moved = map { spew("$dir/moved$_.txt", hogs({ first => 1 }, $_) =~ s/^0(\d{7} : )/9$1/gmr) } 1;
 	my $report = hdiff('-o', 'json', spew("$dir/old.txt", hogs({ first => 1 }, 0)), @moved);
 	is_deeply([map { $_->{growth}{bytes} } @{ decode_json($report->{out})->{rows} }], [640, -520], 'at other addresses: the same stacks');
@@ -206,7 +206,7 @@ sub two_in_one_file {
 	my ($banner) = raw(1) =~ m{\A(.*?)^// UMDH}ms;
 	my $begins = 1 + $empty_lines + ($banner =~ tr/\n//);
 	like(hdiff(spew("$dir/two.txt", $empty . raw(1)))->{err}, qr/two\.txt:$begins: another snapshot.* \(UMDH's banner\)/, 'after a log without blocks: at the banner');
-	# What threads read in pieces, and hsym.
+	# Files that threads read in pieces, and hsym.
 	my $large = raw(0, blocks => 30000);
 	my $line = 2 + ($large =~ tr/\n//);
 	my $file = spew("$dir/large.txt", $large . raw(1));
@@ -262,7 +262,7 @@ sub packed {
 	return "$file.gz";
 }
 
-# What was not read is one message with its number, the first line and its text; the status is 2.
+# Counts the lines that were not read: one message has their number, the first line and its text; the status is 2.
 sub nearly_right {
 	my $log = raw(1);
 	my $far = raw(0, blocks => 5000); # beyond what is looked at at first
@@ -497,7 +497,7 @@ sub lost_stacks {
 	like(hdiff(spew("$dir/lost.txt", hogs({}, 1) =~ s/^(?=\w+[!+])/| /gmr))->{err}, qr/left out: \d lines that look like data.*\n.*2 of 2 stacks are not/, 'a log of old');
 	my $single = raw(1) =~ s/BackTrace1A/BackTrace11/gr =~ s/^\t/|/gmr;
 	like(hdiff(spew("$dir/lost.txt", $single))->{err}, qr/: 1 of 1 stack is not in the file/, 'a log with one stack');
-	# Where it is so by chance or on purpose nothing is reported.
+	# Nothing is reported if this is so by chance or on purpose.
 	for my $text ("30 bytes + 10 at 1F0740 by BackTrace11\n", "30 bytes + 10 at 1F0740 by BackTrace0\n", raw(1) =~ s/^\t.*\n//mgr =~ s/BackTrace1\w/BackTrace0/gr) {
 		my $result = hdiff(spew("$dir/few.txt", $text));
 		is($result->{status}, 0, 'silent: status 0');

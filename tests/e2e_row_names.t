@@ -146,7 +146,7 @@ sub ordinary {
 }
 
 sub ordinary_callees {
-	# What calls the C library's DLL from 40 places is operator new, or a function like it.
+	# A function with 40 callers that calls the C library's DLL is operator new, or like it.
 	my @called = (['ucrtbase+F2B6', 1], ['MSVCR80+14D83', 1], ['OLEAUT32+100', 0], [undef, 1]);
 	for my $called (@called) {
 		my ($dll, $is_layer) = @$called;
@@ -257,7 +257,7 @@ sub start_up {
 	}
 }
 
-# What users sent: each README states the answer.
+# Inputs from users: each README states the answer.
 sub inputs {
 	my ($field, $use) = map { data_file($_) } qw(field use);
 	plan(skip_all => 'no test data') if !$field || !$use;

@@ -19,7 +19,7 @@ struct dump_head {
 	bool is_ours; /* written by hsnap, whose notes tell the rest */
 	uint32_t pid, parent_pid; /* 0: not told */
 	int64_t time_ms, start_ms; /* since 1970-01-01 UTC, 0: not told */
-	int64_t clock_ms; /* of the machine's clock that is never set, at the snapshot; 0: not told */
+	int64_t clock_ms; /* of the machine's clock that is never set, at the snapshot; 0: unknown */
 	const char *image, *host; /* NULL: not told. Until the next note. */
 	/* What UMDH's banner tells. The time is whole minutes of a clock in a zone that it does not tell: they
 	 * are taken as if it were UTC. */

@@ -120,7 +120,7 @@ int scan_stack_lines(struct dump_scanner *scanner);
 
 /*
  * Returns true for a frame with a name: a place that may have "ADDRESS : " in front (Windows XP and 2003), and
- * " (FILE, LINE)" after it. An entry is none, whatever its id.
+ * " (FILE, LINE)" after it. An entry does not, whatever its id.
  */
 bool scan_is_name(const char *at, const char *end);
 

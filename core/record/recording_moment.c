@@ -28,7 +28,7 @@ static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool
 	return true;
 }
 
-/* Returns the sign of a distance, "-1s" of "peak-1s", and stores its length; NULL if there is none. */
+/* Returns the sign of a distance, "-1s" of "peak-1s", and stores its length; NULL without one. */
 static const char *find_distance(const char *moment, int64_t *ms)
 {
 	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');

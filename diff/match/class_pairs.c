@@ -6,7 +6,7 @@
  * again, by the functions of its frames alone. Where each build has one such stack, or each has as many, in the order of
  * their places, these are the same; otherwise all stacks of these functions become one row, which has the right sum.
  *
- * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are told apart.
+ * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are distinguished.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +160,7 @@ static size_t alike_count(const struct lone_class *list, size_t count)
 	return alike;
 }
 
-/* Returns true if no build has all of the classes: one that has tells them apart. */
+/* Returns true if no build has all of the classes: a build that has all distinguishes them. */
 static bool is_torn(const struct lone_class *alike, size_t count)
 {
 	uint64_t common = UINT64_MAX;

@@ -23,8 +23,8 @@ enum {
 	NEAR_BYTES = 0x2000, /* in which a static C runtime has its allocators; 0x1CD3 in node 18 */
 	NEAR_SHARED_MIN = 2, /* functions that call it and such an address; 2 of 19 in node 18 */
 	SITE_BYTES = 0x100, /* between two calls in one function */
-	SAMPLE = 4096, /* stacks that are looked at, evenly spread, */
-	DEPTH = 12, /* and so many frames of most */
+	SAMPLE = 4096, /* stacks that are examined, evenly spread */
+	DEPTH = 12, /* frames of each that are examined, at most */
 	ROUNDS = 8,
 };
 
@@ -231,7 +231,7 @@ static void count_stacks(struct fronts *fronts)
 	}
 }
 
-/* A front of which a name is known is none in the next round. Returns true if the front was not judged before. */
+/* Drops a front that has a name from the next round. Returns true if the front was not judged before. */
 static bool judge(struct fronts *fronts, struct front *front)
 {
 	if (front->is_judged)
@@ -293,7 +293,7 @@ static size_t shared_count(const struct fronts *fronts, size_t front)
 	return count;
 }
 
-/* Returns true if most of the module's stacks go through so many of them. */
+/* Returns true if the count is more than half of the module's stacks. */
 static bool is_most(const struct fronts *fronts, const struct front *front, size_t stack_count)
 {
 	return stack_count > fronts->module_stacks[front->module] / 2;

@@ -105,8 +105,8 @@ void clean_text(struct buf *buf, const char *text, bool one_line);
 /* Appends "module!function", "module+OFFSET" or "ADDRESS", made clean. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
-/* Shortens a name, "module!function", that begins at from and is clean, where the words take more than so many columns: it may
- * still be too long. */
+/* Shortens a name, "module!function", that begins at from and is clean, if the words take more than that number of columns.
+ * It may still be too long. */
 void report_shorten(struct buf *words, size_t from, unsigned columns);
 
 /* What charts share. */

@@ -28,7 +28,7 @@ sub unpacked_dump {
 	return $file;
 }
 
-# What the child states: heaps { ADDR => KIND }, blocks { ADDR => "HEAP REQUESTED" }, sites { ADDR => [SITE...] }, freed
+# Statements of the child: heaps { ADDR => KIND }, blocks { ADDR => "HEAP REQUESTED" }, sites { ADDR => [SITE...] }, freed
 # { ADDR => HEAP }, code { image, outer, SITE => [FROM, TO] }, process.
 sub truth {
 	my ($file) = @_;

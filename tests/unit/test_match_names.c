@@ -180,7 +180,7 @@ TEST(calls_of_one_function_behind_an_inserted_call_are_not_new)
 	assert_int_equal(row_growth(0), 50);
 }
 
-/* Where all places have changed hands, each call is known by its order. */
+/* Calls are matched by their order if every place has changed hands. */
 TEST(calls_of_one_function_are_told_apart_by_their_order)
 {
 	const struct call old[] = {
