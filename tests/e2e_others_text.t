@@ -183,10 +183,10 @@ sub raw {
 sub two_in_one_file {
 	my $ours = series_dump(1763632800000, { leak => 1000 });
 	my %texts = (raw => raw(1), fragment => raw(1) =~ s/\A.*?(?=\*-)//sr, modules => raw(1) =~ s/\A.*?(?=^\/\/ Loaded)//smr,
-		hogs => hogs({}, 1), dump => $ours, comparison => comparison({}));
-	my %begins = (raw => qr{^// UMDH}, fragment => qr/^\*-/, modules => qr{^// Loaded}, hogs => qr/^\*-/, dump => qr{^// hsnap}, comparison => qr/^\+/);
-	my @pairs = (['raw', 'raw'], ['raw', 'fragment'], ['fragment', 'fragment'], ['fragment', 'raw'], ['fragment', 'modules'], ['modules', 'modules'], ['hogs', 'hogs'],
-		['raw', 'dump'], ['dump', 'raw'], ['dump', 'dump'], ['raw', 'comparison'], ['hogs', 'comparison']);
+		hogs => hogs({}, 1), bare => hogs({}, 1) =~ s/\A\*-.*\n\n//r, dump => $ours, comparison => comparison({}), headed => "// + BYTES_DELTA (NEW_BYTES - OLD_BYTES)\n" . comparison({}) =~ s{\n+Total.*}{\n\n}sr);
+	my %begins = (raw => qr{^// UMDH}, fragment => qr/^\*-/, modules => qr{^// Loaded}, hogs => qr/^\*-/, bare => qr/^\w+ bytes in/, dump => qr{^// hsnap}, comparison => qr/^\+/, headed => qr{^// \+ BYTES});
+	my @pairs = (['raw', 'raw'], ['raw', 'fragment'], ['fragment', 'fragment'], ['fragment', 'raw'], ['fragment', 'modules'], ['modules', 'modules'], ['hogs', 'hogs'], ['bare', 'bare'], ['bare', 'hogs'],
+		['raw', 'dump'], ['dump', 'raw'], ['dump', 'dump'], ['raw', 'comparison'], ['hogs', 'comparison'], ['comparison', 'comparison'], ['headed', 'headed']);
 	for my $pair (@pairs) {
 		my ($first, $second) = @$pair;
 		my $line = 1 + ($texts{$first} =~ tr/\n//);

@@ -99,6 +99,26 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 	return is_sum ? SUM : ONE_BLOCK;
 }
 
+/* Returns true for a sum whose ID and block size are those of a sum before it, without a heap's heading between them. */
+static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entry *entry)
+{
+	struct {
+		char id[SCAN_ID_BYTES];
+		uint64_t sizes[2];
+	} key = {0};
+
+	if (scanner->is_ours || scanner->headings[0].index.count ||
+		scanner->headings[1].index.count || !entry->block_count)
+		return false;
+	memcpy(key.id, entry->stack.id, entry->id_len);
+	key.sizes[0] = entry->requested_bytes / entry->block_count;
+	key.sizes[1] = entry->overhead_bytes / entry->block_count;
+	if (table_find(&scanner->sums, &key, sizeof(key)))
+		return true;
+	table_add(&scanner->sums, &key, sizeof(key), 0);
+	return false;
+}
+
 int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	struct dump_entry entry = {.stack.same_id = STACK_NONE};
@@ -115,6 +135,8 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
 	if (scanner->no_newline && scan_may_be_cut(scanner))
 		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	if (kind == SUM && is_repeated_sum(scanner, &entry))
+		return scan_fail(scanner, ERR_SECOND, "this stack was listed before");
 	memcpy(open->id, entry.stack.id, entry.id_len);
 	open->id[entry.id_len] = '\0';
 	entry.stack.id = open->id;

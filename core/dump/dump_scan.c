@@ -146,6 +146,7 @@ struct dump_scanner *dump_scanner_new(
 	kv_init(&scanner->pairs);
 	for (int i = 0; i < 2; i++)
 		u64map_init(&scanner->headings[i]);
+	table_init(&scanner->sums);
 	buf_init(&scanner->open.name_text);
 	return scanner;
 }
@@ -157,6 +158,7 @@ void dump_scanner_free(struct dump_scanner *scanner)
 	kv_release(&scanner->pairs);
 	for (int i = 0; i < 2; i++)
 		u64map_release(&scanner->headings[i]);
+	table_release(&scanner->sums);
 	buf_release(&scanner->open.name_text);
 	free(scanner->name);
 	free(scanner);
@@ -230,7 +232,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return 0;
 	if (!hex_take(&at, &addr))
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
-	if (!scanner->is_ours && !u64map_put(&scanner->headings[!is_start], addr, &none))
+	if (!scanner->is_ours && (scanner->sums.index.count ||
+					 !u64map_put(&scanner->headings[!is_start], addr, &none)))
 		return scan_fail(scanner, ERR_SECOND, "its heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;

@@ -56,6 +56,8 @@ struct dump_scanner {
 	bool has_list; /* of modules or of a heap's blocks: its first line */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
 	struct u64map headings[2]; /* of heaps, in files of others: "Start of data", "Hogs" */
+	struct table
+		sums; /* ID and block size of each sum, in files of others that have no headings */
 	bool is_cut; /* as whoever reads the file says */
 	bool after_names; /* the line at hand ends a sum's stack, whose frames are names */
 	bool is_passing; /* stack lines that come belong to what was malformed */

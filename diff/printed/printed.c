@@ -181,6 +181,17 @@ static void fail(struct printed_reader *reader, enum err_code code, const char *
 		reader->rc = err_set(&reader->err, code, source_name(reader->source), "%s", why);
 }
 
+/* The line at hand begins another comparison. */
+static void fail_second(struct printed_reader *reader, const char *why)
+{
+	char place[600];
+
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source),
+		reader->lines.number);
+	if (!reader->rc)
+		reader->rc = err_set(&reader->err, ERR_SECOND, place, "%s", why);
+}
+
 /* ---------------------------------------------------------------- which base */
 
 /* Numbers of a line that agrees with itself as hexadecimal; in what does not, letters are damage. */
@@ -308,7 +319,7 @@ static void row_begin(struct printed_reader *reader, const struct row_text *text
 
 	row_end(reader);
 	if (reader->has_total) {
-		refuse_row(reader, "it is behind the total line");
+		fail_second(reader, "a row after the total line");
 		return;
 	}
 	reader->has_row = true;
@@ -475,7 +486,9 @@ static void comment_line(struct printed_reader *reader, struct words words)
 	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
 			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
 
-	if (!reader->has_row) {
+	if (reader->has_row && is_header(words)) {
+		fail_second(reader, "the head of a comparison");
+	} else if (!reader->has_row) {
 		reader->has_header |= is_header(words);
 		reader->is_ours |= is_ours(words);
 		reader->signs.is_said[AS_HEX] |= words_start(words, hex);
