@@ -147,7 +147,7 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	struct err *err);
 
 /* The file path, named by series_files_name(), is safely there. Now the oldest go as far as the limits say:
- * first those that this run has not written, by the times in them, then by name; then those that it has, in
+ * first those that this run has not written, by the clocks and times in them, then by name; then those that it has, in
  * that order, whatever the clock said. The newest stays, however large. A file that cannot be removed counts
  * as if it were gone, so that none goes in its place. 0; or the first trouble, which is not told again until
  * all went well. */

@@ -147,7 +147,7 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 struct candidate {
 	const struct folder_entry *entry;
 	size_t own; /* the place among those that this run has written, from 1; 0: it has not */
-	int64_t time_ms; /* in its head, when own is 0 */
+	int64_t clock_ms, time_ms; /* in its head, when own is 0 */
 };
 
 static void set_path(const struct series_files *files, struct buf *path, const char *name)
@@ -203,21 +203,20 @@ static bool find_own(struct series_files *files, struct candidate *found, size_t
 	return has_last;
 }
 
-/* The time in a file's head; 0: it does not say that it is of the series. */
-static int64_t read_head(const struct series_files *files, struct buf *path, const char *name)
+/* Reads the head of a file. Returns false if it is not a dump of the series. */
+static bool read_head(const struct series_files *files, struct buf *path, const char *name,
+	struct dump_head *head)
 {
-	struct dump_head head = {0};
-
+	*head = (struct dump_head){0};
 	set_path(files, path, name);
-	if (dump_head_read(path->data, &head, NULL) || !head.is_ours || !head.start_ms ||
-		head.pid != files->pid || head.start_ms != files->start_ms)
-		return 0;
-	return head.time_ms;
+	return !dump_head_read(path->data, head, NULL) && head->is_ours && head->start_ms &&
+	       head->time_ms && head->pid == files->pid && head->start_ms == files->start_ms;
 }
 
 /* Leaves those of the series, by their heads where this run has not written them; how many they are. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
+	struct dump_head head;
 	struct buf path;
 	size_t kept = 0;
 
@@ -225,10 +224,13 @@ static size_t read_heads(const struct series_files *files, struct candidate *fou
 	for (size_t i = 0; i < count; i++) {
 		struct candidate candidate = found[i];
 
-		if (!candidate.own)
-			candidate.time_ms = read_head(files, &path, candidate.entry->name);
-		if (candidate.own || candidate.time_ms)
-			found[kept++] = candidate;
+		if (!candidate.own && !read_head(files, &path, candidate.entry->name, &head))
+			continue;
+		if (!candidate.own) {
+			candidate.clock_ms = head.clock_ms;
+			candidate.time_ms = head.time_ms;
+		}
+		found[kept++] = candidate;
 	}
 	buf_release(&path);
 	return kept;
@@ -240,6 +242,8 @@ static int by_age(const void *a, const void *b)
 
 	if (x->own != y->own)
 		return x->own < y->own ? -1 : 1;
+	if (x->clock_ms != y->clock_ms) /* files without one are of an older version */
+		return x->clock_ms < y->clock_ms ? -1 : 1;
 	if (x->time_ms != y->time_ms)
 		return x->time_ms < y->time_ms ? -1 : 1;
 	return strcmp(x->entry->name, y->entry->name);
@@ -251,6 +255,7 @@ static int remove_oldest(
 {
 	const struct series_limits *limits = &files->limits;
 	uint64_t bytes = 0;
+	struct dump_head head;
 	struct buf path;
 	int rc = 0, status;
 
@@ -261,7 +266,7 @@ static int remove_oldest(
 	for (; count > 1 && (count > limits->keep_count || bytes > limits->keep_bytes); count--) {
 		set_path(files, &path, found->entry->name);
 		status = 0;
-		if (!found->own || read_head(files, &path, found->entry->name))
+		if (!found->own || read_head(files, &path, found->entry->name, &head))
 			status = folder_remove(path.data, rc ? NULL : err);
 		rc = rc ? rc : status;
 		bytes -= found++->entry->size_bytes;

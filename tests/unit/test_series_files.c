@@ -2,6 +2,7 @@
 #include "tests/unit/t.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -607,6 +608,29 @@ TEST(the_oldest_by_their_own_time_go_first)
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000002 000003 000006 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000003 000006 000007 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000001 000006 000007 000008 ");
+}
+
+static void put_clocked(const char *name, uint64_t clock_ms, int64_t time_ms)
+{
+	char text[1000], time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+
+	snprintf(text, sizeof(text),
+		"// hsnap: dump format=1 tool=0.1.0 time=%s\r\n"
+		"// hsnap: process id=%u start=%s clock=%" PRIu64 " bits=64\r\n",
+		date_text(time_ms, time), PID, date_text(START_MS, start), clock_ms);
+	put_text(in_scene(name), text);
+}
+
+/* Dates of an earlier run that the machine's clock contradicts. */
+TEST(oldest_by_machine_clock_go_first)
+{
+	open_series("{n}", keep(3));
+	put_clocked("000001", 9000, TIME_MS + 2 * MINUTE);
+	put_clocked("000002", 70000, TIME_MS + MINUTE); /* the date was set back */
+	put_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300); /* of a version without it */
+	put_clocked("000004", 80000, TIME_MS + MINUTE - 1);
+	write_to(TIME_MS + 9 * MINUTE, 300, "000002 000004 000005 ");
+	write_to(TIME_MS + 9 * MINUTE, 300, "000004 000005 000006 ");
 }
 
 TEST(a_clock_that_went_back_removes_nothing_new)
