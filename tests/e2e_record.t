@@ -134,6 +134,7 @@ sub attached {
 	is($target->step, 2, 'it went on');
 	check_ok(hsnap('mark', '-p', $target->{pid}, 'end'), 'a second mark');
 	check_error(hsnap('record', '-o', win("$dir/second.hrec"), '-p', $target->{pid}), 'hsnap', 'a second recorder');
+	check_error(hsnap('record', '-o', win("$dir/second.hrec.GZ"), '-p', $target->{pid}), 'hsnap', 'a name that ends in .gz', qr/compressed already/);
 	check_ok(hsnap('record', '--stop', '-p', $target->{pid}), '--stop');
 	is(Hunt::finish($recorder) >> 8, 0, 'it ended well') or diag(slurp("$dir/part.err"));
 	check_error(hsnap('mark', '-p', $target->{pid}), 'hsnap', 'then there is nothing to mark', qr/not being recorded/);

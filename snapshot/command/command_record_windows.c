@@ -9,6 +9,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 #include "core/base/parse.h"
+#include "core/io/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
 #include "snapshot/live/process_ref.h"
@@ -91,7 +92,12 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 	switch (id) {
 	case OPT_ARGUMENT: request->word_count++; return 0;
-	case OPT_OUTPUT: request->plan.path = value; return 0;
+	case OPT_OUTPUT:
+		request->plan.path = value;
+		return !out_is_packed_name(value) ?
+			       0 :
+			       err_set(err, ERR_USAGE, value,
+				       "recordings are compressed already: use a name without .gz");
 	case OPT_ADDRESSES: request->plan.keeps_addresses = true; return 0;
 	case OPT_CHILDREN: request->run.with_children = true; return 0;
 	case OPT_DROP: request->plan.drops = true; return 0;
