@@ -21,6 +21,7 @@ my $dump = slurp("$dir/full.txt");
 my ($note) = $dump =~ m{^// hsnap: tracer (.*?)\r?$}m;
 my %says = ($note // '') =~ /([\w-]+)=(\d+)/g;
 cmp_ok($says{committed}, '<=', $mb * 1024 ** 2, 'the tables have not grown beyond their limit');
+is($says{limit}, $mb * 1024 ** 2, 'the limit is recorded');
 cmp_ok($says{'dropped-blocks'}, '>', 0, 'blocks were dropped');
 my $listed = () = $dump =~ /^[0-9A-F]+ bytes \+ /mg;
 my $stackless = 0;

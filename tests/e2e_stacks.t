@@ -39,7 +39,7 @@ sub with_ust {
 	ok($dump eq slurp("$dir/auto.txt"), "$what: auto finds them");
 	like($dump, qr{^// hsnap: stacks source=ust\r$}m, "$what: the dump names the source");
 	my %note = map { split /=/ } split / /, ($dump =~ m{^// hsnap: ust (.*)\r$}m)[0] // '';
-	is_deeply([@note{qw(entries lookups failures)}], $truth->{database}, "$what: what the database says");
+	is_deeply([@note{qw(entries lookups failures used reserved)}], $truth->{database}, "$what: what the database says");
 	is($note{'broken-records'}, 0, "$what: all records make sense");
 	my %ids = map { (split / /)[3] => 1 } values %{ $truth->{blocks} };
 	is($note{records}, scalar(keys %ids), "$what: one record for each stack of a live block");

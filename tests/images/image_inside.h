@@ -92,6 +92,7 @@ struct side {
 	uint64_t database;
 	uint64_t database_variable;
 	uint32_t database_entries, database_lookups, database_failures;
+	uint64_t database_used, database_reserved; /* bytes */
 	struct made_stack *stacks;
 };
 

@@ -65,8 +65,10 @@ static void put_stacks(FILE *file, const struct image *image, const struct side 
 		fputc('\n', file);
 	}
 	if (side->database) {
-		fprintf(file, "database %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
-			side->database_entries, side->database_lookups, side->database_failures);
+		fprintf(file,
+			"database %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 "\n",
+			side->database_entries, side->database_lookups, side->database_failures,
+			side->database_used, side->database_reserved);
 	}
 }
 

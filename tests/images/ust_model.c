@@ -141,6 +141,8 @@ static void put_head(struct database *database)
 	side->database = base;
 	side->database_entries = database->index;
 	side->database_lookups = database->lookups;
+	side->database_used = database->next - base + database->end - array;
+	side->database_reserved = database->end - base;
 	side->database_failures = (uint32_t)image_random(image, 9);
 	image_put_ptr(image, base + shape->db_peak, 3);
 	image_put_ptr(image, base + shape->db_lower_start, entries);
