@@ -7,6 +7,7 @@ use File::Basename qw(basename dirname);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
+use Comments;
 use Hunt;
 
 my @files = tracked();
@@ -60,6 +61,8 @@ none('comments are /* */', grep { $text{$_} =~ m{(?:^|[;{}])[ \t]*//}m } @c);
 none('lines end in a newline alone, without blanks before it',
 	grep { $text{$_} =~ /[ \t\r]$/m || $text{$_} =~ /[^\n]\z/ } grep { !binary($_) } @files);
 
+english();
+
 # Written so that this file does not break them itself.
 my $path = qr{(?<![\w.\$\}\)\]~-])/(?:work|tmp|root|home)(?=/|\b)};
 none('no path of one machine', find($path, sub { $_[0] ne 'tests/laws.t' }));
@@ -75,6 +78,40 @@ sub none {
 	my ($what, @found) = @_;
 	splice @found, 20 if @found > 20;
 	ok(!@found, $what) or diag(join "\n", @found);
+}
+
+# The rules of HACKING.md, "English". Each limit is the number that is left, and may only fall.
+sub english {
+	my %limit = (opening => 197, begin => 1353, rule2 => 1152, rule4 => 260, rule5 => 842, verbs => 622, articles => 775);
+	my %words = (
+		begin => qr/^(?:What|Whether|That|Of|Those|Who|Where|Nor|The same)\b/,
+		rule2 => qr/\b(?:tells?|told|says?|said|asked for|meant)\b/,
+		rule4 => qr/\b(?:whoever|nobody|somebody|the one who)\b/i,
+		rule5 => qr/\b(?:so many|so much|makes? no sense|hangs? on|(?:is|are) none|behind|from then on|(?:is|are) gone)\b/i,
+	);
+	my %found = map { $_ => [] } keys %limit;
+	for my $file (grep { m{^(?:core|snapshot|symbolize|diff|tests|setup)/} && /\.(?:[cht]|pm|sh)$|^setup/ && !binary($_) } @files) {
+		next if $file eq 'tests/laws.t';
+		for (comments_of($text{$file}, scalar $file =~ /\.[ch]$/)) {
+			my ($line, $comment) = @$_;
+			$comment =~ $words{$_} and push @{ $found{$_} }, "$file:$line: $comment" for keys %words;
+		}
+	}
+	for my $file (product()) {
+		push @{ $found{opening} }, $file if $file =~ /\.c$/ && $text{$file} !~ m{\A\s*/\*};
+		push @{ $found{verbs} }, "$file: $1" while $text{$file} =~ /^(?!return\b|else\b)\w[\w ]*[ *]((?:\w+_)?(?:take|takes|give|gives|put|puts|say|says|tell|tells|keep|keeps|settle|settles|deal|deals)(?:_\w+)?)\((?=[^;{]*\)\s*\{)/mg;
+	}
+	for my $file (grep { m{^tests/.*\.c$} } @c) {
+		push @{ $found{articles} }, "$file: $1" while $text{$file} =~ /^TEST\(((?:\w+_)?(?:a|an|the)_\w+)/mg;
+	}
+	my %rule = (opening => '.c files of the product without an opening comment', begin => 'comments that begin as rule 1 forbids', rule2 => 'comments with words of rule 2', rule4 => 'of rule 4', rule5 => 'of rule 5',
+		verbs => 'functions with verbs that rule 8 does not list', articles => 'tests whose names have articles');
+	for (sort keys %limit) {
+		my $count = @{ $found{$_} };
+		cmp_ok($count, '<=', $limit{$_}, $rule{$_}) or diag(join "\n", @{ $found{$_} }[0 .. ($count > 10 ? 9 : $count - 1)]);
+		diag("$rule{$_}: lower the limit to $count") if $count < $limit{$_};
+	}
+	return;
 }
 
 # What git knows, or would know; without git everything outside build.
