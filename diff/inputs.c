@@ -354,6 +354,41 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 	}
 }
 
+#define HOUR_MS 3600000
+
+/* Returns true for two of UMDH's times, as the logs were given, of which an end of summer time may lie between: most are on a
+ * Sunday before four o'clock. */
+static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
+{
+	int64_t day = after->time_ms / DAY_MS;
+
+	return before->has_wall_time && after->has_wall_time && dump_same_process(before, after) &&
+	       before->time_ms >= after->time_ms && before->time_ms - after->time_ms <= HOUR_MS &&
+	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
+}
+
+/* Drops the times of a process whose logs were taken while clocks may have been set back an hour. */
+static void check_summer_time(struct inputs *inputs)
+{
+	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
+		struct dump_sums *dump = &inputs->dumps[i];
+		char words[200], time[DATE_TEXT_BYTES];
+
+		if (!may_be_set_back(dump - 1, dump))
+			continue;
+		snprintf(words, sizeof(words),
+			"its time, %s, is not after that of the log before it: clocks may have "
+			"been set back at the end of summer time, so the times do not count",
+			report_dump_time(dump, time));
+		add_remark(inputs, dump, words);
+		for (size_t k = 0; k < inputs->dump_count; k++) {
+			if (k != i && dump_same_process(dump, &inputs->dumps[k]))
+				inputs->dumps[k].time_ms = 0;
+		}
+		dump->time_ms = 0;
+	}
+}
+
 /* Settles when dumps were taken, of which some may be dated by a clock that was wrong. */
 static void settle_clocks(struct inputs *inputs)
 {
@@ -363,6 +398,7 @@ static void settle_clocks(struct inputs *inputs)
 		dumps[i] = &inputs->dumps[i];
 	dumps_settle_clocks(dumps, inputs->dump_count, note_dated, inputs);
 	free(dumps);
+	check_summer_time(inputs);
 	for (size_t i = 0; i < inputs->dump_count; i++) {
 		if (inputs->dumps[i].time_ms)
 			check_date(inputs, &inputs->dumps[i]);

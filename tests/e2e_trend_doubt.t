@@ -294,10 +294,30 @@ subtest 'sums that do not fit, and rates that are more than any memory' => sub {
 	is($all->{old}{bytes}, '9223372036854775807', 'the most stands for more');
 };
 
-# A log of UMDH's with one block, so many minutes after ten.
+# Logs of UMDH's have local times, which go back an hour at the end of summer time.
+subtest 'the night in which summer time ends' => sub {
+	my %nights = ('25 minutes apart' => [qw(01:40 02:05 02:30 02:55 02:20 02:45 03:10 03:35)], '20 minutes apart' => [qw(02:00 02:20 02:40 02:00 02:20 02:40 03:00)],
+		'an hour apart' => [qw(00:30 01:30 02:30 02:30 03:30)]);
+	for my $what (sort keys %nights) {
+		my ($dir, $bytes) = (fresh_dir(), 1000);
+		my @logs = map { umdh(sprintf('%s/%02d.txt', $dir, $bytes / 1000), $_, 5, $bytes += 1000, '2025-10-26') } @{ $nights{$what} };
+		for my $files ([$dir], \@logs) {
+			my $result = hdiff('--max-growth', '1K/h', @$files);
+			is($result->{status}, 2, "$what: growth per hour cannot be judged");
+			like($result->{err}, qr/warning: its time, 2025-10-26T02:\d\d, is not after .* end of summer time/, 'and why');
+			is(json(@$files)->{series}[0]{rows}[0]{trend}{verdict}, 'grows', 'in the order of the names it grows each time');
+		}
+		umdh($logs[$_], sprintf('01:%02d', 30 - $_), 5, 1000, '2025-10-27') for 0 .. $#logs;
+		is(hdiff('--max-growth', '1K/h', @logs)->{status}, 0, "$what: on another day the order of the names does not matter");
+	}
+};
+
+# A log of UMDH's with one block, so many minutes after ten, or at a time of a day.
 sub umdh {
-	my ($to, $minute, $pid, $bytes) = @_;
-	return spew($to, join "\r\n", '// ', sprintf('// UMDH: version 10.0.19041.1: Logtime 2025-11-20 10:%02d - Machine=MADEUP - PID=%d', $minute, $pid),
+	my ($to, $time, $pid, $bytes, $day) = @_;
+	$time = sprintf '10:%02d', $time if $time !~ /:/;
+	$day //= '2025-11-20';
+	return spew($to, join "\r\n", '// ', "// UMDH: version 10.0.19041.1: Logtime $day $time - Machine=MADEUP - PID=$pid",
 		'// ', '', '// Loaded modules: ', '//     Base Size Module', '//           140000000    10000 C:\app\app.exe',
 		'//           7FF800000000    10000 C:\Windows\ntdll.dll', '//', '// Process modules enumerated.', '',
 		'*- - - - - - - - - - Start of data for heap @ 1E0000 - - - - - - - - - -', '',
