@@ -227,10 +227,11 @@ static size_t go_round(struct record_session *session)
 		notice_dropped(session);
 		session->looked_ms = now_ms;
 	}
-	if (is_marked && !is_over)
+	if (is_marked && !is_over) {
 		drop_unseen(session);
-	if (is_marked && !is_over)
+		recorder_time(session->recorder, now_ms); /* the last event may be long ago */
 		recorder_mark(session->recorder, label);
+	}
 	if (is_marked)
 		mailbox_taken(session->mailbox, is_over);
 	return count;

@@ -18,10 +18,14 @@ sub started {
 	my $file = fresh_dir() . '/run.hrec';
 	my $target = start_stating('samples/leak_heaps.exe', [], record => ['-o', win($file)]);
 	is($target->step, 1, 'step 1');
+	sleep 1; # the program waits: its last event is from before
 	marked($target, 'one');
 	is($target->next_step, 2, 'step 2');
 	marked($target, 'two');
 	is($target->quit, 0, "its status is the program's");
+	my %at = reverse run(["$root/build/linux/hdiff", '--list', $file])->{out} =~ /^mark +([\d.]+) s +(\w+)/mg;
+	cmp_ok($at{one} // 0, '>=', 1, 'a mark has its own time, not that of the event before it');
+	cmp_ok($at{two} // 0, '>=', $at{one} // 9, 'in order');
 	is(slurp("$target->{err}"), '', 'no complaint');
 	check_sums(["$file\@one", "$file\@two"], 'leak_heaps', \%step, 'between the marks');
 }
