@@ -48,6 +48,17 @@ static const struct opt *find_dash(const struct opt *table, const char *text, co
 	return opt ? opt : find_short(table, text, true, rest);
 }
 
+static bool is_option(const struct opt_state *state, const char *text)
+{
+	const char *rest;
+
+	if (text[0] != '-' || !text[1])
+		return false;
+	if (text[1] != '-')
+		return find_dash(state->table, text + 1, &rest) != NULL;
+	return !text[2] || find_long(state->table, text + 2, strcspn(text + 2, "="));
+}
+
 /* Takes the value of opt from rest ("" when none is glued on) or from the next argument. */
 static int take(struct opt_state *state, const struct opt *opt, const char *rest, const char *name,
 	struct err *err)
@@ -60,6 +71,9 @@ static int take(struct opt_state *state, const struct opt *opt, const char *rest
 	}
 	if (*rest == ':' || *rest == '=')
 		rest++;
+	else if (!*rest && state->at < state->argc && is_option(state, state->argv[state->at]))
+		return err_set(err, ERR_USAGE, name, "it needs a value: %s; %s is an option",
+			opt->value, state->argv[state->at]);
 	else if (!*rest)
 		rest = state->at < state->argc ? state->argv[state->at++] : "";
 	if (!*rest)
