@@ -302,19 +302,25 @@ static int add_pattern_moment(
 	return rc;
 }
 
-/* Takes FILE@MOMENT apart, when there is such a file and nothing that has the whole name. */
+/* Splits FILE@MOMENT if FILE exists and no file has the whole name. MOMENT may have an @, too. */
 static void find_moment(struct file_list *list, struct file_item *item)
 {
-	const char *at = strrchr(item->path, '@');
-	char *file;
+	const char *path = item->path;
 
-	if (!at || at == item->path || os_is_there(item->path))
+	if (os_is_there(path))
 		return;
-	file = arena_text(&list->arena, item->path, (size_t)(at - item->path));
-	if (!os_is_there(file) || leads_to_no_file(file))
+	for (size_t at = strlen(path); at-- > 1;) {
+		char *file;
+
+		if (path[at] != '@')
+			continue;
+		file = arena_text(&list->arena, path, at);
+		if (!os_is_there(file) || leads_to_no_file(file))
+			continue;
+		item->file = file;
+		set_moment(item, path + at + 1);
 		return;
-	item->file = file;
-	set_moment(item, at + 1);
+	}
 }
 
 /* A moment may have the letters of a pattern, and so may what is before it. */

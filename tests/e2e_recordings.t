@@ -486,12 +486,13 @@ sub check_names {
 	link $file{run}, "$found/a.hrec" or die $!;
 	my $half = by_stack(live_at($replay{run}, '50%'));
 	check_live($half, 'a pattern has a moment, too', "$found/?.hrec\@50%");
-	my $other = random_events(%{ $made{small} }) =~ s/^process 4711/process 4712/r . "mark all?\n";
+	my $other = random_events(%{ $made{small} }) =~ s/^process 4711/process 4712/r . "mark all?\nmark v2\@beta\n";
 	make_recording($other, "$found/b.hrec");
 	my $more = by_stack(live_at(replay($other), '50%'));
 	my %sum = map { my $stack = $_; $stack => [map { ($half->{$stack}[$_] // 0) + ($more->{$stack}[$_] // 0) } 0, 1] } keys %$half, keys %$more;
 	check_live(\%sum, 'each of them has it', '--sum', "$found/*.hrec\@50%");
 	check_live(by_stack(live_at(replay($other), 'end')), 'a mark like a pattern', "$found/b.hrec\@all?");
+	check_live(by_stack(live_at(replay($other), 'end')), 'a mark with an @', "$found/b.hrec\@v2\@beta");
 	check_error(run([$hdiff, '-d', "$found/c*.hrec\@50%"]), 'hdiff', 'a pattern that finds nothing', 'c*.hrec', 'no file matches');
 	unlink "$found/b.hrec";
 	spew("$found/b.txt", dump_of($replay{run}, [], 0));
