@@ -44,6 +44,11 @@ my %kept = (
 	'recording' => [slurp(make_recording(random_events(events => 200, seed => 1), "$dir/made.hrec")), 'a recording'],
 	'minidump' => ["MDMP\x93\xa7\0\0" . "\0" x 100, 'a minidump'],
 	'ETW log' => [slurp($log->write("$dir/made.etl")), 'an ETW log'],
+	"UMDH's comparison" => ["// Debug library initialized ...\r\n// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID\r\n", "a comparison of UMDH's"],
+	'a part of one' => ["+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D\n", "a comparison of UMDH's"],
+	'xz' => ["\xfd7zXZ\0\0", 'a packed file'],
+	'bzip2' => ["BZh91AY&SY", 'a packed file'],
+	'zstd' => ["\x28\xb5\x2f\xfd\4", 'a packed file'],
 	'zip' => ["PK\3\4" . "\0" x 100, 'a zip archive'],
 );
 my @dumps = map { spew("$dir/$_->[0].txt", series_dump($_->[1], { leak => [$_->[2], 10] })) } ['old', $noon, 1000], ['new', $evening, 5000];

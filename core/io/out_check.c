@@ -1,5 +1,6 @@
 /*
- * Files that no output replaces: dumps, UMDH's logs, recordings, minidumps, ETW logs and zip archives of them.
+ * Files that no output replaces: dumps, UMDH's logs and comparisons, recordings, minidumps, ETW logs, and what may be one of
+ * these, packed by a program other than gzip.
  *
  * They are evidence of a process that may have exited, and cannot be made again. A file is known by its
  * first bytes, unpacked where gzip has packed it: its name may be anything. A report, which the dumps give again,
@@ -94,6 +95,20 @@ static bool is_entry(const char *line, size_t len)
 	return digits && (starts(line, len, " bytes + ") || starts(line, len, " bytes in 0x"));
 }
 
+/* "+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D" */
+static bool is_row(const char *line, size_t len)
+{
+	static const char words[] = " allocs\tBackTrace";
+
+	if (!starts(line, len, "+") && !starts(line, len, "-"))
+		return false;
+	for (; len >= sizeof(words) - 1; line++, len--) {
+		if (starts(line, len, words))
+			return true;
+	}
+	return false;
+}
+
 /* The name of a text that begins so, or NULL. */
 static const char *text_kind(const char *text, size_t len)
 {
@@ -111,8 +126,10 @@ static const char *text_kind(const char *text, size_t len)
 			quoted++;
 		text += quoted;
 		line -= quoted;
-		if (starts(text, line, "// hdiff ") || starts(text, line, "// + BYTES_DELTA "))
+		if (starts(text, line, "// hdiff "))
 			return NULL;
+		if (starts(text, line, "// + BYTES_DELTA ") || is_row(text, line))
+			return "a comparison of UMDH's";
 		if (starts(text, line, "// hsnap: "))
 			return "a heap dump";
 		for (size_t i = 0; i < sizeof(umdh) / sizeof(*umdh); i++) {
@@ -139,8 +156,13 @@ static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);
 	size_t len = narrow_start(bytes, unpack_start(bytes, read_start(path, bytes)));
-	const char *kind;
+	static const char *const packed[] = {"\xfd"
+					     "7zXZ",
+		"BZh", "\x28\xb5\x2f\xfd", "7z\xbc\xaf"};
+	const char *kind = NULL;
 
+	for (size_t i = 0; i < sizeof(packed) / sizeof(*packed); i++)
+		kind = starts(bytes, len, packed[i]) ? "a packed file" : kind;
 	if (starts(bytes, len, "\x89hrc\r\n"))
 		kind = "a recording";
 	else if (starts(bytes, len, "MDMP"))
@@ -149,7 +171,7 @@ static const char *find_kind(const char *path)
 		kind = "a zip archive";
 	else if (is_etw((const unsigned char *)bytes, len))
 		kind = "an ETW log";
-	else
+	else if (!kind)
 		kind = text_kind(bytes, len);
 	free(bytes);
 	return kind;
