@@ -66,6 +66,9 @@ const char *const allocators[] = {
 	"oleaut32!SysReAllocString*",
 	"oleaut32!APP_DATA::AllocCachedMem*",
 	"oleaut32!alloc_bstr",
+	"oleaut32!SAFEARRAY_*lloc*",
+	"*!SHAlloc",
+	"*!SHStrDup*",
 	"comctl32!Alloc",
 	"comctl32!ReAlloc",
 	/* C, in a library or in the program itself */
@@ -193,6 +196,7 @@ const char *const allocators[] = {
 	"*!std::thread::thread<*",
 	"*!std::thread::_M_start_thread*",
 	"*!std::_Function_base::*",
+	"*!std::pmr::*",
 	"*!std::_Construct*",
 	"*!std::construct_at<*",
 	"*!std::uninitialized_*",

@@ -159,8 +159,10 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"combase", "IMalloc_Alloc"}, {"oleaut32", "alloc_bstr"}, {"mshtml", "heap_alloc"},
 		{"jscript", "heap_alloc_zero"}, {"jscript", "heap_realloc"},
 		{"kernelbase", "heap_strdupAtoW"}, {"d3d9", "heap_calloc"}, {"comctl32", "Alloc"},
-		{"comctl32", "ReAlloc"}, {"libglib-2.0-0", "g_malloc0_n"},
-		{"libvips-42", "g_realloc"}, {"app", "g_slice_alloc0"}, {"app", "g_strdup_printf"},
+		{"comctl32", "ReAlloc"}, {"OLEAUT32", "SAFEARRAY_AllocDescriptor"},
+		{"OLEAUT32", "SAFEARRAY_Malloc"}, {"SHELL32", "SHAlloc"}, {"shlwapi", "SHStrDupW"},
+		{"libglib-2.0-0", "g_malloc0_n"}, {"libvips-42", "g_realloc"},
+		{"app", "g_slice_alloc0"}, {"app", "g_strdup_printf"},
 		/* without a name: the normal case where no symbols are */
 		{"ntdll", NULL}, {"NTDLL", NULL}, {"KERNELBASE", NULL}, {"kernel32", NULL},
 		{"ucrtbase", NULL}, {"ucrtbased", NULL}, {"MSVCR80", NULL}, {"msvcrt", NULL},
@@ -181,6 +183,7 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 			"std::make_unique<app::Doc, (anonymous namespace)::Key>((anonymous "
 			"namespace)::Key&&)"},
 		{"app", "std::shared_ptr<int> std::make_shared<int, int>(int&&)"},
+		{"app", "std::pmr::monotonic_buffer_resource::_M_new_buffer(unsigned long long)"},
 		{"app", "std::__tree<int>::__emplace_unique_key_args<int>"},
 		{"app", "std::__split_buffer<int, std::allocator<int>&>::__split_buffer(unsigned "
 			"long long)"},
