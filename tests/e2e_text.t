@@ -155,6 +155,7 @@ sub trend {
 	is_deeply([$row->{growth}, $row->{blocks}], [signed_units(11 << 20), '0'], '11 MiB more in the one block');
 	like($row->{name}, qr{^grows +\+2\.0 MiB/h  app!leak$}, 'a verdict, and how fast');
 	like($said, qr{^in all: grows, \+2\.0 MiB/h \(2\.0 to 2\.0\)  \.\S{10}\@$}m, 'of all, with its range and bars');
+	like(run([$hdiff, '-i', 'app!still', $folder])->{out}, qr{^selected: steady}m, 'the verdict of what is selected is not that of all');
 	like($said, qr/^Trend of app\.exe, process 4242: 12 snapshots in 5h30m$/m, 'of how many');
 	unlike($said, qr{^//}m, 'no legend');
 }

@@ -321,7 +321,7 @@ static void put_head(struct text_report *text)
 		put_files(text);
 	put_warnings(text);
 	if (comparison->axis) {
-		out_text(text->out, "in all: ");
+		out_text(text->out, text->view->is_filtered ? "selected: " : "in all: ");
 		put_trend(text, &text->view->trend, text->view->series);
 	}
 	out_char(text->out, '\n');
