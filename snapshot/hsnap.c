@@ -29,7 +29,6 @@ static const struct command {
 	{"ps", command_ps, "list processes, and where their stacks come from"},
 	{"schedule", command_schedule, "have Task Scheduler take snapshots"},
 	{"ust", command_ust, "have Windows record an image's stacks, from its next start on"},
-	{"os", command_os, "switch Windows 10's own recording of stacks on or off"},
 	{"doctor", command_doctor, "check that hsnap reads this system's heaps correctly"},
 };
 

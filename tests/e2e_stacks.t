@@ -45,7 +45,6 @@ sub with_ust {
 	is($note{records}, scalar(keys %ids), "$what: one record for each stack of a live block");
 	cmp_ok($note{indexed}, '==', $note{entries}, "$what: its index leads to all entries") if $slot eq 'depth';
 	refused($what, 'tracer', qr/not traced/);
-	refused($what, 'os', qr/not in a file/);
 }
 
 sub without_ust {

@@ -186,7 +186,7 @@ struct snapshot {
 	int64_t time_ms, start_ms; /* of the snapshot and of the process; 0 when not recorded */
 	int64_t clock_ms; /* os_clock_ms() at the snapshot; 0 when not recorded */
 	const char *image, *os, *host; /* or NULL; host: the name of the machine it ran on */
-	const char *stack_source; /* "tracer", "ust", "os", "none"; NULL when not recorded */
+	const char *stack_source; /* "tracer", "ust", "none"; NULL when not recorded */
 	struct module *modules;
 	size_t module_count, module_cap;
 	struct heap *heaps;

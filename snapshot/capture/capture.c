@@ -30,7 +30,6 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 	static const char *const names[] = {
 		[STACKS_AUTO] = "auto",
 		[STACKS_UST] = "ust",
-		[STACKS_OS] = "os",
 		[STACKS_TRACER] = "tracer",
 	};
 
@@ -40,7 +39,7 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 			return 0;
 		}
 	}
-	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust, os or tracer");
+	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust or tracer");
 }
 
 int capture_source_find(struct target *target, const struct snapshot *modules,
@@ -499,8 +498,6 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	rc = find_source(target, snapshot, options->stacks, captured, err);
-	if (options->stacks == STACKS_OS)
-		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
 		read_hints(target, captured);
 	if (!rc && options->finds_lost && captured->source.sample_bytes)
@@ -508,8 +505,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 			"the tracer records one in so many bytes, not all blocks");
 	captured->is_from_tables = !rc && captured->source.may_have_all && !options->walks &&
 				   !options->finds_lost && !captured->source.has_ust &&
-				   !captured->os && target->is_wine && !target->is_file &&
-				   !target->is_cloned;
+				   target->is_wine && !target->is_file && !target->is_cloned;
 	captured->may_free_unseen = target_may_free_unseen(target);
 	target->needs_threads = options->finds_lost;
 	if (!rc)
@@ -566,6 +562,5 @@ int capture_target(struct target *target, const struct capture_options *options,
 	reach_free(captured.reach.reach);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);
-	os_stacks_free(captured.os);
 	return rc;
 }

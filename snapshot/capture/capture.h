@@ -15,7 +15,6 @@
 enum capture_stacks {
 	STACKS_AUTO, /* what each block has: of the tracer, else of ust, else none */
 	STACKS_UST,
-	STACKS_OS,
 	STACKS_TRACER,
 };
 

@@ -14,7 +14,6 @@
 #include "snapshot/capture/capture.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/reach/reach.h"
-#include "snapshot/stacks/os_stacks.h"
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/stacks/ust.h"
 
@@ -51,7 +50,6 @@ struct raw_capture {
 	struct reach_taken reach; /* with none unless that was */
 	bool wants_ust;
 	struct ust *ust;
-	struct os_stacks *os; /* NULL unless they were asked for */
 };
 
 /* Adds the first bytes of count blocks of each stack, as they are now, and where they lead to. What cannot be read is

@@ -294,7 +294,7 @@ void describe_stacks(
 	struct capture_source source = captured->source;
 
 	source.has_ust |= captured->wants_ust && ust_facts(captured->ust)->record_count;
-	snapshot->stack_source = captured->os ? "os" : capture_source_name(&source);
+	snapshot->stack_source = capture_source_name(&source);
 	if (source.has_ust)
 		record_ust(snapshot, ust_facts(captured->ust));
 	if (source.has_ust && (!source.has_tracer || snapshot->records.record_count))

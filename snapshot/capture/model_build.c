@@ -14,7 +14,6 @@ struct joining {
 	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
 	uint32_t
 		*records; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
-	struct table named; /* frames that the system gave -> the snapshot's number of the stack */
 	uint64_t mismatches;
 	struct u64map
 		lost; /* addresses of blocks that others are lost with -> their places in the snapshot's lost */
@@ -68,25 +67,6 @@ static void put_records(struct joining *joining)
 	}
 }
 
-/* The index of the stack that the system has for a block of that size, or STACK_NONE. It was asked
- * before the target was held: of another size, it is an earlier block's. Its stacks have no ids; they
- * get numbers. */
-static uint32_t os_stack(struct joining *joining, const struct block *walked)
-{
-	const struct os_stacks *os = joining->captured->os;
-	const uint64_t *frames, *known;
-	uint32_t index, count = os_stacks_find(os, walked->addr, &frames);
-
-	if (!count || os_stacks_bytes(os, walked->addr) != walked->requested_bytes)
-		return STACK_NONE;
-	known = table_find(&joining->named, frames, count * sizeof(*frames));
-	if (known)
-		return (uint32_t)*known;
-	index = put_stack(joining->snapshot, joining->named.count + 1, frames, count);
-	table_add(&joining->named, frames, count * sizeof(*frames), index);
-	return index;
-}
-
 /* Returns true if the tracer's size of a block counts: the walk of its heap was not sound. */
 static bool is_size_traced(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
@@ -129,8 +109,6 @@ static uint32_t stack_of(
 	const struct raw_capture *captured = joining->captured;
 	uint32_t index = STACK_NONE;
 
-	if (captured->os)
-		return os_stack(joining, walked);
 	if (traced)
 		index = traced_stack(joining, tracer_block_stack(traced));
 	if (index == STACK_NONE && walked->stack != STACK_NONE && captured->wants_ust &&
@@ -368,7 +346,6 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 	if (snapshot->has_reach)
 		snapshot->part_held_count = reach_part_count(captured->reach.reach);
 	u64map_init(&joining.lost);
-	table_init(&joining.named);
 	u64map_init(&joining.traced);
 	tracer_copy_sort(&captured->tracer);
 	joining.is_joined = xcalloc(captured->tracer.block_count + 1, sizeof(*joining.is_joined));
@@ -389,7 +366,6 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 			joining.mismatches, joining.mismatches == 1 ? " has" : "s have");
 	u64map_release(&joining.lost);
 	u64map_release(&joining.traced);
-	table_release(&joining.named);
 	free(joining.is_joined);
 	free(joining.records);
 }

@@ -34,7 +34,6 @@ int command_detach(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_schedule(int argc, char **argv);
 int command_ust(int argc, char **argv);
-int command_os(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 /* What only this system's hsnap is linked with, for --version: ", NAME VERSION" or nothing. */

@@ -23,7 +23,6 @@ NEEDS_WINDOWS(command_attach)
 NEEDS_WINDOWS(command_detach)
 NEEDS_WINDOWS(command_mark)
 NEEDS_WINDOWS(command_ust)
-NEEDS_WINDOWS(command_os)
 NEEDS_WINDOWS(command_ps)
 NEEDS_WINDOWS(command_doctor)
 

@@ -11,15 +11,13 @@
 #include "snapshot/command/command.h"
 #include "snapshot/doctor/doctor_windows.h"
 #include "snapshot/live/process.h"
-#include "snapshot/stacks/os_stacks.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
 #define FILE_UNITS (MAX_PATH + 60) /* of the minidump's path */
 
-static const char *const trial_sources[TRIALS] = {"walk", "ust", "os", "tracer", "segment"};
-static const char *const trial_sources_32[TRIALS] = {
-	"walk32", "ust32", "os32", "tracer32", "segment32"};
+static const char *const trial_sources[TRIALS] = {"walk", "ust", "tracer", "segment"};
+static const char *const trial_sources_32[TRIALS] = {"walk32", "ust32", "tracer32", "segment32"};
 /* Names of what is kept of them; NULL: nothing. */
 static const char *const trial_states[TRIALS] = {
 	[TRIAL_PLAIN] = "plain", [TRIAL_UST] = "ust", [TRIAL_SEGMENT] = "ust-segment"};
@@ -222,9 +220,7 @@ static void examine(struct doctor *doctor, struct doctor_child *child, enum doct
 		break;
 	case TRIAL_UST: examine_ust(doctor, child, source, *has_ust && !doctor->is_wine); break;
 	case TRIAL_SEGMENT: examine_segment(doctor, child, source); break;
-	default:
-		doctor_look_dump(doctor, &child->target, source,
-			trial == TRIAL_OS ? STACKS_OS : STACKS_TRACER, trial == TRIAL_TRACER);
+	default: doctor_look_dump(doctor, &child->target, source, STACKS_TRACER, true);
 	}
 }
 
@@ -246,10 +242,7 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 	}
 	snprintf(doctor->os, sizeof(doctor->os), "%s", target->os);
 	doctor->is_wine = target->is_wine;
-	if (trial == TRIAL_OS && os_stacks_switch(target->pid, true, &err))
-		doctor_say(doctor, source, "the child", DOCTOR_NOT_THERE, &err);
-	else
-		examine(doctor, &child, trial, source, has_ust);
+	examine(doctor, &child, trial, source, has_ust);
 	doctor_child_end(&child);
 }
 
@@ -283,9 +276,8 @@ static void try_all(struct doctor *doctor, bool is_other)
 	bool has_ust = false; /* every child is started with +ust: the registry says so */
 
 	for (int trial = 0; trial < TRIALS; trial++) {
-		if ((trial == TRIAL_OS && is_other) || (trial == TRIAL_SEGMENT && !doctor->keep))
-			continue;
-		try(doctor, (enum doctor_trial)trial, is_other, &has_ust);
+		if (trial != TRIAL_SEGMENT || doctor->keep)
+			try(doctor, (enum doctor_trial)trial, is_other, &has_ust);
 	}
 }
 

@@ -26,7 +26,6 @@ struct doctor_child {
 enum doctor_trial {
 	TRIAL_PLAIN,
 	TRIAL_UST, /* started with the flag that makes Windows keep stacks */
-	TRIAL_OS,
 	TRIAL_TRACER,
 	TRIAL_SEGMENT, /* the same flag, and segment heaps; with --keep alone */
 	TRIALS,

@@ -783,9 +783,6 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
-	scene.options.stacks = STACKS_OS;
-	assert_int_equal(take(), -ERR_NO_STACKS);
-	assert_int_equal(fake.suspends, 0);
 	AREA_PUT(version, TRACER_VERSION + 1); /* the tracer is not read when it is not wanted */
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }

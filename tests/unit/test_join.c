@@ -7,7 +7,6 @@
 #include "tests/unit/fake_ust.h"
 
 #include "snapshot/capture/capture_parts.h"
-#include "snapshot/stacks/os_stacks.h"
 
 #define HEAP 0x1000000u
 #define OTHER_HEAP 0x1100000u
@@ -57,7 +56,6 @@ static int tear_down(void **state)
 	walk_release(&scene.captured.walk);
 	tracer_copy_release(&scene.captured.tracer);
 	ust_free(scene.captured.ust);
-	os_stacks_free(scene.captured.os);
 	snapshot_release(&scene.snapshot);
 	fake_release();
 	return 0;
@@ -243,52 +241,6 @@ TEST(records_that_are_not_wanted_are_not_shown)
 	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 1);
 	assert_string_equal(scene.snapshot.stack_source, "none");
 	assert_false(scene.snapshot.records.is_known);
-}
-
-/* ---------------------------------------------------------------- the system's own stacks */
-
-static void put_number(unsigned char *to, uint64_t value, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		to[i] = (unsigned char)(value >> 8 * i);
-}
-
-/* One block of the system's answer, with its frames. */
-static void answer(uint64_t addr, uint64_t bytes, uint64_t first)
-{
-	unsigned char allocation[24] = {0}, frames[64] = {0};
-
-	put_number(allocation, addr, 8);
-	put_number(allocation + 16, bytes, 8);
-	for (size_t i = 0; i < 3; i++)
-		put_number(frames + i * 8, first + i * 16, 8);
-	assert_int_equal(os_stacks_put(scene.captured.os, allocation, sizeof(allocation)), 0);
-	assert_int_equal(os_stacks_put(scene.captured.os, frames, sizeof(frames)), 0);
-}
-
-TEST(the_systems_stacks_are_for_blocks_of_that_size)
-{
-	unsigned char init[12] = {3, 0, 0, 0, 3}, header[32] = {1, 0, 8};
-
-	scene.captured.wants_ust = false;
-	scene.captured.os = os_stacks_new(1 << 20);
-	assert_int_equal(os_stacks_put(scene.captured.os, init, sizeof(init)), 0);
-	put_number(header + 8, HEAP, 8);
-	assert_int_equal(os_stacks_put(scene.captured.os, header, sizeof(header)), 0);
-	answer(0x3000, 10, FRAME);
-	answer(0x3100, 20, FRAME);
-	answer(0x3200, 31, FRAME + 0x100);
-	answer(0x3300, 40, FRAME + 0x200);
-	assert_int_equal(os_stacks_end(scene.captured.os), 0);
-	for (uint64_t i = 0; i < 5; i++)
-		add(0x3000 + i * 0x100, 10 + i * 10, 0);
-	join_all();
-	assert_int_equal(scene.snapshot.block_count, 3);
-	assert_block(0x3000, "1", 3, FRAME);
-	assert_block(0x3100, "1", 3, FRAME);
-	assert_block(0x3300, "2", 3, FRAME + 0x200);
-	assert_int_equal(scene.snapshot.heaps[1].stackless.block_count, 2);
-	assert_string_equal(scene.snapshot.stack_source, "os");
 }
 
 /* ---------------------------------------------------------------- how full the database is */
