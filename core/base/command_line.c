@@ -1,3 +1,8 @@
+/*
+ * Joins and splits command lines by the quoting rules of the Microsoft C runtime ("Parsing C
+ * command-line arguments", Microsoft Learn). Plain C, so that it also runs and is tested outside
+ * Windows.
+ */
 #include "core/base/command_line.h"
 
 #include <stdbool.h>
@@ -9,7 +14,7 @@ static void add_backslashes(struct buf *line, size_t count)
 		buf_add_text(line, "\\");
 }
 
-/* One argument in quotes: before a quote backslashes count twice. */
+/* Adds one argument in quotes. Backslashes before a quote are doubled. */
 static void add_quoted(struct buf *line, const char *arg)
 {
 	buf_add_text(line, "\"");
@@ -56,8 +61,8 @@ static bool is_end(char c, bool is_quoted)
 	return !c || (!is_quoted && (c == ' ' || c == '\t'));
 }
 
-/* One word behind the program, to *to, with its NUL; where it ends. Backslashes count as half before a quote, and a quote
- * in front of another one in quotes stands for itself ("Parsing C command-line arguments", Microsoft Learn). */
+/* Unquotes one argument after the program's name to *to, with its NUL. Returns where the argument
+ * ends. Backslashes count half before a quote; inside quotes, two quotes stand for one. */
 static const char *split_word(const char *line, char **to)
 {
 	bool is_quoted = false;
@@ -86,7 +91,8 @@ static const char *split_word(const char *line, char **to)
 
 char **command_line_split(const char *line, int *argc)
 {
-	/* A word takes two bytes of the line, its blank among them, and in words no byte is more than there. */
+	/* One argument takes at least two bytes of the line (with its blank), and unquoting never
+	 * makes text longer. */
 	size_t len = strlen(line), words = len / 2 + 2;
 	char **argv = xcalloc(1, (words + 1) * sizeof(*argv) + len + 2);
 	char *to = (char *)(argv + words + 1);

@@ -1,8 +1,9 @@
 /*
- * The console of Windows, which is written UTF-16.
+ * Output to a Windows console, always as UTF-16.
  *
- * Its code page belongs to all programs that share it, so none is set. Bytes would be of that code page, or, if it is
- * UTF-8, WriteFile() of Windows 7 would return characters instead of bytes.
+ * The console's code page belongs to all programs that share the console, so it is not changed.
+ * Writing bytes would depend on that code page; if the page is UTF-8, WriteFile() of Windows 7
+ * returns the number of characters instead of bytes.
  */
 #include <io.h>
 #include <stdarg.h>
@@ -14,8 +15,8 @@
 
 #include "core/base/os_windows.h"
 
-#define PIECE_BYTES 8192u /* at once; a console refuses more than 64 KiB */
-#define MESSAGE_BYTES 2048u /* of most messages */
+#define PIECE_BYTES 8192u /* in one call; a console refuses more than 64 KiB */
+#define MESSAGE_BYTES 2048u /* enough for most messages */
 
 bool console_is(void *handle)
 {
@@ -24,7 +25,7 @@ bool console_is(void *handle)
 	return GetConsoleMode(handle, &mode);
 }
 
-/* Returns how many of the bytes are whole characters: the last one may be cut. */
+/* Returns the length without an incomplete last character. */
 static size_t whole_characters(const char *bytes, size_t len)
 {
 	size_t tail = 0; /* bytes of the last character after its first */
@@ -58,7 +59,7 @@ static bool write_piece(HANDLE console, const char *bytes, size_t len)
 
 bool console_write(void *console, const char *bytes, size_t len)
 {
-	static char next[PIECE_BYTES]; /* begins with what the last call left of a character */
+	static char next[PIECE_BYTES]; /* starts with the incomplete character of the last call */
 	static size_t next_len;
 
 	while (len) {
@@ -77,9 +78,7 @@ bool console_write(void *console, const char *bytes, size_t len)
 	return true;
 }
 
-/* ---------------------------------------------------------------- messages */
-
-/* Writes a whole message to a stream, or to the console that the stream is. */
+/* Writes a whole message to a stream, or to its console. */
 static bool write_message(FILE *stream, const char *text, size_t len)
 {
 	void *handle = (void *)_get_osfhandle(_fileno(stream));
@@ -98,8 +97,9 @@ static bool write_message(FILE *stream, const char *text, size_t len)
 }
 
 /*
- * printf() and fprintf(), in the place of those of the compiler's library, which call these functions: there each byte is
- * written by itself where a stream has no buffer, as standard error, so that a console never sees a whole character.
+ * Replacements of the functions to which the printf() and fprintf() of mingw lead. The library's
+ * own versions write byte by byte to an unbuffered stream such as standard error, so a console
+ * would never get a whole character.
  */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 int __mingw_vfprintf(FILE *stream, const char *format, va_list args)

@@ -1,3 +1,4 @@
+/* The sentences and remedies of err.h, and how an error becomes one line of text. */
 #include "core/base/err.h"
 
 #include <stdarg.h>

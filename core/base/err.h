@@ -102,18 +102,18 @@ enum err_code {
 struct err {
 	enum err_code code;
 	char place[600]; /* file, file:line, "pid 12" or an address; may be empty */
-	char detail[600]; /* what in particular; may be empty */
+	char detail[600]; /* details; may be empty */
 };
 
 /* Fills *err (which may be NULL) and returns -code. detail is a printf format or NULL. */
 int err_set(struct err *err, enum err_code code, const char *place, const char *detail, ...)
 	PRINTF_LIKE(4, 5);
 
-/* "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, control characters made harmless; cut to
- * size. Returns text. */
+/* Writes "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, control characters replaced,
+ * truncated to size. Returns text. */
 const char *err_text(const struct err *err, char *text, size_t size);
 
-/* The same without what to do about it. */
+/* As err_text(), without the remedy. */
 const char *err_reason(const struct err *err, char *text, size_t size);
 
 /* Prints "PROGRAM: " and err_text() as one line. */

@@ -1,3 +1,7 @@
+/*
+ * Hash tables with open addressing: SipHash-1-3, the index, and the two maps built on the index.
+ * The index holds only hashes and numbers; the maps keep keys and values in arrays by number.
+ */
 #include "core/base/hash.h"
 
 #include <stdlib.h>
@@ -7,7 +11,7 @@
 
 struct hash_key hash_key(void)
 {
-	static char here; /* somewhere else in each process */
+	static char here; /* an address that differs between processes */
 	static struct hash_key key;
 
 	if (!key.words[1])
@@ -18,7 +22,7 @@ struct hash_key hash_key(void)
 
 struct hasher hasher_begin(const struct hash_key *key)
 {
-	/* The four are part of SipHash. */
+	/* The four constants of SipHash. */
 	return (struct hasher){key->words[0] ^ UINT64_C(0x736f6d6570736575),
 		key->words[1] ^ UINT64_C(0x646f72616e646f6d),
 		key->words[0] ^ UINT64_C(0x6c7967656e657261),
@@ -95,7 +99,7 @@ static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 	slots[at] = slot;
 }
 
-/* Never more than two thirds full, so that every search ends soon. */
+/* Keeps the table at most two thirds full, so that every search ends soon. */
 void hash_index_reserve(struct hash_index *index, size_t more)
 {
 	size_t count = index->count + more, cap = index->cap ? index->cap : FIRST_CAP;

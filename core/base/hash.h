@@ -1,4 +1,4 @@
-/* Hashes that strangers cannot predict, and the tables made with them. */
+/* Keyed hashes that hostile input cannot predict, and the hash tables that use them. */
 #ifndef CORE_BASE_HASH_H
 #define CORE_BASE_HASH_H
 
@@ -9,21 +9,20 @@
 #include "core/base/memory.h"
 
 /*
- * Hashes of what comes from files and processes that may mean harm: SipHash-1-3, by Aumasson and
- * Bernstein, under a key that they cannot know, so that things which all fall into one place cannot
- * be made. No result may depend on a hash.
+ * Hashes of data from files and processes, which may be hostile. SipHash-1-3, by Aumasson and
+ * Bernstein, under a secret key: an attacker cannot construct keys that collide. No result may
+ * depend on a hash.
  */
 
 struct hash_key {
 	uint64_t words[2];
 };
 
-/* A hash in the making. */
 struct hasher {
 	uint64_t a, b, c, d;
 };
 
-/* The key of this process. */
+/* Returns the key of this process. */
 struct hash_key hash_key(void);
 
 struct hasher hasher_begin(const struct hash_key *key);
@@ -52,7 +51,7 @@ static inline void hasher_mix(struct hasher *hasher)
 	*hasher = (struct hasher){a, b, c, d};
 }
 
-/* Here because it is called for every frame. */
+/* Inline because it is called for every frame. */
 static inline void hasher_add(struct hasher *hasher, uint64_t word)
 {
 	hasher->d ^= word;
@@ -61,9 +60,9 @@ static inline void hasher_add(struct hasher *hasher, uint64_t word)
 }
 
 /*
- * The one open table: an index of numbered things by their content. The content stays with whoever numbers
- * them and is compared there; the index holds eight bytes for each. Hashes are made under the key of the index.
- * Nothing is ever removed.
+ * An index of numbered items by their content. The caller owns the items, numbers them from 0 on
+ * and compares their content; the index holds eight bytes for each item. Hashes must be made with
+ * the key of the index. Items are never removed.
  */
 
 #define INDEX_NONE UINT32_MAX
@@ -72,12 +71,12 @@ struct hash_index {
 	struct hash_key key;
 	struct hash_slot {
 		uint32_t hash;
-		uint32_t number; /* plus one; 0: free */
+		uint32_t number; /* plus one; 0: free slot */
 	} * slots;
 	size_t cap, count;
 };
 
-/* One search: where it is. */
+/* State of one search. */
 struct hash_probe {
 	uint32_t hash;
 	size_t at;
@@ -86,20 +85,21 @@ struct hash_probe {
 void hash_index_init(struct hash_index *index);
 void hash_index_release(struct hash_index *index);
 
-/* The numbers that may be what is looked for, one after the other; INDEX_NONE behind the last. */
+/* Search for a hash: hash_index_next() returns one candidate number after another, then
+ * INDEX_NONE. */
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
-/* Has the processor fetch where that search begins. */
+/* Prefetches the slot where a search for hash begins. */
 void hash_index_expect(const struct hash_index *index, uint32_t hash);
 
-/* Makes room for so many more, which saves growing in steps. */
+/* Makes room for more items, which avoids growing in steps. */
 void hash_index_reserve(struct hash_index *index, size_t more);
 
-/* Adds a number below INDEX_NONE. */
+/* Adds a number, which is below INDEX_NONE. */
 void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
-/* From byte strings, which are copied, to numbers. */
+/* A map from byte strings (copied) to numbers. */
 struct table {
 	struct hash_index index;
 	struct table_entry **entries;
@@ -110,13 +110,13 @@ struct table {
 void table_init(struct table *table);
 void table_release(struct table *table);
 
-/* The value of key, which may be changed, or NULL. */
+/* Returns the value of key, which the caller may change, or NULL. */
 uint64_t *table_find(const struct table *table, const void *key, size_t len);
 
-/* Adds key, which must not be there yet. */
+/* Adds key, which must not be in the table. */
 void table_add(struct table *table, const void *key, size_t len, uint64_t value);
 
-/* From 64-bit numbers to 32-bit ones. */
+/* A map from 64-bit numbers to 32-bit numbers. */
 struct u64map {
 	struct hash_index index;
 	struct u64map_item {
@@ -129,13 +129,14 @@ struct u64map {
 void u64map_init(struct u64map *map);
 void u64map_release(struct u64map *map);
 
-/* As hash_index_reserve(). */
+/* Makes room for more numbers. */
 void u64map_reserve(struct u64map *map, size_t more);
 
-/* True and the value of number, if it is there. */
+/* Returns true and sets *value if number is in the map. */
 bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
 
-/* Finds number, which has *value then, or adds it with *value: true. */
+/* Returns false and sets *value if number is in the map; otherwise adds number with *value and
+ * returns true. */
 bool u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
 
 #endif

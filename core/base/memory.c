@@ -1,3 +1,7 @@
+/*
+ * Allocation that never returns NULL, growable buffers and arrays, and arenas. An arena is a list
+ * of chunks whose sizes double; the first chunk is the one being filled.
+ */
 #include "core/base/memory.h"
 
 #include <stdarg.h>
@@ -10,14 +14,15 @@
 
 const char *memory_program = "hsnap";
 
-/* Threads run out of it together: one of them says so, for the others too. */
+/* Only the first thread that runs out of memory reports it; the others wait for the process to
+ * end. */
 void memory_out(void)
 {
 	static atomic_flag is_said = ATOMIC_FLAG_INIT;
 	struct err err;
 
 	while (atomic_flag_test_and_set(&is_said))
-		os_sleep_ms(1000); /* until the process has ended */
+		os_sleep_ms(1000);
 	err_set(&err, ERR_NOMEM, NULL, NULL);
 	err_print(stderr, memory_program, &err);
 	os_end();
@@ -146,7 +151,7 @@ void array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 		memory_out();
 }
 
-/* Chunks grow: a thousand arenas with little in them each must not take much. */
+/* Chunks start small, because there may be a thousand arenas with little in each. */
 #define FIRST_BYTES ((size_t)1 << 10)
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define ALIGN 16
@@ -173,7 +178,7 @@ void arena_release(struct arena *arena)
 	arena_init(arena);
 }
 
-/* Twice the last one; a large piece has one of its own. */
+/* Returns twice the size of the last chunk. A large piece gets a chunk of its own. */
 static size_t chunk_size(const struct arena *arena, size_t bytes)
 {
 	size_t size = arena->chunks ? 2 * arena->chunks->size : FIRST_BYTES;
@@ -190,7 +195,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	struct arena_chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
 
 	chunk->size = size;
-	if (size == bytes && arena->chunks) { /* a large piece: keep filling the chunk at hand */
+	if (size == bytes && arena->chunks) { /* a large piece: keep filling the first chunk */
 		chunk->next = arena->chunks->next;
 		arena->chunks->next = chunk;
 	} else {
@@ -200,7 +205,7 @@ static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 	return chunk;
 }
 
-/* A piece behind so many bytes of padding. */
+/* Returns a piece of memory after padding bytes. */
 static void *take(struct arena *arena, size_t padding, size_t bytes)
 {
 	struct arena_chunk *chunk = arena->chunks;

@@ -1,3 +1,4 @@
+/* Parses arguments by a table of options, one option for each call, and prints the table. */
 #include "core/base/opt.h"
 
 #include <string.h>
@@ -17,8 +18,8 @@ static const struct opt *find_long(const struct opt *table, const char *name, si
 	return NULL;
 }
 
-/* Finds the option whose short name text begins with: the whole of it, or up to a ':' before the
- * value; with is_glued, one letter with its value right behind. Sets *rest to what follows. */
+/* Finds the option whose short name is text, or text up to the ':' before its value. With is_glued,
+ * finds a one-letter option whose value follows at once. Sets *rest to the text after the name. */
 static const struct opt *find_short(
 	const struct opt *table, const char *text, bool is_glued, const char **rest)
 {
@@ -35,7 +36,7 @@ static const struct opt *find_short(
 	return NULL;
 }
 
-/* "-name", "-n", "-n:VALUE", "-nVALUE", in this order: "-force" is not "-f orce". */
+/* Tries "-name", "-n", "-n:VALUE", "-nVALUE" in this order: "-force" is not "-f orce". */
 static const struct opt *find_dash(const struct opt *table, const char *text, const char **rest)
 {
 	const struct opt *opt = find_short(table, text, false, rest);
@@ -59,7 +60,8 @@ static bool is_option(const struct opt_state *state, const char *text)
 	return !text[2] || find_long(state->table, text + 2, strcspn(text + 2, "="));
 }
 
-/* Takes the value of opt from rest ("" when none is glued on) or from the next argument. */
+/* Reads the value of opt from rest, or from the next argument if rest is empty. Returns the
+ * option's id or -ERR_USAGE. */
 static int take(struct opt_state *state, const struct opt *opt, const char *rest, const char *name,
 	struct err *err)
 {

@@ -1,7 +1,8 @@
 /*
- * The operating-system floor: the few things C11 does not give, the same on every platform.
+ * The operating system: the few services that C11 lacks, with the same interface on every platform.
  *
- * Paths, arguments and environment values are UTF-8. Files are binary. os_posix.c or os_windows.c.
+ * Paths, arguments and environment values are UTF-8. Files are binary. Implemented in os_posix.c,
+ * os_windows.c, path_windows.c and core/io/interrupt_*.c.
  */
 #ifndef CORE_BASE_OS_H
 #define CORE_BASE_OS_H
@@ -12,159 +13,163 @@
 
 #include "core/base/err.h"
 
-/* Makes argv UTF-8 and standard streams binary; call first in main(). *argc and *argv stay valid
- * until the program ends. */
+/* Converts the arguments to UTF-8 and makes the standard streams binary. Call it first in main().
+ * *argc and *argv stay valid until the program ends. */
 void os_start(int *argc, char ***argv);
 
-/* A UTF-8 copy of an environment variable, to be freed by the caller; NULL when unset. */
+/* Returns a UTF-8 copy of an environment variable, which the caller frees, or NULL if it is
+ * unset. */
 char *os_env(const char *name);
 
 bool os_is_terminal(FILE *stream);
 
-/* Milliseconds since 1970-01-01 UTC. */
+/* Returns milliseconds since 1970-01-01 UTC. */
 int64_t os_time_ms(void);
 
 void os_sleep_ms(unsigned ms);
 
-/* The machine's memory in bytes; 0: not known. */
+/* Returns the machine's memory in bytes; 0: unknown. */
 uint64_t os_memory_bytes(void);
 
 struct os_file {
 	intptr_t handle;
-	bool is_temporary; /* the system removes it when it is closed (Windows) */
+	bool is_temporary; /* Windows: the system deletes the file when it is closed */
 };
 
-/* Opens path ("-" is standard input) for reading: 0, -ERR_OPEN (also for a folder). */
+/* Opens path ("-": standard input) for reading. Returns 0 or -ERR_OPEN (also for a folder). */
 int os_open(struct os_file *file, const char *path, struct err *err);
 
-/* Reads up to len bytes: how many (0 at the end) or -ERR_READ. */
+/* Reads up to len bytes. Returns their number (0 at the end) or -ERR_READ. */
 int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err);
 
-/* Reads exactly len bytes at offset: 0 or -ERR_READ. */
+/* Reads exactly len bytes at offset. Returns 0 or -ERR_READ. */
 int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len);
 
-/* The size in bytes, or 0 when it cannot be known. */
+/* Returns the size in bytes, or 0 if it is unknown. */
 uint64_t os_size(struct os_file *file);
 
 void os_close(struct os_file *file);
 
-/* A file's bytes, where they lie: the system reads them when they are looked at. */
+/* The bytes of a file, mapped into memory. */
 struct os_map {
 	const unsigned char *bytes;
 	size_t len; /* > 0 */
 };
 
-/* Maps a regular file read-only: 0, -ERR_OPEN, -ERR_EMPTY, -ERR_READ. Whoever reads what is no longer
- * there, because somebody has cut the file short or its disk is gone, ends this process. */
+/* Maps a regular file read-only. Returns 0, -ERR_OPEN, -ERR_EMPTY or -ERR_READ. Reading bytes that
+ * have become unavailable (the file was truncated, the disk was removed) ends this process. */
 int os_map(struct os_map *map, const char *path, struct err *err);
 void os_unmap(struct os_map *map);
 
-/* From now on such an end is an orderly one: handler is called as by os_on_interrupt(), line (copied;
- * up to OS_LINE_BYTES of it) is written to standard error as it is, and the exit status is 2. One map
- * at a time. */
+/* Makes that end orderly: handler is called as by os_on_interrupt(), line (copied, up to
+ * OS_LINE_BYTES) is written to standard error unchanged, and the exit status is 2. One map at a
+ * time. */
 #define OS_LINE_BYTES 1500
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
-/* True when anything has that name: a file, a folder, a link that leads nowhere. */
+/* Returns true if path exists: a file, a folder, even a dangling link. */
 bool os_is_there(const char *path);
 
-/* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
+/* Returns true if path exists and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
 
-/* True when both are there and are one file, by whatever names. */
+/* Returns true if both paths exist and lead to the same file. */
 bool os_same_file(const char *a, const char *b);
 
-/* Where a write to path goes: behind a symbolic link its target. The caller frees it. */
+/* Returns the path that a write to path changes: the target of a symbolic link. The caller frees
+ * it. */
 char *os_final_path(const char *path);
 
-/* path from the root on, whether anything is there or not; links stay. The caller frees it; NULL: the folder
- * we are in is gone. */
+/* Returns the absolute path, which need not exist; links are not resolved. The caller frees it.
+ * NULL: the current folder no longer exists. */
 char *os_full_path(const char *path);
 
-/* Gives file the access rights that the file at path has, if there is one. */
+/* Copies the access rights of the file at path, if it exists, to file. */
 void os_keep_rights(struct os_file *file, const char *path);
 
-/* Opens path for writing: a new file that must not exist yet (fresh), or an existing special one.
- * Where the system can, a fresh file that was not put in its place by os_put() goes when it is closed or
- * the process ends.
- * 0 or -ERR_CREATE. */
+/* Opens path for writing: a new file that must not exist (fresh), or an existing special file.
+ * Where the system can, a fresh file is deleted when it is closed or the process ends, unless
+ * os_put() gave it its name. Returns 0 or -ERR_CREATE. */
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
 
 void os_stdout(struct os_file *file);
 
-/* Writes all of it: 0 or -ERR_WRITE. */
+/* Writes all len bytes. Returns 0 or -ERR_WRITE. */
 int os_write(
 	struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err);
 
-/* Puts what was written on the disk, to stay, where the file system can: 0 or -ERR_WRITE. */
+/* Flushes the file to the disk, if the file system can. Returns 0 or -ERR_WRITE. */
 int os_sync(struct os_file *file, const char *path, struct err *err);
 
-/* Puts a fresh file, which is open still, in its place: from, as it was called up to now, gets the name to
- * in the same folder, at once; in the place of what has it or, of a new one, only if nothing has. Where what
- * has the name cannot be replaced, as somebody reads it, that is tried for a second or two. 0, -ERR_EXISTS or
- * -ERR_CREATE: then nothing has changed. Of two processes that put a new one at once one gets the name. */
+/* Renames a fresh file that is still open, atomically, from its temporary name to its final name in
+ * the same folder. Replaces an existing file, unless is_new is set. If a reader blocks the
+ * replacement, retries for a second or two. Returns 0, or -ERR_EXISTS or -ERR_CREATE with nothing
+ * changed. If two processes create a new file of the same name at once, one of them gets
+ * -ERR_EXISTS. */
 int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err);
 
-/* Moves a file over another in the same folder, at once: 0 or -ERR_CREATE. */
+/* Renames a file over another in the same folder, atomically. Returns 0 or -ERR_CREATE. */
 int os_replace(const char *from, const char *to, struct err *err);
 
 void os_remove(const char *path);
 
-/* Makes a folder that is not there, for this user alone: 0 or -1. On Windows it has the rights of the one that it is in. */
+/* Creates a folder for this user alone. On Windows the folder inherits the rights of its parent.
+ * Returns 0 or -1. */
 int os_make_private_folder(const char *path);
-/* Removes one that is empty. */
+/* Removes an empty folder. */
 void os_remove_folder(const char *path);
 
-/* A number that differs between the processes that run now. */
+/* Returns a number that differs between all running processes. */
 unsigned long os_pid(void);
 
-/* Calls handler once when the user or the system asks this process to end (Ctrl-C, SIGTERM,
- * closing the console); then the process ends with exit status 2. The handler may run on any
- * thread or inside a signal handler: it may only do what is safe there. */
+/* Sets the handler that is called once if the user or the system ends this process (Ctrl-C,
+ * SIGTERM, closing the console). After it the process exits with status 2. The handler may run on
+ * any thread or inside a signal handler, and may only do what is safe there. */
 void os_on_interrupt(void (*handler)(void));
 
-/* Ends this process in the same way, at once. */
+/* Ends this process in the same way, immediately. */
 _Noreturn void os_end(void);
 
-/* Calls last once behind that handler, where it may do whatever it wants: on a thread of its own on Windows,
- * and never on POSIX. */
+/* Sets a function that is called once after that handler, on its own thread, without restrictions.
+ * Windows only; never called on POSIX. */
 void os_on_end(void (*last)(void));
 
-/* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it but is told by
- * os_was_interrupted(), from then on; and so is Ctrl-Break on Windows, which is the one that a program can
- * send to others. A second one ends it, and so does everything else; on Windows what comes within 0.3 s of
- * the first is no second one. */
+/* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it:
+ * os_was_interrupted() returns true after that. On Windows this includes Ctrl-Break, which other
+ * programs can send. A second Ctrl-C and all other signals end the process. On Windows, another
+ * Ctrl-C within 0.3 s counts as the first. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 
-/* Calls told when that happens, as os_on_end() does. */
+/* Sets a function that is called when an interrupt is held back, on its own thread. Windows
+ * only. */
 void os_on_held(void (*told)(void));
 
-/* Milliseconds of a clock that never jumps, and goes on while the machine sleeps. Its zero means
- * nothing. */
+/* Returns milliseconds of a clock that never jumps and keeps running while the machine sleeps. Its
+ * zero is arbitrary. */
 int64_t os_clock_ms(void);
 
-/* Waits until that clock says until_ms, or an interrupt was held back (from then on for good), or one of
- * the handles (of processes and the like on Windows, what poll() calls readable on POSIX) tells something.
- * It may return earlier: waits are cut in pieces, for a machine that sleeps may leave that time out. */
+/* Waits until that clock reaches until_ms, an interrupt was held back (then it never waits again),
+ * or one of the handles is signalled (Windows) or readable (POSIX). May return earlier: waits are
+ * split, because a sleeping machine may not count the time. */
 #define OS_WAIT_MAX 32 /* handles */
-#define OS_WAIT_MS 10000 /* a piece */
+#define OS_WAIT_MS 10000 /* the longest single wait */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);
 
-/* Asks for memory that was just allocated to come in large pages, where the system has them: then it is there in less
- * than half of the time. */
+/* Requests large pages for memory that was just allocated, if the system has them. Its first use
+ * then takes less than half the time. */
 void os_large_pages(void *start, size_t bytes);
 
 /*
- * Threads, as few as do: the same work several times at once, and a lock.
+ * Threads: the same work several times at once, and a lock.
  */
 
-/* How many threads can run at once on this machine; at least 1. */
+/* Returns the number of threads that this machine runs at once; at least 1. */
 unsigned thread_cores(void);
 
-/* Calls work(ctx, number) for each number below count, at once where that can be, and returns when
- * all are done. Number 0 is the caller's own thread. Where the system refuses a thread its number is
- * not called: work must be such that number 0 alone gets everything done. */
+/* Calls work(ctx, number) for each number below count, concurrently if possible, and returns when
+ * all are done. Number 0 runs on the caller's thread. If the system refuses a thread, its number is
+ * not called: work must be written so that number 0 alone completes it. */
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx);
 
 struct thread_lock;

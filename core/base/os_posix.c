@@ -1,3 +1,7 @@
+/*
+ * The functions of os.h on POSIX, except for interrupts (core/io/interrupt_posix.c): files, names
+ * of files, terminals and threads.
+ */
 #define _DEFAULT_SOURCE /* madvise() */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +25,8 @@ void os_start(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
-	/* What was freed of megabytes goes back to the system at once; glibc would come to keep up to 32 MB. */
+	signal(SIGXFSZ, SIG_IGN); /* make write() fail on a file that may not grow */
+	/* Return freed megabytes to the system at once; by default glibc keeps up to 32 MB. */
 	mallopt(M_MMAP_THRESHOLD, 4 << 20);
 	mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
@@ -129,7 +133,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	void *bytes = MAP_FAILED;
 	int rc;
 
-	if (os_is_special(path)) /* it could keep us waiting */
+	if (os_is_special(path)) /* opening it could block */
 		return err_set(err, ERR_READ, path, "it is not a regular file");
 	rc = os_open(&file, path, err);
 	if (rc)
@@ -149,7 +153,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
-/* The map that is guarded; of no bytes: none. */
+/* The guarded map; len 0: none. */
 static struct {
 	struct os_map map;
 	char line[OS_LINE_BYTES];
@@ -157,7 +161,8 @@ static struct {
 	void (*handler)(void);
 } guarded;
 
-/* Only of the map it is known why. Any other ends the process as without a handler. */
+/* Handles SIGBUS inside the guarded map. Any other SIGBUS ends the process as if there were no
+ * handler. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	uintptr_t addr = (uintptr_t)info->si_addr, start = (uintptr_t)guarded.map.bytes;
@@ -166,12 +171,12 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	if (info->si_code <= 0 || !guarded.map.len || addr < start ||
 		addr - start >= guarded.map.len) {
 		signal(number, SIG_DFL);
-		raise(number); /* when this returns */
+		raise(number); /* takes effect when this handler returns */
 		return;
 	}
 	guarded.handler();
 	if (write(STDERR_FILENO, guarded.line, guarded.line_len) < 0)
-		_exit(2); /* nobody to tell */
+		_exit(2); /* standard error failed; the exit status remains */
 	_exit(2);
 }
 
@@ -281,7 +286,7 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 
 int os_sync(struct os_file *file, const char *path, struct err *err)
 {
-	/* EINVAL: a file system that cannot; nothing is lost that could be kept. */
+	/* EINVAL, EROFS: a file system without a flush; nothing is lost then. */
 	if (fsync((int)file->handle) && errno != EINVAL && errno != EROFS)
 		return err_set(err, ERR_WRITE, path, "%s", strerror(errno));
 	return 0;
@@ -295,9 +300,9 @@ int os_replace(const char *from, const char *to, struct err *err)
 }
 
 /*
- * For file systems without hard links, as FAT: an empty file of ours claims the name, which nobody else
- * can then, and is replaced. What is left of a race: for that moment a reader sees an empty file, which
- * stays when this process is killed right then, and whoever opens it to write writes in vain.
+ * Renames on a file system without hard links, such as FAT. An empty file claims the name
+ * exclusively, and is then replaced. A race remains: a reader may see the empty file, which stays
+ * if this process is killed at that point, and a writer that opens it loses its data.
  */
 static int claim_and_move(const char *from, const char *to)
 {
@@ -313,7 +318,7 @@ static int claim_and_move(const char *from, const char *to)
 	return code;
 }
 
-/* A link is made where nothing is, or not at all. */
+/* Renames without replacing: a link is created only if the name is free. */
 static int move_new(const char *from, const char *to)
 {
 	if (!link(from, to)) {
@@ -363,7 +368,7 @@ static bool is_letter(char c, char lower)
 	return c == lower || (c >= 'A' && c <= 'Z' && c - 'A' + 'a' == lower);
 }
 
-/* The coded character set stands between a dot and an "@". */
+/* The character set stands between a dot and an "@". */
 bool os_is_utf8(const char *name)
 {
 	static const char utf[] = "utf";
@@ -379,8 +384,8 @@ bool os_is_utf8(const char *name)
 	return at[1] == '8' && (!at[2] || at[2] == '@');
 }
 
-/* The names are looked at, and not what the C library makes of them: a terminal speaks UTF-8 also
- * where the locale that says so is not installed. */
+/* Reads the variables instead of asking the C library: a terminal shows UTF-8 even if the locale is
+ * not installed. */
 static const char *locale_name(void)
 {
 	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -413,7 +418,7 @@ bool terminal_is_utf8(void)
 	return os_is_terminal(stdout) && os_is_utf8(locale_name());
 }
 
-#ifndef MADV_HUGEPAGE /* Linux alone has it */
+#ifndef MADV_HUGEPAGE /* exists only on Linux */
 #define MADV_HUGEPAGE MADV_NORMAL
 #endif
 
@@ -487,7 +492,7 @@ void thread_lock_free(struct thread_lock *lock)
 
 void thread_lock_take(struct thread_lock *lock)
 {
-	/* What it guards takes less time than going to sleep does. */
+	/* The lock is held for less time than it takes to put a thread to sleep. */
 	for (int i = 0; i < SPIN_COUNT; i++) {
 		if (!pthread_mutex_trylock(&lock->mutex))
 			return;

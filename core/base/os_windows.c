@@ -1,3 +1,7 @@
+/*
+ * The functions of os.h on Windows, except for names of files (path_windows.c) and interrupts
+ * (core/io/interrupt_windows.c): arguments, environment, files, terminals and threads.
+ */
 #include "core/base/os_windows.h"
 
 #include <fcntl.h>
@@ -46,12 +50,12 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	wchar_t *file = len ? wcsstr(wide, L"%1") : NULL;
 	char *utf8;
 
-	if (file) /* what the file's name goes in place of: whoever asks has said it */
+	if (file) /* "%1" stands for a file name, which the caller's message contains already */
 		wmemcpy(file, L"it", 2);
 	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
 		wide[--len] = L'\0';
 	utf8 = len ? wide_to_utf8(wide) : NULL;
-	if (!code) /* what failed has set none; the words for it are those of success */
+	if (!code) /* the failed call set no error; the text of code 0 would be "success" */
 		snprintf(text, size, "no reason given");
 	else if (utf8)
 		snprintf(text, size, "%s", utf8);
@@ -111,7 +115,8 @@ void *windows_library(const wchar_t *name)
 	wcscpy(path + len + 1, name);
 	if (search && search(LOAD_LIBRARY_SEARCH_SYSTEM32))
 		return LoadLibraryW(path);
-	return LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH); /* Windows 7 as it came */
+	/* Windows 7 without updates */
+	return LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
 }
 
 void os_start(int *argc, char ***argv)
@@ -120,7 +125,7 @@ void os_start(int *argc, char ***argv)
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
-	setvbuf(stderr, NULL, _IONBF, 0); /* Wine gives it a buffer where it is a file */
+	setvbuf(stderr, NULL, _IONBF, 0); /* Wine buffers stderr if it is a file */
 }
 
 char *os_env(const char *name)
@@ -131,8 +136,8 @@ char *os_env(const char *name)
 	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
 
 	if (units)
-		wide = xcalloc(units,
-			sizeof(*wide)); /* of an empty one the length is 0, as of a failure */
+		wide = xcalloc(
+			units, sizeof(*wide)); /* an empty variable: length 0, like a failure */
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
 		value = wide_to_utf8(wide);
 	free(wide);
@@ -152,7 +157,7 @@ int64_t os_time_ms(void)
 	FILETIME now;
 
 	GetSystemTimeAsFileTime(&now);
-	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
+	/* FILETIME is in units of 100 ns since 1601; 11644473600 s lie between 1601 and 1970. */
 	return (int64_t)(((uint64_t)now.dwHighDateTime << 32 | now.dwLowDateTime) / 10000) -
 	       11644473600000;
 }
@@ -169,7 +174,7 @@ void os_sleep_ms(unsigned ms)
 	Sleep(ms);
 }
 
-/* CreateFileW by UTF-8 name; INVALID_HANDLE_VALUE with the last error set. */
+/* Opens a file by its UTF-8 name. Returns INVALID_HANDLE_VALUE with the last error set. */
 static HANDLE file_handle(const char *path, DWORD access, DWORD how)
 {
 	wchar_t *wide = wide_path(path);
@@ -259,7 +264,7 @@ void os_close(struct os_file *file)
 		CloseHandle((HANDLE)file->handle);
 }
 
-/* A view of the whole file; NULL with the last error set. */
+/* Maps the whole file. Returns NULL with the last error set. */
 static void *map_whole(HANDLE file)
 {
 	HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -267,7 +272,7 @@ static void *map_whole(HANDLE file)
 	DWORD code = GetLastError();
 
 	if (mapping)
-		CloseHandle(mapping); /* the view keeps it */
+		CloseHandle(mapping); /* the view keeps the mapping alive */
 	SetLastError(code);
 	return bytes;
 }
@@ -298,7 +303,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
-/* The map that is guarded; of no bytes: none. */
+/* The guarded map; len 0: none. */
 static struct {
 	struct os_map map;
 	char line[OS_LINE_BYTES];
@@ -307,7 +312,7 @@ static struct {
 	bool is_watched;
 } guarded;
 
-/* All of a map may be read: a failure there, whatever it is called, is the file's. */
+/* Handles a failed read inside the map. The whole map is readable, so the cause is the file. */
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 {
 	const EXCEPTION_RECORD *record = exception->ExceptionRecord;
@@ -387,7 +392,7 @@ char *os_final_path(const char *path)
 	return xstrdup(path);
 }
 
-/* A new file has those of its folder, as every file that is saved anew on Windows. */
+/* Does nothing: on Windows a new file inherits the rights of its folder. */
 void os_keep_rights(struct os_file *file, const char *path)
 {
 	(void)file;
@@ -492,7 +497,7 @@ bool terminal_is_utf8(void)
 	return os_is_terminal(stdout); /* consoles are written UTF-16 */
 }
 
-/* They take a right that few have. */
+/* Does nothing: large pages need a privilege that few users have. */
 void os_large_pages(void *start, size_t bytes)
 {
 	(void)start;
@@ -552,7 +557,7 @@ struct thread_lock *thread_lock_new(void)
 {
 	struct thread_lock *lock = xmalloc(sizeof(*lock));
 
-	/* What it guards takes less time than going to sleep does. */
+	/* The lock is held for less time than it takes to put a thread to sleep. */
 	if (!InitializeCriticalSectionAndSpinCount(&lock->section, SPIN_COUNT))
 		memory_out();
 	return lock;

@@ -1,4 +1,4 @@
-/* Windows only: UTF-8 and UTF-16, error texts, versions. */
+/* UTF-8 and UTF-16, paths, error texts, versions and consoles of Windows. */
 #ifndef CORE_BASE_OS_WINDOWS_H
 #define CORE_BASE_OS_WINDOWS_H
 
@@ -6,43 +6,42 @@
 #include <stddef.h>
 #include <wchar.h>
 
-/* Windows only: UTF-8 to UTF-16 and back, and error texts. The caller frees what is returned; NULL: out of memory
- * or, for wide_from_utf8(), text that is not UTF-8. */
+/* Convert between UTF-8 and UTF-16. The caller frees the result. NULL: invalid text. */
 
 wchar_t *wide_from_utf8(const char *text);
 char *wide_to_utf8(const wchar_t *wide);
 
-/* The same for a path, to hand it to the system: one that is too long for the system's usual form, as it
- * is or from the current folder on, is made one of the form that has no limit ("\\?\C:\..."). The second
- * takes path, which may be NULL, over. */
+/* Convert a path for a call of the system. A path that is too long for the usual form (after the
+ * current folder is added) gets the form without a limit ("\\?\C:\..."). wide_path_long() takes
+ * ownership of path, which may be NULL. */
 wchar_t *wide_path(const char *path);
 wchar_t *wide_path_long(wchar_t *path);
 
-/* The text of a Windows error code. Returns text. */
+/* Writes the message of a Windows error code. Returns text. */
 const char *windows_error(unsigned long code, char *text, size_t size);
 
-/* The words of a command line, its program first, as UTF-8; *argv is never freed. */
+/* Splits a command line into UTF-8 arguments, the program first; *argv is never freed. */
 void windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
-/* Loads a DLL of the system: a HMODULE, or NULL. From then on what it and others load by name is the system's, too, whatever
- * lies beside the program. */
+/* Loads a DLL of the system. Returns a HMODULE, or NULL. After that, all DLLs that are loaded by
+ * name come from the system's folder, even if one lies beside the program. */
 void *windows_library(const wchar_t *name);
 
-/* The version of the Wine that this runs on, or NULL: it is Windows. */
+/* Returns the version of Wine, or NULL on Windows. */
 const char *os_wine_version(void);
 
-/* The build of the Windows that this runs on; 0: unknown, or Wine. */
+/* Returns the build number of Windows; 0: unknown, or Wine. */
 unsigned windows_build(void);
 
 /* Returns true if a HANDLE is a console's. */
 bool console_is(void *handle);
 
-/* Writes UTF-8 to a console (console_windows.c). A character that is cut is completed by the next call. Returns false if
- * that failed. */
+/* Writes UTF-8 to a console. An incomplete character is completed by the next call. Returns false
+ * on failure. */
 bool console_write(void *console, const char *bytes, size_t len);
 
-/* Windows only, for os_windows.c and path_windows.c: whether a file goes when its handle is closed, in whatever
- * way this process ends. The handle has the right to delete. */
+/* Marks a file to be deleted when its handle is closed, even if the process is terminated; or
+ * removes that mark. The handle needs the right to delete. */
 
 bool path_set_temporary(void *handle, bool is_temporary);
 

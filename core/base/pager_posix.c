@@ -1,3 +1,4 @@
+/* Runs a pager as a child process that reads standard output through a pipe. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "core/base/terminal.h"
 
 static struct {
-	pid_t pid; /* 0: there is none */
+	pid_t pid; /* 0: no pager */
 	int saved; /* standard output */
 	void (*on_interrupt)(int), (*on_pipe)(int);
 } pager;
@@ -29,7 +30,7 @@ static void become_pager(int from, const char *command)
 	dup2(from, STDIN_FILENO);
 	close(from);
 	setenv("LESS", "FRX",
-		0); /* ends by itself where all fits, shows colours, leaves the screen */
+		0); /* quits by itself if all fits, shows colours, leaves the screen as it is */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }
@@ -71,7 +72,7 @@ bool pager_end(void)
 	if (!pager.pid)
 		return false;
 	dup2(pager.saved,
-		STDOUT_FILENO); /* the pipe's last end: the pager sees the end of the text */
+		STDOUT_FILENO); /* the pipe's last writer: the pager gets the end of the text */
 	close(pager.saved);
 	waitpid(pager.pid, &status, 0);
 	signal(SIGINT, pager.on_interrupt);

@@ -1,3 +1,4 @@
+/* Runs a pager through _popen(), only where a variable names one. */
 #include <fcntl.h>
 #include <io.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "core/base/terminal.h"
 
 static struct {
-	FILE *pipe; /* NULL: there is none */
+	FILE *pipe; /* NULL: no pager */
 	int saved; /* standard output */
 } pager;
 

@@ -1,3 +1,4 @@
+/* Parses and prints sizes, dates and durations, without the C library's locale and time zone. */
 #include "core/base/parse.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* "", "K", "KB" or "KiB": what it stands for, or 0. */
+/* Returns the factor of "", "K", "KB" or "KiB" and so on, or 0 for other text. */
 static uint64_t size_unit(const char *text, size_t len)
 {
 	const char *unit;
@@ -30,8 +31,8 @@ static uint64_t size_unit(const char *text, size_t len)
 	return UINT64_C(1) << 10 * (unit - size_units + 1);
 }
 
-/* The digits behind a decimal point, times unit. Going from the last digit to the first one,
- * rounding down at each step is the same as doing so once. */
+/* Returns unit times the decimal fraction given by digits. Starts at the last digit: rounding down
+ * at each step gives the same result as rounding down once. */
 static uint64_t fraction_of(const char *digits, size_t count, uint64_t unit)
 {
 	uint64_t sum = 0;
@@ -87,7 +88,7 @@ static int month_days(int year, int month)
 	return days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Days from 1970-01-01 to January 1st of year. */
+/* Returns the days from 1970-01-01 to January 1st of year. */
 static int64_t year_start(int year)
 {
 	int64_t y = year - 1;
@@ -118,7 +119,8 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
 	return text;
 }
 
-/* Takes digits and marks from text as form has them ('0' for any digit); NULL when it differs. */
+/* Parses text of the given form ('0' stands for any digit); the numbers start at numbers[0].
+ * Returns the rest of text, or NULL if it differs. */
 static const char *take_form(const char *text, const char *form, int numbers[])
 {
 	for (; *form; form++, text++) {
@@ -157,11 +159,11 @@ int date_parse(const char *text, int64_t *ms)
 	return 0;
 }
 
-/* Texts that are shorter than the whole, and what completes them. */
+/* Abbreviated forms, and the text that completes each. */
 static const struct form {
 	size_t len;
 	const char *rest;
-	int64_t span_ms; /* that such a text stands for */
+	int64_t span_ms; /* length of time that the text stands for */
 } forms[] = {
 	{sizeof("2026-11-20") - 1, "T00:00:00Z", 86400000},
 	{sizeof("2026-11-20T10:00") - 1, ":00Z", 60000},
@@ -198,7 +200,7 @@ static const struct {
 #define UNITS (sizeof(duration_units) / sizeof(*duration_units))
 #define UNIT_SECONDS 3
 
-/* Moves *text behind the digits it starts with: 0 and their number, or -ERR_USAGE. */
+/* Parses digits and moves *text past them. Returns 0 or -ERR_USAGE. */
 static int read_digits(const char **text, int64_t *number)
 {
 	const char *at = *text;
@@ -218,8 +220,8 @@ static int read_digits(const char **text, int64_t *number)
 	return 0;
 }
 
-/* Moves *text behind the unit that it starts with, one of duration_units from the given one on; UNITS: it
- * starts with none of them. */
+/* Parses a unit and moves *text past it. Returns its index, at least from, or UNITS if no unit
+ * matches. */
 static size_t read_unit(const char **text, size_t from)
 {
 	char name[3] = {text_lower(**text)};
@@ -232,7 +234,7 @@ static size_t read_unit(const char **text, size_t from)
 	return from;
 }
 
-/* Moves *text behind a point and digits, if it starts with them; returns how many digits. */
+/* Moves *text past a point and digits, if it starts with them. Returns the number of digits. */
 static size_t read_fraction(const char **text)
 {
 	size_t count = **text == '.' ? strspn(*text + 1, "0123456789") : 0;

@@ -1,3 +1,10 @@
+/*
+ * Names of files on Windows: long paths, and how a finished file gets its name.
+ *
+ * A finished file is renamed by its open handle. The handle has the right to delete, so a virus
+ * scanner or an indexer that does not share deletion cannot open the file. Between a close and a
+ * rename by name it could, and the file would be lost.
+ */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +15,7 @@
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 
-/* A folder's own limit is shorter by the room that a name of the oldest kind takes. */
+/* The limit of a folder is MAX_PATH minus the room for an 8.3 name. */
 #define SHORT_UNITS (MAX_PATH - 12)
 
 static bool is_device_path(const wchar_t *path)
@@ -17,7 +24,7 @@ static bool is_device_path(const wchar_t *path)
 	       path[3] == L'\\';
 }
 
-/* A full path in the form without a limit. */
+/* Returns a full path in the form without a limit on its length. */
 static wchar_t *without_limit(const wchar_t *full)
 {
 	bool is_share = full[0] == L'\\' && full[1] == L'\\';
@@ -51,7 +58,7 @@ wchar_t *wide_path(const char *path)
 	return wide_path_long(wide_from_utf8(path));
 }
 
-/* The full path, or NULL: the system knows none. */
+/* Returns the full path, or NULL if the system does not know it. */
 static wchar_t *wide_full(const wchar_t *path)
 {
 	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
@@ -74,13 +81,7 @@ char *os_full_path(const char *path)
 	return result;
 }
 
-/*
- * A finished file gets its name by its open handle. As that has the right to delete the file, nobody can have
- * opened it who does not let others delete it, as programs do that look for viruses or fill an index: between
- * a close and a rename by name they could, and the file would be lost.
- */
-
-/* Somebody who reads what has the name is waited for, so often and so long. */
+/* A file that another program reads cannot be replaced: wait and retry. */
 #define PUT_TRIES 10
 #define PUT_WAIT_MS 150
 
@@ -96,13 +97,13 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	char text[300];
 	DWORD code = FlushFileBuffers((HANDLE)file->handle) ? 0 : GetLastError();
 
-	/* Some file systems, of a network or a program, cannot; nothing is lost that could be kept. */
+	/* Some file systems (network, user mode) have no flush; nothing is lost then. */
 	if (!code || code == ERROR_INVALID_FUNCTION || code == ERROR_NOT_SUPPORTED)
 		return 0;
 	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* What a file is to be called. */
+/* A pending rename. */
 struct file_naming {
 	HANDLE handle;
 	bool is_temporary;
@@ -117,7 +118,7 @@ static bool is_taken(DWORD code)
 	return code == ERROR_ALREADY_EXISTS || code == ERROR_FILE_EXISTS;
 }
 
-/* By its handle; where a file system cannot, by its name. 0 or an error of Windows. */
+/* Renames by handle, or by name on a file system without that. Returns 0 or an error of Windows. */
 static DWORD rename_once(const struct file_naming *naming)
 {
 	DWORD code;
@@ -134,7 +135,7 @@ static DWORD rename_once(const struct file_naming *naming)
 		       GetLastError();
 }
 
-/* Whether somebody may let go what is in the way. */
+/* Returns true if the target is in use, so that a later attempt may succeed. */
 static bool may_pass(const struct file_naming *naming, DWORD code)
 {
 	DWORD attributes = GetFileAttributesW(naming->to);
@@ -156,7 +157,7 @@ static DWORD rename_patiently(const struct file_naming *naming)
 	return code;
 }
 
-/* What is marked to go cannot be renamed; when it was not renamed it is to go again. */
+/* A file that is marked for deletion cannot be renamed. Restores the mark if the rename fails. */
 static DWORD rename_temporary(const struct file_naming *naming)
 {
 	DWORD code;
@@ -169,7 +170,7 @@ static DWORD rename_temporary(const struct file_naming *naming)
 	return code;
 }
 
-/* *naming is filled but for the info. 0, an error of Windows, or ERROR_NOT_ENOUGH_MEMORY. */
+/* Fills naming->info and renames. Returns 0, an error of Windows, or ERROR_NOT_ENOUGH_MEMORY. */
 static DWORD rename_to(struct file_naming *naming)
 {
 	wchar_t *full = wide_full(naming->to);

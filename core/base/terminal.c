@@ -1,3 +1,4 @@
+/* The width of a terminal, and the progress line. */
 #include "core/base/terminal.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ void progress_begin(struct progress *progress, FILE *to, const char *what, int64
 		.item_ms = now_ms};
 }
 
-/* Characters, each of which is taken to fill one column. */
+/* Counts characters, each taken as one column. */
 static size_t columns_of(const char *text)
 {
 	size_t columns = 0;
@@ -39,7 +40,7 @@ static size_t columns_of(const char *text)
 	return columns;
 }
 
-/* Copies what fits and does not end inside a character. */
+/* Copies as many whole characters as fit. */
 static void copy_text(char *to, size_t size, const char *from)
 {
 	size_t len = strlen(from);
@@ -64,8 +65,8 @@ static void take_item(struct progress *progress, const char *item, int64_t now_m
 	progress->item_ms = now_ms;
 }
 
-/* Over the line that stands there; blanks take away what is left of it, and what the terminal itself
- * showed of a Ctrl-C behind it. No more than a carriage return is asked of the terminal. */
+/* Overwrites the line on the terminal. Blanks erase the rest of the old line and a "^C" after it.
+ * Uses only a carriage return, which every terminal obeys. */
 static void put_line(struct progress *progress, const char *line)
 {
 	size_t columns = columns_of(line);

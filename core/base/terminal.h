@@ -1,4 +1,4 @@
-/* What a terminal can show, and how far a long piece of work is. */
+/* Terminals: what they can show, their width, the pager and the progress line. */
 #ifndef CORE_BASE_TERMINAL_H
 #define CORE_BASE_TERMINAL_H
 
@@ -7,72 +7,76 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What a terminal that standard output goes to can show. */
-
-/* Whether standard output is a terminal, and one that is said to show UTF-8: on Windows by the
- * console's code page, elsewhere by the first of LC_ALL, LC_CTYPE and LANG that is set. */
+/* Returns true if standard output is a terminal that shows UTF-8: on Windows any console, elsewhere
+ * by the first of LC_ALL, LC_CTYPE and LANG that is set. */
 bool terminal_is_utf8(void);
 
-/* Whether the terminal that standard output is obeys escape sequences for colours; on Windows it is told to. */
+/* Returns true if standard output is a terminal that obeys escape sequences for colours. Switches
+ * them on, on Windows. */
 bool terminal_shows_colour(void);
 
-#define TERMINAL_COLUMNS 80 /* of what is no terminal, or does not tell */
+#define TERMINAL_COLUMNS 80 /* if the stream is not a terminal or its width is unknown */
 #define TERMINAL_COLUMNS_MAX 200
 
-/* How many columns a stream has: of a terminal so many as COLUMNS says, if it is set, or as it tells itself, up to
- * TERMINAL_COLUMNS_MAX. */
+/* Returns the width of a stream, at most TERMINAL_COLUMNS_MAX. For a terminal, COLUMNS overrides
+ * the width that the terminal reports. */
 unsigned terminal_columns(FILE *stream);
 
-/* What the terminal tells itself; 0: nothing, or it is none. */
+/* Returns the width that the terminal reports; 0: unknown, or not a terminal. */
 unsigned os_terminal_columns(FILE *stream);
 
-/* Whether a locale's name, as "de_DE.UTF-8@euro", says UTF-8; NULL does not. Not on Windows. */
+/* Returns true if a locale's name, such as "de_DE.UTF-8@euro", specifies UTF-8; NULL does not. Not
+ * on Windows. */
 bool os_is_utf8(const char *name);
 
 /*
- * What is too long for a screen goes to a pager, as git has it: the variable that is named says which one, else PAGER;
- * else "less -FRX", if there is less. "" and "cat" are none. On Windows there is one only if a variable names it.
+ * A pager for text that is too long for the screen, chosen as git does it: by the named variable,
+ * otherwise by PAGER, otherwise "less -FRX" if it is installed. "" and "cat" mean no pager. On
+ * Windows only a variable can name a pager.
  */
 
-/* From now on standard output goes there, until pager_end(). Where there is none nothing happens. */
+/* Sends standard output to the pager until pager_end(). Without a pager, does nothing. */
 void pager_start(const char *variable);
 
-/* Waits until it ends, and gives standard output back; true when there was one: whoever leaves it has seen
- * enough, and what was not written to it is no error. Ctrl-C meanwhile is the pager's. */
+/* Waits for the pager to end and restores standard output. Returns true if there was a pager:
+ * quitting it early is the user's choice, so text that was not written is not an error. Ctrl-C is
+ * left to the pager. */
 bool pager_end(void);
 
 /*
- * How far a long piece of work is: one line on a terminal, rewritten in place.
+ * The progress of a long piece of work: one line on a terminal, rewritten in place.
  *
- * It is shown only where somebody looks (a terminal), only when the work has taken over half a second,
- * and at most ten times a second. It names what the work is at, and says so when that alone takes over
- * five seconds. It is gone when the work ends.
+ * The line appears only on a terminal, only after half a second of work, and changes at most ten
+ * times a second. It names the current item, and reports an item that takes more than five seconds.
+ * It is erased when the work ends.
  */
 
 #define PROGRESS_AFTER_MS 500
 #define PROGRESS_EVERY_MS 100
 #define PROGRESS_LONG_MS 5000
-/* Of the line, at most: two more and the last one stay free. On a narrower terminal lines stay behind. */
+/* Maximum columns of the line; of 80, two stay free for "^C", and the last one. A narrower terminal
+ * keeps remnants of old lines. */
 #define PROGRESS_COLUMNS 77
 
 struct progress {
 	FILE *to;
 	const char *what; /* "hsym: looking up names" */
 	bool is_watched; /* to is a terminal */
-	int64_t start_ms, item_ms, shown_ms; /* of the work, of the item, of the last line */
-	char item[40]; /* what the work is at, harmless; cut to fit */
-	size_t columns; /* of the line that stands there; 0: none does */
+	int64_t start_ms, item_ms, shown_ms; /* of the work, the item and the last line */
+	char item[40]; /* name of the current item, made harmless, cut to fit */
+	size_t columns; /* of the line on the terminal; 0: no line */
 };
 
-/* Begins a piece of work. what must outlive it. Times are os_time_ms(). */
+/* Begins a piece of work. what must outlive it. Times are from os_time_ms(). */
 void progress_begin(struct progress *progress, FILE *to, const char *what, int64_t now_ms);
 
-/* done of total pieces are done, the work is at item. Cheap when nothing is to be shown. */
+/* Reports that done of total pieces are done and item is the current one. Cheap if nothing is
+ * shown. */
 void progress_tell(
 	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms);
 
-/* Takes the line away; it comes back when more is told. For whoever writes on the same terminal, and
- * when the work is over. */
+/* Erases the line, which reappears with the next report. Call it at the end of the work and before
+ * other output to the same terminal. */
 void progress_wipe(struct progress *progress);
 
 #endif

@@ -1,3 +1,4 @@
+/* Sanitizing, UTF-8 and UTF-16, comparison and patterns, all independent of the locale. */
 #include "core/base/text.h"
 
 #include <string.h>
@@ -5,7 +6,7 @@
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define HIGH EACH(0x80)
 
-/* Unicode's Bidi_Control. */
+/* Returns true for Unicode's Bidi_Control. */
 static bool turns_reading(uint32_t code)
 {
 	return code == 0x061c || code == 0x200e || code == 0x200f ||
@@ -18,7 +19,7 @@ size_t text_obeyed(const char *text)
 	uint32_t code;
 	size_t len = text_utf8(text, &code);
 
-	if (!len) /* a terminal of 8 bits takes 9B for ESC [ */
+	if (!len) /* a byte that is not UTF-8; an 8-bit terminal treats 9B as ESC [ */
 		return first >= 0x80 && first <= 0x9f;
 	return code < ' ' || (code >= 0x7f && code <= 0x9f) || turns_reading(code) ? len : 0;
 }
@@ -55,8 +56,8 @@ const char *text_tail(const char *text, size_t max)
 	return end;
 }
 
-/* Sets the eighth bit of one of eight bytes when one of them is not from a blank to '~'. A carry or a
- * borrow comes only out of a byte that is found anyway. */
+/* Sets the eighth bit of some byte if one of eight bytes lies outside ' ' to '~'. Carries and
+ * borrows only leave bytes that set it themselves. */
 static uint64_t suspects(const char *text)
 {
 	uint64_t bytes;
@@ -91,7 +92,7 @@ size_t text_utf8(const char *text, uint32_t *code)
 	if (!c[0] || !len || c[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i < len; i++) {
-		if ((c[i] & 0xc0) != 0x80) /* the end, too */
+		if ((c[i] & 0xc0) != 0x80) /* also at the NUL */
 			return 0;
 		sum = sum << 6 | (c[i] & 0x3f);
 	}
@@ -106,7 +107,7 @@ bool text_is_utf8(const char *text, size_t len)
 	uint32_t code;
 
 	for (size_t at = 0, size; at < len; at += size) {
-		char next[5] = ""; /* with a NUL behind what is there */
+		char next[5] = ""; /* NUL-terminated */
 
 		memcpy(next, text + at, len - at < 4 ? len - at : 4);
 		size = next[0] & 0x80 ? text_utf8(next, &code) : 1;
@@ -194,7 +195,7 @@ bool text_same(const char *a, size_t a_len, const char *b, size_t b_len)
 	return true;
 }
 
-/* Bytes of the character there; of what is no UTF-8 each byte is one. */
+/* Returns the length of the character at text; a byte that is not UTF-8 counts as one. */
 static size_t character(const char *text)
 {
 	uint32_t code;
@@ -203,7 +204,7 @@ static size_t character(const char *text)
 	return len ? len : 1;
 }
 
-/* How many bytes of the text one step of the pattern takes; 0: it is not so. */
+/* Returns the bytes of text that one character of the pattern matches; 0: no match. */
 static size_t glob_step(char pattern, const char *text, unsigned flags)
 {
 	if (pattern == '?' && (flags & GLOB_QUESTION))
@@ -212,7 +213,7 @@ static size_t glob_step(char pattern, const char *text, unsigned flags)
 	       ((flags & GLOB_FOLD) && text_lower(pattern) == text_lower(*text));
 }
 
-/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
+/* Backtracks only to the last '*': extending an earlier '*' can never help. */
 bool text_glob(const char *pattern, const char *text, unsigned flags)
 {
 	const char *star = NULL, *taken = NULL;
