@@ -115,7 +115,7 @@ void *windows_library(const wchar_t *name)
 	wcscpy(path + len + 1, name);
 	if (search && search(LOAD_LIBRARY_SEARCH_SYSTEM32))
 		return LoadLibraryW(path);
-	/* Windows 7 without updates */
+	/* Windows 7 without updates. */
 	return LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
 }
 

@@ -16,7 +16,7 @@ int size_parse(const char *text, size_t len, uint64_t *bytes);
 
 /* Times: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds). */
 
-/* room for seven numbers of any size: gcc 14 does not see their limits */
+/* Room for seven numbers of any size: gcc 14 does not see their limits. */
 #define DATE_TEXT_BYTES 96
 
 /* Prints ms since 1970-01-01 UTC, years 1 to 9999; outside them the text is "?". Returns text. */

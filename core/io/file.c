@@ -1,3 +1,7 @@
+/*
+ * The parts of file.h that are the same on all systems: appending a line to a log, listing a
+ * folder.
+ */
 #include "core/io/file.h"
 
 #include <stdlib.h>
@@ -6,7 +10,7 @@
 #include "core/base/memory.h"
 #include "core/io/out.h"
 
-/* Whether the last line of the file has its end. */
+/* Returns true if the file ends with a newline. */
 static bool is_whole(struct os_file *file, uint64_t size)
 {
 	char last;
@@ -14,7 +18,7 @@ static bool is_whole(struct os_file *file, uint64_t size)
 	return !size || os_read_at(file, size - 1, &last, 1) || last == '\n';
 }
 
-/* Behind what is there. */
+/* Appends a line, after completing a torn last line. */
 static int add(struct os_file *file, uint64_t size, const char *path, const char *line, size_t len,
 	struct err *err)
 {
@@ -23,7 +27,8 @@ static int add(struct os_file *file, uint64_t size, const char *path, const char
 	return rc ? rc : os_write(file, line, len, path, err);
 }
 
-/* The old file's lock is held until the new one is there. What cannot be moved aside is gone on with. */
+/* Moves the full log aside and opens a new one. Holds the lock of the old file until the new one
+ * exists. If the old file cannot be moved, keeps using it. */
 static int begin_new(struct os_file *file, const char *path, const char *aside, struct err *err)
 {
 	struct os_file full = *file;

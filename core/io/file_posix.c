@@ -1,3 +1,4 @@
+/* Shared files on POSIX: locked logs, folders, and the user's own files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void lock(int fd)
 	}
 }
 
-/* Whether it was not moved away before it was locked. */
+/* Returns true if the file was not renamed between opening and locking it. */
 static bool is_still(int fd, const char *path)
 {
 	struct stat open_one, there;
@@ -53,7 +54,7 @@ bool folder_same_letter(uint32_t a, uint32_t b)
 	return a == b;
 }
 
-/* False: it is gone meanwhile. */
+/* Reads an entry's type and size. Returns false if the entry no longer exists. */
 static bool look_at(DIR *stream, struct folder_entry *entry)
 {
 	struct stat st;
@@ -109,8 +110,9 @@ int folder_remove(const char *path, struct err *err)
 
 #define NO_WAITING (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* A folder of someone else's must not get files of this user's: HOME is the caller's under sudo. And one
- * that is not there is not made where it is HOME: who has no home is given such a name. */
+/* Returns true if the folder belongs to this user: under sudo, HOME is another user's, whose folder
+ * must not get files of this user. A missing folder is accepted only with may_lack: a HOME that
+ * does not exist is the mark of a user without one. */
 static bool is_our_folder(const char *folder, bool may_lack)
 {
 	struct stat st;
@@ -126,7 +128,7 @@ char *own_cache_folder(void)
 	struct buf path;
 
 	buf_init(&path);
-	if (caches && *caches == '/') { /* another one means nothing, says XDG */
+	if (caches && *caches == '/') { /* the XDG specification ignores relative paths */
 		if (is_our_folder(caches, true))
 			buf_printf(&path, "%s/hsnap", caches);
 	} else if (home && *home == '/' && is_our_folder(home, false)) {
@@ -143,7 +145,7 @@ static bool is_ours(int fd)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* The file descriptor, or -1. */
+/* Opens a file if it is this user's own. Returns its descriptor, or -1. */
 static int open_ours(const char *path, int flags)
 {
 	int fd = open(path, flags | NO_WAITING, 0600);
@@ -165,7 +167,7 @@ int own_file_open(struct os_file *file, const char *path)
 	return 0;
 }
 
-/* What cannot be made shows when the file is. */
+/* Creates the folders in the path. Failures surface when the file is created. */
 static void make_folders(const char *path)
 {
 	char *folder = xstrdup(path);
@@ -190,7 +192,7 @@ static int open_or_make(const char *path)
 	return fd;
 }
 
-/* Whether the file that was locked is still the one that others find. */
+/* Returns true if the locked file is still the file at path. */
 static bool is_at(int fd, const char *path)
 {
 	struct stat locked, found;

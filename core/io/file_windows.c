@@ -1,3 +1,8 @@
+/*
+ * Shared files on Windows: locked logs, folders, and the user's own files. Links are recognized by
+ * their reparse points, and under Wine, which hides links of the host system, by the file's final
+ * path.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -8,8 +13,8 @@
 #include "core/base/os_windows.h"
 #include "core/io/file.h"
 
-#define NAME_SURROGATE                                                                             \
-	0x20000000 /* "Reparse Point Tags", Microsoft Learn: it stands for another name */
+/* A reparse point that stands for another name ("Reparse Point Tags", Microsoft Learn). */
+#define NAME_SURROGATE 0x20000000
 
 static HANDLE open_any(const wchar_t *path, DWORD rights, DWORD how, DWORD flags)
 {
@@ -26,8 +31,9 @@ static bool is_same_file(HANDLE a, HANDLE b)
 	       x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
 }
 
-/* Opened as what lies there, it is handed on when it is a plain file. One that the system keeps elsewhere, as a volume
- * without duplicates does, is opened as the file that it is for everybody; a link is an error. */
+/* Passes on the handle of a plain file, which was opened without following a reparse point. A file
+ * whose data the system keeps elsewhere (deduplication) is reopened in the usual way; a link is an
+ * error. */
 static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 {
 	BY_HANDLE_FILE_INFORMATION info;
@@ -50,7 +56,8 @@ static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 	return file;
 }
 
-/* With the right to append and not that to write, each write goes to the end of the file. */
+/* Opens a log. With the right to append, without the right to write, each write goes to the end of
+ * the file. */
 static HANDLE open_end(const wchar_t *path)
 {
 	const DWORD rights = FILE_APPEND_DATA | GENERIC_READ;
@@ -59,7 +66,7 @@ static HANDLE open_end(const wchar_t *path)
 	return handle == INVALID_HANDLE_VALUE ? handle : pass_link(handle, path, rights);
 }
 
-/* A byte where no file has any: whoever reads the file is not in the way. */
+/* Locks a byte far past the end of any file, so that readers are not affected. */
 static void lock_append(HANDLE handle)
 {
 	OVERLAPPED at = {.OffsetHigh = 0x40000000};
@@ -74,7 +81,7 @@ static void lock_append(HANDLE handle)
 	}
 }
 
-/* Whether it was not moved away before it was locked. */
+/* Returns true if the file was not renamed between opening and locking it. */
 static bool is_still(HANDLE handle, const wchar_t *path)
 {
 	HANDLE now =
@@ -124,15 +131,15 @@ bool folder_same_letter(uint32_t a, uint32_t b)
 	       CompareStringOrdinal(&left, 1, &right, 1, TRUE) == CSTR_EQUAL;
 }
 
-/* A symbolic link, a junction and the like lead elsewhere; a reparse point of another kind (a file kept
- * in a cloud, one without doubles) is the file itself. */
+/* Returns true for a symbolic link, a junction and the like. Other reparse points (a file in a
+ * cloud, a deduplicated file) are the file itself. */
 static bool leads_elsewhere(const WIN32_FIND_DATAW *found)
 {
 	return found->dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT &&
 	       IsReparseTagNameSurrogate(found->dwReserved0);
 }
 
-/* A name that is no UTF-16 is none that anybody could ask for. */
+/* Passes one entry on. */
 static int hand_on(const WIN32_FIND_DATAW *found,
 	int (*each)(void *ctx, const struct folder_entry *entry), void *ctx, struct err *err)
 {
@@ -154,7 +161,7 @@ static int hand_on(const WIN32_FIND_DATAW *found,
 	return rc;
 }
 
-/* "D:" alone is the current folder of that drive, so nothing is put behind it. */
+/* Returns path with "*". No separator is added to "D:", the current folder of that drive. */
 static wchar_t *wide_pattern(const char *path)
 {
 	char last = *path ? path[strlen(path) - 1] : '\\';
@@ -178,7 +185,7 @@ int folder_each(const char *path, enum folder_want want,
 	DWORD code;
 	int rc = 0;
 
-	(void)want; /* all of it costs nothing here */
+	(void)want; /* Windows returns everything at no extra cost */
 	if (!pattern)
 		return err_set(err, ERR_NOMEM, path, NULL);
 	handle = FindFirstFileExW(pattern, FindExInfoBasic, &found, FindExSearchNameMatch, NULL,
@@ -186,7 +193,7 @@ int folder_each(const char *path, enum folder_want want,
 	code = GetLastError();
 	free(pattern);
 	if (handle == INVALID_HANDLE_VALUE && code == ERROR_FILE_NOT_FOUND)
-		return 0; /* the folder is there, and even "." is not in it: the root of a drive */
+		return 0; /* an empty folder without ".": the root of a drive */
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_OPEN, path, "%s", windows_error(code, text, sizeof(text)));
 	do
@@ -199,7 +206,7 @@ int folder_each(const char *path, enum folder_want want,
 	return rc;
 }
 
-/* Where an open file really is, or NULL: that is not known (some network drives). */
+/* Returns the real path of an open file, or NULL if it is unknown (some network drives). */
 static wchar_t *final_path(HANDLE handle)
 {
 	DWORD units = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
@@ -212,7 +219,7 @@ static wchar_t *final_path(HANDLE handle)
 	return NULL;
 }
 
-/* Where the last part of path begins. */
+/* Returns the start of the last part of path. */
 static const wchar_t *name_of(const wchar_t *path)
 {
 	const wchar_t *name = path + wcslen(path);
@@ -246,15 +253,15 @@ static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
 
-/* Wine opens and removes what a link of the system below it leads to, and tells of no link: then the file
- * is not where it was found. */
+/* Returns true if the opened file is not at path. Wine opens and removes the target of a host
+ * system's link, and reports no link. */
 static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 {
 	wchar_t *is_at = final_path(handle), *folder = final_folder(path);
 	size_t len = folder ? wcslen(folder) : 0;
 	bool elsewhere = false;
 
-	if (len && folder[len - 1] == L'\\') /* a drive's root */
+	if (len && folder[len - 1] == L'\\') /* the root of a drive */
 		len--;
 	if (is_at && folder)
 		elsewhere = wcslen(is_at) <= len || is_at[len] != L'\\' ||
@@ -265,7 +272,7 @@ static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 	return elsewhere;
 }
 
-/* 0 or an error of Windows. */
+/* Removes a file or link. Returns 0 or an error of Windows. */
 static DWORD remove_wide(const wchar_t *path)
 {
 	FILE_DISPOSITION_INFO info = {.DeleteFile = TRUE};
@@ -299,7 +306,7 @@ int folder_remove(const char *path, struct err *err)
 	return err_set(err, ERR_REMOVE, path, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* The byte that is locked: one that no file has, for nobody can read a locked one. */
+/* The locked byte lies past the end of any file, because a locked byte cannot be read. */
 #define LOCKED_AT_HIGH 0x3fffffff
 
 char *own_cache_folder(void)
@@ -347,7 +354,7 @@ int own_file_open(struct os_file *file, const char *path)
 	return 0;
 }
 
-/* What cannot be made shows when the file is. */
+/* Creates the folders in the path. Failures surface when the file is created. */
 static void make_folders(wchar_t *path)
 {
 	for (wchar_t *at = wcspbrk(path, L"\\/"); at; at = wcspbrk(at + 1, L"\\/")) {

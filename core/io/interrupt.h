@@ -1,9 +1,11 @@
 /*
- * A thing that an interrupt has to look after before the process ends: a file to remove, a process to let go.
+ * Something that an interrupt has to clean up before the process ends: a file to remove, a process
+ * to resume.
  *
- * Whoever works with it sets it and clears it; the handler of os_on_interrupt() takes it and is done with it,
- * on any thread or inside a signal handler. From clear on the owner may free it: a handler that has taken it
- * is waited for then, which mostly means until the end of the process. One owner, any number of handlers.
+ * The owner sets and clears it. The handler of os_on_interrupt() takes it and then calls done, on
+ * any thread or inside a signal handler. Clearing waits for a handler that has taken it, which
+ * mostly means until the process ends; after that the owner may free the thing. One owner, any
+ * number of handlers.
  */
 #ifndef CORE_IO_INTERRUPT_H
 #define CORE_IO_INTERRUPT_H
@@ -14,7 +16,7 @@
 
 struct interrupt_cleanup {
 	_Atomic(void *) thing;
-	atomic_uint handlers; /* that may be looking at it */
+	atomic_uint handlers; /* number of handlers that may be using the thing */
 };
 
 static inline void interrupt_cleanup_set(struct interrupt_cleanup *cleanup, void *thing)
@@ -29,7 +31,7 @@ static inline void interrupt_cleanup_clear(struct interrupt_cleanup *cleanup)
 		os_sleep_ms(1);
 }
 
-/* NULL: there is none. It is the same until interrupt_cleanup_done(), which has to follow. */
+/* Returns the thing, or NULL. It stays valid until interrupt_cleanup_done(), which must follow. */
 static inline void *interrupt_cleanup_take(struct interrupt_cleanup *cleanup)
 {
 	atomic_fetch_add(&cleanup->handlers, 1);

@@ -1,3 +1,7 @@
+/*
+ * Interrupts, the steady clock and waiting on POSIX. A signal handler ends the process, or holds
+ * the first Ctrl-C back and wakes os_wait() through a pipe.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +13,7 @@
 
 static void (*interrupt_handler)(void);
 static volatile sig_atomic_t interrupt_held, interrupt_seen;
-/* A pipe, to be waited for: it is never read, so there is something in it from the first interrupt on. */
+/* A pipe that wakes os_wait(). It is never read, so it stays readable after the first interrupt. */
 static int wakers[2] = {-1, -1};
 
 void os_end(void)
@@ -26,7 +30,7 @@ static void on_signal(int signal)
 
 		interrupt_seen = 1;
 		if (write(wakers[1], "", 1) < 0)
-			errno = code; /* nobody waits, or it was written to already */
+			errno = code; /* the pipe is missing or full */
 		return;
 	}
 	os_end();
@@ -35,7 +39,7 @@ static void on_signal(int signal)
 void os_on_interrupt(void (*handler)(void))
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	/* What is read or written when one is held goes on. */
+	/* Interrupted reads and writes are resumed when an interrupt is held back. */
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	interrupt_handler = handler;
@@ -43,13 +47,14 @@ void os_on_interrupt(void (*handler)(void))
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		struct sigaction old;
 
-		/* nohup, or a shell for what runs behind it, has said that it is not to end. */
+		/* An ignored signal stays ignored: nohup or the shell of a background job set
+		 * that. */
 		if (sigaction(signals[i], NULL, &old) || old.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}
 }
 
-/* A signal handler may do next to nothing. */
+/* Does nothing: a signal handler may do almost nothing. */
 void os_on_end(void (*last)(void))
 {
 	(void)last;
@@ -63,7 +68,8 @@ void os_on_held(void (*told)(void))
 void os_hold_interrupt(bool is_held)
 {
 	if (is_held && wakers[0] < 0 && pipe(wakers))
-		wakers[0] = wakers[1] = -1; /* a signal ends a wait also so */
+		/* Without the pipe, the signal itself still ends a wait. */
+		wakers[0] = wakers[1] = -1;
 	for (size_t i = 0; is_held && i < 2 && wakers[i] >= 0; i++) {
 		fcntl(wakers[i], F_SETFD, FD_CLOEXEC);
 		fcntl(wakers[i], F_SETFL, O_NONBLOCK);

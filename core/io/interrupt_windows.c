@@ -1,3 +1,7 @@
+/*
+ * Interrupts, the steady clock and waiting on Windows. A console control handler, on its own
+ * thread, ends the process, or holds the first Ctrl-C back and wakes os_wait() through an event.
+ */
 #include <stdlib.h>
 
 #include <windows.h>
@@ -8,16 +12,16 @@ static void (*interrupt_handler)(void);
 static void (*end_handler)(void);
 static void (*held_handler)(void);
 
-/* A program between us and the terminal that gets Ctrl-C may pass it on as well, as timeout(1) does: so
- * soon after the first one it is the same. */
+/* A program between hsnap and the terminal, such as timeout(1), may forward a Ctrl-C that hsnap
+ * gets as well. A second one that soon after the first is the same key press. */
 #define SAME_PRESS_MS 300
 
 static volatile LONG interrupt_held, is_ending;
-static volatile LONG64 interrupt_ms; /* of the first one that was held back; 0: there was none */
-/* Set from then on; NULL: none can be held back. */
+static volatile LONG64 interrupt_ms; /* time of the interrupt that was held back; 0: none */
+/* Set after that interrupt; NULL: no interrupt can be held back. */
 static HANDLE waker;
 
-/* Whether an interrupt does not end the process. */
+/* Returns true if an interrupt does not end the process. */
 static bool hold_back(void)
 {
 	int64_t now = os_clock_ms() | 1, first;
@@ -45,10 +49,10 @@ static void end_process(void)
 void os_end(void)
 {
 	end_process();
-	abort(); /* it does not come so far */
+	abort(); /* not reached */
 }
 
-/* On a thread of its own. */
+/* Handles a console event, on a thread that Windows creates. */
 static BOOL WINAPI on_control(DWORD type)
 {
 	bool is_interrupt = type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
@@ -92,7 +96,7 @@ int64_t os_clock_ms(void)
 	LARGE_INTEGER ticks, each_s;
 
 	QueryPerformanceFrequency(&each_s);
-	QueryPerformanceCounter(&ticks); /* that of GetTickCount64() goes on 16 ms at a time */
+	QueryPerformanceCounter(&ticks); /* GetTickCount64() advances in steps of 16 ms */
 	return ticks.QuadPart / each_s.QuadPart * 1000 +
 	       ticks.QuadPart % each_s.QuadPart * 1000 / each_s.QuadPart;
 }

@@ -1,3 +1,7 @@
+/*
+ * Buffered output: the temporary file and its final name, compression, and fast printing of
+ * numbers. Bytes collect in one buffer, which flush() writes or compresses.
+ */
 #include "core/io/out.h"
 
 #include <stdarg.h>
@@ -12,10 +16,10 @@
 #include "core/io/interrupt.h"
 #include "core/io/temp.h"
 
-#define NUMBER_MAX 20 /* digits of a number of 64 bits */
+#define NUMBER_MAX 20 /* decimal digits of 64 bits */
 #define NUMBER_WIDTH_MAX 100
 #define PACKED_BYTES ((size_t)64 << 10)
-#define GZIP_FORM 16 /* added to zlib's bits of the window: a head and an end as gzip's */
+#define GZIP_FORM 16 /* added to zlib's window bits: gzip header and trailer */
 
 struct out_zip {
 	z_stream stream;
@@ -25,12 +29,13 @@ struct out_zip {
 
 #define GZIP_OS_UNKNOWN 255
 
-#define TEMP_TRIES 3 /* names, where what was left under one cannot be removed */
+#define TEMP_TRIES 3 /* names to try if a leftover cannot be removed */
 
-/* The one name an interrupt has to remove: a program writes one output at a time. */
+/* The temporary file that an interrupt removes: a program writes one output at a time. */
 static struct interrupt_cleanup temp_open;
 
-/* Of a process that had our number, and was ended by force, something may be left under the name. */
+/* Creates the temporary file. Removes a leftover first: a killed process may have had the same
+ * process id. */
 static int temp_create(struct out *out, char *temp, struct err *err)
 {
 	int rc;
@@ -80,12 +85,12 @@ static struct out_zip *zip_new(void)
 	if (deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_FORM,
 		    MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
 		memory_out();
-	zip->head.os = GZIP_OS_UNKNOWN; /* so that it is the same everywhere */
+	zip->head.os = GZIP_OS_UNKNOWN; /* the same bytes on every system */
 	deflateSetHeader(&zip->stream, &zip->head);
 	return zip;
 }
 
-/* What is to be written, path being where to, is written from here on. */
+/* Opens the destination: standard output, a device, or the temporary file. */
 static int place_open(struct out *out, const char *path, bool may_replace, struct err *err)
 {
 	if (!path) {
@@ -162,7 +167,7 @@ static void put(struct out *out, const void *bytes, size_t len)
 			&out->err);
 }
 
-/* Packs what is in the buffer, and at the end what zlib has kept. */
+/* Compresses the buffer; at the end also writes the data that zlib still holds. */
 static void pack(struct out *out, bool is_end)
 {
 	z_stream *stream = &out->zip->stream;
@@ -176,11 +181,11 @@ static void pack(struct out *out, bool is_end)
 		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
 		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
-	if (rc == Z_STREAM_ERROR) /* it cannot be, but a file without an end must not be either */
+	if (rc == Z_STREAM_ERROR) /* impossible; yet a file without its end must not pass */
 		err_set(&out->err, ERR_WRITE, out->path, "it cannot be packed");
 }
 
-/* The one place where bytes leave the buffer. */
+/* Empties the buffer. All bytes leave it here. */
 static void flush(struct out *out, bool is_end)
 {
 	if (!out->zip)
@@ -261,8 +266,8 @@ void out_harmless(struct out *out, const char *text)
 	out_write(out, text + from, at - from);
 }
 
-/* Writes value, below 2^32, as eight hexadecimal digits; letter is what 10 is. All at once, the
- * first one lowest: addresses are most of what a report consists of. */
+/* Writes value, below 2^32, as eight hexadecimal digits; letter is the digit for 10. Computes all
+ * digits at once, because reports consist mostly of addresses. */
 static inline void put_eight(char *to, uint64_t value, char letter)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -280,7 +285,7 @@ static inline void put_eight(char *to, uint64_t value, char letter)
 	memcpy(to, &value, sizeof(value));
 }
 
-/* How many digits value has; to[] gets them, and what is behind them is anything. */
+/* Writes the digits to to[] and returns their number; the bytes after them are undefined. */
 static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 {
 	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
@@ -340,7 +345,7 @@ void out_hex(struct out *out, uint64_t value)
 	out->len += hex_digits_of(out_room(out, 16), value, 'A');
 }
 
-/* The name is taken: the next one. */
+/* Switches to the next name after the name was taken. */
 static void rename_out(struct out *out, const struct out_names *names)
 {
 	const char *path = NULL;
@@ -368,7 +373,7 @@ static void finish_file(struct out *out, const struct out_names *names)
 		put_in_place(out, names);
 }
 
-/* Closes, and leaves nothing but what was put in its place. */
+/* Closes and frees; removes the temporary file unless it got its final name. */
 static void release(struct out *out, bool is_placed)
 {
 	if (out->path)

@@ -1,10 +1,11 @@
 /*
- * Files that no output replaces: dumps, UMDH's logs and comparisons, recordings, minidumps, ETW logs, and what may be one of
- * these, packed by a program other than gzip.
+ * Recognizes files that no output may replace: dumps, UMDH's logs and comparisons, recordings,
+ * minidumps, ETW logs, and files that other programs than gzip packed, which may contain these.
  *
- * They are evidence of a process that may have exited, and cannot be made again. A file is known by its
- * first bytes, unpacked where gzip has packed it: its name may be anything. A report, which the dumps give again,
- * is none of them. The formats' own modules have more exact tests; they lie above this folder.
+ * They describe a process that may have exited, and cannot be made again. A file is recognized by
+ * its first bytes, after gzip is unpacked, under any name. Reports are not protected, because dumps
+ * can produce them again. The modules of the formats have stricter tests, but they lie above this
+ * folder.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static bool starts(const char *text, size_t len, const char *with)
 	return len >= with_len && !memcmp(text, with, with_len);
 }
 
-/* Reads the first bytes of a regular file; 0: it cannot be read. */
+/* Reads the first bytes of a regular file. Returns their number; 0: unreadable. */
 static size_t read_start(const char *path, char bytes[LOOK_BYTES])
 {
 	struct os_file file;
@@ -49,7 +50,7 @@ static size_t read_start(const char *path, char bytes[LOOK_BYTES])
 	return len;
 }
 
-/* Unpacks what gzip packed, in place; returns how many bytes there are. */
+/* Unpacks gzip in place. Returns the number of bytes. */
 static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 {
 	z_stream stream = {0};
@@ -70,7 +71,8 @@ static size_t unpack_start(char bytes[LOOK_BYTES], size_t len)
 	return len;
 }
 
-/* Leaves one byte of each unit of UTF-16 with a mark, in place: lines of dumps begin with ASCII. */
+/* Keeps the ASCII byte of each unit of UTF-16 with a byte order mark, in place: lines of dumps
+ * begin with ASCII. */
 static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 {
 	bool is_little = starts(bytes, len, "\xff\xfe");
@@ -83,7 +85,7 @@ static size_t narrow_start(char bytes[LOOK_BYTES], size_t len)
 	return to;
 }
 
-/* "64 bytes + 1C at ...", "00005320 bytes in 0x14 allocations" */
+/* Returns true for "64 bytes + 1C at ..." and "00005320 bytes in 0x14 allocations". */
 static bool is_entry(const char *line, size_t len)
 {
 	size_t digits = 0;
@@ -95,7 +97,7 @@ static bool is_entry(const char *line, size_t len)
 	return digits && (starts(line, len, " bytes + ") || starts(line, len, " bytes in 0x"));
 }
 
-/* "+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D" */
+/* Returns true for "+    1000 (   2000 -   1000)     10 allocs\tBackTrace5D". */
 static bool is_row(const char *line, size_t len)
 {
 	static const char words[] = " allocs\tBackTrace";
@@ -109,7 +111,7 @@ static bool is_row(const char *line, size_t len)
 	return false;
 }
 
-/* The name of a text that begins so, or NULL. */
+/* Returns the name of a protected text that begins like this, or NULL. */
 static const char *text_kind(const char *text, size_t len)
 {
 	static const char *const umdh[] = {"// UMDH: version ", "// Loaded modules",
@@ -122,7 +124,8 @@ static const char *text_kind(const char *text, size_t len)
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t line = (size_t)((newline ? newline : end) - text), quoted = 0;
 
-		while (quoted < line && (text[quoted] == '>' || text[quoted] == ' ')) /* a mail's */
+		/* The quote marks of a mail. */
+		while (quoted < line && (text[quoted] == '>' || text[quoted] == ' '))
 			quoted++;
 		text += quoted;
 		line -= quoted;
@@ -143,7 +146,8 @@ static const char *text_kind(const char *text, size_t len)
 	return NULL;
 }
 
-/* Layout: core/etw/etw_file.c. A buffer's head of 72 bytes is of type 4 in the first one, and the log header's event follows. */
+/* Returns true for the first buffer of an ETW log: a head of 72 bytes with type 4, followed by the
+ * event of the log header. Layout: core/etw/etw_file.c. */
 static bool is_etw(const unsigned char *bytes, size_t len)
 {
 	return len >= 104 && bytes[0x36] == 4 && !bytes[0x37] &&
@@ -151,7 +155,7 @@ static bool is_etw(const unsigned char *bytes, size_t len)
 	       !bytes[72 + 6] && !bytes[72 + 7];
 }
 
-/* The name of the file at path, or NULL where it may be replaced. */
+/* Returns the name of the kind of a protected file, or NULL if the file may be replaced. */
 static const char *find_kind(const char *path)
 {
 	char *bytes = xmalloc(LOOK_BYTES);

@@ -1,3 +1,4 @@
+/* Temporary files: a private folder under TMPDIR, TEMP or TMP, created for the first file. */
 #include "core/io/temp.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 #include "core/base/os.h"
 #include "core/io/interrupt.h"
 
-/* One thread makes them; an interrupt may come at any time. */
+/* Only one thread creates files; an interrupt may come at any time. */
 static struct interrupt_cleanup folder, files[TEMP_FILES_MAX];
 static size_t file_count;
 

@@ -1,4 +1,4 @@
-/* Temporary files of this program: in a folder of its own, which nobody else may look into, and which goes with it. */
+/* Temporary files of this process, in a private folder that is removed with them. */
 #ifndef CORE_IO_TEMP_H
 #define CORE_IO_TEMP_H
 
@@ -6,10 +6,11 @@
 
 #define TEMP_FILES_MAX 256
 
-/* The path of a file to be made, with that ending: 0; -ERR_CREATE. It is valid until temp_remove_all(). */
+/* Reserves a path with that ending, for a file that the caller creates. The path is valid until
+ * temp_remove_all(). Returns 0 or -ERR_CREATE. */
 int temp_path(const char **path, const char *ending, struct err *err);
 
-/* Removes the files, which are closed, and the folder; also what an interrupt does. */
+/* Removes the files, which must be closed, and the folder; also called by an interrupt. */
 void temp_remove_all(void);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Reads zip archives: the list of entries at the end of the file, then one entry at a time,
+ * inflated by zlib.
+ */
 #include "core/io/zip.h"
 
 #include <stdlib.h>
@@ -9,7 +13,7 @@
 #include "core/base/os.h"
 #include "core/io/file.h"
 
-/* Heads: APPNOTE.TXT of PKWARE. */
+/* Signatures and sizes of the headers: APPNOTE.TXT of PKWARE. */
 enum { LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, END_64 = 0x06064b50 };
 enum {
 	LOCAL_BYTES = 30,
@@ -19,7 +23,8 @@ enum {
 	END_64_BYTES = 56
 };
 #define COMMENT_MAX 65535
-/* Logs with buffers that are almost empty are packed well, but those are no larger than a disk. */
+/* Logs of almost empty buffers compress extremely well, but such logs are small. A large entry with
+ * a higher ratio is refused as a zip bomb. */
 #define LARGE_BYTES ((uint64_t)4 << 30)
 #define LARGE_RATIO 300
 #define CENTRAL_MAX ((uint64_t)64 << 20)
@@ -60,7 +65,7 @@ bool zip_is_head(const void *bytes, size_t len)
 	return len >= 4 && get(bytes, 4) == LOCAL;
 }
 
-/* Where the list of entries is, by the archive's end. */
+/* Finds the list of entries from the end of the archive. */
 static int find_list(
 	struct zip *zip, uint64_t *offset, uint64_t *bytes, uint64_t *count, struct err *err)
 {
@@ -102,7 +107,7 @@ static int find_list(
 	return rc;
 }
 
-/* Sizes that have no room in the head. */
+/* Reads sizes and offsets that do not fit into the header. */
 static bool take_extra(struct zip_entry *entry, const unsigned char *at, size_t len)
 {
 	uint64_t *const values[] = {&entry->bytes, &entry->packed_bytes, &entry->offset};
@@ -204,12 +209,10 @@ const struct zip_entry *zip_entry(const struct zip *zip, size_t number)
 	return &zip->entries[number];
 }
 
-/* ---------------------------------------------------------------- the bytes of an entry */
-
 struct zip_unpacking {
 	struct zip *zip;
 	const struct zip_entry *entry;
-	uint64_t at, left, out; /* packed bytes; unpacked ones so far */
+	uint64_t at, left, out; /* position and rest of the packed bytes; unpacked bytes so far */
 	uint32_t crc;
 	unsigned char *from, *to;
 	struct os_file file;

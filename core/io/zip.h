@@ -1,6 +1,6 @@
 /*
- * Zip archives, as far as logs come in them: stored and deflated entries, of any size. Nothing that an archive says is
- * trusted.
+ * Zip archives, limited to what logs are packed in: stored and deflated entries of any size.
+ * Nothing in an archive is trusted.
  */
 #ifndef CORE_IO_ZIP_H
 #define CORE_IO_ZIP_H
@@ -14,23 +14,23 @@
 struct zip;
 
 struct zip_entry {
-	const char *name; /* to be shown and matched, never a path to write to */
-	uint64_t bytes, packed_bytes, offset; /* of its head in the archive */
+	const char *name; /* for display and matching, never used as a path to write to */
+	uint64_t bytes, packed_bytes, offset; /* offset of the local header in the archive */
 	uint32_t crc;
 	unsigned method, flags;
 };
 
 bool zip_is_head(const void *bytes, size_t len);
 
-/* Reads the list of entries: 0; -ERR_OPEN, -ERR_READ, -ERR_BAD_ZIP. */
+/* Reads the list of entries. Returns 0, -ERR_OPEN, -ERR_READ or -ERR_BAD_ZIP. */
 int zip_open(struct zip **zip, const char *path, struct err *err);
 void zip_close(struct zip *zip);
 
 size_t zip_count(const struct zip *zip);
 const struct zip_entry *zip_entry(const struct zip *zip, size_t number);
 
-/* Writes an entry's bytes, which are as many as it says and have its checksum, to a new file: 0; -ERR_CREATE,
- * -ERR_WRITE, -ERR_READ, -ERR_BAD_ZIP. */
+/* Unpacks an entry to a new file, and checks its size and checksum. Returns 0, -ERR_CREATE,
+ * -ERR_WRITE, -ERR_READ or -ERR_BAD_ZIP. */
 int zip_unpack(struct zip *zip, size_t number, const char *path, struct err *err);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Reads a PE image: headers and sections, bytes at an rva, identity (CodeView), and the start of a
+ * function by the exception table.
+ */
 #include "core/pe/pe.h"
 
 #include <stdio.h>
@@ -6,11 +10,11 @@
 
 #include "core/base/err.h"
 
-/* All numbers and places below are those of Microsoft's "PE Format" page. */
+/* All numbers and offsets below are from "PE Format", Microsoft Learn. */
 enum {
 	DOS_BYTES = 64,
 	DOS_NEW_HEADER = 60,
-	COFF_BYTES = 24, /* with the signature before it */
+	COFF_BYTES = 24, /* includes the signature before it */
 	OPTIONAL_MAX = 240,
 	OPTIONAL_32 = 0x10b,
 	OPTIONAL_64 = 0x20b,
@@ -23,7 +27,7 @@ enum {
 	DEBUG_BYTES = 28,
 	DEBUG_ENTRIES_MAX = 64,
 	DEBUG_CODEVIEW = 2,
-	CODEVIEW_BYTES = 24, /* "RSDS", GUID, age; then the name */
+	CODEVIEW_BYTES = 24, /* "RSDS", GUID, age; the name follows */
 };
 
 static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes, size_t len)
@@ -31,9 +35,7 @@ static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes
 	return source->read(source->ctx, offset, bytes, len) ? -ERR_READ : 0;
 }
 
-/* ---------------------------------------------------------------- headers */
-
-/* From the optional header, which 32- and 64-bit images lay out alike but for a few places. */
+/* Reads the optional header, whose layout differs little between 32 and 64 bits. */
 static int take_optional(struct pe_image *image, const unsigned char *opt, size_t len)
 {
 	bool is_64 = len >= 2 && pe_u16(opt) == OPTIONAL_64;
@@ -98,7 +100,7 @@ static int read_sections(
 	return rc;
 }
 
-/* The offset of the signature "PE". */
+/* Finds the offset of the signature "PE". */
 static int find_headers(const struct pe_source *source, uint32_t *at)
 {
 	unsigned char dos[DOS_BYTES];
@@ -138,8 +140,6 @@ static int read_all_headers(const struct pe_source *source, struct pe_image *ima
 			source, image, at + (uint64_t)COFF_BYTES + opt_bytes, pe_u16(coff + 6));
 	return rc;
 }
-
-/* ---------------------------------------------------------------- what lies at an rva */
 
 const struct pe_section *pe_section_at(const struct pe_image *image, uint32_t rva)
 {
@@ -198,7 +198,7 @@ int pe_read_text(const struct pe_source *source, const struct pe_image *image, u
 
 		part = part < left - len ? part : left - len;
 		if (!part)
-			return -ERR_TARGET; /* no end before the section's */
+			return -ERR_TARGET; /* no NUL before the end of the section */
 		rc = pe_read(source, image, rva + (uint32_t)len, text + len, part);
 		if (rc)
 			return rc;
@@ -211,8 +211,6 @@ int pe_read_text(const struct pe_source *source, const struct pe_image *image, u
 	return 0;
 }
 
-/* ---------------------------------------------------------------- identity */
-
 static void take_guid(struct pe_image *image, const unsigned char *guid)
 {
 	char *to = image->pdb_guid;
@@ -223,7 +221,7 @@ static void take_guid(struct pe_image *image, const unsigned char *guid)
 		len += snprintf(to + len, sizeof(image->pdb_guid) - (size_t)len, "%02X", guid[i]);
 }
 
-/* A CodeView record at an rva, or, as some linkers leave it, only at a place in the file. */
+/* Reads a CodeView record by its rva, or, as some linkers leave it, by its offset in the file. */
 static int read_record(const struct pe_source *source, const struct pe_image *image,
 	const unsigned char *entry, void *bytes, size_t len)
 {
@@ -277,11 +275,11 @@ int pe_read_headers(const struct pe_source *source, struct pe_image *image)
 	return 0;
 }
 
-/* The table of functions of x64 images and its unwind records, after Microsoft's "x64 exception
- * handling": entries of begin, end and unwind record, sorted by begin. */
+/* The function table of x64 images and its unwind records ("x64 exception handling", Microsoft
+ * Learn): entries of begin, end and unwind record, sorted by begin. */
 enum {
 	ENTRY_BYTES = 12,
-	UNWIND_BYTES = 4, /* before its codes of 2 bytes each */
+	UNWIND_BYTES = 4, /* before its codes, 2 bytes each */
 	UNWIND_CHAINED = 4,
 	CHAIN_MAX = 32,
 };
@@ -302,7 +300,7 @@ static int read_entry(const struct pe_source *source, const struct pe_image *ima
 	return 0;
 }
 
-/* A part of a function that was moved away from it names, in a chain, the entry it belongs to. */
+/* Follows the chain from a separated part of a function to the function's first entry. */
 static int follow_chain(
 	const struct pe_source *source, const struct pe_image *image, struct function *function)
 {
@@ -312,7 +310,7 @@ static int follow_chain(
 		unsigned char unwind[UNWIND_BYTES];
 		uint32_t codes;
 
-		if (function->unwind & 1) { /* no record, another entry */
+		if (function->unwind & 1) { /* not a record but another entry */
 			rc = read_entry(source, image, function->unwind & ~1u, function);
 			if (rc)
 				return rc;
@@ -332,7 +330,7 @@ static int follow_chain(
 	return -ERR_TARGET;
 }
 
-/* The last entry that begins at or below rva: 1, or 0 when there is none. */
+/* Finds the last entry that begins at or below rva. Returns 1, or 0 if there is none. */
 static int find_entry(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
 	struct function *found)
 {

@@ -1,3 +1,7 @@
+/*
+ * Names of functions in a PE image: the export table, and the COFF symbol table that mingw leaves.
+ * Both become a struct pe_exports.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,21 +11,22 @@
 #include "core/base/memory.h"
 #include "core/pe/pe.h"
 
-/* All numbers and places below are those of Microsoft's "PE Format" page. */
+/* All numbers and offsets below are from "PE Format", Microsoft Learn. */
 enum {
 	EXPORTS_BYTES = 40,
 	EXPORTS_MAX = 65536, /* ordinals have 16 bits */
 	NAME_MAX_BYTES = 4096,
-	NAMES_MAX_BYTES = 32 << 20, /* of one table; more is nonsense: many names at one place */
-	RANGE_MAX_BYTES = 8 << 20, /* of what is read at once */
+	NAMES_MAX_BYTES = 32 << 20, /* in one table; more means that many entries share one name */
+	RANGE_MAX_BYTES = 8 << 20, /* limit of a single read */
 };
 
-/* The three arrays of an export table, as they stand in the image. */
+/* The three arrays of an export table, copied from the image. */
 struct export_table {
 	const struct pe_source *source;
 	const struct pe_image *image;
-	/* What the headers call the range of exports: all of the table, and its names, where linkers are
-	 * honest. Read at once, for a read of another process's memory is dear. NULL: not to be had. */
+	/* The range of exports that the headers give, which usually contains the table and its
+	 * names. Read in one call, because reading another process's memory is slow. NULL: not
+	 * available. */
 	unsigned char *range;
 	size_t range_bytes;
 	unsigned char *functions, *names, *ordinals;
@@ -43,7 +48,7 @@ static void read_range(struct export_table *table)
 	}
 }
 
-/* Where the bytes from rva on are in the range that was read, and how many they are; NULL: outside. */
+/* Returns the bytes from rva on in that range, and their number in *left; NULL: outside. */
 static const unsigned char *in_range(const struct export_table *table, uint32_t rva, size_t *left)
 {
 	uint32_t from = table->image->exports.rva;
@@ -65,7 +70,7 @@ static int read_part(const struct export_table *table, uint32_t rva, void *bytes
 	return 0;
 }
 
-/* As pe_read_text(). */
+/* Reads a name as pe_read_text() does. */
 static int read_name(const struct export_table *table, uint32_t i, char *text, size_t size)
 {
 	uint32_t rva = pe_u32(table->names + i * (size_t)4);
@@ -141,7 +146,7 @@ static int read_table(
 	return rc;
 }
 
-/* The rva of one export, 0 when it is none: a hole, or a text "DLL.Name" for another to fulfil. */
+/* Returns the rva of an export, or 0 for a hole or a forwarder ("DLL.Name"). */
 static uint32_t function_rva(const struct export_table *table, uint32_t index)
 {
 	const struct pe_image *image = table->image;
@@ -243,7 +248,7 @@ void pe_exports_release(struct pe_exports *exports)
 	*exports = (struct pe_exports){0};
 }
 
-/* Notes where a function of this name is, of those that are not found yet; how many there were. */
+/* Records rva for each name that equals text and was not found before. Returns their number. */
 static size_t note(
 	const char *text, uint32_t rva, const char *const *names, size_t count, uint32_t *rvas)
 {
@@ -293,8 +298,8 @@ int pe_find_export(const struct pe_source *source, const struct pe_image *image,
 	return rc;
 }
 
-/* The symbol table, after Microsoft's "PE Format": entries of 18 bytes, some of which are extra
- * ones of the entry before; behind them the names that do not fit into 8 bytes. */
+/* The symbol table: entries of 18 bytes, some of which belong to the entry before; names longer
+ * than 8 bytes follow the table. */
 enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,
@@ -310,13 +315,13 @@ struct pe_reader {
 	const struct pe_image *image;
 	struct pe_exports *symbols;
 	size_t cap;
-	/* The names behind the table and a NUL. All names point into this one copy, so that they
-	 * take no more memory than the file does. */
+	/* The names after the table, with a NUL. All long names point into this copy, so that they
+	 * take no more memory than the file. */
 	char *texts;
 	uint32_t texts_bytes;
 };
 
-/* 0 also when there are none, else -ERR_READ. */
+/* Reads those names. Returns 0, also if there are none, or -ERR_READ. */
 static int read_texts(struct pe_reader *reader)
 {
 	const struct pe_source *source = reader->source;
@@ -331,7 +336,7 @@ static int read_texts(struct pe_reader *reader)
 	len = pe_u32(size);
 	if (len <= sizeof(size))
 		return 0;
-	/* The last byte must be there before memory is asked for. */
+	/* Check that the last byte is readable before allocating. */
 	if (source->read(source->ctx, at + len - 1, size, 1))
 		return -ERR_READ;
 	texts = arena_alloc(&reader->symbols->arena, (size_t)len + 1);
@@ -342,8 +347,9 @@ static int read_texts(struct pe_reader *reader)
 	return 0;
 }
 
-/* Returns a 32-bit name as the source has it: "_f" (cdecl), "_f@8" (stdcall), "@f@8" (fastcall) and "f@@16"
- * (vectorcall) are f. Ends it in its place: a copy of each would take memory without a bound. */
+/* Returns a 32-bit name as in the source code: "_f" (cdecl), "_f@8" (stdcall), "@f@8" (fastcall)
+ * and "f@@16" (vectorcall) are f. Truncates it in place: a copy of each name would need unbounded
+ * memory. */
 static char *plain_name(const struct pe_reader *reader, char *name)
 {
 	char *at;
@@ -356,7 +362,7 @@ static char *plain_name(const struct pe_reader *reader, char *name)
 	return name[0] == '_' || name[0] == '@' ? name + 1 : name;
 }
 
-/* Up to 8 bytes in the entry itself, or a place among the texts. NULL: it has none. */
+/* Returns the name, up to 8 bytes in the entry or an offset into the texts. NULL: no name. */
 static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 {
 	uint32_t at = pe_u32(entry + 4);
@@ -373,9 +379,9 @@ static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 }
 
 /*
- * The name of the function that a part of a section is for, or NULL. gcc and clang write each function that
- * may be left out or moved into a part of its own, ".text$NAME" or ".text.startup.NAME", and begin it
- * there. Libraries whose local symbols were taken out, as libstdc++'s, have these symbols still.
+ * Returns the function's name in the name of a section, or NULL. gcc and clang put each function
+ * that may be discarded or moved into its own section, ".text$NAME" or ".text.startup.NAME".
+ * Libraries without local symbols, such as libstdc++, still have these section symbols.
  */
 static char *name_of_part(const struct pe_reader *reader, char *name)
 {
