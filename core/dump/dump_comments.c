@@ -1,4 +1,4 @@
-/* Comment lines of a dump: UMDH's banner, the modules, and the notes of hsnap. */
+/* Parses the comment lines of a dump: UMDH's banner, the modules, and hsnap's notes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static void pass_blanks(const char **at, const char *end)
 		++*at;
 }
 
-/* Takes a number and the blanks after it, which there must be. */
+/* Reads a number and the blanks that must follow it. */
 static bool take_column(const char **at, const char *end, uint64_t *value)
 {
 	const char *behind;
@@ -23,9 +23,9 @@ static bool take_column(const char **at, const char *end, uint64_t *value)
 	return *at > behind;
 }
 
-#define BASE_DIGITS_MIN 5 /* of a line that is meant as a module */
+#define BASE_DIGITS_MIN 5 /* digits of a line that is meant to be a module */
 
-/* Returns true if a line begins as a module does: a heading or a word does not. */
+/* Returns true if a line begins like a module, unlike a heading or a word. */
 static bool is_like_module(const char *at, const char *end)
 {
 	size_t digits = 0, decimal = 0;
@@ -35,7 +35,7 @@ static bool is_like_module(const char *at, const char *end)
 	return digits >= BASE_DIGITS_MIN && decimal && at < end && (*at == ' ' || *at == '\t');
 }
 
-/* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
+/* Parses "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
 static int module_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const struct dump_sink *sink = &scanner->sink;
@@ -48,7 +48,7 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 	if (!take_column(&at, end, &base) || !take_column(&at, end, &size_bytes) || at == end) {
 		if (is_like_module(begin, end))
 			scan_unread_line(scanner, line);
-		return 0; /* otherwise the heading, or something of a later version */
+		return 0; /* the heading, or a line of a later version */
 	}
 	if (base + size_bytes < base)
 		return scan_skip(scanner, "the module lies outside the address space");
@@ -77,7 +77,7 @@ static int check_format(struct dump_scanner *scanner)
 	return format > DUMP_FORMAT ? scan_fail(scanner, ERR_VERSION, NULL) : 0;
 }
 
-/* Three numbers under these names; one that is not there is 0. */
+/* Reads three numbers with these names; a missing one is 0. */
 static int get_totals(
 	const struct kv *pairs, const char *const names[3], struct block_totals *totals)
 {
@@ -90,7 +90,7 @@ static int get_totals(
 	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
-/* Adjusts the counts of the end mark: adds blocks without a stack, and the overhead that sums lack. */
+/* Adds blocks without a stack, and overhead that sums omit, to the totals for the end mark. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {
@@ -120,7 +120,7 @@ static int check_end(struct dump_scanner *scanner, const char **detail)
 	}
 	if (get_totals(&scanner->pairs, names, &said))
 		return -ERR_BAD_LINE;
-	/* Half a number is a number too; by its sums the mark shows that it is whole. */
+	/* A truncated number still parses; matching totals prove that the line is complete. */
 	if (said.block_count == seen->block_count &&
 		said.requested_bytes == seen->requested_bytes &&
 		said.overhead_bytes == seen->overhead_bytes) {
@@ -143,7 +143,7 @@ static int take_note(struct dump_scanner *scanner, const char *kind, const char 
 		rc = check_end(scanner, detail);
 	if (!rc && sink->note)
 		rc = sink->note(sink->ctx, kind, &scanner->pairs);
-	/* last, for what is wrong in another place of the line takes all of it back */
+	/* last, because an error elsewhere in the line discards the whole line */
 	if (!rc && !strcmp(kind, "heap"))
 		rc = count_stackless(scanner);
 	return rc;
@@ -172,7 +172,7 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 
-/* Digits at *at, up to max bytes of them, which is moved behind them: how many. */
+/* Reads up to max digits and moves *at past them. Returns their number. */
 static size_t take_digits(const char **at, const char *end, size_t max)
 {
 	const char *from = *at;
@@ -183,9 +183,9 @@ static size_t take_digits(const char **at, const char *end, size_t max)
 }
 
 /*
- * "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711": handed on as a note
- * of the kind "umdh" with the time (of a clock on a wall, as if it were UTC) and the id. What differs
- * from that form is but a comment.
+ * Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711" and
+ * passes it on as a note of kind "umdh", with the time (local time, taken as UTC) and the id. Any
+ * other form is a plain comment.
  */
 static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
@@ -228,7 +228,7 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		return rc ? rc : note_line(scanner, line);
 	}
 	if (scan_starts(line, "// UMDH: version ")) {
-		/* before it is nothing of its log, but there may be one without blocks */
+		/* this begins UMDH's log; a log before it may have had no blocks */
 		if (has_snapshot(scanner) || (scanner->has_list && !scanner->is_ours))
 			return scan_fail(scanner, ERR_SECOND, "UMDH's banner");
 		return banner_line(scanner, line);

@@ -1,16 +1,17 @@
-/* Entries of a dump: the line that counts, and handing on what came with it. */
+/* Parses the entries of a dump: the line with the numbers, then the stack, as addresses after TABs
+ * or as names. A finished entry is passed to the sink. */
 #include "core/base/text.h"
 #include "core/dump/pasted.h"
 #include "core/dump/scanner.h"
 
-/* A number that may have "0x" before it. */
+/* Reads a number that may begin with "0x". */
 static bool number_take(const char **at, const char *end, uint64_t *value)
 {
 	(void)SCAN_TAKE(at, end, "0x");
 	return hex_take(at, value);
 }
 
-/* " + OVH at ADDR by BackTrace": one block. */
+/* Parses " + OVH at ADDR by BackTrace": one block. */
 static bool block_parse(const char **at, const char *end, struct dump_entry *entry)
 {
 	entry->block_count = 1;
@@ -19,7 +20,7 @@ static bool block_parse(const char **at, const char *end, struct dump_entry *ent
 	       SCAN_TAKE(at, end, " by BackTrace");
 }
 
-/* " bytes in 0xCOUNT allocations (@ 0xSIZE + 0xOVH) by: BackTrace": so many blocks. */
+/* Parses " bytes in 0xCOUNT allocations (@ 0xSIZE + 0xOVH) by: BackTrace": COUNT blocks. */
 static bool sum_parse(const char **at, const char *end, struct dump_entry *entry)
 {
 	uint64_t size_bytes, overhead = 0;
@@ -36,8 +37,8 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 	return true;
 }
 
-/* Whether a line that does not begin as an entry was one before it was damaged. UMDH's heading has
- * the words, too. */
+/* Returns true if a line that does not begin like an entry is a damaged entry. UMDH's heading
+ * contains the same words. */
 static bool was_entry(const struct scan_line *line)
 {
 	const char *end = line->text + line->len, *words = line->text;
@@ -60,7 +61,7 @@ static bool was_entry(const struct scan_line *line)
 	return false;
 }
 
-/* Whether a line is the start of an entry and no more. */
+/* Returns true if a line is only the start of an entry. */
 static bool is_start(const struct scan_line *line)
 {
 	static const char one[] = " bytes + ", sum[] = " bytes in ";
@@ -99,7 +100,8 @@ static enum entry_kind entry_parse(const struct scan_line *line, struct dump_ent
 	return is_sum ? SUM : ONE_BLOCK;
 }
 
-/* Returns true for a sum whose ID and block size are those of a sum before it, without a heap's heading between them. */
+/* Returns true for a sum with the id and block size of an earlier sum, if no heap's heading
+ * separates them. */
 static bool is_repeated_sum(struct dump_scanner *scanner, const struct dump_entry *entry)
 {
 	struct {
@@ -166,8 +168,8 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 	struct block_totals *seen = &scanner->seen;
 
 	open->is_open = false;
-	/* At the end of a cut file the rest of a stack may be missing: rather none than a wrong
-	 * one. */
+	/* At the end of a truncated file the stack may be incomplete: no stack is better than a
+	 * wrong one. */
 	if (open->is_dropped || (at_end && scan_may_be_cut(scanner)))
 		entry->stack.frame_count = entry->name_count = 0;
 	if (entry->stack.frame_count) {
@@ -184,9 +186,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 	return scanner->sink.entry ? scanner->sink.entry(scanner->sink.ctx, entry) : 0;
 }
 
-/* The stack behind an entry of a dump: addresses behind TABs, or names of functions. */
-
-/* What a reader gave to an entry before its stack turned out to be malformed counts without it. */
+/* Drops a malformed stack. The entry still counts, without a stack. */
 static int bad_stack(struct dump_scanner *scanner, const char *detail)
 {
 	scanner->open.is_dropped = true;
@@ -204,7 +204,7 @@ static int bad_stack_or_cut(struct dump_scanner *scanner, const char *detail)
 	return rc ? rc : scan_fail(scanner, ERR_CUT, detail);
 }
 
-/* Returns where " : ADDRESS" begins that ends a text, or end. */
+/* Returns the start of " : ADDRESS" at the end of a text, or end. */
 static const char *addr_start(const char *at, const char *end)
 {
 	const char *digits = end;
@@ -214,8 +214,8 @@ static const char *addr_start(const char *at, const char *end)
 	return digits < end && digits - at > 3 && !memcmp(digits - 3, " : ", 3) ? digits - 3 : end;
 }
 
-/* "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12"; "MODULE+12" where an address is known; and
- * that, " : ADDRESS". */
+/* Returns true for "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12"; for "MODULE+12"
+ * if an address is known; each may end with " : ADDRESS". */
 static bool is_place(const char *at, const char *end, bool has_addr)
 {
 	const char *addr = addr_start(at, end), *plus, *digits, *bang;
@@ -239,7 +239,7 @@ static bool is_place(const char *at, const char *end, bool has_addr)
 	return digits == end;
 }
 
-#define FILES_TRIED 64 /* each time the text in front is looked through */
+#define FILES_TRIED 64 /* each try scans the text before the "(" again */
 
 bool scan_is_name(const char *at, const char *end)
 {
@@ -283,7 +283,7 @@ static int add_name(struct dump_scanner *scanner, const char *text, size_t len)
 	return 0;
 }
 
-/* Whether frames of the open entry may be names. */
+/* Returns true if frames of the open entry may be names. */
 static bool takes_names(const struct scan_entry *open)
 {
 	return open->is_sum && !open->entry.stack.frame_count && !open->entry.stack.alias_count;
@@ -314,7 +314,7 @@ int scan_name_line(struct dump_scanner *scanner)
 	return rc ? rc : 1;
 }
 
-/* Behind it another stack of the same id begins. */
+/* "Alias" starts another stack of the same id. */
 static bool is_alias(const char *at, const char *end)
 {
 	return end - at == 5 && !memcmp(at, "Alias", 5);
@@ -342,13 +342,13 @@ static int add_frame(struct dump_scanner *scanner, const char *at, const char *e
 	return 0;
 }
 
-/* A line without its TAB that belongs to no entry. */
+/* Handles a stack line that belongs to no entry. */
 static int orphan(struct dump_scanner *scanner, const char *at, const char *end)
 {
 	uint64_t addr;
 	bool is_frame = is_alias(at, end) || (hex_take(&at, &addr) && at == end);
 
-	/* In a dump nothing else starts with a TAB. */
+	/* In a dump, only stack lines start with a TAB. */
 	return scanner->is_dump || (is_frame && scanner->sink.skipped) ?
 		       scan_skip(scanner, "a stack without an entry") :
 		       0;
@@ -366,7 +366,7 @@ static int stack_line(struct dump_scanner *scanner)
 	at = line.text + 1;
 	end = trimmed(at, line.text + line.len);
 	if (at == end)
-		return 0; /* seen in a published log: a line with nothing but the TAB */
+		return 0; /* seen in a published log: a line with only a TAB */
 	if (!open->is_open)
 		return orphan(scanner, at, end);
 	if (takes_names(open) && scan_is_name(at, end))
@@ -378,8 +378,8 @@ static int stack_line(struct dump_scanner *scanner)
 	return add_frame(scanner, at, end);
 }
 
-/* Whole plain lines of a stack ("TAB HEX"): most of what a dump consists of. What is not plain is
- * left to stack_line(). */
+/* Reads whole lines "TAB HEX", the most frequent lines of a dump. Other lines are left to
+ * stack_line(). */
 static void plain_frames(struct dump_scanner *scanner)
 {
 	struct stack *stack = &scanner->open.entry.stack;

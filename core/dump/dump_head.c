@@ -1,3 +1,4 @@
+/* Reads the head of a dump: a sink stops the scanner at the first record that no head contains. */
 #include "core/dump/dump_head.h"
 
 #include <stdlib.h>
@@ -8,14 +9,14 @@
 #include "core/dump/source.h"
 
 #define CLOCK_MS_MAX                                                                               \
-	((uint64_t)1 << 52) /* more than a machine runs, and no sum with a date overflows */
+	((uint64_t)1 << 52) /* longer than a machine runs; a sum with a date cannot overflow */
 
 struct head_reading {
 	struct dump_head head;
-	bool has_process; /* that note was read */
+	bool has_process; /* a "process" note was read */
 };
 
-/* No head has a module, a heap or an entry. */
+/* These records come after the head. */
 static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	(void)ctx;
@@ -63,7 +64,7 @@ int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv
 	} else if (!strcmp(kind, "umdh") && !head->banner_pid && !head->banner_time_ms) {
 		if (kv_get_u32(kv, "id", 10, &told.banner_pid) ||
 			kv_get_date(kv, "time", &told.banner_time_ms))
-			return 0; /* a foreign line that is no banner after all */
+			return 0; /* a foreign line that is not a banner */
 	}
 	if (!rc)
 		*head = told;
@@ -79,8 +80,8 @@ static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 	return rc || !reading->head.is_ours || !reading->has_process ? rc : DUMP_HEAD_ENOUGH;
 }
 
-/* Up to DUMP_HEAD_BYTES, zeros behind them. 0; 1: the text goes on; or an error, which comes behind what
- * was read. */
+/* Reads up to DUMP_HEAD_BYTES. Returns 0; 1 if the text goes on; or an error, which comes after the
+ * bytes that were read. */
 static int fill(struct source *source, char *text, size_t *len, struct err *err)
 {
 	int64_t got = 0;
@@ -101,7 +102,7 @@ int dump_head_scan(struct source *source, const struct dump_sink *sink, struct e
 	int more = fill(source, text, &len, &unread), rc;
 
 	while (more && len && text[len - 1] != '\n')
-		len--; /* a line that is not whole is not looked at */
+		len--; /* ignore an incomplete line */
 	memset(text + len, 0, DUMP_PAD_BYTES);
 	rc = dump_scanner_text(scanner, text, len, !more);
 	if (!rc && !more)
@@ -126,7 +127,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	struct source *source;
 	int rc;
 
-	if (os_is_special(path)) /* it could keep us waiting */
+	if (os_is_special(path)) /* opening it could block */
 		return err_set(err, ERR_READ, path, "it is not a regular file");
 	rc = source_open(&source, path, err);
 	if (rc)

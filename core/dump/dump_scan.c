@@ -1,4 +1,5 @@
-/* Reading a dump from where bytes come from: a window moves over them and is scanned in parts. */
+/* Scans dumps: a window moves over the source, and each line of the window goes to its parser.
+ * Malformed lines are reported and skipped, up to a limit. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@
 struct line_window {
 	char *bytes;
 	size_t len;
-	bool at_eof; /* there is no more than that */
-	bool in_line; /* a line that fills the window was scanned: its rest is to be passed over */
+	bool at_eof; /* the source has no more bytes */
+	bool in_line; /* a line filled the window and was scanned; skip its rest */
 };
 
 static int fill(struct line_window *window, const struct dump_source *source, struct err *err)
@@ -34,8 +35,8 @@ static int fill(struct line_window *window, const struct dump_source *source, st
 	return 0;
 }
 
-/* Where the window's last line starts; of those that do not start with a TAB when there is any. 0:
- * nowhere. */
+/* Returns the start of the window's last line, or of the last line that does not start with a TAB;
+ * 0: none. */
 static size_t last_line(const struct line_window *window, bool with_tab)
 {
 	for (size_t at = window->len; at > 1; at--) {
@@ -45,7 +46,7 @@ static size_t last_line(const struct line_window *window, bool with_tab)
 	return 0;
 }
 
-/* Takes bytes off the front of the window. */
+/* Removes bytes from the start of the window. */
 static void drop(struct line_window *window, size_t len)
 {
 	window->len -= len;
@@ -60,7 +61,7 @@ static void pass_line(struct line_window *window)
 	window->in_line = !newline;
 }
 
-/* Scans a full window, or the last one. What stands behind the part is the next one's. */
+/* Scans a full or final window up to its last line; the rest stays for the next part. */
 static int scan_window(struct dump_scanner *scanner, struct line_window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);
@@ -130,9 +131,7 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 	return rc;
 }
 
-/* The scanner of dumps: lines of a text that comes in parts, and who understands them. */
-
-#define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */
+#define UNKNOWN_LINES_MAX 1000 /* lines without a sign of a dump before the text is refused */
 
 struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err)
@@ -206,7 +205,7 @@ int scan_next(struct dump_scanner *scanner, struct scan_line *line)
 	return rc ? rc : 1;
 }
 
-/* The address in a heap's heading, which may have any number of dashes before it. */
+/* Parses a heap's heading, which may have any number of dashes before its words. */
 static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
@@ -239,7 +238,7 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
 }
 
-/* "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID": what hdiff and umdh print when they compare. */
+/* Returns true for "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID", a line of a comparison. */
 static bool is_comparison(const struct scan_line *line)
 {
 	const char *at = line->text, *end = line->text + line->len;
@@ -257,7 +256,7 @@ static bool is_comparison(const struct scan_line *line)
 
 static int understand(struct dump_scanner *scanner, struct scan_line *line)
 {
-	if (scanner->line_number == 1 && scan_starts(line, "\xef\xbb\xbf")) { /* order mark */
+	if (scanner->line_number == 1 && scan_starts(line, "\xef\xbb\xbf")) { /* byte order mark */
 		line->text += 3;
 		line->len -= 3;
 	}
@@ -270,18 +269,18 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	if (is_comparison(line))
 		return scanner->is_dump ? scan_fail(scanner, ERR_SECOND, "it is a comparison") :
 					  scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
-	/* or chatter of the debug library and the like */
+	/* an entry, or unrelated output such as that of a debug library */
 	return scan_entry_line(scanner, line);
 }
 
-/* Lets the sink read as much as it likes by itself. True: it did read some. */
+/* Lets the sink read entries itself. Returns true if it read some. */
 static bool pass_plain(struct dump_scanner *scanner)
 {
 	const struct dump_sink *sink = &scanner->sink;
 	struct dump_progress taken = {0};
 	const char *at = scanner->at, *stop;
 
-	/* the first entry is understood here, for the sign of a dump that it is */
+	/* the first entry is parsed here, because it proves that this is a dump */
 	if (!sink->plain || sink->line || !scanner->is_dump || scanner->is_split ||
 		scanner->in_modules || scanner->ended ||
 		!(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
@@ -304,13 +303,13 @@ void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line
 	if (len >= SCAN_SHOWN_BYTES)
 		len = SCAN_SHOWN_BYTES - 1;
 	while (len && len < line->len && (line->text[len] & 0xc0) == 0x80)
-		len--; /* into a character */
+		len--; /* do not split a character */
 	memcpy(scanner->unread, line->text, len);
 	scanner->unread[len] = '\0';
 	text_harmless(scanner->unread);
 }
 
-/* Returns true for a line like a frame with a name. */
+/* Returns true for a line that looks like a named frame. */
 static bool is_like_name(const struct scan_line *line)
 {
 	size_t at = line->len;
@@ -323,7 +322,7 @@ static bool is_like_name(const struct scan_line *line)
 
 void scan_unknown_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
-	/* The rest of a note that was wrapped. */
+	/* The rest of a wrapped note. */
 	bool is_of_note =
 		scanner->note_line && scanner->note_line + 1 == scanner->line_number &&
 		(memchr(line->text, '=', line->len) || memchr(line->text, '"', line->len));
@@ -345,7 +344,7 @@ static int not_dump(struct dump_scanner *scanner)
 		scanner->unread_line, scanner->unread);
 }
 
-/* A line that does not start with a TAB. */
+/* Handles a line that does not start with a TAB. */
 static int other_line(struct dump_scanner *scanner)
 {
 	struct scan_line line;
@@ -389,7 +388,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 	scanner->is_last = is_last;
 	rc = scan_part(scanner, text, len, false);
-	/* names of functions may stand in the next part, addresses may not */
+	/* names may continue in the next part, addresses may not */
 	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
 		rc = scan_close_entry(scanner, is_last);
 	return rc;
@@ -401,7 +400,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, false) : 0;
 
 	scanner->is_passing = scanner->no_newline = false;
-	if (!rc && more->block_count) /* empty lines are no sign of anything */
+	if (!rc && more->block_count) /* empty lines prove nothing */
 		rc = scan_is_dump(scanner);
 	scanner->line_number += passed->line_count;
 	if (!rc && scanner->ended &&
@@ -415,8 +414,6 @@ void dump_scanner_cut(struct dump_scanner *scanner)
 {
 	scanner->is_cut = true;
 }
-
-/* Lines that break the rules: told of and passed over, within bounds, or an error. */
 
 #define TEXT_OF_(text) #text
 #define TEXT_OF(macro) TEXT_OF_(macro)

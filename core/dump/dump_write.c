@@ -1,3 +1,8 @@
+/*
+ * Writes a snapshot as a dump: notes about the process, modules, heaps with their entries, contents
+ * of blocks, and the end mark. Entries are the bulk of the text, so they are written into the
+ * output buffer directly.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +12,9 @@
 #include "core/dump/dump.h"
 #include "core/dump/model.h"
 
-#define EOL "\r\n" /* as UMDH ends its lines */
+#define EOL "\r\n" /* as in UMDH's logs */
 #define LABEL_BYTES 22
-#define LINE_BYTES 128 /* more than an entry's line with an id that is shorter */
+#define LINE_BYTES 128 /* longer than any entry with an id shorter than LABEL_BYTES */
 
 static void write_quoted(struct out *out, const char *key, const char *value)
 {
@@ -116,8 +121,8 @@ static void write_identity(struct out *out, const struct module *module)
 	out_text(out, EOL);
 }
 
-/* A path as one line of text: a name may hold anything, a line may not. Of one that is longer than readers keep the
- * end, which has the file's name. */
+/* Writes a path as one line of text: bytes that a line must not contain become '?'. Of a path that
+ * is too long for readers, the end is kept, which has the file's name. */
 static void write_path(struct out *out, const char *path)
 {
 	uint32_t code;
@@ -148,13 +153,14 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 		write_identity(out, &snapshot->modules[i]);
 }
 
-/* What of a sum's overhead its line does not tell, which has whole bytes for each block. */
+/* Returns the overhead that is lost in the sum's line, which has whole bytes per block. */
 static uint64_t rest_of(const struct block_sum *sum)
 {
 	return sum->overhead_bytes % sum->block_count;
 }
 
-/* The same of a heap's sums, the first of which *at is the number of; *at is then the next heap's. */
+/* Returns that overhead for all sums of a heap, from sum *at on; *at becomes the first sum of the
+ * next heap. */
 static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
 {
 	uint64_t rest = 0;
@@ -211,7 +217,7 @@ static char *put_text(char *to, const char *text, size_t len)
 	return to + len;
 }
 
-/* Puts text that the compiler knows. */
+/* Copies a string literal, whose length the compiler knows. */
 #define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
 
 static void write_stack(struct out *out, const struct stack *stack)
@@ -234,22 +240,22 @@ static void write_stack(struct out *out, const struct stack *stack)
 	out_text(out, EOL);
 }
 
-/* The id of a stack, at hand. */
+/* The id of a stack, cached. */
 struct label {
 	char text[LABEL_BYTES];
-	unsigned char len; /* 0: not looked at yet; LABEL_BYTES: the id is too long */
+	unsigned char len; /* 0: not filled in yet; LABEL_BYTES: the id is too long */
 	bool is_shown; /* the stack's frames were written */
 };
 
-/* Of a dump in the making. */
+/* The state of writing entries. */
 struct entries {
 	struct out *out;
 	const struct snapshot *snapshot;
-	struct block_span *spans; /* of blocks in order */
+	struct block_span *spans; /* of the blocks in order */
 	size_t span_count;
-	struct label *labels; /* of each stack */
-	size_t span_at, sum_at; /* the next span of blocks, and the next sum */
-	uint32_t reach; /* of the last one */
+	struct label *labels; /* one for each stack */
+	size_t span_at, sum_at; /* index of the next span of blocks, and of the next sum */
+	uint32_t reach; /* of the last entry */
 };
 
 static void label_fill(struct label *label, const char *id)
@@ -261,7 +267,7 @@ static void label_fill(struct label *label, const char *id)
 		memcpy(label->text, id, len);
 }
 
-/* "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" */
+/* Writes "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID". */
 static void write_line(
 	struct out *out, const struct block *block, const struct label *label, const char *id)
 {
@@ -274,7 +280,7 @@ static void write_line(
 	to += out_hex_digits(to, block->addr);
 	to = PUT(to, " by BackTrace");
 	if (label->len < LABEL_BYTES) {
-		memcpy(to, label->text, LABEL_BYTES); /* what is too much is written over */
+		memcpy(to, label->text, LABEL_BYTES); /* surplus bytes are overwritten */
 		to = PUT(to + label->len, EOL);
 		out->len += (size_t)(to - start);
 		return;
@@ -284,8 +290,8 @@ static void write_line(
 	out_text(out, EOL);
 }
 
-/* "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID": the last two are
- * those of one, on the average, rounded down. */
+/* Writes "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID". The
+ * numbers in parentheses are averages per block, rounded down. */
 static void write_sum_line(struct out *out, const struct block_sum *sum, const char *id)
 {
 	out_printf(out,
@@ -297,7 +303,7 @@ static void write_sum_line(struct out *out, const struct block_sum *sum, const c
 	out_text(out, EOL);
 }
 
-/* What comes before the line of an entry: an empty one, when its stack is to follow. */
+/* Begins an entry: writes an empty line if its stack will follow. */
 static struct label *begin_entry(
 	struct entries *entries, const struct stack *stack, uint32_t number)
 {
@@ -310,7 +316,7 @@ static struct label *begin_entry(
 	return label;
 }
 
-/* What comes after it: its stack, with the first entry of each. */
+/* Ends an entry: writes its stack with the first entry of each stack. */
 static void end_entry(struct entries *entries, const struct stack *stack, struct label *label)
 {
 	if (!label->is_shown && stack->frame_count)
@@ -336,7 +342,7 @@ static void write_sum(struct entries *entries, const struct block_sum *sum)
 	end_entry(entries, stack, label);
 }
 
-/* What leads to the entries behind it. */
+/* Writes a note if the reach of the following entries differs from that of the entries before. */
 static void write_reach(struct entries *entries, uint32_t reach)
 {
 	const struct snapshot *snapshot = entries->snapshot;
@@ -352,7 +358,7 @@ static void write_reach(struct entries *entries, uint32_t reach)
 	out_text(entries->out, EOL);
 }
 
-/* The blocks of a span to which the same leads; but what is lost with others is one. */
+/* Writes the blocks of a span with this reach; all values from BLOCK_LOST_WITH on count as one. */
 static void write_blocks(
 	struct entries *entries, const struct block_span *span, enum block_reach reach)
 {

@@ -1,3 +1,6 @@
+/*
+ * Parses and quotes the key=value words of a note. All words of a line are copied into one buffer.
+ */
 #include "core/dump/kv.h"
 
 #include <string.h>
@@ -24,7 +27,7 @@ int kv_number(const char *text, int base, uint64_t *value)
 	if (!*text)
 		return -ERR_BAD_LINE;
 	for (; *text; text++) {
-		unsigned digit = hex_digits[(unsigned char)*text]; /* and 1 more */
+		unsigned digit = hex_digits[(unsigned char)*text]; /* the value plus one */
 
 		if (!digit-- || digit >= (unsigned)base ||
 			sum > (UINT64_MAX - digit) / (unsigned)base)
@@ -39,7 +42,7 @@ struct kv_cursor {
 	const char *at, *end;
 };
 
-/* One \-escape at from->at; adds the byte it stands for. */
+/* Parses the escape at from->at and adds its byte. */
 static int escape(struct kv_cursor *from, struct buf *to)
 {
 	const char *at = from->at;
@@ -55,7 +58,7 @@ static int escape(struct kv_cursor *from, struct buf *to)
 		return -ERR_BAD_LINE;
 	high = hex_digits[(unsigned char)at[2]];
 	low = hex_digits[(unsigned char)at[3]];
-	if (!high || !low || (high == 1 && low == 1)) /* no byte is 0 */
+	if (!high || !low || (high == 1 && low == 1)) /* a value has no NUL */
 		return -ERR_BAD_LINE;
 	byte = (char)((high - 1) << 4 | (low - 1));
 	from->at += 4;
@@ -175,7 +178,7 @@ bool kv_is_plain(const char *value, size_t len)
 	return text_is_plain(value, len) && !memchr(value, '"', len) && !memchr(value, '\\', len);
 }
 
-/* How much of value, from its first byte on, stands in quotes as it is. */
+/* Returns the length of the prefix of value that needs no escapes. */
 static size_t plain_len(const char *value)
 {
 	size_t len = 0;

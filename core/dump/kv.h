@@ -1,8 +1,9 @@
 /*
  * key=value words of a "// hsnap:" line.
  *
- * A value is a run of bytes without blanks, quotes and control characters, or such in double
- * quotes, where \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is the law.
+ * A value is a run of bytes without blanks, quotes and control characters, or a text in double
+ * quotes, in which \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is the
+ * specification.
  */
 #ifndef CORE_DUMP_KV_H
 #define CORE_DUMP_KV_H
@@ -24,22 +25,22 @@ struct kv {
 void kv_init(struct kv *kv);
 void kv_release(struct kv *kv);
 
-/* Takes text apart; what kv held before is gone. 0 or -ERR_BAD_LINE. */
+/* Parses text and replaces the pairs in kv. Returns 0 or -ERR_BAD_LINE. */
 int kv_parse(struct kv *kv, const char *text, size_t len);
 
-/* The value of key, or NULL; valid until the next kv_parse(). */
+/* Returns the value of key, or NULL. Valid until the next kv_parse(). */
 const char *kv_get(const struct kv *kv, const char *key);
 
-/* As kv_get() for a number in base: 0, leaving *value alone when key is not there;
- * -ERR_BAD_LINE when it is no such number. */
+/* Reads the number of key, in base. Returns 0, with *value unchanged if key is missing, or
+ * -ERR_BAD_LINE if its value is not such a number. */
 int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *value);
 
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
 
-/* The same of a time: milliseconds since 1970-01-01 UTC. */
+/* Reads a time: milliseconds since 1970-01-01 UTC. Returns as kv_get_number(). */
 int kv_get_date(const struct kv *kv, const char *key, int64_t *ms);
 
-/* The same of several numbers; the first that is none ends it. */
+/* Reads several numbers; stops at the first invalid one. Returns as kv_get_number(). */
 struct kv_number {
 	const char *key;
 	int base;
@@ -47,13 +48,14 @@ struct kv_number {
 };
 int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
-/* Whether all of value stands in quotes as it is. Most names do, and there may be many thousands. */
+/* Returns true if value needs no escapes in quotes. That is so for most names, of which there may
+ * be many thousands. */
 bool kv_is_plain(const char *value, size_t len);
 
-/* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
+/* Appends a value in quotes, on one line: bytes that text_unfit() finds are escaped. */
 void kv_quote(struct buf *buf, const char *value);
 
-/* 0, or -ERR_BAD_LINE unless text is one whole number in base that fits. */
+/* Parses text, which must be a single number in base. Returns 0 or -ERR_BAD_LINE. */
 int kv_number(const char *text, int base, uint64_t *value);
 
 #endif

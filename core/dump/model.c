@@ -1,3 +1,6 @@
+/*
+ * The snapshot in memory: building it, finding modules, ordering its blocks, notes about contents.
+ */
 #include "core/dump/model.h"
 
 #include <stdarg.h>
@@ -73,7 +76,7 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot)
 		sizeof(*snapshot->sums));
 }
 
-/* By address: what a heading is called, and its kind in notes. */
+/* Names and kinds of the headings, by address. */
 static const char *const headings[][2] = {
 	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
 	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
@@ -181,7 +184,7 @@ const struct module *module_at(const struct module *modules, size_t count, uint6
 {
 	size_t low = 0;
 
-	while (count) { /* the last module whose base is not above addr */
+	while (count) { /* finds the last module whose base is not above addr */
 		size_t half = count / 2;
 
 		if (modules[low + half].base <= addr) {
@@ -226,7 +229,7 @@ void module_list_release(struct module_list *list)
 	module_list_init(list, NULL);
 }
 
-/* A copy of a text, or NULL: it is more than is kept. */
+/* Copies a text. Returns NULL if it exceeds the limits. */
 static const char *list_text(struct module_list *list, const char *text, size_t len)
 {
 	list->bytes += len;
@@ -249,7 +252,7 @@ int module_list_add(
 	return 0;
 }
 
-/* The value of key, or NULL when it is not there. 0 or -ERR_BAD_LINE. */
+/* Copies the value of key; NULL if it is missing. Returns 0 or -ERR_BAD_LINE. */
 static int copy_value(
 	struct module_list *list, const struct kv *pairs, const char *key, const char **copy)
 {
@@ -285,7 +288,7 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 	return 0;
 }
 
-/* A total order: what qsort does with equal items differs from one C library to the next. */
+/* A total order, because qsort() of equal items differs between C libraries. */
 static int entries_by_base(const void *a, const void *b)
 {
 	const struct module *x = a, *y = b;
@@ -324,9 +327,9 @@ void module_list_finish(struct module_list *list)
 }
 
 /*
- * A merge sort of spans: blocks that are in order already. There are few, and merging cuts them into few pieces, since
- * walkers find blocks in the order of addresses, only not all kinds at a time. So it costs little more than a look at each
- * block, and next to no memory.
+ * A merge sort of spans, which are blocks already in order. There are few spans, and merging splits
+ * them into few pieces: walkers find blocks by ascending address, but one kind at a time. So the
+ * sort costs little more than one pass over the blocks, and almost no memory.
  */
 
 struct block_spans {
@@ -348,13 +351,14 @@ static int add_span(struct block_spans *spans, size_t first, size_t end)
 	return 0;
 }
 
-/* Whether a block comes before another, or has its place if equal. */
+/* Returns true if block comes before limit or, with equal, has the same place. */
 static bool is_part(const struct block *block, const struct block *limit, bool equal)
 {
 	return equal ? !is_before(limit, block) : is_before(block, limit);
 }
 
-/* Where the part of a span ends of which that is true, as of its first block. Most parts are short. */
+/* Returns the end of the leading part of a span for which is_part() is true; it includes the first
+ * block. The steps double, because most parts are short. */
 static size_t part_end(const struct block *blocks, const struct block_span *span,
 	const struct block *limit, bool equal)
 {
@@ -374,7 +378,7 @@ static size_t part_end(const struct block *blocks, const struct block_span *span
 	return high;
 }
 
-/* Adds to to what is in left..right and in right..end, which are used up. */
+/* Appends the merged spans of left..right and right..end, which are consumed. */
 static int merge(struct block_spans *to, struct block_span *left, struct block_span *right,
 	struct block_span *end)
 {
@@ -399,7 +403,7 @@ static int merge(struct block_spans *to, struct block_span *left, struct block_s
 	return rc;
 }
 
-/* Where the spans end that are in order, from the one at at on. */
+/* Returns the end of the run of ordered spans that starts at at. */
 static size_t ordered_end(const struct block_spans *spans, size_t at)
 {
 	while (++at < spans->count) {
@@ -411,7 +415,7 @@ static size_t ordered_end(const struct block_spans *spans, size_t at)
 	return at;
 }
 
-/* Merges what is in order with what follows, and so on; *from are the spans afterwards. */
+/* Merges each ordered run of spans with the next run. The result is in *from. */
 static int merge_pairs(struct block_spans *from, struct block_spans *to)
 {
 	struct block_spans merged = *to;
@@ -452,8 +456,8 @@ int block_order(const struct snapshot *snapshot, struct block_span **spans, size
 	return rc;
 }
 
-/* 1 - exp(-x) for x >= 0, to a few units of the last place: exp(-x) - 1 by its series where x is
- * small, and doubled: e(2y) = e(y) * (e(y) + 2). */
+/* Returns 1 - exp(-x) for x >= 0, accurate to a few units in the last place. For small x by the
+ * series of e(x) = exp(-x) - 1; doubled by e(2x) = e(x) * (e(x) + 2). */
 static double chance(double x)
 {
 	double sum = 0, term;
@@ -477,13 +481,11 @@ static double chance(double x)
 
 double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes)
 {
-	/* A block of 0 bytes is recorded as one of 1. */
+	/* A block of 0 bytes is sampled as 1 byte. */
 	double bytes = requested_bytes ? (double)requested_bytes : 1;
 
 	return 1 / chance(bytes / (double)sample_bytes);
 }
-
-/* ---------------------------------------------------------------- what blocks hold */
 
 static int digit_value(char digit)
 {

@@ -1,3 +1,7 @@
+/*
+ * Repairs pasted texts: the kind of each line, replaced characters, the lines themselves, and the
+ * signs in a text's beginning that it needs repair.
+ */
 #include "core/dump/pasted.h"
 
 #include <string.h>
@@ -5,10 +9,10 @@
 #include "core/base/text.h"
 #include "core/dump/scanner.h"
 
-#define EMPTY_MAX 100 /* lines that are held back */
+#define EMPTY_MAX 100 /* lines held back */
 #define LINE_PAD 16 /* zeros after a line, for hex_take() */
-#define BARE_MIN 6 /* digits of an address with nothing before it */
-#define SURE_ENTRIES 256 /* without a sign of damage: the text is as it was printed */
+#define BARE_MIN 6 /* digits of an address without a TAB or blank before it */
+#define SURE_ENTRIES 256 /* this many entries without damage prove that the text is intact */
 
 void pasted_init(struct pasted *pasted)
 {
@@ -22,8 +26,6 @@ void pasted_release(struct pasted *pasted)
 	buf_release(&pasted->text);
 	buf_release(&pasted->plain);
 }
-
-/* ---------------------------------------------------------------- kinds of lines */
 
 static bool is_blank(char c)
 {
@@ -45,7 +47,7 @@ static size_t hex_count(const char *at)
 	return count;
 }
 
-/* Takes blanks and digits. */
+/* Skips blanks and hexadecimal digits. Returns true if there were digits. */
 static bool take_hex(const char **at)
 {
 	size_t count;
@@ -65,7 +67,8 @@ static bool take_char(const char **at, char c)
 	return true;
 }
 
-/* "REQ bytes + OVH at ADDR by BackTraceID" or "BYTES bytes in 0xCOUNT allocations". */
+/* Returns true for "REQ bytes + OVH at ADDR by BackTraceID" and "BYTES bytes in 0xCOUNT
+ * allocations". */
 static bool is_entry(const char *at, const char *end)
 {
 	if (!take_hex(&at))
@@ -76,7 +79,8 @@ static bool is_entry(const char *at, const char *end)
 	       take_hex(&at) && SCAN_TAKE(&at, end, " by BackTrace");
 }
 
-/* "+ GROWTH ( NEW - OLD) COUNT allocs BackTraceID" and "+ GROWTH ( NEW - OLD) BackTraceID allocations". */
+/* Recognizes "+ GROWTH ( NEW - OLD) COUNT allocs BackTraceID" and "+ GROWTH ( NEW - OLD)
+ * BackTraceID allocations". */
 static enum pasted_kind row_kind(const char *at)
 {
 	const char *id;
@@ -93,7 +97,7 @@ static enum pasted_kind row_kind(const char *at)
 	return strstr(id, "allocations") ? PASTED_COUNTS : PASTED_ROW;
 }
 
-/* Returns where the words of a heap's heading begin, after signs only; NULL: the line is not a heading. */
+/* Returns the words of a heap's heading, which only signs precede; NULL: not a heading. */
 static const char *heading_words(const char *at, const char *end)
 {
 	const char *words, *digits;
@@ -113,15 +117,15 @@ static const char *heading_words(const char *at, const char *end)
 		       NULL;
 }
 
-/* "//    BASE SIZE PATH" */
+/* Returns true for "//    BASE SIZE PATH". */
 static bool is_module(const char *at, const char *end)
 {
 	at += 2;
 	return take_hex(&at) && is_blank(*at) && take_hex(&at) && is_blank(*at) && at + 1 < end;
 }
 
-/* Returns true for a line of a module only without its typographic characters, which are in its numbers then: any may be in
- * its path. */
+/* Returns true for a line that is a module only after its typographic characters are replaced. They
+ * are then in its numbers; in a path they are left alone. */
 static bool is_mended_module(const struct pasted *pasted, const char *at, const char *end)
 {
 	pass_blanks(&at);
@@ -136,7 +140,7 @@ static bool is_ascii(const char *at, const char *end)
 	return at == end;
 }
 
-/* The kind of a line without blanks around it; LINE_PAD zeros are after it. */
+/* Returns the kind of a line without blanks around it. LINE_PAD zeros follow it. */
 static enum pasted_kind kind_of(const char *at, const char *end)
 {
 	size_t digits = hex_count(at);
@@ -164,10 +168,8 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 		       PASTED_OTHER;
 }
 
-/* ---------------------------------------------------------------- characters */
-
-/* Returns the length of a character that stands for an ASCII one, or for nothing: *as is 0; else 0. In what is not
- * UTF-8, Windows' code pages are meant. */
+/* Returns the length of a character that replaced an ASCII character (*as) or was inserted (*as is
+ * 0); 0: neither. Bytes that are not UTF-8 are taken as Windows' code pages. */
 static size_t stands_for(const char *at, bool with_dashes, char *as)
 {
 	static const struct {
@@ -194,7 +196,8 @@ static size_t stands_for(const char *at, bool with_dashes, char *as)
 	return text_utf8(at, &code) ? 0 : 1;
 }
 
-/* Puts the text of a line, without blanks around it, into pasted->plain. Returns the number of blanks before it. */
+/* Copies a line without blanks around it to pasted->plain. Returns the number of blanks before
+ * it. */
 static size_t plain_line(struct pasted *pasted, const char *at, const char *end, bool with_dashes)
 {
 	struct buf *plain = &pasted->plain;
@@ -222,17 +225,15 @@ static size_t plain_line(struct pasted *pasted, const char *at, const char *end,
 	return before;
 }
 
-/* ---------------------------------------------------------------- lines */
-
-/* A line taken apart. */
+/* A parsed line. */
 struct pasted_line {
 	enum pasted_kind kind;
-	const char *at, *end; /* without quote marks, and blanks and CR at the end */
+	const char *at, *end; /* without quote marks; without blanks and CR at the end */
 	bool is_quoted;
-	size_t blanks; /* that were before the text */
+	size_t blanks; /* number of blanks before the text */
 };
 
-/* Steps over the marks of quoting, each with a blank. */
+/* Skips quote marks, each with one blank. */
 static bool pass_quotes(const char **at)
 {
 	bool is_quoted = false;
@@ -274,7 +275,8 @@ static struct pasted_line take_apart(struct pasted *pasted, const char *line, si
 	return taken;
 }
 
-/* Returns true for a line with words that only entries, headings, rows and totals have, each before a number. */
+/* Returns true if the line contains words that only entries, headings, rows and totals have,
+ * followed by a number. */
 static bool has_words(const char *text)
 {
 	static const char *const words[] = {" bytes + ", " bytes in 0x", "data for heap @ ",
@@ -289,7 +291,7 @@ static bool has_words(const char *text)
 	return false;
 }
 
-/* Returns true for addresses and nothing else, or one before a tag of HTML. */
+/* Returns true for a line of addresses, perhaps before an HTML tag. */
 static bool are_addresses(const char *at, const char *end)
 {
 	do {
@@ -333,14 +335,15 @@ bool pasted_is_marked(const char *text, size_t len)
 		digits++;
 	if (digits && len - digits > 2 && (text[digits] == '.' || text[digits] == ')'))
 		return is_blank(text[digits + 1]);
-	if (strchr("|*-#>&\\\"", *start) || !strncmp(start, "\x81\x40", 2)) /* a blank of CP932 */
+	if (strchr("|*-#>&\\\"", *start) || !strncmp(start, "\x81\x40", 2)) /* a blank in CP932 */
 		return true;
 	(void)text_utf8(start, &code);
 	/* punctuation, arrows, boxes and symbols */
 	return (code >= 0x2000 && code < 0x2c00) || (code >= 0x3000 && code < 0x3040);
 }
 
-/* Adds the empty lines that were held back; in a stack each gets a TAB, so that the stack goes on. */
+/* Adds the empty lines that were held back. Inside a stack each gets a TAB, so that the stack
+ * continues. */
 static void add_empty(struct pasted *pasted, bool in_stack, struct buf *to)
 {
 	for (; pasted->empty_count; pasted->empty_count--) {
@@ -365,7 +368,7 @@ static bool goes_on(const struct pasted *pasted, const struct pasted_line *line)
 	return line->kind == PASTED_NAME || line->kind == PASTED_COUNTS;
 }
 
-/* Adds the text of a line as it was printed. */
+/* Appends a line in its printed form. */
 static void add_text(const struct pasted *pasted, const struct pasted_line *line, bool is_part,
 	const char *original, size_t len, struct buf *to)
 {
@@ -377,7 +380,7 @@ static void add_text(const struct pasted *pasted, const struct pasted_line *line
 	pass_blanks(&at);
 	if (line->kind == PASTED_COMMENT && *at == '/' &&
 		!is_mended_module(pasted, at, line->end)) {
-		buf_add(to, at, (size_t)(line->end - at)); /* texts in it are as they were */
+		buf_add(to, at, (size_t)(line->end - at)); /* texts in comments are unchanged */
 	} else if (line->is_quoted && line->kind == PASTED_OTHER) {
 		buf_add(to, line->at, (size_t)(line->end - line->at));
 	} else if (line->kind == PASTED_OTHER || (is_frame && !is_part)) {
@@ -428,19 +431,17 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 			    taken.kind == PASTED_COUNTS;
 }
 
-/* ---------------------------------------------------------------- signs of mending */
-
-/* Signs seen in the beginning of a text. */
+/* Signs of damage found at the start of a text. */
 struct pasted_signs {
-	enum pasted_kind last; /* of the last line that is not empty */
-	bool in_record; /* that is of an entry or a row */
-	size_t empty_count; /* lines after that */
+	enum pasted_kind last; /* kind of the last line that is not empty */
+	bool in_record; /* that line belongs to an entry or a row */
+	size_t empty_count; /* number of empty lines after it */
 	size_t entry_count;
 	bool has_frames, has_bare;
 	bool is_found;
 };
 
-/* Looks at a line that is no plain one. */
+/* Examines a line that is_plain() did not recognize. */
 static void see_line(
 	struct pasted *pasted, struct pasted_signs *signs, const char *line, size_t len)
 {
@@ -460,7 +461,7 @@ static void see_line(
 		bool has_tab = *pasted->text.data == '\t' && !taken.is_quoted;
 
 		signs->is_found |= in_record && !has_tab && (taken.blanks || taken.is_quoted);
-		/* In a comparison an empty line is before the stack. */
+		/* In a comparison an empty line precedes the stack. */
 		signs->is_found |= in_record && signs->empty_count && before != PASTED_COUNTS &&
 				   before != PASTED_ROW;
 		signs->has_frames |= in_record && taken.blanks;
@@ -483,7 +484,7 @@ static void see_line(
 	signs->empty_count = 0;
 }
 
-/* Returns true for lines of the kinds that most of a dump consists of, unless two CR end them. */
+/* Returns true for the most common lines of a dump, unless they end with two CR. */
 static bool is_plain(struct pasted_signs *signs, const char *line, size_t len)
 {
 	bool has_tab = *line == '\t', is_hex;

@@ -1,3 +1,8 @@
+/*
+ * Layers that turn a file into text: raw bytes, gunzip, UTF-16 to UTF-8, repair of pasted texts.
+ * Each layer reads from the feed below it, which buffers bytes for lookahead. Lines are read from
+ * the top.
+ */
 #include "core/dump/source.h"
 
 #include <limits.h>
@@ -14,27 +19,27 @@
 #define STEP_BYTES ((size_t)64 << 10)
 
 /*
- * Bytes on their way from one reader to the next, some of which the next may look at before it takes
- * them. An error of the reader below comes when all bytes before it were taken, and stays.
+ * Bytes between two layers. The reader may look at some of them before it consumes them. An error
+ * of the layer below is returned after all bytes before it, and stays.
  */
 
-/* Returns how many bytes, 0 at the end, or a negative error code. len is 16 or more: there is room
- * for whole characters. */
+/* Returns the number of bytes read, 0 at the end, or a negative error code. len is 16 or more,
+ * which leaves room for whole characters. */
 typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
 
 struct feed {
 	feed_reader *read;
 	void *ctx;
-	unsigned char *bytes; /* at to end are at hand */
+	unsigned char *bytes; /* the bytes from at to end are buffered */
 	size_t cap, at, end;
-	int rc; /* of read: 1 goes on, 0 the end, or an error: */
+	int rc; /* of read: 1 continue, 0 end, or an error with why */
 	struct err why;
 };
 
-#define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
-#define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
+#define ROOM_BYTES 16 /* minimum room for a layer, which may return whole characters only */
+#define DIRECT_BYTES 4096 /* larger reads bypass the buffer */
 
-/* cap: so many bytes can be at hand. ctx must outlive the feed. */
+/* Initializes a feed that buffers up to cap bytes. ctx must outlive the feed. */
 static void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
 {
 	*feed = (struct feed){
@@ -58,7 +63,7 @@ static int64_t read_below(struct feed *feed, void *bytes, size_t len)
 	return 0;
 }
 
-/* The error that comes behind what is at hand, or 0. */
+/* Returns the error that follows the buffered bytes, or 0. */
 static int feed_error(const struct feed *feed, struct err *err)
 {
 	if (feed->rc < 0 && err)
@@ -66,8 +71,8 @@ static int feed_error(const struct feed *feed, struct err *err)
 	return feed->rc < 0 ? feed->rc : 0;
 }
 
-/* How many bytes are at hand, from feed->bytes + feed->at on: want (up to cap) or more, or all that
- * are left. None: 0 at the end, or the error. */
+/* Buffers at least want bytes (at most cap), or all that are left, from feed->bytes + feed->at on.
+ * Returns their number; if there are none, 0 at the end or the error. */
 static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -84,7 +89,7 @@ static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
 }
 
-/* Takes up to len bytes; returns as a feed_reader does. */
+/* Reads up to len bytes; returns as a feed_reader does. */
 static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
 {
 	size_t ready = feed->end - feed->at;
@@ -109,8 +114,8 @@ static int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err 
 	return (int64_t)len;
 }
 
-/* Unpacks gzip: one member or several, zeros behind the last. */
-#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip and nothing else */
+/* gzip: one or more members, zeros after the last. */
+#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip only */
 
 struct gunzip {
 	struct feed *from;
@@ -119,13 +124,13 @@ struct gunzip {
 	bool in_member, is_damaged;
 };
 
-/* Whether packed bytes begin so; bytes may be fewer than that takes. */
+/* Returns true if the bytes begin with gzip's magic number. */
 static bool gunzip_is_magic(const unsigned char *bytes, size_t len)
 {
 	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* from must outlive it; name is for messages and is not copied. */
+/* from must outlive the result; name is for messages and is not copied. */
 static struct gunzip *gunzip_new(struct feed *from, const char *name)
 {
 	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
@@ -152,7 +157,7 @@ static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err
 		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
 }
 
-/* Zeros up to the end: tapes and some file systems add them. */
+/* Skips zeros up to the end, which tapes and some file systems add. */
 static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -166,7 +171,7 @@ static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
 	return ready;
 }
 
-/* Behind a member. 1: another one begins; 0: that was the last; or an error. */
+/* Continues after a member. Returns 1 if another one begins, 0 at the end, or an error. */
 static int64_t next_member(struct gunzip *gunzip, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -185,7 +190,7 @@ static int64_t next_member(struct gunzip *gunzip, struct err *err)
 	return 1;
 }
 
-/* Unpacks some of what is at hand. How many bytes (0: none yet), or an error. */
+/* Unpacks some of the buffered bytes. Returns the number of bytes (0: none yet) or an error. */
 static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *err)
 {
 	struct feed *from = gunzip->from;
@@ -199,7 +204,7 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	if (ready <= 0)
 		return ready ? ready : fail(gunzip, ERR_CUT, err);
 	stream->next_in = from->bytes + from->at;
-	stream->avail_in = (uInt)ready; /* a feed holds less */
+	stream->avail_in = (uInt)ready; /* a feed holds less than 4 GiB */
 	stream->next_out = bytes;
 	stream->avail_out = len;
 	rc = inflate(stream, Z_NO_FLUSH);
@@ -208,11 +213,11 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	if (rc == Z_MEM_ERROR)
 		memory_out();
 	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
-	return len - stream->avail_out; /* first what was unpacked */
+	return len - stream->avail_out; /* return unpacked bytes first */
 }
 
-/* A feed_reader; ctx is a struct gunzip. When all before it was handed out: -ERR_CUT, the packed
- * bytes end in the middle; -ERR_READ, they are damaged; or the error of from. */
+/* A feed_reader; ctx is a struct gunzip. After all bytes before it, returns -ERR_CUT if the
+ * compressed data ends early, -ERR_READ if it is damaged, or the error of from. */
 static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct gunzip *gunzip = ctx;
@@ -231,15 +236,15 @@ static int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return got;
 }
 
-/* UTF-16 text with a byte order mark to UTF-8: what PowerShell's redirection makes of an output. */
+/* UTF-16 text with a byte order mark to UTF-8: PowerShell's redirection writes UTF-16. */
 
 struct utf16 {
-	struct feed *from; /* behind the mark */
+	struct feed *from; /* after the byte order mark */
 	const char *name; /* for messages */
-	bool is_big; /* of two bytes the first one is the high one */
+	bool is_big; /* big-endian */
 };
 
-/* Bytes that the text must have at hand to be read; UTF-8 of one character. */
+/* Minimum number of buffered bytes; also the maximum length of a character in UTF-8. */
 #define UTF16_MIN_BYTES 4
 
 static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
@@ -249,7 +254,7 @@ static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
-/* The character at hand, of ready bytes; takes its bytes. */
+/* Reads the next character, of which ready bytes are buffered. */
 static uint32_t take_char(struct utf16 *utf16, size_t ready)
 {
 	bool is_pair;
@@ -260,8 +265,8 @@ static uint32_t take_char(struct utf16 *utf16, size_t ready)
 	return c;
 }
 
-/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD;
- * half a unit at the end is -ERR_CUT when all before it was handed out. */
+/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD.
+ * Half a unit at the end is -ERR_CUT, after everything before it was returned. */
 static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct utf16 *utf16 = ctx;
@@ -270,7 +275,7 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	size_t used = 0;
 
 	while (len - used >= UTF16_MIN_BYTES) {
-		/* wait for more only when there is nothing yet to hand out */
+		/* wait for more bytes only if there is nothing to return yet */
 		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
 
 		if (used && ready < 4)
@@ -287,18 +292,18 @@ static int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return (int64_t)used;
 }
 
-/* Each layer reads from the one before it: raw, unpacked if it is packed, text, mended if that is necessary. */
+/* Each layer reads from the one before it: raw, unpacked (if packed), text, mended (if needed). */
 struct source {
 	struct os_file file;
 	char *name;
 	struct feed raw, unpacked, text, mended;
 	struct feed *top; /* text or mended */
-	struct gunzip *gunzip; /* NULL: it is not packed */
-	struct utf16 utf16; /* from is NULL: it is no such text */
+	struct gunzip *gunzip; /* NULL: not packed */
+	struct utf16 utf16; /* from is NULL: not UTF-16 */
 	struct pasted pasted;
-	struct buf lines; /* mended ones; from lines_at on they were not handed out */
+	struct buf lines; /* repaired lines; those from lines_at on were not returned yet */
 	size_t lines_at;
-	bool in_long; /* a line of which only a part was handed out */
+	bool in_long; /* a part of a long line was returned */
 	bool is_file;
 	size_t mark_bytes;
 };
@@ -315,7 +320,7 @@ static int64_t read_feed(void *ctx, void *bytes, size_t len, struct err *err)
 	return feed_read(ctx, bytes, len, err);
 }
 
-/* Chooses by the first bytes what unpacks the others. What cannot be read is left to the reader. */
+/* Adds a layer for gzip if the first bytes call for it. Read errors are left to the reader. */
 static struct feed *find_packing(struct source *source)
 {
 	struct feed *raw = &source->raw;
@@ -328,7 +333,7 @@ static struct feed *find_packing(struct source *source)
 	return &source->unpacked;
 }
 
-/* The same by a byte order mark, which is taken. */
+/* Skips a byte order mark and adds a layer for the encoding. */
 static void find_encoding(struct source *source, struct feed *from)
 {
 	int64_t ready = feed_need(from, 3, NULL);
@@ -347,7 +352,8 @@ static void find_encoding(struct source *source, struct feed *from)
 		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
-/* Mends the lines at hand, of which all may be held back. 1, 0 at the end, or an error. */
+/* Repairs the buffered lines, all of which may be held back. Returns 1, 0 at the end, or an
+ * error. */
 static int mend_lines(struct source *source, struct err *err)
 {
 	struct feed *text = &source->text;
@@ -365,7 +371,7 @@ static int mend_lines(struct source *source, struct err *err)
 		size_t len = newline ? (size_t)(newline + 1 - line) : at_hand;
 
 		if (!newline && lines->len)
-			break; /* more of it may come */
+			break; /* more of it may follow */
 		if (source->in_long || len > DUMP_LINE_MAX)
 			buf_add(lines, line, len);
 		else
@@ -394,7 +400,7 @@ static int64_t mended_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return (int64_t)len;
 }
 
-/* Looks at the text's beginning. What cannot be read is left to the reader. */
+/* Adds a layer of repair if the text's start calls for it. Read errors are left to the reader. */
 static void find_mending(struct source *source)
 {
 	struct feed *text = &source->text;
@@ -509,7 +515,7 @@ void lines_release(struct lines *lines)
 	*lines = (struct lines){0};
 }
 
-/* Fills the window up, which moves what it holds. 0 or the source's error. */
+/* Fills the window, which moves its bytes. Returns 0 or the source's error. */
 static int lines_refill(struct lines *lines)
 {
 	memmove(lines->window, lines->at, (size_t)(lines->end - lines->at));
@@ -528,7 +534,7 @@ static int lines_refill(struct lines *lines)
 	return 0;
 }
 
-/* Passes over the rest of a line that does not fit into the window. */
+/* Skips the rest of a line that does not fit into the window. */
 static int skip_rest(struct lines *lines)
 {
 	for (;;) {
@@ -564,9 +570,10 @@ int lines_next(struct lines *lines, struct line *line)
 	line->is_long = line->len > DUMP_LINE_MAX;
 	lines->at += line->len + !!newline;
 	if (line->is_long && !newline) {
-		line->len = 2; /* the window moves on; this much tells a comment */
+		line->len = 2; /* the window moves on; two bytes identify a comment */
 		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
-		rc = line->text[0] == '/' ? skip_rest(lines) : 0; /* else it is an error */
+		/* Other long lines are an error. */
+		rc = line->text[0] == '/' ? skip_rest(lines) : 0;
 		return rc ? rc : 1;
 	}
 	if (line->len && line->text[line->len - 1] == '\r')

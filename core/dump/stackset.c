@@ -1,3 +1,7 @@
+/*
+ * Stores stacks by id. The stacks of one id form a list; if a list grows long, because a dump is
+ * damaged, a hash table of whole stacks takes over.
+ */
 #include "core/dump/stackset.h"
 
 #include <stdlib.h>
@@ -5,7 +9,7 @@
 
 #include "core/base/memory.h"
 
-#define NEAR_MAX 16 /* stacks under one id that are compared one by one */
+#define NEAR_MAX 16 /* stacks of one id that are compared one by one */
 
 void stackset_init(struct stackset *set)
 {
@@ -24,7 +28,7 @@ void stackset_release(struct stackset *set)
 	stackset_init(set);
 }
 
-/* As hex_load() takes it. */
+/* Writes a word for hex_load(). */
 static inline void put_word(char *to, uint64_t word)
 {
 	to[0] = (char)word;
@@ -55,7 +59,8 @@ void stack_frames_keep(struct stack *to, const struct stack *from, struct arena 
 	least = bytes < FRAME_WIDTH ? least : 0;
 	at = arena_bytes(arena, count * bytes + (bytes < FRAME_WIDTH ? FRAME_WIDTH : 0));
 	for (uint32_t i = 0; i < count; i++)
-		put_word(at + i * bytes, stack_frame(from, i) - least); /* zeros behind it */
+		/* Surplus zeros are overwritten. */
+		put_word(at + i * bytes, stack_frame(from, i) - least);
 	if (bytes < FRAME_WIDTH)
 		put_word(at + count * bytes, least);
 	to->frames = at;
@@ -103,7 +108,7 @@ static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_
 	return (uint32_t)set->count++;
 }
 
-/* What a stack that is far down the list of its id is known by: no id holds a NUL. */
+/* Builds the key of a stack far down the list of its id: no id contains a NUL. */
 static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
 	uint32_t alias_count = stack->alias_count;
@@ -113,11 +118,12 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->is_named ? "n" : "a", 1);
 	buf_add(key, &alias_count, sizeof(alias_count));
 	buf_add(key, stack->alias_at, alias_count * sizeof(*stack->alias_at));
-	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH); /* of wanted ones */
+	/* Wanted stacks are never packed. */
+	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH);
 }
 
-/* Finds or adds the stack wanted among those behind the stack at, which are not searched one by
- * one: a damaged dump may have any number of stacks under one id. */
+/* Finds or adds the stack wanted beyond the stack at by a hash table: a damaged dump may have any
+ * number of stacks with one id. */
 static uint32_t choose_far(
 	struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len)
 {
@@ -140,7 +146,7 @@ static uint32_t choose_far(
 	return index;
 }
 
-/* Among the stacks under one id, starting at first: the one wanted, or a new one behind them. */
+/* Finds the stack wanted among those with one id, starting at first, or adds it. */
 static uint32_t choose(
 	struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len)
 {
@@ -218,7 +224,7 @@ uint32_t stackset_put_hashed(
 		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
 		tidy.alias_count = 0;
 		for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
-			/* A candidate has frames behind it and before the next. */
+			/* A candidate must have frames, and the next one must follow it. */
 			if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
 				alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
 		}

@@ -1,9 +1,9 @@
 /*
- * The stacks of one dump: what each id stands for.
+ * The stacks of one dump, by id.
  *
- * An id is a label: it is opaque text, and one id may stand for several stacks (UMDH's ids are
- * short and wrap). Stacks are kept apart per id; equal stacks under different ids are not merged
- * here, that is the reader's business.
+ * An id is a label: opaque text, and one id may stand for several stacks (UMDH's ids are short and
+ * wrap around). Stacks are kept separately for each id. Equal stacks under different ids are not
+ * merged here; that is left to the reader.
  */
 #ifndef CORE_DUMP_STACKSET_H
 #define CORE_DUMP_STACKSET_H
@@ -19,22 +19,24 @@
 
 #define STACK_NONE UINT32_MAX
 
-/* 32 bytes, for there are millions. No stack has more than 1024 frames: DUMP_FRAMES_MAX, RECORD_FRAMES_MAX. */
+/* 32 bytes, because there are millions. A stack has at most 1024 frames: DUMP_FRAMES_MAX,
+ * RECORD_FRAMES_MAX. */
 struct stack {
 	const char *id;
-	/* Return addresses, innermost first: of uint64_t, or as stack_frames_keep() packs them, see stack_frame().
-	 * NULL: no dump line has given them. */
+	/* Return addresses, innermost first: uint64_t, or packed by stack_frames_keep(); read them
+	 * with stack_frame(). NULL: no line of the dump has them yet. */
 	const void *frames;
-	/* Further candidates under this id ("Alias" in UMDH's logs): the true stack is one of
-	 * them. Candidate k is frames[alias_at[k]..alias_at[k + 1]), the first starts at 0. In a
-	 * stack set each has frames. */
+	/* Further candidates under this id ("Alias" in UMDH's logs), one of which is the true
+	 * stack. Candidate k is frames[alias_at[k]..alias_at[k + 1]); the first starts at 0. In a
+	 * stack set every candidate has frames. */
 	const uint32_t *alias_at;
-	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
+	uint32_t same_id; /* the next stack with this id, or STACK_NONE */
 	uint16_t frame_count;
 	uint16_t alias_count : 12;
-	/* By so many bytes frames are shorter than uint64_t; then what is to be added to each is behind them. */
+	/* Bytes by which packed frames are shorter than uint64_t; unless 0, a base to add follows
+	 * the frames. */
 	uint16_t frame_cut : 3;
-	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
+	/* frames are not addresses but numbers of texts, which the owner of the set knows */
 	uint16_t is_named : 1;
 };
 
@@ -54,10 +56,10 @@ static inline uint64_t stack_frame(const struct stack *stack, uint32_t index)
 	return frame + hex_load(frames + stack->frame_count * width);
 }
 
-/* Gives a stack the frames of another one, packed, in arena: addresses of one process are mostly near each other. */
+/* Copies frames into arena, packed: addresses of one process are mostly close to each other. */
 void stack_frames_keep(struct stack *to, const struct stack *from, struct arena *arena);
 
-/* The bytes that it made: equal for equal frames. Of a stack without frames there are none. */
+/* Returns the packed bytes, equal for equal frames; none for a stack without frames. */
 static inline const char *stack_frames_kept(const struct stack *stack, size_t *len)
 {
 	size_t cut = stack->frame_cut;
@@ -66,13 +68,13 @@ static inline const char *stack_frames_kept(const struct stack *stack, size_t *l
 	return stack->frames;
 }
 
-/* Whether two stacks have the same frames, with the same candidates. */
+/* Returns true if two stacks have the same frames and the same candidates. */
 bool stack_same_frames(const struct stack *a, const struct stack *b);
 
 struct stackset {
 	struct arena arena;
 	struct hash_index ids; /* the first stack of each id */
-	struct table behind; /* stacks that are far behind the first of their id */
+	struct table behind; /* stacks far down the list of their id */
 	struct stack *stacks;
 	size_t count, cap;
 };
@@ -80,23 +82,24 @@ struct stackset {
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
 
-/* Gives back what only stackset_put() needs, which must not be called then; also the memory of ids,
- * frames and candidates when the stacks were made to point elsewhere. */
+/* Frees what only stackset_put() needs; do not call that afterwards. are_elsewhere: also frees the
+ * memory of ids, frames and candidates, because the stacks point to other memory now. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
 /*
- * Finds or adds the stack that an entry of the dump names: by id alone when frames is NULL (the
- * first stack under that id), else by id and frames. Candidates without frames are none. Everything
- * is copied. *index is one into set->stacks.
+ * Finds or adds the stack of an entry: by id alone if frames is NULL (the first stack of that id),
+ * otherwise by id and frames. Candidates without frames are ignored. Everything is copied. *index
+ * is an index into set->stacks.
  */
 void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
-/* The same in parts, for many stacks at once. The hash of an id does not change while the set lives. */
+/* The two steps of stackset_put(), for many stacks at once. The hash of an id is constant while the
+ * set lives. */
 uint32_t stackset_hash(const struct stackset *set, const char *id, size_t id_len);
 uint32_t stackset_put_hashed(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len);
 
-/* Has what is known under an id come nearer to the processor, in steps 0, 1 and 2 with other work between them. */
+/* Prefetches the data of an id, in steps 0, 1 and 2 with other work between them. */
 void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step);
 
 #endif

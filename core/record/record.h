@@ -58,8 +58,8 @@ struct record_event {
 	uint32_t kind; /* index of kinds */
 	uint32_t thread; /* index of threads */
 	enum record_event_type type;
-	uint32_t
-		freed_by; /* of a free: the stack that did it, index of stacks; RECORD_NO_STACK: not known */
+	/* Of a free: the stack that did it, index of stacks; RECORD_NO_STACK: not known. */
+	uint32_t freed_by;
 };
 
 struct record_mark {
