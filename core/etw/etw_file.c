@@ -1,3 +1,7 @@
+/*
+ * Reads an ETW file: the header in the first buffer, the list of buffers, and the events in a
+ * buffer. Layouts of heads are tables here.
+ */
 #include "core/etw/etw_file.h"
 
 #include <stdlib.h>
@@ -5,13 +9,15 @@
 
 #include "core/base/text.h"
 
-/* The head of a buffer: WMI_BUFFER_HEADER of phnt's ntwmi.h; its bytes were seen in logs of Windows Vista to 11. */
+/* The head of a buffer: WMI_BUFFER_HEADER of ntwmi.h (phnt), verified with logs of Windows Vista to
+ * 11. */
 enum {
 	BUFFER_BYTES = 0x00,
-	BUFFER_SAVED = 0x04, /* bytes used, unpacked; 0 in the first one of Windows 7 and older */
+	/* Bytes used, unpacked; 0 in the first buffer of Windows 7 and older. */
+	BUFFER_SAVED = 0x04,
 	BUFFER_SEQUENCE = 0x18,
 	BUFFER_CPU = 0x28,
-	BUFFER_STATE = 0x2c, /* of the first one: how the others are packed */
+	BUFFER_STATE = 0x2c, /* in the first buffer: the compression of the others */
 	BUFFER_OFFSET = 0x30,
 	BUFFER_FLAGS = 0x34,
 	BUFFER_TYPE = 0x36,
@@ -20,8 +26,8 @@ enum { FLAG_EVENTS_LOST = 2, FLAG_BUFFER_LOST = 4, FLAG_CPU_INDEX = 0x20, FLAG_P
 #define TYPE_HEADER 4
 #define BUFFER_ALIGN 8
 
-/* The log header's payload: TRACE_LOGFILE_HEADER of Microsoft's documentation; as two pointers lie in it, what is behind
- * them is 8 bytes later in logs of 64-bit Windows. */
+/* The payload of the log header: TRACE_LOGFILE_HEADER of Microsoft's documentation. It contains two
+ * pointers, so the fields after them are 8 bytes later in logs of 64-bit Windows. */
 enum {
 	HEAD_OS = 4,
 	HEAD_BUILD = 8,
@@ -52,8 +58,6 @@ bool etw_is_head(const void *bytes, size_t len)
 	       (event[HEADER_AT] == 1 || event[HEADER_AT] == 2) &&
 	       (event[MARKER_AT] & 0xc0) == 0xc0 && !event[6] && !event[7];
 }
-
-/* ---------------------------------------------------------------- the first buffer */
 
 static int bad(struct err *err, const struct etw_file *file, uint64_t offset, const char *what)
 {
@@ -99,9 +103,7 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 	return 0;
 }
 
-/* ---------------------------------------------------------------- the list of buffers */
-
-/* What a head says, or false. */
+/* Reads the head of a buffer. Returns false if it is invalid. */
 static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned char *head,
 	struct etw_buffer *buffer)
 {
@@ -125,7 +127,7 @@ static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned c
 	return true;
 }
 
-/* The first one is the header, whose one event is read by others, too. */
+/* Lists the buffers. The first one is the header; its event is also read like any other. */
 static int list_buffers(struct etw_file *file, struct err *err)
 {
 	unsigned char head[ETW_BUFFER_HEAD];
@@ -227,13 +229,11 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
 	return buffer->used;
 }
 
-/* ---------------------------------------------------------------- events */
-
-/* Heads of events, by their type: ntwmi.h, read off real logs where they had them. */
+/* Heads of events, by their type: ntwmi.h, verified with real logs where they occur. */
 struct header_layout {
-	uint8_t bytes; /* 0: none of ours */
-	uint8_t size, version, time, ids; /* where; ids 0: none; of the size: 2 bytes */
-	uint8_t guid; /* 0: group and type */
+	uint8_t bytes; /* 0: not supported */
+	uint8_t size, version, time, ids; /* offsets; ids 0: no ids; size is 2 bytes */
+	uint8_t guid; /* offset; 0: the event has a group and a type */
 	uint8_t pointer_bytes;
 };
 
@@ -255,7 +255,7 @@ enum { HEADER_ERROR = 13, HEADER_PERFINFO = 16, HEADER_MANIFEST = 18 };
 
 static const struct provider {
 	unsigned group;
-	unsigned char guid[16]; /* as it lies in memory */
+	unsigned char guid[16]; /* in memory order */
 } providers[] = {
 	{ETW_MEMORY, {0xd3, 0xa8, 0x6f, 0x3d, 0x05, 0xfe, 0xd0, 0x11, 0x9d, 0xda, 0x00, 0xc0, 0x4f,
 			     0xd7, 0xba, 0x7c}},
@@ -286,7 +286,7 @@ static unsigned group_of(const unsigned char *guid)
 	return ETW_OTHER;
 }
 
-/* Steps over what lies between the head and the payload of some. False: it makes no sense. */
+/* Skips data between the head and the payload. Returns false if it is invalid. */
 static bool pass_extra(struct etw_event *event, const unsigned char *at, size_t size)
 {
 	size_t head = (size_t)(event->payload - at), to = head;
@@ -332,7 +332,7 @@ static void take_kind(
 			event->type = at[45];
 		}
 	}
-	/* Only loads are told apart. */
+	/* Image loads share the group of processes. */
 	if (event->group == ETW_PROCESS && event->type == 10)
 		event->group = ETW_IMAGE;
 }
@@ -346,7 +346,7 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 		const bool is_message = (marker & 0xc0) != 0xc0 && (marker & 0x90) == 0x90;
 		size_t size = etw_u16(at), left = events->used - events->at;
 
-		if ((marker & 0xc0) != 0xc0 && !is_message) { /* zeros behind the last one */
+		if ((marker & 0xc0) != 0xc0 && !is_message) { /* zeros after the last event */
 			events->is_bad = etw_u32(at) != 0;
 			return false;
 		}
@@ -385,8 +385,6 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 	return false;
 }
 
-/* ---------------------------------------------------------------- payloads */
-
 char *etw_take_text(struct etw_payload *from, struct arena *arena)
 {
 	size_t room = (size_t)(from->end - from->at), len = 0;
@@ -411,8 +409,6 @@ char *etw_take_wide(struct etw_payload *from, struct arena *arena)
 	etw_pass(from, 2 * (len < room ? len + 1 : len));
 	return text;
 }
-
-/* ---------------------------------------------------------------- times */
 
 uint64_t etw_time(const struct etw_head *head, uint64_t ticks)
 {

@@ -1,4 +1,5 @@
-/* Modules of processes: what was loaded when, which PDB it has, and where it is by names that people use. */
+/* Modules of processes: when they were loaded, their PDBs, and their paths. Events of images,
+ * identities and volumes are collected by the scan and joined afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +7,11 @@
 #include "core/base/text.h"
 #include "core/etw/etw_parts.h"
 
-#define IMAGES_MAX ((size_t)1 << 18) /* of all processes; real logs have some 20,000 */
+#define IMAGES_MAX ((size_t)1 << 18) /* of all processes; real logs have about 20,000 */
 #define VOLUMES_MAX ((size_t)1 << 12)
 
-/* Versions 2 and 3; 1 has no more than a process behind the size, and 0 not even that. */
+/* Reads an image event. Versions 2 and 3 have all fields; version 1 has only a process after the
+ * size, and version 0 not even that. */
 static void add_image(struct etw_images *images, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -23,7 +25,7 @@ static void add_image(struct etw_images *images, const struct etw_event *event)
 		image.checksum = etw_take_u32(&from);
 		image.timestamp = etw_take_u32(&from);
 		etw_pass(&from, 4);
-		etw_take_pointer(&from); /* where it wanted to be */
+		etw_take_pointer(&from); /* preferred base */
 		etw_pass(&from, 16);
 	}
 	if (images->image_count >= IMAGES_MAX) {
@@ -99,8 +101,6 @@ void etw_images_release(struct etw_images *images)
 	arena_release(&images->texts);
 }
 
-/* ---------------------------------------------------------------- modules of one process */
-
 const char *etw_images_path(struct etw_images *images, const char *path)
 {
 	const struct etw_volume *best = NULL;
@@ -157,8 +157,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* The identity of an image that is nearest to one of its events in time, beside which it was written; NULL: none. They
- * are sorted. */
+/* Finds the identity of an image whose event is nearest in time to the image's own event, next to
+ * which it was written. The identities are sorted. NULL: none. */
 static const struct etw_identity *find_identity(
 	const struct etw_images *images, const struct etw_image *image, const char *pdb)
 {
@@ -216,7 +216,7 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 		xcalloc(images->image_count + 1, sizeof(const struct etw_image *));
 	struct etw_module *modules;
 	size_t mine_count = 0, found = 0;
-	struct table last_at; /* by place: the number of the last that came there */
+	struct table last_at; /* by base: number of the last module there */
 
 	for (size_t i = 0; i < images->image_count; i++) {
 		if (images->images[i].pid == pid)
@@ -238,7 +238,8 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			modules[*number].to = image->ticks;
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
-		/* What is only said to be there, or to go, was there before; but not with what was there before it. */
+		/* A module that is first mentioned by a rundown or an unload was loaded earlier,
+		 * but not before the end of the previous module there. */
 		made.from = image->type == IMAGE_LOAD ? image->ticks :
 			    number		      ? modules[*number].to :
 							0;

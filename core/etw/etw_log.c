@@ -1,4 +1,5 @@
-/* A log as a whole: its files, what a scan finds in it, and which process is meant. */
+/* A log as a whole: opening its files, the scan that collects processes, modules and stacks, and
+ * the choice of a process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,8 @@
 #define FILES_MAX 64
 #define COUNTS_MAX ((size_t)1 << 16)
 #define PROCESSES_MAX ((size_t)1 << 20)
-#define BIND_EVENTS ((size_t)1 << 20) /* that may wait for their stacks when all do */
-#define BOOT_SLACK                                                                                 \
-	UINT64_C(100000000) /* logs of one start may differ by so much in when it was: 10 s */
-
-/* ---------------------------------------------------------------- files */
+#define BIND_EVENTS ((size_t)1 << 20) /* events that may wait for their stacks, if all wait */
+#define BOOT_SLACK UINT64_C(100000000) /* boot times in logs of one boot may differ by 10 s */
 
 static int add_file(struct etw_log *log, const char *path, const char *name, struct err *err)
 {
@@ -42,7 +40,7 @@ static const char *name_in(struct etw_log *log, const char *archive, const char 
 	return copy;
 }
 
-/* Logs in an archive are unpacked into temporary files. */
+/* Unpacks the logs in an archive into temporary files and adds them. */
 static int add_archive(struct etw_log *log, const char *path, struct err *err)
 {
 	const size_t before = log->file_count;
@@ -85,7 +83,7 @@ static int add_path(struct etw_log *log, const char *path, struct err *err)
 	return is_zip ? add_archive(log, path, err) : add_file(log, path, path, err);
 }
 
-/* Files of one session have one clock. */
+/* Returns true if two logs have the same clock and boot, as all files of a session do. */
 static bool have_one_clock(const struct etw_head *a, const struct etw_head *b)
 {
 	uint64_t apart = a->boot_time > b->boot_time ? a->boot_time - b->boot_time :
@@ -123,7 +121,7 @@ int etw_open(struct etw_log **log, const char *const *paths, size_t count, struc
 		etw_close(made);
 		return rc;
 	}
-	/* Time begins with the earliest of them. */
+	/* Put the file that starts first at the front: time begins there. */
 	for (size_t i = 1; i < made->file_count; i++) {
 		struct etw_file first = made->files[0];
 
@@ -172,8 +170,6 @@ bool etw_is_one_session(const struct etw_log *a, const struct etw_log *b)
 	       (!y->end_time || x->start_time <= y->end_time);
 }
 
-/* ---------------------------------------------------------------- the scan */
-
 static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 {
 	uint32_t number = (uint32_t)log->facts.process_count;
@@ -192,7 +188,8 @@ static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 	return &log->processes[number];
 }
 
-/* Process_TypeGroup1 of Microsoft's documentation, versions 2 to 5; flags are in 4 and later ones. */
+/* Reads Process_TypeGroup1 of Microsoft's documentation, versions 2 to 5; versions 4 and later have
+ * flags. */
 static void take_process(struct etw_log *log, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -212,7 +209,7 @@ static void take_process(struct etw_log *log, const struct etw_event *event)
 		flags = etw_take_u32(&from);
 	if (from.is_short || !event->version)
 		return;
-	/* Whoever runs it: nothing, or two pointers and an identifier with its own length. */
+	/* The user: nothing, or two pointers and a SID, whose length is in its second byte. */
 	if (from.end - from.at >= 4 && !etw_u32(from.at)) {
 		etw_pass(&from, 4);
 	} else {
@@ -284,7 +281,8 @@ static void take_stack(struct etw_log *log, const struct etw_event *event)
 	}
 }
 
-/* Kinds of events are told apart by the first four bytes of their GUID, too. */
+/* Counts an event by its kind. For other providers, the kind includes only the first four bytes of
+ * the GUID. */
 static void count_event(struct etw_log *log, const struct etw_event *event)
 {
 	uint64_t key = (uint64_t)event->group << 8 | event->type;
@@ -363,7 +361,8 @@ static bool is_below(const char *path, const char *part)
 	return false;
 }
 
-/* Bits of a process that does not tell them: one with the 64-bit Windows' 32-bit modules is 32-bit. */
+/* Finishes the scan: sorts, and sets the missing bits of processes. A process that loaded a module
+ * from SysWOW64 is 32-bit; otherwise the recorded system decides. */
 static void finish_scan(struct etw_log *log)
 {
 	struct etw_facts *facts = &log->facts;
@@ -459,9 +458,7 @@ int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct er
 	return rc;
 }
 
-/* ---------------------------------------------------------------- which process */
-
-/* By its number, or its image's name with or without the ending. */
+/* Returns true if wanted is the pid, or the image's name with or without ".exe". */
 static bool is_wanted(const struct etw_process *process, const char *wanted)
 {
 	char *end;

@@ -1,26 +1,27 @@
-/* The events of all processors in one order: each processor's buffers by their sequence numbers, then by time. */
+/* Merges the events of all processors by time. Each processor's buffers in a file form a stream, in
+ * the order of their sequence numbers; a heap holds the streams by their next event. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/etw/etw_parts.h"
 
-#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* for a buffer of each stream */
+#define ALL_ROOM_MAX ((uint64_t)2 << 30) /* total size of one buffer for each stream */
 
-/* The buffers of a processor in a file. */
+/* The buffers of one processor in one file. */
 struct stream {
 	struct etw_file *file;
-	const struct etw_buffer **at, **end; /* those that are left */
+	const struct etw_buffer **at, **end; /* the buffers that remain */
 	struct etw_room room;
 	struct etw_events events;
 	struct etw_event event;
-	unsigned rank; /* of the event among those of its time */
+	unsigned rank; /* order among events of the same time */
 };
 
 struct etw_merge {
 	const struct etw_buffer **buffers;
 	struct stream *streams;
 	size_t stream_count, stream_cap;
-	struct stream **heap; /* the earliest first */
+	struct stream **heap; /* a binary heap, the earliest event first */
 	size_t heap_count;
 	bool is_begun;
 	uint64_t done;
@@ -38,7 +39,8 @@ static int by_sequence(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Of one time, what is freed comes before it can be allocated anew, and stacks come last. */
+/* Orders events of one time: frees come first, because the memory may be allocated again, and
+ * stacks come last. */
 static unsigned rank_of(const struct etw_event *event)
 {
 	if (event->group == ETW_STACK)
@@ -49,7 +51,7 @@ static unsigned rank_of(const struct etw_event *event)
 		       1;
 }
 
-/* 1: the next event of a stream is there; 0: there is none. */
+/* Reads the next event of a stream. Returns 1, 0 at the end, or -ERR_READ. */
 static int advance(struct etw_merge *merge, struct stream *stream, struct err *err)
 {
 	while (!etw_next(&stream->events, &stream->event)) {
@@ -98,7 +100,8 @@ static void sift(struct etw_merge *merge, size_t at)
 	merge->heap[at] = moved;
 }
 
-/* Makes a stream for each processor of a file, whose buffers are from first on. */
+/* Adds a stream for each processor of a file, whose buffers are stored from first on. Returns the
+ * memory for one buffer of each. */
 static uint64_t add_streams(
 	struct etw_merge *merge, struct etw_file *file, const struct etw_buffer **first)
 {

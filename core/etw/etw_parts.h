@@ -1,4 +1,4 @@
-/* The parts of an ETW log: the order of its events, its modules, and its stacks. */
+/* The parts of an ETW log: modules, stacks, the order of events, and the log itself. */
 #ifndef CORE_ETW_ETW_PARTS_H
 #define CORE_ETW_ETW_PARTS_H
 
@@ -7,7 +7,7 @@
 #include "core/etw/etw_file.h"
 #include "core/record/record.h"
 
-/* Event types of the groups (etw.h); Microsoft's documentation, and phnt's ntwmi.h. */
+/* Types of events in their groups (etw_file.h): Microsoft's documentation, and ntwmi.h of phnt. */
 enum {
 	HEAP_CREATE = 32,
 	HEAP_ALLOC,
@@ -35,7 +35,7 @@ enum {
 	STACK_KEY_USER,
 };
 
-/* ---------------------------------------------------------------- modules: etw_images.c */
+/* Modules: etw_images.c. */
 
 struct etw_image {
 	uint64_t ticks, base, bytes;
@@ -46,7 +46,7 @@ struct etw_image {
 
 struct etw_identity {
 	uint64_t ticks, base;
-	uint32_t pid, timestamp, age; /* age 0: it is no RSDS */
+	uint32_t pid, timestamp, age; /* age 0: without a PDB */
 	unsigned char guid[16];
 	const char *pdb;
 };
@@ -60,40 +60,40 @@ struct etw_images {
 	struct etw_identity *identities;
 	struct etw_volume *volumes;
 	size_t image_count, image_cap, identity_count, identity_cap, volume_count, volume_cap;
-	uint64_t dropped_count; /* image events that are more than we keep */
+	uint64_t dropped_count; /* image events over the limit */
 	struct arena texts;
 };
 
-/* Takes an event of ETW_IMAGE, ETW_IMAGE_ID or ETW_PATHS. */
+/* Adds an event of ETW_IMAGE, ETW_IMAGE_ID or ETW_PATHS. */
 void etw_images_add(struct etw_images *images, const struct etw_event *event);
 void etw_images_release(struct etw_images *images);
 
-/* A path as people know it: by the longest prefix that is one of a volume. */
+/* Returns a path with a drive letter, by the longest matching prefix of a volume. */
 const char *etw_images_path(struct etw_images *images, const char *path);
 
-/* How many image events have an identity of their process and place. */
+/* Returns the number of image events that have an identity with their process and base. */
 uint64_t etw_images_identified(const struct etw_images *images);
 
-/* A module of a process, from when to when it was there. */
+/* A module of a process, and the time when it was loaded. */
 struct etw_module {
-	struct module module; /* its texts are in the images' arena */
-	uint64_t from, to; /* ticks; 0: from the beginning; UINT64_MAX: to the end */
+	struct module module; /* texts are in the images' arena */
+	uint64_t from, to; /* ticks; from 0: since the start; to UINT64_MAX: until the end */
 };
 
-/* Those of a process, in the order in which they came; to be freed by the caller. */
+/* Returns the modules of a process, in the order of loading. The caller frees them. */
 struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, size_t *count);
 
-/* ---------------------------------------------------------------- stacks: etw_stacks.c */
+/* Stacks: etw_stacks.c. */
 
 #define ETW_NO_STACK UINT32_MAX
 
-/* A stack as it is logged, without frames in the kernel. */
+/* A logged stack, without kernel frames. */
 struct etw_raw_stack {
-	size_t first; /* of frames */
+	size_t first; /* index into frames */
 	uint32_t count;
 };
 
-/* The frames of a key up to a time, when the system forgot it. */
+/* The stack of a key. It is valid up to ticks, when the system discarded the key. */
 struct etw_definition {
 	uint64_t key, ticks;
 	uint32_t stack;
@@ -107,25 +107,25 @@ struct etw_stacks {
 	uint64_t *frames;
 	struct etw_definition *definitions; /* sorted by etw_stacks_sort() */
 	size_t stack_count, stack_cap, frame_count, frame_cap, definition_count, definition_cap;
-	uint64_t dropped_count; /* that are more than we keep */
+	uint64_t dropped_count; /* stacks over the limit */
 };
 
 void etw_stacks_init(struct etw_stacks *stacks);
 void etw_stacks_release(struct etw_stacks *stacks);
 
-/* A STACK_CREATE, _DELETE or _RUNDOWN. */
+/* Adds a STACK_CREATE, STACK_DELETE or STACK_RUNDOWN event. */
 void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event);
 void etw_stacks_sort(struct etw_stacks *stacks);
 
-/* An event that a stack may belong to; it waits until the stack has come, or can come no more. */
+/* An event that waits for its stack, until the stack comes or can come no more. */
 struct etw_waiting {
 	uint64_t ticks;
 	uint32_t pid, tid, cpu;
-	uint32_t stack; /* raw, or ETW_NO_STACK */
+	uint32_t stack; /* a raw stack, or ETW_NO_STACK */
 	bool has_kernel, has_user; /* parts that have come */
-	bool waits; /* for a stack: else it leaves when its turn comes */
-	bool is_ours; /* for the replay: it is of the process */
-	uint8_t what; /* for the replay: what happened, and to what */
+	bool waits; /* waits for a stack; otherwise it leaves when its turn comes */
+	bool is_ours; /* for the replay: it belongs to the process */
+	uint8_t what; /* for the replay: enum what */
 	uint64_t heap, addr, bytes, old_addr;
 };
 
@@ -133,9 +133,9 @@ struct etw_binder {
 	struct etw_stacks *stacks;
 	struct etw_waiting *ring;
 	size_t cap; /* a power of two */
-	uint64_t head, tail; /* events that have left, and come */
-	uint64_t wait_ticks; /* how long one waits */
-	size_t kernel_only; /* that wait for the user's part */
+	uint64_t head, tail; /* numbers of events that have left, and that have come */
+	uint64_t wait_ticks; /* how long an event waits */
+	size_t kernel_only; /* number of events that have only the kernel part of their stack */
 	void (*leave)(void *ctx, const struct etw_waiting *waiting);
 	void *ctx;
 	uint64_t bound_count, unbound_count, undefined_count;
@@ -144,23 +144,23 @@ struct etw_binder {
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx);
 void etw_binder_release(struct etw_binder *binder);
-/* The one to be filled; those that have waited long enough leave. */
+/* Adds an event and returns it to be filled in. Events that have waited long enough leave. */
 struct etw_waiting *etw_binder_add(struct etw_binder *binder, const struct etw_event *event);
-/* A STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER. */
+/* Binds a STACK_FRAMES, STACK_KEY_KERNEL or STACK_KEY_USER event to its event. */
 void etw_binder_stack(struct etw_binder *binder, const struct etw_event *event);
-void etw_binder_end(struct etw_binder *binder); /* all leave */
+void etw_binder_end(struct etw_binder *binder); /* all events leave */
 
-/* ---------------------------------------------------------------- the order of events: etw_merge.c */
+/* The order of events: etw_merge.c. */
 
 struct etw_merge;
 
 int etw_merge_open(struct etw_merge **merge, struct etw_log *log, struct err *err);
 void etw_merge_close(struct etw_merge *merge);
-/* 1 and the next event, valid until the next call; 0 behind the last; -ERR_READ. */
+/* Returns 1 and the next event, valid until the next call; 0 at the end; or -ERR_READ. */
 int etw_merge_next(struct etw_merge *merge, const struct etw_event **event, struct err *err);
-uint64_t etw_merge_done(const struct etw_merge *merge); /* bytes of files */
+uint64_t etw_merge_done(const struct etw_merge *merge); /* bytes of files read */
 
-/* ---------------------------------------------------------------- the log itself: etw_log.c */
+/* The log itself: etw_log.c. */
 
 struct etw_log {
 	struct etw_file *files;
@@ -169,7 +169,8 @@ struct etw_log {
 	struct etw_images images;
 	struct etw_stacks stacks;
 	struct etw_process *processes;
-	size_t process_cap, last_process; /* the one that was asked for last */
+	/* last_process: index of the last one that was looked up. */
+	size_t process_cap, last_process;
 	struct u64map process_numbers, count_numbers;
 	struct etw_count *counts;
 	size_t count_cap;

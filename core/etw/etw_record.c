@@ -1,4 +1,6 @@
-/* One process's events in a log become a recording. */
+/* Replays the events of one process in a log as a recording. Events wait in the binder for their
+ * stacks; then they change the live blocks and ranges, which write the recording. Remarks report
+ * what is missing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,36 +11,35 @@
 #include "core/etw/etw_parts.h"
 #include "core/record/live.h"
 
-#define WAITING ((size_t)1 << 18) /* events that wait for their stacks */
-#define WAIT_SECONDS                                                                               \
-	1 /* the user's part of a stack came up to 0.4 s after its event in real logs */
+#define WAITING ((size_t)1 << 18) /* events that may wait for their stacks */
+#define WAIT_SECONDS 1 /* in real logs the user part of a stack came up to 0.4 s after its event */
 #define PAGE 4096
 #define ADDR_END (UINT64_C(1) << LIVE_ADDR_BITS)
-#define FREES_TRIED 1000 /* so many frees wait for stacks; if none has one, the others do not */
+#define FREES_TRIED 1000 /* if this many frees have no stack, later frees do not wait for one */
 #define KIND_CACHE 16384 /* a power of two */
 
-/* Flags of events of virtual memory: those of VirtualAlloc() and VirtualFree(). */
+/* Flags of virtual memory events: those of VirtualAlloc() and VirtualFree(). */
 enum { COMMIT = 0x1000, RESERVE = 0x2000, DECOMMIT = 0x4000, RELEASE = 0x8000 };
 
-/* What waits: events of the process. */
+/* Kinds of waiting events. */
 enum what {
 	BLOCK_ALLOC,
 	BLOCK_FREE,
-	BLOCK_RESIZE, /* in its place */
+	BLOCK_RESIZE, /* in place */
 	BLOCK_MOVE,
 	HEAP_IS_GONE,
-	PAGES_ALLOC, /* old_addr has the flags */
+	PAGES_ALLOC, /* old_addr holds the flags */
 	PAGES_FREE,
 };
 
-/* A module comes or goes. */
+/* A module is loaded or unloaded. */
 struct module_change {
 	uint64_t ticks;
-	uint32_t module; /* of modules */
+	uint32_t module; /* index into modules */
 	bool is_loaded;
 };
 
-/* A raw stack as the recorder knows it, while the modules are those of that time. */
+/* The recorder's number of a raw stack; valid for one generation of loaded modules. */
 struct known_stack {
 	uint32_t generation, number;
 };
@@ -49,7 +50,7 @@ struct kind_entry {
 	bool is_known;
 };
 
-/* Where blocks lie: 64 KiB, in which all pages were reserved at once. */
+/* Address ranges of blocks in 64 KiB, the granularity of reservations. */
 #define GRANULE_BITS 16
 #define LOOKED_AT 4096 /* a power of two */
 struct looked_at {
@@ -63,7 +64,7 @@ struct etw_recording {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	struct etw_binder binder;
-	/* Modules, and those that are there now, by address. */
+	/* All modules, and the loaded ones by address. */
 	struct etw_module *modules;
 	uint32_t *numbers; /* of the recorder */
 	struct module_change *changes;
@@ -75,14 +76,12 @@ struct etw_recording {
 	struct kind_entry *kinds;
 	struct looked_at *looked_at;
 	uint64_t page_changes;
-	uint32_t thread_tid, thread_number; /* the last one */
+	uint32_t thread_tid, thread_number; /* of the last thread */
 	bool has_ended;
-	/* What came of it. */
+	/* Results. */
 	uint64_t frees, free_stacks, allocated, stackless, unknown_frees, replaced, moved,
 		after_end, strange;
 };
-
-/* ---------------------------------------------------------------- modules and stacks */
 
 static int by_ticks(const void *a, const void *b)
 {
@@ -95,7 +94,7 @@ static int by_ticks(const void *a, const void *b)
 	return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* Where a module that begins at base is among those that are there, or would be. */
+/* Returns the index of the loaded module with this base, or where it would be. */
 static size_t place_of(const struct etw_recording *run, uint64_t base)
 {
 	size_t low = 0, high = run->loaded_count;
@@ -215,8 +214,6 @@ static uint32_t stack_of(struct etw_recording *run, uint32_t raw)
 	return known->number;
 }
 
-/* ---------------------------------------------------------------- blocks and pages */
-
 static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes, uint32_t stack)
 {
 	uint64_t mixed =
@@ -236,8 +233,9 @@ static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes
 	return entry->kind;
 }
 
-/* A heap takes its pages as everybody does: those below a block are not the program's. Most blocks lie where one was looked
- * at since pages last changed. */
+/* Removes pages below a block from the recording: a heap gets its pages from VirtualAlloc() too,
+ * and its blocks are counted already. Most blocks lie in a granule that was checked since pages
+ * last changed. */
 static void hide_pages(struct etw_recording *run, uint64_t addr)
 {
 	const uint64_t granule = (addr >> GRANULE_BITS) + 1;
@@ -273,7 +271,8 @@ static void end(struct etw_recording *run, uint64_t addr, uint32_t raw)
 		run->unknown_frees++;
 }
 
-/* A block that moves is freed and allocated by events of their own; where these are missing this one counts. */
+/* Handles a moved block. Usually separate events free and allocate it; if they are missing, this
+ * event counts. */
 static void move(struct etw_recording *run, const struct etw_waiting *block)
 {
 	if (!block->old_addr || block->old_addr >= ADDR_END || block->addr >= ADDR_END ||
@@ -296,7 +295,7 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 	}
 	to = (pages->addr + pages->bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	if (to == from && pages->what == PAGES_FREE && flags & RELEASE)
-		to = live_ranges_end(run->ranges, from); /* all of it */
+		to = live_ranges_end(run->ranges, from); /* the whole reservation */
 	if (to <= from)
 		return;
 	run->page_changes++;
@@ -310,14 +309,14 @@ static void change_pages(struct etw_recording *run, const struct etw_waiting *pa
 		live_ranges_change(
 			run->ranges, LIVE_TAKE, from, to, RECORD_COMMITTED, RECORD_NO_STACK);
 		live_ranges_change(run->ranges, LIVE_FILL, from, to, memory, stack);
-	} else if (flags & COMMIT) { /* of what was reserved, maybe before the log began */
+	} else if (flags & COMMIT) { /* of reserved pages, which may be older than the log */
 		live_ranges_change(run->ranges, LIVE_USE, from, to, RECORD_COMMITTED, stack);
 		live_ranges_change(run->ranges, LIVE_FILL, from, to, RECORD_COMMITTED, stack);
 	}
 }
 
-/* An event whose stack has come, or will not. Of events that name no process those are ours that have a stack of
- * ours, and frees of our blocks. */
+/* Replays an event whose stack has come or will not come. Events without a process belong to the
+ * process if their stack does, or if they free one of its blocks. */
 static void take(void *ctx, const struct etw_waiting *event)
 {
 	struct etw_recording *run = ctx;
@@ -351,8 +350,6 @@ static void take(void *ctx, const struct etw_waiting *event)
 	default: change_pages(run, event); break;
 	}
 }
-
-/* ---------------------------------------------------------------- events */
 
 static void add(
 	struct etw_recording *run, const struct etw_event *event, const struct etw_waiting *facts)
@@ -424,7 +421,7 @@ static void take_memory_event(struct etw_recording *run, const struct etw_event 
 		add(run, event, &facts);
 }
 
-/* Another process may get its number. */
+/* Handles the end of the process: later events with its pid belong to another process. */
 static void take_process_event(struct etw_recording *run, const struct etw_event *event)
 {
 	struct etw_payload from = etw_payload(event);
@@ -473,8 +470,6 @@ static int read_events(
 	etw_merge_close(merge);
 	return rc;
 }
-
-/* ---------------------------------------------------------------- what must be known about it */
 
 static void remark(struct etw_recording *run, const char *format, ...) PRINTF_LIKE(2, 3);
 static void remark(struct etw_recording *run, const char *format, ...)
@@ -562,9 +557,7 @@ static void remark_all(struct etw_recording *run)
 		remark(run, "%" PRIu64 " events make no sense and are left out", run->strange);
 }
 
-/* ---------------------------------------------------------------- all of it */
-
-/* The module that is the program itself: its path says more than the process's name. */
+/* Returns the path of the main module, which is more than the process's name. */
 static const char *image_of(struct etw_log *log, const struct etw_process *process)
 {
 	for (size_t i = 0; process->image && i < log->images.image_count; i++) {

@@ -1,4 +1,6 @@
-/* Stacks: what keys stand for, and to which event a stack belongs. */
+/* Stacks of a log: interning of frames, definitions of keys, and binding of stacks to events. A
+ * stack comes after its event, in up to two parts (kernel and user), as frames or as a key; events
+ * wait for it in a ring. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +10,10 @@
 #define DEFINITIONS_MAX ((size_t)1 << 24)
 #define STACKS_MAX ((size_t)1 << 24)
 #define FRAMES_MAX ((size_t)1 << 26)
-#define KERNEL_64 UINT64_C(0x0000800000000000) /* addresses from there on are the kernel's */
+#define KERNEL_64 UINT64_C(0x0000800000000000) /* kernel addresses start here */
 #define KERNEL_32 UINT64_C(0x80000000)
-#define RECENT_BITS 14 /* of stacks that are found by a cheap sum */
-#define OPEN_SCAN 256 /* how far back events of a thread wait for the user's part */
+#define RECENT_BITS 14 /* of the table of recent stacks, indexed by a cheap sum */
+#define OPEN_SCAN 256 /* earlier events of a thread to check for a missing user part */
 
 void etw_stacks_init(struct etw_stacks *stacks)
 {
@@ -38,7 +40,7 @@ static bool is_stack(
 	       !memcmp(stacks->frames + stack->first, frames, count * sizeof(*frames));
 }
 
-/* The number of a stack that may be new. */
+/* Returns the number of a stack, which may be new; ETW_NO_STACK over the limit. */
 static uint32_t find_or_add(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
 {
 	struct hasher hasher = hasher_begin(&stacks->index.key);
@@ -69,7 +71,7 @@ static uint32_t find_or_add(struct etw_stacks *stacks, const uint64_t *frames, u
 	return (uint32_t)stacks->stack_count++;
 }
 
-/* The number of a stack, without what is not the program's. Most have just been there. */
+/* Returns the number of a stack. Most stacks are among the recent ones. */
 static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32_t count)
 {
 	uint64_t sum = 0;
@@ -88,7 +90,8 @@ static uint32_t intern(struct etw_stacks *stacks, const uint64_t *frames, uint32
 	return *recent;
 }
 
-/* The user's part of the frames that are left of a payload, or ETW_NO_STACK; *is_kernel: it ends in the kernel. */
+/* Reads the remaining frames of a payload. Returns the stack of the user frames, or ETW_NO_STACK.
+ * *is_kernel: the outermost frame is in the kernel. */
 static uint32_t take_frames(struct etw_stacks *stacks, struct etw_payload *from, bool *is_kernel)
 {
 	const uint64_t kernel = from->pointer_bytes == 4 ? KERNEL_32 : KERNEL_64;
@@ -144,7 +147,8 @@ void etw_stacks_sort(struct etw_stacks *stacks)
 			by_key);
 }
 
-/* What a key stands for that is used now: its first definition from now on. */
+/* Finds the definition of a key that is used at ticks: the first one that is not earlier, because a
+ * definition is logged when the key is discarded. */
 static const struct etw_definition *find(
 	const struct etw_stacks *stacks, bool is_kernel, uint64_t key, uint64_t ticks)
 {
@@ -164,8 +168,6 @@ static const struct etw_definition *find(
 		       &stacks->definitions[low] :
 		       NULL;
 }
-
-/* ---------------------------------------------------------------- binding */
 
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx)
@@ -227,7 +229,8 @@ void etw_binder_end(struct etw_binder *binder)
 		leave_first(binder);
 }
 
-/* The first that waits from a time on; most often it is one of the last. */
+/* Returns the first waiting event at or after a time, searching from the end, where it mostly
+ * is. */
 static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 {
 	uint64_t low = binder->tail, high = binder->tail, step = 1;
@@ -250,8 +253,8 @@ static uint64_t first_at(const struct etw_binder *binder, uint64_t ticks)
 	return low;
 }
 
-/* Which of those that are of this time it belongs to: the thread's own; else one that names no thread, of the same
- * processor if there is one. */
+/* Finds the event at ticks that a stack belongs to: the thread's own, otherwise an event without a
+ * thread, preferably of the same processor. */
 static struct etw_waiting *find_waiting(const struct etw_binder *binder, uint64_t ticks,
 	uint32_t tid, uint32_t cpu, uint64_t *number)
 {
@@ -287,7 +290,8 @@ static void give(struct etw_binder *binder, struct etw_waiting *waiting, bool ha
 	binder->kernel_only += (waiting->has_kernel && !waiting->has_user) - was;
 }
 
-/* The user's part of a stack is that of all events which the thread caused while it was in the kernel. */
+/* Gives the user part of a stack to all events that the thread caused since it entered the
+ * kernel. */
 static void give_open(struct etw_binder *binder, uint64_t number, uint32_t tid, uint32_t stack)
 {
 	uint64_t end = number - binder->head > OPEN_SCAN ? number - OPEN_SCAN : binder->head;

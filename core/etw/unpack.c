@@ -1,9 +1,13 @@
+/*
+ * The three compression formats of RtlCompressBuffer(), by MS-XCA: Xpress (plain LZ77), LZNT1 and
+ * Xpress Huffman. Input is not trusted: every read and every copy is bounded.
+ */
 #include <stdint.h>
 #include <string.h>
 
 #include "core/etw/etw_file.h"
 
-/* A place in both. */
+/* Positions in the input and the output. */
 struct unpacking {
 	const unsigned char *from, *from_end;
 	unsigned char *begin, *to, *to_end;
@@ -22,7 +26,7 @@ static uint32_t take16(struct unpacking *at)
 	return value;
 }
 
-/* Copies what came out so far back; both may overlap. */
+/* Copies len bytes from the output, back bytes before its end; both ranges may overlap. */
 static bool copy(struct unpacking *at, size_t back, size_t len)
 {
 	const unsigned char *source = at->to - back;
@@ -30,7 +34,7 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 
 	if (!back || back > (size_t)(at->to - at->begin) || len > room)
 		return false;
-	if (back >= 8 && room >= len + 8) { /* eight at once, and some more than needed */
+	if (back >= 8 && room >= len + 8) { /* eight at once, up to seven too many */
 		unsigned char *to = at->to;
 
 		for (size_t done = 0; done < len; done += 8)
@@ -43,9 +47,10 @@ static bool copy(struct unpacking *at, size_t back, size_t len)
 	return true;
 }
 
-/* ---------------------------------------------------------------- Xpress: plain LZ77 */
+/* Xpress: plain LZ77. */
 
-/* The length of a match beyond seven. half is where the upper half of a byte waits for the next such match, or NULL. */
+/* Reads the length of a match beyond seven. *half is a byte whose upper half is for the next such
+ * match, or NULL. */
 static bool take_length(struct unpacking *at, const unsigned char **half, size_t *len)
 {
 	uint32_t more;
@@ -77,7 +82,7 @@ static bool take_length(struct unpacking *at, const unsigned char **half, size_t
 		more = take16(at);
 		more |= take16(at) << 16;
 	}
-	*len = more - 7; /* below 7 it is none, and far too much */
+	*len = more - 7; /* a value below 7 wraps around and is refused */
 	return more >= 7 + 15;
 }
 
@@ -126,11 +131,11 @@ static bool unpack_xpress(struct unpacking *at)
 	return true;
 }
 
-/* ---------------------------------------------------------------- LZNT1 */
+/* LZNT1. */
 
 #define LZNT1_CHUNK 4096
 
-/* One packed chunk: from at->from to at->from_end, at most LZNT1_CHUNK bytes. */
+/* Unpacks one chunk, from at->from to at->from_end, to at most LZNT1_CHUNK bytes. */
 static bool unpack_chunk(struct unpacking *at)
 {
 	const unsigned char *begin = at->to;
@@ -146,7 +151,7 @@ static bool unpack_chunk(struct unpacking *at)
 			*at->to++ = *at->from++;
 		} else {
 			size_t done = (size_t)(at->to - begin);
-			unsigned bits = 4; /* of how far back: more, the more there is */
+			unsigned bits = 4; /* bits of the distance, which grow with the output */
 			uint32_t match;
 
 			if (left(at) < 2)
@@ -191,13 +196,13 @@ static bool unpack_lznt1(struct unpacking *at)
 	return at->to == at->to_end;
 }
 
-/* ---------------------------------------------------------------- Xpress Huffman */
+/* Xpress Huffman. */
 
 #define SYMBOLS 512
 #define BITS_MAX 15
 #define HUFFMAN_CHUNK 65536
 
-/* Fills table[], by the next BITS_MAX bits, with symbols and the lengths of their codes: symbol << 4 | length. */
+/* Fills table[], indexed by the next BITS_MAX bits, with symbol << 4 | length of its code. */
 static bool make_table(const unsigned char *lengths, uint16_t table[1 << BITS_MAX])
 {
 	size_t at = 0;
@@ -218,8 +223,8 @@ static bool make_table(const unsigned char *lengths, uint16_t table[1 << BITS_MA
 }
 
 struct bits {
-	uint32_t next; /* from the highest bit on */
-	int more; /* bits of it beyond the first 16 */
+	uint32_t next; /* left-aligned */
+	int more; /* valid bits beyond the first 16 */
 };
 
 static void pass_bits(struct unpacking *at, struct bits *bits, unsigned count)
