@@ -78,6 +78,8 @@ bool console_write(void *console, const char *bytes, size_t len)
 	return true;
 }
 
+/* ---------------------------------------------------------------- messages */
+
 /* Writes a whole message to a stream, or to its console. */
 static bool write_message(FILE *stream, const char *text, size_t len)
 {

@@ -487,6 +487,8 @@ double block_sample_weight(uint64_t requested_bytes, uint64_t sample_bytes)
 	return 1 / chance(bytes / (double)sample_bytes);
 }
 
+/* ---------------------------------------------------------------- contents of blocks */
+
 static int digit_value(char digit)
 {
 	return digit >= '0' && digit <= '9' ? digit - '0' :

@@ -27,6 +27,8 @@ void pasted_release(struct pasted *pasted)
 	buf_release(&pasted->plain);
 }
 
+/* ---------------------------------------------------------------- kinds of lines */
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -168,6 +170,8 @@ static enum pasted_kind kind_of(const char *at, const char *end)
 		       PASTED_OTHER;
 }
 
+/* ---------------------------------------------------------------- characters */
+
 /* Returns the length of a character that replaced an ASCII character (*as) or was inserted (*as is
  * 0); 0: neither. Bytes that are not UTF-8 are taken as Windows' code pages. */
 static size_t stands_for(const char *at, bool with_dashes, char *as)
@@ -224,6 +228,8 @@ static size_t plain_line(struct pasted *pasted, const char *at, const char *end,
 	plain->len -= LINE_PAD;
 	return before;
 }
+
+/* ---------------------------------------------------------------- lines */
 
 /* A parsed line. */
 struct pasted_line {
@@ -430,6 +436,8 @@ void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf 
 	pasted->in_record = is_part || taken.kind == PASTED_ENTRY || taken.kind == PASTED_ROW ||
 			    taken.kind == PASTED_COUNTS;
 }
+
+/* ---------------------------------------------------------------- signs of damage */
 
 /* Signs of damage found at the start of a text. */
 struct pasted_signs {

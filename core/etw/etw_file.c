@@ -59,6 +59,8 @@ bool etw_is_head(const void *bytes, size_t len)
 	       (event[MARKER_AT] & 0xc0) == 0xc0 && !event[6] && !event[7];
 }
 
+/* ---------------------------------------------------------------- the header */
+
 static int bad(struct err *err, const struct etw_file *file, uint64_t offset, const char *what)
 {
 	return err_set(
@@ -102,6 +104,8 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 	head->session = etw_take_wide(&names, &file->arena);
 	return 0;
 }
+
+/* ---------------------------------------------------------------- the list of buffers */
 
 /* Reads the head of a buffer. Returns false if it is invalid. */
 static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned char *head,
@@ -228,6 +232,8 @@ int64_t etw_file_read(struct etw_file *file, const struct etw_buffer *buffer, st
 	}
 	return buffer->used;
 }
+
+/* ---------------------------------------------------------------- events */
 
 /* Heads of events, by their type: ntwmi.h, verified with real logs where they occur. */
 struct header_layout {
@@ -385,6 +391,8 @@ bool etw_next(struct etw_events *events, struct etw_event *event)
 	return false;
 }
 
+/* ---------------------------------------------------------------- payloads */
+
 char *etw_take_text(struct etw_payload *from, struct arena *arena)
 {
 	size_t room = (size_t)(from->end - from->at), len = 0;
@@ -409,6 +417,8 @@ char *etw_take_wide(struct etw_payload *from, struct arena *arena)
 	etw_pass(from, 2 * (len < room ? len + 1 : len));
 	return text;
 }
+
+/* ---------------------------------------------------------------- times */
 
 uint64_t etw_time(const struct etw_head *head, uint64_t ticks)
 {

@@ -101,6 +101,8 @@ void etw_images_release(struct etw_images *images)
 	arena_release(&images->texts);
 }
 
+/* ---------------------------------------------------------------- modules of one process */
+
 const char *etw_images_path(struct etw_images *images, const char *path)
 {
 	const struct etw_volume *best = NULL;

@@ -15,6 +15,8 @@
 #define BIND_EVENTS ((size_t)1 << 20) /* events that may wait for their stacks, if all wait */
 #define BOOT_SLACK UINT64_C(100000000) /* boot times in logs of one boot may differ by 10 s */
 
+/* ---------------------------------------------------------------- files */
+
 static int add_file(struct etw_log *log, const char *path, const char *name, struct err *err)
 {
 	int rc;
@@ -169,6 +171,8 @@ bool etw_is_one_session(const struct etw_log *a, const struct etw_log *b)
 	return have_one_clock(x, y) && (!x->end_time || y->start_time <= x->end_time) &&
 	       (!y->end_time || x->start_time <= y->end_time);
 }
+
+/* ---------------------------------------------------------------- the scan */
 
 static struct etw_process *process_of(struct etw_log *log, uint32_t pid)
 {
@@ -457,6 +461,8 @@ int etw_bind(struct etw_log *log, etw_progress_fn progress, void *ctx, struct er
 	etw_merge_close(merge);
 	return rc;
 }
+
+/* ---------------------------------------------------------------- the choice of a process */
 
 /* Returns true if wanted is the pid, or the image's name with or without ".exe". */
 static bool is_wanted(const struct etw_process *process, const char *wanted)

@@ -83,6 +83,8 @@ struct etw_recording {
 		after_end, strange;
 };
 
+/* ---------------------------------------------------------------- modules and stacks */
+
 static int by_ticks(const void *a, const void *b)
 {
 	const struct module_change *x = a, *y = b;
@@ -213,6 +215,8 @@ static uint32_t stack_of(struct etw_recording *run, uint32_t raw)
 		run->generation, recorder_stack(run->recorder, frames, stack->count)};
 	return known->number;
 }
+
+/* ---------------------------------------------------------------- blocks and pages */
 
 static uint32_t kind_of(struct etw_recording *run, uint64_t heap, uint64_t bytes, uint32_t stack)
 {
@@ -351,6 +355,8 @@ static void take(void *ctx, const struct etw_waiting *event)
 	}
 }
 
+/* ---------------------------------------------------------------- events */
+
 static void add(
 	struct etw_recording *run, const struct etw_event *event, const struct etw_waiting *facts)
 {
@@ -471,6 +477,8 @@ static int read_events(
 	return rc;
 }
 
+/* ---------------------------------------------------------------- remarks */
+
 static void remark(struct etw_recording *run, const char *format, ...) PRINTF_LIKE(2, 3);
 static void remark(struct etw_recording *run, const char *format, ...)
 {
@@ -556,6 +564,8 @@ static void remark_all(struct etw_recording *run)
 	if (run->strange)
 		remark(run, "%" PRIu64 " events make no sense and are left out", run->strange);
 }
+
+/* ---------------------------------------------------------------- the whole recording */
 
 /* Returns the path of the main module, which is more than the process's name. */
 static const char *image_of(struct etw_log *log, const struct etw_process *process)

@@ -169,6 +169,8 @@ static const struct etw_definition *find(
 		       NULL;
 }
 
+/* ---------------------------------------------------------------- binding */
+
 void etw_binder_init(struct etw_binder *binder, struct etw_stacks *stacks, size_t cap,
 	uint64_t wait_ticks, void (*leave)(void *, const struct etw_waiting *), void *ctx)
 {

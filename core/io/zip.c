@@ -209,6 +209,8 @@ const struct zip_entry *zip_entry(const struct zip *zip, size_t number)
 	return &zip->entries[number];
 }
 
+/* ---------------------------------------------------------------- unpacking */
+
 struct zip_unpacking {
 	struct zip *zip;
 	const struct zip_entry *entry;

@@ -35,6 +35,8 @@ static int read_raw(const struct pe_source *source, uint64_t offset, void *bytes
 	return source->read(source->ctx, offset, bytes, len) ? -ERR_READ : 0;
 }
 
+/* ---------------------------------------------------------------- headers */
+
 /* Reads the optional header, whose layout differs little between 32 and 64 bits. */
 static int take_optional(struct pe_image *image, const unsigned char *opt, size_t len)
 {
@@ -141,6 +143,8 @@ static int read_all_headers(const struct pe_source *source, struct pe_image *ima
 	return rc;
 }
 
+/* ---------------------------------------------------------------- bytes at an rva */
+
 const struct pe_section *pe_section_at(const struct pe_image *image, uint32_t rva)
 {
 	for (size_t i = 0; i < image->section_count; i++) {
@@ -210,6 +214,8 @@ int pe_read_text(const struct pe_source *source, const struct pe_image *image, u
 	text[len] = '\0';
 	return 0;
 }
+
+/* ---------------------------------------------------------------- identity */
 
 static void take_guid(struct pe_image *image, const unsigned char *guid)
 {
