@@ -1,3 +1,7 @@
+/*
+ * Encoding and decoding of a recording's elements: heads with checksums, varints, texts, columns,
+ * and chunks packed by zstd. Every length is checked before it is used.
+ */
 #include "core/record/chunk.h"
 
 #include <stdlib.h>

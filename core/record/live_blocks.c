@@ -1,3 +1,8 @@
+/*
+ * Live blocks: an open hash table by address. The blocks of a heap also form a list through the
+ * table, so that destroying a heap takes time in proportion to its blocks. Entries are small,
+ * because a process may have millions of blocks.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,29 +13,30 @@
 #define ADDR_MASK (((uint64_t)1 << LIVE_ADDR_BITS) - 1)
 #define FIRST_CAP ((size_t)1 << 12)
 
-/* A live block: what it is in the recording. Of its number the low bits, see number_of(). Those of a heap are in a list,
- * so that its end takes the time of its own blocks. */
+/* A live block: its kind and the low bits of its number (see number_of()), in a list of its heap's
+ * blocks. */
 struct known_block {
 	uint64_t key; /* address and tag; 0: a free entry */
 	uint32_t kind, number;
-	uint32_t next, previous; /* in its heap: where in the table, plus one; 0: none */
+	uint32_t next, previous; /* index in the table plus one, within the heap's list; 0: none */
 };
 
 struct kind_facts {
-	uint64_t allocated; /* how many, which says the upper bits of a block's number */
-	uint32_t heap; /* of blocks without a tag: their heap's number by its handle */
+	/* Number of allocations, which gives the upper bits of a block's number. */
+	uint64_t allocated;
+	uint32_t heap; /* for blocks without a tag: number of their heap's handle */
 };
 
 struct live_blocks {
 	struct recorder *recorder;
-	struct known_block *blocks; /* by address, an open table */
+	struct known_block *blocks; /* an open hash table by address */
 	size_t block_count, block_cap;
 	uint64_t multiplier;
 	unsigned shift;
-	uint32_t *heaps; /* lists of blocks, by tag, and behind these by number */
+	uint32_t *heaps; /* first blocks of the lists: by tag, then by number of the handle */
 	size_t heap_cap;
 	uint32_t handle_count;
-	struct u64map handles; /* to those numbers */
+	struct u64map handles; /* from handles to those numbers */
 	struct kind_facts *facts; /* by kind */
 	size_t fact_cap;
 };
@@ -71,7 +77,7 @@ static size_t home(const struct live_blocks *blocks, uint64_t addr)
 	return (size_t)((addr >> 3) * blocks->multiplier >> blocks->shift);
 }
 
-/* The entry of the block at addr, or the free one where it would be. */
+/* Returns the entry of the block at addr, or the free entry for it. */
 static struct known_block *find_block(const struct live_blocks *blocks, uint64_t addr)
 {
 	size_t at = home(blocks, addr);
@@ -81,7 +87,7 @@ static struct known_block *find_block(const struct live_blocks *blocks, uint64_t
 	return &blocks->blocks[at];
 }
 
-/* The list that a block is in. */
+/* Returns the list that contains a block. */
 static uint32_t *heap_of(struct live_blocks *blocks, const struct known_block *block)
 {
 	size_t tag = block->key >> LIVE_ADDR_BITS;
@@ -94,7 +100,7 @@ static uint32_t place_of(const struct live_blocks *blocks, const struct known_bl
 	return (uint32_t)(block - blocks->blocks) + 1;
 }
 
-/* The neighbours of a block have it where it lies now. */
+/* Makes the neighbours of a block point to its present place. */
 static void link_block(struct live_blocks *blocks, const struct known_block *block, uint32_t place)
 {
 	if (block->previous)
@@ -115,7 +121,7 @@ static void unlink_block(struct live_blocks *blocks, const struct known_block *b
 		blocks->blocks[block->next - 1].previous = block->previous;
 }
 
-/* Puts a block into a free entry, and before all of its heap. */
+/* Puts a block into a free entry and at the head of its heap's list. */
 static void put_block(
 	struct live_blocks *blocks, struct known_block *entry, struct known_block block)
 {
@@ -125,8 +131,9 @@ static void put_block(
 	link_block(blocks, entry, place_of(blocks, entry));
 }
 
-/* Doubles the table where it lies, for it is most of what we need: from its end on each block goes to the place that it
- * has in the new one, which is behind all that have not moved yet; those few of which that is not so go last. */
+/* Doubles the table in place, because it is most of the memory in use. From its end on, each block
+ * moves to its new entry, which lies after all blocks that have not moved yet. The few blocks for
+ * which this is not so are moved last. */
 static void grow(struct live_blocks *blocks)
 {
 	const size_t old_cap = blocks->block_cap;
@@ -173,7 +180,7 @@ static void remove_block(struct live_blocks *blocks, struct known_block *block)
 	blocks->block_count--;
 }
 
-/* The number of the heap with a handle, whose blocks have no tag. */
+/* Returns the number of a handle; its blocks have no tag. */
 static uint32_t heap_number(struct live_blocks *blocks, uint64_t handle)
 {
 	uint32_t number = blocks->handle_count;
@@ -187,7 +194,7 @@ static uint32_t heap_number(struct live_blocks *blocks, uint64_t handle)
 	return blocks->handle_count++;
 }
 
-/* Allocates one of a kind: its number. */
+/* Allocates a block of a kind. Returns its number. */
 static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, uint64_t heap)
 {
 	uint64_t number = recorder_alloc(blocks->recorder, kind, addr);
@@ -201,7 +208,8 @@ static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, 
 	return number;
 }
 
-/* The newest number that has these low bits: no block sees 2^32 others of its kind come. */
+/* Returns the newest number with these low bits: fewer than 2^32 blocks of a kind are allocated
+ * while a block is live. */
 static uint64_t number_of(const struct live_blocks *blocks, const struct known_block *block)
 {
 	uint64_t newest = blocks->facts[block->kind].allocated - 1;
@@ -282,7 +290,7 @@ size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *c
 	uint64_t *gone = NULL;
 	size_t count = 0, cap = 0;
 
-	/* Entries move when others are removed. */
+	/* Collect first, because removing an entry moves others. */
 	for (size_t i = 0; i < blocks->block_cap; i++) {
 		const uint64_t addr = blocks->blocks[i].key & ADDR_MASK;
 

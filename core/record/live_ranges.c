@@ -1,34 +1,39 @@
+/*
+ * Ranges of virtual memory: sorted arrays in nodes of limited size, so that a change moves only the
+ * ranges of one node. A change takes the ranges that it touches out, splits them and puts the
+ * pieces back.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory.h"
 #include "core/record/live.h"
 
-#define NOT_BEGUN UINT32_MAX /* a range's kind: it has no allocation yet */
+#define NOT_BEGUN UINT32_MAX /* kind of a range without an allocation yet */
 
-/* Pages that are alike, and were made so at once. */
+/* Pages with the same properties, changed by the same call. */
 struct known_range {
 	uint64_t start, end;
-	uint64_t region; /* where what it was reserved with begins */
+	uint64_t region; /* start of the reservation that contains it */
 	enum record_memory memory;
 	uint32_t stack, reserve_stack;
 	uint32_t kind;
-	bool is_hidden; /* it has no allocation, ever */
+	bool is_hidden; /* never has an allocation */
 	uint64_t number;
 };
 
-/* Ranges by address, of which none overlaps another: a change moves those of one node. */
+/* Ranges sorted by address, without overlap. */
 #define NODE_RANGES 128
 struct range_node {
-	size_t count; /* not 0, but in the only one */
+	size_t count; /* not 0, except in a single node */
 	struct known_range items[NODE_RANGES];
 };
 
 struct live_ranges {
 	struct recorder *recorder;
-	struct range_node **nodes; /* by address; one at least */
+	struct range_node **nodes; /* sorted by address; at least one */
 	size_t node_count, node_cap;
-	struct known_range *pieces; /* that a change makes of some */
+	struct known_range *pieces; /* ranges that the current change produces */
 	size_t piece_count, piece_cap;
 };
 
@@ -88,8 +93,8 @@ static void add_piece(
 	ranges->pieces[ranges->piece_count++] = piece;
 }
 
-/* What a change makes of the pages of a range that it is about: 1 and *range, which stays as it was in all else;
- * -1: nothing is known of them any more. 0: it does not touch them. */
+/* Applies a change to the affected pages of a range. Returns 1 and updates *range; -1 if the pages
+ * become unknown; 0 if the change does not affect them. */
 static int change(enum live_change type, const struct known_range *how, struct known_range *range)
 {
 	switch (type) {
@@ -112,7 +117,7 @@ static int change(enum live_change type, const struct known_range *how, struct k
 	return 0;
 }
 
-/* Where a range is, or where one would be. */
+/* Position of a range, or where it would be. */
 struct range_place {
 	size_t node, at;
 };
@@ -122,7 +127,7 @@ static struct range_node *node_of(const struct live_ranges *ranges, struct range
 	return ranges->nodes[place.node];
 }
 
-/* The first range that ends behind addr; behind the last one if none does. */
+/* Returns the first range that ends after addr; otherwise the position after the last one. */
 static struct range_place range_above(const struct live_ranges *ranges, uint64_t addr)
 {
 	struct range_place place = {0};
@@ -169,7 +174,7 @@ static void add_range(struct live_ranges *ranges, const struct known_range *rang
 	node->items[place.at] = *range;
 }
 
-/* Takes out the first range that lies in [start, end), or partly: false, there is none. */
+/* Removes the first range that overlaps [start, end). Returns false if there is none. */
 static bool take_range(
 	struct live_ranges *ranges, uint64_t start, uint64_t end, struct known_range *range)
 {

@@ -1,3 +1,8 @@
+/*
+ * Decodes the events of a recording between two positions. A cursor starts at the check-point
+ * before the first position and checks the counters at each check-point that it passes. Events are
+ * decoded in batches, from columns. Also: states, and the position of a time.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,30 +12,30 @@
 #define BATCH 2048
 
 struct cursor_counter {
-	uint64_t allocated, live, freed; /* freed: number of the one that was freed last */
+	uint64_t allocated, live, freed; /* freed: number of the last freed allocation */
 };
 
 struct record_cursor {
 	struct recording *recording;
 	struct chunk_reader reader;
-	struct cursor_counter *counters; /* of each kind */
-	uint64_t position, to; /* behind the events that were decoded */
-	uint64_t time_ms; /* of the last of them */
+	struct cursor_counter *counters; /* by kind */
+	uint64_t position, to; /* position after the decoded events */
+	uint64_t time_ms; /* of the last decoded event */
 	uint32_t thread;
-	size_t next_chunk, next_checkpoint; /* numbers of places */
+	size_t next_chunk, next_checkpoint; /* indexes of places */
 
-	/* The chunk at hand, and what of it was decoded: events and each column. */
+	/* The current chunk, and how far its events and columns are decoded. */
 	struct record_events chunk;
 	uint64_t offset;
 	size_t at, age_at, far_at, tick_at, change_at, freed_at, addr_at;
 	uint64_t addr; /* of the last allocation */
-	size_t next_tick, next_change; /* before which event; SIZE_MAX: none is left */
-	size_t next_freed; /* the next free whose stack is known; SIZE_MAX: none is left */
+	size_t next_tick, next_change; /* event before which it comes; SIZE_MAX: none left */
+	size_t next_freed; /* next free with a known stack; SIZE_MAX: none left */
 
 	uint32_t codes[BATCH];
 	struct record_event events[BATCH];
 	size_t event_count,
-		event_at; /* of events[] that were decoded; that were handed out one by one */
+		event_at; /* number of decoded events in events[]; number returned one by one */
 };
 
 /* ---------------------------------------------------------------- chunks of events */
@@ -89,14 +94,14 @@ size_t record_place_at(
 	return from - 1;
 }
 
-/* Where the events of a chunk end, as the places say. */
+/* Returns the position after the last event of a chunk, by the list of places. */
 static uint64_t chunk_end(const struct recording *recording, size_t number)
 {
 	return number + 1 < recording->event_chunk_count ? recording->events[number + 1].position :
 							   recording->facts.event_count;
 }
 
-/* Reads the payload of a chunk of some type at a place. */
+/* Reads the payload of the chunk at a place, which must have this type. */
 static int read_place(struct chunk_reader *reader, const struct record_place *place,
 	enum chunk_type type, struct payload *payload)
 {
@@ -126,7 +131,7 @@ static int read_events(const struct recording *recording, struct chunk_reader *r
 		       -ERR_BAD_RECORDING;
 }
 
-/* What is wrong, and when it is right up to. */
+/* Reports an invalid chunk, and up to which time the recording is valid. */
 static int bad_events(const struct recording *recording, int rc, uint64_t offset, uint64_t time_ms,
 	struct err *err)
 {
@@ -180,13 +185,14 @@ int record_events_until(
 
 /* ---------------------------------------------------------------- check-points */
 
-/* A check-point taken apart. */
+/* A parsed check-point. */
 struct checkpoint {
 	size_t kind_count;
 	struct column allocated, live;
 };
 
-/* What all live blocks add up to must fit in 64 bits, and be what the check-point says. */
+/* Returns true if the total of all live blocks fits in 64 bits and equals the total in the
+ * check-point. */
 static bool is_total(const struct recording *recording, const struct checkpoint *checkpoint,
 	uint64_t total_bytes)
 {
@@ -229,7 +235,7 @@ static int read_checkpoint(
 		       -ERR_BAD_RECORDING;
 }
 
-/* Where the cursor has come to one it must say what the events led to. */
+/* Checks that the next check-point agrees with the events before it. */
 static int pass_checkpoint(struct record_cursor *cursor)
 {
 	const struct record_facts *facts = &cursor->recording->facts;
@@ -251,7 +257,7 @@ static int pass_checkpoint(struct record_cursor *cursor)
 	return 0;
 }
 
-/* All that it has come to. */
+/* Checks all check-points up to the cursor's position. */
 static int pass_checkpoints(struct record_cursor *cursor)
 {
 	const struct recording *recording = cursor->recording;
@@ -263,7 +269,7 @@ static int pass_checkpoints(struct record_cursor *cursor)
 	return rc;
 }
 
-/* Starts at the last one that is at or before from, or at the beginning. */
+/* Starts at the last check-point at or before from, or at the beginning. */
 static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 {
 	const struct recording *recording = cursor->recording;
@@ -300,7 +306,8 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 
 /* ---------------------------------------------------------------- events */
 
-/* The event that the next of some gaps leads to, from the one that the last one led to. */
+/* Moves *next to the event that gap number number leads to. Returns false if it lies outside the
+ * chunk. */
 static bool next_place(
 	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
 {
@@ -336,7 +343,7 @@ static int next_chunk(struct record_cursor *cursor)
 	cursor->tick_at = cursor->change_at = cursor->freed_at = 0;
 	cursor->addr = cursor->addr_at = 0;
 	cursor->next_tick = cursor->next_change = 0;
-	cursor->next_freed = SIZE_MAX; /* the first event may be the first of them */
+	cursor->next_freed = SIZE_MAX; /* the first event may be such a free */
 	if (chunk->begin_ms < cursor->time_ms || chunk->thread >= recording->facts.thread_count ||
 		!next_place(cursor, &chunk->tick_gaps, 0, &cursor->next_tick) ||
 		!next_place(cursor, &chunk->thread_gaps, 0, &cursor->next_change) ||
@@ -347,7 +354,7 @@ static int next_chunk(struct record_cursor *cursor)
 	return 0;
 }
 
-/* Goes by the tick and the change of thread that lie here. */
+/* Applies a tick and a change of thread at this event. */
 static int take_changes(struct record_cursor *cursor)
 {
 	struct record_events *chunk = &cursor->chunk;
@@ -384,7 +391,7 @@ static void decode_codes(struct record_cursor *cursor, size_t count)
 	}
 }
 
-/* Which allocation the next free frees; UINT64_MAX: none that could be. */
+/* Returns the number of the allocation that the next free frees; UINT64_MAX: invalid. */
 static uint64_t take_number(struct record_cursor *cursor, const struct cursor_counter *counter)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -407,7 +414,7 @@ static uint64_t take_number(struct record_cursor *cursor, const struct cursor_co
 	return age < counter->allocated ? counter->allocated - 1 - age : UINT64_MAX;
 }
 
-/* Events of one time and thread. */
+/* Decodes events of one time and thread. */
 static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	struct record_event *events, size_t count)
 {
@@ -443,7 +450,7 @@ static int decode_run(struct record_cursor *cursor, const uint32_t *codes,
 	return 0;
 }
 
-/* Whether all that the chunk has was used, and led where it says. */
+/* Returns true if all columns of the chunk were used, and its end time was reached. */
 static bool is_used_up(const struct record_cursor *cursor)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -453,7 +460,7 @@ static bool is_used_up(const struct record_cursor *cursor)
 	       cursor->time_ms == chunk->end_ms;
 }
 
-/* Which stacks freed what, among the last events. */
+/* Sets the stacks that freed allocations, for the last events. */
 static int decode_freed_by(struct record_cursor *cursor, size_t count)
 {
 	const struct record_events *chunk = &cursor->chunk;
@@ -492,7 +499,8 @@ static int decode_addrs(struct record_cursor *cursor, size_t count)
 	return 0;
 }
 
-/* Decodes the next events of the chunk at hand, or of the one behind it, into events[]; none behind end. */
+/* Decodes the next events, of the current or the next chunk, into events[]; stops at position
+ * end. */
 static int decode(struct record_cursor *cursor, uint64_t end)
 {
 	size_t count, done = 0;
@@ -582,7 +590,7 @@ int record_next_events(struct record_cursor *cursor, const struct record_event *
 	bool is_end = cursor->position == cursor->to;
 
 	if (cursor->event_at == cursor->event_count) {
-		/* Where another cursor may begin, this one must have come to the same. */
+		/* Another cursor may start at this check-point, so the counters must agree. */
 		int rc = is_end ? pass_checkpoints(cursor) : decode(cursor, cursor->to);
 
 		if (rc)
@@ -622,7 +630,7 @@ uint64_t recording_checkpoint(const struct recording *recording, uint64_t positi
 	return number == SIZE_MAX ? 0 : recording->checkpoints[number].position;
 }
 
-/* What is in use there. False when that does not fit in 64 bits. */
+/* Adds up the memory in use at a state. Returns false if it does not fit in 64 bits. */
 static bool state_bytes(
 	const struct recording *recording, const struct record_state *state, uint64_t *bytes)
 {

@@ -1,3 +1,9 @@
+/*
+ * Writes a recording. Definitions (modules, stacks, heaps, threads, kinds) are interned and
+ * collected as rows; events are collected in columns. A full or flushed chunk of events is written
+ * after the definitions that it uses; check-points, marks and loads of modules follow in between.
+ * The index and a trailer end the file.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,22 +17,22 @@
 #include "core/record/record.h"
 
 #define EVENTS_A_CHUNK ((size_t)128 << 10)
-/* Columns have short matches. Of what was tried on programs in C++, node, Perl and Python this is the smallest at a
- * speed that costs the writer nothing to speak of. */
+/* Columns have short matches. Level 9 gave the smallest files in tests (C++, node, Perl, Python) at
+ * negligible CPU cost. */
 #define PACKING_LEVEL 9
 #define PACKING_MATCH 4
 #define TEMPORARY_LEVEL 1
 #define ROWS_BYTES                                                                                 \
-	((size_t)1 << 20) /* of definitions that are written without waiting for a flush */
+	((size_t)1 << 20) /* of definitions to collect before they are written without a flush */
 
-/* Check-points: so many events for each kind that has to be written, within bounds. */
+/* A check-point is written after this many events per kind, within limits. */
 #define EVENTS_A_KIND 32
 #define CHECKPOINT_LEAST ((uint64_t)1 << 20)
 #define CHECKPOINT_MOST ((uint64_t)4000000)
 
 #define CACHE_KINDS 4096 /* a power of two */
 
-/* Modules, stacks and so on, of which a chunk goes on where the last one ended. */
+/* Lists that continue from chunk to chunk. */
 enum { MODULES, STACKS, HEAPS, THREADS, KINDS, LISTS };
 
 static const struct {
@@ -43,20 +49,20 @@ static const struct {
 
 struct record_list {
 	struct buf rows; /* not written yet */
-	size_t first, count; /* of rows; of all */
+	size_t first, count; /* first number in rows; number of all items */
 };
 
 struct kind_counter {
-	uint64_t allocated, live, freed; /* freed: number of the one that was freed last */
-	uint64_t bytes; /* that one adds to what is in use */
+	uint64_t allocated, live, freed; /* freed: number of the last freed allocation */
+	uint64_t bytes; /* bytes in use per allocation */
 };
 
 struct pending_mark {
 	uint64_t time_ms, position;
-	size_t label_at; /* in labels; SIZE_MAX: the start */
+	size_t label_at; /* offset in labels; SIZE_MAX: the start of the recording */
 };
 
-/* Numbers for a column. */
+/* The numbers of a column. */
 struct column_values {
 	uint64_t *values; /* room for EVENTS_A_CHUNK */
 	size_t count;
@@ -65,8 +71,8 @@ struct column_values {
 struct recorder {
 	struct os_file file;
 	char *path;
-	struct err err; /* the first one */
-	uint64_t bytes; /* of the file */
+	struct err err; /* the first error */
+	uint64_t bytes; /* size of the file */
 	ZSTD_CCtx *zstd;
 	struct buf payload, chunk, index;
 
@@ -77,20 +83,21 @@ struct recorder {
 	struct arena frames;
 	struct record_stack *stacks;
 	struct record_kind *kinds;
-	struct kind_counter *counters; /* of each kind */
+	struct kind_counter *counters; /* by kind */
 	size_t stack_cap, kind_cap, counter_cap, frame_count;
-	uint32_t cache[CACHE_KINDS]; /* kinds plus one, by a cheap hash */
+	uint32_t cache[CACHE_KINDS]; /* number of a kind plus one, by a cheap hash */
 
-	/* Events that are not written yet, the first of them number event_first. */
+	/* Events that are not written yet; the first one has number event_first. */
 	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
-	struct column_values freed_gaps, freed_by; /* of frees whose stack is known */
+	struct column_values freed_gaps, freed_by; /* of frees with a known stack */
 	unsigned char *ages;
-	size_t age_count, tick_at, thread_at; /* of the last tick and change of thread */
-	size_t freed_at; /* of the last free whose stack is known; SIZE_MAX: none */
+	/* Event of the last tick and of the last change of thread. */
+	size_t age_count, tick_at, thread_at;
+	size_t freed_at; /* event of the last free with a known stack; SIZE_MAX: none */
 	uint64_t event_first, begin_ms, last_ms;
 	uint32_t begin_thread, last_thread;
 	bool has_addresses;
-	struct column_values addrs; /* of allocations, from one to the next */
+	struct column_values addrs; /* of allocations, as differences */
 	uint64_t last_addr;
 	uint64_t now_ms; /* of the next event */
 	uint32_t now_thread;
@@ -99,8 +106,8 @@ struct recorder {
 	size_t mark_count, mark_cap, all_mark_count;
 	size_t text_bytes; /* of all modules and marks */
 	struct buf labels;
-	struct buf loads; /* that are not written yet, as the chunk has them */
-	uint64_t loads_ms, load_ms; /* of the first of them, and of the last of all */
+	struct buf loads; /* not written yet, encoded as in the chunk */
+	uint64_t loads_ms, load_ms; /* of the first pending load, and of the last load */
 	size_t load_count, all_load_count, remark_count;
 	uint64_t live_bytes, lost_count;
 	uint64_t peak_bytes, peak_position, peak_ms;
@@ -122,7 +129,7 @@ static void write_bytes(struct recorder *recorder, const void *bytes, size_t len
 	recorder->bytes += len;
 }
 
-/* Packs recorder->payload. position is that of events and check-points. */
+/* Compresses and writes recorder->payload. position is for events and check-points. */
 static void write_chunk(
 	struct recorder *recorder, enum chunk_type type, uint64_t time_ms, uint64_t position)
 {
@@ -187,7 +194,7 @@ static void put_quoted(struct buf *to, const char *key, const char *value)
 	kv_quote(to, value);
 }
 
-/* The first chunk, with room to pack it. */
+/* Builds the payload of the first chunk, and reserves the memory to compress it. */
 static void put_start(struct recorder *recorder, const struct record_facts *facts)
 {
 	struct buf *to = begin_payload(recorder);
@@ -330,16 +337,14 @@ static void write_pending(struct recorder *recorder)
 	write_marks(recorder);
 }
 
-/* ---------------------------------------------------------------- what events tell of */
-
-/* Keeps the error that ends a recording of which more would be too much. */
+/* Records the error that ends a recording at a limit. */
 static void set_limit(struct recorder *recorder, size_t count, const char *what)
 {
 	if (!is_broken(recorder))
 		err_set(&recorder->err, ERR_LIMIT, recorder->path, "%zu %s", count, what);
 }
 
-/* Counts the texts of a module or a mark. False: there is no room. */
+/* Counts the texts of a module or a mark. Returns false at the limit. */
 static bool add_text(struct recorder *recorder, size_t bytes)
 {
 	if (bytes > RECORD_ALL_TEXTS_MAX - recorder->text_bytes) {
@@ -350,7 +355,8 @@ static bool add_text(struct recorder *recorder, size_t bytes)
 	return true;
 }
 
-/* The number of a new one, or UINT32_MAX when there is no room. Its row is to be added to the list. */
+/* Returns the number of a new item, or UINT32_MAX at the limit. The caller adds its row to the
+ * list. */
 static uint32_t list_add(struct recorder *recorder, unsigned list)
 {
 	size_t number = recorder->lists[list].count;
@@ -472,7 +478,7 @@ uint32_t recorder_stack(
 	return add_stack(recorder, frames, count, hash);
 }
 
-/* Of those that are numbers themselves; none: what there is instead when there is no room. */
+/* Interns a plain number. none is returned when the list is full. */
 static uint32_t number_of(
 	struct recorder *recorder, unsigned list, struct u64map *map, uint64_t value, uint32_t none)
 {
@@ -544,7 +550,8 @@ static uint32_t find_kind(struct recorder *recorder, const struct record_kind *k
 	return add_kind(recorder, kind, hash);
 }
 
-/* It is asked for every allocation: most of them find theirs without a hash that nobody can foresee. */
+/* Called for every allocation. The cache uses a cheap hash instead of the keyed one, because it
+ * needs no protection: a collision only evicts an entry. */
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind)
 {
 	uint64_t mixed = (kind->bytes + ((uint64_t)kind->stack << 20)) ^ (uint64_t)kind->heap << 50;
@@ -579,7 +586,7 @@ static void values_add(struct column_values *values, uint64_t value)
 	values->values[values->count++] = value;
 }
 
-/* The time, or the thread, is another one than that of the event before, or there is none in the chunk. */
+/* Records a change of time or thread before an event. The first event of a chunk sets both. */
 static void note_change(struct recorder *recorder)
 {
 	size_t at = recorder->codes.count;
@@ -617,7 +624,8 @@ static void write_full(struct recorder *recorder)
 		write_pending(recorder);
 }
 
-/* The lower it is, the fewer bytes a column has: how far from one to the next, up or down. */
+/* Adds the difference to the last address, with its sign in the lowest bit: a column of small
+ * numbers is narrow. */
 static void add_addr(struct recorder *recorder, uint64_t addr)
 {
 	uint64_t far = addr - recorder->last_addr;
@@ -741,8 +749,6 @@ void recorder_remark(struct recorder *recorder, const char *text)
 	write_chunk(recorder, CHUNK_REMARK, recorder->last_ms, 0);
 }
 
-/* ---------------------------------------------------------------- a file from its start to its end */
-
 static int create(struct recorder *recorder, const char *path, const char *place, struct err *err)
 {
 	int rc = out_check(path, err);
@@ -817,7 +823,7 @@ static void recorder_release(struct recorder *recorder)
 	free(recorder);
 }
 
-/* *err is the first error. */
+/* Returns the first error, also in *err. */
 static int result(const struct recorder *recorder, struct err *err)
 {
 	if (is_broken(recorder) && err)
@@ -833,7 +839,8 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	char *place = os_final_path(path);
 	int rc;
 
-	/* A file without its first chunk is nothing: behind its creation no memory may be wanting for that. */
+	/* A file without its first chunk is useless, so reserve the memory of that chunk before
+	 * creating the file. */
 	recorder_init(made, path);
 	put_start(made, facts);
 	rc = create(made, path, place ? place : path, err);
@@ -850,7 +857,7 @@ int recorder_open(struct recorder **recorder, const char *path, const struct rec
 	write_chunk(made, CHUNK_START, 0, 0);
 	recorder_thread(made, 0);
 	rc = result(made, err);
-	if (rc) { /* nothing can be made of what is there */
+	if (rc) { /* the file is useless */
 		os_close(&made->file);
 		os_remove(place ? place : path);
 		recorder_release(made);
@@ -879,7 +886,7 @@ static void write_end(struct recorder *recorder)
 	write_chunk(recorder, CHUNK_END, recorder->now_ms, 0);
 }
 
-/* Of a file with more chunks than its index may list the chunks tell. */
+/* Writes the index. A file with too many chunks has none; readers then read all chunks. */
 static void write_index(struct recorder *recorder)
 {
 	unsigned char trailer[FILE_TRAILER_BYTES];

@@ -1,3 +1,8 @@
+/*
+ * Opens a recording: reads all definitions, and the places of events and check-points. A finished
+ * file has an index, which is read first. If it is missing or invalid, all chunks are read in
+ * order, up to the first invalid one.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +14,10 @@
 struct opening {
 	struct recording *recording;
 	struct chunk_reader reader;
-	uint64_t offset; /* of the chunk at hand */
-	uint64_t event_ms; /* of the last event that is known of */
-	uint64_t mark_ms, load_ms; /* of the last mark; of the last module that came or went */
-	bool is_by_index; /* the events are not looked at */
+	uint64_t offset; /* of the current chunk */
+	uint64_t event_ms; /* time of the last known event */
+	uint64_t mark_ms, load_ms; /* of the last mark; of the last load of a module */
+	bool is_by_index; /* chunks of events are not read */
 	bool has_start, has_end;
 };
 
@@ -27,8 +32,6 @@ int recording_bad(const struct recording *recording, int rc, uint64_t offset, co
 	buf_release(&place);
 	return rc;
 }
-
-/* ---------------------------------------------------------------- what chunks tell */
 
 static char *keep_text(struct recording *recording, struct payload *from)
 {
@@ -79,7 +82,7 @@ static int take_start(struct opening *opening, struct payload *from)
 	return from->at ? 0 : -ERR_BAD_RECORDING;
 }
 
-/* Whether a list goes on here; *count more are to come. */
+/* Reads the head of a list's part, which must continue the list. *count items follow. */
 static bool take_list_head(struct payload *from, size_t have, size_t max, size_t *count)
 {
 	uint64_t first = varint_take(from);
@@ -233,7 +236,7 @@ static int take_mark(struct opening *opening, uint64_t time_ms, struct payload *
 	struct recording *recording = opening->recording;
 	struct record_facts *facts = &recording->facts;
 	uint64_t what = varint_take_upto(from, MARK_START);
-	/* By the index, how many events there are shows at the end. */
+	/* When opened by the index, the number of events is known only at the end. */
 	uint64_t position =
 		varint_take_upto(from, opening->is_by_index ? UINT64_MAX : facts->event_count);
 	const char *label = keep_text(recording, from);
@@ -300,8 +303,8 @@ static void add_place(
 	(*places)[(*count)++] = *place;
 }
 
-/* By the index, of which the next entry tells how many events there are; they are looked at when they are
- * wanted. */
+/* Adds a chunk of events or a check-point. When opened by the index, chunks of events are read only
+ * when they are needed; the number of their events follows from the next entry. */
 static int take_place(struct opening *opening, unsigned type, const struct record_place *place)
 {
 	struct recording *recording = opening->recording;
@@ -329,7 +332,7 @@ static int take_place(struct opening *opening, unsigned type, const struct recor
 	return 0;
 }
 
-/* One that is looked at. */
+/* Reads a chunk of events while all chunks are read. */
 static int take_events(struct opening *opening, const struct chunk_head *head, struct payload *from)
 {
 	struct record_facts *facts = &opening->recording->facts;
@@ -373,13 +376,11 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 	case CHUNK_END: return take_end(opening, head->time_ms, from);
 	case CHUNK_LOADS: return take_loads(opening, head->time_ms, from);
 	case CHUNK_REMARK: return take_remark(opening, from);
-	default: return 0; /* of a later version that readers of this one need not know */
+	default: return 0; /* of a later version, and optional for readers */
 	}
 }
 
-/* ---------------------------------------------------------------- the index, or all chunks one after the other */
-
-/* Reads the payload of the chunk at opening->offset, and what it tells. */
+/* Reads the chunk at opening->offset and its contents. */
 static int look_at(struct opening *opening, const struct chunk_head *head)
 {
 	struct payload payload;
@@ -388,7 +389,7 @@ static int look_at(struct opening *opening, const struct chunk_head *head)
 	return rc ? rc : take_chunk(opening, head, &payload);
 }
 
-/* One entry of the index, which says the same as the chunk. */
+/* Reads an entry of the index, which must agree with its chunk. */
 static int take_entry(struct opening *opening, struct payload *index, uint64_t end)
 {
 	uint64_t type = varint_take_upto(index, UINT8_MAX);
@@ -416,7 +417,7 @@ static int take_entry(struct opening *opening, struct payload *index, uint64_t e
 	return rc;
 }
 
-/* The trailer leads to the index. Its payload is copied, as the chunks that it leads to are read meanwhile. */
+/* Reads the index by the trailer. Copies its payload, because other chunks are read meanwhile. */
 static int read_index(struct opening *opening, uint64_t *index_offset, struct buf *copy)
 {
 	uint64_t file_bytes = opening->recording->facts.file_bytes;
@@ -464,7 +465,7 @@ static int open_by_index(struct opening *opening)
 	return rc;
 }
 
-/* What cannot be made sense of ends it. */
+/* Reads all chunks in order, up to the first invalid one. */
 static int open_by_chunks(struct opening *opening)
 {
 	struct record_facts *facts = &opening->recording->facts;
@@ -490,7 +491,7 @@ static int open_by_chunks(struct opening *opening)
 
 /* ---------------------------------------------------------------- open, close */
 
-/* All but the file, its name and its size. */
+/* Clears everything except the file, its name and its size. */
 static void recording_clear(struct recording *recording)
 {
 	arena_release(&recording->arena);
@@ -603,7 +604,7 @@ static double weight_of(const struct record_facts *facts, uint32_t kind)
 		       1;
 }
 
-/* No number is larger than 2^62, which is more than there can be. */
+/* Rounds down; larger numbers, which cannot occur, become 2^62. */
 static uint64_t round_down(double number)
 {
 	return number < 0x1p62 ? (uint64_t)number : (uint64_t)1 << 62;
@@ -612,7 +613,7 @@ static uint64_t round_down(double number)
 uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind, uint64_t count)
 {
 	double weight = weight_of(facts, kind),
-	       part = kind * 0.6180339887498949; /* spread evenly */
+	       part = kind * 0.6180339887498949; /* a fraction that is spread evenly over kinds */
 
 	return weight > 1 && count ?
 		       round_down((double)count * weight + part - (double)(uint64_t)part) :

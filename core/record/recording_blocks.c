@@ -1,9 +1,11 @@
-/* Where the blocks of a moment are. Check-points only count them: all events from the beginning on are read, twice. */
+/* Addresses of the blocks that are live at a moment. Check-points contain only counts, so all
+ * events from the beginning are read twice: first to find the freed allocations, then to list the
+ * others. */
 #include <stdlib.h>
 
 #include "core/record/recording_read.h"
 
-/* Of a kind, a bit for each of its allocations: it was freed. */
+/* One bit for each allocation of a kind, set if it was freed. */
 struct freed_bits {
 	uint64_t *words;
 	size_t cap, count;
@@ -14,7 +16,7 @@ struct block_list {
 	size_t count, cap;
 };
 
-/* False when it was freed before. */
+/* Returns false if it was freed before. */
 static bool set_freed(struct freed_bits *freed, uint64_t number)
 {
 	uint64_t bit = (uint64_t)1 << number % 64, *word = &freed->words[number / 64];
@@ -44,7 +46,7 @@ static void add_block(struct block_list *blocks, const struct record_event *even
 	blocks->items[blocks->count++] = (struct record_block){event->addr, event->kind};
 }
 
-/* First, with no list, which are freed; then those that are not. */
+/* Without a list, marks freed allocations; with one, adds those that are not freed. */
 static int read_events(struct recording *recording, uint64_t position, struct freed_bits *kinds,
 	struct block_list *blocks, struct err *err)
 {

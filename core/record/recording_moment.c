@@ -1,3 +1,7 @@
+/*
+ * Parses moments of a recording: names, marks, durations, percentages, dates, and distances from
+ * them.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -5,11 +9,12 @@
 #include "core/base/parse.h"
 #include "core/record/recording_read.h"
 
-/* "40%" or "12.5%" of a length, rounded down. False when it is no such text; more than all is 0 and a false *is_in. */
+/* Parses "40%" or "12.5%" of a length, rounded down. Returns false for other text. More than 100%
+ * gives 0 and *is_in false. */
 static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool *is_in)
 {
 	const char *at = text;
-	uint64_t share = 0, unit = 1000000; /* of millionths of a hundredth */
+	uint64_t share = 0, unit = 1000000; /* 1000000 is one percent */
 
 	for (; *at >= '0' && *at <= '9' && share <= 1000 * unit; at++)
 		share = share * 10 + (uint64_t)(*at - '0') * unit;
@@ -28,7 +33,7 @@ static bool share_parse(const char *text, uint64_t length, uint64_t *value, bool
 	return true;
 }
 
-/* Returns the sign of a distance, "-1s" of "peak-1s", and stores its length; NULL without one. */
+/* Returns the sign of a distance ("-1s" of "peak-1s") and stores its length; NULL: none. */
 static const char *find_distance(const char *moment, int64_t *ms)
 {
 	const char *sign = strrchr(moment, '-'), *plus = strrchr(moment, '+');
@@ -37,7 +42,7 @@ static const char *find_distance(const char *moment, int64_t *ms)
 	return sign && !duration_parse(sign + 1, ms) ? sign : NULL;
 }
 
-/* is_past: the recording ends before it. */
+/* Reports an unknown moment; is_past: it is after the end of the recording. */
 static int no_moment(
 	const struct recording *recording, const char *moment, bool is_past, struct err *err)
 {
@@ -56,7 +61,8 @@ static int no_moment(
 		moment, length_ms / 1000, (unsigned)(length_ms % 1000));
 }
 
-/* A span, a share or a wall time: true, and the time in the recording, when *is_in. */
+/* Parses a duration, a percentage or a date. Returns true and, if *is_in, the time in the
+ * recording. */
 static bool time_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {
@@ -86,7 +92,7 @@ static const struct record_mark *find_mark(const struct record_facts *facts, con
 	return NULL;
 }
 
-/* "start", "end", "peak" or a mark: true, and where that is. */
+/* Finds "start", "end", "peak" or a mark. Returns true and its position and time. */
 static bool name_parse(
 	const struct record_facts *facts, const char *name, uint64_t *position, uint64_t *time_ms)
 {
@@ -108,7 +114,8 @@ static bool name_parse(
 	return mark || !strcmp(name, "start") || !strcmp(name, "end") || !strcmp(name, "peak");
 }
 
-/* "peak-1s", "noon+500ms", or "-1s" before the end: true, and the time in the recording, when *is_in. */
+/* Parses "peak-1s", "noon+500ms", or "-1s" before the end. Returns true and, if *is_in, the time in
+ * the recording. */
 static bool distance_parse(
 	const struct record_facts *facts, const char *moment, uint64_t *time_ms, bool *is_in)
 {

@@ -1,4 +1,4 @@
-/* What the files that read a recording share: the recording, and a chunk of its events. */
+/* Shared by the files that read a recording: the open recording, and a chunk of its events. */
 #ifndef CORE_RECORD_RECORDING_READ_H
 #define CORE_RECORD_RECORDING_READ_H
 
@@ -11,18 +11,18 @@
 #include "core/record/chunk.h"
 #include "core/record/record.h"
 
-/* Where a chunk of events, or a check-point, lies. */
+/* The place of a chunk of events or a check-point. */
 struct record_place {
 	uint64_t offset, time_ms;
-	uint64_t position; /* of a check-point; of the first event */
+	uint64_t position; /* of the check-point, or of the first event */
 };
 
 struct recording {
 	struct record_facts facts;
 	char *path;
 	struct os_file file;
-	struct arena arena; /* of all that the facts point to but the arrays */
-	struct record_place *events, *checkpoints; /* rising; events have no gaps */
+	struct arena arena; /* holds everything that the facts point to, except the arrays */
+	struct record_place *events, *checkpoints; /* ascending; events have no gaps */
 	size_t event_chunk_count, event_chunk_cap, checkpoint_count, checkpoint_cap;
 	struct module *modules;
 	struct record_stack *stacks;
@@ -37,31 +37,31 @@ struct recording {
 	size_t frame_count, text_bytes;
 };
 
-/* One EVENTS chunk, taken apart. */
+/* A parsed EVENTS chunk. */
 struct record_events {
 	uint64_t first, begin_ms, end_ms;
-	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* behind it */
+	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* after the chunk */
 	size_t count, age_count;
 	uint32_t thread; /* of the first event */
 	const unsigned char *ages;
 	struct column codes, far, tick_gaps, ticks, thread_gaps, threads;
-	struct column freed_gaps, freed_by; /* of frees whose stack is known */
-	struct column addrs; /* none where the recording has none */
+	struct column freed_gaps, freed_by; /* of frees with a known stack */
+	struct column addrs; /* empty if the recording has no addresses */
 };
 
-/* False when it is none. */
+/* Parses a chunk of events. Returns false if it is invalid. */
 bool record_events_take(struct payload *payload, uint64_t begin_ms, bool has_addresses,
 	struct record_events *events);
 
-/* The last place that is neither behind position nor behind time_ms; SIZE_MAX: there is none. */
+/* Returns the last place that is not after position or time_ms; SIZE_MAX: none. */
 size_t record_place_at(
 	const struct record_place *places, size_t count, uint64_t position, uint64_t time_ms);
 
-/* The position behind all events up to time_ms. */
+/* Finds the position after all events up to time_ms. */
 int record_events_until(
 	struct recording *recording, uint64_t time_ms, uint64_t *position, struct err *err);
 
-/* -ERR_BAD_RECORDING or another code, with the place. */
+/* Sets an error with the place in the file. Returns rc. */
 int recording_bad(const struct recording *recording, int rc, uint64_t offset, const char *detail,
 	struct err *err);
 
