@@ -1,7 +1,6 @@
 /*
  * Joins and splits command lines by the quoting rules of the Microsoft C runtime ("Parsing C
- * command-line arguments", Microsoft Learn). Plain C, so that it also runs and is tested outside
- * Windows.
+ * command-line arguments", Microsoft Learn).
  */
 #include "core/base/command_line.h"
 

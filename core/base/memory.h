@@ -27,7 +27,7 @@ void *xrealloc(void *items, size_t bytes);
 char *xstrdup(const char *text);
 
 struct buf {
-	char *data; /* NULL until something is added */
+	char *data; /* NULL until something is added; NUL-terminated */
 	size_t len, cap;
 };
 

@@ -2,8 +2,8 @@
  * Names of files on Windows: long paths, and how a finished file gets its name.
  *
  * A finished file is renamed by its open handle. The handle has the right to delete, so a virus
- * scanner or an indexer that does not share deletion cannot open the file. Between a close and a
- * rename by name it could, and the file would be lost.
+ * scanner or an indexer that does not share deletion cannot open the file. If the file were closed
+ * and renamed by name, such a program could open it in between, and the file would be lost.
  */
 #include <stdbool.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  * by the first of LC_ALL, LC_CTYPE and LANG that is set. */
 bool terminal_is_utf8(void);
 
-/* Returns true if standard output is a terminal that obeys escape sequences for colours. Switches
- * them on, on Windows. */
+/* Returns true if standard output is a terminal that obeys escape sequences for colours. On
+ * Windows, switches them on. */
 bool terminal_shows_colour(void);
 
 #define TERMINAL_COLUMNS 80 /* if the stream is not a terminal or its width is unknown */

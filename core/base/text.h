@@ -12,8 +12,8 @@
  * part of UTF-8. Returns text. */
 char *text_harmless(char *text);
 
-/* Returns the length of the character or byte at text that a terminal would obey, 0 to 3 bytes; 0
- * at the NUL. */
+/* Returns the length of the character (or stray byte) at text if a terminal would obey it: 1 to 3
+ * bytes. Otherwise returns 0, also at the NUL. */
 size_t text_obeyed(const char *text);
 
 /* As text_obeyed(), for characters that a text file must not contain: also returns 1 for a byte
@@ -40,7 +40,7 @@ size_t text_put_utf8(uint32_t c, unsigned char *to);
  * *is_pair. */
 uint32_t text_join_utf16(uint32_t high, uint32_t low, bool *is_pair);
 
-/* Converts little-endian UTF-16 to UTF-8, up to a NUL or units; half a pair becomes U+FFFD. Writes
+/* Converts units of little-endian UTF-16, up to a NUL, to UTF-8; half a pair becomes U+FFFD. Writes
  * the whole characters that fit into size bytes, with a NUL. Returns the bytes that all characters
  * need without the NUL. text may be NULL if size is 0. */
 size_t text_from_utf16(const unsigned char *bytes, size_t units, char *text, size_t size);

@@ -23,7 +23,7 @@ static bool take_column(const char **at, const char *end, uint64_t *value)
 	return *at > behind;
 }
 
-#define BASE_DIGITS_MIN 5 /* digits of a line that is meant to be a module */
+#define BASE_DIGITS_MIN 5 /* digits that a module's base has at least */
 
 /* Returns true if a line begins like a module, unlike a heading or a word. */
 static bool is_like_module(const char *at, const char *end)

@@ -16,7 +16,7 @@ struct head_reading {
 	bool has_process; /* a "process" note was read */
 };
 
-/* These records come after the head. */
+/* A head has no modules, heaps or entries: the first of them ends it. */
 static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	(void)ctx;

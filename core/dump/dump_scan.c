@@ -35,8 +35,8 @@ static int fill(struct line_window *window, const struct dump_source *source, st
 	return 0;
 }
 
-/* Returns the start of the window's last line, or of the last line that does not start with a TAB;
- * 0: none. */
+/* Returns the start of the window's last line or, without with_tab, of the last line that does not
+ * start with a TAB. 0: none. */
 static size_t last_line(const struct line_window *window, bool with_tab)
 {
 	for (size_t at = window->len; at > 1; at--) {

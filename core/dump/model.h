@@ -120,7 +120,7 @@ struct block {
 #define BLOCK_OVERHEAD_MAX (((uint64_t)1 << 40) - 1)
 #define BLOCK_HEAPS_MAX ((size_t)1 << 24)
 
-/* Returns false if the block does not fit, which no valid block can cause. */
+/* Returns false for values that are too large for struct block, which no process can have. */
 static inline bool block_fits(uint64_t addr, uint64_t requested_bytes)
 {
 	return !((addr | requested_bytes) >> 48);
@@ -157,7 +157,7 @@ struct content_note {
 };
 int content_note_read(const struct kv *kv, struct content_note *note);
 
-/* Returns the word of that size at bytes, of which only len bytes may be present. */
+/* Returns the word of this many bits at bytes, of which only len bytes may be available. */
 uint64_t content_word(const unsigned char *bytes, size_t len, unsigned bits);
 
 /* Facts about the system's stack database, if blocks point into it (source "ust"). */

@@ -42,7 +42,7 @@ void pasted_release(struct pasted *pasted);
 /* Returns true if the start of a text shows that it needs repair. */
 bool pasted_find(struct pasted *pasted, const char *text, size_t len);
 
-/* Appends a repaired line to to. The line includes its line end, except for the last line. */
+/* Appends a line to *to, repaired. The line includes its line end, except for the last line. */
 void pasted_add(struct pasted *pasted, const char *line, size_t len, struct buf *to);
 
 /* Appends the lines that were held back, at the end of the text. */

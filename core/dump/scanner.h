@@ -56,9 +56,11 @@ struct dump_scanner {
 	uint64_t line_number; /* of the last line */
 	bool has_list; /* a list of modules or of a heap's blocks has begun */
 	bool in_modules, heap_open, is_ours, ended, is_dump;
-	/* Heaps in files not by hsnap: in "Start of data" and in "Hogs" headings. */
+	/* In files that hsnap did not write: heaps with a "Start of data", and with a "Hogs"
+	 * heading. */
 	struct u64map headings[2];
-	/* Id and block size of each sum, in files not by hsnap without headings. */
+	/* In files that hsnap did not write, if they have no headings: id and block size of each
+	 * sum. */
 	struct table sums;
 	bool is_cut; /* the reader reported that the file is truncated */
 	bool after_names; /* the current line ends a sum's stack, whose frames may be names */

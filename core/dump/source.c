@@ -72,7 +72,7 @@ static int feed_error(const struct feed *feed, struct err *err)
 }
 
 /* Buffers at least want bytes (at most cap), or all that are left, from feed->bytes + feed->at on.
- * Returns their number; if there are none, 0 at the end or the error. */
+ * Returns their number; if no bytes are left, 0 or the error. */
 static int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 {
 	size_t ready = feed->end - feed->at;

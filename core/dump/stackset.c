@@ -122,8 +122,8 @@ static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 	buf_add(key, stack->frames, stack->frame_count * FRAME_WIDTH);
 }
 
-/* Finds or adds the stack wanted beyond the stack at by a hash table: a damaged dump may have any
- * number of stacks with one id. */
+/* Finds or adds the stack wanted among those after the stack at, through a hash table: a damaged
+ * dump may have any number of stacks with one id. */
 static uint32_t choose_far(
 	struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len)
 {

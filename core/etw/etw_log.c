@@ -365,8 +365,8 @@ static bool is_below(const char *path, const char *part)
 	return false;
 }
 
-/* Finishes the scan: sorts, and sets the missing bits of processes. A process that loaded a module
- * from SysWOW64 is 32-bit; otherwise the recorded system decides. */
+/* Finishes the scan: sorts, and sets the bitness of processes for which no event contains it. A
+ * process that loaded a module from SysWOW64 is 32-bit; otherwise the recorded system decides. */
 static void finish_scan(struct etw_log *log)
 {
 	struct etw_facts *facts = &log->facts;

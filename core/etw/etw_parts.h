@@ -117,7 +117,7 @@ void etw_stacks_release(struct etw_stacks *stacks);
 void etw_stacks_define(struct etw_stacks *stacks, const struct etw_event *event);
 void etw_stacks_sort(struct etw_stacks *stacks);
 
-/* An event that waits for its stack, until the stack comes or can come no more. */
+/* An event that waits for its stack, until the stack has come or can no longer come. */
 struct etw_waiting {
 	uint64_t ticks;
 	uint32_t pid, tid, cpu;

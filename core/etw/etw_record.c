@@ -50,7 +50,7 @@ struct kind_entry {
 	bool is_known;
 };
 
-/* Address ranges of blocks in 64 KiB, the granularity of reservations. */
+/* Granules of 64 KiB with blocks. All pages of a granule belong to one reservation. */
 #define GRANULE_BITS 16
 #define LOOKED_AT 4096 /* a power of two */
 struct looked_at {
@@ -567,7 +567,7 @@ static void remark_all(struct etw_recording *run)
 
 /* ---------------------------------------------------------------- the whole recording */
 
-/* Returns the path of the main module, which is more than the process's name. */
+/* Returns the path of the main module, which is more useful than the process's name. */
 static const char *image_of(struct etw_log *log, const struct etw_process *process)
 {
 	for (size_t i = 0; process->image && i < log->images.image_count; i++) {

@@ -47,7 +47,7 @@ extern const char folder_separators[];
 bool folder_same_letter(uint32_t a, uint32_t b);
 
 struct folder_entry {
-	const char *name; /* without a folder */
+	const char *name; /* the name without the folder */
 	bool is_file; /* a regular file; not a folder, link, device or pipe */
 	bool is_link; /* symbolic link, or another kind of link on Windows */
 	uint64_t size_bytes; /* of a regular file */

@@ -110,9 +110,9 @@ int folder_remove(const char *path, struct err *err)
 
 #define NO_WAITING (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* Returns true if the folder belongs to this user: under sudo, HOME is another user's, whose folder
- * must not get files of this user. A missing folder is accepted only with may_lack: a HOME that
- * does not exist is the mark of a user without one. */
+/* Returns true if the folder belongs to this user: under sudo, HOME may be another user's folder,
+ * which must not get files of this user. A missing folder is accepted only with may_lack: a user
+ * without a home has a HOME that does not exist. */
 static bool is_our_folder(const char *folder, bool may_lack)
 {
 	struct stat st;

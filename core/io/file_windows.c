@@ -56,8 +56,8 @@ static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 	return file;
 }
 
-/* Opens a log. With the right to append, without the right to write, each write goes to the end of
- * the file. */
+/* Opens a log. With the right to append but not to write, each write goes to the end of the
+ * file. */
 static HANDLE open_end(const wchar_t *path)
 {
 	const DWORD rights = FILE_APPEND_DATA | GENERIC_READ;

@@ -181,7 +181,8 @@ static void pack(struct out *out, bool is_end)
 		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
 		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
 	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
-	if (rc == Z_STREAM_ERROR) /* impossible; yet a file without its end must not pass */
+	/* Cannot happen, but an incomplete file must not count as written. */
+	if (rc == Z_STREAM_ERROR)
 		err_set(&out->err, ERR_WRITE, out->path, "it cannot be packed");
 }
 

@@ -23,8 +23,8 @@ enum {
 	END_64_BYTES = 56
 };
 #define COMMENT_MAX 65535
-/* Logs of almost empty buffers compress extremely well, but such logs are small. A large entry with
- * a higher ratio is refused as a zip bomb. */
+/* Logs with almost empty buffers compress extremely well, but they are not that large. A larger
+ * entry with a higher ratio is refused. */
 #define LARGE_BYTES ((uint64_t)4 << 30)
 #define LARGE_RATIO 300
 #define CENTRAL_MAX ((uint64_t)64 << 20)

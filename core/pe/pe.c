@@ -336,7 +336,7 @@ static int follow_chain(
 	return -ERR_TARGET;
 }
 
-/* Finds the last entry that begins at or below rva. Returns 1, or 0 if there is none. */
+/* Finds the last entry that begins at or below rva. Returns 1, or 0 if no entry does. */
 static int find_entry(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
 	struct function *found)
 {

@@ -90,6 +90,7 @@ struct pe_export {
 	const char *name; /* "OrdinalN" if it has no name */
 };
 
+/* Owns its list, and the names in the arena. */
 struct pe_exports {
 	struct pe_export *list; /* sorted by rva, then name; without forwarders to another DLL */
 	size_t count;

@@ -321,7 +321,7 @@ struct pe_reader {
 	uint32_t texts_bytes;
 };
 
-/* Reads those names. Returns 0, also if there are none, or -ERR_READ. */
+/* Reads those names. Returns 0, also for a table without long names, or -ERR_READ. */
 static int read_texts(struct pe_reader *reader)
 {
 	const struct pe_source *source = reader->source;

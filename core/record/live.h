@@ -58,7 +58,8 @@ size_t live_blocks_count(const struct live_blocks *blocks);
 
 enum live_change {
 	LIVE_FILL, /* unknown pages get this memory and stack; known pages stay */
-	/* Reserved pages get them; their old stack is kept as the one that reserved them. */
+	/* Reserved pages get this memory and stack; their old stack is kept as the one that
+	 * reserved them. */
 	LIVE_USE,
 	/* Pages of this memory become reserved again, by the stack that reserved them. */
 	LIVE_GIVE_UP,
@@ -76,7 +77,7 @@ void live_ranges_change(struct live_ranges *ranges, enum live_change type, uint6
 	uint64_t to, enum record_memory memory, uint32_t stack);
 
 /* Marks the pages at addr, and all pages reserved with them, as pages of a heap, whose blocks are
- * counted instead. They and their later changes are no longer recorded. */
+ * counted instead. They are freed in the recording, and their later changes are not recorded. */
 void live_ranges_hide(struct live_ranges *ranges, uint64_t addr);
 
 /* Returns the end of the pages that were reserved with those at start; start itself if they are

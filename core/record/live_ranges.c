@@ -174,7 +174,7 @@ static void add_range(struct live_ranges *ranges, const struct known_range *rang
 	node->items[place.at] = *range;
 }
 
-/* Removes the first range that overlaps [start, end). Returns false if there is none. */
+/* Removes the first range that overlaps [start, end). Returns false if no range does. */
 static bool take_range(
 	struct live_ranges *ranges, uint64_t start, uint64_t end, struct known_range *range)
 {

@@ -103,7 +103,7 @@ struct record_facts {
 	} peak;
 	const struct module *modules; /* in the order of loading; not sorted */
 	const struct record_stack *stacks;
-	const uint64_t *heaps;
+	const uint64_t *heaps; /* handles */
 	const uint32_t *threads; /* ids; number 0 means no thread and has id 0 */
 	const struct record_kind *kinds;
 	const struct record_mark *marks; /* ordered by position */

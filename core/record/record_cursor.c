@@ -306,8 +306,8 @@ static int start_at_checkpoint(struct record_cursor *cursor, uint64_t from)
 
 /* ---------------------------------------------------------------- events */
 
-/* Moves *next to the event that gap number number leads to. Returns false if it lies outside the
- * chunk. */
+/* Advances *next by the gap with this number; SIZE_MAX after the last gap. Returns false if that is
+ * outside the chunk. */
 static bool next_place(
 	const struct record_cursor *cursor, const struct column *gaps, size_t number, size_t *next)
 {

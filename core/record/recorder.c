@@ -23,7 +23,7 @@
 #define PACKING_MATCH 4
 #define TEMPORARY_LEVEL 1
 #define ROWS_BYTES                                                                                 \
-	((size_t)1 << 20) /* of definitions to collect before they are written without a flush */
+	((size_t)1 << 20) /* of definitions; more are written without waiting for a flush */
 
 /* A check-point is written after this many events per kind, within limits. */
 #define EVENTS_A_KIND 32
@@ -85,7 +85,7 @@ struct recorder {
 	struct record_kind *kinds;
 	struct kind_counter *counters; /* by kind */
 	size_t stack_cap, kind_cap, counter_cap, frame_count;
-	uint32_t cache[CACHE_KINDS]; /* number of a kind plus one, by a cheap hash */
+	uint32_t cache[CACHE_KINDS]; /* numbers of kinds plus one, by a cheap hash */
 
 	/* Events that are not written yet; the first one has number event_first. */
 	struct column_values codes, far, tick_gaps, ticks, thread_gaps, threads_now;
@@ -336,6 +336,8 @@ static void write_pending(struct recorder *recorder)
 		write_checkpoint(recorder);
 	write_marks(recorder);
 }
+
+/* ---------------------------------------------------------------- definitions */
 
 /* Records the error that ends a recording at a limit. */
 static void set_limit(struct recorder *recorder, size_t count, const char *what)
@@ -748,6 +750,8 @@ void recorder_remark(struct recorder *recorder, const char *text)
 	put_text(to, text);
 	write_chunk(recorder, CHUNK_REMARK, recorder->last_ms, 0);
 }
+
+/* ---------------------------------------------------------------- the file from start to end */
 
 static int create(struct recorder *recorder, const char *path, const char *place, struct err *err)
 {

@@ -33,6 +33,8 @@ int recording_bad(const struct recording *recording, int rc, uint64_t offset, co
 	return rc;
 }
 
+/* ---------------------------------------------------------------- contents of chunks */
+
 static char *keep_text(struct recording *recording, struct payload *from)
 {
 	size_t len;
@@ -379,6 +381,8 @@ static int take_chunk(struct opening *opening, const struct chunk_head *head, st
 	default: return 0; /* of a later version, and optional for readers */
 	}
 }
+
+/* ---------------------------------------------------------------- the index, or all chunks */
 
 /* Reads the chunk at opening->offset and its contents. */
 static int look_at(struct opening *opening, const struct chunk_head *head)
