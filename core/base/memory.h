@@ -1,10 +1,10 @@
 /*
  * Memory: growable byte buffers (buf), growable arrays, and arenas.
  *
- * Running out of memory ends the program: it prints a line to standard error, does the cleanup of
- * an interrupt (removes temporary files, resumes a held target) and exits with status 2. Therefore
- * nothing here fails and no caller checks. Sizes that come from input must be bounded before memory
- * is allocated. Code that holds a target uses plain malloc() and array_try_grow() and returns
+ * Running out of memory ends the program. It prints a line to standard error, removes temporary
+ * files and resumes a held target as an interrupt does, and exits with status 2. Therefore nothing
+ * here fails and no caller checks. Sizes that come from input must be bounded before memory is
+ * allocated. Code that holds a target uses plain malloc() and array_try_grow() and returns
  * -ERR_NOMEM, so that a series goes on with the next snapshot.
  */
 #ifndef CORE_BASE_MEMORY_H

@@ -149,9 +149,9 @@ void os_on_held(void (*told)(void));
  * zero is arbitrary. */
 int64_t os_clock_ms(void);
 
-/* Waits until that clock reaches until_ms, an interrupt was held back (then it never waits again),
- * or one of the handles is signalled (Windows) or readable (POSIX). May return earlier: waits are
- * split, because a sleeping machine may not count the time. */
+/* Waits until that clock reaches until_ms or one of the handles is signalled (Windows) or readable
+ * (POSIX). An interrupt that was held back also ends this wait and all later ones. May return
+ * earlier: waits are split, because a sleeping machine may not count the time. */
 #define OS_WAIT_MAX 32 /* handles */
 #define OS_WAIT_MS 10000 /* the longest single wait */
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);

@@ -301,8 +301,8 @@ int os_replace(const char *from, const char *to, struct err *err)
 
 /*
  * Renames on a file system without hard links, such as FAT. An empty file claims the name
- * exclusively, and is then replaced. A race remains: a reader may see the empty file, which stays
- * if this process is killed at that point, and a writer that opens it loses its data.
+ * exclusively, and is then replaced. A race remains: a reader may see the empty file, and a writer
+ * that opens it loses its data. The empty file stays if this process is killed at that point.
  */
 static int claim_and_move(const char *from, const char *to)
 {

@@ -183,9 +183,9 @@ static size_t take_digits(const char **at, const char *end, size_t max)
 }
 
 /*
- * Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711" and
- * passes it on as a note of kind "umdh", with the time (local time, taken as UTC) and the id. Any
- * other form is a plain comment.
+ * Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
+ * it on as a note of kind "umdh" with the time (local time, taken as UTC) and the id. Any other
+ * form is a plain comment.
  */
 static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
 {

@@ -2,7 +2,7 @@
  * key=value words of a "// hsnap:" line.
  *
  * A value is a run of bytes without blanks, quotes and control characters, or a text in double
- * quotes, in which \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is the
+ * quotes. In quotes, \" \\ and \xHH stand for a quote, a backslash and any byte. man/hdump.5 is the
  * specification.
  */
 #ifndef CORE_DUMP_KV_H

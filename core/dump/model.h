@@ -29,8 +29,8 @@ struct module {
 	uint32_t timestamp, checksum; /* of the image's headers */
 	bool has_identity;
 	/* Last base address of an unloaded module, otherwise 0. base of such a module is an address
-	 * that it never had, which distinguishes its frames from those of a later module at the
-	 * same place. */
+	 * that it never had. That distinguishes its frames from those of a later module at the same
+	 * place. */
 	uint64_t unloaded_at;
 };
 

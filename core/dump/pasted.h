@@ -2,9 +2,9 @@
  * Repair of texts that went through mail, a web page or an editor.
  *
  * Programs print dumps and comparisons with a TAB before each frame. In pasted texts, TABs are
- * missing or have become blanks, lines are quoted or have empty lines between them, and dashes,
- * blanks and line ends are replaced. A line whose meaning is certain is restored to the printed
- * form. Other lines are unchanged, and the number of lines never changes.
+ * missing or have become blanks. Lines are quoted or separated by empty lines, and dashes, blanks
+ * and line ends are replaced. A line whose meaning is certain is restored to the printed form.
+ * Other lines are unchanged, and the number of lines never changes.
  */
 #ifndef CORE_DUMP_PASTED_H
 #define CORE_DUMP_PASTED_H

@@ -3,7 +3,7 @@
  * virtual memory of one process in a log become a recording.
  *
  * A log is read twice. A scan, in the order of the file, finds processes, modules and definitions
- * of stacks, most of which come at the end of the log. Then the events are read in the order of
+ * of stacks. Most definitions come at the end of the log. Then the events are read in the order of
  * time. Memory is bounded by what the scan finds (within limits), by one buffer per processor, and
  * by the live blocks.
  */

@@ -240,8 +240,8 @@ struct etw_module *etw_images_modules(struct etw_images *images, uint32_t pid, s
 			modules[*number].to = image->ticks;
 		if (is_there && image->type != IMAGE_LOAD)
 			continue;
-		/* A module that is first mentioned by a rundown or an unload was loaded earlier,
-		 * but not before the end of the previous module there. */
+		/* The first event of this module is a rundown or an unload, so it was loaded
+		 * earlier, but after the previous module there. */
 		made.from = image->type == IMAGE_LOAD ? image->ticks :
 			    number		      ? modules[*number].to :
 							0;

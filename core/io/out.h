@@ -41,10 +41,10 @@ struct out {
 };
 
 /*
- * Switches the protection of dumps, UMDH's logs, recordings, minidumps, ETW logs and zip archives
- * on or off. Programs switch it on at their start; --overwrite switches it off. While it is on,
- * out_check() and the functions that open an output return -ERR_KEPT if path is such a file.
- * Otherwise out_check() returns 0.
+ * Switches the protection of the files that out_check() recognizes on or off: dumps, UMDH's logs
+ * and comparisons, recordings, minidumps, ETW logs and packed files. Programs switch it on at their
+ * start; --overwrite switches it off. While it is on, out_check() and the functions that open an
+ * output return -ERR_KEPT if path is such a file. Otherwise out_check() returns 0.
  */
 void out_protect(bool is_on);
 int out_check(const char *path, struct err *err);

@@ -53,9 +53,9 @@ enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* fl
 enum { MARK_LABEL, MARK_START }; /* types of a mark */
 
 /*
- * One byte of a free identifies the allocation: by its distance after the last freed allocation of
- * its kind (AGE_AHEAD + n, n = 0 for the next one) or before it (AGE_BACK + n, n = 0 for the one
- * before), or by its age (AGE_NEAR + n, n = 0 for the newest). AGE_FAR: its age is in a separate
+ * How one byte of a free identifies the allocation, with last as the number of the last freed
+ * allocation of its kind. AGE_AHEAD + n: number last + 1 + n. AGE_BACK + n: number last - 1 - n.
+ * AGE_NEAR + n: age n, where the newest of its kind has age 0. AGE_FAR: the age is in a separate
  * column.
  */
 enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };

@@ -1,7 +1,7 @@
 /*
  * Live blocks: an open hash table by address. The blocks of a heap also form a list through the
- * table, so that destroying a heap takes time in proportion to its blocks. Entries are small,
- * because a process may have millions of blocks.
+ * table, so destroying a heap takes time proportional to its blocks. Entries are small, because a
+ * process may have millions of blocks.
  */
 #include <stdlib.h>
 #include <string.h>
