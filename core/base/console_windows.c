@@ -98,11 +98,9 @@ static bool write_message(FILE *stream, const char *text, size_t len)
 	return true;
 }
 
-/*
- * Replacements of the functions to which the printf() and fprintf() of mingw lead. The library's
+/* Replacements of the functions to which the printf() and fprintf() of mingw lead. The library's
  * own versions write byte by byte to an unbuffered stream such as standard error. A console would
- * then never get a whole character.
- */
+ * then never get a whole character. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 int __mingw_vfprintf(FILE *stream, const char *format, va_list args)
 {

@@ -22,7 +22,6 @@ struct hasher {
 	uint64_t a, b, c, d;
 };
 
-/* Returns the key of this process. */
 struct hash_key hash_key(void);
 
 struct hasher hasher_begin(const struct hash_key *key);
@@ -76,7 +75,6 @@ struct hash_index {
 	size_t cap, count;
 };
 
-/* State of one search. */
 struct hash_probe {
 	uint32_t hash;
 	size_t at;
@@ -116,7 +114,6 @@ uint64_t *table_find(const struct table *table, const void *key, size_t len);
 /* Adds key, which must not be in the table. */
 void table_add(struct table *table, const void *key, size_t len, uint64_t value);
 
-/* A map from 64-bit numbers to 32-bit numbers. */
 struct u64map {
 	struct hash_index index;
 	struct u64map_item {
@@ -129,7 +126,6 @@ struct u64map {
 void u64map_init(struct u64map *map);
 void u64map_release(struct u64map *map);
 
-/* Makes room for more numbers. */
 void u64map_reserve(struct u64map *map, size_t more);
 
 /* Returns true and sets *value if number is in the map. */

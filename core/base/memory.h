@@ -35,7 +35,6 @@ void buf_init(struct buf *buf);
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf);
 
-/* Makes room for more bytes. */
 void buf_reserve(struct buf *buf, size_t more);
 void buf_add(struct buf *buf, const void *bytes, size_t len);
 void buf_add_text(struct buf *buf, const char *text);
@@ -55,7 +54,7 @@ int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
 struct arena {
 	struct arena_chunk *chunks;
-	size_t used_bytes; /* total of all pieces */
+	size_t used_bytes;
 };
 
 void arena_init(struct arena *arena);

@@ -50,7 +50,6 @@ uint64_t os_size(struct os_file *file);
 
 void os_close(struct os_file *file);
 
-/* The bytes of a file, mapped into memory. */
 struct os_map {
 	const unsigned char *bytes;
 	size_t len; /* > 0 */
@@ -116,7 +115,6 @@ void os_remove(const char *path);
 /* Creates a folder for this user alone. On Windows the folder inherits the rights of its parent.
  * Returns 0 or -1. */
 int os_make_private_folder(const char *path);
-/* Removes an empty folder. */
 void os_remove_folder(const char *path);
 
 /* Returns a number that differs between all running processes. */

@@ -299,11 +299,9 @@ int os_replace(const char *from, const char *to, struct err *err)
 	return 0;
 }
 
-/*
- * Renames on a file system without hard links, such as FAT. An empty file claims the name
+/* Renames on a file system without hard links, such as FAT. An empty file claims the name
  * exclusively, and is then replaced. A race remains: a reader may see the empty file, and a writer
- * that opens it loses its data. The empty file stays if this process is killed at that point.
- */
+ * that opens it loses its data. The empty file stays if this process is killed at that point. */
 static int claim_and_move(const char *from, const char *to)
 {
 	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), code;

@@ -33,7 +33,6 @@ const char *os_wine_version(void);
 /* Returns the build number of Windows; 0: unknown, or Wine. */
 unsigned windows_build(void);
 
-/* Returns true if a HANDLE is a console's. */
 bool console_is(void *handle);
 
 /* Writes UTF-8 to a console. An incomplete character is completed by the next call. Returns false

@@ -163,7 +163,7 @@ int date_parse(const char *text, int64_t *ms)
 static const struct form {
 	size_t len;
 	const char *rest;
-	int64_t span_ms; /* length of time that the text stands for */
+	int64_t span_ms;
 } forms[] = {
 	{sizeof("2026-11-20") - 1, "T00:00:00Z", 86400000},
 	{sizeof("2026-11-20T10:00") - 1, ":00Z", 60000},

@@ -103,7 +103,6 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));
 }
 
-/* A pending rename. */
 struct file_naming {
 	HANDLE handle;
 	bool is_temporary;

@@ -62,7 +62,7 @@ struct progress {
 	FILE *to;
 	const char *what; /* "hsym: looking up names" */
 	bool is_watched; /* to is a terminal */
-	int64_t start_ms, item_ms, shown_ms; /* of the work, the item and the last line */
+	int64_t start_ms, item_ms, shown_ms;
 	char item[40]; /* name of the current item, made harmless, cut to fit */
 	size_t columns; /* of the line on the terminal; 0: no line */
 };

@@ -65,10 +65,8 @@ bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
 /* Returns true if text begins with part, ignoring ASCII case. */
 bool text_begins(const char *text, const char *part);
 
-/*
- * Returns true if the whole text matches the pattern, in which '*' stands for any text. Takes time
- * proportional to the product of both lengths in the worst case.
- */
+/* Returns true if the whole text matches the pattern, in which '*' stands for any text. Takes time
+ * proportional to the product of both lengths in the worst case. */
 enum {
 	GLOB_FOLD = 1, /* ignore the case of ASCII letters */
 	GLOB_QUESTION = 2, /* '?' stands for one character */
@@ -110,7 +108,6 @@ static inline bool hex_all(uint64_t bytes)
 	return !hex_others(bytes);
 }
 
-/* Returns the number that eight digits stand for. */
 static inline uint64_t hex_join(uint64_t bytes)
 {
 	uint64_t values = (bytes & HEX_EACH(0x0f)) + 9 * (bytes >> 6 & HEX_EACH(0x01));
@@ -120,11 +117,9 @@ static inline uint64_t hex_join(uint64_t bytes)
 	return (values << 16 | values >> 32) & UINT64_C(0xffffffff);
 }
 
-/*
- * Parses a hexadecimal number of up to 64 bits, with any number of leading zeros, and moves *at
+/* Parses a hexadecimal number of up to 64 bits, with any number of leading zeros, and moves *at
  * past it. Eight bytes after the digits must be readable. Returns false with *at unchanged if there
- * is no number or it is too large.
- */
+ * is no number or it is too large. */
 static inline bool hex_take(const char **at, uint64_t *value)
 {
 	const char *text = *at;

@@ -35,7 +35,7 @@ struct dump_name {
 
 /* One entry: a block, or the sum of several blocks with one stack. */
 struct dump_entry {
-	uint64_t block_count, requested_bytes, overhead_bytes; /* totals of its blocks */
+	uint64_t block_count, requested_bytes, overhead_bytes;
 	uint64_t addr; /* 0 if the entry is a sum */
 	/* id is not NUL-terminated: see id_len. frames is NULL if no stack follows the entry. */
 	struct stack stack;
@@ -84,18 +84,14 @@ struct dump_source {
 	const char *name; /* for messages */
 };
 
-/*
- * Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE with
+/* Reads a dump to its end. Returns 0; -ERR_EMPTY; -ERR_NOT_DUMP; -ERR_VERSION; -ERR_BAD_LINE with
  * place "name:line"; -ERR_SECOND with that place if another snapshot begins there; -ERR_CUT if the
- * end is missing, after everything else was passed on; -ERR_READ; or the result of the sink.
- */
+ * end is missing, after everything else was passed on; -ERR_READ; or the result of the sink. */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
-/*
- * Reads a dump in parts, for a reader that splits a file itself. Parts come in order, and each
+/* Reads a dump in parts, for a reader that splits a file itself. Parts come in order, and each
  * begins at the start of a line that does not start with a TAB. The functions return as dump_scan()
- * does.
- */
+ * does. */
 struct dump_scanner;
 struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err);

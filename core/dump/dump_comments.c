@@ -59,7 +59,6 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 		       rc;
 }
 
-/* Returns true if a snapshot was read before this line. */
 static bool has_snapshot(const struct dump_scanner *scanner)
 {
 	return scanner->seen.block_count || scanner->ended;
@@ -182,11 +181,9 @@ static size_t take_digits(const char **at, const char *end, size_t max)
 	return (size_t)(*at - from);
 }
 
-/*
- * Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
+/* Parses "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711". Passes
  * it on as a note of kind "umdh" with the time (local time, taken as UTC) and the id. Any other
- * form is a plain comment.
- */
+ * form is a plain comment. */
 static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	const char *end = line->text + line->len, *at = line->text, *time, *pid;

@@ -46,7 +46,6 @@ static size_t last_line(const struct line_window *window, bool with_tab)
 	return 0;
 }
 
-/* Removes bytes from the start of the window. */
 static void drop(struct line_window *window, size_t len)
 {
 	window->len -= len;
@@ -309,7 +308,6 @@ void scan_unread_line(struct dump_scanner *scanner, const struct scan_line *line
 	text_harmless(scanner->unread);
 }
 
-/* Returns true for a line that looks like a named frame. */
 static bool is_like_name(const struct scan_line *line)
 {
 	size_t at = line->len;

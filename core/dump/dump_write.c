@@ -247,11 +247,10 @@ struct label {
 	bool is_shown; /* the stack's frames were written */
 };
 
-/* The state of writing entries. */
 struct entries {
 	struct out *out;
 	const struct snapshot *snapshot;
-	struct block_span *spans; /* of the blocks in order */
+	struct block_span *spans;
 	size_t span_count;
 	struct label *labels; /* one for each stack */
 	size_t span_at, sum_at; /* index of the next span of blocks, and of the next sum */

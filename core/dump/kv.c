@@ -42,7 +42,6 @@ struct kv_cursor {
 	const char *at, *end;
 };
 
-/* Parses the escape at from->at and adds its byte. */
 static int escape(struct kv_cursor *from, struct buf *to)
 {
 	const char *at = from->at;

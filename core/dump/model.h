@@ -70,10 +70,8 @@ struct heap {
 	uint64_t traced_only;
 };
 
-/*
- * Headings of memory outside heaps, used in the place of a heap's address: no heap can lie there.
- * "reserved" is address space that is not committed, so it is not memory.
- */
+/* Headings of memory outside heaps, used in the place of a heap's address: no heap can lie there.
+ * "reserved" is address space that is not committed, so it is not memory. */
 enum {
 	HEAP_VIRTUAL = 1, /* committed by VirtualAlloc */
 	HEAP_RESERVED, /* reserved by VirtualAlloc */

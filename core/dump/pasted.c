@@ -231,7 +231,6 @@ static size_t plain_line(struct pasted *pasted, const char *at, const char *end,
 
 /* ---------------------------------------------------------------- lines */
 
-/* A parsed line. */
 struct pasted_line {
 	enum pasted_kind kind;
 	const char *at, *end; /* without quote marks; without blanks and CR at the end */

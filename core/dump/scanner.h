@@ -127,10 +127,8 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line);
 /* Reads lines that start with a TAB, at least one. */
 int scan_stack_lines(struct dump_scanner *scanner);
 
-/*
- * Returns true for a named frame: a location that may have "ADDRESS : " before it (Windows XP and
- * 2003) and " (FILE, LINE)" after it. An entry is not a named frame, whatever its id.
- */
+/* Returns true for a named frame: a location that may have "ADDRESS : " before it (Windows XP and
+ * 2003) and " (FILE, LINE)" after it. An entry is not a named frame, whatever its id. */
 bool scan_is_name(const char *at, const char *end);
 
 /* Reads the current line if it is a named frame of the open entry. Returns 1 if it was read, 0 if

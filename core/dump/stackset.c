@@ -196,7 +196,6 @@ void stackset_prefetch(const struct stackset *set, uint32_t hash, unsigned step)
 		__builtin_prefetch(set->stacks[first].id);
 }
 
-/* Finds or adds the first stack of an id. */
 static uint32_t first_of(
 	struct stackset *set, uint32_t hash, const struct stack *wanted, size_t id_len)
 {

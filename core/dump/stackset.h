@@ -86,11 +86,9 @@ void stackset_release(struct stackset *set);
  * memory of ids, frames and candidates, because the stacks point to other memory now. */
 void stackset_close(struct stackset *set, bool are_elsewhere);
 
-/*
- * Finds or adds the stack of an entry: by id alone if frames is NULL (the first stack of that id),
+/* Finds or adds the stack of an entry: by id alone if frames is NULL (the first stack of that id),
  * otherwise by id and frames. Candidates without frames are ignored. Everything is copied. *index
- * is an index into set->stacks.
- */
+ * is an index into set->stacks. */
 void stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 
 /* The two steps of stackset_put(), for many stacks at once. The hash of an id is constant while the

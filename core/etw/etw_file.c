@@ -107,7 +107,6 @@ static int take_head(struct etw_file *file, const unsigned char *bytes, size_t l
 
 /* ---------------------------------------------------------------- the list of buffers */
 
-/* Reads the head of a buffer. Returns false if it is invalid. */
 static bool take_buffer(struct etw_file *file, uint64_t offset, const unsigned char *head,
 	struct etw_buffer *buffer)
 {

@@ -117,7 +117,6 @@ struct etw_event {
 	size_t items_bytes;
 };
 
-/* The events of one buffer. */
 struct etw_events {
 	const unsigned char *bytes;
 	size_t at, used;

@@ -10,7 +10,7 @@
 /* The buffers of one processor in one file. */
 struct stream {
 	struct etw_file *file;
-	const struct etw_buffer **at, **end; /* the buffers that remain */
+	const struct etw_buffer **at, **end;
 	struct etw_room room;
 	struct etw_events events;
 	struct etw_event event;

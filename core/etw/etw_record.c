@@ -21,7 +21,6 @@
 /* Flags of virtual memory events: those of VirtualAlloc() and VirtualFree(). */
 enum { COMMIT = 0x1000, RESERVE = 0x2000, DECOMMIT = 0x4000, RELEASE = 0x8000 };
 
-/* Kinds of waiting events. */
 enum what {
 	BLOCK_ALLOC,
 	BLOCK_FREE,
@@ -32,7 +31,6 @@ enum what {
 	PAGES_FREE,
 };
 
-/* A module is loaded or unloaded. */
 struct module_change {
 	uint64_t ticks;
 	uint32_t module; /* index into modules */

@@ -12,15 +12,13 @@
 
 /* Files that only grow, such as logs, and that several processes may write at once. */
 
-/*
- * Appends a line, which ends with a newline, to the file at path, which is created if it is
+/* Appends a line, which ends with a newline, to the file at path, which is created if it is
  * missing. If the file would exceed limit_bytes, it is renamed to aside, replacing an older file,
  * and a new file is begun. If the rename fails, because a reader does not allow it, the line is
  * appended to the full file. The file is locked meanwhile, so that lines of several processes
  * neither mix nor are lost; a lock that another process holds for seconds is ignored. A line that
  * was torn because the disk was full is ended first. The file is not kept open: it may be moved or
- * removed at any time. Nothing is written if len is 0. Returns 0, -ERR_CREATE or -ERR_WRITE.
- */
+ * removed at any time. Nothing is written if len is 0. Returns 0, -ERR_CREATE or -ERR_WRITE. */
 int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err);
 

@@ -139,7 +139,6 @@ static bool leads_elsewhere(const WIN32_FIND_DATAW *found)
 	       IsReparseTagNameSurrogate(found->dwReserved0);
 }
 
-/* Passes one entry on. */
 static int hand_on(const WIN32_FIND_DATAW *found,
 	int (*each)(void *ctx, const struct folder_entry *entry), void *ctx, struct err *err)
 {

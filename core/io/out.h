@@ -40,12 +40,10 @@ struct out {
 	bool is_new;
 };
 
-/*
- * Switches the protection of the files that out_check() recognizes on or off: dumps, UMDH's logs
+/* Switches the protection of the files that out_check() recognizes on or off: dumps, UMDH's logs
  * and comparisons, recordings, minidumps, ETW logs and packed files. Programs switch it on at their
  * start; --overwrite switches it off. While it is on, out_check() and the functions that open an
- * output return -ERR_KEPT if path is such a file. Otherwise out_check() returns 0.
- */
+ * output return -ERR_KEPT if path is such a file. Otherwise out_check() returns 0. */
 void out_protect(bool is_on);
 int out_check(const char *path, struct err *err);
 
@@ -79,10 +77,8 @@ static inline void out_char(struct out *out, char c)
 /* Writes text as text_harmless() would change it. */
 void out_harmless(struct out *out, const char *text);
 
-/*
- * Writes a number to base 10 or 16 (lower-case), right-aligned with blanks to width, which is at
- * most 100; a longer number takes the columns it needs. sign, unless 0, precedes the digits.
- */
+/* Writes a number to base 10 or 16 (lower-case), right-aligned with blanks to width, which is at
+ * most 100; a longer number takes the columns it needs. sign, unless 0, precedes the digits. */
 void out_number(struct out *out, uint64_t value, unsigned base, unsigned width);
 void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsigned width);
 

@@ -378,11 +378,9 @@ static char *take_name(struct pe_reader *reader, const unsigned char *entry)
 	return arena_text(&reader->symbols->arena, name, strlen(name));
 }
 
-/*
- * Returns the function's name in the name of a section, or NULL. gcc and clang put each function
+/* Returns the function's name in the name of a section, or NULL. gcc and clang put each function
  * that may be discarded or moved into its own section, ".text$NAME" or ".text.startup.NAME".
- * Libraries without local symbols, such as libstdc++, still have these section symbols.
- */
+ * Libraries without local symbols, such as libstdc++, still have these section symbols. */
 static char *name_of_part(const struct pe_reader *reader, char *name)
 {
 	static const char *const prefixes[] = {".text$", ".text.startup."};

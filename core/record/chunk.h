@@ -52,12 +52,10 @@ enum chunk_type {
 enum { MODULE_HAS_IDENTITY = 1, MODULE_HAS_PDB = 2, MODULE_HAS_GUID = 4 }; /* flags of a module */
 enum { MARK_LABEL, MARK_START }; /* types of a mark */
 
-/*
- * How one byte of a free identifies the allocation, with last as the number of the last freed
+/* How one byte of a free identifies the allocation, with last as the number of the last freed
  * allocation of its kind. AGE_AHEAD + n: number last + 1 + n. AGE_BACK + n: number last - 1 - n.
  * AGE_NEAR + n: age n, where the newest of its kind has age 0. AGE_FAR: the age is in a separate
- * column.
- */
+ * column. */
 enum { AGE_AHEAD = 0, AGE_BACK = 16, AGE_NEAR = 32, AGE_FAR = 255 };
 
 /* The last freed allocation before any free, and again after each check-point: the one before

@@ -41,10 +41,8 @@ bool live_block_end(struct live_blocks *blocks, uint64_t addr, uint32_t stack);
 void live_heap_end_tag(struct live_blocks *blocks, unsigned tag);
 void live_heap_end(struct live_blocks *blocks, uint64_t heap);
 
-/*
- * Frees all blocks for whose address exists() returns false, by no stack, unless there are more
- * than most of them. Returns their number.
- */
+/* Frees all blocks for whose address exists() returns false, by no stack, unless there are more
+ * than most of them. Returns their number. */
 size_t live_blocks_keep(struct live_blocks *blocks, bool (*exists)(const void *ctx, uint64_t addr),
 	const void *ctx, size_t most);
 

@@ -194,7 +194,6 @@ static uint32_t heap_number(struct live_blocks *blocks, uint64_t handle)
 	return blocks->handle_count++;
 }
 
-/* Allocates a block of a kind. Returns its number. */
 static uint64_t alloc(struct live_blocks *blocks, uint32_t kind, uint64_t addr, uint64_t heap)
 {
 	uint64_t number = recorder_alloc(blocks->recorder, kind, addr);

@@ -202,12 +202,10 @@ uint64_t record_kind_stands_for(const struct record_facts *facts, uint32_t kind,
 /* Returns the number of bytes that one allocation of a kind stands for. */
 uint64_t record_kind_bytes(const struct record_facts *facts, uint32_t kind);
 
-/*
- * Parses a moment: "start", "end", "peak"; a time since time 0 ("1m30s", "500ms"); a percentage of
+/* Parses a moment: "start", "end", "peak"; a time since time 0 ("1m30s", "500ms"); a percentage of
  * the whole time ("40%", "12.5%"); a time in UTC ("2026-11-20T10:00"); otherwise a mark's label, of
  * which the first is used; or a distance from a name ("peak-1s"). Returns 0; -ERR_MOMENT for any
- * other text or a moment outside the recording; or an error of reading.
- */
+ * other text or a moment outside the recording; or an error of reading. */
 int recording_position(struct recording *recording, const char *moment, uint64_t *position,
 	uint64_t *time_ms, struct err *err);
 

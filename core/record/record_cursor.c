@@ -185,7 +185,6 @@ int record_events_until(
 
 /* ---------------------------------------------------------------- check-points */
 
-/* A parsed check-point. */
 struct checkpoint {
 	size_t kind_count;
 	struct column allocated, live;
@@ -257,7 +256,6 @@ static int pass_checkpoint(struct record_cursor *cursor)
 	return 0;
 }
 
-/* Checks all check-points up to the cursor's position. */
 static int pass_checkpoints(struct record_cursor *cursor)
 {
 	const struct recording *recording = cursor->recording;

@@ -62,7 +62,6 @@ struct pending_mark {
 	size_t label_at; /* offset in labels; SIZE_MAX: the start of the recording */
 };
 
-/* The numbers of a column. */
 struct column_values {
 	uint64_t *values; /* room for EVENTS_A_CHUNK */
 	size_t count;

@@ -10,7 +10,6 @@
 #include "core/dump/kv.h"
 #include "core/record/recording_read.h"
 
-/* A recording that is being opened. */
 struct opening {
 	struct recording *recording;
 	struct chunk_reader reader;

@@ -37,7 +37,6 @@ struct recording {
 	size_t frame_count, text_bytes;
 };
 
-/* A parsed EVENTS chunk. */
 struct record_events {
 	uint64_t first, begin_ms, end_ms;
 	uint64_t lost_count, peak_bytes, peak_position, peak_ms; /* after the chunk */
