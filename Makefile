@@ -282,7 +282,7 @@ deb: ## a Debian package of the last commit, in build/deb
 	setup/packages deb
 	setup/deb $(VERSION)
 
-deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a ## libraries for Windows
+deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/lib/libzstd.a $(DEPS)/include/uthash.h ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a $(DEPS32)/lib/libzstd.a ## and for its 32-bit programs
 prefix: build/wine/system.reg ## the Wine prefix
 
@@ -310,7 +310,11 @@ $(DEPS)/lib/libzydis.a: setup/zydis setup/pins | packages
 $(DEPS)/lib/libzstd.a: setup/zstd setup/pins | packages
 	setup/step zstd "building zstd for Windows" setup/zstd
 
-# After those, for they unpack the same sources.
+$(DEPS)/include/uthash.h: | packages
+	mkdir -p $(@D)
+	cp /usr/include/uthash.h $@
+
+# After those, because they unpack the same sources.
 $(DEPS32)/lib/libzydis.a: setup/zydis setup/pins | packages $(DEPS)/lib/libzydis.a
 	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
 

@@ -29,7 +29,7 @@ is_deeply([sort grep { !m{/$} } split /\n/, $listed], [sort map { "hsnap-$versio
 my %files = unzipped("$root/build/dist/hsnap-$version-windows.zip");
 my @programs = qw(hsnap.exe hsnap-tracer64.dll hsnap32.exe hsnap-tracer32.dll hdiff.exe hsym.exe);
 my @prove = ('stepper.exe', map { ("x64/$_.exe", "x86/$_.exe") } qw(leak_steady leak_heaps memory_test));
-my @licences = qw(pcre2 zstd zydis zlib mingw-w64 gcc-runtime);
+my @licences = qw(pcre2 uthash zstd zydis zlib mingw-w64 gcc-runtime);
 my @pages = map { m{([^/]+)$} } glob "$root/man/*";
 is_deeply([sort keys %files], [sort @programs, (map { "licences/$_.txt" } @licences), (map { "doc/$_.html" } @pages),
 	(map { "prove/$_" } @prove), 'prove.cmd', 'README.txt', 'LICENSE.txt', 'SHA256SUMS.txt', 'completion/hsnap.ps1', 'sbom.spdx.json'],

@@ -47,6 +47,7 @@ none('windows.h is for whole files of Windows', grep_includes(sub {
 }));
 my @pcre2 = grep_includes(sub { $_[1] eq 'pcre2.h' });
 none('pcre2.h is in one file at most', @pcre2 > 1 ? @pcre2 : ());
+none('uthash.h is behind one door', grep_includes(sub { $_[1] eq 'uthash.h' && $_[0] ne 'core/base/hash.c' }));
 none('Zydis is for the tracer', grep_includes(sub { $_[1] =~ m,^Zy, && $_[0] !~ m,^snapshot/, }));
 none('no #ifdef for the system in the middle of a thought',
 	grep { !m{^core/base/err\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);

@@ -4,19 +4,29 @@
  */
 #include "core/base/hash.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
 
+#define uthash_malloc(bytes) xmalloc(bytes)
+#define uthash_free(memory, bytes) free(memory)
+#include <uthash.h>
+
+static atomic_bool is_begun, is_known;
+
 struct hash_key hash_key(void)
 {
-	static char here; /* an address that differs between processes */
 	static struct hash_key key;
 
-	if (!key.words[1])
-		key = (struct hash_key){{(uint64_t)os_time_ms() * UINT64_C(0x9e3779b97f4a7c15),
-			((uint64_t)(uintptr_t)&here ^ (uint64_t)os_pid() << 40) | 1}};
+	/* Threads that start together get the key of the first one. */
+	while (!atomic_load(&is_known)) {
+		if (!atomic_exchange(&is_begun, true)) {
+			os_random(&key, sizeof(key));
+			atomic_store(&is_known, true);
+		}
+	}
 	return key;
 }
 
@@ -128,30 +138,29 @@ void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 	index->count++;
 }
 
+/* ---------------------------------------------------------------- byte strings, by uthash */
+
 struct table_entry {
-	const char *key;
-	size_t len;
+	UT_hash_handle hh; /* its key lies in the table's arena */
 	uint64_t value;
 };
 
 void table_init(struct table *table)
 {
-	*table = (struct table){0};
-	hash_index_init(&table->index);
+	*table = (struct table){.key = hash_key()};
 	arena_init(&table->arena);
 }
 
 void table_release(struct table *table)
 {
-	hash_index_release(&table->index);
-	free(table->entries);
+	HASH_CLEAR(hh, table->entries);
 	arena_release(&table->arena);
 	table_init(table);
 }
 
-static uint32_t hash_bytes(const struct hash_key *own, const void *key, size_t len)
+static unsigned hash_bytes(const struct table *table, const void *key, size_t len)
 {
-	struct hasher hasher = hasher_begin(own);
+	struct hasher hasher = hasher_begin(&table->key);
 
 	hasher_add_bytes(&hasher, key, len);
 	return hasher_end(&hasher);
@@ -159,30 +168,25 @@ static uint32_t hash_bytes(const struct hash_key *own, const void *key, size_t l
 
 uint64_t *table_find(const struct table *table, const void *key, size_t len)
 {
-	struct hash_probe probe =
-		hash_index_probe(&table->index, hash_bytes(&table->index.key, key, len));
-	uint32_t number;
+	unsigned hash = hash_bytes(table, key, len);
+	struct table_entry *entry;
 
-	while ((number = hash_index_next(&table->index, &probe)) != INDEX_NONE) {
-		struct table_entry *entry = table->entries[number];
-
-		if (entry->len == len && !memcmp(entry->key, key, len))
-			return &entry->value;
-	}
-	return NULL;
+	HASH_FIND_BYHASHVALUE(hh, table->entries, key, len, hash, entry);
+	return entry ? &entry->value : NULL;
 }
 
 void table_add(struct table *table, const void *key, size_t len, uint64_t value)
 {
+	unsigned hash = hash_bytes(table, key, len);
 	struct table_entry *entry = arena_alloc(&table->arena, sizeof(*entry));
+	const char *copy = arena_text(&table->arena, key, len);
 
-	*entry = (struct table_entry){arena_text(&table->arena, key, len), len, value};
-	array_grow((void **)&table->entries, &table->cap, table->count, sizeof(*table->entries));
-	table->entries[table->count] = entry;
-	hash_index_add(
-		&table->index, hash_bytes(&table->index.key, key, len), (uint32_t)table->count);
+	entry->value = value;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->entries, copy, len, hash, entry);
 	table->count++;
 }
+
+/* ---------------------------------------------------------------- numbers */
 
 void u64map_init(struct u64map *map)
 {

@@ -99,9 +99,9 @@ void hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 
 /* A map from byte strings (copied) to numbers. */
 struct table {
-	struct hash_index index;
-	struct table_entry **entries;
-	size_t count, cap;
+	struct table_entry *entries; /* by uthash */
+	size_t count;
+	struct hash_key key;
 	struct arena arena;
 };
 

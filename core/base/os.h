@@ -120,6 +120,9 @@ void os_remove_folder(const char *path);
 /* Returns a number that differs between all running processes. */
 unsigned long os_pid(void);
 
+/* Fills bytes with numbers that nobody can predict, if the system has a source of such numbers. */
+void os_random(void *bytes, size_t len);
+
 /* Sets the handler that is called once if the user or the system ends this process (Ctrl-C,
  * SIGTERM, closing the console). After it the process exits with status 2. The handler may run on
  * any thread or inside a signal handler, and may only do what is safe there. */

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "core/base/memory.h"
@@ -354,6 +355,12 @@ int os_make_private_folder(const char *path)
 void os_remove_folder(const char *path)
 {
 	rmdir(path);
+}
+
+void os_random(void *bytes, size_t len)
+{
+	if (getrandom(bytes, len, 0) < 0)
+		memset(bytes, 0, len);
 }
 
 unsigned long os_pid(void)

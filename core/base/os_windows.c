@@ -4,6 +4,7 @@
  */
 #include "core/base/os_windows.h"
 
+#define _CRT_RAND_S
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,6 +467,18 @@ void os_remove(const char *path)
 	if (wide)
 		DeleteFileW(wide);
 	free(wide);
+}
+
+void os_random(void *bytes, size_t len)
+{
+	unsigned char *to = bytes;
+	unsigned word = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (i % sizeof(word) == 0 && rand_s(&word))
+			word = 0;
+		to[i] = (unsigned char)(word >> 8 * (i % sizeof(word)));
+	}
 }
 
 unsigned long os_pid(void)

@@ -230,8 +230,8 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 		return 0;
 	if (!hex_take(&at, &addr))
 		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
-	if (!scanner->is_ours && (scanner->sums.index.count ||
-					 !u64map_put(&scanner->headings[!is_start], addr, &none)))
+	if (!scanner->is_ours &&
+		(scanner->sums.count || !u64map_put(&scanner->headings[!is_start], addr, &none)))
 		return scan_fail(scanner, ERR_SECOND, "its heap was listed before");
 	rc = scan_is_dump(scanner);
 	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
