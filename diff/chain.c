@@ -1,9 +1,10 @@
 /*
- * Printed comparisons in a row: what is new in one is old in the next.
+ * Printed comparisons in a row: NEW of each one is OLD of the next.
  *
- * They become dumps: one for each moment, with what all stacks of the comparisons had then. A stack that is in none of them
- * did not change. Stacks are distinguished by their ids, too, because UMDH prints a row for each id: of two ids with one stack
- * each may change in another comparison.
+ * They become dumps, one for each moment, with the sums of all stacks in any of the comparisons. A
+ * stack that is missing in a comparison did not change in it. Stacks are also distinguished by
+ * their ids, because UMDH prints a row for each id: two ids with one stack may change in different
+ * comparisons.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,33 +17,32 @@
 #include "diff/input_parts.h"
 #include "diff/printed/printed.h"
 
-/* A stack, and what it had at each moment. */
+/* A stack and its sums at each moment. */
 struct chain_row {
 	const char *id;
 	const struct frames *frames;
 	enum row_kind kind;
 	struct block_totals *at;
-	size_t last; /* the latest moment that is known */
+	size_t last; /* latest moment with known sums */
 };
 
 struct chain {
 	struct inputs *inputs;
 	const struct file_list *list;
-	struct comparison *comparisons; /* one for each file */
+	struct comparison *comparisons; /* by file */
 	struct chain_row *rows;
 	size_t row_count, row_cap;
 	struct table numbers; /* of rows, by id and frames */
 	struct arena arena;
-	size_t joined_count; /* rows of the file at hand that another one has, too */
-	/* By moment: bytes of stacks without a row, less those at the start, which are not known. The least of them is
-	 * taken to be none. */
+	size_t joined_count; /* number of rows of the current file that an earlier file has, too */
+	/* By moment: bytes of stacks without a row, relative to the unknown number at the start.
+	 * The lowest is assumed to be 0. */
 	int64_t *rests, least_rest;
-	bool lacks_rows; /* there are such stacks */
+	bool lacks_rows; /* such stacks exist */
 };
 
 #define TOO_MUCH "with those before it, its blocks add up to more than 8 EiB"
 
-/* Returns true if a file is a comparison that may be read. */
 static bool is_comparison(const struct file_item *item)
 {
 	enum file_kind kind = FILE_UNKNOWN;
@@ -86,7 +86,7 @@ static int print_warning(void *ctx, const char *text)
 	return 0;
 }
 
-/* The text of a frame, as frame_parse() reads it. */
+/* Appends the text of a frame in the form that frame_parse() reads. */
 static void add_frame_text(struct buf *text, const struct frame *frame)
 {
 	if (frame->function) {
@@ -126,7 +126,6 @@ static int contradiction(const struct chain *chain, size_t number, const struct 
 		(unsigned long long)old->block_count);
 }
 
-/* Takes a row of comparison number. */
 static int take_row(
 	struct chain *chain, size_t number, const struct row *row, struct buf *key, struct err *err)
 {
@@ -167,11 +166,11 @@ static int take_row(
 	return 0;
 }
 
-/* Adds what the total line of comparison number has beyond its rows. */
+/* Adds the excess of comparison number's total line over its rows. */
 static int take_rest(struct chain *chain, size_t number, struct err *err)
 {
 	const struct comparison *comparison = &chain->comparisons[number];
-	int64_t rest, rows = 0; /* the sum of rows fits: it is one of read_rows_settle() */
+	int64_t rest, rows = 0; /* no overflow: read_rows_settle() checked the sum */
 
 	for (size_t i = 0; i < comparison->row_count; i++)
 		rows += row_delta(comparison, &comparison->rows[i]).requested_bytes;
@@ -219,7 +218,7 @@ static int read_one(struct chain *chain, size_t number, struct err *err)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* The numbers of frames among the texts of a dump, which are added. */
+/* Stores the numbers of frames among the texts of a dump; adds missing texts. */
 static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
 	const struct frames *frames, uint64_t *numbers)
 {
@@ -242,7 +241,7 @@ static void add_texts(struct dump_sums *sums, size_t *cap, struct table *texts,
 	buf_release(&text);
 }
 
-/* 0, or -ERR_BAD_LINE: the sum does not fit. */
+/* Adds a stack's sums at a moment. Returns 0, or -ERR_BAD_LINE if the total overflows. */
 static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t moment,
 	size_t *text_cap, struct table *texts)
 {
@@ -262,7 +261,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 		add_texts(sums, text_cap, texts, &frames, numbers);
 		stack.frames = depth ? numbers : NULL;
 		stack.frame_count = (uint16_t)depth;
-		stack.is_named = depth > 0; /* of one bit */
+		stack.is_named = depth > 0; /* one-bit field */
 		stackset_put(&sums->stacks, &stack, strlen(row->id), &cell->stack);
 	}
 	sums->cell_count++;
@@ -270,7 +269,7 @@ static int add_stack(struct dump_sums *sums, const struct chain_row *row, size_t
 	return 0;
 }
 
-/* Makes the dump of a moment: number 0 is OLD of the first comparison. */
+/* Makes the dump of a moment; moment 0 is OLD of the first comparison. */
 static int make_dump(const struct chain *chain, size_t moment, struct err *err)
 {
 	const char *path = chain->list->items[moment ? moment - 1 : 0].path;

@@ -1,3 +1,5 @@
+/* The list of input files: expands folders and patterns, splits FILE@MOMENT, and marks files that
+ * were given twice. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,8 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Steps over a number: its digits but zeros before it, and how many these are. */
+/* Skips a number. Returns its first significant digit and stores the number of digits from
+ * there. */
 static const char *take_number(const char **text, size_t *len)
 {
 	const char *digits = *text + strspn(*text, "0");
@@ -35,8 +38,8 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-/* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their
- * bytes, so that only equal names are equal. */
+/* Compares for qsort(): numbers by value, everything else byte by byte. Names that are equal in
+ * this order are compared by their bytes, so that only equal names are equal. */
 static int file_natural_order(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
@@ -58,7 +61,7 @@ static int file_natural_order(const char *a, const char *b)
 	return order ? order : strcmp(a, b);
 }
 
-/* A name that starts with a dot is hidden from patterns that do not. */
+/* Names with a leading dot match only patterns with one. */
 static bool is_like(const char *name, const char *pattern)
 {
 	return (*name != '.' || *pattern == '.') &&
@@ -70,7 +73,7 @@ static bool is_read_once(const char *path)
 	return !strcmp(path, "-") || os_is_special(path);
 }
 
-/* Looks for the first sign of what a file is, where a peek shows nothing but messages of the symbol
+/* Looks for the first sign of a file's kind, if the peek shows only messages of the symbol
  * engine. */
 static int look_further(const char *path, enum file_kind *kind, struct err *err)
 {
@@ -90,7 +93,7 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 	const char *bytes;
 	int64_t len = source_peek(source, &bytes, err);
 
-	if (len == -ERR_CUT) /* there is nothing that could be used */
+	if (len == -ERR_CUT)
 		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
 	if (len < 0)
 		return (int)len;
@@ -149,7 +152,7 @@ static int stop(void *ctx, const struct folder_entry *entry)
 	return 1;
 }
 
-/* Whether a link leads to what no dump can be: to a folder, or to a pipe, which would keep us waiting. */
+/* Returns true if a link leads to a folder or a pipe; reading a pipe would block. */
 static bool leads_to_no_file(const char *path)
 {
 	struct err err;
@@ -157,7 +160,7 @@ static bool leads_to_no_file(const char *path)
 	return os_is_special(path) || folder_each(path, FOLDER_NAMES, stop, NULL, &err) >= 0;
 }
 
-/* A file in a folder, or a link to one; "" is the current folder. */
+/* Adds a file in a folder, or a link to one; "" is the current folder. */
 static int add_found(struct file_list *list, const char *folder, const struct folder_entry *entry,
 	struct err *err)
 {
@@ -181,7 +184,7 @@ static bool ends_in(const char *name, const char *end)
 	return len >= end_len && !strcmp(name + len - end_len, end);
 }
 
-/* Whether no dump is called so; pattern is NULL or what was asked for. */
+/* Returns true for names that dumps do not have. pattern is NULL or the user's pattern. */
 static bool is_no_name(const char *name, const char *pattern)
 {
 	static const char *const ends[] = {".tmp", ".log", ".log.1"};
@@ -200,7 +203,7 @@ static int by_name(const void *a, const void *b)
 	return file_natural_order(x->name, y->name);
 }
 
-/* The files in a folder that are as the pattern says; NULL: all. */
+/* Adds the files in a folder that match pattern; NULL: all. */
 static int add_entries(struct file_list *list, struct folder_list *found, const char *folder,
 	const char *pattern, struct err *err)
 {
@@ -218,7 +221,7 @@ static int add_entries(struct file_list *list, struct folder_list *found, const 
 	return rc;
 }
 
-/* Where the last part of a path starts. A pattern has no '\\' of its own on any system. */
+/* Returns the start of the last part of a path. A pattern never contains '\\' on any system. */
 static const char *last_part(const char *path)
 {
 	const char *last = path;
@@ -238,7 +241,7 @@ static int add_pattern(struct file_list *list, const char *path, struct err *err
 	char *folder;
 	int rc;
 
-	/* The slash stays when it is all there is: the root. */
+	/* Keep the slash of the root. */
 	folder = arena_text(&list->arena, path, len > 1 && path[len - 2] != ':' ? len - 1 : len);
 	rc = folder_list_read(folder, &found, err);
 	if (rc)
@@ -251,7 +254,7 @@ static int add_pattern(struct file_list *list, const char *path, struct err *err
 	return rc;
 }
 
-/* The files of a folder; 1: it is none. */
+/* Adds the files of a folder. Returns 1 if path is not a folder. */
 static int add_folder(struct file_list *list, const char *path, struct err *err)
 {
 	struct folder_list found;
@@ -269,7 +272,7 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	return rc;
 }
 
-/* os_same_file() with itself: it is there. */
+/* Returns true for a pattern, unless a file has exactly that name. */
 static bool is_pattern(const char *path)
 {
 	return strpbrk(last_part(path), "*?") && !os_same_file(path, path);
@@ -280,7 +283,7 @@ static void set_moment(struct file_item *item, const char *moment)
 	item->part = (struct recording_part){.moment = moment, .is_asked = true};
 }
 
-/* PATTERN@MOMENT, when no file is like the whole. */
+/* Adds PATTERN@MOMENT, if no file matches the whole text. */
 static int add_pattern_moment(
 	struct file_list *list, const char *path, const char *at, struct err *err)
 {
@@ -302,7 +305,8 @@ static int add_pattern_moment(
 	return rc;
 }
 
-/* Splits FILE@MOMENT if FILE exists and no file has the whole name. MOMENT may have an @, too. */
+/* Splits FILE@MOMENT, if FILE exists and no file has the whole name. MOMENT may contain an @,
+ * too. */
 static void find_moment(struct file_list *list, struct file_item *item)
 {
 	const char *path = item->path;
@@ -323,7 +327,7 @@ static void find_moment(struct file_list *list, struct file_item *item)
 	}
 }
 
-/* A moment may have the letters of a pattern, and so may what is before it. */
+/* Adds an argument with '*' or '?', which may be in the moment, in the file, or in both. */
 static int add_like(struct file_list *list, const char *path, struct err *err)
 {
 	const char *at = strrchr(path, '@'), *file;
@@ -374,7 +378,7 @@ static int by_path(const void *a, const void *b)
 	return order ? order : x->item < y->item ? -1 : x->item > y->item;
 }
 
-/* A file that is also asked for by its own name was not just found. */
+/* Marks paths that occur earlier. A found file that is also named counts as named. */
 static void mark_doubles(struct file_list *list)
 {
 	struct full_path *all = xcalloc(list->count + 1, sizeof(*all));

@@ -1,3 +1,5 @@
+/* Limits of growth: compares the growth of a view with the limits of the options. Reports exceeded
+ * limits and limits that cannot be judged. */
 #include "diff/hdiff.h"
 
 #include <inttypes.h>
@@ -9,11 +11,11 @@
 #include "diff/report/report_parts.h"
 #include "diff/series_list.h"
 
-#define NAMES_MAX 3 /* frames that name a stack */
+#define NAMES_MAX 3 /* number of frames that name a stack */
 #define NO_ROW UINT32_MAX
-#define RATE_MAX 9e18 /* bytes that a size may have */
+#define RATE_MAX 9e18 /* most bytes that report_size() accepts */
 
-/* "series 2: " where there are several: what all that is said begins with. */
+/* Starts a message: "series 2: " if there are several series. */
 static void begin(struct buf *words, const struct view *view)
 {
 	buf_clear(words);
@@ -22,14 +24,14 @@ static void begin(struct buf *words, const struct view *view)
 		buf_printf(words, "series %zu: ", view->series_number);
 }
 
-/* Says it, and keeps it as a line of the verdict. */
+/* Prints a message and appends it to the verdict as a line. */
 static void say(const struct growth_limits *limits, struct buf *verdict, const char *words)
 {
 	say_line(limits->say, "%s", words);
 	buf_printf(verdict, "%s%s", verdict->len ? "\n" : "", words);
 }
 
-/* "series 2: --max-growth cannot judge growth: WHY" */
+/* Reports "series 2: --max-growth cannot judge growth: WHY". */
 static void say_unknown(const struct growth_limits *limits, const struct view *view,
 	const char *what, const char *why)
 {
@@ -42,7 +44,7 @@ static void say_unknown(const struct growth_limits *limits, const struct view *v
 	buf_release(&words);
 }
 
-/* "app!leak < app!main": innermost first, without allocators. */
+/* Appends "app!leak < app!main": innermost first, without allocators. */
 static void add_stack_name(
 	struct buf *words, const struct growth_limits *limits, struct view *view, uint32_t number)
 {
@@ -68,9 +70,9 @@ static void add_stack_name(
 
 /* ---------------------------------------------------------------- from first to last */
 
-static const char byte_unit[] = "byte", block_unit[] = "block"; /* units */
+static const char byte_unit[] = "byte", block_unit[] = "block";
 
-/* "1.5 KiB", "20 bytes", "1 block" */
+/* Appends "1.5 KiB", "20 bytes" or "1 block". */
 static void add_amount(struct buf *words, uint64_t amount, const char *unit)
 {
 	char size[REPORT_SIZE_BYTES];
@@ -81,7 +83,7 @@ static void add_amount(struct buf *words, uint64_t amount, const char *unit)
 		buf_printf(words, "%" PRIu64 " %s%s", amount, unit, amount == 1 ? "" : "s");
 }
 
-/* Adds words on growth when it is over a limit. */
+/* Appends a message if growth exceeds limit. Returns true if it does. */
 static bool add_over(
 	struct buf *words, const char *what, uint64_t growth, uint64_t limit, const char *unit)
 {
@@ -98,7 +100,7 @@ static bool add_over(
 	return true;
 }
 
-/* What growth is told from, and lacks something. */
+/* Appends a message if the first or the last snapshot is cut short. */
 static void add_cut_ends(struct buf *words, const struct comparison *comparison)
 {
 	const struct trend_axis *axis = comparison->axis;
@@ -126,10 +128,9 @@ static uint64_t above_zero(int64_t growth)
 	return growth > 0 ? (uint64_t)growth : 0;
 }
 
-/* Growth of the rows of a view, from first to last. */
 struct grown {
-	uint64_t bytes, blocks; /* of all rows that grew, added up; UINT64_MAX: or more */
-	uint64_t row_bytes, row_blocks; /* the most that one grew */
+	uint64_t bytes, blocks; /* sum of all rows that grew, at most UINT64_MAX */
+	uint64_t row_bytes, row_blocks; /* largest growth of a single row */
 	uint32_t by_bytes, by_blocks; /* that row, or NO_ROW */
 };
 
@@ -155,7 +156,8 @@ static struct grown grown_of(const struct view *view)
 	return grown;
 }
 
-/* Reports what is over one limit, bytes and blocks in a line. row: the stack that they are of, or NO_ROW. */
+/* Reports an exceeded limit, bytes and blocks on one line. row is the stack that they belong to, or
+ * NO_ROW. */
 static void check_limit(struct growth_limits *limits, struct view *view, struct buf *words,
 	const char *what, const struct growth_limit *limit, uint64_t bytes, uint64_t blocks,
 	uint32_t row)
@@ -178,7 +180,6 @@ static void check_limit(struct growth_limits *limits, struct view *view, struct 
 	limits->is_over = true;
 }
 
-/* Replaces the words by the reason for which the date of a dump is in doubt. */
 static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
 {
 	buf_clear(words);
@@ -186,7 +187,6 @@ static const char *doubt_words(const struct dump_sums *dump, struct buf *words)
 	return words->data;
 }
 
-/* Returns a dump of a trend whose date is in doubt, or NULL. */
 static const struct dump_sums *find_doubt(const struct comparison *comparison)
 {
 	return comparison->axis ? dumps_find_doubt(comparison->dumps, comparison->dump_count) :
@@ -223,7 +223,7 @@ static void check_ends(struct growth_limits *limits, struct view *view, struct b
 
 /* ---------------------------------------------------------------- by the hour */
 
-/* What grows, per hour, and what of it grows fastest. */
+/* Growth per hour of the rows that grow, and the row that grows fastest. */
 struct rates {
 	double bytes;
 	uint32_t fastest; /* row, or NO_ROW */
@@ -254,7 +254,8 @@ static struct rates rates_of(const struct view *view)
 
 #define DIGITS_MAX 17
 
-/* "34.3 MiB/h (35925579 bytes/h)", with as many digits as it takes to be over above. */
+/* Appends "34.3 MiB/h (35925579 bytes/h)", with enough digits to show that rate is greater than
+ * above. */
 static void add_rate(struct buf *words, const struct options *options, double rate, double above)
 {
 	const char unit = options->rate_max_hours == 1 ? 'h' : 'd';
@@ -271,7 +272,7 @@ static void add_rate(struct buf *words, const struct options *options, double ra
 			exact, unit);
 }
 
-/* "; fastest: app!leak < app!main, by 2.0 KiB/h" */
+/* Appends "; fastest: app!leak < app!main, by 2.0 KiB/h". */
 static void add_fastest(
 	struct buf *words, const struct growth_limits *limits, struct view *view, uint32_t number)
 {
@@ -282,7 +283,7 @@ static void add_fastest(
 		-1);
 }
 
-/* Why a trend cannot be held against a rate, or NULL. */
+/* Returns the reason why a trend cannot be compared with a rate, or NULL. */
 static const char *no_rate(
 	struct growth_limits *limits, const struct comparison *comparison, struct buf *words)
 {
@@ -332,9 +333,10 @@ static void check_rate(struct growth_limits *limits, struct view *view, struct b
 	say(limits, &limits->verdict->over, words->data);
 }
 
-/* ---------------------------------------------------------------- both */
+/* ---------------------------------------------------------------- the check */
 
-/* What a damaged dump lacks comes and goes like what is given back: no limit is kept by that. */
+/* Reports damaged dumps. Their missing blocks look like freed blocks, so the limits may not
+ * hold. */
 static void check_damage(struct growth_limits *limits, const struct view *view, struct buf *why)
 {
 	const struct comparison *comparison = view->comparison;
@@ -374,7 +376,7 @@ void growth_check(struct growth_limits *limits, struct view *view, struct growth
 		check_ends(limits, view, &words);
 	if (options->rate_max_hours)
 		check_rate(limits, view, &words);
-	/* Of a damaged dump there is something to be said when no limit is passed, and one was judged. */
+	/* If no limit is exceeded, and at least one was judged, damage matters. */
 	if (!limits->is_over && limits->ends_judged + limits->judged > judged)
 		check_damage(limits, view, &words);
 	buf_release(&words);

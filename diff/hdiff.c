@@ -1,4 +1,4 @@
-/* hdiff: compares heap dumps and says which stacks grew. */
+/* hdiff: compares heap dumps and shows which stacks grew. */
 #include <stdio.h>
 
 #include "core/base/memory.h"

@@ -1,3 +1,6 @@
+/* Inputs: decides which files are used, and whether as a comparison, a trend or a sum. Checks that
+ * their dumps belong together, and matches them. Reading is in read_files.c, sorting into series in
+ * series_list.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +33,7 @@ static int say_sentence(void *ctx, const char *text)
 	return 0;
 }
 
-/* What cannot be asked of a comparison that is read, or NULL. */
+/* Returns why the options do not apply to a printed comparison, or NULL. */
 static const char *too_much(const struct options *options)
 {
 	if (options->heap_count || group_is_by_heap(options->group))
@@ -44,7 +47,7 @@ static const char *too_much(const struct options *options)
 	return NULL;
 }
 
-/* Why growth cannot be held against the limits that are asked for, or NULL: none must be kept only
+/* Returns why growth cannot be compared with the limits, or NULL. A limit must not pass only
  * because rows are missing or numbers were guessed. */
 static const char *no_limit(const struct options *options, const struct comparison *comparison)
 {
@@ -100,16 +103,16 @@ static int read_comparison(struct inputs *inputs, const struct file_list *list,
 
 /* ---------------------------------------------------------------- recordings */
 
-/* Whether a file that was found is the one that the report goes to: one from the last time, in the
- * folder that is read again, is not even foreign there. */
+/* Returns true if a found file is the report's output: a report of an earlier run in the folder is
+ * not even a foreign file. */
 static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
 	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
-/* Which part of a recording is read where its name does not tell. Alone it is all that was allocated in it and
- * not freed; beside others it is its end. */
+/* Chooses the part of recordings that is read if the name has no moment. A single recording: all
+ * allocations in it that were not freed. Beside other files: its end. */
 static int ask_parts(const struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const struct options *options = inputs->options;
@@ -133,9 +136,9 @@ static int ask_parts(const struct inputs *inputs, const struct file_list *list, 
 	return 0;
 }
 
-/* ---------------------------------------------------------------- which files are used */
+/* ---------------------------------------------------------------- files that are used */
 
-/* What it lacks is said of its series. */
+/* Moves a dump to the inputs. Its warnings are printed with its series. */
 static void use(struct inputs *inputs, struct read_file *file)
 {
 	inputs->dumps[inputs->dump_count++] = file->sums;
@@ -143,7 +146,7 @@ static void use(struct inputs *inputs, struct read_file *file)
 	file->is_used = true;
 }
 
-/* A file or two that were asked for by name are used as far as they go. */
+/* Uses a named file, one of at most two, up to its cut if it is cut short. */
 static int use_named(struct inputs *inputs, const struct file_list *list, struct read_file *file,
 	struct err *err)
 {
@@ -167,7 +170,7 @@ static int use_named(struct inputs *inputs, const struct file_list *list, struct
 	return 0;
 }
 
-/* Why a dump is not used that is there but for some of its lines or its end. */
+/* Returns the reason for leaving out a dump that is cut short or has malformed lines. */
 static struct err why_damaged(const struct read_file *file)
 {
 	const struct dump_sums *sums = &file->sums;
@@ -181,13 +184,14 @@ static struct err why_damaged(const struct read_file *file)
 		err_set(&why, ERR_BAD_LINE, sums->left_out[i].place, "%s", sums->left_out[i].why);
 		return why;
 	}
-	if (sums->warning_count && sums->warning_count <= WARNINGS_MAX) /* the last: of all of it */
+	/* the last warning is about the whole file */
+	if (sums->warning_count && sums->warning_count <= WARNINGS_MAX)
 		err_set(&why, ERR_BAD_LINE, "", "%s", sums->warnings[sums->warning_count - 1]);
 	return why;
 }
 
-/* Uses one of many files if it is of use, or says why not. What has two names and is of no use was said of
- * the first. */
+/* Uses one of many files, or reports why it is left out. A second name of an unusable file is not
+ * reported again. */
 static int use_of_many(
 	struct inputs *inputs, struct read_file *files, size_t number, struct err *err)
 {
@@ -208,7 +212,7 @@ static int use_of_many(
 			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps");
 	if (file->is_log)
 		return 0;
-	/* What was asked for by its name was to be there, and no dump may be missing in a sum. */
+	/* A named file must be usable, and a sum must not miss a dump. */
 	inputs->is_partial |= is_damaged && (!file->item->is_found ||
 						    (options->sum && file->rc != -ERR_NOT_DUMP));
 	if (is_no_dump || (is_damaged && !options->force)) {
@@ -223,7 +227,6 @@ static int use_of_many(
 	return 0;
 }
 
-/* Why there is nothing left. */
 static int say_none(
 	const struct inputs *inputs, const struct read_file *files, size_t count, struct err *err)
 {
@@ -237,14 +240,15 @@ static int say_none(
 		count);
 }
 
-/* Whether something is asked for that only a series has. */
+/* Returns true if an option was given that applies only to a series. */
 static bool asks_series(const struct options *options, const struct file_list *list)
 {
 	return options->sum || options_ask_trend(options) ||
 	       (list->has_found && options_of_trend(options));
 }
 
-/* More than two, or what there would be else a comparison with nothing of: the others are left out. */
+/* Returns true for more than two dumps, and for a single usable dump if other files were left out:
+ * it is not compared with nothing. */
 static bool is_trend(
 	const struct inputs *inputs, const struct read_file *files, const struct file_list *list)
 {
@@ -253,7 +257,7 @@ static bool is_trend(
 
 	if (asks_series(inputs->options, list) || (list->count > 2 && !list->has_found))
 		return true;
-	/* One that is found twice is one dump, and the report and a log are none. */
+	/* Count duplicates once; skip the report and hsnap's logs. */
 	for (size_t i = 0; inputs->dump_count == 1 && i < list->count; i++)
 		meant += !list->items[i].is_double && !files[i].is_log &&
 			 !input_is_output(inputs->options, list->items[i].path);
@@ -264,7 +268,7 @@ static bool is_trend(
 	return list->has_found && !dump_same_process(&dumps[0], &dumps[1]);
 }
 
-/* One file is what it is, wherever it was found: it may also be a comparison. */
+/* A single file may also be a printed comparison, even if it was found. */
 static bool are_few(const struct file_list *list, const struct options *options)
 {
 	return !asks_series(options, list) &&
@@ -272,10 +276,11 @@ static bool are_few(const struct file_list *list, const struct options *options)
 		       (list->count == 2 && !list->has_found));
 }
 
-/* ---------------------------------------------------------------- whose dumps they are */
+/* ---------------------------------------------------------------- processes of the dumps */
 
-/* Of a sample and of all there is, growth may be nothing but the sample's error: the first of a series that
- * is not like the one before it is named, or the newest that is not like another. */
+/* Warns if dumps were sampled differently: growth between them may be only the error of the
+ * estimates. In a trend, warns of the first dump that differs from its predecessor; otherwise of
+ * the newest one if another differs from it. */
 static void check_samples(struct inputs *inputs, const struct series *series)
 {
 	struct dump_sums *dumps = &inputs->dumps[series->first],
@@ -298,10 +303,10 @@ static void check_samples(struct inputs *inputs, const struct series *series)
 	}
 }
 
-#define NOTED_MS 2000 /* clocks that are put right by less need no message */
-#define DAY_MS 86400000 /* between clocks on walls of two time zones, and some more */
+#define NOTED_MS 2000 /* smaller corrections need no message */
+#define DAY_MS 86400000 /* more than the greatest difference between time zones */
 
-/* Adds a remark to a dump, and prints it where that is not done for all dumps later. */
+/* Adds a warning to a dump, and prints it unless the warnings of all dumps are printed later. */
 static void add_remark(const struct inputs *inputs, struct dump_sums *dump, const char *words)
 {
 	sums_warn(dump, words);
@@ -309,7 +314,8 @@ static void add_remark(const struct inputs *inputs, struct dump_sums *dump, cons
 		say_warning(inputs->say, dump->path, "", words);
 }
 
-/* Notes a dump whose date was put right. No clock puts right those of its process that lack one. */
+/* Warns of a dump whose date was corrected. Other dumps of its process that lack the clock cannot
+ * be corrected. */
 static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 {
 	const struct inputs *inputs = ctx;
@@ -330,7 +336,7 @@ static void note_dated(void *ctx, struct dump_sums *dump, int64_t stated_ms)
 	}
 }
 
-/* Finds out what is wrong with the date of a dump that no clock puts right. */
+/* Checks the date of a dump that was not corrected by a clock. */
 static void check_date(struct inputs *inputs, struct dump_sums *dump)
 {
 	char words[200], stated[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
@@ -346,7 +352,7 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 			date_text(dump->time_ms, stated), date_text(dump->start_ms, start));
 		add_remark(inputs, dump, words);
 	} else if (!dump->position && dump->time_ms - DAY_MS > os_time_ms()) {
-		/* No remark: reports do not depend on when they are made. */
+		/* Not added to the dump: reports must not depend on when they are made. */
 		dump->date_doubt = DATE_AHEAD;
 		snprintf(words, sizeof(words), "its date, %s, lies in the future",
 			report_dump_time(dump, stated));
@@ -356,8 +362,8 @@ static void check_date(struct inputs *inputs, struct dump_sums *dump)
 
 #define HOUR_MS 3600000
 
-/* Returns true for two of UMDH's times, as the logs were given, of which an end of summer time may lie between: most are on a
- * Sunday before four o'clock. */
+/* Returns true if summer time may have ended between two of UMDH's times, which are in the order of
+ * the logs. Most ends are on a Sunday before four o'clock. */
 static bool may_be_set_back(const struct dump_sums *before, const struct dump_sums *after)
 {
 	int64_t day = after->time_ms / DAY_MS;
@@ -367,7 +373,8 @@ static bool may_be_set_back(const struct dump_sums *before, const struct dump_su
 	       (day + 4) % 7 == 0 && after->time_ms % DAY_MS < 4 * HOUR_MS;
 }
 
-/* Drops the times of a process whose logs were taken while clocks may have been set back an hour. */
+/* Drops the times of a process whose logs were taken while clocks may have been set back an
+ * hour. */
 static void check_summer_time(struct inputs *inputs)
 {
 	for (size_t i = 1; inputs->dump_count > 2 && i < inputs->dump_count; i++) {
@@ -389,7 +396,7 @@ static void check_summer_time(struct inputs *inputs)
 	}
 }
 
-/* Settles when dumps were taken, of which some may be dated by a clock that was wrong. */
+/* Corrects the times of dumps if the system's clock was wrong. */
 static void settle_clocks(struct inputs *inputs)
 {
 	struct dump_sums **dumps = xcalloc(inputs->dump_count + 1, sizeof(struct dump_sums *));
@@ -405,8 +412,8 @@ static void settle_clocks(struct inputs *inputs)
 	}
 }
 
-/* Two dumps of one process that were named the wrong way round. Those that were found have no order but
- * their times', whether they tell a process or not. */
+/* Swaps two dumps of one process that were named in the wrong order. Found dumps are ordered only
+ * by their times, even without a pid. */
 static void order_pair(struct inputs *inputs, bool has_found)
 {
 	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
@@ -437,7 +444,7 @@ static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 	order_pair(inputs, has_found);
 	if (!dump_other_program(&dumps[0], &dumps[1]))
 		return 0;
-	if (!inputs->options->force) /* of a program and another one, nothing is growth */
+	if (!inputs->options->force) /* differences between two programs are not growth */
 		inputs->growth_unknown = "the dumps are of different programs; if they are to be "
 					 "compared, say --force";
 	snprintf(words, sizeof(words), "it is of another program (%.300s) than OLD (%.300s)",
@@ -447,7 +454,7 @@ static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 	return 0;
 }
 
-/* Of a trend of as many processes as dumps: whether they are of one program and those it started. */
+/* Warns, in a trend with one dump per process, of dumps whose process is a child of another one. */
 static void check_family(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;
@@ -467,7 +474,7 @@ static void check_family(const struct inputs *inputs)
 	}
 }
 
-/* What the dumps of different processes have to do with each other. */
+/* Checks that dumps of different processes can be compared. */
 static int settle_processes(struct inputs *inputs, bool has_found, struct err *err)
 {
 	if (inputs->options->sum || inputs->is_printed)
@@ -481,7 +488,7 @@ static int settle_processes(struct inputs *inputs, bool has_found, struct err *e
 	return 0;
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- reading and matching */
 
 void inputs_leave_out(struct inputs *inputs, const char *path)
 {
@@ -490,7 +497,7 @@ void inputs_leave_out(struct inputs *inputs, const char *path)
 	inputs->left_out[inputs->left_out_count++] = arena_text(&inputs->paths, path, strlen(path));
 }
 
-/* Comparisons that follow each other are a trend. */
+/* Reads printed comparisons that follow each other, as a trend. */
 static int read_chain(struct inputs *inputs, const struct file_list *list, struct err *err)
 {
 	const char *why = too_much(inputs->options);
@@ -551,7 +558,7 @@ void inputs_match(struct inputs *inputs)
 			.no_symbols = options->no_symbols,
 			.symbols = &options->symbols.options,
 			.by_heap = group_is_by_heap(options->group),
-			/* Other groups need the names of all stacks, which would take too long. */
+			/* Other groups would need the names of all stacks, which is too slow. */
 			.keeps_unchanged = group_is_by_heap(options->group),
 			.heaps = options->heaps,
 			.heap_count = options->heap_count,
@@ -559,7 +566,7 @@ void inputs_match(struct inputs *inputs)
 			.is_sum = options->sum,
 			.axis = series->number ? &series->axis : NULL};
 
-		if (options->chart && !match.heap_count) { /* with those of address space */
+		if (options->chart && !match.heap_count) { /* including address space */
 			match.heaps = inputs->dumps->heaps;
 			match.heap_count = inputs->dumps->heap_count;
 		}

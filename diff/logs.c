@@ -1,3 +1,5 @@
+/* ETW logs among the inputs: sorts them into sessions, and converts the events of one process to a
+ * recording. Lists the content of a session as text or JSON. */
 #include "diff/logs.h"
 
 #include <inttypes.h>
@@ -32,7 +34,7 @@ bool log_is_there(const char *path)
 	return is_log || (len > 4 && !text_compare(path + len - 4, ".etl"));
 }
 
-/* ---------------------------------------------------------------- reading them */
+/* ---------------------------------------------------------------- reading */
 
 struct log_progress {
 	struct progress line;
@@ -46,14 +48,13 @@ static void tell(void *ctx, uint64_t done, uint64_t total)
 	progress_tell(&progress->line, progress->path, (size_t)done, (size_t)total, os_time_ms());
 }
 
-/* The logs of one session. */
 struct log_session {
 	struct etw_log *log;
 	const char **paths;
 	size_t count;
 	const char *recording;
-	bool has_moment; /* one of the items that name it */
-	size_t first; /* item */
+	bool has_moment; /* one of its items has a moment */
+	size_t first; /* index of its first item */
 };
 
 struct log_sessions {
@@ -100,7 +101,7 @@ static bool has_path(const struct log_session *session, const char *path)
 	return false;
 }
 
-/* Puts a log to those of its session, or makes a new one. */
+/* Adds a log to its session, or makes a new session. */
 static int add_log(struct log_sessions *all, const char *path, size_t item, struct err *err)
 {
 	struct etw_log *log = NULL;
@@ -174,7 +175,7 @@ int logs_read(struct file_list *list, const struct options *options, FILE *say, 
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what is in them */
+/* ---------------------------------------------------------------- listing */
 
 static const char *group_name(unsigned group)
 {
@@ -200,7 +201,7 @@ static void guid_text(const unsigned char *g, char text[40])
 		g[15]);
 }
 
-/* A kernel group's number, or a provider's GUID. */
+/* Returns the name or number of a kernel group, or the GUID of a provider. */
 static const char *provider_text(const struct etw_count *count, char text[40])
 {
 	const char *name = group_name(count->group);
@@ -214,7 +215,7 @@ static const char *provider_text(const struct etw_count *count, char text[40])
 	return text;
 }
 
-/* What a log can answer, in words; NULL: nothing. */
+/* Returns the kind of report that a log allows, or NULL for none. */
 static const char *answers(const struct etw_process *process, const struct etw_facts *facts)
 {
 	const bool has_stacks = facts->stack_count || facts->key_count;

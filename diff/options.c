@@ -1,3 +1,4 @@
+/* hdiff's options: the table, keyword values, parsing, and checks of combinations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ const struct word colour_words[] = {
 
 const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
 
-/* An unknown word, with those that are known, which this gives back. */
+/* Sets the error for an unknown word, with the known ones; releases known. */
 static int unknown_word(const char *text, struct buf *known, struct err *err)
 {
 	err_set(err, ERR_USAGE, text, "there are %s", known->data);
@@ -81,7 +82,7 @@ static void add_word(struct buf *known, const char *word)
 	buf_printf(known, "%s%s", known->len ? ", " : "", word);
 }
 
-/* Each: 0, or -ERR_USAGE with the words that there are. */
+/* Stores the value of a word. Returns 0, or -ERR_USAGE with the known words. */
 static int word_value(const struct word *words, const char *text, int *value, struct err *err)
 {
 	struct buf known;
@@ -98,7 +99,7 @@ static int word_value(const struct word *words, const char *text, int *value, st
 	return unknown_word(text, &known, err);
 }
 
-/* "grows,grew-once": a bit for each verdict that is named. */
+/* Parses "grows,grew-once" into a bit mask of verdicts. */
 static int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
 {
 	unsigned found = 0;
@@ -277,9 +278,9 @@ const struct opt hdiff_options[] = {
 	{HELP, "h", "help", NULL, "print this help"},
 	{VERSION, NULL, "version", NULL, "print the version"},
 	{HELP, "?", NULL, NULL, NULL},
-	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
+	{IGNORED, "l", NULL, NULL, NULL}, /* source lines are always shown */
 	{VERBOSE, "v", NULL, NULL, NULL},
-	{LOG, "v", NULL, "FILE", NULL}, /* as -v:FILE only */
+	{LOG, "v", NULL, "FILE", NULL}, /* only as -v:FILE */
 	{0},
 };
 
@@ -330,7 +331,7 @@ static int take_size(const char *text, size_t len, uint64_t *value, struct err *
 		       0;
 }
 
-/* "1M/h", "10M/d" */
+/* Parses "1M/h" or "10M/d". */
 static int take_rate(struct options *options, const char *text, size_t len, struct err *err)
 {
 	const char *unit = text + len + 1;
@@ -347,7 +348,7 @@ static int take_rate(struct options *options, const char *text, size_t len, stru
 	return rc;
 }
 
-/* "64K", "64K,100" */
+/* Parses "64K" or "64K,100". */
 static int take_limit(struct growth_limit *limit, const char *text, struct err *err)
 {
 	size_t len = strcspn(text, ",");
@@ -386,7 +387,7 @@ static int take_item(struct option_list *list, const char *text)
 	return 0;
 }
 
-/* What is but a switch: false when id is something else. */
+/* Handles an option without a value. Returns false for any other option. */
 static bool take_switch(struct options *options, int id)
 {
 	switch (id) {
@@ -523,7 +524,7 @@ static const char *chart_option(const struct options *options)
 	return options->chart == CHART_SIZES ? "--histogram" : "--over-time";
 }
 
-/* What is asked of recordings: some of it is about a moment, some about a window. */
+/* Checks the options for recordings: some need a moment, some a window. */
 static int check_recording(const struct options *options, struct err *err)
 {
 	const struct recording_part *part = &options->part;
@@ -541,7 +542,7 @@ static int check_recording(const struct options *options, struct err *err)
 	return 0;
 }
 
-/* What a chart shows, and in which form. */
+/* Checks that a chart has a suitable form and content. */
 static int check_chart(const struct options *options, struct err *err)
 {
 	const char *format = options->format->name;
@@ -564,7 +565,7 @@ static int check_chart(const struct options *options, struct err *err)
 	return 0;
 }
 
-/* Blocks are those of stacks in one or two dumps. */
+/* Checks --sizes and --age, which apply to the stacks of one or two dumps. */
 static int check_blocks(const struct options *options, struct err *err)
 {
 	const char *name = options->shows_age ? "--age" : "--sizes";
@@ -626,7 +627,7 @@ static int check(const struct options *options, struct err *err)
 	return rc ? rc : check_chart(options, err);
 }
 
-/* Names the option beside its value, in the form that was used of those that --help lists. */
+/* Puts the option's name before its value in the error, in the form used if --help lists it. */
 static void name_option(int id, const char *given, const char *value, struct err *err)
 {
 	const struct opt *opt = hdiff_options;
@@ -639,7 +640,7 @@ static void name_option(int id, const char *given, const char *value, struct err
 		is_long ? opt->long_name : opt->short_name, value);
 }
 
-/* Takes what opt_next() found at the argument given. */
+/* Handles a result of opt_next(); given is the argument. */
 static int take(struct options *options, int id, const struct opt_state *state, const char *given,
 	struct err *err)
 {
@@ -661,7 +662,7 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	return rc;
 }
 
-/* Where that is a matter of the report. */
+/* Returns true if UMDH's switches apply: only reports have UMDH's form. */
 static bool is_umdh(const struct options *options)
 {
 	return options->is_umdh && !options->chart && !options->list && !options->extract;

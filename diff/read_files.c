@@ -1,3 +1,5 @@
+/* Reading the input files: messages about them, heads of dumps, the choice by --since and --until,
+ * and reading whole files on several threads. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,7 @@ void say_left_out(FILE *say, const char *place, const char *why)
 	say_warning(say, place, "left out: ", why);
 }
 
-/* The place is told by the reason: it may be a line of the file. */
+/* Prints the reason's own place, if it has one, because it may be a line of the file. */
 void say_damaged(FILE *say, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
@@ -65,7 +67,7 @@ void say_cut(FILE *say, const struct err *err)
 	say_warning(say, err->place, "it is cut short and used as far as it goes: ", err->detail);
 }
 
-/* Lines that were left out have their own place. */
+/* Malformed lines are reported with their own place. */
 void say_warnings(FILE *say, const char *name, const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
@@ -126,14 +128,14 @@ int64_t moment_ms(const struct moment *moment, int64_t newest_ms)
 	return newest_ms >= INT64_MIN + moment->ms ? newest_ms - moment->ms : INT64_MIN;
 }
 
-/* What a dump says about its process and its time before it tells of any block. */
+/* Reader of a dump's process and time, up to its first block. */
 
 struct head_reader {
 	struct sum_reader reader;
 	enum file_kind kind;
 };
 
-/* A comparison is none, though it may hold lines of a dump. */
+/* A comparison is refused, although it may contain lines of a dump. */
 static int look_at_line(void *ctx, const char *text, size_t len)
 {
 	struct head_reader *head = ctx;
@@ -143,7 +145,7 @@ static int look_at_line(void *ctx, const char *text, size_t len)
 	return head->kind == FILE_COMPARISON ? -ERR_NOT_DUMP : 0;
 }
 
-/* Modules may tell the image, when no note does. */
+/* Collects modules, which reveal the image if no note does. */
 static int take_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
 	struct head_reader *head = ctx;
@@ -202,10 +204,8 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 	return rc;
 }
 
-/*
- * Looks at the head alone: what says which snapshot it is is kept, and no more memory than that takes. What
- * cannot be opened, or has no sound head, is told of by whoever reads it whole.
- */
+/* Reads only the head, and keeps only the snapshot's process and time. Files that cannot be opened,
+ * or have no sound head, are reported when they are read whole. */
 static void read_head(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path, *image;
@@ -234,7 +234,7 @@ static void read_head(struct read_file *file, struct stack_store *store)
 	sums_release(&head);
 }
 
-/* The newest of those that can be used, or of which nobody knows; 0: none. */
+/* Returns the time of the newest file that is usable or not read whole yet; 0: none. */
 static int64_t find_newest(
 	const struct read_file *files, size_t count, const struct time_filter *window)
 {
@@ -251,7 +251,7 @@ static int64_t find_newest(
 	return newest;
 }
 
-/* Settles when dumps were taken, as far as heads are known. */
+/* Corrects times by the machine's clock, for all known heads. */
 static void settle_heads(struct read_file *files, size_t count)
 {
 	struct dump_sums **dumps = xcalloc(count + 1, sizeof(struct dump_sums *));
@@ -265,8 +265,8 @@ static void settle_heads(struct read_file *files, size_t count)
 	free(dumps);
 }
 
-/* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
- * many, 0 when all is done. */
+/* Stores in numbers[] the unread files that must be read whole, as far as is known now. Returns
+ * their number; 0: all done. */
 static size_t find_wanted(
 	struct read_file *files, size_t count, const struct time_filter *window, size_t *numbers)
 {
@@ -296,13 +296,13 @@ struct file_reading {
 	struct read_file *files;
 	size_t *numbers;
 	size_t count;
-	struct stack_store *store; /* NULL: files given by name, each for itself */
+	struct stack_store *store; /* NULL: named files, each on its own */
 	unsigned cores;
 	bool is_of_heads;
 	atomic_size_t next;
 };
 
-/* A part of a recording, which is read at many places. */
+/* Reads a part of a recording, which needs random access. */
 static int read_recording(struct read_file *file, struct source *source, struct err *err)
 {
 	const struct file_item *item = file->item;
@@ -314,7 +314,7 @@ static int read_recording(struct read_file *file, struct source *source, struct 
 	return sums_read_recording(&file->sums, item->path, item->file, &item->part, err);
 }
 
-/* A source that is a comparison stays open, when it may be one. */
+/* Reads a source. Leaves the source of a printed comparison open, if one is allowed. */
 static int read_source(const struct file_reading *reading, struct read_file *file,
 	struct source **source, unsigned threads, struct err *err)
 {
@@ -341,13 +341,13 @@ static int read_source(const struct file_reading *reading, struct read_file *fil
 	}
 	file->sums.wants_listed = file->item->part.wants_blocks;
 	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
-	/* A line that is nearly right explains more than that the text is not a dump. */
+	/* An almost correct line explains more than "not a dump". */
 	if (rc == -ERR_NOT_DUMP && words && (strncmp(words, "nor ", 4) != 0 || !err->detail[0]))
 		return err_set(err, ERR_NOT_DUMP, name, "%s", words);
 	return rc;
 }
 
-/* What is of no use gives its memory back. */
+/* Reads a whole file. Frees a dump that cannot be used. */
 static void read_whole(const struct file_reading *reading, struct read_file *file, unsigned threads)
 {
 	struct err err = {0};
@@ -361,7 +361,7 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 		if (source)
 			source_close(source);
 	}
-	if (file->rc) { /* few of many, and large */
+	if (file->rc) { /* allocated, because it is large and rare */
 		file->err = xmalloc(sizeof(err));
 		*file->err = err;
 	}
@@ -376,7 +376,8 @@ static void read_whole(const struct file_reading *reading, struct read_file *fil
 	stack_store_take(reading->store, &file->sums);
 }
 
-/* A thread for each file, and for the last ones the threads that have no file of their own. */
+/* Reads one file after another on each thread. The last files are read with the threads that have
+ * no file left. */
 static void read_some(void *ctx, unsigned number)
 {
 	struct file_reading *reading = ctx;
@@ -402,7 +403,7 @@ static void read_all(struct file_reading *reading)
 		read_some, reading);
 }
 
-/* The numbers of those that are not known yet, not even their heads. */
+/* Collects the numbers of files of which not even the head was read. */
 static void find_unknown(struct file_reading *reading, size_t count)
 {
 	reading->count = 0;
@@ -420,7 +421,7 @@ static int too_many(size_t count, bool has_window, struct err *err)
 			     "name fewer by a pattern, or say --since or --until");
 }
 
-/* Reads those that are wanted; what they turn out to be may make others wanted. */
+/* Reads the files that are needed; their content may show that others are needed, too. */
 static int read_wanted(struct file_reading *reading, size_t count, const struct time_filter *window,
 	struct err *err)
 {
@@ -467,7 +468,7 @@ int read_files(struct read_file *files, const struct file_item *items, size_t co
 	for (size_t i = 0; !store && i < count; i++) {
 		read_whole(&reading, &files[i], 0);
 		if (files[i].printed || (files[i].rc && files[i].rc != -ERR_CUT))
-			break; /* the others are not asked for any more */
+			break; /* the remaining files are not needed */
 	}
 	return rc;
 }

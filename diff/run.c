@@ -1,3 +1,5 @@
+/* The run of hdiff: from the options to the report and the exit status. compare() is the sequence
+ * of steps; the checks that need no input come at the end. */
 #include "diff/hdiff.h"
 
 #include <inttypes.h>
@@ -28,7 +30,7 @@
 #include "diff/report/report.h"
 #include "diff/series_list.h"
 
-/* What the options ask for, made from them before anything is read; and what is shown. */
+/* Objects made from the options before any input is read, and the views that are shown. */
 struct comparison_run {
 	struct options options;
 	struct filter filter;
@@ -37,11 +39,11 @@ struct comparison_run {
 	struct symbol_console console;
 	FILE *say;
 	struct growth_limits limits;
-	struct view *views; /* of each series, with the names of its frames */
+	struct view *views; /* by series, with the names of its frames */
 	size_t view_count;
-	struct growth_verdict *verdicts; /* of each view */
-	struct table unmatched; /* filters that name nothing -> in how many series */
-	bool is_partial; /* what was read */
+	struct growth_verdict *verdicts; /* by view */
+	struct table unmatched; /* messages about filters that match nothing -> number of series */
+	bool is_partial; /* some input was not read completely */
 };
 
 static void say_suppression(const struct suppression *one, FILE *say)
@@ -55,8 +57,8 @@ static void say_suppression(const struct suppression *one, FILE *say)
 			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 }
 
-/* What each suppression took away, of those that are built in all together; those that took nothing may be
- * obsolete. */
+/* Prints what each suppression removed; the built-in ones are summed up in one line. A suppression
+ * that removed nothing may be obsolete. */
 static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 {
 	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
@@ -77,8 +79,8 @@ static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 		say_suppression(&shipped, say);
 }
 
-/* What names nothing in one series may do so in another: said is what does in none. Patterns remember
- * what they matched, but a series that is empty otherwise says nothing of them. */
+/* Counts series in which a filter matches nothing, and reports it only if it matches in none.
+ * Patterns remember their matches, but series that are otherwise empty do not check them. */
 static void say_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
 	struct comparison_run *run = ctx;
@@ -98,7 +100,7 @@ static void say_unmatched(void *ctx, const char *option, const char *value, cons
 	buf_release(&words);
 }
 
-/* Filters that name nothing: a limit of growth then holds whatever grew. */
+/* Reports filters that match nothing: a limit of growth would then always hold. */
 static void say_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
@@ -109,7 +111,7 @@ static void say_all_unmatched(struct comparison_run *run)
 	for (size_t i = 0; i < run->view_count; i++)
 		unmatched_heaps(run->views[i].comparison, options->heaps, options->heap_count,
 			say_unmatched, run);
-	/* Of several series, each tries the patterns before any is said to match nothing. */
+	/* With several series, each one tries the patterns before any pattern is reported. */
 	for (size_t i = 0; run->view_count > 1 && i < run->view_count; i++)
 		unmatched_patterns(&run->filter, &run->views[i].naming, has_heaps, NULL, NULL);
 	for (size_t i = 0; i < run->view_count; i++)
@@ -117,7 +119,7 @@ static void say_all_unmatched(struct comparison_run *run)
 			&run->filter, &run->views[i].naming, has_heaps, say_unmatched, run);
 }
 
-/* What --color says, or NO_COLOR, or whether it is for a terminal. */
+/* Decides by --color, NO_COLOR and the terminal. */
 static bool wants_colour(const struct options *options, bool is_terminal)
 {
 	char *no = os_env("NO_COLOR");
@@ -129,7 +131,6 @@ static bool wants_colour(const struct options *options, bool is_terminal)
 	return options->colour == COLOUR_ALWAYS;
 }
 
-/* Bars where a terminal shows them. */
 static int write_report(struct comparison_run *run, const struct inputs *inputs,
 	struct chart_reading *const charts[2], struct err *err)
 {
@@ -160,10 +161,10 @@ static int write_report(struct comparison_run *run, const struct inputs *inputs,
 		options->format->write(&out, &report);
 		rc = out_commit(&out, err);
 	}
-	return pager_end() ? 0 : rc; /* who leaves a pager has seen enough */
+	return pager_end() ? 0 : rc; /* not an error if the user quit the pager */
 }
 
-/* A page of a recording has its charts, too. */
+/* Writes the report; a page of a recording includes its charts. */
 static int write_with_charts(
 	struct comparison_run *run, const struct inputs *inputs, const char *file, struct err *err)
 {
@@ -184,13 +185,13 @@ static int write_with_charts(
 	return rc;
 }
 
-/* What there is to be said when the report is written, and whether growth keeps its limits. */
+/* Prints the final warnings, after the report was written, and checks the growth limits. */
 static void judge(struct comparison_run *run)
 {
-	struct buf missing; /* names, of the first series that lacks some */
+	struct buf missing; /* message on missing names in the first series that lacks some */
 
 	say_suppressions(&run->suppressions, run->say);
-	buf_init(&missing); /* of the rows that were shown, and before others are named */
+	buf_init(&missing); /* for the rows shown, before further names are looked up */
 	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
 		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
 	say_all_unmatched(run);
@@ -208,7 +209,7 @@ static void judge(struct comparison_run *run)
 	buf_release(&missing);
 }
 
-/* What judge() found, for a build server. */
+/* Writes the results of judge() for a build server. */
 static int write_junit(struct comparison_run *run, bool is_partial, struct err *err)
 {
 	const struct options *options = &run->options;
@@ -226,7 +227,7 @@ static int write_junit(struct comparison_run *run, bool is_partial, struct err *
 	return out_commit(&out, err);
 }
 
-/* A chart has no names, and a call tree all. */
+/* Returns the number of rows whose names are needed: none for a chart, all for a call tree. */
 static size_t shown_max(const struct options *options)
 {
 	size_t most = options->format->shown_max;
@@ -238,7 +239,7 @@ static size_t shown_max(const struct options *options)
 	return options->is_shown_asked || !most ? options->shown_max : most;
 }
 
-/* Selects and orders what is asked for of one series, and finds the names that takes. */
+/* Selects and sorts the rows of one series, and looks up the names for that. */
 static int select_view(struct comparison_run *run, struct view *view, struct err *err)
 {
 	const struct options *options = &run->options;
@@ -288,7 +289,7 @@ static int check_blocks(const struct options *options, const struct inputs *inpu
 		"which blocks were there before is told by two dumps of one process");
 }
 
-/* What was asked for and cannot be answered of what was read: said before anything is written. */
+/* Rejects options that do not apply to the inputs, before anything is written. */
 static int check_asked(const struct options *options, const struct inputs *inputs, struct err *err)
 {
 	const char *of_trend = options_of_trend(options);
@@ -320,7 +321,7 @@ static int check_asked(const struct options *options, const struct inputs *input
 		inputs->series_count);
 }
 
-/* Growth to or from what is known to lack something keeps no limit. */
+/* Warns if a limit of growth cannot be judged because a dump is incomplete. */
 static void check_whole(struct comparison_run *run, struct inputs *inputs)
 {
 	const struct options *options = &run->options;
@@ -335,7 +336,7 @@ static void check_whole(struct comparison_run *run, struct inputs *inputs)
 	}
 }
 
-/* From the files to the report: list, read, match, name, select, report, judge. */
+/* Compares the inputs: list, read, match, name, select, report, judge. */
 static int compare(struct comparison_run *run, struct err *err)
 {
 	const struct options *options = &run->options;
@@ -389,7 +390,7 @@ static int compare(struct comparison_run *run, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- before anything is read */
+/* ---------------------------------------------------------------- checks before reading */
 
 static int check_inputs(const char *output, const char *const *paths, size_t count,
 	const char *what, struct err *err)
@@ -419,7 +420,7 @@ static int check_no_folder(const char *output, struct err *err)
 	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
 }
 
-/* Checks before the dumps are read, which may take long, that the output may be written. */
+/* Checks that the output can be written, before dumps are read, which may take long. */
 static int check_output(const struct options *options, const char *output, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
@@ -435,7 +436,7 @@ static int check_output(const struct options *options, const char *output, struc
 	return rc ? rc : out_check(output, err);
 }
 
-/* Nor may the build server's file and the report take each other's. */
+/* The JUnit file and the report must be different files. */
 static int check_outputs(const struct options *options, struct err *err)
 {
 	const char *output = options->output, *junit = options->junit;
@@ -450,7 +451,7 @@ static int check_outputs(const struct options *options, struct err *err)
 		       0;
 }
 
-/* Also reads lists that turn out not to be needed: what is wrong with them is said. */
+/* Checks the outputs and reads all lists, so that errors in unused lists are reported, too. */
 static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;
@@ -515,7 +516,7 @@ static void print_version(void)
 		RECORD_FORMAT);
 }
 
-/* Prints the usage, and names what took the only name there may have been. */
+/* Prints the usage. If an output option took the only file name, reports that. */
 static int report_empty(const struct options *options, FILE *say, struct err *err)
 {
 	const char *taken = options->junit ? options->junit : options->output;

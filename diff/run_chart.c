@@ -1,4 +1,5 @@
-/* What hdiff shows of a recording beside rows: use over time, and sizes. */
+/* Charts of a recording: reading use over time or sizes for the stacks of a view, and writing
+ * them. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -19,8 +20,8 @@ static bool heap_is_wanted(const struct options *options, uint64_t heap)
 	return !options->heap_count;
 }
 
-/* By kind: whether one of the rows of the view has its stack. What a filter asks of stacks is asked once, before any
- * event is read. */
+/* Returns, by kind, true if a row of the view has its stack. Filters are applied to stacks once,
+ * before events are read. */
 static bool *wanted_kinds(
 	const struct options *options, const struct view *view, const struct record_facts *facts)
 {
@@ -47,15 +48,15 @@ static bool *wanted_kinds(
 	return wanted;
 }
 
-/* That of which the sums are. */
+/* Sets the window to that of the sums. */
 static void take_window(
 	struct use_window *window, const struct options *options, const struct dump_sums *sums)
 {
 	window->from = sums->from_position;
 	window->to = sums->position - 1;
 	window->from_ms = sums->from_ms;
-	window->to_ms =
-		sums->to_ms > sums->from_ms ? sums->to_ms : sums->from_ms; /* marks may lie */
+	/* times of marks may be wrong */
+	window->to_ms = sums->to_ms > sums->from_ms ? sums->to_ms : sums->from_ms;
 	for (unsigned i = 0; i < RECORD_MEMORIES; i++)
 		window->is_counted[i] = i != RECORD_RESERVED;
 	if (options->heap_count)

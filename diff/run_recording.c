@@ -1,4 +1,5 @@
-/* What hdiff does with a recording beside comparing it: it tells what is in it, and writes a moment as a dump. */
+/* Actions on a recording other than comparing it: listing its content, and writing a moment as a
+ * dump. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 
 #define LIST_SCHEMA "hdiff-list/1"
 
-/* ---------------------------------------------------------------- what is in it */
+/* ---------------------------------------------------------------- listing */
 
 static void put_text(struct out *out, const char *key, const char *text)
 {
@@ -78,7 +79,8 @@ static void put_events(struct out *out, const struct record_facts *facts)
 
 #define ENDING_MS 100
 
-/* Counts the loads and unloads before the end, at which a process unloads what it has: nothing is marked after that. */
+/* Returns the number of loads and unloads without the final unloads, at the end of the process. No
+ * mark follows those. */
 static size_t loads_before_end(const struct record_facts *facts)
 {
 	const uint64_t marked_ms =
@@ -110,7 +112,8 @@ static void put_loads(struct out *out, const struct record_facts *facts)
 			facts->load_count - count);
 }
 
-/* The figures of a recording, then modules that came and went, and its marks: a line each. */
+/* Writes the figures of a recording, then its loaded and unloaded modules and its marks, a line
+ * each. */
 static void put_recording(struct out *out, const char *path, const struct record_facts *facts)
 {
 	put_text(out, "recording", path);
@@ -159,7 +162,7 @@ static void json_moment(struct json *json, uint64_t time_ms, uint64_t position)
 	json_number(json, "position", position);
 }
 
-/* The same for programs: man/hdiff-json.5, RECORDINGS. */
+/* Writes the list as JSON: man/hdiff-json.5, RECORDINGS. */
 static void put_json(struct out *out, const char *path, const struct record_facts *facts)
 {
 	struct json json = {.out = out, .is_first = true};
@@ -266,9 +269,9 @@ int run_list(const struct options *options, FILE *say, struct err *err)
 
 /* ---------------------------------------------------------------- a moment as a dump */
 
-#define TRACER_FORMAT 1 /* that a dump must name to have a line about the tracer */
+#define TRACER_FORMAT 1 /* needed in a dump for a note about the tracer */
 
-/* By heap, then by stack. */
+/* Compares by heap, then by stack. */
 static int by_heap(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;
@@ -278,10 +281,9 @@ static int by_heap(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-/* Fills the heaps of a snapshot and what stacks have in them. */
 static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 {
-	/* Wine has one kind; which of Windows' it was no recording tells. */
+	/* Wine has one heap kind; recordings do not contain the kind of Windows heaps. */
 	bool is_wine = snapshot->os && strstr(snapshot->os, "Wine ");
 
 	for (size_t i = 0; i < sums->heap_count; i++) {
@@ -316,7 +318,7 @@ static void fill_heaps(struct snapshot *snapshot, const struct dump_sums *sums)
 	snapshot->block_count = sums->block_count;
 }
 
-/* Makes a snapshot of the sums, which lend it their texts, stacks and blocks. */
+/* Fills a snapshot from sums, which lend it their texts, stacks and blocks. */
 static void fill_snapshot(struct snapshot *snapshot, const struct dump_sums *sums)
 {
 	snapshot->pid = sums->pid;
@@ -353,7 +355,8 @@ static int write_dump(const char *output, const struct dump_sums *sums, struct e
 	fill_snapshot(&snapshot, sums);
 	none = snapshot.stacks;
 	snapshot.stacks = sums->stacks;
-	if (output && dump_head_is_of(output, &head)) /* written before: nothing is lost */
+	/* the file has this very snapshot: nothing is lost */
+	if (output && dump_head_is_of(output, &head))
 		out_protect(false);
 	rc = out_open(&out, output, err);
 	if (!rc) {

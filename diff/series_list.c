@@ -1,3 +1,5 @@
+/* Series: identifies the processes of dumps, and corrects their times. Sorts dumps by process and
+ * time, leaves out unused ones, and builds the series. */
 #include "diff/series_list.h"
 
 #include <stdlib.h>
@@ -12,14 +14,15 @@
 
 /* ---------------------------------------------------------------- the order of dumps */
 
-#define CLOCK_SLACK_MS 50 /* between the two clocks, as they are read one after the other */
+#define CLOCK_SLACK_MS 50 /* the two clocks are read one after the other */
 
 static int order_of(int64_t a, int64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-/* A log of UMDH's does not name it but among its modules; of two programs nobody knows which. */
+/* UMDH's logs contain the image only in their module list; with two programs in it the image is
+ * unknown. */
 const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
@@ -94,7 +97,7 @@ static int by_time(const void *a, const void *b)
 	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
 }
 
-/* What is left out already comes last. */
+/* Compares by time; dumps that are left out already are last. */
 static int by_use(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
@@ -103,7 +106,7 @@ static int by_use(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* Some of the snapshots: those of one process. */
+/* A range of snapshots, all of one process. */
 struct process_run {
 	struct timed_dump *first;
 	size_t count;
@@ -118,8 +121,8 @@ static int by_beginning(const void *a, const void *b)
 	return order ? order : by_time(x, y);
 }
 
-/* The time of a snapshot is told to the millisecond beside the start of its process, or to the minute,
- * in which there may be two. So may moments of a recording be in a millisecond. */
+/* Returns true for two dumps of one moment. Times without a process's start are only accurate to
+ * the minute, which may contain two snapshots. Moments of a recording may be in one millisecond. */
 static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	bool may_be_same = (!a->position || !b->position || a->position == b->position) &&
@@ -129,7 +132,8 @@ static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 	       a->time_ms == b->time_ms && may_be_same;
 }
 
-/* By process, those with a clock first, by how far their times are before it. */
+/* Compares by process, then dumps with a clock first, then by the difference between time and
+ * clock. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct dump_sums *x = *(struct dump_sums *const *)a,
@@ -141,7 +145,7 @@ static int by_offset(const void *a, const void *b)
 	return order ? order : order_of(x->time_ms - x->clock_ms, y->time_ms - y->clock_ms);
 }
 
-/* Returns the number of dumps from the first on that are of one process and have a clock. */
+/* Returns the number of leading dumps that are of one process and have a clock. */
 static size_t clocked_count(struct dump_sums *const *first, size_t count)
 {
 	size_t found = 0;
@@ -152,7 +156,8 @@ static size_t clocked_count(struct dump_sums *const *first, size_t count)
 	return found;
 }
 
-/* Returns the offset that most dumps agree on; with it no dump is older than its process. */
+/* Returns the median offset of the dumps, among offsets by which no dump is older than its
+ * process. */
 static int64_t usual_offset(struct dump_sums *const *first, size_t count)
 {
 	int64_t least_ms = first[0]->clock_ms;
@@ -219,7 +224,8 @@ bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
 	return dump_same_process(a, b) && is_twin(a, b);
 }
 
-/* There is no order among dumps that tell their time and dumps that do not: the more are kept. */
+/* Leaves out the smaller set if some dumps have a time and some do not, because these have no
+ * common order. */
 static void leave_mixed(struct process_run *run)
 {
 	size_t timed = 0;
@@ -237,7 +243,7 @@ static void leave_mixed(struct process_run *run)
 	}
 }
 
-/* Orders the snapshots of one process and marks its doubles. Of two the one that is whole is kept. */
+/* Sorts the snapshots of one process and marks duplicates. Of two, a whole one is kept. */
 static void process_settle(struct process_run *run)
 {
 	struct timed_dump *all = run->first, *last = all;
@@ -290,7 +296,7 @@ static void leave_outside(struct timed_dump *all, size_t count, const struct ord
 	}
 }
 
-/* Finds the runs of snapshots of one process each: how many. */
+/* Finds the runs of snapshots of one process. Returns their number. */
 static size_t find_runs(struct timed_dump *snapshots, size_t count, struct process_run *runs)
 {
 	size_t found = 0;
@@ -330,22 +336,21 @@ void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, si
 	free(runs);
 }
 
-/* ---------------------------------------------------------------- what is not used */
+/* ---------------------------------------------------------------- unused dumps */
 
-/* What is needed while series are made. */
+/* State while series are made. */
 struct lister {
 	struct inputs *inputs;
 	const struct options *options;
-	struct timed_dump *order; /* of all dumps */
+	struct timed_dump *order; /* all dumps in order */
 	size_t count;
 	size_t *series_of; /* by process */
 	size_t series_count;
-	const struct timed_dump *
-		*members; /* of the series, one behind the other, each in its order */
-	size_t *members_from; /* by series, and one behind the last */
+	const struct timed_dump **members; /* members of all series in sequence, each in order */
+	size_t *members_from; /* by series, plus the end */
 };
 
-/* NULL: nothing is to be said. */
+/* Returns why a dump is left out, or NULL if no message is needed. */
 static const char *why_unused(const struct timed_dump *dump)
 {
 	switch (dump->use) {
@@ -376,7 +381,7 @@ static void say_unused(const struct lister *lister, const struct timed_dump *dum
 	say_left_out(lister->inputs->say, dump->dump->path, why);
 }
 
-/* A process whose snapshots are all warm-up would else be gone without a word. */
+/* Reports processes whose snapshots are all warm-up; otherwise they would vanish silently. */
 static void say_all_warm_up(const struct lister *lister)
 {
 	const struct timed_dump *order = lister->order;
@@ -398,7 +403,8 @@ static void say_all_warm_up(const struct lister *lister)
 
 /* ---------------------------------------------------------------- series */
 
-/* The series of an earlier process that this one goes on with, or how many series there are. */
+/* Returns the series of an earlier process that this one continues, or the number of series for a
+ * new one. */
 static size_t series_to_join(
 	const struct lister *lister, struct table *images, const struct dump_sums *dump)
 {
@@ -421,10 +427,10 @@ static size_t series_to_join(
 	return series;
 }
 
-/* Numbers the series by their first snapshots. */
+/* Numbers the series in order of their first snapshots. */
 static void number_series(struct lister *lister)
 {
-	struct table images; /* to the series of each */
+	struct table images; /* image -> series */
 	size_t numbered = 0; /* processes */
 
 	table_init(&images);
@@ -441,7 +447,7 @@ static void number_series(struct lister *lister)
 	table_release(&images);
 }
 
-/* Puts what is used in the order of the series. */
+/* Sorts the used dumps by series. */
 static void gather_members(struct lister *lister)
 {
 	size_t *from = xcalloc(lister->series_count + 2, sizeof(*from));
@@ -454,7 +460,8 @@ static void gather_members(struct lister *lister)
 	}
 	for (size_t i = 0; i < lister->series_count; i++)
 		from[i + 2] += from[i + 1];
-	for (size_t i = 0; i < lister->count; i++) { /* each moves on to where the next begins */
+	/* each start moves to the start of the next series */
+	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
 
 		if (dump->use == USE_IT)
@@ -462,7 +469,7 @@ static void gather_members(struct lister *lister)
 	}
 }
 
-/* Says that the order of some is not told by their times. */
+/* Warns if some dumps have equal times and so no known order. */
 static void say_ties(const struct lister *lister, const struct trend_axis *axis, const char *path)
 {
 	size_t count = 0;
@@ -476,8 +483,7 @@ static void say_ties(const struct lister *lister, const struct trend_axis *axis,
 			path, count);
 }
 
-/* Says why there are no rates, where that is so. Growth within no time at all is none per hour, whatever it
- * is. */
+/* Reports why rates are missing. Without elapsed time, growth has no rate. */
 static void check_times(
 	const struct lister *lister, struct trend_axis *axis, const struct dump_sums *dumps)
 {
@@ -507,7 +513,7 @@ static void check_times(
 	axis->times_ms = NULL;
 }
 
-/* Moves the dumps of a series behind those that are there, and fills in what they share. */
+/* Appends the dumps of a series to those moved so far, and fills in the series. */
 static void take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
 {
 	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];
@@ -556,7 +562,7 @@ static void take_all(struct lister *lister)
 	inputs->dump_count = at;
 }
 
-/* Of each process there may be one dump: another would count its blocks twice. */
+/* Checks that each process has one dump, because a second one would count its blocks twice. */
 static int check_sum(const struct lister *lister, struct err *err)
 {
 	for (size_t i = 1; lister->options->sum && i < lister->count; i++) {
