@@ -1,3 +1,5 @@
+/* The tally of a thread: its table of ids, batches of new stacks, and the code for this
+ * processor. */
 #include "diff/read/count.h"
 
 #include <stdlib.h>
@@ -7,7 +9,7 @@
 #include "core/io/out.h"
 #include "diff/read/count_fast.h"
 
-#define FLUSH_COUNT 64 /* cells that are handed over at once */
+#define FLUSH_COUNT 64 /* cells moved at once */
 
 void tally_init(struct thread_counts *tally, struct shared_stacks *pool)
 {
@@ -102,7 +104,7 @@ void tally_batch_flush(struct thread_counts *tally)
 	batch->count = batch->frame_count = 0;
 }
 
-/* Puts the entry of a block into the batch, with frames that are in it already. */
+/* Adds an entry of a block to the batch. Its frames are already in the batch. */
 static void batch_add(struct thread_counts *tally, uint32_t number, uint32_t frame_count,
 	const struct block_totals *sums, const struct pool_text *text)
 {
@@ -133,7 +135,7 @@ uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain 
 
 	if (!behind)
 		return 0;
-	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
+	text.len = (uint32_t)(behind - lines); /* at most DUMP_FRAMES_MAX short lines */
 	batch_add(tally, number, text.line_count, &sums, &text);
 	return text.line_count;
 }

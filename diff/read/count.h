@@ -1,7 +1,5 @@
-/*
- * Counting the entries of a dump by several threads: the fast form of an entry, shared stacks,
- * each thread's counts.
- */
+/* Counting the entries of a dump by several threads: the fast form of an entry, shared stacks, and
+ * each thread's counts. */
 #ifndef DIFF_READ_COUNT_H
 #define DIFF_READ_COUNT_H
 
@@ -16,16 +14,17 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * One entry of a dump at the speed that counts: the form that nearly all of them have, and a quick
- * "no" to every other, which the scanner then looks at with care.
+ * Fast reading of one dump entry: accepts the form that nearly all entries have and quickly rejects
+ * all others, which the scanner then reads carefully.
  *
- * What takes time in reading such lines is waiting: where a number ends tells where the next one
- * starts, and where a line ends where the next one starts. So the first 64 bytes are classified at
- * once, into a bit for each byte that is no digit, and one for the line's end, which depends on
- * nothing else: the processor begins with the next line while it is still busy with this one.
+ * Such parsing is bound by latency: the end of a number determines where the next number starts,
+ * and the end of a line where the next line starts. So the first 64 bytes are classified at once: a
+ * bit for each byte that is not a digit, and a bit for each line end. The position of the line end
+ * then depends on nothing else. The processor can begin with the next line while it still works on
+ * this one.
  */
 
-#if defined(ENTRY_PORTABLE) /* as on a machine that has nothing better, for tests */
+#if defined(ENTRY_PORTABLE) /* tests use the code for processors without vector instructions */
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
@@ -34,14 +33,14 @@
 
 #include "core/base/text.h"
 
-#define ENTRY_PLAIN_BYTES 64 /* that must be readable at the start of the line */
+#define ENTRY_PLAIN_BYTES 64 /* must be readable from the start of the line */
 
 struct entry_plain {
 	uint32_t requested_bytes, overhead_bytes;
-	uint32_t id; /* the text of the id is this number in upper case without leading zeros */
+	uint32_t id; /* the id's text is this number in upper case without leading zeros */
 };
 
-/* Bit n is about byte n of 64. */
+/* Bit n describes byte n of 64. */
 struct entry_bits {
 	uint64_t others; /* neither a digit nor a letter from A to F */
 	uint64_t newlines;
@@ -78,7 +77,7 @@ typedef __m128i entry_vector;
 
 #ifdef ENTRY_VECTOR_BYTES
 
-/* All ones where a byte is one of count from first on. */
+/* Returns all ones in each byte that is in [first, first + count). */
 static inline entry_vector entry_in_range(entry_vector bytes, char first, char count)
 {
 	entry_vector offset = ENTRY_MINUS(bytes, ENTRY_EACH(first));
@@ -102,8 +101,8 @@ static inline struct entry_bits entry_classify(const char *text)
 	return bits;
 }
 
-/* What lies behind the first line from text on that something else than a TAB follows; end when
- * there is none before it. Reads up to 80 bytes behind end. */
+/* Returns the end of the first line that is not followed by a TAB, or end if no such line ends
+ * before end. Reads up to 80 bytes after end. */
 static inline const char *entry_stack_end(const char *text, const char *end)
 {
 	for (; text < end; text += 64) {
@@ -137,7 +136,7 @@ static inline const char *entry_stack_end(const char *text, const char *end)
 	return end;
 }
 
-/* The eighth bit of each byte, side by side. */
+/* Gathers the highest bit of each byte into the lowest eight bits. */
 static inline uint64_t entry_gather(uint64_t eighths)
 {
 	return (eighths >> 7) * UINT64_C(0x0102040810204080) >> 56;
@@ -160,7 +159,7 @@ static inline struct entry_bits entry_classify(const char *text)
 
 #endif
 
-/* How many digits there are from a place on; 64 - at: to the end of what was classified. */
+/* Returns the number of digits from at on, at most 64 - at. */
 static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 {
 	uint64_t others = bits->others >> at;
@@ -168,7 +167,7 @@ static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
 	return others ? (unsigned)__builtin_ctzll(others) : 64 - at;
 }
 
-/* The 1 to 8 digits at text, moved up; what comes in below are zeros, which count as the digit. */
+/* Loads the 1 to 8 digits at text into the high bytes. The zero bytes below count as digits 0. */
 static inline uint64_t entry_number(const char *text, unsigned count)
 {
 	return hex_load(text) << (64 - 8 * count);
@@ -184,9 +183,9 @@ static inline void entry_fill(
 	__m256i letters = _mm256_cmpgt_epi8(digits, _mm256_set1_epi8('9'));
 	__m256i nibbles = _mm256_add_epi8(_mm256_and_si256(digits, _mm256_set1_epi8(0x0f)),
 		_mm256_and_si256(letters, _mm256_set1_epi8(9)));
-	/* In each 16 bits the number of two digits. */
+	/* Each 16 bits hold the number of two digits. */
 	__m256i bytes = _mm256_maddubs_epi16(nibbles, _mm256_set1_epi16(0x0110));
-	/* Of four such ones the last is the lowest byte. */
+	/* The last of four such numbers is the lowest byte. */
 	__m256i order = _mm256_set1_epi64x(0x080a0c0e00020406);
 	__m256i numbers = _mm256_shuffle_epi8(bytes, order);
 	uint64_t first = (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(numbers));
@@ -201,11 +200,9 @@ static inline void entry_fill(
 #endif
 }
 
-/*
- * Reads "REQ bytes + OVH at ADDR by BackTraceID" and its line end at text. Returns what lies behind
- * it, or NULL when it is something else or not plain: longer than 64 bytes, numbers over 32 bits,
- * ids that are no such numbers, digits in lower case, blanks at the end.
- */
+/* Parses "REQ bytes + OVH at ADDR by BackTraceID" and its line end at text. Returns the end of the
+ * line, or NULL if the line is different or not plain: longer than 64 bytes, numbers over 32 bits,
+ * ids that are not such numbers, digits in lower case, or trailing blanks. */
 static inline __attribute__((always_inline)) const char *entry_plain(
 	struct entry_plain *entry, const char *text)
 {
@@ -242,17 +239,18 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 }
 
 /*
- * What several threads that read one dump share: its stacks, and the sums of each in each heap.
+ * Data shared by the threads that read one dump: its stacks, and the sums of each stack in each
+ * heap.
  *
- * Threads count in tallies of their own, see below, and come here for what is new to them. Every function but
- * the first two takes the lock itself.
+ * Threads count in their own tallies (below) and use this data only for new stacks. Every function
+ * except the first two takes the lock itself.
  */
 
-#define HEAP_NONE INT32_MAX /* no heading was seen: heap 0 */
+#define HEAP_NONE INT32_MAX /* before the first heading: heap 0 */
 
-/* A stack's lines as they stood in the dump, with their line ends. */
+/* Lines of a stack as in the dump, with their line ends. */
 struct pool_text {
-	const char *text; /* NULL: none was kept */
+	const char *text; /* NULL: not kept */
 	uint32_t len, line_count;
 };
 
@@ -261,84 +259,84 @@ struct shared_stacks {
 	struct dump_sums *sums; /* stacks, cells and heaps are filled */
 	size_t cell_cap, heap_cap, reach_cap;
 	struct u64map
-		heaps[BLOCK_REACHES]; /* by what leads to their blocks: addresses to numbers */
-	/* By twice the number of a stack, and 1 where cells are bare: its first cell, or CELL_NONE. */
+		heaps[BLOCK_REACHES]; /* by what leads to their blocks: address to heap number */
+	/* First cell of a stack, or CELL_NONE. The index is twice the stack's number, plus 1 for
+	 * bare cells. */
 	uint32_t *first_cells;
 	size_t first_count, first_cap;
-	struct hash_index cells; /* the others, of further heaps */
+	struct hash_index cells; /* cells in further heaps */
 	struct pool_text *texts; /* by stack */
 	size_t text_count, text_cap;
-	struct arena arena; /* of texts */
+	struct arena arena; /* storage of texts */
 };
 
-/* sums must outlive the pool. */
+/* sums must outlive pool. */
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
 void shared_stacks_release(struct shared_stacks *pool);
 
-/* The number of a heap, whose blocks to which something else leads have another. */
+/* Returns the number of a heap. Blocks of one heap with different reach have different numbers. */
 uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, enum block_reach reach);
 
-/* Adds to the sums of cells, or takes away what was added before. */
+/* Adds to the sums of cells, or subtracts earlier additions. */
 void shared_stacks_count(
 	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away);
 
-/* One entry of a dump. */
 struct pool_entry {
 	struct stack stack;
 	size_t id_len;
 	struct block_totals sums;
-	struct pool_text text; /* of its stack, or nothing */
-	/* Filled in: */
+	struct pool_text text; /* text of the stack, or empty */
+	/* Results: */
 	uint32_t hash;
-	uint32_t number; /* of its stack, see stackset_put() */
+	uint32_t number; /* number of the stack, see stackset_put() */
 };
 
-/* Counts entries of one heap, or takes away what was counted before. What comes back as text is kept for all
- * threads as long as the pool lives; stacks that come but once have none. */
+/* Counts entries of one heap, or subtracts earlier ones. Texts returned in entries live as long as
+ * pool; a stack that was met once has no text. */
 void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entries, size_t count,
 	uint32_t heap, bool take_away);
 
 /*
- * One thread's counting of entries: the hot loop of hdiff.
+ * Counts of one thread: the hot loop of hdiff.
  *
- * A tally knows the ids that its thread has met and, for each, the text of a stack that came with
- * it. An entry whose stack has the same text needs no look at the text's meaning: comparing and
- * passing over it is as fast as reading memory. What is new goes to the pool.
+ * A tally knows the ids that its thread has met and, for each, the text of one stack. If the stack
+ * of an entry has the same text, its lines are not parsed: comparing and skipping them runs at the
+ * speed of memory. New stacks go to the pool.
  */
 
-/* Entries that name an id and give no stack. Two to a cache line. */
+/* Entries that give an id without a stack. Two fit in a cache line. */
 struct tally_id {
 	struct block_totals sums;
 	uint32_t id;
 	uint32_t padding;
 };
 
-/* Entries with the stack whose text is known. */
+/* Entries with the id's known stack. */
 struct tally_stack {
 	struct block_totals sums;
-	struct pool_text text; /* or nothing: then the stack is not known either */
+	struct pool_text text; /* or empty: then the stack is unknown, too */
 	uint32_t stack;
 };
 
 struct thread_counts {
 	struct shared_stacks *pool;
-	uint32_t heap; /* that is counted for, or HEAP_NONE */
-	bool take_away; /* what was counted by mistake */
+	uint32_t heap; /* heap of the entries, or HEAP_NONE */
+	bool take_away; /* subtract what was counted by mistake */
 	uint64_t *slots; /* open table: 0, or id | (number + 1) << 32 */
 	size_t slot_count;
-	uint64_t mixer; /* random: nobody can make ids that collide */
+	uint64_t mixer; /* random, so that an input cannot force collisions */
 	unsigned shift;
-	struct tally_id *ids; /* by number: entries without a stack, */
-	struct tally_stack *stacks; /* and those with one */
+	struct tally_id *ids; /* entries without a stack, by number */
+	struct tally_stack *stacks; /* entries with a stack, by number */
 	size_t count, cap;
-	struct entry_batch *batch; /* that are counted at once; NULL until there are any */
-	uint32_t *touched; /* 2 * number + (1: with a stack), of those that are not zero */
+	struct entry_batch *batch; /* entries counted together; NULL until the first */
+	uint32_t *touched; /* elements that are not zero: 2 * number, plus 1 for stacks */
 	size_t touched_count;
-	/* tally_plain() for this machine */
+	/* tally_plain() for this processor */
 	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,
 		struct dump_progress *progress);
-	/* Reads plain lines of a stack, at most DUMP_FRAMES_MAX, for this machine. What lies behind them,
-	 * or NULL when there is another kind. */
+	/* Parses plain lines of a stack, at most DUMP_FRAMES_MAX, with the code for this processor.
+	 * Returns the end of the lines, or NULL if a line is not plain. */
 	const char *(*frames_take)(
 		uint64_t *frames, const char *at, const char *end, uint32_t *count);
 };
@@ -347,49 +345,48 @@ struct thread_counts {
 void tally_init(struct thread_counts *tally, struct shared_stacks *pool);
 void tally_release(struct thread_counts *tally);
 
-/* Takes plain entries, see struct dump_sink. It stops at everything else. */
+/* Counts plain entries, see struct dump_sink. Stops at the first other line. */
 const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* Hands all sums over to the pool; do so before heap or take_away change. */
+/* Moves all sums to the pool. Must be called before heap or take_away changes. */
 void tally_flush(struct thread_counts *tally);
 
-/*
- * The inside of a tally, for the files that count.
- */
+/* Internals of a tally, for the files that count. */
 
-#define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
+#define TALLY_IDS_MAX ((size_t)1 << 17) /* approximate limit, at which a tally is emptied */
 #define ENTRY_ID_BYTES 16
 
-/* So many that a thread is busy with them for longer than it takes to wait for another one. */
+/* Large enough that the work on a batch takes longer than waiting for another thread. */
 #define BATCH_ENTRIES 1024
 #define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
 
 struct entry_batch {
 	struct pool_entry items[BATCH_ENTRIES];
-	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* of blocks */
-	uint32_t numbers[BATCH_ENTRIES]; /* of the ids, in the tally */
-	const char *behind[BATCH_ENTRIES]; /* of sums: each of them */
-	uint32_t lines[BATCH_ENTRIES]; /* that it has, with empty ones before it */
+	char ids[BATCH_ENTRIES][ENTRY_ID_BYTES]; /* ids of the blocks */
+	uint32_t numbers[BATCH_ENTRIES]; /* numbers of the ids in the tally */
+	const char *behind[BATCH_ENTRIES]; /* end of each entry, for sums */
+	uint32_t lines[BATCH_ENTRIES]; /* lines of each entry, with the empty lines before it */
 	size_t count, frame_count;
 	uint64_t frames[BATCH_FRAMES];
 };
 
-/* The batch of a tally, with room for one more entry. */
+/* Returns the batch of a tally, with room for one more entry. */
 struct entry_batch *tally_batch(struct thread_counts *tally);
 
-/* Hands over what is in it, while the text is there that it was read from. */
+/* Hands the batch over to the pool. The text that was read must still be in memory. */
 void tally_batch_flush(struct thread_counts *tally);
 
-/* Makes a number for an id that is new. */
+/* Adds a new id and returns its number. */
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
-/* Counts an entry whose stack, at lines, is not the known one of its id. How many lines the stack has,
- * or 0: it is not plain. */
+/* Counts an entry whose stack, at lines, is not the known stack of its id. Returns the number of
+ * the stack's lines, or 0 if they are not plain. */
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
-/* Counts sums, from the start of a line on, until something else comes; behind them. See tally_plain(). */
+/* Counts sums from the start of a line on. Returns the first line that is not a sum. See
+ * tally_plain(). */
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
@@ -400,11 +397,11 @@ static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count
 	return at;
 }
 
-/* tally_plain() for processors of today. */
+/* tally_plain() with AVX2. */
 const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* frames_take() for them. */
+/* frames_take() with AVX2. */
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
 static inline void tally_count(struct thread_counts *tally, struct block_totals *to,

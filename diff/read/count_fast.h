@@ -1,15 +1,15 @@
-/* The hot loop of counting, compiled for every processor and for those with AVX2. */
+/* The hot loop of counting, compiled for every processor and for processors with AVX2. */
 #ifndef DIFF_READ_COUNT_FAST_H
 #define DIFF_READ_COUNT_FAST_H
 
 #include "diff/read/count.h"
 
 /*
- * Lines of a stack to numbers, to be compiled once for every machine and once for processors of today.
+ * Parsing the lines of a stack into numbers; compiled once for every processor and once for AVX2.
  *
- * What takes time is waiting: where a number ends tells where the next line starts. Addresses of one
- * stack mostly have the same length, so that it is guessed: a processor goes on with the next line while
- * it still finds out whether the guess was right.
+ * Such parsing is bound by latency: the end of a number determines where the next line starts.
+ * Addresses of one stack mostly have the same length, so the length is guessed. The processor goes
+ * on with the next line while it still checks the guess.
  */
 
 #ifdef __AVX2__
@@ -23,7 +23,8 @@
 
 #ifdef __AVX2__
 
-/* Bit n: byte n of 16 is a digit; nibbles gets their values. */
+/* Returns a mask of the bytes that are digits: bit n for byte n of 16. Stores the digits' values in
+ * nibbles. */
 static inline unsigned frame_digits(const char *text, __m128i *nibbles)
 {
 	__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
@@ -36,10 +37,10 @@ static inline unsigned frame_digits(const char *text, __m128i *nibbles)
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(is_digit, is_letter));
 }
 
-/* The number of the first count of 16 nibbles, which count may be 1 to 16. */
+/* Returns the number that the first count of 16 nibbles form. count is 1 to 16. */
 static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 {
-	/* From place count on: what moves count bytes to the end, and zeros before them. */
+	/* moves + count: shuffle that moves count bytes to the end, after zeros. */
 	static const signed char moves[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 		-1, -1, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	__m128i move = _mm_loadu_si128((const __m128i *)(const void *)(moves + count));
@@ -48,11 +49,13 @@ static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 	return __builtin_bswap64((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs)));
 }
 
-/* Reads lines as struct thread_counts tells, as long as their numbers have up to 15 digits. */
+/* Parses lines while their numbers have at most 15 digits. See frames_take in struct
+ * thread_counts. */
 static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
-	unsigned width = 1, own = 1, all = 3; /* bits of a number of that width, and one more */
+	/* masks: digits of the guessed width, and one bit more */
+	unsigned width = 1, own = 1, all = 3;
 	uint32_t frame_count = 0;
 
 	while (at < end && *at == '\t' && frame_count < DUMP_FRAMES_MAX) {
@@ -110,10 +113,8 @@ static const char *frames_take(uint64_t *frames, const char *at, const char *end
 	return at;
 }
 
-/*
- * The hot loop, to be compiled once for every machine and once for processors of today: what it
- * means is in diff/read/count.h.
- */
+/* The hot loop; compiled once for every processor and once for AVX2. diff/read/count.h explains
+ * it. */
 
 #define BATCH 32
 #define PREFETCH_BYTES 1024 /* of a stack; most are shorter */
@@ -121,20 +122,20 @@ static const char *frames_take(uint64_t *frames, const char *at, const char *end
 /* An entry that was read and not yet counted. */
 struct pending {
 	struct entry_plain entry;
-	uint32_t number; /* of its id */
-	uint32_t line_count; /* with empty ones before it, without its stack */
-	uint32_t stack_len; /* of the lines with a TAB behind its own */
-	const char *behind; /* all of it */
+	uint32_t number; /* number of its id */
+	uint32_t line_count; /* with empty lines before it, without its stack */
+	uint32_t stack_len; /* bytes of the following lines that start with a TAB */
+	const char *behind; /* end of the entry and its stack */
 };
 
-/* Several entries on their way: while one is counted, what the next ones need comes nearer. */
+/* Several entries in progress: while one is counted, the data of the next ones is prefetched. */
 struct batch {
 	struct pending items[BATCH];
 	unsigned count;
 };
 
-/* Reads entries until the batch is full or something else comes. An entry at the very end is left:
- * whether it is whole the scanner knows. */
+/* Reads entries until the batch is full or another kind of line follows. Leaves an entry at the
+ * very end to the scanner, because it may be incomplete. */
 static inline void batch_fill(
 	struct thread_counts *tally, struct batch *batch, const char *at, const char *end)
 {
@@ -161,7 +162,7 @@ static inline void batch_fill(
 	}
 }
 
-/* Finds what the entries are counted to. */
+/* Finds the numbers that the entries are counted under. */
 static inline void batch_find(struct thread_counts *tally, struct batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
@@ -196,7 +197,8 @@ static inline bool is_known(const struct thread_counts *tally, const struct pend
 	       !memcmp(pending->behind - text->len, text->text, text->len);
 }
 
-/* Counts an entry; how many lines its stack has. False: the stack is not plain. */
+/* Counts an entry and stores the number of its stack's lines. Returns false if the stack is not
+ * plain. */
 static inline bool pending_count(struct thread_counts *tally, const struct pending *pending,
 	const char *end, uint32_t *line_count)
 {
@@ -214,7 +216,8 @@ static inline bool pending_count(struct thread_counts *tally, const struct pendi
 	return true;
 }
 
-/* Counts the batch, or the start of it; what lies behind that. */
+/* Counts the batch up to the first entry that is not plain. Returns the end of the counted
+ * entries. */
 static inline const char *batch_count(struct thread_counts *tally, const struct batch *batch,
 	const char *at, const char *end, struct dump_progress *progress)
 {
@@ -233,7 +236,7 @@ static inline const char *batch_count(struct thread_counts *tally, const struct 
 	return at;
 }
 
-/* Counts entries of one block. */
+/* Counts entries of one block each. */
 static inline const char *plain_blocks(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
@@ -258,7 +261,7 @@ static inline const char *plain_blocks(struct thread_counts *tally, const char *
 static const char *plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
-	struct dump_progress own = *progress; /* nobody else's cache line */
+	struct dump_progress own = *progress; /* not in a cache line that other threads use */
 	const char *from;
 
 	do {

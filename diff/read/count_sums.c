@@ -1,16 +1,16 @@
 /*
- * Sums, as hsnap --by-stack writes them: each with its stack, or none of the stacks twice. Nothing is
- * gained by remembering their text, so that they go to the pool as they are, many at once.
+ * Counting sums as hsnap --by-stack writes them: each with its stack or without one, and no stack
+ * twice. Caching their text gains nothing, so they go to the pool in batches.
  *
- * Only what is sure to mean the same to the scanner is taken: the form that hsnap writes, in front of
- * which and behind which nothing may make it something else.
+ * Only lines that certainly mean the same to the scanner are accepted: exactly hsnap's form,
+ * between lines that do not change the meaning.
  */
 #include <string.h>
 
 #include "core/base/text.h"
 #include "diff/read/count.h"
 
-/* What a sum may have, so that those of a part cannot overflow: it has fewer than 2^20 lines. */
+/* Largest number in a sum; a part has fewer than 2^20 lines, so its sums cannot overflow. */
 #define SUM_MAX (UINT64_C(1) << 43)
 
 struct sum_line {
@@ -29,7 +29,8 @@ static inline bool take(const char **at, const char *text, size_t len)
 
 #define TAKE(at, text) take(at, text, sizeof(text) - 1)
 
-/* Behind the line at at; NULL: it is another one. Reads at most 100 bytes more than it has of the form. */
+/* Parses a line from at. Returns its end, or NULL for another kind of line. Reads at most 100 bytes
+ * after the parsed text. */
 static const char *line_take(const char *at, struct sum_line *line)
 {
 	uint64_t size_bytes, overhead;
@@ -52,7 +53,7 @@ static const char *line_take(const char *at, struct sum_line *line)
 	return line->id_len && line->id_len < 32 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Whether what follows a sum without a stack is surely no name of a function. */
+/* Returns true if the line after a sum without a stack cannot be the name of a function. */
 static bool is_no_name(const char *at)
 {
 	if (*at == '\n' || *at == '*' || *at == '/' || (*at == '\r' && at[1] == '\n'))
@@ -62,7 +63,7 @@ static bool is_no_name(const char *at)
 	return TAKE(&at, " bytes in 0x") || TAKE(&at, " bytes + ");
 }
 
-/* Takes the entry whose line is at at; behind it, or NULL: it is not plain, or may not be whole. */
+/* Reads an entry from at. Returns its end, or NULL if it is not plain or may be incomplete. */
 static const char *entry_take(const struct thread_counts *tally, struct entry_batch *batch,
 	const char *at, const char *end)
 {
@@ -91,7 +92,7 @@ static const char *entry_take(const struct thread_counts *tally, struct entry_ba
 	return at;
 }
 
-/* Takes entries until the batch is full or something else comes. */
+/* Reads entries until the batch is full or another kind of line follows. */
 static void batch_take(const struct thread_counts *tally, struct entry_batch *batch, const char *at,
 	const char *end)
 {
@@ -117,7 +118,7 @@ const char *tally_sums(struct thread_counts *tally, const char *at, const char *
 	uint32_t blanks = 0;
 
 	if (at >= end || !line_take(tally_blanks_skip(at, &blanks), &line))
-		return at; /* most dumps have none */
+		return at; /* most dumps have no sums */
 	batch = tally_batch(tally);
 	while (at < end) {
 		batch_take(tally, batch, at, end);

@@ -1,4 +1,4 @@
-/* One dump as hdiff sees it, and what it lacks. */
+/* One dump as hdiff sees it, and its warnings. */
 #ifndef DIFF_READ_DUMP_SUMS_H
 #define DIFF_READ_DUMP_SUMS_H
 
@@ -14,187 +14,194 @@
 #include "symbolize/symbolize.h"
 
 /*
- * One dump as hdiff sees it: what each of its stacks adds up to.
+ * A dump as hdiff sees it: the sums of each of its stacks.
  *
- * Sums are made while the file streams by; blocks are kept only where they are asked for. struct dump_sums owns all it points
- * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
- * cells may differ from one reading of a file to the next; what they stand for does not.
+ * Sums are computed while the file is read; single blocks are kept only on request. struct
+ * dump_sums owns everything it points to, and sums_release() frees it at once. The numbers of
+ * stacks, heaps and texts and the order of cells may differ between readings of one file. Their
+ * meaning does not.
  */
 
-#define WARNINGS_MAX 20 /* that are kept */
+#define WARNINGS_MAX 20 /* number of warnings that are kept */
 
 #define CELL_NONE UINT32_MAX
 
-/* What the blocks of one stack in one heap add up to. */
+/* Sums of the blocks of one stack in one heap. */
 struct stack_total {
-	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
-	uint32_t heap : 31; /* index into heaps */
-	/* The entries name an id that has several stacks, and give none: stack is the first of them
-	 * (the others follow by same_id). */
+	uint32_t stack; /* index in stacks; STACK_NONE: no stack is known for these blocks */
+	uint32_t heap : 31; /* index in heaps */
+	/* The entries give only an id, and that id has several stacks. stack is the first of them;
+	 * same_id leads to the others. */
 	uint32_t is_bare : 1;
 	struct block_totals sums;
 };
 
 struct listed_block {
 	uint64_t addr, requested_bytes;
-	uint32_t cell; /* it counts to, by number; or CELL_NONE. While it is read: its stack, */
-	uint32_t heap; /* and twice its heap, and 1 if that is_bare */
+	/* number of the block's cell, or CELL_NONE. While reading: number of its stack */
+	uint32_t cell;
+	uint32_t heap; /* while reading: twice the heap's number, plus 1 if is_bare */
 };
 
-/* A malformed line that was passed over. */
+/* A malformed line that was skipped. */
 struct left_out {
-	const char *place; /* "file:line"; NULL: the warning is another one */
+	const char *place; /* "file:line"; NULL: the warning is not about a line */
 	const char *why;
 };
 
-/* What became of the allocations of a recording between two moments of it. */
+/* Fate of a recording's allocations between two moments of it. */
 enum block_fate {
-	FATE_LIVE, /* no such window: what is there at a moment */
-	FATE_AIFO, /* allocated inside, freed outside, later or never: they add to what is in use */
+	FATE_LIVE, /* no window: live at a moment */
+	FATE_AIFO, /* allocated inside, freed after the window or never: memory use grew by these */
 	FATE_AIFI, /* allocated and freed inside: transient */
-	FATE_AOFI, /* there before, freed inside */
-	FATE_AOFO, /* there before and after */
+	FATE_AOFI, /* live before, freed inside */
+	FATE_AOFO, /* live before and after */
 	FATE_AI, /* allocated inside: AIFO and AIFI */
-	FATE_ALL, /* all that were there at any moment of it */
+	FATE_ALL, /* live at any moment of the window */
 };
 #define BLOCK_FATES 7
 
-/* "live", "aifo", ... */
+/* Returns "live", "aifo", ... */
 const char *block_fate_name(enum block_fate fate);
 
-/* What is read of a recording. Moments are as recording_position() takes them. */
+/* Part of a recording that is read. Moments are in the form that recording_position() accepts. */
 struct recording_part {
 	enum block_fate fate;
-	const char *moment; /* of FATE_LIVE; NULL: its end */
-	const char *from, *to; /* of others; NULL: start and end */
-	bool wants_blocks; /* each by itself: of a dump, and of FATE_LIVE if it has their addresses */
-	bool is_asked; /* of anything but a recording this cannot be had */
+	const char *moment; /* for FATE_LIVE; NULL: the end of the recording */
+	const char *from, *to; /* for other fates; NULL: start and end of the recording */
+	/* read single blocks: of a dump, and for FATE_LIVE if the recording has addresses */
+	bool wants_blocks;
+	bool is_asked; /* an option requested this part, so any other input is an error */
 };
 
 /* The first bytes of a block. */
 struct dump_content {
-	const char *stack; /* its id */
+	const char *stack; /* the id of its stack */
 	uint64_t addr, requested_bytes;
-	unsigned bits; /* of its process */
+	unsigned bits; /* bitness of its process */
 	uint32_t len;
 	const unsigned char *bytes;
-	size_t pointer_at, pointer_count; /* in pointers, by offset */
+	size_t pointer_at, pointer_count; /* range in pointers, in order of offset */
 };
 
-/* A word of it that is an address in another block. */
+/* A word in a block that is an address in another block. */
 struct dump_pointer {
 	uint64_t offset, to, requested_bytes;
 	const char *stack;
 };
 
-/* Why time_ms is known to be wrong. */
+/* Reason why time_ms is known to be wrong. */
 enum date_doubt {
 	DATE_PLAUSIBLE,
-	DATE_EARLY, /* before its process began */
-	DATE_AHEAD, /* more than a day after the clock of this machine */
-	DATE_UNKNOWN, /* it lacks the clock by which others of its process are dated wrongly */
+	DATE_EARLY, /* earlier than the start of its process */
+	DATE_AHEAD, /* more than a day ahead of this machine's clock */
+	/* without the running clock that shows other dumps of its process to be misdated */
+	DATE_UNKNOWN,
 };
 
 struct dump_sums {
 	struct arena arena;
-	const char *file; /* of a recording: what is opened; path is its name */
-	const char *source; /* who saw its events, if it was not our tracer */
-	const char *path; /* as it was given */
+	const char *file; /* file that was opened, for a recording; path is its name */
+	const char *source; /* recorder of its events, if not our tracer */
+	const char *path; /* as the user gave it */
 	struct stackset stacks;
-	/* By stack: its number among those that dumps have in common (diff/read/stack_store.h), the same
-	 * for the same id with the same frames; STACK_NONE: none. NULL: they have nothing in common. */
+	/* By stack: its number in the stack store (diff/read/stack_store.h), equal for equal ids
+	 * with equal frames; STACK_NONE: not in the store. NULL: this dump shares no stacks. */
 	uint32_t *shared;
-	/* Where these numbers lead to, when that is all there is: stacks has a count and no stacks, and
-	 * same_id, which is this dump's own, is here; NULL: each id has one stack. common is NULL: stacks has
-	 * all of it. */
+	/* The store's stacks, by the numbers in shared. Then stacks has a count but no stacks, and
+	 * this dump's own same_id is here; NULL: each id has one stack. common is NULL if stacks
+	 * has all stacks. */
 	const struct stack *const *common;
 	uint32_t *same_id;
-	/* One for each (stack, heap, is_bare) that occurs; or NULL, and they are packed: diff/read/stack_store.h
-	 * shows them either way. */
+	/* One cell for each (stack, heap, is_bare) that occurs; NULL if they are packed.
+	 * stack_totals_walk() in diff/read/stack_store.h reads both forms. */
 	struct stack_total *cells;
 	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before any heading */
-	unsigned char *
-		reaches; /* of each of them, enum block_reach: what leads to its blocks; NULL: nobody looked */
-	bool has_reach; /* somebody did */
+	unsigned char
+		*reaches; /* enum block_reach by heap: what leads to its blocks; NULL: unknown */
+	bool has_reach; /* the dump records what leads to its blocks */
 	size_t heap_count;
-	/* Of stacks that is_named: text number n is what the dump gives for a frame. */
+	/* Texts of frames, for stacks with is_named: the frame's value is an index. */
 	const char **texts;
 	size_t text_count;
-	/* Of all blocks but those of reserved, which are not memory; together they and their overhead fit
-	 * into an int64_t. */
+	/* Sums of all blocks except those in reserved, which are not memory. total and reserved
+	 * with their overhead fit into an int64_t. */
 	struct block_totals total;
-	struct block_totals reserved; /* of address space: under the heading HEAP_RESERVED */
-	uint64_t
-		sample_bytes; /* all figures are estimates, one in so many bytes was recorded; or 0 */
-	/* Its tracer was attached while it ran; so much is from before, without a stack. */
+	struct block_totals reserved; /* address space under the heading HEAP_RESERVED */
+	/* one allocation in this number of bytes was recorded, so all figures are estimates; 0:
+	 * all */
+	uint64_t sample_bytes;
+	/* The tracer was attached to the running process; before has the older blocks, which have
+	 * no stack. */
 	bool is_attached;
 	struct block_totals before;
 	struct module *modules; /* sorted by base */
 	size_t module_count;
-	struct arena module_texts; /* that they point to */
-	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
+	struct arena module_texts; /* storage of their texts */
+	/* modules belongs to the store (diff/read/stack_store.h) and is shared by dumps with equal
+	 * modules. */
 	bool modules_are_shared;
-	struct symbol_names *names; /* that the dump carries; NULL: none */
-	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
+	struct symbol_names *names; /* names in the dump; NULL: none */
+	uint32_t pid, parent_pid; /* 0 if not recorded, like the next three fields */
 	int64_t time_ms, start_ms;
 	int64_t clock_ms; /* as in struct dump_head; dumps_settle_clocks() corrects time_ms by it */
 	enum date_doubt date_doubt;
 	const char *image, *host; /* or NULL */
-	/* Of a recording alone: */
+	/* Recordings only: */
 	const char *os;
 	unsigned bits;
-	/* What UMDH's banner says, 0 when there is none. The time is that of some clock on a wall, to the
-	 * minute, as if it were UTC: good for what lies between two of them. */
+	/* From UMDH's banner; 0 without a banner. The time is local time to the minute, stored as
+	 * if it were UTC: only differences of such times are usable. */
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
-	/* Of a recording: its position and 1; 0: it is a dump. What time_ms is in it, and where the window of
-	 * a fate begins. */
+	/* In a recording: its position plus 1, and the start of the window of a fate, with the
+	 * times at both ends. 0: a dump. */
 	uint64_t position;
 	enum block_fate fate;
 	uint64_t from_position, from_ms, to_ms;
-	/* Of a fate: by kind of the recording the cell it counts to, also with nothing; CELL_NONE: of those that were neither
-	 * there nor allocated in the window. */
+	/* In a window, by kind of the recording: the kind's cell, even if its sums are 0.
+	 * CELL_NONE: no block of the kind was live in the window. */
 	uint32_t *kind_cells;
 	size_t kind_count;
-	/* By module of the recording: where it is among modules, all of which a window has. */
+	/* In a window, by module of the recording: the module's base in modules. */
 	uint64_t *module_bases;
-	/* Of a recording, when they were wanted and it has their addresses: those whose stack is known; else NULL. */
+	/* For a recording with addresses, on request: blocks whose stack is known; otherwise
+	 * NULL. */
 	struct block *blocks;
 	size_t block_count;
-	/* Of a dump, asked for before it is read: its blocks one by one. */
+	/* Set before a dump is read, to list its single blocks. */
 	bool wants_listed;
-	bool has_unlisted; /* it has entries that are sums */
+	bool has_unlisted; /* some entries of the dump are sums */
 	struct listed_block *listed;
 	size_t listed_count;
-	struct dump_content *contents; /* by stack */
+	struct dump_content *contents; /* sorted by stack */
 	size_t content_count;
 	struct dump_pointer *pointers;
 	size_t pointer_count;
-	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
+	/* The first WARNINGS_MAX warnings, a sentence each; NULL: none. */
 	const char **warnings;
-	size_t warning_count; /* of all */
-	struct left_out *left_out; /* what warning number n is on */
-	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
+	size_t warning_count; /* of all warnings */
+	struct left_out *left_out; /* malformed line by warning */
+	size_t skip_count; /* number of malformed lines skipped, each with a warning */
 	bool is_cut; /* the end of the file is missing */
-	bool is_incomplete; /* hsnap knew that something was missing in it */
-	/* Made of printed comparisons (diff/chain.c), which do not tell the overhead of their rows; and their total
-	 * lines count stacks of which there are no rows: total has more than the cells. */
+	bool is_incomplete; /* the dump's own notes report missing data */
+	/* Made from printed comparisons (diff/chain.c), which lack the overhead of rows.
+	 * lacks_rows: their totals include stacks without rows, so total is more than the cells. */
 	bool is_printed, lacks_rows;
 };
 
 void sums_init(struct dump_sums *sums);
 void sums_release(struct dump_sums *sums);
 
-/* A stack by its number in this dump. */
 static inline const struct stack *sums_stack(const struct dump_sums *sums, uint32_t stack)
 {
 	return sums->common ? &(*sums->common)[sums->shared[stack]] : &sums->stacks.stacks[stack];
 }
 
-/* The number of the next stack under its id in this dump, or STACK_NONE. */
+/* Returns the number of the next stack under the same id in this dump, or STACK_NONE. */
 static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack)
 {
 	if (sums->common)
@@ -202,25 +209,23 @@ static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack
 	return sums->stacks.stacks[stack].same_id;
 }
 
-/* Takes pid and time from UMDH's banner where the dump does not tell them better. */
+/* Copies pid and time from UMDH's banner if the dump has no better values. */
 void sums_take_banner(struct dump_sums *sums);
 
 /*
- * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
- * what the user calls it. Returns 0 or an error of dump_scan(); -ERR_BAD_LINE also when the
- * blocks add up to more than any address space holds. After -ERR_CUT sums holds what is there and
- * can be used. Several threads read a large file.
+ * Reads a dump into initialised sums, which the caller releases in any case. path is the user's
+ * name for the dump. Returns 0 or an error of dump_scan(); -ERR_BAD_LINE also if the blocks add up
+ * to more than an address space. After -ERR_CUT, sums holds everything before the cut. Large files
+ * are read by several threads.
  */
 int sums_read(struct dump_sums *sums, const char *path, struct source *source, struct err *err);
 
-/* The same with so many threads; 0: as many as are good for it. */
+/* Reads a dump with a given number of threads; 0: chosen by size. */
 int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
 	unsigned threads, struct err *err);
 
-/*
- * The same of a part of the recording in file. 0; -ERR_USAGE: the window ends before it begins; or an error of
- * core/record.
- */
+/* Reads a part of the recording in file. Returns 0, -ERR_USAGE if the window ends before it begins,
+ * or an error of core/record. */
 int sums_read_recording(struct dump_sums *sums, const char *path, const char *file,
 	const struct recording_part *part, struct err *err);
 
@@ -228,23 +233,27 @@ struct record_facts;
 struct record_kind;
 struct record_stack;
 
-/* The id that a stack of a recording has in its sums, which is its number and 1; 0: no frame of it is known. */
+/* Returns the id of a recording's stack in sums: its number plus 1, or 0 if none of its frames is
+ * known. */
 uint32_t record_stack_id(const struct record_facts *facts, uint32_t stack);
 
-/* Fills frames[], one for each of the stack, with its return addresses by the modules of sums. */
+/* Stores the return address of each frame of the stack in frames, by the modules in sums. */
 void record_stack_addrs(
 	const struct dump_sums *sums, const struct record_stack *stack, uint64_t *frames);
 
-/* The heap in whose sums a kind is, by address or the heading, which is its memory; 0 when it is not known. */
+/* Returns the heap that a kind is counted under: its address, or the heading of its kind of memory;
+ * 0 if unknown. */
 uint64_t record_kind_heap(const struct record_facts *facts, const struct record_kind *kind);
 
-/* What the dumps of a series lack: most often all of them the same, which is told once. */
+/* A warning of one or more dumps of a series. Most dumps have the same warnings, so each is printed
+ * once. */
 
 struct dump_warning {
-	const struct dump_sums *first; /* that has it */
-	size_t number; /* among its warnings; WARNINGS_MAX: of it no more than how many it is, */
-	size_t more; /* in all dumps together */
-	size_t dump_count; /* that have it */
+	const struct dump_sums *first; /* first dump with this warning */
+	/* index in its warnings; WARNINGS_MAX: only the number of further ones is known */
+	size_t number;
+	size_t more; /* that number, for all dumps */
+	size_t dump_count; /* number of dumps with this warning */
 };
 
 struct dump_warnings {
@@ -252,12 +261,12 @@ struct dump_warnings {
 	size_t count, cap;
 };
 
-/* Gathers those of dumps[0..count), which it borrows, each text once. */
+/* Collects the distinct warnings of dumps[0..count), which must outlive them. */
 void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
-/* Appends its text, and of how many dumps it is when it is not of the first alone. */
+/* Appends the text of a warning, and the number of dumps unless only the first has it. */
 void dump_warning_words(struct buf *words, const struct dump_warning *warning);
 
 #endif

@@ -1,3 +1,5 @@
+/* Frames: lists of frames, their names, parsing C++ names of functions, and parsing frames from
+ * text. A text is split from its end. */
 #include "diff/read/frame.h"
 
 #include <inttypes.h>
@@ -59,13 +61,14 @@ static bool is_word(char c)
 	       c == '_';
 }
 
-/* Whether a name may begin at at: nothing before it belongs to it. */
+/* Returns true if the character before at does not belong to a name, so that a name may begin at
+ * at. */
 static bool is_start(const char *text, const char *at)
 {
 	return at == text || (!is_word(at[-1]) && at[-1] != ':');
 }
 
-/* Adds a sign of a name to the number of brackets that are open. */
+/* Returns the depth of open brackets after the character at at. */
 static size_t count_depth(const char *function, const char *at, size_t depth)
 {
 	if (strchr("<([{`", *at))
@@ -91,7 +94,8 @@ const char *function_pass_operator(const char *function, const char *at)
 	}
 	if (*at != ' ')
 		return at;
-	for (; *at && (depth || !strchr("(>,", *at)); at++) /* a type, or new */
+	/* conversion to a type, or operator new */
+	for (; *at && (depth || !strchr("(>,", *at)); at++)
 		depth = count_depth(function, at, depth);
 	return at;
 }
@@ -115,8 +119,8 @@ const char *function_own(const char *function)
 	return own;
 }
 
-/* Behind a word that may have blanks and Microsoft's "class" or "struct" in front, and behind "std::" one of
- * those namespaces; NULL: it is not there. */
+/* Skips word, with blanks and Microsoft's "class" or "struct" before it; after "std::" also skips
+ * an inline namespace. Returns the end, or NULL if word is not there. */
 static const char *pass(const char *at, const char *word)
 {
 	static const char *const front[] = {" ", "class ", "struct "};
@@ -136,7 +140,7 @@ static const char *pass(const char *at, const char *word)
 	return at;
 }
 
-/* Behind a string's type that is written out; NULL: none begins there. */
+/* Skips a string type in its long form. Returns the end, or NULL if there is no such type. */
 static const char *pass_string(const char *at, const char **name)
 {
 	static const char *const types[][2] = {
@@ -160,7 +164,7 @@ static const char *pass_string(const char *at, const char **name)
 
 void function_shown(const char *function, struct buf *shown)
 {
-	const char *at = function, *from = function; /* what was not added yet */
+	const char *at = function, *from = function; /* text not appended yet */
 
 	while (*at) {
 		const char *name = "std::", *end = NULL;
@@ -181,7 +185,7 @@ void function_shown(const char *function, struct buf *shown)
 
 #define INLINE " [inline]"
 
-/* Part of a text, which is read from its end. */
+/* Part of a text, parsed from its end. */
 struct frame_part {
 	const char *text;
 	size_t len;
@@ -196,7 +200,7 @@ static struct frame_part trim(struct frame_part part)
 	return part;
 }
 
-/* Takes word off the end. */
+/* Removes word from the end. */
 static bool take_end(struct frame_part *part, const char *word)
 {
 	size_t len = strlen(word);
@@ -207,8 +211,8 @@ static bool take_end(struct frame_part *part, const char *word)
 	return true;
 }
 
-/* The whole part as a number of up to 64 bits, with or without 0x; or with '`' before the last 8 digits, as WinDbg writes
- * it. */
+/* Parses the whole part as a hexadecimal number of up to 64 bits, with or without 0x. WinDbg's '`'
+ * before the last 8 digits is accepted. */
 static bool hex_whole(struct frame_part part, uint64_t *value)
 {
 	uint64_t sum = 0;
@@ -228,7 +232,7 @@ static bool hex_whole(struct frame_part part, uint64_t *value)
 	return part.len != 0;
 }
 
-/* Where the last such byte is, or part's length. */
+/* Returns the last position of byte, or part's length. */
 static size_t last_of(struct frame_part part, char byte)
 {
 	for (size_t i = part.len; i; i--) {
@@ -238,7 +242,7 @@ static size_t last_of(struct frame_part part, char byte)
 	return part.len;
 }
 
-/* Takes "+OFFSET" off the end. */
+/* Removes "+OFFSET" from the end. */
 static bool take_offset(struct frame_part *part, uint64_t *offset)
 {
 	size_t plus = last_of(*part, '+');
@@ -253,7 +257,7 @@ static bool take_offset(struct frame_part *part, uint64_t *offset)
 
 #define ADDR_DIGITS_MIN 5 /* in brackets */
 
-/* Takes " : ADDRESS", " (ADDRESS)" or " [ADDRESS]" off the end. */
+/* Removes " : ADDRESS", " (ADDRESS)" or " [ADDRESS]" from the end. */
 static bool take_number(struct frame_part *part, uint64_t *addr)
 {
 	size_t blank = last_of(*part, ' ');
@@ -278,7 +282,7 @@ static bool take_number(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Takes an address off the end where an offset is in front of it. */
+/* Removes an address from the end if an offset precedes it. */
 static bool take_addr(struct frame_part *part, uint64_t *addr)
 {
 	struct frame_part front = *part, before;
@@ -293,7 +297,8 @@ static bool take_addr(struct frame_part *part, uint64_t *addr)
 	return true;
 }
 
-/* Returns the length of "ADDRESS : " at the start of a part, or of "HIGH`LOW ", when a name follows; 0: it is not there. */
+/* Returns the length of "ADDRESS : " or "HIGH`LOW " at the start of a part, if a name follows;
+ * otherwise 0. */
 static size_t first_addr(struct frame_part part, uint64_t *addr)
 {
 	const char *colon = part.len ? memchr(part.text, ':', part.len) : NULL, *end, *name;
@@ -322,7 +327,8 @@ size_t frame_addr_len(const char *text, size_t len)
 	return first_addr((struct frame_part){text, len}, &addr);
 }
 
-/* Whether a file may stand behind part: an offset is at its end, or one and an address. */
+/* Returns true if a file may follow part, because it ends in an offset, or in an offset and an
+ * address. */
 static bool is_place(struct frame_part part)
 {
 	struct frame_part with_addr = part;
@@ -331,9 +337,9 @@ static bool is_place(struct frame_part part)
 	return take_addr(&with_addr, &value) || take_offset(&part, &value);
 }
 
-/* Where " (" begins that opens the parenthesis at part's end, or part's length. Names of files and
- * functions may hold parentheses: the one that matches and is behind a place, else the last that is behind one,
- * else, where no offset is known, the one that matches. */
+/* Returns the position of " (" for the parenthesis that closes at part's end, or part's length.
+ * Names of files and functions may contain parentheses. The matching one after an offset is used;
+ * otherwise the last one after an offset; otherwise, without an offset, the matching one. */
 static size_t file_start(struct frame_part part)
 {
 	size_t depth = 0, tries = 0, i, match = part.len;
@@ -351,14 +357,14 @@ static size_t file_start(struct frame_part part)
 	for (i = part.len; i-- > 1 && tries < 64;) {
 		if (part.text[i] != '(' || part.text[i - 1] != ' ')
 			continue;
-		tries++; /* each looks through all that is in front */
+		tries++; /* each try reads all the text before it */
 		if (is_place((struct frame_part){part.text, i - 1}))
 			return i - 1;
 	}
 	return match;
 }
 
-/* A whole number from 1 to 32 bits. */
+/* Parses a whole part as a number from 1 to UINT32_MAX. */
 static bool line_number(struct frame_part part, uint32_t *line)
 {
 	uint64_t sum = 0;
@@ -374,7 +380,7 @@ static bool line_number(struct frame_part part, uint32_t *line)
 	return true;
 }
 
-/* Takes " (FILE, LINE)" off the end. */
+/* Removes " (FILE, LINE)" from the end. */
 static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
 	size_t start, comma = last_of(*part, ',');
@@ -394,7 +400,7 @@ static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t
 	return true;
 }
 
-/* Takes " [FILE @ LINE]", as debuggers print it, or " (FILE:LINE)" off the end. */
+/* Removes " [FILE @ LINE]", as debuggers print it, or " (FILE:LINE)" from the end. */
 static bool take_source(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
 	bool is_debugger = part->len && part->text[part->len - 1] == ']';
@@ -420,7 +426,7 @@ static bool take_source(struct frame_part *part, struct frame_part *file, uint32
 	return true;
 }
 
-/* Takes a file with its line off the end, and an address that is after it. */
+/* Removes a file with its line from the end, and an address after it. */
 static void take_place(struct frame *frame, struct frame_part *part, struct frame_part *file)
 {
 	struct frame_part front = *part;
@@ -436,8 +442,8 @@ static void take_place(struct frame *frame, struct frame_part *part, struct fram
 	frame->addr = addr;
 }
 
-/* Splits at the first '!', unless what is in front of it cannot be the name of a file: operators
- * may hold one, and placeholders stand in angle brackets. */
+/* Splits at the first '!', unless the text before it cannot be a file name: operators may contain
+ * '!', and placeholders are in angle brackets. */
 static bool take_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
@@ -458,8 +464,8 @@ static const char *copy(struct arena *arena, struct frame_part part)
 	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
-/* What is in front of offset, address and file. An offset with an address and nothing else is one
- * in a module. False: nothing is there. */
+/* Splits the text before the offset, address and file. An offset with an address and no function is
+ * an offset in a module. Returns false for an empty text. */
 static bool split_names(struct frame_part names, bool is_offset_in_module,
 	struct frame_part *module, struct frame_part *function)
 {
@@ -480,7 +486,7 @@ static bool split_names(struct frame_part names, bool is_offset_in_module,
 	return true;
 }
 
-/* Takes a frame apart into parts of text. False: it fits nothing. */
+/* Splits a frame into parts. Returns false if it has no known form. */
 static bool split(struct frame *frame, struct frame_part text, struct frame_part *module,
 	struct frame_part *function, struct frame_part *file)
 {

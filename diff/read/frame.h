@@ -1,4 +1,4 @@
-/* One line of a stack, and one read from its text. */
+/* One line of a stack, and parsing it from text. */
 #ifndef DIFF_READ_FRAME_H
 #define DIFF_READ_FRAME_H
 
@@ -8,39 +8,37 @@
 
 #include "core/base/memory.h"
 
-/*
- * One line of a stack as a reader of reports sees it, wherever it comes from: an address in a dump
- * with the names found for it, or the text of a comparison or of a log that names its frames.
- */
+/* A line of a stack as reports print it: an address in a dump with its names, or the text of a
+ * comparison or of a log with names. */
 
-/* Texts are whoever's the frame was got from. */
+/* Texts are borrowed from the source of the frame. */
 struct frame {
-	const char *module; /* file name without folder and extension; NULL: in none */
-	const char *function; /* NULL: not known */
-	const char *file; /* NULL: not known */
-	uint32_t line; /* 1 and up; 0: not known */
-	bool is_inline; /* the next frame is the function that it was inlined into */
+	const char *module; /* file name without folder and extension; NULL: in no module */
+	const char *function; /* NULL: unknown */
+	const char *file; /* NULL: unknown */
+	uint32_t line; /* from 1; 0: unknown */
+	bool is_inline; /* inlined into the function of the next frame */
 	bool has_addr;
-	/* From the function's start (0: not known), or from the module's when the function is not
-	 * known; 0 when there is neither. */
+	/* Offset from the start of the function (0: unknown), or from the module's if the function
+	 * is unknown; 0 if both are unknown. */
 	uint64_t offset_bytes;
-	uint64_t addr; /* a return address, when has_addr */
+	uint64_t addr; /* return address, if has_addr */
 };
 
-/* A warning for a file of Windows' own code page. */
+/* Warning for a file in a Windows code page. */
 #define NAMES_NOT_UTF8                                                                             \
 	"names in it are not UTF-8 and are shown with '?'; 'iconv -f CP1252 -t UTF-8 FILE', with " \
 	"its code page, converts it"
 
-/* What blocks are shown with that have no stack. */
+/* Text in place of a missing stack. */
 #define NO_STACK "(no stack recorded)"
 
-/* A stack's frames, innermost first. Reused from stack to stack: frames_init() before the first,
- * frames_release() behind the last. */
+/* Frames of a stack, innermost first. Reused for many stacks: frames_init() before the first,
+ * frames_release() after the last. */
 struct frames {
 	struct frame *items;
 	size_t count, cap;
-	/* Where further candidates start, when the stack is one of several, unknown which. */
+	/* Starts of further candidates, if the stack is one of several. */
 	size_t *part_at;
 	size_t part_count, part_cap;
 };
@@ -53,43 +51,44 @@ void frames_clear(struct frames *frames);
 void frames_add(struct frames *frames, const struct frame *frame);
 void frames_part(struct frames *frames);
 
-/* "module!function", "module+OFFSET" when the function is not known, or "ADDRESS": what a pattern
- * is held against. Replaces what buf held. */
+/* Stores the text that patterns are matched against: "module!function", "module+OFFSET" if the
+ * function is unknown, or "ADDRESS". Replaces the content of buf. */
 void frame_name(const struct frame *frame, struct buf *buf);
 
-/* Returns the end of an operator's name that begins at at, "operator->" or "operator std::string", whose signs are neither
- * brackets nor scopes; at, if none begins there. */
+/* Returns the end of an operator's name that begins at at, such as "operator->" or "operator
+ * std::string". Its signs are neither brackets nor scopes. Returns at if no such name begins
+ * there. */
 const char *function_pass_operator(const char *function, const char *at);
 
-/* Where the function's own name begins, with its scopes: behind the type of its result, which names of
- * templates have in front. */
+/* Returns the start of the function's own name, with its scopes, after the return type that names
+ * of templates begin with. */
 const char *function_own(const char *function);
 
-/* Adds the function as it is shown: std::string and std::wstring instead of what they stand for, and
- * without the namespaces that libraries put between std:: and the rest. */
+/* Appends the function's display name: with std::string and std::wstring for their long forms, and
+ * without the inline namespaces that libraries put in std::. */
 void function_shown(const char *function, struct buf *shown);
 
 /*
- * A frame from its text, as UMDH's comparisons, its logs of old and our own reports print it:
+ * A frame parsed from text, as in UMDH's comparisons, its old logs and our own reports:
+ *
  *
  *     MODULE!FUNCTION+OFFSET [ : ADDRESS] [ (FILE, LINE)] [ [inline]]
  *     MODULE+OFFSET : ADDRESS
  *     ADDRESS : MODULE!FUNCTION+OFFSET [ (FILE, LINE)], or MODULE+OFFSET (Windows XP and 2003)
  *     ADDRESS
  *
- * OFFSET and ADDRESS are hexadecimal, LINE is decimal. The grammar has more than one reading for
- * some names; taken are the first '!' and the last '+', and a FILE whose parentheses match. What
- * fits nothing is kept whole as a function, so that no text is ever lost.
+ *
+ * OFFSET and ADDRESS are hexadecimal, LINE is decimal. Some names can be read in several ways: the
+ * first '!' and the last '+' count, and a FILE whose parentheses match. Text in any other form
+ * becomes the function, so that nothing is lost.
  */
 
-/*
- * Fills frame from text, which holds no NUL; blanks around it do not count. The frame's texts are
- * copies in arena. An offset of 0 with a function reads as "not known", as frames are printed; a
- * placeholder for a module ("<nomodule>!...") is no module and stays part of the function.
- */
+/* Fills frame from text, which contains no NUL; surrounding blanks are ignored. The frame's texts
+ * are copied into arena. An offset of 0 after a function means "unknown", as in printed frames. A
+ * placeholder for a module ("<nomodule>!...") stays part of the function. */
 void frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
-/* Returns the length of "ADDRESS : " in front of a name, with blanks before it; 0: none. */
+/* Returns the length of "ADDRESS : " before a name, including leading blanks, or 0. */
 size_t frame_addr_len(const char *text, size_t len);
 
 #endif

@@ -1,3 +1,5 @@
+/* Reading a dump into sums: callbacks of the scanner, and the steps at the end that need the whole
+ * dump. */
 #include "diff/read/dump_sums.h"
 
 #include <stdio.h>
@@ -9,9 +11,10 @@
 #include "diff/read/read_dump.h"
 
 #define THREADS_MAX 8
-#define PIECE_BYTES ((uint64_t)512 << 10) /* with what else is in use, a processor's own cache */
+/* with other data in use, fits in a processor's own cache */
+#define PIECE_BYTES ((uint64_t)512 << 10)
 #define SETTLED_AT_ONCE 64 /* sums */
-#define PIECES_MIN 8 /* for which threads are worth while */
+#define PIECES_MIN 8 /* fewest pieces that justify threads */
 
 void sums_init(struct dump_sums *sums)
 {
@@ -43,7 +46,7 @@ void sums_release(struct dump_sums *sums)
 	sums_init(sums);
 }
 
-/* The limit leaves room to subtract one total from another with a sign. */
+/* Adds to a total. The limit ensures that the difference of two totals fits in a signed number. */
 static int add_total(struct block_totals *total, const struct block_totals *more)
 {
 	struct block_totals sum = *total;
@@ -96,7 +99,7 @@ int sum_reader_heap(struct sum_reader *reader, uint64_t addr, enum block_reach r
 	return 0;
 }
 
-/* The number of a frame that is given as text. */
+/* Returns the number of a frame that is a text. */
 static uint64_t text_number(struct sum_reader *reader, const struct dump_name *name)
 {
 	struct dump_sums *sums = reader->sums;
@@ -132,7 +135,7 @@ static void list_block(
 		entry->addr, entry->requested_bytes, stack, 2 * reader->tally.heap + is_bare};
 }
 
-/* Finds the cells that blocks count to, now that these stay as they are. */
+/* Finds the cells of listed blocks, when cells no longer change. */
 static void listed_settle(struct dump_sums *sums)
 {
 	struct u64map cells[2]; /* by is_bare */
@@ -204,13 +207,14 @@ static const char *read_plain(
 	at = tally_plain(&reader->tally, at, end, &plain);
 	progress->line_count += plain.line_count;
 	block_totals_add(&progress->seen, &plain.seen);
-	/* Each entry of a part is below 2^33, so that a part's cannot overflow; all of them may. */
+	/* Entries are below 2^33, so a part's sum cannot overflow, but the total may. */
 	if (add_total(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
 }
 
-/* A warning's text has the line's number in words, as the report names the file before it. */
+/* Adds a warning with the line's number in words, because the report prints the file name before
+ * it. */
 static int read_skipped(void *ctx, const struct err *why)
 {
 	struct sum_reader *reader = ctx;
@@ -230,8 +234,7 @@ static int read_skipped(void *ctx, const struct err *why)
 	return 0;
 }
 
-/* Adds what entries without a stack add up to to the one stack of their id, now that it is known
- * that there is no other. */
+/* Moves the sums of bare entries to the single stack of their id, if the dump has no other one. */
 static void bare_settle(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
@@ -261,7 +264,8 @@ static void bare_settle(struct sum_reader *reader)
 	}
 }
 
-/* Parts that are more than the whole: other bytes were counted away than were counted. */
+/* Returns true if a part exceeds the total: the bytes subtracted were not those added, so the file
+ * changed. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
@@ -275,12 +279,12 @@ static bool has_nonsense(const struct dump_sums *sums)
 	return false;
 }
 
-/* Reports a log whose stacks were lost, as they are where its lines were changed. A single id may have none by chance,
- * except in UMDH's own log from its banner on. */
+/* Warns of a log that lost its stacks, for example because its lines were changed. A single id may
+ * lack its stack by chance, except in UMDH's own log with its banner. */
 static void check_stacks(struct dump_sums *sums)
 {
 	size_t id_count = 0, bare_count = 0;
-	const char *least = NULL; /* by text: the order of stacks is by chance */
+	const char *least = NULL; /* by text, because the order of stacks is random */
 	char why[200];
 
 	for (size_t i = 0; i < sums->stacks.count; i++) {
@@ -307,7 +311,7 @@ static void check_stacks(struct dump_sums *sums)
 	sums->skip_count++;
 }
 
-/* What is known only at the end, also at that of a dump that is cut short. */
+/* Completes the sums at the end of a dump, also of one that is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
 	struct dump_sums *sums = reader->sums;
@@ -329,7 +333,7 @@ static int finish(struct sum_reader *reader, int rc)
 		qsort(sums->contents, sums->content_count, sizeof(*sums->contents), by_stack);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
-	/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
+	/* Address space is not memory: a reservation must not look like a leak of its size. */
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
 			block_totals_add(&sums->reserved, &sums->cells[i].sums);

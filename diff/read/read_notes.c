@@ -1,4 +1,4 @@
-/* What a dump says about itself: the notes. */
+/* Notes: data in a dump other than blocks, and the warnings of a series of dumps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* Notes a heap that was not walked. A dump that is called incomplete has a warning about it. */
+/* Warns of a heap that was not walked. A dump marked as incomplete already has a warning. */
 static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
 	char text[80];
@@ -46,7 +46,6 @@ static const char *keep(struct dump_sums *sums, const char *text)
 	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
 }
 
-/* What the head of the dump tells. */
 static int note_head(struct sum_reader *reader, const char *kind, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
@@ -84,7 +83,6 @@ static int note_module(struct sum_reader *reader, const struct kv *kv)
 	return module_list_note(&reader->modules, kv);
 }
 
-/* Counts blocks of a heap that have no stack. */
 static void count_stackless(struct sum_reader *reader, uint64_t addr, enum block_reach reach,
 	const struct block_totals *totals)
 {
@@ -104,12 +102,12 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		{"stackless-blocks", 10, &all.block_count},
 		{"stackless-requested", 10, &all.requested_bytes},
 		{"stackless-overhead", 10, &all.overhead_bytes},
-		/* Of them. */
+		/* included in the numbers above */
 		{"stackless-lost-blocks", 10, &lost.block_count},
 		{"stackless-lost-requested", 10, &lost.requested_bytes},
 		{"stackless-lost-overhead", 10, &lost.overhead_bytes},
-		/* What the sums of this heap lack, for their lines have whole bytes for each block. Whose
-		 * it is is not known. */
+		/* Overhead missing in the sums of this heap, whose lines have whole bytes per
+		 * block. Its stacks are unknown. */
 		{"rest-overhead", 10, &rest},
 		{"addr", 16, &addr},
 		{"unwalked", 10, &unwalked},
@@ -125,7 +123,7 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	if (unwalked && !complete)
 		warn_unwalked(reader->sums, addr);
 	if (sum_reader_total(reader, &all)) {
-		reader->is_over = true; /* not just a line to be passed over */
+		reader->is_over = true; /* an error, not just a skipped line */
 		return 0;
 	}
 	all.block_count -= lost.block_count;
@@ -143,7 +141,7 @@ static int note_reach(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* What leads to the blocks behind it. */
+/* Sets the reach of the following blocks. */
 static int note_blocks(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *name = kv_get(kv, "reach");
@@ -187,7 +185,6 @@ static int note_incomplete(struct sum_reader *reader, const struct kv *kv)
 	return rc;
 }
 
-/* The first bytes of a block. */
 static int note_content(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
@@ -211,7 +208,7 @@ static int note_content(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-/* A word of the block whose content came last. */
+/* Reads a word of the last block with a content note. */
 static int note_pointer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
@@ -282,9 +279,9 @@ void dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
 {
 	const struct dump_sums **last =
-		xcalloc(count * WARNINGS_MAX, sizeof(*last)); /* that has it */
-	struct dump_warning *rest = NULL; /* that are counted only */
-	struct table numbers; /* of warnings, by text */
+		xcalloc(count * WARNINGS_MAX, sizeof(*last)); /* last dump with the warning */
+	struct dump_warning *rest = NULL; /* warnings that are only counted */
+	struct table numbers; /* number of a warning by its text */
 
 	*warnings = (struct dump_warnings){0};
 	table_init(&numbers);

@@ -1,3 +1,5 @@
+/* Reading a dump with several threads: the stacks and cells that threads share, and the division of
+ * a file into pieces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "diff/read/count.h"
 #include "diff/read/read_dump.h"
 
-#define TEXTS_BYTES_MAX ((size_t)32 << 20) /* further stacks are read anew each time */
+#define TEXTS_BYTES_MAX ((size_t)32 << 20) /* further texts are parsed each time */
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
 void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums)
@@ -68,14 +70,14 @@ static uint32_t cell_add(struct shared_stacks *pool, const struct stack_total *w
 	return (uint32_t)sums->cell_count++;
 }
 
-/* The same cell but for its sums. */
+/* Returns true if both are the same cell, whatever their sums. */
 static bool is_cell(const struct stack_total *cell, const struct stack_total *wanted)
 {
 	return cell->stack == wanted->stack && cell->heap == wanted->heap &&
 	       cell->is_bare == wanted->is_bare;
 }
 
-/* The number of a cell that is not the first one of its stack. */
+/* Returns the number of a cell that is not its stack's first one. */
 static uint32_t further_cell(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	uint64_t key = wanted->stack * MIX ^ ((uint64_t)wanted->heap << 1 | wanted->is_bare);
@@ -91,7 +93,7 @@ static uint32_t further_cell(struct shared_stacks *pool, const struct stack_tota
 	return number;
 }
 
-/* The number of the cell of a stack in a heap. */
+/* Returns the number of the cell of a stack in a heap. */
 static uint32_t cell_number(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	size_t at = 2 * (size_t)wanted->stack + wanted->is_bare;
@@ -134,7 +136,7 @@ void shared_stacks_count(
 	thread_lock_leave(pool->lock);
 }
 
-/* What is kept for a stack: the first text that came with it, as long as there is room. */
+/* Returns the text cached for a stack: the first one seen, while there is room. */
 static struct pool_text known_text(
 	struct shared_stacks *pool, uint32_t stack, const struct pool_text *text)
 {
@@ -155,14 +157,14 @@ static struct pool_text known_text(
 #define PREFETCH_AHEAD 8 /* entries for each step of stackset_prefetch() */
 #define PREFETCH_STEPS 3
 
-/* Finds or adds their stacks. */
+/* Finds or adds the stacks of entries. */
 static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count + PREFETCH_STEPS * PREFETCH_AHEAD; i++) {
 		size_t at = i;
 
 		for (unsigned step = 0; step < PREFETCH_STEPS; step++, at -= PREFETCH_AHEAD) {
-			if (at < count) /* and not below 0 */
+			if (at < count) /* at wraps around below 0 */
 				stackset_prefetch(set, entries[at].hash, step);
 		}
 		if (at < count)
@@ -171,7 +173,8 @@ static void put_stacks(struct stackset *set, struct pool_entry *entries, size_t 
 	}
 }
 
-/* Has the processor fetch the cell of an entry's stack: first, where that is. Inline, or else gcc sees no effect in it. */
+/* Prefetches the cell of an entry's stack: first the number, then the cell. Must be inline, or gcc
+ * removes it as without effect. */
 static inline __attribute__((always_inline)) void cell_prefetch(
 	const struct shared_stacks *pool, const struct pool_entry *entry, bool is_near)
 {
@@ -206,7 +209,7 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 		if (entries + count - entry > 2 * PREFETCH_AHEAD)
 			cell_prefetch(pool, entry + 2 * PREFETCH_AHEAD, false);
 		count_cell(pool, cell, take_away);
-		/* A text is worth keeping once its stack has come twice. */
+		/* Cache a text only when its stack occurs again. */
 		if (entry->text.text && pool->sums->cell_count > cell_count)
 			entry->text = (struct pool_text){0};
 		else if (entry->text.text)
@@ -216,30 +219,31 @@ void shared_stacks_entries(struct shared_stacks *pool, struct pool_entry *entrie
 }
 
 /*
- * Several threads read one file.
+ * Reading of one file by several threads.
  *
- * The file is cut into pieces at lines that start no stack. Each thread takes the next piece, counts
- * its plain entries in a tally of its own, and stops at the first line of another kind. Pieces are
- * then settled in order, by whichever thread finds the next one counted: the scanner, which knows all
- * that depends on order, is told of the entries counted and reads the rest of the piece itself. Most
- * pieces have no rest.
+ * The file is divided at lines that do not continue a stack. Each thread takes the next piece,
+ * counts its plain entries in its own tally, and stops at the first line of another kind. Pieces
+ * are then completed in order, by any thread that finds the next one counted. The scanner, whose
+ * state depends on the order, skips the counted entries and reads the rest of the piece itself.
+ * Most pieces have no rest.
  *
- * Where lines are too long to cut the file near the place wanted, it is read once more, in order.
+ * If lines are too long to divide the file near the intended places, the file is read again in
+ * order.
  *
- * Which heap a piece belongs to is known only when it is settled. A thread takes the latest heap
- * that is known; where that was wrong its entries are counted away and counted again.
+ * The heap of a piece is only known when the piece is completed. A thread assumes the latest known
+ * heap; if that was wrong, the piece's entries are subtracted and counted again.
  */
 
-#define OVERLAP_BYTES ((size_t)64 << 10) /* behind a piece, where its last line must end */
-#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* of that, what is read at once */
+#define OVERLAP_BYTES ((size_t)64 << 10) /* after a piece; its last line must end there */
+#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* part of the overlap that is read at once */
 
 struct piece {
 	uint64_t offset, len; /* in the file */
 	uint64_t counted_bytes; /* from its start */
-	struct dump_progress progress; /* of those */
-	uint32_t heap; /* they were counted for */
+	struct dump_progress progress; /* of the counted bytes */
+	uint32_t heap; /* heap they were counted under */
 	bool is_done;
-	bool is_open; /* there is no place near to cut it off */
+	bool is_open; /* has no line end near its end */
 	int rc;
 };
 
@@ -248,22 +252,22 @@ struct reader_threads {
 	struct source *source;
 	const struct read_plan *plan;
 	size_t piece_count;
-	size_t limit; /* pieces from here on wait */
+	size_t limit; /* pieces from this one on wait */
 	struct piece *pieces;
-	atomic_size_t next; /* piece that nobody has taken */
-	atomic_uint heap; /* the latest that is known */
+	atomic_size_t next; /* first piece that no thread has taken */
+	atomic_uint heap; /* latest known heap */
 	atomic_bool stop;
-	struct thread_lock *lock; /* of all that follows, and of the scanner */
-	size_t settled_count; /* pieces */
+	struct thread_lock *lock; /* protects the following fields and the scanner */
+	size_t settled_count; /* number of completed pieces */
 	int rc;
 };
 
 /* A piece in memory. */
 struct text {
-	char *bytes; /* of plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1 */
-	uint64_t offset; /* of bytes, in the file */
-	size_t len; /* that are read */
-	char *start; /* of the piece */
+	char *bytes; /* plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1 bytes */
+	uint64_t offset; /* file offset of bytes */
+	size_t len; /* bytes read */
+	char *start;
 };
 
 static char *text_bytes(const struct reader_threads *threads)
@@ -271,7 +275,7 @@ static char *text_bytes(const struct reader_threads *threads)
 	return xmalloc((size_t)threads->plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1);
 }
 
-/* Reads on, up to len bytes in all. */
+/* Reads more, up to len bytes in all. */
 static int text_fill(const struct reader_threads *threads, struct text *text, size_t len)
 {
 	uint64_t left = threads->plan->to - text->offset;
@@ -286,7 +290,8 @@ static int text_fill(const struct reader_threads *threads, struct text *text, si
 	return rc;
 }
 
-/* The first place from at on, behind a line end, where no stack goes on; 0: none is near. */
+/* Returns the position of the first line, from at on, that does not continue a stack, or 0 if there
+ * is no such line nearby. */
 static size_t cut_near(const struct text *text, size_t at)
 {
 	size_t limit = at + OVERLAP_BYTES < text->len ? at + OVERLAP_BYTES : text->len;
@@ -298,7 +303,7 @@ static size_t cut_near(const struct text *text, size_t at)
 	return 0;
 }
 
-/* The same; reads on when what is at hand is not enough. 0 or an error. */
+/* Finds the place of cut_near(), and reads more if needed. Returns 0 or an error. */
 static int cut(const struct reader_threads *threads, struct text *text, size_t at, size_t *place)
 {
 	int rc = 0;
@@ -311,7 +316,7 @@ static int cut(const struct reader_threads *threads, struct text *text, size_t a
 	return rc;
 }
 
-/* Reads piece number index and tells where it is. */
+/* Reads piece number index and stores its range. */
 static int text_read(
 	const struct reader_threads *threads, struct text *text, size_t index, struct piece *piece)
 {
@@ -337,7 +342,7 @@ static int text_read(
 	return rc;
 }
 
-/* Counts what is plain at the start of a piece. */
+/* Counts the plain entries at the start of a piece. */
 static int piece_count(struct reader_threads *threads, struct thread_counts *tally,
 	struct text *text, size_t index)
 {
@@ -363,7 +368,6 @@ static int changes(const struct reader_threads *threads)
 		"it changes while it is read");
 }
 
-/* Reads once more a piece that was counted. */
 static int text_read_again(const struct reader_threads *threads, struct text *text, size_t index,
 	const struct piece *piece)
 {
@@ -375,7 +379,7 @@ static int text_read_again(const struct reader_threads *threads, struct text *te
 	return rc;
 }
 
-/* Counts the entries of a piece for this heap, or counts them away. */
+/* Counts the entries of a piece under heap, or subtracts them. */
 static int piece_count_for(struct reader_threads *threads, const struct text *text,
 	const struct piece *piece, uint32_t heap, bool take_away)
 {
@@ -386,7 +390,8 @@ static int piece_count_for(struct reader_threads *threads, const struct text *te
 	tally_init(&tally, &threads->reader->pool);
 	tally.heap = heap;
 	tally.take_away = take_away;
-	tally_plain(&tally, text->start, text->start + piece->len, &again); /* it stops as it did */
+	/* stops where it stopped before */
+	tally_plain(&tally, text->start, text->start + piece->len, &again);
 	if (memcmp(&again, &piece->progress, sizeof(again)) != 0)
 		rc = changes(threads);
 	else
@@ -409,7 +414,7 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 		rc = dump_scanner_pass(reader->scanner, &piece->progress);
 	if (!rc)
 		rc = sum_reader_total(reader, &piece->progress.seen);
-	if (!rc && is_wrong) /* counted for another heap than it is of */
+	if (!rc && is_wrong) /* counted under the wrong heap */
 		rc = piece_count_for(threads, text, piece, piece->heap, true);
 	if (!rc && is_wrong)
 		rc = piece_count_for(threads, text, piece, reader->tally.heap, false);
@@ -427,7 +432,7 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 	return rc;
 }
 
-/* Settles the next pieces that are counted. */
+/* Completes the next pieces that are counted. */
 static void settle(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&
@@ -476,7 +481,7 @@ int reader_threads_read(
 	atomic_store(&threads.heap, reader->tally.heap);
 	for (threads.limit = 1; !threads.rc && !atomic_load(&threads.stop);
 		threads.limit = threads.piece_count) {
-		/* The first piece alone: most dumps tell in it what heap the others belong to. */
+		/* The first piece alone: in most dumps it reveals the heap of the other pieces. */
 		thread_run(threads.limit == 1 ? 1 : plan->threads, work, &threads);
 		atomic_store(&threads.next, 1);
 		if (threads.settled_count == threads.piece_count)

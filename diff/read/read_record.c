@@ -1,4 +1,4 @@
-/* A recording as sums: a moment of it, or what became of its allocations between two. */
+/* Reading a recording into sums: its state at a moment, or the fates of allocations in a window. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "diff/read/read_dump.h"
 #include "diff/read/read_use.h"
 
-#define GRANULE UINT64_C(0x10000) /* modules lie at multiples of it */
+#define GRANULE UINT64_C(0x10000) /* modules start at multiples of this */
 #define ID_BYTES 20
 
 struct record_reader {
 	struct dump_sums *sums;
 	const struct record_facts *facts;
-	struct placing *places; /* of modules */
-	uint32_t *stacks; /* by stack: its number in the sums; STACK_NONE: not yet */
-	struct u64map heaps, cells; /* addresses, and heaps and stacks, to their numbers */
+	struct placing *places; /* by module */
+	uint32_t *stacks; /* by stack: its number in the sums; STACK_NONE: none yet */
+	struct u64map heaps, cells; /* heap address to number; heap and stack to cell */
 	size_t heap_cap, cell_cap;
 	struct block_totals all; /* so far; each fits into an int64_t */
 };
@@ -46,19 +46,19 @@ const char *block_fate_name(enum block_fate fate)
 
 /* ---------------------------------------------------------------- modules and stacks */
 
-/* A module of the recording, as it is placed. */
+/* Placement of a module of the recording. */
 struct placing {
-	bool is_loaded, is_used; /* at the moment; by a stack */
+	bool is_loaded, is_used; /* loaded at the moment; used by a stack */
 };
 
-/* Whose modules those are that are being sorted. */
+/* A module while modules are sorted. */
 struct placing_order {
 	const struct module *module;
 	uint32_t number;
 	bool is_loaded;
 };
 
-/* Those that are loaded first, by place; of those at one the last that came first. */
+/* Compares loaded modules first, by base; at one base the latest first. */
 static int by_place(const void *a, const void *b)
 {
 	const struct placing_order *x = a, *y = b;
@@ -70,14 +70,14 @@ static int by_place(const void *a, const void *b)
 	return x->number > y->number ? -1 : x->number < y->number;
 }
 
-/* Which modules are there at a time. */
+/* Finds the modules that are loaded at a time. */
 static void find_loaded(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
 
 	for (size_t i = 0; i < facts->module_count; i++)
 		reader->places[i].is_loaded = true;
-	/* What is first said of one that it came was not there before. */
+	/* A module whose first event is a load was not there before. */
 	for (size_t i = facts->load_count; i--;)
 		reader->places[facts->loads[i].module].is_loaded = !facts->loads[i].is_loaded;
 	for (size_t i = 0; i < facts->load_count && facts->loads[i].time_ms <= time_ms; i++)
@@ -96,8 +96,8 @@ static struct placing_order *modules_in_order(const struct record_reader *reader
 	return order;
 }
 
-/* Behind all of them, where programs have nothing, for modules that went before another came to their place. 0:
- * there is nothing. */
+/* Returns an unused address after all modules, for modules whose address was reused; 0: none is
+ * left. */
 static uint64_t spare_place(const struct record_facts *facts)
 {
 	uint64_t spare = facts->bits == 32 ? UINT64_C(1) << 31 : UINT64_C(1) << 47;
@@ -120,7 +120,8 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text, strlen(text)) : NULL;
 }
 
-/* Finds a place for each module: what is not loaded, or lay where another one lies, gets one of its own, as in dumps. */
+/* Assigns an address to each module. Modules that are not loaded, or overlap another one, get an
+ * address of their own, as in dumps. */
 static void place_modules(struct record_reader *reader, uint64_t time_ms)
 {
 	const struct record_facts *facts = reader->facts;
@@ -148,7 +149,8 @@ static void place_modules(struct record_reader *reader, uint64_t time_ms)
 	free(order);
 }
 
-/* Copies those that are there, or that stacks need; in a window others may be needed to say who freed what. */
+/* Copies the modules that are loaded or used by stacks. A window keeps all, because stacks that
+ * free blocks may use them. */
 static void take_modules(struct record_reader *reader)
 {
 	const struct record_facts *facts = reader->facts;
@@ -190,7 +192,7 @@ void record_stack_addrs(
 	}
 }
 
-/* The number that a stack of the recording has in the sums, or STACK_NONE. */
+/* Returns the number of a recording's stack in the sums, or STACK_NONE. */
 static uint32_t take_stack(struct record_reader *reader, uint32_t number)
 {
 	const struct record_stack *from;
@@ -249,7 +251,8 @@ static bool add_up(uint64_t *to, uint64_t more)
 	return more > INT64_MAX || __builtin_add_overflow(*to, more, to) || *to > INT64_MAX;
 }
 
-/* Counts so many blocks of a kind, of a sample so many as they stand for, to the cell whose number *number becomes. */
+/* Adds blocks of a kind to its cell and stores the cell's number. In a sample, a block counts as
+ * the number it stands for. */
 static int add_blocks(struct record_reader *reader, const struct record_kind *kind, uint64_t count,
 	uint32_t *number, struct err *err)
 {
@@ -292,7 +295,8 @@ static int add_kinds(struct record_reader *reader, const uint64_t *counts, struc
 	return rc;
 }
 
-/* Adds the kinds of a window, also those of which nothing has the fate: they have others, which are shown beside it. */
+/* Adds the kinds of a window, also those without blocks of its fate: their other fates are shown,
+ * too. */
 static int add_window(struct record_reader *reader, const struct record_state *from,
 	const struct record_state *to, const uint64_t *counts, struct err *err)
 {
@@ -310,18 +314,18 @@ static int add_window(struct record_reader *reader, const struct record_state *f
 	return rc;
 }
 
-/* ---------------------------------------------------------------- which blocks */
+/* ---------------------------------------------------------------- blocks */
 
-/* Of each kind, how many allocations of a window were freed in it, and how many from before it. */
+/* Numbers by kind: allocations of a window that were freed in it, and older ones that were freed in
+ * it. */
 struct frees {
 	uint64_t *inside, *before;
 };
 
-/* A window in parts. */
 struct free_count {
 	struct recording *recording;
-	const struct record_state *first; /* where it begins */
-	struct frees parts[USE_PARTS_MAX]; /* those that there are have counts */
+	const struct record_state *first; /* state at its start */
+	struct frees parts[USE_PARTS_MAX]; /* existing parts have arrays */
 };
 
 static struct frees frees_make(size_t kind_count)
@@ -364,7 +368,7 @@ static int count_part(void *ctx, unsigned number, uint64_t from, uint64_t to, st
 	return rc;
 }
 
-/* Adds to inside[] and before[], by kind. */
+/* Counts the frees of a window by kind and adds them to sum. */
 static int count_frees(struct recording *recording, const struct record_state *first,
 	const struct record_state *last, struct frees *sum, struct err *err)
 {
@@ -384,7 +388,7 @@ static int count_frees(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Fills counts[], by kind, with the allocations that have that fate between two states. */
+/* Stores in counts[], by kind, the number of allocations with a fate between two states. */
 static int count_fates(struct recording *recording, const struct record_state *from,
 	const struct record_state *to, enum block_fate fate, uint64_t *counts, struct err *err)
 {
@@ -400,7 +404,7 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	for (size_t i = 0; !rc && i < kinds; i++) {
 		uint64_t allocated = to->allocated[i] - from->allocated[i];
 
-		if (was_empty) /* then all that was freed was allocated in the window */
+		if (was_empty) /* then everything freed was allocated in the window */
 			frees.inside[i] = allocated - to->live[i];
 		switch (fate) {
 		case FATE_AIFO: counts[i] = allocated - frees.inside[i]; break;
@@ -416,7 +420,8 @@ static int count_fates(struct recording *recording, const struct record_state *f
 	return rc;
 }
 
-/* Those that are there at a position, one by one. What was sampled stands for others, which are nowhere. */
+/* Reads single blocks that are live at a position. In a sample, blocks stand for others whose
+ * addresses are unknown. */
 static int read_blocks(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -445,7 +450,7 @@ static int read_blocks(struct record_reader *reader, struct recording *recording
 	return rc;
 }
 
-/* Of the blocks that are there at a position. */
+/* Counts the blocks that are live at a position. */
 static int read_live(struct record_reader *reader, struct recording *recording, uint64_t position,
 	struct err *err)
 {
@@ -459,7 +464,7 @@ static int read_live(struct record_reader *reader, struct recording *recording, 
 	return rc;
 }
 
-/* Of those that have a fate between two. */
+/* Counts the blocks that have a fate in a window. */
 static int read_fate(struct record_reader *reader, struct recording *recording,
 	enum block_fate fate, uint64_t from, uint64_t to, struct err *err)
 {
@@ -482,9 +487,9 @@ static int read_fate(struct record_reader *reader, struct recording *recording,
 	return rc;
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole recording */
 
-/* What was there without a stack when the tracer got in. */
+/* Counts the blocks without a stack that existed when the tracer was attached. */
 static int take_before(struct record_reader *reader, struct recording *recording, struct err *err)
 {
 	const struct record_facts *facts = reader->facts;
@@ -526,7 +531,7 @@ static void take_facts(struct record_reader *reader)
 	sums->sample_bytes = facts->sample_bytes;
 }
 
-/* What it lacks up to a position. That its end is missing makes none of its other moments incomplete. */
+/* Adds warnings about losses up to a position. A missing end does not affect other moments. */
 static void take_losses(struct record_reader *reader, uint64_t to)
 {
 	const struct record_facts *facts = reader->facts;
@@ -553,7 +558,7 @@ static void take_losses(struct record_reader *reader, uint64_t to)
 	}
 }
 
-/* Where a moment is, that an option asks for or, without one, the path. */
+/* Finds the position of a moment given by an option or, if option is NULL, by the path. */
 static int find_moment(const struct record_reader *reader, struct recording *recording,
 	const char *option, const char *moment, struct place_in_time *place, struct err *err)
 {
@@ -566,7 +571,7 @@ static int find_moment(const struct record_reader *reader, struct recording *rec
 	return rc;
 }
 
-/* A window, or the moment at its end. */
+/* Finds a window, or the moment at its end. */
 static int find_part(const struct record_reader *reader, struct recording *recording,
 	const struct recording_part *part, struct place_in_time *from, struct place_in_time *to,
 	struct err *err)

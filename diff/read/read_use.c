@@ -1,3 +1,5 @@
+/* Memory use in a window: one pass over the events by several threads, each with a part of the
+ * window, for use over time and for sizes. */
 #include "diff/read/read_use.h"
 
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 
-/* A window in parts, and what reads one. */
+/* A window in parts, and the function that reads a part. */
 struct use_parts {
 	int (*read)(void *ctx, unsigned number, uint64_t from, uint64_t to, struct err *err);
 	void *ctx;
@@ -102,7 +104,7 @@ uint64_t use_step_ms(uint64_t length_ms, uint64_t count_max)
 	return step;
 }
 
-/* Fills in where they end. */
+/* Fills in the ends of spans. */
 static void make_spans(struct use_over_time *over_time, size_t span_max)
 {
 	const struct use_window *window = &over_time->window;
@@ -121,16 +123,16 @@ static void make_spans(struct use_over_time *over_time, size_t span_max)
 
 /* ---------------------------------------------------------------- one pass over the events */
 
-/* A kind, as events look it up. */
+/* Data of a kind that each event needs. */
 struct use_kind {
 	uint64_t bytes;
 	unsigned char memory;
 	bool is_wanted, is_counted;
 };
 
-/* What one thread goes through. */
+/* Results of one thread. */
 struct use_part {
-	struct use_span *spans; /* of the whole window; only some of them lie in it: */
+	struct use_span *spans; /* by span of the window; only the filled ones lie in the part */
 	bool *is_filled;
 	bool is_there[RECORD_MEMORIES];
 	uint64_t reserved_bytes; /* the most */
@@ -139,10 +141,11 @@ struct use_part {
 struct use_pass {
 	const struct use_over_time *over_time;
 	const struct use_kind *kinds;
-	struct use_part parts[USE_PARTS_MAX]; /* those that there are have spans */
+	struct use_part parts[USE_PARTS_MAX]; /* existing parts have spans */
 };
 
-/* What is there at a position; of a sample also *live, the blocks of each kind that were recorded, to be freed. */
+/* Computes the use at a position. For a sample also stores *live, the recorded blocks of each kind,
+ * which the caller frees. */
 static int state_at(const struct use_window *window, uint64_t position,
 	struct use now[RECORD_MEMORIES], uint64_t **live, struct err *err)
 {
@@ -179,7 +182,8 @@ static void set_highest(
 	span->highest_ms = ms;
 }
 
-/* How many blocks more, or less, a kind stands for when one of it comes or goes. */
+/* Returns the change in the number of blocks that a kind stands for when one is allocated or
+ * freed. */
 static uint64_t step_of(
 	const struct record_facts *facts, const struct record_event *event, uint64_t *live)
 {
@@ -278,7 +282,8 @@ static int read_part(void *ctx, unsigned number, uint64_t from, uint64_t to, str
 	return rc;
 }
 
-/* Puts what the parts have of the spans together; spans without an event are as the one before them ends. */
+/* Merges the spans of all parts. A span without an event has the use at the end of the previous
+ * one. */
 static void join_parts(struct use_over_time *over_time, const struct use_pass *pass,
 	const struct use begin[RECORD_MEMORIES])
 {

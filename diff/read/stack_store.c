@@ -1,3 +1,5 @@
+/* The stack store: packing cells, one copy of equal stacks, and one copy of equal lists of
+ * modules. */
 #include "diff/read/stack_store.h"
 
 #include <stdlib.h>
@@ -10,9 +12,9 @@
 #define NUMBER_BYTES 10 /* seven bits in each */
 #define CELL_BYTES (1 + 5 * NUMBER_BYTES)
 
-/* What the first byte of a cell says; what it does not say follows as a number, in this order. */
+/* Flags in a cell's first byte. Values without a flag follow as numbers, in this order. */
 enum {
-	NEXT_STACK = 1, /* behind that of the cell before */
+	NEXT_STACK = 1, /* the one after the previous cell's */
 	SAME_HEAP = 2,
 	ONE_BLOCK = 4,
 	IS_BARE = 8,
@@ -88,7 +90,7 @@ const struct stack_total *stack_total_unpack(struct cell_walk *walk)
 	return cell;
 }
 
-/* Modules that dumps have in common. */
+/* A list of modules shared by dumps. */
 struct shared_modules {
 	struct module *modules;
 	size_t count;
@@ -96,14 +98,14 @@ struct shared_modules {
 };
 
 struct stack_store {
-	struct thread_lock *lock; /* of all of it */
+	struct thread_lock *lock; /* protects everything */
 	struct hash_index index;
 	struct stack *stacks;
 	size_t count, cap;
 	struct hash_index module_index;
 	struct shared_modules *lists;
 	size_t list_count, list_cap;
-	struct table texts; /* to where they are */
+	struct table texts; /* text to its copy */
 	struct arena arena;
 };
 
@@ -167,13 +169,12 @@ static bool is_same(const struct stack *a, const struct stack *b)
 	       same_bytes(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
 }
 
-/* Bytes of the store's own. */
 static const char *copy(struct stack_store *store, const char *bytes, size_t len)
 {
 	return memcpy(arena_bytes(&store->arena, len), bytes, len);
 }
 
-/* The number of a stack, which is added when it is new. */
+/* Returns the number of a stack, which is added if it is new. */
 static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
@@ -201,7 +202,8 @@ static uint32_t stack_number(struct stack_store *store, uint32_t hash, const str
 	return number;
 }
 
-/* Replaces what stacks point to by what the store has. numbers[] holds hashes, and then numbers. */
+/* Replaces pointers of stacks by the store's. numbers[] contains hashes, which are replaced by
+ * numbers. */
 static void stacks_take(struct stack_store *store, struct stackset *set, uint32_t *numbers)
 {
 	for (size_t i = 0; i < set->count; i++) {
@@ -215,12 +217,12 @@ static void stacks_take(struct stack_store *store, struct stackset *set, uint32_
 		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
-		stack->frames = own->frames; /* packed as these were */
+		stack->frames = own->frames; /* packed equally */
 		stack->alias_at = own->alias_at;
 	}
 }
 
-/* Gives back what the store has, or what only reading needed. */
+/* Frees data that the store has or that only reading needed. */
 static void give_back(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
@@ -233,7 +235,7 @@ static void give_back(struct stack_store *store, struct dump_sums *sums)
 	stackset_close(set, are_all_in);
 	if (!are_all_in)
 		return;
-	if (!are_single) { /* the chains of stacks under one id are the dump's own */
+	if (!are_single) { /* the lists of stacks under one id are the dump's own */
 		sums->same_id = xmalloc(set->count * sizeof(*sums->same_id));
 		for (size_t i = 0; i < set->count; i++)
 			sums->same_id[i] = set->stacks[i].same_id;
@@ -283,7 +285,7 @@ static bool same_modules(const struct shared_modules *known, const struct dump_s
 	return true;
 }
 
-/* Makes the modules of a dump the store's, or gives it the store's equal ones. */
+/* Moves the modules of a dump to the store, or replaces them by the store's equal list. */
 static void modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);

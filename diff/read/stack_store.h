@@ -1,25 +1,25 @@
-/* The stacks of many dumps, each kept once, and the totals of each, packed. */
+/* The stacks of many dumps, each kept once, and the totals of each dump, packed. */
 #ifndef DIFF_READ_STACK_STORE_H
 #define DIFF_READ_STACK_STORE_H
 
 #include "diff/read/dump_sums.h"
 
 /*
- * The cells of a dump one after the other, whether they are as they were read or packed.
+ * The cells of a dump in order, plain or packed.
  *
- * Of many dumps most memory goes to their cells, which are looked at in order and seldom. Packed, a cell
- * takes what its numbers need: most have the next stack and the heap of the one before, and small sums, so
- * that ten bytes do where the plain one has forty.
+ * Cells take most of the memory of many dumps and are read rarely and in order. A packed cell takes
+ * only the bytes that its numbers need: most cells have the next stack, the heap of the previous
+ * cell, and small sums. So ten bytes replace forty.
  */
 
-/* Packs the cells of sums, which then has no plain ones. */
+/* Packs the cells of sums and frees the plain ones. */
 void stack_totals_pack(struct dump_sums *sums);
 
 struct cell_walk {
-	const struct stack_total *plain; /* the next one, or NULL: */
-	const unsigned char *packed; /* where it is */
+	const struct stack_total *plain; /* next plain cell, or NULL if packed */
+	const unsigned char *packed; /* next packed cell */
 	size_t left;
-	struct stack_total cell; /* that was unpacked last */
+	struct stack_total cell; /* last unpacked cell */
 };
 
 static inline struct cell_walk stack_totals_walk(const struct dump_sums *sums)
@@ -32,7 +32,7 @@ static inline struct cell_walk stack_totals_walk(const struct dump_sums *sums)
 
 const struct stack_total *stack_total_unpack(struct cell_walk *walk);
 
-/* The next cell, until the call after it; NULL behind the last. */
+/* Returns the next cell, valid until the next call, or NULL after the last. */
 static inline const struct stack_total *stack_totals_next(struct cell_walk *walk)
 {
 	if (!walk->left)
@@ -42,26 +42,26 @@ static inline const struct stack_total *stack_totals_next(struct cell_walk *walk
 }
 
 /*
- * The stacks of many dumps, each kept once, and their modules: dumps of one process have most of theirs in
- * common.
+ * The stacks of many dumps, each kept once, and their modules: dumps of one process have most of
+ * them in common.
  *
- * What several dumps hold takes memory for what is different in them: for each stack its frames and
- * its id, however many dumps have it. Beside that a dump has 4 bytes for each of its stacks, some ten
- * for each of its cells (diff/read/stack_store.h), and the names that it carries; another 4 bytes for each stack
- * where an id of the dump stands for several. Where a dump has frames that are texts, its stacks take
- * another 40 bytes each, and these frames stay with it.
+ * The frames and the id of a stack are kept once for all dumps. In addition a dump takes 4 bytes
+ * for each of its stacks, about ten for each of its cells, and its names; another 4 bytes for each
+ * stack if an id of the dump has several stacks. In a dump with frames that are texts, each stack
+ * takes another 40 bytes, and these frames stay with the dump.
  */
 
 struct stack_store;
 
 struct stack_store *stack_store_new(void);
-void stack_store_free(struct stack_store *store); /* NULL is nothing */
+void stack_store_free(struct stack_store *store); /* NULL is allowed */
 
-/* Has the store hold the stacks of sums, which was just read and must not outlive it, and gives back what
- * only reading needed. From any thread. */
+/* Moves the stacks of sums, which was just read, to the store, and frees memory that only reading
+ * needed. sums must not outlive the store. Thread-safe. */
 void stack_store_take(struct stack_store *store, struct dump_sums *sums);
 
-/* A text that lives as long as the store, the same one for equal texts. From any thread. */
+/* Returns a copy of text that lives as long as the store; equal texts share one copy.
+ * Thread-safe. */
 const char *stack_store_text(struct stack_store *store, const char *text);
 
 #endif
