@@ -1,12 +1,14 @@
 /*
- * Stacks of a rebuilt module that matching by offset leaves over: pairs of one in each build.
+ * Pairing stacks of a rebuilt module that matching by offset leaves unmatched.
  *
- * One inserted call moves all calls behind it in its function. A frame there may then have the offset that another call
- * had in the other build, and the last call has one that the other build lacks. What occurs in some builds only is compared
- * again, by the functions of its frames alone. Where each build has one such stack, or each has as many, in the order of
- * their places, these are the same; otherwise all stacks of these functions become one row, which has the right sum.
+ * One inserted call moves all later calls in its function. A frame may then have the offset of
+ * another call in the other build. The last call has an offset that the other build lacks. Stacks
+ * that occur only in some builds are compared again, by the functions of their frames alone. If
+ * each build has one such stack, or all have equally many, they are paired in the order of their
+ * locations. Otherwise all stacks of these functions become one row, whose sum is correct.
  *
- * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are distinguished.
+ * A build is a set of dumps in which no module was rebuilt. Up to BUILDS_MAX of them are
+ * distinguished.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *classes, size_t dumps)
 {
 	const struct module_ids *ranks = &classes->locations->ranks;
-	uint32_t *seen; /* by build and group of modules: the rank plus one; 0: none yet */
+	uint32_t *seen; /* by build and group of modules: rank + 1; 0: none yet */
 
 	*pairs = (struct class_pairs){.classes = classes};
 	if (!classes->by_symbol || classes->mode != MATCH_AUTO)
@@ -78,7 +80,7 @@ void class_pairs_add(
 
 /* ---------------------------------------------------------------- by functions */
 
-/* A class that some build lacks. */
+/* A class that is missing in some build. */
 struct lone_class {
 	const struct stack_classes *classes;
 	const struct stack *stack;
@@ -86,7 +88,8 @@ struct lone_class {
 	uint64_t mask; /* builds that have it */
 };
 
-/* Returns false if no frame is in a rebuilt module, or if it is not a plain stack. */
+/* Fills lone. Returns false for a stack without a frame in a rebuilt module, and for one that is
+ * not a plain stack. */
 static bool lone_fill(struct lone_class *lone, const struct class_pairs *pairs, uint32_t number)
 {
 	const struct stack_classes *classes = pairs->classes;
@@ -130,7 +133,7 @@ static int function_order(const struct lone_class *a, const struct lone_class *b
 	return order;
 }
 
-/* Within the same functions: by build, then by the places of the frames. */
+/* Compares classes of equal functions by build, then by the locations of their frames. */
 static int lone_order(const void *a, const void *b)
 {
 	const struct lone_class *x = a, *y = b;
@@ -150,7 +153,7 @@ static int lone_order(const void *a, const void *b)
 	return order ? order : stack_class_order(x->classes, x->number, y->number);
 }
 
-/* The number of classes at the start of a list that have the same functions. */
+/* Returns the number of classes at the start of list that have equal functions. */
 static size_t alike_count(const struct lone_class *list, size_t count)
 {
 	size_t alike = 1;
@@ -160,7 +163,7 @@ static size_t alike_count(const struct lone_class *list, size_t count)
 	return alike;
 }
 
-/* Returns true if no build has all of the classes: a build that has all distinguishes them. */
+/* Returns true if no build has all of the classes. A build that has all distinguishes them. */
 static bool is_torn(const struct lone_class *alike, size_t count)
 {
 	uint64_t common = UINT64_MAX;
@@ -175,7 +178,7 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 {
 	uint64_t together = 0;
 	size_t each = 0;
-	bool is_even = true; /* there is a run of EACH classes for each build */
+	bool is_even = true; /* each build has a run of "each" classes */
 
 	for (size_t i = 0; i < count; i++)
 		each += alike[i].mask == alike->mask;
@@ -189,11 +192,12 @@ static void pair_alike(const struct lone_class *alike, size_t count, uint32_t *i
 		into[alike[i].number] = alike[i % each].number;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- search */
 
 #define FILTER_BITS 65536u
 
-/* Classes, and a bit for the innermost function of each that is torn: few classes that all builds have are like them. */
+/* Classes, and a hashed bit for the innermost function of each torn one. Only few of the classes
+ * that all builds have match a bit. */
 struct lone_list {
 	struct lone_class *items;
 	size_t count, cap;
@@ -212,7 +216,7 @@ static void list_add(struct lone_list *list, const struct class_pairs *pairs, ui
 	list->count += lone_fill(&list->items[list->count], pairs, number);
 }
 
-/* Sorts the list, and returns true if a class in it is torn. */
+/* Sorts the list. Returns true if a class in it is torn. */
 static bool find_torn(struct lone_list *list)
 {
 	bool result = false;
@@ -233,7 +237,7 @@ static bool find_torn(struct lone_list *list)
 	return result;
 }
 
-/* Adds classes that all builds have and that may be like those in the list. */
+/* Adds classes that all builds have and whose innermost function may be that of a torn class. */
 static void add_others(struct lone_list *list, const struct class_pairs *pairs, uint64_t all)
 {
 	for (size_t i = 0; i < pairs->mask_count; i++) {

@@ -1,3 +1,5 @@
+/* Labels of rows: the ids of a row, and the stack and the dumps that provide its frames. Members,
+ * the stacks that form a row, are collected from the newest dump to the oldest. */
 #include "diff/match/match_parts.h"
 
 #include <assert.h>
@@ -7,14 +9,14 @@
 #include "core/base/memory.h"
 #include "diff/read/stack_store.h"
 
-/* One dump's stack among those of a row. */
+/* One dump's stack that belongs to a row. */
 struct class_member {
-	const struct stack *stack; /* its id, and its frames if there are any */
+	const struct stack *stack; /* its id, and its frames if it has any */
 	const struct stack_classes *classes;
 	uint32_t dump;
 };
 
-/* The frames as the dump has them: the numbers of texts tell nothing, the texts do. */
+/* Compares the frames as the dumps have them; texts are compared instead of their numbers. */
 static int frames_order(const struct class_member *a, const struct class_member *b)
 {
 	const struct stack *x = a->stack, *y = b->stack;
@@ -31,7 +33,7 @@ static int frames_order(const struct class_member *a, const struct class_member 
 	return order ? order : number_order(x->frame_count, y->frame_count);
 }
 
-/* Equal ids side by side, the newest dump's first. */
+/* Compares by id, then the newest dump's first. */
 static int by_id(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -42,7 +44,7 @@ static int by_id(const void *a, const void *b)
 	return order ? order : frames_order(x, y);
 }
 
-/* The newest dump's first. */
+/* Compares by dump, the newest first. */
 static int by_dump(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -50,7 +52,7 @@ static int by_dump(const void *a, const void *b)
 	return x->dump != y->dump ? number_order(y->dump, x->dump) : by_id(a, b);
 }
 
-/* Equal stacks side by side, the newest dump's first; those without frames come last. */
+/* Compares by stack, then the newest dump's first; stacks without frames are last. */
 static int by_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -61,7 +63,7 @@ static int by_stack(const void *a, const void *b)
 	return order ? order : by_dump(a, b);
 }
 
-/* The newest dump's stacks that have frames, in an order that is theirs. */
+/* Compares stacks with frames first, then the newest dump's first, then by stack. */
 static int by_newest_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
@@ -72,7 +74,7 @@ static int by_newest_stack(const void *a, const void *b)
 	return order ? order : by_stack(a, b);
 }
 
-/* Most rows have few, the newest one first: mostly there is nothing to sort. */
+/* Sorts members. Most rows have few, which are in order already. */
 static void members_sort(
 	struct class_member *members, size_t count, int (*order)(const void *a, const void *b))
 {
@@ -84,7 +86,7 @@ static void members_sort(
 	}
 }
 
-/* A row that stands for an id: one of the stacks that have it is shown. */
+/* Chooses the stack shown for a row that stands for an id. */
 static void choose_by_id(struct row *row, struct class_member *members, size_t count)
 {
 	members_sort(members, count, by_stack);
@@ -100,8 +102,8 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 		row->kind = ROW_UNKNOWN;
 }
 
-/* Chooses the stack and the dumps to show the row from. The older dump has another stack when ids are compared, and
- * is no help then. */
+/* Chooses the stack and the dumps that a row is shown from. If an id has several stacks, an older
+ * dump has a different stack and is not used. */
 static void show(struct row *row, const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
@@ -117,7 +119,7 @@ static void show(struct row *row, const struct class_member *members, size_t cou
 	}
 }
 
-/* Keeps one member for each id. */
+/* Keeps one member for each id. Returns the number kept. */
 static size_t unite(struct class_member *members, size_t count)
 {
 	size_t id_count = 0;
@@ -151,15 +153,16 @@ static void label(const struct stack_classes *classes, struct row *row,
 		ids[i] = members[i].stack->id;
 }
 
-/* Most rows have one member: until they are labelled, that is their dump and stack. */
+/* A further member of a row; the first one is in the row's dump and stack until the row is
+ * labelled. */
 struct further_member {
 	const struct stack *stack;
 	uint32_t dump;
-	uint32_t before; /* the row's next one, not of an older dump; CELL_NONE: none */
+	uint32_t before; /* the row's next member, not of an older dump; CELL_NONE: none */
 };
 
-/* The last member of a row that dumps have in common, or STACK_NONE, and how many dumps have had the same one, one
- * after the other. */
+/* Last member of a row by its shared number, or STACK_NONE; and the number of consecutive dumps
+ * with that stack. */
 struct common_run {
 	uint32_t shared, dump, dump_count;
 };
@@ -169,11 +172,10 @@ struct linking {
 	const struct stack_classes *classes;
 	struct further_member *further;
 	size_t count, cap;
-	uint32_t *last; /* by row, as before */
-	struct common_run *runs; /* by row; NULL: dumps have nothing in common */
+	uint32_t *last; /* index of its last further member, by row */
+	struct common_run *runs; /* by row; NULL: dumps share no stacks */
 };
 
-/* The number that its stack has for all dumps, or STACK_NONE. */
 static uint32_t shared_number(const struct dump_sums *sums, const struct stack_total *cell)
 {
 	if (!sums->shared || cell->stack == STACK_NONE || cell->is_bare)
@@ -181,8 +183,8 @@ static uint32_t shared_number(const struct dump_sums *sums, const struct stack_t
 	return sums->shared[cell->stack];
 }
 
-/* Whether a row needs this cell beside those of newer dumps: of dumps that have the same stack under
- * the same id, two are enough. */
+/* Returns true if a row needs this cell in addition to those of newer dumps. Two dumps with equal
+ * stacks under one id suffice. */
 static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 {
 	bool is_same = shared != STACK_NONE && shared == run->shared;
@@ -193,7 +195,6 @@ static bool is_needed(struct common_run *run, uint32_t dump, uint32_t shared)
 	return true;
 }
 
-/* Gives a row its first member, or a further one. */
 static void member_add(
 	struct linking *linking, uint32_t number, const struct stack *stack, uint32_t dump)
 {
@@ -213,8 +214,8 @@ static void member_add(
 	linking->last[number] = (uint32_t)linking->count++;
 }
 
-/* Of the stacks under the id of stack number first, one that does not depend on their order; each
- * id is gone through once. */
+/* Returns one of the stacks that share the id of stack number first, independent of their order.
+ * Results are cached in known. */
 static uint32_t representative(
 	const struct stack_classes *classes, uint32_t dump, uint32_t first, struct u64map *known)
 {
@@ -239,7 +240,7 @@ static uint32_t representative(
 
 #define PREFETCH_AHEAD 16 /* cells */
 
-/* Adds the stacks of a dump's cells to those that rows have of newer dumps. */
+/* Adds the stacks of a dump's cells to their rows. Newer dumps were added before. */
 static void dump_link(struct linking *linking, uint32_t dump, const uint32_t *rows)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};

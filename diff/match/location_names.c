@@ -1,3 +1,5 @@
+/* Names of locations: chooses the dump that provides a name, looks names up in batches, and sorts
+ * named locations into classes of equal ones. */
 #include "diff/match/locations.h"
 
 #include <stdlib.h>
@@ -60,7 +62,7 @@ static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 	return carried && symbol_names_find(carried, addr).count;
 }
 
-/* Lets the place be that of another dump, if that has the module. */
+/* Moves a location to another dump. Returns false if that dump lacks the module. */
 static bool move_to(const struct locations *locations, struct named_place *named, size_t dump)
 {
 	const struct places_dump *in = &locations->dumps[dump];
@@ -74,8 +76,8 @@ static bool move_to(const struct locations *locations, struct named_place *named
 	return true;
 }
 
-/* Lets the newest dump that carries a name for the place speak, else the newest that has its
- * module: whichever dump asks, the answer is the same. */
+/* Chooses the newest dump that carries a name for the location, otherwise the newest one that has
+ * its module. The result does not depend on the requesting dump. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
 	const struct locations *locations = names->locations;
@@ -94,8 +96,8 @@ static void choose_dump(const struct names *names, struct named_place *named)
 	}
 }
 
-/* A dump may carry a name where choose_dump() does not look: for a second copy of a file, or for
- * a module that it no longer has. Of several such the newest dump's, and lowest, is taken. */
+/* Chooses a name that choose_dump() does not find: for a second copy of a file, or a module that
+ * the dump no longer has. Of several, the newest dump's and lowest one is used. */
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {
@@ -174,7 +176,7 @@ const char *names_trouble(const struct names *names)
 
 /* ---------------------------------------------------------------- classes */
 
-/* Functions that are inlined at a place belong to its function. */
+/* Compares by function, including the functions inlined at the location. */
 static int function_order(const struct named_place *a, const struct named_place *b)
 {
 	const struct symbols *x = &a->found, *y = &b->found;
@@ -185,13 +187,13 @@ static int function_order(const struct named_place *a, const struct named_place 
 	return order ? order : number_order(x->count, y->count);
 }
 
-/* Of the file its name alone: another build may have been made in another folder. */
+/* Returns the file's name without folder, because builds may be made in different folders. */
 static const char *file_of(const struct symbol *symbol)
 {
 	return symbol->file ? module_path_base(symbol->file) : "";
 }
 
-/* Of one function. */
+/* Compares by source file; the functions are equal. */
 static int file_order(const struct named_place *a, const struct named_place *b)
 {
 	int order = 0;
@@ -210,7 +212,7 @@ static int line_order(const struct named_place *a, const struct named_place *b)
 	return order;
 }
 
-/* From the start of the function that all others are inlined into; 0: not known. */
+/* Returns the offset from the start of the outermost function; 0: unknown. */
 static uint64_t offset_of(const struct named_place *named)
 {
 	return named->found.list[named->found.count - 1].offset_bytes;
@@ -223,11 +225,11 @@ static int offset_order(const struct named_place *a, const struct named_place *b
 	return order ? order : file_order(a, b);
 }
 
-/* A place among those that get a class. */
+/* A location to be classified. */
 struct asked_location {
 	struct named_place *named;
-	uint32_t group; /* of its module's builds, from 1; 0: in no module */
-	uint32_t build; /* its module's rank, the same way */
+	uint32_t group; /* group of its module's builds, from 1; 0: in no module */
+	uint32_t build; /* rank of its module, from 1; 0: in no module */
 };
 
 static int by_function(const void *a, const void *b)
@@ -255,8 +257,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 struct classes {
-	uint32_t last; /* that was given */
-	size_t *line_counts; /* by build, all 0 */
+	uint32_t last; /* last class used */
+	size_t *line_counts; /* scratch, by build; all 0 */
 };
 
 static void class_all(struct classes *classes, struct asked_location *members, size_t count)
@@ -276,7 +278,8 @@ static void class_lines(struct classes *classes, struct asked_location *members,
 	}
 }
 
-/* Classes for what two builds have at one offset; the others come first then: how many. */
+/* Assigns classes to locations that two builds have at one offset. Moves the rest to the front and
+ * returns their number. */
 static size_t class_offsets(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t left = 0;
@@ -296,7 +299,7 @@ static size_t class_offsets(struct classes *classes, struct asked_location *memb
 	return left;
 }
 
-/* Whether the lines of one build are all that there are: else lines may have moved. */
+/* Returns true if one build has all the lines. Otherwise lines may have moved. */
 static bool has_all_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;

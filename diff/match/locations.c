@@ -1,3 +1,5 @@
+/* Locations of addresses: finds the module of an address, with a cache per dump, and the modules
+ * that other dumps of the process know. */
 #include "diff/match/locations.h"
 
 #include <string.h>
@@ -8,14 +10,14 @@
 #define GRANULE_MASK (((uint64_t)1 << GRANULE_BITS) - 1)
 #define MEMO_BITS_MIN 3
 #define MEMO_BITS_MAX 11
-#define MEMO_STACKS 4 /* for each of them one */
+#define MEMO_STACKS 4 /* number of stacks per cache entry */
 
 static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
-/* Of many small dumps, that must not be most of what they take. */
+/* Returns the size of the cache. In many small dumps it must not dominate the memory. */
 static unsigned memo_bits(size_t stack_count)
 {
 	unsigned bits = MEMO_BITS_MIN;
@@ -43,8 +45,8 @@ static void dump_make(struct locations *locations, struct places_dump *dump)
 	}
 }
 
-/* Dumps with the same modules at the same places: what only others of one process have is then the same
- * for both, too. */
+/* Returns true if two dumps have equal modules at equal addresses. What only other dumps of the
+ * process know is then also equal for both. */
 static bool is_alike(const struct places_dump *a, const struct places_dump *b)
 {
 	const struct module *x = a->sums->modules, *y = b->sums->modules;
@@ -91,7 +93,8 @@ static void find_alike(struct locations *locations)
 	u64map_release(&known);
 }
 
-/* What one dump does not know, another that is alike does not either. */
+/* Links each dump to the nearest ones with different modules, because equal dumps know nothing
+ * more. */
 static void link_dumps(struct locations *locations)
 {
 	struct places_dump *dumps = locations->dumps;
@@ -141,7 +144,7 @@ void locations_release(struct locations *locations)
 	*locations = (struct locations){0};
 }
 
-/* How many bases are not above addr. The loop has no branch that depends on the address. */
+/* Returns the number of bases that are at or below addr. No branch depends on the address. */
 static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 {
 	const uint64_t *low = bases;
@@ -155,11 +158,11 @@ static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
 	return (size_t)(low - bases) + (*low <= addr);
 }
 
-/* As bases_below(), which most often says the same for addresses that are close. */
+/* Returns the result of bases_below(), cached for nearby addresses. */
 static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 {
 	uint64_t granule = addr >> GRANULE_BITS;
-	/* Upper bits spread what differs in any. */
+	/* The product's upper bits depend on all bits of the granule. */
 	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - dump->memo_bits));
 	uint64_t memo = atomic_load_explicit(&dump->memo[slot], memory_order_relaxed);
 	size_t below, count = dump->sums->module_count;
@@ -167,15 +170,16 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 	if (memo >> GRANULE_BITS == granule && memo != UINT64_MAX)
 		return (size_t)(memo & GRANULE_MASK);
 	below = bases_below(dump->bases, count, granule << GRANULE_BITS);
+	/* a module starts within the granule */
 	if (below < count && dump->bases[below] >> GRANULE_BITS == granule)
-		return bases_below(dump->bases, count, addr); /* a module starts among them */
+		return bases_below(dump->bases, count, addr);
 	if (below < GRANULE_MASK)
 		atomic_store_explicit(
 			&dump->memo[slot], granule << GRANULE_BITS | below, memory_order_relaxed);
 	return below;
 }
 
-/* As module_of_return(). */
+/* Finds the module as module_of_return() does. */
 static const struct module *module_of(const struct places_dump *dump, uint64_t addr)
 {
 	size_t below = modules_below(dump, addr);
@@ -184,10 +188,10 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 	if (!below)
 		return NULL;
 	module = &dump->sums->modules[below - 1];
-	/* The call before the return address is what counts. */
+	/* The call before the return address counts. */
 	if (addr == module->base && below > 1 && addr - 1 - module[-1].base < module[-1].size_bytes)
 		return module - 1;
-	/* Behind the module's last byte is still its. */
+	/* The end of a module belongs to it, for a call in its last bytes. */
 	if (addr - module->base < module->size_bytes ||
 		(addr != module->base && addr - module->base == module->size_bytes))
 		return module;

@@ -1,3 +1,5 @@
+/* Matching: the sums of each class of stacks become rows. Rows of different builds are joined, and
+ * rows that changed are sorted by growth. */
 #include "diff/match/match.h"
 
 #include <stdlib.h>
@@ -10,8 +12,7 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
-/* Adds sums of several processes, which together may be more than a signed number holds: that stands for
- * it then. */
+/* Adds sums of several processes. Numbers that do not fit in a signed number become its maximum. */
 static void totals_add(struct block_totals *to, const struct block_totals *more)
 {
 	block_totals_add(to, more);
@@ -20,8 +21,8 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
 }
 
-/* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
- * for, and else told apart. */
+/* Computes a comparison's totals. Address space counts if it is selected; otherwise it is counted
+ * separately. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
@@ -61,12 +62,12 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 	comparison->new_total = total.new;
 }
 
-/* What is one row when heaps are row_count apart. */
+/* Key of a row when rows are kept per heap. */
 struct heap_row {
-	uint64_t heap, class; /* its number */
+	uint64_t heap, class; /* class number */
 };
 
-/* Rows are numbered as they come up: like their classes, or, by heap, like heap_rows. */
+/* State of matching. Row numbers are class numbers or, per heap, indexes in heap_rows. */
 struct matcher {
 	struct comparison *comparison;
 	const struct match_request *request;
@@ -119,7 +120,7 @@ struct delta comparison_delta(const struct comparison *comparison)
 
 /* ---------------------------------------------------------------- sums */
 
-/* The number of the row of a class in a heap. */
+/* Returns the number of the row of a class in a heap. */
 static uint32_t heap_row_number(struct matcher *matcher, uint32_t class, uint64_t heap)
 {
 	struct heap_row row = {heap, class};
@@ -144,7 +145,7 @@ static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 	return matcher->request->by_heap ? matcher->heap_rows[row].heap : 0;
 }
 
-/* Counts a cell of the dump to its row. */
+/* Adds a cell of the dump to its row. */
 static void count(
 	struct matcher *matcher, size_t dump, const struct stack_total *cell, uint32_t row)
 {
@@ -160,16 +161,16 @@ static void count(
 		&cell->sums);
 }
 
-/* The stacks of one dump while it is matched. */
 struct dump_stacks {
 	size_t dump;
-	uint32_t *classes; /* of each stack */
-	/* Of entries that name but an id which has several stacks, by the first of these; INDEX_NONE:
-	 * not known yet. NULL until there are such entries. */
+	uint32_t *classes; /* by stack */
+	/* Classes of bare entries, by the first stack of their id; INDEX_NONE: not known yet. NULL
+	 * until such an entry occurs. */
 	uint32_t *bare;
 };
 
-/* The class of entries without a stack: one of the stacks under the id of stack number first. */
+/* Returns the class of bare entries, which have one of the stacks under the id of stack number
+ * first. */
 static uint32_t bare_class(struct matcher *matcher, struct dump_stacks *stacks, uint32_t first)
 {
 	const struct dump_sums *sums = &matcher->comparison->dumps[stacks->dump];
@@ -205,7 +206,6 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 	return !request->heap_count && heap != HEAP_RESERVED;
 }
 
-/* The row of a cell. */
 static uint32_t cell_row(struct matcher *matcher, struct dump_stacks *stacks,
 	const struct stack_total *cell, uint64_t heap)
 {
@@ -247,19 +247,18 @@ static void dump_match(struct matcher *matcher, size_t dump)
 	free(stacks.bare);
 }
 
-/* Adds what a row has to another one. */
 static void row_move(struct matcher *matcher, uint32_t from, uint32_t to)
 {
 	size_t columns = comparison_columns(matcher->comparison);
 
-	count(matcher, 0, &(struct stack_total){0}, to); /* makes room */
+	count(matcher, 0, &(struct stack_total){0}, to); /* allocates the row */
 	for (size_t i = 0; i < columns; i++) {
 		totals_add(&matcher->sums[to * columns + i], &matcher->sums[from * columns + i]);
 		matcher->sums[from * columns + i] = (struct block_totals){0};
 	}
 }
 
-/* Joins the rows of stacks that are one in different builds. */
+/* Joins the rows of stacks that are equal in different builds. */
 static void join_builds(struct matcher *matcher)
 {
 	uint32_t *into = class_pairs_find(&matcher->pairs), *rows;
@@ -294,29 +293,30 @@ static void join_builds(struct matcher *matcher)
 
 #define PREFETCH_AHEAD 16 /* rows */
 
-/* A row that changed, as it is sorted: by one key after the other, which takes less memory than all at once. */
+/* A changed row while it is sorted. Rows are sorted by one key at a time, which takes less
+ * memory. */
 struct changed {
-	uint64_t key; /* the smallest first */
+	uint64_t key; /* ascending */
 	uint32_t row;
-	uint32_t rank; /* by the keys before: the same in rows that have the same ones */
+	uint32_t rank; /* order by the previous keys; equal for equal keys */
 };
 
-/* The last one is what rows are sorted by first. */
+/* Keys in ascending order of weight: the last one is sorted by first. */
 enum changed_key {
 	KEY_BYTES,
 	KEY_BLOCKS,
-	KEY_FRAME, /* the innermost one */
+	KEY_FRAME, /* the innermost frame */
 	CHANGED_KEYS,
 };
 
-/* One of those that grew by the same. */
+/* A row among rows of equal growth. */
 struct alike {
 	const struct matcher *matcher;
 	uint64_t key;
 	uint32_t row;
 };
 
-/* Comes first for the largest number. */
+/* Sort key: largest growth first. */
 static uint64_t growth_key(int64_t growth)
 {
 	return (uint64_t)INT64_MAX - (uint64_t)growth;
@@ -334,8 +334,8 @@ static uint64_t key_of(const struct matcher *matcher, uint32_t number, enum chan
 	return growth_key(key == KEY_BYTES ? delta.requested_bytes : delta.block_count);
 }
 
-/* Byte by byte, the last one first: that takes no comparisons, and keys mostly differ in few of their bytes. Those
- * alike stay in order. There is room for as many behind them. */
+/* Radix sort by key, from the lowest byte. It makes no comparisons, and keys mostly differ in few
+ * bytes. Stable. rows has room for twice count. */
 static void sort_by_key(struct changed *rows, size_t count)
 {
 	struct changed *from = rows, *to = rows + count, *sorted;
@@ -362,7 +362,7 @@ static void sort_by_key(struct changed *rows, size_t count)
 		memcpy(rows, from, count * sizeof(*rows));
 }
 
-/* Ranks them by their key, and by the rank that they had. */
+/* Assigns ranks by key within the previous ranks. */
 static void rank_rows(struct changed *rows, size_t count)
 {
 	struct changed last = *rows;
@@ -388,8 +388,8 @@ static int by_class(const void *a, const void *b)
 		       number_order(heap_of_row(matcher, x->row), heap_of_row(matcher, y->row));
 }
 
-/* Puts rows that grew by the same in order. Most are told apart by the first frame that they have not all in
- * common, so that few stacks are looked at more than once. */
+/* Sorts rows of equal growth. Most differ in the first frame that not all have in common, so few
+ * stacks are read more than once. */
 static void sort_alike(const struct matcher *matcher, struct changed *rows, size_t count)
 {
 	const struct stack_classes *classes = &matcher->classes;
@@ -431,7 +431,8 @@ static void sort_changed(const struct matcher *matcher, struct changed *rows, si
 	}
 }
 
-/* Whether a row is to be shown: in a trend, what differs between any two snapshots of a process is. */
+/* Returns true if a row changed. In a trend, that is a difference between any two snapshots of a
+ * process. */
 static bool is_changed(
 	const struct comparison *comparison, const struct row *row, const struct delta *delta)
 {
@@ -443,7 +444,8 @@ static bool is_changed(
 	return swing.requested_bytes || swing.block_count;
 }
 
-/* Adds the rows of a window of a recording that have nothing of its class: they have blocks of other classes. */
+/* Adds the rows of a window of a recording that have no blocks of its fate, but blocks of other
+ * fates. */
 static void add_others(const struct matcher *matcher, uint32_t *places, size_t *count)
 {
 	for (size_t i = 0; i < matcher->comparison->dumps->cell_count; i++) {
@@ -456,7 +458,7 @@ static void add_others(const struct matcher *matcher, uint32_t *places, size_t *
 	}
 }
 
-/* Whether rows changed, by number: ROW_NONE for those that did not. count: how many did. */
+/* Returns an array by row: ROW_NONE for unchanged rows. count: number of changed rows. */
 static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 {
 	uint32_t *places = xmalloc(matcher->row_count * sizeof(*places));
@@ -476,7 +478,7 @@ static uint32_t *find_changed(const struct matcher *matcher, size_t *count)
 	return places;
 }
 
-/* Gives those that did their places in their order. There is room for twice as many. */
+/* Assigns sorted positions to the changed rows. changed has room for twice their number. */
 static void find_places(const struct matcher *matcher, uint32_t *places, struct changed *changed)
 {
 	size_t count = 0;
@@ -491,7 +493,7 @@ static void find_places(const struct matcher *matcher, uint32_t *places, struct 
 		places[changed[i].row] = i;
 }
 
-/* Moves the sums of rows that are left to the front, and gives the others' memory back. */
+/* Moves the sums of the remaining rows to the front and frees the rest. */
 static void sums_keep(struct matcher *matcher, const uint32_t *places)
 {
 	struct comparison *comparison = matcher->comparison;
@@ -507,7 +509,6 @@ static void sums_keep(struct matcher *matcher, const uint32_t *places)
 	matcher->sums = NULL;
 }
 
-/* Makes the rows of those that changed, in order. */
 static void rows_make(struct matcher *matcher)
 {
 	struct comparison *comparison = matcher->comparison;
@@ -515,7 +516,7 @@ static void rows_make(struct matcher *matcher)
 	uint32_t *places = find_changed(matcher, &comparison->row_count);
 	struct block_totals *sums;
 
-	/* They are sorted in the memory that becomes theirs. */
+	/* Sort in place, in the array that will hold the rows. */
 	_Static_assert(2 * sizeof(struct changed) <= sizeof(struct row), "there is room");
 	comparison->rows = xmalloc(comparison->row_count * sizeof(*comparison->rows));
 	find_places(matcher, places, (void *)comparison->rows);

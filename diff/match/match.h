@@ -1,10 +1,10 @@
 /*
- * Rows: what a stack adds up to in each of several dumps.
+ * Rows: the sums of a stack in each of several dumps.
  *
- * Stacks are matched by class: each frame as (module, offset) by its own dump's modules, as a
- * place in a function where the module was rebuilt, or as an address when it lies in none. Ids
- * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
- * the dumps. A comparison borrows the dumps it is made from and owns everything else.
+ * Stacks are matched by class. A frame is compared by module and offset, using its own dump's
+ * modules; by location in a function, if the module was rebuilt; or by address, if it lies in no
+ * module. Ids are only labels, unless MATCH_ID is requested. Results do not depend on the order of
+ * stacks and cells in the dumps. A comparison borrows its dumps and owns everything else.
  */
 #ifndef DIFF_MATCH_MATCH_H
 #define DIFF_MATCH_MATCH_H
@@ -21,132 +21,130 @@
 enum row_kind {
 	ROW_STACK,
 	ROW_AMBIGUOUS, /* one of several stacks, unknown which: UMDH's "Alias" */
-	ROW_ONE_OF, /* the same, for blocks that name an id which the dump gives several stacks */
-	ROW_UNKNOWN, /* the dumps name an id and never give its stack */
-	ROW_STACKLESS, /* blocks no stack was recorded for */
+	ROW_ONE_OF, /* one of several stacks, for blocks whose id has several stacks in the dump */
+	ROW_UNKNOWN, /* the dumps have the id but not its stack */
+	ROW_STACKLESS, /* blocks without a recorded stack */
 };
 
 struct symbol_options;
 
-/* 56 bytes, for there are millions. */
+/* 56 bytes; a comparison can have millions of rows. */
 struct row {
 	enum row_kind kind;
-	uint32_t candidate_count; /* of ROW_ONE_OF */
-	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
-	/* What the row adds up to, by dump; in a sum, in all of them. */
+	uint32_t candidate_count; /* only for ROW_ONE_OF */
+	uint64_t heap; /* address, if rows are kept per heap; otherwise 0 */
+	/* Sums by dump; in a sum of all dumps, one element. */
 	struct block_totals *totals;
-	/* By number the newest dump that has the stack, for its addresses and names, and the next one, which
-	 * may have other names, or the same. */
+	/* Index of the newest dump that has the stack, which provides its addresses and names.
+	 * Index of the next older one, whose names may differ; may be equal to dump. */
 	uint32_t dump, older_dump;
 	union {
-		const struct stack *stack; /* NULL: there is nothing to show */
-		const struct frames *frames; /* as they were given, when the comparison was read */
+		const struct stack *stack; /* NULL: no frames to show */
+		const struct frames *frames; /* as given, if the comparison was read */
 	};
-	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
+	/* Distinct ids, the newest dump's first, then by text; the first is the row's label. */
 	const char *const *ids;
 	uint32_t id_count;
-	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
-	 * dump's first is shown. 0 in other modes. */
+	/* MATCH_ID: number of different stacks that the dumps have for the id; only the newest
+	 * dump's first one is shown. 0 in other modes. */
 	uint32_t id_stack_count;
 };
 
-/* Stacks that have no addresses but text are compared by it, and with each other only. */
+/* Stacks of texts instead of addresses are compared by text, and only with each other. */
 enum match_mode {
-	/* By module and offset, and by address where there is no module; frames of a module that was
-	 * rebuilt, by function and where in it that is, as far as that is known (CLASS_CODE). */
+	/* By module and offset, or by address in no module; frames of a rebuilt module by function
+	 * and location in it, where known (CLASS_CODE). */
 	MATCH_AUTO,
-	MATCH_ID, /* by what the dumps call a stack: only sound within one process */
+	MATCH_ID, /* by the dumps' ids: only sound within one process */
 	MATCH_ADDRESS, /* only sound within one process that unloads nothing */
 	MATCH_MODULE, /* by module and offset; another build is another module */
-	MATCH_SYMBOL, /* by module, function and line where these are known, else as MODULE */
-	MATCH_FUNCTION, /* by module and function where that is known, else as AUTO */
+	MATCH_SYMBOL, /* by module, function and line where known, otherwise as MODULE */
+	MATCH_FUNCTION, /* by module and function where known, otherwise as AUTO */
 };
 
-#define HEAPS_ALL                                                                                  \
-	UINT64_MAX /* in the place of an address: any but the headings of virtual memory */
+#define HEAPS_ALL UINT64_MAX /* all heaps, without the headings of virtual memory */
 
-/* Whether a heap is one that is asked for. */
+/* Returns true if heap is selected by the requested address. */
 bool match_heap(uint64_t asked, uint64_t heap);
 
 /* All zero is the default. */
 struct match_request {
 	enum match_mode mode;
-	bool no_symbols; /* names must not be looked for */
-	/* How names are looked for, also later, while the comparison lives; or NULL. */
+	bool no_symbols; /* names must not be looked up */
+	/* Options for looking up names, which must outlive the comparison; or NULL. */
 	const struct symbol_options *symbols;
-	bool is_sum; /* all dumps are added up, and everything in them is new */
-	bool by_heap; /* the same stack in two heaps is two rows */
-	bool keeps_unchanged; /* stacks that did not change are rows; not for a trend */
-	const uint64_t *heaps; /* only blocks of these; */
-	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
-	bool only_lost; /* only blocks that nothing leads to, or only such blocks do */
-	/* For a trend: when the dumps were taken, which must outlive the comparison. Rows are then all
-	 * stacks that differ between any two dumps of a part. NULL: only the first and the last dump count. */
+	bool is_sum; /* all dumps are added up; everything in them is new */
+	bool by_heap; /* rows are kept per heap */
+	bool keeps_unchanged; /* make rows of unchanged stacks, too; not in a trend */
+	const uint64_t *heaps; /* only blocks in these heaps */
+	size_t heap_count; /* 0: all blocks except those under HEAP_RESERVED */
+	bool only_lost; /* only blocks that are unreachable or reachable only from such blocks */
+	/* In a trend: when the dumps were taken; must outlive the comparison. Every stack that
+	 * differs between two dumps of a part becomes a row. NULL: only the first and the last dump
+	 * count. */
 	const struct trend_axis *axis;
 };
 
 #define ROW_NONE UINT32_MAX
 
-/* A sum before and after. */
 struct change {
 	struct block_totals old, new;
 };
 
 struct comparison {
-	const struct dump_sums *dumps; /* oldest first; NULL: the comparison was read, not made */
-	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
-	bool is_sum; /* of all dumps; then nothing is old */
-	bool has_unchanged; /* stacks that did not change are rows, too */
-	const struct trend_axis *axis; /* of a trend, else NULL */
-	size_t series_number, series_count; /* of a trend: among all its series, from 1 */
-	/* Of all blocks, whatever was asked for; with address space only when that was. */
+	const struct dump_sums *dumps; /* oldest first; NULL: the comparison was read from a file */
+	size_t dump_count; /* 2 if it was read: totals[0] of a row is OLD */
+	bool is_sum; /* all dumps are added up; nothing is old */
+	bool has_unchanged; /* unchanged stacks are rows, too */
+	const struct trend_axis *axis; /* in a trend, otherwise NULL */
+	size_t series_number, series_count; /* in a trend: from 1, among all its series */
+	/* Sums of all blocks, selected or not; address space counts only if selected. */
 	struct block_totals old_total, new_total;
-	bool hides_reserved; /* there is some, in no total and in no row: */
+	bool hides_reserved; /* address space exists that is in no total and no row */
 	struct change reserved;
-	uint64_t reserved_most; /* bytes in any dump of a trend */
-	const char
-		*image; /* of a trend over several processes: whose they are; or NULL. Borrowed. */
-	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
-	 * line in the file nothing does: has_overhead false. It is false for several in a row, too. */
+	uint64_t reserved_most; /* maximum of bytes in any dump of a trend */
+	const char *image; /* borrowed; program of a trend over several processes, or NULL */
+	/* For a comparison that was read. Its rows lack overhead; has_overhead is true only if a
+	 * total line gives it, and false for several comparisons in a row. */
 	const char *read_from;
 	bool has_overhead;
-	bool is_cut; /* its end is missing */
-	bool is_guess; /* nothing told whether its numbers are hexadecimal or decimal */
-	bool lacks_rows; /* the totals count stacks of which there are no rows */
-	bool may_lack_rows; /* there is no total line */
-	bool lacks_counts; /* OLD's number of blocks is not told by all rows that have any */
-	bool is_partial; /* rows that ought to be there are not */
-	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
-	size_t warning_count; /* of all */
-	/* Rows that changed; all rows of a window of a recording, or with has_unchanged. The largest growth from first to last
-	 * comes first: a total order. */
+	bool is_cut; /* the end is missing */
+	bool is_guess; /* whether its numbers are hexadecimal was guessed */
+	bool lacks_rows; /* the totals include stacks without rows */
+	bool may_lack_rows; /* the file has no total line */
+	bool lacks_counts; /* some rows with blocks in OLD lack their number */
+	bool is_partial; /* rows are missing */
+	const char *warnings[WARNINGS_MAX]; /* the first ones, a sentence each */
+	size_t warning_count; /* of all warnings */
+	/* Rows that changed; all rows in a window of a recording or with has_unchanged. Total
+	 * order, with the largest growth from first to last at the start. */
 	struct row *rows;
 	size_t row_count;
-	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
+	/* Locations of addresses, and names found so far. NULL if the comparison was read. */
 	struct locations *locations;
 	struct names *names;
-	struct block_totals *sums; /* what the rows' of point to */
-	struct trend *trends; /* by row, when there is an axis; else NULL */
-	/* By dump the row of each of its cells, or ROW_NONE: of a window of a recording, and of dumps whose blocks
-	 * are listed; else NULL. */
+	struct block_totals *sums; /* storage of the rows' totals */
+	struct trend *trends; /* by row, if axis is set; otherwise NULL */
+	/* Row of each cell, by dump and cell, or ROW_NONE. Only for a window of a recording and for
+	 * dumps with listed blocks; otherwise NULL. */
 	uint32_t **cell_rows;
 	struct arena arena;
 };
 
-/* How many sums a row has. */
+/* Returns the number of sums in each row. */
 static inline size_t comparison_columns(const struct comparison *comparison)
 {
 	return comparison->is_sum ? 1 : comparison->dump_count;
 }
 
-/* What a row's series says; NULL: the comparison has no axis. */
+/* Returns a row's trend, or NULL if the comparison has no axis. */
 static inline const struct trend *row_trend(
 	const struct comparison *comparison, const struct row *row)
 {
 	return comparison->trends ? &comparison->trends[row - comparison->rows] : NULL;
 }
 
-/* A signed number with room for every difference of two sums. */
+/* Signed numbers that hold every difference of two sums. */
 struct delta {
 	int64_t block_count, requested_bytes, overhead_bytes;
 };
@@ -156,17 +154,16 @@ void comparison_make(struct comparison *comparison, const struct dump_sums *dump
 	size_t dump_count, const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
-/* Returns true if it is of one window of a recording. Then rows with nothing of the window's class come last. */
+/* Returns true for one window of a recording. Rows without blocks of the window's fate are then
+ * last. */
 bool comparison_is_window(const struct comparison *comparison);
 
-/* The newest dump's sums, and the oldest one's: nothing when there is but one, which in a trend is
- * both. */
+/* Return the sums in the newest and in the oldest dump. A single dump has no old sums, except in a
+ * trend, where it is both. */
 struct block_totals row_new(const struct comparison *comparison, const struct row *row);
 struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row);
 struct delta comparison_delta(const struct comparison *comparison);
-
-/* What the dumps of a comparison add up to, whatever is in them. */
 
 #endif

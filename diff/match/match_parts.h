@@ -1,4 +1,4 @@
-/* The parts of matching: numbers for frames, classes of stacks, labels of rows. */
+/* Parts of matching: numbers for frames, classes of stacks, labels of rows. */
 #ifndef DIFF_MATCH_MATCH_PARTS_H
 #define DIFF_MATCH_MATCH_PARTS_H
 
@@ -13,30 +13,29 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * What a stack consists of, as a number: equal for stacks that are to be one row, whatever their
- * dump, id or heap.
+ * Class of a stack: a number that is equal for stacks that form one row, whatever their dump, id or
+ * heap.
  *
- * Nothing of a stack is copied. Stacks are compared where they are, frame by frame, each frame as
- * the place that the matching mode makes of it.
+ * Stacks are not copied. They are compared in place, frame by frame, by the location that the
+ * matching mode assigns to each frame.
  */
 
 struct stack_class {
-	enum row_kind kind : 8; /* by id: ROW_STACK, whatever the id has */
-	/* One of those that have it. Of ROW_ONE_OF: index into lists; of ROW_STACKLESS: none. */
+	enum row_kind kind : 8; /* MATCH_ID: ROW_STACK, whatever stacks the id has */
+	/* A stack of the class. ROW_ONE_OF: stack is an index in lists; ROW_STACKLESS: unused. */
 	uint32_t dump : 24; /* READ_MAX fits */
 	uint32_t stack;
 };
 
-/* Classes in their order, each once: one of them is the true one. */
+/* Distinct sorted classes, one of which is the true one. */
 struct class_list {
 	uint32_t *classes;
 	size_t count;
 };
 
-/* What was found for a stack that dumps have in common. */
+/* Class found for a shared stack. */
 struct class_memo {
-	uint32_t
-		alike; /* for dumps that are like that one, see struct locations; UINT32_MAX: nothing yet */
+	uint32_t alike; /* valid for dumps with this value in struct locations; UINT32_MAX: empty */
 	uint32_t number;
 };
 
@@ -45,66 +44,68 @@ struct stack_classes {
 	const struct locations *locations;
 	const struct names *names;
 	enum match_mode mode;
-	bool by_symbol; /* names are there, for some frames at least */
-	bool *has_names; /* by rank: that build of a module has some; NULL when by_symbol is false */
-	uint32_t **texts; /* by dump and text: its number, see text_numbers() */
-	size_t *process; /* by dump: the first one of its process */
-	struct class_memo *memo; /* by number of sums.shared */
+	bool by_symbol; /* at least some frames have names */
+	bool *has_names; /* by rank: that build of the module has names; NULL unless by_symbol */
+	uint32_t **texts; /* text numbers by dump and text, see text_numbers() */
+	size_t *process; /* by dump: the first dump of its process */
+	struct class_memo *memo; /* by number in sums.shared */
 	size_t memo_count;
 	struct hash_index index;
 	struct stack_class *list;
 	size_t count, cap;
 	struct class_list *lists;
 	size_t list_count, list_cap;
-	struct location *frames; /* of the stack at hand, depth of them */
+	struct location *frames; /* frames of the current stack */
 	size_t frame_cap;
 	uint32_t depth;
 	struct arena arena;
 };
 
-/* locations and names must outlive it. */
+/* locations and names must outlive classes. */
 void stack_classes_make(struct stack_classes *classes, const struct dump_sums *dumps,
 	size_t dump_count, const struct locations *locations, struct names *names,
 	const struct match_request *request);
 void stack_classes_release(struct stack_classes *classes);
 
-/* Gives back what only finding classes needs, which must not be done then. */
+/* Frees memory that only finding classes needs. No class may be looked up after that. */
 void stack_classes_close(struct stack_classes *classes);
 
-/* Gives back the classes themselves: what is left is stack_order(). */
+/* Frees the classes. Only stack_order() may be called after that. */
 void stack_classes_forget(struct stack_classes *classes);
 
-/* The classes of all stacks of a dump, by their number. */
+/* Finds the classes of all stacks of a dump; numbers is indexed by stack. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers);
 
-/* The class of a dump's blocks that have no stack. */
+/* Returns the class of a dump's blocks that have no stack. */
 uint32_t stack_class_none(struct stack_classes *classes, size_t dump);
 
-/* The class of blocks that have one of some stacks, unknown which: count numbers, sorted here;
- * one number when all are the same. */
+/* Returns the class of blocks that have one of several stacks, unknown which. Sorts the count
+ * numbers in all. If all are equal, returns that class. */
 uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count);
 
-/* A total order of classes that depends on nothing else. */
+/* Compares two classes in a total order that depends only on their content. */
 int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
-/* How many frames two classes have in common from the innermost on, most at most. Fewer when that cannot be told
- * at a glance. */
+/* Returns the number of innermost frames that two classes share, up to most. Returns fewer if
+ * comparing them is not cheap. */
 uint32_t stack_class_common(
 	const struct stack_classes *classes, uint32_t a, uint32_t b, uint32_t most);
 
-/* Of classes that have so many frames in common: where these numbers differ, they have the order of the classes. */
+/* Returns a sort key for classes that share common frames: where keys differ, their order is that
+ * of the classes. */
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common);
 
-/* The same of the frames of two stacks. */
+/* Compares the frames of two stacks in the order of classes. */
 int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
-/* The place of a frame by its function alone, in a unit above UINT32_MAX, where its module was rebuilt and it has a name;
- * otherwise the place that it is compared by. Of stacks with addresses, when names are there. */
+/* Returns the location of a frame by its function alone, if its module was rebuilt and the frame
+ * has a name. Its unit is above UINT32_MAX. Otherwise returns the location that the frame is
+ * compared by. Only for stacks with addresses, if by_symbol. */
 struct location stack_class_function(const struct stack_classes *classes, size_t dump,
 	const struct stack *stack, uint32_t index);
 
-/* Pairs of classes that are one in different builds (class_pairs.c). */
+/* Pairs of classes that are equal in different builds (class_pairs.c). */
 
 struct class_pairs {
 	const struct stack_classes *classes;
@@ -117,24 +118,19 @@ struct class_pairs {
 void class_pairs_init(struct class_pairs *pairs, const struct stack_classes *classes, size_t dumps);
 void class_pairs_release(struct class_pairs *pairs);
 
-/* Takes the classes that stack_classes_find() found for a dump. */
+/* Adds the classes that stack_classes_find() returned for a dump. */
 void class_pairs_add(
 	struct class_pairs *pairs, size_t dump, const uint32_t *numbers, size_t stack_count);
 
-/* Returns, by class, the one that it is to be; NULL: all stay. The caller frees it. Before stack_classes_close(). */
+/* Returns, by class, the class that replaces it, or NULL if none is replaced. The caller frees the
+ * result. Must be called before stack_classes_close(). */
 uint32_t *class_pairs_find(const struct class_pairs *pairs);
 
-/* Ids as hexadecimal numbers of any length. */
+/* Compares ids as hexadecimal numbers of any length. */
 int stack_id_order(const char *a, const char *b);
 
-/*
- * What rows are shown by: their ids, and the dumps and stacks that give their frames.
- */
-
-/*
- * Labels the rows of a comparison. rows[dump][cell] is the number of the row that the cell went to,
- * ROW_NONE: to none that is left.
- */
+/* Labels the rows of a comparison with their ids, and with the dumps and stacks that provide their
+ * frames. rows[dump][cell] is the row of the cell, or ROW_NONE. */
 void rows_label(
 	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows);
 

@@ -1,3 +1,5 @@
+/* Identity of modules: pairs the modules of each dump with those of earlier dumps, by file and
+ * build, and ranks them by name. */
 #include "diff/match/locations.h"
 
 #include <stdlib.h>
@@ -6,32 +8,31 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 
-/* What a dump tells of a module's build, each with what is before it. Builds that are to be
- * repeatable have no true timestamp, so that alone does not do. */
+/* Information on a module's build; each level includes the previous ones. The timestamp of a
+ * reproducible build is not a time, so the timestamp alone is not enough. */
 enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
-/* A module's file. */
 struct module_file {
 	const struct module *module;
 	const char *path, *name; /* lower case */
-	struct module_file *same; /* the one it was paired with, or NULL */
-	uint32_t rank; /* its number among the known ones, or that of its equal there */
+	struct module_file *same; /* its pair, or NULL */
+	uint32_t rank; /* its number among the known files, or its pair's */
 };
 
 /* A file in one round of pairing. */
 struct seeker {
 	struct module_file *file;
 	const char *place; /* its path or its name */
-	enum detail detail; /* that the round compares */
-	bool is_new; /* of the dump at hand */
+	enum detail detail; /* level that the round compares */
+	bool is_new; /* in the current dump */
 };
 
-/* In how many dumps something was seen, and where last. */
+/* Number of dumps in which something occurred, and the last one. */
 struct occurrence {
 	size_t count, last;
 };
 
-/* Files that stand for their equals in all dumps. */
+/* Distinct files of all dumps so far. */
 struct known {
 	struct module_file **files;
 	size_t count, cap;
@@ -54,7 +55,7 @@ static enum detail detail_of(const struct module *module)
 	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
-/* By no more than this detail of the build, which both have. */
+/* Compares builds up to a level that both modules have. */
 static int by_build(const struct module *a, const struct module *b, enum detail detail)
 {
 	int order = 0;
@@ -72,7 +73,7 @@ static int by_build(const struct module *a, const struct module *b, enum detail 
 	return order;
 }
 
-/* Not by base, which differs each time; 0: the same file. */
+/* Compares files without their bases, which differ each time; 0: the same file. */
 static int by_file(const struct module_file *a, const struct module_file *b)
 {
 	enum detail x = detail_of(a->module), y = detail_of(b->module);
@@ -93,7 +94,7 @@ static int by_file_and_module(const void *a, const void *b)
 	return order ? order : x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* The dump's modules, sorted: equal ones side by side. */
+/* Fills files with the dump's modules, sorted so that equal files are adjacent. */
 static void files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
@@ -105,7 +106,7 @@ static void files_fill(struct module_file *files, const struct dump_sums *dump, 
 	qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
 }
 
-/* 0: what the round takes for the same. */
+/* Returns 0 for files that the round treats as the same. */
 static int by_group(const void *a, const void *b)
 {
 	const struct seeker *x = a, *y = b;
@@ -114,7 +115,7 @@ static int by_group(const void *a, const void *b)
 	return order ? order : by_build(x->file->module, y->file->module, x->detail);
 }
 
-/* Known files first, then those that tell no more than is compared. */
+/* Compares known files before new ones, then files with less information first. */
 static int by_group_and_side(const void *a, const void *b)
 {
 	const struct seeker *x = a, *y = b;
@@ -129,8 +130,8 @@ static int by_group_and_side(const void *a, const void *b)
 	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
-/* Pairs known files with new ones as long as one of two tells no more than is compared: where both
- * do, they were compared before and differ. */
+/* Pairs known files with new ones if at least one has no more information than the round compares.
+ * If both have more, an earlier round found them different. */
 static void group_pair(struct seeker *group, size_t count)
 {
 	size_t known = 0;
@@ -148,7 +149,8 @@ static void group_pair(struct seeker *group, size_t count)
 	}
 }
 
-/* One round: pairs what is not paired yet, has that detail, and is the same by place and detail. */
+/* Runs one round: pairs unpaired files that have the level of information and are equal by place
+ * and build. */
 static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
 	size_t count, bool by_path, enum detail detail)
 {
@@ -168,8 +170,8 @@ static void round_pair(struct seeker *seekers, struct module_file **files, size_
 	}
 }
 
-/* Pairs the last of count files, which are new, with the known ones before them. Files that stayed
- * where they were find each other first, then those that moved; the same build first. */
+/* Pairs the last of count files, which are new, with the known ones before them. First files in the
+ * same place, then moved files; in each case equal builds first. */
 static void files_pair(struct module_file **files, size_t known, size_t count)
 {
 	struct seeker *seekers = xcalloc(count + 1, sizeof(*seekers));
@@ -181,7 +183,8 @@ static void files_pair(struct module_file **files, size_t known, size_t count)
 	free(seekers);
 }
 
-/* Makes the paired known files tell what the new ones do, and the others known. */
+/* Updates the paired known files from the new ones, and adds the unpaired ones to the known
+ * files. */
 static void files_settle(struct known *known, size_t before)
 {
 	size_t count = known->count;
@@ -202,7 +205,7 @@ static void files_settle(struct known *known, size_t before)
 	}
 }
 
-/* kind_of: for each module of the dump its number among the known files. */
+/* Pairs the modules of a dump. Stores in kind_of the number of each module's known file. */
 static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
 	size_t before = known->count, count = dump->module_count;
@@ -236,7 +239,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : number_order(x->rank, y->rank);
 }
 
-/* Turns the numbers of known files, which follow the order of the dumps, into ranks. */
+/* Converts the numbers of known files, which are in order of the dumps, to ranks. */
 static void rank(
 	struct known *known, const struct dump_sums *dumps, size_t count, uint32_t **kind_of)
 {
@@ -255,7 +258,7 @@ static void rank(
 	free(ranks);
 }
 
-/* In how many dumps each rank, or each group of them, occurs. */
+/* Counts the dumps in which each rank, or each group of ranks, occurs. */
 static void occurrences(const struct module_ids *ranks, const struct dump_sums *dumps,
 	size_t dump_count, bool by_group, struct occurrence *all)
 {
@@ -272,7 +275,7 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 	}
 }
 
-/* A build that not every dump has which has a file of the name. */
+/* Marks builds that are missing in some dump that has a file of their name. */
 static void find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
 	struct occurrence *own = xcalloc(ranks->count + 1, sizeof(*own));
@@ -295,7 +298,7 @@ void module_ids_make(
 	for (size_t i = 0; i < count; i++) {
 		if (i && dumps[i].module_count && dumps[i].modules == dumps[i - 1].modules) {
 			by_dump[i] =
-				by_dump[i - 1]; /* most dumps of a process have the same ones */
+				by_dump[i - 1]; /* most dumps of a process share their modules */
 			continue;
 		}
 		by_dump[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**by_dump));

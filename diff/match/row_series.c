@@ -1,3 +1,5 @@
+/* Series of rows: snapshots at the ends of parts, their sums, and the trends of many series on
+ * several threads. */
 #include "diff/match/row_series.h"
 
 #include <stdbool.h>
@@ -23,8 +25,9 @@ size_t axis_longest(const struct trend_axis *axis)
 	return longest;
 }
 
-/* A slope lies beyond all that there are when what is left without it rises all the time, or falls: of the
- * orders that n snapshots of a part can have, n! of them, that is one each. */
+/* Considers the chance that a slope lies outside all observed ones. That happens if the series
+ * without the trend always rises or always falls: one order each among the n! orders of a part's n
+ * snapshots. */
 bool axis_has_bounds(const struct trend_axis *axis)
 {
 	double orders = 1, n = 0;
@@ -50,7 +53,8 @@ bool axis_time_passes(const struct trend_axis *axis)
 	return false;
 }
 
-/* One snapshot's numbers fit in a signed one, see dump_sums.h; those of many processes might not. */
+/* Adds without overflow: one snapshot's numbers fit in a signed number (dump_sums.h), sums of many
+ * processes may not. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > INT64_MAX - a ? INT64_MAX : a + b;
@@ -81,7 +85,7 @@ struct block_totals series_last(const struct trend_axis *axis, const struct bloc
 	return axis->parts ? ends_sum(axis, sums, axis_ends) : sums[axis->count - 1];
 }
 
-/* Lowest and highest so far. */
+/* Lowest and highest value so far. */
 struct judge_range {
 	uint64_t low, high;
 };

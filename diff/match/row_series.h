@@ -1,4 +1,4 @@
-/* The series of each row: its ends, and what it says. */
+/* The series of each row: its ends and its trend. */
 #ifndef DIFF_MATCH_ROW_SERIES_H
 #define DIFF_MATCH_ROW_SERIES_H
 
@@ -9,49 +9,45 @@
 #include "diff/match/match.h"
 #include "diff/trend/trend.h"
 
-/*
- * What a series begins and ends with: its first snapshot and its last one, and where it has parts,
- * the first and the last of each, added up, so that the difference is what grew within them.
- */
+/* Ends of a series: its first and its last snapshot. The first snapshots of all parts are added up,
+ * and so are the last ones. Their difference is the growth within the parts. */
 
-/* Whether a snapshot is the last of its part; axis_begins(): the first. */
+/* Returns true if a snapshot is the last of its part. See axis_begins() for the first. */
 bool axis_ends(const struct trend_axis *axis, size_t snapshot);
 
-/* What is said of a trend must have so many snapshots of one part. */
+/* Fewest snapshots in one part for a trend. */
 #define AXIS_TREND_MIN TREND_LEAST
 
-/* How many snapshots the longest part has. */
+/* Returns the number of snapshots in the longest part. */
 size_t axis_longest(const struct trend_axis *axis);
 
-/* Whether there are snapshots enough for bounds of a slope that hold with 95 percent confidence: five of one
- * part, or more of several. Else they are the least and the greatest slope of two. */
+/* Returns true if there are enough snapshots for bounds of a slope with 95 percent confidence: five
+ * in one part, or more in several. Otherwise the bounds are the least and the greatest slope of two
+ * snapshots. */
 bool axis_has_bounds(const struct trend_axis *axis);
 
-/* Whether time passes within a part, and that one that is long enough for a trend, if there is one; false
- * also when times are not known. Without that there are no rates. */
+/* Returns true if time passes within a part that is long enough for a trend, or as long as the
+ * longest part. False if times are unknown. Without it there are no rates. */
 bool axis_time_passes(const struct trend_axis *axis);
 
-/* Sums over the parts of a series sums[0..axis->count); each number is INT64_MAX at most. */
+/* Add up the first, or the last, sums of each part of sums[0..axis->count). Each number is at most
+ * INT64_MAX. */
 struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *sums);
 struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* How far apart the lowest and the highest number of one part are, of the part where that is most;
- * each kind of number by itself. Overhead is not looked at. */
+/* Returns the greatest difference between two numbers of one part, for bytes and for blocks
+ * separately. Overhead is ignored. */
 struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* Whether a series is judged by its blocks: within each part its bytes are always the same, and its blocks are
- * not. sums is NULL: it has neither. */
+/* Returns true if a series is judged by its blocks: its bytes are constant within each part and its
+ * blocks are not. False if sums is NULL. */
 bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums);
 
-/* Judging many series of one axis: by several threads, each with a judge of its own. */
-
-/* Calls judge_one for 0..count, in no order and several at once. */
+/* Calls judge_one for 0..count, in any order, on several threads, each with its own judge. */
 void series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *judge), void *ctx);
 
-/* What the series of each row says. */
-
-/* Fills in the trend of each row of a comparison that has an axis, several at once. */
+/* Fills in the trend of each row of a comparison that has an axis, on several threads. */
 void series_judge_rows(struct comparison *comparison);
 
 #endif

@@ -1,3 +1,5 @@
+/* Classes of stacks: numbers of text frames, locations that frames are compared by, hashing and
+ * comparing stacks, and the order of classes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@
 struct spelling {
 	const char *name, *digits, *rest;
 	size_t name_len, digits_len, rest_len;
-	uint32_t *number; /* where it goes */
+	uint32_t *number; /* receives its number */
 };
 
 static size_t hex_len(const char *text)
@@ -21,7 +23,8 @@ static size_t hex_len(const char *text)
 	return strspn(text, "0123456789abcdefABCDEF");
 }
 
-/* The digits of an offset behind a plus, without leading zeros: their number, or 0: it is none. */
+/* Returns the number of digits of an offset after a plus, without leading zeros, or 0 if it is not
+ * an offset. */
 static size_t offset_at(const char *plus, const char **digits)
 {
 	const char *at = plus + 1;
@@ -39,8 +42,8 @@ static size_t offset_at(const char *plus, const char **digits)
 	return len - zeros;
 }
 
-/* The last plus with digits behind it starts the offset: names may hold others. An address in front of a name
- * does not count: the offset is known. */
+/* Splits a text. The last plus with digits after it starts the offset, because names may contain a
+ * plus. An address before a name is ignored, because the offset is known. */
 static struct spelling spelling_of(const char *text, bool by_function)
 {
 	size_t addr_len = frame_addr_len(text, strlen(text)), len;
@@ -61,7 +64,7 @@ static struct spelling spelling_of(const char *text, bool by_function)
 		spelling.rest = digits + digits_len;
 		spelling.rest_len = len - (size_t)(spelling.rest - text);
 	}
-	/* What has no function part is its offset. */
+	/* Without a function, the offset is all there is. */
 	if (by_function && memchr(text, '!', spelling.name_len))
 		spelling.digits_len = spelling.rest_len = 0;
 	return spelling;
@@ -97,10 +100,10 @@ static int by_spelling(const void *a, const void *b)
 }
 
 /*
- * Numbers for the frames of stacks that have no addresses but text: for each dump an array, in the order of
- * its texts, of numbers from 1 that follow the text, in arena. Equal for texts that say the same, in whatever
- * dump: however an offset is spelt does not count ("+0x00000808", "+808"); with by_function neither it nor
- * what is behind it.
+ * Numbers the frames of stacks that have texts instead of addresses. Returns, by dump and text,
+ * numbers from 1 in the order of the texts, in arena. Equal texts of any dump have equal numbers;
+ * the notation of an offset is ignored ("+0x00000808", "+808"). With by_function, the offset and
+ * the text after it are ignored.
  */
 static uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena)
@@ -128,10 +131,10 @@ static uint32_t **text_numbers(
 	return numbers;
 }
 
-/* Units beside those of places: they differ from all modules' numbers. */
+/* Units of locations beyond those of modules. */
 #define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
 #define UNIT_TEXT (UINT64_C(2) << 32)
-#define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the same */
+#define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the number of the module's group */
 
 int stack_id_order(const char *a, const char *b)
 {
@@ -147,7 +150,7 @@ static bool is_all_by_name(enum match_mode mode)
 	return mode == MATCH_SYMBOL || mode == MATCH_FUNCTION;
 }
 
-/* Whether a frame there is known by its name, if it has one. */
+/* Returns true if a frame is compared by its name, if it has one. */
 static bool goes_by_name(const struct stack_classes *classes, const struct location *place)
 {
 	if (is_all_by_name(classes->mode))
@@ -156,8 +159,9 @@ static bool goes_by_name(const struct stack_classes *classes, const struct locat
 	       classes->locations->ranks.is_rebuilt[place->unit - 1];
 }
 
-/* Of a rebuilt module that has names in this build, a frame without one: offsets would tell it from
- * every frame of another build, so it goes by where it stands among the others. */
+/* Returns true for a frame without a name in a rebuilt module that has other names in this build.
+ * Its offset would differ from every frame of another build, so it is compared only by its position
+ * in the stack. */
 static bool is_any_nameless(const struct stack_classes *classes, const struct location *place)
 {
 	return classes->mode != MATCH_SYMBOL && place->unit &&
@@ -165,7 +169,7 @@ static bool is_any_nameless(const struct stack_classes *classes, const struct lo
 	       classes->has_names[place->unit - 1];
 }
 
-/* The place that a frame there is compared by where names count. */
+/* Returns the location that a frame is compared by if names count. */
 static struct location named_place_at(
 	const struct stack_classes *classes, const struct location *place)
 {
@@ -183,7 +187,7 @@ static struct location named_place_at(
 	return *place;
 }
 
-/* The place that a frame is compared by. */
+/* Returns the location that a frame is compared by. */
 static struct location frame_at(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
 {
@@ -212,7 +216,7 @@ struct location stack_class_function(
 	return named && named->class ? (struct location){at.unit, named->function} : at;
 }
 
-/* Looks for the names that stacks are compared by, all at once. */
+/* Looks up all names that stacks are compared by, at once. */
 static void find_names(struct stack_classes *classes, struct names *names, size_t dump_count)
 {
 	static const enum name_class by_mode[] = {[MATCH_AUTO] = CLASS_CODE,
@@ -276,7 +280,7 @@ static bool is_by_id(const struct stack_classes *classes, enum row_kind kind)
 	return kind == ROW_UNKNOWN || (kind == ROW_STACK && classes->mode == MATCH_ID);
 }
 
-/* Puts the stack's frames where they are at hand. */
+/* Stores the locations of a stack's frames in classes->frames. */
 static void take_frames(struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
 	uint32_t depth = location_depth(classes->locations, dump, stack);
@@ -291,7 +295,7 @@ static void take_frames(struct stack_classes *classes, size_t dump, const struct
 	classes->depth = depth;
 }
 
-/* An id without a stack means something in its own process only. */
+/* Hashes a stack. An id without frames is only valid in its own process. */
 static uint32_t hash_stack(
 	const struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
@@ -312,7 +316,7 @@ static uint32_t hash_stack(
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	depth = location_depth(classes->locations, dump, stack);
-	/* One word for each frame: which others give the same word depends on the key. */
+	/* One word per frame. Collisions depend on the random key. */
 	for (uint32_t i = 0; i < depth; i++) {
 		struct location place = frame_at(classes, dump, stack, i);
 
@@ -328,7 +332,7 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-/* Whether a known class is that of the stack at hand. */
+/* Returns true if a known class is that of the current stack. */
 static bool is_same(const struct stack_classes *classes, const struct stack_class *known,
 	const struct stack_class *wanted, const struct stack *stack)
 {
@@ -391,8 +395,8 @@ uint32_t stack_class_none(struct stack_classes *classes, size_t dump)
 	return find_class(classes, dump, STACK_NONE, NULL, hash_stack(classes, dump, NULL));
 }
 
-/* What may be known of a stack from an earlier dump, or NULL. An id without a stack means something in its own
- * process only. */
+/* Returns the cache entry of a stack, or NULL. An id without frames is only valid in its own
+ * process, so it has none. */
 static struct class_memo *memo_of(
 	const struct stack_classes *classes, const struct dump_sums *sums, uint32_t number)
 {
@@ -405,13 +409,13 @@ static struct class_memo *memo_of(
 #define HASHED_AT_ONCE 4096 /* stacks */
 #define PREFETCH_AHEAD 8
 
-/* The hashes of a dump's stacks, by several threads. */
+/* Hashing of a dump's stacks by several threads. */
 struct class_hashing {
 	const struct stack_classes *classes;
 	size_t dump;
 	uint32_t alike;
 	uint32_t *hashes;
-	atomic_size_t next; /* stack that nobody has taken */
+	atomic_size_t next; /* first stack that no thread has claimed */
 };
 
 static void hash_some(void *ctx, unsigned number)
@@ -435,14 +439,15 @@ static void hash_some(void *ctx, unsigned number)
 	}
 }
 
-/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the class. */
+/* If a stack of an earlier dump is equal, and its addresses have the same locations, so is the
+ * class. */
 void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *numbers)
 {
 	const struct dump_sums *sums = &classes->dumps[dump];
 	struct class_hashing hashing = {classes, dump, classes->locations->alike[dump], numbers, 0};
 	size_t threads = sums->stacks.count / HASHED_AT_ONCE;
 
-	if (!classes->count) /* of one dump, or the first of many that have most in common */
+	if (!classes->count) /* for one dump, or for many that share most stacks */
 		hash_index_reserve(&classes->index, sums->stacks.count);
 	thread_run(threads < thread_cores() ? (unsigned)threads + 1 : thread_cores(), hash_some,
 		&hashing);
@@ -463,8 +468,8 @@ void stack_classes_find(struct stack_classes *classes, size_t dump, uint32_t *nu
 
 /* ---------------------------------------------------------------- order */
 
-/* Whether a frame counts: outermost ones in no module do not. The depth is found only where the frame is in none,
- * for that takes long. */
+/* Returns true if a frame counts; outermost frames in no module do not. Computes the depth only for
+ * frames in no module, because that is slow. */
 static bool is_within(const struct stack_classes *classes, size_t dump, const struct stack *stack,
 	uint32_t frame, const struct location *location)
 {
@@ -481,7 +486,7 @@ int stack_order(const struct stack_classes *classes, size_t dump_a, const struct
 	for (uint32_t i = 0; !order && i < a->frame_count && i < b->frame_count; i++) {
 		struct location x, y;
 
-		/* Stacks of one dump often start with the same frames. */
+		/* Stacks of one dump often start with equal frames. */
 		if (dump_a == dump_b && a->is_named == b->is_named &&
 			stack_frame(a, i) == stack_frame(b, i))
 			continue;
@@ -527,7 +532,7 @@ int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t 
 	return stack_order(classes, x->dump, stack_of(classes, x), y->dump, stack_of(classes, y));
 }
 
-/* Whether its order is that of frames, once the kind is the same. */
+/* Returns true if classes of its kind are ordered by frames. */
 static bool is_by_frames(const struct stack_classes *classes, const struct stack_class *class)
 {
 	return class->kind == ROW_STACK && !is_by_id(classes, class->kind);
@@ -552,7 +557,7 @@ uint32_t stack_class_common(
 }
 
 #define KEY_UNIT_BITS 34 /* see UNIT_NAMELESS */
-#define KEY_OFFSET_BITS 27 /* larger offsets are all the same */
+#define KEY_OFFSET_BITS 27 /* larger offsets have one key */
 
 uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, uint32_t common)
 {
@@ -574,9 +579,9 @@ uint64_t stack_class_key(const struct stack_classes *classes, uint32_t number, u
 	       (place.offset < offset_max ? place.offset : offset_max);
 }
 
-/* ---------------------------------------------------------------- one of several */
+/* ---------------------------------------------------------------- one of several stacks */
 
-/* A number that sorts by what it stands for. */
+/* A class number for sorting in the order of classes. */
 struct sorted_class {
 	const struct stack_classes *classes;
 	uint32_t number;
@@ -627,19 +632,20 @@ uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t
 	return add(classes, hash, &class);
 }
 
-/* ---------------------------------------------------------------- start and end */
+/* ---------------------------------------------------------------- making and freeing */
 
-/* What a dump tells of its process. */
+/* Identity of a dump's process. */
 struct process_key {
 	int64_t start_ms;
 	int64_t pid;
 };
 
-/* The first dump that is not of another process: it tells the same, or nothing. */
+/* Stores for each dump the first dump of its process. Dumps without pid or start count as one
+ * process. */
 static void find_processes(struct stack_classes *classes, size_t dump_count)
 {
 	struct table known;
-	size_t untold = SIZE_MAX; /* the first that tells nothing */
+	size_t untold = SIZE_MAX; /* the first dump without them */
 
 	table_init(&known);
 	for (size_t i = 0; i < dump_count; i++) {
