@@ -1,4 +1,4 @@
-/* The blocks of each row that is shown, one by one: their sizes, and which of them were there before. */
+/* The single blocks of each row shown: their sizes, and which of them exist in both dumps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,21 +7,20 @@
 #include "diff/match/match.h"
 #include "diff/query/view.h"
 
-/* A block of a row that is shown. */
 struct shown_block {
 	uint64_t bytes;
-	uint32_t shown; /* index into view->blocks */
+	uint32_t shown; /* index in view->blocks */
 	bool is_new;
 };
 
 struct block_run {
 	struct view *view;
-	uint32_t *shown; /* by row of the comparison: index into view->blocks, or ROW_NONE */
+	uint32_t *shown; /* by row of the comparison: index in view->blocks, or ROW_NONE */
 	struct shown_block *blocks;
 	size_t count, cap;
 };
 
-/* The row of a block as it is shown, or ROW_NONE. */
+/* Returns the index of a block's row in view->blocks, or ROW_NONE. */
 static uint32_t shown_of(const struct block_run *run, size_t dump, const struct listed_block *block)
 {
 	uint32_t row = block->cell == CELL_NONE ?
@@ -87,7 +86,8 @@ static void count_block(struct block_totals *to, const struct listed_block *bloc
 	to->requested_bytes += block->requested_bytes;
 }
 
-/* A block of OLD is found again once, whatever a dump says. */
+/* Counts blocks as kept, new or gone. A block of OLD is matched only once, even if a dump lists
+ * duplicates. */
 static void find_again(struct block_run *run)
 {
 	const struct dump_sums *old = run->view->comparison->dumps, *new = old + 1;

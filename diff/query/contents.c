@@ -1,4 +1,4 @@
-/* What blocks of a row hold, as far as the dump says so, with the names of what it leads to. */
+/* Contents of a row's blocks, if the dump has them, with the names of the addresses in them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "diff/match/match.h"
 #include "diff/query/view.h"
 
-/* The first content of the stack with this id, or of those behind it. */
+/* Returns the index of the first content whose stack has this id or a later one. */
 static size_t find_contents(const struct dump_sums *sums, const char *id)
 {
 	size_t low = 0, high = sums->content_count;
@@ -34,7 +34,8 @@ static const struct dump_pointer *pointer_at(
 	return NULL;
 }
 
-/* A word that is an address in a module is named as a return address behind it would be. */
+/* Splits a content into words. A word that is an address in a module gets the name of a return
+ * address one byte further. */
 static void take_words(struct view *view, const struct dump_sums *sums, struct shown_content *shown)
 {
 	const struct dump_content *content = shown->content;
@@ -62,7 +63,7 @@ static struct stack stack_of(const struct shown_word *word)
 	return (struct stack){.frames = (uint64_t *)&word->return_addr, .frame_count = 1};
 }
 
-/* Names of one dump, many at once. */
+/* Looks up all names of one dump at once. */
 static void find_names(struct view *view, size_t dump)
 {
 	const struct dump_sums *sums = &view->comparison->dumps[dump];
@@ -131,7 +132,7 @@ bool view_word_frame(const struct view *view, const struct dump_sums *dump,
 	naming_stack_frames(&view->naming, dump, &stack, frames);
 	if (!frames->count)
 		return false;
-	frame = &frames->items[frames->count - 1]; /* what others are inlined into */
+	frame = &frames->items[frames->count - 1]; /* the outermost function */
 	frame->addr = word->value;
 	frame->offset_bytes -= frame->offset_bytes != 0;
 	frame->file = NULL;

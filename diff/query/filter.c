@@ -1,3 +1,5 @@
+/* Selection of stacks by size, modules and patterns: first without names, then with names, and the
+ * check for filters that match nothing. */
 #include "diff/query/filter.h"
 
 #include <inttypes.h>
@@ -40,7 +42,8 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* Net growth would hide what returns: of a trend it is how far the series goes up and down. */
+/* In a trend, the change is the difference between the lowest and the highest snapshot: memory that
+ * was freed again has no net growth. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
@@ -62,7 +65,8 @@ bool filter_change(
 
 /* ---------------------------------------------------------------- modules */
 
-/* A frame's address is one in either of the row's dumps; its module's short name tells which. */
+/* Returns the file name of a frame's module in a dump, or NULL if the address is not valid in this
+ * dump: the module's short name must match. */
 static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
@@ -84,8 +88,8 @@ const char *filter_frame_file(
 	return file ? file : module_file(&comparison->dumps[row->older_dump], frame);
 }
 
-/* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is
- * not known and any will do. */
+/* Returns true if a module is the wanted one. file is its name with extension; if NULL, any
+ * extension in wanted matches. */
 static bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
@@ -98,7 +102,7 @@ static bool filter_names_module(const char *wanted, const char *module, const ch
 	return dot && text_same(wanted, (size_t)(dot - wanted), module, module_len);
 }
 
-/* Whether a row, whose frames these are, goes through one of the modules. */
+/* Returns true if a row's frames include one of the modules. */
 static bool filter_modules(const struct filter *filter, const struct comparison *comparison,
 	const struct row *row, const struct frames *frames)
 {
@@ -133,7 +137,7 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	*verdict = VERDICT_DROP;
 	if (filter->module_count && !filter_modules(filter, comparison, row, frames))
 		return 0;
-	/* A frame's texts, which are mostly its own, are made once for both lists. */
+	/* Texts of frames are mostly distinct, so each is made once for both lists. */
 	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 
@@ -157,7 +161,8 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 
 /* ---------------------------------------------------------------- named frames */
 
-/* Whether any of the patterns matches any frame: 1, 0 or negative. Raw forms are done with. */
+/* Returns 1 if any pattern matches a frame's name or file, 0 if none does, or an error. Raw forms
+ * were matched before. */
 static int match_named(
 	struct patterns *patterns, const struct frames *frames, struct buf *name, struct err *err)
 {
@@ -196,7 +201,7 @@ int filter_named(
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what names nothing */
+/* ---------------------------------------------------------------- filters that match nothing */
 
 static bool is_in_frames(const char *wanted, const struct frame *frames, size_t count)
 {
@@ -276,7 +281,7 @@ void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps,
 	}
 }
 
-/* Holds all forms of a row's frames against the patterns that have matched nothing so far. */
+/* Matches all forms of a row's frames against the patterns without a match. */
 static void try_row(struct filter *filter, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {
@@ -294,8 +299,8 @@ static void try_row(struct filter *filter, const struct frames *frames)
 	}
 }
 
-/* When none has matched and nothing was excluded, selecting has held all of them against all that
- * there is. */
+/* Returns true if the selection tried every pattern on every row: no pattern matched and nothing
+ * could be excluded. */
 static bool were_all_held(const struct filter *filter)
 {
 	for (size_t i = 0; i < filter->include.count; i++) {
@@ -310,7 +315,7 @@ void unmatched_patterns(
 {
 	const struct comparison *comparison = naming->comparison;
 	struct patterns *patterns = &filter->include;
-	uint32_t *rows; /* that the other filters leave */
+	uint32_t *rows; /* rows that the other filters keep */
 	size_t count = 0;
 	struct frames frames;
 
@@ -332,7 +337,7 @@ void unmatched_patterns(
 		}
 		rows[count++] = (uint32_t)i;
 	}
-	/* What can be told without names comes first: these take time. */
+	/* Looking up names is slow, so patterns are tried without names first. */
 	for (int with_names = 0; with_names < 2 && !were_all_held(filter); with_names++) {
 		if (with_names && patterns_unmatched(patterns, 0) < patterns->count)
 			naming_find(naming, rows, count);

@@ -1,4 +1,4 @@
-/* Which stacks are wanted, and filters that name nothing. */
+/* Selection of stacks, and filters that match nothing. */
 #ifndef DIFF_QUERY_FILTER_H
 #define DIFF_QUERY_FILTER_H
 
@@ -13,75 +13,73 @@
 #include "diff/query/pattern.h"
 #include "diff/read/frame.h"
 
-/*
- * Which stacks are wanted. What can be told without names is asked first: names take time.
- */
+/* Selection of stacks. Conditions that need no names are checked first, because looking up names is
+ * slow. */
 
 struct filter {
-	/* A stack is kept when any frame of it matches include (when there is any) and none does
-	 * exclude. A frame is its "module!function", its source file, and its raw forms
-	 * "module+OFFSET" and "ADDRESS". */
+	/* A stack is kept if any frame matches include (or include is empty) and no frame matches
+	 * exclude. Patterns are matched against a frame's "module!function", its source file, and
+	 * its raw forms "module+OFFSET" and "ADDRESS". */
 	struct patterns include, exclude;
-	/* Kept: stacks with a frame in one of them, with or without the extension, in either case. */
+	/* Only stacks with a frame in one of these modules, with or without extension, in any
+	 * case. */
 	const char *const *modules;
 	size_t module_count;
-	/* The growth's magnitude, of both; of a trend how far the lowest and the highest snapshot of
-	 * a process are apart. */
+	/* Least growth or decrease in bytes and blocks; in a trend, least difference between the
+	 * lowest and the highest snapshot of a process. */
 	uint64_t min_bytes, min_blocks;
-	unsigned trend_verdicts; /* of a trend: a bit for each that is wanted; 0: all */
+	unsigned trend_verdicts; /* in a trend: bit mask of the selected verdicts; 0: all */
 	struct buf name, addr;
 };
 
 enum verdict {
 	VERDICT_DROP,
 	VERDICT_KEEP,
-	VERDICT_NAMES, /* names must tell */
-	VERDICT_NAMES_EXCLUDE, /* it is included; names must tell whether it is excluded */
+	VERDICT_NAMES, /* depends on names */
+	VERDICT_NAMES_EXCLUDE, /* included; exclusion depends on names */
 };
 
 void filter_init(struct filter *filter);
 void filter_release(struct filter *filter);
 
-/* Whether anything can be left out. */
+/* Returns true if the filter can drop a row. */
 bool filter_is_active(const struct filter *filter);
 
-/* Whether what a row adds up to is wanted: its change is large enough, and its verdict right. */
+/* Returns true if a row's change is large enough and its verdict is selected. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
-/* Says what can be said of a row whose frames have no names yet. 0 or as patterns_match(). */
+/* Decides on a row whose frames have no names yet. Returns 0 or an error of patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);
 
-/* Goes on from a verdict of filter_raw() with frames that have names: drop or keep. */
+/* Continues from a verdict of filter_raw() with named frames: drop or keep. */
 int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
 
-/* The file name of a frame's module, with extension, or NULL where that is not known. Borrowed. */
+/* Returns the file name of a frame's module, with extension, or NULL if unknown. Borrowed. */
 const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame);
 
-/*
- * Filters that name nothing: a module or a heap that no dump has, a pattern that nothing matches.
- * Most likely they are mistyped, and a limit of growth that looks at nothing passes always.
- */
+/* Filters that match nothing: a module or a heap that no dump has, a pattern without a match. Most
+ * likely they are mistyped, and then a limit of growth passes because nothing is checked. */
 
-/* Is told of a value of an option, and what is wrong with it. */
+/* Called for an option's value that matches nothing; what describes the problem. */
 typedef void unmatched_say(void *ctx, const char *option, const char *value, const char *what);
 
-/* --module, of the comparison's dumps or, when it was read, of its frames. */
+/* Checks --module against the modules of the dumps or, for a printed comparison, of its frames. */
 void unmatched_modules(
 	const struct filter *filter, const struct naming *naming, unmatched_say *say, void *ctx);
 
-/* --heap; nothing is said of a comparison that was read, which does not tell. */
+/* Checks --heap. Reports nothing for a printed comparison, which has no heaps. */
 void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
 	unmatched_say *say, void *ctx);
 
 /*
- * -i, when the rows were selected. Patterns that decided on nothing are held against all rows that
- * the other filters leave, whose names are looked for; of a pattern that cannot be matched against a
- * text nothing is said, nor when there are no rows. is_part: the comparison's rows are not of all
- * blocks. say is NULL: they are held against the rows, and nothing is said.
+ * Checks -i after rows were selected. Patterns that have matched nothing yet are matched against
+ * all rows that the other filters keep; their names are looked up. Nothing is reported without
+ * rows, or for a pattern that takes too long on a text. is_part: rows do not cover all blocks.
+ * Without a callback, patterns are matched but not reported.
  */
 void unmatched_patterns(
 	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx);

@@ -1,3 +1,4 @@
+/* Groups: adds the sums of rows to groups by frame or heap, and sorts the groups. */
 #include "diff/query/group.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 	struct view_group_row *group = &view->groups[index];
 	bool is_short = axis_longest(view->comparison->axis) < AXIS_TREND_MIN;
 
-	/* What is in no group's self at all does not move. */
+	/* A group without self sums is steady. */
 	group->self_trend.verdict = is_short ? TREND_TOO_FEW : TREND_STEADY;
 	if (group->self_of)
 		trend_judge(judge, group->self_of, &group->self_trend);
@@ -34,14 +35,14 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *judge)
 
 struct grouping {
 	struct view *view;
-	struct table known; /* name -> index into groups */
-	size_t *seen; /* by group: 1 + the row that was counted last */
+	struct table known; /* name -> index in groups */
+	size_t *seen; /* by group: 1 + the last row counted */
 	size_t cap, seen_cap;
 	struct buf name;
 	struct frames frames;
 };
 
-/* Finds or makes the group with the name at hand. */
+/* Returns the index of the group with the current name, which is added if it is new. */
 static size_t group_put(struct grouping *grouping)
 {
 	struct view *view = grouping->view;
@@ -61,7 +62,7 @@ static size_t group_put(struct grouping *grouping)
 	return view->group_count++;
 }
 
-/* Counts row number i of the view to the group with the name at hand. */
+/* Adds row number i of the view to the group with the current name. */
 static void group_count(struct grouping *grouping, size_t i, bool is_self)
 {
 	struct view *view = grouping->view;
@@ -124,7 +125,7 @@ void group_heap_name(const struct view *view, uint64_t heap, struct buf *name)
 		buf_add_text(name, "(heap not known)");
 }
 
-/* What rows are counted to whose frames are not known, or NULL. */
+/* Returns the name of the group for rows whose frames are unknown, or NULL. */
 static const char *words_of(const struct row *row, const struct frames *frames)
 {
 	if (row->kind == ROW_AMBIGUOUS || row->kind == ROW_ONE_OF || frames->part_count)
@@ -161,7 +162,7 @@ static void group_row(struct grouping *grouping, size_t i)
 	}
 }
 
-/* Adds the stacks that are not shown to the groups of those that are. */
+/* Adds the rows that are not shown to the groups of those that are. */
 static void add_others(struct grouping *grouping)
 {
 	struct view *view = grouping->view;
@@ -177,9 +178,9 @@ static void add_others(struct grouping *grouping)
 
 struct sorted_group {
 	struct view_group_row group;
-	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* what to sort by */
-	int64_t self, total; /* and then */
-	bool by_total; /* of these the total first */
+	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* first keys */
+	int64_t self, total; /* next keys */
+	bool by_total; /* total before self */
 };
 
 static int by_change(const void *a, const void *b)
@@ -200,7 +201,7 @@ static int by_change(const void *a, const void *b)
 	return strcmp(x->group.name, y->group.name);
 }
 
-/* Bytes in one dump fit too, see dump_sums.h. */
+/* Returns the sort key. The bytes of one dump fit in a signed number, see dump_sums.h. */
 static int64_t sort_key(const struct change *change, enum view_sort sort)
 {
 	switch (sort) {

@@ -1,4 +1,4 @@
-/* Groups: rows with something in common, each counted once in a group. */
+/* Groups: rows with a common function, file, module or heap; a row counts once in a group. */
 #ifndef DIFF_QUERY_GROUP_H
 #define DIFF_QUERY_GROUP_H
 
@@ -6,18 +6,19 @@
 #include "diff/query/view.h"
 
 /*
- * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
- * without a name are "module!?"; a module is one whatever the case of its letters, see pattern.h;
- * rows without a stack, and those that may be of several, are groups of their own, with words in
- * brackets; by heap, or sort of memory, all rows are of theirs.
+ * Fills groups and group_count of a view whose rows and group are set. Frames without a name belong
+ * to "module!?". The case of modules is ignored, see pattern.h. Rows without a stack and rows of
+ * several candidates form groups of their own, named by words in brackets. By heap or memory, every
+ * row belongs to its heap's group.
  */
 void groups_make(struct view *view);
 
-/* What a frame of a view that is grouped, or a heap, is counted to; replaces what name held. */
+/* Store the name of the group that a frame, or a heap, of a grouped view belongs to. Replace the
+ * content of name. */
 void group_name(const struct view *view, const struct frame *frame, struct buf *name);
 void group_heap_name(const struct view *view, uint64_t heap, struct buf *name);
 
-/* Whether it is heaps, and no frames, that rows are counted to. */
+/* Returns true if rows are grouped by heap instead of by frames. */
 bool group_is_by_heap(enum view_group group);
 
 #endif

@@ -1,3 +1,5 @@
+/* Frames of rows with their modules and names: requests names in batches, and describes the names
+ * that are missing. */
 #include "diff/query/naming.h"
 
 #include <stdlib.h>
@@ -8,15 +10,16 @@
 #include "diff/match/locations.h"
 #include "diff/read/frame.h"
 
-#define MISSING_MAX 4 /* modules that are named */
+#define MISSING_MAX 4 /* number of modules listed */
 
 struct shown_functions {
-	struct table known; /* to where they are in the arena */
+	struct table known; /* function -> its address in the arena */
 	struct arena arena;
 	struct buf text;
 };
 
-/* A module's file name without folder and extension: its length, and where it starts in *name. */
+/* Stores the start of a module's file name without folder and extension in *name. Returns its
+ * length. */
 static size_t short_name(const struct module *module, const char **name)
 {
 	const char *dot;
@@ -123,7 +126,8 @@ void naming_find(struct naming *naming, const uint32_t *rows, size_t count)
 		if (!row->stack->is_named)
 			want_stack(naming, row->dump, row->stack);
 	}
-	/* It fails for options that symbol_options_check() refuses; these it has let through. */
+	/* names_resolve() fails only for options that symbol_options_check() refuses; these were
+	 * accepted. */
 	(void)names_resolve(comparison->names, &err);
 }
 
@@ -138,7 +142,7 @@ void naming_release(struct naming *naming)
 	*naming = (struct naming){0};
 }
 
-/* A return address of a row, with the names that were found for it if they are wanted. */
+/* Appends a return address of a row, with its names if is_named. */
 static void add_addr(const struct naming *naming, const struct row *row, bool is_named,
 	uint64_t addr, struct frames *frames)
 {
@@ -184,7 +188,7 @@ static void add_stack(
 	}
 }
 
-/* Of a comparison that was read. */
+/* Appends the frames of a printed comparison. */
 static void add_given(const struct frames *given, struct frames *frames)
 {
 	size_t part = 0;
@@ -198,7 +202,7 @@ static void add_given(const struct frames *given, struct frames *frames)
 		frames_part(frames); /* the last candidates have no frames */
 }
 
-/* Each name is looked through once, however many rows have it. */
+/* Returns the display name of a function. Each name is converted once. */
 static const char *show_function(struct shown_functions *shown, const char *function)
 {
 	size_t len = function ? strlen(function) : 0;
@@ -248,7 +252,7 @@ void naming_stack_frames(const struct naming *naming, const struct dump_sums *du
 	get_frames(naming, &row, naming->by_name, frames);
 }
 
-/* A module's file name and how many frames in it have no name. */
+/* A module's file name and its number of frames without a name. */
 struct missing_names {
 	const char *name;
 	size_t len, count;
@@ -269,7 +273,8 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count > y->count ? -1 : 1) : by_name(a, b);
 }
 
-/* Counts for each module, by dump and index; those in no module come last. The number of all. */
+/* Counts frames without a name by module, in order of dumps and modules; the last element counts
+ * frames in no module. Returns the number of all frames. */
 static size_t count_missing(
 	const struct naming *naming, const size_t *first, struct missing_names *all)
 {
@@ -301,7 +306,8 @@ static size_t count_missing(
 	return frames;
 }
 
-/* Unites modules of one name and drops those with nothing; the most frames first. */
+/* Merges modules with equal names, drops those without missing names, and sorts by number of
+ * frames. */
 static size_t unite(struct missing_names *all, size_t count)
 {
 	size_t some = 0, kept = 0;
@@ -321,7 +327,7 @@ static size_t unite(struct missing_names *all, size_t count)
 	return kept;
 }
 
-/* A file's name as it is typed in a command; for what cannot be typed or read again, a word. */
+/* Appends a file's name quoted for a command line, or "DUMP" if it cannot be typed safely. */
 static void add_path(struct buf *words, const char *path)
 {
 	if (!path || path[0] == '-' || strpbrk(path, "\"'`$!%\r\n"))
@@ -330,7 +336,8 @@ static void add_path(struct buf *words, const char *path)
 		buf_printf(words, strpbrk(path, " \t*?;&|()<>#[]{}") ? "\"%s\"" : "%s", path);
 }
 
-/* hsym reads dumps, and a moment of a recording only as one. */
+/* Appends the modules, and a command that explains them. hsym reads dumps, so a moment of a
+ * recording must be extracted. */
 static void add_modules(struct buf *words, const struct missing_names *all, size_t modules,
 	const struct dump_sums *dump)
 {
@@ -350,13 +357,13 @@ void naming_missing(const struct naming *naming, bool is_stopped, struct buf *wo
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t dumps = comparison->dump_count, frames, missing = 0, count = 0;
-	/* Modules by dump, and what is counted of each; last, what lies in none. */
+	/* Modules of all dumps, with an additional element for frames in no module. */
 	size_t *first;
 	struct missing_names *all;
-	/* The first dump with a module that lacks names: no file has names for what lies in none. */
+	/* First dump with a module that lacks names. Frames in no module have no symbol file. */
 	const struct dump_sums *lacking = NULL;
 
-	if (!naming->by_name) /* nothing was looked for */
+	if (!naming->by_name) /* no names were looked up */
 		return;
 	first = xcalloc(dumps + 1, sizeof(*first));
 	for (size_t i = 0; i < dumps; i++)

@@ -1,10 +1,10 @@
 /*
  * The frames of the rows to be shown, with their modules and names.
  *
- * Rows are asked for in batches: finding names is what takes time, and much of it is spent once per
- * batch. However often and for however many rows, each distinct address is looked for once; what
- * matching has found already is not looked for again. A naming borrows the comparison, which owns
- * the names. In a comparison that was read there is nothing to find: its rows have their frames.
+ * Names are requested in batches, because looking them up is slow and much of the cost is per
+ * batch. Each distinct address is looked up once, however often it is requested and even if
+ * matching has requested it. A naming borrows the comparison, which owns the names. In a printed
+ * comparison nothing is looked up: its rows have their frames.
  */
 #ifndef DIFF_QUERY_NAMING_H
 #define DIFF_QUERY_NAMING_H
@@ -18,43 +18,41 @@
 
 struct naming {
 	const struct comparison *comparison;
-	bool by_name; /* false: no name is looked for, not even in the dumps */
-	bool *is_asked; /* by row: naming_find() was */
-	const char ***modules; /* short names by dump and module; NULL while no dump is there */
-	struct frame **texts; /* by dump and text: what frames that are texts say */
-	struct shown_functions *shown; /* what function_shown() made of names */
+	bool by_name; /* false: names are not even taken from the dumps */
+	bool *is_asked; /* by row: naming_find() was called */
+	const char ***modules; /* short names by dump and module; NULL without dumps */
+	struct frame **texts; /* frames parsed from texts, by dump and text */
+	struct shown_functions *shown; /* results of function_shown() */
 	struct arena arena;
 };
 
-/* Starts nothing yet. */
 void naming_make(struct naming *naming, const struct comparison *comparison, bool by_name);
 void naming_release(struct naming *naming);
 
-/* Looks for the names of the rows with these numbers, where that was not done yet; many at once are
- * faster. symbol_options_check() must have let the comparison's options through. */
+/* Looks up the names of rows that have not been looked up yet. Large batches are faster.
+ * symbol_options_check() must have accepted the comparison's options. */
 void naming_find(struct naming *naming, const uint32_t *rows, size_t count);
 
-/* The frames of row number index with the names that were found, as function_shown() has them, all of
- * them, innermost first.
- * Replaces what frames held; none when the row has no stack. Texts live as long as the naming and
- * the comparison. */
+/* Stores all frames of row number index in frames, innermost first, with the names found, as
+ * function_shown() shows them. Replaces the content of frames; stores none if the row has no stack.
+ * Texts live as long as the naming and the comparison. */
 void naming_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* The same without names, but for those that the stack itself gives. */
+/* Stores the frames without names, except names that the stack itself contains. */
 void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
-/* The same two of stacks that no row has, of a dump of the comparison. */
+/* Look up names, and store frames, of stacks in a dump of the comparison that have no row. */
 void naming_find_stacks(
 	struct naming *naming, size_t dump, const struct stack *stacks, size_t count);
 void naming_stack_frames(const struct naming *naming, const struct dump_sums *dump,
 	const struct stack *stack, struct frames *frames);
 
-/* Looks for the name of a return address of a dump. Returns true if it has one. */
+/* Looks up the name of a return address of a dump. Returns true if it has one. */
 bool naming_find_addr(struct naming *naming, size_t dump, uint64_t addr);
 
-/* Adds a few words on those frames that names were looked for and not found, or nothing when all
- * have names: how many, in which modules, and the command that says why, for the first dump that lacks
- * some. With is_stopped, the looking was ended early, and only how many is said. */
+/* Appends a message about frames whose names were not found: their number, their modules, and the
+ * command that explains why, for the first dump with such frames. Appends nothing if all frames
+ * have names. If is_stopped, the lookup was interrupted, and the message has only the number. */
 void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

@@ -1,3 +1,5 @@
+/* Matching texts: the only user of PCRE2, with limits on steps; spellings of modules; lists in
+ * files. */
 #include "diff/query/pattern.h"
 
 #include <inttypes.h>
@@ -12,15 +14,18 @@
 #include "core/base/text.h"
 #include "core/dump/source.h"
 
-#define KNOWN_MAX ((size_t)1 << 20) /* texts that are remembered */
-/* Far above what a sane pattern needs for a name, and for all of them; far below what a user would wait for. PCRE2
- * does not say how many steps it took: it is let take a few, and then ever more, and those it was let take count. One
- * that is interpreted takes at least ten times as long. */
+#define KNOWN_MAX ((size_t)1 << 20) /* number of cached texts */
+/*
+ * Limits far above the needs of a sane pattern, for one name and for all names, and far below a
+ * user's patience. PCRE2 does not report the number of steps. So a match gets a low limit, which is
+ * raised until it suffices; the limits are added up as the cost. An interpreted pattern takes at
+ * least ten times as long.
+ */
 #define STEPS_FIRST 1000
 #define STEPS_FACTOR 4
 #define STEPS_MAX 1024000
 #define STEPS_ALL (UINT64_C(4000) * STEPS_MAX)
-#define STEPS_INTERPRETED 10 /* for one */
+#define STEPS_INTERPRETED 10 /* cost of an interpreted step */
 #define DEPTH_MAX 100000
 #define HEAP_MAX_KIB 65536
 #define JIT_STACK_MAX_BYTES ((size_t)1 << 20)
@@ -30,8 +35,8 @@ struct pattern {
 	pcre2_code *code;
 	pcre2_match_context *context;
 	pcre2_match_data *data;
-	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
-	uint64_t steps; /* that it was let take, for all texts, but for the first ones of each */
+	pcre2_jit_stack *jit_stack; /* NULL: no JIT */
+	uint64_t steps; /* limits added up over all texts, except the first one for each text */
 	bool has_matched;
 };
 
@@ -54,7 +59,7 @@ void patterns_release(struct patterns *patterns)
 	patterns_init(patterns, patterns->option);
 }
 
-/* Where there is no JIT, or it cannot do this pattern, the pattern is interpreted. */
+/* Compiles a pattern with the JIT. Without a JIT for it, the pattern is interpreted. */
 static void quicken(struct pattern *pattern)
 {
 	if (pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE))
@@ -93,7 +98,6 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 	return 0;
 }
 
-/* In at most so many steps. */
 static int match_within(struct pattern *pattern, const char *text, size_t len, uint32_t steps)
 {
 	pcre2_set_match_limit(pattern->context, steps);
@@ -187,10 +191,11 @@ const char *pattern_text(const struct patterns *patterns, size_t index)
 
 struct spelt {
 	const char *text;
-	size_t dump; /* that it is from */
+	size_t dump;
 };
 
-/* Puts the key, letters of ASCII in one case as modules are matched, into spellings->lower. */
+/* Stores the key of a module in spellings->lower: ASCII letters in one case, as modules are
+ * matched. */
 static void make_key(struct spellings *spellings, const char *module)
 {
 	struct buf *lower = &spellings->lower;
@@ -263,7 +268,7 @@ const char *spelling_find(struct spellings *spellings, const char *module)
 
 static const char blanks[] = " \t\r\v\f";
 
-/* One line of the file, as it stands in text. */
+/* Handles one line of the file; text is modified. */
 static int take_line(char *text, listfile_line *take, void *ctx, const char *place, struct err *err)
 {
 	size_t len;

@@ -1,4 +1,4 @@
-/* Texts that match: regular expressions, '*', spellings of modules, lists in files. */
+/* Matching texts: regular expressions, '*', spellings of modules, lists in files. */
 #ifndef DIFF_QUERY_PATTERN_H
 #define DIFF_QUERY_PATTERN_H
 
@@ -11,76 +11,73 @@
 #include "diff/query/naming.h"
 
 /*
- * Regular expressions (PCRE2), a list of them held against many texts.
+ * Lists of regular expressions (PCRE2), matched against many texts.
  *
- * No text can make a match take forever, nor can many: one that takes too long is an error, never a silent no.
- * Texts need not be valid UTF-8.
+ * The time for matching is bounded, for each text and for all texts. A match that takes too long is
+ * an error, never a silent "no". Texts need not be valid UTF-8.
  */
 
 struct patterns {
-	const char *option; /* that they are given by: errors name it */
+	const char *option; /* the patterns' option, for errors */
 	struct pattern *items;
 	size_t count, cap;
-	struct table known; /* text -> whether any matches */
+	struct table known; /* text -> true if any pattern matches */
 };
 
-/* Patterns keep what they were made from: texts must outlive them, as option must. */
+/* Patterns keep pointers: texts and option must outlive them. */
 void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
-/* Adds one: 0, or -ERR_USAGE with the option and the place in it that is wrong. */
+/* Adds a pattern. Returns 0, or -ERR_USAGE with the option and the offset of the syntax error. */
 int patterns_add(struct patterns *patterns, const char *text, struct err *err);
 
-/* 1 when any of the patterns matches somewhere in text, else 0; -ERR_USAGE when one takes too long
- * to tell. */
+/* Returns 1 if any pattern matches somewhere in text, 0 if none does, -ERR_USAGE if one takes too
+ * long. */
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
 
-/* The index of the first pattern from this one on that never matched, or count. */
+/* Returns the index of the first pattern, at from or after it, that never matched, or count. */
 size_t patterns_unmatched(const struct patterns *patterns, size_t from);
 
-/* Holds those that never matched against one more text. One that takes too long for it is from now
- * on taken for one that matched: nothing can be said of it. */
+/* Matches the patterns that never matched against a further text. A pattern that takes too long
+ * counts as matched after that, because the result is unknown. */
 void patterns_try(struct patterns *patterns, const char *text);
 
-/* What a pattern was made from. */
 const char *pattern_text(const struct patterns *patterns, size_t index);
 
-/* As patterns_match(), and remembers it: for texts that come again and again. */
+/* Matches like patterns_match(), with a cache for texts that occur repeatedly. */
 int patterns_match_known(struct patterns *patterns, const char *text, struct err *err);
 
-/* PCRE2's version, as "10.42". */
+/* Stores PCRE2's version, such as "10.42". */
 #define PATTERN_VERSION_BYTES 64
 void pattern_version(char to[PATTERN_VERSION_BYTES]);
 
-/*
- * How a module's name is spelt when it is to be one thing: upper and lower case are alike in it, and
- * dumps may differ in them. The newest dump's spelling is the one; of several in a dump, or in a
- * comparison that was read, the first by bytes.
- */
+/* Spellings of modules, whose names ignore case and may differ in case between dumps. The newest
+ * dump's spelling is used; of several in one dump, or in a printed comparison, the first in byte
+ * order. */
 
 struct spellings {
-	struct table known; /* name in lower case -> index into items */
+	struct table known; /* name in lower case -> index in items */
 	struct spelt *items;
 	size_t count, cap;
 	struct buf lower;
 };
 
-/* Takes the names of all modules that the naming knows of, which must outlive it. */
+/* Collects the names of all modules in naming, which must outlive spellings. */
 void spellings_make(struct spellings *spellings, const struct naming *naming);
 void spellings_release(struct spellings *spellings);
 
-/* That of a module's short name, which is itself when it is not known. */
+/* Returns the spelling of a module's short name, or module itself if it is unknown. */
 const char *spelling_find(struct spellings *spellings, const char *module);
 
-/* Small text files that users write, one thing on a line: blank lines and lines that start with
- * '#' say nothing. */
+/* Small text files that users write, one entry per line. Blank lines and lines that start with '#'
+ * are ignored. */
 
-/* What to do with a line, without blanks at either end: returns 0 or a negative code, and fills
- * err. place is "file:line", for that; both texts are valid during the call only. */
+/* Handles a line, which is trimmed. Returns 0, or a negative code with err filled. place is
+ * "file:line" for errors. Both texts are valid only during the call. */
 typedef int listfile_line(void *ctx, const char *text, const char *place, struct err *err);
 
-/* Reads the file at path to its end or to the first failure: 0, -ERR_OPEN, -ERR_READ,
- * -ERR_USAGE for a line that is no text or too long, or what take returned. */
+/* Reads the file at path to its end or to the first failure. Returns 0, -ERR_OPEN, -ERR_READ,
+ * -ERR_USAGE for a line that is not text or too long, or the result of take. */
 int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err);
 
 #endif

@@ -1,21 +1,22 @@
 /*
- * Which functions do nothing but hand out memory for whoever calls them.
+ * Functions that only allocate memory for their callers.
  *
- * Sources: names without an underscore in front are public interfaces that Microsoft, the C and C++
- * standards or GNU document, as are _strdup, _wcsdup, _recalloc, _aligned_*, _expand, _malloc_dbg
- * and their kin (CRT reference); *_base are exports of ucrtbase; _nh_malloc*, _heap_alloc* and what
- * is like them are in published stacks and in the public symbols of debug CRTs; Rtlp*,
- * RtlDebug*Heap and RtlAllocateHeapSlowly are in published UMDH logs and Microsoft's public symbols of
- * ntdll; AVrf* in those of verifier.dll, CRetailMalloc_* in those of combase, APP_DATA in those of
- * oleaut32; msvcrt_heap_* in the stacks of 32-bit programs under Wine; Virtual*Alloc*, MapViewOfFile*, and
- * Nt* and Zw* are documented by Microsoft; std::_*, std::__* and __gnu_cxx are in the open sources of
- * Microsoft's, GNU's and LLVM's C++ libraries; _Zn* are C++'s operators in the Itanium ABI, as mingw has
- * them. allocator_*, IMalloc_*, alloc_bstr, heap_alloc and its kin, Alloc and ReAlloc are in Wine 8.0's sources; g_* are in
- * GLib's manual.
+ * Sources: names without a leading underscore are public interfaces documented by Microsoft, the C
+ * and C++ standards or GNU, as are _strdup, _wcsdup, _recalloc, _aligned_*, _expand, _malloc_dbg
+ * and their kin (CRT reference). *_base are exports of ucrtbase. _nh_malloc*, _heap_alloc* and
+ * similar names are in published stacks and in the public symbols of debug CRTs. Rtlp*,
+ * RtlDebug*Heap and RtlAllocateHeapSlowly are in published UMDH logs and Microsoft's public symbols
+ * of ntdll; AVrf* in the symbols of verifier.dll, CRetailMalloc_* in those of combase, APP_DATA in
+ * those of oleaut32. msvcrt_heap_* are in the stacks of 32-bit programs under Wine. Virtual*Alloc*,
+ * MapViewOfFile*, and Nt* and Zw* are documented by Microsoft. std::_*, std::__* and __gnu_cxx are
+ * in the open sources of Microsoft's, GNU's and LLVM's C++ libraries. _Zn* are C++'s operators in
+ * the Itanium ABI, as mingw has them. allocator_*, IMalloc_*, alloc_bstr, heap_alloc and its kin,
+ * Alloc and ReAlloc are in Wine 8.0's sources. g_* are in GLib's manual.
  *
- * Of the C++ library it is what asks for memory on its own account. What calls the program back,
- * as std::sort, std::function and std::thread do, is not listed: a callee that was inlined there has no
- * frame but theirs. Where the source file is known, it decides: the line of such a callee is not the library's.
+ * Functions of the C++ library are listed if they allocate for the library itself. Functions that
+ * call the program back, such as std::sort, std::function and std::thread, are not listed: a callee
+ * inlined into them has no frame of its own. If the source file is known, it decides: the line of
+ * such a callee is not in the library.
  */
 #include "core/base/text.h"
 #include "diff/query/strip.h"
@@ -27,7 +28,7 @@
 #include "diff/query/pattern.h"
 
 const char *const allocators[] = {
-	/* NT's heap, and its checkers */
+	/* NT's heap and its checkers */
 	"ntdll!Rtl*Heap*",
 	"ntdll!RtlpAllocate*",
 	"ntdll!RtlpHp*",
@@ -146,7 +147,7 @@ const char *const allocators[] = {
 	"*!std::__allocat*",
 	"*!std::__libcpp_*allocate*",
 	"*!std::__libcpp_operator_new*",
-	/* strings, containers and pointers that own, and what these are made of */
+	/* strings, containers and owning pointers, and their parts */
 	"*!std::string::*",
 	"*!std::wstring::*",
 	"*!std::basic_string<*>::*",
@@ -204,7 +205,7 @@ const char *const allocators[] = {
 	"*!std::__do_uninit_*",
 	"*!std::_Uninitialized_*",
 	"*!std::back_insert_iterator<*>::*",
-	/* streams, paths, expressions and arrays of numbers */
+	/* streams, paths, regular expressions and numeric arrays */
 	"*!std::basic_*buf<*>::*",
 	"*!std::basic_*stream<*>::*",
 	"*!std::basic_ios<*>::*",
@@ -226,8 +227,8 @@ const char *const allocators[] = {
 	NULL,
 };
 
-/* Modules of the system's heap, of its checkers and recorders, and of C libraries: operator new of a program that uses their DLL
- * lies in the program and calls them. */
+/* Modules of the system's heap, of its checkers and recorders, and of C libraries. operator new of
+ * a program that uses the DLL of a C library lies in the program and calls the DLL. */
 static const char *const heap_modules[] = {
 	"ntdll",
 	"kernelbase",
@@ -242,7 +243,7 @@ static const char *const heap_modules[] = {
 	NULL,
 };
 
-/* Modules that hand out memory: their frames without a name are layers, too. */
+/* Modules that allocate for others: their frames without a name are layers, too. */
 static const char *const allocator_modules[] = {
 	"msvcp*",
 	"libstdc++*",
@@ -287,7 +288,7 @@ void strip_release(struct strip *strip)
 	strip_init(strip);
 }
 
-/* False: the text is none of MODULE!FUNCTION. */
+/* Adds MODULE!FUNCTION. Returns false if text does not have that form. */
 static bool strip_add(struct strip *strip, const char *text)
 {
 	size_t len = strcspn(text, "!");
@@ -346,7 +347,7 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err)
 static bool is_listed(const struct strip *strip, const struct frame *frame)
 {
 	const char *module = frame->module ? frame->module : "";
-	/* What a template of the program's results in may be a type of the library. */
+	/* A template's name begins with its return type, which may be a type of the library. */
 	const char *function = frame->function ? function_own(frame->function) : "";
 
 	for (size_t i = 0; i < strip->count; i++) {
@@ -364,8 +365,9 @@ static bool is_in(const char *const *globs, const char *text)
 	return *globs;
 }
 
-/* Returns true if the source file is the C++ library's. A header without an extension that lies in a folder "include" itself
- * is one of the standard's: Microsoft's library has them in folders of any name. */
+/* Returns true if the source file belongs to the C++ library. A header without an extension
+ * directly in a folder "include" is a standard header: Microsoft's library has them in folders of
+ * any name. */
 static bool is_in_library(const struct frame *frame)
 {
 	struct buf path;
@@ -396,7 +398,8 @@ static bool is_layer(const struct strip *strip, const struct frame *frame, enum 
 							  is_in(allocator_modules, frame->module)));
 }
 
-/* Remembers the answers: names, modules and files are few, and frames many. */
+/* Returns the result of is_layer(), cached: there are few names, modules and files, and many
+ * frames. */
 static bool ask(struct strip *strip, const struct frame *frame, enum strip_by by)
 {
 	const uint64_t *known;

@@ -1,13 +1,14 @@
 /*
- * Allocators without a name: a C runtime that was linked into a module whose symbols are not at hand. Every row would be
- * called by the return address in malloc.
+ * Allocators without a name: a C runtime that was linked into a module without symbols. Otherwise
+ * every row would start with the return address in malloc.
  *
- * Such an address is the innermost one, layers aside, in most stacks of its module, and many callers lead to it, or to one of
- * its callers, which is operator new then; a function that leaks has few. Such a runtime calls the system's heap itself: an
- * address that calls another runtime's DLL is an ordinary function. Calloc, realloc and the like lie near malloc, have many
- * callers as well, and share some of these: functions that call both. Operator new[] lies near operator new and calls it. When
- * these are layers, operator new is found the same way, and so on. Few addresses come into question, so their names are looked
- * for before they are judged.
+ * Such an address is the innermost one after the layers in most stacks of its module, and has many
+ * callers. Or one of its callers, which then is operator new, has many. A function that leaks has
+ * few callers. Such a runtime calls the system's heap itself; an address that calls another
+ * runtime's DLL is an ordinary function. Calloc, realloc and the like lie near malloc, also have
+ * many callers, and share some of them: functions that call both. Operator new[] lies near operator
+ * new and calls it. Once these are layers, operator new is found in the next round in the same way,
+ * and so on. Only few addresses qualify, so their names are looked up before they are judged.
  */
 #include "diff/query/strip.h"
 
@@ -17,14 +18,15 @@
 #include "diff/query/naming.h"
 
 enum {
-	CALLERS_MIN = 30, /* of what most stacks of a module have in common */
-	CHAIN_CALLERS_MIN = 3, /* of what one caller with that many calls */
-	NEAR_CALLERS_MIN = 10, /* of what lies near such an address */
-	NEAR_BYTES = 0x2000, /* in which a static C runtime has its allocators; 0x1CD3 in node 18 */
-	NEAR_SHARED_MIN = 2, /* functions that call it and such an address; 2 of 19 in node 18 */
-	SITE_BYTES = 0x100, /* between two calls in one function */
-	SAMPLE = 4096, /* stacks that are examined, evenly spread */
-	DEPTH = 12, /* frames of each that are examined, at most */
+	CALLERS_MIN = 30, /* for the address in most stacks of a module */
+	CHAIN_CALLERS_MIN = 3, /* for an address that one caller with CALLERS_MIN callers calls */
+	NEAR_CALLERS_MIN = 10, /* for an address near a layer that was found */
+	NEAR_BYTES = 0x2000, /* range of a static C runtime's allocators; 0x1CD3 in node 18 */
+	/* functions that call both the address and a layer near it; 2 of 19 in node 18 */
+	NEAR_SHARED_MIN = 2,
+	SITE_BYTES = 0x100, /* most between two calls in one function */
+	SAMPLE = 4096, /* number of stacks examined, evenly spread */
+	DEPTH = 12, /* most frames examined in each stack */
 	ROUNDS = 8,
 };
 
@@ -33,22 +35,22 @@ struct front {
 	struct frame frame;
 	const char *name;
 	size_t dump;
-	bool is_text; /* the dump has text in the place of an address */
+	bool is_text; /* the dump has text instead of an address */
 	bool is_judged;
-	bool calls_near; /* calls a layer that was found and lies near */
+	bool calls_near; /* calls a layer that was found and is near */
 	size_t module, stack_count, caller_count;
 };
 
-/* One that called it. */
+/* A caller of a front. */
 struct front_caller {
 	size_t front, stack_count, caller_count;
-	bool is_shared; /* it calls a layer that was found, too */
+	bool is_shared; /* also calls a layer that was found */
 };
 
-/* A call in a function that the context called. */
+/* A call site in a function, and the call to that function. */
 struct call_site {
 	struct frame place, context;
-	size_t caller; /* that it belongs to */
+	size_t caller; /* index of its caller */
 };
 
 struct call_sites {
@@ -65,19 +67,20 @@ struct fronts {
 	struct front_caller *callers;
 	size_t caller_count, caller_cap;
 	struct call_sites contexts, layer_calls; /* of fronts; of layers that were found */
-	struct frame *layers; /* that were found */
+	struct frame *layers;
 	size_t layer_count, layer_cap;
-	size_t *module_stacks; /* by module: stacks whose front is in it */
+	size_t *module_stacks; /* by module: number of stacks whose front is in it */
 	size_t module_count, module_cap;
 	struct table known; /* see number_of() */
 	struct buf key, name;
 	struct frames frames;
 };
 
-/* Kinds of texts in the table. Each has numbers of its own. */
+/* Kinds of keys in the table; each kind has its own numbers. */
 enum text_kind { TEXT_MODULE = 'm', TEXT_FRONT, TEXT_CALLER, TEXT_CONTEXT };
 
-/* Returns the number of a text of frames, innermost first, or of the module of the first; next if it is new. */
+/* Returns the number of the texts of frames, innermost first, or of the first frame's module; next
+ * if it is new. */
 static size_t number_of(
 	struct fronts *fronts, enum text_kind kind, const struct frame *frames, size_t next)
 {
@@ -98,7 +101,7 @@ static size_t number_of(
 	return next;
 }
 
-/* Counts a stack to the module of a frame, and returns the module's number. */
+/* Counts a stack for the module of a frame. Returns the module's number. */
 static size_t count_module(struct fronts *fronts, const struct frame *frame)
 {
 	size_t number = number_of(fronts, TEXT_MODULE, frame, fronts->module_count);
@@ -138,14 +141,14 @@ static bool is_near(const struct frame *a, const struct frame *b)
 	return is_module(a, b) && (x < y ? y - x : x - y) <= NEAR_BYTES;
 }
 
-/* Adds the first of these frames, which the second called. */
+/* Adds the site in the first frame, which the second frame called. */
 static void add_site(struct call_sites *sites, const struct frame *frames, size_t caller)
 {
 	array_grow((void **)&sites->items, &sites->cap, sites->count, sizeof(*sites->items));
 	sites->items[sites->count++] = (struct call_site){frames[0], frames[1], caller};
 }
 
-/* Counts who called a front, the first of these frames, and who called that. */
+/* Counts the caller of a front, which is the first frame, and the caller's caller. */
 static void count_callers(
 	struct fronts *fronts, struct front *front, const struct frame *frames, size_t count)
 {
@@ -166,8 +169,8 @@ static void count_callers(
 	}
 }
 
-/* Returns true if the first of these frames, all of them layers, may be called by a runtime that is linked into the module of
- * the one after them. */
+/* Returns true if the first count frames, all layers, may be called by a runtime linked into the
+ * module of the frame after them: all are in the system's heap or in that module. */
 static bool is_inside_runtime(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -202,7 +205,7 @@ static void count_stack(struct fronts *fronts, size_t dump, bool is_text)
 	count_callers(fronts, front, at, left);
 }
 
-/* The newest dump's stacks have it all; a comparison that was read has rows alone. */
+/* Counts fronts in the stacks of the newest dump, or in the rows of a printed comparison. */
 static void count_stacks(struct fronts *fronts)
 {
 	const struct comparison *comparison = fronts->naming->comparison;
@@ -231,7 +234,8 @@ static void count_stacks(struct fronts *fronts)
 	}
 }
 
-/* Drops a front that has a name from the next round. Returns true if the front was not judged before. */
+/* Judges a front once: looks up its name, and adds it as a layer if it has none. A front that has a
+ * name is not counted in the next round. Returns true if the front was not judged before. */
 static bool judge(struct fronts *fronts, struct front *front)
 {
 	if (front->is_judged)
@@ -267,7 +271,7 @@ static bool is_same_function(const struct frame *a, const struct frame *b)
 	return (x < y ? y - x : x - y) <= SITE_BYTES;
 }
 
-/* Marks callers of fronts whose function calls a layer, too. */
+/* Marks callers of fronts whose function also calls a layer. */
 static void find_shared(struct fronts *fronts)
 {
 	for (size_t i = 0; i < fronts->contexts.count; i++) {
@@ -299,7 +303,7 @@ static bool is_most(const struct fronts *fronts, const struct front *front, size
 	return stack_count > fronts->module_stacks[front->module] / 2;
 }
 
-/* Returns true if stacks may have other fronts now. */
+/* Judges all fronts. Returns true if stacks may have other fronts now. */
 static bool judge_fronts(struct fronts *fronts)
 {
 	bool is_new = false;

@@ -1,3 +1,4 @@
+/* Suppressions: the built-in list, parsing lines, and matching the frames of a row. */
 #include "diff/query/suppress.h"
 
 #include <stdio.h>
@@ -12,30 +13,32 @@ static const char type[] = "leak:";
 static const char chain[] = " < ";
 
 /*
- * What the C library, C++'s and the loader keep to the end of a process, for programs of mingw-w64.
+ * Memory that the C and C++ libraries and the loader keep until the end of a process, for programs
+ * of mingw-w64.
  *
- * Sources: duplicate_ppstrings and __tmainCRTStartup are in mingw-w64's crtexe.c, __emutls_get_address in
- * libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc, the functions of threads in winpthreads' thread.c,
- * mutex.c, cond.c and rwlock.c; libstdc++ uses the C library's files for the standard streams alone. The others are in Wine 8.0's
- * dlls/msvcrt, which is ucrtbase too, and dlls/ntdll/loader.c. Each rule needs a function that calls none
- * of the program's; malloc alone would hide its leaks.
+ * Sources: duplicate_ppstrings and __tmainCRTStartup are in mingw-w64's crtexe.c,
+ * __emutls_get_address in libgcc's emutls.c, the emergency pool in libstdc++'s eh_alloc.cc, the
+ * functions of threads in winpthreads' thread.c, mutex.c, cond.c and rwlock.c. libstdc++ uses the C
+ * library's files only for the standard streams. The other functions are in Wine 8.0's dlls/msvcrt,
+ * which is also ucrtbase, and dlls/ntdll/loader.c. Each rule needs a function that calls no
+ * function of the program; malloc alone would hide the program's leaks.
  */
 static const char *const runtime[] = {
-	/* from before the tracer was there: the loader's and the system's own */
+	/* from before the tracer was attached: the loader's and the system's own memory */
 	"leak:(no stack recorded)",
-	/* the arguments, and a library's own start */
+	/* the arguments, and the start of libraries */
 	"leak:^duplicate_ppstrings$",
 	"leak:^malloc$ < ^__tmainCRTStartup$",
 	"leak:^*crt*!__*getmainargs$",
 	"leak:^*crt*!DllMain$",
-	/* locks, and what is kept for the thread or the process and used again */
+	/* locks, and data of a thread or the process that is reused */
 	"leak:^*crt*!_lock$",
 	"leak:^*crt*!init_ioinfo_cs$",
 	"leak:^*crt*!msvcrt_get_thread_data$",
 	"leak:^*crt*!setlocale$",
 	"leak:^*crt*!strerror$",
 	"leak:^*crt*!_localtime64$",
-	/* the buffer of standard output, not that of a file that was left open */
+	/* the buffer of standard output, not of a file that was left open */
 	"leak:msvcrt_alloc_buffer < ... < ^printf$",
 	"leak:msvcrt_alloc_buffer < ... < ^printf(",
 	"leak:msvcrt_alloc_buffer < ... < ^puts$",
@@ -49,7 +52,8 @@ static const char *const runtime[] = {
 	/* a thread's variables and exceptions, and the pool for exceptions without memory */
 	"leak:^__emutls_get_address$",
 	"leak:^_GLOBAL__sub_I__ZN9__gnu_cxx9__freeresEv$",
-	/* winpthreads: what it has of each thread, uses again and never frees, and what static initialisers stand for */
+	/* winpthreads: data of threads that is reused and never freed, and objects for static
+	 * initialisers */
 	"leak:^pop_pthread_mem$",
 	"leak:^__pthread_register_pointer$",
 	"leak:^mutex_impl_init$",
@@ -59,7 +63,7 @@ static const char *const runtime[] = {
 	/* the environment, and the C library's copies of it */
 	"leak:^ntdll!RtlSetEnvironmentVariable$",
 	"leak:^*crt*!msvcrt_SnapshotOfEnvironment*",
-	/* the record of a library that was loaded */
+	/* the record of a loaded library */
 	"leak:^ntdll!build_module$",
 };
 
@@ -82,7 +86,7 @@ void suppressions_release(struct suppressions *suppressions)
 	suppressions_init(suppressions);
 }
 
-/* What is the same for a whole text: "*PATTERN*" without the anchors. */
+/* Returns the glob for a whole text: "*PATTERN*", without a '*' in place of an anchor. */
 static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 {
 	bool from_start = pattern[0] == '^', to_end = pattern[len - 1] == '$';
@@ -100,7 +104,7 @@ static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 	return glob;
 }
 
-/* Makes the patterns of a line; false: every stack matches. */
+/* Makes the globs of a line. Returns false if every stack would match. */
 static bool make_globs(struct arena *arena, const char *text, struct suppression *made)
 {
 	bool is_any = true;
@@ -168,19 +172,18 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 
 /* ---------------------------------------------------------------- matching */
 
-/* A row and what is matched of it. */
 struct suppression_case {
 	struct suppressions *suppressions;
 	const struct comparison *comparison;
 	const struct row *row;
 	const struct frames *frames;
-	size_t start_at; /* the first of the frames that start a program or a thread */
+	size_t start_at; /* index of the first frame that starts a program or a thread */
 };
 
 #define FRAME_TEXTS 5
 
-/* Finds what a pattern is held against; each may be NULL. Returns true for a frame that starts a program or a thread: its module
- * and file say nothing of a stack. */
+/* Collects the texts that patterns are matched against; each may be NULL. Returns true for a frame
+ * that starts a program or a thread, whose module and file reveal nothing about a stack. */
 static bool frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
@@ -200,7 +203,7 @@ static bool frame_texts(
 	return is_start;
 }
 
-/* Frames that start something are matched by whole names alone. */
+/* Matches a text. Frames that start a program or a thread match only by whole names. */
 static bool match_glob(const char *glob, const char *text, bool is_start)
 {
 	if (is_start && (glob[0] == '*' || glob[strlen(glob) - 1] == '*'))
@@ -208,7 +211,7 @@ static bool match_glob(const char *glob, const char *text, bool is_start)
 	return text_glob(glob, text, 0);
 }
 
-/* The first suppression with one pattern that text matches. */
+/* Returns the index of the first suppression with one pattern that matches text. */
 static size_t match_text(struct suppressions *suppressions, const char *text, bool is_start)
 {
 	const char *key = text;
@@ -245,7 +248,7 @@ static bool match_frame(const struct suppression_case *scene, const char *glob, 
 	return false;
 }
 
-/* Whether the frames from there on are the patterns, one by one. */
+/* Returns true if the frames from at on match the patterns, one by one. */
 static bool match_chain(
 	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
@@ -269,8 +272,8 @@ static bool match_anywhere(const struct suppression_case *scene, const struct su
 	return false;
 }
 
-/* Where no stacks were recorded at all, blocks without one are all there are: a gate that passes them over
- * would always hold. */
+/* Returns true if stacks were recorded. Otherwise all blocks lack a stack, and a limit that ignores
+ * such blocks would always hold. */
 static bool has_stacks(const struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
@@ -280,7 +283,7 @@ static bool has_stacks(const struct comparison *comparison)
 	return !comparison->dumps;
 }
 
-/* Returns where the frames at the outer end begin that start a program or a thread. */
+/* Returns the index of the first outer frame that starts a program or a thread. */
 static size_t find_start(struct strip *start_up, const struct frames *frames)
 {
 	size_t at = frames->count;

@@ -1,12 +1,12 @@
 /*
- * Suppressions: stacks that are known to grow and are not to be shown, written as for LeakSanitizer.
+ * Suppressions: stacks that are known to grow and are hidden, in LeakSanitizer's notation.
  *
- * A line is "leak:PATTERN". PATTERN matches a text that contains it, where '*' stands for any text,
- * '^' in front for the text's start and '$' at the end for its end. It is held against the function,
- * "module!function", the source file and the module of every frame; of those that start a program or a thread, which all stacks
- * have, only against the names, and it must be a whole name with '^' and '$'. "INNER < OUTER" are two patterns for
- * a frame and the next one outwards, and so on; "..." stands for any frames. What has no stack is
- * suppressed by NO_STACK alone. A stack is counted to the first line of all that matches.
+ * A line is "leak:PATTERN". PATTERN matches every text that contains it; '*' matches any text, a
+ * leading '^' the start of the text and a final '$' its end. It is matched against the function,
+ * "module!function", the source file and the module of each frame. Frames that start a program or a
+ * thread are in all stacks. For these only names count, and PATTERN must be a whole name with '^'
+ * and '$'. "INNER < OUTER" matches a frame and its caller, and so on; "..." stands for any frames.
+ * Rows without a stack match only NO_STACK. A stack counts to the first line that matches.
  */
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
@@ -20,12 +20,12 @@
 
 struct suppression {
 	const char *text, *place; /* place: "file:line" */
-	const char **
-		globs; /* of frames that follow each other, innermost first; NULL: any number of them */
+	/* patterns of consecutive frames, innermost first; NULL: any number of frames */
+	const char **globs;
 	size_t glob_count;
 	bool is_of_stackless;
-	bool is_shipped; /* one of many that most programs have no use for */
-	/* What it took away. */
+	bool is_shipped; /* built in, from a list that is mostly unused */
+	/* Rows that it removed. */
 	size_t row_count;
 	int64_t requested_bytes, block_count; /* growth */
 };
@@ -34,21 +34,22 @@ struct suppressions {
 	struct suppression *items;
 	size_t count, cap;
 	struct arena arena;
-	/* Text, or "\t" and the text of a frame that starts something -> the first suppression with one glob that matches;
-	 * count: none. */
+	/* Text, or "\t" and the text for a frame that starts a program or thread -> first matching
+	 * suppression with one glob; count: no match. */
 	struct table known;
-	struct strip *start_up; /* such frames; NULL: none are known. Borrowed. */
+	/* frames that start programs and threads; NULL: unknown. Borrowed. */
+	struct strip *start_up;
 	struct buf name, key;
 };
 
 void suppressions_init(struct suppressions *suppressions);
 void suppressions_release(struct suppressions *suppressions);
 
-/* Adds a file's lines, or of "runtime" those that are built in; before the first match. 0, -ERR_USAGE with
- * file:line, or an error of pattern_list_read(). */
+/* Adds the lines of a file, or of the built-in list if path is "runtime". Must be called before the
+ * first match. Returns 0, -ERR_USAGE with file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
-/* The suppression that takes a row of comparison away, whose named frames these are, or NULL. */
+/* Returns the suppression that removes a row of comparison with these named frames, or NULL. */
 struct suppression *suppressions_match(struct suppressions *suppressions,
 	const struct comparison *comparison, const struct row *row, const struct frames *frames);
 

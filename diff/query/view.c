@@ -1,3 +1,5 @@
+/* Views: selects the rows of a comparison by filters and suppressions, sums them up, sorts them,
+ * and provides their frames. */
 #include "diff/query/view.h"
 
 #include <stdlib.h>
@@ -9,18 +11,18 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
-/* Compares as the signed number does. */
+/* Returns a key in the order of signed numbers. */
 static uint64_t signed_key(int64_t value)
 {
 	return (uint64_t)value ^ SIGN_BIT;
 }
 
-/* The same of a number with a fraction. */
+/* Returns a key in the order of finite numbers. */
 static uint64_t key_of_double(double value)
 {
 	uint64_t bits;
 
-	value += 0.0; /* there is but one zero */
+	value += 0.0; /* turns -0.0 into +0.0 */
 	memcpy(&bits, &value, sizeof(bits));
 	return bits & SIGN_BIT ? ~bits : bits | SIGN_BIT;
 }
@@ -57,7 +59,7 @@ struct sorted_row {
 	uint64_t key; /* the largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
-	uint64_t alike[TREND_KEYS]; /* what decides when all that is alike: a trend's default */
+	uint64_t alike[TREND_KEYS]; /* last keys: a trend's default order */
 	uint32_t row;
 };
 
@@ -97,7 +99,7 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	return 0;
 }
 
-/* The innermost frame shown, of the first candidate; NULL: there is none. */
+/* Returns the innermost frame shown, of the first candidate, or NULL. */
 static const char *sort_name(
 	struct view *view, uint32_t row, struct frames *frames, struct buf *name)
 {
@@ -110,7 +112,8 @@ static const char *sort_name(
 	return arena_text(&view->arena, name->data, name->len);
 }
 
-/* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. */
+/* Sorts the rows; equal ones stay in the default order. For SORT_NAME, names must have been looked
+ * up. */
 static void sort_rows(struct view *view)
 {
 	struct sorted_row *sorted = xcalloc(view->row_count + 1, sizeof(*sorted));
@@ -139,7 +142,7 @@ static void sort_rows(struct view *view)
 	buf_release(&name);
 }
 
-/* A comparison that was read may say anything of its total. */
+/* The total of a parsed comparison is untrusted. */
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -152,11 +155,9 @@ static struct block_totals totals_less(struct block_totals a, struct block_total
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
 
-/*
- * What is selected; of a trend at each snapshot, too, and what that says. suppressed: what is taken off, by
- * snapshot; NULL: nothing. Rows that cancel out, or did not change, belong to it as long as nothing is
- * filtered.
- */
+/* Sums up the selected rows; in a trend also by snapshot, and judges the trend. suppressed: sums to
+ * subtract, by snapshot; NULL: nothing. Without a filter, rows that cancel or did not change are
+ * included. */
 static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
@@ -190,7 +191,8 @@ static void sum_up(struct view *view, const struct block_totals *suppressed, boo
 	trend_judge_free(judge);
 }
 
-/* Drops rows that need no names for that, and looks for the names that others need. verdicts: of view->rows. */
+/* Drops rows that can be decided without names, and looks up the names for the rest. verdicts: by
+ * index in view->rows. */
 static int select_raw(struct view *view, const struct view_request *request, struct frames *frames,
 	unsigned char *verdicts, struct err *err)
 {
@@ -225,7 +227,8 @@ static int select_raw(struct view *view, const struct view_request *request, str
 	return rc;
 }
 
-/* Returns true if the row only counts in sums: it has nothing of the class of a window, or did not change. */
+/* Returns true if a row only counts in sums: it has no blocks of the window's fate, or did not
+ * change. */
 static bool is_other(const struct view *view, const struct row *row)
 {
 	struct delta delta;
@@ -236,7 +239,7 @@ static bool is_other(const struct view *view, const struct row *row)
 	return view->comparison->has_unchanged && !delta.requested_bytes && !delta.block_count;
 }
 
-/* Moves such rows behind the others. */
+/* Moves such rows to the end. */
 static void set_others_aside(struct view *view)
 {
 	uint32_t *others = xcalloc(view->row_count + 1, sizeof(*others));
@@ -253,7 +256,7 @@ static void set_others_aside(struct view *view)
 	free(others);
 }
 
-/* Counts a row to the suppression that takes it away. */
+/* Adds a row to the suppression that removes it. */
 static void suppress(struct view *view, struct suppression *suppression, const struct row *row,
 	struct block_totals *suppressed)
 {
@@ -270,7 +273,7 @@ static void suppress(struct view *view, struct suppression *suppression, const s
 	view->suppressed_count++;
 }
 
-/* The same by their names. suppressed: what suppressions take away, by snapshot. */
+/* Drops rows by their names. suppressed: sums of suppressed rows, by snapshot. */
 static int select_named(struct view *view, const struct view_request *request,
 	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
 	struct err *err)
@@ -301,7 +304,7 @@ static int select_named(struct view *view, const struct view_request *request,
 	return rc;
 }
 
-/* Narrows the rows of a view and sums up what is left: see view_ask(), whose part this is. */
+/* Selects the rows of a view and sums them up: part of view_ask(). */
 static int select_rows(struct view *view, const struct view_request *request, struct err *err)
 {
 	unsigned char *verdicts = xcalloc(view->row_count + 1, 1);
@@ -363,7 +366,7 @@ void view_release(struct view *view)
 
 /* ---------------------------------------------------------------- frames */
 
-/* Each candidate by itself. */
+/* Reverses the frames of each candidate. */
 static void turn_frames(struct frames *frames)
 {
 	size_t from = 0;
@@ -419,7 +422,8 @@ static bool is_uncalled(
 	naming_frames(&view->naming, row, frames);
 	while (count < frames->count && strip_takes(strip, &frames->items[count]))
 		count++;
-	/* Without names, kernel32 called by ntdll is where a thread starts: the stack is whole. */
+	/* Without names, kernel32 called by ntdll is the start of a thread, so the stack is
+	 * complete. */
 	if (count > 1 && count == frames->count && !frames->items[count - 1].function &&
 		text_glob("ntdll", frames->items[count - 1].module, GLOB_FOLD) &&
 		text_glob("kernel32", frames->items[count - 2].module, GLOB_FOLD))
@@ -442,7 +446,7 @@ void view_find_uncalled(struct view *view, struct strip *strip)
 			is_uncalled(view, strip, view->rows[i], &frames))
 			rows[count++] = view->rows[i];
 	}
-	naming_find(&view->naming, rows, count); /* a name may show a caller */
+	naming_find(&view->naming, rows, count); /* a name may reveal a caller */
 	for (size_t i = 0; i < count; i++) {
 		if (is_uncalled(view, strip, rows[i], &frames))
 			view->uncalled_bytes += growth_bytes(view, rows[i]);
@@ -482,12 +486,12 @@ struct delta change_delta(const struct change *change)
 	};
 }
 
-/* ---------------------------------------------------------------- what is asked for */
+/* ---------------------------------------------------------------- the request */
 
 int view_ask(struct view *view, const struct view_request *request, struct err *err)
 {
 	bool is_trend = view->comparison->axis, by_number;
-	/* Groups have names of their own. */
+	/* Groups have their own names. */
 	bool by_name = request->sort == SORT_NAME && request->group == GROUP_STACK;
 	bool by_frame = request->group == GROUP_FUNCTION || request->group == GROUP_FILE ||
 			(request->group == GROUP_MODULE && request->strip);
@@ -505,7 +509,7 @@ int view_ask(struct view *view, const struct view_request *request, struct err *
 		return rc;
 	if (by_name || by_frame)
 		naming_find(&view->naming, view->rows, view->row_count + view->other_count);
-	/* By bytes they are in order already. */
+	/* Rows are already sorted by bytes. */
 	by_number = view->sort != SORT_NAME && (view->sort != SORT_BYTES || is_trend);
 	if (by_number || by_name)
 		sort_rows(view);

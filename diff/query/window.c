@@ -1,4 +1,5 @@
-/* What became of the allocations in a window of a recording: of each row, in one pass over its events. */
+/* The fates of allocations in a window of a recording, for each row or group, in one pass over the
+ * events. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,12 @@
 #include "diff/read/read_use.h"
 
 #define NO_KIND UINT32_MAX
-#define GONE UINT64_MAX /* the time of one that was freed */
+#define GONE UINT64_MAX /* time of a freed allocation */
 #define PAGE_TIMES 64
-#define FETCH_AHEAD 16 /* events: which blocks are freed is at random often */
-#define LIFE_CLASS_BITS 5 /* of lives in ms: below 64 each by itself, above that within 1/64 */
+#define FETCH_AHEAD 16 /* events; frees often access blocks at random */
+#define LIFE_CLASS_BITS 5 /* lifetimes in ms: exact below 64, above that within 1/64 */
 
-/* When allocations with successive numbers were made: kept as long as one of them lives. */
+/* Times of allocations with consecutive numbers; kept while one of them is live. */
 struct time_page {
 	uint64_t times_ms[PAGE_TIMES];
 	unsigned live_count;
@@ -24,26 +25,26 @@ struct time_page {
 /* A kind of a selected row. */
 struct window_kind {
 	uint64_t bytes;
-	uint64_t use_bytes; /* the same, of a sample with what it stands for */
-	uint64_t stands_for; /* so many blocks */
+	uint64_t use_bytes; /* bytes; in a sample, of all the blocks it stands for */
+	uint64_t stands_for; /* number of blocks */
 	uint64_t live; /* when the window began */
-	uint64_t first_number; /* of those allocated in it */
+	uint64_t first_number; /* of the allocations in the window */
 	uint64_t allocated, freed_inside, freed_before;
 	struct time_span allocated_ms, freed_ms;
 	uint64_t shortest_ms, longest_ms;
 	double lives_ms;
-	uint64_t threads_seen; /* of the first 64 */
-	const uint32_t *windows; /* whose sums it counts to: indexes into window */
+	uint64_t threads_seen; /* bit mask of the first 64 threads */
+	const uint32_t *windows; /* indexes in view->window of the sums that it counts in */
 	size_t window_count;
 	struct time_page *
-		*pages; /* of those allocated in the window, in order; NULL: none of them lives */
+		*pages; /* of the allocations in the window, in order; NULL: all were freed */
 	size_t page_count, page_cap;
 	uint32_t number; /* in the recording */
 };
 
 struct window_use {
 	uint64_t bytes, peak_bytes, peak_ms;
-	uint64_t *lives; /* by class, of what was freed inside; NULL: nothing was */
+	uint64_t *lives; /* number of lifetimes by class, of blocks freed inside; NULL: none */
 };
 
 struct window_run {
@@ -51,15 +52,16 @@ struct window_run {
 	const struct dump_sums *sums;
 	const struct record_facts *facts;
 	size_t window_count;
-	uint32_t *windows_at,
-		*windows; /* by row: where those begin whose sums it counts to, 0 being all together */
-	uint32_t *numbers; /* by kind: index into kinds, or NO_KIND */
+	/* by row: start of its list in windows, with the sums that it counts in; sum 0 is that of
+	 * all rows */
+	uint32_t *windows_at, *windows;
+	uint32_t *numbers; /* by kind: index in kinds, or NO_KIND */
 	struct window_kind *kinds;
 	size_t kind_count, kind_cap;
-	struct window_use *uses; /* as view->window */
-	size_t life_classes; /* that lives in the window may fall into */
+	struct window_use *uses; /* like view->window */
+	size_t life_classes; /* number of classes that lifetimes in the window can have */
 	struct u64map threads; /* index of a kind and number of a thread */
-	struct u64map freed; /* index of a kind and the stack that freed, to */
+	struct u64map freed; /* index of a kind and stack that freed -> index in freed_counts */
 	uint64_t *freed_counts;
 	size_t freed_cap;
 };
@@ -70,7 +72,7 @@ static int too_much(const struct window_run *run, struct err *err)
 		err, ERR_BAD_RECORDING, run->sums->path, "its blocks add up to more than 8 EiB");
 }
 
-/* ---------------------------------------------------------------- whose sums each kind counts to */
+/* ---------------------------------------------------------------- sums of each kind */
 
 static const uint32_t *members(const struct view *view, size_t shown, size_t *count)
 {
@@ -82,7 +84,7 @@ static const uint32_t *members(const struct view *view, size_t shown, size_t *co
 	return view->groups[shown].members;
 }
 
-/* All selected rows count to the first sum. */
+/* Lists the sums that each row counts in. All selected rows count in the first sum. */
 static void find_windows(struct window_run *run)
 {
 	const struct view *view = run->view;
@@ -113,7 +115,7 @@ static void find_windows(struct window_run *run)
 	free(filled);
 }
 
-/* What is there when the window begins is the first peak. */
+/* Adds a kind. Its use at the start of the window is the first peak. */
 static int take_kind(
 	struct window_run *run, uint32_t number, const struct record_state *state, struct err *err)
 {
@@ -175,9 +177,9 @@ static int take_kinds(struct window_run *run, struct recording *recording, struc
 	return rc;
 }
 
-/* ---------------------------------------------------------------- lives */
+/* ---------------------------------------------------------------- lifetimes */
 
-/* Of the next one. */
+/* Stores the time of the kind's next allocation. */
 static void keep_time(struct window_kind *kind, uint64_t time_ms)
 {
 	struct time_page *page;
@@ -194,7 +196,7 @@ static void keep_time(struct window_kind *kind, uint64_t time_ms)
 	page->live_count++;
 }
 
-/* When one was made that is freed; GONE: it does not live. */
+/* Returns the time of an allocation and marks it as freed. Returns GONE if it is not live. */
 static uint64_t take_time(struct window_kind *kind, uint64_t number)
 {
 	uint64_t index = number - kind->first_number, time_ms;
@@ -272,7 +274,8 @@ static void keep_life(struct window_run *run, struct window_kind *kind, uint64_t
 {
 	size_t class = use_class(lived_ms, LIFE_CLASS_BITS);
 
-	class = class < run->life_classes ? class : run->life_classes - 1; /* marks may lie */
+	/* times of marks may be wrong */
+	class = class < run->life_classes ? class : run->life_classes - 1;
 	for (size_t i = 0; i < kind->window_count; i++) {
 		struct window_use *use = &run->uses[kind->windows[i]];
 
@@ -309,7 +312,8 @@ static int take_free(struct window_run *run, struct window_kind *kind,
 	return 0;
 }
 
-/* What is known of the block that an event frees is wanted soon. Inline, or else gcc sees no effect in it. */
+/* Prefetches data of the block that an event frees. Must be inline, or gcc removes it as without
+ * effect. */
 static inline __attribute__((always_inline)) void fetch_freed(
 	const struct window_run *run, const struct record_event *event)
 {
@@ -357,7 +361,7 @@ static int take_events(struct window_run *run, struct recording *recording, stru
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what they add up to */
+/* ---------------------------------------------------------------- results */
 
 static bool add_fate(
 	struct window_sums *sums, enum block_fate fate, uint64_t count, uint64_t block_bytes)
@@ -410,7 +414,7 @@ static int add_kind(struct window_run *run, const struct window_kind *kind, stru
 	return 0;
 }
 
-/* Half of them lived no longer than this: the middle of the class in which that is so first. */
+/* Returns the median lifetime: the middle of the class that contains it. */
 static uint64_t median_life(
 	const struct window_run *run, const struct window_use *use, const struct window_sums *sums)
 {
@@ -428,7 +432,7 @@ static uint64_t median_life(
 	return first < sums->longest_ms ? first : sums->longest_ms;
 }
 
-/* A thread or a heap, and whose sums it is in. */
+/* A thread or a heap, and the sum it belongs to. */
 struct place {
 	uint64_t value;
 	uint32_t window;
@@ -457,7 +461,7 @@ static int by_window(const void *a, const void *b)
 	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Gives each sum its threads, or heaps, each once and in order. */
+/* Stores the threads, or heaps, of each sum, sorted and distinct. */
 static void give_places(struct window_run *run, struct places *found, bool are_threads)
 {
 	uint64_t *values = arena_alloc(&run->view->arena, found->count * sizeof(*values));
@@ -480,7 +484,7 @@ static void give_places(struct window_run *run, struct places *found, bool are_t
 	free(found->items);
 }
 
-/* What a stack freed, the value of its place: by_window() sorts it, too. */
+/* Blocks freed by a stack, which is the place's value, so that by_window() can sort them. */
 struct freed_sum {
 	struct place place;
 	struct block_totals sum;
@@ -497,7 +501,7 @@ static struct stack stack_at(struct window_run *run, uint32_t number)
 		.frames = frames, .frame_count = from->frame_count, .same_id = STACK_NONE};
 }
 
-/* Gives each sum the stack that freed most of it, with its names. */
+/* Stores the stack that freed the most of each sum, and looks up its names. */
 static void give_freed(struct window_run *run)
 {
 	struct stack *stacks = arena_alloc(&run->view->arena, run->window_count * sizeof(*stacks));
