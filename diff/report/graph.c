@@ -1,3 +1,5 @@
+/* Stacks as boxes for graphs: the frames of one row, and the distinct boxes and sorted lines of all
+ * rows. */
 #include "diff/report/graph.h"
 
 #include <inttypes.h>
@@ -51,7 +53,7 @@ void graph_inputs(const struct view *view, struct buf *words)
 
 size_t graph_row_count(const struct view *view)
 {
-	/* When grouped, what is shown are groups, and they are made of all rows. */
+	/* In a grouped view, groups are shown, and they consist of all rows. */
 	return view->group == GROUP_STACK ? view->shown_count : view->row_count;
 }
 
@@ -73,7 +75,7 @@ void graph_stack_release(struct graph_stack *stack)
 	buf_release(&stack->group);
 }
 
-/* Adds the name that has been put behind the others from a place on. */
+/* Adds the name that was appended to names at from. */
 static void add_frame(struct graph_stack *stack, size_t from, const struct frame *frame)
 {
 	if (stack->names.len == from)
@@ -83,7 +85,8 @@ static void add_frame(struct graph_stack *stack, size_t from, const struct frame
 	stack->frames[stack->count++] = (struct graph_frame){.frame = frame};
 }
 
-/* Frames come innermost first, or turned round: the last of them is the root of the graph. */
+/* Adds the frames of a row. The last one found is the root of the graph, whether frames are
+ * inverted or not. */
 static void add_frames(struct graph_stack *stack, const struct view *view, const struct row *row)
 {
 	const struct frames *found = &stack->found;
@@ -110,7 +113,7 @@ static void add_frames(struct graph_stack *stack, const struct view *view, const
 	}
 }
 
-/* Tells names where they are; successive frames of one group are one. */
+/* Stores the addresses of names; merges consecutive frames of one group. */
 static void join_frames(struct graph_stack *stack, bool is_grouped)
 {
 	const char *name = stack->names.data;
@@ -136,7 +139,7 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	if (!old->requested_bytes && !new->requested_bytes && !old->block_count &&
 		!new->block_count)
 		return false;
-	/* It moved between the ends, of which nothing is shown here. */
+	/* The sum changed only between the ends, which are not shown here. */
 	if (view->comparison->axis && old->requested_bytes == new->requested_bytes)
 		return false;
 	stack->count = 0;
@@ -153,9 +156,9 @@ bool graph_stack_read(struct graph_stack *stack, const struct view *view, uint32
 	return true;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all stacks */
 
-/* The number of a box. */
+/* Returns the number of a box, which is added if it is new. */
 static uint32_t find_box(
 	struct graph *graph, const struct graph_frame *frame, unsigned flags, struct buf *key)
 {
@@ -217,7 +220,7 @@ static int by_text(const void *a, const void *b)
 	return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Numbers boxes by their text, so that lines are in order when their numbers are. */
+/* Renumbers boxes by their text, so that numbers of lines have the order of texts. */
 static void rank_boxes(struct graph *graph)
 {
 	uint32_t *rank = xcalloc(graph->box_count + 1, sizeof(*rank));
@@ -264,7 +267,8 @@ static bool has_room(const struct block_totals *to, const struct block_totals *m
 	       to->block_count <= UINT64_MAX - more->block_count;
 }
 
-/* Adds up lines of the same boxes, which are neighbours. Two that have no room for the sum mean the same. */
+/* Adds up adjacent lines of equal boxes. Two lines whose sum would overflow stay separate, with the
+ * same meaning. */
 static void unite_lines(struct graph *graph)
 {
 	size_t kept = 0;

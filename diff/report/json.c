@@ -1,3 +1,4 @@
+/* Writing JSON. */
 #include "diff/report/json.h"
 
 #include "core/base/text.h"
@@ -55,7 +56,7 @@ static bool is_escaped(const struct json *json, uint32_t code)
 	       code == 0x2028 || code == 0x2029;
 }
 
-/* What is behind the characters that are plain to any reader; for speed. */
+/* Skips characters that are plain to every reader; for speed. */
 static const char *skip_plain(const char *text)
 {
 	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\' && !is_markup(*text))
@@ -77,7 +78,7 @@ static void put_escape(struct out *out, uint32_t code)
 
 void json_text(struct json *json, const char *key, const char *text)
 {
-	const char *from = text; /* what stays as it is and was not written yet */
+	const char *from = text; /* start of the unchanged text not written yet */
 	struct out *out = json->out;
 
 	put_key(json, key);

@@ -1,3 +1,5 @@
+/* Shared parts of reports: the list of formats, numbers as text, spark lines, figures of charts and
+ * views, and sanitized names. */
 #include "diff/report/report.h"
 
 #include <assert.h>
@@ -48,7 +50,7 @@ const struct report_format report_formats[] = {
 
 #define MANTISSA_BITS DBL_MANT_DIG
 
-/* The digits of a whole number, the last one first; how many. */
+/* Stores the digits of a whole number, the last one first. Returns their number. */
 static size_t whole_digits(double whole, char *digits)
 {
 	int exponent;
@@ -56,7 +58,7 @@ static size_t whole_digits(double whole, char *digits)
 	int doublings = exponent - MANTISSA_BITS;
 	size_t count = 0;
 
-	if (doublings < 0) /* what is below the point is 0 */
+	if (doublings < 0) /* the part below the point is 0 */
 		bits = exponent > 0 ? bits >> -doublings : 0;
 	do
 		digits[count++] = (char)(bits % 10);
@@ -76,7 +78,7 @@ static size_t whole_digits(double whole, char *digits)
 	return count;
 }
 
-/* Of a number from 0 to below 1, 1000 when it is nearer to 1. */
+/* Returns the thousandths of a number in [0, 1), rounded, up to 1000. */
 static unsigned thousandths(double fraction)
 {
 	uint64_t bits = (uint64_t)ldexp(fraction, MANTISSA_BITS);
@@ -124,7 +126,7 @@ const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES])
 
 	while (bytes >> 10 * unit >= 1024)
 		unit++;
-	for (;; unit++) { /* what is rounded up may reach the next unit */
+	for (;; unit++) { /* rounding up may reach the next unit */
 		whole = bytes >> 10 * unit;
 		tenths = bytes & (((uint64_t)1 << 10 * unit) - 1);
 		tenths = unit ? (tenths * 10 + ((uint64_t)1 << (10 * unit - 1))) >> 10 * unit : 0;
@@ -229,7 +231,7 @@ static const char *const letters[LEVELS] = {".", ":", "-", "=", "+", "*", "#", "
 
 /* ---------------------------------------------------------------- columns */
 
-/* The end of the part that a snapshot is of. */
+/* Returns the end of the part that a snapshot belongs to. */
 static size_t part_end(const struct trend_axis *axis, size_t at)
 {
 	size_t end = at + 1;
@@ -241,7 +243,7 @@ static size_t part_end(const struct trend_axis *axis, size_t at)
 	return end;
 }
 
-/* How many columns that many snapshots at once make, with a mark between parts. */
+/* Returns the number of columns if each has at_once snapshots, with a separator between parts. */
 static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 {
 	size_t count = 0;
@@ -253,7 +255,7 @@ static size_t columns_of(const struct trend_axis *axis, size_t at_once)
 	return count;
 }
 
-/* Snapshots from at to end, in columns of at_once. */
+/* Adds the snapshots [at, end) in columns of at_once. */
 static void add_columns(struct spark *spark, size_t at, size_t end, size_t at_once)
 {
 	for (; at < end; at += at_once)
@@ -270,7 +272,7 @@ void spark_make(
 	*spark = (struct spark){.style = style, .axis = axis};
 	while (at_once < axis->count && columns_of(axis, at_once) > width)
 		at_once++;
-	if (columns_of(axis, at_once) > width) { /* so many parts */
+	if (columns_of(axis, at_once) > width) { /* too many parts for separators */
 		add_columns(spark, 0, axis->count, (axis->count + width - 1) / width);
 		return;
 	}
@@ -360,7 +362,7 @@ double chart_log(uint64_t value)
 
 	if (!value)
 		return 0;
-	part *= 2; /* from 1 to below 2 */
+	part *= 2; /* in [1, 2) */
 	for (int bit = 1; bit < 14; bit++) {
 		part *= part;
 		if (part < 2)
@@ -454,7 +456,8 @@ static void put_xml(struct out *out, const char *text, bool is_line)
 		case '<': out_text(out, "&lt;"); break;
 		case '>': out_text(out, "&gt;"); break;
 		case '"': out_text(out, "&quot;"); break;
-		case '\n': out_text(out, "&#10;"); break; /* else a blank, in attributes */
+		/* otherwise it becomes a blank in attributes */
+		case '\n': out_text(out, "&#10;"); break;
 		default: out_char(out, *at);
 		}
 	}
@@ -539,7 +542,7 @@ static bool stays(char c, bool one_line)
 
 void clean_text(struct buf *buf, const char *text, bool one_line)
 {
-	const char *from = text; /* what stays as it is and was not added yet */
+	const char *from = text; /* start of the unchanged text not appended yet */
 	size_t all = strlen(text);
 
 	if (text_is_plain(text, all)) {

@@ -1,4 +1,4 @@
-/* Reports: a view as text for people or programs, with bars for trends. */
+/* Reports: a view as text for people or programs, with spark lines for trends. */
 #ifndef DIFF_REPORT_REPORT_H
 #define DIFF_REPORT_REPORT_H
 
@@ -12,102 +12,98 @@
 #include "diff/trend/trend.h"
 
 /*
- * Spark lines: a series as one line of small bars, each as high as its number is between the lowest
- * and the highest of the series.
+ * Spark lines: a series as one line of small bars, scaled between the lowest and the highest number
+ * of the series.
  *
- * A line has as many bars as there are snapshots, as long as these fit in its width; where there are
- * more, neighbours are put together and their mean is shown. '|' stands between the parts of a
- * series. All lines of one trend look alike, whatever numbers they show.
+ * A line has one bar per snapshot if these fit in its width; otherwise neighbours are merged and
+ * their mean is shown. '|' separates the parts of a series. All lines of a trend have one layout.
  */
 
 enum spark_style {
-	SPARK_AUTO, /* UTF8 where that can be shown, else ASCII */
+	SPARK_AUTO, /* UTF8 if the terminal can show it, otherwise ASCII */
 	SPARK_UTF8,
 	SPARK_ASCII,
 	SPARK_NONE,
 };
 
-#define SPARK_WIDTH 60 /* columns at most */
+#define SPARK_WIDTH 60 /* most columns */
 
 struct spark {
 	enum spark_style style;
 	const struct trend_axis *axis; /* borrowed */
-	size_t count; /* of columns */
+	size_t count; /* number of columns */
 	struct spark_column {
-		size_t first, count; /* snapshots that are put together; none: a new part begins */
+		/* snapshots merged in the column; count 0: separator before a new part */
+		size_t first, count;
 	} columns[SPARK_WIDTH];
 };
 
-/* Lays the lines of a trend out, in width columns (1 to SPARK_WIDTH) at most. Where not even one for
- * each part has room, parts are not told apart. */
+/* Computes the layout of a trend's lines, at most width (1 to SPARK_WIDTH) columns wide. If there
+ * is less than one column for each part, parts are not separated. */
 void spark_make(
 	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width);
 
-/* Prints the line of the requested bytes sums[0..axis->count), or of the blocks where that is what is judged:
- * spark->count columns; of SPARK_NONE nothing. */
+/* Prints the line for sums[0..axis->count), in spark->count columns: requested bytes, or blocks if
+ * the series is judged by its blocks. Prints nothing for SPARK_NONE. */
 void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums);
 
-/*
- * Reports: one function and one file for each form. They write; what is wrong with the output is
- * kept in out.
- */
+/* Reports: one function and one file for each form. Output errors are kept in out. */
 
 struct report_style {
-	bool hex; /* numbers in text; offsets and addresses always are, everything else never is */
+	/* hexadecimal numbers in UMDH's form and charts as text */
+	bool hex;
 	enum spark_style spark; /* in text; AUTO is ASCII */
-	unsigned columns; /* of text, but UMDH's; 0: 80 */
-	bool is_reverse; /* of folded stacks NEW comes before OLD */
-	bool is_coloured; /* text, for a terminal */
-	bool is_tree; /* text as a call tree */
-	bool no_stacks; /* text without them: */
-	bool is_whole_table; /* the table has a line for each row that is shown */
+	unsigned columns; /* width of text except UMDH's; 0: 80 */
+	bool is_reverse; /* folded stacks: NEW before OLD */
+	bool is_coloured;
+	bool is_tree;
+	bool no_stacks; /* text without stacks: */
+	bool is_whole_table; /* the table has a line for each row shown */
 };
 
 struct chart;
 
-/* What is reported: one view, or of a trend one for each series, the first to begin first. */
+/* Input of a report: one view, or in a trend one per series, in order of their starts. */
 struct report {
 	const struct view *views;
 	size_t view_count; /* at least 1 */
 	struct report_style style;
-	struct strip *strip,
-		*start_up; /* frames that name nobody; those of what starts a program */
-	const char *const
-		*left_out; /* paths of files that were found or given, and are in no view */
+	struct strip *strip, *start_up; /* frames of allocators; frames that start a program */
+	const char *const *left_out; /* paths of input files that are in no view */
 	size_t left_out_count;
-	const struct chart
-		*charts[2]; /* of a recording's window, for a page: over time, and sizes; or NULL */
+	/* in a page of a recording's window: use over time, and sizes; or NULL */
+	const struct chart *charts[2];
 };
 
-/* A recording's use over time, or the sizes of what was allocated in it: one of both, the other is NULL. */
+/* Use over time, or sizes of allocations, of a recording. One of the two pointers is NULL. */
 struct chart {
-	const struct dump_sums *sums; /* what it is of */
+	const struct dump_sums *sums; /* the recording's sums */
 	const struct record_facts *facts;
 	const struct use_over_time *over_time;
 	const struct use_sizes *sizes;
 	struct report_style style;
-	bool is_filtered; /* it is of some stacks or heaps only */
+	bool is_filtered; /* only some stacks or heaps are included */
 };
 
-/* What can be asked for by name; ends with an entry without one. */
+/* Report formats; the table ends with an entry without a name. */
 struct report_format {
 	const char *name;
 	void (*write)(struct out *out, const struct report *report);
-	bool is_of_one; /* it has no room for more than one view */
-	bool is_of_dumps; /* it shows what stacks have in each dump: no groups, no sum of dumps */
-	bool has_window; /* it shows what view_window() finds */
-	bool has_blocks; /* and view_blocks() */
-	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: it has none */
-	size_t shown_max; /* so many rows unless more are asked for; 0: all */
-	size_t span_max; /* so many parts of a window are good to read in it */
-	bool is_packed; /* by gzip, which is part of the form */
+	bool is_of_one; /* only one view */
+	bool is_of_dumps; /* shows sums of each dump: no groups, no sum of dumps */
+	bool has_window; /* shows the results of view_window() */
+	bool has_blocks; /* shows the results of view_blocks() */
+	void (*write_chart)(struct out *out, const struct chart *chart); /* NULL: no charts */
+	size_t shown_max; /* default number of rows; 0: all */
+	size_t span_max; /* readable number of parts in a chart over time */
+	bool is_packed; /* gzip is part of the format */
 };
 extern const struct report_format report_formats[];
 
-/* For people: a table, what it adds up to, and the largest stacks; or a call tree. */
+/* For people: a table, its sums, and the largest stacks; or a call tree. */
 void report_text(struct out *out, const struct report *report);
 
-/* UMDH's comparison; a table when grouped. Of a trend one for each series. */
+/* UMDH's form; a table if grouped. In a trend, one report per series. */
 void report_umdh(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
@@ -119,39 +115,39 @@ void report_jsonl(struct out *out, const struct report *report);
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
 void report_csv(struct out *out, const struct report *report);
 
-/* For viewers of stacks. Of a trend the first snapshot against the last. */
+/* For viewers of stacks. A trend is shown as the last snapshot against the first. */
 
-/* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference, or of one dump "... BYTES";
+/* Writes "frame;frame;frame OLD NEW" for flame graphs of a difference, or "... BYTES" for one dump:
  * man/hdiff-csv.5. */
 void report_folded(struct out *out, const struct report *report);
-/* profile.proto, of which gzip is part; man/hdiff.1 has this and the next ones. */
+/* Writes profile.proto in gzip. man/hdiff.1 describes this form and the next ones. */
 void report_pprof(struct out *out, const struct report *report);
 void report_speedscope(struct out *out, const struct report *report);
 void report_dhat(struct out *out, const struct report *report);
-/* A flame graph as a picture. */
+/* Draws a flame graph as an SVG picture. */
 void report_flame(struct out *out, const struct report *report);
 
-/* A page for a browser: a table, and with scripts a flame graph. */
+/* Writes a page for browsers: a table, and with scripts a flame graph. */
 void report_html(struct out *out, const struct report *report);
 
-/* What was said of a series that was held against limits of growth: lines; each empty when there is nothing. */
+/* Messages about one series and its growth limits: lines, or empty. */
 struct growth_verdict {
 	struct buf over, unknown;
 };
 
-/* What a build server is told. Looks for the names of the stacks that grew most. */
+/* Input of the JUnit report. report_junit() looks up the names of the stacks that grew most. */
 struct junit {
 	struct view *views;
-	const struct growth_verdict *verdicts; /* one for each view */
+	const struct growth_verdict *verdicts; /* by view */
 	size_t view_count;
-	struct strip *strip; /* frames that name nobody */
-	bool is_unknown; /* whether limits hold; what is over one still is */
+	struct strip *strip; /* frames of allocators */
+	bool is_unknown; /* limits could not be judged; exceeded limits still count */
 };
 
-/* JUnit's XML: a test case for each series. */
+/* Writes JUnit's XML: a test case for each series. */
 void report_junit(struct out *out, const struct junit *junit);
 
-/* Charts: as bars, for spreadsheets, as pictures, and as a page with one. */
+/* Charts: as bars in text, as CSV, as SVG, and as a page. */
 void chart_text(struct out *out, const struct chart *chart);
 void chart_csv(struct out *out, const struct chart *chart);
 void chart_svg(struct out *out, const struct chart *chart);

@@ -1,4 +1,4 @@
-/* Charts as tables with bars, as wide as the terminal where numbers leave room for that. */
+/* Charts as text tables with bars, as wide as the terminal allows. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct text_chart {
 	unsigned time_width, bytes_width, count_width, bar_width;
 };
 
-/* Of a column with numbers up to this one. */
+/* Returns the width of a column with numbers up to value. */
 static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 {
 	unsigned width = 1;
@@ -28,7 +28,8 @@ static unsigned width_of(uint64_t value, unsigned base, unsigned least)
 	return width > least ? width : least;
 }
 
-/* What the numbers leave, and the last column, behind which some consoles go to the next line. */
+/* Returns the columns left for bars. The last column stays free, because some consoles wrap after
+ * it. */
 static unsigned bar_width(const struct text_chart *text, unsigned used)
 {
 	unsigned columns = text->chart->style.columns;
@@ -46,7 +47,7 @@ static void put_head(const struct text_chart *text, const char *title)
 		out_text(text->out, "// only of the stacks and heaps that were asked for\n");
 }
 
-/* So much of the whole is of so many characters. A file that lies may have parts that are more than the whole. */
+/* Returns the length of a part's bar. In a damaged file, a part may exceed the whole. */
 static unsigned length_of(double part, double whole, unsigned width)
 {
 	part = part < whole ? part : whole;
@@ -61,7 +62,7 @@ static void put_times(struct out *out, char c, unsigned count)
 
 /* ---------------------------------------------------------------- over time */
 
-/* What was in use at the end, by memory, and behind it what was at the highest. */
+/* Writes the use at the end of a span by memory, and after it the highest use. */
 static void put_use_bar(const struct text_chart *text, const struct use_span *span, double most)
 {
 	const struct use_window *window = &text->chart->over_time->window;
@@ -177,13 +178,14 @@ static void put_over_time(struct text_chart *text)
 
 /* ---------------------------------------------------------------- sizes */
 
-/* A power of two: the classes from one up to another. */
+/* A power of two: the classes [first, end). */
 struct size_row {
 	size_t first, end;
 	struct use allocated, live;
 };
 
-/* Rows for 0, 1, 2 to 3, 4 to 7 bytes and so on; how many, without those that have nothing. */
+/* Makes rows for 0, 1, 2 to 3, 4 to 7 bytes and so on. Returns their number, without outer empty
+ * rows. */
 #define SIZE_ROWS 65
 
 static size_t gather_rows(

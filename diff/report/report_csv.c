@@ -1,4 +1,4 @@
-/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
+/* The CSV report. man/hdiff-csv.5 documents it and must change with this file. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,19 +7,17 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-/*
- * CSV as it is written: RFC 4180, and no text that a spreadsheet would run. What is wrong with the
- * output is kept in out.
- */
+/* CSV output: RFC 4180, without texts that a spreadsheet would execute. Output errors are kept in
+ * out. */
 struct csv {
 	struct out *out;
-	struct buf field; /* for putting one together */
-	bool is_first; /* of its record */
+	struct buf field; /* scratch, for composing a field */
+	bool is_first; /* no field of the current record was written yet */
 	const struct report *report;
-	size_t series; /* of the views: the one at hand */
+	size_t series; /* index of the current view */
 	const struct view *view;
 	const struct comparison *comparison;
-	bool is_trend, has_sample; /* columns that are not always there */
+	bool is_trend, has_sample; /* optional columns */
 };
 
 static void put_comma(struct csv *csv)
@@ -29,8 +27,8 @@ static void put_comma(struct csv *csv)
 	csv->is_first = false;
 }
 
-/* Whether a spreadsheet takes the text for a formula, or for one that was marked. The last four are
- * the signs as wide as a Chinese character, which some take too. */
+/* Returns true if a spreadsheet treats the text as a formula, or as already marked with an
+ * apostrophe. The last four signs are full-width forms, which some spreadsheets also accept. */
 static bool is_formula(const char *text)
 {
 	static const uint32_t signs[] = {
@@ -46,7 +44,7 @@ static bool is_formula(const char *text)
 	return false;
 }
 
-/* A text that is clean: quoted where it has to be, marked where it would be run. */
+/* Writes a sanitized text: quoted if necessary, with an apostrophe if it could be executed. */
 static void csv_text(struct csv *csv, const char *text)
 {
 	const char *quote;
@@ -69,13 +67,12 @@ static void csv_text(struct csv *csv, const char *text)
 	out_char(csv->out, '"');
 }
 
-/* What was put together. */
 static void csv_field(struct csv *csv)
 {
 	csv_text(csv, csv->field.data);
 }
 
-/* Any text, made clean; NULL: nothing. */
+/* Writes any text, sanitized; NULL: an empty field. */
 static void csv_name(struct csv *csv, const char *text)
 {
 	buf_clear(&csv->field);
@@ -89,7 +86,7 @@ static void csv_number(struct csv *csv, uint64_t value)
 	out_number(csv->out, value, 10, 0);
 }
 
-/* The same, empty when it is 0: not known. */
+/* Writes a number, or an empty field for 0: unknown. */
 static void csv_known(struct csv *csv, uint64_t value)
 {
 	put_comma(csv);
@@ -105,7 +102,7 @@ static void csv_signed(struct csv *csv, int64_t value)
 	out_signed(csv->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
 }
 
-/* new - old, a number with a sign. */
+/* Writes new - old as a signed number. */
 static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
@@ -114,7 +111,7 @@ static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }
 
-/* As report_fraction() has it; empty when value is no number. */
+/* Writes a number as report_fraction() does; an empty field if it is not finite. */
 static void csv_fraction(struct csv *csv, double value)
 {
 	char text[FRACTION_TEXT_BYTES];
@@ -124,14 +121,13 @@ static void csv_fraction(struct csv *csv, double value)
 	out_text(csv->out, digits ? digits : "");
 }
 
-/* count fields without anything. */
 static void csv_empty(struct csv *csv, size_t count)
 {
 	while (count--)
 		put_comma(csv);
 }
 
-/* Names of columns, with commas between; plain text. */
+/* Writes names of columns, separated by commas; plain text. */
 static void csv_columns(struct csv *csv, const char *names)
 {
 	put_comma(csv);
@@ -146,7 +142,8 @@ static void csv_end(struct csv *csv)
 
 /* ---------------------------------------------------------------- columns of a trend */
 
-/* What stands before: whose series it is, and what it says; of groups what self says comes first. */
+/* Writes the names of the first columns: the process of the series, and the trend. For groups, the
+ * trend of self comes first. */
 static void csv_trend_columns(struct csv *csv, bool is_grouped)
 {
 	csv_columns(csv, "series,image,pid,start");
@@ -184,7 +181,8 @@ static void csv_trend(struct csv *csv, const struct trend *trend)
 	csv_signed(csv, trend->net_blocks);
 }
 
-/* Behind: for each snapshot of each series the word and when it was taken; where that is not known, its path. */
+/* Writes the names of the last columns: for each snapshot of each series, word and the snapshot's
+ * time, or its path if it has no time. */
 static void csv_snapshot_columns(struct csv *csv, const char *word)
 {
 	for (size_t series = 0; series < csv->report->view_count; series++) {
@@ -203,7 +201,7 @@ static void csv_snapshot_columns(struct csv *csv, const char *word)
 	}
 }
 
-/* How many snapshots the series from..end have. */
+/* Returns the number of snapshots in series [from, end). */
 static size_t snapshot_count(const struct report *report, size_t from, size_t end)
 {
 	size_t count = 0;
@@ -213,7 +211,7 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 	return count;
 }
 
-/* What stands there: sums of each snapshot of the series at hand. */
+/* Writes the sums of each snapshot of the current series; fields of other series are empty. */
 static void csv_series(struct csv *csv, const struct block_totals *sums)
 {
 	size_t before = snapshot_count(csv->report, 0, csv->series);
@@ -231,7 +229,7 @@ static void csv_series(struct csv *csv, const struct block_totals *sums)
 
 /* ---------------------------------------------------------------- sums */
 
-/* Growth, NEW and OLD of one sum; empty when it is not known. */
+/* Writes growth, NEW and OLD of a sum; empty fields if unknown. */
 static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 {
 	if (!is_known) {
@@ -253,7 +251,7 @@ static void put_change(struct csv *csv, const struct change *change)
 		report_rows_have_overhead(csv->comparison));
 }
 
-/* The coarsest of the samples that figures are estimated from; 0: they are no estimates. */
+/* Returns the coarsest sample that figures are estimated from; 0: they are not estimates. */
 static uint64_t sample_bytes(const struct comparison *comparison)
 {
 	uint64_t most = 0;
@@ -267,7 +265,6 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 
 /* ---------------------------------------------------------------- stacks */
 
-/* Adds the frames to the field. */
 static void add_frames(struct csv *csv, const struct frames *frames)
 {
 	const char *between = csv->view->is_inverted ? " -> " : " <- ";
@@ -314,7 +311,7 @@ static void put_span(struct csv *csv, const struct time_span *span)
 	csv_number(csv, span->last_ms);
 }
 
-/* With letters before it, so that no spreadsheet reads 1E5 as a number. */
+/* Appends a heap with a prefix, so that spreadsheets do not read 1E5 as a number. */
 static void add_heap(struct buf *field, uint64_t heap)
 {
 	if (heap_name(heap))
@@ -323,7 +320,7 @@ static void add_heap(struct buf *field, uint64_t heap)
 		buf_printf(field, "0x%" PRIX64, heap);
 }
 
-/* As in rows, with commas between: names have blanks. */
+/* Writes heaps as in rows, separated by commas, because names contain blanks. */
 static void put_heaps(struct csv *csv, const struct window_sums *sums)
 {
 	buf_clear(&csv->field);
@@ -386,7 +383,7 @@ static void put_window_sums(struct csv *csv, const struct window_sums *sums)
 	put_heaps(csv, sums);
 }
 
-/* What stands behind all else; shown: which row or group. */
+/* Writes the last fields of a row or group and ends the record. */
 static void end_record(struct csv *csv, size_t shown, const struct block_totals *sums)
 {
 	if (csv->view->window)
@@ -461,7 +458,7 @@ static void put_group(struct csv *csv, size_t shown)
 	end_record(csv, shown, group->total_of);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the report */
 
 static const char row_columns[] = "growth_bytes,new_bytes,old_bytes,"
 				  "growth_count,new_count,old_count,"
@@ -477,7 +474,7 @@ static const char group_columns[] = "self_growth_bytes,self_new_bytes,self_old_b
 
 void report_csv(struct out *out, const struct report *report)
 {
-	/* Of report->style nothing is used: numbers are decimal in CSV. */
+	/* report->style is not used: numbers are decimal in CSV. */
 	struct csv csv = {.out = out,
 		.is_first = true,
 		.report = report,
@@ -523,7 +520,7 @@ static void csv_use(struct csv *csv, struct use use)
 	csv_number(csv, use.count);
 }
 
-/* The labels of the marks up to a moment; at is the next mark. */
+/* Writes the labels of the marks up to end_ms; at is the number of the next mark. */
 static void csv_marks(struct csv *csv, const struct chart *chart, uint64_t end_ms, size_t *at)
 {
 	const struct record_mark *mark;

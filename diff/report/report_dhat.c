@@ -1,8 +1,9 @@
 /*
- * DHAT's form, version 2, as Valgrind's dh_view.html reads it: bytes and blocks of each stack.
+ * DHAT's format, version 2, as Valgrind's dh_view.html reads it: bytes and blocks of each stack.
  *
- * What a comparison is of has grown; the viewer adds up, and shows shares of the sum, so what shrank is not in it. It has
- * no "t-gmax" and no lifetimes (bklt), since these would have to be known of every stack.
+ * Of a comparison only growth is included, because the viewer adds up and shows shares of the sum.
+ * There is no "t-gmax" and there are no lifetimes (bklt), which would have to be known for every
+ * stack.
  */
 #include "diff/report/report.h"
 
@@ -12,7 +13,8 @@
 #include "diff/report/json.h"
 #include "diff/report/report_parts.h"
 
-/* Microseconds: of a comparison those between both, of a window its length, else the age of the process; 0: not known. */
+/* Returns the time between two dumps, the length of a window, or the age of the process, in
+ * microseconds; 0: unknown. */
 static uint64_t length_us(const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
@@ -49,7 +51,7 @@ static const char *verb_of(const struct view *view)
 	return verbs[dumps ? dumps[0].fate : FATE_LIVE];
 }
 
-/* "module!function (file:line)" */
+/* Writes the frames as "module!function (file:line)". */
 static void put_boxes(struct json *json, const struct graph *graph)
 {
 	struct buf text;
@@ -76,7 +78,7 @@ static void put_boxes(struct json *json, const struct graph *graph)
 	buf_release(&text);
 }
 
-/* Frames come innermost first. */
+/* Writes the stacks; frames are innermost first. */
 static void put_points(struct json *json, const struct graph *graph)
 {
 	json_open_line(json, "pps", '[');

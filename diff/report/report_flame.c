@@ -1,4 +1,5 @@
-/* A flame graph as a picture: SVG that stands alone, without a script. A pointer that rests on a box shows its figures. */
+/* A flame graph as a stand-alone SVG picture without scripts. A pointer on a box shows its
+ * figures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +13,23 @@
 #define MARGIN 10
 #define TOP 80
 #define BOX_HEIGHT 17
-#define LEVELS_MAX 300 /* of boxes one upon another */
-#define COLUMN 6.7 /* that a character takes, and a bit: fonts differ */
+#define LEVELS_MAX 300
+#define COLUMN 6.7 /* width of a character, with a reserve because fonts differ */
 #define SHADES 9
 
 struct flame {
-	struct out *out; /* NULL: it is but measured */
+	struct out *out; /* NULL: only measure */
 	struct graph graph;
 	bool is_growth;
-	/* Of lines up to each, none at first. Differences of two are right even where a sum had no room. */
+	/* Sums of the lines before each one, starting at 0. They may wrap around; differences are
+	 * still correct. */
 	struct flame_sums {
 		uint64_t old, new, grown, shrunk;
 	} * sums;
-	double scale; /* units of width a byte */
-	size_t levels; /* that have a box */
-	size_t left_out; /* boxes */
-	bool is_cut; /* there are more levels */
+	double scale; /* units of width per byte */
+	size_t levels; /* number of levels with a box */
+	size_t left_out; /* boxes too narrow to draw */
+	bool is_cut; /* there are further levels */
 };
 
 static const char style[] =
@@ -40,7 +42,7 @@ static const char dark_style[] =
 
 /* ---------------------------------------------------------------- colours */
 
-/* From pale to full, in as many shades as there are classes: g0 to g8. */
+/* Writes classes with SHADES colours from pale to full: g0 to g8. */
 static void put_shades(struct out *out, char class, const unsigned pale[3], const unsigned full[3])
 {
 	for (unsigned i = 0; i < SHADES; i++) {
@@ -70,11 +72,12 @@ static void put_style(const struct flame *flame)
 	out_printf(out, "%s</style>\n", dark_style);
 }
 
-/* Of a difference by its share of all, as a root, so that small ones are seen; else to tell neighbours apart. */
+/* Writes a box's class. In a difference: by the square root of its share, so that small shares are
+ * visible. Otherwise by name, to distinguish neighbours. */
 static void put_class(
 	const struct flame *flame, const char *name, const struct flame_sums *sums, double share)
 {
-	uint32_t hash = 2166136261; /* FNV-1a: it has to be the same each time */
+	uint32_t hash = 2166136261; /* FNV-1a; must be reproducible */
 	unsigned shade = 0;
 
 	if (flame->is_growth && sums->grown == sums->shrunk) {
@@ -96,7 +99,7 @@ static void put_class(
 
 /* ---------------------------------------------------------------- boxes */
 
-/* So much of a name as there is room for; without its module first. */
+/* Writes as much of a name as fits, without its module if it is too long. */
 static void put_name(struct out *out, const char *name, size_t columns)
 {
 	const char *function = strchr(name, '!');
@@ -130,7 +133,7 @@ static struct flame_sums sums_of(const struct flame *flame, size_t from, size_t 
 		b->old - a->old, b->new - a->new, b->grown - a->grown, b->shrunk - a->shrunk};
 }
 
-/* Bytes that grew or shrank: what widths are of. */
+/* Returns bytes that grew or shrank, which determine widths. */
 static double involved(const struct flame_sums *sums)
 {
 	return (double)sums->grown + (double)sums->shrunk;
@@ -152,7 +155,7 @@ static void put_figures(const struct flame *flame, const struct flame_sums *sums
 	out_printf(flame->out, ", %s %%", report_fraction(share * 100, text));
 }
 
-/* The box of lines from one to another; counts it, too. */
+/* Draws the box of lines [from, end), or only measures it. */
 static void put_box(struct flame *flame, const char *name, size_t from, size_t end, size_t level)
 {
 	const struct flame_sums sums = sums_of(flame, from, end), before = sums_of(flame, 0, from),
@@ -191,7 +194,7 @@ static void put_box(struct flame *flame, const char *name, size_t from, size_t e
 	out_text(out, "</g>\n");
 }
 
-/* Boxes upon that of lines from one to another. Lines that end there come first. */
+/* Draws the boxes above that of lines [from, end). Lines that end there come first. */
 static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level)
 {
 	const struct graph *graph = &flame->graph;
@@ -214,7 +217,7 @@ static void put_boxes(struct flame *flame, size_t from, size_t end, size_t level
 	}
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the report */
 
 static void put_key(struct out *out, unsigned x, const char *class, const char *word)
 {

@@ -1,4 +1,4 @@
-/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
+/* Folded stacks. man/hdiff-csv.5 documents them and must change with this file. */
 #include "diff/report/report.h"
 
 #include "diff/report/graph.h"
@@ -20,7 +20,7 @@ static void put_bytes(struct out *out, const struct block_totals *totals)
 
 void report_folded(struct out *out, const struct report *report)
 {
-	/* Of report->style hex is not used: the tools that read this want decimal numbers. */
+	/* style.hex is not used: the tools that read this need decimal numbers. */
 	bool is_growth = graph_is_growth(report->views);
 	bool is_reverse = report->style.is_reverse;
 	struct graph graph;

@@ -1,8 +1,9 @@
 /*
- * A page for a browser, one file that needs no other: diff/report/html with what is reported in it.
+ * A page for browsers in a single file: diff/report/html with the report inserted.
  *
- * What the page draws from is the report as JSON (man/hdiff-json.5), but that frames are numbers: 20,000 stacks
- * share most of theirs. A browser without scripts shows the head and a table of the first rows.
+ * The page draws from the report as JSON (man/hdiff-json.5), in which frames are numbers: 20,000
+ * stacks share most of their frames. A browser without scripts shows the head and a table of the
+ * first rows.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,10 +16,10 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-#define TABLE_ROWS 1000 /* more than anybody reads without sorting and searching */
-#define NAME_COLUMNS 100 /* of a frame; longer names are shortened */
+#define TABLE_ROWS 1000 /* more than a reader needs without sorting and searching */
+#define NAME_COLUMNS 100 /* longest name of a frame; longer names are shortened */
 
-/* The frames of a page, in the order in which they are met. */
+/* The distinct frames of a page, in order of occurrence. */
 struct page_frames {
 	struct frame *items;
 	size_t count, cap;
@@ -28,7 +29,7 @@ struct page_frames {
 
 /* ---------------------------------------------------------------- texts */
 
-/* A text whose letters, if they run from right to left, turn nothing round that is beside it. */
+/* Writes a name; if it is written from right to left, the text around it is not affected. */
 static void put_name(struct out *out, const char *text)
 {
 	out_text(out, "<bdi>");
@@ -55,7 +56,7 @@ static const char *image_of(const struct view *view)
 	return image;
 }
 
-/* Nothing is OLD: it neither grew nor shrank. */
+/* Returns true for a single dump or sum, without OLD: nothing grew or shrank. */
 static bool is_of_one(const struct view *view)
 {
 	return !view->comparison->axis && comparison_columns(view->comparison) == 1;
@@ -133,7 +134,7 @@ static void put_change(struct out *out, const struct view *view)
 		old->requested_bytes, new->requested_bytes, old->block_count, new->block_count);
 }
 
-/* What is selected, and of a trend its verdict. */
+/* Writes the sum of the selected rows, and in a trend its verdict. */
 static void put_totals(struct out *out, const struct view *view)
 {
 	out_text(out, "<p class=\"totals\">");
@@ -147,7 +148,7 @@ static void put_totals(struct out *out, const struct view *view)
 	out_text(out, "</p>\n");
 }
 
-/* Of a window of a recording, what became of its allocations: WPA's classes. */
+/* Writes the fates of allocations in a window of a recording, by WPA's names. */
 static void put_classes(struct out *out, const struct view *view)
 {
 	static const char *const words[] = {
@@ -299,7 +300,8 @@ static void put_table(struct out *out, const struct view *view)
 
 /* ---------------------------------------------------------------- the data */
 
-/* What frames must have in common to be one. An offset in a function is that of one call of many. */
+/* Makes the key by which frames are equal. The offset in a function does not count, because a
+ * function makes many calls. */
 static void make_key(struct buf *key, const struct frame *frame)
 {
 	const char *texts[] = {frame->module, frame->function, frame->file};
@@ -337,7 +339,7 @@ size_t page_frame_number(struct page_frames *frames, const struct frame *frame)
 	return frames->count++;
 }
 
-/* Names of rows in the table: passes over frames that explain nothing, and shortens long names. */
+/* Writes data for naming rows in the table: which frames to skip, and short forms of long names. */
 static void put_naming(struct json *json, const struct report *report, const struct frame *frame)
 {
 	struct buf name;
@@ -379,9 +381,9 @@ static void put_data(struct out *out, const struct report *report)
 	buf_release(&frames.key);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the report */
 
-/* The picture of use is what a page of a recording begins with; sizes are there when asked for. */
+/* Writes the charts of a recording: use over time open, sizes folded. */
 static void put_charts(struct out *out, const struct report *report)
 {
 	static const char *const heads[] = {"<details open><summary>Use over time</summary>\n",

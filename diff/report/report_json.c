@@ -1,4 +1,4 @@
-/* man/hdiff-json.5 says what all this means: what changes here changes there. */
+/* The JSON report. man/hdiff-json.5 documents it and must change with this file. */
 #include "core/base/parse.h"
 #include "diff/match/row_series.h"
 #include "diff/report/json.h"
@@ -6,7 +6,7 @@
 #include "diff/report/report_parts.h"
 
 #define SCHEMA "hdiff/1"
-#define TREND_SCHEMA "hdiff-trend/1" /* of a trend: man/hdiff-json.5, TRENDS */
+#define TREND_SCHEMA "hdiff-trend/1" /* man/hdiff-json.5, TRENDS */
 
 /* ---------------------------------------------------------------- sums */
 
@@ -28,7 +28,7 @@ static void put_heap(struct json *json, const char *key, uint64_t heap)
 		json_hex(json, key, heap);
 }
 
-/* "old", "new" and "growth" of what the caller opened. */
+/* Writes "old", "new" and "growth" in the object that the caller opened. */
 static void put_change(struct json *json, const struct change *change, bool has_overhead)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
@@ -53,7 +53,7 @@ static void put_share(
 	json_close(json, '}');
 }
 
-/* What is selected, what is not, and everything. */
+/* Writes the sums of all blocks, and of selected and other parts. */
 static void put_shares(struct json *json)
 {
 	const struct comparison *comparison = json->comparison;
@@ -92,7 +92,7 @@ static void put_trend(struct json *json, const struct trend *trend)
 	json_close(json, '}');
 }
 
-/* What a series says, and a number for each snapshot. sums is NULL when they are all 0. */
+/* Writes a trend and a number for each snapshot. sums is NULL if all are 0. */
 static void put_series(
 	struct json *json, const struct trend *trend, const struct block_totals *sums)
 {
@@ -118,7 +118,7 @@ void json_open_frame(struct json *json, const struct frame *frame)
 		json_text(json, "module", frame->module);
 	if (frame->function)
 		json_text(json, "function", frame->function);
-	/* In a function 0 is not known, in a module it is a place. */
+	/* An offset of 0 is unknown in a function, and valid in a module. */
 	if (frame->offset_bytes || (frame->module && !frame->function))
 		json_hex(json, "offset", frame->offset_bytes);
 	if (frame->has_addr)
@@ -225,7 +225,7 @@ static void put_window_sums(struct json *json, const struct window_sums *sums)
 
 /* ---------------------------------------------------------------- dumps */
 
-/* What a file lacks. */
+/* Writes the defects of a file. */
 static void put_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
 {
 	json_bool(json, "cut", is_cut);
@@ -236,7 +236,7 @@ static void put_lacks(struct json *json, bool is_cut, const char *const *warning
 	json_close(json, ']');
 }
 
-/* "time" or "local_time", when it is known. */
+/* Writes "time" or "local_time", if known. */
 static void put_time(struct json *json, const struct dump_sums *dump)
 {
 	char text[DATE_TEXT_BYTES];
@@ -245,7 +245,7 @@ static void put_time(struct json *json, const struct dump_sums *dump)
 		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
 }
 
-/* What else a dump says of itself. */
+/* Writes sampling, attaching and defects of a dump. */
 static void put_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
@@ -267,7 +267,6 @@ static void put_process(struct json *json, const struct dump_sums *dump)
 		json_text(json, "start", date_text(dump->start_ms, text));
 }
 
-/* Of a recording, what became of its allocations there. */
 static void put_window(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->fate == FATE_LIVE)
@@ -305,7 +304,7 @@ static void put_inputs(struct json *json)
 	json_close(json, ']');
 }
 
-/* Who the snapshots are of. */
+/* Writes the processes of the snapshots. */
 static void put_parts(struct json *json)
 {
 	const struct trend_axis *axis = json->comparison->axis;
@@ -480,7 +479,7 @@ static void put_group(struct json *json, size_t shown)
 	json_close(json, '}');
 }
 
-/* How many rows and groups there are, and those that are shown. */
+/* Writes the numbers of rows and groups, and those that are shown. */
 static void put_shown(struct json *json)
 {
 	const struct view *view = json->view;
@@ -509,7 +508,7 @@ static void put_shown(struct json *json)
 	frames_release(&frames);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the report */
 
 static void put_asked(struct json *json)
 {
@@ -563,7 +562,7 @@ void json_report(struct json *json, const struct report *report)
 {
 	bool is_trend = report->views[0].comparison->axis;
 
-	/* Of report->style nothing is used: numbers are decimal in JSON. */
+	/* report->style is not used: numbers are decimal in JSON. */
 	json->view = &report->views[0];
 	json->comparison = json->view->comparison;
 	json_text(json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);

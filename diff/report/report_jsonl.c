@@ -1,9 +1,9 @@
 /*
- * man/hdiff-json.5, LINES, says what all this means: what changes here changes there.
+ * Reports for databases. man/hdiff-json.5, LINES, documents them and must change with this file.
  *
- * Each line is about one stack in one dump and says all there is to say about both, so that lines of
- * any number of machines can lie in one table. No key is ever missing and no value is null: databases
- * want one type for each.
+ * Each line contains everything about one stack and its dump. So lines from any number of machines
+ * can be in one table. No key is ever missing and no value is null, because databases need one type
+ * for each.
  */
 #include "diff/report/report.h"
 
@@ -21,15 +21,17 @@ struct line_writer {
 	const struct view *view;
 	struct strip *strip;
 	struct frames frames;
-	/* Of the row at hand: its frames, their hash, and the innermost that is no allocator's. */
+	/* Current row: its frames, their hash, and the innermost frame that is not an
+	 * allocator's. */
 	struct buf text, function;
 	uint64_t hash;
 };
 
 /* ---------------------------------------------------------------- stacks */
 
-/* What a frame is on any machine and, where the function has a name, in any build: no address, no place in the
- * function, and modules as Windows takes them, which knows no capitals in names of files. */
+/* Appends a frame's identity on any machine and, if the function has a name, in any build: no
+ * address and no offset in the function. Modules are in lower case, because Windows ignores the
+ * case of file names. */
 static void add_frame(struct buf *text, const struct frame *frame)
 {
 	size_t from = text->len;
@@ -52,7 +54,7 @@ static void add_frame(struct buf *text, const struct frame *frame)
 	}
 }
 
-/* FNV-1a, which any language has in three lines: who has the frames can work it out. */
+/* Returns FNV-1a, which is easy to compute in any language from the frames. */
 static uint64_t hash_text(const struct buf *text)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -62,7 +64,8 @@ static uint64_t hash_text(const struct buf *text)
 	return hash;
 }
 
-/* All frames from the innermost on, whatever is asked for of frames elsewhere: the hash is of them. */
+/* Stores all frames from the innermost, without options for frames, because the hash covers
+ * them. */
 static void add_stack(struct line_writer *writer, uint32_t number)
 {
 	const struct row *row = &writer->view->comparison->rows[number];
@@ -95,7 +98,7 @@ static void add_stack(struct line_writer *writer, uint32_t number)
 
 /* ---------------------------------------------------------------- processes */
 
-/* The module that the process was started from: that of the image's name. */
+/* Returns the module with the image's name, or NULL. */
 static const struct module *main_module(const struct dump_sums *dump)
 {
 	const char *name = dump->image ? module_path_base(dump->image) : "";
@@ -107,7 +110,8 @@ static const struct module *main_module(const struct dump_sums *dump)
 	return NULL;
 }
 
-/* As symbol stores call a build: by its PDB, else by the image's time stamp and size; "" when it is not known. */
+/* Writes a build in the form of symbol stores: the PDB's, otherwise the image's time stamp and
+ * size; "" if unknown. */
 static void put_build(struct json *json, const struct dump_sums *dump)
 {
 	const struct module *module = main_module(dump);
@@ -160,7 +164,8 @@ static void put_line(
 	out_char(writer->out, '\n');
 }
 
-/* Nothing is said of a stack in a dump that does not have it, as of a dump alone nothing could be. */
+/* Writes a line for each dump that has the stack; other dumps have none, as if they were reported
+ * alone. */
 static void put_row(struct line_writer *writer, uint32_t number)
 {
 	const struct comparison *comparison = writer->view->comparison;

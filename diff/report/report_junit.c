@@ -1,7 +1,5 @@
-/*
- * What limits of growth came to, in the form that build servers read: JUnit's XML. One suite, and a test case
- * for each series, under a name that the next build gives it again: no pid, no time.
- */
+/* Results of the limits of growth for build servers: JUnit's XML. One suite, with a test case for
+ * each series. Names have no pid and no time, so that they are equal in the next build. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +27,7 @@ static bool is_worse(const struct delta *a, const struct delta *b)
 							  a->block_count > b->block_count;
 }
 
-/* The rows that grew most, whatever the report's order. Returns how many. */
+/* Finds the rows that grew most, whatever the report's order. Returns their number. */
 static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 {
 	struct delta deltas[WORST_MAX];
@@ -55,7 +53,8 @@ static size_t find_worst(const struct view *view, uint32_t worst[WORST_MAX])
 	return count;
 }
 
-/* "+1234 bytes, +5 blocks: app!leak (leak.c, 41)": the innermost frame that no allocator owns. */
+/* Appends "+1234 bytes, +5 blocks: app!leak (leak.c, 41)": the innermost frame that is not an
+ * allocator's. */
 static void add_stack(struct buf *text, const struct view *view, uint32_t number,
 	struct frames *frames, struct strip *strip)
 {
@@ -96,7 +95,7 @@ static void add_worst(struct buf *text, struct view *view, struct strip *strip)
 
 /* ---------------------------------------------------------------- cases */
 
-/* "app.exe, series 2" where there are several. */
+/* Writes "app.exe", or "app.exe, series 2" if there are several. */
 static void put_case_name(struct out *out, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;

@@ -1,4 +1,4 @@
-/* What reports share: numbers, words, frames, and the parts of the text report. */
+/* Shared parts of reports: numbers, words, frames, and the parts of the text report. */
 #ifndef DIFF_REPORT_REPORT_PARTS_H
 #define DIFF_REPORT_REPORT_PARTS_H
 
@@ -14,40 +14,39 @@
 #include "diff/report/report.h"
 
 /*
- * Numbers with a fraction, as text that is the same on every system.
+ * Numbers with a fraction, as text that is equal on every system.
  *
- * C libraries differ in how they print such numbers, so this is worked out in integers: the number
- * itself, to the last digit before the point, rounded to thousandths (halves away from 0). No zeros at
- * the end of a fraction, no point without one, no exponent, no "-0".
+ * C libraries print such numbers differently, so digits are computed with integers: all digits
+ * before the point, rounded to thousandths (halves away from 0). No trailing zeros or trailing
+ * point, no exponent, no "-0".
  */
 
-#define FRACTION_TEXT_BYTES 320 /* for every double */
+#define FRACTION_TEXT_BYTES 320 /* enough for every double */
 
-/* Returns text; NULL when value is no number, or none that ends. */
+/* Returns text, or NULL if value is not finite. */
 const char *report_fraction(double value, char text[FRACTION_TEXT_BYTES]);
 
-/*
- * What reports of every form say alike: growth, what is known, words for what has no stack, and
- * names fit for files of lines.
- */
+/* Figures and texts shared by all forms of reports: growth, whether numbers are known, words for
+ * rows without a stack, and names that fit on a line. */
 
-/* "12.3 MiB", "512 B"; "4,102"; a share of 100, rounded. Each returns text. */
+/* "12.3 MiB" or "512 B"; "4,102"; a rounded percentage. The first two return text. */
 #define REPORT_SIZE_BYTES 40
 #define REPORT_COUNT_BYTES 32
 const char *report_size(uint64_t bytes, char text[REPORT_SIZE_BYTES]);
 const char *report_count(uint64_t count, char text[REPORT_COUNT_BYTES]);
 unsigned report_percent(uint64_t part, uint64_t whole);
 
-/* With one digit behind the point: "-11.8"; "> 1e17" of what is more. */
+/* Writes one digit after the point: "-11.8"; "> 1e17" for larger numbers. Returns text. */
 const char *report_tenths(double value, char text[REPORT_SIZE_BYTES]);
 
-/* Columns that a text takes, where each character takes one. */
+/* Returns the columns of a text, one per character. */
 unsigned report_columns(const char *text);
 
-/* What fits into so many columns of a text that was made clean; how many that takes. */
+/* Writes as much of a sanitized text as fits in columns. Returns the columns used. */
 unsigned report_put_cut(struct out *out, const char *text, unsigned columns);
 
-/* Rows of a view, and bytes, by which way they went; first_bytes: those of the first rows that grew. */
+/* Numbers and bytes of the rows that grew and that shrank; first_bytes: of the first rows that
+ * grew. */
 struct report_ways {
 	size_t grown_count, shrunk_count;
 	uint64_t grown_bytes, shrunk_bytes, first_bytes;
@@ -55,140 +54,145 @@ struct report_ways {
 
 void report_ways(const struct view *view, size_t first, struct report_ways *ways);
 
-/* A difference of two sums of 64 bits. */
+/* Difference of two 64-bit sums. */
 struct growth {
-	char sign; /* '+' also for 0, or '-' */
+	char sign; /* '+', also for 0, or '-' */
 	uint64_t amount;
 };
 
 struct growth growth_of(uint64_t new, uint64_t old);
 
-/* Of all blocks what is neither selected nor suppressed. The total of a comparison that was read may
- * tell no more than growth: then so does this. */
+/* Returns the blocks that are neither selected nor suppressed. The total of a printed comparison
+ * may contain only growth; then the result does, too. */
 struct change report_left_out(const struct view *view);
 
-/* Of the rows that are not shown, and how many; in a grouped view, of nothing: groups overlap. */
+/* Returns the sum of the rows that are not shown, and their number; zero in a grouped view, because
+ * groups overlap. */
 struct change report_not_shown(const struct view *view, size_t *count);
 
-/* Whether the overhead of single rows, and of what is selected, is known. */
+/* Return true if the overhead of each row is known, and that of the selected rows. */
 bool report_rows_have_overhead(const struct comparison *comparison);
 bool report_has_overhead(const struct view *view);
 
-/* Whether growth per hour can be told: times are known, and of one process there are two snapshots. */
+/* Returns true if growth per hour is known: snapshots have times, and one process has two of
+ * them. */
 bool report_has_rates(const struct comparison *comparison);
 
-/* Of a window: allocations a second, NAN of one without length; and how long those that came and went in it lived
- * on the average, in ms. */
+/* For a window, return allocations per second (NAN if it has no length), and the mean lifetime in
+ * ms of blocks allocated and freed in it. */
 double report_window_rate(const struct comparison *comparison, const struct window_sums *sums);
 double report_window_life(const struct window_sums *sums);
 
-/* When a dump was taken: as date_text() has it, or "2026-11-20T10:25" by some clock on a wall, which is
- * all that UMDH's tell; "" when it is not known. Returns text. */
+/* Returns a dump's time: as date_text() writes it; as local time, "2026-11-20T10:25", if only
+ * UMDH's banner has it; or "" if unknown. Uses text. */
 const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES]);
 
-/* The place of dump number index: "old", "between" or "new". */
+/* Returns the role of dump number index: "old", "between" or "new". */
 const char *report_dump_role(const struct comparison *comparison, size_t index);
 
 const char *report_row_kind(enum row_kind kind);
 
 #define ROW_WORDS_BYTES 80
 
-/* What to say in the place of a row's frames, when it has none. space may be used for it. */
+/* Returns the text in place of the frames of a row without frames. May use space. */
 const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES]);
 
 const char *report_group_kind(enum view_group group);
 
-/* Appends text as UTF-8: a byte that is none becomes U+FFFD, and what a terminal would obey '?', but
- * for TAB, CR and LF unless one_line. */
+/* Appends text as UTF-8. Invalid bytes become U+FFFD and control characters '?', except TAB, CR and
+ * LF unless one_line. */
 void clean_text(struct buf *buf, const char *text, bool one_line);
 
-/* Appends "module!function", "module+OFFSET" or "ADDRESS", made clean. */
+/* Appends "module!function", "module+OFFSET" or "ADDRESS", sanitized. */
 void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
-/* Shortens a name, "module!function", that begins at from and is clean, if the words take more than that number of columns.
- * It may still be too long. */
+/* Shortens a sanitized name, "module!function", that begins at from, if words takes more than the
+ * given number of columns. The result may still be too long. */
 void report_shorten(struct buf *words, size_t from, unsigned columns);
 
-/* What charts share. */
+/* Shared parts of charts. */
 
-/* In the order in which they are shown. */
+/* In display order. */
 extern const enum record_memory chart_memories[RECORD_MEMORIES];
 
-/* The next mark of the window up to a time, or NULL; *at, the number of the next one, begins with 0. */
+/* Returns the next mark of the window up to end_ms, or NULL. *at is the number of the next mark and
+ * starts at 0. */
 const struct record_mark *chart_mark(const struct chart *chart, size_t *at, uint64_t end_ms);
 
-/* The logarithm to the base 2 and 1, so that one block has a height; 0 of 0. It is the same on every system. */
+/* Returns log2(value) + 1, so that one block has a height; 0 for 0. The result is equal on every
+ * system. */
 double chart_log(uint64_t value);
 
-/* The pieces of a page as diff/report/html has them, with the style and the script in it: what is made goes
- * in between. The build makes them. */
+/* Pieces of a page, made by the build from diff/report/html, with the style and the script.
+ * Generated content goes between them. */
 enum page_piece {
-	PAGE_TITLE, /* up to where the title goes */
-	PAGE_HEAD, /* what is reported, for every reader */
-	PAGE_TABLE, /* rows, for those without scripts */
+	PAGE_TITLE, /* up to the title */
+	PAGE_HEAD, /* summary, for every reader */
+	PAGE_TABLE, /* rows, for readers without scripts */
 	PAGE_DATA, /* the report as JSON, for the script */
-	PAGE_END, /* behind it */
+	PAGE_END, /* after the data */
 	PAGE_PIECES,
 };
 extern const char *const page_pieces[PAGE_PIECES];
 
-/* The call tree of a view, for people: in so many columns. */
+/* Writes a view's call tree as text of a given width. */
 void report_tree(
 	struct out *out, const struct view *view, const struct report *report, unsigned columns);
 
-/* Text from elsewhere, of one line or of several, as XML and HTML have it, also in quotes: without what a terminal would
- * obey, what XML may not have, and markup. */
+/* Write foreign text for XML and HTML, also in attributes, on one line or on several. Markup is
+ * escaped; control characters and characters that XML forbids are replaced. */
 void xml_text(struct out *out, const char *text);
 void xml_lines(struct out *out, const char *text);
 
-/* A length, in tenths of a unit. */
+/* Writes a length, rounded to a tenth. */
 void svg_attribute(struct out *out, const char *name, double value);
 
-/* The parts of the UMDH report: what report_umdh() is made of, each its own file. */
+/* State of the UMDH report; report_umdh() is made of these parts, in several files. */
 
 struct umdh_report {
 	struct out *out;
 	const struct comparison *comparison;
 	const struct view *view;
 	const struct report *whole;
-	unsigned base; /* of numbers: 10 or 16 */
+	unsigned base; /* base of numbers: 10 or 16 */
 	unsigned delta_width, sum_width, count_width;
-	struct spark spark; /* of a trend */
+	struct spark spark; /* in a trend */
 };
 
-/* The dumps, and how to read what follows: comments, all of them. */
+/* Writes the list of dumps and a legend, all as comments. */
 void umdh_head(struct umdh_report *report);
 
-/* Of a trend: its series and snapshots; how to read the line before each row; and that line. */
+/* Write the list of a trend's series and snapshots, the legend of the line before each row, and
+ * such a line. */
 void umdh_series(struct umdh_report *report);
 void umdh_trend_legend(struct umdh_report *report);
 void umdh_trend(
 	struct umdh_report *report, const struct trend *trend, const struct block_totals *totals);
 
-/* A time in a recording: "10.250 s". */
+/* Writes a time in a recording: "10.250 s". */
 void umdh_seconds(struct out *out, uint64_t ms);
 
-/* Prints ", what was allocated and not freed from 1.000 s to 2.000 s": the class and the window of a recording. Prints
- * nothing for a moment. */
+/* Writes ", what was allocated and not freed from 1.000 s to 2.000 s": the fate and the window of a
+ * recording. Writes nothing for a moment. */
 void umdh_fate(struct out *out, const struct dump_sums *sums);
 
-/* What a dump says of itself that makes its numbers others than they look, behind its name. */
+/* Writes, after a dump's name, its notes that make its numbers estimates or incomplete. */
 void umdh_dump_notes(struct out *out, const struct dump_sums *sums);
 
-/* A dump, and a line for each thing that it lacks. */
+/* Writes a dump, with a line for each of its warnings. */
 void umdh_dump(struct out *out, const char *role, const struct dump_sums *sums);
 
-/* The warnings of a file, a line each, all behind the same. */
+/* Writes the warnings of a file, a line each; before is the start of each line. */
 void umdh_warnings(struct out *out, const char *before, const char *path,
 	const char *const *warnings, size_t count);
 
-/* Those of all dumps of a comparison, each once. */
+/* Writes the warnings of all dumps of a comparison, each once. */
 void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison);
 
-/* A rate, in no more digits than say something, right-justified in width. */
+/* Writes a rate with its significant digits, right-justified in width. */
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
-/* Growth and names, one group a line. */
+/* Writes the legend of groups: growth and name, one group per line. */
 void umdh_groups_legend(struct umdh_report *report);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * pprof's profile.proto, as its sources define it: protobuf in gzip.
  *
- * All texts, functions, locations and mappings are numbered and written when they are first needed. An address of a
- * mapping is the place of the module in the process, so that pprof compares profiles of two processes: it takes the
- * place away again, and knows a module by what build it is.
+ * All texts, functions, locations and mappings are numbered and written when they are first needed.
+ * Addresses of a mapping are those of the module in the process. pprof subtracts the start of the
+ * mapping, and identifies a module by its build, so that profiles of two processes can be compared.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-/* The numbers of fields. */
+/* Field numbers. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE,
@@ -39,7 +39,8 @@ enum {
 	MAPPING_END,
 	MAPPING_FILE = 5,
 	MAPPING_BUILD,
-	MAPPING_HAS_FUNCTIONS, /* and files, lines, inlined functions: pprof need not look for any */
+	/* and files, lines, inlined functions: pprof need not look them up */
+	MAPPING_HAS_FUNCTIONS,
 	MAPPING_HAS_INLINED = 10,
 	LOCATION_ID = 1,
 	LOCATION_MAPPING,
@@ -52,14 +53,14 @@ enum {
 	FUNCTION_FILE = 4,
 };
 
-/* What is numbered. A key is the message without its number. */
+/* Numbered objects. The key of an object is its message without the number. */
 enum pprof_kind { STRINGS, FUNCTIONS, LOCATIONS, MAPPINGS, PPROF_KINDS };
 
 struct pprof {
 	struct out *out;
 	const struct view *view;
 	struct table numbers[PPROF_KINDS];
-	struct table modules; /* by where they are in memory: their mappings */
+	struct table modules; /* address of a struct module to its mapping */
 	struct buf message, part, text, clean;
 };
 
@@ -76,7 +77,7 @@ static void add_varint(struct buf *buf, uint64_t value)
 	buf_add(buf, bytes, len);
 }
 
-/* A field that is a number; 0 is what a reader takes for one that is not there. */
+/* Adds a number field. 0 is omitted, because readers treat a missing field as 0. */
 static void add_number(struct buf *buf, unsigned field, uint64_t value)
 {
 	if (!value)
@@ -85,7 +86,7 @@ static void add_number(struct buf *buf, unsigned field, uint64_t value)
 	add_varint(buf, value);
 }
 
-/* A field that is a message, a text or many numbers. */
+/* Adds a field with a message, a text or packed numbers. */
 static void add_bytes(struct buf *buf, unsigned field, const void *bytes, size_t len)
 {
 	add_varint(buf, field << 3 | 2);
@@ -93,7 +94,7 @@ static void add_bytes(struct buf *buf, unsigned field, const void *bytes, size_t
 	buf_add(buf, bytes, len);
 }
 
-/* A field of the profile. */
+/* Writes a field of the profile. */
 static void put_bytes(struct pprof *pprof, unsigned field, const void *bytes, size_t len)
 {
 	struct buf head;
@@ -106,9 +107,9 @@ static void put_bytes(struct pprof *pprof, unsigned field, const void *bytes, si
 	buf_release(&head);
 }
 
-/* ---------------------------------------------------------------- what is numbered */
+/* ---------------------------------------------------------------- numbered objects */
 
-/* The number of a key, from 1 on; *is_new: it had none. */
+/* Returns the number of a key, from 1; *is_new is set if the number was assigned now. */
 static uint64_t find_number(
 	struct pprof *pprof, enum pprof_kind kind, const struct buf *key, bool *is_new)
 {
@@ -137,7 +138,7 @@ static uint64_t string_number(struct pprof *pprof, const char *text)
 	return number - 1;
 }
 
-/* The number of what message holds, which is written with it when it is new. */
+/* Returns the number of a message, which is written if it is new. */
 static uint64_t message_number(
 	struct pprof *pprof, enum pprof_kind kind, unsigned field, const struct buf *message)
 {
@@ -148,7 +149,7 @@ static uint64_t message_number(
 	if (!is_new)
 		return number;
 	buf_init(&whole);
-	add_number(&whole, 1, number); /* the id of each of them */
+	add_number(&whole, 1, number); /* the id, in every kind of message */
 	buf_add(&whole, message->data, message->len);
 	put_bytes(pprof, field, whole.data, whole.len);
 	buf_release(&whole);
@@ -176,7 +177,7 @@ static uint64_t mapping_number(struct pprof *pprof, const struct module *module)
 	add_number(part, MAPPING_START, module->base);
 	add_number(part, MAPPING_END, module->base + module->size_bytes);
 	add_number(part, MAPPING_FILE, string_number(pprof, module_path_base(module->path)));
-	/* As symbol stores name them: of the PDB, or else of the image. */
+	/* The build in the form of symbol stores: the PDB's, otherwise the image's. */
 	buf_clear(text);
 	if (module->pdb_guid)
 		buf_printf(text, "%s%" PRIX32, module->pdb_guid, module->pdb_age);
@@ -189,7 +190,7 @@ static uint64_t mapping_number(struct pprof *pprof, const struct module *module)
 	return message_number(pprof, MAPPINGS, PROFILE_MAPPING, part);
 }
 
-/* The mapping of a module of a dump, which is asked for often. */
+/* Returns the mapping of a dump's module; cached. */
 static uint64_t module_number(struct pprof *pprof, const struct module *module)
 {
 	const uint64_t *known = table_find(&pprof->modules, &module, sizeof(module));
@@ -202,7 +203,8 @@ static uint64_t module_number(struct pprof *pprof, const struct module *module)
 	return number;
 }
 
-/* That of a frame: a module of its dump; of a text one that has no place; 0: it is in none. */
+/* Returns the mapping of a frame: a module of its dump, or one without addresses for a text; 0: in
+ * no module. */
 static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const struct frame *frame)
 {
 	const struct comparison *comparison = pprof->view->comparison;
@@ -218,7 +220,7 @@ static uint64_t frame_mapping(struct pprof *pprof, const struct row *row, const 
 	return mapping_number(pprof, &(struct module){.path = frame->module});
 }
 
-/* The program comes first. */
+/* Writes the mapping of the program first. */
 static void put_image(struct pprof *pprof)
 {
 	const struct comparison *comparison = pprof->view->comparison;
@@ -250,7 +252,8 @@ static void add_line(struct pprof *pprof, struct buf *location, const struct gra
 	add_bytes(location, LOCATION_LINE, part->data, part->len);
 }
 
-/* The location of the frame before *count, and of those that it was inlined into, which *count is behind then. */
+/* Returns the location of the frame before *count and of the functions it was inlined into. Moves
+ * *count before all of them. */
 static uint64_t location_number(
 	struct pprof *pprof, const struct row *row, const struct graph_stack *stack, size_t *count)
 {
@@ -261,7 +264,7 @@ static uint64_t location_number(
 	buf_init(&location);
 	if (frame) {
 		add_number(&location, LOCATION_MAPPING, frame_mapping(pprof, row, frame));
-		/* A return address may be that of the next line, or function; the call's is not. */
+		/* A return address may belong to the next line or function; the call does not. */
 		if (frame->has_addr && frame->addr)
 			add_number(&location, LOCATION_ADDR, frame->addr - 1);
 	}
@@ -308,7 +311,7 @@ static void put_sample(struct pprof *pprof, const struct row *row, const struct 
 	buf_release(&numbers);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the report */
 
 static void put_type(struct pprof *pprof, unsigned field, const char *name, const char *unit)
 {
@@ -320,7 +323,7 @@ static void put_type(struct pprof *pprof, unsigned field, const char *name, cons
 	put_bytes(pprof, field, message->data, message->len);
 }
 
-/* The last type is the one that pprof shows unless it is asked. */
+/* Writes the sample types. pprof shows the last one by default. */
 static void put_types(struct pprof *pprof)
 {
 	const char *what = graph_is_growth(pprof->view) ? "growth" : graph_what(pprof->view);
@@ -333,7 +336,7 @@ static void put_types(struct pprof *pprof)
 	put_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
 }
 
-/* The numbers and times that stand by themselves. */
+/* Writes the time, the period and the comments. */
 static void put_facts(struct pprof *pprof)
 {
 	const struct comparison *comparison = pprof->view->comparison;

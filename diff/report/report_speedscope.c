@@ -1,4 +1,5 @@
-/* speedscope's own form, as its schema has it. Weights cannot be below 0, so each direction is a profile of its own. */
+/* speedscope's own format, according to its schema. Weights cannot be negative, so each direction
+ * is a profile. */
 #include "diff/report/report.h"
 
 #include "diff/report/graph.h"

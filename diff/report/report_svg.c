@@ -1,4 +1,4 @@
-/* Charts as pictures: SVG that stands alone, without a script. A pointer that rests on a part of one shows its figures. */
+/* Charts as stand-alone SVG pictures without scripts. A pointer on a part shows its figures. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define WIDTH 960
 #define MARK_GAP 12 /* between labels of marks */
-#define LABEL_MAX 48 /* bytes of one */
+#define LABEL_MAX 48 /* bytes of a label */
 
 struct svg {
 	struct out *out;
@@ -35,7 +35,7 @@ static const char style[] =
 
 /* ---------------------------------------------------------------- texts and numbers */
 
-/* Sums of a file that lies may lead outside of the picture. */
+/* Writes a coordinate. Sums of a damaged file may be outside the picture and become 0. */
 static void put_coordinate(struct out *out, double value)
 {
 	uint64_t tenths = value > 0 && value < 10000 ? (uint64_t)(value * 10 + 0.5) : 0;
@@ -81,7 +81,7 @@ static void open_text(struct out *out, const char *anchor, double x, double y)
 	out_printf(out, " text-anchor=\"%s\">", anchor);
 }
 
-/* "1.5 MiB" */
+/* Writes "1.5 MiB". */
 static void put_bytes(struct out *out, uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -94,7 +94,7 @@ static void put_bytes(struct out *out, uint64_t bytes)
 	out_printf(out, "%s %s", report_fraction(value, text), units[unit]);
 }
 
-/* "1m30s", "1.5s" */
+/* Writes "1m30s" or "1.5s". */
 static void put_moment(struct out *out, uint64_t ms)
 {
 	char text[FRACTION_TEXT_BYTES];
@@ -105,7 +105,7 @@ static void put_moment(struct out *out, uint64_t ms)
 		out_text(out, duration_text((int64_t)ms, text));
 }
 
-/* ---------------------------------------------------------------- what both have */
+/* ---------------------------------------------------------------- common parts */
 
 static void put_begin(struct svg *svg, const char *title, unsigned height)
 {
@@ -137,7 +137,7 @@ static void put_begin(struct svg *svg, const char *title, unsigned height)
 	out_text(out, "</text>\n");
 }
 
-/* What colours mean, from x on. */
+/* Writes an entry of the colour key at x. Returns the x after it. */
 static double put_key(struct out *out, double x, double y, const char *class, const char *word)
 {
 	open_rect(out, class, x, y - 10, 12, 12);
@@ -155,7 +155,7 @@ static void put_axes(struct out *out, const struct plot *plot)
 	put_line(out, "axis", plot->left, plot->top, plot->left, bottom);
 }
 
-/* A line across at a height, 0 to 1; what stands at its left end follows. */
+/* Draws a horizontal line at a height from 0 to 1 and opens its label, which the caller writes. */
 static void open_level(struct out *out, const struct plot *plot, double height)
 {
 	double y = plot->top + plot->height * (1 - height);
@@ -213,7 +213,7 @@ static void put_scales(struct out *out, const struct time_plot *time, uint64_t s
 	put_axes(out, plot);
 }
 
-/* The highest use of each span as bands, one memory upon another. */
+/* Draws the highest use of each span as bands, one memory on top of another. */
 static void put_bands(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -248,7 +248,7 @@ static void put_bands(
 	free(below);
 }
 
-/* What was in use at the end of each span. */
+/* Draws the use at the end of each span. */
 static void put_end_line(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -284,7 +284,8 @@ static void put_peak(struct out *out, const struct time_plot *time, const struct
 	out_text(out, "</text>\n</g>\n");
 }
 
-/* A line for each mark, as far as they are apart, and its label where there is room for that. */
+/* Draws a line for each mark that is not too close to the previous one, with its label if there is
+ * room. */
 static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 {
 	const struct plot *plot = &time->plot;
@@ -318,7 +319,7 @@ static void put_mark_lines(struct svg *svg, const struct time_plot *time)
 	}
 }
 
-/* What the pointer finds. */
+/* Draws areas that show figures under the pointer. */
 static void put_figures(
 	struct out *out, const struct time_plot *time, const struct use_over_time *over_time)
 {
@@ -379,9 +380,9 @@ static void put_over_time(struct svg *svg)
 /* ---------------------------------------------------------------- sizes */
 
 #define PANEL_HEIGHT 300
-#define CLASSES_MIN 12 /* that are shown, so that bars are no blocks */
+#define CLASSES_MIN 12 /* fewest shown, so that bars are not too wide */
 
-/* The classes of a memory that have something, from a power of two on. */
+/* The classes of a memory that are not empty, from a power of two. */
 struct size_range {
 	enum record_memory memory;
 	size_t first, end;
@@ -412,7 +413,7 @@ static uint64_t figure_of(const struct use *use, bool by_bytes)
 	return by_bytes ? use->bytes : use->count;
 }
 
-/* Powers of ten for blocks, of two for bytes. */
+/* Draws a scale with powers of ten for blocks, of two for bytes. */
 static void put_size_scale(struct out *out, const struct plot *plot, uint64_t most, bool by_bytes)
 {
 	static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
@@ -471,7 +472,7 @@ static void put_class_bars(struct out *out, const struct use_sizes *sizes,
 	}
 }
 
-/* One memory's blocks, or bytes. */
+/* Draws the blocks, or bytes, of one memory. */
 static void put_panel(struct out *out, const struct use_sizes *sizes,
 	const struct size_range *range, const struct plot *plot, bool by_bytes)
 {
@@ -491,7 +492,7 @@ static void put_panel(struct out *out, const struct use_sizes *sizes,
 	while ((range->end - range->first) / (4 * octaves) > 6)
 		octaves++;
 	for (size_t i = range->first; i < range->end; i += 4 * octaves) {
-		size_t first = i ? i : 1; /* where a logarithmic scale begins */
+		size_t first = i ? i : 1; /* a logarithmic scale has no 0 */
 		double x = plot->left + (double)(first - range->first) * step;
 
 		put_line(out, "axis", x, bottom, x, bottom + 5);

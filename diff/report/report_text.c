@@ -1,7 +1,6 @@
-/*
- * The report for people: what it is of in two lines, the largest rows in one line each, what they add up to, and
- * the largest stacks. It fits 80 columns, and uses more. What programs want is in the other forms.
- */
+/* The report for people: two lines about the inputs, the largest rows in one line each, their sums,
+ * and the largest stacks. It fits in 80 columns and uses more if available. Other forms are for
+ * programs. */
 #include "diff/report/report.h"
 
 #include <inttypes.h>
@@ -16,12 +15,12 @@
 #include "diff/report/report_parts.h"
 
 enum {
-	TABLE_MAX = 10, /* rows in one line each, where the stacks follow */
-	SIZES_MAX = 8, /* of a stack that are shown one by one */
-	FIRST = 5, /* rows whose share is told */
+	TABLE_MAX = 10, /* rows of the table, if stacks follow */
+	SIZES_MAX = 8, /* most sizes of a stack that are listed singly */
+	FIRST = 5, /* number of first rows whose share is stated */
 	COLUMNS_MIN = 60,
 	COLUMNS_MAX = 200,
-	WIDE = 100, /* columns from which on more fits into a line */
+	WIDE = 100, /* columns from which lines contain more */
 };
 
 struct text_report {
@@ -32,7 +31,7 @@ struct text_report {
 	bool is_single; /* nothing is old: sizes, not growth */
 	unsigned columns;
 	struct spark spark;
-	struct buf word; /* used again and again */
+	struct buf word; /* scratch */
 	struct frames frames;
 };
 
@@ -44,7 +43,7 @@ static void put_colour(struct text_report *text, const char *code)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* "+12.3 MiB", right-justified, in the colour of growth or shrinking. */
+/* Writes "+12.3 MiB", right-justified, in the colour of growth or shrinking. */
 static void put_bytes(struct text_report *text, const struct change *change, unsigned width)
 {
 	struct growth growth = growth_of(change->new.requested_bytes, change->old.requested_bytes);
@@ -75,7 +74,8 @@ static void put_blocks(struct text_report *text, const struct change *change, un
 	out_printf(text->out, "%*s", (int)width, word);
 }
 
-/* "+28.4 GiB/h (11.8 to 50.8)", all in the unit of the first, or where that is 0 of what it may be. */
+/* Writes "+28.4 GiB/h (11.8 to 50.8)", all in the unit of the rate, or of its bounds if the rate is
+ * 0. */
 static void put_rate(
 	struct text_report *text, const struct trend *trend, bool with_bounds, unsigned width)
 {
@@ -103,7 +103,7 @@ static void put_rate(
 			(char[REPORT_SIZE_BYTES]){0}));
 }
 
-/* Of a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its bars. */
+/* Writes a trend: "leaks, +28.4 GiB/h (11.8 to 50.8)", and its spark line. */
 static void put_trend(
 	struct text_report *text, const struct trend *trend, const struct block_totals *totals)
 {
@@ -120,7 +120,7 @@ static void put_trend(
 
 /* ---------------------------------------------------------------- names */
 
-/* "parse.cpp:41", or nothing. */
+/* Appends "parse.cpp:41", or nothing. */
 static void add_place(struct buf *word, const struct frame *frame)
 {
 	if (!frame->file || !frame->line)
@@ -129,7 +129,7 @@ static void add_place(struct buf *word, const struct frame *frame)
 	buf_printf(word, ":%" PRIu32, frame->line);
 }
 
-/* The function, with its module where no file tells whose it is. */
+/* Appends the function, with its module unless a file is shown. */
 static void add_function(struct buf *word, const struct frame *frame, bool with_module)
 {
 	struct frame shown = *frame;
@@ -139,7 +139,8 @@ static void add_function(struct buf *word, const struct frame *frame, bool with_
 	clean_frame(word, &shown, true);
 }
 
-/* "app+1A12 < open_file": without the module where it is that of the frame before. */
+/* Appends the caller: "app+1A12 < open_file", without its module if it is that of the previous
+ * frame. */
 static void add_caller(struct text_report *text, unsigned columns)
 {
 	const char *module = text->frames.items[0].module;
@@ -159,7 +160,7 @@ static void add_caller(struct text_report *text, unsigned columns)
 	report_shorten(&text->word, from, columns);
 }
 
-/* What a row is called in one line: the first function that is the program's own. */
+/* Writes the one-line label of a row: the first function that is the program's own. */
 static void put_name(struct text_report *text, uint32_t number, unsigned columns)
 {
 	const struct row *row = &text->comparison->rows[number];
@@ -195,7 +196,7 @@ static void put_name(struct text_report *text, uint32_t number, unsigned columns
 
 /* ---------------------------------------------------------------- head */
 
-/* "of app.exe, process 4242", as far as it is known. */
+/* Writes "of app.exe, process 4242", if known. */
 static void put_process(struct text_report *text, const struct dump_sums *sums)
 {
 	if (sums->image) {
@@ -232,7 +233,7 @@ static void put_file(struct text_report *text, const char *before, const struct 
 	out_char(text->out, '\n');
 }
 
-/* On one line, where that has room for both. */
+/* Writes both files, on one line if they fit. */
 static void put_files(struct text_report *text)
 {
 	const struct comparison *comparison = text->comparison;
@@ -329,10 +330,10 @@ static void put_head(struct text_report *text)
 
 /* ---------------------------------------------------------------- table */
 
-/* In columns: "+1023.9 MiB", "+123,456", "100 %", "grew once", "+1023.9 MiB/h". */
+/* Widths of "+1023.9 MiB", "+123,456", "100 %", "grew once", "+1023.9 MiB/h". */
 enum { BYTES = 11, BLOCKS = 10, SIZES = 15, SHARE = 6, VERDICT = 10, RATE = 14, NUMBER = 4 };
 
-/* Part of all that went the same way. */
+/* Writes the share of a change among all changes in its direction. */
 static void put_share(
 	struct text_report *text, const struct report_ways *ways, const struct change *change)
 {
@@ -367,7 +368,7 @@ static void put_headings(struct text_report *text, const char *name)
 	put_colour(text, "0");
 }
 
-/* Returns the columns that are left. */
+/* Writes the verdict and the rate. Returns the columns left. */
 static unsigned put_judged(struct text_report *text, const struct trend *trend, unsigned left)
 {
 	out_text(text->out, "  ");
@@ -445,7 +446,8 @@ static void put_ways(struct text_report *text, const struct report_ways *ways)
 	out_char(out, '\n');
 }
 
-/* Such rows are called by an allocator, or by what a symbol would show to be none. */
+/* Reports growth of stacks that end in an allocator, or in a frame that symbols would show not to
+ * be one. */
 static void put_uncalled(struct text_report *text, const struct report_ways *ways)
 {
 	unsigned share = report_percent(text->view->uncalled_bytes, ways->grown_bytes);
@@ -458,7 +460,7 @@ static void put_uncalled(struct text_report *text, const struct report_ways *way
 			share, text->is_single ? "the memory" : "the growth");
 }
 
-/* What is not among the rows, each where there is some. */
+/* Writes the sums of blocks that are not in the rows, if there are any. */
 static void put_apart(struct text_report *text)
 {
 	const struct view *view = text->view;
@@ -486,7 +488,6 @@ static void put_apart(struct text_report *text)
 
 /* ---------------------------------------------------------------- stacks */
 
-/* What a recording tells of a row, in its window. */
 static void put_window(struct text_report *text, const struct window_sums *sums)
 {
 	const struct block_totals *size = &sums->by_fate[FATE_AI],
@@ -508,7 +509,7 @@ static void put_window(struct text_report *text, const struct window_sums *sums)
 		report_fraction(report_window_life(sums), number), sums->median_ms);
 }
 
-/* A class of sizes: one size, or from a power of two up to the next. */
+/* Writes a range of sizes: one size, or a power of two up to the next. */
 static void put_size(struct text_report *text, const struct size_change *size, uint64_t last_bytes)
 {
 	const struct change blocks = {
@@ -528,7 +529,7 @@ static void put_size(struct text_report *text, const struct size_change *size, u
 	out_char(text->out, '\n');
 }
 
-/* Few sizes are shown each by itself. */
+/* Writes the sizes of a row's blocks: singly if they are few, otherwise by powers of two. */
 static void put_sizes(struct text_report *text, const struct row_blocks *blocks)
 {
 	out_printf(text->out, "      %*s%*s", SIZES, "size", BLOCKS,
@@ -564,7 +565,7 @@ static void put_age(struct text_report *text, const struct row_blocks *blocks)
 		report_count(blocks->gone.block_count, count));
 }
 
-/* A word of a block: its value, its bytes as text, and what it is the address of. */
+/* Writes a word of a block: its value, its bytes as text, and the target of an address. */
 static void put_word(struct text_report *text, const struct row_contents *row,
 	const struct dump_content *content, const struct shown_word *word)
 {
@@ -591,7 +592,7 @@ static void put_word(struct text_report *text, const struct row_contents *row,
 	out_char(out, '\n');
 }
 
-/* Without the zeros at their ends. */
+/* Writes the contents of blocks, without trailing zeros. */
 static void put_contents(struct text_report *text, const struct row_contents *row)
 {
 	char size[REPORT_COUNT_BYTES];
@@ -678,7 +679,7 @@ static bool has_self(const struct view_group_row *group)
 	       group->self.old.requested_bytes || group->self.new.requested_bytes;
 }
 
-/* A trend's are of one of both: that by which it is sorted. */
+/* Writes a group. In a trend, the figures are those it is sorted by: self or total. */
 static void put_group_row(struct text_report *text, const struct view_group_row *group)
 {
 	bool is_total = text->view->sort == SORT_TOTAL, is_trend = text->comparison->axis;
@@ -724,7 +725,7 @@ static void put_group_headings(struct text_report *text)
 	put_colour(text, "0");
 }
 
-/* Functions that only pass through are shown where totals are asked for. */
+/* Writes the groups. Functions that only call others are included if groups are sorted by total. */
 static void put_groups(struct text_report *text)
 {
 	const struct view *view = text->view;

@@ -1,7 +1,8 @@
 /*
- * The rows of a view as a tree of calls, for people: what a node has is what the stacks through it have together. Top down
- * the outermost frames are next to the root, bottom up the innermost; frames are the same by module and function, or
- * place where no function is known. One line for a node; what is below one per cent is left out. Only where calls part are they indented, each with a "-".
+ * The rows of a view as a call tree, for people: a node has the sum of the stacks through it. Top
+ * down, the outermost frames are next to the root; bottom up, the innermost ones. Frames are equal
+ * by module and function, or by offset if the function is unknown. Each node is a line; nodes below
+ * one per cent are left out. Only branches are indented, each marked with "-".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +16,18 @@
 #define CALL_NONE UINT32_MAX
 
 struct call_node {
-	const char *name; /* "module!function" as it is, see frame_name(); of the root "" */
-	uint32_t parent, first_child, next; /* numbers of nodes; CALL_NONE: there is none */
+	const char *name; /* "module!function" as frame_name() writes it; "" for the root */
+	uint32_t parent, first_child, next; /* indexes of nodes; CALL_NONE: none */
 	struct change total;
-	/* Growth of rows that grew and of those that shrank, added up: what there is to see, though they may cancel. */
+	/* Sum of growth and shrinking of rows, which determines visibility: the rows may cancel. */
 	uint64_t moved_bytes;
 };
 
 struct call_tree {
 	struct call_node *nodes; /* the root is the first one */
 	size_t count, cap;
-	struct u64map known; /* parent and name -> node */
-	struct table names; /* -> their numbers */
+	struct u64map known; /* parent and number of a name -> node */
+	struct table names; /* name -> its number */
 	struct arena texts;
 };
 
@@ -48,7 +49,7 @@ static uint32_t add_node(struct call_tree *tree, const char *name, uint32_t pare
 	return number;
 }
 
-/* The child of that name, made where there is none yet. */
+/* Returns the child with a name, which is added if it is new. */
 static uint32_t child_of(struct call_tree *tree, uint32_t parent, const char *name, size_t len)
 {
 	uint64_t *known = table_find(&tree->names, name, len);
@@ -128,8 +129,8 @@ static void sort_children(
 	*link = CALL_NONE;
 }
 
-/* Of all rows of a view, whose names were found, without the frames that start a program; children that moved most come
- * first. */
+/* Makes the tree of all rows of a view, without the frames that start a program. Names must have
+ * been looked up. Children are sorted by moved_bytes, the largest first. */
 static void tree_make(
 	struct call_tree *tree, const struct view *view, struct strip *start_up, bool is_bottom_up)
 {
@@ -180,7 +181,7 @@ struct printed_tree {
 	const struct report *report;
 	bool is_single; /* nothing is old */
 	unsigned columns;
-	size_t left_out; /* nodes with less than one per cent */
+	size_t left_out; /* number of nodes below one per cent */
 	struct buf word;
 };
 
@@ -199,14 +200,14 @@ static size_t shown_children(const struct printed_tree *printed, const struct ca
 	return count;
 }
 
-/* Whether its parent has others that are shown. */
+/* Returns true if its parent has other children that are shown. */
 static bool is_one_of_several(const struct printed_tree *printed, const struct call_node *node)
 {
 	return node->parent != CALL_NONE &&
 	       shown_children(printed, &printed->tree->nodes[node->parent]) > 1;
 }
 
-/* A sign, colours, and a word where all of it is new or gone. */
+/* Writes a node, with sign, colours, and a word if all of it is new or gone. */
 static void put_node(struct printed_tree *printed, const struct call_node *node, unsigned indent)
 {
 	const struct change *change = &node->total;
@@ -245,7 +246,7 @@ static void put_node(struct printed_tree *printed, const struct call_node *node,
 	out_char(printed->out, '\n');
 }
 
-/* Depth first, without recursion: a stack may be deep. */
+/* Writes nodes depth first. Not recursive, because stacks may be deep. */
 static void put_nodes(struct printed_tree *printed)
 {
 	const struct call_node *nodes = printed->tree->nodes;
@@ -261,7 +262,7 @@ static void put_nodes(struct printed_tree *printed)
 			indent += is_one_of_several(printed, &nodes[at]) ? 2 : 0;
 			continue;
 		}
-		/* Up to where something is left: what moved less comes behind what moved more. */
+		/* Go up to a node with a next sibling; siblings are sorted by moved_bytes. */
 		while (at && (nodes[at].next == CALL_NONE ||
 				     !is_shown(printed, &nodes[nodes[at].next]))) {
 			indent -= is_one_of_several(printed, &nodes[at]) ? 2 : 0;

@@ -1,3 +1,4 @@
+/* The report in UMDH's form: windows, groups, totals, and rows with their notes. */
 #include "diff/report/report_parts.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ static void put_symbol(struct out *out, const struct frame *frame)
 		out_text(out, " [inline]");
 }
 
-/* Each on a line of its own, behind this. */
+/* Writes each frame on a line that starts with before. */
 static void put_frames(struct out *out, const char *before, const struct frames *frames)
 {
 	size_t part = 0;
@@ -102,7 +103,7 @@ static void put_heap(struct out *out, uint64_t heap)
 	out_hex(out, heap);
 }
 
-/* Which, or how many. */
+/* Writes the thread and the heap, or their numbers. */
 static void put_who(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
@@ -134,7 +135,7 @@ static void put_freed_by(struct umdh_report *report, const struct window_sums *s
 	frames_release(&frames);
 }
 
-/* What a row, a group or all that is selected has in a window. */
+/* Writes the sums of a row, a group or all selected rows in a window. */
 static void put_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	struct out *out = report->out;
@@ -163,7 +164,7 @@ static void put_window(struct umdh_report *report, const struct window_sums *sum
 
 /* ---------------------------------------------------------------- groups */
 
-/* Behind a blank, which wide numbers leave. */
+/* Widths without the separating blank; wide numbers exceed them. */
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
@@ -182,7 +183,7 @@ static void put_change(struct umdh_report *report, const struct change *change)
 	put_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
 }
 
-/* In columns of a trend. */
+/* Widths of a trend's columns. */
 enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13, SPARK_COLUMNS = 24 };
 
 static void put_trend(struct umdh_report *report, const struct trend *trend, bool is_any)
@@ -215,7 +216,6 @@ static void put_group_of_trend(struct umdh_report *report, const struct view_gro
 	put_name(report, group);
 }
 
-/* In columns of a window. */
 static void put_group_window(struct umdh_report *report, const struct window_sums *sums)
 {
 	const struct block_totals *size = &sums->by_fate[FATE_AI];
@@ -298,7 +298,7 @@ void umdh_groups_legend(struct umdh_report *report)
 	put_columns(report);
 }
 
-/* Columns for "requested", "overhead" and "blocks", each behind a blank. */
+/* Widths of the columns "requested", "overhead" and "blocks", without the separating blank. */
 enum { REQUESTED_WIDTH = 13, OVERHEAD_WIDTH = 13, BLOCKS_WIDTH = 10 };
 
 static void put_signed(struct umdh_report *report, uint64_t new, uint64_t old, unsigned width)
@@ -308,7 +308,7 @@ static void put_signed(struct umdh_report *report, uint64_t new, uint64_t old, u
 	out_signed(report->out, growth.sign, growth.amount, report->base, width);
 }
 
-/* A line of the sum that a reader may want to check. */
+/* Writes a part of the total, so that a reader can check the sum. */
 static void put_share(struct umdh_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
@@ -366,7 +366,8 @@ static void put_rest(struct umdh_report *report)
 	out_text(report->out, " blocks\n");
 }
 
-/* Right-justified in six, with a sign when it goes against the direction of the whole. */
+/* Writes a number right-justified in six columns, with a sign if it is opposite to the total's
+ * direction. */
 static void put_part(
 	struct umdh_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
 {
@@ -386,11 +387,11 @@ static void put_total(struct umdh_report *report)
 	/* These fit: see dump_sums.h. */
 	uint64_t new_sum = new->requested_bytes + (has_overhead ? new->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
-	char direction = new_sum > old_sum ? '+' : '-'; /* no change is a decrease to UMDH */
+	char direction = new_sum > old_sum ? '+' : '-'; /* UMDH calls no change a decrease */
 
 	out_printf(report->out, "\n\n\nTotal %s ==", direction == '+' ? "increase" : "decrease");
 	if (!has_overhead) {
-		/* UMDH's old form: its number is not padded. */
+		/* UMDH's old form, without padding. */
 		out_char(report->out, ' ');
 		out_number(report->out, growth_of(new_sum, old_sum).amount, report->base, 0);
 		out_char(report->out, '\n');
@@ -401,7 +402,7 @@ static void put_total(struct umdh_report *report)
 	put_part(report, direction, new_sum, old_sum, "\n");
 }
 
-/* The last line, for the total alone has to be read twice to see that. */
+/* Writes a last line if no stack changed, because the total alone is easily misread. */
 static void put_unchanged(struct umdh_report *report)
 {
 	const struct view *view = report->view;
@@ -415,7 +416,7 @@ static void put_unchanged(struct umdh_report *report)
 		view->is_filtered ? " that was selected" : "");
 }
 
-/* What is not shown, as comments, and the last line. */
+/* Writes the part not shown as comments, and the total. */
 static void umdh_end(struct umdh_report *report)
 {
 	put_rest(report);
@@ -436,7 +437,7 @@ static void put_number(struct umdh_report *report, unsigned width, uint64_t valu
 	out_number(report->out, value, report->base, width);
 }
 
-/* Before the row: readers of UMDH's comparisons pass over it there. */
+/* Writes comments before the row: readers of UMDH's comparisons skip them there. */
 static void put_notes(
 	struct umdh_report *report, const struct row *row, const struct frames *frames)
 {
@@ -469,7 +470,7 @@ static void put_notes(
 	out_char(out, '\n');
 }
 
-/* "+ GROWTH ( NEW - OLD)", which both lines start with. */
+/* Writes "+ GROWTH ( NEW - OLD)", the start of both lines. */
 static void put_growth(struct umdh_report *report, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);

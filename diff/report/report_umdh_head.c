@@ -1,3 +1,4 @@
+/* The head of the report in UMDH's form: the dumps with their warnings, and the legend. */
 #include "diff/report/report_parts.h"
 
 #include <inttypes.h>
@@ -70,7 +71,6 @@ static void put_dump(struct out *out, const char *role, const struct dump_sums *
 	out_text(out, "\n");
 }
 
-/* What a file lacks. */
 void umdh_warnings(struct out *out, const char *before, const char *path,
 	const char *const *warnings, size_t count)
 {
@@ -99,7 +99,6 @@ static void put_all_warnings(struct out *out, const struct comparison *compariso
 			comparison->dumps[i].warning_count);
 }
 
-/* Of a trend, each once. */
 void umdh_series_warnings(struct out *out, const char *before, const struct comparison *comparison)
 {
 	struct dump_warnings warnings;
@@ -131,7 +130,7 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 	put_all_warnings(out, comparison);
 }
 
-/* Files whose numbers are nowhere. */
+/* Lists input files that are in no view. */
 static void put_left_out(struct out *out, const struct report *report)
 {
 	if (!report->left_out_count)
@@ -146,7 +145,7 @@ static void put_left_out(struct out *out, const struct report *report)
 	out_text(out, "\n");
 }
 
-/* What is no memory, and in none of the sums. */
+/* Writes the reserved address space, which is in no sum. */
 static void put_reserved(struct umdh_report *report)
 {
 	const struct change *reserved = &report->comparison->reserved;
@@ -183,7 +182,7 @@ static void put_read(struct out *out, const struct comparison *comparison)
 	umdh_warnings(out, "// ", path, comparison->warnings, comparison->warning_count);
 }
 
-/* A view may be in any order: the header promises what is so. */
+/* Returns true if rows are in order of growth; only then the header may promise that. */
 static bool largest_come_first(const struct view *view)
 {
 	uint64_t last = UINT64_MAX;
@@ -193,7 +192,8 @@ static bool largest_come_first(const struct view *view)
 			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
 		struct growth growth =
 			growth_of(change.new.requested_bytes, change.old.requested_bytes);
-		/* A number that is in the order of growth from -2^63 on, as sums are below 2^63. */
+		/* Adding 2^63 makes the growth's order that of unsigned numbers; sums are below
+		 * 2^63. */
 		uint64_t place = (UINT64_C(1) << 63) +
 				 (growth.sign == '-' ? 0 - growth.amount : growth.amount);
 
@@ -204,7 +204,7 @@ static bool largest_come_first(const struct view *view)
 	return true;
 }
 
-/* What comes first, and that something is not there. */
+/* Writes the order of the rows, and that unchanged ones are left out. */
 static void put_order(struct umdh_report *report)
 {
 	const struct view *view = report->view;

@@ -1,4 +1,4 @@
-/* What the text report says of a trend: its snapshots, and what was judged from a series. */
+/* Trends in the report in UMDH's form: the snapshots, and the trend of each series. */
 #include "diff/report/report_parts.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 /* ---------------------------------------------------------------- rates */
 
-#define RATE_MAX 9e18 /* what is more has an exponent */
-#define TENTHS_BELOW 100 /* less than that per hour has a digit behind the point */
+#define RATE_MAX 9e18 /* larger rates are printed with an exponent */
+#define TENTHS_BELOW 100 /* smaller rates per hour are printed with one digit after the point */
 
 void umdh_rate(struct out *out, double rate, bool has_sign, unsigned width)
 {
@@ -53,7 +53,7 @@ static void put_rates(struct out *out, const struct trend *trend)
 	out_text(out, " blocks/h");
 }
 
-/* A hyphen of a verdict's name is a blank in words. */
+/* Writes a verdict with blanks for hyphens. */
 static void put_verdict(struct out *out, enum trend_verdict verdict)
 {
 	for (const char *at = trend_verdict_name(verdict); *at; at++)
@@ -99,7 +99,8 @@ static size_t count_parts(const struct trend_axis *axis)
 	return count;
 }
 
-/* "// SERIES 1 of 2: app.exe, process 4242, started TIME, 48 snapshots from TIME to TIME" */
+/* Writes "// SERIES 1 of 2: app.exe, process 4242, started TIME, 48 snapshots from TIME to
+ * TIME". */
 static void put_title(struct umdh_report *report, size_t parts)
 {
 	const struct trend_axis *axis = report->comparison->axis;

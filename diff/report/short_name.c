@@ -1,17 +1,18 @@
 /*
- * Names of functions for people: those of C++'s templates fill whole screens. What is too long loses, one after the other
- * until it fits: the type of the result and the arguments of templates, long parameters, all parameters, and outer scopes.
+ * Short names of functions for people, because C++ templates have names that fill screens. A long
+ * name loses, one after another until it fits: the return type and template arguments, long
+ * parameters, all parameters, and outer scopes.
  *
- * Forms for programs have names whole.
+ * Forms for programs contain whole names.
  */
 #include <string.h>
 
 #include "diff/report/report_parts.h"
 
-#define INSIDE_MIN 12 /* bytes in brackets that are worth three dots */
+#define INSIDE_MIN 12 /* bytes in brackets that are longer than three dots are worth */
 #define SCOPES 16 /* innermost parts of a name, of which outer ones are left out */
 
-/* Returns the bracket of a name that closes the one at at, or NULL. */
+/* Returns the bracket that closes the bracket *at, or NULL. */
 static const char *find_close(const char *name, const char *at)
 {
 	size_t depth = 0;
@@ -31,8 +32,8 @@ static const char *find_close(const char *name, const char *at)
 	return NULL;
 }
 
-/* Appends a name without what is in brackets that begin with open and contain much. "<lambda" and "(anonymous namespace)" are
- * names. */
+/* Appends a name without long texts in brackets of kind open. "<lambda" and "(anonymous namespace)"
+ * are names. */
 static void add_without(struct buf *to, const char *name, char open)
 {
 	const char *from = name;
@@ -53,8 +54,8 @@ static void add_without(struct buf *to, const char *name, char open)
 	buf_add_text(to, from);
 }
 
-/* Splits a name at its scopes. Returns the end of the last part without its parameters, and stores where the last parts begin,
- * the outermost first. */
+/* Splits a name at its scopes. Returns the end of the last part without its parameters. Stores the
+ * starts of the last parts, the outermost first. */
 static const char *find_parts(const char *name, const char *parts[SCOPES])
 {
 	const char *close, *past, *end = NULL;
@@ -81,7 +82,7 @@ static const char *find_parts(const char *name, const char *parts[SCOPES])
 	return end ? end : name + strlen(name);
 }
 
-/* Replaces the words from at on by a text that is part of them, or not. */
+/* Replaces the words from at on by a text, which may be part of them. */
 static void replace(struct buf *words, size_t at, const char *by)
 {
 	struct buf copy;
@@ -93,7 +94,8 @@ static void replace(struct buf *words, size_t at, const char *by)
 	buf_release(&copy);
 }
 
-/* Leaves out the parameters of a name that begins at at, and outer scopes until it fits; the last two parts remain. */
+/* Removes the parameters of the name that begins at at, and outer scopes until it fits. The last
+ * two parts remain. */
 static void leave_out_scopes(struct buf *words, size_t at, unsigned columns)
 {
 	const char *parts[SCOPES], *end = find_parts(words->data + at, parts);
