@@ -1,3 +1,5 @@
+/* Reading printed comparisons: recognizing them, detecting the base of their numbers, and
+ * collecting rows and totals line by line. */
 #include "diff/printed/printed.h"
 
 #include <inttypes.h>
@@ -14,14 +16,14 @@ static const char not_plain[] = "it is a report, and only plain ones of all stac
 				"compare the dumps, or use "
 				"-o json";
 
-#define FIND_BYTES_MAX ((size_t)16 << 20) /* of messages before the first sign of anything */
+#define FIND_BYTES_MAX ((size_t)16 << 20) /* most bytes of messages before the first sign */
 
 static bool is_ours(struct words comment)
 {
 	return words_start(comment, "// hdiff ");
 }
 
-/* Whether a comment is of the header of a comparison and of nothing else. */
+/* Returns true for a comment that occurs only in the header of a comparison. */
 static bool is_header(struct words comment)
 {
 	return is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
@@ -54,7 +56,7 @@ enum file_kind file_kind_of(const char *bytes, size_t len)
 	return kind;
 }
 
-/* As much of a source as is worth looking at. */
+/* The part of a source that is searched. */
 struct beginning {
 	struct source *source;
 	size_t left_bytes;
@@ -93,23 +95,23 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	return 0;
 }
 
-/* Where in a row the reader is. */
+/* Position of the reader in a row. */
 enum printed_place {
-	BETWEEN, /* in none */
-	IN_BAD, /* in one that was refused: the rest of it is passed over */
+	BETWEEN, /* in no row */
+	IN_BAD, /* in a refused row, whose rest is skipped */
 	IN_BAD_STACK,
 	COUNTS_NEXT,
 	STACK_NEXT,
 	IN_STACK,
 };
 
-/* What is seen of the base, which UMDH does not tell. */
+/* Evidence of the base, which UMDH does not state. */
 struct base_signs {
-	bool is_said[READINGS]; /* by hdiff's own header */
-	size_t holds[READINGS]; /* lines that agree with themselves in this reading only */
+	bool is_said[READINGS]; /* in hdiff's own header */
+	size_t holds[READINGS]; /* number of lines that are consistent only in this base */
 	bool has_letters; /* digits from a to f */
-	size_t padded[READINGS]; /* numbers that are padded as UMDH does in this reading */
-	bool is_unsure; /* numbers that the readings differ in */
+	size_t padded[READINGS]; /* number of numbers padded to UMDH's width in this base */
+	bool is_unsure; /* some numbers differ between the bases */
 };
 
 struct printed_reader {
@@ -118,18 +120,18 @@ struct printed_reader {
 	const struct read_words *words;
 	size_t skips;
 	uint64_t unread_count,
-		unread_line; /* lines like data that were passed over; the first one, */
+		unread_line; /* number of skipped lines that look like data; the first one, */
 	const char *unread; /* and its text */
-	int rc; /* the first error: it ends the reading */
+	int rc; /* first error, which ends the reading */
 	struct err err;
 	struct lines lines;
 	struct read_rows rows;
 	enum printed_place place;
-	struct read_row row; /* at place COUNTS_NEXT and after */
+	struct read_row row; /* valid from COUNTS_NEXT on */
 	struct total_text total;
-	bool has_header, is_ours; /* what the header says */
+	bool has_header, is_ours; /* from the header */
 	bool has_row, has_total, has_bad_total, packed_end;
-	const char *cut; /* why the file is not whole, or NULL */
+	const char *cut; /* why the file is incomplete, or NULL */
 	struct base_signs signs;
 };
 
@@ -141,7 +143,6 @@ static void keep(struct comparison *comparison, const char *text)
 	comparison->warning_count++;
 }
 
-/* A sentence on what the file lacks. */
 static void warn(struct printed_reader *reader, const char *text)
 {
 	if (reader->rc)
@@ -150,7 +151,7 @@ static void warn(struct printed_reader *reader, const char *text)
 	reader->rc = reader->words->warning(reader->words->ctx, text);
 }
 
-/* A line or row is left out; when there were too many it is an error. */
+/* Reports a skipped line or row; fails if there are too many. */
 static void refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct printed_reader *reader = ctx;
@@ -181,7 +182,7 @@ static void fail(struct printed_reader *reader, enum err_code code, const char *
 		reader->rc = err_set(&reader->err, code, source_name(reader->source), "%s", why);
 }
 
-/* The line at hand begins another comparison. */
+/* Fails because the current line begins another comparison. */
 static void fail_second(struct printed_reader *reader, const char *why)
 {
 	char place[600];
@@ -192,9 +193,10 @@ static void fail_second(struct printed_reader *reader, const char *why)
 		reader->rc = err_set(&reader->err, ERR_SECOND, place, "%s", why);
 }
 
-/* ---------------------------------------------------------------- which base */
+/* ---------------------------------------------------------------- the base */
 
-/* Numbers of a line that agrees with itself as hexadecimal; in what does not, letters are damage. */
+/* Collects evidence from a line that is consistent as hexadecimal. In other lines, letters are
+ * damage. */
 static void see(struct base_signs *signs, const struct number *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -214,7 +216,8 @@ static void see_growth(struct base_signs *signs, const struct growth_text *growt
 		signs->padded[i] += growth->is_padded[i];
 }
 
-/* The readings in which a line agrees with itself; false: in none. */
+/* Counts the bases in which a line is consistent. Returns false if the line is consistent in
+ * none. */
 static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
 {
 	signs->holds[AS_HEX] += as_hex && !as_decimal;
@@ -222,7 +225,7 @@ static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
 	return as_hex || as_decimal;
 }
 
-/* Whether the rows that hold in this reading add up to the total line. */
+/* Returns true if the rows that are consistent in this base add up to the total line. */
 static bool adds_up(const struct printed_reader *reader, int reading)
 {
 	uint64_t sum = 0; /* modulo 2^64 */
@@ -237,7 +240,8 @@ static bool adds_up(const struct printed_reader *reader, int reading)
 	       sum == (uint64_t)total_part(&reader->total, 0, reading);
 }
 
-/* The reading that the signs are for. *is_guess: nothing tells, and it matters. */
+/* Returns the base that the evidence supports. *is_guess is set if there is no evidence and the
+ * bases differ. */
 static int choose_base(const struct printed_reader *reader, bool *is_guess)
 {
 	const struct base_signs *signs = &reader->signs;
@@ -245,7 +249,7 @@ static int choose_base(const struct printed_reader *reader, bool *is_guess)
 
 	if (signs->is_said[AS_HEX] != signs->is_said[AS_DECIMAL])
 		return signs->is_said[AS_HEX] ? AS_HEX : AS_DECIMAL;
-	if (signs->has_letters && hex >= decimal) /* else they are damage */
+	if (signs->has_letters && hex >= decimal) /* otherwise letters are damage */
 		return AS_HEX;
 	if (hex == decimal) {
 		hex += adds_up(reader, AS_HEX);
@@ -272,7 +276,7 @@ static void row_drop(struct printed_reader *reader)
 	reader->place = BETWEEN;
 }
 
-/* Refuses a line; when it is in a row, its stack is not all there. */
+/* Refuses a line. If it is in a row, the row's stack is incomplete. */
 static void refuse_inside(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
@@ -366,7 +370,7 @@ static void unread_line(struct printed_reader *reader, struct words words)
 	if (words.len > SHOWN_MAX)
 		words.len = SHOWN_MAX;
 	while (words.len == SHOWN_MAX && words.len && (words.text[words.len - 1] & 0x80))
-		words.len--; /* the character may be cut */
+		words.len--; /* the last character may be cut */
 	reader->unread =
 		text_harmless(arena_text(&reader->comparison->arena, words.text, words.len));
 }
@@ -390,7 +394,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 		unread_line(reader, words);
 	} else {
 		reader->place = IN_STACK;
-		/* What our own reports print where a stack would stand is no frame. */
+		/* Texts of our own reports in place of a stack are not frames. */
 		if (!is_first || (!words_equal(words, NO_STACK) &&
 					 !words_equal(words, "(stack not in the dump)")))
 			read_rows_frame(&reader->rows, words);
@@ -407,8 +411,8 @@ static void refuse_unread(struct printed_reader *reader)
 	refuse(reader, reader->unread_line, why);
 }
 
-/* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
- * its report goes. */
+/* Reads a line of no known form. In old logs, frames are not indented. Any text may be between
+ * rows: UMDH's messages go to the same output as its report. */
 static void other_line(struct printed_reader *reader, struct words words)
 {
 	bool is_frame = memchr(words.text, '!', words.len) ||
@@ -424,7 +428,7 @@ static void other_line(struct printed_reader *reader, struct words words)
 		unread_line(reader, words);
 }
 
-/* Messages of the symbol engine, and what only looks like one. */
+/* Reads a message of the symbol engine, or a line that only looks like one. */
 static void chatter_line(struct printed_reader *reader, struct words words)
 {
 	bool is_frame = reader->place != BETWEEN && memchr(words.text, '!', words.len);
@@ -458,8 +462,8 @@ static void total_line(struct printed_reader *reader, const struct total_text *t
 
 /* ---------------------------------------------------------------- comments */
 
-/* Whether a report of ours with this comment has more to it than UMDH's form can tell: groups, a
- * trend, stacks turned round or in doubt, a part of the stacks. */
+/* Returns true if a comment shows that one of our reports is not plain UMDH's form: groups, a
+ * trend, inverted or ambiguous stacks, or only some of the stacks. */
 static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
@@ -500,7 +504,8 @@ static void comment_line(struct printed_reader *reader, struct words words)
 
 /* ---------------------------------------------------------------- the file */
 
-/* A last line without a line end is not all there, but for a total line that adds up. */
+/* Returns true if the last line is incomplete: it has no line end, and is not a consistent total
+ * line. */
 static bool is_partial(
 	const struct printed_reader *reader, enum line_kind kind, const struct total_text *total)
 {
@@ -512,7 +517,8 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-/* A line with nothing but a TAB ends no stack: so a published sample has it, and pasted_add(). */
+/* A line with only a TAB does not end a stack: a published sample contains one, and pasted_add()
+ * writes them. */
 static void blank_line(struct printed_reader *reader, struct words words)
 {
 	if (words.len == 1 && *words.text == '\t')
@@ -525,14 +531,14 @@ static void blank_line(struct printed_reader *reader, struct words words)
 		reader->place = BETWEEN;
 }
 
-/* Comments may be long. Of a line that is too long to be seen whole the rest could look like
+/* Refuses a long line, except comments. The rest of a line that is too long could look like
  * anything. */
 static void long_line(struct printed_reader *reader, const struct line *line)
 {
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
+		reader->skips = DUMP_SKIPS_MAX; /* the rest would be read as further lines */
 	refuse_inside(reader, "the line is too long for a comparison");
 }
 
@@ -565,7 +571,7 @@ static void read_line(struct printed_reader *reader, const struct line *line)
 	}
 }
 
-/* Bytes for the lines. What ends in the middle when unpacked is read as far as it goes. */
+/* Reads bytes for lines. Packed data that is cut is read up to the cut. */
 static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct printed_reader *reader = ctx;
@@ -577,7 +583,7 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-/* The last row, when no total line came behind it. */
+/* Ends the last row of a file without a total line after it. */
 static void end_of_rows(struct printed_reader *reader)
 {
 	bool has_stack = reader->place == IN_STACK;
@@ -590,7 +596,7 @@ static void end_of_rows(struct printed_reader *reader)
 		!reader->has_bad_total)
 		reader->cut = "the total line is missing";
 	if (reader->place == COUNTS_NEXT)
-		row_drop(reader); /* what is missing tells OLD's number of blocks */
+		row_drop(reader); /* the missing line has OLD's number of blocks */
 	reader->row.is_own |= reader->cut != NULL;
 	row_end(reader);
 }
@@ -612,7 +618,7 @@ static void settle(struct printed_reader *reader, unsigned base)
 	read_rows_settle(&reader->rows, reading, comparison, refuse, reader);
 	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, comparison);
 	comparison->is_cut = reader->cut != NULL;
-	/* UMDH's total line counts blocks that have no stack, and no row. */
+	/* UMDH's total line also counts blocks that have no stack and no row. */
 	comparison->is_partial = reader->cut || reader->skips ||
 				 (!is_whole && (reader->is_ours || !comparison->lacks_rows));
 	comparison->may_lack_rows = !reader->has_total;

@@ -1,3 +1,5 @@
+/* Lines of printed comparisons: splitting a line into words and numbers, its kind, and checks of
+ * its arithmetic. */
 #include <string.h>
 
 #include "core/base/text.h"
@@ -8,7 +10,7 @@ static bool is_blank(char byte)
 	return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-/* Takes bytes off the start. */
+/* Removes bytes from the start. */
 static void pass(struct words *words, size_t bytes)
 {
 	*words = (struct words){words->text + bytes, words->len - bytes};
@@ -47,7 +49,7 @@ struct words words_trim(struct words words)
 	return words;
 }
 
-/* Passes blanks and then word, which may be part of a longer one. */
+/* Skips blanks and word, which may be the start of a longer word. */
 static bool take(struct words *words, const char *word)
 {
 	pass_blanks(words);
@@ -57,7 +59,8 @@ static bool take(struct words *words, const char *word)
 	return true;
 }
 
-/* False when no digit follows the blanks, or when neither reading fits. */
+/* Reads a number. Returns false if there is no digit after the blanks, or if the number fits in no
+ * base. */
 static bool take_number(struct words *words, struct number *number)
 {
 	static const unsigned bases[READINGS] = {[AS_HEX] = 16, [AS_DECIMAL] = 10};
@@ -81,8 +84,8 @@ static bool take_number(struct words *words, struct number *number)
 	return words->text != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
 
-/* UMDH gives OLD five columns for hexadecimal numbers and six for decimal ones, behind a blank, as
- * measured on published samples. */
+/* Reads OLD. UMDH prints it after a blank in five columns for hexadecimal and six for decimal
+ * numbers, as measured on published samples. */
 static bool take_old(struct words *words, struct growth_text *growth)
 {
 	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
@@ -106,7 +109,7 @@ static bool take_growth(struct words *words, struct growth_text *growth)
 	       take(words, ")");
 }
 
-/* Takes "BackTraceID" with all that follows as the id. */
+/* Reads "BackTraceID" and everything after it as the id. */
 static bool take_id(struct words *words, struct words *id)
 {
 	if (!take(words, "BackTrace"))
@@ -115,7 +118,7 @@ static bool take_id(struct words *words, struct words *id)
 	return id->len != 0;
 }
 
-/* Takes the word "allocations" off the end of an id. */
+/* Removes the word "allocations" from the end of an id. */
 static bool cut_allocations(struct words *id)
 {
 	if (!words_end(*id, " allocations") && !words_end(*id, "\tallocations"))
@@ -124,7 +127,7 @@ static bool cut_allocations(struct words *id)
 	return id->len != 0;
 }
 
-/* A line that is no row may still be meant as one. */
+/* Returns true if a line that is not a row resembles one. */
 static bool is_like_row(struct words line)
 {
 	struct number number;
@@ -137,7 +140,7 @@ static bool is_like_row(struct words line)
 	return take_number(&line, &number) && take(&line, "(");
 }
 
-/* line begins with a sign. */
+/* Parses a line that begins with a sign. */
 static enum line_kind parse_row(struct words line, struct row_text *row)
 {
 	struct words rest = line, behind;
@@ -179,7 +182,8 @@ static enum line_kind parse_total(struct words line, struct total_text *total)
 	return line.len ? LINE_BAD_TOTAL : LINE_TOTAL;
 }
 
-/* "DBGHELP: module - kind", "BASE-END DBGHELP: module - kind", and a path on a line of its own. */
+/* Returns true for "DBGHELP: module - kind", "BASE-END DBGHELP: module - kind", and a path on its
+ * own line. */
 static bool is_chatter(struct words line)
 {
 	if (words_start(line, "DBGHELP: ") || words_start(line, "         "))
@@ -216,7 +220,7 @@ static bool fits(const struct number *number, int reading)
 
 bool growth_holds(const struct growth_text *growth, int reading)
 {
-	/* Of numbers that fit no other pair has this difference, also when it is modulo 2^64. */
+	/* Numbers that fit have this difference only if it is true, even modulo 2^64. */
 	uint64_t change = growth->new.value[reading] - growth->old.value[reading];
 
 	return fits(&growth->growth, reading) && fits(&growth->new, reading) &&
@@ -244,7 +248,7 @@ bool total_holds(const struct total_text *total, int reading)
 					       sum == total_part(total, 2, reading));
 }
 
-/* ---------------------------------------------------------------- what a file is */
+/* ---------------------------------------------------------------- lines of dumps */
 
 bool line_is_of_dump(struct words line)
 {

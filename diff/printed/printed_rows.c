@@ -1,3 +1,5 @@
+/* Rows of a printed comparison: collecting them, merging equal ones, sorting them, and completing
+ * the totals. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,11 +63,11 @@ struct merger {
 	struct comparison *comparison;
 	size_t cap;
 	struct table rows; /* of the comparison, by content */
-	struct table ids; /* that a row has */
+	struct table ids; /* ids that a row has */
 	struct buf key;
 };
 
-/* UMDH's id of blocks that it has no stack for is 0. */
+/* Returns the kind of a row. UMDH's id of blocks without a stack is 0. */
 static enum row_kind kind_of(const struct read_row *row)
 {
 	if (row->frame_count)
@@ -79,7 +81,8 @@ static void key_begin(struct buf *key, uint64_t number)
 	buf_add(key, &number, sizeof(number));
 }
 
-/* The number of the row that one of the file goes to: the first that is equal, or a new one. */
+/* Returns the index of the row that a row of the file is added to: the first equal one, or a new
+ * one. */
 static size_t find_row(struct merger *merger, const struct read_row *row)
 {
 	const uint32_t *numbers = row->frame_count ? merger->from->frames + row->frame_at : NULL;
@@ -113,7 +116,7 @@ static size_t find_row(struct merger *merger, const struct read_row *row)
 	return comparison->row_count++;
 }
 
-/* Gives a row an id that it may have already. */
+/* Adds an id to a row, unless it has it. */
 static void add_id(struct merger *merger, size_t number, const char *id)
 {
 	struct row *row = &merger->comparison->rows[number];
@@ -124,7 +127,7 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 	if (table_find(&merger->ids, key->data, key->len))
 		return;
 	table_add(&merger->ids, key->data, key->len, 0);
-	if (!(row->id_count & (row->id_count - 1))) { /* 0 or a power of two: it is full */
+	if (!(row->id_count & (row->id_count - 1))) { /* 0 or a power of two: full */
 		const char **more = arena_alloc(
 			&merger->comparison->arena, sizeof(*more) * 2 * (row->id_count + 1));
 
@@ -132,7 +135,7 @@ static void add_id(struct merger *merger, size_t number, const char *id)
 			memcpy(more, row->ids, row->id_count * sizeof(*more));
 		row->ids = more;
 	}
-	((const char **)(uintptr_t)row->ids)[row->id_count++] = id; /* they are the arena's */
+	((const char **)(uintptr_t)row->ids)[row->id_count++] = id; /* they are in the arena */
 }
 
 static bool fits(const struct block_totals *sum, const struct block_totals *more)
@@ -141,7 +144,7 @@ static bool fits(const struct block_totals *sum, const struct block_totals *more
 	       more->requested_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-/* Counts a row of the file. NULL, or why it cannot be. */
+/* Adds a row of the file. Returns NULL, or why it is unusable. */
 static const char *merge(struct merger *merger, const struct read_row *row, int reading)
 {
 	struct comparison *comparison = merger->comparison;
@@ -168,7 +171,7 @@ static const char *merge(struct merger *merger, const struct read_row *row, int 
 	return NULL;
 }
 
-/* ---------------------------------------------------------------- rows to be shown */
+/* ---------------------------------------------------------------- order */
 
 struct sorted {
 	struct row row;
@@ -187,7 +190,7 @@ static int by_growth(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Drops the rows that cancel and sorts the others. */
+/* Drops the rows that cancel and sorts the rest. */
 static void finish(struct comparison *comparison)
 {
 	struct sorted *sorted = xcalloc(comparison->row_count, sizeof(*sorted));
@@ -227,7 +230,7 @@ void read_rows_settle(struct read_rows *rows, int reading, struct comparison *co
 
 /* ---------------------------------------------------------------- the total line */
 
-/* Growth without a row counts to the side that has more. */
+/* Adds growth without a row to the larger side. */
 static void grow(uint64_t *old, uint64_t *new, int64_t growth)
 {
 	if (growth < 0)
@@ -236,7 +239,8 @@ static void grow(uint64_t *old, uint64_t *new, int64_t growth)
 		*new += (uint64_t)growth;
 }
 
-/* Whether it is a sum such as ours; each number is below 2^64 when it is the sum of two that are. */
+/* Returns true if the bytes fit in a signed number. Each number is a sum of two signed numbers, so
+ * it did not overflow. */
 static bool is_sum(const struct block_totals *sum)
 {
 	return sum->requested_bytes <= INT64_MAX &&

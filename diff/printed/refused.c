@@ -1,4 +1,4 @@
-/* Files that hdiff does not read, and how they are known. */
+/* Files that hdiff does not read, and the signs that identify them. */
 #include <string.h>
 
 #include "diff/printed/printed.h"
@@ -9,7 +9,7 @@
 #define PEOPLE REPORT_FOR "people; one is read back in UMDH's form, -o umdh"
 #define REPORT_FOR "it is a report for "
 
-/* A text begins with a mark, or has it at the start of a line. */
+/* A mark at the start of a text, or at the start of any line. */
 static const struct {
 	const char *words, *mark;
 	bool is_anywhere;
@@ -58,7 +58,6 @@ static bool starts(const char *at, const char *end, const char *mark)
 	return (size_t)(end - at) >= len && !memcmp(at, mark, len);
 }
 
-/* Returns true if words are anywhere in a text. */
 static bool contains(const char *at, const char *end, const char *words)
 {
 	while (at < end && (at = memchr(at, *words, (size_t)(end - at)))) {
@@ -69,9 +68,9 @@ static bool contains(const char *at, const char *end, const char *words)
 	return false;
 }
 
-#define ENCODED_MIN 16 /* bytes that show how a text is encoded */
+#define ENCODED_MIN 16 /* bytes needed to detect an encoding */
 
-/* Returns words on a text that has to be converted first, or NULL. */
+/* Returns a message if a text must be converted first, or NULL. */
 static const char *encoding_words(const char *bytes, size_t len)
 {
 	size_t zeros[2] = {0};
@@ -90,7 +89,7 @@ static const char *encoding_words(const char *bytes, size_t len)
 	return NULL;
 }
 
-/* Returns where the next line begins, or end. */
+/* Returns the start of the next line, or end. */
 static const char *line_behind(const char *at, const char *end)
 {
 	const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -103,21 +102,21 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* "v 10500 3" and then "X PROGRAM" */
+/* Returns true for "v 10500 3" followed by "X PROGRAM". */
 static bool is_heaptrack(const char *at, const char *end)
 {
 	return starts(at, end, "v ") && end - at > 2 && is_digit(at[2]) &&
 	       starts(line_behind(at, end), end, "X ");
 }
 
-/* A profile in protocol buffers: its first field, the type and the unit of a value. */
+/* Returns true for a profile in protocol buffers, by its first field: type and unit of a value. */
 static bool is_profile(const char *at, const char *end)
 {
 	return end - at > 6 && at[0] == '\x0a' && at[1] > 2 && at[1] < 8 && at[2] == '\x08' &&
 	       (at[4] == '\x10' || at[5] == '\x10');
 }
 
-/* "==PID==" or "==PID=ERROR: LeakSanitizer" */
+/* Returns a message for "==PID==" or "==PID==ERROR: LeakSanitizer", or NULL. */
 static const char *checker_words(const char *at, const char *end)
 {
 	const char *from = at + 2;
@@ -134,7 +133,7 @@ static const char *checker_words(const char *at, const char *end)
 
 #define FOLDED_LINES 20
 
-/* "FRAME;FRAME NUMBER" in all of the first lines. */
+/* Returns true if the first lines all are "FRAME;FRAME NUMBER". */
 static bool is_folded(const char *at, const char *end)
 {
 	unsigned count = 0, chains = 0;

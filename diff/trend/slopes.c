@@ -1,3 +1,5 @@
+/* Slopes between the points of a series: merging snapshots into points, Mann and Kendall's score,
+ * and the median slope with its bounds. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -5,12 +7,12 @@
 #include "diff/trend/trend_parts.h"
 
 #define MS_PER_HOUR 3600000.0
-/* What 95 percent of a normal distribution lie within, in standard deviations. */
+/* Standard deviations that contain 95 percent of a normal distribution. */
 #define BOUND 1.959964
-/* Fewer points at the end of a part can be in order by chance too often. */
+/* Fewer points at the end of a part are too often in order by chance. */
 #define END_LEAST 4
 
-/* A clock that was put back is read as one that stood still. */
+/* Returns the hours between two snapshots; 0 if the clock was set back. */
 static double hours_between(const struct trend_axis *axis, size_t from, size_t to)
 {
 	if (!axis->times_ms)
@@ -21,8 +23,9 @@ static double hours_between(const struct trend_axis *axis, size_t from, size_t t
 	       MS_PER_HOUR;
 }
 
-/* Puts neighbours together by turns of two sizes: of one size they would make a slow wave of teeth as long. The
- * last snapshot is a point by itself, so that what is freed at the end is seen. */
+/* Merges neighbours into points of two alternating sizes: a single size would produce a slow wave
+ * from a sawtooth of that period. The last snapshot is a point of its own, so that blocks freed at
+ * the end are seen. */
 static void add_part(
 	struct timeline *timeline, const struct trend_axis *axis, size_t from, size_t to)
 {
@@ -42,7 +45,7 @@ static void add_part(
 			latest = hours > latest ? hours : latest;
 			sum += latest;
 		}
-		/* Rounded, it must not be as late as the next. */
+		/* After rounding, it must not reach the time of the next one. */
 		mean = sum / (double)(i - begin);
 		timeline->snapshot_from[timeline->count] = begin;
 		timeline->hours[timeline->count++] = mean < latest ? mean : latest;
@@ -114,8 +117,8 @@ void timeline_release(struct timeline *timeline)
 	*timeline = (struct timeline){0};
 }
 
-/* Those below the pivot to the front, or with_equal those that are no more than it, without a branch that
- * cannot be foreseen. */
+/* Moves values below the pivot to the front; with_equal: also equal ones. Has no unpredictable
+ * branch. Returns their number. */
 static size_t put_below(double *values, size_t count, double pivot, bool with_equal)
 {
 	size_t below = 0;
@@ -130,7 +133,7 @@ static size_t put_below(double *values, size_t count, double pivot, bool with_eq
 	return below;
 }
 
-/* Places that no one who makes a series would guess easily, but always the same. */
+/* Returns a value at a position that is hard to guess for authors of inputs, but reproducible. */
 static double any_value(const double *values, size_t count, uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -145,7 +148,7 @@ static double pivot_of(const double *values, size_t count, uint64_t *seed)
 	return c < low ? low : c > high ? high : c;
 }
 
-/* Gives what has that rank among values, and moves what is lower before it, and what is higher behind. */
+/* Returns the value of a rank, with lower values before it and higher ones after it. */
 static double select_rank(double *values, size_t count, size_t rank)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -178,7 +181,7 @@ static double select_middle(double *values, size_t count)
 	return (low + high) / 2;
 }
 
-/* The sum of t (t - 1) (2 t + 5) over all groups of t equal values. */
+/* Returns the sum of t (t - 1) (2 t + 5) over all groups of t equal values. */
 static double ties_of(const double *values, size_t count)
 {
 	double sum = 0;
@@ -193,7 +196,7 @@ static double ties_of(const double *values, size_t count)
 	return sum;
 }
 
-/* Adds the pairs of the last count points of a part, of which slopes->score and variance become more. */
+/* Adds the pairs of the last count points of a part to the slopes, the score and the variance. */
 static size_t add_slopes(struct slopes *slopes, const double *values, size_t count,
 	const double *per_hour, double *at)
 {
@@ -216,7 +219,7 @@ static size_t add_slopes(struct slopes *slopes, const double *values, size_t cou
 	return pairs_of(count);
 }
 
-/* Fills timeline->slopes; gives how many there are. */
+/* Fills timeline->slopes. Returns their number. */
 static size_t find_slopes(
 	struct timeline *timeline, const double *values, bool is_end, struct slopes *slopes)
 {
@@ -237,7 +240,8 @@ static size_t find_slopes(
 	return count;
 }
 
-/* How many slopes lie beyond each bound: the most for which count - 2 k >= 1.96 standard deviations. */
+/* Returns the number of slopes beyond each bound: the largest k with count - 2 k >= 1.96 standard
+ * deviations. */
 static size_t beyond_bound(size_t count, double variance)
 {
 	size_t beyond = 0;

@@ -1,3 +1,5 @@
+/* Trends: judges a series by its bytes or, if these never change, by its blocks, and computes rates
+ * and net growth. */
 #include "diff/trend/trend.h"
 
 #include <stdlib.h>
@@ -5,13 +7,13 @@
 #include "core/base/memory.h"
 #include "diff/trend/trend_parts.h"
 
-/* In fewer snapshots a number can stay the same by chance. */
+/* In fewer snapshots a number can be constant by chance. */
 #define SILENT_LEAST 4
 
 struct trend_judge {
 	const struct trend_axis *axis;
 	struct timeline timeline;
-	double *values, *scratch; /* of each point, and twice as many; the first owns both */
+	double *values, *scratch; /* by point, and twice as many; values owns both */
 };
 
 const char *trend_verdict_name(enum trend_verdict verdict)
@@ -46,7 +48,7 @@ void trend_judge_free(struct trend_judge *judge)
 	free(judge);
 }
 
-/* What is judged of a sum. */
+/* Number that is judged. */
 enum measure {
 	BYTES,
 	BLOCKS,
@@ -57,8 +59,8 @@ static uint64_t measured(const struct block_totals *sum, enum measure measure)
 	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-/* Puts into values what each point has beyond the least of all snapshots, which is returned: what is lost to
- * rounding is lost to all alike. */
+/* Stores in values the excess of each point over the least snapshot, which is returned, so that
+ * rounding affects all points equally. */
 static uint64_t put_values(
 	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
@@ -77,10 +79,9 @@ static uint64_t put_values(
 	return least;
 }
 
-/*
- * Whether the values change within any part. One in which they never do, since its process does not use the
- * stack or holds always the same, says nothing of what happens in the others, and is left out.
- */
+/* Marks the parts whose values change. Returns true if there are any. A part with constant values
+ * reveals nothing about the others and is left out: its process does not use the stack, or keeps a
+ * constant amount. */
 static bool find_moves(struct trend_judge *judge)
 {
 	struct timeline *timeline = &judge->timeline;
@@ -99,7 +100,8 @@ static bool find_moves(struct trend_judge *judge)
 	return any_moves;
 }
 
-/* Whether the number moves at all; then what its pairs say, and if it is asked for, the verdict. */
+/* Computes the slopes of a number and, if verdict is not NULL, the verdict. Returns false if the
+ * number never changes. */
 static bool judge_number(struct trend_judge *judge, const struct block_totals *totals,
 	enum measure measure, struct slopes *slopes, enum trend_verdict *verdict)
 {
@@ -122,7 +124,7 @@ static int64_t difference(uint64_t from, uint64_t to)
 	return from - to > INT64_MAX ? -INT64_MAX : -(int64_t)(from - to);
 }
 
-/* Sums are below 2^63, but those of many parts may add up to more. */
+/* Adds with saturation: sums are below 2^63, but many parts may exceed that. */
 static int64_t add(int64_t a, int64_t b)
 {
 	if (b > 0 && a > INT64_MAX - b)
@@ -150,7 +152,8 @@ static void add_net(
 	}
 }
 
-/* All blocks of a stack are mostly of one size, and then their slope is known. */
+/* Returns the size of a stack's blocks if all are equal, as they mostly are; their slope then
+ * follows. 0: they differ. */
 static double block_bytes(const struct block_totals *totals, size_t count)
 {
 	uint64_t each = 0;

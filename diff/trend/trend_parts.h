@@ -1,6 +1,4 @@
-/*
- * The points of a series in time, and what any two of them say.
- */
+/* The points of a series in time, and the slopes between them. */
 #ifndef DIFF_TREND_TREND_PARTS_H
 #define DIFF_TREND_TREND_PARTS_H
 
@@ -9,50 +7,50 @@
 
 #include "diff/trend/trend.h"
 
-/* At most so many points to a part: a thousand snapshots have half a million pairs, and 64 means of 16 of
- * them tell as much. */
+/* Most points per part: a thousand snapshots have half a million pairs, and 64 means of 16
+ * snapshots give nearly the same result. */
 #define POINTS_MAX 64
 
-/*
- * What all series of one axis have in common, and room to judge one of them. A point is a snapshot; where a
- * part has more than POINTS_MAX of them, or several of one time, it is neighbours put together.
- */
+/* Data shared by all series of one axis, and scratch memory to judge one of them. A point is a
+ * snapshot. If a part has more than POINTS_MAX snapshots, or several of one time, a point is the
+ * mean of neighbours. */
 struct timeline {
 	size_t part_count, count; /* count: of points */
-	size_t *part_from; /* the first point of each part, and count */
-	size_t *snapshot_from; /* the first snapshot of each point, and how many there are */
-	size_t longest, most_points; /* the part that has most points, and how many */
-	double *hours; /* of each point, since its part began */
-	double *per_hour; /* of any two points of a part: 1 by the hours between them */
-	double *slopes; /* scratch, as many */
-	bool *moves; /* of each part: it is used to judge the series at hand */
+	size_t *part_from; /* first point of each part, then count */
+	size_t *snapshot_from; /* first snapshot of each point, then the number of snapshots */
+	size_t longest, most_points; /* part with the most points, and its number of points */
+	double *hours; /* by point: hours since its part began */
+	double *per_hour; /* by pair of points in a part: 1 / hours between them */
+	double *slopes; /* scratch, one for each pair */
+	bool *moves; /* by part: used to judge the current series */
 };
 
 void timeline_init(struct timeline *timeline, const struct trend_axis *axis);
 void timeline_release(struct timeline *timeline);
 
-/* What pairs of points say, of the parts that move. */
+/* Statistics on pairs of points, for parts that move. */
 struct slopes {
-	/* Of Mann (1945) and Kendall (1975): how many pairs rise less how many fall, and the variance of
-	 * that if every order were as likely, equal values considered. */
+	/* By Mann (1945) and Kendall (1975): number of rising pairs minus falling ones, and the
+	 * variance of that if all orders were equally likely, corrected for ties. */
 	double score, variance;
-	/* Of Theil (1950) and Sen (1968): the median of the slopes per hour, and Sen's bounds of 95 percent.
-	 * With too few pairs for bounds, the least and the greatest slope. */
+	/* By Theil (1950) and Sen (1968): the median of the slopes per hour, and Sen's 95 percent
+	 * bounds. With too few pairs for bounds, the least and the greatest slope. */
 	double middle, low, high;
 };
 
 void slopes_find(struct timeline *timeline, const double *values, struct slopes *slopes);
 
-/* The same of the last third of each part, of four points at least; without bounds. */
+/* Computes slopes of the last third of each part, at least four points, without bounds. */
 void slopes_find_end(struct timeline *timeline, const double *values, struct slopes *slopes);
 
-/* Whether chance has a score so high less often than the standard deviations say. */
+/* Returns true if the score is above the given number of standard deviations. */
 bool slopes_rise(const struct slopes *slopes, double deviations);
 
-/* Whether there are points enough for any score to be that high. */
+/* Returns true if there are enough points for any score to be that high. */
 bool slopes_can_rise(const struct timeline *timeline, double deviations);
 
-/* The verdict on values of each point; level: what 0 stands for. scratch: twice as many. */
+/* Returns the verdict on values, one per point. level is the number that 0 stands for. scratch has
+ * room for twice as many values. */
 enum trend_verdict verdict_find(struct timeline *timeline, const double *values, double *scratch,
 	double level, const struct slopes *slopes);
 

@@ -1,36 +1,36 @@
-/*
- * The verdict on a series of numbers: see man/hdiff-trend.7, which tells what is done here.
- */
+/* The verdict on a series of numbers, as man/hdiff-trend.7 describes it. */
 #include "diff/trend/trend_parts.h"
 
-/* Chance makes a series rise by so many standard deviations once in a thousand, and its end once in twenty. */
+/* Standard deviations that a series exceeds by chance once in a thousand cases, and its end once in
+ * twenty. */
 #define SIGNIFICANT 3.09
 #define END_SIGNIFICANT 1.645
-/* What goes on beside a step or a ramp is so fast at the end that it would rise by this part of the range in all the
- * time; what is slower may be the rest of a cache that fills. */
+/* Slope at the end, besides a step or a ramp, that counts as a leak: it would rise by this part of
+ * the range over the whole time. A slower rise may be the rest of a cache that fills. */
 #define STILL 0.125
-/* The part of the time in which a cache fills; what rises for longer cannot be told from a leak. */
+/* Part of the time in which a cache fills. A longer rise is indistinguishable from a leak. */
 #define FILLED 0.75
-/* A step or a ramp is chosen from many, a line is not: what a line leaves is to be more by the first of these for
- * each point beyond the second, in which many things fit. */
+/* A step or a ramp is chosen from many courses, a line is not. So the line's residual must be
+ * greater by GAIN for each point beyond CHOSEN; few points fit many courses. */
 #define GAIN 10
 #define CHOSEN 4
-/* A course that explains this part of the squares is no chance, in however few points from six on. */
+/* A course that explains this part of the squares is not chance, with at least PLAIN_LEAST
+ * points. */
 #define PLAIN 0.9
 #define PLAIN_LEAST 6
 /* A range is negligible below this part of the highest value. */
 #define NEGLIGIBLE 0.1
 
-/* What is asked of a series, whichever way it goes: it is turned upside down to ask for falling. */
+/* A series and its figures while it is judged. To judge falling, the series is negated. */
 struct reading {
 	struct timeline *timeline;
 	const double *values;
-	double *scratch; /* as many */
+	double *scratch; /* one for each value */
 	struct slopes slopes;
-	double range; /* greatest less least, of the part where that is most */
-	bool is_spread; /* that matters */
-	double count; /* points of parts that move */
-	size_t steps, rising, falling; /* from one point to the next of a part */
+	double range; /* greatest minus least value, in the part with the most */
+	bool is_spread; /* the range is not negligible */
+	double count; /* number of points in parts that move */
+	size_t steps, rising, falling; /* number of steps between neighbours in a part */
 };
 
 static void count_steps(struct reading *reading)
@@ -53,33 +53,31 @@ static void count_steps(struct reading *reading)
 	}
 }
 
-/*
- * A course that a series can take: a ramp that rises from the start of each part until some hours are over,
- * which is a line when these are all, or a step at that time. Each is fitted by least squares, with a level
- * of its own for each part.
- */
+/* A possible course of a series: a ramp that rises from the start of each part for some hours, or a
+ * step at that time. A ramp over all hours is a line. Each is fitted by least squares, with a
+ * separate level for each part. */
 struct course {
 	double hours;
 	bool is_step;
-	double square, values; /* its products with itself and with the values, beside the levels */
-	double explained; /* of the values' sum of squares */
+	double square, values; /* products with itself and with the values, without the levels */
+	double explained; /* part of the values' sum of squares */
 };
 
-/* The points of a part that are before a knot. */
+/* Sums over the points of a part before a knot. */
 struct before {
-	double count, hours, squares; /* of the hours */
-	double values, products; /* of the values, less their mean, with the hours */
+	double count, hours, squares; /* sum of squares of the hours */
+	double values, products; /* values minus their mean, and their products with the hours */
 };
 
 struct courses {
-	double square; /* sum of squares of the values, beside the levels */
+	double square; /* sum of squares of the values, without the levels */
 	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
-	size_t count; /* of each */
+	size_t count; /* number of ramps, and of steps */
 	const struct course *line; /* the last ramp */
-	const struct course *stays; /* the best of those that are at rest in time */
+	const struct course *stays; /* best course that comes to rest early enough */
 };
 
-/* The knots are the points of the part that has most. */
+/* Knots are the points of the part with the most points. */
 static void init_courses(struct courses *courses, const struct timeline *timeline)
 {
 	const double *hours = timeline->hours + timeline->part_from[timeline->longest];
@@ -172,7 +170,7 @@ static double course_at(const struct course *course, double hours)
 	return hours < course->hours ? hours : course->hours;
 }
 
-/* Whether the end rises beside the course, too: a leak after a warm-up or a step. */
+/* Returns true if the end rises in addition to the course: a leak after a warm-up or a step. */
 static bool end_rises_beside(const struct reading *reading, const struct course *course)
 {
 	struct timeline *timeline = reading->timeline;
@@ -187,7 +185,8 @@ static bool end_rises_beside(const struct reading *reading, const struct course 
 	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
 }
 
-/* Whether what rises is a leak: it is as a line and its end rises, or its end rises beside what stays. */
+/* Returns true if a rise is a leak: it is linear and its end rises, or its end rises in addition to
+ * the best course that comes to rest. */
 static bool goes_on(const struct reading *reading, const struct courses *courses)
 {
 	double line_rest = courses->square - courses->line->explained;
@@ -201,7 +200,7 @@ static bool goes_on(const struct reading *reading, const struct courses *courses
 	return end.score > 0;
 }
 
-/* Whether it rises, and not by chance. */
+/* Returns true if the series rises, and not by chance. */
 static bool has_risen(const struct reading *reading, const struct courses *courses)
 {
 	double explained = courses->line->explained;
@@ -212,8 +211,8 @@ static bool has_risen(const struct reading *reading, const struct courses *cours
 		       explained >= PLAIN * courses->square);
 }
 
-/* Whether it is higher at the last than it was on average in the first third: else nothing is left of what
- * it rose by. */
+/* Returns true if the last values exceed the mean of the first third. Otherwise nothing of the rise
+ * is left. */
 static bool is_higher(const struct reading *reading)
 {
 	const struct timeline *timeline = reading->timeline;
@@ -232,8 +231,8 @@ static bool is_higher(const struct reading *reading)
 	return higher > 0;
 }
 
-/* TREND_GROWS, TREND_GREW_ONCE, or TREND_STEADY: it cannot be said to have risen. With too few points to be
- * tested only what rises at each of them grows. */
+/* Returns TREND_GROWS, TREND_GREW_ONCE, or TREND_STEADY if a rise is not certain. With too few
+ * points for a test, only a series that rises at every step grows. */
 static enum trend_verdict judge_rise(struct reading *reading)
 {
 	struct courses courses = {0};
