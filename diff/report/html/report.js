@@ -1,7 +1,7 @@
 'use strict';
 /*
- * The page of hdiff -o html. What it shows comes from the element "data": the report as hdiff-json(5) has it, but
- * that frames are numbers in "frames". Texts go into the page as text, never as markup.
+ * The page of hdiff -o html. Its data is in the element "data": the report in the form of hdiff-json(5), except that
+ * frames are indexes in "frames". Texts are inserted as text, never as markup.
  */
 (() => {
 
@@ -30,11 +30,11 @@ if (!report) // a chart, which has its own colours
 const VERDICTS = ['grows', 'grew-once', 'returns', 'steady', 'shrinks', 'too-few'];
 const isTrend = Array.isArray(report.series);
 const views = isTrend ? report.series : [report];
-const isGrouped = report.group !== 'stack'; // then there are groups and no stacks
+const isGrouped = report.group !== 'stack'; // the report has groups instead of stacks
 const isOne = !isTrend && !report.inputs.some(input => input.role !== 'new'); // no OLD: nothing grew or shrank
 const frames = report.frames;
 
-/* Equal texts get equal numbers. */
+/* Returns the number of a text; equal texts have equal numbers. */
 const labels = [];
 const labelNumbers = new Map();
 function label(text) {
@@ -71,7 +71,7 @@ function wordsFrame(words) {
 	return wordFrames.get(words);
 }
 
-/* What stands for the stack of a row in groups and in the graph, innermost first. */
+/* Returns the frames of a row in groups and in the graph, innermost first, or words in their place. */
 function stackOf(row) {
 	if (row.kind === 'ambiguous' || row.kind === 'one_of')
 		return [wordsFrame('(ambiguous)')];
@@ -91,10 +91,10 @@ for (const view of views) {
 		}
 		row.stack = stackOf(row);
 		const own = (row.frames?.length ? row.frames : row.stack);
-		row.own = own.find(frame => !frames[frame].layer) ?? own[own.length - 1]; // the first that only the program has
+		row.own = own.find(frame => !frames[frame].layer) ?? own[own.length - 1]; // innermost frame that is not an allocator's
 		row.title = frames[row.own].words;
 		row.short = frames[row.own].short;
-		// Where it has no name, the nearest caller that has one.
+		// If it has no name: the nearest caller with a name.
 		const caller = frames[row.own].function !== undefined ? undefined :
 			own.slice(own.indexOf(row.own) + 1).find(frame => frames[frame].function !== undefined && !frames[frame].layer && !frames[frame].start);
 		if (caller !== undefined) {
@@ -104,14 +104,14 @@ for (const view of views) {
 	}
 }
 
-/* What is asked for; the part behind '#' in the address says the same. */
+/* State of the page, which is also stored in the address after '#'. */
 const usual = { series: 0, show: isOne ? 'new' : 'growth', metric: 'bytes', order: isOutermostFirst ? 'up' : 'down', group: 'stack', search: '',
 	sort: '', reversed: false, from: 0, to: 0, zoom: [], theme: '' };
 const state = { ...usual };
-let view, rows, sums; // of the series that is shown; sums[metric].old[i], .new[i] of its rows
-let marked = -1; // a row whose stack is marked in the graph
+let view, rows, sums; // of the series shown; sums[metric].old[i] and .new[i] are the sums of row i
+let marked = -1; // row whose stack is marked in the graph, or -1
 
-/* The sums of a series of numbers at the beginning and the end of a range, each process by itself. */
+/* Adds up the first, and the last, number of each process within the range. */
 function ends(numbers) {
 	let old = 0, now = 0;
 	for (const part of view.parts) {
@@ -195,7 +195,7 @@ function pathOf(node) {
 	return path;
 }
 
-/* The node that the labels of state.zoom lead to, as far as they do. */
+/* Returns the node at the end of the path state.zoom, or the last one that exists. */
 function zoomNode() {
 	let node = 0;
 	for (const text of state.zoom) {
@@ -243,7 +243,7 @@ const canvas = $('graph');
 const ROW = 20;
 let boxes = []; // {node, x, width, depth}
 let zoomed = 0, focus = 0, hovered = -1;
-let matches = null; // by label, what the search finds; NULL: there is none
+let matches = null; // by label: found by the search; null: no search
 
 function layout() {
 	const width = canvas.clientWidth;
@@ -255,7 +255,7 @@ function layout() {
 		for (const kid of kids) {
 			const part = tree.weight[kid] * scale;
 			if (part < 0.5)
-				break; // those behind it are no wider
+				break; // the following ones are not wider
 			add(kid, at, part, depth + 1);
 			at += part;
 		}
@@ -266,13 +266,13 @@ function layout() {
 	add(zoomed, 0, width, path.length);
 }
 
-/* Red for what grew, blue for what shrank, which colour-blind readers can tell apart; the deeper the more of everything it is. */
+/* Red for growth, blue for shrinking, which colour-blind readers can distinguish. A larger share has a deeper colour. */
 function colour(node, above) {
 	const sum = tree.new[node] - tree.old[node], dark = isDark();
 	const most = Math.max(tree.up[0], tree.down[0], isOne ? tree.new[0] : 0);
 	const part = most ? Math.sqrt(Math.min(1, Math.abs(sum) / most)) : 0;
 	const hue = isOne || sum <= 0 ? 212 : 8;
-	const light = !dark ? 93 - 33 * part : 21 + 20 * part; // words on it stay readable
+	const light = !dark ? 93 - 33 * part : 21 + 20 * part; // text on it stays readable
 	const tint = sum ? 30 + (dark ? 40 : 55) * part : 0;
 	return `hsl(${hue} ${above ? tint / 3 : tint}% ${light}%)`;
 }
@@ -306,7 +306,7 @@ function draw() {
 		context.globalAlpha = matches && !found && node ? 0.35 : 1;
 		context.fillStyle = colour(node, above);
 		context.fillRect(x, y, width - gap, ROW - 1);
-		if (!isOne && tree.up[node] && tree.down[node] && width > 8) { // how much of each
+		if (!isOne && tree.up[node] && tree.down[node] && width > 8) { // shares of growth and shrinking
 			const share = (width - gap) * tree.up[node] / (tree.up[node] + tree.down[node]);
 			context.fillStyle = grown;
 			context.fillRect(x, y + ROW - 4, share, 3);
@@ -361,7 +361,7 @@ function boxAt(event) {
 	return boxes.find(box => box.depth === depth && x >= box.x && x < box.x + box.width);
 }
 
-/* What a node has, in words; and in numbers for whoever reads the page by program. */
+/* Shows the figures of a node as text, and as numbers for programs that read the page. */
 function tell(node) {
 	const status = $('status');
 	status.textContent = labelOf(node) + '  \u00b7  ' + words(node);
@@ -473,7 +473,7 @@ function search() {
 	$('found').value = `${exact.format(count)} ${count === 1 ? 'stack' : 'stacks'}, ${numberText(part, state.metric)}, ${shareText(part, all) || '0 %'}`;
 }
 
-let isZoomed; // by row: it goes through the node that the graph shows
+let isZoomed; // by row: its stack contains the zoomed node
 function selectZoomed() {
 	const inside = new Uint8Array(tree.parent.length);
 	for (let node = 0; node < inside.length; node++)
@@ -484,7 +484,7 @@ function selectZoomed() {
 // ---------------------------------------------------------------- the table
 
 const AT_ONCE = 100;
-let items = []; // what the table has, in order; {row} or {group}
+let items = []; // rows of the table, in order; {row} or {group}
 let shownCount = 0;
 
 const numbers = (name, title, metric, value, isGrowth) => ({ name, title, value,
@@ -519,7 +519,7 @@ function columns() {
 	return list;
 }
 
-/* Rows by the function or module of their frames, each counted once in total, and in self where the one that names the row is. */
+/* Groups rows by function or module. A row counts once in the total of each group, and in self of the group that names the row. */
 function groupRows(isWanted) {
 	const groups = new Map();
 	const zero = () => ({ old: { bytes: 0, blocks: 0 }, new: { bytes: 0, blocks: 0 } });
@@ -644,7 +644,7 @@ function tableRow(item, list) {
 	return line;
 }
 
-/* A click on a row shows its stack, here and in the graph; one on a group looks for it. */
+/* Handles a click: shows a row's stack, here and in the graph, or searches for a group. */
 function open(item, line) {
 	if (item.row < 0) {
 		if (isGrouped)
@@ -706,7 +706,7 @@ new IntersectionObserver(seen => seen.some(each => each.isIntersecting) && showM
 // ---------------------------------------------------------------- series over time
 
 const LEFT = 76, RIGHT = 990, TOP = 12, BOTTOM = 152;
-let times; // of each snapshot; or their numbers, where they have none
+let times; // of each snapshot, or its number if times are missing
 
 function svg(name, attributes, text) {
 	const made = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -786,9 +786,9 @@ $('whole').addEventListener('click', () => setRange(0, times.length - 1));
 for (const id of ['from', 'to'])
 	$(id).addEventListener('change', () => setRange(Number($('from').value), Number($('to').value)));
 
-// ---------------------------------------------------------------- what is asked for
+// ---------------------------------------------------------------- state and updates
 
-/* A series is chosen; a range that it does not have becomes all of it. */
+/* Switches to the chosen series. A range outside it becomes the whole series. */
 function chooseSeries() {
 	view = views[state.series];
 	rows = view.rows ?? [];
@@ -806,7 +806,7 @@ function chooseSeries() {
 		$(id).replaceChildren(...shots.map((shot, i) => new Option(`${i + 1}  ${timeText(shot)}`, i)));
 }
 
-/* Brings everything up to date that what has changed has to do with. */
+/* Updates everything that depends on the change. */
 function update(what) {
 	const isAll = what === 'all' || what === 'series';
 	if (isAll) {
@@ -926,7 +926,7 @@ addEventListener('hashchange', () => {
 	update('all');
 });
 
-/* On paper it is light. */
+/* Prints in light colours. */
 let onScreen;
 addEventListener('beforeprint', () => {
 	onScreen = state.theme;
