@@ -1,4 +1,4 @@
-/* Parts of a target's address space, and which of them heaps have claimed. */
+/* Ranges of a target's address space, and the ranges that heaps have claimed. */
 #ifndef SNAPSHOT_HEAP_CLAIMS_H
 #define SNAPSHOT_HEAP_CLAIMS_H
 
@@ -8,10 +8,10 @@
 
 #include "core/base/err.h"
 
-/* Bytes from addr to end. */
+/* Range of addresses: [addr, end). */
 struct extent {
 	uint64_t addr, end;
-	uint64_t segment; /* of an NT heap's run: the segment's address */
+	uint64_t segment; /* in a run of an NT heap: address of its segment */
 };
 
 struct extents {
@@ -19,43 +19,43 @@ struct extents {
 	size_t count, cap;
 };
 
-/* 0 or -ERR_NOMEM. */
+/* Returns 0 or -ERR_NOMEM. */
 int extents_add(struct extents *extents, const struct extent *extent);
 void extents_release(struct extents *extents);
 
-/* Sorts by address. What begins in another extent loses what it has of it: how many did, and in *addr
- * (or NULL) the first such place. */
+/* Sorts by address. An extent that begins inside an earlier one loses the overlapping part. Returns
+ * the number of overlaps and, in *addr (may be NULL), the address of the first. */
 size_t extents_sort(struct extents *extents, uint64_t *addr);
 
-/* The first of sorted extents that ends above addr, or NULL; and the one that addr lies in. */
+/* Search sorted extents: extents_above() returns the first that ends above addr, extents_at() the
+ * extent that contains addr. Both return NULL if there is no such extent. */
 const struct extent *extents_above(const struct extents *extents, uint64_t addr);
 const struct extent *extents_at(const struct extents *extents, uint64_t addr);
 
 /*
- * Which parts of a target's address space walkers have taken for blocks: together they cannot be
- * more than what the target has, and none should be taken twice.
- */
+ * Memory that walkers have claimed for blocks. Together the claims cannot exceed the target's
+ * memory, and no memory should be claimed twice. */
 
 struct claims {
 	struct extents extents;
-	uint64_t left_bytes; /* that may still be claimed */
+	uint64_t left_bytes; /* bytes that may still be claimed */
 };
 
 void claims_init(struct claims *claims, uint64_t limit_bytes);
 void claims_release(struct claims *claims);
 
-/* Takes bytes (> 0) from addr on: 0; -ERR_TARGET when they wrap round or are more than are left;
- * -ERR_NOMEM. */
+/* Claims bytes (> 0) from addr on. Returns 0, -ERR_TARGET if the range wraps round or exceeds
+ * left_bytes, or -ERR_NOMEM. */
 int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes);
 
 /*
- * Claims of many blocks that lie one after the other: what is nearer than a page is one claim, so
- * claims are few, and no page is claimed that no block touches.
- */
+ * Claims for many adjacent blocks: blocks less than a page apart share one claim. So claims stay
+ * few, and no page without a block is claimed. */
 
 #define CLAIM_PAGE_BYTES 0x1000u
 
-/* Claims what has been gathered in run, which begins as {0}: as claims_add(). */
+/* Claims the gathered run, which starts as {0}, and clears it. Returns what claims_add()
+ * returns. */
 static inline int claim_run_flush(struct extent *run, struct claims *claims)
 {
 	struct extent whole = *run;
@@ -64,7 +64,8 @@ static inline int claim_run_flush(struct extent *run, struct claims *claims)
 	return whole.end == whole.addr ? 0 : claims_add(claims, whole.addr, whole.end - whole.addr);
 }
 
-/* Gathers bytes (> 0) from addr on, upwards: as claims_add(), for what came before. */
+/* Adds bytes (> 0) at addr to the run; addresses ascend. If they do not adjoin, claims the run so
+ * far and starts a new one. Returns what claims_add() returns. */
 static inline int claim_run_add(
 	struct extent *run, struct claims *claims, uint64_t addr, uint64_t bytes)
 {

@@ -1,24 +1,23 @@
 /*
- * Heaps that no list names.
+ * Search for heaps that no list contains.
  *
- * Lists of heaps have changed without notice: since build 26100 the PEB lists only the process heap. So each region of
- * private memory is looked at: a heap is the beginning of an allocation, which starts at a multiple of 64 KiB, and has a
- * signature there. An NT heap also contains its own address.
- */
+ * Lists of heaps have changed without notice: since build 26100 the PEB lists only the process
+ * heap. So every region of private memory is checked. A heap begins an allocation, which starts at
+ * a multiple of 64 KiB, and has a signature there. An NT heap also contains its own address. */
 #include "core/base/hash.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/nt_heap.h"
 
-#define GRANULARITY 0x10000u /* bytes; of allocations */
+#define GRANULARITY 0x10000u /* bytes between possible starts of allocations */
 
 struct heap_scan {
 	struct nt_walk *nt;
 	struct nt_process *process;
-	struct u64map known; /* heaps that are listed, or lie behind page heaps */
+	struct u64map known; /* listed heaps, and ordinary heaps of page heaps */
 	int rc;
 };
 
-/* Returns true if a heap begins at addr. Reads a few bytes unless the signature is right. */
+/* Returns true if a heap begins at addr. Reads only a few bytes unless the signature is right. */
 static bool is_heap(const struct heap_scan *scan, uint64_t addr)
 {
 	const unsigned bits = scan->process->bits;
@@ -45,7 +44,8 @@ static void try_heap(struct heap_scan *scan, uint64_t addr)
 		walk->unlisted_addr = addr;
 }
 
-/* The regions of a file may be several allocations joined together. */
+/* Checks the places in a region where a heap can begin. A region of a file may consist of several
+ * adjacent allocations. */
 static void try_region(struct heap_scan *scan, const struct target_region *region)
 {
 	const uint64_t step = GRANULARITY;

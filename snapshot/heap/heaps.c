@@ -1,3 +1,7 @@
+/* The walk of all heaps of a target. The first part implements the ranges and claims of claims.h.
+ * The second part collects heaps, blocks and faults in struct walk. The rest chooses a walker for
+ * each heap: from a table of heap kinds, for the PEB of the process and, for a 32-bit process on
+ * 64-bit Windows, for that of its host. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,11 +98,11 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 	return extents_add(&claims->extents, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-#define OWN_BITS 12 /* of one page one address is enough */
-#define RECENT_SHIFT 48 /* of a multiplied address */
+#define OWN_BITS 12 /* one address per page is enough */
+#define RECENT_SHIFT 48 /* right shift of a multiplied address */
 #define RECENT_RECORDS ((size_t)1 << (64 - RECENT_SHIFT))
 #define MANY_BLOCKS ((size_t)1 << 16)
-#define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* headings follow them */
+#define WALK_HEAPS_MAX (BLOCK_HEAPS_MAX - 8) /* leaves room for the numbers of headings */
 
 void walk_init(struct walk *walk)
 {
@@ -158,14 +162,15 @@ int walk_add_own(struct walk *walk, uint64_t addr)
 	return 0;
 }
 
-/* What stands in a block's prefix when no stack was logged for it, as seen by DbgHelpUtils. */
+/* Returns true if the value in a block's prefix means that no stack was logged. Source of the
+ * values: DbgHelpUtils. */
 static bool is_nothing(uint64_t record)
 {
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-/* The number of a record in a heap of so many bits, which is added where it is new. Most were there a while ago. 0 or
- * -ERR_NOMEM. */
+/* Stores the number of a record in *number; adds the record if it is new. Most records were seen
+ * recently. bits: bitness of the heap. Returns 0 or -ERR_NOMEM. */
 static int number_record(struct walk *walk, uint64_t addr, unsigned bits, uint32_t *number)
 {
 	const struct walk_record *record;
@@ -216,7 +221,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct block){.addr = addr,
 		.requested_bytes = requested_bytes,
-		/* Of a page heap's block that its walker doubts it may be anything. */
+		/* May be any number in a dubious block of a page heap. */
 		.overhead_bytes =
 			overhead_bytes < BLOCK_OVERHEAD_MAX ? overhead_bytes : BLOCK_OVERHEAD_MAX,
 		.heap = heap,
@@ -224,7 +229,7 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	return 0;
 }
 
-/* Notes one place more, the first of which is kept. True for that one. */
+/* Counts a place and stores the first one. Returns true for the first. */
 static bool note(unsigned *count, uint64_t *first_addr, const char **first_what, uint64_t addr,
 	const char *what)
 {
@@ -235,7 +240,6 @@ static bool note(unsigned *count, uint64_t *first_addr, const char **first_what,
 	return true;
 }
 
-/* Marks the heap that is being walked: blocks of it may be missing. */
 static void mark_partial(struct walk *walk)
 {
 	if (walk->heap_count && !walk->is_part)
@@ -296,25 +300,25 @@ bool walk_join(struct walk *walk, struct walk *part, bool is_made)
 			block->stack = numbers[block->stack];
 	}
 	free(numbers);
-	part->heaps = NULL; /* they are the walk's, as its blocks are */
+	part->heaps = NULL; /* owned by the walk, like the part's blocks */
 	part->blocks = NULL;
 	walk_release(part);
 	return joins;
 }
 
-/* ---------------------------------------------------------------- which heaps there are */
+/* ---------------------------------------------------------------- finding heaps */
 
-/* The kinds of heaps, each by what it has: Wine's have a ring, page heaps a list of their own; the others
- * are in the PEB's list, where a signature tells them apart. */
+/* The kinds of heaps and how each is found. Wine's heaps form a ring; page heaps have a list of
+ * their own. The others are in the PEB's list and are distinguished by their signatures. */
 static const struct heap_kind {
-	/* A process whose process heap is such a one has no others. */
+	/* A process whose process heap is in a ring has no other heaps. */
 	bool (*is_ring)(struct target *target, uint64_t process_heap, unsigned bits);
 	bool (*is_ring_busy)(struct target *target, uint64_t process_heap, unsigned bits);
 	int (*walk_ring)(
 		struct memory *memory, uint64_t process_heap, unsigned bits, struct walk *walk);
-	/* All that the PEB does not list. */
+	/* Walks all heaps of the kind that the PEB does not list. */
 	int (*walk_unlisted)(struct nt_walk *nt);
-	/* The one at addr, which has the signature at NT_HEAP_SIGNATURE_AT. */
+	/* Walks the heap at addr, which has this signature at NT_HEAP_SIGNATURE_AT. */
 	uint32_t signature;
 	int (*walk)(struct nt_walk *nt, uint64_t addr);
 } heap_kinds[] = {
@@ -337,7 +341,6 @@ static const struct heap_kind *ring_of(struct target *target, uint64_t process_h
 	return NULL;
 }
 
-/* Lists a heap of an unknown kind. */
 static int unknown_heap(struct nt_walk *nt, uint64_t addr)
 {
 	struct heap heap = {
@@ -364,7 +367,6 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 	return unknown_heap(nt, addr);
 }
 
-/* What a walk of one half of a process is made with. */
 struct walk_request {
 	struct memory *memory;
 	const struct heap_hints *hints;
@@ -372,7 +374,7 @@ struct walk_request {
 	struct claims claims;
 };
 
-/* Walks the heaps that a PEB leads to, and those that nothing lists. */
+/* Walks the heaps that a PEB leads to, and the heaps that no list contains. */
 static int walk_listed(struct walk_request *request, uint64_t peb, unsigned bits, struct err *err)
 {
 	struct memory *memory = request->memory;
@@ -405,7 +407,7 @@ static int walk_listed(struct walk_request *request, uint64_t peb, unsigned bits
 	return rc;
 }
 
-/* Returns 0, or -ERR_READ; *addr is 0 where a process has no heap yet. */
+/* Returns 0 or -ERR_READ. *addr is 0 if the process has no heap yet. */
 static int process_heap_of(struct target *target, uint64_t peb, unsigned bits, uint64_t *addr)
 {
 	unsigned char bytes[8];
@@ -416,7 +418,7 @@ static int process_heap_of(struct target *target, uint64_t peb, unsigned bits, u
 	return rc;
 }
 
-/* Walks the heaps of one PEB; a 32-bit process on 64-bit Windows has two of them. */
+/* Walks the heaps of one PEB. A 32-bit process on 64-bit Windows has two PEBs. */
 static int walk_process(struct walk_request *request, uint64_t peb, unsigned bits, struct err *err)
 {
 	struct memory *memory = request->memory;
@@ -481,7 +483,8 @@ int heaps_walk(
 	rc = walk_process(&request, target->peb, target->bits, err);
 	if (!rc && target->host_peb) {
 		rc = walk_process(&request, target->host_peb, 64, &host_err);
-		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
+		/* The target is the 32-bit process; a file may lack the heaps of its 64-bit
+		 * host. */
 		if (rc && rc != -ERR_NOMEM)
 			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
 	}

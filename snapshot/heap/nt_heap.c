@@ -1,3 +1,6 @@
+/* Traversal of structures that Windows' heaps share: binary trees, doubly linked lists, and the
+ * sections of loaded modules. Trees and lists check their back pointers, so damaged data cannot
+ * make a walk loop. */
 #include "snapshot/heap/nt_heap.h"
 
 #include <stdlib.h>
@@ -6,7 +9,7 @@
 
 #include "core/pe/pe.h"
 
-/* The deepest red-black tree of 2^44 nodes, which fill the address space, is not as deep. */
+/* Deeper than any red-black tree of 2^44 nodes, which would fill the address space. */
 #define DEPTH_MAX 96
 #define PARENT_FLAGS ((uint64_t)3)
 
@@ -17,13 +20,13 @@ struct node {
 struct tree_walk {
 	struct nt_walk *nt;
 	const struct nt_tree *tree;
-	struct node path[DEPTH_MAX]; /* nodes whose right part is still to come */
-	unsigned path_count, depths[DEPTH_MAX]; /* of each: how deep it lies */
+	struct node path[DEPTH_MAX]; /* nodes whose right subtree is still to be walked */
+	unsigned path_count, depths[DEPTH_MAX]; /* depth of each node in path */
 	uint64_t parent_key;
 	bool is_parent_key_known;
 };
 
-/* NULL is NULL, encoded or not. */
+/* A null pointer is stored as 0 even if pointers are encoded. */
 static uint64_t child(const struct nt_tree *tree, uint64_t stored)
 {
 	return stored ? stored ^ tree->key : 0;
@@ -50,7 +53,8 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 	return (stored & ~PARENT_FLAGS) == ((parent ^ key) & ~PARENT_FLAGS);
 }
 
-/* Whether a node hangs on that parent; the first child that does says how parents are stored. */
+/* Returns true if the node is a child of parent. The first such child shows how parent pointers are
+ * stored. */
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
@@ -62,13 +66,15 @@ static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_
 
 static const char unreadable[] = "unreadable tree";
 
-/* Reads a child of parent, or (parent 0) the root. NULL, or what is wrong with it. */
+/* Reads a child of parent, or the root if parent is 0. Returns NULL or a description of the
+ * fault. */
 static const char *node_at(
 	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
 {
 	if (depth == DEPTH_MAX)
 		return "tree of no end";
-	/* Nodes that overlap could have one child in common, whose parent's low bits are flags. */
+	/* Misaligned nodes are refused: overlapping nodes could share a child, since the low bits
+	 * of its parent pointer are flags. */
 	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
 		return "broken tree";
 	if (!node_read(walk, addr, node))
@@ -76,7 +82,7 @@ static const char *node_at(
 	return parent && !is_child_of(walk, node, parent) ? "broken tree" : NULL;
 }
 
-/* Goes from a node down its left children. parent 0: it is the root. */
+/* Pushes a node and its chain of left children onto the path. parent is 0 for the root. */
 static void descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
 {
 	struct node node;

@@ -1,3 +1,14 @@
+/*
+ * The walker of page heaps.
+ *
+ * The head of the list of page heaps is in verifier.dll, at a place that only symbols name. So a
+ * root is recognized by what it points to: an existing ordinary heap, and either neighbours that
+ * link back to it or a table of blocks that points back. Roots are searched for at the PEB's heap
+ * handles, along their list, and from the writable sections of verifier.dll.
+ *
+ * The handle of an ordinary heap does not lead to a root. The data after it belongs to that heap
+ * and may look like a root: the _LFH_HEAP of Windows 7 has a list, and a pointer to its heap at the
+ * offset that a root has. */
 #include <stdlib.h>
 
 #include "core/base/hash.h"
@@ -6,24 +17,16 @@
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/nt_heap.h"
 
-/*
- * The list of page heaps has its head in verifier.dll, under a name that only symbols know. A root is
- * known by what it points to: behind it stands an ordinary heap, and it is linked from both sides or a
- * table of blocks hangs on it. Roots are looked for where the PEB's heap handles lead, along
- * their list, and from the writable parts of verifier.dll. A handle that is an ordinary heap leads
- * to none: what follows it is the heap's own, and may look like anything (the _LFH_HEAP of Windows 7
- * has a list, and a pointer to its heap as far behind it as a root has).
- */
-
-#define ALLOCATION_BYTES 0x10000u /* granularity of allocations */
-#define ROOT_AFTER_HANDLE 0x1000u /* where a handle is a page of its own before the root */
-#define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* of verifier.dll's data */
+#define ALLOCATION_BYTES 0x10000u /* allocation granularity */
+/* Distance from handle to root if the handle is a page of its own. */
+#define ROOT_AFTER_HANDLE 0x1000u
+#define SCAN_BYTES_MAX ((uint32_t)1 << 20) /* limit for verifier.dll's data */
 #define SCAN_PIECE_BYTES 0x4000u
 #define VERIFIER "verifier.dll"
 #define PAGE_ROOT_BYTES_MAX 0x158
 #define FLAG_VERIFIER 0x100u /* FLG_APPLICATION_VERIFIER */
 
-/* ---------------------------------------------------------------- what is a root */
+/* ---------------------------------------------------------------- recognizing roots */
 
 static bool heap_is_there(struct nt_walk *nt, uint64_t addr)
 {
@@ -35,7 +38,7 @@ static bool heap_is_there(struct nt_walk *nt, uint64_t addr)
 	       (signature == NT_HEAP_SIGNATURE || signature == SEGMENT_HEAP_SIGNATURE);
 }
 
-/* True when both neighbours of a link point back to it; it may be alone. */
+/* Returns true if both neighbours of a link point back to it. The link may be its own neighbour. */
 static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t previous)
 {
 	unsigned bits = nt->process->bits;
@@ -45,7 +48,7 @@ static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t
 	       back == link && !memory_ptr(nt->memory, bits, previous, &forth) && forth == link;
 }
 
-/* The table's first node points back to the table. */
+/* Returns true if the table's first node points back to the table. */
 static bool table_fits(
 	struct nt_walk *nt, const struct page_layout *layout, uint64_t table, uint64_t top)
 {
@@ -55,7 +58,6 @@ static bool table_fits(
 	       parent == table;
 }
 
-/* A root that handle leads to. */
 static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
@@ -76,15 +78,15 @@ static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 			       bytes_ptr(table + layout->links_right, bits)));
 }
 
-/* ---------------------------------------------------------------- where they are */
+/* ---------------------------------------------------------------- finding roots */
 
 struct page_root {
-	uint64_t handle; /* what the program holds, as far as it is known; else root */
-	uint64_t root; /* of the _DPH_HEAP_ROOT */
+	uint64_t handle; /* the program's heap handle, if known; otherwise root */
+	uint64_t root; /* address of the _DPH_HEAP_ROOT */
 };
 
 struct page_roots {
-	struct page_root *list; /* by handle, each root once */
+	struct page_root *list; /* sorted by handle, each root once */
 	size_t count, cap;
 };
 
@@ -93,7 +95,8 @@ struct root_search {
 	struct page_roots *roots;
 };
 
-/* Adds the root at addr that handle leads to, if there is one: 1; else 0, or -ERR_NOMEM. */
+/* Adds the root at addr if handle leads to one. Returns 1 if added, 0 if not, or
+ * -ERR_NOMEM. */
 static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 {
 	struct page_roots *roots = search->roots;
@@ -106,8 +109,8 @@ static int try_root(struct root_search *search, uint64_t handle, uint64_t addr)
 	return 1;
 }
 
-/* Adds the root of a link, unless the link is the list's head. A root that is one page into an allocation follows its
- * handle: the PEB need not list that one. */
+/* Adds the root of a link, unless the link is the list's head. If the root is one page into an
+ * allocation, its handle is the allocation's start, which the PEB need not list. */
 static int each_link(void *ctx, uint64_t link)
 {
 	struct root_search *search = ctx;
@@ -121,7 +124,7 @@ static int each_link(void *ctx, uint64_t link)
 
 /* ---------------------------------------------------------------- verifier.dll */
 
-/* True when a list's head lies there: its next link is a root's. */
+/* Returns true if addr holds the head of the list: its next link belongs to a root. */
 static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *bytes)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
@@ -133,7 +136,7 @@ static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *byte
 	       is_root(nt, next - layout->root_next, next - layout->root_next);
 }
 
-/* Looks for the head in a piece of data. Returns its address, or 0. */
+/* Searches a piece of data for the head of the list. Returns its address, or 0. */
 static uint64_t scan_piece(struct nt_walk *nt, uint64_t addr, size_t len)
 {
 	unsigned char bytes[SCAN_PIECE_BYTES];
@@ -159,7 +162,7 @@ static bool scan_section(void *ctx, uint64_t addr, const struct pe_section *sect
 	uint32_t bytes = section->size_bytes;
 	uint32_t len = bytes < SCAN_BYTES_MAX ? bytes : SCAN_BYTES_MAX;
 
-	/* A head may lie across two pieces. */
+	/* Pieces overlap, since a head may cross their border. */
 	for (uint32_t at = 0; !section->is_code && !scan->head && at < len;
 		at += SCAN_PIECE_BYTES - 16) {
 		uint32_t left = len - at;
@@ -170,7 +173,7 @@ static bool scan_section(void *ctx, uint64_t addr, const struct pe_section *sect
 	return scan->head != 0;
 }
 
-/* ---------------------------------------------------------------- together */
+/* ---------------------------------------------------------------- all roots */
 
 static int by_root(const void *a, const void *b)
 {
@@ -178,7 +181,7 @@ static int by_root(const void *a, const void *b)
 
 	if (x->root != y->root)
 		return x->root < y->root ? -1 : 1;
-	/* A root's own address is a handle only when no other is known. */
+	/* Use a root's own address as handle only if no other is known. */
 	return (x->handle == x->root) - (y->handle == y->root);
 }
 
@@ -204,7 +207,7 @@ static void sort_unique(struct page_roots *roots)
 	qsort(roots->list, roots->count, sizeof(*roots->list), by_handle);
 }
 
-/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list, in any case. */
+/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list in any case. */
 static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 {
 	struct root_search search = {nt, roots};
@@ -231,8 +234,8 @@ static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 	return rc;
 }
 
-/* How much of a block's memory nobody may touch, as far as is known: a page, and what is left of a unit of
- * address space (64 KiB) where blocks begin at whole ones. */
+/* Largest known size of a block's inaccessible memory: a page, plus the rest of a 64 KiB unit of
+ * address space where blocks begin at whole units. */
 #define GUARD_BYTES_MAX 0x11000u
 
 struct page_walk {
@@ -246,7 +249,7 @@ static uint64_t ptr_at(const struct page_walk *page, const unsigned char *bytes,
 	return bytes_ptr(bytes + field, page->layout->bits);
 }
 
-/* Claims what is committed of a block: not the page behind it that nobody may touch. */
+/* Claims the committed pages of a block, without the inaccessible page after them. */
 static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 {
 	uint64_t pages = end > addr ? (end - addr - 1) / CLAIM_PAGE_BYTES + 1 : 1;
@@ -254,15 +257,15 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 	return claims_add(&page->nt->claims, addr, pages * CLAIM_PAGE_BYTES);
 }
 
-/* A block's pages: those that may be touched, and with the one that nobody may. */
+/* Pages of a block. access_bytes counts the accessible pages, bytes also the inaccessible one. */
 struct heap_pages {
 	uint64_t addr, bytes, access_bytes, user, requested_bytes;
 };
 
 /*
- * The page that nobody may touch lies behind the program's bytes or, when the process asks for that,
- * before them; what may be touched is as much as is needed, in whole pages.
- */
+ * Returns true if the block's numbers are consistent. The inaccessible page follows the program's
+ * bytes, or precedes them if the process requests that. As many whole pages are accessible as the
+ * program's bytes need. */
 static bool pages_fit(const struct page_walk *page, const struct heap_pages *pages)
 {
 	uint64_t space = page->layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
@@ -273,7 +276,7 @@ static bool pages_fit(const struct page_walk *page, const struct heap_pages *pag
 	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
-/* What stands right before the program's bytes, if it is there to be read. */
+/* Returns the information directly before the program's bytes, or NULL if it is unreadable. */
 static const unsigned char *info_at(
 	struct memory *memory, const struct page_layout *layout, uint64_t user_addr)
 {
@@ -282,7 +285,8 @@ static const unsigned char *info_at(
 		       memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
 }
 
-/* The information right before the program's bytes says the same, if it is there to be read. */
+/* Returns true if the information directly before the program's bytes matches the node or is
+ * unreadable. */
 static bool info_agrees(const struct page_walk *page, const struct heap_pages *pages)
 {
 	struct memory *memory = page->nt->memory;
@@ -368,7 +372,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Leaves of the heaps behind page heaps those that the PEB does not list, each once. */
+/* Removes heaps that the PEB lists, and duplicates, from nt->behind. */
 static void drop_listed(struct nt_walk *nt)
 {
 	const struct nt_process *process = nt->process;
@@ -439,7 +443,7 @@ bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)
 					      nt->page_heap_count, sizeof(wanted), heap_by_addr);
 }
 
-/* ---------------------------------------------------------------- before a block */
+/* ---------------------------------------------------------------- information before a block */
 
 bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr)
 {
@@ -466,7 +470,7 @@ bool page_block_parse(
 	start = bytes_u32(info);
 	end = bytes_u32(info + layout->info_end);
 	requested = bytes_ptr(info + layout->info_requested, bits);
-	/* Both ends say that a live block is there, and of which kind of heap. */
+	/* Both stamps must show a live block of the same kind of page heap. */
 	if (!(start == PAGE_START_FULL && end == PAGE_END_FULL) &&
 		!(start == PAGE_START_LIGHT && end == PAGE_END_LIGHT))
 		return false;

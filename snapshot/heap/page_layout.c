@@ -1,6 +1,7 @@
+/* Layouts of page heap structures, by bitness. */
 #include "snapshot/heap/page_layout.h"
 
-/* ntdll listing of Windows 10 x64; the table's offsets from its public declaration */
+/* Source: ntdll listing of Windows 10 x64; the table's offsets are from its public declaration. */
 static const struct page_layout layout_x64 = {
 	.name = "page 10.0 x64",
 	.bits = 64,
@@ -30,7 +31,7 @@ static const struct page_layout layout_x64 = {
 	.info_bytes = 0x40,
 };
 
-/* ntdll listing of Windows 7 x86 */
+/* Source: ntdll listing of Windows 7 x86. */
 static const struct page_layout layout_x86 = {
 	.name = "page 6.1 x86",
 	.bits = 32,

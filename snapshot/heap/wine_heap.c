@@ -1,8 +1,8 @@
 /*
- * The walker of Wine's heaps. The process heap is the head of a ring of all heaps. Each heap has a list of
- * subheaps, in which blocks follow each other, and a list of large blocks. From Wine 9 on a block may be a
- * group: 31 blocks of one size, which are taken and given back without the heap's lock.
- */
+ * The walker of Wine's heaps. The process heap is the head of a ring of all heaps. Each heap has a
+ * list of subheaps, in which blocks follow each other, and a list of large blocks. Since Wine 9 a
+ * block may be a group: 31 blocks of one size, which are allocated and freed without the heap's
+ * lock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 /* Limits for a damaged or hostile process: entries of all lists together, and subheaps. */
 #define ENTRIES_MAX ((size_t)1 << 20)
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
-#define STRUCT_BYTES_MAX 0x100 /* read of any structure at once */
+#define STRUCT_BYTES_MAX 0x100 /* largest structure that is read at once */
 
 struct wine_range {
 	uint64_t addr, end;
@@ -23,11 +23,11 @@ struct wine_walk {
 	struct target *target;
 	const struct wine_layout *layout;
 	struct walk *walk;
-	struct memory *memory; /* of the target */
+	struct memory *memory; /* cache of the target's memory */
 	uint64_t heap; /* address of the current heap */
 	size_t entry_count;
 	uint64_t seen_bytes;
-	struct wine_range *subheaps; /* by address; they do not overlap */
+	struct wine_range *subheaps; /* sorted by address, without overlaps */
 	size_t subheap_count, subheap_cap;
 };
 
@@ -49,10 +49,9 @@ static bool has_first_subheap(
 }
 
 /*
- * Finds the layout of the heap at addr in a process of that bitness; NULL: none. The signature and the magic
- * have to be in its places, and the first subheap has to name the heap. A heap whose first subheap is damaged
- * still has the layout of its magic.
- */
+ * Finds the layout of the heap at addr in a process of the given bitness, or NULL. The signature
+ * and the magic must be in place, and the first subheap must name the heap. If only the first
+ * subheap is damaged, the layout that fits the magic is returned. */
 static const struct wine_layout *find_layout(struct target *target, uint64_t addr, unsigned bits)
 {
 	const struct wine_layout *damaged = NULL;
@@ -82,7 +81,8 @@ static uint64_t pointer_at(const struct wine_walk *wine, const unsigned char *by
 	return bytes_ptr(bytes, wine->layout->bits);
 }
 
-/* True when a process can have that many more bytes there. */
+/* Counts bytes at addr. Returns false if they lie outside of the address space or if all counted
+ * bytes together exceed it. */
 static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	if (addr > TARGET_SPACE_BYTES || bytes > TARGET_SPACE_BYTES - addr ||
@@ -94,11 +94,12 @@ static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 
 struct wine_block {
 	uint64_t bytes, tail_bytes;
-	unsigned flags, index; /* of a block in a group: its number */
+	unsigned flags, index; /* number of a block in a group */
 	bool is_live;
 };
 
-/* Reads type and fields of a header as Wine 8.0 has them; returns false if the type is unknown. */
+/* Parses type and fields of a header in the form of Wine 8.0. Returns false if the type is
+ * unknown. */
 static bool parse_8(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
 	unsigned type = bytes_u16(header + 6);
@@ -110,7 +111,7 @@ static bool parse_8(const unsigned char *header, struct wine_block *block, bool 
 	return block->is_live || *is_free || type == WINE_TYPE_PENDING_8;
 }
 
-/* Reads type and fields of a header as Wine 9.0 and later have them. */
+/* Parses type and fields of a header in the form of Wine 9.0 and later. */
 static bool parse_9(const unsigned char *header, struct wine_block *block, bool *is_free)
 {
 	unsigned type = header[6];
@@ -123,7 +124,7 @@ static bool parse_9(const unsigned char *header, struct wine_block *block, bool 
 	return block->is_live || *is_free || type == WINE_TYPE_PENDING_9;
 }
 
-/* Reads a block's header; returns NULL, or the reason why it cannot be one. */
+/* Parses a block's header. Returns NULL, or the reason why it is not valid. */
 static const char *block_parse(
 	const struct wine_layout *layout, const unsigned char *header, struct wine_block *block)
 {
@@ -149,7 +150,8 @@ static const char *block_parse(
 
 /* ---------------------------------------------------------------- groups */
 
-/* Reads the header of a group's block with that number; returns NULL, or the reason why it cannot be one. */
+/* Parses the header of the block with this number in a group. Returns NULL, or the reason why it is
+ * not valid. */
 static const char *group_block_parse(const struct wine_walk *wine, const unsigned char *header,
 	unsigned number, uint64_t stride, struct wine_block *block)
 {
@@ -158,7 +160,7 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 	if (!parse_9(header, block, &is_free) || !(block->flags & WINE_BLOCK_GROUP) ||
 		block->index != number)
 		return "block of a group of unknown type";
-	/* Also when it is free its size is that of all. */
+	/* A free block in a group has the size of all others too. */
 	block->bytes = bytes_u16(header) * (uint64_t)wine->layout->block_unit;
 	if (block->bytes != stride)
 		return "block of a group of another size";
@@ -168,10 +170,10 @@ static const char *group_block_parse(const struct wine_walk *wine, const unsigne
 }
 
 /*
- * Adds the live blocks of the group at addr, the data of a block; bytes is its size. A thread that makes a group
- * has written its first headers, all free, and no others yet: such a group has no live block, and is sound.
- * The type of a header counts, and not the bit in the group, which is changed before or after it.
- */
+ * Adds the live blocks of the group at addr, in the data of a block of `bytes` bytes. While a
+ * thread creates a group, only its first headers are written, all of them free. Such a group has no
+ * live block and is sound. The type in a header decides, not the bit in the group, which changes
+ * before or after the type. */
 static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -212,8 +214,8 @@ static int walk_group(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 
 /* ---------------------------------------------------------------- subheaps and large blocks */
 
-/* Walks the blocks of a subheap. A live block lies in [.., end), the committed part; a free one may reach to the
- * reserved end. */
+/* Walks the blocks of a subheap. A live block lies below end, in the committed part. A free block
+ * may extend to reserved_end. */
 static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uint64_t reserved_end)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -245,7 +247,8 @@ static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uin
 	return rc;
 }
 
-/* Keeps the range of one more subheap: 0 and *is_fresh, false when a part of it was there. */
+/* Adds the range of a subheap. Returns 0 or -ERR_NOMEM. *is_fresh is false if the range overlaps an
+ * earlier one. */
 static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool *is_fresh)
 {
 	size_t low = 0, high = wine->subheap_count;
@@ -270,7 +273,8 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 	return 0;
 }
 
-/* The first subheap follows its heap's other fields; every other one begins a region. */
+/* Returns the bytes before a subheap's data. The first subheap follows the other fields of its
+ * heap; every other subheap begins a region. */
 static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 {
 	const struct wine_layout *layout = wine->layout;
@@ -283,7 +287,7 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 {
 	const struct wine_layout *layout = wine->layout;
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	/* Reserved bytes are counted from the first block, committed ones from the end of SUBHEAP. */
+	/* Reserved bytes count from the first block, committed bytes from the end of SUBHEAP. */
 	uint64_t blocks = layout->subheap_bytes - layout->subheap_first_block;
 	uint64_t reserved = pointer_at(wine, bytes + layout->subheap_block_size) - blocks;
 	uint64_t committed = pointer_at(wine, bytes + layout->subheap_data_size);
@@ -316,7 +320,7 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	bool is_large = layout->has_groups ? header[6] == WINE_TYPE_LARGE_9 :
 					     bytes_u16(header + 6) == WINE_TYPE_LARGE_8;
 	uint64_t data_bytes = pointer_at(wine, bytes + layout->large_data_size);
-	/* Counted from the block's header, not from the start of its region. */
+	/* Counts from the block's header, not from the start of its region. */
 	uint64_t block_bytes = pointer_at(wine, bytes + layout->large_block_size);
 	uint64_t region_bytes = layout->large_block + block_bytes;
 
@@ -335,17 +339,17 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 		wine->walk, addr + layout->large_bytes, data_bytes, region_bytes - data_bytes, 0);
 }
 
-/* A doubly linked list and the structures on it. */
+/* A doubly linked list and the structures in it. */
 struct list {
 	uint64_t head; /* address */
-	uint64_t next, back; /* of the head */
+	uint64_t next, back; /* links of the head */
 	uint32_t entry; /* offset of a structure's links */
 	uint32_t bytes; /* size of each structure */
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes);
 };
 
-/* Calls each() for every structure on the list. One back link cannot fit two entries before it, so
- * the walk never comes to an entry again. */
+/* Calls each() for every structure in the list. Each back link must point to the previous entry, so
+ * the walk never reaches an entry twice. */
 static int walk_list(struct wine_walk *wine, const struct list *list)
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];
@@ -382,7 +386,6 @@ static bool is_locked(const struct wine_walk *wine, uint64_t addr, const unsigne
 	       target_lock_is_held(wine->target, bytes_ptr(owner, layout->bits));
 }
 
-/* The list whose head is at offset in the heap at addr. */
 static struct list list_at(const struct wine_walk *wine, uint64_t addr,
 	const unsigned char *heap_bytes, uint32_t offset)
 {
@@ -429,7 +432,8 @@ static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char
 	return 0;
 }
 
-/* Calls each() for the process heap, then for the others: its entry in their ring is the ring's head. */
+/* Calls each() for the process heap, then for the other heaps in the ring, whose head is the
+ * process heap's entry. */
 static int for_each_heap(struct wine_walk *wine, uint64_t process_heap,
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes))
 {

@@ -1,6 +1,7 @@
+/* Layouts of Wine's heaps, by version and bitness. */
 #include "snapshot/heap/wine_layout.h"
 
-/* SUBHEAP, ARENA_LARGE, struct block and struct group are the same in all versions. */
+/* SUBHEAP, ARENA_LARGE, struct block and struct group are identical in all versions. */
 #define PARTS_X64                                                                                  \
 	.bits = 64, .heap_signature = 0x10, .subheap_block_size = 0x10, .subheap_data_size = 0x18, \
 	.subheap_entry = 0x20, .subheap_heap = 0x30, .subheap_first_block = 0x38,                  \
