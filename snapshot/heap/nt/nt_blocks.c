@@ -1,3 +1,6 @@
+/* Blocks of an NT heap. The first part finds the program's bytes in a block, after its header and
+ * possibly a prefix. The second part walks the chain of blocks in a run and resumes it after
+ * damage. */
 #include "snapshot/heap/nt/nt.h"
 #include "snapshot/heap/page_layout.h"
 
@@ -14,7 +17,7 @@ const unsigned char *nt_span_seek(struct nt_span *span, uint64_t addr, size_t le
 	return bytes;
 }
 
-/* The prefix of a block that has one: true. */
+/* Parses the prefix of a block. Returns false if the block has none. */
 static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
 	const struct nt_block *block, struct nt_found *found)
 {
@@ -39,7 +42,8 @@ static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, s
 	return true;
 }
 
-/* What would be a prefix, but for a number in it. Any bytes may look like that, two of 65536 do. */
+/* Returns true if the block has the signature of a prefix, although another number in it is wrong.
+ * Arbitrary bytes can match, because the signature has only 16 bits. */
 static bool has_damaged_prefix(
 	const struct nt_common_layout *layout, struct nt_span *span, const struct nt_block *block)
 {
@@ -50,10 +54,9 @@ static bool has_damaged_prefix(
 }
 
 /*
- * The number of unused bytes that does not fit into the header: in the block's last slot for a
- * pointer. On x64 a block reaches into the next header, whose first 8 bytes are its last ones then.
- * 0: none that could be.
- */
+ * Returns a number of unused bytes that was too large for the header. It is in the block's last
+ * pointer-sized slot. On x64 a block reaches into the next header, whose first 8 bytes may be that
+ * slot. Returns 0 if neither slot has a possible number. */
 static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block)
 {
@@ -69,7 +72,8 @@ static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits
 	return 0;
 }
 
-/* Where the program's bytes are and how many. With a doubt the number is the largest possible. */
+/* Finds the address and number of the program's bytes. In a dubious block the number is the largest
+ * possible. */
 static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 	struct nt_span *span, const struct nt_block *block, struct nt_found *found)
 {
@@ -97,8 +101,9 @@ static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
 
 static const char not_there[] = "heap memory";
 
-/* A block as its header says; NULL, or what is wrong with it. Who writes a file may leave bytes out by
- * writing 0: no header is 0 in a heap that codes them. */
+/* Reads and checks the header at `at`. Returns NULL or a description of the fault. A dump file may
+ * contain zeros in place of omitted memory. A coded header is never 0, so zeros count as missing
+ * memory. */
 static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
 	uint32_t previous, struct nt_header *header)
 {
@@ -117,7 +122,7 @@ static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t 
 	return NULL;
 }
 
-/* The next address above at that may be there: where memory begins again. */
+/* Returns the next address above `at` where memory may exist, or end. */
 static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -135,8 +140,9 @@ static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
 	return next > at && next < end ? next : end;
 }
 
-/* True when a header says where its block lies: 0 in the heap's first segment, else 1 and the number of
- * whole 64 KB before it, if that fits into the byte. */
+/* Returns true if a header's segment number fits the block's place. The number is 0 in the heap's
+ * first segment. Otherwise it is 1 plus the number of whole 64 KB before the block, if that fits
+ * into the byte. */
 static inline bool is_of_segment(
 	const struct nt_heap *heap, uint64_t segment, uint64_t at, const struct nt_header *header)
 {
@@ -145,7 +151,7 @@ static inline bool is_of_segment(
 	return header->segment == number || number > UINT8_MAX;
 }
 
-/* True when a block is at at and the next one agrees, or it is the last. */
+/* Returns true if a block begins at `at` and the next header agrees, or the block is the last. */
 static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	struct nt_header header, next;
@@ -157,7 +163,8 @@ static bool is_block(struct nt_heap *heap, const struct extent *run, uint64_t at
 	return at == run->end || !header_at(heap, at, run->end, header.units, &next);
 }
 
-/* The first place from at on where the chain can be taken up; the run's end: none. */
+/* Returns the first place from `at` on where the chain of blocks can be resumed, or the run's
+ * end. */
 static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t at)
 {
 	while (at < run->end && !is_block(heap, run, at)) {
@@ -169,7 +176,7 @@ static uint64_t resume(struct nt_heap *heap, const struct extent *run, uint64_t 
 	return at < run->end ? at : run->end;
 }
 
-/* Goes round what makes no sense at at: *next is where to go on. */
+/* Notes the fault at `at` and stores the address where the walk continues in *next. */
 static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, const char *what,
 	uint64_t *next)
 {
@@ -183,7 +190,8 @@ static int skip(struct nt_heap *heap, const struct extent *run, uint64_t at, con
 	return extents_add(&heap->gaps, &(struct extent){.addr = at, .end = *next});
 }
 
-/* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
+/* Replaces the found block by the light page heap's block in it: page heap information, then the
+ * user's bytes. */
 static void find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
 	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
@@ -220,15 +228,14 @@ int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
 }
 
 /*
- * True when a block says that it is Windows' own and stands where these stand: right behind the
- * _HEAP, or before what is not committed.
- */
+ * Returns true if a block is marked as Windows' own and lies where such blocks do: directly after
+ * the _HEAP, or before uncommitted memory. */
 static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
 	const struct nt_header *header)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 
-	/* It holds the _HEAP_UCR_DESCRIPTOR of what follows. */
+	/* Such a block holds the _HEAP_UCR_DESCRIPTOR of the uncommitted memory after it. */
 	if (header->unused == NT_UNUSED_END &&
 		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
 		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);
@@ -238,7 +245,7 @@ static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64
 	return true;
 }
 
-/* A block that is in use: the program's, a container, or Windows' own. */
+/* Handles a block in use: a block of the program, a container, or a block of Windows itself. */
 static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
 {
 	struct nt_block block = {

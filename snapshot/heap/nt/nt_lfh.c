@@ -1,15 +1,17 @@
 /*
- * RtlpLFHKey without symbols. It is in a container's offsets,
+ * The low fragmentation heap (LFH) of an NT heap: its key, and the blocks in its containers.
+ *
+ * RtlpLFHKey is recovered without symbols. It is in a container's offsets, whose other parts are
+ * known from the subsegment:
  *
  *     (first | stride << 16) ^ container ^ _LFH_HEAP ^ key          (32 bits each)
  *
- * of which the subsegment tells the rest, and in the header of each of its blocks,
+ * It is also in the header of each block of a container (s: 4; in 32-bit processes 3):
  *
- *     heap ^ entry >> s ^ key ^ (entry - container) >> s << 16      (s: 4; in 32-bit processes 3)
+ *     heap ^ entry >> s ^ key ^ (entry - container) >> s << 16
  *
- * so that every container says it twice. A key is believed when nearly all containers that are tried
- * say it, and two things do.
- */
+ * So every container yields the key twice. A key is accepted if it fits at least three quarters of
+ * the sampled containers and is confirmed at least twice. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -18,7 +20,7 @@
 
 #define SAMPLES 64
 
-/* What a container says the key is: by its offsets, by its first block. */
+/* Keys computed from a container: from its offsets, and from the header of its first block. */
 struct sample {
 	uint32_t by_offsets, by_header;
 	bool has_offsets, has_header;
@@ -60,7 +62,7 @@ static struct sample sample_of(struct nt_heap *heap, const struct nt_container *
 	return sample;
 }
 
-/* Containers that are described, from all over the heap: of as many sizes as may be. */
+/* Picks described containers from all over the heap, so that their sizes differ. */
 static void pick(struct nt_heap *heap, struct samples *samples)
 {
 	const struct nt_lfh *lfh = &heap->lfh;
@@ -80,7 +82,8 @@ struct best {
 	size_t votes;
 };
 
-/* Counts how many times a key is said: here, and by another heap. By too few containers is not at all. */
+/* Counts the votes for a key: from the samples, and from an earlier heap. A key that fits fewer
+ * than three quarters of the samples is ignored. */
 static void try_key(
 	const struct nt_walk *nt, const struct samples *samples, uint32_t key, struct best *best)
 {
@@ -98,7 +101,7 @@ static void try_key(
 		*best = (struct best){key, votes};
 }
 
-/* RtlpLFHKey, found without symbols and verified (nt_lfh.c). False: none fits the containers. */
+/* Finds and verifies RtlpLFHKey without symbols. Returns false if no key fits the containers. */
 static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 {
 	struct nt_walk *nt = heap->nt;
@@ -117,13 +120,12 @@ static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 	return true;
 }
 
-#define NT_MARKS_PER_ODD 8 /* so many headers agree with the bitmap for one that does not */
+#define NT_MARKS_PER_ODD 8 /* headers that must agree with the bitmap for each one that does not */
 #define MARK_SAMPLES 64u
-#define BLOCKS_MAX 65536 /* of a container: its count is a u16 */
+#define BLOCKS_MAX 65536 /* limit per container, whose count is a u16 */
 #define ROOM_SHIFT_MAX 31
-#define SPLIT_MIN 8192u /* so many blocks are worth a second thread */
+#define SPLIT_MIN 8192u /* fewest blocks that justify a second thread */
 
-/* A container that is about to be walked. */
 struct lfh_view {
 	const struct nt_container *container;
 	struct nt_offsets offsets;
@@ -132,8 +134,9 @@ struct lfh_view {
 	unsigned char busy[BLOCKS_MAX / 8];
 };
 
-/* _HEAP_USERDATA_HEADER.SizeIndexAndPadding: SizeIndex, the room's binary logarithm; GuardPagePresent,
- * of the page behind it all; PaddingBytes before that. */
+/* Returns the size of a container's room from _HEAP_USERDATA_HEADER.SizeIndexAndPadding, or 0 if it
+ * is impossible. SizeIndex is the binary logarithm of the room. GuardPagePresent marks a guard page
+ * at the end, and PaddingBytes precede that page. */
 static uint64_t room_of(uint32_t word)
 {
 	return (word & 0xff) > ROOM_SHIFT_MAX ? 0 : ((uint64_t)1 << (word & 0xff)) + (word >> 16);
@@ -193,7 +196,7 @@ uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *
 	       unit;
 }
 
-/* True when the container's blocks can lie there: within its end, behind its header. */
+/* Returns true if the container's blocks fit between its header and its end. */
 static bool has_room(
 	const struct nt_heap *heap, const struct nt_container *container, uint32_t first)
 {
@@ -204,7 +207,7 @@ static bool has_room(
 
 #define MARK_MISSING (-1)
 
-/* The byte in a block's header that says whether the block is in use, or MARK_MISSING. */
+/* Returns the byte of a block's header that shows whether the block is in use, or MARK_MISSING. */
 static inline int mark_at(struct nt_heap *heap, uint64_t entry)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
@@ -220,7 +223,8 @@ static bool is_live(int mark)
 
 static const char no_memory[] = "unreadable bitmap of an LFH container";
 
-/* Reads which blocks are busy, where the container says it in a bitmap. NULL, or what is wrong. */
+/* Reads the bitmap of busy blocks, if the layout has one. Returns NULL or a description of the
+ * fault. */
 static const char *read_bitmap(struct nt_heap *heap, struct lfh_view *view)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -251,8 +255,8 @@ static bool is_busy(const struct lfh_view *view, uint32_t block)
 	return view->busy[block / 8] >> block % 8 & 1;
 }
 
-/* True when marks of blocks lie there and, mostly, are as the bitmap says: of a block whose header and
- * whose bit disagree, others than it are sound. */
+/* Returns true if the marks of blocks are in place and most of them agree with the bitmap. A single
+ * block whose header and bit disagree does not make the others unsound. */
 static bool is_marked(struct nt_heap *heap, const struct lfh_view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
@@ -273,7 +277,6 @@ static bool is_marked(struct nt_heap *heap, const struct lfh_view *view, uint32_
 	return odd <= samples / NT_MARKS_PER_ODD;
 }
 
-/* Adds block i, which is in use. */
 static int add_block(struct nt_heap *heap, const struct lfh_view *view, uint64_t entry, int mark)
 {
 	struct nt_block block = {
@@ -289,7 +292,8 @@ static int add_block(struct nt_heap *heap, const struct lfh_view *view, uint64_t
 	return nt_block_add(heap, &block);
 }
 
-/* The bitmap says which are in use; where there is none, headers do. */
+/* Adds the blocks in use. The bitmap shows which blocks those are; without a bitmap, the headers
+ * do. */
 static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 {
 	uint64_t entry = view->container->addr + view->offsets.first, odd = 0, missing = 0;
@@ -306,7 +310,7 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 		if (mark == MARK_MISSING)
 			missing = is_used || !view->has_bitmap ? entry : missing;
 		else if (is_used && mark == (int)NT_UNUSED_LFH)
-			/* Being freed by another thread later (DelayFreeList), or damaged. */
+			/* Will be freed by another thread later (DelayFreeList), or is damaged. */
 			walk_doubt(heap->nt->walk, entry,
 				"LFH block that its container has in use and its header has not");
 		else if (is_used)
@@ -327,7 +331,7 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 	return rc;
 }
 
-/* What a container takes that has so many blocks. */
+/* Returns the bytes that a container with `count` blocks occupies. */
 static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *view, uint32_t count)
 {
 	struct nt_container container = *view->container;
@@ -337,7 +341,8 @@ static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *vie
 	       heap->layout->lfh->data_slack;
 }
 
-/* A container has as many blocks as find room, with their bitmap: else its subsegment does not tell of all. */
+/* Notes a doubt unless the container has as many blocks as fit into it with their bitmap. Otherwise
+ * its subsegment does not describe all of its blocks. */
 static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 {
 	const struct nt_container *container = view->container;
@@ -355,15 +360,15 @@ static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 }
 
 /*
- * A container that no subsegment describes is empty and kept for later. True when its bitmap or, by
- * the size of the subsegment that it had, its headers say otherwise.
- */
+ * Returns true if a container without a subsegment is in use, although it should be empty and kept
+ * for reuse. Its bitmap shows that; without a bitmap, the headers do, at the block size of its
+ * former subsegment. */
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
 	struct nt_container had = *container;
 	struct lfh_view view = {0};
 
-	/* The subsegment that it points to has no container any more. */
+	/* The former subsegment no longer refers to any container. */
 	if (!nt_lfh_describe(heap, &had, had.subsegment, 0) || !had.stride || !had.block_count)
 		return false;
 	nt_span_forget(&heap->span);
@@ -388,9 +393,8 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 }
 
 /*
- * Where the container's blocks lie. The subsegment says it, and so do the container's offsets; when they
- * do not agree, or cannot be decoded, marks have to lie there.
- */
+ * Finds the place of the container's blocks, which both the subsegment and the container's offsets
+ * give. If these disagree or cannot be decoded, marks of blocks must be in place. */
 static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint32_t *key)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -413,7 +417,7 @@ static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint
 	return own.stride == container->stride && is_marked(heap, view, own.first);
 }
 
-/* key: NULL where there is none or none was found. */
+/* Walks one container. key: NULL if the offsets are not coded or no key was found. */
 static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
@@ -441,9 +445,9 @@ static int walk_container(
 	return add_blocks(heap, &view);
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all containers */
 
-/* Whether there are blocks to be found: containers may all be empty and kept for later. */
+/* Returns true if any container has blocks. All of them may be empty and kept for reuse. */
 static bool has_blocks(const struct nt_lfh *lfh)
 {
 	for (size_t i = 0; i < lfh->container_count; i++)
@@ -452,7 +456,7 @@ static bool has_blocks(const struct nt_lfh *lfh)
 	return false;
 }
 
-/* How many blocks are taken from a container at most. */
+/* Returns the largest number of blocks that a container can add. */
 static size_t most_of(const struct nt_container *container)
 {
 	uint64_t bytes = (uint64_t)container->block_count * container->stride;
@@ -460,12 +464,12 @@ static size_t most_of(const struct nt_container *container)
 	return bytes && bytes <= container->end - container->addr ? container->block_count : 0;
 }
 
-/* Some containers of a heap, which one thread walks. */
+/* Containers that one thread walks. */
 struct containers {
 	struct nt_heap *heap;
-	const uint32_t *key; /* as walk_container() has it */
+	const uint32_t *key; /* argument of walk_container() */
 	size_t first, end;
-	size_t most; /* blocks that are taken from them */
+	size_t most; /* largest number of blocks that they can add */
 	int rc;
 };
 
@@ -478,7 +482,7 @@ static void walk_containers(void *ctx, unsigned number)
 		part->rc = walk_container(part->heap, &part->heap->lfh.containers[i], part->key);
 }
 
-/* Walks two parts at once, if that can be: how many of them are walked then. */
+/* Walks two parts in parallel, if possible. Returns the number of parts that were walked. */
 static unsigned walk_at_once(struct containers parts[2])
 {
 	struct nt_heap *heap = parts[0].heap, other = *heap;
@@ -494,7 +498,7 @@ static unsigned walk_at_once(struct containers parts[2])
 	nt.memory = &memory;
 	nt.walk = &walk;
 	parts[1].heap = &other;
-	parts[1].rc = -ERR_SYSTEM; /* unless there is a thread */
+	parts[1].rc = -ERR_SYSTEM; /* remains if the second thread cannot be started */
 	if (walk_split(heap->nt->walk, parts[0].most, &walk, parts[1].most)) {
 		thread_run(2, walk_containers, parts);
 		done = 1 + walk_join(heap->nt->walk, &walk, !parts[1].rc);
@@ -504,7 +508,8 @@ static unsigned walk_at_once(struct containers parts[2])
 	return done;
 }
 
-/* Walks all containers; the second half of many, in memory that is at hand, by another thread. */
+/* Walks all containers. If they have many blocks and the target's memory can be viewed directly,
+ * another thread walks the second half. */
 static int walk_all(struct nt_heap *heap, const uint32_t *key)
 {
 	const struct nt_lfh *lfh = &heap->lfh;

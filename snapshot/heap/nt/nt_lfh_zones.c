@@ -1,5 +1,5 @@
-/* The subsegments of an LFH, which describe its containers: found through its zones, and held against
- * the containers that were found in the back end. */
+/* The subsegments of an LFH, which describe its containers. They are found through the LFH's zones
+ * and compared with the containers that were found in the back end. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -31,9 +31,8 @@ static int has_container(const void *a, const void *b)
 }
 
 /*
- * The heap's own memory is no more than the process has, and no other heap's. Zones may have memory
- * of their own; what is read there is bounded as lists are.
- */
+ * Returns true if memory at addr may be read. The heap's own memory is bounded, because it was
+ * claimed. Zones may have memory of their own; reads of it are bounded like lists. */
 static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct extent *run = extents_at(&heap->runs, addr);
@@ -41,7 +40,7 @@ static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 	return (run && run->end - addr >= bytes) || nt_list_entry(heap->nt);
 }
 
-/* The LFH's own structures are known by where they begin. */
+/* Structures of the LFH itself are recognized by their start addresses. */
 static int add_own(void *ctx, uint64_t addr)
 {
 	struct nt_heap *heap = ctx;
@@ -49,7 +48,7 @@ static int add_own(void *ctx, uint64_t addr)
 	return extents_add(&heap->lfh.own, &(struct extent){.addr = addr, .end = addr + 1});
 }
 
-/* Where the subsegments of a zone end that are or were in use. */
+/* Returns the end of those subsegments of a zone that are or were in use. */
 static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -65,7 +64,8 @@ static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 	return zone + layout->zone_first + (uint64_t)count * layout->sub_bytes;
 }
 
-/* Lists the containers that the zone's subsegments have, up to limit, where the next zone begins. */
+/* Adds the containers that a zone's subsegments refer to, up to limit, where the next zone
+ * begins. */
 static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
@@ -153,7 +153,8 @@ bool nt_lfh_describe(
 	return true;
 }
 
-/* Takes over what a subsegment says of the container. False: it is another container's by now. */
+/* Copies a subsegment's description of the container. Returns false if the subsegment now refers to
+ * another container. */
 static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
 {
 	if (!nt_lfh_describe(heap, container, subsegment, container->addr))
@@ -163,7 +164,6 @@ static bool describe(struct nt_heap *heap, struct nt_container *container, uint6
 	return true;
 }
 
-/* Where a container's blocks end. */
 static uint64_t least_end(const struct nt_heap *heap, const struct nt_container *container)
 {
 	return container->addr + nt_first_offset(heap, container) +
@@ -171,9 +171,8 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
 }
 
 /*
- * A container that zones list and the back end does not have. When it lies where the walk of the
- * back end saw nothing, it is taken; elsewhere its bytes were walked already.
- */
+ * Handles a container that the zones list and the back end does not have. It is added if it lies in
+ * a gap of the back end's walk. Elsewhere its bytes were walked already. */
 static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
@@ -192,7 +191,7 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 	if (lfh->container_count == before)
 		return rc;
 	container = &lfh->containers[before];
-	/* No two may share memory: there are no more blocks than bytes. */
+	/* Containers must not overlap, so that there are never more blocks than bytes. */
 	if (describe(heap, container, listed->subsegment) && least_end(heap, container) <= gap->end)
 		lfh->taken_end = least_end(heap, container);
 	else
@@ -201,9 +200,9 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 }
 
 /*
- * A container of the back end, and what a zone has for it (or NULL). Zones may describe it where its
- * own pointer does not lead there; what nobody describes is empty and kept for later.
- */
+ * Compares a container of the back end with its entry in the zones (or NULL). If its own pointer
+ * does not lead to its subsegment, the zone's entry describes it. A container without a description
+ * is empty and kept for reuse. */
 static void match(
 	struct nt_heap *heap, struct nt_container *container, const struct nt_listed *listed)
 {
@@ -221,7 +220,7 @@ static void match(
 	describe(heap, container, listed->subsegment);
 }
 
-/* Holds one list against the other; both are sorted. found: of the containers, how many are. */
+/* Merges the two sorted lists of containers. found: number of containers from the back end. */
 static int compare(struct nt_heap *heap, size_t found)
 {
 	struct nt_lfh *lfh = &heap->lfh;

@@ -1,9 +1,11 @@
+/* NT heaps as a whole. A heap is opened, its segments are divided into runs of committed blocks,
+ * and its runs, LFH containers and large blocks are walked. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "snapshot/heap/nt/nt.h"
 
-/* A block that has its own memory: it is on the heap's list of these. */
+/* Adds a large block, which has memory of its own and is in the heap's list of such blocks. */
 static int add_large(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
@@ -153,27 +155,26 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 	return target_lock_is_held(memory->target, owner);
 }
 
-/* The segments of an NT heap, and what of them is committed. */
+/* The segments of an NT heap, and their committed parts. */
 
-/* A segment that looks sound. */
 struct segment {
-	uint64_t addr, first, end; /* first: the first block's header; end: of the last block */
+	/* first: header of the first block; end: end of the last block */
+	uint64_t addr, first, end;
 	uint64_t reserved_bytes;
-	uint32_t hole_pages; /* not committed, as it says */
+	uint32_t hole_pages; /* uncommitted pages, as recorded in the segment */
 };
 
 struct nt_finder {
 	struct nt_heap *heap;
 	struct segment *segments;
 	size_t count, cap;
-	struct extents holes; /* of one segment */
-	const struct segment *segment; /* whose holes are looked for */
+	struct extents holes; /* uncommitted ranges of one segment */
+	const struct segment *segment; /* segment whose holes are being searched for */
 };
 
 /*
- * A segment begins with an entry, which ends where its first block begins, and its blocks end where it
- * does: else there are blocks that nobody sees.
- */
+ * Notes a doubt if blocks may be hidden at a segment's ends. A segment begins with an entry that
+ * ends where the first block begins, and its blocks extend to its end. */
 static void check_ends(
 	struct nt_heap *heap, const unsigned char *bytes, const struct segment *segment)
 {
@@ -192,7 +193,7 @@ static void check_ends(
 
 static const char unreadable[] = "unreadable segment";
 
-/* Reads the segment at addr: NULL, or what is wrong with it. */
+/* Reads the segment at addr. Returns NULL or a description of the fault. */
 static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segment *segment)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
@@ -256,7 +257,7 @@ static int add_hole(void *ctx, uint64_t link)
 		return walk_missing(heap->nt->walk, descriptor, "unreadable uncommitted range");
 	addr = bytes_ptr(at + layout->hole_address, heap->layout->bits);
 	bytes = bytes_ptr(at + layout->hole_size, heap->layout->bits);
-	/* A segment that is committed up to its end has a range of no size there. */
+	/* A segment that is committed up to its end has an empty range there. */
 	if (!bytes && addr == finder->segment->end)
 		return 0;
 	if (!bytes || addr < finder->segment->first || addr >= finder->segment->end ||
@@ -265,7 +266,8 @@ static int add_hole(void *ctx, uint64_t link)
 	return extents_add(&finder->holes, &(struct extent){.addr = addr, .end = addr + bytes});
 }
 
-/* Claims what is committed of from..end. How far that goes: to end, unless there is too much. */
+/* Claims the committed memory from `from` to end. *claimed_end becomes end, or the address where
+ * the claims exceed the process's memory. */
 static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
 {
 	struct target *target = heap->nt->memory->target;
@@ -295,7 +297,8 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 	return 0;
 }
 
-/* Adds what lies between the header (or hole) that ends at from and the run's end: its blocks. */
+/* Adds the run's blocks and counts its committed memory. That memory begins at from: the segment's
+ * header, or the end of an uncommitted range. */
 static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 {
 	uint64_t claimed_end = from;
@@ -308,7 +311,8 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct extent run)
 	return rc;
 }
 
-/* A range that says to be larger than it is hides blocks. */
+/* Notes a doubt if the ranges differ from the segment's own count. A range with too large a size
+ * hides blocks. */
 static void check_holes(struct nt_finder *finder, const struct segment *segment)
 {
 	uint64_t bytes = 0;
@@ -368,7 +372,7 @@ int nt_segments_find(struct nt_heap *heap)
 	uint64_t end = 0;
 	int rc = nt_list_walk(heap->nt, &list);
 
-	/* A heap begins with a segment, whatever its list says. */
+	/* A heap begins with a segment, even if its list is damaged. */
 	if (!rc && !finder.count)
 		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
 	if (finder.count)
