@@ -1,20 +1,22 @@
+/* The walker of segment heaps. Its parts: the search for keys in ntdll, the tree of large blocks,
+ * the choice of a heap's layout, and the walk of page ranges. */
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * ntdll keeps the keys of segment heaps side by side (RtlpHpHeapGlobals), under a name that only symbols
- * know. One of them is known from the heaps themselves: where it stands in ntdll's writable data, the
- * other one is next to it.
- */
+ * ntdll keeps the keys of segment heaps side by side (RtlpHpHeapGlobals), at a place that only
+ * symbols name. One key is known from the heaps themselves. Where ntdll's writable data contains
+ * it, the other key is next to it. */
 
-#define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* of all modules of that name; ntdll has far less */
+/* Limit for all modules of that name; ntdll is far smaller. */
+#define SCAN_BYTES_MAX ((uint64_t)16 << 20)
 #define NTDLL "ntdll.dll"
 
 struct scan {
 	struct nt_walk *nt;
 	const struct segment_parts *parts;
 	const struct segment_globals *wanted;
-	uint64_t left; /* bytes that may still be looked at */
+	uint64_t left; /* bytes that may still be searched */
 };
 
 static bool is_at(const struct scan *scan, uint64_t addr)
@@ -40,7 +42,7 @@ static bool scan_section(struct scan *scan, uint64_t addr, uint64_t end)
 			return true;
 		if (addr % CLAIM_PAGE_BYTES < step && memory_u8(scan->nt->memory, addr, &there))
 			addr = (addr | (CLAIM_PAGE_BYTES - 1)) + 1 -
-			       step; /* on with the next page */
+			       step; /* continue with the next page */
 	}
 	return false;
 }
@@ -59,16 +61,17 @@ bool segment_globals_find(
 }
 
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
-#define LOW_BITS ((uint64_t)0xffff) /* of VirtualAddress: how many bytes are not used */
-#define PAGE_BITS ((uint64_t)0xfff) /* of AllocatedPages' word: flags */
+#define LOW_BITS ((uint64_t)0xffff) /* in VirtualAddress: number of unused bytes */
+#define PAGE_BITS ((uint64_t)0xfff) /* in the word of AllocatedPages: flags */
 
 struct large_walk {
 	struct segment_heap *heap;
 	uint64_t committed_bytes; /* of all blocks */
-	uint64_t first; /* node met; 0: none yet */
+	uint64_t first; /* first node of the tree; 0: none yet */
 };
 
-/* A count of pages in the heap's own structure, as bytes; 0 when it cannot be. */
+/* Reads a number of pages from the heap's structure. Returns it in bytes, or 0 if it is
+ * impossible. */
 static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
 {
 	uint64_t pages = 0;
@@ -79,7 +82,7 @@ static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
 	return pages << 12;
 }
 
-/* Adds a live block, without a claim. */
+/* Adds a live block without claiming its memory. */
 static int block_list(struct segment_heap *heap, const struct segment_block *block)
 {
 	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
@@ -90,7 +93,6 @@ static int block_list(struct segment_heap *heap, const struct segment_block *blo
 		block->header_bytes + block->unused_bytes, record);
 }
 
-/* What is wrong with a large block, or NULL. */
 static const char *large_fault(struct segment_heap *heap, const struct segment_block *block)
 {
 	uint64_t space = heap->parts->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
@@ -100,7 +102,7 @@ static const char *large_fault(struct segment_heap *heap, const struct segment_b
 		return "large block of no size";
 	if (block->addr >= space || block->bytes > space - block->addr)
 		return "large block past its memory";
-	/* Where a dump does not hold its beginning nothing is. */
+	/* If a dump lacks the block's beginning, it lacks the block: no fault. */
 	there = target_committed_end(heap->nt->memory->target, block->addr, end);
 	return there == block->addr || there == end ? NULL : "large block past its memory";
 }
@@ -141,7 +143,8 @@ static int each_large(void *ctx, uint64_t node)
 	return large_add(walk, node, &block);
 }
 
-/* The tree knows its first node, and the heap how much all blocks are. Each may be stored as nothing. */
+/* Checks the walk against the tree's pointer to its first node and the heap's total of large
+ * blocks. Both may be stored as 0. */
 static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t min)
 {
 	const struct segment_heap *heap = walk->heap;
@@ -154,7 +157,6 @@ static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t m
 		walk_broken(heap->nt->walk, tree, "fewer large blocks than the heap counts");
 }
 
-/* ---- the rest */
 static int segment_large_walk(struct segment_heap *heap)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -179,9 +181,9 @@ static int segment_large_walk(struct segment_heap *heap)
 	return rc;
 }
 
-#define TRIAL_SEGMENTS 8u /* looked at to choose between layouts */
+#define TRIAL_SEGMENTS 8u /* page segments that are read to choose between layouts */
 
-/* ---------------------------------------------------------------- which layout */
+/* ---------------------------------------------------------------- choosing a layout */
 
 static bool points_to(struct nt_walk *nt, uint64_t addr, uint64_t to)
 {
@@ -199,15 +201,16 @@ bool segment_list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
 		return false;
 	if (!next || !previous)
-		return false; /* coded or not, that may as well be nothing */
+		return false; /* coded or not, zeros prove nothing */
 	next ^= key;
 	previous ^= key;
 	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
 	       points_to(nt, previous, is_coded ? head ^ previous : head);
 }
 
-/* What may speak for a layout: pointers that lead where they should, lists that lead back. None is a must:
- * any may be damaged, and of real heaps' second contexts it is not known what they have. */
+/* Weights of the evidence for a layout: pointers and lists that lead where they should. No evidence
+ * is required, because any of it may be damaged. The contents of the second context in real heaps
+ * are unknown. */
 enum segment_weight {
 	WEIGHT_LIST = 1,
 	WEIGHT_PART = 2,
@@ -247,7 +250,7 @@ static int layout_weight(struct nt_walk *nt, const struct segment_layout *layout
 	return weight;
 }
 
-/* Notes when a context has pointers that lead elsewhere; it may have none to the front ends. */
+/* Notes a doubt if a context's pointers lead elsewhere. Pointers to the front ends may be null. */
 static void check_context(struct segment_heap *heap, uint64_t context)
 {
 	const struct segment_layout *layout = heap->layout;
@@ -258,7 +261,7 @@ static void check_context(struct segment_heap *heap, uint64_t context)
 	if (memory_ptr(memory, bits, context + layout->to_heap, &to_heap) ||
 		memory_ptr(memory, bits, context + layout->to_lfh, &to_lfh) ||
 		memory_ptr(memory, bits, context + layout->to_vs, &to_vs))
-		return; /* walking it says so */
+		return; /* the walk reports the missing memory */
 	if (to_heap != heap->addr)
 		walk_doubt(heap->nt->walk, context, "segment context of another heap");
 	if ((to_lfh && to_lfh != heap->addr + layout->lfh_context) ||
@@ -285,7 +288,7 @@ static int trial_range(void *ctx, const struct segment_range *range)
 	return 0;
 }
 
-/* How many page ranges of the first segments make no sense, seen with the layout. */
+/* Returns the number of invalid page ranges in the first segments, read with this layout. */
 static unsigned range_faults(
 	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
 {
@@ -303,7 +306,6 @@ static unsigned range_faults(
 	return unheard.broken_count;
 }
 
-/* Whether a fits the heap better than b. */
 static bool is_better(const struct nt_walk *nt, uint64_t addr, const struct segment_layout *a,
 	const struct segment_layout *b)
 {
@@ -346,7 +348,7 @@ int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *wh
 		       walk_broken(heap->nt->walk, addr, what);
 }
 
-/* ---------------------------------------------------------------- its blocks */
+/* ---------------------------------------------------------------- blocks */
 
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
 {
@@ -357,7 +359,7 @@ int segment_block_add(struct segment_heap *heap, const struct segment_block *blo
 	return rc ? rc : block_list(heap, block);
 }
 
-/* A range that is one block. */
+/* Adds a page range that is a single block. */
 static int user_range(struct segment_heap *heap, const struct segment_range *range)
 {
 	const struct segment_block block = {.addr = range->addr,
@@ -381,7 +383,7 @@ static int range_blocks(struct segment_heap *heap, const struct segment_range *r
 	case SEGMENT_RANGE_VS:
 		heap->vs_ranges++;
 		return segment_vs_walk(heap, range->addr, range->bytes);
-	case SEGMENT_RANGE_INTERNAL: /* the heap's own */
+	case SEGMENT_RANGE_INTERNAL: /* used by the heap itself */
 		return segment_lfh_notice(heap, range->addr, range->bytes);
 	default: return walk_broken(heap->nt->walk, range->addr, "page range of no known kind");
 	}
@@ -399,7 +401,7 @@ static int each_range(void *ctx, const struct segment_range *range)
 	return rc;
 }
 
-/* A page segment is the heap's own when it is signed for its context. */
+/* A page segment belongs to the heap if its signature fits the context. */
 static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 {
 	struct segment_heap *heap = ctx;
@@ -456,7 +458,7 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 
 	if (rc)
 		return rc;
-	/* x64 heaps of these builds have changed much, and nothing is known of x86 ones. */
+	/* These builds changed x64 heaps considerably; their x86 heaps are unknown. */
 	if (nt->process->bits == 32 && nt->process->os_build >= SEGMENT_BUILD_X64_ONLY)
 		nt->walk->unwalked_why = "32-bit segment heaps of this Windows are not known yet";
 	else if (segment_heap_open(&heap, nt, addr))

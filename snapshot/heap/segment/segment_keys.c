@@ -1,3 +1,5 @@
+/* The keys of segment heaps, and the unused tails of their blocks, which may lead to the records of
+ * stacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,20 +7,19 @@
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * The keys of a process lie in ntdll, under names that only symbols know. They are computed from what
- * they encode, and verified on more of it: before any heap is walked, and before the first LFH
- * subsegment is. The LFH's is taken from beside the heap key in ntdll (segment_heap.c), where that
- * is there; else it is guessed.
- */
+ * The keys of a process lie in ntdll, at places that only symbols name. They are computed from data
+ * that they encode, and verified on more such data. That happens before any heap is walked and, for
+ * the LFH's key, before the first LFH subsegment is walked. The LFH's key is read from ntdll, next
+ * to the heap key (segment_heap.c). If it is not found there, it is guessed. */
 
-#define SAMPLES_MAX ((size_t)512) /* of LFH subsegments */
+#define SAMPLES_MAX ((size_t)512) /* number of LFH subsegments */
 #define SAMPLES_ENOUGH ((size_t)64)
 #define PAGE_KEYS_MAX 16
 #define VS_TRIALS_MAX 16
 #define VS_CHUNKS_TRIED 64
 
 struct data_search {
-	struct nt_walk *nt; /* what is noted while searching is thrown away */
+	struct nt_walk *nt; /* faults found during the search are discarded */
 	struct segment_keys keys;
 	uint64_t page_keys[PAGE_KEYS_MAX];
 	size_t page_key_count;
@@ -26,7 +27,7 @@ struct data_search {
 	unsigned vs_good[2], vs_trials;
 	struct lfh_sample *samples;
 	size_t sample_count, sample_cap;
-	struct segment_heap heap; /* that is looked at */
+	struct segment_heap heap; /* heap that is being searched */
 };
 
 /* ---------------------------------------------------------------- page segments */
@@ -41,7 +42,6 @@ static int note_page_key(void *ctx, uint64_t addr, uint64_t seg_context)
 	return search->page_key_count == PAGE_KEYS_MAX ? SEGMENT_STOP : SEGMENT_SKIP;
 }
 
-/* What most page segments say. */
 static void page_key_choose(struct data_search *search)
 {
 	size_t best = 0;
@@ -137,7 +137,7 @@ static int note_lfh_range(void *ctx, const struct segment_range *range)
 
 /* ---------------------------------------------------------------- all heaps */
 
-/* Looks at all segment heaps of the process, until a visitor has seen enough. */
+/* Visits all segment heaps of the process, until a visitor stops the search. */
 static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t, uint64_t),
 	int (*range)(void *, const struct segment_range *))
 {
@@ -182,7 +182,7 @@ static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 		&search->keys.is_wide);
 }
 
-/* Without VS subsegments either heap key may be the right one. */
+/* Without VS subsegments either heap key may be right. */
 static bool lfh_key_in_ntdll(struct data_search *search)
 {
 	struct segment_globals wanted = {
@@ -201,7 +201,7 @@ static int find_lfh_key(struct data_search *search)
 
 	heap_keys_set(search);
 	rc = all_heaps(search, NULL, note_lfh_range);
-	/* Chunks are many: they are looked through only when there is need. */
+	/* There are many chunks; search them only if necessary. */
 	if (!rc && search->sample_count < SAMPLES_ENOUGH)
 		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
@@ -216,7 +216,7 @@ static int find_lfh_key(struct data_search *search)
 	return rc;
 }
 
-/* Searches with a walk of its own, which nobody hears of. */
+/* Searches with a scratch walk whose faults are discarded. */
 static int search_quietly(struct nt_walk *nt, int (*find)(struct data_search *))
 {
 	struct walk unheard;
@@ -251,8 +251,8 @@ int segment_lfh_key_find(struct nt_walk *nt)
 #define VS_UNUSED 0x1fffu
 #define LFH_UNUSED 0x3fffu
 
-#define RECORD_BYTES_MIN 16 /* of any record with a frame */
-#define MARKS_MAX 4 /* that lead nowhere, in one tail */
+#define RECORD_BYTES_MIN 16 /* size of any record with a frame */
+#define MARKS_MAX 4 /* invalid marks that are skipped in one tail */
 
 bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	enum segment_tail_kind kind, struct segment_tail *tail)
@@ -264,7 +264,8 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 	if (bytes < sizeof(word) || memory_u16(heap->nt->memory, end - sizeof(word), &word))
 		return false;
 	unused = word & ONE_BYTE_UNUSED ? 1 : word & (is_vs ? VS_UNUSED : LFH_UNUSED);
-	/* One byte cannot hold the word's flags below the topmost; more than one holds the word. */
+	/* A single unused byte has room for the topmost flag only; otherwise the unused bytes
+	 * include the whole word. */
 	if (unused > bytes || (!(word & ONE_BYTE_UNUSED) && unused < sizeof(word)))
 		return false;
 	*tail = (struct segment_tail){.unused_bytes = unused,
@@ -275,13 +276,14 @@ bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
 
 /* ---------------------------------------------------------------- the record of a block's stack */
 
-/* Bytes from the interceptor's index to the pointer behind the _SEGMENT_HEAP_EXTRA. */
+/* Returns the bytes from the interceptor's index to the pointer after the _SEGMENT_HEAP_EXTRA. */
 static size_t mark_bytes(const struct segment_parts *parts)
 {
 	return (size_t)parts->extra_bytes - parts->extra_interceptor;
 }
 
-/* The first interceptor, one unit of its own, and nothing else set. */
+/* Returns true for the mark of a stack: the first interceptor, an extra of one unit, and nothing
+ * more set. */
 static bool is_mark(const struct segment_parts *parts, const unsigned char *bytes)
 {
 	size_t len = mark_bytes(parts);
@@ -295,7 +297,8 @@ static bool is_mark(const struct segment_parts *parts, const unsigned char *byte
 	return true;
 }
 
-/* A pointer to a record is aligned, and leads to memory that is there. Records lie close together. */
+/* Returns true if the pointer to a record is aligned and leads to readable memory. Records lie
+ * close together, so the range is remembered. */
 static bool record_is_there(struct segment_heap *heap, uint64_t record)
 {
 	struct extent *known = &heap->records;
@@ -313,7 +316,7 @@ static bool record_is_there(struct segment_heap *heap, uint64_t record)
 	return known->end - record >= RECORD_BYTES_MIN;
 }
 
-/* Finds the next mark from *i on, and the pointer behind it; *i moves on. False: there is none. */
+/* Finds the next mark from *i on and the pointer after it, and moves *i past the mark. Returns false at the end. */
 static bool mark_next(const struct segment_parts *parts, const unsigned char *bytes, size_t len,
 	size_t *i, uint64_t *record)
 {
@@ -333,7 +336,7 @@ static bool mark_next(const struct segment_parts *parts, const unsigned char *by
 	return false;
 }
 
-/* The bytes of a tail that are there: its last pages may not be committed. */
+/* Returns the readable bytes of a tail, whose last pages may not be committed. */
 static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, size_t *len)
 {
 	const unsigned char *bytes = *len ? memory_at(memory, tail, *len) : NULL;
@@ -367,7 +370,8 @@ static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
 	       !(index & 0xf);
 }
 
-/* Extras also hold what users set; those need no stack. It stands where the tail begins, or ends. */
+/* Returns true if the tail need not have a mark. Extras also store user-settable values, which need
+ * no stack. An extra lies at the tail's beginning or end. */
 static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
 	unsigned unit = heap->parts->unit;

@@ -1,26 +1,28 @@
+/* LFH subsegments of segment heaps: their key, and their live blocks. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
 
 /*
- * The LFH's key, guessed from what it encodes: 16 bits of block size, 16 bits of where the first block
- * lies.
+ * The LFH's key is guessed from the data that it encodes: 16 bits of block size, 16 bits of offset
+ * of the first block.
  *
- * For one subsegment every block size is tried, and with the key that follows from it all others are
- * judged: sizes must be whole units and blocks must find room (a must), they should fill their
- * subsegment, and be what their bucket is for. Then every place of the first block: it must lie behind
- * the bitmap and leave room for the blocks, and the last bytes of blocks that are not all used must say
- * so. Where the first block would be expected is no evidence. Of one kind of subsegment alone all
- * this may fit several keys: then there is none, for blocks in wrong places are worse than none.
- */
+ * For a few subsegments every block size is tried, and the resulting key is judged by the other
+ * subsegments. Sizes must be whole units, and blocks must fit. Blocks should also fill their
+ * subsegment and have the size of its bucket. Then every place of the first block is tried. It must
+ * lie after the bitmap and leave room for the blocks, and the last bytes of partly used blocks must
+ * contain their unused size. The expected place of the first block is not evidence.
+ *
+ * With subsegments of one kind only, several keys may fit. Then no key is chosen, because blocks in
+ * wrong places are worse than none. */
 
 #define JUDGES_MAX ((size_t)64)
 #define SEEDS 3
 #define BLOCK_BYTES_MAX 0x4000u
 #define TIES_MAX 16
-#define FIRSTS_MAX 256u /* places of the first block that are tried */
+#define FIRSTS_MAX 256u /* places of the first block to try */
 #define SLACK_BYTES 64u
-#define TAIL_BLOCKS 64u /* of a subsegment, looked at */
+#define TAIL_BLOCKS 64u /* limit per subsegment */
 #define TAILS_MAX 8u
 #define FIT_WEIGHT 8
 #define FILL_WEIGHT 8
@@ -28,11 +30,11 @@
 #define TAIL_LENGTH_WEIGHT 1
 #define TAIL_MARK_WEIGHT 16
 #define TAIL_FAULT 8
-#define MARGIN 8 /* by which a key must be better than all others */
+#define MARGIN 8 /* lead that a key needs over all others */
 
 struct judge {
 	const struct lfh_sample *sample;
-	uint16_t tails[TAILS_MAX]; /* live blocks that are not all used */
+	uint16_t tails[TAILS_MAX]; /* live blocks that are partly used */
 	unsigned tail_count;
 };
 
@@ -41,14 +43,14 @@ struct key_search {
 	struct judge judges[JUDGES_MAX];
 	size_t judge_count;
 	bool is_wide;
-	/* The best so far, and how good the best other one is. */
+	/* The best key so far, and the score of the next best. */
 	uint32_t key;
 	int score, rival;
 	size_t fit_count;
 };
 
-/* Granularity of buckets up to each, as documented for the low-fragmentation heap; where blocks
- * are at least 16 bytes apart the first ones are too. */
+/* Steps between the block sizes of buckets up to each, as documented for the low-fragmentation
+ * heap. If blocks are at least 16 bytes apart, the first buckets are too. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket)
 {
 	static const struct {
@@ -79,7 +81,7 @@ static uint32_t encoded_of(const struct key_search *search, const struct lfh_sam
 
 /* ---------------------------------------------------------------- the block size */
 
-/* How well a subsegment's blocks are of that size; 0: not at all. */
+/* Rates a block size for a subsegment; 0: impossible. */
 static int size_score(
 	const struct segment_parts *parts, const struct lfh_sample *sample, uint32_t block_bytes)
 {
@@ -112,7 +114,7 @@ static int sizes_score(const struct key_search *search, uint32_t key)
 
 /* ---------------------------------------------------------------- the first block */
 
-/* Finds blocks that end with how much of them is not used. */
+/* Finds partly used blocks, which end with their unused size. */
 static void tails_find(struct segment_heap *heap, struct judge *judge)
 {
 	const enum lfh_form form = heap->nt->segment_keys.is_halved ? LFH_HALVES : LFH_PAIRS;
@@ -129,7 +131,8 @@ static void tails_find(struct segment_heap *heap, struct judge *judge)
 	}
 }
 
-/* One byte that is not used leaves no room to say more than one bit: that is no evidence. */
+/* Rates the tail of the block that ends at end. A single unused byte has room for one bit only,
+ * which is no evidence. */
 static int tail_score(struct segment_heap *heap, uint64_t end, uint32_t block_bytes)
 {
 	struct segment_tail tail;
@@ -199,9 +202,9 @@ static void firsts_try(struct key_search *search, const struct lfh_sample *seed,
 	}
 }
 
-/* ---------------------------------------------------------------- together */
+/* ---------------------------------------------------------------- choosing the key */
 
-/* Tries the sizes that are about as good as the best. When they are too many no key is the best. */
+/* Tries the block sizes that score about as well as the best. Gives up if there are too many. */
 static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 {
 	uint32_t unit = search->heap->parts->unit, encoded = encoded_of(search, seed);
@@ -227,7 +230,7 @@ static void seed_try(struct key_search *search, const struct lfh_sample *seed)
 		firsts_try(search, seed, lows[i]);
 }
 
-/* Those that say most: with many blocks, and the first and the last. */
+/* Tries the most telling subsegments: the one with the most blocks, the first and the last. */
 static void seeds_try(struct key_search *search)
 {
 	const struct lfh_sample *seeds[SEEDS];
@@ -244,7 +247,6 @@ static void seeds_try(struct key_search *search)
 	}
 }
 
-/* Whether the key that was found is far better than any other one. */
 static bool is_certain(const struct key_search *search)
 {
 	return search->fit_count * 2 > search->judge_count &&
@@ -297,7 +299,8 @@ bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, s
 
 #define BITMAP_BYTES_MAX (0xffffu / 4 + 1)
 
-/* Returns the bucket that a subsegment refers to, or -1 unless the context's table has that bucket in its place. */
+/* Returns the bucket that a subsegment refers to, or -1 if the context's table does not confirm
+ * it. */
 static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -317,7 +320,8 @@ static int referred_bucket(struct segment_heap *heap, uint64_t addr)
 	return listed == bucket ? owner >> 1 : -1;
 }
 
-/* Returns the bucket of a subsegment's owner, which is a bucket or an affinity slot; -1: not known. */
+/* Returns the bucket of a subsegment's owner, which is a bucket or an affinity slot, or -1 if it is
+ * unknown. */
 static int bucket_of(struct segment_heap *heap, uint64_t addr)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -389,7 +393,7 @@ struct lfh {
 	uint64_t first;
 	uint32_t block_bytes;
 	enum lfh_form form;
-	bool skips_crossing; /* live blocks that cross a page are withheld ones */
+	bool skips_crossing; /* live blocks that cross a page are withheld */
 	unsigned char bitmap[BITMAP_BYTES_MAX];
 };
 
@@ -404,10 +408,9 @@ static bool crosses_page(const struct lfh *lfh, uint64_t addr)
 }
 
 /*
- * A subsegment may withhold the blocks that cross a page; how it marks them is not known. Withheld
- * ones are never given out: so when as many blocks that cross a page are marked live as there are
- * withheld ones, these are they.
- */
+ * Decides whether blocks that cross a page are skipped. A subsegment may withhold such blocks,
+ * which are never allocated; how it marks them is unknown. If no more of them are marked live than
+ * are withheld, they are the withheld blocks. */
 static void withheld_find(struct lfh *lfh)
 {
 	uint32_t crossing = 0, withheld = lfh->sample->withheld_count;
@@ -422,7 +425,8 @@ static void withheld_find(struct lfh *lfh)
 			"LFH blocks of which some are withheld");
 }
 
-/* Returns the number of busy blocks. A form of the bitmap has the busy bits of a word's blocks under one mask. */
+/* Returns the number of busy blocks. In each form of the bitmap one mask selects a word's busy
+ * bits. */
 static uint32_t busy_count(const struct lfh *lfh)
 {
 	const uint32_t word_blocks = 32, count = lfh->sample->block_count;
@@ -437,7 +441,8 @@ static uint32_t busy_count(const struct lfh *lfh)
 	return busy;
 }
 
-/* Why a subsegment's counts cannot be true, or NULL. Withheld blocks may count as either or neither. */
+/* Returns the reason why a subsegment's counts cannot be true, or NULL. Withheld blocks may count
+ * as either or neither. */
 static const char *counts_fault(const struct lfh *lfh)
 {
 	const struct lfh_sample *sample = lfh->sample;
@@ -479,7 +484,7 @@ static int live_blocks(struct lfh *lfh)
 	return rc;
 }
 
-/* Reads a bitmap, whole words where blocks are in halves of them. Returns false if it is unreadable. */
+/* Reads the bitmap in whole words, as bitmaps in halves need. Returns false if it is unreadable. */
 static bool read_bitmap(struct lfh *lfh)
 {
 	const struct segment_parts *parts = lfh->heap->parts;
@@ -488,7 +493,7 @@ static bool read_bitmap(struct lfh *lfh)
 		lfh->bitmap, lfh->sample->header_bytes - parts->lfh_bitmap);
 }
 
-/* Reads the bitmap and finds the first block: false when it is not there. */
+/* Reads the bitmap and finds the first block. Returns false if the bitmap is unreadable. */
 static bool lfh_open(struct lfh *lfh, const struct lfh_offsets *offsets)
 {
 	lfh->first = lfh->sample->addr + offsets->first;
@@ -503,7 +508,7 @@ enum lfh_form lfh_form_choose(
 	size_t fit_counts[LFH_FORMS] = {0};
 	enum lfh_form likely = heap->parts->lfh_is_halved ? LFH_HALVES : LFH_PAIRS;
 
-	/* 32-bit heaps have words of 32 bits; no halves of those are known. */
+	/* 32-bit heaps have words of 32 bits; no bitmaps in halves are known for these. */
 	for (size_t i = 0; heap->parts->bits == 64 && i < count; i++) {
 		struct lfh lfh = {.heap = heap, .sample = &samples[i]};
 
@@ -546,9 +551,9 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	return live_blocks(&lfh);
 }
 
-/* ---------------------------------------------------------------- what may be one */
+/* ---------------------------------------------------------------- possible subsegments */
 
-/* Cheap, for many blocks are asked: few bytes are such counts. */
+/* Cheap first check, because it runs for many blocks. Few blocks contain such counts. */
 static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct segment_parts *parts = heap->parts;
@@ -561,7 +566,7 @@ static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	       (uint64_t)blocks * parts->unit < bytes;
 }
 
-/* What was a subsegment once has no live blocks any more. */
+/* Returns true if the subsegment has live blocks. A former subsegment has none. */
 static bool is_live_lfh(struct lfh *lfh)
 {
 	const struct segment_keys *keys = &lfh->heap->nt->segment_keys;

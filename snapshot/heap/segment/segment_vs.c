@@ -1,3 +1,5 @@
+/* Page ranges of segment heaps, and the chunks of VS subsegments in these ranges. The last part
+ * counts the VS subsegments that the heap lists, in its VS context or in affinity slots. */
 #include <string.h>
 
 #include "snapshot/heap/segment/segment.h"
@@ -9,7 +11,7 @@
 struct context_walk {
 	struct segment_heap *heap;
 	const struct segment_visit *visit;
-	uint64_t addr; /* of the _HEAP_SEG_CONTEXT */
+	uint64_t addr; /* address of the _HEAP_SEG_CONTEXT */
 	unsigned unit_shift, first;
 };
 
@@ -24,7 +26,7 @@ bool segment_page_key(struct segment_heap *heap, uint64_t addr, uint64_t seg_con
 	return true;
 }
 
-/* Takes a descriptor apart. Returns whether it begins a range in use. */
+/* Parses a descriptor. Returns true if it begins a range in use. */
 static bool range_parse(const struct segment_layout *layout, const unsigned char *descriptor,
 	unsigned *units, struct segment_range *range)
 {
@@ -39,7 +41,6 @@ static bool range_parse(const struct segment_layout *layout, const unsigned char
 	return (range->flags & SEGMENT_RANGE_USED) == SEGMENT_RANGE_USED;
 }
 
-/* What is wrong with a range in use, or NULL. */
 static const char *range_fault(const struct segment_parts *parts, const unsigned char *descriptor,
 	unsigned i, unsigned units)
 {
@@ -51,9 +52,9 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 }
 
 /*
- * The descriptors of a range but the first say how far that is, where the first says how long the range
- * is: the flag that it is the first must tell them apart. 0, or the one that has it too.
- */
+ * Returns the index of a descriptor inside a range that is also flagged as first, or 0. The field
+ * that holds the length in a first descriptor holds the distance from the first in the others, so
+ * only the flag distinguishes them. */
 static unsigned inner_first(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
@@ -69,7 +70,8 @@ static unsigned inner_first(
 	return 0;
 }
 
-/* A descriptor where a range begins, which is not in use: NULL, or why it could yet be. */
+/* Checks a descriptor that begins a range not in use. Returns NULL, or the reason why the range may
+ * be in use after all. */
 static const char *free_fault(
 	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
 {
@@ -88,7 +90,8 @@ static const char *free_fault(
 	return NULL;
 }
 
-/* A range in use, or as much of it as no other one covers; *step: how many descriptors it takes. */
+/* Visits a range in use, or its part that no other range covers. *step: number of descriptors of
+ * that part. */
 static int used_range(const struct context_walk *walk, const unsigned char *all, unsigned i,
 	unsigned units, struct segment_range *range, unsigned *step)
 {
@@ -109,9 +112,8 @@ static int used_range(const struct context_walk *walk, const unsigned char *all,
 }
 
 /*
- * Ranges in use are passed as a whole. What a free one says of its length is held against what it
- * covers, but not believed: all its descriptors are looked at.
- */
+ * Walks the ranges of a page segment. Ranges in use are visited as a whole. The length of a free
+ * range is compared with its contents but not trusted: all its descriptors are read. */
 static int segment_walk(const struct context_walk *walk, uint64_t addr, const unsigned char *all)
 {
 	const struct segment_layout *layout = walk->heap->layout;
@@ -148,7 +150,8 @@ static int each_link(void *ctx, uint64_t link)
 	uint64_t bytes = (uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift;
 	int answer;
 
-	/* They are found by masking addresses; so no two of one kind overlap either. */
+	/* Page segments are found by masking addresses, so segments of one kind cannot overlap
+	 * either. */
 	if (link % bytes)
 		return walk_broken(nt->walk, link, "page segment at an odd place");
 	answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
@@ -188,7 +191,7 @@ int segment_ranges_walk(struct segment_heap *heap, const struct segment_visit *v
 	return rc;
 }
 
-#define SIGNATURE_BITS 0x7fffu /* bit 15 beside it is FullCommit */
+#define SIGNATURE_BITS 0x7fffu /* bit 15, next to it, is FullCommit */
 #define CHUNK_UNUSED 0x100u /* _HEAP_VS_CHUNK_HEADER.UnusedBytes */
 #define CHUNK_SKIPPED 0x200u /* .SkipDuringWalk */
 #define BROKEN_NO_END "VS chunks that do not fill their subsegment"
@@ -236,10 +239,9 @@ bool vs_cursor_init(struct vs_cursor *cursor, struct segment_heap *heap, uint64_
 }
 
 /*
- * The subsegment's size may or may not count what stands before the first chunk: both have been
- * described. Behind the end that counts it there may be one more chunk, which then knows how large
- * the one before it is, and fills the rest.
- */
+ * Returns true if one more chunk follows the end. Sources disagree on whether the subsegment's size
+ * counts the header before the first chunk. If it does not, one more chunk follows, which knows the
+ * size of the previous chunk and fills the rest. */
 static bool is_last_chunk(const struct vs_cursor *cursor, const struct sizes *sizes)
 {
 	const struct segment_parts *parts = cursor->heap->parts;
@@ -264,7 +266,7 @@ static bool fail(struct vs_cursor *cursor, const char *what)
 	return false;
 }
 
-/* Where chunks begin that reach past the end that counts the header. */
+/* Returns the room for the next chunk, up to the later of the two possible ends. */
 static uint64_t cursor_room(const struct vs_cursor *cursor)
 {
 	uint64_t end = cursor->end + cursor->heap->parts->vs_first_chunk;
@@ -306,7 +308,7 @@ bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk)
 
 /* ---------------------------------------------------------------- live chunks */
 
-/* What a chunk's user could have, and what of it is not used. */
+/* Finds the size that a chunk's user could have, and its unused tail. */
 static bool chunk_tail(struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *bytes,
 	struct segment_tail *tail)
 {
@@ -346,7 +348,8 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
-	/* A subsegment has such a tail: it may have lost the bit that says so. */
+	/* The chunk of an LFH subsegment has such a tail; the bit that announces it may be
+	 * damaged. */
 	rc = chunk->has_unused ? 0 : segment_lfh_notice(heap, addr, bytes);
 	if (rc)
 		return rc;
@@ -385,7 +388,7 @@ int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_byt
 	return rc;
 }
 
-/* ---------------------------------------------------------------- the list */
+/* ---------------------------------------------------------------- lists */
 
 static int count_link(void *ctx, uint64_t link)
 {
@@ -407,7 +410,8 @@ static uint64_t list_count(struct segment_heap *heap, uint64_t head, bool is_cod
 
 /* ---------------------------------------------------------------- affinity slots */
 
-/* Returns true if the slot at addr names its context: builds of 26100 have a pointer to it, or how far it is. */
+/* Returns true if the slot at addr names its context. Builds of 26100 store a pointer to it, or the
+ * distance. */
 static bool is_slot(
 	struct nt_walk *nt, const struct segment_parts *parts, uint64_t context, uint64_t addr)
 {
@@ -449,7 +453,7 @@ bool segment_vs_has_slots(struct nt_walk *nt, const struct segment_layout *layou
 	       ref && is_slot(nt, parts, context, context + ((uint64_t)ref << parts->slot_shift));
 }
 
-/* Counts the subsegments on the lists of all slots that the map or a subsegment refers to. */
+/* Counts the subsegments in the lists of all slots to which the map or a subsegment refers. */
 static uint64_t slots_listed(struct segment_heap *heap)
 {
 	const struct segment_parts *parts = heap->parts;
