@@ -1,3 +1,6 @@
+/* The sequence of a capture: find the source of stacks, hold the target, walk its heaps, read the
+ * tracer's tables, resume the target, join. A live target is prepared while it runs, so that it is
+ * held as briefly as possible. It is released and held again while a thread is inside a heap. */
 #include "snapshot/capture/capture.h"
 
 #include <stdatomic.h>
@@ -9,18 +12,19 @@
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/target/nt_process.h"
 
-#define TRIES_MAX 100 /* while a thread stands inside a heap */
-#define BUSY_MS_MAX 300 /* so long the target is held for nothing */
-#define WALKS_MAX 3 /* while something in the heaps makes no sense */
+#define TRIES_MAX 100 /* while a thread is inside a heap */
+/* Limit for holding the target without result; then its heaps are walked as they are. */
+#define BUSY_MS_MAX 300
+#define WALKS_MAX 3 /* while the heaps contain invalid data */
 #define RETRY_MS 1
 #define PAGE_BYTES 4096
-#define TOUCH_SHARE 2 /* of the machine's memory, of a larger file it would not stay there */
-/* Tables are read again before the target is held if the last time it was more than FEW_BYTES, and
- * less than three quarters of the time before. */
+#define TOUCH_SHARE 2 /* of the machine's memory; pages of a larger file would not stay in it */
+/* Tables are read again before the target is held, while this reduces the changes considerably: the
+ * last reading took more than FEW_BYTES, and less than three quarters of the one before. */
 #define FEW_BYTES ((uint64_t)128 << 10)
 #define LESS 3
-/* A target is copied to find what leads to blocks if that takes no more than this share of the machine's memory, or so
- * much if that is not known. */
+/* Limits for the copy of a target that is made to find what leads to blocks: a fraction of the
+ * machine's memory, or COPY_BYTES if that is unknown. */
 #define COPY_SHARE 8
 #define COPY_BYTES ((uint64_t)512 << 20)
 #define LESS_OF 4
@@ -75,8 +79,8 @@ const char *capture_source_name(const struct capture_source *source)
 	return source->has_tracer ? "tracer" : source->has_ust ? "ust" : "none";
 }
 
-/* That there is no tracer is an error only if stacks have to come from it; of a file it may be that what would
- * tell is missing. */
+/* Finds the source of stacks. A missing tracer is an error only with --stacks tracer. In a file,
+ * the memory that would show the tracer may be missing. */
 static int find_source(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct raw_capture *captured, struct err *err)
 {
@@ -96,7 +100,7 @@ static int find_source(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Reads the heaps that the tracer knows, as hints for the walk. Without them the walk has its lists. */
+/* Reads the tracer's heaps as hints for the walk, which otherwise depends on the lists of heaps. */
 static void read_hints(struct target *target, struct raw_capture *captured)
 {
 	struct tracer_area *area = xmalloc(sizeof(*area));
@@ -127,8 +131,8 @@ struct walking {
 	atomic_bool is_done;
 };
 
-/* Looks at each page of a mapped file, but not of modules, ahead of the walk: they become this process's then, which is
- * a fifth of what a walk alone takes. */
+/* Touches each page of a mapped file, except modules, ahead of the walk. Mapping the pages into
+ * this process takes a fifth of a walk's time. */
 static void touch(struct walking *walking)
 {
 	struct target *target = walking->memory->target;
@@ -163,7 +167,7 @@ static void walk_or_touch(void *ctx, unsigned number)
 	walking->is_done = true;
 }
 
-/* Of a file, what can be known is: heaps that are not in it are no error. */
+/* Walks the heaps. In a file, missing heaps are not an error. */
 static int walk_heaps(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
@@ -185,10 +189,9 @@ static int walk_heaps(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * Reads the tracer's tables, or understands what was read. That they cannot be read is no error of a file, nor
- * that the tracer has gone since it was found when stacks come from wherever they are: only then are those of
- * ust wanted too.
- */
+ * Runs a step that reads or parses the tracer's tables. In a file, unreadable tables are not an
+ * error. Nor is it an error with --stacks auto, which also uses ust, if the tracer was switched off
+ * since it was found. */
 static int take_tracer(struct target *target, struct raw_capture *captured,
 	int (*step)(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
 		struct err *err),
@@ -213,7 +216,7 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 	return rc;
 }
 
-/* What leads to each block, of those that were walked, by the memory of the target or its copy. */
+/* Finds what leads to each walked block, in the target's memory or its copy. */
 static int find_reach(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	reach_free(captured->reach.reach);
@@ -221,7 +224,8 @@ static int find_reach(struct target *target, struct raw_capture *captured, struc
 		APART_COUNT, &captured->reach, err);
 }
 
-/* Takes what that needs while the target is held: a copy, or where it would be too large the answer. */
+/* Prepares find_reach() while the target is held by copying its memory. If the copy would be too
+ * large, runs find_reach() right away. */
 static int take_reach(struct target *target, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -231,8 +235,8 @@ static int take_reach(struct target *target, const struct snapshot *snapshot,
 
 	if (!captured->finds_lost)
 		return 0;
-	/* The tracer's tables and rings have addresses of all blocks, which in a 32-bit process look like pointers; its DLL
-	 * keeps old registers of threads. */
+	/* Leave out the tracer's tables and rings, which contain the addresses of all blocks; in a
+	 * 32-bit process these look like pointers. Its DLL stores old registers of threads. */
 	if (captured->source.has_tracer) {
 		const struct tracer_area *area = &captured->tracer.area;
 		const struct module *dll = module_at(
@@ -270,7 +274,6 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	return 0;
 }
 
-/* Returns true if no heap has a known layout. */
 static bool is_unwalkable(const struct walk *walk)
 {
 	for (size_t i = 0; i < walk->heap_count; i++) {
@@ -292,10 +295,9 @@ static int walk_again(struct memory *memory, struct raw_capture *captured, struc
 }
 
 /*
- * Walks the heaps while the target runs. Damage that a walk meets may be a change that was just being made. If it is
- * there each time, the heap is damaged: the tracer's tables have its blocks. If it comes and goes, the target has
- * to be held.
- */
+ * Walks the heaps while the target runs. Damage may be a change that was in progress. If it is the
+ * same in each walk, the heap is damaged, and the tracer's tables have its blocks. If it comes and
+ * goes, the target must be held. */
 static int walk_running(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	const struct walk *walk = &captured->walk;
@@ -315,8 +317,8 @@ static int walk_running(struct memory *memory, struct raw_capture *captured, str
 	return rc;
 }
 
-/* Reads the tracer's tables while the target runs, so that only what changes from then on is left to be read while
- * it is held: again and again, as long as that makes it much less. */
+/* Reads the tracer's tables while the target runs, so that only later changes must be read while it
+ * is held. Repeats this as long as it reduces the changes considerably. */
 static void take_tracer_running(struct target *target, struct raw_capture *captured)
 {
 	uint64_t last = UINT64_MAX;
@@ -330,7 +332,8 @@ static void take_tracer_running(struct target *target, struct raw_capture *captu
 		last = captured->tracer.read_bytes;
 }
 
-/* Everything that needs the target to stand still: finds the blocks, and reads what tells their stacks. */
+/* Does everything that needs the target to be held: finds the blocks, and reads the data about
+ * their stacks. */
 static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -357,19 +360,18 @@ static bool is_busy(struct target *target, const struct raw_capture *captured)
 }
 
 /*
- * A thread that was stopped inside a heap or the tracer leaves it half changed: the target is let go
- * and held again. That is found out before the walk, which costs more. A lock that stays held (its thread
- * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
- * stays as it is.
- */
+ * Holds the target and captures it. A thread that was stopped inside a heap or the tracer leaves it
+ * half changed, so the target is released and held again. This is checked first, because the walk
+ * is expensive. A lock that stays held (its thread hangs or was terminated) does not abort the
+ * capture: the heap is then walked as it is. A file never changes and is walked as it is too. */
 static int take(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	/* Where this walk is not the one that counts, what it finds is forgotten, but the memory that it takes is
-	 * ready then: page faults would be a quarter of the time for which the process is held. */
+	/* If this walk only prepares another one, its result is discarded, but its memory is
+	 * allocated: page faults would take a quarter of the time for which the process is held. */
 	if (captured->is_from_tables) {
 		int64_t start = os_clock_ms();
 		int rc;
@@ -409,7 +411,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot,
 	}
 }
 
-/* Stacks that were asked for by name have to be there. */
+/* Returns an error if stacks that were requested by name are missing. */
 static int check_wanted(const struct target *target, enum capture_stacks wanted,
 	const struct raw_capture *captured, struct err *err)
 {
@@ -436,8 +438,8 @@ static void build(struct target *target, struct snapshot *snapshot, struct raw_c
 	describe_gaps(snapshot, captured);
 }
 
-/* What was loaded after the first list and before the target was held. That it cannot be listed a
- * second time, as when it has ended, is no error: the first list holds. */
+/* Adds the modules that were loaded after the first list and before the target was held. If they
+ * cannot be listed again, for example because the process has exited, the first list remains. */
 static void list_modules_again(struct target *target, struct snapshot *snapshot)
 {
 	struct snapshot later;
@@ -454,7 +456,6 @@ static void list_modules_again(struct target *target, struct snapshot *snapshot)
 			replaced);
 }
 
-/* Takes it, and understands the tracer's tables. */
 static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
@@ -469,7 +470,7 @@ static int take_all(struct memory *memory, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Completes the walk by the tracer's tables, or finds that the walk was wrong. */
+/* Completes the walk from the tracer's tables, or discards a wrong layout. */
 static int complete(struct raw_capture *captured, const char *name, struct err *err)
 {
 	const struct walk *walk = &captured->walk;
@@ -487,7 +488,6 @@ static int complete(struct raw_capture *captured, const char *name, struct err *
 	return 0;
 }
 
-/* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct raw_capture *captured, struct capture_stats *stats,
 	struct err *err)

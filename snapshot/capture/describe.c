@@ -1,3 +1,5 @@
+/* Facts and warnings of a snapshot: its modules and their identities, the process, the tracer, the
+ * records of stacks, and the gaps of the walk. Each warning names a remedy if one exists. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "core/base/text.h"
 #include "snapshot/capture/capture_parts.h"
 
-/* One of the modules that lies in the place of module, or NULL. */
+/* Returns a module of the list that overlaps module, or NULL. */
 static const struct module *in_place_of(
 	const struct module *modules, size_t count, const struct module *module)
 {
@@ -45,7 +47,6 @@ int describe_merge_modules(struct snapshot *snapshot, const struct module *later
 	return replaced;
 }
 
-/* What the tracer was full of. */
 #define REMEDY "give its tables more room with --max-mb"
 
 static void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
@@ -79,7 +80,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 		snapshot_warn(snapshot,
 			"the tracer had no room for the stacks of %" PRIu64 " blocks; " REMEDY,
 			area->dropped_stacks);
-	/* With a broken lock what was dropped is not for want of room. */
+	/* With a broken lock the changes were not dropped for lack of room. */
 	if (area->ranges.broken)
 		snapshot_lacks(snapshot,
 			"the tracer's table of virtual memory was left locked by a thread that "
@@ -97,7 +98,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads);
 }
 
-/* Windows' own modules have frame pointers, which are enough for them. */
+/* Returns true for Windows' own modules, which have frame pointers. */
 static bool is_of_system(const char *path)
 {
 	static const char folder[] = ":\\windows\\";
@@ -144,7 +145,6 @@ bool describe_bare_images(const struct snapshot *snapshot, const uint32_t *bases
 	return count != 0;
 }
 
-/* A warning for each gap that it left, with the remedy. */
 static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
@@ -181,14 +181,14 @@ static void warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *
 			tracer->modules.unplaced_count);
 }
 
-#define FULL_PERCENT 95 /* of the database of stacks: more is said */
+#define FULL_PERCENT 95 /* use of the database of stacks from which a warning is printed */
 
 static const char *keep(struct snapshot *snapshot, const char *text)
 {
 	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 }
 
-/* What identifies a module's build, if nobody said so yet; one that is gone by now has none. */
+/* Reads the identity of a module's build, unless it is known. An unloaded module has none. */
 static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
 	struct pe_image *image)
 {
@@ -273,7 +273,7 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
-/* Why no block has a stack, and what would help. */
+/* Explains why no block has a stack, with a remedy. */
 static void warn_of_no_stacks(
 	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
 {
@@ -313,7 +313,7 @@ static void warn_or_lack(struct snapshot *snapshot, bool is_complete, const char
 		snapshot_lacks(snapshot, "%s", text);
 }
 
-/* The blocks that are listed of a heap that could not be walked, and the remedy. */
+/* Describes the listed blocks of a heap that could not be walked, with a remedy. */
 static const char *listed_blocks(const struct raw_capture *captured, bool is_complete)
 {
 	if (is_complete)
@@ -348,7 +348,7 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct raw_capture
 		snprintf(layout, sizeof(layout),
 			" (%s was tried, and the tracer's blocks are not there)",
 			captured->wrong_layout);
-	/* A layout that fits some heaps is known: the rest are damaged, or cannot be reached. */
+	/* If the layout fits some heaps it is known; the other heaps are damaged or unreadable. */
 	if (walk->unwalked_why)
 		snprintf(why, sizeof(why), "%s: ", walk->unwalked_why);
 	else if (captured->wrong_layout || count == walk->heap_count)
@@ -373,7 +373,8 @@ static bool is_made_up_for(const struct walk *walk)
 	return has_partial;
 }
 
-/* A fault of the list, which may leave heaps out; and heaps that the list left out. */
+/* Warns about a fault in the list of heaps, after which heaps may be missing, and about heaps
+ * outside the list. */
 static void warn_of_list(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
@@ -442,7 +443,8 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
-/* Where what leads to blocks is not all known, what is called lost may not be. */
+/* Warns if the memory that may lead to blocks is not completely known: blocks that are called lost
+ * may not be. */
 static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct reach_taken *reach = &captured->reach;
@@ -472,7 +474,8 @@ static void warn_of_reach(struct snapshot *snapshot, const struct raw_capture *c
 			reach->unread_bytes);
 }
 
-/* Its cache hands out freed strings with the stacks of their earlier users. */
+/* Warns about the BSTR cache, which hands out freed strings with the stacks of their earlier
+ * users. */
 static void warn_of_bstr_cache(struct snapshot *snapshot, const struct tracer_area *area)
 {
 	if (!(area->flags & TRACER_FLAG_BSTR_CACHE))

@@ -1,3 +1,5 @@
+/* Construction of the model from a capture: the heaps, the stack of each block, blocks that only
+ * the tracer has, and virtual memory. The last part replaces blocks by sums for each stack. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +13,15 @@
 struct joining {
 	struct snapshot *snapshot;
 	struct raw_capture *captured;
-	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
-	uint32_t
-		*records; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
+	/* The tracer's id of a stack -> the snapshot's index, or STACK_NONE. */
+	struct u64map traced;
+	/* Index of a record -> the snapshot's index of its stack, or STACK_NONE. */
+	uint32_t *records;
 	uint64_t mismatches;
-	struct u64map
-		lost; /* addresses of blocks that others are lost with -> their places in the snapshot's lost */
+	/* Addresses of blocks with which others are lost -> index into the snapshot's lost. */
+	struct u64map lost;
 	bool is_sample;
-	bool *is_joined; /* by block of the tracer: the walk has it */
+	bool *is_joined; /* by index of the tracer's blocks: the walk has the block */
 };
 
 /* ---------------------------------------------------------------- stacks */
@@ -37,7 +40,7 @@ static uint32_t put_stack(
 	return index;
 }
 
-/* The index of the stack that the tracer has under id, or STACK_NONE. */
+/* Returns the index of the tracer's stack with this id, or STACK_NONE. */
 static uint32_t traced_stack(struct joining *joining, uint32_t id)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -51,7 +54,6 @@ static uint32_t traced_stack(struct joining *joining, uint32_t id)
 	return index;
 }
 
-/* Adds the stacks of all records, each once. */
 static void put_records(struct joining *joining)
 {
 	const struct ust *ust = joining->captured->ust;
@@ -67,7 +69,8 @@ static void put_records(struct joining *joining)
 	}
 }
 
-/* Returns true if the tracer's size of a block counts: the walk of its heap was not sound. */
+/* Returns true if the tracer's size of a block is to be used because the walk of its heap was not
+ * sound. */
 static bool is_size_traced(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {
@@ -78,7 +81,8 @@ static bool is_size_traced(
 	       tracer_copy_matches(&joining->captured->tracer, traced, heap->addr, bytes);
 }
 
-/* An entry of the tracer's of another size or heap is not about this block. */
+/* Finds the tracer's entry for a walked block. An entry with another size or heap describes a
+ * different block. */
 static const struct tracer_block *traced_block(struct joining *joining, struct block *walked)
 {
 	struct raw_capture *captured = joining->captured;
@@ -102,7 +106,8 @@ static const struct tracer_block *traced_block(struct joining *joining, struct b
 	return NULL;
 }
 
-/* The tracer knows best; a block that it did not see may have a record from before. */
+/* Returns the stack of a block. The tracer has priority. A block that it did not see may have a
+ * record from before. */
 static uint32_t stack_of(
 	struct joining *joining, const struct block *walked, const struct tracer_block *traced)
 {
@@ -119,7 +124,8 @@ static uint32_t stack_of(
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Puts a block with that stack behind the others. It may be one of the walk's, for which there is room. */
+/* Appends a block with that stack. block may be an element of the walk's array, in which there is
+ * room. */
 static void put_block(struct snapshot *snapshot, const struct block *block, uint32_t stack)
 {
 	struct block *put = snapshot->block_count < snapshot->block_cap ?
@@ -140,8 +146,8 @@ static void count_stackless(struct snapshot *snapshot, const struct block *block
 		block_totals_add(&heap->stackless_lost, &one);
 }
 
-/* Counts a block without a stack if it is from before the tracer was attached: it was listed then, or, where nothing was
- * listed, no hook saw it. */
+/* Counts a block without a stack if it is older than the attached tracer. Such a block was listed
+ * at that time; if nothing was listed, no hook saw it. */
 static void count_older(
 	struct raw_capture *captured, const struct block *block, const struct tracer_block *traced)
 {
@@ -151,7 +157,7 @@ static void count_older(
 			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
 }
 
-/* In line, for there are millions. */
+/* Inline, because there are millions of blocks. */
 static inline void add_block(
 	struct snapshot *snapshot, const struct block *block, uint32_t stack, uint32_t reach)
 {
@@ -167,7 +173,6 @@ static inline void add_block(
 	snapshot->reach[snapshot->reach_count++] = reach;
 }
 
-/* What leads to a block of the walk. */
 static uint32_t reach_of_walked(struct joining *joining, size_t number)
 {
 	const struct reach *reach = joining->captured->reach.reach;
@@ -188,8 +193,8 @@ static uint32_t reach_of_walked(struct joining *joining, size_t number)
 	return BLOCK_LOST_WITH + place;
 }
 
-/* The walk's blocks become the snapshot's, where they are; those that are not kept are written over. In a sample, the
- * walk counts all blocks; what was recorded of them stands for the others. */
+/* Turns the walk's blocks into the snapshot's, in place; blocks that are not kept are overwritten.
+ * In a sample, the walk counts all blocks, and the recorded blocks stand for the others. */
 static void join_walked(struct joining *joining)
 {
 	struct walk *walk = &joining->captured->walk;
@@ -219,7 +224,7 @@ static void join_walked(struct joining *joining)
 	}
 }
 
-/* Adds the blocks that the tracer has and the walk has not, of heaps that were not walked, or in part. */
+/* Adds the blocks that only the tracer has, in heaps that were not or only partly walked. */
 static void join_unwalked(struct joining *joining)
 {
 	struct raw_capture *captured = joining->captured;
@@ -256,7 +261,7 @@ static void join_unwalked(struct joining *joining)
 	u64map_release(&incomplete);
 }
 
-/* Counts the blocks that the tracer has and a sound walk of their heap has not. */
+/* Counts the blocks that the tracer has and a sound walk of their heap does not. */
 static uint64_t count_freed_unseen(struct joining *joining)
 {
 	const struct raw_capture *captured = joining->captured;
@@ -283,7 +288,7 @@ static uint64_t count_freed_unseen(struct joining *joining)
 
 /* ---------------------------------------------------------------- virtual memory */
 
-/* In the order of the headings. */
+/* Headings and the kinds of ranges under them, in order. */
 static const struct {
 	uint64_t addr;
 	enum tracer_range_kind kind;
@@ -293,8 +298,8 @@ static const struct {
 	{HEAP_MAPPED, RANGE_MAPPED},
 };
 
-/* Adds the headings behind the heaps, also when there is nothing under them, if the functions that tell of
- * virtual memory are hooked, or were. */
+/* Adds the headings after the heaps, even if they are empty, provided that the functions for
+ * virtual memory are or were hooked. */
 static void join_virtual(struct joining *joining)
 {
 	const struct tracer_copy *tracer = &joining->captured->tracer;
@@ -326,7 +331,7 @@ static void join_virtual(struct joining *joining)
 	}
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole model */
 
 void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 {
@@ -373,7 +378,7 @@ void model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 /* ---------------------------------------------------------------- sums instead of blocks */
 
 struct summing {
-	struct u64map known; /* heap and stack -> the place in sums */
+	struct u64map known; /* heap and stack -> index into sums */
 	struct block_sum *sums;
 	size_t count, cap;
 };
@@ -396,7 +401,7 @@ static void add_sum(struct summing *summing, const struct block_sum *more)
 	to->overhead_bytes += more->overhead_bytes;
 }
 
-/* Of one heap, what leads to its blocks, and stack there is one. */
+/* Sorts by heap, reach and stack. No two sums are equal. */
 static int order_of(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;

@@ -1,17 +1,20 @@
+/* Estimates from the blocks of a sampling tracer. Each group of equal blocks becomes a sum, scaled
+ * by the weight of its size. */
 #include "snapshot/capture/capture_parts.h"
 
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 
-#define COUNT_MAX ((uint64_t)1 << 53) /* what a double counts; more there cannot be */
+#define COUNT_MAX ((uint64_t)1 << 53) /* counts that a double represents exactly */
 
 static int order_of(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-/* By size first: what is rounded here is made up for there, in blocks of nearly the same size. */
+/* Sorts by size first, so that a rounding error is compensated in blocks of nearly the same
+ * size. */
 static int by_size(const void *a, const void *b)
 {
 	const struct block *x = a, *y = b;
@@ -24,7 +27,7 @@ static int by_size(const void *a, const void *b)
 	return order ? order : order_of(x->overhead_bytes, y->overhead_bytes);
 }
 
-/* As the dump lists them; of one stack in one heap, the larger blocks last. */
+/* Sorts in the order of the dump; within a stack and heap by size. */
 static int by_heap(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;
@@ -54,9 +57,9 @@ static void add_sum(struct snapshot *snapshot, const struct block *block, uint64
 }
 
 /*
- * Counts are whole numbers: what one is too small or too large by, up to a half, the next makes up
- * for. So all counts together are at most a half off, and all bytes nearly one whole largest block.
- */
+ * Counts are whole numbers. A rounding error of up to a half is carried over to the next count. So
+ * the sum of all counts is off by at most a half, and the sum of bytes by less than about one
+ * largest block. */
 void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 {
 	struct block *recorded = snapshot->blocks;
@@ -73,7 +76,7 @@ void sample_add_sums(struct snapshot *snapshot, uint64_t sample_bytes)
 			to++;
 		owed += (double)(to - from) *
 			block_sample_weight(block->requested_bytes, sample_bytes);
-		/* At least one stands for itself: no less than a half is owed. */
+		/* A group has at least its one block, and at least a half is owed. */
 		whole = owed < COUNT_MAX ? (uint64_t)(owed + 0.5) : COUNT_MAX;
 		whole += !whole;
 		owed -= (double)whole;

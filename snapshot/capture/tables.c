@@ -1,7 +1,6 @@
 /*
- * Blocks from the tracer's tables: what stands in for a walk of a held process, what completes a walk that could
- * not read all heaps, and how the tracer judges a walk.
- */
+ * Blocks from the tracer's tables. They replace the walk of a held process, or complete a walk that
+ * could not read all heaps. A comparison with a walk detects a wrong layout. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ bool tables_are_complete(const struct raw_capture *captured)
 
 /* ---------------------------------------------------------------- heaps */
 
-/* Fills heaps with the heaps of the walk: address -> index. */
+/* Initialises heaps with the heaps of the walk: address -> index. */
 static void index_heaps(const struct walk *walk, struct u64map *heaps)
 {
 	u64map_init(heaps);
@@ -36,7 +35,7 @@ static void index_heaps(const struct walk *walk, struct u64map *heaps)
 	}
 }
 
-/* Heaps that have come or gone since, or are just going. */
+/* Returns false if heaps were created or destroyed since the walk, or are being destroyed. */
 static bool are_same_heaps(const struct tracer_area *area, const struct u64map *heaps)
 {
 	for (uint32_t i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
@@ -73,13 +72,13 @@ bool tables_have_all(const struct raw_capture *captured)
 
 struct giving {
 	struct raw_capture *captured;
-	bool *is_known; /* by block of the tracer: the walk has it as it is */
-	bool *is_kept; /* by block of the walk: it is one of those */
+	bool *is_known; /* by index of the tracer's blocks: the walk has the same block */
+	bool *is_kept; /* by index of the walk's blocks: the block stays */
 	struct u64map heaps;
-	struct u64map overheads; /* heap and size -> overhead of a block like that */
+	struct u64map overheads; /* heap and size -> overhead of such a block */
 };
 
-/* Returns true if the walk of a heap may lack blocks: then those of the tracer are added. */
+/* Returns true if the walk of a heap may lack blocks, so that the tracer's blocks are added. */
 static bool is_incomplete(const struct heap *heap)
 {
 	return heap->unwalked || heap->is_partial;
@@ -123,9 +122,8 @@ int tables_add_heaps(struct raw_capture *captured)
 /* ---------------------------------------------------------------- sizes */
 
 /*
- * Bytes by which a heap's size of a block may be too large: one size class. Classes are 16 bytes apart up to 256 bytes,
- * then a sixteenth of a power of two.
- */
+ * Returns the bytes by which a heap's size of a block may be too large: one size class. Classes are
+ * 16 bytes apart up to 256 bytes, then a sixteenth of a power of two. */
 static uint64_t class_bytes(uint64_t bytes)
 {
 	uint64_t step = 16;
@@ -135,7 +133,7 @@ static uint64_t class_bytes(uint64_t bytes)
 	return step;
 }
 
-/* Returns true if the tracer's size of a block is right, and the heap's too large. */
+/* Returns true if the tracer's size of a block is right and the heap's is too large. */
 static bool is_loose(const struct heap *heap, uint64_t walked_bytes, uint64_t traced_bytes)
 {
 	return heap->has_loose_sizes && traced_bytes < walked_bytes &&
@@ -167,28 +165,28 @@ void tables_correct_sizes(struct raw_capture *captured)
 	}
 }
 
-/* ---------------------------------------------------------------- the tracer as a judge */
+/* ---------------------------------------------------------------- comparing walk and tracer */
 
-#define JUDGE_MANY ((size_t)1 << 12) /* of more blocks one in JUDGE_SHARE is looked up */
+#define JUDGE_MANY ((size_t)1 << 12) /* with more blocks, one in JUDGE_SHARE is looked up */
 #define JUDGE_SHARE 16u
-#define JUDGE_FEWEST 64 /* fewer blocks of a heap do not prove anything */
+#define JUDGE_FEWEST 64 /* fewer blocks of a heap prove nothing */
 #define JUDGE_MISSING 100 /* one block in 100 may be missing */
 
 struct lookups {
-	uint32_t looked_up, found; /* blocks of the tracer; of those, in the walk */
-	uint32_t walked, traced; /* blocks of the walk; of those, in the tracer's tables */
-	uint64_t walked_bytes; /* of all walked blocks, with their overhead */
-	uint64_t missing_bytes; /* requested, of the tracer's blocks that were not found */
+	uint32_t looked_up, found; /* blocks of the tracer; number of those that the walk has */
+	/* Blocks of the walk; number of those that the tracer's tables have. */
+	uint32_t walked, traced;
+	uint64_t walked_bytes; /* of all walked blocks, including overhead */
+	uint64_t missing_bytes; /* requested bytes of the tracer's blocks that were not found */
 };
 
-/* Returns true if a block at addr belongs to the sample that is looked up. */
 static bool is_sampled(uint64_t addr, size_t count)
 {
 	return count <= JUDGE_MANY ||
 	       (addr * UINT64_C(0x9e3779b97f4a7c15) >> 32) % JUDGE_SHARE == 0;
 }
 
-/* Counts the tracer's blocks by heap of the walk, as if all were missing. */
+/* Counts the tracer's blocks by heap of the walk, all as missing at first. */
 static void count_traced(
 	const struct tracer_copy *tracer, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -206,7 +204,8 @@ static void count_traced(
 	}
 }
 
-/* Counts the walk's blocks that the tracer has in that heap, of that size or a little smaller. */
+/* Counts the walk's blocks that the tracer has in the same heap with the same or a slightly smaller
+ * size. */
 static void count_found(
 	const struct raw_capture *captured, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -240,10 +239,10 @@ static void count_found(
 }
 
 /*
- * Returns true if the heap's layout must be the wrong one: many blocks of the tracer are missing. They are missing, too, if they
- * were freed unseen; no Windows since 10 is known to do that. A wrong layout also finds blocks that no program has, which a
- * tracer that has all blocks lacks. With another tracer, missing blocks that fit into no free space were not freed.
- */
+ * Returns true if the heap's layout must be wrong because many blocks of the tracer are missing.
+ * They are also missing if they were freed unseen, which no Windows since 10 is known to do. A
+ * wrong layout also finds blocks that never existed; a tracer with all blocks lacks these. With any
+ * other tracer, missing blocks that do not fit into the heap's free space were not freed. */
 static bool is_contradicted(
 	const struct raw_capture *captured, const struct heap *heap, const struct lookups *of)
 {
@@ -261,7 +260,7 @@ static bool is_contradicted(
 		       of->missing_bytes > free_bytes;
 }
 
-/* Forgets what the walk found in heaps of that layout. */
+/* Discards the results of the walk in heaps of that layout. */
 static void forget_layout(struct walk *walk, const char *layout)
 {
 	size_t kept = 0;
@@ -309,9 +308,9 @@ const char *tables_judge(struct raw_capture *captured)
 	return wrong;
 }
 
-/* ---------------------------------------------------------------- blocks in the walk's place */
+/* ---------------------------------------------------------------- replacing the walk */
 
-/* The block of the tracer's that a walked one is, or NULL. */
+/* Returns the tracer's entry for a walked block, or NULL. */
 static const struct tracer_block *same_block(
 	const struct raw_capture *captured, const struct block *walked)
 {
@@ -328,7 +327,7 @@ static uint64_t size_key(uint32_t heap, uint64_t bytes)
 	return (uint64_t)heap << (64 - TRACER_STACK_BITS) | bytes;
 }
 
-/* What the first block of each size has. */
+/* Notes the overhead of the first block of each size. */
 static void note_overheads(struct giving *giving)
 {
 	const struct walk *walk = &giving->captured->walk;
@@ -343,7 +342,8 @@ static void note_overheads(struct giving *giving)
 	}
 }
 
-/* Returns true if a heap belongs to the half of a 32-bit process that is 64-bit: its tracer does not see that one. */
+/* Returns true if a block belongs to the 64-bit half of a 32-bit process, which its tracer does not
+ * see. */
 static bool is_of_other_half(const struct raw_capture *captured, const struct block *walked)
 {
 	const struct heap *heap = &captured->walk.heaps[walked->heap];
@@ -351,8 +351,8 @@ static bool is_of_other_half(const struct raw_capture *captured, const struct bl
 	return heap->bits && heap->bits != captured->tracer.area.pointer_bytes * 8;
 }
 
-/* Finds the walk's blocks that are still there, each once, and returns how many the tracer has. Blocks that it cannot
- * see are kept. */
+/* Finds the walk's blocks that still exist, each once. Returns the number that the tracer has.
+ * Blocks that the tracer cannot see are kept. */
 static size_t find_known(struct giving *giving)
 {
 	const struct raw_capture *captured = giving->captured;
@@ -394,7 +394,8 @@ static bool add_new(struct giving *giving, const struct tracer_block *traced)
 	u64map_find(&giving->heaps, tracer_copy_heap(&captured->tracer, traced), &heap);
 	if (is_incomplete(&walk->heaps[heap]))
 		return true; /* listed without the walk */
-	/* The walk came after it, and did not find it: it was freed past the tracer's hooks. */
+	/* The block is older than the walk, which did not find it: it was freed past the tracer's
+	 * hooks. */
 	if (tracer_copy_is_old(traced))
 		return false;
 	if (!u64map_find(&giving->overheads, size_key(heap, bytes), &overhead))
