@@ -1,3 +1,4 @@
+/* Sorted list of the ranges of a target that may contain code, with a cache for searches. */
 #include "snapshot/stacks/code_ranges.h"
 
 #include <stdlib.h>
@@ -88,7 +89,6 @@ int code_ranges_take(struct code_ranges *ranges, struct target *target,
 	return rc;
 }
 
-/* How many start before addr. */
 static size_t count_before(const struct code_ranges *ranges, uint64_t addr)
 {
 	size_t low = 0, count = ranges->count;

@@ -1,10 +1,11 @@
+/* Finding the tracer's DLL in a target, and the checks of its area. */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "snapshot/stacks/tracer_read.h"
 
-/* What every version's area begins with. */
+/* Head of the area, identical in every version. */
 #define HEAD_BYTES offsetof(struct tracer_area, pointer_bytes)
 
 /* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
@@ -67,7 +68,8 @@ int tracer_check(const struct target *target, const struct tracer_area *area, st
 	}
 }
 
-/* Its room is below the end of any address space; where in it the tables lie is tracer_table.c's. */
+/* Returns true if the reserved memory lies in the address space. tracer_table.c checks the tables
+ * in it. */
 static bool is_sound(const struct target *target, const struct tracer_area *area)
 {
 	return area->pointer_bytes == (target->bits == 32 ? 4 : 8) &&
@@ -80,7 +82,7 @@ int tracer_area_read(
 {
 	int rc;
 
-	/* The first bytes are there in every version. */
+	/* Every version has these first bytes. */
 	if (target_read(target, area_addr, area, HEAD_BYTES))
 		return target_err(target, area_addr, "unreadable tracer", err);
 	rc = check_version(target, area, err);
@@ -109,6 +111,6 @@ bool tracer_is_busy(struct target *target, uint64_t area_addr, bool with_blocks)
 	if (target_read(target, area_addr + offsetof(struct tracer_area, ranges), &ranges,
 		    sizeof(ranges)))
 		return false;
-	/* A lock that is never given back leaves it odd for ever. */
+	/* A lock that is never released leaves it odd forever. */
 	return (ranges.changing & 1) && !ranges.broken;
 }

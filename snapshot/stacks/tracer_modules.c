@@ -1,3 +1,6 @@
+/* Virtual ranges and unloaded modules in a copy of the tracer's tables. A segment tree over the
+ * extents of all unloads finds the module that was loaded at an address when a stack was
+ * recorded. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +27,8 @@ static bool is_sound(const struct tracer_range *range)
 	       range->end <= TARGET_SPACE_BYTES;
 }
 
-/* Live ones first, by address. A total order, so that of two in one place the same one stays each
- * time. */
+/* Sorts live ranges first, then by address. The order is total, so that of two ranges in one place
+ * the same one always remains. */
 static int by_start(const void *a, const void *b)
 {
 	const struct tracer_range *x = a, *y = b;
@@ -42,7 +45,7 @@ static int by_start(const void *a, const void *b)
 	return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-/* Of items in order, leaves out those on top of another; how many stay. */
+/* Removes sorted items that overlap an earlier item. Returns the number that remain. */
 static size_t drop_overlapping(struct tracer_range *items, size_t count)
 {
 	size_t kept = 0;
@@ -54,7 +57,7 @@ static size_t drop_overlapping(struct tracer_range *items, size_t count)
 	return kept;
 }
 
-/* Of items in order, leaves out those on top of a live one; how many stay. */
+/* Removes sorted items that overlap a live item. Returns the number that remain. */
 static size_t drop_replaced(struct tracer_range *items, size_t count,
 	const struct tracer_range *live, size_t live_count)
 {
@@ -69,8 +72,8 @@ static size_t drop_replaced(struct tracer_range *items, size_t count,
 	return kept;
 }
 
-/* What is being freed may be refused, and stays where it is then; but of two in one place one is gone
- * or never got the memory, and a live one is neither. */
+/* Removes overlapping ranges. A range that is being freed stays, because the free may fail. Of two
+ * ranges in one place, one was freed or was never allocated; a live range is neither and stays. */
 static void settle(struct tracer_range_list *list)
 {
 	size_t live_count = 0, taken_count, kept;
@@ -117,14 +120,14 @@ void tracer_ranges_parse(
 }
 
 /*
- * Synthetic bases begin here. On x64 no program has an address from 2^47 on; in 32 bits few programs
- * may use the upper half, and no system puts DLLs there by itself.
- */
+ * Synthetic bases begin here. On x64 no program has an address from 2^47 on. In 32 bits few
+ * programs may use the upper half, and no system loads DLLs there by default. */
 #define BASE_64 ((uint64_t)1 << 47)
 #define BASE_32 ((uint64_t)1 << 31)
 #define LIMIT_64 TRACER_LOST_BASE
 #define LIMIT_32 ((uint64_t)1 << 32)
-#define GRANULE ((uint64_t)0x10000) /* as modules are loaded; one is left free behind each */
+/* Unit in which modules are loaded; one unit after each module stays free. */
+#define GRANULE ((uint64_t)0x10000)
 
 #define RECORDS_MAX ((size_t)1 << 28) /* bytes */
 #define UNLOADS_MAX ((size_t)1 << 20)
@@ -136,13 +139,13 @@ struct tracer_unloaded {
 	uint8_t is_used;
 };
 
-/* Where a module lay until it was unloaded. */
+/* Range of a module until it was unloaded. */
 struct tracer_extent {
 	uint64_t base, end;
 	uint32_t module; /* or MODULE_UNKNOWN */
 };
 
-/* Records by where they begin. */
+/* A record's offset and its module. */
 struct module_entry {
 	uint64_t at;
 	uint32_t module;
@@ -172,7 +175,7 @@ static uint64_t round_up(uint64_t bytes)
 
 /* ---------------------------------------------------------------- records */
 
-/* As core/pe/pe.h spells it. */
+/* Formats a GUID as described in core/pe/pe.h. */
 static void guid_text(char text[33], const uint8_t *guid)
 {
 	static const unsigned char order[] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -191,7 +194,8 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* The record at bytes, of which left are there; how far it is to the next, or 0 when it is none. */
+/* Parses the head of the record at bytes, of which `left` remain. Returns the distance to the next
+ * record, or 0 if the record is invalid. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
 	size_t place;
@@ -227,7 +231,7 @@ static void fill(struct tracer_modules *modules, struct tracer_unloaded *item,
 			(const char *)texts + head->path_units * 2, head->pdb_bytes);
 }
 
-/* The number of a record's module: one that is known already, or a new one. */
+/* Returns the index of a record's module; adds the module if it is new. */
 static uint32_t take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
 	const struct tracer_module *head, const unsigned char *bytes)
 {
@@ -244,7 +248,7 @@ static uint32_t take_record(struct tracer_modules *modules, struct table *known,
 	return (uint32_t)modules->count++;
 }
 
-/* *records: where each begins, in their order. 0 or -ERR_TARGET. */
+/* Parses all records. *records: offset of each, in order. Returns 0 or -ERR_TARGET. */
 static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
 	struct module_entry **records, size_t *count)
 {
@@ -266,7 +270,7 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 			at, take_record(modules, &known, &item_cap, &head, bytes + at)};
 	}
 	table_release(&known);
-	/* They do not move any more. */
+	/* The items no longer move, so their pointers can be set. */
 	for (size_t i = 0; i < modules->count; i++) {
 		if (modules->items[i].module.pdb_guid)
 			modules->items[i].module.pdb_guid = modules->items[i].guid;
@@ -305,11 +309,11 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 			*extent = (struct tracer_extent){unload.base, unload.end, MODULE_UNKNOWN};
 			continue;
 		}
-		/* Its headers did not tell: then its first unload does, for good. */
+		/* Without a size in its headers, the module keeps the size of its first unload. */
 		if (!modules->items[record->module].module.size_bytes)
 			modules->items[record->module].module.size_bytes =
 				(uint32_t)(unload.end - unload.base);
-		/* What lies behind the image is none of it. */
+		/* Memory after the image does not belong to it. */
 		span = round_up(modules->items[record->module].module.size_bytes);
 		if (unload.end - unload.base > span)
 			unload.end = unload.base + span;
@@ -320,7 +324,7 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 	return 0;
 }
 
-/* ---------------------------------------------------------------- which covers what */
+/* ---------------------------------------------------------------- unloads by address */
 
 static int by_value(const void *a, const void *b)
 {
@@ -346,7 +350,7 @@ static void make_edges(struct tracer_modules *modules)
 	modules->edge_count = kept;
 }
 
-/* How many edges are not above addr. */
+/* Returns the number of edges that are not above addr. */
 static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
 {
 	size_t low = 0, count = modules->edge_count;
@@ -365,9 +369,9 @@ static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
 }
 
 /*
- * A segment tree: leaf i, at edge_count + i, is what lies between edge i and the next; a node has
- * those below it. Each unload is put at the few nodes that make up its extent.
- */
+ * Adds an unload to the segment tree. Leaf edge_count + i is the range between edge i and the next;
+ * an inner node covers the ranges of its children. The unload is added to the few nodes that make
+ * up its extent. */
 static void put_in_tree(const struct tracer_modules *modules, uint32_t number,
 	void (*put)(const struct tracer_modules *modules, size_t node, uint32_t number))
 {
@@ -392,7 +396,7 @@ static void count_at(const struct tracer_modules *modules, size_t node, uint32_t
 	modules->first[node]++;
 }
 
-/* From the end of a node's part of the list to its start. */
+/* Fills a node's part of the list from its end to its start. */
 static void add_at(const struct tracer_modules *modules, size_t node, uint32_t number)
 {
 	modules->list[--modules->first[node]] = number;
@@ -414,7 +418,7 @@ static void make_tree(struct tracer_modules *modules)
 		put_in_tree(modules, (uint32_t)i, add_at);
 }
 
-/* The first unload from born on that covers addr; extent_count: none. */
+/* Returns the first unload, from born on, that covers addr, or extent_count. */
 static size_t find_unload(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
 {
 	size_t best = modules->extent_count, below = edges_below(modules, addr);
@@ -460,9 +464,9 @@ int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *re
 	return rc;
 }
 
-/* ---------------------------------------------------------------- their places */
+/* ---------------------------------------------------------------- bases of unloaded modules */
 
-/* The first place from at on that keeps clear of live modules. */
+/* Returns the first place from `at` on that avoids live modules. */
 static uint64_t clear_place(
 	uint64_t at, uint64_t span, const struct module *live, size_t live_count)
 {
@@ -500,7 +504,7 @@ size_t tracer_modules_find(const struct tracer_modules *modules, uint32_t born, 
 
 	if (born >= modules->extent_count || !addr)
 		return SIZE_MAX;
-	/* The call before the return address is what counts. */
+	/* The call precedes the return address and decides. */
 	number = find_unload(modules, born, addr - 1);
 	if (number == modules->extent_count)
 		number = find_unload(modules, born, addr);

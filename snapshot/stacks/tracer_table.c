@@ -1,3 +1,5 @@
+/* A copy of the tracer's tables. Its parts: sorting and indexing of blocks, location and limits of
+ * the tables in the target, repeated reading of changed pieces, and parsing. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,13 +9,13 @@
 #include "snapshot/stacks/tracer_parts.h"
 #include "snapshot/stacks/tracer_read.h"
 
-/* ---------------------------------------------------------------- order */
+/* ---------------------------------------------------------------- sorting */
 
-/* A radix sort from the lowest digit on: addresses of one process differ in few of them. */
+/* A radix sort from the lowest digit on: most digits of the addresses in a process are equal. */
 #define DIGIT_BITS 11
 #define DIGITS ((TRACER_ADDR_BITS + DIGIT_BITS - 1) / DIGIT_BITS)
 #define VALUES ((size_t)1 << DIGIT_BITS)
-#define FEW 64 /* so few are ordered without all that */
+#define FEW 64 /* fewer blocks are sorted with qsort() */
 
 static int by_addr(const void *a, const void *b)
 {
@@ -27,7 +29,7 @@ static unsigned digit_of(const struct tracer_block *block, unsigned digit)
 	return tracer_block_addr(block) >> digit * DIGIT_BITS & (VALUES - 1);
 }
 
-/* How often each value of each digit is there; false: the blocks are in order as they are. */
+/* Counts the values of each digit. Returns false if the blocks are in order already. */
 static bool count_digits(const struct tracer_block *blocks, size_t count, size_t (*counts)[VALUES])
 {
 	bool is_ordered = true;
@@ -41,7 +43,7 @@ static bool count_digits(const struct tracer_block *blocks, size_t count, size_t
 	return !is_ordered;
 }
 
-/* Puts the blocks in the order of one digit; counts becomes where its values end. */
+/* Sorts the blocks by one digit. Afterwards counts contains the end of each value. */
 static void deal(struct tracer_block *to, const struct tracer_block *from, size_t count,
 	unsigned digit, size_t *counts)
 {
@@ -65,7 +67,7 @@ static void sort_by_digits(struct tracer_block *blocks, struct tracer_block *oth
 	for (unsigned k = 0; k < DIGITS; k++) {
 		struct tracer_block *dealt = to;
 
-		if (counts[k][digit_of(&from[0], k)] == count) /* all have the same */
+		if (counts[k][digit_of(&from[0], k)] == count) /* all have the same digit */
 			continue;
 		deal(to, from, count, k, counts[k]);
 		to = from;
@@ -105,7 +107,7 @@ static size_t part_of(const struct tracer_index *index, uint64_t addr)
 	return (size_t)((addr - index->first) >> index->shift);
 }
 
-/* Makes the index of ordered blocks. Without memory for it there is none, which only costs time. */
+/* Builds the index of sorted blocks. Without memory there is no index, and searches take longer. */
 static void index_build(struct tracer_index *index, const struct tracer_block *blocks, size_t count)
 {
 	uint64_t span, parts = count;
@@ -129,13 +131,13 @@ static void index_build(struct tracer_index *index, const struct tracer_block *b
 }
 
 #define SHARD_PAGES_MAX (1u << 18)
-#define READ_BYTES ((size_t)1 << 20) /* at once */
-#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
+#define READ_BYTES ((size_t)1 << 20) /* read at once */
+#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* largest offset that an id can name */
 #define MODULES_MAX ((uint64_t)1 << 26)
 #define UNLOADS_MAX ((uint64_t)1 << 20)
 #define RANGES_MAX ((uint64_t)1 << 24)
-#define TOTAL_PART 2 /* of the machine's memory: all tables together */
-#define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, as the tracer can */
+#define TOTAL_PART 2 /* limit for all tables together: 1/2 of the machine's memory */
+#define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, the tracer's own limit */
 
 void tracer_copy_init(struct tracer_copy *copy)
 {
@@ -143,7 +145,7 @@ void tracer_copy_init(struct tracer_copy *copy)
 	tracer_modules_init(&copy->modules);
 }
 
-/* Without the area: it is large. */
+/* Releases everything except the area. */
 static void forget(struct tracer_copy *copy)
 {
 	for (size_t i = 0; i < PART_COUNT; i++) {
@@ -166,7 +168,7 @@ void tracer_copy_release(struct tracer_copy *copy)
 	tracer_copy_init(copy);
 }
 
-/* ---------------------------------------------------------------- where the tables lie */
+/* ---------------------------------------------------------------- location of the tables */
 
 static int set_part(
 	struct tracer_copy *copy, size_t id, uint64_t addr, uint64_t bytes, uint64_t bytes_max)
@@ -178,7 +180,8 @@ static int set_part(
 	return 0;
 }
 
-/* A shard whose lock was never given back says what may be long past. */
+/* Plans the reading of a shard. A shard whose lock was never released is left out, because it may
+ * be outdated. */
 static int set_shard(struct tracer_copy *copy, size_t id)
 {
 	const struct tracer_shard *shard = &copy->area.shards[id];
@@ -190,7 +193,7 @@ static int set_shard(struct tracer_copy *copy, size_t id)
 		copy, id, shard->table, shard->pages * TRACER_PAGE, SHARD_PAGES_MAX * TRACER_PAGE);
 }
 
-/* A fresh process has committed nothing: its stack area is empty. */
+/* A new process has committed nothing, so its stack area is empty. */
 static int set_stacks(struct tracer_copy *copy)
 {
 	const struct tracer_area *area = &copy->area;
@@ -231,9 +234,8 @@ static int by_addr_of_part(const void *a, const void *b)
 }
 
 /*
- * All parts lie in the one reservation and none on another: else a few bytes in the target could be
- * made to look like any number of blocks.
- */
+ * Returns true if all parts lie in the one reservation and do not overlap. Otherwise a few bytes in
+ * the target could appear as any number of blocks. */
 static bool are_apart(struct tracer_copy *copy)
 {
 	const struct tracer_area *area = &copy->area;
@@ -281,16 +283,15 @@ static int fail(struct target *target, uint64_t area_addr, int rc, struct err *e
 }
 
 /*
- * Nothing has judged yet what is in the tables, and all of it is going to be read: a target may say
- * that there is far more than this machine can hold without harm to everybody else.
- */
+ * Checks the total size of the tables, whose contents are still unchecked. A target may claim more
+ * than this machine can hold without harm to other programs. */
 static int check_total(const struct tracer_copy *copy, struct target *target, struct err *err)
 {
 	uint64_t limit = os_memory_bytes() / TOTAL_PART, total = 0;
 
 	for (size_t i = 0; i < PART_COUNT; i++)
 		total += copy->parts[i].bytes;
-	if (!limit || total <= limit) /* without a limit: how much there is, is not known */
+	if (!limit || total <= limit) /* limit 0: the machine's memory is unknown */
 		return 0;
 	return err_set(err, ERR_TARGET, target->name,
 		"its tracer's tables take %" PRIu64 " MiB, more than half of this machine's memory",
@@ -312,8 +313,8 @@ static int plan(
 	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
 
-/* What is not there in the target fails when it is read: of what was asked for, at most one part was
- * not. */
+/* Allocates the copy of a part. If the target lacks the memory, reading the part fails; so at most
+ * one part is allocated in vain. */
 static int room_for(struct tracer_part *part)
 {
 	if (part->bytes)
@@ -321,7 +322,6 @@ static int room_for(struct tracer_part *part)
 	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
 }
 
-/* Reads bytes [at, end) of a part. */
 static int read_bytes(
 	struct target *target, const struct tracer_part *part, uint64_t at, uint64_t end)
 {
@@ -340,10 +340,10 @@ static int read_part(struct target *target, const struct tracer_part *part)
 	return read_bytes(target, part, 0, part->bytes);
 }
 
-/* ---------------------------------------------------------------- what has changed since */
+/* ---------------------------------------------------------------- reading changes */
 
-/* Whether a part lies where it did, and its changes were counted: of a shard whose lock somebody has they
- * may not be yet. */
+/* Returns true if a part is in the same place and its changes are counted. If a thread holds a
+ * shard's lock, changes may not be counted yet. */
 static bool is_counted(const struct tracer_copy *copy, const struct tracer_area *last_area,
 	size_t id, const struct tracer_part *last)
 {
@@ -355,7 +355,7 @@ static bool is_counted(const struct tracer_copy *copy, const struct tracer_area 
 	return id == PART_STACKS || (id < TRACER_SHARDS && !area->shards[id].lock);
 }
 
-/* Reads the pieces of a part that have changed, and what it has grown by. */
+/* Reads the changed pieces of a part, and the part by which it has grown. */
 static int read_changes(struct tracer_copy *copy, struct target *target, size_t id,
 	const uint32_t *last_changes, uint64_t last_bytes)
 {
@@ -378,7 +378,7 @@ static int read_changes(struct tracer_copy *copy, struct target *target, size_t 
 	return rc ? rc : read_bytes(target, part, from, part->bytes);
 }
 
-/* Takes over what was read last, as far as it is still so, and reads the rest. */
+/* Takes over the unchanged pieces of the last reading and reads the rest. */
 static int read_again(struct tracer_copy *copy, struct target *target, size_t id,
 	const struct tracer_area *last_area, struct tracer_part *last)
 {
@@ -458,7 +458,7 @@ int tracer_copy_read_unloads(
 	return fail(target, area_addr, failed, err);
 }
 
-/* ---------------------------------------------------------------- what they say */
+/* ---------------------------------------------------------------- parsing */
 
 static size_t count_valid(const struct tracer_part *part)
 {
@@ -473,8 +473,8 @@ static size_t count_valid(const struct tracer_part *part)
 	return count;
 }
 
-/* Returns true if no change of the shard's table was counted since the mark, around that offset. A shard whose lock is
- * held may be just being changed. */
+/* Returns true if no change of the shard's table around that offset was counted since the mark. A
+ * shard whose lock is held may be changing. */
 static bool is_unchanged(const struct tracer_copy *copy, size_t id, uint64_t offset)
 {
 	const struct tracer_area *now = &copy->area, *since = copy->since;
@@ -508,7 +508,7 @@ static int parse_blocks(struct tracer_copy *copy)
 
 	for (size_t i = 0; i < TRACER_SHARDS; i++)
 		count += count_valid(&copy->parts[i]);
-	/* One more: what is not valid is looked at behind the last. */
+	/* One more, because an invalid entry is copied after the last before it is checked. */
 	copy->blocks = malloc((count + 1) * sizeof(*copy->blocks));
 	if (!copy->blocks)
 		return -ERR_NOMEM;
@@ -594,7 +594,8 @@ uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_bl
 	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
 }
 
-/* What is in the place of a module whose unload found no room says nothing about a frame in it. */
+/* Resolves a frame. If an unload at its address could not be recorded, the module that is there now
+ * is not the frame's. */
 static uint64_t resolve(const struct tracer_copy *copy, uint32_t born, uint64_t frame)
 {
 	uint64_t found = tracer_modules_resolve(&copy->modules, born, frame);

@@ -1,3 +1,5 @@
+/* Records of the user-mode stack trace database: reading them, and choosing each record's number of
+ * frames from two candidates (see ust.h). */
 #include "snapshot/stacks/ust.h"
 
 #include <stdlib.h>
@@ -8,9 +10,9 @@
 #include "snapshot/stacks/ust_layout.h"
 #include "snapshot/target/nt_process.h"
 
-#define CLEAR_MIN 8 /* so many records at least show where the number is */
-#define CLEAR_TIMES 4 /* and so many times those that show the other place */
-#define ADDRESS_MIN 0x10000u /* below, Windows has no memory */
+#define CLEAR_MIN 8 /* records that must at least agree on the slot */
+#define CLEAR_TIMES 4 /* and their ratio to the records that favour the other */
+#define ADDRESS_MIN 0x10000u /* Windows has no memory below */
 
 static bool are_addresses(const uint64_t *frames, uint32_t count)
 {
@@ -34,7 +36,8 @@ static enum ust_fit fit_of(uint32_t said, struct code_ranges *code, const uint64
 	return are_addresses(frames, said) ? UST_FIT_WHOLE : UST_FIT_NONE;
 }
 
-/* The two numbers and the room of a record, with its first count (at most UST_DEPTH_MAX) slots. */
+/* Compares the two numbers and the room of a record with its first `count` slots (at most
+ * UST_DEPTH_MAX). */
 static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
 	struct code_ranges *code, const uint64_t *frames, uint32_t count)
 {
@@ -50,7 +53,7 @@ static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOT
 	}
 }
 
-/* No more frames of a record than these are ever chosen. */
+/* Returns the largest number of frames that can be chosen for a record. */
 static uint32_t ust_depth_most(const struct ust_depth *depth)
 {
 	uint32_t most = depth->in_code;
@@ -81,7 +84,7 @@ static bool is_clear(size_t yes, size_t no)
 	return yes >= CLEAR_MIN && yes / CLEAR_TIMES >= no;
 }
 
-/* guess is where the number stands if the records leave that open. */
+/* Derives the habit of a process. guess: slot to use if the records do not decide. */
 static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess)
 {
 	size_t depth = votes->fits[UST_SLOT_DEPTH], index = votes->fits[UST_SLOT_INDEX];
@@ -94,8 +97,9 @@ static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_
 	return habit;
 }
 
-/* Of a process that leaves no doubt, so many frames are taken that are addresses, and of which some
- * lie in code: more of the stack may be gone than what lies between. */
+/* Returns true if the usual number of a process with a clear habit may be right: all these frames
+ * are addresses, and some lie in code. Frames at the end of a stack may be in unloaded modules
+ * too. */
 static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	const uint64_t *frames, uint32_t said)
 {
@@ -108,7 +112,8 @@ static bool is_likely(const struct ust_depth *depth, struct code_ranges *code,
 	return has_code;
 }
 
-/* Frames as far as they lie in code. */
+/* Returns the number of leading frames that lie in code, within the room. *is_cut: the record
+ * claims more. */
 static uint32_t last_resort(
 	const struct ust_depth *depth, const struct ust_habit *habit, uint32_t said, bool *is_cut)
 {
@@ -119,7 +124,8 @@ static uint32_t last_resort(
 	return count;
 }
 
-/* Of two numbers that agree with the frames equally well, the one that has room. */
+/* Chooses between two numbers that fit equally well: the usual one, unless only the other is within
+ * the room. */
 static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_habit *habit)
 {
 	enum ust_slot other = habit->slot == UST_SLOT_DEPTH ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
@@ -131,8 +137,8 @@ static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_hab
 	return depth->said[habit->slot];
 }
 
-/* How many of the frames, ust_depth_most() of them, are the stack. *is_cut: the record says that there
- * are more, and what is there is no stack. */
+/* Chooses the number of frames, at most ust_depth_most(). *is_cut: the record claims more, but the
+ * rest is not a stack. */
 static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
 	struct code_ranges *code, const uint64_t *frames, bool *is_cut)
 {
@@ -157,15 +163,15 @@ static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust
 		is_cut);
 }
 
-#define AHEAD_RECORDS 8 /* their memory is fetched before it is looked at */
-#define AHEAD_BYTES 256 /* of each */
-#define RECORD_HEAD_MAX 64 /* bytes that tell where the frames are, and how many */
+#define AHEAD_RECORDS 8 /* distance, in records, at which memory is prefetched */
+#define AHEAD_BYTES 256 /* prefetched per record */
+#define RECORD_HEAD_MAX 64 /* bytes that contain the numbers and the place of the frames */
 
-/* Records of one kind: what holds for one in doubt is what the others of its kind show. */
+/* Kinds of records. A record in doubt follows the majority of its kind. */
 enum ust_record_kind {
-	ENTRY_32, /* of the database */
+	ENTRY_32, /* entry of the database */
 	ENTRY_64,
-	TRACE_32, /* of a page heap's own */
+	TRACE_32, /* trace of page heap */
 	TRACE_64,
 	RECORD_KINDS,
 };
@@ -179,14 +185,15 @@ struct ust_entry {
 };
 
 struct ust {
-	struct ust_entry *records; /* as those of the walk */
+	struct ust_entry *records; /* in the order of the walk's records */
 	size_t record_cap;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
-	/* So many frames the target's memory can hold at most, if no two records share theirs. */
+	/* Number of frames that the target's memory can still hold if records do not share
+	 * frames. */
 	uint64_t frames_left;
 	struct code_ranges code;
-	const struct module *modules; /* the caller's, while records are taken */
+	const struct module *modules; /* the caller's, during ust_take() */
 	size_t module_count;
 	struct ust_facts facts;
 };
@@ -221,7 +228,8 @@ static unsigned bits_of(const struct ust_entry *record)
 	return record->kind % 2 ? 64 : 32;
 }
 
-/* Records hold pointers, and so do lists of frames. */
+/* Returns true if addr is possible for a record or a list of frames, both of which contain
+ * pointers. */
 static bool can_be_there(uint64_t addr, unsigned bits)
 {
 	uint64_t space = bits == 64 ? TARGET_SPACE_BYTES : UINT64_C(1) << 32;
@@ -229,7 +237,7 @@ static bool can_be_there(uint64_t addr, unsigned bits)
 	return addr % (bits / 8u) == 0 && addr < space;
 }
 
-/* What is in the slots of frames, as far as it is there; how many. */
+/* Reads the slots of frames up to the first missing one. Returns their number. */
 static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_t slot,
 	unsigned bits, uint64_t frames[UST_DEPTH_MAX])
 {
@@ -238,7 +246,7 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 	uint32_t count = 0;
 
 	for (; count < UST_DEPTH_MAX && count < ust->frames_left; count++) {
-		/* At the end of memory they may not be all there. */
+		/* Slots at the end of memory may be missing. */
 		const unsigned char *bytes =
 			all ? all + count * size : memory_at(memory, slot + count * size, size);
 
@@ -249,7 +257,6 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 	return count;
 }
 
-/* Adds a record's frames. */
 static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -262,7 +269,8 @@ static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 	return 0;
 }
 
-/* What is in the slots, held against the numbers that the head has. */
+/* Reads the slots and compares them with the numbers in the head. Returns the number of frames to
+ * store. */
 static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	const uint16_t said[UST_SLOTS], unsigned room, uint64_t frames[UST_DEPTH_MAX])
 {
@@ -272,7 +280,7 @@ static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_e
 	return ust_depth_most(&record->depth);
 }
 
-/* What is no number of frames is 0. */
+/* Returns the number, or 0 if it is too large for a number of frames. */
 static uint16_t number(const unsigned char *bytes)
 {
 	uint32_t value = bytes_u32(bytes);
@@ -281,10 +289,10 @@ static uint16_t number(const unsigned char *bytes)
 }
 
 /*
- * Page heap may keep its stacks in traces of its own, which no fact tells from entries of the
- * database but what they look like: they lead to their frames. Which of their two numbers counts
- * these is no fact either. Returns how many frames are to be kept; 0: it is none.
- */
+ * Tries to read a record as a trace of page heap, which may store its stacks in such traces. Only
+ * their form distinguishes traces from entries of the database: they point to their frames. It is
+ * also unknown which of their two numbers counts the frames. Returns the number of frames to store,
+ * or 0 if the record is not a trace. */
 static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	uint64_t frames[UST_DEPTH_MAX])
 {
@@ -304,14 +312,13 @@ static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_en
 	if (!can_be_there(trace.first_slot, bits))
 		return 0;
 	most = read_frames(ust, memory, &trace, said, 0, frames);
-	/* In an image made of nothing but chance a code address is rare, a number that fits rarer. */
+	/* In random data a code address is rare, and a number that fits is rarer. */
 	if (!trace.depth.fit[UST_SLOT_DEPTH] && !trace.depth.fit[UST_SLOT_INDEX])
 		return 0;
 	*record = trace;
 	return most;
 }
 
-/* Reads a record that was just added. */
 static int read_record(struct ust *ust, struct memory *memory, struct ust_entry *record)
 {
 	unsigned bits = bits_of(record);
@@ -335,7 +342,7 @@ static int read_record(struct ust *ust, struct memory *memory, struct ust_entry 
 	return other ? keep_frames(ust, others, other) : keep_frames(ust, frames, most);
 }
 
-/* What has to be known before the first record is read; most processes have none. */
+/* Prepares for the first record; most processes have none. */
 static int prepare(struct ust *ust, struct target *target)
 {
 	ust->frames_left = target_committed_bytes(target) / 4;
@@ -364,8 +371,8 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	return rc;
 }
 
-/* Where the number stands, if the records do not tell: where programs that were tested on Windows read
- * it, by the process's flags; and else where public symbols say. */
+/* Guesses the slot of the number if the records do not decide. The process's flags select the slot
+ * that programs tested on Windows use; otherwise it is the slot in public symbols. */
 static enum ust_slot guess(uint32_t global_flag)
 {
 	bool is_index = global_flag & NT_FLAG_UST && !(global_flag & NT_FLAG_HPA);
@@ -373,7 +380,7 @@ static enum ust_slot guess(uint32_t global_flag)
 	return is_index ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
 }
 
-/* NULL: no record has any. */
+/* Returns NULL if no record has frames. */
 static const uint64_t *frames_of(const struct ust *ust, const struct ust_entry *record)
 {
 	return ust->frames ? ust->frames + record->frames_at : NULL;

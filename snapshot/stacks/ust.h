@@ -1,12 +1,12 @@
 /*
- * How many frames a record of a stack has.
+ * Number of frames in a record of a stack.
  *
- * Public symbols say that one of two numbers in it is that (Depth), programs that were tested on
- * Windows take the other (Index). What stands in the slot that is not used may be anything, a small
- * number in every record too. So each number is held against the frames: a record has memory for what
- * it needs only, and what follows is no code; the number that ends where the code ends is right. What
- * most records of a process show so, its habit, is followed for the others.
- */
+ * Public symbols name one of two numbers in a record as that number (Depth); programs that were
+ * tested on Windows use the other (Index). The unused slot may contain anything, even a small
+ * number in every record. So each number is compared with the frames. A record has memory only for
+ * its own frames, and no code addresses follow them. The number that ends where the code addresses
+ * end is right. The slot that is right in most records of a process, its habit, is used for its
+ * other records. */
 #ifndef SNAPSHOT_STACKS_UST_H
 #define SNAPSHOT_STACKS_UST_H
 
@@ -19,71 +19,69 @@
 
 #define UST_DEPTH_MAX 32 /* frames; RTL_STACK_TRACE_ENTRY.BackTrace */
 
-/* Where the number may stand. */
+/* Slots that may hold the number. */
 enum ust_slot {
 	UST_SLOT_DEPTH,
 	UST_SLOT_INDEX,
 	UST_SLOTS,
 };
 
-/* How well a number agrees with the frames, the better the more. */
+/* Agreement of a number with the frames, in ascending order. */
 enum ust_fit {
 	UST_FIT_NONE,
-	UST_FIT_INSIDE, /* so many lie in code, and more do */
-	UST_FIT_EXACT, /* so many lie in code, and the next does not */
-	/* Between frames that lie in code are some that do not, as of a DLL that was unloaded. That a
-	 * number ends with the code by chance is likelier than that what follows looks so. */
+	UST_FIT_INSIDE, /* all these frames lie in code, and so does the next */
+	UST_FIT_EXACT, /* all these frames lie in code, and the next does not */
+	/* The last of these frames lies in code and the next does not. Some before it do not
+	 * either, for example frames of an unloaded DLL. A wrong number is likelier to end at the
+	 * first gap by chance than data after the stack is to look like more frames. */
 	UST_FIT_WHOLE,
 };
 
-/* What one record says. */
+/* Numbers in one record, and their agreement with its frames. */
 struct ust_depth {
-	uint8_t said[UST_SLOTS]; /* 0: no number of frames */
+	uint8_t said[UST_SLOTS]; /* 0: not a number of frames */
 	uint8_t fit[UST_SLOTS]; /* enum ust_fit */
-	uint8_t room; /* BlockDepth: so many slots it has memory for; 0: not known */
-	uint8_t in_code; /* how many frames, from the first on, lie in code */
-	uint8_t count; /* slots that were there to be read */
+	uint8_t room; /* BlockDepth: slots that the record has memory for; 0: unknown */
+	uint8_t in_code; /* number of frames, from the first on, that lie in code */
+	uint8_t count; /* readable slots */
 };
 
-/* What the records of a process say together; all zero to begin with. */
+/* Evidence from all records of a process; starts zeroed. */
 struct ust_votes {
-	size_t fits[UST_SLOTS]; /* records whose number stands there and not in the other */
+	size_t fits[UST_SLOTS]; /* records in which this slot fits better than the other */
 	size_t room, no_room; /* records with and without room for their frames */
 };
 
 struct ust_habit {
 	enum ust_slot slot;
-	bool is_clear; /* or only a guess */
-	bool has_room; /* room is what it is called */
+	bool is_clear; /* otherwise slot is only a guess */
+	bool has_room; /* the room is reliable */
 };
 
 /*
- * The user-mode stack trace database of Windows ("ust"): records of stacks in the target, that heap
- * blocks point to.
+ * The user-mode stack trace database of Windows ("ust"): records of stacks in the target, to which
+ * heap blocks point.
  *
- * A walker finds for a block where its record lies, and a walk lists them (walk.records). ust_take() reads them while
- * the target is held.
- *
- * How many frames a record has is not certain from published facts; ust.h says what is done
- * about that.
- */
+ * A walker finds the address of a block's record, and the walk lists these addresses
+ * (walk.records). ust_take() reads the records while the target is held. Published facts do not
+ * settle the number of frames in a record; see above. */
 
-/* What the database says of itself, when it was found. */
+/* Facts from the database's head, if it was found. */
 struct ust_database {
 	uint64_t addr; /* 0: not found */
-	uint32_t entry_count; /* stacks in it */
+	uint32_t entry_count; /* number of stacks */
 	uint32_t lookup_count;
 	uint32_t failure_count; /* allocations whose stack found no room */
-	/* How many of the entries its index leads to, and how many of those its hash chains do: where
-	 * the three are one, it is laid out as it is known here, and whole. */
+	/* Number of entries that the index leads to, and number that the hash chains lead to. If
+	 * both equal entry_count, the database has the known layout and is complete. */
 	uint32_t indexed_count, chained_count;
 	uint64_t used_bytes, reserved_bytes;
 };
 
-/* Of one snapshot. */
+/* Facts about the records of one snapshot. */
 struct ust_facts {
-	/* How many distinct records blocks have, how many of these make no sense, and how many say that they
-	 * have more frames than they have. */
+	/* Number of distinct records of blocks, number of invalid ones, and number of those that
+	 * claim more frames than they have. */
 	size_t record_count, broken_count, cut_count;
 	struct ust_database database;
 };
@@ -94,24 +92,22 @@ struct ust *ust_new(void);
 void ust_free(struct ust *ust);
 
 /*
- * Reads the records of a walk, and, when there are any or the process's global_flag says
- * that there should be, looks for the database. What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes
- * no sense has no frames.
- */
+ * Replaces the contents of ust by the records of a walk. If there are any, or the process's
+ * global_flag announces them, also searches for the database. Returns 0 or -ERR_NOMEM. An invalid
+ * record has no frames. */
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, uint32_t global_flag);
 
-/* How many frames a record of the walk has, and the frames, innermost first; in *first_slot the address of the
- * first one's slot, which is the id that UMDH prints. */
+/* Returns the number of frames of a record of the walk, and the frames, innermost first.
+ * *first_slot is the address of the first frame's slot, which is the id that UMDH prints. */
 uint32_t ust_frames(
 	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot);
 
 const struct ust_facts *ust_facts(const struct ust *ust);
 
 /*
- * Finds the database of the ntdll of that many bits among the modules, by what it looks like, and
- * checks it (ust_database.c); database->addr is 0 when there is none. 0 or -ERR_NOMEM.
- */
+ * Finds the database of the ntdll of this bitness among the modules by its form, and checks it
+ * (ust_database.c). database->addr is 0 if there is no database. Returns 0 or -ERR_NOMEM. */
 int ust_database_find(struct ust_database *database, struct memory *memory, unsigned bits,
 	const struct module *modules, size_t module_count);
 

@@ -1,8 +1,7 @@
 /*
- * The database itself. ntdll has a pointer to it whose place is known to symbols only; so all that
- * ntdll's writable sections hold is looked at, and taken for that pointer is what leads to something
- * that is laid out as the database is, in every respect that can be checked.
- */
+ * Search for the user-mode stack trace database. ntdll has a pointer to it, in a place that only
+ * symbols name. So all of ntdll's writable sections are searched for a pointer to memory that has
+ * the form of the database. Everything about the form that can be checked must be right. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +10,10 @@
 #include "snapshot/stacks/ust_layout.h"
 
 #define PAGE_BYTES 0x1000u
-#define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* of ntdll; it has far less */
+#define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* limit for ntdll, which is far smaller */
 #define BUCKETS_MAX ((uint32_t)1 << 20)
 #define INDEX_LOOKED 16
-#define HEADS_MAX ((uint32_t)1 << 22) /* bucket heads looked at, of all that might be databases */
+#define HEADS_MAX ((uint32_t)1 << 22) /* limit for bucket heads read in all possible databases */
 
 struct ust_search {
 	struct memory *memory;
@@ -25,7 +24,7 @@ struct ust_search {
 	struct ust_database *found;
 };
 
-/* A database as its head describes it; in it addr < lower_free <= upper_free <= index_array. */
+/* A database by its own head; addr < lower_free <= upper_free <= index_array. */
 struct head {
 	uint64_t addr, lower_free, upper_free, index_array;
 	uint32_t entry_count, bucket_count;
@@ -33,7 +32,8 @@ struct head {
 	unsigned bits;
 };
 
-/* Lower memory holds head, buckets and records and grows up, the index grows down from the end. */
+/* Returns true if the parts of the database are in order. Head, buckets and records grow up from
+ * the beginning; the index grows down from the end. */
 static bool is_in_order(const struct head *head, const unsigned char *bytes)
 {
 	const struct ust_layout *layout = head->layout;
@@ -93,7 +93,7 @@ static bool are_buckets_sound(struct ust_search *search, const struct head *head
 	return true;
 }
 
-/* Most of the first slots of the index lead to records. */
+/* Returns true if most of the first slots of the index lead to records. */
 static bool is_index_sound(struct memory *memory, const struct head *head)
 {
 	uint32_t looked = head->entry_count < INDEX_LOOKED ? head->entry_count : INDEX_LOOKED;
@@ -109,7 +109,7 @@ static bool is_index_sound(struct memory *memory, const struct head *head)
 	return sound * 2 >= looked;
 }
 
-/* The records that the index leads to and that bear the number they have there. */
+/* Counts the records to which the index leads and which have the number of their slot. */
 static uint32_t count_indexed(struct memory *memory, const struct head *head)
 {
 	const struct ust_layout *layout = head->layout;
@@ -131,7 +131,7 @@ static uint32_t count_indexed(struct memory *memory, const struct head *head)
 	return count;
 }
 
-/* The records in the hash chains; at most one more than limit, for a chain may lead round. */
+/* Counts the records in the hash chains, up to limit + 1, because a chain may loop. */
 static uint32_t count_chained(struct memory *memory, const struct head *head, uint32_t limit)
 {
 	uint64_t bucket = head->addr + head->layout->buckets, record;
@@ -150,7 +150,7 @@ static uint32_t count_chained(struct memory *memory, const struct head *head, ui
 	return count;
 }
 
-/* Takes the database that is at addr, if there is one. */
+/* Fills search->found if a database is at addr. Returns false if not. */
 static bool take(struct ust_search *search, uint64_t addr)
 {
 	struct ust_database *found = search->found;
@@ -173,7 +173,7 @@ static bool take(struct ust_search *search, uint64_t addr)
 	return true;
 }
 
-/* Looks at each pointer from addr to end: true when one leads to the database. */
+/* Follows each pointer between addr and end. Returns true if one leads to the database. */
 static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 {
 	unsigned bytes = search->bits / 8;
@@ -182,7 +182,8 @@ static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 	for (; addr + bytes <= end && search->scan_left >= bytes; addr += bytes) {
 		search->scan_left -= bytes;
 		if (memory_ptr(search->memory, search->bits, addr, &pointer)) {
-			addr = (addr | (PAGE_BYTES - 1)) + 1 - bytes; /* on with the next page */
+			/* Continue with the next page. */
+			addr = (addr | (PAGE_BYTES - 1)) + 1 - bytes;
 			continue;
 		}
 		if (!pointer || pointer % PAGE_BYTES || pointer == search->last)
@@ -194,7 +195,7 @@ static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 	return false;
 }
 
-/* The headers of a module, if they are of that many bits and can be read. */
+/* Reads the headers of a module. Returns false if they are unreadable or of another bitness. */
 static bool read_image(
 	struct ust_search *search, const struct module *module, struct pe_image *image)
 {

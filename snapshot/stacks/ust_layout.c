@@ -1,15 +1,16 @@
+/* Layouts of the user-mode stack trace database, with their sources. */
 #include "snapshot/stacks/ust_layout.h"
 
 /*
  * struct _RTL_STACK_TRACE_ENTRY: TraceCount with BlockDepth, IndexHigh, Index, Depth, BackTrace.
- * struct _RTL_TRACE_BLOCK: Count, Size, Trace; radare2's listings alone (7 x86, 10 x64), which that
- * a StackTrace of page heap may lead there is from, too.
- * struct _STACK_TRACE_DATABASE: CommitBase, CurrentLowerCommitLimit, CurrentUpperCommitLimit,
+ * struct _RTL_TRACE_BLOCK: Count, Size, Trace; from radare2's listings alone (7 x86, 10 x64), which
+ * are also the source for the fact that a StackTrace of page heap may lead there. struct
+ * _STACK_TRACE_DATABASE: CommitBase, CurrentLowerCommitLimit, CurrentUpperCommitLimit,
  * NextFreeLowerMemory, NextFreeUpperMemory, NumberOfEntriesLookedUp, NumberOfEntriesAdded,
  * EntryIndexArray, NumberOfAllocationFailures, NumberOfBuckets, Buckets; each bucket is a struct
  * _RTL_STD_LIST_HEAD. Public symbols of ntdll, Windows 7 to 10 19041, both widths, as listed by
- * radare2 (7 x86, 10 x64) and ntdiff (7 x64, 19041); mozdbgext reads Windows 7's by the same.
- */
+ * radare2 (7 x86, 10 x64) and ntdiff (7 x64, 19041); mozdbgext reads Windows 7's in the same
+ * way. */
 static const struct ust_layout layouts[] = {
 	{.bits = 32,
 		.trace_count = 0x04,
