@@ -1,3 +1,4 @@
+/* The modules of a process in the order of its loader's list. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,12 +8,11 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-/* What one list is read with. */
 struct loader_list {
 	struct memory *memory;
 	const struct peb_layout *layout;
 	struct snapshot *snapshot;
-	size_t room; /* for paths */
+	size_t room; /* bytes left for paths */
 };
 
 static const char *read_path(struct loader_list *list, const unsigned char *string)

@@ -1,10 +1,11 @@
 /*
- * The ring of heaps of Windows 11 24H2, Server 2025 and later, where PEB.ProcessHeaps lists the process heap only.
+ * The ring of heaps of Windows 11 24H2, Server 2025 and later, where PEB.ProcessHeaps lists the
+ * process heap only.
  *
- * Each heap has a descriptor, which its UserContext leads to: two links and the heap's address. The links of all
- * descriptors form a ring. Its head lies in ntdll's data and describes no heap. A descriptor counts only if the
- * descriptor before it leads to it, and its heap names it: nothing else leads from the process heap to the others.
- */
+ * Each heap has a descriptor, to which its UserContext leads: two links and the heap's address. The
+ * links of all descriptors form a ring. The ring's head lies in ntdll's data and describes no heap.
+ * A descriptor counts only if the previous descriptor leads to it and its heap names it. Nothing
+ * else leads from the process heap to the other heaps. */
 #include "core/base/hash.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
@@ -15,8 +16,8 @@ struct heap_ring {
 	struct nt_process *process;
 	struct memory *memory;
 	const struct peb_layout *layout;
-	struct u64map known; /* heaps that are listed */
-	struct snapshot modules; /* of the process; none if they cannot be listed */
+	struct u64map known; /* listed heaps */
+	struct snapshot modules; /* modules of the process; empty if they cannot be listed */
 	unsigned head_count;
 };
 
@@ -24,7 +25,8 @@ struct descriptor {
 	uint64_t addr, next, previous, heap;
 };
 
-/* Returns true for a segment heap of which no UserContext is known: 32-bit ones, which the walk refuses. */
+/* Returns true for a segment heap whose UserContext is at an unknown offset: a 32-bit one, which
+ * the walk refuses. */
 static bool has_unknown_context(const struct heap_ring *ring, uint64_t heap)
 {
 	uint32_t signature;
@@ -35,7 +37,8 @@ static bool has_unknown_context(const struct heap_ring *ring, uint64_t heap)
 	       signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-/* Reads a heap's UserContext. Returns false if it is unreadable, or no heap of a known kind is there. */
+/* Reads a heap's UserContext. Returns false if it is unreadable, or if there is no heap of a known
+ * kind. */
 static bool read_context(const struct heap_ring *ring, uint64_t heap, uint64_t *context)
 {
 	const unsigned bits = ring->layout->bits;
@@ -65,7 +68,7 @@ static bool read_descriptor(
 	return true;
 }
 
-/* Returns true if addr lies in a module: the head's place. All other descriptors are heap blocks. */
+/* Returns true if addr lies in a module, like the head. All other descriptors are heap blocks. */
 static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 {
 	struct target *target = ring->memory->target;
@@ -79,7 +82,7 @@ static bool is_in_image(const struct heap_ring *ring, uint64_t addr)
 	       region.addr <= addr && region.is_image;
 }
 
-/* Adds the heap of a descriptor, or counts the head. 0 or -ERR_NOMEM. */
+/* Adds the heap of a descriptor, or counts the head. Returns 0 or -ERR_NOMEM. */
 static int take_descriptor(struct heap_ring *ring, const struct descriptor *descriptor)
 {
 	uint64_t context;
@@ -99,7 +102,8 @@ static int take_descriptor(struct heap_ring *ring, const struct descriptor *desc
 		       0;
 }
 
-/* Follows the ring from a sound descriptor on. Each one's Blink must be the one before, so it never leads round. */
+/* Follows the ring from a sound descriptor on. Each Blink must lead to the previous descriptor, so
+ * the walk cannot loop. */
 static int follow(struct heap_ring *ring, struct descriptor descriptor)
 {
 	const struct descriptor first = descriptor;
@@ -140,10 +144,10 @@ int nt_ring_read(struct nt_process *process, struct memory *memory)
 
 	if (memory->target->is_wine)
 		return 0;
-	/* Earlier builds leave it 0, or have another field there. */
+	/* Earlier builds leave the field 0, or have a different field there. */
 	if (!read_context(&ring, heap, &context) || !context ||
 		!read_descriptor(&ring, context, &first) || first.heap != heap) {
-		/* The process heap of page heap is a heap of another kind, without a UserContext. */
+		/* With page heap the process heap is of another kind, without a UserContext. */
 		if (process->os_build >= BUILD_RING && !(process->global_flag & NT_FLAG_HPA) &&
 			!has_unknown_context(&ring, heap))
 			nt_process_list_fault(

@@ -1,10 +1,10 @@
 /*
  * The two environment blocks of a 32-bit process on a 64-bit system.
  *
- * A thread's 64-bit TEB begins with the address of its 32-bit TEB, which names the 32-bit PEB. This holds on Windows,
- * under Wine 8 and 10, and under Wine's new WoW64. The system's own answer is not always an address: Wine 8 returns 1.
- * Wine places the 32-bit PEB one page after the 64-bit one: its server and its ntdll compute it so.
- */
+ * A thread's 64-bit TEB begins with the address of its 32-bit TEB, which names the 32-bit PEB. This
+ * holds on Windows, under Wine 8 and 10, and under Wine's new WoW64. The system's own answer is not
+ * always an address: Wine 8 returns 1. Wine places the 32-bit PEB one page after the 64-bit one;
+ * its server and its ntdll both compute it in this way. */
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 

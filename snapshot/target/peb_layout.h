@@ -1,6 +1,6 @@
 /*
- * Where fields of the process environment block, and of what leads to it and from it, lie.
- */
+ * Offsets of fields in the process environment block, and in structures that lead to it or from
+ * it. */
 #ifndef SNAPSHOT_TARGET_PEB_LAYOUT_H
 #define SNAPSHOT_TARGET_PEB_LAYOUT_H
 
@@ -13,28 +13,30 @@ struct peb_layout {
 	uint16_t process_heap, global_flag, heap_count, heap_list;
 	uint16_t os_major, os_minor, os_build;
 	uint16_t ldr, parameters;
-	uint16_t bytes; /* so many hold all of these */
+	uint16_t bytes; /* size that includes all of these */
 	uint16_t image_path,
 		command_line; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName, .CommandLine */
 	uint16_t string_buffer; /* _UNICODE_STRING.Buffer; .Length is at 0 */
 	uint16_t load_order; /* _PEB_LDR_DATA.InLoadOrderModuleList */
-	/* _LDR_DATA_TABLE_ENTRY, whose links of that list are at 0: DllBase, SizeOfImage, FullDllName; and what holds all */
+	/* _LDR_DATA_TABLE_ENTRY, whose links in that list are at 0: DllBase, SizeOfImage,
+	 * FullDllName; and the size that includes all */
 	uint16_t module_base, module_size, module_path, module_bytes;
-	/* _TEB; of a 32-bit process in 64-bit Windows the 64-bit one's teb_wow leads to the 32-bit one */
+	/* _TEB; in a 32-bit process on 64-bit Windows, teb_wow of the 64-bit TEB leads to the
+	 * 32-bit TEB */
 	uint16_t teb_wow, teb_self, teb_peb;
-	/* _RTLP_PROCESS_HEAP_DESCRIPTOR, whose links are at 0: Heap, and what holds both */
+	/* _RTLP_PROCESS_HEAP_DESCRIPTOR, whose links are at 0: Heap, and the size that includes
+	 * all */
 	uint16_t ring_heap, ring_bytes;
-	/* _HEAP.UserContext, _SEGMENT_HEAP.UserContext; 0: not known */
+	/* _HEAP.UserContext, _SEGMENT_HEAP.UserContext; 0: unknown */
 	uint16_t nt_context, segment_context;
 };
 
-/* _HEAP.SegmentSignature and _SEGMENT_HEAP.Signature lie at the same place of a heap: public symbols, facts as in the
- * rows of nt_layout.c and segment_layout.c. */
+/* _HEAP.SegmentSignature and _SEGMENT_HEAP.Signature are at the same offset. Sources: public
+ * symbols, as for the rows of nt_layout.c and segment_layout.c. */
 #define NT_HEAP_SIGNATURE 0xffeeffeeu
 #define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
 #define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
-/* The row for processes of that many bits. */
 const struct peb_layout *peb_layout(unsigned bits);
 
 #endif

@@ -1,3 +1,4 @@
+/* Operations on any target, on top of struct target_ops. */
 #include "snapshot/target/target.h"
 
 #include <inttypes.h>

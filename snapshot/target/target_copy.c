@@ -1,3 +1,5 @@
+/* A copy of a target's memory and threads. Memory is stored in pieces, which lie within one region
+ * and are sorted by address; their bytes are allocated in large chunks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #define CHUNK (16 * PIECE)
 #define PAGE 4096
 
-/* Memory that was read at once, within one region. */
+/* Memory that was read in one call, within one region. */
 struct copied_piece {
 	uint64_t addr;
 	size_t len;
@@ -16,10 +18,10 @@ struct copied_piece {
 };
 
 struct copied {
-	struct target target; /* first: it is what is given out */
+	struct target target; /* must be first: it is the public part */
 	struct target_region *regions;
 	size_t region_count, region_cap;
-	unsigned char **chunks; /* of CHUNK bytes, of the last of which so many are in use: */
+	unsigned char **chunks; /* of CHUNK bytes each; chunk_used: bytes in use of the last one */
 	size_t chunk_count, chunk_cap, chunk_used;
 	struct copied_piece *pieces;
 	size_t piece_count, piece_cap;
@@ -27,13 +29,12 @@ struct copied {
 	size_t thread_count, thread_cap;
 };
 
-/* The last piece that begins at or below addr, if addr lies in it. */
 static const struct copied_piece *piece_at(const struct copied *copied, uint64_t addr)
 {
 	size_t low = 0, high = copied->piece_count;
 	const struct copied_piece *piece;
 
-	while (low < high) { /* the first above it */
+	while (low < high) { /* first piece above addr */
 		size_t middle = low + (high - low) / 2;
 
 		if (copied->pieces[middle].addr <= addr)
@@ -79,7 +80,7 @@ static int copied_region(struct target *target, uint64_t addr, struct target_reg
 	const struct copied *copied = target->system;
 	size_t low = 0, high = copied->region_count;
 
-	while (low < high) { /* the first that ends above it */
+	while (low < high) { /* first region that ends above addr */
 		size_t middle = low + (high - low) / 2;
 
 		if (copied->regions[middle].end <= addr)
@@ -136,7 +137,7 @@ static bool is_wanted(const struct target_region *region)
 	       (!region->is_image || region->access & TARGET_WRITE);
 }
 
-/* Adds what of a region is in none of except[]: how many bytes. */
+/* Adds the parts of a region that are outside of except[]. Returns their bytes. */
 static uint64_t add_region(struct copied *copied, struct target_region region,
 	const struct target_range *except, size_t except_count)
 {
@@ -161,7 +162,7 @@ static uint64_t add_region(struct copied *copied, struct target_region region,
 	return bytes + region.end - region.addr;
 }
 
-/* All regions that are wanted, and how many bytes they have. */
+/* Lists all regions to copy. Returns their bytes. */
 static uint64_t list_regions(struct copied *copied, struct target *target,
 	const struct target_range *except, size_t except_count)
 {
@@ -180,7 +181,7 @@ static uint64_t list_regions(struct copied *copied, struct target *target,
 	return bytes;
 }
 
-/* Room for a piece, which is taken once chunk_used is moved. */
+/* Returns room for a piece; the caller claims it by advancing chunk_used. */
 static unsigned char *room(struct copied *copied, size_t len)
 {
 	if (!copied->chunk_count || CHUNK - copied->chunk_used < len) {
@@ -196,7 +197,7 @@ static unsigned char *room(struct copied *copied, size_t len)
 	return copied->chunks[copied->chunk_count - 1] + copied->chunk_used;
 }
 
-/* Of a piece that is not there as a whole each page that is. */
+/* Copies a piece. If it cannot be read as a whole, copies its readable pages. */
 static bool copy_piece(struct copied *copied, struct target *target, uint64_t addr, size_t len)
 {
 	unsigned char *bytes = room(copied, len);

@@ -1,11 +1,13 @@
+/* Cache of a target's memory. A live target is read in aligned pieces, at most one per slot of a
+ * table. A mapped file is viewed in place. */
 #include "snapshot/target/target_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define VIEW_BYTES 0x10000u /* the granules of an address space */
+#define VIEW_BYTES 0x10000u /* granularity of the address space */
 
-#define PAGE_BYTES 4096u /* what can be read or not as a whole */
+#define PAGE_BYTES 4096u /* unit that is either readable or not */
 
 int memory_init(struct memory *memory, struct target *target)
 {
@@ -43,7 +45,8 @@ void memory_within(struct memory *memory, uint64_t addr, uint64_t end)
 	memory->within_end = end;
 }
 
-/* The part of addr's aligned piece that can be read at once. Where regions are not known, all. */
+/* Finds the part of addr's aligned piece that can be read at once. If regions are unknown, that is
+ * all of it. */
 static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, uint64_t *end)
 {
 	struct target *target = memory->target;
@@ -80,7 +83,7 @@ static bool piece_try(
 	return true;
 }
 
-/* Reads the piece that addr lies in; when not all of it is there, addr's page. */
+/* Reads the piece that contains addr or, if part of it is missing, addr's page. */
 static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64_t addr)
 {
 	uint64_t page = addr - addr % PAGE_BYTES, start, end;
@@ -100,7 +103,7 @@ static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64
 		page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
-/* Makes the bytes of a file from start on those that were found last, if addr is among them. */
+/* Views a file from start on. Returns true if addr is among these bytes. */
 static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
 {
 	memory->last.bytes = memory->target->ops->view(memory->target, start, &memory->last.len);
@@ -110,7 +113,8 @@ static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
 	return memory->last.len > 0;
 }
 
-/* Walkers go to and fro between a block and what it points to, and look back a little. */
+/* Finds addr in a file. Keeps the two last views, because walkers alternate between a block and the
+ * data that it points to, and look back a little. */
 static bool view(struct memory *memory, uint64_t addr)
 {
 	struct memory_seen before = memory->before;
@@ -121,7 +125,7 @@ static bool view(struct memory *memory, uint64_t addr)
 	       view_from(memory, addr - addr % VIEW_BYTES, addr) || view_from(memory, addr, addr);
 }
 
-/* Makes the bytes at addr those that were found last. */
+/* Makes the bytes at addr the last ones found. */
 static bool find(struct memory *memory, uint64_t addr)
 {
 	struct memory_piece *piece;

@@ -1,9 +1,8 @@
 /*
- * A target's memory as bytes at hand: walkers ask for what they want to see, and it is read in
- * large pieces, or not at all where a file is mapped.
+ * Cached access to a target's memory. Walkers request small parts, and large pieces are read; a
+ * mapped file is not read at all.
  *
- * Bytes are kept until memory_clear(); nothing may be kept over a time in which the target ran.
- */
+ * Bytes are cached until memory_clear(), which must be called after the target has run. */
 #ifndef SNAPSHOT_TARGET_TARGET_MEMORY_H
 #define SNAPSHOT_TARGET_TARGET_MEMORY_H
 
@@ -20,51 +19,51 @@
 /* A part of one region, within one aligned piece of the address space. */
 struct memory_piece {
 	uint64_t addr;
-	size_t len; /* 0: nothing */
-	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not needed yet */
-	uint64_t torn; /* what was last found to be there in part only: where it begins */
+	size_t len; /* 0: empty */
+	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not allocated yet */
+	uint64_t torn; /* start of the last piece that could be read only in part */
 	bool is_torn;
 };
 
 struct memory_seen {
 	uint64_t addr;
-	size_t len; /* 0: nothing */
+	size_t len; /* 0: empty */
 	const unsigned char *bytes;
 };
 
 struct memory {
 	struct target *target;
-	struct memory_seen last; /* what was found last: the commonest answer */
-	struct memory_seen before; /* of a mapped file, what was found before that */
+	struct memory_seen last; /* bytes that were found last: the most frequent answer */
+	struct memory_seen before; /* in a mapped file, the bytes that were found before those */
 	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
-	unsigned char *joined; /* MEMORY_AT_MAX bytes that lie in two pieces */
-	uint64_t within, within_end; /* as memory_within() says */
+	/* Buffer of MEMORY_AT_MAX bytes for requests that cross two pieces. */
+	unsigned char *joined;
+	uint64_t within, within_end; /* range given to memory_within() */
 };
 
-/* 0 or -ERR_NOMEM. */
+/* Returns 0 or -ERR_NOMEM. */
 int memory_init(struct memory *memory, struct target *target);
 void memory_release(struct memory *memory);
 
-/* Forgets what was read. */
 void memory_clear(struct memory *memory);
 
-/* Says that addr..end is a region, as the walker knows. Where the target does not know its regions,
- * what is asked for in there is read without what lies around it, which may not be there. */
+/* Declares addr..end as a region that the walker knows. If the target does not know its regions,
+ * requests in there are read without the memory around the range, which may not exist. */
 void memory_within(struct memory *memory, uint64_t addr, uint64_t end);
 
-/* len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call; NULL when they are not all there
- * or cannot be read. */
+/* Returns len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call, or NULL if any of them
+ * is missing or unreadable. */
 const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len);
 
-/* The bytes from addr on as far as they are at hand, and how many (at least 1); NULL as above. */
+/* Returns the cached bytes from addr on and their number (at least 1), or NULL if they are missing
+ * or unreadable. */
 const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len);
 
 /*
- * Lets the processor fetch what will be asked for soon, as far as it is in what was seen. It takes longer than all else
- * that is done for a block.
- */
-#define MEMORY_AHEAD_BLOCKS 16 /* of one size */
-#define MEMORY_AHEAD_BYTES 512 /* where the next one's size is not known before it is there */
+ * Prefetches bytes that will be needed soon, if they lie in `seen`. Waiting for memory would take
+ * longer than everything else that is done for a block. */
+#define MEMORY_AHEAD_BLOCKS 16 /* for blocks of one size */
+#define MEMORY_AHEAD_BYTES 512 /* if the next block's size is unknown until it is read */
 
 static inline void memory_fetch(const struct memory_seen *seen, uint64_t addr, size_t len)
 {
@@ -74,18 +73,17 @@ static inline void memory_fetch(const struct memory_seen *seen, uint64_t addr, s
 	}
 }
 
-/* Copies any number of bytes: 0 or -ERR_READ. */
+/* Copies any number of bytes. Returns 0 or -ERR_READ. */
 int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len);
 
-/* Little-endian numbers in the target: 0 or -ERR_READ, then with *value as it was. memory_ptr() reads a
- * pointer of a process of that many bits. */
+/* Read little-endian numbers in the target. Return 0, or -ERR_READ with *value unchanged.
+ * memory_ptr() reads a pointer of the given bitness. */
 int memory_u8(struct memory *memory, uint64_t addr, uint8_t *value);
 int memory_u16(struct memory *memory, uint64_t addr, uint16_t *value);
 int memory_u32(struct memory *memory, uint64_t addr, uint32_t *value);
 int memory_u64(struct memory *memory, uint64_t addr, uint64_t *value);
 int memory_ptr(struct memory *memory, unsigned bits, uint64_t addr, uint64_t *value);
 
-/* A pointer in bytes that were read. */
 static inline uint64_t bytes_ptr(const unsigned char *bytes, unsigned bits)
 {
 	return bits == 64 ? bytes_u64(bytes) : bytes_u32(bytes);
