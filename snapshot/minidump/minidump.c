@@ -1,3 +1,5 @@
+/* Reader of a minidump file: spans of addresses, the header, the directory of streams and the list
+ * of modules. */
 #include "snapshot/minidump/minidump.h"
 
 #include <stdio.h>
@@ -41,7 +43,7 @@ static int compare(const void *a, const void *b)
 size_t spans_settle(struct spans *spans)
 {
 	size_t kept = 0, overlaps = 0;
-	uint64_t end = 0; /* so far addresses are taken */
+	uint64_t end = 0; /* end of the addresses that are taken so far */
 
 	if (spans->count)
 		qsort(spans->list, spans->count, sizeof(*spans->list), compare);
@@ -115,7 +117,7 @@ const struct span *spans_narrow(
 	return NULL;
 }
 
-/* The bytes at rva and how many there are, at most *len; NULL: none. */
+/* Returns the bytes at rva and their number, at most *len, or NULL. */
 static const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len)
 {
 	if (rva >= dump->len || !*len)
@@ -205,7 +207,8 @@ static int check_header(const unsigned char *bytes, size_t len, const char *name
 	return 0;
 }
 
-/* Pointers' size by the processor; where that is not told, by where memory lies. */
+/* Finds the size of pointers from the processor. If the processor is unknown, uses the place of the
+ * program. */
 static void find_bits(struct minidump *dump)
 {
 	const struct minidump_stream *system = &dump->streams[MD_SYSTEM];
@@ -235,7 +238,7 @@ int minidump_read(
 	if (rc)
 		return rc;
 	*dump = (struct minidump){.bytes = bytes, .len = len};
-	/* Texts of a sound file lie side by side in it, as UTF-16, and grow by half at most. */
+	/* Texts of a sound file are adjacent in it, as UTF-16, and grow by half at most. */
 	dump->text_bytes_left = (uint64_t)len * 2;
 	arena_init(&dump->arena);
 	dump->time_ms = (int64_t)bytes_u32(dump->bytes + MD_TIME) * 1000;
@@ -263,10 +266,10 @@ void minidump_release(struct minidump *dump)
 	*dump = (struct minidump){0};
 }
 
-#define NAME_UNITS_MAX 32767 /* of a path, as Windows bounds it */
+#define NAME_UNITS_MAX 32767 /* of a path, as limited by Windows */
 #define NAMELESS "?"
 
-/* Takes bytes for a text that is kept; false when no sound file has so many. */
+/* Counts bytes of a text to be stored. Returns false if no sound file can contain that many. */
 static bool may_keep(struct minidump *dump, size_t bytes)
 {
 	if (bytes > dump->text_bytes_left)
@@ -275,7 +278,7 @@ static bool may_keep(struct minidump *dump, size_t bytes)
 	return true;
 }
 
-/* The text at rva; NAMELESS when there is none. */
+/* Returns the text at rva, or NAMELESS. */
 static const char *read_name(struct minidump *dump, uint32_t rva)
 {
 	size_t len = 4, bytes;
@@ -298,7 +301,7 @@ nameless:
 	return NAMELESS;
 }
 
-/* Spelled as core/pe/pe.c does for images in memory. */
+/* Formats a GUID as core/pe/pe.c does for images in memory. */
 static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 {
 	char text[33];
@@ -312,7 +315,7 @@ static const char *guid_text(struct minidump *dump, const unsigned char *guid)
 
 static void read_codeview(struct minidump *dump, const unsigned char *where, struct module *module)
 {
-	struct pe_image bounds; /* names as long as those of images in memory */
+	struct pe_image bounds; /* for the limits of names, which are those of images in memory */
 	size_t len = bytes_u32(where), name_len;
 	const unsigned char *record = minidump_at(dump, bytes_u32(where + 4), &len);
 	const char *name;
@@ -352,7 +355,8 @@ static int add_module(struct minidump *dump, const unsigned char *entry)
 	return 0;
 }
 
-/* Of modules that overlap the lower one ends where the next begins; empty ones are left out. */
+/* Sorts the modules. If two overlap, the lower one ends where the next begins. Empty modules are
+ * left out. */
 static void settle(struct minidump *dump)
 {
 	size_t kept = 0;
@@ -375,7 +379,7 @@ static void settle(struct minidump *dump)
 	dump->module_count = kept;
 }
 
-/* From the first module of the file on. */
+/* Sorts the modules, finds the program, whose base is first, and lists the modules' spans. */
 static int settle_all(struct minidump *dump, uint64_t first)
 {
 	int rc = 0;
@@ -405,7 +409,8 @@ int minidump_read_modules(struct minidump *dump)
 	return rc ? rc : settle_all(dump, dump->module_count ? dump->modules[0].base : 0);
 }
 
-/* Returns true if the module overlaps one of the first count modules. One at the same base is the same module. */
+/* Returns true if the module overlaps one of the first `count` modules. A module with the same base
+ * is identical. */
 static bool is_taken(struct minidump *dump, size_t count, const struct module *module)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -428,7 +433,7 @@ int minidump_add_modules(struct minidump *dump, const struct module *modules, si
 	const uint64_t first =
 		dump->first_module < known ? dump->modules[dump->first_module].base : 0;
 
-	/* Like a list in the file, they are no more than fit into it. */
+	/* Bounded like a list in the file. */
 	count = count < dump->len / MD_MODULE_BYTES ? count : dump->len / MD_MODULE_BYTES;
 	for (size_t i = 0; i < count; i++) {
 		struct module module = modules[i];

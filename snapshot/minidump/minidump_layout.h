@@ -1,17 +1,16 @@
 /*
- * Where fields of a minidump file lie.
+ * Offsets of fields in a minidump file.
  *
- * Source of all: Microsoft's public documentation of minidumpapiset.h (MINIDUMP_HEADER and what
- * follows). The file is little-endian, its structures are packed to 4 bytes;
- * an "rva" is a place in the file.
- */
+ * Source of all: Microsoft's public documentation of minidumpapiset.h (MINIDUMP_HEADER and the
+ * following structures). The file is little-endian, its structures are packed to 4 bytes; an "rva"
+ * is an offset in the file. */
 #ifndef SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
 #define SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
 
 enum {
 	/* MINIDUMP_HEADER */
 	MD_SIGNATURE = 0,
-	MD_VERSION = 4, /* the low half; the high one is the writer's */
+	MD_VERSION = 4, /* low half; the high half belongs to the writer */
 	MD_STREAM_COUNT = 8,
 	MD_DIRECTORY_RVA = 12,
 	MD_TIME = 20, /* time_t */
@@ -27,17 +26,17 @@ enum {
 	MD_STREAM_RVA = 8,
 	MD_DIRECTORY_BYTES = 12,
 
-	/* MINIDUMP_THREAD, behind a u32 count */
+	/* MINIDUMP_THREAD, after a u32 count */
 	MD_THREAD_TEB = 16,
 	MD_THREAD_CONTEXT = 40, /* u32 bytes, u32 rva */
 	MD_THREAD_BYTES = 48,
 
-	/* CONTEXT of winnt.h, of the processor that MINIDUMP_SYSTEM_INFO names */
+	/* CONTEXT of winnt.h for the processor in MINIDUMP_SYSTEM_INFO */
 	MD_CONTEXT_RSP = 0x98,
 	MD_CONTEXT_ESP = 0xc4,
 	MD_CONTEXT_MIN_BYTES = 0xcc,
 
-	/* MINIDUMP_MODULE, behind a u32 count */
+	/* MINIDUMP_MODULE, after a u32 count */
 	MD_MODULE_BASE = 0,
 	MD_MODULE_SIZE = 8,
 	MD_MODULE_CHECKSUM = 12,
@@ -51,7 +50,7 @@ enum {
 	MD_CODEVIEW_AGE = 20,
 	MD_CODEVIEW_NAME = 24,
 
-	/* MINIDUMP_MEMORY_DESCRIPTOR, behind a u32 count */
+	/* MINIDUMP_MEMORY_DESCRIPTOR, after a u32 count */
 	MD_MEMORY_ADDR = 0,
 	MD_MEMORY_SIZE = 8,
 	MD_MEMORY_RVA = 12,

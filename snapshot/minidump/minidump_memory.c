@@ -1,3 +1,5 @@
+/* Memory in a minidump file, and the target that reads it. Three streams list the memory: a list
+ * with offsets, a list of consecutive ranges, and the regions with their access. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "snapshot/minidump/minidump_layout.h"
 #include "snapshot/target/nt_process.h"
 
-/* More than a file can lack: of sizes that make no sense. */
+/* Counts missing memory; a sum of impossible sizes is capped. */
 static void count_cut(struct minidump *dump, uint64_t bytes)
 {
 	dump->gaps.cut_ranges++;
@@ -26,7 +28,7 @@ static int add_memory(struct minidump *dump, uint64_t addr, uint64_t bytes, uint
 
 	addr = minidump_addr(dump, addr);
 	bytes = bytes < room ? bytes : room;
-	if (bytes > UINT64_MAX - addr) /* round the end of the address space */
+	if (bytes > UINT64_MAX - addr) /* beyond the end of the address space */
 		bytes = UINT64_MAX - addr;
 	if (bytes < said)
 		count_cut(dump, said - bytes);
@@ -49,7 +51,7 @@ static int read_list(struct minidump *dump)
 	return rc;
 }
 
-/* All bytes of all ranges follow each other. */
+/* Reads the list of ranges whose bytes follow each other in the file. */
 static int read_list64(struct minidump *dump)
 {
 	const struct minidump_stream *stream = &dump->streams[MD_MEMORY64];
@@ -122,9 +124,8 @@ static int read_infos(struct minidump *dump)
 }
 
 /*
- * In a sound file every byte of memory has a place of its own. Where ranges share places, a small file
- * could hold any amount of memory: what is more than the file is left out.
- */
+ * Leaves out memory that exceeds the file's size. In a sound file every byte of memory has an
+ * offset of its own. If ranges share offsets, a small file could contain any amount of memory. */
 static void bound_memory(struct minidump *dump)
 {
 	uint64_t left = dump->len;
@@ -189,7 +190,7 @@ int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_
 }
 
 struct minidump_file {
-	struct os_map map; /* of no bytes when they are the caller's */
+	struct os_map map; /* empty if the bytes belong to the caller */
 	struct minidump dump;
 };
 
@@ -203,7 +204,7 @@ static int file_read(struct target *target, uint64_t addr, void *bytes, size_t l
 	return minidump_copy(dump_of(target), addr, bytes, len);
 }
 
-/* What is committed and in the file; a process has no more than that for us. */
+/* Finds a region that is committed and in the file; nothing more exists for hsnap. */
 static int file_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct minidump *dump = dump_of(target);
@@ -228,7 +229,8 @@ static int file_region(struct target *target, uint64_t addr, struct target_regio
 	return 0;
 }
 
-/* Of a 32-bit process seen from 64 bits the contexts are those of its 64-bit half, which has another stack. */
+/* Lists the threads. For a 32-bit process written from 64 bits, the contexts belong to its 64-bit
+ * half, which has a different stack. */
 static int file_threads(struct target *target,
 	int (*each)(void *ctx, const struct target_thread *thread), void *ctx, struct err *err)
 {
@@ -327,7 +329,7 @@ static const struct target_ops file_ops = {
 	.close = file_close,
 };
 
-/* The file's name without its folders, as much of its end as fits. */
+/* Sets the name to the end of the file's base name that fits. */
 static void set_name(struct target *target, const char *path)
 {
 	const char *base = module_path_base(path);
@@ -336,13 +338,13 @@ static void set_name(struct target *target, const char *path)
 	if (len >= sizeof(target->name)) {
 		base += len - (sizeof(target->name) - 1);
 		while (((unsigned char)*base & 0xc0) == 0x80)
-			base++; /* not inside a character */
+			base++; /* do not begin inside a character */
 	}
 	snprintf(target->name, sizeof(target->name), "%s", base);
 	text_harmless(target->name);
 }
 
-/* The memory of a file that somebody cuts short ends wherever it is read. */
+/* Ends hsnap with a message if the file is truncated while it is mapped and read. */
 static void guard(const struct os_map *map, const char *path)
 {
 	char text[OS_LINE_BYTES - 20], line[OS_LINE_BYTES];

@@ -1,3 +1,5 @@
+/* The process in a minidump file: its PEBs, its system and path, the modules of a 32-bit half, and
+ * warnings about everything that is missing. */
 #include "snapshot/minidump/minidump.h"
 
 #include <inttypes.h>
@@ -10,9 +12,8 @@
 #include "snapshot/target/peb_layout.h"
 #include "snapshot/target/target_memory.h"
 
-#define HOST_MODULE "wow64.dll" /* of 32-bit processes, in their 64-bit half */
+#define HOST_MODULE "wow64.dll" /* in the 64-bit half of 32-bit processes */
 
-/* A pointer of bits bits: 0 or -ERR_READ. */
 static int read_ptr(const struct minidump *dump, unsigned bits, uint64_t addr, uint64_t *value)
 {
 	unsigned char bytes[8] = {0};
@@ -48,9 +49,9 @@ static bool has_module(const struct minidump *dump, const char *name)
 }
 
 /*
- * In a 64-bit TEB of a 32-bit process the first pointer leads to the 32-bit TEB; in others it is 0, or
- * of no use. A TEB that is not in the file is believed when the process has the 64-bit half of such.
- */
+ * Finds the 32-bit PEB from a thread's 64-bit TEB. In a 32-bit process the TEB's first pointer
+ * leads to the 32-bit TEB; in other processes it is 0 or unrelated. A 32-bit TEB that is not in the
+ * file is trusted if the process has the 64-bit half of a 32-bit process. */
 static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 {
 	uint64_t guest = nt_guest_teb(target, teb), peb;
@@ -69,7 +70,7 @@ static bool find_guest(uint64_t teb, bool has_host, struct target *target)
 	return false;
 }
 
-/* By the first thread that leads to both, else by what threads lead to. */
+/* Finds the PEBs from the first thread that leads to both, otherwise from any threads. */
 static void find_pebs(struct minidump *dump, struct target *target)
 {
 	struct minidump_list threads = minidump_list(dump, MD_THREADS, MD_THREAD_BYTES);
@@ -94,7 +95,7 @@ static void find_pebs(struct minidump *dump, struct target *target)
 		target->host_peb = peb ? nt_host_peb(target, peb) : 0;
 }
 
-/* ---------------------------------------------------------------- what it is */
+/* ---------------------------------------------------------------- description */
 
 static void cut_text(char *to, size_t size, const char *from)
 {
@@ -103,13 +104,13 @@ static void cut_text(char *to, size_t size, const char *from)
 	if (len >= size) {
 		len = size - 1;
 		while (len && ((unsigned char)from[len] & 0xc0) == 0x80)
-			len--; /* not inside a character */
+			len--; /* do not end inside a character */
 	}
 	memcpy(to, from, len);
 	to[len] = '\0';
 }
 
-/* The program's path, as its PEB has it: 0 or -ERR_READ. */
+/* Reads the program's path from its PEB. Returns 0 or -ERR_READ. */
 static int image_of_peb(const struct minidump *dump, struct target *target)
 {
 	const struct peb_layout *layout = peb_layout(target->bits);
@@ -162,12 +163,12 @@ static void describe_process(const struct minidump *dump, struct target *target)
 		target->start_ms = (int64_t)bytes_u32(misc->bytes + MD_MISC_START) * 1000;
 }
 
-/* The folder of the 32-bit system DLLs: its name in the process, and its true name. */
+/* Folder of the 32-bit system DLLs: its name inside the process, and its real name. */
 struct folders {
-	char *system, *wow64; /* NULL: not known, or equal */
+	char *system, *wow64; /* NULL: unknown, or equal */
 };
 
-/* Finds the folders by the path of ntdll. */
+/* Finds the folders from the path of ntdll. */
 static struct folders find_folders(struct snapshot *found)
 {
 	static const char system[] = "\\system32", wow64[] = "SysWOW64";
@@ -199,7 +200,7 @@ static bool has_base(const struct snapshot *found, uint64_t base)
 	return false;
 }
 
-/* Gives the 32-bit modules of the file the paths of their files. */
+/* Replaces the paths of the file's 32-bit modules by their real paths. */
 static void correct_paths(struct minidump *dump, struct snapshot *found)
 {
 	const struct folders folders = find_folders(found);
@@ -213,8 +214,8 @@ static void correct_paths(struct minidump *dump, struct snapshot *found)
 	}
 }
 
-/* Adds the 32-bit half of a process whose file a 64-bit program wrote. DbgHelp of Wine 10 lists the program alone, or the
- * 64-bit half. The list in the process's memory is complete. */
+/* Adds the 32-bit half of a process whose file was written by a 64-bit program. DbgHelp of Wine 10
+ * lists the program alone, or the 64-bit half. The list in the process's memory is complete. */
 static int add_guest_modules(struct minidump *dump, struct target *target)
 {
 	struct snapshot found;
@@ -251,7 +252,7 @@ int minidump_describe(struct minidump *dump, struct target *target)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what is missing */
+/* ---------------------------------------------------------------- warnings */
 
 static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 {
