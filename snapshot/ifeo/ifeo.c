@@ -1,3 +1,5 @@
+/* Planned changes of an image's global flags, and their names. Only the values that hsnap
+ * understands are changed. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <inttypes.h>
@@ -7,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/dump/kv.h"
 
-/* FLG_* of phnt's ntexapi.h by the names that gflags gives them; as its documentation lists them. */
+/* FLG_* of phnt's ntexapi.h with gflags' names, from the documentation of gflags. */
 static const struct {
 	uint32_t bit;
 	const char *name;
@@ -46,7 +48,7 @@ static const struct {
 
 #define FLAGS (sizeof(flags) / sizeof(*flags))
 
-/* What the loader looks up by its name. */
+/* Returns true if the name has the extension of a program. */
 static bool is_program(const char *name, size_t len)
 {
 	static const char *const ends[] = {".exe", ".com", ".scr"};
@@ -58,7 +60,8 @@ static bool is_program(const char *name, size_t len)
 	return false;
 }
 
-/* The length in UTF-16 units; 0: it is no UTF-8, or has a character that file names do not have. */
+/* Returns the length in UTF-16 units, or 0 if the name is not UTF-8 or contains a character that
+ * file names cannot have. */
 static size_t name_units(const char *name)
 {
 	size_t count = 0, bytes;
@@ -90,7 +93,8 @@ int ifeo_check_name(const char *name, struct err *err)
 	return 0;
 }
 
-/* As gflags writes it. Without 0x some readers take digits for hexadecimal and others for decimal: that is no number. */
+/* Parses a number as gflags writes it. Without 0x some readers parse it as hexadecimal and others
+ * as decimal, so it is refused. */
 static bool text_number(const char *text, uint32_t *number)
 {
 	uint64_t value;
@@ -148,8 +152,8 @@ static int switch_on(struct ifeo_image *image, uint32_t db_mb, const char *name,
 	return 0;
 }
 
-/* Removes the flag when it becomes 0, the size of the database, which has no use without ust, and the key when nothing
- * else is in it. */
+/* Clears the flag and removes it if it becomes 0. Also removes the size of the database, which is
+ * useless without ust, and the key if nothing remains in it. */
 static int switch_off(struct ifeo_image *image, const char *name, struct err *err)
 {
 	struct ifeo_value *flag = &image->values[IFEO_FLAG], *db = &image->values[IFEO_DB];

@@ -1,12 +1,11 @@
 /*
- * What the registry holds for an image under "Image File Execution Options": its global flags, of
- * which one has Windows record the stack of every allocation ("ust"), and the size of the database
- * for these stacks.
+ * Registry values of an image under "Image File Execution Options": its global flags, one of which
+ * makes Windows record the stack of every allocation ("ust"), and the size of the database for
+ * these stacks.
  *
- * The registry has a view for 64-bit programs and one for 32-bit ones, which may be one and the same key.
- * ifeo.c decides what the values become, ifeo_windows.c reads and writes them. A change is decided for both
- * views before one is written.
- */
+ * The registry has a view for 64-bit programs and one for 32-bit programs, which may share the key.
+ * ifeo.c plans the new values, ifeo_windows.c reads and writes them. A change is planned for both
+ * views before either is written. */
 #ifndef SNAPSHOT_IFEO_IFEO_H
 #define SNAPSHOT_IFEO_IFEO_H
 
@@ -30,9 +29,9 @@ enum ifeo_view {
 };
 
 enum ifeo_kind {
-	IFEO_NONE, /* there is no such value */
+	IFEO_NONE, /* the value does not exist */
 	IFEO_DWORD,
-	IFEO_TEXT, /* short enough to be kept */
+	IFEO_TEXT, /* short enough to be stored */
 	IFEO_OTHER, /* of another type, or too long */
 };
 
@@ -48,43 +47,44 @@ enum ifeo_name {
 	IFEO_NAMES,
 };
 
-/* An image's key in one view. */
+/* The key of an image in one view. */
 struct ifeo_image {
 	bool exists;
-	bool has_others; /* further values, or subkeys */
+	bool has_others; /* other values, or subkeys */
 	struct ifeo_value values[IFEO_NAMES];
 };
 
 struct ifeo_change {
 	bool on;
-	uint32_t db_mb; /* 0: left as it is */
+	uint32_t db_mb; /* 0: unchanged */
 };
 
-/* 0, or -ERR_IMAGE_NAME unless name is a file name alone of a program. */
+/* Returns 0, or -ERR_IMAGE_NAME unless name is the plain file name of a program. */
 int ifeo_check_name(const char *name, struct err *err);
 
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* Plans the change of an image's key in one view; name is the image's, for messages. 0, or -ERR_NOT_CHANGED: it
- * holds something that is better left alone. */
+/* Plans the change of an image's key in one view. name is the image's, for messages. Returns 0, or
+ * -ERR_NOT_CHANGED if the key contains a value that must be left alone. */
 int ifeo_plan(struct ifeo_image *image, const char *name, const struct ifeo_change *change,
 	struct err *err);
 
-/* Whether both have the same values. */
 bool ifeo_is_same(const struct ifeo_image *a, const struct ifeo_image *b);
 
 /* Adds "GlobalFlag 00001010 htc ust, database of 8 MB". */
 void ifeo_describe(struct buf *text, const struct ifeo_image *image);
 
-/* ifeo_windows.c: the registry of this machine. Errors are -ERR_ADMIN (no right to change it) and -ERR_SYSTEM. */
+/* Functions of ifeo_windows.c: the registry of this machine. Errors are -ERR_ADMIN (no right to
+ * change it) and -ERR_SYSTEM. */
 
 int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, struct err *err);
 
-/* Makes the change in both views; -ERR_BUSY, too: other hsnaps have changed flags for seconds. On an error in the
- * second one the first is changed, and the error says so. */
+/* Makes the change in both views. Also returns -ERR_BUSY if other hsnaps keep changing flags. On an
+ * error in the second view, the first is changed already, and the error reports that. */
 int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err);
 
-/* Adds "a.exe, b.exe": all images that have ust on in some view, in order; nothing for none. 0 or -ERR_SYSTEM. */
+/* Adds "a.exe, b.exe": all images that have ust on in some view, sorted; nothing if no image has.
+ * Returns 0 or -ERR_SYSTEM. */
 int ifeo_all_ust(struct buf *text, struct err *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* Reading and writing of Image File Execution Options in both views of the registry. */
 #include "snapshot/ifeo/ifeo.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #define ROOT L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 #define LOCK_MS 10000
-#define KEY_NAME_UNITS 256 /* of a key, with its end */
+#define KEY_NAME_UNITS 256 /* of a key's name, including its end */
 #define PATH_UNITS (sizeof(ROOT) / sizeof(wchar_t) + 1 + KEY_NAME_UNITS)
 
 static const wchar_t *const value_names[IFEO_NAMES] = {
@@ -34,7 +35,7 @@ static int fail(LSTATUS status, enum ifeo_view view, const char *name, struct er
 		windows_error((unsigned long)status, text, sizeof(text)));
 }
 
-/* A name that was checked has room in it. */
+/* Builds the path of an image's key. A checked name fits. */
 static void key_path(const char *name, wchar_t path[PATH_UNITS])
 {
 	wchar_t *wide = wide_from_utf8(name);
@@ -45,7 +46,8 @@ static void key_path(const char *name, wchar_t path[PATH_UNITS])
 	free(wide);
 }
 
-/* A text that fits, as UTF-8; the registry's need not end in NUL. */
+/* Stores a text as UTF-8. Returns false if it does not fit. Text in the registry need not end with
+ * NUL. */
 static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 {
 	char *text;
@@ -82,7 +84,7 @@ static LSTATUS read_value(HKEY key, enum ifeo_name which, struct ifeo_value *val
 	return ERROR_SUCCESS;
 }
 
-/* All that hsnap wants to know of an open key. */
+/* Reads the values of an open key that hsnap uses. */
 static LSTATUS read_key(HKEY key, struct ifeo_image *image)
 {
 	DWORD subkeys = 0, values = 0, ours = 0;
@@ -119,7 +121,7 @@ int ifeo_read(enum ifeo_view view, const char *name, struct ifeo_image *image, s
 	return 0;
 }
 
-/* What is neither a number nor gone is what it was. */
+/* Writes or deletes a value. A value of another kind is unchanged and stays. */
 static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image *image)
 {
 	const struct ifeo_value *value = &image->values[which];
@@ -133,7 +135,8 @@ static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image
 	return status == ERROR_FILE_NOT_FOUND ? ERROR_SUCCESS : status;
 }
 
-/* What somebody put into it this very moment stays: subkeys by the system's rule, values by a look. */
+/* Removes a key unless another program has just added something: the system keeps keys with
+ * subkeys, and values are checked here. */
 static LSTATUS remove_empty(enum ifeo_view view, const wchar_t *path)
 {
 	struct ifeo_image image = {0};
@@ -162,7 +165,8 @@ static LSTATUS write_key(enum ifeo_view view, const wchar_t *path, const struct 
 
 	if (status)
 		return status;
-	/* The flag is the first to come and the last to go: where this ends half-way, off does the rest. */
+	/* Write the flag first and remove it last. If this is interrupted, `hsnap ust off` finishes
+	 * the removal. */
 	status = set_value(key, is_on ? IFEO_FLAG : IFEO_DB, image);
 	if (!status)
 		status = set_value(key, is_on ? IFEO_DB : IFEO_FLAG, image);
@@ -211,8 +215,8 @@ static int change_views(const char *name, const struct ifeo_change *change, stru
 	return rc;
 }
 
-/* One lock for the whole machine. Who may not even ask for it, since an administrator has it, may change nothing
- * either, which the registry says better. */
+/* Uses one lock for the whole machine. If an administrator holds it, another user may not even open
+ * it. That user may not change the registry either, which reports the better error. */
 int ifeo_apply(const char *name, const struct ifeo_change *change, struct err *err)
 {
 	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
@@ -232,7 +236,7 @@ struct ifeo_names {
 	size_t count, cap;
 };
 
-/* Adds the name of an image that has ust on. One that may not be read, or is gone, says nothing. */
+/* Adds the name of an image that has ust on. Skips keys that are unreadable or were removed. */
 static void add_name(struct ifeo_names *names, HKEY root, const wchar_t *wide)
 {
 	struct ifeo_image image = {0};
@@ -278,7 +282,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : strcmp(left, right);
 }
 
-/* Sorted, and each once. */
+/* Sorts the names and prints each once. */
 int ifeo_all_ust(struct buf *text, struct err *err)
 {
 	struct ifeo_names names = {0};

@@ -1,3 +1,7 @@
+/* Search for the blocks to which something leads. Blocks become places, sorted by address; tables
+ * by page find the place of an address. Each pointer from one block to another becomes a link. At
+ * the end the blocks that roots lead to are marked as held, and the others are grouped by the lost
+ * block that leads to them. */
 #include "snapshot/reach/reach.h"
 
 #include <stdlib.h>
@@ -7,35 +11,36 @@
 #include "snapshot/target/target.h"
 
 #define PAGE_BITS 12
-#define CHUNK_BITS 26 /* of addresses that share a table of pages */
+#define CHUNK_BITS 26 /* addresses that share a table of pages */
 #define CHUNK_PAGES ((size_t)1 << (CHUNK_BITS - PAGE_BITS))
-/* Tables that are made at most: so many, and one more for so many blocks. Who has blocks farther apart waits longer. */
+/* Limit for the number of tables: TABLES_MIN, and one more for every TABLE_BLOCKS blocks. If blocks
+ * are more scattered, the search takes longer. */
 #define TABLES_MIN 512
 #define TABLE_BLOCKS 4096
 #define LINKS_MAX (UINT32_MAX - 1)
 #define WORDS 64
-#define STEPS 16 /* from a guess to a place, before all places are searched */
+#define STEPS 16 /* steps from a guess before all places are searched */
 #define NO_PLACE UINT32_MAX
-#define BY_START UINT32_C(0x80000000) /* in a link: it is to the block's beginning */
+#define BY_START UINT32_C(0x80000000) /* in a link: points to the block's beginning */
 #define BY_PART UINT32_C(0x40000000) /* in a link: only a part of the word is the address */
 #define LINK_PLACE (BY_PART - 1)
 
-/* Of a place. */
+/* Marks of a place. */
 enum { IS_HELD = 1, IS_HELD_BY_START = 2, IS_SEEN = 4, IS_TAKEN = 8 };
-#define PART_SHIFT 4 /* of the first two, where only a part of a word in no block is the address */
+#define PART_SHIFT 4 /* shift for the first two marks: a root of which only a part is the address */
 
-/* What is kept by block of what is lost: the place of the block that it is lost with. */
+/* Values of `with`, in addition to the place of the block with which a block is lost. */
 #define WITH_HELD UINT32_MAX
 #define WITH_INTERIOR (UINT32_MAX - 1)
 
-/* A block, in the order of addresses. */
+/* A block; places are sorted by address. */
 struct block_place {
 	uint64_t addr, bytes;
-	uint32_t number; /* as it was added */
+	uint32_t number; /* in the order of reach_add() */
 	unsigned marks;
 };
 
-/* A word that may lead somewhere, of a place or of none. */
+/* A word that may be a pointer. owner: place that contains it, or NO_PLACE. */
 struct found_word {
 	uint64_t word;
 	uint32_t owner;
@@ -47,26 +52,27 @@ struct reach {
 	bool by_middle;
 	struct block_place *places;
 	size_t count, cap;
-	/* By chunk, of each page the first place that begins in it or behind, and one more; NULL: no block is in that
-	 * chunk. tables itself is NULL where there would be too many: then all places are searched. */
+	/* For each chunk, the index of the first place that begins in or after each of its pages,
+	 * and one more; NULL: no block is in the chunk. tables is NULL if there would be too many;
+	 * then all places are searched. */
 	uint32_t **tables;
-	uint64_t first_chunk, chunk_count; /* of tables */
+	uint64_t first_chunk, chunk_count; /* range of chunks in tables */
 	/* The links of place i are links[first[i]] up to links[first[i + 1]]. */
 	uint32_t *links, *first;
 	size_t link_count, link_cap;
 	bool has_too_many, has_parts;
 	uint64_t half_min,
-		half_span; /* of the blocks below 4 GiB; 0 where halves are no addresses */
-	size_t part_count; /* places that only parts of words lead to */
-	size_t at; /* the place that is shown, or the next */
-	size_t begun; /* places whose first is known */
-	struct found_word words[WORDS]; /* that are looked up together: memory is waited for once */
+		half_span; /* range of the blocks below 4 GiB; 0 if halves are not addresses */
+	size_t part_count; /* places to which only parts of words lead */
+	size_t at; /* place that is being shown, or the next */
+	size_t begun; /* places whose `first` is set */
+	struct found_word words[WORDS]; /* looked up together, so that memory is waited for once */
 	size_t word_count;
-	uint32_t *with; /* by block; before that is known, room for so many */
+	uint32_t *with; /* by block; used as scratch memory before the result is known */
 	size_t block_count;
 };
 
-/* ---------------------------------------------------------------- which block an address is in */
+/* ---------------------------------------------------------------- places of addresses */
 
 struct reach *reach_new(unsigned bits, bool by_middle, size_t count)
 {
@@ -121,7 +127,7 @@ static int by_addr(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-/* Walkers find most blocks in order. */
+/* Sorts the places. Walkers find most blocks in order. */
 static void sort(struct reach *reach)
 {
 	size_t i = 1;
@@ -132,7 +138,7 @@ static void sort(struct reach *reach)
 		qsort(reach->places, reach->count, sizeof(*reach->places), by_addr);
 }
 
-/* Makes tables of the chunks that a place is in. False: these are too many. */
+/* Adds tables for the chunks that a place is in. Returns false if there are too many. */
 static bool add_tables(struct reach *reach, size_t *left, const struct block_place *place)
 {
 	uint64_t last = ((end_of(place) - 1) >> CHUNK_BITS) - reach->first_chunk;
@@ -175,7 +181,7 @@ static void make_tables(struct reach *reach)
 	}
 }
 
-/* The first place that begins behind an address. */
+/* Returns the first place that begins after addr. */
 static size_t place_behind(const struct reach *reach, uint64_t addr)
 {
 	size_t low = 0, high = reach->count;
@@ -202,7 +208,7 @@ void reach_ready(struct reach *reach)
 		struct block_place *place = &reach->places[i];
 
 		if (place->addr >= TARGET_SPACE_BYTES)
-			continue; /* nothing can lie there */
+			continue; /* impossible address */
 		if (place->bytes > TARGET_SPACE_BYTES - place->addr)
 			place->bytes = TARGET_SPACE_BYTES - place->addr;
 		if (count && end_of(&reach->places[count - 1]) > place->addr)
@@ -224,7 +230,8 @@ void reach_ready(struct reach *reach)
 	make_tables(reach);
 }
 
-/* By a table: where among the places of its page an address probably is, if blocks have about one size. */
+/* Guesses from a table which place of its page contains an address, as if blocks were of about one
+ * size. */
 static size_t guess(const uint32_t *table, uint64_t addr)
 {
 	const size_t page = addr >> PAGE_BITS & (CHUNK_PAGES - 1);
@@ -238,7 +245,7 @@ static bool is_before(const struct reach *reach, size_t place, uint64_t addr)
 	return place < reach->count && reach->places[place].addr <= addr;
 }
 
-/* The place that an address is in, or NO_PLACE. */
+/* Returns the place that contains an address, or NO_PLACE. */
 static uint32_t find(const struct reach *reach, uint64_t addr)
 {
 	const uint64_t chunk = (addr >> CHUNK_BITS) - reach->first_chunk;
@@ -270,7 +277,7 @@ bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end)
 	       (behind < reach->count && reach->places[behind].addr < end);
 }
 
-/* ---------------------------------------------------------------- who leads to whom */
+/* ---------------------------------------------------------------- pointers between blocks */
 
 /* Returns true if half of a word may be the address of a block below 4 GiB. */
 static bool may_be_half(const struct reach *reach, uint64_t half)
@@ -340,7 +347,8 @@ static void add_word(struct reach *reach, uint32_t owner, uint64_t word, bool is
 		take_words(reach);
 }
 
-/* Adds what of a word that is no block's address may be one: what is left without a tag in its upper bits, and halves. */
+/* Adds the parts of a word that may be addresses although the word is not: the rest without a tag
+ * in its upper bits, and both halves. */
 static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
 {
 	const uint64_t untagged = word & (TARGET_SPACE_BYTES - 1), min = reach->places->addr,
@@ -354,7 +362,7 @@ static void add_parts(struct reach *reach, uint32_t owner, uint64_t word)
 		add_word(reach, owner, word >> 32, true);
 }
 
-/* The part of one block, or of none. */
+/* Shows memory of a single block, or outside of all blocks. */
 static void show_part(
 	struct reach *reach, uint32_t owner, uint64_t addr, const unsigned char *bytes, size_t len)
 {
@@ -411,9 +419,10 @@ void reach_root(struct reach *reach, uint64_t word)
 		show_part(reach, NO_PLACE, 0, bytes, reach->word_bytes);
 }
 
-/* ---------------------------------------------------------------- what is lost */
+/* ---------------------------------------------------------------- lost blocks */
 
-/* Marks what held places lead to, by parts of words too if by_parts; returns how many are held then. */
+/* Marks all places that held places lead to; by_parts: by parts of words too. Returns the number of
+ * held places. */
 static size_t mark_held(struct reach *reach, bool by_parts)
 {
 	uint32_t *stack = reach->with;
@@ -447,8 +456,9 @@ static size_t mark_held(struct reach *reach, bool by_parts)
 	return held;
 }
 
-/* Depth first: places that are lost in the order in which all that they lead to has been seen. cursors and stack are
- * room for that. Of places that nothing outside a circle leads to, the one with the lowest address comes last. */
+/* Orders the lost places depth first: a place follows all places that it leads to. In a circle to
+ * which nothing outside leads, the place with the lowest address comes last. stack and cursors are
+ * scratch memory. */
 static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, uint32_t *cursors)
 {
 	size_t count = 0;
@@ -483,7 +493,8 @@ static size_t order_lost(struct reach *reach, uint32_t *order, uint32_t *stack, 
 	return count;
 }
 
-/* The last of those that are left is one that no other of them leads to, but in a circle. */
+/* Assigns the lost places, from the end of the order on. No other unassigned place leads to the
+ * last one, except in a circle. */
 static void take_lost(struct reach *reach, const uint32_t *order, size_t count, uint32_t *stack)
 {
 	while (count--) {

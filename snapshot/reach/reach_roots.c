@@ -1,4 +1,5 @@
-/* What may lead to blocks: the memory of a process, from low addresses to high, and what its threads have in hand. */
+/* Memory of a process that may lead to blocks, shown in ascending order, and the registers and
+ * stacks of its threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +13,14 @@ struct taking {
 	struct target *target;
 	struct reach *reach;
 	struct target_range
-		*apart; /* also stacks below their pointers; in order, without overlaps */
-	size_t apart_count, apart_cap, apart_at; /* at: the first that is not passed */
+		*apart; /* sorted, without overlaps; includes stacks below their pointers */
+	/* apart_at: first range that has not been passed */
+	size_t apart_count, apart_cap, apart_at;
 	size_t thread_count, unseen_count;
 	unsigned char *piece;
 	uint64_t unread_bytes;
 	bool knows_access;
-	uint64_t *own; /* where heaps write down what they have; in order */
+	uint64_t *own; /* addresses at which heaps record their blocks; sorted */
 	size_t own_count;
 };
 
@@ -31,7 +33,8 @@ static void put_apart(struct taking *taking, uint64_t from, uint64_t end)
 	taking->apart[taking->apart_count++] = (struct target_range){from, end};
 }
 
-/* NT_TIB of winnt.h: the stack's end and beginning are its second and third pointer. */
+/* Adds a thread's registers, and excludes the unused part of its stack. In NT_TIB of winnt.h the
+ * second pointer is the stack's end, the third its beginning. */
 static int take_thread(void *ctx, const struct target_thread *thread)
 {
 	struct taking *taking = ctx;
@@ -88,7 +91,7 @@ static void settle_apart(struct taking *taking)
 
 /* ---------------------------------------------------------------- memory */
 
-/* Bytes that lie in one piece: where they are to be had. */
+/* Returns bytes within one piece, in place if possible. *len is reduced to the number available. */
 static const unsigned char *bytes_at(struct taking *taking, uint64_t addr, size_t *len)
 {
 	struct target *target = taking->target;
@@ -103,7 +106,7 @@ static const unsigned char *bytes_at(struct taking *taking, uint64_t addr, size_
 	return bytes;
 }
 
-/* What cannot be read is passed over by pages. */
+/* Shows a range; unreadable memory is skipped page by page. */
 static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
 {
 	while (addr < end) {
@@ -123,7 +126,7 @@ static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_roo
 	}
 }
 
-/* Without what is apart. */
+/* Shows a range without the memory that is apart. */
 static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
 {
 	for (; taking->apart_at < taking->apart_count; taking->apart_at++) {
@@ -135,13 +138,13 @@ static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool 
 			show(taking, addr, apart->from, is_root);
 		addr = apart->end > addr ? apart->end : addr;
 		if (addr >= end)
-			return; /* it may go on in the next */
+			return; /* it may continue in the next range */
 	}
 	if (addr < end)
 		show(taking, addr, end, is_root);
 }
 
-/* A module of which only its headers tell what can be written. */
+/* Shows the writable sections of a module, if only its headers describe its access. */
 static void show_module(struct taking *taking, const struct target_region *region)
 {
 	struct target_image at = {.target = taking->target, .base = region->addr};
@@ -164,12 +167,12 @@ static void show_module(struct taking *taking, const struct target_region *regio
 		show_range(taking, region->addr, region->end, true);
 }
 
-/* Whether a heap writes down there what blocks it has. */
+/* Returns true if a heap records its blocks in the region. */
 static bool is_own(const struct taking *taking, const struct target_region *region)
 {
 	size_t low = 0, high = taking->own_count;
 
-	while (low < high) { /* the first from the region's beginning on */
+	while (low < high) { /* first address from the region's beginning on */
 		size_t middle = low + (high - low) / 2;
 
 		if (taking->own[middle] < region->addr)
@@ -181,10 +184,11 @@ static bool is_own(const struct taking *taking, const struct target_region *regi
 }
 
 /*
- * Memory of heaps leads nowhere but by its blocks: what was freed has pointers still. What a module cannot write is
- * code and constants, of which small ones look like addresses. So are files that are mapped to be read. Pointers of this
- * process are in a read-only view only if it writes to the same section by another view, which is a root then.
- */
+ * Shows a region. Memory of heaps counts only inside of live blocks, because freed memory still
+ * contains pointers. The unwritable part of a module is code and constants, of which small ones
+ * look like addresses. So do files that are mapped for reading. A read-only view contains pointers
+ * of this process only if the process writes to the same section through another view, which is a
+ * root. */
 static void show_region(struct taking *taking, const struct target_region *region)
 {
 	if (!region->access || region->is_read_only_view)
@@ -216,7 +220,7 @@ struct target_range reach_apart_from(struct target *target, uint64_t addr)
 	return (struct target_range){addr, region.end};
 }
 
-/* The next region from end on, which is then its end. */
+/* Finds the next region from *end on, and moves *end to its end. */
 static bool next_region(
 	struct target *target, region_fn region_of, uint64_t *end, struct target_region *region)
 {
