@@ -1,3 +1,5 @@
+/* The command hsnap doctor: it starts a child in each way, reads it from all sources, and compares
+ * the results with the child's truth. With --keep it also stores the children as minidumps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,18 +16,18 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define FILE_UNITS (MAX_PATH + 60) /* of the minidump's path */
+#define FILE_UNITS (MAX_PATH + 60) /* size of the minidump's path */
 
 static const char *const trial_sources[TRIALS] = {"walk", "ust", "tracer", "segment"};
 static const char *const trial_sources_32[TRIALS] = {"walk32", "ust32", "tracer32", "segment32"};
-/* Names of what is kept of them; NULL: nothing. */
+/* Names for --keep; NULL: not stored. */
 static const char *const trial_states[TRIALS] = {
 	[TRIAL_PLAIN] = "plain", [TRIAL_UST] = "ust", [TRIAL_SEGMENT] = "ust-segment"};
 
 /*
- * A new file in the folder for temporary ones that goes with its handle, however hsnap ends; others may
- * read it meanwhile. INVALID_HANDLE_VALUE: the system's last error says why.
- */
+ * Creates a file in the folder for temporary files. It is deleted when its handle is closed,
+ * however hsnap ends; other programs may read it until then. Returns INVALID_HANDLE_VALUE on
+ * failure; the reason is the system's last error. */
 static HANDLE make_file(wchar_t path[FILE_UNITS], const char *source)
 {
 	wchar_t folder[MAX_PATH + 1];
@@ -56,14 +58,14 @@ static int write_minidump(const struct doctor_child *child, HANDLE file, struct 
 	return 0;
 }
 
-/* How a minidump of a child is used. */
+/* Uses of a child's minidump. */
 struct doctor_dump {
-	const char *source; /* of its rows; NULL: it is not compared */
+	const char *source; /* source of its rows; NULL: not compared */
 	bool has_stacks;
-	const char *state; /* to keep it under; NULL: it is not kept */
+	const char *state; /* name for --keep; NULL: not stored */
 };
 
-/* Records why a child is not kept, if children are. */
+/* Records why a child is not stored, if children are stored at all. */
 static void keep_reason(
 	struct doctor *doctor, const struct doctor_child *child, const char *state, const char *why)
 {
@@ -96,7 +98,7 @@ static void compare_file(struct doctor *doctor, const struct doctor_dump *use, c
 	target.ops->close(&target);
 }
 
-/* A minidump of the child, as hsnap -z would read it. */
+/* Writes a minidump of the child, compares it as hsnap -z would read it, and stores it. */
 static void examine_file(
 	struct doctor *doctor, struct doctor_child *child, const struct doctor_dump *use)
 {
@@ -122,7 +124,7 @@ static void examine_file(
 	free(path);
 }
 
-/* What a walk of the child cannot try here, since the system did not give it. */
+/* Adds a row for each heap and front end that the system did not provide. */
 static void examine_heaps(struct doctor *doctor, const char *source)
 {
 	bool has_front_end = false;
@@ -138,7 +140,8 @@ static void examine_heaps(struct doctor *doctor, const char *source)
 			"the system gave no heap of the child one");
 }
 
-/* A child that Windows keeps no stacks for is kept all the same: stacks may be there that hsnap does not find. */
+/* Examines a child with +ust. It is stored even if Windows records no stacks for it, because hsnap
+ * may have failed to find them. */
 static void examine_ust(
 	struct doctor *doctor, struct doctor_child *child, const char *source, bool must_be)
 {
@@ -153,7 +156,7 @@ static void examine_ust(
 		keep_reason(doctor, child, use.state, "Wine records no stacks");
 		return;
 	}
-	/* Where the living child has no such stacks its file has none. */
+	/* If the live child has no stacks, its file lacks them too. */
 	if (!child->is_other && doctor_count(doctor, source, DOCTOR_OK))
 		use.source = "file+ust";
 	if (use.source || doctor->keep)
@@ -170,7 +173,8 @@ static bool has_segment_heap(struct doctor_child *child, const struct doctor_tru
 	       signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-/* A child whose manifest requests segment heaps, which Windows 10 2004 makes first. */
+/* Examines a child whose manifest requests segment heaps, which Windows 10 2004 was the first to
+ * support. */
 static void examine_segment(struct doctor *doctor, struct doctor_child *child, const char *source)
 {
 	static const char why[] =
@@ -202,7 +206,7 @@ static void examine_plain(
 	examine_file(doctor, child, &use);
 }
 
-/* A child that is ready, from its work to its end. */
+/* Lets a child that is ready do its work, and examines it. */
 static void examine(struct doctor *doctor, struct doctor_child *child, enum doctor_trial trial,
 	const char *source, bool *has_ust)
 {
@@ -224,7 +228,7 @@ static void examine(struct doctor *doctor, struct doctor_child *child, enum doct
 	}
 }
 
-/* One child from its start to its end. What goes wrong with it is a finding. */
+/* Starts, examines and ends one child. Any failure is a finding. */
 static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, bool *has_ust)
 {
 	const char *source = (is_other ? trial_sources_32 : trial_sources)[trial];
@@ -253,7 +257,7 @@ static bool can_be_other(struct doctor *doctor)
 	wchar_t *image;
 	const char *why = NULL;
 
-	if (OUR_BITS == 32) /* its own children are */
+	if (OUR_BITS == 32) /* an hsnap of 32 bits has only 32-bit children */
 		return false;
 	image = program_beside(L"" HSNAP_32);
 	if (!image)
@@ -268,12 +272,12 @@ static bool can_be_other(struct doctor *doctor)
 
 struct doctor_request {
 	bool is_verbose;
-	const char *folder; /* to keep children in; NULL: none are kept */
+	const char *folder; /* folder of --keep, or NULL */
 };
 
 static void try_all(struct doctor *doctor, bool is_other)
 {
-	bool has_ust = false; /* every child is started with +ust: the registry says so */
+	bool has_ust = false; /* the registry starts every child with +ust */
 
 	for (int trial = 0; trial < TRIALS; trial++) {
 		if (trial != TRIAL_SEGMENT || doctor->keep)

@@ -1,7 +1,7 @@
 /*
- * hsnap doctor: does hsnap read the heaps of this system correctly? A child of ours allocates known blocks
- * and tells the truth about them; what each source of blocks and stacks finds is compared with that.
- */
+ * hsnap doctor checks that hsnap reads the heaps of this system correctly. A child process
+ * allocates known blocks and records the truth about them. The results of each source of blocks and
+ * stacks are compared with that truth. */
 #ifndef SNAPSHOT_DOCTOR_DOCTOR_H
 #define SNAPSHOT_DOCTOR_DOCTOR_H
 
@@ -16,22 +16,22 @@
 #include "snapshot/capture/capture.h"
 #include "snapshot/heap/heap.h"
 
-/* The heaps of the child. All but the process heap are its own: nobody else allocates in them. */
+/* Heaps of the child. Except in the process heap, only the child allocates in them. */
 enum doctor_heap {
 	DOCTOR_PROCESS_HEAP,
 	DOCTOR_GROWABLE,
 	DOCTOR_FIXED, /* with a maximum size */
-	DOCTOR_UNLOCKED, /* HEAP_NO_SERIALIZE, which rules out the low fragmentation heap */
-	DOCTOR_SEGMENT, /* where the system makes one */
+	DOCTOR_UNLOCKED, /* HEAP_NO_SERIALIZE, which excludes the low fragmentation heap */
+	DOCTOR_SEGMENT, /* if the system supports it */
 	DOCTOR_HEAPS,
 };
 
-/* What a block is there to try. Bounds are those of the allocators: sizes up to 16 KiB may be in the
- * low fragmentation heap, and big ones are about as large as those that get memory of their own. */
+/* Purposes of blocks. The bounds are those of the allocators: sizes up to 16 KiB may be in the low
+ * fragmentation heap, and big blocks are about as large as blocks with memory of their own. */
 enum doctor_group {
 	DOCTOR_SMALL, /* every size from 0 to 1024 */
-	DOCTOR_MIDDLE, /* to 16 KiB */
-	DOCTOR_BACK_END, /* to 256 KiB */
+	DOCTOR_MIDDLE, /* up to 16 KiB */
+	DOCTOR_BACK_END, /* up to 256 KiB */
 	DOCTOR_BIG,
 	DOCTOR_RESIZED, /* reallocated */
 	DOCTOR_GROUPS,
@@ -39,177 +39,182 @@ enum doctor_group {
 
 extern const char *const doctor_heap_names[DOCTOR_HEAPS], *const doctor_group_names[DOCTOR_GROUPS];
 
-#define DOCTOR_FIXED_BYTES ((size_t)16 << 20) /* the maximum of the fixed heap */
-#define DOCTOR_SITES 4 /* functions of the child that allocate */
-#define DOCTOR_RESIZE_SITE DOCTOR_SITES /* the one that reallocates */
+#define DOCTOR_FIXED_BYTES ((size_t)16 << 20) /* maximum size of the fixed heap */
+#define DOCTOR_SITES 4 /* number of functions of the child that allocate */
+#define DOCTOR_RESIZE_SITE DOCTOR_SITES /* the function that reallocates */
 #define DOCTOR_BLOCKS_MAX 16384
-#define DOCTOR_LISTED_MAX 256 /* heaps of the child, with those of the system's DLLs */
+#define DOCTOR_LISTED_MAX 256 /* heaps of the child, including those of the system's DLLs */
 
 struct doctor_block {
 	uint64_t addr, requested_bytes;
-	uint64_t was_bytes; /* before it was reallocated; 0: it was not */
+	uint64_t was_bytes; /* size before it was reallocated; 0: not reallocated */
 	uint8_t heap, group;
-	uint8_t site; /* where it was allocated; the stack of a reallocated one may show either */
+	/* Function that allocated it; the stack of a reallocated block may show either. */
+	uint8_t site;
 	bool is_freed;
-	bool is_late; /* allocated after others were freed, into the holes if the heap likes */
+	bool is_late; /* allocated after others were freed, possibly in their place */
 };
 
-/* Code of one function: a return address into it is above from and not above to. */
+/* Code of one function: a return address in it is > from and <= to. */
 struct doctor_range {
 	uint64_t from, to;
 };
 
-/* Lies in memory that child and parent share. */
+/* Truth about a child, in memory that child and parent share. */
 struct doctor_truth {
-	uint32_t failed_bytes; /* the child got no block of so many and gave up; 0: all is well */
-	uint64_t heaps[DOCTOR_HEAPS]; /* 0: there is none */
+	uint32_t failed_bytes; /* size for which the child got no block and gave up; 0: success */
+	uint64_t heaps[DOCTOR_HEAPS]; /* 0: no such heap */
 	/* HeapCompatibilityInformation: 0 plain, 1 look-aside, 2 low fragmentation */
 	uint32_t front_ends[DOCTOR_HEAPS];
-	/* Heaps that GetProcessHeaps() lists at the end; listed_count 0: not known. */
+	/* Heaps that GetProcessHeaps() lists at the end; listed_count 0: unknown. */
 	uint64_t listed[DOCTOR_LISTED_MAX];
 	uint32_t listed_count;
 	struct doctor_range image; /* the child's program */
 	struct doctor_range sites[DOCTOR_SITES + 1];
-	struct doctor_range outer; /* the function that calls all of them */
+	struct doctor_range outer; /* function that calls all sites */
 	uint32_t block_count;
 	struct doctor_block blocks[DOCTOR_BLOCKS_MAX];
 };
 
 /*
- * Fills an empty truth with the blocks that the child is to allocate, without addresses: pure arithmetic,
- * the same on every system. Those that are not late are allocated in this order, then some are
- * reallocated, then some freed, then the late ones are allocated.
- */
+ * Fills an empty truth with the blocks that the child is to allocate, without addresses. The plan
+ * is pure arithmetic and identical on every system. Blocks that are not late are allocated in this
+ * order. Then some are reallocated, then some are freed, then the late blocks are allocated. */
 void doctor_plan(struct doctor_truth *truth);
 
-/* Adds a block; false when there is no room. */
+/* Adds a block. Returns false if there is no room. */
 bool doctor_truth_add(struct doctor_truth *truth, const struct doctor_block *block);
 
-/* Orders the blocks by address, each once: forgets those without one, and freed ones whose place another
- * has taken. */
+/* Sorts the blocks by address. Removes blocks without an address, and freed blocks whose address
+ * another block has. */
 void doctor_truth_settle(struct doctor_truth *truth);
 
-/* True when a settled truth keeps its bounds. */
+/* Returns true if a settled truth is within its bounds. */
 bool doctor_truth_is_sound(const struct doctor_truth *truth);
 
-/* What the doctor prints: rows of "expected, found". */
+/* The doctor's output: rows of "expected, found". */
 
 enum doctor_verdict {
 	DOCTOR_OK,
-	DOCTOR_NOTE, /* not as expected, and no mistake for sure */
+	DOCTOR_NOTE, /* unexpected, but not certainly a mistake */
 	DOCTOR_OFF,
-	DOCTOR_NOT_THERE, /* not to be had on this system: nothing is wrong, nothing is proven */
+	DOCTOR_NOT_THERE, /* not available on this system: nothing is wrong, nothing is proven */
 };
 
-/* In the short table the rows of one source and heap are one line, and those of one part are added up. */
+/* A row of the long table. In the short table, rows of one source and heap share a line, and rows
+ * of one part are added up. */
 struct doctor_row {
-	const char *source, *heap, *what, *part; /* literals; heap may be empty */
+	const char *source, *heap, *what, *part; /* literals; heap may be "" */
 	uint64_t expected, found;
 	enum doctor_verdict verdict;
 	bool has_no_numbers;
-	char detail[700]; /* the first thing that is wrong, or why it is not there; may be empty */
+	char detail[700]; /* the first mistake, or the reason for DOCTOR_NOT_THERE; may be empty */
 };
 
 struct doctor {
-	struct doctor_truth *truth; /* owned; of the child that is looked at */
+	struct doctor_truth *truth; /* owned; of the child under test */
 	struct doctor_row *rows; /* owned */
 	size_t row_count, row_cap;
-	struct buf notes; /* lines, each once: what was used */
-	struct doctor_keep *keep; /* the caller's; NULL: nothing is kept */
-	char os[80]; /* empty: no child was ever there */
+	struct buf notes; /* facts about the system, one per line, without duplicates */
+	struct doctor_keep *keep; /* owned by the caller; NULL: without --keep */
+	char os[80]; /* empty: no child was started */
 	bool is_wine;
 };
 
-/* Room for a truth, which is empty, and no findings; doctor_release() in any case. */
+/* Allocates an empty truth; there are no findings yet. doctor_release() is required in any case. */
 void doctor_init(struct doctor *doctor);
 void doctor_release(struct doctor *doctor);
 
-/* Adds a copy of the row; one with numbers that differ, or with a detail, is off if it is not a note. */
+/* Adds a copy of the row. A row with different numbers, or with a detail, becomes DOCTOR_OFF unless
+ * it is a note. */
 void doctor_add(struct doctor *doctor, const struct doctor_row *row);
 
 /* Adds a row without numbers. */
 void doctor_say_why(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const char *why);
 
-/* The same with the error's reason; its remedy too when it is off. */
+/* Adds a row without numbers, with the error's reason, and its remedy if the verdict is
+ * DOCTOR_OFF. */
 void doctor_say(struct doctor *doctor, const char *source, const char *what,
 	enum doctor_verdict verdict, const struct err *why);
 
-/* Notes a line of what was used, once. */
+/* Adds a line to the notes, unless it is there already. */
 void doctor_note(struct doctor *doctor, const char *name, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* How many rows have this verdict, of one source or (NULL) of all. */
+/* Returns the number of rows with this verdict, of one source or (NULL) of all. */
 size_t doctor_count(const struct doctor *doctor, const char *source, enum doctor_verdict verdict);
 
-/* Prints a line for each source and heap, or every row; then what was used, the reasons, the verdict. */
+/* Prints a line for each source and heap, or every row; then the notes, the reasons and the
+ * verdict. */
 void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to);
 
 /*
- * Comparing with the truth. The child's own heaps must hold the truth's blocks and nothing else. The
- * process heap may hold more, since the system's DLLs use it too.
+ * Comparison with the truth. The child's own heaps must contain exactly the blocks of the truth.
+ * The process heap may contain more, because the system's DLLs use it too.
  *
- * Two things may differ in a heap of Windows without a mistake of ours, and no published fact says
- * that they do not: ntdll may keep blocks of its own in a heap that a program made, and it may put a
- * freed block aside for a while before it marks it free. Both are few, whereas a walker that takes
- * free blocks for live ones does so for a whole kind of them. So what is few is a note, with its
- * numbers, and more is off. Wine's heaps, whose source is open, do neither.
- */
+ * In a heap of Windows, two differences may not be a mistake of hsnap, and no published fact
+ * excludes them. ntdll may have blocks of its own in a heap that a program created. It may also set
+ * a freed block aside for a while before it marks the block as free. Both are rare, whereas a
+ * walker that takes free blocks for live ones does so for a whole kind of block. So a few such
+ * blocks are a note, with their number, and more are DOCTOR_OFF. Wine's heaps, whose source is
+ * open, do neither. */
 
-/* The blocks of a snapshot, all or (has_stacks) those that have a stack; the others are numbers of their heaps
- * then. Orders them by address. */
+/* Compares the blocks of a snapshot: all of them or, with has_stacks, those with a stack; the
+ * others are counts of their heaps then. Sorts the blocks by address. */
 void doctor_compare(
 	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks);
 
 /*
- * Compares the heaps that a walk found with those that GetProcessHeaps() listed in the child. A missing one is a mistake:
- * none of its blocks is in any dump. One more may be a heap that Windows does not count as the process's, so it is a
- * note. Heaps of the other half of a 32-bit process, which that function does not list, are left out.
- */
+ * Compares the heaps of a walk with those that GetProcessHeaps() listed in the child. A missing
+ * heap is a mistake, because dumps lack all of its blocks. An additional heap may be one that
+ * Windows does not count as the process's, so it is a note. Heaps of the other half of a 32-bit
+ * process, which that function does not list, are left out. */
 void doctor_compare_heaps(struct doctor *doctor, const char *source, const struct heap *heaps,
 	size_t count, unsigned bits);
 
-/* Walks the heaps of a child, alive or a file, and compares. */
+/* Walks the heaps of a child, alive or in a file, and compares them. */
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source);
 
-/* Compares what a snapshot with these stacks has. That there are none is a mistake if they must be. */
+/* Captures a snapshot with these stacks and compares it. Missing stacks are a mistake only if
+ * must_be. */
 void doctor_look_dump(struct doctor *doctor, struct target *target, const char *source,
 	enum capture_stacks stacks, bool must_be);
 
 /*
- * The folder of --keep: a minidump of each child, without what identifies the user, the truth about it, and facts about
- * the machine. With them what hsnap reads of this Windows can be tested anywhere.
- */
+ * The folder of --keep: a minidump of each child, without texts that identify the user, the truth
+ * about it, and facts about the machine. With these files the reading of this Windows can be tested
+ * anywhere. */
 
 #define DOCTOR_SECRETS 12
-#define DOCTOR_SECRET_UNITS 512 /* longer texts are cut */
+#define DOCTOR_SECRET_UNITS 512 /* longer texts are truncated */
 
 /* A text that identifies the user, in lower case. */
 struct doctor_secret {
 	uint16_t units[DOCTOR_SECRET_UNITS];
-	size_t count, width; /* bytes of a unit: 2 is UTF-16, 1 is UTF-8 */
-	bool is_path; /* without a drive; otherwise a name */
+	size_t count, width; /* bytes per unit: 2 in UTF-16, 1 in UTF-8 */
+	bool is_path; /* path without a drive; otherwise a name */
 };
 
 struct doctor_secrets {
-	char system[300]; /* the folder of the system, UTF-8: what is a part of it is no secret */
+	char system[300]; /* the system's folder, UTF-8; its parts are not secret */
 	struct doctor_secret list[DOCTOR_SECRETS];
 	size_t count;
 };
 
-/* Adds a text in UTF-8, unless it is too short to be told from other bytes, or a part of the system's folder. */
+/* Adds a text in UTF-8, unless it is too short to be recognized or a part of the system's
+ * folder. */
 void doctor_secrets_add(struct doctor_secrets *secrets, const char *text, bool is_path);
 
 /*
- * Overwrites the secrets among the bytes with the letter x, in UTF-16 and, of paths, in UTF-8, with letters of either
- * case. Names are overwritten where they are whole words, and paths where the last folder's name ends. Returns the number
- * of places.
- */
+ * Overwrites the secrets in the bytes with the letter x: in UTF-16 and, for paths, in UTF-8,
+ * regardless of case. Names are overwritten if they are whole words, and paths if the last folder's
+ * name ends there. Returns the number of places. */
 size_t doctor_blank(const struct doctor_secrets *secrets, unsigned char *bytes, size_t len);
 
 /*
- * Adds the truth about a child as text, in the form of tests/images/make_image where that has one; addresses are
- * hexadecimal, sizes decimal:
+ * Adds the truth about a child as text, in the form of tests/images/make_image where possible.
+ * Addresses are hexadecimal, sizes decimal:
  *   process pid=N bits=N build=N flags=HEX
  *   image FROM TO            code of its program; a return address is above FROM and not above TO
  *   outer FROM TO            code of the function that calls all sites
@@ -217,44 +222,43 @@ size_t doctor_blank(const struct doctor_secrets *secrets, unsigned char *bytes, 
  *   heap ADDR KIND           that GetProcessHeaps() lists: wine, nt, segment or unknown
  *   block HEAP ADDR REQUESTED - - SITE[|SITE]
  *   freed HEAP ADDR
- *   total BLOCKS REQUESTED -
- */
+ *   total BLOCKS REQUESTED - */
 void doctor_truth_text(
 	struct buf *text, const struct doctor_truth *truth, struct target *target, uint32_t flags);
 
 struct doctor_keep {
 	const char *folder; /* UTF-8 */
 	struct doctor_secrets secrets;
-	struct buf machine; /* what machine.txt gets */
-	bool has_32, has_64; /* facts about children of that bitness are in it */
-	struct err err; /* the first failure; code 0: none */
+	struct buf machine; /* contents of machine.txt */
+	bool has_32, has_64; /* it contains facts about children of that bitness */
+	struct err err; /* first failure; code 0: none */
 };
 
-/* Windows only: makes the folder. 0, -ERR_EXISTS or -ERR_CREATE. */
+/* Windows only: creates the folder. Returns 0, -ERR_EXISTS or -ERR_CREATE. */
 int doctor_keep_begin(struct doctor_keep *keep, struct err *err);
 
-/* Windows only: keeps a minidump, a HANDLE of a file for reading and writing that is overwritten, and the truth about the
- * child as files named after the state. process is its HANDLE. Does nothing after a failure. */
+/* Windows only: stores a child's minidump and truth as files named after the state. file is a
+ * HANDLE of the minidump, open for reading and writing, which is overwritten; process is the
+ * child's HANDLE. Does nothing after a failure. */
 void doctor_keep_child(
 	struct doctor *doctor, const char *state, struct target *target, void *process, void *file);
 
-/* Records why a child is not kept in that state, as one line. */
+/* Records, as one line, why a child is not stored in that state. */
 void doctor_keep_reason(
 	struct doctor_keep *keep, const char *state, unsigned bits, const char *why);
 
-/* Windows only: writes machine.txt. 0 or the first failure. */
+/* Windows only: writes machine.txt. Returns 0 or the first failure. */
 int doctor_keep_end(struct doctor_keep *keep, struct err *err);
 
-/* Windows only: add lines about the system, and about a child: its policies and the first bytes of functions of ntdll
- * that the tracer hooks. */
+/* Windows only: add lines about the system, and about a child: its mitigation policies and the
+ * first bytes of the functions of ntdll that the tracer hooks. */
 void doctor_machine_system(struct buf *text);
 void doctor_machine_child(struct buf *text, struct target *target, void *process);
 
 /*
- * The child: hsnap.exe with a hidden command. It inherits four handles: the memory for its truth, two
- * events that take turns (it says that it is there, waits, does its work, says so and waits for its
- * end), and its parent, whose end ends it.
- */
+ * The child: hsnap.exe with a hidden command. It inherits four handles: the memory for its truth,
+ * two events for taking turns, and its parent, whose exit ends it. The child signals that it is
+ * ready, waits, does its work, signals again, and waits for its end. */
 #define DOCTOR_CHILD "--child" /* hsnap doctor --child HANDLE ... */
 
 enum {
@@ -265,7 +269,7 @@ enum {
 	DOCTOR_HANDLES,
 };
 
-/* Windows only: the child's main(), with the arguments as the parent gives them. Returns its exit status. */
+/* Windows only: main() of the child, with the parent's arguments. Returns its exit status. */
 int doctor_child_main(int argc, char **argv);
 
 #endif

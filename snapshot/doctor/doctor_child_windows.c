@@ -1,3 +1,5 @@
+/* The doctor's child: it creates heaps, allocates the planned blocks from distinct functions, and
+ * records the truth in the memory that it shares with its parent. */
 #include <string.h>
 
 #include <windows.h>
@@ -6,7 +8,7 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/heap/nt_heap.h"
 
-/* Of the flags of RtlCreateHeap(): winnt.h of the Windows 10 SDK. */
+/* Flags of RtlCreateHeap(): winnt.h of the Windows 10 SDK. */
 #ifndef HEAP_GROWABLE
 #define HEAP_GROWABLE 2
 #endif
@@ -15,7 +17,8 @@
 typedef void *(NTAPI *create_fn)(
 	ULONG flags, void *base, SIZE_T reserve, SIZE_T commit, void *lock, void *parameters);
 
-/* Whether the flag had its effect: a system that does not know it makes a heap as any other. */
+/* Returns true if the flag had an effect. A system that does not know the flag creates an ordinary
+ * heap. */
 static bool is_segment_heap(HANDLE heap)
 {
 	DWORD signature = 0;
@@ -25,7 +28,7 @@ static bool is_segment_heap(HANDLE heap)
 	return signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-/* NULL: this system makes none on demand. */
+/* Returns NULL if this system does not create segment heaps on request. */
 static HANDLE make_segment_heap(void)
 {
 	create_fn create =
@@ -88,7 +91,7 @@ static bool allocate(struct doctor_truth *truth, struct doctor_block *block, HAN
 	return block->addr || fail(truth, bytes);
 }
 
-/* A block that moves is one more, which is freed where it was. */
+/* Reallocates a block. If it moves, its old place is added as a freed block. */
 static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
 	struct doctor_block old = *block;
@@ -100,7 +103,7 @@ static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDL
 	return block->addr == old.addr || doctor_truth_add(truth, &old) || fail(truth, 0);
 }
 
-/* What a pass over the plan does to a block; doctor.h gives the order. */
+/* Does to a block what this pass over the plan requires; doctor.h describes the order. */
 static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int pass)
 {
 	HANDLE heap = (HANDLE)(ULONG_PTR)truth->heaps[block->heap];
@@ -117,7 +120,7 @@ static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int
 	}
 }
 
-/* The function that is further out on every stack. */
+/* The outer function on every stack. */
 SITE("5") void doctor_perform(struct doctor_truth *truth)
 {
 	uint32_t count = truth->block_count;
@@ -129,7 +132,7 @@ SITE("5") void doctor_perform(struct doctor_truth *truth)
 	}
 }
 
-/* The end of the last one. */
+/* Marks the end of doctor_perform(). */
 SITE("6") void doctor_end(void)
 {
 	last_site = DOCTOR_SITES;
@@ -174,7 +177,7 @@ static void make_heaps(struct doctor_truth *truth)
 		truth->heaps[i] = (uint64_t)(ULONG_PTR)heaps[i];
 }
 
-/* After the work, since a heap gets its front end in use. */
+/* Records the front ends after the work, because a heap gets its front end through use. */
 static void tell_front_ends(struct doctor_truth *truth)
 {
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
@@ -187,7 +190,7 @@ static void tell_front_ends(struct doctor_truth *truth)
 	}
 }
 
-/* Leaves the list empty if it has more heaps than there is room for. */
+/* Lists the heaps; leaves the list empty if there is not enough room for them. */
 static void list_heaps(struct doctor_truth *truth)
 {
 	HANDLE heaps[DOCTOR_LISTED_MAX];
@@ -200,7 +203,7 @@ static void list_heaps(struct doctor_truth *truth)
 	truth->listed_count = (uint32_t)count;
 }
 
-/* Says so and waits to be told to go on; false when the parent has ended. */
+/* Signals the parent and waits for its signal. Returns false if the parent has exited. */
 static bool take_turns(HANDLE handles[DOCTOR_HANDLES])
 {
 	HANDLE wait[] = {handles[DOCTOR_GO], handles[DOCTOR_PARENT]};

@@ -1,3 +1,6 @@
+/* Comparison of found heaps and blocks with the truth of the doctor's child. Each heap has rows for
+ * the groups of blocks, and for freed, additional and overlapping blocks. Unknown heaps are
+ * described for a new row of a layout table. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,14 +10,14 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/target/peb_layout.h"
 
-#define WALKS_MAX 3 /* while something in the heaps makes no sense */
+#define WALKS_MAX 3 /* while the heaps contain invalid data */
 
-/* Few: no more than so many, and than this part of the blocks that the child freed or has. */
+/* Limits for a few blocks: a number, and a fraction of the blocks that the child freed or has. */
 #define FEW_MAX 32
 #define FREED_PART 8
 #define OTHERS_PART 64
 
-/* Rows of a heap: of the groups of blocks (enum doctor_group), and these. */
+/* Rows of a heap, after those for the groups of blocks (enum doctor_group). */
 enum {
 	ROW_FREED = DOCTOR_GROUPS,
 	ROW_OTHERS,
@@ -25,14 +28,14 @@ enum {
 
 struct heap_rows {
 	struct doctor_row rows[ROWS];
-	uint64_t listed; /* blocks */
-	uint64_t unlisted; /* blocks that the child has */
+	uint64_t listed; /* number of listed blocks */
+	uint64_t unlisted; /* number of the child's blocks that are not listed */
 };
 
 struct doctor_comparison {
 	const struct doctor_truth *truth;
-	const struct snapshot *snapshot; /* what was found, its blocks by address */
-	bool has_stacks; /* each block has one */
+	const struct snapshot *snapshot; /* the result, with blocks sorted by address */
+	bool has_stacks; /* every listed block has a stack */
 	struct heap_rows heaps[DOCTOR_HEAPS];
 };
 
@@ -74,7 +77,7 @@ static const struct heap *heap_at(const struct snapshot *snapshot, uint64_t addr
 	return NULL;
 }
 
-/* Which of the child's heaps that is; DOCTOR_HEAPS: none. */
+/* Returns the child's heap at addr, or DOCTOR_HEAPS. */
 static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 {
 	int i = 0;
@@ -84,7 +87,7 @@ static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 	return i;
 }
 
-/* Keeps the text when it is the first one. */
+/* Stores the text if it is the first. */
 static void PRINTF_LIKE(2, 3) wrong(struct doctor_row *row, const char *format, ...)
 {
 	va_list args;
@@ -101,8 +104,8 @@ static bool is_in(const struct doctor_range *range, uint64_t addr)
 	return addr > range->from && addr <= range->to;
 }
 
-/* True when the innermost frame inside the child's program is the site that the block was allocated
- * at, and further out there is the function that calls all sites. */
+/* Returns true if the innermost frame inside the child's program is in the function that allocated
+ * the block. A frame further out must be in the function that calls all sites. */
 static bool stack_fits(const struct doctor_truth *truth, const struct doctor_block *block,
 	const struct stack *stack)
 {
@@ -121,8 +124,8 @@ static bool stack_fits(const struct doctor_truth *truth, const struct doctor_blo
 	return false;
 }
 
-/* More heap than this on top of a block is no overhead but a mistake: it has room for what page-sized
- * and larger units leave over, and for what a block had before it was made smaller in its place. */
+/* Returns the largest plausible overhead of a block. It allows for the rest of page-sized and
+ * larger units, and for the former size of a block that was shrunk in place. */
 static uint64_t overhead_max(const struct doctor_block *block)
 {
 	uint64_t bytes = block->requested_bytes > block->was_bytes ? block->requested_bytes :
@@ -173,7 +176,8 @@ static void compare_live(struct doctor_comparison *comparison, const struct doct
 			block->addr);
 }
 
-/* The place may be another heap's by now, when the memory had gone back to the system. */
+/* Compares a freed block. Its address may belong to another heap now, if the memory had been
+ * returned to the system. */
 static void compare_freed(struct doctor_comparison *comparison, const struct doctor_block *block)
 {
 	const struct block *at = found_at(comparison, block->addr);
@@ -186,7 +190,7 @@ static void compare_freed(struct doctor_comparison *comparison, const struct doc
 		freed->found++;
 }
 
-/* What is listed: blocks that the child did not make, and blocks that share memory. */
+/* Counts listed blocks that the child did not allocate, and blocks that overlap. */
 static void compare_listed(struct doctor_comparison *comparison)
 {
 	const struct doctor_truth *truth = comparison->truth;
@@ -235,19 +239,20 @@ static void make_note(struct doctor_row *row, const char *why)
 	snprintf(row->detail + len, sizeof(row->detail) - len, "; %s", why);
 }
 
-/* What is known when all blocks have been looked at. */
+/* Finishes the rows of a heap after all blocks were compared. */
 static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *heap)
 {
 	struct doctor_row *freed = &rows->rows[ROW_FREED], *others = &rows->rows[ROW_OTHERS];
 	uint64_t stackless = heap ? heap->stackless.block_count : 0;
 
-	/* Those without a stack are only counted: as many as are missing may be the missing ones. */
+	/* Blocks without a stack are only counted; up to the number of missing blocks, they may be
+	 * the missing ones. */
 	if (has_stacks && stackless > rows->unlisted) {
 		others->found += stackless - rows->unlisted;
 		wrong(others, "%" PRIu64 " more blocks are counted without a stack",
 			stackless - rows->unlisted);
 	}
-	/* What may differ without a mistake of ours; doctor.h says why. */
+	/* Differences that may not be a mistake of hsnap; see doctor.h. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
 	if (are_few(freed->expected - freed->found, freed->expected, FREED_PART))
@@ -288,8 +293,8 @@ static void add_rows(struct doctor *doctor, const char *source, int heap, bool h
 	}
 }
 
-/* Segment heaps of the first systems that had them, and 32-bit ones of the latest, are of no known layout: dumps report
- * them as not walked. */
+/* Adds a row for an unwalked heap. The layouts of the segment heaps of the first systems that had
+ * them, and of the latest 32-bit ones, are unknown: dumps report such heaps as not walked. */
 static void add_unwalked(
 	struct doctor *doctor, const char *source, int heap, const struct heap *found)
 {
@@ -302,7 +307,7 @@ static void add_unwalked(
 	add_row(doctor, source, heap, "walking it", "walking it", &row);
 }
 
-/* Which row of which layout table read a heap. */
+/* Notes the row of the layout table that was used for a heap. */
 static void note_layout(struct doctor *doctor, int i, const struct heap *heap)
 {
 	static const char *const names[] = {
@@ -338,7 +343,7 @@ void doctor_compare(
 		if (heap)
 			note_layout(doctor, i, heap);
 		finish(rows, has_stacks, heap);
-		/* The tracer's blocks are known of a heap that was not walked, too. */
+		/* The tracer's blocks are known even in a heap that was not walked. */
 		if (heap && heap->unwalked && !rows->listed)
 			add_unwalked(doctor, source, i, heap);
 		else
@@ -346,7 +351,7 @@ void doctor_compare(
 	}
 }
 
-/* Where the walkers met with what they could not make sense of. */
+/* Adds a row for the places that the walkers found invalid. */
 static void add_broken(struct doctor *doctor, const char *source, const struct walk *walk)
 {
 	struct doctor_row row = {.source = source,
@@ -453,7 +458,7 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	return rc;
 }
 
-#define EVIDENCE_BYTES 0xa00u /* the head of the largest known heap, and what follows it */
+#define EVIDENCE_BYTES 0xa00u /* covers the head of the largest known heap and the bytes after it */
 
 /* Appends the offsets of a value in the head of a heap. */
 static void put_offsets(
@@ -466,10 +471,9 @@ static void put_offsets(
 }
 
 /*
- * Notes what a new row of a layout table can be made of: where the head of a heap that was not walked has its
- * signature, the word HEAP, its own address and empty lists, and the bytes before the first block that the child
- * has there.
- */
+ * Notes data from which a new row of a layout table can be made. These are the places in the head
+ * of an unwalked heap that contain its signature, the word HEAP, its own address and empty lists.
+ * The bytes before the child's first block in the heap are noted too. */
 static void note_evidence(struct doctor *doctor, struct target *target, int number)
 {
 	const struct doctor_truth *truth = doctor->truth;
@@ -521,7 +525,8 @@ static void note_unknown_heaps(
 	}
 }
 
-/* Notes the lengths of both lists of heaps: Windows 11 24H2 and later have one heap in the PEB's. */
+/* Notes the lengths of both lists of heaps: the PEB's list has a single heap on Windows 11 24H2 and
+ * later. */
 static void note_list(struct doctor *doctor, struct target *target)
 {
 	uint32_t count = 0;
@@ -545,7 +550,7 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 	if (memory_init(&memory, target))
 		memory_out();
 	walk_init(&walk);
-	/* The child waits, but a thread of the system's in it may have stood inside a heap. */
+	/* The child waits, but a thread of the system in it may have been inside a heap. */
 	do {
 		rc = walk_held(&memory, &walk, &err);
 	} while (!rc && !walk_is_sound(&walk) && ++walks < WALKS_MAX);

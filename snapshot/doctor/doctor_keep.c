@@ -1,10 +1,10 @@
 /*
- * Files of a child that hsnap doctor --keep writes: the truth as text, and bytes without what identifies the user.
+ * Files of a child for hsnap doctor --keep: the truth as text, and bytes without texts that
+ * identify the user.
  *
- * A minidump has all of the child's memory. The child starts with an environment and a current folder that identify
- * no user. Its path, and what the system adds, may still do so. Known texts are overwritten wherever they are, so that it
- * does not matter why they are there.
- */
+ * A minidump contains all of the child's memory. The child starts with an environment and a current
+ * folder that identify no user, but its path and data that the system adds may do so. Known texts
+ * are overwritten wherever they occur, regardless of the reason. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/target/peb_layout.h"
 
-#define NAME_UNITS_MIN 3 /* shorter names are parts of many texts */
+#define NAME_UNITS_MIN 3 /* shorter names occur in many other texts */
 
 static uint16_t lower_unit(uint16_t unit)
 {
@@ -30,7 +30,6 @@ static bool is_part(const struct doctor_secret *secret, uint16_t unit)
 	       (secret->is_path && (unit == '.' || unit == '_' || unit == '-'));
 }
 
-/* Appends the units of a text as UTF-16. */
 static void add_wide(struct doctor_secret *secret, const char *text)
 {
 	uint32_t code;
@@ -72,7 +71,7 @@ static bool is_at(
 		if (lower_unit(unit_at(bytes, len, at + i * width, width)) != secret->units[i])
 			return false;
 	}
-	/* A text that was cut goes on. */
+	/* A truncated text continues. */
 	return (secret->count + 2 > DOCTOR_SECRET_UNITS ||
 		       !is_part(secret, unit_at(bytes, len, end, width))) &&
 	       (secret->is_path || at < width ||
@@ -94,7 +93,7 @@ static void overwrite(const struct doctor_secret *secret, unsigned char *bytes)
 
 size_t doctor_blank(const struct doctor_secrets *secrets, unsigned char *bytes, size_t len)
 {
-	bool is_first[256] = {false}; /* bytes that a secret may begin with */
+	bool is_first[256] = {false}; /* possible first bytes of secrets */
 	size_t places = 0;
 
 	for (size_t i = 0; i < secrets->count; i++) {
@@ -129,7 +128,7 @@ static void add_secret(struct doctor_secrets *secrets, const char *text, bool is
 		secret->count--;
 	if (secret->count < NAME_UNITS_MIN)
 		return;
-	/* Modules are known by the system's folder. */
+	/* Modules are recognized by the system's folder. */
 	memcpy(system, secrets->system, len);
 	alone.list[0] = *secret;
 	alone.list[0].width = 1;
@@ -139,7 +138,7 @@ static void add_secret(struct doctor_secrets *secrets, const char *text, bool is
 
 void doctor_secrets_add(struct doctor_secrets *secrets, const char *text, bool is_path)
 {
-	/* Windows also names a path by its volume. */
+	/* Windows may use the name of the volume instead of the drive. */
 	if (is_path && *text && text[1] == ':')
 		text += 2;
 	add_secret(secrets, text, is_path, 2);

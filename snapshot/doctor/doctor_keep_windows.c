@@ -1,3 +1,5 @@
+/* Writing the folder of hsnap doctor --keep: collecting the texts to overwrite, minidumps, truths
+ * and machine.txt. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +12,8 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define PATH_UNITS 32768 /* no path is longer */
-#define NAME_UNITS 300 /* of users and machines */
+#define PATH_UNITS 32768 /* limit of any path */
+#define NAME_UNITS 300 /* limit for names of users and machines */
 
 static void add_wide(struct doctor_secrets *secrets, const wchar_t *wide, bool is_path)
 {
@@ -22,7 +24,6 @@ static void add_wide(struct doctor_secrets *secrets, const wchar_t *wide, bool i
 	free(text);
 }
 
-/* Adds the folder of a full path to a file. */
 static void add_folder_of(struct doctor_secrets *secrets, wchar_t *path)
 {
 	wchar_t *name = wcsrchr(path, '\\');
@@ -123,7 +124,7 @@ static int write_dump(
 	return rc;
 }
 
-/* Records what is kept, and what is known of the first child of each bitness. */
+/* Records a stored child, and facts about the first child of each bitness. */
 static void record_child(struct doctor_keep *keep, const char *name,
 	const struct doctor_truth *truth, struct target *target, HANDLE process)
 {
@@ -166,7 +167,7 @@ int doctor_keep_end(struct doctor_keep *keep, struct err *err)
 	doctor_machine_system(&text);
 	if (keep->machine.len)
 		buf_add(&text, keep->machine.data, keep->machine.len);
-	/* Reasons may name files. */
+	/* Reasons may contain file names. */
 	doctor_blank(&keep->secrets, (unsigned char *)text.data, text.len);
 	if (!keep->err.code)
 		write_file(keep, "machine.txt", text.data, text.len, 0, &keep->err);

@@ -1,8 +1,7 @@
 /*
- * Facts about the machine for machine.txt, one a line: what decides how heaps lie in memory, and whether the tracer can
- * get into programs. They come from documented functions and values of the registry, and name neither the user nor the
- * machine.
- */
+ * Facts about the machine for machine.txt, one per line, which determine the layout of heaps and
+ * whether the tracer can be loaded into programs. They come from documented functions and values of
+ * the registry, and name neither the user nor the machine. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static void (*function_of(HMODULE library, const char *name))(void)
 	return (void (*)(void))GetProcAddress(library, name);
 }
 
-/* Reads a value of the 64-bit registry: false if it is missing or of another type. */
+/* Reads a value of the 64-bit registry. Returns false if it is missing or of another type. */
 static bool read_value(
 	const wchar_t *path, const wchar_t *name, DWORD want, void *value, DWORD bytes)
 {
@@ -71,7 +70,8 @@ static void add_build(struct buf *text)
 	add_text(text, "edition", WINDOWS, L"InstallationType");
 }
 
-/* Adds the machine that Windows was made for; before Windows 10 there is no function that knows an emulator. */
+/* Adds the machine type for which Windows was built. Before Windows 10 no function detects an
+ * emulator. */
 static void add_processor(struct buf *text)
 {
 	BOOL(WINAPI * is_wow64)
@@ -138,7 +138,8 @@ static void add_libraries(struct buf *text, const wchar_t *folder)
 	add_library(text, folder, L"symsrv.dll");
 }
 
-/* Adds the copies of DbgHelp that hsym and hdiff look for: the system's, and that of the Debugging Tools. */
+/* Adds the copies of DbgHelp that hsym and hdiff search for: the system's, and that of the
+ * Debugging Tools. */
 static void add_debuggers(struct buf *text)
 {
 	wchar_t root[TEXT_UNITS], folder[TEXT_UNITS + 40];

@@ -1,3 +1,4 @@
+/* The blocks that the doctor's child allocates, and the bookkeeping of its truth. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ bool doctor_truth_add(struct doctor_truth *truth, const struct doctor_block *blo
 	return true;
 }
 
-/* By address; of several at one address the live one first. */
+/* Sorts by address; at one address the live block comes first. */
 static int compare(const void *a, const void *b)
 {
 	const struct doctor_block *x = a, *y = b;
@@ -75,12 +76,13 @@ bool doctor_truth_is_sound(const struct doctor_truth *truth)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* A size class of Windows' low fragmentation heap goes live after some 18 allocations, so there are
- * more than that of each where such a heap is to be tried. Blocks of a megabyte are tried once for each
- * kind of heap: all of the child's memory goes into a minidump too. */
+/* Repetitions of each size. A size class of Windows' low fragmentation heap is activated after
+ * about 18 allocations. So there are more allocations of each size where such a heap is tested.
+ * Blocks of a megabyte are tested once for each kind of heap, because all of the child's memory is
+ * written to a minidump too. */
 static const struct repeats {
 	unsigned small, middle, back_end, big;
-	uint32_t big_max, resized_max; /* larger ones are left out */
+	uint32_t big_max, resized_max; /* larger blocks are left out */
 } repeats[DOCTOR_HEAPS] = {
 	[DOCTOR_PROCESS_HEAP] = {24, 21, 4, 2, 0x80000, 200000},
 	[DOCTOR_GROWABLE] = {24, 21, 4, 2, UINT32_MAX, UINT32_MAX},
@@ -95,8 +97,8 @@ static const uint32_t middle[] = {1025, 1280, 1536, 2047, 2048, 3072, 4095, 4096
 static const uint32_t back_end[] = {
 	16385, 20000, 32768, 65520, 65536, 70001, 131071, 131072, 200000, 262144};
 
-/* About the sizes from which on a block has memory of its own: of segment heaps and x86 NT heaps
- * (508 KiB), of x64 NT heaps (1020 KiB), of Wine (0xfeff0). */
+/* Sizes near the limits above which a block has memory of its own: of segment heaps and x86 NT
+ * heaps (508 KiB), of x64 NT heaps (1020 KiB), of Wine (0xfeff0). */
 static const uint32_t big[] = {0x7eff0, 0x7f000, 0x7f001, 0x80000, 0xfefd0, 0xfefe8, 0xfeff0,
 	0xfeff8, 0xff000, 0xff001, 0x234567};
 
@@ -111,7 +113,7 @@ static void add(struct doctor_truth *truth, struct doctor_block block)
 	doctor_truth_add(truth, &block);
 }
 
-/* Blocks of one size class. The last two are late; of the others every third goes again. */
+/* Adds blocks of one size class. The last two are late; every third of the others is freed. */
 static void add_class(struct doctor_truth *truth, struct doctor_block block, uint64_t bytes,
 	unsigned times, unsigned vary)
 {

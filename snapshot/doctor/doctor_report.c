@@ -1,3 +1,5 @@
+/* Rows of the doctor's report, and how they are printed: as a short table by source and heap, or
+ * all of them. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,7 +80,7 @@ size_t doctor_count(const struct doctor *doctor, const char *source, enum doctor
 
 #define ROW "%-9s %-14s %-26s %9s %9s  %s\n"
 #define SHORT_ROW "%-9s %-14s %-52s  %s\n"
-#define NUMBER_BYTES 24 /* of any number as text */
+#define NUMBER_BYTES 24 /* for any number as text */
 
 static const char *const verdict_names[] = {[DOCTOR_OK] = "ok",
 	[DOCTOR_NOTE] = "note",
@@ -106,8 +108,8 @@ static void print_rows(const struct doctor *doctor, FILE *to)
 	}
 }
 
-/* Adds "2503/2503 blocks": the sums of the rows of one part, which follow one another; how many they are.
- * Parts that are nothing, as they should be, are left out, but for the first. */
+/* Adds "2503/2503 blocks": the sums of consecutive rows of one part. Returns their number. Parts in
+ * which nothing was expected or found are left out, except the first. */
 static size_t add_part(char *text, size_t size, const struct doctor_row *rows, size_t count)
 {
 	uint64_t expected = 0, found = 0;
@@ -125,7 +127,8 @@ static size_t add_part(char *text, size_t size, const struct doctor_row *rows, s
 	return i;
 }
 
-/* One line for the rows of one source and heap. What is not there says less than what is. */
+/* Prints one line for the rows of one source and heap. DOCTOR_NOT_THERE counts less than any other
+ * verdict. */
 static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
 {
 	enum doctor_verdict worst = rows[0].verdict;
@@ -140,7 +143,7 @@ static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
 	fprintf(to, SHORT_ROW, rows->source, rows->heap, text, verdict_names[worst]);
 }
 
-/* Rows that have neither a heap nor numbers are left to the reasons. */
+/* Prints the short table. Rows without heap and numbers appear among the reasons only. */
 static void print_short(const struct doctor *doctor, FILE *to)
 {
 	size_t count;
@@ -175,7 +178,7 @@ static void print_reasons(const struct doctor *doctor, enum doctor_verdict verdi
 	}
 }
 
-/* What matters most is last, where a terminal shows it: what is off, and the verdict. */
+/* Prints the most important last, where a terminal shows it: the mistakes and the verdict. */
 void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
 {
 	size_t off = doctor_count(doctor, NULL, DOCTOR_OFF);

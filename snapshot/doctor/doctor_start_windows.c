@@ -1,3 +1,5 @@
+/* Start, work and end of the doctor's child, as its parent controls them: shared memory and events,
+ * flags, a copy of the program with a manifest, and the tracer. */
 #include "snapshot/doctor/doctor_windows.h"
 
 #include <inttypes.h>
@@ -11,11 +13,11 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
-#define WAIT_MS 60000 /* for each thing the child does */
+#define WAIT_MS 60000 /* for each step of the child */
 #define END_MS 5000
 #define REMOVE_MS 20
-#define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer */
-#define PATH_UNITS 32768 /* no path is longer */
+#define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer's tables */
+#define PATH_UNITS 32768 /* limit of any path */
 
 int doctor_fail(enum err_code code, const char *what, struct err *err)
 {
@@ -42,7 +44,8 @@ static int make_handles(struct doctor_child *child, struct err *err)
 	return child->shared ? 0 : doctor_fail(ERR_START, "no memory to share", err);
 }
 
-/* This very program, or the 32-bit hsnap; the caller's to free. NULL: its path is not known, or the file is not there. */
+/* Returns the path of this program, or of the 32-bit hsnap; the caller frees it. Returns NULL if
+ * the path is unknown or the file does not exist. */
 static wchar_t *program_of(bool is_other)
 {
 	wchar_t *image;
@@ -70,7 +73,7 @@ static wchar_t *make_environment(wchar_t folder[MAX_PATH])
 	return block;
 }
 
-/* Suspended before its first instruction; only the handles are inherited. */
+/* Starts the child, suspended before its first instruction; it inherits only the handles. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
 	wchar_t *image = child->copy ? child->copy : program_of(child->is_other);
@@ -97,7 +100,8 @@ static int spawn(struct doctor_child *child, struct err *err)
 	return rc;
 }
 
-/* Microsoft, "Application manifests": the process heap, and heaps of HeapCreate(), are segment heaps; Windows 10 2004. */
+/* Microsoft, "Application manifests": makes the process heap, and heaps of HeapCreate(), segment
+ * heaps since Windows 10 2004. */
 static const char segment_manifest[] =
 	"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\r\n"
 	"<assembly xmlns=\"urn:schemas-microsoft-com:asm.v1\" manifestVersion=\"1.0\">\r\n"
@@ -106,7 +110,7 @@ static const char segment_manifest[] =
 	"</heapType>\r\n"
 	"</windowsSettings></application></assembly>\r\n";
 
-/* Writes a file that is not there yet. */
+/* Writes a file that does not exist yet. */
 static bool write_new(const wchar_t *path, const char *text)
 {
 	HANDLE file =
@@ -130,7 +134,8 @@ static wchar_t *manifest_path(const wchar_t *image)
 	return path;
 }
 
-/* Removes the copy and its manifest. A process that has just ended may keep the copy for a moment. */
+/* Removes the copy and its manifest. A process that has just exited may block the deletion for a
+ * moment. */
 static void remove_copy(struct doctor_child *child)
 {
 	wchar_t *manifest;
@@ -148,8 +153,6 @@ static void remove_copy(struct doctor_child *child)
 	child->copy = NULL;
 }
 
-/* Copies the child's program into the folder of --keep, under its own name, with a manifest that requests segment
- * heaps. */
 int doctor_child_copy(struct doctor_child *child, const char *folder, struct err *err)
 {
 	wchar_t *image = program_of(child->is_other);
@@ -185,9 +188,8 @@ uint32_t doctor_child_flag(struct doctor_child *child)
 }
 
 /*
- * Sets the flag that 'hsnap ust on' leads to, for one process and without a right to the registry: the loader
- * looks at the flag in the process environment block when the first thread starts.
- */
+ * Sets the flag that 'hsnap ust on' sets, for one process and without rights to the registry. The
+ * loader reads the flag in the process environment block when the first thread starts. */
 static int set_ust(struct doctor_child *child, struct err *err)
 {
 	uint32_t flag = doctor_child_flag(child) | NT_FLAG_UST;
@@ -198,7 +200,7 @@ static int set_ust(struct doctor_child *child, struct err *err)
 		       doctor_fail(ERR_START, "its flags cannot be set", err);
 }
 
-/* Waits until the child says so, or its end. */
+/* Waits for the child's signal, or its exit. */
 static int wait_for(struct doctor_child *child, struct err *err)
 {
 	HANDLE wait[] = {child->handles[DOCTOR_SAID], child->spawn.info.hProcess};
@@ -214,7 +216,7 @@ static int wait_for(struct doctor_child *child, struct err *err)
 	}
 }
 
-/* Has the 32-bit hsnap attach to the child, before it has allocated any of its blocks. */
+/* Makes the 32-bit hsnap attach to the child, before the child has allocated any of its blocks. */
 static int attach_other(const struct doctor_child *child, struct err *err)
 {
 	wchar_t words[40];
@@ -228,7 +230,6 @@ static int attach_other(const struct doctor_child *child, struct err *err)
 			       rc;
 }
 
-/* Starts the child and waits until it is there and waits; doctor_child_end() in any case. */
 int doctor_child_start(struct doctor_child *child, enum doctor_trial trial, struct err *err)
 {
 	static const struct traced_options options = {.install.limit_bytes = TABLES_BYTES};
@@ -251,7 +252,6 @@ int doctor_child_start(struct doctor_child *child, enum doctor_trial trial, stru
 	return rc || trial != TRIAL_TRACER || !child->is_other ? rc : attach_other(child, err);
 }
 
-/* Lets it allocate its blocks and copies its truth. */
 int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err)
 {
 	int rc;
@@ -269,7 +269,6 @@ int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, st
 		       err_set(err, ERR_SYSTEM, DOCTOR_NAME, "its data are invalid");
 }
 
-/* Ends the child, whatever it does, and closes everything. */
 void doctor_child_end(struct doctor_child *child)
 {
 	HANDLE process = child->spawn.info.hProcess;
