@@ -1,9 +1,8 @@
 /*
- * The tasks of ours that Task Scheduler has: those in its folder \hsnap, each called as the image whose
- * processes it looks at. scheduler_posix.c refuses, for there is none.
+ * hsnap's tasks in Task Scheduler: those in its folder \hsnap, each named after the image whose
+ * processes it captures. scheduler_posix.c refuses everything that needs Task Scheduler.
  *
- * Names are those that task_name_check() lets pass; texts are UTF-8.
- */
+ * Names have passed task_name_check(); texts are UTF-8. */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_H
 
@@ -12,34 +11,37 @@
 
 #include "core/base/memory.h"
 
-/* Registers a task, which the system's account runs or a user without a password, as xml says, and looks whether the
- * scheduler has kept what it is to run; what the task may lack all the same is a line on standard error. 0, -ERR_TASK_EXISTS (unless it may_replace it), -ERR_ADMIN, -ERR_SYSTEM (under Wine:
- * nothing is left of it). */
+/* Registers a task as the XML describes it, to be run by the system's account or by a user without
+ * a password. Checks that the scheduler has stored the program to run. Prints a warning on standard
+ * error if the registered task still lacks something. Returns 0, -ERR_TASK_EXISTS (unless
+ * may_replace), -ERR_ADMIN, or -ERR_SYSTEM (under Wine; the task is removed again). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err);
 
-/* 0, -ERR_NO_TASK, -ERR_ADMIN, -ERR_SYSTEM. */
+/* Removes a task. Returns 0, -ERR_NO_TASK, -ERR_ADMIN, or -ERR_SYSTEM. */
 int scheduler_remove(const char *name, struct err *err);
 
-/* Prints a table of all tasks; those that run anything but this hsnap as tasks do are marked. */
+/* Prints a table of all tasks. Marks tasks that run anything else than this hsnap with the
+ * arguments of a task. */
 int scheduler_list(struct err *err);
 
-/* The words with which the task calls this program, which come first; they stay until it ends. Whoever made the task may
- * have less rights than this user: it is -ERR_TASK unless it runs this very program with the arguments of a task. Also
- * what scheduler_remove() returns. */
+/* Finds the arguments with which the task calls this program; they stay valid until the program
+ * exits. The author of the task may have fewer rights than this user. So -ERR_TASK is returned
+ * unless the task runs this very program with the arguments of a task. Also returns the errors of
+ * scheduler_remove(). */
 int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err);
 
-/* Each adds one text to an empty buf: path as a full one, the path of this program, who runs it (a SID). */
+/* Each adds one text to an empty buf: the full form of path, the path of this program, the current
+ * user (a SID). */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err);
 int scheduler_program(struct buf *path, struct err *err);
 int scheduler_user(struct buf *user, struct err *err);
 
 /*
- * Looks whether a task will find its folder and its program, both full paths, and makes the folder and those above it
- * that are missing: for the system so that only administrators may change what is in them. Where every user may change
- * the folder, the program, or home, in which the program is, a line on standard error says so. 0, -ERR_USAGE (a drive
- * that tasks do not have), -ERR_OPEN, -ERR_CREATE.
- */
+ * Checks that a task will find its folder and its program, both full paths. Creates the folder and
+ * its missing parents; for the system with rights for administrators only. Prints a warning on
+ * standard error if every user may change the folder, the program, or home, the folder of the
+ * program. Returns 0, -ERR_USAGE (a drive that tasks do not have), -ERR_OPEN, or -ERR_CREATE. */
 int scheduler_places(
 	const char *folder, const char *program, const char *home, bool is_system, struct err *err);
 

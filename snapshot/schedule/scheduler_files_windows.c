@@ -1,4 +1,5 @@
-/* Files of a task: their full paths, whether the task will find them, and who else may change them. */
+/* Files of a task: their full paths, checks that the task will find them, and the rights of other
+ * users to change them. */
 #include "snapshot/schedule/scheduler_parts_windows.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 	return 0;
 }
 
-/* No path is longer than what there is room for. */
+/* The buffer holds any path. */
 int scheduler_program(struct buf *path, struct err *err)
 {
 	static wchar_t wide[32768];
@@ -78,7 +79,8 @@ int scheduler_user(struct buf *user, struct err *err)
 	return rc;
 }
 
-/* On the word of a task no other machine is asked, which would learn who asks. */
+/* Returns false for a program on another machine without contacting that machine, which would learn
+ * the user's identity. */
 bool scheduler_is_own_program(const char *program)
 {
 	struct buf own = {0};
@@ -143,7 +145,7 @@ static void warn_if_everybodys(const char *path)
 
 /* ---------------------------------------------------------------- places */
 
-/* Letters of the network are those of one session: no task has them. */
+/* Refuses network drives, whose letters exist in one session only; no task has them. */
 static int check_drive(const char *path, bool is_system, struct err *err)
 {
 	wchar_t root[] = L"?:\\";
@@ -157,8 +159,8 @@ static int check_drive(const char *path, bool is_system, struct err *err)
 			    "a folder on this machine");
 }
 
-/* Makes every folder on the way; one that is there already is no failure. What is made for the system nobody else may
- * write into from the first moment on. */
+/* Creates all folders of the path; existing ones are accepted. Folders for the system get their
+ * rights at creation, so no other user can ever write into them. */
 static int make_folder(const char *path, bool is_system, struct err *err)
 {
 	SECURITY_ATTRIBUTES rights = {.nLength = sizeof(rights)};

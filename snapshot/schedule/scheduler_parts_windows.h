@@ -1,4 +1,5 @@
-/* What the halves of Windows' side share: what Task Scheduler answers, what a task of ours is, and rights of files. */
+/* Interfaces between the halves of Windows' side: results of Task Scheduler, arguments of a task,
+ * and rights of files. */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 
@@ -10,33 +11,36 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 
-/* Sets err, of which place is a name, from what the scheduler answered, and returns its code: -ERR_ADMIN,
- * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, else -ERR_SYSTEM. */
+/* Sets err from a result of the scheduler, with the name as its place. Returns -ERR_ADMIN,
+ * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, or otherwise -ERR_SYSTEM. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err);
 
-/* What a task that was registered lacks all the same, and what to do about it; NULL: nothing. */
+/* Returns a description, with a remedy, of something that a registered task still lacks, or
+ * NULL. */
 const char *scheduler_warning(HRESULT hr);
 
-/* The words of what the task called name runs: see scheduler_arguments(). */
+/* Finds the arguments of the task called name: see scheduler_arguments(). */
 int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
 	int *argc, char ***argv, struct err *err);
 
-/* The caller frees it. */
+/* Converts to UTF-8; the caller frees the result. */
 char *scheduler_utf8(const wchar_t *wide);
 
-/* Whether it is this one, by its full path. */
+/* Returns true if program is this program, by its full path. */
 bool scheduler_is_own_program(const char *program);
 
-/* For what is made for the system: it and administrators may do all with it and with what comes into it, others
- * nothing, whatever the folder above it says ("Security Descriptor String Format", Microsoft Learn). */
+/* Rights for files made for the system ("Security Descriptor String Format", Microsoft Learn). The
+ * system and administrators have full rights, also to everything inside; others have none,
+ * regardless of the folder above. */
 #define RIGHTS_OF_ADMINISTRATORS "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
-/* Whether a list of rights (DACL) gives one to change something, or to get such a right, to one of those that every
- * user is: Everyone, Users, Authenticated Users, Interactive. Denials are not counted against it. No list at all gives
- * all rights. */
+/* Returns true if a list of rights (DACL) lets every user change something, or obtain such a right:
+ * Everyone, Users, Authenticated Users or Interactive. Denials are not considered. A missing list
+ * gives all rights. */
 bool rights_are_everybodys(ACL *list);
 
-/* The same of what is at path; false when its rights cannot be read. */
+/* Checks the rights of the file at path like rights_are_everybodys(). Returns false if they are
+ * unreadable. */
 bool rights_of_path_are_everybodys(const char *path);
 
 #endif

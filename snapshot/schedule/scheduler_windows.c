@@ -1,8 +1,8 @@
 /*
- * Task Scheduler by its own interface, ITaskService ("Task Scheduler 2.0 Interfaces", Microsoft Learn), for Windows
- * Vista and later. Wine 8.0 registers and removes tasks, but keeps nothing of what they are to run, nor how often, and
- * lists none: there it answers E_NOTIMPL, which Windows does not.
- */
+ * Task Scheduler through its own interface, ITaskService ("Task Scheduler 2.0 Interfaces",
+ * Microsoft Learn), for Windows Vista and later. Wine 8.0 registers and removes tasks, but stores
+ * neither their programs nor their intervals and lists none. It answers E_NOTIMPL there, which
+ * Windows never does. */
 #include "snapshot/schedule/scheduler.h"
 
 #define COBJMACROS
@@ -22,7 +22,7 @@
 #define FOLDER "hsnap"
 #define NO_TASK HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND)
 
-/* ---------------------------------------------------------------- what it answers */
+/* ---------------------------------------------------------------- results */
 
 static bool is_missing(HRESULT hr)
 {
@@ -32,7 +32,8 @@ static bool is_missing(HRESULT hr)
 
 #define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
 
-/* Windows keeps no text of SCHED_E_*: "Task Scheduler Error and Success Constants", Microsoft Learn. */
+/* Windows has no texts for SCHED_E_*: "Task Scheduler Error and Success Constants", Microsoft
+ * Learn. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 {
 	static const char denied[] = "Task Scheduler: access denied";
@@ -82,9 +83,10 @@ const char *scheduler_warning(HRESULT hr)
 	}
 }
 
-/* ---------------------------------------------------------------- a connection */
+/* ---------------------------------------------------------------- connection */
 
-/* Of ole32.dll and oleaut32.dll, which are on every Windows; no other command of hsnap needs them. */
+/* Functions of ole32.dll and oleaut32.dll, which exist on every Windows; no other command of hsnap
+ * needs them. */
 static struct {
 	HRESULT(WINAPI *initialize)(void *, DWORD);
 	void(WINAPI *uninitialize)(void);
@@ -97,15 +99,15 @@ static struct {
 } com;
 
 struct session {
-	BSTR name; /* of the task that it is about */
+	BSTR name; /* name of the task */
 	ITaskService *service;
-	ITaskFolder *folder; /* \hsnap; NULL: it is not there */
+	ITaskFolder *folder; /* \hsnap; NULL: it does not exist */
 	bool is_initialized;
 };
 
 static const VARIANT nothing; /* VT_EMPTY */
 
-/* Any of its interfaces; NULL is nothing. */
+/* Releases an object with any interface; accepts NULL. */
 static void release(void *object)
 {
 	if (object)
@@ -138,7 +140,7 @@ static void session_close(struct session *session)
 		com.uninitialize();
 }
 
-/* The scheduler acts as whoever asks: it is allowed to, as the documentation's examples do. */
+/* Connects to the service and lets it impersonate this user, as the documentation's examples do. */
 static HRESULT connect_service(struct session *session)
 {
 	HRESULT hr = com.initialize(NULL, COINIT_MULTITHREADED);
@@ -152,7 +154,7 @@ static HRESULT connect_service(struct session *session)
 		(void **)&session->service);
 	if (SUCCEEDED(hr))
 		hr = ITaskService_Connect(session->service, nothing, nothing, nothing, nothing);
-	/* what is not found here is the service, no task */
+	/* Here the service is missing, not a task. */
 	return is_missing(hr) ? HRESULT_FROM_WIN32(ERROR_SERVICE_NOT_ACTIVE) : hr;
 }
 
@@ -167,7 +169,7 @@ static BSTR bstr(const char *text)
 	return result;
 }
 
-/* Frees what was made; NULL is an empty text. */
+/* Converts to UTF-8 and frees wide; NULL is an empty text. */
 static char *utf8(BSTR wide)
 {
 	char *text = scheduler_utf8(wide ? wide : L"");
@@ -176,7 +178,7 @@ static char *utf8(BSTR wide)
 	return text;
 }
 
-/* To be closed, whatever is returned. */
+/* Opens a session; session_close() is required in any case. */
 static HRESULT session_open(struct session *session, const char *name)
 {
 	BSTR path;
@@ -194,10 +196,10 @@ static HRESULT session_open(struct session *session, const char *name)
 	return session->service && is_missing(hr) ? S_OK : hr;
 }
 
-/* ---------------------------------------------------------------- what a task runs */
+/* ---------------------------------------------------------------- action of a task */
 
 struct action {
-	char *program, *arguments; /* UTF-8; the program without quotes around it */
+	char *program, *arguments; /* UTF-8; program without enclosing quotes */
 };
 
 static void action_release(struct action *action)
@@ -224,7 +226,7 @@ static HRESULT read_exec(IExecAction *exec, struct action *action)
 	return hr;
 }
 
-/* E_NOINTERFACE: anything but running one program. */
+/* Returns E_NOINTERFACE unless the task runs a single program. */
 static HRESULT read_action(IRegisteredTask *task, struct action *action)
 {
 	ITaskDefinition *definition = NULL;
@@ -267,7 +269,7 @@ static HRESULT make_folder(struct session *session, bool is_system)
 	if (SUCCEEDED(hr))
 		hr = ITaskFolder_CreateFolder(top, name, sddl, &session->folder);
 	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS))
-		hr = E_ACCESSDENIED; /* it is there, and was not shown to us */
+		hr = E_ACCESSDENIED; /* it exists but is hidden from this user */
 	release(top);
 	com.free_text(root);
 	com.free_text(name);
@@ -275,8 +277,8 @@ static HRESULT make_folder(struct session *session, bool is_system)
 	return hr;
 }
 
-/* How whoever the XML names is to be logged on is asked for beside it: as a service's account, which the system's is,
- * or as a user without a password (S4U). */
+/* The XML names the account; the kind of logon is a separate argument: a service account, for the
+ * system, or a user without a password (S4U). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err)
 {
@@ -322,7 +324,7 @@ int scheduler_remove(const char *name, struct err *err)
 
 /* ---------------------------------------------------------------- listing */
 
-/* A time of the scheduler's is a local one; 0 stands for none. */
+/* Formats a local time of the scheduler; 0 means none. */
 static void time_text(DATE date, char text[TASK_TIME_BYTES])
 {
 	SYSTEMTIME time;

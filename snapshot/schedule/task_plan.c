@@ -1,3 +1,5 @@
+/* From a request to the plan of a task: checks of name, paths and times, and the arguments with
+ * which the task runs hsnap. The last part recognizes such arguments again. */
 #include "snapshot/schedule/task.h"
 
 #include <string.h>
@@ -7,12 +9,11 @@
 #include "core/dump/kv.h"
 #include "snapshot/ifeo/ifeo.h"
 
-#define LIMIT_DEFAULT_MS                                                                           \
-	INT64_C(3600000) /* however short the interval is: no second run begins meanwhile */
+/* An hour, however short the interval: no second run begins in the meantime. */
+#define LIMIT_DEFAULT_MS INT64_C(3600000)
 #define MINUTE_MS INT64_C(60000)
-#define EVERY_MAX_MS                                                                               \
-	(31 * INT64_C(86400000)) /* of "repetitionType Complex Type", Microsoft Learn */
-#define PATH_UNITS 260 /* of the schema, in UTF-16; the quotes around the program count */
+#define EVERY_MAX_MS (31 * INT64_C(86400000)) /* "repetitionType Complex Type", Microsoft Learn */
+#define PATH_UNITS 260 /* limit of the schema, in UTF-16, including the quotes around the program */
 #define KEEP_MAX 1000000
 #define START_MIN_MS INT64_C(315532800000) /* 1980 */
 
@@ -43,7 +44,7 @@ int task_name_check(const char *name, struct err *err)
 
 /* ---------------------------------------------------------------- paths */
 
-/* Bytes up to where names begin; 0: it is no full path. */
+/* Returns the number of bytes before the first name, or 0 if path is not a full path. */
 static size_t root_length(const char *path)
 {
 	size_t server;
@@ -57,7 +58,8 @@ static size_t root_length(const char *path)
 	return server && path[2 + server] && path[3 + server] && path[3 + server] != '\\' ? 2 : 0;
 }
 
-/* As Windows counts, with quotes around it; 0: no text, or what no name has. */
+/* Returns the number of UTF-16 units, including quotes, or 0 if the path is not text or has a
+ * character that names cannot have. */
 static size_t count_units(const char *path, size_t root)
 {
 	size_t units = 2, len;
@@ -89,8 +91,8 @@ int task_path_check(const char *path, struct err *err)
 	return 0;
 }
 
-/* A full path with its slashes as Windows has them, of several at its end one. Whoever is logged on without a password has
- * nobody's rights on other machines. */
+/* Adds a full path with Windows' separators, at most one of them at its end. A user who is logged
+ * on without a password has no rights on other machines. */
 static int add_path(
 	struct buf *to, const char *option, const char *path, bool is_user, struct err *err)
 {
@@ -112,7 +114,7 @@ static int add_path(
 
 /* ---------------------------------------------------------------- times */
 
-/* Task Scheduler repeats by the minute. */
+/* Parses an interval in whole minutes, the unit of Task Scheduler. */
 static int read_span(const char *option, const char *text, int64_t *ms, struct err *err)
 {
 	char from[DURATION_TEXT_BYTES], to[DURATION_TEXT_BYTES];
@@ -129,7 +131,7 @@ static int read_span(const char *option, const char *text, int64_t *ms, struct e
 	return 0;
 }
 
-/* Adds the time with seconds, and looks whether there is such a time at all. */
+/* Adds the time with seconds, after checking that it exists. */
 static int read_start(struct buf *start, const char *text, struct err *err)
 {
 	size_t len = strlen(text);
@@ -152,7 +154,7 @@ static int read_start(struct buf *start, const char *text, struct err *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what is run */
+/* ---------------------------------------------------------------- program and arguments */
 
 static int check_numbers(const struct task_request *request, struct err *err)
 {
@@ -169,8 +171,9 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	return 0;
 }
 
-/* In a pattern of files a brace is written twice. Paths stand in quotes, whether they have blanks or not: whoever edits
- * the task finds them there. Neither they nor names have quotes in them, or end in a backslash. */
+/* Writes the arguments. In a pattern of files a brace is doubled. Paths are always in quotes, so
+ * that a user who edits the task sees them. Neither paths nor names contain quotes or end in a
+ * backslash. */
 static void add_arguments(struct buf *line, const struct task_request *request)
 {
 	const char *folder = request->folder, *quote = strchr(request->name, ' ') ? "\"" : "";
@@ -194,7 +197,7 @@ static void add_texts(struct task_plan *plan, const struct task_request *request
 	resolved.folder = plan->folder.data;
 	resolved.keep = plan->keep;
 	add_arguments(&plan->arguments, &resolved);
-	home += home && program[home - 1] == ':'; /* a drive's root keeps its end */
+	home += home && program[home - 1] == ':'; /* the root of a drive keeps its separator */
 	buf_add(&plan->home, program, home);
 	buf_printf(&plan->description,
 		"Writes the live heap blocks of %s into %s every %s and keeps the newest %s files "
@@ -227,9 +230,9 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 	return rc;
 }
 
-/* ---------------------------------------------------------------- known again */
+/* ---------------------------------------------------------------- recognizing arguments */
 
-/* Adds what stands in line behind start and in front of end; nothing when one of them is missing. */
+/* Adds the text in line between start and end; nothing if either is missing. */
 static void add_between(struct buf *to, const char *line, const char *start, const char *end)
 {
 	const char *from = strstr(line, start), *behind;
@@ -239,7 +242,7 @@ static void add_between(struct buf *to, const char *line, const char *start, con
 	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
-/* Whether a word is there before the log, whose path may have it in it. */
+/* Returns true if the word occurs before the log, whose path may contain it too. */
 static bool has_word(const char *limits, const char *word)
 {
 	const char *at = strstr(limits, word), *log = strstr(limits, " --log \"");
@@ -247,8 +250,8 @@ static bool has_word(const char *limits, const char *word)
 	return at && log && at < log;
 }
 
-/* However wrongly the values may be picked out: they are checked, and written again from them the line must be the
- * same. */
+/* Mistakes in picking out the values do no harm: the values are checked, and the arguments written
+ * from them must equal the line. */
 bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
 {
 	const char *limits = strstr(line, "{name}-{pid}-{time}.txt\" ");
@@ -271,7 +274,7 @@ bool task_arguments_read(const char *line, const char *image, struct buf *folder
 			.is_packed = has_word(limits, " --gzip ")};
 		size_t len = (size_t)(name - log.data);
 
-		len += len && name[-1] == ':'; /* a drive's root is none without its end */
+		len += len && name[-1] == ':'; /* the root of a drive needs its separator */
 		buf_add(folder, log.data, len);
 		request.folder = folder->data;
 		if (!text_compare(request.name, image) && !task_name_check(request.name, NULL) &&

@@ -1,3 +1,4 @@
+/* The table of hsnap schedule list: results and times of the tasks, and their folders. */
 #include "snapshot/schedule/task.h"
 
 #include <inttypes.h>
@@ -7,8 +8,8 @@
 
 #define NOT_YET 0x00041303
 
-/* "Task Scheduler Error and Success Constants" and "System Error Codes" (as HRESULTs of facility 7), Microsoft
- * Learn: what is no exit status. */
+/* Results that are not an exit status: "Task Scheduler Error and Success Constants" and "System
+ * Error Codes" (as HRESULTs of facility 7), Microsoft Learn. */
 static const struct {
 	uint32_t code;
 	const char *text;
@@ -35,7 +36,8 @@ static const char *result_text(uint32_t result, char text[TASK_TIME_BYTES])
 			return text;
 		}
 	}
-	/* What is no exit status of ours is an error of Windows, known by its hexadecimal form. */
+	/* Results that are not an exit status of hsnap are errors of Windows, usually written in
+	 * hexadecimal. */
 	snprintf(text, TASK_TIME_BYTES, result <= 255 ? "%" PRIu32 : "0x%" PRIX32, result);
 	return text;
 }
@@ -69,7 +71,7 @@ static const char *known(const char *text)
 	return text && *text ? text : "?";
 }
 
-/* Some time long ago stands for none. */
+/* Returns "-" for a task that has not run, whose time is some date long ago. */
 static const char *last_run(const struct task_listed *task)
 {
 	return task->has_result && task->result == NOT_YET ? "-" : known(task->last);
@@ -85,7 +87,7 @@ static const char *next_run(const struct task_listed *task)
 	}
 }
 
-/* What comes from the task itself may be anything. */
+/* Prints a task, whose own texts are untrusted. */
 void task_table_row(FILE *to, const struct task_listed *task)
 {
 	char result[TASK_TIME_BYTES];

@@ -1,3 +1,4 @@
+/* A task as XML, and its conversion to UTF-16. */
 #include "snapshot/schedule/task.h"
 
 #include <string.h>
@@ -5,16 +6,17 @@
 #include "core/base/text.h"
 
 /*
- * Elements, their order and their types are those of Microsoft's documentation "Task Scheduler Schema", pages "Task
- * Scheduler Schema Elements", "taskType Complex Type", "triggerBaseType Complex Type" (a sequence: StartBoundary
- * before Repetition), "repetitionType Complex Type" (Interval from PT1M to P31D), "principalType Complex Type",
- * "settingsType Complex Type" and "execActionType Complex Type". tests/schedule/task.xsd holds the same.
+ * Elements, their order and their types follow Microsoft's documentation "Task Scheduler Schema",
+ * pages "Task Scheduler Schema Elements", "taskType Complex Type", "triggerBaseType Complex Type"
+ * (a sequence: StartBoundary before Repetition), "repetitionType Complex Type" (Interval from PT1M
+ * to P31D), "principalType Complex Type", "settingsType Complex Type" and "execActionType Complex
+ * Type". tests/schedule/task.xsd contains the same rules.
  *
- * A repetition without a duration goes on for ever. The system's account, by its SID, needs no way to log on; a user's
- * is one without a password, whether somebody is logged on or not. Priority 5 is the normal one ("TaskSettings.Priority
- * property"); the default, 7, is below it, and the process that is looked at may be held meanwhile. The program is in
- * quotes, for its path may have blanks; the folder never, there they would be part of it.
- */
+ * A repetition without a duration continues forever. The system's account, given by its SID, needs
+ * no kind of logon. A user's is a logon without a password, whether the user is logged on or not.
+ * Priority 5 is the normal one ("TaskSettings.Priority property"); the default, 7, is lower, and
+ * the captured process may be held during that time. The program is in quotes, because its path may
+ * contain blanks. The folder never is, because quotes would be part of it. */
 static const char form[] =
 	"<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n"
 	"<Task version=\"1.2\" xmlns=\"http://schemas.microsoft.com/windows/2004/02/mit/task\">\n"
@@ -62,7 +64,7 @@ static const char form[] =
 	"  </Actions>\n"
 	"</Task>\n";
 
-/* A minute after the start services are there. */
+/* One minute after the start services are available. */
 static const char boot_trigger[] = "    <BootTrigger>\n"
 				   "      <Delay>PT1M</Delay>\n"
 				   "    </BootTrigger>\n";
@@ -80,7 +82,7 @@ static const char *entity_of(char c)
 	}
 }
 
-/* XML 1.0 has no way to write most control characters, and neither U+FFFE nor U+FFFF. */
+/* Adds text with escapes. XML 1.0 cannot represent most control characters, U+FFFE and U+FFFF. */
 static int add_escaped(struct buf *xml, const char *text, struct err *err)
 {
 	const char *all = text;
@@ -100,7 +102,7 @@ static int add_escaped(struct buf *xml, const char *text, struct err *err)
 
 #define SPAN_BYTES 32
 
-/* Whole minutes, as "P1DT12H30M". */
+/* Formats whole minutes, as in "P1DT12H30M". */
 static const char *span_text(int64_t ms, char text[SPAN_BYTES])
 {
 	int days = (int)(ms / 86400000), hours = (int)(ms / 3600000 % 24),
