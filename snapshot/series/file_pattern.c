@@ -1,3 +1,5 @@
+/* Patterns for file names: expansion for a process and a snapshot, and matching of existing
+ * names. */
 #include "snapshot/series/file_pattern.h"
 
 #include <inttypes.h>
@@ -11,13 +13,13 @@
 #include "core/io/file.h"
 #include "core/io/out.h"
 
-#define NUMBER_DIGITS_MIN 6 /* zeros fill them up */
-#define NUMBER_DIGITS_MAX 12 /* of PATTERN_NUMBER_MAX */
+#define NUMBER_DIGITS_MIN 6 /* padded with zeros */
+#define NUMBER_DIGITS_MAX 12 /* digits of PATTERN_NUMBER_MAX */
 #define AGAIN_DIGITS_MAX 6
 
 #define WORD_UNKNOWN 16u
 
-/* The file's name alone, and its length without ".exe". */
+/* Returns the file's own name, and its length without ".exe". */
 static const char *name_of(const char *program, size_t *len)
 {
 	static const char exe[] = ".exe";
@@ -32,7 +34,7 @@ static const char *name_of(const char *program, size_t *len)
 	return name;
 }
 
-/* Whether name[len] is one of those of which Windows makes a device in every folder, whatever ends the name
+/* Returns true if the name is a device on Windows in every folder, whatever extension follows
  * ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
 static bool program_name_is_device(const char *name, size_t name_len)
 {
@@ -57,9 +59,9 @@ static bool program_name_is_device(const char *name, size_t name_len)
 	return false;
 }
 
-/* What no name may hold on Windows, and what is no text; dots and blanks at the end, which Windows drops (and
- * two dots are another folder); and a dash at the beginning, which would be an option where a shell puts the
- * name in the place of a pattern. */
+/* Replaces characters that names on Windows cannot have, and bytes that are not text. Also replaces
+ * dots and blanks at the end: Windows drops them, and two dots are the parent folder. Also replaces
+ * a dash at the beginning, which would be an option where a shell expands a pattern. */
 static void replace_unfit(char *name)
 {
 	for (char *at = name; *at;) {
@@ -77,7 +79,7 @@ static void replace_unfit(char *name)
 		*name = '_';
 }
 
-/* binds: for a pattern, in which a brace is written twice. */
+/* binds: the result is a pattern, in which a brace is doubled. */
 static void add_program_name(struct buf *to, const char *program, bool binds)
 {
 	size_t len;
@@ -101,8 +103,8 @@ void packed_name_add(struct buf *name, const char *path)
 		buf_add_text(name, ".gz");
 }
 
-/* How many bytes of the pattern its first piece takes, which is a word (or WORD_UNKNOWN), or one character that
- * stands for itself: *word is 0, and the first of "{{" is it. */
+/* Returns the length of the pattern's first piece: a word (or WORD_UNKNOWN), or one literal
+ * character, for which *word is 0. "{{" is a literal brace. */
 static size_t first_piece(const char *pattern, unsigned *word)
 {
 	static const struct {
@@ -128,8 +130,8 @@ static size_t first_piece(const char *pattern, unsigned *word)
 	return strcspn(pattern, "}");
 }
 
-/* How many bytes of name are the same character as that which the pattern begins with. What is no UTF-8 is
- * compared as bytes. */
+/* Returns the number of bytes of name that are the same character as the pattern's first, or 0.
+ * Invalid UTF-8 is compared as bytes. */
 static size_t same_len(const char *pattern, const char *name)
 {
 	uint32_t wanted, found;
@@ -164,7 +166,8 @@ static bool number_fits(const char *last, const char *name, uint64_t *number)
 	return false;
 }
 
-/* 20261120T102548Z, and perhaps "_2", which may as well be what stands behind it in the pattern. */
+/* Matches 20261120T102548Z, possibly followed by "_2", which may also match the rest of the
+ * pattern. */
 static bool time_fits(const char *last, const char *name, uint64_t *number)
 {
 	if (!has_digits(name, 8) || name[8] != 'T' || !has_digits(name + 9, 6) || name[15] != 'Z')
@@ -236,7 +239,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 	return 0;
 }
 
-/* Out of the years that have four digits it is the beginning of all time. */
+/* Adds the time; outside of the years with four digits it is 1970-01-01. */
 static void add_time(struct buf *path, const struct file_names *names)
 {
 	char date[DATE_TEXT_BYTES];
@@ -248,7 +251,7 @@ static void add_time(struct buf *path, const struct file_names *names)
 		buf_printf(path, "_%u", names->again);
 }
 
-/* binds: to another pattern, in which {time}, {n} and "{{" are left. */
+/* binds: the result is another pattern, in which {time}, {n} and "{{" remain. */
 static void expand(struct buf *to, const char *pattern, const struct file_names *names, bool binds)
 {
 	unsigned word;

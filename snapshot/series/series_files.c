@@ -1,3 +1,4 @@
+/* Files of a series: their names and numbers, and the removal of the oldest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +11,16 @@
 #include "snapshot/series/series.h"
 
 struct series_files {
-	struct buf folder; /* with a separator behind it, or "" */
-	struct buf last; /* the pattern of the files' own names, for this process */
+	struct buf folder; /* ends with a separator, or "" */
+	struct buf last; /* pattern of the files' own names, for this process */
 	unsigned words;
 	uint32_t pid;
 	int64_t start_ms;
 	struct series_limits limits;
 	uint64_t number; /* of the last file that was written */
-	char **own; /* the names of those that this run has written, the oldest first */
+	char **own; /* names of the files that this run has written, oldest first */
 	size_t count, cap;
-	bool has_trouble; /* which was told */
+	bool has_trouble; /* an error was reported */
 };
 
 void series_files_free(struct series_files *files)
@@ -59,7 +60,7 @@ struct series_files *series_files_new(const struct series_plan *plan, const char
 	buf_add_text(&files->folder, "");
 	file_pattern_add(&files->folder, folder.data, &names);
 	file_pattern_bind(&files->last, last, program, pid);
-	/* Only now: where a folder has gone since, a disk may have been taken away. */
+	/* Create folders only now: if one disappears later, its disk may have been removed. */
 	if (files->words)
 		out_make_folders(files->folder.data);
 	buf_release(&pattern);
@@ -82,7 +83,7 @@ static int see_number(void *ctx, const struct folder_entry *entry)
 	return 0;
 }
 
-/* One above all that are there, or were written by this series. */
+/* Returns a number above all existing ones and all that this series has written. */
 static int next_number(const struct series_files *files, uint64_t *number, struct err *err)
 {
 	struct highest highest = {files->last.data, files->number};
@@ -103,7 +104,7 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	if (files->words & PATTERN_NUMBER)
 		rc = next_number(files, &names.number, err);
 	else if (tries)
-		names.again = tries + 1; /* the first of a second has nothing behind its time */
+		names.again = tries + 1; /* the first name of a second has no suffix */
 	if (rc)
 		return rc;
 	buf_clear(path);
@@ -112,7 +113,8 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	return 0;
 }
 
-/* Unless somebody is faster, the name is free; a file that is there is not touched. */
+/* Opens and aborts a file. The name is free unless another program takes it; an existing file is
+ * not changed. */
 int series_files_check(const struct series_plan *plan, struct err *err)
 {
 	const char *last = file_pattern_last(plan->out);
@@ -133,7 +135,7 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 			rc = out_open_as(&out, path.data, OUT_OVERWRITE, err);
 		if (!rc)
 			out_abort(&out);
-		else if (err) /* the name is of no file that will be */
+		else if (err) /* the name belongs to no real file */
 			snprintf(err->place, sizeof(err->place), "%s",
 				files->folder.len ? files->folder.data : plan->out);
 	}
@@ -146,8 +148,8 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 
 struct candidate {
 	const struct folder_entry *entry;
-	size_t own; /* the place among those that this run has written, from 1; 0: it has not */
-	int64_t clock_ms, time_ms; /* in its head, when own is 0 */
+	size_t own; /* position among the files of this run, from 1; 0: of another run */
+	int64_t clock_ms, time_ms; /* from its head, if own is 0 */
 };
 
 static void set_path(const struct series_files *files, struct buf *path, const char *name)
@@ -157,7 +159,7 @@ static void set_path(const struct series_files *files, struct buf *path, const c
 	buf_add_text(path, name);
 }
 
-/* Those whose names fit. *found is the caller's to free; how many they are. */
+/* Finds files whose names fit. Returns their number; the caller frees *found. */
 static size_t find_names(
 	const struct series_files *files, const struct folder_list *list, struct candidate **found)
 {
@@ -179,9 +181,9 @@ static int by_name(const void *name, const void *candidate)
 	return strcmp(name, ((const struct candidate *)candidate)->entry->name);
 }
 
-/* Tells which of them, which are in the order of their names, this run has written, and forgets those that are not there
- * any more. False: the last of them is not. Somebody has taken it away, and the older ones are all there is; or the
- * system has called it otherwise. */
+/* Marks the candidates (sorted by name) that this run has written, and forgets written files that
+ * no longer exist. Returns false if the last one does not exist: it was removed, and only older
+ * files are left, or the system gave it a different name. */
 static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
 	bool has_last = false;
@@ -213,7 +215,8 @@ static bool read_head(const struct series_files *files, struct buf *path, const 
 	       head->time_ms && head->pid == files->pid && head->start_ms == files->start_ms;
 }
 
-/* Leaves those of the series, by their heads where this run has not written them; how many they are. */
+/* Keeps the candidates that belong to the series; checks the heads of files that this run has not
+ * written. Returns their number. */
 static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
 	struct dump_head head;
@@ -249,7 +252,8 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->entry->name, y->entry->name);
 }
 
-/* 0, or the first trouble. What this run has written is looked at now: something else may be in its place. */
+/* Removes the oldest files. Returns 0 or the first error. Checks files of this run again, because
+ * another file may have replaced them. */
 static int remove_oldest(
 	const struct series_files *files, struct candidate *found, size_t count, struct err *err)
 {

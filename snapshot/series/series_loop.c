@@ -1,3 +1,5 @@
+/* The loop of a series: it searches for processes, takes a snapshot of each when it is due, gives
+ * up processes that keep failing, and waits. The log of its messages is at the end. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -12,38 +14,37 @@
 #include "core/io/file.h"
 #include "snapshot/series/series.h"
 
-/* A process, and what is known of its series. */
+/* A process and the state of its series. */
 struct member {
 	struct process_seen id;
 	struct process_ref process;
-	struct series_files
-		*files; /* NULL: it could not be opened or was given up, and process is nothing */
-	int refused; /* why, when that was said already */
+	struct series_files *files; /* NULL: not opened or given up, and process is unset */
+	int refused; /* error that was reported already */
 	uint64_t written;
-	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and not before this
-	 * time, after one that failed. */
+	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and
+	 * the earliest time of the next snapshot after a failed one. */
 	uint64_t base_bytes;
 	int64_t retry_at_ms;
-	unsigned failures; /* in a row */
+	unsigned failures; /* consecutive */
 	int64_t failing_from_ms;
-	bool is_given_up; /* and closed: files is NULL */
+	bool is_given_up; /* closed for good: files is NULL */
 };
 
 struct loop {
 	const struct series_plan *plan;
 	const struct series_calls *calls;
-	const char *place; /* the process that was asked for, in messages */
+	const char *place; /* requested process, for messages */
 	struct member *members; /* in the order of process_ref_find() */
 	size_t count, cap;
 	struct series_result result;
-	enum err_code said; /* the last trouble of looking, which is not said twice in a row */
+	enum err_code said; /* last error of a search, which is not reported twice in a row */
 	bool has_shot;
-	int64_t shot_ms; /* when the last snapshot, of whomever, was begun */
+	int64_t shot_ms; /* start of the last snapshot of any process */
 	int64_t due_ms;
-	bool is_waiting; /* for somebody to come: that is what is due */
+	bool is_waiting; /* waiting for a process: due_ms is the time of the next search */
 };
 
-/* ---------------------------------------------------------------- what is said */
+/* ---------------------------------------------------------------- messages */
 
 static void PRINTF_LIKE(2, 3) say(const struct loop *loop, const char *format, ...)
 {
@@ -63,7 +64,7 @@ static void say_err(const struct loop *loop, const char *before, const struct er
 	say(loop, "%s%s", before, err_text(err, text, sizeof(text)));
 }
 
-/* That nobody is there, or why that cannot be known. */
+/* Reports that no process was found, or why the search failed. */
 static void say_trouble(struct loop *loop, const struct err *err)
 {
 	if (loop->said == err->code)
@@ -78,7 +79,7 @@ static void say_trouble(struct loop *loop, const struct err *err)
 int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
 	struct err *err)
 {
-	const size_t room = sizeof(err->detail) - 60; /* for what stands behind the list */
+	const size_t room = sizeof(err->detail) - 60; /* for the text after the list */
 	char date[DATE_TEXT_BYTES];
 	struct buf text;
 	int rc;
@@ -103,7 +104,7 @@ int series_several(const char *place, const struct process_seen *seen, size_t co
 	return rc;
 }
 
-/* ---------------------------------------------------------------- who is there */
+/* ---------------------------------------------------------------- processes */
 
 static bool is_gone(int rc)
 {
@@ -115,7 +116,7 @@ static bool is_full(const struct loop *loop, const struct member *member)
 	return loop->plan->file_count && member->written >= loop->plan->file_count;
 }
 
-/* Of those that could be opened: all, or those that have not all of their files. */
+/* Returns the number of open processes: all, or those whose series is unfinished. */
 static size_t living(const struct loop *loop, bool unfinished)
 {
 	size_t count = 0;
@@ -144,7 +145,7 @@ static void remove_at(struct loop *loop, size_t at)
 	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
 }
 
-/* Lets go those that have ended, and says so. */
+/* Closes processes that have exited, with a message. */
 static void reap(struct loop *loop)
 {
 	for (size_t i = loop->count; i > 0; i--) {
@@ -167,7 +168,7 @@ static bool is_same(const struct process_seen *a, const struct process_seen *b)
 	return a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
-/* Forgets those that could not be opened, or were given up, and have ended. */
+/* Forgets processes that have exited and were never opened or were given up. */
 static void forget(struct loop *loop, const struct process_seen *seen, size_t count)
 {
 	for (size_t i = loop->count; i > 0; i--) {
@@ -193,8 +194,8 @@ static int open_files(const struct loop *loop, struct member *member, struct err
 	return -(int)err->code;
 }
 
-/* Takes in a process, unless it is known. That it cannot be opened is said once; one that is gone by now is no
- * member. */
+/* Adds a process unless it is known. A failure to open it is reported once. A process that has
+ * exited is not added. */
 static void take_in(struct loop *loop, const struct process_seen *id)
 {
 	struct member *member;
@@ -224,8 +225,8 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 		remove_at(loop, at);
 }
 
-/* Looks who is there, and takes in those that are not known yet. Those that have ended are seen first. 0, also
- * when none could be opened; an error of process_ref_find(), -ERR_NO_PROCESS, -ERR_MANY. */
+/* Searches for processes and adds new ones, after removing those that have exited. Returns 0, even
+ * if none could be opened, an error of process_ref_find(), -ERR_NO_PROCESS, or -ERR_MANY. */
 static int look(struct loop *loop, struct err *err)
 {
 	const struct series_plan *plan = loop->plan;
@@ -253,7 +254,7 @@ static int look(struct loop *loop, struct err *err)
 
 /* ---------------------------------------------------------------- one snapshot */
 
-/* The names for one file, one behind the other. */
+/* Successive names for one file. */
 struct shot_naming {
 	const struct series_calls *calls;
 	struct series_files *files;
@@ -274,7 +275,7 @@ static int next_name(void *ctx, const char **path, struct err *err)
 	return rc;
 }
 
-/* Private bytes grew from those to these, where they matter. */
+/* Reports a file, with the growth of private bytes if it is watched. */
 static void say_file(const struct loop *loop, const char *path, const struct series_taken *taken,
 	uint64_t from_bytes, uint64_t now_bytes)
 {
@@ -289,7 +290,7 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
 }
 
-/* Returns the number of failures in a row after which nothing can be expected of the next try. */
+/* Returns the number of consecutive failures after which another attempt is hopeless. */
 static unsigned patience(const struct loop *loop, const struct member *member, enum err_code code)
 {
 	int64_t failing_ms = loop->calls->clock_ms() - member->failing_from_ms;
@@ -301,15 +302,15 @@ static unsigned patience(const struct loop *loop, const struct member *member, e
 	case ERR_64_BITS:
 	case ERR_PLATFORM:
 	case ERR_USAGE: return 1;
-	case ERR_TARGET: /* a process that starts or ends is unreadable for a moment */
+	case ERR_TARGET: /* a process that starts or exits is unreadable for a moment */
 	case ERR_NO_HEAPS:
 	case ERR_RIGHTS: return SERIES_UNREADABLE_TRIES;
 	default: return failing_ms < SERIES_PATIENCE_MS ? UINT_MAX : SERIES_PATIENCE_TRIES;
 	}
 }
 
-/* Counts and reports a failure. The end of the process is not one: reap() reports it. Ends the series of this process
- * if the fault stays. */
+/* Counts and reports a failure. The process's exit is not a failure; reap() reports it. Ends the
+ * series of this process if the fault persists. */
 static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
 	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->process))
@@ -328,7 +329,7 @@ static void fail(struct loop *loop, struct member *member, const struct err *err
 	close_member(member);
 }
 
-/* What became of older files does not make the newest one a failure. */
+/* Removes old files. A failure to do so is not a failure of the newest file. */
 static void remove_old(struct loop *loop, struct member *member, const char *path)
 {
 	struct err err;
@@ -364,7 +365,7 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 	buf_release(&naming.path);
 }
 
-/* Takes one if the process has grown. */
+/* Takes a snapshot if the process has grown. */
 static void watch(struct loop *loop, struct member *member)
 {
 	struct err err = {0};
@@ -395,10 +396,11 @@ static void take_each(struct loop *loop)
 	reap(loop);
 }
 
-/* ---------------------------------------------------------------- again and again */
+/* ---------------------------------------------------------------- the loop */
 
-/* Until the next one is due, or the last of the processes has ended, or an interrupt. The end of those that
- * are too many to wait for is seen when the next one is due. */
+/* Waits until the next snapshot is due, the last process has exited, or an interrupt occurs. If
+ * there are more processes than can be waited for, the exit of the others is noticed when the next
+ * snapshot is due. */
 static void wait_until_due(struct loop *loop)
 {
 	const struct series_calls *calls = loop->calls;
@@ -418,7 +420,7 @@ static void wait_until_due(struct loop *loop)
 	}
 }
 
-/* Sets when to take what came, or to look again. */
+/* Searches for a process, and sets the time of its snapshot or of the next search. */
 static void look_for_one(struct loop *loop)
 {
 	struct err err = {0};
@@ -431,7 +433,8 @@ static void look_for_one(struct loop *loop)
 	loop->due_ms = loop->calls->clock_ms() + (loop->is_waiting ? SERIES_LOOK_MS : 0);
 }
 
-/* Who came since the last time; not being able to look is no reason to leave out those that are known. */
+/* Adds processes that started since the last search. If the search fails, the known processes are
+ * still captured. */
 static void look_for_more(struct loop *loop)
 {
 	struct err err = {0};
@@ -441,7 +444,7 @@ static void look_for_more(struct loop *loop)
 		say_trouble(loop, &err);
 }
 
-/* The first time from now on that is a whole number of intervals behind the last. */
+/* Sets due_ms to the first time from now on that is a whole number of intervals after the last. */
 static void set_next(struct loop *loop)
 {
 	const struct series_plan *plan = loop->plan;
@@ -458,8 +461,9 @@ static void set_next(struct loop *loop)
 			steps - 1, steps == 2 ? "" : "s", duration_text(late_ms, text));
 }
 
-/* Whether nothing is left to be done by those who are there. Once is done, too, when it failed; but who
- * waits for a process, and saw one end before there was a file of it, waits for another. */
+/* Returns true if nothing remains to be done for the present processes. A single round is done even
+ * if it failed. A loop that waits, and whose process exited without a file, waits for another
+ * process. */
 static bool is_done(const struct loop *loop)
 {
 	bool is_there = living(loop, false);
@@ -469,8 +473,8 @@ static bool is_done(const struct loop *loop)
 	return loop->plan->file_count && is_there && !living(loop, true);
 }
 
-/* Nobody is left: what is due next is to look for somebody. One that ends and is started again all the time
- * must not have more files than one that goes on. */
+/* Starts to wait after the last process has exited. A process that restarts continually must not
+ * get more files than one that keeps running. */
 static void begin_waiting(struct loop *loop)
 {
 	const struct series_plan *plan = loop->plan;
