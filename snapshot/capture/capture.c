@@ -167,7 +167,7 @@ static void walk_or_touch(void *ctx, unsigned number)
 	walking->is_done = true;
 }
 
-/* Walks the heaps. In a file, missing heaps are not an error. */
+/* In a file, missing heaps are not an error. */
 static int walk_heaps(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
@@ -216,7 +216,6 @@ static int take_tracer(struct target *target, struct raw_capture *captured,
 	return rc;
 }
 
-/* Finds what leads to each walked block, in the target's memory or its copy. */
 static int find_reach(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	reach_free(captured->reach.reach);

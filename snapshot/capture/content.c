@@ -6,7 +6,6 @@
 #include "core/base/memory.h"
 #include "snapshot/capture/capture_parts.h"
 
-/* A word of a content that may be an address. */
 struct content_word {
 	uint64_t value;
 	uint32_t content, offset;

@@ -98,7 +98,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads);
 }
 
-/* Returns true for Windows' own modules, which have frame pointers. */
+/* Windows' own modules have frame pointers. */
 static bool is_of_system(const char *path)
 {
 	static const char folder[] = ":\\windows\\";
@@ -273,7 +273,6 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
-/* Explains why no block has a stack, with a remedy. */
 static void warn_of_no_stacks(
 	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
 {

@@ -186,7 +186,7 @@ static bool is_sampled(uint64_t addr, size_t count)
 	       (addr * UINT64_C(0x9e3779b97f4a7c15) >> 32) % JUDGE_SHARE == 0;
 }
 
-/* Counts the tracer's blocks by heap of the walk, all as missing at first. */
+/* Counts all of the tracer's blocks as missing at first. */
 static void count_traced(
 	const struct tracer_copy *tracer, const struct u64map *heaps, struct lookups *lookups)
 {
@@ -260,7 +260,6 @@ static bool is_contradicted(
 		       of->missing_bytes > free_bytes;
 }
 
-/* Discards the results of the walk in heaps of that layout. */
 static void forget_layout(struct walk *walk, const char *layout)
 {
 	size_t kept = 0;

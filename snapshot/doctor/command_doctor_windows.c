@@ -250,7 +250,6 @@ static void try(struct doctor *doctor, enum doctor_trial trial, bool is_other, b
 	doctor_child_end(&child);
 }
 
-/* Returns true if a 32-bit child can be started; otherwise adds a row with the reason. */
 static bool can_be_other(struct doctor *doctor)
 {
 	static const char source[] = "walk32", what[] = "a 32-bit child";

@@ -28,7 +28,7 @@ enum {
 
 struct heap_rows {
 	struct doctor_row rows[ROWS];
-	uint64_t listed; /* number of listed blocks */
+	uint64_t listed;
 	uint64_t unlisted; /* number of the child's blocks that are not listed */
 };
 
@@ -87,7 +87,6 @@ static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 	return i;
 }
 
-/* Stores the text if it is the first. */
 static void PRINTF_LIKE(2, 3) wrong(struct doctor_row *row, const char *format, ...)
 {
 	va_list args;
@@ -307,7 +306,6 @@ static void add_unwalked(
 	add_row(doctor, source, heap, "walking it", "walking it", &row);
 }
 
-/* Notes the row of the layout table that was used for a heap. */
 static void note_layout(struct doctor *doctor, int i, const struct heap *heap)
 {
 	static const char *const names[] = {
@@ -351,7 +349,6 @@ void doctor_compare(
 	}
 }
 
-/* Adds a row for the places that the walkers found invalid. */
 static void add_broken(struct doctor *doctor, const char *source, const struct walk *walk)
 {
 	struct doctor_row row = {.source = source,
@@ -460,7 +457,6 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 
 #define EVIDENCE_BYTES 0xa00u /* covers the head of the largest known heap and the bytes after it */
 
-/* Appends the offsets of a value in the head of a heap. */
 static void put_offsets(
 	struct buf *buf, const char *what, const unsigned char *bytes, uint32_t value)
 {

@@ -82,7 +82,6 @@ int doctor_keep_begin(struct doctor_keep *keep, struct err *err)
 	return 0;
 }
 
-/* Writes a file of the folder. Returns 0 or an error. */
 static int write_file(const struct doctor_keep *keep, const char *name, const void *bytes,
 	size_t len, unsigned flags, struct err *err)
 {

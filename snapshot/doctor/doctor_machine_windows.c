@@ -186,7 +186,6 @@ static void add_policies(struct buf *text, unsigned bits, HANDLE process)
 	buf_printf(text, ", %u known\n", known);
 }
 
-/* Finds the ntdll of the target's bitness. Returns 0 if it is not loaded. */
 static uint64_t find_ntdll(struct target *target, struct pe_image *image)
 {
 	struct snapshot modules;

@@ -28,7 +28,6 @@ bool doctor_truth_add(struct doctor_truth *truth, const struct doctor_block *blo
 	return true;
 }
 
-/* Sorts by address; at one address the live block comes first. */
 static int compare(const void *a, const void *b)
 {
 	const struct doctor_block *x = a, *y = b;

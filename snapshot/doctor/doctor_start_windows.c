@@ -110,7 +110,6 @@ static const char segment_manifest[] =
 	"</heapType>\r\n"
 	"</windowsSettings></application></assembly>\r\n";
 
-/* Writes a file that does not exist yet. */
 static bool write_new(const wchar_t *path, const char *text)
 {
 	HANDLE file =
@@ -200,7 +199,6 @@ static int set_ust(struct doctor_child *child, struct err *err)
 		       doctor_fail(ERR_START, "its flags cannot be set", err);
 }
 
-/* Waits for the child's signal, or its exit. */
 static int wait_for(struct doctor_child *child, struct err *err)
 {
 	HANDLE wait[] = {child->handles[DOCTOR_SAID], child->spawn.info.hProcess};

@@ -48,7 +48,6 @@ static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t
 	       back == link && !memory_ptr(nt->memory, bits, previous, &forth) && forth == link;
 }
 
-/* Returns true if the table's first node points back to the table. */
 static bool table_fits(
 	struct nt_walk *nt, const struct page_layout *layout, uint64_t table, uint64_t top)
 {
@@ -136,7 +135,6 @@ static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *byte
 	       is_root(nt, next - layout->root_next, next - layout->root_next);
 }
 
-/* Searches a piece of data for the head of the list. Returns its address, or 0. */
 static uint64_t scan_piece(struct nt_walk *nt, uint64_t addr, size_t len)
 {
 	unsigned char bytes[SCAN_PIECE_BYTES];

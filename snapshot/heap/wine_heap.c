@@ -24,7 +24,7 @@ struct wine_walk {
 	const struct wine_layout *layout;
 	struct walk *walk;
 	struct memory *memory; /* cache of the target's memory */
-	uint64_t heap; /* address of the current heap */
+	uint64_t heap;
 	size_t entry_count;
 	uint64_t seen_bytes;
 	struct wine_range *subheaps; /* sorted by address, without overlaps */
@@ -37,7 +37,6 @@ static bool is_heap(const struct wine_layout *layout, const unsigned char *bytes
 	       bytes_u32(bytes + layout->heap_magic) == WINE_HEAP_MAGIC;
 }
 
-/* Returns true if the heap's first subheap names the heap. */
 static bool has_first_subheap(
 	struct target *target, const struct wine_layout *layout, uint64_t addr)
 {
@@ -344,7 +343,7 @@ struct list {
 	uint64_t head; /* address */
 	uint64_t next, back; /* links of the head */
 	uint32_t entry; /* offset of a structure's links */
-	uint32_t bytes; /* size of each structure */
+	uint32_t bytes;
 	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes);
 };
 

@@ -278,7 +278,6 @@ static bool may_keep(struct minidump *dump, size_t bytes)
 	return true;
 }
 
-/* Returns the text at rva, or NAMELESS. */
 static const char *read_name(struct minidump *dump, uint32_t rva)
 {
 	size_t len = 4, bytes;

@@ -168,7 +168,6 @@ struct folders {
 	char *system, *wow64; /* NULL: unknown, or equal */
 };
 
-/* Finds the folders from the path of ntdll. */
 static struct folders find_folders(struct snapshot *found)
 {
 	static const char system[] = "\\system32", wow64[] = "SysWOW64";

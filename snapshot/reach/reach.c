@@ -208,7 +208,7 @@ void reach_ready(struct reach *reach)
 		struct block_place *place = &reach->places[i];
 
 		if (place->addr >= TARGET_SPACE_BYTES)
-			continue; /* impossible address */
+			continue;
 		if (place->bytes > TARGET_SPACE_BYTES - place->addr)
 			place->bytes = TARGET_SPACE_BYTES - place->addr;
 		if (count && end_of(&reach->places[count - 1]) > place->addr)
@@ -279,7 +279,6 @@ bool reach_has_block(const struct reach *reach, uint64_t from, uint64_t end)
 
 /* ---------------------------------------------------------------- pointers between blocks */
 
-/* Returns true if half of a word may be the address of a block below 4 GiB. */
 static bool may_be_half(const struct reach *reach, uint64_t half)
 {
 	return half - reach->half_min < reach->half_span;

@@ -126,7 +126,6 @@ static void show(struct taking *taking, uint64_t addr, uint64_t end, bool is_roo
 	}
 }
 
-/* Shows a range without the memory that is apart. */
 static void show_range(struct taking *taking, uint64_t addr, uint64_t end, bool is_root)
 {
 	for (; taking->apart_at < taking->apart_count; taking->apart_at++) {

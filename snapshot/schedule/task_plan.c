@@ -232,7 +232,6 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 
 /* ---------------------------------------------------------------- recognizing arguments */
 
-/* Adds the text in line between start and end; nothing if either is missing. */
 static void add_between(struct buf *to, const char *line, const char *start, const char *end)
 {
 	const char *from = strstr(line, start), *behind;

@@ -205,7 +205,6 @@ static bool find_own(struct series_files *files, struct candidate *found, size_t
 	return has_last;
 }
 
-/* Reads the head of a file. Returns false if it is not a dump of the series. */
 static bool read_head(const struct series_files *files, struct buf *path, const char *name,
 	struct dump_head *head)
 {

@@ -14,7 +14,6 @@
 #include "core/io/file.h"
 #include "snapshot/series/series.h"
 
-/* A process and the state of its series. */
 struct member {
 	struct process_seen id;
 	struct process_ref process;
@@ -275,7 +274,6 @@ static int next_name(void *ctx, const char **path, struct err *err)
 	return rc;
 }
 
-/* Reports a file, with the growth of private bytes if it is watched. */
 static void say_file(const struct loop *loop, const char *path, const struct series_taken *taken,
 	uint64_t from_bytes, uint64_t now_bytes)
 {
@@ -365,7 +363,6 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 	buf_release(&naming.path);
 }
 
-/* Takes a snapshot if the process has grown. */
 static void watch(struct loop *loop, struct member *member)
 {
 	struct err err = {0};

@@ -93,7 +93,6 @@ static bool are_buckets_sound(struct ust_search *search, const struct head *head
 	return true;
 }
 
-/* Returns true if most of the first slots of the index lead to records. */
 static bool is_index_sound(struct memory *memory, const struct head *head)
 {
 	uint32_t looked = head->entry_count < INDEX_LOOKED ? head->entry_count : INDEX_LOOKED;

@@ -125,7 +125,6 @@ static bool view(struct memory *memory, uint64_t addr)
 	       view_from(memory, addr - addr % VIEW_BYTES, addr) || view_from(memory, addr, addr);
 }
 
-/* Makes the bytes at addr the last ones found. */
 static bool find(struct memory *memory, uint64_t addr)
 {
 	struct memory_piece *piece;

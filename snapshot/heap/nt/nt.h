@@ -182,7 +182,7 @@ static inline const unsigned char *nt_span_at(struct nt_span *span, uint64_t add
 }
 
 struct nt_block {
-	uint64_t entry; /* address of the header */
+	uint64_t entry;
 	uint64_t size_bytes; /* bytes from the header on */
 	uint32_t unused; /* UnusedBytes of the header; in LFH blocks without the mark */
 	bool is_large; /* unused is a plain number */

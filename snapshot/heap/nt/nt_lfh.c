@@ -331,7 +331,6 @@ static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 	return rc;
 }
 
-/* Returns the bytes that a container with `count` blocks occupies. */
 static uint64_t bytes_for(const struct nt_heap *heap, const struct lfh_view *view, uint32_t count)
 {
 	struct nt_container container = *view->container;
@@ -464,7 +463,6 @@ static size_t most_of(const struct nt_container *container)
 	return bytes && bytes <= container->end - container->addr ? container->block_count : 0;
 }
 
-/* Containers that one thread walks. */
 struct containers {
 	struct nt_heap *heap;
 	const uint32_t *key; /* argument of walk_container() */

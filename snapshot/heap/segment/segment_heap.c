@@ -288,7 +288,6 @@ static int trial_range(void *ctx, const struct segment_range *range)
 	return 0;
 }
 
-/* Returns the number of invalid page ranges in the first segments, read with this layout. */
 static unsigned range_faults(
 	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
 {

@@ -27,7 +27,7 @@ struct data_search {
 	unsigned vs_good[2], vs_trials;
 	struct lfh_sample *samples;
 	size_t sample_count, sample_cap;
-	struct segment_heap heap; /* heap that is being searched */
+	struct segment_heap heap;
 };
 
 /* ---------------------------------------------------------------- page segments */

@@ -397,7 +397,6 @@ static int count_link(void *ctx, uint64_t link)
 	return 0;
 }
 
-/* Returns the number of entries of a list, whose links may be coded. */
 static uint64_t list_count(struct segment_heap *heap, uint64_t head, bool is_coded)
 {
 	uint64_t count = 0;
