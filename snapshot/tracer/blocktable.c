@@ -1,3 +1,8 @@
+/*
+ * The table of live blocks, and the tags of heaps. heapindex_*() map a heap's handle to an index
+ * and a generation, without a lock. blocktable_*() are a hash table of blocks in shards with a lock
+ * each; it grows and shrinks in place. Changes are recorded in the rings under the shard's lock.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,7 +27,8 @@ static bool is_dead(uint64_t entry)
 	return (entry & TRACER_HEAP_LEAVING) == TRACER_HEAP_DEAD;
 }
 
-/* The next generation of an entry, for this heap, unless others did something with it. */
+/* Starts the next generation of an entry, for this heap, unless another thread has changed the
+ * entry. */
 static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
 {
 	uint64_t next = (found + 1) % TRACER_HEAP_GENERATIONS;
@@ -35,12 +41,13 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 	if (next)
 		return;
-	/* All generations were used: what is left of the first ones would come to life again. */
+	/* all generations were used: remaining blocks of the first ones would come to life again */
 	blocktable_clean(area);
 	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
 }
 
-/* Where the heap is, live or not, or else the entry it may have; NULL: there is none. */
+/* Finds the entry of a heap, live or not, otherwise an entry that it may take. Returns NULL if
+ * there is neither. */
 static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
 	uint32_t first = heapindex_home(heap), dead = 0;
@@ -48,7 +55,7 @@ static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at
 	for (uint32_t i = first; i < first + PROBES; i++) {
 		uint64_t found = __atomic_load_n(heap_at(area, i), __ATOMIC_RELAXED);
 
-		if (!(i & (COUNT - 1))) /* stands for: not known */
+		if (!(i & (COUNT - 1))) /* stands for an unknown heap */
 			continue;
 		*at = i;
 		if (!found || (found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
@@ -76,7 +83,7 @@ static uint32_t index_slowly(struct tracer_area *area, uint64_t heap, bool is_ne
 				entry, &nothing, heap, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		else if (is_dead(found) || (is_ours && is_new && state == TRACER_HEAP_LEAVING))
 			begin(area, entry, found, heap);
-		else if (is_ours) /* or else another thread took the entry */
+		else if (is_ours) /* otherwise another thread took the entry */
 			return tag(at, found);
 	}
 	return 0;
@@ -102,7 +109,7 @@ uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
 	return can_be_heap(heap) ? index_slowly(area, heap, true) : 0;
 }
 
-#define SCANNED 64 /* entries looked at for each use, when heaps are destroyed all the time */
+#define SCANNED 64 /* entries looked at per use, while heaps are destroyed all the time */
 
 static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t addr)
 {
@@ -121,7 +128,7 @@ static uint64_t entry_count(const struct tracer_shard *shard)
 	return (uint64_t)shard->pages * PAGE_ENTRIES;
 }
 
-/* How many blocks have a home of their own. */
+/* Returns the number of homes. */
 static uint64_t home_count(const struct tracer_shard *shard)
 {
 	return (uint64_t)shard->lines * BLOCKTABLE_LINE;
@@ -136,7 +143,7 @@ static void count_change(struct tracer_area *area, const struct tracer_shard *sh
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
+/* Publishes an entry: a reader at any instant sees it whole or not at all. */
 static ALWAYS_INLINE void entry_set(struct tracer_area *area, const struct tracer_shard *shard,
 	struct tracer_block *entry, const struct tracer_block *block)
 {
@@ -156,7 +163,8 @@ static ALWAYS_INLINE struct tracer_block *find(const struct tracer_shard *shard,
 	return entry;
 }
 
-/* Whether no heap has it any more. One whose heap is being destroyed may yet be live. */
+/* Returns true if no heap has the block any more. A block whose heap is being destroyed may still
+ * be live. */
 static bool is_gone(const struct tracer_area *area, const struct tracer_block *block)
 {
 	uint32_t index = tracer_block_heap(block);
@@ -166,7 +174,7 @@ static bool is_gone(const struct tracer_area *area, const struct tracer_block *b
 	return index && state != generation && state != (generation | TRACER_HEAP_LEAVING);
 }
 
-/* Makes a shard's table so many pages long, its new entries free. */
+/* Extends a shard's table to that many pages; its new entries are free. */
 static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_t pages)
 {
 	uint64_t at = blocktable_at(area, (unsigned)(shard - area->shards));
@@ -180,7 +188,7 @@ static bool extend(struct tracer_area *area, struct tracer_shard *shard, uint32_
 	return true;
 }
 
-/* Moves an entry to a free one. Whoever looks at any instant sees it there, or here, or twice. */
+/* Moves an entry to a free one. A reader at any instant sees it there, or here, or twice. */
 static void move(struct tracer_block *to, struct tracer_block *from)
 {
 	to->what = from->what;
@@ -188,8 +196,8 @@ static void move(struct tracer_block *to, struct tracer_block *from)
 	__atomic_store_n(&from->key, 0, __ATOMIC_RELEASE);
 }
 
-/* Moves each entry that lies before its home among so many lines there, or behind it; the last ones first: so there is
- * room. False when there is not, even so. */
+/* Moves each entry that lies before its home in a table of that many lines to the home or after it;
+ * the last entries first, so that there is room. Returns false if there is no room, even so. */
 static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
 	struct tracer_block *table = entries(shard);
@@ -209,8 +217,9 @@ static bool spread(struct tracer_area *area, struct tracer_shard *shard, uint32_
 }
 
 /*
- * Moves each entry as near to its home among so many lines as it can be, where none lies before that; the first ones first. Leaves
- * out what no heap has any more. Returns where the last one ends.
+ * Moves each entry as near to its home in a table of that many lines as possible; the first entries
+ * first. No entry may lie before its home. Leaves out blocks that no heap has any more. Returns the
+ * end of the last entry.
  */
 static uint64_t settle(struct tracer_area *area, struct tracer_shard *shard, uint32_t lines)
 {
@@ -255,7 +264,7 @@ static bool grow(struct tracer_area *area, struct tracer_shard *shard)
 	return lines == blocktable_lines(pages);
 }
 
-/* Makes the table smaller when few of its entries are in use. */
+/* Shrinks the table if few of its entries are in use. */
 static void fit(struct tracer_area *area, struct tracer_shard *shard)
 {
 	uint32_t pages = shard->count / (PAGE_ENTRIES * 5 / 8) + 1, old = shard->pages;
@@ -278,7 +287,7 @@ static uint32_t heaps_destroyed(const struct tracer_area *area)
 	return (uint32_t)__atomic_load_n(&area->heaps_destroyed, __ATOMIC_ACQUIRE);
 }
 
-/* Closes the gap at hole: entries behind it move up when their home allows it. */
+/* Closes the gap at hole: moves later entries up if their homes allow it. */
 static void close_gap(
 	struct tracer_area *area, const struct tracer_shard *shard, struct tracer_block *hole)
 {
@@ -293,7 +302,7 @@ static void close_gap(
 	entry_set(area, shard, hole, &(struct tracer_block){0});
 }
 
-/* Takes out the blocks of destroyed heaps. */
+/* Removes the blocks of destroyed heaps. */
 static __attribute__((noinline)) void clean(struct tracer_area *area, struct tracer_shard *shard)
 {
 	shard->cleaned = heaps_destroyed(area);
@@ -301,7 +310,8 @@ static __attribute__((noinline)) void clean(struct tracer_area *area, struct tra
 	settle(area, shard, shard->lines);
 }
 
-/* Looking through a table takes as long as it is large: so it has to be used for long before. */
+/* Cleans a shard only after it was used many times, because a pass takes as long as the table is
+ * large. */
 static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||
@@ -311,7 +321,8 @@ static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_
 	fit(area, shard);
 }
 
-/* Where a block goes: its entry, or a free one, made by growing when there are too few. */
+/* Returns the entry for a block: its own or a free one. Grows the table if there are too few;
+ * returns NULL if it is too full. */
 static struct tracer_block *place_for(
 	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
 {
@@ -320,7 +331,8 @@ static struct tracer_block *place_for(
 	if (!entry || (!entry->key && shard->count >= home_count(shard) / 5 * 4)) {
 		if (entry && shard->cleaned != heaps_destroyed(area))
 			clean(area, shard);
-		/* Without memory a fuller one has to do, up to where searching takes too long. */
+		/* Without memory a fuller table has to do, up to the point where searches take too
+		 * long. */
 		if (entry && shard->count < home_count(shard) / 8 * 5)
 			fit(area, shard);
 		else if (!grow(area, shard) && shard->count >= home_count(shard) / 8 * 7)
@@ -333,7 +345,7 @@ static struct tracer_block *place_for(
 	return entry;
 }
 
-/* Records a change of a shard, whose lock is held. */
+/* Records a change of a shard whose lock is held. */
 static __attribute__((noinline)) void say(struct tracer_area *area, struct tracer_shard *shard,
 	struct ring *ring, enum ring_event_type type, struct tracer_block block)
 {
@@ -381,14 +393,15 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* After a block was taken out; only now and then, for where a crowd lies at its end it stays as long as it is. */
+/* Shrinks the table after a removal. Tries only now and then, because a table with a crowd of
+ * entries at its end keeps its length. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if ((shard->count + 1) % 64 == 0)
 		fit(area, shard);
 }
 
-/* The same under the shard's lock. */
+/* Does the work of blocktable_take() under the shard's lock. */
 static bool take(struct tracer_area *area, struct tracer_shard *shard, uint64_t addr,
 	struct tracer_block *block)
 {
@@ -441,7 +454,8 @@ void blocktable_free_old(struct tracer_area *area, uint64_t addr)
 	rings_end(ring);
 }
 
-/* The state of a heap changes only from the one that its tag says, or to it. */
+/* Changes a heap's state. Returns false unless the heap has the tag's generation and the state
+ * from. */
 static bool change_heap(struct tracer_area *area, uint32_t tag, uint64_t from, uint64_t to)
 {
 	uint64_t *heap = &area->heaps[tag & ((1u << TRACER_HEAPS_LOG2) - 1)];
@@ -463,7 +477,8 @@ void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 	change_heap(area, heap, TRACER_HEAP_LEAVING, 0);
 }
 
-/* Before there can be many more generations: then its tag would be that of another heap. */
+/* Records the end of a heap in each stream. To be called before there can be many more generations:
+ * after that its tag would be another heap's. */
 static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring, uint32_t heap)
 {
 	const struct tracer_block any = {.key = (uint64_t)heap << TRACER_ADDR_BITS};
@@ -479,7 +494,8 @@ static void say_gone(struct tracer_area *area, uint64_t rings, struct ring *ring
 	}
 }
 
-/* Whoever ends a generation counts it; here it may have been one that came after it. */
+/* The thread that ends a generation counts it. If a new heap at this address has already ended it,
+ * nothing is counted here. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
 {
 	uint64_t rings = __atomic_load_n(&area->rings, __ATOMIC_RELAXED);

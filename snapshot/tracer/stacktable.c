@@ -1,9 +1,16 @@
+/*
+ * The table of distinct stacks, without locks, and the memory of all tables. tables_*() count and
+ * commit memory up to the limit. The stack table appends records, and finds them by a hash index.
+ * When the index fills, all threads move its entries to a larger one; free entries of the old index
+ * are frozen, so that none is added there any more.
+ */
 #include <stddef.h>
 
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* Adds only what fits: more than that would for a moment be in the way of others that do fit. */
+/* Counts bytes only if they fit. Larger amounts, even if taken back at once, would be in the way of
+ * others that fit. */
 static bool count_in(struct tracer_area *area, uint64_t bytes)
 {
 	uint64_t now = __atomic_load_n(&area->committed_bytes, __ATOMIC_RELAXED);
@@ -38,8 +45,8 @@ void tables_share(struct tracer_area *area, uint64_t bytes)
 }
 
 /*
- * Threads that find the same value in *committed commit the same pages, which does no harm; the one
- * that sets the next value pays for them.
+ * Threads that find the same value in *committed commit the same pages, which is harmless. The
+ * thread that sets the next value is charged for them.
  */
 bool tables_extend(
 	struct tracer_area *area, const struct tables_part *part, uint64_t *committed, uint64_t end)
@@ -56,7 +63,7 @@ bool tables_extend(
 			now = __atomic_load_n(committed, __ATOMIC_ACQUIRE);
 			if (now == before)
 				return false;
-			continue; /* another thread's turn took the last of the limit */
+			continue; /* another thread's attempt took the last of the limit */
 		}
 		if (__atomic_compare_exchange_n(committed, &now, before + more, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -70,22 +77,24 @@ bool tables_extend(
 #define STEP_BYTES ((uint64_t)65536)
 #define FIRST_LOG2 9
 #define FROZEN UINT64_MAX /* was free when its index was replaced */
-#define LEVEL_BITS ((uint64_t)0xff) /* of tracer_area.stack_buckets: indices in use, 0 at first */
-#define MOVED ((uint64_t)0x100) /* all that is in the last but one is in the last one too */
+/* Parts of tracer_area.stack_buckets. */
+#define LEVEL_BITS ((uint64_t)0xff) /* number of indices in use, initially 0 */
+#define MOVED ((uint64_t)0x100) /* the last index has all entries of the index before it */
 #define ROOM_BITS (~(uint64_t)0xffff)
 
 _Static_assert(sizeof(uint64_t) << FIRST_LOG2 == STACKTABLE_FIRST_BYTES, "first index");
 
-/* An entry is the hash of a stack in its upper half, the id in its lower one; 0: free. */
+/* Index of the stacks. An entry is the hash of a stack in its upper half, the id in its lower half;
+ * 0: free. */
 struct index_level {
 	uint64_t *entries;
-	uint32_t *count; /* of entries that are not free */
+	uint32_t *count; /* entries that are not free */
 	unsigned log2;
 };
 
 struct wanted {
 	const uint64_t *frames;
-	uint32_t depth, hash, now; /* how many unloads there have been */
+	uint32_t depth, hash, now; /* now: number of unloads so far */
 };
 
 static struct tracer_stack *record(const struct tracer_area *area, uint32_t id)
@@ -110,7 +119,8 @@ static uint64_t mix(uint64_t lane, uint64_t frame)
 	return lane << 31 | lane >> 33;
 }
 
-/* Four lanes, since a multiplication takes longer than the next one has to wait for it. */
+/* Hashes in four lanes, because a multiplication takes longer than the next one has to wait for
+ * it. */
 static uint32_t hash_frames(const uint64_t *frames, uint32_t depth)
 {
 	uint64_t a = depth, b = 1, c = 2, d = 3;
@@ -145,7 +155,7 @@ static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
 	return true;
 }
 
-/* After a record was changed; it may end in the next piece. */
+/* Counts the change of a record, which may end in the next piece. */
 static void count_change(struct tracer_area *area, const struct tracer_stack *stack)
 {
 	uint64_t offset = (uintptr_t)stack - (uintptr_t)area->stacks;
@@ -157,7 +167,8 @@ static void count_change(struct tracer_area *area, const struct tracer_stack *st
 		__atomic_add_fetch(&area->changes[TRACER_SHARDS][last], 1, __ATOMIC_RELEASE);
 }
 
-/* Whether a record with these frames is this stack still; there have been unloads since. */
+/* Returns true if a record with these frames is still this stack, although there have been unloads
+ * since. */
 static bool is_current(
 	struct tracer_area *area, struct tracer_stack *stack, const struct wanted *wanted)
 {
@@ -167,7 +178,7 @@ static bool is_current(
 		__atomic_store_n(&stack->stale, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	/* Others may have seen more unloads. */
+	/* other threads may have seen more unloads */
 	while (born < wanted->now && !__atomic_compare_exchange_n(&stack->born, &born, wanted->now,
 					     false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -185,8 +196,8 @@ static bool is_wanted(struct tracer_area *area, uint32_t id, const struct wanted
 		       is_current(area, stack, wanted));
 }
 
-/* Looks for a stack in an index: its entry, or the first that is free or frozen; NULL when neither is
- * there. *seen is what that entry holds. */
+/* Looks up a stack in an index. Returns its entry, or the first free or frozen one, or NULL if
+ * there is neither. *seen is the content of the entry. */
 static uint64_t *look_up(struct tracer_area *area, const struct index_level *level,
 	const struct wanted *wanted, uint64_t *seen)
 {
@@ -210,7 +221,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 		entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Looks for a stack in an index that is being replaced: nobody may put it there any more. */
+/* Looks up a stack in an index that is being replaced. A missing stack's place is frozen, so that
+ * no thread adds the stack there any more. */
 static uint32_t look_up_old(
 	struct tracer_area *area, const struct index_level *level, const struct wanted *wanted)
 {
@@ -240,13 +252,13 @@ static void move_entry(const struct index_level *level, uint64_t value)
 		if (found == value || (!found && entry_put(level, &level->entries[at], value)))
 			return;
 		if (!found)
-			continue; /* somebody was faster */
+			continue; /* another thread was faster */
 		at = (at + 1) & mask;
 		tries++;
 	}
 }
 
-/* Any number of threads may do this at once, and none needs to finish it. */
+/* Moves all entries. Any number of threads may do this at once, and none needs to finish it. */
 static void move_all(const struct index_level *from, const struct index_level *to)
 {
 	for (uint32_t at = 0; at < 1u << from->log2; at++) {
@@ -259,7 +271,7 @@ static void move_all(const struct index_level *from, const struct index_level *t
 	}
 }
 
-/* Commits the next index and makes it the one in use, unless another thread is faster. */
+/* Commits the next index and makes it the current one, unless another thread is faster. */
 static bool add_level(struct tracer_area *area, uint64_t buckets)
 {
 	unsigned number = buckets & LEVEL_BITS;
@@ -284,11 +296,12 @@ static void finish_moving(struct tracer_area *area, uint64_t buckets)
 	entry_swap(&area->stack_buckets, buckets, buckets | MOVED);
 }
 
-/* Goes over to a larger index; false when there is none to be had. */
+/* Switches to a larger index. Returns false if there is no memory for one. */
 static bool grow(struct tracer_area *area, uint64_t buckets)
 {
 	if (!(buckets & MOVED)) {
-		finish_moving(area, buckets); /* it was begun; whoever did may be gone */
+		/* was begun; the thread that began it may have been terminated */
+		finish_moving(area, buckets);
 		buckets |= MOVED;
 	}
 	if (!add_level(area, buckets))
@@ -299,7 +312,7 @@ static bool grow(struct tracer_area *area, uint64_t buckets)
 	return true;
 }
 
-/* Room for one record, as its id; 0 when there is none. */
+/* Reserves room for one record. Returns its id, or 0 if there is no room. */
 static uint32_t room(struct tracer_area *area, uint32_t depth)
 {
 	const struct tables_part part = {area->stacks, area->stacks_limit, STEP_BYTES};
@@ -314,7 +327,7 @@ static uint32_t room(struct tracer_area *area, uint32_t depth)
 	return (uint32_t)(top / 8);
 }
 
-/* A record of a new stack, that nobody knows yet. */
+/* Makes the record of a new stack, which no other thread knows yet. Returns its id, or 0. */
 static uint32_t make_record(struct tracer_area *area, const struct wanted *wanted)
 {
 	uint32_t id = room(area, wanted->depth);
@@ -330,8 +343,8 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 	return id;
 }
 
-/* Puts a stack where look_up() found it missing. Its id, that of another thread's record, or 0 when
- * there is no room; *again: it was no place to put it, after all. */
+/* Adds a stack that look_up() did not find. Returns its id, or that of another thread's record, or
+ * 0 if there is no room. *again: the place was not usable, after all. */
 static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
 	uint64_t *entry, bool *again)
 {
@@ -340,7 +353,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 		 id;
 	uint64_t seen = 0;
 
-	if (count >= size / 4 * 3) { /* there was no memory when it had to grow */
+	if (count >= size / 4 * 3) { /* there was no memory when the index had to grow */
 		*again = grow(area, buckets);
 		return 0;
 	}
@@ -356,7 +369,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 		}
 		entry = look_up(area, &level, wanted, &seen);
 	}
-	*again = entry != NULL && seen == FROZEN; /* what the record took is lost */
+	*again = entry != NULL && seen == FROZEN; /* the memory of the record is lost */
 	return entry && !*again ? (uint32_t)seen : 0;
 }
 

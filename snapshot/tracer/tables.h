@@ -14,19 +14,19 @@
 #include "snapshot/tracer/tracer_memory.h"
 
 /*
- * What is recorded of the tables' changes, for hsnap: see rings.h. A function that changes a table gets
- * its thread's ring before it takes the table's lock, for that may mean to wait until hsnap has made room;
- * it says under the lock what it changes, and lets go of the ring behind it. It costs nothing but
- * a look or two at tracer_area.rings where nothing is recorded.
+ * Recording of the tables' changes for hsnap: see rings.h. A function that changes a table first
+ * enters its thread's ring, then takes the table's lock: entering the ring may mean waiting until
+ * hsnap has made room. It adds the event while it holds the lock, and leaves the ring after it has
+ * released the lock. While nothing is recorded, this costs one or two reads of tracer_area.rings.
  */
 
-/* Of one rings_begin(). */
+/* maximum number of events per rings_begin() */
 #define RINGS_EVENTS_MAX TRACER_SHARDS
 
 struct ring *rings_enter(struct tracer_area *area, uint32_t count);
 void rings_leave(struct ring *ring);
 
-/* The calling thread's ring, with room for so many events; NULL: nothing is recorded. */
+/* Returns the calling thread's ring with room for count events, or NULL if nothing is recorded. */
 static inline struct ring *rings_begin(struct tracer_area *area, uint32_t count)
 {
 	return __builtin_expect(__atomic_load_n(&area->rings, __ATOMIC_RELAXED) != 0, 0) ?
@@ -41,9 +41,10 @@ static inline void rings_end(struct ring *ring)
 }
 
 /*
- * Takes a table's lock, and before it the calling thread's ring, as rings_begin() has it, for rings_end(). hsnap
- * begins and ends a recording while threads stand still and nobody has such a lock: so either all that is done under it is
- * recorded, or nothing. False: the lock was never given back, and there is no ring.
+ * Enters the calling thread's ring like rings_begin(), then takes a table's lock; the caller ends
+ * with memory_unlock() and rings_end(). hsnap begins and ends a recording while the threads are
+ * suspended and none of them holds such a lock. So either all changes made under the lock are
+ * recorded, or none. Returns false, without a ring, if the lock was never released.
  */
 static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t *lock,
 	uint32_t *broken, struct ring **ring)
@@ -64,7 +65,8 @@ static inline bool rings_lock(struct tracer_area *area, uint32_t count, uint32_t
 	}
 }
 
-/* Adds an event, whose order and time are not set yet, under the lock of the stream that *order counts. */
+/* Adds an event and sets its order and time. The caller holds the lock of the stream that *order
+ * counts. */
 static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_event *event)
 {
 	if (__builtin_expect(ring->is_full, 0)) {
@@ -77,66 +79,70 @@ static inline void rings_say(struct ring *ring, uint32_t *order, struct ring_eve
 }
 
 /*
- * Memory for all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
- * tracer_area.committed_bytes says at any rest how much that is, to the byte.
+ * Memory of all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
+ * While no thread changes a table, tracer_area.committed_bytes is exact to the byte.
  */
 
-/* Zeroed memory, whole pages, that nobody else commits; false when the limit would be passed, or the
- * system has none. */
+/* Commits whole pages, zeroed. No other thread commits the same pages, except as in tables_share().
+ * Returns false if the limit would be exceeded or the system has no memory. */
 bool tables_commit(struct tracer_area *area, void *at, uint64_t bytes);
 
 void tables_decommit(struct tracer_area *area, void *at, uint64_t bytes);
 
-/* Says that memory got from tables_commit() is, after all, that of another thread, which has been
- * given the very same. It stays committed. */
+/* Uncounts memory from tables_commit() that another thread has committed and counted, too. The
+ * memory stays committed. */
 void tables_share(struct tracer_area *area, uint64_t bytes);
 
-/* A table that only grows, at its end. */
+/* Table that only grows, at its end. */
 struct tables_part {
-	uint64_t start, limit_bytes; /* the room: address, whole pages */
-	uint64_t step_bytes; /* so much at a time, whole pages */
+	uint64_t start, limit_bytes; /* room: address, size in whole pages */
+	uint64_t step_bytes; /* bytes committed at a time, whole pages */
 };
 
-/* Makes the first end bytes of a part usable, of which *committed are; any number of threads. */
+/* Makes the first end bytes of a part usable; *committed of them already are. Any number of threads
+ * may call it at once. */
 bool tables_extend(struct tracer_area *area, const struct tables_part *part, uint64_t *committed,
 	uint64_t end);
 
 /*
  * The table of live blocks: address -> size, heap, stack.
  *
- * Open addressing in shards, each with a lock of its own. It is held for a few memory accesses, and
- * now and then while the shard's table grows or shrinks, where it is: for two passes through it, and a
- * real call that commits or decommits pages at its end. A lock that is not given back (its thread
- * was ended inside) breaks its shard: waiting ends, what comes after is counted as dropped.
+ * Open addressing in shards, each with its own lock. A lock is held for a few memory accesses. Now
+ * and then, when the shard's table grows or shrinks in place, it is held for two passes through the
+ * table and a system call that commits or decommits pages at its end. A lock that is never released
+ * (its thread was terminated inside) breaks its shard: waiting ends, and later changes are counted
+ * as dropped.
  *
- * A large table grows by a quarter when it is four fifths full, and shrinks when it is less than a third full: of 16 bytes
- * an entry, a live block costs 20 to 25 while there are ever more, and 50 at most. The blocks of a destroyed heap
- * count as live until their shard was used again, about as often as a 64th of its entries.
+ * A large table grows by a quarter when it is four fifths full, and shrinks when it is less than a
+ * third full. With 16 bytes per entry, a live block costs 20 to 25 bytes while their number rises,
+ * and 50 at most. Blocks of a destroyed heap count as live until their shard has been used again,
+ * about as often as a 64th of its entries.
  */
 
-/* Four entries each. Blocks whose home is in one of the last are behind it where it is taken: there are some
- * entries more than lines, and the very last one is always free. */
+/* Entries per line. A block whose home in one of the last lines is taken lies after that home: the
+ * table has some more entries than lines hold, and the very last entry is always free. */
 #define BLOCKTABLE_LINE 4u
 #define BLOCKTABLE_PAGE_LINES                                                                      \
 	((uint32_t)(TRACER_PAGE / sizeof(struct tracer_block) / BLOCKTABLE_LINE))
 #define BLOCKTABLE_SPARE_LINES 8u
 
-/* Of a table of so many pages. */
+/* Returns the number of lines of a table of that many pages. */
 static inline uint32_t blocktable_lines(uint32_t pages)
 {
 	return pages * BLOCKTABLE_PAGE_LINES - BLOCKTABLE_SPARE_LINES;
 }
 
-/* Which shard has a block: one for each 64 KiB of memory, since that is often one thread's. */
+/* Returns the shard of a block. Each 64 KiB of memory has one, because often a single thread uses
+ * them. */
 static inline unsigned blocktable_shard(uint64_t addr)
 {
 	return (unsigned)((addr >> 16) * 0x9e3779b97f4a7c15u >> 58);
 }
 
 /*
- * The entry where a block is, or from there on the first free one: blocks that lie in the same 256 bytes of
- * memory have their places in one cache line, for they often come and go one after the other. With more lines a home
- * lies where it was or further on.
+ * Returns the index of a block's home: the block is there or after it, before the first free entry.
+ * Blocks in the same 256 bytes of memory have their homes in one cache line, because they are often
+ * allocated and freed one after the other. With more lines, a home stays where it is or moves up.
  */
 static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 {
@@ -145,84 +151,90 @@ static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)
 	return (hash * lines >> 32) * BLOCKTABLE_LINE + (addr >> 6 & 3);
 }
 
-/* The address of a shard's table. */
+/* Returns the address of a shard's table. */
 static inline uint64_t blocktable_at(const struct tracer_area *area, unsigned shard)
 {
 	return area->shard_tables + shard * area->shard_bytes;
 }
 
-/* Has the processor fetch where a block will be put: to be called some 100 ns before that. */
+/* Prefetches the home of a block. To be called some 100 ns before blocktable_put(). */
 void blocktable_expect(const struct tracer_area *area, uint64_t addr);
 
-/* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
+/* Adds a block made by tracer_block_make(). Replaces a block at the same address. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
-/* Takes a block out: true and *block when it was there. */
+/* Removes a block. Returns true and sets *block if the table had it and its heap is not
+ * destroyed. */
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
 
 /*
- * Takes out all blocks of a heap that is about to be destroyed, by its tag; in no time, for they are
- * only disowned (see shared.h), and leave the table later. True when it is up to the caller to say what
- * became of it: by one of the next two.
+ * Disowns all blocks of a heap that is about to be destroyed, by its tag. Takes constant time: the
+ * blocks leave the table later (see shared.h). Returns true if the caller has to report the
+ * outcome, by blocktable_restore_heap() or blocktable_bury_heap().
  */
 bool blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
 
-/* The heap was not destroyed after all: its blocks are back, and those put since. */
+/* Reports that the heap was not destroyed. Its blocks are live again, including blocks added
+ * since. */
 void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
 
-/* It was destroyed; there may be another one at its address already. */
+/* Reports that the heap was destroyed. Another heap may be at its address already. */
 void blocktable_bury_heap(struct tracer_area *area, uint32_t heap);
 
-/* Records that a block was freed which is older than the tracer. When the table has one at its address,
- * somebody else got that memory by then, and has said so. */
+/* Records that a block older than the tracer was freed. If the table has a block at that address,
+ * another thread has got the memory since and has recorded it; then nothing is recorded. */
 void blocktable_free_old(struct tracer_area *area, uint64_t addr);
 
-/* Takes out what is left of destroyed heaps; each shard's lock is held while it is looked through. */
+/* Removes the remaining blocks of destroyed heaps. Holds the lock of each shard while it passes
+ * through the shard. */
 void blocktable_clean(struct tracer_area *area);
 
 /*
- * Heaps by a small number, for the block table has no room for their handles: a tag is the heap's
- * index in tracer_area.heaps and its generation. A heap at the address of one that was destroyed has
- * the same index and another generation.
+ * Heap tags: small numbers, because the block table has no room for the heaps' handles. A tag is
+ * the heap's index in tracer_area.heaps and its generation. A heap at the address of a destroyed
+ * one has the same index and another generation.
  */
 
-/* Where in tracer_area.heaps a heap is, or behind that. */
+/* Returns the first index in tracer_area.heaps at which a heap may be; the heap is there or after
+ * it. */
 static inline uint32_t heapindex_home(uint64_t heap)
 {
 	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
 }
 
 /*
- * The tag of a heap, new or not; 0 when there is no room for more. Any thread, no lock. For a heap
- * that was destroyed this begins a new one, and now and then takes the time of blocktable_clean(). For
- * one whose destruction has not returned it does not, for that may be refused.
+ * Returns the tag of a heap, known or new; 0 if there is no room for more. Any thread, no lock. For
+ * a heap that was destroyed it starts a new generation, which now and then takes as long as
+ * blocktable_clean(). While the heap's destruction has not returned it does not, because the system
+ * may refuse the destruction.
  */
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap);
 
-/* The same for a heap that was just created, before others know it: one that was being destroyed at
- * its address is no more. */
+/* Returns the tag of a heap that was just created and that no other thread knows yet. A heap that
+ * was being destroyed at its address counts as destroyed. */
 uint32_t heapindex_new(struct tracer_area *area, uint64_t heap);
 
 /*
- * The table of distinct stacks: frames -> id. Records are only ever added, and an index of them, of
- * open addressing, is replaced by one four times as large when it fills. There are no locks.
+ * The table of distinct stacks: frames -> id. Records are only added. Their index uses open
+ * addressing and is replaced by one four times as large when it fills. There are no locks.
  *
- * A stack that passes through a module which was unloaded since it was last seen is another one from
- * then on: see tracer_stack.born.
+ * A stack gets a new id if a module that it passes through was unloaded since the stack was last
+ * seen: see tracer_stack.born.
  */
 
-/* The id of the stack with these frames (depth of 1 to TRACER_DEPTH_MAX); 0 when it is new and
- * there is no room left. */
+/* Returns the id of the stack with these frames (depth of 1 to TRACER_DEPTH_MAX); 0 if it is new
+ * and there is no room left. */
 uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uint32_t depth);
 
 /*
- * The indices lie behind one another, after a page with their counts; they are committed here.
- * tracer_area.stack_buckets is their address, aligned to 64 KiB, and below that what is in use.
+ * Layout of the indices: one after another, after a page with their counts. The tracer commits
+ * them. tracer_area.stack_buckets is their address, aligned to 64 KiB; its lower bits record which
+ * are in use.
  */
 #define STACKTABLE_FIRST_BYTES ((uint64_t)4096)
 
-/* How many indices there can be for a stack area of so many bytes: the last one takes a quarter of
- * what that takes, or an eighth, or less. */
+/* Returns the maximum number of indices for a stack area of that many bytes. The last index takes a
+ * quarter of these bytes, or an eighth, or less. */
 static inline unsigned stacktable_levels(uint64_t stacks_limit)
 {
 	unsigned levels = 1;
@@ -232,89 +244,90 @@ static inline unsigned stacktable_levels(uint64_t stacks_limit)
 	return levels;
 }
 
-/* Where an index begins, or the room for so many ends. */
+/* Returns the offset of an index, which is also the size of the room for that many indices. */
 static inline uint64_t stacktable_index_offset(unsigned level)
 {
 	return TRACER_PAGE + STACKTABLE_FIRST_BYTES * ((((uint64_t)1 << 2 * level) - 1) / 3);
 }
 
 /*
- * The virtual memory that the program took from the system itself: ranges of pages -> who reserved,
- * committed, or mapped them.
+ * Virtual memory that the program took from the system itself: ranges of pages -> stacks that
+ * reserved, committed, or mapped them.
  *
- * Neighbours of one allocation that agree in all that is known about them are one node. Each function
- * costs the logarithm of the number of nodes for each node it touches. One lock is held meanwhile, and
- * tracer_ranges.changing is odd while anything that can be seen from outside changes. A lock that is
- * never given back (its thread was ended inside) breaks the table: what comes after is counted in
- * tracer_area.dropped_ranges, and so is what finds no room. Where there is no room to cut a node in
- * two, its upper part is dropped: the table rather knows too little than says what is not so.
+ * Neighbours of one allocation with equal properties are one node. Each function costs the
+ * logarithm of the number of nodes for each node that it touches. It holds one lock meanwhile, and
+ * tracer_ranges.changing is odd while anything visible from outside changes. A lock that is never
+ * released (its thread was terminated inside) breaks the table. Later changes are counted in
+ * tracer_area.dropped_ranges, as are changes that find no room. If there is no room to cut a node
+ * in two, its upper part is dropped: the table may lack memory, but is never wrong about it.
  *
- * Addresses are those of pages: start and end of a range are multiples of their size. A range is not
- * empty, and its allocation is known.
+ * Addresses are those of pages: start and end of a range are multiples of the page size. A range is
+ * not empty, and its allocation is known.
  */
 
 /*
- * Memory that was reserved or mapped just now: start, end, allocation, kind and stacks of *range. Every
- * allocation that overlaps it must have gone without being seen, and is forgotten.
+ * Adds memory that was just reserved or mapped: start, end, allocation, kind and stacks of *range.
+ * Forgets every allocation that overlaps it, because its free was not seen.
  */
 void ranges_add(struct tracer_area *area, const struct tracer_range *range);
 
-/* The same where nothing is known yet; what is known stays. For memory that was there before. */
+/* Adds memory that existed before: like ranges_add(), but only where nothing is known yet. */
 void ranges_fill(struct tracer_area *area, const struct tracer_range *range);
 
-/* True when all of [from, to) is known. */
+/* Returns true if all of [from, to) is known. */
 bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to);
 
-/* What is reserved in [from, to), and nothing else there, becomes of that kind, by this stack. */
+/* Sets kind and stack of the reserved memory in [from, to), and leaves all other memory there
+ * alone. */
 void ranges_use(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
-/* What is of that kind in [from, to) is only reserved again, by whom it was; stack is who gives it up. */
+/* Makes memory of that kind in [from, to) only reserved again, by the stack that reserved it; stack
+ * is the stack that gives it up. */
 void ranges_give_up(
 	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
 
-/* What lies in [from, to) is of the allocation with this base from now on. */
+/* Assigns the memory in [from, to) to the allocation with this base. */
 void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_t base);
 
-/* An allocation as far as it is known. */
+/* Allocation, as far as it is known. */
 struct ranges_extent {
 	uint64_t base, end;
-	uint32_t kind; /* of the first node at or behind the address that was asked for */
+	uint32_t kind; /* kind of the first node at or after the requested address */
 };
 
-/* The allocation around an address; false when none is known. */
+/* Finds the allocation around an address. Returns false if none is known. */
 bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *extent);
 
 struct ranges_taken {
 	uint32_t nodes;
-	uint32_t session; /* of the tables: with others it says nothing */
-	uint64_t base, rest, rest_end; /* what lay behind, of the same allocation */
+	uint32_t session; /* of the tables: in another session the nodes are invalid */
+	uint64_t base, rest, rest_end; /* the rest of the same allocation, after the taken memory */
 };
 
 /*
- * Takes out what is in [from, to), before the system is asked to free it: then another thread that
- * gets the same memory finds nothing of it. It stays listed, with RANGE_TAKEN, for whoever looks from outside until
- * ranges_drop() frees it, or ranges_put_back() brings it back because the system refused; but where
- * something is known by then that stays. What lies behind it in the same allocation is one by itself
- * meanwhile and after ranges_drop(), as for the system. Returns false when nothing was known; else one
- * of the two has to follow. stack is who frees it.
+ * Removes [from, to) before the system is asked to free it: then another thread that gets the same
+ * memory finds nothing of it. Readers from outside still see it, with RANGE_TAKEN, until
+ * ranges_drop() frees it, or ranges_put_back() restores it because the system refused. Memory that
+ * became known there meanwhile stays. The rest of the allocation after it is an allocation of its
+ * own, meanwhile and after ranges_drop(), as for the system. Returns false if nothing was known;
+ * otherwise the caller has to call ranges_drop() or ranges_put_back(). stack is the stack that
+ * frees it.
  */
 bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t stack,
 	struct ranges_taken *taken);
 void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken);
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken);
 
-/* What is in [from, to) belongs to somebody else from now on: a heap that was built there, say. */
+/* Forgets [from, to), which has another owner now, such as a heap that was built there. */
 void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to);
 
-/*
- * What identifies a module, as far as its mapped headers tell.
- */
+/* Identity of a module, from its mapped headers. */
 
-#define MODULE_PATH_UNITS 32767 /* of the longest path that there is */
-#define MODULE_PDB_BYTES 1024 /* a longer name is left out */
+#define MODULE_PATH_UNITS 32767 /* of the longest possible path */
+#define MODULE_PDB_BYTES 1024 /* longer PDB names are left out */
 
-/* Room for any record. */
+/* Record of the largest possible size. */
 struct module_record {
 	struct tracer_module module;
 	uint8_t names[MODULE_PATH_UNITS * 2 + MODULE_PDB_BYTES];
@@ -325,44 +338,43 @@ struct module_image {
 	uint32_t bytes;
 	const void *path; /* UTF-16 */
 	uint16_t path_units;
-	/* Copies bytes of the image; false when they are not there. Nothing else touches it. */
+	/* Copies bytes of the image; returns false if they are not mapped. Nothing else reads the
+	 * image. */
 	bool (*read)(uint64_t addr, void *to, uint32_t len);
 };
 
-/* Makes the record of an image. What its headers do not tell, or tell wrongly, is 0 in it. */
+/* Makes the record of an image. Properties that its headers lack or state wrongly are 0. */
 void module_record_make(struct module_record *record, const struct module_image *image);
 
-/*
- * Modules that were unloaded, in that order, so that frames in them keep their names.
- */
+/* Unloaded modules, in the order of their unloads, so that frames in them keep their names. */
 
 /*
- * Adds the unload of a module from [base, end), once it is certain that no new stack goes through it.
- * module is a complete record (its header, path and pdb behind one another; record_bytes in all);
- * it is copied, equal ones are kept once. Any thread.
+ * Adds the unload of a module from [base, end), once it is certain that no new stack passes through
+ * it. module is a complete record: header, path and PDB name in a row, record_bytes in all. It is
+ * copied; equal records are stored once. Any thread.
  *
- * False when there is no room, and then for all that come later: the unload is counted as dropped, and
- * stacks through it will be told to be through an unknown module, never through a wrong one.
- * When only the record finds no room, the unload is added with TRACER_NO_MODULE.
+ * Returns false if there is no room, which then holds for all later unloads. The unload is counted
+ * as dropped, and stacks through it are reported with an unknown module, never with a wrong one. If
+ * only the record finds no room, the unload is added with TRACER_NO_MODULE.
  */
 bool unloads_add(
 	struct tracer_area *area, uint64_t base, uint64_t end, const struct tracer_module *module);
 
-/* Whether a frame lies in one of the modules that were unloaded after so many other unloads. */
+/* Returns true if a frame is in a module that was unloaded after the first `from` unloads. */
 bool unloads_hit(
 	const struct tracer_area *area, uint64_t from, const uint64_t *frames, uint32_t depth);
 
 /*
- * Which blocks are recorded when not all are: one in so many bytes on the average, chosen so that
- * nothing about a program's own pattern counts. A block of s bytes is recorded with a probability of
- * exactly 1 - exp(-s / mean_bytes), whatever was recorded before; one of 0 bytes as one of 1.
+ * Sampling: one block per mean_bytes is recorded on the average, chosen so that a program's own
+ * pattern has no influence. A block of s bytes is recorded with a probability of exactly 1 - exp(-s
+ * / mean_bytes), whatever was recorded before. A block of 0 bytes counts as one of 1.
  */
 
 /*
- * A thread's word is 0 before its first block, then the bytes to the next one that is recorded + 1. A
- * distance that does not fit is gone in parts, and at the end of each but the last nothing is
- * recorded: SAMPLE_PART marks those. Since the rest of an exponential distance is distributed as a
- * fresh one, the parts need not know of each other.
+ * A thread's word is 0 before its first block, then the bytes to the next recorded block + 1. A
+ * distance that does not fit is covered in parts, and at the end of each part except the last
+ * nothing is recorded: SAMPLE_PART marks those. The rest of an exponential distance is distributed
+ * like a fresh one, so the parts are independent.
  */
 #define SAMPLE_PART ((uint32_t)1 << 31)
 
@@ -370,11 +382,11 @@ bool unloads_hit(
 bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes);
 
 /*
- * Whether to record a block that was just allocated.
+ * Returns true if a block that was just allocated is to be recorded.
  *
  * word: the thread's own, 0 before its first block. It fits into a TLS slot of either bitness.
- * random: one for all threads, begun with anything that differs between runs; used seldom.
- * mean_bytes: 1 to 2^40, always the same one for a word.
+ * random: shared by all threads, with any initial value that differs between runs; rarely used.
+ * mean_bytes: 1 to 2^40, always the same for a word.
  */
 static inline bool sample_crosses(
 	uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
@@ -386,21 +398,21 @@ static inline bool sample_crosses(
 	return false;
 }
 
-/* An exponentially distributed distance from 64 random bits, rounded down to whole bytes; what it is
- * rounded from is right to 1 part in a million of the mean. */
+/* Returns an exponentially distributed distance from 64 random bits, rounded down to whole bytes.
+ * Before rounding it is accurate to a millionth of the mean. */
 uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes);
 
-/* Words of each thread where it has no TLS slot. */
+/* Number of words per thread that has no TLS slot. */
 #define THREADWORDS_COUNT 4u
 
-/* The words of the calling thread, 0 at its beginning. block: the address of the thread's own block (its TEB); thread: its
- * id. NULL: too many threads. */
+/* Returns the words of the calling thread, initially 0, or NULL if there are too many threads.
+ * block: address of the thread's own block (its TEB); thread: its id. */
 uintptr_t *threadwords_find(uint64_t block, uint32_t thread);
 
 /*
- * Which addresses may be in the table, so that the free of a block that was not recorded looks at one
- * byte. Counters that are full stay so. Any thread; an address is added before its block is put into
- * the table and removed after it was taken out.
+ * Filter of addresses that may be in the table, so that the free of an unrecorded block reads a
+ * single byte. Full counters stay full. Any thread. An address is added before its block is put
+ * into the table, and removed after the block was taken out.
  */
 #define TRACER_FILTER_LOG2 18
 

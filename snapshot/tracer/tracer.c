@@ -1,4 +1,7 @@
-/* What the compiler expects of a C library and this DLL, which has none, must bring along. */
+/* The tracer DLL in the target: entry point, memory, thread slots, unload notifications, and the
+ * hooks of process creation and exit. When it is loaded, it only publishes the addresses of its
+ * hooks; hsnap does the rest. It links no C library, so it has its own memcpy() and memset() for
+ * the compiler. */
 #include <stddef.h>
 
 #include "snapshot/tracer/guard.h"
@@ -8,7 +11,8 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* string.h has them with names that are reserved. NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
+/* string.h declares them with reserved names.
+ * NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {
 	void *start = to;
@@ -26,11 +30,11 @@ void *memset(void *to, int value, size_t len)
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
-/* A holder that was moved off its processor comes back in some ms; one that is suspended may take
- * longer, and one that was ended never comes back. */
+/* A preempted lock holder runs again within milliseconds. A suspended one may take longer, and a
+ * terminated one never releases the lock. */
 #define YIELDS 100
 
-/* The system's own functions: calls through the hooks would be taken for the target's. */
+/* The system's own functions: calls through the hooks would count as the target's. */
 typedef NTSTATUS(NTAPI *allocate_fn)(
 	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
 typedef NTSTATUS(NTAPI *free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
@@ -74,12 +78,12 @@ bool memory_wait(struct memory_patience *patience)
 	return memory_may_wait(patience, MEMORY_PATIENCE);
 }
 
-#define TLS_SLOT_COUNT 64 /* more lie elsewhere, in memory that the system takes when it needs it */
+#define TLS_SLOT_COUNT 64 /* more slots are in memory that the system allocates when needed */
 #define WHAT_MASK ((uintptr_t)3)
 
 uint32_t guard_offset;
 
-/* Words of threads that have no place; guard_now() knows them. */
+/* Words of threads that have no place of their own; guard_now() recognizes them. */
 static uintptr_t shared_words[THREADWORDS_COUNT];
 
 uint32_t guard_new_slot(void)
@@ -125,10 +129,11 @@ uintptr_t *memory_thread_word(void)
 	return is_shared(word) ? NULL : word;
 }
 
-/* Depth of a call of the heap on a stack that the thread's block does not name: more is another such stack. */
+/* Maximum depth of a heap call on a stack that the thread's block (TEB) does not describe; beyond
+ * it is another such stack. */
 #define GUARD_DEPTH_MAX 65536
 
-/* Returns true if the guard began on the stack that the thread is on, where it is deeper now. */
+/* Returns true if the guard began on the thread's current stack, which is deeper now. */
 static bool is_of_this_stack(uintptr_t here, uintptr_t began)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -144,7 +149,7 @@ enum guard guard_now(void)
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *slot;
 	uintptr_t began = guard & ~WHAT_MASK;
 
-	if (is_shared(slot)) /* unknown: too little is recorded rather than what is not so */
+	if (is_shared(slot)) /* unknown: rather record too little than something wrong */
 		return GUARD_HEAP;
 	if (!guard || here >= began || !is_of_this_stack(here, began))
 		return GUARD_NONE;
@@ -156,7 +161,7 @@ bool memory_is_in_heap(void)
 	return guard_now() == GUARD_HEAP;
 }
 
-/* LdrRegisterDllNotification and what it calls: Microsoft Learn. */
+/* LdrRegisterDllNotification and its callback: Microsoft Learn. */
 #define NOTE_LOADED 1
 #define NOTE_UNLOADED 2
 
@@ -170,7 +175,7 @@ struct note {
 typedef VOID(CALLBACK *note_fn)(ULONG reason, const struct note *note, PVOID context);
 typedef NTSTATUS(NTAPI *register_fn)(ULONG flags, note_fn function, PVOID context, PVOID *cookie);
 
-/* Whatever is there: the system copies, and answers where it cannot. */
+/* Reads memory that may not be mapped: the system copies it, or returns an error. */
 static bool read_own(uint64_t addr, void *to, uint32_t len)
 {
 	SIZE_T got = 0;
@@ -187,7 +192,7 @@ static bool read_nothing(uint64_t addr, void *to, uint32_t len)
 	return false;
 }
 
-/* Whether the module's own image is still there, and not something else by now. */
+/* Returns true if the module's own image is still mapped there. */
 static bool is_mapped(const struct note *note)
 {
 	struct pages_kind kind;
@@ -196,11 +201,11 @@ static bool is_mapped(const struct note *note)
 	       kind.type == MEM_IMAGE && kind.allocation == (ULONG_PTR)note->base;
 }
 
-/* The loader tells one thing at a time. Should it ever not, and the record stay somebody else's, the
- * unload is noted all the same, without a name. */
+/* Adds an unload. The loader serializes its notifications. If they ever overlap and the record
+ * stays in use, the unload is recorded without a name. */
 static void add(const struct note *note)
 {
-	static struct module_record record; /* too large for a stranger's stack */
+	static struct module_record record; /* too large for the stack of a foreign thread */
 	static uint32_t lock;
 	struct module_image image = {
 		.base = (ULONG_PTR)note->base,
@@ -237,8 +242,8 @@ static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID contex
 	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
 }
 
-/* Asks the loader to tell; from then on to the end of the process. Where the loader cannot (before
- * Windows Vista), or will not, modules that go are not noted. */
+/* Registers for the loader's notifications until the process exits. Unloads are not recorded if the
+ * loader cannot notify (before Windows Vista) or refuses. */
 static void loader_notes_init(void)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
@@ -250,10 +255,10 @@ static void loader_notes_init(void)
 }
 
 /*
- * The end of the process, and the beginning of others.
+ * Process exit and process creation.
  *
- * Here a thread waits for hsnap: for nobody else, since each wait ends with hsnap's process, and for a
- * new process not for ever.
+ * A thread waits here for hsnap only: each wait ends with hsnap's process, and the wait for a new
+ * process also after a time limit.
  */
 
 typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
@@ -264,14 +269,15 @@ typedef ULONG_PTR(WINAPI *create_process_fn)(PHANDLE process, PHANDLE thread,
 
 /* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: ntpsapi.h of phnt */
 #define CREATE_THREAD_SUSPENDED 1u
-#define PATIENCE_MS 30000 /* for hsnap to prepare a new process */
+#define PATIENCE_MS 30000 /* time for hsnap to prepare a new process */
 
 static HANDLE handle(uint64_t value)
 {
 	return (HANDLE)(uintptr_t)value;
 }
 
-/* Holds every thread that would end the process until hsnap has taken its snapshot, or is gone. */
+/* Holds every thread that would end the process until hsnap has taken its snapshot or has
+ * exited. */
 static void wait_for_snapshot(void)
 {
 	static LONG waited;
@@ -287,7 +293,7 @@ static void wait_for_snapshot(void)
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
 }
 
-/* Whether a handle is one of this process, with whatever rights. */
+/* Returns true if a handle refers to this process, whatever its rights. */
 static bool is_own(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info = {0};
@@ -307,13 +313,13 @@ static bool is_own(HANDLE process)
 
 static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 {
-	/* NULL: "all my other threads", the first thing that an exiting process does */
+	/* NULL: all other threads of the process, the first step of an exiting process */
 	if (hooks_are_on() && (!process || is_own(process)))
 		wait_for_snapshot();
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
 }
 
-/* Waits a moment; true when that hsnap is gone. */
+/* Waits for 1 ms. Returns true if that hsnap has exited. */
 static bool is_alone(uint64_t hsnap_process)
 {
 	LARGE_INTEGER one_ms = {.QuadPart = -10000};
@@ -329,8 +335,8 @@ bool memory_wait_hsnap(struct memory_patience *patience)
 	return true;
 }
 
-/* The session in which no new process is announced any more: hsnap did not answer, or who waited for
- * that was ended meanwhile. */
+/* Session in which no more new processes are announced: hsnap did not answer, or a thread that
+ * waited for the answer was terminated. */
 static uint32_t over_in;
 
 static bool is_over(void)
@@ -343,7 +349,8 @@ static void be_over(void)
 	__atomic_store_n(&over_in, hsnap_tracer.session, __ATOMIC_RELAXED);
 }
 
-/* One at a time; false when there is no use in it. */
+/* Takes the right to announce, one thread at a time. Returns false if announcing is of no use any
+ * more. */
 static bool begin_announcing(void)
 {
 	struct memory_patience patience = {0};
@@ -359,8 +366,8 @@ static bool begin_announcing(void)
 	return false;
 }
 
-/* Waits until hsnap has prepared it. False when it has not in time: then no other one is announced,
- * for an answer that comes too late would be taken for the next one's. */
+/* Waits until hsnap has prepared the process. Returns false if it has not in time. Then no other
+ * process is announced, because a late answer would count as the next one's. */
 static bool is_taken(void)
 {
 	struct tracer_area *area = &hsnap_tracer;
@@ -393,9 +400,9 @@ static void announce(HANDLE process, HANDLE thread)
 }
 
 /*
- * The new process must not run before hsnap has prepared it. Kernelbase has its first thread made
- * suspended and resumes it, always; for another caller that is done here, if the handle that it wants
- * is good for that.
+ * The new process must not run before hsnap has prepared it. Kernelbase creates its first thread
+ * suspended and always resumes it. For other callers this is done here, if the rights of the handle
+ * that they request suffice.
  */
 static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
 	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
@@ -426,10 +433,6 @@ static void hooks_process_init(void)
 	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
 }
 
-/*
- * The DLL inside the target: loaded, it only says where its hooks are. hsnap does the rest.
- */
-
 __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.magic = TRACER_MAGIC,
 	.version = TRACER_VERSION,
@@ -449,7 +452,7 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	if (reason != DLL_PROCESS_ATTACH)
 		return TRUE;
 	record_init((ULONG_PTR)instance, (ULONG_PTR)instance + nt->OptionalHeader.SizeOfImage);
-	/* Hooks point into this DLL: it stays until the process ends. */
+	/* Hooks point into this DLL: it stays loaded until the process exits. */
 	GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
 		(LPCWSTR)instance, &pinned);
 	DisableThreadLibraryCalls(instance);
