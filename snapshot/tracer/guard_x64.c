@@ -1,10 +1,10 @@
 /*
- * guard_call() for x64: a function of assembly, since what is undone when an exception passes through
- * hangs on a language handler, and on a frame of known form.
+ * guard_call() for x64. It is in assembly, because undoing it when an exception passes through
+ * needs a language handler, and a frame of known form.
  *
  * At frame, the stack pointer inside the function:
- *   +0    room for the called one's four first arguments, then a5, a6
- *   +48   what the guard was before; +56 the result, while the word is looked up
+ *   +0    room for the callee's four first arguments, then a5, a6
+ *   +48   previous value of the guard; +56 the result, while the word is looked up
  *   +72   return address, room for our own four first arguments, a5, a6
  *   +128  function
  *   +136  taken
@@ -39,7 +39,7 @@ __asm__(".text\n"
 	"	jb 3f\n"
 	"1:	movq %gs:(%r10), %rax\n"
 	"	leaq 3(%rsp), %r11\n"
-	"	cmpq %r11, %rax\n" /* left behind by a jump: it ends here */
+	"	cmpq %r11, %rax\n" /* left over from a jump: it ends here */
 	"	movl $0, %r11d\n"
 	"	cmovbeq %r11, %rax\n"
 	"	movq %rax, 48(%rsp)\n"
@@ -57,7 +57,7 @@ __asm__(".text\n"
 	"	movq %rcx, %gs:(%r10)\n"
 	"	addq $72, %rsp\n"
 	"	ret\n"
-	/* A word elsewhere: its distance from the TEB does for an offset. */
+	/* A word in threadwords.c: its distance from the TEB serves as an offset. */
 	"3:	movq %rcx, 80(%rsp)\n"
 	"	movq %rdx, 88(%rsp)\n"
 	"	movq %r8, 96(%rsp)\n"

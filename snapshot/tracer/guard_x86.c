@@ -1,9 +1,9 @@
 /*
- * guard_call() for x86. A called function may take fewer arguments than it is given, and takes off the
- * stack only those (stdcall): so the stack pointer is had back from the frame.
+ * guard_call() for x86. A called function may take fewer arguments than it is given, and removes
+ * only its own from the stack (stdcall): so the stack pointer is restored from the frame.
  *
- * At EBP: the caller's EBP, return address, +8 a1 ... +28 a6, +32 function, +36 taken; at -4 what the
- * guard was before.
+ * At EBP: the caller's EBP, return address, +8 a1 ... +28 a6, +32 function, +36 taken; at -4 the
+ * previous value of the guard.
  */
 #include "snapshot/tracer/guard.h"
 
@@ -28,7 +28,7 @@ __asm__(".text\n"
 	"1:	leal 3(%esp), %eax\n"
 	"	cmpl %eax, (%ecx)\n"
 	"	ja 2f\n"
-	"	movl $0, (%ecx)\n" /* left behind by a jump: it ends here */
+	"	movl $0, (%ecx)\n" /* left over from a jump: it ends here */
 	"2:	pushl (%ecx)\n"
 	"	leal 1(%esp), %eax\n"
 	"	movl %eax, (%ecx)\n"

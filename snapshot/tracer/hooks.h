@@ -1,4 +1,4 @@
-/* The hooks, and what they record. */
+/* The hooks, and what they record: stacks, blocks, and pages. */
 #ifndef SNAPSHOT_TRACER_HOOKS_H
 #define SNAPSHOT_TRACER_HOOKS_H
 
@@ -10,13 +10,14 @@
 #include "snapshot/tracer/tables.h"
 
 /*
- * The functions that take the place of ntdll's, and what they share.
+ * Hooks: the functions that replace ntdll's.
  *
- * hsnap has every jump to them written, and taken out again, while no thread stands inside the bytes
- * that change. Calls of the original go through hook_original(), which also works when the jump is out.
+ * hsnap writes each jump to them, and removes it again, while no thread is inside the bytes that
+ * change. Calls of the original go through hook_original(), which also works after the jump was
+ * removed.
  */
 
-/* hsnap finds it by its name, see TRACER_EXPORT. */
+/* Data export TRACER_EXPORT, which hsnap finds by its name. */
 extern __declspec(dllexport) struct tracer_area hsnap_tracer;
 
 static inline void *hook_original(enum tracer_hook_id id)
@@ -24,51 +25,53 @@ static inline void *hook_original(enum tracer_hook_id id)
 	return (void *)(uintptr_t)hsnap_tracer.hooks[id].original;
 }
 
-/* False before hsnap has set everything up, and from when it takes the hooks out. That may be while
- * threads are inside hooks, and while they are in a function that a hook has called, or in the system's
- * unwinder, the tables may go: a hook asks again behind that, and leaves the tables alone. */
+/* Returns true while the hooks record: from when hsnap has set everything up until it removes the
+ * hooks. That may happen while threads are inside hooks. While they are in a function that a hook
+ * has called, or in the system's unwinder, the tables may be freed: a hook asks again after such a
+ * call, and leaves the tables alone if the hooks are off. */
 static inline bool hooks_are_on(void)
 {
 	return __builtin_expect(
 		__atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON, 1);
 }
 
-/* Each fills in tracer_hook.hook for the functions it hooks. */
+/* Fill in tracer_hook.hook for the functions that they hook. */
 void hooks_heap_init(void);
 void hooks_virtual_init(void);
 
-/*
- * Who calls: the stack of the thread that is in a hook, as an id of the stack table.
- */
+/* Callers: the stack of the thread that is in a hook, as an id of the stack table. */
 
-/* From the hook itself, with its return address: the one frame that is always known. Returns the id;
- * 0, and counts that, when there is no room, or when the hooks are off by then. The caller's frames are found under GUARD_TRACER. */
+/* Records the stack of a hook, which passes its return address: the one frame that is always known.
+ * Returns the id, or 0 if there is no room, which is counted, or if the hooks are off by then. The
+ * caller's frames are found under GUARD_TRACER. */
 uint32_t record_stack(const void *caller);
 
-/* What a hook of assembly found when it was called: where its return address stands, and RBP. */
+/* State at the call of a hook in assembly: place of its return address, and RBP. */
 struct hook_caller {
 	const void *const *slot;
 	uintptr_t rbp;
 };
 
-/* The same, without the hook's own frames. */
+/* Records the stack of such a hook, without the hook's own frames. */
 uint32_t record_stack_of(const struct hook_caller *caller);
 
-/* Frames of addresses in [from, to) at the inner end are left out: the tracer's own. Once, before. */
+/* Sets the tracer's own code: frames of addresses in [from, to) at the inner end are left out. To
+ * be called once, first. */
 void record_init(uint64_t from, uint64_t to);
 
 /*
- * The blocks that the hooks record: all of them, or a sample (tracer_area.sample_bytes).
+ * Recorded blocks: all, or a sample (tracer_area.sample_bytes).
  *
- * With a sample most blocks are not in the table, and their frees should not look for them: a filter
- * says where there may be one. What is taken out in other ways than liveblocks_take() (with its heap,
- * or because the same address is put twice) stays in the filter, and only makes it less of use.
+ * With a sample, most blocks are not in the table, and their frees should not search it: a filter
+ * shows where a block may be. Blocks that leave the table in other ways than liveblocks_take()
+ * (with their heap, or because the same address is put twice) stay in the filter, and only make it
+ * less useful.
  */
 
-/* Takes the words of threads that the sample needs. */
+/* Reserves the words of threads that the sample needs. */
 void liveblocks_init(void);
 
-/* The same three where there is a sample. */
+/* The next three functions, for a sample. */
 bool liveblocks_sample(uint64_t bytes);
 void liveblocks_put_sampled(const struct tracer_block *block);
 bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block);
@@ -78,7 +81,8 @@ static inline bool liveblocks_are_sampled(void)
 	return __builtin_expect(hsnap_tracer.sample_bytes != 0, 0);
 }
 
-/* Whether to record a block of that size that was just allocated. To be asked once for each. */
+/* Returns true if a block of that size that was just allocated is to be recorded. To be called once
+ * per block. */
 static inline bool liveblocks_want(uint64_t bytes)
 {
 	return !liveblocks_are_sampled() || liveblocks_sample(bytes);
@@ -92,7 +96,7 @@ static inline void liveblocks_put(const struct tracer_block *block)
 		blocktable_put(&hsnap_tracer, block);
 }
 
-/* True when the block was recorded; then it is no more. */
+/* Removes a block from the table. Returns true if the block was recorded. */
 static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 {
 	if (liveblocks_are_sampled())
@@ -101,8 +105,9 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * After a block went: a recording may have it, though no table had it any more when it began. was_recorded: it was
- * taken out of the table, when tracer_area.rings was this; then only a recording that has begun since may.
+ * Records a free that a recording may need although no table had the block when the recording
+ * began. was_recorded: the block was taken out of the table while tracer_area.rings had this value;
+ * then only a recording that has begun since may need it.
  */
 static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {
@@ -111,33 +116,32 @@ static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_
 		blocktable_free_old(&hsnap_tracer, addr);
 }
 
-/*
- * What the system says about this process's pages, without touching them.
- */
+/* The system's information about this process's pages, without touching them. */
 
-/* Addresses of whole pages. */
+/* Range of whole pages. */
 struct pages {
 	uint64_t from, to;
 };
 
-/* The pages that bytes at base lie in; false when they are none, or not in any address space. */
+/* Finds the pages of [base, base + bytes). Returns false if that is empty or outside any address
+ * space. */
 bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages);
 
-/* The pages from an address on, at most to pages->to, that are alike. */
+/* Pages from an address on that are alike. */
 struct pages_kind {
 	struct pages pages;
 	uint64_t allocation;
 	uint32_t state, type; /* MEM_RESERVE and so on; MEM_PRIVATE and so on */
 };
 
-/* False when the system does not say: beyond the address space. */
+/* Queries the pages from an address on. Returns false beyond the address space. */
 bool pages_ask(uint64_t addr, struct pages_kind *kind);
 
-/* The image that an address lies in; false when it lies in none. */
+/* Finds the image that an address is in. Returns false if it is in no image. */
 bool pages_of_image(uint64_t addr, struct pages *image);
 
-/* True when so many bytes can be read: another thread may take them away at any time, but who hands
- * such an address to the system would not have fared better. */
+/* Returns true if that many bytes can be read. Another thread may unmap them at any time, but then
+ * a program that passes such an address to the system would have failed, too. */
 bool pages_can_read(const void *at, size_t bytes);
 
 #endif

@@ -1,3 +1,8 @@
+/*
+ * Hooks of the heap functions. The sample's words and filter come first, then the recording of
+ * stacks, the hooks of heap creation and destruction, and the hooks of allocate, reallocate and
+ * free.
+ */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -6,7 +11,7 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-/* Slots of the thread's own word, and of the session that it is from: for guard_slot(). */
+/* Slots, for guard_slot(), of the thread's own word, and of the session that the word is from. */
 static uint32_t word_offset, session_offset;
 
 void liveblocks_init(void)
@@ -22,11 +27,12 @@ void liveblocks_init(void)
 	hsnap_tracer.clear_bytes = sizeof(filter);
 }
 
-/* A distance of an earlier session is of no use: it was drawn for another mean, say. */
+/* Returns the thread's word. A distance of an earlier session is of no use: it may have been drawn
+ * for another mean. */
 static uint32_t *thread_word(void)
 {
 	uint32_t *word = (uint32_t *)guard_slot(word_offset);
-	/* Of 64 bits the word is only one half. */
+	/* of a 64-bit slot the word takes only one half */
 	uint32_t *session = sizeof(uintptr_t) > sizeof(uint32_t) ?
 				    word + 1 :
 				    (uint32_t *)guard_slot(session_offset);
@@ -64,7 +70,7 @@ void record_init(uint64_t from, uint64_t to)
 	own_code = (struct unwind_skip){from, to};
 }
 
-/* caller: NULL when it is not known. */
+/* Walks the stack. caller: NULL if it is not known. */
 static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 {
 	uintptr_t before = guard_begin(GUARD_TRACER);
@@ -80,7 +86,7 @@ static uint32_t unwind(uint64_t *frames, const struct hook_caller *caller)
 	return depth;
 }
 
-/* addr: the frame that is always known. */
+/* Records the stack. addr: the frame that is always known. */
 static __attribute__((noinline)) uint32_t record_frames(
 	const struct hook_caller *caller, const void *addr)
 {
@@ -90,13 +96,13 @@ static __attribute__((noinline)) uint32_t record_frames(
 
 	if (!hooks_are_on())
 		return 0;
-	if (!depth) /* on a stack that is not the thread's own, say */
+	if (!depth) /* for example on a stack that is not the thread's own */
 		frames[depth++] = (uint64_t)(uintptr_t)addr;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
 	if (!id)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
 	if (note) {
-		/* The thread may be ended between any two of these. */
+		/* the thread may be terminated between any two of these */
 		__atomic_store_n(&note->id, 0, __ATOMIC_RELEASE);
 		note->session = hsnap_tracer.session;
 		__atomic_store_n(&note->id, id, __ATOMIC_RELEASE);
@@ -121,10 +127,10 @@ uint32_t record_stack_of(const struct hook_caller *caller)
 }
 
 /*
- * Heaps that come and go.
+ * Creation and destruction of heaps.
  *
- * All blocks of a heap go with it: they leave the table before, for another thread may get its memory
- * as soon as it is gone.
+ * A heap's destruction frees all its blocks. They leave the table before the call, because another
+ * thread may get the memory as soon as it is free.
  */
 
 typedef ULONG_PTR(WINAPI *create_fn)(
@@ -133,7 +139,8 @@ typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
 
 static ULONG_PTR process_heap;
 
-/* The memory that a caller has a heap built in was the caller's; from now on its blocks are counted. */
+/* Forgets the memory in which a caller has a heap built: it was the caller's, and now its blocks
+ * are counted. */
 static void give(PVOID base, SIZE_T reserve)
 {
 	struct ranges_extent extent;
@@ -162,13 +169,14 @@ static ULONG_PTR WINAPI hook_create(
 		return heap;
 	if (base)
 		give(base, reserve);
-	heapindex_new(&hsnap_tracer, heap); /* so that it is no other one that was here once */
+	/* so that it does not count as an earlier heap at this address */
+	heapindex_new(&hsnap_tracer, heap);
 	return heap;
 }
 
 /*
- * What others allocate from the heap meanwhile is live when the call is refused. The process's own
- * heap always is: its blocks do not go even for that time.
+ * If the call is refused, blocks that other threads have allocated from the heap meanwhile are
+ * live. For the process's own heap the call is always refused: its blocks stay in the table.
  */
 static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
@@ -192,25 +200,26 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 }
 
 /*
- * The heap's functions for blocks.
+ * Heap functions for blocks.
  *
- * Inside a hook there is no heap use, and no lock is held across the real call. A block is taken
- * out of the table before it is freed and put in after it was allocated, so the table never names
- * memory that another thread may already have got.
+ * A hook uses no heap, and holds no lock across the real call. A block is removed from the table
+ * before it is freed and added after it was allocated, so that the table never names memory that
+ * another thread may already have got.
  */
 
-/* Results are passed on as whole registers: what the upper bits hold is the caller's business. */
+/* Results are passed on as whole registers: their upper bits are the caller's business. */
 typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *reallocate_fn)(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
-/* The hooks of the first two, with their caller behind four arguments. */
+/* Hooks of the first two, with their caller after four arguments. */
 ULONG_PTR WINAPI hooks_heap_allocate_for(
 	PVOID heap, ULONG flags, SIZE_T bytes, PVOID unused, const struct hook_caller *caller);
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller);
 
-/* What the program calls: it finds out who does. On x64 that takes assembly: in C nobody knows where RBP is. */
+/* Entry points for the program, which find out the caller. On x64 that takes assembly, because C
+ * code cannot know where RBP is. */
 #ifdef _WIN64
 #define HOOK_FOR(name)                                                                             \
 	__asm__(".text\n"                                                                          \
@@ -238,7 +247,7 @@ HOOK_FOR("reallocate");
 ULONG_PTR WINAPI hooks_heap_allocate(PVOID heap, ULONG flags, SIZE_T bytes);
 ULONG_PTR WINAPI hooks_heap_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 #else
-/* The caller's EBP stands at the hook's own, its return address behind that. */
+/* The hook's EBP points to the caller's EBP; its return address follows. */
 #define HOOK_CALLER                                                                                \
 	{                                                                                          \
 		(const void *const *)__builtin_frame_address(0) + 1,                               \
@@ -309,14 +318,15 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	return result;
 }
 
-/* What was reallocated; old is the block as it was in the table, or NULL. */
+/* Records a reallocation; old is the block as it was in the table, or NULL. */
 static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 	const struct tracer_block *old, uint64_t rings, const struct hook_caller *caller)
 {
 	struct tracer_block unused;
 
+	/* chosen for the inner allocation, not for this one */
 	if (addr && liveblocks_are_sampled())
-		liveblocks_take(addr, &unused); /* chosen for what allocated it, not for this */
+		liveblocks_take(addr, &unused);
 	if (addr && liveblocks_want(bytes))
 		record(heap, addr, bytes, caller);
 	else if (!addr && old) /* refused: the old block lives on */
@@ -326,8 +336,8 @@ static void replace(PVOID heap, PVOID block, ULONG_PTR addr, SIZE_T bytes,
 }
 
 /*
- * The real one may call the hooked allocate and free for a block that moves: what they record is
- * replaced here by the same address, and the old block is unknown to them.
+ * The real function may call the hooked allocate and free for a block that moves. Their record has
+ * the new address and is replaced here; the old block is unknown to them.
  */
 ULONG_PTR WINAPI hooks_heap_reallocate_for(
 	PVOID heap, ULONG flags, PVOID block, SIZE_T bytes, const struct hook_caller *caller)

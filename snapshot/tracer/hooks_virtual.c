@@ -1,3 +1,7 @@
+/*
+ * Hooks of the functions for virtual memory, after the queries of pages that they and other hooks
+ * need.
+ */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/tables.h"
@@ -60,7 +64,7 @@ bool pages_of_image(uint64_t addr, struct pages *image)
 	return image->to > base;
 }
 
-/* What is on the thread's own stack, above the caller, needs no system call to be known. */
+/* Returns true for memory on the thread's own stack, above the caller: it needs no system call. */
 static bool is_on_stack(uintptr_t from, uintptr_t end)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
@@ -89,19 +93,19 @@ bool pages_can_read(const void *at, size_t bytes)
 }
 
 /*
- * The functions for virtual memory.
+ * Functions for virtual memory.
  *
- * No lock is held across the real call. What comes is recorded after it, what goes is taken out before
- * it, so that the table never speaks of memory that another thread may already have got. Memory that a
- * heap takes from the system for itself is not recorded, nor is what the tracer does, nor other
- * processes' memory; but what is freed is taken out whoever frees it.
+ * No lock is held across the real call. New memory is recorded after the call, and freed memory is
+ * removed before it, so that the table never names memory that another thread may already have got.
+ * Memory that a heap takes from the system for itself is not recorded, nor is the tracer's own, nor
+ * that of other processes. But freed memory is removed whichever code frees it.
  *
- * The real functions judge what they are given. What they have not written yet is read before the call
- * only where it can be read.
+ * The real functions check their arguments. Arguments that they have not written yet are read
+ * before the call only if they can be read.
  *
  * Sources: driver kit pages of ZwAllocateVirtualMemory, ZwFreeVirtualMemory, ZwMapViewOfSection,
- * ZwUnmapViewOfSection; VirtualAlloc2, VirtualFree, MapViewOfFile3, UnmapViewOfFileEx for placeholders;
- * the Ex functions by their published prototypes (phnt, ntmmapi.h).
+ * ZwUnmapViewOfSection; VirtualAlloc2, VirtualFree, MapViewOfFile3, UnmapViewOfFileEx for
+ * placeholders; the Ex functions by their published prototypes (phnt, ntmmapi.h).
  */
 
 /* Newer than the headers; VirtualAlloc2 and VirtualFree, Microsoft Learn. */
@@ -109,7 +113,8 @@ bool pages_can_read(const void *at, size_t bytes)
 #define FREE_COALESCE_PLACEHOLDERS 0x1u
 #define FREE_PRESERVE_PLACEHOLDER 0x2u
 
-/* Results and parameters are passed on as whole registers: the upper bits are the caller's business. */
+/* Results and parameters are passed on as whole registers: their upper bits are the caller's
+ * business. */
 typedef ULONG_PTR any;
 typedef any(WINAPI *allocate_fn)(HANDLE, PVOID *base, any, PSIZE_T bytes, any type, any);
 typedef any(WINAPI *allocate_ex_fn)(HANDLE, PVOID *base, PSIZE_T bytes, any type, any, any, any);
@@ -126,7 +131,8 @@ static bool is_success(any result)
 	return (NTSTATUS)result >= 0;
 }
 
-/* A handle that may not be asked whose it is counts as another process's. */
+/* Returns true if a handle is of this process. A handle that may not be queried counts as another
+ * process's. */
 static bool is_this_process(HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION info;
@@ -143,7 +149,7 @@ static bool is_recorded(HANDLE process)
 	return hooks_are_on() && guard_now() == GUARD_NONE && is_this_process(process);
 }
 
-/* What a successful call has written. */
+/* Finds the pages that a successful call has written. */
 static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pages)
 {
 	return pages_around((uintptr_t)*base, *bytes, pages);
@@ -151,8 +157,8 @@ static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pa
 
 /* ---------------------------------------------------------------- allocating */
 
-/* Adds what was reserved before the tracer was there, or by another process: else a commit could not tell its new
- * pages from those that it knows. */
+/* Adds memory that was reserved before the tracer was loaded, or by another process. Otherwise a
+ * commit could not distinguish its new pages from known ones. */
 static void learn_reserved(const struct pages *pages)
 {
 	struct pages_kind kind;
@@ -174,10 +180,10 @@ static void learn_reserved(const struct pages *pages)
 enum allocation_kind {
 	ALLOCATION_UNSEEN,
 	ALLOCATION_NEW, /* address space that was free */
-	ALLOCATION_INSIDE, /* of what is reserved already */
+	ALLOCATION_INSIDE, /* part of reserved memory */
 };
 
-/* Before the call. A commit at no address reserves as well. */
+/* Classifies a call before it is made. A commit without an address reserves as well. */
 static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
 {
 	struct pages pages;
@@ -187,7 +193,7 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	if (type & MEM_RESERVE)
 		return type & ALLOCATE_REPLACE_PLACEHOLDER ? ALLOCATION_INSIDE : ALLOCATION_NEW;
 	if (!pages_can_read(base, sizeof(*base)) || !pages_can_read(bytes, sizeof(*bytes)))
-		return ALLOCATION_UNSEEN; /* it will be refused */
+		return ALLOCATION_UNSEEN; /* the call will be refused */
 	if (!*base)
 		return ALLOCATION_NEW;
 	if (pages_given(base, bytes, &pages))
@@ -195,7 +201,7 @@ static enum allocation_kind before_allocate(HANDLE process, PVOID *base, PSIZE_T
 	return ALLOCATION_INSIDE;
 }
 
-/* A placeholder's address space stays its reserver's. */
+/* Adds a placeholder that is not known; known address space stays its reserver's. */
 static void record_placeholder(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_range unknown = {.start = pages->from,
@@ -258,7 +264,8 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 
 /* ---------------------------------------------------------------- freeing */
 
-/* Who frees: nobody but a recording wants to know. Before a hook looks at the tables, for they may go meanwhile. */
+/* Returns the stack of a free, which only a recording needs. To be called before a hook looks at
+ * the tables, because they may be freed meanwhile. */
 static uint32_t freeing_stack(const void *caller)
 {
 	return hooks_are_on() && hsnap_tracer.rings && guard_now() == GUARD_NONE ?
@@ -266,8 +273,8 @@ static uint32_t freeing_stack(const void *caller)
 		       0;
 }
 
-/* What a call is about to free; without a size it is the allocation at that base, as far as it is
- * known. False when nothing is to be done about it. */
+/* Finds the pages that a call is about to free. Without a size they are the allocation at that
+ * base, as far as it is known. Returns false if nothing is to be done. */
 static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
 {
 	struct ranges_extent extent;
@@ -285,7 +292,7 @@ static bool before_free(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages
 	return true;
 }
 
-/* Refused: it comes back, but for what another thread has freed meanwhile. */
+/* Puts back memory whose free was refused, except what another thread has freed meanwhile. */
 static void after_refused_free(const struct pages *pages, const struct ranges_taken *taken)
 {
 	struct pages_kind kind;
@@ -306,7 +313,8 @@ static void after_free(any result, const struct pages *pages, const struct range
 		after_refused_free(pages, taken);
 }
 
-/* It becomes a placeholder of its own, and so does what lies behind it. */
+/* Makes the pages a placeholder of their own, and the rest of the allocation after them another
+ * one. */
 static void split_off(const struct pages *pages, uint32_t stack)
 {
 	struct tracer_area *area = &hsnap_tracer;
@@ -318,7 +326,8 @@ static void split_off(const struct pages *pages, uint32_t stack)
 	ranges_rebase(area, pages->from, pages->to, pages->from);
 }
 
-/* What stays the program's address space changes after the call: nobody else can get it. */
+/* Records a free that keeps the address space. This is done after the call, because no other thread
+ * can get the memory. */
 static void after_give_up(const struct pages *pages, any type, uint32_t stack)
 {
 	if (type & MEM_DECOMMIT)
@@ -355,7 +364,7 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 
 /* ---------------------------------------------------------------- views */
 
-/* Images are not the program's memory: modules are listed by themselves. */
+/* Adds a view. Images are not the program's memory: modules are listed separately. */
 static void after_map(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
 {
 	struct pages_kind kind;
@@ -408,12 +417,12 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 
 enum unmap_kind {
 	UNMAP_UNSEEN,
-	UNMAP_TAKEN, /* and has to be dropped or put back */
-	UNMAP_PLACEHOLDER, /* becomes one */
+	UNMAP_TAKEN, /* has to be dropped or put back */
+	UNMAP_PLACEHOLDER, /* becomes a placeholder */
 	UNMAP_IMAGE, /* its code is not what it was */
 };
 
-/* Before the call. Any address in a view names all of it. */
+/* Prepares an unmap before the call. Any address in a view names all of the view. */
 static enum unmap_kind before_unmap(HANDLE process, PVOID addr, any flags, uint32_t stack,
 	struct pages *pages, struct ranges_taken *taken)
 {

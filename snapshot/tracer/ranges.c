@@ -1,16 +1,17 @@
+/*
+ * The table of virtual memory: a tree of ranges, and the changes to it.
+ *
+ * Nodes are in one array, linked by index + 1 (0: none); their memory is committed as it is needed.
+ * The tree is a treap whose priorities are a hash of the address: the same calls make the same
+ * tree, and it is balanced whatever the order. No function here recurses.
+ *
+ * Nodes in the tree do not overlap, and neither do allocations, so in ascending order of address
+ * the allocations never descend. Callers of the tree's functions hold the lock.
+ */
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
 #define CHUNK ((uint64_t)65536) /* committed at a time */
-
-/*
- * The tree: nodes in one array, linked by index + 1 (0: none), memory for them committed as they come to be
- * needed. A treap whose priorities are a hash of the address: the same calls make the same tree, and it
- * is balanced whatever the order. No function here recurses.
- *
- * Nodes in the tree do not overlap, and neither do allocations, so going up by address the
- * allocations never go down. Whoever calls holds the lock.
- */
 
 static struct tracer_range *node_at(const struct tracer_ranges *ranges, uint32_t link)
 {
@@ -19,7 +20,7 @@ static struct tracer_range *node_at(const struct tracer_ranges *ranges, uint32_t
 
 /* ---------------------------------------------------------------- free nodes */
 
-/* Frees a node that is alone. */
+/* Frees a node that is in no tree. */
 static void node_free(struct tracer_ranges *ranges, uint32_t link)
 {
 	struct tracer_range *node = node_at(ranges, link);
@@ -30,7 +31,7 @@ static void node_free(struct tracer_ranges *ranges, uint32_t link)
 	ranges->free = link;
 }
 
-/* One node more in the array, free. */
+/* Adds one free node to the array. */
 static bool grow(struct tracer_area *area)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -47,7 +48,7 @@ static bool grow(struct tracer_area *area)
 	return true;
 }
 
-/* True when the next count nodes can be made. */
+/* Returns true if the next count nodes can be made. */
 static bool nodes_are_there(struct tracer_area *area, unsigned count)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -62,7 +63,7 @@ static bool nodes_are_there(struct tracer_area *area, unsigned count)
 
 /* ---------------------------------------------------------------- the tree */
 
-/* Nodes that start below an address, and the others. */
+/* Splits a tree into the nodes that start below an address, and the others. */
 static void split(const struct tracer_ranges *ranges, uint32_t tree, uint64_t at, uint32_t *below,
 	uint32_t *others)
 {
@@ -82,7 +83,7 @@ static void split(const struct tracer_ranges *ranges, uint32_t tree, uint64_t at
 	*below = *others = 0;
 }
 
-/* The contrary of split(). */
+/* Reverses split(). */
 static uint32_t merge(const struct tracer_ranges *ranges, uint32_t below, uint32_t others)
 {
 	uint32_t tree, *to = &tree;
@@ -105,7 +106,7 @@ static uint32_t merge(const struct tracer_ranges *ranges, uint32_t below, uint32
 	return tree;
 }
 
-/* Puts a node that is alone into the tree. */
+/* Inserts a node that is in no tree. */
 static void tree_insert(struct tracer_ranges *ranges, uint32_t link)
 {
 	struct tracer_range *node = node_at(ranges, link);
@@ -120,7 +121,7 @@ static void tree_insert(struct tracer_ranges *ranges, uint32_t link)
 	*at = link;
 }
 
-/* A new node with what *range says, in the tree. There must be room for it. */
+/* Inserts a new node with the contents of *range. There must be room for it. */
 static void tree_add(struct tracer_ranges *ranges, const struct tracer_range *range)
 {
 	uint32_t link = ranges->free;
@@ -133,7 +134,7 @@ static void tree_add(struct tracer_ranges *ranges, const struct tracer_range *ra
 	tree_insert(ranges, link);
 }
 
-/* The first node that ends beyond an address; 0: none does. */
+/* Returns the first node that ends beyond an address, or 0. */
 static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 {
 	uint32_t tree = ranges->root, found = 0;
@@ -151,7 +152,8 @@ static uint32_t tree_beyond(const struct tracer_ranges *ranges, uint64_t addr)
 	return found;
 }
 
-/* The last node of the allocation with this base or, if there is none, of the one below it. */
+/* Returns the last node of the allocation with this base or, without one, of the allocation below
+ * it. */
 static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	uint32_t tree = ranges->root, found = 0;
@@ -169,7 +171,7 @@ static uint32_t tree_last_of(const struct tracer_ranges *ranges, uint64_t alloca
 	return found;
 }
 
-/* Takes out the nodes that start in [from, to): they are a tree of their own then. */
+/* Removes the nodes that start in [from, to), and returns them as a tree. */
 static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t below, taken, above;
@@ -180,13 +182,13 @@ static uint32_t tree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t 
 	return taken;
 }
 
-/* Takes the first node out of a tree that is not empty; it is alone then. */
+/* Removes and returns the first node of a tree that is not empty. */
 static uint32_t tree_pop(struct tracer_ranges *ranges, uint32_t *tree)
 {
 	uint32_t top = *tree;
 	struct tracer_range *node = node_at(ranges, top);
 
-	while (node->left) { /* what is left of it becomes the top */
+	while (node->left) { /* the left child becomes the top */
 		uint32_t left = node->left;
 		struct tracer_range *child = node_at(ranges, left);
 
@@ -207,8 +209,8 @@ static void count_dropped(struct tracer_area *area)
 	__atomic_fetch_add(&area->dropped_ranges, 1, __ATOMIC_RELAXED);
 }
 
-/* The lock, to change something and record it in two events at most; false, and that counts as dropped, when it
- * is not to be had. */
+/* Takes the lock, to change something and record it in at most two events. Returns false, and
+ * counts a dropped change, if the lock is broken. */
 static bool begin(struct tracer_area *area, struct ring **ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -231,7 +233,7 @@ static void end(struct tracer_area *area, struct ring *ring)
 	rings_end(ring);
 }
 
-/* Records that what *range says is so of its pages from now on, in the way that the type means. */
+/* Records an event of that type for the pages of *range. */
 static void say(struct tracer_area *area, struct ring *ring, enum ring_event_type type,
 	const struct tracer_range *range)
 {
@@ -251,7 +253,7 @@ static void say(struct tracer_area *area, struct ring *ring, enum ring_event_typ
 
 /* ---------------------------------------------------------------- cutting and joining */
 
-/* The first node of those in [from, to), or NULL. */
+/* Returns the first node in [from, to), or NULL. */
 static struct tracer_range *first_in(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t link = tree_beyond(ranges, from);
@@ -268,13 +270,13 @@ static bool has_room(struct tracer_area *area, unsigned count)
 	return false;
 }
 
-/* The node that goes across an address, or NULL. */
+/* Returns the node that spans an address, or NULL. */
 static struct tracer_range *across(struct tracer_ranges *ranges, uint64_t at)
 {
 	return first_in(ranges, at, at);
 }
 
-/* Makes sure that none does. */
+/* Splits the node that spans an address, if there is one. */
 static void cut(struct tracer_area *area, uint64_t at)
 {
 	struct tracer_range *node = across(&area->ranges, at);
@@ -296,7 +298,7 @@ static bool is_one(const struct tracer_range *low, const struct tracer_range *hi
 	       low->reserve_stack == high->reserve_stack;
 }
 
-/* Makes one of neighbours that agree, from the one that ends at from to the one that starts at to. */
+/* Joins equal neighbours, from the node that ends at from to the node that starts at to. */
 static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	struct tracer_range *low = first_in(ranges, from ? from - 1 : 0, to);
@@ -317,7 +319,7 @@ static void join(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 
 /* ---------------------------------------------------------------- what is there */
 
-/* Where the allocation with this base ends or, if there is none, the one below it. */
+/* Returns the end of the allocation with this base or, without one, of the allocation below it. */
 static uint64_t end_of(const struct tracer_ranges *ranges, uint64_t allocation)
 {
 	return node_at(ranges, tree_last_of(ranges, allocation))->end;
@@ -348,7 +350,7 @@ bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to)
 	const struct tracer_range *node;
 
 	if (!memory_lock(&ranges->lock, &ranges->broken))
-		return true; /* there is nothing to be done about what is not */
+		return true; /* nothing can be done about the unknown parts */
 	while (from < to && (node = first_in(ranges, from, from + 1)))
 		from = node->end;
 	memory_unlock(&ranges->lock);
@@ -363,7 +365,8 @@ static void discard(struct tracer_ranges *ranges, uint32_t tree)
 		node_free(ranges, tree_pop(ranges, &tree));
 }
 
-/* The allocations that overlap [from, to) are stale, even where nothing is known of what overlaps. */
+/* Forgets the allocations that overlap [from, to): they are stale, even if nothing is known of the
+ * part that overlaps. */
 static void forget_stale(struct tracer_area *area, uint64_t from, uint64_t to, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -488,7 +491,8 @@ void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_
 
 /* ---------------------------------------------------------------- going */
 
-/* Before they leave the tree: from outside nothing else tells them from live ones. */
+/* Marks nodes before they leave the tree: from outside nothing else distinguishes them from live
+ * ones. */
 static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	struct tracer_range *node;
@@ -535,7 +539,7 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 	end(area, ring);
 }
 
-/* A node that was taken, unless something else is known there by now. */
+/* Puts back a node that was taken, unless something else is known there by now. */
 static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -558,7 +562,7 @@ static void put_back(struct tracer_area *area, uint32_t link, struct ring *ring)
 	join(ranges, from, to);
 }
 
-/* Nodes are put back one by one: each has its events. */
+/* Puts nodes back one by one, because each has its own events. */
 void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken)
 {
 	uint32_t nodes = taken->nodes;

@@ -1,3 +1,4 @@
+/* The target's side of the rings: finds a thread's ring, and waits for room in it. */
 #include "snapshot/tracer/rings.h"
 
 #include <stddef.h>
@@ -5,9 +6,9 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-#define RETRY_EVENTS 1024u /* in the shared ring, until a thread looks for one of its own again */
+#define RETRY_EVENTS 1024u /* in the shared ring until a thread looks for a ring of its own */
 
-/* Takes a free ring; the shared one when there is none. */
+/* Takes a free ring, or the shared one if no ring is free. */
 static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_t *word)
 {
 	if (!word)
@@ -27,8 +28,8 @@ static struct ring *find_ring(struct ring_area *rings, uint32_t thread, uintptr_
 	return &rings->rings[RING_SHARED];
 }
 
-/* The thread's word is the index of its ring + 1. It may be from an earlier recording: then the ring is
- * not its own. */
+/* Returns the thread's ring. The thread's word is the index of its ring + 1. It may be from an
+ * earlier recording: then the ring is not its own. */
 static struct ring *ring_of(struct ring_area *rings, uint32_t thread)
 {
 	uintptr_t *word = memory_thread_word();
@@ -58,7 +59,8 @@ static bool is_shared(const struct ring_area *rings, const struct ring *ring)
 	return ring == &rings->rings[RING_SHARED];
 }
 
-/* The shared ring is locked before a table is, and no lock is held while a thread waits for room. */
+/* Begins to use a ring. The shared ring is locked before a table is, and no lock is held while a
+ * thread waits for room. */
 static bool begin_ring(struct ring_area *rings, struct ring *ring)
 {
 	if (!is_shared(rings, ring) || memory_lock(&ring->lock, &ring->broken))
@@ -67,8 +69,8 @@ static bool begin_ring(struct ring_area *rings, struct ring *ring)
 	return false;
 }
 
-/* Waits until there is room. False, with the ring left, when there never will be: hsnap has ended, and the
- * recording with it, or the tracer is being switched off. */
+/* Waits until there is room. Returns false, after it has left the ring, if there never will be:
+ * hsnap has exited, which ends the recording, or the tracer is being turned off. */
 static bool wait_for_room(
 	struct tracer_area *area, struct ring_area *rings, struct ring *ring, uint32_t count)
 {

@@ -26,8 +26,8 @@
  * Events of blocks, where "known" means known to the program that replays them:
  *   RING_ALLOC     block is live. If a block is known at its address, that one ended first: its
  *                  heap was destroyed, or its free was not seen (or dropped).
- *   RING_ALLOC_INSIDE like RING_ALLOC, by a function of the real heap. If its thread's next event is
- *                  RING_ALLOC (or RING_FREE) of that address, apart from RING_FREE_OLD of others,
+ *   RING_ALLOC_INSIDE like RING_ALLOC, by a function of the real heap. If its thread's next event
+ *                  is RING_ALLOC (or RING_FREE) of that address, apart from RING_FREE_OLD of others,
  *                  this allocation was a part of it.
  *   RING_FREE      block, as in its RING_ALLOC, is no longer live. If no block is known there,
  *                  nothing happened.

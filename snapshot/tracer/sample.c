@@ -1,18 +1,19 @@
+/* Sampling of blocks: distances in integer arithmetic, and the filter of recorded addresses. */
 #include "snapshot/tracer/tables.h"
 
 #define FRACTION_BITS 26
-#define LN2_32 0xb17217f8u /* of 2^32 */
+#define LN2_32 0xb17217f8u /* ln 2, in units of 2^-32 */
 
 #define FITS_MAX (SAMPLE_PART - 3)
 
-/* -log2 of bits / 2^64, in units of 2^-FRACTION_BITS. */
+/* Returns -log2 of bits / 2^64, in units of 2^-FRACTION_BITS. */
 static uint64_t minus_log2(uint64_t bits)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(bits);
-	uint64_t mantissa = bits << zeros >> 32; /* of 2^31: 1 to 2 */
+	uint64_t mantissa = bits << zeros >> 32; /* in units of 2^-31: 1 to 2 */
 	uint64_t log = 0; /* of the mantissa */
 
-	/* Squaring doubles a logarithm; when it passes 1, that is its next bit. */
+	/* Squaring doubles a logarithm; when it passes 1, its next bit is set. */
 	for (int i = 0; i < FRACTION_BITS; i++) {
 		uint64_t square = mantissa * mantissa >> 31, carry = square >> 32;
 
@@ -29,14 +30,14 @@ uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes)
 	uint64_t high, low;
 
 	/* times ln 2 */
-	log = whole * LN2_32 + (part * LN2_32 >> FRACTION_BITS); /* of 2^32 */
-	high = log >> 16; /* of 2^16; below 2^22 */
+	log = whole * LN2_32 + (part * LN2_32 >> FRACTION_BITS); /* in units of 2^-32 */
+	high = log >> 16; /* in units of 2^-16; below 2^22 */
 	low = log & 0xffff;
 	return (mean_bytes * high + (mean_bytes * low >> 16)) >> 16;
 }
 
-/* Steps through all 2^64 states, which are mixed well; after Steele, Lea and Flood, "Fast splittable
- * pseudorandom number generators", 2014 (splitmix64). */
+/* Returns 64 random bits. Steps through all 2^64 states, which are mixed well; after Steele, Lea
+ * and Flood, "Fast splittable pseudorandom number generators", 2014 (splitmix64). */
 static uint64_t draw(uint64_t *random)
 {
 	uint64_t bits = __atomic_add_fetch(random, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);

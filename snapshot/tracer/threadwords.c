@@ -1,10 +1,11 @@
 /*
- * Words of each thread, for a program that has taken all TLS slots of its threads' own blocks (TEBs). More slots lie in memory
- * that the system takes from a heap when a thread first writes one, which must not happen inside a hook.
+ * Words of each thread, for a program that has taken all TLS slots of its threads' own blocks
+ * (TEBs). More slots are in memory that the system takes from a heap when a thread first writes
+ * one, which must not happen inside a hook.
  *
- * Open addressing by the address of the thread's block, which no two threads have at once. Places are never given back: a
- * block's address is soon that of another thread, whose id shows that the words are not its own. No locks: only the thread
- * itself writes to its place, once it has it.
+ * Open addressing by the address of the thread's block, which no two threads have at once. Places
+ * are never given back: a block's address is soon that of another thread, whose id shows that the
+ * words are not its own. No locks: only the thread itself writes to its place, once it has it.
  */
 #include "snapshot/tracer/tables.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the tracer's tables need from the system. The DLL takes it from ntdll (tracer.c), the unit
- * tests from the C library. None of these allocates from a heap, and none is seen by the hooks.
+ * Services of the system for the tracer's tables. The DLL takes them from ntdll (tracer.c), the
+ * unit tests from the C library. None of them allocates from a heap, and no hook sees them.
  */
 #ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
 #define SNAPSHOT_TRACER_TRACER_MEMORY_H
@@ -8,28 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed memory in a reserved range; committing a page again changes nothing. */
+/* Commits zeroed memory in a reserved range. Committing a page again changes nothing. */
 bool memory_commit(void *at, uint64_t bytes);
 
-/* The range stays reserved. */
+/* Decommits memory; the range stays reserved. */
 void memory_decommit(void *at, uint64_t bytes);
 
 /* Times here are in units of 100 ns. */
 #define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* for a thread that holds a lock */
-#define MEMORY_SPINS 2000 /* before that */
+#define MEMORY_SPINS 2000 /* tries before that */
 #define MEMORY_STEP_MAX ((uint64_t)100 * 10000)
 #define MEMORY_STEP_MIN ((uint64_t)1000)
 
-/* One wait for another thread; all 0 at its beginning. */
+/* One wait for another thread; initially all 0. */
 struct memory_patience {
 	unsigned tries;
 	uint64_t last, waited;
 };
 
 /*
- * Whether less than limit has been waited, at a look at the clock. One sleep may take 1 ms or 20, so
- * their number says nothing. What is far more than a sleep was no waiting: the whole process stood
- * still, or the clock was set; and however that is set, waiting ends.
+ * Returns true if less than limit has been waited, at a look at the clock. One sleep may take 1 ms
+ * or 20, so the number of sleeps is no measure. A step far longer than a sleep was not waiting: the
+ * whole process was suspended, or the clock was set. However the clock is set, waiting ends.
  */
 static inline bool memory_is_patient(struct memory_patience *patience, uint64_t now, uint64_t limit)
 {
@@ -42,16 +42,16 @@ static inline bool memory_is_patient(struct memory_patience *patience, uint64_t 
 	return patience->waited < limit;
 }
 
-/* The same, at the time that it is. */
+/* Calls memory_is_patient() with the current time. */
 bool memory_may_wait(struct memory_patience *patience, uint64_t limit);
 
-/* Waits for another thread, longer when it was called before. False when waiting is of no use any
- * more: MEMORY_PATIENCE has passed, or the process is ending and its other threads are gone. */
+/* Waits for another thread, longer on later calls. Returns false if waiting is of no use any more:
+ * MEMORY_PATIENCE has passed, or the process is ending and its other threads have exited. */
 bool memory_wait(struct memory_patience *patience);
 
 /*
- * Takes a lock of a table; false when it was never given back, from then on *broken is set. Who has it is
- * at work for some memory accesses, or for a system call.
+ * Takes a lock of a table. Returns false if it was never released; *broken is set then. The holder
+ * is busy for some memory accesses, or for a system call.
  */
 static inline bool memory_lock(uint32_t *lock, uint32_t *broken)
 {
@@ -81,16 +81,16 @@ static inline void memory_unlock(uint32_t *lock)
  * For the rings of a recording.
  */
 
-/* The calling thread's id, never 0. */
+/* Returns the calling thread's id, never 0. */
 uint32_t memory_thread_id(void);
 
-/* A word of the thread's own, 0 at its beginning; NULL: there is none. */
+/* Returns a word of the thread's own, initially 0, or NULL if it has none. */
 uintptr_t *memory_thread_word(void);
 
-/* Whether it is inside a function of the real heap. */
+/* Returns true if the thread is inside a function of the real heap. */
 bool memory_is_in_heap(void);
 
-/* Waits a moment for hsnap, longer when it was called before. False when hsnap has ended. */
+/* Waits a moment for hsnap, longer on later calls. Returns false if hsnap has exited. */
 bool memory_wait_hsnap(struct memory_patience *patience);
 
 #endif

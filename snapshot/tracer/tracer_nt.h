@@ -1,12 +1,12 @@
 /*
- * The ntdll functions the tracer calls, and nothing that allocates. It imports from kernel32 too: what
- * it calls while it is loaded, what reads a number of the process, and Rtl functions that kernel32
- * passes on to ntdll.
+ * Functions of ntdll that the tracer calls; none of them allocates. The tracer also imports from
+ * kernel32: functions that it calls while it is loaded, functions that read a number of the
+ * process, and Rtl functions that kernel32 forwards to ntdll.
  *
  * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
- * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution,
- * NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress by
- * their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
+ * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution, NtSetEvent,
+ * NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress by their
+ * published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
  */
 #ifndef SNAPSHOT_TRACER_TRACER_NT_H
 #define SNAPSHOT_TRACER_TRACER_NT_H
@@ -36,7 +36,7 @@ NTSYSAPI NTSTATUS NTAPI NtResumeThread(HANDLE thread, PULONG suspended_before);
 NTSYSAPI NTSTATUS NTAPI NtReadVirtualMemory(
 	HANDLE process, LPCVOID addr, PVOID bytes, SIZE_T len, PSIZE_T got);
 
-/* What NtQueryInformationThread(ThreadBasicInformation) gives: THREAD_BASIC_INFORMATION of phnt. */
+/* Result of NtQueryInformationThread(ThreadBasicInformation): THREAD_BASIC_INFORMATION of phnt. */
 struct nt_thread_info {
 	NTSTATUS exit_status;
 	PVOID teb;

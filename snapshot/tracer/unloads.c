@@ -1,3 +1,7 @@
+/*
+ * Unloaded modules: their identity from mapped headers, and the tables of their records and
+ * unloads.
+ */
 #include <stddef.h>
 
 #include "snapshot/tracer/tables.h"
@@ -5,7 +9,7 @@
 
 /*
  * Offsets: "PE Format", Microsoft Learn. Those of the optional header are for images of both
- * bitnesses, where they differ PE32 comes first. RSDS: CV_INFO_PDB70, as in "Matching debug
+ * bitnesses; where they differ, PE32 comes first. RSDS: CV_INFO_PDB70, as in "Matching debug
  * information", and LLVM's include/llvm/Object/CVDebugRecord.h.
  */
 #define DOS_PE_OFFSET 0x3c
@@ -41,7 +45,7 @@ static bool read_at(const struct module_image *image, uint32_t rva, void *to, ui
 	       image->read(image->base + rva, to, len);
 }
 
-/* The name behind an RSDS record, when all of it is there. */
+/* Adds the name that follows an RSDS record, if all of it is there. */
 static void add_pdb(
 	struct module_record *record, const struct module_image *image, uint32_t rva, uint32_t len)
 {
@@ -55,7 +59,7 @@ static void add_pdb(
 	record->module.pdb_bytes = (uint16_t)count;
 }
 
-/* One entry of the debug directory; true when it told what the PDB is. */
+/* Reads one entry of the debug directory. Returns true if it identifies the PDB. */
 static bool add_debug(
 	struct module_record *record, const struct module_image *image, const uint8_t *entry)
 {
@@ -126,8 +130,8 @@ static struct tracer_module *module_at(const struct tracer_area *area, uint64_t 
 	return (struct tracer_module *)(uintptr_t)(area->modules + offset);
 }
 
-/* Makes room for bytes at the end of a table that has used used of it; how much of it is committed
- * follows from that. */
+/* Makes room for bytes at the end of a table that has used `used` bytes; the committed size follows
+ * from that. */
 static bool extend(
 	struct tracer_area *area, uint64_t start, uint64_t limit, uint64_t used, uint64_t bytes)
 {
@@ -159,7 +163,7 @@ static uint64_t place_bytes(const struct tracer_module *module)
 	return ((uint64_t)module->record_bytes + 7) & ~(uint64_t)7;
 }
 
-/* The offset of a record, new or not. */
+/* Returns the offset of a record, new or not, or TRACER_NO_MODULE. */
 static uint64_t module_intern(struct tracer_area *area, const struct tracer_module *module)
 {
 	uint64_t top = area->modules_top, bytes = place_bytes(module);
@@ -191,8 +195,9 @@ static bool append(
 }
 
 /*
- * From here on the count says no more which unload is which, but still when there was one: who has
- * to know whether a stack is older than one that is lost can tell. Also without the lock.
+ * Counts an unload that found no room. After that the count no longer numbers the unloads, but
+ * still shows that there was one: that suffices to find out if a stack is older than a lost unload.
+ * Also called without the lock.
  */
 static void lose(struct tracer_area *area, uint64_t base, uint64_t end)
 {

@@ -1,30 +1,32 @@
 /*
- * The return addresses of the thread that calls.
+ * Return addresses of the calling thread.
  *
- * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
- * once and kept (unwind_parts_x64.h); a walk is then a few loads a frame, all of them between the
- * place it starts from and the end of the thread's stack. Where it meets an earlier walk of the thread it only compares what
- * that read. Of code in no image nothing is kept, as it is
- * made at run time, and its unwind data may be replaced: the data is looked up each time, and the step
- * read from it. Where an address is new, or the step hangs on another register than RSP and RBP, the
- * whole stack is walked with the system's unwinder, which is slow and right. All ways give the same
- * frames, and some walks are made again with the system's unwinder to see that.
+ * x64: the way from a return address to the caller's frame is learnt from the system's unwinder
+ * once and cached (unwind_parts_x64.h). A walk is then a few loads a frame, all of them between its
+ * start and the end of the thread's stack. Where it meets an earlier walk of the thread, it only
+ * compares the words which that walk read. For code outside images nothing is cached, because it is
+ * made at run time, and its unwind data may be replaced: the data is looked up each time, and the
+ * step read from it. If an address is new, or the step depends on a register other than RSP and
+ * RBP, the whole stack is walked with the system's unwinder, which is slow and right. All ways give
+ * the same frames; some walks are repeated with the system's unwinder to check that.
  *
- * A stack ends where it cannot be proven further: with code that called and has no unwind data (Go's
- * and hand-made assembler, Wine 8's way from Unix code into a window procedure), and before a return
- * address that is no code. What lies behind on the stack are no frames.
+ * A stack ends where the way further out cannot be proven: at code that made a call and has no
+ * unwind data (Go's and hand-made assembler, Wine 8's way from Unix code into a window procedure),
+ * and before a return address that is not code. Further words on the stack are not frames.
  *
- * x86: by the rules of .eh_frame, which are kept in the same way (unwind_parts_x86.h); by EBP in an image that
- * has none, and in code of no image. There is no system's unwinder. A stack ends before an address that is not in code
- * or does not follow a call, with a rule that is damaged or not understood, and with the system's APC and exception dispatchers.
+ * x86: by the rules of .eh_frame, which are cached in the same way (unwind_parts_x86.h); by EBP in
+ * an image that has none, and in code outside images. The system has no unwinder. A stack ends
+ * before an address that is not in code or does not follow a call, at a rule that is damaged or not
+ * understood, and at the system's APC and exception dispatchers.
  *
- * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls the
- * target's function table callbacks, and reads what the target says is unwind data. An exception in
- * there ends the walk (the frames found so far stay); the target is not told, but its vectored
- * handlers and a debugger see it first, as a first-chance exception inside ntdll's unwinder or the
- * callback, called by this DLL. A stack overflow is left to the target. A callback that raised is not
- * asked again, nor any other one: ntdll may hold a lock of its dynamic function tables for ever then
- * (Wine does), so stacks end at code in no image from there on.
+ * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls
+ * the target's function table callbacks, and reads memory that the target declares as unwind data.
+ * An exception in there ends the walk (the frames found so far stay). The target is not notified,
+ * except that its vectored handlers and a debugger see the exception first, as a first-chance
+ * exception inside ntdll's unwinder or the callback, called by this DLL. A stack overflow is left
+ * to the target. After a callback has raised an exception, no callback is called any more, because
+ * ntdll may hold a lock of its dynamic function tables forever (Wine does): stacks then end at code
+ * outside images.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_H
 #define SNAPSHOT_TRACER_UNWIND_H
@@ -32,32 +34,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Frames inside [from, to) at the inner end are left out: the tracer's own. */
+/* The tracer's own code: frames inside [from, to) at the inner end are left out. */
 struct unwind_skip {
 	uint64_t from, to;
 };
 
 /*
- * Fills frames with up to max return addresses, innermost first, and returns how many: the first is
- * that of the caller, unless it is left out. The walk ends before the first address that is 0 (Wine goes
- * on past it with what happens to lie there) or no code, after code without unwind data, when it leaves
- * the thread's stack, or at max. 0 where it would take the system's unwinder, but the stack is full but for 32 KiB.
+ * Fills frames with up to max return addresses, innermost first, and returns their number. The
+ * first one is the caller's, unless it is left out. The walk ends before the first address that is
+ * 0 (Wine goes on past it with whatever is there) or not code, after code without unwind data, when
+ * it leaves the thread's stack, or at max. Returns 0 if the walk would need the system's unwinder,
+ * and less than 32 KiB of the stack are left.
  *
- * On a stack that is not the thread's own, the walk stays in the memory around the stack pointer. Such a stack may be
- * small, so what is not known yet is read from unwind data alone: the walk ends at code that this does not suffice for.
+ * On a stack that is not the thread's own, the walk stays in the memory around the stack pointer.
+ * Such a stack may be small, so unknown steps are read from unwind data alone: the walk ends at
+ * code for which the data does not suffice.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 
 /*
- * The same from a function further out, in which this is: slot is where its return address stands, and rbp is RBP as its caller has
- * it. That leaves out the frames between; x86 goes through all the same, and skip says which they are.
+ * Walks like unwind_stack(), but from an outer function: slot is the place of that function's
+ * return address, and rbp is RBP as its caller has it. That leaves out the frames between; x86
+ * passes through them all the same, and skip names them.
  */
 uint32_t unwind_from(uint64_t *frames, uint32_t max, const struct unwind_skip *skip, uint64_t slot,
 	uint64_t rbp);
 
 /*
- * What the caller noted of the stack that the calling thread's last walk found: all 0 if it did not yet. NULL
- * where that is not known. It holds for the same max and skip, and is gone with any unwind_forget().
+ * The caller's note on the stack that the calling thread's last walk found; all 0 if there is no
+ * note yet. unwind_note() returns NULL if that stack is not known. A note holds for the same max
+ * and skip, and is lost with any unwind_forget().
  */
 struct unwind_note {
 	uint32_t id, session;
@@ -65,29 +71,32 @@ struct unwind_note {
 
 struct unwind_note *unwind_note(void);
 
-/* What unwind_note() said of one of the thread's last stacks, if unwind_from() would find that one again, in less time than that;
- * else NULL. */
+/* Returns the note on one of the thread's last stacks if unwind_from() would find that stack again,
+ * in less time than unwind_from() takes; otherwise NULL. */
 const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp);
 
 /*
- * What is known of return addresses in [from, to) is forgotten. For a module that goes: to be called
- * after its memory is gone, and before that too if other threads may get the same addresses at once.
+ * Forgets everything about return addresses in [from, to). For a module that is unmapped: to be
+ * called after its memory is free, and also before, if other threads may get the same addresses at
+ * once.
  */
 void unwind_forget(uint64_t from, uint64_t to);
 void unwind_forget_all(void);
 
-/* How often memory was given back: what is known of a stack that is not the thread's own may not hold after that. */
+/* Number of times that memory was given back: after that, what is known of a stack that is not the
+ * thread's own may not hold. */
 extern uint32_t unwind_frees;
 
-/* Walks where both ways differed: what was known was then forgotten, and the slow way believed. */
+/* Number of walks for which both ways differed: the cache was then emptied, and the slow way
+ * trusted. */
 extern uint64_t unwind_mismatches;
 
-/* Walks that an exception ended. */
+/* Number of walks that an exception ended. */
 extern uint64_t unwind_exceptions;
 
 /*
- * Returns true if a near call ends where code points to: what a return address must be. room bytes before code, and
- * the byte there, can be read. The call may have begun in the page before.
+ * Returns true if a near call ends where code points to, as must be before a return address. room
+ * bytes before code, and the byte there, must be readable. The call may begin in the page before.
  */
 bool unwind_is_after_call(const uint8_t *code, uint64_t room);
 

@@ -1,6 +1,6 @@
 /*
- * Call instructions, as seen from the address that they return to. Both unwinders use them to refuse a word on the
- * stack that is not a return address.
+ * Call instructions, as seen from the address that they return to. Both unwinders use them to
+ * refuse a word on the stack that is not a return address.
  */
 #include "snapshot/tracer/unwind.h"
 

@@ -1,3 +1,8 @@
+/*
+ * The cache of steps, and walks by it. unwind_read() makes a step from unwind data,
+ * unwind_cache_put() and unwind_forget() change the cache. unwind_fast() walks by cached steps, and
+ * repeats an earlier walk of the thread (its trail) from the first frame on that is unchanged.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -8,7 +13,7 @@
 
 __attribute__((aligned(64))) struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
 
-static uint64_t forgets; /* how often something was forgotten */
+static uint64_t forgets; /* number of times that entries were forgotten */
 
 uint32_t unwind_pack(const struct unwind_step *step)
 {
@@ -21,17 +26,18 @@ uint32_t unwind_pack(const struct unwind_step *step)
 	return (uint32_t)rbp << 18 | (uint32_t)(uint16_t)cfa << 2 | step->is_from_rbp << 1 | 1;
 }
 
-/* An UNWIND_INFO as it is read, in places that are counted from RSP or, with a frame register, from RBP. */
+/* UNWIND_INFO while it is read; places are counted from RSP or, with a frame register, from RBP. */
 struct unwind_reading {
-	int64_t at; /* of the stack's top, as code by code is undone */
-	int64_t frame; /* from where UWOP_SAVE_NONVOL counts */
-	int64_t saved; /* the caller's RBP */
+	int64_t at; /* top of the stack, as the codes are undone one by one */
+	int64_t frame; /* base of the offsets of UWOP_SAVE_NONVOL */
+	int64_t saved; /* place of the caller's RBP */
 	bool is_saved, is_set;
 };
 
-#define RBP 5 /* its number */
+#define RBP 5 /* register number */
 
-/* Undoes a code, of which room words of 2 bytes are left: how many it has; 0: it is none that can be undone. */
+/* Undoes a code that has room words of 2 bytes left. Returns its number of words, or 0 if it cannot
+ * be undone. */
 static unsigned undo(struct unwind_reading *reading, const volatile uint8_t *code, unsigned room)
 {
 	enum {
@@ -82,7 +88,7 @@ static unsigned undo(struct unwind_reading *reading, const volatile uint8_t *cod
 
 uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset)
 {
-	enum { VERSION = 7, PART = 4 << 3 }; /* of byte 0; UNW_FLAG_CHAININFO */
+	enum { VERSION = 7, PART = 4 << 3 }; /* bits of byte 0; PART is UNW_FLAG_CHAININFO */
 	unsigned count = info[2], frame = info[3] & 15, words;
 	struct unwind_reading reading = {.frame = frame ? -16 * (int64_t)(info[3] >> 4) : 0};
 	struct unwind_step step = {.is_from_rbp = frame, .rbp = UNWIND_RBP_KEPT};
@@ -91,7 +97,7 @@ uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset)
 		return UNWIND_NEVER;
 	for (unsigned i = 0; i < count; i += words) {
 		words = undo(&reading, info + 4 + 2 * i, count - i);
-		/* RBP as the caller had it is no frame register. */
+		/* once it has the caller's value again, RBP is not the frame register */
 		if (!words || (frame && !reading.is_set && reading.is_saved))
 			return UNWIND_NEVER;
 	}
@@ -115,7 +121,7 @@ uint64_t unwind_cache_begin(void)
 	return __atomic_load_n(&forgets, __ATOMIC_SEQ_CST);
 }
 
-/* The way to put an entry: where its address is already, or a free one, or one by chance. */
+/* Returns the way for an entry: where its address is already, or a free one, or one by chance. */
 static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 {
 	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
@@ -137,7 +143,8 @@ void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun)
 		return;
 	at = &set[way_for(set, addr)].word;
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
-	/* Who forgets counts first and looks then: one of the two sees the other. */
+	/* unwind_forget() counts first and looks afterwards: one of the two threads sees the
+	 * other. */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -168,10 +175,10 @@ void unwind_forget_all(void)
 /* A frame: the return address that leads to it, and the registers as the code there has them. */
 struct fast_frame {
 	uint64_t addr, rsp, rbp;
-	uint64_t place; /* where the address's entry is, if there is one */
-	uint64_t before; /* the place of the frame before */
+	uint64_t place; /* of the address's entry, if there is one */
+	uint64_t before; /* place of the frame before */
 	uint64_t saved; /* where the step to it read RBP, or its slot */
-	uint64_t word; /* what the entry of the frame before was */
+	uint64_t word; /* entry of the frame before */
 };
 
 enum way {
@@ -187,17 +194,17 @@ static uint64_t load(uint64_t addr)
 	return *(const uint64_t *)(uintptr_t)addr;
 }
 
-/* One in 64 of wrong hints, by chance: where there is no single right one, the one that is mostly right
- * is mostly there then, and threads seldom write what others read. */
+/* Returns true for one in 64 wrong hints, by chance. If no single hint is right, the mostly right
+ * one is mostly there then, and threads seldom write what other threads read. */
 static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
 {
 	return ((uint32_t)rsp * 0x9e3779b1u + start->number * 0x85ebca6bu) >> 26 == 0;
 }
 
 /*
- * Where the entry of a frame's address is, by the hint at the place before. That the hint is right is
- * the processor's guess too: so it goes on with the next frame while this one's return address still
- * comes from memory.
+ * Returns the place of the frame's entry, by the hint at the place before. The processor also
+ * predicts that the hint is right: so it goes on with the next frame while this frame's return
+ * address still comes from memory.
  */
 static ALWAYS_INLINE uint64_t next_place(
 	uint64_t place, const struct fast_frame *frame, const struct unwind_start *start)
@@ -213,7 +220,7 @@ static ALWAYS_INLINE uint64_t next_place(
 	return next;
 }
 
-/* Where a step leads nowhere. It may be that the entry is not where it was at the time of the hint. */
+/* Decides at a step that leads nowhere. The entry may have moved since the hint was made. */
 static __attribute__((noinline)) enum way way_at_end(
 	struct fast_frame frame, uint64_t word, const struct unwind_start *start)
 {
@@ -227,11 +234,11 @@ static __attribute__((noinline)) enum way way_at_end(
 }
 
 /*
- * To the caller's frame. Below RSP a frame has nothing; a frame register that points there, or out of the stack, is for
- * the slow way to judge.
+ * Goes to the caller's frame. A frame has nothing below RSP: a frame register that points there, or
+ * out of the stack, is left to the slow way.
  *
- * RBP or RSP by a branch, not by a conditional move: else every step would wait for the RBP that few
- * of them use.
+ * Chooses RBP or RSP by a branch, not by a conditional move: otherwise every step would wait for
+ * RBP, which few steps use.
  */
 static ALWAYS_INLINE bool follow(
 	struct fast_frame *frame, uint32_t packed, const struct unwind_start *start)
@@ -280,7 +287,7 @@ bool unwind_step_on(struct unwind_start *at, uint32_t packed)
 	return true;
 }
 
-/* The same, whether or not the hint was right. */
+/* Makes a step like step(), and repeats it if the hint was wrong. */
 static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwind_start *start)
 {
 	enum way way = step(frame, start);
@@ -293,7 +300,8 @@ static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwin
 	return way;
 }
 
-/* The frame by its value: else it would lie in memory for all of the walk. */
+/* Ends a walk. Takes the frame by value: otherwise the frame would be in memory during the whole
+ * walk. */
 static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
 	struct fast_frame frame, const struct unwind_start *start, struct unwind_start *stop)
 {
@@ -311,14 +319,15 @@ void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked)
 	trail->marks[UNWIND_MARKS].first_saved = UNWIND_MARKS;
 }
 
-/* Whether a mark is the frame where a walk stands. */
+/* Returns true if a mark is the frame where a walk is. */
 static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct fast_frame *frame)
 {
 	return mark->slot == frame->rsp - 8 && mark->addr == frame->addr &&
 	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
 }
 
-/* Whether what the way from a mark on hangs on is still saved where it was. */
+/* Returns true if each RBP that the way outwards from a mark depends on is still saved where it
+ * was. */
 static ALWAYS_INLINE bool is_still_saved(
 	const struct unwind_trail *trail, const struct unwind_mark *mark)
 {
@@ -344,7 +353,8 @@ bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start 
 	return mark->slot == UINT64_MAX;
 }
 
-/* What a walk finds from a mark on, which is its count'th frame; UNWIND_MISS: the stack is another one there. */
+/* Appends the frames from a mark on, whose frame is the count'th. Returns the number of all frames,
+ * or UNWIND_MISS if the stack is different there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
 	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
 {
@@ -367,7 +377,7 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *tr
 	}
 }
 
-/* What else has to be the same for a mark to be there again, when the one before is. */
+/* Records what else must be unchanged for a mark to hold when the mark before it does. */
 static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64_t place)
 {
 	struct unwind_mark *mark = &trail->marks[at];
@@ -379,8 +389,8 @@ static ALWAYS_INLINE void settle(struct unwind_trail *trail, uint32_t at, uint64
 }
 
 /*
- * Keeps what a walk went through: so many marks, and then those of the trail from some mark on, at whose frame it is.
- * A thread may be ended in here, and another one have its trail then.
+ * Keeps the frames of a walk: count marks, then the trail's marks from `from` on, at whose frame
+ * the walk is. If the thread is terminated in here, another thread may get its trail.
  */
 static __attribute__((noinline)) void keep(
 	struct unwind_trail *trail, uint32_t count, uint32_t from, uint64_t saved, bool is_at_end)
@@ -413,7 +423,7 @@ static __attribute__((noinline)) void keep(
 	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
 }
 
-/* Where a trail begins, after all that does not hold any more was thrown away. */
+/* Returns the first mark of a trail, after a trail that is out of date was discarded. */
 static ALWAYS_INLINE uint32_t first_mark(
 	struct unwind_trail *trail, const struct unwind_start *start)
 {
@@ -472,7 +482,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 			break;
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* From the last one too: whether it is code at all is known then. */
+		/* steps from the last frame too, because that shows if it is code at all */
 		way = go_on(&frame, start);
 		if (trail && way == WAY_ON)
 			here->word = frame.word;

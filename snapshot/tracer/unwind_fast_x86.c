@@ -1,4 +1,6 @@
-/* Rules that are kept, and walks by them. */
+/* The cache of 32-bit rules, and walks by it. Rules are stored once and have numbers; an entry of
+ * the cache is a tag and the number of a rule. A walk repeats an earlier walk of the thread (its
+ * trail) from the first frame on that is unchanged. */
 #include <stddef.h>
 
 #include "snapshot/tracer/unwind_parts_x86.h"
@@ -12,7 +14,7 @@
 /* An entry: the address above the bits of its index, and the number of its rule; 0: empty. */
 static __attribute__((aligned(64))) uint32_t cache[SETS * WAYS];
 
-static uint32_t forgets; /* how often something was forgotten */
+static uint32_t forgets; /* number of times that entries were forgotten */
 
 /* ---------------------------------------------------------------- rules by number */
 
@@ -21,7 +23,7 @@ static uint32_t forgets; /* how often something was forgotten */
 
 enum {
 	RULE_EMPTY,
-	RULE_BEING_WRITTEN, /* for ever, if its thread was ended */
+	RULE_BEING_WRITTEN, /* forever, if its thread was terminated */
 	RULE_READY,
 };
 
@@ -70,7 +72,8 @@ static uint32_t tag_of(uint32_t addr)
 	return addr >> SETS_LOG2;
 }
 
-/* Addresses near one another never meet in a set; the tag moves each group of them elsewhere. */
+/* Returns the set of an address. Addresses near one another never share a set; the tag moves each
+ * group of them elsewhere. */
 static uint32_t set_of(uint32_t low, uint32_t tag)
 {
 	return (low ^ tag * 0x9e3779b1u >> (32 - SETS_LOG2)) & (SETS - 1);
@@ -104,7 +107,7 @@ const struct unwind32_rule *unwind32_find(uint32_t addr)
 	return find(addr);
 }
 
-/* The way to put an entry: where its address is already, or a free one, or one by chance. */
+/* Returns the way for an entry: where its address is already, or a free one, or one by chance. */
 static uint32_t *way_for(uint32_t *set, uint32_t addr)
 {
 	for (unsigned way = 0; way < WAYS; way++) {
@@ -125,7 +128,8 @@ void unwind32_put(uint32_t addr, const struct unwind32_rule *rule, uint32_t begu
 		return;
 	at = way_for(&cache[set_of(addr, tag) * WAYS], addr);
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
-	/* A thread that forgets counts first and looks then: one of the two sees the other. */
+	/* unwind32_forget() counts first and looks afterwards: one of the two threads sees the
+	 * other. */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -164,7 +168,7 @@ static ALWAYS_INLINE uint32_t load(const struct unwind32_stack *stack, uint32_t 
 	return *(const uint32_t *)(stack->origin + place);
 }
 
-/* Returns true if a frame may use the word at a place: below ESP it has nothing. */
+/* Returns true if a frame may use the word at a place: a frame has nothing below ESP. */
 static ALWAYS_INLINE bool is_within(
 	const struct unwind32_stack *stack, uint32_t slot, uint32_t place)
 {
@@ -172,7 +176,7 @@ static ALWAYS_INLINE bool is_within(
 	       !(place & (WORD_BYTES - 1));
 }
 
-/* Goes to the caller's frame; false where that cannot be. */
+/* Goes to the caller's frame. Returns false if that is not possible. */
 static ALWAYS_INLINE bool follow(const struct unwind32_stack *stack, struct walk_frame *frame,
 	const struct unwind32_rule *rule)
 {
@@ -231,7 +235,7 @@ static ALWAYS_INLINE bool is_there(
 	return mark->slot == slot && mark->addr == addr && !((mark->ebp ^ ebp) & mark->ebp_bits);
 }
 
-/* Returns true if the words are as they were. */
+/* Returns true if the words are unchanged. */
 static ALWAYS_INLINE bool are_same(
 	const struct unwind32_trail *trail, const struct unwind32_stack *stack, uint32_t first)
 {
@@ -253,7 +257,7 @@ bool unwind32_is_same(const struct unwind32_trail *trail, const struct unwind32_
 	       are_same(trail, stack, mark->first_word);
 }
 
-/* Throws away a trail that does not hold any more, and returns where it begins. */
+/* Returns the first mark of a trail, after a trail that is out of date was discarded. */
 static uint32_t first_mark(struct unwind32_trail *trail, const struct unwind32_stack *stack)
 {
 	uint32_t begun = unwind32_begin();
@@ -268,7 +272,7 @@ static uint32_t first_mark(struct unwind32_trail *trail, const struct unwind32_s
 	return trail->first;
 }
 
-/* Inserts the word before the others; 0: no word. */
+/* Inserts a word before the others. place 0: no word. */
 static uint32_t add_word(
 	struct unwind32_trail *trail, uint32_t first, uint32_t place, uint32_t value)
 {
@@ -277,12 +281,12 @@ static uint32_t add_word(
 	return first;
 }
 
-/* Largest number of words that a frame adds. */
+/* Maximum number of words that a frame adds. */
 #define WORDS_OF_FRAME 3
 
 /*
- * Keeps count frames of a walk; the marks from a number on follow them, which are there already.
- * The thread may be ended in here, and another one have its trail then.
+ * Keeps count frames of a walk, followed by the marks from `from` on, which are there already. If
+ * the thread is terminated in here, another thread may get its trail.
  */
 static __attribute__((noinline)) void keep(struct unwind32_trail *trail,
 	const struct unwind32_stack *stack, uint32_t count, uint32_t from, bool is_cut)
@@ -321,7 +325,8 @@ static __attribute__((noinline)) void keep(struct unwind32_trail *trail,
 	__atomic_store_n(&trail->first, from, __ATOMIC_RELEASE);
 }
 
-/* Appends the frames from a mark on; returns their number, or UNWIND32_MISS if the stack is another one there. */
+/* Appends the frames from a mark on. Returns the number of all frames, or UNWIND32_MISS if the
+ * stack is different there. */
 static __attribute__((noinline)) uint32_t go_along(const struct unwind32_trail *trail,
 	const struct unwind32_stack *stack, uint32_t at, uint64_t *frames, uint32_t count,
 	uint32_t max, const struct unwind_skip *skip)
@@ -334,7 +339,7 @@ static __attribute__((noinline)) uint32_t go_along(const struct unwind32_trail *
 		if (count || addr < skip->from || addr >= skip->to)
 			frames[count++] = addr;
 	}
-	/* There may be more where that walk had no room. */
+	/* there may be more frames where that walk had no room */
 	return trail->is_cut && count < max ? UNWIND32_MISS : count;
 }
 
@@ -408,7 +413,7 @@ uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip 
 		}
 		if (!is_own)
 			frames[count++] = frame.addr;
-		/* From the last one too: its rule says if it is code at all. */
+		/* steps from the last frame too, because its rule shows if it is code at all */
 		frame.cfa_place = frame.ebp_place = 0;
 		way = step(stack, &frame, is_own, &needs_ebp);
 		if (trail) {

@@ -1,14 +1,15 @@
 /*
- * How 32-bit stacks are walked: rules, where they come from, and where they are kept.
+ * Walks of 32-bit stacks: rules, their sources, and their cache.
  *
- * A rule is a fact of a return address: where the caller's frame begins (the CFA: ESP before the call), and where
- * the caller's EBP is. The return address lies just below the CFA. Rules come from .eh_frame, which images by gcc
- * and clang have in memory (unwind_rules_x86.c), or are the rule of a frame at EBP where an image has none.
+ * A rule is a fact of a return address: where the caller's frame begins (the CFA: ESP before the
+ * call), and where the caller's EBP is. The return address is just below the CFA. Rules come from
+ * .eh_frame, which images by gcc and clang have in memory (unwind_rules_x86.c). An image without
+ * .eh_frame has the rule of a frame at EBP.
  *
- * A cache for all threads keeps them, without locks (unwind_fast_x86.c). An entry is one word: what the index does
- * not contain of the address, and the number of a rule. There are few different rules: each is stored once, and
- * never changes. An entry may be overwritten by another at any time; none is ever wrong, unless the code at its
- * address changed.
+ * A cache for all threads keeps them, without locks (unwind_fast_x86.c). An entry is one word: the
+ * part of the address that the index lacks, and the number of a rule. There are few different
+ * rules: each is stored once, and never changes. An entry may be overwritten by another at any
+ * time. No entry is ever wrong, unless the code at its address changed.
  *
  * Both files touch no memory except what they are given, so that they can be tested anywhere.
  */
@@ -67,8 +68,8 @@ struct unwind32_place {
 };
 
 /*
- * Lists the image's functions in the order of their addresses, and returns their number. If that is more than room, places is
- * not usable.
+ * Lists the image's functions in the order of their addresses, and returns their number. If that is
+ * more than room, places is not usable.
  */
 uint32_t unwind32_list(
 	const struct unwind32_section *section, struct unwind32_place *places, uint32_t room);
@@ -80,8 +81,8 @@ enum unwind32_answer {
 };
 
 /*
- * Finds the rule of a return address, and where the function around it begins. places: from unwind32_list(), or NULL, then all
- * of the section is searched.
+ * Finds the rule of a return address, and the beginning of the function around it. places: from
+ * unwind32_list(), or NULL to search the whole section.
  */
 enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr,
@@ -90,8 +91,8 @@ enum unwind32_answer unwind32_read(const struct unwind32_section *section,
 /* ---------------------------------------------------------------- rules that are kept */
 
 /*
- * To learn a rule: unwind32_begin(), then ask the image, then unwind32_put() with what began. What was forgotten
- * meanwhile is not kept.
+ * Learning: call unwind32_begin() first, then ask the image, then call unwind32_put() with the
+ * value of unwind32_begin(). A rule is not kept if something was forgotten meanwhile.
  */
 uint32_t unwind32_begin(void);
 void unwind32_put(uint32_t addr, const struct unwind32_rule *rule, uint32_t begun);
@@ -111,27 +112,26 @@ struct unwind32_stack {
 
 /* State in which a walk starts or has stopped. */
 struct unwind32_start {
-	uint32_t
-		slot; /* the place of a return address, aligned to 4; the walk reads in [slot, high) */
+	uint32_t slot; /* place of a return address, aligned to 4; the walk reads in [slot, high) */
 	uint32_t ebp; /* as the code there has it */
-	uint32_t count; /* of frames that were found before */
+	uint32_t count; /* number of frames found before */
 };
 
 /*
- * An earlier walk of a thread: its frames, and each word of the stack that it depended on. As long as these are the
- * same, so is what a walk finds, from the first frame on that was there before.
+ * An earlier walk of a thread: its frames, and each word of the stack that it depended on. As long
+ * as these words are unchanged, so is the result of a walk from the first unchanged frame on.
  */
 #define UNWIND32_MARKS 80
 #define UNWIND32_WORDS 200
 
 struct unwind32_mark {
-	uint32_t slot, addr; /* a return address, where and which */
+	uint32_t slot, addr; /* a return address: place and value */
 	uint32_t ebp; /* as the code at addr has it */
-	uint32_t ebp_bits; /* those that the way outwards depends on: all, or none */
-	uint32_t first_word; /* of those that the way outwards depends on */
+	uint32_t ebp_bits; /* bits that the way outwards depends on: all, or none */
+	uint32_t first_word; /* index of the first word that the way outwards depends on */
 };
 
-/* A frame that a walk went through. */
+/* Frame that a walk passed. */
 struct unwind32_walked {
 	uint32_t slot, addr, ebp;
 	uint32_t cfa_place, ebp_place; /* words that the step from it read; 0: none */
@@ -140,12 +140,12 @@ struct unwind32_walked {
 };
 
 struct unwind32_trail {
-	uint32_t begun; /* unwind32_begin(): it holds as long as nothing was forgotten */
+	uint32_t begun; /* unwind32_begin(): the trail holds until something is forgotten */
 	uint32_t high; /* of the stack */
-	uint32_t first; /* the innermost mark; UNWIND32_MARKS: there is none */
-	bool is_cut; /* that walk ended because it had as many frames as it might */
-	bool is_whole; /* that walk found what is marked, all of it and no more */
-	struct unwind_note note; /* of that stack */
+	uint32_t first; /* index of the innermost mark, or UNWIND32_MARKS */
+	bool is_cut; /* that walk ended because it had reached its maximum of frames */
+	bool is_whole; /* that walk found all marked frames, and no others */
+	struct unwind_note note; /* note on that stack */
 	/* The outermost frame and the last word are at the end. */
 	struct unwind32_mark marks[UNWIND32_MARKS];
 	struct unwind32_word {
@@ -157,22 +157,22 @@ struct unwind32_trail {
 
 void unwind32_trail_init(struct unwind32_trail *trail, struct unwind32_walked *walked);
 
-/* Returns true if a walk would find all that is marked and nothing else, with the same max and skip. */
+/* Returns true if a walk with the same max and skip would find all marked frames and no others. */
 bool unwind32_is_same(const struct unwind32_trail *trail, const struct unwind32_stack *stack,
 	const struct unwind32_start *start);
 
 #define UNWIND32_MISS UINT32_MAX
 
 /*
- * As unwind_stack(). Returns UNWIND32_MISS when the rule of an address is not known: stop is where (it may be start);
- * its count includes the address, if that is not left out. trail is the thread's, or NULL; a walk that misses leaves it as it
- * is.
+ * Walks like unwind_stack(). Returns UNWIND32_MISS if the rule of an address is not known: *stop,
+ * which may be *start, is the place; its count includes the address, unless that is left out. trail
+ * is the thread's, or NULL; a walk that misses leaves it as it is.
  */
 uint32_t unwind32_walk(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind32_stack *stack, const struct unwind32_start *start,
 	struct unwind32_start *stop, struct unwind32_trail *trail);
 
-/* Takes a step from where a walk stopped; false where it leads nowhere. */
+/* Makes a step from where a walk stopped. Returns false if it leads nowhere. */
 bool unwind32_step_on(const struct unwind32_stack *stack, struct unwind32_start *at,
 	const struct unwind32_rule *rule);
 

@@ -1,9 +1,9 @@
 /*
- * A stack that the thread's block (TEB) does not name, as coroutine libraries make them: the memory around the stack
- * pointer stands in for its bounds.
+ * Stacks that the thread's block (TEB) does not name, as coroutine libraries make them: the memory
+ * around the stack pointer stands in for their bounds.
  *
- * The system dispatches exceptions only on a stack that the block names. So while unwind data is read, which may fault,
- * the block names that memory.
+ * The system dispatches exceptions only on a stack that the block names. So while unwind data is
+ * read, which may fault, the block names that memory.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_REGION_H
 #define SNAPSHOT_TRACER_UNWIND_REGION_H
@@ -11,16 +11,17 @@
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
-/* Bytes below the frames that the unwinder may use: how many are left is not known, only that the memory goes on. */
+/* Bytes that the unwinder may need below the frames. The number of free bytes is not known, only
+ * that the memory goes on. */
 #define UNWIND_REGION_ROOM 8192
 
 struct unwind_region {
-	uint64_t low, high; /* pages that are alike */
-	uint64_t allocation; /* where the memory around them begins */
-	uint32_t frees; /* unwind_frees when this was asked */
+	uint64_t low, high; /* pages with the same properties */
+	uint64_t allocation; /* start of the allocation around them */
+	uint32_t frees; /* unwind_frees at the time of the query */
 };
 
-/* Finds the memory that a slot lies in; cached has what was found the last time. */
+/* Finds the memory around a slot; *cached has the result of the last search. */
 static inline bool unwind_region_find(struct unwind_region *cached, uint64_t slot)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -47,7 +48,8 @@ static inline bool unwind_region_has_room(const struct unwind_region *region)
 	return (ULONG_PTR)__builtin_frame_address(0) - region->allocation > UNWIND_REGION_ROOM;
 }
 
-/* Has the thread's block name the memory as its stack; unwind_region_leave() takes what was there before. */
+/* Makes the thread's block name the memory as its stack. Returns the previous contents, for
+ * unwind_region_leave(). */
 static inline NT_TIB unwind_region_enter(const struct unwind_region *region)
 {
 	NT_TIB *tib = (NT_TIB *)NtCurrentTeb(), before = *tib;

@@ -1,8 +1,10 @@
 /*
- * Rules from .eh_frame: "DWARF Debugging Information Format", version 4, section 6.4, and the Linux Standard Base,
- * "Exception Frames", for what .eh_frame changes. i386 numbers its registers as System V's supplement does.
+ * Rules from .eh_frame: "DWARF Debugging Information Format", version 4, section 6.4, and the Linux
+ * Standard Base, "Exception Frames", for what .eh_frame changes. i386 numbers its registers as
+ * System V's supplement does.
  *
- * Everything read here may be damaged, and may change meanwhile: each read is checked, each loop consumes bytes.
+ * Everything read here may be damaged, and may change meanwhile: each read is checked, each loop
+ * consumes bytes.
  */
 #include <stddef.h>
 
@@ -44,7 +46,7 @@ static uint32_t read_bytes(struct cursor *cursor, uint32_t len)
 	return value;
 }
 
-/* Reads a LEB128 number, of which 32 bits count. */
+/* Reads a LEB128 number; only 32 bits count. */
 static uint32_t read_leb(struct cursor *cursor, bool is_signed)
 {
 	uint32_t value = 0, byte = 0x80;
@@ -101,7 +103,8 @@ struct record {
 	struct cursor body;
 };
 
-/* Reads the record at *offset, or a terminator (no body then), and moves on. False at the end. */
+/* Reads the record at *offset, or a terminator, which has no body, and moves on. Returns false at
+ * the end. */
 static bool read_record(
 	const struct unwind32_section *section, uint32_t *offset, struct record *record)
 {
@@ -115,7 +118,8 @@ static bool read_record(
 	if (!len)
 		return true;
 	record->body.at = cursor.at;
-	/* A length of 0xffffffff begins another form, for 64 bits; it is too long for any section. */
+	/* A length of 0xffffffff begins another form, for 64 bits: it is too long for any
+	 * section. */
 	if (len < 4 || !skip(&cursor, len))
 		return false;
 	record->body.end = cursor.at;
@@ -124,7 +128,7 @@ static bool read_record(
 	return true;
 }
 
-/* Bytes of a pointer; 0: of no form that is known. */
+/* Returns the bytes of a pointer, or 0 for an unknown form. */
 static uint32_t pointer_bytes(uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -135,7 +139,8 @@ static uint32_t pointer_bytes(uint8_t encoding)
 	}
 }
 
-/* The augmentation's data, by its letters: "R" encoding, "P" personality, "L" language's data, "S" signal frame. */
+/* Reads the augmentation's data by its letters: "R" encoding, "P" personality, "L" language's data,
+ * "S" signal frame. */
 static bool read_augmentation(struct cie *cie, const uint8_t *letters, struct cursor data)
 {
 	for (; *letters; letters++) {
@@ -181,7 +186,7 @@ static bool parse_cie(const struct record *record, struct cie *cie)
 	return read_augmentation(cie, letters + 1, data);
 }
 
-/* Reads an FDE's CIE, if that is not the one it was read for before. */
+/* Reads an FDE's CIE, unless *cie has it already. */
 static bool read_cie(
 	const struct unwind32_section *section, const struct record *record, struct cie *cie)
 {
@@ -226,7 +231,7 @@ bool unwind32_is_eh_frame(const struct unwind32_section *section)
 
 /* ---------------------------------------------------------------- the list */
 
-/* Moves a place down a heap, the highest at its top. */
+/* Moves a place down in a heap that has the highest place at its top. */
 static void sink(struct unwind32_place *places, uint32_t at, uint32_t count)
 {
 	struct unwind32_place moved = places[at];
@@ -304,7 +309,8 @@ struct machine {
 	uint32_t at, until; /* the row for until is the one wanted */
 };
 
-/* An address as a register, bytes from it, and perhaps a word there: all that compilers write. */
+/* Address as a register, bytes from it, and perhaps a word there: all forms that compilers
+ * write. */
 struct expression {
 	uint32_t from_register;
 	int32_t bytes;
@@ -350,7 +356,7 @@ static void set_cfa_expression(struct machine *machine, struct cursor *program)
 	machine->row.is_indirect = expression.is_indirect;
 }
 
-/* The register is saved at that offset from the CFA, in bytes. */
+/* Records that the register is saved at that offset from the CFA, in bytes. */
 static void set_offset(struct rule_row *row, uint32_t reg, int32_t bytes)
 {
 	if (reg == REGISTER_EBP) {
@@ -364,7 +370,7 @@ static void set_offset(struct rule_row *row, uint32_t reg, int32_t bytes)
 	}
 }
 
-/* The register is saved where an expression says. */
+/* Records that the register is saved at the address of an expression. */
 static void set_place(struct rule_row *row, uint32_t reg, struct cursor *program)
 {
 	struct expression expression;
@@ -385,7 +391,8 @@ static void set_place(struct rule_row *row, uint32_t reg, struct cursor *program
 	}
 }
 
-/* The register is as it was, as far as is known: code that saves none leaves it alone. */
+/* Records that the register is unchanged, as far as is known: code that saves no register leaves it
+ * alone. */
 static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 {
 	if (reg == REGISTER_EBP) {
@@ -397,7 +404,7 @@ static void set_kept(struct rule_row *row, uint32_t reg, bool is_undefined)
 	}
 }
 
-/* Its value is elsewhere than in memory. */
+/* Records that the register's value is not in memory. */
 static void set_unknown(struct rule_row *row, uint32_t reg)
 {
 	if (reg == REGISTER_EBP)
@@ -430,7 +437,7 @@ static void set_cfa(struct machine *machine, uint32_t reg, int32_t bytes)
 	machine->row.is_cfa_known = true;
 }
 
-/* Moves on in the code; false when the row is that of the instruction wanted. */
+/* Moves on in the code. Returns false if the row is that of the instruction wanted. */
 static bool advance(struct machine *machine, uint32_t steps)
 {
 	uint64_t bytes = (uint64_t)steps * machine->cie->code_align;
@@ -530,7 +537,7 @@ static bool set_frame(struct machine *machine, uint32_t what, struct cursor *pro
 	return true;
 }
 
-/* Remembers the row, or brings back the last one; false when there is no room, or none. */
+/* Remembers the row, or brings back the last one. Returns false if there is no room, or no row. */
 static bool remember(struct machine *machine, bool is_back)
 {
 	if (is_back && machine->remembered_count)
@@ -542,7 +549,8 @@ static bool remember(struct machine *machine, bool is_back)
 	return true;
 }
 
-/* Runs a program up to the row wanted, or its end; false when it is not understood. */
+/* Runs a program up to the row wanted, or to its end. Returns false if the program is not
+ * understood. */
 static bool run(struct machine *machine, struct cursor program)
 {
 	while (program.at < program.end && !program.is_bad) {
@@ -595,14 +603,15 @@ static bool to_rule(const struct rule_row *row, struct unwind32_rule *rule)
 	return true;
 }
 
-/* The rule of a return address in a function. */
+/* Finds the rule of a return address in a function. */
 static bool run_function(
 	const struct cie *cie, const struct fde *fde, uint32_t addr, struct unwind32_rule *rule)
 {
 	struct machine machine = {
 		.cie = cie, .row = {.ebp_from = UNWIND32_KEPT, .is_ebp_known = true}};
 
-	/* The call stands before its return address, where other rules may hold, or another function may be. */
+	/* The call is before its return address, where other rules may hold, or another function
+	 * may be. */
 	machine.at = fde->begin;
 	machine.until = addr - !cie->is_signal;
 	if (!run(&machine, cie->program))
@@ -616,7 +625,7 @@ static bool covers(const struct fde *fde, uint32_t addr)
 	return addr - 1 >= fde->begin && addr - 1 < fde->end;
 }
 
-/* Finds the last function in the list that begins before an address; NULL: none. */
+/* Finds the last function in the list that begins before an address. Returns NULL without one. */
 static const struct unwind32_place *find_place(
 	const struct unwind32_place *places, uint32_t count, uint32_t begin)
 {
@@ -633,7 +642,7 @@ static const struct unwind32_place *find_place(
 	return from ? &places[from - 1] : NULL;
 }
 
-/* Finds the function around an address; places NULL: by all of the section. */
+/* Finds the function around an address. places: NULL to search the whole section. */
 static bool find_function(const struct unwind32_section *section,
 	const struct unwind32_place *places, uint32_t count, uint32_t addr, struct cie *cie,
 	struct fde *fde)

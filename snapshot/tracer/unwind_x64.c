@@ -1,10 +1,14 @@
 /*
- * A call that comes back when there is an exception in it.
+ * Walks of 64-bit stacks. unwind_from() walks by the cache (unwind_fast_x64.c). Where the cache
+ * does not suffice, it goes on by unwind data or with the system's unwinder, and puts what it
+ * learns into the cache.
  *
- * The compiler has no __try for this; so a function in assembly has a language handler, which unwinds
- * to behind the call, as __except does: whatever lies between is told, and an exception that cannot be
- * continued (a C++ one) is no special case. An unwind that passes through (an outer handler's, a
- * thread's end) is none of its business.
+ * Unwind data may fault, and look-ups may call the target. So they run inside unwind_guarded(), a
+ * call that returns when an exception occurs in it. The compiler has no __try for this: a function
+ * in assembly has a language handler, which unwinds to the instruction after the call, as __except
+ * does. Handlers of the frames in between are called, and an exception that cannot be continued (a
+ * C++ one) is no special case. An unwind that passes through (of an outer handler, at a thread's
+ * end) is left alone.
  */
 #include <string.h>
 
@@ -13,81 +17,84 @@
 #include "snapshot/tracer/unwind_parts_x64.h"
 #include "snapshot/tracer/unwind_region.h"
 
-/* From steps of the system's unwinder to what may be kept of an address. */
+/* Learning: from steps of the system's unwinder to cache entries. */
 
-/* What one step did. */
+/* One step of the system's unwinder. */
 struct unwind_trial {
-	uint64_t rsp, rbp; /* before */
-	CONTEXT context; /* after */
-	KNONVOLATILE_CONTEXT_POINTERS saved; /* all NULL before */
+	uint64_t rsp, rbp; /* before the step */
+	CONTEXT context; /* after the step */
+	KNONVOLATILE_CONTEXT_POINTERS saved; /* all NULL before the step */
 };
 
-/* The same registers, but each kind moved by a distance of its own. They point into the stack below
- * where they did: into frames of the tracer, if not of the target. */
+/* Begins a trial. is_moved shifts the registers, each kind by a distance of its own: they then
+ * point into the stack below their real places, into frames of the tracer, if not of the target. */
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved);
 
-/* The packed step from a trial and a moved one of the same address; UNWIND_NEVER when it is none. */
+/* Returns the packed step from a trial and a moved one of the same address, or UNWIND_NEVER if they
+ * do not give one. */
 static uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high);
 
 /*
- * What is to be kept of an address that no function table has. Only a leaf may do without, and a leaf
- * calls nothing: it is in a stack where it was interrupted, by an exception or by the system that it
- * called, and what stands before the address is no call; then the step is UNWIND_LEAF. After a call, it
- * is code without unwind data, which nobody can step from: UNWIND_END in an image, UNWIND_NEVER elsewhere,
- * where it may get a table yet. UNWIND_NO_CODE where there is no memory, and UNWIND_UNKNOWN where there is
- * other memory than code, for it may become that.
+ * Returns the cache entry of an address that no function table covers. Only a leaf may lack a
+ * table, and a leaf makes no call: it is in a stack because it was interrupted, by an exception or
+ * by the system that it called. Then no call precedes the address, and the step is UNWIND_LEAF.
+ * After a call, the code has no unwind data, and no unwinder can step from it: UNWIND_END in an
+ * image, UNWIND_NEVER elsewhere, because the code may still get a table. UNWIND_NO_CODE without
+ * memory there. UNWIND_UNKNOWN for memory that is not code, because it may become code.
  */
 static uint32_t unwind_learn_bare(uint64_t addr);
 
-/* Whether an address lies in a mapped image, and base, unless it is 0, is that image's. */
+/* Returns true if an address is in a mapped image, whose base is base unless that is 0. */
 bool unwind_is_in_image(uint64_t addr, uint64_t base);
 
-/* A walk with the system's unwinder, which may learn on its way, and the call that survives it. */
+/* The walk with the system's unwinder, which may learn on its way, and the call that survives
+ * it. */
 
 struct unwind_walk {
-	/* Set by the one who wants it. */
+	/* Set by the caller. */
 	uint64_t *frames;
 	uint32_t max;
 	const struct unwind_skip *skip;
-	uint64_t slot; /* the place of the first return address, in the frame of a caller of this */
-	uint64_t low, high; /* of the stack */
-	bool is_learning; /* puts into the cache what it finds out */
-	struct unwind_start at; /* where a fast walk stopped */
+	uint64_t slot; /* place of the first return address, in the frame of a caller */
+	uint64_t low, high; /* bounds of the stack */
+	bool is_learning; /* puts what it finds out into the cache */
+	struct unwind_start at; /* place where a fast walk stopped */
 	struct unwind_trail *trail; /* the thread's, or NULL */
 
-	/* The result. What is in frames is right at any time, also when an exception ends the walk. */
+	/* Results. frames is right at any time, even if an exception ends the walk. */
 	volatile uint32_t count;
-	bool differs; /* a frame that was in frames before is another one */
-	bool is_done; /* by unwind_data(): else that did not suffice */
+	bool differs; /* a frame differs from the one that was in frames before */
+	bool is_done; /* set by unwind_data() if unwind data sufficed */
 
-	/* Where it stands, for the one who looks after an exception. */
+	/* Progress, for the code that handles an exception. */
 	volatile uint64_t addr;
 	volatile enum unwind_doing {
-		UNWIND_LOOKING_UP, /* the address, which may call the target */
-		UNWIND_READING, /* its unwind data, a fact of the address */
-		UNWIND_STEPPING, /* with what the registers say */
+		UNWIND_LOOKING_UP, /* looks up the address, which may call the target */
+		UNWIND_READING, /* reads its unwind data: faults are a fact of the address */
+		UNWIND_STEPPING, /* steps by the contents of the registers */
 		UNWIND_LEARNING,
 	} doing;
 };
 
-/* Does the walk with the system's unwinder alone; ends with an exception, if that is how it ends. */
+/* Walks with the system's unwinder alone. May raise an exception. */
 static void unwind_slow(struct unwind_walk *walk);
 
 /*
- * Goes on from where a fast walk stopped at code of which nothing may be kept: takes the step that its unwind data says
- * now, and the next ones by what is known again. A look-up for each frame of made code alone.
+ * Continues where a fast walk stopped at code that is never cached. Takes this step by the current
+ * unwind data, and the next ones by the cache again. Only frames of code made at run time cost a
+ * look-up.
  */
 static void unwind_data(struct unwind_walk *walk);
 
-/* Walks by unwind data on a stack that is not the thread's own, which may be too small for the system's unwinder. Keeps what
- * it learns. */
+/* Walks by unwind data on a stack that is not the thread's own, and may be too small for the
+ * system's unwinder. Caches what it learns. */
 static void unwind_region_data(struct unwind_walk *walk);
 
-/* Does one of the three, and returns true; false when an exception ended it. */
+/* Calls one of these three. Returns true, or false if an exception ended the call. */
 bool unwind_guarded(struct unwind_walk *walk, void (*how)(struct unwind_walk *));
 
-/* True from when on code in no image is not looked up any more. */
+/* Set when a look-up has raised an exception: code outside images is not looked up any more. */
 static bool unwind_lookup_raised;
 
 /* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND, _COLLIDED_UNWIND; winnt.h of the SDK */
@@ -98,7 +105,7 @@ extern const char unwind_guard_out[];
 EXCEPTION_DISPOSITION unwind_guard_handler(
 	EXCEPTION_RECORD *exception, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatch);
 
-/* After the call a nop: what is there must not look like an epilogue. */
+/* A nop follows the call, because the code there must not look like an epilogue. */
 __asm__(".text\n"
 	".globl unwind_guarded\n"
 	".def unwind_guarded; .scl 2; .type 32; .endef\n"
@@ -130,11 +137,11 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 }
 
 /*
- * What the CFA hangs on is asked of the unwinder itself: where it goes when the registers are moved
- * tells which one it followed. So nothing need be known of the unwind data's form, or of where in a
- * prologue or an epilogue the address is.
+ * The register that the CFA depends on is found by moving the registers: the distance by which the
+ * result moves identifies the register that the unwinder followed. So the form of the unwind data
+ * need not be known, or where in a prologue or an epilogue the address is.
  *
- * Distances keep the alignment of 16, and no sum or difference of two is a third.
+ * Distances keep the alignment of 16, and no sum or difference of two distances is a third one.
  */
 #define MOVE_RSP 48
 #define MOVE_RBP 16
@@ -144,7 +151,7 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 
 #define REGISTERS 16
-#define RBP 5 /* its number */
+#define RBP 5 /* register number */
 
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
 {
@@ -163,7 +170,7 @@ static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *contex
 	trial->rbp = trial->context.Rbp;
 }
 
-/* Where a trial found the caller's RBP, counted from the CFA. */
+/* Returns where a trial found the caller's RBP, counted from the CFA. */
 static int64_t saved_rbp(const struct unwind_trial *trial)
 {
 	uint64_t at = (uint64_t)(uintptr_t)trial->saved.IntegerContext[RBP];
@@ -176,7 +183,7 @@ static uint64_t load(uint64_t addr)
 	return *(const uint64_t *)(uintptr_t)addr;
 }
 
-/* Whether a step leads where a trial went. */
+/* Returns true if a step leads to the result of a trial. */
 static bool leads_there(const struct unwind_step *step, const struct unwind_trial *trial)
 {
 	const CONTEXT *after = &trial->context;
@@ -203,7 +210,7 @@ static uint32_t unwind_learn(
 	return unwind_pack(&step);
 }
 
-/* What is mapped at an address; RtlPcToFileHeader() would take the loader's lock. */
+/* Queries the memory at an address. RtlPcToFileHeader() would take the loader's lock. */
 static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
 	return NtQueryVirtualMemory(THIS_PROCESS, (PVOID)addr, NT_MEMORY_BASIC_INFORMATION, info,
@@ -234,15 +241,17 @@ static uint32_t unwind_learn_bare(uint64_t addr)
 
 /* RUNTIME_FUNCTION and UNWIND_INFO; "x64 exception handling", Microsoft Learn. */
 #define FUNCTION_INDIRECT 1u /* UnwindData is another function's entry */
-#define CHAIN_MAX 32 /* of chained infos; Windows' own limit is that */
+#define CHAIN_MAX 32 /* of chained infos; Windows has the same limit */
 
 /*
- * A function that addresses its frame by a register is unwound by what that register holds; where
- * unwind data was not true that may be anything, and must not be followed.
+ * Returns true if the frame register, if there is one, points into the stack. A function that
+ * addresses its frame by a register is unwound by that register. After wrong unwind data the
+ * register may have any value, and must not be followed.
  *
- * UNWIND_INFO: byte 0 has the flags in its high 5 bits, byte 2 is the number of codes of 2 bytes, the
- * low half of byte 3 the frame register's number, 0 for none; the codes follow, an even number, and
- * then the chained function's entry. CONTEXT has the registers in the order of their numbers.
+ * UNWIND_INFO: byte 0 has the flags in its high 5 bits. Byte 2 is the number of codes of 2 bytes.
+ * The low half of byte 3 is the frame register's number, 0 for none. The codes follow, an even
+ * number, and then the chained function's entry. CONTEXT has the registers in the order of their
+ * numbers.
  */
 static bool frame_is_sound(
 	const struct unwind_walk *walk, const CONTEXT *context, const volatile uint8_t *info)
@@ -253,7 +262,7 @@ static bool frame_is_sound(
 	return frame >= walk->low && frame < walk->high;
 }
 
-/* Goes through the unwind data before the system does: here a fault is the data's own. */
+/* Reads through the unwind data before the system does: a fault here is the data's own. */
 static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
 	const RUNTIME_FUNCTION *function, uint64_t base)
 {
@@ -276,12 +285,12 @@ static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
 	return false;
 }
 
-/* What the system knows of the code at context's address. */
+/* Result of a look-up of the code at the context's address. */
 struct found {
 	PRUNTIME_FUNCTION function; /* NULL: a leaf */
 	uint64_t base;
-	uint64_t begun; /* before it was asked */
-	bool is_new; /* and is to be learnt */
+	uint64_t begun; /* unwind_cache_begin() before the look-up */
+	bool is_new; /* to be learnt */
 };
 
 static void unwind(
@@ -299,15 +308,16 @@ static void unwind(
 	}
 }
 
-/* The walk ends before this frame, which is none. */
+/* Removes the last frame, because its address is not code. */
 static void drop(struct unwind_walk *walk, const CONTEXT *context)
 {
 	if (context->Rsp > walk->slot && walk->count)
 		walk->count--;
 }
 
-/* An address that no function table has, or none that may be asked: true for a leaf, where the walk
- * goes on. Made code that was found to have called is not asked of the system again. */
+/* Handles an address that no function table covers, or that must not be looked up. Returns true for
+ * a leaf, where the walk goes on. Does not ask the system again about code made at run time that is
+ * known to have made a call. */
 static bool look_up_bare(
 	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
 {
@@ -324,11 +334,12 @@ static bool look_up_bare(
 	return false;
 }
 
-/* False where the walk ends. */
+/* Looks up the code at the context's address. Returns false if the walk ends there. */
 static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
 {
 	uint32_t known = unwind_cache_find(context->Rip);
-	bool is_own = context->Rsp <= walk->slot; /* in a frame below: not a return address */
+	/* in a frame below the start: not a return address */
+	bool is_own = context->Rsp <= walk->slot;
 
 	if (known == UNWIND_END)
 		return false;
@@ -353,7 +364,7 @@ static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct fou
 	return is_sound(walk, context, found->function, found->base);
 }
 
-/* One step, made twice, and what comes out put into the cache. */
+/* Makes one step twice, and caches the result. */
 static __attribute__((noinline)) void step_and_learn(
 	struct unwind_walk *walk, CONTEXT *context, const struct found *found)
 {
@@ -369,12 +380,12 @@ static __attribute__((noinline)) void step_and_learn(
 		packed = unwind_learn(&trial, &moved, walk->high);
 	}
 	if (found->function ||
-		packed != UNWIND_NEVER) /* of code without it that would mean a call */
+		packed != UNWIND_NEVER) /* without a table, UNWIND_NEVER would mean a call */
 		unwind_cache_put(walk->addr, packed, found->begun);
 	*context = trial.context;
 }
 
-/* One step outwards; false when there is none. */
+/* Makes one step outwards. Returns false if it cannot. */
 static bool step(struct unwind_walk *walk, CONTEXT *context)
 {
 	uint64_t rsp = context->Rsp;
@@ -390,7 +401,7 @@ static bool step(struct unwind_walk *walk, CONTEXT *context)
 	return context->Rip && context->Rsp > rsp && context->Rsp <= walk->high;
 }
 
-/* False when there is no room. */
+/* Appends a frame. Returns false if there is no room. */
 static bool keep(struct unwind_walk *walk, uint64_t addr)
 {
 	uint32_t count = walk->count;
@@ -410,17 +421,17 @@ static void unwind_slow(struct unwind_walk *walk)
 {
 	CONTEXT context;
 
-	/* Unwinding the frames from here to there gives the registers as they were there. */
+	/* Unwinding from here to slot gives the registers as they were there. */
 	RtlCaptureContext(&context);
 	walk->count = 0;
-	/* From the last frame too: it may turn out to be no code. */
+	/* Steps from the last frame too, because that shows if it is code. */
 	while (step(walk, &context)) {
 		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
 			break;
 	}
 }
 
-/* The step from where a walk stands, and whether its unwind data tells it. */
+/* Makes the next step by unwind data. Returns false if the data does not suffice. */
 static bool step_by_data(struct unwind_walk *walk)
 {
 	const RUNTIME_FUNCTION *function;
@@ -455,7 +466,7 @@ static void unwind_data(struct unwind_walk *walk)
 	walk->is_done = true;
 }
 
-/* The step from an address of code in an image that is not known yet. */
+/* Returns the step from an address of code in an image that is not in the cache. */
 static uint32_t read_step(struct unwind_walk *walk, uint64_t addr)
 {
 	const RUNTIME_FUNCTION *function;
@@ -504,12 +515,12 @@ static void unwind_region_data(struct unwind_walk *walk)
 	walk->count = found;
 }
 
-/* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll,
+/* Start of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll,
  * x64, Windows 7 to 11. */
 #define TEB_DEALLOCATION_STACK 0x1478
 
-/* What the slow way may take of the stack: some contexts of 1,232 bytes, the system's frames, those of
- * an exception's dispatch. */
+/* Stack bytes that the slow way may need: some contexts of 1,232 bytes, the system's frames, and
+ * the frames of an exception's dispatch. */
 #define SLOW_STACK_BYTES 32768
 
 #define CHECK_EVERY 4096 /* a power of 2 */
@@ -519,18 +530,19 @@ static void unwind_region_data(struct unwind_walk *walk)
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* Of a thread, and perhaps some others: what all have would be fought over. */
+/* State of a thread, and perhaps of a few others; one for all threads would be contended. */
 static struct walker {
-	__attribute__((aligned(64))) uint32_t walks; /* how many there were */
-	const void *
-		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
-	struct unwind_trail *last; /* of its last walk */
-	struct unwind_region region; /* its last stack that is not its own */
+	__attribute__((aligned(64))) uint32_t walks; /* number of walks so far */
+	/* TEB of the thread that owns the trails, forever: the next thread with this TEB inherits
+	 * them */
+	const void *owner;
+	struct unwind_trail *last; /* trail of its last walk */
+	struct unwind_region region; /* its last stack that was not the thread's own */
 	struct unwind_trail trails[TRAILS];
 	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
-/* The place of the return address, and RBP as the caller has it, can be had in assembly only. */
+/* Assembly, because C cannot get the place of the return address and the caller's RBP. */
 __asm__(".text\n"
 	".globl unwind_stack\n"
 	".def unwind_stack; .scl 2; .type 32; .endef\n"
@@ -548,8 +560,8 @@ __asm__(".text\n"
 	".seh_endproc\n");
 
 /*
- * What is to be kept of an exception. Unwind data that cannot be read is a fact of the address, and
- * is not tried again; of code in no image it may be replaced.
+ * Caches what an exception shows. Unreadable unwind data is a fact of the address, and is not tried
+ * again; that of code outside images may be replaced.
  */
 static void note_exception(const struct unwind_walk *walk)
 {
@@ -564,7 +576,7 @@ static void note_exception(const struct unwind_walk *walk)
 		__atomic_store_n(&unwind_lookup_raised, true, __ATOMIC_RELAXED);
 }
 
-/* fast: how many frames the fast walk found, or UNWIND_MISS. */
+/* Walks with the system's unwinder. fast: number of frames of the fast walk, or UNWIND_MISS. */
 static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *walk, uint32_t fast)
 {
 	walk->is_learning = fast == UNWIND_MISS;
@@ -583,7 +595,8 @@ static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *
 	return walk->count;
 }
 
-/* Whether the target's stack has room for the slow way: it must not overflow by our doing. */
+/* Returns true if the target's stack has room for the slow way: the tracer must not make it
+ * overflow. */
 static bool has_room(uint64_t slot)
 {
 	return slot - __readgsqword(TEB_DEALLOCATION_STACK) > SLOW_STACK_BYTES;
@@ -594,7 +607,7 @@ static inline struct walker *walker_of(const NT_TIB *teb)
 	return &walkers[(uint64_t)teb * 0x9e3779b97f4a7c15u >> (64 - WALKERS_LOG2)];
 }
 
-/* The number of a walk. */
+/* Counts a walk and returns its number. */
 static inline uint32_t walk_number(struct walker *walker)
 {
 	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
@@ -603,7 +616,8 @@ static inline uint32_t walk_number(struct walker *walker)
 	return number;
 }
 
-/* By where the first return address stands, and which it is: so two calls that take turns mostly have a trail each. */
+/* Chooses a trail by the place and the value of the first return address, so that two alternating
+ * calls mostly have a trail each. */
 static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t slot)
 {
 	return &walker->trails[(slot + load(slot)) * 0x9e3779b97f4a7c15u >> (64 - TRAILS_LOG2)];
@@ -612,8 +626,8 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	const void *nobody =
-		walker; /* no TEB: it stays if the thread is ended before the trails are set up */
+	/* not a TEB: stays if the thread is terminated before the trails are set up */
+	const void *nobody = walker;
 
 	if (__builtin_expect(owner == teb, 1))
 		return trail_from(walker, slot);
@@ -634,7 +648,7 @@ struct unwind_note *unwind_note(void)
 	return walker->owner == teb && walker->last->is_whole ? &walker->last->note : NULL;
 }
 
-/* The first ones at growing distances, and then every so many. */
+/* Returns true for the first walks at growing distances, then for one in CHECK_EVERY. */
 static inline bool is_to_be_checked(uint32_t number)
 {
 	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
@@ -654,7 +668,7 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 	return &trail->note;
 }
 
-/* Where the fast walk did not suffice, or is to be checked. */
+/* Continues a walk for which the fast way did not suffice, or that is to be checked. */
 static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint32_t fast)
 {
 	if (!has_room(walk->slot))
@@ -671,7 +685,7 @@ static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint
 	return walk_slowly(walk, fast);
 }
 
-/* On a stack that is not the thread's own. */
+/* Walks on a stack that is not the thread's own. */
 static __attribute__((noinline, cold)) uint32_t walk_in_region(struct unwind_walk *walk)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();

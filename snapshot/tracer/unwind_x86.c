@@ -1,8 +1,8 @@
 /*
- * The rules of 32-bit code, and who has asked for them.
+ * Rules of 32-bit code in images, and walks by them.
  *
- * Rules are read from images where they lie. Such memory may be unmapped at any moment by another thread, so what reads
- * it runs under an exception handler.
+ * Rules are read from images in place. Another thread may unmap such memory at any moment, so the
+ * code that reads it runs under an exception handler.
  */
 #include <stddef.h>
 
@@ -14,14 +14,14 @@
 
 uint64_t unwind_mismatches, unwind_exceptions;
 
-/* ---------------------------------------------------------------- a call that survives an exception */
+/* ---------------------------------------------------------------- calls that survive exceptions */
 
-/* Calls how(what); false if an exception ended that. */
+/* Calls how(what). Returns false if an exception ended the call. */
 bool unwind_guarded(void (*how)(void *), void *what);
 
 extern const char unwind_guard_out[];
 
-/* The record of the handler is the last that is pushed: the previous one, then the handler. */
+/* The handler's record is pushed last: the previous record, then the handler. */
 #define GUARD_SAVED_BYTES 20 /* from the record to EBP */
 
 __asm__(".text\n"
@@ -57,7 +57,7 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch)
 {
 	(void)dispatch;
-	/* Only reads can fault in there. */
+	/* only reads can fault in there */
 	if (exception->ExceptionCode != (DWORD)STATUS_ACCESS_VIOLATION &&
 		exception->ExceptionCode != (DWORD)STATUS_IN_PAGE_ERROR &&
 		exception->ExceptionCode != (DWORD)STATUS_GUARD_PAGE_VIOLATION)
@@ -74,22 +74,23 @@ EXCEPTION_DISPOSITION __cdecl unwind_guard_handler(
 #define PLACES 131072 /* functions of all images: 1 MiB */
 
 /*
- * Facts about an image. base is written last and cleared first: what a thread read of it is right if unwind32_begin()
- * has not changed meanwhile. That of an image that was unloaded serves again when the same comes back.
+ * Facts about an image. base is written last and cleared first: the facts that a thread has read
+ * are right if unwind32_begin() has not changed meanwhile. The entry of an unloaded image is used
+ * again when the same image comes back.
  */
 struct image {
-	uint32_t base; /* 0: it is free, or was unloaded */
+	uint32_t base; /* 0: free, or unloaded */
 	uint32_t bytes;
-	uint32_t section, section_bytes; /* of .eh_frame, from the base; 0: it has none */
-	uint32_t hash; /* of what is in it */
-	uint32_t first, count; /* of its functions, in places; 0: they are not listed */
+	uint32_t section, section_bytes; /* of .eh_frame, from the base; 0: none */
+	uint32_t hash; /* of the section's contents */
+	uint32_t first, count; /* of its functions, in places; 0: not listed */
 };
 
 static struct image images[IMAGES];
 static uint32_t image_count; /* ever used */
 static struct unwind32_place places[PLACES]; /* only ever added to */
 static uint32_t place_count;
-static uint32_t is_adding; /* a thread adds an image: for ever, if it was ended */
+static uint32_t is_adding; /* a thread adds an image; stays set if the thread was terminated */
 
 static const void *at(uint32_t addr)
 {
@@ -110,7 +111,7 @@ static struct unwind32_section section_of(const struct image *image)
 #define SECTIONS_MAX 96
 #define HEADERS_MAX 65536
 
-/* Finds .eh_frame by what is in it: the name is cut, or in the file alone. */
+/* Finds .eh_frame by its contents: its name is cut, or in the file alone. */
 static void find_section(struct image *image)
 {
 	const IMAGE_DOS_HEADER *dos = at(image->base);
@@ -156,7 +157,8 @@ static uint32_t hash_section(const struct image *image)
 	return hash;
 }
 
-/* Returns the place for an image: that of the same one, which was unloaded, or a new one; NULL: there is no room. */
+/* Returns the place for an image: that of the same image, unloaded, or a new one; NULL if there is
+ * no room. */
 static struct image *room_for(const struct image *image)
 {
 	for (uint32_t i = 0; i < image_count; i++) {
@@ -181,12 +183,12 @@ static void list_functions(struct image *image)
 	place_count += count;
 }
 
-/* An address whose rule is looked for. */
+/* Address whose rule is looked for. */
 struct question {
 	uint32_t addr, begun;
 	struct unwind32_rule rule;
-	bool is_kept; /* it is a fact of the address as long as its module is there */
-	bool is_adding; /* it has the lock of images */
+	bool is_kept; /* a fact of the address as long as its module is loaded */
+	bool is_adding; /* holds the lock of images */
 };
 
 static void end_adding(struct question *question)
@@ -195,7 +197,7 @@ static void end_adding(struct question *question)
 	__atomic_store_n(&is_adding, 0, __ATOMIC_RELEASE);
 }
 
-/* Keeps what is known of an image; one thread at a time, and another one goes without. */
+/* Keeps what is known of an image. One thread at a time does so; another thread goes without. */
 static void add_image(struct image *image, struct question *question)
 {
 	uint32_t begun = question->begun;
@@ -221,7 +223,7 @@ static void add_image(struct image *image, struct question *question)
 		if (room == images + image_count)
 			__atomic_store_n(&image_count, image_count + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&room->base, base, __ATOMIC_SEQ_CST);
-		/* The thread that forgets an image counts first, as with the rules. */
+		/* unwind_forget() counts before it clears images, as with the rules. */
 		if (unwind32_begin() != begun)
 			__atomic_store_n(&room->base, 0, __ATOMIC_SEQ_CST);
 	}
@@ -255,7 +257,7 @@ static void forget_images(uint64_t from, uint64_t to)
 	}
 }
 
-/* An image without rules, which a stack goes through. */
+/* Notes an image without rules that a stack passes through. */
 static void note_bare(uint32_t base)
 {
 	for (uint32_t i = 0; i < TRACER_BARE_IMAGES; i++) {
@@ -277,14 +279,15 @@ NTSYSAPI void NTAPI KiUserApcDispatcher(
 	PVOID function, PVOID a, PVOID b, PVOID c, CONTEXT *interrupted);
 NTSYSAPI void NTAPI KiUserExceptionDispatcher(EXCEPTION_RECORD *exception, CONTEXT *interrupted);
 
-/* Returns true if the system itself calls a function, wherever a thread was: its rules, if it has any, are not true. */
+/* Returns true if the system itself calls a function, at any point of a thread: its rules, if it
+ * has any, are not true. */
 static bool is_entered(uint32_t begin)
 {
 	return begin == (uint32_t)(uintptr_t)KiUserApcDispatcher ||
 	       begin == (uint32_t)(uintptr_t)KiUserExceptionDispatcher;
 }
 
-/* Code in an image: by its rules, by EBP where it has none. */
+/* Finds the rule of code in an image: by the image's rules, or by EBP if it has none. */
 static void ask_image(struct question *question, uint32_t base)
 {
 	struct image image = {.base = base};
@@ -307,7 +310,7 @@ static void ask_image(struct question *question, uint32_t base)
 		question->rule = (struct unwind32_rule){.kind = UNWIND32_END};
 }
 
-/* A return address lies in code, after a call. */
+/* Finds the rule of a return address, which has to be in code, after a call. */
 static void ask(void *what)
 {
 	static const struct unwind32_rule frame = UNWIND32_FRAME;
@@ -358,8 +361,8 @@ void unwind_forget_all(void)
 
 /* ---------------------------------------------------------------- walks */
 
-/* Beginning of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll, x86, Windows 7 to
- * 11; Wine's winternl.h */
+/* Start of the stack's address space: DeallocationStack in struct _TEB, public symbols of ntdll,
+ * x86, Windows 7 to 11; Wine's winternl.h. */
 #define TEB_DEALLOCATION_STACK 0xe0c
 
 /* Stack bytes that a search for a rule may need, with the dispatch of an exception. */
@@ -371,10 +374,11 @@ void unwind_forget_all(void)
 
 /* State of a thread, and perhaps of a few others; one for all threads would be contended. */
 static struct walker {
-	__attribute__((aligned(64))) const void *
-		owner; /* the TEB of the thread whose trails they are, for ever; the next one there is its heir */
-	struct unwind32_trail *last; /* of its last walk */
-	struct unwind_region region; /* its last stack that is not its own */
+	/* TEB of the thread that owns the trails, forever: the next thread with this TEB inherits
+	 * them */
+	__attribute__((aligned(64))) const void *owner;
+	struct unwind32_trail *last; /* trail of its last walk */
+	struct unwind_region region; /* its last stack that was not the thread's own */
 	struct unwind32_trail trails[TRAILS];
 	struct unwind32_walked walked[UNWIND32_MARKS];
 } walkers[1 << WALKERS_LOG2];
@@ -384,7 +388,8 @@ static inline struct walker *walker_of(const NT_TIB *teb)
 	return &walkers[(uint32_t)(uintptr_t)teb * 0x9e3779b1u >> (32 - WALKERS_LOG2)];
 }
 
-/* By where the first return address stands, and which it is: so two calls that take turns mostly have a trail each. */
+/* Chooses a trail by the place and the value of the first return address, so that two alternating
+ * calls mostly have a trail each. */
 static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t slot)
 {
 	uint32_t addr = *(const uint32_t *)at(slot);
@@ -395,8 +400,8 @@ static inline struct unwind32_trail *trail_from(struct walker *walker, uint32_t 
 static struct unwind32_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint32_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	const void *no_owner =
-		walker; /* no TEB: it stays if the thread is ended before the trails are set up */
+	/* not a TEB: stays if the thread is terminated before the trails are set up */
+	const void *no_owner = walker;
 
 	if (__builtin_expect(owner == teb, 1))
 		return trail_from(walker, slot);
@@ -441,7 +446,8 @@ const struct unwind_note *unwind_again(uint64_t slot, uint64_t rbp)
 	return &trail->note;
 }
 
-/* True if the target's stack has room to look for a rule: it must not overflow by our doing. */
+/* Returns true if the target's stack has room to look for a rule: the tracer must not make it
+ * overflow. */
 static bool has_room(void)
 {
 	const char *teb = (const char *)NtCurrentTeb();
@@ -450,7 +456,8 @@ static bool has_room(void)
 	return here - *(const uint32_t *)(teb + TEB_DEALLOCATION_STACK) > LEARN_STACK_BYTES;
 }
 
-/* Finds the rule of an address; region: the stack, if it is not the thread's own. */
+/* Finds the rule of an address. region: the stack, if it is not the thread's own. Returns false if
+ * there is no room to look. */
 static bool find_rule(uint32_t addr, const struct unwind_region *region, struct unwind32_rule *rule)
 {
 	NT_TIB before;
