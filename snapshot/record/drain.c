@@ -1,24 +1,32 @@
+/*
+ * The consumer of the rings. Each round looks which rings have events, and takes these out in the
+ * order of their times. An event passes to the replay when it is the next of its stream; otherwise
+ * its ring waits for that stream. Allocations inside the real heap are held back until their
+ * thread's next event shows if they belong to a reallocation. A ring with invalid contents is given
+ * up.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory.h"
 #include "snapshot/record/replay.h"
 
-#define STUCK_MS 5000 /* a stream's next event is not in any ring: it will not come */
+#define STUCK_MS 5000 /* a stream's next event that is in no ring by then will not come */
 #define NO_RING UINT32_MAX
-#define BATCH 4096 /* events of a ring that are taken out before its thread is told */
+#define BATCH 4096 /* events taken out of a ring before its tail is published */
 
-/* What is hsnap's of a ring. */
+/* hsnap's own state of a ring. */
 struct drained_ring {
 	uint32_t tail; /* events ever taken out */
-	uint32_t end; /* and those that were there when this round began */
-	uint32_t thread; /* whose events these are, in the recording */
-	uint32_t next_waiting; /* the next ring that waits for the same stream */
+	uint32_t end; /* events ever written, when this round began */
+	uint32_t thread; /* number in the recording of the thread whose events these are */
+	uint32_t next_waiting; /* next ring that waits for the same stream */
 	uint64_t time; /* of the event at its tail */
-	uint64_t dropped; /* as it said last */
+	uint64_t dropped; /* its counter at the last look */
 	bool is_damaged;
-	struct ring_event
-		held; /* allocated inside the heap: what its thread says next tells what it was */
+	/* allocated inside the heap: its thread's next event shows if it belongs to a
+	 * reallocation */
+	struct ring_event held;
 	uint32_t held_thread;
 	uint64_t held_ms;
 };
@@ -29,17 +37,19 @@ struct drain {
 	struct ring_area *area;
 	uint32_t ring_count, events_log2;
 	struct drained_ring *rings;
-	uint32_t *heap, heap_count; /* rings that have events, the earliest of them first */
-	uint32_t *held, held_count; /* rings that hold one */
-	uint32_t waiting[RING_STREAMS]; /* rings whose event is not the next of its stream */
-	uint32_t orders[RING_STREAMS]; /* the next */
-	uint32_t limits[RING_STREAMS]; /* those that may not pass, if is_limited */
+	/* rings that have events, as a binary heap: the earliest event first */
+	uint32_t *heap, heap_count;
+	uint32_t *held, held_count; /* rings that hold an event */
+	/* by stream: list of rings whose event is not the stream's next */
+	uint32_t waiting[RING_STREAMS];
+	uint32_t orders[RING_STREAMS]; /* order of each stream's next event */
+	uint32_t limits[RING_STREAMS]; /* orders that may not pass, if is_limited */
 	bool is_limited;
 	uint64_t last, last_ms, now, now_ms; /* the last call, and this one */
-	uint64_t dropped; /* for want of any ring, as was said last */
-	uint64_t lost; /* events, for whatever reason */
-	uint64_t moved_ms; /* when an event last passed, or none was left */
-	uint32_t thread; /* that the recorder was told */
+	uint64_t dropped; /* events that found no ring, at the last look */
+	uint64_t lost; /* events lost for any reason */
+	uint64_t moved_ms; /* when an event last passed, or no ring was waiting */
+	uint32_t thread; /* thread that the recorder was last set to */
 	bool is_begun;
 };
 
@@ -135,7 +145,7 @@ static void damage(struct drain *drain, uint32_t ring)
 	lose(drain, drain->rings[ring].end - drain->rings[ring].tail);
 }
 
-/* Which rings have events, and what they have dropped. */
+/* Finds the rings that have events, and counts the events that they have dropped. */
 static void look(struct drain *drain)
 {
 	uint64_t all_dropped = __atomic_load_n(&drain->area->dropped, __ATOMIC_RELAXED);
@@ -157,7 +167,7 @@ static void look(struct drain *drain)
 			lose(drain, dropped - ring->dropped);
 		ring->dropped = dropped;
 		ring->end = ring->tail + ready;
-		if (ring->is_damaged) { /* its threads go on */
+		if (ring->is_damaged) { /* its threads go on: discard their events */
 			ring->tail = ring->end;
 			ring_consume(&drain->area->rings[i], ring->tail);
 		}
@@ -184,8 +194,9 @@ static bool tell(struct drain *drain, uint32_t thread, const struct ring_event *
 /* ---------------------------------------------------------------- what moves */
 
 /*
- * The real RtlReAllocateHeap may call the hooked RtlAllocateHeap, and RtlFreeHeap, for a block that moves. What its
- * thread says then of the same address is what was asked for; until then nobody else knows the address.
+ * Holds back an allocation inside the heap. The real RtlReAllocateHeap may call the hooked
+ * RtlAllocateHeap, and RtlFreeHeap, for a block that moves. The thread's next event of that address
+ * is the request itself; until then no other thread knows the address.
  */
 static void hold(struct drain *drain, uint32_t index, const struct ring_event *event)
 {
@@ -198,7 +209,7 @@ static void hold(struct drain *drain, uint32_t index, const struct ring_event *e
 	drain->held[drain->held_count++] = index;
 }
 
-/* It was an allocation like others. */
+/* Passes a held event, which was an ordinary allocation. */
 static bool release(struct drain *drain, uint32_t at)
 {
 	const struct drained_ring *ring = &drain->rings[drain->held[at]];
@@ -207,8 +218,8 @@ static bool release(struct drain *drain, uint32_t at)
 	return tell(drain, ring->held_thread, &ring->held);
 }
 
-/* Before an event passes: what is held goes before it, or is the same block. *is_over: so is the event, which frees
- * what was never said. */
+/* Settles held events before an event passes: a held event goes first, or is of the same block.
+ * *is_over: the passing event is dropped, too, because it frees a block that was never reported. */
 static bool settle(
 	struct drain *drain, uint32_t index, const struct ring_event *event, bool *is_over)
 {
@@ -231,7 +242,7 @@ static bool settle(
 	return is_sound;
 }
 
-/* Those whose threads have said nothing more for so long. */
+/* Passes the held events whose threads have been silent for late_ms. */
 static void release_late(struct drain *drain, uint64_t late_ms)
 {
 	for (uint32_t i = drain->held_count; i-- > 0;) {
@@ -240,7 +251,8 @@ static void release_late(struct drain *drain, uint64_t late_ms)
 	}
 }
 
-/* An event passes, which is the next of its stream, or is in none. False: the ring makes no sense. */
+/* Passes an event that is the next of its stream, or in no stream. Returns false if the ring has
+ * invalid contents. */
 static bool pass(struct drain *drain, uint32_t index, const struct ring_event *event)
 {
 	struct drained_ring *ring = &drain->rings[index];
@@ -261,7 +273,7 @@ static bool pass(struct drain *drain, uint32_t index, const struct ring_event *e
 	return true;
 }
 
-/* Those that waited for this stream may go on. */
+/* Lets the rings that waited for this stream go on. */
 static void wake(struct drain *drain, uint32_t stream)
 {
 	uint32_t ring = drain->waiting[stream];
@@ -275,7 +287,7 @@ static void wake(struct drain *drain, uint32_t stream)
 	}
 }
 
-/* Whether it is not one of those of its stream that have passed. */
+/* Returns true if the event is not one of those of its stream that have passed. */
 static bool may_come(const struct drain *drain, const struct ring_event *event)
 {
 	return event->stream < RING_STREAMS &&
@@ -287,7 +299,7 @@ static bool is_beyond_limit(const struct drain *drain, const struct ring_event *
 	return drain->is_limited && (int32_t)(event->order - drain->limits[event->stream]) >= 0;
 }
 
-/* Takes events out of a ring as long as they are the earliest and may pass: how many. */
+/* Takes events out of a ring while they are the earliest and may pass. Returns their number. */
 static size_t take(struct drain *drain, uint32_t index)
 {
 	struct drained_ring *ring = &drain->rings[index];
@@ -327,7 +339,7 @@ static size_t take(struct drain *drain, uint32_t index)
 	return count;
 }
 
-/* The rings that wait have waited too long: what their streams lack is lost. */
+/* Gives up the events that rings have waited for too long: they are lost. */
 static void skip(struct drain *drain)
 {
 	for (uint32_t stream = 0; stream < RING_STREAMS; stream++) {

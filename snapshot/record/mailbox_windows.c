@@ -1,3 +1,7 @@
+/*
+ * The mailbox of a recorded process: a named section with one mark, two events, and a mutex of the
+ * senders.
+ */
 #include "snapshot/record/session.h"
 
 #include <stdio.h>
@@ -12,17 +16,18 @@
 
 #define PATIENCE_MS 10000
 
-/* In shared memory: one mark at a time. */
+/* The section: one mark at a time. */
 struct letter {
-	volatile LONG is_sent; /* the recorder clears it */
-	volatile LONG is_refused; /* its answer: the recording is over */
+	volatile LONG is_sent; /* set by the sender; the recorder clears it */
+	volatile LONG is_refused; /* the recorder's answer: the recording has ended */
 	char label[MAILBOX_LABEL_BYTES];
 };
 
 struct mailbox {
-	HANDLE section, stop, taken, turn; /* events; a mutex of those that send */
+	/* stop and taken are events; turn is a mutex of the senders */
+	HANDLE section, stop, taken, turn;
 	struct letter *letter;
-	char name[40]; /* of the process, for messages */
+	char name[40]; /* name of the process, for messages */
 };
 
 static int fail(const struct mailbox *mailbox, DWORD code, struct err *err)
@@ -50,7 +55,7 @@ void mailbox_free(struct mailbox *mailbox)
 	free(mailbox);
 }
 
-/* space: where sessions see the name, or empty. */
+/* Makes the name of an object. space: the namespace in which sessions see the name, or empty. */
 static const wchar_t *name_of(
 	wchar_t name[60], const wchar_t *space, uint32_t pid, const wchar_t *part)
 {
@@ -162,7 +167,8 @@ int mailbox_mark(struct mailbox *mailbox, const char *label, struct err *err)
 			MAILBOX_LABEL_BYTES - 1);
 	if (WaitForSingleObject(mailbox->turn, PATIENCE_MS) == WAIT_TIMEOUT)
 		return err_set(err, ERR_BUSY, mailbox->name, "its recorder does not answer");
-	WaitForSingleObject(mailbox->taken, 0); /* of one that nobody waited for any more */
+	/* clears the answer to a mark whose sender stopped waiting */
+	WaitForSingleObject(mailbox->taken, 0);
 	strcpy(mailbox->letter->label, label);
 	InterlockedExchange(&mailbox->letter->is_sent, 1);
 	is_taken = WaitForSingleObject(mailbox->taken, PATIENCE_MS) == WAIT_OBJECT_0;

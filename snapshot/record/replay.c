@@ -1,3 +1,7 @@
+/*
+ * Replay of the rings' events: blocks and ranges of the tracer become allocations and frees of the
+ * recording (core/record/live.h). Kinds of blocks are cached, because most of them repeat.
+ */
 #include "snapshot/record/replay.h"
 
 #include <stdlib.h>
@@ -13,7 +17,7 @@
 
 _Static_assert(TRACER_ADDR_BITS == LIVE_ADDR_BITS, "tags are the same");
 
-/* What a kind is looked up by, most often. */
+/* Entry of the cache of kinds. */
 struct cached_kind {
 	uint64_t what, heap; /* as in struct tracer_block; the handle */
 	uint32_t kind;
@@ -27,7 +31,7 @@ struct replay {
 	struct live_blocks *blocks;
 	struct live_ranges *ranges;
 	uint64_t multiplier;
-	uint8_t *gone; /* by tag: how many streams have said that the heap is */
+	uint8_t *gone; /* by tag: number of streams that have reported the heap's end */
 	struct cached_kind *kinds;
 };
 
@@ -96,8 +100,9 @@ void replay_add_block(
 		begin_block(replay, &block, heap);
 }
 
-/* Every stream says once that a heap is gone, behind all that it has to say of its blocks. Those that are older than
- * the tracer have no tag. */
+/* Counts the streams that report a heap's end: each does so once, after all its events of the
+ * heap's blocks. With the last report the blocks end. Blocks that are older than the tracer have no
+ * tag. */
 static void heap_is_gone(struct replay *replay, uint32_t tag, uint64_t handle)
 {
 	if (++replay->gone[tag] < TRACER_SHARDS)
@@ -121,7 +126,7 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 		[RING_RANGE_GIVE_UP] = LIVE_GIVE_UP,
 		[RING_RANGE_TAKE] = LIVE_TAKE};
 	uint64_t start = ring_event_addr(event), bytes = ring_event_range_bytes(event);
-	enum record_memory memory = RECORD_COMMITTED; /* where nobody asks */
+	enum record_memory memory = RECORD_COMMITTED; /* not used for RING_RANGE_TAKE */
 	uint32_t stack;
 
 	if (!bytes || bytes > ADDR_MASK + 1 - start)
@@ -136,7 +141,7 @@ static bool range_event(struct replay *replay, const struct ring_event *event)
 		live_ranges_change(
 			replay->ranges, changes[event->type], start, start + bytes, memory, stack);
 	} else {
-		/* Whoever freed what was there was not seen. */
+		/* the free of earlier memory there was not seen */
 		live_ranges_change(
 			replay->ranges, LIVE_TAKE, start, start + bytes, memory, RECORD_NO_STACK);
 		live_ranges_change(replay->ranges, LIVE_FILL, start, start + bytes, memory, stack);

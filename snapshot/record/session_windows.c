@@ -1,3 +1,9 @@
+/*
+ * A recording in progress. begin() reads the state of the suspended process and opens the file.
+ * Then a thread of the session moves events from the rings to the file, takes marks from the
+ * mailbox, and compares the live blocks with the heaps. The main thread begins and ends the
+ * session.
+ */
 #include "snapshot/record/session.h"
 
 #include <inttypes.h>
@@ -16,40 +22,40 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define ROUND_MS 1 /* between two looks at the rings, where they were not fuller than that: */
+#define ROUND_MS 1 /* pause between two looks at the rings, if they had fewer events than: */
 #define LITTLE(ring_events) ((ring_events) / 4)
 #define FLUSH_MS 1000
-#define END_TRIES 10 /* to take the tracer out */
-#define LIMIT_MS 5000 /* for the events from before a look at the heaps to come */
-#define LOOK_MS 100 /* between two looks for modules that came or went */
+#define END_TRIES 10 /* to remove the tracer */
+#define LIMIT_MS 5000 /* for the events from before a look at the heaps to arrive */
+#define LOOK_MS 100 /* between two looks for loaded or unloaded modules */
 
 struct record_session {
 	const struct record_session_plan *plan;
 	struct recording_link link;
 	struct ring_section rings;
 	HANDLE thread;
-	HANDLE caught_up, over; /* from the thread */
+	HANDLE caught_up, over; /* set by the thread */
 	volatile LONG is_ending, wants_to_catch_up;
-	struct target target; /* of our own, as long as the session */
+	struct target target; /* our own, open as long as the session */
 	struct recorder *recorder;
 	struct replay *replay;
 	struct drain *drain;
 	struct stack_reader *stacks;
-	struct walk walk; /* what was there when it began */
-	struct tracer_copy traced; /* and what the tracer knew of it, if it was on */
+	struct walk walk; /* blocks at the beginning */
+	struct tracer_copy traced; /* the tracer's tables at the beginning, if it was on */
 	struct mailbox *mailbox;
 	int64_t begin_ms, flushed_ms, end_ms;
-	uint64_t looked_ms; /* since then */
+	uint64_t looked_ms; /* since begin_ms */
 	uint64_t area_addr;
-	uint64_t dropped_before, dropped; /* by the tracer, up to the beginning and to now */
-	uint64_t unseen; /* blocks that no heap had, up to now */
-	bool doubted; /* so many had none that the walk was not believed */
-	bool is_uncompared; /* the heaps could not be walked when they were last to be compared with the events */
-	bool began_busy; /* threads were in the heaps' functions */
-	bool is_on; /* the tracer: its counters are not those of an earlier session */
-	unsigned end_tries; /* that failed */
-	struct err end_err; /* of the last one, when it was given up */
-	bool is_full, is_broken; /* the file: at its size; not to be written */
+	uint64_t dropped_before, dropped; /* by the tracer, before the recording and up to now */
+	uint64_t unseen; /* blocks that were in no heap, up to now */
+	bool doubted; /* the walk was not trusted, because too many blocks were in no heap */
+	bool is_uncompared; /* the heaps could not be walked when they were last to be compared */
+	bool began_busy; /* threads were in the heaps' functions at the beginning */
+	bool is_on; /* the tracer is on: its counters are not those of an earlier session */
+	unsigned end_tries; /* failed tries */
+	struct err end_err; /* of the last try, when the end was given up */
+	bool is_full, is_broken; /* the file has reached its size; it cannot be written */
 };
 
 static int fail(const char *what, struct err *err)
@@ -62,7 +68,7 @@ static int fail(const char *what, struct err *err)
 
 /* ---------------------------------------------------------------- what was there before */
 
-/* Blocks that the tracer did not see, and all blocks where it was not on. */
+/* Adds blocks that the tracer did not see, or all blocks if it was off. */
 static void add_walked(struct record_session *session)
 {
 	for (size_t i = 0; i < session->walk.block_count; i++) {
@@ -85,7 +91,7 @@ static void add_traced(struct record_session *session, const struct tracer_block
 	replay_event(session->replay, &event);
 }
 
-/* As if it had been reserved just now and then, if it is not only that, used. */
+/* Adds a range as if it were reserved now and then, unless it is only reserved, committed. */
 static void add_range(struct record_session *session, const struct tracer_range *range)
 {
 	uint64_t pages = (range->end - range->start) / TRACER_PAGE;
@@ -104,7 +110,8 @@ static void add_range(struct record_session *session, const struct tracer_range 
 	replay_event(session->replay, &event);
 }
 
-/* Of what is just being freed the tracer has said all that it will; it is put back with an event. */
+/* Adds the tracer's ranges, except those that are being freed: the tracer has recorded their free
+ * already, and records an event if it puts them back. */
 static void add_ranges(struct record_session *session)
 {
 	const struct tracer_part *nodes = &session->traced.parts[PART_RANGES];
@@ -118,7 +125,7 @@ static void add_ranges(struct record_session *session)
 	}
 }
 
-/* The first events: what was read while the process stood still. */
+/* Adds the first events: the state that was read while the process was suspended. */
 static void add_old(struct record_session *session)
 {
 	struct tracer_copy *traced = &session->traced;
@@ -149,7 +156,8 @@ static uint64_t counter(struct record_session *session, size_t offset)
 	return value;
 }
 
-/* What found no room in the tracer's tables is no event. When the process is gone the last word counts. */
+/* Counts changes that found no room in the tracer's tables as lost, because they have no events.
+ * After the process has exited, the last value counts. */
 static void notice_dropped(struct record_session *session)
 {
 	uint64_t dropped = counter(session, offsetof(struct tracer_area, dropped_blocks)) +
@@ -168,8 +176,8 @@ static size_t pass_events(struct record_session *session)
 		session->drain, ring_time(), (uint64_t)(os_clock_ms() - session->begin_ms));
 }
 
-/* Ends blocks that no heap has. Many of them, on a Windows that is not known to free blocks unseen, are more likely blocks that
- * the walk cannot see. */
+/* Ends blocks that are in no heap. If there are many, on a Windows that is not known to free blocks
+ * unseen, they are more likely blocks that the walk cannot see. */
 static void keep_blocks(struct record_session *session, const struct heap_look *look)
 {
 	bool is_freed;
@@ -185,8 +193,8 @@ static void keep_blocks(struct record_session *session, const struct heap_look *
 	session->doubted |= !is_freed;
 }
 
-/* Ends the blocks that are live by their events, and that no heap has. Events from after the look at the heaps wait until
- * then. Each look covers all that the earlier ones would have. */
+/* Ends the blocks that are live by their events, and in no heap. Events from after the look at the
+ * heaps wait until then. Each look covers everything that earlier looks would have covered. */
 static void drop_unseen(struct record_session *session)
 {
 	const int64_t start = os_clock_ms();
@@ -210,7 +218,8 @@ static void drop_unseen(struct record_session *session)
 	session->is_uncompared = !is_compared && session->target.ops->is_alive(&session->target);
 }
 
-/* A mark that was sent before this comes after all that the program had done by then. */
+/* Does one round. A mark that was sent before this call comes after everything that the program had
+ * done by then. */
 static size_t go_round(struct record_session *session)
 {
 	char label[MAILBOX_LABEL_BYTES];
@@ -246,7 +255,7 @@ static bool is_to_end(struct record_session *session)
 	       (plan->for_ms && os_clock_ms() - session->begin_ms >= plan->for_ms);
 }
 
-/* What is in the rings still comes. */
+/* Ends the recording when it is time to. Events that are in the rings are still written. */
 static void end_in_time(struct record_session *session)
 {
 	char why[1400];
@@ -262,7 +271,7 @@ static void end_in_time(struct record_session *session)
 	if (rc == -ERR_GONE || rc == -ERR_NOT_TRACED)
 		rc = 0;
 	if (rc == -ERR_BUSY || (rc && ++session->end_tries < END_TRIES))
-		return; /* with the next round again */
+		return; /* tries again in the next round */
 	if (rc)
 		err_set(&session->end_err, ERR_SYSTEM, session->target.name,
 			"the tracer stays in it until 'hsnap detach': %s",
@@ -326,7 +335,7 @@ static DWORD WINAPI run(void *ctx)
 
 /* ---------------------------------------------------------------- beginning */
 
-/* Reads what is there already, while the process stands still. */
+/* Reads the existing blocks while the process is suspended. */
 static int read_old(struct record_session *session, struct target *target, uint64_t area_addr,
 	bool is_traced, struct err *err)
 {
@@ -342,7 +351,8 @@ static int read_old(struct record_session *session, struct target *target, uint6
 	else if (!rc && session->plan->sample_bytes &&
 		 session->plan->sample_bytes != session->traced.area.sample_bytes)
 		rc = err_set(err, ERR_TRACED, target->name, "with another --sample");
-	if (rc || session->traced.area.sample_bytes) /* what was not chosen has no end there */
+	/* blocks that were not sampled have no free in the recording */
+	if (rc || session->traced.area.sample_bytes)
 		return rc;
 	if (memory_init(&memory, target))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
@@ -353,7 +363,7 @@ static int read_old(struct record_session *session, struct target *target, uint6
 
 static struct drain *new_drain(struct record_session *session)
 {
-	const struct tracer_area *area = &session->traced.area; /* all 0 where the tracer was off */
+	const struct tracer_area *area = &session->traced.area; /* all 0 if the tracer was off */
 	const struct ring_section *rings = &session->rings;
 	uint32_t orders[RING_STREAMS];
 
@@ -412,7 +422,7 @@ void record_session_look(struct record_session *session)
 	WaitForMultipleObjects(2, either, FALSE, INFINITE);
 }
 
-/* The process is at its exit: a thread of it holds locks, and waits. */
+/* Catches up at the exit of the process: a thread of the process holds locks, and waits. */
 static void catch_up(void *ctx)
 {
 	struct record_session *session = ctx;
@@ -475,7 +485,7 @@ static void take_result(const struct record_session *session, struct record_sess
 		result->wait_count += session->rings.area->rings[i].waits;
 		waited += session->rings.area->rings[i].waited;
 	}
-	os_sleep_ms(waited ? 20 : 0); /* how long a unit is */
+	os_sleep_ms(waited ? 20 : 0); /* measures the length of a unit */
 	units = ring_time() - from;
 	result->waited_ms = waited && units ? waited * 20 / units : 0;
 }

@@ -1,3 +1,8 @@
+/*
+ * Reader of the tracer's stacks while the target runs. It keeps a listing of the loaded modules,
+ * and a copy of the tracer's unloads, and reports changes of both to the recorder. Each stack is
+ * read once: its frames are assigned to the modules that were loaded when the stack was made.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,17 +13,16 @@
 #include "snapshot/record/replay.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define LISTING_MS                                                                                 \
-	200 /* between two listings for code in no module, where it is not known if one came */
+#define LISTING_MS 200 /* between two listings for code in no module, if loads are not counted */
 #define TRIES 5
 #define NO_PAGE UINT64_MAX
-#define PAGE_BYTES ((uint64_t)65536) /* the tracer commits its stacks by that */
+#define PAGE_BYTES ((uint64_t)65536) /* the tracer commits its stacks in steps of this */
 
-/* What was said last of a module, by its number in the recording. */
+/* Last reported state of a module, by its number in the recording. */
 struct module_state {
-	uint32_t listing; /* the last one that it was in */
+	uint32_t listing; /* number of the last listing that it was in */
 	bool is_known, is_loaded;
-	bool is_missed; /* a listing lacked it: the tracer has yet to tell that it was unloaded */
+	bool is_missed; /* a listing lacked it: the tracer has yet to report its unload */
 };
 
 struct stack_reader {
@@ -26,27 +30,31 @@ struct stack_reader {
 	struct target *target;
 	uint64_t area_addr, stacks, stacks_limit; /* stacks 0: not known yet */
 	struct u64map known; /* the tracer's id -> the recording's number */
-	struct snapshot listing; /* its modules, sorted by base */
-	uint32_t *numbers; /* of these, in the recording */
+	struct snapshot listing; /* loaded modules, sorted by base */
+	uint32_t *numbers; /* their numbers in the recording */
 	struct module_state *states;
 	size_t state_count, state_cap;
 	uint32_t listing_count;
-	bool is_listed; /* once at least: what comes and goes is said from then on */
-	uint32_t load_count; /* when they were listed, as the tracer says it */
-	bool may_lack; /* what was unloaded about then was taken out, and may have come back before */
-	struct tracer_copy *gone; /* modules that were unloaded; no blocks, no stacks */
-	uint64_t unload_count; /* when they were read; what is listed was there later */
-	size_t gone_count; /* that were said to be unloaded */
-	uint64_t look_ms; /* the last look, in the recording */
+	bool is_listed; /* there has been a listing: loads and unloads are reported */
+	uint32_t load_count; /* the tracer's count of loads at the last listing */
+	/* modules unloaded near the last listing were removed from it, and may have been loaded
+	 * again before it */
+	bool may_lack;
+	struct tracer_copy *gone; /* unloaded modules; no blocks, no stacks */
+	uint64_t unload_count; /* count when they were read; the listing is later */
+	size_t gone_count; /* unloads that were reported */
+	uint64_t look_ms; /* time of the last look, in the recording */
 	int64_t listed_ms;
-	size_t bare_count; /* bare images of the tracer's list that the recording has a remark on */
-	uint64_t page_at; /* where among the stacks the page is that was read last; NO_PAGE: none */
+	/* bare images of the tracer's list that have a remark in the recording */
+	size_t bare_count;
+	uint64_t page_at; /* offset in the stacks of the page that was read last; NO_PAGE: none */
 	unsigned char page[PAGE_BYTES];
 };
 
 /* ---------------------------------------------------------------- modules */
 
-/* How many modules the target has unloaded, and loaded, as the tracer says; or what was known of it. */
+/* Return the tracer's counts of unloads and of loads. If a count cannot be read, the last one
+ * holds. */
 static uint64_t unloads_now(const struct stack_reader *reader)
 {
 	uint64_t count = reader->unload_count;
@@ -65,7 +73,8 @@ static uint32_t loads_now(const struct stack_reader *reader)
 	return count;
 }
 
-/* What was found out of a module at the last listing holds for it still, unless it was unloaded since. */
+/* Copies the identity of modules from the last listing, which holds unless a module was unloaded
+ * since. */
 static void keep_identities(const struct stack_reader *reader, struct snapshot *listing)
 {
 	const struct snapshot *last = &reader->listing;
@@ -85,7 +94,8 @@ static void keep_identities(const struct stack_reader *reader, struct snapshot *
 	}
 }
 
-/* A module is there, or is not any more. What the first listing has was there from the beginning. */
+/* Reports that a module is loaded, or not any more. Modules of the first listing were loaded from
+ * the beginning. */
 static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 {
 	struct module_state *state;
@@ -107,7 +117,8 @@ static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 	state->is_known = true;
 }
 
-/* Those that are not in the new listing, whose numbers are not the reader's yet, went without a word. */
+/* Lists the loaded modules. Modules that the new listing lacks were unloaded without notice;
+ * numbers still belongs to the old one there. */
 static void list_modules(struct stack_reader *reader)
 {
 	struct snapshot listing;
@@ -148,7 +159,8 @@ static void list_modules(struct stack_reader *reader)
 	reader->is_listed = true;
 }
 
-/* Takes what was unloaded out of the listing, if it is there and not what came to its place: its number there. */
+/* Removes an unloaded module from the listing, unless another module has taken its place. Returns
+ * its number, or RECORD_NO_MODULE. */
 static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 {
 	struct snapshot *listing = &reader->listing;
@@ -170,7 +182,7 @@ static uint32_t take_out(struct stack_reader *reader, const struct module *went)
 	return number;
 }
 
-/* What came and went unseen is said to have done both now. */
+/* Reports an unload. A module whose load was not seen is reported as loaded and unloaded now. */
 static void leave(struct stack_reader *reader, const struct module *went)
 {
 	uint32_t number = take_out(reader, went);
@@ -185,7 +197,7 @@ static void leave(struct stack_reader *reader, const struct module *went)
 	say(reader, number, false);
 }
 
-/* Reads what was unloaded: false when it cannot be, or is not all that was. */
+/* Reads the unloaded modules. Returns false if it cannot, or if some are missing. */
 static bool read_unloads(struct stack_reader *reader)
 {
 	struct tracer_copy *copy = xmalloc(sizeof(*copy));
@@ -195,7 +207,7 @@ static bool read_unloads(struct stack_reader *reader)
 	int rc = -1;
 
 	tracer_copy_init(copy);
-	for (int i = 0; rc && i < TRIES; i++) /* the target goes on meanwhile */
+	for (int i = 0; rc && i < TRIES; i++) /* the target runs meanwhile */
 		rc = tracer_copy_read_unloads(copy, reader->target, reader->area_addr, &err);
 	if (!rc) {
 		struct tracer_copy *last = reader->gone;
@@ -209,13 +221,13 @@ static bool read_unloads(struct stack_reader *reader)
 	for (; reader->gone_count < reader->gone->modules.extent_count; reader->gone_count++) {
 		if (!tracer_modules_unload(&reader->gone->modules, reader->gone_count, &went))
 			is_all = false;
-		else if (reader->is_listed) /* or else before the recording */
+		else if (reader->is_listed) /* otherwise before the recording */
 			leave(reader, &went);
 	}
 	return !rc && is_all && reader->gone_count == reader->unload_count;
 }
 
-/* What was unloaded is in the listing no more: false when it is not known what. */
+/* Removes unloaded modules from the listing. Returns false if some of them are not known. */
 static bool notice_unloads(struct stack_reader *reader)
 {
 	uint64_t count = unloads_now(reader);
@@ -226,14 +238,14 @@ static bool notice_unloads(struct stack_reader *reader)
 	return read_unloads(reader);
 }
 
-/* Whether a module may have come since they were listed. */
+/* Returns true if a module may have been loaded since the last listing. */
 static bool has_loaded(const struct stack_reader *reader)
 {
 	return reader->may_lack || loads_now(reader) != reader->load_count;
 }
 
-/* Which modules are there. What is unloaded while they are listed goes again; where the tracer does not tell all of it,
- * they are listed when none is. */
+/* Lists the loaded modules and removes those that were unloaded meanwhile. Where the tracer does
+ * not know all unloads, repeats that until there is no unload during a listing. */
 static void find_modules(struct stack_reader *reader)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -253,8 +265,8 @@ static const struct module *find(const struct stack_reader *reader, uint64_t fra
 }
 
 /*
- * Whether it is known in which module a frame is. A module that was going when modules were listed may still have been
- * among them, and another one have come to its place since.
+ * Returns true if the module of a frame is known. The listing may still have a module that was
+ * being unloaded, and another one may have taken its place since.
  */
 static bool is_found(const struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
@@ -277,9 +289,10 @@ static bool are_found(
 }
 
 /*
- * Before the frames of a stack are placed. Unloads are read as of now, or as of a moment after it was made; in the
- * listing is what was there behind the last of them. Code that is in no module known may be in one that came: that was
- * there before the stack, so it is in a listing that is made now, or has been unloaded since.
+ * Updates the modules before the frames of a stack are placed. Unloads are read as of now, or as of
+ * a moment after the stack was made. The listing has the modules that were loaded after the last of
+ * these unloads. Code in no known module may be in a new module. That module was loaded before the
+ * stack was made, so it is in a listing that is made now, or has been unloaded since.
  */
 static void look_at_modules(
 	struct stack_reader *reader, const uint64_t *frames, uint32_t count, uint32_t born)
@@ -325,7 +338,7 @@ void stack_reader_begin(struct stack_reader *reader)
 	reader->page_at = NO_PAGE;
 }
 
-/* Reads from the stacks, and keeps the page: what comes next is likely there, too. */
+/* Reads from the stacks. Keeps the page, because the next stack is likely there, too. */
 static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size_t bytes)
 {
 	uint64_t offset = at % PAGE_BYTES, page_at = at - offset;
@@ -341,7 +354,8 @@ static bool read_stacks(struct stack_reader *reader, uint64_t at, void *to, size
 	return true;
 }
 
-/* The frames of a record, and of how many unloads they are; how many, 0: it is none. */
+/* Reads the frames of a record and its `born`. Returns the number of frames, or 0 if there is no
+ * such record. */
 static uint32_t read_frames(
 	struct stack_reader *reader, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX], uint32_t *born)
 {
@@ -357,7 +371,8 @@ static uint32_t read_frames(
 	return head.depth;
 }
 
-/* In a module that was unloaded since the stack was made, or else in one that is there. */
+/* Assigns a frame to a module that was unloaded since the stack was made, otherwise to a loaded
+ * one. */
 static struct record_frame place_frame(struct stack_reader *reader, uint64_t frame, uint32_t born)
 {
 	const struct tracer_modules *gone = &reader->gone->modules;
@@ -369,7 +384,7 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 	if (unload != SIZE_MAX && tracer_modules_unload(gone, unload, &went)) {
 		found.module = recorder_module(reader->recorder, &went);
 		if (found.module >= reader->state_count || !reader->states[found.module].is_known)
-			say(reader, found.module, false); /* it went before the recording */
+			say(reader, found.module, false); /* it was unloaded before the recording */
 		found.offset = frame - went.base;
 	} else if (unload != SIZE_MAX ||
 		   (frame && tracer_unload_is_lost(&reader->gone->area, born, frame - 1))) {
@@ -381,7 +396,7 @@ static struct record_frame place_frame(struct stack_reader *reader, uint64_t fra
 	return found;
 }
 
-/* The tracer is on by the time of the first stack. */
+/* Finds the stack area. The tracer is on by the time of the first stack. */
 static bool find_stacks(struct stack_reader *reader)
 {
 	struct tracer_area *area = xmalloc(sizeof(*area));
@@ -402,7 +417,7 @@ static uint32_t read_stack(struct stack_reader *reader, uint32_t id)
 	uint32_t born = 0, count = 0;
 	int tries = 1;
 
-	/* That of a process which has ended cannot be read any more. */
+	/* the stacks of a process that has exited cannot be read any more */
 	do {
 		if (reader->stacks || find_stacks(reader))
 			count = read_frames(reader, id, frames, &born);
@@ -442,8 +457,8 @@ struct stack_reader *stack_reader_new(
 	snapshot_init(&reader->listing);
 	notice_unloads(reader);
 	find_modules(reader);
-	reader->unload_count =
-		reader->gone->area.unload_count; /* or it was that of an earlier session */
+	/* the count found at first may have been that of an earlier session */
+	reader->unload_count = reader->gone->area.unload_count;
 	return reader;
 }
 

@@ -1,3 +1,4 @@
+/* Walks of the heaps during a recording, to find blocks that were freed without an event. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -5,7 +6,7 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/record/replay.h"
 
-#define TRIES_MAX 100 /* while a thread stands inside a heap */
+#define TRIES_MAX 100 /* while a thread is inside a heap */
 #define RETRY_MS 1
 
 /* Reads the number of the next event of each stream. */

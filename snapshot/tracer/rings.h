@@ -27,8 +27,8 @@
  *   RING_ALLOC     block is live. If a block is known at its address, that one ended first: its
  *                  heap was destroyed, or its free was not seen (or dropped).
  *   RING_ALLOC_INSIDE like RING_ALLOC, by a function of the real heap. If its thread's next event
- *                  is RING_ALLOC (or RING_FREE) of that address, apart from RING_FREE_OLD of others,
- *                  this allocation was a part of it.
+ *                  is RING_ALLOC (or RING_FREE) of that address, apart from RING_FREE_OLD of
+ *                  others, this allocation was a part of it.
  *   RING_FREE      block, as in its RING_ALLOC, is no longer live. If no block is known there,
  *                  nothing happened.
  *   RING_FREE_OLD  like RING_FREE, for a block that was in no table when the recording began,
