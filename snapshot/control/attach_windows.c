@@ -1,3 +1,8 @@
+/*
+ * The life of a traced process: traced_*() follow one that hsnap started, from its first thread's
+ * load of the tracer to its end; control_attach() and control_detach() trace a process that already
+ * runs.
+ */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -23,7 +28,7 @@ int traced_prepare(
 	}
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
-	/* Not waited for: who has it may wait for us to resume the process. */
+	/* No waiting: the holder may wait for us to resume the process. */
 	if (!rc && !process_lock_take(&traced->lock, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
@@ -31,7 +36,7 @@ int traced_prepare(
 	return rc;
 }
 
-/* A handle of the process's for one of ours, or 0. */
+/* Duplicates one of our handles into the process. Returns the process's handle, or 0. */
 static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
@@ -42,8 +47,8 @@ static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
 	return (uintptr_t)theirs;
 }
 
-/* Two events at which the process meets hsnap: one that it sets, at addr in its memory, and one that it
- * waits for, behind it. */
+/* Creates two events at which the process meets hsnap, and writes the process's handles of them to
+ * addr: an event that the process sets, then one that it waits for. */
 static bool share_events(
 	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
 {
@@ -58,7 +63,7 @@ static bool share_events(
 		       traced->process, (void *)(uintptr_t)addr, theirs, sizeof(theirs), NULL);
 }
 
-/* As share_events() and traced_child() take them. */
+/* Layout that share_events() and traced_child() rely on. */
 _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 			       offsetof(struct tracer_area, exit_reached) + 8 &&
 		       offsetof(struct tracer_area, child_taken) ==
@@ -69,7 +74,7 @@ _Static_assert(offsetof(struct tracer_area, exit_continue) ==
 
 #define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
 
-/* Tells the tracer when to wait, and for whom. */
+/* Gives the tracer the events, and a handle of hsnap, for its waits. */
 static int arrange_meetings(
 	struct traced *traced, const struct traced_options *options, struct err *err)
 {
@@ -121,7 +126,8 @@ int traced_bring_up(
 			"its parent has ended and left it suspended");
 		break;
 	}
-	/* Before the process goes on: a snapshot that follows its first output must not find the lock taken. */
+	/* Released before the process goes on: a snapshot that follows its first output must not
+	 * find the lock taken. */
 	process_lock_release(&traced->lock);
 	if (!rc)
 		injection_release(&traced->injection);
@@ -134,7 +140,7 @@ enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
 	HANDLE handles[3];
 	DWORD count = 0, got;
 
-	/* In this order: what a process did before it ended comes before its end. */
+	/* In this order: a process's events before its end come before its end. */
 	if (traced->child_created) {
 		events[count] = TRACED_CHILD;
 		handles[count++] = traced->child_created;
@@ -182,7 +188,7 @@ void traced_release(struct traced *traced)
 #define RIGHTS                                                                                     \
 	(LOAD_RIGHTS | PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME |      \
 		PROCESS_DUP_HANDLE)
-#define PATIENCE_MS 60000 /* with another hsnap */
+#define PATIENCE_MS 60000 /* for another hsnap */
 
 struct attaching {
 	HANDLE process;
@@ -200,7 +206,8 @@ static void end(struct attaching *attaching)
 		CloseHandle(attaching->process);
 }
 
-/* Adds the rule by which a process could not be opened: fewer rights are enough to read most facts. */
+/* Adds the rule that explains why a process could not be opened: most facts can be read with fewer
+ * rights. */
 static int explain_denial(uint32_t pid, struct err *err)
 {
 	HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
@@ -231,7 +238,8 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	return rc;
 }
 
-/* Finds the tracer, or has the process load it. The rules are checked before anything is written into the process. */
+/* Finds the tracer, or makes the process load it. The rules are checked before anything is written
+ * into the process. */
 static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct err *err)
 {
 	struct target *target = &attaching->target;
@@ -250,9 +258,9 @@ static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct
 	return rc;
 }
 
-#define SET_OA_NO_CACHE 327 /* its ordinal in oleaut32.dll, as Microsoft documents it */
+#define SET_OA_NO_CACHE 327 /* ordinal in oleaut32.dll, as documented by Microsoft */
 
-/* The address of oleaut32's SetOaNoCache() in the process, or 0. */
+/* Returns the address of oleaut32's SetOaNoCache() in the process, or 0. */
 static uint64_t find_set_no_cache(struct target *target, const struct module *module)
 {
 	struct target_image at = {.target = target, .base = module->base};
@@ -273,7 +281,8 @@ static uint64_t find_set_no_cache(struct target *target, const struct module *mo
 	return addr;
 }
 
-/* COM's cache hands out freed strings, which then have the stack of an earlier user. Returns true if it was switched off. */
+/* Turns off COM's cache, which reuses freed strings that then have the stack of an earlier user.
+ * Returns true if it did. */
 static bool avoid_bstr_cache(struct attaching *attaching)
 {
 	struct target *target = &attaching->target;
@@ -293,7 +302,7 @@ static bool avoid_bstr_cache(struct attaching *attaching)
 	return function && inject_call(attaching->process, function);
 }
 
-/* Whatever failed, that the process has ended is what there is to say. */
+/* Returns ERR_GONE if the process has exited, whatever failed. */
 static int blame(struct attaching *attaching, int rc, struct err *err)
 {
 	if (rc && attaching->target.system &&
@@ -331,7 +340,7 @@ int control_attach(
 	return rc;
 }
 
-/* Ends its recording, or all that its tracer does. */
+/* Ends the recording, or all work of the tracer. */
 static int take_out(struct attaching *attaching, bool is_recording_only, struct err *err)
 {
 	struct tracee *tracee = NULL;
@@ -347,7 +356,7 @@ static int take_out(struct attaching *attaching, bool is_recording_only, struct 
 		rc = remove_rings(tracee, err);
 		rc = rc == -ERR_BUSY ?
 			     0 :
-			     rc; /* no event comes any more; the next one takes them out */
+			     rc; /* no more events arrive; the next recording removes the rings */
 	}
 	tracee_free(tracee);
 	return rc;

@@ -1,6 +1,6 @@
 /*
- * Facts for the rules in refusal.c, from documented functions. Functions that Windows 7 lacks are looked up. Wine succeeds in
- * some without an answer, so each answer begins as "no".
+ * Facts for the rules in refusal.c, from documented functions. Functions that Windows 7 lacks are
+ * looked up. Wine succeeds in some without an answer, so each answer begins as "no".
  */
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@
 #define SIGNED_OPT_IN 4u /* Microsoft, the Store and WHQL */
 #define NO_CHILDREN 1u
 
-/* PROCESS_INFORMATION_CLASS and PROCESS_PROTECTION_LEVEL_INFORMATION: Microsoft Learn, processthreadsapi.h. */
+/* PROCESS_INFORMATION_CLASS and PROCESS_PROTECTION_LEVEL_INFORMATION: Microsoft Learn,
+ * processthreadsapi.h. */
 #define CLASS_PROTECTION_LEVEL 7
 #define LEVEL_NONE 0xfffffffeu
 
@@ -102,7 +103,7 @@ static bool is_protected(HANDLE process)
 	       level != LEVEL_NONE;
 }
 
-/* Reads the integrity level of a process; false: unknown. */
+/* Reads the integrity level of a process. Returns false if it is unknown. */
 static bool read_integrity(HANDLE token, uint32_t *integrity)
 {
 	union {

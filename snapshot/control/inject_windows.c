@@ -1,3 +1,7 @@
+/*
+ * Loading the tracer into a process: by a new thread of a running process, or by calls that are
+ * queued to the first thread of a suspended one.
+ */
 #include <stdlib.h>
 #include <wchar.h>
 
@@ -20,7 +24,7 @@ static int fail(const char *name, const char *what, struct err *err)
 		windows_error(GetLastError(), text, sizeof(text)));
 }
 
-/* A copy of the path in the process, or NULL. */
+/* Copies the path into the process. Returns the copy's address, or NULL. */
 static void *place(HANDLE process, const wchar_t *path)
 {
 	SIZE_T bytes = (wcslen(path) + 1) * sizeof(*path);
@@ -34,7 +38,7 @@ static void *place(HANDLE process, const wchar_t *path)
 	return placed;
 }
 
-/* kernel32 lies at the same address in every process of one bitness. */
+/* Returns a function of kernel32, which has the same address in every process of one bitness. */
 static void *kernel32(const char *name)
 {
 	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
@@ -47,7 +51,7 @@ int inject_not_loaded(
 	return refusal_explain(facts, way, REFUSAL_LOAD, err);
 }
 
-/* Owns placed until the thread cannot read it any more. */
+/* Waits for the thread. Owns placed until the thread cannot read it any more. */
 static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *name, struct err *err)
 {
 	HANDLE handles[] = {thread, process};
@@ -101,7 +105,8 @@ bool inject_call(HANDLE process, uint64_t function)
 	return has_returned;
 }
 
-/* So long may a process whose parent has ended take to load the tracer: it runs, or it never will. */
+/* Time for a process whose parent has exited to load the tracer: after that, its thread will never
+ * be resumed. */
 #define ORPHAN_MS 10000
 
 static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)
@@ -154,7 +159,7 @@ DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 		DWORD got = WaitForMultipleObjects(
 			count, handles, FALSE, until_ms ? (DWORD)piece_ms : INFINITE);
 
-		if (got == WAIT_FAILED) /* that says nothing of any of them */
+		if (got == WAIT_FAILED) /* which gives no information about any handle */
 			Sleep(WAIT_AGAIN_MS);
 		else if (got != WAIT_TIMEOUT || left_ms <= 0)
 			return got;
@@ -168,7 +173,7 @@ static void close_theirs(struct injection *injection, HANDLE handle)
 			injection->process, handle, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
 }
 
-/* What it waits for is its own to close. */
+/* Closes the process's handles, except the one that the thread waits for and closes itself. */
 static void release_theirs(struct injection *injection)
 {
 	close_theirs(injection, injection->their_loaded);
@@ -181,10 +186,10 @@ static void release_theirs(struct injection *injection)
 }
 
 /*
- * Releases what the thread has used while the tracer is not at work yet. Wine 8 has such calls made by one of the
- * process's own threads. It may choose one that is being created, and leaves the call undone until that thread waits for
- * something by itself. If that is the loader's lock, held by a thread that ends the process and waits for hsnap's
- * snapshot, both would wait for ever.
+ * Releases the objects that the thread has used before the tracer is on. Wine 8 has such calls made
+ * by one of the process's own threads. It may choose a thread that is being created, and leaves the
+ * call undone until that thread waits for something by itself. If that is the loader's lock, held
+ * by a thread that ends the process and waits for hsnap's snapshot, both would wait forever.
  */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {
@@ -203,8 +208,8 @@ enum injection_state injection_wait(struct injection *injection, HANDLE parent, 
 	}
 }
 
-/* The path is read, and the handles are used, by calls that a thread makes when it is resumed: maybe
- * later than now, and maybe by somebody else. */
+/* Returns true if the path and the handles may still be used: by calls that the thread makes when
+ * it is resumed, perhaps later, and perhaps by another process. */
 static bool is_in_use(const struct injection *injection)
 {
 	return injection->is_queued && WaitForSingleObject(injection->loaded, 0) != WAIT_OBJECT_0;

@@ -1,3 +1,9 @@
+/*
+ * Installation of the tracer in a process that has loaded it. install_tracer() reserves memory for
+ * the tables, plans the patches and writes trampolines. Then it holds the threads outside the bytes
+ * that change, fills in the area, and writes the jumps. A recording can also join a tracer that is
+ * on.
+ */
 #include "snapshot/control/control_windows.h"
 
 #include <stdlib.h>
@@ -9,9 +15,9 @@
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
-#define LIMIT_MIN ((uint64_t)1 << 20) /* less is of no use */
+#define LIMIT_MIN ((uint64_t)1 << 20) /* less is useless */
 #define TRIES_MAX 100 /* to hold a process where its blocks can be listed */
-#define REST_TRIES 20 /* the same, where that is only better */
+#define REST_TRIES 20 /* the same where that is only an advantage */
 #define MOVE_TRIES 100 /* to move a thread, after the first time */
 #define PAUSE_MS 1
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
@@ -23,7 +29,7 @@ struct installing {
 	uint8_t slots[SLOTS_BYTES];
 	struct threads threads;
 	uint32_t state_before;
-	bool is_at_rest; /* no thread is on its way through a heap's function */
+	bool is_at_rest; /* no thread is inside a heap's function */
 };
 
 static int refuse(const struct installing *installing, const char *what, struct err *err)
@@ -36,7 +42,7 @@ static void *at(uint64_t addr)
 	return (void *)(ULONG_PTR)addr;
 }
 
-/* Writes a part of the area as it is here. */
+/* Writes a part of *tracee's area to the target. */
 static bool publish(const struct tracee *tracee, const void *part, size_t len)
 {
 	size_t offset = (size_t)((const char *)part - (const char *)&tracee->area);
@@ -56,7 +62,7 @@ static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
 		installing->tracee->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
 }
 
-/* As much as there is address space for. */
+/* Reserves the tables, with as high a limit as there is address space for. */
 static int reserve(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -88,7 +94,7 @@ static uint64_t take_page(const struct tracee *tracee, uint64_t addr)
 		tracee->process, at(addr), SLOTS_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
-/* Room for the trampolines within reach of all of ntdll. */
+/* Allocates the trampolines' page within reach of all of ntdll. */
 static uint64_t near_room(const struct tracee *tracee)
 {
 	uint64_t center = tracee->ntdll.base & ~(GRANULE - 1), room = 0;
@@ -134,7 +140,7 @@ static int plan_one(struct installing *installing, enum tracer_hook_id id, struc
 	return 0;
 }
 
-/* A function that is not hooked is called where it is. */
+/* Plans all hooks. A function that is not hooked is called where it is. */
 static int plan(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
@@ -156,7 +162,8 @@ static int plan(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- trampolines */
 
-/* A thread may still be on its way through a trampoline of an earlier time, so they never change. */
+/* Returns true if the trampolines are as planned. A thread may still be inside a trampoline of an
+ * earlier session, so trampolines never change. */
 static bool are_there(const struct installing *installing)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -192,7 +199,7 @@ static int write_trampolines(struct installing *installing, struct err *err)
 	return rc ? rc : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Those of the last time if they are the same, else new ones. */
+/* Uses the trampolines of the last session if they are the same, otherwise new ones. */
 static int set_trampolines(struct installing *installing, struct err *err)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -208,7 +215,7 @@ static int set_trampolines(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- hooking */
 
-/* The functions are what they were when they were looked at. */
+/* Checks that the functions are still as they were when they were read. */
 static int check_bytes(const struct installing *installing, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -224,7 +231,7 @@ static int check_bytes(const struct installing *installing, struct err *err)
 	return 0;
 }
 
-/* Where a thread that stands inside the bytes that change goes on instead; 0: it may stay. */
+/* Returns where a thread inside the bytes that change has to continue; 0: it may stay. */
 static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 {
 	const struct tracer_area *area = &installing->tracee->area;
@@ -243,8 +250,9 @@ static uint64_t moved_to(const struct installing *installing, uint64_t ip)
 	return 0;
 }
 
-/* Moves threads out of the bytes that change; false: one could not be moved. Those that were may go on where they are: the
- * trampolines do the same as the functions, hooked or not. */
+/* Moves threads out of the bytes that change. Returns false if a thread could not be moved. Threads
+ * that were moved may continue where they are: the trampolines do the same as the functions, hooked
+ * or not. */
 static bool move_threads(struct installing *installing)
 {
 	for (size_t i = 0; i < installing->threads.count; i++) {
@@ -257,7 +265,7 @@ static bool move_threads(struct installing *installing)
 	return true;
 }
 
-/* False when something of it is left. */
+/* Undoes the first count hooks. Returns false if a part of them is left. */
 static bool take_back(struct installing *installing, int count)
 {
 	bool ok = true;
@@ -267,7 +275,7 @@ static bool take_back(struct installing *installing, int count)
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
-/* What the tracer remembers of an earlier session beside the area. */
+/* Clears the tracer's memory of an earlier session outside the area. */
 static bool clear(const struct tracee *tracee)
 {
 	static const uint8_t zeros[4096];
@@ -285,7 +293,8 @@ static bool clear(const struct tracee *tracee)
 	return true;
 }
 
-/* What the target counts itself, before it is on too: since its area was read it may have gone on. */
+/* Re-reads counters that the target updates even while the tracer is off: they may have changed
+ * since the area was read. */
 static bool read_counts(struct tracee *tracee)
 {
 	struct tracer_area *area = &tracee->area;
@@ -318,7 +327,8 @@ static int put_in(struct installing *installing, struct err *err)
 	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
 }
 
-/* Whether a thread was stopped while it changed the tracer's tables; is_on: there are some. */
+/* Returns true if a thread was suspended while it changed the tracer's tables; is_on: there are
+ * tables. */
 static bool is_changing(const struct tracee *tracee, bool is_on)
 {
 	struct tracer_area *area = is_on ? malloc(sizeof(*area)) : NULL;
@@ -331,7 +341,8 @@ static bool is_changing(const struct tracee *tracee, bool is_on)
 	return is;
 }
 
-/* Whether no thread is on its way through a heap's function; of Windows' own heaps only their locks tell. */
+/* Returns true if no thread is inside a heap's function. For Windows' own heaps only the heaps'
+ * locks show that. */
 static bool are_at_rest(const struct tracee *tracee, const struct threads *threads)
 {
 	for (size_t i = 0; i < threads->count && tracee->target->is_wine; i++) {
@@ -341,8 +352,9 @@ static bool are_at_rest(const struct tracee *tracee, const struct threads *threa
 	return true;
 }
 
-/* Holds all threads where the blocks can be listed, whose process records them from then on. That one hangs in a heap,
- * or there is always one in it, is no reason to give up. */
+/* Holds all threads where the blocks can be listed; the process records its blocks after that. A
+ * thread that is stuck in a heap's function, or that always is in one, does not abort the
+ * attach. */
 static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bool is_on,
 	unsigned tries_max, bool *is_at_rest, struct err *err)
 {
@@ -355,18 +367,21 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 		if (rc || *is_at_rest || (!is_busy && tries >= tries_max))
 			return rc;
 		threads_let_go(threads);
-		/* Where there is always one in a heap, what the last of these tries meets is chance. */
+		/* If a thread always is in a heap, the result of the last of these tries is
+		 * chance. */
 		if (is_busy && tries >= tries_max + REST_TRIES)
 			return err_set(err, ERR_BUSY, tracee->target->name,
 				"a thread of it has been in the tracer for long");
-		/* Longer each time: a thread that takes long to wake would be stopped where it was. */
+		/* Waits longer each time: otherwise a thread that wakes slowly would be suspended
+		 * at the same place. */
 		WaitForSingleObject(tracee->process, PAUSE_MS + tries / 4);
 	}
 }
 
 /*
- * Whether the blocks from before are worth listing. A process that is read by a clone is not held for a walk, a sample
- * has few of the blocks, and a recording has those from before by itself.
+ * Returns true if the existing blocks are worth listing. A process that is read by a clone is not
+ * held for a walk, a sample has few of the blocks, and a recording reads the existing blocks
+ * itself.
  */
 static bool wants_older(const struct installing *installing)
 {
@@ -377,7 +392,8 @@ static bool wants_older(const struct installing *installing)
 	       (target->is_wine || !installing->threads.is_held);
 }
 
-/* A process that is being started has one thread, and that waits for us. rest_tries: to find all at rest, 0 for the usual. */
+/* Holds the threads. A process that is being started has one thread, and that waits for us.
+ * rest_tries: tries to find all threads at rest, 0 for the usual number. */
 static int hold(struct installing *installing, unsigned rest_tries, struct err *err)
 {
 	const struct tracee *tracee = installing->tracee;
@@ -393,8 +409,8 @@ static int hold(struct installing *installing, unsigned rest_tries, struct err *
 	return threads_hold(&installing->threads, err);
 }
 
-/* Holds the threads, none of them inside the bytes that change. A thread that cannot be moved gets a moment to go on: Windows
- * may refuse a place that is not on a thread's shadow stack. */
+/* Holds the threads, none of them inside the bytes that change. A thread that cannot be moved gets
+ * a moment to go on: Windows may refuse a place that is not on the thread's shadow stack. */
 static int hold_outside(struct installing *installing, struct err *err)
 {
 	for (unsigned tries = 0;; tries++) {
@@ -439,7 +455,8 @@ static int apply(struct installing *installing, struct err *err)
 
 static int set_up(struct installing *installing, struct err *err)
 {
-	int rc = remove_rest(installing->tracee, err); /* of an install_tracer() that did not end */
+	/* of an install_tracer() that did not finish */
+	int rc = remove_rest(installing->tracee, err);
 
 	if (!rc)
 		rc = reserve(installing, err);
@@ -457,7 +474,7 @@ static int set_up(struct installing *installing, struct err *err)
 
 /* ---------------------------------------------------------------- what was there before */
 
-/* ON, with every jump there, or with a foreign one on top. */
+/* Returns true if a tracer that is ON has every jump, possibly with a foreign jump on top. */
 static bool is_whole(const struct tracee *tracee)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -476,7 +493,7 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 
 	if (ring_section_is_read(tracee))
 		return err_set(err, ERR_BUSY, tracee->target->name, "another hsnap records it");
-	rc = remove_rings(tracee, err); /* of one that has ended */
+	rc = remove_rings(tracee, err); /* of a recording that has ended */
 	if (!rc)
 		rc = ring_section_map(options->rings, tracee, err);
 	threads_init(&threads, tracee->process, tracee->target->name);
@@ -488,11 +505,11 @@ static int join(struct tracee *tracee, const struct install_options *options, st
 		rc = ring_section_start(tracee, err);
 	threads_release(&threads);
 	if (rc)
-		ring_section_unmap(tracee); /* nobody was told of it */
+		ring_section_unmap(tracee); /* no thread uses it yet */
 	return rc;
 }
 
-/* Leaves *tracee as one whose tracer is off. */
+/* Ends an earlier, unfinished installation. The tracer of *tracee is off then. */
 static int end_last(struct tracee **tracee, struct err *err)
 {
 	struct tracee *old = *tracee;

@@ -1,3 +1,7 @@
+/*
+ * Blocks from before the tracer was turned on: walks the heaps of the held process, builds the
+ * tracer's tables of these blocks here, and writes them into the target.
+ */
 #include <stdlib.h>
 
 #include "core/base/memory.h"
@@ -6,7 +10,7 @@
 #include "snapshot/target/target_memory.h"
 #include "snapshot/tracer/tables.h"
 
-/* One shard's table while it is made. */
+/* One shard's table while it is built. */
 struct older_table {
 	struct tracer_block *entries;
 	size_t count;
@@ -22,7 +26,8 @@ struct older {
 
 #define PROBES 64 /* the tracer looks at more */
 
-/* The tag of a heap, as the tracer would give it to the first one at its address; 0: there is no place for it. */
+/* Returns the tag of a heap that the tracer would give to the first heap at its address; 0: no
+ * place for it. */
 static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 {
 	uint32_t first = heapindex_home(heap);
@@ -30,7 +35,7 @@ static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 	for (uint32_t i = first; i < first + PROBES && !(heap & TRACER_HEAP_STATE); i++) {
 		uint32_t at = i & ((1u << TRACER_HEAPS_LOG2) - 1);
 
-		if (!at || area->heaps[at]) /* the first one stands for: not known */
+		if (!at || area->heaps[at]) /* index 0 stands for an unknown heap */
 			continue;
 		area->heaps[at] = heap | 1;
 		return at | 1u << TRACER_HEAPS_LOG2;
@@ -38,7 +43,7 @@ static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 	return 0;
 }
 
-/* Whether the walkers know of each block there is, and each can be told. */
+/* Returns true if the walk has every block of every heap, and every heap has a tag. */
 static bool can_be_listed(struct older *older)
 {
 	const struct walk *walk = &older->walk;
@@ -58,7 +63,7 @@ static bool can_be_listed(struct older *older)
 
 #define PAGE_ENTRIES (TRACER_PAGE / sizeof(struct tracer_block))
 
-/* Tables that are about half full; false when there is no room for them. */
+/* Makes tables that are about half full. Returns false if there is no room for them. */
 static bool make_tables(struct older *older)
 {
 	struct tracer_area *area = &older->tracee->area;
@@ -82,7 +87,7 @@ static bool make_tables(struct older *older)
 	return bytes <= area->limit_bytes;
 }
 
-/* False when too many have their homes at its end. */
+/* Adds a block. Returns false if too many blocks have their homes at the table's end. */
 static bool put(struct older *older, const struct block *walked)
 {
 	struct older_table *table = &older->tables[blocktable_shard(walked->addr)];

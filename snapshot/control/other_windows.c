@@ -1,10 +1,11 @@
 /*
- * The hsnap of the other bitness, which lies beside this one: it traces what this one cannot. It gets this one's
- * arguments and streams, and ends when this one is ended.
+ * The hsnap of the other bitness, next to this one, traces programs that this one cannot. It gets
+ * this one's arguments and streams, and ends when this one is terminated.
  *
- * A program of the other bitness is left to it as a whole. A child process that a traced program starts waits already,
- * so its ids are put in front of the arguments: "hsnap --follow PID TID PARENT READY LOCK UNTIL run --children ...".
- * The other hsnap takes the child over from its parent's hsnap, and follows it and all that the child starts.
+ * A program of the other bitness is left to it as a whole. A child process that a traced program
+ * starts waits already, so its ids are put in front of the arguments: "hsnap --follow PID TID
+ * PARENT READY LOCK UNTIL run --children ...". The other hsnap takes the child over from its
+ * parent's hsnap, and follows it and all its descendants.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 #define FOLLOW_UNITS 160 /* of the words that describe a child */
 #define INHERITED_MAX 6 /* three streams, three handles of a child */
 
-/* The child that was handed over to this hsnap; pid 0: none was. */
+/* The child that was handed over to this hsnap; pid 0: none. */
 static struct handed_child handed;
 
 static BOOL WINAPI leave_to_child(DWORD type)
@@ -68,7 +69,8 @@ int control_parse_follow(int argc, char **argv)
 	return handed.pid ? 0 : -ERR_USAGE;
 }
 
-/* This process's arguments as they are, without what another hsnap put in front of them. */
+/* Returns this process's own arguments, without the words that another hsnap put in front of
+ * them. */
 static const wchar_t *own_arguments(void)
 {
 	const wchar_t *rest = command_line_rest(GetCommandLineW());
@@ -80,7 +82,8 @@ static const wchar_t *own_arguments(void)
 	return rest;
 }
 
-/* The command line of the other hsnap: front, then rest, each of which begins with a blank or is empty. */
+/* Returns the command line of the other hsnap: front, then rest, each of which begins with a blank
+ * or is empty. */
 static wchar_t *command_with(const wchar_t *front, const wchar_t *rest)
 {
 	size_t units = wcslen(OTHER) + wcslen(front) + wcslen(rest) + 1;
@@ -109,8 +112,8 @@ bool other_bits_can_run(const wchar_t *image)
 	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
 
-/* Finds the other hsnap; the caller frees its path. NULL with err set: the file does not exist or is this very program,
- * or it cannot run here. */
+/* Finds the other hsnap; the caller frees its path. Returns NULL, with err set, if the file does
+ * not exist or is this very program, or if it cannot run here. */
 static wchar_t *find_other(const char *name, struct err *err)
 {
 	wchar_t *image = program_beside(OTHER);
@@ -130,7 +133,8 @@ static wchar_t *find_other(const char *name, struct err *err)
 	return NULL;
 }
 
-/* Starts the other hsnap, suspended, which inherits the handles, or all that can be where there are none. */
+/* Starts the other hsnap, suspended. It inherits the handles; without any, all handles that can be
+ * inherited. */
 static int start(const char *name, wchar_t *command, HANDLE *handles, size_t handle_count,
 	struct spawn *spawn, struct err *err)
 {
@@ -151,7 +155,7 @@ static int start(const char *name, wchar_t *command, HANDLE *handles, size_t han
 	return rc;
 }
 
-/* Waits for the other hsnap, which stays tied to this process: it works for the caller of this one. */
+/* Waits for the other hsnap, which stays tied to this process: it works for this one's caller. */
 static uint32_t finish(struct spawn *spawn)
 {
 	DWORD status = 2;
@@ -193,8 +197,8 @@ int run_other_hsnap_for(
 	return run_with(name, L" ", words, exit_status, err);
 }
 
-/* Adds a handle that can be inherited, once. Console handles before Windows 8 cannot be in such a list: their two low bits are
- * set. */
+/* Adds a handle that can be inherited, once. Console handles before Windows 8 cannot be in such a
+ * list: their two low bits are set. */
 static void add_handle(HANDLE *handles, size_t *count, HANDLE handle)
 {
 	if (!handle || handle == INVALID_HANDLE_VALUE || ((ULONG_PTR)handle & 3) == 3)
@@ -206,7 +210,7 @@ static void add_handle(HANDLE *handles, size_t *count, HANDLE handle)
 	handles[(*count)++] = handle;
 }
 
-/* A copy that can be inherited, or NULL. */
+/* Returns a copy of the handle that can be inherited, or NULL. */
 static HANDLE inheritable(HANDLE handle)
 {
 	HANDLE copy = NULL;

@@ -1,3 +1,7 @@
+/*
+ * Layout of the tracer's tables, and planning of patches. The planner decodes a function's first
+ * instructions with Zydis, and emits them into the slot with corrected distances.
+ */
 #include "snapshot/control/patch_plan.h"
 
 #include <string.h>
@@ -7,8 +11,8 @@
 #include "snapshot/tracer/tables.h"
 
 #define GRANULE ((uint64_t)0x10000)
-#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
-#define SHARD_MAX ((uint64_t)1 << 30) /* as hsnap reads it */
+#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* maximum that an id can reach */
+#define SHARD_MAX ((uint64_t)1 << 30) /* maximum that hsnap reads */
 #define RANGES_MAX ((uint64_t)1 << 20)
 #define MODULES_BYTES ((uint64_t)1 << 20)
 #define UNLOADS_MAX ((uint64_t)1 << 16)
@@ -18,13 +22,13 @@ static uint64_t at_most(uint64_t value, uint64_t max)
 	return value < max ? value : max;
 }
 
-/* Whole granules, one at least. */
+/* Rounds down to whole granules, at least one. */
 static uint64_t granules(uint64_t bytes)
 {
 	return bytes < GRANULE ? GRANULE : bytes & ~(GRANULE - 1);
 }
 
-/* The next part's address: behind one of so many bytes. */
+/* Returns the next part's address, and moves *next past its bytes. */
 static uint64_t take(uint64_t *next, uint64_t bytes)
 {
 	uint64_t addr = *next;
@@ -39,14 +43,14 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 
 	area->limit_bytes = limit_bytes;
 	area->committed_bytes = 0;
-	/* Half of all is more than stacks are likely to take, and 32-bit targets are short of room. */
+	/* Stacks are unlikely to take half of all, and 32-bit targets are short of room. */
 	area->stacks_limit = granules(at_most(limit_bytes / 2, STACKS_MAX));
 	area->stack_buckets =
 		take(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
-	/* Room for twice the even share: shares are never even. */
+	/* room for twice the even share, because shares are never even */
 	area->shard_bytes =
 		at_most(limit_bytes / TRACER_SHARDS * 2, SHARD_MAX) & ~(TRACER_PAGE - 1);
 	area->shard_tables = take(&next, area->shard_bytes * TRACER_SHARDS);
@@ -63,7 +67,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 	area->rings = area->rings_view = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;
-	area->unwind_base += area->unwind_mismatches; /* its tracer counts on */
+	area->unwind_base += area->unwind_mismatches; /* its tracer does not reset this counter */
 	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
@@ -79,7 +83,7 @@ void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_b
 
 uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 {
-	struct tracer_area area = {0}; /* only asked for its size */
+	struct tracer_area area = {0}; /* used only for its size */
 
 	tracer_layout_set(&area, 0, limit_bytes);
 	return area.reserved_bytes;
@@ -87,9 +91,9 @@ uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 
 #define JUMP_BYTES 5 /* jmp rel32 */
 #define FAR_64_BYTES 14 /* jmp [rip+0], then the address */
-#define ORIGINAL 16 /* in the slot, behind the jump to the hook */
+#define ORIGINAL 16 /* offset in the slot, after the jump to the hook */
 
-/* The longest that one instruction becomes: a jump around a jump. */
+/* Maximum length of a moved instruction: a jump around a jump. */
 #define MOVED_BYTES_MAX (ZYDIS_MAX_INSTRUCTION_LENGTH + 4 + FAR_64_BYTES)
 
 struct planning {
@@ -104,7 +108,7 @@ static bool is_64(const struct planning *planning)
 	return planning->request->bits == 64;
 }
 
-/* Addresses of 32-bit code wrap around. */
+/* Wraps addresses of 32-bit code. */
 static uint64_t address(const struct planning *planning, uint64_t value)
 {
 	return is_64(planning) ? value : (uint32_t)value;
@@ -116,7 +120,8 @@ static void emit(struct planning *planning, const void *bytes, size_t len)
 	planning->to += (uint32_t)len;
 }
 
-/* The distance from the end of an instruction at the slot's offset end to addr. */
+/* Computes the distance from the end of an instruction, which is the slot's offset end, to addr.
+ * Returns false if it does not fit. */
 static bool distance(const struct planning *planning, uint32_t end, uint64_t addr, int32_t *result)
 {
 	uint64_t away = addr - (planning->request->slot + end);
@@ -125,7 +130,8 @@ static bool distance(const struct planning *planning, uint32_t end, uint64_t add
 	return !is_64(planning) || (uint64_t)(int64_t)*result == away;
 }
 
-/* A branch to addr, whose distance stands behind its opcode; false: that does not reach. */
+/* Emits a branch to addr, whose distance follows its opcode. Returns false if that does not reach
+ * addr. */
 static bool emit_near(
 	struct planning *planning, const uint8_t *opcode, uint32_t opcode_bytes, uint64_t addr)
 {
@@ -138,7 +144,7 @@ static bool emit_near(
 	return true;
 }
 
-/* A jump that reaches everywhere, and changes no register. */
+/* Emits a jump that reaches any address, and changes no register. */
 static void emit_far_jump(struct planning *planning, uint64_t addr)
 {
 	static const uint8_t jump[] = {0xe9}, through_memory[] = {0xff, 0x25, 0, 0, 0, 0};
@@ -170,7 +176,7 @@ static void emit_call(struct planning *planning, uint64_t addr)
 	emit(planning, &addr, sizeof(addr));
 }
 
-/* condition: the low four bits of its opcode. */
+/* Emits a conditional jump. condition: the low four bits of its opcode. */
 static void emit_conditional(struct planning *planning, uint8_t condition, uint64_t addr)
 {
 	const uint8_t jump[] = {0x0f, (uint8_t)(0x80 | condition)};
@@ -182,7 +188,8 @@ static void emit_conditional(struct planning *planning, uint8_t condition, uint6
 	emit_far_jump(planning, addr);
 }
 
-/* loop and jcxz are short only: the jump is taken to a long one behind a jump around it. */
+/* Emits loop or jcxz, which are only short: it leads to a long jump, which the other path jumps
+ * around. */
 static void emit_counting(
 	struct planning *planning, const ZydisDecodedInstruction *instruction, uint64_t addr)
 {
@@ -209,8 +216,8 @@ static bool is_jump_or_call(const ZydisDecodedInstruction *instruction)
 	return instruction->raw.imm[0].is_relative;
 }
 
-/* Whether a jump or a call goes to what is between the first byte and the end of the bytes that move;
- * the first byte is the hook's. */
+/* Returns true if a jump or a call leads between the first byte and the end of the moved bytes; the
+ * first byte is the hook's. */
 static bool leads_inside(const struct planning *planning, uint64_t target, uint32_t end)
 {
 	uint64_t offset = address(planning, target - planning->request->function);
@@ -218,7 +225,8 @@ static bool leads_inside(const struct planning *planning, uint64_t target, uint3
 	return offset > 0 && offset < end;
 }
 
-/* A prefix that changes the width of a jump's distance or of the instruction pointer. */
+/* Returns true for a prefix that changes the width of a jump's distance or of the instruction
+ * pointer. */
 static bool has_odd_width(
 	const struct planning *planning, const ZydisDecodedInstruction *instruction)
 {
@@ -247,15 +255,16 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	else if (opcode >= 0xe0 && opcode <= 0xe3)
 		emit_counting(planning, instruction, target);
 	else if (opcode == 0xe8 &&
+		 /* a call of the next instruction reads its own address */
 		 target != address(planning, planning->request->function + planning->from +
-						     instruction->length)) /* it asks where it is */
+						     instruction->length))
 		emit_call(planning, target);
 	else
 		return false;
 	return true;
 }
 
-/* An operand in memory that is told by its distance: only 64-bit code has them. */
+/* Moves an instruction with a relative operand in memory: only 64-bit code has them. */
 static bool move_operand(struct planning *planning, const ZydisDecodedInstruction *instruction)
 {
 	uint32_t at = planning->to;
@@ -281,8 +290,8 @@ static bool move_instruction(struct planning *planning, const ZydisDecodedInstru
 	return true;
 }
 
-/* What may never go on to the next instruction, or comes back to it from outside: neither may be
- * followed by bytes that change. */
+/* Returns true for an instruction that may never continue with the next one, or that the code
+ * returns to from outside: bytes that change may follow neither. */
 static bool leaves(const ZydisDecodedInstruction *instruction)
 {
 	switch (instruction->meta.category) {
@@ -332,8 +341,9 @@ static bool move_prologue(struct planning *planning)
 	return true;
 }
 
-/* Whether any jump that can be seen goes into the bytes that change. Behind what moves these are the
- * jump's; a jump among what moves would have to be corrected. */
+/* Returns true if a visible jump leads into the bytes that change. For instructions after the moved
+ * ones, these are the bytes of the jump; a jump among the moved instructions would have to be
+ * corrected. */
 static bool is_entered(const struct planning *planning)
 {
 	ZydisDecodedInstruction instruction;

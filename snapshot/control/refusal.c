@@ -1,3 +1,7 @@
+/*
+ * The rules that keep the tracer out of a process: one table, in order of rank, with the texts and
+ * sources.
+ */
 #include "snapshot/control/refusal.h"
 
 #include <inttypes.h>
@@ -84,7 +88,8 @@ static const struct rule {
 	unsigned ways, steps; /* enum refusal_way, enum refusal_step */
 	const char *text; /* a printf format for the target's session, which it need not use */
 } rules[] = {
-	/* Functions of ntdll are ARM64EC there, in emulated processes too: Microsoft Learn, "Arm64EC ABI". */
+	/* Functions of ntdll are ARM64EC there, also in emulated processes: Microsoft Learn,
+	 * "Arm64EC ABI". */
 	{is_arm64_host, BOTH, REFUSAL_BEFORE,
 		"the tracer does not run on ARM64 processors yet; " BY_UST_OR_READING},
 	{is_arm64_image, BOTH, REFUSAL_BEFORE,
@@ -100,7 +105,8 @@ static const struct rule {
 	{is_store_signed_only, BOTH, REFUSAL_BEFORE,
 		"its ProcessSignaturePolicy allows only DLLs signed by Microsoft or the Windows "
 		"Store; " BY_UST},
-	/* Microsoft Learn, CreateRemoteThread: "fails if the target process is in a different session". */
+	/* Microsoft Learn, CreateRemoteThread: "fails if the target process is in a different
+	 * session". */
 	{is_out_of_reach, REFUSAL_ATTACH, REFUSAL_BEFORE,
 		"in session %" PRIu32 ", and before Windows 8 no thread can be started in "
 		"another session; start hsnap there"},
@@ -118,7 +124,8 @@ static const struct rule {
 	{is_app_container, BOTH, REFUSAL_LOAD,
 		"in an AppContainer, which may not read hsnap's folder; allow it with "
 		"'icacls FOLDER /grant *S-1-15-2-1:(OI)(CI)RX'"},
-	/* Microsoft Learn, PROCESS_MITIGATION_DYNAMIC_CODE_POLICY; unknown if it also forbids changes from outside. */
+	/* Microsoft Learn, PROCESS_MITIGATION_DYNAMIC_CODE_POLICY; unknown if it also forbids
+	 * changes from outside. */
 	{is_without_new_code, BOTH, REFUSAL_INSTALL,
 		"its ProcessDynamicCodePolicy forbids new code, which may be the reason; " BY_UST},
 	{is_any, BOTH, REFUSAL_LOAD,

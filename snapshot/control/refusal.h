@@ -1,8 +1,9 @@
 /*
- * Rules of the system that keep the tracer out of a process, and what works instead.
+ * Rules of the system that keep the tracer out of a process, and alternatives.
  *
- * control_facts_windows.c reads the facts, refusal.c has one table of rules. Certain and dangerous cases are refused before
- * anything is written into the target. Cases that may work are tried, and the rule explains the failure.
+ * control_facts_windows.c reads the facts, refusal.c has one table of rules. Certain and dangerous
+ * cases are refused before anything is written into the target. Cases that may work are tried, and
+ * the rule explains the failure.
  */
 #ifndef SNAPSHOT_CONTROL_REFUSAL_H
 #define SNAPSHOT_CONTROL_REFUSAL_H
@@ -12,7 +13,8 @@
 
 #include "core/base/err.h"
 
-/* Facts about a target, this hsnap and the system. 0 and false: no, or unknown. Unknown facts refuse nothing. */
+/* Facts about a target, this hsnap and the system. 0 and false mean no, or unknown. Unknown facts
+ * refuse nothing. */
 struct control_facts {
 	uint16_t host_machine; /* PE_MACHINE_* of the processor, not of an emulation */
 	uint16_t image_machine; /* of the target's program */
@@ -46,15 +48,18 @@ enum refusal_step {
 	REFUSAL_CHILDREN = 32, /* --children: worth a warning, never an error */
 };
 
-/* Writes the first rule that applies, and what works instead, as one phrase. False: no rule applies. */
+/* Writes the first rule that applies, and the alternative, as one phrase. Returns false if no rule
+ * applies. */
 bool refusal_find(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	char *text, size_t size);
 
-/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. name: of the target, for messages. */
+/* Returns 0, or -ERR_CANNOT_TRACE if a rule certainly keeps the tracer out. name: of the target,
+ * for messages. */
 int refusal_check(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);
 
-/* Adds the rule that explains a failure to *err, which becomes ERR_CANNOT_TRACE; no rule: leaves it. Returns -err->code. */
+/* Adds the rule that explains a failure to *err, which becomes ERR_CANNOT_TRACE; without a rule,
+ * leaves it as it is. Returns -err->code. */
 int refusal_explain(const struct control_facts *facts, enum refusal_way way, enum refusal_step step,
 	struct err *err);
 

@@ -1,3 +1,7 @@
+/*
+ * Removal of the tracer: takes the jumps out while all threads are held, and frees tables and rings
+ * once no thread can use them any more. Whether a thread may be in a hook is read from its stack.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +10,11 @@
 #include "snapshot/live/nt_windows.h"
 
 #define PIECE_BYTES ((size_t)1 << 16)
-#define STACK_BYTES_MAX ((uint64_t)1 << 28) /* larger ones are not looked through */
+#define STACK_BYTES_MAX ((uint64_t)1 << 28) /* larger stacks are not searched */
 #define POINTER sizeof(void *)
 
-/* The thread's own answer to NtQueryInformationThread(), class 0; Windows SDK pages of that function,
- * and phnt, ntpsapi.h. */
+/* Result of NtQueryInformationThread(), class 0; Windows SDK pages of that function, and phnt,
+ * ntpsapi.h. */
 struct thread_basic_information {
 	NTSTATUS exit_status;
 	NT_TIB *teb;
@@ -27,7 +31,7 @@ static bool is_tracers(const struct tracee *tracee, uint64_t addr)
 	return tracee_is_in(&tracee->dll, addr) || tracee_is_in(&trampolines, addr);
 }
 
-/* Where the thread's stack begins, above what it uses; 0: not known. */
+/* Returns the upper end of the thread's stack; 0: unknown. */
 static uint64_t stack_base(const struct tracee *tracee, const struct held_thread *thread)
 {
 	struct thread_basic_information info;
@@ -40,7 +44,7 @@ static uint64_t stack_base(const struct tracee *tracee, const struct held_thread
 	return (ULONG_PTR)tib.StackBase;
 }
 
-/* On a stack that is not the one its thread's block names: all of that memory. */
+/* Returns the end of the memory around addr, for a stack that the thread's block does not name. */
 static uint64_t memory_end(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -77,8 +81,8 @@ static bool is_on_stack(
 	return false;
 }
 
-/* Whether the thread may be in a hook, or in what a hook has called: true also when its stack holds what
- * an earlier call has left there, or when it cannot be found out. */
+/* Returns true if the thread may be in a hook, or in a function that a hook has called. Also true
+ * if its stack has remains of an earlier call, or if that cannot be found out. */
 static bool may_be_inside(const struct tracee *tracee, const struct held_thread *thread)
 {
 	uint64_t from = thread->sp & ~(uint64_t)(POINTER - 1), end = stack_base(tracee, thread);
@@ -97,8 +101,8 @@ static bool may_be_inside(const struct tracee *tracee, const struct held_thread 
 	return inside;
 }
 
-/* Whether the thread stands in the tracer's own code, or in a system call that this has made: ntdll's
- * function for it leaves nothing on the stack on x64, and one return address on x86. */
+/* Returns true if the thread is in the tracer's own code, or in a system call made by it: ntdll's
+ * function for the call leaves nothing on the stack on x64, and one return address on x86. */
 static bool is_in_code(const struct tracee *tracee, const struct held_thread *thread)
 {
 	unsigned char top[8];
@@ -109,8 +113,9 @@ static bool is_in_code(const struct tracee *tracee, const struct held_thread *th
 }
 
 /*
- * The threads that may use what is to be given back. None begins to any more; so each is of interest until it is once seen
- * outside: where many threads work, there may never be a moment at which all are.
+ * Threads that may use the memory that is to be freed. No thread begins to use it any more; so each
+ * counts until it is once seen outside. Where many threads work, there may never be a moment at
+ * which all are outside.
  */
 struct users {
 	DWORD *ids;
@@ -125,7 +130,7 @@ static bool users_begin(struct users *users, const struct threads *threads)
 	return users->ids;
 }
 
-/* Leaves those that are still there. */
+/* Removes the threads that are outside by now. */
 static void users_look(struct users *users, const struct tracee *tracee,
 	const struct threads *threads,
 	bool (*is_there)(const struct tracee *tracee, const struct held_thread *thread))
@@ -149,7 +154,7 @@ static void users_look(struct users *users, const struct tracee *tracee,
 #define AGAIN 1
 #define WRITE_TRIES 2
 
-/* Each function is as it was, or as the tracer has made it. */
+/* Checks that each function is as it was, or as the tracer has made it. */
 static int check_jumps(const struct tracee *tracee, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -165,7 +170,8 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* With all threads held, and no jump of another program there: what cannot be read may be one of ours. */
+/* Takes the jumps out. All threads are held, and there are no jumps of other programs: an
+ * unreadable jump may be ours. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
 	const char *left = "";
@@ -187,9 +193,10 @@ static int take_out(struct tracee *tracee, struct err *err)
 }
 
 /*
- * One hold. Without a jump nobody gets into a hook, and who comes out of the function that it calls does
- * nothing more to the tables: so they are in use by a thread in the tracer's own code only, and that takes
- * no time. With is_drained it is enough that no thread stands there; before, none may be in a hook at all.
+ * Tries once to free memory. Without jumps no thread gets into a hook, and a thread that returns
+ * from the function that a hook called does nothing more to the tables. So only threads in the
+ * tracer's own code use the tables, and that takes no time. With is_drained it suffices that no
+ * thread is there; before that, no thread may be in a hook at all.
  */
 static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)
@@ -237,7 +244,7 @@ int remove_rest(struct tracee *tracee, struct err *err)
 	return tracee->area.reserved ? free_in_time(tracee, tracee_free_tables, DRAIN_MS, err) : 0;
 }
 
-/* No thread keeps a ring while it is in a function that a hook has called. */
+/* Removes the rings: no thread keeps a ring while it is in a function that a hook has called. */
 int remove_rings(struct tracee *tracee, struct err *err)
 {
 	int rc = tracee->area.rings_view ? ring_section_stop(tracee, err) : 0;

@@ -1,3 +1,9 @@
+/*
+ * Programs run by hsnap. The first part finds files: the program, and those next to hsnap. A family
+ * is the program and its traced descendants, each followed by a thread of hsnap from its creation
+ * to its end: it is brought up, its children are taken over while it waits, and its snapshot is
+ * taken at its exit.
+ */
 #include "snapshot/control/control.h"
 
 #include <inttypes.h>
@@ -21,8 +27,8 @@
 
 #define PATH_UNITS 32768
 
-/* Where the system would find the program: the caller's to free. NULL: nowhere, as far as it can
- * be told. */
+/* Returns the path at which the system would find the program, or NULL if unknown. The caller frees
+ * it. */
 static wchar_t *program_find(const char *program)
 {
 	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
@@ -35,7 +41,7 @@ static wchar_t *program_find(const char *program)
 	return NULL;
 }
 
-/* Of path, whose file name starts at base: the same with another name. */
+/* Returns path with another file name; its file name starts at base. */
 static wchar_t *with_name(const wchar_t *path, size_t base, const wchar_t *name)
 {
 	wchar_t *result = malloc((base + wcslen(name) + 1) * sizeof(*result));
@@ -47,7 +53,7 @@ static wchar_t *with_name(const wchar_t *path, size_t base, const wchar_t *name)
 	return wide_path_long(result);
 }
 
-/* This program's own path and its length, or NULL. */
+/* Returns this program's own path and its length, or NULL. */
 static wchar_t *own_path(DWORD *len)
 {
 	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
@@ -72,7 +78,7 @@ bool program_is_this(const wchar_t *path)
 	return same;
 }
 
-/* Puts the file that a link leads to in its place. False: that is not known. */
+/* Replaces the path of a link by that of its file. Returns false if that is unknown. */
 static bool follow_link(wchar_t *path, DWORD *len)
 {
 	HANDLE file = CreateFileW(path, FILE_READ_ATTRIBUTES,
@@ -92,7 +98,7 @@ static bool follow_link(wchar_t *path, DWORD *len)
 	return true;
 }
 
-/* The file of that name in the folder of path, if it is there. */
+/* Returns the path of a file in the folder of path, or NULL if it does not exist. */
 static wchar_t *beside(const wchar_t *path, size_t len, const wchar_t *name)
 {
 	wchar_t *found = NULL;
@@ -118,21 +124,21 @@ wchar_t *program_beside(const wchar_t *name)
 	return found;
 }
 
-#define STACK_BYTES ((SIZE_T)1 << 20) /* address space of a thread */
+#define STACK_BYTES ((SIZE_T)1 << 20) /* address space per thread */
 
-/* The first program and the processes that it starts, each under the tracer: one thread for each. */
+/* The first program and its descendants, each under the tracer and followed by one thread. */
 struct family {
 	const struct program_run *run;
-	struct traced_options options; /* for each */
+	struct traced_options options; /* for each process */
 	int64_t until_ms; /* time limit for the other hsnap, by os_clock_ms(); 0: none */
-	HANDLE output_lock; /* a mutex: of snapshots and messages, also those of the other hsnap */
-	volatile LONG count; /* threads that follow one */
-	volatile LONG is_late; /* one was ended, as its time was over */
+	HANDLE output_lock; /* mutex for snapshots and messages, also of the other hsnap */
+	volatile LONG count; /* threads that follow a process */
+	volatile LONG is_late; /* a process was ended because its time limit was over */
 	HANDLE all_ended;
-	HANDLE volatile last; /* a thread of those, which outlives all that have left */
+	HANDLE volatile last; /* one of these threads, which outlives all others that have ended */
 };
 
-/* A process that one of the family has just created, and that waits. */
+/* A process that was just created by a process of the family, and that waits. */
 struct new_child {
 	struct family *family;
 	const struct traced *parent;
@@ -140,12 +146,12 @@ struct new_child {
 	HANDLE prepared; /* set when the child is prepared, or left alone */
 };
 
-/* What a child's thread has. */
+/* State of a child's thread. */
 struct follower {
 	struct family *family;
 	HANDLE process, thread, parent;
 	struct traced traced;
-	const struct recording_link *recording; /* NULL: none is made */
+	const struct recording_link *recording; /* or NULL */
 	char name[40];
 };
 
@@ -159,8 +165,8 @@ static void unlock_output(struct family *family)
 	ReleaseMutex(family->output_lock);
 }
 
-/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. handed: of the child that was handed
- * over; pid 0: none was. */
+/* Initializes a family. Returns 0 or -ERR_NOMEM. The calling thread counts as one that follows a
+ * process. handed: the child that was handed over; pid 0: none. */
 static int family_init(struct family *family, const struct program_run *run,
 	const struct handed_child *handed, struct err *err)
 {
@@ -196,8 +202,9 @@ static void wait_and_close(HANDLE thread)
 		CloseHandle(thread);
 }
 
-/* The same by a child's thread, which outlives those that left before it. Whoever waits for the last one waits
- * for them all: Wine 8 does not always end a process well while a thread of it ends. */
+/* Does the same for a child's thread, which outlives the threads that ended before it. A wait for
+ * the last thread is a wait for them all: Wine 8 does not always end a process well while a thread
+ * of it ends. */
 static void last_follower_ends(struct family *family)
 {
 	HANDLE self = NULL;
@@ -208,7 +215,7 @@ static void last_follower_ends(struct family *family)
 	follower_ends(family);
 }
 
-/* The calling thread has no process to follow any more: waits until that is true of all, and releases. */
+/* Ends the calling thread's part, waits until all threads have ended, and releases the family. */
 static void family_end(struct family *family)
 {
 	follower_ends(family);
@@ -218,7 +225,7 @@ static void family_end(struct family *family)
 	CloseHandle(family->output_lock);
 }
 
-/* One line about a process; an error that is about the same place does not name it again. */
+/* Prints one line about a process. An error about the same place does not name it again. */
 static void warn(struct family *family, const char *name, const char *what, const struct err *err)
 {
 	struct err about = *err;
@@ -248,7 +255,7 @@ static int take_snapshot(
 	return rc;
 }
 
-/* Whether the pid is of a process that this parent has started: it might say any number. */
+/* Returns true if the process was started by this parent: the parent may have reported any id. */
 static bool is_child(HANDLE process, uint32_t parent_pid)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -258,7 +265,7 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 	       (uint32_t)basic.InheritedFromUniqueProcessId == parent_pid;
 }
 
-/* Finds the child and has it load the tracer. */
+/* Finds the child and makes it load the tracer. */
 static int take_over(struct follower *follower, const struct new_child *born, struct err *err)
 {
 	int rc = process_open(
@@ -268,7 +275,7 @@ static int take_over(struct follower *follower, const struct new_child *born, st
 		return rc;
 	if (!is_child(follower->process, born->parent->target.pid))
 		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
-	/* The thread that follows the parent closes its handle when it will. */
+	/* The thread that follows the parent closes its own handle at any time. */
 	if (!DuplicateHandle(GetCurrentProcess(), born->parent->process, GetCurrentProcess(),
 		    &follower->parent, SYNCHRONIZE, FALSE, 0))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
@@ -290,7 +297,7 @@ static void release(struct follower *follower)
 		CloseHandle(follower->process);
 }
 
-/* Each process has a recording of its own. */
+/* Returns the options of a process, which has a recording of its own. */
 static struct traced_options options_for(
 	const struct family *family, const struct recording_link *recording)
 {
@@ -304,7 +311,8 @@ static struct traced_options options_for(
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err);
 
-/* Has the hsnap of the other bitness follow the child. 0, and all is printed; or an error. */
+/* Makes the hsnap of the other bitness follow the child. Returns 0, and all messages are printed
+ * then, or an error. */
 static int hand_over(const struct follower *follower, const struct new_child *born, struct err *err)
 {
 	struct family *family = follower->family;
@@ -334,14 +342,14 @@ static int hand_over(const struct follower *follower, const struct new_child *bo
 	return rc;
 }
 
-/* Follows a child that was taken over to its end. */
+/* Follows a child that was taken over, to its end. */
 static void follow_taken(struct follower *follower, struct err *err)
 {
 	struct family *family = follower->family;
 	const struct traced_options options = options_for(family, follower->recording);
 
 	if (traced_bring_up(&follower->traced, follower->parent, &options, err)) {
-		traced_release(&follower->traced); /* it goes on */
+		traced_release(&follower->traced); /* the child goes on */
 		warn(family, follower->name, "this child process is not traced", err);
 		return;
 	}
@@ -353,8 +361,8 @@ static void follow_taken(struct follower *follower, struct err *err)
 	}
 }
 
-/* Takes a child over while its parent waits, and follows it to its end. born is the parent's thread's, up to when the
- * child is prepared. */
+/* Takes a child over while its parent waits, and follows it to its end. born belongs to the
+ * parent's thread, until the child is prepared. */
 static void follow_born(const struct new_child *born)
 {
 	struct follower follower = {.family = born->family};
@@ -389,7 +397,7 @@ static void follow_born(const struct new_child *born)
 	}
 }
 
-/* The thread of a child. */
+/* Runs as the thread of a child. */
 static DWORD WINAPI follow_child(void *ctx)
 {
 	const struct new_child *born = ctx;
@@ -400,7 +408,7 @@ static DWORD WINAPI follow_child(void *ctx)
 	return 0;
 }
 
-/* A child is there, and its parent waits until it is prepared. */
+/* Starts the thread of a new child, whose parent waits until the child is prepared. */
 static void begin_child(struct family *family, struct traced *parent)
 {
 	struct new_child born = {.family = family, .parent = parent};
@@ -427,8 +435,8 @@ static void begin_child(struct family *family, struct traced *parent)
 	SetEvent(parent->child_taken);
 }
 
-/* Warns of less address space for tables than was asked for. There is none at all in a process that ended before its
- * tracer was switched on. */
+/* Warns of less address space for tables than requested. A process that ended before its tracer was
+ * turned on has no tables at all. */
 static void warn_of_limit(struct family *family, const struct traced *traced)
 {
 	uint64_t wanted = family->options.install.limit_bytes;
@@ -457,8 +465,8 @@ static void warn_of_policy(struct family *family, const struct traced *traced)
 	unlock_output(family);
 }
 
-/* Ends a process whose time is over. A child that it is just creating is prepared first: it would wait for a parent that
- * is gone. */
+/* Ends a process whose time limit is over. A child that it is just creating is prepared first:
+ * otherwise the child would wait for a parent that has exited. */
 static void end_late(struct family *family, struct traced *traced)
 {
 	if (traced->child_created && WaitForSingleObject(traced->child_created, 0) == WAIT_OBJECT_0)
@@ -470,7 +478,8 @@ static void end_late(struct family *family, struct traced *traced)
 	TerminateProcess(traced->process, RUN_LATE);
 }
 
-/* Returns what a crash with this status was, or NULL: no such crash is known. The numbers are those of ntstatus.h. */
+/* Returns the crash with this status, or NULL for any other status. The numbers are those of
+ * ntstatus.h. */
 static const char *crash_of(DWORD status)
 {
 	switch (status) {
@@ -482,7 +491,7 @@ static const char *crash_of(DWORD status)
 	}
 }
 
-/* Returns why a process ended that did not come to its exit, as far as its status shows. */
+/* Returns why a process ended without reaching its exit, if its status shows that. */
 static const char *why_ended(DWORD status)
 {
 	static const struct {
@@ -505,7 +514,8 @@ static const char *why_ended(DWORD status)
 				  "it crashed, another process ended it, or it was detached";
 }
 
-/* Warns of a crash that went through the program's own exit, as under Wine 10: its snapshot looks like any other. */
+/* Warns of a crash that went through the program's own exit, as under Wine 10: the snapshot looks
+ * like any other. */
 static void warn_of_crash(struct family *family, const struct traced *traced)
 {
 	char text[1600];
@@ -530,8 +540,9 @@ static int fail_exit(const struct traced *traced, struct err *err)
 }
 
 /*
- * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
- * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
+ * Follows a process that was brought up to its end, or ends it when its time limit is over. Takes
+ * its snapshot, and starts threads that follow its children. Returns 0, the result of the snapshot,
+ * or -ERR_NO_EXIT.
  */
 static int follow(struct family *family, struct traced *traced,
 	const struct recording_link *recording, struct err *err)
@@ -552,7 +563,7 @@ static int follow(struct family *family, struct traced *traced,
 		if (needs_snapshot) {
 			int64_t begun_ms = os_clock_ms();
 
-			/* The limit is the program's time, not ours. */
+			/* the limit is the program's time, not hsnap's */
 			rc = take_snapshot(family, traced, event == TRACED_AT_EXIT, err);
 			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
 		}
@@ -569,8 +580,8 @@ static int follow(struct family *family, struct traced *traced,
 	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 
-/* COM keeps freed strings for the next ones, with the stacks of those before them, unless this is set;
- * "Debugging memory leaks", Microsoft Learn. */
+/* Sets OANOCACHE: otherwise COM keeps freed strings for reuse, with the stacks of their earlier
+ * users; "Debugging memory leaks", Microsoft Learn. */
 static void avoid_bstr_cache(void)
 {
 	static const wchar_t name[] = L"OANOCACHE";
@@ -600,7 +611,7 @@ static int create(
 
 	if (!request.command)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	/* By its command line the system finds paths of the usual length only. */
+	/* By its command line, the system finds only paths of the usual length. */
 	if (path && wcslen(path) >= MAX_PATH)
 		request.image = path;
 	spawn_pass_streams(&request.startup);
@@ -610,7 +621,7 @@ static int create(
 	return rc;
 }
 
-/* Starts the program, suspended; not one that could not load our tracer. */
+/* Starts the program, suspended, unless it could not load the tracer. */
 static int start(const struct program_run *run, struct spawn *spawn, struct err *err)
 {
 	wchar_t *path = program_find(run->argv[0]);
@@ -629,12 +640,12 @@ static int start(const struct program_run *run, struct spawn *spawn, struct err 
 	return rc;
 }
 
-/* From the program's creation to its first instruction, with the tracer at work. A program that ends
- * on this way (a DLL is missing, say) has its status, and no trace. */
+/* Brings the program from its creation to its first instruction, with the tracer on. A program that
+ * ends before that (for example because a DLL is missing) has its status, and no trace. */
 static int bring_up(const struct program_run *run, struct spawn *spawn, struct traced *traced,
 	const struct traced_options *options, struct err *err)
 {
-	/* Its file was no image, or another one: it may be of the other bitness after all. */
+	/* Its file may have been no image, or another one: the bitness may differ after all. */
 	int rc = traced_prepare(
 		traced, spawn->info.hProcess, spawn->info.hThread, run->argv[0], err);
 
@@ -669,7 +680,8 @@ static int run_started(const struct program_run *run, struct spawn *spawn, struc
 	return rc;
 }
 
-/* Follows the child that another hsnap has handed over; its status is its parent's business. */
+/* Follows the child that another hsnap has handed over; the child's status is its parent's
+ * business. */
 static int run_handed(const struct program_run *run, const struct handed_child *handed,
 	uint32_t *exit_status, struct err *err)
 {

@@ -1,3 +1,7 @@
+/*
+ * The section of a recording's rings: its size, and its view in the target. Words of the tracer's
+ * area are written in the target and in the copy here.
+ */
 #include "snapshot/control/control_windows.h"
 
 #include <stddef.h>
@@ -5,12 +9,12 @@
 
 #include "snapshot/live/nt_windows.h"
 
-/* A ring is to last while hsnap does not get a processor, some 30 ms of what one thread can do, and threads with none of
- * their own share one. */
+/* A ring has to last while hsnap does not get a processor: some 30 ms of the events of one thread.
+ * Threads that find no ring share one. */
 #define EVENTS_LOG2_USUAL 17u
 #define RINGS_ENOUGH 16u
 
-/* How many rings of that size there is room for. */
+/* Returns the number of rings of that size that fit. */
 static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
 {
 	uint32_t count = RING_COUNT_MAX;
@@ -20,7 +24,7 @@ static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
 	return count;
 }
 
-/* Rings of the usual size, as many as there is room for; smaller ones before there are too few. */
+/* Chooses as many rings of the usual size as fit, or smaller rings before there are too few. */
 static void choose_sizes(struct ring_section *section, uint64_t limit_bytes)
 {
 	section->events_log2 = EVENTS_LOG2_USUAL;
@@ -63,7 +67,7 @@ static bool is_running(uint32_t tid, uint32_t pid)
 	bool runs;
 
 	if (!thread)
-		return GetLastError() != ERROR_INVALID_PARAMETER; /* there is none of that id */
+		return GetLastError() != ERROR_INVALID_PARAMETER; /* no thread has that id */
 	runs = GetProcessIdOfThread(thread) == pid &&
 	       WaitForSingleObject(thread, 0) == WAIT_TIMEOUT;
 	CloseHandle(thread);
@@ -83,14 +87,14 @@ void ring_section_reclaim(const struct ring_section *section, uint32_t pid)
 
 #define FIELD(name) offsetof(struct tracer_area, name)
 
-/* Writes one word of the area, there and here. */
+/* Writes one word of the area, in the target and here. */
 static bool set_word(struct tracee *tracee, size_t offset, uint64_t value)
 {
 	memcpy((char *)&tracee->area + offset, &value, sizeof(value));
 	return tracee_write(tracee, tracee->area_addr + offset, &value, sizeof(value));
 }
 
-/* By a handle of this process the target knows when nobody makes room any more. */
+/* Gives the target a handle of this process, by which it notices that no more room will be made. */
 static bool share_process(struct tracee *tracee)
 {
 	HANDLE theirs = NULL;
@@ -109,7 +113,7 @@ int ring_section_map(const struct ring_section *section, struct tracee *tracee, 
 		    NT_VIEW_UNMAP, 0, PAGE_READWRITE) < 0)
 		return err_set(err, ERR_INJECT, tracee->target->name,
 			"no address space for the rings of a recording");
-	/* Named at once, so that it is unmapped whatever comes. */
+	/* named at once, so that it is unmapped in any case */
 	if (!set_word(tracee, FIELD(rings_view), (ULONG_PTR)view)) {
 		NtUnmapViewOfSection(tracee->process, view);
 		tracee->area.rings_view = 0;
@@ -149,7 +153,7 @@ bool ring_section_is_read(const struct tracee *tracee)
 	return is_read;
 }
 
-/* A view that begins at this address, and is of no image. */
+/* Returns true if a view that is not an image begins at this address. */
 static bool is_view(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -163,7 +167,7 @@ void ring_section_unmap(struct tracee *tracee)
 {
 	uint64_t view = tracee->area.rings_view, process = tracee->area.rings_process;
 
-	/* First forgotten, as the tables are. */
+	/* forgotten first, like the tables */
 	if (!view || !set_word(tracee, FIELD(rings), 0) || !set_word(tracee, FIELD(rings_view), 0))
 		return;
 	if (is_view(tracee, view))

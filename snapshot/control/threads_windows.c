@@ -1,3 +1,7 @@
+/*
+ * All threads of another process, held: suspends the process, lists its threads and reads where
+ * each is, until two listings agree.
+ */
 #include <stdlib.h>
 
 #include <windows.h>
@@ -11,9 +15,9 @@
 
 #define TRIES 100 /* to find the same threads twice */
 #define RIGHTS (THREAD_GET_CONTEXT | THREAD_SET_CONTEXT | THREAD_QUERY_INFORMATION | SYNCHRONIZE)
-#define PATIENCE_MS 30000 /* with another hsnap */
+#define PATIENCE_MS 30000 /* for another hsnap */
 #define PAUSE_MS 10
-#define AGAIN 1 /* threads have come or gone meanwhile */
+#define AGAIN 1 /* threads have begun or ended meanwhile */
 
 #if defined(_WIN64)
 #define CONTEXT_IP Rip
@@ -45,7 +49,7 @@ static int system_err(const struct threads *threads, const char *what, struct er
 		windows_error(GetLastError(), text, sizeof(text)));
 }
 
-/* Calls each() for every thread of the process; 0, or what each() returned, or -ERR_SYSTEM. */
+/* Calls each() for every thread of the process. Returns 0, the result of each(), or -ERR_SYSTEM. */
 static int for_each(
 	HANDLE process, int (*each)(void *ctx, size_t index, DWORD id), void *ctx, size_t *count)
 {
@@ -99,7 +103,7 @@ static int compare(void *ctx, size_t index, DWORD id)
 	return index < threads->count && threads->items[index].id == id ? 0 : AGAIN;
 }
 
-/* Asking for its registers also waits until it has really stopped. */
+/* Reads where a thread is. Reading its registers also waits until it is really suspended. */
 static int look_at(struct threads *threads, struct held_thread *thread, struct err *err)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -119,7 +123,7 @@ static int look_at(struct threads *threads, struct held_thread *thread, struct e
 	return err_set(err, ERR_RIGHTS, threads->name, "%s", what);
 }
 
-/* 0 when every thread has been looked at and none has come or gone since. */
+/* Reads where all threads are. Returns 0 if no thread has begun or ended since. */
 static int look(struct threads *threads, struct err *err)
 {
 	size_t count = 0;
@@ -159,7 +163,7 @@ static HANDLE make_lock(const wchar_t *full, void *ctx)
 	return CreateEventW(ctx, TRUE, FALSE, full);
 }
 
-/* Waits until neither another hsnap nor a helper of one is at it, in any session. */
+/* Waits until no other hsnap, and no helper of one, holds the process, in any session. */
 static bool take_lock(struct threads *threads)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};

@@ -1,3 +1,7 @@
+/*
+ * A process with the tracer in it: finds ntdll, its exports and the tracer's DLL, writes the area,
+ * and writes or compares the jumps.
+ */
 #include "snapshot/control/control_windows.h"
 
 #include <stddef.h>
@@ -8,7 +12,7 @@
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/stacks/tracer_read.h"
 
-#define FOLLOW_MAX 4 /* short jumps to short jumps */
+#define FOLLOW_MAX 4 /* maximum chain of short jumps */
 
 static const struct {
 	const char *name;
@@ -61,14 +65,15 @@ bool tracee_is_at_rest(const struct tracee *tracee, uint64_t ip)
 	return !tracee_is_in(&tracee->ntdll, ip);
 }
 
-/* len bytes at addr are code of ntdll's image. */
+/* Returns true if len bytes at addr are code of ntdll's image. */
 static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 {
 	return len <= tracee->ntdll.bytes && addr >= tracee->ntdll.base &&
 	       addr - tracee->ntdll.base <= tracee->ntdll.bytes - len;
 }
 
-/* A 32-bit process on 64-bit Windows has two ntdlls. */
+/* Returns true if an image has the target's bitness: a 32-bit process on 64-bit Windows has two
+ * ntdlls. */
 static bool has_bits(struct target *target, uint64_t base)
 {
 	struct target_image at = {.target = target, .base = base};
@@ -120,7 +125,8 @@ static int find_modules(struct tracee *tracee, struct err *err)
 	return rc;
 }
 
-/* Where a function's hook goes: behind short jumps, as far as they lead inside ntdll. */
+/* Returns the place of a function's hook: the end of its short jumps, as long as they lead inside
+ * ntdll. */
 static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 {
 	uint8_t code[PATCH_CODE_BYTES];
@@ -141,7 +147,7 @@ static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 
 #define EXPORTS (HOOK_COUNT + TRACEE_WAITS)
 
-/* Where ntdll's exports say that functions and waits are. */
+/* Finds the exports of ntdll for functions and waits. */
 static int find_exports(const struct tracee *tracee, uint32_t rvas[EXPORTS], struct err *err)
 {
 	struct target *target = tracee->target;
@@ -269,7 +275,7 @@ bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in)
 	return ok;
 }
 
-/* Memory that was reserved at this address as private memory, which images are not. */
+/* Returns true if private memory, which images are not, was reserved at this address. */
 static bool is_reservation(const struct tracee *tracee, uint64_t addr)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -287,8 +293,8 @@ void tracee_free_tables(struct tracee *tracee)
 	if (!reserved)
 		return;
 	ring_section_unmap(tracee);
-	/* First forgotten: memory that nobody names is lost, but memory that is freed twice may be
-	 * somebody else's the second time. */
+	/* Forget the memory first: unnamed memory is only lost, but memory that is freed twice may
+	 * belong to another owner the second time. */
 	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
 		    sizeof(none)))
 		return;

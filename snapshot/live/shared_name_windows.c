@@ -1,8 +1,10 @@
 /*
- * Named objects that two hsnaps of one machine see, also in two sessions: a task of Task Scheduler runs in session 0.
+ * Named objects that two hsnaps of one machine see, also in two sessions: a task of Task Scheduler
+ * runs in session 0.
  *
- * "Global\" is for all sessions. Not every process may make every object there (Microsoft Learn, "Kernel object namespaces":
- * sections take SeCreateGlobalPrivilege); then the object is for this session, as "Local\".
+ * "Global\" is for all sessions. Not every process may make every object there (Microsoft Learn,
+ * "Kernel object namespaces": sections take SeCreateGlobalPrivilege); then the object is for this
+ * session, as "Local\".
  */
 #include <windows.h>
 #include <sddl.h>
@@ -14,7 +16,8 @@
 
 static const wchar_t *const spaces[] = {L"Global\\", L"Local\\"};
 
-/* Returns true if an object of any type has the name, even one that cannot be opened. Leaves the last error. */
+/* Returns true if an object of any type has the name, even one that cannot be opened. Keeps the
+ * last error. */
 static bool is_taken(const wchar_t *full)
 {
 	DWORD code = GetLastError(), answer;
@@ -57,7 +60,8 @@ HANDLE shared_name_find(const wchar_t *name, shared_name_fn find, void *ctx, con
 	return found;
 }
 
-/* The user that this process runs as, as the text of a SID that the caller frees with LocalFree(); or NULL. */
+/* Returns the user that this process runs as, as the text of a SID that the caller frees with
+ * LocalFree(); or NULL. */
 static wchar_t *own_user(void)
 {
 	union {
