@@ -1,3 +1,4 @@
+/* Entry point of hsnap: the table of commands, and the output of --help and --version. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-/* Returns true if a first word is neither an option, a command nor a file, and prints which commands there are. */
+/* Returns true, and prints the list of commands, if a first word is not an option, a command or a
+ * file. */
 static bool is_no_command(char *word)
 {
 	if (find(word) || *word == '-' || strpbrk(word, "./\\:") || os_is_there(word))
@@ -104,9 +106,9 @@ int main(int argc, char **argv)
 			DUMP_FORMAT, RECORD_FORMAT);
 		return 0;
 	}
-	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper that guard_start() starts */
+	if (!strcmp(argv[1], GUARD_COMMAND)) /* the helper of guard_start() */
 		return guard_main(argc, argv);
-	if (!strcmp(argv[1], FOLLOW_COMMAND)) { /* another hsnap hands a child process over */
+	if (!strcmp(argv[1], FOLLOW_COMMAND)) { /* another hsnap hands over a child process */
 		if (control_parse_follow(argc - 1, argv + 1) || argc <= 1 + FOLLOW_WORDS)
 			return 2;
 		argc -= FOLLOW_WORDS;

@@ -1,4 +1,4 @@
-/* The commands of hsnap, and options that several of them have. */
+/* The commands of hsnap, and the options that several of them share. */
 #ifndef SNAPSHOT_COMMAND_COMMAND_H
 #define SNAPSHOT_COMMAND_COMMAND_H
 
@@ -15,18 +15,17 @@
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
 
-/*
- * What hsnap's commands share: their names, and taking one snapshot into one file.
- */
+/* Shared parts of hsnap's commands: their names, and taking one snapshot into one file. */
 
-/* "hsnap NAME ...": argv[0] is the name. Each prints its own errors, and its help on --help, and
- * returns the exit status. */
+/* Run "hsnap NAME ...", where argv[0] is NAME. Each prints its own errors, and its help on --help,
+ * and returns the exit status. */
 int command_snapshot(int argc, char **argv);
 int command_watch(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_record(int argc, char **argv);
-/* Whether it is 'hsnap record --from LOG', which command_record() leaves to command_record_log(). */
+/* Returns true for 'hsnap record --from LOG', which command_record() leaves to
+ * command_record_log(). */
 bool command_is_of_log(int argc, char **argv);
 int command_record_log(int argc, char **argv);
 int command_mark(int argc, char **argv);
@@ -36,22 +35,23 @@ int command_schedule(int argc, char **argv);
 int command_ust(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
-/* What only this system's hsnap is linked with, for --version: ", NAME VERSION" or nothing. */
+/* Returns the libraries that only this system's hsnap is linked with, for --version: ", NAME
+ * VERSION" or nothing. */
 const char *command_parts(void);
 
-/* Prints an error as a line of hsnap's; returns the exit status for it. */
+/* Prints an error in one line. Returns the exit status for it. */
 int command_fail(const struct err *err);
 
-/* Prints the error -rc about a process and returns the exit status for it. For a 32-bit process, starts the 32-bit hsnap
- * with the same arguments instead and returns its exit status. */
+/* Prints the error -rc about a process and returns the exit status for it. For a 32-bit process,
+ * starts the 32-bit hsnap with the same arguments instead and returns its exit status. */
 int command_fail_or_delegate(int rc, uint32_t pid, struct err *err);
 
-/* How a command is called. */
+/* Form of a command line. */
 struct command_form {
-	const char *usage; /* what --help prints above the options */
-	const struct opt *options; /* HELP_OPTION among them */
+	const char *usage; /* printed by --help above the options */
+	const struct opt *options; /* including HELP_OPTION */
 	bool stops_at_argument; /* see struct opt_state */
-	/* Takes an option or (OPT_ARGUMENT) an argument of the request: 0 or an error. */
+	/* Handles an option or (OPT_ARGUMENT) an argument. Returns 0 or an error. */
 	int (*set)(void *request, int id, const char *value, struct err *err);
 };
 
@@ -61,54 +61,54 @@ struct command_form {
 		OPT_COMMAND_HELP, "h", "help", NULL, "print this help"                             \
 	}
 
-/* Reads the words behind argv[0] into the request: 0; an error; 1 when help was asked for, and printed. */
+/* Parses the words after argv[0] into the request. Returns 0, an error, or 1 after printing the
+ * help. */
 int command_read(
 	const struct command_form *form, int argc, char **argv, void *request, struct err *err);
 
 struct snapshot_request {
 	struct capture_options options;
-	bool is_forced; /* to lack something is no error */
-	bool is_verbose; /* say on standard error what was found */
+	bool is_forced; /* incomplete data is no error */
+	bool is_verbose; /* prints a report on standard error */
 	bool by_stack; /* one line for each stack and heap instead of one for each block */
-	bool is_packed; /* the file, by gzip; whoever calls names it */
-	bool makes_folders; /* that are missing in the file's path, which a pattern gave */
-	bool is_new; /* -ERR_EXISTS instead of another file in the place of one */
-	const struct out_names *names; /* of a new one, should its own be taken; NULL: none */
+	bool is_packed; /* compresses the file by gzip; the caller names it */
+	/* makes missing folders of the file's path, which came from a pattern */
+	bool makes_folders;
+	bool is_new; /* -ERR_EXISTS instead of replacing a file */
+	const struct out_names *names; /* other names of a new file, if its own is taken; or NULL */
 	void (*warn)(void *ctx,
-		const char *line); /* says what the dump lacks; NULL: on standard error */
+		const char *line); /* prints a warning about the dump; NULL: on standard error */
 	void *warn_ctx;
 };
 
-/* What was written. */
+/* Contents of a dump that was written. */
 struct snapshot_result {
-	/* Without address space that is only reserved. */
+	/* without address space that is only reserved */
 	uint64_t block_count, requested_bytes;
-	uint64_t stackless_count; /* of the blocks */
-	bool has_reach; /* what leads to them was looked at: */
-	uint64_t lost_count, lost_bytes; /* of the blocks, requested */
+	uint64_t stackless_count; /* blocks without a stack */
+	bool has_reach; /* pointers to the blocks were searched: */
+	uint64_t lost_count, lost_bytes; /* blocks that nothing leads to; their requested bytes */
 	int64_t held_ms;
 };
 
-/* Takes a snapshot of an open target and writes it to path (NULL: standard output). Warnings go to
- * standard error. On an interrupt meanwhile the target is let go. taken may be NULL. 0, or an
- * error; after -ERR_INCOMPLETE and -ERR_NO_HEAPS the file is there, and taken is filled. */
+/* Takes a snapshot of an open target and writes it to path (NULL: standard output). Prints warnings
+ * on standard error. An interrupt meanwhile lets the target go. taken may be NULL. Returns 0 or an
+ * error; after -ERR_INCOMPLETE and -ERR_NO_HEAPS the file exists, and taken is filled. */
 int snapshot_take(const struct snapshot_request *take, struct target *target, const char *path,
 	struct snapshot_result *taken, struct err *err);
 
-/* To be called once before snapshot_take(). */
+/* Prepares snapshot_take() for interrupts. To be called once before it. */
 void snapshot_guard_interrupts(void);
 
-/*
- * -p and -pn: the one process that a command is about.
- */
+/* -p and -pn: the process that a command is about. */
 
-/* Their ids in a command's table; its own are below. */
+/* Ids in a command's table; the command's own ids are below. */
 enum {
 	OPT_PROCESS_PID = 300,
 	OPT_PROCESS_NAME,
 };
 
-/* Their rows; what is done with it, as "trace", stands in front of "this process". */
+/* Rows of these options; what is the verb before "this process", such as "trace". */
 #define PROCESS_OPTIONS(what)                                                                      \
 	{OPT_PROCESS_PID, "p", "pid", "PID", what " this process"},                                \
 	{                                                                                          \
@@ -116,30 +116,32 @@ enum {
 	}
 
 struct process_choice {
-	const char *pid, *name; /* what was not given is NULL */
-	unsigned count; /* how often one was named */
+	const char *pid, *name; /* NULL: not given */
+	unsigned count; /* number of times that a process was named */
 };
 
-/* Takes one of the options above: 0, or -ERR_IMAGE_NAME (a path). Any other id is returned as it is. */
+/* Handles one of the options above. Returns 0 or -ERR_IMAGE_NAME (a path), or any other id
+ * unchanged. */
 int process_option(struct process_choice *choice, int id, const char *value, struct err *err);
 
-/* Whether one was named, and once; place is the command, for messages. 0 or -ERR_USAGE. */
+/* Checks that one process was named, and once; place is the command, for messages. Returns 0 or
+ * -ERR_USAGE. */
 int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);
 
-/* Finds it. with_all: the command has --all, too. Returns 0 and *pid; -ERR_USAGE (no number),
- * -ERR_NO_PROCESS, -ERR_MANY (with a list, and none of them), -ERR_SYSTEM. */
+/* Finds the process. with_all: the command also has --all. Returns 0 and *pid; -ERR_USAGE (not a
+ * number), -ERR_NO_PROCESS, -ERR_MANY (with a list of them, and no choice), -ERR_SYSTEM. */
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err);
 
-/* A pid as people write it: 0 or -ERR_USAGE. */
+/* Parses a decimal pid. Returns 0 or -ERR_USAGE. */
 int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
 
 /*
- * What every command that writes a dump lets be said about it: its form, where its stacks come from, and
- * what the file is called.
+ * Options of every command that writes a dump: its form, the source of its stacks, and the name of
+ * the file.
  */
 
-/* Their ids in a command's table; its own are below. */
+/* Ids in a command's table; the command's own ids are below. */
 enum {
 	OPT_DUMP_STACKS = 200,
 	OPT_DUMP_WALK,
@@ -153,7 +155,7 @@ enum {
 	OPT_DUMP_VERBOSE,
 };
 
-/* Rows of a command's table: of those that read a process as it is, all. */
+/* Rows of a command's table. Commands that read a process as it is have them all. */
 #define LOST_OPTIONS                                                                               \
 	{OPT_DUMP_LOST, "g", "lost", NULL, "find the blocks that nothing leads to"},               \
 		{OPT_DUMP_INTERIOR, NULL, "interior", "yes|no",                                    \
@@ -183,48 +185,45 @@ enum {
 		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "print on standard error what was found"   \
 	}
 
-/* Takes one of the options above: 0, or an error with *err filled. Any other id is returned as it is. */
+/* Handles one of the options above. Returns 0, or an error with *err filled, or any other id
+ * unchanged. */
 int dump_option(struct snapshot_request *take, int id, const char *value, struct err *err);
 
-/* Whether a packed dump may go to out (NULL: standard output), which the option (as "-f OUT") names: 0 or
- * -ERR_USAGE. */
+/* Checks that a compressed dump may go to out (NULL: standard output), which the option names (such
+ * as "-f OUT"). Returns 0 or -ERR_USAGE. */
 int dump_check_out(
 	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
 
-/* Returns OUT_OVERWRITE if path is a dump of hsnap's that another one may replace, as UMDH's do: it is of another process than
- * the target, or of the same moment. target NULL: the process is not started yet. Otherwise 0. */
+/* Returns OUT_OVERWRITE if path is a dump of hsnap's that another one may replace, like UMDH's: a
+ * dump of a process other than the target, or of the same moment. target NULL: the process is not
+ * started yet. Otherwise returns 0. */
 unsigned dump_out_flags(const char *path, const struct target *target);
 
-/* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. */
+/* Appends the file's name, by a pattern that was checked. A compressed file's name ends in .gz. */
 void dump_name_add(
 	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed);
 
-/*
- * What run and attach let be said about the tracer's tables.
- */
+/* Options of run and attach about the tracer's tables. */
 
 /* A 32-bit program has little address space. */
 #define TABLES_DEFAULT_BYTES ((uint64_t)(sizeof(void *) == 8 ? 4096 : 128) << 20)
 
-/* --max-mb and --sample, each in bytes: 0, or -ERR_USAGE. */
+/* Parse --max-mb and --sample, each in bytes. Return 0 or -ERR_USAGE. */
 int table_limit_parse(const char *text, uint64_t *bytes, struct err *err);
 int table_sample_parse(const char *text, uint64_t *bytes, struct err *err);
 
-/* Names of processes as people ask for them. */
-
 /*
- * Whether name is as pattern says: with '*' (any text) or '?' (any one byte) in it all of name, else
- * some part of it. Letters of ASCII are alike in either case. Takes time in proportion to the product
- * of both lengths at worst.
+ * Returns true if name matches pattern: all of name if pattern contains '*' (any text) or '?' (any
+ * one byte), otherwise a part of it. Ignores the case of ASCII letters. Takes time in proportion to
+ * the product of both lengths at worst.
  */
 bool command_name_is_like(const char *name, const char *pattern);
 
 /*
- * The options that taking snapshots again and again has, by time or by growth: read, and checked against
- * each other.
+ * Options of repeated snapshots, by time or by growth, which are also checked against each other.
  */
 
-/* Their ids in a command's table; its own are below. */
+/* Ids in a command's table; the command's own ids are below. */
 enum {
 	OPT_SERIES_COUNT = 100,
 	OPT_SERIES_KEEP,
@@ -234,7 +233,6 @@ enum {
 	OPT_SERIES_LOG,
 };
 
-/* Their rows. */
 #define SERIES_OPTIONS                                                                             \
 	{OPT_SERIES_COUNT, NULL, "count", "N", "end after N files of each series"},                \
 		{OPT_SERIES_KEEP, NULL, "keep", "N", "keep the newest N files of each series"},    \
@@ -249,63 +247,63 @@ enum {
 
 struct series_request {
 	struct process_choice process;
-	const char *out, *log; /* what was not given is NULL */
+	const char *out, *log; /* NULL: not given */
 	struct snapshot_request take;
-	int64_t every_ms; /* by time: 0 for once; by growth: between two looks */
+	int64_t every_ms; /* by time: 0 for once; by growth: time between two looks */
 	uint64_t growth_bytes; /* 0: by time */
 	uint64_t file_count; /* 0: no end */
 	struct series_limits limits;
 	bool waits, takes_all;
-	const char *given; /* the last of these options that was given; NULL: none */
+	const char *given; /* the last of these options that was given, or NULL */
 };
 
-/* As it is without options. */
+/* A request without options. */
 #define SERIES_REQUEST_INIT                                                                        \
 	{                                                                                          \
 		.limits = { UINT64_MAX, UINT64_MAX }                                               \
 	}
 
-/* Takes one of the options above, or of those about the process and the dump: 0, or an error with *err
- * filled. */
+/* Handles one of the options above, or an option of the process or the dump. Returns 0, or an error
+ * with *err filled. */
 int series_option(struct series_request *request, int id, const char *value, struct err *err);
 
-/* --every and --poll, within their bounds; and --growth: 0 or -ERR_USAGE. */
+/* Parse --every and --poll, within their bounds, and --growth. Return 0 or -ERR_USAGE. */
 int series_span_parse(const char *option, const char *text, int64_t *ms, struct err *err);
 int series_growth_parse(const char *text, uint64_t *bytes, struct err *err);
 
-/* Whether what was asked for fits together: 0 and which words are in the pattern (enum PATTERN_*), or
+/* Checks that the options fit together. Returns 0 and the words of the pattern (enum PATTERN_*), or
  * -ERR_USAGE. */
 int series_check(const struct series_request *request, unsigned *words, struct err *err);
 
-/* Whether the dump at path would be the log, too: it needs a file of its own. */
+/* Returns true if the dump at path would also be the log: a dump needs a file of its own. */
 bool series_is_log(const struct series_request *request, const char *path);
 #define SERIES_IS_LOG "it is the log, too"
 
-/* Takes them: the exit status. All is said. */
+/* Takes the series. Returns the exit status; all messages are printed then. */
 int series_main(const struct series_request *request);
 
-/* What 'hsnap ps' prints about processes. */
+/* Rows of 'hsnap ps'. */
 
 struct ps_row {
 	uint32_t pid;
-	unsigned bits; /* 0: the process could not be looked at */
-	int64_t heap_count; /* -1: not known */
-	/* Where they would come from: "tracer", "attached" (it was traced later), "ust", "none",
-	 * "detached" (none any more); NULL: not known. */
+	unsigned bits; /* 0: the process could not be opened */
+	int64_t heap_count; /* -1: unknown */
+	/* Source of its stacks: "tracer", "attached" (traced later), "ust", "none", "detached"
+	 * (none any more); NULL: unknown. */
 	const char *stacks;
-	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: not known */
-	int64_t start_ms; /* 0: not known */
+	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: unknown */
+	int64_t start_ms; /* 0: unknown */
 	const char *name; /* hostile */
-	const char *command_line; /* hostile; NULL: not known */
+	const char *command_line; /* hostile; NULL: unknown */
 };
 
-/* A header line, and one line for each row, in columns. Characters that a terminal would obey are
- * made harmless. On a terminal of so many columns a command line has no program, whose name stands before it, and
- * lines are cut to fit; 0: nothing is left out. */
+/* Prints a header line, and one line for each row, in columns. Makes characters harmless that a
+ * terminal would obey. With columns of a terminal, the command line lacks the program, whose name
+ * precedes it, and lines are cut to fit; 0: nothing is left out. */
 void ps_print(FILE *to, const struct ps_row *rows, size_t count, unsigned columns);
 
-/* Prints a line for each kind of process that could not be opened: those that hsnap has no right to open, 64-bit ones where
- * hsnap is 32-bit, and those that had exited. */
+/* Prints a line for each kind of process that could not be opened: those that hsnap has no right to
+ * open, 64-bit ones if hsnap is 32-bit, and those that had exited. */
 void ps_print_missing(FILE *to, size_t closed_count, size_t other_count, size_t ended_count);
 
 #endif

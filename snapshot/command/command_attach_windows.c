@@ -1,3 +1,4 @@
+/* hsnap attach and hsnap detach: the tracer in a running process. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -66,7 +67,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	}
 }
 
-/* Reads the options and finds the process. 1: help was asked for. */
+/* Parses the options and finds the process. Returns 1 after printing the help. */
 static int read_options(struct attach_request *request, const struct command_form *form, int argc,
 	char **argv, uint32_t *pid, struct err *err)
 {

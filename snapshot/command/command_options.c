@@ -1,3 +1,7 @@
+/*
+ * Options that several commands share: parsing and checking them, and names and columns of 'hsnap
+ * ps'.
+ */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -203,14 +207,14 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
 	return 0;
 }
 
-/* "?" for what is not known. */
+/* Formats a number; "?" if it is unknown. */
 static const char *number(char text[24], int64_t value)
 {
 	snprintf(text, 24, value < 0 ? "?" : "%" PRId64, value);
 	return text;
 }
 
-/* "12.3 MiB" */
+/* Formats a size, such as "12.3 MiB". */
 static const char *size_words(char text[24], uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -227,7 +231,7 @@ static const char *size_words(char text[24], uint64_t bytes)
 	return text;
 }
 
-/* "2026-11-20T10:25Z" */
+/* Formats a start, such as "2026-11-20T10:25Z". */
 static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
 {
 	if (!start_ms)
@@ -238,7 +242,8 @@ static const char *start_words(char text[DATE_TEXT_BYTES], int64_t start_ms)
 	return text;
 }
 
-/* What is behind the program in a command line: behind its first word, which may have quotation marks around it. */
+/* Returns the part of a command line after the program: after its first word, which may be in
+ * quotation marks. */
 static const char *arguments_of(const char *command_line)
 {
 	const bool is_quoted = *command_line == '"';
@@ -249,7 +254,7 @@ static const char *arguments_of(const char *command_line)
 	return command_line + strspn(command_line, " \t");
 }
 
-/* Ends text before a column; each character is taken to fill one. */
+/* Ends text before a column; each character counts as one column. */
 static void cut_text(char *text, unsigned column)
 {
 	for (unsigned at = 0; *text; text++) {
@@ -260,7 +265,7 @@ static void cut_text(char *text, unsigned column)
 	}
 }
 
-/* One line, cut to fit. */
+/* Prints one line, cut to fit. */
 static void put_row(FILE *to, struct buf *line, unsigned columns)
 {
 	text_harmless(line->data);
@@ -380,7 +385,7 @@ bool series_is_log(const struct series_request *request, const char *path)
 	return !strcmp(request->log, path) || os_same_file(request->log, path);
 }
 
-/* Whether the one name that there is when the pattern has no words is the log's. */
+/* Returns true if the only name of a pattern without words is the log's. */
 static bool is_written_to_log(const struct series_request *request)
 {
 	struct buf path;

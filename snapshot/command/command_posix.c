@@ -1,4 +1,4 @@
-/* Where there are no Windows processes: what is left is reading files. */
+/* Commands on systems without Windows processes: only those that read files remain. */
 #include "snapshot/command/command.h"
 #include "snapshot/control/control.h"
 #include "snapshot/live/process.h"

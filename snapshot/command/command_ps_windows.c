@@ -1,3 +1,4 @@
+/* hsnap ps: processes with their size, start, heaps and source of stacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static const char usage[] =
 	"their stacks would come from. PATTERN is a part of the name, or with * and ? the\n"
 	"whole of it, in any case.\n";
 
-/* The heaps that an environment block lists; -1 when it cannot be read. */
+/* Returns the number of heaps that an environment block lists; -1 if it cannot be read. */
 static int64_t look_at_peb(
 	struct target *target, struct memory *memory, uint64_t peb, unsigned bits)
 {
@@ -41,7 +42,8 @@ static int64_t look_at_peb(
 	return count;
 }
 
-/* Of a 32-bit process on 64-bit Windows its own heaps and those that serve it. */
+/* Returns the number of heaps. For a 32-bit process on 64-bit Windows, these are its own heaps and
+ * those that serve it. */
 static int64_t look_at_heaps(struct target *target)
 {
 	struct memory memory;
@@ -79,7 +81,7 @@ static const char *look_at_stacks(struct target *target)
 	return source.is_detached && !strcmp(name, "none") ? "detached" : name;
 }
 
-/* What the system tells of processes that do not let everybody read them. */
+/* Reads what the system reports even about processes that hsnap may not open. */
 static void look_from_outside(struct ps_row *row)
 {
 	struct process_seen *seen;
@@ -95,7 +97,7 @@ static void look_from_outside(struct ps_row *row)
 	free(seen);
 }
 
-/* 0, or why it could not be opened. */
+/* Fills a row. Returns 0, or why the process could not be opened. */
 static int look(struct ps_row *row, struct arena *arena)
 {
 	struct target target;
@@ -121,7 +123,7 @@ static int look(struct ps_row *row, struct arena *arena)
 	return 0;
 }
 
-/* Recording costs time and memory in each process of the image. */
+/* Reminds of images with ust on: recording costs time and memory in each process of the image. */
 static void remind(void)
 {
 	struct buf names;
@@ -133,7 +135,7 @@ static void remind(void)
 	buf_release(&names);
 }
 
-/* The largest first, and what is not known last. */
+/* Sorts the largest first, and unknown sizes last. */
 static int by_size(const void *a, const void *b)
 {
 	const struct ps_row *left = a, *right = b;
@@ -159,7 +161,7 @@ static int list_processes(const char *pattern, struct err *err)
 	for (size_t i = 0; i < list.count; i++) {
 		if (pattern && !command_name_is_like(list.items[i].name, pattern))
 			continue;
-		/* One that is just beginning may have no name yet. */
+		/* A process that is just beginning may have no name yet. */
 		rows[count] = (struct ps_row){.pid = list.items[i].pid,
 			.name = *list.items[i].name ? list.items[i].name : "?"};
 		rc = look(&rows[count], &arena);

@@ -1,4 +1,4 @@
-/* hsnap record --from: a recording of what an ETW log says of a process. It needs no Windows. */
+/* hsnap record --from: a recording of one process from an ETW log. It needs no Windows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,7 @@
+/*
+ * hsnap record and hsnap mark: recordings of a program, its children, or a running process; marks
+ * in a recording; and its end by another hsnap.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +77,7 @@ struct record_request {
 	struct record_session_plan plan;
 	struct program_run run;
 	struct process_choice process;
-	int64_t until_ms; /* by os_clock_ms(): when --for is over; 0: never */
+	int64_t until_ms; /* end of --for, by os_clock_ms(); 0: none */
 	int word_count;
 	bool is_verbose, stops;
 };
@@ -116,7 +120,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	}
 }
 
-/* What came of it: 0, or 2 when the recording lacks something. */
+/* Prints the outcome of a recording. Returns 0, or 2 if the recording lacks something. */
 static int tell(const struct record_request *request, const char *path,
 	const struct record_session_result *result)
 {
@@ -158,13 +162,13 @@ static int tell(const struct record_request *request, const char *path,
 /* ---------------------------------------------------------------- a program and its children */
 
 struct child_recording {
-	struct recording_link link; /* what control knows of it */
+	struct recording_link link; /* the part that control knows */
 	struct record_session_plan plan;
 	struct record_session *session;
 	struct buf path;
 };
 
-/* run.hrec -> run.PID.hrec */
+/* Appends the path of a child's recording: run.hrec -> run.PID.hrec. */
 static void child_path_add(struct buf *path, const char *of_program, uint32_t pid)
 {
 	const char *name = module_path_base(of_program), *dot = strrchr(name, '.');
@@ -205,13 +209,13 @@ static void end_child(void *ctx, const struct recording_link *link)
 
 	if (record_session_end(child->session, &result, &err))
 		command_fail(&err);
-	else if (result.file_bytes) /* or it never began */
+	else if (result.file_bytes) /* otherwise it never began */
 		tell(ctx, child->path.data, &result);
 	buf_release(&child->path);
 	free(child);
 }
 
-/* session NULL: a child process is followed that another hsnap has handed over. */
+/* Records a program. session NULL: follows a child process that another hsnap has handed over. */
 static int record_program(
 	struct record_request *request, struct record_session *session, struct err *err)
 {
@@ -240,7 +244,7 @@ static int record_program(
 	return (int)exit_status;
 }
 
-/* What another hsnap is told. label NULL: to end its recording. */
+/* Sends a request to another hsnap. label NULL: ends its recording. */
 static int tell_recorder(uint32_t pid, const char *label)
 {
 	struct mailbox *mailbox = NULL;
@@ -255,9 +259,10 @@ static int tell_recorder(uint32_t pid, const char *label)
 
 /* ---------------------------------------------------------------- marks by Enter */
 
-#define LINE_UNITS (MAILBOX_LABEL_BYTES / 3) /* none takes more than 3 bytes */
+#define LINE_UNITS (MAILBOX_LABEL_BYTES / 3) /* no unit takes more than 3 bytes */
 
-/* A line without its end, of a long one the beginning. False: there are no more. */
+/* Reads a line without its end; of a long line, the beginning. Returns false at the end of the
+ * input. */
 static bool read_line(HANDLE console, wchar_t line[LINE_UNITS])
 {
 	size_t len = 0;
@@ -275,7 +280,7 @@ static bool read_line(HANDLE console, wchar_t line[LINE_UNITS])
 	return false;
 }
 
-/* Each line that is typed is a mark. The thread ends with this process. */
+/* Makes a mark of each line that is typed. The thread ends with this process. */
 static DWORD WINAPI mark_lines(void *ctx)
 {
 	const uint32_t pid = (uint32_t)(uintptr_t)ctx;
@@ -293,7 +298,7 @@ static DWORD WINAPI mark_lines(void *ctx)
 	return 0;
 }
 
-/* Where somebody sits at standard input. */
+/* Starts marks by lines if standard input is a console. */
 static void begin_marks(uint32_t pid)
 {
 	HANDLE thread = NULL;

@@ -1,3 +1,4 @@
+/* hsnap run: starts a program with the tracer in it, and takes a snapshot at its exit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static const struct opt options[] = {
 	LOST_OPTIONS,
 	DUMP_OPTIONS,
 	HELP_OPTION,
-	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* as snapshots have it */
+	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* the name that snapshots use */
 	{0},
 };
 
@@ -42,11 +43,11 @@ static const char usage[] =
 struct run_request {
 	struct program_run run;
 	int word_count; /* of the program and its arguments */
-	const char *at_exit; /* where the snapshot at the end goes; NULL: none is taken */
+	const char *at_exit; /* file of the snapshot at the end, or NULL */
 	struct snapshot_request take;
 };
 
-/* What is asked of the snapshot at the end. */
+/* Checks the options of the snapshot at the end. */
 static int check_form(struct run_request *request, struct err *err)
 {
 	struct snapshot_request *take = &request->take;
@@ -88,7 +89,8 @@ static void name_file(
 	dump_name_add(path, request->at_exit, &names, request->take.is_packed);
 }
 
-/* Checks before the program runs whether files can be written, if their folder does not depend on the process. */
+/* Checks before the program runs that files can be written, if their folder does not depend on the
+ * process. */
 static int check_output(const struct run_request *request, struct err *err)
 {
 	const char *last = file_pattern_last(request->at_exit);
@@ -152,7 +154,7 @@ static int start(struct run_request *request)
 	}
 	if (run_program(&request->run, &exit_status, &err)) {
 		command_fail(&err);
-		/* A program that ran has a status of its own; one that failed keeps it. */
+		/* A program that ran has a status of its own; a program that failed keeps it. */
 		return exit_status ? (int)exit_status : 2;
 	}
 	return (int)exit_status;

@@ -1,3 +1,4 @@
+/* hsnap schedule: adds, lists and removes tasks of Task Scheduler, and runs one now. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,10 +65,10 @@ static const char usage[] =
 	"list these tasks, remove one, or run once, now, what it runs.\n";
 
 struct schedule {
-	const char *verb; /* NULL: none was given */
-	struct task_request request; /* paths as they were given */
+	const char *verb; /* NULL: not given */
+	struct task_request request; /* paths as given */
 	const char *output; /* NULL: standard output */
-	const char *add_option; /* one that only add has; NULL: none was given */
+	const char *add_option; /* an option that only add has, or NULL */
 	bool is_as_user, may_replace, prints_xml;
 };
 
@@ -109,7 +110,8 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 
 /* ---------------------------------------------------------------- add */
 
-/* Its own file, for shells that take what they put into one for text (Windows PowerShell 5.1). */
+/* Writes the XML to a file of its own, for shells that treat redirected output as text (Windows
+ * PowerShell 5.1). */
 static int print_xml(const char *xml, const char *path, struct err *err)
 {
 	struct out out;
@@ -119,7 +121,7 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 	buf_init(&bytes);
 	task_xml_utf16(&bytes, xml);
 	rc = out_open(&out, path, err);
-	if (rc == -ERR_KEPT) /* here no option replaces it */
+	if (rc == -ERR_KEPT) /* here no option replaces the file */
 		rc = err_set(err, ERR_EXISTS, path, NULL);
 	if (!rc) {
 		out_write(&out, bytes.data, bytes.len);
@@ -144,7 +146,7 @@ static int put_in_place(const struct schedule *schedule, const struct task_plan 
 	return rc;
 }
 
-/* What the request does not say itself is found out: full paths, a time, and who runs it. */
+/* Adds a task. Completes the request: full paths, a time, and the user. */
 static int add(const struct schedule *schedule, struct err *err)
 {
 	struct task_request request = schedule->request;
@@ -184,7 +186,7 @@ static int add(const struct schedule *schedule, struct err *err)
 
 /* ---------------------------------------------------------------- all of them */
 
-/* *exit_status is that of a run. */
+/* Performs the verb. *exit_status is that of a run. */
 static int act(const struct schedule *schedule, int *exit_status, struct err *err)
 {
 	const char *verb = schedule->verb ? schedule->verb : "schedule";

@@ -1,4 +1,5 @@
-/* The loop of snapshots over processes that run and files that are written. */
+/* Series of snapshots of running processes: the loop, its messages and its log; and hsnap watch,
+ * which takes a snapshot each time a process has grown. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static int fail(struct series_run *series, const struct err *err)
 	return 2;
 }
 
-/* The log's path, for an end that is no end of a series: the console is closed, or somebody is in a hurry. */
+/* Path of the log, for an end from outside: the console is closed, or the user interrupts again. */
 static struct interrupt_cleanup ending;
 
 static void on_end(void)
@@ -49,7 +50,7 @@ static void on_end(void)
 
 static atomic_bool is_taking;
 
-/* Who is not told that it takes a while presses again. */
+/* Reports that ending takes a while: otherwise the user would press Ctrl-C again. */
 static void on_held(void)
 {
 	if (is_taking)
@@ -85,8 +86,8 @@ static int take_file(void *ctx, const struct process_ref *process, const char *p
 	return 0;
 }
 
-/* Runs the plan: the exit status, or what -ERR_* of series_run(). A single snapshot ends at once when it is interrupted,
- * as any; what takes long is let finish its file. */
+/* Runs the plan. Returns the exit status, or -ERR_* of series_run(). A single snapshot ends at once
+ * when it is interrupted; a longer run finishes its file first. */
 static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {
@@ -135,10 +136,8 @@ int series_main(const struct series_request *request)
 	return rc < 0 ? fail(&series, &err) : rc;
 }
 
-/* hsnap watch: a snapshot each time a process has grown. */
-
-#define POLL_MS 1000 /* without --poll */
-#define OUT "{name}-{pid}-{time}.txt" /* without -f */
+#define POLL_MS 1000 /* default of --poll */
+#define OUT "{name}-{pid}-{time}.txt" /* default of -f */
 
 enum {
 	OPT_OUT = 1,

@@ -1,3 +1,7 @@
+/*
+ * hsnap snapshot, the default command: one snapshot of a process or a minidump. snapshot_take()
+ * serves the other commands, too. Series are left to command_series.c.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +17,7 @@
 
 #define TRACER_PATIENCE_MS 10000
 
-/* The target that an interrupt has to let go; one at a time. */
+/* Target that an interrupt has to let go; one at a time. */
 static struct interrupt_cleanup held;
 
 static void on_interrupt(void)
@@ -26,7 +30,7 @@ static void on_interrupt(void)
 	out_interrupted();
 }
 
-/* Of a phase that took less than a millisecond no rate is known: 0. */
+/* Returns millions per second; 0 for a phase of less than a millisecond. */
 static double rate(uint64_t count, int64_t ms)
 {
 	return ms > 0 ? (double)count / 1e3 / (double)ms : 0;
@@ -39,7 +43,7 @@ static const char *how_read(const struct target *target)
 	return target->is_cloned ? "read from a clone" : "held";
 }
 
-/* It may hold what a file or a module is called. */
+/* Prints a warning, which may contain names of files or modules. */
 static void say_warning(
 	const struct snapshot_request *take, const struct target *target, const char *warning)
 {
@@ -53,8 +57,8 @@ static void say_warning(
 		fprintf(stderr, "hsnap: %s\n", text);
 }
 
-/* Of all blocks, those that nothing leads to but what is lost; or those that are only reserved: address space, and no
- * memory. */
+/* Sums the lost blocks, which nothing or only lost blocks lead to; or address space that is only
+ * reserved, which is not memory. */
 static struct block_totals part_total(const struct snapshot *snapshot, bool lost)
 {
 	struct block_totals total = {0};
@@ -142,8 +146,8 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 }
 
 /*
- * A file that lacks the heaps lists what it has, but nobody may take that for a process without
- * blocks: two such would compare as equal.
+ * Returns false for a file that lacks the heaps. It lists what it has, but must not pass for a
+ * process without blocks: two such files would compare as equal.
  */
 static bool has_heaps(const struct target *target, const struct snapshot *snapshot)
 {
@@ -154,7 +158,7 @@ static bool has_heaps(const struct target *target, const struct snapshot *snapsh
 	return !target->is_file || snapshot_total(snapshot).block_count;
 }
 
-/* Under the first name that is free. */
+/* Opens the output under the first free name. */
 static int open_out(const struct snapshot_request *take, const struct target *target,
 	struct out *out, const char *path, struct err *err)
 {
@@ -173,7 +177,8 @@ static int open_out(const struct snapshot_request *take, const struct target *ta
 	return rc;
 }
 
-/* What is being started by hsnap run, say, would have no stacks yet, and be the first of its series. */
+/* Waits for a tracer that is being turned on or off. A process that hsnap run is just starting, for
+ * example, would have no stacks yet, and be the first of its series. */
 static void wait_for_tracer(const struct snapshot_request *take, const struct target *target)
 {
 	int64_t until_ms = os_clock_ms() + TRACER_PATIENCE_MS;
@@ -234,7 +239,7 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 			.lost_bytes = lost.requested_bytes,
 			.held_ms = stats.held_ms};
 	}
-	/* What was written may not be all there is. */
+	/* the dump may be incomplete */
 	if (!rc && snapshot.missing_count && !take->is_forced)
 		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
 			target->name, "what there is was written");
@@ -246,8 +251,6 @@ void snapshot_guard_interrupts(void)
 {
 	os_on_interrupt(on_interrupt);
 }
-
-/* hsnap snapshot, the command when none is named: one snapshot, or many. */
 
 enum {
 	OPT_DUMP = 1,
@@ -289,7 +292,8 @@ struct one_request {
 	const char *dump;
 };
 
-/* The file's name, from that of the process; of standard output none. The pattern has been checked. */
+/* Makes the file's name from that of the process; none for standard output. The pattern has been
+ * checked. */
 static int name_file(const struct one_request *request, const struct target *target,
 	struct buf *path, struct err *err)
 {
@@ -300,17 +304,17 @@ static int name_file(const struct one_request *request, const struct target *tar
 	if (!out || !strcmp(out, "-"))
 		return 0;
 	dump_name_add(path, out, &names, request->series.take.is_packed);
-	/* It must not take the place of what it is made from. */
+	/* The dump must not replace the file that it is made from. */
 	if (request->dump && !os_is_special(path->data) && os_same_file(request->dump, path->data))
 		return err_set(err, ERR_USAGE, path->data, "it is the minidump");
 	return 0;
 }
 
-/* What was written to a file. Rounded down: 100 % are all of the blocks, and no fewer. */
+/* Prints a summary of a written file. Rounded down: 100 % means all of the blocks. */
 static void say_written(const char *path, const struct snapshot_result *taken)
 {
 	const uint64_t count = taken->block_count, with = count - taken->stackless_count;
-	char name[1600]; /* the file is there: nothing may fail any more */
+	char name[1600]; /* the file exists: nothing may fail any more */
 
 	snprintf(name, sizeof(name), "%s", path);
 	fprintf(stderr,
@@ -349,7 +353,7 @@ static int take_one(const struct one_request *request, struct err *err)
 	return rc;
 }
 
-/* What is asked of one snapshot to standard output or a file. */
+/* Checks the options of one snapshot to standard output or a file. */
 static int check_one(const struct one_request *request, unsigned words, struct err *err)
 {
 	const struct series_request *series = &request->series;

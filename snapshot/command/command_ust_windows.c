@@ -1,3 +1,7 @@
+/*
+ * hsnap ust: turns Windows' own recording of stacks on or off for an image, in the registry, or
+ * shows it.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +34,7 @@ static const char usage[] =
 	"(app.exe), from their next start on; stop that; or show what is set.\n";
 
 struct ust_request {
-	const char *what, *image; /* what is "" until it was given, image NULL */
+	const char *what, *image; /* if not given, what is "" and image NULL */
 	uint32_t db_mb;
 };
 
@@ -56,7 +60,7 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	return 0;
 }
 
-/* Whether the request makes sense as a whole. */
+/* Checks the request as a whole. */
 static int check(const struct ust_request *request, struct err *err)
 {
 	bool is_show = !strcmp(request->what, "show");
@@ -72,7 +76,7 @@ static int check(const struct ust_request *request, struct err *err)
 	return request->image ? ifeo_check_name(request->image, err) : 0;
 }
 
-/* The processes of that name that run: they are as they were when they started. */
+/* Prints the running processes of that name: they stay as they were when they started. */
 static int print_running(const char *image, const char *words, struct err *err)
 {
 	struct process_list list;
@@ -139,7 +143,7 @@ static int show_image(const char *name, struct err *err)
 	return 0;
 }
 
-/* Of the image, if there is one; and everything that has ust on, so that nothing is forgotten. */
+/* Shows the image, if one is given, and all images that have ust on, so that none is forgotten. */
 static int show(const struct ust_request *request, struct err *err)
 {
 	struct buf names;

@@ -1,3 +1,7 @@
+/*
+ * Holding a live process: the order of the steps, and what happens when one fails or an interrupt
+ * comes. Also page protections, and paths of 32-bit modules.
+ */
 #include "snapshot/live/process.h"
 
 #include <stdbool.h>
@@ -26,7 +30,7 @@ unsigned live_protection_access(uint32_t protect)
 	case 0x20: return TARGET_READ | TARGET_EXECUTE; /* PAGE_EXECUTE_READ */
 	case 0x40: /* PAGE_EXECUTE_READWRITE */
 	case 0x80: return TARGET_READ | TARGET_WRITE | TARGET_EXECUTE; /* PAGE_EXECUTE_WRITECOPY */
-	default: return 0; /* PAGE_NOACCESS, and what is no protection */
+	default: return 0; /* PAGE_NOACCESS, or not a protection */
 	}
 }
 
@@ -62,8 +66,8 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 	atomic_init(&hold->is_over, false);
 }
 
-/* A clone that could not be made now (no right, no memory, a protected process) cannot be made a
- * moment later: the many tries of one snapshot need not find that out again. */
+/* Clones the process. A clone that cannot be made (no right, no memory, a protected process) cannot
+ * be made a moment later either: the many tries of one snapshot do not repeat it. */
 static bool make_clone(struct hold *hold)
 {
 	if (hold->without_clones || !hold->calls->capture)
@@ -78,8 +82,8 @@ static bool make_clone(struct hold *hold)
 	return false;
 }
 
-/* The guard is armed here alone, and never after an interrupt found something to end: whoever ends a
- * suspension may disarm it. */
+/* Suspends the process. The guard is armed only here, and never after an interrupt found a hold to
+ * end: so the thread that ends a suspension may disarm it. */
 static long suspend(struct hold *hold)
 {
 	long status;
@@ -93,7 +97,8 @@ static long suspend(struct hold *hold)
 	return status;
 }
 
-/* Suspended for a look, the process is cloned as it was then, and runs on; without a clone it stays suspended. */
+/* Suspends the process for a look, clones it as it was then, and lets it run on. Without a clone it
+ * stays suspended. */
 static long look_and_clone(struct hold *hold)
 {
 	long status = suspend(hold);
@@ -126,7 +131,7 @@ long hold_start(struct hold *hold)
 	} else if (!atomic_load(&hold->is_over)) {
 		status = suspend(hold);
 	}
-	/* Either the interrupt saw what was begun, or it is seen here. */
+	/* Either the interrupt saw the hold that was begun, or the interrupt is seen here. */
 	if (!atomic_load(&hold->is_over))
 		return status;
 	hold_end(hold);
@@ -141,7 +146,7 @@ void hold_end(struct hold *hold)
 		hold->calls->resume(hold->process);
 		hold->calls->disarm(hold->ctx);
 	} else if (state == HOLD_CLONED) {
-		/* Its handle is gone with the snapshot. */
+		/* The clone's handle is closed with the snapshot. */
 		atomic_store(&hold->reader, hold->process);
 		hold->calls->end_clone(hold->clone);
 		hold->calls->free_snapshot(hold->snapshot);

@@ -1,3 +1,8 @@
+/*
+ * Modules and memory regions of a live process. Lists of modules are read from both halves of a
+ * 32-bit process on 64-bit Windows; regions come from a clone or, for shared memory, from the
+ * process.
+ */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +19,7 @@
 #define LIST_RETRY_MS 10
 #define QUERY_TRIES 3
 
-/* Whether a module is 32-bit, as its header in memory says. */
+/* Returns true if a module is 32-bit, by its header in memory. */
 static bool is_32_bit(struct target *target, uint64_t base)
 {
 	struct target_image at = {.target = target, .base = base};
@@ -35,7 +40,8 @@ static char *folder(UINT(WINAPI *get)(LPWSTR, UINT))
 	return len && len < MAX_PATH ? wide_to_utf8(wide) : NULL;
 }
 
-/* A 32-bit module names the folder that its process believes to be in; the file lies elsewhere. */
+/* Returns the path of a module's file. A 32-bit module is named with the folder that its process
+ * sees; the file is in another folder. */
 static const char *true_path(
 	struct target *target, uint64_t base, struct snapshot *snapshot, const char *path)
 {
@@ -53,7 +59,7 @@ static const char *true_path(
 	return result;
 }
 
-/* Both halves of a 32-bit process on 64-bit Windows have a loader. */
+/* Reads the module lists. Both halves of a 32-bit process on 64-bit Windows have a loader. */
 static int read_lists(struct memory *memory, struct snapshot *snapshot)
 {
 	const struct target *target = memory->target;
@@ -72,7 +78,8 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	/* A list that is being changed, or is not there yet: that is over in a moment. Else the other half's has to do. */
+	/* A list that is being changed, or does not exist yet, is complete a moment later.
+	 * Otherwise the other half's list has to do. */
 	for (int tries = 1; read_lists(&memory, snapshot) && tries < LIST_TRIES; tries++) {
 		Sleep(LIST_RETRY_MS);
 		memory_clear(&memory);
@@ -92,18 +99,19 @@ int modules_list(struct target *target, struct snapshot *snapshot, struct err *e
 
 static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
-	/* None above the end of user space. What fails for another reason would look like that end. */
+	/* No region is above the end of user space. Other failures would look like that end, so
+	 * they are retried. */
 	for (int tries = 1; !VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info));
 		tries++) {
 		if (GetLastError() == ERROR_INVALID_PARAMETER || tries >= QUERY_TRIES)
 			return false;
 	}
-	/* Never backwards. */
+	/* never backwards */
 	return (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize > addr;
 }
 
-/* The system tells of a region what lies from the page asked for on. Whoever reads in pieces wants
- * the start too, as far back as addr's piece goes. */
+/* Returns the start of a region. The system describes a region from the requested page on. A caller
+ * that reads in pieces needs the start too, as far back as addr's piece goes. */
 static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_INFORMATION *info)
 {
 	uint64_t base = (uint64_t)(uintptr_t)info->BaseAddress;
@@ -148,8 +156,8 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	return 0;
 }
 
-/* Shared memory of the process that begins or goes on at addr or above it, and below end; false: there
- * is none. */
+/* Finds shared memory of the process that contains addr or is above it, and below end. Returns
+ * false without any. */
 static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct target_region *region)
 {
 	MEMORY_BASIC_INFORMATION info;

@@ -23,7 +23,7 @@ NTSYSAPI NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, PVOID base);
 #define NT_PROCESS_WOW64_INFORMATION                                                               \
 	26 /* of NtQueryInformationProcess(): a 32-bit PEB, 1 (Wine 8), or 0 */
 
-/* RtlQueryHeapInformation() and RtlSetHeapInformation(), with no heap, of class 5. */
+/* RtlQueryHeapInformation() and RtlSetHeapInformation(), without a heap, for class 5. */
 #define NT_HEAP_STACK_DATABASE 5
 #define NT_HEAP_STACK_ENABLE 1
 #define NT_HEAP_STACK_DISABLE 2
@@ -37,7 +37,7 @@ struct nt_heap_stack_control {
 struct nt_heap_stack_query {
 	ULONG version; /* 2; 1: without the last two */
 	HANDLE process;
-	void *write; /* a function that is handed the answer piece by piece */
+	void *write; /* a function that receives the answer piece by piece */
 	void *context;
 	UCHAR level, flags;
 };

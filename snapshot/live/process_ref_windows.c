@@ -1,3 +1,4 @@
+/* References to processes: a handle, which keeps the pid from being reused, and the start time. */
 #include "snapshot/live/process_ref.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #define PATH_UNITS 32768
 #define YEAR_3000_MS INT64_C(32503680000000) /* since 1970 */
 #define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
-/* GetProcessMemoryInfo() wants it, says its documentation. */
+/* GetProcessMemoryInfo() requires it, by its documentation. */
 #define MORE_RIGHTS PROCESS_VM_READ
 
 int64_t process_start_ms(HANDLE process)
@@ -30,9 +31,10 @@ int64_t process_start_ms(HANDLE process)
 	       11644473600000;
 }
 
-/* PROCESS_MEMORY_COUNTERS_EX as Microsoft documents it: PrivateUsage is the process's commit charge, its
- * private memory; PagefileUsage is the same, but 0 on Windows 7. Wine 8.0 fills in PagefileUsage alone, with
- * the private memory that is in use. */
+/* Reads the private memory from PROCESS_MEMORY_COUNTERS_EX, as documented by Microsoft:
+ * PrivateUsage is the process's commit charge, its private memory. PagefileUsage is equal to it,
+ * but 0 on Windows 7. Wine 8.0 fills in PagefileUsage alone, with the private memory that is in
+ * use. */
 static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 {
 	PROCESS_MEMORY_COUNTERS_EX counters = {.cb = sizeof(counters)};
@@ -43,14 +45,14 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 	return true;
 }
 
-/* Under Wine a process has a start time of 0x5555555555555555, in the year 21091, until its first thread runs (measured
- * with 8.0). */
+/* Returns true if the process has begun. Under Wine a process has a start time of
+ * 0x5555555555555555, in the year 21091, until its first thread runs (measured with 8.0). */
 static bool has_begun(int64_t start_ms)
 {
 	return start_ms >= 0 && start_ms < YEAR_3000_MS;
 }
 
-/* Takes a process's pid, start and size; false: it has not begun, or has ended. */
+/* Reads a process's pid, start and size. Returns false if it has not begun, or has exited. */
 static bool look_at(uint32_t pid, struct process_seen *seen)
 {
 	HANDLE process;
@@ -105,7 +107,8 @@ int process_ref_find(const char *name, struct process_seen **seen, size_t *count
 	return rc;
 }
 
-/* Of a path that is too long the end, which has the program's name. */
+/* Reads the path of the image. A path that is too long is cut to its end, which has the program's
+ * name. */
 static void read_image(HANDLE process, char *image, size_t size)
 {
 	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
@@ -173,7 +176,7 @@ int process_ref_target(const struct process_ref *ref, struct target *target, str
 	char place[40];
 	int rc = target_open_live(&opened, ref->pid, err);
 
-	/* One that is ending lets nobody in, which is no matter of rights. */
+	/* A process that is exiting cannot be opened, whatever the rights. */
 	if (rc && rc != -ERR_NOMEM && process_ref_has_ended(ref)) {
 		snprintf(place, sizeof(place), "pid %" PRIu32, ref->pid);
 		return err_set(err, ERR_GONE, place, NULL);

@@ -1,3 +1,7 @@
+/*
+ * Processes by pid and by name: opening them, the lock between hsnaps, and the list of all
+ * processes.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +17,8 @@
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 
-/* AdjustTokenPrivileges() succeeds when it enabled nothing; the last error tells. */
+/* Enables a privilege. AdjustTokenPrivileges() succeeds even if it enabled nothing; the last error
+ * shows that. */
 static bool enable(HANDLE token, const wchar_t *name)
 {
 	TOKEN_PRIVILEGES wanted = {
@@ -49,8 +54,8 @@ static int refused(const char *place, DWORD code, struct err *err)
 		windows_error(code, text, sizeof(text)));
 }
 
-/* The system pays no attention to the two lowest bits: it may have opened a process that was not
- * asked for. */
+/* Checks an opened process. The system ignores the two lowest bits of a pid: it may have opened
+ * another process. */
 static int check(HANDLE process, uint32_t pid, const char *place, struct err *err)
 {
 	if (GetProcessId(process) != pid)
@@ -81,8 +86,8 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 	return rc;
 }
 
-/* Of the whole machine: who may change a process need not be in its session. Another user's may be opened
- * with these rights, where all are asked for in vain. */
+/* For the whole machine, because a program that may change a process need not be in its session.
+ * Another user's lock may be opened with these rights, but not with all rights. */
 #define NAME L"Global\\hsnap-control-%" PRIu32
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
 #define AGAIN_MS 10
@@ -94,9 +99,9 @@ bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patienc
 
 	*lock = (struct process_lock){0};
 	_snwprintf(name, 60, NAME, pid);
-	/* A lock that may not be opened is another user's: it is waited for until it no longer exists. */
+	/* A lock that may not be opened is another user's: waits until it no longer exists. */
 	while (!(lock->mutex = CreateMutexExW(NULL, name, 0, RIGHTS))) {
-		if (GetLastError() != ERROR_ACCESS_DENIED) /* something else of that name */
+		if (GetLastError() != ERROR_ACCESS_DENIED) /* another kind of object has the name */
 			return true;
 		if (patience_ms < AGAIN_MS)
 			return false;
@@ -133,7 +138,7 @@ void process_lock_release(struct process_lock *lock)
 	lock->mutex = NULL;
 }
 
-/* 0: not known. */
+/* Converts both names to UTF-16. Returns the length of the first; 0: unknown. */
 static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 {
 	wide[0] = wide_from_utf8(image);
@@ -141,7 +146,7 @@ static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 	return wide[0] && wide[1] ? wcslen(wide[0]) : 0;
 }
 
-/* As file systems compare names: in any case of letters, by a table that no language changes. */
+/* Compares names like file systems: in any case of letters, by a table that no language changes. */
 static bool is_same(const wchar_t *text, size_t len, const wchar_t *name)
 {
 	return CompareStringOrdinal(text, (int)len, name, -1, TRUE) == CSTR_EQUAL;
@@ -164,8 +169,9 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 {
 	char *name;
 
-	/* The idle process is none, and hsnap itself is never a target. Without a thread it is a clone
-	 * that somebody reads, or has ended and is remembered. */
+	/* The idle process is not a real process, and hsnap itself is never a target. An entry
+	 * without threads is a clone that another program reads, or a process that has exited and
+	 * is still referenced. */
 	if (!entry->th32ProcessID || !entry->cntThreads ||
 		entry->th32ProcessID == GetCurrentProcessId())
 		return 0;

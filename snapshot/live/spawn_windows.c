@@ -1,3 +1,7 @@
+/*
+ * Starting a process that is tied to this one by a job: inside the job since Windows 10, otherwise
+ * put into it right after its creation.
+ */
 #include "snapshot/live/spawn_windows.h"
 
 #include <stdlib.h>
@@ -23,7 +27,7 @@ static bool limit_job(HANDLE job, DWORD flags)
 	return SetInformationJobObject(job, JobObjectExtendedLimitInformation, &info, sizeof(info));
 }
 
-/* A list with room for two attributes, or NULL. */
+/* Returns a list with room for two attributes, or NULL. */
 static LPPROC_THREAD_ATTRIBUTE_LIST list_new(void)
 {
 	LPPROC_THREAD_ATTRIBUTE_LIST list;
@@ -46,8 +50,8 @@ static void list_free(LPPROC_THREAD_ATTRIBUTE_LIST list)
 	free(list);
 }
 
-/* A job that ends its process when this one dies, or NULL. Processes that its process starts are none
- * of its business. */
+/* Returns a job that ends its process when this one dies, or NULL. Processes that its process
+ * starts are outside the job. */
 static HANDLE job_new(void)
 {
 	HANDLE job = CreateJobObjectW(NULL, NULL);
@@ -65,7 +69,7 @@ static void drop_job(struct spawn *spawn)
 	spawn->job = NULL;
 }
 
-/* Starts the process as one of the job, or of no job; with the last error set when it fails. */
+/* Starts the process inside the job or outside any job. Sets the last error on failure. */
 static bool create(struct spawn *spawn, const struct spawn_request *request, bool in_job)
 {
 	STARTUPINFOEXW startup = {.StartupInfo = request->startup};
@@ -104,7 +108,7 @@ void spawn_pass_streams(STARTUPINFOW *startup)
 	}
 }
 
-/* Whether the system starts a process as one of a job: since Windows 10. */
+/* Returns true if the system can start a process inside a job: since Windows 10. */
 static bool knows_job_lists(HANDLE *job)
 {
 	LPPROC_THREAD_ATTRIBUTE_LIST list = list_new();
@@ -139,7 +143,7 @@ bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
 		SetLastError(code);
 		return false;
 	}
-	/* One that runs needs no tie, and might be gone. */
+	/* a process that runs needs no tie, and may have exited */
 	if (!in_job && request->flags & CREATE_SUSPENDED)
 		spawn_tie(&started);
 	else if (!in_job)
@@ -152,7 +156,8 @@ void spawn_let_go(struct spawn *spawn)
 {
 	if (!spawn->job)
 		return;
-	/* Else closing it would end the process: it stays open, and the process is tied to this one. */
+	/* Otherwise closing the job would end the process: it stays open, and the process is tied
+	 * to this one. */
 	if (!limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK))
 		spawn->job = NULL;
 	drop_job(spawn);

@@ -1,3 +1,7 @@
+/*
+ * Live processes as targets: the system's part of holds (clones or suspension), the helper process
+ * that guards a suspension, and a target's memory, threads, modules and environment blocks.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +20,8 @@
 #include <tlhelp32.h>
 
 /*
- * Process snapshotting as Microsoft documents it (processsnapshot.h, Windows 8.1); found at run time,
- * since Windows 7 and Wine do not have it.
+ * Process snapshotting as documented by Microsoft (processsnapshot.h, Windows 8.1); found at run
+ * time, because Windows 7 and Wine do not have it.
  */
 #define CAPTURE_VA_CLONE 1u /* PSS_CAPTURE_VA_CLONE */
 #define CREATE_BREAKAWAY_OPTIONAL 0x04000000u /* PSS_CREATE_BREAKAWAY_OPTIONAL, with the next one */
@@ -61,7 +65,8 @@ static bool clone(void *snapshot, void **process)
 	return true;
 }
 
-/* Freeing the snapshot closes its handles; that alone is not said to end the clone's process. */
+/* Ends the clone's process. Freeing the snapshot closes its handles; that this alone ends the
+ * process is not documented. */
 static void end_clone(void *process)
 {
 	TerminateProcess(process, 0);
@@ -82,8 +87,8 @@ static void resume(void *process)
 	NtResumeProcess(process);
 }
 
-/* capture() to resume(), for process handles; capture and clone are NULL where there are none.
- * arm() and disarm() are the caller's to add. */
+/* Returns the calls from capture() to resume(), for process handles. capture and clone are NULL
+ * without clones. The caller adds arm() and disarm(). */
 static struct hold_calls target_clone_calls(void)
 {
 	struct hold_calls calls = {.end_clone = end_clone,
@@ -105,8 +110,8 @@ static struct hold_calls target_clone_calls(void)
 enum {
 	HSNAP, /* this process */
 	TARGET,
-	ARMED, /* an event: the target is held */
-	DONE, /* an event: the helper may end */
+	ARMED, /* event: the target is held */
+	DONE, /* event: the helper may exit */
 	HANDLE_COUNT,
 };
 
@@ -138,7 +143,8 @@ static bool open_all(struct resume_guard *guard, HANDLE process)
 	return guard->handles[ARMED] && guard->handles[DONE];
 }
 
-/* hsnap's own image with the handles as arguments, which alone it inherits. */
+/* Starts the helper: hsnap's own image with the handles as arguments. It inherits only these
+ * handles. */
 static bool start(struct resume_guard *guard)
 {
 	HANDLE inherited[HANDLE_COUNT + 1];
@@ -159,7 +165,8 @@ static bool start(struct resume_guard *guard)
 		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
 	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
-	/* A job that ends all its processes should not end this one; few let their processes go. */
+	/* A job that ends all its processes should not end the helper; few jobs let processes
+	 * leave. */
 	if (!spawn_start(&spawn, &request)) {
 		request.flags &= ~(DWORD)CREATE_BREAKAWAY_FROM_JOB;
 		if (!spawn_start(&spawn, &request))
@@ -242,15 +249,15 @@ struct live_thread {
 
 struct live {
 	HANDLE process;
-	int64_t from_ms; /* when holding it began */
-	bool is_ours; /* to be closed */
+	int64_t from_ms; /* when the hold began */
+	bool is_ours; /* process is ours to close */
 	struct hold_calls calls;
 	struct hold hold;
 	struct resume_guard *guard;
 	bool is_guard_tried;
-	struct target *target; /* whose this is, while it is held */
-	uint64_t native_peb; /* of a 32-bit process: its 64-bit one, used or not; else 0 */
-	struct live_thread *threads; /* seen when it was cloned */
+	struct target *target; /* owner of this struct, while it is held */
+	uint64_t native_peb; /* of a 32-bit process: its 64-bit PEB, used or not; otherwise 0 */
+	struct live_thread *threads; /* seen when the process was cloned */
 	size_t thread_count, thread_cap;
 };
 
@@ -278,7 +285,7 @@ static int live_region(struct target *target, uint64_t addr, struct target_regio
 #define THREAD_RIGHTS (THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION)
 #define THREAD_BASIC_INFORMATION_CLASS 0
 
-/* Its own registers; those of the 32-bit half where it has one. */
+/* Reads a thread's registers; in a 32-bit process, those of the 32-bit half. */
 static bool registers(
 	struct target *target, HANDLE handle, void *room, struct target_thread *thread)
 {
@@ -312,7 +319,7 @@ static bool registers(
 	return true;
 }
 
-/* The TEB of hsnap's own bits; 0: not known. THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
+/* Returns the TEB of hsnap's own bitness; 0: unknown. THREAD_BASIC_INFORMATION: phnt, ntpsapi.h. */
 static uint64_t native_teb(HANDLE handle)
 {
 	struct {
@@ -387,7 +394,7 @@ static int keep_thread(void *ctx, const struct target_thread *thread)
 	return 0;
 }
 
-/* What the clone that is made next will not have. */
+/* Keeps the threads, which the next clone will lack. */
 static void look(void *ctx)
 {
 	struct live *live = ctx;
@@ -436,7 +443,7 @@ static void arm(void *ctx)
 				GetProcessId(live->process));
 	}
 	guard_arm(live->guard);
-	/* Until here nothing was held: a helper may take long to start. */
+	/* Nothing was held until here: a helper may take long to start. */
 	live->from_ms = os_clock_ms();
 }
 
@@ -458,7 +465,8 @@ static int live_suspend(struct target *target, struct err *err)
 	status = hold_start(&live->hold);
 	target->held_from_ms = live->from_ms;
 
-	/* The interrupt ends this process. Until then its thread uses what would go if this one went on. */
+	/* The interrupt ends this process. Until then its thread uses objects that would be freed
+	 * if this thread went on. */
 	if (status == HOLD_OVER)
 		Sleep(INFINITE);
 	target->is_cloned = hold_is_cloned(&live->hold);
@@ -496,7 +504,8 @@ static void live_close(struct target *target)
 	target->system = NULL;
 }
 
-/* A process that has not begun has no 64-bit half yet: this is looked at with each list of modules. */
+/* Lists the modules. A process that has not begun has no 64-bit half yet, so that is looked up with
+ * each list. */
 static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
 	const struct live *live = target->system;
@@ -528,7 +537,7 @@ static void describe_system(struct target *target)
 	wchar_t host[128];
 	DWORD units = sizeof(host) / sizeof(*host);
 
-	/* Not that of NetBIOS, which ends after 15 letters. */
+	/* Not the NetBIOS name, which ends after 15 letters. */
 	if (GetComputerNameExW(ComputerNameDnsHostname, host, &units))
 		text_from_utf16(
 			(const unsigned char *)host, units, target->host, sizeof(target->host));
@@ -552,7 +561,7 @@ static void describe_process(struct target *target, HANDLE process)
 	target->start_ms = process_start_ms(process);
 }
 
-/* A 32-bit hsnap on 64-bit Windows. */
+/* Returns true for a 32-bit hsnap on 64-bit Windows. */
 static bool is_guest(void)
 {
 	BOOL result = FALSE;
@@ -560,7 +569,7 @@ static bool is_guest(void)
 	return IsWow64Process(GetCurrentProcess(), &result) && result;
 }
 
-/* The 32-bit PEB to which a thread of the process leads; 0: none does. */
+/* Returns the 32-bit PEB to which a thread of the process leads, or 0. */
 static uint64_t peb_by_threads(struct target *target, HANDLE process)
 {
 	HANDLE thread = NULL, next;
@@ -580,8 +589,8 @@ static uint64_t peb_by_threads(struct target *target, HANDLE process)
 	return peb;
 }
 
-/* Both environment blocks of a 32-bit process, as a 64-bit hsnap sees them. asked is what the system returns for the
- * 32-bit one. */
+/* Finds both environment blocks of a 32-bit process, as a 64-bit hsnap sees them. asked is the
+ * system's value for the 32-bit one. */
 static int find_guest(struct target *target, HANDLE process, uint64_t asked, struct err *err)
 {
 	struct live *live = target->system;
@@ -599,7 +608,8 @@ static int find_guest(struct target *target, HANDLE process, uint64_t asked, str
 	return 0;
 }
 
-/* The parent and the environment blocks. A 32-bit hsnap sees one of them, and no 64-bit process. */
+/* Finds the parent and the environment blocks. A 32-bit hsnap sees one block, and no 64-bit
+ * process. */
 static int find_peb(struct target *target, HANDLE process, struct err *err)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -639,8 +649,8 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
 	describe_system(target);
-	/* Wine has a thread of the target answer what its regions are; when the target is killed at that
-	 * moment, nobody ever does. Reading needs no answer of anybody. */
+	/* Under Wine, a thread of the target reports its regions; if the target is killed at that
+	 * moment, no report ever comes. Reading needs no report. */
 	if (target->is_wine)
 		live_ops.region = NULL;
 	rc = find_peb(target, process, err);
