@@ -46,7 +46,6 @@ int command_fail(const struct err *err);
  * starts the 32-bit hsnap with the same arguments instead and returns its exit status. */
 int command_fail_or_delegate(int rc, uint32_t pid, struct err *err);
 
-/* Form of a command line. */
 struct command_form {
 	const char *usage; /* printed by --help above the options */
 	const struct opt *options; /* including HELP_OPTION */
@@ -81,7 +80,6 @@ struct snapshot_request {
 	void *warn_ctx;
 };
 
-/* Contents of a dump that was written. */
 struct snapshot_result {
 	/* without address space that is only reserved */
 	uint64_t block_count, requested_bytes;
@@ -129,7 +127,7 @@ int process_option(struct process_choice *choice, int id, const char *value, str
 int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);
 
 /* Finds the process. with_all: the command also has --all. Returns 0 and *pid; -ERR_USAGE (not a
- * number), -ERR_NO_PROCESS, -ERR_MANY (with a list of them, and no choice), -ERR_SYSTEM. */
+ * number), -ERR_NO_PROCESS, -ERR_MANY (with a list of them), -ERR_SYSTEM. */
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err);
 
@@ -257,7 +255,6 @@ struct series_request {
 	const char *given; /* the last of these options that was given, or NULL */
 };
 
-/* A request without options. */
 #define SERIES_REQUEST_INIT                                                                        \
 	{                                                                                          \
 		.limits = { UINT64_MAX, UINT64_MAX }                                               \

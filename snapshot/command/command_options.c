@@ -265,7 +265,6 @@ static void cut_text(char *text, unsigned column)
 	}
 }
 
-/* Prints one line, cut to fit. */
 static void put_row(FILE *to, struct buf *line, unsigned columns)
 {
 	text_harmless(line->data);

@@ -47,7 +47,6 @@ struct run_request {
 	struct snapshot_request take;
 };
 
-/* Checks the options of the snapshot at the end. */
 static int check_form(struct run_request *request, struct err *err)
 {
 	struct snapshot_request *take = &request->take;
@@ -107,7 +106,8 @@ static int check_output(const struct run_request *request, struct err *err)
 	rc = out_open_as(&out, path.data, dump_out_flags(path.data, NULL), err);
 	if (!rc)
 		out_abort(&out);
-	else if (request->take.makes_folders) /* the number is not the program's */
+	/* the pid in the name is hsnap's, not the program's */
+	else if (request->take.makes_folders)
 		snprintf(err->place, sizeof(err->place), "%s", request->at_exit);
 	buf_release(&path);
 	return rc;

@@ -136,6 +136,8 @@ int series_main(const struct series_request *request)
 	return rc < 0 ? fail(&series, &err) : rc;
 }
 
+/* ---------------------------------------------------------------- hsnap watch */
+
 #define POLL_MS 1000 /* default of --poll */
 #define OUT "{name}-{pid}-{time}.txt" /* default of -f */
 

@@ -252,6 +252,8 @@ void snapshot_guard_interrupts(void)
 	os_on_interrupt(on_interrupt);
 }
 
+/* ---------------------------------------------------------------- hsnap snapshot */
+
 enum {
 	OPT_DUMP = 1,
 	OPT_OUT,
@@ -353,7 +355,6 @@ static int take_one(const struct one_request *request, struct err *err)
 	return rc;
 }
 
-/* Checks the options of one snapshot to standard output or a file. */
 static int check_one(const struct one_request *request, unsigned words, struct err *err)
 {
 	const struct series_request *series = &request->series;

@@ -60,7 +60,6 @@ static int set_option(void *ctx, int id, const char *value, struct err *err)
 	return 0;
 }
 
-/* Checks the request as a whole. */
 static int check(const struct ust_request *request, struct err *err)
 {
 	bool is_show = !strcmp(request->what, "show");

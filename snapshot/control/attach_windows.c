@@ -140,7 +140,7 @@ enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
 	HANDLE handles[3];
 	DWORD count = 0, got;
 
-	/* In this order: a process's events before its end come before its end. */
+	/* In this order: events of a process are reported before its end. */
 	if (traced->child_created) {
 		events[count] = TRACED_CHILD;
 		handles[count++] = traced->child_created;

@@ -90,8 +90,8 @@ int run_program(const struct program_run *run, uint32_t *exit_status, struct err
 int run_other_hsnap(const char *name, uint32_t *exit_status, struct err *err);
 
 /*
- * With --children, a process of the other bitness is left to the other hsnap as well, with these
- * words before the arguments of this hsnap: FOLLOW_COMMAND PID TID PARENT READY LOCK UNTIL.
+ * With --children, a process of the other bitness is left to the other hsnap as well. These words
+ * precede the arguments of this hsnap: FOLLOW_COMMAND PID TID PARENT READY LOCK UNTIL.
  */
 #define FOLLOW_COMMAND "--follow"
 #define FOLLOW_WORDS 7

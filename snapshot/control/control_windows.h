@@ -30,8 +30,8 @@ uint16_t control_file_machine(const wchar_t *path);
 void control_facts_of_host(struct control_facts *facts);
 void control_facts_of_process(struct control_facts *facts, HANDLE process);
 
-/* Returns the path of a file next to this program, in a form that the system accepts at any length,
- * or NULL if there is no such file. The caller frees it. */
+/* Returns the path of a file next to this program, or NULL if there is no such file. The system
+ * accepts the path at any length. The caller frees it. */
 wchar_t *program_beside(const wchar_t *name);
 
 /* Returns true if path is the file of this program, by whatever name. */
@@ -114,7 +114,6 @@ int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, ui
 	struct err *err);
 void tracee_free(struct tracee *tracee);
 
-/* Returns the name of a hooked function. */
 const char *tracee_function_name(enum tracer_hook_id id);
 
 /* Order in which jumps are put in: functions that remove blocks from the tables come first, so that
@@ -238,12 +237,12 @@ bool ring_section_is_read(const struct tracee *tracee);
 void ring_section_unmap(struct tracee *tracee);
 
 /*
- * Puts the existing blocks of the process into the tables of its tracer, which is about to be
- * turned on and whose tables are empty: then its heaps need no walk later. All threads must be
- * held, none in a heap's function: there a thread may have made a block, or may be about to free
- * one, without the tracer's knowledge. Sets TRACER_FLAG_LISTED, or does nothing if the heaps are
- * not known for certain. Returns 0, or -ERR_INJECT or -ERR_NOMEM: then the tracer is not to be
- * turned on.
+ * Puts the existing blocks of the process into the tables of its tracer, which are empty: then its
+ * heaps need no walk later. To be called before the tracer is turned on. All threads must be held,
+ * none in a heap's function: there a thread may have made a block, or may be about to free one,
+ * without the tracer's knowledge. Sets TRACER_FLAG_LISTED, or does nothing if the heaps are not
+ * known for certain. Returns 0, or -ERR_INJECT or -ERR_NOMEM: then the tracer is not to be turned
+ * on.
  */
 int older_list(struct tracee *tracee, struct err *err);
 
@@ -252,7 +251,7 @@ struct install_options {
 	uint64_t sample_bytes; /* 0: every block is recorded */
 	uint32_t flags; /* TRACER_FLAG_* */
 	const struct ring_section *rings; /* not NULL: every event is also recorded there */
-	/* the recording of rings, whose begin() is called, or NULL; it may also begin while the
+	/* recording through rings, whose begin() is called, or NULL; it may also begin while the
 	 * tracer is on */
 	const struct recording_link *recording;
 	/* if not NULL: set to the limit found, which is lower if address space is short */
@@ -352,10 +351,10 @@ void traced_release(struct traced *traced);
 
 /*
  * Makes a new thread of the process load the DLL next to this program, and waits for the thread's
- * end, for at most ten seconds: another thread may hold the loader's lock. After that the thread
- * and the path that it reads are left alone; a DLL that is loaded later does nothing. name is for
- * messages, facts explain a failure. Returns 0: the thread has ended; -ERR_CANNOT_TRACE,
- * -ERR_INJECT, -ERR_BUSY (the time limit is over), -ERR_GONE, -ERR_NOMEM.
+ * end. It waits ten seconds at most, because another thread may hold the loader's lock. After that
+ * the thread and the path that it reads are left alone; a DLL that is loaded later does nothing.
+ * name is for messages, facts explain a failure. Returns 0: the thread has ended;
+ * -ERR_CANNOT_TRACE, -ERR_INJECT, -ERR_BUSY (the time limit is over), -ERR_GONE, -ERR_NOMEM.
  */
 int inject_load_tracer(
 	HANDLE process, const char *name, const struct control_facts *facts, struct err *err);
@@ -364,7 +363,6 @@ int inject_load_tracer(
  * function has not returned in time. */
 bool inject_call(HANDLE process, uint64_t function);
 
-/* Returns the error for a process that has tried to load the tracer, and does not have it. */
 int inject_not_loaded(
 	const struct control_facts *facts, enum refusal_way way, const char *name, struct err *err);
 
@@ -395,7 +393,7 @@ struct threads {
 
 void threads_init(struct threads *threads, HANDLE process, const char *name);
 
-/* Resumes the threads if they are held, and frees everything. */
+/* Resumes the threads if they are held. */
 void threads_release(struct threads *threads);
 
 /*

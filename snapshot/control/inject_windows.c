@@ -105,8 +105,8 @@ bool inject_call(HANDLE process, uint64_t function)
 	return has_returned;
 }
 
-/* Time for a process whose parent has exited to load the tracer: after that, its thread will never
- * be resumed. */
+/* Time for a process whose parent has exited to load the tracer: its thread runs, or will never be
+ * resumed. */
 #define ORPHAN_MS 10000
 
 static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)

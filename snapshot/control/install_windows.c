@@ -379,9 +379,9 @@ static int hold_at_rest(const struct tracee *tracee, struct threads *threads, bo
 }
 
 /*
- * Returns true if the existing blocks are worth listing. A process that is read by a clone is not
- * held for a walk, a sample has few of the blocks, and a recording reads the existing blocks
- * itself.
+ * Returns true if the existing blocks are worth listing. They are not if the process is read by a
+ * clone, which needs no hold for a walk; if it is sampled, with few of the blocks in the table; or
+ * if it is recorded, because a recording reads the existing blocks itself.
  */
 static bool wants_older(const struct installing *installing)
 {

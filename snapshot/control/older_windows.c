@@ -10,7 +10,6 @@
 #include "snapshot/target/target_memory.h"
 #include "snapshot/tracer/tables.h"
 
-/* One shard's table while it is built. */
 struct older_table {
 	struct tracer_block *entries;
 	size_t count;
@@ -26,8 +25,8 @@ struct older {
 
 #define PROBES 64 /* the tracer looks at more */
 
-/* Returns the tag of a heap that the tracer would give to the first heap at its address; 0: no
- * place for it. */
+/* Returns the tag that the tracer would give to the first heap at this address; 0: no place for
+ * it. */
 static uint32_t tag_of(struct tracer_area *area, uint64_t heap)
 {
 	uint32_t first = heapindex_home(heap);

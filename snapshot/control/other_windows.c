@@ -210,7 +210,6 @@ static void add_handle(HANDLE *handles, size_t *count, HANDLE handle)
 	handles[(*count)++] = handle;
 }
 
-/* Returns a copy of the handle that can be inherited, or NULL. */
 static HANDLE inheritable(HANDLE handle)
 {
 	HANDLE copy = NULL;

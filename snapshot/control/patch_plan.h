@@ -9,8 +9,8 @@
 #include "snapshot/tracer/shared.h"
 
 /*
- * Layout of the tracer's tables: parts of one reservation in the target, so that no table ever has
- * to look for address space, and the tracer's own memory is known.
+ * Layout of the tracer's tables: parts of one reservation in the target. So no table ever has to
+ * look for address space, and the tracer's own memory is known.
  */
 
 /* Returns the bytes to reserve for tables of which limit_bytes, 1 MiB to 64 GiB, may be committed:
@@ -67,8 +67,9 @@ struct patch_request {
 
 /*
  * Plans a patch. Returns false if the first instructions cannot be moved; then the plan must not be
- * used. That is so if the function may end before the jump does, if something in it jumps back into
- * the jump, or calls from there, or if an instruction is not understood.
+ * used. That is so if the function may end before the jump does, or if an instruction is not
+ * understood. It is also so if something in the function jumps back into the jump, or calls from
+ * there.
  */
 bool patch_plan(struct patch_plan *plan, const struct patch_request *request);
 

@@ -32,7 +32,7 @@ struct control_facts {
 	uint32_t integrity, own_integrity; /* SECURITY_MANDATORY_*_RID */
 };
 
-/* How the tracer gets into the target; bits. */
+/* Way of the tracer into the target; bits. */
 enum refusal_way {
 	REFUSAL_RUN = 1, /* by the first thread of a new process */
 	REFUSAL_ATTACH = 2, /* by a new thread of a running process */

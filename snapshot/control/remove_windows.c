@@ -193,10 +193,10 @@ static int take_out(struct tracee *tracee, struct err *err)
 }
 
 /*
- * Tries once to free memory. Without jumps no thread gets into a hook, and a thread that returns
- * from the function that a hook called does nothing more to the tables. So only threads in the
- * tracer's own code use the tables, and that takes no time. With is_drained it suffices that no
- * thread is there; before that, no thread may be in a hook at all.
+ * Tries once to free memory. Without jumps no thread gets into a hook. A thread that returns from
+ * the function that a hook called does nothing more to the tables. So only threads in the tracer's
+ * own code use the tables, and that takes no time. With is_drained it suffices that no thread is
+ * there; before that, no thread may be in a hook at all.
  */
 static int free_once(struct tracee *tracee, struct threads *threads, struct users *users,
 	void (*give_back)(struct tracee *tracee), bool is_drained, struct err *err)

@@ -53,7 +53,6 @@ static wchar_t *with_name(const wchar_t *path, size_t base, const wchar_t *name)
 	return wide_path_long(result);
 }
 
-/* Returns this program's own path and its length, or NULL. */
 static wchar_t *own_path(DWORD *len)
 {
 	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
@@ -129,7 +128,7 @@ wchar_t *program_beside(const wchar_t *name)
 /* The first program and its descendants, each under the tracer and followed by one thread. */
 struct family {
 	const struct program_run *run;
-	struct traced_options options; /* for each process */
+	struct traced_options options;
 	int64_t until_ms; /* time limit for the other hsnap, by os_clock_ms(); 0: none */
 	HANDLE output_lock; /* mutex for snapshots and messages, also of the other hsnap */
 	volatile LONG count; /* threads that follow a process */
@@ -146,7 +145,6 @@ struct new_child {
 	HANDLE prepared; /* set when the child is prepared, or left alone */
 };
 
-/* State of a child's thread. */
 struct follower {
 	struct family *family;
 	HANDLE process, thread, parent;
@@ -202,9 +200,8 @@ static void wait_and_close(HANDLE thread)
 		CloseHandle(thread);
 }
 
-/* Does the same for a child's thread, which outlives the threads that ended before it. A wait for
- * the last thread is a wait for them all: Wine 8 does not always end a process well while a thread
- * of it ends. */
+/* Ends a child's thread, which outlives the threads that ended before it. So a wait for the last
+ * thread is a wait for all: Wine 8 does not always end a process well while a thread of it ends. */
 static void last_follower_ends(struct family *family)
 {
 	HANDLE self = NULL;
@@ -215,7 +212,7 @@ static void last_follower_ends(struct family *family)
 	follower_ends(family);
 }
 
-/* Ends the calling thread's part, waits until all threads have ended, and releases the family. */
+/* Ends the calling thread's part, waits for all other threads, and releases the family. */
 static void family_end(struct family *family)
 {
 	follower_ends(family);
@@ -342,7 +339,6 @@ static int hand_over(const struct follower *follower, const struct new_child *bo
 	return rc;
 }
 
-/* Follows a child that was taken over, to its end. */
 static void follow_taken(struct follower *follower, struct err *err)
 {
 	struct family *family = follower->family;
@@ -397,7 +393,6 @@ static void follow_born(const struct new_child *born)
 	}
 }
 
-/* Runs as the thread of a child. */
 static DWORD WINAPI follow_child(void *ctx)
 {
 	const struct new_child *born = ctx;
@@ -580,7 +575,7 @@ static int follow(struct family *family, struct traced *traced,
 	return needs_snapshot ? fail_exit(traced, err) : rc;
 }
 
-/* Sets OANOCACHE: otherwise COM keeps freed strings for reuse, with the stacks of their earlier
+/* Sets OANOCACHE. Otherwise COM keeps freed strings for reuse, with the stacks of their earlier
  * users; "Debugging memory leaks", Microsoft Learn. */
 static void avoid_bstr_cache(void)
 {

@@ -14,7 +14,6 @@
 #define EVENTS_LOG2_USUAL 17u
 #define RINGS_ENOUGH 16u
 
-/* Returns the number of rings of that size that fit. */
 static uint32_t rings_in(uint64_t limit_bytes, uint32_t events_log2)
 {
 	uint32_t count = RING_COUNT_MAX;

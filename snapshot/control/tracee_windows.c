@@ -65,7 +65,6 @@ bool tracee_is_at_rest(const struct tracee *tracee, uint64_t ip)
 	return !tracee_is_in(&tracee->ntdll, ip);
 }
 
-/* Returns true if len bytes at addr are code of ntdll's image. */
 static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 {
 	return len <= tracee->ntdll.bytes && addr >= tracee->ntdll.base &&
@@ -147,7 +146,6 @@ static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 
 #define EXPORTS (HOOK_COUNT + TRACEE_WAITS)
 
-/* Finds the exports of ntdll for functions and waits. */
 static int find_exports(const struct tracee *tracee, uint32_t rvas[EXPORTS], struct err *err)
 {
 	struct target *target = tracee->target;

@@ -25,8 +25,6 @@
  */
 bool process_enable_debug(void);
 
-/* Handles of processes by pid. */
-
 /* Opens a process with all of rights and, if they are available, more. Returns 0 and *process,
  * which the caller closes; -ERR_USAGE (hsnap itself), -ERR_NO_PROCESS, -ERR_RIGHTS. */
 int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct err *err);
@@ -73,13 +71,9 @@ HANDLE shared_name_find(const wchar_t *name, shared_name_fn find, void *ctx, con
  * makes it. The caller frees lpSecurityDescriptor with LocalFree(); NULL: the system's default. */
 void shared_name_rights(SECURITY_ATTRIBUTES *rights);
 
-/* Loaded modules of a live process. */
-
 /* Implements target_ops.modules. For a 32-bit process it lists the modules of both kinds, each
  * once. */
 int modules_list(struct target *target, struct snapshot *snapshot, struct err *err);
-
-/* Committed memory of a live process. */
 
 /* Implements target_ops.region. For a large region it may return the part from near addr on. */
 int region_query(HANDLE process, uint64_t addr, struct target_region *region);

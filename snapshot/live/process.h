@@ -53,12 +53,12 @@ bool process_is_changing(uint32_t pid);
 
 /*
  * Helper process that continues the target if hsnap ends, in whatever way, while it holds the
- * target. process is a HANDLE. Returns NULL if the helper could not be started.
+ * target. process is a HANDLE. guard_start() returns NULL if the helper could not be started.
  */
 struct resume_guard;
 struct resume_guard *guard_start(void *process);
-/* Does the same with a helper that keeps an inheritable HANDLE open until it exits: once that
- * object no longer exists, no helper will continue the process any more. */
+/* Starts a helper that also keeps an inheritable HANDLE open until it exits: once that object no
+ * longer exists, no helper will continue the process any more. */
 struct resume_guard *guard_start_keeping(void *process, void *kept);
 void guard_arm(struct resume_guard *guard); /* the target is about to be held */
 void guard_disarm(struct resume_guard *guard); /* the target runs again */

@@ -138,7 +138,7 @@ void process_lock_release(struct process_lock *lock)
 	lock->mutex = NULL;
 }
 
-/* Converts both names to UTF-16. Returns the length of the first; 0: unknown. */
+/* Converts both names to UTF-16. Returns the length of the first, or 0 if that failed. */
 static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 {
 	wide[0] = wide_from_utf8(image);

@@ -1,5 +1,5 @@
 /*
- * Starting a process that does not outlive this one before it is let go: if this process dies
+ * Starting a process that does not outlive this one until it is let go: if this process dies
  * meanwhile, nothing half started is left. Before Windows 10 a process is tied to this one a moment
  * after its creation: if this process is terminated at that moment, the new one stays suspended.
  * Before Windows 8 it cannot be tied at all if this process is in a job itself; it is started

@@ -561,7 +561,6 @@ static void describe_process(struct target *target, HANDLE process)
 	target->start_ms = process_start_ms(process);
 }
 
-/* Returns true for a 32-bit hsnap on 64-bit Windows. */
 static bool is_guest(void)
 {
 	BOOL result = FALSE;

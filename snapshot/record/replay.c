@@ -17,7 +17,6 @@
 
 _Static_assert(TRACER_ADDR_BITS == LIVE_ADDR_BITS, "tags are the same");
 
-/* Entry of the cache of kinds. */
 struct cached_kind {
 	uint64_t what, heap; /* as in struct tracer_block; the handle */
 	uint32_t kind;

@@ -60,7 +60,6 @@ size_t drain_events(struct drain *drain, uint64_t now, uint64_t now_ms);
 /* Lets only the events before these orders of their streams pass; with NULL, all events. */
 void drain_limit(struct drain *drain, const uint32_t orders[RING_STREAMS]);
 
-/* Returns true if all events before the limit have passed. */
 bool drain_is_at_limit(const struct drain *drain);
 
 /* Lets the remaining events pass, even if they wait for others. To be called when nothing is

@@ -1,8 +1,7 @@
 /*
  * A recording in progress. begin() reads the state of the suspended process and opens the file.
- * Then a thread of the session moves events from the rings to the file, takes marks from the
- * mailbox, and compares the live blocks with the heaps. The main thread begins and ends the
- * session.
+ * After that a thread of the session moves events from the rings to the file. It also takes marks
+ * from the mailbox, and compares the live blocks with the heaps.
  */
 #include "snapshot/record/session.h"
 
@@ -91,7 +90,8 @@ static void add_traced(struct record_session *session, const struct tracer_block
 	replay_event(session->replay, &event);
 }
 
-/* Adds a range as if it were reserved now and then, unless it is only reserved, committed. */
+/* Adds a range as if it were reserved now and, unless it is only reserved, committed right after
+ * that. */
 static void add_range(struct record_session *session, const struct tracer_range *range)
 {
 	uint64_t pages = (range->end - range->start) / TRACER_PAGE;

@@ -117,8 +117,8 @@ static void say(struct stack_reader *reader, uint32_t number, bool is_loaded)
 	state->is_known = true;
 }
 
-/* Lists the loaded modules. Modules that the new listing lacks were unloaded without notice;
- * numbers still belongs to the old one there. */
+/* Lists the loaded modules and reports the changes. Modules that the new listing lacks were
+ * unloaded without notice. */
 static void list_modules(struct stack_reader *reader)
 {
 	struct snapshot listing;

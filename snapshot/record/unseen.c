@@ -9,7 +9,6 @@
 #define TRIES_MAX 100 /* while a thread is inside a heap */
 #define RETRY_MS 1
 
-/* Reads the number of the next event of each stream. */
 static bool read_orders(struct target *target, uint64_t area_addr, uint32_t orders[RING_STREAMS])
 {
 	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
@@ -36,7 +35,6 @@ static bool is_whole(const struct walk *walk)
 	return result;
 }
 
-/* Walks once while the target is held. */
 static bool try_once(struct heap_look *look, struct target *target, uint64_t area_addr,
 	struct memory *memory, struct walk *walk)
 {

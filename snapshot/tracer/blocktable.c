@@ -128,7 +128,6 @@ static uint64_t entry_count(const struct tracer_shard *shard)
 	return (uint64_t)shard->pages * PAGE_ENTRIES;
 }
 
-/* Returns the number of homes. */
 static uint64_t home_count(const struct tracer_shard *shard)
 {
 	return (uint64_t)shard->lines * BLOCKTABLE_LINE;
@@ -310,8 +309,7 @@ static __attribute__((noinline)) void clean(struct tracer_area *area, struct tra
 	settle(area, shard, shard->lines);
 }
 
-/* Cleans a shard only after it was used many times, because a pass takes as long as the table is
- * large. */
+/* Cleans a shard only after many uses, because a pass takes as long as the table is large. */
 static ALWAYS_INLINE void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
 {
 	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||

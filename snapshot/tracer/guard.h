@@ -49,7 +49,6 @@ static inline uintptr_t *guard_slot(uint32_t offset)
 	return (uintptr_t *)((char *)NtCurrentTeb() + offset);
 }
 
-/* Returns the thread's current activity. */
 enum guard guard_now(void);
 
 /* Begins an activity. Returns a value for guard_end(). */
@@ -69,8 +68,8 @@ static inline void guard_end(uintptr_t before)
 
 /*
  * Calls function(a1 ... a6) under GUARD_HEAP and returns its result; function may take fewer
- * arguments. If an exception or longjmp() unwinds through the call, the guard ends, and the block
- * *taken is put back into the table if it has a key: the call did not happen. taken may be NULL.
+ * arguments. taken may be NULL. If an exception or longjmp() unwinds through the call, the call did
+ * not happen: the guard ends, and the block *taken is put back into the table if it has a key.
  *
  * x86 has no handlers of functions, so there an exception that passes through costs the block its
  * stack; the guard corrects itself, as described above.

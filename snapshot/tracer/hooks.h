@@ -63,9 +63,9 @@ void record_init(uint64_t from, uint64_t to);
  * Recorded blocks: all, or a sample (tracer_area.sample_bytes).
  *
  * With a sample, most blocks are not in the table, and their frees should not search it: a filter
- * shows where a block may be. Blocks that leave the table in other ways than liveblocks_take()
- * (with their heap, or because the same address is put twice) stay in the filter, and only make it
- * less useful.
+ * shows where a block may be. Blocks may leave the table without liveblocks_take(): with their
+ * heap, or because the same address is put twice. They stay in the filter, and only make it less
+ * useful.
  */
 
 /* Reserves the words of threads that the sample needs. */
@@ -105,9 +105,9 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 }
 
 /*
- * Records a free that a recording may need although no table had the block when the recording
- * began. was_recorded: the block was taken out of the table while tracer_area.rings had this value;
- * then only a recording that has begun since may need it.
+ * Records a free for a recording that may have the block although no table had it when the
+ * recording began. was_recorded: the block was taken out of the table while tracer_area.rings had
+ * this value; then only a recording that has begun since may have it.
  */
 static inline void liveblocks_free_old(uint64_t addr, bool was_recorded, uint64_t rings)
 {
@@ -137,11 +137,10 @@ struct pages_kind {
 /* Queries the pages from an address on. Returns false beyond the address space. */
 bool pages_ask(uint64_t addr, struct pages_kind *kind);
 
-/* Finds the image that an address is in. Returns false if it is in no image. */
 bool pages_of_image(uint64_t addr, struct pages *image);
 
 /* Returns true if that many bytes can be read. Another thread may unmap them at any time, but then
- * a program that passes such an address to the system would have failed, too. */
+ * the program's own call would have failed, too. */
 bool pages_can_read(const void *at, size_t bytes);
 
 #endif

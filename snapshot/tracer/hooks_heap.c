@@ -1,7 +1,6 @@
 /*
- * Hooks of the heap functions. The sample's words and filter come first, then the recording of
- * stacks, the hooks of heap creation and destruction, and the hooks of allocate, reallocate and
- * free.
+ * Hooks of the heap functions, after the parts that they share: the sample's words and filter, and
+ * the recording of stacks.
  */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
@@ -203,7 +202,7 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
  * Heap functions for blocks.
  *
  * A hook uses no heap, and holds no lock across the real call. A block is removed from the table
- * before it is freed and added after it was allocated, so that the table never names memory that
+ * before it is freed, and added after it was allocated. So the table never names memory that
  * another thread may already have got.
  */
 

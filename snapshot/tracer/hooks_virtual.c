@@ -96,7 +96,7 @@ bool pages_can_read(const void *at, size_t bytes)
  * Functions for virtual memory.
  *
  * No lock is held across the real call. New memory is recorded after the call, and freed memory is
- * removed before it, so that the table never names memory that another thread may already have got.
+ * removed before it. So the table never names memory that another thread may already have got.
  * Memory that a heap takes from the system for itself is not recorded, nor is the tracer's own, nor
  * that of other processes. But freed memory is removed whichever code frees it.
  *
@@ -418,8 +418,8 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 enum unmap_kind {
 	UNMAP_UNSEEN,
 	UNMAP_TAKEN, /* has to be dropped or put back */
-	UNMAP_PLACEHOLDER, /* becomes a placeholder */
-	UNMAP_IMAGE, /* its code is not what it was */
+	UNMAP_PLACEHOLDER,
+	UNMAP_IMAGE, /* an image: its cached code is invalid */
 };
 
 /* Prepares an unmap before the call. Any address in a view names all of the view. */

@@ -31,7 +31,6 @@ static void node_free(struct tracer_ranges *ranges, uint32_t link)
 	ranges->free = link;
 }
 
-/* Adds one free node to the array. */
 static bool grow(struct tracer_area *area)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -253,7 +252,6 @@ static void say(struct tracer_area *area, struct ring *ring, enum ring_event_typ
 
 /* ---------------------------------------------------------------- cutting and joining */
 
-/* Returns the first node in [from, to), or NULL. */
 static struct tracer_range *first_in(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
 {
 	uint32_t link = tree_beyond(ranges, from);

@@ -200,7 +200,6 @@ static inline uint64_t ring_event_addr(const struct ring_event *event)
 	return tracer_block_addr(&event->block);
 }
 
-/* Returns the bytes of a range. */
 static inline uint64_t ring_event_range_bytes(const struct ring_event *event)
 {
 	return tracer_block_bytes(&event->block) * TRACER_PAGE;

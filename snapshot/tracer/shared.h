@@ -103,7 +103,7 @@ struct tracer_shard {
 	uint32_t count; /* blocks, including those of destroyed heaps */
 	uint32_t broken; /* the lock was never released: the contents are out of date */
 	uint32_t cleaned; /* heaps_destroyed when blocks of destroyed heaps were last removed */
-	uint32_t waited; /* uses since another heap was destroyed */
+	uint32_t waited; /* uses since a heap was destroyed */
 	uint32_t order; /* order of the shard's next event (rings.h) */
 	/* threads inside RtlReAllocateHeap, whose blocks are not in the table meanwhile */
 	uint32_t reallocating;
@@ -214,9 +214,9 @@ struct tracer_area {
 	/* Handles of the target's process, set by hsnap before the program starts, or 0. At exit
 	 * the target sets exit_reached and waits for exit_continue or the end of hsnap_process. */
 	uint64_t exit_reached, exit_continue, hsnap_process;
-	/* TRACER_FLAG_CHILDREN: a thread that has created a process stores the ids of the process
-	 * here, sets child_created, and waits for child_taken or the end of hsnap_process. One
-	 * thread at a time. */
+	/* TRACER_FLAG_CHILDREN: a thread that has created a process stores its ids here and sets
+	 * child_created. Then it waits for child_taken or the end of hsnap_process. One thread at a
+	 * time. */
 	uint64_t child_created, child_taken;
 	uint32_t child_pid, child_tid, child_lock;
 	/* set by hsnap: another number whenever the tracer is turned on, never 0 */

@@ -9,8 +9,8 @@
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 
-/* Counts bytes only if they fit. Larger amounts, even if taken back at once, would be in the way of
- * others that fit. */
+/* Counts bytes only if they fit: if more were added and taken back, other threads' bytes that do
+ * fit would be refused meanwhile. */
 static bool count_in(struct tracer_area *area, uint64_t bytes)
 {
 	uint64_t now = __atomic_load_n(&area->committed_bytes, __ATOMIC_RELAXED);
@@ -119,8 +119,7 @@ static uint64_t mix(uint64_t lane, uint64_t frame)
 	return lane << 31 | lane >> 33;
 }
 
-/* Hashes in four lanes, because a multiplication takes longer than the next one has to wait for
- * it. */
+/* Hashes in four independent lanes, which hide the latency of the multiplications. */
 static uint32_t hash_frames(const uint64_t *frames, uint32_t depth)
 {
 	uint64_t a = depth, b = 1, c = 2, d = 3;
@@ -221,8 +220,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 		entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Looks up a stack in an index that is being replaced. A missing stack's place is frozen, so that
- * no thread adds the stack there any more. */
+/* Looks up a stack in an index that is being replaced. Freezes the place of a missing stack, so
+ * that no thread adds it there any more. */
 static uint32_t look_up_old(
 	struct tracer_area *area, const struct index_level *level, const struct wanted *wanted)
 {
@@ -258,7 +257,7 @@ static void move_entry(const struct index_level *level, uint64_t value)
 	}
 }
 
-/* Moves all entries. Any number of threads may do this at once, and none needs to finish it. */
+/* Any number of threads may do this at once, and none needs to finish it. */
 static void move_all(const struct index_level *from, const struct index_level *to)
 {
 	for (uint32_t at = 0; at < 1u << from->log2; at++) {

@@ -108,10 +108,10 @@ bool tables_extend(struct tracer_area *area, const struct tables_part *part, uin
  * The table of live blocks: address -> size, heap, stack.
  *
  * Open addressing in shards, each with its own lock. A lock is held for a few memory accesses. Now
- * and then, when the shard's table grows or shrinks in place, it is held for two passes through the
- * table and a system call that commits or decommits pages at its end. A lock that is never released
- * (its thread was terminated inside) breaks its shard: waiting ends, and later changes are counted
- * as dropped.
+ * and then the shard's table grows or shrinks in place: that takes two passes through the table,
+ * and a system call that commits or decommits pages at its end. A lock that is never released (its
+ * thread was terminated inside) breaks its shard: waiting ends, and later changes are counted as
+ * dropped.
  *
  * A large table grows by a quarter when it is four fifths full, and shrinks when it is less than a
  * third full. With 16 bytes per entry, a live block costs 20 to 25 bytes while their number rises,
@@ -141,7 +141,7 @@ static inline unsigned blocktable_shard(uint64_t addr)
 
 /*
  * Returns the index of a block's home: the block is there or after it, before the first free entry.
- * Blocks in the same 256 bytes of memory have their homes in one cache line, because they are often
+ * Blocks in the same 256 bytes of memory have their homes in one cache line: they are often
  * allocated and freed one after the other. With more lines, a home stays where it is or moves up.
  */
 static inline uint64_t blocktable_home(uint64_t addr, uint32_t lines)

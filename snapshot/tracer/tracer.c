@@ -433,6 +433,10 @@ static void hooks_process_init(void)
 	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
 }
 
+/*
+ * The area, and the entry point.
+ */
+
 __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.magic = TRACER_MAGIC,
 	.version = TRACER_VERSION,

@@ -34,7 +34,7 @@ struct unwind_reading {
 	bool is_saved, is_set;
 };
 
-#define RBP 5 /* register number */
+#define RBP 5
 
 /* Undoes a code that has room words of 2 bytes left. Returns its number of words, or 0 if it cannot
  * be undone. */

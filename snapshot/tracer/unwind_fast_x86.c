@@ -235,7 +235,6 @@ static ALWAYS_INLINE bool is_there(
 	return mark->slot == slot && mark->addr == addr && !((mark->ebp ^ ebp) & mark->ebp_bits);
 }
 
-/* Returns true if the words are unchanged. */
 static ALWAYS_INLINE bool are_same(
 	const struct unwind32_trail *trail, const struct unwind32_stack *stack, uint32_t first)
 {

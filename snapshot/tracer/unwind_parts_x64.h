@@ -33,7 +33,8 @@ struct unwind_step {
 	int64_t rbp; /* from the CFA; UNWIND_RBP_KEPT: the code leaves RBP as it is */
 };
 
-/* Value of unwind_step.rbp; the return address has this place, so no saved RBP does. */
+/* Value of unwind_step.rbp for a kept RBP. No RBP is saved at this place, because the return
+ * address is there. */
 #define UNWIND_RBP_KEPT (-8)
 
 /*
@@ -107,10 +108,10 @@ static inline int64_t unwind_packed_rbp(uint32_t packed)
 uint32_t unwind_pack(const struct unwind_step *step);
 
 /*
- * Returns the packed step of an address that is offset bytes into its function, by the function's
- * UNWIND_INFO ("x64 exception handling", Microsoft Learn), which is read once. Returns UNWIND_NEVER
- * if that does not determine the step: in the prologue, in a part of another function, or if the
- * frame depends on another register.
+ * Returns the packed step of an address that is offset bytes into its function. Reads the
+ * function's UNWIND_INFO ("x64 exception handling", Microsoft Learn) once. Returns UNWIND_NEVER if
+ * that does not determine the step: in the prologue, in a part of another function, or if the frame
+ * depends on another register.
  */
 uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset);
 
@@ -148,8 +149,8 @@ struct unwind_mark {
 	uint32_t first_saved; /* index of the first saved RBP for this frame and the outer ones */
 };
 
-/* Frame that a walk passed: where its RBP was read (slot: nowhere), and its step, as in the
- * cache. */
+/* Frame that a walk passed. saved: where its RBP was read, or slot if nowhere; word: its step, as
+ * in the cache. */
 struct unwind_walked {
 	uint64_t slot, addr, rbp, saved, word;
 };

@@ -17,7 +17,6 @@
 #define WORD_BYTES 4 /* of code of 32 bits */
 #define REMEMBERED_MAX 8
 
-/* Remaining bytes. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -603,7 +602,6 @@ static bool to_rule(const struct rule_row *row, struct unwind32_rule *rule)
 	return true;
 }
 
-/* Finds the rule of a return address in a function. */
 static bool run_function(
 	const struct cie *cie, const struct fde *fde, uint32_t addr, struct unwind32_rule *rule)
 {

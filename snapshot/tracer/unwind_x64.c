@@ -151,7 +151,7 @@ EXCEPTION_DISPOSITION unwind_guard_handler(
 	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
 
 #define REGISTERS 16
-#define RBP 5 /* register number */
+#define RBP 5
 
 static void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
 {
@@ -290,7 +290,7 @@ struct found {
 	PRUNTIME_FUNCTION function; /* NULL: a leaf */
 	uint64_t base;
 	uint64_t begun; /* unwind_cache_begin() before the look-up */
-	bool is_new; /* to be learnt */
+	bool is_new;
 };
 
 static void unwind(
@@ -401,7 +401,6 @@ static bool step(struct unwind_walk *walk, CONTEXT *context)
 	return context->Rip && context->Rsp > rsp && context->Rsp <= walk->high;
 }
 
-/* Appends a frame. Returns false if there is no room. */
 static bool keep(struct unwind_walk *walk, uint64_t addr)
 {
 	uint32_t count = walk->count;
@@ -607,7 +606,6 @@ static inline struct walker *walker_of(const NT_TIB *teb)
 	return &walkers[(uint64_t)teb * 0x9e3779b97f4a7c15u >> (64 - WALKERS_LOG2)];
 }
 
-/* Counts a walk and returns its number. */
 static inline uint32_t walk_number(struct walker *walker)
 {
 	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
@@ -685,7 +683,6 @@ static __attribute__((noinline)) uint32_t walk_on(struct unwind_walk *walk, uint
 	return walk_slowly(walk, fast);
 }
 
-/* Walks on a stack that is not the thread's own. */
 static __attribute__((noinline, cold)) uint32_t walk_in_region(struct unwind_walk *walk)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
