@@ -140,8 +140,8 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 
 #define HOLD_OVER LONG_MIN /* not a status of any system */
 
-/* Holds the process. Returns 0 or more, and hold->reader does not change; the negative status of
- * suspend(); or HOLD_OVER after an interrupt, and nothing is held. */
+/* Holds the process. Returns 0 or more: the memory of hold->reader stands still; the negative
+ * status of suspend(); or HOLD_OVER after an interrupt, and nothing is held. */
 long hold_start(struct hold *hold);
 
 /* Ends a hold. Does nothing if nothing is held. */

@@ -1,4 +1,4 @@
-/* Processes where there are no Windows processes: every call fails. */
+/* References to Windows processes, on other systems: every call fails. */
 #include "snapshot/live/process_ref.h"
 
 int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)

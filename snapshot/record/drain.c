@@ -1,9 +1,9 @@
 /*
- * The consumer of the rings. Each round looks which rings have events, and takes these out in the
- * order of their times. An event passes to the replay when it is the next of its stream; otherwise
- * its ring waits for that stream. Allocations inside the real heap are held back until their
- * thread's next event shows if they belong to a reallocation. A ring with invalid contents is given
- * up.
+ * The consumer of the rings. Each round finds the rings that have events, and takes the events out
+ * in the order of their times. An event passes to the replay when it is the next of its stream;
+ * otherwise its ring waits for that stream. Allocations inside the real heap are held back until
+ * their thread's next event shows if they belong to a reallocation. A ring with invalid contents is
+ * given up.
  */
 #include <stdlib.h>
 #include <string.h>

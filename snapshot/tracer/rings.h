@@ -123,7 +123,7 @@ struct ring {
 	uint32_t is_full; /* new events are dropped */
 	uint32_t time; /* time at which the current call began */
 	uint32_t unused[11];
-	/* hsnap's. */
+	/* hsnap's cache line. */
 	uint32_t tail; /* events ever taken out */
 	uint32_t unused_too[15];
 };

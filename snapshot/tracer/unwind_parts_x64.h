@@ -39,7 +39,8 @@ struct unwind_step {
 
 /*
  * A packed step: bit 0 is set; bit 1: from RBP; then 16 bits of cfa / 8 and 14 bits of rbp / 8,
- * signed. 0 and the values up to UNWIND_NEVER have a CFA that is not above RSP, which no step has.
+ * signed. UNWIND_UNKNOWN, _END, _NO_CODE and _NEVER have a CFA that is not above RSP, which no step
+ * has.
  */
 #define UNWIND_UNKNOWN 0u
 #define UNWIND_END 1u /* the walk ends here: there is no unwind data, or it cannot be read */
