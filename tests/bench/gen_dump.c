@@ -1,16 +1,14 @@
 /*
- * Writes a made-up dump to standard output, for measuring and for tests, and to standard error
- * what its entries add up to:
+ * Writes a generated dump to standard output, and the totals of its entries to standard error:
  *
  *   gen_dump BLOCKS STACKS DEPTH full|first|last|sums SEED [SNAPSHOT]
  *
- * full gives the stack with every entry, first at the first mention of its id, as UMDH does, last
- * with further blocks at the end, one for each stack. sums has those too, and one sum for each stack, as
- * hsnap --by-stack writes it.
- * Equal arguments give equal bytes; another SEED moves the modules (as
- * ASLR does) and changes which stack a block has, not what a stack is.
- * With SNAPSHOT, a number, it is a dump of hsnap's, and that number of a series: one process, every half
- * hour, and other blocks each time.
+ * full prints the stack with every entry; first prints it at the first mention of its id, as UMDH
+ * does; last adds one block for each stack at the end, with the stack. sums does the same and adds
+ * one sum for each stack, as hsnap --by-stack writes it. Equal arguments give equal bytes. Another
+ * SEED moves the modules (like ASLR) and assigns blocks to other stacks; the stacks themselves do
+ * not change. SNAPSHOT, a number, makes the dump one of hsnap's: member SNAPSHOT of a series of one
+ * process, taken every half hour, with other blocks each time.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -19,21 +17,21 @@
 #include <string.h>
 
 #define MODULES 24
-#define MINUTES 30 /* between two snapshots */
+#define MINUTES 30 /* minutes between two snapshots */
 #define MODULE_BYTES UINT64_C(0x200000)
 
 struct gen {
 	uint64_t blocks, stacks, depth, seed;
 	enum layout { FULL, FIRST, LAST, SUMS } layout;
-	bool is_ours; /* it has notes */
+	bool is_ours; /* hsnap's dump, with notes */
 	uint64_t snapshot;
-	uint64_t state; /* of the random numbers */
+	uint64_t state; /* state of the random numbers */
 	bool *given;
-	uint64_t *counts; /* of blocks, by stack */
+	uint64_t *counts; /* blocks by stack */
 	uint64_t requested_bytes, overhead_bytes;
 };
 
-/* splitmix64: a good number for every input. */
+/* splitmix64 */
 static uint64_t mix(uint64_t value)
 {
 	value += UINT64_C(0x9e3779b97f4a7c15);
@@ -49,13 +47,14 @@ static uint64_t module_base(const struct gen *gen, uint64_t module)
 	return UINT64_C(0x7FF800000000) + slide + module * (MODULE_BYTES + 0x10000);
 }
 
-/* The day so many days after the first of November 2026. */
+/* Writes the date `day` days after 1 November 2026. */
 static void write_day(uint64_t day)
 {
 	static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	uint64_t month = 10, year = 2026, length;
 
-	while (day >= (length = days[month] + (month == 1 && year % 4 == 0))) { /* until 2100 */
+	/* leap years are correct until 2100 */
+	while (day >= (length = days[month] + (month == 1 && year % 4 == 0))) {
 		day -= length;
 		month = (month + 1) % 12;
 		year += !month;
@@ -104,7 +103,7 @@ static void write_stack(const struct gen *gen, uint64_t stack)
 	printf("\r\n");
 }
 
-/* Few stacks have most of the blocks: the third power of an even spread. */
+/* The third power of an even spread, so that few stacks have most of the blocks. */
 static uint64_t pick_stack(struct gen *gen)
 {
 	double spread = (double)(mix(gen->state++) >> 11) / (double)(UINT64_C(1) << 53);
@@ -184,7 +183,7 @@ static enum layout layout_of(const char *name)
 	return layout;
 }
 
-/* Whether the arguments make sense and there is room. */
+/* Returns true if the arguments are valid and the memory could be allocated. */
 static bool begin(struct gen *gen, int argc, char **argv)
 {
 	if (argc != 6 && argc != 7)

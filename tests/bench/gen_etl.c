@@ -1,5 +1,7 @@
-/* gen_etl OUT MIB LIVE: an ETW log of so many MiB: allocations and frees of one process on four processors, each
- * allocation with one of 2,000 stacks of 20 frames; LIVE blocks stay at the end. */
+/*
+ * gen_etl OUT MIB LIVE: writes an ETW log of MIB MiB. One process allocates and frees on four
+ * processors; each allocation has one of 2,000 stacks of 20 frames. LIVE blocks remain at the end.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +48,7 @@ static void flush(FILE *to, unsigned cpu, unsigned type)
 	total += BUFFER;
 }
 
-/* The payload of an event with a system header, or of a stack. */
+/* Starts an event with a system header, or a stack event; returns the place of its payload. */
 static unsigned char *event(FILE *to, unsigned cpu, unsigned group, unsigned type, unsigned bytes)
 {
 	unsigned head = group == 0x18 ? 16 : 32, size = head + bytes;

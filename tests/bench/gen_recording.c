@@ -1,13 +1,14 @@
 /*
- * gen_recording WHAT COUNT FILE: writes a recording of a program that there is not, reads it back, and prints
- * what that took: events, bytes an event, events a second written and read, and ms to the state of
- * a moment anywhere, on the average.
+ * gen_recording WHAT COUNT FILE: writes a recording of an imaginary program and reads it back.
+ * Prints the number of events, bytes per event, events per second written and read, and the average
+ * time in ms to reach the state of a random moment.
  *
- *   maps     COUNT insertions of strings of 1 to 40 characters into a map, two threads in turns; one of ten is
- *            erased again at random, and all that is left by its key
- *   queues   the same with keys that rise, so that what is old goes first
- *   buffers  COUNT buffers of a script, with five short-lived helpers each; a collector frees hundreds at once
- *   pairs    COUNT times an allocation that is freed at once, of eight threads
+ *   maps     COUNT insertions of strings of 1 to 40 characters into a map by two threads in turn;
+ *            one in ten is erased at random, and the rest at the end in the order of the keys
+ *   queues   like maps, with rising keys, so that old entries are erased first
+ *   buffers  COUNT buffers of a script, with five short-lived auxiliary blocks each; a collector
+ *            frees hundreds at once
+ *   pairs    COUNT allocations by eight threads, each freed immediately
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
@@ -21,7 +22,7 @@
 #define SIZES 41
 #define FRAMES 24
 #define EVENTS_A_MS 2000
-#define SWITCH 500 /* events of one thread, about */
+#define SWITCH 500 /* average number of events before the thread changes */
 
 struct made {
 	uint64_t number;
@@ -56,7 +57,7 @@ static void die(const struct err *err)
 	exit(2);
 }
 
-/* Time goes on, and threads take turns. */
+/* Advances the time and switches threads. */
 static void step(unsigned thread_count)
 {
 	static uint64_t ms, next_switch;
@@ -69,7 +70,7 @@ static void step(unsigned thread_count)
 	}
 }
 
-/* The kind is asked for each time, as it is for each event of a target. */
+/* Looks up the kind for each allocation, as the recorder does for each event of a target. */
 static struct made take(uint32_t heap, uint32_t stack, uint64_t bytes, unsigned thread_count)
 {
 	struct made block = {.kind = recorder_kind(recorder,

@@ -1,10 +1,9 @@
 /*
- * mixed THREADS OPS [own]: in each thread so many operations on blocks of mixed sizes, of its own: about as
- * many of malloc as of realloc and of free, the first two under 8 calls. Prints how many nanoseconds
- * passed for an operation of every thread. For measuring what the tracer costs.
- *
- * With "own" each thread has a heap of its own: else they wait for the heap's lock most of the time,
- * and what is measured is how the system wakes them.
+ * mixed THREADS OPS [own]: measures the cost of the tracer. Each thread does OPS operations on its
+ * own blocks of mixed sizes: about equal numbers of malloc, realloc and free, the first two under 8
+ * calls. Prints ns per operation of every thread. With "own" each thread has its own heap. Without
+ * it the threads mostly wait for the heap's lock, so that the result depends on how the system
+ * wakes them.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static uint32_t next_random(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-/* Most blocks are small: 16 to 143 bytes, of eight one to 2 KiB, of 64 one to 16 KiB. */
+/* Most sizes are 16 to 143 bytes; one in eight is up to 2 KiB and one in 64 up to 16 KiB. */
 static size_t some_bytes(uint32_t random)
 {
 	unsigned shift = random % 64 == 0 ? 7 : random % 8 == 0 ? 4 : 0;
@@ -42,7 +41,7 @@ static NOINLINE void *get(unsigned depth, HANDLE heap, void *old, size_t bytes)
 
 	if (!block)
 		ExitProcess(3);
-	block[0] = 'x'; /* keeps the call above from becoming a jump */
+	block[0] = 'x'; /* prevents a tail call */
 	return block;
 }
 

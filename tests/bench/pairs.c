@@ -1,6 +1,6 @@
 /*
- * pairs N DEPTH: N pairs of malloc and free in one thread, under DEPTH calls, and prints how many
- * nanoseconds a pair took, by the clock and of a processor. For measuring what the tracer costs.
+ * pairs N DEPTH: measures the cost of the tracer. Makes N pairs of malloc and free in one thread,
+ * under DEPTH calls. Prints ns per pair, both elapsed time and processor time.
  */
 #include <stdlib.h>
 #include <windows.h>
@@ -11,11 +11,11 @@ static NOINLINE void *allocate(unsigned depth)
 {
 	char *block = depth ? allocate(depth - 1) : step_leak(malloc(48));
 
-	block[0] = 'x'; /* keeps the call above from becoming a jump */
+	block[0] = 'x'; /* prevents a tail call */
 	return block;
 }
 
-/* That this thread has had of a processor, in units of 100 ns. */
+/* Returns the processor time of this thread in units of 100 ns. */
 static ULONGLONG processor_time(void)
 {
 	FILETIME made, ended, kernel, user;

@@ -1,6 +1,9 @@
-/* time_reach BLOCKS BYTES LINKS: how long it takes to find what is lost among so many blocks of so many bytes each, half of
- * them in order of address, with so many pointers to others in each on the average; one in ten is lost. The memory itself
- * is made beforehand. Prints seconds, bytes that were kept for each block, and how many were found lost. */
+/*
+ * time_reach BLOCKS BYTES LINKS: measures the search for lost blocks. BLOCKS blocks of BYTES bytes
+ * each, half of them in order of address, contain LINKS pointers to other blocks on average; one
+ * block in ten is lost. The memory is built before the clock starts. Prints seconds, bytes of
+ * working memory per block, and the number of lost blocks found.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +51,7 @@ int main(int argc, char **argv)
 	}
 	memory = xcalloc(count + 1, step);
 	root = xcalloc(count, sizeof(*root));
-	/* A block leads to later ones; the first tenth of all that are not lost are roots. */
+	/* A block points to later blocks; the first tenth of all reachable blocks are roots. */
 	for (size_t i = 0; i < count; i++) {
 		uint64_t *block = memory + i * step / 8;
 

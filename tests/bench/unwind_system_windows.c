@@ -1,8 +1,8 @@
 /*
- * In place of the tracer's unwinder, for measuring: one call of the system's own function for each
- * stack. It is asked for 18 frames, of which some are the tracer's own, so of a stack under 16 calls it
- * finds less than the tracer's unwinder does. Asked for more than there are, Wine goes on behind the
- * end of the stack, which costs it much more; so this is the cheapest that one could measure by.
+ * Replaces the tracer's unwinder by one call of the system's function per stack, for measuring. It
+ * requests 18 frames, some of which are the tracer's own, so under 16 calls it finds fewer frames
+ * than the tracer's unwinder. If more frames are requested than exist, Wine reads past the end of
+ * the stack, which is much slower. This is therefore the cheapest baseline.
  */
 #include <windows.h>
 

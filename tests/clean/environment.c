@@ -1,4 +1,4 @@
-/* Frees all that it takes: the environment, a command, a file, dates and standard output. */
+/* Frees all its memory: an environment variable, a command, a file, dates and standard output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Frees all that it takes: POSIX threads, their keys, and locks that static initialisers make. */
+/* Frees all its memory: POSIX threads, thread-specific keys, and locks with static initialisers. */
 #include <pthread.h>
 #include <stdio.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 /*
- * One call of hsnap to the system or to the C library fails, and is not done: what fail_windows.c does, loaded into the
- * program by LD_PRELOAD. Calls that the libraries make for it are counted too.
+ * Makes one call of hsnap to the system or to the C library fail without performing it, like
+ * fail_windows.c. Loaded into the program by LD_PRELOAD. Calls by libraries are counted too.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 #include "tests/fail/fail.h"
 
-/* X(name, result, parameters, arguments, what it returns when it fails, errno then) */
+/* X(name, result, parameters, arguments, value returned on failure, errno on failure) */
 #define FUNCTIONS(X)                                                                               \
 	X(malloc, void *, (size_t a), (a), NULL, ENOMEM)                                           \
 	X(calloc, void *, (size_t a, size_t b), (a, b), NULL, ENOMEM)                              \
@@ -49,7 +49,7 @@ enum {
 
 static struct fail_file *shared;
 
-/* Where it is called from, as far as that is the program. */
+/* Records the callers that are in the program. */
 static void remember(void)
 {
 	void *frames[FAIL_FRAMES];
@@ -105,7 +105,10 @@ int open(const char *path, int flags, ...)
 	return real(path, flags, mode);
 }
 
-/* It closes all the same, as the system does where what was written before cannot be kept. */
+/*
+ * Closes the file even if the call fails, as the system does when earlier writes could not be
+ * stored.
+ */
 int close(int file)
 {
 	static int (*real)(int);
@@ -127,7 +130,7 @@ __attribute__((constructor)) static void begin(void)
 
 	if (file < 0)
 		return;
-	backtrace(&frame, 1); /* the first one allocates */
+	backtrace(&frame, 1); /* the first call allocates memory */
 	mapped = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
 	found = mapped;

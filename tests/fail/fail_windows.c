@@ -1,10 +1,10 @@
 /*
- * One call of hsnap.exe to the system or to the C library fails, and is not done. Linked into it, this puts a counting
- * gate in the place of each import in the table before main() begins; tests/fail-every says which call it is, in the
- * file that fail.h describes.
- *
- * Not here is what cannot fail with what it is given: what closes, frees, resumes or sets something that is ours, and
- * what asks about this process; and fwrite(), by which messages alone are printed: a loss can be reported nowhere.
+ * Makes one call of hsnap.exe to the system or to the C library fail without performing it. It is
+ * linked into hsnap.exe and replaces each import in the table by a counting gate before main()
+ * begins. tests/fail-every selects the call in the file that fail.h describes. Calls that cannot
+ * fail with valid arguments are not included: closing, freeing, resuming, setting hsnap's own
+ * objects, and querying this process. fwrite() is not included either: it only prints messages, and
+ * its failure cannot be reported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 
 struct import {
 	const char *name;
-	uint64_t result; /* what it returns when it fails */
-	DWORD error; /* and what GetLastError() is then; 0: as it was */
-	void *function; /* the real one */
+	uint64_t result; /* value returned on failure */
+	DWORD error; /* GetLastError() after a failure; 0: unchanged */
+	void *function; /* real function */
 };
 
 #define NONE ((uint64_t)-1) /* INVALID_HANDLE_VALUE, WAIT_FAILED and the like */
@@ -137,7 +137,10 @@ static struct import imports[] = {
 
 static struct fail_file *shared;
 
-/* What each gate jumps to, with its import in RAX: on to the real function, or back to the caller. */
+/*
+ * Target of each gate, with its import in RAX: continues to the real function or returns to the
+ * caller.
+ */
 void fail_gate(void);
 int fail_decide(struct import *import);
 
@@ -251,7 +254,10 @@ static struct fail_file *map_shared(const wchar_t *path)
 	return mapped;
 }
 
-/* Not the C library's start-up code, which comes before. A test that finds nothing counted knows that something is wrong. */
+/*
+ * Runs after the C library's start-up code, whose calls are not counted. A test that finds no
+ * counts fails.
+ */
 __attribute__((constructor)) static void begin(void)
 {
 	unsigned char *gates = VirtualAlloc(

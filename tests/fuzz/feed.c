@@ -1,5 +1,7 @@
-/* feed FILE...: hands each file once to the target that it is linked with, in libFuzzer's place. A line "ok" on standard
- * output for each that it came through; the rest is the sanitizers'. */
+/*
+ * feed FILE...: runs the linked fuzz target once on each file, without libFuzzer. Prints a line
+ * "ok" for each file that passed; the sanitizers report failures.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"
@@ -11,7 +13,7 @@ size_t LLVMFuzzerMutate(uint8_t *bytes, size_t len, size_t max)
 	return len < max ? len : max;
 }
 
-/* In a block of its own size, so that a read behind its end is seen. */
+/* Copies the file to a block of its exact size, so that a read past its end is detected. */
 static void feed(const char *path)
 {
 	struct os_file file;

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* files in memory, which are Linux's own */
+#define _GNU_SOURCE /* memfd_create() is specific to Linux */
 #include "tests/fuzz/fuzz.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ _Noreturn void fuzz_fails(const char *file, int line, const char *condition)
 	abort();
 }
 
-/* Where the program would end, as it does when there is no memory, it would take its input with it. */
+/* Aborts where the program would exit (out of memory), so that the fuzzer keeps the input. */
 void __wrap_os_end(void);
 void __wrap_os_end(void)
 {
@@ -30,7 +30,7 @@ const char *fuzz_file(unsigned number, const void *bytes, size_t len)
 
 	if (files[number] < 0) {
 		files[number] = memfd_create("fuzz", MFD_CLOEXEC);
-		HOLDS(!fchmod(files[number], 0600)); /* as files of the user's own are */
+		HOLDS(!fchmod(files[number], 0600)); /* the permissions of a user's own file */
 	}
 	snprintf(paths[number], sizeof(paths[number]), "/proc/self/fd/%d", files[number]);
 	if (files[number] < 0 || ftruncate(files[number], 0) || lseek(files[number], 0, SEEK_SET) ||
@@ -60,7 +60,7 @@ bool fuzz_is_harmless(const char *text, size_t len)
 		if (text_obeyed(text) && *text != '\n' && *text != '\t' && *text != '\r')
 			return false;
 		whole = text_utf8(text, &code);
-		whole += !whole; /* a byte that is no UTF-8 */
+		whole += !whole; /* invalid UTF-8 */
 	}
 	return true;
 }

@@ -1,7 +1,7 @@
 /*
- * What fuzz targets share. A target is tests/fuzz/fuzz_NAME.c: it hands what it is given to one reader, and checks what
- * must hold whatever that is. Its inputs are in tests/fuzz/corpus/NAME. clang's libFuzzer makes more of them (make fuzz);
- * feed.c reads them again in make check.
+ * Interface of the fuzz targets. A target, tests/fuzz/fuzz_NAME.c, passes its input to one reader
+ * and checks what must hold for any input. Its inputs are in tests/fuzz/corpus/NAME. clang's
+ * libFuzzer generates more of them (make fuzz); make check replays them with feed.c.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -13,27 +13,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a target defines. */
+/* Defined by each target. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-/* May define: changes bytes in place, at most max of them; how many there are then. */
+/* Optional: changes at most max bytes in place; returns the new length. */
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t len, size_t max, unsigned seed);
-/* libFuzzer's own, for that. */
+/* libFuzzer's default mutator, for use in a custom one. */
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t len, size_t max);
 
-/* What must hold: else the input is a find. */
+/* Checks an invariant; a violation makes the input a finding. */
 #define HOLDS(condition) ((condition) ? (void)0 : fuzz_fails(__FILE__, __LINE__, #condition))
 _Noreturn void fuzz_fails(const char *file, int line, const char *condition);
 
-/* A file in memory with these bytes, by its path: until one of that number is made again. */
+/*
+ * Returns the path of an in-memory file with these bytes, valid until the next file with that
+ * number is made.
+ */
 #define FUZZ_FILES 4
 const char *fuzz_file(unsigned number, const void *bytes, size_t len);
-/* What has been written to it since, to be freed. */
+/* Returns the bytes written to the file since; the caller frees them. */
 char *fuzz_file_bytes(unsigned number, size_t *len);
 
-/* Whether a terminal obeys nothing in a text but line ends and tabs. */
+/* Returns true if the text contains no control characters except line ends and tabs. */
 bool fuzz_is_harmless(const char *text, size_t len);
 
-/* What is left of an input. */
+/* Unread part of an input. */
 struct fuzz_input {
 	const uint8_t *at, *end;
 };
@@ -43,23 +46,24 @@ static inline size_t fuzz_left(const struct fuzz_input *input)
 	return (size_t)(input->end - input->at);
 }
 
-/* Little-endian, of at most 8 bytes; behind the end are zeros. */
+/* Reads a little-endian number of at most 8 bytes. Bytes past the end read as zero. */
 uint64_t fuzz_number(struct fuzz_input *input, unsigned bytes);
 
-/* The next line without its end, as a text to be freed; what is behind a NUL in it is not seen. */
+/* Returns the next line without its line end; the caller frees it. A NUL ends the text. */
 char *fuzz_line(struct fuzz_input *input);
 
 void fuzz_put(uint8_t *to, uint64_t value, unsigned bytes);
 
 /*
- * Memory that is sound, and what an input changes in it. A patch is the number of a word (2 bytes) among those that are
- * worth changing, how (a byte), and a value: a new word (8 bytes), or a new part of it, what to add, or the number of a word
- * to copy (2 bytes each).
+ * A valid memory image, and the patches that an input applies to it. A patch is the number of a
+ * word (2 bytes) among the words worth changing, an operation (one byte), and its operand: a new
+ * word (8 bytes), or 2 bytes with a new part of the word, a number to add, or the number of a word
+ * to copy.
  */
 struct fuzz_memory {
 	uint8_t *bytes;
 	size_t len;
-	uint32_t *words; /* their places: not zero, and another one than the word before */
+	uint32_t *words; /* places of the words that are not zero and differ from the word before */
 	size_t word_count;
 	struct fuzz_change {
 		size_t at;
@@ -68,9 +72,11 @@ struct fuzz_memory {
 	size_t change_count, change_cap;
 };
 
-/* bytes are the memory's from now on, which lives as long as the program. */
+/* Takes ownership of bytes, which live until the program ends. */
 void fuzz_memory_take(struct fuzz_memory *memory, uint8_t *bytes, size_t len);
-/* Applies the patches that are left of an input, and takes them back. */
+/*
+ * fuzz_memory_patch() applies the remaining patches of an input; fuzz_memory_restore() undoes them.
+ */
 void fuzz_memory_patch(struct fuzz_memory *memory, struct fuzz_input *input);
 void fuzz_memory_restore(struct fuzz_memory *memory);
 

@@ -1,4 +1,4 @@
-/* What a snapshot of a process that means harm must be: one that is written, and read back, the same. */
+/* A snapshot of a hostile process can be written, and reads back equal. */
 #ifndef TESTS_FUZZ_FUZZ_CAPTURE_H
 #define TESTS_FUZZ_FUZZ_CAPTURE_H
 
@@ -11,7 +11,7 @@
 #include "snapshot/target/target.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Into a file in memory; its path. */
+/* Writes the snapshot to an in-memory file; returns its path. */
 static inline const char *capture_written(const struct snapshot *snapshot)
 {
 	const char *path = fuzz_file(1, "", 0);
@@ -46,7 +46,7 @@ static inline void capture_read_back(const struct snapshot *snapshot)
 	source_close(source);
 }
 
-/* As hsnap takes it; how are bits. */
+/* Takes a snapshot as hsnap does. how: bits that select options. */
 static inline void capture_check(struct target *target, unsigned how)
 {
 	struct capture_options options = {.finds_lost = how & 1,

@@ -1,5 +1,7 @@
-/* Dumps: whatever pieces a text comes in, the scanner tells the same of it; and the sums of it are the same whether one
- * thread reads it or three, and add up. */
+/*
+ * Dumps: the scanner's result does not depend on how the text is split into reads. The sums add up
+ * and do not depend on the number of threads.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 #include "diff/input_parts.h"
 #include "diff/read/read_dump.h"
 
-/* FNV-1a, by Fowler, Noll and Vo: of all that was told, in order. */
+/* FNV-1a, by Fowler, Noll and Vo, over all reported items in order. */
 static void digest_add(uint64_t *digest, const void *bytes, size_t len)
 {
 	const unsigned char *at = bytes;
@@ -47,7 +49,7 @@ struct told {
 	struct module_list modules;
 	struct block_totals seen;
 	size_t skip_count;
-	uint64_t last_line; /* of a skipped one */
+	uint64_t last_line; /* of a skipped section */
 };
 
 static int tell_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
@@ -160,7 +162,7 @@ static void digest_stack(uint64_t *digest, const struct dump_sums *sums, const s
 	}
 }
 
-/* Of what does not depend on the order in which threads meet things. */
+/* Digests the parts that do not depend on the order in which threads read the dump. */
 static uint64_t sums_digest(const struct dump_sums *sums)
 {
 	uint64_t all = sums->total.requested_bytes;

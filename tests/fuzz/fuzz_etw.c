@@ -1,6 +1,6 @@
 /*
- * ETW logs: whatever is in one, the recording of each of its processes is sound. The fuzzer's own changes are kept, and the
- * lengths in heads of buffers made right now and then.
+ * ETW logs: the recording of each process in any log is valid. The mutator keeps libFuzzer's
+ * changes and sometimes corrects the lengths in buffer heads.
  */
 #include "tests/fuzz/fuzz.h"
 

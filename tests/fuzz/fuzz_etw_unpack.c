@@ -1,5 +1,8 @@
-/* The three ways in which buffers of ETW logs are packed: the first byte says which, the next two how much is to come out.
- * Nothing is written behind that, and what came out whole comes out again. */
+/*
+ * The three compression formats of buffers of ETW logs. The first byte selects the format and the
+ * next two give the output size. No byte is written past that size, and a complete output is
+ * reproducible.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"
@@ -11,14 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct fuzz_input input = {bytes, bytes + len};
 	unsigned format = formats[fuzz_number(&input, 1) % 3];
 	size_t to_bytes = (size_t)fuzz_number(&input, 2);
-	/* Of their own size, so that anything beside them is seen. */
+	/* Exact sizes, so that any overrun is detected. */
 	unsigned char *to = xmalloc(to_bytes), *again = xmalloc(to_bytes);
 
 	memset(to, 1, to_bytes ? to_bytes : 1);
 	memset(again, 2, to_bytes ? to_bytes : 1);
 	if (etw_unpack(format, input.at, fuzz_left(&input), to, to_bytes)) {
 		HOLDS(etw_unpack(format, input.at, fuzz_left(&input), again, to_bytes));
-		HOLDS(!to_bytes || !memcmp(to, again, to_bytes)); /* all of it was written */
+		HOLDS(!to_bytes || !memcmp(to, again, to_bytes)); /* every byte was written */
 	}
 	free(to);
 	free(again);

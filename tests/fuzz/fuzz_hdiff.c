@@ -1,6 +1,7 @@
 /*
- * hdiff as a whole. An input is up to three files, parted by form feeds; its first byte says what is asked of them, and the
- * second one which report. A report is there when the status says so, and has nothing in it that a terminal obeys.
+ * Runs hdiff as a whole. An input is up to three files, separated by form feeds; its first byte
+ * selects the options, and the second one the report. A report exists if the status indicates
+ * success, and contains no terminal control characters.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -22,7 +23,7 @@ static const char *const asked[][3] = {{0}, {"--group", "function"}, {"--group",
 
 static void check_report(const char *path, const char *format)
 {
-	bool is_text = strcmp(format, "pprof") != 0; /* is packed */
+	bool is_text = strcmp(format, "pprof") != 0; /* compressed */
 	struct os_file file;
 	char *text;
 	size_t len;
@@ -44,7 +45,7 @@ static void run(const char *const *paths, size_t count, unsigned option, const c
 	int argc = 5, status;
 	FILE *say;
 
-	/* hdiff puts it where its name is: not in a file without one. */
+	/* hdiff renames a finished report into place, so the report needs a named file. */
 	snprintf(out, sizeof(out), "/dev/shm/fuzz-hdiff-%lu", os_pid());
 	argv[4] = out;
 	argv[argc++] = "-o";

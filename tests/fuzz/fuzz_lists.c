@@ -1,7 +1,8 @@
 /*
- * Lists that users write: suppressions, frames to be taken away, patterns. The first line of an input is a stack, its frames
- * parted by blanks, "module!function"; the next one a pattern; the rest the list. A pattern matches a text or not, however
- * often it is asked, or takes too long; and every line of a list that is taken means something.
+ * Lists that users write: suppressions, frames to remove, patterns. The first line of an input is a
+ * stack, with frames "module!function" separated by blanks; the next line is a pattern; the rest is
+ * the list. A pattern consistently matches a text, or takes too long. Every accepted line of a list
+ * has an effect.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -33,7 +34,7 @@ static void check_pattern(const char *pattern, const char *text)
 	HOLDS(strpbrk(text, "*?") || text_glob(text, text, GLOB_QUESTION));
 }
 
-/* The words of a line as frames, whose texts lie in it. */
+/* Makes frames of the words of a line; their texts point into the line. */
 static void frames_of(char *line, struct frames *frames)
 {
 	for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) {

@@ -1,7 +1,7 @@
 /*
- * What llvm-symbolizer and llvm-undname answer. Nothing is started: the helper is here, and says what is in the input, which
- * begins with how much it says at a time. In it a byte 1 stands for the address, or the name, that is asked about next, and a
- * byte 2 for the end of the helper: the next one goes on.
+ * Answers of llvm-symbolizer and llvm-undname. No process is started: a stand-in for the helper
+ * returns the input, whose first byte is the number of bytes per answer. A byte 1 stands for the
+ * address or name requested next. A byte 2 ends the helper; the next helper continues there.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -16,7 +16,7 @@ enum { ADDRESS = 1, DIES = 2 };
 #define LOOKUPS 6
 
 struct helper {
-	struct buf questions; /* that it was asked, and has not repeated */
+	struct buf questions; /* questions that the stand-in has not repeated yet */
 	size_t at;
 };
 
@@ -30,7 +30,7 @@ struct helper *helper_start(const char *program, const char *const *args)
 	return fuzz_left(&answer_bytes) ? xcalloc(1, sizeof(struct helper)) : NULL;
 }
 
-/* The last word of the next question. */
+/* Appends the last word of the next question. */
 static void say_question(struct helper *helper, struct buf *to)
 {
 	char *line = helper->questions.data + helper->at, *end, *word;

@@ -1,7 +1,7 @@
 /*
- * Minidumps, and the walkers of every kind of heap that Windows has. The first byte of an input is the number of an image
- * of tests/fuzz/images, which is sound, and the rest is what is changed in it; 255: the rest is a minidump of its own. The
- * second byte says what is asked of the snapshot.
+ * Minidumps, and the walkers of all kinds of heap of Windows. The first byte of an input is the
+ * number of a valid image in tests/fuzz/images, and the rest are changes to it; 255 means that the
+ * rest is a complete minidump. The second byte selects the options of the snapshot.
  */
 #include "core/base/os.h"
 #include "snapshot/live/process.h"
@@ -40,7 +40,7 @@ static void load_all(void)
 		load(path);
 	}
 	HOLDS(image_count >
-		0); /* tests/fuzz/images makes them; the current folder is the project's */
+		0); /* tests/fuzz/images makes them; the current folder is the project's root */
 }
 
 static void take(const uint8_t *bytes, size_t len, unsigned how)

@@ -1,7 +1,8 @@
 #define _GNU_SOURCE /* memmem() */
 /*
- * The cache of names: what it gives is text that a terminal does not obey, and is there again when more was added to it. The
- * checks of chunks are made right in what the fuzzer makes, so that what is behind them is reached.
+ * The cache of names: the returned text contains no control characters, and is found again after
+ * more was added. The mutator corrects the checksums of chunks, so that the fuzzer reaches the code
+ * after them.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -13,7 +14,7 @@
 #define MARK "\nmodule "
 #define LIMIT_BYTES ((size_t)1 << 20)
 
-/* Where a field of a chunk's head ends. */
+/* Returns the end of a field of a chunk's head. */
 static const char *behind_field(const char *at, const char *end)
 {
 	while (at < end && *at != ' ' && *at != '\n')
@@ -30,7 +31,7 @@ static uint32_t check_of(const char *bytes, size_t len)
 	return hasher_end(&hasher);
 }
 
-/* The chunk's head, "CHECK BYTES ", and what is behind it up to the next one. */
+/* Appends the chunk with a corrected head, "CHECK BYTES ". end is the start of the next chunk. */
 static void mend_chunk(struct buf *to, const char *at, const char *end)
 {
 	const char *check_end = behind_field(at, end), *key;
@@ -79,7 +80,7 @@ static bool is_sound(const struct symbols *found)
 	return found->count > 0 && found->count <= SYMBOL_CHAIN_MAX;
 }
 
-/* Asks about a few addresses of each module that the file names: how many are known. */
+/* Looks up a few addresses of each module in the file; returns how many were found. */
 static size_t ask(struct name_cache *cache, const uint8_t *bytes, size_t len)
 {
 	const char *at = (const char *)bytes, *end = at + len, *key;

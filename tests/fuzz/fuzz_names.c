@@ -1,4 +1,7 @@
-/* Names as compilers made them, a line each: what comes out is bounded, whatever repeats itself. */
+/*
+ * Mangled names, one per line: the length of the demangled text is bounded, even with repeated back
+ * references.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

@@ -1,7 +1,7 @@
 /*
- * Packed texts. The first byte of an input says what it is: one of PACKINGS, and the rest is a text, which is then packed
- * so, and must come out as it was, or mended with as many lines; or else the rest is a file as it is. Both are the same
- * however much is read at a time.
+ * Compressed texts. The first byte of an input is one of PACKINGS: the rest is then a text that is
+ * compressed in this way, and must come out unchanged, or repaired with an equal number of lines.
+ * With other first bytes the rest is a file as it is. The result does not depend on the read size.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +14,7 @@
 #include "core/dump/source.h"
 
 enum { AS_GZIP, AS_MEMBERS, AS_UTF16_LE, AS_UTF16_BE, AS_UTF16_IN_GZIP, AS_UTF8, PACKINGS };
-#define TEXT_MAX ((size_t)4 << 20) /* bytes that come out; a longer one is not read to its end */
+#define TEXT_MAX ((size_t)4 << 20) /* maximum output bytes; a longer text is not read to its end */
 
 static void add_gzip(struct buf *to, const void *bytes, size_t len)
 {
@@ -73,7 +73,10 @@ static void pack(struct buf *to, unsigned packing, const char *text, size_t len)
 	buf_release(&inner);
 }
 
-/* How a text that is packed begins is told from others, so this one begins as no other does; and it is UTF-8. */
+/*
+ * Makes a valid UTF-8 text with a unique beginning: compressed texts are recognized by their first
+ * bytes.
+ */
 static char *sound_text(const uint8_t *bytes, size_t len)
 {
 	char *text = xmalloc(len + 2);
@@ -92,7 +95,7 @@ static char *sound_text(const uint8_t *bytes, size_t len)
 	return text;
 }
 
-/* Reads all, step bytes at a time: 0 or an error. */
+/* Reads the whole file, step bytes at a time. Returns 0 or an error. */
 static int read_all(const char *path, size_t step, struct buf *text)
 {
 	const char *ahead;
@@ -136,7 +139,7 @@ static size_t line_count(const char *text, size_t len)
 	return count;
 }
 
-/* The packed text came out. */
+/* Checks that the decompressed text equals the original. */
 static void check_text(const struct buf *whole, const char *text)
 {
 	size_t len = strlen(text), peeked = len < SOURCE_PEEK_BYTES ? len : SOURCE_PEEK_BYTES;

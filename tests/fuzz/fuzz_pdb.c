@@ -1,4 +1,4 @@
-/* PDBs: each list is in order, and what is read of one twice is the same. */
+/* PDBs: each list is sorted, and reading twice gives equal results. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/err.h"

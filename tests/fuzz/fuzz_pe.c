@@ -1,5 +1,7 @@
-/* PE images, as a file and in memory: what is told of one lies in it, lists are in order, and what is found by name is what the
- * list has. */
+/*
+ * PE images, as a file and in memory: reported ranges lie within the image, lists are sorted, and a
+ * lookup by name agrees with the list.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/err.h"
@@ -61,7 +63,8 @@ static void check_image(const struct pe_source *source, const struct pe_image *i
 		if (section)
 			HOLDS(rva - section->rva < section->size_bytes ||
 				rva - section->rva < section->file_bytes);
-		pe_function_start(source, image, rva, &start); /* may lie behind its part */
+		/* the start may lie past its section */
+		pe_function_start(source, image, rva, &start);
 		pe_read_text(source, image, rva, text, sizeof(text));
 		pe_read(source, image, rva, text, sizeof(text));
 		pe_left_at(image, rva);

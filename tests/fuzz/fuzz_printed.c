@@ -1,4 +1,4 @@
-/* Printed comparisons: rows are in order, agree with themselves, and add up to the totals. */
+/* Printed comparisons: rows are sorted, are consistent, and add up to the totals. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/dump/source.h"

@@ -1,7 +1,8 @@
 /*
- * A process with one of Wine's heaps and with our tracer in it, both sound and small, and what an input changes in its memory:
- * the first byte says what is asked of the snapshot, the rest are patches. The heap is laid out by the facts known of Wine 8.0,
- * the DLL by Microsoft's "PE Format", the tables by snapshot/tracer/shared.h.
+ * A small, valid process with one of Wine's heaps and with the tracer; an input patches its memory.
+ * The first byte selects the options of the snapshot, and the rest are patches. The heap is laid
+ * out by the known facts of Wine 8.0, the DLL by Microsoft's "PE Format", and the tables by
+ * snapshot/tracer/shared.h.
  */
 #include "core/base/err.h"
 #include "core/base/memory.h"
@@ -9,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_capture.h"
 
-/* Everything lies from BASE on, one behind the other. */
+/* Addresses of all parts, one after another from BASE. */
 enum {
 	BASE = 0x10000,
 	PEB = BASE,
@@ -35,13 +36,13 @@ static void put(uint64_t addr, uint64_t value, unsigned bytes)
 	fuzz_put(bytes_of + (addr - BASE), value, bytes);
 }
 
-/* ---------------------------------------------------------------- what is in it */
+/* ---------------------------------------------------------------- contents */
 
 static uint64_t make_block(uint64_t at, unsigned bytes, unsigned flags, unsigned type)
 {
 	put(at, bytes / 16, 2);
 	put(at + 2, flags, 1);
-	put(at + 3, type == BLOCK_FREE ? bytes / 16 >> 16 : 4, 1); /* that nobody asked for */
+	put(at + 3, type == BLOCK_FREE ? bytes / 16 >> 16 : 4, 1); /* bytes not requested */
 	put(at + 4, 0, 2);
 	put(at + 6, type, 2);
 	return at + bytes;
@@ -110,7 +111,7 @@ static void make_dll(void)
 	memcpy(bytes_of + (DLL + 0x1070 - BASE), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
-/* Two of the heap's blocks and a range have stacks, and a module was unloaded. */
+/* Gives two of the heap's blocks and a range stacks, and records an unloaded module. */
 static void make_tables(void)
 {
 	struct tracer_area *area = xcalloc(1, sizeof(*area));

@@ -1,6 +1,7 @@
 /*
- * Recordings: all events are of what the recording has, in order of time, and add up to each state; whatever is asked of it is
- * there or an error. The fuzzer changes one chunk at a time, and makes lengths and checksums right.
+ * Recordings: all events refer to entries of the recording, are in order of time, and add up to
+ * each state. Every request succeeds or returns an error. The mutator changes one chunk at a time
+ * and corrects lengths and checksums.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -11,14 +12,14 @@
 #include "core/record/record.h"
 #include "diff/read/dump_sums.h"
 
-/* ---------------------------------------------------------------- making more of them */
+/* ---------------------------------------------------------------- mutator */
 
 #define CHUNKS_MAX 100
 #define PAYLOAD_MAX ((size_t)64 << 10)
 
 struct split_chunk {
 	uint8_t head[CHUNK_HEAD_BYTES];
-	uint8_t *payload; /* to be freed; plain where it could be unpacked */
+	uint8_t *payload; /* freed by the owner; uncompressed if possible */
 	size_t len, unpacked_bytes;
 };
 
@@ -29,7 +30,7 @@ static uint64_t number_at(const uint8_t *at, unsigned bytes)
 	return fuzz_number(&input, bytes);
 }
 
-/* Takes the chunk at *at: false, there is none. */
+/* Reads the chunk at *at and advances. Returns false at the end. */
 static bool split(struct split_chunk *chunk, const uint8_t *bytes, size_t len, size_t *at)
 {
 	size_t left = len - *at - CHUNK_HEAD_BYTES, plain;
@@ -69,7 +70,7 @@ static void add_chunk(struct buf *to, const struct split_chunk *chunk)
 	buf_add(to, chunk->payload, chunk->len);
 }
 
-/* Changes one of the chunks; how many there are then. */
+/* Changes one of the chunks; returns the new number of chunks. */
 static size_t change(struct split_chunk *chunks, size_t count, unsigned seed)
 {
 	struct split_chunk *chunk = &chunks[seed / 16 % count],
@@ -100,7 +101,7 @@ static size_t change(struct split_chunk *chunks, size_t count, unsigned seed)
 	return count;
 }
 
-/* Without an index a file is read as one whose writer was killed; with one where it says. */
+/* Without an index a file is read like one whose writer was killed. */
 static void join(struct buf *to, const struct split_chunk *chunks, size_t count, bool has_index)
 {
 	unsigned char head[FILE_HEAD_BYTES], trailer[FILE_TRAILER_BYTES];
@@ -144,7 +145,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t len, size_t max, unsigned 
 	return len;
 }
 
-/* ---------------------------------------------------------------- reading them */
+/* ---------------------------------------------------------------- reader */
 
 static void check_event(const struct record_facts *facts, const struct record_event *event)
 {
@@ -154,7 +155,7 @@ static void check_event(const struct record_facts *facts, const struct record_ev
 		(event->type == RECORD_FREE && event->freed_by < facts->stack_count));
 }
 
-/* Counts, by kind, and holds it against the state that the recording tells. */
+/* Counts events by kind and compares the sums with the recorded state. */
 static int replay(struct recording *recording, const struct record_facts *facts)
 {
 	uint64_t *allocated = xcalloc(facts->kind_count, sizeof(*allocated));
@@ -236,7 +237,7 @@ static void check_facts(const struct record_facts *facts)
 	HOLDS(facts->start_position <= facts->event_count || facts->is_cut);
 }
 
-/* As hdiff does. */
+/* Reads the recording as hdiff does. */
 static void read_as_sums(const char *path, enum block_fate fate)
 {
 	struct recording_part part = {.fate = fate, .wants_blocks = fate == FATE_LIVE};

@@ -1,6 +1,7 @@
 /*
- * Tasks. The first lines of an input are what "hsnap schedule add" is asked for, and the rest is what the scheduler says of a
- * task. What is planned is known again by its arguments, and its XML has no character that XML has not.
+ * Tasks. The first lines of an input are the options of "hsnap schedule add", and the rest is the
+ * scheduler's description of a task. A planned task is recognized by its arguments, and its XML
+ * contains only characters that XML permits.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -36,7 +37,7 @@ static void check_xml(const struct task_plan *plan)
 	buf_release(&wide);
 }
 
-/* Read back, a folder has no separator at its end. */
+/* Compares folders: a folder that was read back has no separator at its end. */
 static bool is_folder(const char *read, const char *planned)
 {
 	size_t len = strlen(read);

@@ -1,5 +1,7 @@
-/* What people write in options, and what stands for something in a text, a line each: what is read and printed again is the
- * same, and no name of a program leads out of a folder. */
+/*
+ * Values of options and placeholders in texts, one per line: reading and printing a value gives the
+ * value back, and no program's name can lead out of a folder.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/err.h"
@@ -44,7 +46,7 @@ static size_t count_of(const char *text, const char *bytes)
 	return count;
 }
 
-/* The line as a pattern, and as what a program is called. */
+/* Uses the line both as a pattern and as a program's name. */
 static void check_pattern(const char *text)
 {
 	static const char *const patterns[] = {

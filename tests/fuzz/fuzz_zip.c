@@ -1,4 +1,4 @@
-/* Zip archives: what is unpacked is as long as the list says and has the checksum that it says. */
+/* Zip archives: an unpacked entry has the length and the checksum given in the list. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zlib.h>

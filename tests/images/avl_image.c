@@ -1,5 +1,5 @@
 /*
- * _RTL_AVL_TABLE: the tree hangs from BalancedRoot.RightChild, and the topmost node's Parent is
+ * _RTL_AVL_TABLE: BalancedRoot.RightChild points to the topmost node. That node's Parent is
  * BalancedRoot, whose own Parent is itself.
  */
 #include "tests/images/page_parts.h"
@@ -19,7 +19,7 @@ static void put_links(const struct avl_build *build, uint64_t node, uint64_t par
 	image_put_ptr(build->image, node + 2ull * ptr, right);
 }
 
-/* Makes the tree of nodes first..end-1; returns its root and its height. */
+/* Makes the tree of nodes first..end-1; returns its root and stores its height. */
 static uint64_t build_part(
 	const struct avl_build *build, size_t first, size_t end, uint64_t parent, unsigned *height)
 {

@@ -1,10 +1,7 @@
-/*
- * Damage to the minidump itself, and to the process's own lists.
- */
 #include "tests/images/image_inside.h"
 #include "tests/images/model_plan.h"
 
-/* Numbers of the minidump's own that are not true. */
+/* False numbers in the minidump's own streams. */
 BREAK(count_modules, image->lies.module_count = UINT32_MAX)
 BREAK(count_ranges, image->lies.range_count = UINT32_MAX)
 BREAK(count_infos, image->lies.info_count = UINT32_MAX)
@@ -39,7 +36,7 @@ static void cycle_loader(struct image *image)
 	image_put_ptr(image, first, first);
 }
 
-/* ---- the ring of heaps */
+/* ---- ring of heaps */
 
 static size_t ring_count(struct image *image)
 {
@@ -67,7 +64,10 @@ BREAK(ring_not_named_back,
 		model_marked(image, "ring spare block", 0)))
 BREAK(ring_missing, image_put_ptr(image, model_marked(image, "ring process context", 0), 0))
 
-/* The second entry where there are three: a walk that began at the first one never ends. */
+/*
+ * Loops back to the second entry if there are three: a walk that began at the first entry never
+ * ends.
+ */
 static void ring_loop(struct image *image)
 {
 	size_t earlier = ring_count(image) > 2 ? 1 : 0;
@@ -82,7 +82,7 @@ static void ring_no_head(struct image *image)
 	image_put_ptr(image, blink_of(image, first), last);
 }
 
-/* Entry of a destroyed heap, after the first entry. */
+/* Links an entry of a destroyed heap after the first entry. */
 static void ring_stale(struct image *image)
 {
 	uint64_t first = model_marked(image, "ring entry", 0);

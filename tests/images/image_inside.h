@@ -1,6 +1,4 @@
-/*
- * What a made process is made of; for the files that make it, not for the models.
- */
+/* Parts of a made process, for the files that build it, not for the models. */
 #ifndef TESTS_IMAGES_IMAGE_INSIDE_H
 #define TESTS_IMAGES_IMAGE_INSIDE_H
 
@@ -71,15 +69,15 @@ struct heap_ring {
 	uint64_t head; /* 0: this Windows has no ring */
 	struct ring_heap *heaps;
 	size_t heap_count, heap_capacity;
-	uint64_t *blocks; /* for entries */
+	uint64_t *blocks; /* blocks that hold the entries */
 	size_t block_count, block_capacity;
 };
 
-/* What of a process there is once per bitness. */
+/* Data of a process that exist once per bitness. */
 struct side {
 	struct profile profile;
-	uint64_t cursor; /* where the next reservation may lie */
-	uint64_t heaps_from; /* where the first heap's may */
+	uint64_t cursor; /* next free address for a reservation */
+	uint64_t heaps_from; /* address of the first heap's reservation */
 	uint64_t teb, peb, ldr, parameters;
 	uint64_t heap_list; /* PEB.ProcessHeaps */
 	uint32_t heap_count, most_heaps;
@@ -107,13 +105,13 @@ struct image {
 	struct image_options options;
 	const struct profile *profile;
 	uint64_t random_state;
-	unsigned bits; /* of the side being made */
+	unsigned bits; /* of the chosen side */
 	struct side sides[2]; /* 32 and 64 bits */
 
-	struct region *regions; /* by base */
+	struct region *regions; /* sorted by base */
 	size_t region_count, region_capacity;
 	struct region *last;
-	bool is_late; /* the process is made; heaps follow */
+	bool is_late; /* true once the process is made; heaps follow */
 
 	struct made_module modules[MOST_MODULES];
 	size_t module_count;
@@ -128,18 +126,18 @@ struct image {
 };
 
 struct side *image_at_side(struct image *image);
-/* True on the side that is not the process's own. */
+/* Returns true on the side that is not the process's own. */
 bool image_is_other_side(const struct image *image);
 uint64_t image_hash(uint64_t value);
 
-/* Reserves at that very place. */
+/* Reserves exactly at base. */
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
-/* Whether a page of that access is in the dump. */
+/* Returns true if pages with that access are in the dump. */
 bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
 void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */
-/* A UNICODE_STRING whose text lies at text_addr. */
+/* Writes a UNICODE_STRING whose text lies at text_addr. */
 void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
 
 struct made_module *image_add_module(
@@ -154,7 +152,7 @@ void image_place_ring(struct image *image, uint64_t ntdll_data);
 /* Links the heaps of both sides. */
 void image_make_rings(struct image *image);
 
-/* Both end the program when the file cannot be written. */
+/* Both functions end the program if the file cannot be written. */
 void image_write_minidump(struct image *image, const char *path);
 void image_write_truth(struct image *image, const char *path);
 

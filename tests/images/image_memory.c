@@ -64,7 +64,7 @@ uint64_t image_reserve(struct image *image, uint64_t bytes, uint64_t align)
 		align = GRANULE_BYTES;
 	struct side *side = image_at_side(image);
 	uint64_t base = (side->cursor + align - 1) / align * align;
-	/* Now and then Windows leaves room between two of them, and now and then none. */
+	/* Windows sometimes leaves a gap between two reservations. */
 	uint64_t gap = image_random(image, 4) * GRANULE_BYTES;
 	uint64_t rounded = (bytes + GRANULE_BYTES - 1) / GRANULE_BYTES * GRANULE_BYTES;
 	side->cursor = base + rounded + gap;

@@ -1,8 +1,7 @@
 /*
- * Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it.
- *
- * The streams are built in memory first, each where the one before it ends; the memory itself
- * comes last and goes straight to the file.
+ * Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it. The
+ * streams are built in memory first, one after another. The memory contents come last and go
+ * straight to the file.
  */
 #include "tests/images/image_inside.h"
 
@@ -34,7 +33,7 @@ struct dump {
 	size_t range_count, range_capacity;
 };
 
-/* Pages in a row that are in the file. */
+/* Run of consecutive pages in the file. */
 struct range {
 	uint64_t start, bytes;
 	const uint8_t *data;
@@ -70,7 +69,7 @@ static void align(struct dump *dump, size_t to)
 	need(dump, (to - dump->count % to) % to);
 }
 
-/* Header and directory are at the start; streams enter themselves there. */
+/* The header and the directory are at the start; each stream adds its directory entry. */
 static void stream_begin(struct dump *dump)
 {
 	align(dump, 8);
@@ -85,7 +84,7 @@ static void stream_end(struct dump *dump, enum stream_type type, size_t bytes)
 	set(dump, row + 8, dump->stream_start, 4);
 }
 
-/* MINIDUMP_STRING: bytes, UTF-16, and a zero that does not count. */
+/* Writes a MINIDUMP_STRING: byte count, UTF-16, and a terminating zero that is not counted. */
 static size_t put_name(struct dump *dump, const char *text)
 {
 	align(dump, 4);
@@ -123,7 +122,7 @@ static void put_misc(struct dump *dump)
 {
 	stream_begin(dump);
 	put(dump, 24, 4);
-	put(dump, 3, 4); /* has a process id, has times */
+	put(dump, 3, 4); /* flags: has a process id, has times */
 	put(dump, 4660, 4);
 	put(dump, 0x5fb7a000, 4);
 	put(dump, 1, 4);
@@ -201,7 +200,7 @@ static size_t run_end(const struct region *region, size_t first, bool is_same_ac
 	return end;
 }
 
-/* A dump without full memory holds the thread's stack, its TEB, and the PEB. */
+/* A dump without full memory contains the thread's stack, its TEB, and the PEB. */
 static bool is_kept(const struct image *image, const struct region *region)
 {
 	return !image->options.is_partial || (region->is_early && !region->is_module);
@@ -245,7 +244,7 @@ static void put_memory64(struct dump *dump)
 	set(dump, base, lies->base_rva ? lies->base_rva : dump->count, 8);
 }
 
-/* MemoryList: the ranges say where in the file they are. */
+/* Writes the MemoryList, whose ranges contain file offsets. */
 static void put_memory(struct dump *dump)
 {
 	stream_begin(dump);
@@ -296,7 +295,7 @@ static size_t put_region_infos(struct dump *dump, const struct region *region)
 	return count;
 }
 
-/* Every address once, what is free too. */
+/* Covers every address once, including free memory. */
 static void put_memory_info(struct dump *dump)
 {
 	const struct image *image = dump->image;
@@ -350,7 +349,7 @@ static void put_streams(struct dump *dump)
 	set(dump, 8, dump->stream_count, 4);
 }
 
-/* Pages of zeros are left out: the file has holes there, which read the same. */
+/* Skips pages of zeros: holes in the file read as zeros. */
 static void write_memory(struct dump *dump)
 {
 	static const uint8_t zeros[PAGE_BYTES];

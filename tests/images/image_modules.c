@@ -1,5 +1,5 @@
 /*
- * Modules: PE headers enough to name sections and the PDB, code that calls, writable data.
+ * Modules: PE headers sufficient to name sections and the PDB, code with calls, and writable data.
  * The form is the PE format's, as Microsoft publishes it.
  */
 #include "tests/images/image_inside.h"
@@ -110,7 +110,7 @@ struct made_module *image_add_module(
 	return module;
 }
 
-/* A frame is where a call returns to: somewhere in code, just behind a call instruction. */
+/* Returns a return address: a place in code directly after a call instruction. */
 static uint64_t make_frame(struct image *image, unsigned place)
 {
 	uint64_t kind = image_random(image, 64);
@@ -124,7 +124,7 @@ static uint64_t make_frame(struct image *image, unsigned place)
 	do {
 		module = &image->modules[image_random(image, image->module_count)];
 	} while (module->bits != image->bits);
-	/* Allocators' own code innermost, the program's towards the outer end. */
+	/* Innermost frames are in the allocator's code, outer frames in the program's. */
 	if (place > 2 && image_random(image, 3) > 0)
 		module = &image->modules[0];
 	uint64_t frame = module->base + TEXT_OFFSET + 5 + image_random(image, TEXT_BYTES - 16);
@@ -134,13 +134,13 @@ static uint64_t make_frame(struct image *image, unsigned place)
 
 static void make_stack(struct image *image, unsigned number, struct made_stack *stack)
 {
-	/* Every depth occurs; one in eight is cut at the most that is kept. */
+	/* Every depth occurs; one stack in eight is cut at the maximum that is kept. */
 	unsigned count = number < MOST_FRAMES ? number + 1 : 3 + image_random(image, 30);
 	stack->frame_count =
 		image_random(image, 8) == 0 || count > MOST_FRAMES ? MOST_FRAMES : count;
 	for (unsigned i = 0; i < stack->frame_count; i++)
 		stack->frames[i] = make_frame(image, i);
-	/* Later ones often share their innermost frames with those before them. */
+	/* Later stacks often share their innermost frames with earlier stacks. */
 	if (number >= MOST_FRAMES && image_random(image, 2)) {
 		const struct made_stack *other = stack - 1;
 		unsigned shared = stack->frame_count / 2;

@@ -166,7 +166,10 @@ static void make_loader(struct image *image)
 	uint64_t entries = image_reserve(image, MOST_MODULES * 0x400, 0);
 	image_commit(image, entries, MOST_MODULES * 0x400, IMAGE_READ | IMAGE_WRITE);
 	for (size_t i = 0; i < image->module_count; i++) {
-		/* The exe is in its own loader's list, and of a WOW64 process in the other's. */
+		/*
+		 * The exe is in its own loader's list and, in a WOW64 process, also in the other
+		 * side's list.
+		 */
 		if (image->modules[i].bits == image->bits || i == 0)
 			make_loader_entry(image, entries + 0x400 * i, &image->modules[i]);
 	}
@@ -195,7 +198,7 @@ static uint64_t random_key(struct image *image)
 	return image->bits == 64 ? key : key & UINT32_MAX;
 }
 
-/* Values such as a program's globals have: small numbers, pointers of all kinds, text. */
+/* Fills the data with typical globals: small numbers, pointers of all kinds, text. */
 static void fill_with_globals(struct image *image, const struct made_module *ntdll)
 {
 	const struct side *side = image_at_side(image);
@@ -211,7 +214,7 @@ static void fill_with_globals(struct image *image, const struct made_module *ntd
 	}
 }
 
-/* The variables that readers look for, each at a place that nothing announces. */
+/* Places the variables that readers search for at unannounced addresses. */
 static void place_variables(struct image *image, const struct made_module *ntdll)
 {
 	struct side *side = image_at_side(image);
@@ -243,7 +246,10 @@ static struct made_module *add_system_module(
 
 #define SYSTEM(name) "C:\\Windows\\System32\\" name, "C:\\Windows\\SysWOW64\\" name
 
-/* In ntdll's data at first; elsewhere once it has grown, which it never does beside a ring. */
+/*
+ * Places the list in ntdll's data at first, and elsewhere after it grew. It never grows if a ring
+ * exists.
+ */
 static void place_heap_list(struct image *image, uint64_t in_data)
 {
 	struct side *side = image_at_side(image);
@@ -326,7 +332,7 @@ void image_make_process(struct image *image)
 	uint64_t exe = image->profile->bits == 32 ? 0x400000 : 0x140000000;
 	image_add_module(image, "C:\\Program Files\\Leaky\\leaky.exe", exe, image->profile->bits);
 	if (image->profile->is_wow64) {
-		/* Both sides of the process lie below 2 GB, but for 64-bit modules. */
+		/* Both sides of the process lie below 2 GB, except for 64-bit modules. */
 		image->sides[1].cursor = 0x500000;
 		image_side(image, 64);
 		make_side(image);

@@ -1,19 +1,17 @@
 /*
- * The ring of heaps, from build 26100 on: the PEB lists the process heap only.
- * Facts: windows-2026, section A.
- *
- * The ring's head lies in ntdll's data and carries no heap. Each heap has an entry, a
- * _RTLP_PROCESS_HEAP_DESCRIPTOR, in a block of the process heap, and its UserContext names the
- * entry. Models offer blocks for entries, and add their heaps; image_make_rings() links them when
- * all heaps are made.
+ * The ring of heaps, from build 26100 on: the PEB lists the process heap only. Facts: windows-2026,
+ * section A. The ring's head lies in ntdll's data and has no heap. Each heap has an entry, a
+ * _RTLP_PROCESS_HEAP_DESCRIPTOR, in a block of the process heap, and its UserContext points to the
+ * entry. Models provide blocks for entries and add their heaps; image_make_rings() links all heaps
+ * at the end.
  *
  * Inferred: the offsets on x86; the values of Flags and of the lock, 0; the order of the entries,
- * which is the order in which heaps were made.
+ * which is the order of creation.
  */
 #include "tests/images/image_inside.h"
 
 #define FIRST_BUILD 26100
-#define DATA_RING 0x1000u /* ntdll's data has room there, between the PEB's list and globals */
+#define DATA_RING 0x1000u /* free space in ntdll's data between the PEB's list and the globals */
 #define RING_PLACES 16
 
 /* Two links, Heap, Flags, and PseudoGlobalLock {Count, Owner, SRWLOCK}. */
@@ -36,7 +34,7 @@ struct ring_wish image_ring_wish(struct image *image)
 	const struct heap_ring *ring = &image_at_side(image)->ring;
 	if (!ring->head || ring->block_count)
 		return (struct ring_wish){0};
-	/* Includes a spare block, as of a heap that was destroyed. */
+	/* Includes a spare block, like the entry of a destroyed heap. */
 	return (struct ring_wish){image->options.most_heaps + 1, entry_bytes(image)};
 }
 
@@ -68,7 +66,7 @@ static void put_entry(struct image *image, uint64_t entry, const struct ring_hea
 		image_put_ptr(image, heap->user_context, entry);
 }
 
-/* Marks what the breaks damage. They are applied to the process's own side. */
+/* Marks the places that the breaks damage. Breaks apply to the process's own side. */
 static void mark_entry(struct image *image, uint64_t entry, const struct ring_heap *heap)
 {
 	if (image_is_other_side(image))
@@ -82,7 +80,7 @@ static void mark_entry(struct image *image, uint64_t entry, const struct ring_he
 static void make_ring(struct image *image)
 {
 	const struct heap_ring *ring = &image_at_side(image)->ring;
-	/* Without an NT heap no block is known on x86, and the ring stays empty. */
+	/* Without an NT heap no block is available on x86, and the ring stays empty. */
 	if (!ring->block_count)
 		return;
 	if (ring->heap_count >= ring->block_count)

@@ -61,7 +61,7 @@ void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes)
 	return rows;
 }
 
-/* splitmix64, by Sebastiano Vigna (public domain): every state gives a good number. */
+/* splitmix64, by Sebastiano Vigna (public domain): any state is a valid seed. */
 uint64_t image_hash(uint64_t value)
 {
 	value += 0x9e3779b97f4a7c15u;
@@ -174,7 +174,10 @@ uint64_t image_marked(const struct image *image, const char *name, size_t number
 	return 0;
 }
 
-/* Windows 7 places reservations from low addresses up; later ones high up on x64, at random. */
+/*
+ * Windows 7 places reservations from low addresses up; later versions place them at random high
+ * addresses on x64.
+ */
 static uint64_t first_place(struct image *image, const struct profile *profile)
 {
 	if (profile->bits == 32)
@@ -184,7 +187,7 @@ static uint64_t first_place(struct image *image, const struct profile *profile)
 	return (0x100 + image_random(image, 0x180)) << 32 | image_random(image, 0x4000) << 16;
 }
 
-/* Where heaps may lie: below modules; of 64 bits, 64 GB for each as long as there are few. */
+/* Size of the area for heaps: below the modules, or on x64 64 GB per heap while there are few. */
 static uint64_t room_for_heaps(struct image *image, unsigned count)
 {
 	uint64_t end = 0x6f000000;
@@ -198,7 +201,7 @@ void image_begin_heap(struct image *image, unsigned number, unsigned count)
 {
 	struct side *side = image_at_side(image);
 	uint64_t room = room_for_heaps(image, count);
-	/* Of many heaps the first has most: a quarter. */
+	/* With many heaps the first one, the largest, gets a quarter of the area. */
 	uint64_t first = count > 100 ? room / 4 : room / count;
 	uint64_t from = number ? first + (room - first) / (count - 1) * (number - 1) : 0;
 	image->random_state = image_hash(image->options.seed ^ image_hash(number + image->bits));

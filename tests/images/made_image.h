@@ -1,11 +1,9 @@
 /*
- * A made Windows process, to be written as a minidump, with the truth about it beside it.
- *
- * Models of allocators (nt_model.c, segment_model.c, page_model.c, ust_model.c) lay out memory as
- * Windows does, from published facts and not from the walkers' tables, and say what they placed.
- * They place; they do not read back. Addresses are the made process's.
- *
- * Running out of memory, and a model's own mistakes, end the program with a message.
+ * A made Windows process that is written as a minidump, together with the truth about it. Models of
+ * allocators (nt_model.c, segment_model.c, page_model.c, ust_model.c) lay out memory as Windows
+ * does. They follow published facts, not the walkers' tables, and report each block they place.
+ * Models never read back their work. Addresses are the made process's. Running out of memory and a
+ * model's own mistakes end the program with a message.
  */
 #ifndef TESTS_IMAGES_MADE_IMAGE_H
 #define TESTS_IMAGES_MADE_IMAGE_H
@@ -14,33 +12,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which Windows. */
+/* A version of Windows. */
 struct profile {
 	const char *name; /* "win7-x86", "win10-x64", ... */
 	unsigned bits;
 	unsigned os_major, os_minor, os_build;
-	bool is_wow64; /* a 32-bit process that a 64-bit Windows runs and dumps */
+	bool is_wow64; /* a 32-bit process, run and dumped by a 64-bit Windows */
 };
 
-/* The profiles by number; NULL past the last. profile_find: NULL when there is none of that name. */
+/* Profiles by number; NULL past the last. profile_find() returns NULL for an unknown name. */
 const struct profile *profile_at(size_t number);
 const struct profile *profile_find(const char *name);
 
 struct image_options {
 	uint64_t seed;
 	unsigned stack_count;
-	unsigned most_heaps; /* that will be entered; 0: few */
+	unsigned most_heaps; /* number of heaps that will be entered; 0: few */
 	uint32_t nt_global_flag; /* 1000: ust, 2000000: page heap, 70: a debugger's */
 	bool is_page_heap_full;
 	bool has_lfh;
-	bool is_depth_in_index_slot; /* where a trace's count of frames is kept */
-	bool is_flag_only; /* the PEB says +ust, but stacks are not taken */
+	bool is_depth_in_index_slot; /* place of a trace's frame count */
+	bool is_flag_only; /* the PEB has the +ust flag, but stacks are not taken */
 	bool has_made_code; /* some frames are in executable memory of no module */
-	bool has_unloaded; /* some frames are in a module that was unloaded since */
+	bool has_unloaded; /* some frames are in a module that was unloaded later */
 	bool is_memory_list; /* a dump with a MemoryList for all its memory */
 	bool has_no_infos; /* a dump without a MemoryInfoList */
 	bool is_plain; /* NT heaps whose headers are not coded */
-	bool is_partial; /* only what a dump without full memory holds */
+	bool is_partial; /* only the memory in a dump without full memory */
 };
 
 #define FLAG_HEAP_TAIL_CHECK 0x10u
@@ -53,7 +51,7 @@ enum image_access {
 	IMAGE_READ = 1,
 	IMAGE_WRITE = 2,
 	IMAGE_EXECUTE = 4,
-	IMAGE_GUARD = 8, /* committed, but nobody may touch it: not in the dump */
+	IMAGE_GUARD = 8, /* committed but inaccessible: not in the dump */
 };
 
 struct image;
@@ -62,33 +60,43 @@ struct image;
 struct image *image_new(const struct profile *profile, const struct image_options *options);
 void image_free(struct image *image);
 const struct image_options *image_options(const struct image *image);
-/* Of the side being made: a WOW64 process is made of a 32-bit and a 64-bit one, and image_side()
- * chooses (32 at first). Everything below is about the chosen side. */
+/*
+ * A WOW64 process has a 32-bit and a 64-bit side. image_side() chooses the side that all functions
+ * below refer to (32 bits at first).
+ */
 const struct profile *image_profile(const struct image *image);
 unsigned image_ptr_bytes(const struct image *image);
 void image_side(struct image *image, unsigned bits);
-/* Begins the number'th of count heaps: random numbers and places for it are its own, so that what
- * one heap does moves nothing in another. */
+/*
+ * Begins heap `number` of `count`. Each heap has its own random numbers and addresses, so that a
+ * change in one heap does not move another heap.
+ */
 void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
 /* A repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
-/* What the seed alone decides about something (a literal's name), below limit (> 0): the same for
- * every heap and state, and no random number is drawn for it. */
+/*
+ * Returns a number below limit (> 0) that depends only on the seed and on `what`, a literal's name.
+ * It is equal for every heap and state, and draws no random number.
+ */
 uint64_t image_chance(const struct image *image, const char *what, uint64_t limit);
 
-/* Rows with room for one more than count; ends the program when there is no memory. */
+/* Grows rows to hold at least count + 1; ends the program when out of memory. */
 void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice,
- * and commits (zeroed) or decommits pages of it. Committed pages go into the dump. align: a power
- * of two; less than a granule means a granule. */
+/* ---- memory
+ *
+ * Reserves address space in granules of 64 KiB at a free place that the image chooses, and commits
+ * (zeroed) or decommits its pages. Committed pages go into the dump. align: a power of two; a
+ * smaller value than a granule is rounded up to it.
+ */
 uint64_t image_reserve(struct image *image, uint64_t bytes, uint64_t align);
 void image_commit(struct image *image, uint64_t addr, uint64_t bytes, unsigned access);
 uint64_t image_committed(
-	struct image *image, uint64_t addr, uint64_t bytes); /* of these, how many */
+	/* number of committed bytes in the range */
+	struct image *image, uint64_t addr, uint64_t bytes);
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes);
 
 /* Little-endian; the bytes must be committed. bytes: 1 to 8. */
@@ -98,37 +106,48 @@ uint64_t image_get(struct image *image, uint64_t addr, size_t bytes);
 uint64_t image_get_ptr(struct image *image, uint64_t addr);
 void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes);
 
-/* _LIST_ENTRY: an empty head, and an entry appended. */
+/* _LIST_ENTRY: makes an empty head, and appends an entry. */
 void image_list_init(struct image *image, uint64_t head);
 void image_list_add(struct image *image, uint64_t head, uint64_t entry);
 
-/* ---- the process. Enters a heap in the PEB's ProcessHeaps (and as ProcessHeap). From build 26100 on
- * only the process heap is entered. */
+/* ---- process
+ *
+ * Adds a heap to the PEB's ProcessHeaps (and as ProcessHeap). From build 26100 on only the process
+ * heap is added.
+ */
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
 
-/* From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
- * first heap that can hold blocks provides those in which the ring's entries lie.
- * image_ring_wish: how many the heap being made provides, 0 for other heaps. user_context: address
- * of the heap's field, 0 when it is not known. */
+/*
+ * From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
+ * first heap that can hold blocks provides the blocks for the ring's entries. image_ring_wish()
+ * returns how many blocks the current heap provides, 0 for other heaps. user_context: address of
+ * the heap's field, 0 if not known.
+ */
 struct ring_wish {
-	unsigned count, bytes; /* of each */
+	unsigned count, bytes; /* of each block */
 };
 
 struct ring_wish image_ring_wish(struct image *image);
 void image_ring_offer(struct image *image, uint64_t block);
 void image_ring_add(struct image *image, uint64_t heap, uint64_t user_context);
 
-/* What ntdll's .data holds at its start: the values of RtlpLFHKey, and of RtlpHpHeapGlobals'
- * HeapKey and LfhKey. */
+/* Keys at the start of ntdll's .data: RtlpLFHKey, and RtlpHpHeapGlobals' HeapKey and LfhKey. */
 uint32_t image_lfh_key(const struct image *image);
 uint64_t image_hp_heap_key(const struct image *image);
 uint64_t image_hp_lfh_key(const struct image *image);
 
-/* verifier.dll's list head AVrfpDphPageHeapList, empty at first; only with FLAG_PAGE_HEAP. */
+/*
+ * Address of verifier.dll's list head AVrfpDphPageHeapList, initially empty; only with
+ * FLAG_PAGE_HEAP.
+ */
 uint64_t image_page_heap_list(const struct image *image);
 
-/* ---- stacks. A stack is a number; its frames lie in the image's modules. record: where a block's
- * pointer leads to (its RTL_STACK_TRACE_ENTRY); 0 when the process was not started with +ust. */
+/* ---- stacks
+ *
+ * A stack is a number; its frames lie in the image's modules. image_stack_record() returns the
+ * address of its RTL_STACK_TRACE_ENTRY, to which a block points, or 0 if the process was started
+ * without +ust.
+ */
 #define STACK_NOTHING UINT32_MAX
 unsigned image_stack_count(const struct image *image);
 uint64_t image_stack_record(struct image *image, unsigned stack);
@@ -136,13 +155,16 @@ bool image_has_ust(const struct image *image);
 
 /* ---- truth. kind: "nt", "segment", "page". */
 void truth_heap(struct image *image, uint64_t heap, const char *kind);
-/* Where the facts say what a heap's memory is: all of it, with what it keeps for itself. */
+/* Records the heap's total memory, including its own structures, if the facts define it. */
 void truth_heap_bytes(struct image *image, uint64_t heap, uint64_t committed, uint64_t reserved);
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, unsigned stack);
 
-/* ---- damage. A model marks places by a name of its own, and its breaks, applied when all is
- * made, find and damage them. image_marked: 0 when there is no number'th of that name. */
+/* ---- damage
+ *
+ * A model marks places by name. After everything is made, its breaks find and damage these places.
+ * image_marked() returns 0 if the name has no such number.
+ */
 void image_mark(struct image *image, const char *name, uint64_t addr);
 uint64_t image_marked(const struct image *image, const char *name, size_t number);
 
@@ -152,35 +174,37 @@ struct image_break {
 	void (*apply)(struct image *image);
 };
 
-/* Damage that is one statement. */
+/* Defines damage that is one statement. */
 #define BREAK(name, damage)                                                                        \
 	static void name(struct image *image)                                                      \
 	{                                                                                          \
 		damage;                                                                            \
 	}
 
-/* One table per file that knows how to do damage; each ends with a row without a name. */
+/* One table per file of damage; each ends with a row without a name. */
 extern const struct image_break dump_breaks[];
 extern const struct image_break nt_breaks[];
 extern const struct image_break ust_breaks[];
 extern const struct image_break segment_breaks[];
 extern const struct image_break page_breaks[];
 
-/* ---- models. Each makes one heap, enters it in the PEB's list, and fills it with about that many
- * blocks that are live, and others that were freed. Of each heap the growth'th state is made: what
- * is live in state 0 is in its place in all later ones, live or since freed; each state adds blocks
- * of some stacks. Random numbers must not be drawn differently for one state than for another
- * before the last block of state 0 is placed. */
+/* ---- models
+ *
+ * Each model makes one heap, enters it in the PEB's list, and fills it with about block_count live
+ * blocks and with freed ones. growth selects the state of each heap. A block that is live in state
+ * 0 keeps its place in all later states, live or freed; each state adds blocks of some stacks. All
+ * states must draw equal random numbers until the last block of state 0 is placed.
+ */
 struct model_request {
 	unsigned block_count;
 	unsigned growth;
 	bool is_process_heap;
-	bool is_unlisted; /* is in no list of the PEB's */
+	bool is_unlisted; /* in none of the PEB's lists */
 };
 
 uint64_t nt_model_make(struct image *image, const struct model_request *request);
 uint64_t segment_model_make(struct image *image, const struct model_request *request);
-/* A full page heap, or a light one (in an NT heap). */
+/* Makes a full page heap, or a light one (in an NT heap). */
 uint64_t page_model_make(struct image *image, const struct model_request *request, bool is_full);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * make_image: writes a made Windows process as a minidump, and the truth about it beside it.
- */
+/* make_image: writes a made Windows process as a minidump, and the truth about it next to it. */
 #include "tests/images/image_inside.h"
 
 #include <getopt.h>
@@ -99,7 +97,7 @@ static void make_heap(
 
 static void make_heaps(struct image *image, const struct request *request)
 {
-	/* The first heap is the process's and has the most. */
+	/* The first heap is the process heap and has the largest share. */
 	unsigned share = request->blocks / (request->heaps + 1);
 	for (unsigned i = 0; i < request->heaps; i++) {
 		make_heap(image, request, i,
@@ -217,7 +215,7 @@ static struct request parse(int argc, char **argv)
 	request.out = argv[optind + 1];
 	if (!request.profile)
 		image_die("no such profile: %s", argv[optind]);
-	/* A page heap has an ordinary one beside it. */
+	/* A page heap also has a normal heap. */
 	request.options.most_heaps = 2 * request.heaps;
 	if (request.options.stack_count == 0) {
 		unsigned count = 64 + request.blocks / 100;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define LAST_STATE 8u /* of growth; later ones are like it */
+#define LAST_STATE 8u /* of growth; later states are equal to it */
 
 struct model_plan model_plan_of(struct image *image, const struct model_request *request)
 {

@@ -1,6 +1,6 @@
 /*
- * What a model decides by chance. The same is drawn in every growth state, so that a block's place
- * does not depend on the state; only whether it is live does.
+ * Random decisions of a model. Every growth state draws equal numbers, so that a block's place does
+ * not depend on the state; only its life does.
  */
 #ifndef TESTS_IMAGES_MODEL_PLAN_H
 #define TESTS_IMAGES_MODEL_PLAN_H
@@ -12,21 +12,25 @@ struct model_plan {
 	unsigned growth;
 };
 
-/* Draws once from the image's numbers, whatever the growth. */
+/* Draws once from the image's numbers, independently of the growth. */
 struct model_plan model_plan_of(struct image *image, const struct model_request *request);
 /* A repeatable number below limit (> 0, at most 2^32). */
 uint64_t model_random(struct model_plan *plan, uint64_t limit);
-/* Whether a place is live in the state: of 100, 64 are in all states, 6 until one of them, 15 from
- * one on, 15 never. So two thirds of the places are live at first. */
+/*
+ * Returns true if a place is live in the state. Of 100 places, 64 are live in all states, 6 until
+ * some state, 15 from some state on, and 15 never. So about two thirds are live at first.
+ */
 bool model_life(struct model_plan *plan);
-/* The places that about so many live blocks need. */
+/* Returns the number of places for about block_count live blocks. */
 unsigned model_places(unsigned block_count);
 
-/* Zeroed, for free(). */
+/* Allocates zeroed memory; the caller frees it. */
 void *model_zeroed(size_t count, size_t bytes);
 
-/* The number'th place marked so. Damage that finds nothing to damage ends the program: it would
- * test nothing. */
+/*
+ * Returns the marked place with that number. If it does not exist, the program ends: the damage
+ * would test nothing.
+ */
 uint64_t model_marked(const struct image *image, const char *name, size_t number);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define FIRST_SEGMENT_BYTES 0x100000u
 #define MOST_SEGMENT_BYTES 0xfd0000u
-/* Less than this is kept free at a segment's end for the last entries. */
+/* Bytes kept free at a segment's end for the last entries. */
 #define SEGMENT_TAIL_BYTES 0x3000u
 #define MOST_LAST_FREE 0x20000u
 #define OWN_BYTES 0x240u
@@ -21,7 +21,10 @@ static uint64_t ptr_of(const struct nt_heap *heap)
 	return image_ptr_bytes(heap->image);
 }
 
-/* 0 in a heap's first segment; elsewhere counted from 1: facts, section 2.6a. */
+/*
+ * Returns 0 in a heap's first segment; in later segments the offset counts from 1: facts, section
+ * 2.6a.
+ */
 static unsigned segment_offset(const struct nt_heap *heap, uint64_t entry)
 {
 	return heap->segment == heap->base ? 0 : 1 + (unsigned)((entry - heap->segment) >> 16);
@@ -89,7 +92,7 @@ static void new_segment(struct nt_heap *heap)
 	put_segment(heap, bytes, heap->segment + heap->shape->segment_bytes);
 }
 
-/* An entry, wherever the cursor is. */
+/* Writes an entry at the cursor. */
 static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
 {
 	uint64_t entry = heap->cursor;
@@ -115,14 +118,14 @@ static void put_free(struct nt_heap *heap, uint32_t units)
 	heap->frees[heap->free_count++] = (struct nt_place){entry, bytes};
 	heap->is_last_free = true;
 	if (heap->has_tail) {
-		/* With free checking: FEEEFEEE behind the list's links. */
+		/* With free checking, FEEEFEEE follows the list's links. */
 		uint64_t body = entry + heap->shape->unit + links;
 		for (uint64_t at = body; at + 4 <= entry + bytes; at += 4)
 			image_put(heap->image, at, 0xfeeefeee, 4);
 	}
 }
 
-/* Two free blocks never lie side by side: takes the last one back, to be made larger. */
+/* Takes back the last free block, to be enlarged: two free blocks are never adjacent. */
 static void take_back_free(struct nt_heap *heap)
 {
 	if (heap->is_last_free) {
@@ -133,9 +136,11 @@ static void take_back_free(struct nt_heap *heap)
 	}
 }
 
-/* The entry that ends where an uncommitted range begins: its body is the range's descriptor. A
- * segment that is wholly committed has one of no bytes at its end, which is not in the heap's list
- * (facts, section 2.3). */
+/*
+ * Writes the entry that ends where an uncommitted range begins: its body is the range's descriptor.
+ * A fully committed segment has a descriptor of 0 bytes at its end, which is not in the heap's list
+ * (facts, section 2.3).
+ */
 static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 {
 	struct image *image = heap->image;
@@ -162,13 +167,13 @@ static uint64_t marker_bytes(const struct nt_heap *heap)
 	return heap->shape->unit + heap->shape->ucr_bytes;
 }
 
-/* Where the page ends that the next marker can end with. */
+/* Returns the end of the next page in which a marker fits. */
 static uint64_t marker_end(struct nt_heap *heap)
 {
 	take_back_free(heap);
 	uint64_t least = heap->cursor + marker_bytes(heap);
 	uint64_t end = (least + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	/* No free block has one unit only. */
+	/* A free block has at least two units. */
 	return end - least == heap->shape->unit ? end + PAGE_BYTES : end;
 }
 
@@ -186,8 +191,10 @@ static void put_hole_counts(struct nt_heap *heap)
 	image_put(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
 }
 
-/* What is left of a segment is uncommitted, or, when it is little, may be a free block. Which does
- * not depend on the growth state. */
+/*
+ * Leaves the rest of a segment uncommitted, or makes it a free block if it is small. The choice
+ * does not depend on the growth state.
+ */
 static void close_segment(struct nt_heap *heap)
 {
 	uint64_t end = marker_end(heap);
@@ -216,7 +223,7 @@ uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, un
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
 	uint64_t entry = put_entry(heap, units, flags, unused);
-	/* A block's last bytes may lie in the next header, which is still to come. */
+	/* A block's last bytes may lie in the next header, which is not written yet. */
 	commit_to(heap, heap->cursor + heap->shape->unit);
 	return entry;
 }
@@ -229,7 +236,7 @@ void nt_add_hole(struct nt_heap *heap, unsigned pages)
 	put_marker(heap, hole, (uint64_t)pages * PAGE_BYTES);
 	heap->cursor = hole + (uint64_t)pages * PAGE_BYTES;
 	heap->committed = heap->cursor;
-	/* The facts do not say what the next entry takes for the one before it. */
+	/* The facts do not define which size the next entry stores for the entry before it. */
 	heap->previous_units = image_random(heap->image, 2) ? heap->previous_units : 0;
 }
 
@@ -290,7 +297,7 @@ static void put_heap(struct nt_heap *heap)
 	image_put(image, base + layout->signature, 0xeeffeeff, 4);
 	image_put(image, base + layout->threshold, heap->shape->most_units, 4);
 	image_put_ptr(image, base + layout->segment_reserve, FIRST_SEGMENT_BYTES);
-	/* HeaderValidateLength: behind MaximumAllocationSize and ProcessHeapsListIndex. */
+	/* HeaderValidateLength follows MaximumAllocationSize and ProcessHeapsListIndex. */
 	image_put(image, base + layout->total_free + 2 * ptr_of(heap) + 2, layout->bytes, 2);
 	image_put_ptr(image, base + layout->align_round, heap->shape->unit + 7u);
 	image_put_ptr(image, base + layout->align_round + ptr_of(heap),
@@ -320,9 +327,9 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 	heap->has_tail = !image_is_other_side(image) &&
 			 (image_options(image)->nt_global_flag & FLAG_HEAP_TAIL_CHECK);
 	heap->is_plain = image_options(image)->is_plain;
-	/* The facts leave open what the entry's own byte says before a prefix. */
+	/* The facts do not define the unused byte of an entry before a prefix. */
 	heap->prefix_unused = is_process_heap ? NT_UNUSED_PREFIX : 0x42;
-	/* What HeapCreate reserves when it is not told. */
+	/* HeapCreate's default reservation. */
 	uint64_t first_bytes = is_process_heap ? FIRST_SEGMENT_BYTES : GRANULE_BYTES;
 	heap->next_segment_bytes = 2 * FIRST_SEGMENT_BYTES;
 	heap->base = image_reserve(image, first_bytes, 0);
@@ -334,7 +341,7 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 	put_flags(heap, is_process_heap);
 	put_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
 	if (image_chance(image, "own entry", 2)) {
-		/* Windows' own: no block of a program's has less than its header unused. */
+		/* Windows' own block: a program's block always has at least its header unused. */
 		put_entry(heap, OWN_BYTES / heap->shape->unit, NT_BUSY, 1);
 	}
 	image_mark(image, "nt.heap", heap->base);
@@ -350,7 +357,7 @@ static int by_size(const void *left, const void *right)
 	return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
-/* Free blocks hang in one list, small ones first. */
+/* Links the free blocks in one list, smallest first. */
 static void link_frees(struct nt_heap *heap)
 {
 	uint64_t units = 0;

@@ -1,13 +1,15 @@
 /*
- * Blocks of an NT heap: what was asked for, the prefix with the trace, the tail that is checked,
- * and big blocks with memory of their own. Facts: sections 2.4, 2.5 and 5.3.
+ * Blocks of an NT heap: the requested bytes, the prefix with the trace, the checked tail, and big
+ * blocks with memory of their own. Facts: sections 2.4, 2.5 and 5.3.
  */
 #include "tests/images/nt_model.h"
 
 #include "tests/images/image_inside.h"
 
-/* A header's bytes that count against a block: on x64 8 of 16, for the block's own last 8 bytes lie
- * in the next header. */
+/*
+ * Header bytes counted as overhead: on x64 8 of 16, because the block's last 8 bytes lie in the
+ * next header.
+ */
 #define HEADER_OVERHEAD 8u
 
 bool nt_block_has_prefix(const struct nt_heap *heap, const struct nt_block *block)
@@ -22,7 +24,10 @@ uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block)
 	if (nt_block_has_prefix(heap, block))
 		bytes += shape->prefix_bytes;
 	if (heap->has_tail) {
-		/* The extra is the block's last unit, so nothing of the block lies in the next header. */
+		/*
+		 * The extra is the block's last unit, so no byte of the block lies in the next
+		 * header.
+		 */
 		bytes += (uint64_t)shape->header_at + shape->tail_bytes + shape->extra_bytes;
 	} else if (block->has_extra) {
 		bytes += (uint64_t)shape->header_at + shape->extra_bytes;
@@ -47,7 +52,7 @@ void nt_put_prefix(
 	image_put(image, header + 7, NT_UNUSED_PREFIX, 1);
 }
 
-/* A program's own bytes, at both ends: also those that lie in the next header. */
+/* Fills both ends with a program's bytes, including the bytes in the next header. */
 void nt_put_contents(struct nt_heap *heap, uint64_t user, const struct nt_block *block)
 {
 	uint64_t count = block->requested < 8 ? block->requested : 8;
@@ -152,7 +157,7 @@ void nt_add_freed(struct nt_heap *heap, const struct nt_block *block)
 {
 	uint32_t units = nt_units_of(heap, block);
 	nt_add_free(heap, units);
-	/* What it held is still there, but for the list's links: also its prefix. */
+	/* The old contents, including the prefix, remain except for the list's links. */
 	if (nt_block_has_prefix(heap, block) && !heap->has_tail) {
 		nt_put_prefix(heap, heap->last_entry, block,
 			(uint64_t)units * heap->shape->unit - block->requested);

@@ -1,6 +1,3 @@
-/*
- * Damage to NT heaps.
- */
 #include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
 
@@ -19,7 +16,7 @@ static const struct made_lfh_layout *lfh_of(struct image *image)
 	return made_lfh_layout(image_profile(image)->bits, image_profile(image)->os_build);
 }
 
-/* The entry behind the heap's own header. */
+/* Returns the entry after the heap's own header. */
 static uint64_t some_entry(struct image *image)
 {
 	return model_marked(image, "nt.heap", 0) + heap_of(image)->first_entry +
@@ -54,7 +51,7 @@ BREAK(commit_2_63,
 
 static void put_size(struct image *image, unsigned size)
 {
-	/* What is there is coded; the key is what it takes to say another size. */
+	/* The stored size is coded, so changing the key changes the decoded size. */
 	uint64_t key = model_marked(image, "nt.heap", 0) + shape_of(image)->encoding +
 		       shape_of(image)->header_at;
 	uint64_t entry = some_entry(image);
@@ -105,7 +102,7 @@ static void pointer_wild(struct image *image)
 	image_put_ptr(image, heap + heap_of(image)->front_end, 0xfffffffffffffff8);
 }
 
-/* The page is in no range of the dump, though no uncommitted range says so. */
+/* The page is in no range of the dump, and no uncommitted range covers it. */
 BREAK(page_missing, image_decommit(image, model_marked(image, "nt.heap", 0) + 0x5000, 0x1000))
 BREAK(header_missing, image_decommit(image, model_marked(image, "nt.segment", 0), 0x1000))
 
@@ -119,7 +116,7 @@ static void cycle_zones(struct image *image)
 
 static void key_wrong(struct image *image)
 {
-	/* Every container another one: no key fits more than one. */
+	/* Give each container another key: no key fits more than one. */
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
 		uint64_t offsets = image_marked(image, "lfh.container", i) + lfh_of(image)->offsets;
 		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
@@ -160,7 +157,7 @@ BREAK(container_shared,
 	image_put_ptr(image, model_marked(image, "lfh.subsegment", 1) + lfh_of(image)->user_blocks,
 		model_marked(image, "lfh.container", 0)))
 
-/* ---- the back end: what is only seen by comparing one thing with another */
+/* ---- back end: damage visible only by comparing two structures */
 
 BREAK(unused_3,
 	image_put(image, model_marked(image, "nt.block", 10) + shape_of(image)->header_at + 7,
@@ -185,7 +182,7 @@ static void big_prefix(struct image *image)
 	image_put(image, at, 0x4141414141414141, 8);
 }
 
-/* ---- the front end, likewise */
+/* ---- front end: damage visible only by comparing two structures */
 
 static uint64_t bitmap_at(struct image *image, size_t number)
 {
@@ -201,7 +198,10 @@ static unsigned bits_at(struct image *image, size_t number)
 	return (unsigned)image_get(image, container + lfh_of(image)->bitmap, 4);
 }
 
-/* The first byte of some container's bitmap that has bits, and one that is not full. */
+/*
+ * Returns the first byte of a container's bitmap that has bits; with is_clear, one that is not
+ * full.
+ */
 static uint64_t some_bits(struct image *image, bool is_clear)
 {
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {

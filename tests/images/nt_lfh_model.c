@@ -1,8 +1,7 @@
 /*
- * The low fragmentation front end of an NT heap: facts, section 2.6.
- *
- * Its blocks lie in containers, which are chunks of the back end; a subsegment describes each, and
- * subsegments lie in zones, which are chunks too.
+ * The low fragmentation front end of an NT heap: facts, section 2.6. Its blocks lie in containers,
+ * which are chunks of the back end. A subsegment describes each container. Subsegments lie in
+ * zones, which are chunks too.
  */
 #include "tests/images/nt_model.h"
 
@@ -21,16 +20,16 @@
 struct lfh {
 	const struct made_lfh_layout *layout;
 	uint64_t addr; /* of the _LFH_HEAP */
-	uint64_t zone, next, limit; /* where the next subsegment goes */
-	uint32_t used; /* subsegments of the zone */
+	uint64_t zone, next, limit; /* place of the next subsegment */
+	uint32_t used; /* subsegments used in the zone */
 };
 
-/* One container being filled. */
+/* Container being filled. */
 struct container {
 	uint64_t blocks; /* its _HEAP_USERDATA_HEADER */
 	uint64_t subsegment;
 	uint32_t first, stride, units;
-	unsigned size_index; /* its room is a power of two: 2^size_index bytes */
+	unsigned size_index; /* the container has 2^size_index bytes */
 	unsigned block_count, free_count;
 	uint32_t last_free; /* from the container's start, in units */
 };
@@ -62,7 +61,7 @@ static void end_zone(struct nt_heap *heap)
 		image_put_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
 }
 
-/* In a chunk of the heap's, or, from Windows 8 on, maybe in memory of its own. */
+/* Places a zone in a chunk of the heap or, from Windows 8 on, sometimes in its own memory. */
 static uint64_t place_zone(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
@@ -96,7 +95,7 @@ static uint64_t take_slot(struct nt_heap *heap)
 	return subsegment;
 }
 
-/* Some slots of a zone are unused: never filled, or their container is gone. */
+/* Some slots of a zone are unused: never filled, or their container was freed. */
 static uint64_t new_subsegment(struct nt_heap *heap)
 {
 	if (image_random(heap->image, 10) == 0) {
@@ -136,7 +135,7 @@ void lfh_finish(struct nt_heap *heap)
 	heap->lfh = NULL;
 }
 
-/* Where the first of so many blocks lies: facts, section 2.6. */
+/* Returns the offset of the first of block_count blocks: facts, section 2.6. */
 static uint32_t first_offset(const struct nt_heap *heap, unsigned block_count)
 {
 	const struct made_lfh_layout *layout = heap->lfh->layout;
@@ -186,7 +185,7 @@ static void put_subsegment(struct nt_heap *heap, const struct container *contain
 	image_put_ptr(image, at, heap->lfh->addr + 0x400 + 8 * (uint64_t)(container->units & 0x7f));
 	image_put_ptr(image, at + layout->user_blocks, container->blocks);
 	image_put(image, at + layout->exchange, container->free_count, 2);
-	/* Windows 7: the first free block; later: where to begin to look for one. */
+	/* Windows 7: the first free block; later: where the search for a free block starts. */
 	image_put(image, at + layout->exchange + 2, container->last_free & 0x7fff, 2);
 	image_put(image, at + layout->block_size, container->units, 2);
 	image_put(image, at + layout->block_count, container->block_count, 2);
@@ -215,7 +214,7 @@ static void put_free_block(
 	struct nt_heap *heap, struct container *container, unsigned number, uint64_t entry)
 {
 	put_block_header(heap, container, number, entry, LFH_BLOCK);
-	/* What was there before it was freed mostly still is: also a prefix. */
+	/* A freed block mostly keeps its old contents, including a prefix. */
 	if (heap->has_prefix && number % 3 == 0) {
 		nt_put_prefix(
 			heap, entry, &(struct nt_block){.stack = 0}, heap->shape->prefix_header);
@@ -254,8 +253,10 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 		has_prefix ? block->stack : STACK_NOTHING);
 }
 
-/* The chunk of a container. Now and then a page that nobody may touch follows, and padding before
- * it is room too: returns its bytes. */
+/*
+ * Places the chunk of a container and returns its bytes. Sometimes an inaccessible page follows;
+ * the padding before that page is room too.
+ */
 static uint64_t place_container(struct nt_heap *heap, struct container *container)
 {
 	uint64_t room = (uint64_t)1 << container->size_index;
@@ -276,7 +277,7 @@ static uint64_t place_container(struct nt_heap *heap, struct container *containe
 	return end - blocks;
 }
 
-/* As many blocks as there is room for; on x64 the last 10h bytes are not used. */
+/* On x64 the last 10h bytes are not used. */
 static unsigned blocks_that_fit(const struct nt_heap *heap, uint32_t stride, uint64_t room)
 {
 	room -= heap->shape->unit == 16 ? 16 : 0;

@@ -1,6 +1,6 @@
 /*
- * What a program did with an NT heap: blocks of all sizes, holes, big blocks, and the low
- * fragmentation front end; and what it did later, as growth.
+ * History of an NT heap: blocks of all sizes, holes, big blocks, and the low fragmentation front
+ * end, followed by later changes as growth.
  */
 #include "tests/images/nt_model.h"
 
@@ -8,7 +8,10 @@
 
 #include "tests/images/image_inside.h"
 
-/* Later states free some blocks, and take some free places: each once, at a state below this. */
+/*
+ * Later states free some blocks and fill some free places: each place changes once, at a state
+ * below this one.
+ */
 #define LAST_CHANGE 4
 #define GROWTH_BLOCKS 25
 
@@ -22,7 +25,7 @@ struct program {
 	uint32_t class_units;
 };
 
-/* Few stacks have most blocks; those that grow are among the first. */
+/* Few stacks have most blocks; the growing stacks are among the first. */
 static unsigned any_stack(struct program *program)
 {
 	unsigned count = image_stack_count(program->image);
@@ -32,7 +35,7 @@ static unsigned any_stack(struct program *program)
 	return (unsigned)image_random(program->image, below);
 }
 
-/* Traces that lead nowhere: facts, section 5.3. */
+/* Returns an invalid trace: facts, section 5.3. */
 static uint64_t no_trace(struct program *program)
 {
 	uint64_t odd = image_ptr_bytes(program->image) == 8 ? 0x0101000000000000 : 0x01010000;
@@ -43,15 +46,15 @@ static struct nt_block any_block(struct program *program, uint64_t requested)
 {
 	struct nt_block block = {.requested = requested, .stack = any_stack(program)};
 	uint64_t kind = image_random(program->image, 100);
-	/* The first blocks are from before stacks were taken. */
+	/* The first blocks were allocated before stacks were taken. */
 	block.is_bare = !program->is_growing && program->placed < 24;
 	if (!program->is_growing && kind == 0) {
 		block.stack = STACK_NOTHING;
 		block.trace = no_trace(program);
 	}
 	if (kind < 4) {
-		/* Too little was left over to be a block of its own. */
-		/* Or two to thirty, so that the header's byte cannot say it. */
+		/* The rest was too small for a separate block. */
+		/* Or 2 to 30 units, more than the header's byte can hold. */
 		block.slack = kind == 3 ? 2 + (unsigned)image_random(program->image, 30) : 1;
 	}
 	if (kind == 4)
@@ -74,7 +77,7 @@ static void add(struct program *program, uint64_t requested)
 	program->placed++;
 }
 
-/* Blocks for the entries of the ring of heaps. */
+/* Adds blocks for the entries of the ring of heaps. */
 static void add_ring_blocks(struct program *program, unsigned count, unsigned bytes)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -84,7 +87,7 @@ static void add_ring_blocks(struct program *program, unsigned count, unsigned by
 	}
 }
 
-/* A place that one state frees, or that one state takes. Its neighbours stay. */
+/* Adds a place that one later state frees, or one that a later state fills. Its neighbours stay. */
 static void add_changing(struct program *program, bool is_freed)
 {
 	struct nt_block block = any_block(program, any_size(program) % 2000);
@@ -98,7 +101,7 @@ static void add_changing(struct program *program, bool is_freed)
 	add(program, any_size(program) % 200);
 }
 
-/* Blocks in the back end, with free ones and holes between them. */
+/* Adds blocks in the back end, with free blocks and holes between them. */
 static void add_run(struct program *program, unsigned count)
 {
 	struct image *image = program->image;
@@ -117,7 +120,7 @@ static void add_run(struct program *program, unsigned count)
 	}
 }
 
-/* Every size that is somehow special, up to the largest, and some beyond that. */
+/* Adds every special size up to the largest, and some larger ones. */
 static void add_ladder(struct program *program)
 {
 	uint64_t unit = program->heap->shape->unit;
@@ -138,7 +141,10 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 {
 	struct program *program = context;
 	struct image *image = program->image;
-	/* What a smaller class serves does not come here, but for what was shrunk. */
+	/*
+	 * A smaller class serves smaller requests, so only shrunk blocks are smaller than the
+	 * class.
+	 */
 	uint64_t range = most_bytes < 16 ? most_bytes + 1 : number % 16 == 7 ? most_bytes : 16;
 	*block = any_block(program, most_bytes - image_random(image, range));
 	block->is_bare = block->is_bare && number % 2;
@@ -150,11 +156,11 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 	bool is_live = kind >= 15;
 	program->placed += is_live;
 	if (kind < 5)
-		return growth >= when; /* free, but taken later */
+		return growth >= when; /* free now and filled later */
 	return is_live && !(kind < 20 && growth >= when);
 }
 
-/* Of a container that holds about so many blocks, and two at least. */
+/* Returns the size index of a container for about `blocks` blocks, and at least two. */
 static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsigned blocks)
 {
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
@@ -164,7 +170,7 @@ static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsig
 	return index;
 }
 
-/* As many containers of one size as it takes for about count live blocks. */
+/* Adds containers of one size until they hold about count live blocks. */
 static void add_containers(struct program *program, uint64_t requested, unsigned count)
 {
 	struct nt_heap *heap = program->heap;
@@ -201,7 +207,7 @@ static void put_decoy(struct image *image, uint64_t user)
 	image_put(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
 }
 
-/* A block of the program's own, and a free one, that hold what a container begins with. */
+/* Adds a block of the program's and a free block that contain what a container begins with. */
 static void add_decoys(struct program *program)
 {
 	struct nt_heap *heap = program->heap;
@@ -246,7 +252,7 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	image_ring_add(image, base, base + heap->layout->user_context);
 	truth_heap(image, base, "nt");
 	struct ring_wish wish = image_ring_wish(image);
-	/* The heap's own entry is its first block; those of others were made later. */
+	/* The heap's own entry is its first block; the entries of other heaps were made later. */
 	add_ring_blocks(&program, wish.count ? 1 : 0, wish.bytes);
 	add_run(&program, all / 20);
 	add_ring_blocks(&program, wish.count ? wish.count - 1 : 0, wish.bytes);

@@ -1,12 +1,12 @@
 /*
- * A made NT heap while it is being filled. Blocks are placed one behind the other, segment by
- * segment, and the lists are joined up at the end.
+ * A made NT heap while it is being filled. Blocks are placed one after another, segment by segment,
+ * and the lists are linked at the end.
  *
  *     struct nt_heap *heap = nt_heap_new(image, false);
  *     uint64_t user = nt_place_block(heap, &(struct nt_block){.requested = 24, .stack = 3});
  *     nt_heap_finish(heap);
  *
- * A light page heap uses it too: its blocks are NT blocks with something in front.
+ * A light page heap uses it too: its blocks are NT blocks with a header in front.
  */
 #ifndef TESTS_IMAGES_NT_MODEL_H
 #define TESTS_IMAGES_NT_MODEL_H
@@ -19,7 +19,7 @@ enum nt_entry_flag {
 	NT_BUSY = 1,
 	NT_EXTRA = 2,
 	NT_FILL = 4,
-	NT_INTERNAL = 8, /* of a big block: got from VirtualAlloc */
+	NT_INTERNAL = 8, /* of a big block: from VirtualAlloc */
 };
 
 #define NT_UNUSED_IN_SLOT 0x3f
@@ -27,7 +27,7 @@ enum nt_entry_flag {
 #define NT_UNUSED_BIG 4
 #define NT_UNUSED_PREFIX 5
 
-/* What hangs in a list or a table once the heap is finished. */
+/* Place that a list or a table links once the heap is finished. */
 struct nt_place {
 	uint64_t addr, bytes;
 };
@@ -41,13 +41,13 @@ struct nt_heap {
 	bool has_prefix, has_tail;
 	bool is_plain; /* headers are not coded, and have no checksum */
 	uint64_t committed_bytes, reserved_bytes; /* of all segments and big blocks */
-	uint8_t prefix_unused; /* what a header says before a prefix */
-	/* the segment being filled */
+	uint8_t prefix_unused; /* unused byte of a header before a prefix */
+	/* segment being filled */
 	uint64_t segment, segment_end, cursor, committed;
 	uint64_t next_segment_bytes;
 	unsigned segment_count;
 	uint32_t hole_pages, hole_count;
-	uint32_t previous_units, units_before; /* of the last entry, and of the one before it */
+	uint32_t previous_units, units_before; /* of the last entry, and of the entry before it */
 	uint64_t last_entry;
 	bool is_last_free;
 	struct nt_place *frees;
@@ -58,40 +58,44 @@ struct nt_heap {
 struct nt_block {
 	uint64_t requested;
 	unsigned stack; /* or STACK_NOTHING */
-	bool is_bare; /* without a prefix though the process has stacks */
+	bool is_bare; /* without a prefix although the process takes stacks */
 	unsigned slack; /* units more than needed */
-	unsigned user_flags; /* E0: what programs may set */
-	bool has_extra; /* a value of the program's, in the block's last unit */
-	uint64_t trace; /* with STACK_NOTHING and a prefix: what it says instead of a record */
+	unsigned user_flags; /* E0: flags that programs may set */
+	bool has_extra; /* the program set a value, stored in the block's last unit */
+	uint64_t trace; /* content of the prefix with STACK_NOTHING, instead of a record */
 };
 
 struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap);
-/* Finishes segments and lists, tells the truth of their bytes, and frees the struct. Does not enter the
- * heap anywhere: its truth_heap() comes before. */
+/*
+ * Finishes segments and lists, records the truth of their bytes, and frees the struct. Does not
+ * enter the heap anywhere. Call truth_heap() first.
+ */
 void nt_heap_finish(struct nt_heap *heap);
 
-/* Places a block and returns its user address; says nothing to the truth. bytes, if not NULL, gets
- * what it takes in all: Size*unit, or a big block's CommitSize. */
+/*
+ * Places a block and returns its user address; records no truth. bytes, if not NULL, receives its
+ * total: Size*unit, or a big block's CommitSize.
+ */
 uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint64_t *bytes);
-/* The same, told to the truth. */
+/* Like nt_place_block(), and records the truth. */
 uint64_t nt_add_block(struct nt_heap *heap, const struct nt_block *block);
-/* The place such a block takes, free instead. */
+/* Adds a free place of the size of such a block. */
 void nt_add_freed(struct nt_heap *heap, const struct nt_block *block);
 void nt_add_free(struct nt_heap *heap, unsigned units);
-/* A chunk that belongs to the heap itself; returns its first byte behind the header. */
+/* Adds a chunk for the heap's own use; returns its first byte after the header. */
 uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes);
-/* Makes a page of such a chunk one that nobody may touch. */
+/* Makes a page of such a chunk inaccessible. */
 void nt_add_guard(struct nt_heap *heap, uint64_t addr);
-/* Ends the committed part with an uncommitted range of that many pages, and goes on behind it. */
+/* Ends the committed part with an uncommitted range of that many pages, and continues after it. */
 void nt_add_hole(struct nt_heap *heap, unsigned pages);
 
-/* For the files of the model. */
-/* Where the next entry will be, if it has no more than that many bytes. */
+/* Internal to the model. */
+/* Returns the place of the next entry, if it has at most that many bytes. */
 uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes);
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused);
 void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
 	uint32_t previous_units, unsigned segment_offset, unsigned unused);
-/* Units of a back-end block. */
+/* Returns the units of a back-end block. */
 uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block);
 bool nt_block_has_prefix(const struct nt_heap *heap, const struct nt_block *block);
 void nt_put_prefix(
@@ -103,14 +107,18 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 struct lfh *lfh_new(struct nt_heap *heap);
 void lfh_finish(struct nt_heap *heap);
 
-/* Which blocks of a container are live: is asked for each in turn; false: free. Fills in what was
- * requested, up to most_bytes. */
+/*
+ * Called for each block of a container in turn: returns false if the block is free, or fills in its
+ * request, up to most_bytes.
+ */
 typedef bool lfh_fill(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block);
 
-/* A container of 2^size_index bytes, with blocks of that many units each. Real ones have 8 to 17. */
+/* Adds a container of 2^size_index bytes with blocks of `units` units. Real ones have 8 to 17. */
 void lfh_add_container(
 	struct nt_heap *heap, uint32_t units, unsigned size_index, lfh_fill *fill, void *context);
-/* Units of the blocks that serve requests of that size; 0: too large for the front end. */
+/*
+ * Returns the units of the blocks that serve requests of that size; 0: too large for the front end.
+ */
 uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested);
 
 #endif

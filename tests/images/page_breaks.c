@@ -1,6 +1,3 @@
-/*
- * Damage to page heaps.
- */
 #include "tests/images/model_plan.h"
 #include "tests/images/page_parts.h"
 
@@ -15,7 +12,10 @@ static uint64_t top_of_tree(struct image *image)
 	return image_get_ptr(image, table + 2ull * image_ptr_bytes(image));
 }
 
-/* Nodes are marked in no order of the tree's, so these are all over it. */
+/*
+ * Links nodes into a cycle. Nodes are not marked in the tree's order, so these are spread over the
+ * tree.
+ */
 static void avl_cycle(struct image *image)
 {
 	uint64_t top = top_of_tree(image);
@@ -55,9 +55,9 @@ static void base_wild(struct image *image)
 	image_put_ptr(image, node + layout_of(image)->block.user, UINT64_MAX - 0xf);
 }
 
-/* ---- what is only seen by comparing one thing with another */
+/* ---- damage visible only by comparing two structures */
 
-/* A field of some node whose block has bytes. */
+/* Returns the address of a field of a node whose block is not empty. */
 static uint64_t node_field(struct image *image, unsigned offset)
 {
 	unsigned requested = layout_of(image)->block.requested;
@@ -94,7 +94,7 @@ static void same_base(struct image *image)
 
 BREAK(avl_child, image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0))
 
-/* What is behind it is nothing, and nothing else may be lost. */
+/* Breaks a leaf: nothing follows it, and no other block may be lost. */
 static void avl_leaf(struct image *image)
 {
 	unsigned ptr = image_ptr_bytes(image);

@@ -1,6 +1,4 @@
-/*
- * Where the fields of page heaps lie, for the model that makes them.
- */
+/* Offsets of the fields of page heaps, for their model. */
 #ifndef TESTS_IMAGES_PAGE_IMAGE_LAYOUT_H
 #define TESTS_IMAGES_PAGE_IMAGE_LAYOUT_H
 

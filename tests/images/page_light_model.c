@@ -1,7 +1,7 @@
 /*
- * Page heap, light: the blocks of an ordinary NT heap, without the prefix that +ust gives others.
- * Each begins with a _DPH_BLOCK_INFORMATION stamped ABCDAAAA, and the user's bytes follow it, then
- * a pattern to catch who writes past them.
+ * Light page heap: the blocks of a normal NT heap, without the prefix that +ust adds. Each begins
+ * with a _DPH_BLOCK_INFORMATION stamped ABCDAAAA. The user's bytes follow, and then a pattern that
+ * detects overruns.
  */
 #include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
@@ -40,7 +40,7 @@ static struct nt_block block_of(const struct light_model *model, const struct pa
 	return block;
 }
 
-/* Blocks for the entries of the ring of heaps. */
+/* Adds blocks for the entries of the ring of heaps. */
 static void put_ring_blocks(struct light_model *model)
 {
 	struct ring_wish wish = image_ring_wish(model->image);
@@ -70,10 +70,10 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 	put_ring_blocks(&model);
 	for (unsigned i = 0; i < request->block_count * 8 / 7; i++) {
 		struct page_plan plan = page_plan_block(image, &chance);
-		/* Between two that may be free: free neighbours would become one. */
+		/* Every other block stays live: free neighbours would be merged. */
 		plan.is_live |= i % 2 == 0;
 		put_block(&model, &plan);
-		/* What the heap's own code got is no business of the page heap's. */
+		/* Allocations by the heap's own code bypass the page heap. */
 		if (i % 50 == 49)
 			nt_add_block(model.heap, &(struct nt_block){.requested = 40 + i % 64,
 							 .stack = STACK_NOTHING,

@@ -1,12 +1,11 @@
 /*
- * Page heap, full: every block at the end of pages of its own, with a page behind it that cannot be
- * touched. A _DPH_HEAP_ROOT describes the heap; what it does not place itself lies in its
- * NormalHeap, an ordinary one. The sources do not say where the root lies from the handle: that of
- * the process's heap is the handle, others lie a page behind it, as public debugger output has it. Its blocks' nodes are in an AVL tree, those of freed
- * blocks, whose pages are shut, in a list.
- *
- * Stamps: ABCDBBBB before a block's information when it is busy (mona, HeapStat), DCBABBBB at its
- * end, FFEEDDCC at the root [inf: seen in public debugger output].
+ * Full page heap: every block lies at the end of its own pages, followed by an inaccessible page. A
+ * _DPH_HEAP_ROOT describes the heap. Allocations that it does not place itself lie in its
+ * NormalHeap, a normal heap. The sources do not define the root's distance from the handle. In
+ * public debugger output the process heap's root is at the handle, and other roots are one page
+ * after it. The nodes of its blocks are in an AVL tree; those of freed blocks, whose pages are
+ * inaccessible, are in a list. Stamps: ABCDBBBB before a busy block's information (mona, HeapStat),
+ * DCBABBBB at its end, FFEEDDCC at the root [inf: seen in public debugger output].
  */
 #include <stdlib.h>
 
@@ -137,7 +136,10 @@ static void place_nodes(struct page_model *model)
 	image_put_ptr(model->image, model->root + model->at->root.node_pool_head, pool);
 	for (unsigned i = 0; i < model->count; i++)
 		model->blocks[i].node = pool + (uint64_t)(i + 1) * model->at->block.bytes;
-	/* Nodes are used again and again: their order says nothing of the blocks'. */
+	/*
+	 * Shuffle the nodes: their order must not depend on the blocks' order, because nodes are
+	 * reused.
+	 */
 	for (unsigned i = model->count; i > 1; i--) {
 		unsigned other = (unsigned)model_random(&model->plan, i);
 		uint64_t node = model->blocks[i - 1].node;
@@ -194,7 +196,7 @@ static void put_root(struct page_model *model, bool is_handle)
 	image_mark(image, "page root", model->root);
 }
 
-/* Plans a block of random size and life; the first ones may be for the ring of heaps. */
+/* Plans a block of random size and life; the first blocks may be for the ring of heaps. */
 static void plan_block(struct page_model *model, struct page_block *block, bool is_for_ring)
 {
 	block->plan = page_plan_block(model->image, &model->plan);
@@ -228,8 +230,10 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	put_tree(&model);
 	truth_heap(image, model.handle, "page");
 	image_enter_heap(image, model.handle, request->is_process_heap);
-	/* Nothing known says whether the PEB lists it. Inferred for the ring of later builds: it is
-	 * there, and the root is not, which has no UserContext. */
+	/*
+	 * The sources do not define whether the PEB lists the normal heap. Inferred for the ring of
+	 * later builds: it contains the normal heap but not the root, which has no UserContext.
+	 */
 	struct model_request normal = {.block_count = 20,
 		.growth = request->growth,
 		.is_unlisted = image_chance(image, "unlisted", 2)};

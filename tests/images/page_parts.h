@@ -1,6 +1,3 @@
-/*
- * What the page heap models share.
- */
 #ifndef TESTS_IMAGES_PAGE_PARTS_H
 #define TESTS_IMAGES_PAGE_PARTS_H
 
@@ -10,15 +7,15 @@
 struct page_info {
 	uint64_t heap;
 	uint64_t requested;
-	uint64_t stack; /* a record's address or 0 */
+	uint64_t stack; /* address of a record, or 0 */
 	bool is_full;
 };
 
-/* Writes a busy block's _DPH_BLOCK_INFORMATION right before its user's bytes. */
+/* Writes a busy block's _DPH_BLOCK_INFORMATION directly before its user's bytes. */
 void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
 	const struct page_info *info);
 
-/* One allocation. */
+/* An allocation. */
 struct page_plan {
 	uint32_t requested;
 	unsigned stack;
@@ -28,7 +25,7 @@ struct page_plan {
 struct model_plan;
 struct page_plan page_plan_block(struct image *image, struct model_plan *plan);
 
-/* Links nodes (rising by what they stand for) into the _RTL_AVL_TABLE at table_addr. */
+/* Links nodes (in ascending order of their values) into the _RTL_AVL_TABLE at table_addr. */
 void avl_image_build(struct image *image, const struct page_image_layout *at, uint64_t table_addr,
 	const uint64_t *nodes, size_t count);
 

@@ -1,6 +1,4 @@
-/*
- * _RTL_RB_TREE as Windows 10 and 11 keep it.
- */
+/* _RTL_RB_TREE as in Windows 10 and 11. */
 #ifndef TESTS_IMAGES_RB_IMAGE_H
 #define TESTS_IMAGES_RB_IMAGE_H
 
@@ -16,9 +14,11 @@ struct rb_nodes {
 };
 
 void rb_image_add(struct rb_nodes *nodes, uint64_t node);
-/* Links nodes (their _RTL_BALANCED_NODEs' addresses, in any order) into the tree at tree_addr: a legal
- * red-black tree, colours in the parents' low bits. is_encoded: its root and children are XORed
- * with the tree's address; no child stays 0. */
+/*
+ * Links nodes (the addresses of their _RTL_BALANCED_NODEs, in any order) into the tree at
+ * tree_addr: a valid red-black tree, with the colours in the parents' low bits. is_encoded: its
+ * root and children are XORed with the tree's address; a missing child stays 0.
+ */
 void rb_image_build(
 	struct image *image, uint64_t tree_addr, struct rb_nodes *nodes, bool is_encoded);
 

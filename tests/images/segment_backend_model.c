@@ -1,13 +1,11 @@
 /*
- * A segment heap's back end: page segments of 256 units, the first of which describe all.
- *
- * RangeFlags: 1 allocated, 2 first of its range, then the type in bits 2 and 3; so 3 a user's block,
- * 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags without
- * bit 1 and how far they are from the first [inf]. A free range's first unit has flags 0, its
- * length, and a node of FreePageRanges where a used one has its signature.
- *
- * A page segment's Signature is its address, its context's, HeapKey and a constant, XORed; from 26100
- * on there is no constant.
+ * A segment heap's back end: page segments of 256 units, the first of which describe all units.
+ * RangeFlags: 1 allocated, 2 first of its range, then the type in bits 2 and 3; so 3 is a user's
+ * block, 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags
+ * without bit 1, and their distance from the first [inf]. A free range's first unit has flags 0,
+ * its length, and a node of FreePageRanges in the place of a used unit's signature. A page
+ * segment's Signature is the XOR of its address, its context's address, HeapKey and a constant;
+ * from 26100 on without the constant.
  */
 #include <stdlib.h>
 
@@ -44,7 +42,10 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
 	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
 	image_put(model->image, addr + at->context.max_bytes, most, 4);
-	/* The second one has no subsegments; that of 19041's kernel knows of no LFH and VS contexts. */
+	/*
+	 * The second context has no subsegments; in 19041's kernel its fields for the LFH and VS
+	 * contexts are empty.
+	 */
 	if (number == 0 || image_chance(model->image, "second context", 2)) {
 		image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
 		image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
@@ -78,7 +79,7 @@ static struct page_segment *add_segment(
 	return segment;
 }
 
-/* Some units are left free before a range now and then. */
+/* Allocates a range, sometimes with free units before it. */
 static struct segment_range *take(struct segment_model *model, struct segment_context *context,
 	uint64_t bytes, uint64_t *addr)
 {
@@ -114,7 +115,7 @@ uint64_t segment_backend_take(
 	return addr;
 }
 
-/* Pages that nothing of a block without an extra reaches stay uncommitted in some. */
+/* In some ranges the pages beyond a block without an extra stay uncommitted. */
 void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block)
 {

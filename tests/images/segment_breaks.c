@@ -1,6 +1,3 @@
-/*
- * Damage to segment heaps.
- */
 #include "tests/images/segment_parts.h"
 
 static const struct segment_image_layout *layout_of(struct image *image)
@@ -13,8 +10,10 @@ static const struct segment_image_layout *layout_of(struct image *image)
 	return at;
 }
 
-/* The tree's pointer to its root is as encoded as those to children are. Nodes are marked in the
- * order of their keys, so these are all over the tree. */
+/*
+ * Makes a cycle. The root pointer is encoded like the pointers to children. Nodes are marked in the
+ * order of their keys, so these are spread over the tree.
+ */
 static void large_cycle(struct image *image)
 {
 	uint64_t root = image_get_ptr(image, model_marked(image, "large tree", 0));
@@ -42,7 +41,7 @@ static void segment_key(struct image *image)
 	image_put_ptr(image, place, image_get_ptr(image, place) ^ 0x5500);
 }
 
-/* OwnerSlotRef; 0 in builds that have one list. */
+/* Returns OwnerSlotRef, or 0 in builds that have one list. */
 static uint64_t slot_of(struct image *image, uint64_t subsegment)
 {
 	unsigned owner = layout_of(image)->vs_subsegment.owner;
@@ -109,7 +108,7 @@ static void lfh_block_count(struct image *image)
 	}
 }
 
-/* ---- what is only seen by comparing one thing with another: ranges of the back end */
+/* ---- damage visible only by comparing two structures: ranges of the back end */
 
 static void put_unit(struct image *image, const char *name, unsigned set, unsigned more)
 {
@@ -121,7 +120,7 @@ BREAK(free_ff, put_unit(image, "segment free range", 0xff, 0))
 BREAK(free_more, put_unit(image, "segment free range", 0, 1))
 BREAK(lfh_more, put_unit(image, "segment lfh range", 0, 1))
 
-/* The low five bits, which are all of them but on x86. */
+/* Sets the low five bits, which are all flags except on x86. */
 static void put_flags(struct image *image, const char *name, unsigned flags)
 {
 	uint64_t place = model_marked(image, name, 0) + layout_of(image)->range.flags;
@@ -133,7 +132,7 @@ BREAK(lfh_flags_00, put_flags(image, "segment lfh range", 0))
 BREAK(lfh_flags_07, put_flags(image, "segment lfh range", 7))
 BREAK(user_flags_01, put_flags(image, "segment user range", 1))
 
-/* Page segments of 256 MB would lie over each other. */
+/* Makes page segments of 256 MB, which overlap. */
 static void unit_shift(struct image *image)
 {
 	uint64_t place =
@@ -159,7 +158,7 @@ static unsigned count_of(struct image *image, uint64_t subsegment)
 	return (unsigned)image_get(image, place, 2);
 }
 
-/* One whose last blocks are not all free. */
+/* Returns a subsegment whose last blocks are not all free. */
 static uint64_t busy_subsegment(struct image *image)
 {
 	for (size_t i = 0; image_marked(image, "lfh subsegment", i); i++) {
@@ -204,7 +203,7 @@ static void large_child_0(struct image *image)
 	image_put_ptr(image, root, 0);
 }
 
-/* What is behind it is nothing, and nothing else may be lost. */
+/* Breaks a leaf: nothing follows it, and no other block may be lost. */
 static void large_leaf_wild(struct image *image)
 {
 	for (size_t i = 0; image_marked(image, "large node", i); i++) {
