@@ -1,7 +1,7 @@
 /*
- * A segment heap's large blocks: each a reservation of its own, described by a node of
+ * A segment heap's large blocks: each is a reservation of its own, described by a node of
  * LargeAllocMetadata. The low 16 bits of VirtualAddress count the unused bytes; a guard page may
- * follow [2+, PDB]. The blocks are smaller than those Windows treats so, to keep images small.
+ * follow [2+, PDB]. To keep images small, the blocks are smaller than Windows' large blocks.
  */
 #include <stdlib.h>
 

@@ -1,22 +1,21 @@
 /*
- * A segment heap's low-fragmentation allocator: subsegments of blocks of one size.
+ * A segment heap's low-fragmentation allocator: subsegments of blocks of one size. BlockBitmap has
+ * two bits for each block: busy, and has unused bytes [2+]. Before 26100 they are a pair. From
+ * 26100 on a word of 64 bits has the busy bits of 32 blocks in its low half, and their other bits
+ * in its high half [run]. BlockOffsets {BlockSize, FirstBlockOffset} is XORed with LfhKey and with
+ * bits 12..31 of the subsegment's address [2+], from 26100 on with bits 12..43 [1].
  *
- * Two bits of BlockBitmap for each block: busy, and has unused bytes [2+]. Before 26100 they are a
- * pair; after that a word of 64 bits has the busy bits of 32 blocks in its low half, and their
- * other bits in its high half [run]. BlockOffsets {BlockSize, FirstBlockOffset} is XORed with LfhKey and
- * with bits 12..31 of the subsegment's address [2+], from 26100 on with bits 12..43 [1].
+ * A block across a page's edge may be withheld: it is never allocated. It counts in BlockCount and
+ * in WitheldBlockCount, and not in FreeCount [inf]. From 26100 on its bit is busy, so that busy and
+ * free blocks add up to BlockCount; before, the bit is clear [inf]. In the kernel of 26100
+ * BlockCount excludes withheld blocks; user heaps are not known.
  *
- * A block over a page's edge may be withheld: it cannot be had. It counts in BlockCount and in
- * WitheldBlockCount, and not in FreeCount [inf]. From 26100 on it reads busy, so that busy and free
- * blocks add up to BlockCount; before, it does not [inf]. In the kernel of 26100 BlockCount is
- * without withheld blocks; user heaps are not known.
- *
- * A subsegment lies in the back end or in a VS chunk, and is in one list of its bucket or is the
- * active one of an affinity slot, with a count of references in the low 12 bits [PDB]. From 26100 on
- * it has references to its owner and its bucket in place of a pointer. The facts
- * do not describe the slots of those builds. Inferred: a slot is an owner and nothing else, without
- * an active subsegment; the slot map at SlotMaps is private, and subsegments of slots name it when
- * their format is private; bucket N is at Buckets[N] as before, though there are only 128.
+ * A subsegment lies in the back end or in a VS chunk. It is in one list of its bucket or is the
+ * active subsegment of an affinity slot, with a reference count in the low 12 bits [PDB]. From
+ * 26100 on it has references to its owner and its bucket in place of a pointer. The facts do not
+ * describe the slots of those builds. Inferred: a slot consists of an owner only, without an active
+ * subsegment; the slot map at SlotMaps is private, and subsegments of slots refer to it if their
+ * format is private; bucket N is at Buckets[N] as before, although there are only 128.
  */
 #include <stdlib.h>
 
@@ -29,8 +28,10 @@
 #define HAS_UNUSED 2u
 #define BLOCKS_OF_WORD 32u /* from 26100 on */
 
-/* The sizes of the 128 buckets, in units: 64 of one, then 16 each of 4, 8, 16 and 32 [inf for x86;
- * published for x64]. */
+/*
+ * Returns the size of a bucket in units. The 128 buckets have 64 steps of one unit, then 16 each of
+ * 4, 8, 16 and 32 [inf for x86; published for x64].
+ */
 static uint32_t bucket_units(unsigned bucket)
 {
 	static const struct {
@@ -58,7 +59,10 @@ static uint32_t round_up(uint32_t value, uint32_t to)
 
 /* ---- planning */
 
-/* Where the first of so many blocks lies: after the bitmap and a word of state for each page. */
+/*
+ * Returns the offset of the first of count blocks: after the bitmap and a word of state for each
+ * page.
+ */
 static uint32_t first_offset(
 	const struct segment_model *model, uint32_t bytes, uint32_t count, uint32_t *commit_state)
 {
@@ -67,7 +71,7 @@ static uint32_t first_offset(
 						  round_up((count * 2 + 7) / 8, word);
 	*commit_state = model->at->subsegment.bitmap + bitmap;
 	uint32_t pages = (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
-	/* Nothing known says how soon after these it is. */
+	/* The sources do not define the distance of the first block. */
 	uint32_t later = (uint32_t)image_chance(model->image, "first block", 5);
 	return round_up(*commit_state + 2 * pages, model->unit) + later * model->unit;
 }
@@ -90,8 +94,10 @@ static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t n
 	return subsegment->has_withheld && first / SEGMENT_PAGE != last / SEGMENT_PAGE;
 }
 
-/* The smallest blocks have no room for what an interceptor adds. In others the request is one for
- * which this bucket is the first with room: the user's bytes rounded up to a unit, and the tail. */
+/*
+ * The smallest blocks have no room for an interceptor's bytes. In other buckets the request (the
+ * user's bytes rounded up to a unit, and the tail) fits this bucket and no smaller one.
+ */
 static struct segment_block plan_block(struct segment_model *model, unsigned bucket)
 {
 	uint32_t most = bucket_units(bucket) * model->unit;
@@ -141,7 +147,7 @@ static unsigned add_subsegment(struct segment_model *model, unsigned bucket, uns
 	struct segment_subsegment *subsegment = model_zeroed(1, sizeof *subsegment);
 	subsegment->bucket = (uint16_t)bucket;
 	subsegment->block_bytes = (uint16_t)(bucket_units(bucket) * model->unit);
-	/* Where few are wanted, a page of the smallest ones would be too many. */
+	/* For a few small blocks a whole page would be too large. */
 	bool is_few = wanted * subsegment->block_bytes < SEGMENT_PAGE / 2;
 	subsegment->is_in_vs =
 		(!segment_random(model, 3) || is_few) && subsegment->block_bytes <= 0x100;
@@ -167,7 +173,7 @@ void segment_lfh_plan(struct segment_model *model, unsigned place_count)
 {
 	static const uint8_t buckets[BUCKETS_USED] = {
 		1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 40, 64, 68, 90};
-	/* A program may ask for blocks of one size alone. */
+	/* A program may allocate blocks of one size only. */
 	uint64_t only = image_chance(model->image, "one bucket", 4 * BUCKETS_USED);
 	for (unsigned i = 0; i < BUCKETS_USED; i++) {
 		unsigned big = buckets[i] > 16 ? 40 : 10;
@@ -187,7 +193,7 @@ static void set_bit(struct segment_model *model, uint64_t bitmap, unsigned bit)
 	image_put(model->image, bitmap + bit / 8, byte | 1u << bit % 8, 1);
 }
 
-/* bits: BUSY, HAS_UNUSED. */
+/* Sets the two bits of a block: BUSY, HAS_UNUSED. */
 static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t number, unsigned bits)
 {
 	bool is_split = has_references(model);
@@ -199,7 +205,10 @@ static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t numb
 		set_bit(model, bitmap, busy + (is_split ? BLOCKS_OF_WORD : 1));
 }
 
-/* In the kernel of 19041 bits after the last block are ones. Here they are in some heaps of 26100. */
+/*
+ * In the kernel of 19041 the bits after the last block are ones. Here they are ones in some heaps
+ * of 26100.
+ */
 static void put_bits_after(
 	struct segment_model *model, const struct segment_subsegment *subsegment, uint64_t bitmap)
 {
@@ -237,7 +246,7 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 			1);
 }
 
-/* The pages after the last live block are given back. */
+/* Decommits the pages after the last live block. */
 static void trim(struct segment_model *model, const struct segment_subsegment *subsegment)
 {
 	uint32_t end = subsegment->first_offset;
@@ -260,7 +269,9 @@ static unsigned private_map_ref(const struct segment_model *model)
 	return segment_ref(lfh, lfh + model->at->lfh.slot_maps);
 }
 
-/* The facts do not say that PrivateFormat changes anything of the bitmap; here it does not. */
+/*
+ * The facts do not mention an effect of PrivateFormat on the bitmap; the model assumes no effect.
+ */
 static void put_references(struct segment_model *model, const struct segment_subsegment *subsegment,
 	uint64_t bucket, uint64_t owner)
 {
@@ -304,7 +315,7 @@ static void put_subsegment(struct segment_model *model, struct segment_subsegmen
 	image_mark(model->image, "lfh subsegment", addr);
 }
 
-/* number: count of slots for a bucket, the slot's number for a slot. */
+/* number: count of slots for a bucket, or the slot's number for a slot. */
 static void init_owner(struct segment_model *model, uint64_t owner, uint64_t bucket,
 	unsigned bucket_index, unsigned number)
 {
@@ -352,7 +363,10 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 	return bucket;
 }
 
-/* The number'th of its bucket: active in a slot, or in a list of the slot's or the bucket's. */
+/*
+ * Links subsegment `number` of its bucket: active in a slot, or in a list of the slot or of the
+ * bucket.
+ */
 static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {
@@ -387,7 +401,7 @@ static void write_bucket(struct segment_model *model, unsigned number)
 		blocks += subsegment->block_count;
 	}
 	uint64_t pointer = lfh_context(model) + at->lfh.buckets + (uint64_t)number * ptr;
-	if (!bucket) /* _HEAP_LFH_ONDEMAND_POINTER: not made yet, and how often it was asked for */
+	if (!bucket) /* _HEAP_LFH_ONDEMAND_POINTER: not made yet; contains the number of requests */
 		image_put_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
 	else
 		image_put_ptr(model->image, pointer, bucket);

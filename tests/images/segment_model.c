@@ -1,6 +1,4 @@
-/*
- * A segment heap: what it keeps of itself, and how many blocks each of its allocators has.
- */
+/* A segment heap: its own structures, and the number of blocks of each allocator. */
 #include <stdlib.h>
 
 #include "tests/images/segment_parts.h"
@@ -9,14 +7,14 @@
 #define META_BYTES 0x40000u
 #define REF_UNIT 64u
 #define UNKNOWN_BYTES 0x20000u
-#define UNKNOWN_SIGNATURE 8 /* as on all 32-bit builds */
+#define UNKNOWN_SIGNATURE 8 /* as in all 32-bit builds */
 
 uint64_t segment_random(struct segment_model *model, uint64_t limit)
 {
 	return model_random(&model->plan, limit);
 }
 
-/* One in 16 was made before stacks were recorded, and one in 32 got none. */
+/* One block in 16 was made before stacks were recorded, and one in 32 has no stack. */
 static void plan_stack(struct segment_model *model, struct segment_block *block)
 {
 	uint64_t kind = segment_random(model, 32);
@@ -102,7 +100,7 @@ static void add_ring_blocks(struct segment_model *model)
 	}
 }
 
-/* Three quarters of the places and more are the LFH's, the rest mostly VS chunks. */
+/* At least three quarters of the places are in the LFH, the rest mostly in VS chunks. */
 static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
 {
 	unsigned places = model_places(block_count);
@@ -126,7 +124,7 @@ static void fill(struct segment_model *model, unsigned block_count, bool is_enco
 	segment_large_write(model, big / 2 + 4, is_encoded);
 }
 
-/* So that LFH subsegments lie between blocks. */
+/* Shuffles the items, so that LFH subsegments lie between blocks. */
 static void shuffle_items(struct segment_model *model)
 {
 	for (size_t i = model->item_count; i > 1; i--) {
@@ -137,7 +135,7 @@ static void shuffle_items(struct segment_model *model)
 	}
 }
 
-/* Whether MemStats counts the heap's own memory is not known; here it does. */
+/* The sources do not define whether MemStats counts the heap's own memory; the model counts it. */
 static void put_pages(struct segment_model *model)
 {
 	const struct segment_image_layout *at = model->at;
@@ -156,8 +154,10 @@ static void put_pages(struct segment_model *model)
 		(model->reserved + model->large_reserved) * SEGMENT_PAGE);
 }
 
-/* A 32-bit heap of 26100 and later: only its Signature is known, so the rest is random and has no
- * blocks. */
+/*
+ * Makes a 32-bit heap of 26100 or later. Only its Signature is known, so the rest is random and has
+ * no blocks.
+ */
 static uint64_t make_unknown(struct image *image, const struct model_request *request)
 {
 	uint64_t heap = image_reserve(image, UNKNOWN_BYTES, 0);

@@ -1,8 +1,7 @@
 /*
- * The parts a made segment heap is put together from: for segment_*model.c alone.
- *
- * All is planned before anything is written, and the plan is the same for every growth state: a
- * block that is not live in the state asked for has its place all the same.
+ * Parts of a made segment heap, for segment_*model.c only. Everything is planned before it is
+ * written. The plan is equal for every growth state: a block that is not live in the requested
+ * state still has its place.
  */
 #ifndef TESTS_IMAGES_SEGMENT_PARTS_H
 #define TESTS_IMAGES_SEGMENT_PARTS_H
@@ -13,12 +12,12 @@
 
 #define SEGMENT_PAGE 0x1000u
 
-/* One allocation, live or not in the state that is made. */
+/* An allocation, live or not in the current state. */
 struct segment_block {
 	uint32_t requested;
-	unsigned stack; /* STACK_NOTHING: none was recorded */
-	bool has_stack_place; /* an interceptor's unit is there, maybe with no record */
-	bool is_for_ring; /* an entry of the ring of heaps will lie there */
+	unsigned stack; /* STACK_NOTHING: no stack was recorded */
+	bool has_stack_place; /* has an interceptor's unit, possibly without a record */
+	bool is_for_ring; /* place of an entry of the ring of heaps */
 	bool is_live;
 };
 
@@ -38,7 +37,7 @@ struct segment_range {
 
 struct page_segment {
 	uint64_t addr;
-	unsigned next; /* the first unit that no range has */
+	unsigned next; /* first unit after the last range */
 	size_t range_count;
 	struct segment_range ranges[256];
 };
@@ -50,11 +49,11 @@ struct segment_context {
 	size_t count, capacity;
 };
 
-/* What is to lie in a VS chunk: a block, or an LFH subsegment. */
+/* Content of a VS chunk: a block, or an LFH subsegment. */
 struct vs_item {
 	struct segment_block block;
 	struct segment_subsegment *subsegment;
-	uint32_t bytes; /* wanted of the chunk's user part */
+	uint32_t bytes; /* required bytes in the chunk's user part */
 };
 
 struct segment_subsegment {
@@ -71,11 +70,11 @@ struct segment_model {
 	const struct segment_image_layout *at;
 	uint64_t heap, heap_key, lfh_key;
 	struct model_plan plan;
-	unsigned unit; /* the heap's granularity, bytes */
-	uint64_t meta, meta_end; /* the heap's own memory not yet used */
+	unsigned unit; /* the heap's granularity in bytes */
+	uint64_t meta, meta_end; /* unused part of the heap's own memory */
 	struct segment_context contexts[2];
 	uint64_t large_committed, large_reserved, committed,
-		reserved; /* pages, as it counts them */
+		reserved; /* pages counted by the heap */
 
 	struct vs_item *items;
 	size_t item_count, item_capacity;
@@ -85,15 +84,18 @@ struct segment_model {
 
 /* ---- segment_model.c */
 
-/* A repeatable number below limit, the same in every growth state as long as all is planned in
- * the same order. */
+/*
+ * A repeatable number below limit, equal in every growth state if the order of planning is equal.
+ */
 uint64_t segment_random(struct segment_model *model, uint64_t limit);
-/* A block of random life and stack that asks for least..most bytes. */
+/* Plans a block of random life and stack with a request of least..most bytes. */
 struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most);
-/* Zeroed memory that the heap keeps its own records in. */
+/* Allocates zeroed memory for the heap's own records. */
 uint64_t segment_meta(struct segment_model *model, uint64_t bytes);
-/* Reserves such memory for a structure that a reference leads to, from 26100 on. A reference is a u16
- * that counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context. */
+/*
+ * Reserves such memory for the target of a reference, from 26100 on. A reference is a u16 that
+ * counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context.
+ */
 uint64_t segment_meta_by_ref(struct segment_model *model, uint64_t bytes);
 unsigned segment_ref(uint64_t context, uint64_t addr);
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
@@ -102,26 +104,29 @@ void segment_tell(struct segment_model *model, const struct segment_block *block
 /* ---- segment_tail_model.c */
 
 enum tail_word {
-	TAIL_WORD_NONE, /* the count of unused bytes is kept elsewhere */
+	TAIL_WORD_NONE, /* the count of unused bytes is stored elsewhere */
 	TAIL_WORD_PRESENT,
 };
-/* Bytes that an interceptor adds to a block's place, after the user's bytes rounded up to a unit. */
+/*
+ * Returns the bytes that an interceptor adds to a block's place, after the user's bytes rounded up
+ * to a unit.
+ */
 uint32_t segment_tail_bytes(
 	const struct segment_model *model, const struct segment_block *block, enum tail_word word);
-/* Writes a live block's first word and what follows its bytes, to user + usable. */
+/* Writes a live block's first word, and the bytes after its request, up to user + usable. */
 void segment_put_block(struct segment_model *model, const struct segment_block *block,
 	uint64_t user, uint64_t usable, enum tail_word word);
 
 /* ---- segment_backend_model.c */
 
-unsigned segment_backend_count(const struct segment_model *model); /* of contexts */
+unsigned segment_backend_count(const struct segment_model *model); /* number of contexts */
 void segment_backend_init(struct segment_model *model);
-/* Takes a range of a context's units, committed, for a subsegment. */
+/* Allocates and commits a range of a context's units for a subsegment. */
 uint64_t segment_backend_take(
 	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type);
 void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block);
-/* Writes all that was taken. */
+/* Writes all allocated ranges. */
 void segment_backend_write(struct segment_model *model);
 /* Counts the pages of its segments. */
 void segment_backend_count_pages(struct segment_model *model);
@@ -129,15 +134,17 @@ void segment_backend_release(struct segment_model *model);
 
 /* ---- segment_vs_model.c */
 
-/* To lie in some chunk; segment_vs_write() finds the place of all. */
+/* Queues a block; segment_vs_write() places all queued items in chunks. */
 void segment_vs_add_block(struct segment_model *model, const struct segment_block *block);
 void segment_vs_add_subsegment(struct segment_model *model, struct segment_subsegment *subsegment);
 void segment_vs_write(struct segment_model *model);
 
 /* ---- segment_lfh_model.c */
 
-/* Plans about that many places for blocks; those of subsegments in VS chunks are put among the VS
- * items. segment_lfh_write() is for after segment_vs_write(). */
+/*
+ * Plans about that many places for blocks. Subsegments in VS chunks are added to the VS items, so
+ * call segment_lfh_write() after segment_vs_write().
+ */
 void segment_lfh_plan(struct segment_model *model, unsigned place_count);
 void segment_lfh_write(struct segment_model *model);
 void segment_lfh_release(struct segment_model *model);

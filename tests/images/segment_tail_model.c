@@ -1,26 +1,26 @@
 /*
- * What follows a block's bytes in a segment heap.
+ * Bytes after a block's request in a segment heap.
  *
- * Sources say: the last u16 of a place counts its unused bytes when it has any; bit 15 alone: one
- * byte, which has no room for a u16, so only its high byte is there; bit 14: an extra is present
- * (PDB, two readers). The stack's pointer lies in the unused tail; a reader finds it by searching
- * there for 01 01 and zeros (12 on x64, 4 on x86) and takes the next pointer [1].
+ * Sources: the last u16 of a place counts its unused bytes if there are any. Bit 15 alone means one
+ * unused byte, which has no room for a u16, so only the high byte is stored. Bit 14: an extra is
+ * present (PDB, two readers). The stack's pointer lies in the unused tail. A reader finds it by
+ * searching there for 01 01 and zeros (12 on x64, 4 on x86) and takes the next pointer [1].
  *
- * Read as structures [inf] that is
+ * Interpreted as structures [inf] that is
  *
- *	_SEGMENT_HEAP_EXTRA	AllocationTag u16 0, InterceptorIndex 1 (one byte with UserFlags 0),
- *				ExtraSizeInUnits 1, Settable 0; 10h bytes on x64, 8 on x86
- *	interceptor's unit	pointer to the RTL_STACK_TRACE_ENTRY; 10h bytes on x64, 8 on x86; 0 or
- *				0101000000000000 (01010000 on x86): no stack (facts, sections 2.6a
- *				and 5.3)
+ *   _SEGMENT_HEAP_EXTRA  AllocationTag u16 0, InterceptorIndex 1 (one byte with UserFlags 0),
+ *                        ExtraSizeInUnits 1, Settable 0; 10h bytes on x64, 8 on x86
+ *   interceptor's unit   pointer to the RTL_STACK_TRACE_ENTRY; 10h bytes on x64, 8 on x86; 0 or
+ *                        0101000000000000 (01010000 on x86): no stack (facts, sections 2.6a
+ *                        and 5.3)
  *
  * The pair follows the user's bytes, rounded up to a unit, and the u16 at the end of the place has
- * room of its own: block sizes of a real process on x64 fit this and nothing else that was tried
- * (facts, windows-2026, D1). Inferred for x86 and for builds before 11.
+ * its own room: block sizes of a real process on x64 fit this and no other tried layout (facts,
+ * windows-2026, D1). Inferred for x86 and for builds before 11.
  */
 #include "tests/images/segment_parts.h"
 
-#define ONE_BYTE_UNUSED 0x80u /* of the last byte */
+#define ONE_BYTE_UNUSED 0x80u /* in the last byte */
 #define EXTRA_PRESENT 0x4000u
 
 static uint64_t round_up(uint64_t value, uint64_t to)
@@ -28,7 +28,7 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) / to * to;
 }
 
-/* Chosen by place, not by turn: what is drawn may not differ between growth states. */
+/* Chosen by address: the random numbers drawn must not differ between growth states. */
 static uint64_t chance(const struct segment_model *model, uint64_t addr, uint64_t limit)
 {
 	uint64_t value = (addr ^ model->heap_key) * 0x9e3779b97f4a7c15;
@@ -51,7 +51,7 @@ static void put_extra(struct segment_model *model, uint64_t addr, uint64_t recor
 	image_put_ptr(model->image, addr + model->unit, record);
 }
 
-/* Bytes of the user's own that look like an extra: they lead nowhere. */
+/* Writes user bytes that look like an extra but point nowhere. */
 static void put_decoy(struct segment_model *model, const struct segment_block *block, uint64_t user)
 {
 	if (block->requested < 4 * model->unit || chance(model, user, 8))
@@ -60,7 +60,7 @@ static void put_decoy(struct segment_model *model, const struct segment_block *b
 	put_extra(model, end - 2 * model->unit, image_stack_record(model->image, 0));
 }
 
-/* A block with user flags and a settable value, but no interceptor. */
+/* Writes a block with user flags and a settable value, but without an interceptor. */
 static bool put_settable(struct segment_model *model, uint64_t addr, uint64_t end)
 {
 	if (addr + model->unit + 2 > end || chance(model, addr, 4))

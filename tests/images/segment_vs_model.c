@@ -1,19 +1,18 @@
 /*
- * A segment heap's variable-size allocator: subsegments cut into chunks, each with a header.
+ * A segment heap's variable-size allocator: subsegments divided into chunks, each with a header.
  *
  * Header: MemoryCost, UnsafeSize, UnsafePrevSize (in units, header included) and Allocated, XORed
  * with the chunk's address and HeapKey; then the byte EncodedSegmentPageOffset, XORed with the low
- * byte of the same, and the bit UnusedBytes [2+]. The page offset is that of the chunk in its
- * subsegment [inf]. A free chunk has a node of FreeChunkTree in place of the second part.
+ * byte of the same value, and the bit UnusedBytes [2+]. The page offset is the chunk's in its
+ * subsegment [inf]. A free chunk has a node of FreeChunkTree in place of the second part. The list
+ * of subsegments: each link is XORed with the address of its list entry [1]. Size covers the whole
+ * subsegment, including its header [inf].
  *
- * The list of subsegments: each link is XORed with the address of the list entry it stands in [1].
- * Size is the whole subsegment's, its header included [inf].
- *
- * From 26100 on the list and the tree are those of affinity slots. A map of references leads from
- * the context to the slots, and a subsegment's OwnerSlotRef back to its slot. Inferred: links are
- * XORed as before, OwnerSlotRef counts as the map's references do, VsContextOffset has the room of
- * the pointer that it replaced, and two places of the map can lead to one slot, for which
- * ContentionRemapCount stands.
+ * From 26100 on affinity slots have the list and the tree. A map of references leads from the
+ * context to the slots, and a subsegment's OwnerSlotRef back to its slot. Inferred: links are XORed
+ * as before; OwnerSlotRef has the unit of the map's references; VsContextOffset has the size of the
+ * pointer that it replaced; and two places of the map can refer to one slot, as the existence of
+ * ContentionRemapCount suggests.
  */
 #include <stdlib.h>
 
@@ -31,12 +30,12 @@
 
 struct chunk {
 	const struct vs_item *item; /* NULL: free */
-	uint32_t first, units; /* from the subsegment's start */
+	uint32_t first, units; /* units from the subsegment's start */
 };
 
-/* A list of subsegments with the tree of their free chunks. */
+/* List of subsegments, with the tree of their free chunks. */
 struct vs_slot {
-	uint64_t addr; /* 0 before 26100: the context has them */
+	uint64_t addr; /* 0 before 26100: the list and the tree are in the context */
 	uint64_t list, free_tree;
 	struct rb_nodes subsegments, free_chunks;
 };
@@ -44,14 +43,14 @@ struct vs_slot {
 struct vs_slots {
 	struct vs_slot at[MOST_SLOTS];
 	unsigned count;
-	unsigned used; /* the others have no subsegment */
+	unsigned used; /* number of slots that have subsegments */
 	uint64_t total_units, free_units;
 };
 
 struct subsegment {
 	struct vs_slot *slot;
 	uint64_t addr;
-	uint32_t units, next; /* next: the first unit that no chunk has */
+	uint32_t units, next; /* next: first unit after the last chunk */
 	size_t chunk_count;
 	struct chunk chunks[MOST_CHUNKS];
 };
@@ -68,11 +67,11 @@ void segment_vs_add_block(struct segment_model *model, const struct segment_bloc
 	uint32_t bytes = (block->requested + model->unit - 1) / model->unit * model->unit;
 	bytes += segment_tail_bytes(model, block, TAIL_WORD_PRESENT);
 	if (!segment_random(model, 8))
-		bytes += model->unit; /* what was left was too little for a chunk */
+		bytes += model->unit; /* the rest was too small for a chunk */
 	add_item(model, &(struct vs_item){.block = *block, .bytes = bytes});
 }
 
-/* Its last two bytes say what lies there. */
+/* The last two bytes of the chunk describe its content. */
 void segment_vs_add_subsegment(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	add_item(
@@ -88,7 +87,7 @@ static void add_chunk(struct subsegment *subsegment, const struct vs_item *item,
 	subsegment->next += units;
 }
 
-/* What is left becomes a free chunk, or part of the last one. */
+/* Makes the rest a free chunk, or a part of the last chunk. */
 static void fill_up(const struct segment_model *model, struct subsegment *subsegment)
 {
 	uint32_t left = subsegment->units - subsegment->next;
@@ -145,7 +144,7 @@ static void put_busy(
 	segment_tell(model, &item->block, user, usable + model->at->chunk.bytes);
 }
 
-/* Whole pages inside a big free chunk are given back; returns the bitmap of those that were not. */
+/* Decommits whole pages inside a big free chunk; returns the bitmap of the committed ones. */
 static uint64_t trim(
 	struct segment_model *model, const struct subsegment *subsegment, const struct chunk *chunk)
 {
@@ -163,7 +162,7 @@ static uint64_t trim(
 	return bits;
 }
 
-/* A chunk that was freed lies beside the free ones; Windows would have made them one. */
+/* Merges a freed chunk with its free neighbours, as Windows does. */
 static void join_free(struct subsegment *subsegment)
 {
 	size_t kept = 0;
@@ -230,7 +229,7 @@ static void write_subsegment(
 	put_subsegment_header(model, subsegment, bitmap);
 }
 
-/* ---- all of them */
+/* ---- all subsegments */
 
 static uint32_t item_units(const struct segment_model *model, const struct vs_item *item)
 {
@@ -266,8 +265,10 @@ static void link_all(struct segment_model *model, const struct vs_slot *slot)
 	}
 }
 
-/* Units left free before a chunk. An LFH subsegment begins a page: its slot's pointer keeps a count
- * in the low 12 bits. */
+/*
+ * Returns the units to leave free before a chunk. An LFH subsegment begins at a page, because its
+ * slot's pointer has a count in the low 12 bits.
+ */
 static uint32_t choose_gap(
 	struct segment_model *model, const struct subsegment *subsegment, bool is_for_lfh)
 {
@@ -313,7 +314,7 @@ static void make_slot(struct segment_model *model, struct vs_slot *slot)
 	slot->addr = segment_meta_by_ref(model, at->vs_slot.bytes);
 	slot->list = slot->addr + at->vs_slot.list;
 	slot->free_tree = slot->addr + at->vs_slot.free_tree;
-	/* Later builds of 26100 have the offset. */
+	/* Later builds of 26100 store an offset. */
 	bool is_offset = image_chance(model->image, "vs slots by offset", 2);
 	image_put_ptr(
 		model->image, slot->addr + at->vs_slot.context, is_offset ? slot->addr - vs : vs);

@@ -1,8 +1,7 @@
 /*
- * The user-mode stack trace database: facts, section 4.
- *
- * One reservation: the head with its buckets, then entries, growing up; the array that leads from
- * an index to its entry grows down from the end.
+ * The user-mode stack trace database: facts, section 4. It is one reservation. The head with its
+ * buckets comes first, then entries, growing up. The array from an index to its entry grows down
+ * from the end.
  */
 #include "tests/images/image_inside.h"
 
@@ -18,8 +17,8 @@ struct database {
 	struct image *image;
 	const struct made_nt_shape *shape;
 	uint64_t base, end;
-	uint64_t next; /* where the next entry goes */
-	uint64_t committed; /* as far as entries have memory */
+	uint64_t next; /* address of the next entry */
+	uint64_t committed; /* end of the committed memory for entries */
 	uint32_t index; /* of the last entry */
 	uint32_t lookups;
 };
@@ -27,7 +26,7 @@ struct database {
 static uint64_t new_entry(struct database *database, unsigned slots)
 {
 	struct image *image = database->image;
-	/* Freed entries hang in an SLIST by their frames, which x64 wants aligned. */
+	/* Freed entries are linked in an SLIST by their frames, which must be aligned on x64. */
 	uint64_t align = 2 * image_ptr_bytes(image);
 	uint64_t bytes = database->shape->trace_frames + (uint64_t)slots * image_ptr_bytes(image);
 	uint64_t entry = (database->next + align - 1) / align * align;
@@ -43,7 +42,7 @@ static uint64_t new_entry(struct database *database, unsigned slots)
 	return entry;
 }
 
-/* Nothing known says what the depth's slot holds when the depth is not there. */
+/* The sources do not define the content of the depth's slot if the depth is elsewhere. */
 static uint32_t other_depth(struct image *image, uint32_t low)
 {
 	switch (image_chance(image, "other depth", 5)) {
@@ -61,11 +60,11 @@ static void put_numbers(
 	struct image *image = database->image;
 	const struct made_nt_shape *shape = database->shape;
 	uint32_t index = database->index;
-	/* Often asked for; the counter stays at its most. */
+	/* Requested often; the counter saturates. */
 	uint64_t lookups = 1 + image_random(image, 1 + image_random(image, 5000));
 	uint64_t count = lookups < MOST_TRACE_COUNT ? lookups : MOST_TRACE_COUNT;
 	database->lookups += (uint32_t)lookups;
-	/* BlockDepth has 5 bits: of 32 frames it says 0. */
+	/* BlockDepth has 5 bits, so it is 0 for 32 frames. */
 	image_put(image, entry + shape->trace_count, count | (uint64_t)(slots & 31) << 11, 2);
 	image_put(image, entry + shape->trace_index_high, index >> 16, 2);
 	uint32_t low = index & 0xffff;
@@ -94,7 +93,7 @@ static void chain(struct database *database, uint64_t entry)
 static void add_stack(struct database *database, struct made_stack *stack)
 {
 	struct image *image = database->image;
-	/* An entry that was freed and taken anew has more slots than it needs. */
+	/* A reused entry has more slots than it needs. */
 	unsigned slots = stack->frame_count + (image_random(image, 10) == 0);
 	slots = slots < MOST_FRAMES ? slots : MOST_FRAMES;
 	stack->record = new_entry(database, slots);
@@ -107,7 +106,7 @@ static void add_stack(struct database *database, struct made_stack *stack)
 	chain(database, stack->record);
 }
 
-/* A freed entry hangs in the list of its depth, by what were its frames. */
+/* Adds a freed entry to the list of its depth, linked through its former frames. */
 static void add_freed(struct database *database)
 {
 	struct image *image = database->image;
@@ -122,7 +121,7 @@ static void add_freed(struct database *database)
 	image_put(image, entry + shape->trace_count, (uint64_t)slots << 11, 2);
 	image_put(image, entry + shape->trace_index, database->index & 0xffff, 2);
 	image_put(image, entry + shape->trace_index_high, database->index >> 16, 2);
-	/* x64 keeps a bit of its own beside the pointer. */
+	/* x64 keeps a flag in the low bit of the pointer. */
 	uint64_t own_bit = shape->bits == 64;
 	image_put_ptr(image, chain_at, image_get_ptr(image, list + next_at) & ~own_bit);
 	image_put_ptr(image, list + next_at, chain_at | own_bit);
@@ -162,12 +161,12 @@ static void put_head(struct database *database)
 	image_mark(image, "ust.record", side->stacks[0].record);
 }
 
-/* What Windows reserves when it is not told, or more as StackTraceDatabaseSizeInMb would ask for. */
+/* Returns Windows' default reservation, or a larger one, like StackTraceDatabaseSizeInMb. */
 static uint64_t database_bytes(const struct image *image, uint64_t head_bytes)
 {
 	uint64_t usual = image->bits == 64 ? 0x4000000 : 0x2000000;
 	uint64_t ptr = image->bits / 8;
-	/* Each stack, and one in 37 more that was freed: its head, slots, and its place in the array. */
+	/* One entry in 37 is a freed one. Each has a head, slots, and a place in the array. */
 	uint64_t most_entry = 0x20 + (MOST_FRAMES + 2) * ptr;
 	uint64_t entries = image->options.stack_count + image->options.stack_count / 37u + 2;
 	uint64_t wanted = head_bytes + entries * most_entry + 2 * (uint64_t)GRANULE_BYTES;
@@ -242,7 +241,7 @@ static void entry_count(struct image *image)
 	put_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
 }
 
-/* Some frames in the midst of stacks are in no code. */
+/* Makes some inner frames point outside code. */
 static void frames_wild(struct image *image)
 {
 	const struct side *side = image_at_side(image);

@@ -1,18 +1,19 @@
 /*
- * Stands in for dbghelp.dll and tells, in the place of names, what was asked of it.
+ * Replaces dbghelp.dll and returns its parameters in place of names.
  *
- * Every address is in a function that is called as the file this was loaded from, in line STAND_IN_LINE
- * (1) of a "file" that says, parted by bars: options, search path, image, size, base, and what the
- * callback answered when it was asked whether to stop. What it says of a module comes from the
- * environment: STAND_IN_TYPE is its kind of symbols (3, a PDB), STAND_IN_AGE the PDB's age (1), whose
- * GUID is 00112233-4455-6677-8899AABBCCDDEEFF; STAND_IN_UNMATCHED: that it does not match.
+ * Every address is in a function named after the file from which this DLL was loaded, in line
+ * STAND_IN_LINE (1) of a "file" whose name contains, separated by bars: options, search path,
+ * image, size, base, and the callback's answer to the question whether to stop. The environment
+ * describes a module: STAND_IN_TYPE is its kind of symbols (3, a PDB); STAND_IN_AGE is the PDB's
+ * age (1), whose GUID is 00112233-4455-6677-8899AABBCCDDEEFF; STAND_IN_UNMATCHED marks the PDB as
+ * unmatched.
  */
 #include <windows.h>
 
-/* What the header declares is not imported but made here. */
+/* This file defines the functions that the header declares as imports. */
 #undef DECLSPEC_IMPORT
 #define DECLSPEC_IMPORT
-/* Whose path found is of bytes in mingw's. */
+/* mingw declares its path parameter as bytes. */
 #define SymFindFileInPathW SymFindFileInPathW_of_mingw
 #include <dbghelp.h>
 #undef SymFindFileInPathW
@@ -26,9 +27,9 @@ static DWORD options;
 static PSYMBOL_REGISTERED_CALLBACK64 callback;
 static ULONG64 callback_context;
 
-/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the headers' are theirs */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): Microsoft's names differ */
 
-/* gcc makes calls of it. */
+/* gcc generates calls of it. */
 void *memset(void *to, int byte, size_t len)
 {
 	for (volatile char *at = to; len--; at++)
@@ -99,7 +100,7 @@ __declspec(dllexport) BOOL WINAPI SymRegisterCallbackW64(
 BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name, PVOID id, DWORD two,
 	DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked, PVOID context);
 
-/* Has served.pdb, of that GUID and age 1, behind one symbol path. */
+/* Finds served.pdb, with that GUID and age 1, in one symbol path. */
 __declspec(dllexport) BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name,
 	PVOID id, DWORD two, DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked,
 	PVOID context)

@@ -1,11 +1,11 @@
-/* A DLL where a stranger may have put one: it says so as soon as a process loads it. */
+/* A DLL in a place that a stranger can write to: it prints a line when a process loads it. */
 #include <windows.h>
 
 BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved);
 
 static char said[MAX_PATH + 20] = "PLANTED ";
 
-/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the headers' is theirs */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): Microsoft's names differ */
 BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved)
 {
 	DWORD len = 8, done;

@@ -1,6 +1,6 @@
 /*
- * A DLL that allocates, for programs that load and unload it. It wants an address of its own, which a
- * copy of it under another name wants too.
+ * A DLL that allocates, for programs that load and unload it. Its preferred address is also that of
+ * its copies under other names.
  */
 #include <windows.h>
 
@@ -11,11 +11,11 @@ __declspec(dllexport) __attribute__((noinline)) void *plug_keep(unsigned bytes)
 {
 	void *block = HeapAlloc(GetProcessHeap(), 0, bytes);
 
-	*(volatile char *)block = 1; /* the call is not the last thing */
+	*(volatile char *)block = 1; /* prevents a tail call */
 	return block;
 }
 
-/* Instead of the C library's start-up code, which would allocate too. */
+/* Replaces the C library's start-up code, which would allocate too. */
 BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved)
 {
 	(void)self;

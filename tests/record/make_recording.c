@@ -1,25 +1,25 @@
 /*
- * make_recording EVENTS FILE.hrec: writes what a text tells as a recording.
+ * make_recording EVENTS FILE.hrec: converts a text to a recording.
  *
- * A line is a word and its values, separated by blanks; numbers of heaps and addresses are hexadecimal, others
- * decimal. What was named is known by its name in the lines that follow:
+ * A line is a word and its values, separated by blanks; numbers of heaps and addresses are
+ * hexadecimal, others decimal. Later lines refer to named items by NAME:
  *
- *	process PID PARENT BITS START-MS WALL-MS SAMPLE ATTACHED IMAGE [addresses]
- *	module NAME BASE SIZE TIMESTAMP PATH
- *	stack NAME MODULE+OFFSET|ADDRESS ...
- *	heap NAME HANDLE
- *	kind NAME BYTES STACK|- HEAP|committed|reserved|mapped
- *	thread TID
- *	time MS
- *	alloc KIND [ADDRESS]
- *	free KIND NUMBER [STACK]
- *	start
- *	mark LABEL
- *	lost EVENTS
- *	flush
- *	stop            the writer dies here: what was not flushed is lost, and there is no end
+ *   process PID PARENT BITS START-MS WALL-MS SAMPLE ATTACHED IMAGE [addresses]
+ *   module NAME BASE SIZE TIMESTAMP PATH
+ *   stack NAME MODULE+OFFSET|ADDRESS ...
+ *   heap NAME HANDLE
+ *   kind NAME BYTES STACK|- HEAP|committed|reserved|mapped
+ *   thread TID
+ *   time MS
+ *   alloc KIND [ADDRESS]
+ *   free KIND NUMBER [STACK]
+ *   start
+ *   mark LABEL
+ *   lost EVENTS
+ *   flush
+ *   stop            the writer dies here: unflushed events are lost, and there is no end
  *
- * Status 0, or 1 and a line that says why not.
+ * Status 0, or 1 with a line that contains the reason.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@
 struct maker {
 	struct recorder *recorder;
 	const char *path;
-	struct table names; /* "kind NAME" and so on, to numbers */
+	struct table names; /* numbers by "kind NAME" and so on */
 	char *words[WORDS_MAX];
 	size_t count;
 	bool is_stopped;
@@ -214,7 +214,7 @@ static void make_stop(struct maker *maker)
 
 static const struct {
 	const char *word;
-	size_t least; /* words on the line */
+	size_t least; /* minimum number of words on the line */
 	void (*make)(struct maker *maker);
 } lines[] = {
 	{"process", 9, make_process},

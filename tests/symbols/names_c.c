@@ -1,8 +1,7 @@
 /*
- * A program in C whose return addresses and their names are known. It loads the DLL beside it.
- *
- * The build with OTHER_BUILD has the same code under other names: who takes them from its files for
- * the program without it shows them.
+ * A C program with known return addresses and names. It loads the DLL next to it. The build with
+ * OTHER_BUILD has equal code with other names: a reader that uses its files for the program without
+ * OTHER_BUILD shows the wrong names.
  */
 #define MODULE "names_c.exe"
 
@@ -60,7 +59,7 @@ NOINLINE void ends_here(int value)
 	note_last("last"); /* frame last 1 ends_here */
 }
 
-/* What follows it in the file must not get its last return address. */
+/* The function after it in the file must not get its last return address. */
 int main(int argc, char **argv)
 {
 	void *dll = LoadLibraryA("names_dll.dll");

@@ -1,5 +1,7 @@
-/* A DLL whose return addresses and their names are known. When it is stripped the names of what it
- * exports are left, and nothing else. */
+/*
+ * A DLL with known return addresses and names. When it is stripped, only the names of its exports
+ * are left.
+ */
 #define MODULE "names_dll.dll"
 
 #include "tests/symbols/names_note.h"
@@ -9,7 +11,7 @@ __declspec(dllexport) int dll_second(int value);
 #ifdef OWN_ENTRY
 int DllMainCRTStartup(void *self, unsigned reason, void *reserved);
 
-/* Instead of the C library's start-up code, which there is none of. */
+/* Replaces the C library's start-up code. */
 int DllMainCRTStartup(void *self, unsigned reason, void *reserved)
 {
 	(void)self;
@@ -19,7 +21,7 @@ int DllMainCRTStartup(void *self, unsigned reason, void *reserved)
 }
 #endif
 
-/* Not exported, and between two that are. */
+/* Not exported, and placed between two exported functions. */
 static NOINLINE int dll_hidden(int value)
 {
 	note("dll-hidden"); /* frame dll-hidden 1 dll_hidden */

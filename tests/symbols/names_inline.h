@@ -1,4 +1,4 @@
-/* Functions that are inlined where they are called, and are of another file. */
+/* Functions of another file that are inlined into their callers. */
 #ifndef TESTS_NAMES_INLINE_H
 #define TESTS_NAMES_INLINE_H
 

@@ -1,14 +1,15 @@
 /*
- * What the programs with names for tests share. They know no header of a C library, for clang's MSVC
- * target takes none of mingw's.
+ * Interface of the test programs with known names. It includes no header of a C library, because
+ * clang's MSVC target does not accept mingw's.
  *
- * A program says where it was called from: "note MARKER MODULE RVA", the last being the offset of a
- * return address from its module's base, in hexadecimal. What that address stands for is said by
- * comments in the sources, at the lines which the frames must show:
+ * A program prints the address from which it was called: "note MARKER MODULE RVA", where RVA is the
+ * offset of a return address from its module's base, in hexadecimal. Comments in the sources, at
+ * the lines that the frames must show, contain the expected frames of that address:
  *
- *	frame MARKER N FUNCTION
+ *   frame MARKER N FUNCTION
  *
- * N counts from 1, the innermost. All but the last are inlined. A FUNCTION of C++ has its parameters.
+ * N counts from 1, the innermost. All except the last are inlined. A FUNCTION of C++ has its
+ * parameters.
  */
 #ifndef TESTS_NAMES_NOTE_H
 #define TESTS_NAMES_NOTE_H
@@ -19,13 +20,15 @@ extern "C" {
 int printf(const char *format, ...);
 int fflush(void *file);
 __attribute__((noreturn)) void exit(int status);
-extern const char __ImageBase; /* the linker's: where the module begins */
+extern const char __ImageBase; /* start of the module, defined by the linker */
 #ifdef __cplusplus
 }
 #endif
 
-/* gcc makes no second version of such a function, which would have a name of its own; clang makes one where an argument
- * is a constant address. */
+/*
+ * Prevents gcc from making a second version of such a function with another name. clang makes one
+ * if an argument is a constant address.
+ */
 #ifdef __clang__
 #define NOINLINE __attribute__((noinline))
 #else
@@ -41,7 +44,9 @@ static NOINLINE void note(const char *marker)
 	fflush(0);
 }
 
-/* The call of it is the last instruction of its function: the return address lies behind. */
+/*
+ * Its call is the last instruction of the caller, so the return address lies after that function.
+ */
 static NOINLINE __attribute__((noreturn, unused)) void note_last(const char *marker)
 {
 	const char *from = (const char *)__builtin_return_address(0);

@@ -1,10 +1,11 @@
 /*
- * all_ways: gets memory in every way that ends in ntdll's heap, and keeps it. For each it says
+ * all_ways: allocates in every way that ends in ntdll's heap, and keeps the memory. It prints for
+ * each
  *
- *	way FUNCTION ADDRESS BYTES
+ *   way FUNCTION ADDRESS BYTES
  *
- * the function that called for it, where the memory is (inside a block, for some put something in
- * front of it), and how many bytes were asked for. Step 1: before; 2: after.
+ * the calling function, the address of the memory (inside a block, because some functions add a
+ * header), and the number of requested bytes. Step 1: before; 2: after.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static void say(const char *way, uintptr_t addr, size_t bytes)
 	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)len, &put, NULL);
 }
 
-/* What came of an expression is kept, and told. */
+/* Keeps the value of an expression and prints it. */
 #define WAY(name, bytes, expression)                                                               \
 	static NOINLINE void name(void)                                                            \
 	{                                                                                          \
@@ -37,7 +38,7 @@ static void say(const char *way, uintptr_t addr, size_t bytes)
 		say(#name, (uintptr_t)block, bytes);                                               \
 	}
 
-/* A function of a library that this program does not import, by its name. */
+/* Returns a function of a library that this program does not import, by its name. */
 static void *function(const wchar_t *library, const char *name)
 {
 	HMODULE module = LoadLibraryW(library);
@@ -56,7 +57,7 @@ typedef BSTR(WINAPI *sys_alloc_fn)(const OLECHAR *text, UINT units);
 typedef LPVOID(WINAPI *task_alloc_fn)(SIZE_T bytes);
 
 static HANDLE own_heap, plain_heap;
-/* What a C library makes of it is its own affair, and no compiler's. */
+/* volatile: the C library, not the compiler, decides what the call returns. */
 static volatile size_t no_bytes;
 
 WAY(way_malloc, 101, malloc(101))
@@ -88,7 +89,7 @@ WAY(way_rtl_realloc, 6021,
 WAY(way_sys_alloc, 46, ((sys_alloc_fn)function(L"oleaut32.dll", "SysAllocStringLen"))(NULL, 23))
 WAY(way_task_alloc, 124, ((task_alloc_fn)function(L"ole32.dll", "CoTaskMemAlloc"))(124))
 
-/* A thread that ends, and one that is on a fiber. */
+/* Allocates in a thread that ends, and in a thread on a fiber. */
 static DWORD WINAPI thread_main(LPVOID unused)
 {
 	(void)unused;
@@ -114,7 +115,7 @@ static void in_thread_and_fiber(void)
 	ConvertFiberToThread();
 }
 
-/* Inside ntdll: blocks that nobody above it asks for by name. */
+/* Makes ntdll allocate blocks internally. */
 static NOINLINE void inside_ntdll(void)
 {
 	static CRITICAL_SECTION sections[20];

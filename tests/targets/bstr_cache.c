@@ -1,6 +1,7 @@
 /*
- * Strings of COM. In each step after the first, use_string() takes 30 strings and frees all; then leak_string() takes 30.
- * With an argument oleaut32.dll is loaded after step 1, otherwise before.
+ * Strings of COM. In each step after the first, use_string() allocates 30 strings and frees all;
+ * then leak_string() allocates 30. With an argument oleaut32.dll is loaded after step 1, otherwise
+ * before.
  */
 #include "samples/step.h"
 

@@ -1,16 +1,17 @@
 /*
- * busy [THREADS [WHAT]]: several threads call the functions that a tracer hooks, all the time, and
- * check what they get; between two steps main calls leak_new(). For tracers that come and go meanwhile.
+ * busy [THREADS [WHAT]]: several threads continuously call the functions that a tracer hooks, and
+ * check the results; between two steps main calls leak_new(). For tracers that attach and detach
+ * meanwhile.
  *
- * Before step 1 main has called keep_old() 100 times for 1111 bytes each; before every later one
- * leak_new() 20 times for 2222 bytes, reallocated one block of keep_old()'s in move_old() to 3333 bytes
- * and freed another one. So step K (up to 51) has 102 - 2 K blocks of keep_old(), K - 1 of move_old()
- * and 20 K - 20 of leak_new(). It ends with status 0 when every thread has found every block as it had left it, and the
- * tracer's comings and goings have changed nothing that the program can see.
+ * Before step 1 main has called keep_old() 100 times for 1111 bytes each. Before every later step
+ * it calls leak_new() 20 times for 2222 bytes, moves one block of keep_old() to 3333 bytes in
+ * move_old(), and frees another one. So step K (up to 51) has 102 - 2 K blocks of keep_old(), K - 1
+ * of move_old() and 20 K - 20 of leak_new(). The status is 0 if every thread found every block
+ * unchanged and the tracer changed nothing that the program can observe.
  *
- * WHAT is "heap" or "virtual" for threads that only do that; else they do both. "resting": each rests for a
- * moment now and then, and leaves a processor to others. "locked": main holds the loader's lock during step 1, so
- * that no DLL can be loaded.
+ * WHAT is "heap" or "virtual" for threads that use only that memory; by default they use both.
+ * "resting": each thread sometimes sleeps briefly and frees its processor. "locked": main holds the
+ * loader's lock during step 1, so that no DLL can be loaded.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static unsigned next(struct worker *worker)
 	return worker->random >> 8;
 }
 
-/* Each block is filled with what its slot and size say. */
+/* Returns the fill byte of a block, which depends on its slot and size. */
 static unsigned char mark(unsigned slot, size_t bytes)
 {
 	return (unsigned char)(slot * 7 + bytes);
@@ -133,7 +134,7 @@ static NOINLINE void *move_old(void *block)
 	return step_leak(realloc(block, 3333));
 }
 
-/* What happens between two steps. It begins and ends with the same stack. */
+/* Work between two steps. It begins and ends with equal stacks. */
 static void go_on(unsigned step)
 {
 	for (volatile int i = 0; i < 20; i++) {

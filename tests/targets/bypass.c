@@ -1,10 +1,10 @@
 /*
- * Frees blocks past the tracer's hook, as ntdll of Windows 7 and 8 does where it has a free inlined, or calls what lies
- * behind RtlFreeHeap. Each step leaks 100 blocks of 48 bytes, and allocates 2000 blocks of 72 bytes, which it frees so.
- * Without a tracer it frees as usual.
+ * Frees blocks past the tracer's hook, as in ntdll of Windows 7 and 8, which inlines a free or
+ * calls the function below RtlFreeHeap. Each step leaks 100 blocks of 48 bytes, and allocates 2000
+ * blocks of 72 bytes, which it frees in this way. Without a tracer it frees normally.
  *
- *	bypass [STEPS]		do so many steps and end, instead of waiting after each
- *	bypass locked		has a second heap, whose lock another thread holds until the end
+ *   bypass [STEPS]   does STEPS steps and ends, instead of waiting after each
+ *   bypass locked    has a second heap, whose lock another thread holds until the end
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 typedef ULONG_PTR(WINAPI *free_fn)(void *heap, ULONG flags, void *block);
 
-/* Returns what the trampoline of RtlFreeHeap calls, or RtlFreeHeap. */
+/* Returns the target of the trampoline of RtlFreeHeap, or RtlFreeHeap. */
 static free_fn free_past_hook(void)
 {
 	const struct tracer_area *area = NULL;

@@ -1,11 +1,12 @@
 /*
- * callers: leaks from one place of each kind five times, at other depths of the stack: one stack a
- * kind, for it ends where it cannot be followed. Each kind has a function and a size of its own.
+ * callers: leaks five times from one place of each kind, at different depths of the stack. Each
+ * kind has one stack, because the stack ends where it cannot be unwound. Each kind has its own
+ * function and size.
  *
- *	in_window    100 bytes, in a window procedure that the system calls: under Wine from its Unix side
- *	bare_leak    200 bytes, by code of this image that has no unwind data
- *	in_code      300 bytes, below made code with a function table, all at one depth
- *	in_bare_code 400 bytes, below made code without one
+ *   in_window    100 bytes, in a window procedure that the system calls: under Wine from its Unix side
+ *   bare_leak    200 bytes, by code of this image that has no unwind data
+ *   in_code      300 bytes, below generated code with a function table, all at one depth
+ *   in_bare_code 400 bytes, below generated code without a function table
  */
 #include "samples/step.h"
 #include "tests/targets/code.h"
@@ -16,13 +17,13 @@ static HWND window;
 static char *code, *bare_code;
 void *(WINAPI *bare_allocate)(HANDLE, DWORD, SIZE_T);
 
-/* HeapAlloc(heap, 0, 200), called as any function does, but nothing says how to unwind it. */
+/* HeapAlloc(heap, 0, 200) by a normal function without unwind data. */
 void *bare_leak(HANDLE heap);
 __asm__(".text\n"
 	".globl bare_leak\n"
 	"bare_leak:\n"
 	"	subq $40, %rsp\n"
-	"	movq %rsp, (%rsp)\n" /* another word at each depth */
+	"	movq %rsp, (%rsp)\n" /* a different word at each depth */
 	"	xorl %edx, %edx\n"
 	"	movl $200, %r8d\n"
 	"	call *bare_allocate(%rip)\n"
@@ -50,7 +51,7 @@ static NOINLINE void call_at(unsigned depth)
 {
 	if (depth) {
 		call_at(depth - 1);
-		__asm__ volatile("" : : : "memory"); /* no jump instead of the call */
+		__asm__ volatile("" : : : "memory"); /* prevents a tail call */
 	} else {
 		SendNotifyMessageW(window, WM_APP, 0, 0);
 		step_leak(bare_leak(GetProcessHeap()));

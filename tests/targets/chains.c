@@ -1,14 +1,13 @@
 /*
- * chains: allocates in functions whose callers are known, and states both (stated.h). What lies between malloc and a function here is
- * the C library's. It is built with frame pointers and, as chains_fpo, optimised without them.
- *
- * Step K: every function has allocated K times.
+ * chains: allocates in functions whose callers are known, and states both (stated.h). Only the C
+ * library lies between malloc and these functions. It is built with frame pointers and, as
+ * chains_fpo, optimised without them. Step K: every function has allocated K times.
  */
 #include <malloc.h>
 
 #include "tests/targets/stated.h"
 
-/* Keeps a call from being the last thing of a function, which would become a jump. */
+/* Prevents a tail call. */
 #define STAY() __asm__ volatile("" ::: "memory")
 
 static const size_t bytes = 100;
@@ -53,7 +52,7 @@ static NOINLINE void in_recursion(unsigned left)
 	STAY();
 }
 
-/* A frame whose size is known only when it runs. */
+/* The size of its frame is known only at run time. */
 static NOINLINE void in_alloca(unsigned size)
 {
 	volatile char *room = alloca(size);
@@ -63,7 +62,7 @@ static NOINLINE void in_alloca(unsigned size)
 	room[size - 1] = 2;
 }
 
-/* One that is aligned anew. */
+/* Its frame is realigned. */
 static NOINLINE void in_aligned(void)
 {
 	volatile char room[256] __attribute__((aligned(64)));
@@ -82,7 +81,7 @@ static NOINLINE void in_large_frame(void)
 	room[sizeof(room) - 1] = 2;
 }
 
-/* Takes its arguments off the stack itself, in a 32-bit program. */
+/* In a 32-bit program it pops its own arguments. */
 static NOINLINE void WINAPI in_stdcall(int a, int b, int c, int d, int e)
 {
 	volatile int sum = a + b + c + d + e;
@@ -118,7 +117,7 @@ static NOINLINE struct large in_struct(struct large by_value)
 
 static bool is_compared;
 
-/* The C library calls it. */
+/* Called by the C library. */
 static NOINLINE int __cdecl in_callback(const void *a, const void *b)
 {
 	if (!is_compared) {
@@ -128,7 +127,7 @@ static NOINLINE int __cdecl in_callback(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Holds values in all registers that survive a call. */
+/* Keeps values in all callee-saved registers. */
 static NOINLINE int in_registers(int a, int b, int c, int d)
 {
 	int e = a * b, f = b * c, g = c * d, h = d * a;

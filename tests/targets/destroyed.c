@@ -1,6 +1,6 @@
 /*
- * Heaps that are created and destroyed, the next one where the last one was: one with blocks at step 1, none of them at
- * step 2, where it has been destroyed, and at step 3, where two more have been.
+ * Heaps that are created and destroyed, each at the address of the one before: step 1 has a heap
+ * with blocks. It is destroyed before step 2; two more heaps are made and destroyed before step 3.
  */
 #include "tests/targets/stated.h"
 

@@ -1,9 +1,9 @@
 /*
- * dumper PID FILE: writes a minidump of a process with the system's own MiniDumpWriteDump, with full
- * memory and the list of its regions, for hsnap -z to read.
- *
- * Wine's reads a process by 1 KiB or 8 bytes at a time, each time by way of its server: 42,000 times for a small program,
- * which takes minutes on a busy machine. So what DbgHelp calls to read is read_ahead().
+ * dumper PID FILE: writes a minidump of a process with the system's own MiniDumpWriteDump, with
+ * full memory and the list of its regions, for hsnap -z to read. Wine's version reads a process 1
+ * KiB or 8 bytes at a time, each time through its server: 42,000 times for a small program, which
+ * takes minutes on a busy machine. Therefore read_ahead() replaces the function that DbgHelp calls
+ * to read.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int fail(const char *what)
 	return 2;
 }
 
-/* Reads up to the end of 64 KiB, or of a page, and answers the next calls from that. */
+/* Reads up to the end of 64 KiB, or of a page, and answers the next calls from that buffer. */
 static BOOL WINAPI read_ahead(
 	HANDLE process, LPCVOID addr, LPVOID bytes, SIZE_T len, SIZE_T *read_len)
 {
@@ -51,8 +51,10 @@ static BOOL WINAPI read_ahead(
 	return TRUE;
 }
 
-/* Puts read_ahead() in the place of the function that a DLL imports ("PE Format", import address table). Without it the
- * DLL reads as it does. */
+/*
+ * Replaces a DLL's import by read_ahead() ("PE Format", import address table). If the import is not
+ * found, the DLL reads normally.
+ */
 static void hurry(HMODULE dll)
 {
 	char *base = (char *)dll;

@@ -1,5 +1,7 @@
-/* A known series of heap calls, each printed as it was made: the truth about an ETW log of it
- * (docs/etw-on-windows.md). "wait": it begins with Enter. */
+/*
+ * A known series of heap calls, each printed after it was made: the truth about an ETW log of it
+ * (docs/etw-on-windows.md). "wait": it starts when Enter is pressed.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,9 @@
 /*
- * every_block: allocates through each door to the heap and states every block (stated.h).
- *
- * Step 1: sizes from 0 to 3 MiB, also around those from which Wine's heaps make a block a large one; blocks that were moved,
- *         grown and shrunk.
- * Step 2: hundreds of blocks of few sizes, for which a heap with low fragmentation makes groups.
- * Step 3: every third block is freed.
- * Step 4: more blocks, in the gaps; then every fifth is freed.
+ * every_block: allocates through each door to the heap and states every block (stated.h). Step 1:
+ * sizes from 0 to 3 MiB, including sizes near the limit for large blocks in Wine's heaps; blocks
+ * that were moved, grown and shrunk. Step 2: hundreds of blocks of few sizes, which a heap with low
+ * fragmentation puts in groups. Step 3: every third block is freed. Step 4: more blocks, in the
+ * gaps; then every fifth is freed.
  */
 #include "tests/targets/stated.h"
 
@@ -18,7 +16,7 @@ enum door {
 	DOOR_LOCAL,
 	DOOR_MOVEABLE,
 	DOOR_GLOBAL,
-	/* Heaps of the program's own: their blocks are known without exception. */
+	/* Heaps of the program's own: all their blocks are known. */
 	DOOR_PRIVATE,
 	DOOR_FIXED,
 	DOOR_UNLOCKED,
@@ -29,7 +27,7 @@ enum door {
 };
 
 #define OWN_HEAPS DOOR_PRIVATE
-#define FIXED_BYTES_MAX 70000 /* of one block in a heap with a maximum */
+#define FIXED_BYTES_MAX 70000 /* maximum for one block in a heap with a maximum size */
 
 static const char *const door_names[DOORS] = {"process", "malloc", "local", "moveable", "global",
 	"private", "fixed", "unlocked", "many", "large", "moved"};
@@ -94,7 +92,7 @@ static void allocate_sizes(void)
 
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		for (enum door door = 0; door <= DOOR_UNLOCKED; door++) {
-			/* An empty block of these is another thing on each system. */
+			/* The meaning of an empty block of these doors differs between systems. */
 			if ((door >= DOOR_LOCAL && door <= DOOR_GLOBAL && !sizes[i]) ||
 				(door == DOOR_FIXED && sizes[i] > FIXED_BYTES_MAX))
 				continue;
@@ -103,7 +101,10 @@ static void allocate_sizes(void)
 	}
 }
 
-/* A block is large from 0x7eff8 bytes on in a 32-bit heap of Wine, from 0xfeff0 on in a 64-bit one, with its head. */
+/*
+ * Wine makes a block large from 0x7eff8 bytes on in a 32-bit heap and from 0xfeff0 on in a 64-bit
+ * one, including its head.
+ */
 static void allocate_large(void)
 {
 	static const unsigned from[] = {0x7efd8, 0xfefd0};
@@ -174,7 +175,7 @@ static void state_all(unsigned long step)
 			bytes[block->is_moved] += block->bytes;
 			count[block->is_moved]++;
 			state("block %llX %zu %s\n", addr, block->bytes, door_names[block->door]);
-		} else if (block->freed_at == step) { /* nothing was allocated since */
+		} else if (block->freed_at == step) { /* the address was not allocated again */
 			state("gone %llX %s\n", addr, door_names[block->door]);
 		}
 	}

@@ -1,8 +1,7 @@
 /*
- * Ends while it holds the lock of its process heap, as each process of Windows does: RtlExitUserProcess takes it before it
- * ends the other threads. 50 blocks of 100 bytes are live.
- *
- *	exit_locked
+ * exit_locked: ends while it holds the lock of its process heap, like each process of Windows:
+ * RtlExitUserProcess takes the lock before it ends the other threads. 50 blocks of 100 bytes are
+ * live.
  */
 #include <windows.h>
 

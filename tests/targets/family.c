@@ -2,21 +2,21 @@
  * family WHAT [ARG...]: starts itself again, for hsnap run --children to follow.
  *
  *   tree N      prints "tree N pid P", keeps a block of (N + 1) * 1000 bytes, and starts tree N - 1 if N
- *               is not 0; its status is 10 + N, or 99 when the child's was not as it should be
- *   stay N      as tree, but prints "stay N pid P" when it has its block, and the last one, with N 0, waits
- *               for ever
- *   orphan      starts a child that waits for this one's end, and then keeps a block of 4321 bytes
- *               and prints "after the end"; its own status is 5
- *   ended       ends a child that has never run, and one that waits for ever; status 0
- *   many T N    T threads start N children each and check that each has a status of its own; prints
- *               how many had
- *   raw         starts tree 0 by ntdll's function itself, whose first thread is not asked to be suspended;
+ *               is not 0; its status is 10 + N, or 99 if the child's status was wrong
+ *   stay N      like tree, but prints "stay N pid P" once it has its block, and the last process, with
+ *               N 0, waits forever
+ *   orphan      starts a child that waits for its parent's end, and then keeps a block of 4321 bytes
+ *               and prints "after the end"; the parent's status is 5
+ *   ended       ends a child that has never run, and a child that waits forever; status 0
+ *   many T N    T threads start N children each and check that each has its own status; prints the
+ *               number of correct ones
+ *   raw         starts tree 0 by ntdll's function itself, without requesting a suspended first thread;
  *               its status
- *   closed      starts a child that nobody may open; its status, which is 8
- *   abandon     starts a child suspended, prints "abandoned P T", its process and thread, and leaves it
- *               so; its own status is 5
- *   revive P T  resumes such a one; its status is the child's, which is 7, or 97
- *   steps       as a sample: before each step but the first it starts a child and waits for its end
+ *   closed      starts a child that denies all access; its status, which is 8
+ *   abandon     starts a child suspended, prints "abandoned P T", its process and thread, and exits
+ *               without resuming it; the parent's status is 5
+ *   revive P T  resumes such a child; its status is the child's, which is 7, or 97
+ *   steps       like a sample: before each step except the first it starts a child and waits for its end
  *   end N       has the status N
  */
 #include <stdio.h>
@@ -34,11 +34,10 @@ static NOINLINE void keep_block(size_t bytes)
 }
 
 /*
- * Starts this program with other arguments.
- *
- * Where setup/wine may not switch random addresses off, one start in some thousands fails under Wine 8:
- * the new process is gone before it has come to its first instruction, which CreateProcessW() calls an
- * internal error. Nothing of it was there for hsnap to see; so it is started once more.
+ * Starts this program with other arguments. Where setup/wine cannot disable random addresses, one
+ * start in some thousands fails under Wine 8: the new process exits before its first instruction,
+ * and CreateProcessW() reports an internal error. hsnap could not see such a process, so it is
+ * started once more.
  */
 static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security,
 	PROCESS_INFORMATION *info)
@@ -60,7 +59,7 @@ static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *secu
 	return ok;
 }
 
-/* The same: a handle of the process, or NULL. */
+/* Like create(), but returns a handle of the process, or NULL. */
 static HANDLE start(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security)
 {
 	PROCESS_INFORMATION info;
@@ -134,7 +133,7 @@ static int after(HANDLE parent)
 	return 0;
 }
 
-/* Of a child that was ended from outside, whether it ran or not. */
+/* Ends a child from outside, whether or not it has run. */
 static bool ends(DWORD flags)
 {
 	HANDLE process = start("wait", flags, NULL);
@@ -248,7 +247,7 @@ static int start_raw(void)
 	return (int)finish(process);
 }
 
-/* An empty list of who may do what: nobody may do anything. */
+/* Starts a child with an empty access list, which denies all access. */
 static int start_closed(void)
 {
 	SECURITY_DESCRIPTOR nobody;
@@ -293,7 +292,7 @@ static int steps(void)
 	return 0;
 }
 
-/* The argument at this place, or what stands for it when there is none. */
+/* Returns the argument with this index, or the default value if it is missing. */
 static int number_at(int at, int argc, char **argv, int otherwise)
 {
 	return at < argc ? (int)strtol(argv[at], NULL, 10) : otherwise;

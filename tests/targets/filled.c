@@ -1,6 +1,6 @@
 /*
- * Blocks of which is known what they hold. "block SIZE ADDRESS" is printed of each; then "ready PID". It ends when a line
- * comes.
+ * Blocks with known content. It prints "block SIZE ADDRESS" for each; then "ready PID". It ends
+ * when a line is read.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #define NOINLINE __attribute__((noinline))
 
 struct object {
-	const void *methods; /* 16 bytes behind session_methods, as of a C++ class */
-	const char *middle; /* in the block of text */
+	const void *methods; /* 16 bytes after session_methods, like a virtual table of C++ */
+	const char *middle; /* points into the block of text */
 	void (*code)(void);
 	uint64_t number;
 	char name[16];

@@ -1,7 +1,8 @@
 /*
- * Allocates once through each of several doors to the heap, by callers whose frames differ in form, and prints for each
- * "chain FUNCTION CALLER ...", innermost first up to main or the thread's function. It is built for 32 bits with and
- * without frame pointers: tests/e2e_frames32.t. With the word "hide" its rules for unwinding cannot be read.
+ * Allocates once through each of several doors to the heap, by callers whose frames differ in form.
+ * It prints "chain FUNCTION CALLER ..." for each, innermost first up to main or the thread's
+ * function. It is built for 32 bits with and without frame pointers: tests/e2e_frames32.t. With the
+ * argument "hide" its unwind rules are unreadable.
  */
 #include <malloc.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@ static HANDLE own_heap;
 
 typedef void door(unsigned bytes);
 
-/* What follows the call keeps it from becoming a jump. */
+/* The test after the call prevents a tail call. */
 static inline void keep(void *block)
 {
 	if (!block)
@@ -129,7 +130,7 @@ static NOINLINE void __fastcall as_fastcall(unsigned bytes, door *by)
 	zero = 0;
 }
 
-/* Its arguments are pushed between calls. */
+/* The compiler pushes its arguments between calls. */
 static NOINLINE unsigned with_arguments(door *by, unsigned a, unsigned b, unsigned c, unsigned d,
 	unsigned e, unsigned f, unsigned g)
 {
@@ -138,7 +139,7 @@ static NOINLINE unsigned with_arguments(door *by, unsigned a, unsigned b, unsign
 	return c + d * e + f * g + zero;
 }
 
-/* Its frame's size is not known. */
+/* Its frame has no fixed size. */
 static NOINLINE void with_alloca(door *by, unsigned bytes)
 {
 	volatile char *room = __builtin_alloca(bytes + zero);
@@ -153,7 +154,7 @@ static NOINLINE void use(volatile char *room, unsigned bytes)
 	room[bytes - 1] = 1;
 }
 
-/* Its frame is aligned to more than its caller's. */
+/* Its frame has a stricter alignment than its caller's. */
 static NOINLINE void with_alignment(door *by, unsigned bytes)
 {
 	__attribute__((aligned(64))) volatile char room[128];
@@ -170,7 +171,7 @@ __attribute__((force_align_arg_pointer)) static NOINLINE void with_realignment(
 	zero = 0;
 }
 
-/* More than the guard page: the prologue calls a function. */
+/* Larger than the guard page: the prologue calls a function. */
 static NOINLINE void with_large_frame(door *by, unsigned bytes)
 {
 	volatile char room[50000];
@@ -184,7 +185,7 @@ struct large {
 	unsigned words[20];
 };
 
-/* It is handed where its value goes. */
+/* Receives the address of its return value. */
 static NOINLINE struct large with_structure(door *by, unsigned bytes)
 {
 	struct large value = {{bytes}};
@@ -194,7 +195,7 @@ static NOINLINE struct large with_structure(door *by, unsigned bytes)
 	return value;
 }
 
-/* More values than registers, EBP among these where it is free. */
+/* Uses more values than registers, including EBP if it is free. */
 static NOINLINE unsigned with_registers(door *by, unsigned bytes)
 {
 	unsigned a = zero + 1, b = zero + 2, c = zero + 3, d = zero + 4, e = zero + 5;
@@ -239,7 +240,7 @@ static NOINLINE int __cdecl compare(const void *a, const void *b)
 	return *(const char *)a - *(const char *)b;
 }
 
-/* The C library calls back. */
+/* The C library calls the allocating function. */
 static NOINLINE void with_callback(door *by)
 {
 	char letters[2] = {'b', 'a'};
@@ -258,7 +259,7 @@ static NOINLINE BOOL WINAPI once(PINIT_ONCE init, PVOID parameter, PVOID *contex
 	return zero == 0;
 }
 
-/* And the system. */
+/* The system calls the allocating function. */
 static NOINLINE void with_system(door *by)
 {
 	static INIT_ONCE init = INIT_ONCE_STATIC_INIT;
@@ -267,7 +268,7 @@ static NOINLINE void with_system(door *by)
 	zero = 0;
 }
 
-/* Its call begins with the last byte of a page. */
+/* Its call instruction begins at the last byte of a page. */
 void across_pages(door *by);
 
 __asm__(".text\n"
@@ -288,7 +289,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".cfi_endproc\n");
 
-/* The system calls it wherever the thread was: its stack ends there. */
+/* The system calls it at any place of the thread, so its stack ends there. */
 static NOINLINE void CALLBACK apc(ULONG_PTR by)
 {
 	((door *)by)(75);

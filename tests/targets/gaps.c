@@ -1,7 +1,7 @@
 /*
- * gaps [N]: makes N blocks (1000 unless said) as samples/many_blocks.c does, then looks at the clock all
- * the time on a thread of its own, and says how long it did not get to: before each step but the first
- * comes "gap NNN us", the longest time between two looks since the step before.
+ * gaps [N]: makes N blocks (default 1000) like samples/many_blocks.c, then reads the clock
+ * continuously on a thread of its own. Before each step except the first it prints "gap NNN us",
+ * the longest time between two readings since the step before.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define CHAINS 1000
 #define DIGITS 10
 
-static volatile LONGLONG longest; /* in the clock's ticks */
+static volatile LONGLONG longest; /* in clock ticks */
 
 static NOINLINE void *right(unsigned path, unsigned digits, size_t bytes);
 

@@ -1,4 +1,4 @@
-/* Adds 16 MiB of memory for itself at each step, all of it in use: private bytes that a test knows. */
+/* Commits and uses 16 MiB more memory at each step: a known amount of private bytes. */
 #include <stdlib.h>
 
 #include "samples/step.h"

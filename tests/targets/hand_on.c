@@ -1,9 +1,9 @@
 /*
- * hand_on THREADS ROUNDS: so many threads hand blocks to each other through a few places, as fast as they can. All are
- * of one size and at one of a few addresses, which are soon another thread's, and all of one shard of the tracer's
- * table. A round frees what lies in a place, or puts a block there.
- *
- * Step 1: before; 2: each has done its rounds, all blocks are freed, and "made N" says how many there were.
+ * hand_on THREADS ROUNDS: THREADS threads pass blocks to each other through a few places, as fast
+ * as they can. All blocks have one size and one of a few addresses, which another thread soon
+ * reuses, and all addresses are in one shard of the tracer's table. A round frees the block of a
+ * place, or puts a block there. Step 1: before; 2: each thread has done its rounds and all blocks
+ * are freed, and "made N" is the number of blocks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define THREADS_MAX 64
 
 static PVOID volatile places[PLACES];
-static HANDLE heaps[HEAPS]; /* of places in turn: threads seldom wait for one */
+static HANDLE heaps[HEAPS]; /* of places in turn: threads rarely wait for a heap's lock */
 static unsigned long rounds;
 static volatile LONG made;
 
@@ -45,14 +45,14 @@ static DWORD WINAPI hand_on(LPVOID seed)
 			count++;
 			block = InterlockedExchangePointer(place, make(heap));
 		}
-		if (block) /* or else nobody was faster */
+		if (block) /* NULL if another thread was faster */
 			HeapFree(heap, 0, block);
 	}
 	InterlockedExchangeAdd(&made, count);
 	return 0;
 }
 
-/* What is not chosen stays allocated: there is room for the next blocks where those lie that are. */
+/* Rejected blocks stay allocated, so that the chosen addresses are free for the next blocks. */
 static void choose_addresses(HANDLE heap)
 {
 	void *chosen[ADDRS];

@@ -1,11 +1,9 @@
 /*
- * hook_cases: calls the heap's functions in odd ways, and prints what they answered, one line for each
- * call: with a tracer they must answer what they answer without. When there is one, it is asked after
- * each case what it knows of the block; where that is wrong the line "table: ..." follows, and the
- * exit status is 9.
- *
- * Some cases are what only a broken program does (freeing twice, by a wrong heap, a wild pointer): Wine
- * refuses them and goes on. Each case leaves nothing behind.
+ * hook_cases: calls the heap's functions in unusual ways, and prints one line with the results of
+ * each call. With a tracer the results must be equal to those without. If a tracer is present, the
+ * program checks its entry of the block after each case; a mismatch prints the line "table: ..."
+ * and sets the exit status to 9. Some cases are errors (double free, wrong heap, wild pointer):
+ * Wine refuses them and continues. Each case frees all its blocks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +40,7 @@ static void say(const char *format, ...)
 	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)len, &put, NULL);
 }
 
-/* The answer, and the error that was left behind. */
+/* Prints the result and the last error. */
 static void answer(const char *what, unsigned long long value)
 {
 	DWORD error = GetLastError();
@@ -57,7 +55,7 @@ static void wrong(const char *what, const char *why)
 	status = 9;
 }
 
-/* The tracer knows the block: so large, of this heap, asked for somewhere below this function. */
+/* Checks that the tracer knows the block with this size and heap, allocated below this function. */
 static void known(
 	const char *what, const void *block, uint64_t bytes, HANDLE of, const void *function)
 {
@@ -182,7 +180,7 @@ static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
 	longjmp(back, 1);
 }
 
-/* Fails, and raises an exception where that is asked for; the block lives on. */
+/* Fails, and raises an exception if the flags request it; the block stays live. */
 static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
 {
 	freed_in_handler = HeapAlloc(heap, 0, 444);
@@ -201,8 +199,10 @@ static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
 		HeapFree(heap, 0, freed_in_handler);
 }
 
-/* What the real heap raises goes through the hook to whoever catches it; Wine raises nothing for the
- * flag of a heap. */
+/*
+ * An exception of the real heap passes through the hook to its handler. Wine raises no exception
+ * for the flag of a heap.
+ */
 static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 {
 	PVOID handler = AddVectoredExceptionHandler(1, on_exception);
@@ -222,13 +222,13 @@ static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 
 static NOINLINE void *deeper(int bytes)
 {
-	volatile char room[5000]; /* deeper than the call that was left */
+	volatile char room[5000]; /* deeper than the call that longjmp left */
 
 	room[0] = 0;
 	return step_leak(HeapAlloc(heap, 0, (SIZE_T)bytes + (SIZE_T)room[0]));
 }
 
-static void *jump_to[5]; /* of __builtin_setjmp() */
+static void *jump_to[5]; /* for __builtin_setjmp() */
 
 static LONG WINAPI on_exception_jump(EXCEPTION_POINTERS *exception)
 {
@@ -237,7 +237,7 @@ static LONG WINAPI on_exception_jump(EXCEPTION_POINTERS *exception)
 	return EXCEPTION_CONTINUE_SEARCH;
 }
 
-/* A jump that unwinds nothing leaves the guard behind, until the next call that is less deep. */
+/* A jump without unwinding leaves the guard set until the next call that is less deep. */
 static NOINLINE void jumping(void)
 {
 	PVOID handler = AddVectoredExceptionHandler(1, on_exception_jump);
@@ -261,11 +261,11 @@ static void exceptions(void)
 	answer("destroy", HeapDestroy(strict));
 }
 
-/* ---------------------------------------------------------------- code without an image */
+/* ---------------------------------------------------------------- code outside images */
 
 static void *made_in_callback, *freed_in_callback;
 
-/* The tracer asks for it while it unwinds: what it allocates and frees then must not be lost. */
+/* The tracer calls this while it unwinds: blocks allocated and freed here must not be lost. */
 static NOINLINE PRUNTIME_FUNCTION CALLBACK describe(DWORD64 pc, PVOID context)
 {
 	static RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
@@ -370,7 +370,7 @@ static void registers(void)
 
 /* ---------------------------------------------------------------- the DLL, the end */
 
-/* Loaded twice it is there once; freed too often it stays. */
+/* Loading it twice keeps one copy; freeing it too often does not unload it. */
 static NOINLINE void dll(void)
 {
 	wchar_t path[MAX_PATH];
@@ -406,7 +406,7 @@ static NOINLINE void WINAPI at_the_end(PVOID image, DWORD reason, PVOID reserved
 		TerminateProcess(GetCurrentProcess(), (UINT)status);
 }
 
-/* Where the linker collects the callbacks that run before main and after it. */
+/* The linker collects the callbacks that run before and after main in this section. */
 __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = at_the_end;
 
 int main(void)

@@ -1,10 +1,9 @@
 /*
- * llvm_stand_in: speaks as llvm-symbolizer does, where there is none. Asked about an address in a file it
- * says as the function what the file begins with, of an image that names a PDB what that begins with,
- * and as the line the address; or, when STAND_IN_ANSWERS names a file, about files whose names end with
- * STAND_IN_FOR what stands there behind the address, as the true one has printed it, and of others
- * nothing. STAND_IN_MODE: "hang", "die" or "babble" after the first
- * answer. STAND_IN_PID: a file to write its process id into.
+ * llvm_stand_in: replaces llvm-symbolizer. For an address in a file it prints as the function the
+ * first word of the file, or, for an image that names a PDB, the first word of the PDB; as the line
+ * it prints the address. If STAND_IN_ANSWERS names a file, it prints the recorded answers from
+ * there for files whose names end with STAND_IN_FOR, and nothing for others. STAND_IN_MODE: "hang",
+ * "die" or "babble" after the first answer. STAND_IN_PID: a file to write its process id into.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #define LINE_BYTES 4000
 
-static char *contents; /* of STAND_IN_ANSWERS */
+static char *contents; /* contents of STAND_IN_ANSWERS */
 
 static const char *env(const char *name)
 {
@@ -23,7 +22,7 @@ static const char *env(const char *name)
 	return value ? value : "";
 }
 
-/* The first bytes of a file, which is opened as LLVM does: others may delete it meanwhile. */
+/* Reads the first bytes of a file. It opens the file like LLVM: others may delete it meanwhile. */
 static size_t read_start(const char *path, char *bytes, size_t size)
 {
 	wchar_t wide[LINE_BYTES];
@@ -59,7 +58,7 @@ static void read_answers(void)
 	(void)fclose(file);
 }
 
-/* The PDB that an image names, or NULL. */
+/* Returns the PDB that an image names, or NULL. */
 static const char *pdb_in(const char *bytes, size_t len)
 {
 	for (size_t i = 0; i + 30 < len; i++) {
@@ -69,7 +68,7 @@ static const char *pdb_in(const char *bytes, size_t len)
 	return NULL;
 }
 
-/* What a file, or its PDB, begins with: a word. */
+/* Reads the first word of a file or of its PDB. */
 static void look(const char *path, char *word, size_t size)
 {
 	char bytes[4096];
@@ -84,7 +83,7 @@ static void look(const char *path, char *word, size_t size)
 			bytes);
 }
 
-/* What was recorded about an address in a file. */
+/* Prints the recorded answer for an address in a file. */
 static void say_recorded(const char *path, unsigned long long addr)
 {
 	size_t len = strlen(path), known = strlen(env("STAND_IN_FOR"));

@@ -1,12 +1,13 @@
 /*
- * lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options that nobody may look into,
- * or that everybody may read and nobody change; waits as samples do; at the end the key goes.
+ * lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options that denies all
+ * access, or with "read" permits only reading. It waits like samples and deletes the key at the
+ * end.
  */
 #include "samples/step.h"
 
 #define ROOT "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 
-/* Everybody has these rights to the key, and no others. */
+/* Gives Everyone these rights to the key, and no others. */
 static int allow(HKEY key, REGSAM access)
 {
 	SID everybody = {SID_REVISION, 1, {SECURITY_WORLD_SID_AUTHORITY}, {SECURITY_WORLD_RID}};

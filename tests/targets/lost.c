@@ -1,14 +1,14 @@
 /*
- * Blocks that something leads to, or nothing does, in known ways. Each has a size of its own; what is to be said of it is
- * printed, a line each:
+ * Blocks that are reachable or lost in known ways. Each has a unique size. It prints the expected
+ * result of each, one per line:
  *
- *	block SIZE held|interior|lost
- *	block SIZE lost-with SIZE
- *	circle SIZE SIZE	one of the two is lost, the other with it
+ *   block SIZE held|interior|lost
+ *   block SIZE lost-with SIZE
+ *   circle SIZE SIZE        one of the two is lost, the other with it
  *
- * All are made on a thread that has ended, so that no stack has old copies of their addresses; then "ready PID". It ends
- * when a line comes. In a 64-bit process they have addresses above 4 GiB: below, numbers that modules have in their data are
- * taken for pointers by chance.
+ * A thread that has ended allocated all blocks, so no stack contains old copies of their addresses.
+ * Then it prints "ready PID" and ends when a line is read. In a 64-bit process the blocks lie above
+ * 4 GiB: below, numbers in the data of modules could be mistaken for pointers.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include <windows.h>
 
 #define NOINLINE __attribute__((noinline))
-#define DEEP 60000 /* bytes of a stack that is not in use any more */
+#define DEEP 60000 /* bytes of stack that are no longer in use */
 #define MASK ((uintptr_t)0x5555aaaa5555aaaa)
 
 static void *volatile kept, *volatile tree, *volatile other_heap, *volatile stacked,
@@ -29,7 +29,7 @@ static volatile uintptr_t hidden;
 static volatile LONG is_running, is_over;
 static HANDLE blocks_heap;
 
-/* A block with room for three pointers, and what is to be said of it. */
+/* Allocates a block with room for three pointers; `said` is its expected result. */
 static NOINLINE void **make(size_t bytes, const char *said)
 {
 	void **block = HeapAlloc(blocks_heap, HEAP_ZERO_MEMORY, bytes);
@@ -77,7 +77,7 @@ static NOINLINE void make_held(void)
 		ExitProcess(3);
 	printf("block 1041 held\n");
 	block[1] = make(1042, " held");
-	/* In a DLL's data: what the C library has for whoever wants the command line. */
+	/* In a DLL's data: the C library's pointer to the command line. */
 	*(void **)(void *)GetProcAddress(GetModuleHandleA("msvcrt.dll"), "_acmdln") =
 		make(1151, " held");
 	for_tls = make(1051, " held");
@@ -85,7 +85,7 @@ static NOINLINE void make_held(void)
 	stacked = make(1091, " held");
 }
 
-/* Writes the address of a block to a file, and maps the file so that it can be read alone. */
+/* Writes the address of a block to a file, and maps the file read-only. */
 static NOINLINE void map_file_of(void *block)
 {
 	char folder[MAX_PATH], path[MAX_PATH];
@@ -102,7 +102,7 @@ static NOINLINE void map_file_of(void *block)
 		ExitProcess(5);
 }
 
-/* A section that is mapped twice, once to be written. */
+/* Maps a section twice, once writable. */
 static NOINLINE void make_mapped(void)
 {
 	HANDLE section =
@@ -130,7 +130,7 @@ static DWORD WINAPI do_nothing(void *unused)
 	return 0;
 }
 
-/* Its block is in a register, and nowhere else. */
+/* Keeps the address of its block only in a register. */
 static DWORD WINAPI hold_in_register(void *unused)
 {
 	void *block = make(1081, " held");
@@ -144,7 +144,7 @@ static DWORD WINAPI hold_in_register(void *unused)
 	return 0;
 }
 
-/* Leaves the address of a block far below where the stack is in use then. */
+/* Leaves the address of a block far below the later stack pointer. */
 static NOINLINE void leave_below(void)
 {
 	void *volatile words[DEEP / sizeof(void *)];
@@ -162,7 +162,7 @@ static void run(LPTHREAD_START_ROUTINE routine)
 	CloseHandle(thread);
 }
 
-/* A thread that waits for long, far above what it left. */
+/* A waiting thread, whose stack pointer is far above the address that it left. */
 static DWORD WINAPI wait_above(void *unused)
 {
 	(void)unused;
@@ -175,7 +175,10 @@ static DWORD WINAPI wait_above(void *unused)
 
 #define RESERVED_MAX 1000
 
-/* Returns a heap above 4 GiB: what is free below is taken until the heap is there. In a 32-bit process, the process heap. */
+/*
+ * Returns a heap above 4 GiB: reserves all free memory below. In a 32-bit process, returns the
+ * process heap.
+ */
 static HANDLE high_heap(void)
 {
 	static void *reserved[RESERVED_MAX];
@@ -216,7 +219,7 @@ int main(void)
 	threads[1] = CreateThread(NULL, 0, wait_above, NULL, 0, NULL);
 	while (is_running < 2)
 		Sleep(1);
-	for (int i = 0; i < 3; i++) /* Wine frees a thread's stack when another has ended */
+	for (int i = 0; i < 3; i++) /* Wine frees a thread's stack when another thread has ended */
 		run(do_nothing);
 	TlsSetValue(tls, for_tls);
 	FlsSetValue(fls, for_fls);

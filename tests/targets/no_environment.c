@@ -1,7 +1,8 @@
-/* Runs a program with no environment at all, and returns its exit status:
+/*
+ * Runs a program with an empty environment, and returns its exit status:
  *
  *   no_environment PROG [ARG...]   PROG by its full path
- *   no_environment                 prints the names of the variables it has itself
+ *   no_environment                 prints the names of its own variables
  */
 #include <stdio.h>
 #include <wchar.h>
@@ -16,7 +17,10 @@ static void print_names(void)
 	FreeEnvironmentStringsW(all);
 }
 
-/* What follows the first word of our own line: none of our paths has a quote in it. */
+/*
+ * Returns the rest of this program's command line after the first word; none of the tests' paths
+ * contains a quote.
+ */
 static wchar_t *rest(wchar_t *line)
 {
 	wchar_t *end = *line == L'"' ? wcschr(line + 1, L'"') + 1 : line + wcscspn(line, L" ");

@@ -1,8 +1,9 @@
 /*
- * no_slots: takes every TLS slot that a thread has in its own block (64 of them) while the loader starts the program, so that
- * the tracer finds none; then, in each step, starts 8 threads at once, 5 times, which end within the step. Each thread leaks
- * 10 blocks of 300 bytes, moves a block to 5000 bytes, leaks one of 1 MiB, for which a heap asks the system for memory, and
- * has its neighbour's blocks come and go besides.
+ * no_slots: takes every TLS slot of a thread's own block (64 of them) while the loader starts the
+ * program, so that the tracer finds none. Then, in each step, it starts 8 threads at once, 5 times,
+ * which end within the step. Each thread leaks 10 blocks of 300 bytes, moves a block to 5000 bytes,
+ * and leaks one of 1 MiB, for which a heap allocates from the system. It also allocates and frees
+ * blocks together with its neighbour.
  */
 #include "tests/targets/stated.h"
 
@@ -12,7 +13,7 @@
 #define LEAKED_BYTES 300
 #define MOVED_BYTES 5000
 #define LARGE_BYTES (1 << 20)
-#define SLOTS 64 /* of a thread's block: TLS_MINIMUM_AVAILABLE */
+#define SLOTS 64 /* in a thread's block: TLS_MINIMUM_AVAILABLE */
 
 static DWORD last_slot;
 

@@ -1,24 +1,24 @@
 /*
- * odd WHAT [ARG...]: a program that does one unusual thing, for hsnap run to cope with.
+ * odd WHAT [ARG...]: does one unusual thing that hsnap run must handle.
  *
  *   threads    prints whether the loader initialises the program in main's own thread
- *   early      ends with status 33 before main, while the loader is at work
+ *   early      ends with status 33 before main, during the loader's work
  *   arguments  prints each argument in brackets
  *   raise      a failing reallocation raises an exception, which is caught; then 100 times
- *              leak_after() keeps 777 bytes; the block of 1000 bytes lives on
- *   adjacent   two heaps get 200 blocks of 200000 bytes each, in turn: their parts lie side by side
- *   broken N   has a heap that no walk can make sense of, waits as samples do, and ends with status N
- *   closed     lets nobody open its process, then waits as samples do
- *   slow       waits for step 1 before main, while the loader is at work; keep_block() has 1000 bytes
+ *              leak_after() keeps 777 bytes; the block of 1000 bytes stays live
+ *   adjacent   two heaps get 200 blocks of 200000 bytes each, alternately: their parts are adjacent
+ *   broken N   has a damaged heap that no walk can read, waits like samples, and ends with status N
+ *   closed     denies all access to its process, then waits like samples
+ *   slow       waits for step 1 before main, during the loader's work; keep_block() has 1000 bytes
  *              before step 2
- *   pseudo     ends with status 21, with 3 blocks of 1000 bytes, by TerminateProcess() with the handle that every
- *              process has of itself
- *   handle     the same with a handle that is good for nothing else
- *   detach     the same by ExitProcess() under the loader's lock, where a thread is being taken leave of
- *   other      the same after it has ended a process that is not its own, which must not be taken for its end
+ *   pseudo     ends with status 21, with 3 blocks of 1000 bytes, by TerminateProcess() with the
+ *              pseudo handle of its own process
+ *   handle     like pseudo, with a handle that has no other right
+ *   detach     like pseudo, by ExitProcess() under the loader's lock, while a thread is detached
+ *   other      like pseudo, after it ended another process, which must not be mistaken for its own end
  *   race       four threads and main end the process at the same moment, with status 17
- *   crowd      from when it is traced, a thread that is there before main holds the loader's lock and begins
- *              others, which wait for it; when main is there, it ends the process with status 18
+ *   crowd      while it is traced, a thread from before main holds the loader's lock and starts other
+ *              threads, which wait for the lock; when main runs, the process ends with status 18
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@
 
 #include "samples/step.h"
 
-#define CROWD 100 /* threads that are begun after main */
-#define CROWD_MAX 2000 /* in all: main may want the lock, too, and never come */
+#define CROWD 100 /* threads started after main */
+#define CROWD_MAX 2000 /* in total: main may be waiting for the lock and never run */
 
 static DWORD attach_thread;
 static jmp_buf raise_to;
@@ -85,7 +85,7 @@ static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 		CloseHandle(CreateThread(NULL, 0, begin_crowd, NULL, 0, NULL));
 }
 
-/* Where the linker collects the callbacks that run before main. */
+/* The linker collects the callbacks that run before main in this section. */
 __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = on_loader;
 
 static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
@@ -112,7 +112,7 @@ static int raise_and_go_on(void)
 	AddVectoredExceptionHandler(1, on_exception);
 	if (!setjmp(raise_to)) {
 		HeapReAlloc(GetProcessHeap(), HEAP_GENERATE_EXCEPTIONS, block, 0x7ffffffffff0);
-		return 4; /* nothing was raised */
+		return 4; /* no exception was raised */
 	}
 	for (int i = 0; i < 100; i++)
 		leak_after();
@@ -152,7 +152,7 @@ static int race_to_the_end(void)
 	exit(17);
 }
 
-/* An empty list of who may do what: nobody may do anything. */
+/* Sets an empty access list, which denies all access. */
 static int close_doors(void)
 {
 	SECURITY_DESCRIPTOR nobody;
@@ -174,7 +174,7 @@ static int come_slowly(void)
 	return 0;
 }
 
-/* A heap of its own that no walk can make sense of. */
+/* Damages a heap of its own so that no walk can read it. */
 static int break_heap(int status)
 {
 	HANDLE heap = HeapCreate(0, 0, 0);
@@ -186,7 +186,7 @@ static int break_heap(int status)
 	return status;
 }
 
-/* Ends itself once more, this time another one; false when it could not. */
+/* Starts this program again and ends it; returns false on failure. */
 static bool end_other(const char *program)
 {
 	STARTUPINFOA startup = {.cb = sizeof(startup)};
@@ -203,7 +203,7 @@ static bool end_other(const char *program)
 	return status == 22;
 }
 
-/* 21 where nothing has ended it, -1 for a way that is not of these. */
+/* Ends the process; returns 21 if that failed, or -1 for an unknown way. */
 static int end_by(const char *how, const char *program)
 {
 	static const char *const ways[] = {"pseudo", "handle", "detach", "other"};

@@ -1,7 +1,7 @@
 /*
- * overrun: a program that damages its own heap. It has 100 blocks of 1016 bytes in a heap of its own; before step 2 it writes
- * 16 bytes past the end of block 51. All 100 stay allocated. With their heads they have 1024 bytes, which no heap of Wine
- * rounds up: the head of the next block is written over.
+ * overrun: damages its own heap. It has 100 blocks of 1016 bytes in its own heap; before step 2 it
+ * writes 16 bytes past the end of block 51. All 100 stay allocated. With their heads they have 1024
+ * bytes, which no heap of Wine rounds up, so the write damages the head of the next block.
  */
 #include "tests/targets/stated.h"
 
@@ -36,5 +36,5 @@ int main(void)
 		((volatile char *)blocks[50])[i] = 'A';
 	state_all();
 	state_step(2);
-	ExitProcess(0); /* nothing more is done with that heap */
+	ExitProcess(0); /* the damaged heap is not used again */
 }

@@ -1,6 +1,6 @@
 /*
- * own_flags [N]: prints the global flags that its own environment block has, as 8 hexadecimal digits;
- * makes N heaps; prints how many it has, as the system counts them; then waits as samples do.
+ * own_flags [N]: prints the global flags of its own environment block as 8 hexadecimal digits;
+ * makes N heaps; prints the number of heaps that the system counts; then waits like samples.
  */
 #include <stdio.h>
 #include <stdlib.h>

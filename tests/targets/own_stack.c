@@ -1,8 +1,9 @@
 /*
- * Blocks that are allocated on stacks that the thread's block (TEB) does not name, as coroutine libraries do it. In each
- * step after the first, leak_on_own() <- run_on_own() is called 2,000 times for 4,321 bytes on each of three stacks: in
- * the program's data, in a block of a heap, and in memory from VirtualAlloc(). From step 3 to 4 the last is freed and
- * made anew, smaller. "step K pid P" as samples/step.h has it.
+ * Blocks allocated on stacks that the thread's block (TEB) does not describe, as in coroutine
+ * libraries. In each step after the first, leak_on_own() <- run_on_own() is called 2,000 times for
+ * 4,321 bytes on each of three stacks: in the program's data, in a block of a heap, and in memory
+ * from VirtualAlloc(). Between steps 3 and 4 the last stack is freed and replaced by a smaller one.
+ * Prints "step K pid P" like samples/step.h.
  */
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static NOINLINE void leak_on_own(void)
 static NOINLINE void run_on_own(void)
 {
 	leak_on_own();
-	__asm__ volatile("" ::: "memory"); /* no jump in place of the call */
+	__asm__ volatile("" ::: "memory"); /* prevents a tail call */
 }
 
 static NOINLINE void switch_to(char *stack, size_t bytes)

@@ -1,8 +1,7 @@
 /*
- * What the tracer in this process knows of a block: for programs that compare it with what they did.
- *
- * Reads the tracer's area as hsnap does, but from inside, and in one thread while no other one
- * allocates. Without a tracer there is nothing to compare: own_table() is NULL.
+ * Access to the entries of the tracer in this process, for programs that compare them with their
+ * own calls. Reads the tracer's area like hsnap, but from inside, and in one thread while no other
+ * thread allocates. Without a tracer own_table() returns NULL.
  */
 #ifndef TESTS_OWN_TABLE_H
 #define TESTS_OWN_TABLE_H
@@ -20,8 +19,10 @@ static inline const struct tracer_area *own_table(void)
 	return tracer ? (const void *)GetProcAddress(tracer, TRACER_EXPORT) : NULL;
 }
 
-/* The entry of an address, or NULL. Shards are searched from end to end: nothing is assumed of how
- * they are filled. */
+/*
+ * Returns the entry of an address, or NULL. Shards are searched from end to end, without
+ * assumptions about their order.
+ */
 static inline const struct tracer_block *own_table_find(
 	const struct tracer_area *area, const void *addr)
 {
@@ -46,7 +47,7 @@ static inline const struct tracer_stack *own_table_stack(
 	return (const void *)(uintptr_t)(area->stacks + (uint64_t)tracer_block_stack(block) * 8);
 }
 
-/* Does the stack pass through the function that begins at this address? */
+/* Returns true if the stack passes through the function that begins at this address. */
 static inline bool own_table_is_by(
 	const struct tracer_area *area, const struct tracer_block *block, const void *function)
 {
@@ -63,7 +64,7 @@ static inline bool own_table_is_by(
 	return false;
 }
 
-/* Pages of that kind that are known to lie in [from, to), in bytes. */
+/* Returns the bytes of recorded pages of that kind in [from, to). */
 static inline uint64_t own_table_virtual(
 	const struct tracer_area *area, uint32_t kind, uint64_t from, uint64_t to)
 {

@@ -1,11 +1,11 @@
 /*
- * peek PID: what a tracer has changed in another process, as seen from outside:
+ * peek PID: prints a tracer's changes to another process, as observed from outside:
  *
- *   ntdll N        bytes of ntdll's code that are not as in this process
+ *   ntdll N        bytes of ntdll's code that differ from this process
  *   space N        bytes of address space in use
- *   state N sum M  of the tracer's area, if its DLL is there, and a checksum of all of the area
- *   suspended N    threads that are suspended
- *   handle N       the lowest number that is free for its next handle: it rises as handles are lost
+ *   state N sum M  of the tracer's area, if its DLL is loaded, and a checksum of the whole area
+ *   suspended N    number of suspended threads
+ *   handle N       lowest free number for its next handle: it rises if handles leak
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static unsigned char *read_all(HANDLE process, const void *addr, size_t len)
 	return bytes;
 }
 
-/* Wine and Windows have system DLLs at the same place in every process. */
+/* Wine and Windows load system DLLs at the same address in every process. */
 static void print_ntdll(HANDLE process)
 {
 	const unsigned char *ours = (const unsigned char *)GetModuleHandleW(L"ntdll.dll");
@@ -65,7 +65,7 @@ static void print_space(HANDLE process)
 	printf("space %llu\n", used);
 }
 
-/* The same file, only to find the export in. */
+/* Loads a copy of the DLL to find the offset of its export. */
 static size_t area_offset(HANDLE process, HMODULE module)
 {
 	wchar_t path[1024];
@@ -121,7 +121,9 @@ static void print_suspended(DWORD pid)
 	printf("suspended %u\n", suspended);
 }
 
-/* Wine 8 counts no handles of another process; this one is closed again. */
+/*
+ * Wine 8 cannot count the handles of another process; so this duplicates one and closes it again.
+ */
 static void print_handle(HANDLE process)
 {
 	HANDLE self = GetCurrentProcess(), theirs = NULL;

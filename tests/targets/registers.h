@@ -1,9 +1,7 @@
 /*
- * Calls a function with all the registers that a call has to leave as they are full of patterns, and
- * rounding modes that no compiler sets, and says how many of them have changed.
- *
- * x64 calling convention, Microsoft Learn: RBX, RBP, RDI, RSI, R12 to R15, XMM6 to XMM15, the control
- * words of SSE and of the x87.
+ * Calls a function with patterns in all callee-saved registers and with rounding modes that no
+ * compiler sets, and counts the registers that changed. x64 calling convention, Microsoft Learn:
+ * RBX, RBP, RDI, RSI, R12 to R15, XMM6 to XMM15, the control words of SSE and of the x87.
  */
 #ifndef TESTS_REGISTERS_H
 #define TESTS_REGISTERS_H
@@ -17,11 +15,17 @@ struct registers {
 	uint16_t x87, unused;
 };
 
-/* Calls with these registers, and says what is in them then; the result. */
+/*
+ * Calls the function with these registers, stores the registers after the call, and returns the
+ * result.
+ */
 void *call_with(const struct registers *given, struct registers *found, const void *function,
 	const uint64_t arguments[4]);
 
-/* The frame: 32 bytes for the called one, where found is at 32, what this one has to leave from 48 on. */
+/*
+ * The frame: 32 bytes for the called function, found at 32, and this function's saved registers
+ * from 48 on.
+ */
 __asm__(".text\n"
 	".macro put_xmm\n"
 	"	.irp n, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
@@ -69,7 +73,7 @@ __asm__(".text\n"
 	"	ret\n"
 	".seh_endproc\n");
 
-/* The result is put into *result. */
+/* Stores the result in *result; returns the number of changed registers. */
 static inline unsigned call_and_compare(void **result, const void *function, const void *a1,
 	uint64_t a2, const void *a3, uint64_t a4)
 {
@@ -81,7 +85,7 @@ static inline unsigned call_and_compare(void **result, const void *function, con
 	for (unsigned i = 0; i < 28; i++)
 		given.words[i] = 0x0101010101010101 * (i + 1);
 	*result = call_with(&given, &found, function, arguments);
-	changed = (found.mxcsr & ~0x3fu) != given.mxcsr; /* but for what has happened meanwhile */
+	changed = (found.mxcsr & ~0x3fu) != given.mxcsr; /* ignoring the exception flags */
 	changed += found.x87 != given.x87;
 	for (unsigned i = 0; i < 28; i++)
 		changed += found.words[i] != given.words[i];

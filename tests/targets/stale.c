@@ -1,7 +1,8 @@
 /*
- * Loses blocks after many have come and gone, so that their addresses stand in memory that nobody has written since. Blocks
- * of odd sizes are lost, those of even sizes are held, from a table. The argument says what is written in a block: "all"
- * of it, or the first "word" alone, so that the rest is as it was. Then "ready PID", and the end when a line comes.
+ * Loses blocks after many others were freed, so that their addresses remain in memory that was not
+ * overwritten. Blocks of odd sizes are lost; blocks of even sizes are held by a table. The argument
+ * selects the written part of a block: "all" of it, or the first "word" only, so that the rest
+ * keeps its old contents. Then it prints "ready PID" and ends when a line is read.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /*
- * Statements of a target about its own memory, for tests/lib/Cell.pm, one a line. Numbers are decimal, addresses and handles
- * hexadecimal. All statements before a "step" line are true at that step:
+ * Statements of a target about its own memory, for tests/lib/Cell.pm, one per line. Numbers are
+ * decimal, addresses and handles hexadecimal. All statements before a "step" line are true at that
+ * step:
  *
- *	block ADDR BYTES DOOR		a live block, and how it was allocated
- *	gone ADDR DOOR			no block is there
- *	whole HANDLE DOOR		the heap's blocks are the blocks of this door
- *	sum FUNCTION BYTES BLOCKS	live blocks with this function on their stacks
- *	chain FUNCTION CALLER...	the program's functions on those stacks, innermost first
- *	heaps COUNT			heaps as the system counts them
+ *   block ADDR BYTES DOOR      a live block, and how it was allocated
+ *   gone ADDR DOOR             no block is there
+ *   whole HANDLE DOOR          the heap's blocks are the blocks of this door
+ *   sum FUNCTION BYTES BLOCKS  live blocks with this function on their stacks
+ *   chain FUNCTION CALLER...   the program's functions on those stacks, innermost first
+ *   heaps COUNT                heaps as the system counts them
  *
  * Statements allocate nothing: the buffer is static.
  */
@@ -20,7 +21,7 @@
 
 #include "samples/step.h"
 
-/* No copies of a function under other names: a stack has it by its own. */
+/* Prevents copies of a function under other names, so that a stack shows its own name. */
 #ifndef __clang__
 #undef NOINLINE
 #define NOINLINE __attribute__((noinline, noipa))
@@ -55,7 +56,7 @@ __attribute__((format(__MINGW_PRINTF_FORMAT, 1, 2))) static void state(const cha
 	stated_len += len > 0 ? (size_t)len : 0;
 }
 
-/* Prints what was stated and "step K pid P", and waits; false when the target is to end. */
+/* Prints the statements and "step K pid P", and waits; returns false if the target must end. */
 static inline bool state_step(unsigned long step)
 {
 	state_flush();

@@ -1,8 +1,9 @@
 /*
- * steady [STATUS]: a program whose blocks stay as they are, and that tells at each step how it is. It has 40 blocks of
- * 500 bytes of keep_small() and 3 of 70000 of keep_large(), as a list, and a range of virtual memory. Before each step
- * every one of its threads allocates and frees in a heap; "changed N" says how many bytes of ntdll's code are not as they
- * were at its start, "step K pid P" that all threads have done so. It ends with STATUS.
+ * steady [STATUS]: keeps its blocks unchanged, and prints its state at each step. It has 40 blocks
+ * of 500 bytes of keep_small() and 3 of 70000 of keep_large(), as a list, and a range of virtual
+ * memory. Before each step every one of its threads allocates and frees in a heap. "changed N"
+ * counts the bytes of ntdll's code that differ from the program's start; "step K pid P" follows
+ * when all threads are done. It ends with STATUS.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static DWORD WINAPI work(void *argument)
 	return 0;
 }
 
-/* ntdll's code, as long as it may be read. */
+/* Returns the readable part of ntdll's code. */
 static const unsigned char *code(SIZE_T *bytes)
 {
 	const unsigned char *base = (const unsigned char *)GetModuleHandleW(L"ntdll.dll");

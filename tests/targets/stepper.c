@@ -1,8 +1,9 @@
 /*
- * stepper "SCRIPT..." N PROGRAM [ARG...]: leads a sample through N steps from a batch file, which cannot
- * talk to a program that runs. Each time the program says "step K pid P" (samples/step.h) it runs
- * "cmd /c SCRIPT... K P" to its end, and lets the program go on; after step N the program meets the end
- * of its input. What it says is passed on. The status is the program's, or 2 if it did not come to step N.
+ * stepper "SCRIPT..." N PROGRAM [ARG...]: leads a sample through N steps from a batch file, which
+ * cannot communicate with a running program. Each time the program prints "step K pid P"
+ * (samples/step.h), stepper runs "cmd /c SCRIPT... K P" to its end and lets the program continue.
+ * After step N the program's input ends. The program's output is forwarded. The status is the
+ * program's, or 2 if it did not reach step N.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #define LINE_SIZE 1024
 
-/* The words after the first COUNT of our own line, as they were typed. */
+/* Returns the words after the first COUNT of this program's command line, unchanged. */
 static char *line_after(char *line, int count)
 {
 	while (count--) {
@@ -23,7 +24,10 @@ static char *line_after(char *line, int count)
 	return line;
 }
 
-/* Starts a line, with our streams where the given ones are NULL; its process, or NULL. */
+/*
+ * Starts a command line, with this program's streams where the given ones are NULL. Returns its
+ * process, or NULL.
+ */
 static HANDLE start(char *line, HANDLE in, HANDLE out)
 {
 	STARTUPINFOA startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};
@@ -52,7 +56,7 @@ static DWORD wait_for(HANDLE process)
 	return status;
 }
 
-/* A pipe of which a program inherits one end; ours is the other one. */
+/* Opens a pipe; the program inherits one end, and `ours` is the other. */
 static BOOL open_pipe(HANDLE *from, HANDLE *to, HANDLE *ours)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
@@ -61,7 +65,7 @@ static BOOL open_pipe(HANDLE *from, HANDLE *to, HANDLE *ours)
 	       SetHandleInformation(*ours, HANDLE_FLAG_INHERIT, 0);
 }
 
-/* The next line without its end; FALSE at the end of what the program says. */
+/* Reads the next line without its end; returns FALSE at the end of the program's output. */
 static BOOL read_line(HANDLE from, char *line)
 {
 	size_t len = 0;

@@ -1,22 +1,24 @@
 /*
- * stress THREADS ROUNDS SEED: so many threads allocate, reallocate and free each other's blocks, of
- * three heaps, while one more loads and unloads libraries: until a line comes in, at most so many times
- * each. Then it says what is left:
+ * stress THREADS ROUNDS SEED: THREADS threads allocate, reallocate and free each other's blocks, of
+ * three heaps, while one more thread loads and unloads libraries. They run until a line is read,
+ * but do at most ROUNDS rounds each. Then the program prints
  *
- *	made FUNCTION COUNT BYTES
+ *   made FUNCTION COUNT BYTES
  *
- * for each function that allocated what is live. Step 1: before; 2: when all threads have ended; 3:
+ * for each function that allocated live blocks. Step 1: before; 2: when all threads have ended; 3:
  * when all blocks are freed.
  *
- * stress THREADS ROUNDS SEED PLUG EVENTS: the same again and again, and at every step no thread is at work.
- * Libraries that come and go are PLUG, a copy of plug.dll, which allocates; further threads create,
- * use and destroy heaps, commit and decommit memory, and start a child process that says "child". Before an even step
- * each does its rounds and states what it does in the file EVENTS, as tests/lib/Replay.pm reads it,
- * with each step as a mark "step K"; time stands still. Before an odd one they go on until a line comes in, and only
- * what is left of that is stated, which goes before the next time. Last come numbers on standard output, the same in every run.
+ * stress THREADS ROUNDS SEED PLUG EVENTS: repeats this, and at every step no thread is at work. The
+ * libraries are PLUG, a copy of plug.dll, which allocates. Further threads create, use and destroy
+ * heaps, commit and decommit memory, and start a child process that prints "child". Before an even
+ * step each thread does its rounds and states its calls in the file EVENTS, in the format of
+ * tests/lib/Replay.pm, with each step as a mark "step K"; time stands still. Before an odd step
+ * they run until a line is read, and only the remaining blocks are stated, which are freed before
+ * the next step. At the end it prints numbers that are equal in every run.
  *
- * A block is somebody's only while it is out of its slot, so no two threads touch one at a time. A free is stated
- * before it is done, an allocation after it: the order of what is stated is right for each address.
+ * A thread owns a block only while the block is out of its slot, so no two threads touch it at a
+ * time. A free is stated before the call, an allocation after it, so that the statements are in the
+ * right order for each address.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@
 #define SLOTS 4096
 #define BYTES_MAX 600
 #define EVENTS_MAX 400000
-#define LOOPS_STATED 20 /* of threads that do more than exchange blocks */
+#define LOOPS_STATED 20 /* rounds of threads that do more than exchange blocks */
 
 struct block {
 	uint32_t maker, bytes, kind, check;
@@ -70,7 +72,7 @@ static void state(
 	events[at] = (struct event){type, stack, addr, bytes, heap, GetCurrentThreadId()};
 }
 
-/* Each of them a place of its own that allocates. */
+/* Functions with different allocating places. */
 #define MAKERS(X)                                                                                  \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define COUNT 16
@@ -127,7 +129,7 @@ static uint32_t next_random(uint64_t *random)
 	return (uint32_t)(*random >> 33);
 }
 
-/* What is about to be freed or reallocated. */
+/* Checks a block before it is freed or reallocated. */
 static void look(const struct block *block)
 {
 	if (block->check != ~block->maker)
@@ -161,7 +163,7 @@ static void one_round(uint64_t *random)
 		return;
 	}
 	block = InterlockedExchangePointer((PVOID volatile *)slot, block);
-	if (block) /* somebody was faster */
+	if (block) /* NULL if another thread was faster */
 		drop(block);
 }
 
@@ -177,7 +179,7 @@ static DWORD WINAPI work(LPVOID seed)
 	for (unsigned long i = 0; (i < rounds || is_endless()) && !is_over; i++) {
 		one_round(&random);
 		if (is_endless() && i % 64 == 0)
-			Sleep(1); /* who looks at it has to run, too */
+			Sleep(1); /* lets the checking threads run */
 	}
 	InterlockedDecrement(&working);
 	return 0;
@@ -197,7 +199,7 @@ static DWORD WINAPI load_and_unload(LPVOID unused)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what comes with a file of events */
+/* ---------------------------------------------------------------- with a file of events */
 
 static bool goes_on(unsigned loops)
 {
@@ -220,7 +222,7 @@ static DWORD WINAPI plug_and_unplug(LPVOID unused)
 			blocks[k] = keep(100 + k);
 			state("alloc", blocks[k], 100 + k, "plug_keep", NULL);
 		}
-		/* One stays when it is stated. */
+		/* One block stays while calls are stated. */
 		for (unsigned k = is_stated; k < 8; k++) {
 			state("free", blocks[k], 0, NULL, NULL);
 			HeapFree(GetProcessHeap(), 0, blocks[k]);

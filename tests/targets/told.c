@@ -1,18 +1,18 @@
 /*
- * told FILE WHAT [ARG...]: writes into FILE, which may be "-" for standard output, what it was given by
- * whoever started it. UTF-8.
+ * told FILE WHAT [ARG...]: writes what its parent process passed on into FILE, in UTF-8; "-" is
+ * standard output.
  *
  *   env NAME     the variable's value, or "unset"
- *   folder       the current one
+ *   folder       the current folder
  *   image        its own path
- *   streams      of which kind standard input, output and error are; then the first line of input, and
+ *   streams      the kinds of standard input, output and error; then the first line of input, and
  *                the words "out" and "err" into the others
  *   exit STATUS  nothing: ends with the status, decimal, up to 32 bits
  *   status LINE  starts the command line and writes the status of the program, hexadecimal
- *   closed LINE  the same for a program that has no standard streams
- *   console LINE the same in a console of its own, where Ctrl-C does not end it
+ *   closed LINE  like status, for a program that has no standard streams
+ *   console LINE like status, in a new console, where Ctrl-C does not end it
  *   ctrl EVENT   raises Ctrl-C (0) or Ctrl-Break (1) for all in its console, waits until its own handler
- *                has seen it, and ends with status 55 + EVENT; 56 + EVENT * 10 when that cannot be
+ *                has seen it, and ends with status 55 + EVENT, or 56 + EVENT * 10 on failure
  */
 #include <stdbool.h>
 #include <stdio.h>

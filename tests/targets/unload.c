@@ -1,13 +1,10 @@
 /*
- * unload PLUG OTHER: modules that come and go. PLUG and OTHER are copies of plug.dll under different
- * names.
- *
- * Step 1: PLUG is loaded, and 10 blocks of 1000 bytes were allocated by it.
- * Step 2: at the same place of the program 5 more; then PLUG was unloaded, OTHER was loaded at its
- *         address and allocated 7 blocks of 2000 bytes, and PLUG, loaded again elsewhere, 3 of 500.
- * Step 3: PLUG and OTHER were unloaded.
- * Where they were is said in a line each before the step: "same 1" when OTHER had PLUG's address, "again
- * 1" when PLUG had another one then.
+ * unload PLUG OTHER: loads and unloads modules. PLUG and OTHER are copies of plug.dll under
+ * different names. Step 1: PLUG is loaded and has allocated 10 blocks of 1000 bytes. Step 2: it
+ * allocated 5 more from the same place of the program. Then PLUG was unloaded, OTHER was loaded at
+ * its address and allocated 7 blocks of 2000 bytes, and PLUG, loaded again elsewhere, allocated 3
+ * of 500. Step 3: PLUG and OTHER were unloaded. Before the step it prints "same 1" if OTHER had
+ * PLUG's address, and "again 1" if PLUG then had another address.
  */
 #include <stdio.h>
 

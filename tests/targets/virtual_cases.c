@@ -1,22 +1,23 @@
 /*
- * virtual_cases: takes memory from the system by VirtualAlloc in all ways, and gives it back in all ways;
- * then views of sections, and what takes memory from the system by itself: modules, heaps, fibers, threads.
+ * virtual_cases: allocates memory by VirtualAlloc in all ways, and frees it in all ways. Views of
+ * sections follow, and then modules, heaps, fibers and threads, which allocate memory from the
+ * system themselves.
  *
- * First it says where its functions are:
+ * First it prints the addresses of its functions:
  *
- *	function NAME ADDR
+ *   function NAME ADDR
  *
- * Then for each case it says what there must be, waits as samples do ("step K pid P"), and frees
+ * Then for each case it prints the expected ranges, waits like samples ("step K pid P"), and frees
  * everything:
  *
- *	case NAME
- *	pages KIND ADDR BYTES FUNCTION
- *	cannot WHAT
+ *   case NAME
+ *   pages KIND ADDR BYTES FUNCTION
+ *   cannot WHAT
  *
- * KIND is committed, reserved or mapped; FUNCTION is who made it so. Nothing else may be there that a
- * function of the program has taken. What is said has been compared with VirtualQuery; a difference
- * is told in a line "wrong ...". "cannot" is what this system refuses, and what is said does without.
- * Numbers are hexadecimal.
+ * KIND is committed, reserved or mapped; FUNCTION is the function that made the pages so. No other
+ * range may belong to a function of the program. The expectations have been compared with
+ * VirtualQuery; a difference prints a line "wrong ...". "cannot" marks operations that this system
+ * refuses; the expectations omit them. Numbers are hexadecimal.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -37,9 +38,9 @@ typedef HANDLE(NTAPI *create_heap_fn)(
 static create_heap_fn create_heap;
 static nt_allocate_fn nt_allocate;
 static nt_free_fn nt_free;
-static allocate2_fn allocate2; /* NULL: this system is older */
+static allocate2_fn allocate2; /* NULL: an older system */
 
-/* ---------------------------------------------------------------- what there must be */
+/* ---------------------------------------------------------------- expectations */
 
 #define PAGE 0x1000u
 
@@ -69,7 +70,7 @@ static void say_hex(uint64_t value)
 	said_end = put_hex(said_end, value);
 }
 
-/* Whether the system says so of all pages. */
+/* Returns true if the system reports this of all pages. */
 static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
 {
 	DWORD state = strcmp(kind, "committed") ? MEM_RESERVE : MEM_COMMIT;
@@ -99,7 +100,7 @@ static void state(const char *kind, const void *addr, SIZE_T bytes, const char *
 	say("\n");
 }
 
-/* What is wrong, or cannot be. */
+/* Prints a mismatch, or an operation that the system refuses. */
 static void tell(const char *which, const char *what)
 {
 	say(which);
@@ -108,7 +109,7 @@ static void tell(const char *which, const char *what)
 	say("\n");
 }
 
-/* Says what was put together for this case, and waits. */
+/* Prints the expectations of this case, and waits. */
 static void done(const char *name)
 {
 	char head[100], *head_end = step_text(step_text(step_text(head, "case "), name), "\n");
@@ -122,7 +123,10 @@ static void done(const char *name)
 		ExitProcess(0);
 }
 
-/* Where the functions are that take memory, and those that call them; the last one only ends them. */
+/*
+ * Addresses of the functions that allocate memory and of their callers; the last entry only marks
+ * the end.
+ */
 struct said_function {
 	const char *name;
 	uintptr_t addr;
@@ -132,7 +136,7 @@ struct said_function {
 #name, (uintptr_t)(name)                                                           \
 	}
 
-/* ---------------------------------------------------------------- what all take */
+/* ---------------------------------------------------------------- shared allocators */
 
 static void release(void *addr)
 {
@@ -150,7 +154,7 @@ static NOINLINE char *only_reserve(SIZE_T bytes)
 	return step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE));
 }
 
-/* No frame of its own: the caller is who commits. */
+/* Inlined, so that the caller is the function that commits. */
 static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
 {
 	step_leak(VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE));
@@ -161,7 +165,7 @@ static NOINLINE void commit_low(char *base)
 	commit(base + 0x3000, 0x2000);
 }
 
-/* ---------------------------------------------------------------- plainly */
+/* ---------------------------------------------------------------- whole ranges */
 
 static NOINLINE char *commit_nowhere(void)
 {
@@ -284,7 +288,10 @@ static void in_parts(void)
 	done("commit again, release all");
 }
 
-/* What was reserved and committed at once is its reserver's when it is decommitted. */
+/*
+ * Pages that were reserved and committed by one call belong to the reserving function after they
+ * are decommitted.
+ */
 static void both_then_decommit(void)
 {
 	char *base = both();
@@ -353,7 +360,7 @@ static void refused(void)
 	char *base = both(), *page = only_reserve(0x20000) + 0x10000;
 
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
-	/* Nothing can be read at that page, and a pointer may reach across its beginning. */
+	/* The page is not readable, and a pointer may extend across its start. */
 	VirtualAlloc(page - PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
 	VirtualFree(page - PAGE, PAGE, MEM_DECOMMIT);
 	if (!is_refused_everywhere(base, page))
@@ -402,7 +409,7 @@ static void other_process(void)
 	done("another process");
 }
 
-/* What another process has reserved in this one: nothing was seen of that. */
+/* Memory that another process reserved in this one: the tracer saw no call. */
 static char *volatile from_outside;
 
 static void reserve_for(const char *pid, const char *where)
@@ -486,7 +493,7 @@ static SIZE_T file_pages(const char *path)
 	return (data.nFileSizeLow + PAGE - 1) & ~(SIZE_T)(PAGE - 1);
 }
 
-/* One call for all views: gcc 14 makes two of one in a loop. */
+/* One call for all views: gcc 14 would split a loop in two. */
 static NOINLINE void unmap(char *view)
 {
 	if (!UnmapViewOfFile(view))
@@ -529,7 +536,7 @@ static void views(void)
 	done("views unmapped");
 }
 
-/* ---------------------------------------------------------------- what is not the program's own */
+/* ---------------------------------------------------------------- memory of the system */
 
 static NOINLINE HMODULE load_library(void)
 {
@@ -566,7 +573,7 @@ static NOINLINE void commit_for_heap(char *base)
 	commit(base, 0x40000);
 }
 
-/* In memory of the program's own, which is the heap's from then on. */
+/* Makes a heap in the program's own memory, which then belongs to the heap. */
 static NOINLINE HANDLE heap_there(char *base, SIZE_T bytes)
 {
 	return step_leak(create_heap(0, base, bytes, PAGE, NULL, NULL));
@@ -585,7 +592,7 @@ static void heap_in_own_memory(void)
 	state("reserved", base + 0x42000, 0x3e000, "only_reserve");
 	done("heap in own memory");
 	HeapDestroy(heap);
-	VirtualFree(base, 0, MEM_RELEASE); /* if that has not */
+	VirtualFree(base, 0, MEM_RELEASE); /* if the heap has not freed it */
 	done("heap in own memory, gone");
 }
 
@@ -622,7 +629,7 @@ static NOINLINE void *new_fiber(void)
 	return step_leak(CreateFiber(0x20000, run_fiber, NULL));
 }
 
-/* ntdll takes a fiber's stack from the system as a program does; a thread's is the system's doing. */
+/* ntdll allocates a fiber's stack like a program; a thread's stack is allocated by the system. */
 static void fibers(void)
 {
 	MEMORY_BASIC_INFORMATION stack, info;
@@ -652,7 +659,7 @@ static void fibers(void)
 
 struct crew {
 	uint32_t seed;
-	char *kept[KEPT]; /* of 16 pages; the first half of them is committed */
+	char *kept[KEPT]; /* 16 pages each; the first half is committed */
 };
 
 static NOINLINE char *crew_reserve(void)

@@ -1,7 +1,8 @@
 /*
- * Test data of other projects, which this repository may not contain: files in the folder HSNAP_TEST_DATA, by default in
- * ../shared/data beside the checkout. Without them a test is skipped. Where HSNAP_TEST_DATA is set, a missing file is a
- * failure. Scripts have data_file() of tests/lib/Hunt.pm.
+ * Test data of other projects, which this repository may not contain: files in the folder
+ * HSNAP_TEST_DATA, by default ../shared/data next to the checkout. Tests skip if the folder is
+ * missing. If HSNAP_TEST_DATA is set, a missing file is a failure. Scripts use data_file() of
+ * tests/lib/Hunt.pm.
  */
 #ifndef TESTS_UNIT_DATA_H
 #define TESTS_UNIT_DATA_H
@@ -13,7 +14,7 @@
 
 static char data_folder[PATH_MAX]; /* full path */
 
-/* Before any test changes the working folder. */
+/* Runs before any test changes the working folder. */
 __attribute__((constructor)) static void data_find_folder(void)
 {
 	const char *wanted = getenv("HSNAP_TEST_DATA");
@@ -23,8 +24,8 @@ __attribute__((constructor)) static void data_find_folder(void)
 }
 
 /*
- * Returns the path of a data file, valid until the next call. Skips the calling test if the file is missing: call it
- * before the test allocates memory or opens files, which nothing would free.
+ * Returns the path of a data file, valid until the next call. Skips the calling test if the file is
+ * missing. Call it before the test allocates memory or opens files: a skipped test frees nothing.
  */
 static inline const char *data_file(const char *name)
 {
