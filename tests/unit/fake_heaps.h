@@ -1,6 +1,6 @@
 /*
- * Heaps placed in a made process, laid out after the facts known of Wine 8.0 and of 9.0 to 11, x64 and x86, and
- * not after the program's own table. The truth about them (struct truth) is what was placed here.
+ * Heaps placed in a made process. Their layout follows the facts known of Wine 8.0 and of 9.0 to
+ * 11, x64 and x86, not the program's own table. struct truth records each placed block.
  */
 #ifndef TESTS_UNIT_FAKE_HEAPS_H
 #define TESTS_UNIT_FAKE_HEAPS_H
@@ -9,7 +9,7 @@
 
 #include "snapshot/heap/heap.h"
 
-/* Struct heap of one version and bitness, and the structures that hang on it. */
+/* struct heap of one version and bitness, and the structures to which it points. */
 static const struct heap_shape {
 	const char *name;
 	unsigned pointer, unit; /* bytes */
@@ -66,8 +66,8 @@ enum {
 
 struct placed {
 	uint64_t addr, requested_bytes, overhead_bytes, heap;
-	uint64_t part; /* address of the subheap or large block it lies in */
-	bool is_lost; /* the test has made it impossible to find */
+	uint64_t part; /* address of the containing subheap or large block */
+	bool is_lost; /* the test has made the block impossible to find */
 };
 
 struct placed_heap {
@@ -81,7 +81,7 @@ static struct truth {
 	size_t heap_count;
 } truth; /* of the process made */
 
-/* A subheap while it is filled: at is the address of the next block's header. */
+/* Subheap while it is filled: at is the address of the next block's header. */
 struct filling {
 	uint64_t heap, part, at, end, reserved_end;
 	bool after_free;
@@ -93,7 +93,6 @@ static inline void fake_list_init(uint64_t head)
 	fake_put(head + POINTER, head, POINTER);
 }
 
-/* Appends an entry to a doubly linked list. */
 static inline void fake_list_add(uint64_t head, uint64_t entry)
 {
 	uint64_t last = fake_get(head + POINTER, POINTER);
@@ -119,14 +118,14 @@ static inline void truth_add(const struct placed *block)
 	truth.blocks[truth.block_count++] = *block;
 }
 
-/* Numbers are of the region that the subheap ends, which begins at region. */
+/* The byte counts are those of the region at `region`, at whose end the subheap lies. */
 static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint64_t part,
 	uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	uint64_t before = part + SUBHEAP_DATA - region;
 	struct placed_heap *owner = truth_heap(heap);
 
-	/* Counted from the first block, as Wine does. */
+	/* Counted from the first block, as in Wine. */
 	fake_put(part + SUBHEAP_BLOCK_SIZE, region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK),
 		POINTER);
 	fake_put(part + SUBHEAP_DATA_SIZE, committed_bytes - before, POINTER);
@@ -141,7 +140,10 @@ static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint6
 		.reserved_end = region + reserved_bytes};
 }
 
-/* A heap with its embedded subheap, which is returned to be filled; the first is the process's. */
+/*
+ * Places a heap with its embedded subheap, which it returns to be filled; the first heap is the
+ * process heap.
+ */
 static inline struct filling heap_place(
 	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
@@ -170,7 +172,7 @@ static inline struct filling heap_extend(
 	return subheap_place(heap, addr, addr, committed_bytes, reserved_bytes);
 }
 
-/* Writes a block's header, of the form that the version has. index: of a block in a group. */
+/* Writes a block's header in the version's form. index: of a block in a group. */
 static inline void header_put(
 	uint64_t addr, uint64_t units, unsigned flags, unsigned tail, unsigned index, unsigned type)
 {
@@ -192,7 +194,7 @@ static inline void header_put(
 	}
 }
 
-/* Places a large block in a region that is rounded up to 64 KiB; it is not added to the truth. */
+/* Places a large block in a region that is rounded up to 64 KiB; does not add it to the truth. */
 static inline uint64_t large_region(
 	uint64_t heap, uint64_t addr, uint64_t requested_bytes, unsigned flags)
 {
@@ -209,7 +211,7 @@ static inline uint64_t large_region(
 	return bytes;
 }
 
-/* Of a large block that is not in a range yet only the first page is there: no more is needed. */
+/* Maps only the first page of a large block if it is not in a range yet: no more is read. */
 static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_bytes)
 {
 	uint64_t bytes;
@@ -226,7 +228,7 @@ static inline void large_place(uint64_t heap, uint64_t addr, uint64_t requested_
 
 /* ---------------------------------------------------------------- blocks */
 
-/* Bytes that are left for blocks: no block begins in the last 16 of a subheap. */
+/* Returns the bytes left for blocks: no block begins in the last 16 bytes of a subheap. */
 static inline uint64_t fill_room(const struct filling *fill)
 {
 	return fill->end - 8 - fill->at;
@@ -242,7 +244,7 @@ static inline void fill_header(
 	fill->at += bytes;
 }
 
-/* A live block with spare units (at most 14) more than it needs; its address. */
+/* Adds a live block with `spare` units (at most 14) more than it needs; returns its address. */
 static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes, unsigned spare)
 {
 	uint64_t bytes = ((requested_bytes + 8 + 15) & ~(uint64_t)15) + spare * UNIT;
@@ -260,8 +262,9 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 }
 
 /*
- * Writes the headers of a group at addr; stride is the size of a block with its header. Blocks that are
- * set in live are live, of sizes that the number of the block decides. part: the subheap or large block.
+ * Writes the headers of a group at addr; stride is the size of a block with its header. Bits of
+ * live select the live blocks; their sizes depend on their numbers. part: the subheap or large
+ * block.
  */
 static inline void group_put(
 	uint64_t heap, uint64_t part, uint64_t addr, uint64_t stride, uint32_t live)
@@ -289,7 +292,7 @@ static inline uint64_t group_bytes(uint64_t stride)
 	return shape->group_first + GROUP_BLOCKS * stride;
 }
 
-/* A group in a subheap; the address of its data. */
+/* Adds a group in a subheap; returns the address of its data. */
 static inline uint64_t fill_group(struct filling *fill, uint64_t stride, uint32_t live)
 {
 	uint64_t data = group_bytes(stride), bytes = (data + 8 + 15) & ~(uint64_t)15;
@@ -300,7 +303,6 @@ static inline uint64_t fill_group(struct filling *fill, uint64_t stride, uint32_
 	return addr;
 }
 
-/* A group in a large block. */
 static inline void large_group(uint64_t heap, uint64_t addr, uint64_t stride, uint32_t live)
 {
 	fake_map(addr, (group_bytes(stride) + LARGE_DATA + 0xfff) & ~(uint64_t)0xfff)->needs_hold =
@@ -309,13 +311,13 @@ static inline void large_group(uint64_t heap, uint64_t addr, uint64_t stride, ui
 	group_put(heap, addr, addr + LARGE_DATA, stride, live);
 }
 
-/* Of a free block the tail's byte is the size's upper part. */
+/* In a free block the tail's byte contains the upper part of the size. */
 static inline void fill_free(struct filling *fill, uint64_t bytes)
 {
 	fill_header(fill, bytes, FLAG_FREE, (unsigned)(bytes / UNIT >> 16), TYPE_FREE);
 }
 
-/* The free block that is the rest: it reaches as far as the subheap's address space. */
+/* Adds the last free block, which extends to the end of the subheap's address space. */
 static inline void fill_rest(struct filling *fill)
 {
 	fill_free(fill, fill->reserved_end - 8 - fill->at);
@@ -339,14 +341,14 @@ static inline void fill_some(struct filling *fill, uint64_t *seed)
 
 /* ---------------------------------------------------------------- a process with heaps */
 
-/* The process heap with two more subheaps, one more heap, and one without a block. */
+/* The process heap with two more subheaps, another heap, and one without blocks. */
 #define HEAP_A 0x110000u
 #define SUB_A1 0x400000u
 #define SUB_A2 0x600000u
 #define HEAP_B 0x210000u
 #define SUB_B1 0x800000u
 #define HEAP_C 0x310000u
-#define LARGE_A 0x10000000u /* and more of them, each LARGE_STEP further */
+#define LARGE_A 0x10000000u /* further large blocks follow every LARGE_STEP bytes */
 #define LARGE_B 0x20000000u
 #define LARGE_STEP 0x400000u
 #define EACH_LARGE 3
@@ -372,7 +374,7 @@ static inline void image_free(void)
 	image = (struct image){0};
 }
 
-/* A process without a heap, in the place of the one before. */
+/* Replaces the process by one without heaps. */
 static inline void image_begin(void)
 {
 	image_free();
@@ -419,7 +421,7 @@ static inline void image_walk(void)
 	assert_int_equal(image_walk_all(), 0);
 }
 
-/* ---------------------------------------------------------------- what is true */
+/* ---------------------------------------------------------------- truth */
 
 static inline int by_addr(const void *a, const void *b)
 {
@@ -435,7 +437,7 @@ static inline int placed_by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* All blocks that can be found, each once and right, and no others. */
+/* Asserts that the walk found all blocks that can be found, once and correctly, and no others. */
 static inline void assert_blocks(void)
 {
 	struct walk *walk = &image.walk;
@@ -469,7 +471,7 @@ static inline void assert_broken(unsigned count, uint64_t addr)
 	}
 }
 
-/* What the blocks that are still true will be when a part cannot be walked from addr on. */
+/* Removes from the truth the blocks that a walk cannot reach if it fails at addr in a part. */
 static inline void lose(uint64_t part, uint64_t addr)
 {
 	for (size_t i = 0; i < truth.block_count; i++) {
@@ -488,7 +490,7 @@ static inline void lose_heap(uint64_t heap)
 	}
 }
 
-/* Walks a damaged image: one broken place, at addr. */
+/* Walks a damaged image and expects one broken place, at addr. */
 static inline void assert_one_wound(uint64_t addr)
 {
 	image_walk();

@@ -1,7 +1,7 @@
 /*
- * What the tracer's tables ask the system for, in a test: the address space that hsnap reserves for
- * them, which can be read and written only where it was committed, and which is refused when the test
- * wants it. It keeps its own account of what is committed.
+ * The system's memory functions as the tracer's tables use them, for tests. The reserved address
+ * space is accessible only where it was committed. A test can make commits fail. Committed bytes
+ * are counted independently of the tables.
  */
 #ifndef TESTS_UNIT_FAKE_MEMORY_H
 #define TESTS_UNIT_FAKE_MEMORY_H
@@ -24,15 +24,15 @@
 static struct fake_memory {
 	char *base;
 	uint64_t bytes;
-	uint8_t *is_committed; /* each page */
-	int32_t commits_left; /* how often it still succeeds */
-	uint32_t waits, waits_max; /* waiting is of no use after so many */
+	uint8_t *is_committed; /* per page */
+	int32_t commits_left; /* number of commits that still succeed */
+	uint32_t waits, waits_max; /* waits fail after waits_max of them */
 	void (*on_wait)(void);
 } memory;
 
 static struct tracer_area area;
 
-/* Pages of [at, at + bytes), which must be whole ones in the reservation. */
+/* Marks the pages of [at, at + bytes), which must be whole pages of the reservation. */
 static inline void fake_mark(const char *at, uint64_t bytes, bool is_committed)
 {
 	uint64_t first = (uint64_t)(at - memory.base) / FAKE_PAGE;
@@ -53,7 +53,7 @@ bool memory_commit(void *at, uint64_t bytes)
 	return !mprotect(at, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* Whoever still looks there crashes. */
+/* Makes the pages inaccessible, so that a late access crashes. */
 void memory_decommit(void *at, uint64_t bytes)
 {
 	fake_mark(at, bytes, false);
@@ -70,8 +70,7 @@ bool memory_wait(struct memory_patience *patience)
 	return patience->tries++ < memory.waits_max;
 }
 
-/* Threads have ids in the order in which they came, and a word of their own; hsnap lives as long as it is not
- * ended. */
+/* Threads have ids in order of arrival, and a word each; hsnap runs until the test ends it. */
 static uint32_t fake_thread_count;
 static _Thread_local uint32_t fake_thread;
 static _Thread_local uintptr_t fake_word;
@@ -84,7 +83,6 @@ uint32_t memory_thread_id(void)
 	return fake_thread;
 }
 
-/* Of the calling thread. */
 static _Thread_local bool fake_is_in_heap;
 
 bool memory_is_in_heap(void)
@@ -113,7 +111,7 @@ static inline uint64_t fake_committed_bytes(void)
 	return count * FAKE_PAGE;
 }
 
-/* An area as hsnap sets it up, all empty. */
+/* Sets up an empty area like hsnap. */
 static inline void fake_begin(uint64_t limit_bytes)
 {
 	uint64_t bytes = tracer_layout_bytes(limit_bytes);
@@ -139,7 +137,7 @@ static inline void fake_end(void)
 	memory.is_committed = NULL;
 }
 
-/* Around a test: what the area says is committed is what is. */
+/* Around a test: checks that the committed bytes recorded in the area are correct. */
 #define LIMIT ((uint64_t)64 << 20)
 
 static inline int set_up(void **state)
@@ -166,17 +164,17 @@ static inline uint64_t fake_dice(uint64_t *seed)
 }
 
 /*
- * A table as hsnap has it that read it while the program ran: copied at any instant. What was changed since and not
- * counted would stay wrong in it.
+ * A table copied at arbitrary moments while the program ran, like hsnap's copy. A change that is
+ * not counted would remain wrong in the copy.
  */
 struct fake_copy {
-	uint64_t table; /* its address */
+	uint64_t table; /* address of the table */
 	uint32_t changes[TRACER_COUNTS];
 	uint64_t bytes;
 	unsigned char copy[(size_t)1 << 22];
 };
 
-/* Reads of memory that is not there, or goes meanwhile, fail. */
+/* Fails if the memory does not exist or is unmapped meanwhile. */
 static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
 {
 	const struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
@@ -184,7 +182,7 @@ static inline bool fake_read(void *to, uint64_t from, uint64_t bytes)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
 }
 
-/* number: of a shard, or TRACER_SHARDS: the stacks. */
+/* number: of a shard, or TRACER_SHARDS for the stacks. */
 static inline uint64_t fake_table(unsigned number, uint64_t *bytes)
 {
 	const struct tracer_shard *shard = &area.shards[number];
@@ -204,7 +202,10 @@ static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
 		copy->bytes = 0;
 }
 
-/* Whether it says what the table says, but for pieces that are counted to have changed. Nobody changes the table now. */
+/*
+ * Returns true if the copy equals the table except in pieces with changed counts. The table must
+ * not change during the call.
+ */
 static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned number)
 {
 	uint64_t bytes, table = fake_table(number, &bytes);

@@ -1,6 +1,6 @@
 /*
- * Segment heaps made by hand, from the published layouts: a test places ranges, chunks and blocks,
- * and says by that what the walker must find.
+ * Segment heaps made by hand, from the published layouts: the ranges, chunks and blocks that a test
+ * places are the expected result of the walk.
  */
 #ifndef TESTS_UNIT_FAKE_SEGMENT_H
 #define TESTS_UNIT_FAKE_SEGMENT_H
@@ -10,7 +10,7 @@
 #include "snapshot/heap/nt_heap.h"
 #include "tests/images/segment_image_layout.h"
 
-/* The layouts that tests go through: where the image maker's tables say, apart from the walker's. */
+/* Layouts under test, with offsets from the image maker's tables, independent of the walker's. */
 struct fake_layout {
 	const char *name;
 	unsigned bits, build, ptr, unit, first_index;
@@ -31,7 +31,7 @@ static const struct {
 };
 
 #define SEG_LAYOUTS (sizeof(seg_builds) / sizeof(seg_builds[0]))
-/* Sets of them, by number. */
+/* Sets of layouts, by number. */
 #define BUILD_26100 0x1u
 #define BUILD_22000 0x2u
 #define BUILD_19041 0x4u
@@ -65,7 +65,7 @@ struct fake_segment {
 	uint64_t heap_key, constant;
 	uint32_t lfh_key;
 	bool is_wide, is_halved;
-	uint64_t meta, segment; /* where the next of either goes */
+	uint64_t meta, segment; /* next free addresses */
 	uint64_t heaps[2];
 	struct nt_process process;
 	struct memory memory;
@@ -85,7 +85,7 @@ static inline uint64_t seg_mask(void)
 	return seg.l->bits == 64 ? UINT64_MAX : UINT32_MAX;
 }
 
-/* Lists whose pointers are stored XORed with where they lie, or not. */
+/* List operations; with coded, pointers are XORed with their own address. */
 static inline void seg_list_init(uint64_t head, bool coded)
 {
 	seg_ptr(head, head ^ (coded ? head : 0));
@@ -111,7 +111,7 @@ static inline uint64_t seg_context(uint64_t heap, unsigned i)
 #define FAKE_SLOT_MAP 0x28u /* references from the VS context, in units of 64 bytes */
 #define FAKE_SLOT 0x2au
 
-/* The head of the list of VS subsegments: of the context, or of its only affinity slot. */
+/* Returns the head of the list of VS subsegments: in the context, or in its only affinity slot. */
 static inline uint64_t seg_vs_list(uint64_t heap)
 {
 	const uint64_t context = heap + seg.l->at.heap.vs;
@@ -120,7 +120,7 @@ static inline uint64_t seg_vs_list(uint64_t heap)
 					 context + seg.l->at.vs.list;
 }
 
-/* A VS context with one slot, if the layout has slots. */
+/* Makes a VS context with one slot, if the layout has slots. */
 static inline void seg_vs_slot(uint64_t heap)
 {
 	const struct fake_layout *l = seg.l;
@@ -134,7 +134,7 @@ static inline void seg_vs_slot(uint64_t heap)
 	seg_ptr(context + FAKE_SLOT * 64 + l->at.vs_slot.context, context);
 }
 
-/* An empty heap. */
+/* Makes an empty heap. */
 static inline void seg_heap(uint64_t heap)
 {
 	const struct fake_layout *l = seg.l;
@@ -158,7 +158,7 @@ static inline void seg_heap(uint64_t heap)
 	seg.heaps[seg.process.heap_count++] = heap;
 }
 
-/* As in a dump without ntdll's data. */
+/* Removes ntdll, as in a dump without its data. */
 static inline void seg_no_ntdll(void)
 {
 	fake.module_count = 0;
@@ -178,7 +178,7 @@ static inline void seg_init(const struct fake_layout *l)
 	seg.process =
 		(struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = seg.heaps};
 	fake_map(FAKE_META, 0x10000);
-	/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. */
+	/* ntdll, whose data contains the keys of RtlpHpHeapGlobals. */
 	fake_map(FAKE_NTDLL, 0x4000);
 	fake_put_module(
 		FAKE_NTDLL, seg.l->bits, 0x4000, 0x1000, "C:\\Windows\\System32\\NTDLL.dll");
@@ -196,7 +196,7 @@ static inline uint64_t seg_meta(unsigned bytes)
 	return addr;
 }
 
-/* A page segment of the heap's i'th context. */
+/* Makes a page segment of the heap's context i. */
 static inline uint64_t seg_segment(uint64_t heap, unsigned i)
 {
 	uint64_t addr = seg.segment, c = seg_context(heap, i);
@@ -208,7 +208,7 @@ static inline uint64_t seg_segment(uint64_t heap, unsigned i)
 	return addr;
 }
 
-/* A range of units from index on; returns where it begins. */
+/* Makes a range of units from index on; returns its address. */
 static inline uint64_t seg_range(uint64_t segment, unsigned shift, unsigned index, unsigned units,
 	unsigned flags, uint32_t unused, bool extra)
 {
@@ -238,7 +238,10 @@ static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
-/* A chunk of bytes with its header; returns where its user's bytes begin. tail: its last word. */
+/*
+ * Makes a chunk, its size including the header; returns the address of its user bytes. tail: its
+ * last word.
+ */
 static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
 {
 	const struct fake_layout *l = seg.l;
@@ -260,7 +263,6 @@ static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool alloca
 	return at + l->at.chunk.bytes;
 }
 
-/* The chunks end here. */
 static inline void seg_vs_end(const struct fake_vs *vs, bool counts_header)
 {
 	uint64_t bytes =
@@ -294,7 +296,10 @@ static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
 
 #define FAKE_BUCKETS 0x40u /* reference from the LFH context to bucket 0; each has two units */
 
-/* The bucket that a subsegment of the first heap refers to, which the context's table has as well. */
+/*
+ * Makes the bucket to which a subsegment of the first heap refers; the context's table refers to it
+ * too.
+ */
 static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
 {
 	const struct fake_layout *l = seg.l;
@@ -306,7 +311,7 @@ static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
 	seg_ptr(context + l->at.lfh.buckets + (uint64_t)bucket * l->ptr, context + ref * 64);
 }
 
-/* As many blocks as find room in bytes. bucket: what its owner says. */
+/* Makes a subsegment with as many blocks as fit in bytes. bucket: its owner's bucket. */
 static inline struct fake_lfh seg_lfh(
 	uint64_t addr, unsigned bytes, unsigned block_bytes, unsigned bucket)
 {
@@ -335,8 +340,10 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 	return lfh->addr + lfh->first + (uint64_t)k * lfh->block_bytes;
 }
 
-/* Sets a bit of block k: 0 for busy, 1 for not all used. Returns what it was. From 26100 on 32 blocks have a word's low
- * half for their first bits, and its high half for the others. */
+/*
+ * Sets a bit of block k: 0 for busy, 1 for not fully used. Returns the old bit. From 26100 on a
+ * word's low half has the first bits of 32 blocks, and its high half their second bits.
+ */
 static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned bit)
 {
 	const uint64_t bitmap = lfh->addr + seg.l->at.subsegment.bitmap;
@@ -347,7 +354,7 @@ static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned 
 	return byte >> at % 8 & 1;
 }
 
-/* Marks block k; tail: its last word, or 0. */
+/* Marks block k as busy; tail: its last word, or 0. */
 static inline uint64_t seg_lfh_block(const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
 	const uint64_t addr = seg_lfh_addr(lfh, k);
@@ -412,8 +419,10 @@ static inline void seg_run(
 	}
 }
 
-/* A test of a fresh process, seg, with one heap, of each of these layouts l; and the same for each i below
- * times. */
+/*
+ * Defines a test that runs in a fresh process seg with one heap, for each layout l of the set;
+ * SEG_TIMES repeats it for each i below times.
+ */
 #define SEG_TEST(name, layouts) SEG_TIMES(name, layouts, 1)
 #define SEG_TIMES(name, layouts, times)                                                            \
 	static void name##_in(const struct fake_layout *l, unsigned i);                            \

@@ -1,6 +1,6 @@
 /*
- * A process made of ranges of the test's own memory, behind struct target. Each range is an
- * allocation of its own, so reading past one is seen. Whatever can fail fails when a test asks.
+ * A process made of ranges of the test's own memory, as a struct target. Each range is a separate
+ * allocation, so an out-of-range read is detected. Any operation fails on request.
  */
 #ifndef TESTS_UNIT_FAKE_TARGET_H
 #define TESTS_UNIT_FAKE_TARGET_H
@@ -22,7 +22,7 @@ struct fake_range {
 	uint64_t addr;
 	size_t len;
 	unsigned char *bytes;
-	bool needs_hold; /* may be read only while the process is held */
+	bool needs_hold; /* readable only while the process is held */
 };
 
 struct fake {
@@ -31,22 +31,22 @@ struct fake {
 	size_t range_count;
 	struct module modules[8];
 	size_t module_count;
-	unsigned listings; /* of them */
-	/* The fail_from'th read fails, or that and fail_count - 1 after it; 0: none. */
+	unsigned listings; /* number of listings of modules */
+	/* Reads fail from number fail_from on, fail_count of them; 0: none. */
 	uint64_t fail_from, fail_count;
-	uint64_t reads, got_bytes, loose_reads; /* loose: not held, though it had to be */
+	uint64_t reads, got_bytes, loose_reads; /* loose: not held, although the range needs it */
 	unsigned suspends, resumes;
 	bool is_held, is_dead;
-	bool may_look; /* before it is held for the first time */
+	bool may_look; /* reads are permitted before the first hold */
 	int modules_rc, suspend_rc;
 	void (*on_suspend)(void);
 	void (*on_resume)(void);
-	void (*on_listing)(void); /* while its modules are listed */
-	/* Memory made up as it is read; false: it is not there. */
+	void (*on_listing)(void); /* called while its modules are listed */
+	/* Memory generated when it is read; false: not mapped. */
 	bool (*made_up)(uint64_t addr, unsigned char *bytes, size_t len);
 };
 
-static struct fake fake; /* there is one process at a time */
+static struct fake fake;
 
 static inline uint64_t fake_random(uint64_t *seed)
 {
@@ -97,7 +97,7 @@ static inline unsigned char *fake_bytes(uint64_t addr, size_t len)
 	return range->bytes + (addr - range->addr);
 }
 
-/* The low len bytes of value, as the processes we read hold them: little-endian. */
+/* Writes the low len bytes of value, little-endian like the processes that hsnap reads. */
 static inline void fake_put(uint64_t addr, uint64_t value, size_t len)
 {
 	unsigned char *bytes = fake_bytes(addr, len);
@@ -118,7 +118,7 @@ static inline uint64_t fake_get(uint64_t addr, size_t len)
 
 /* ---------------------------------------------------------------- struct target_ops */
 
-/* Every range is a region. Not among the operations of fake_init(): a test adds it. */
+/* Reports every range as a region. fake_init() does not install it; a test adds it. */
 static inline int fake_region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct fake_range *best = NULL;
@@ -144,7 +144,7 @@ static inline bool fake_read_fails(void)
 	       fake.reads - fake.fail_from < fake.fail_count;
 }
 
-/* A read that fails leaves its buffer spoilt, as a system may. */
+/* Overwrites the buffer when it fails, as a system may. */
 static inline int fake_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
 	unsigned char *to = bytes;
@@ -218,7 +218,7 @@ static inline bool fake_is_alive(struct target *target)
 	return !fake.is_dead;
 }
 
-/* An empty process: a PEB and nothing else. */
+/* Makes an empty process with only a PEB. */
 static inline void fake_init(void)
 {
 	static const struct target_ops ops = {
@@ -235,7 +235,7 @@ static inline void fake_init(void)
 	fake_map(FAKE_PEB, 0x1000)->needs_hold = true;
 }
 
-/* From now on regions are known. */
+/* Makes regions known. */
 static inline void fake_know_regions(void)
 {
 	static struct target_ops ops;
@@ -245,8 +245,10 @@ static inline void fake_know_regions(void)
 	fake.target.ops = &ops;
 }
 
-/* A loaded module of bytes, with code from 1000h on and writable data from 2000h on, of so many bytes.
- * Offsets of Microsoft's "PE Format". */
+/*
+ * Adds a loaded module of `bytes` bytes, with code from 1000h on and data_bytes of writable data
+ * from 2000h on. Offsets of Microsoft's "PE Format".
+ */
 static inline void fake_put_module(
 	uint64_t base, unsigned bits, uint32_t bytes, uint32_t data_bytes, const char *path)
 {

@@ -1,6 +1,6 @@
 /*
- * The tracer's DLL and its tables, placed in a made process: an image with nothing but the one
- * export, and tables filled by hand after shared.h, not by the tracer's own code.
+ * The tracer's DLL and its tables in a made process: an image with the one export only, and tables
+ * filled by hand after shared.h, not by the tracer's own code.
  */
 #ifndef TESTS_UNIT_FAKE_TRACER_H
 #define TESTS_UNIT_FAKE_TRACER_H
@@ -12,23 +12,23 @@
 
 #define TRACER_BASE 0x6f0000000u
 #define TRACER_AREA (TRACER_BASE + 0x1200)
-#define TRACER_TABLES 0x700000000u /* one each TABLE_STEP */
+#define TRACER_TABLES 0x700000000u /* one table every TABLE_STEP bytes */
 #define TRACER_TABLE_STEP 0x100000u
 #define TRACER_STACKS 0x780000000u
 #define TRACER_STACKS_BYTES 0x10000u
 #define TRACER_ROOM TRACER_TABLES /* all tables lie in it */
 #define TRACER_ROOM_BYTES 0x100000000u
 
-#define TRACER_STACKS_NUMBER 64 /* of the stacks, among the counts of changes */
+#define TRACER_STACKS_NUMBER 64 /* index of the stacks in the change counts */
 
-/* What the tracer's table says of one block. */
+/* Entry of one block in the tracer's table. */
 struct made_block {
 	uint64_t addr, size_bytes;
-	uint64_t heap; /* its handle */
+	uint64_t heap; /* handle */
 	uint32_t stack;
 };
 
-/* Puts value into a field of the area. */
+/* Writes value to a field of the area. */
 #define AREA_PUT(field, value)                                                                     \
 	fake_put(TRACER_AREA + offsetof(struct tracer_area, field), value,                         \
 		sizeof(((struct tracer_area *)0)->field))
@@ -41,7 +41,7 @@ struct made_block {
 			 offsetof(struct tracer_shard, field),                                     \
 		value, sizeof(((struct tracer_shard *)0)->field))
 
-/* Its DLL, after Microsoft's "PE Format": offsets from its base. */
+/* Places the DLL's image; offsets from its base are those of Microsoft's "PE Format". */
 static inline void tracer_place_image(void)
 {
 	enum { PE = 0x80, OPTIONAL = PE + 24, BYTES = 0x15000, EXPORTS = 0x1000 };
@@ -53,7 +53,8 @@ static inline void tracer_place_image(void)
 	fake_put(TRACER_BASE + OPTIONAL + 108, 16, 4);
 	fake_put(TRACER_BASE + OPTIONAL + 112, EXPORTS, 4);
 	fake_put(TRACER_BASE + OPTIONAL + 116, 0x100, 4);
-	fake_put(TRACER_BASE + EXPORTS + 20, 1, 4); /* functions, names, and their places */
+	/* counts and addresses of functions and names */
+	fake_put(TRACER_BASE + EXPORTS + 20, 1, 4);
 	fake_put(TRACER_BASE + EXPORTS + 24, 1, 4);
 	fake_put(TRACER_BASE + EXPORTS + 28, FUNCTIONS, 4);
 	fake_put(TRACER_BASE + EXPORTS + 32, NAMES, 4);
@@ -63,7 +64,7 @@ static inline void tracer_place_image(void)
 	memcpy(fake_bytes(TRACER_BASE + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
 }
 
-/* A tracer that is at work and has seen nothing. */
+/* Places a working tracer with empty tables. */
 static inline void tracer_place(void)
 {
 	fake.modules[fake.module_count++] = (struct module){
@@ -83,8 +84,10 @@ static inline void tracer_place(void)
 	AREA_PUT(stacks_limit, 1u << 30);
 }
 
-/* Counts a change of what lies at an offset in a shard's table, or in the stacks: one of 128 counts for
- * 8 KiB each. */
+/*
+ * Counts a change at an offset in a shard's table, or in the stacks: each of 128 counts covers 8
+ * KiB.
+ */
 static inline void tracer_count_change(unsigned table, uint64_t offset)
 {
 	uint64_t at = TRACER_AREA + offsetof(struct tracer_area, changes) + table * 512 +
@@ -93,7 +96,7 @@ static inline void tracer_count_change(unsigned table, uint64_t offset)
 	fake_put(at, fake_get(at, 4) + 1, 4);
 }
 
-/* An empty table for a shard; its address. */
+/* Places an empty table for a shard; returns its address. */
 static inline uint64_t tracer_place_table(unsigned shard, unsigned pages)
 {
 	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP;
@@ -104,7 +107,7 @@ static inline uint64_t tracer_place_table(unsigned shard, unsigned pages)
 	return addr;
 }
 
-/* The index of a heap's handle in the area, which has one for it from then on. */
+/* Returns the index of a heap's handle in the area; adds the handle if necessary. */
 static inline unsigned tracer_heap_index(uint64_t heap)
 {
 	for (unsigned i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
@@ -120,7 +123,10 @@ static inline unsigned tracer_heap_index(uint64_t heap)
 	return 0;
 }
 
-/* 48 bits of address and 16 of the heap's index; 27 of the stack and 37 of the size. */
+/*
+ * The first word has 48 bits of address and 16 of the heap's index, the second 27 of the stack and
+ * 37 of the size.
+ */
 static inline void tracer_put_block(unsigned shard, unsigned entry, const struct made_block *block)
 {
 	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;
@@ -130,7 +136,7 @@ static inline void tracer_put_block(unsigned shard, unsigned entry, const struct
 	fake_put(at + 8, block->size_bytes << 27 | block->stack, 8);
 }
 
-/* Appends a stack whose i'th frame is first + 16 * i; its id. */
+/* Appends a stack whose frame i is first + 16 * i; returns its id. */
 static inline uint32_t tracer_put_stack(uint64_t first, uint32_t depth)
 {
 	uint64_t top = AREA_GET(stacks_top), addr = TRACER_STACKS + top;
@@ -148,7 +154,7 @@ static inline uint32_t tracer_put_stack(uint64_t first, uint32_t depth)
 #define TRACER_UNLOADS 0x7b0000000u
 #define TRACER_OTHERS_BYTES 0x10000u
 
-/* Room for what is not blocks and stacks. */
+/* Maps memory for ranges and modules. */
 static inline void tracer_place_others(void)
 {
 	fake_map(TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
@@ -162,7 +168,7 @@ static inline void tracer_place_others(void)
 	AREA_PUT(unload_limit, TRACER_OTHERS_BYTES / 24);
 }
 
-/* Appends a node: kind 1 is reserved, 2 committed, 3 mapped, 0 free. */
+/* Appends a node. kind: 1 is reserved, 2 committed, 3 mapped, 0 free. */
 static inline void tracer_put_range(uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
 {
 	uint32_t count = (uint32_t)AREA_GET(ranges.node_count);
@@ -175,7 +181,7 @@ static inline void tracer_put_range(uint64_t start, uint64_t end, uint32_t kind,
 	AREA_PUT(ranges.node_count, count + 1);
 }
 
-/* Appends a module that was unloaded from there. */
+/* Appends a module that was unloaded from base. */
 static inline void tracer_put_unload(const char *path, uint64_t base, uint32_t image_bytes)
 {
 	uint64_t count = AREA_GET(unload_count), record = AREA_GET(modules_top);
@@ -196,7 +202,7 @@ static inline void tracer_put_unload(const char *path, uint64_t base, uint32_t i
 	AREA_PUT(unload_count, count + 1);
 }
 
-/* ---------------------------------------------------------------- what became of it */
+/* ---------------------------------------------------------------- results */
 
 static inline bool has_warning(const struct snapshot *snapshot, const char *words)
 {
@@ -216,7 +222,7 @@ static inline const struct block *block_at(const struct snapshot *snapshot, uint
 	return NULL;
 }
 
-/* As a capture does: reads the tables, and understands them. */
+/* Reads and parses the tables like a capture. */
 static inline int take_tables(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {

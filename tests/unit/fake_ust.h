@@ -1,6 +1,6 @@
 /*
- * Records of stacks and their database placed in a made process, laid out after the facts known of
- * Windows 7 to 10, and not after the program's own table.
+ * Records of stacks and their database in a made process. Their layout follows the facts known of
+ * Windows 7 to 10, not the program's own table.
  */
 #ifndef TESTS_UNIT_FAKE_UST_H
 #define TESTS_UNIT_FAKE_UST_H
@@ -18,10 +18,11 @@
 struct made_record {
 	uint64_t chain;
 	unsigned trace_count, block_depth;
-	uint32_t index; /* its number in the database; some say that its lower half counts frames */
+	/* its number in the database; some sources read the lower half as a count of frames */
+	uint32_t index;
 	unsigned depth;
-	unsigned frame_count; /* that are there */
-	uint64_t first_frame; /* the others follow, 16 bytes apart */
+	unsigned frame_count; /* number of stored frames */
+	uint64_t first_frame; /* later frames follow at intervals of 16 bytes */
 };
 
 static inline uint64_t slot_at(unsigned bits, uint64_t record)
@@ -42,7 +43,7 @@ static inline void put_record(unsigned bits, uint64_t addr, const struct made_re
 		fake_put(slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
 }
 
-/* A module with code in it, and memory for records. */
+/* Makes a module with code, and memory for records. */
 static inline void ust_place(unsigned bits)
 {
 	fake_init();

@@ -1,8 +1,7 @@
 /*
- * For the tests of the finder: a folder with a Wine prefix in it, images and PDBs made from arithmetic,
- * a module that a dump speaks of, and what the listener was told.
- *
- * The module is C:\App\app.exe: time stamp 5F3A0001, size 3000, GUID MADE_GUID, age 3.
+ * Scene for the tests of the finder: a folder with a Wine prefix, generated images and PDBs, one
+ * module of a dump, and the messages to the listener. The module is C:\App\app.exe: time stamp
+ * 5F3A0001, size 3000, GUID MADE_GUID, age 3.
  */
 #ifndef TESTS_UNIT_FINDER_SCENE_H
 #define TESTS_UNIT_FINDER_SCENE_H
@@ -17,22 +16,22 @@
 #define SCENE_IMAGE_KEY "5F3A00013000"
 #define DRIVE_C "prefix/dosdevices/c:/"
 #define IMAGE DRIVE_C "App/app.exe"
-#define PDB DRIVE_C "App/app.pdb" /* beside it */
-#define OUT_PDB DRIVE_C "Out/app.pdb" /* where the image says */
+#define PDB DRIVE_C "App/app.pdb" /* next to the module */
+#define OUT_PDB DRIVE_C "Out/app.pdb" /* at the path recorded in the image */
 
 static struct symbol_options options;
 static struct module module;
 static struct module_files files;
-static struct buf told; /* what the listener was told, a line each */
+static struct buf told; /* messages to the listener, one per line */
 static size_t told_count;
 
-/* What an image says; the defaults are the module's. */
+/* Contents of an image; the defaults are the module's. */
 struct image_plan {
 	uint32_t timestamp, size, checksum, age;
-	unsigned char guid_0; /* the first byte of its GUID, which is 0 in MADE_GUID */
+	unsigned char guid_0; /* first byte of its GUID; 0 in MADE_GUID */
 	const char *pdb; /* NULL: no record at all */
-	const char *section; /* the name in the header; or NULL */
-	const char *long_name; /* at the start of the table of strings; or NULL */
+	const char *section; /* name in the section header, or NULL */
+	const char *long_name; /* at the start of the string table, or NULL */
 };
 
 static inline struct image_plan scene_plan(void)
@@ -63,7 +62,7 @@ static inline void scene_words(char *text, size_t size, const char *words)
 	text[len] = '\0';
 }
 
-/* Makes the folders that name, below dir, is in. */
+/* Makes the parent folders of name, which is below dir. */
 static inline void scene_folders(const char *name)
 {
 	char path[1000];
@@ -85,7 +84,10 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 	file_put(path, bytes, len);
 }
 
-/* With one section at most; the debug directory at 200, the record at 240; strings at 800. */
+/*
+ * Makes an image with at most one section; the debug directory is at 200, the record at 240,
+ * strings at 800.
+ */
 static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 {
 	struct made_bytes file = {0}, record = {0};
@@ -104,7 +106,7 @@ static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 	}
 	if (!plan->pdb)
 		return file;
-	made_add(&record, "RSDS", 4); /* the CodeView record: GUID, age, name */
+	made_add(&record, "RSDS", 4); /* CodeView record: GUID, age, name */
 	made_number(&record, plan->guid_0, 1);
 	for (unsigned i = 1; i < 16; i++)
 		made_number(&record, i, 1);
@@ -130,7 +132,6 @@ static inline void scene_image(const char *name, const struct image_plan *plan)
 	free(file.bytes);
 }
 
-/* guid_0 as in image_plan. */
 static inline void scene_pdb(const char *name, unsigned char guid_0, uint32_t age)
 {
 	struct made_pdb pdb = {.block_bytes = 512};
@@ -188,7 +189,7 @@ static inline int scene_end(void **state)
 	return scratch_end(state);
 }
 
-/* Looks for the module's files afresh. */
+/* Searches the module's files with a new finder. */
 static inline void scene_find(void)
 {
 	struct err err;
@@ -202,7 +203,7 @@ static inline void scene_find(void)
 	finder_free(finder);
 }
 
-/* name is below dir; NULL: there must be none. */
+/* Checks that the file is `name` below dir, or that there is no file if name is NULL. */
 static inline void check_file(const char *file, const char *name)
 {
 	char path[1000];
@@ -223,14 +224,14 @@ static inline void check_files(const char *image, const char *pdb)
 	assert_int_equal(files.pe != NULL, image != NULL);
 }
 
-/* What is found when it is looked for afresh. */
+/* Searches again and checks both files. */
 static inline void check_found(const char *image, const char *pdb)
 {
 	scene_find();
 	check_files(image, pdb);
 }
 
-/* The symbol path; each %s is dir. */
+/* Sets the symbol path; each %s is dir. */
 static inline void use_path(const char *path)
 {
 	static char text[2000];
@@ -239,7 +240,7 @@ static inline void use_path(const char *path)
 	options.symbol_path = text;
 }
 
-/* One map: from leads to dir/sub. */
+/* Sets one map: `from` is replaced by dir/sub. */
 static inline void use_map(const char *from, const char *sub)
 {
 	static char text[700];
@@ -256,7 +257,7 @@ static inline const char *scene_reason(void)
 	return files.reason.len ? files.reason.data : "";
 }
 
-/* The reason holds words, in which %s is dir. */
+/* Checks that the reason contains the words, with dir for %s. */
 static inline void check_reason(const char *expected)
 {
 	char words[1500];

@@ -1,8 +1,7 @@
 /*
- * Listings of structures from public symbols, to hold layout tables against: where a field lies in a
- * structure of one build. The files are test data (tests/unit/data.h).
- *
- * Two forms: "struct NAME size=0x.." then "+0xOFFSET field type", and "== ntdll!NAME" then
+ * Listings of structures from public symbols, to compare with layout tables: offsets of fields in
+ * the structures of one build. The files are test data (tests/unit/data.h). There are two forms:
+ * "struct NAME size=0x.." followed by "+0xOFFSET field type", and "== ntdll!NAME" followed by
  * "+0xOFFSET field : type". Offsets are hexadecimal.
  */
 #ifndef TESTS_UNIT_LAYOUT_LISTING_H
@@ -12,7 +11,7 @@
 
 #define LISTING_NONE (-1L)
 
-/* Opens the listing of one build, name without ".txt". */
+/* Opens the listing of one build; name has no ".txt". */
 static inline FILE *listing_open(const char *name)
 {
 	char file[100];
@@ -27,7 +26,10 @@ static inline void listings_or_skip(void)
 	(void)data_file("layouts/vol_win7_sp1_x64.txt");
 }
 
-/* True when line begins a structure; *is_it: the one that is looked for. size: as listed, or none. */
+/*
+ * Returns true if the line begins a structure; *is_it: true for the wanted structure. *size: the
+ * listed size, or LISTING_NONE.
+ */
 static inline bool listing_is_head(const char *line, const char *wanted, bool *is_it, long *size)
 {
 	char name[128], bytes[20];
@@ -41,7 +43,10 @@ static inline bool listing_is_head(const char *line, const char *wanted, bool *i
 	return true;
 }
 
-/* Where field lies in structure; field NULL: how large structure is. LISTING_NONE: not listed. */
+/*
+ * Returns the offset of a field, or the size of the structure if field is NULL. LISTING_NONE: not
+ * listed.
+ */
 static inline long listing_find(const char *listing, const char *structure, const char *field)
 {
 	FILE *file = listing_open(listing);
@@ -62,7 +67,7 @@ static inline long listing_find(const char *listing, const char *structure, cons
 	return found;
 }
 
-/* Fails the test when the listing knows the field and has it elsewhere, or does not know it. */
+/* Fails the test unless the listing has the field at that offset. */
 static inline void assert_listed(
 	const char *listing, const char *structure, const char *field, long offset)
 {

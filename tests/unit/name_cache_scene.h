@@ -1,4 +1,4 @@
-/* A cache of names in a folder of its own, filled with names that are computed from key and address. */
+/* A cache of names in its own folder, with names computed from key and address. */
 #ifndef TESTS_UNIT_NAME_CACHE_SCENE_H
 #define TESTS_UNIT_NAME_CACHE_SCENE_H
 
@@ -23,7 +23,7 @@ static inline int scene_end(void **state)
 	return rmdir(dir);
 }
 
-/* The chain at an address: one to three functions, some without a file. */
+/* Returns the names at an address: one to three functions, some without a file. */
 static inline struct symbols scene_symbols(struct arena *arena, unsigned key, uint32_t rva)
 {
 	size_t count = 1 + rva % 3;
@@ -60,7 +60,7 @@ static inline void scene_add(
 	name_cache_add(cache, scene_key(key), rva, &symbols);
 }
 
-/* Whether there are names; they must be those of scene_add(). */
+/* Returns true if names were found, which must be those of scene_add(). */
 static inline bool scene_find(struct name_cache *cache, unsigned key, uint32_t rva)
 {
 	struct symbols found, truth;
@@ -83,7 +83,7 @@ static inline bool scene_find(struct name_cache *cache, unsigned key, uint32_t r
 	return true;
 }
 
-/* Writes names for count addresses from first on, every step bytes. */
+/* Adds names for count addresses from first on, at intervals of step bytes. */
 static inline void scene_write(
 	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
 {
@@ -98,7 +98,7 @@ static inline void scene_write(
 	arena_release(&arena);
 }
 
-/* How many of those are found. */
+/* Returns how many of these names are found. */
 static inline size_t scene_read(
 	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
 {
@@ -119,10 +119,10 @@ static inline size_t scene_size(void)
 	return stat(scene_path, &st) ? 0 : (size_t)st.st_size;
 }
 
-/* The cache becomes a file of these bytes. */
+/* Replaces the cache's file by these bytes. */
 static inline void scene_put(const void *bytes, size_t len)
 {
-	unlink(scene_path); /* one that was emptied would be put on the disk at once */
+	unlink(scene_path); /* truncating the file would write it to the disk immediately */
 	file_put(scene_path, bytes, len);
 	assert_int_equal(chmod(scene_path, 0600), 0);
 }

@@ -1,6 +1,6 @@
 /*
- * Small NT heaps in a made target, block by block, and what a walker must find in them. Fields lie where
- * the image maker's tables have them, apart from the walker's.
+ * Small NT heaps in a made target, block by block, and the expected results of a walk. Field
+ * offsets come from the image maker's tables, which are independent of the walker's.
  */
 #ifndef TESTS_UNIT_NT_MADE_H
 #define TESTS_UNIT_NT_MADE_H
@@ -12,9 +12,9 @@
 
 #define MADE_HEAP 0x00530000u
 #define MADE_BLOCKS_MAX 4096
-#define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding: whatever */
+#define MADE_CODE 0x5e3cc1a2b7d49f01u /* a heap's Encoding, chosen arbitrarily */
 
-/* The kinds of Windows that differ in an NT heap, and what the walker calls their layouts. */
+/* Windows versions that differ in an NT heap, and the walker's names of their layouts. */
 static const struct made_kind {
 	const char *name;
 	unsigned bits, build;
@@ -32,7 +32,7 @@ static const struct made_kind {
 };
 
 #define MADE_KINDS (sizeof(made_kinds) / sizeof(made_kinds[0]))
-/* Sets of them, by number. */
+/* Sets of versions, by number. */
 #define X64 0x1u
 #define X86 0x2u
 #define WIN7_X64 0x4u
@@ -48,8 +48,8 @@ struct made {
 	const struct made_kind *kind;
 	const struct made_heap_layout *row;
 	const struct made_nt_shape *shape;
-	uint64_t key; /* of the heap last made */
-	uint64_t segment, at; /* being filled; where the next block goes */
+	uint64_t key; /* of the last heap made */
+	uint64_t segment, at; /* of the segment being filled; at: address of the next block */
 	uint32_t previous; /* units of the block before */
 	struct made_expected {
 		uint64_t addr, requested_bytes, overhead_bytes, record;
@@ -82,7 +82,7 @@ static inline void made_list_add(uint64_t head, uint64_t link)
 	made_put_ptr(head + pointer, link);
 }
 
-/* In the place of the one before. */
+/* Replaces the process by an empty one. */
 static inline void made_begin(const struct made_kind *kind)
 {
 	memset(&made, 0, sizeof(made));
@@ -106,7 +106,7 @@ static inline void made_end_process(void)
 	fake_release();
 }
 
-/* Writes the header of a block of size bytes, the last 8 bits of it as they are. */
+/* Writes the header of a block of size_bytes; unused is stored unchanged in the last byte. */
 static inline void made_header(
 	uint64_t entry, uint64_t size_bytes, uint32_t previous, uint8_t flags, uint64_t unused)
 {
@@ -120,7 +120,7 @@ static inline void made_header(
 	fake_put(entry + made.shape->header_at, plain ^ made.key, 8);
 }
 
-/* The next block. Returns its header's address. */
+/* Adds a block; returns the address of its header. */
 static inline uint64_t made_block(uint64_t size_bytes, uint8_t flags, uint8_t unused)
 {
 	uint64_t entry = made.at;
@@ -141,7 +141,7 @@ static inline void made_expect(
 		.record = record};
 }
 
-/* A block of the program's, that must be found. */
+/* Adds a block of the program that the walk must find. */
 static inline uint64_t made_busy(uint64_t size_bytes, uint8_t unused)
 {
 	uint64_t entry = made_block(size_bytes, NT_BLOCK_BUSY, unused);
@@ -150,7 +150,7 @@ static inline uint64_t made_busy(uint64_t size_bytes, uint8_t unused)
 	return entry;
 }
 
-/* A segment's fields and its memory; blocks go behind first_bytes. */
+/* Writes a segment's fields and maps its memory; blocks start after first_bytes. */
 static inline void made_segment(
 	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes, uint64_t first_bytes)
 {
@@ -172,20 +172,22 @@ static inline void made_segment(
 	made.at = addr + first_bytes;
 }
 
-/* _HEAP.HeaderValidateLength, of its own size, stands behind TotalFreeSize and ProcessHeapsListIndex; before it
- * is a pointer. */
+/*
+ * _HEAP.HeaderValidateLength, the size of the structure, follows TotalFreeSize, a pointer-sized
+ * field, and ProcessHeapsListIndex.
+ */
 static inline uint64_t made_valid_bytes(void)
 {
 	return MADE_HEAP + made.row->total_free + made.kind->bits / 4 + 2;
 }
 
-/* The heap at MADE_HEAP with its first segment. */
+/* Makes the heap at MADE_HEAP with its first segment. */
 static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	const struct made_heap_layout *row = made.row;
 	uint64_t first = (row->bytes + 15u) / 16 * 16;
 
-	made.key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are in clear */
+	made.key = MADE_CODE & 0xffffffffffff; /* UnusedBytes and SegmentOffset are not coded */
 	made_segment(MADE_HEAP, committed_bytes, reserved_bytes, first);
 	fake_put(MADE_HEAP + made.shape->encode_mask, 0x100000, 4);
 	fake_put(MADE_HEAP + made.shape->encoding + made.shape->header_at, made.key, 8);
@@ -196,7 +198,7 @@ static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 	made_list_add(MADE_HEAP + row->segment_list, MADE_HEAP + made.shape->segment_link);
 }
 
-/* Says that a range is not committed, by a descriptor in the block at entry. */
+/* Marks a range as uncommitted by a descriptor in the block at entry. */
 static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 {
 	uint64_t descriptor = entry + made.shape->unit;
@@ -209,8 +211,10 @@ static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 		descriptor + made.shape->ucr_segment_link);
 }
 
-/* The block with the descriptor of what follows it: from addr on and bytes long, which at a segment's
- * end is 0. */
+/*
+ * Adds the block with the descriptor of the range of `bytes` bytes at addr; at a segment's end
+ * bytes is 0.
+ */
 static inline void made_end(uint64_t addr, uint64_t bytes)
 {
 	uint64_t size = made.shape->ucr_bytes + made.shape->unit, entry;
@@ -223,7 +227,7 @@ static inline void made_end(uint64_t addr, uint64_t bytes)
 	made.previous = 0;
 }
 
-/* Fills what is left of a segment of committed bytes. */
+/* Fills the rest of a segment of committed_bytes. */
 static inline void made_rest(uint64_t committed_bytes)
 {
 	uint64_t left = MADE_HEAP + committed_bytes - made.at;
@@ -258,7 +262,7 @@ static inline int made_found_by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* All that was expected was found and nothing else. */
+/* Asserts that the walk found exactly the expected blocks. */
 static inline void made_assert_blocks(void)
 {
 	qsort(made.expected, made.expected_count, sizeof(made.expected[0]), made_by_addr);
@@ -298,7 +302,7 @@ static inline void made_assert_doubt(unsigned count, const char *what)
 		assert_string_equal(made.walk.doubt_what, what);
 }
 
-/* Walks, and finds what was expected, and so many places that make no sense. */
+/* Walks and expects all blocks and `broken` invalid places. */
 static inline void made_walk_and_assert(unsigned broken, const char *what)
 {
 	made_walk();
@@ -317,7 +321,10 @@ static inline void made_run(void (*test)(unsigned i), unsigned kinds, size_t tim
 	}
 }
 
-/* A test of a fresh process of each of these kinds, made; and the same for each i below times. */
+/*
+ * Defines a test that runs in a fresh process for each kind of the set; MADE_TIMES repeats it for
+ * each i below times.
+ */
 #define MADE_TEST(name, kinds) MADE_TIMES(name, kinds, 1)
 #define MADE_TIMES(name, kinds, times)                                                             \
 	static void name##_in(unsigned i);                                                         \

@@ -17,9 +17,9 @@ struct made_lfh {
 	bool wrong_headers; /* block headers are not coded with the key */
 };
 
-static struct made_lfh lfh; /* of the process made */
+static struct made_lfh lfh;
 
-/* A heap with its front end in its first blocks. */
+/* Makes a heap whose first blocks contain its front end. */
 static inline void made_lfh(void)
 {
 	const struct made_lfh_layout *layout = made_lfh_layout(made.kind->bits, made.kind->build);
@@ -37,7 +37,7 @@ static inline void made_lfh(void)
 	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
 }
 
-/* Says where the zone's used part ends. */
+/* Writes the end of the zone's used part. */
 static inline void made_zone_end(void)
 {
 	uint64_t first = lfh.zone + lfh.layout->zone_first;
@@ -69,7 +69,7 @@ static inline uint64_t made_subsegment(uint64_t container, uint32_t stride, uint
 	return sub;
 }
 
-/* Where the first block is. */
+/* Returns the offset of the first block. */
 static inline uint32_t made_first_offset(uint32_t count)
 {
 	bool is_wide = made.kind->bits == 64;
@@ -81,7 +81,7 @@ static inline uint32_t made_first_offset(uint32_t count)
 	return (head + words + unit - 1) / unit * unit;
 }
 
-/* A header of a block in a container: only its last byte is in clear. */
+/* Writes the header of a block in a container: only its last byte is not coded. */
 static inline void made_lfh_header(uint64_t container, uint64_t entry, uint8_t mark)
 {
 	unsigned shift = made.kind->bits == 64 ? 4 : 3;
@@ -98,7 +98,10 @@ struct made_container {
 	uint32_t first, stride, count;
 };
 
-/* A container of count free blocks, and so many bytes behind them: padding makes up for what is no power of two. */
+/*
+ * Makes a container of count free blocks and `more` bytes after them; padding fills the chunk to a
+ * power of two.
+ */
 static inline struct made_container made_container_and(
 	uint32_t stride, uint32_t count, uint32_t more)
 {
@@ -136,7 +139,7 @@ static inline struct made_container made_container(uint32_t stride, uint32_t cou
 	return made_container_and(stride, count, 0);
 }
 
-/* Makes block i busy. Returns its header's address. */
+/* Makes block i busy. Returns the address of its header. */
 static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i, uint8_t mark)
 {
 	uint64_t entry = c->addr + c->first + (uint64_t)i * c->stride;
@@ -153,7 +156,7 @@ static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i,
 	return entry;
 }
 
-/* Some of a container's blocks are busy, and must be found. */
+/* Makes some of a container's blocks busy and expects them. */
 static inline void made_lfh_fill(const struct made_container *c, uint64_t *seed)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -167,7 +170,10 @@ static inline void made_lfh_fill(const struct made_container *c, uint64_t *seed)
 	}
 }
 
-/* A heap with a front end and containers of several sizes; where the first of them is. */
+/*
+ * Makes a heap with a front end and containers of several sizes; returns the address of the first
+ * container.
+ */
 static inline uint64_t made_lfh_plain(void)
 {
 	uint64_t seed = 7, first = 0;

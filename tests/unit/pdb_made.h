@@ -1,18 +1,18 @@
 /*
- * PDB files made from arithmetic: the container, and in it the few streams that are read. Their layout is
- * written down here a second time, from LLVM's description of the format, to check the reader with.
+ * Generated PDB files: the container with the few streams that the reader uses. Their layout is
+ * written down here a second time, from LLVM's description of the format, to check the reader.
  */
 #ifndef TESTS_UNIT_PDB_MADE_H
 #define TESTS_UNIT_PDB_MADE_H
 
 #include "tests/unit/scratch.h"
 
-#define MADE_NIL UINT32_MAX /* a stream that is not there */
+#define MADE_NIL UINT32_MAX /* a missing stream */
 enum {
 	MADE_STREAMS = 8,
 	MADE_INFO = 1,
 	MADE_DBI = 3,
-	MADE_OBJECT = 4, /* the symbols of the one object file, see made_object() */
+	MADE_OBJECT = 4, /* symbols of the one object file, see made_object() */
 	MADE_SYMBOLS = 5,
 	MADE_SECTIONS = 6,
 	MADE_OMAP = 7
@@ -31,7 +31,7 @@ struct made_stream {
 struct made_pdb {
 	struct made_stream streams[MADE_STREAMS];
 	uint32_t block_bytes;
-	struct made_bytes file; /* made_finish() fills it */
+	struct made_bytes file; /* filled by made_finish() */
 	size_t directory_at, map_at; /* in file */
 };
 
@@ -68,9 +68,9 @@ static inline void made_fill(struct made_bytes *to, size_t len)
 		made_number(to, 0, 1);
 }
 
-/* ---------------------------------------------------------------- images, as "PE Format" has them */
+/* ---------------------------------------------------------------- images, by "PE Format" */
 
-enum { /* places in the file */
+enum { /* offsets in the file */
 	MADE_PE = 64,
 	MADE_OPTIONAL = MADE_PE + 24,
 	MADE_DIRECTORIES = MADE_OPTIONAL + 112,
@@ -107,7 +107,7 @@ static inline void made_image_section(struct made_bytes *to, unsigned i, const c
 
 /* ---------------------------------------------------------------- streams */
 
-/* The GUID's bytes count up: 00 01 ... 0F, which is spelled MADE_GUID. */
+/* The GUID's bytes count up: 00 01 ... 0F, which prints as MADE_GUID. */
 #define MADE_GUID                                                                                  \
 	"03020100050407060809"                                                                     \
 	"0A0B0C0D0E0F"
@@ -123,7 +123,7 @@ static inline void made_info(struct made_pdb *pdb, uint32_t age)
 		made_number(info, i, 1);
 }
 
-/* modules_bytes: of the part behind the header, which the list of further streams follows. */
+/* modules_bytes: size of the module list after the header, before the list of further streams. */
 static inline void made_dbi(
 	struct made_pdb *pdb, uint32_t age, uint16_t machine, uint32_t modules_bytes)
 {
@@ -145,8 +145,10 @@ static inline void made_dbi(
 		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
 }
 
-/* Says that the linker put these together: section, offset, size and flags of each. To be called after
- * made_dbi(). */
+/*
+ * Adds the linker's contributions: section, offset, size and flags of each. Call it after
+ * made_dbi().
+ */
 #define MADE_COMDAT 0x1000
 static inline void made_parts(
 	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[4], size_t count)
@@ -199,7 +201,7 @@ static inline void made_record_in(
 	made_fill(symbols, end);
 }
 
-/* Another kind of record than publics. */
+/* Adds a record of another kind than a public symbol. */
 static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *bytes, size_t len)
 {
 	made_record_in(&pdb->streams[MADE_SYMBOLS].content, kind, bytes, len);
@@ -226,15 +228,17 @@ struct made_function {
 	const char *name;
 };
 
-/* An object file with these functions. To be called once, after made_dbi() with at least 100 bytes of
- * modules. */
+/*
+ * Adds an object file with these functions. Call it once, after made_dbi() with at least 100 bytes
+ * of modules.
+ */
 static inline void made_object(
 	struct made_pdb *pdb, const struct made_function *functions, size_t count)
 {
 	struct made_bytes *dbi = &pdb->streams[MADE_DBI].content;
 	struct made_bytes *symbols = &pdb->streams[MADE_OBJECT].content;
 
-	made_number(symbols, 4, 4); /* the kind of the stream */
+	made_number(symbols, 4, 4); /* signature of the stream */
 	for (size_t i = 0; i < count; i++) {
 		struct made_bytes body = {0};
 
@@ -251,8 +255,8 @@ static inline void made_object(
 	made_set(dbi, 64 + 34, MADE_OBJECT, 2);
 	made_set(dbi, 64 + 36, symbols->len, 4);
 	memcpy(dbi->bytes + 64 + 64, "a.obj\0b.lib", 12);
-	made_fill(symbols, symbols->len + 40); /* lines, which are not for us */
-	for (uint32_t at = 64 + 76; at + 34 < 164; at += 68) /* another one has no stream */
+	made_fill(symbols, symbols->len + 40); /* line information, which the reader ignores */
+	for (uint32_t at = 64 + 76; at + 34 < 164; at += 68) /* another object file has no stream */
 		made_set(dbi, at + 34, 0xffff, 2);
 }
 
@@ -263,7 +267,9 @@ static inline size_t made_blocks(const struct made_pdb *pdb, size_t bytes)
 	return (bytes + pdb->block_bytes - 1) / pdb->block_bytes;
 }
 
-/* Puts bytes into new blocks at the end of the file, in backward order, and lists their numbers. */
+/*
+ * Stores bytes in new blocks at the end of the file, in descending order, and lists their numbers.
+ */
 static inline void made_place(
 	struct made_pdb *pdb, const struct made_bytes *content, struct made_bytes *list)
 {
@@ -291,7 +297,10 @@ static inline void made_super(struct made_pdb *pdb, size_t directory_bytes)
 	made_set(&pdb->file, 44, directory_bytes, 4);
 }
 
-/* The map lists the directory's blocks, the directory those of the streams. */
+/*
+ * Finishes the file: the map lists the directory's blocks, and the directory the blocks of the
+ * streams.
+ */
 static inline void made_finish(struct made_pdb *pdb)
 {
 	struct made_bytes lists = {0}, directory = {0}, map = {0}, maps = {0};
@@ -326,7 +335,7 @@ static inline void made_free(struct made_pdb *pdb)
 	*pdb = (struct made_pdb){0};
 }
 
-/* A PDB with a few symbols of a made image; see the tests for which. */
+/* Makes a PDB with a few symbols of a made image; the tests describe them. */
 static inline struct made_pdb made_small(uint32_t block_bytes)
 {
 	struct made_pdb pdb = {.block_bytes = block_bytes};

@@ -1,4 +1,4 @@
-/* Recordings of what a test made up, and the naive truth about them: a list of all that happened. */
+/* Recordings of made-up events, and the truth about them: a plain list of all events. */
 #ifndef TESTS_UNIT_RECORD_MADE_H
 #define TESTS_UNIT_RECORD_MADE_H
 
@@ -6,7 +6,7 @@
 
 #include "core/record/record.h"
 
-static char path[400]; /* of the recording */
+static char path[400];
 
 static inline int record_begin(void **state)
 {
@@ -78,7 +78,7 @@ static inline void truth_release(struct truth *truth)
 	free(truth->events);
 }
 
-/* A new kind; its number is what it has among ours. */
+/* Adds a new kind and returns its index among the test's kinds. */
 static inline size_t truth_kind(struct truth *truth, const struct record_kind *kind)
 {
 	struct truth_kind *made = &truth->kinds[truth->kind_count];
@@ -98,7 +98,7 @@ static inline void truth_event(struct truth *truth, enum record_event_type type,
 		number, truth->now_ms, addr, kind, truth->thread, type, RECORD_NO_STACK};
 }
 
-/* Near others or anywhere. */
+/* Returns an address near others, or a random one. */
 static inline uint64_t some_addr(const struct truth *truth)
 {
 	uint64_t addr = random_below(30) ? 0x650000 + 16 * random_below(5000) : random_next();
@@ -118,7 +118,7 @@ static inline void truth_alloc(struct truth *truth, size_t which)
 	truth_event(truth, RECORD_ALLOC, kind->number, number, addr);
 }
 
-/* The one at this place among its live ones, by a stack of any kind or none. */
+/* Frees live block number `at` of a kind, with the stack of any kind or with none. */
 static inline void truth_free(struct truth *truth, size_t which, size_t at)
 {
 	struct truth_kind *kind = &truth->kinds[which];
@@ -167,7 +167,7 @@ static inline void assert_event(const struct record_event *got, const struct rec
 	assert_int_equal(got->freed_by, want->freed_by);
 }
 
-/* Events of a window, one by one or many at once. */
+/* Compares the events of a window, read one by one or in batches. */
 static inline void assert_window(
 	struct recording *recording, const struct truth *truth, size_t from, size_t to, bool by_one)
 {
@@ -233,7 +233,7 @@ static inline uint64_t position_of(
 	return position;
 }
 
-/* How many events there were up to that ms. */
+/* Returns the number of events up to that ms. */
 static inline uint64_t count_until(const struct truth *truth, uint64_t ms)
 {
 	uint64_t count = 0;

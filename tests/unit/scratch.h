@@ -1,4 +1,6 @@
-/* A folder for what a test makes, and what the programs that it builds there say of themselves. */
+/*
+ * A temporary folder for a test's files, and facts about the programs that the test builds there.
+ */
 #ifndef TESTS_UNIT_SCRATCH_H
 #define TESTS_UNIT_SCRATCH_H
 
@@ -12,7 +14,9 @@
 
 static char dir[300]; /* full path */
 
-/* Sets LLVM to how the names of its tools end: commands of tests call them clang$LLVM. */
+/*
+ * Sets the variable LLVM to the version suffix of LLVM's tools: test commands contain clang$LLVM.
+ */
 static inline void scratch_find_llvm(void)
 {
 	char end[20] = "";
@@ -25,7 +29,7 @@ static inline void scratch_find_llvm(void)
 	setenv("LLVM", end, 1);
 }
 
-/* Makes that llvm-symbolizer the one that is asked. */
+/* Selects that version of llvm-symbolizer. */
 static inline void scratch_use_llvm(void)
 {
 	char path[60];
@@ -66,7 +70,7 @@ static inline void file_put(const char *path, const void *bytes, size_t len)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The bytes of a file, with a NUL behind them, to be freed. */
+/* Returns the bytes of a file, terminated by NUL; the caller frees them. */
 static inline char *file_get(const char *path, size_t *len)
 {
 	FILE *file = fopen(path, "rb");
@@ -83,7 +87,7 @@ static inline char *file_get(const char *path, size_t *len)
 	return bytes;
 }
 
-/* A file of the folder. */
+/* Writes a file in the folder. */
 static inline void scratch_write(const char *name, const char *text, mode_t mode)
 {
 	char path[800];
@@ -110,7 +114,7 @@ static inline int scratch_headers(const char *path, struct pe_image *pe)
 	return rc;
 }
 
-/* What a command in the folder prints as a number of this base. */
+/* Runs a command in the folder and parses its output as a number in this base. */
 static inline uint64_t scratch_number(const char *command, int base)
 {
 	char text[2000], line[100] = "";
@@ -125,7 +129,7 @@ static inline uint64_t scratch_number(const char *command, int base)
 	return strtoull(line, NULL, base);
 }
 
-/* A number in an image's headers, as objdump calls it. */
+/* Returns a number from an image's headers, by objdump's name of it. */
 static inline uint64_t scratch_header(const char *image, const char *word)
 {
 	char command[500];
@@ -136,7 +140,7 @@ static inline uint64_t scratch_header(const char *image, const char *word)
 	return scratch_number(command, 16);
 }
 
-/* Where nm says that a symbol is; 0: nowhere. */
+/* Returns the RVA of a symbol from nm; 0: not found. */
 static inline uint32_t scratch_rva(const char *image, const char *symbol)
 {
 	uint64_t base = scratch_header(image, "ImageBase"), at;

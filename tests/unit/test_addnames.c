@@ -1,5 +1,7 @@
-/* hsym: every byte of a dump is passed through, and the new names stand before the end mark; packed, damaged,
- * cut and old dumps go through as well. */
+/*
+ * hsym: every byte of a dump is copied, and the new names are placed before the end mark. Covers
+ * compressed, damaged, cut and old dumps.
+ */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -25,7 +27,10 @@
 static const struct symbol_options no_cache = {.no_cache = true};
 static char in_path[340], out_path[340];
 
-/* In memory, where there is such a folder: what hsym writes is put on the disk to stay, thousands of times. */
+/*
+ * Use a folder in memory if possible: hsym syncs its output to the disk, and the tests run it
+ * thousands of times.
+ */
 static int make_dir(void **state)
 {
 	if (!access("/dev/shm", W_OK))
@@ -37,7 +42,7 @@ static int make_dir(void **state)
 	return 0;
 }
 
-/* Fills work from in_path, which stays open in input; the error of the reading. */
+/* Fills work from in_path, which stays open in input; returns the error of reading. */
 static int read_in(struct addnames *work, struct input *input, bool accept_cut)
 {
 	struct err err;
@@ -53,7 +58,7 @@ static void release(struct addnames *work, struct input *input)
 	input_close(input);
 }
 
-/* As if a backend knew the first two addresses. */
+/* Sets names for the first two addresses, as a backend would. */
 static void name_by_hand(struct addnames *work)
 {
 	static const struct symbol f = {"f", 1, NULL, 0}, g = {"g", 2, "s.c", 3};
@@ -70,7 +75,7 @@ static void name_by_hand(struct addnames *work)
 	}
 }
 
-/* What hsym does; the error of the reading. */
+/* Runs hsym's work; returns the error of reading. */
 static int add_names(bool accept_cut)
 {
 	struct addnames work;
@@ -101,7 +106,7 @@ static void expect_bytes(const char *wanted, size_t len)
 	free(text);
 }
 
-/* Its own output stays as it is. */
+/* Checks the output, and that naming it again does not change it. */
 static void expect(const char *in, const char *wanted)
 {
 	file_put(in_path, in, strlen(in));
@@ -112,7 +117,11 @@ static void expect(const char *in, const char *wanted)
 	expect_bytes(wanted, strlen(wanted));
 }
 
-/* "\n" as "\r\n"; the caller frees it. */
+/*
+ * Replaces "
+ * " by "\r
+ * "; the caller frees the text.
+ */
 static char *with_crlf(const char *text)
 {
 	char *copy = malloc(2 * strlen(text) + 1), *to = copy;
@@ -157,7 +166,7 @@ TEST(test_bad_lines_are_copied_as_they_are)
 	expect(DUMP DAMAGE END_2, DUMP DAMAGE NAMES END_2);
 }
 
-/* The addresses of a sum get names; what has names in the log needs none. */
+/* The addresses of a sum get names; entries with names in the log need none. */
 TEST(test_sums_and_names_are_copied_as_they_are)
 {
 #define SUMS                                                                                       \
@@ -180,7 +189,7 @@ TEST(test_utf16_becomes_utf8)
 	expect_bytes(DUMP NAMES END, strlen(DUMP NAMES END));
 }
 
-/* Of the file only what is behind the text is missing: by force all of that is taken. */
+/* Only the bytes after the compressed text are missing, so --force copies the whole text. */
 TEST(test_gzip_becomes_plain_and_cut_gzip_by_force_alone)
 {
 	gzFile packed = gzopen(in_path, "wb");
@@ -220,14 +229,16 @@ static int log_dump(const char *path, struct scan_log *log)
 	struct dump_sink sink = log_sink(log);
 	struct err err;
 
-	sink.note = NULL; /* the names */
+	sink.note = NULL; /* ignore the names */
 	sink.skipped = NULL;
 	buf_add_text(&log->text, "");
 	return dump_scan_file(path, &sink, &err);
 }
 
-/* Two dumps mean the same: modules, heaps, blocks, of which there are as many as it returns, and stacks, and
- * whether the end is missing. */
+/*
+ * Checks that two dumps have equal modules, heaps, blocks, stacks and completeness; returns the
+ * number of blocks.
+ */
 static int check_same_meaning(const char *a_path, const char *b_path)
 {
 	struct scan_log a, b;
@@ -239,8 +250,10 @@ static int check_same_meaning(const char *a_path, const char *b_path)
 	return a.entries;
 }
 
-/* hsym --force twice on what is left of a dump: the same meaning, and then the same bytes. is_refused: without
- * --force nothing is taken. Returns how many blocks are left. */
+/*
+ * Runs hsym --force twice on a cut dump: the meaning stays, and the second run does not change a
+ * byte. is_refused: it fails without --force. Returns the number of remaining blocks.
+ */
 static int check_cut(const char *text, size_t len, bool is_refused)
 {
 	size_t once_len;
@@ -268,9 +281,11 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t7\n\n"                                   \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\n"
 
-/* Cut behind every byte: of a dump of ours and of a log of UMDH's that have one line of each kind and two
- * stacks; and where lines end in two bytes, around these. Ours is taken without its last line end, and not
- * without its end mark. */
+/*
+ * Cuts after every byte a dump of hsnap's and a log of UMDH's with one line of each kind and two
+ * stacks; with two-byte line ends, only near the line ends. hsnap's dump is accepted without its
+ * last line end, but not without its end mark.
+ */
 TEST(test_every_cut_means_the_same_with_names)
 {
 	static const char ours[] =
@@ -300,7 +315,7 @@ TEST(test_every_cut_means_the_same_with_names)
 	}
 }
 
-/* Lines longer than any window, and a window's edge at every place of the end mark. */
+/* Lines longer than any window, with a window's edge at every byte of the end mark. */
 TEST(test_long_comments_are_copied_whole)
 {
 	size_t window = (size_t)1 << 20, fill;
@@ -324,7 +339,7 @@ TEST(test_long_comments_are_copied_whole)
 	free(wanted);
 }
 
-/* ---------------------------------------------------------------- what it says */
+/* ---------------------------------------------------------------- summary */
 
 static void check_summary(const char *dump, bool is_named, const char *wanted)
 {
@@ -372,7 +387,7 @@ TEST(test_a_full_standard_output_is_an_error)
 	assert_int_equal(system(script), 0);
 }
 
-/* What the reading of a file says when it is kept as a pipe's bytes are, up to max_bytes. */
+/* Reads a file with the limit for input from pipes, max_bytes; returns the error. */
 static int read_kept(const char *path, size_t max_bytes, size_t *memory_bytes)
 {
 	struct addnames work;

@@ -1,14 +1,13 @@
 /*
- * For the tests of what hdiff can be asked: dumps whose frames have names, and runs that look for
- * them. Stack number n is one block of 2^n bytes, so that the growth of the rows shown says which
- * stacks these are.
+ * Dumps whose frames have names, and runs of hdiff that filter them. Stack number n is one block of
+ * 2^n bytes, so the growth of the shown rows identifies the stacks.
  */
 #ifndef TESTS_UNIT_TEST_ASK_H
 #define TESTS_UNIT_TEST_ASK_H
 
 #include "tests/unit/test_diff.h"
 
-/* Frames of made stacks, by number; 0 is none. */
+/* Frames of made stacks, by number; 0 ends a stack. */
 struct made_frame {
 	uint64_t base; /* of its module; 0: none */
 	const char *function, *file; /* or NULL */
@@ -58,7 +57,7 @@ static inline void put_frames(struct maker *maker, const unsigned *stack)
 		put(maker, "\t%" PRIX64, made_frames[stack[i]].base + made_offset(stack[i]));
 }
 
-/* One block of 2^n bytes for stack number n. */
+/* Writes one block of 2^n bytes for each stack number n. */
 static inline void write_stacks(const char *path, made_stack *stacks, size_t count)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -75,7 +74,7 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 	dump_end(&maker, path);
 }
 
-/* Has these stacks, STACKS of them, in new.txt before each test. */
+/* Writes these stacks, STACKS of them, to new.txt before each test. */
 #undef TEST_AROUND
 #define TEST_AROUND make_stacks, leave_folder
 #define STACKS_IN_NEW_TXT(stacks)                                                                  \
@@ -89,7 +88,7 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 		return rc;                                                                         \
 	}
 
-/* The bytes of all rows shown. */
+/* Returns the bytes of all shown rows. */
 static inline uint64_t ask_shown(const char *const *args)
 {
 	struct result *result = run_with(NULL, args);
@@ -102,7 +101,7 @@ static inline uint64_t ask_shown(const char *const *args)
 	return sum;
 }
 
-/* ... and hdiff must succeed. */
+/* Like ask_shown(), with hdiff's success required. */
 #define shown_of(...) ask_shown((const char *const[]){__VA_ARGS__, NULL})
 
 #endif

@@ -1,4 +1,3 @@
-/* hdiff: which stacks are shown when some are asked for. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask.h"
@@ -26,7 +25,7 @@ TEST(a_pattern_sees_functions_modules_and_files)
 	/* Case matters unless the pattern says so. */
 	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
 	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
-	/* Without symbols there are modules and addresses only. */
+	/* Without symbols only modules and addresses exist. */
 	assert_int_equal(shown_of("--no-symbols", "-i", "main", "new.txt"), 0);
 	assert_int_equal(shown_of("--no-symbols", "-i", "^app\\+", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
@@ -43,7 +42,7 @@ TEST(a_pattern_sees_raw_forms_of_named_frames_too)
 	assert_int_equal(shown_of("-i", addr, "new.txt"), 2);
 	assert_int_equal(shown_of("-i", nowhere, "new.txt"), 8);
 	assert_int_equal(shown_of("-x", offset, "-x", addr, "new.txt"), 4 + 8 + 16);
-	/* A name goes on with its offset in the function only where it is printed. */
+	/* The offset is appended to a function's name only in print. */
 	assert_int_equal(shown_of("-i", "leak_here\\+", "new.txt"), 0);
 }
 
@@ -71,13 +70,13 @@ TEST(a_row_without_a_stack_matches_no_pattern)
 TEST(a_bad_pattern_is_named_with_its_place)
 {
 	refused("hdiff: -i ab(c: ", "-i", "ab(c", "new.txt");
-	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* where it ends */
+	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* the end of the pattern */
 	refused("hdiff: -x x[z-a]: ", "-x", "x[z-a]", "new.txt");
-	refused(" at offset 4)", "-x", "x[z-a]", "new.txt"); /* behind z-a, counted from 0 */
+	refused(" at offset 4)", "-x", "x[z-a]", "new.txt"); /* after z-a, counted from 0 */
 	refused("hdiff: -i bad\xff", "-i", "bad\xff", "new.txt");
 }
 
-/* Backtracks for 2^n steps on n letters. */
+/* Backtracks 2^n steps on n letters. */
 TEST(a_match_that_takes_too_long_is_an_error)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -89,7 +88,6 @@ TEST(a_match_that_takes_too_long_is_an_error)
 	refused("hdiff: -i !(a+)+[c-d]: ", "-i", "!(a+)+[c-d]", "new.txt");
 	refused("hdiff: -x !(a+)+[c-d]: ", "-x", "!(a+)+[c-d]", "new.txt");
 	refused("cannot be matched against app!aaaa", "-x", "!(a+)+[c-d]", "new.txt");
-	/* The same without JIT. */
 	refused("hdiff: -i (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
 }
 
@@ -118,7 +116,7 @@ TEST(a_module_is_named_with_or_without_extension_in_any_case)
 		4 + 16);
 }
 
-/* Frames of a comparison that was read have no addresses, and their modules no extension. */
+/* Frames of a parsed comparison have no addresses, and their modules no extension. */
 TEST(frames_without_an_address_are_matched_by_what_they_have)
 {
 	static const struct comparison read = {.dump_count = 2};
@@ -145,7 +143,7 @@ TEST(frames_without_an_address_are_matched_by_what_they_have)
 	frames_release(&frames);
 }
 
-/* Growth by stack: bytes and blocks go up and down by numbers of their own. */
+/* Growth by stack: bytes and blocks change independently. */
 TEST(small_changes_are_left_out_by_magnitude)
 {
 	EACH_DUMP (maker, is_new, 0) {
@@ -180,9 +178,9 @@ TEST(the_first_rows_are_shown)
 	assert_int_equal(shown_of("-n", "1", "new.txt"), 16);
 }
 
-/* ---------------------------------------------------------------- filters that name nothing */
+/* ---------------------------------------------------------------- filters without matches */
 
-/* hdiff must say these lines with "warning" in them, and no other such. */
+/* Checks that hdiff prints exactly these warnings. */
 static void check_said(const char *wanted, int status, const char *const *args)
 {
 	struct result *result = run_with(NULL, args);
@@ -235,7 +233,7 @@ TEST(a_module_that_only_one_dump_has_is_known)
 		"new.txt");
 }
 
-/* Logs of old name their frames and list no modules that these would be in. */
+/* Old logs name their frames but list no modules. */
 TEST(a_module_that_texts_name_is_known)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -271,7 +269,7 @@ TEST(a_pattern_that_matches_nothing_is_said)
 		"--no-symbols", "-i", "main", "new.txt");
 }
 
-/* Each of these matches something, though others make up the mind before it is its turn. */
+/* Each pattern matches a frame, although an earlier one already decides the result. */
 TEST(a_pattern_that_matches_anything_is_not_said)
 {
 	char raw[40], addr[40];
@@ -300,7 +298,7 @@ TEST(a_pattern_is_held_against_what_other_filters_leave)
 	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
 	     "frame that matches it\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
-	/* Where nothing changed there is nothing that it could have matched. */
+	/* Without changes the pattern had nothing to match. */
 	said("", 0, "-i", "leak", "new.txt", "new.txt");
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "-i", "leak",
 		"--module", "nosuch", "new.txt");

@@ -1,4 +1,4 @@
-/* Groups: what stacks with something in common add up to. */
+/* Groups of stacks and their sums. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask_view.h"
@@ -15,7 +15,7 @@ static made_stack stacks[] = {
 };
 STACKS_IN_NEW_TXT(stacks)
 
-/* What a group must be; the bytes say which stacks are in it. */
+/* Expected group; the bytes identify its stacks. */
 struct wanted {
 	const char *name;
 	uint64_t self, total;
@@ -119,8 +119,10 @@ TEST(without_names_functions_are_those_of_their_modules)
 	CHECK(asked, wanted);
 }
 
-/* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id;
- * 512: an alias. */
+/*
+ * 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id; 512:
+ * an alias.
+ */
 TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 {
 	static const struct wanted wanted[] = {
@@ -193,7 +195,7 @@ TEST(a_heap_is_the_group_of_all_its_rows)
 
 TEST(growth_sorts_groups_by_self_then_total_then_name)
 {
-	/* self, total of app!leak_here (1), app!main, Cache, helper by what grows */
+	/* self and total growth of app!leak_here (1), app!main, Cache, helper */
 	static made_stack old_stacks[] = {{LEAK, MAIN}, {LEAK}, {LEAK}, {MAIN}, {HELPER}};
 	static made_stack new_stacks[] = {{LEAK}, {CACHE, HELPER}, {MAIN, CACHE}, {HELPER}};
 	/* 1: leak>main; 2, 4: leak; 8: main; 16: helper -> 1: leak; 2: cache>helper; 4: main>cache;
@@ -224,7 +226,7 @@ TEST(growth_sorts_groups_by_self_then_total_then_name)
 
 TEST(groups_alike_are_sorted_by_total_and_name)
 {
-	/* No self at all but helper's; total: main 3, cache 2, leak 1, nameless 1. */
+	/* Only helper has self bytes; total: main 3, cache 2, leak 1, nameless 1. */
 	static made_stack of[] = {{HELPER, MAIN, LEAK, NAMELESS}, {HELPER, CACHE, MAIN}};
 	static const struct wanted by_bytes[] = {{"lib!helper", 3, 3}, {"app!main", 0, 3},
 		{"app!Cache::fill<int>", 0, 2}, {"app!?", 0, 1}, {"app!leak_here", 0, 1}};
@@ -234,7 +236,7 @@ TEST(groups_alike_are_sorted_by_total_and_name)
 	write_stacks("new.txt", of, 2);
 	for (int sort = SORT_BYTES; sort <= SORT_NAME; sort++) {
 		if (sort == SORT_COUNT || sort == SORT_OLD)
-			continue; /* all alike, or nothing */
+			continue; /* all equal, or none */
 		struct asked *asked = begin(GROUP_FUNCTION);
 		asked->request.sort = (enum view_sort)sort;
 		asked_do(asked);
@@ -254,7 +256,7 @@ TEST(groups_are_of_what_is_selected)
 	CHECK(asked, wanted);
 }
 
-/* Every row has one innermost frame or words of its own. */
+/* Every row has one innermost frame or a text of its own. */
 TEST(self_of_all_groups_adds_up_to_what_is_selected)
 {
 	srand(11);
@@ -283,10 +285,12 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 	}
 }
 
-/* ---------------------------------------------------------------- one module, two spellings */
+/* ---------------------------------------------------------------- two spellings of one module */
 
-/* Blocks of 1, 2, 4 ... bytes, each with one frame of its own in a module of such a name and one
- * that has a function. */
+/*
+ * Blocks of 1, 2, 4 ... bytes. Each has one frame of its own in a module of that name, and one
+ * frame with a function.
+ */
 static void write_spelt(const char *path, const char *const *modules, size_t count, unsigned offset)
 {
 	struct maker maker = {.eol = "\n"};
@@ -308,7 +312,7 @@ static void write_spelt(const char *path, const char *const *modules, size_t cou
 	dump_end(&maker, path);
 }
 
-/* The name of every group, with what it grew by, and the report for flame graphs. */
+/* Checks the name and growth of every group, and the report for flame graphs. */
 static void check_spelt(enum view_group group, const char *wanted, const char *folded)
 {
 	static const struct report_style style = {0};

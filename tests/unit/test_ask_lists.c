@@ -1,5 +1,7 @@
-/* hdiff: allocators' frames, lists in files of such and of suppressions, limits of growth, and what options
- * are refused or taken. */
+/*
+ * hdiff: allocators' frames, files with lists of allocators and of suppressions, growth limits, and
+ * refused or accepted options.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask.h"
@@ -20,7 +22,10 @@ static void write_list(const char *text)
 	write_bytes("more.txt", text, strlen(text));
 }
 
-/* The functions of the row of 2^n bytes that are shown, innermost first: made frames' numbers. */
+/*
+ * Checks the functions of the shown row of 2^n bytes, innermost first, by the numbers of made
+ * frames.
+ */
 static void check_frames(const struct result *result, unsigned n, const unsigned *wanted)
 {
 	for (size_t i = 0; i < result->row_count; i++) {
@@ -58,7 +63,7 @@ TEST(stacks_are_stripped_when_asked_for_from_inside_out_to_the_first_other_frame
 	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
 	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
-	check_frames(result, 2, FRAMES_OF(NEW)); /* the last one stays */
+	check_frames(result, 2, FRAMES_OF(NEW)); /* the last frame stays */
 	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
 }
@@ -100,7 +105,7 @@ TEST(a_strip_file_adds_to_what_is_known)
 	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
 	struct result *result = ask_hdiff("--strip-file", "more.txt", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN));
-	check_frames(result, 3, FRAMES_OF(HELPER)); /* all of lib, names or not */
+	check_frames(result, 3, FRAMES_OF(HELPER)); /* every frame of lib, with or without a name */
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
 	write_list("*!*");
 	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
@@ -136,8 +141,10 @@ TEST(a_bad_line_is_named_with_its_place)
 	refused("hdiff: no-such: ", "--suppress", "no-such", "new.txt");
 }
 
-/* The names are those of Microsoft's, GNU's and the standards' documents; facts/umdh.md has a log
- * with ntdll's and KERNELBASE's. */
+/*
+ * The names come from the documents of Microsoft, GNU and the standards; facts/umdh.md has a log
+ * with those of ntdll and KERNELBASE.
+ */
 TEST(known_allocators_are_stripped_and_others_are_not)
 {
 	static const char *const layers[][2] = {{"ntdll", "RtlAllocateHeap"},
@@ -163,7 +170,7 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"OLEAUT32", "SAFEARRAY_Malloc"}, {"SHELL32", "SHAlloc"}, {"shlwapi", "SHStrDupW"},
 		{"libglib-2.0-0", "g_malloc0_n"}, {"libvips-42", "g_realloc"},
 		{"app", "g_slice_alloc0"}, {"app", "g_strdup_printf"},
-		/* without a name: the normal case where no symbols are */
+		/* without a name: the normal case without symbols */
 		{"ntdll", NULL}, {"NTDLL", NULL}, {"KERNELBASE", NULL}, {"kernel32", NULL},
 		{"ucrtbase", NULL}, {"ucrtbased", NULL}, {"MSVCR80", NULL}, {"msvcrt", NULL},
 		{"VCRUNTIME140", NULL}, {"msvcp140", NULL}, {"verifier", NULL}, {"OLEAUT32", NULL},
@@ -209,7 +216,10 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"app", "my_g_malloc"}, {"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"},
 		{"app", "mallocate"}, {"app", "HeapAlloc"}, {"app", "SysAllocString"},
 		{"app", "pool::operator_new"}, {NULL, NULL}, {"app", "VirtualAlloc"},
-		/* what the library calls, or is called by it, and what has its types in its name only */
+		/*
+		 * called by the library, callers of it, and functions with its types in their names
+		 * only
+		 */
 		{"app", "std::vector<int, std::allocator<int> > "
 			"app::Pool<int>::grab<std::string>(std::string::value_type)"},
 		{"app", "app::fill(std::vector<int, std::allocator<int> >::iterator)"},
@@ -232,7 +242,7 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 	frames_init(&frames);
 	strip_add_known(&strip);
 	for (size_t i = 0; i < 2 * (layer_count + other_count); i++) {
-		size_t at = i % (layer_count + other_count); /* again from what was remembered */
+		size_t at = i % (layer_count + other_count); /* the second pass reads the cache */
 		bool is_layer = at < layer_count;
 		const char *const *name = is_layer ? layers[at] : others[at - layer_count];
 
@@ -248,8 +258,10 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 	strip_release(&strip);
 }
 
-/* The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and later, and of
- * sources that Microsoft's PDBs name. */
+/*
+ * The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and
+ * later, and of sources named in Microsoft's PDBs.
+ */
 TEST(frames_of_the_cpp_librarys_sources_are_stripped_whatever_their_names)
 {
 	static const char *const library[] = {
@@ -284,14 +296,14 @@ TEST(frames_of_the_cpp_librarys_sources_are_stripped_whatever_their_names)
 		for (int again = 0; again < 2; again++) {
 			if (strip_takes(&strip, &frame) != (i < library_count))
 				fail_msg("%s", file);
-			assert_false(strip_takes(&own, &frame)); /* a list of others' */
+			assert_false(strip_takes(&own, &frame)); /* the user's list only */
 		}
 	}
 	strip_release(&strip);
 	strip_release(&own);
 }
 
-/* As gcc, clang with its own library, and Microsoft's compiler and tools write them. */
+/* Spellings of gcc, of clang with its own library, and of Microsoft's compiler and tools. */
 TEST(strings_are_shown_by_their_short_names)
 {
 	static const char *const names[][2] = {
@@ -311,7 +323,7 @@ TEST(strings_are_shown_by_their_short_names)
 		 "std::allocator<char> >, int)",
 			"app::f(int, std::string, int)"},
 		{"std::__cxx11::list<int>::push_back(int)", "std::list<int>::push_back(int)"},
-		/* others */
+		/* not strings */
 		{"std::basic_string<char, app::traits, std::allocator<char> >::f",
 			"std::basic_string<char, app::traits, std::allocator<char> >::f"},
 		{"std::basic_string<char, std::char_traits<char>, std::allocator<char",
@@ -370,7 +382,7 @@ TEST(a_suppression_of_everything_is_refused)
 	}
 }
 
-/* Modules have moved, and only the old dump has names: its address is in the old dump's module. */
+/* The modules have moved, and only the old dump has names, for an address in its own module. */
 TEST(a_module_of_the_old_dump_has_its_extension_too)
 {
 	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
@@ -419,12 +431,12 @@ static int64_t left_of_stackless(bool has_stacks, const char *list)
 	return ask_status(0, "--suppress", "more.txt", "new.txt")->requested;
 }
 
-/* By the words that are shown for it, and by nothing that is part of them. */
+/* Matched by its whole displayed text, not by a part of it. */
 TEST(what_has_no_stack_is_suppressed_by_its_words_alone)
 {
 	assert_int_equal(left_of_stackless(true, "leak:(no stack recorded)\n"), 100);
 	assert_int_equal(left_of_stackless(true, "leak:stack\nleak:(no stack\n"), 130);
-	/* They are all that a gate could look at. */
+	/* The text is all that a growth limit can match. */
 	assert_int_equal(left_of_stackless(false, "leak:(no stack recorded)\n"), 30);
 }
 
@@ -445,7 +457,7 @@ TEST(each_suppression_says_what_it_took)
 	struct result *result = ask_rows(0, "--suppress", "more.txt", "new.txt");
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:1: leak:nothing suppressed nothing; it may be obsolete\n"));
-	/* malloc is in 1, 2, 4 and 8: each stack counts for the first line that matches. */
+	/* malloc is in 1, 2, 4 and 8: each stack counts for the first matching line. */
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:2: leak:malloc suppressed stacks: 4, bytes: 15, blocks: 4\n"));
 	assert_non_null(strstr(result->words,
@@ -510,7 +522,10 @@ static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_st
 	put(maker, "%s", "");
 }
 
-/* One stack of 40 bytes in a block is freed, two others have 30 and 10: the sum is 0 bytes and 1 block. */
+/*
+ * One stack frees a block of 40 bytes, two others allocate 30 and 10: the sum is 0 bytes and 1
+ * block.
+ */
 TEST(what_shrank_hides_no_growth)
 {
 	struct maker old = dump_new((struct maker){0}), new;
@@ -551,7 +566,7 @@ TEST(amounts_over_a_limit_have_units)
 		"--max-growth", "64K", "new.txt");
 }
 
-/* What is missing counts for more than what is too much, unless --force allows it. */
+/* Missing data outweighs excess growth, unless --force is given. */
 TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -569,7 +584,7 @@ TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 
 static const char incomplete[] = "// hsnap: incomplete missing=2";
 static const char whole[] = "// hsnap: incomplete missing=0";
-/* Of a version without that note. */
+/* From a version without that note. */
 static const char unwalked[] = "// hsnap: heap addr=5000 kind=unknown unwalked=1";
 
 static void make_one_block(const char *path, const char *note)
@@ -580,7 +595,7 @@ static void make_one_block(const char *path, const char *note)
 	dump_end(&maker, path);
 }
 
-/* Two dumps, of which the first, the second or both are incomplete. */
+/* Compares two dumps of which the first, the second or both are incomplete. */
 static void expect_judged(const char *old_note, const char *new_note)
 {
 	bool is_old_incomplete = old_note != whole, is_new_incomplete = new_note != whole;
@@ -597,7 +612,7 @@ static void expect_judged(const char *old_note, const char *new_note)
 	ask_status(0, "old.txt", "new.txt");
 }
 
-/* A limit is not kept by what hsnap knew to be incomplete, whatever the growth. */
+/* Incomplete dumps fail a limit, whatever their growth. */
 TEST(growth_of_an_incomplete_dump_is_not_judged)
 {
 	expect_judged(whole, whole);

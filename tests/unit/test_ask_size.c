@@ -1,4 +1,3 @@
-/* Sizes as people write them, and patterns with '*' and '?'. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"
@@ -75,7 +74,7 @@ TEST(what_is_no_size_is_refused)
 	assert_int_equal(bytes, 12 * 1024);
 }
 
-/* The definition, which takes forever on long texts. */
+/* Recursive definition; it takes exponential time on long texts. */
 static bool by_definition(const char *pattern, const char *text)
 {
 	if (!*pattern)
@@ -112,18 +111,18 @@ TEST(patterns_are_those_of_a_shell)
 		{"a*.txt", "abc.txt", true}, {"a*.txt", "abc.txt.gz", false},
 		{"a?.txt", "ab.txt", true}, {"a?.txt", "a.txt", false},
 		{"a?.txt", "a\xc3\xa4.txt", true}, /* one character */
-		{"a?.txt", "a\xff.txt", true}, /* which is none */
+		{"a?.txt", "a\xff.txt", true}, /* not UTF-8 */
 		{"A*.TXT", "abc.txt", true}, {"*a*b*c*", "xxaxxbxxcxx", true},
 		{"*a*b*c*", "xxaxxcxxbxx", false}, {"*aab", "aaaaab", true}, {"**?", "a", true},
 		{"", "", true}, {"", "a", false}, {"[a]", "a", false}, {"[a]", "[A]", true},
-		{"[", "{", false}, /* no letters */
+		{"[", "{", false}, /* not letters */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(
 			text_glob(cases[i].pattern, cases[i].name, GLOB_FOLD | GLOB_QUESTION),
 			cases[i].is_so);
-	assert_false(text_glob("KERNEL*", "kernelbase", 0)); /* unless asked for */
+	assert_false(text_glob("KERNEL*", "kernelbase", 0)); /* case-sensitive by default */
 }
 
 TEST(many_stars_take_no_time)

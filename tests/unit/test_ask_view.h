@@ -1,4 +1,4 @@
-/* For the tests of views: a view made of dumps, without a report. */
+/* A view made of dumps, without a report. */
 #ifndef TESTS_UNIT_TEST_ASK_VIEW_H
 #define TESTS_UNIT_TEST_ASK_VIEW_H
 
@@ -17,7 +17,10 @@ struct asked {
 	struct view view;
 };
 
-/* Reads new.txt, or old.txt and new.txt; then request and filter can be filled. What was asked before is gone. */
+/*
+ * Reads new.txt, or old.txt and new.txt; the test then fills request and filter. Replaces the
+ * previous request.
+ */
 static inline struct asked *asked_begin(bool has_old, bool by_name)
 {
 	struct match_request match = {.mode = MATCH_AUTO};
@@ -60,7 +63,7 @@ static inline void asked_suppress(struct asked *asked, const char *list)
 	asked->request.suppressions = &asked->suppressions;
 }
 
-/* How many rows names were looked for. */
+/* Returns the number of rows whose names were resolved. */
 static inline size_t named_rows(const struct asked *asked)
 {
 	size_t count = 0;

@@ -1,4 +1,4 @@
-/* Views: what is selected, in which order, and which names are looked for. */
+/* Views: the selected rows, their order, and the names that are resolved for them. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask_view.h"
@@ -36,7 +36,7 @@ TEST(only_rows_that_are_shown_are_named)
 	assert_true(asked->view.naming.is_asked[asked->view.rows[1]]);
 }
 
-/* What is in lib: all but 8. Of more than 3 bytes: 4, 16, 32. Not at 4's second frame: 16, 32. */
+/* In lib: all except 8. Over 3 bytes: 4, 16, 32. Without the second frame of 4: 16, 32. */
 TEST(filters_without_names_run_first)
 {
 	static const char *const lib = "lib";
@@ -54,7 +54,7 @@ TEST(filters_without_names_run_first)
 	assert_int_equal(asked->view.selected.new.requested_bytes, 16 + 32);
 }
 
-/* A raw form decides for itself when nothing could exclude the row. */
+/* A match of the raw form suffices if no filter can exclude the row. */
 TEST(a_row_that_is_included_by_its_address_needs_no_names)
 {
 	struct asked *asked = asked_begin(false, true);
@@ -62,7 +62,7 @@ TEST(a_row_that_is_included_by_its_address_needs_no_names)
 	assert_int_equal(patterns_add(&asked->filter.include, "^lib\\+", NULL), 0);
 	asked_do(asked);
 	assert_int_equal(asked->view.row_count, STACKS - 1);
-	assert_int_equal(named_rows(asked), 1); /* that of 8 bytes might match yet */
+	assert_int_equal(named_rows(asked), 1); /* the row of 8 bytes might still match */
 }
 
 TEST(rows_without_a_stack_need_no_names)
@@ -121,7 +121,7 @@ static int64_t sort_number(const struct numbers *of, enum view_sort sort)
 	return 0;
 }
 
-/* The number of the made stack a row is. */
+/* Returns the number of the made stack of a row. */
 static unsigned number_of(const struct asked *asked, uint32_t row)
 {
 	const struct stack *stack = asked->comparison.rows[row].stack;
@@ -225,7 +225,7 @@ static uint64_t size_of_change(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Frames by a pattern that only they match. */
+/* Frames with a pattern that matches only them. */
 static const struct {
 	unsigned frame;
 	const char *pattern, *suppression;
@@ -243,13 +243,13 @@ static bool asks_for_stacks(const struct wanted *wanted)
 	       wanted->min_blocks;
 }
 
-/* Where a stack belongs to: 's'elected, s'u'ppressed, 'l'eft out. */
+/* Returns the class of a stack: 's'elected, s'u'ppressed, 'l'eft out. */
 static char place_of(const struct wanted *wanted, size_t i, const struct change *change)
 {
 	uint64_t bytes = size_of_change(change->new.requested_bytes, change->old.requested_bytes);
 	uint64_t blocks = size_of_change(change->new.block_count, change->old.block_count);
 
-	if (!bytes && !blocks) /* cancels: no row, but selected where there is no filter */
+	if (!bytes && !blocks) /* cancels: no row, but selected if there is no filter */
 		return asks_for_stacks(wanted) ? 'l' : 's';
 	if (bytes < wanted->min_bytes || blocks < wanted->min_blocks ||
 		(wanted->include >= 0 && !has_frame(stacks[i], known[wanted->include].frame)) ||
@@ -314,7 +314,7 @@ TEST(selected_suppressed_and_left_out_add_up_to_all)
 TEST(a_part_of_the_blocks_is_a_filter)
 {
 	struct asked *asked = asked_begin(false, false);
-	asked->view.row_count = 2; /* as if the others were of another heap */
+	asked->view.row_count = 2; /* as if the other rows were in another heap */
 	asked->request.is_part = true;
 	asked_do(asked);
 	assert_true(asked->view.is_filtered);
@@ -334,10 +334,13 @@ TEST(what_is_suppressed_is_not_in_the_rows)
 	assert_true(asked->view.is_filtered);
 }
 
-/* Suppressing takes away what is named and nothing else; stacks that are asked for have changed. */
+/*
+ * Suppressions remove only the matching stacks. A filter by stack selects only stacks that changed.
+ */
 TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 {
-	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}}; /* 1, which stays, 2 and 4 */
+	/* 1, which does not change, 2 and 4 */
+	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}};
 
 	for (int is_asked = 0; is_asked < 2; is_asked++) {
 		write_stacks("old.txt", of, 1);

@@ -1,4 +1,4 @@
-/* The order of blocks in a dump, against its definition. */
+/* Order of blocks in a dump, compared with its definition. */
 #include "tests/unit/t.h"
 
 #include "core/dump/model.h"
@@ -19,10 +19,13 @@ static void add(uint32_t heap, uint64_t addr)
 
 	block->heap = heap;
 	block->addr = addr;
-	block->requested_bytes = snapshot.block_count; /* tells it from others of its place */
+	block->requested_bytes = snapshot.block_count; /* distinguishes blocks at one address */
 }
 
-/* All blocks are there once, by heap and address, and those of one place as they were added. */
+/*
+ * Checks that each block is present once, by heap and address, and that blocks at one address keep
+ * their order.
+ */
 static void check(void)
 {
 	unsigned char *seen = calloc(snapshot.block_count, 1);

@@ -1,4 +1,7 @@
-/* A snapshot by stack: what each stack has, and that no total changes. What a dump of it tells is e2e_by_stack.t's. */
+/*
+ * Snapshots by stack: the sum of each stack, and unchanged totals. e2e_by_stack.t tests their
+ * dumps.
+ */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>
@@ -7,11 +10,11 @@
 #include "snapshot/capture/capture.h"
 #include "tests/unit/test_dump.h"
 
-#define HEAPS 4 /* the last one holds ranges of virtual memory */
+#define HEAPS 4 /* the last heap holds ranges of virtual memory */
 #define STACKS 60
 #define BLOCKS 7000
 
-/* What was put in, by heap and stack. */
+/* Added blocks by heap and stack. */
 struct truth {
 	struct block_totals of[HEAPS][STACKS];
 	struct block_totals stackless[HEAPS];
@@ -145,13 +148,13 @@ TEST(blocks_add_up_by_stack_and_heap)
 		make(&snapshot, &truth, seed, 0);
 		model_sum_by_stack(&snapshot);
 		check_sums(&snapshot, &truth);
-		model_sum_by_stack(&snapshot); /* what is so stays so */
+		model_sum_by_stack(&snapshot); /* a second call changes nothing */
 		check_sums(&snapshot, &truth);
 		snapshot_release(&snapshot);
 	}
 }
 
-/* As those of a sample, of which there are several for one stack. */
+/* Sums as in a sample, several per stack. */
 TEST(sums_add_up_with_blocks)
 {
 	struct snapshot snapshot;
@@ -181,7 +184,7 @@ static int scan_text(const char *text, size_t len, const struct dump_sink *sink,
 	return dump_scan(&source, sink, err);
 }
 
-/* A digit of what rounding lost is changed: then the end mark does not hold. */
+/* Changes a digit of the rounding remainder, which contradicts the end mark. */
 TEST(a_wrong_rest_is_found)
 {
 	struct snapshot snapshot;

@@ -1,6 +1,6 @@
 /*
- * One snapshot: blocks joined with what the tracer knows of them, gaps said, and the process going
- * on again whatever happened.
+ * Snapshots: blocks joined with the tracer's tables, reported gaps, and a process that always
+ * continues.
  */
 #include "tests/unit/t.h"
 
@@ -17,7 +17,7 @@
 #define STACKS 50
 #define TABLE_PAGES 1
 
-/* What the tracer says about a block of the heaps. */
+/* Possible entries of the tracer for a block of the heaps. */
 enum said {
 	TRUTH,
 	TRUTH_TOO,
@@ -34,14 +34,16 @@ struct scene {
 	struct capture_stats stats;
 	struct err err;
 	uint32_t stacks[STACKS];
-	/* Up to that many suspends something else is at an address, then what should be there. */
+	/* Until that many suspends busy_addr has another value than calm_value. */
 	uint64_t busy_until, busy_addr, calm_value;
 };
 
 static struct scene scene;
 
-/* Blocks of which the tracer has another size or heap are fewer than one in a hundred: more would show that the
- * heaps were read by the wrong layout. */
+/*
+ * The tracer has another size or heap for less than one block in a hundred: more would suggest a
+ * wrong heap layout.
+ */
 static enum said said_of(size_t i)
 {
 	static const enum said often[] = {TRUTH, TRUTH_TOO, NOTHING, NO_STACK, NO_SUCH_STACK};
@@ -108,7 +110,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* One capture into a fresh snapshot; the process must run after it. */
+/* Takes one snapshot into a fresh struct; the process must run afterwards. */
 static int take(void)
 {
 	int rc;
@@ -128,7 +130,7 @@ static int take(void)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what is expected */
+/* ---------------------------------------------------------------- expectations */
 
 static void assert_stack(uint32_t index, size_t stack)
 {
@@ -152,7 +154,7 @@ static void assert_block(size_t i, bool has_overhead)
 	assert_stack(block->stack, i % STACKS);
 }
 
-/* What of a heap's blocks has no stack. */
+/* Returns the sum of a heap's blocks without a stack. */
 static struct block_totals stackless_of(uint64_t heap)
 {
 	struct block_totals census = {0};
@@ -215,10 +217,9 @@ static bool warns(const char *words)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-static long
-	set_back_s; /* each time that the clock on the wall is looked at it is set back by this */
+static long set_back_s; /* seconds by which each query sets the wall clock back */
 
-/* In the place of the library's. */
+/* Replaces the C library's function. */
 int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
 	static long back_s;
@@ -259,7 +260,7 @@ TEST(the_snapshot_says_whose_it_is)
 	assert_string_equal(snapshot->host, "node7");
 	assert_string_equal(snapshot->stack_source, "tracer");
 	assert_int_equal(snapshot->module_count, 2);
-	assert_false(snapshot->modules[0].has_identity); /* its headers are not there */
+	assert_false(snapshot->modules[0].has_identity); /* its headers are missing */
 	assert_true(snapshot->modules[1].has_identity);
 	assert_int_equal(snapshot->modules[1].timestamp, 0x65432100);
 }
@@ -275,7 +276,7 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 	fake_put(list, HEAP_A, 8);
 	fake_put(list + 8, HEAP_B, 8);
 	assert_int_equal(take(), 0);
-	assert_int_equal(scene.snapshot.heap_count, 3); /* HEAP_C is known to the tracer alone */
+	assert_int_equal(scene.snapshot.heap_count, 3); /* only the tracer knows HEAP_C */
 	for (size_t i = 0; i < truth.block_count; i++) {
 		if (said_of(i) <= TRUTH_TOO)
 			assert_block(i, false);
@@ -307,13 +308,15 @@ TEST(blocks_from_before_the_tracer_are_missing_from_unwalked_heaps)
 	assert_int_equal(scene.stats.tries, 1);
 }
 
-/* Cuts HEAP_A's walk short: its first subheap, and all that follows on its list. */
+/* Ends HEAP_A's walk early: its first subheap and all later ones are lost. */
 static void damage_heap_a(void)
 {
 	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, 0, 8);
 }
 
-/* The tracer's blocks that are not found then; one more of its blocks lies in no heap. */
+/*
+ * Returns the number of the tracer's blocks that are not found then; another one lies in no heap.
+ */
 static size_t damaged_count(void)
 {
 	size_t count = 0;
@@ -361,7 +364,7 @@ TEST(nothing_is_called_lost_where_a_heap_was_not_walked)
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
-/* Moves every block of the tracer's by 16 bytes: then the walk has none of them. */
+/* Moves every block of the tracer by 16 bytes, so that the walk finds none of them. */
 TEST(layout_that_the_tracer_contradicts_is_not_believed)
 {
 	size_t count = 0;
@@ -382,9 +385,9 @@ TEST(layout_that_the_tracer_contradicts_is_not_believed)
 	assert_int_equal(scene.snapshot.heaps[0].committed_bytes, 0);
 }
 
-/* ---------------------------------------------------------------- frees that the tracer does not see */
+/* ---------------------------------------------------------------- frees unseen by the tracer */
 
-/* ntdll of Windows 7 and 8 frees some blocks unseen, and under Wine a program may. */
+/* ntdll of Windows 7 and 8 frees some blocks unseen, and so may a program under Wine. */
 TEST(frees_may_go_unseen_before_windows_10)
 {
 	static const struct {
@@ -402,7 +405,7 @@ TEST(frees_may_go_unseen_before_windows_10)
 	}
 }
 
-/* The tracer claims to have all blocks, and lacks some: only under Wine would it be believed. */
+/* The tracer claims completeness, but lacks blocks. The claim would be accepted only under Wine. */
 TEST(tables_without_a_walk_are_not_believed_on_windows)
 {
 	AREA_PUT(flags, TRACER_FLAG_LISTED);
@@ -410,7 +413,7 @@ TEST(tables_without_a_walk_are_not_believed_on_windows)
 	assert_whole();
 }
 
-/* ---------------------------------------------------------------- modules that come and go */
+/* ---------------------------------------------------------------- modules loaded and unloaded */
 
 static void load(uint64_t base, uint64_t size, const char *path)
 {
@@ -437,7 +440,7 @@ TEST(what_is_loaded_before_the_process_is_held_is_listed)
 	for (size_t i = 1; i < 4; i++)
 		assert_true(snapshot->modules[i - 1].base < snapshot->modules[i].base);
 	assert_int_equal(
-		snapshot->warning_count, 2); /* of sizes and heaps; of a block that no heap has */
+		snapshot->warning_count, 2); /* of sizes and heaps; of a block in no heap */
 	assert_whole();
 }
 
@@ -484,14 +487,14 @@ TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
 	assert_whole();
 }
 
-/* ---------------------------------------------------------------- trying again */
+/* ---------------------------------------------------------------- retries */
 
 TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 {
 	const struct {
-		uint64_t addr, until; /* so many times something else is there */
+		uint64_t addr, until; /* number of suspends with the changed value */
 		unsigned tries;
-		const char *words; /* when it stays so: it is walked as it is */
+		const char *words; /* warning if the state persists and the heap is walked anyway */
 	} cases[] = {
 		{HEAP_B + HEAP_LOCK_COUNT, 7, 8, NULL},
 		{HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX, 100,
@@ -513,15 +516,17 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 			cases[i].words != NULL);
 		if (i < 3)
 			assert_whole();
-		if (i == 1) /* a hundred tries cost one walk more, and a few reads each */
+		if (i == 1) /* a hundred tries cost one more walk and a few reads each */
 			assert_in_range(fake.reads, 2 * calm, 2 * calm + 99 * 8);
 		fake_put(scene.busy_addr, scene.calm_value, 8);
 	}
 }
 
-/* A target knows when holding it begins, which may be long after it was asked to: time before that, as
- * of starting a helper, neither counts nor ends the tries. That it says a second more shows that it
- * is asked. */
+/*
+ * The hold may begin long after it was requested, and only the target knows when. Time before that
+ * (for example, to start the helper) is neither counted nor limits the retries. Reporting one more
+ * second of hold shows that the value is used.
+ */
 static void hold_for_a_second(void)
 {
 	be_busy();
@@ -533,11 +538,11 @@ TEST(the_target_says_from_when_it_is_held)
 	be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 	fake.on_suspend = hold_for_a_second;
 	assert_int_equal(take(), 0);
-	assert_int_equal(scene.stats.tries, 2); /* that was too long */
+	assert_int_equal(scene.stats.tries, 2); /* the hold was too long */
 	assert_in_range(scene.stats.held_ms, 2000, 2999);
 }
 
-/* By another program, say, or by the hour. */
+/* For example, by another program or for daylight saving. */
 TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 {
 	static const long back_s[] = {3600, -3600};
@@ -546,7 +551,7 @@ TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 		set_back_s = back_s[i];
 		be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 		assert_int_equal(take(), 0);
-		assert_true(scene.stats.tries > 2); /* it was not held for too long */
+		assert_true(scene.stats.tries > 2); /* the hold was not too long */
 		assert_in_range(scene.stats.held_ms, 0, 60000);
 		assert_in_range(scene.stats.walk_ms, 0, 60000);
 		assert_in_range(scene.stats.join_ms, 0, 60000);
@@ -579,8 +584,10 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
 	assert_int_equal(fake.suspends, 0);
 }
 
-/* A capture with failing reads that calls itself a success: all in it is right, and where it is not
- * whole, it says so. */
+/*
+ * Asserts that a successful capture with failing reads contains only true data, and warns if it is
+ * incomplete.
+ */
 static void assert_honest(void)
 {
 	uint64_t found = snapshot_total(&scene.snapshot).block_count;
@@ -594,7 +601,7 @@ static void assert_honest(void)
 		assert_whole();
 }
 
-/* In turn each read fails, and none, two or all after it. */
+/* Fails each read in turn, and 0, 1, 2 or all reads after it. */
 TEST(whichever_read_fails_the_process_goes_on)
 {
 	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
@@ -629,7 +636,7 @@ TEST(whichever_read_fails_the_process_goes_on)
 #define LATE_SUB 0x50000000u
 #define LATE_LARGE 0x60000000u
 
-/* The process runs on, and nothing is where it was. */
+/* Overwrites all memory, as if the running process had changed it. */
 static void spoil(void)
 {
 	for (size_t i = 0; i < fake.range_count; i++) {
@@ -659,7 +666,7 @@ static void add_late(void)
 	large_place(HEAP_A, LATE_LARGE, 0x123456);
 }
 
-/* Of blocks that the tracer has not seen only sizes and number are kept. */
+/* Of blocks unknown to the tracer only sizes and number are kept. */
 TEST(what_comes_before_the_hold_is_there)
 {
 	uint64_t requested = 0, overhead = 0;
@@ -679,7 +686,7 @@ TEST(what_comes_before_the_hold_is_there)
 	assert_false(warns(" inconsistent"));
 }
 
-/* Takes the entry out of its list. */
+/* Removes the entry from its list. */
 static void take_out(uint64_t entry)
 {
 	uint64_t next = fake_get(entry, 8), back = fake_get(entry + 8, 8);
@@ -735,7 +742,7 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 
 #define PEB_GLOBAL_FLAG 0xbc /* PEB.NtGlobalFlag, x64 */
 
-/* ---------------------------------------------------------------- where stacks come from */
+/* ---------------------------------------------------------------- sources of stacks */
 
 static void assert_census_of_all(void)
 {
@@ -772,7 +779,8 @@ TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
 	assert_int_equal(take(), 0);
 	assert_whole();
 	assert_string_equal(scene.snapshot.stack_source, "tracer");
-	assert_int_equal(scene.snapshot.warning_count, 2); /* as without */
+	/* the warnings of a process without the flag */
+	assert_int_equal(scene.snapshot.warning_count, 2);
 }
 
 TEST(stacks_that_were_asked_for_have_to_be_there)
@@ -783,7 +791,7 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), -ERR_NO_STACKS);
 	assert_non_null(strstr(scene.err.detail, "no block leads to a record"));
-	AREA_PUT(version, TRACER_VERSION + 1); /* the tracer is not read when it is not wanted */
+	AREA_PUT(version, TRACER_VERSION + 1); /* an unwanted tracer is not read */
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }
 
@@ -804,7 +812,7 @@ static void detach(void)
 	AREA_PUT(state, TRACER_OFF);
 }
 
-/* Found at work, and gone when the process is held. */
+/* The tracer is found at work, but has been removed when the process is held. */
 TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
 {
 	fake.on_suspend = detach;
@@ -850,7 +858,7 @@ TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 
 TEST(file_without_heaps_has_the_traced_blocks_and_a_warning)
 {
-	size_t count = 1; /* with the one that lies in no heap */
+	size_t count = 1; /* includes the block in no heap */
 
 	fake_unmap(FAKE_PEB);
 	assert_int_equal(take(), -ERR_TARGET);

@@ -1,6 +1,6 @@
 /*
- * Blocks from the tracer's tables, and a walk of the heaps from a moment before: what becomes of each, and when the
- * tables are not enough.
+ * Blocks from the tracer's tables combined with an earlier walk of the heaps: the result for each
+ * block, and when the tables do not suffice.
  */
 #include "tests/unit/t.h"
 
@@ -53,13 +53,13 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	captured.tracer.blocks = NULL; /* it is none of its own */
+	captured.tracer.blocks = NULL; /* owned by the test */
 	tracer_copy_release(&captured.tracer);
 	walk_release(&captured.walk);
 	return 0;
 }
 
-/* The one block at addr. */
+/* Asserts that exactly one block is at addr, with these values. */
 static void assert_given(uint64_t addr, uint64_t heap, uint64_t bytes, uint64_t overhead)
 {
 	const struct walk *walk = &captured.walk;
@@ -92,7 +92,7 @@ TEST(where_nothing_changed_the_walk_holds)
 TEST(what_was_freed_since_is_gone)
 {
 	walked(HEAP_B, 0x20300, 7, 16);
-	walked(HEAP_B, 0x20100, 100, 18); /* once more: the heap changed while it was walked */
+	walked(HEAP_B, 0x20100, 100, 18); /* a duplicate: the heap changed during the walk */
 	assert_true(tables_give_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 3);
 	assert_given(0x20100, HEAP_B, 100, 18);
@@ -120,14 +120,14 @@ TEST(block_that_the_walk_should_have_found_needs_a_walk_while_it_is_held)
 TEST(a_block_without_its_like_needs_a_walk_while_it_is_held)
 {
 	walked(HEAP_B, 0x20300, 55, 33);
-	traced(0x10400, TAG_A, 55); /* none of its size in this heap */
+	traced(0x10400, TAG_A, 55); /* no block of its size in this heap */
 	assert_false(tables_give_blocks(&captured));
 }
 
 TEST(another_block_in_the_same_place_is_another_block)
 {
 	captured.tracer.block_count = 0;
-	traced(0x10100, TAG_A, 40); /* freed, and made anew */
+	traced(0x10100, TAG_A, 40); /* freed and allocated again */
 	traced(0x20100, TAG_A, 100); /* and in another heap */
 	assert_true(tables_give_blocks(&captured));
 	assert_int_equal(captured.walk.block_count, 2);
@@ -211,7 +211,10 @@ TEST(living_heaps_that_were_not_walked_are_added)
 	assert_true(captured.walk.heaps[walked].unwalked);
 }
 
-/* A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees one. */
+/*
+ * A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees only one
+ * side.
+ */
 TEST(blocks_of_the_other_half_of_a_process_are_kept)
 {
 	const struct heap other = {.addr = 0x90000, .bits = 32};
@@ -242,14 +245,14 @@ TEST(a_walk_while_it_is_held_is_compared)
 	assert_int_equal(captured.walk.block_count, 5);
 }
 
-/* ---------------------------------------------------------------- a layout that may be wrong */
+/* ---------------------------------------------------------------- doubtful layouts */
 
-#define JUDGED 200u /* blocks of a heap that the walk has found and the tracer knows */
-#define GONE 100u /* blocks of the tracer that are not in the heap */
+#define JUDGED 200u /* blocks of a heap that both the walk and the tracer have */
+#define GONE 100u /* the tracer's blocks that are not in the heap */
 
 static struct tracer_block judged[JUDGED + GONE];
 
-/* The walk has read the heap by a layout, and lacks a third of the tracer's blocks. */
+/* The layout gave a walk that lacks a third of the tracer's blocks. */
 static void set_up_judged(void)
 {
 	captured.tracer.blocks = judged;
@@ -283,7 +286,8 @@ TEST(blocks_that_the_walk_lacks_were_freed_unseen_before_windows_10)
 TEST(missing_blocks_that_fit_into_no_free_space_contradict_the_layout)
 {
 	set_up_judged();
-	captured.tracer.area.flags = TRACER_FLAG_ATTACHED; /* it may lack blocks */
+	/* attached later, so it may lack blocks */
+	captured.tracer.area.flags = TRACER_FLAG_ATTACHED;
 	captured.may_free_unseen = true;
 	captured.walk.heaps[0].committed_bytes = JUDGED * 64 + GONE * 40 - 1;
 	assert_string_equal(tables_judge(&captured), "guessed");

@@ -1,4 +1,3 @@
-/* Claims: together no more than there is, and what is taken twice is seen; and extents of addresses. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"
@@ -74,11 +73,11 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	assert_int_equal(claims_add(&claims, 0x9000, 0x1000), 0);
 	assert_int_equal(claims_add(&claims, 0x1000, 0x5000), 0);
 	assert_int_equal(claims_add(&claims, 0x2000, 0x1000), 0);
-	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* behind one that ended */
+	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* after a claim that ended */
 	assert_int_equal(claims_add(&claims, 0x9fff, 1), 0);
 	assert_int_equal(extents_sort(&claims.extents, &addr), 3);
 	assert_int_equal(addr, 0x2000);
-	/* What is left has no overlaps, and is found. */
+	/* The remaining extents do not overlap and can be found. */
 	assert_int_equal(claims.extents.count, 2);
 	assert_int_equal(extents_at(&claims.extents, 0x5fff)->addr, 0x1000);
 	assert_null(extents_at(&claims.extents, 0x6000));
@@ -87,7 +86,7 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	claims_release(&claims);
 }
 
-/* Claims of neighbours are one, as long as no whole page lies between them. */
+/* Neighbouring claims are merged if no whole page lies between them. */
 TEST(neighbours_nearer_than_a_page_are_one_claim)
 {
 	struct claims claims;

@@ -1,6 +1,4 @@
-/*
- * For the tests of printed comparisons: a text, read, and what came of it.
- */
+/* Reads the text of a printed comparison and keeps the result. */
 #ifndef TESTS_UNIT_TEST_COMPARISON_H
 #define TESTS_UNIT_TEST_COMPARISON_H
 
@@ -12,13 +10,12 @@
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
-/* What reading a text gave. */
 struct got {
-	struct got *next; /* of those that are freed when the test ends */
+	struct got *next; /* list of results freed when the test ends */
 	int rc;
 	struct err err;
 	struct comparison comparison;
-	char skipped[8000], warnings[2000]; /* a line each */
+	char skipped[8000], warnings[2000]; /* one per line */
 	size_t skip_count, warning_count;
 };
 
@@ -72,7 +69,7 @@ static inline struct got *read_in(const char *text, unsigned base)
 	return read_bytes(text, strlen(text), base);
 }
 
-/* ... without an error or a warning. */
+/* Like read_in(), without an error or a warning. */
 static inline struct got *read_whole(const char *text, unsigned base)
 {
 	struct got *got = read_in(text, base);
@@ -100,7 +97,7 @@ static inline int leave_comparison(void **state)
 	return leave_folder(state);
 }
 
-/* A row's numbers: OLD and NEW bytes, OLD and NEW blocks. */
+/* Checks a row's numbers: OLD and NEW bytes, OLD and NEW blocks. */
 static inline void assert_row(const struct got *got, size_t index, uint64_t old_bytes,
 	uint64_t new_bytes, uint64_t old_blocks, uint64_t new_blocks)
 {
@@ -115,7 +112,7 @@ static inline void assert_row(const struct got *got, size_t index, uint64_t old_
 	assert_int_equal(row->totals[1].overhead_bytes, 0);
 }
 
-/* What is so whatever was read. */
+/* Checks what holds for any comparison. */
 static inline void assert_sound(const struct got *got)
 {
 	const struct comparison *comparison = &got->comparison;
@@ -148,8 +145,7 @@ static inline void assert_sound(const struct got *got)
 
 /* ---------------------------------------------------------------- texts */
 
-/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90; lines as 6.x spaces them, from a published
- * sample. */
+/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90; spacing as in 6.x, from a published sample. */
 static const char hex_text[] =
 	"// Debug library initialized ...\n"
 	"DBGHELP: cppmemleak - private symbols & lines \n"

@@ -1,4 +1,4 @@
-/* hdiff: what can be asked of a printed comparison, and what is refused. */
+/* hdiff: accepted and refused options for a printed comparison. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"
@@ -22,10 +22,10 @@ TEST(what_a_comparison_does_not_tell_is_refused)
 	refused("a comparison is matched already", "--match", "address", "new.txt");
 	refused("a comparison is matched already", "--match", "module", "new.txt");
 	refused("a comparison is matched already", "--match", "symbol", "new.txt");
-	run_hdiff("new.txt", "--match", "auto"); /* which takes the report apart */
+	run_hdiff("new.txt", "--match", "auto"); /* parses the report into the result */
 }
 
-/* There is nothing else that stacks could be told by. */
+/* The stacks of a comparison can be matched only by names. */
 TEST(names_stay_where_no_symbols_are_asked_for)
 {
 	struct result *with, *without;
@@ -42,7 +42,7 @@ TEST(names_stay_where_no_symbols_are_asked_for)
 		"228)\n"));
 }
 
-/* Every way to ask for more than UMDH's form can tell. */
+/* All options whose result UMDH's form cannot represent. */
 TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
 {
 	static const char *const asked[][2] = {{"--group", "function"}, {"--group", "file"},
@@ -62,7 +62,7 @@ TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
 	}
 }
 
-/* Of ids that have several stacks, and of a trend. */
+/* Ids with several stacks, and a trend. */
 TEST(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused)
 {
 	static const char *const stacks[] = {
@@ -104,9 +104,9 @@ TEST(other_forms_of_our_reports_are_named)
 	refused("nor is it a comparison", "new.txt");
 }
 
-/* ---------------------------------------------------------------- far behind messages */
+/* ---------------------------------------------------------------- after messages */
 
-/* Two lines for each module, as UMDH prints them where it looks for symbols. */
+/* Writes two lines for each module, as UMDH prints them while it searches symbols. */
 static void write_behind_messages(const char *text)
 {
 	struct buf all;
@@ -133,7 +133,7 @@ TEST(a_comparison_is_found_behind_many_messages)
 	refused("nor is it a comparison", "new.txt");
 }
 
-/* What is behind them is not known before it is too late to begin again. */
+/* The text after the messages is reached too late to start over. */
 TEST(from_standard_input_that_is_refused_with_a_remedy)
 {
 	write_behind_messages(hex_text);
@@ -168,7 +168,7 @@ TEST(the_first_sign_tells_what_a_file_is)
 	}
 }
 
-/* ---------------------------------------------------------------- what it lacks */
+/* ---------------------------------------------------------------- missing parts */
 
 TEST(rows_with_a_header_and_no_total_line_are_cut_short)
 {

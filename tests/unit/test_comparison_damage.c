@@ -1,4 +1,3 @@
-/* hdiff: printed comparisons that are damaged or cut short. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"
@@ -103,7 +102,7 @@ TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
 	buf_release(&text);
 }
 
-/* What is missing is told, wherever the file ends. */
+/* A missing part is reported for every length of the file. */
 TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 {
 	size_t whole = sizeof(hex_text) - 1;
@@ -112,7 +111,7 @@ TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 		struct got *got = read_bytes(hex_text, len, 16);
 
 		assert_true(got->rc == -ERR_CUT || got->rc == -ERR_NOT_DUMP);
-		/* The last row is cut where its own lines or its stack are. */
+		/* The last row is cut at its own lines or at its stack. */
 		if (len > (size_t)(strstr(hex_text, "-    2018") - hex_text))
 			assert_row(got, 0, 0, 0x2a98c90, 0, 0x15cf4);
 		assert_sound(got);
@@ -131,7 +130,7 @@ TEST(a_file_that_ends_inside_a_row_is_cut)
 		const char *text;
 		size_t rows;
 	} texts[] = {
-		/* Without its second line a row does not tell OLD's number of blocks. */
+		/* Without its second line the number of OLD's blocks is unknown. */
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n", 1},
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3", 1},
 		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
@@ -170,7 +169,7 @@ TEST(a_stack_that_is_cut_is_equal_to_no_other)
 	assert_sound(got);
 }
 
-/* As our own reports are, at the limit of what a sum holds. */
+/* hdiff's own form, at the maximum of a sum. */
 static const char own_text[] =
 	"// hdiff 1: heap growth by stack\n"
 	"// BLOCKS are those in NEW. Numbers are decimal\n"

@@ -1,4 +1,4 @@
-/* hdiff: printed comparisons whose rows are not all that grew, and limits of growth. */
+/* hdiff: printed comparisons whose rows do not include all growth, and growth limits. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"
@@ -18,7 +18,7 @@ static void check_delta(const struct got *got, int64_t bytes, int64_t overhead, 
 
 /* ---------------------------------------------------------------- UMDH's */
 
-/* The one row grows by 8, in no block. */
+/* The one row grows by 8 bytes and no blocks. */
 TEST(the_total_line_is_the_whole_when_rows_are_missing)
 {
 	static const struct {
@@ -51,7 +51,7 @@ TEST(the_total_line_is_the_whole_when_rows_are_missing)
 	}
 }
 
-/* 2^63 - 1 of what is asked for leaves no room for overhead: see dump_sums.h. */
+/* 2^63 - 1 requested bytes leave no room for overhead: see dump_sums.h. */
 TEST(a_total_that_no_sum_can_hold_is_not_taken)
 {
 	static const char *const totals[] = {
@@ -80,7 +80,7 @@ TEST(a_total_that_no_sum_can_hold_is_not_taken)
 	}
 }
 
-/* No trouble by itself, but no limit can be judged. */
+/* Not an error by itself, but no limit can be checked. */
 TEST(what_has_no_row_shows_as_left_out)
 {
 	static const char text[] = HEADER GOOD "Total increase == 40 requested + 4 overhead = 44\n";
@@ -90,7 +90,7 @@ TEST(what_has_no_row_shows_as_left_out)
 		struct result *result = run_expect(is_limited ? 2 : 0, "do not add up", "new.txt",
 			"--input-base=decimal", is_limited ? "--max-growth=100" : "-d");
 		assert_non_null(strstr(result->text, "\n// warning: new.txt: the rows do not add"));
-		/* 40 = 8 + 32; overhead is that of the whole only. */
+		/* 40 = 8 + 32; overhead is known only for the whole. */
 		assert_non_null(strstr(result->text,
 			"\n//            +8             ?         +0  selected: 1 stacks\n"));
 		assert_non_null(strstr(
@@ -101,9 +101,9 @@ TEST(what_has_no_row_shows_as_left_out)
 	}
 }
 
-/* ---------------------------------------------------------------- our own */
+/* ---------------------------------------------------------------- hdiff's form */
 
-/* UMDH has no such lines: in a comparison of its own they are comments like others. */
+/* UMDH has no such lines: in its comparisons they are comments. */
 TEST(our_own_reports_are_read_in_umdhs_form_alone)
 {
 	static const char *const beyond[] = {"// frames: outermost first\n" GOOD,
@@ -159,13 +159,13 @@ TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 
 /* ---------------------------------------------------------------- limits */
 
-/* Each grows by 8 bytes at most in its rows, which is no more than the limit. */
+/* The rows of each text grow by 8 bytes at most, which is within the limit. */
 TEST(a_limit_is_not_kept_by_what_is_not_known)
 {
 	static const struct {
 		const char *text, *option;
 		int status;
-		const char *words; /* NULL: it can be judged */
+		const char *words; /* NULL: the limit can be checked */
 	} files[] = {
 		{GOOD "Total increase == 8\n", "--max-growth=8,0", 0, NULL},
 		{GOOD "Total increase == 8\n", "--max-growth=7", 1, NULL},

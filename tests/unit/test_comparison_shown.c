@@ -1,11 +1,10 @@
-/* hdiff: printed comparisons as arguments, and its own reports read back. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"
 
 #include "diff/printed/printed.h"
 
-/* ---------------------------------------------------------------- what a file is */
+/* ---------------------------------------------------------------- recognition */
 
 TEST(a_comparison_is_known_by_its_first_lines)
 {
@@ -67,7 +66,7 @@ TEST(a_comparison_that_is_cut_is_used_as_far_as_it_goes)
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
 		struct result *result = run_expect(is_forced ? 0 : 2, "it is cut short", "old.txt",
 			is_forced ? "--force" : "-d");
-		/* What is there has no overhead, so that its total line is the short one. */
+		/* The rows have no overhead, so the total line is the short one. */
 		assert_non_null(strstr(
 			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
 		assert_non_null(strstr(result->text, "\n\n\n\nTotal increase == 44666000\n"));
@@ -93,9 +92,9 @@ TEST(what_is_left_out_is_said_with_its_place)
 	run_expect(2, "hex, decimal", "new.txt", "--input-base", "octal");
 }
 
-/* ---------------------------------------------------------------- our own */
+/* ---------------------------------------------------------------- hdiff's form */
 
-/* Every kind of row that UMDH's form can tell. */
+/* Every kind of row that UMDH's form can represent. */
 static void make_dump(const char *path, unsigned factor)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -110,7 +109,7 @@ static void make_dump(const char *path, unsigned factor)
 	dump_end(&maker, path);
 }
 
-/* From the first row on, without the lines of further ids. */
+/* Returns the text from the first row on, without the lines of further ids. */
 static const char *rows_in(char *text)
 {
 	char *note;
@@ -133,14 +132,14 @@ TEST(our_own_report_read_again_gives_the_same_rows)
 
 		assert_int_equal(made->status, 0);
 		assert_true(made->row_count > 15);
-		assert_non_null(strstr(made->text, "//     also")); /* ids that are not read */
+		assert_non_null(strstr(made->text, "//     also")); /* ids that are not parsed */
 		assert_non_null(strstr(made->text, "(no stack recorded)"));
 		assert_non_null(strstr(made->text, "(stack not in the dump)"));
 		write_bytes("more.txt", made->text, strlen(made->text));
 		again = run_hdiff("more.txt", bases[i]);
 		assert_string_equal(again->words, "");
 		assert_string_equal(rows_in(again->text), rows_in(made->text));
-		/* In the other base it is what the dumps give in that base. */
+		/* In the other base it equals the report of the dumps in that base. */
 		again = run_hdiff("more.txt", bases[1 - i]);
 		other = run_hdiff("old.txt", "new.txt", bases[1 - i]);
 		assert_string_equal(rows_in(again->text), rows_in(other->text));
