@@ -1,4 +1,3 @@
-/* core/: words and numbers, times, options, errors. */
 #include "tests/unit/t.h"
 
 #include <time.h>
@@ -35,7 +34,7 @@ TEST(kv_reads_words)
 	assert_string_equal(kv_get(&kv, "image"), "C:\\a b\\\"c\" A.exe");
 	assert_string_equal(kv_get(&kv, "empty"), "");
 	assert_string_equal(kv_get(&kv, "quoted"), "");
-	assert_string_equal(kv_get(&kv, "id"), "12"); /* the first one counts */
+	assert_string_equal(kv_get(&kv, "id"), "12"); /* the first value of a key counts */
 	assert_null(kv_get(&kv, "i"));
 	assert_null(kv_get(&kv, ""));
 	assert_int_equal(kv_get_number(&kv, "missing", 10, &number), 0);
@@ -44,7 +43,7 @@ TEST(kv_reads_words)
 	assert_int_equal(number, 0x12);
 	assert_int_equal(kv_get_number(&kv, "image", 10, &number), -ERR_BAD_LINE);
 	assert_int_equal(kv_parse(&kv, "", 0), 0);
-	assert_null(kv_get(&kv, "id")); /* what was there before is gone */
+	assert_null(kv_get(&kv, "id")); /* parsing replaces the old pairs */
 }
 
 TEST(kv_refuses_what_is_wrong)
@@ -54,7 +53,7 @@ TEST(kv_refuses_what_is_wrong)
 		"a=\"x\"y", "a=\"x\"\"y\"", "a=x\"y\"", "a=1 b", "a=1 b c=2", "a = 1"};
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		/* a copy without a NUL behind: reading past the end shows under ASan */
+		/* a copy without a terminating NUL: ASan detects a read past the end */
 		size_t len = strlen(wrong[i]);
 		char *text = malloc(len);
 
@@ -91,7 +90,7 @@ TEST(kv_quotes_every_byte)
 	buf_add_text(&text, "before=1 all=");
 	kv_quote(&text, all);
 	buf_add_text(&text, " after=2");
-	for (size_t i = 0; i < text.len; i++) /* safe on one line */
+	for (size_t i = 0; i < text.len; i++) /* printable on one line */
 		assert_true((unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7f);
 	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
 	assert_string_equal(kv_get(&kv, "all"), all);
@@ -99,7 +98,7 @@ TEST(kv_quotes_every_byte)
 	buf_release(&text);
 }
 
-/* What a terminal obeys and what is no UTF-8 comes out as it was, but does not stand in the line. */
+/* Control characters and invalid UTF-8 survive a round trip, but are escaped in the line. */
 TEST(kv_quotes_what_is_no_text)
 {
 	static const struct {
@@ -165,10 +164,10 @@ TEST(date_knows_these)
 		{951782400000, "2000-02-29T00:00:00.000Z"},
 		{951868800000, "2000-03-01T00:00:00.000Z"},
 		{-2203977600000, "1900-02-28T00:00:00.000Z"},
-		{-2203891200000, "1900-03-01T00:00:00.000Z"}, /* no leap year */
+		{-2203891200000, "1900-03-01T00:00:00.000Z"}, /* not a leap year */
 		{-2208988800000, "1900-01-01T00:00:00.000Z"},
 		{4107542400000, "2100-03-01T00:00:00.000Z"},
-		{-11644473600000, "1601-01-01T00:00:00.000Z"}, /* where FILETIME begins */
+		{-11644473600000, "1601-01-01T00:00:00.000Z"}, /* start of FILETIME */
 		{-62135596800000, "0001-01-01T00:00:00.000Z"},
 		{253402300799999, "9999-12-31T23:59:59.999Z"},
 	};
@@ -186,7 +185,7 @@ TEST(date_knows_these)
 	assert_string_equal(date_text(INT64_MIN, text), "?");
 }
 
-/* Every 5th day of 1200 years, at odd times, against the C library. */
+/* Compares every 5th day of 1200 years, at odd times, with the C library. */
 TEST(date_agrees_with_the_library)
 {
 	char text[DATE_TEXT_BYTES], theirs[DATE_TEXT_BYTES];
@@ -223,7 +222,8 @@ TEST(date_refuses_what_is_none)
 			fail_msg("taken: %s", wrong[i]);
 		assert_true(ms == 42);
 	}
-	assert_int_equal(date_parse("1970-01-01T00:00:01Z", &ms), 0); /* no milliseconds: fine */
+	/* milliseconds are optional */
+	assert_int_equal(date_parse("1970-01-01T00:00:01Z", &ms), 0);
 	assert_true(ms == 1000);
 }
 
@@ -241,7 +241,7 @@ static const struct opt table[] = {
 	{0},
 };
 
-/* "1=12 3=out A=file": what the arguments mean; "!" where they are wrong. */
+/* Returns the parsed arguments, for example "1=12 3=out A=file"; "!" for an error. */
 static const char *meaning(bool stop_at_argument, int argc, const char *const *argv)
 {
 	static char text[400];
@@ -288,13 +288,13 @@ TEST(options_in_every_spelling)
 	MEANS("1=12", "-pid:12");
 	MEANS("3=x", "-output", "x");
 	MEANS("4=", "-hex");
-	MEANS("3=orce", "-force"); /* there is no --force in this table */
-	/* of UMDH */
+	MEANS("3=orce", "-force"); /* this table has no --force */
+	/* UMDH's spellings */
 	MEANS("2=app.exe 3=out.txt", "-pn:app.exe", "-f:out.txt");
 	MEANS("2=app.exe", "-pn", "app.exe");
 	MEANS("3=C:\\a:b.txt", "-f:C:\\a:b.txt");
 	MEANS("6= 5= A=a.txt A=b.txt", "-v", "-d", "a.txt", "b.txt");
-	/* wrong ones */
+	/* errors */
 	MEANS("!", "--pi", "1");
 	MEANS("!", "--pidx=1");
 	MEANS("!", "-x");
@@ -336,10 +336,16 @@ TEST(options_and_arguments)
 TEST(texts_are_harmless_on_a_terminal)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
-	/* Bytes that are no UTF-8, as a terminal of 8 bits has them; the same bytes in characters stay. */
+	/*
+	 * Bytes that are invalid UTF-8, which an 8-bit terminal would obey; bytes within characters
+	 * stay.
+	 */
 	char raw[] = "\x9b"
 		     "31m\x80\x9f\xa0 \xe2\x9b \xc3\x9b\xe2\x9b\x94";
-	/* The other order of reading: U+202E, U+2066, U+200E, U+200F, U+061C; U+202F, U+2065, U+200D and U+2010 are none. */
+	/*
+	 * Controls of the text direction: U+202E, U+2066, U+200E, U+200F, U+061C. U+202F, U+2065,
+	 * U+200D and U+2010 are not.
+	 */
 	char turned[] = "a\xe2\x80\xae"
 			"b\xe2\x81\xa6"
 			"c\xe2\x80\xaf\xe2\x81\xa5"
@@ -363,7 +369,7 @@ TEST(options_are_listed)
 	assert_non_null(strstr(text, "  -p, --pid PID "));
 	assert_non_null(strstr(text, "  -pn NAME "));
 	assert_non_null(strstr(text, "--hex "));
-	assert_null(strstr(text, "-d")); /* taken for UMDH's sake, not told */
+	assert_null(strstr(text, "-d")); /* accepted for compatibility with UMDH, but not listed */
 	free(text);
 }
 

@@ -1,12 +1,14 @@
-/* C++ names. Truth: the ABI's own examples and c++filt; for hostile ones that it ends, and how much comes
- * out. */
+/*
+ * C++ names. The expected names come from the ABI's examples and from c++filt. For hostile names
+ * the tests check termination and the size of the output.
+ */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
 
 #define TEXT_MAX 4000
 
-/* expected NULL: it is no name that is read here. */
+/* expected NULL: not a supported name. */
 static const struct {
 	const char *name, *expected;
 	bool is_mangled;
@@ -19,7 +21,7 @@ static const struct {
 	{"_ZN3app1fEi.isra.0", "app::f(int) [clone .isra.0]", true}, {"main", NULL, false},
 	{"", NULL, false}, {"_main", NULL, false}, {"_Z", NULL, true}, {"__Z", NULL, true},
 	{"_Zqq", NULL, true}, {"_ZN99999999999999999999appE", NULL, true},
-	{"?f@@YAXXZ", NULL, true}}; /* Microsoft's, on this side */
+	{"?f@@YAXXZ", NULL, true}}; /* Microsoft's mangling */
 
 TEST(test_names_are_as_the_source_has_them)
 {
@@ -40,7 +42,7 @@ TEST(test_names_are_as_the_source_has_them)
 
 /* ---------------------------------------------------------------- hostile names */
 
-/* Adds "S_", "S0_", ... "SZ_", "S10_": the number-th part. */
+/* Adds "S_", "S0_", ... "SZ_", "S10_": a reference to component `number`. */
 static void add_reference(char *name, unsigned number)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -54,7 +56,10 @@ static void add_reference(char *name, unsigned number)
 	strcat(name, text);
 }
 
-/* Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on: each twice the one before. from: number of the first. */
+/*
+ * Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on, each twice as long as the one before. from: number
+ * of the first.
+ */
 static void add_doubling(char *name, unsigned from, unsigned steps)
 {
 	for (unsigned i = 0; i < steps; i++) {
@@ -66,8 +71,10 @@ static void add_doubling(char *name, unsigned from, unsigned steps)
 	}
 }
 
-/* Text that would fill every disk: more than 2^steps bytes; and a pack that has to be looked for in all of that
- * before anything is printed. */
+/*
+ * Text that would fill any disk: more than 2^steps bytes. The second name has a pack that must be
+ * searched in all of that text before anything is printed.
+ */
 TEST(test_names_that_explode_are_cut_or_refused)
 {
 	for (unsigned steps = 1; steps < 80; steps++) {
@@ -80,7 +87,7 @@ TEST(test_names_that_explode_are_cut_or_refused)
 		buf_init(&text);
 		rc = demangle_name(name, &text);
 		assert_true(rc == 1 ? text.len <= TEXT_MAX : text.len == 0);
-		if (steps <= 5) /* 4 * 2^n bytes and some: a human can read that */
+		if (steps <= 5) /* about 4 * 2^n bytes: still readable */
 			assert_true(rc == 1 && text.len > 4u << steps);
 		if (steps >= 8 && steps < 11)
 			assert_true(rc == 1 && text.len == TEXT_MAX);
@@ -134,7 +141,7 @@ static unsigned next_random(unsigned *state, unsigned below)
 	return (*state >> 8) % below;
 }
 
-/* Puts a token in somewhere, some times over, or takes a few bytes away. */
+/* Inserts a token once or several times, or removes a few bytes. */
 static void mutate(char *name, size_t size, unsigned *random)
 {
 	size_t len = strlen(name), at = 2 + next_random(random, (unsigned)len - 2);
@@ -154,8 +161,10 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
-/* Found by fuzzing: over the first ones gcc's demangler 12 runs for ever. The
- * others are of the same letters, as c++filt has them. */
+/*
+ * Found by fuzzing: gcc's demangler 12 loops forever on the first names. The others have similar
+ * letters, with the results of c++filt.
+ */
 TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
 {
 	static const char *const names[] = {"_Z1fDTsr1aDpE", "_Z1fDTsr1aCpE", "_Z1fDTsrCpE",
@@ -210,6 +219,6 @@ TEST(test_damaged_names_end_within_bounds)
 		good += demangle_name(name, &text) == 1;
 		assert_true(text.len <= TEXT_MAX);
 	}
-	assert_true(good > 2000); /* it gets beyond the first letter */
+	assert_true(good > 2000); /* many damaged names are still parsed */
 	buf_release(&text);
 }

@@ -1,4 +1,3 @@
-/* hdiff: which stacks are one, and what they add up to. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -9,7 +8,7 @@ TEST(growth_is_new_minus_old_for_every_stack)
 {
 	EACH_DUMP (maker, is_new, 0) {
 		for (unsigned i = 0; i < EACH_STACK; i++) {
-			if (!is_new) /* one id for all: it is but a label */
+			if (!is_new) /* one id for all stacks: an id is only a label */
 				put_block(&maker, 100 + i, 16, "A", i);
 			for (unsigned k = 0; is_new && k < i; k++)
 				put_block(&maker, 10 * i + k, 8, "B", i);
@@ -31,12 +30,12 @@ TEST(growth_is_new_minus_old_for_every_stack)
 TEST(a_stack_that_did_not_change_is_not_shown)
 {
 	EACH_DUMP (maker, is_new, 0) {
-		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* same sum, same count */
+		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* equal sum and count */
 		put_block(&maker, is_new ? 40 : 60, 8, "1", 1);
 		put_block(&maker, 100, 8, "2", 2);
 		put_block(&maker, is_new ? 50 : 100, 8, "3", 3);
 		if (is_new)
-			put_block(&maker, 50, 8, "3", 3); /* same sum, another count */
+			put_block(&maker, 50, 8, "3", 3); /* equal sum, different count */
 	}
 	struct result *result = run_rows(1, "old.txt", "new.txt");
 	assert_int_equal(growth(row_of(result, 3)), 0);
@@ -74,7 +73,7 @@ TEST(blocks_without_a_stack_are_one_row)
 			put_stackless(&maker, 2, 200, 16);
 			continue;
 		}
-		put_entry(&maker, 50, 8, "0"); /* UMDH's way to say so */
+		put_entry(&maker, 50, 8, "0"); /* UMDH's id for blocks without a stack */
 		put_block(&maker, 1, 8, "1", 1);
 	}
 	struct result *result = run_rows(2, "old.txt", "new.txt");
@@ -91,7 +90,7 @@ TEST(an_id_without_a_stack_is_a_row_of_its_own)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_entry(&maker, 16, 8, "AB");
-	put_entry(&maker, 16, 8, "CD"); /* its stack comes later */
+	put_entry(&maker, 16, 8, "CD"); /* its stack follows later */
 	put_block(&maker, 16, 8, "CD", 1);
 	put_entry(&maker, 64, 8, "AB");
 	dump_end(&maker, "new.txt");
@@ -153,15 +152,15 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 			if (bytes[i])
 				put_block(&maker, bytes[i], 8, "1", 6 - i);
 		}
-		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* of no bytes */
+		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* zero bytes */
 	}
 	struct result *result = run_rows(7, "old.txt", "new.txt");
 	for (size_t i = 1; i < result->row_count; i++)
 		assert_true(growth(&result->rows[i - 1]) >= growth(&result->rows[i]));
-	/* Equal growth: by content, so the smaller offset first. */
+	/* Equal growth is sorted by content, so the smaller offset is first. */
 	assert_ptr_equal(row_of(result, 6 - 4), &result->rows[1]);
 	assert_ptr_equal(row_of(result, 6 - 3), &result->rows[2]);
-	/* Equal growth in bytes: by growth in number. */
+	/* Equal growth in bytes is sorted by growth in number. */
 	assert_string_equal(result->rows[3].id, "C1");
 	assert_string_equal(result->rows[4].id, "C2");
 	assert_int_equal(growth(&result->rows[6]), -400);
@@ -183,7 +182,10 @@ TEST(overhead_may_go_against_the_direction)
 	assert_int_equal(growth(&result->rows[0]), -100);
 }
 
-/* What two dumps say of their processes, and how many rows become of an id that has no stack. */
+/*
+ * Compares an id without a stack in two dumps with these notes about their processes; expects
+ * `rows` rows.
+ */
 static void check_processes(const char *old, const char *new, size_t rows)
 {
 	struct result *result;
@@ -208,7 +210,7 @@ TEST(an_id_without_a_stack_means_nothing_in_another_process)
 	check_processes(first, first, 1);
 	check_processes(first, other, 2);
 	check_processes(first, later, 2);
-	check_processes("// hsnap: process id=1\n", other, 1); /* not known */
+	check_processes("// hsnap: process id=1\n", other, 1); /* start time unknown */
 	check_processes("", other, 1);
 }
 
@@ -217,7 +219,7 @@ struct made_block {
 	const char *id;
 };
 
-/* Five blocks in one of their 120 orders. */
+/* Runs hdiff on five blocks in one of their 120 orders. */
 static struct result *run_order(const struct made_block *blocks, unsigned order)
 {
 	unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
@@ -236,8 +238,10 @@ static struct result *run_order(const struct made_block *blocks, unsigned order)
 	return run_rows(4, "new.txt");
 }
 
-/* With ids of several stacks, stacks of several ids and equal growth; and some entries without a stack, which
- * are of none where their id has several. */
+/*
+ * Includes ids with several stacks, stacks with several ids, equal growth, and entries without a
+ * stack, which belong to no stack if their id has several.
+ */
 TEST(the_order_of_blocks_does_not_matter)
 {
 	static const struct made_block blocks[][5] = {
@@ -279,7 +283,7 @@ TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 		put_entry(&maker, 30, 8, "C");
 	}
 	struct result *result =
-		run_rows(5, "old.txt", "new.txt"); /* stacks 2 and 3, and of C one each */
+		run_rows(5, "old.txt", "new.txt"); /* stacks 2 and 3, and one each of C */
 	assert_string_equal(result->rows[2].frames, "\t(one of 40 stacks under this id)\n");
 	assert_int_equal(growth(&result->rows[2]), 25);
 	assert_int_equal(growth(row_of(result, 2)), -30);

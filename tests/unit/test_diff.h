@@ -1,6 +1,6 @@
 /*
- * For the tests of hdiff: made dumps, a run of hdiff on them, and its report taken apart. What a
- * test expects it computes from what it put into the dumps.
+ * Generated dumps, runs of hdiff on them, and a parser of its report. Tests compute their
+ * expectations from the contents of the dumps.
  */
 #ifndef TESTS_UNIT_TEST_DIFF_H
 #define TESTS_UNIT_TEST_DIFF_H
@@ -46,7 +46,7 @@ static inline void write_bytes(const char *path, const void *bytes, size_t len)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Reads the dump at path as hdiff does: 0 or an error. */
+/* Reads the dump at path like hdiff; returns 0 or an error. */
 static inline int read_sums(struct dump_sums *sums, const char *path)
 {
 	struct source *source;
@@ -59,13 +59,13 @@ static inline int read_sums(struct dump_sums *sums, const char *path)
 	return rc;
 }
 
-/* A dump in the making. */
+/* Dump under construction. */
 struct maker {
 	const char *eol;
-	uint64_t slide; /* of all modules, as ASLR does */
-	uint32_t timestamp; /* of app.exe; 0: not told */
-	bool is_ours; /* hsnap's, with an end mark; else UMDH's */
-	bool bare; /* neither heap marks nor end mark nor a last line end */
+	uint64_t slide; /* added to all module addresses, as by ASLR */
+	uint32_t timestamp; /* of app.exe; 0: not recorded */
+	bool is_ours; /* hsnap's, with an end mark; otherwise UMDH's */
+	bool bare; /* without heap marks, end mark and last line end */
 	struct block_totals sum;
 	struct buf text;
 };
@@ -83,7 +83,7 @@ static inline void put(struct maker *maker, const char *format, ...)
 	buf_add_text(&maker->text, maker->eol);
 }
 
-/* Lines as they are. */
+/* Adds lines unchanged. */
 static inline void put_lines(struct maker *maker, const char *lines)
 {
 	buf_add_text(&maker->text, lines);
@@ -119,13 +119,13 @@ static inline struct maker dump_new(struct maker settings)
 	return maker;
 }
 
-/* Its body puts what is in old.txt, and then what is in new.txt; behind is_new are the maker's settings. */
+/* Runs its body twice, to fill old.txt and then new.txt; the maker's settings follow is_new. */
 #define EACH_DUMP(made, is_new, ...)                                                               \
 	for (int is_new = 0; is_new < 2; is_new++)                                                 \
 		for (struct maker made = dump_new((struct maker){__VA_ARGS__}); made.eol;          \
 			dump_end(&made, is_new ? "new.txt" : "old.txt"))
 
-/* The return addresses of made stack number: offsets that no other number has. */
+/* Adds the return addresses of made stack `number`, whose offsets are unique. */
 static inline void put_stack(struct maker *maker, unsigned number)
 {
 	put(maker, "\t%" PRIX64, APP_BASE + maker->slide + 0x1000 + 0x10 * number);
@@ -143,14 +143,14 @@ static inline void put_entry(
 	maker->sum.overhead_bytes += overhead;
 }
 
-/* A text in a note: every byte as it must be written at worst. */
+/* Adds a text in a note with every byte escaped, the worst case. */
 static inline void put_escaped(struct buf *to, const char *text)
 {
 	for (; *text; text++)
 		buf_printf(to, "\\x%02X", (unsigned)(unsigned char)*text);
 }
 
-/* What an address stands for; file may be NULL, line 0. */
+/* Adds a note with the name of an address; file may be NULL, line 0. */
 static inline void put_symbol_note(struct maker *maker, uint64_t addr, const char *function,
 	uint64_t offset, const char *file, uint32_t line)
 {
@@ -172,7 +172,7 @@ static inline void put_symbol_note(struct maker *maker, uint64_t addr, const cha
 	buf_release(&note);
 }
 
-/* One block of made stack number, given in full each time. */
+/* Adds one block with made stack `number`, printed in full each time. */
 static inline void put_block(
 	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id, unsigned number)
 {
@@ -194,7 +194,6 @@ static inline void put_stackless(
 	maker->sum.overhead_bytes += overhead;
 }
 
-/* Finishes the dump, writes it to path and releases it. */
 static inline void dump_end(struct maker *maker, const char *path)
 {
 	size_t cut = 0;
@@ -213,7 +212,6 @@ static inline void dump_end(struct maker *maker, const char *path)
 	maker->eol = NULL;
 }
 
-/* One row of a report. */
 struct shown {
 	char sign, count_sign;
 	uint64_t growth, new_bytes, old_bytes, blocks;
@@ -223,12 +221,12 @@ struct shown {
 
 struct result {
 	int status;
-	char *text; /* the report, or NULL when none was written */
-	char words[4000]; /* what was said beside it */
+	char *text; /* report, or NULL if none was written */
+	char words[4000]; /* messages on standard error */
 	struct shown rows[ROWS_MAX];
 	size_t row_count;
 	bool is_increase;
-	int64_t requested, overhead, sum; /* of the last line, as printed */
+	int64_t requested, overhead, sum; /* totals of the last line, as printed */
 };
 
 static inline const char *next_text(const char *at)
@@ -252,7 +250,7 @@ static inline void parse_total(struct result *result, const char *at, bool hex)
 	int parts = sscanf(at, "Total %19s == %39s requested + %39s overhead = %39s", word,
 		requested, overhead, sum);
 
-	if (parts == 2) { /* as UMDH did of old, where overhead is not known */
+	if (parts == 2) { /* UMDH's old form, without overhead */
 		strcpy(overhead, "0");
 		strcpy(sum, requested);
 	} else {
@@ -267,7 +265,7 @@ static inline void parse_total(struct result *result, const char *at, bool hex)
 	if (result->row_count || result->requested || result->overhead)
 		assert_string_equal(next_text(at), "");
 	else
-		assert_non_null(strstr(next_text(at), " changed.\n")); /* the last line */
+		assert_non_null(strstr(next_text(at), " changed.\n")); /* last line */
 }
 
 static inline const char *parse_row(struct shown *row, const char *at, bool hex)
@@ -305,7 +303,7 @@ static inline const char *parse_row(struct shown *row, const char *at, bool hex)
 	return at + 1;
 }
 
-/* Takes a report apart; whatever is not as the layout says fails the test. */
+/* Parses a report; any deviation from the layout fails the test. */
 static inline void parse_report(struct result *result, bool hex)
 {
 	const char *at = result->text, *notes;
@@ -328,8 +326,10 @@ static inline void parse_report(struct result *result, bool hex)
 	parse_total(result, at + 3, hex);
 }
 
-/* Runs hdiff with the arguments, of which the last is NULL, and reads out.txt. The results of the last four
- * runs stay. */
+/*
+ * Runs hdiff with NULL-terminated arguments, and reads out.txt. The results of the last four runs
+ * remain valid.
+ */
 static inline struct result *run_raw(const char *const *args)
 {
 	static struct result results[4];
@@ -353,7 +353,7 @@ static inline struct result *run_raw(const char *const *args)
 	return result;
 }
 
-/* The same with -f out.txt and one argument more, or NULL, before; takes the report apart. */
+/* Like run_raw(), with -f out.txt and `first` (or NULL) before the arguments; parses the report. */
 static inline struct result *run_with(const char *first, const char *const *args)
 {
 	const char *all[24] = {"-fout.txt"};
@@ -376,7 +376,7 @@ static inline struct result *run_with(const char *first, const char *const *args
 #define run_hdiff(...) run_with("--no-symbols", (const char *const[]){__VA_ARGS__, NULL})
 #define ask_hdiff(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
-/* It must end with this status, and these words must be among what is said; "": nothing is said. */
+/* Requires this status and these words in the messages; "" requires no messages. */
 static inline struct result *expect_with(
 	const char *first, int status, const char *words, const char *const *args)
 {
@@ -393,7 +393,7 @@ static inline struct result *expect_with(
 #define ask_expect(status, words, ...)                                                             \
 	expect_with(NULL, status, words, (const char *const[]){__VA_ARGS__, NULL})
 
-/* It must end with this status and, unless that is ROWS_MAX, as many rows; whatever it says. */
+/* Requires this status and, unless rows is ROWS_MAX, this number of rows; ignores messages. */
 static inline struct result *ended_with(
 	const char *first, int status, size_t rows, const char *const *args)
 {
@@ -413,7 +413,7 @@ static inline struct result *ended_with(
 	ended_with("--no-symbols", 0, rows, (const char *const[]){__VA_ARGS__, NULL})
 #define ask_rows(rows, ...) ended_with(NULL, 0, rows, (const char *const[]){__VA_ARGS__, NULL})
 
-/* hdiff refuses: status 2, no report, and these words on one line. */
+/* Requires status 2, no report, and these words on one line. */
 static inline void check_refused(const char *words, const char *const *args)
 {
 	struct result *result = expect_with(NULL, 2, words, args);
@@ -424,7 +424,7 @@ static inline void check_refused(const char *words, const char *const *args)
 
 #define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
 
-/* How often a word is in a text. */
+/* Counts a word in a text. */
 static inline size_t times(const char *text, const char *word)
 {
 	size_t count = 0;
@@ -434,7 +434,7 @@ static inline size_t times(const char *text, const char *word)
 	return count;
 }
 
-/* The signed growth of a row, after checking it against NEW and OLD. */
+/* Returns the signed growth of a row, after checking it against NEW and OLD. */
 static inline int64_t growth(const struct shown *row)
 {
 	assert_int_equal(row->new_bytes < row->old_bytes ? '-' : '+', row->sign);
@@ -446,7 +446,7 @@ static inline int64_t growth(const struct shown *row)
 	return (int64_t)(row->new_bytes - row->old_bytes);
 }
 
-/* The row whose stack is made stack number, or NULL; there must not be two. */
+/* Returns the only row with made stack `number`, or NULL. */
 static inline const struct shown *row_of(const struct result *result, unsigned number)
 {
 	const struct shown *found = NULL;
@@ -462,7 +462,7 @@ static inline const struct shown *row_of(const struct result *result, unsigned n
 	return found;
 }
 
-/* The row with this label, or one with nothing in it. */
+/* Returns the row with this label, or an empty row. */
 static inline const struct shown *row_named(const struct result *result, const char *id)
 {
 	static const struct shown none;
@@ -474,7 +474,6 @@ static inline const struct shown *row_named(const struct result *result, const c
 	return &none;
 }
 
-/* Each test works in a folder of its own. */
 static inline int enter_folder(void **state)
 {
 	const char *base = getenv("TMPDIR");

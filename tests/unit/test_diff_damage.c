@@ -1,9 +1,8 @@
-/* hdiff: of what is damaged or cut short the rest is used, and it is said. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
 
-/* What breaks the rules is told with its place and left out; the rest counts. */
+/* Invalid lines are reported with their places and ignored; the rest counts. */
 TEST(malformed_lines_are_left_out)
 {
 	static const char *const bad[] = {"1 bytes + 2 at zz by BackTrace1",
@@ -21,7 +20,7 @@ TEST(malformed_lines_are_left_out)
 		dump_end(&maker, "new.txt");
 		struct result *result =
 			run_status(is_forced ? 0 : 2, "new.txt", is_forced ? "--force" : "-d");
-		/* Each line once, with what became of it. */
+		/* Each line is reported once, with its consequence. */
 		assert_int_equal(times(result->words, "hdiff: new.txt:14: warning: left out: "), 1);
 		assert_int_equal(times(result->words, "\n"), 1);
 		assert_int_equal(
@@ -32,7 +31,7 @@ TEST(malformed_lines_are_left_out)
 	}
 }
 
-/* Beside other warnings and in the order of the file; 23 in all, of which 20 are said. */
+/* Keeps the file's order among other warnings; 20 of 23 are printed. */
 TEST(lines_left_out_and_other_warnings_keep_their_order)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -65,7 +64,7 @@ TEST(too_many_malformed_lines_are_refused)
 	}
 }
 
-/* All of a note counts, or nothing of it. */
+/* An invalid note is ignored as a whole. */
 TEST(a_malformed_note_counts_for_nothing)
 {
 	static const struct {
@@ -112,7 +111,7 @@ static void put_cut_example(struct maker *maker, bool is_ours)
 	dump_end(maker, "new.txt");
 }
 
-/* What is shown of a cut dump is part of what the whole one shows. */
+/* Checks that the rows of a cut dump are among those of the whole dump. */
 static void check_part(const struct result *part, const struct result *whole)
 {
 	assert_non_null(strstr(part->words, ": warning: it is cut short"));
@@ -132,7 +131,7 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 	write_bytes("cut.txt", text, len);
 	struct result *result = run_status(2, "cut.txt");
 	if (!result->text) {
-		/* so little that it is not known for a dump */
+		/* too short to be recognized as a dump */
 		assert_true(strstr(result->words, "is empty") ||
 			    strstr(result->words, "is not a heap dump"));
 		return;
@@ -142,7 +141,7 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 	check_part(result, whole);
 }
 
-/* Behind a whole end mark nothing can be missing but the end of its line. */
+/* After a complete end mark only its line end can be missing. */
 static void check_end_of_line(const char *text, const struct result *whole)
 {
 	for (size_t missing = 1; missing <= 2; missing++) {
@@ -157,7 +156,7 @@ static void check_end_of_line(const char *text, const struct result *whole)
 TEST(a_dump_cut_anywhere_is_known_as_cut)
 {
 	for (int is_ours = 0; is_ours < 2; is_ours++) {
-		static struct result whole; /* its numbers stay while others run */
+		static struct result whole; /* a copy that survives later runs */
 		struct maker maker;
 		size_t from, to;
 
@@ -165,7 +164,7 @@ TEST(a_dump_cut_anywhere_is_known_as_cut)
 		char *text = read_text("new.txt");
 		whole = *run_hdiff("new.txt");
 		assert_int_equal(whole.status, 0);
-		/* UMDH's own say only at the end of a heap that the heap is whole. */
+		/* In UMDH's dumps only the end of a heap proves that the heap is complete. */
 		from = is_ours ? 0 : (size_t)(strstr(text, "Heap 1E") - text);
 		to = is_ours ? strlen(text) - 2 :
 			       (size_t)(strstr(text, "End of") - text) + strlen("End of data");

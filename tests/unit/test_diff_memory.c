@@ -1,6 +1,4 @@
-/*
- * hdiff: memory beside the heaps, modules that are gone, and estimates. The numbers are added up here.
- */
+/* hdiff: memory outside heaps, unloaded modules, and estimates. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -11,7 +9,10 @@ static void put_heading(struct maker *maker, unsigned number, const char *name)
 	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
 }
 
-/* A block of 1000 bytes in a heap, and ranges of each kind: so many bytes in new.txt. */
+/*
+ * Makes two dumps with a block of 1000 bytes in a heap and ranges of each kind; the arguments are
+ * the bytes in new.txt.
+ */
 static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -38,7 +39,7 @@ TEST(address_space_is_told_apart_from_memory)
 		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
 }
 
-/* A limit of growth is one of memory. */
+/* Growth limits apply to memory only. */
 TEST(a_reservation_is_no_growth)
 {
 	make(4096, 1073741824, 8192);
@@ -57,7 +58,7 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 		assert_int_equal(growth(row_of(result, 3)), 1073741824 - 65536);
 		assert_int_equal(result->requested, 1073741824 - 65536);
 		assert_null(strstr(result->text, "not counted here"));
-		/* Selected, suppressed and left out make up all. */
+		/* Selected, suppressed and omitted bytes add up to the total. */
 		assert_non_null(strstr(result->text, "  +1073676288 "));
 		assert_non_null(strstr(result->text, "    +16384 "));
 		assert_non_null(strstr(result->text, "  +1073692672 "));
@@ -74,7 +75,7 @@ TEST(headings_are_known_by_name)
 	run_expect(2, "virtual, reserved or mapped", "--heap", "virtuall", "old.txt", "new.txt");
 }
 
-/* What hdiff writes of old.txt and new.txt in another form than text. */
+/* Returns a report of old.txt and new.txt in another format than text. */
 static const char *report_as(const char *format)
 {
 	struct result *result = run_raw((const char *const[]){
@@ -92,9 +93,9 @@ TEST(json_tells_address_space_apart)
 	assert_non_null(strstr(text, "\"growth\":{\"bytes\":1073676288,\"blocks\":0,"));
 }
 
-/* ---------------------------------------------------------------- modules that are gone */
+/* ---------------------------------------------------------------- unloaded modules */
 
-/* A process whose module is at base, where it may have been unloaded from. */
+/* Makes a dump of a process whose module is, or was, at base. */
 static void make_plug(const char *path, uint64_t base, bool is_gone)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -184,7 +185,7 @@ TEST(blocks_from_before_attaching_are_counted_unless_sampled)
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	struct result *result = run_hdiff("new.txt");
-	assert_null(strstr(result->text, "address space")); /* of which there is none */
+	assert_null(strstr(result->text, "address space")); /* reserved address space is absent */
 	assert_non_null(strstr(result->text,
 		", attached to while it ran: 12 blocks of 345 bytes from before have no stack\n"));
 	maker = dump_new((struct maker){.is_ours = true});

@@ -1,4 +1,3 @@
-/* hdiff: which modules of two dumps are one, so that offsets in them are. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -12,7 +11,7 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 				  "*- - Heap 0 Hogs - -\n"
 				  "10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n"
 				  "20 bytes + 8 at 200 by BackTrace2\n\t20123\n\n";
-	/* The two files have changed places, and case. */
+	/* The two files have exchanged addresses and case. */
 	static const char new[] = "// Loaded modules: \n"
 				  "//    20000 1000 c:\\A\\SAME.dll\n"
 				  "//    10000 1000 C:\\B\\same.dll\n"
@@ -74,7 +73,7 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 	assert_int_equal(growth(&result->rows[1]), 1000);
 }
 
-/* Lines before one block of an address in each dump, and how many rows become of it. */
+/* Compares dumps with these lines before one block of an address; expects `rows` rows. */
 static void check_lines(uint64_t addr, const char *old, const char *new, size_t rows)
 {
 	struct result *result;
@@ -100,8 +99,8 @@ TEST(builds_are_told_apart_by_what_both_dumps_tell)
 
 	check_lines(APP_BASE + 0x1010, bare, later, 2); /* so that offsets do not match */
 	check_lines(APP_BASE + 0x1010, bare, bare, 1);
-	check_lines(APP_BASE + 0x1010, "", later,
-		1); /* one dump does not tell: the name is what there is */
+	check_lines(
+		APP_BASE + 0x1010, "", later, 1); /* one dump has no build, so the name decides */
 	check_lines(APP_BASE + 0x1010, "", "", 1);
 	check_lines(APP_BASE + 0x1010, a, a, 1);
 	check_lines(APP_BASE + 0x1010, a, b, 2);
@@ -134,7 +133,7 @@ TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
 	check_lines(0x10123, c, d, 2); /* the size is part of the build */
 }
 
-/* The call is what counts: it is the last thing in its module when it never returns. */
+/* The call decides: it is the last instruction of its module if the function never returns. */
 TEST(a_return_address_belongs_to_the_module_of_its_call)
 {
 	static const char text[] = "// Loaded modules: \n"
@@ -152,7 +151,7 @@ TEST(a_return_address_belongs_to_the_module_of_its_call)
 		"\tsecond+1000 : 12000\n\t12001\n\tfirst+1 : 10001\n");
 }
 
-/* One file at two places: its stacks are one by content, whatever comes first. */
+/* A file loaded at two addresses: its stacks are equal by content, in any order. */
 TEST(a_module_that_is_loaded_twice_is_one)
 {
 	static const char head[] = "// Loaded modules: \n"

@@ -1,8 +1,5 @@
-/* hdiff: what it reads, and what it refuses. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_diff.h"
-
-/* ---------------------------------------------------------------- what is read */
 
 TEST(numbers_have_any_length_and_case)
 {
@@ -57,7 +54,7 @@ TEST(lines_may_be_long_and_lie_anywhere)
 	assert_int_equal(result->requested, requested);
 }
 
-/* Equal beginnings, and longer than what is remembered of short ones. */
+/* Ids with equal beginnings, longer than the stored part of short ids. */
 TEST(long_ids_are_told_apart)
 {
 	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
@@ -108,7 +105,10 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 	free(expected);
 }
 
-/* "Alias" says that another stack follows. Where none does the id has one, and so has the entry without. */
+/*
+ * "Alias" announces another stack. If none follows, the id has one stack, to which the entry
+ * without a stack belongs.
+ */
 TEST(an_alias_with_nothing_behind_it_is_none)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -143,9 +143,9 @@ TEST(logs_of_umdh_are_read)
 	assert_int_equal(strncmp(result->rows[0].frames, "\t7FFE82352933\n", 14), 0);
 }
 
-/* ---------------------------------------------------------------- trouble */
+/* ---------------------------------------------------------------- errors */
 
-/* Nothing is written, an old report is left alone, and one line says what is wrong. */
+/* Checks that an old report is not overwritten, and that one line describes the error. */
 static void check_no_dump(const char *path, const char *word)
 {
 	static const char old[] = "an old report\n";
@@ -199,7 +199,7 @@ TEST(a_dump_that_adds_up_to_too_much_is_refused)
 	}
 }
 
-/* The report takes no dump's place, by whatever name. */
+/* The report never replaces a dump, under any of its names. */
 TEST(the_output_is_none_of_the_dumps)
 {
 	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};

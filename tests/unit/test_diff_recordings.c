@@ -1,11 +1,11 @@
-/* hdiff: parts of recordings as sums, at their limits. */
+/* hdiff: windows of recordings as sums. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
 
 #include "core/record/record.h"
 
-#define RECORDING "more.txt" /* the head tells what it is, not the name */
+#define RECORDING "more.txt" /* recognized by its head, not by its name */
 #define RECORDING_AT_END "more.txt@end"
 
 static struct recorder *recorder;
@@ -25,7 +25,7 @@ static void end(void)
 	assert_int_equal(recorder_end(recorder, NULL), 0);
 }
 
-/* A report that has no rows. */
+/* Makes a chart, which has no rows. */
 #define chart_of(...)                                                                              \
 	chart_with((const char *const[]){"-fout.txt", "--no-symbols", __VA_ARGS__, RECORDING, NULL})
 
@@ -38,7 +38,7 @@ static const char *chart_with(const char *const *args)
 	return result->text;
 }
 
-/* Allocations of so many bytes by the stack of that offset in the application. */
+/* Returns the kind of allocations of that size with a stack at that offset in the application. */
 static uint32_t kind_of(uint64_t bytes, uint64_t offset)
 {
 	struct record_frame frame = {.offset = offset};
@@ -86,7 +86,10 @@ TEST(a_module_in_the_place_of_one_that_went_is_another_one)
 	assert_non_null(strstr(result->rows[1].frames, "\tlater+100 : "));
 }
 
-/* The modules at a moment, by where they lie; "-" behind those that were there before, and lie elsewhere now. */
+/*
+ * Checks the modules at a moment, in order of address; "-" marks modules that were loaded at
+ * another address before.
+ */
 static void check_modules(const char *moment, const char *wanted)
 {
 	const struct recording_part part = {.fate = FATE_LIVE, .moment = moment};
@@ -281,7 +284,7 @@ TEST(what_was_there_before_is_not_allocated_in_it)
 	assert_int_equal(run_rows(2, "--sum", RECORDING)->requested, 410);
 }
 
-/* Of the blocks of windows_that_several_threads_count_are_as_if_one_did. */
+/* Checks the chart of the blocks in windows_that_several_threads_count_are_as_if_one_did. */
 static void check_use(uint64_t lag, uint64_t total_ms)
 {
 	const char *at = next_text(chart_of("--over-time", "-ocsv"));
@@ -295,7 +298,7 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 		made = 1000 * (ms + 1 < total_ms ? ms + 1 : total_ms);
 		freed = made > lag ? made - lag : 0;
 		bytes = made - freed;
-		/* A block comes before another one goes. */
+		/* A block is allocated before another is freed. */
 		highest = bytes + (made > lag) + 3000000;
 		snprintf(row, sizeof(row), "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", ms,
 			bytes + 3000000, bytes + 3, highest);
@@ -311,7 +314,10 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 	assert_int_equal(ms, total_ms - 1);
 }
 
-/* In each millisecond so many blocks come, and as many go that came so many before: of a window all is known. */
+/*
+ * Each millisecond EACH_MS blocks are allocated, and the EACH_MS blocks of LAG allocations before
+ * are freed, so every window is known.
+ */
 TEST(windows_that_several_threads_count_are_as_if_one_did)
 {
 	enum { EACH_MS = 1000, LAG = 300000, TOTAL_MS = 1800, FROM_MS = 400, TO_MS = 1700 };
@@ -356,7 +362,7 @@ TEST(a_heap_that_is_not_known_is_read)
 	assert_non_null(strstr(chart_of("--histogram", "-ocsv"), "heap,7,7,21,3,21,3\r\n"));
 }
 
-/* The number in a column of a line of CSV. */
+/* Returns the number in a column of a CSV line. */
 static uint64_t csv_number(const char *line, unsigned column)
 {
 	while (column--)
@@ -364,7 +370,10 @@ static uint64_t csv_number(const char *line, unsigned column)
 	return strtoull(line, NULL, 10);
 }
 
-/* A block of 1000 bytes stands for 1 / (1 - exp(-1000 / 100000)) = 100.50083 of a sample of 100000. */
+/*
+ * In a sample of 100000 a block of 1000 bytes represents 1 / (1 - exp(-1000 / 100000)) = 100.50083
+ * blocks.
+ */
 TEST(charts_of_a_sample_are_estimates_as_reports_are)
 {
 	const char *text;
@@ -446,7 +455,7 @@ TEST(charts_have_bounds_whatever_a_recording_says)
 		assert_true(i == 1 || strlen(text) < 400000);
 		assert_true(times(chart_of("--histogram", forms[i]), "\n") < 1000);
 	}
-	/* A window may lie within a moment, also the last one. */
+	/* A window may lie within one moment, including the last. */
 	assert_non_null(chart_of("--over-time", "--from", "end"));
 	assert_non_null(chart_of("--over-time", "--to", "start"));
 	assert_non_null(chart_of("--over-time", "-osvg", "--from", "peak"));
@@ -458,8 +467,10 @@ static void assert_has(const struct result *result, const char *words)
 		fail_msg("'%s' is not in:\n%s", words, result->text);
 }
 
-/* Number i comes at i ms, of a thread of its own. All but the first go, number i 1000 + i ms later: odd ones in
- * order, then even ones from the last on. */
+/*
+ * Block i is allocated at i ms by a thread of its own. All except the first are freed, block i 1000
+ * + i ms later: odd blocks in order, then even ones from the last on.
+ */
 TEST(lives_are_known_whatever_goes_first)
 {
 	enum { COUNT = 301, LAST = COUNT - 1 };
@@ -482,13 +493,18 @@ TEST(lives_are_known_whatever_goes_first)
 		recorder_free(recorder, kind, i);
 	}
 	end();
-	/* Odd ones live for 1000 + i. The even one that is k-th to go does so at 1000 + 2 * 299 + k, from 302 - 2k on. */
+	/*
+	 * Odd blocks live for 1000 + i. The k-th freed even block is 302 - 2k, freed at 1000 + 2 *
+	 * 299 + k.
+	 */
 	assert_int_equal(now, 1000 + 2 * 299 + 150);
 	struct result *result = run_rows(1, "--class", "ai", RECORDING);
 	assert_has(result,
 		"//     size 2408 in 301 (172.197/s); impacting 8 in 1; peak 2408 at 0.300 s\n");
-	/* 150 of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450: half of them up to 1299, told as the middle of 1280 to
-	 * 1311, a 32nd of 1024 to 2047. */
+	/*
+	 * 150 lives of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450. Half of them are up to
+	 * 1299, reported as the middle of 1280 to 1311, a 32nd of 1024 to 2047.
+	 */
 	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25, "
 			   "median 1295; "
 			   "301 threads; heap 1E0000\n");
@@ -499,7 +515,10 @@ TEST(lives_are_known_whatever_goes_first)
 			   "1201 to 1446 ms, ");
 }
 
-/* Where one in 1000 bytes is recorded, a block of 10 stands for 100.5008; the first kind's numbers are rounded down. */
+/*
+ * In a sample of one in 1000 bytes a block of 10 represents 100.5008 blocks; the first kind's
+ * numbers are rounded down.
+ */
 TEST(a_sample_stands_for_what_was_not_recorded)
 {
 	uint32_t kind;

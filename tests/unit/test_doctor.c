@@ -1,7 +1,7 @@
 /*
- * The doctor compares: what agrees with the truth is ok, and every kind of mistake that a walker or a source
- * of stacks can make turns exactly the row off that is about it. A few differences that Windows may make
- * are notes.
+ * The doctor's comparison: data that agree with the truth are ok, and every kind of mistake by a
+ * walker or by a source of stacks makes exactly the row about it off. A few differences that
+ * Windows causes are notes.
  */
 #include "tests/unit/t.h"
 
@@ -16,15 +16,17 @@
 #define MAIN_FRAME 0x140006020u
 #define SYSTEM_FRAME 0x7ff000001000u
 
-/* The heaps of what a source found, by index. */
+/* Heaps found by a source, by index. */
 enum { IN_PROCESS, IN_GROWABLE, IN_UNLOCKED };
 
-/* A truth with blocks in three heaps, and what a source finds of it that makes no mistake; tests then plant
- * mistakes. */
+/*
+ * A truth with blocks in three heaps, and a correct result of a source, into which tests plant
+ * mistakes.
+ */
 struct scene {
 	struct doctor doctor;
 	struct snapshot found;
-	uint32_t stacks[DOCTOR_SITES + 1]; /* through each site */
+	uint32_t stacks[DOCTOR_SITES + 1]; /* stacks through each site */
 };
 
 static struct scene scene;
@@ -72,7 +74,7 @@ static void find(uint64_t addr, uint64_t bytes, uint32_t heap, uint32_t stack)
 	*block = (struct block){addr, bytes, 16, heap, stack};
 }
 
-/* All live blocks, and one more in the process heap. */
+/* Finds all live blocks, and one more in the process heap. */
 static void find_all(void)
 {
 	struct doctor_truth *truth = scene.doctor.truth;
@@ -168,7 +170,7 @@ static void compare(void)
 	doctor_compare(&scene.doctor, "test", &scene.found, true);
 }
 
-/* The same found by walking, without stacks. */
+/* Compares the result as that of a walk, which has no stacks. */
 static void compare_walk(void)
 {
 	scene.doctor.row_count = 0;
@@ -192,7 +194,7 @@ static const struct doctor_row *row(enum doctor_heap heap, const char *what)
 	return NULL;
 }
 
-/* These rows are off, with a word why, and no others. */
+/* Asserts that exactly these rows are off, with a reason. */
 static void assert_off(enum doctor_heap heap, const char *what, const char *also)
 {
 	assert_int_equal(row(heap, what)->verdict, DOCTOR_OFF);
@@ -202,7 +204,7 @@ static void assert_off(enum doctor_heap heap, const char *what, const char *also
 	assert_int_equal(count_off(), also ? 2 : 1);
 }
 
-/* So found in a snapshot, and found by walking; of the latter there are no stacks. */
+/* Like assert_off(), for a snapshot and for a walk, which has no stacks. */
 static void compare_off(enum doctor_heap heap, const char *what, const char *also)
 {
 	compare_walk();
@@ -216,7 +218,7 @@ static const char *group(enum doctor_group group)
 	return doctor_group_names[group];
 }
 
-/* Of the block there, if the child made one. */
+/* Returns the site of the block at addr, if the child made one. */
 static unsigned truth_site(uint64_t addr)
 {
 	const struct doctor_truth *truth = scene.doctor.truth;
@@ -244,7 +246,9 @@ TEST(test_the_truth_is_ok)
 	assert_int_equal(row(DOCTOR_GROWABLE, "stacks")->expected, 5);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
-	/* Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of three */
+	/*
+	 * Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of three
+	 */
 	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
@@ -257,33 +261,33 @@ TEST(test_a_walk_has_no_row_for_stacks)
 		assert_string_not_equal(scene.doctor.rows[i].what, "stacks");
 }
 
-/* One block is lost, or one more is found: which rows are off then. */
+/* The rows that are off if one block is lost or one more is found. */
 TEST(test_each_mistake_turns_off_the_row_about_it)
 {
 	static const struct {
 		uint64_t lost, found, bytes;
 		uint32_t in;
 		enum doctor_heap heap;
-		const char *what, *also; /* NULL: nothing is off */
+		const char *what, *also; /* NULL: no row is off */
 	} cases[] = {
 		{.lost = 0x210060,
 			.heap = DOCTOR_GROWABLE,
 			.what = "blocks to 16 KiB",
 			.also = "stacks"},
 		{.lost = 0x110000, .heap = DOCTOR_PROCESS_HEAP, .what = SMALL, .also = "stacks"},
-		/* one that is listed twice */
+		/* a block listed twice */
 		{0, 0x210020, 24, IN_GROWABLE, DOCTOR_GROWABLE, OVERLAP, NULL},
-		/* one that reaches into the child's first block, and one that ends in front of it */
+		/* a block that reaches into the child's first block, and one that ends before it */
 		{0, 0x10ff00, 0x101, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
 		{0, 0x10ff00, 0x100, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
-		/* of another heap */
+		/* in another heap */
 		{0, LIVE_BIG - 8, 9, IN_PROCESS, DOCTOR_GROWABLE, OVERLAP, NULL},
-		/* at the end of a strange one, and behind it */
+		/* at the end of a foreign block, and after it */
 		{0, 0x110106, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, OVERLAP, NULL},
 		{0, 0x110107, 1, IN_PROCESS, DOCTOR_PROCESS_HEAP, NULL, NULL},
-		/* one that nobody made */
+		/* a block that was never allocated */
 		{0, 0x210900, 5, IN_GROWABLE, DOCTOR_GROWABLE, "other blocks", NULL},
-		/* a freed one; its place may be another heap's */
+		/* a freed block; another heap may reuse its address */
 		{0, FREED, 20, IN_GROWABLE, DOCTOR_GROWABLE, "freed blocks gone", NULL},
 		{0, FREED, 20, IN_PROCESS, DOCTOR_GROWABLE, NULL, NULL},
 	};
@@ -309,7 +313,7 @@ TEST(test_no_blocks_at_all_are_off)
 {
 	scene.found.block_count = 0;
 	compare_walk();
-	assert_int_equal(count_off(), 1 + 4 + 1); /* the groups of three heaps */
+	assert_int_equal(count_off(), 1 + 4 + 1); /* groups of the three heaps */
 	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
 }
 
@@ -336,7 +340,7 @@ TEST(test_a_block_in_the_wrong_heap_is_off)
 	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
 }
 
-/* It must not wrap around: every block behind it shares memory with it. */
+/* The end must not wrap around: every later block overlaps with it. */
 TEST(test_a_block_without_end_overlaps)
 {
 	find(0x110101, UINT64_MAX, IN_PROCESS, 0);
@@ -371,7 +375,7 @@ TEST(segment_heaps_of_unknown_layout_prove_nothing)
 	assert_int_equal(row(DOCTOR_UNLOCKED, "walking it")->verdict, DOCTOR_NOT_THERE);
 }
 
-/* The tracer's blocks are known of such heaps too. */
+/* The tracer knows the blocks of such heaps too. */
 TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
 {
 	scene.found.heaps[IN_UNLOCKED].unwalked = true;
@@ -387,7 +391,7 @@ TEST(test_a_heap_that_is_not_listed_is_off)
 	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), "stacks");
 }
 
-/* Whether the reallocated block may have this overhead. */
+/* Returns true if the reallocated block may have this overhead. */
 static bool may_have(uint64_t bytes, uint64_t was_bytes, uint64_t overhead_bytes)
 {
 	truth_at(LIVE_BIG)->requested_bytes = bytes;
@@ -402,12 +406,12 @@ static bool may_have(uint64_t bytes, uint64_t was_bytes, uint64_t overhead_bytes
 
 TEST(test_overhead_may_be_what_real_heaps_have_and_not_absurd)
 {
-	/* The extended prefix with header and rounding; a page; Windows' unit of 64 KiB. */
+	/* Extended prefix with header and rounding; a page; Windows' unit of 64 KiB. */
 	assert_true(may_have(0, 0, 0x30 + 16 + 15));
 	assert_true(may_have(20000, 0, 0x1000 + 0x60));
 	assert_true(may_have(0x80000, 0, 0x10000 + 0x60));
 	assert_false(may_have(100, 0, 0x1000));
-	/* What was left when a block was made smaller in its place. */
+	/* The rest of a block that was shrunk in place. */
 	assert_true(may_have(100, 1000, 900 + 0x30 + 16 + 15));
 	assert_true(may_have(300, 2000000, 2000000 - 300 + 0x10000));
 }
@@ -428,7 +432,10 @@ TEST(test_a_block_without_a_stack_is_no_other_block)
 	assert_off(DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
 }
 
-/* Whether this stack is right for a block that was allocated at this site, and may have been reallocated. */
+/*
+ * Returns true if this stack is valid for a block that was allocated at this site and possibly
+ * reallocated.
+ */
 static bool fits(uint8_t site, uint64_t was_bytes, uint32_t stack)
 {
 	truth_at(LIVE_BIG)->site = site;
@@ -465,7 +472,7 @@ TEST(test_a_stack_is_its_innermost_own_frame_and_the_outer_function)
 	assert_false(frames_fit(frames, 4));
 	frames[1] = code.to + 1;
 	assert_false(frames_fit(frames, 4));
-	frames[0] = MAIN_FRAME; /* an own frame further in */
+	frames[0] = MAIN_FRAME; /* a further inner frame of its own */
 	frames[1] = code.to;
 	assert_false(frames_fit(frames, 4));
 }
@@ -478,10 +485,10 @@ TEST(test_either_site_may_be_on_a_reallocated_blocks_stack)
 	assert_false(fits(2, 0, scene.stacks[DOCTOR_RESIZE_SITE]));
 }
 
-/* Where the many blocks of a larger scene are. */
+/* Addresses of the many blocks of a larger scene. */
 enum {
-	MANY_LIVE = 192, /* and the 5 there are: 3 others are few, 4 are not */
-	MANY_FREED = 63, /* and the one: 8 that are still listed are few, 9 are not */
+	MANY_LIVE = 192, /* with the 5 others: 3 other blocks are few, 4 are not */
+	MANY_FREED = 63, /* with the other one: 8 freed blocks still listed are few, 9 are not */
 };
 
 static uint64_t live_addr(unsigned i)
@@ -499,7 +506,7 @@ static uint64_t other_addr(unsigned i)
 	return live_addr(MANY_LIVE + MANY_FREED + i);
 }
 
-/* The scene with many more blocks in the growable heap, which is of a kind of Windows'. */
+/* Sets up the scene with many more blocks in the growable heap, a heap of Windows. */
 static int set_up_many(void **state)
 {
 	set_up(state);
@@ -512,7 +519,10 @@ static int set_up_many(void **state)
 	return 0;
 }
 
-/* This row of the growable heap has this verdict, with a text, however it was found; all others are ok. */
+/*
+ * Asserts that this row of the growable heap has this verdict and text, for a snapshot and a walk,
+ * and that all other rows are ok.
+ */
 static const struct doctor_row *compare_one(
 	const char *what, enum doctor_verdict verdict, const char *text)
 {
@@ -572,7 +582,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 	assert_int_equal(freed->found, MANY_FREED + 1 - 8);
 	find(freed_addr(8), 48, IN_GROWABLE, 0);
 	compare_one("freed blocks gone", DOCTOR_OFF, "");
-	/* Of 320 every eighth would be 40, and no more than 32 are few. */
+	/* An eighth of 320 is 40, but at most 32 are few. */
 	for (unsigned i = MANY_FREED; i < 319; i++)
 		put_freed(freed_addr(i));
 	find_all();
@@ -583,7 +593,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 	compare_one("freed blocks gone", DOCTOR_OFF, "");
 }
 
-/* The other heap has one live block: a block more is no small part. */
+/* The other heap has one live block: one more block is not a small part. */
 TEST(test_nothing_is_few_in_a_small_heap)
 {
 	scene.found.heaps[IN_UNLOCKED].kind = "nt";
@@ -591,7 +601,7 @@ TEST(test_nothing_is_few_in_a_small_heap)
 	compare_off(DOCTOR_UNLOCKED, "other blocks", NULL);
 }
 
-/* Heaps of a walk: those of the child, and more or fewer of them. */
+/* Compares the heaps of a walk: the child's, with some added or removed. */
 static void compare_heaps(const uint64_t *addrs, size_t count, const char *kind)
 {
 	struct heap heaps[8] = {{.addr = 0}};
@@ -616,7 +626,7 @@ static const struct doctor_row *heaps_row(const char *what)
 #define NAMED "heaps of GetProcessHeaps()"
 #define UNNAMED "other heaps"
 
-/* The process lists three heaps. */
+/* Sets the three heaps that the process lists. */
 static void state_heaps(void)
 {
 	static const uint64_t listed[] = {PROCESS, GROWABLE, UNLOCKED};

@@ -1,6 +1,4 @@
-/*
- * Files that hsnap doctor --keep writes: the truth as text, and minidumps without what identifies the user.
- */
+/* Files of hsnap doctor --keep: the truth as text, and minidumps without the user's identity. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_heaps.h"
@@ -30,7 +28,7 @@ static void hide_name(const char *text)
 	doctor_secrets_add(&secrets, text, false);
 }
 
-/* Puts ASCII into bytes as UTF-16. */
+/* Stores ASCII text in bytes as UTF-16. */
 static void put_wide(const char *text)
 {
 	len = 2 * strlen(text);
@@ -38,7 +36,7 @@ static void put_wide(const char *text)
 		bytes[i] = i % 2 ? 0 : (unsigned char)text[i / 2];
 }
 
-/* Blanks text as UTF-16 and as bytes, and compares. */
+/* Blanks a text as UTF-16 and as bytes, and compares. */
 static void assert_blanked(const char *text, const char *wide, const char *narrow)
 {
 	char got[sizeof(bytes)];
@@ -81,7 +79,7 @@ TEST(longer_names_in_paths_stay)
 	assert_blanked("C:\\hsnap\\hsnap.exe", "C:\\xxxxx\\hsnap.exe", "C:\\xxxxx\\hsnap.exe");
 }
 
-/* Few bytes may be anything in memory. */
+/* A few narrow bytes could be any data. */
 TEST(names_are_blanked_as_whole_words_of_utf16)
 {
 	hide_name("Jane");
@@ -169,7 +167,7 @@ TEST(truth_is_text)
 	child->heaps[DOCTOR_PROCESS_HEAP] = HEAP_A;
 	child->heaps[DOCTOR_GROWABLE] = HEAP_B;
 	child->listed[0] = HEAP_A;
-	child->listed[1] = 0x7fff0000; /* not there */
+	child->listed[1] = 0x7fff0000; /* not in the process */
 	child->listed_count = 2;
 	child->image = (struct doctor_range){0x140000000, 0x140010000};
 	child->outer = (struct doctor_range){1, 2};

@@ -1,6 +1,6 @@
 /*
- * Looking at a made process with Wine's heaps as the doctor does: what it finds there is right, and what is
- * planted turns the row about it off.
+ * The doctor's walk of a made process with Wine's heaps: the result agrees with the truth, and each
+ * planted mistake makes its row off.
  */
 #include "tests/unit/t.h"
 
@@ -42,7 +42,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Blocks of the child in the growable heap, and what is left of it. */
+/* Makes the child's blocks in the growable heap, and fills the rest of it. */
 static void use(void)
 {
 	struct filling fill = look.fill;
@@ -93,7 +93,8 @@ TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
 TEST(heap_of_unknown_layout_is_described)
 {
 	use();
-	fake_put(HEAP_A + HEAP_MAGIC, 0, 4); /* of the process heap: the ring is not found */
+	/* of the process heap: the walk cannot find the ring */
+	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
 	walk();
 	assert_non_null(strstr(look.doctor.notes.data,
 		"of an unknown layout: FFEEFFEE at +10, HEAP at +b8, empty list at +98, "

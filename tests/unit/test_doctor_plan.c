@@ -1,11 +1,9 @@
-/*
- * What the doctor's child allocates, and the truth it tells about it.
- */
+/* The doctor child's plan of allocations, and the truth that it reports. */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
 
-static struct doctor_truth truth; /* or no more than the plan of one */
+static struct doctor_truth truth; /* or only the plan of a truth */
 
 static int make_plan(void **state)
 {
@@ -20,7 +18,10 @@ static uint64_t first_bytes(const struct doctor_block *block)
 	return block->was_bytes ? block->was_bytes : block->requested_bytes;
 }
 
-/* How many blocks of a heap are allocated with from .. to bytes, and stay if they must. */
+/*
+ * Counts a heap's blocks that are allocated with from to `to` bytes; with that_stay, only those
+ * that are kept.
+ */
 static size_t count(enum doctor_heap heap, uint64_t from, uint64_t to, bool that_stay)
 {
 	size_t count = 0;
@@ -47,7 +48,7 @@ TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 		for (uint64_t bytes = 0; bytes <= 1024; bytes += 8) {
 			uint64_t from = bytes ? bytes - 7 : 0;
 
-			/* 18 wake the low fragmentation heap for a size */
+			/* 18 blocks of a size activate the low fragmentation heap */
 			assert_true(count(heaps[i], from, bytes, false) > 18);
 			assert_true(count(heaps[i], from, bytes, true) > 2);
 		}
@@ -62,7 +63,10 @@ TEST(test_every_size_of_a_class_is_there)
 
 TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
 {
-	/* 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which is for 8 bytes more */
+	/*
+	 * 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which includes 8 bytes of
+	 * header
+	 */
 	static const uint64_t thresholds[] = {0x7f000, 0xff000, 0xfeff0 - 8};
 
 	for (size_t i = 0; i < sizeof(thresholds) / sizeof(*thresholds); i++) {
@@ -89,7 +93,7 @@ TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
 	assert_true(bytes < DOCTOR_FIXED_BYTES / 2);
 }
 
-/* What stays is in a minidump of the child, which takes its time: some 1.5 s for 30 MB under Wine. */
+/* The child's minidump contains all kept blocks: about 1.5 s for 30 MB under Wine. */
 TEST(test_the_child_is_no_large_program)
 {
 	uint64_t bytes = 0;
@@ -101,7 +105,7 @@ TEST(test_the_child_is_no_large_program)
 	assert_true(bytes < 48u << 20);
 }
 
-/* The first size of which a block has memory of its own, of x86, x64 and segment heaps. */
+/* Smallest size with its own memory in x86, x64 and segment heaps. */
 TEST(test_big_blocks_are_in_every_growing_heap)
 {
 	static const enum doctor_heap heaps[] = {
@@ -117,7 +121,7 @@ TEST(test_the_truth_has_room_for_the_plan)
 {
 	size_t blocks = truth.block_count;
 
-	/* A block that is moved is two: one freed, one live. */
+	/* A moved block counts twice: one freed, one live. */
 	for (uint32_t i = 0; i < truth.block_count; i++)
 		blocks += truth.blocks[i].was_bytes != 0;
 	assert_true(blocks < DOCTOR_BLOCKS_MAX);
@@ -142,7 +146,7 @@ TEST(test_late_blocks_stay_and_every_site_is_used)
 		assert_true(sites[i] > 100);
 }
 
-/* A truth whose every field is sound, with blocks at 0x1000, 0x1010, ... */
+/* Makes a valid truth, with blocks at 0x1000, 0x1010, ... */
 static int make_truth(void **state)
 {
 	(void)state;
@@ -159,7 +163,7 @@ static int make_truth(void **state)
 	return 0;
 }
 
-/* The block at addr, or NULL. */
+/* Returns the block at addr, or NULL. */
 static const struct doctor_block *find(uint64_t addr)
 {
 	for (uint32_t i = 0; i < truth.block_count; i++) {
@@ -173,11 +177,11 @@ TEST_WITH(test_a_place_that_is_taken_again_is_not_free, make_truth, NULL)
 {
 	struct doctor_block again = {.addr = 0x1020, .heap = DOCTOR_GROWABLE, .is_freed = true};
 
-	assert_true(doctor_truth_add(&truth, &again)); /* freed, then taken by a live block */
-	again.addr = 0x900; /* freed twice at one place */
+	assert_true(doctor_truth_add(&truth, &again)); /* freed, then reused by a live block */
+	again.addr = 0x900; /* freed twice at one address */
 	assert_true(doctor_truth_add(&truth, &again));
 	assert_true(doctor_truth_add(&truth, &again));
-	again.addr = 0; /* its heap is not there */
+	again.addr = 0; /* a missing heap */
 	assert_true(doctor_truth_add(&truth, &again));
 	doctor_truth_settle(&truth);
 	assert_int_equal(truth.block_count, 41);
@@ -196,7 +200,7 @@ TEST_WITH(test_a_full_truth_takes_no_more, make_truth, NULL)
 	assert_int_equal(truth.block_count, DOCTOR_BLOCKS_MAX);
 }
 
-/* The truth is sound until one byte of a kind is changed. */
+/* Changes one byte, which must make the truth invalid, and restores it. */
 #define UNSOUND(change, undo)                                                                      \
 	do {                                                                                       \
 		assert_true(doctor_truth_is_sound(&truth));                                        \

@@ -1,6 +1,6 @@
 /*
- * What the doctor prints: every row, or a line for each source and heap that hides nothing that is off,
- * and the reasons.
+ * The doctor's output: all rows, or a line for each source and heap that shows every row that is
+ * off, and the reasons.
  */
 #include "tests/unit/t.h"
 
@@ -8,7 +8,7 @@
 
 static struct doctor doctor;
 
-/* What is printed, in memory that the next call takes. */
+/* Returns the printed report, valid until the next call. */
 static const char *printed(bool is_verbose)
 {
 	static char text[8000];
@@ -64,7 +64,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The line of text that starts with start, in memory that the next call takes. */
+/* Returns the line that begins with start, valid until the next call. */
 static const char *line(const char *text, const char *start)
 {
 	static char found[400];
@@ -127,7 +127,7 @@ TEST(test_a_short_line_hides_nothing_that_is_off)
 	add("a", "other", 0, 3, DOCTOR_NOTE);
 	add("b", "blocks", 7, 7, DOCTOR_OK);
 	add("b", "other", 0, 3, DOCTOR_NOTE);
-	/* The numbers are one, and still it is off: the wrong one was found. */
+	/* The numbers are equal but the row is off, because the wrong block was found. */
 	add("c", "other", 0, 0, DOCTOR_OFF);
 	add("c", "blocks", 1, 1, DOCTOR_OK);
 	text = printed(false);

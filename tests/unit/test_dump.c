@@ -1,4 +1,4 @@
-/* core/dump: what is written is read back, and nothing that is read is trusted. */
+/* core/dump: a written dump reads back equal, and input is validated. */
 #include "tests/unit/test_dump.h"
 
 #include "core/base/text.h"
@@ -90,17 +90,17 @@ static void make_snapshot(struct snapshot *snapshot)
 		.traced_only = 3};
 	one = put_stack(snapshot, "2A", 4, frames, 0, NULL);
 	two = put_stack(snapshot, "F0", 3, more, 0, NULL);
-	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL); /* equal, another id */
+	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL); /* equal frames, another id */
 	aliases = put_stack(snapshot, "94C4", 4, frames, 2, alias_at);
 	put_block(snapshot, 1, 0x10100, UINT64_C(1) << 40, 0, two_again);
 	put_block(snapshot, 0, 0x650200, 0, 16, one);
 	put_block(snapshot, 0, 0x650100, 0xABCDEF, 8, two);
 	put_block(snapshot, 0, 0x650300, 1, 15, one);
 	put_block(snapshot, 1, 0x10000, 7, 9, aliases);
-	put_block(snapshot, 1, 0x10200, 5, 5, one); /* its stack stood in the other heap */
+	put_block(snapshot, 1, 0x10200, 5, 5, one); /* its stack was printed in the other heap */
 }
 
-/* make_snapshot(), as it is told to a reader. */
+/* Expected log of reading make_snapshot(). */
 static const char told[] =
 	"note process id=[4294967295] start=[1969-12-31T23:59:59.999Z] bits=[64] "
 	"parent=[4294967294] "
@@ -139,7 +139,7 @@ static const char told[] =
 	"note end blocks=[9] requested=[1099522887464] overhead=[77]\n";
 
 static struct snapshot made;
-static char *dump; /* that is written of it */
+static char *dump; /* the dump as written */
 static size_t len;
 
 static int begin(void **state)
@@ -169,7 +169,7 @@ TEST(what_is_written_is_told_to_a_reader)
 
 	assert_int_equal(load(&log, dump, len, 1000, &err), 0);
 	first = strchr(
-		log.text.data, '\n'); /* behind the note of the dump itself, with its version */
+		log.text.data, '\n'); /* after the note of the dump itself, with its version */
 	assert_memory_equal(log.text.data, "note dump format=[1] tool=[", 27);
 	assert_memory_equal(first - 32, " time=[2026-11-20T10:25:48.123Z]", 32);
 	assert_string_equal(first + 1, told);
@@ -194,14 +194,16 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 		if (!strstr(dump, lines[i]))
 			fail_msg("not there: %s", lines[i]);
 	}
-	for (size_t i = 0; i < len; i++) /* CR LF everywhere, and nothing else below a blank */
+	for (size_t i = 0; i < len; i++) /* CR LF everywhere, and no other control characters */
 		assert_true((unsigned char)dump[i] >= ' ' || dump[i] == '\t' ||
 			    (dump[i] == '\r' && dump[i + 1] == '\n') ||
 			    (dump[i] == '\n' && dump[i - 1] == '\r'));
 }
 
-/* Names of files may hold anything: what a terminal obeys and what is no UTF-8 does not get out, and
- * notes bring it back. */
+/*
+ * File names may contain anything: control characters and invalid UTF-8 are written harmlessly, and
+ * notes restore them.
+ */
 TEST(names_of_files_come_out_as_harmless_text)
 {
 	static const char *const names[][2] = {
@@ -245,7 +247,7 @@ TEST(names_of_files_come_out_as_harmless_text)
 	buf_release(&log.text);
 }
 
-/* Windows has paths of 32767 units, a reader keeps 4096 bytes: U+00E9 is two of them. */
+/* Windows paths have up to 32767 units, and a reader keeps 4096 bytes: U+00E9 has two bytes. */
 TEST(of_a_path_longer_than_readers_keep_the_end_is_written)
 {
 	static const char before[] = "module 10000 1000 ";
@@ -294,7 +296,7 @@ TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 	for (size_t cut = 0; cut < len; cut++) {
 		int rc = verdict_of(dump, cut);
 
-		/* without the last line's end everything is there */
+		/* complete without the last line end */
 		if (cut >= len - 2 && rc == 0)
 			continue;
 		if (rc != -ERR_CUT && rc != -ERR_EMPTY && rc != -ERR_NOT_DUMP &&
@@ -303,7 +305,7 @@ TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 	}
 }
 
-/* Bytes changed, lost, doubled: any verdict will do, but there must be one. */
+/* Changed, lost and duplicated bytes: any verdict is acceptable. */
 TEST(a_damaged_dump_harms_nobody)
 {
 	static const char *const words[] = {"\t", "\r\n", "\n", "//", "*-", "Alias",
@@ -333,7 +335,7 @@ TEST(a_damaged_dump_harms_nobody)
 	free(copy);
 }
 
-/* ---------------------------------------------------------------- what a tracer knows */
+/* ---------------------------------------------------------------- facts of a tracer */
 
 static void make_traced(struct snapshot *snapshot)
 {
@@ -383,7 +385,7 @@ static const char traced_told[] =
 	/* 20 + 3 + 1 + 1; 20 * 0x428 + 0x10000 + 2; 20 * 0x10 + 3 * 8 + 3 */
 	"note end blocks=[25] requested=[86818] overhead=[347]\n";
 
-/* The lines are those of the example in hdump.5. */
+/* The lines of the example in hdump.5. */
 TEST(facts_and_sums_are_told)
 {
 	struct scan_log log;

@@ -1,4 +1,4 @@
-/* For the tests of dumps: dumps in memory, read in pieces with a log of what is told, and written. */
+/* Dumps in memory, read in pieces of a given size into a log, and written. */
 #ifndef TESTS_UNIT_TEST_DUMP_H
 #define TESTS_UNIT_TEST_DUMP_H
 
@@ -8,7 +8,7 @@
 #include "tests/unit/scratch.h"
 #include "tests/unit/test_scan_log.h"
 
-/* One line for each note, with all it tells. */
+/* Logs one line for each note, with all its values. */
 static inline int log_told(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct scan_log *log = ctx;
@@ -22,7 +22,7 @@ static inline int log_told(void *ctx, const char *kind, const struct kv *pairs)
 	return dump_head_note(&head, kind, pairs);
 }
 
-/* Reads a dump of len bytes; the log is the caller's to release, whatever is returned. */
+/* Reads a dump of len bytes; the caller releases the log, even after an error. */
 static inline int load(
 	struct scan_log *log, const char *bytes, size_t len, size_t step, struct err *err)
 {
@@ -36,7 +36,7 @@ static inline int load(
 	return dump_scan(&source, &sink, err);
 }
 
-/* Reads it in one piece and in small ones, which must not matter; only the code is kept. */
+/* Reads a dump in one piece and in small ones, with equal results; returns the code only. */
 static inline int verdict_of(const char *bytes, size_t len)
 {
 	struct scan_log log;
@@ -58,7 +58,7 @@ static inline int verdict(const char *dump)
 	return verdict_of(dump, strlen(dump));
 }
 
-/* Writes a snapshot, by way of a file; the text is the caller's to free. */
+/* Writes a snapshot to a file and returns its text; the caller frees it. */
 static inline char *written(const struct snapshot *snapshot, size_t *len)
 {
 	const char *base = getenv("TMPDIR");

@@ -1,4 +1,4 @@
-/* The head of a dump: of which process it is, and from when, without the rest. */
+/* Head of a dump: its process and time, read without the rest. */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -118,7 +118,7 @@ TEST(what_has_no_sound_head_is_an_error)
 #undef CHECK
 }
 
-/* Puts so many bytes of comments before the notes. */
+/* Inserts len bytes of comments before the notes. */
 static void put_behind(size_t len)
 {
 	size_t size = len + strlen(OURS PROCESS MODULES);
@@ -185,9 +185,9 @@ TEST(packed_heads_are_read_too)
 
 	file_put(path, packed, len);
 	check_head(true, 208, TIME_MS, START_MS);
-	file_put(path, packed, len - 20); /* its end and the modules are not needed */
+	file_put(path, packed, len - 20); /* without its end and the modules */
 	check_head(true, 208, TIME_MS, START_MS);
-	/* gzip's header has 10 bytes, that of a stored block 5 */
+	/* gzip's header has 10 bytes, and that of a stored block 5 */
 	check_error(packed, 15 + strlen(OURS) + 10, ERR_CUT);
 	memset(packed + 10, 0xff, 5);
 	check_error(packed, len, ERR_READ);
@@ -206,7 +206,7 @@ TEST(what_is_no_file_is_not_waited_for)
 	assert_int_equal(remove(path), 0);
 }
 
-/* What dump_write() writes has such a head. */
+/* The head of a dump written by dump_write(). */
 TEST(written_dumps_tell_what_they_are)
 {
 	struct snapshot snapshot;

@@ -1,4 +1,3 @@
-/* What commands share: the form of a dump and its file's name, and which process is meant. */
 #include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"

@@ -1,4 +1,3 @@
-/* Spans of time: the truth is arithmetic. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"
@@ -76,7 +75,9 @@ TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 	}
 }
 
-/* The longest whole number of seconds fits, the next one does not, also when it is put together. */
+/*
+ * The largest whole number of seconds fits and the next does not, including sums of several units.
+ */
 TEST(test_the_bounds_of_64_bits_are_kept)
 {
 	int64_t most = INT64_MAX / 1000, ms = 0, days = INT64_MAX / 86400000;

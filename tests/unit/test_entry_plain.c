@@ -1,2 +1,2 @@
-/* Plain entries as this machine reads them at least. */
+/* Plain entries with this target's minimum instructions. */
 #include "tests/unit/test_entry_plain.h"

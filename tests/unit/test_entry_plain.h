@@ -1,6 +1,6 @@
 /*
- * Tests of diff/read/count.h, for each way in which it is compiled. What a line means is told by
- * how the test wrote it, and by a slow parser of its own.
+ * Tests of diff/read/count.h, for each way of compiling it. The expected meaning of a line comes
+ * from its construction and from a slow parser in this file.
  */
 #include "tests/unit/t.h"
 
@@ -20,7 +20,7 @@ static uint64_t random_number(void)
 	return seed;
 }
 
-/* A number of count digits without a leading zero. */
+/* Returns a number of count digits without a leading zero. */
 static uint64_t number_of(unsigned count)
 {
 	uint64_t low = count > 1 ? UINT64_C(1) << 4 * (count - 1) : 0;
@@ -71,7 +71,7 @@ TEST(every_plain_line_is_read)
 	}
 }
 
-/* Takes count digits in upper case. */
+/* Skips at most `most` upper-case digits; returns their number. */
 static size_t digits(const char **at, size_t most)
 {
 	size_t count = strspn(*at, "0123456789ABCDEF");
@@ -89,7 +89,7 @@ static int literal(const char **at, const char *text)
 	return is;
 }
 
-/* Whether the line is plain, by the words of the header. */
+/* Returns true if the line is plain, as the header defines it. */
 static int is_plain(const char *line)
 {
 	const char *at = line, *id;
@@ -136,7 +136,7 @@ TEST(lines_that_are_not_plain_are_left)
 		plain += is_plain(text.bytes);
 		assert_int_equal(entry_plain(&entry, text.bytes) != NULL, is_plain(text.bytes));
 	}
-	assert_in_range(plain, 1000, 299000); /* both kinds were made */
+	assert_in_range(plain, 1000, 299000); /* both kinds occurred */
 }
 
 TEST(a_stack_ends_where_a_line_starts_without_a_tab)
@@ -163,7 +163,8 @@ TEST(no_byte_behind_the_padding_is_read)
 	struct entry_plain entry;
 
 	for (size_t len = 0; len < sizeof(line); len++) {
-		char *bytes = calloc(1, len + PAD); /* the sanitizer sees what is read behind it */
+		/* exact size: the sanitizer detects a read past the end */
+		char *bytes = calloc(1, len + PAD);
 
 		assert_non_null(bytes);
 		memcpy(bytes, line, len);

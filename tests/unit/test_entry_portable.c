@@ -1,3 +1,3 @@
-/* Plain entries as any machine reads them. */
+/* Plain entries without special instructions. */
 #define ENTRY_PORTABLE
 #include "tests/unit/test_entry_plain.h"

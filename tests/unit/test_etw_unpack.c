@@ -1,4 +1,4 @@
-/* What the published examples of MS-XCA unpack to, every branch by hand, and nothing that breaks us. */
+/* The published examples of MS-XCA, every branch by hand, and damaged input. */
 #include "tests/unit/t.h"
 
 #include "core/base/memory.h"
@@ -13,9 +13,9 @@ struct sample {
 	unsigned format;
 	const unsigned char *bytes;
 	size_t len;
-	const char *text; /* so often */
+	const char *text; /* repeated `times` times */
 	size_t times;
-	bool has_nul; /* it is part of it */
+	bool has_nul; /* the NUL is part of the text */
 };
 
 static const unsigned char alphabet_xpress[] = "\x3f\0\0\0" ALPHABET;
@@ -27,8 +27,11 @@ static const unsigned char melody[] = "\x38\xb0\x88\x46\x23\x20\x00\x20\x47\x20\
 				      "\x44\xef\x03\x58\x02\x8c\x09\x16"
 				      "\x01\x48\x45\x00\xbe\x00\x9e\x00\x04\x01\x18\x90";
 static const unsigned char plain_chunk[] = "\x02\x30"
-					   "xyz"; /* a chunk that is not packed */
-/* Two matches of 11 and 12 bytes share the byte of their lengths: 8 + 3 is 7 in the match and 1 more, then 2. */
+					   "xyz"; /* an uncompressed chunk */
+/*
+ * Two matches of 11 and 12 bytes share the byte of their lengths: 8 + 3 is 7 in the match and 1
+ * more, then 2.
+ */
 static const unsigned char shared_half[] = "\xff\xff\xff\x6f"
 					   "a\x07\x00\x21\x07\x00";
 /* A length of three bytes, and one of seven: 0x100 and 0x10000 bytes. */
@@ -67,7 +70,7 @@ static const struct sample samples[] = {
 };
 #define SAMPLES (sizeof(samples) / sizeof(*samples))
 
-/* In memory of exactly these sizes, for the sanitizer to see its ends. */
+/* Unpacks between blocks of these exact sizes, so that the sanitizer detects overruns. */
 static bool unpack(const struct sample *sample, const unsigned char *bytes, size_t len,
 	size_t to_bytes, const char *expected)
 {
@@ -112,7 +115,7 @@ TEST(what_is_cut_short_is_refused)
 		char *text = text_of(&samples[i], &len);
 
 		for (size_t cut = 0; cut < samples[i].len; cut++) {
-			/* Huffman's last bits may be there still. */
+			/* Without Huffman's last bits the output may be complete. */
 			bool is_right = unpack(&samples[i], samples[i].bytes, cut, len, NULL);
 
 			assert_true(!is_right || samples[i].format == ETW_XPRESS_HUFFMAN ||

@@ -1,4 +1,3 @@
-/* Names of files by a pattern: made, and read back. */
 #include "tests/unit/t.h"
 
 #include "core/io/file.h"
@@ -71,7 +70,7 @@ TEST(times_and_numbers_are_for_the_last_part)
 	assert_string_equal(file_pattern_last("/{n}"), "{n}");
 	assert_string_equal(file_pattern_last("a/"), "");
 	assert_string_equal(file_pattern_last(""), "");
-	/* Windows's are tested there: tests/win/test_series_windows.c */
+	/* tests/win/test_series_windows.c tests Windows' separators */
 	assert_string_equal(folder_separators, "/");
 	assert_string_equal(file_pattern_last("a\\D:{n}"), "a\\D:{n}");
 }
@@ -123,7 +122,7 @@ TEST(times_are_utc_to_the_second)
 	check_time(-1, "19691231T235959Z");
 	check_time(951827696789, "20000229T123456Z"); /* by date(1) */
 	check_time(253402300799999, "99991231T235959Z");
-	check_time(253402300800000, "19700101T000000Z"); /* no such year */
+	check_time(253402300800000, "19700101T000000Z"); /* invalid year */
 	check_time(INT64_MIN, "19700101T000000Z");
 	check_time(INT64_MAX, "19700101T000000Z");
 }
@@ -144,7 +143,7 @@ TEST(hostile_names_are_made_harmless)
 {
 	check_name("{name}", "", "_");
 	check_name("{name}", "C:\\", "_");
-	/* No file is called as an option. */
+	/* A file name never looks like an option. */
 	check_name("{name}", "C:\\-xapp.exe", "_xapp");
 	check_name("d/{name}.txt", "--force.exe", "d/_-force.txt");
 	check_name("{name}", "-", "_");
@@ -161,7 +160,7 @@ TEST(hostile_names_are_made_harmless)
 	check_name("{name}",
 		"a\xc2\x9b"
 		"b",
-		"a__b"); /* U+009B begins a terminal's sequence */
+		"a__b"); /* U+009B begins a terminal sequence */
 	check_name("{name}", "\xff\xc3(\xe2\x82", "__(__");
 	check_name("{name}", "a. .", "a___");
 	check_name("{name}", ". a", ". a");
@@ -240,7 +239,7 @@ TEST(what_was_not_made_does_not_fit)
 	check_unfit(pattern, "a {b-42-20261120T102548Z_02.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_1000000.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_-2.txt");
-	check_unfit(pattern, "A {B-42-20261120T102548Z.txt"); /* letters' case matters here */
+	check_unfit(pattern, "A {B-42-20261120T102548Z.txt"); /* case-sensitive here */
 	check_unfit("{n}", "");
 	check_unfit("{n}", "00001");
 	check_unfit("{n}", "0000001");

@@ -1,4 +1,4 @@
-/* Where images and PDBs are looked for, in which order, and that they must be the dump's build. */
+/* Places of images and PDBs, their order, and the check of their build. */
 #include "tests/unit/finder_scene.h"
 
 #undef TEST_AROUND
@@ -51,7 +51,7 @@ TEST(test_the_first_map_that_leads_to_the_file_wins)
 	check_found("second/App/app.exe", "second/Out/app.pdb");
 	scene_image("first/App.EXE", NULL);
 	check_found("first/App.EXE", "second/Out/app.pdb");
-	/* One that leads to another build leads nowhere. */
+	/* A map to another build is skipped. */
 	scene_image("first/App.EXE", &(struct image_plan){.timestamp = 1, .size = SCENE_SIZE});
 	check_found("second/App/app.exe", "second/Out/app.pdb");
 	assert_int_equal(told_count, 0);
@@ -69,7 +69,7 @@ TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive)
 	module.path = "\\\\HOST\\share\\old.exe";
 	check_found(DRIVE_C "kept/old.exe", NULL);
 	scene_image(DRIVE_C "a=b/new.exe", NULL);
-	module.path = "D:\\new.exe"; /* the first "=" parts a map */
+	module.path = "D:\\new.exe"; /* the first "=" separates a map's parts */
 	check_found(DRIVE_C "a=b/new.exe", NULL);
 }
 
@@ -81,7 +81,7 @@ TEST(test_a_pdb_beside_the_image)
 	scene_image(IMAGE, &plan);
 	scene_pdb(DRIVE_C "App/App.pdb", 0, 3);
 	check_found(IMAGE, DRIVE_C "App/App.pdb");
-	/* A wrong one where the image says does not hinder. */
+	/* A PDB of another build at the image's recorded path does not matter. */
 	scene_image(IMAGE, NULL);
 	scene_pdb(OUT_PDB, 1, 3);
 	check_found(IMAGE, DRIVE_C "App/App.pdb");
@@ -98,15 +98,15 @@ TEST(test_a_pdb_without_its_image)
 	check_reason("no file C:\\App\\app.exe here");
 	scene_pdb(OUT_PDB, 0, 3);
 	check_found(NULL, OUT_PDB);
-	module.pdb_guid = "0302010005040706"; /* none */
+	module.pdb_guid = "0302010005040706"; /* invalid */
 	check_found(NULL, NULL);
-	module.pdb_guid = "00000000000000000000000000000000"; /* says nothing */
+	module.pdb_guid = "00000000000000000000000000000000"; /* no identity */
 	check_found(NULL, NULL);
 	module.pdb_guid = "../../../../../../../../../../..";
 	check_found(NULL, NULL);
 }
 
-/* An image of another build does not hide the right PDB. */
+/* An image of another build does not hide the matching PDB. */
 TEST(test_the_right_pdb_beside_a_wrong_image)
 {
 	struct image_plan plan = scene_plan();
@@ -140,7 +140,7 @@ TEST(test_images_of_another_build_are_said_with_both_values)
 	plans[4].pdb = plans[5].pdb = NULL;
 	plans[5].checksum = 0xabcd;
 	for (size_t i = 0; i < 6; i++) {
-		if (i == 5) { /* known where a GUID is not */
+		if (i == 5) { /* known when a GUID is not */
 			module.pdb_guid = NULL;
 			module.checksum = 0x1234;
 		}
@@ -157,7 +157,7 @@ TEST(test_images_of_another_build_are_said_with_both_values)
 	}
 }
 
-/* UMDH's logs; and dumps that say they know but do not. */
+/* UMDH's logs, and dumps with an empty identity. */
 TEST(test_without_an_identity_size_and_name_decide)
 {
 	struct image_plan plan = scene_plan();
@@ -179,7 +179,7 @@ TEST(test_without_an_identity_size_and_name_decide)
 	module.size_bytes = 0x9000;
 	check_found(NULL, NULL);
 	check_told("is another build: size 9000 in the dump, 3000 in the file");
-	/* Without a time stamp a GUID is as good. */
+	/* A GUID replaces a missing time stamp. */
 	module.size_bytes = SCENE_SIZE;
 	module.pdb_guid = MADE_GUID;
 	module.pdb_age = 3;
@@ -187,7 +187,7 @@ TEST(test_without_an_identity_size_and_name_decide)
 	assert_string_equal(scene_reason(), "");
 }
 
-/* A link in the scene. */
+/* Makes a symbolic link in the scene. */
 static void make_link(const char *name, const char *to)
 {
 	char path[1000];
@@ -196,7 +196,7 @@ static void make_link(const char *name, const char *to)
 	assert_int_equal(symlink(to, path), 0);
 }
 
-/* module.path becomes words with dir in the place of each %s; whether the image there is found. */
+/* Sets module.path to words, with dir for each %s; returns true if its image is found. */
 static bool finds(const char *words)
 {
 	static char path[1500];
@@ -207,7 +207,7 @@ static bool finds(const char *words)
 	return files.image != NULL;
 }
 
-/* /proc/self/root is the whole machine once more, as /net/HOST is another one's. */
+/* /proc/self/root shows the whole machine again, like /net/HOST for another machine. */
 TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up)
 {
 	static const char away[] = "/proc/self/root";
@@ -254,7 +254,7 @@ TEST(test_nor_does_the_pdb_that_an_image_names)
 	check_found(IMAGE, NULL);
 }
 
-/* What the user says may lie anywhere; from there on the stranger's names count again. */
+/* The user's paths may lie anywhere; names in the dump are still restricted. */
 TEST(test_the_user_may_lead_anywhere)
 {
 	static const char *map;

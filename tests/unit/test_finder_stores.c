@@ -1,10 +1,10 @@
-/* The symbol path: folders, stores and what lies in them. */
+/* The symbol path: folders, stores and their contents. */
 #include "tests/unit/finder_scene.h"
 
 #define STORED_PDB "sym/app.pdb/" SCENE_KEY "/app.pdb"
 #define STORED_IMAGE "sym/app.exe/" SCENE_IMAGE_KEY "/app.exe"
 
-/* Found where it is, and only there: an image or a PDB. */
+/* Checks that an image or a PDB is found at exactly this place. */
 static void check_at(const char *name, bool is_image)
 {
 	char path[1000];
@@ -26,7 +26,7 @@ TEST(test_folders_as_dbghelp_searches_them)
 {
 	static const char *const pdbs[] = {"sym/app.pdb", "sym/App.PDB", "sym/symbols/pdb/app.pdb",
 		"sym/Pdb/app.pdb",
-		"sym/symbols/Exe/app.pdb", /* as Microsoft's packages have them */
+		"sym/symbols/Exe/app.pdb", /* the folders of Microsoft's symbol packages */
 		"sym/EXE/App.pdb"};
 	static const char *const images[] = {
 		"sym/app.exe", "sym/symbols/Exe/app.exe", "sym/EXE/APP.exe"};
@@ -37,7 +37,7 @@ TEST(test_folders_as_dbghelp_searches_them)
 		check_at(pdbs[i], false);
 	for (size_t i = 0; i < sizeof(images) / sizeof(*images); i++)
 		check_at(images[i], true);
-	scene_pdb("sym/deep/app.pdb", 0, 3); /* not everything */
+	scene_pdb("sym/deep/app.pdb", 0, 3); /* only some subfolders are searched */
 	check_found(NULL, NULL);
 }
 
@@ -73,7 +73,7 @@ TEST(test_names_and_keys_in_any_case)
 			.timestamp = 0xabc, .size = 0x12ab000, .age = 0x1b, .pdb = "app.pdb"});
 	check_found("sym/aP/APP.EXE/00000ABC12ab000/app.exe", "sym/App.pdb/0302010005040706"
 							      "08090A0B0C0D0E0F1b/APP.PDB");
-	/* Age in hexadecimal; the time stamp has always eight digits. */
+	/* The age is hexadecimal; the time stamp always has eight digits. */
 	assert_int_equal(files.age, 27);
 	assert_string_equal(files.guid, MADE_GUID);
 }
@@ -100,7 +100,7 @@ TEST(test_elements_are_searched_in_order_after_the_dumps_path)
 	scene_pdb("three/app.pdb", 0, 3);
 	use_path("%s/one;srv*%s/two;%s/three");
 	check_found("one/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
-	scene_pdb("one/app.pdb", 1, 3); /* another build is passed by */
+	scene_pdb("one/app.pdb", 1, 3); /* another build is skipped */
 	use_path("srv*%s/two;%s/one;%s/three");
 	check_found("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
 	use_path("%s/three;%s/one;srv*%s/two");
@@ -119,9 +119,9 @@ TEST(test_the_environment_has_a_symbol_path_too)
 	setenv("_NT_SYMBOL_PATH", path, 1);
 	scene_pdb("sym/app.pdb", 0, 3);
 	check_found(NULL, "sym/app.pdb");
-	options.symbol_path = ""; /* said to be none */
+	options.symbol_path = ""; /* explicitly empty */
 	check_found(NULL, NULL);
-	/* It is meant for others too: what is strange in it is no error. */
+	/* The variable is shared with other programs: unknown elements are not errors. */
 	options.symbol_path = NULL;
 	snprintf(path, sizeof(path), "odd*thing;%s/sym", dir);
 	setenv("_NT_SYMBOL_PATH", path, 1);
@@ -148,7 +148,7 @@ TEST(test_a_relative_folder_becomes_a_full_path)
 	assert_int_equal(chdir(dir), 0);
 	use_path("here\\-");
 	check_found(NULL, "here/-/app.pdb");
-	use_path("\\\\here\\-;\\here\\-"); /* another machine, another drive's root */
+	use_path("\\\\here\\-;\\here\\-"); /* another machine; the root of another drive */
 	scene_find();
 	assert_int_equal(chdir(old), 0);
 	check_files(NULL, NULL);
@@ -168,7 +168,7 @@ TEST(test_packed_files_are_named_as_not_read)
 	use_path("%s/folder");
 	scene_find();
 	check_reason("%s/folder/app.ex_ is compressed: unpack it with expand");
-	/* When the file is found elsewhere there is nothing to say. */
+	/* No message if the file is found elsewhere. */
 	scene_image(IMAGE, NULL);
 	scene_pdb(PDB, 0, 3);
 	scene_find();
@@ -190,7 +190,7 @@ TEST(test_servers_are_named_as_not_asked_once)
 	check_reason("servers are not asked here: https://example.org/symbols");
 	check_told("servers are not asked here: https://example.org/symbols;");
 	check_told("the symbol path names %s/none, which is not a folder here");
-	assert_int_equal(told_count, 2); /* a cache may come to be */
+	assert_int_equal(told_count, 2); /* a cache may be created later */
 	finder_find(finder, &module, &more);
 	assert_int_equal(told_count, 2);
 	module_files_release(&more);

@@ -1,4 +1,4 @@
-/* What the finder says, what it does with files that do not fit, and that nothing there can harm it. */
+/* The finder's messages, its use of files of another build, and hostile files. */
 #include "tests/unit/finder_scene.h"
 
 /* ---------------------------------------------------------------- --allow-mismatch */
@@ -21,25 +21,25 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 		     "used nevertheless");
 	check_told("; it is used nevertheless (--allow-mismatch)");
 	assert_int_equal(told_count, 1);
-	/* Any PDB is better than none. */
+	/* A PDB of another build is better than no PDB. */
 	scene_pdb(PDB, 0xcc, 3);
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told("app.exe: %s/" PDB " is another build: GUID and age 030201BB");
-	/* Right image, wrong PDB. */
+	/* Matching image, PDB of another build. */
 	scene_image(IMAGE, NULL);
 	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
 	assert_int_equal(told_count, 1);
 	assert_string_equal(files.guid, MADE_GUID);
-	/* What else is wrong with images is no matter beside the right one. */
+	/* Other images of another build do not matter if one matches. */
 	use_map("C:\\App", DRIVE_C "Other");
 	scene_image(DRIVE_C "Other/app.exe", &plan);
 	check_found(IMAGE, PDB);
 	assert_int_equal(told_count, 1);
 	options.map_count = 0;
-	/* And what fits is used as ever. */
+	/* A matching PDB is used normally. */
 	scene_pdb(PDB, 0, 3);
 	check_found(IMAGE, PDB);
 	assert_false(files.is_mismatch);
@@ -66,7 +66,7 @@ TEST(test_a_mismatch_is_said_once)
 	finder_free(finder);
 }
 
-/* Those of Wine differ from those of the Windows that a dump is from: said in the reason only. */
+/* Wine's files differ from those of the Windows in the dump: mentioned only in the reason. */
 TEST(test_system_files_of_another_system_are_no_news)
 {
 	struct image_plan plan = scene_plan();
@@ -182,7 +182,7 @@ TEST(test_dwarf_is_told_by_long_names_of_sections)
 	assert_false(has_dwarf(NULL, NULL));
 }
 
-/* ---------------------------------------------------------------- what is never opened */
+/* ---------------------------------------------------------------- paths that are never opened */
 
 TEST(test_paths_to_other_machines_are_not_opened)
 {
@@ -190,7 +190,7 @@ TEST(test_paths_to_other_machines_are_not_opened)
 		"\\\\?\\UNC\\host\\share\\app.exe", "\\\\.\\pipe\\app.exe",
 		"\\Device\\Mup\\host\\app.exe", "\\??\\UNC\\host\\share\\app.exe"};
 
-	/* As they would be here, if they were taken for paths of this machine. */
+	/* The files exist here, in case the paths are mistaken for local ones. */
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		module.path = paths[i];
 		check_found(NULL, NULL);
@@ -204,7 +204,7 @@ TEST(test_pipes_and_loops_are_no_files)
 	char path[600];
 
 	scene_path(path, sizeof(path), IMAGE);
-	assert_int_equal(mkfifo(path, 0600), 0); /* to open it would never end */
+	assert_int_equal(mkfifo(path, 0600), 0); /* opening it would block forever */
 	scene_path(path, sizeof(path), PDB);
 	assert_int_equal(symlink("app.pdb", path), 0);
 	scene_path(path, sizeof(path), "sym");
@@ -228,13 +228,13 @@ TEST(test_files_that_cannot_be_opened_are_named)
 	scene_path(path, sizeof(path), IMAGE);
 	assert_int_equal(chmod(path, 0), 0);
 	scene_find();
-	if (!access(path, R_OK)) /* root may read everything */
+	if (!access(path, R_OK)) /* root can read everything */
 		check_file(files.image, IMAGE);
 	else
 		check_reason("%s/" IMAGE " cannot be opened (Permission denied)");
 }
 
-/* ---------------------------------------------------------------- much of everything */
+/* ---------------------------------------------------------------- large inputs */
 
 TEST(test_many_maps_and_elements)
 {
@@ -289,7 +289,7 @@ TEST(test_a_long_search_can_be_cancelled)
 	buf_release(&text);
 }
 
-/* Of names that differ in case the first in order of bytes is taken, and a folder is read once. */
+/* Among names that differ in case the first in byte order is used; a folder is read once. */
 TEST(test_names_of_folders_are_kept)
 {
 	struct err err;

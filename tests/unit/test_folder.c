@@ -1,4 +1,4 @@
-/* What is in a folder: all of it, what each thing is, in order, and no link followed. */
+/* Folder contents: complete, typed, sorted, and without following links. */
 #include "tests/unit/scratch.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ TEST(only_files_are_removed)
 	assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
 	assert_int_equal(symlink("kept", in_folder("link")), 0);
 	assert_int_equal(folder_remove(in_folder("file"), &err), 0);
-	assert_int_equal(folder_remove(in_folder("file"), &err), 0); /* gone already */
+	assert_int_equal(folder_remove(in_folder("file"), &err), 0); /* already removed */
 	assert_int_equal(folder_remove(in_folder("link"), &err), 0);
 	assert_int_equal(folder_remove(in_folder("folder"), &err), -ERR_REMOVE);
 	assert_string_equal(err.place, in_folder("folder"));

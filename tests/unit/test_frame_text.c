@@ -1,4 +1,3 @@
-/* hdiff: one frame's text, taken apart. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -32,7 +31,7 @@ static void assert_parses(const char *text, struct frame should)
 {
 	struct arena arena;
 	struct frame frame = {.line = 12345};
-	char *copy = strdup(text); /* behind its end nothing may be read */
+	char *copy = strdup(text); /* exact size: no byte past the end may be read */
 
 	assert_non_null(copy);
 	arena_init(&arena);
@@ -42,14 +41,14 @@ static void assert_parses(const char *text, struct frame should)
 	arena_release(&arena);
 }
 
-/* What is 0 or NULL is not there. */
+/* 0 or NULL: absent. */
 static const struct {
 	const char *text, *module, *function;
 	uint64_t offset_bytes, addr;
 	const char *file;
 	uint32_t line;
 } truths[] = {
-	/* each as it stands in a published sample, see the grammar of comparisons */
+	/* from published samples, see the grammar of comparisons */
 	{"ntdll!RtlAllocateHeap+00000274", "ntdll", "RtlAllocateHeap", 0x274, 0, NULL, 0},
 	{"MyApp!operator new+0x0000000E", "MyApp", "operator new", 14, 0, NULL, 0},
 	{"KERNEL32!BaseProcessStart+0x0000003D ", "KERNEL32", "BaseProcessStart", 0x3d, 0, NULL, 0},
@@ -64,7 +63,7 @@ static const struct {
 	{"app!+1010 : 140001010", "app", NULL, 0x1010, 0x140001010, NULL, 0},
 	{"app!near+10 : 140001010 (a.c, 7)", "app", "near", 0x10, 0x140001010, "a.c", 7},
 	{"<nomodule>!00401020", NULL, "<nomodule>!00401020", 0, 0, NULL, 0},
-	/* as Windows XP and 2003 print them, and what is like that */
+	/* as Windows XP and 2003 print them, and similar forms */
 	{"7C8531E4 : ntdll!RtlAllocateHeapSlowly+00000044", "ntdll", "RtlAllocateHeapSlowly", 0x44,
 		0x7c8531e4, NULL, 0},
 	{"\t00401A12 : ledger!post_entry+00000032 (d:\\src\\ledger\\post.c, 88) ", "ledger",
@@ -77,7 +76,7 @@ static const struct {
 	{"401A12 : m!f : 401A13", "m", "f : 401A13", 0, 0x401a12, NULL, 0},
 	{"<nomodule>!+20 : 401020", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
 	{"401020 : <nomodule>!+20", NULL, "<nomodule>!", 0x20, 0x401020, NULL, 0},
-	/* 2^64 - 1 is the last offset there is; a line counts from 1 and has 32 bits */
+	/* 2^64 - 1 is the largest offset; a line counts from 1 and has 32 bits */
 	{"m!f+FFFFFFFFFFFFFFFF", "m", "f", UINT64_MAX, 0, NULL, 0},
 	{"m!f+0x000000000000000000001", "m", "f", 1, 0, NULL, 0},
 	{"m!f+10000000000000000", "m", "f+10000000000000000", 0, 0, NULL, 0},
@@ -114,7 +113,7 @@ TEST(what_fits_nothing_is_kept_whole)
 	}
 }
 
-/* ---------------------------------------------------------------- as reports print them */
+/* ---------------------------------------------------------------- as in hdiff's reports */
 
 static const char *const modules[] = {
 	NULL, "app", "my app (1)", "notepad++", "a,b", "x+1F", "a-b.c"};
@@ -126,7 +125,7 @@ static const char *const functions[] = {"main", "operator<", "operator<<", "oper
 static const char *const files[] = {NULL, "a.cpp", "C:\\Program Files (x86)\\a, b (1).cpp",
 	"/usr/src/a+1 (x).c", "..\\a.c", "C:\\x)\\a.c", "C:\\(x\\a.c", "C:\\ (x\\a.c", "a, 7"};
 
-/* Everything with everything. */
+/* Makes frames of all combinations. */
 static void make_frames(struct frames *frames)
 {
 	static const uint64_t offsets[] = {1, 0xabcdef, UINT64_MAX};
@@ -156,7 +155,7 @@ static void make_frames(struct frames *frames)
 	}
 }
 
-/* The frames as the text report prints them. */
+/* Prints the frames with the text report. */
 static char *print_frames(const struct frames *frames)
 {
 	const char *ids[] = {"1"};
@@ -205,7 +204,7 @@ TEST_WITH(frames_of_our_reports_parse_to_what_was_printed, enter_folder, leave_f
 	frames_release(&frames);
 }
 
-/* Where the offset is not known none is printed. */
+/* An unknown offset is not printed. */
 TEST(frames_without_an_offset_are_taken_apart)
 {
 	static const char *const plain[] = {"main", "operator<", "operator()", "operator+",
@@ -230,7 +229,7 @@ TEST(frames_without_an_offset_are_taken_apart)
 	}
 }
 
-/* The long one has a place to try at each of its 12000 pieces. */
+/* The long text has 12000 candidate split points. */
 TEST(no_text_is_read_past_its_end_or_takes_long)
 {
 	static const char alphabet[] = "!+ :(),0x1aF[inl]e<>";

@@ -1,6 +1,6 @@
 /*
- * Numbers read from real heaps of Windows 10 and 11, and what they mean: each is decoded by the code that
- * meets it in a walk. The file is test data (tests/unit/data.h).
+ * Numbers from real heaps of Windows 10 and 11 with their meaning, decoded by the walkers'
+ * functions. The file is test data (tests/unit/data.h).
  */
 #include "tests/unit/data.h"
 #include "tests/unit/fake_target.h"
@@ -28,7 +28,7 @@ static uint64_t number(const struct row *row, size_t field)
 	return value;
 }
 
-/* The bytes that a field has in hexadecimal, into memory at addr. */
+/* Stores the bytes of a hexadecimal field at addr; returns their number. */
 static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 {
 	const char *text = row->fields[field];
@@ -137,8 +137,10 @@ TEST(every_entry_decodes)
 
 #define SUBSEGMENT 0x50000u
 
-/* A container as it was, as far as the row has it: of its blocks the first two. Returns how many of these
- * are in use. */
+/*
+ * Places a container with the data of the row: the first two of its blocks. Returns the number of
+ * these that are in use.
+ */
 static size_t put_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;
@@ -146,7 +148,7 @@ static size_t put_container(const struct row *row, unsigned bits)
 		 room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
 	size_t busy = 0;
 
-	fake_map(addr, room); /* a guard page behind cannot be read */
+	fake_map(addr, room); /* the guard page after it is unreadable */
 	fake_put(addr, SUBSEGMENT, bits / 8);
 	fake_put(addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
 	fake_put(addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
@@ -160,7 +162,7 @@ static size_t put_container(const struct row *row, unsigned bits)
 		if (strcmp(row->fields[12 + i], "-") == 0)
 			continue;
 		put_bytes(entry, row, 12 + i);
-		/* The number of unused bytes that does not fit is where the row does not reach. */
+		/* A large count of unused bytes is stored beyond the bytes of the row. */
 		if ((fake_get(entry + 7, 1) & 0x3f) == 0x3f)
 			fake_put(entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
 				bits / 8);
@@ -176,8 +178,10 @@ static size_t put_container(const struct row *row, unsigned bits)
 	return busy;
 }
 
-/* What a container and its first two blocks say is enough for the key, by which its offsets are as they
- * were read; its room holds as many blocks as it has. */
+/*
+ * Checks that the container and its first two blocks determine the key, that the offsets decode to
+ * those in the row, and that the blocks fill the container.
+ */
 static void decode_container(const struct row *row, void *ctx)
 {
 	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
@@ -191,10 +195,10 @@ static void decode_container(const struct row *row, void *ctx)
 
 	scene_init(bits, number(row, 3));
 	busy = put_container(row, bits);
-	/* Without the first block's header there is one thing that tells the key: another heap has it. */
+	/* Without the first block's header only another heap's key is available. */
 	scene.nt.has_lfh_key = !has_first;
 	scene.nt.lfh_key = has_first ? 0 : (uint32_t)number(row, 7);
-	/* Its _LFH_HEAP and the zones there are not in the row. */
+	/* The row has neither its _LFH_HEAP nor the zones. */
 	scene.heap.lfh.addr = number(row, 4);
 	scene.heap.lfh.is_list_cut = true;
 	assert_int_equal(walk_add_heap(&scene.walk, &(struct heap){.addr = scene.heap.addr}), 0);
@@ -219,7 +223,7 @@ TEST(every_container_tells_its_key_and_its_offsets)
 	unsigned keys = 0;
 
 	assert_int_equal(each_row("container", decode_container, &keys), 188);
-	assert_int_equal(keys, 186); /* of two the first block was not in the dump */
+	assert_int_equal(keys, 186); /* the dumps lack the first block of two containers */
 }
 
 /* ---------------------------------------------------------------- a segment heap */
@@ -241,7 +245,7 @@ static void put_heap(const struct row *row, void *ctx)
 
 static void segment_scene_init(void)
 {
-	(void)data_file(VECTORS); /* a skip must come before the scene allocates */
+	(void)data_file(VECTORS); /* skip before the scene allocates */
 	memset(&it, 0, sizeof(it));
 	scene_init(64, HEAP);
 	fake_map(HEAP, 0x800);
@@ -256,7 +260,7 @@ static void segment_scene_init(void)
 		.lfh = LFH_KEY};
 }
 
-/* Of the second context there is nothing: no pointers at all. */
+/* The row has no pointers of the second context. */
 TEST(a_real_segment_heap_is_known)
 {
 	segment_scene_init();
@@ -287,7 +291,7 @@ static int count_range(void *ctx, const struct segment_range *range)
 {
 	(void)ctx;
 
-	/* Those of the six that are in use: 3 at 2, of 39h units, and 0Bh at 2, of 41h. */
+	/* The used ranges of the six: 3 at 2, of 39h units, and 0Bh at 2, of 41h. */
 	it.count++;
 	if (range->flags == SEGMENT_RANGE_USER) {
 		assert_int_equal(range->addr, 0xffffc08bdce02000);
@@ -311,7 +315,10 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	segment_scene_init();
 	assert_int_equal(each_row("pagesegment", decode_page_segment, NULL), 2);
 	assert_int_equal(each_row("range", put_range, NULL), 6);
-	/* Others were between the two, and the second context's list is not known: it is made empty. */
+	/*
+	 * The segments between these two are missing, and so is the second context's list: make it
+	 * empty.
+	 */
 	fake_put(segments[0], segments[1], 8);
 	fake_put(segments[1] + 8, segments[0], 8);
 	assert_int_equal(fake_get(head, 8), segments[0]);
@@ -320,7 +327,7 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	fake_put(other + 8, other, 8);
 	fake_put(other - 0x48 + 8, 0x10, 1);
 	fake_put(other - 0x48 + 0xa, 2, 1);
-	memory_clear(&scene.memory); /* it has seen them as they were */
+	memory_clear(&scene.memory); /* drop the cached old bytes */
 	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
 	assert_int_equal(it.count, 2);
 	assert_true(walk_is_sound(&scene.walk));
@@ -345,7 +352,7 @@ static void decode_chunk(const struct row *row, void *ctx)
 		.limit = addr + 0x10000,
 		.previous_units = number(row, 5) / 16};
 	assert_true(vs_cursor_next(&cursor, &chunk));
-	assert_null(cursor.broken); /* and so the size of the one before is right */
+	assert_null(cursor.broken); /* so the size of the block before is correct */
 	assert_int_equal(chunk.bytes, number(row, 4));
 	assert_int_equal(chunk.is_allocated, number(row, 6));
 	scene_release();
@@ -356,7 +363,7 @@ TEST(every_vs_chunk_decodes)
 	assert_int_equal(each_row("vs", decode_chunk, NULL), 9);
 }
 
-/* Behind the 56 bytes that a row has nothing is known: blocks that they tell of are counted. */
+/* The row has only the first 56 bytes: count the blocks in the missing part. */
 static void decode_subsegment(const struct row *row, void *ctx)
 {
 	uint64_t addr = number(row, 1), first = number(row, 5), bytes = number(row, 4), end;
@@ -377,9 +384,9 @@ static void decode_subsegment(const struct row *row, void *ctx)
 	assert_int_equal(offsets.first, first);
 	assert_true(lfh_offsets_fit(it.heap.parts, &sample, &offsets));
 	assert_int_equal(lfh_bucket_bytes(it.heap.parts, sample.bucket), bytes);
-	if (sample.block_count <= 32) { /* its whole bitmap is there */
+	if (sample.block_count <= 32) { /* the row has the whole bitmap */
 		assert_int_equal(segment_lfh_walk(&it.heap, addr, end), 0);
-		/* Some are the kernel's, and lie where no process has blocks. */
+		/* Some are the kernel's, at addresses outside user space. */
 		assert_int_equal(scene.walk.broken_count + scene.walk.block_count,
 			sample.block_count - sample.free_count);
 		assert_true(addr >> 48 || !scene.walk.broken_count);

@@ -1,4 +1,4 @@
-/* The walker of Wine's heaps: what is there is found, what is damaged costs its own blocks only. */
+/* The walker of Wine's heaps: every block is found, and damage costs only the damaged blocks. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_heaps.h"
@@ -14,7 +14,7 @@ static int close_image(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, close_image
 
-/* ---------------------------------------------------------------- sound heaps */
+/* ---------------------------------------------------------------- valid heaps */
 
 static void assert_heaps(void)
 {
@@ -89,7 +89,7 @@ TEST(heap_of_other_bitness_has_no_layout)
 
 static struct filling group_fill;
 
-/* Begins a process with one heap, of a version that has groups. */
+/* Begins a process with one heap; returns false if the version has no groups. */
 static bool begin_groups(size_t number)
 {
 	shape = &shapes[number];
@@ -156,7 +156,7 @@ TEST(group_is_read_by_the_types_of_its_blocks_and_not_by_its_bits)
 	}
 }
 
-/* Damages len bytes at offset of a header in a group of live blocks. */
+/* Overwrites len bytes at offset of a header in a group of live blocks. */
 static void damage_group(size_t number, unsigned offset, uint64_t value, size_t len)
 {
 	uint64_t group, header;
@@ -273,10 +273,10 @@ TEST(walking_costs_one_read_for_each_list_entry)
 
 struct list {
 	uint64_t head, entries[3];
-	uint64_t parts[3]; /* what is lost with them: 0 for a whole heap */
+	uint64_t parts[3]; /* part lost with each entry: 0 for a whole heap */
 };
 
-/* One list of each kind. */
+/* Returns one list of each kind. */
 static const struct list *list_of_kind(unsigned kind)
 {
 	static struct list list;
@@ -297,7 +297,7 @@ static const struct list *list_of_kind(unsigned kind)
 
 #define LIST_KINDS 2
 
-/* Damages a link at addr of the list; entries from the lost'th on cannot be found then. */
+/* Damages a link at addr of the list; entries from number `lost` on become unreachable. */
 static void damage_list(
 	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
 {
@@ -347,7 +347,7 @@ TEST(a_list_ends_where_its_back_link_makes_no_sense)
 			damage_list(list, entries[i] + 8, 0, i, entries[i]);
 			damage_list(list, entries[i] + 8, entries[i], i, entries[i]);
 		}
-		damage_list(list, list->head, entries[1], 0, entries[1]); /* one left out */
+		damage_list(list, list->head, entries[1], 0, entries[1]); /* one skipped */
 	}
 }
 
@@ -393,7 +393,7 @@ TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 
 /* ---------------------------------------------------------------- damaged blocks */
 
-/* Puts value over len bytes at offset of a block's header; walking its subheap ends there. */
+/* Overwrites len bytes at offset of a block's header, which ends the walk of its subheap. */
 static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t len)
 {
 	image_make(seed);
@@ -413,7 +413,7 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 TEST(a_broken_block_ends_its_subheap_only)
 {
 	for (uint64_t seed = 10; seed < 60; seed++) {
-		damage_block(seed, 0, 0, 2); /* no size */
+		damage_block(seed, 0, 0, 2); /* size 0 */
 		damage_block(seed, 0, 0xffff, 2); /* beyond the end */
 		damage_block(seed, 0, 0xff000001, 4); /* smaller than its tail */
 		damage_block(seed, 2, FLAG_FREE, 1); /* free, but of type used */
@@ -421,7 +421,7 @@ TEST(a_broken_block_ends_its_subheap_only)
 		damage_block(seed, 6, TYPE_FREE, 2);
 		damage_block(seed, 6, TYPE_LARGE, 2);
 		damage_block(seed, 0, UINT64_MAX, 8);
-		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010000, 8); /* no size */
+		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010000, 8); /* size 0 */
 		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010001, 8); /* too long */
 	}
 }
@@ -462,7 +462,7 @@ TEST(a_subheap_of_another_heap_is_passed_over)
 	damage_part(HEAP_A + HEAP_FIRST_SUBHEAP, SUBHEAP_HEAP, HEAP_A + 1);
 }
 
-/* Where the first header begins that does not lie below end, of a subheap at part. */
+/* Returns the first header at or above end in the subheap at part. */
 static uint64_t header_from(uint64_t part, uint64_t end)
 {
 	uint64_t at = part + SUBHEAP_FIRST_BLOCK;
@@ -484,7 +484,7 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 
 	fake_unmap(SUB_A1);
 	lose(SUB_A1, 0);
-	lose(SUB_A2, 0); /* behind it in the list */
+	lose(SUB_A2, 0); /* follows in the list */
 	assert_one_wound(SUB_A1 + SUBHEAP_LINKS);
 
 	image_make(8);
@@ -513,7 +513,7 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	for (unsigned i = 0; i < 4; i++)
 		fake_put(list + i * 8, heaps[i], 8);
 	image_walk();
-	assert_int_equal(image.walk.heap_count, 3); /* the null one is none */
+	assert_int_equal(image.walk.heap_count, 3); /* the null entry is ignored */
 	assert_int_equal(image.walk.block_count, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(image.walk.heaps[i].addr, heaps[i + (i > 1)]);
@@ -526,7 +526,8 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	fake_put(FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
 	image_walk();
 	assert_int_equal(
-		image.walk.heap_count, 2); /* a list of no sound length ends with its null */
+		/* a list with an invalid length ends at its null entry */
+		image.walk.heap_count, 2);
 	assert_string_equal(image.walk.list_fault, "list of heaps of an impossible length");
 	assert_int_equal(image.walk.list_fault_addr, list);
 }
@@ -546,7 +547,7 @@ TEST(a_process_without_a_heap_is_an_error)
 
 #define ENDLESS 0x100000000000u
 
-/* Many subheaps that share the blocks behind them: each but one is wrong. */
+/* Many subheaps overlap the same blocks: all except one are wrong. */
 TEST(blocks_that_many_subheaps_claim_are_found_once)
 {
 	const unsigned headers = 200, blocks = 4000;
@@ -567,7 +568,7 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 		fake_put(first + 2, FLAG_FREE, 1);
 		fake_put(first + 6, TYPE_FREE, 2);
 		if (i == headers - 1)
-			break; /* its first block is one of those that are shared */
+			break; /* its first block is a shared one */
 		fake_list_add(HEAP_B + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);
 	}
 	for (unsigned i = 0; i < blocks; i++)
@@ -577,7 +578,7 @@ TEST(blocks_that_many_subheaps_claim_are_found_once)
 	assert_int_equal(image.walk.broken_count, headers - 2);
 }
 
-/* Large blocks without end, each well linked to the next. */
+/* Generates an endless chain of correctly linked large blocks. */
 static bool endless_large(uint64_t addr, unsigned char *bytes, size_t len)
 {
 	unsigned char block[0x40] = {0};
@@ -607,7 +608,7 @@ TEST(a_list_without_end_is_left_after_a_million_reads)
 	assert_int_equal(image.walk.heap_count, 3);
 }
 
-/* Claims more than an address space can hold, a little at a time. */
+/* Claims more memory than an address space has, in small steps. */
 TEST(heaps_cannot_hold_more_than_an_address_space)
 {
 	image_make(11);
@@ -620,13 +621,13 @@ TEST(heaps_cannot_hold_more_than_an_address_space)
 
 /* ---------------------------------------------------------------- fuzz */
 
-#define PARTS (6 + 2 * EACH_LARGE) /* ranges behind the PEB's: heaps, subheaps, large blocks */
+#define PARTS (6 + 2 * EACH_LARGE) /* ranges after the PEB's: heaps, subheaps, large blocks */
 
 struct flip {
 	unsigned char *at, bytes[8];
 };
 
-/* Some bytes of the image, more often of the structures at the beginning of a range. */
+/* Changes some bytes of the image, with a preference for the structures at the start of a range. */
 static struct flip flip(uint64_t *seed)
 {
 	const uint64_t links[] = {HEAP_A + HEAP_RING, HEAP_B + HEAP_RING, HEAP_C + HEAP_RING,
@@ -641,7 +642,7 @@ static struct flip flip(uint64_t *seed)
 	struct flip flipped = {.at = range->bytes + offset};
 
 	memcpy(flipped.bytes, flipped.at, 8);
-	if (dice >> 10 & 1) { /* a link of one list where another should be */
+	if (dice >> 10 & 1) { /* a link of another list */
 		uint64_t wrong = links[(dice >> 16) % (sizeof(links) / sizeof(*links))];
 
 		flipped.at -= offset & 7;
@@ -657,7 +658,7 @@ static struct flip flip(uint64_t *seed)
 static void assert_bounded(void)
 {
 	assert_true(fake.reads < 200);
-	/* What cannot be read as a whole is read once more, page by page. */
+	/* A failed large read is repeated page by page. */
 	assert_true(fake.got_bytes <= 2 * image.mapped_bytes + 200 * 0x100);
 	assert_true(image.walk.heap_count <= 3);
 	assert_true(image.walk.block_count <= image.mapped_bytes / 16);

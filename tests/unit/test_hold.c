@@ -1,5 +1,7 @@
-/* In what order a process is cloned, suspended and let go, and what is left when a step fails: with
- * made calls of the system, each of which writes down one letter. */
+/*
+ * Order of cloning, suspending and releasing a process, and the state after a failed step. The
+ * system calls are replaced; each logs one letter.
+ */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -11,26 +13,26 @@ struct world {
 	char log[200];
 	bool capture_fails, clone_fails, looks;
 	long suspend_status;
-	int process, snapshot, clone; /* their addresses are the handles */
-	int snapshots, clones, suspended, armed; /* open or in force now */
+	int process, snapshot, clone; /* their addresses serve as handles */
+	int snapshots, clones, suspended, armed; /* currently open or in force */
 };
 
 static struct world world[1];
 
 /*
- * Two threads, of which one runs at a time: the one that takes snapshots and the one of the interrupt.
- * Each call of the system is two moments, before and after it has an effect.
+ * Two threads take turns: one takes snapshots, the other is the interrupt. Each system call has two
+ * moments, before and after its effect.
  */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	pthread_t main, other;
 	bool is_mains_turn, other_begun, other_ended;
-	int main_moments, other_moments; /* left until the turn goes over; 0: never */
-	bool suspended_at_end, armed_at_end; /* when the interrupt had done its work */
+	int main_moments, other_moments; /* left until the turn changes; 0: never */
+	bool suspended_at_end, armed_at_end; /* when the interrupt had finished */
 } turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Gives the turn to the other thread, and waits until it comes back. */
+/* Passes the turn to the other thread, and waits until it returns. */
 static void give_turn(bool to_main)
 {
 	turns.is_mains_turn = to_main;
@@ -46,7 +48,7 @@ static void *interrupt(void *ctx)
 		pthread_cond_wait(&turns.changed, &turns.mutex);
 	hold_interrupt(ctx);
 	turns.other_ended = true;
-	/* Here the process ends: what the first thread has not done yet never happens. */
+	/* The process ends here: the first thread's remaining calls never happen. */
 	turns.suspended_at_end = world->suspended > 0;
 	turns.armed_at_end = world->armed > 0;
 	turns.is_mains_turn = true;
@@ -102,7 +104,7 @@ static bool make_clone(void *snapshot, void **process)
 static void end_clone(void *process)
 {
 	assert_ptr_equal(process, &world->clone);
-	assert_int_equal(world->snapshots, 1); /* whose handle it is */
+	assert_int_equal(world->snapshots, 1); /* the handle belongs to the snapshot */
 	note('e');
 	world->clones--;
 	moment();
@@ -194,10 +196,10 @@ TEST(a_process_is_cloned_or_else_suspended_and_then_let_go)
 	} cases[] = {
 		{{.capture_fails = false}, &with_clones, true, "cqefcqef"},
 		{{.capture_fails = false}, &without_clones, false, "asrdasrd"},
-		/* one that fails is tried once, and a snapshot without a clone is freed */
+		/* a failing kind is tried once, and a snapshot without a clone is freed */
 		{{.capture_fails = true}, &with_clones, false, "casrdasrd"},
 		{{.clone_fails = true}, &with_clones, false, "cqfasrdasrd"},
-		/* with a look, which is of the moment of the clone */
+		/* with a look, at the moment of the clone */
 		{{.looks = true}, &with_clones, true, "aslcqrdefaslcqrdef"},
 		{{.looks = true}, &without_clones, false, "asrdasrd"},
 		{{.looks = true, .capture_fails = true}, &with_clones, false, "aslcrdasrd"},
@@ -245,9 +247,11 @@ TEST(starting_twice_leaves_nothing_behind)
 	check_nothing_left("asrdasrd");
 }
 
-/* Snapshots, as often as a busy heap has them taken again; the interrupt comes at the first thread's
- * moment number main_moments, and gives way once at its own number other_moments (0: never). False:
- * there are not that many moments. */
+/*
+ * Takes snapshots repeatedly, as for a busy heap. The interrupt starts at the first thread's moment
+ * main_moments and yields once at its own moment other_moments (0: never). Returns false if there
+ * are fewer moments.
+ */
 static bool interrupted(
 	const struct hold_calls *calls, bool looks, int main_moments, int other_moments)
 {
@@ -278,8 +282,10 @@ static bool interrupted(
 	return came;
 }
 
-/* Whatever the two threads do at the same time: all is ended once, nothing is begun after it, and when
- * hsnap ends with a process suspended the guard knows. */
+/*
+ * For any interleaving everything is ended once and nothing starts afterwards. If hsnap ends while
+ * the process is suspended, the guard knows.
+ */
 TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 {
 	for (int other = 0; other <= 5; other++) {
@@ -291,7 +297,7 @@ TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 			without++;
 		while (interrupted(&with_clones, true, looking, other))
 			looking++;
-		/* three times four calls, two moments each */
+		/* three times four calls of two moments */
 		assert_int_equal(with, 25);
 		assert_int_equal(without, 25);
 		assert_int_equal(looking, 55); /* nine calls */

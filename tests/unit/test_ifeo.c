@@ -1,4 +1,4 @@
-/* Names of images, what the values of flags stand for, and what a change makes of them. */
+/* Names of images, values of flags, and changes of them. */
 #include "tests/unit/t.h"
 
 #include "snapshot/ifeo/ifeo.h"
@@ -44,7 +44,7 @@ TEST(a_name_has_up_to_255_characters)
 	memset(name, 'a', sizeof(name));
 	strcpy(name + 252, ".exe");
 	refuse(name);
-	/* 126 characters that Windows counts twice */
+	/* 126 characters that Windows counts as two */
 	for (int i = 0; i < 126; i++)
 		strcpy(name + 4 * i, "\xf0\x9f\x98\x80");
 	strcpy(name + 4 * 125, ".exe");
@@ -102,7 +102,7 @@ TEST(flags_are_read_as_gflags_writes_them)
 	check_number((struct ifeo_value){.kind = IFEO_OTHER}, false, 0);
 }
 
-/* Some read digits as hexadecimal, others as decimal. */
+/* Some programs parse plain digits as hexadecimal, others as decimal. */
 TEST(digits_without_0x_are_no_number)
 {
 	check_number(text("0"), false, 0);
@@ -136,7 +136,7 @@ TEST(flags_are_told_by_their_names)
 
 /* ---------------------------------------------------------------- changes */
 
-/* What there can be before: in one view. */
+/* Initial states, in one view. */
 static const struct ifeo_image befores[] = {
 	{0},
 	{.exists = true},
@@ -154,7 +154,6 @@ static const struct ifeo_image befores[] = {
 
 #define BEFORES (sizeof(befores) / sizeof(*befores))
 
-/* Their flags. */
 static const uint32_t bits[BEFORES] = {0, 0, 0, 0, 0x70, 0x70, 0, 0, 0x2000000};
 
 static int change(struct ifeo_image *image, bool on, uint32_t db_mb, struct err *err)
@@ -173,14 +172,16 @@ TEST(on_sets_the_bit_and_keeps_the_others)
 		assert_int_equal(image.values[IFEO_FLAG].number, bits[i] | 0x1000);
 		assert_int_equal(image.values[IFEO_DB].number, 60);
 		assert_false(ifeo_is_same(&image, &befores[i]));
-		again = image; /* twice is as once, and a size stays when none is given */
+		again = image; /* a second call changes nothing, and an omitted size stays */
 		assert_int_equal(change(&again, true, 0, NULL), 0);
 		assert_true(ifeo_is_same(&again, &image));
 	}
 }
 
-/* After on and off a key is the same, but that its flag is a number, what was 0 or empty is gone, and so is the size
- * of the database. */
+/*
+ * After on and off a key is unchanged except that its flag is a number; a value of 0 or "" is
+ * removed, and so is the size of the database.
+ */
 TEST(off_clears_the_bit_and_leaves_no_empty_key)
 {
 	for (size_t i = 0; i < BEFORES * 2; i++) {
@@ -232,7 +233,7 @@ TEST(off_undoes_what_gflags_had_set)
 	assert_int_equal(image.values[IFEO_DB].kind, IFEO_NONE);
 }
 
-/* 1000 is ust to some readers, and 4096 to others. */
+/* Some programs read 1000 as ust, others 4096. */
 TEST(what_is_no_plain_number_is_left_alone)
 {
 	static const char *const texts[] = {"1000", "4096", "70", "ust", "0x100000000", NULL};

@@ -1,6 +1,8 @@
-/* Made processes with random damage, many of them, taken as hsnap -z does: each ends, within what it
- * was given. What the maker of the processes (tests/images) writes is damaged word by word.
- * HSNAP_DAMAGE_ROUNDS: how many of each (250). */
+/*
+ * Made processes with random damage, captured like hsnap -z: each capture ends within its bounds.
+ * Words of the images of tests/images are damaged. HSNAP_DAMAGE_ROUNDS: number of rounds for each
+ * image (250).
+ */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -10,11 +12,11 @@
 
 #define MAKER "build/linux/images/make_image"
 #define ROUNDS "250"
-#define SECONDS 30 /* for ever */
+#define SECONDS 30 /* limit for a hang */
 
 static unsigned char *sound;
 static size_t sound_len;
-static uint32_t *words; /* places of words that are not 0 */
+static uint32_t *words; /* places of nonzero words */
 static size_t word_count;
 static uint64_t seed;
 
@@ -26,7 +28,7 @@ static uint64_t dice(uint64_t limit)
 	return (seed * 0x2545f4914f6cdd1du >> 16) % limit;
 }
 
-/* ---------------------------------------------------------------- a sound image */
+/* ---------------------------------------------------------------- valid image */
 
 static void find_words(void)
 {
@@ -77,8 +79,10 @@ static void make(const char *how)
 
 /* ---------------------------------------------------------------- damage */
 
-/* Replaces a word by what damage leaves, by what does harm, or by one from elsewhere, as a pointer that
- * leads round. */
+/*
+ * Replaces a word by a typical value of damage, by a harmful number, or by another word, as in a
+ * circular pointer.
+ */
 static void damage_word(unsigned char *bytes, size_t at)
 {
 	static const uint32_t numbers[] = {0, 1, 2, 8, 0xffff, 0x7fffffff, 0x80000000, UINT32_MAX};
@@ -99,7 +103,7 @@ static void damage_word(unsigned char *bytes, size_t at)
 	memcpy(bytes + at, &word, 4);
 }
 
-/* Sometimes many words that lie together, as those of one structure. */
+/* Sometimes damages many adjacent words, as in one structure. */
 static void damage(unsigned char *bytes)
 {
 	size_t near = words[dice(word_count)];
@@ -112,7 +116,7 @@ static void damage(unsigned char *bytes)
 	}
 }
 
-/* Takes a snapshot of bytes; how many blocks it has, or -1. */
+/* Captures bytes; returns the number of blocks, or -1. */
 static int64_t look(const unsigned char *bytes)
 {
 	struct capture_options options = {.stacks = STACKS_AUTO};
@@ -148,7 +152,7 @@ static void survives(const char *how, uint64_t first_seed)
 	seed = first_seed;
 	bytes = malloc(sound_len);
 	assert_non_null(bytes);
-	assert_true(look(sound) > 100); /* else there is nothing to damage */
+	assert_true(look(sound) > 100); /* otherwise there is nothing to damage */
 	for (long i = 0; i < rounds; i++) {
 		int64_t blocks;
 
@@ -157,11 +161,11 @@ static void survives(const char *how, uint64_t first_seed)
 		damage(bytes);
 		blocks = look(bytes);
 		taken += blocks >= 0;
-		/* no block is smaller than its header's grain */
+		/* no block is smaller than the header's unit */
 		assert_true(blocks <= (int64_t)(sound_len / 8));
 	}
 	alarm(0);
-	assert_true(taken > rounds / 2); /* damage is survived, not refused */
+	assert_true(taken > rounds / 2); /* most damaged images are captured, not refused */
 	free(bytes);
 	free(words);
 	free(sound);

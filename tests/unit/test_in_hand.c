@@ -1,4 +1,4 @@
-/* core/in_hand: what an interrupt has taken does not go while it looks at it. */
+/* core/in_hand: an object in use by an interrupt is not cleared. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 static struct interrupt_cleanup hand;
 static atomic_int has_taken, was_cleared;
 
-/* Holds it until it is being cleared, and looks at it then. */
+/* Holds the object until it is being cleared, then reads it. */
 static void *handle_interrupt(void *ctx)
 {
 	const int *thing = interrupt_cleanup_take(&hand);

@@ -1,4 +1,4 @@
-/* What of a dump is kept after it was read, and what its head tells before. */
+/* Data kept of a dump after reading, and its head beforehand. */
 #include "tests/unit/t.h"
 
 #define _XOPEN_SOURCE 700
@@ -19,7 +19,7 @@ static uint64_t random_number(uint64_t *state)
 	return value ^ value >> 31;
 }
 
-/* Of any length in bits. */
+/* Returns a number with a random count of bits. */
 static uint64_t random_size(uint64_t *state)
 {
 	uint64_t value = random_number(state);
@@ -151,7 +151,7 @@ TEST(modules_are_lent_to_those_that_have_the_same)
 		assert_memory_equal(&changed.modules[0].base, &other[i][0].base, sizeof(uint64_t));
 		sums_release(&changed);
 	}
-	sums_release(&first); /* what it lent out stays */
+	sums_release(&first); /* the borrowed modules stay valid */
 	assert_string_equal(same.modules[1].path, "b.dll");
 	sums_release(&same);
 	sums_release(&fewer);
@@ -192,7 +192,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* Whatever the head tells, reading all of the file tells the same. */
+/* Reading the head and reading the whole file report equal facts. */
 TEST(a_head_tells_what_all_of_it_tells)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,

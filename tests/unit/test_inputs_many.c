@@ -1,6 +1,6 @@
 /*
- * Folders and patterns from inside: what is read, left out, and given back, on every way out. That the
- * rows are right other tests say; here it is which files make which series.
+ * Folders and patterns: which files are read, ignored, freed, and form a series, on every exit
+ * path. Other tests check the rows.
  */
 #include "tests/unit/t.h"
 
@@ -9,7 +9,7 @@
 
 #include "core/base/parse.h"
 
-/* A dump of hsnap's; start and time in seconds behind 10:00. */
+/* Writes a dump of hsnap's; start and time are seconds after 10:00. */
 static void put_made(const char *path, unsigned pid, unsigned start, unsigned time)
 {
 	char text[DATE_TEXT_BYTES], begin[DATE_TEXT_BYTES];
@@ -26,7 +26,7 @@ static void put_made(const char *path, unsigned pid, unsigned start, unsigned ti
 	dump_end(&maker, path);
 }
 
-/* What hdiff says, and the files that its report has. */
+/* Checks hdiff's messages and the files in its report. */
 static void check_many(int status, const char *wanted, const char *words, const char *const *args)
 {
 	const char *all[20] = {"--no-symbols", "-f", "out.txt", "-o", "json"};
@@ -84,7 +84,7 @@ TEST(what_is_damaged_is_given_back)
 	free(text);
 	check(0, "old.txt new.txt more.txt", "cut.txt:17: warning: left out: is cut short", ".");
 	check(2, "old.txt more.txt", "is cut short", "old.txt", "cut.txt", "more.txt");
-	/* the same snapshot once whole and once cut: the whole one */
+	/* whole and cut versions of one snapshot: the whole version is used */
 	check(0, "old.txt new.txt more.txt", "the same snapshot as", "--force", ".");
 	write_bytes("cut.txt", "no dump", 7);
 	check(0, "old.txt new.txt more.txt", "cut.txt: warning: left out: is not a", ".");
@@ -92,7 +92,7 @@ TEST(what_is_damaged_is_given_back)
 	check(2, "old.txt new.txt", "nothing: warning", "old.txt", "new.txt", "nothing");
 }
 
-/* What a banner says, or what looks like one. */
+/* Banners, and text that resembles them. */
 TEST(banners_are_read_as_far_as_they_go)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* Which dumps make a series and in what order; and times and names as they are asked for. */
+/* Series of dumps: membership, order, and filters by time and name. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>
@@ -11,8 +11,10 @@
 
 #define DUMPS 12
 
-/* What the made dumps are ordered to, as text: "0:2,1 1:3x" is process 0 with dumps 2 and 1, process 1
- * with dump 3, which is not used, and why: d(ouble), w(arm-up), o(utside), t(imeless). */
+/*
+ * Returns the order as text: in "0:2,1 1:3x" process 0 has dumps 2 and 1, and process 1 dump 3,
+ * which is unused, with the reason: d(ouble), w(arm-up), o(utside), t(imeless).
+ */
 static const char *order_text(
 	const struct dump_sums *dumps, size_t count, struct order_filter wishes)
 {
@@ -49,12 +51,12 @@ TEST(the_time_of_the_dump_decides)
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0");
-	dumps[0].time_ms = 0; /* one without a time */
+	dumps[0].time_ms = 0; /* one dump without a time */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
 	assert_string_equal(order_text(dumps, 2, (struct order_filter){0}), "0:1,0l");
-	dumps[2].time_ms = 0; /* most without */
+	dumps[2].time_ms = 0; /* most dumps without */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,2,1h");
-	dumps[1].time_ms = 0; /* all: they stay as they were given */
+	dumps[1].time_ms = 0; /* all dumps without: the order of the arguments stays */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
@@ -63,7 +65,7 @@ TEST(a_process_is_pid_second_of_start_and_image)
 	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
 
-	dumps[4].image = "D:\\APP.EXE"; /* the same, wherever it lies */
+	dumps[4].image = "D:\\APP.EXE"; /* equal in any folder */
 	assert_string_equal(order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0,4 3:2");
 	dumps[4].image = "C:\\a\\other.exe";
 	assert_string_equal(
@@ -76,9 +78,9 @@ TEST(a_snapshot_counts_once)
 		made(1, 5000, 9001), made(1, 5000, 9000)};
 
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1d,4d,3 1:2");
-	dumps[0].is_cut = true; /* the one that is whole is kept */
+	dumps[0].is_cut = true; /* the whole dump is kept */
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0d,1,4d,3 1:2");
-	for (int i = 0; i < 5; i++) { /* of the same minute may be several */
+	for (int i = 0; i < 5; i++) { /* one minute may have several dumps */
 		dumps[i].has_wall_time = true;
 		dumps[i].start_ms = 0;
 	}
@@ -98,11 +100,11 @@ TEST(some_are_left_out_as_asked_for)
 	assert_string_equal(order_text(dumps, 5, last), "0:0o,1o,2 1:3o,4");
 	assert_string_equal(order_text(dumps, 5, both), "0:0w,1,2o 1:3w,4o");
 	assert_string_equal(order_text(dumps, 6, since), "0:0o,1,2 1:3o,4 2:5t");
-	dumps[1].time_ms = 10000; /* a double is no warm-up */
+	dumps[1].time_ms = 10000; /* a duplicate is not a warm-up */
 	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
 }
 
-/* Whatever the order in which they are given: a hundred of them. */
+/* Tries a hundred orders of the arguments. */
 TEST(the_order_does_not_depend_on_how_they_are_given)
 {
 	struct dump_sums dumps[DUMPS];
@@ -134,7 +136,7 @@ TEST(the_order_does_not_depend_on_how_they_are_given)
 	}
 }
 
-/* ---------------------------------------------------------------- asked for */
+/* ---------------------------------------------------------------- filters */
 
 static int64_t ms_of(const char *text)
 {

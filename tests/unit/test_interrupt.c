@@ -1,4 +1,4 @@
-/* What ends a process: Ctrl-C and its like, but not where they are ignored; and memory that has run out. */
+/* Ends of a process: Ctrl-C and similar signals, unless ignored, and exhausted memory. */
 #include "tests/unit/t.h"
 
 #include <signal.h>
@@ -16,8 +16,10 @@ static void say_called(void)
 		_exit(9);
 }
 
-/* The exit status of a process that gets the signal, which ends with 7 when it survives that; *called:
- * whether its handler was. */
+/*
+ * Returns the exit status of a process that receives the signal: 7 if it survives. *called: true if
+ * its handler ran.
+ */
 static int status_after(int number, void (*before)(int), bool is_held, bool *called)
 {
 	int status;
@@ -59,8 +61,10 @@ TEST(test_signals_end_the_process_but_what_was_ignored_or_is_held_does_not)
 	assert_true(called);
 }
 
-/* The status of a process that is sent a SIGINT from outside while it waits for very long, or for a pipe
- * that its sender writes to instead: 3 for the interrupt, 4 for the pipe. */
+/*
+ * Returns the status of a process that waits for very long and receives a SIGINT, or waits for a
+ * pipe to which the parent writes: 3 for the interrupt, 4 for the pipe.
+ */
 static int status_of_wait(bool is_interrupt)
 {
 	int status, told[2];
@@ -74,7 +78,7 @@ static int status_of_wait(bool is_interrupt)
 	if (!pid) {
 		intptr_t handle = told[0];
 
-		signal(SIGINT, SIG_DFL); /* whoever runs this may have it ignored */
+		signal(SIGINT, SIG_DFL); /* the parent may ignore the signal */
 		os_on_interrupt(say_called);
 		os_hold_interrupt(true);
 		say_called();

@@ -1,6 +1,4 @@
-/*
- * Blocks joined with stacks of every source: which one counts, and that nothing is lost.
- */
+/* Blocks joined with stacks of every source: the precedence of sources, and no lost blocks. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_tracer.h"
@@ -22,7 +20,7 @@ struct scene {
 
 static struct scene scene;
 
-/* Nothing is captured yet of the made process, which has a tracer and these heaps. */
+/* Starts without a capture of the made process, which has a tracer and these heaps. */
 static void begin_capture(const struct heap heaps[2])
 {
 	memset(&scene, 0, sizeof(scene));
@@ -61,7 +59,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A record with that many frames from first on; 0 frames: it makes no sense. */
+/* Writes a record with depth frames from first on; 0 frames are invalid. */
 static uint64_t put_stack(unsigned i, unsigned depth, uint64_t first)
 {
 	uint64_t addr = RECORDS + i * 0x100;
@@ -99,7 +97,7 @@ static void join_all(void)
 	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
 }
 
-/* The block at addr has that stack. */
+/* Asserts that the block at addr has that stack. */
 static void assert_block(uint64_t addr, const char *id, uint32_t depth, uint64_t first)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
@@ -195,7 +193,7 @@ TEST(what_the_tracer_knows_counts_before_records)
 	assert_true(warns("2 blocks have another size or heap"));
 }
 
-/* A program that writes behind a block's end may change the size in the next one's header. */
+/* An overrun may change the size in the next block's header. */
 TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
@@ -215,7 +213,7 @@ TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
 	assert_true(warns("1 block has another size or heap"));
 }
 
-/* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
+/* The tracer numbers a few thousand heaps; for other heaps only the size identifies a block. */
 TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
@@ -243,7 +241,7 @@ TEST(records_that_are_not_wanted_are_not_shown)
 	assert_false(scene.snapshot.records.is_known);
 }
 
-/* ---------------------------------------------------------------- how full the database is */
+/* ---------------------------------------------------------------- fill level of the database */
 
 static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reserved_bytes)
 {
@@ -294,7 +292,7 @@ TEST(many_heaps_of_unknown_kind_are_one_warning)
 	assert_int_equal(scene.snapshot.missing_count, 1);
 }
 
-/* A layout that fits one heap is known: so hsnap knows the heaps, unless none was walked. */
+/* A layout that fits one heap is known, so hsnap knows the heaps unless none was walked. */
 TEST(heaps_are_of_unknown_kind_where_none_was_walked)
 {
 	struct walk *walk = &scene.captured.walk;
@@ -343,7 +341,7 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 }
 
 /*
- * What a tracer knows beside blocks in heaps: virtual memory, modules that are gone, and samples, whose figures are
+ * Further facts of a tracer: virtual memory, unloaded modules, and samples, whose figures are
  * estimates.
  */
 
@@ -459,7 +457,7 @@ TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 	assert_true(warns("5 ranges of virtual memory in the tracer's table"));
 }
 
-/* A range that is just being freed is listed, but where somebody else has got its memory by now. */
+/* A range whose free is in progress is listed, except where its memory was already reused. */
 TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
 	uint32_t dead = tracer_put_stack(0x140001000, 3);
@@ -471,7 +469,7 @@ TEST(ranges_that_are_being_freed_yield_to_live_ones)
 	tracer_put_range(0x70000, 0x80000, RANGE_COMMITTED, live);
 	tracer_put_range(0x90000, 0x94000, RANGE_COMMITTED, live);
 	tracer_put_range(0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
-	/* Freed twice, and refused or not yet asked for: */
+	/* Freed twice, and with a pending or refused free: */
 	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	tracer_put_range(0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
 	tracer_put_range(0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
@@ -485,7 +483,7 @@ TEST(ranges_that_are_being_freed_yield_to_live_ones)
 	assert_false(warns("make no sense"));
 }
 
-/* ---------------------------------------------------------------- modules that are gone */
+/* ---------------------------------------------------------------- unloaded modules */
 
 TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 {
@@ -546,7 +544,7 @@ TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 
 TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 {
-	/* 1 / (1 - exp(-s / m)), worked out to 12 digits with bc. */
+	/* 1 / (1 - exp(-s / m)), computed to 12 digits with bc. */
 	assert_true(block_sample_weight(1024, 1024) > 1.581976706869 - 1e-11);
 	assert_true(block_sample_weight(1024, 1024) < 1.581976706869 + 1e-11);
 	assert_true(block_sample_weight(10, 1000) > 100.500833331944 - 1e-9);
@@ -554,7 +552,7 @@ TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 	assert_true(block_sample_weight(5000, 1000) > 1.006783654906 - 1e-11);
 	assert_true(block_sample_weight(5000, 1000) < 1.006783654906 + 1e-11);
 	assert_true(block_sample_weight(UINT64_MAX, 1) == 1);
-	/* Seldom: m / s + 1 / 2. */
+	/* Rarely recorded: m / s + 1 / 2. */
 	assert_true(block_sample_weight(1, 1u << 30) > (1u << 30) + 0.499);
 	assert_true(block_sample_weight(1, 1u << 30) < (1u << 30) + 0.501);
 	assert_true(block_sample_weight(0, 512) == block_sample_weight(1, 512));
@@ -653,7 +651,7 @@ TEST(an_absurd_sample_is_damage)
 		take_tables(&scene.captured.tracer, &fake.target, TRACER_AREA, NULL), -ERR_TARGET);
 }
 
-/* ---------------------------------------------------------------- what is said of it */
+/* ---------------------------------------------------------------- warnings */
 
 TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 {
@@ -701,7 +699,7 @@ static void add_module(uint64_t base, const char *path)
 	module->path = path;
 }
 
-/* Windows' own modules are left out, whatever their letters' case; those that are not known, too. */
+/* Windows' own modules are ignored in any case, and so are unknown modules. */
 TEST(modules_unwound_by_ebp_alone_are_named)
 {
 	AREA_PUT(bare_images[0], 0x400000);
@@ -735,7 +733,7 @@ TEST(many_modules_unwound_by_ebp_alone_are_counted)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-/* More room would not help: what came after counts as dropped, and was not for want of it. */
+/* More room would not help: later ranges count as dropped, but not because of a full table. */
 TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 {
 	AREA_PUT(dropped_ranges, 13);
@@ -750,13 +748,13 @@ TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 }
 
 /*
- * A tracer's area and tables, damaged at random: whatever they say, reading them ends soon, takes no
- * more memory than there is to read, and what comes out is in itself sound.
+ * A tracer's area and tables with random damage: reading them ends soon, allocates no more than the
+ * readable bytes, and returns consistent data.
  */
 
 #define ROUNDS 1500
 
-/* Of the made area: what may be damaged, from the head to the shards. */
+/* Part of the made area that is damaged, from the head to the shards. */
 #define AREA_BYTES offsetof(struct tracer_area, heaps)
 
 static void place_traced(void)
@@ -780,7 +778,7 @@ static void place_traced(void)
 		tracer_put_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
 }
 
-/* Numbers that are at the edge of something more often than others. */
+/* Returns a random number, with a preference for limits. */
 static uint64_t wild(uint64_t *seed)
 {
 	static const uint64_t edges[] = {0, 1, 7, 8, 63, 64, 0xffff, 0x10000, UINT32_MAX,

@@ -1,4 +1,4 @@
-/* Small rules about live processes that need none. */
+/* Rules about live processes that can be tested without one. */
 #include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"
@@ -117,7 +117,7 @@ TEST(a_pattern_is_the_whole_of_it)
 	assert_false(command_name_is_like("", "?"));
 }
 
-/* Would take years if every star tried everything. */
+/* Backtracking at every star would take years. */
 TEST(many_stars_take_no_long_time)
 {
 	char name[2001], pattern[2001];

@@ -1,5 +1,7 @@
-/* The answers of llvm-symbolizer: taken apart when they are whole, harmless when they are not. A script runs in its
- * place and says what stands in a file, in the form that LLVM's DIPrinter.cpp prints. */
+/*
+ * Answers of llvm-symbolizer: parsed if complete, harmless otherwise. A script replaces the program
+ * and prints a file in the form of LLVM's DIPrinter.cpp.
+ */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/backend.h"
@@ -11,8 +13,10 @@
 
 static char program[340];
 
-/* The answer to a question about rva n is the n-th of the file, which form feeds part; what is not there
- * is 'fN'. */
+/*
+ * The answer to a question about rva n is part n of the file, separated by form feeds; the default
+ * is 'fN'.
+ */
 static const char script[] =
 	"#!/usr/bin/perl\n"
 	"exec 'sleep', 30 if \"@ARGV\" eq '--version' && open my $told, '>', \"$0.version\";\n"
@@ -50,7 +54,7 @@ static int end(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, end
 
-/* Asks about the addresses 0, 1, ... of an image, which nobody opens, or of a PDB. */
+/* Requests the addresses 0, 1, ... of an image, which is never opened, or of a PDB. */
 static void ask(struct lookup *lookups, size_t count, const char *said, const char *image,
 	const char *pdb, const struct symbol_options *options)
 {
@@ -116,7 +120,7 @@ TEST(an_answer_is_taken_apart)
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(lookups[i].found.count, 2);
 		check(&lookups[i], 0, "inner<int>", "/s\xc3\xa4.c", 11, 0);
-		/* api() begins at rva 2; the offset is that of the byte behind the address. */
+		/* api() begins at rva 2; the offset is that of the byte after the address. */
 		check(&lookups[i], 1, "api", NULL, 0, i < 2 ? 0 : i - 1);
 	}
 }
@@ -138,7 +142,7 @@ TEST(of_very_many_functions_the_outermost_is_kept)
 	check(&lookup, 63, "f70", "a", 70, 0);
 }
 
-/* Between them are good ones, which keep their names. */
+/* Valid answers between the invalid ones keep their names. */
 TEST(what_is_no_answer_gives_nothing)
 {
 	static const char *const bad[] = {NAMELESS, WITHIN, "??\n  Filename: ??\n  Line: 0\n\n",
@@ -158,10 +162,10 @@ TEST(what_is_no_answer_gives_nothing)
 		assert_int_equal(lookups[2 * i].found.count, 0);
 		check(&lookups[2 * i + 1], 0, "good", "g.c", 7, 0);
 	}
-	check(&lookups[2 * BAD], 0, "f", NULL, 0, 0); /* there is no such line */
+	check(&lookups[2 * BAD], 0, "f", NULL, 0, 0); /* the line does not exist */
 }
 
-/* Wherever they are cut: the end of each is where it is. */
+/* Answers split at any byte: the reader waits for the end of each answer. */
 TEST(answers_may_come_byte_by_byte)
 {
 	struct lookup lookups[5];
@@ -189,7 +193,7 @@ TEST(lines_that_are_no_address_are_passed_over)
 	check(&lookups[1], 0, "good", "g.c", 7, 0);
 }
 
-/* Bytes of the lines alone are damaged, so that each is answered; the sanitizers look on. */
+/* Damages only bytes within lines, so that each question is answered; the sanitizers check. */
 TEST(damaged_answers_give_nothing_or_something_sound)
 {
 	enum { ROUNDS = 5000, LEN = sizeof(whole) - 1 };
@@ -221,7 +225,7 @@ TEST(damaged_answers_give_nothing_or_something_sound)
 	}
 }
 
-/* Each question holds the whole path: all are 18 MB, and are not made at once. */
+/* Each question contains the whole path: together 18 MB, which are not generated at once. */
 TEST(each_answer_goes_to_its_question)
 {
 	static struct lookup lookups[MANY];
@@ -236,7 +240,7 @@ TEST(each_answer_goes_to_its_question)
 	}
 }
 
-/* ctx counts how often it is asked since the script runs a second time, to tell its version. */
+/* Requests a stop at the third call after the script runs again to print its version. */
 static bool stop_third(void *ctx)
 {
 	unsigned *asked = ctx;
@@ -255,7 +259,7 @@ TEST(the_listener_can_stop_the_wait_for_a_version)
 	struct lookup lookup;
 
 	ask(&lookup, 1, whole, "/m.exe", program, &options);
-	check(&lookup, 0, "inner<int>", NULL, 0, 0); /* which may have lines wrong */
+	check(&lookup, 0, "inner<int>", NULL, 0, 0); /* possibly with wrong lines */
 	assert_in_range(asked, 3, 6);
 }
 
