@@ -42,7 +42,10 @@ static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 	return len;
 }
 
-/* Calls each() with every row of the kind; returns the number of rows. Skips the test if the file is missing. */
+/*
+ * Calls each() with every row of the kind; returns the number of rows. Skips the test if the file
+ * is missing.
+ */
 static size_t each_row(const char *kind, void (*each)(const struct row *row, void *ctx), void *ctx)
 {
 	FILE *file = fopen(data_file(VECTORS), "r");

@@ -1,12 +1,14 @@
-/* What runs as llvm-symbolizer may be slow, broken or another program: names are right or missing. */
+/* llvm-symbolizer may be slow, broken or another program: names are then correct or missing. */
 #include "tests/unit/test_symbolize.h"
 
-#define SHORT_MS 300 /* for an answer that is not wanted; a busy machine takes seconds for one */
-#define HANG_MS 3000 /* of one that answers, then hangs */
+#define SHORT_MS 300 /* for an unwanted answer; a busy machine takes seconds for one */
+#define HANG_MS 3000 /* for a helper that answers and then hangs */
 #define LONG_MS 60000
 
-/* A shell script that is called llvm-symbolizer. For each line that asks, $line, it can say
- * $(answer NAME); the last line of each module asks about an address beyond all. */
+/*
+ * Writes a shell script named llvm-symbolizer. For each request line, $line, the script can print
+ * $(answer NAME). The last line of each module is about an address beyond all others.
+ */
 static void fake_llvm(const char *script)
 {
 	static const char head[] =
@@ -34,8 +36,10 @@ static int no_fake_llvm(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, no_fake_llvm
 
-/* Asks for the calls in hidden() and api(), in that order of address, of a fake helper. Returns
- * whether it gave trouble. */
+/*
+ * Requests the names of the calls in hidden() and api(), in that order of address, from a fake
+ * helper. Returns true if it reported trouble.
+ */
 static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100])
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
@@ -83,8 +87,10 @@ TEST(test_answers_go_to_the_questions_they_answer)
 	check_fake(late, LONG_MS, "f1", "f2", false);
 }
 
-/* The address it dies on is asked of one that looks for no inlined functions. Of an image it would give the
- * line of those, so that line is not shown and its name not believed. */
+/*
+ * The helper that dies on an address is asked again without inlined functions. For an image its
+ * line would be that of the inlined function, so the line is not shown and the name is not used.
+ */
 TEST(test_one_that_dies_on_an_address_answers_all_others)
 {
 	static const char script[] = "while read -r line; do case $line in *0x%x)\n"
@@ -103,8 +109,11 @@ TEST(test_one_that_dies_on_an_address_answers_all_others)
 
 #define MANY 5000
 
-/* Asks a helper that answers with the address about many, and checks who got which answer. Returns how many got none,
- * the addresses that dying, a shell pattern, matches among them. */
+/*
+ * Requests many addresses from a helper that answers with the address, and checks each answer.
+ * Returns the number without an answer, which includes the addresses matched by dying, a shell
+ * pattern.
+ */
 static size_t ask_many(const char *dying)
 {
 	struct symbol_options options = {.patience_ms = LONG_MS, .no_cache = true};
@@ -144,7 +153,7 @@ TEST(test_many_are_asked_side_by_side)
 	assert_int_equal(ask_many("*"), MANY);
 }
 
-/* A byte now and then is no progress, a whole answer is. */
+/* A byte now and then is not progress; a whole answer is. */
 TEST(test_a_helper_that_hangs_is_given_up)
 {
 	int64_t start;
@@ -160,7 +169,10 @@ TEST(test_a_helper_that_hangs_is_given_up)
 		"f2", false);
 }
 
-/* A helper says that it runs to a pipe which it alone then holds open, as 9: *from. */
+/*
+ * Writes a helper that reports its start through a pipe. Afterwards only the helper has the pipe's
+ * end open, as descriptor 9; *from is the other end.
+ */
 static void fake_with_pipe(const char *script, int *from)
 {
 	int ends[2];
@@ -204,7 +216,7 @@ TEST(test_no_helper_outlives_us)
 	expect_its_end(from);
 }
 
-/* Nor does what it started, when it is a script: it is ended with it. */
+/* Children of a helper that is a script end with it. */
 TEST(test_what_a_helper_started_ends_with_it)
 {
 	static const struct symbol_options options = {.patience_ms = HANG_MS, .no_cache = true};
@@ -221,7 +233,7 @@ TEST(test_what_a_helper_started_ends_with_it)
 	expect_its_end(from);
 }
 
-/* Asks for api() of the module at path. */
+/* Requests api() of the module at path. */
 static void check_path_asked(const char *path)
 {
 	struct module odd = module;
@@ -235,7 +247,7 @@ static void check_path_asked(const char *path)
 	assert_int_equal(found.list[0].line, 7);
 }
 
-/* Folders in folders until the path of a link to exe is longer than a question may be. */
+/* Makes nested folders until the path of a link to exe exceeds the length of a request. */
 static void make_deep(char *path, char *to, size_t size)
 {
 	char name[201];
@@ -254,8 +266,10 @@ static void make_deep(char *path, char *to, size_t size)
 	assert_int_equal(symlink(exe, to), 0);
 }
 
-/* The helper's input is lines with the path in quotes, and no long ones: such a path could ask what we
- * did not. The file has another name then. */
+/*
+ * The helper's input consists of short lines with quoted paths: other paths could inject requests.
+ * Such a file is requested by another name.
+ */
 TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 {
 	static const char *const names[] = {"a\"b", "a\nb", "a\rb", "a b", "\xc3\xa4"};
@@ -286,7 +300,7 @@ TEST(test_one_file_is_asked_once_however_its_path_is_spelled)
 	other.path = "C:/mixed case\\APP.exe";
 	start(NULL);
 	assert_ptr_equal(ask(&module, api_return).list, ask(&other, api_return).list);
-	assert_true(sizeof(struct sym_module) < 256); /* there is one for every module */
+	assert_true(sizeof(struct sym_module) < 256); /* one exists for every module */
 }
 
 TEST(test_control_characters_of_names_are_made_harmless)
@@ -299,11 +313,11 @@ TEST(test_control_characters_of_names_are_made_harmless)
 	assert_string_equal(names[0], "a???b?");
 }
 
-/* Names alone, without a line, are not believed where another function lies between. */
+/* A name without a line is not used if another function lies between. */
 static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Line: 0/; "
 			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
-/* Programs called llvm-symbolizer that die, answer nonsense or never end their line. */
+/* Programs named llvm-symbolizer that die, print nonsense or never end their line. */
 TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 {
 	const char *const bad[] = {"exit 1\n", "read -r line\nanswer x | head -2\nexit 0\n",
@@ -318,7 +332,7 @@ TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 	check_fake(far, LONG_MS, "hidden", "api", false);
 }
 
-/* Names are the file's; whatever they look like, they stay with it. */
+/* A name belongs to its file, even if it looks like further answers. */
 TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 {
 	static const char forged[] =
@@ -343,8 +357,10 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 	unlink(to);
 }
 
-/* Asks about count modules, of which those from bad on have it die; returns how many times it was
- * started. */
+/*
+ * Requests count modules, of which those from number bad on make the helper die; returns the number
+ * of starts.
+ */
 static size_t count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
@@ -374,7 +390,7 @@ static size_t count_starts(size_t count, size_t bad, const char *script, unsigne
 	assert_int_equal(symbolizer_trouble(symbolizer) != NULL, bad < count);
 	stop(NULL);
 	snprintf(text, sizeof(text), "%s/starts", dir);
-	lines = file_get(text, &starts); /* a line feed for each */
+	lines = file_get(text, &starts); /* one line feed per start */
 	free(lines);
 	unlink(text);
 	return starts;
@@ -389,7 +405,7 @@ TEST(test_one_helper_serves_all_and_one_that_dies_is_replaced)
 
 	need_exe();
 	assert_int_equal(count_starts(8, 8, dies, LONG_MS), 1);
-	/* the one that died, and one for the address that it died on */
+	/* the helper that died, and one for the address on which it died */
 	assert_int_equal(count_starts(2, 1, dies, LONG_MS), 2);
 	assert_int_equal(count_starts(3, 1, dies, LONG_MS), 4);
 	assert_int_equal(count_starts(8, 1, dies, LONG_MS), 5);
@@ -418,7 +434,7 @@ static bool stop_now(void *ctx)
 	return ++told->asked >= told->stop_at;
 }
 
-/* It is told about a helper that says nothing, and can stop the wait; what was said stays. */
+/* The listener is called during a silent wait and can stop it; received names stay. */
 TEST(test_the_listener_can_stop_it)
 {
 	struct told told = {.stop_at = 5};
@@ -444,14 +460,14 @@ TEST(test_without_a_helper_the_story_says_so)
 	struct symbol_status story;
 
 	need_exe();
-	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* no full path */
+	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* not a full path */
 	start(NULL);
 	assert_string_equal(ask(&module, api_return).list[0].function, "api");
 	symbolizer_story(symbolizer, &module, &story, NULL);
 	assert_non_null(strstr(story.reason, "HSYM_LLVM is not the full path of a program"));
 	assert_null(symbolizer_trouble(symbolizer));
 	unsetenv("HSYM_LLVM");
-	setenv("PATH", "bin:/nowhere:", 1); /* nor is the current folder looked at */
+	setenv("PATH", "bin:/nowhere:", 1); /* the current folder is not searched */
 	start(NULL);
 	ask(&module, api_return);
 	ask(&module, hidden_return);
@@ -461,7 +477,7 @@ TEST(test_without_a_helper_the_story_says_so)
 	setenv("PATH", old_path, 1);
 }
 
-/* Asks with these options; the helper answers the path it was started by and its arguments. */
+/* Requests with these options; the helper answers with its own path and arguments. */
 static void ask_how(const struct symbol_options *options, char *name, size_t size)
 {
 	start(options);

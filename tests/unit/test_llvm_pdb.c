@@ -1,5 +1,8 @@
-/* PDBs through llvm-symbolizer: only the one that was found is asked, whatever lies around it. The truth is
- * in the marks of the source below; where its functions are, llvm-pdbutil and objdump say. */
+/*
+ * PDBs through llvm-symbolizer: only the PDB that was found is used, whatever files lie nearby. The
+ * expected results are the marks in the source below; llvm-pdbutil and objdump give the addresses
+ * of its functions.
+ */
 #include "tests/unit/scratch.h"
 
 #include <dirent.h>
@@ -28,7 +31,7 @@ static const char source_text[] =
 	"int __main(void) { return 0; }\n";
 
 static char exe[340], pdb[340];
-static uint32_t api_start, call_rva; /* the byte before the one that the call returns to */
+static uint32_t api_start, call_rva; /* byte before the return address */
 static struct pe_image pe;
 
 static uint32_t line_of(const char *mark)
@@ -42,7 +45,7 @@ static uint32_t line_of(const char *mark)
 	return line;
 }
 
-/* Builds the program; without the tools there is no exe. */
+/* Builds the program; without the tools exe stays empty. */
 static int build(void **state)
 {
 	char command[1500];
@@ -85,7 +88,7 @@ static void need_exe(void)
 		    call_rva < api_start + 100);
 }
 
-/* What the last question came to. */
+/* Result of the last request. */
 static struct {
 	struct sym_module subject;
 	struct lookup lookup;
@@ -103,7 +106,7 @@ static int close_scene(void **state)
 	return 0;
 }
 
-/* Asks for the call, with these files. */
+/* Requests the call, with these files. */
 static void ask(const char *image, const char *debug)
 {
 	static const struct symbol_options options;
@@ -124,7 +127,7 @@ static void ask(const char *image, const char *debug)
 	llvm_backend.release(backend);
 }
 
-/* A shell script that runs in the place of llvm-symbolizer. */
+/* Installs a shell script in the place of llvm-symbolizer. */
 static void ask_through(const char *program)
 {
 	char path[400];
@@ -164,7 +167,7 @@ TEST(test_a_pdb_is_asked_with_and_without_its_image)
 	check_names(true, false);
 }
 
-/* The image names s.pdb, which lies beside it: but nobody has found that to be the right one. */
+/* The image names s.pdb next to it, but the finder has not approved that file. */
 TEST(test_a_pdb_that_was_not_found_is_not_asked)
 {
 	need_exe();
@@ -206,7 +209,7 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 	}
 }
 
-/* The line of a function in a PDB is its own, also when nothing inlined is looked for. */
+/* The line of a function from a PDB is its own, even without inlined functions. */
 TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 {
 	need_exe();
@@ -221,7 +224,7 @@ TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 	assert_false(scene.is_trouble);
 }
 
-/* Cut anywhere, its names may be missing. */
+/* A truncated PDB may lack names. */
 TEST(test_a_truncated_pdb_gives_no_wrong_names)
 {
 	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};

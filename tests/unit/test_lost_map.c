@@ -1,5 +1,7 @@
-/* A mapped minidump that somebody cuts short: hsnap ends with one line and status 2, and leaves no
- * temporary file. */
+/*
+ * A mapped minidump that another process truncates: hsnap ends with one line and status 2, and
+ * leaves no temporary file.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
@@ -56,10 +58,10 @@ static int remove_folder(void **state)
 {
 	(void)state;
 	unlink(dump_path);
-	return rmdir(folder); /* fails when something was left */
+	return rmdir(folder); /* fails if a file was left */
 }
 
-/* What a process did that ran child() with its standard error in text: its wait status. */
+/* Runs child() in a process with its standard error in text; returns the wait status. */
 static int run_child(void (*child)(void), char *text, size_t size)
 {
 	const struct rlimit no_core = {0, 0};
@@ -118,7 +120,7 @@ TEST(a_file_cut_short_ends_hsnap_in_order)
 	assert_int_equal(count_files(), 1);
 }
 
-/* Another mapping of this process, of which nothing is known. */
+/* Reads beyond another, unknown mapping of this process. */
 static void read_beyond_another_file(void)
 {
 	const volatile unsigned char *bytes;

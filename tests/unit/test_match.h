@@ -1,6 +1,6 @@
 /*
- * For the tests of matching: dumps read or made by hand, compared as asked for, and their rows. What
- * a test expects it computes from what it put into the dumps.
+ * Dumps read or made by hand, compared, and their rows. Tests compute their expectations from the
+ * contents of the dumps.
  */
 #ifndef TESTS_UNIT_TEST_MATCH_H
 #define TESTS_UNIT_TEST_MATCH_H
@@ -11,14 +11,14 @@
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 
-/* What was compared last; the next comparison releases it. */
+/* Last comparison; the next one releases it. */
 static struct {
 	struct dump_sums dumps[4]; /* oldest first */
 	size_t dump_count;
 	struct comparison comparison;
 } compared;
 
-/* Dumps to be read or made by hand in compared.dumps, and then compared. */
+/* Starts a comparison of dumps that the test reads or makes in compared.dumps. */
 static inline void compared_begin(size_t dump_count)
 {
 	if (compared.dump_count)
@@ -34,7 +34,7 @@ static inline void compared_make(struct match_request request)
 	comparison_make(&compared.comparison, compared.dumps, compared.dump_count, &request);
 }
 
-/* Compares old.txt and new.txt: how many rows they become. */
+/* Compares old.txt and new.txt; returns the number of rows. */
 static inline size_t compare(struct match_request request)
 {
 	compared_begin(2);
@@ -50,13 +50,16 @@ static inline int64_t row_growth(size_t row)
 	return row_delta(&compared.comparison, &compared.comparison.rows[row]).requested_bytes;
 }
 
-/* A frame by its module's base and the offset. */
+/* Adds a frame by its module's base and the offset. */
 static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset)
 {
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);
 }
 
-/* What the dump says of a frame, so far behind the start of its function; line 0: no file and line. */
+/*
+ * Adds the name of a frame, `behind` bytes after the start of its function; line 0: no file and
+ * line.
+ */
 static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offset,
 	const char *function, unsigned behind, const char *file, unsigned line)
 {
@@ -79,7 +82,7 @@ static inline void put_heap(struct maker *maker, uint64_t addr)
 	put(maker, "*- - - - - Heap %" PRIX64 " Hogs - - - - -", addr);
 }
 
-/* All rows that were compared, as text that stays until the next one. */
+/* Returns all rows of the comparison as text, valid until the next call. */
 static inline char *report_of(bool by_name)
 {
 	static char *text;

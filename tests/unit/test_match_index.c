@@ -1,4 +1,4 @@
-/* hdiff: the index that contents are found by, and dumps that are made to be slow. */
+/* hdiff: the index of contents, and dumps made to be slow. */
 #include "tests/unit/t.h"
 
 #include "core/base/hash.h"
@@ -11,8 +11,8 @@ TEST(every_number_is_found_under_its_hash)
 
 	hash_index_init(&index);
 	probe = hash_index_probe(&index, 7);
-	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE); /* empty as yet */
-	for (uint32_t i = 0; i < 20000; i++) /* some hashes are those of several */
+	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE); /* still empty */
+	for (uint32_t i = 0; i < 20000; i++) /* several numbers share some hashes */
 		hash_index_add(&index, i * 0x9E3779B1 % 15000, i);
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t number;
@@ -39,7 +39,7 @@ static uint32_t hash_of(const struct hash_index *index, uint64_t a, uint64_t b, 
 	return hasher_end(&hasher);
 }
 
-/* Differences that cancel each other in simpler hashes must not do so here, under any key. */
+/* Differences that cancel in simpler hashes must not cancel here, under any key. */
 TEST(words_that_differ_in_upper_bits_do_not_collide)
 {
 	struct hash_index index;
@@ -55,11 +55,14 @@ TEST(words_that_differ_in_upper_bits_do_not_collide)
 		equal += hash == hash_of(&index, i, i, "12345678");
 		equal += hash == hash_of(&index, i ^ UINT64_C(1) << 32, i, "");
 	}
-	assert_true(equal < 3); /* 4000 tries of 1 in 4294967296 */
+	assert_true(equal < 3); /* expected: 4000 tries of 1 in 4294967296 */
 	hash_index_release(&index);
 }
 
-/* The published test vectors of SipHash are of another variant; keys at least must matter. */
+/*
+ * The published test vectors of SipHash are for another variant; this only checks that the key
+ * matters.
+ */
 TEST(another_key_gives_other_hashes)
 {
 	struct hash_index a = {.key = {{1, 2}}}, b = {.key = {{1, 3}}};
@@ -71,7 +74,7 @@ TEST(another_key_gives_other_hashes)
 	assert_int_equal(hash_of(&a, 5, 7, "x"), hash_of(&a, 5, 7, "x"));
 }
 
-/* A dump made by hand, with room for so many. */
+/* Makes a dump by hand with room for this many heaps and cells. */
 static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
 {
 	struct dump_sums *sums = compared.dumps;
@@ -86,8 +89,10 @@ static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
 	return sums;
 }
 
-/* Entries in very many heaps that name an id of very many stacks: if each looked through all of
- * them, this would not end today. */
+/*
+ * Entries in very many heaps with an id of very many stacks: a full search for each entry would
+ * take days.
+ */
 TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 {
 	const uint32_t count = 60000;
@@ -114,8 +119,10 @@ TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 	}
 }
 
-/* Among so many stacks there are some of equal hashes, whatever the key: about ten pairs are to be
- * expected, and none at all once in 20000 runs. */
+/*
+ * Some of these stacks have equal hashes under any key: about ten pairs are expected, and none once
+ * in 20000 runs.
+ */
 TEST(stacks_of_equal_hashes_stay_apart)
 {
 	const uint32_t count = 300000;
@@ -133,7 +140,7 @@ TEST(stacks_of_equal_hashes_stay_apart)
 	}
 	compared_make((struct match_request){0});
 	assert_int_equal(compared.comparison.row_count, count);
-	for (uint32_t i = 0; i < count; i++) /* the largest first */
+	for (uint32_t i = 0; i < count; i++) /* largest first */
 		assert_int_equal(stack_frame(compared.comparison.rows[i].stack, 0),
 			0x1000 + compared.comparison.rows[i].totals[0].requested_bytes);
 }

@@ -1,4 +1,3 @@
-/* hdiff: what stacks are compared by, when it is asked for. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_match.h"
@@ -23,8 +22,10 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
 	}
 }
 
-/* Blocks of one stack, which goes on into what lay on the thread's stack: app!, an address of made code,
- * lib!, and then the values given, up to 0. */
+/*
+ * Writes blocks of one stack that continues into stale data: app!, an address of generated code,
+ * lib!, and then the given values up to 0.
+ */
 static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -56,7 +57,7 @@ TEST(a_tail_in_no_module_is_neither_compared_nor_shown)
 	}
 }
 
-/* Without a list of modules all frames are in none: each of them counts. */
+/* Without a list of modules no frame is in a module: each frame counts. */
 TEST(a_stack_that_is_in_no_module_at_all_is_left_whole)
 {
 	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
@@ -82,7 +83,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* its stack is known */
 	}
 	assert_int_equal(compare((struct match_request){.mode = MATCH_ID}), 3);
-	/* A: another stack in each dump; NEW's is shown. */
+	/* A: a different stack in each dump; the new one is shown. */
 	row = &compared.comparison.rows[0];
 	assert_string_equal(row->ids[0], "A");
 	assert_int_equal(row->id_count, 1);
@@ -90,7 +91,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_int_equal(row->id_stack_count, 2);
 	assert_int_equal(row->dump, 1);
 	assert_int_equal(stack_frame(row->stack, 0), APP_BASE + 0x1040);
-	/* B and C: the same in both. */
+	/* B and C: equal in both. */
 	row = &compared.comparison.rows[1];
 	assert_string_equal(row->ids[0], "B");
 	assert_int_equal(row_growth(1), 89);
@@ -103,7 +104,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_null(strstr(strstr(text, "BackTraceA"), "different"));
 }
 
-/* An id with several stacks in NEW: the one that comes first by content, in any order of entries. */
+/* An id with several stacks in NEW: the first by content is shown, in any order of entries. */
 TEST(by_id_the_first_of_several_stacks_is_shown)
 {
 	for (unsigned order = 0; order < 6; order++) {
@@ -128,7 +129,7 @@ TEST(by_id_the_first_of_several_stacks_is_shown)
 
 TEST(by_id_a_stack_that_only_one_dump_gives_is_shown)
 {
-	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither */
+	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither dump */
 
 		EACH_DUMP (maker, is_new, 0) {
 			put_entry(&maker, is_new ? 70 : 50, 8, "A");
@@ -161,7 +162,7 @@ TEST(by_id_blocks_without_a_stack_are_one_row)
 
 /* ---------------------------------------------------------------- heaps */
 
-/* Blocks of two stacks in two heaps: how many bytes tells both. */
+/* Writes blocks of two stacks in two heaps; the bytes identify both. */
 static void put_in_heaps(void)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -232,7 +233,7 @@ TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all)
 
 /* ---------------------------------------------------------------- one process */
 
-/* Modules of two dumps, and how many rows become of a block through 10123. */
+/* Compares two dumps with these modules and a block through 10123; returns the number of rows. */
 static size_t rows_of_one_process(const char *old, const char *new, unsigned new_start)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
@@ -252,16 +253,16 @@ TEST(a_module_that_was_unloaded_is_still_known_within_its_process)
 	static const char x[] = "//  10000 1000 C:\\x.dll\n";
 	static const char y[] = "//  10000 1000 C:\\y.dll\n";
 
-	assert_int_equal(rows_of_one_process(x, "", 2), 2); /* it says nothing of another one */
-	assert_int_equal(rows_of_one_process(x, y, 1), 2); /* another one took its place */
-	assert_int_equal(rows_of_one_process("", x, 1), 1); /* loaded meanwhile */
+	assert_int_equal(rows_of_one_process(x, "", 2), 2); /* not valid for another process */
+	assert_int_equal(rows_of_one_process(x, y, 1), 2); /* replaced by another module */
+	assert_int_equal(rows_of_one_process("", x, 1), 1); /* loaded between the dumps */
 	assert_int_equal(rows_of_one_process(x, "", 1), 1);
 	assert_non_null(strstr(report_of(true), "\n\tx+123 : 10123\n"));
 }
 
 /* ---------------------------------------------------------------- several dumps */
 
-/* Three dumps of three runs, the last one of another build: a row has three sums. */
+/* Three dumps of three runs, the last of another build: a row has three sums. */
 TEST(of_several_dumps_each_row_has_as_many_sums)
 {
 	static const char *const paths[] = {"old.txt", "more.txt", "new.txt"};
@@ -275,10 +276,10 @@ TEST(of_several_dumps_each_row_has_as_many_sums)
 		put_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
 		put_entry(&maker, 10 + 10 * i, 8, "A");
 		put_frame(&maker, APP_BASE, 0x100 + 0x20 * i);
-		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* the same in the end */
+		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* equal at the start and the end */
 		put_frame(&maker, LIB_BASE, 0x100);
 		if (i == 1) {
-			put_entry(&maker, 777, 8, "C"); /* only between */
+			put_entry(&maker, 777, 8, "C"); /* only in the middle */
 			put_frame(&maker, LIB_BASE, 0x200);
 		}
 		dump_end(&maker, paths[i]);

@@ -1,4 +1,4 @@
-/* hdiff: stacks through modules that were rebuilt, compared by the names that the dumps carry. */
+/* hdiff: stacks through rebuilt modules, compared by the names in the dumps. */
 #include "tests/unit/t.h"
 
 #include "diff/match/locations.h"
@@ -8,13 +8,13 @@ static const struct match_request by_symbol = {.mode = MATCH_SYMBOL};
 static const struct match_request by_function = {.mode = MATCH_FUNCTION};
 static const struct match_request automatic = {.mode = MATCH_AUTO};
 
-/* A block through app.exe: where, and what that is called. */
+/* Place in app.exe through which a block was allocated, and its name. */
 struct place {
 	uint64_t offset;
-	const char *function; /* NULL: the dump does not say */
+	const char *function; /* NULL: not in the dump */
 	const char *file;
 	unsigned line;
-	unsigned behind; /* the start of the function; 0: the dump does not say */
+	unsigned behind; /* bytes after the start of the function; 0: not in the dump */
 	unsigned bytes;
 };
 
@@ -31,7 +31,10 @@ static void put_place(struct maker *maker, struct place place, unsigned bytes, c
 	put_frame(maker, LIB_BASE, 0x77);
 }
 
-/* Rows of one block in each dump; app.exe is another build in each, and all modules have moved. */
+/*
+ * Compares one block in each dump; returns the number of rows. app.exe is rebuilt, and all modules
+ * have moved.
+ */
 static size_t rows_of(struct place old, struct place new)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7,
@@ -47,7 +50,7 @@ TEST(a_rebuilt_module_matches_by_function_and_line)
 	assert_int_equal(row_growth(0), 200);
 	assert_int_equal(compared.comparison.rows[0].totals[0].requested_bytes, 100);
 	assert_non_null(strstr(report_of(true), "\tapp!leak (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
-	/* The folder that it was made in does not matter. */
+	/* The folder of the build does not matter. */
 	assert_int_equal(rows_of(PLACE(0x1010, "leak", "C:\\\\build\\\\1\\\\a.c", 10),
 				 PLACE(0x2010, "leak", "D:/build/2/a.c", 10)),
 		1);
@@ -77,7 +80,7 @@ TEST(what_moved_to_another_line_or_file_is_the_same_function)
 	}
 }
 
-/* Compares blocks through app.exe in two builds, up to one that has no bytes. */
+/* Compares blocks through app.exe in two builds; each list ends with a block of 0 bytes. */
 static size_t compare_builds(
 	const struct place *old, const struct place *new, struct match_request request)
 {
@@ -127,7 +130,7 @@ TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function)
 	assert_int_equal(row_growth(0), 60);
 }
 
-/* A call in main, which is so far behind its start, of a function that allocates. */
+/* A call in main, `behind` bytes after its start, of an allocating function. */
 struct call {
 	const char *function;
 	unsigned behind, bytes;
@@ -157,7 +160,10 @@ static size_t compare_calls(const struct call *old, const struct call *new)
 	return compare(automatic);
 }
 
-/* Each call behind the inserted one is where another one was, and the last is where none was. */
+/*
+ * Each call after the inserted one is at the old place of another call, and the last is at a new
+ * place.
+ */
 TEST(old_leaks_behind_an_inserted_call_are_not_new)
 {
 	const struct call old[] = {
@@ -180,7 +186,7 @@ TEST(calls_of_one_function_behind_an_inserted_call_are_not_new)
 	assert_int_equal(row_growth(0), 50);
 }
 
-/* Calls are matched by their order if every place has changed hands. */
+/* Calls are matched by their order if every place belongs to another call. */
 TEST(calls_of_one_function_are_told_apart_by_their_order)
 {
 	const struct call old[] = {
@@ -208,7 +214,7 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		put_place(&maker, PLACE(0x1010, "f", "a.c", 10), is_new ? 40 : 50, "A");
 		put_place(&maker, PLACE(0x1030, "f", "a.c", 11), is_new ? 90 : 50, "B");
-		/* What has no name goes by its offset. */
+		/* A frame without a name is matched by its offset. */
 		put_place(&maker, (struct place){.offset = 0x5000}, is_new ? 9 : 3, "C");
 		put_place(&maker, (struct place){.offset = 0x6000}, is_new ? 1 : 3, "D");
 	}
@@ -217,10 +223,11 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 	assert_int_equal(row_growth(0), 130 - 100);
 }
 
-/* In each dump a block through a frame of app.exe that has no name, and main's. */
+/* In each dump a block through an unnamed frame of app.exe and one of main. */
 TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones)
 {
-	for (int has_names = 1; has_names >= 0; has_names--) { /* in both builds, or in the old */
+	/* in both builds, or only in the old */
+	for (int has_names = 1; has_names >= 0; has_names--) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 			if (!is_new || has_names)
 				put_name_at(&maker, APP_BASE, 0x1010, "main", 0x10, "a.c", 5);
@@ -262,15 +269,16 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 7 + rebuilt : 7)
 			put_twice(&maker, is_new, is_new && rebuilt ? 0x1110 : 0x1010);
 		assert_int_equal(compare(by_symbol), 1);
-		assert_int_equal(compare(automatic), rebuilt ? 1 : 2); /* else offsets tell more */
+		/* otherwise offsets are more precise */
+		assert_int_equal(compare(automatic), rebuilt ? 1 : 2);
 	}
 	assert_int_equal(row_growth(0), 100 - 41);
 	assert_int_equal(compared.comparison.rows[0].id_count, 2);
-	/* That of the smaller id, in the newest dump. */
+	/* That of the smaller id in the newest dump. */
 	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
-/* A second build of app.exe in one of the dumps makes the one that both have no less the same. */
+/* A second build of app.exe in one dump does not affect the build that both have. */
 TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
@@ -334,7 +342,7 @@ TEST(builds_are_told_by_their_pdb_and_matched_by_name)
 	assert_int_equal(compare((struct match_request){.no_symbols = true}), 2);
 }
 
-/* Modules that were not rebuilt go by offset, named or not. */
+/* Modules that were not rebuilt are matched by offset, named or not. */
 TEST(only_what_was_rebuilt_goes_by_name)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
@@ -375,7 +383,7 @@ TEST(what_matching_looked_for_is_not_looked_for_again)
 	naming_make(&naming, &compared.comparison, true);
 	naming_frames(&naming, 0, &frames);
 	assert_int_equal(frames.count, 2);
-	assert_null(frames.items[0].function); /* not asked for yet */
+	assert_null(frames.items[0].function); /* not resolved yet */
 	for (int again = 0; again < 2; again++) {
 		naming_find(&naming, &(uint32_t){0}, 1);
 		assert_int_equal(compared.comparison.names->count, 3); /* and one in lib.dll */
@@ -418,7 +426,7 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 	naming_release(&naming);
 }
 
-/* Asked for from one dump or the other: what the newest one says is what is shown. */
+/* The newest dump's name is shown, whichever dump is queried. */
 TEST(the_newest_dump_that_has_a_name_gives_it)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x50000 : 0) {

@@ -1,4 +1,4 @@
-/* hdiff: rows of made-up dumps against sums that the test makes itself, and dumps in any order. */
+/* hdiff: rows of random dumps compared with sums computed by the test, and dumps in any order. */
 #include "tests/unit/t.h"
 
 #include "diff/read/stack_store.h"
@@ -7,11 +7,11 @@
 #define STACKS 40
 #define HEAPS 4
 #define IDS 25
-#define LAST_FRAME 0x2000 /* the outermost one is at this offset plus the stack's number */
+#define LAST_FRAME 0x2000 /* offset of the outermost frame minus the stack's number */
 
 static uint64_t seed;
 
-/* xorshift64*: the same numbers each time. */
+/* xorshift64* with a fixed seed. */
 static unsigned random_below(unsigned limit)
 {
 	seed ^= seed >> 12;
@@ -22,7 +22,7 @@ static unsigned random_below(unsigned limit)
 
 /* ---------------------------------------------------------------- sums */
 
-/* What the test put into its dumps: by stack, STACKS for those without one. */
+/* Contents of the test's dumps, by stack; STACKS for blocks without one. */
 struct truth {
 	struct block_totals stacks[STACKS + 1][HEAPS][2];
 	struct block_totals ids[IDS][2];
@@ -34,7 +34,7 @@ static uint64_t heap_addr(unsigned heap)
 	return UINT64_C(0x1E0000) + heap * UINT64_C(0x50000);
 }
 
-/* Many stacks start alike; that of each number ends differently. */
+/* Makes stacks, many with equal beginnings and each with a unique end. */
 static void make_stacks(struct truth *truth)
 {
 	for (unsigned i = 0; i < STACKS; i++) {
@@ -96,7 +96,7 @@ static unsigned stack_of_row(const struct row *row)
 	return (unsigned)(stack_frame(row->stack, row->stack->frame_count - 1) % LAST_FRAME);
 }
 
-/* What a row is to add up to; heap HEAPS: in all that are wanted. */
+/* Computes the expected sums of a row; heap HEAPS: in all wanted heaps. */
 static void expect(const struct truth *truth, unsigned stack, unsigned heap, unsigned wanted,
 	struct block_totals *of)
 {
@@ -121,7 +121,7 @@ static void check_order(void)
 	}
 }
 
-/* Every row is as expected, there is one for each stack that changed, and no other. */
+/* Checks that every row is correct and that exactly the changed stacks have rows. */
 static void check_rows(const struct truth *truth, struct match_request request, unsigned wanted)
 {
 	bool seen[STACKS + 1][HEAPS + 1] = {{false}};
@@ -154,7 +154,7 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 	check_order();
 }
 
-/* All rows together are the growth of the whole: what does not change adds nothing. */
+/* Checks that all rows add up to the total growth: unchanged stacks add nothing. */
 static void check_totals(const struct truth *truth)
 {
 	struct block_totals of[2], all[2] = {{0}, {0}};
@@ -242,7 +242,10 @@ TEST(rows_add_up_to_what_was_put_in)
 
 /* ---------------------------------------------------------------- order */
 
-/* Everything that reports tell apart: names, builds, aliases, ids of several stacks and of none. */
+/*
+ * Writes a dump with everything that reports distinguish: names, builds, aliases, ids with several
+ * stacks and with none.
+ */
 static void put_all_kinds(bool is_new)
 {
 	struct maker maker = dump_new((struct maker){
@@ -258,7 +261,7 @@ static void put_all_kinds(bool is_new)
 		put_heap(&maker, heap_addr(i % HEAPS));
 		put_block(&maker, is_new ? 50 : 10, 8, id, i);
 		put_block(&maker, is_new ? 50 : 10, 8, "F", i);
-		put_entry(&maker, is_new ? 30 : 10, 8, id); /* of one of several */
+		put_entry(&maker, is_new ? 30 : 10, 8, id); /* with one of several stacks */
 	}
 	for (unsigned i = 0; is_new && i < 6; i++) {
 		put(&maker, "32 bytes + 8 at 100 by BackTrace%X", i);
@@ -271,7 +274,7 @@ static void put_all_kinds(bool is_new)
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
-/* Stacks under one id are linked in another order; cells that name the first are told. */
+/* Links the stacks of one id in another order, and updates the cells that refer to the first. */
 static void relink(struct dump_sums *sums, uint32_t first)
 {
 	struct stack *stacks = sums->stacks.stacks;
@@ -309,7 +312,7 @@ static void relink_all(struct dump_sums *sums)
 	free(is_next);
 }
 
-/* Gives stacks other numbers and puts the cells in another order. */
+/* Renumbers the stacks and reorders the cells. */
 static void shuffle(struct dump_sums *sums)
 {
 	size_t count = sums->stacks.count;
@@ -372,7 +375,7 @@ TEST(stacks_and_cells_in_another_order_give_the_same_report)
 
 #define MANY 4
 
-/* old.txt, new.txt, old.txt ...: their report; with a store, each of their stacks is in it once. */
+/* Reports old.txt, new.txt, old.txt and so on; with a store, each stack is stored once. */
 static char *report_of_many(struct stack_store *store, struct match_request request)
 {
 	struct dump_sums *dumps = compared.dumps;
@@ -394,15 +397,17 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
 				    sums_stack(&dumps[2], i)->frames == stack->frames);
 			same += is_same;
 		}
-		assert_true(stack->is_named || same == 1); /* the same file has the same ones */
+		assert_true(stack->is_named || same == 1); /* equal for dumps of one file */
 	}
 	compared_make(request);
 	assert_true(compared.comparison.row_count > 5);
 	return report_of(true);
 }
 
-/* Only addresses, so that a dump needs no stack of its own; in new.txt modules lie elsewhere. Each id has
- * one stack, or one of them has three and blocks that may be of any. */
+/*
+ * Writes a dump with addresses only, so that it can share stacks; in new.txt the modules have
+ * moved. Each id has one stack, or one id has three and blocks of any of them.
+ */
 static void put_addresses(bool is_new, bool is_single)
 {
 	struct maker maker =

@@ -1,11 +1,11 @@
-/* hdiff: stacks that have no addresses, as in logs of old: their frames are texts. */
+/* hdiff: stacks without addresses, as in old logs, whose frames are texts. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_match.h"
 
 #define TEXTS_MAX 16
 
-/* Dumps made by hand: each stack of one frame or more is a block of as many bytes as asked for. */
+/* Starts dumps made by hand: each stack is a block of the given size. */
 static void made_begin(size_t count)
 {
 	compared_begin(count);
@@ -41,11 +41,11 @@ static void sums_add(
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* How many rows one block in each dump becomes. */
+/* Compares one block in each dump; returns the number of rows. */
 static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
 {
 	made_begin(2);
-	/* Numbers of texts mean nothing beyond their dump. */
+	/* Numbers of texts have no meaning outside their dump. */
 	sums_add(&compared.dumps[1], "other", 0, TEXTS("nothing"));
 	compared.dumps[1].cells[0].sums.block_count = 0;
 	sums_add(&compared.dumps[0], "A", 10, old);
@@ -90,7 +90,7 @@ TEST(by_symbol_texts_match_by_their_function_alone)
 {
 	assert_int_equal(rows_of(TEXTS("a!b+8 (c.c, 7)"), TEXTS("a!b+9"), MATCH_SYMBOL), 1);
 	assert_int_equal(rows_of(TEXTS("a!b+8"), TEXTS("a!c+8"), MATCH_SYMBOL), 2);
-	/* No function: the offset is what there is. */
+	/* Without a function the offset counts. */
 	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+9"), MATCH_SYMBOL), 2);
 	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+08"), MATCH_SYMBOL), 1);
 }
@@ -123,7 +123,7 @@ TEST(the_text_is_what_is_shown)
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
 }
 
-/* One row whose label has two spellings: which is shown must not depend on what came first. */
+/* A row whose label has two spellings: the shown one must not depend on the order. */
 TEST(of_two_spellings_the_same_is_shown_in_any_order)
 {
 	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};

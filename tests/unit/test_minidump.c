@@ -1,4 +1,4 @@
-/* Minidumps that are sound: what the file says is what the target says. */
+/* Valid minidumps: the target agrees with the file. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
@@ -53,7 +53,7 @@ TEST(modules_say_what_identifies_them)
 	assert_null(modules[0].pdb_guid);
 }
 
-/* As some writers align what follows. */
+/* Alignment by some writers. */
 TEST(lists_may_leave_four_bytes_behind_their_number)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
@@ -105,7 +105,7 @@ static void check_bytes(uint64_t addr, size_t from, size_t len)
 	assert_memory_equal(bytes, pattern + from, len);
 }
 
-/* In memory they lie side by side, in the file they do not, nor in that order. */
+/* Adjacent in memory, but neither adjacent nor in order in the file. */
 TEST(unsorted_ranges_read_as_one)
 {
 	const struct dmp_range ranges[] = {
@@ -141,7 +141,7 @@ TEST(unsorted_ranges_read_as_one)
 	assert_null(opened.target.ops->view(&opened.target, 0x4fff, &len));
 }
 
-/* All of it lies in the file as it does in memory: one view shows the rest. */
+/* All ranges are in the file in the order of memory: one view covers the rest. */
 TEST(a_view_goes_on_over_ranges)
 {
 	const struct dmp_range ranges[] = {{0x1000, pattern, 0x10}, {0x1010, pattern + 0x10, 0x20},
@@ -155,7 +155,7 @@ TEST(a_view_goes_on_over_ranges)
 	bytes = opened.target.ops->view(&opened.target, 0x1008, &len);
 	assert_int_equal(len, 0x38);
 	assert_memory_equal(bytes, pattern + 8, 0x38);
-	/* not a copy: it lies in the file */
+	/* not a copy but a pointer into the file */
 	assert_true(bytes > opened.bytes && bytes + len <= opened.bytes + dmp.len);
 	assert_int_equal(opened.target.reads, 0);
 }
@@ -164,9 +164,9 @@ TEST(of_overlapping_ranges_the_lower_one_counts)
 {
 	static const unsigned char other[64] = {0};
 	const struct dmp_range ranges[] = {
-		{0x1010, other, 0x20}, /* its end counts */
+		{0x1010, other, 0x20}, /* only its end counts */
 		{0x1000, pattern, 0x18}, {0x1004, other, 4}, /* inside */
-		{0x1000, other, 8}, /* the same begin, later in the file */
+		{0x1000, other, 8}, /* equal start, later in the file */
 	};
 	unsigned char bytes[64];
 
@@ -220,14 +220,14 @@ TEST(regions_have_the_access_of_the_list)
 		{0x22000, page, 0x1000}, {0x23000, page, 0x1000}, {0x24000, page, 0x1000},
 		{0x25000, page, 0x1000}, {0x26000, page, 0x1000}, {0x30000, page, 0x1000}};
 	static const struct dmp_info infos[] = {
-		{0x30000, 0x4000, 0x1000, 0x04, 0x20000}, /* more than is in the file */
+		{0x30000, 0x4000, 0x1000, 0x04, 0x20000}, /* larger than its part in the file */
 		{0x20000, 0x1000, 0x1000, 0x02, 0x20000}, /* read */
 		{0x21000, 0x1000, 0x1000, 0x104, 0x20000}, /* guard */
 		{0x22000, 0x1000, 0x1000, 0x10, 0x20000}, /* execute */
 		{0x23000, 0x1000, 0x1000, 0x20, 0x1000000}, /* execute, read; an image's */
 		{0x24000, 0x1000, 0x1000, 0x40, 0x20000}, /* execute, read, write */
 		{0x25000, 0x1000, 0x2000, 0x00, 0x20000}, /* reserved: not listed */
-		{0x26000, 0x1000, 0x1000, 0x08, 0x40000}, /* write to a copy */
+		{0x26000, 0x1000, 0x1000, 0x08, 0x40000}, /* copy on write */
 		{0x50000, 0x1000, 0x1000, 0x04, 0x20000}, /* not in the file */
 	};
 	static const struct wanted_region wanted[] = {
@@ -236,7 +236,7 @@ TEST(regions_have_the_access_of_the_list)
 		{0x22000, 0x23000, TARGET_EXECUTE, false},
 		{0x23000, 0x24000, TARGET_READ | TARGET_EXECUTE, true},
 		{0x24000, 0x25000, TARGET_READ | TARGET_WRITE | TARGET_EXECUTE, false},
-		{0x25000, 0x26000, TARGET_READ, false}, /* nothing is known, but it is there */
+		{0x25000, 0x26000, TARGET_READ, false}, /* in the file, but without an entry */
 		{0x26000, 0x27000, TARGET_READ | TARGET_WRITE, false},
 		{0x30000, 0x31000, TARGET_READ | TARGET_WRITE, false},
 	};
@@ -254,7 +254,7 @@ TEST(views_that_were_mapped_to_be_read_are_known)
 	static unsigned char page[0x1000];
 	static const struct dmp_info infos[] = {
 		{0x20000, 0x1000, 0x1000, 0x02, 0x40000}, /* read */
-		{0x21000, 0x1000, 0x1000, 0x02, 0x40000}, /* the same, mapped to be written */
+		{0x21000, 0x1000, 0x1000, 0x02, 0x40000}, /* read, from a writable mapping */
 		{0x22000, 0x1000, 0x1000, 0x02, 0x20000}, /* private */
 		{0x23000, 0x1000, 0x1000, 0x20, 0x40000}, /* execute, read */
 	};
@@ -295,7 +295,7 @@ TEST(without_the_list_modules_can_be_executed)
 
 /* ---------------------------------------------------------------- the file */
 
-/* A new file to be written; path has room for 300 bytes. */
+/* Creates a file for writing; path has room for 300 bytes. */
 static FILE *new_file(char *path)
 {
 	const char *base = getenv("TMPDIR");
@@ -338,9 +338,9 @@ TEST(a_file_is_mapped)
 }
 
 #define HUGE_ADDR 0x200000000u
-#define HUGE_BYTES (((uint64_t)5 << 30) + 0x123) /* more than 32 bits can count */
+#define HUGE_BYTES (((uint64_t)5 << 30) + 0x123) /* beyond 32 bits */
 
-/* The sound process behind so much memory that is all zero; the file has a hole there. */
+/* Writes the valid process after a large range of zeros, which is a hole in the file. */
 static void make_huge(FILE *file)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
@@ -401,7 +401,10 @@ TEST(a_long_name_keeps_its_end)
 				 "123456789012345678901234567890123\x1b.dmp",
 				 &err),
 		0);
-	/* 40 bytes are one too many: the first character goes whole; a control byte is not shown */
+	/*
+	 * 40 bytes are one too many: the first character is dropped as a whole; a control byte is
+	 * replaced
+	 */
 	assert_string_equal(target.name, "123456789012345678901234567890123?.dmp");
 	target.ops->close(&target);
 }

@@ -1,6 +1,6 @@
 /*
  * Minidumps for tests, written piece by piece after Microsoft's public description of the format
- * (minidumpapiset.h), with numbers of its own; and a small process to put into them.
+ * (minidumpapiset.h), with constants of its own; and a small process to put into them.
  */
 #ifndef TESTS_UNIT_TEST_MINIDUMP_H
 #define TESTS_UNIT_TEST_MINIDUMP_H
@@ -29,7 +29,7 @@ static struct dmp {
 	unsigned char bytes[1 << 17];
 	size_t len;
 	unsigned streams, streams_max;
-} dmp; /* the one that is written */
+} dmp; /* dump being written */
 
 struct dmp_range {
 	uint64_t addr;
@@ -53,7 +53,7 @@ static inline void dmp_set(size_t at, uint64_t value, size_t len)
 		dmp.bytes[at + i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Each appends and returns the place. */
+/* dmp_put() and its like append, and return the offset. */
 static inline size_t dmp_put(uint64_t value, size_t len)
 {
 	size_t at = dmp.len;
@@ -101,7 +101,7 @@ static inline void dmp_start(unsigned streams_max, uint64_t flags)
 	dmp = (struct dmp){.streams_max = streams_max};
 	dmp_put_bytes("MDMP", 4);
 	dmp_put(0x5678a793, 4);
-	dmp_put(0, 4); /* streams */
+	dmp_put(0, 4); /* number of streams */
 	dmp_put(32, 4);
 	dmp_put(0, 4);
 	dmp_put(DMP_TIME, 4);
@@ -206,7 +206,7 @@ static inline void dmp_modules(const struct dmp_module *modules, size_t count, s
 	dmp_stream(DMP_MODULES, at, dmp.len - at);
 }
 
-/* MINIDUMP_MEMORY_LIST; the bytes lie in the file in the order of the ranges, each with 3 before it. */
+/* MINIDUMP_MEMORY_LIST; the bytes are in the order of the ranges, each after a gap of 3 bytes. */
 static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 {
 	size_t places[32], at;
@@ -225,7 +225,7 @@ static inline void dmp_memory(const struct dmp_range *ranges, size_t count)
 	dmp_stream(DMP_MEMORY, at, dmp.len - at);
 }
 
-/* MINIDUMP_MEMORY64_LIST, the bytes behind it: to be the last thing in the file. */
+/* MINIDUMP_MEMORY64_LIST, followed by its bytes: must be the last stream in the file. */
 static inline void dmp_memory64(const struct dmp_range *ranges, size_t count)
 {
 	size_t at = dmp_put(count, 8);
@@ -281,10 +281,10 @@ static inline void dmp_infos(const struct dmp_info *infos, size_t count)
 #define DMP_LOADER 0x7d0000u
 #define DMP_HEAP 0x1d0000u
 #define DMP_EXE 0x400000u
-#define DMP_DLL 0x10000u /* lower than the program */
+#define DMP_DLL 0x10000u /* below the program */
 #define DMP_IMAGE "C:\\App\\program.exe"
 
-/* Pages of it, as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS have them. */
+/* Its pages, laid out as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS. */
 struct dmp_process {
 	unsigned bits;
 	unsigned char teb[0x1000], peb[0x1000], teb32[0x1000], peb32[0x1000];
@@ -317,7 +317,7 @@ static inline void dmp_fill_32(struct dmp_process *process, uint64_t teb, uint64
 	dmp_poke(process->peb32, 0x18, DMP_HEAP, 4);
 }
 
-/* The ranges of a 64-bit process, of a 32-bit one, or of a 32-bit one in 64-bit Windows. */
+/* Make the ranges of a 64-bit process, of a 32-bit one, or of a 32-bit one in 64-bit Windows. */
 static inline size_t dmp_ranges_64(struct dmp_process *process, struct dmp_range ranges[4])
 {
 	*process = (struct dmp_process){.bits = 64};
@@ -342,7 +342,7 @@ static inline size_t dmp_ranges_wow64(struct dmp_process *process, struct dmp_ra
 	memset(process->parameters, 0, sizeof(process->parameters));
 	dmp_fill_parameters(process->parameters, false);
 	dmp_poke(process->teb, 0, DMP_TEB32, 8);
-	dmp_poke(process->peb, 0x18, DMP_LOADER, 8); /* the 64-bit half has begun */
+	dmp_poke(process->peb, 0x18, DMP_LOADER, 8); /* the 64-bit half is initialized */
 	ranges[count++] = (struct dmp_range){DMP_PEB32, process->peb32, sizeof(process->peb32)};
 	ranges[count++] = (struct dmp_range){DMP_TEB32, process->teb32, sizeof(process->teb32)};
 	return count;
@@ -353,7 +353,7 @@ static const struct dmp_module dmp_program[] = {
 	{DMP_DLL, 0x3000, 0x1234, 0x5f000002, "C:\\App\\low.dll", NULL},
 };
 
-/* A sound dump of the 64-bit process with everything in it. */
+/* Makes a valid dump of the 64-bit process with all streams. */
 static inline void dmp_make_full(void)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
@@ -375,9 +375,9 @@ static inline void dmp_make_full(void)
 	dmp_memory64(ranges, count);
 }
 
-/* ---------------------------------------------------------------- looking at it */
+/* ---------------------------------------------------------------- opened dumps */
 
-/* An open dump. Its file is an allocation of its own, so that reading past its end is seen. */
+/* An open dump. Its file is a separate allocation, so that a read past its end is detected. */
 struct opened {
 	struct target target;
 	struct snapshot snapshot;
@@ -400,7 +400,7 @@ static inline int dmp_close(void **state)
 	return 0;
 }
 
-/* Opens a file's bytes instead of what is open: 0, or the error. */
+/* Closes the current dump and opens a file's bytes; returns 0 or the error. */
 static inline int dmp_open_bytes(const unsigned char *bytes, size_t len)
 {
 	int rc;
@@ -425,11 +425,11 @@ static inline void dmp_open(void)
 	assert_int_equal(dmp_open_bytes(dmp.bytes, dmp.len), 0);
 }
 
-/* What is open is closed behind every test. */
+/* Each test's dump is closed after it. */
 #undef TEST_AROUND
 #define TEST_AROUND NULL, dmp_close
 
-/* The beginning of most: a system of 64 bits and the program's modules, and so many streams more. */
+/* Starts a dump with a 64-bit system and the program's modules; `more` further streams follow. */
 static inline void dmp_begin(unsigned more, uint64_t flags)
 {
 	dmp_start(2 + more, flags);
@@ -437,7 +437,7 @@ static inline void dmp_begin(unsigned more, uint64_t flags)
 	dmp_modules(dmp_program, 2, 0);
 }
 
-/* How many warnings have these words. */
+/* Counts the warnings with these words. */
 static inline size_t dmp_warnings(const char *words)
 {
 	size_t count = 0;
@@ -447,7 +447,10 @@ static inline size_t dmp_warnings(const char *words)
 	return count;
 }
 
-/* Looks at all that a dump offers; what must hold of any. Returns a sum of all bytes seen. */
+/*
+ * Reads everything that a dump offers and checks what must hold for any dump. Returns a sum of all
+ * bytes.
+ */
 static inline unsigned dmp_survey(size_t file_len)
 {
 	struct target *target = &opened.target;

@@ -1,14 +1,16 @@
-/* Minidumps that are damaged or want to harm: whatever is in them, nothing outside of the file is read,
- * and what is kept is bounded by its size. */
+/*
+ * Damaged and malicious minidumps: nothing outside the file is read, and memory use is bounded by
+ * its size.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
 
 #include "snapshot/target/nt_process.h"
 
-static unsigned sum; /* of what was seen, so that it is looked at */
+static unsigned sum; /* of the bytes read, so that the reads are not optimised away */
 
-/* Opens and looks at everything, if it opens. */
+/* Opens the bytes and, on success, reads everything. */
 static bool survey_bytes(const unsigned char *bytes, size_t len)
 {
 	struct nt_process process;
@@ -32,7 +34,7 @@ static bool survey(void)
 	return survey_bytes(dmp.bytes, dmp.len);
 }
 
-/* Where a stream's entry in the directory, and the stream itself, lie. */
+/* Return the offsets of a stream's directory entry and of the stream. */
 static size_t entry_of(unsigned type)
 {
 	for (size_t i = 0; i < dmp.streams; i++) {
@@ -59,14 +61,14 @@ TEST(any_truncation_is_survived)
 	len = dmp.len;
 	for (size_t cut = 0; cut < len; cut++)
 		opened_count += survey_bytes(dmp.bytes, cut);
-	/* all but those that cut the modules and the threads off */
+	/* all except cuts that remove the modules and the threads */
 	assert_true(opened_count > len / 2);
 
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 1), 0);
 	assert_int_equal(dmp_warnings("the file is cut short: 1 bytes of memory in 1 "
 				      "ranges are missing"),
 		1);
-	/* half of the TEB is gone, the PEB before it is not found, the heap is there */
+	/* half of the TEB is cut off, the PEB before it is not found, the heap is present */
 	assert_int_equal(dmp_open_bytes(dmp.bytes, len - 0x1000), 0);
 	assert_int_equal(dmp_warnings("cut short: 4096 bytes of memory in 1 ranges"), 1);
 	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
@@ -86,7 +88,7 @@ TEST(places_outside_of_the_file_are_not_read)
 			dmp_open();
 			assert_true(dmp_warnings("cut short") >= 1);
 			sum += dmp_survey(dmp.len);
-			/* and a size that reaches out of it */
+			/* and a size that extends past it */
 			dmp_make_full();
 			dmp_set(entry_of(types[k]) + 4, places[i], 4);
 			assert_true(survey());
@@ -144,14 +146,14 @@ TEST(names_of_odd_length_lose_half_a_character)
 	dmp_set(name, 1, 4);
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, "?");
-	dmp_set(name, UINT32_MAX, 4); /* it ends with its NUL */
+	dmp_set(name, UINT32_MAX, 4); /* its NUL ends it */
 	dmp_open();
 	assert_string_equal(opened.snapshot.modules[1].path, DMP_IMAGE);
 }
 
-/* ---------------------------------------------------------------- more than there is */
+/* ---------------------------------------------------------------- more than the file has */
 
-/* Every range says that it is the whole file. */
+/* Every range claims to be the whole file. */
 TEST(shared_bytes_are_not_much_memory)
 {
 	struct target_region region = {0};
@@ -173,7 +175,7 @@ TEST(shared_bytes_are_not_much_memory)
 	assert_int_equal(dmp_warnings("ranges of memory are more than the file"), 1);
 }
 
-/* Every module says that it has the same very long name. */
+/* Every module has the same very long name. */
 TEST(shared_names_are_not_much_text)
 {
 	uint64_t bytes = 0;
@@ -235,7 +237,7 @@ TEST(of_streams_of_a_kind_the_first_counts)
 	assert_int_equal(dmp_warnings("498 lists are in the file twice"), 1);
 }
 
-/* ---------------------------------------------------------------- at random */
+/* ---------------------------------------------------------------- random damage */
 
 static uint64_t seed;
 
@@ -247,7 +249,7 @@ static uint64_t dice(uint64_t limit)
 	return (seed * 0x2545f4914f6cdd1du >> 16) % limit;
 }
 
-/* Some bytes, most of them among the first, which hold the lists. */
+/* Changes some bytes, mostly among the first, which contain the lists. */
 static void damage(unsigned char *bytes, size_t len)
 {
 	static const uint32_t numbers[] = {0, 1, 4, 0x7fffffff, 0x80000000, UINT32_MAX};

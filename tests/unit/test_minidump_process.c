@@ -1,4 +1,7 @@
-/* Whose minidump it is: the PEB that threads lead to, 32 bits in 64, and words for what is missing. */
+/*
+ * Process of a minidump: the PEB found through threads, 32 bits in 64, and messages about missing
+ * parts.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
@@ -8,7 +11,7 @@ static struct dmp_range ranges[7];
 
 static const uint64_t teb_list[] = {0x123000, DMP_TEB, DMP_TEB32};
 
-/* The ranges as they are now. */
+/* Makes the file with the current contents of the ranges. */
 static void make(unsigned architecture, const uint64_t *tebs, size_t threads,
 	const struct dmp_module *modules, size_t module_count, size_t range_count)
 {
@@ -32,11 +35,11 @@ TEST(what_does_not_name_itself_is_no_teb)
 	assert_true(opened.target.peb == 0);
 	assert_int_equal(dmp_warnings("environment blocks, which lead to the heaps"), 1);
 	assert_int_equal(opened.snapshot.module_count, 2);
-	/* the first module of the file is the program, though another lies lower */
+	/* the first module of the file is the program, although another lies lower */
 	assert_string_equal(opened.target.image, DMP_IMAGE);
 }
 
-/* Above 2 GiB some writers spread bit 31 over the upper half. */
+/* Above 2 GiB some writers extend bit 31 into the upper half. */
 TEST(addresses_of_32_bits_may_be_sign_extended)
 {
 	static const struct dmp_module high[] = {
@@ -52,7 +55,7 @@ TEST(addresses_of_32_bits_may_be_sign_extended)
 	assert_true(opened.snapshot.modules[0].base == 0xf0000000);
 }
 
-/* A 64-bit thread may have an exception list, which is no 32-bit TEB. */
+/* A 64-bit thread may have an exception list, which is not a 32-bit TEB. */
 TEST(an_exception_list_makes_no_32_bits)
 {
 	size_t count = dmp_ranges_wow64(&process, ranges);
@@ -64,7 +67,7 @@ TEST(an_exception_list_makes_no_32_bits)
 	assert_true(opened.target.host_peb == 0);
 }
 
-/* wow64.dll says that it is a 32-bit process, but its own half is not in the file. */
+/* wow64.dll shows that the process is 32-bit, but its 32-bit half is not in the file. */
 TEST(a_missing_32_bit_half_is_said)
 {
 	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
@@ -79,7 +82,7 @@ TEST(a_missing_32_bit_half_is_said)
 	assert_int_equal(dmp_warnings("environment blocks, which lead to the heaps"), 1);
 }
 
-/* As Wine has it, whose 32-bit programs are 32-bit processes of Unix. */
+/* Like Wine, whose 32-bit programs are 32-bit Unix processes. */
 TEST(process_without_64_bit_half_lacks_nothing)
 {
 	dmp_ranges_wow64(&process, ranges);
@@ -99,7 +102,7 @@ TEST(process_without_64_bit_half_lacks_nothing)
 
 static unsigned char loader[0x1000];
 
-/* Adds one to the 32-bit loader's list, after that many entries. Offsets as phnt has them. */
+/* Adds entry i to the 32-bit loader's list. Offsets as in phnt. */
 static void put_entry(unsigned i, uint64_t base, const char *path)
 {
 	const size_t at = 0x100 + 0x200 * i, text = at + 0x40;
@@ -114,7 +117,7 @@ static void put_entry(unsigned i, uint64_t base, const char *path)
 		dmp_poke(loader, text + 2 * k, (unsigned char)path[k], 2);
 }
 
-/* A file by a 64-bit writer, whose list has the program and one module of the 64-bit half. */
+/* Makes a file by a 64-bit writer, whose list has the program and one module of the 64-bit half. */
 static void make_with_loader(void)
 {
 	static const struct dmp_module listed[] = {{DMP_EXE, 0x5000, 0, 7, DMP_IMAGE, NULL},
@@ -137,7 +140,7 @@ TEST(modules_that_64_bit_writer_left_out_come_from_32_bit_loader)
 		{0x170000000u, "C:\\Windows\\System32\\wow64.dll"}};
 
 	memset(loader, 0, sizeof(loader));
-	put_entry(0, DMP_EXE, "C:\\elsewhere.exe"); /* the file's own entry counts */
+	put_entry(0, DMP_EXE, "C:\\elsewhere.exe"); /* the file's own entry takes precedence */
 	put_entry(1, NTDLL, "C:\\windows\\system32\\ntdll.dll");
 	put_entry(2, TRACER, "C:\\App\\hsnap-tracer32.dll");
 	put_entry(3, NTDLL + 0x10000, "C:\\windows\\system32\\sub\\other.dll");
@@ -165,7 +168,7 @@ TEST(list_of_32_bit_loader_without_end_adds_nothing)
 	assert_int_equal(opened.snapshot.module_count, 2);
 }
 
-/* ---------------------------------------------------------------- what is missing */
+/* ---------------------------------------------------------------- missing parts */
 
 TEST(missing_memory_is_named)
 {
@@ -193,7 +196,7 @@ TEST(missing_memory_is_named)
 TEST(a_missing_peb_is_named)
 {
 	dmp_ranges_64(&process, ranges);
-	ranges[2].len = 0x120; /* one field less than all */
+	ranges[2].len = 0x120; /* one field less than required */
 	make(9, &teb_list[1], 1, dmp_program, 2, 4);
 	assert_int_equal(
 		dmp_warnings("no memory of the process environment block at 7FF500000"), 1);
@@ -206,7 +209,7 @@ TEST(modules_alone_are_something)
 	dmp_modules(dmp_program, 2, 0);
 	dmp_open();
 	assert_int_equal(opened.snapshot.module_count, 2);
-	assert_int_equal(opened.target.bits, 32); /* by where they lie */
+	assert_int_equal(opened.target.bits, 32); /* derived from their addresses */
 	assert_int_equal(dmp_warnings("names no known processor; taken for 32-bit"), 1);
 	assert_int_equal(dmp_warnings("no list of threads"), 1);
 	assert_int_equal(dmp_warnings("which Windows"), 1);

@@ -1,5 +1,7 @@
-/* The cache of names gives back what was put in, only what was asked, and stays below its bound; whatever
- * becomes of its bytes, it gives right names or none. */
+/*
+ * The cache of names returns what was added, writes only new names, and stays below its limit. With
+ * damaged bytes it returns correct names or none.
+ */
 #include "tests/unit/name_cache_scene.h"
 
 #include "core/base/hash.h"
@@ -28,8 +30,8 @@ TEST(test_modules_are_kept_apart)
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct arena arena;
 
-	arena_init(&arena); /* for what is added alone */
-	for (uint32_t i = 0; i < 300; i++) /* in no order, by turns */
+	arena_init(&arena); /* for the added names only */
+	for (uint32_t i = 0; i < 300; i++) /* unordered, alternating between modules */
 		scene_add(cache, &arena, i % 30, i * 7919 % 4096);
 	name_cache_close(cache);
 	arena_release(&arena);
@@ -41,7 +43,7 @@ TEST(test_modules_are_kept_apart)
 	name_cache_close(cache);
 }
 
-/* Puts one symbol into a chain of so many. */
+/* Adds a symbol as part of a chain of `count` symbols. */
 static void write_chain(const char *key, uint32_t rva, struct symbol symbol, size_t count)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
@@ -58,7 +60,7 @@ static void write_one(const char *key, uint32_t rva, const char *function)
 	write_chain(key, rva, (struct symbol){.function = function, .line = 1}, 1);
 }
 
-/* function "": nothing is found. */
+/* function "": expects nothing. */
 static size_t expect_one(const char *key, uint32_t rva, const char *function)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
@@ -104,7 +106,7 @@ TEST(test_keys_are_compared_whole)
 	expect_one(key, 1, "name");
 }
 
-/* Keys have paths in them, which a dump can choose. */
+/* Keys contain paths, which a dump can choose. */
 TEST(test_what_is_no_line_of_text_is_not_kept)
 {
 	static const char *const hostile[] = {"a\nb", "a\tb", "a\x1b[31m", "\x01", ""};
@@ -148,12 +150,12 @@ TEST(test_nothing_is_written_without_need)
 
 	assert_int_equal(scene_read(BYTES, 1, 1, 10, 1), 0);
 	assert_int_equal(access(scene_path, F_OK), -1);
-	assert_false(name_cache_find(NULL, "key", 1, &found)); /* nor where there is none */
+	assert_false(name_cache_find(NULL, "key", 1, &found)); /* a missing cache finds nothing */
 	name_cache_add(NULL, "key", 1, &found);
 	name_cache_close(NULL);
 }
 
-/* ---------------------------------------------------------------- the bound */
+/* ---------------------------------------------------------------- limit */
 
 #define BOUND ((size_t)64 << 10)
 
@@ -171,15 +173,16 @@ TEST(test_the_oldest_names_go)
 	for (unsigned key = 0; key < ROUNDS; key++) {
 		size_t found = scene_read(BOUND, key, key, EACH, 5);
 
-		assert_true(found == EACH || (!found && !is_kept)); /* from one on all are there */
+		/* after the first kept round all rounds are kept */
+		assert_true(found == EACH || (!found && !is_kept));
 		is_kept = found > 0;
 		kept += is_kept;
 	}
-	/* When some go a quarter does, and what one run wrote has up to 5000 bytes. */
+	/* A quarter is removed at a time, and one run's names have up to 5000 bytes. */
 	assert_true(scene_size() > BOUND / 2 && kept > 10 && kept < ROUNDS);
 }
 
-/* Part of what is too much for the bound is kept, and the bound is. */
+/* Some of the excess names are kept, within the limit. */
 TEST(test_more_names_at_once_than_fit)
 {
 	enum { COUNT = 5000 };
@@ -191,7 +194,7 @@ TEST(test_more_names_at_once_than_fit)
 	assert_true(found > 0 && found < COUNT);
 	scene_write(BOUND, 2, 0, 10, 1);
 	assert_int_equal(scene_read(BOUND, 2, 0, 10, 1), 10);
-	scene_write(100, 3, 0, 1, 1); /* a line that is too much alone */
+	scene_write(100, 3, 0, 1, 1); /* a line that alone exceeds the limit */
 	assert_true(scene_size() <= BOUND);
 	assert_int_equal(scene_read(BOUND, 3, 0, 1, 1), 0);
 }
@@ -230,7 +233,7 @@ TEST(test_the_first_line_names_the_format)
 
 enum { KEYS = 3, EACH_KEY = 4, ALL = (KEYS + 1) * EACH_KEY };
 
-/* A small file of several chunks, the last key's in two. */
+/* Writes a small file of several chunks, the last key's in two. */
 static void write_small(void)
 {
 	unlink(scene_path);
@@ -248,13 +251,13 @@ static size_t read_small(void)
 	return found;
 }
 
-/* Names that are written behind the damage are found, and no others are lost by that. */
+/* Checks that names written after the damage are found, and that the write loses no others. */
 static void check_next_write(size_t found)
 {
 	scene_write(BYTES, 7, 7, 1, 1);
 	assert_int_equal(scene_read(BYTES, 7, 7, 1, 1), 1);
 	assert_true(
-		read_small() >= found); /* a line feed that was cut is the next one's first byte */
+		read_small() >= found); /* the next chunk supplies a line feed that was cut off */
 }
 
 TEST(test_a_changed_byte_costs_one_chunk_at_most)
@@ -299,9 +302,9 @@ TEST(test_a_cut_file_keeps_what_is_before_the_cut)
 	free(bytes);
 }
 
-/* ---------------------------------------------------------------- lines that mean harm */
+/* ---------------------------------------------------------------- malicious lines */
 
-/* A cache of one chunk, of the module "key" and these lines, with the check that its writer would have put. */
+/* Writes a cache of one chunk, of the module "key" and these lines, with the correct checksum. */
 static void put_sealed(const char *lines)
 {
 	static const struct hash_key known = {{1, 2}};
@@ -319,7 +322,7 @@ static void put_sealed(const char *lines)
 	buf_release(&body);
 }
 
-/* A line about 10 is what there is to find, and the lines around it count. */
+/* Checks that only a line about 10 can be found, and that the lines around it count. */
 static void check_line(const char *line, const char *function)
 {
 	char text[9000];
@@ -337,13 +340,13 @@ TEST(test_lines_that_are_not_well_formed_do_not_count)
 		"10\tf\t0\t\t", "10\tf\t0\t\tg", "10\tf\t0\t\t-1", "10\tf\t\t\t1", "10\t\t0\t\t1",
 		" 10\tf\t0\t\t1", "10 \tf\t0\t\t1", "10\tf\t0\t\t1 ", "10xf\t0\t\t1",
 		"10\tf\t0\t\t100000000", "100000010\tf\t0\t\t1",
-		/* another module's, were it taken */ "10\tf\t10000000000000000\t\t1",
+		/* it would be another module's */ "10\tf\t10000000000000000\t\t1",
 		"10\tf\t0\t\t1\t", "10\tf\t0\t\t1\tg", "10\tf\t0\t\t1\tg\t0\t\t", "\t10\tf\t0\t\t1",
 		"key 10\tf\t0\t\t1"};
 
 	check_line("10\tf\t0\t\t1", "f");
 	check_line("10\tf\tffffffffffffffff\t=\tffffffff", "f");
-	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???"); /* harmless */
+	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???"); /* made harmless */
 	check_line("0000000000000000010\tf\t0\t\t1\tg\t0\t\t1", "f");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		check_line(wrong[i], "");
@@ -370,5 +373,5 @@ TEST(test_a_chunk_within_a_chunk_leads_nowhere)
 	put_sealed(
 		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");
 	expect_one("key", 0x8, "f");
-	expect_one("key", 0x10, "g"); /* of the chunk around it, which passed the check */
+	expect_one("key", 0x10, "g"); /* of the outer chunk, which passed the check */
 }

@@ -1,5 +1,7 @@
-/* Where the cache of names is, what is not taken for it, and what becomes of it when others write there or
- * somebody may not: every name that is found is right, and none is lost but to the bound. */
+/*
+ * The file of the cache: its place, files that are not a cache, concurrent writers, and missing
+ * permissions. Every name found is correct, and names are lost only to the limit.
+ */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <signal.h>
@@ -61,8 +63,10 @@ static unsigned mode_of(const char *path)
 	return st.st_mode & 07777;
 }
 
-/* The cache at path, with the folders that lead to it, is used and made for the user alone. made: those from the
- * first that is new on, then the file. */
+/*
+ * Checks that the cache at path is used and that its new folders are private to the user. made: the
+ * new folders, then the file.
+ */
 static void check_place(const char *path, const char *const made[3])
 {
 	use(path);
@@ -98,7 +102,7 @@ TEST(test_hsym_cache_says_where_it_is)
 	check_place(NULL, said);
 	setenv("HSYM_CACHE", "off", 1);
 	assert_null(name_cache_open(NULL, BYTES));
-	check_place(in_folder("a b//c/d"), said); /* who names a place means it */
+	check_place(in_folder("a b//c/d"), said); /* an explicit place is used as it is */
 	setenv("HSYM_CACHE", "", 1);
 	assert_null(name_cache_open(NULL, BYTES));
 }
@@ -110,7 +114,7 @@ TEST(test_without_a_home_there_is_none)
 	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", "relative", 1);
 	assert_null(name_cache_open(NULL, BYTES));
-	setenv("HOME", in_folder("nonexistent"), 1); /* that of daemons is not to be made */
+	setenv("HOME", in_folder("nonexistent"), 1); /* a daemon's home must not be created */
 	assert_null(name_cache_open(NULL, BYTES));
 }
 
@@ -120,7 +124,7 @@ TEST(test_a_home_of_someone_else_s_is_left_alone)
 	struct stat st;
 
 	if (geteuid())
-		skip(); /* only root can give a folder away */
+		skip(); /* only root can change the owner of a folder */
 	assert_int_equal(chown(dir, 12345, 12345), 0);
 	setenv("HOME", dir, 1);
 	assert_null(name_cache_open(NULL, BYTES));
@@ -138,14 +142,14 @@ TEST(test_a_file_of_someone_else_s_is_not_used)
 	assert_int_equal(chmod(scene_path, 0644), 0);
 	assert_true(is_used(scene_path));
 	if (geteuid())
-		return; /* only root can give a file away */
+		return; /* only root can change the owner of a file */
 	assert_int_equal(chown(scene_path, 12345, 12345), 0);
 	assert_false(is_used(scene_path));
 }
 
 static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
 
-/* The file is as it was. */
+/* Checks that the file is unchanged. */
 static void check_untouched(const void *bytes, size_t len)
 {
 	size_t len_after;
@@ -178,7 +182,7 @@ TEST(test_a_symbolic_link_is_not_followed)
 TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 {
 	assert_int_equal(mkfifo(scene_path, 0600), 0);
-	use(scene_path); /* and nobody waits */
+	use(scene_path); /* and it does not block */
 	assert_false(is_used(scene_path));
 	unlink(scene_path);
 	use(dir);
@@ -195,7 +199,7 @@ TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 	check_untouched(foreign, sizeof(foreign));
 }
 
-/* There it can only be a damaged one, as a power failure leaves it. */
+/* In its own folder it can only be a damaged cache, for example after a power failure. */
 TEST(test_in_its_own_folder_it_is_written_anew)
 {
 	setenv("XDG_CACHE_HOME", dir, 1);
@@ -209,7 +213,7 @@ TEST(test_in_its_own_folder_it_is_written_anew)
 	assert_int_equal(rmdir(in_folder("hsnap")), 0);
 }
 
-/* Uses the cache as somebody who is not root, whom no rights keep out. */
+/* Uses the cache as a user other than root, whom permissions do not restrict. */
 static void use_as_user(void)
 {
 	int status;
@@ -219,7 +223,7 @@ static void use_as_user(void)
 	if (!child) {
 		if (chdir(dir) || (!geteuid() && setuid(12345)))
 			_exit(1);
-		use("names"); /* he may have no right to the folders above */
+		use("names"); /* the user may lack access to the parent folders */
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -240,7 +244,7 @@ TEST(test_a_folder_that_cannot_be_written_to_is_left_as_it_is)
 	assert_false(is_used("/proc/hsnap/names"));
 }
 
-/* A file may grow to so many bytes, as on a disk that has no more. */
+/* Limits the size of files, like a full disk. */
 static void set_room(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -254,7 +258,7 @@ TEST(test_a_full_disk_costs_the_new_names_alone)
 {
 	size_t before, rest;
 
-	signal(SIGXFSZ, SIG_IGN); /* as os_start() does */
+	signal(SIGXFSZ, SIG_IGN); /* as in os_start() */
 	scene_write(BYTES, 1, 0, 10, 1);
 	before = scene_size();
 	scene_write(BYTES, 2, 0, 10, 1);
@@ -267,7 +271,7 @@ TEST(test_a_full_disk_costs_the_new_names_alone)
 		assert_int_equal(scene_size(), before);
 		assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 10);
 	}
-	for (size_t room = 0; room < 40; room++) { /* also when the file is new */
+	for (size_t room = 0; room < 40; room++) { /* 0: a new file */
 		unlink(scene_path);
 		set_room(room);
 		scene_write(BYTES, 2, 0, 10, 1);
@@ -286,7 +290,7 @@ TEST(test_a_lock_that_stays_is_given_up)
 	fd = open(scene_path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	scene_write(BYTES, 1, 10, 10, 1);
-	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 10); /* reading needs none */
+	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 10); /* reading takes no lock */
 	assert_int_equal(close(fd), 0);
 	scene_write(BYTES, 1, 10, 10, 1);
 	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 20);
@@ -300,7 +304,7 @@ enum { WRITERS = 8, READERS = 2, ROUNDS = 25, EACH = 10, KEYS = 3 };
 
 static pid_t children[WRITERS + READERS];
 
-/* In a child an assertion that fails ends it. */
+/* Forks; a failed assertion ends the child. */
 static bool is_child(size_t number)
 {
 	children[number] = fork();
@@ -315,8 +319,10 @@ static uint32_t first_of(size_t writer, size_t round)
 	return (uint32_t)(writer * 100000 + round * EACH * 2);
 }
 
-/* Several write, until it is kept, as another program may have the lock for too long; others read. What is
- * asserted is in scene_find(): what there is, is right. */
+/*
+ * Several processes write until their names are kept, because another process may hold the lock for
+ * too long; others read. scene_find() asserts that every found name is correct.
+ */
 static void run(size_t limit)
 {
 	for (size_t i = 0; i < WRITERS + READERS; i++) {
@@ -345,7 +351,7 @@ static void run(size_t limit)
 	}
 }
 
-/* How many of the names of all writers are there. */
+/* Returns the number of names of all writers that are found. */
 static size_t count_written(size_t limit)
 {
 	size_t found = 0;

@@ -1,14 +1,14 @@
-/*
- * For tests of what is shown: names as if they had been found, which no file here has.
- */
+/* Names set as if they had been resolved, which no file here contains. */
 #ifndef TESTS_UNIT_TEST_NAMING_H
 #define TESTS_UNIT_TEST_NAMING_H
 
 #include "diff/match/locations.h"
 #include "diff/query/naming.h"
 
-/* Gives a frame of a row a name, and with it every other frame of the same place. The row was asked
- * for by naming_find(). */
+/*
+ * Names a frame of a row, and every other frame of the same place. naming_find() must have
+ * requested the row.
+ */
 static inline void name_frame(
 	const struct naming *naming, size_t row, size_t frame, struct symbols found)
 {

@@ -1,5 +1,7 @@
-/* The walker of NT heaps' back end, on small made heaps: each rule, for each layout; and what of a block the program
- * got. */
+/*
+ * The walker of NT heaps' back end, on small made heaps: each rule for each layout, and the
+ * program's part of a block.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made.h"
@@ -7,7 +9,7 @@
 #include "snapshot/heap/page_layout.h"
 #include "snapshot/target/peb_layout.h"
 
-/* A heap of 4 pages of 16, with a few blocks. */
+/* Makes a heap of 4 committed pages of 16, with a few blocks. */
 static void make_plain(void)
 {
 	made_heap(0x4000, 0x10000);
@@ -15,10 +17,10 @@ static void make_plain(void)
 	made_busy(0x30, 0x10);
 	made_block(0x100, 0, 0);
 	made_busy(0x2000, 0x17);
-	made_busy(0x20, 0x20); /* nothing was asked for */
+	made_busy(0x20, 0x20); /* 0 requested bytes */
 }
 
-/* ---------------------------------------------------------------- sound heaps */
+/* ---------------------------------------------------------------- valid heaps */
 
 /* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
 MADE_TIMES(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt, X64, 3)
@@ -85,7 +87,7 @@ MADE_TEST(a_hole_that_grew_is_in_doubt, ALL)
 	made_assert_blocks();
 }
 
-/* Blocks before the first or behind the last are seen by nobody. */
+/* Blocks before the first or after the last cannot be found. */
 MADE_TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt, ALL)
 {
 	const struct made_nt_shape *c = made.shape;
@@ -170,7 +172,7 @@ MADE_TIMES(a_large_block_that_cannot_be_is_counted_and_left_out, X64, 5)
 	made_put_ptr(0x2000000 + made.shape->big_commit, wrong[i].commit);
 	made_put_ptr(0x2000000 + made.shape->big_reserve, wrong[i].reserve);
 	if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
-		/* As much of it as there is. */
+		/* Expect its readable part. */
 		made_expect(0x2000040, 0x1000 - 0x50, 0x50, 0);
 	made_walk_and_assert(1, NULL);
 	assert_int_equal(made.walk.broken_addr, 0x2000000);
@@ -221,7 +223,7 @@ MADE_TEST(a_lying_build_number_does_not_outweigh_the_signatures, WIN7_X86)
 	assert_string_equal(made.walk.heaps[0].layout, made.kind->name);
 }
 
-/* Each of what tells a layout may be damaged: the others do, and it is said. */
+/* One of the layout's characteristics is damaged: the others decide, and a doubt is reported. */
 MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 {
 	make_plain();
@@ -240,8 +242,10 @@ MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 					  NULL);
 }
 
-/* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. A build that
- * says otherwise does not count; some rows have one size. */
+/*
+ * A file may have only the first 180h bytes of a heap; then the front end gives no evidence. A
+ * contradicting build is ignored; some rows have equal sizes.
+ */
 MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
 {
 	const struct nt_layout *found;
@@ -272,10 +276,10 @@ MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 
 /* ---------------------------------------------------------------- all heaps of a process */
 
-#define ROOT 0x10000000u /* a page heap's, and its handle */
+#define ROOT 0x10000000u /* a page heap's root, which is its handle */
 #define HOST_PEB 0x7f0000u
 
-/* A PEB with a process heap only. */
+/* Writes a PEB with a process heap only. */
 static void put_peb(uint64_t at, unsigned bits, uint64_t first_heap)
 {
 	const struct peb_layout *peb = peb_layout(bits);
@@ -313,7 +317,7 @@ MADE_TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it, X
 	made_assert_blocks();
 }
 
-/* Walks a process whose PEB names a heap of an unknown kind only. */
+/* Walks a process whose PEB names only a heap of an unknown kind. */
 static void walk_unlisted(const struct heap_hints *hints)
 {
 	struct err err;
@@ -361,7 +365,7 @@ MADE_TEST(heap_that_the_tracer_saw_is_walked_whatever_lists_it, ALL)
 	made_assert_blocks();
 }
 
-/* The heap with a lock that a thread has or not. */
+/* Makes the heap with a lock, owned by a thread unless owner is 0. */
 static void make_locked(uint64_t owner)
 {
 	uint64_t lock = MADE_HEAP + 0xf00;
@@ -371,7 +375,7 @@ static void make_locked(uint64_t owner)
 	made_put_ptr(lock + (made.kind->bits == 64 ? 0x10 : 0xc), owner);
 }
 
-/* The heap is one of the 64-bit part of a 32-bit process. */
+/* The heap is in the 64-bit part of a 32-bit process. */
 MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 {
 	make_locked(0x10ull * i);
@@ -383,7 +387,7 @@ MADE_TIMES(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy, X64, 2)
 	assert_int_equal(heaps_are_busy(&fake.target), i);
 }
 
-/* ---------------------------------------------------------------- what is unused in a block */
+/* ---------------------------------------------------------------- unused bytes of a block */
 
 /* On x64 a block's last 8 bytes are the first of the next header. */
 MADE_TEST(a_long_number_may_be_in_the_next_headers_first_bytes, X64)
@@ -427,7 +431,7 @@ MADE_TIMES(an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept
 
 /* ---------------------------------------------------------------- prefixes */
 
-/* A block with a prefix, whose header says what it says. */
+/* Adds a block with a prefix; the header contains `unused`. */
 static uint64_t put_prefixed(uint64_t size_bytes, uint8_t unused, uint16_t length, uint64_t record)
 {
 	uint64_t entry = made_block(size_bytes, NT_BLOCK_BUSY, unused);
@@ -450,7 +454,7 @@ MADE_TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so, X64)
 	made_heap(0x2000, 0x2000);
 	entry = put_prefixed(0x60, NT_UNUSED_EXTENDED, 0x30, 0x1000);
 	expect_prefixed(entry, 0x60, 0x30, 0x1000);
-	/* Leftovers in a process without the database are the program's bytes. */
+	/* Without the database leftovers are the program's bytes. */
 	entry = put_prefixed(0x60, 0x10, 0x30, 0x2000);
 	made_expect(entry + 16, 0x50, 0x10, 0);
 	made_rest(0x2000);
@@ -479,7 +483,7 @@ MADE_TIMES(a_prefix_of_impossible_lengths_is_none, X64, 4)
 
 /* ---------------------------------------------------------------- light page heap */
 
-/* What a page heap writes before the bytes of a live block of bytes. */
+/* Writes a page heap's header before the contents of a live block. */
 static void put_page_block(uint64_t at, uint64_t bytes, uint32_t start)
 {
 	const struct page_layout *page = page_layout(made.kind->bits);
@@ -502,8 +506,11 @@ MADE_TEST(a_block_of_a_light_page_heap_begins_behind_its_information, ALL)
 	user = made_block(0x100, NT_BLOCK_BUSY, 12) + made.shape->unit;
 	put_page_block(user, 0x51, PAGE_START_LIGHT);
 	made_expect(user + info_bytes, 0x51, 0x100 - 0x51, 0x765430);
-	made_busy(0x80, 9); /* Windows' own: as any block */
-	/* No such block: it says to be larger than what it lies in, or is of a full page heap. */
+	made_busy(0x80, 9); /* Windows' own: a normal block */
+	/*
+	 * Not such a block: it claims to be larger than its container, or belongs to a full page
+	 * heap.
+	 */
 	user = made_busy(0x100, 12) + made.shape->unit;
 	put_page_block(user, 0x100 - 12 - info_bytes + 1, PAGE_START_LIGHT);
 	user = made_busy(0x100, 12) + made.shape->unit;

@@ -1,4 +1,6 @@
-/* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
+/*
+ * Real memory of Windows 7: part of a heap, with the chain of blocks that was read from it by hand.
+ */
 #include "tests/unit/data.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -16,7 +18,7 @@ struct real {
 	struct nt_walk nt;
 };
 
-/* What the minidump, which has no full memory, holds of its process; skips the test if it is missing. */
+/* Opens the minidump, which has no full memory; skips the test if it is missing. */
 static struct real *real_new(unsigned bits)
 {
 	const char *file = data_file(FRAGMENT ".dmp");
@@ -46,7 +48,7 @@ static void real_free(struct real *real)
 	free(real);
 }
 
-/* The hexadecimal number behind name in line. */
+/* Parses the hexadecimal number after name in line. */
 static bool number_after(const char *line, const char *name, uint64_t *value)
 {
 	const char *at = strstr(line, name);
@@ -56,12 +58,12 @@ static bool number_after(const char *line, const char *name, uint64_t *value)
 	return at != NULL;
 }
 
-/* What one line says of a block. */
+/* A block in one line. */
 struct line {
 	uint64_t addr, requested_bytes, overhead_bytes;
 };
 
-/* One line of the chain: true. */
+/* Reads one line of the chain; returns false at the end. */
 static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *block)
 {
 	char line[512];
@@ -78,7 +80,7 @@ static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *
 	return false;
 }
 
-/* Every block of the chain is among those from first on, in this order. How many there are. */
+/* Asserts that the blocks of the chain are consecutive blocks of the walk; returns their number. */
 static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
 	FILE *file = fopen(data_file(FRAGMENT ".walk.txt"), "r");
@@ -123,7 +125,7 @@ TEST(a_real_chain_of_windows_7_decodes_to_what_it_is)
 	real_free(real);
 }
 
-/* The heap's own head is there, the first blocks are not, and most of its list's memory is not. */
+/* The file has the heap's own header, but neither the first blocks nor most memory of its list. */
 TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
 {
 	struct real *real = real_new(32);
@@ -132,8 +134,10 @@ TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
 	assert_true(real->walk.missing_count > 0);
 	assert_chain(&real->walk, &from, &end);
-	/* Its first block and its end are where they should be; its uncommitted range is described in
-	 * a page that the file does not have. */
+	/*
+	 * Its first block and its end are at the right places; the page that describes its
+	 * uncommitted range is not in the file.
+	 */
 	assert_int_equal(real->walk.broken_count, 0);
 	assert_int_equal(real->walk.doubt_count, 0);
 	assert_int_equal(real->walk.heaps[0].reserved_bytes, 0x100000);

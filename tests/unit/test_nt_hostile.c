@@ -1,11 +1,11 @@
-/* Damaged NT heaps: whatever a process or a file says, the walk ends, and says what it could not do. */
+/* Damaged NT heaps: the walk always ends, and reports the parts that it could not read. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made.h"
 
-static uint64_t entries[8]; /* the blocks of make_plain() */
+static uint64_t entries[8]; /* blocks of make_plain() */
 
-/* A heap of one committed part with 8 blocks, which are expected. */
+/* Makes a heap of one committed part with 8 expected blocks. */
 static void make_plain(void)
 {
 	made_heap(0x4000, 0x10000);
@@ -46,7 +46,7 @@ MADE_TEST(a_block_that_does_not_know_the_one_before_is_counted_and_found, X64)
 	made_walk_and_assert(1, "block that does not follow the one before");
 }
 
-/* Bytes of the program's that look like one header, in a block whose own header is damaged. */
+/* The program's bytes look like one header, in a block whose own header is damaged. */
 MADE_TEST(what_looks_like_a_header_is_no_block_unless_the_next_agrees, X64)
 {
 	make_plain();
@@ -56,7 +56,7 @@ MADE_TEST(what_looks_like_a_header_is_no_block_unless_the_next_agrees, X64)
 	made_walk_and_assert(1, "block whose checksum is wrong");
 }
 
-/* ---------------------------------------------------------------- what is not committed */
+/* ---------------------------------------------------------------- uncommitted ranges */
 
 MADE_TIMES(a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it, X64, 2)
 {
@@ -145,7 +145,7 @@ MADE_TEST(no_memory_is_walked_as_a_part_of_two_segments, X64)
 	const struct made_nt_shape *c = made.shape;
 
 	make_plain();
-	/* A segment in the free block at the end, with the heap's last blocks for its own. */
+	/* A segment in the last free block that claims the heap's last blocks. */
 	fake_put(inner + c->segment_signature, NT_HEAP_SIGNATURE, 4);
 	made_put_ptr(inner + c->segment_heap, MADE_HEAP);
 	made_put_ptr(inner + c->segment_base, inner);

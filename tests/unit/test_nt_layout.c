@@ -1,11 +1,14 @@
-/* Every row of the NT heap's tables against listings of public symbols, as far as those go. */
+/*
+ * Every row of the NT heap's tables, compared with listings of public symbols where these have the
+ * field.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt/nt.h"
 
-/* Which listings are of builds that a row stands for. */
+/* Listings of the builds of each row. */
 static const struct listed {
 	const char *row, *listing;
 } listed[] = {
@@ -41,7 +44,7 @@ struct field {
 	long offset;
 };
 
-/* Fails when a listing that knows the structure has the field elsewhere. True: it knows it. */
+/* Fails if a listing of the structure has the field elsewhere. Returns true if it has the field. */
 static bool is_as_listed(const char *listing, const struct field *field)
 {
 	if (listing_find(listing, field->structure, field->name) == LISTING_NONE &&
@@ -51,7 +54,7 @@ static bool is_as_listed(const char *listing, const struct field *field)
 	return true;
 }
 
-/* How many of the fields the listing knows. */
+/* Returns the number of fields that the listing has. */
 static size_t hold_against(const char *listing, const struct field *fields, size_t count)
 {
 	size_t known = 0;
@@ -159,7 +162,7 @@ TEST(header_fields_lie_where_the_symbols_say)
 			{"_HEAP_ENTRY", "PreviousSize", at + NT_ENTRY_PREVIOUS / 8},
 			{"_HEAP_ENTRY", "SegmentOffset", at + NT_ENTRY_SEGMENT / 8},
 			{"_HEAP_ENTRY", "UnusedBytes", at + NT_ENTRY_UNUSED / 8},
-			/* the extended one: 1, 0, number, 2, 5 */
+			/* the extended header: 1, 0, number, 2, 5 */
 			{"_HEAP_ENTRY", "FunctionIndex", at},
 			{"_HEAP_ENTRY", "ContextValue", at + 2},
 			{"_HEAP_ENTRY", "UnusedBytesLength", at + NT_EXTENDED_UNUSED / 8},
@@ -167,7 +170,7 @@ TEST(header_fields_lie_where_the_symbols_say)
 			{"_HEAP_ENTRY", "ExtendedBlockSignature", at + 7},
 		};
 
-		/* Listings by the kernel's symbols leave members of nested structures out. */
+		/* Listings from the kernel's symbols omit members of nested structures. */
 		if (listing_find(listed[i].listing, "_HEAP_ENTRY", "Size") == LISTING_NONE)
 			continue;
 		assert_true(hold_against(listed[i].listing, fields,
@@ -209,6 +212,6 @@ TEST(lfh_fields_lie_where_the_symbols_say)
 		if (l->data_bitmap_count)
 			assert_int_equal(l->data_bitmap_bytes, l->data_bitmap_count + pointer);
 	}
-	/* Of Windows 7, both, and of 10 x64. */
+	/* Windows 7, both, and 10 x64. */
 	assert_true(known >= 20);
 }

@@ -1,9 +1,9 @@
-/* The low fragmentation heap: its containers, their key, and both ways to them. */
+/* The low fragmentation heap: its containers, their key, and both ways of finding them. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made_lfh.h"
 
-/* ---------------------------------------------------------------- sound */
+/* ---------------------------------------------------------------- valid heaps */
 
 MADE_TEST(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot, X64)
 {
@@ -28,13 +28,13 @@ MADE_TEST(without_a_bitmap_the_headers_say_what_is_busy, WIN7_X64)
 	c = made_container(0x40, 20);
 	entry = made_lfh_busy(&c, 3, 0x89);
 	made_expect(entry + 16, 0x40 - 9, 9, 0);
-	entry = made_lfh_busy(&c, 4, 0x09); /* no block of an LFH */
+	entry = made_lfh_busy(&c, 4, 0x09); /* not an LFH block */
 	made_rest(MADE_LFH_BYTES);
 	made_walk_and_assert(1, "LFH block without its mark");
 	assert_int_equal(made.walk.broken_addr, entry);
 }
 
-/* No fact says that flag 8 is always there. */
+/* No source states that flag 8 is always set. */
 MADE_TEST(a_container_is_one_without_its_flag_when_a_zone_lists_it, ALL)
 {
 	struct made_container c;
@@ -53,9 +53,9 @@ MADE_TEST(a_container_is_one_without_its_flag_when_a_zone_lists_it, ALL)
 	made_walk_and_assert(0, NULL);
 }
 
-/* ---------------------------------------------------------------- both ways */
+/* ---------------------------------------------------------------- zones and back end */
 
-/* Forgets the blocks that are expected between two addresses. */
+/* Removes the expected blocks between two addresses. */
 static void forget_blocks(uint64_t addr, uint64_t end)
 {
 	size_t kept = 0;
@@ -84,7 +84,7 @@ MADE_TEST(a_zone_may_lie_outside_of_the_heap, X64)
 
 	made_lfh_plain();
 	first = lfh.zone + lfh.layout->zone_first;
-	/* The subsegments move there. */
+	/* Place further subsegments there. */
 	fake_map(away, 0x2000);
 	made_list_add(lfh.addr + lfh.layout->zones, away);
 	fake_put(away + lfh.layout->zone_end, 12, 4);
@@ -115,7 +115,7 @@ MADE_TEST(a_zone_outside_of_the_heap_ends_where_memory_does, X64)
 MADE_TEST(a_container_that_no_zone_lists_is_counted_and_found, X64 | WIN7_X64)
 {
 	made_lfh_plain();
-	/* The last subsegment is behind the zone's end. */
+	/* The last subsegment is after the zone's end. */
 	lfh.next_subsegment -= lfh.layout->subsegment_bytes;
 	made_zone_end();
 	made_walk_and_assert(1, "LFH container that no zone lists");
@@ -126,7 +126,7 @@ MADE_TEST(a_container_that_only_zones_have_is_counted_and_not_taken_twice, X64)
 	uint64_t entry = MADE_HEAP + 0x2c0;
 
 	made_lfh_plain();
-	/* In the middle of a block of the program's. */
+	/* Inside a block of the program's. */
 	made_subsegment(entry + 0x20, 0x20, 1);
 	made_walk_and_assert(1, "LFH container that the back end does not have");
 }
@@ -154,7 +154,7 @@ MADE_TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it
 {
 	made_lfh_plain();
 	made_put_ptr(lfh.addr + lfh.layout->heap, MADE_HEAP + 0x10000);
-	/* What the front end itself lies in cannot be told from the program's then. */
+	/* The front end's own chunks cannot be distinguished from the program's blocks then. */
 	made_expect(lfh.addr, 0x100 - 8, 8, 0);
 	made_expect(lfh.zone,
 		(lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->subsegment_bytes + 0x2f) /
@@ -196,9 +196,9 @@ MADE_TEST(a_zone_that_reaches_into_the_next_is_cut_and_counted, X64)
 	assert_int_equal(made.walk.broken_addr, lfh.zone);
 }
 
-/* ---------------------------------------------------------------- two things said of one */
+/* ---------------------------------------------------------------- contradictions */
 
-/* Its room, by itself, is more than the block that it is in. */
+/* Its room by itself exceeds its block. */
 MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 {
 	struct made_container c;
@@ -212,7 +212,10 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	made_assert_doubt(1, "LFH container of another size than its block");
 }
 
-/* Of 224 blocks the bitmap has 7 words of 32: there is room for one more, but not with an eighth word. */
+/*
+ * For 224 blocks the bitmap has 7 words of 32: one more block would fit, but not with an eighth
+ * word.
+ */
 MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X64 | X86, 2)
 {
 	made_lfh();
@@ -222,7 +225,9 @@ MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X
 	made_assert_doubt(i, i ? "LFH container with room for another number of blocks" : NULL);
 }
 
-/* Its subsegment lost it; it is empty and kept for later only when no block in it is in use. */
+/*
+ * Its subsegment does not refer to it; it is an empty reserve only if none of its blocks is in use.
+ */
 MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 {
 	struct made_container c;
@@ -257,7 +262,10 @@ MADE_TIMES(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap, WIN7
 
 /* ---------------------------------------------------------------- the key */
 
-/* The headers alone have the key of a heap whose _LFH_HEAP a file does not have; where that lies is known. */
+/*
+ * Only the headers reveal the key of a heap whose _LFH_HEAP is not in the file; its address is
+ * known.
+ */
 MADE_TEST(a_front_end_that_is_not_there_costs_no_block, X64 | X86)
 {
 	uint64_t seed = 3;
@@ -347,7 +355,7 @@ MADE_TIMES(the_key_is_found_whatever_it_is, X64 | X86, 100)
 
 MADE_TIMES(impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks, WIN8_X64, 8)
 {
-	/* first | stride << 16: the first container's are 0x40 and 0x20 */
+	/* first | stride << 16: the first container has 0x40 and 0x20 */
 	static const uint32_t wrong[8] = {
 		0, 0x200030, 0x200044, 0x201008, 0x20fff0, 0x100040, 0x400040, 0xffffffff};
 	uint64_t container = made_lfh_plain();

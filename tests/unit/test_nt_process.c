@@ -1,4 +1,4 @@
-/* What the process environment block says, and lists of Windows, followed without trust. */
+/* The process environment block and Windows' lists, parsed without trust. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -9,7 +9,7 @@
 #define LIST 0x500000u
 #define HEAP_0 0x610000u
 
-/* What is looked at. */
+/* Process under test. */
 static struct seen {
 	struct memory memory;
 	struct nt_process process;
@@ -25,7 +25,7 @@ static int seen_close(void **state)
 	return 0;
 }
 
-/* Instead of what is open; the last of a test is closed behind it. */
+/* Replaces the open process; the last one is closed after the test. */
 static void seen_open(unsigned bits)
 {
 	seen_close(NULL);
@@ -44,7 +44,9 @@ static void put(uint16_t field, uint64_t value, size_t len)
 	fake_put(FAKE_PEB + field, value, len);
 }
 
-/* A PEB with so many heaps in its list; addresses are the caller's. Offsets as phnt has them. */
+/*
+ * Writes a PEB with `count` heaps in its list; the caller writes the addresses. Offsets as in phnt.
+ */
 static void put_peb(uint64_t first, uint32_t count)
 {
 	unsigned pointer = fake.target.bits / 8;
@@ -78,7 +80,7 @@ static int read_peb(void)
 #define NAMES 0x541000u
 #define ENTRIES 3
 
-/* Offsets as phnt has them, for 32 and for 64 bits. */
+/* Selects the offset for 32 or 64 bits, as in phnt. */
 static uint64_t by_bits(uint64_t narrow, uint64_t wide)
 {
 	return fake.target.bits == 64 ? wide : narrow;
@@ -99,7 +101,7 @@ static void put_ptr(uint64_t addr, uint64_t value)
 	fake_put(addr, value, fake.target.bits / 8);
 }
 
-/* Modules a.dll, b.dll and so on, one behind the other. */
+/* Writes the modules a.dll, b.dll and so on in order. */
 static void put_modules(void)
 {
 	fake_map(LOADER, 0x1000);
@@ -120,7 +122,7 @@ static void put_modules(void)
 	}
 }
 
-/* What is read, as "a.dll 10000000 1000 ..."; empty when there is no list. */
+/* Compares the parsed modules with text such as "a.dll 10000000 1000 ..."; empty without a list. */
 static void assert_modules(const char *expected)
 {
 	struct snapshot snapshot;
@@ -148,9 +150,9 @@ TEST(modules_are_those_of_the_loader_s_list)
 		seen_open(bits);
 		put_modules();
 		assert_modules("a.dll 10000000 1000 b.dll 20000000 2000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000); /* no path is there */
+		put_ptr(module_entry(1) + by_bits(0x28, 0x50), 0x666000); /* the path is unmapped */
 		assert_modules("a.dll 10000000 1000 ?20000000 20000000 2000 c.dll 30000000 3000");
-		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* nor a base */
+		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0); /* and the base is 0 */
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
 		put_ptr(module_entry(1) + by_bits(0x18, 0x30), 0x10000000);
 		assert_modules("a.dll 10000000 1000 c.dll 30000000 3000");
@@ -182,7 +184,7 @@ TEST(a_list_of_modules_without_an_end_is_none)
 #define PARAMETERS 0x520000u
 #define COMMAND_LINE 0x530000u
 
-/* Offsets as phnt has them. */
+/* Offsets as in phnt. */
 static void put_command_line(uint64_t buffer, uint16_t len)
 {
 	bool is_64 = fake.target.bits == 64;
@@ -219,7 +221,7 @@ TEST(a_command_line_is_read_as_far_as_it_goes_and_is_there)
 		assert_command_line("a");
 		put_command_line(0, 0);
 		assert_command_line("");
-		put_command_line(COMMAND_LINE, 0xffff); /* not all of it is there */
+		put_command_line(COMMAND_LINE, 0xffff); /* its end is unmapped */
 		assert_command_line(NULL);
 		put_command_line(0x7000000, 4);
 		assert_command_line(NULL);
@@ -242,7 +244,7 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 		put_heap(2, 0);
 		put_heap(3, 0x720000);
 		put_heap(4, 0x7640000);
-		put_heap(5, 0x7777000); /* not counted */
+		put_heap(5, 0x7777000); /* beyond the count */
 		assert_int_equal(read_peb(), 0);
 		assert_int_equal(seen->process.heap_count, 4);
 		assert_memory_equal(seen->process.heaps, want, sizeof(want));
@@ -256,11 +258,11 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 	}
 }
 
-/* Where one is there again, another is lost. */
+/* A duplicate replaces another heap, which is lost. */
 TEST(heap_listed_twice_is_a_fault)
 {
 	static const uint64_t lists[][3] = {
-		{HEAP_0, 0x720000, 0x9000000}, /* sound */
+		{HEAP_0, 0x720000, 0x9000000}, /* valid */
 		{HEAP_0, 0x720000, 0x720000},
 		{HEAP_0, 0x720000, HEAP_0},
 	};
@@ -325,7 +327,7 @@ TEST(a_process_without_a_heap_or_a_readable_peb_is_an_error)
 	assert_int_equal(read_peb(), -ERR_TARGET);
 	fake.is_dead = true;
 	assert_int_equal(read_peb(), -ERR_GONE);
-	assert_int_equal(seen->process.bits, 5); /* untouched */
+	assert_int_equal(seen->process.bits, 5); /* unchanged */
 }
 
 /* ---------------------------------------------------------------- lists */
@@ -335,7 +337,7 @@ static struct links {
 	struct nt_walk nt;
 	uint64_t found[64];
 	size_t count;
-	int rc; /* what the third link is answered with */
+	int rc; /* result for the third link */
 } links;
 
 static int keep(void *ctx, uint64_t link)
@@ -346,7 +348,7 @@ static int keep(void *ctx, uint64_t link)
 	return links.count == 3 ? links.rc : 0;
 }
 
-/* Links n addresses to a list whose head is the first of them. */
+/* Links n addresses to a list whose head is the first. */
 static void put_list(const uint64_t *addrs, size_t n, bool is_coded)
 {
 	unsigned pointer = fake.target.bits / 8;
@@ -395,7 +397,10 @@ TEST(what_each_returns_ends_the_list)
 	assert_int_equal(links.count, 3);
 }
 
-/* Every link leads everywhere once; none but those before it is called, and it is said. */
+/*
+ * Redirects each link to each element: every element is visited at most once, and the fault is
+ * reported.
+ */
 TEST(no_list_leads_round)
 {
 	for (size_t from = 0; from < 6; from++) {

@@ -1,6 +1,6 @@
 /*
- * The ring of heaps of Windows 11 24H2. Addresses of the 32-bit process are those of a real one of build 26200, and offsets
- * are those of its dump and of ntdll's public symbols.
+ * The ring of heaps of Windows 11 24H2. Addresses of the 32-bit process are from a real process of
+ * build 26200, and offsets from its dump and ntdll's public symbols.
  */
 #include "tests/unit/t.h"
 
@@ -48,7 +48,10 @@ static void put_link(uint64_t from, uint64_t to)
 	put_ptr(to + fake.target.bits / 8, from);
 }
 
-/* Where a heap names its entry: _HEAP.UserContext, or _SEGMENT_HEAP.UserContext. */
+/*
+ * Returns the address of a heap's pointer to its entry: _HEAP.UserContext or
+ * _SEGMENT_HEAP.UserContext.
+ */
 static uint64_t context_of(unsigned i, bool is_segment)
 {
 	return ring.heaps[i] + (is_segment ? 0x38 : is_64() ? 0x188 : 0xdc);
@@ -70,7 +73,7 @@ static void read_process(void)
 		0);
 }
 
-/* A process of build 26200 with three heaps, of which the PEB lists one. */
+/* Opens a process of build 26200 with three heaps, one of which is in the PEB's list. */
 static void ring_open(unsigned bits)
 {
 	static const uint64_t heaps[][HEAPS] = {
@@ -122,7 +125,7 @@ TEST(heaps_of_the_ring_follow_the_process_heap)
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		ring_open(bits);
 		assert_heaps(3, NULL);
-		/* A heap that the PEB lists as well is listed once. */
+		/* A heap that is also in the PEB's list is listed once. */
 		fake_put(FAKE_PEB + (is_64() ? 0xe8 : 0x88), 2, 4);
 		put_ptr(ring.head + 0x100 + bits / 8, ring.heaps[1]);
 		assert_heaps(3, NULL);
@@ -175,7 +178,7 @@ TEST(broken_ring_keeps_the_heaps_before_and_is_a_fault)
 		assert_heaps(2, "unreadable ring of heaps");
 		assert_int_equal(ring.process.list_fault_addr, 0x66660000);
 		ring_open(bits);
-		put_ptr(ring.entries[2], ring.entries[1]); /* leads round */
+		put_ptr(ring.entries[2], ring.entries[1]); /* a loop */
 		assert_heaps(3, "broken ring of heaps");
 		ring_open(bits);
 		put_ptr(ring.entries[1], ring.entries[1]);
@@ -196,7 +199,7 @@ TEST(heap_that_does_not_name_its_descriptor_is_a_fault)
 	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 	assert_int_equal(ring.process.list_fault_addr, ring.entries[2]);
 	ring_open(64);
-	fake_unmap(ring.heaps[2]); /* destroyed, and still on the ring */
+	fake_unmap(ring.heaps[2]); /* destroyed, but still on the ring */
 	assert_heaps(2, "entry of the ring of heaps whose heap does not point back to it");
 }
 

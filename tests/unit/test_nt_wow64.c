@@ -1,5 +1,7 @@
-/* The environment blocks of 32-bit processes on 64-bit systems, as five systems lay them out. Addresses and answers are
- * those that were measured under Wine; those of Windows are made up, far apart from each other. */
+/*
+ * The environment blocks of 32-bit processes on 64-bit systems, in the layouts of five systems.
+ * Addresses and answers of Wine were measured; those of Windows are invented and far apart.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -35,14 +37,14 @@ static int close_all(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, close_all
 
-/* Offsets as phnt has them. */
+/* Offsets as in phnt. */
 static void make(const struct column *column)
 {
 	fake_release();
 	fake = (struct fake){.target = fake.target};
 	fake_init();
 	fake.target.is_wine = column->is_wine;
-	if (!fake_range_at(column->peb)) /* one has that of every fake process */
+	if (!fake_range_at(column->peb)) /* one column uses the PEB of every fake process */
 		fake_map(column->peb, 0x1000);
 	fake_put(column->peb + 0x10, PROGRAM, 8);
 	fake_put(column->peb + 0x18, column->has_host ? LOADER : 0, 8);
@@ -58,7 +60,7 @@ static void make(const struct column *column)
 	fake_put(column->guest_peb + 8, PROGRAM, 4);
 }
 
-/* The PEB that a thread leads to, or 0. */
+/* Returns the PEB found through the thread, or 0. */
 static uint64_t by_thread(const struct column *column)
 {
 	uint64_t peb = 0;
@@ -100,7 +102,10 @@ TEST(what_does_not_name_itself_is_not_a_32_bit_teb)
 	}
 }
 
-/* A process whose threads cannot be opened: by the system's answer, or where Wine places it. */
+/*
+ * A process whose threads cannot be opened: the PEBs come from the system's answer, or from Wine's
+ * convention.
+ */
 TEST(without_thread_both_pebs_must_name_one_program)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -138,7 +143,7 @@ TEST(a_64_bit_half_is_there_if_its_loader_is)
 		assert_int_equal(nt_host_peb(&fake.target, columns[i].peb),
 			columns[i].has_host ? columns[i].peb : 0);
 		fake_unmap(columns[i].peb);
-		/* Unreadable is not absent: its reader reports the error. */
+		/* Unreadable does not mean absent: a later read reports the error. */
 		assert_int_equal(nt_host_peb(&fake.target, columns[i].peb), columns[i].peb);
 	}
 }

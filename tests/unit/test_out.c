@@ -1,4 +1,4 @@
-/* core/out: output is there completely or not at all. */
+/* core/out: output is written completely or not at all. */
 #include "tests/unit/test_out.h"
 
 #include <inttypes.h>
@@ -83,7 +83,7 @@ TEST(an_interrupt_leaves_nothing)
 {
 	struct out out;
 
-	out_interrupted(); /* nothing is open: nothing happens */
+	out_interrupted(); /* no effect without an open output */
 	assert_int_equal(out_open(&out, path, NULL), 0);
 	out_text(&out, "new");
 	assert_int_equal(count_files(), 1);
@@ -136,7 +136,7 @@ TEST(a_folder_is_no_file)
 	assert_int_equal(out_commit(&out, &err), -ERR_CREATE);
 	assert_string_equal(err.place, sub);
 	assert_int_equal(count_files(), 1);
-	assert_int_equal(rmdir(sub), 0); /* it is still there, and empty */
+	assert_int_equal(rmdir(sub), 0); /* still present and empty */
 }
 
 TEST(devices_are_written_to_straight)

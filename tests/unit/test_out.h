@@ -1,6 +1,4 @@
-/*
- * A folder for each test of core/out, and the file in it that most of them write.
- */
+/* A folder for each test of core/out, and its usual output file. */
 #ifndef TESTS_UNIT_TEST_OUT_H
 #define TESTS_UNIT_TEST_OUT_H
 
@@ -34,7 +32,7 @@ static inline int remove_folder(void **state)
 {
 	(void)state;
 	unlink(path);
-	return rmdir(dir); /* fails when something was left */
+	return rmdir(dir); /* fails if a file was left */
 }
 
 static inline void spew(const char *text)

@@ -1,4 +1,4 @@
-/* core/out: output of any length, packed or not, and output that takes nobody's place. */
+/* core/out: output of any length, compressed or not, and output that never replaces a file. */
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "core/io/out.h"
 
-/* Whether file systems have hard links: libc's link(), or as FAT answers. */
+/* Simulates a file system without hard links, such as FAT. */
 static bool has_no_links;
 
 int link(const char *from, const char *to)
@@ -19,7 +19,7 @@ int link(const char *from, const char *to)
 	return -1;
 }
 
-/* len bytes that pack well, or hardly at all. */
+/* Returns len bytes that compress well, or hardly at all. */
 static char *made_bytes(size_t len, bool is_noise)
 {
 	char *bytes = malloc(len);
@@ -35,7 +35,7 @@ static char *made_bytes(size_t len, bool is_noise)
 	return bytes;
 }
 
-/* In pieces of many sizes, so that buffer ends fall everywhere. */
+/* Writes in pieces of many sizes, so that buffers end at any place. */
 static void write_and_compare(size_t len, bool is_noise, unsigned flags)
 {
 	char *bytes = made_bytes(len, is_noise), *text, command[800];
@@ -51,7 +51,7 @@ static void write_and_compare(size_t len, bool is_noise, unsigned flags)
 	assert_int_equal(out_commit(&out, NULL), 0);
 	assert_int_equal(out.bytes, len);
 	assert_int_equal(stat(path, &st), 0);
-	if (flags && len > 1000 && !is_noise) /* three letters need log2(3) bits of eight each */
+	if (flags && len > 1000 && !is_noise) /* three letters need log2(3) of 8 bits each */
 		assert_true((size_t)st.st_size < len / 3);
 	snprintf(command, sizeof(command), "cd '%s' && gzip -dc <out.txt >out && mv out out.txt",
 		dir);
@@ -64,7 +64,7 @@ static void write_and_compare(size_t len, bool is_noise, unsigned flags)
 	free(bytes);
 }
 
-/* Lengths at which the buffer, and zlib's, are just full too. */
+/* Includes the lengths that exactly fill the buffers of this module and of zlib. */
 TEST(much_is_written_whole_and_what_is_packed_gzip_unpacks)
 {
 	static const size_t lens[] = {
@@ -115,7 +115,7 @@ TEST(what_is_aborted_leaves_the_old_file)
 	}
 }
 
-/* Both the bytes on their way and those that zlib keeps to the end. */
+/* Both the pending bytes and those that zlib keeps until the end. */
 TEST(a_full_disk_is_an_error_of_what_is_packed)
 {
 	struct err err = {0};
@@ -143,7 +143,7 @@ static void limit_size(rlim_t bytes, unsigned flags, size_t len)
 	limit = kept;
 	limit.rlim_cur = bytes;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (size_t at = 0; at < len; at += 1000) /* the first failure counts */
+	for (size_t at = 0; at < len; at += 1000) /* the first failure is reported */
 		out_write(&out, bytes_made + at, 1000);
 	rc = out_commit(&out, &err);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
@@ -161,7 +161,7 @@ TEST(a_limit_on_size_leaves_the_old_file_and_nothing_of_a_new_one)
 	unlink(path);
 	limit_size(100000, OUT_NEW, 1000000);
 	limit_size(100000, OUT_NEW | OUT_GZIP, 1000000);
-	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* all of it comes at the end */
+	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* all bytes are written at the end */
 }
 
 static void assert_taken(int rc, const struct err *err)
@@ -213,7 +213,7 @@ static void commit_new(bool is_taken, unsigned flags)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Whether the file system has hard links or not. */
+/* With and without hard links. */
 TEST(a_new_file_takes_nobodys_place)
 {
 	for (int i = 0; i < 8; i++) {

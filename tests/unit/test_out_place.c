@@ -1,4 +1,4 @@
-/* core/out: how a finished file comes to its name. The calls for it are made here first, and noted. */
+/* core/out: how a finished file gets its name. The system calls are replaced and logged. */
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include "core/io/out.h"
 #include "core/io/temp.h"
 
-static char calls[100]; /* in their order: "flush name " */
-static int flush_fails; /* with this */
+static char calls[100]; /* in order: "flush name " */
+static int flush_fails; /* errno of a failing flush */
 
 static void note(const char *call)
 {
@@ -18,7 +18,7 @@ static void note(const char *call)
 	snprintf(calls + len, sizeof(calls) - len, "%s ", call);
 }
 
-/* In the place of the library's. */
+/* Replaces the C library's function. */
 int fsync(int fd)
 {
 	note("flush");
@@ -52,7 +52,7 @@ static int write_file(unsigned flags)
 	return rc;
 }
 
-/* Else a power cut leaves a name with nothing, or half of it, behind. */
+/* Otherwise a power failure leaves an empty or partial file under the name. */
 TEST(bytes_are_on_the_disk_before_they_have_their_name)
 {
 	static const unsigned flags[] = {0, OUT_NEW, OUT_GZIP, OUT_NEW | OUT_GZIP};
@@ -80,7 +80,7 @@ TEST(what_cannot_be_flushed_has_no_name)
 	flush_fails = 0;
 }
 
-/* Names OUT.1, OUT.2 and so on, of which there are so many. */
+/* Generates the names OUT.1, OUT.2 and so on, `count` of them. */
 struct made_names {
 	unsigned given, count;
 	char path[400];
@@ -102,7 +102,7 @@ static void in_folder(char name[400], unsigned number)
 	snprintf(name, 400, "%s.%u", path, number);
 }
 
-/* Somebody takes the first names while it is written: it is written once. */
+/* Other processes take the first names during the write: the data are written once. */
 TEST(a_finished_file_gets_the_first_name_that_is_free)
 {
 	struct made_names names = {.count = 5};

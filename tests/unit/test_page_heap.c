@@ -1,5 +1,7 @@
-/* The walker of page heaps: roots are found without symbols, their trees give the blocks. Fields lie where
- * the image maker's tables have them, apart from the walker's. */
+/*
+ * The walker of page heaps: roots are found without symbols, and their trees contain the blocks.
+ * Field offsets come from the image maker's tables, which are independent of the walker's.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -8,7 +10,7 @@
 #include "tests/images/page_image_layout.h"
 
 #define ROOT_A 0x10000000u
-#define ROOT_B 0x11001000u /* behind a page that the handle is */
+#define ROOT_B 0x11001000u /* follows the page of the handle */
 #define HANDLE_B 0x11000000u
 #define NORMAL 0x12000000u
 #define NODES 0x13000000u
@@ -32,7 +34,10 @@ static void put(uint64_t addr, uint64_t value)
 	fake_put(addr, value, page.ptr);
 }
 
-/* Across the end of a piece of verifier.dll's data, of whatever size up to 64 KiB that is a power of 2. */
+/*
+ * Returns a head that spans the end of a piece of verifier.dll's data, for any piece size up to 64
+ * KiB that is a power of 2.
+ */
 static uint64_t head_at(void)
 {
 	return VERIFIER + 0x2000 + 0x10000 - page.ptr;
@@ -51,7 +56,7 @@ static void root(uint64_t addr)
 	put(addr + page.f->root.busy_bytes, 0x5000);
 }
 
-/* Two roots on a list whose head lies in verifier.dll. */
+/* Makes two roots on a list whose head lies in verifier.dll. */
 static void page_init(const struct page_image_layout *f)
 {
 	page = (struct page){.f = f, .ptr = f->bits / 8};
@@ -76,7 +81,7 @@ static uint64_t node_at(unsigned k)
 	return NODES + 0x100 * (uint64_t)k;
 }
 
-/* The k'th block: two pages and what is requested at the end of the first. */
+/* Makes block k: two pages, with the requested bytes at the end of the first. */
 static uint64_t node(unsigned k, uint64_t requested)
 {
 	uint64_t at = node_at(k), pages = BLOCKS + 0x10000 * (uint64_t)k;
@@ -104,7 +109,7 @@ static void table(uint64_t root_addr, uint64_t top, unsigned count)
 	child(at, 2 * page.ptr, top);
 }
 
-/* Three blocks in the first page heap, one in the second. */
+/* Makes three blocks in the first page heap, one in the second. */
 static void put_blocks(void)
 {
 	for (unsigned k = 0; k < 4; k++)
@@ -153,8 +158,10 @@ static void assert_found(void)
 	}
 }
 
-/* A test of a fresh process, page, with page heaps that have no blocks yet, of both bitnesses; and the same for
- * each i below times. */
+/*
+ * Defines a test that runs in a fresh process with empty page heaps, for both bitnesses; PAGE_TIMES
+ * repeats it for each i below times.
+ */
 static void page_run(void (*test)(const struct page_image_layout *f, unsigned i), unsigned times)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
@@ -208,7 +215,7 @@ PAGE_TEST(verifier_dll_is_not_read_without_its_flags)
 	assert_int_equal(page.walk.heap_count, 0);
 }
 
-/* A heap stands behind a root, and it is linked or has a table: what has less is none. */
+/* A root has a normal heap and is linked or has a table; less is not a root. */
 PAGE_TIMES(what_only_looks_like_a_root_is_none, 8)
 {
 	bool is_root = !(i & 1) && (i & 6) != 6;
@@ -228,7 +235,7 @@ PAGE_TIMES(what_only_looks_like_a_root_is_none, 8)
 	assert_int_equal(found, is_root);
 }
 
-/* It holds blocks too; whether the PEB lists it is nowhere written. */
+/* The normal heap has blocks too; no source states whether the PEB lists it. */
 PAGE_TIMES(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it, 2)
 {
 	put_blocks();
@@ -237,12 +244,12 @@ PAGE_TIMES(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it, 2)
 		page.heaps[page.process.heap_count++] = NORMAL;
 	page_walk(TARGET_SPACE_BYTES);
 	assert_int_equal(page.nt.page_heap_count, 2);
-	assert_int_equal(page.nt.behind_count, !i); /* of both */
+	assert_int_equal(page.nt.behind_count, !i); /* of both roots */
 	if (!i)
 		assert_int_equal(page.nt.behind[0], NORMAL);
 }
 
-/* ---------------------------------------------------------------- before a block */
+/* ---------------------------------------------------------------- block information */
 
 static void info(uint64_t user, uint32_t start, uint32_t end)
 {
@@ -286,7 +293,7 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 		put(at + f->info.heap, 0);
 	else if (i < 6)
 		user = i == 4 ? 8 : 0x7fff0000;
-	else { /* both, as of what was freed */
+	else { /* both, as in a freed block */
 		fake_put(at, 0xabcdaaa9, 4);
 		fake_put(at + f->info.end_stamp, 0xdcbaaaa9, 4);
 	}
@@ -296,7 +303,7 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 
 /* ---------------------------------------------------------------- the tree of blocks */
 
-/* How many blocks the first page heap is found to have, and what is noted. */
+/* Asserts the number of blocks in the first page heap, and of broken places. */
 static void assert_broken(unsigned blocks, unsigned broken)
 {
 	unsigned found = 0;
@@ -347,10 +354,10 @@ PAGE_TIMES(a_block_outside_of_its_pages_is_none, 8)
 		put(at + page.f->block.base_bytes, 0);
 	else if (i == 3)
 		put(at + page.f->block.base, 0);
-	else if (i == 4) { /* at the end of all addresses */
+	else if (i == 4) { /* at the end of the address space */
 		put(at + page.f->block.base, last);
 		put(at + page.f->block.user, last);
-	} else /* more than its pages are, and too little */
+	} else /* more than its pages, and less than required */
 		put(at + page.f->block.access_bytes, i == 5 ? 0x2001 : i == 6 ? 0xf : 0);
 	assert_broken(2, 1);
 }
@@ -366,7 +373,7 @@ PAGE_TEST(a_block_of_too_many_pages_is_in_doubt)
 	assert_int_equal(page.walk.doubt_count, 1);
 }
 
-/* The information before a block, when it can be read, is about that block. */
+/* The information before a block, if readable, must describe that block. */
 PAGE_TIMES(a_block_whose_information_says_otherwise_is_in_doubt, 3)
 {
 	uint64_t user = BLOCKS + 0x20000 + 0x1000 - 0x12, at = user - f->info.bytes;

@@ -1,5 +1,8 @@
-/* What the planner makes of functions' first bytes: real prologues and made ones of 64 and 32 bits,
- * decoded back by their published encoding (Intel's manual, volume 2); and some that are run. */
+/*
+ * Plans for patching functions' first bytes: real and generated prologues of 64 and 32 bits,
+ * decoded by their published encoding (Intel's manual, volume 2). Some patched functions are
+ * executed.
+ */
 #include "tests/unit/t.h"
 
 #include <sys/mman.h>
@@ -10,7 +13,7 @@
 #define SLOT (FUNCTION + 0x20000)
 #define HOOK UINT64_C(0x112233445566)
 #define FUNCTION_32 UINT64_C(0x77001230)
-#define SLOT_32 UINT64_C(0x00340000) /* below it: distances wrap */
+#define SLOT_32 UINT64_C(0x00340000) /* below the function: distances wrap */
 #define HOOK_32 UINT64_C(0x10001000)
 
 struct made {
@@ -35,7 +38,7 @@ static size_t from_hex(const char *text, uint8_t *bytes)
 	return count;
 }
 
-/* The code, and nop behind it. */
+/* Plans for the code, followed by nops. */
 static struct made make_at(unsigned bits, const char *hex, uint64_t function, uint64_t slot)
 {
 	struct made made = {.request = {bits, NULL, PATCH_CODE_BYTES, function, slot,
@@ -76,8 +79,10 @@ static uint64_t wrapped(const struct made *made, uint64_t addr)
 	return made->request.bits == 64 ? addr : (uint32_t)addr;
 }
 
-/* Where a jump or a call at an offset of the slot leads: e8, e9, ff 25 or ff 15 with its address, or
- * 0f 8x; 0 for anything else. */
+/*
+ * Returns the target of a jump or a call at an offset of the slot: e8, e9, ff 25 or ff 15 with its
+ * address, or 0f 8x; 0 for anything else.
+ */
 static uint64_t leads_to(const struct made *made, uint32_t at)
 {
 	const uint8_t *code = made->plan.slot + at;
@@ -92,8 +97,10 @@ static uint64_t leads_to(const struct made *made, uint32_t at)
 	return 0;
 }
 
-/* The frame around what moved: the function jumps to the slot, that to the hook, and what moved to
- * behind itself. */
+/*
+ * Checks the parts around the moved instructions: the function jumps to the slot, the slot to the
+ * hook, and the moved instructions to the rest of the function.
+ */
 static void check_frame(const struct made *made, uint32_t patch_bytes)
 {
 	const struct patch_plan *plan = &made->plan;
@@ -117,7 +124,7 @@ static void check_frame(const struct made *made, uint32_t patch_bytes)
 	fail_msg("nothing goes on behind what moved");
 }
 
-/* Instructions that are the same anywhere. */
+/* Checks instructions that do not depend on their address. */
 static void check_plain(unsigned bits, const char *hex, uint32_t patch_bytes)
 {
 	struct made made = make(bits, hex);
@@ -142,7 +149,7 @@ TEST(plain_prologues_of_64_bits)
 	check_plain(64, "48 a1 88 77 66 55 44 33 22 11 c3", 10); /* mov rax, moffs */
 	check_plain(64, "40 55 53 56 57 41 54", 5);
 	check_plain(64, "48 b8 88 77 66 55 44 33 22 11 ff e0", 10); /* another tool's far jump */
-	check_plain(64, "33 c0 c2 04 00", 5); /* it ends where the jump does */
+	check_plain(64, "33 c0 c2 04 00", 5); /* ends where the jump ends */
 }
 
 TEST(plain_prologues_of_32_bits)
@@ -164,20 +171,20 @@ TEST(operands_by_distance)
 	assert_memory_equal(moved, made.code, 3);
 	assert_true(SLOT + made.plan.original + 7 + (uint64_t)(int64_t)i32_at(moved + 3) ==
 		    FUNCTION + 7 + 0x302010);
-	/* with an immediate behind the distance: cmp byte [rip-16], 5 */
+	/* an immediate follows the distance: cmp byte [rip-16], 5 */
 	made = make(64, "80 3d f0 ff ff ff 05 c3");
 	moved = made.plan.slot + made.plan.original;
 	check_frame(&made, 7);
 	assert_int_equal(moved[6], 5);
 	assert_true(SLOT + made.plan.original + 7 + (uint64_t)(int64_t)i32_at(moved + 2) ==
 		    FUNCTION + 7 - 16);
-	/* by the lower half of the instruction pointer */
+	/* relative to the lower half of the instruction pointer */
 	assert_false(make(64, "67 48 8b 05 10 20 30 00").ok);
-	/* farther from the slot than a distance can say */
+	/* too far from the slot for a distance */
 	assert_false(make_at(64, "48 8b 05 00 00 00 80 c3", FUNCTION, FUNCTION + 0x1000000).ok);
 }
 
-/* A move whose instruction led somewhere: where it leads now. */
+/* Returns the new target of a moved instruction. */
 static uint64_t moved_target(const struct made *made, unsigned move)
 {
 	return leads_to(made, made->plan.moves[move].to);
@@ -199,13 +206,13 @@ TEST(jumps_and_calls)
 	made = make(32, "90 e8 fb 00 10 88"); /* wraps */
 	check_frame(&made, 6);
 	assert_true(moved_target(&made, 1) == (uint32_t)(FUNCTION_32 + 6 + 0x881000fb));
-	made = make(64, "ff 25 fa ff 00 00 cc"); /* through an address elsewhere */
+	made = make(64, "ff 25 fa ff 00 00 cc"); /* through an address outside */
 	check_frame(&made, 6);
 	assert_memory_equal(made.plan.slot + made.plan.original, "\xff\x25", 2);
 	assert_true(SLOT + made.plan.original + 6 +
 			    (uint64_t)(int64_t)i32_at(made.plan.slot + made.plan.original + 2) ==
 		    FUNCTION + 6 + 0xfffa);
-	/* short ones become long: test ecx, ecx; je +0x20; nop */
+	/* short jumps become long: test ecx, ecx; je +0x20; nop */
 	made = make(64, "85 c9 74 20 90 90");
 	check_frame(&made, 5);
 	assert_memory_equal(made.plan.slot + made.plan.moves[1].to, "\x0f\x84", 2);
@@ -213,7 +220,7 @@ TEST(jumps_and_calls)
 	made = make(32, "85 c9 75 90 90 90");
 	assert_memory_equal(made.plan.slot + made.plan.moves[1].to, "\x0f\x85", 2);
 	assert_true(moved_target(&made, 1) == FUNCTION_32 + 4 - 0x70);
-	made = make(64, "48 31 c0 eb 20"); /* the last one */
+	made = make(64, "48 31 c0 eb 20"); /* the last instruction */
 	check_frame(&made, 5);
 	assert_true(moved_target(&made, 1) == FUNCTION + 5 + 0x20);
 	made = make(64, "0f 8f 00 01 00 00");
@@ -244,7 +251,7 @@ TEST(targets_out_of_reach)
 	assert_true(make_at(64, "90 90 90 90 90", FUNCTION, FUNCTION - PATCH_REACH).ok);
 }
 
-/* jrcxz, loop: taken to a jump behind a jump around it. */
+/* jrcxz, loop: the taken branch becomes a jump to a far jump, which the other path skips. */
 TEST(counting_jumps)
 {
 	static const struct {
@@ -266,7 +273,7 @@ TEST(counting_jumps)
 		assert_int_equal(at[length], 0xeb);
 		assert_true(leads_to(&made, made.plan.original + length + 2) ==
 			    made.request.function + length + 0x40);
-		/* around it: to the next instruction */
+		/* not taken: to the next instruction */
 		assert_int_equal(
 			made.plan.original + length + 2 + at[length + 1], made.plan.moves[1].to);
 	}
@@ -278,22 +285,22 @@ TEST(refused)
 		unsigned bits;
 		const char *hex;
 	} cases[] = {
-		{64, "c3 90 90 90 90"}, /* it may end before the jump does */
+		{64, "c3 90 90 90 90"}, /* may end before the jump does */
 		{64, "33 c0 c3 cc cc cc"},
-		{64, "33 c0 c2 08 cc"}, /* not refused: its ret ends where the jump does */
+		{64, "33 c0 c2 08 cc"}, /* not refused: its ret ends where the jump ends */
 		{64, "cc 90 90 90 90 90"},
 		{64, "0f 0b 90 90 90 90"}, /* ud2 */
-		{64, "eb 10 90 90 90 90"}, /* what follows is not its own */
-		{64, "ff d0 90 90 90 90"}, /* calls return into what changes */
+		{64, "eb 10 90 90 90 90"}, /* the bytes after it are not the function's */
+		{64, "ff d0 90 90 90 90"}, /* the call would return into changed bytes */
 		{32, "ff d2 c2 08 00 90"},
 		{64, "0f 05 c3 90 90 90"}, /* syscall */
 		{64, "48 ff e0 90 90 90"}, /* jmp rax */
-		{64, "e8 00 00 00 00 58"}, /* it asks where it is */
+		{64, "e8 00 00 00 00 58"}, /* it reads its own address */
 		{32, "e8 00 00 00 00 58"},
-		{64, "06 90 90 90 90 90"}, /* no instruction */
+		{64, "06 90 90 90 90 90"}, /* not an instruction */
 		{64, "85 c9 74 ff 90 90"}, /* into itself */
 		{64, "85 c9 74 00 90 90"}, /* into what moves */
-		{64, "90 90 90 90 90 75 fc"}, /* back into the jump, from behind */
+		{64, "90 90 90 90 90 75 fc"}, /* back into the jump, from later code */
 		{64, "90 90 90 90 90 90 90 90 0f 84 f3 ff ff ff"},
 		{32, "90 90 90 90 90 90 e9 f6 ff ff ff"},
 		{32, "66 e9 00 10 90 90"}, /* sixteen bits of the instruction pointer */
@@ -315,12 +322,12 @@ TEST(jumps_to_the_first_byte_are_calls_of_the_hook)
 	struct made made = make(64, "90 90 90 90 90 75 f9");
 
 	check_frame(&made, 5);
-	/* and ones behind the jump find the old bytes there */
+	/* later jumps into the moved bytes find the old bytes there */
 	made = make(64, "90 90 90 48 8d 64 24 00 75 fb");
 	check_frame(&made, 8);
 }
 
-/* Instructions longer than what was read of the function. */
+/* Instructions longer than the bytes read of the function. */
 TEST(code_that_is_cut)
 {
 	uint8_t code[] = {0x90, 0x90, 0x48, 0x8b, 0x05, 1, 2, 3, 4};
@@ -360,7 +367,7 @@ TEST(hot_patches_are_followed)
 	assert_false(patch_follow(&request, &to));
 }
 
-/* Any bytes: a plan is refused, or keeps its promises about sizes. */
+/* Random bytes: a plan is refused or satisfies the size limits. */
 TEST(any_bytes)
 {
 	uint64_t random = 88172645463325252u;
@@ -391,7 +398,7 @@ TEST(any_bytes)
 	assert_in_range(planned, 1000, 199000);
 }
 
-/* ---------------------------------------------------------------- functions that are run through a hook */
+/* ---------------------------------------------------------------- functions executed through a hook */
 
 #if defined(__x86_64__)
 
@@ -406,9 +413,9 @@ static uint64_t hook(uint64_t a, uint64_t b)
 	return original(a, b);
 }
 
-#define BODY 0x100 /* where the function is; at 0 and 0x80 is what it jumps to */
+#define BODY 0x100 /* the function's offset; at 0 and 0x80 are its jump targets */
 
-/* first: rax = a + 2 b; at 0x80: rax = a - b + 1 */
+/* first target: rax = a + 2 b; at 0x80: rax = a - b + 1 */
 static void run_one(const char *hex)
 {
 	static const uint64_t arguments[][2] = {{0, 0}, {1, 0}, {0, 1}, {7, 3}, {3, 7}, {1000, 50}};
@@ -454,7 +461,7 @@ TEST(patched_functions_do_what_they_did)
 	run_one("e9 fb fe ff ff"); /* jmp to the first */
 	run_one("e9 7b ff ff ff"); /* to the second */
 	run_one("e8 fb fe ff ff 48 83 c0 05 c3"); /* call, then add 5 */
-	run_one("53 e8 fa fe ff ff 5b c3"); /* push rbx; call; pop rbx; its stack is not aligned */
+	run_one("53 e8 fa fe ff ff 5b c3"); /* push rbx; call; pop rbx; with a misaligned stack */
 	/* test edi, edi; je +4; mov eax, 9 (3 bytes: push 9; pop rax); ret; lea; ret */
 	run_one("85 ff 74 04 6a 09 58 c3 48 8d 04 76 c3");
 	run_one("85 ff 75 04 6a 09 58 c3 48 8d 04 76 c3");
@@ -462,14 +469,14 @@ TEST(patched_functions_do_what_they_did)
 	run_one("85 ff 0f 84 f8 fe ff ff e9 73 ff ff ff");
 	/* mov rcx, rsi; jrcxz to xor eax, eax; else lea rax, [rdi+4] */
 	run_one("48 89 f1 e3 05 48 8d 47 04 c3 31 c0 c3");
-	/* mov rcx, rsi; loop: once to each side */
+	/* mov rcx, rsi; loop: one call for each branch */
 	run_one("48 89 f1 e2 05 48 8d 47 04 c3 31 c0 c3");
 	run_one("48 31 c0 eb 02 90 90 48 8d 04 3e c3");
-	/* a loop that comes back behind the jump: add rax until rsi is 0 */
+	/* a loop that jumps back after the patched jump: add rax until rsi is 0 */
 	run_one("48 31 c0 85 f6 74 07 48 01 f8 ff ce 75 f9 c3");
 }
 
-/* Two tools in the same function: one on top of the other. */
+/* Two tools patch one function, one after the other. */
 TEST(hooks_on_hooks)
 {
 	uint8_t *code = mmap(
@@ -485,7 +492,8 @@ TEST(hooks_on_hooks)
 	from_hex("48 8d 04 77 c3", code + 0x200); /* the other tool's */
 	place = (uintptr_t)(code + 0x200);
 	memcpy(far + 6, &place, sizeof(place));
-	memcpy(code, far, sizeof(far)); /* jmp [rip+0] and its address, as it has put it there */
+	/* jmp [rip+0] and its address, as the other tool writes it */
+	memcpy(code, far, sizeof(far));
 	assert_int_equal(function(5, 7), 5 + 2 * 7);
 	request.code = code;
 	request.function = (uintptr_t)code;

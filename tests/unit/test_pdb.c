@@ -1,5 +1,7 @@
-/* Reading PDBs: whom they belong to, and their functions. Truth: made files; those of linkers are read in
- * test_tables.c and e2e_pdb_msvc.t. */
+/*
+ * PDBs: their identity and their functions, from generated files; test_tables.c and e2e_pdb_msvc.t
+ * read those of linkers.
+ */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/files/pdb.h"
@@ -20,17 +22,19 @@ static void finish_at(struct made_pdb *pdb, const char *to)
 	file_put(to, pdb->file.bytes, pdb->file.len);
 }
 
-/* A field of a made file that is given a wrong value. */
+/* A field of a generated file that gets a wrong value. */
 struct pdb_damage {
-	int place; /* number of a stream; or one of these */
+	int place; /* number of a stream, or one of these */
 	size_t at;
 	uint64_t value;
 	size_t len;
 };
 enum { THE_FILE = -1, THE_DIRECTORY = -2, THE_MAP = -3 };
 
-/* 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, and more blocks than one map of 128 can
- * list. */
+/*
+ * 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, with more blocks than one
+ * map of 128 can list.
+ */
 TEST(test_guid_and_the_age_that_images_record)
 {
 	static const struct {
@@ -51,7 +55,7 @@ TEST(test_guid_and_the_age_that_images_record)
 	}
 }
 
-/* What goes wrong with a file of these bytes; "" for nothing. */
+/* Returns the error for a file of these bytes; "" for none. */
 static const char *detail_of(const void *bytes, size_t len)
 {
 	struct pdb_identity identity = {.age = 99};
@@ -111,7 +115,7 @@ TEST(test_what_is_no_such_file_is_refused)
 	assert_int_equal(pdb_read_identity(dir, &identity, &err), -ERR_OPEN);
 }
 
-/* A number in the file's head, the directory or the map that cannot be. */
+/* An impossible number in the file's head, the directory or the map. */
 TEST(test_numbers_that_cannot_be_are_refused)
 {
 	static const struct pdb_damage damages[] = {{THE_FILE, 32, 0, 4}, {THE_FILE, 32, 1, 4},
@@ -222,7 +226,7 @@ TEST(test_names_of_32_bit_images_are_those_of_the_source)
 	free(image);
 }
 
-/* Records as long as they can be, across every boundary of blocks and reads. */
+/* Records of maximum length, across every boundary of blocks and reads. */
 TEST(test_long_and_many_names)
 {
 	struct made_pdb pdb = made_small(4096);
@@ -257,7 +261,7 @@ TEST(test_what_is_missing_or_rearranged_is_said)
 		{64 + 100 + 3 * 2, MADE_OMAP, 2, "OMAP"}, {64 + 100 + 5 * 2, 0xffff, 2, "sections"},
 		{48, 10, 4, "sections"}, /* a shorter list */
 		{24, UINT32_MAX, 4, "the PDB is damaged"}, /* a part that is too long */
-		{20, 0xffff, 2, NULL}, /* no symbols at all */
+		{20, 0xffff, 2, NULL}, /* no symbols */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -287,7 +291,7 @@ TEST(test_private_functions_and_how_far_they_reach)
 	struct pdb_parts ranges;
 
 	made_set(
-		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no '_' added */
+		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no added '_' */
 	made_public(&pdb, 2, 1, 0, "_public");
 	made_object(&pdb, list, sizeof(list) / sizeof(*list));
 	finish_at(&pdb, path);
