@@ -398,7 +398,7 @@ TEST(any_bytes)
 	assert_in_range(planned, 1000, 199000);
 }
 
-/* ---------------------------------------------------------------- functions executed through a hook */
+/* ---------------------------------------------------------------- hooked functions are executed */
 
 #if defined(__x86_64__)
 

@@ -1,5 +1,7 @@
-/* PE images: what the compiler's own tools say of a DLL is what core/pe/pe.h reads, from the file and
- * from memory; damaged ones fail and harm nothing. */
+/*
+ * PE images: core/pe/pe.h agrees with the compiler's own tools about a DLL, both in a file and in
+ * memory; damaged images fail cleanly.
+ */
 #include "tests/unit/scratch.h"
 
 #include "core/base/err.h"
@@ -85,7 +87,7 @@ TEST(test_headers_are_what_objdump_says)
 		scratch_number(
 			"x86_64-w64-mingw32-objdump -p s.dll | sed -n '/RSDS/s/.*age //p'", 16));
 	memcpy(first, image.pdb_guid, 8);
-	/* "signature" and 32 digits, the bytes as they stand or as symbol servers spell them */
+	/* "signature" and 32 digits, in byte order or as symbol servers spell the GUID */
 	assert_int_equal(strtoull(first, NULL, 16),
 		scratch_number("x86_64-w64-mingw32-objdump -p s.dll | "
 			       "sed -n 's/.*signature \\([0-9a-f]\\{8\\}\\).*/\\1/p'",
@@ -126,7 +128,10 @@ static int read_counted(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return read_bytes(ctx, offset, bytes, len);
 }
 
-/* A read of another process's memory is dear: the number must not grow with that of the names. */
+/*
+ * Reading another process's memory is expensive: the number of reads must not depend on the number
+ * of names.
+ */
 TEST(test_exports_are_found_at_one_read)
 {
 	static const char *const names[] = {"shared_value", "hidden", "omega", "alpha", "omega"};
@@ -140,7 +145,7 @@ TEST(test_exports_are_found_at_one_read)
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(rvas[i], i == 1 ? 0 : scratch_rva(dll, names[i]));
 	assert_int_equal(reads, 1);
-	/* A range that the headers give too short. */
+	/* The range in the headers is too short. */
 	cut.exports.size_bytes = 44;
 	assert_int_equal(pe_find_exports(&counted, &cut, names, 5, rvas), 0);
 	assert_int_equal(rvas[3], scratch_rva(dll, "alpha"));
@@ -171,7 +176,7 @@ TEST(test_symbols_are_what_nm_says)
 	assert_int_equal(symbols.count, 0);
 }
 
-/* Lays a file out as a loader does. */
+/* Lays out a file as a loader does. */
 static struct bytes map(void)
 {
 	struct bytes memory = {calloc(1, image.size_of_image), image.size_of_image};
@@ -219,7 +224,7 @@ TEST(test_a_function_starts_where_nm_says)
 	assert_true(start > hidden && start < scratch_rva(dll, "shared_value"));
 }
 
-/* All there is to call; what comes back is not looked at, the sanitizers are. */
+/* Calls everything; only the sanitizers check the results. */
 static int exercise(const struct bytes *bytes, bool in_memory)
 {
 	struct pe_source from = {.read = read_bytes, .ctx = (void *)bytes, .in_memory = in_memory};
@@ -249,7 +254,7 @@ TEST(test_every_cut_fails_cleanly)
 	for (size_t len = 0; len < file.len; len += len < 2048 ? 1 : 997) {
 		int rc;
 
-		/* A copy of just that size, so that a read behind it is seen. */
+		/* A copy of exactly that size, so that a read past its end is detected. */
 		cut = (struct bytes){malloc(len + !len), len};
 		assert_non_null(cut.data);
 		memcpy(cut.data, file.data, len);
@@ -293,7 +298,7 @@ TEST(test_what_is_no_image_is_said_so)
 	nothing[64] = 'P';
 	nothing[65] = 'E';
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
-	nothing[63] = 0xff; /* far behind the end */
+	nothing[63] = 0xff; /* far past the end */
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_READ);
 	nothing[0] = 'Z';
 	assert_int_equal(pe_read_headers(&from, &small), -ERR_TARGET);
@@ -306,7 +311,9 @@ static void put_u32(unsigned char *at, uint32_t value)
 		at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* As many functions as are said, the name of each one byte further into one long text. */
+/*
+ * Makes a file with count functions, whose names overlap in one long text, each a byte further in.
+ */
 static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 {
 	size_t texts = count * (size_t)18, texts_bytes = 4 + count + 9000;
@@ -345,13 +352,13 @@ TEST(test_names_take_no_more_memory_than_the_file)
 	assert_true(strlen(symbols.list[0].name) > 4000);
 	assert_true(symbols.arena.used_bytes < 2 * bytes.len);
 	pe_exports_release(&symbols);
-	/* A table of names that is said to be longer than the file. */
+	/* A string table that claims to be longer than the file. */
 	put_u32(bytes.data + COUNT * 18, UINT32_MAX);
 	assert_true(pe_symbols_read(&from, &small, &symbols) < 0);
 	free(bytes.data);
 }
 
-/* Symbols of sections, as gcc writes them: class 3, no type, one more entry behind. */
+/* Section symbols as gcc writes them: class 3, no type, followed by one auxiliary entry. */
 TEST(test_a_part_for_one_function_has_its_name)
 {
 	static const char *const names[] = {".text$_ZN3app4fillEv",
@@ -387,7 +394,10 @@ TEST(test_a_part_for_one_function_has_its_name)
 	pe_exports_release(&symbols);
 }
 
-/* Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share their text. */
+/*
+ * Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share
+ * their text.
+ */
 TEST(decorations_of_32_bit_names_are_undone)
 {
 	static const char *const names[][2] = {{"__fill@8", "_fill"}, {"_fill", "fill"},

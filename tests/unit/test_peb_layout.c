@@ -1,5 +1,7 @@
-/* Every number about a process's and a thread's environment block against listings of public
- * symbols, of every build that there is a listing of. */
+/*
+ * Every offset in a process's and a thread's environment block, compared with the listings of
+ * public symbols of all listed builds.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"
@@ -69,7 +71,7 @@ TEST(the_environment_blocks_of_every_listed_build_are_those_of_the_table)
 			assert_listed(list, "_NT_TIB", "ExceptionList", row->teb_wow);
 		if (listing_find(list, "_UNICODE_STRING", "Buffer") != LISTING_NONE)
 			assert_listed(list, "_UNICODE_STRING", "Buffer", row->string_buffer);
-		/* What 64-bit systems have for their 32-bit processes. */
+		/* Blocks that 64-bit systems keep for 32-bit processes. */
 		if (listing_find(list, "_PEB32", NULL) != LISTING_NONE) {
 			assert_peb_is_listed(list, "_PEB32", peb_layout(32));
 			assert_listed(

@@ -1,6 +1,7 @@
 /*
- * One form for names that compilers and tools spell in several ways. Truth: the suffixes are those that gcc 12 and 14 and
- * clang 14 and 19 write; the decorations of calling conventions are those of Microsoft's page "Decorated names".
+ * One form for names that compilers and tools spell in several ways. The suffixes are those of gcc
+ * 12 and 14 and clang 14 and 19; the decorations of calling conventions are from Microsoft's page
+ * "Decorated names".
  */
 #include "tests/unit/t.h"
 
@@ -12,7 +13,7 @@ static void check(const char *name, const char *expected)
 
 	arena_init(&arena);
 	assert_string_equal(names_plain(&arena, name), expected);
-	assert_string_equal(names_plain(&arena, expected), expected); /* once is enough */
+	assert_string_equal(names_plain(&arena, expected), expected); /* idempotent */
 	arena_release(&arena);
 }
 

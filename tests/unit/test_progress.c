@@ -1,5 +1,7 @@
-/* The line of progress: on a terminal only, after a while, not too often, and gone at the end. The
- * terminal is one of this machine's own, the clock is the test's. */
+/*
+ * The progress line: only on a terminal, after a delay, at a limited rate, and removed at the end.
+ * The test uses a pseudo terminal and its own clock.
+ */
 #include "tests/unit/t.h"
 
 #include <fcntl.h>
@@ -36,7 +38,7 @@ static int close_terminal(void **state)
 	return close(master);
 }
 
-/* What was written to the terminal since it was last looked at. */
+/* Returns the text written to the terminal since the last call. */
 static const char *seen(void)
 {
 	static char text[2000];
@@ -93,7 +95,7 @@ TEST(what_takes_long_is_named)
 	assert_null(strstr(seen(), "takes long"));
 }
 
-/* Of one length, whole ones, and nothing that a terminal obeys. */
+/* The line has a fixed length, whole characters and no control characters. */
 TEST(a_long_or_hostile_name_stays_on_its_line)
 {
 	char name[300];
@@ -134,7 +136,7 @@ TEST(where_nobody_looks_nothing_is_written)
 	(void)fclose(file);
 }
 
-/* A clock that somebody set back stops no progress. */
+/* A clock that was set back does not stop the progress line. */
 TEST(a_clock_that_goes_back_does_no_harm)
 {
 	progress_begin(&progress, terminal, WHAT, 0);

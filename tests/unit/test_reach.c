@@ -1,4 +1,4 @@
-/* Which blocks something leads to: small cases by hand, and random graphs against a search that knows no shortcuts. */
+/* Reachable blocks: small cases by hand, and random graphs compared with a naive search. */
 #include "tests/unit/t.h"
 
 #include "snapshot/reach/reach.h"
@@ -9,7 +9,7 @@
 #define ROOTS UINT64_C(0x10000)
 #define ROOT_WORDS 8
 
-/* A process: blocks and their words, and words in no block. */
+/* A process: blocks and their words, and words outside blocks. */
 static struct scene {
 	unsigned word_bytes;
 	bool by_middle;
@@ -18,7 +18,7 @@ static struct scene {
 		uint64_t addr, bytes;
 		uint64_t words[WORDS_MAX];
 	} blocks[BLOCKS];
-	uint64_t roots[ROOT_WORDS], between; /* between two blocks: no root */
+	uint64_t roots[ROOT_WORDS], between; /* between two blocks: not a root */
 } scene;
 
 static bool links[BLOCKS][BLOCKS], leads[BLOCKS][BLOCKS];
@@ -44,7 +44,7 @@ static void put(unsigned char *to, uint64_t word)
 		to[i] = (unsigned char)(word >> 8 * i);
 }
 
-/* The search: every word against every block. */
+/* The naive search: every word against every block. */
 static int block_at(uint64_t word)
 {
 	for (size_t i = 0; i < scene.count; i++) {
@@ -107,7 +107,10 @@ static void search(void)
 	}
 }
 
-/* Whether a lost block is the one to be named: whatever leads to it is in a circle with it, behind it. */
+/*
+ * Returns true if the lost block is the one to report: every block that leads to it is in a cycle
+ * with it and comes later.
+ */
 static bool is_first(size_t i)
 {
 	for (size_t k = 0; k < scene.count; k++) {
@@ -147,7 +150,7 @@ static void check(const struct reach *reach)
 	}
 }
 
-/* Shows it all, in pieces. */
+/* Passes all memory to the search in pieces. */
 static struct reach *take(void)
 {
 	struct reach *reach = reach_new(8 * scene.word_bytes, scene.by_middle, scene.count);
@@ -182,7 +185,7 @@ static struct reach *take(void)
 			put(bytes + w * scene.word_bytes, scene.blocks[block].words[w]);
 		reach_show(
 			reach, scene.blocks[block].addr, bytes, words * scene.word_bytes, next(2));
-		if (words * scene.word_bytes < sizeof(bytes)) { /* between blocks, in a heap */
+		if (words * scene.word_bytes < sizeof(bytes)) { /* between blocks in a heap */
 			put(bytes, scene.between);
 			reach_show(reach, scene.blocks[block].addr + (words + 1) * scene.word_bytes,
 				bytes, scene.word_bytes, false);
@@ -206,7 +209,7 @@ static uint64_t some_word(void)
 	}
 }
 
-/* Blocks side by side, or far apart, in any order. */
+/* Makes blocks side by side or far apart, in any order. */
 static void make(uint64_t gap)
 {
 	scene.word_bytes = next(3) ? 8 : 4;
@@ -249,7 +252,7 @@ TEST(random_graphs_are_what_a_plain_search_finds)
 	}
 }
 
-/* A chain, a circle with a tail, and a tree, of which nothing is held but what the second root leads to. */
+/* A chain, a cycle with a tail, and a tree; only the part that the second root leads to is held. */
 TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 {
 	static const int next_of[] = {1, 2, -1, 4, 5, 3, -1};
@@ -277,7 +280,10 @@ TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 	reach_free(reach);
 }
 
-/* Words that only in part are addresses: one half, which is an address below 4 GiB, or what is below a tag. */
+/*
+ * Words that contain an address only in part: one half, which is an address below 4 GiB, or the
+ * bits below a tag.
+ */
 TEST(parts_of_words_lead_to_blocks)
 {
 	enum { LOW_HALF, HIGH_HALF, MIDDLE, TAGGED, CUT, BY_BLOCK, BY_LOST, WHOLE, COUNT };
@@ -297,7 +303,7 @@ TEST(parts_of_words_lead_to_blocks)
 	roots[1] = scene.blocks[HIGH_HALF].addr << 32 | 7;
 	roots[2] = UINT64_C(0x7ff6) << 32 | (scene.blocks[MIDDLE].addr + 16);
 	roots[3] = UINT64_C(0xfffa) << 48 | scene.blocks[TAGGED].addr;
-	roots[4] = (uint32_t)scene.blocks[CUT].addr; /* the lower half of a high address */
+	roots[4] = (uint32_t)scene.blocks[CUT].addr; /* lower half of a high address */
 	roots[5] = scene.blocks[WHOLE].addr;
 	roots[6] = scene.blocks[WHOLE].addr << 32; /* a register */
 	scene.blocks[HIGH_HALF].words[1] = AT << 32 | scene.blocks[BY_BLOCK].addr;
@@ -314,7 +320,10 @@ TEST(parts_of_words_lead_to_blocks)
 	reach_free(reach);
 }
 
-/* Damaged heaps: blocks in one place, over each other, without an end, where nothing can be. */
+/*
+ * Damaged heaps: blocks at one address, overlapping blocks, blocks without an end, and impossible
+ * addresses.
+ */
 TEST(blocks_that_cannot_be_are_no_harm)
 {
 	struct reach *reach = reach_new(64, true, 2);
@@ -345,11 +354,11 @@ TEST(blocks_that_cannot_be_are_no_harm)
 	reach_free(reach);
 }
 
-/* ---------------------------------------------------------------- of a process */
+/* ---------------------------------------------------------------- processes */
 
 #define PAGE 4096
 
-/* Regions of a process, each of one page that holds one pointer. */
+/* Regions of a process, each of one page with one pointer. */
 struct made_page {
 	struct target_region region;
 	uint64_t word;
@@ -388,7 +397,7 @@ static int made_read(struct target *target, uint64_t addr, void *bytes, size_t l
 		{(at), (at) + PAGE, access, is_image, is_view}, word                               \
 	}
 
-/* Which of the walk's blocks are held by the pages. */
+/* Checks which blocks of the walk are held by the pages. */
 static void check_taken(const struct walk *walk, const enum block_reach *wanted, size_t low_count)
 {
 	static const struct target_ops ops = {.read = made_read, .region = made_region};
@@ -427,7 +436,10 @@ TEST(read_only_views_lead_nowhere)
 	check_taken(&walk, wanted, 0);
 }
 
-/* A number in the middle of a block of 256 KiB, its address, and the same two of a block from 1 MiB on. */
+/*
+ * A number in the middle of a block of 256 KiB, that block's address, and both for a block at 1 MiB
+ * or above.
+ */
 TEST(middle_of_a_low_block_is_a_number)
 {
 	static const struct made_page made[] = {

@@ -1,4 +1,4 @@
-/* hdiff: printed comparisons, read back. */
+/* hdiff: printed comparisons, parsed. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_comparison.h"
 
@@ -52,7 +52,7 @@ TEST(rows_of_umdh_are_read_in_decimal)
 	assert_sound(got);
 }
 
-/* 0xf110 - 0x9df0 = 0x5320; that growth of 20 blocks of 0x428 bytes is not told. */
+/* 0xf110 - 0x9df0 = 0x5320; the file does not contain the growth of 20 blocks of 0x428 bytes. */
 TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 {
 	struct got *got = read_in("+ 5320 ( f110 - 9df0) 3a allocs BackTrace00B53 \n"
@@ -78,8 +78,10 @@ TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 	assert_sound(got);
 }
 
-/* Published samples, kept beside the checkout where that is allowed. What they hold is counted by
- * eye; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0. */
+/*
+ * Published samples, stored next to the checkout where that is permitted. Their contents were
+ * counted by hand; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0.
+ */
 TEST(samples_of_umdh_are_read)
 {
 	static const struct {
@@ -132,7 +134,7 @@ TEST(an_empty_comparison_is_no_growth)
 	got = read_whole(whole, 0);
 	assert_int_equal(got->comparison.row_count, 0);
 	assert_true(got->comparison.has_overhead);
-	got = read_in(header, 0); /* must not pass for "nothing grew" */
+	got = read_in(header, 0); /* must not be reported as "nothing grew" */
 	assert_int_equal(got->rc, -ERR_CUT);
 	got = read_in("", 0);
 	assert_int_equal(got->rc, -ERR_EMPTY);
@@ -140,7 +142,7 @@ TEST(an_empty_comparison_is_no_growth)
 	assert_int_equal(got->rc, -ERR_NOT_DUMP);
 }
 
-/* Two words of the published total lines; requested is what the rows say, here none. */
+/* Two numbers of the published total lines; requested bytes come from the rows, here 0. */
 TEST(overhead_counts_to_the_side_that_has_more)
 {
 	static const struct {
@@ -169,7 +171,7 @@ TEST(overhead_counts_to_the_side_that_has_more)
 	}
 }
 
-/* ---------------------------------------------------------------- which base */
+/* ---------------------------------------------------------------- bases */
 
 TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 {
@@ -180,15 +182,17 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 	} texts[] = {
 		/* A letter. */
 		{ONE_ROW("a", "a", "0"), 10, false},
-		/* One letter is as likely in hexadecimal as one row is in decimal; among more of
-		 * these it is damage. */
+		/*
+		 * A single letter could be hexadecimal, and a single row decimal; among more
+		 * decimal rows the letter is damage.
+		 */
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9"), 10, false},
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19"), 12 + 22,
 			false},
 		/* 0x10 - 8 = 8, and 12 - 9 = 3. */
 		{ONE_ROW("8", "10", "8"), 16, false},
 		{ONE_ROW("3", "12", "9"), 12, false},
-		/* Rows count more than one that is damaged. */
+		/* Several rows outweigh a damaged one. */
 		{ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19") ONE_ROW("8", "10", "8"), 12 + 22,
 			false},
 		/* 9 + 1 = 10; 0x8 + 0x8 = 0x10. */
@@ -203,8 +207,10 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 			false},
 		{ONE_ROW("98", "98", "0") ONE_ROW("68", "68", "0") "Total increase == 100\n", 0x100,
 			false},
-		/* OLD in five columns behind a blank, or in six: published samples. But rows that
-		 * hold in one base only count more, and a wide number has no padding. */
+		/*
+		 * OLD in five columns after a blank, or in six: published samples. Rows that are
+		 * valid in one base only outweigh the padding, and a wide number has none.
+		 */
 		{ONE_ROW("100", "100", "    0"), 0x100, false},
 		{ONE_ROW("100", "100", "     0"), 100, false},
 		{ONE_ROW("8", "10", "     8"), 0x10, false},
@@ -212,12 +218,12 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 		{ONE_ROW("1", "10001", "10000"), 0x10001, true},
 		{ONE_ROW("1", "10001", " 10000"), 10001, false},
 		{ONE_ROW("1", "100001", "100000"), 0x100001, true},
-		/* Nothing tells. */
+		/* No evidence. */
 		{ONE_ROW("100", "100", "0"), 0x100, true},
 		{ONE_ROW("100", "100", "0") "Total increase == 100\n", 0x100, true},
-		/* Nor need it. */
+		/* No evidence needed. */
 		{ONE_ROW("8", "9", "1") "Total increase == 8\n", 9, false},
-		/* Our own header. */
+		/* hdiff's own header. */
 		{"// BLOCKS are those in NEW. Numbers are decimal; offsets\n" ONE_ROW(
 			 "100", "100", "0"),
 			100, false},
@@ -254,7 +260,7 @@ TEST(numbers_have_63_bits_and_so_have_sums)
 	struct got *got = read_in(ONE_ROW("7fffffffffffffff", "7fffffffffffffff", "0"), 0);
 
 	assert_int_equal(got->comparison.new_total.requested_bytes, INT64_MAX);
-	got = read_in(ONE_ROW("113faf000", "113faf000", "0") /* seen on a server */
+	got = read_in(ONE_ROW("113faf000", "113faf000", "0") /* from a real server */
 		ONE_ROW("8000000000000000", "8000000000000000", "0")
 			ONE_ROW("10000000000000001", "10000000000000001", "0")
 				ONE_ROW("7fffffffffffffff", "7fffffffffffffff", "0"),
@@ -283,7 +289,7 @@ TEST(equal_stacks_under_several_ids_are_one_row)
 				     "Total increase == 35\n",
 		10);
 
-	assert_int_equal(got->comparison.row_count, 2); /* that of C and D cancels */
+	assert_int_equal(got->comparison.row_count, 2); /* the growth of C and D cancels */
 	assert_row(got, 0, 10, 30, 2, 3);
 	assert_int_equal(got->comparison.rows[0].id_count, 2);
 	assert_string_equal(got->comparison.rows[0].ids[0], "B");
@@ -316,7 +322,7 @@ TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
 	assert_sound(got);
 }
 
-/* 30000 rows of 3 frames in 100 stacks, then in as many stacks as rows. */
+/* 30000 rows of 3 frames in 100 stacks, then in 30000 stacks. */
 TEST(many_rows_take_no_more_than_their_share_of_time)
 {
 	struct buf text;

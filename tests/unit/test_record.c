@@ -1,4 +1,7 @@
-/* core/record: what was recorded is read back, at every position. The truth is a list of all that happened. */
+/*
+ * core/record: recorded events are read back at every position, and compared with a plain list of
+ * all events.
+ */
 #include "tests/unit/record_made.h"
 
 #include <signal.h>
@@ -22,7 +25,7 @@ static struct record_facts some_facts(void)
 	return facts;
 }
 
-/* Kinds of all sorts of memory. */
+/* Adds kinds of all types of memory. */
 static void add_kinds(struct truth *truth, size_t count)
 {
 	struct record_frame frames[3] = {{0x10, 0}, {0x7f0000001234, RECORD_NO_MODULE}, {0x30, 1}};
@@ -41,7 +44,7 @@ static void add_kinds(struct truth *truth, size_t count)
 	}
 }
 
-/* So many events at random: each kind has its own way of choosing which of its blocks is freed. */
+/* Adds count random events: each kind has its own rule for the block to free. */
 static void run_at_random(struct truth *truth, size_t count, unsigned flush_each)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -122,7 +125,7 @@ static void assert_marks(struct recording *recording, const struct truth *truth)
 	}
 }
 
-/* Those that were allocated before a position, and not freed. */
+/* Checks the blocks that were allocated before a position and not freed. */
 static void assert_blocks(struct recording *recording, const struct truth *truth, size_t position)
 {
 	struct record_block *blocks;
@@ -149,7 +152,7 @@ static void assert_blocks(struct recording *recording, const struct truth *truth
 	free(blocks);
 }
 
-/* Everything that can be asked, at each position and in each ms. */
+/* Checks all queries, at each position and in each ms. */
 static void assert_all(const struct truth *truth)
 {
 	struct recording *recording;
@@ -205,7 +208,8 @@ TEST(every_position_of_a_random_recording_is_as_it_was)
 		truth_open(&truth, &facts);
 		add_kinds(&truth, 1 + i * 7);
 		run_at_random(&truth, 700, flush_each[i]);
-		add_kinds(&truth, 3 + i * 73); /* some come late; the last ones need two bytes */
+		/* some are added later; the last ones need two bytes */
+		add_kinds(&truth, 3 + i * 73);
 		run_at_random(&truth, 800, flush_each[i]);
 		truth_end(&truth);
 		assert_all(&truth);
@@ -213,7 +217,7 @@ TEST(every_position_of_a_random_recording_is_as_it_was)
 	}
 }
 
-/* Modules that come and go, with flushes in between. */
+/* Modules are loaded and unloaded, with flushes in between. */
 TEST(modules_come_and_go_when_they_did)
 {
 	struct record_facts told = some_facts();
@@ -299,7 +303,7 @@ TEST(facts_and_lists_are_read_back)
 	recorder_start(recorder);
 	recorder_lost(recorder, 5);
 	recorder_alloc(recorder, 1, 0);
-	recorder_free(recorder, 1, 77); /* none is freed that is not there */
+	recorder_free(recorder, 1, 77); /* not counted: the block does not exist */
 	recorder_mark(recorder, "");
 	recorder_time(recorder, 90);
 	recorder_time(recorder, 89);
@@ -368,7 +372,7 @@ TEST(moments_are_read)
 		{"2.000 s", 4, 2000}, {"0.5m", 4, 30000}, {"1.5", 3, 10}, {"-1s", 5, 79000},
 		{"-80s", 1, 0}, {"end-20.001s", 4, 59999}, {"peak-1ms", 1, 9},
 		{"peak+1.99s", 4, 2000}, {"noon+0s", 3, 10}, {"start+1m", 5, 60000},
-		{"noon-1s", 4, 2000}, /* a mark that is called so */
+		{"noon-1s", 4, 2000}, /* a mark with this name */
 	};
 	static const char *const bad[] = {"", "1m20s1ms", "100.1%", "101%", "%", ".5%", "1.%",
 		"-1%", "-81s", "end+1ms", "peak-11ms", "start-1ms", "late-1s", "peak-1", "+1s",
@@ -394,7 +398,7 @@ TEST(moments_are_read)
 	truth_free(&truth, 0, 1);
 	truth_mark(&truth, "50 %");
 	truth_mark(&truth, "noon-1s");
-	truth_mark(&truth, "start"); /* the word means what it always does */
+	truth_mark(&truth, "start"); /* the word keeps its own meaning */
 	truth_time(&truth, 60000);
 	truth_free(&truth, 0, 0);
 	truth_time(&truth, 80000);
@@ -439,7 +443,7 @@ TEST(a_recording_of_nothing_is_one)
 	recording_close(recording);
 }
 
-/* Chunks and check-points come by themselves when there are millions of events. */
+/* Millions of events start new chunks and check-points automatically. */
 TEST(millions_of_events_are_cut_into_parts_that_fit)
 {
 	enum { EVENTS = 5000000, LOOKS = 24 };
@@ -494,7 +498,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 	}
 	assert_true(recording_checkpoint(recording, EVENTS - 1) > 0);
 	assert_int_equal(recording_checkpoint(recording, EVENTS), EVENTS);
-	/* All of it, across check-points, is what was put in. */
+	/* Replays everything across check-points. */
 	memset(allocated, 0, sizeof(allocated));
 	memset(freed, 0, sizeof(freed));
 	assert_int_equal(record_cursor_open(&cursor, recording, 0, EVENTS, NULL), 0);
@@ -610,8 +614,8 @@ TEST(what_is_too_much_for_a_recording_ends_it)
 	flushed = truth.count;
 	while (recorder_heap(truth.recorder, count) != RECORD_NO_HEAP)
 		count++;
-	assert_int_equal(count, (1 << 20) - 1); /* and the one of the kinds */
-	assert_true(recorder_heap(truth.recorder, 0) != RECORD_NO_HEAP); /* one that it has */
+	assert_int_equal(count, (1 << 20) - 1); /* and the heap of the kinds */
+	assert_true(recorder_heap(truth.recorder, 0) != RECORD_NO_HEAP); /* an existing heap */
 	run_at_random(&truth, 500, 0);
 	assert_int_equal(recorder_flush(truth.recorder, &err), -ERR_LIMIT);
 	assert_int_equal(recorder_end(truth.recorder, &err), -ERR_LIMIT);

@@ -1,10 +1,13 @@
-/* core/record: files that are cut, damaged or lie. Whatever is read is either right or an error with a place. */
+/*
+ * core/record: truncated, damaged and malicious files. The result is either correct or an error
+ * with a place.
+ */
 #include "tests/unit/record_made.h"
 
 #include <zlib.h>
 #include <zstd.h>
 
-/* ---------------------------------------------------------------- a file put together by hrec(5) */
+/* ---------------------------------------------------------------- a file built from hrec(5) */
 
 enum {
 	START = 1,
@@ -24,9 +27,9 @@ enum {
 struct made_chunk {
 	unsigned type, packing;
 	uint64_t time_ms;
-	unsigned char payload[400]; /* not packed yet */
+	unsigned char payload[400]; /* uncompressed */
 	size_t len;
-	uint32_t unpacked_bytes; /* that its head tells; 0: those that it has */
+	uint32_t unpacked_bytes; /* size in its head; 0: the true size */
 };
 
 struct made_file {
@@ -54,7 +57,7 @@ static struct made_chunk *add(struct made_file *file, unsigned type, uint64_t ti
 	return chunk;
 }
 
-/* Varints of seven bits a byte. */
+/* Appends a varint of seven bits per byte. */
 static void put(struct made_chunk *chunk, uint64_t value)
 {
 	for (; value > 127; value /= 128)
@@ -98,7 +101,7 @@ static size_t pack(const struct made_chunk *chunk, unsigned char *to)
 	return 32 + len;
 }
 
-/* Writes all of it with an index of what it really has, or with the one given. */
+/* Writes the file with its true index, or with the given one. */
 static void write_made(const struct made_file *file, bool has_index, const struct made_chunk *lie)
 {
 	static unsigned char bytes[20000];
@@ -111,7 +114,7 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 		size_t len = pack(chunk, bytes + at);
 		bool has_position = chunk->type == EVENTS || chunk->type == CHECKPOINT;
 
-		/* Positions here are below 128: the first byte is all of it. */
+		/* Positions are below 128, so the first byte is the whole number. */
 		PUT(&index, chunk->type, len, chunk->time_ms, has_position ? chunk->payload[0] : 0);
 		at += len;
 	}
@@ -128,9 +131,9 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 }
 
 /*
- * Two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of the second, by thread 0;
- * a check-point; ms 9: - of the first (number 1) by stack 0, + of the second; the end at ms 20.
- * They are at 1008h, 1000h, 40h and 3000h.
+ * Returns a file of two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of
+ * the second, by thread 0; a check-point; ms 9: - of the first (number 1) by stack 0, + of the
+ * second; the end at ms 20. They are at 1008h, 1000h, 40h and 3000h.
  */
 static struct made_file good_file(void)
 {
@@ -148,11 +151,11 @@ static struct made_file good_file(void)
 	PUT(add(&file, KINDS, 0), 0, 2, 10, 1, 1, 0, 300, 0, 0, 1);
 	chunk = add(&file, EVENTS, 5);
 	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* head */
-	PUT(chunk, 1, 0, 0, 2); /* codes, each of one byte */
-	PUT(chunk, 0); /* far */
-	PUT(chunk, 1, 1, 1, 1); /* a tick before event 2, of 2 ms */
-	PUT(chunk, 1, 1, 1, 0); /* and a change of thread, to number 0 */
-	PUT(chunk, 0, 0); /* no free tells its stack */
+	PUT(chunk, 1, 0, 0, 2); /* codes of one byte each */
+	PUT(chunk, 0); /* distant */
+	PUT(chunk, 1, 1, 1, 1); /* 2 ms pass before event 2 */
+	PUT(chunk, 1, 1, 1, 0); /* and a change to thread number 0 */
+	PUT(chunk, 0, 0); /* no free has a stack */
 	PUT(chunk, 2, 0x10, 0x0f, 0x7f, 0x20, 0, 0x1f); /* addresses: +1008h, -8, -FC0h */
 	PUT(add(&file, CHECKPOINT, 7), 3, 2, 320, 1, 2, 1, 1, 2, 1);
 	chunk = add(&file, EVENTS, 9);
@@ -165,16 +168,20 @@ static struct made_file good_file(void)
 	chunk = add(&file, MARK, 12);
 	PUT(chunk, 0, 5, 4);
 	put_text(chunk, "here");
-	PUT(add(&file, LOADS, 13), 2, 1, 2, 0, 3); /* module 0 went at ms 15 and came at ms 18 */
+	/* module 0 was unloaded at ms 15 and loaded at ms 18 */
+	PUT(add(&file, LOADS, 13), 2, 1, 2, 0, 3);
 	PUT(add(&file, END, 20), 5, 0, 610, 5, 9);
 	return file;
 }
 
-/* ---------------------------------------------------------------- what is asked of each file */
+/* ---------------------------------------------------------------- queries of each file */
 
-static bool was_cut; /* what was read last */
+static bool was_cut; /* result of the last file */
 
-/* Asks for everything: what is not an error fits together. Returns the first error, or 0. */
+/*
+ * Queries everything: all results without an error must be consistent. Returns the first error, or
+ * 0.
+ */
 static int read_all(uint64_t *event_count)
 {
 	struct recording *recording;
@@ -302,9 +309,9 @@ TEST(a_file_made_by_the_manual_is_read)
 	}
 }
 
-/* ---------------------------------------------------------------- cuts and damage */
+/* ---------------------------------------------------------------- truncation and damage */
 
-/* A small recording as it is written, with several chunks. */
+/* Returns a small recording as written, with several chunks. */
 static char *small_file(struct truth *truth, size_t *len)
 {
 	struct record_facts facts = {.pid = 1, .image = "a.exe", .has_addresses = true};
@@ -334,7 +341,7 @@ static char *small_file(struct truth *truth, size_t *len)
 	return file_get(path, len);
 }
 
-/* Whatever events can be read are those that were written. */
+/* Asserts that all readable events are correct. */
 static void assert_right_or_error(const struct truth *truth)
 {
 	struct recording *recording;
@@ -369,7 +376,7 @@ TEST(a_cut_at_any_byte_leaves_what_is_before_it)
 		file_put(path, bytes, cut);
 		rc = read_all(&count);
 		if (rc) {
-			assert_true(cut < 300); /* not even its START is there */
+			assert_true(cut < 300); /* without even its START */
 			assert_int_equal(rc, !cut     ? -ERR_EMPTY :
 					     cut < 16 ? -ERR_NOT_RECORDING :
 							-ERR_BAD_RECORDING);
@@ -411,7 +418,7 @@ TEST(any_byte_that_changed_is_noticed_or_means_nothing)
 	truth_release(&truth);
 }
 
-/* With an index the chunks before the damage, and those behind a later check-point, can still be read. */
+/* With an index the chunks before the damage and after a later check-point are readable. */
 TEST(damage_in_the_middle_is_told_with_its_place_and_time)
 {
 	struct made_file file = good_file();
@@ -423,7 +430,7 @@ TEST(damage_in_the_middle_is_told_with_its_place_and_time)
 	size_t len, at;
 	char *bytes, place[500];
 
-	/* Without an index, it ends there. */
+	/* Without an index, reading ends there. */
 	write_made(&file, false, NULL);
 	bytes = file_get(path, &len);
 	for (at = 0; memcmp(bytes + at, "hrc\x1a\x07", 5) != 0;)
@@ -482,9 +489,9 @@ TEST(random_bytes_are_no_recording)
 	assert_int_equal(read_all(&count), -ERR_VERSION);
 }
 
-/* ---------------------------------------------------------------- lies with right checksums */
+/* ---------------------------------------------------------------- wrong data, right checksums */
 
-/* Payloads of any bytes: one byte after the other takes values that are likely to hurt. */
+/* Arbitrary payloads: each byte in turn takes values likely to cause harm. */
 TEST(no_byte_of_a_payload_is_trusted)
 {
 	static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
@@ -499,7 +506,7 @@ TEST(no_byte_of_a_payload_is_trusted)
 				file.chunks[k].payload[at] = values[i];
 				write_made(&file, i % 2, NULL);
 				read_all(&count);
-				file.chunks[k].len = at; /* it ends there */
+				file.chunks[k].len = at; /* reading ends there */
 				write_made(&file, i % 2, NULL);
 				read_all(&count);
 			}
@@ -509,7 +516,7 @@ TEST(no_byte_of_a_payload_is_trusted)
 
 TEST(what_does_not_fit_together_is_an_error)
 {
-	/* Of the good file: in which chunk, at which byte, what stands there instead. */
+	/* Changes of the valid file: the chunk, the byte, and its new value. */
 	static const struct {
 		const char *what;
 		size_t chunk, at;
@@ -556,7 +563,7 @@ TEST(what_does_not_fit_together_is_an_error)
 		file.chunks[lies[i].chunk].payload[lies[i].at] = lies[i].value;
 		write_made(&file, true, NULL);
 		rc = read_all(&count);
-		/* Where the chunks themselves do not fit it ends there. */
+		/* If the chunks themselves are inconsistent, reading ends there. */
 		if (rc != -ERR_BAD_RECORDING && !was_cut)
 			fail_msg("%s: %d", lies[i].what, rc);
 		write_made(&file, false, NULL);
@@ -566,7 +573,10 @@ TEST(what_does_not_fit_together_is_an_error)
 	}
 }
 
-/* How many of a file's two halves, before and behind its check-point, cannot be read, each by a cursor of its own. */
+/*
+ * Returns how many of a file's two halves, before and after its check-point, are unreadable, each
+ * by its own cursor.
+ */
 static unsigned bad_halves(const struct made_file *file)
 {
 	static const uint64_t ends[] = {0, 3, 5};
@@ -596,16 +606,16 @@ static unsigned bad_halves(const struct made_file *file)
 	return bad;
 }
 
-/* Where several cursors share a file, each ends at the check-point at which the next one begins. */
+/* If several cursors share a file, each ends at the check-point at which the next begins. */
 TEST(a_check_point_that_lies_is_noticed_by_who_ends_there)
 {
 	struct made_file file = good_file();
 	unsigned char *counters = file.chunks[7].payload + 5; /* allocated, a width, live */
 
 	assert_int_equal(bad_halves(&file), 0);
-	counters[0] = 3; /* allocated; as many are live */
+	counters[0] = 3; /* allocated; the live count stays equal */
 	assert_int_equal(bad_halves(&file), 1);
-	counters[0] = counters[3] = 32; /* 32 of 10 bytes in the place of 2, and of one of 300 */
+	counters[0] = counters[3] = 32; /* 32 of 10 bytes in place of 2, and of one of 300 */
 	counters[4] = 0;
 	assert_int_equal(bad_halves(&file), 1);
 }
@@ -617,7 +627,7 @@ TEST(an_index_that_lies_is_not_believed)
 	struct made_chunk index = {.type = INDEX};
 	uint64_t count;
 
-	/* What it should be: then each byte of it another. */
+	/* Builds the true index, and then changes each byte. */
 	for (size_t i = 0; i < good.count; i++) {
 		const struct made_chunk *chunk = &good.chunks[i];
 
@@ -640,7 +650,7 @@ TEST(an_index_that_lies_is_not_believed)
 	}
 }
 
-/* A file of a few bytes that claims much gets no memory for it. */
+/* A small file that claims large sizes causes no large allocation. */
 TEST(what_is_claimed_is_not_allocated)
 {
 	static const size_t lists[] = {1, 2, 3, 4, 5};
@@ -672,13 +682,13 @@ TEST(what_is_claimed_is_not_allocated)
 			write_made(&file, true, NULL);
 			assert_int_equal(read_all(&count), -ERR_BAD_RECORDING);
 			write_made(&file, false, NULL);
-			assert_int_equal(read_all(&count), 0); /* it ends there */
+			assert_int_equal(read_all(&count), 0); /* reading ends there */
 			assert_int_equal(count, 0);
 		}
 	}
 }
 
-/* Many stacks of many frames, which are all alike and so are next to nothing when packed. */
+/* Many stacks of many equal frames, which compress to almost nothing. */
 TEST(little_in_the_file_is_not_much_in_memory)
 {
 	enum { STACKS_MADE = 20000, FRAMES_MADE = 1000, ROW = 2 + 2 * FRAMES_MADE };
@@ -715,7 +725,7 @@ TEST(little_in_the_file_is_not_much_in_memory)
 	assert_int_equal(recording_facts(recording)->stack_count, 0);
 	assert_int_equal(recording_facts(recording)->cut_bytes, at);
 	recording_close(recording);
-	/* The same when it is not packed is as large as it is. */
+	/* Uncompressed it is as large as its contents. */
 	larger = realloc(bytes, at + 32 + len);
 	assert_non_null(larger);
 	bytes = larger;
@@ -732,7 +742,7 @@ TEST(little_in_the_file_is_not_much_in_memory)
 	free(bytes);
 }
 
-/* What is live must fit in 64 bits. */
+/* The live sum must fit in 64 bits. */
 TEST(sums_that_overflow_are_an_error)
 {
 	struct made_file file = good_file();

@@ -1,4 +1,4 @@
-/* From the tracer's rings to a recording: what is recorded is what was done, in that order. */
+/* From the tracer's rings to a recording: the recorded events equal the calls, in order. */
 #include "tests/unit/t.h"
 
 #include <time.h>
@@ -10,15 +10,15 @@
 #define TOLD_MAX 200000
 #define ADDRS 60
 
-/* What a recorder is told, and what it should be. */
+/* An event passed to a recorder, or expected. */
 struct told {
 	bool is_free;
 	uint64_t addr, bytes, heap; /* addr: of an allocation */
 	uint32_t stack, thread;
 	uint32_t freed_by; /* of a free */
 	enum record_memory memory;
-	size_t alloc; /* of a free: which of the list it ends */
-	size_t group; /* of frees that come together in any order; 0: none */
+	size_t alloc; /* of a free: index of its allocation in the list */
+	size_t group; /* of frees that arrive together in any order; 0: none */
 };
 
 static struct scene {
@@ -29,13 +29,13 @@ static struct scene {
 	size_t told_count, wanted_count;
 	struct record_kind kinds[20000];
 	size_t kind_count;
-	uint32_t *allocs[20000]; /* by kind and number: where in told, plus one; freed: 0 */
+	uint32_t *allocs[20000]; /* by kind and number: index in told plus one; 0: freed */
 	uint64_t alloc_counts[20000];
 	uint64_t heaps[200];
 	size_t heap_count;
 	uint32_t thread;
 	uint64_t time_ms, lost;
-	/* The program's side. */
+	/* State of the program. */
 	uint32_t orders[RING_STREAMS];
 	uint64_t time, random;
 	size_t group;
@@ -47,7 +47,7 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)((scene.random >> 32) * limit >> 32);
 }
 
-/* ---------------------------------------------------------------- a recorder that keeps all it is told */
+/* ---------------------------------------------------------------- a recorder that stores calls */
 
 uint32_t recorder_heap(struct recorder *recorder, uint64_t handle)
 {
@@ -145,7 +145,7 @@ void recorder_lost(struct recorder *recorder, uint64_t events)
 	scene.lost += events;
 }
 
-/* ---------------------------------------------------------------- a program */
+/* ---------------------------------------------------------------- the program */
 
 static uint32_t stack_number(void *ctx, uint32_t id)
 {
@@ -272,7 +272,7 @@ static void check_told(void)
 struct live {
 	struct tracer_block block;
 	uint64_t heap;
-	size_t alloc; /* in wanted */
+	size_t alloc; /* index in wanted */
 	bool is_live;
 };
 
@@ -364,7 +364,10 @@ static void want_alloc(struct live *live, uint32_t thread)
 		.thread = 100 + thread});
 }
 
-/* What the real heap allocates for itself is a part of what its thread says of it next, or an allocation like others. */
+/*
+ * A block that the real heap allocates for itself is part of its thread's next event, or an
+ * independent allocation.
+ */
 TEST(a_block_that_moves_is_told_once)
 {
 	struct tracer_block old = tracer_block_make(0x9000, 0, 0, 0);
@@ -384,10 +387,10 @@ TEST(a_block_that_moves_is_told_once)
 		put_block(0, RING_FREE, &other.block, other.heap);
 		free_wanted(&other, 0);
 	}
-	/* Not chosen by a sample after all. */
+	/* The sample skipped the outer block. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x1000, 1);
 	put_block(0, RING_FREE, &inside.block, inside.heap);
-	/* Of a heap that was made; another thread frees it, or the same one says something else. */
+	/* In a newly made heap; another thread frees it, or its own thread logs another event. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x3000, 4);
 	put_block(1, RING_FREE, &inside.block, inside.heap);
 	want_alloc(&inside, 0);
@@ -396,7 +399,7 @@ TEST(a_block_that_moves_is_told_once)
 	want_alloc(&inside, 0);
 	other = allocated(0, RING_ALLOC, 0x5000, 6);
 	want_alloc(&other, 0);
-	/* Its thread says nothing more. */
+	/* Its thread logs no further event. */
 	inside = allocated(0, RING_ALLOC_INSIDE, 0x6000, 7);
 	want_alloc(&inside, 0);
 	drain_now();
@@ -426,7 +429,7 @@ static void say_block(uint64_t addr, uint32_t tag, uint64_t heap)
 	assert_true(replay_event(scene.replay, &event));
 }
 
-/* How many were freed since; all of them of that heap. */
+/* Counts the frees since then, all of which must be of that heap. */
 static size_t freed_of(uint64_t heap, size_t since)
 {
 	size_t count = 0;
@@ -452,14 +455,14 @@ TEST(a_heap_that_is_gone_takes_its_own_blocks_old_and_new)
 	say_gone(7, 0x20000);
 	say_gone(7, 0);
 	assert_int_equal(scene.told_count, since);
-	say_gone(0, 0x10000); /* its tag is not known: what has one is not known to be its */
+	say_gone(0, 0x10000); /* its tag is unknown: blocks with a tag cannot be assigned to it */
 	assert_int_equal(freed_of(0x10000, since), 1500);
 	since = scene.told_count;
 	say_gone(5, 0x10000);
 	assert_int_equal(freed_of(0x10000, since), 1500);
 }
 
-/* The time of this process that it takes. */
+/* Returns the processor time of heaps that are made and destroyed. */
 static clock_t heaps_come_and_go(void)
 {
 	clock_t from = clock();
@@ -471,7 +474,10 @@ static clock_t heaps_come_and_go(void)
 	return clock() - from;
 }
 
-/* It costs what the heap's own blocks cost, not what all of them do: by the table's size that would be 32 times as much. */
+/*
+ * The cost depends on the heap's own blocks, not on all blocks: scanning the table would take 32
+ * times as long.
+ */
 TEST(the_end_of_a_heap_costs_no_more_beside_many_blocks)
 {
 	clock_t alone = heaps_come_and_go(), beside;
@@ -483,7 +489,7 @@ TEST(the_end_of_a_heap_costs_no_more_beside_many_blocks)
 	assert_true(beside < 10 * alone);
 }
 
-/* Clocks of processors may differ: the order of a stream holds all the same. */
+/* Clocks of processors may differ; the order within a stream remains valid. */
 TEST(times_that_lie_change_no_order_of_one_stream)
 {
 	struct live lives[ADDRS] = {0};
@@ -501,7 +507,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 	}
 	while (drain_now())
 		;
-	/* recorder_free() has looked whether each ends what is live */
+	/* recorder_free() has checked that each free ends a live block */
 	for (size_t i = 0; i < ADDRS; i++)
 		live_count += lives[i].is_live;
 	for (size_t i = 0; i < scene.told_count; i++)
@@ -516,7 +522,7 @@ TEST(times_that_lie_change_no_order_of_one_stream)
 #define PAGES 1500 /* room for several hundred ranges */
 #define BASE 0x7000000u
 
-/* What the rules of rings.h make of each page. */
+/* State of each page by the rules of rings.h. */
 struct page {
 	uint32_t state, stack, reserve_stack;
 };
@@ -541,7 +547,7 @@ static void change_page(unsigned type, struct page *page, uint32_t state, uint32
 	}
 }
 
-/* What is live in the recording is what the pages say, each of them. */
+/* Checks the recording's live ranges page by page. */
 static void check_pages(const struct page *pages)
 {
 	static const uint32_t states[RECORD_MEMORIES] = {[RECORD_COMMITTED] = RANGE_COMMITTED,
@@ -621,7 +627,7 @@ static void say_range(unsigned type, uint64_t number)
 			.stream = RING_RANGES});
 }
 
-/* The time of this process that it takes. */
+/* Returns the processor time of ranges that come and go. */
 static clock_t ranges_come_and_go(void)
 {
 	clock_t from = clock();
@@ -635,7 +641,9 @@ static clock_t ranges_come_and_go(void)
 	return clock() - from;
 }
 
-/* It moves none of those above it but a few. By their number it would be a thousand times as much. */
+/*
+ * A change moves only a few of the ranges above it; moving all would take a thousand times as long.
+ */
 TEST(a_change_of_a_range_costs_no_more_beside_many)
 {
 	clock_t alone = ranges_come_and_go(), beside;
@@ -647,7 +655,7 @@ TEST(a_change_of_a_range_costs_no_more_beside_many)
 	assert_true(beside < 20 * alone);
 }
 
-/* ---------------------------------------------------------------- what goes wrong */
+/* ---------------------------------------------------------------- faults */
 
 TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
 {
@@ -667,7 +675,7 @@ TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
 	assert_int_equal(scene.lost, 3);
 }
 
-/* At the end of a recording nobody waits, and nothing that came is left out. */
+/* At the end of a recording nothing waits, and every event that arrived is recorded. */
 TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
@@ -684,7 +692,7 @@ TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
 	assert_int_equal(scene.lost, 7);
 }
 
-/* Every number is given once. */
+/* Every number occurs once. */
 TEST(a_ring_that_has_an_event_twice_makes_no_sense)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
@@ -709,8 +717,10 @@ TEST(what_is_dropped_is_counted)
 	assert_int_equal(scene.lost, 78);
 }
 
-/* Whatever stands there: recorder_free() ends what is live alone, memory stays within bounds, and the threads whose
- * rings make no sense do not wait for us for ever. */
+/*
+ * Random rings: recorder_free() ends only live blocks, memory stays bounded, and threads with
+ * invalid rings do not wait forever.
+ */
 TEST(rings_may_hold_anything)
 {
 	for (unsigned round = 0; round < 300; round++) {
@@ -746,7 +756,7 @@ TEST(rings_may_hold_anything)
 		assert_int_equal(scene.area->rings[ring].tail, scene.area->rings[ring].head);
 }
 
-/* ---------------------------------------------------------------- a look at the heaps */
+/* ---------------------------------------------------------------- a walk of the heaps */
 
 static bool is_even_sixteenth(const void *ctx, uint64_t addr)
 {
@@ -754,7 +764,7 @@ static bool is_even_sixteenth(const void *ctx, uint64_t addr)
 	return addr / 16 % 2 == 0;
 }
 
-/* Allocates and frees blocks at the same addresses, on two threads. */
+/* Allocates or frees blocks at equal addresses on two threads. */
 static void put_many(uint64_t bytes, unsigned type)
 {
 	for (uint64_t i = 0; i < 100; i++) {

@@ -1,4 +1,6 @@
-/* The tracer's stacks as a recording has them: read while the target runs, frame by frame in their modules. */
+/*
+ * The tracer's stacks in a recording: read while the target runs, frame by frame in their modules.
+ */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -16,8 +18,8 @@ static struct {
 	char paths[20][60]; /* of modules, by the recording's number */
 	uint32_t timestamps[20];
 	uint32_t module_count;
-	char said[400]; /* "+" or "-" and a name, of modules that came and went */
-	char remark[800]; /* the last one */
+	char said[400]; /* "+" or "-" and a name, for modules loaded and unloaded */
+	char remark[800]; /* last remark */
 	unsigned remark_count;
 } scene;
 
@@ -130,10 +132,10 @@ TEST(stacks_that_lie_together_are_read_at_once)
 		assert_int_equal(stack_reader_number(scene.reader, ids[i]), i);
 		check_frame(2, "C:\\app\\app.exe", 0x1000 * i + 0x20);
 	}
-	assert_true(fake.reads - reads < STACKS); /* whether modules went, at most */
+	assert_true(fake.reads - reads < STACKS); /* at most the checks for unloaded modules */
 }
 
-/* The loader says so. */
+/* Counts a load, like the loader. */
 static void say_loaded(void)
 {
 	AREA_PUT(load_count, AREA_GET(load_count) + 1);
@@ -148,14 +150,14 @@ static struct module *load(const char *path)
 	return module;
 }
 
-/* Another module in its place, when it was unloaded. */
+/* Loads another module in the place of an unloaded one. */
 static void load_instead(struct module *module, const char *path)
 {
 	module->path = path;
 	say_loaded();
 }
 
-/* A stack that was made when there had been so many unloads. */
+/* Adds a stack made after `born` unloads. */
 static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 {
 	uint32_t id = tracer_put_stack(first, depth);
@@ -165,7 +167,7 @@ static uint32_t put_stack(uint64_t first, uint32_t depth, uint32_t born)
 	return id;
 }
 
-/* Of an image without headers. */
+/* Records an unload of an image without headers. */
 static void put_unload(const char *path, uint32_t bytes)
 {
 	uint64_t record = TRACER_MODULES + AREA_GET(modules_top);
@@ -214,14 +216,14 @@ TEST(what_comes_and_goes_is_said_once)
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll +short.dll -short.dll +second.dll ");
 	scene.said[0] = '\0';
-	/* It was loaded again at once. */
+	/* It was reloaded immediately. */
 	put_unload("C:\\app\\second.dll", 0x5000);
 	say_loaded();
 	stack_reader_look(scene.reader, 5);
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 3));
 	assert_string_equal(scene.said, "-second.dll +second.dll ");
 	scene.said[0] = '\0';
-	/* The loader has it no more, and then the tracer tells. */
+	/* The loader removes it before the tracer reports it. */
 	fake.module_count--;
 	say_loaded();
 	stack_reader_look(scene.reader, 5);
@@ -231,21 +233,21 @@ TEST(what_comes_and_goes_is_said_once)
 	assert_string_equal(scene.said, "-second.dll ");
 }
 
-/* Listing them takes long, and threads of the program wait for room meanwhile. */
+/* Listing modules takes long, and threads of the program wait for room meanwhile. */
 TEST(an_unload_costs_no_listing)
 {
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t old = put_stack(DLL + 0x1010, 1, 0);
 
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 0));
-	assert_int_equal(fake.listings, 2); /* with that of the beginning */
+	assert_int_equal(fake.listings, 2); /* including the initial listing */
 	put_unload(module->path, 0x5000);
 	module->base += 0x10000;
 	stack_reader_look(scene.reader, 5);
 	assert_string_equal(scene.said, "+first.dll -first.dll ");
 	stack_reader_number(scene.reader, old);
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
-	/* Others come and go meanwhile, and their stacks are read late. */
+	/* Other modules are loaded and unloaded, and their stacks are read late. */
 	for (uint32_t i = 1; i < 20; i++) {
 		uint32_t stack = put_stack(DLL + 0x1010, 1, i);
 
@@ -266,7 +268,7 @@ TEST(an_unload_costs_no_listing)
 	assert_int_equal(fake.listings, 3);
 }
 
-/* What is unloaded while modules are listed, whether the listing still has it or what came to its place. */
+/* Unloads a module during a listing, which may contain the module or its successor. */
 static void unload_meanwhile(void)
 {
 	put_unload("C:\\app\\first.dll", 0x5000);
@@ -308,7 +310,10 @@ TEST(what_comes_while_modules_are_listed_stays)
 
 static unsigned looks;
 
-/* Between the look at what was unloaded and the listing, which is the second to ask for the number of loads. */
+/*
+ * Reloads the module between the check for unloads and the listing, at the second read of the load
+ * count.
+ */
 static bool reload_before_listing(uint64_t addr, unsigned char *to, size_t len)
 {
 	(void)to;
@@ -334,26 +339,26 @@ TEST(what_was_loaded_again_before_modules_are_listed_stays)
 	check_frame(0, "C:\\app\\first.dll", 0x1010);
 }
 
-/* The tracer tells that a module goes before the loader forgets it. */
+/* The tracer reports an unload before the loader removes the module. */
 TEST(what_came_to_the_place_of_a_module_that_was_just_going_is_found)
 {
 	struct module *module = load("C:\\app\\first.dll");
 
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
 	put_unload("C:\\app\\first.dll", 0x5000);
-	say_loaded(); /* another one, elsewhere */
+	say_loaded(); /* another module, elsewhere */
 	stack_reader_look(scene.reader, 5);
 	load_instead(module, "C:\\app\\second.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 2, 1));
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
-/* Code that a program makes is no reason to list its modules again and again. */
+/* Generated code must not cause repeated listings. */
 TEST(modules_are_listed_when_one_was_loaded)
 {
 	load("C:\\app\\late.dll");
 	stack_reader_number(scene.reader, put_stack(DLL + 0x1010, 1, 0));
-	check_frame(0, "C:\\app\\late.dll", 0x1010); /* it had none before */
+	check_frame(0, "C:\\app\\late.dll", 0x1010); /* previously in no module */
 	fake.modules[fake.module_count - 1].size_bytes = 0x9000;
 	stack_reader_number(scene.reader, put_stack(DLL + 0x6010, 2, 0));
 	check_frame(0, NULL, DLL + 0x6010);
@@ -398,7 +403,7 @@ TEST(another_build_of_what_was_unloaded_is_not_taken_for_it)
 	assert_string_equal(scene.said, "+plug.dll -plug.dll +plug.dll ");
 }
 
-/* There was no room to say what was unloaded, only where. */
+/* The unload table was full, so only the address is known. */
 TEST(frames_of_what_is_forgotten_are_in_no_module)
 {
 	load("C:\\app\\second.dll");
@@ -412,7 +417,7 @@ TEST(frames_of_what_is_forgotten_are_in_no_module)
 	check_frame(0, "C:\\app\\second.dll", 0x1010);
 }
 
-/* What makes no sense is read as if nothing had been unloaded. */
+/* Invalid unload data are treated as no unloads. */
 TEST(unloads_may_hold_anything)
 {
 	load("C:\\app\\first.dll");
@@ -437,7 +442,7 @@ TEST(what_is_no_stack_has_no_number)
 	assert_int_equal(stack_reader_number(scene.reader, UINT32_MAX), RECORD_NO_STACK);
 	assert_int_equal(
 		stack_reader_number(scene.reader, TRACER_STACKS_BYTES / 8), RECORD_NO_STACK);
-	/* one that was read is known */
+	/* a stack that was read stays known */
 	assert_int_equal(stack_reader_number(scene.reader, deep), 0);
 }
 
@@ -465,7 +470,7 @@ TEST(modules_without_rules_for_unwinding_are_remarked_on_once)
 	assert_non_null(strstr(scene.remark, "no unwind information in two.dll; build it"));
 }
 
-/* The tracer's area must be one that is understood. */
+/* The tracer's area must have a known version. */
 TEST(an_area_of_another_version_has_no_stacks)
 {
 	uint32_t id = tracer_put_stack(APP + 0x1010, 3);

@@ -1,11 +1,11 @@
-/* The rules that keep the tracer out of a process: made facts for each, and the line that a person reads. */
+/* Rules that keep the tracer out of a process: generated facts for each rule, and the message. */
 #include "tests/unit/t.h"
 
 #include "snapshot/control/refusal.h"
 
 #define UST "'hsnap ust on IMAGE' needs no code in it"
 
-/* One fact at a time, on a machine where everything else is usual. */
+/* Returns the facts of a usual machine, of which a test changes one. */
 static struct control_facts usual(void)
 {
 	return (struct control_facts){.host_machine = 0x8664,
@@ -28,7 +28,7 @@ static void check_line(struct control_facts facts, enum refusal_way way, const c
 	assert_string_equal(err_text(&err, text, sizeof(text)), line);
 }
 
-/* A failed attempt, and what becomes of its line. */
+/* Checks the message after a failed attempt. */
 static void check_explained(
 	struct control_facts facts, enum refusal_way way, enum refusal_step step, const char *line)
 {
@@ -83,7 +83,7 @@ TEST(arm64_is_refused)
 			"work)");
 }
 
-/* Emulated programs, too: ntdll has other code there. */
+/* Including emulated programs: ntdll's code differs there. */
 TEST(arm64_host_is_refused)
 {
 	static const uint16_t machines[] = {0, 0x14c, 0x8664, 0xaa64};
@@ -142,7 +142,9 @@ TEST(strict_control_flow_guard_is_refused)
 		"only DLLs built with Control Flow Guard, which the tracer is not; " UST ")");
 }
 
-/* Windows 7 starts no thread in another session; with later ones, and where that is unknown, it is tried. */
+/*
+ * Windows 7 cannot start a thread in another session. On later or unknown versions it is attempted.
+ */
 TEST(other_session)
 {
 	struct control_facts facts = usual();
@@ -173,7 +175,7 @@ TEST(higher_integrity_explains_a_denial)
 	check_explained(facts, REFUSAL_ATTACH, REFUSAL_OPEN,
 		"pid 12: cannot be traced (with a higher integrity level than hsnap; run hsnap "
 		"from an elevated prompt)");
-	/* An elevated prompt is there already. */
+	/* An elevated prompt would not help. */
 	facts.integrity = 0x4000;
 	facts.own_integrity = 0x3000;
 	check_unexplained(facts, REFUSAL_ATTACH, REFUSAL_OPEN);
@@ -202,7 +204,7 @@ TEST(policies_explain_a_failure)
 		"Smart App Control, may forbid it; " UST ")");
 }
 
-/* A program that cannot start another one is traced all the same. */
+/* A program that may not start children is still traced. */
 TEST(child_policy_is_no_error)
 {
 	struct control_facts facts = usual();

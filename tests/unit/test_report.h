@@ -1,7 +1,4 @@
-/*
- * For the tests of reports: dumps compared, and a view of the comparison that a test may change by
- * hand before it is printed.
- */
+/* Compared dumps, and a view of the comparison that a test may modify before printing it. */
 #ifndef TESTS_UNIT_TEST_REPORT_H
 #define TESTS_UNIT_TEST_REPORT_H
 
@@ -16,12 +13,12 @@ struct made {
 	struct view view;
 };
 
-/* Nothing yet; what was made before is gone. */
+/* Starts empty; replaces the previous comparison. */
 static inline struct made *made_new(void)
 {
 	static struct made made;
 
-	made.view.groups = NULL; /* the test's */
+	made.view.groups = NULL; /* owned by the test */
 	if (made.view.rows)
 		view_release(&made.view);
 	if (made.comparison.dumps)
@@ -32,14 +29,14 @@ static inline struct made *made_new(void)
 	return &made;
 }
 
-/* A view of all of made->comparison. */
+/* Makes a view of the whole comparison. */
 static inline void made_view(struct made *made)
 {
 	view_make(&made->view, &made->comparison, made->comparison.dumps != NULL);
 	naming_find(&made->view.naming, made->view.rows, made->view.row_count);
 }
 
-/* Compares old.txt with new.txt, or takes new.txt alone, with the names that they carry. */
+/* Compares old.txt with new.txt, or reads only new.txt, with the names in the dumps. */
 static inline struct made *made_read(size_t dump_count)
 {
 	struct match_request request = {.mode = MATCH_AUTO};
@@ -55,7 +52,7 @@ static inline struct made *made_read(size_t dump_count)
 	return made;
 }
 
-/* It stays until the next one. */
+/* Returns a report, valid until the next call. */
 static inline char *made_report(const struct made *made, const char *name, bool hex)
 {
 	static char *text;
@@ -73,7 +70,7 @@ static inline char *made_report(const struct made *made, const char *name, bool 
 	return text = read_text("out.txt");
 }
 
-/* text with each ' as a ", until the next one. */
+/* Returns text with each ' replaced by a ", valid until the next call. */
 static inline char *quoted(const char *text)
 {
 	static char space[4000];
@@ -92,7 +89,10 @@ static inline void has(const char *text, const char *part)
 		fail_msg("no %s in:\n%s", quoted(part), text);
 }
 
-/* A name for the innermost frame of made stack number, in what quotes of a note may hold. */
+/*
+ * Adds a name for the innermost frame of made stack `number`; the name is valid inside a note's
+ * quotes.
+ */
 static inline void put_function(struct maker *maker, unsigned number, const char *name)
 {
 	put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=2F",
@@ -100,8 +100,8 @@ static inline void put_function(struct maker *maker, unsigned number, const char
 }
 
 /*
- * Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three, stack 3 shrinks by 100 in one.
- * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 stay as they are.
+ * Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three; stack 3 shrinks by 100 in one.
+ * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 do not change.
  */
 static inline void write_three(void)
 {
@@ -125,7 +125,7 @@ static inline struct made *made_three(void)
 	return made_read(2);
 }
 
-/* A grouped view of the same that shows the first of two groups. */
+/* Makes a grouped view of these dumps that shows the first of two groups. */
 static inline struct made *made_grouped(enum view_group group, struct view_group_row groups[2])
 {
 	struct made *made = made_three();

@@ -23,7 +23,7 @@ TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 	assert_string_equal(made_report(made, "csv", false), HEADER);
 }
 
-/* The report of one stack with this function, file and line, whatever they hold. */
+/* Checks the report of one stack with this function, file and line. */
 static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
 {
 	static const char before[] = HEADER "5,5,0,1,1,0,,,,stack,,BackTrace1,app,";
@@ -36,7 +36,7 @@ static void assert_fields(const char *function, const char *file, uint32_t line,
 	dump_end(&maker, "new.txt");
 	struct made *made = made_read(1);
 	const struct dump_sums *dumps = made->comparison.dumps;
-	made->comparison.dumps = NULL; /* as if it was read */
+	made->comparison.dumps = NULL; /* like a parsed comparison */
 	made->comparison.rows[0].frames = &given;
 	const char *text = made_report(made, "csv", false);
 	made->comparison.dumps = dumps;
@@ -59,7 +59,7 @@ TEST(a_text_is_no_formula)
 		"=cmd|'/c calc'!A0", "+1", 1, "'=cmd|'/c calc'!A0,'+1,1,app!=cmd|'/c calc'!A0\r\n");
 	assert_fields("-1", "@SUM(A1,B1)", 1, "'-1,\"'@SUM(A1,B1)\",1,app!-1\r\n");
 	assert_fields("\t=1", "\r=1", 1, "'\t=1,\"'\r=1\",1,app!\t=1\r\n");
-	/* So that one mark can always be taken away again. */
+	/* So that removing one mark always restores the text. */
 	assert_fields("'quoted'", "''", 1, "''quoted','\'',1,app!'quoted'\r\n");
 	assert_fields("\xef\xbc\x9d"
 		      "1",

@@ -1,4 +1,4 @@
-/* The JSON report: man/hdiff-json.5 to the letter. tests/e2e_formats.t reads it with a parser. */
+/* The JSON report, exactly as in man/hdiff-json.5. tests/e2e_formats.t reads it with a parser. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_report.h"
@@ -190,7 +190,7 @@ TEST(overhead_that_is_not_known_is_null)
 	lacks(text, "'overhead':80");
 }
 
-/* RFC 8259, 7: what must be escaped; RFC 3629: what is UTF-8. */
+/* RFC 8259, 7: characters that must be escaped; RFC 3629: valid UTF-8. */
 TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 {
 	static const char *const texts[][2] = {

@@ -1,5 +1,7 @@
-/* What reports are put together with: numbers, text made harmless, UTF-8. The C library of this machine rounds
- * what it prints exactly. */
+/*
+ * Parts of reports: numbers, text made harmless, UTF-8. This machine's C library rounds its output
+ * exactly.
+ */
 #include "tests/unit/t.h"
 
 #include <float.h>
@@ -18,7 +20,7 @@ static uint64_t random_number(void)
 	return random_state >> 11 ^ random_state << 40;
 }
 
-/* The C library says how a number is printed. More than a buffer of them. */
+/* Compares with the C library's output; more numbers than one buffer holds. */
 TEST(numbers_are_as_printf_prints_them)
 {
 	struct buf wanted;
@@ -54,7 +56,7 @@ TEST(numbers_are_as_printf_prints_them)
 	buf_release(&wanted);
 }
 
-/* Texts of every length around the eight bytes that are looked at together, with every kind of byte. */
+/* Texts of every length around eight bytes, which are checked together, with every kind of byte. */
 TEST(text_is_made_harmless_as_text_harmless_does)
 {
 	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\xe2\xae\x20";
@@ -67,7 +69,7 @@ TEST(text_is_made_harmless_as_text_harmless_does)
 	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
 	for (unsigned i = 0; i < 40000; i++) {
 		size_t len = i % 28;
-		/* Mostly plain, so that the one byte that is not may be anywhere. */
+		/* Mostly plain, so that the one special byte may be anywhere. */
 		for (size_t k = 0; k < len; k++)
 			text[k] = bytes[random_number() % (i & 1 ? sizeof(bytes) - 1 : 5)];
 		if (len && i % 3 == 0)
@@ -102,7 +104,7 @@ TEST(text_of_plain_ascii_is_known_as_such)
 	}
 }
 
-/* RFC 3629: 3 has the lengths and their limits, 10 the sequences that are not allowed. */
+/* RFC 3629: section 3 has the lengths and their limits, section 10 the invalid sequences. */
 TEST(utf8_is_what_the_rfc_allows)
 {
 	static const struct {
@@ -121,15 +123,15 @@ TEST(utf8_is_what_the_rfc_allows)
 		{"\xf0\x90\x80\x80", 4, 0x10000},
 		{"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
 		{"", 0, 0},
-		{"\x80", 0, 0}, /* goes on with nothing */
+		{"\x80", 0, 0}, /* a continuation without a start */
 		{"\xbf", 0, 0},
 		{"\xc0\x80", 0, 0}, /* longer than needed */
 		{"\xc1\xbf", 0, 0},
 		{"\xe0\x9f\xbf", 0, 0},
 		{"\xf0\x8f\xbf\xbf", 0, 0},
-		{"\xed\xa0\x80", 0, 0}, /* a half of UTF-16 */
+		{"\xed\xa0\x80", 0, 0}, /* a surrogate */
 		{"\xed\xbf\xbf", 0, 0},
-		{"\xf4\x90\x80\x80", 0, 0}, /* behind the last */
+		{"\xf4\x90\x80\x80", 0, 0}, /* past the last code point */
 		{"\xf5\x80\x80\x80", 0, 0},
 		{"\xff\x80", 0, 0},
 		{"\xc2", 0, 0}, /* cut */
@@ -146,7 +148,7 @@ TEST(utf8_is_what_the_rfc_allows)
 	}
 }
 
-/* ---------------------------------------------------------------- with a fraction */
+/* ---------------------------------------------------------------- fractions */
 
 static void is(double value, const char *wanted)
 {
@@ -168,7 +170,7 @@ TEST(numbers_are_rounded_to_thousandths)
 	is(0.0004, "0");
 	is(-0.0004, "0");
 	is(0.0006, "0.001");
-	is(0.0625, "0.063"); /* these two are exactly in the middle */
+	is(0.0625, "0.063"); /* both are exactly in the middle */
 	is(-0.1875, "-0.188");
 	is(0.5, "0.5");
 	is(1.25, "1.25");
@@ -184,7 +186,7 @@ TEST(large_numbers_have_all_their_digits)
 	is(9007199254740991.0, "9007199254740991"); /* 2^53 - 1 */
 	is(4503599627370495.5, "4503599627370495.5"); /* the largest with a fraction */
 	is(-9223372036854775808.0, "-9223372036854775808");
-	is(1e22, "10000000000000000000000"); /* the largest power of ten that is one */
+	is(1e22, "10000000000000000000000"); /* the largest exact power of ten */
 	is(1208925819614629174706176.0, "1208925819614629174706176"); /* 2^80 */
 }
 
@@ -195,7 +197,7 @@ TEST(what_is_no_number_is_none)
 	is(NAN, NULL);
 }
 
-/* What printf() has, without zeros at the end, a lonely point and the sign of a 0. */
+/* Prints like printf(), without trailing zeros, a trailing point and the sign of 0. */
 static void printed(double value, char text[400])
 {
 	char *end = text + snprintf(text, 400, "%.3f", value);
@@ -208,7 +210,10 @@ static void printed(double value, char text[400])
 		strcpy(text, "0");
 }
 
-/* Between two thousandths lie odd sixteenths alone: printf() rounds them to even, this away from 0. */
+/*
+ * Returns true for odd sixteenths, the only ties between thousandths: printf() rounds them to even,
+ * report_fraction() away from 0.
+ */
 static bool is_half(double value)
 {
 	double whole;
@@ -225,7 +230,7 @@ TEST(every_number_is_as_printf_prints_it)
 		uint64_t bits = random_number();
 		double value;
 
-		if (i % 3) /* most are like rates, some like anything */
+		if (i % 3) /* mostly typical rates, some arbitrary numbers */
 			bits = (bits & UINT64_C(0x800FFFFFFFFFFFFF)) |
 			       (UINT64_C(1023) - 12 + bits % 60) << 52;
 		memcpy(&value, &bits, sizeof(value));

@@ -1,4 +1,4 @@
-/* The text report: what is left out, groups, and comparisons that were read. */
+/* The text report: omitted rows, groups, and parsed comparisons. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_report.h"
@@ -12,7 +12,7 @@ static const char *line_behind(const char *text, const char *start)
 	return at + strlen(start);
 }
 
-/* The three numbers of a line that ends in words. */
+/* Returns the three numbers of a line that ends in words. */
 static void shares(const char *text, const char *words, long long numbers[3])
 {
 	const char *at = strstr(text, words), *line = at;
@@ -32,7 +32,7 @@ static void shares(const char *text, const char *words, long long numbers[3])
 	assert_ptr_equal(line, at);
 }
 
-/* Row 0 is selected, row 1 suppressed; row 2 and what did not change are left out. */
+/* Row 0 is selected, row 1 suppressed; row 2 and unchanged stacks are omitted. */
 static void filter(struct made *made)
 {
 	made->view.row_count = made->view.shown_count = 1;
@@ -138,7 +138,7 @@ TEST(groups_are_a_table_of_self_and_total)
 	line_behind(text, "Numbers are hexadecimal");
 }
 
-/* ---------------------------------------------------------------- comparisons that were read */
+/* ---------------------------------------------------------------- parsed comparisons */
 
 static struct block_totals given_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
 static const char *read_ids[] = {"00B53"};
@@ -181,7 +181,7 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "decrease == 1f4\n");
 }
 
-/* The file's total tells the overhead of everything, its rows tell none. */
+/* The file's total contains the overhead of everything, its rows none. */
 TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 {
 	struct made *made = made_comparison();
@@ -198,7 +198,7 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 	line_behind(text, "//         +5320           +80         +3  all\n");
 }
 
-/* UMDH's total tells growth only, its rows tell OLD and NEW. */
+/* UMDH's total contains growth only; its rows contain OLD and NEW. */
 TEST(growth_is_left_when_rows_say_more_than_the_total)
 {
 	static const long long wanted[2] = {-80, 4};

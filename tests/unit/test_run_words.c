@@ -1,4 +1,4 @@
-/* The pure part of hsnap run: how arguments become a line. */
+/* hsnap run: conversion of arguments to a command line. */
 #include "tests/unit/t.h"
 
 #include "core/base/command_line.h"
@@ -13,7 +13,7 @@ static void check_line(const char *const *argv, const char *expected)
 	buf_release(&line);
 }
 
-/* What is expected is by the rules of "Parsing C command-line arguments", Microsoft Learn. */
+/* Expected by the rules of "Parsing C command-line arguments", Microsoft Learn. */
 TEST(arguments_are_quoted_where_needed)
 {
 	const char *const plain[] = {"a.exe", "-x", "C:\\dir\\", "*.c", NULL};
@@ -25,7 +25,7 @@ TEST(arguments_are_quoted_where_needed)
 	check_line(quotes, "a \"b\\\"c\" \"d\\\\\\\"e\" \"f g\\\\\" \"h\\\\i j\\\\\\\\\" \"\\\"\"");
 }
 
-/* By the same rules: a backslash counts twice where the quote behind it would else be a character. */
+/* By these rules a backslash is doubled only before a quote. */
 TEST(an_argument_may_always_be_quoted)
 {
 	static const struct {
@@ -95,7 +95,7 @@ TEST(a_line_is_read_as_the_c_runtimes_do)
 		check_words(cases[i].line, cases[i].words);
 }
 
-/* All words of six letters that matter, each in front of another word. */
+/* All words of six special letters, each before another word. */
 TEST(what_was_made_a_line_is_read_back)
 {
 	static const char letters[] = "a \\\"\t";

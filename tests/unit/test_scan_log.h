@@ -1,4 +1,4 @@
-/* For the tests of the scanner: everything a sink is told, written down. */
+/* A log of all calls to a sink of the scanner. */
 #ifndef TESTS_UNIT_TEST_SCAN_LOG_H
 #define TESTS_UNIT_TEST_SCAN_LOG_H
 
@@ -13,7 +13,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 struct scan_log {
-	struct buf text; /* one line for each call */
+	struct buf text; /* one line per call */
 	struct block_totals sums; /* of entries */
 	int entries, skips;
 	struct err first_skip;
@@ -37,7 +37,7 @@ static inline int log_heap(void *ctx, uint64_t addr)
 	return 0;
 }
 
-/* Every bit of the entry is looked at, so that the sanitizers see what is not there. */
+/* Reads every bit of the entry, so that the sanitizers detect invalid data. */
 static inline int log_entry(void *ctx, const struct dump_entry *entry)
 {
 	const struct stack *stack = &entry->stack;
@@ -96,7 +96,7 @@ static inline struct dump_sink log_sink(struct scan_log *log)
 		.skipped = log_skipped};
 }
 
-/* A dump in memory, handed out in pieces of at most step bytes. */
+/* A dump in memory, read in pieces of at most step bytes. */
 struct memory {
 	const char *bytes;
 	size_t len, at, step;
@@ -117,7 +117,7 @@ static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err
 	return (int64_t)part;
 }
 
-/* Where a part of at least want bytes may end: before a line without a TAB, or at the end. */
+/* Returns the end of a part of at least want bytes: before a line without a TAB, or at the end. */
 static inline size_t part_end(const char *text, size_t len, size_t at, size_t want)
 {
 	for (size_t end = at + want; end < len; end++) {
@@ -127,7 +127,7 @@ static inline size_t part_end(const char *text, size_t len, size_t at, size_t wa
 	return len;
 }
 
-/* Feeds the scanner one part; behind it are zeros, and then nothing that could be read. */
+/* Feeds one part to the scanner; zeros follow it, and then no readable memory. */
 static inline int feed(struct dump_scanner *scanner, const char *text, size_t len, bool is_last)
 {
 	char *part = calloc(1, len + 64);
@@ -140,7 +140,7 @@ static inline int feed(struct dump_scanner *scanner, const char *text, size_t le
 	return rc;
 }
 
-/* Feeds it parts of at least want bytes each. */
+/* Feeds parts of at least want bytes each. */
 static inline int scan_in_parts(
 	const char *text, size_t len, size_t want, const struct dump_sink *sink, struct err *err)
 {
@@ -158,7 +158,7 @@ static inline int scan_in_parts(
 	return rc;
 }
 
-/* A file, packed or not, from its path. */
+/* Scans a file, compressed or not. */
 static inline int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
 {
 	struct dump_source source;
@@ -173,13 +173,13 @@ static inline int dump_scan_file(const char *path, const struct dump_sink *sink,
 	return rc;
 }
 
-/* What the texts of tests are made of, and what becomes of it. */
+/* Building blocks of the tests' texts, and their log. */
 #define ONE "1 bytes + 2 at 3 by BackTrace4\n"
 #define ONE_LOG "entry 1 1 2 3 4"
 #define BAD "skipped made:"
 #define OURS "// hsnap: dump format=1\n"
 
-/* Scans a text with a log of it, which the caller releases. */
+/* Scans a text into a log, which the caller releases. */
 static inline int scan(struct scan_log *log, const char *text, struct err *err)
 {
 	struct dump_sink sink = log_sink(log);
@@ -187,7 +187,7 @@ static inline int scan(struct scan_log *log, const char *text, struct err *err)
 	return scan_in_parts(text, strlen(text), strlen(text), &sink, err);
 }
 
-/* What the sink is told of a text, and what comes of it. */
+/* Checks the log and the result of a text. */
 static inline struct err expect_scan(const char *text, int rc, const char *wanted)
 {
 	struct scan_log log;
@@ -206,7 +206,7 @@ static inline void expect_log(const char *text, const char *wanted)
 	expect_scan(text, 0, wanted);
 }
 
-/* count times fill between two texts; the caller frees it. */
+/* Returns `fill` repeated count times between two texts; the caller frees it. */
 static inline char *many(const char *before, const char *fill, size_t count, const char *after)
 {
 	struct buf text;

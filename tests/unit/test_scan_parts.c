@@ -1,4 +1,7 @@
-/* core/scan*: however a dump is cut into parts, the same is read; and none of it does harm. */
+/*
+ * core/scan*: the result does not depend on how a dump is divided into parts, and any input is
+ * safe.
+ */
 #include "tests/unit/test_scan_log.h"
 
 /* By hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested; 8 + 8 + 8 + 160 + 8. */
@@ -81,7 +84,7 @@ static int scan_source(
 	return dump_scan(&source, sink, err);
 }
 
-/* Takes digits of a number that surely fits, and the word behind it. */
+/* Parses the digits of a number that certainly fits, and the word after it. */
 static bool take_number(const char **at, uint64_t *number, const char *word)
 {
 	size_t digits = strspn(*at, "0123456789abcdefABCDEF");
@@ -93,8 +96,10 @@ static bool take_number(const char **at, uint64_t *number, const char *word)
 	return true;
 }
 
-/* What a sink could take off by itself: entries of one block that no stack follows, with ids of one
- * word. It logs them as log_entry() does. */
+/*
+ * Parses entries that a sink could parse itself: one block, no stack, and an id of one word. Logs
+ * them like log_entry().
+ */
 static const char *take_entries(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
@@ -125,7 +130,7 @@ static const char *take_entries(
 
 enum way { IN_PARTS, WITH_PLAIN, BY_SOURCE };
 
-/* Another way to read the same; the log of it must be that of all the text at once. */
+/* Reads the text in another way and compares the log with that of the whole text. */
 static void expect_same(const struct scan_log *whole, int rc, const struct err *err,
 	const char *text, size_t len, size_t want, enum way way)
 {
@@ -194,7 +199,7 @@ TEST(every_prefix_is_read_in_any_parts)
 	}
 }
 
-/* A random number below limit, from a seed that is the same every time. */
+/* Returns a random number below limit from a fixed seed. */
 static uint32_t pick(uint32_t *seed, size_t limit)
 {
 	*seed ^= *seed << 13;
@@ -241,7 +246,10 @@ TEST(edited_dumps_are_read_in_any_parts)
 	}
 }
 
-/* At least len bytes: entries with stacks; after the 8th and every 50000 more what is long. */
+/*
+ * Returns at least len bytes of entries with stacks, with long items after the 8th and every 50000
+ * further entries.
+ */
 static char *long_dump(size_t len, size_t *used, int *entries)
 {
 	struct buf text;
@@ -269,7 +277,7 @@ static char *long_dump(size_t len, size_t *used, int *entries)
 	return text.data;
 }
 
-/* Stacks and lines that do not fit into the window of dump_scan() too. */
+/* Includes stacks and lines larger than the window of dump_scan(). */
 TEST(long_dumps_are_read_through_a_window)
 {
 	int entries;

@@ -1,4 +1,4 @@
-/* core/scan*: lines that break the rules are told of and passed over, and cost no more than that. */
+/* core/scan*: invalid lines are reported and skipped, at no further cost. */
 #include "tests/unit/test_scan_log.h"
 
 static int scan_without_hook(const char *text, struct err *err)
@@ -13,7 +13,7 @@ static int scan_without_hook(const char *text, struct err *err)
 	return rc;
 }
 
-/* Each: a line that breaks a rule, sometimes behind another one. */
+/* Lines that break one rule, sometimes after another line. */
 static const struct {
 	const char *line, *detail;
 } bad_lines[] = {
@@ -149,7 +149,7 @@ TEST(there_is_a_limit_of_bad_lines)
 	text = many(ONE, "5 bytes + x\n", DUMP_SKIPS_MAX + 1, ONE);
 	assert_int_equal(scan(&log, text, &err), -ERR_BAD_LINE);
 	assert_int_equal(log.skips, DUMP_SKIPS_MAX);
-	assert_string_equal(err.place, "made:102"); /* behind one entry */
+	assert_string_equal(err.place, "made:102"); /* after one entry */
 	assert_string_equal(err.detail, "too many bad lines (100 were passed over)");
 	buf_release(&log.text);
 	free(text);
@@ -201,10 +201,12 @@ TEST(some_things_are_errors_in_any_case)
 			"made:4"},
 		{-ERR_CUT, OURS ONE "// hsnap: end blocks=x requested=1 overhead=2\n",
 			"note dump 1\n" ONE_LOG "\n" BAD "3 bad '// hsnap:' line\n", "made:3"},
-		/* a damaged first note is still one of ours */
+		/* a damaged first note still identifies hsnap */
 		{-ERR_CUT, "// hsnap: dump format=one\n" ONE,
 			BAD "1 bad '// hsnap:' line\n" ONE_LOG "\n", "made:2"},
-		/* the end of a cut file: whole entries are handed on, a stack only when it must be */
+		/*
+		 * at the end of a cut file whole entries are reported, and a stack only at the end
+		 */
 		{-ERR_CUT, OURS ONE, "note dump 1\n" ONE_LOG "\n", "made:2"},
 		{-ERR_CUT, OURS ONE "5 bytes + 6 at 7 by BackTrace8", "note dump 1\n" ONE_LOG "\n",
 			"made:3"},
@@ -225,7 +227,7 @@ TEST(some_things_are_errors_in_any_case)
 	}
 }
 
-/* Whoever reads the file may know that it was cut, though nothing in it tells. */
+/* The caller may know that the text was cut, even if the text does not show it. */
 TEST(a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end)
 {
 	static const char *const ends[] = {"5 bytes + 6 at 7 by BackTrace8", "\t401000\n", "\n"};

@@ -1,4 +1,4 @@
-/* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
+/* core/scan*: sums of several blocks, functions named in a log, parts read by the sink. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_scan_log.h"
 
@@ -13,7 +13,7 @@ TEST(sums_are_read)
 		"entry 20 5320 A0 0 B53\n");
 	expect_log("5320 bytes in 14 allocations (@ 428 + 8) by: BackTraceB53\n",
 		"entry 20 5320 A0 0 B53\n");
-	/* what does not divide: the sum is the truth */
+	/* indivisible: the sum is correct */
 	expect_log("5 bytes in 0x2 allocations (@ 0x2 + 0x1) by: BackTraceB53\n",
 		"entry 2 5 2 0 B53\n");
 	expect_log(
@@ -65,13 +65,13 @@ TEST(frames_of_sums_may_be_names)
 {
 	expect_log(SUM "a!b+0x00000012\n\tc!operator new+0x1 \nd+0x3\n\te!f+12\n\t\ndb!x+0x1\n" ONE,
 		SUM_LOG " a!b+0x00000012 c!operator new+0x1 d+0x3 e!f+12 db!x+0x1\n" ONE_LOG "\n");
-	/* as these are */
+	/* as in these lines */
 	expect_log(SUM "a!b+0x1\r\n" SUM "a!b+0x2", SUM_LOG " a!b+0x1\n" SUM_LOG " a!b+0x2\n");
 	expect_log(SUM SUM "1 bytes + 2 at 3 by BackTrace!+0x4\n",
 		SUM_LOG "\n" SUM_LOG "\nentry 1 1 2 3 !+0x4\n");
 }
 
-/* Lines like data that were not read: the first one, and its text. */
+/* Unread lines that look like data: the first one, and its text. */
 #define UNREAD(line, text) BAD line " 1 line that looks like data, the first is \"" text "\"\n"
 #define UNREAD_2(line, text) BAD line " 2 lines that look like data, the first is \"" text "\"\n"
 
@@ -128,7 +128,7 @@ static int count_of(const char *text, char what)
 	return count;
 }
 
-/* Microsoft's own example, without the comparison it is printed behind. */
+/* Microsoft's own example, without the comparison before it. */
 TEST(the_published_sample_is_read)
 {
 	static char bytes[4000];
@@ -162,11 +162,11 @@ TEST(names_may_lie_in_several_parts)
 	buf_release(&log.text);
 }
 
-/* ---------------------------------------------------------------- parts that others read */
+/* ---------------------------------------------------------------- parts read by the sink */
 
 #define PLAIN "5 bytes + 6 at 7 by BackTrace8\n"
 
-/* Takes lines that are PLAIN without a stack, and empty ones. */
+/* Reads lines equal to PLAIN without a stack, and empty lines. */
 static const char *take_plain(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
@@ -217,7 +217,7 @@ TEST(a_sink_may_read_plain_entries_itself)
 
 TEST(a_sink_is_asked_only_where_entries_may_come)
 {
-	/* not before anything is known to be a dump */
+	/* only after the text is known to be a dump */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
 	expect_with_plain(SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
 		SUM_LOG "\nplain\nplain\n" SUM_LOG " a!b+0x1\nplain\n" UNREAD("7", "a!b+0x1"));
@@ -228,7 +228,7 @@ TEST(a_sink_is_asked_only_where_entries_may_come)
 		-ERR_BAD_LINE, "note dump 1\nnote end 3\n");
 }
 
-/* Feeds text, then says that somebody else read a part behind it, then feeds more. */
+/* Feeds text, skips a part that another reader read, and feeds more. */
 static int scan_around(struct scan_log *log, const char *before, const struct dump_progress *passed,
 	const char *after, struct err *err)
 {
@@ -260,13 +260,13 @@ TEST(parts_that_others_read_count)
 		0);
 	assert_string_equal(log.text.data, "note dump 1\n" ONE_LOG " 401000\nnote end 3\n");
 	buf_release(&log.text);
-	/* the 1003rd line is the third here */
+	/* the third line here is number 1003 */
 	assert_int_equal(scan_around(&log, OURS "\n", &passed, "5 bytes + x\n", &err), -ERR_CUT);
 	assert_string_equal(log.first_skip.place, "made:1003");
 	buf_release(&log.text);
-	/* they are a sign of a dump */
+	/* the skipped part shows that this is a dump */
 	assert_int_equal(scan_around(&log, "\n", &passed, "\n", &err), 0);
-	/* a stack of names ends there */
+	/* it ends a stack of names */
 	assert_int_equal(scan_around(&log, SUM "a!b+0x1\n", &passed, "a!b+0x2\n", &err), 0);
 	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1\n" UNREAD("1003", "a!b+0x2"));
 	buf_release(&log.text);

@@ -1,10 +1,14 @@
-/* Damaged segment heaps: nothing that a process holds makes the walker crash or take what is not there; one
- * thing that makes no sense costs no other, and what gets lost is noted. */
+/*
+ * Damaged segment heaps: the walker never crashes or reads foreign memory; one fault costs no other
+ * block, and losses are reported.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"
 
-/* Back-end range, VS with LFH in it, LFH, large blocks; where each lies. */
+/*
+ * A heap with a back-end range, VS with LFH in it, LFH, and large blocks; the fields are addresses.
+ */
 struct zoo {
 	uint64_t segment, range, vs, lfh, inner, chunks[4], nodes[3];
 };
@@ -60,7 +64,7 @@ static void zoo_init(const struct fake_layout *l)
 	zoo_large();
 }
 
-/* broken: places that made no sense or are not there. */
+/* broken: number of invalid or unmapped places. */
 static void zoo_end(size_t blocks, unsigned broken)
 {
 	seg_walk();
@@ -79,7 +83,10 @@ static void zoo_run(void (*test)(unsigned i), unsigned times)
 	}
 }
 
-/* A test of a fresh zoo of each layout; and the same for each i below times. */
+/*
+ * Defines a test that runs with a fresh zoo of each layout; ZOO_TIMES repeats it for each i below
+ * times.
+ */
 #define ZOO_TEST(name) ZOO_TIMES(name, 1)
 #define ZOO_TIMES(name, times)                                                                     \
 	static void name##_in(unsigned i);                                                         \
@@ -89,7 +96,7 @@ static void zoo_run(void (*test)(unsigned i), unsigned times)
 	}                                                                                          \
 	static void name##_in(unsigned i __attribute__((unused)))
 
-/* The descriptor of one of the heap's units. */
+/* Returns the descriptor of one of the heap's units. */
 static uint64_t descriptor(unsigned index)
 {
 	return zoo.segment + (uint64_t)(seg.l->first_index + index) * seg.l->at.range.bytes;
@@ -151,7 +158,7 @@ ZOO_TEST(a_subsegment_without_its_signature_is_noted)
 
 /* ---------------------------------------------------------------- LFH */
 
-/* More of them than are withheld cross a page: it cannot be told which are. */
+/* More blocks cross a page than are withheld, so the withheld ones cannot be identified. */
 ZOO_TEST(withheld_blocks_that_cannot_be_told_are_noted)
 {
 	for (unsigned k = 0; k < 0x80; k++)
@@ -163,7 +170,7 @@ ZOO_TEST(withheld_blocks_that_cannot_be_told_are_noted)
 	zoo_end(ZOO_BLOCKS - 1 + 0x80, seg.l->at.subsegment.withheld != 0);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- everything */
 
 ZOO_TEST(blocks_are_no_more_than_memory)
 {
@@ -203,7 +210,7 @@ ZOO_TEST(a_large_block_of_no_size_costs_no_other)
 	zoo_end(ZOO_BLOCKS - 1, 1);
 }
 
-/* ---------------------------------------------------------------- how long they are */
+/* ---------------------------------------------------------------- lengths of large blocks */
 
 ZOO_TIMES(a_large_block_ends_where_its_memory_does, 2)
 {
@@ -214,7 +221,7 @@ ZOO_TIMES(a_large_block_ends_where_its_memory_does, 2)
 	zoo_end(ZOO_BLOCKS - !i, !i);
 }
 
-/* Where regions are not known, memory as a whole still is. */
+/* Without known regions the total memory is the limit. */
 ZOO_TEST(a_large_block_larger_than_memory_is_no_block)
 {
 	seg_ptr(zoo.nodes[0] + seg.l->at.large.pages, 0x20000000);
@@ -223,7 +230,7 @@ ZOO_TEST(a_large_block_larger_than_memory_is_no_block)
 	assert_int_equal(seg.walk.broken_count, 1);
 }
 
-/* ---------------------------------------------------------------- what could get lost */
+/* ---------------------------------------------------------------- possible losses */
 
 static void flags_put(unsigned index, unsigned flags)
 {
@@ -245,7 +252,7 @@ static void assert_noted(size_t blocks, const char *what)
 
 /* ---------------------------------------------------------------- page ranges */
 
-/* Ranges begin at the descriptors 0, 1 and 3, the last one has four; the rest is free. */
+/* Ranges begin at the descriptors 0, 1 and 3; the last one has four units, and the rest is free. */
 ZOO_TEST(a_free_range_is_passed_whatever_its_length_says)
 {
 	uint64_t far = seg_range(zoo.segment, 12, 200, 2, 3, 0, false);
@@ -257,7 +264,7 @@ ZOO_TEST(a_free_range_is_passed_whatever_its_length_says)
 	assert_block(ZOO_BLOCKS, far, 0x2000, 0, 0);
 }
 
-/* What free ranges leave behind within them says nothing. */
+/* Leftovers within free ranges have no meaning. */
 ZOO_TEST(old_signatures_within_a_free_range_are_no_doubt)
 {
 	units_put(7, 20);
@@ -276,7 +283,7 @@ ZOO_TIMES(a_range_of_no_known_kind_is_noted, 3)
 	assert_noted(ZOO_BLOCKS - 1, "page range of no known kind");
 }
 
-/* A block may hold what was a subsegment, of which nothing is live any more. */
+/* A block may contain a former subsegment without live blocks. */
 ZOO_TEST(what_was_an_lfh_subsegment_is_no_doubt)
 {
 	struct fake_lfh lfh;
@@ -322,7 +329,9 @@ ZOO_TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 #define EXTRA 0x4000u
 #define EXTRA_BLOCK_BYTES 0x100u
 
-/* One more block, which promises a stack; where its last 40h bytes, unused ones, begin. */
+/*
+ * Adds a block that announces a stack; returns the start of its last 40h bytes, which are unused.
+ */
 static uint64_t promise(bool is_ust)
 {
 	struct fake_vs vs;
@@ -355,12 +364,14 @@ ZOO_TIMES(a_stack_s_mark_that_is_not_there_is_noted_under_ust, 2)
 		zoo_end(ZOO_BLOCKS + 1, 0);
 }
 
-/* The allocation found no room for its stack; or the extra holds what a user set. */
+/* The stack database was full, or the extra holds a user's value. */
 ZOO_TIMES(a_block_may_have_no_stack, 4)
 {
 	static const unsigned marks[4] = {0x0101, 0x0020, 0, 0x0101};
 
-	/* What says that there is none, if not 0: the extra's mark, where no record can be. */
+	/*
+	 * The value for no stack, unless 0: the extra's mark, which cannot be a record's address.
+	 */
 	uint64_t none = seg.l->bits == 64 ? 0x0101000000000000 : 0x01010000;
 
 	put_extra(promise(true), marks[i], i == 3 ? none : 0);

@@ -1,11 +1,11 @@
-/* The walker of segment heaps: what it finds in heaps made by hand from the published layouts. */
+/* The walker of segment heaps, on heaps made by hand from the published layouts. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"
 
 SEG_TEST(a_heap_is_known_by_the_pointers_back_to_it, ALL)
 {
-	bool has_counts = l->at.heap.large_reserved; /* else they are not known */
+	bool has_counts = l->at.heap.large_reserved; /* otherwise they are unknown */
 
 	seg_ptr(FAKE_HEAP + l->at.heap.total_reserved, 0x30);
 	seg_ptr(FAKE_HEAP + l->at.heap.total_reserved + l->ptr, 0x20);
@@ -21,8 +21,10 @@ SEG_TEST(a_heap_is_known_by_the_pointers_back_to_it, ALL)
 	assert_int_equal(seg.walk.broken_count, 0);
 }
 
-/* Of a real heap's second context it is not known whether it has pointers to the front ends. What leads
- * elsewhere is said, and costs nothing else. */
+/*
+ * It is unknown whether a real heap's second context points to the front ends. A pointer elsewhere
+ * is reported and costs nothing.
+ */
 SEG_TIMES(contexts_need_not_be_as_expected_for_a_heap_to_be_walked, ALL, 4)
 {
 	uint64_t context, range;
@@ -83,12 +85,12 @@ SEG_TIMES(chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size, 
 	vs = seg_vs(FAKE_HEAP, seg_range(at, 12, l->first_index, 1, 15, 0, false));
 	a = seg_chunk(&vs, 0x100, true, 0);
 	seg_chunk(&vs, 0x40, false, 0);
-	b = seg_chunk(&vs, 0x200, true, 13); /* 13 bytes are not used */
-	c = seg_chunk(&vs, 0x300, true, 0x8041); /* 1 byte is not */
+	b = seg_chunk(&vs, 0x200, true, 13); /* 13 unused bytes */
+	c = seg_chunk(&vs, 0x300, true, 0x8041); /* 1 unused byte */
 	seg_chunk(&vs,
 		0x1000 - 0x640 - l->at.vs_subsegment.first_chunk - l->at.vs_subsegment.first_chunk,
 		false, 0);
-	/* As large as what stands before the first chunk. */
+	/* As large as the data before the first chunk. */
 	seg_chunk(&vs, l->at.vs_subsegment.first_chunk, true, 0);
 	seg_vs_end(&vs, i);
 	seg_walk();
@@ -179,7 +181,7 @@ SEG_TEST(bitmaps_of_lfh_subsegments_say_which_blocks_are_live, ALL)
 	assert_block(4, e, 0x100 - 2, 2, 0);
 }
 
-/* The forms differ where some busy blocks are all used: as many bits lie elsewhere. */
+/* The forms differ if some busy blocks are fully used: an equal number of bits is elsewhere. */
 SEG_TIMES(the_form_of_bitmaps_is_found_whatever_the_build, BUILD_26100 | BUILD_22000, 2)
 {
 	struct fake_lfh lfh;
@@ -201,7 +203,7 @@ SEG_TIMES(the_form_of_bitmaps_is_found_whatever_the_build, BUILD_26100 | BUILD_2
 	assert_int_equal(total, 120 * 0x50 - (13 + 26 + 40) * 5);
 }
 
-/* Later builds of 26100 keep how far the slot is from its context. */
+/* Later builds of 26100 store the slot's distance from its context. */
 SEG_TIMES(slots_name_their_context_by_pointer_or_distance, BUILD_26100, 3)
 {
 	const uint64_t context = FAKE_HEAP + l->at.heap.vs, slot = context + FAKE_SLOT * 64;
@@ -217,7 +219,7 @@ SEG_TIMES(slots_name_their_context_by_pointer_or_distance, BUILD_26100, 3)
 	assert_int_equal(seg.walk.broken_count > 0, i == 2);
 }
 
-/* From 26100 on the mask is made from all bits of the address. */
+/* From 26100 on the mask includes all bits of the address. */
 SEG_TIMES(the_lfh_key_is_found_with_either_mask, BUILD_22000, 2)
 {
 	uint64_t at;
@@ -240,7 +242,7 @@ SEG_TIMES(the_lfh_key_is_found_with_either_mask, BUILD_22000, 2)
 	assert_int_equal(seg.nt.segment_keys.is_wide, i);
 }
 
-/* Blocks of 0x60 bytes in a page-crossing place, marked live, as many as are withheld. */
+/* Blocks of 0x60 bytes that cross a page and are marked live, as many as are withheld. */
 SEG_TEST(withheld_blocks_are_not_live, BUILD_22000)
 {
 	struct fake_lfh lfh;
@@ -304,7 +306,7 @@ SEG_TIMES(large_blocks_hang_on_a_tree_encoded_or_not, ALL, 4)
 
 /* ---------------------------------------------------------------- stacks */
 
-/* _SEGMENT_HEAP_EXTRA of the first interceptor and its own unit, at addr. */
+/* Writes a _SEGMENT_HEAP_EXTRA of the first interceptor and the interceptor's unit. */
 static void put_extra(uint64_t addr, uint64_t record)
 {
 	fake_put(addr + 2, 0x0101, 2);
@@ -324,14 +326,14 @@ SEG_TEST(the_record_of_a_stack_lies_in_the_tail_of_its_block, ALL)
 	put_extra(in_vs - l->at.chunk.bytes + 0x100 - 0x60, record);
 	seg_vs_end(&vs, true);
 	range = seg_range(at, 12, l->first_index + 1, 2, 3, 0x205, true);
-	/* Behind what looks like it but leads nowhere. */
+	/* After a similar pattern that leads nowhere. */
 	put_extra(range + 0x2000 - 0x205 + 5, 0x8888888800000000 & seg_mask());
 	put_extra(range + 0x2000 - 0x205 + 5 + 4 * p, record + 8);
 	lfh = seg_lfh(seg_range(at, 12, l->first_index + 3, 2, 11, 0, false), 0x2000, 0x80,
 		0x80 / l->unit);
 	in_lfh = seg_lfh_block(&lfh, 1, 0x4000 | 0x33);
 	put_extra(in_lfh + 0x80 - 0x33, record + 16);
-	in_lfh = seg_lfh_block(&lfh, 2, 0x4000 | 0x33); /* has none */
+	in_lfh = seg_lfh_block(&lfh, 2, 0x4000 | 0x33); /* without an extra */
 	seg_walk();
 	assert_int_equal(seg.walk.broken_count, 0);
 	assert_int_equal(seg.walk.block_count, 4);

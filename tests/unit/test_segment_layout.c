@@ -1,5 +1,7 @@
-/* Every row of the segment heap's and page heap's tables against listings of public symbols, as far
- * as those go. */
+/*
+ * Every row of the segment heap's and page heap's tables, compared with listings of public symbols
+ * where these have the field.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"
@@ -7,8 +9,7 @@
 #include "snapshot/heap/page_layout.h"
 #include "snapshot/heap/segment/segment.h"
 
-/* Which listings are of builds that a row stands for. Rows without one have their numbers from one
- * published table only. */
+/* Listings of the builds of each row. Rows without a listing come from one published table only. */
 static const struct listed {
 	const char *row, *listing;
 } listed[] = {
@@ -102,7 +103,7 @@ TEST(rows_of_the_segment_heap_are_as_listed)
 	}
 }
 
-/* This listing has fewer types, and names some fields otherwise. */
+/* This listing has fewer types and other names of some fields. */
 TEST(the_row_of_1607_is_as_listed)
 {
 	const char *list = "r2_ntdll_Win10x64";
@@ -169,7 +170,7 @@ TEST(rows_of_the_page_heap_are_as_listed)
 		assert_listed(list, INFO, "StackTrace", row->info_trace);
 		assert_listed(list, INFO, "EndStamp", row->info_end);
 		assert_int_equal(row->info_bytes, row->info_end + 4);
-		/* The table is as large as its public declaration says: up to the next field. */
+		/* The table has the size of its public declaration, up to the next field. */
 		assert_listed(list, ROOT, "NodeToAllocate",
 			row->root_busy_table + (row->bits == 64 ? 0x68 : 0x38));
 	}

@@ -1,12 +1,14 @@
-/* The key of the LFH is taken from ntdll, and without that found by whatever evidence there is: each
- * test leaves only one kind of it. Where that is not enough no block is listed. */
+/*
+ * The LFH key is read from ntdll, or else derived from other evidence: each test leaves one kind of
+ * evidence. Without sufficient evidence no block is listed.
+ */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"
 
 #define NO_BUCKET 200
 
-/* The k'th subsegment of a heap, of four pages. */
+/* Makes subsegment k of a heap, of four pages. */
 static struct fake_lfh subsegment(
 	uint64_t segment, unsigned k, unsigned block_bytes, unsigned bucket)
 {
@@ -15,7 +17,7 @@ static struct fake_lfh subsegment(
 	return seg_lfh(addr, 0x4000, block_bytes, bucket);
 }
 
-/* Puts the first block elsewhere, and says so. */
+/* Moves the first block, and updates its offset. */
 static void shift_first(struct fake_lfh *lfh, unsigned first)
 {
 	uint64_t at = lfh->addr + seg.l->at.subsegment.offsets;
@@ -31,7 +33,7 @@ static void count_put(struct fake_lfh *lfh, unsigned count)
 	seg_lfh_free_put(lfh, count);
 }
 
-/* Some blocks of which 2 and more bytes are not used. */
+/* Marks some blocks with at least 2 unused bytes. */
 static void some_tails(const struct fake_lfh *lfh)
 {
 	for (unsigned k = 0; k < 4 && k < lfh->count; k++)
@@ -46,7 +48,7 @@ static void assert_key_found(void)
 	assert_int_equal(seg.walk.broken_count, 0);
 }
 
-/* Subsegments are noted, and none of their blocks is listed. */
+/* Asserts that the subsegments are reported and none of their blocks is listed. */
 static void assert_no_key(unsigned subsegments)
 {
 	seg_walk();
@@ -58,7 +60,7 @@ static void assert_no_key(unsigned subsegments)
 
 /* ---------------------------------------------------------------- in ntdll */
 
-/* Blocks of one kind that begin later than would be expected. */
+/* Makes blocks of one kind that begin later than expected. */
 static struct fake_lfh odd_subsegments(void)
 {
 	uint64_t segment = seg_segment(FAKE_HEAP, 0);
@@ -85,7 +87,7 @@ SEG_TEST(the_key_stands_beside_the_heap_key_in_ntdll, ALL)
 	assert_block(0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
 }
 
-/* Whatever page segments are signed with, which without VS subsegments nothing else tells. */
+/* Works with either signature of page segments; without VS subsegments no other evidence exists. */
 SEG_TEST(the_heap_key_in_ntdll_may_be_either, ALL)
 {
 	seg.constant ^= FAKE_CONSTANT & seg_mask();
@@ -101,7 +103,7 @@ SEG_TEST(a_value_like_the_heap_key_is_not_believed, ALL)
 	assert_key_found();
 }
 
-/* In a dump ntdll may be listed, and its data be missing or from elsewhere. */
+/* A dump may list ntdll without its data, or with data from another place. */
 SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 {
 	odd_subsegments();
@@ -116,9 +118,9 @@ SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 	assert_no_key(4);
 }
 
-/* ---------------------------------------------------------------- guessed */
+/* ---------------------------------------------------------------- derived */
 
-/* As long as there are so many that one unit more or less makes a difference. */
+/* There are so many blocks that one unit more or less changes their number. */
 SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 {
 	struct fake_lfh lfh;
@@ -129,7 +131,7 @@ SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 	assert_key_found();
 }
 
-/* So few blocks that many sizes would do. */
+/* So few blocks that many sizes would fit. */
 SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 {
 	/* Documented: 8 bytes apart up to 256, then 16 to 512, 32 to 1024, 64 to 2048. */
@@ -148,7 +150,7 @@ SEG_TIMES(a_bucket_s_size_class_shows_their_size, ALL, 5)
 	assert_key_found();
 }
 
-/* With blocks of one unit no other place is left for the first one. */
+/* Blocks of one unit leave only one place for the first block. */
 SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 {
 	uint64_t segment;
@@ -165,7 +167,7 @@ SEG_TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is, ALL)
 	assert_key_found();
 }
 
-/* The first block stands behind something unknown: only the ends of blocks show where. */
+/* The first block follows unknown data: only the ends of blocks show its place. */
 SEG_TEST(tails_show_where_the_first_block_is, ALL)
 {
 	struct fake_lfh lfh;
@@ -183,7 +185,7 @@ SEG_TEST(tails_show_where_the_first_block_is, ALL)
 	assert_key_found();
 }
 
-/* Memory is full of what would do as the end of a block; marks of stacks are not. */
+/* Many words in memory look like the end of a block; only marks of stacks are reliable. */
 SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 {
 	struct fake_lfh lfh;
@@ -207,7 +209,7 @@ SEG_TIMES(marks_of_stacks_show_where_the_first_block_is, ALL, 2)
 		assert_no_key(1);
 }
 
-/* Any word with its topmost bit set would do as the end of a block but for one byte. */
+/* Any word with its topmost bit set looks like the end of a block with one unused byte. */
 SEG_TEST(one_unused_byte_shows_nothing, ALL)
 {
 	struct fake_lfh lfh;
@@ -237,7 +239,7 @@ SEG_TEST(keys_that_differ_are_none, ALL)
 	assert_no_key(12);
 }
 
-/* Of two heaps the one that says little is read with the key that the other gave. */
+/* The heap with little evidence is read with the other heap's key. */
 SEG_TEST(the_key_is_the_process_s, ALL)
 {
 	struct fake_lfh lfh;

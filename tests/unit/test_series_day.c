@@ -1,7 +1,7 @@
 /*
- * A day of --every 10s: 8,640 snapshots on a made clock, of small dumps that are written as any, with a log. None is
- * late, names are those of the time that the wall clock says, which somebody sets meanwhile, the newest are kept, and
- * nothing grows: no memory, no files, no log.
+ * A day of --every 10s: 8,640 snapshots on a simulated clock, with small dumps written normally and
+ * a log. No snapshot is late; names follow the wall clock, which is changed meanwhile; the newest
+ * dumps are kept; and memory, files and log do not grow.
  */
 #include "tests/unit/t.h"
 
@@ -20,12 +20,12 @@
 #define KEPT 2
 #define START_MS INT64_C(5000123)
 #define NIGHT_MS                                                                                   \
-	INT64_C(1792886400000) /* 2026-10-25T00:00:00Z; in Berlin 02:00 to 03:00 comes twice */
+	INT64_C(1792886400000) /* 2026-10-25T00:00:00Z; in Berlin 02:00 to 03:00 occurs twice */
 
 size_t __sanitizer_get_current_allocated_bytes(void); /* of libasan */
 const char *__asan_default_options(void);
 
-/* Else half of the time goes into keeping what was freed. */
+/* The default quarantine of freed memory would double the run time. */
 const char *__asan_default_options(void)
 {
 	return "quarantine_size_mb=1";
@@ -33,11 +33,11 @@ const char *__asan_default_options(void)
 
 static int64_t clock_ms;
 static uint64_t taken_count;
-static char newest[KEPT + 1][60]; /* their names, the newest first */
+static char newest[KEPT + 1][60]; /* newest first */
 static size_t settled_bytes;
 static struct series_log day_log;
 
-/* ---------------------------------------------------------------- the world */
+/* ---------------------------------------------------------------- environment */
 
 static int64_t day_clock(void)
 {
@@ -106,9 +106,9 @@ int process_ref_private_bytes(const struct process_ref *ref, uint64_t *bytes, st
 	return err_set(err, ERR_SYSTEM, "nobody asks", NULL);
 }
 
-/* ---------------------------------------------------------------- what is checked each time */
+/* ---------------------------------------------------------------- checks of each snapshot */
 
-/* The name of this second, or the first that is not among those that are kept. */
+/* Computes the name of this second, or the first that is not in use. */
 static void name_now(char name[60])
 {
 	time_t seconds = (time_t)(day_time() / 1000);
@@ -157,7 +157,7 @@ static void check_memory(void)
 		assert_in_range(bytes, 0, settled_bytes + 2 * (KEPT + 1));
 }
 
-/* Not each by way of a struct snapshot, which the sanitizers make slow. */
+/* Avoids struct snapshot, which the sanitizers make slow. */
 static void write_head(struct out *out)
 {
 	char start[DATE_TEXT_BYTES], now[DATE_TEXT_BYTES];
@@ -212,7 +212,7 @@ static int day_take(void *ctx, const struct process_ref *process, const char *pa
 	memmove(newest[1], newest[0], KEPT * sizeof(*newest));
 	memcpy(newest[0], name, sizeof(name));
 	*taken = (struct series_taken){.block_count = ++taken_count};
-	clock_ms += (int64_t)(taken_count * 7919 % EVERY_MS); /* as long as it takes */
+	clock_ms += (int64_t)(taken_count * 7919 % EVERY_MS); /* duration of the snapshot */
 	return 0;
 }
 
@@ -236,7 +236,7 @@ TEST(test_a_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
 	char out[350], log[350];
 	int file = dup(0);
 
-	setenv("TZ", "Europe/Berlin", 1); /* names are of no zone */
+	setenv("TZ", "Europe/Berlin", 1); /* names are in UTC */
 	tzset();
 	close(file);
 	snprintf(out, sizeof(out), "%s/{name}-{pid}-{time}.txt", dir);

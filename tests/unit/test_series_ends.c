@@ -1,4 +1,4 @@
-/* What a series begins and ends with, and how far it goes up and down, by part. */
+/* First and last values of a series, and its rises and falls, by part. */
 #include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
@@ -7,8 +7,8 @@
 
 static const struct block_totals of[COUNT] = {
 	{1, 100, 8}, {4, 900, 32}, {2, 150, 16}, /* one process */
-	{9, 40, 72}, {5, 70, 40}, /* the next */
-	{3, 1000, 24}, /* and one with a snapshot alone */
+	{9, 40, 72}, {5, 70, 40}, /* the next process */
+	{3, 1000, 24}, /* a process with one snapshot */
 };
 static const uint32_t parts[COUNT] = {0, 0, 0, 1, 1, 2};
 
@@ -31,7 +31,7 @@ TEST(one_part_is_first_and_last)
 	}
 }
 
-/* Each process's first and last, added up; one snapshot is both, and nothing grew. */
+/* Sums over the processes of the first and the last; a single snapshot is both, without growth. */
 TEST(of_parts_each_has_its_ends)
 {
 	const struct trend_axis axis = {.count = COUNT, .parts = parts};
@@ -66,7 +66,7 @@ TEST(sums_of_many_parts_stop_where_a_signed_number_does)
 	check(series_last(&axis, huge), 2, INT64_MAX, 0);
 }
 
-/* parts are of 3, 2 and 1 snapshots. */
+/* parts have 3, 2 and 1 snapshots. */
 TEST(time_passes_where_there_is_a_trend)
 {
 	static const int64_t in_first[] = {5, 5, 6, 7, 7, 8}, in_second[] = {5, 5, 5, 6, 7, 8};
@@ -79,7 +79,7 @@ TEST(time_passes_where_there_is_a_trend)
 	assert_true(axis_time_passes(&axis));
 	axis.times_ms = in_second;
 	assert_false(axis_time_passes(&axis));
-	axis.parts = pairs; /* none is long enough: then it is any */
+	axis.parts = pairs; /* all parts are short, so any part counts */
 	assert_int_equal(axis_longest(&axis), 2);
 	assert_true(axis_time_passes(&axis));
 	axis.parts = NULL;
@@ -87,7 +87,7 @@ TEST(time_passes_where_there_is_a_trend)
 	assert_true(axis_time_passes(&axis));
 }
 
-/* Snapshots of one process, or of two. */
+/* Checks snapshots of one process, or of two. */
 static bool has_bounds(size_t first, size_t second)
 {
 	uint32_t second_of[8] = {0};
@@ -98,7 +98,9 @@ static bool has_bounds(size_t first, size_t second)
 	return axis_has_bounds(&axis);
 }
 
-/* 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are less. */
+/*
+ * 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are less.
+ */
 TEST(bounds_need_snapshots_enough)
 {
 	assert_false(has_bounds(1, 0));

@@ -1,4 +1,4 @@
-/* The files of a series: what the next is called, which ones go, and that no others do. */
+/* Files of a series: the next name, and which files are removed. */
 #include "tests/unit/t.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void put_text(const char *path, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* A dump of so many bytes, 300 or more. */
+/* Writes a dump of `size` bytes, at least 300. */
 static void put_dump_at(
 	const char *path, uint32_t pid, int64_t start_ms, int64_t time_ms, size_t size)
 {
@@ -63,7 +63,7 @@ static void put_dump(const char *name, uint32_t pid, int64_t start_ms, int64_t t
 	put_dump_at(in_scene(name), pid, start_ms, time_ms, size);
 }
 
-/* The names of the folder, one behind the other with a blank behind each. */
+/* Checks the names in the folder, each followed by a blank. */
 static void check_files(const char *expected)
 {
 	struct folder_list list;
@@ -79,9 +79,9 @@ static void check_files(const char *expected)
 	folder_list_release(&list);
 }
 
-static struct series_files *files; /* of the test at hand; the scene's */
+static struct series_files *files; /* of the current test */
 
-/* Of this process, in the place of the one that was open. */
+/* Opens a plan for this process in place of the previous one. */
 static void open_plan(struct series_plan plan, int64_t start_ms)
 {
 	struct err err = {0};
@@ -92,7 +92,7 @@ static void open_plan(struct series_plan plan, int64_t start_ms)
 	assert_non_null(files);
 }
 
-/* With a pattern in this scene's folder. */
+/* Opens a series with a pattern in the scene's folder. */
 static void open_series(const char *pattern, struct series_limits limits)
 {
 	open_plan((struct series_plan){.out = in_scene(pattern), .limits = limits}, START_MS);
@@ -116,7 +116,9 @@ static void check_name(int64_t time_ms, unsigned tries, const char *expected)
 	buf_release(&path);
 }
 
-/* The series has written its next dump, under the first name that is free: 0 or the trouble with others. */
+/*
+ * Writes the series' next dump under the first free name; returns 0 or the error about other files.
+ */
 static int write_next_of(int64_t time_ms, size_t size, struct err *err)
 {
 	struct buf path;
@@ -140,7 +142,7 @@ static void write_next(int64_t time_ms, size_t size)
 	assert_int_equal(write_next_of(time_ms, size, &err), 0);
 }
 
-/* It has, and these files are there then. */
+/* Writes the next dump and checks the files. */
 static void write_to(int64_t time_ms, size_t size, const char *expected)
 {
 	write_next(time_ms, size);
@@ -250,7 +252,7 @@ TEST(numbers_go_on_behind_the_highest)
 	check_name(TIME_MS, 0, "my app-1000000.txt");
 }
 
-/* Each time another hsnap is faster: its file is seen when the next name is looked for. */
+/* Each time another hsnap is faster: its file is found when the next name is chosen. */
 TEST(a_race_leaves_no_gap)
 {
 	open_series("{n}", NO_LIMITS);
@@ -303,7 +305,7 @@ TEST(packed_files_are_called_so)
 TEST(folders_may_have_words_too)
 {
 	open_series("{name} {pid} {{x/{n}", NO_LIMITS);
-	check_name(TIME_MS, 0, "my app 42 {x/000001"); /* the folder is made */
+	check_name(TIME_MS, 0, "my app 42 {x/000001"); /* the folder is created */
 	assert_true(os_is_there(in_scene("my app 42 {x")));
 }
 
@@ -341,20 +343,20 @@ TEST(a_folder_is_tried_before_the_first_file)
 
 	put_text(in_scene("file"), "");
 	check_folder(in_scene("{time}"), 0, NULL);
-	check_folder(in_scene("{name}/{n}"), 0, NULL); /* which it is cannot be known */
-	check_folder(in_scene("none/a"), 0, NULL); /* no series */
-	check_folder(in_scene("none/deep/{n}"), 0, NULL); /* it is made */
+	check_folder(in_scene("{name}/{n}"), 0, NULL); /* the folder is not known yet */
+	check_folder(in_scene("none/a"), 0, NULL); /* not a series */
+	check_folder(in_scene("none/deep/{n}"), 0, NULL); /* it is created */
 	assert_true(os_is_there(in_scene("none/deep")));
 	os_remove_folder(in_scene("none/deep"));
 	os_remove_folder(in_scene("none"));
 	snprintf(path, sizeof(path), "%s", in_scene("file/"));
 	check_folder(in_scene("file/{n}"), -ERR_OPEN, path);
 	check_files("file ");
-	/* it can be listed, and nobody can make a file there */
+	/* readable, but files cannot be created there */
 	check_folder("/proc/self/{n}.txt", -ERR_CREATE, "/proc/self/");
 }
 
-/* ---------------------------------------------------------------- which ones go */
+/* ---------------------------------------------------------------- removal */
 
 #define MINUTE 60000
 
@@ -393,10 +395,10 @@ TEST(so_many_bytes_stay)
 	open_series("{n}", keep_bytes(1500));
 	write_next(TIME_MS, 500);
 	write_next(TIME_MS, 500);
-	write_to(TIME_MS, 500, "000001 000002 000003 "); /* not a byte too much */
+	write_to(TIME_MS, 500, "000001 000002 000003 "); /* exactly at the limit */
 	write_to(TIME_MS, 501, "000003 000004 ");
 	write_to(TIME_MS, 499, "000003 000004 000005 ");
-	write_to(TIME_MS, 2000, "000006 "); /* larger than the limit, and stays */
+	write_to(TIME_MS, 2000, "000006 "); /* larger than the limit, but kept */
 	write_to(TIME_MS, 300, "000007 ");
 }
 
@@ -414,7 +416,7 @@ TEST(both_limits_hold)
 TEST(other_processes_files_stay)
 {
 	open_series("{name}-{n}", keep(1));
-	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300); /* a pid used again */
+	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300); /* a reused pid */
 	put_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
 	put_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
 	put_dump("my app-000004", PID, START_MS, TIME_MS - MINUTE, 300);
@@ -448,7 +450,7 @@ TEST(what_is_no_sound_dump_of_ours_stays)
 		"// hsnap: dump format=1 tool=0.1.0\n" PROCESS "\n", /* without a time */
 		"// hsnap: dump format=9 time=2026-11-20T10:25:48.123Z\n" PROCESS "\n",
 		DUMP PROCESS, /* cut */
-		DUMP "*- - Start of data for heap @ 10 - -\n" PROCESS "\n", /* late */
+		DUMP "*- - Start of data for heap @ 10 - -\n" PROCESS "\n", /* note too late */
 		"\x1f\x8b\x08 no gzip",
 		UMDH PROCESS "\n// Loaded modules: \n//     Base Size Module\n"
 			     "//      1000     1000 C:\\a.exe\n",
@@ -479,13 +481,13 @@ TEST(folders_links_and_pipes_stay)
 	write_to(TIME_MS, 300, "000001 000002 000003 000004 000006 a dump ");
 }
 
-/* Between two turns somebody puts another file in the place of one that is known. */
+/* Another program replaces a known file between two checks. */
 TEST(a_file_is_looked_at_again_before_it_goes)
 {
 	open_series("{n}", keep(2));
 	write_next(TIME_MS, 300);
 	write_next(TIME_MS, 300);
-	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of the same size */
+	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of equal size */
 	write_to(TIME_MS, 300, "000001 000002 000003 ");
 	assert_int_equal(remove(in_scene("000002")), 0);
 	assert_int_equal(symlink("000001", in_scene("000002")), 0);
@@ -513,7 +515,7 @@ TEST(what_is_gone_is_no_trouble)
 	write_next(TIME_MS, 300);
 	assert_int_equal(remove(in_scene("000001")), 0);
 	write_to(TIME_MS, 300, "000002 000003 ");
-	/* the newest itself: that nothing is removed must be known, once */
+	/* the newest file itself: a failure must be reported, once */
 	assert_int_equal(series_files_written(files, in_scene("000004"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("000004"));
 	assert_int_equal(series_files_written(files, in_scene("000004"), &err), 0);
@@ -532,7 +534,7 @@ TEST(a_folder_that_is_gone_is_an_error)
 	assert_string_equal(err.place, in_scene("sub/"));
 }
 
-/* As one who may not remove files in the folder; false: that cannot be had here. */
+/* Drops the right to remove files in the folder; returns false if that is impossible here. */
 static bool drop_rights(void)
 {
 	assert_int_equal(chmod(scene_folder, 0555), 0);
@@ -565,12 +567,12 @@ TEST(what_cannot_be_removed_is_told_once)
 	}
 	take_rights_back();
 	if (!dropped)
-		skip(); /* it takes another user, or a folder that this one may not write to */
+		skip(); /* needs another user, or a folder without write permission */
 	assert_int_equal(first, -ERR_REMOVE);
 	assert_int_equal(second, 0);
 	assert_string_equal(err.place, in_scene("000001"));
-	check_files("000001 000002 000003 "); /* none goes in its place */
-	write_next(TIME_MS, 300); /* now it can be */
+	check_files("000001 000002 000003 "); /* no other file is removed instead */
+	write_next(TIME_MS, 300); /* now it can be removed */
 	check_files("000003 000004 ");
 }
 
@@ -592,11 +594,11 @@ TEST(packed_files_go_too)
 	pack("000001.gz", PID);
 	pack("000002.gz", PID + 1);
 	pack("000003.gz", PID);
-	pack("000004", PID); /* not so called */
+	pack("000004", PID); /* without the extension */
 	write_to(TIME_MS, 300, "000002.gz 000003.gz 000004 000004.gz ");
 }
 
-/* Those of an earlier run: by the times in them, then by name. */
+/* Files of an earlier run are ordered by the times in them, then by name. */
 TEST(the_oldest_by_their_own_time_go_first)
 {
 	open_series("{n}", keep(4));
@@ -627,7 +629,8 @@ TEST(oldest_by_machine_clock_go_first)
 	open_series("{n}", keep(3));
 	put_clocked("000001", 9000, TIME_MS + 2 * MINUTE);
 	put_clocked("000002", 70000, TIME_MS + MINUTE); /* the date was set back */
-	put_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300); /* of a version without it */
+	/* of a version without the clock */
+	put_dump("000003", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
 	put_clocked("000004", 80000, TIME_MS + MINUTE - 1);
 	write_to(TIME_MS + 9 * MINUTE, 300, "000002 000004 000005 ");
 	write_to(TIME_MS + 9 * MINUTE, 300, "000004 000005 000006 ");
@@ -641,12 +644,14 @@ TEST(a_clock_that_went_back_removes_nothing_new)
 	check_files("20261120T102648Z 20261120T120000Z ");
 	write_to(TIME_MS, 300, "20261120T102548Z 20261120T102648Z ");
 	write_to(TIME_MS - MINUTE, 300, "20261120T102448Z 20261120T102548Z ");
-	write_next(TIME_MS, 300); /* a second that was there already */
+	write_next(TIME_MS, 300); /* an existing second */
 	check_files("20261120T102448Z 20261120T102548Z_2 ");
 }
 
-/* Another program, or a person, writes into the same series meanwhile: while each is there as a file that this
- * run has not written, it goes before those that it has. */
+/*
+ * Another program or a user writes into the series meanwhile: files that this run has not written
+ * are removed first.
+ */
 TEST(what_another_wrote_goes_first)
 {
 	open_series("{n}", keep(3));
@@ -657,7 +662,7 @@ TEST(what_another_wrote_goes_first)
 	write_to(TIME_MS + 4 * MINUTE, 300, "000001 000003 000005 ");
 }
 
-/* Else a day of --every 1s would read eighty thousand files each second. */
+/* Otherwise a day of --every 1s would read eighty thousand files each second. */
 TEST(what_this_run_has_written_is_not_read_until_it_goes)
 {
 	int watch = inotify_init1(IN_NONBLOCK);
@@ -678,7 +683,7 @@ TEST(what_this_run_has_written_is_not_read_until_it_goes)
 			at += sizeof(*event) + event->len;
 		}
 	}
-	assert_int_equal(opened, 2); /* the new one, and the one that went */
+	assert_int_equal(opened, 2); /* the new file and the removed one */
 	close(watch);
 }
 

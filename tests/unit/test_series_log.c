@@ -1,4 +1,4 @@
-/* The log of a loop of snapshots: lines with their times, whole, harmless, in a file that is not endless. */
+/* The log of a series: whole, harmless lines with times, in files of limited size. */
 #include "tests/unit/t.h"
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ static int remove_dir(void **state)
 	return rmdir(dir);
 }
 
-/* A whole file as text, for the caller to free; of none NULL. */
+/* Returns a file's text, which the caller frees, or NULL. */
 static char *content(const char *name)
 {
 	FILE *from = fopen(name, "rb");
@@ -66,7 +66,7 @@ TEST(test_each_line_has_its_time_and_obeys_nobody)
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z one\n"
 				  "2023-11-14T22:13:21.123Z ?[2Jtwo?three??\n");
 	free(text);
-	/* Whoever comes later goes on behind it. */
+	/* A later start appends to the file. */
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "four", &err), 0);
 	text = content(path);
@@ -84,7 +84,10 @@ TEST(test_without_a_file_nothing_is_written)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/* Three times as much as one file holds: all of the last part is there, no file is much longer. */
+/*
+ * Three times one file's limit: the last part is complete, and no file is much longer than the
+ * limit.
+ */
 TEST(test_a_long_log_is_two_files)
 {
 	static char line[10001];
@@ -116,7 +119,7 @@ TEST(test_a_long_log_is_two_files)
 	assert_true(found * sizeof(line) >= SERIES_LOG_BYTES);
 }
 
-/* Somebody has made a folder called as the second one. */
+/* A folder has the second file's name. */
 TEST(test_a_log_that_cannot_be_set_aside_goes_on)
 {
 	static char line[10001];
@@ -137,7 +140,7 @@ TEST(test_a_log_that_cannot_be_set_aside_goes_on)
 	assert_int_equal(found, lines);
 	free(text);
 	assert_int_equal(rmdir(old_path), 0);
-	assert_int_equal(series_log_add(&log, NOON_MS, "last", &err), 0); /* now it can */
+	assert_int_equal(series_log_add(&log, NOON_MS, "last", &err), 0); /* possible now */
 	text = content(path);
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z last\n");
 	free(text);
@@ -157,7 +160,7 @@ TEST(test_what_is_lost_is_said_once)
 	assert_int_equal(series_log_add(&log, NOON_MS, "two", &err), 0);
 	assert_int_equal(mkdir(dir, 0777), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "three", &err), 0);
-	text = content(path); /* it was made again */
+	text = content(path); /* it was created again */
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z three\n");
 	free(text);
 	assert_int_equal(series_log_add(&log, NOON_MS, "still three", &err), 0);
@@ -171,7 +174,7 @@ TEST(test_what_is_lost_is_said_once)
 	assert_int_equal(mkdir(dir, 0777), 0);
 }
 
-/* Several write at once what is more than one file holds, and no line is torn or lost. */
+/* Several processes write more than one file holds, and no line is torn or lost. */
 TEST(test_lines_of_several_processes_do_not_mix)
 {
 	enum { PROCESSES = 4, LINES = 800 };

@@ -1,8 +1,8 @@
 /*
- * Snapshots again and again in a made world: a clock that goes on only when somebody waits or works, processes that
- * come and go at given times, in the place of process_ref_posix.c, and a record of all that was done. When snapshots
- * are due, what fails, and how it ends; which process is meant, and that a pid is not a process; who is waited for.
- * The truth is arithmetic.
+ * Series of snapshots in a simulated world: a clock that advances only during waits and work,
+ * processes with given lifetimes in place of process_ref_posix.c, and a record of all calls. Covers
+ * when snapshots are due, failures and ends; the choice of the process, including reused pids; and
+ * waiting for processes. The expected times are computed by arithmetic.
  */
 #include "tests/unit/t.h"
 
@@ -16,10 +16,10 @@
 
 struct made_process {
 	uint32_t pid;
-	int64_t start_ms; /* its identity; what the clock says is from_ms */
+	int64_t start_ms; /* identity of the process; its start on the simulated clock is from_ms */
 	int64_t from_ms, until_ms;
-	enum err_code refuses; /* process_ref_open() */
-	uint64_t bytes, bytes_per_s; /* private: at first, and what is added */
+	enum err_code refuses; /* error of process_ref_open() */
+	uint64_t bytes, bytes_per_s; /* private bytes: initial, and growth per second */
 	unsigned open_count;
 };
 
@@ -35,23 +35,24 @@ struct made_shot {
 
 struct scene {
 	int64_t clock_ms;
-	int64_t take_ms; /* how long a snapshot takes */
-	int64_t interrupt_ms; /* when Ctrl-C is pressed */
+	int64_t take_ms; /* duration of a snapshot */
+	int64_t interrupt_ms; /* time of Ctrl-C */
 	struct made_process processes[40];
 	size_t process_count;
-	/* take() calls from number fail_from to fail_to - 1 fail with fails; it ends the process first when
-	 * fail_ends. */
+	/*
+	 * take() calls from number fail_from to fail_to - 1 fail with fails; with fail_ends they
+	 * end the process first.
+	 */
 	uint64_t takes, fail_from, fail_to;
 	uint64_t fail_every; /* only the first two of each N calls fail; 0: all do */
-	uint32_t fail_pid; /* only snapshots of this process fail; 0: those of any */
+	uint32_t fail_pid; /* only snapshots of this process fail; 0: of any process */
 	enum err_code fails;
 	int fail_ends;
-	uint64_t incomplete_at; /* the take() of that number lacks something; 0: none does */
-	unsigned names_taken; /* so many names are not free */
+	uint64_t incomplete_at; /* number of the incomplete take(); 0: none */
+	unsigned names_taken; /* number of names in use */
 	uint64_t looks_taken; /* calls of take(), each of which holds the process */
 	int64_t find_fails_from_ms;
-	struct made_process
-		*restarts; /* when it is looked for and has ended, another one is just there */
+	struct made_process *restarts; /* replaced at the next search after its end */
 	struct made_shot shots[SHOTS_MAX];
 	size_t shot_count;
 	char said[SAID_MAX][300];
@@ -73,8 +74,10 @@ static int scene_is_there(const struct made_process *process)
 	return scene.clock_ms >= process->from_ms && scene.clock_ms < process->until_ms;
 }
 
-/* Jumps to the next thing that ends the wait. Nobody may wait for what is already there: the loop would
- * spin. */
+/*
+ * Advances to the next event that ends the wait. Waiting for a past time would make the loop spin,
+ * so it is an error.
+ */
 static void scene_wait(int64_t until_ms, const intptr_t *handles, size_t count)
 {
 	int64_t to = until_ms;
@@ -105,7 +108,7 @@ static uint64_t scene_bytes(const struct made_process *process)
 	       (uint64_t)(scene.clock_ms - process->from_ms) / 1000 * process->bytes_per_s;
 }
 
-/* It lives as long as the one before. */
+/* The new process lives as long as the old one. */
 static void scene_restart(struct made_process *process)
 {
 	int64_t life_ms = process->until_ms - process->from_ms;
@@ -117,7 +120,7 @@ static void scene_restart(struct made_process *process)
 	process->until_ms = scene.clock_ms + life_ms;
 }
 
-/* Those that are called so, which all are; or of this pid. */
+/* Lists the processes with the name, which all have, or with this pid. */
 static int scene_find(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	scene.looks++;
@@ -200,7 +203,7 @@ static int scene_take(void *ctx, const struct process_ref *process, const char *
 
 	(void)ctx;
 	assert_true(made->open_count);
-	assert_true(scene_is_there(made)); /* its end has been seen */
+	assert_true(scene_is_there(made)); /* its end is seen first */
 	scene.looks_taken++;
 	for (unsigned i = 0; i < scene.names_taken; i++) {
 		int rc = names->next(names->ctx, &path, err);
@@ -235,7 +238,7 @@ static void scene_say(void *ctx, const char *line)
 	snprintf(scene.said[scene.said_count++], sizeof(scene.said[0]), "%s", line);
 }
 
-#define START_MS 5000123 /* the clock's zero means nothing */
+#define START_MS 5000123 /* the clock's zero has no meaning */
 
 static int scene_begin(void **state)
 {
@@ -247,7 +250,7 @@ static int scene_begin(void **state)
 	return 0;
 }
 
-/* Lives from and until so many ms after the scene's start. Returns it. */
+/* Adds a process that lives from and until these ms after the scene's start. */
 static struct made_process *add(uint32_t pid, int64_t start_ms, int64_t from_ms, int64_t until_ms)
 {
 	struct made_process *process = &scene.processes[scene.process_count++];
@@ -259,13 +262,13 @@ static struct made_process *add(uint32_t pid, int64_t start_ms, int64_t from_ms,
 	return process;
 }
 
-/* A process that stays. */
+/* Adds a process that does not end. */
 static struct made_process *add_one(void)
 {
 	return add(12, 77, 0, NEVER);
 }
 
-/* Calls of take() from number from to number to - 1 fail. */
+/* Makes the calls of take() from number from to number to - 1 fail. */
 static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 {
 	scene.fail_from = from;
@@ -273,8 +276,10 @@ static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 	scene.fails = code;
 }
 
-/* Runs a plan, by name if it has no pid, and checks what is true of every run. Files are called as it says, or
- * "{pid}". What series_run() returns, or else the exit status. */
+/*
+ * Runs a plan, by name if it has no pid, and checks what holds for every run. Files are named by
+ * the plan's pattern, or "{pid}". Returns the error of series_run(), or the exit status.
+ */
 static int run(struct series_plan plan)
 {
 	const struct series_calls calls = {scene_clock, os_time_ms, scene_wait,
@@ -294,14 +299,14 @@ static int run(struct series_plan plan)
 }
 
 #define RUN(...) run((struct series_plan){__VA_ARGS__})
-/* The run ends so, and has made that many files. */
+/* Runs with this status and number of files. */
 #define RUNS(status, files, ...)                                                                   \
 	do {                                                                                       \
 		assert_int_equal(RUN(__VA_ARGS__), status);                                        \
 		assert_int_equal(scene.shot_count, files);                                         \
 	} while (0)
 
-/* How many lines have these words. */
+/* Counts the lines with these words. */
 static size_t said(const char *words)
 {
 	size_t count = 0;
@@ -311,14 +316,14 @@ static size_t said(const char *words)
 	return count;
 }
 
-/* When a shot began, in ms after the scene's start. */
+/* Returns the start of a shot, in ms after the scene's start. */
 static int64_t at(size_t shot)
 {
 	assert_true(shot < scene.shot_count);
 	return scene.shots[shot].at_ms - START_MS;
 }
 
-/* The shots are of these processes. */
+/* Checks the processes of the shots. */
 static void check_pids(const uint32_t *pids, size_t count)
 {
 	assert_int_equal(scene.shot_count, count);
@@ -329,7 +334,7 @@ static void check_pids(const uint32_t *pids, size_t count)
 #undef TEST_AROUND
 #define TEST_AROUND scene_begin, NULL
 
-/* ---------------------------------------------------------------- when, and how it ends */
+/* ---------------------------------------------------------------- times and ends */
 
 TEST(test_a_thousand_snapshots_do_not_drift)
 {
@@ -347,7 +352,7 @@ TEST(test_times_that_passed_are_left_out_and_said)
 		int64_t take_ms, step_ms;
 		const char *words;
 	} cases[] = {
-		{10000, 10000, NULL}, /* done just when the next one is due */
+		{10000, 10000, NULL}, /* finished exactly when the next one is due */
 		{10001, 20000, "1 time left out: the last snapshot was done 10s after"},
 		{20000, 20000, "1 time left out"},
 		{25000, 30000, "2 times left out: the last snapshot was done 25s after"},
@@ -372,14 +377,14 @@ TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
 	fail_takes(2, 5, ERR_WRITE);
 	RUNS(2, 5, .every_ms = 10000, .file_count = 5);
 	assert_int_equal(at(1), 10000);
-	assert_int_equal(at(2), 50000); /* those due at 20, 30 and 40 s failed */
+	assert_int_equal(at(2), 50000); /* the snapshots due at 20, 30 and 40 s failed */
 	assert_int_equal(at(4), 70000);
 	assert_int_equal(said("12: cannot write"), 3);
 	assert_int_equal(scene.takes, 8);
 	assert_int_equal(scene.result.failed, 3);
 }
 
-/* It is a file as any: what is missing now may be there the next time. */
+/* The file counts as usual: the next snapshot may be complete. */
 TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
 {
 	add_one();
@@ -390,7 +395,7 @@ TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
 	assert_int_equal(scene.result.incomplete, 1);
 }
 
-/* A disk that stays full: one try each time it is due, and no end of its own. */
+/* A disk that stays full: one try each time a snapshot is due, and the series continues. */
 TEST(test_what_fails_for_good_never_spins)
 {
 	add_one();
@@ -402,7 +407,7 @@ TEST(test_what_fails_for_good_never_spins)
 	assert_int_equal(said("interrupted: 0 files written"), 1);
 }
 
-/* ---------------------------------------------------------------- faults that stay */
+/* ---------------------------------------------------------------- permanent faults */
 
 TEST(fault_of_the_request_ends_the_series_at_once)
 {
@@ -444,7 +449,7 @@ TEST(two_failures_of_an_unreadable_process_end_nothing)
 	assert_int_equal(said("given up"), 0);
 }
 
-/* A success starts the count again: a series of 200 tries outlives 40 pairs of failures. */
+/* A success resets the count: a series of 200 tries survives 40 pairs of failures. */
 TEST(failures_count_only_in_a_row)
 {
 	add_one();
@@ -517,7 +522,7 @@ TEST(test_a_taken_name_is_followed_by_the_next)
 	assert_int_equal(RUN(.out = "{pid}-{time}", .every_ms = 10000, .file_count = 2), 0);
 	for (size_t i = 0; i < 2; i++)
 		assert_string_equal(scene.shots[i].path + strlen("12-20261120T102548"), "Z_10");
-	assert_int_equal(scene.looks_taken, 2); /* the process was held for no name */
+	assert_int_equal(scene.looks_taken, 2); /* the process was not held for a name */
 }
 
 TEST(test_names_are_not_tried_for_ever)
@@ -533,7 +538,7 @@ TEST(test_an_interrupt_ends_the_wait_at_once)
 {
 	add_one();
 	scene.interrupt_ms = START_MS + HOUR_MS + 5;
-	assert_int_equal(RUN(.every_ms = HOUR_MS, .file_count = 9), 0); /* it was asked to end */
+	assert_int_equal(RUN(.every_ms = HOUR_MS, .file_count = 9), 0); /* the user ended it */
 	assert_int_equal(scene.clock_ms, scene.interrupt_ms);
 	assert_int_equal(scene.shot_count, 2);
 	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
@@ -544,7 +549,7 @@ TEST(test_an_interrupt_lets_the_file_at_hand_be_finished)
 	for (uint32_t pid = 1; pid <= 3; pid++)
 		add(pid, 77, 0, NEVER);
 	scene.take_ms = 1000;
-	scene.interrupt_ms = START_MS + 1500; /* while the second one is taken */
+	scene.interrupt_ms = START_MS + 1500; /* during the second snapshot */
 	RUNS(0, 2, .every_ms = HOUR_MS, .takes_all = true);
 	assert_int_equal(scene.clock_ms - START_MS, 2000);
 	assert_int_equal(scene.waits, 0);
@@ -569,7 +574,7 @@ TEST(test_once_is_once)
 	assert_int_equal(scene.said_count, 1); /* the file's line */
 }
 
-/* A first snapshot at once, then one each time enough was added since the last. */
+/* A first snapshot immediately, then one whenever the growth since the last reaches the limit. */
 TEST(test_growth_is_what_is_watched)
 {
 	add_one();
@@ -577,7 +582,7 @@ TEST(test_growth_is_what_is_watched)
 	scene.processes[0].bytes_per_s = 300;
 	RUNS(0, 5, .every_ms = 1000, .growth_bytes = 1000, .file_count = 5);
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(at(i), (int64_t)i * 4000); /* 1200 of them */
+		assert_int_equal(at(i), (int64_t)i * 4000); /* 1200 snapshots */
 	assert_string_equal(
 		scene.said[0], "12: 112 blocks, 5000 bytes, held 7 ms, private bytes 50000");
 	assert_string_equal(scene.said[1],
@@ -602,7 +607,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 	}
 }
 
-/* A full disk must not hold a process that has grown once a second. */
+/* With a full disk a grown process must not be held once a second. */
 TEST(test_watching_tries_again_after_a_minute)
 {
 	add_one();
@@ -621,7 +626,7 @@ TEST(test_nobody_is_an_error_at_once)
 	assert_int_equal(RUN(.every_ms = 1000), -ERR_NO_PROCESS);
 	assert_string_equal(scene.err.place, "app.exe");
 	assert_int_equal(scene.waits, 0);
-	assert_int_equal(scene.said_count, 0); /* the caller says it */
+	assert_int_equal(scene.said_count, 0); /* the caller prints it */
 }
 
 TEST(test_several_are_listed_and_none_is_touched)
@@ -674,12 +679,12 @@ TEST(test_those_that_come_and_go_are_series_of_their_own)
 	assert_int_equal(said("pid 1: the process has ended; 2 files of it"), 1);
 	assert_int_equal(said("pid 2: the process has ended; 3 files of it"), 1);
 	assert_int_equal(said("pid 3: the process has ended; 3 files of it"), 1);
-	assert_int_equal(scene.clock_ms - START_MS, 35000); /* its end is seen at once */
+	assert_int_equal(scene.clock_ms - START_MS, 35000); /* its end is noticed immediately */
 }
 
 TEST(test_files_are_counted_for_each_series)
 {
-	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* the first one has its three */ 2};
+	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* the first process has its three */ 2};
 
 	add(1, 1, 0, NEVER);
 	add(2, 1, 5000, NEVER);
@@ -704,7 +709,7 @@ TEST(test_the_end_of_the_process_is_the_end)
 	}
 }
 
-/* Without waiting nothing goes on with whoever has the pid now. */
+/* Without waiting the series does not continue with another process of that pid. */
 TEST(test_a_pid_that_is_used_again_ends_a_series)
 {
 	add(12, 77, 0, 15000);
@@ -725,8 +730,10 @@ TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
 	assert_int_equal(scene.said_count, 3);
 }
 
-/* One that is killed while its first snapshot is taken: no file is no success, however often it was to be
- * taken. */
+/*
+ * A process that is killed during its first snapshot: no file means no success, whatever the
+ * interval.
+ */
 TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 {
 	static const int64_t every_ms[] = {0, 10000};
@@ -743,7 +750,7 @@ TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 	}
 }
 
-/* A disk that is full when the process ends, too. */
+/* For example, a disk that is full when the process ends. */
 TEST(test_what_is_not_the_end_is_said_though_it_has_ended)
 {
 	add_one();
@@ -765,7 +772,7 @@ TEST(test_one_that_lets_nobody_in_is_said_once)
 	assert_int_equal(scene.result.failed, 2);
 }
 
-/* The one that has the pid then is another one, and is said, too. */
+/* The next process with the pid is another one, and is reported too. */
 TEST(test_who_lets_nobody_in_is_known_by_its_start_too)
 {
 	add(1, 1, 0, 15000)->refuses = ERR_RIGHTS;
@@ -786,7 +793,7 @@ TEST(test_when_all_let_nobody_in_that_is_the_end)
 	assert_int_equal(scene.waits, 0);
 }
 
-/* Not being able to look for new ones is said, and does not harm those that are known. */
+/* A failing search for new processes is reported and does not affect known ones. */
 TEST(test_a_list_that_fails_is_said_and_no_end)
 {
 	add(1, 1, 0, NEVER);
@@ -804,9 +811,9 @@ TEST(test_a_list_that_fails_at_first_is_the_error)
 	assert_int_equal(scene.said_count, 0);
 }
 
-/* ---------------------------------------------------------------- waiting for one (--on-exit wait) */
+/* ---------------------------------------------------------------- waiting (--on-exit wait) */
 
-/* Their private bytes change all the time; who they are does not. */
+/* Their private bytes change continuously; the list of processes does not. */
 TEST(test_several_are_listed_once_while_it_waits)
 {
 	add(12, 77, 1000, NEVER)->bytes_per_s = 4096;
@@ -818,7 +825,10 @@ TEST(test_several_are_listed_once_while_it_waits)
 	assert_int_equal(said("several processes have this name"), 1);
 }
 
-/* The new process is a series of its own: it begins when it is seen, and has a count of its own. */
+/*
+ * The new process is a series of its own: it begins when the process is found, and has its own
+ * count.
+ */
 TEST(test_the_process_is_waited_for)
 {
 	static const int64_t starts[] = {2000, 12000, 31000, 41000, 51000};
@@ -831,7 +841,7 @@ TEST(test_the_process_is_waited_for)
 		assert_int_equal(scene.shots[i].pid, i < 2 ? 12 : 13);
 	}
 	assert_int_equal(said("app.exe: waiting for such a process"), 2);
-	/* once a second: 0 to 2 s, and from 22 s, ten behind the last snapshot, to 31 s */
+	/* once a second: 0 to 2 s, and from 22 s, ten after the last snapshot, to 31 s */
 	assert_int_equal(scene.looks, 3 + 10);
 }
 
@@ -843,7 +853,7 @@ TEST(test_a_wait_for_nobody_ends_by_an_interrupt)
 	assert_int_equal(said("interrupted: 0 files written"), 1);
 }
 
-/* It is in the list, and gone when it is to be opened: as if it had not been seen. */
+/* It is listed but has exited when it is opened: as if it had not been listed. */
 TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 {
 	static const enum err_code codes[] = {ERR_GONE, ERR_NO_PROCESS};
@@ -857,15 +867,16 @@ TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 	}
 }
 
-/* Of a process that dies at once, and is started again as soon as it is looked for, there are no more files than of
- * one that lives: one each time T has passed, or when it is watched each ten minutes. */
+/*
+ * A process that dies immediately and is restarted when searched gives no more files than one that
+ * lives: one per interval, or one per ten minutes when growth is watched.
+ */
 TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {
 		int64_t every_ms;
 		uint64_t growth_bytes;
-		size_t least,
-			most; /* in ten hours; a second is lost, until it is looked for again */
+		size_t least, most; /* in ten hours; a second passes before the next search */
 	} cases[] = {{10000, 0, 3272, 3600}, {60000, 0, 590, 600}, {30 * MINUTE_MS, 0, 20, 20},
 		{1000, 1 << 20, 59, 60}};
 
@@ -883,7 +894,7 @@ TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
 	}
 }
 
-/* One that is watched and comes back is taken at once when the last snapshot was long ago. */
+/* A watched process that restarts is captured immediately if the last snapshot was long ago. */
 TEST(test_a_restart_is_taken_soon)
 {
 	add(12, 77, 0, 900000);
@@ -893,7 +904,7 @@ TEST(test_a_restart_is_taken_soon)
 	assert_int_equal(at(1), 900000);
 }
 
-/* At the very moment when one ends another one with its pid is there. */
+/* Another process takes the pid at the moment of the end. */
 TEST(test_a_pid_that_is_used_again_is_another_series)
 {
 	for (int is_all = 0; is_all < 2; is_all++) {
@@ -903,11 +914,11 @@ TEST(test_a_pid_that_is_used_again_is_another_series)
 		RUNS(0, 5, .every_ms = 10000, .file_count = 3, .takes_all = is_all, .waits = true);
 		for (size_t i = 0; i < 5; i++)
 			assert_int_equal(scene.shots[i].start_ms, i < 2 ? 77 : 15000);
-		assert_int_equal(at(2), 20000); /* ten seconds behind the last */
+		assert_int_equal(at(2), 20000); /* ten seconds after the last */
 	}
 }
 
-/* Asked to wait for a process it waits until there is a file of one. */
+/* With a wait, a single snapshot waits until a file exists. */
 TEST(test_once_with_a_wait_is_until_there_is_a_file)
 {
 	add_one();
@@ -920,7 +931,7 @@ TEST(test_once_with_a_wait_is_until_there_is_a_file)
 	assert_in_range(at(0), 5500, 6500);
 }
 
-/* But what fails while it lives is told, and not tried for ever. */
+/* A failure while the process lives is reported, and not retried forever. */
 TEST(test_once_with_a_wait_fails_once)
 {
 	add_one();

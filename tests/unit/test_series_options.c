@@ -1,4 +1,4 @@
-/* What is asked of a series of snapshots: what each option means, and what does not fit together. */
+/* Options of series: the meaning of each, and invalid combinations. */
 #include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"
@@ -43,7 +43,7 @@ TEST(test_what_an_option_cannot_be_is_refused)
 
 		assert_int_equal(
 			series_option(&request, cases[i].id, cases[i].value, &err), -ERR_USAGE);
-		assert_true(!strncmp(err.place, "--", 2)); /* which one */
+		assert_true(!strncmp(err.place, "--", 2)); /* the option */
 	}
 }
 
@@ -65,7 +65,7 @@ TEST(test_spans_are_a_second_to_a_year)
 	}
 }
 
-/* By name or (pid) number; a limit of 0 is none. */
+/* By name or (pid) number; 0 means no limit. */
 struct given {
 	bool is_pid, takes_all, waits, is_packed;
 	const char *out, *log;
@@ -108,7 +108,7 @@ TEST(test_what_does_not_fit_together_is_refused)
 		{{.is_pid = true, .out = "x-{pid}", .takes_all = true}, "-pn NAME"},
 		{{.is_pid = true, .out = "x-{n}", .waits = true}, "-pn NAME"},
 		{{.out = "x-{when}", .every_ms = 1000}, "{time}"},
-		/* it would be written behind the dump's end */
+		/* the log would be appended to the dump */
 		{{.out = "x.txt", .log = "x.txt"}, "log"},
 		{{.out = "x{{.txt", .log = "x{.txt"}, "log"},
 		{{.out = "x.txt", .log = "x.txt.gz", .is_packed = true}, "log"},
