@@ -1,4 +1,4 @@
-/* core/source: what text is packed in does not matter; what is damaged is said. */
+/* core/source: the text does not depend on its compression or encoding, and damage is reported. */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -8,7 +8,7 @@
 
 static char path[340];
 
-/* Reads the file to its end, step bytes at once; the caller releases text. */
+/* Reads the file to its end, step bytes at a time; the caller releases text. */
 static int read_all(struct buf *text, size_t step, struct err *err)
 {
 	char *part = malloc(step);
@@ -22,14 +22,14 @@ static int read_all(struct buf *text, size_t step, struct err *err)
 		assert_true((size_t)got <= step);
 		buf_add(text, part, (size_t)got);
 	}
-	/* it stays the end, or the error */
+	/* the end or the error persists */
 	assert_int_equal(source_read(source, part, step, NULL), got);
 	source_close(source);
 	free(part);
 	return (int)got;
 }
 
-/* The file reads as text in any steps, and then rc comes. */
+/* Checks that the file reads as text with any step, followed by rc. */
 static void expect_text(const char *text, size_t len, int rc)
 {
 	static const size_t steps[] = {1, 7, 4095, 4096, 1 << 20};
@@ -67,7 +67,7 @@ static void pack(struct buf *packed, const char *text, size_t len)
 	deflateEnd(&stream);
 }
 
-/* Numbers, one a line, from a seed: text that does not shrink to nothing. */
+/* Returns numbers from a fixed seed, one per line: text that compresses moderately. */
 static char *some_text(size_t len)
 {
 	char *text = malloc(len + 16);
@@ -90,7 +90,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* What was packed, but for so many bytes at its end. */
+/* Writes the compressed bytes except the last `cut`. */
 static void put_packed(size_t cut)
 {
 	file_put(path, packed.data, packed.len - cut);
@@ -108,7 +108,7 @@ TEST(plain_bytes_come_as_they_are)
 	expect_text(text, 1000000, 0);
 	file_put(path, with_nul, sizeof(with_nul));
 	expect_text(with_nul, sizeof(with_nul), 0);
-	file_put(path, "\x1f", 1); /* too short for what it begins as */
+	file_put(path, "\x1f", 1); /* only the first byte of gzip's mark */
 	expect_text("\x1f", 1, 0);
 	file_put(path, "\xff", 1);
 	expect_text("\xff", 1, 0);
@@ -152,7 +152,7 @@ TEST(several_members_are_one_text)
 		pack(&packed, text + at, 1000);
 	put_packed(0);
 	expect_text(text, 300000, 0);
-	buf_add(&packed, zeros, sizeof(zeros)); /* as tapes add */
+	buf_add(&packed, zeros, sizeof(zeros)); /* like the padding on tapes */
 	put_packed(0);
 	expect_text(text, 300000, 0);
 	buf_add(&packed, "x", 1);
@@ -167,14 +167,14 @@ TEST(other_bytes_behind_gzip_are_an_error)
 	buf_add(&packed, "text", 4);
 	put_packed(0);
 	expect_text("text", 4, -ERR_READ);
-	packed.data[packed.len - 4] = '\x1f'; /* as a member begins, but for its second byte */
+	packed.data[packed.len - 4] = '\x1f'; /* only the first byte of a member's mark */
 	put_packed(3);
 	expect_text("text", 4, -ERR_CUT);
 	put_packed(0);
 	expect_text("text", 4, -ERR_READ);
 }
 
-/* All that zlib can give of a cut file is handed out: it is more the later the cut. */
+/* Everything that zlib can decode of a cut file is returned: the later the cut, the more. */
 TEST(cut_gzip_gives_what_is_there)
 {
 	char *text = some_text(20000);
@@ -194,7 +194,7 @@ TEST(cut_gzip_gives_what_is_there)
 		last = got.len;
 		buf_release(&got);
 	}
-	assert_int_equal(last, 20000); /* the last cut was inside the check sum's end */
+	assert_int_equal(last, 20000); /* the last cut was inside the trailer */
 	free(text);
 }
 
@@ -205,17 +205,17 @@ TEST(damaged_gzip_is_told_from_cut)
 	struct err err = {0};
 
 	pack(&packed, text, 20000);
-	packed.data[packed.len - 6] ^= 1; /* of the check sum: all was handed out before */
+	packed.data[packed.len - 6] ^= 1; /* in the checksum: the text was already returned */
 	put_packed(0);
 	expect_text(text, 20000, -ERR_READ);
-	put_packed(4); /* and cut behind it */
+	put_packed(4); /* and cut after it */
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 6] ^= 1;
-	packed.data[packed.len - 1] ^= 1; /* of the length */
+	packed.data[packed.len - 1] ^= 1; /* in the length */
 	put_packed(0);
 	expect_text(text, 20000, -ERR_READ);
 	packed.data[packed.len - 1] ^= 1;
-	packed.data[2] = 7; /* no such method */
+	packed.data[2] = 7; /* unknown method */
 	put_packed(0);
 	expect_text("", 0, -ERR_READ);
 	assert_int_equal(read_all(&got, 100, &err), -ERR_READ);
@@ -224,7 +224,7 @@ TEST(damaged_gzip_is_told_from_cut)
 	free(text);
 }
 
-/* Any byte changed: what comes is either the text, or a beginning of something and an error. */
+/* Any changed byte gives either the text, or a beginning and an error. */
 TEST(no_change_to_gzip_goes_unseen)
 {
 	char *text = some_text(500);
@@ -238,7 +238,7 @@ TEST(no_change_to_gzip_goes_unseen)
 		put_packed(0);
 		rc = read_all(&got, 4096, NULL);
 		assert_true(rc == 0 || rc == -ERR_READ || rc == -ERR_CUT);
-		if (!rc) { /* the header says nothing of the text, nor do codes it does not use */
+		if (!rc) { /* a change of the header or of unused codes has no effect */
 			assert_int_equal(got.len, 500);
 			assert_memory_equal(got.data, text, 500);
 		}
@@ -270,7 +270,10 @@ TEST(utf16_becomes_utf8)
 	expect_text("", 0, 0);
 }
 
-/* The text as UTF-16 with a mark, to be freed; there is room for one byte more. */
+/*
+ * Returns the text as UTF-16 with a byte order mark and room for one more byte; the caller frees
+ * it.
+ */
 static char *widen(const char *text, size_t len)
 {
 	char *wide = malloc(2 * len + 3);
@@ -307,13 +310,13 @@ TEST(half_pairs_become_replacements)
 
 	file_put(path, lone, sizeof(lone) - 1);
 	expect_text(wanted, sizeof(wanted) - 1, 0);
-	file_put(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is no other half */
+	file_put(path, "\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is not a low surrogate */
 	expect_text("\xef\xbf\xbd\xef\xbc\x80", 6, 0);
 	file_put(path, lone, sizeof(lone)); /* and half a unit */
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }
 
-/* The file holds text in some form. */
+/* Checks peeking at a file that contains text in some form. */
 static void check_peeks(const char *text, size_t len)
 {
 	char *read = malloc(len);
@@ -391,7 +394,7 @@ TEST(only_bytes_of_a_file_are_plain)
 	assert_false(is_plain("/dev/null", &from, &to));
 }
 
-/* Each text and what is printed; NULL: it is as it was printed. */
+/* Each text and its original form; NULL: unchanged. */
 static const struct {
 	const char *text, *printed;
 } pasted[] = {
@@ -416,7 +419,7 @@ static const struct {
 		"allocations\r\n\t\r\n\tm!f\r\n"},
 	{"  // hsnap: warning text=\"a \xc2\xa0 > b\"\n",
 		"// hsnap: warning text=\"a \xc2\xa0 > b\"\n"},
-	/* as they were printed, or not certain */
+	/* original already, or uncertain */
 	{"1 bytes + 2 at 3 by BackTrace4\n\t401000\n\n5 bytes + 6 at 7 by BackTrace4\n", NULL},
 	{"+ 1 ( 2 - 1) 1 allocs\tBackTrace1\n+ 1 ( 2 - 1)\tBackTrace1\tallocations\n\n\tm!f+1\n\n",
 		NULL},
@@ -447,7 +450,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 			continue;
 		}
 		expect_text(wanted, strlen(wanted), 0);
-		/* through a window, and behind other lines */
+		/* through a window, and after other lines */
 		buf_init(&many_times);
 		buf_add_text(&many_times, as_it_is);
 		while (many_times.len < 2 * SOURCE_PEEK_BYTES)
@@ -463,7 +466,7 @@ TEST(what_was_pasted_reads_as_it_was_printed)
 	}
 }
 
-/* Lines that are longer than those of a dump, many empty ones, and bytes that are no text. */
+/* Lines longer than those of a dump, many empty lines, and binary bytes. */
 TEST(what_cannot_be_mended_comes_as_it_is)
 {
 	static const char head[] = "1 bytes + 2 at 3 by BackTrace4\n  401000\n";
@@ -516,7 +519,7 @@ TEST(packed_dumps_are_scanned)
 	put_packed(0);
 	assert_int_equal(dump_scan_file(path, &sink, &err), 0);
 	assert_int_equal(blocks, 4);
-	put_packed(1); /* all is there but the last length */
+	put_packed(1); /* only the last length is cut */
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
 	assert_non_null(strstr(err.detail, "gzip"));
 	assert_int_equal(blocks, 8);
@@ -524,7 +527,7 @@ TEST(packed_dumps_are_scanned)
 	pack(&packed, dump, sizeof(dump) - 12); /* inside the last line */
 	put_packed(1);
 	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
-	assert_int_equal(blocks, 11); /* half a line is no entry */
+	assert_int_equal(blocks, 11); /* a partial line is not an entry */
 }
 
 static int begin(void **state)

@@ -1,6 +1,7 @@
-/* Who is asked for a name, in which order, who is believed, and what is remembered from one run to the next.
- * Backends, tables and files are made up, so that what each knows is known: they stand in the place of the
- * library's. */
+/*
+ * Sources of names: their order, which names are accepted, and the cache between runs. Backends,
+ * tables and files are fakes with known contents, which replace the library's.
+ */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -11,21 +12,21 @@
 #define BASE UINT64_C(0x140000000)
 #define RVA_MAX 64
 
-/* ---------------------------------------------------------------- what everybody knows */
+/* ---------------------------------------------------------------- contents of the fakes */
 
 struct fake {
-	const struct symbol *knows; /* by rva; function NULL: nothing */
+	const struct symbol *knows; /* by rva; function NULL: unknown */
 	size_t call_count, asked_count; /* lookups without a name */
-	bool is_dead; /* answers nothing */
+	bool is_dead; /* never answers */
 };
 
 static struct fake fakes[2];
-static const char *table_names[RVA_MAX]; /* functions, by where they begin */
-static bool are_symbols; /* they are an image's symbols, else its exports */
-static uint32_t reach_from; /* no function from before reaches further */
-static uint32_t denied_below; /* here another function begins, as is known */
-static bool is_mismatch, is_cancelled, is_nameless; /* files that nothing tells from others */
-static bool has_bare_inline; /* every name has one without a line inlined into it */
+static const char *table_names[RVA_MAX]; /* functions by their start */
+static bool are_symbols; /* the names are an image's symbols; otherwise its exports */
+static uint32_t reach_from; /* no function from before extends beyond it */
+static uint32_t denied_below; /* another function is known to begin here */
+static bool is_mismatch, is_cancelled, is_nameless; /* is_nameless: files without an identity */
+static bool has_bare_inline; /* every name has an inlined function without a line */
 static size_t find_count;
 
 struct backend {
@@ -217,13 +218,13 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
 	return shown;
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- queries */
 
 static char cache_path[300];
 static const struct symbol_options no_cache = {.no_cache = true};
 static struct symbolizer *symbolizer;
 
-/* From here on another one is asked. */
+/* Replaces the symbolizer. */
 static void start(const struct symbol_options *options)
 {
 	symbolizer_free(symbolizer);
@@ -262,7 +263,7 @@ static struct module app = {.base = BASE,
 	.timestamp = 1,
 	.checksum = 2};
 
-/* The rva that the backends see is one less than that of the return address. */
+/* The rva passed to the backends is one less than that of the return address. */
 static struct symbols ask_one(uint32_t rva)
 {
 	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
@@ -279,7 +280,7 @@ static void check(const struct symbols found, const char *function, uint64_t off
 	assert_int_equal(found.list[0].line, line);
 }
 
-/* Who gave names to the module. */
+/* Returns the source of the module's names. */
 static const char *by_whom(void)
 {
 	struct symbol_status story;
@@ -290,7 +291,7 @@ static const char *by_whom(void)
 
 static const struct symbol lines_a[RVA_MAX] = {[8] = {"a", 9, "a.c", 3}};
 
-/* ---------------------------------------------------------------- in turn */
+/* ---------------------------------------------------------------- order */
 
 static const struct symbol lines_b[RVA_MAX] = {
 	[8] = {"wrong", 9, "b.c", 4}, [12] = {"b", 1, "b.c", 5}};
@@ -326,7 +327,7 @@ TEST(test_trouble_of_any_is_said)
 	assert_string_equal(symbolizer_trouble(symbolizer), "it died");
 }
 
-/* ---------------------------------------------------------------- who is believed */
+/* ---------------------------------------------------------------- acceptance */
 
 static const struct symbol no_lines[RVA_MAX] = {
 	[20] = {"far", 21, NULL, 0}, [30] = {"near", 2, NULL, 0}, [40] = {"no start", 0, NULL, 0}};
@@ -348,7 +349,7 @@ TEST(test_without_tables_only_what_can_reach_is_kept)
 	assert_int_equal(ask_one(40).count, 0);
 }
 
-/* A helper may say the nearest symbol's name with the line of another function. */
+/* A helper may return the nearest symbol's name with the line of another function. */
 TEST(test_a_name_that_tables_deny_is_not_shown)
 {
 	fakes[0].knows = lines_a; /* begins at 0 */
@@ -381,7 +382,7 @@ TEST(test_overloads_are_told_apart_by_the_whole_name)
 	check(ask_one(8), "_ZN3app1fEi", 5, 3);
 }
 
-/* A helper may prefer a linker's label at the same place, or one within the function. */
+/* A helper may prefer a linker's label at that place, or one within the function. */
 TEST(test_a_function_is_better_than_a_label)
 {
 	static const struct symbol knows[RVA_MAX] = {
@@ -393,11 +394,11 @@ TEST(test_a_function_is_better_than_a_label)
 	check(ask_one(8), "hidden", 5, 3);
 	check(ask_one(24), "mainCRTStartup", 5, 4);
 	start(&no_cache);
-	are_symbols = false; /* an export may be called anything */
+	are_symbols = false; /* an export may have any name */
 	check(ask_one(8), "___crt_xt_end__", 5, 3);
 }
 
-/* ---------------------------------------------------------------- while it works */
+/* ---------------------------------------------------------------- progress */
 
 struct told {
 	size_t last, total, call_count;
@@ -461,19 +462,19 @@ TEST(test_file_names_are_shortened)
 	assert_string_equal(ask_one(8).list[0].file, "app/a.c");
 }
 
-/* ---------------------------------------------------------------- what is remembered */
+/* ---------------------------------------------------------------- cache */
 
-/* Asks for one address in a symbolizer of its own; how many questions the backends got. */
+/* Resolves one address in a new symbolizer; returns the number of questions to the backends. */
 static size_t questions(const struct symbol_options *options, uint32_t rva)
 {
 	start(options);
 	fakes[0].asked_count = fakes[1].asked_count = 0;
 	ask_one(rva);
-	start(&no_cache); /* what was learnt is written now */
+	start(&no_cache); /* the cache is written now */
 	return fakes[0].asked_count + fakes[1].asked_count;
 }
 
-/* How many are got the first and the second time. */
+/* Checks the number of questions of two runs. */
 static void ask_twice(size_t at_first, size_t then)
 {
 	assert_int_equal(questions(NULL, 8), at_first);
@@ -512,23 +513,22 @@ TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
 {
 	table_names[4] = "table";
 	fakes[1].is_dead = true;
-	ask_twice(2, 2); /* another time it may answer */
+	ask_twice(2, 2); /* a later run may get an answer */
 	fakes[1].is_dead = false;
 	is_nameless = true;
-	ask_twice(2, 2); /* files of one size at one path may be two builds */
+	ask_twice(2, 2); /* files of equal size at one path may be different builds */
 	is_nameless = false;
 	fakes[0].knows = lines_a;
 	is_mismatch = true;
 	ask_twice(1, 1);
 	is_mismatch = false;
-	has_bare_inline =
-		true; /* an old llvm-symbolizer has to leave lines out that a new one knows */
+	has_bare_inline = true; /* an old llvm-symbolizer must omit lines that a new one knows */
 	ask_twice(1, 1);
 	has_bare_inline = false;
 	ask_twice(1, 0);
 }
 
-/* A GUID of zeros is none, as in images that were linked without one. */
+/* An all-zero GUID is invalid, as in images that were linked without one. */
 TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
 {
 	struct module old = app;
@@ -541,14 +541,14 @@ TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
 	app = old;
 }
 
-/* Whoever wrote a dump chose what it says of the build, and the paths at which its names were found. */
+/* A dump's author controls its build information and the paths at which names were found. */
 TEST(test_a_dump_with_other_paths_has_its_own_names)
 {
 	static const char *const paths[][2] = {{"C:\\app.exe", "app.pdb"},
 		{"Z:\\stranger\\app.exe", "app.pdb"},
-		{"c:\\APP.exe", "app.pdb"}, /* another file where case counts */
+		{"c:\\APP.exe", "app.pdb"}, /* another file if case matters */
 		{"C:\\app.exe", "Z:\\stranger\\app.pdb"}, {"C:\\app.exe", NULL},
-		/* Where one text ends does not make two of them the same. */
+		/* Concatenated texts must not be confused. */
 		{"C:\\app.exe app.pdb", "x"}, {"C:\\app.exe", "app.pdb x"}};
 	struct module old = app;
 

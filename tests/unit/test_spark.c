@@ -1,4 +1,4 @@
-/* Spark lines: how high their bars are, what is put together, and where parts begin. */
+/* Spark lines: heights of bars, merged columns, and marks between parts. */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -14,7 +14,7 @@ static struct {
 	struct trend_axis axis;
 } scene;
 
-/* The line of the scene; it stays until the next one. */
+/* Returns the line of the scene, valid until the next call. */
 static const char *draw(enum spark_style style, size_t width)
 {
 	static char line[4 * SPARK_WIDTH + 1];
@@ -65,7 +65,7 @@ TEST(where_bytes_stay_the_same_blocks_are_drawn)
 	static const uint64_t bytes[] = {70, 70, 70, 70};
 
 	scene_of(bytes, 4);
-	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...."); /* what is flat lies low */
+	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...."); /* a flat line is low */
 	for (size_t i = 0; i < 4; i++)
 		scene.of[i].block_count = 10 + i;
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".-*@"); /* 0, 8/3, 16/3, 8 eighths */
@@ -73,7 +73,7 @@ TEST(where_bytes_stay_the_same_blocks_are_drawn)
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "...@");
 }
 
-/* 16 in 8 columns: means of pairs. The highest pair stands out, whichever of it is high. */
+/* 16 values in 8 columns: means of pairs. The highest pair stands out in either order. */
 TEST(more_than_fit_are_put_together_by_their_mean)
 {
 	static const uint64_t bytes[] = {0, 0, 0, 0, 0, 80, 0, 0, 40, 40, 0, 0, 0, 0, 10, 10};
@@ -83,7 +83,7 @@ TEST(more_than_fit_are_put_together_by_their_mean)
 	assert_string_equal(draw(SPARK_ASCII, 8), "..@.@..-"); /* 10 of 40: two eighths */
 	scene_of(NULL, SNAPSHOTS_MAX);
 	line = draw(SPARK_ASCII, SPARK_WIDTH);
-	assert_int_equal(strlen(line), 59); /* 17 at once: 16 would need 63 */
+	assert_int_equal(strlen(line), 59); /* 17 values per column: 16 would need 63 columns */
 	for (size_t i = 1; line[i]; i++)
 		assert_true(strchr(".:-=+*#@", line[i]) >= strchr(".:-=+*#@", line[i - 1]));
 }
@@ -97,7 +97,7 @@ TEST(parts_have_a_mark_between_them)
 	scene.parts[2] = scene.parts[3] = 1;
 	scene.parts[4] = 2;
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), ".@|.@|.");
-	assert_string_equal(draw(SPARK_ASCII, 5), "@|@|."); /* two at once */
+	assert_string_equal(draw(SPARK_ASCII, 5), "@|@|."); /* two values per column */
 	assert_string_equal(
 		draw(SPARK_ASCII, 3), "@@."); /* no room for marks: (0 + 70) / 2 twice, 0 */
 }

@@ -1,4 +1,4 @@
-/* Prefixes of paths: whole components, either slash, case where Windows has none. */
+/* Prefixes of paths: whole components, with either slash, and in any case for Windows paths. */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
@@ -18,7 +18,7 @@ TEST(test_what_is_behind_a_prefix)
 		{"C:\\build", "C:\\builds\\a.dll", NULL}, {"C:\\build", "C:\\buil", NULL},
 		{"C:\\build", "D:\\build\\a.dll", NULL}, {"C:\\build", "", NULL},
 		{"/", "C:\\a", NULL},
-		/* Letters beyond ASCII are compared as they are. */
+		/* Letters beyond ASCII are compared exactly. */
 		{"C:\\\xc3\x84", "C:\\\xc3\xa4\\a", NULL},
 		{"C:\\\xc3\xa4", "c:\\\xc3\xa4\\a", "a"}};
 
@@ -40,10 +40,10 @@ TEST(test_prefixes_of_source_files_are_stripped)
 		{"/src/app/a.c", "/src/app", "a.c"}, {"/src/app/a.c", "/src/ap", "/src/app/a.c"},
 		{"/src/app/a.c", "/other", "/src/app/a.c"}, {"src/a.c", "src", "a.c"},
 		{"/src/a.c", "/", "src/a.c"},
-		/* something is left */
+		/* a part must remain */
 		{"/src/a.c", "/src/a.c", "/src/a.c"}, {"/src/", "/src", "/src/"},
 		{"/src/a.c", "", "/src/a.c"}, {"", "/src", ""},
-		/* Windows' */
+		/* Windows paths */
 		{"C:\\Build\\App\\a.c", "c:/build", "App\\a.c"},
 		{"C:/Build/App/a.c", "c:\\BUILD\\", "App/a.c"},
 		{"D:\\Build\\a.c", "c:/build", "D:\\Build\\a.c"},
@@ -53,7 +53,8 @@ TEST(test_prefixes_of_source_files_are_stripped)
 	for (size_t i = 0; i < COUNT(truths); i++)
 		assert_string_equal(
 			names_strip_path(truths[i].file, &truths[i].prefix, 1), truths[i].left);
-	assert_string_equal(names_strip_path("/a/b/c/d.c", prefixes, 3), "d.c"); /* the longest */
+	/* the longest prefix */
+	assert_string_equal(names_strip_path("/a/b/c/d.c", prefixes, 3), "d.c");
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 3), "x.c");
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 0), "/a/b/x.c");
 }

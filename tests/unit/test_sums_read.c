@@ -1,10 +1,9 @@
 /*
- * Sums that are counted many at once mean what they mean to the scanner, line by line: texts made of all
- * that may stand before a sum, in it and behind it are read both ways.
- *
- * A dump read by several threads in pieces of any size is the same as one read in order: sums by
- * stack and heap, warnings, errors. The dumps are random and hold everything that a scanner has to
- * look at in order: headings, notes, lines that break the rules, several stacks under one id.
+ * Two equivalences. Sums that are parsed in bulk equal those parsed line by line by the scanner:
+ * texts of everything that may precede, form or follow a sum are read both ways. A dump read by
+ * several threads in pieces of any size equals one read in order: sums by stack and heap, warnings,
+ * errors. The dumps are random and contain all items that depend on order: headings, notes, invalid
+ * lines, several stacks under one id.
  */
 #include "tests/unit/t.h"
 
@@ -27,10 +26,10 @@ static uint64_t pick(uint64_t count)
 	return noise % count;
 }
 
-/* What the writer knows. */
+/* Facts known from writing. */
 struct truth {
 	struct block_totals total;
-	bool has_faults; /* lines that break the rules: their sums are not counted here */
+	bool has_faults; /* invalid lines, whose sums are not counted here */
 };
 
 static void put_random_stack(struct maker *maker, uint64_t number)
@@ -82,7 +81,7 @@ static void put_random_other(struct maker *maker, struct truth *truth, bool with
 			blocks * size, blocks, size, pick(2) * 8, pick(3));
 		truth->total.block_count += blocks;
 		truth->total.requested_bytes += blocks * size;
-		truth->has_faults = true; /* nearly: its overhead is not told here */
+		truth->has_faults = true; /* probably: its overhead is not counted here */
 		put(maker, "ntdll!RtlAllocateHeap+0x%08" PRIX64, pick(5));
 		break;
 	case 4:
@@ -111,7 +110,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	}
 	if (pick(2))
 		dump_end(&maker, "new.txt");
-	else { /* cut off somewhere */
+	else { /* cut off at a random place */
 		write_bytes("new.txt", maker.text.data, maker.text.len - pick(40));
 		buf_release(&maker.text);
 		truth.has_faults = true;
@@ -119,7 +118,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	return truth;
 }
 
-/* A stack as text: its id, then its frames. */
+/* Appends a stack as text: its id, then its frames. */
 static void put_stack_text(struct buf *to, const struct dump_sums *sums, uint32_t number)
 {
 	const struct stack *stack = number == STACK_NONE ? NULL : &sums->stacks.stacks[number];
@@ -140,7 +139,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Everything in sums whose order does not matter, in order; to be freed. */
+/* Returns all order-independent data of the sums in a fixed order; the caller frees it. */
 static char *canonical(const struct dump_sums *sums)
 {
 	char **lines = calloc(sums->cell_count + 1, sizeof(*lines));
@@ -152,7 +151,7 @@ static char *canonical(const struct dump_sums *sums)
 		struct buf line;
 
 		buf_init(&line);
-		/* which of several stacks is the first of its id depends on who was faster */
+		/* the first of several stacks of an id depends on the threads' timing */
 		if (cell->is_bare)
 			buf_add_text(&line, sums->stacks.stacks[cell->stack].id);
 		else
@@ -185,7 +184,7 @@ static void add(struct buf *text, const char *words)
 	buf_add_text(text, words);
 }
 
-/* A sum as hsnap writes it, mostly. */
+/* Adds a sum, mostly as hsnap writes it. */
 static void add_sum(struct buf *text, const char *eol)
 {
 	static const char *const forms[] = {
@@ -215,7 +214,7 @@ static void add_sum(struct buf *text, const char *eol)
 		ids[pick(10) ? pick(3) : pick(sizeof(ids) / sizeof(*ids))], eol);
 }
 
-/* What may stand between sums. */
+/* Adds something that may stand between sums. */
 static void add_other(struct buf *text, const char *eol)
 {
 	static const char *const others[] = {"", "", "ntdll!RtlAllocateHeap+0x00000808",
@@ -231,7 +230,7 @@ static void add_other(struct buf *text, const char *eol)
 	add(text, eol);
 }
 
-/* One of few stacks for an id, so that one is met again, and bare too. */
+/* Adds one of few stacks per id, so that stacks recur, or none. */
 static void add_frames(struct buf *text, const char *eol)
 {
 	uint64_t first = UINT64_C(0x140001000) + pick(3);
@@ -260,7 +259,7 @@ static void make_text(struct buf *text)
 		text->len -= pick(text->len < 60 ? text->len : 60);
 }
 
-/* One reading: sums, and what was said of lines. */
+/* Result of one reading: sums, and messages about lines. */
 struct reading {
 	struct dump_sums sums;
 	struct shared_stacks pool;
@@ -300,7 +299,7 @@ static int read_skipped(void *ctx, const struct err *why)
 	return 0;
 }
 
-static size_t plain_bytes; /* that were taken, of all texts */
+static size_t plain_bytes; /* parsed in bulk, over all texts */
 
 static const char *read_plain(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
@@ -316,7 +315,7 @@ static const char *read_plain(
 	return behind;
 }
 
-/* Everything that reading a text told; to be freed. step: so many bytes at a time. */
+/* Returns everything that reading a text reports; the caller frees it. step: bytes at a time. */
 static char *read_made(const struct buf *text, bool is_plain, size_t step)
 {
 	struct memory memory = {.bytes = text->data, .len = text->len, .step = step};
@@ -348,7 +347,7 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 	return reading.said.data;
 }
 
-/* Reads a text both ways; words must be among what is told. */
+/* Reads a text both ways; words must occur in the result. */
 static void check_ways(const struct buf *text, size_t step, const char *words)
 {
 	char *line_by_line = read_made(text, false, SIZE_MAX);
@@ -374,11 +373,11 @@ TEST(sums_mean_what_the_scanner_says)
 		bytes += text.len;
 		check_ways(&text, 1 + pick(5000), "");
 	}
-	assert_true(plain_bytes > bytes / 4); /* else nothing was tried */
+	assert_true(plain_bytes > bytes / 4); /* bulk parsing was exercised */
 	buf_release(&text);
 }
 
-/* More entries and frames than are counted at once, and the deepest stack that there may be. */
+/* More entries and frames than are counted at once, and a stack of maximum depth. */
 TEST(many_and_deep_ones_are_counted)
 {
 	struct buf text;
@@ -400,7 +399,7 @@ TEST(many_and_deep_ones_are_counted)
 
 /* ---------------------------------------------------------------- pieces and threads */
 
-/* Reads new.txt and tells all of it, with the error if there is one; to be freed. */
+/* Reads new.txt and returns the whole result with the error, if any; the caller frees it. */
 static char *read_by(const struct read_plan *plan, struct dump_sums *sums)
 {
 	struct err err = {0};
@@ -417,7 +416,7 @@ static char *read_by(const struct read_plan *plan, struct dump_sums *sums)
 	len = strlen(text) + sizeof(err.place) + sizeof(err.detail) + 40;
 	all = malloc(len);
 	assert_non_null(all);
-	/* after an error sums may hold anything */
+	/* after an error sums are unspecified */
 	snprintf(all, len, "%s\nrc %d %s %s", rc && rc != -ERR_CUT ? "" : text, rc,
 		rc ? err.place : "", rc ? err.detail : "");
 	free(text);
@@ -466,7 +465,7 @@ TEST(pieces_and_threads_change_nothing)
 	}
 }
 
-/* Pieces end with sums that give no stack, and many were counted for another heap than they are of. */
+/* Pieces end with sums without a stack, many of which were counted for the wrong heap. */
 TEST(sums_without_a_stack_count_to_their_heap)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -481,8 +480,10 @@ TEST(sums_without_a_stack_count_to_their_heap)
 	check_pieces(0);
 }
 
-/* Lines that are longer than what is looked at to find a place to cut: what other threads have
- * counted behind them must not count twice. */
+/*
+ * Lines longer than the search for a cut: sums that other threads counted after them must not count
+ * twice.
+ */
 TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 {
 	struct maker maker = dump_new((struct maker){0});
@@ -504,7 +505,7 @@ TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 	free(line);
 }
 
-/* Many of what is mostly few. */
+/* Large numbers of items that are usually few. */
 TEST(nothing_takes_the_square_of_the_size)
 {
 	struct dump_sums sums;
@@ -550,7 +551,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 	}
 }
 
-/* Each id twice, far apart, so that a tally has begun afresh in between. */
+/* Each id twice, so far apart that a new tally began in between. */
 TEST(more_ids_than_a_tally_holds_are_counted)
 {
 	enum { COUNT = 140000 };

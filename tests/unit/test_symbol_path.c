@@ -3,10 +3,12 @@
 
 #include "symbolize/files/local_path.h"
 
-/* The places of text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
- * and what makes no sense. */
+/*
+ * Places in a text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
+ * and an invalid element.
+ */
 static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C:\\sym]"},
-	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* each once */
+	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* duplicates are removed */
 	{" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]"},
 	{"\\\\host\\share\\sym", "F[\\\\host\\share\\sym]"},
 	/* stores and servers */
@@ -21,7 +23,7 @@ static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C
 	{"https://x/y;C:\\a", "F[C:\\a]@[https://x/y]"},
 	{"srv*https://first;srv*https://second", "@[https://first]"},
 	{"c://x", "F[c://x]"}, /* a drive */
-	/* what makes no sense */
+	/* invalid elements */
 	{"C:\\a;foo*bar;D:\\b", "F[C:\\a]F[D:\\b]![foo*bar]"}, {"*", "![*]"}, {"*;x*y", "![*]"}};
 
 TEST(test_a_symbol_path_names_places_in_order)

@@ -1,4 +1,4 @@
-/* Names for addresses. What is right is computed from the source's lines, nm and objdump. */
+/* Names for addresses. The expected names come from the source's lines, nm and objdump. */
 #include "tests/unit/test_symbolize.h"
 
 static void check_symbol(const struct symbol *a, const struct symbol *b)
@@ -24,7 +24,7 @@ static int note(struct symbol_names *names, const char *text)
 	return rc;
 }
 
-/* Within it are the labels .l_start and .l_end, which llvm-symbolizer tells instead. */
+/* The function contains the labels .l_start and .l_end, which llvm-symbolizer returns instead. */
 TEST(test_the_function_that_starts_a_program_has_its_name)
 {
 	struct symbols found;
@@ -57,7 +57,7 @@ TEST(test_what_is_no_call_in_a_module_has_no_name)
 	symbolizer_resolve(symbolizer, NULL, 0, NULL);
 }
 
-/* They know functions, no lines. */
+/* Symbol tables have functions but no lines. */
 TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 {
 	const struct symbol truths[] = {{"api", api_return - api_start, NULL, 0},
@@ -75,7 +75,7 @@ TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 	setenv("PATH", old_path, 1);
 }
 
-/* Far more questions and answers than a socket holds. */
+/* Far more questions and answers than a socket buffers. */
 TEST(test_many_addresses_at_once_do_not_block)
 {
 	enum { COUNT = 30000 };

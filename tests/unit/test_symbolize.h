@@ -1,6 +1,6 @@
 /*
- * For the tests of symbolize/: a program, built once for a test program, whose functions and lines
- * are known from its source, nm and objdump.
+ * A program, built once per test program, whose functions and lines are known from its source, nm
+ * and objdump.
  */
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
@@ -38,9 +38,9 @@ static struct module module;
 static struct symbolizer *symbolizer;
 static uint32_t api_start, api_return, hidden_start, hidden_return;
 
-/* ---------------------------------------------------------------- a program to ask about */
+/* ---------------------------------------------------------------- the program */
 
-/* Where the first call in a function of exe returns to. */
+/* Returns the return address of the first call in a function of exe. */
 static inline uint32_t return_in(const char *name)
 {
 	char command[1000];
@@ -52,7 +52,7 @@ static inline uint32_t return_in(const char *name)
 	return (uint32_t)(scratch_number(command, 16) - scratch_header(exe, "ImageBase"));
 }
 
-/* The exe is in "Mixed Case", which the dump's path spells otherwise. */
+/* Builds the exe in "Mixed Case", which the dump's path spells differently. */
 static inline int build(void **state)
 {
 	static char windows_path[] = "C:\\mixed case\\APP.exe";
@@ -84,7 +84,7 @@ static inline int build(void **state)
 	hidden_start = scratch_rva(exe, "hidden");
 	api_return = return_in("api");
 	hidden_return = return_in("hidden");
-	/* The time stamp is 8 bytes behind where the number at 60 points. */
+	/* The time stamp is 8 bytes after the offset stored at 60. */
 	snprintf(command, sizeof(command),
 		"od -An -tx4 -j $(($(od -An -tu4 -j60 -N4 '%s') + 8)) -N4 '%s'", exe, exe);
 	module.timestamp = (uint32_t)scratch_number(command, 16);
@@ -116,7 +116,7 @@ static inline void need_llvm(void)
 	}
 }
 
-/* From here on another one is asked. */
+/* Replaces the symbolizer. */
 static inline void start(const struct symbol_options *options)
 {
 	symbolizer_free(symbolizer);
@@ -131,7 +131,7 @@ static inline int stop(void **state)
 	return 0;
 }
 
-/* Asks for one return address in exe. The names live until the next start. */
+/* Resolves one return address in exe. The names are valid until the next start(). */
 static inline struct symbols ask(const struct module *in, uint32_t rva)
 {
 	struct symbol_query query = {.addr = in->base + rva, .module = in};

@@ -1,11 +1,16 @@
-/* What a module's own tables say. Truth: nm and objdump of programs built here, made images and PDBs; and that any
- * damage to those ends. */
+/*
+ * Names from a module's own tables. The expected names come from nm and objdump of programs built
+ * here, and from generated images and PDBs. Damaged files are handled without hangs.
+ */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/backend/backend.h"
 #include "symbolize/files/pdb.h"
 
-/* hidden() is neither exported nor a public symbol; the two of app are told apart by their parameters. */
+/*
+ * hidden() is neither exported nor a public symbol; the two functions of app differ by their
+ * parameters.
+ */
 static const char source_text[] =
 	"extern \"C\" __declspec(dllimport) int printf(const char *, ...);\n"
 	"extern \"C\" int some_data;\n"
@@ -30,7 +35,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Runs a command in dir; skips the test when one of the tools (words) is not here. */
+/* Runs a command in dir; skips the test if a tool is missing. */
 static void build(const char *tools, const char *command)
 {
 	char text[2000];
@@ -70,7 +75,7 @@ static char *path_in_dir(const char *name)
 	return path;
 }
 
-/* Headers as the finder reads them; false: that is no image. */
+/* Opens the files with headers as the finder reads them. Returns false if the image is invalid. */
 static bool open_scene(const char *image, const char *pdb, bool no_demangle)
 {
 	int rc = 0;
@@ -105,7 +110,7 @@ static uint64_t offset_at(uint32_t rva)
 	return tables_offset(tables, rva, &is_sure);
 }
 
-/* name NULL: there must be none. */
+/* name NULL: no name expected. */
 static void check(uint32_t rva, const char *name, uint32_t start, const char *by)
 {
 	struct symbol symbol;
@@ -123,7 +128,7 @@ static void check(uint32_t rva, const char *name, uint32_t start, const char *by
 	tables_rest(tables);
 }
 
-/* The name as the compiler made it, of what begins there. */
+/* Checks the mangled name of the function that begins there. */
 static void check_raw(uint32_t rva, const char *raw)
 {
 	struct table_name name = {0};
@@ -163,14 +168,17 @@ TEST(test_symbols_of_an_image)
 	assert_true(tables_deny(tables, grab, other + 12));
 	assert_false(tables_deny(tables, grab, grab + 12));
 	assert_false(tables_reach(tables, grab + 12, grab));
-	check(scratch_rva("t.exe", "some_data"), NULL, 0, NULL); /* no function */
+	check(scratch_rva("t.exe", "some_data"), NULL, 0, NULL); /* not a function */
 	check(0x10, NULL, 0, NULL);
 	check(UINT32_MAX, NULL, 0, NULL);
 	open_scene("t.exe", NULL, true);
 	check(grab + 12, INT_GRAB, grab, "symbols");
 }
 
-/* Where others take a symbol that is no function, as the linker's marks for sections, for a name. */
+/*
+ * Other programs mistake symbols that are not functions, such as the linker's section marks, for
+ * names.
+ */
 TEST(test_functions_of_a_dll_without_start_up_code)
 {
 	uint32_t hidden, api;
@@ -192,7 +200,7 @@ TEST(test_functions_of_a_dll_without_start_up_code)
 	"-Wl,-e,api "                                                                              \
 	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
 
-/* The same object code with symbols left in tells nm where what is. */
+/* nm gets the addresses from an unstripped build of equal code. */
 TEST(test_public_symbols_of_a_linkers_pdb)
 {
 	uint32_t grab, other, hidden;
@@ -242,7 +250,7 @@ TEST(test_a_pdb_alone)
 	check(0x10ff, NULL, 0, NULL);
 	check(0x1100, "first", 0x1100, "publics");
 	check(0x11ff, "first", 0x1100, "publics");
-	check(0x1200, "g", 0x1200, "publics"); /* what can be read */
+	check(0x1200, "g", 0x1200, "publics"); /* the readable part */
 	check(0x3010, NULL, 0, NULL);
 	check(0x4010, NULL, 0, NULL);
 	check(0x4090, "f(int)", 0x4080, "publics");
@@ -262,7 +270,7 @@ static const char *name_at(uint32_t rva, const char *said)
 	return name.raw;
 }
 
-/* They say how far each function reaches; a public symbol may be a label in one. */
+/* Private symbols contain the size of each function; a public symbol may be a label within one. */
 TEST(test_private_symbols)
 {
 	static const struct made_function functions[] = {{0x110f, 0x20, 1, 0x100, "hidden"},
@@ -292,7 +300,7 @@ TEST(test_private_symbols)
 	assert_string_equal(name_at(0x1140, "app::f(int)"), "?f@app@@YAXXZ");
 }
 
-/* What is not public has no name there: it must not get that of a neighbour. */
+/* A function without a public symbol must not get a neighbour's name. */
 TEST(test_a_public_symbol_names_no_other_part)
 {
 	static const uint32_t parts[][4] = {{1, 0x200, 0x40, MADE_COMDAT},
@@ -344,18 +352,18 @@ TEST(test_files_that_are_gone_know_nothing)
 	check_raw(0x1000, NULL);
 }
 
-/* ---------------------------------------------------------------- made images */
+/* ---------------------------------------------------------------- generated images */
 
 /*
- * A small 64-bit PE image made from arithmetic: exports, symbols and a table of functions, for damage to be
- * done to. Layout after Microsoft's "PE Format" and "x64 exception handling", written down a second
- * time to check the reader with.
+ * A small generated 64-bit PE image to be damaged: exports, symbols and a table of functions. The
+ * layout follows Microsoft's "PE Format" and "x64 exception handling", and is written down a second
+ * time to check the reader.
  *
  *   0x1000  code: alpha 0x1000 (to 0x1100), beta 0x1100 (to 0x1200), Ordinal4 0x1200, func 0x1500,
  *           a part of delta 0x1600 (to 0x1680), gamma 0x1700, a part of alpha 0x1800 (to 0x1880),
- *           delta 0x1900 (to 0x1a00); "mark" at 0x1520 is no function
+ *           delta 0x1900 (to 0x1a00); "mark" at 0x1520 is not a function
  *   0x2000  exports
- *   0x3000  table of functions, its unwind records from 0x3100 on
+ *   0x3000  table of functions, with unwind records from 0x3100 on
  */
 enum { MADE_TEXT = 0x400, MADE_EXPORTS = 0x600, MADE_FUNCTIONS = 0xa00, MADE_COFF = 0xc00 };
 
@@ -375,7 +383,7 @@ static void made_headers(struct made_bytes *to)
 
 static void made_exports(struct made_bytes *to)
 {
-	/* The fifth is a text for another DLL to fulfil, within the table. */
+	/* The fifth entry is a forwarder, whose text lies within the table. */
 	static const uint32_t places[] = {0x1000, 0x1100, 0x1700, 0x1200, 0x2000 + 200, 0x1900};
 	static const char *const names[] = {"alpha", "beta", "delta", "gamma", "gone"};
 	static const uint16_t indexes[] = {0, 1, 5, 2, 4};
@@ -398,7 +406,7 @@ static void made_exports(struct made_bytes *to)
 	memcpy(to->bytes + MADE_EXPORTS + 200, "OTHER.gone", 10);
 }
 
-/* One whose unwind record names another entry begins where that does. */
+/* A function whose unwind record refers to another entry starts at that entry. */
 static void made_functions(struct made_bytes *to)
 {
 	static const uint32_t entries[5][3] = {{0x1000, 0x1100, 0x3100}, {0x1100, 0x1200, 0x3100},
@@ -439,7 +447,7 @@ static struct made_bytes made_image(void)
 	made_functions(&image);
 	made_symbol(&image, 0, "func", 0x500, 0x20);
 	made_symbol(&image, 1, "mark", 0x520, 0);
-	made_set(&image, MADE_COFF + 2 * 18, 4, 4); /* no longer names */
+	made_set(&image, MADE_COFF + 2 * 18, 4, 4); /* names are truncated */
 	return image;
 }
 
@@ -450,9 +458,9 @@ TEST(test_parts_that_were_moved_away_keep_their_functions_name)
 		const char *name, *by;
 	} truths[] = {{0x1010, 0x1000, "alpha", "exports"}, {0x1110, 0x1100, "beta", "exports"},
 		{0x1210, 0x1200, "Ordinal4", "exports"}, {0x1518, 0x1500, "func", "symbols"},
-		{0x1528, 0x1500, "func", "symbols"}, /* "mark" is no function */
-		{0x1610, 0x1611, "delta", "exports"}, /* which begins further above */
-		{0x1690, 0, NULL, NULL}, /* behind a part, before gamma */
+		{0x1528, 0x1500, "func", "symbols"}, /* "mark" is not a function */
+		{0x1610, 0x1611, "delta", "exports"}, /* which begins earlier */
+		{0x1690, 0, NULL, NULL}, /* after a part, before gamma */
 		{0x1710, 0x1700, "gamma", "exports"},
 		{0x1810, 0x1000, "alpha", "exports"}, /* not gamma */
 		{0x1910, 0x1900, "delta", "exports"}};
@@ -482,8 +490,10 @@ static uint64_t dice(uint64_t limit)
 	return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 16) % limit;
 }
 
-/* All there is to ask of an open scene; how many functions were found. What comes back is
- * bounded, the rest is for the sanitizers to see. */
+/*
+ * Makes all queries of an open scene; returns the number of functions found. Results are bounded;
+ * the sanitizers check the rest.
+ */
 static unsigned ask_all(void)
 {
 	unsigned found = 0;
@@ -515,7 +525,7 @@ static unsigned ask_pdb(const struct made_pdb *pdb)
 	return ask_all();
 }
 
-/* 0xffff names of 4000 bytes each, all at one place: 260 MB if each were kept. */
+/* 0xffff names of 4000 bytes each at one place: 260 MB if each were stored. */
 TEST(test_many_exports_of_one_long_name_are_refused)
 {
 	enum { COUNT = 65535, LEN = 3900, TABLE = COUNT * 10 + 40 };
@@ -540,7 +550,7 @@ TEST(test_many_exports_of_one_long_name_are_refused)
 	write_in_dir("a.dll", &image);
 	free(image.bytes);
 	assert_true(open_scene("a.dll", NULL, false));
-	assert_true(ask_all() < 3); /* the symbol table, no export */
+	assert_true(ask_all() < 3); /* from the symbol table, not the exports */
 }
 
 static void damage_somewhere(struct made_bytes *bytes, size_t from, size_t to)
@@ -585,7 +595,7 @@ TEST(test_damaged_images_end)
 		} else {
 		}
 	}
-	assert_true(read > 1000 && found > 500); /* damage is survived, not refused */
+	assert_true(read > 1000 && found > 500); /* most damaged images are still used */
 }
 
 static struct made_pdb pdb_to_damage(void)
@@ -635,7 +645,7 @@ TEST(test_damaged_pdbs_end)
 	assert_true(named > 500 && found > 500);
 }
 
-/* A file whose streams all claim to be as large as it may be, in ever the same blocks. */
+/* A file whose streams all claim the maximum size and share their blocks. */
 TEST(test_streams_that_share_their_blocks_end)
 {
 	struct made_pdb pdb = pdb_to_damage();

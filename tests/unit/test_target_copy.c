@@ -1,4 +1,4 @@
-/* A copy of a process has what can be read of it, at any address, and nothing else. */
+/* A copy of a process contains its readable memory, at any address, and nothing else. */
 #include "tests/unit/t.h"
 
 #include "snapshot/target/target.h"
@@ -6,12 +6,12 @@
 #define PAGE 4096
 #define MIB ((uint64_t)1 << 20)
 
-/* Each byte tells its address; pages that end in 7 are not there. */
+/* Each byte depends on its address; pages that end in 7 are unreadable. */
 static const struct target_region regions[] = {
 	{0x10000, 0x20000, TARGET_READ | TARGET_WRITE, false, false},
-	{0x20000, 0x28000, TARGET_READ, true, false}, /* constants of a module: not wanted */
-	{0x28000, 0x30000, TARGET_READ, false, true}, /* a file mapped to be read: neither */
-	{0x30000, 0x31000, 0, false, false}, /* a guard */
+	{0x20000, 0x28000, TARGET_READ, true, false}, /* constants of a module: not copied */
+	{0x28000, 0x30000, TARGET_READ, false, true}, /* a file mapped read-only: not copied */
+	{0x30000, 0x31000, 0, false, false}, /* a guard page */
 	{0x40000, 0x44000, TARGET_READ | TARGET_WRITE, true, false},
 	{16 * MIB - PAGE, 19 * MIB, TARGET_READ, false, false},
 };
@@ -125,7 +125,7 @@ TEST(has_threads_and_regions)
 	copy->ops->close(copy);
 }
 
-/* Of the regions 0x10000, 0x4000, 3 MiB and a page are wanted. */
+/* Of the regions 0x10000, 0x4000, 3 MiB and a page are copied. */
 TEST(has_a_limit)
 {
 	const uint64_t bytes = 0x14000 + 3 * MIB + PAGE;
@@ -141,7 +141,7 @@ TEST(has_a_limit)
 	target_copy_free(NULL);
 }
 
-/* The ends of what is left out may be those of a region, within one, or beyond. */
+/* Excluded ranges may end at a region's end, within one, or beyond. */
 TEST(leaves_out_what_is_not_wanted)
 {
 	static const struct target_range except[] = {{0x11000, 0x12000}, {5, 5}, {0x13000, 0x14000},

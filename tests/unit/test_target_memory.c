@@ -1,4 +1,4 @@
-/* A target's memory as bytes at hand: whole, in few reads, and never what is not there. */
+/* A target's memory as bytes: complete, in few reads, and never unmapped memory. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -13,7 +13,7 @@ static struct {
 	struct memory memory;
 } scene;
 
-/* The first ranges of the fake, up to this one, cannot be read. */
+/* The first ranges of the fake, up to this number, are unreadable. */
 static unsigned unreadable;
 
 static int region(struct target *target, uint64_t addr, struct target_region *region)
@@ -25,7 +25,7 @@ static int region(struct target *target, uint64_t addr, struct target_region *re
 	return rc;
 }
 
-static unsigned views; /* how often bytes were asked for */
+static unsigned views; /* number of requests */
 
 static const unsigned char *view(struct target *target, uint64_t addr, size_t *len)
 {
@@ -47,7 +47,7 @@ static int close_scene(void **state)
 	return 0;
 }
 
-/* Instead of the one that is open; the last one of a test is closed behind it. */
+/* Replaces the open scene; the last one is closed after the test. */
 static void open_scene(bool knows_regions, bool is_mapped)
 {
 	close_scene(NULL);
@@ -63,7 +63,7 @@ static void open_scene(bool knows_regions, bool is_mapped)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, close_scene
 
-/* Each byte tells its address. */
+/* Returns the byte at an address, which depends on the address. */
 static unsigned char byte_at(uint64_t addr)
 {
 	return (unsigned char)(addr * 0x9e3779b97f4a7c15u >> 56);
@@ -120,7 +120,7 @@ TEST(what_is_not_there_is_not_given)
 		assert_null(memory_at(&scene.memory, UINT64_MAX - 2, 8));
 		assert_int_equal(memory_u64(&scene.memory, BASE + 0xff9, &value), -ERR_READ);
 		assert_int_equal(value, 77);
-		/* What is there is still found after all that. */
+		/* Mapped memory is still found afterwards. */
 		assert_bytes(memory_at(&scene.memory, BASE + 0xff8, 8), BASE + 0xff8, 8);
 		assert_bytes(memory_at(&scene.memory, BASE + 0x3000, 8), BASE + 0x3000, 8);
 		assert_bytes(memory_from(&scene.memory, BASE + 0x3ffe, &len), BASE + 0x3ffe, 2);
@@ -149,7 +149,7 @@ TEST(a_walk_upwards_costs_one_read_a_piece)
 	assert_int_equal(fake.reads, 8);
 	for (uint64_t at = 0; at < 8 * PIECE; at += PIECE / 2)
 		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
-	assert_int_equal(fake.reads, 8); /* all of it is still at hand */
+	assert_int_equal(fake.reads, 8); /* everything is still cached */
 }
 
 TEST(what_was_cleared_is_read_again)

@@ -1,5 +1,7 @@
-/* A task as text: what is run, with which words, at what times; its XML, by the rules of ISO 8601 for spans and of Unicode for
- * UTF-16; what of a task is known as one of hsnap's, and what "hsnap schedule list" says of any. */
+/*
+ * A task as text: its program, arguments and times; its XML, with spans by ISO 8601 and UTF-16 by
+ * Unicode; recognition of hsnap's tasks; and the output of "hsnap schedule list".
+ */
 #include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
@@ -15,7 +17,7 @@ static struct task_request plain_request(void)
 	};
 }
 
-static struct task_plan plan; /* the last that was made */
+static struct task_plan plan; /* last plan */
 static struct buf xml;
 
 static int make(const struct task_request *request)
@@ -49,7 +51,7 @@ static void assert_arguments(const struct task_request *request, const char *lin
 	assert_string_equal(plan.arguments.data, line);
 }
 
-/* Paths stand in quotes even where they have no blanks, braces in a pattern twice. */
+/* Paths are quoted even without blanks, and braces in a pattern are doubled. */
 TEST(test_arguments)
 {
 	struct task_request request = plain_request();
@@ -149,7 +151,10 @@ TEST(test_full_paths)
 	}
 }
 
-/* Dumps may lie on a share when the machine's account writes there; a user without a password has no network. */
+/*
+ * Dumps may lie on a share if the machine's account can write there; a user without a password has
+ * no network access.
+ */
 TEST(test_shares)
 {
 	struct task_request request = plain_request();
@@ -166,7 +171,10 @@ TEST(test_shares)
 	assert_int_equal(make(&request), 0);
 }
 
-/* The scheduler starts nothing where its folder is gone: it is one that stays as long as the program does. */
+/*
+ * The scheduler starts nothing if the working folder is missing, so it must exist as long as the
+ * program.
+ */
 TEST(test_where_it_is_run)
 {
 	static const struct {
@@ -186,7 +194,7 @@ TEST(test_where_it_is_run)
 	}
 }
 
-/* 258 units and two quotes are what the schema has room for; a character beyond U+FFFF is two. */
+/* The schema has room for 258 units and two quotes; a character beyond U+FFFF is two units. */
 TEST(test_the_room_for_a_path)
 {
 	char path[400] = "C:\\";
@@ -204,7 +212,7 @@ TEST(test_the_room_for_a_path)
 
 /* ---------------------------------------------------------------- XML */
 
-/* The text between the only <name> and its end; the caller's to free. */
+/* Returns the text of the only element <name>; the caller frees it. */
 static char *element(const char *name)
 {
 	char open[80], close[80];
@@ -284,8 +292,10 @@ TEST(test_who_runs_it_and_when)
 	assert_null(strstr(xml.data, "InteractiveToken"));
 }
 
-/* What a task of a service's needs, by the meanings on "settingsType Complex Type": no battery, network, idle
- * time or second run may keep it from running, and nothing asks anybody. Nothing else stands there. */
+/*
+ * Settings of a service's task, as defined on "settingsType Complex Type": battery, network, idle
+ * time or a second run must not prevent it, and no user is prompted. No other setting is written.
+ */
 TEST(test_every_setting)
 {
 	static const struct {
@@ -324,7 +334,7 @@ TEST(test_every_setting)
 	assert_element("RunLevel", "HighestAvailable");
 }
 
-/* Days, hours and minutes, by ISO 8601: XML has the same ("duration", W3C XML Schema). */
+/* Days, hours and minutes, by ISO 8601; XML's are equal ("duration", W3C XML Schema). */
 TEST(test_spans)
 {
 	static const struct {
@@ -491,7 +501,7 @@ TEST(test_rows)
 		{{.program = "C:\\hsnap.exe", .arguments = OURS, .runs_hsnap = true},
 			"?       100      ?                 ?           ?                 app.exe  "
 			"C:\\dumps\n"},
-		/* a task that never ran has a date of long ago */
+		/* a task that never ran has a date in the distant past */
 		{{.program = "C:\\hsnap.exe",
 			 .arguments = OURS,
 			 .runs_hsnap = true,
@@ -513,7 +523,10 @@ TEST(test_rows)
 		{{.program = NULL, .state = 3},
 			"?       ?        ?                 ?           ?                 app.exe  "
 			"another program: ?\n"},
-		/* whoever may change a task must not reach the terminal of who lists it */
+		/*
+		 * a task's author must not send control characters to the terminal of the user who
+		 * lists it
+		 */
 		{{.program = "C:\\x\x1b[2J.exe", .arguments = OURS, .state = 2},
 			"?       ?        ?                 ?           queued            app.exe  "
 			"another program: C:\\x?[2J.exe\n"},

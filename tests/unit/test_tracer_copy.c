@@ -1,4 +1,4 @@
-/* Reading the tracer's tables from outside: what they say, and what they may say to do harm. */
+/* Reading the tracer's tables from outside, valid and malicious. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_tracer.h"
@@ -55,7 +55,7 @@ static int find(uint64_t *addr)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- finding it */
+/* ---------------------------------------------------------------- search */
 
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
@@ -108,7 +108,7 @@ TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 	assert_int_equal(addr, 7);
 }
 
-/* ---------------------------------------------------------------- its state */
+/* ---------------------------------------------------------------- state */
 
 TEST(a_tracer_of_another_version_is_refused_by_name)
 {
@@ -163,14 +163,14 @@ TEST(a_32_bit_process_has_a_tracer_of_its_own)
 	fake.target.bits = 32;
 	assert_int_equal(find(&addr), -ERR_NOT_TRACED);
 	fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
-	assert_int_equal(find(&addr), -ERR_TARGET); /* of 64 bits, by what it says */
+	assert_int_equal(find(&addr), -ERR_TARGET); /* it contains a 64-bit tracer */
 	assert_int_equal(take(), -ERR_TARGET);
 	AREA_PUT(pointer_bytes, 4);
 	assert_int_equal(find(&addr), 0);
 	assert_int_equal(take(), 0);
 }
 
-/* Each part may be as it says; all together are more than anybody is going to read. */
+/* Each table alone is acceptable; together they exceed the limit. */
 TEST(tables_larger_than_half_of_the_memory_are_refused)
 {
 	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^18 pages */
@@ -201,13 +201,13 @@ TEST(it_is_busy_while_its_ranges_change)
 	assert_true(tracer_is_busy(&fake.target, TRACER_AREA, true));
 	SHARD_PUT(5, reallocating, 0);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, true));
-	/* Left so by a thread that ended: nobody will ever make it even. */
+	/* A terminated thread left it so: the count will never be even. */
 	AREA_PUT(ranges.changing, 9);
 	AREA_PUT(ranges.broken, 1);
 	assert_false(tracer_is_busy(&fake.target, TRACER_AREA, false));
 }
 
-/* ---------------------------------------------------------------- its tables */
+/* ---------------------------------------------------------------- tables */
 
 static struct made_block block_of(unsigned i)
 {
@@ -275,7 +275,7 @@ TEST(a_tracer_that_has_seen_nothing_has_nothing)
 
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 4);
-	AREA_PUT(stacks_committed, 0); /* as it starts */
+	AREA_PUT(stacks_committed, 0); /* initial state */
 	AREA_PUT(stacks_top, 8);
 	assert_int_equal(take(), 0);
 	tracer_copy_sort(&scene.copy);
@@ -301,9 +301,9 @@ TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 	assert_int_equal(scene.copy.broken_shards, 2);
 }
 
-/* ---------------------------------------------------------------- read again */
+/* ---------------------------------------------------------------- repeated reads */
 
-#define AGAIN_PAGES 512 /* 2 MiB: each count is of two pieces */
+#define AGAIN_PAGES 512 /* 2 MiB: each count covers two pieces */
 #define PIECE_ENTRIES (8192 / 16)
 
 static int read_tables(void)
@@ -311,7 +311,7 @@ static int read_tables(void)
 	return tracer_copy_read(&scene.copy, &fake.target, TRACER_AREA, &scene.err);
 }
 
-/* A block of each piece's first entry, which says how often it was changed. */
+/* Writes a block at each piece's first entry, whose size is the version. */
 static void put_version(unsigned shard, unsigned piece, unsigned version)
 {
 	const struct made_block block = {
@@ -327,8 +327,10 @@ static uint64_t version_read(unsigned piece)
 	return found ? tracer_block_bytes(found) : 0;
 }
 
-/* What was changed and counted is read again, with all that shares its count; what was changed and not counted shows
- * that nothing else is. */
+/*
+ * Counted changes are read again, with all pieces that share the count. An uncounted change shows
+ * that no other piece is read.
+ */
 TEST(the_second_time_only_what_has_changed_is_read)
 {
 	const unsigned pieces = (AGAIN_PAGES * 4096) / 8192;
@@ -409,7 +411,7 @@ TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 	second = tracer_put_stack(0x2000, 4);
 	assert_int_equal(read_tables(), 0);
 	third = tracer_put_stack(0x3000, 4);
-	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* which nobody counts */
+	fake_put(TRACER_STACKS + first * 8ull + 16, 0x7000, 8); /* an uncounted change */
 	assert_int_equal(read_tables(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, first, scene.frames), 4);
 	assert_int_equal(scene.frames[0], 0x1000);
@@ -417,19 +419,20 @@ TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 	assert_int_equal(scene.frames[0], 0x3000);
 	fake_put(TRACER_STACKS + second * 8ull + 16, 0x8000, 8);
 	tracer_count_change(TRACER_STACKS_NUMBER, second * 8ull);
-	AREA_PUT(stacks_top, third * 8ull); /* fewer than before: not those */
+	/* fewer stacks than before: the removed one is not read */
+	AREA_PUT(stacks_top, third * 8ull);
 	assert_int_equal(take(), 0);
 	assert_int_equal(tracer_copy_stack(&scene.copy, second, scene.frames), 4);
 	assert_int_equal(scene.frames[0], 0x8000);
 	assert_int_equal(tracer_copy_stack(&scene.copy, third, scene.frames), 0);
 }
 
-/* ---------------------------------------------------------------- blocks that are anywhere */
+/* ---------------------------------------------------------------- blocks at any address */
 
 #define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define COUNT_MAX 70000u
 
-/* Where a process might have its blocks, or say that it has. */
+/* Returns a plausible or implausible address of a block. */
 static uint64_t scattered(unsigned scatter, size_t i, uint64_t *seed)
 {
 	uint64_t random = fake_random(seed);
@@ -438,7 +441,7 @@ static uint64_t scattered(unsigned scatter, size_t i, uint64_t *seed)
 	case 0: return 0x20000 + random % COUNT_MAX * 16; /* side by side */
 	case 1: return (random & 1 ? ADDR_MAX - 0xfffff : 0x10) + random / 2 % 0xffff0;
 	case 2: return 0x123456780; /* all at one address */
-	case 3: return ADDR_MAX - i * 48; /* backwards */
+	case 3: return ADDR_MAX - i * 48; /* descending */
 	case 4: return (uint64_t)1 << random % TRACER_ADDR_BITS;
 	default: return random & ADDR_MAX;
 	}
@@ -454,7 +457,7 @@ static void assert_each_is_found(
 
 		assert_non_null(found);
 		assert_int_equal(tracer_block_addr(found), addrs[i]);
-		assert_int_equal(addrs[found->what], addrs[i]); /* all of it has moved */
+		assert_int_equal(addrs[found->what], addrs[i]); /* the index was moved */
 	}
 	for (size_t i = 0; i < copy->block_count; i++) {
 		uint64_t behind = tracer_block_addr(&blocks[i]) + 1;
@@ -488,14 +491,14 @@ TEST(blocks_are_ordered_and_each_is_found)
 		tracer_copy_sort(copy);
 		assert_true(copy->index.part_count <= count);
 		assert_each_is_found(copy, addrs, count);
-		free(copy->index.starts); /* without memory */
+		free(copy->index.starts); /* out of memory */
 		copy->index.starts = NULL;
 		assert_each_is_found(copy, addrs, count);
 	}
 	free(addrs);
 }
 
-/* ---------------------------------------------------------------- its stacks */
+/* ---------------------------------------------------------------- stacks */
 
 TEST(stacks_of_every_depth_come_out_as_they_went_in)
 {
@@ -534,7 +537,7 @@ TEST(an_id_that_names_no_sound_record_has_no_frames)
 	assert_int_equal(tracer_copy_stack(&scene.copy, id, scene.frames), 0);
 }
 
-/* ---------------------------------------------------------------- harm */
+/* ---------------------------------------------------------------- malicious tables */
 
 TEST(tables_that_cannot_be_are_an_error)
 {
@@ -559,7 +562,7 @@ TEST(tables_that_cannot_be_are_an_error)
 	assert_int_equal(take(), 0);
 }
 
-/* Else one table could be read and kept 64 times. */
+/* Otherwise one table could be read and stored 64 times. */
 TEST(shards_that_share_a_table_are_an_error)
 {
 	uint64_t table = tracer_place_table(9, 8);

@@ -1,6 +1,4 @@
-/*
- * Heaps by numbers, and what becomes of the blocks of one that is destroyed.
- */
+/* Indexes of heaps, and the blocks of a destroyed heap. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -18,7 +16,7 @@ static int set_up_patient(void **state)
 {
 	seed = 20240607;
 	set_up(state);
-	memory.waits_max = UINT32_MAX; /* nobody dies here, however slow */
+	memory.waits_max = UINT32_MAX; /* slow machines must not break locks */
 	return 0;
 }
 
@@ -38,7 +36,7 @@ static bool take(uint64_t addr)
 	return was_there;
 }
 
-/* Blocks that a reader from outside would find. */
+/* Counts the blocks that a reader from outside would find. */
 static uint32_t count_live(void)
 {
 	uint32_t count = 0;
@@ -60,7 +58,7 @@ static void destroy(uint32_t heap)
 		blocktable_bury_heap(&area, heap);
 }
 
-/* ---------------------------------------------------------------- numbers */
+/* ---------------------------------------------------------------- indexes */
 
 #undef TEST_AROUND
 #define TEST_AROUND set_up_patient, tear_down
@@ -76,13 +74,13 @@ TEST(each_heap_has_one_index_until_all_are_used)
 		uint32_t tag = heapindex_of(&area, heap);
 
 		none += !tag;
-		assert_int_equal(INDEX(tag), tag); /* the first of its kind */
+		assert_int_equal(INDEX(tag), tag); /* first generation */
 		assert_false(tag && is_used[tag]);
 		is_used[tag] = true;
 		assert_int_equal(tag, heapindex_of(&area, heap));
 		assert_int_equal(tracer_heap_handle(&area, tag), tag ? heap : 0);
 	}
-	assert_in_range(none, HEAPS + 1, HEAPS + HEAPS / 8); /* and few numbers are left unused */
+	assert_in_range(none, HEAPS + 1, HEAPS + HEAPS / 8); /* few indexes remain unused */
 }
 
 TEST(what_cannot_be_a_heap_has_no_number)
@@ -112,7 +110,7 @@ TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others)
 	assert_int_equal(count_live(), 5000 / 3);
 	put(32, next);
 	put(64 + 5000 * 16, next);
-	destroy(tag); /* too late to mean the new one */
+	destroy(tag); /* too late to apply to the new heap */
 	assert_int_equal(count_live(), 5000 / 3 + 2);
 	for (uint64_t i = 1; i <= 5000; i++)
 		assert_int_equal(take(i * 16), i % 3 == 0 || i == 2);
@@ -136,13 +134,13 @@ TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
 	blocktable_restore_heap(&area, tag);
 	assert_int_equal(count_live(), 50000);
 	assert_int_equal(heapindex_of(&area, 0x150000), tag);
-	blocktable_restore_heap(&area, tag); /* changes nothing */
+	blocktable_restore_heap(&area, tag); /* no effect */
 	assert_int_equal(count_live(), 50000);
 	for (uint64_t i = 1; i <= 50000; i++)
 		assert_true(take(i * 16));
 }
 
-/* The memory of a heap is free before the call that destroys it has returned. */
+/* The memory of a heap is free before the call that destroys it returns. */
 TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another)
 {
 	for (uint64_t n = 1; n <= 50; n++) {
@@ -156,14 +154,14 @@ TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another)
 		assert_int_equal(count_live(), 0);
 		put(n * 32 + 16, next);
 		blocktable_bury_heap(&area, tag);
-		blocktable_restore_heap(&area, tag); /* nor is it the one that is meant */
+		blocktable_restore_heap(&area, tag); /* nor does it apply to this heap */
 		assert_int_equal(count_live(), 1);
 		assert_int_equal(area.heaps_destroyed, 2 * n - 1);
 		destroy(next);
 	}
 }
 
-/* Each heap leaves blocks at addresses of its own, and there are more heaps than generations. */
+/* Each heap leaves blocks at its own addresses, and there are more heaps than generations. */
 TEST(no_block_comes_to_life_again)
 {
 	enum { BLOCKS = 10 };
@@ -180,7 +178,7 @@ TEST(no_block_comes_to_life_again)
 	assert_int_equal(area.heaps_destroyed, 100);
 }
 
-#define APART 1040 /* blocks that lie so go to all shards, soon */
+#define APART 1040 /* blocks at this distance soon reach all shards */
 
 TEST(heaps_that_come_and_go_cost_no_more_with_time)
 {
@@ -202,7 +200,9 @@ TEST(heaps_that_come_and_go_cost_no_more_with_time)
 	assert_int_equal(count_live(), STEADY);
 }
 
-/* As blocks come and go elsewhere, what a large heap's blocks took is given back. */
+/*
+ * While blocks are allocated and freed elsewhere, the memory of a large heap's blocks is released.
+ */
 TEST(memory_is_given_back_when_a_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };
@@ -221,7 +221,8 @@ TEST(memory_is_given_back_when_a_large_heap_is_gone)
 	}
 	assert_true(area.committed_bytes <= 64 * STEADY);
 	assert_int_equal(count_live(), STEADY);
-	for (uint64_t i = 1; i <= MANY; i++) /* when it came back, it would go again */
+	/* if the heap returned, its blocks would be removed again */
+	for (uint64_t i = 1; i <= MANY; i++)
 		put(0x100000000 + i * APART, heapindex_of(&area, 0x150000));
 	destroy(heapindex_of(&area, 0x150000));
 	blocktable_clean(&area);
@@ -279,7 +280,7 @@ struct worker {
 	unsigned wrong;
 };
 
-/* All threads come with the same heaps at once, and each creates and destroys one of its own. */
+/* All threads look up the same heaps at once, and each creates and destroys its own heap. */
 static void *work(void *context)
 {
 	struct worker *worker = context;

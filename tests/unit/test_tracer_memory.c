@@ -1,6 +1,4 @@
-/*
- * What the tracer's tables have in common: memory up to a limit, and waiting for one another.
- */
+/* Shared functions of the tracer's tables: memory up to a limit, and waiting for locks. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -9,7 +7,7 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* One thread asks for more than there ever is, over and over. */
+/* One thread repeatedly requests more than the limit. */
 static void *ask_for_too_much(void *stop)
 {
 	uint64_t granted = 0;
@@ -44,14 +42,14 @@ TEST(a_request_that_is_refused_is_in_nobodys_way)
 	area.committed_bytes = area.limit_bytes - TRACER_PAGE;
 	assert_true(tables_commit(&area, memory.base, TRACER_PAGE)); /* to the last byte */
 	assert_false(tables_commit(&area, memory.base, TRACER_PAGE));
-	assert_false(tables_commit(&area, memory.base, UINT64_MAX)); /* nor does the sum wrap */
+	assert_false(tables_commit(&area, memory.base, UINT64_MAX)); /* the sum does not wrap */
 	assert_int_equal(area.committed_bytes, area.limit_bytes);
-	area.committed_bytes = fake_committed_bytes(); /* it was made up above */
+	area.committed_bytes = fake_committed_bytes(); /* adjust for the bytes above */
 }
 
 #define MS ((uint64_t)10000)
 
-/* How many sleeps of that length are waited. */
+/* Returns the number of sleeps of that length before a wait ends. */
 static uint64_t sleeps_of(uint64_t length)
 {
 	struct memory_patience patience = {0};
@@ -73,13 +71,13 @@ TEST(waiting_ends_by_time_however_long_a_sleep_takes)
 	assert_in_range(sleeps_of(156250), 635, 645); /* 15.625 ms, the usual clock */
 	assert_in_range(sleeps_of(0), 1000, 1000000); /* a clock that stands still */
 	assert_in_range(sleeps_of(0 - 5 * MS), 1000, 1000000); /* or is set back */
-	/* The process stood still for an hour: its holder of the lock did, too. */
+	/* The whole process stood still for an hour, including the holder of the lock. */
 	assert_true(memory_is_patient(&patience, 5 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600000 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600015 * MS, MEMORY_PATIENCE));
 }
 
-/* ---------------------------------------------------------------- where the tables lie in their reservation */
+/* ---------------------------------------------------------------- layout of the reservation */
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -167,7 +165,7 @@ TEST_WITH(shards_have_room_for_what_may_be_committed, NULL, NULL)
 	for (size_t k = 0; k < LIMITS; k++) {
 		set(limits[k]);
 		assert_true(area.shard_bytes * TRACER_SHARDS >= limits[k]);
-		assert_true(area.shard_bytes <= GIB); /* as much as hsnap reads */
+		assert_true(area.shard_bytes <= GIB); /* the limit of hsnap's reader */
 	}
 }
 
@@ -182,7 +180,7 @@ TEST_WITH(a_reservation_is_no_more_than_needed, NULL, NULL)
 		assert_true(tracer_layout_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
 }
 
-/* The tracer's own count goes on; of each session only its own part is told. */
+/* The tracer's own count continues; each session reports only its own part. */
 TEST_WITH(what_was_found_wrong_in_earlier_sessions_is_remembered, NULL, NULL)
 {
 	memset(&area, 0, sizeof(area));

@@ -1,6 +1,6 @@
 /*
- * Modules that a target has unloaded, read from its tracer: which frames lie in them, and where they
- * are listed. What is right is worked out by looking at every unload for every frame.
+ * Unloaded modules from the tracer: the frames in them, and the modules listed. The expected result
+ * comes from checking every unload for every frame.
  */
 #include "tests/unit/t.h"
 
@@ -46,7 +46,7 @@ static uint64_t randomly(uint64_t *seed)
 	return *seed * 0x2545f4914f6cdd1du >> 16;
 }
 
-/* Appends a record; its offset. */
+/* Appends a record; returns its offset. */
 static uint64_t put_record(const char *path, uint32_t bytes, const char *pdb)
 {
 	size_t units = strlen(path), pdb_bytes = strlen(pdb), at = scene.record_bytes;
@@ -138,7 +138,7 @@ TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it)
 	module = listed("C:\\a.dll");
 	assert_non_null(module);
 	assert_int_equal(in_a - module->base, 0x123);
-	assert_int_equal(again, in_a); /* one module, wherever it was */
+	assert_int_equal(again, in_a); /* one module at all its addresses */
 	assert_int_equal(module->size_bytes, 0x10000);
 	assert_int_equal(module->unloaded_at, 0x90000);
 	assert_true(module->has_identity);
@@ -169,7 +169,7 @@ TEST(a_return_address_right_behind_a_module_is_its)
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0x50000) + 0x10000, found);
 }
 
-/* Bases are those of the modules before, whatever comes behind. */
+/* Bases assigned to modules do not change when further ones follow. */
 TEST(bases_stay_when_more_modules_go)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
@@ -251,7 +251,7 @@ TEST(of_an_unknown_module_a_frame_is_in_none)
 
 /* ---------------------------------------------------------------- at random */
 
-/* The same by looking at all of them. */
+/* Computes the result by checking all unloads. */
 static uint64_t slowly(uint32_t born, uint64_t addr)
 {
 	for (size_t i = born; i < scene.unload_count; i++) {
@@ -290,7 +290,7 @@ TEST(any_frame_of_any_age_is_found)
 			assert_int_equal(found, addr);
 			continue;
 		}
-		/* Modules were placed in the order of their records, each with the same room. */
+		/* Modules were placed in the order of their records, at equal distances. */
 		assert_int_equal((found - ((uint64_t)1 << 47)) % 0x110000,
 			addr - scene.unloads[number].base);
 		for (unsigned k = 0; k < 30; k++) {

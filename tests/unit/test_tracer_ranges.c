@@ -1,6 +1,7 @@
 /*
- * The tracer's table of virtual memory: whatever is reserved, committed, given up and freed in
- * whatever order, it says of every page what is so; and it never says more when it runs out of memory.
+ * The tracer's table of virtual memory: after any sequence of reserving, committing, decommitting
+ * and freeing it is correct for every page. When out of memory it may omit pages but never adds
+ * any.
  */
 #include "tests/unit/t.h"
 
@@ -11,8 +12,8 @@
 #include "snapshot/tracer/tables.h"
 
 /*
- * What the table has to say, kept beside it page by page; and whether it does, as whoever looks from outside sees
- * it: in the array of nodes, without the tree.
+ * A model of the table's contents, page by page, and its comparison with the table as read from
+ * outside: from the array of nodes, without the tree.
  */
 
 #define PAGE ((uint64_t)4096)
@@ -20,7 +21,7 @@
 
 struct page {
 	uint32_t kind, stack, reserve_stack;
-	uint64_t allocation; /* as a page number */
+	uint64_t allocation; /* page number */
 };
 
 struct range_model {
@@ -33,7 +34,7 @@ static uint64_t page_addr(const struct range_model *model, uint64_t page)
 	return model->first + page * PAGE;
 }
 
-/* The first known page at or behind one; PAGES: none. */
+/* Returns the first known page at or after one, or PAGES. */
 static unsigned model_next(const struct range_model *model, unsigned page)
 {
 	while (page < PAGES && !model->pages[page].kind)
@@ -41,7 +42,7 @@ static unsigned model_next(const struct range_model *model, unsigned page)
 	return page;
 }
 
-/* Behind the last page of an allocation. */
+/* Returns the end of the last page of an allocation. */
 static unsigned model_end(const struct range_model *model, uint64_t allocation)
 {
 	unsigned end = 0;
@@ -58,7 +59,7 @@ static void model_forget(struct range_model *model, unsigned from, unsigned to)
 	memset(&model->pages[from], 0, (to - from) * sizeof(model->pages[0]));
 }
 
-/* The first page and the one behind the last of all allocations that overlap [*from, *to). */
+/* Widens [*from, *to) to all allocations that overlap it. */
 static void model_overlapped(const struct range_model *model, unsigned *from, unsigned *to)
 {
 	unsigned low = *from, high = *to;
@@ -76,7 +77,7 @@ static void model_overlapped(const struct range_model *model, unsigned *from, un
 	*to = high;
 }
 
-/* What a new allocation overlaps is stale, with all of its own allocation. */
+/* Adds an allocation; allocations that it overlaps are stale and removed as a whole. */
 static void model_add(
 	struct range_model *model, unsigned from, unsigned to, const struct page *page)
 {
@@ -127,7 +128,7 @@ static void model_rebase(struct range_model *model, unsigned from, unsigned to, 
 	}
 }
 
-/* ---------------------------------------------------------------- both compared */
+/* ---------------------------------------------------------------- comparison */
 
 static bool page_is(const struct page *page, const struct page *other)
 {
@@ -135,7 +136,7 @@ static bool page_is(const struct page *page, const struct page *other)
 	       page->reserve_stack == other->reserve_stack && page->allocation == other->allocation;
 }
 
-/* As few nodes as can say it. */
+/* Returns the minimum number of nodes. */
 static uint32_t model_runs(const struct range_model *model)
 {
 	uint32_t count = 0;
@@ -147,8 +148,10 @@ static uint32_t model_runs(const struct range_model *model)
 	return count;
 }
 
-/* The nodes of an array that lie in the model's pages, page by page. Returns how many they are; or
- * UINT32_MAX when one is not as it should be, or two overlap. */
+/*
+ * Stores an array's nodes in the model's pages, page by page. Returns their number, or UINT32_MAX
+ * if a node is invalid or two overlap.
+ */
 static uint32_t pages_of(const struct range_model *model, const struct tracer_range *nodes,
 	uint32_t count, struct page *to)
 {
@@ -181,7 +184,7 @@ static const struct tracer_range *nodes_of(const struct tracer_ranges *ranges)
 	return (const struct tracer_range *)(uintptr_t)ranges->nodes;
 }
 
-/* Everything that is known, nothing else, in as few nodes as can be. */
+/* Returns true if the table equals the model, with the minimum number of nodes. */
 static bool is_as_modelled(const struct tracer_ranges *ranges, const struct range_model *model)
 {
 	struct page pages[PAGES];
@@ -195,17 +198,17 @@ static bool is_as_modelled(const struct tracer_ranges *ranges, const struct rang
 }
 
 #define BASE ((uint64_t)0x7ff600000000)
-#define ROOM ((uint64_t)1 << 30) /* for 2^20 nodes and more */
+#define ROOM ((uint64_t)1 << 30) /* for at least 2^20 nodes */
 
 static int set_up_patient(void **state)
 {
 	(void)state;
 	fake_begin(ROOM);
-	memory.waits_max = UINT32_MAX; /* with few processors a thread may be away for long */
+	memory.waits_max = UINT32_MAX; /* with few processors a thread may be suspended for long */
 	return 0;
 }
 
-/* An allocation of so many pages. */
+/* Returns an allocation of `pages` pages. */
 static struct tracer_range allocation(uint64_t start, uint64_t pages, uint32_t kind, uint32_t stack)
 {
 	return (struct tracer_range){.start = start,
@@ -215,17 +218,17 @@ static struct tracer_range allocation(uint64_t start, uint64_t pages, uint32_t k
 		.stack = stack};
 }
 
-/* ---------------------------------------------------------------- random work */
+/* ---------------------------------------------------------------- random operations */
 
-/* One who works in a room of its own; whether the table agrees is seen at the end of each step. */
+/* A worker with its own pages, which compares the table with the model after each step. */
 struct worker {
 	struct range_model model;
 	uint64_t seed;
 	unsigned from, to; /* pages of this step */
-	bool sees_all; /* nothing is allocated where something was not seen to be freed */
-	/* Called before each change of the table, with the model as it will be after it. */
+	bool sees_all; /* every free was seen before the pages are allocated again */
+	/* Called before each change of the table, with the model of the state after it. */
 	void (*expect)(struct worker *worker);
-	struct page listed[PAGES]; /* taken out, but not dropped yet */
+	struct page listed[PAGES]; /* taken, but not dropped yet */
 };
 
 static uint64_t dice(struct worker *worker, uint64_t sides)
@@ -246,7 +249,7 @@ static uint64_t addr(const struct worker *worker, unsigned page)
 
 static uint32_t any_stack(struct worker *worker)
 {
-	return 1 + (uint32_t)dice(worker, 3); /* few, so that neighbours are often alike */
+	return 1 + (uint32_t)dice(worker, 3); /* few, so that neighbours are often equal */
 }
 
 static uint32_t any_kind(struct worker *worker)
@@ -288,7 +291,10 @@ static void add(struct worker *worker)
 	ranges_add(&area, &range);
 }
 
-/* The allocation at or behind the step's pages; the step stays inside of it. False: there is none. */
+/*
+ * Finds the allocation at or after the step's pages and limits the step to it. Returns false if
+ * there is none.
+ */
 static bool inside_allocation(struct worker *worker, unsigned *base, unsigned *end)
 {
 	unsigned known = model_next(&worker->model, worker->from);
@@ -346,7 +352,7 @@ static void rebase(struct worker *worker, unsigned from, unsigned to)
 	ranges_rebase(&area, addr(worker, from), addr(worker, to), addr(worker, from));
 }
 
-/* A part of an allocation becomes one by itself, and so does what lies behind it. */
+/* Makes a part of an allocation independent, and also the rest after it. */
 static void split(struct worker *worker)
 {
 	unsigned base, end;
@@ -357,7 +363,7 @@ static void split(struct worker *worker)
 	rebase(worker, worker->from, worker->to);
 }
 
-/* Whole allocations become one. */
+/* Merges whole allocations into one. */
 static void coalesce(struct worker *worker)
 {
 	unsigned base, end, known;
@@ -377,7 +383,7 @@ static void forget(struct worker *worker)
 	ranges_forget(&area, addr(worker, worker->from), addr(worker, worker->to));
 }
 
-/* Freed, or refused; between the two there may be a new allocation at the same place. */
+/* Frees pages, or has the free refused; in between a new allocation may take their place. */
 static void take(struct worker *worker)
 {
 	struct range_model before = worker->model;
@@ -486,7 +492,7 @@ static uint32_t kind_at(uint64_t start, uint32_t stack)
 	return RANGE_NONE;
 }
 
-/* Of an allocation of 9 pages, page 2 of which is committed, what is taken is marked; nothing else. */
+/* In an allocation of 9 pages, page 2 of which is committed, exactly the taken part is marked. */
 TEST(test_what_is_taken_is_marked)
 {
 	struct tracer_range range = allocation(BASE, 9, RANGE_RESERVED, 1);
@@ -515,9 +521,12 @@ TEST(test_what_is_taken_is_marked)
 	assert_int_equal(kind_at(BASE + PAGE, 3), RANGE_MAPPED);
 }
 
-/* ---------------------------------------------------------------- many, and far */
+/* ---------------------------------------------------------------- large numbers */
 
-/* Commits page by page, in an order that meets nobody's neighbour first: in the end one node. */
+/*
+ * Commits page by page in an order in which no page is next to an earlier one at first; the result
+ * is one node.
+ */
 TEST(test_neighbours_become_one)
 {
 	const uint64_t count = 100000;
@@ -540,7 +549,7 @@ TEST(test_neighbours_become_one)
 	assert_true(area.ranges.node_count <= count + 2);
 }
 
-/* Addresses that only grow would make a list of a tree that is not balanced. */
+/* Ascending addresses would turn an unbalanced tree into a list. */
 TEST(test_no_order_makes_it_slow)
 {
 	const uint32_t count = 500000;
@@ -567,7 +576,7 @@ TEST(test_no_order_makes_it_slow)
 
 TEST(test_extreme_addresses)
 {
-	const uint64_t last = UINT64_MAX - PAGE + 1; /* where the last page begins */
+	const uint64_t last = UINT64_MAX - PAGE + 1; /* start of the last page */
 	struct tracer_range low = allocation(0, 4, RANGE_RESERVED, 1);
 	struct tracer_range high = allocation(last - 4 * PAGE, 4, RANGE_RESERVED, 2);
 	struct ranges_taken taken;
@@ -595,7 +604,9 @@ TEST(test_extreme_addresses)
 
 /* ---------------------------------------------------------------- no memory, no lock */
 
-/* Of what is known every page is known to the model, under the same allocation; the tree is whole. */
+/*
+ * Returns true if every listed page is in the model, in the same allocation, and the tree is valid.
+ */
 static bool says_too_little_at_most(const struct worker *worker)
 {
 	struct page pages[PAGES];
@@ -633,7 +644,7 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 	assert_true(area.dropped_ranges > 0);
 	assert_true(area.committed_bytes <= limit_bytes);
 	assert_true(area.ranges.node_count <= node_limit);
-	/* It works again when there is room. */
+	/* It works again once there is room. */
 	ranges_forget(&area, BASE, page_addr(&worker.model, PAGES));
 	area.limit_bytes = ROOM;
 	area.ranges.node_limit = room;
@@ -666,7 +677,7 @@ TEST(test_commits_end)
 		ranges_use(&area, BASE + i * PAGE, BASE + (i + 1) * PAGE, RANGE_COMMITTED, 8);
 	assert_int_equal(area.ranges.node_count, fit);
 	assert_int_equal(area.committed_bytes, 65536);
-	/* A cut makes one node more: each commit but the first one needs two. */
+	/* A cut adds a node: each commit except the first needs two. */
 	assert_int_equal(area.dropped_ranges, 2048 - (fit - 1 - 1) / 2 - 1);
 }
 
@@ -721,12 +732,12 @@ TEST(test_threads_in_rooms_of_their_own)
 	assert_int_equal(area.dropped_ranges, 0);
 }
 
-/* ---------------------------------------------------------------- looked at from outside */
+/* ---------------------------------------------------------------- read from outside */
 
 #define LOOKS 3000
 #define STEPS_MAX 4000000
 
-/* Bytes of each kind that are listed after so many changes. */
+/* Listed bytes of each kind after a number of changes. */
 struct dump_sums {
 	uint32_t pages[4];
 };
@@ -734,7 +745,7 @@ struct dump_sums {
 static struct dump_sums *sums_after;
 static bool is_over;
 
-/* The next change makes it so: what the model says, and what is taken and not dropped. */
+/* Records the sums after the next change: the model's pages, and those taken and not dropped. */
 static void note_sums(struct worker *worker)
 {
 	struct dump_sums sums = {{0}};
@@ -756,7 +767,7 @@ static void *work_until_over(void *context)
 	return NULL;
 }
 
-/* What a reader from outside copies at some instant: true when it may be believed. */
+/* Copies the table like a reader from outside; returns true if the copy is valid. */
 static bool look(struct tracer_range *copy, uint32_t *count, uint32_t *changes)
 {
 	*changes = __atomic_load_n(&area.ranges.changing, __ATOMIC_ACQUIRE);

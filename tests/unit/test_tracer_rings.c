@@ -1,6 +1,6 @@
 /*
- * What the tracer's tables say in the rings of a recording: whoever reads the rings and lets each event pass
- * when it is the next of its stream sees what happened to the tables, in its order.
+ * Events of the tracer's tables in the rings of a recording: a reader that passes each event when
+ * it is the next of its stream obtains all changes of the tables in order.
  */
 #include "tests/unit/t.h"
 
@@ -14,7 +14,7 @@
 #define RINGS_MAX 16u
 #define WORKERS 8u
 
-/* ---------------------------------------------------------------- who reads the rings */
+/* ---------------------------------------------------------------- reader */
 
 static struct {
 	struct ring_area *rings;
@@ -47,7 +47,7 @@ static void reader_end(void)
 	reader.rings = NULL;
 }
 
-/* Lets an event pass if it may. */
+/* Passes an event if it is next. */
 static bool pass(uint32_t ring, const struct ring_event *event)
 {
 	uint64_t time = ring_event_time(event, ring_time());
@@ -70,7 +70,7 @@ static bool pass(uint32_t ring, const struct ring_event *event)
 	return true;
 }
 
-/* One look at each ring; true when anything passed. */
+/* Reads each ring once; returns true if any event passed. */
 static bool read_once(void)
 {
 	bool any = false;
@@ -91,7 +91,7 @@ static bool read_once(void)
 	return any;
 }
 
-/* Nothing is left over once the producers stand still: there are no gaps. */
+/* Reads all events; once the producers stop, no gaps remain. */
 static void read_all(void)
 {
 	while (read_once())
@@ -119,7 +119,7 @@ static uint64_t total_dropped(void)
 }
 
 #define ADDRS 48u
-#define ADDR_STEP 0x8010ull /* they lie in many shards */
+#define ADDR_STEP 0x8010ull /* so that addresses spread over many shards */
 
 static uint64_t addr_of(uint32_t slot)
 {
@@ -154,7 +154,7 @@ static void put(uint32_t slot, uint32_t stack)
 static int set_up_rings(void **state)
 {
 	set_up(state);
-	memory.waits_max = UINT32_MAX; /* with few processors a thread may be away for long */
+	memory.waits_max = UINT32_MAX; /* with few processors a thread may be suspended for long */
 	fake_hsnap_ended = false;
 	return 0;
 }
@@ -166,7 +166,7 @@ static int tear_down_rings(void **state)
 	return tear_down(state);
 }
 
-/* Starts workers, reads until all have ended, and then the rest. */
+/* Starts workers, reads until all have ended, and then reads the rest. */
 static void run_workers(void *(*work)(void *ctx), uint64_t expected_min)
 {
 	static uint64_t seeds[WORKERS];
@@ -187,7 +187,7 @@ static void run_workers(void *(*work)(void *ctx), uint64_t expected_min)
 	assert_int_equal(total_dropped(), 0);
 }
 
-/* ---------------------------------------------------------------- threads that hand blocks on */
+/* ---------------------------------------------------------------- threads that pass blocks on */
 
 #define OPS 40000u
 
@@ -197,11 +197,13 @@ enum slot_state {
 	SLOT_LIVE,
 };
 
-/* A heap of some addresses, which many threads use: each has one owner at a time, as real memory has. */
+/*
+ * A heap of some addresses shared by many threads: each has one owner at a time, as in real memory.
+ */
 static struct {
 	uint32_t state, version;
 } slots[ADDRS];
-static unsigned wrong; /* what workers found amiss */
+static unsigned wrong; /* errors found by workers */
 static struct tracer_block seen[ADDRS]; /* by the reader; key 0: not live */
 
 static bool own(uint32_t slot, uint32_t state)
@@ -241,7 +243,7 @@ static void *allocate_and_free(void *seed)
 	return NULL;
 }
 
-static uint32_t versions[ADDRS]; /* that the reader has seen */
+static uint32_t versions[ADDRS]; /* seen by the reader */
 
 static void see_turns(const struct ring_event *event, uint32_t thread)
 {
@@ -295,7 +297,7 @@ TEST(all_threads_may_share_one_ring)
 	check_turns(1);
 }
 
-/* ---------------------------------------------------------------- threads that hand on nothing */
+/* ---------------------------------------------------------------- threads with own blocks */
 
 static struct tracer_block replayed[ADDRS];
 
@@ -306,7 +308,7 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 		for (unsigned i = 0; i < ADDRS; i++) {
 			uint64_t tag = replayed[i].key >> TRACER_ADDR_BITS;
 
-			/* Those of other streams have an event of their own. */
+			/* Other streams have their own event. */
 			if (tag == ring_event_heap_tag(event))
 				replayed[i].key = 0;
 		}
@@ -319,7 +321,10 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 		event->type == RING_ALLOC ? event->block : (struct tracer_block){0};
 }
 
-/* Whatever address is drawn, in blocks of a heap that only this thread uses; the block's stack tells its handle. */
+/*
+ * Puts and takes random addresses as blocks of the thread's own heap, whose handle identifies their
+ * events.
+ */
 static void *put_and_take_blindly(void *seed)
 {
 	uint64_t heap = (uint64_t)memory_thread_id() << 16;
@@ -373,7 +378,7 @@ static void see_stacks_in_order(const struct ring_event *event, uint32_t thread)
 	assert_int_equal(tracer_block_stack(&event->block), ++last_stack);
 }
 
-/* As many puts of the same block, with stacks from 1 on. */
+/* Puts one block `count` times, with stacks from 1 on. */
 static void *put_many(void *count)
 {
 	for (uint32_t i = 1; i <= *(uint32_t *)count; i++)
@@ -392,7 +397,7 @@ TEST(a_thread_whose_ring_is_full_waits_and_loses_nothing)
 	assert_int_equal(pthread_create(&thread, NULL, put_many, &count), 0);
 	while (!total_waits())
 		sched_yield();
-	/* It waits: one event may have to be two, so there may be room for one. */
+	/* It waits: one event may need two places, so one place may be free. */
 	assert_in_range(ring_ready(&reader.rings->rings[1], 0), room - 1, room);
 	while (pthread_tryjoin_np(thread, NULL))
 		read_once();
@@ -441,7 +446,7 @@ TEST(when_hsnap_ends_nobody_waits_and_nothing_is_recorded_any_more)
 	assert_true(ring_ready(&reader.rings->rings[1], 0) <= 1u << RING_LOG2_MIN);
 }
 
-/* ---------------------------------------------------------------- threads that end */
+/* ---------------------------------------------------------------- ended threads */
 
 static void *put_and_end(void *stack)
 {
@@ -449,7 +454,7 @@ static void *put_and_end(void *stack)
 	return NULL;
 }
 
-static uint32_t by_thread[ADDRS]; /* who put it, as the reader saw */
+static uint32_t by_thread[ADDRS]; /* thread that put it, as seen by the reader */
 
 static void see_threads(const struct ring_event *event, uint32_t thread)
 {
@@ -470,7 +475,7 @@ TEST(a_ring_that_is_given_back_serves_another_thread)
 		assert_int_equal(pthread_create(&thread, NULL, put_and_end, &i), 0);
 		pthread_join(thread, NULL);
 		assert_int_equal(reader.rings->rings[1].owner, first + i);
-		ring_give_back(&reader.rings->rings[1]); /* its events are still to be read */
+		ring_give_back(&reader.rings->rings[1]); /* its events are not read yet */
 	}
 	read_all();
 	assert_int_equal(reader.passed, 3);
@@ -496,7 +501,10 @@ TEST(the_ring_of_an_earlier_recording_is_not_taken_for_one_s_own)
 	}
 }
 
-/* In the table's lock: so it held that when it had its number, and nobody has a later one. */
+/*
+ * Ended inside the table's lock: it held the lock when it got its number, so no thread has a later
+ * one.
+ */
 TEST(the_stream_of_a_thread_that_was_ended_inside_ends_and_others_go_on)
 {
 	uint32_t stuck = 0, others = 0;
@@ -512,7 +520,7 @@ TEST(the_stream_of_a_thread_that_was_ended_inside_ends_and_others_go_on)
 	}
 	assert_int_equal(area.shards[stuck].count, 1);
 	area.shards[stuck].lock = 1;
-	area.shards[stuck].order++; /* an event that will never be there */
+	area.shards[stuck].order++; /* an event that never arrives */
 	before = reader.passed;
 	for (unsigned i = 1; i < ADDRS; i++)
 		put(i, 1);
@@ -526,7 +534,7 @@ TEST(the_stream_of_a_thread_that_was_ended_inside_ends_and_others_go_on)
 	assert_int_equal(area.dropped_blocks + others, ADDRS);
 }
 
-/* ---------------------------------------------------------------- what events say */
+/* ---------------------------------------------------------------- contents of events */
 
 static struct ring_event last;
 static unsigned event_count;
@@ -557,13 +565,13 @@ TEST(a_free_of_a_block_that_is_older_than_the_tracer_is_told_by_its_address)
 	assert_int_equal(new_events(), 1);
 	assert_int_equal(last.type, RING_FREE_OLD);
 	assert_int_equal(ring_event_addr(&last), addr_of(1));
-	put(1, 9); /* another thread has that memory already */
+	put(1, 9); /* another thread already has that memory */
 	assert_int_equal(new_events(), 1);
 	blocktable_free_old(&area, addr_of(1));
 	assert_int_equal(new_events(), 0);
 }
 
-/* hsnap, while a thread waits for a shard. */
+/* Simulates hsnap's start of a recording while a thread waits for a shard. */
 static void begin_meanwhile(void)
 {
 	area.rings = (uintptr_t)reader.rings;
@@ -623,7 +631,7 @@ struct replayed_page {
 };
 
 static struct replayed_page replayed_pages[PAGES];
-static uint32_t freeing; /* the stack that frees; 0: nobody does */
+static uint32_t freeing; /* the freeing stack; 0: no free */
 static const uint64_t first_page = 0x7ff600000000;
 
 static uint64_t page_addr(uint64_t page)
@@ -684,7 +692,7 @@ static bool are_pages_as_listed(void)
 	return !memcmp(listed, replayed_pages, sizeof(listed));
 }
 
-/* Pages of one allocation that were not known. */
+/* Fills the unknown pages of one allocation. */
 static void fill_allocation(uint64_t from, uint64_t to, uint32_t stack)
 {
 	struct tracer_range range = {

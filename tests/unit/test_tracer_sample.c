@@ -1,11 +1,12 @@
-/*
- * Sampling: estimates from few blocks are those of all, whatever their sizes and order.
- */
+/* Sampling: estimates from few blocks equal the sums of all blocks, for any sizes and order. */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/tables.h"
 
-/* exp(-x) for x >= 0: by its series for an x below 2^-10, squared as often as that was halved. */
+/*
+ * Returns exp(-x) for x >= 0: halves x until it is below 2^-10, uses the series, and squares the
+ * result as often.
+ */
 static double exp_minus(double x)
 {
 	unsigned halved = 0;
@@ -21,7 +22,7 @@ static double exp_minus(double x)
 	return result;
 }
 
-/* The probability of a block. */
+/* Returns the probability of recording a block. */
 static double p_of(uint64_t bytes, uint64_t mean)
 {
 	return 1 - exp_minus((double)(bytes ? bytes : 1) / (double)mean);
@@ -70,7 +71,7 @@ struct kind {
 };
 
 struct dump_sums {
-	double count, bytes; /* the truth, or estimates */
+	double count, bytes; /* true sums, or estimates */
 	double count_variance, bytes_variance;
 };
 
@@ -82,7 +83,7 @@ static struct dump_sums truth_of(const struct kind *kinds, size_t kind_count, ui
 		double p = p_of(kinds[i].bytes, mean), n = (double)kinds[i].count;
 		double bytes = (double)kinds[i].bytes;
 
-		/* Each block is recorded or not, on its own, and stands for 1/p when it is. */
+		/* Each block is recorded independently, and then represents 1/p blocks. */
 		sums.count += n;
 		sums.bytes += n * bytes;
 		sums.count_variance += n * (1 - p) / p;
@@ -107,7 +108,7 @@ static const struct kind mixed[] = {{0, 20000}, {1, 20000}, {16, 200000}, {24, 3
 	{100, 50000}, {4000, 20000}, {32768, 3000}, {65536, 1000}, {1000000, 100}, {50000000, 10}};
 #define MIXED (sizeof(mixed) / sizeof(*mixed))
 
-/* The kinds in turn, as long as there are any; the estimates. */
+/* Returns the estimates for blocks of all kinds in turn. */
 static struct dump_sums in_turn(uint64_t mean, uint64_t seed)
 {
 	struct dump_sums estimates = {0};
@@ -160,7 +161,7 @@ TEST(estimates_are_right_for_threads_with_one_size_each)
 	assert_estimates(mixed, MIXED, mean, &estimates);
 }
 
-/* Programs whose threads end early begin with a fresh word again and again. */
+/* Programs with short-lived threads often start with a fresh word. */
 TEST(estimates_are_right_for_threads_of_one_block)
 {
 	const struct kind kind = {300, 400000};
@@ -178,7 +179,7 @@ TEST(estimates_are_right_for_threads_of_one_block)
 	assert_estimates(&kind, 1, 5000, &estimates);
 }
 
-/* Then most distances do not fit into a word. */
+/* Most distances do not fit into a word. */
 TEST(estimates_are_right_for_means_of_gigabytes)
 {
 	static const struct kind huge[] = {{(uint64_t)1 << 29, 30000}, {(uint64_t)3 << 30, 20000},
@@ -199,7 +200,7 @@ TEST(estimates_are_right_for_means_of_gigabytes)
 	assert_estimates(huge, 3, mean, &estimates);
 }
 
-/* Whether a block is recorded says nothing about the next one. */
+/* Recording a block does not affect the next one. */
 TEST(blocks_are_recorded_independently)
 {
 	const uint64_t bytes = 1000, mean = 2000;
@@ -215,8 +216,10 @@ TEST(blocks_are_recorded_independently)
 		pairs += last && now;
 		last = now;
 	}
-	/* Of n - 1 pairs p^2 each; neighbours share a block: the variance is
-	 * n (p^2 (1 - p^2) + 2 (p^3 - p^4)). */
+	/*
+	 * Each of n - 1 pairs has p^2; neighbours share a block: the variance is n (p^2 (1 - p^2) +
+	 * 2 (p^3 - p^4)).
+	 */
 	pairs -= (n - 1) * p * p;
 	assert_true(pairs * pairs < 16 * n * (p * p * (1 - p * p) + 2 * p * p * p * (1 - p)));
 }
@@ -253,8 +256,7 @@ TEST(a_full_counter_stays_full)
 		tracer_filter_add(&filter, 0x1000);
 	for (unsigned i = 0; i < 300; i++)
 		tracer_filter_remove(&filter, 0x1000);
-	assert_true(
-		tracer_filter_may_hold(&filter, 0x1000)); /* 300 - 300, or 300 - 255: not known */
+	assert_true(tracer_filter_may_hold(&filter, 0x1000)); /* 300 - 300, or 300 - 255: unknown */
 	for (unsigned i = 0; i < 254; i++)
 		tracer_filter_add(&filter, 0x2000);
 	for (unsigned i = 0; i < 254; i++)

@@ -1,6 +1,6 @@
 /*
- * The table of stacks that the tracer keeps inside a process: one id for each stack, whichever
- * thread comes with it, whatever modules came and went.
+ * The tracer's table of stacks inside a process: each stack has one id for all threads, also when
+ * modules are loaded and unloaded.
  */
 #include "tests/unit/t.h"
 
@@ -13,14 +13,14 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* Stacks by number, and what their ids stand for. */
+/* Stacks by number, and the resolution of their ids. */
 
 static struct tracer_stack *stack_of(uint32_t id)
 {
 	return (struct tracer_stack *)(uintptr_t)(area.stacks + (uint64_t)id * 8);
 }
 
-/* Stack number n: 1 to 64 frames, neighbours differ in few of them or in depth only. */
+/* Makes stack n: 1 to 64 frames; neighbours differ in few frames or only in depth. */
 static uint32_t frames_of(uint32_t n, uint64_t frames[TRACER_DEPTH_MAX])
 {
 	uint32_t depth = 1 + n % TRACER_DEPTH_MAX;
@@ -39,7 +39,7 @@ static uint32_t intern(uint32_t n)
 	return stacktable_intern(&area, frames, depth);
 }
 
-/* What an id stands for, as shared.h says it is read from outside. */
+/* Resolves an id from outside by the rules of shared.h. */
 static void assert_resolves(uint32_t id, uint32_t n)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -110,7 +110,7 @@ TEST(the_order_of_frames_and_each_bit_of_them_counts)
 	assert_int_not_equal(stacktable_intern(&area, frames, depth - 1), id);
 }
 
-/* Interns stacks until one finds no room; their count. */
+/* Interns stacks until one does not fit; returns their number. */
 static uint32_t fill_up(uint32_t *ids, uint32_t max)
 {
 	uint32_t count = 0;
@@ -134,7 +134,7 @@ TEST(when_the_area_is_full_what_is_there_stays)
 		count = fill_up(ids, 50000);
 		assert_in_range(count, limits[k] / (16 + 64 * 8), limits[k] / (16 + 8));
 		for (uint32_t n = count; n < count + 1000; n++)
-			more += intern(n) != 0; /* short ones may still find room */
+			more += intern(n) != 0; /* short stacks may still fit */
 		assert_true(more < 64);
 		assert_true(area.stacks_top <= area.stacks_limit);
 		assert_true(area.stacks_committed <= area.stacks_limit);
@@ -178,7 +178,7 @@ TEST(stacks_of_any_number_are_found_at_once)
 	for (uint32_t i = 1; i < COUNT; i++) {
 		frame += 16;
 		id = stacktable_intern(&area, &frame, 1);
-		assert_int_equal(id, first + i * 3); /* 24 bytes each, and none was lost */
+		assert_int_equal(id, first + i * 3); /* 24 bytes each, without gaps */
 	}
 	assert_int_equal(stacktable_intern(&area, &frame, 1), id);
 	index_bytes = area.committed_bytes - area.stacks_committed;
@@ -196,25 +196,25 @@ TEST(no_hash_is_much_more_frequent_than_others)
 		for (unsigned i = 0; i < 4; i++)
 			counts[i][hash >> 8 * i & 255]++;
 	}
-	/* 195.3 are expected, +- 14; 6 times that is never seen in 1024 numbers. */
+	/* 195.3 are expected, +- 14; 6 times that deviation never occurs in 1024 numbers. */
 	for (unsigned i = 0; i < 4 * PARTS; i++)
 		assert_in_range(counts[i / PARTS][i % PARTS], 195 - 84, 196 + 84);
 }
 
-/* ---------------------------------------------------------------- between any two instructions */
+/* ---------------------------------------------------------------- at every instruction */
 
 #define TRAP_FLAG 0x100
 
-/* Sanitizers make many instructions of one; then not each of them has its turn. */
+/* Sanitizers turn one instruction into many; then only some of them are tested. */
 #ifdef __SANITIZE_ADDRESS__
 #define STRIDE 29
 #else
 #define STRIDE 1
 #endif
-static volatile uint64_t steps_left; /* until the other stack comes; 0: none will */
+static volatile uint64_t steps_left; /* until the other stack is interned; 0: never */
 static uint64_t other_frame;
 static uint32_t other_id;
-static struct fake_copy copy; /* of the stacks, taken then */
+static struct fake_copy copy; /* of the stacks at that moment */
 
 /* With the trap flag set the processor stops after each instruction. */
 static void on_step(int signal, siginfo_t *info, void *context)
@@ -239,17 +239,17 @@ static uint64_t *first_index(void)
 				       stacktable_index_offset(0));
 }
 
-/* An empty table, for less than beginning anew. */
+/* Empties the table, faster than setting it up again. */
 static void clear(void)
 {
 	if (!area.stacks_committed)
 		return;
-	memset(memory.base, 0, stacktable_index_offset(1)); /* with the counts */
+	memset(memory.base, 0, stacktable_index_offset(1)); /* and the counts */
 	memset((void *)(uintptr_t)area.stacks, 0, area.stacks_top);
 	area.stacks_top = 8;
 }
 
-/* The entry that a stack of one frame gets in an empty index. */
+/* Returns the entry of a stack of one frame in an empty index. */
 static unsigned home_of(uint64_t frame)
 {
 	unsigned at = 0;
@@ -261,7 +261,7 @@ static unsigned home_of(uint64_t frame)
 	return at;
 }
 
-/* A stack of one frame, other than frame, that is looked for at the same entry. */
+/* Returns a different stack of one frame with the same first entry. */
 static uint64_t find_neighbour(uint64_t frame)
 {
 	unsigned home = home_of(frame);
@@ -272,8 +272,10 @@ static uint64_t find_neighbour(uint64_t frame)
 	return frame;
 }
 
-/* Interns frame; after some instructions of that, another thread would intern other_frame. False
- * when it was done before. */
+/*
+ * Interns frame; after `steps` instructions a simulated other thread interns other_frame. Returns
+ * false if the function ended earlier.
+ */
 static bool intern_disturbed(uint64_t frame, uint64_t steps)
 {
 	uint32_t id;
@@ -295,8 +297,10 @@ static bool intern_disturbed(uint64_t frame, uint64_t steps)
 	return was_disturbed;
 }
 
-/* Interns a deep stack that lies in two pieces; after some instructions of that, it is read. False when it was done
- * before. */
+/*
+ * Interns a deep stack that spans two pieces, and copies it after `steps` instructions. Returns
+ * false if the function ended earlier.
+ */
 static bool intern_in_two_pieces(uint64_t steps)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -321,7 +325,7 @@ TEST(whoever_reads_half_a_stack_knows_it_has_changed)
 	struct sigaction before;
 
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
-	stacktable_intern(&area, &other_frame, 1); /* there is memory now */
+	stacktable_intern(&area, &other_frame, 1); /* commits the memory */
 	for (uint64_t steps = 1; intern_in_two_pieces(steps);)
 		steps += STRIDE;
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
@@ -346,7 +350,9 @@ TEST(whoever_comes_between_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/* Interns the stack that makes the index grow; another thread comes after so many steps. */
+/*
+ * Interns the stack that makes the index grow; another thread interns after `steps` instructions.
+ */
 static bool growth_disturbed(uint64_t steps)
 {
 	uint32_t ids[512 / 2], id, n = 0;
@@ -384,7 +390,10 @@ TEST(whoever_comes_while_the_index_grows_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/* Growing stops in the middle, for its thread is gone: others go on, and later grow again. */
+/*
+ * Growing stops because its thread was terminated: other threads continue, and grow the index
+ * later.
+ */
 TEST(an_index_that_nobody_finishes_is_still_right)
 {
 	static uint32_t ids[5000];
@@ -392,10 +401,11 @@ TEST(an_index_that_nobody_finishes_is_still_right)
 	for (uint32_t n = 0; n < 300; n++)
 		ids[n] = intern(n);
 	assert_int_equal(area.stack_buckets & 0x1ff, 0x102);
-	/* As it was in the middle of moving: nothing is there yet. */
+	/* State in the middle of moving: the new index is empty. */
 	memset((char *)first_index() + STACKTABLE_FIRST_BYTES, 0, 4 * STACKTABLE_FIRST_BYTES);
 	((uint32_t *)(uintptr_t)memory.base)[1] = 0;
-	for (unsigned i = 0; i < 512; i++) { /* nor frozen; what came later is in the new one */
+	/* not frozen either; later stacks are in the new index */
+	for (unsigned i = 0; i < 512; i++) {
 		if (first_index()[i] == UINT64_MAX)
 			first_index()[i] = 0;
 	}
@@ -410,7 +420,7 @@ TEST(an_index_that_nobody_finishes_is_still_right)
 		assert_int_equal(intern(n), ids[n]);
 }
 
-/* ---------------------------------------------------------------- modules that come and go */
+/* ---------------------------------------------------------------- modules loaded and unloaded */
 
 static const struct tracer_module some_module = {.record_bytes = sizeof(some_module)};
 
@@ -485,7 +495,7 @@ static void put_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 	blocktable_put(&area, &block);
 }
 
-/* Takes a block that must be there as it was put. */
+/* Takes a block, which must be present and unchanged. */
 static void take_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 {
 	struct tracer_block block;
@@ -496,7 +506,7 @@ static void take_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 			 tracer_block_stack(&block) != worker->ids[i % STACKS];
 }
 
-/* In the end each second block is there, with its number as size. */
+/* At the end every second block is present, with its number as size. */
 static void *work(void *context)
 {
 	struct worker *worker = context;
@@ -525,7 +535,7 @@ static uint64_t count_blocks(void)
 	return count;
 }
 
-/* Reads a table again and again while others change it, as hsnap does. */
+/* Copies a table repeatedly while others change it, like hsnap. */
 struct reader {
 	pthread_t thread;
 	unsigned number;
@@ -594,7 +604,7 @@ TEST(threads_agree_on_ids_and_lose_no_block)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		fake_end();
 		set_up(state);
-		memory.waits_max = UINT32_MAX; /* nobody dies here, however slow */
+		memory.waits_max = UINT32_MAX; /* slow machines must not break locks */
 		assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
 		start_readers(readers);
 		start_threads(workers, &start, work);
@@ -615,7 +625,7 @@ TEST(threads_agree_on_ids_and_lose_no_block)
 
 #define UNLOADS 300
 
-/* No stack is handed out that is older than an unload that had happened and that it goes through. */
+/* A stack through an unloaded module never gets an id from before that unload. */
 static void *intern_while_unloading(void *context)
 {
 	struct worker *worker = context;
@@ -641,7 +651,7 @@ TEST(while_threads_come_modules_go)
 	memory.waits_max = UINT32_MAX;
 	start_threads(workers, &start, intern_while_unloading);
 	pthread_barrier_wait(&start);
-	for (uint32_t i = 0; i < UNLOADS; i++) { /* each goes through some of the stacks */
+	for (uint32_t i = 0; i < UNLOADS; i++) { /* each affects some of the stacks */
 		uint64_t base = 0x140001000 + i % 70 * 16;
 
 		assert_true(unloads_add(&area, base, base + 16, &some_module));

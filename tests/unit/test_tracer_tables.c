@@ -1,6 +1,6 @@
 /*
- * The table of live blocks that the tracer keeps inside a process: nothing live is ever missing
- * from it, for whoever looks at whatever instant.
+ * The tracer's table of live blocks inside a process: every live block is in it at every moment,
+ * for any reader.
  */
 #include "tests/unit/t.h"
 
@@ -12,8 +12,8 @@
 #include "snapshot/tracer/tables.h"
 
 /*
- * What the table has to say, kept beside it in plain arrays; and whether it does, by the promise that shared.h
- * makes to whoever reads it from outside.
+ * A model of the table's contents in plain arrays, and its comparison with the table by the rules
+ * of shared.h for readers from outside.
  */
 
 static uint64_t seed;
@@ -26,20 +26,20 @@ static struct tracer_block *table_of(const struct tracer_shard *shard, uint64_t 
 
 #define BLOCKS_MAX 400000
 
-/* What the table has to say: block i is at addrs[i], live or not. */
+/* Expected contents: block i is at addrs[i], live or not. */
 static struct {
 	uint64_t addrs[BLOCKS_MAX];
 	uint32_t versions[BLOCKS_MAX]; /* 0: not live */
 	uint32_t seen[BLOCKS_MAX]; /* number of the last scan that saw it */
 	uint32_t count, live_count, last_version, scan;
-	uint32_t changing; /* the block that is put or taken just now, or none */
-	unsigned wrong; /* scans that found anything amiss */
+	uint32_t changing; /* block being put or taken, or none */
+	unsigned wrong; /* scans that found an error */
 } model;
 
 #define NONE UINT32_MAX
 #define ANY_ENTRY ((uint64_t)1 << 40)
 
-/* Everything about a block follows from its index and version. */
+/* Returns a block, whose fields are determined by its index and version. */
 static struct tracer_block block_of(uint32_t index, uint32_t version)
 {
 	return tracer_block_make(
@@ -53,7 +53,7 @@ static bool is_block(const struct tracer_block *entry, uint32_t index, uint32_t 
 	return entry->key == block.key && entry->what == block.what;
 }
 
-/* Counts in *found the live blocks of one shard, each once; false when an entry is wrong. */
+/* Counts the live blocks of one shard in *found, each once; returns false if an entry is wrong. */
 static bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 {
 	uint64_t count;
@@ -76,8 +76,10 @@ static bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 	return true;
 }
 
-/* The promise to the reader: every live block is there at least once, whole; no other one is. The
- * block that is changing may be there or not. */
+/*
+ * Checks the rules for readers: every live block is present and whole at least once; no other block
+ * is. The changing block may be present or not.
+ */
 static bool is_promise_kept(unsigned first_shard, unsigned last_shard)
 {
 	uint32_t found = 0, expected = model.live_count;
@@ -98,7 +100,7 @@ static void model_init(void)
 	model.changing = NONE;
 }
 
-/* Addresses as heaps give them: multiples of 16, each once. */
+/* Adds unique multiples of 16, like a heap's addresses. */
 static void model_add_anywhere(uint32_t count)
 {
 	uint64_t addr = 0x7ff000000000;
@@ -109,8 +111,10 @@ static void model_add_anywhere(uint32_t count)
 	}
 }
 
-/* Finds out by trying: true when an address goes to shard 0, and the index of its entry there, among those in which
- * a block can be whose home nobody else has. The table must be empty. */
+/*
+ * Finds by trying whether an address belongs to shard 0, its entry there, and the number of homes.
+ * The table must be empty.
+ */
 static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 {
 	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
@@ -129,7 +133,7 @@ static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 	return is_ours;
 }
 
-/* Addresses that all go to shard 0, so that it is crowded; and there to the last homes. */
+/* Adds addresses that all belong to shard 0, and there to the last homes. */
 static void model_add_crowd(uint32_t count, uint64_t last_homes)
 {
 	static uint64_t addr;
@@ -147,8 +151,7 @@ static void model_add_crowd(uint32_t count, uint64_t last_homes)
 }
 
 static volatile bool is_stepping;
-static struct fake_copy
-	copy; /* of shard 0, taken at some instant of the change that is being made */
+static struct fake_copy copy; /* of shard 0, taken during the current change */
 static bool is_copied;
 
 static int set_up_stepping(void **state)
@@ -160,10 +163,13 @@ static int set_up_stepping(void **state)
 
 /* ---------------------------------------------------------------- at every instruction */
 
-/* With the trap flag set the processor stops after each instruction, as a suspended thread may. */
+/*
+ * With the trap flag set the processor stops after each instruction, where a thread could also be
+ * suspended.
+ */
 #define TRAP_FLAG 0x100
 
-static uint64_t steps, every; /* how many were made; look after each n'th, 0: make none */
+static uint64_t steps, every; /* instructions so far; check after each `every` of them, 0: never */
 
 static void on_step(int signal, siginfo_t *info, void *context)
 {
@@ -225,7 +231,7 @@ static void take(uint32_t index)
 		assert_true(is_block(&block, index, model.versions[index]));
 		model.live_count--;
 	} else {
-		assert_int_equal(block.key, 0); /* untouched */
+		assert_int_equal(block.key, 0); /* unchanged */
 	}
 	model.versions[index] = 0;
 	model.changing = NONE;
@@ -244,7 +250,7 @@ TEST(a_crowded_table_says_what_the_model_says)
 		for (unsigned i = 0; i < 20000; i++) {
 			uint32_t index = fake_dice(&seed) % model.count;
 
-			/* Growing, then emptying; what is there is sometimes put again. */
+			/* Growing, then shrinking; sometimes a present block is put again. */
 			if (fake_dice(&seed) % 8 < (phase % 2 ? 2 : 6))
 				put(index);
 			else
@@ -269,7 +275,7 @@ TEST(all_shards_grow_and_lose_nothing)
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
-	for (unsigned i = 0; i < TRACER_SHARDS; i++) /* none has much more than its part */
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) /* no shard has much more than its share */
 		assert_in_range(area.shards[i].count, 300000 / 64 / 2, 300000 / 64 * 2);
 	for (unsigned i = 0; i < 300000; i++)
 		take(fake_dice(&seed) % model.count);
@@ -282,7 +288,7 @@ TEST(what_was_never_put_is_not_found)
 	struct tracer_block block = {.key = 1};
 
 	model_init();
-	assert_false(blocktable_take(&area, 0x1000, &block)); /* there is no table yet */
+	assert_false(blocktable_take(&area, 0x1000, &block)); /* the table does not exist yet */
 	model_add_anywhere(1000);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
@@ -294,9 +300,9 @@ TEST(what_was_never_put_is_not_found)
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
-/* ---------------------------------------------------------------- blocks, as others see them */
+/* ---------------------------------------------------------------- blocks, as read from outside */
 
-/* Runs check() with a look at the table after every n'th instruction inside it. */
+/* Runs check() and examines the table after every n'th instruction. */
 static void stepping(void (*check)(void), uint64_t n)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
@@ -329,7 +335,7 @@ static void check_put_and_take(void)
 TEST(while_entries_move_nothing_live_is_missing)
 {
 	model_init();
-	model_add_crowd(CROWD_AT_END, 6); /* they go on behind the last home */
+	model_add_crowd(CROWD_AT_END, 6); /* they continue after the last home */
 	model_add_crowd(CROWD, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
@@ -337,13 +343,13 @@ TEST(while_entries_move_nothing_live_is_missing)
 	assert_true(steps > 5000);
 }
 
-/* Tables of so many pages have so many homes, and grow to so many pages. */
+/* Tables of PAGES pages have HOMES homes, and grow to PAGES_MORE pages. */
 #define PAGES 8
 #define HOMES (PAGES * 256 - 32)
 #define FULL (HOMES / 5 * 4)
 #define PAGES_MORE 10
 
-/* Fills shard 0 until it would have to grow, with one block more to come. */
+/* Fills shard 0 until the next block makes it grow. */
 static void model_at_growth(void)
 {
 	model_init();
@@ -394,18 +400,20 @@ TEST(while_a_table_shrinks_nothing_live_is_missing)
 
 #define CROWD_MANY 400
 
-/* Their homes are among the last ones, however many homes there are. */
+/* Their homes are among the last ones in tables of any size. */
 static void model_add_crowd_at_end(void)
 {
 	model_init();
 	model_add_crowd(CROWD_MANY, 6);
 }
 
-/* Which of the crowd's changes give the table another number of pages, as the last run of them found. */
+/* Changes of the crowd that resize the table, as found by the last run. */
 static bool is_resizing[2 * CROWD_MANY];
 
-/* The crowd comes and goes. Only what resizes the table is stepped through: every step is a signal, and the rest
- * would be ten million of them. */
+/*
+ * Puts and takes the crowd. Only resizing changes are stepped through: every step is a signal, and
+ * the rest would be ten million.
+ */
 static void check_crowd_at_end(void)
 {
 	uint64_t n = every;
@@ -436,7 +444,10 @@ TEST(a_crowd_at_the_end_has_pages_behind_it)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-/* Whenever there is no memory: in place of a page behind the last, for a larger table, or in the middle of making it. */
+/*
+ * Memory runs out at any commit: of a page after the last, of a larger table, or in the middle of
+ * making it.
+ */
 TEST(without_memory_for_a_crowd_at_the_end_drops_are_counted)
 {
 	for (unsigned commits = 1; commits < 12; commits++) {
@@ -464,9 +475,9 @@ TEST(without_memory_for_a_crowd_at_the_end_drops_are_counted)
 	}
 }
 
-/* ---------------------------------------------------------------- what it costs */
+/* ---------------------------------------------------------------- costs */
 
-/* 64 bytes for each live block: what the tables say is committed, and what is. */
+/* Asserts at most 64 bytes per live block, by the table's count and by the true one. */
 static void assert_cheap(void)
 {
 	uint64_t bytes = 0;
@@ -513,7 +524,7 @@ TEST(blocks_that_come_and_go_cost_no_more_with_time)
 	model_add_anywhere(400000);
 	while (model.live_count < live)
 		put(model.live_count);
-	for (uint32_t i = 0; i < 2000000; i++) { /* the oldest goes, another comes */
+	for (uint32_t i = 0; i < 2000000; i++) { /* the oldest is replaced by another */
 		take(i % model.count);
 		put((i + live) % model.count);
 		assert_true(area.committed_bytes <= 64 * (uint64_t)live);
@@ -535,7 +546,7 @@ TEST(without_memory_a_table_shrinks)
 	assert_int_equal(area.shards[0].pages, 1);
 }
 
-/* ---------------------------------------------------------------- what can go wrong */
+/* ---------------------------------------------------------------- faults */
 
 TEST(without_memory_the_table_stays_and_drops_are_counted)
 {
@@ -550,7 +561,7 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 			area.limit_bytes = area.committed_bytes + TRACER_PAGE - 1;
 		else
 			memory.commits_left = 0;
-		while (model.live_count < model.count - 1) /* it gets fuller than it would */
+		while (model.live_count < model.count - 1) /* beyond the usual fill */
 			put(model.live_count);
 		assert_int_equal(area.dropped_blocks, 0);
 		late = block_of(model.count - 1, 1);
@@ -560,12 +571,12 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 			assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		}
 		assert_false(blocktable_take(&area, tracer_block_addr(&late), &taken));
-		put(0); /* what is there can be replaced */
+		put(0); /* a present block can be replaced */
 		assert_int_equal(area.dropped_blocks, 3);
 		assert_int_equal(area.shards[0].pages, PAGES);
 		area.limit_bytes = LIMIT;
 		memory.commits_left = FAKE_ALWAYS;
-		put(model.count - 1); /* there is memory again */
+		put(model.count - 1); /* memory is available again */
 		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		assert_int_equal(area.dropped_blocks, 3);
 		tear_down(state);
@@ -596,20 +607,20 @@ TEST(a_lock_that_is_never_given_back_breaks_its_shard_only)
 	model_add_crowd(100, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
 		put(i);
-	area.shards[0].lock = 1; /* its thread was ended inside */
+	area.shards[0].lock = 1; /* its thread was terminated inside */
 	block = block_of(0, 7);
 	blocktable_put(&area, &block);
 	waited = memory.waits;
 	assert_in_range(waited, 1, patience);
 	assert_int_equal(area.shards[0].broken, 1);
 	assert_int_equal(area.dropped_blocks, 1);
-	for (unsigned i = 0; i < 1000; i++) { /* nobody waits again */
+	for (unsigned i = 0; i < 1000; i++) { /* no further wait */
 		assert_false(blocktable_take(&area, model.addrs[i % 100], &block));
 		blocktable_put(&area, &block);
 	}
 	assert_int_equal(memory.waits, waited);
 	assert_int_equal(area.dropped_blocks, 1001);
-	assert_true(is_promise_kept(0, 0)); /* old, but whole */
+	assert_true(is_promise_kept(0, 0)); /* outdated, but valid */
 	model_init();
 	model_add_anywhere(1000);
 	for (uint32_t i = 0; i < model.count; i++) {

@@ -1,4 +1,7 @@
-/* Words of threads without a TLS slot: each thread has its own, and a thread that takes another one's place begins at 0. */
+/*
+ * Words of threads without a TLS slot: each thread has its own, and a thread that reuses a place
+ * begins at 0.
+ */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -67,7 +70,7 @@ TEST(two_thousand_threads_have_words)
 	}
 }
 
-/* More threads than there is room for: some have none, and those that have words keep them. */
+/* More threads than places: some get no words, and the others keep theirs. */
 TEST(table_that_is_full_refuses)
 {
 	unsigned refused = 0;

@@ -1,7 +1,4 @@
-/*
- * Modules that were unloaded: what is kept of them, and that nothing wrong is told when there is no
- * room to keep it.
- */
+/* Unloaded modules: the stored records, and correct results when there is no room to store them. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -12,7 +9,7 @@
 
 #define MODULE_BYTES 300
 
-/* A module's record whose bytes all follow from its number; of odd lengths too. */
+/* Returns a module's record, whose bytes are determined by its number; some have odd lengths. */
 static const struct tracer_module *module_number(uint32_t number)
 {
 	static union {
@@ -107,9 +104,9 @@ TEST(a_frame_is_hit_by_unloads_from_a_number_on)
 	assert_false(hits(1000, 0x1000));
 }
 
-/* ---------------------------------------------------------------- without */
+/* ---------------------------------------------------------------- without room */
 
-/* What was kept stays; of the rest it is known that it was, and when. */
+/* Asserts the number of stored and of lost unloads. */
 static void assert_lost(uint64_t kept, uint64_t lost)
 {
 	assert_int_equal(tracer_unloads_kept(&area), kept);
@@ -159,7 +156,7 @@ TEST(without_memory_unloads_are_lost_from_then_on)
 	assert_int_equal(count, 16384 / 24);
 	lose_three();
 	memory.commits_left = FAKE_ALWAYS;
-	assert_false(add(0x950000000, 0x1000, 1)); /* numbers would be wrong */
+	assert_false(add(0x950000000, 0x1000, 1)); /* later numbers would be wrong */
 	assert_lost(count, 4);
 }
 
@@ -178,7 +175,7 @@ TEST(a_module_without_room_is_told_as_unknown)
 	assert_true(area.modules_top <= 4096);
 	assert_true(is_module(unload_at(0)->module, 0));
 	assert_int_equal(unload_at(999)->module, TRACER_NO_MODULE);
-	assert_true(add(0x140000000, 0x8000, 0)); /* one that is known */
+	assert_true(add(0x140000000, 0x8000, 0)); /* a known module */
 	assert_int_equal(unload_at(1000)->module, unload_at(0)->module);
 	assert_int_equal(area.dropped_unloads, 0);
 }
@@ -189,13 +186,13 @@ TEST(a_lock_that_is_never_given_back_loses_unloads_only)
 
 	for (uint32_t i = 0; i < 10; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i % 10));
-	area.unload_lock = 1; /* its thread was ended inside */
+	area.unload_lock = 1; /* its thread was terminated inside */
 	assert_false(add(0x950000000, 0x1000, 1));
 	waited = memory.waits;
 	assert_in_range(waited, 1, 100000);
 	assert_false(add(0x990000000, 0x1000, 2));
 	assert_false(add(0x900000000, 0x1000, 3));
-	assert_int_equal(memory.waits, waited); /* nobody waits again */
+	assert_int_equal(memory.waits, waited); /* no further wait */
 	assert_lost(10, 3);
 }
 

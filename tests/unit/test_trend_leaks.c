@@ -1,4 +1,4 @@
-/* What leaks is said to grow, whatever else it does. */
+/* Leaking series are reported as growing, whatever else they do. */
 #include "tests/unit/t.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ COURSE(line, 1 + 2 * AT)
 COURSE(line_from_nothing, 0.001 * AT)
 COURSE(line_with_noise, 3 + 2 * AT + 0.1 * made_noise(made))
 
-/* Rises by three standard deviations of the noise in all. */
+/* Rises by three standard deviations of the noise in total. */
 COURSE(slow_under_noise, 3 + 0.6 * AT + 0.2 * made_noise(made))
 COURSE(after_a_jump, (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1)
 COURSE(slow_after_a_jump, (at >= 1 ? 3 : 0) + 0.5 * AT)
@@ -21,21 +21,21 @@ COURSE_BY(that_begins_late, 0.3 + 0.3 * made->chance[0], AT > x ? 1 + AT - x : 1
 COURSE(stairs, 1 + 0.1 * floor(((double)at + floor(5 * made->chance[0])) / 5))
 COURSE(stairs_with_noise, stairs(made, at) + 0.01 * made_noise(made))
 
-/* Six to nine teeth, half as high as what is leaked in all. */
+/* Six to nine teeth, half as high as the total leak. */
 COURSE_BY(under_teeth, (double)made->count / (6 + 3 * made->chance[0]),
 	1 + made_tooth(made, at, x) + 2 * AT)
 
-/* And as high. */
+/* Teeth as high as the leak. */
 COURSE_BY(under_high_teeth, (double)made->count / (6 + 3 * made->chance[0]),
 	1 + made_tooth(made, at, x) + AT)
 
-/* A job of each night, for a week: none of them is at the end of the time. */
+/* A nightly job for a week, never at the end of the time. */
 COURSE(seven_nights,
 	3 + (double)(size_t)(AT * 7 + 0.1 + 0.8 * made->chance[0]) + 0.03 * made_noise(made))
 COURSE_BY(that_becomes_worse, 0.3 + 0.4 * made->chance[0],
 	3 + 3 * AT + (AT > x ? 8 * (AT - x) : 0) + 0.2 * made_noise(made))
 
-/* Some twenty jobs at any time, each of which leaks between nothing and twice as much as on average. */
+/* About twenty jobs at any time, each of which leaks between 0 and twice the average. */
 static double by_jobs(struct made *made, size_t at)
 {
 	double most = 20.0 / (double)made->count;
@@ -108,7 +108,7 @@ TEST(few_grow_only_when_all_rise)
 		{{10, 20, 30, 40, 50, 0}, 6, TREND_RETURNS},
 		{{10, 10, 10, 99, 99, 99}, 6, TREND_GREW_ONCE},
 		{{99, 99, 99, 10, 10, 10}, 6, TREND_SHRINKS},
-		/* a tenth each hour, and at rest: the bars show which is which */
+		/* a tenth each hour, or levelling off: the bars show the difference */
 		{{100, 110, 121, 133, 146}, 5, TREND_GROWS},
 		{{100, 110, 121, 133, 146, 161, 177}, 7, TREND_GROWS},
 		{{100, 900, 990, 999, 1000}, 5, TREND_GREW_ONCE},
@@ -123,7 +123,7 @@ TEST(few_grow_only_when_all_rise)
 	}
 }
 
-/* Half past the hour and again: of two snapshots of one time neither is later. */
+/* Half past the hour, twice: of two snapshots at one time neither is later. */
 TEST(snapshots_of_one_time_are_one_point)
 {
 	static const uint64_t pairs[] = {100, 140, 200, 240, 300, 340, 400, 440};
@@ -162,7 +162,7 @@ TEST(leak_goes_on_over_restarts)
 	}
 }
 
-/* However a short series is cut in two. */
+/* A short series, cut in two at any place. */
 TEST(leak_goes_on_over_one_restart)
 {
 	for (size_t first = 1; first <= 10; first++) {
@@ -196,7 +196,7 @@ TEST(restart_alone_is_nothing)
 	assert_int_equal(trend.net_bytes, 0);
 }
 
-/* Each process fills its cache and stays; that it is filled again is no leak. */
+/* Each process fills its cache and stays there; refilling it is not a leak. */
 TEST(filled_anew_after_each_restart_grew_once)
 {
 	uint64_t bytes[48];

@@ -1,4 +1,4 @@
-/* What does not leak is not said to grow: what rose once, comes and goes, shrinks, or is noise. */
+/* Series without a leak are not reported as growing: steps, fluctuation, decreases and noise. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"
@@ -6,11 +6,11 @@
 COURSE(step, AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1)
 COURSE(step_with_noise, (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made))
 
-/* The last one at 55 percent of the time. */
+/* The last step is at 55 percent of the time. */
 COURSE_BY(two_steps, 0.1 + 0.3 * made->chance[0],
 	1 + (AT > x) + (AT > x + 0.15) + 0.01 * made_noise(made))
 
-/* Each half as high as the one before, which is soon over. */
+/* Each step is half as high as the one before. */
 COURSE_BY(three_steps, 0.1 + 0.2 * made->chance[0],
 	5 + 3 * (AT > x) + 1.5 * (AT > x + 0.15) + 0.75 * (AT > x + 0.3) + 0.2 * made_noise(made))
 
@@ -41,8 +41,10 @@ TEST(what_rose_and_stays_grew_once)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-/* At least four snapshots for a tooth: else what is met of it is left to chance. And four teeth, or nearly: of
- * two or three the last may end high by chance. */
+/*
+ * At least four snapshots per tooth, because otherwise the sampled part is random. At least nearly
+ * four teeth: of two or three the last may end high by chance.
+ */
 COURSE_BY(teeth, (double)made->count / 4,
 	1 + 2 * made_tooth(made, at, 4 + made->chance[0] * (x > 4 ? x - 4 : 0)))
 COURSE_BY(two_teeth, (double)made->count *(0.45 + 0.1 * made->chance[0]),
@@ -89,7 +91,7 @@ TEST(what_falls_shrinks)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-/* How many of so many series of a course are said to grow. */
+/* Returns how many of `series` series of a course are reported as growing. */
 static size_t count_alarms(made_course *course, size_t count, size_t series)
 {
 	static struct made made;
@@ -113,7 +115,7 @@ static size_t count_alarms(made_course *course, size_t count, size_t series)
 
 COURSE(noise, 5 + 0.7 * made_noise(made))
 
-/* One in a thousand or less, as the test promises; the few more are what chance does to so few. */
+/* One in a thousand or less, as the test guarantees, and a margin for the small number. */
 TEST(noise_hardly_ever_grows)
 {
 	assert_in_range(count_alarms(noise, 48, 4000), 0, 4 + 5);
@@ -124,8 +126,10 @@ TEST(noise_hardly_ever_grows)
 COURSE(random_walk, 100 + (made->state += made_noise(made)))
 COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(made)))
 
-/* One that drifts away and a leak are alike: nothing that is looked at tells them apart, and the manual says
- * of how many. Mann's and Kendall's test alone calls a third of such walks a trend that rises. */
+/*
+ * A drifting walk and a leak cannot be distinguished, and the manual gives the rate. Mann's and
+ * Kendall's test alone reports a rising trend for a third of such walks.
+ */
 TEST(random_walk_grows_in_fewer_than_a_third)
 {
 	assert_in_range(count_alarms(random_walk, 48, 400), 0, 120);
@@ -133,7 +137,7 @@ TEST(random_walk_grows_in_fewer_than_a_third)
 	assert_in_range(count_alarms(noise_with_memory, 48, 400), 0, 40);
 }
 
-/* However snapshots that are put together fall upon them. */
+/* However merged snapshots are aligned with them. */
 TEST(teeth_never_grow)
 {
 	assert_int_equal(count_alarms(teeth, 1000, 200), 0);

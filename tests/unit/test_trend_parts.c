@@ -1,15 +1,17 @@
-/* A process in which nothing happens says nothing of what happens in the others. And rows are judged many at
- * once, and none is forgotten. */
+/*
+ * A process in which a row does not change does not affect its trend in the others. Rows are judged
+ * in batches, and none is skipped.
+ */
 #include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
 #include "tests/unit/trend_made.h"
 
-/* What a series is made of: so many processes of so many snapshots, some of which do not use it. */
+/* Series of part_count processes with `each` snapshots; some processes do not use the row. */
 struct life {
 	size_t part_count, each;
-	uint64_t moving; /* a bit for each process */
-	double rest; /* units in the others, and what the moving ones begin with */
+	uint64_t moving; /* one bit per process */
+	double rest; /* units in the other processes, and the start of the moving ones */
 	double noise;
 };
 
@@ -31,7 +33,7 @@ static void fill_life(struct made *made, const struct life *life)
 	}
 }
 
-/* The same without the processes that do not use it. */
+/* Removes the processes that do not use the row. */
 static void leave_out(struct made *made, const struct life *life)
 {
 	size_t count = 0;
@@ -51,7 +53,7 @@ static bool is_near(double a, double b)
 	return a - b <= 1 && b - a <= 1;
 }
 
-/* But for what is lost to rounding. */
+/* Asserts equality up to rounding. */
 static void assert_same(const struct trend *a, const struct trend *b)
 {
 	assert_int_equal(a->verdict, b->verdict);
@@ -107,7 +109,7 @@ static uint64_t any_parts(struct made *made)
 	return few & made_number(made) & 0xff;
 }
 
-/* One judge for many series, each with other processes that say nothing. */
+/* One judge for many series, each with other unchanging processes. */
 TEST(judge_remembers_nothing)
 {
 	static struct made made;
@@ -138,7 +140,7 @@ TEST(judge_remembers_nothing)
 	trend_judge_free(judge);
 }
 
-/* Any restarts, and any processes left out: there is always room for what is left. */
+/* Any restarts and any omitted processes: the rest always fits. */
 TEST(any_parts_have_room)
 {
 	static struct made made;
@@ -160,7 +162,7 @@ TEST(any_parts_have_room)
 	}
 }
 
-/* Blocks of no size pile up, once in a process that holds 1000 bytes and once in one that holds 2000. */
+/* Blocks of 0 bytes accumulate, in one process with 1000 bytes and in one with 2000. */
 TEST(bytes_that_only_a_restart_changes_do_not_hide_blocks)
 {
 	static struct made made;
@@ -182,8 +184,10 @@ TEST(bytes_that_only_a_restart_changes_do_not_hide_blocks)
 
 #define SNAPSHOTS 12
 
-/* What row number i asks for at each snapshot: it rises, is back in the end, or falls, by an amount of
- * its own. */
+/*
+ * Returns the bytes of row i at each snapshot: it rises, returns to its start, or falls, by its own
+ * amount.
+ */
 static uint64_t bytes_of(size_t row, size_t snapshot)
 {
 	uint64_t step = 100 + row;

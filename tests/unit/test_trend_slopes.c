@@ -1,10 +1,10 @@
-/* Slopes and their bounds, against what they are by construction and by trying all pairs. */
+/* Slopes and their bounds, compared with their construction and with all pairs. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"
 
 #define HOUR 3600000
-/* Up to so many snapshots of a process each is a point, and all pairs are looked at. */
+/* Up to this number of snapshots of a process each is a point, and all pairs are used. */
 #define ALL_PAIRS 64
 
 static int compare_doubles(const void *a, const void *b)
@@ -14,7 +14,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of all slopes, as the definition has it. */
+/* Returns the median of all slopes, by definition. */
 static double plain_slope(const struct made *made)
 {
 	static double slopes[MADE_MOST * MADE_MOST / 2];
@@ -63,7 +63,7 @@ TEST(slope_is_the_median_of_all_pairs)
 	}
 }
 
-/* Also where snapshots are put together. */
+/* Also where snapshots are merged. */
 TEST(slope_of_a_line_is_the_line_s)
 {
 	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};
@@ -88,7 +88,7 @@ TEST(slope_of_a_line_is_the_line_s)
 	}
 }
 
-/* In how many of a thousand series the bounds hold the slope that made them. */
+/* Returns how many of a thousand series have bounds that contain the true slope. */
 static size_t coverage(size_t count)
 {
 	static struct made made;
@@ -130,7 +130,9 @@ static double score_of(const double *values, size_t count)
 	return score;
 }
 
-/* The sum of the squares of all scores, over every order of the values behind from. */
+/*
+ * Returns the sum of the squares of all scores, over every order of the values from index `from`.
+ */
 static double squares_of_orders(double *values, size_t count, size_t from, size_t *tried)
 {
 	double sum = 0, swap;
@@ -147,8 +149,10 @@ static double squares_of_orders(double *values, size_t count, size_t from, size_
 	return sum;
 }
 
-/* Sen: as many slopes lie beyond a bound as the score's standard deviation says, which is found by trying the
- * 5040 orders. */
+/*
+ * Sen: the number of slopes beyond a bound follows from the score's standard deviation, computed
+ * here from the 5040 orders.
+ */
 TEST(bounds_are_sen_s)
 {
 	static const int64_t hours[] = {0, 1, 3, 4, 9, 11, 16};
@@ -176,7 +180,7 @@ TEST(bounds_are_sen_s)
 	assert_near(trend.bytes_per_hour, slopes[10], 1e-9);
 }
 
-/* No number is too large, and no time stands in the way. */
+/* Any numbers and times are accepted. */
 TEST(extremes_stay_numbers)
 {
 	static const int64_t times[][6] = {
@@ -193,7 +197,7 @@ TEST(extremes_stay_numbers)
 	};
 	static const uint32_t parts[] = {0, 0, 1, 1, 7, 7};
 	static struct made made;
-	struct trend trend = made_judge(&made); /* no snapshot at all */
+	struct trend trend = made_judge(&made); /* no snapshots */
 
 	assert_int_equal(trend.verdict, TREND_TOO_FEW);
 	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
@@ -214,7 +218,7 @@ TEST(extremes_stay_numbers)
 	}
 }
 
-/* The greatest sums of a process, three times over, are more than fits. */
+/* Three times the greatest sums of a process do not fit. */
 TEST(net_growth_stops_at_what_fits)
 {
 	static struct made made;

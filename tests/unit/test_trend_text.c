@@ -1,5 +1,7 @@
-/* What the text report says of a trend in numbers and words, and the limits per hour: what a series
- * says is set here by hand. */
+/*
+ * Trends in the text report, in numbers and words, and limits per hour. The judgements are set by
+ * hand.
+ */
 #include "tests/unit/t.h"
 
 #include <math.h>
@@ -27,11 +29,11 @@ TEST(a_rate_has_no_more_digits_than_say_something)
 		{-0.06, true, 0, "-0.1"},
 		{3, false, 0, "3"},
 		{1e15, false, 0, "1000000000000000"},
-		/* What rounds to nothing is nothing. */
+		/* Values that round to 0 are printed as 0. */
 		{-0.04, true, 0, "+0"},
 		{-0.04, false, 0, "0"},
 		{0, true, 0, "+0"},
-		/* What is no number does not look like one. */
+		/* Infinities and NaN do not look like numbers. */
 		{INFINITY, true, 0, "inf"},
 		{-INFINITY, true, 0, "-inf"},
 		{NAN, true, 0, "?"},

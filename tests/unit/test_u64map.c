@@ -1,11 +1,10 @@
-/* The map from numbers to numbers against arithmetic. */
 #include "tests/unit/t.h"
 
 #include "core/base/hash.h"
 
 #define COUNT 100000u
 
-/* All different: an odd factor permutes the numbers of 64 bits. */
+/* Returns distinct numbers: an odd factor permutes the numbers of 64 bits. */
 static uint64_t number_of(uint32_t i)
 {
 	return i * UINT64_C(0x9e3779b97f4a7c15) * (i % 3 ? 1 : UINT64_C(1) << 20);

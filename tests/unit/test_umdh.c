@@ -1,4 +1,4 @@
-/* core/dump reads UMDH's own logs, in all the shapes they are found in, and says what is no log. */
+/* core/dump: UMDH's own logs in all known forms, and files that are not logs. */
 #include "tests/unit/test_dump.h"
 
 static const char umdh_log[] =
@@ -54,7 +54,7 @@ static const char umdh_log[] =
 
 #define STACK " 7FFE82352933 401234 401490\n"
 static const char umdh_told[] =
-	/* the banner, whose time is of a clock on a wall */
+	/* the banner's time is local time */
 	"note umdh time=[2010-05-04T10:11:00Z] id=[4711]\n"
 	"module 400000 24000 C:\\Program Files\\app.exe\n"
 	"module 7FFE82340000 1F8000 C:\\Windows\\SYSTEM32\\ntdll.dll\n"
@@ -67,7 +67,7 @@ static const char umdh_told[] =
 	"heap 10000\n"
 	"entry 1 1 0 10100 18D0A0D0\n";
 
-/* The log with other line ends; the caller frees it. */
+/* Returns the log with other line ends; the caller frees it. */
 static char *with_line_ends(const char *log, const char *eol)
 {
 	struct buf text;
@@ -112,24 +112,24 @@ static int blocks_of(const char *dump)
 
 TEST(markers_may_be_missing)
 {
-	/* as HeapProfiler feeds them to umdh: no Start, no End, no newline at the end */
+	/* as HeapProfiler passes them to umdh: no Start, no End, no newline at the end */
 	assert_int_equal(blocks_of("// Loaded modules:\n//     Base Size Module\n"
 				   "//   400000  1000 a.exe\n//\n// Process modules enumerated.\n"
 				   "*- - - Heap 0 Hogs - - -\n"
 				   "00000001 bytes + 00000000 at 00000001 by BackTrace1\n\t401000\n"
 				   "00000001 bytes + 00000000 at 00000002 by BackTrace2\n\t401000"),
 		2);
-	/* nothing but entries, even one */
+	/* only entries, even one */
 	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4"), 1);
 	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4  \n\t5  \n\n\n\n"), 1);
 	assert_int_equal(blocks_of("chatter\n\nDBGHELP: x\n1 bytes + 2 at 3 by BackTrace4\n"), 1);
-	/* lower case, an id of anything, a stack in every entry */
+	/* lower case, arbitrary ids, a stack in every entry */
 	assert_int_equal(blocks_of("a bytes + b at c by BackTrace-x y!\n\td\n"
 				   "a bytes + b at d by BackTrace-x y!\n\td\n"),
 		2);
-	/* modules alone: a dump without blocks */
+	/* only modules: a dump without blocks */
 	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"), 0);
-	/* a module line elsewhere means nothing */
+	/* a module line elsewhere has no meaning */
 	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"
 				   "//   ffffffffffffffff ffffffffffffffff x.dll\n"),
 		0);
@@ -200,10 +200,10 @@ TEST(the_end_mark_is_checked)
 		{-ERR_BAD_LINE, OURS "// hsnap: end\n"},
 		{0, OURS "// hsnap: end blocks=0 requested=0 overhead=0\n"},
 		{-ERR_BAD_LINE, OURS HEAPNOTE ENTRIES END "\n"},
-		/* what comes behind it: words are nothing, blocks are trouble */
+		/* text after the mark is ignored, blocks are an error */
 		{0, OURS ENTRIES END "\n// Memory={}\nwords\n"},
 		{-ERR_BAD_LINE, OURS ENTRIES END "\n" ENTRIES},
-		/* notes of later versions are passed over */
+		/* notes of later versions are ignored */
 		{0, OURS "// hsnap: future what=\"is this\" colour=blue\n" ENTRIES END
 			 " crc=FFFF\n"},
 	};

@@ -1,5 +1,7 @@
-/* Names that Microsoft's compiler decorated, read through llvm-undname. Truth: what the letters stand for, by the
- * names' published grammar; for hostile ones, that the others are read. */
+/*
+ * Names decorated by Microsoft's compiler, read through llvm-undname. The expected names follow the
+ * published grammar; hostile names must not affect others.
+ */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/undname.h"
@@ -34,7 +36,7 @@ static void need_program(void)
 	scratch_use_llvm();
 }
 
-/* A shell script that is called llvm-undname, beside another one called llvm-symbolizer. */
+/* Writes a shell script named llvm-undname, next to one named llvm-symbolizer. */
 static void fake_program(const char *script)
 {
 	char path[400], text[500];
@@ -46,7 +48,7 @@ static void fake_program(const char *script)
 	setenv("HSYM_LLVM", path, 1);
 }
 
-/* Asks about several at once; a text that is expected to be NULL is what nobody can say. */
+/* Requests several names at once; NULL is expected for an unreadable name. */
 static void check(const char *const *names, const char *const *expected, size_t count,
 	const struct symbol_options *asked)
 {
@@ -76,7 +78,7 @@ TEST(names_are_scope_and_name)
 	check(names, texts, TRUTHS + 3, &options);
 }
 
-/* Functions that take forty of the one before, ten deep: more text than there is memory. */
+/* Functions with forty parameters of the type before, ten deep: more text than there is memory. */
 TEST(a_name_that_explodes_harms_no_other)
 {
 	char bomb[1000] = "?f@@YAXPEAH";
