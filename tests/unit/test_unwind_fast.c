@@ -1,6 +1,7 @@
 /*
- * What the x64 unwinder keeps of return addresses: packed, found, forgotten; its walks by that over made stacks, which
- * are allocated to the byte, so that the sanitizers see a read outside.
+ * The x64 unwinder's cache of return addresses: packed entries, lookups, removal; and its cached
+ * walks over generated stacks. Stacks are allocated with exact sizes, so that the sanitizers detect
+ * a read outside.
  */
 #include "tests/unit/t.h"
 
@@ -74,7 +75,10 @@ TEST_WITH(what_does_not_fit_is_never_kept, NULL, NULL)
 	assert_int_equal(unwind_pack(&leaf), UNWIND_LEAF);
 }
 
-/* An entry has all of its address: found under that one, and under no other that shares its set. */
+/*
+ * An entry contains the whole address: it is found only under that address, not under others of its
+ * set.
+ */
 TEST(an_address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
@@ -83,7 +87,7 @@ TEST(an_address_is_found_under_itself_alone)
 		uint64_t addr = next_random(&random) % ADDR_END;
 
 		put(addr, 5);
-		put(addr, 0x12345 | 1); /* in its place */
+		put(addr, 0x12345 | 1); /* replaced */
 		assert_int_equal(unwind_cache_find(addr), 0x12345 | 1);
 		for (unsigned bit = 0; bit < 64; bit++)
 			assert_int_equal(unwind_cache_find(addr ^ (uint64_t)1 << bit), 0);
@@ -103,7 +107,7 @@ TEST(addresses_of_no_program_are_not_kept)
 	}
 }
 
-/* A range of 32 KiB has one place for each address; so all of two such ranges are there at once. */
+/* A range of 32 KiB has one place per address, so all addresses of two such ranges fit at once. */
 TEST(neighbours_do_not_push_each_other_out)
 {
 	for (uint64_t at = 0; at < UNWIND_SETS; at++) {
@@ -127,7 +131,7 @@ TEST(a_range_is_forgotten_and_no_more)
 		assert_int_equal(unwind_cache_find(addr), addr >= from && addr < to ? 0 : 5);
 }
 
-/* What was begun to be learnt before a forgetting, and comes after it, does not count. */
+/* A step computed before a removal and stored after it does not count. */
 TEST(what_is_learnt_too_late_does_not_count)
 {
 	uint64_t begun = unwind_cache_begin();
@@ -139,7 +143,7 @@ TEST(what_is_learnt_too_late_does_not_count)
 	assert_int_equal(unwind_cache_find(0x5800), 5);
 }
 
-/* The step tells the address, so that one that is not its own is seen. */
+/* Derives the step from the address, so that a wrong step is detected. */
 static uint32_t step_of(uint64_t addr)
 {
 	return (uint32_t)(addr * 0x9e3779b97f4a7c15u >> 32) | 1;
@@ -190,9 +194,9 @@ static uint64_t below(uint64_t *state, uint64_t end)
 	return next_random(state) % end;
 }
 
-/* The made stack, and what a walk over it must find. */
+/* A generated stack, and the expected result of a walk over it. */
 static struct made {
-	uint64_t *words; /* words_count of them, on the heap */
+	uint64_t *words; /* words_count words, allocated */
 	uint64_t words_count;
 	struct unwind_start start;
 	uint64_t frames[FRAMES_MAX];
@@ -204,7 +208,7 @@ static uint64_t addr_of(const uint64_t *word)
 	return (uint64_t)(uintptr_t)word;
 }
 
-/* A walk over a stack of these words. */
+/* Returns the start of a walk over these words. */
 static struct unwind_start start_at(const uint64_t *words, const uint64_t *end)
 {
 	return (struct unwind_start){.slot = addr_of(words), .high = addr_of(end)};
@@ -220,9 +224,9 @@ static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
 }
 
 /*
- * Builds frames from the inner end outwards, each of a random kind, as far as there is room; all other
- * words are random. RBP is what the kinds make of it: some save it and point it into their own frame. It is in the
- * place of the one before, of which nothing is known any more.
+ * Builds frames of random kinds from the inner end outwards while there is room; all other words
+ * are random. RBP depends on the kinds: some save it and point it into their own frame. The stack
+ * replaces the previous one, whose addresses are removed from the cache.
  */
 static void make(uint64_t *random)
 {
@@ -248,13 +252,13 @@ static void make(uint64_t *random)
 
 		made.words[at] = addr;
 		made.frames[made.count++] = addr;
-		if (!has_room) { /* leads out of the stack, wherever it goes */
+		if (!has_room) { /* leads out of the stack in any direction */
 			made.words[at] = 0;
 			made.count--;
 			break;
 		}
 		if (rbp_is_frame && below(random, 2)) {
-			/* CFA by RBP, which the word at rbp_word is the address of */
+			/* CFA by RBP, which is the address of the word at rbp_word */
 			know(addr, true, (int64_t)(cfa - rbp_word) * 8, UNWIND_RBP_KEPT);
 		} else {
 			know(addr, false, (int64_t)size * 8, UNWIND_RBP_KEPT);
@@ -262,7 +266,7 @@ static void make(uint64_t *random)
 		if (rbp_word < cfa)
 			rbp_is_frame = false;
 		if (size > 1 && below(random, 2)) {
-			/* saves the caller's RBP, which points to some word farther out */
+			/* saves the caller's RBP, which points to a word farther out */
 			uint64_t slot = at + 1 + below(random, size - 1);
 			uint32_t packed = unwind_cache_find(addr);
 
@@ -308,7 +312,7 @@ TEST(a_walk_is_cut_at_max)
 	}
 }
 
-/* Damage of any kind: whatever it finds, it reads nothing outside and ends. */
+/* Damage of any kind: a walk reads nothing outside and ends. */
 TEST(damage_leads_nowhere_outside)
 {
 	uint64_t random = 5, frames[FRAMES_MAX], hurt = 0;
@@ -371,11 +375,11 @@ TEST(frames_are_left_out_at_the_inner_end_only)
 static struct unwind_trail trail;
 static struct unwind_walked walked[UNWIND_MARKS];
 
-/* What was noted last, and how often it was met again. */
+/* The last noted trail, and the counts of notes and reuse. */
 static uint64_t noted[FRAMES_MAX];
 static uint32_t noted_count, notes, met_again, same;
 
-/* A note is of the very stack that was found, or there is none. */
+/* Checks that a note equals the stack found; some walks leave no note. */
 static void check_note(const uint64_t *frames, uint32_t count)
 {
 	if (!trail.is_whole)
@@ -392,7 +396,7 @@ static void check_note(const uint64_t *frames, uint32_t count)
 	memcpy(noted, frames, count * 8);
 }
 
-/* Both ways to walk, of which one knows the last walk. */
+/* Walks with and without the last walk's trail. */
 static void check_trail(
 	const struct unwind_start *start, uint32_t max, const struct unwind_skip *skip)
 {
@@ -420,7 +424,7 @@ static void check_trail(
 		check_note(after, count);
 }
 
-/* Walks over stacks of which the last one's is mostly still there. */
+/* Walks over stacks that mostly keep the outer part of the last one. */
 TEST(what_the_last_walk_found_changes_nothing)
 {
 	uint64_t random = 11, kept[16 + WORDS];
@@ -458,7 +462,7 @@ TEST(what_the_last_walk_found_changes_nothing)
 	assert_in_range(same, 1000, met_again);
 }
 
-/* So it is no wonder that the above holds. */
+/* Checks that the trail is used, which the test above does not show. */
 TEST(what_the_last_walk_found_is_not_looked_up)
 {
 	uint64_t random = 12, frames[FRAMES_MAX];
@@ -476,7 +480,7 @@ TEST(what_the_last_walk_found_is_not_looked_up)
 	}
 }
 
-/* What was found before it is not in the trail. */
+/* Frames found before it are not in the trail. */
 TEST(of_a_walk_that_goes_on_nothing_is_noted)
 {
 	uint64_t random = 13, frames[FRAMES_MAX];
@@ -512,7 +516,7 @@ TEST(a_stack_is_not_the_same_when_something_was_forgotten)
 	assert_false(unwind_is_same(&trail, &made.start));
 }
 
-/* A frame whose size is its RBP's affair: all of the stack is as it was, but for the register. */
+/* A frame whose size depends on RBP: equal stacks with different registers. */
 TEST(the_same_words_are_another_stack_with_another_rbp)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
@@ -530,14 +534,14 @@ TEST(the_same_words_are_another_stack_with_another_rbp)
 	}
 }
 
-/* Two ways to such a frame, which have its RBP from different places. */
+/* Two ways to such a frame, which take its RBP from different places. */
 TEST(an_rbp_is_looked_for_where_it_is_now)
 {
 	uint64_t words[] = {0, 0, 0, 0x3000, 4, 0x4000, 0, 0x5000, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 9);
 	static const struct {
 		uint64_t addr;
-		int first, second; /* where the two RBPs point to */
+		int first, second; /* targets of the two RBPs */
 		uint64_t caller;
 	} walks[] = {{0x1000, 4, 4, 0x4000}, {0x2000, 4, 4, 0x4000}, {0x2000, 4, 6, 0x5000},
 		{0x2000, 6, 4, 0x4000}, {0x1000, 6, 4, 0x5000}, {0x1000, 4, 6, 0x4000}};
@@ -557,7 +561,7 @@ TEST(an_rbp_is_looked_for_where_it_is_now)
 	}
 }
 
-/* Three addresses of one set, which has room for two. */
+/* Finds three addresses of one set, which has room for two. */
 static void find_crowd(uint64_t crowd[3])
 {
 	uint64_t count = 1, index;
@@ -572,7 +576,7 @@ static void find_crowd(uint64_t crowd[3])
 	}
 }
 
-/* The entry of an address moves in its set, or goes and comes again: hints are no more than that. */
+/* The entry of an address moves in its set, or is removed and added: positions are only hints. */
 TEST(entries_may_move)
 {
 	uint64_t crowd[3], frames[8];
@@ -599,7 +603,7 @@ TEST(entries_may_move)
 	}
 }
 
-/* Whatever hints say, a walk finds the same. */
+/* A walk's result does not depend on hints. */
 TEST(hints_change_nothing)
 {
 	uint64_t random = 6, frames[FRAMES_MAX];
@@ -622,7 +626,7 @@ TEST(hints_change_nothing)
 	}
 }
 
-/* Where nothing may be kept of some addresses, each step that is told from outside leads on as if it were known. */
+/* Some addresses cannot be cached: the walk continues with each step given from outside. */
 TEST(walks_go_on_from_where_they_stop)
 {
 	uint64_t random = 7, frames[FRAMES_MAX], stops = 0;
@@ -659,15 +663,17 @@ TEST(walks_go_on_from_where_they_stop)
 
 /* ---------------------------------------------------------------- unwind data */
 
-/* UNWIND_INFO of known prologues, written down after "x64 exception handling", Microsoft Learn, and the step that each means:
- * what it pushed and made room for, and the return address. */
+/*
+ * UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
+ * and the resulting step: pushed registers, allocated bytes, and the return address.
+ */
 TEST(unwind_data_tells_the_step)
 {
 	static const struct {
 		uint8_t info[24];
 		struct unwind_step step;
 	} forms[] = {
-		/* nothing at all: a leaf */
+		/* no codes: a leaf */
 		{{1, 0, 0, 0}, {false, 8, UNWIND_RBP_KEPT}},
 		/* push rbp; mov rbp, rsp */
 		{{1, 4, 2, 5, 4, 0x03, 1, 0x50}, {true, 16, -16}},
@@ -677,15 +683,18 @@ TEST(unwind_data_tells_the_step)
 		{{1, 6, 3, 0, 6, 0x32, 2, 0x50, 1, 0x30}, {false, 0x38, -24}},
 		/* push rbp; push rbx; sub rsp, 20h */
 		{{1, 6, 3, 0, 6, 0x32, 2, 0x30, 1, 0x50}, {false, 0x38, -16}},
-		/* sub rsp, 128h: by eights */
+		/* sub rsp, 128h: in units of eight */
 		{{1, 7, 2, 0, 7, 0x01, 0x25, 0}, {false, 0x130, UNWIND_RBP_KEPT}},
-		/* sub rsp, 10008h: in full */
+		/* sub rsp, 10008h: unscaled */
 		{{1, 7, 3, 0, 7, 0x11, 0x08, 0, 1, 0}, {false, 0x10010, UNWIND_RBP_KEPT}},
-		/* push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; more room later: RBP is 38h below the return address */
+		/*
+		 * push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; later allocation: RBP is 38h below
+		 * the return address
+		 */
 		{{1, 10, 3, 0x25, 10, 0x03, 5, 0x92, 1, 0x50}, {true, 0x40, -16}},
 		/* sub rsp, 48h; mov [rsp+40h], rbp */
 		{{1, 9, 3, 0, 9, 0x54, 8, 0, 4, 0x82}, {false, 0x50, -16}},
-		/* the same with a far offset, and with movaps [rsp+20h], xmm6 */
+		/* with a far offset, and with movaps [rsp+20h], xmm6 */
 		{{1, 14, 6, 0, 14, 0x68, 2, 0, 9, 0x55, 0x40, 0, 0, 0, 4, 0x82},
 			{false, 0x50, -16}},
 		/* with a handler: flags do not matter */

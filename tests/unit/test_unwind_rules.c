@@ -1,12 +1,13 @@
 /*
- * Rules of 32-bit code from .eh_frame: sections assembled by hand, and the rules that the DWARF standard gives them, section
- * 6.4 of version 4. Sections are allocated to the byte, so that the sanitizers see a read outside.
+ * Rules of 32-bit code from .eh_frame: sections assembled by hand, with the rules of the DWARF
+ * standard, section 6.4 of version 4. Sections are allocated with exact sizes, so that the
+ * sanitizers detect a read outside.
  */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/unwind_parts_x86.h"
 
-static uint32_t begins; /* the function that was found last */
+static uint32_t begins; /* start of the last function found */
 
 #define IMAGE 0x400000u
 #define IMAGE_END 0x500000u
@@ -29,7 +30,10 @@ static void add_u32(uint32_t value)
 	add(&value, 4);
 }
 
-/* As gcc writes it: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa esp 4; offset r8 1. */
+/*
+ * As written by gcc: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa esp
+ * 4; offset r8 1.
+ */
 static const uint8_t common_cie[] = {
 	0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x7c, 8, 1, 0x1b, 0x0c, 4, 4, 0x88, 1, 0, 0};
 
@@ -46,7 +50,7 @@ static uint32_t add_common(void)
 	return add_cie(common_cie, sizeof(common_cie));
 }
 
-/* An FDE with pcrel addresses; padding are DW_CFA_nop. */
+/* Adds an FDE with pcrel addresses, padded with DW_CFA_nop. */
 static uint32_t add_fde(
 	uint32_t cie, uint32_t begin, uint32_t bytes, const uint8_t *program, uint32_t len)
 {
@@ -72,7 +76,10 @@ static struct unwind32_section section_of(const uint8_t *bytes, uint32_t len)
 	return (struct unwind32_section){IMAGE, IMAGE_END, SECTION, len, bytes};
 }
 
-/* The rule of a return address in what was made, by the list and without: both must say the same. */
+/*
+ * Looks up the rule of a return address in the section, with and without the list: the answers must
+ * be equal.
+ */
 static enum unwind32_answer ask(uint32_t addr, struct unwind32_rule *rule)
 {
 	uint8_t *bytes = calloc(1, made.len ? made.len : 1);
@@ -128,8 +135,8 @@ static int begin(void **state)
 #define AT 0x401000u
 
 /*
- * 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret.
- * A call that ends at an address has the row of the byte before.
+ * 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret. A return address uses
+ * the row of the byte before it.
  */
 TEST(frame_pointer_follows_prologue_and_epilogue)
 {
@@ -144,7 +151,10 @@ TEST(frame_pointer_follows_prologue_and_epilogue)
 	assert_int_equal(begins, AT);
 }
 
-/* push ebp; push edi; push esi; sub esp, 300; push args: DW_CFA_GNU_args_size says nothing about the CFA. */
+/*
+ * push ebp; push edi; push esi; sub esp, 300; push args: DW_CFA_GNU_args_size does not affect the
+ * CFA.
+ */
 TEST(code_without_frame_pointer_counts_from_esp)
 {
 	ADD_FDE(add_common(), AT, 0x100, 0x41, 0x0e, 8, 0x85, 2, 0x41, 0x0e, 12, 0x87, 3, 0x41,
@@ -164,7 +174,7 @@ TEST(realigned_stack_is_found_by_its_saved_pointer)
 		0x75, 0x7c, 6, 0x42, 0x10, 3, 2, 0x75, 0x78, 0x50, 0x0c, 1, 0, 0xc3, 0xc5, 0x42,
 		0x0c, 4, 4);
 	check(AT + 2, UNWIND32_ESP, 4, false, UNWIND32_KEPT, 0);
-	check_refused(AT + 5); /* the CFA is in ecx, which is not known */
+	check_refused(AT + 5); /* the CFA is in ecx, which is unknown */
 	check_refused(AT + 0xc);
 	check(AT + 0xf, UNWIND32_EBP, -4, true, UNWIND32_EBP, 0);
 	check(AT + 0x20, UNWIND32_EBP, -4, true, UNWIND32_EBP, 0);
@@ -185,7 +195,7 @@ TEST(expressions_may_add_and_count_from_esp)
 TEST(other_expressions_are_refused)
 {
 	static const uint8_t expressions[][6] = {
-		{0x0f, 0}, /* nothing */
+		{0x0f, 0}, /* empty */
 		{0x0f, 1, 0x75}, /* no offset */
 		{0x0f, 2, 0x30, 6}, /* lit0 */
 		{0x0f, 4, 0x75, 0x7c, 6, 6}, /* twice */
@@ -193,9 +203,9 @@ TEST(other_expressions_are_refused)
 		{0x0f, 3, 0x71, 0x7c, 6}, /* breg1 */
 		{0x10, 5, 2, 0x71, 0}, /* ebp by ecx */
 		{0x10, 5, 3, 0x75, 0, 6}, /* ebp by a pointer to it */
-		{0x10, 8, 2, 0x75, 0}, /* a return address that is elsewhere */
-		{0x16, 4, 2, 0x75, 0}, /* an ESP of its own */
-		{0x16, 5, 2, 0x75, 0}, /* EBP computed */
+		{0x10, 8, 2, 0x75, 0}, /* a return address saved elsewhere */
+		{0x16, 4, 2, 0x75, 0}, /* an ESP rule */
+		{0x16, 5, 2, 0x75, 0}, /* computed EBP */
 	};
 
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(*expressions); i++) {
@@ -252,11 +262,16 @@ TEST(rules_that_do_not_lead_on_are_refused)
 {
 	static const uint8_t programs[][7] = {
 		{0x0c, 6, 4}, /* the CFA by esi */
-		{0x0c, 16, 4}, {0x88, 2}, /* the return address elsewhere */
+		{0x0c, 16, 4},
+		{0x88, 2}, /* the return address elsewhere */
 		{9, 5, 3}, /* EBP in ebx */
-		{9, 8, 3}, {0x0b}, /* nothing is remembered */
+		{9, 8, 3},
+		{0x0b}, /* empty row stack */
 		{1, 0, 0, 0}, /* set_loc */
-		{0x1c}, {0x3f}, {0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80}, /* an endless number */
+		/* an unterminated number */
+		{0x1c},
+		{0x3f},
+		{0x0e, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},
 	};
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
@@ -298,7 +313,10 @@ TEST(addresses_may_be_absolute)
 	check(AT + 0x20, UNWIND32_ESP, 24, false, UNWIND32_KEPT, 0);
 }
 
-/* In a signal frame the address is that of an instruction that was interrupted, not of one after a call. */
+/*
+ * In a signal frame the address is that of the interrupted instruction, not of the one after a
+ * call.
+ */
 TEST(signal_frame_has_the_row_of_its_address)
 {
 	static const uint8_t cie[] = {0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 'S', 0, 1, 0x7c, 8, 1,
@@ -332,7 +350,10 @@ TEST(other_augmentations_are_not_read)
 	}
 }
 
-/* In no order, with a terminator and other CIEs between; the byte after a function's last is another's. */
+/*
+ * Unordered, with a terminator and other CIEs between; the byte after a function belongs to the
+ * next one.
+ */
 TEST(functions_are_found_in_any_order)
 {
 	static const uint32_t order[] = {7, 0, 12, 3, 9, 1, 15, 4, 14, 2, 11, 6, 13, 5, 10, 8};
@@ -386,7 +407,7 @@ TEST(a_list_without_room_is_not_made)
 
 	for (uint32_t i = 0; i < 6; i++)
 		ADD_FDE(cie, AT + i * 16, 0x10, 0x0e, 20);
-	ADD_FDE(cie, IMAGE - 8, 0x10, 0x0e, 20); /* not in the image */
+	ADD_FDE(cie, IMAGE - 8, 0x10, 0x0e, 20); /* outside the image */
 	ADD_FDE(cie, IMAGE_END - 8, 0x10, 0x0e, 20);
 	section = section_of(made.bytes, made.len);
 	assert_true(unwind32_list(&section, places, 2) > 2);
@@ -407,7 +428,7 @@ TEST(eh_frame_is_recognised_by_its_first_record)
 	section.len = made.len;
 	assert_true(unwind32_is_eh_frame(&section));
 	for (uint32_t at = 4; at < 15; at++) {
-		if (at == 12 || at == 13) /* the alignments may be others */
+		if (at == 12 || at == 13) /* the alignments may differ */
 			continue;
 		made.bytes[at] ^= 0x20;
 		assert_false(unwind32_is_eh_frame(&section));
@@ -425,7 +446,7 @@ static uint64_t next_random(uint64_t *state)
 	return *state >> 33;
 }
 
-/* Asks a section about addresses in and around it; what it answers is of no interest. */
+/* Looks up addresses in and around a section; the answers are ignored. */
 static void ask_all(const uint8_t *from, uint32_t len)
 {
 	uint8_t *bytes = calloc(1, len ? len : 1);
@@ -495,7 +516,7 @@ TEST(noise_leads_nowhere_outside)
 	}
 }
 
-/* Lengths and ids at the edges of 32 bits. */
+/* Lengths and ids near the limits of 32 bits. */
 TEST(wild_lengths_and_ids_lead_nowhere_outside)
 {
 	static const uint32_t wild[] = {0, 1, 2, 3, 4, 5, 0x7fffffff, 0x80000000, 0xfffffff0,
@@ -536,7 +557,7 @@ TEST(return_addresses_follow_a_call)
 		{{0xff, 0x25, 1, 2, 3, 4}, 6, false}, /* jmp [disp32] */
 		{{0xe9, 1, 2, 3, 4}, 5, false},
 		{{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, 7, false},
-		{{0xff, 0xd0, 0x90}, 3, false}, /* not just before */
+		{{0xff, 0xd0, 0x90}, 3, false}, /* not directly before */
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

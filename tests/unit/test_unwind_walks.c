@@ -1,6 +1,6 @@
 /*
- * Rules of 32-bit code as the unwinder keeps them, and its walks by them over made stacks, which are allocated to the byte,
- * so that the sanitizers see a read outside.
+ * The unwinder's cache of rules of 32-bit code, and its cached walks over generated stacks. Stacks
+ * are allocated with exact sizes, so that the sanitizers detect a read outside.
  */
 #include "tests/unit/t.h"
 
@@ -42,7 +42,7 @@ static int forget(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND forget, NULL
 
-/* ---------------------------------------------------------------- what is kept */
+/* ---------------------------------------------------------------- cache */
 
 static struct unwind32_rule rule_of(uint32_t addr)
 {
@@ -92,7 +92,7 @@ TEST(an_address_is_found_under_itself_alone)
 		uint32_t addr = (uint32_t)next_random(&random);
 
 		know_esp(addr, 8);
-		know(addr, frame_rule); /* in its place */
+		know(addr, frame_rule); /* replaced */
 		assert_int_equal(unwind32_find(addr)->cfa_from, UNWIND32_EBP);
 		for (unsigned bit = 0; bit < 32; bit++)
 			assert_null(unwind32_find(addr ^ (uint32_t)1 << bit));
@@ -116,7 +116,7 @@ TEST(a_range_is_forgotten_and_no_more)
 	}
 }
 
-/* What was begun to be learnt before a forgetting, and comes after it, does not count. */
+/* A rule computed before a removal and stored after it does not count. */
 TEST(a_rule_learnt_too_late_does_not_count)
 {
 	uint32_t begun = unwind32_begin();
@@ -164,16 +164,16 @@ TEST(threads_find_nothing_that_is_wrong)
 
 #define WORDS 1200
 #define FRAMES_MAX 60
-#define STACK 0x00ff0000u /* where made stacks lie */
+#define STACK 0x00ff0000u /* address of the generated stacks */
 
 static struct made {
-	uint32_t *words; /* words_count of them, on the heap */
+	uint32_t *words; /* words_count words, allocated */
 	uint32_t words_count;
 	struct unwind32_stack stack;
 	struct unwind32_start start;
 	uint64_t frames[FRAMES_MAX];
 	uint32_t count;
-	uint32_t slots[FRAMES_MAX + 1]; /* where the return addresses are */
+	uint32_t slots[FRAMES_MAX + 1]; /* places of the return addresses */
 } made;
 
 static struct unwind32_start stop;
@@ -189,9 +189,9 @@ static uint32_t addr_of(uint32_t word)
 }
 
 /*
- * Builds frames from the inner end outwards, each of a random kind. ebp is what EBP must be in the code of a frame: where
- * that code needs a certain value, the frames below save it or leave it alone; it is chosen when it is first needed, so a
- * pass from the outer end comes first.
+ * Builds frames of random kinds from the inner end outwards. ebp is the required EBP in the code of
+ * a frame: if that code needs a certain value, the frames below save it or do not change it. A
+ * first pass from the outer end chooses each value.
  */
 static void make(uint64_t *random)
 {
@@ -256,7 +256,7 @@ static void make(uint64_t *random)
 		rule.cfa_from = uses_ebp ? UNWIND32_EBP : UNWIND32_ESP;
 		rule.is_indirect = plan[i].kind == BY_WORD_AT_EBP || plan[i].kind == BY_WORD_AT_ESP;
 		if (rule.is_indirect) {
-			uint32_t word = in_frame; /* save is another one */
+			uint32_t word = in_frame; /* not the word of the save */
 
 			made.words[word] = addr_of(cfa);
 			rule.cfa = (int32_t)(addr_of(word) - (uses_ebp ? ebp : addr_of(in_frame)));
@@ -310,14 +310,14 @@ TEST(a_walk_is_cut_at_max)
 	}
 }
 
-/* The chain of EBP, which is all that the tracer's own frames have: no rule is asked for. */
+/* The tracer's own frames are chained by EBP only: no rule is requested. */
 TEST(own_frames_are_left_out)
 {
 	static const uint32_t words[] = {
 		0x10000010, STACK + 8, /* own, called with EBP at the next word */
 		STACK + 16, 0x10000020, /* own */
 		STACK + 16, 0x401000, /* the next one */
-		0x10000030, 0, /* looks like one's own, but is further out */
+		0x10000030, 0, /* an own address, but further out */
 	};
 	struct unwind32_stack stack = stack_of(words, 8);
 	struct unwind32_start start = {STACK, STACK + 8, 0};
@@ -377,7 +377,7 @@ TEST(a_stack_ends_with_its_outermost_rule)
 	}
 }
 
-/* A frame at EBP, with an EBP that cannot be: not aligned, below the frame, out of the stack. */
+/* A frame at EBP with an impossible EBP: unaligned, below the frame, or outside the stack. */
 TEST(a_wrong_ebp_ends_the_stack)
 {
 	static const uint32_t wrong[] = {0, 1, STACK, STACK - 4, STACK + 5, STACK + 6, STACK + 12,
@@ -397,7 +397,7 @@ TEST(a_wrong_ebp_ends_the_stack)
 	free(words);
 }
 
-/* Damage of any kind: whatever it finds, it reads nothing outside and ends. */
+/* Damage of any kind: a walk reads nothing outside and ends. */
 TEST(damage_leads_nowhere_outside)
 {
 	uint64_t random = 7, frames[FRAMES_MAX], hurt = 0;
@@ -435,7 +435,7 @@ TEST(damage_leads_nowhere_outside)
 static struct unwind32_trail trail;
 static struct unwind32_walked walked[UNWIND32_MARKS];
 
-/* Walks with the trail and without: both must find the same, whatever the trail is of. */
+/* Walks with and without the trail: the results must be equal for any trail. */
 static uint32_t check_same(uint32_t max)
 {
 	uint64_t with[FRAMES_MAX], without[FRAMES_MAX];
@@ -494,7 +494,7 @@ TEST(a_walk_with_a_trail_finds_the_same)
 	assert_true(joined > 1000);
 }
 
-/* Only where EBP leads somewhere must it be the same. */
+/* EBP must be equal only if a rule uses it. */
 TEST(an_ebp_that_no_rule_needs_may_change)
 {
 	uint32_t words[] = {0x401000, 1, 0x402000, 2, STACK + 24, 0x403000, 0, 0};
@@ -511,7 +511,7 @@ TEST(an_ebp_that_no_rule_needs_may_change)
 	assert_true(unwind32_is_same(&trail, &stack, &start));
 	start.ebp = 78;
 	words[1] = 5;
-	words[4] = 9; /* the EBP that was saved */
+	words[4] = 9; /* the saved EBP */
 	assert_true(unwind32_is_same(&trail, &stack, &start));
 	words[5] = 0x403001;
 	assert_false(unwind32_is_same(&trail, &stack, &start));
@@ -545,7 +545,7 @@ TEST(a_trail_ends_with_what_was_forgotten)
 	assert_false(unwind32_is_same(&trail, &made.stack, &made.start));
 }
 
-/* A trail that was cut by its max does not know what lies behind. */
+/* A trail that was cut at its maximum does not include the frames after the cut. */
 TEST(a_trail_that_was_cut_is_not_longer_than_it_is)
 {
 	uint64_t random = 10;

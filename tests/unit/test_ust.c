@@ -1,6 +1,6 @@
 /*
- * Records of stacks that blocks point to: how many frames each has, by what makes sense, whatever
- * stands in it.
+ * Records of stacks to which blocks point: the number of frames is derived from the plausible
+ * fields of any contents.
  */
 #include "tests/unit/t.h"
 
@@ -68,7 +68,7 @@ static void take(void)
 	assert_int_equal(fake.loose_reads, 0);
 }
 
-/* The number of the record at addr that a block of a heap of scene.bits points to. */
+/* Returns the number of the record at addr for a block of a heap of scene.bits. */
 static uint32_t number_of(uint64_t addr)
 {
 	for (size_t i = 0; i < scene.walk.block_count; i++) {
@@ -82,7 +82,7 @@ static uint32_t number_of(uint64_t addr)
 	return STACK_NONE;
 }
 
-/* How many frames the record at addr is found to have; each has to be what was placed. */
+/* Returns the number of frames found at addr, each of which must be the placed one. */
 static uint32_t depth_of(uint64_t addr, uint64_t first_frame)
 {
 	uint32_t number = number_of(addr), count;
@@ -100,7 +100,7 @@ static uint32_t depth_of(uint64_t addr, uint64_t first_frame)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-/* The same for a record alone in a process of 64 and in one of 32 bits. */
+/* Checks a single record in a 64-bit and in a 32-bit process. */
 static void assert_depth(struct made_record record, uint32_t expected)
 {
 	record.first_frame = record.first_frame ? record.first_frame : FRAME;
@@ -118,7 +118,7 @@ static void assert_depth(struct made_record record, uint32_t expected)
 	}
 }
 
-/* ---------------------------------------------------------------- how many frames */
+/* ---------------------------------------------------------------- number of frames */
 
 TEST(records_of_a_process_without_flags_have_so_many_frames)
 {
@@ -126,27 +126,30 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 		struct made_record record;
 		uint32_t expected;
 	} cases[] = {
-		/* Depth counts when Index is no number of frames. */
+		/* Depth counts if Index cannot be a number of frames. */
 		{{.index = 0x4711, .depth = 12, .frame_count = 12}, 12},
 		{{.index = 0, .depth = 32, .frame_count = 32}, 32},
-		/* So many frames are not there: what follows is no code. */
+		/* Too large: the words after the frames are not code. */
 		{{.index = 20, .depth = 12, .frame_count = 12}, 12},
-		/* Index counts when Depth is no number of frames. */
+		/* Index counts if Depth cannot be a number of frames. */
 		{{.index = 9, .depth = 0, .frame_count = 9}, 9},
 		{{.index = 9, .depth = 0xffff, .frame_count = 9}, 9},
 		{{.index = 9, .depth = 10, .frame_count = 9}, 9},
-		/* One that is possible counts whatever the block has room for. */
+		/* A plausible number counts, whatever the block's size. */
 		{{.depth = 12, .block_depth = 3, .frame_count = 12}, 12},
 		{{.index = 12, .block_depth = 3, .frame_count = 12}, 12},
-		/* At last frames count as far as they are code. */
+		/* Otherwise leading frames in code count. */
 		{{.index = 0xffff, .depth = 0xffff, .frame_count = 7}, 7},
 		{{.index = 0xffff, .depth = 0, .block_depth = 4, .frame_count = 7}, 7},
 		{{.index = 33, .depth = 40, .block_depth = 20, .frame_count = 7}, 7},
 		{{.depth = 0xffff, .frame_count = 40}, 32},
-		/* What leads to no code is no stack. */
+		/* No frame is in code: no stack. */
 		{{.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0},
 		{{.depth = 4, .frame_count = 0}, 0},
-		/* A call at the end of a module returns behind it; the one before its start would lie outside. */
+		/*
+		 * A call at the end of a module returns to the address after it; a call before its
+		 * start would be outside.
+		 */
 		{{.index = 0xffff,
 			 .depth = 1,
 			 .frame_count = 1,
@@ -164,8 +167,10 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 		assert_depth(cases[i].record, cases[i].expected);
 }
 
-/* As programs that were tested on Windows read it, and without flags Depth, as symbols call it; but the one that
- * ends with the code counts before. */
+/*
+ * By the process's flags, as programs tested on Windows read it, and without flags Depth, by the
+ * symbols; but a number at which the code ends takes precedence.
+ */
 TEST(of_two_that_are_possible_the_processs_flags_choose)
 {
 	static const struct {
@@ -188,7 +193,7 @@ TEST(of_two_that_are_possible_the_processs_flags_choose)
 	}
 }
 
-/* ---------------------------------------------------------------- what is code */
+/* ---------------------------------------------------------------- code addresses */
 
 static int jit_region(struct target *target, uint64_t addr, struct target_region *region)
 {
@@ -240,7 +245,7 @@ TEST(each_record_is_one_and_bears_umdhs_id)
 		assert_int_equal(depth_of(RECORDS + i * 0x40, FRAME), 3);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(scene.walk.blocks[i].stack, scene.walk.blocks[i % 10].stack);
-	take(); /* what was there before is gone */
+	take(); /* replaces the previous result */
 	assert_int_equal(ust_facts(scene.ust)->record_count, 10);
 }
 
@@ -257,7 +262,7 @@ TEST(values_that_mean_no_stack_are_no_records)
 		assert_int_equal(scene.walk.blocks[i].stack, STACK_NONE);
 }
 
-/* One address, pointed to from heaps of both widths: two records, each laid out as its heap's. */
+/* One address in heaps of both widths: two records, each with its heap's layout. */
 TEST(a_record_is_laid_out_as_its_heap)
 {
 	put_record(64, RECORDS,
@@ -282,13 +287,13 @@ TEST(a_record_is_laid_out_as_its_heap)
 }
 
 /*
- * How many frames records have, by what all records of a process show: whatever stands in the slot
- * that is not used, and where the code that stacks lead through is gone.
+ * The number of frames follows from all records of a process, whatever the unused slot contains,
+ * and even if the code of the stacks was unloaded.
  */
 
 #define MANY 200
 #define APART 0x140u
-#define GONE 0x66660000u /* where a DLL was */
+#define GONE 0x66660000u /* place of an unloaded DLL */
 
 static uint64_t record_at(unsigned i)
 {
@@ -326,7 +331,7 @@ static uint32_t frames_of(unsigned i)
 	return ust_frames(scene.ust, number_of(record_at(i)), &frames, &first_slot);
 }
 
-/* ---------------------------------------------------------------- the slot that is not used */
+/* ---------------------------------------------------------------- contents of the unused slot */
 
 enum other {
 	ZERO,
@@ -372,7 +377,7 @@ struct kind {
 	bool is_index;
 	enum other other;
 	enum room room;
-	unsigned gone_percent; /* of stacks that lead through code that is gone */
+	unsigned gone_percent; /* percentage of stacks through unloaded code */
 };
 
 static unsigned count_of(unsigned i)
@@ -435,9 +440,9 @@ TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
 	assert_processes(85);
 }
 
-/* ---------------------------------------------------------------- the habit of a process */
+/* ---------------------------------------------------------------- majority in a process */
 
-/* So many records with their number in one place only. */
+/* Puts `count` records whose number is in one place only. */
 static unsigned put_habit(unsigned count, bool is_index)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -458,7 +463,7 @@ TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
 			       .depth = is_index ? 1 : 9,
 			       .frame_count = 9});
 		put_frame(i, 2, GONE);
-		put_frame(i, 8, GONE + 16); /* the last one, too */
+		put_frame(i, 8, GONE + 16); /* including the last one */
 		take();
 		assert_int_equal(frames_of(i), 9);
 		assert_int_equal(ust_facts(scene.ust)->cut_count, 0);
@@ -486,17 +491,20 @@ TEST(what_is_no_address_cuts_a_stack_and_is_counted)
 	start(64);
 	put_habit(20, false);
 	put_frame(3, 2, 0x66);
-	put_frame(5, 0, 0x66); /* that one makes no sense at all */
+	put_frame(5, 0, 0x66); /* the whole stack is invalid */
 	put(20, (struct made_record){.index = 1, .depth = 0xffff, .frame_count = 7});
 	take();
 	assert_int_equal(frames_of(3), 2);
 	assert_int_equal(frames_of(5), 0);
-	assert_int_equal(frames_of(20), 7); /* how many it has is not said */
+	assert_int_equal(frames_of(20), 7); /* its number of frames is not stored */
 	assert_int_equal(ust_facts(scene.ust)->cut_count, 1);
 	assert_int_equal(ust_facts(scene.ust)->broken_count, 1);
 }
 
-/* Records are of either kind, so the place is open; whether BlockDepth is what it is called is not. */
+/*
+ * Records of both kinds leave the place open; BlockDepth may or may not have its documented
+ * meaning.
+ */
 static unsigned put_rooms(bool has_room)
 {
 	for (unsigned i = 0; i < 40; i++)
@@ -533,7 +541,7 @@ TEST(room_in_the_record_decides_where_it_agrees_in_the_process)
 
 struct made_trace {
 	uint32_t number, size;
-	uint64_t frames; /* where they are; 0: behind it */
+	uint64_t frames; /* their address; 0: after the block */
 	unsigned frame_count;
 };
 
@@ -600,7 +608,7 @@ TEST(what_only_looks_like_a_trace_is_none)
 		assert_trace(traces[i], 0);
 }
 
-/* A record of the database is read as one, whatever its frames look like. */
+/* A record in the database is read as a database record, even if its frames look like a trace. */
 TEST(traces_and_entries_of_one_process_do_not_mix)
 {
 	start(64);
@@ -614,7 +622,7 @@ TEST(traces_and_entries_of_one_process_do_not_mix)
 	assert_int_equal(ust_facts(scene.ust)->broken_count, 0);
 }
 
-/* ---------------------------------------------------------------- hostile */
+/* ---------------------------------------------------------------- hostile memory */
 
 TEST(wild_pointers_are_records_without_frames)
 {
@@ -648,7 +656,7 @@ TEST(a_record_at_the_end_of_memory_has_what_is_there)
 	add_block(addr);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
-	fake_put(addr + 0xe, 32, 2); /* says more than there is memory */
+	fake_put(addr + 0xe, 32, 2); /* exceeds the mapped memory */
 	memory_clear(&scene.memory);
 	take();
 	assert_int_equal(depth_of(addr, FRAME), 5);
@@ -664,7 +672,7 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 	return 0;
 }
 
-/* Every word of memory that holds nothing but code addresses is pointed to as a record of 32 frames. */
+/* Blocks point to every word of an area of code addresses, as records of 32 frames. */
 TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 {
 	struct target_ops ops = *fake.target.ops;

@@ -1,6 +1,6 @@
 /*
- * The database of stacks: found without symbols by what it looks like, with what it says of itself;
- * and whatever else ntdll's memory leads to, not taken for one.
+ * The database of stacks: found without symbols by its structure and its own counters; similar
+ * memory that ntdll points to is rejected.
  */
 #include "tests/unit/t.h"
 
@@ -8,7 +8,7 @@
 
 #define NTDLL 0x70000000u
 #define NTDLL_BYTES 0x8000u
-#define NTDLL_DATA (NTDLL + 0x2000u) /* its one writable section */
+#define NTDLL_DATA (NTDLL + 0x2000u) /* its only writable section */
 #define NTDLL_DATA_BYTES 0x2000u
 #define DATABASE 0x50000000u
 #define DATABASE_BYTES 0x20000u
@@ -45,7 +45,7 @@ static void put_ptr(uint64_t addr, uint64_t value)
 	fake_put(addr, value, scene.bits / 8);
 }
 
-/* Entry i (from 1) is in a chain of its bucket and in the index. */
+/* Places entry i (from 1) in the chain of its bucket and in the index. */
 static void place_entry(uint32_t i)
 {
 	const struct locations *at = places_of(scene.bits);
@@ -91,7 +91,7 @@ static int release(void **state)
 	return 0;
 }
 
-/* In the place of the one before. */
+/* Replaces the previous scene. */
 static void scene_init(unsigned bits)
 {
 	release(NULL);
@@ -141,7 +141,7 @@ TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 	scene_init(64);
 	put_ptr(NTDLL_DATA + 0x1238, 0);
 	assert_false(is_found());
-	put_ptr(NTDLL + 0x1100, DATABASE); /* among its code */
+	put_ptr(NTDLL + 0x1100, DATABASE); /* in its code */
 	assert_false(is_found());
 	put_ptr(NTDLL_DATA + NTDLL_DATA_BYTES - 8, DATABASE);
 	assert_true(is_found());
@@ -149,7 +149,7 @@ TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 	assert_false(is_found());
 	fake.modules[1].path = "C:\\WINDOWS\\NTDLL.DLL";
 	assert_true(is_found());
-	fake_put(NTDLL + 0x80 + 24, 0x10b, 2); /* it is 32-bit */
+	fake_put(NTDLL + 0x80 + 24, 0x10b, 2); /* a 32-bit image */
 	assert_false(is_found());
 	assert_int_equal(scene.found.addr, 0);
 }
@@ -206,7 +206,7 @@ TEST(a_torn_index_counts_as_far_as_it_is_there)
 	assert_true(is_found());
 	assert_int_equal(scene.found.entry_count, ENTRIES);
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
-	assert_int_equal(scene.found.chained_count, ENTRIES - 1); /* no more than one more */
+	assert_int_equal(scene.found.chained_count, ENTRIES - 1); /* at most one more */
 }
 
 TEST(entries_that_bear_another_number_do_not_count)
@@ -229,7 +229,7 @@ TEST(a_chain_that_leads_round_ends)
 	}
 }
 
-/* Counts and places that no memory stands for: the work is by what is there. */
+/* Claimed counts and places without memory: the work depends on the mapped memory. */
 TEST(an_index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
@@ -243,7 +243,7 @@ TEST(an_index_that_is_elsewhere_is_none)
 	assert_in_range(fake.reads, 1, 1000);
 }
 
-/* So many entries that the rest of the index is not there. */
+/* So many entries that the rest of the index is unmapped. */
 TEST(claimed_entries_do_not_cost_more_than_there_is)
 {
 	const struct locations *at = places_of(64);
@@ -262,7 +262,10 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 	assert_in_range(fake.reads, 1, 1000);
 }
 
-/* Every pointer in ntdll's data leads to what all but is a database, with as many buckets as can be. */
+/*
+ * Every pointer in ntdll's data leads to an almost valid database with the maximum number of
+ * buckets.
+ */
 TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);

@@ -1,8 +1,7 @@
 /*
- * Series whose cause is known, for it is what made them: the truth of the tests of trends.
- *
- * Time goes from 0 to 1 over a series, amounts are in units of about 10 MB. Numbers by chance are
- * splitmix64's, noise is a sum of twelve (a normal distribution, nearly).
+ * Generated series with known causes, the truth for the tests of trends. Time goes from 0 to 1 over
+ * a series, amounts are in units of about 10 MB. Random numbers are splitmix64's; noise is a sum of
+ * twelve (nearly a normal distribution).
  */
 #ifndef TREND_MADE_H
 #define TREND_MADE_H
@@ -21,8 +20,8 @@ struct made {
 	uint32_t parts[MADE_MOST];
 	struct block_totals of[MADE_MOST];
 	double at[MADE_MOST]; /* 0 to 1 */
-	double state; /* of what has memory */
-	double chance[2]; /* 0 to 1, anew for each series: when, how long */
+	double state; /* of courses with memory */
+	double chance[2]; /* 0 to 1, new for each series: time, duration */
 };
 
 static inline uint64_t made_number(struct made *made)
@@ -34,13 +33,13 @@ static inline uint64_t made_number(struct made *made)
 	return z ^ (z >> 31);
 }
 
-/* From 0 up to 1. */
+/* Returns a number from 0 up to 1. */
 static inline double made_chance(struct made *made)
 {
 	return (double)(made_number(made) >> 11) / 9007199254740992.0;
 }
 
-/* Standard deviation 1. */
+/* Returns noise with standard deviation 1. */
 static inline double made_noise(struct made *made)
 {
 	double sum = -6;
@@ -50,7 +49,7 @@ static inline double made_noise(struct made *made)
 	return sum;
 }
 
-/* Every half hour, or at such times but for up to 40 percent of that. */
+/* Sets times of every half hour; unless is_even each is moved by up to 40 percent of that. */
 static inline void made_times(struct made *made, size_t count, bool is_even)
 {
 	const int64_t every = 1800000, from = 1795000000000;
@@ -75,10 +74,10 @@ static inline void made_put(struct made *made, size_t at, double units)
 	made->of[at] = (struct block_totals){(whole + 99) / 100, whole, 0};
 }
 
-/* What units a series has at a snapshot. */
+/* Returns the units of a series at a snapshot. */
 typedef double made_course(struct made *made, size_t at);
 
-/* One that is a formula, in which AT is the time, and x a value that it has several times. */
+/* A course given by a formula, in which AT is the time, and x is a value used several times. */
 #define COURSE_BY(name, value, units)                                                              \
 	static double name(struct made *made, size_t at)                                           \
 	{                                                                                          \
@@ -92,7 +91,7 @@ typedef double made_course(struct made *made, size_t at);
 #define COURSE(name, units) COURSE_BY(name, 0, units)
 #define AT (made->at[at])
 
-/* How far into a tooth of so many snapshots this one is, from 0 up to 1. */
+/* Returns the position of a snapshot in a tooth of `period` snapshots, from 0 up to 1. */
 static inline double made_tooth(const struct made *made, size_t at, double period)
 {
 	double x = (double)at / period + made->chance[1];
@@ -109,7 +108,7 @@ static inline void made_fill(struct made *made, made_course *course)
 		made_put(made, i, course(made, i));
 }
 
-/* The verdict on what was made. */
+/* Returns the verdict on the series. */
 static inline struct trend made_judge(struct made *made)
 {
 	struct trend_axis axis = {made->times_ms, made->parts, made->count};
@@ -122,8 +121,10 @@ static inline struct trend made_judge(struct made *made)
 	return trend;
 }
 
-/* A course, what it is in truth, from how many snapshots on that can be told, and how many of a
- * hundred series may be misread because what they are made of by chance hides it. */
+/*
+ * A course, its true verdict, the number of snapshots from which it is detectable, and how many of
+ * a hundred random series may be misjudged because chance hides the course.
+ */
 struct truth {
 	const char *name;
 	made_course *course;
@@ -134,7 +135,7 @@ struct truth {
 
 #define TRUTH_SEEDS 25
 
-/* Every truth with each number of snapshots, evenly and unevenly spaced. */
+/* Tests every truth with each number of snapshots, evenly and unevenly spaced. */
 static inline void made_truths(const struct truth *truths, size_t count)
 {
 	static const size_t counts[] = {12, 24, 48, 200};

@@ -1,12 +1,13 @@
 /*
- * list_blocks: every block that the walkers find in a minidump, one per line, with its address: a
- * dump of hsnap's gives addresses only to blocks that have a stack.
+ * list_blocks: prints every block that the walkers find in a minidump, one per line, with its
+ * address. (hsnap's dumps contain addresses only of blocks with a stack.)
  *
- *	heap ADDR KIND COMMITTED RESERVED
- *	block HEAP ADDR REQUESTED OVERHEAD RECORD
+ *   heap ADDR KIND COMMITTED RESERVED
+ *   block HEAP ADDR REQUESTED OVERHEAD RECORD
  *
- * Addresses and records in hexadecimal, sizes in decimal; then, where there are any, 'broken COUNT'
- * (bytes that made no sense), 'missing COUNT' (memory that is not there) and 'doubt COUNT'. Status 0, or 1 with one line that says why not.
+ * Addresses and records are hexadecimal, sizes decimal. If there are any, 'broken COUNT' (invalid
+ * bytes), 'missing COUNT' (unmapped memory) and 'doubt COUNT' follow. Status 0, or 1 with one line
+ * that contains the reason.
  */
 #include <inttypes.h>
 #include <stdio.h>

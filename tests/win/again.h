@@ -1,4 +1,4 @@
-/* Tests that need another process start themselves again, with other arguments. */
+/* Starts this test again with other arguments, for tests that need another process. */
 #ifndef TESTS_WIN_AGAIN_H
 #define TESTS_WIN_AGAIN_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <windows.h>
 
-/* It gets the handles that may be inherited. */
+/* The child inherits the inheritable handles. */
 static inline bool start_again(const wchar_t *arguments, PROCESS_INFORMATION *info)
 {
 	STARTUPINFOW startup = {.cb = sizeof(startup)};
@@ -29,7 +29,7 @@ static inline void own_path(char *path, int size)
 		*path = '\0';
 }
 
-/* An event that is inherited, and reset by whoever waited for it. */
+/* Makes an inheritable auto-reset event. */
 static inline HANDLE shared_event(void)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
@@ -37,13 +37,13 @@ static inline HANDLE shared_event(void)
 	return CreateEventW(&inherit, FALSE, FALSE, NULL);
 }
 
-/* Of one that was inherited, as an argument says it in hexadecimal digits. */
+/* Parses an inherited handle from an argument in hexadecimal digits. */
 static inline HANDLE handle_of(const char *text)
 {
 	return (HANDLE)(ULONG_PTR)strtoull(text, NULL, 16);
 }
 
-/* One that was started to be there, until it is ended. */
+/* Waits to be terminated, if this process was started for that. */
 static inline bool is_to_wait(int argc, char **argv)
 {
 	if (argc != 2 || strcmp(argv[1], "wait") != 0)

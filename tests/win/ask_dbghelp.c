@@ -1,19 +1,19 @@
 /*
  * ask_dbghelp.exe [WORD=VALUE...] RVA...
  *
- * Asks DbgHelp alone, as names are asked for, about return addresses in a module (hexadecimal offsets
- * from its base), and prints a line "RVA function offset file line" for each frame, parted by tabs;
+ * Queries only DbgHelp, in the way of hsym, for return addresses in a module (hexadecimal offsets
+ * from its base). Prints a line "RVA function offset file line" for each frame, separated by tabs;
  * then "reason ...", if there is one. For tests/e2e_dbghelp.t.
  *
- *   image=FILE pdb=FILE   the files that were found
- *   guid=DIGITS age=N     of the PDB
- *   dump-pdb=NAME         the dump says that PDB, with the GUID and age said before it
- *   size=N                of the module (hexadecimal), when there is no image
- *   path=PATH             the symbol path
- *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
- *   damaged               files.is_pdb_damaged
- *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
- *   undname=NAME          prints what that means instead
+ *   image=FILE pdb=FILE    the files that were found
+ *   guid=DIGITS age=N      of the PDB
+ *   dump-pdb=NAME          the dump contains that PDB, with the GUID and age given before
+ *   size=N                 of the module (hexadecimal), if there is no image
+ *   path=PATH              the symbol path
+ *   raw, allow, mismatch   no_demangle, allow_mismatch, files.is_mismatch
+ *   damaged                files.is_pdb_damaged
+ *   cancel, cancel-load    the user cancels; only while the module is loaded
+ *   undname=NAME           prints the undecorated name instead
  */
 #include <stdio.h>
 #include <stdlib.h>

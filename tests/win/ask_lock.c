@@ -1,5 +1,7 @@
-/* ask_lock.exe PID: whether an hsnap has the lock of that process: "taken" or "free". For
- * tests/e2e_attach.t. */
+/*
+ * ask_lock.exe PID: prints "taken" if an hsnap has the lock of that process, otherwise "free". For
+ * tests/e2e_attach.t.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

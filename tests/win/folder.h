@@ -1,4 +1,4 @@
-/* A folder for a test of output, and the file in it that it is about. */
+/* A folder for a test of output, and the file under test. */
 #ifndef TESTS_WIN_FOLDER_H
 #define TESTS_WIN_FOLDER_H
 
@@ -21,7 +21,7 @@ static inline bool make_folder(void)
 	return CreateDirectoryA(folder, NULL);
 }
 
-/* How many files the folder holds, folders in it left out; -1: it cannot be listed. */
+/* Returns the number of files in the folder, without subfolders; -1: not listable. */
 static inline int file_count(void)
 {
 	WIN32_FIND_DATAA found;
@@ -40,7 +40,7 @@ static inline int file_count(void)
 	return number;
 }
 
-/* What the file says, read as hdiff does, which unpacks. */
+/* Compares the file's text, read like hdiff, which decompresses it. */
 static inline bool has(const char *text)
 {
 	struct source *source;

@@ -1,4 +1,4 @@
-/* TAP: what tests under Wine print. */
+/* TAP: the output of tests under Wine. */
 #ifndef TESTS_WIN_TAP_H
 #define TESTS_WIN_TAP_H
 
@@ -16,7 +16,7 @@ static inline bool ok(bool good, const char *what)
 	return good;
 }
 
-/* Says how many there were; the status of the program. */
+/* Prints the plan; returns the program's status. */
 static inline int ok_end(void)
 {
 	printf("1..%d\n", ok_count);

@@ -1,4 +1,4 @@
-/* Files that grow, by the calls that Windows has: several write one at once, more than it may hold. Speaks TAP. */
+/* Growing files on Windows: several processes append to one file beyond its limit. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define LIMIT_BYTES                                                                                \
 	((uint64_t)WRITERS * LINES * LINE_BYTES * 2 / 3) /* so that there are two files */
 
-static char aside[470]; /* where the full file goes */
+static char aside[470]; /* name of a full file */
 static long errors;
 
 static void write_lines(void *ctx, unsigned number)
@@ -35,7 +35,7 @@ static void write_lines(void *ctx, unsigned number)
 	}
 }
 
-/* Counts the lines of each writer in a file; false when one is torn or mixed. */
+/* Counts the lines of each writer in a file; returns false if a line is torn or mixed. */
 static bool count_lines(const char *name, unsigned counts[WRITERS])
 {
 	FILE *from = fopen(name, "rb");
@@ -83,7 +83,7 @@ static void test_torn_line(void)
 	ok(has("one\ntorn\ntwo\n"), "on a line of its own");
 }
 
-/* Whoever reads it is not in the way, and may move it. */
+/* A reader does not block writers, and may move the file. */
 static void test_reader(void)
 {
 	HANDLE reader = CreateFileA(path, GENERIC_READ,
@@ -99,7 +99,7 @@ static void test_reader(void)
 	CloseHandle(reader);
 }
 
-/* Skipped where the system has none: Wine 8.0 only says that it made one. */
+/* Skipped where links are unsupported: Wine 8.0 only pretends to make one. */
 static void test_link(void)
 {
 	char other[470];

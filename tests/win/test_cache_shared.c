@@ -1,5 +1,7 @@
-/* The cache of names on Windows: where it is, that it keeps names, and that several processes use it at
- * once. What is right is computed from key and address. Speaks TAP. */
+/*
+ * The cache of names on Windows: its place, stored names, and use by several processes at once. The
+ * expected names are computed from key and address. Prints TAP.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 enum { WRITERS = 4, ROUNDS = 12, EACH = 20, SMALL = 20000 };
 
-static wchar_t folder[MAX_PATH]; /* where the user's caches are, in this test */
+static wchar_t folder[MAX_PATH]; /* folder of the user's caches in this test */
 
 static const char *function_of(const char *key, uint32_t rva, char *text)
 {
@@ -48,7 +50,7 @@ static void put(size_t limit, const char *path, const char *key, uint32_t first)
 	arena_release(&arena);
 }
 
-/* How many are found; more than there can be when one is wrong. */
+/* Returns the number of names found, or an impossible number if one is wrong. */
 static size_t get_of(size_t limit, const char *path, const char *key, uint32_t first)
 {
 	struct name_cache *cache = name_cache_open(path, limit);
@@ -115,7 +117,7 @@ static void test_place(void)
 
 /* ---------------------------------------------------------------- several processes */
 
-/* Writes until it is kept: another one may have the lock for too long. */
+/* Writes until the names are kept: another process may hold the lock for too long. */
 static int write_rounds(const char *key)
 {
 	for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -128,7 +130,7 @@ static int write_rounds(const char *key)
 
 static const char *writer_key(unsigned writer, char *text)
 {
-	sprintf(text, "key%u", writer % 2); /* two and two about one module */
+	sprintf(text, "key%u", writer % 2); /* two writers per module */
 	return text;
 }
 
@@ -159,7 +161,7 @@ static void test_processes(void)
 	ok(is_right && get("key", 5) == EACH, "nobody's names are lost");
 }
 
-/* One has the file open while others write it anew. */
+/* One process has the file open while others replace it. */
 static void test_bound(void)
 {
 	wchar_t *wide = in_folder(L"small");

@@ -1,6 +1,4 @@
-/*
- * Output on a console: the system's calls are noted instead of made. Speaks TAP.
- */
+/* Console output: the system calls are replaced and recorded. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@ static BOOL WINAPI on_set_page(UINT page);
 static BOOL WINAPI on_get_mode(HANDLE handle, LPDWORD mode);
 static BOOL WINAPI on_write(
 	HANDLE handle, const void *units, DWORD count, LPDWORD put, void *reserved);
-/* What the linker takes in the place of the pointers to the system's. */
+/* The linker uses these pointers in place of the imports. */
 BOOL(WINAPI *imported_set_page)(UINT) __asm__("__imp_SetConsoleOutputCP") = on_set_page;
 BOOL(WINAPI *imported_mode)(HANDLE, LPDWORD) __asm__("__imp_GetConsoleMode") = on_get_mode;
 BOOL(WINAPI *imported_write)
@@ -23,7 +21,7 @@ BOOL(WINAPI *imported_write)
 static unsigned page_changes;
 static wchar_t shown[100000];
 static size_t shown_count, write_count;
-static DWORD at_once = 7; /* units that a call takes */
+static DWORD at_once = 7; /* units written per call */
 
 static BOOL WINAPI on_set_page(UINT page)
 {
@@ -35,7 +33,7 @@ static BOOL WINAPI on_set_page(UINT page)
 static BOOL WINAPI on_get_mode(HANDLE handle, LPDWORD mode)
 {
 	*mode = 3;
-	return handle != GetStdHandle(STD_OUTPUT_HANDLE); /* which has the TAP */
+	return handle != GetStdHandle(STD_OUTPUT_HANDLE); /* it receives the TAP */
 }
 
 static BOOL WINAPI on_write(
@@ -50,7 +48,7 @@ static BOOL WINAPI on_write(
 	return TRUE;
 }
 
-/* Writes text in pieces of that many bytes; it must be shown once, as it is. */
+/* Writes text in pieces of that size; it must be shown once and unchanged. */
 static bool is_shown(const char *text, size_t piece)
 {
 	struct os_file file = {.handle = 4};
@@ -87,7 +85,7 @@ static bool is_long_text_shown(void)
 	return is_shown(text, strlen(text)) && is_shown(text, 8191) && is_shown(text, 4097);
 }
 
-/* Prints a message, which must be written at once. */
+/* Prints a message, which must be written by one call. */
 static bool is_message_shown(const char *text)
 {
 	wchar_t *wide = wide_from_utf8(text);

@@ -1,7 +1,7 @@
 /*
- * How a console tells this process to end: what the system would call is called here, its end is noted
- * instead of done, and the clock stands. (Wine sends none of these but Ctrl-C, which another test does.)
- * Speaks TAP.
+ * Requests of a console to end this process: the test calls the handler in place of the system,
+ * records the termination instead of performing it, and stops the clock. (Wine sends only Ctrl-C,
+ * which another test covers.) Prints TAP.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +14,14 @@ static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added);
 static BOOL WINAPI on_terminate(HANDLE process, UINT status);
 static BOOL WINAPI on_clock(LARGE_INTEGER *ticks);
 static BOOL WINAPI on_rate(LARGE_INTEGER *each_s);
-/* What the linker takes in the place of the pointers to the system's. */
+/* The linker uses these pointers in place of the imports. */
 BOOL(WINAPI *imported_set)(PHANDLER_ROUTINE, BOOL) __asm__("__imp_SetConsoleCtrlHandler") = on_set;
 BOOL(WINAPI *imported_end)(HANDLE, UINT) __asm__("__imp_TerminateProcess") = on_terminate;
 BOOL(WINAPI *imported_clock)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceCounter") = on_clock;
 BOOL(WINAPI *imported_rate)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceFrequency") = on_rate;
 
 static PHANDLER_ROUTINE control;
-static char calls[100]; /* in their order */
+static char calls[100]; /* in order */
 
 static void note(const char *call)
 {

@@ -1,5 +1,7 @@
-/* The finder on Windows: drives and long paths, letters beyond ASCII, and what is never opened. The
- * image that is looked for is a copy of this test. Speaks TAP. */
+/*
+ * The finder on Windows: drives, long paths, letters beyond ASCII, and paths that are never opened.
+ * The wanted image is a copy of this test. Prints TAP.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +16,15 @@
 
 #define MADE_MAX 100
 
-static wchar_t base[MAX_PATH]; /* a folder of our own */
+static wchar_t base[MAX_PATH]; /* this test's folder */
 static char *base_text;
-static wchar_t *made[MADE_MAX]; /* what is to be removed, folders before what is in them */
+static wchar_t *made[MADE_MAX]; /* paths to remove, folders before their contents */
 static size_t made_count;
 static struct symbol_options options;
 static struct module module;
 static struct module_files files;
 
-/* The full path of name, in the form without a limit. */
+/* Returns the full path of name, in the form without a length limit. */
 static wchar_t *in_base(const wchar_t *name)
 {
 	size_t units = wcslen(base) + wcslen(name) + 8;
@@ -61,7 +63,10 @@ static void remove_all(void)
 	}
 }
 
-/* UTF-8 text of base\name, one at a time. */
+/*
+ * Returns base
+ * ame in UTF-8, valid until the next call.
+ */
 static const char *text_of(const char *name)
 {
 	static char text[2000];
@@ -75,7 +80,7 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-/* The module is this program. */
+/* Sets the module to this program. */
 static bool know_self(void)
 {
 	wchar_t self[MAX_PATH];
@@ -100,7 +105,7 @@ static bool know_self(void)
 	return !rc;
 }
 
-/* Whether the module is found when the dump gives it this path. */
+/* Returns true if the module is found at this path in the dump. */
 static bool finds(const char *path)
 {
 	struct finder *finder = finder_new(&options, NULL);
@@ -134,7 +139,7 @@ static void check_paths(void)
 	module.timestamp--;
 }
 
-/* Longer than what Windows takes without being asked to. */
+/* Longer than Windows' usual limit. */
 static void check_long_path(void)
 {
 	wchar_t name[400] = L"";
@@ -197,7 +202,10 @@ static void check_maps(void)
 	options.map_count = 0;
 }
 
-/* A name means what the system takes it for; what a stranger's path must not lead to, be it there or not. */
+/*
+ * Names are interpreted like the system does; a stranger's path never leads to these places,
+ * whether they exist or not.
+ */
 static void check_local_paths(void)
 {
 	static const char *const paths[] = {"\\\\localhost\\c$\\windows\\system32\\ntdll.dll",
@@ -209,7 +217,7 @@ static void check_local_paths(void)
 		"C:\\windows\\system32\\NUL", "C:\\windows\\com1", "C:\\windows\\system32\\con.dll",
 		"C:\\Lpt9.x\\a", "C:\\aux .txt", "C:\\CONIN$", "C:\\com\xc2\xb9",
 		"C:\\windows\\system32\\ntdll.dll:x", "C:\\windows\\system32\\ntdll.dl?", "",
-		/* which are there, under Wine */
+		/* these exist under Wine */
 		"Z:\\proc\\self\\exe", "Z:/Proc/self/exe", "Z:\\etc\\..\\proc\\.\\self\\exe",
 		"Z:\\sys\\kernel\\mm", "Z:\\dev"};
 	struct local_paths *local = local_paths_new();

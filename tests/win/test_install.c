@@ -1,6 +1,7 @@
-/* Switching the tracer on and off in another process: a thread that stands inside the bytes that
- * change goes on where they are now, and what is not as it should be is refused with nothing changed.
- * Speaks TAP. */
+/*
+ * Switching the tracer on and off in another process: a thread inside the changed bytes continues
+ * at their new place, and an unexpected state is refused without changes. Prints TAP.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +13,14 @@
 
 /* ---------------------------------------------------------------- the target */
 
-/* What it tells this process, by a section of that name both have a view of. */
+/* Shared data, in a named section that both processes map. */
 struct shared {
-	void *thread_stack; /* room that the thread is given */
-	ULONG_PTR result; /* what the function returned to after() */
+	void *thread_stack; /* stack for the moved thread */
+	ULONG_PTR result; /* result when the function returned to after() */
 	LONG is_ready;
 	LONG allocates,
-		has_allocated; /* a second thread is to ask a heap for a block; it has got one */
+		/* requests an allocation by a second thread; set when it succeeded */
+		has_allocated;
 	LONG is_unlocked; /* that heap, which is locked before */
 	DWORD allocator; /* that thread */
 };
@@ -33,7 +35,7 @@ static struct shared *open_shared(const char *name)
 	return MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, sizeof(struct shared));
 }
 
-/* Where the function that the thread was put into returns to, as if it had been called from here. */
+/* Return address of the function into which the thread was moved. */
 __attribute__((noreturn, used)) static void after(ULONG_PTR result)
 {
 	shared->result = result;
@@ -57,14 +59,14 @@ static bool is_set(volatile LONG *word)
 	return InterlockedCompareExchange(word, 0, 0) != 0;
 }
 
-/* Stands inside RtlAllocateHeap, called from its hook, until the heap is unlocked. */
+/* Blocks inside RtlAllocateHeap, called from its hook, until the heap is unlocked. */
 static DWORD WINAPI allocate(void *heap)
 {
 	void *block;
 
 	while (!is_set(&shared->allocates))
 		Sleep(1);
-	/* So that there is something in the tables. */
+	/* So that the tables are not empty. */
 	HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 100));
 	block = HeapAlloc(heap, 0, 100);
 	InterlockedExchange(&shared->has_allocated, 1);
@@ -72,7 +74,7 @@ static DWORD WINAPI allocate(void *heap)
 	return block ? 55 : 56;
 }
 
-/* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
+/* The target loads the tracer and has a thread that spins until it is moved. */
 static int be_target(HANDLE ready, HANDLE end, const char *name)
 {
 	HANDLE heap = HeapCreate(0, 0, 0);
@@ -111,7 +113,7 @@ static bool start(void)
 	return shared && child_start(more);
 }
 
-/* What the process says of its tracer; NULL if it cannot be read. */
+/* Reads the target's tracer; returns NULL if it is unreadable. */
 static struct tracee *tracee_of(void)
 {
 	struct tracee *tracee = NULL;
@@ -122,7 +124,7 @@ static struct tracee *tracee_of(void)
 		       tracee;
 }
 
-/* Bytes of ntdll's functions that are not as in this process. */
+/* Returns true if the target's ntdll functions have their original bytes. */
 static bool is_clean(void)
 {
 	static const char *const names[] = {"RtlAllocateHeap", "RtlReAllocateHeap", "RtlFreeHeap",
@@ -142,8 +144,10 @@ static bool is_clean(void)
 	return true;
 }
 
-/* Puts a suspended thread behind RtlReAllocateHeap's first instruction, push r15, as called with a
- * block and a size that cannot be had: it returns 0 to return_here. */
+/*
+ * Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15,
+ * with a block and an impossible size: the function returns 0 to return_here.
+ */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
@@ -171,7 +175,7 @@ static uint64_t ip_of(HANDLE thread)
 	return GetThreadContext(thread, &context) ? context.Rip : 0;
 }
 
-/* What the process has of its address space. */
+/* Returns the used bytes of the target's address space. */
 static uint64_t space_bytes(void)
 {
 	MEMORY_BASIC_INFORMATION info;
@@ -183,7 +187,10 @@ static uint64_t space_bytes(void)
 	return bytes;
 }
 
-/* Whether this ntdll's function begins with pushes, in the middle of which a thread can stand; *inside: there. */
+/*
+ * Returns true if this ntdll's function begins with pushes, between which a thread can be; *inside:
+ * that address.
+ */
 static bool has_inside(uint64_t *inside)
 {
 	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
@@ -194,7 +201,7 @@ static bool has_inside(uint64_t *inside)
 	return !memcmp(function, pushes, sizeof(pushes));
 }
 
-/* One such thread, from before the tracer is switched on until it has come out of the function. */
+/* Such a thread, from before the tracer is switched on until it has left the function. */
 static void thread_inside(void)
 {
 	uint64_t inside, stands;
@@ -247,8 +254,8 @@ static bool poke(uint64_t addr, const void *bytes, size_t len)
 #define FIELD(name) (child.area_addr + offsetof(struct tracer_area, name))
 
 /*
- * SetThreadContext() as the code under test finds it: the import is defined here. It fails so many times, as Windows may
- * refuse a place that a thread's shadow stack does not know.
+ * Replaces the code's import of SetThreadContext(). It fails refusals_left times, as Windows may
+ * refuse an address that is not on a thread's shadow stack.
  */
 typedef BOOL(WINAPI *set_context_fn)(HANDLE thread, const CONTEXT *context);
 static unsigned refusals_left, refusals;
@@ -304,7 +311,7 @@ static void thread_that_cannot_be_moved(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* A word above a thread's stack pointer, left from an earlier call or not: nobody can tell. */
+/* A word above a thread's stack pointer: it may or may not be left over from an earlier call. */
 static void a_word_that_may_be_old(void)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -330,7 +337,7 @@ static void a_word_that_may_be_old(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Whether the thread has called a function through a hook and has not come back. */
+/* Returns true if the thread has called a function through a hook and has not returned. */
 static bool is_in_hook(HANDLE thread, uint64_t hook)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
@@ -347,8 +354,10 @@ static bool is_in_hook(HANDLE thread, uint64_t hook)
 	return is_there;
 }
 
-/* A thread waits in a function that a hook has called, while the tracer is removed and its tables go;
- * with is_on_again it is switched on anew before the thread comes back. */
+/*
+ * A thread waits in a function called by a hook, while the tracer is removed and its tables are
+ * freed; with is_on_again it is switched on again before the thread returns.
+ */
 static void thread_that_comes_back(bool is_on_again)
 {
 	struct tracee *tracee = NULL;
@@ -384,7 +393,7 @@ static void thread_that_comes_back(bool is_on_again)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Areas that are not one of this version's, or that lie. */
+/* Areas of other versions, or with false contents. */
 static void refused_areas(void)
 {
 	uint32_t version = 1, right = TRACER_VERSION, state = 77, loaded = TRACER_LOADED;
@@ -415,7 +424,7 @@ static void refused_areas(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* Another tool has put its own jump on top of ours, and takes it away again. */
+/* Another tool has put its own jump over ours, and removes it. */
 static void foreign_jump(void)
 {
 	uint64_t function =
@@ -441,7 +450,7 @@ static void foreign_jump(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* hsnap was ended when some jumps were there and others not. */
+/* hsnap was terminated when only some jumps were in place. */
 static void half_installed(void)
 {
 	struct tracee *tracee = NULL;

@@ -1,5 +1,7 @@
-/* llvm-symbolizer on Windows, with a stand-in for it: what it is asked and where it is found, and that
- * nothing of it stays. Speaks TAP. */
+/*
+ * llvm-symbolizer on Windows, with a stand-in program: its input, its place, and no leftovers.
+ * Prints TAP.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #define WAIT_MS 20000
 #define MANY 5000
 
-static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40]; /* a folder of our own; the program in it */
+static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40]; /* this test's folder; the program in it */
 
 /* ---------------------------------------------------------------- files */
 
@@ -25,7 +27,7 @@ static void path_in(wchar_t *path, const wchar_t *name)
 	_snwprintf(path, MAX_PATH + 40, L"%ls\\%ls", work, name);
 }
 
-/* The path of a new file in the folder; to be freed. */
+/* Writes a file in the folder; returns its path, which the caller frees. */
 static char *write_new(const wchar_t *name, const char *text)
 {
 	wchar_t path[MAX_PATH + 40];
@@ -40,7 +42,7 @@ static char *write_new(const wchar_t *name, const char *text)
 	return wide_to_utf8(path);
 }
 
-/* How many there are that pattern fits, in the folder. */
+/* Counts the files in the folder that match the pattern. */
 static unsigned count_files(const wchar_t *pattern)
 {
 	wchar_t path[MAX_PATH + 40];
@@ -67,8 +69,10 @@ static void delete (const wchar_t *name)
 	DeleteFileW(path);
 }
 
-/* A folder with blanks and letters that no code page has all of, which is also where temporary files
- * go, and the stand-in there. */
+/*
+ * Makes a folder with blanks and letters outside any one code page, which is also the temporary
+ * folder, and copies the stand-in there.
+ */
 static bool set_up(void)
 {
 	wchar_t from[MAX_PATH + 40], temp[MAX_PATH], *name;
@@ -93,11 +97,11 @@ static void tear_down(void)
 {
 	SetCurrentDirectoryW(L"C:\\");
 	for (int i = 0; i < 100 && !DeleteFileW(stand_in); i++)
-		Sleep(50); /* until the last of them is gone */
+		Sleep(50); /* until all processes have exited */
 	RemoveDirectoryW(work);
 }
 
-/* ---------------------------------------------------------------- asking */
+/* ---------------------------------------------------------------- requests */
 
 struct scene {
 	struct symbol_options options;
@@ -108,10 +112,10 @@ struct scene {
 	size_t count;
 	struct arena arena;
 	bool is_trouble;
-	unsigned staged; /* files and folders while the backend was there */
+	unsigned staged; /* files and folders while the backend existed */
 };
 
-/* Asks about the addresses 1, 2, ...; close_scene() afterwards. */
+/* Requests the addresses 1, 2, ...; call close_scene() afterwards. */
 static int ask(struct scene *scene, char *image, char *pdb)
 {
 	void *backend = llvm_backend.make(&scene->options, NULL);
@@ -144,7 +148,7 @@ static void close_scene(struct scene *scene)
 	arena_release(&scene->arena);
 }
 
-/* How many of the lookups have the right line and this function. */
+/* Counts the lookups with the right line and this function. */
 static size_t count_named(const struct scene *scene, const char *function)
 {
 	size_t named = 0;
@@ -184,7 +188,7 @@ static void test_pdb(char *image)
 	free(pdb);
 }
 
-/* ---------------------------------------------------------------- a bad one */
+/* ---------------------------------------------------------------- misbehaviour */
 
 static bool stop_soon(void *ctx)
 {
@@ -197,8 +201,10 @@ static void test_misbehaviour(char *image)
 	struct scene scene = {.count = 3, .options.patience_ms = 3000};
 	unsigned asked = 0;
 
-	/* The second address is asked of one that does not look for inlined functions: of an image it has no
-	 * line. */
+	/*
+	 * The second address is requested without inlined functions, and so has no line from an
+	 * image.
+	 */
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		SetEnvironmentVariableW(L"STAND_IN_MODE", modes[i]);
 		ok(!ask(&scene, image, NULL) && scene.is_trouble &&
@@ -216,7 +222,7 @@ static void test_misbehaviour(char *image)
 	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
 }
 
-/* The number in a file that appears, and is deleted. */
+/* Waits for a file, and returns the number in it; deletes the file. */
 static DWORD wait_for_number(const wchar_t *name)
 {
 	wchar_t path[MAX_PATH + 40];
@@ -266,7 +272,7 @@ static void test_it_does_not_outlive_us(char *image)
 	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
 }
 
-/* A pipe's end that may be inherited: when only we have it, closing it ends the pipe. */
+/* The inheritable end of a pipe: if no other process has it, closing it ends the pipe. */
 static void test_it_inherits_nothing_else(void)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
@@ -287,7 +293,7 @@ static void test_it_inherits_nothing_else(void)
 	free(program);
 }
 
-/* ---------------------------------------------------------------- where it is found */
+/* ---------------------------------------------------------------- place of the program */
 
 static size_t list_with(const wchar_t *path)
 {

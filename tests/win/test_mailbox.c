@@ -1,4 +1,7 @@
-/* What is shared by name can be anybody's: marks are read as a stranger's, and a name that is taken is said. Speaks TAP. */
+/*
+ * Objects shared by name can be anyone's: marks are read as untrusted, and a name in use is
+ * reported. Prints TAP.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +11,7 @@
 #include "snapshot/record/session.h"
 #include "tests/win/tap.h"
 
-#define PID 4242u /* of nobody here */
+#define PID 4242u /* of no process here */
 #define NAME L"Global\\hsnap-recording-4242-"
 
 static bool is_refused(int rc, enum err_code code, const struct err *err)
@@ -38,7 +41,7 @@ static void test_stranger_was_first(void)
 	CloseHandle(taken);
 }
 
-/* One that lets nobody in: another user's recorder. */
+/* An object that denies all access: another user's recorder. */
 static void test_another_user_records(void)
 {
 	SECURITY_ATTRIBUTES closed = {.nLength = sizeof(closed)};
@@ -60,7 +63,7 @@ static void test_another_user_records(void)
 		"then nobody records it");
 }
 
-/* Every byte of the shared memory is set: to no end of a label, and a mark is there. */
+/* Every byte of the shared memory is set, so a mark exists and its label has no end. */
 static void test_label_without_an_end(void)
 {
 	char label[MAILBOX_LABEL_BYTES];

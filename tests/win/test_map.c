@@ -1,5 +1,7 @@
-/* A part of a mapped file that cannot be had ends the process with a line and status 2, and what is
- * elsewhere does not. The system's word for it is raised by hand. Speaks TAP. */
+/*
+ * An unreadable part of a mapped file ends the process with a line and status 2; exceptions
+ * elsewhere do not. The test raises the system's exception. Prints TAP.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -18,7 +20,7 @@ static void on_lost(void)
 	WriteFile(GetStdHandle(STD_ERROR_HANDLE), "handled: ", 9, &put, NULL);
 }
 
-/* The child: maps its own image, and reads what is not there. */
+/* The child maps its own image, and reports a failed read. */
 static int lose(const char *self, const char *how)
 {
 	const bool is_inside = !strcmp(how, "inside");
@@ -38,7 +40,7 @@ static int lose(const char *self, const char *how)
 	return 79;
 }
 
-/* Runs a child and takes what it wrote: its exit status. */
+/* Runs a child and captures its output; returns its exit status. */
 static DWORD run_child(const char *how, char *text, DWORD size)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};

@@ -1,7 +1,7 @@
 /*
- * Other processes: what hsnap suspends goes on when hsnap is ended by force, what it starts suspended ends
- * with it until it is let go, and processes are found by their own numbers alone; the right to debug is
- * enabled if this process has it, and else nothing changes. Speaks TAP.
+ * Other processes. A suspended process continues if hsnap is terminated. A process that hsnap
+ * starts suspended ends with it until it is released. Processes are found by their exact numbers.
+ * The right to debug is enabled if this process has it; otherwise nothing changes. Prints TAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 
 #define WAIT_MS 20000
 
-/* ---------------------------------------------------------------- what is suspended */
+/* ---------------------------------------------------------------- suspended processes */
 
-/* The process that is held: goes on to its end when it may. */
+/* The held process: ends when it is allowed to continue. */
 static int be_held(HANDLE ready, HANDLE go)
 {
 	SetEvent(ready);
@@ -37,7 +37,7 @@ static bool enter_job(DWORD limits)
 	       AssignProcessToJobObject(job, GetCurrentProcess());
 }
 
-/* In hsnap's place: suspends the process, and is ended. */
+/* In hsnap's place: suspends the process, and is terminated. */
 static int hold_and_die(HANDLE process, DWORD limits)
 {
 	struct resume_guard *guard;
@@ -54,7 +54,9 @@ static int hold_and_die(HANDLE process, DWORD limits)
 	return 0;
 }
 
-/* Whether a process goes on after its holder was ended in a job with such limits. */
+/*
+ * Returns true if a process continues after its holder was terminated in a job with these limits.
+ */
 static bool goes_on(DWORD limits)
 {
 	HANDLE ready = shared_event(), go = shared_event(), process = NULL;
@@ -81,10 +83,12 @@ static bool goes_on(DWORD limits)
 	return ended;
 }
 
-/* ---------------------------------------------------------------- what is started suspended */
+/* ---------------------------------------------------------------- processes started suspended */
 
-/* The process in the middle: starts one, says which, and is ended. Tied afterwards: as on systems before
- * Windows 10. */
+/*
+ * The process in the middle: starts a process, reports it, and is terminated. is_after: it is tied
+ * to the process later, as on systems before Windows 10.
+ */
 static int start_and_die(bool is_after, bool lets_go)
 {
 	wchar_t image[MAX_PATH], command[] = L"test wait";
@@ -105,7 +109,7 @@ static int start_and_die(bool is_after, bool lets_go)
 	return 0;
 }
 
-/* Whether the process that one in the middle started before it was ended is still there. */
+/* Checks whether a process outlives the terminated process that started it. */
 static void check_orphan(const wchar_t *how, bool survives, const char *what)
 {
 	PROCESS_INFORMATION middle;
@@ -124,14 +128,14 @@ static void check_orphan(const wchar_t *how, bool survives, const char *what)
 	CloseHandle(process);
 }
 
-/* ---------------------------------------------------------------- rights and numbers */
+/* ---------------------------------------------------------------- rights and process ids */
 
 struct privileges {
 	DWORD count, enabled;
 	bool has_debug, debugs;
 };
 
-/* What the token says, and of the right to debug whether it is there and enabled. */
+/* Reads the token's privileges; has_debug and debugs: the right to debug exists and is enabled. */
 static struct privileges look(void)
 {
 	struct privileges seen = {0};

@@ -1,8 +1,7 @@
 /*
- * Output by the calls that Windows has: a new file takes nobody's place, and what is there is replaced, also
- * while other programs, as those that look for viruses or fill an index, open what they see. The
- * calls by which a file is put in its place are made here first, and say what somebody else does at that
- * moment. Speaks TAP.
+ * Output on Windows: a new file never replaces another one, and an existing file is replaced even
+ * while other programs, such as virus scanners or indexers, open it. The calls that rename a file
+ * are replaced, and simulate another program at that moment. Prints TAP.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +12,9 @@
 #include "tests/win/folder.h"
 #include "tests/win/tap.h"
 
-static char temp[500]; /* the file until it is whole */
+static char temp[500]; /* the temporary file before it is renamed */
 
-/* What the library calls goes through these pointers, which the linker takes in the place of those to
- * the system. */
+/* The linker uses these pointers in place of the library's imports. */
 static BOOL WINAPI on_flush(HANDLE handle);
 static BOOL WINAPI on_close(HANDLE handle);
 static void WINAPI on_sleep(DWORD ms);
@@ -25,13 +23,14 @@ BOOL(WINAPI *imported_close)(HANDLE) __asm__("__imp_CloseHandle") = on_close;
 void(WINAPI *imported_sleep)(DWORD) __asm__("__imp_Sleep") = on_sleep;
 
 static struct {
-	DWORD flush_fails; /* with this error */
-	bool opens_at_flush, opens_at_close; /* somebody does so, as one that lets nobody rename */
+	DWORD flush_fails; /* error of a failing flush */
+	/* another program opens the file and denies renaming */
+	bool opens_at_flush, opens_at_close;
 	bool closes_at_sleep;
 	bool is_closing;
 	unsigned flushes, sleeps;
-	HANDLE opened; /* somebody's */
-	bool was_there; /* the file, by its name, when its bytes went to the disk */
+	HANDLE opened; /* by the other program */
+	bool was_there; /* the file had its name when its bytes were flushed */
 } scene;
 
 static void *system_call(const char *name)
@@ -90,7 +89,7 @@ static void WINAPI on_sleep(DWORD ms)
 		let_go();
 }
 
-/* Writes the file while all that happens; what became of it. */
+/* Writes the file during these events; returns the result. */
 static int write_file(const char *text, unsigned flags, struct err *err)
 {
 	struct out out;
@@ -148,7 +147,7 @@ static void check_reader(void)
 	DeleteFileA(path);
 }
 
-/* A folder is no reader: nothing is waited for. */
+/* A folder is not a reader: no wait. */
 static void check_folder(void)
 {
 	struct err err = {0};
@@ -161,7 +160,9 @@ static void check_folder(void)
 	RemoveDirectoryA(path);
 }
 
-/* A temporary file of this process's number, of one that had it before and whose file somebody has open. */
+/*
+ * A temporary file left by an earlier process with this process's number, and still open elsewhere.
+ */
 static void check_leftover(unsigned flags)
 {
 	struct err err = {0};
@@ -205,7 +206,7 @@ static bool spew(const char *text)
 	return file && fputs(text, file) >= 0 && !fclose(file);
 }
 
-/* A name that is taken while the file is written. */
+/* A name that is taken during the write. */
 static void check_new(unsigned flags)
 {
 	struct err err = {0};

@@ -1,5 +1,7 @@
-/* A process is known by its number and its start; its private bytes are those it uses; and whoever waits
- * for it is woken by its end. Speaks TAP. */
+/*
+ * References to processes: identity by number and start, private bytes, and waiting for the end.
+ * Prints TAP.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +22,11 @@
 
 struct child {
 	PROCESS_INFORMATION info;
-	HANDLE go, done; /* events: it takes its next step when go is set, and sets done then */
+	/* events: the child takes its next step when go is set, and then sets done */
+	HANDLE go, done;
 };
 
-/* It says that it runs, uses more memory, says so, and ends, each when it may. */
+/* The child runs, uses more memory, and ends, one step at a time. */
 static int be_child(HANDLE go, HANDLE done)
 {
 	unsigned char *bytes;
@@ -55,7 +58,7 @@ static bool step(struct child *child)
 	return !WaitForSingleObject(child->done, WAIT_MS);
 }
 
-/* If it was opened. */
+/* Closes the target if it was opened. */
 static void let_go(struct target *target)
 {
 	if (target->ops)
@@ -89,7 +92,9 @@ static void test_identity(const struct child *child, struct process_ref *ref)
 		"nobody keeps itself");
 }
 
-/* How many processes there are of that name or, without one, of that number: all must be this one. */
+/*
+ * Counts the processes of that name or, without a name, of that number: all must be this process.
+ */
 static size_t found_of(const struct process_ref *ref, const char *name, uint32_t pid)
 {
 	struct process_seen *seen = NULL;
@@ -125,7 +130,7 @@ static void test_growth(struct child *child, const struct process_ref *ref)
 	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
 }
 
-/* The wait is far longer than a piece of one: only the event ends the loop before the last try. */
+/* The wait is far longer than one slice: only the event ends the loop before the last try. */
 static void test_end(struct child *child, struct process_ref *ref)
 {
 	int64_t from = os_clock_ms();
@@ -162,7 +167,10 @@ static DWORD WINAPI start_brief_children(void *unused)
 	return 0;
 }
 
-/* Looks at all processes while children start and end: each has a start time of the last year, or none. */
+/*
+ * Lists all processes while children start and end: each has a start time within the last year, or
+ * none.
+ */
 static void test_starting(void)
 {
 	int64_t until, from = os_time_ms() - YEAR_MS;

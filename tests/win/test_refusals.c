@@ -1,5 +1,7 @@
-/* A refusal for want of rights is one line that names what was asked for and the way out. The codes are the
- * numbers of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7. */
+/*
+ * Messages for missing rights: one line with the request and the remedy. The codes are the numbers
+ * of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +50,7 @@ static void test_scheduler(void)
 	}
 }
 
-/* Success that is none: the task is registered, and will not run as it should. */
+/* Partial success: the task is registered, but will not run as intended. */
 static void test_warnings(void)
 {
 	static const struct {

@@ -1,5 +1,7 @@
-/* What region_query() tells of memory that this program has laid out itself, and what is seen of it
- * where another process stands for its clone. Speaks TAP. */
+/*
+ * region_query() of memory laid out by this program, and the result when another process serves as
+ * its clone. Prints TAP.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -11,7 +13,7 @@
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)
 #define SHARED ((size_t)0x30000)
-/* Where nothing lies by itself: Wine reserves much of the rest, and reads that as zeros. */
+/* Unused addresses: Wine reserves much of the rest, and reads it as zeros. */
 #define FAR_SHARED ((ULONG_PTR)0x100000000000)
 #define FAR_PRIVATE ((ULONG_PTR)0x100001000000)
 
@@ -59,7 +61,7 @@ static void check_small(uint64_t base)
 		"of a large one what lies from an aligned address on");
 }
 
-/* All that is committed, from one region's end to the next one: in order, each once, and with an end. */
+/* All committed regions from end to end: in order, each once, and finite. */
 static void check_all(void)
 {
 	struct target_region region = {0};
@@ -83,7 +85,10 @@ static void check_all(void)
 		"nothing in the system's half");
 }
 
-/* Whether the other process has nothing where we have memory: only then do the checks say something. */
+/*
+ * Returns true if the other process has no memory at this process's address; otherwise the checks
+ * prove nothing.
+ */
 static bool is_ours_alone(HANDLE other, uint64_t addr)
 {
 	struct target_region region;

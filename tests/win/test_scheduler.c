@@ -1,6 +1,8 @@
-/* Which tasks are ours, and with what words; who may change what a task runs and where it writes. The lists of rights
- * are in the form of "Security Descriptor String Format", Microsoft Learn: FA is all rights of files, 0x1200a9 reading and running,
- * 0x1301bf what Explorer calls Modify. Speaks TAP. */
+/*
+ * Recognition and words of hsnap's tasks, and the rights to a task's program and folder. The lists
+ * of rights are in the form of "Security Descriptor String Format", Microsoft Learn: FA is all
+ * rights of files, 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +56,7 @@ static void test_lists(void)
 	ok(rights_are_everybodys(NULL), "no list gives everybody all rights");
 }
 
-/* Under Wine the list is what remains of it in a mode of Unix. */
+/* Under Wine the list is reduced to a Unix mode. */
 static void test_folders(const char *base, const char *program)
 {
 	char above[400], folder[440];
@@ -75,7 +77,10 @@ static void test_folders(const char *base, const char *program)
 #define NAME "my \xc3\xbc & app.exe"
 #define DUMPS "C:\\d {more} & \xc3\xbc\\"
 
-/* The arguments of a task with much to quote, by the way that all take; the words are what Windows makes of them. */
+/*
+ * The arguments of a task with much quoting, as every task passes them; Windows splits them into
+ * words.
+ */
 static void test_words(const char *program)
 {
 	static const char *const expected[] = {"hsnap", "-pn", NAME, "-f",
@@ -113,7 +118,7 @@ static void test_words(const char *program)
 	"-pn app.exe -f \"C:\\d\\{name}-{pid}-{time}.txt\" --by-stack --keep 1 --all --log "       \
 	"\"C:\\d\\app.exe.log\""
 
-/* Another user's task: an administrator who runs it would run what that user wants. */
+/* Another user's task: an administrator who runs it would run that user's program. */
 static void test_planted(const char *base, const char *program)
 {
 	const struct {

@@ -1,6 +1,8 @@
-/* A recording's rings in another process: what its threads do comes out of them, as often as they say that
- * they did it; it goes on when who reads them ends, and nothing of them is left when the tracer is removed.
- * Speaks TAP. */
+/*
+ * A recording's rings in another process: they contain all calls that its threads report; the
+ * process continues when the reader ends, and no part of the rings stays after the tracer is
+ * removed. Prints TAP.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #define THREADS 4u
 #define ROUNDS 5000u
 #define KEPT 7u
-#define BYTES 7770u /* sizes that nobody else asks for */
+#define BYTES 7770u /* sizes used only here */
 #define BYTES_LARGER (BYTES + 1)
 #define BYTES_KEPT (BYTES + 2)
 #define BYTES_IN_HEAP (BYTES + 3)
@@ -23,7 +25,7 @@
 #define BYTES_OLD_LARGER 300000u
 #define BYTES_VIRTUAL ((uint64_t)0x54000)
 
-/* Two blocks that are older than the tracer. */
+/* Two blocks older than the tracer. */
 static void *old_blocks[2];
 
 static DWORD WINAPI work(void *unused)
@@ -73,7 +75,7 @@ static int be_target(HANDLE ready, HANDLE end, HANDLE to_work, HANDLE worked)
 
 /* ---------------------------------------------------------------- this process */
 
-static HANDLE go, done; /* events: it is to work; it has worked */
+static HANDLE go, done; /* events: start work; work done */
 
 static bool start(void)
 {
@@ -85,15 +87,15 @@ static bool start(void)
 	return child_start(more);
 }
 
-/* What came out of the rings. */
+/* Events read from the rings. */
 static struct seen {
 	uint32_t tails[RING_COUNT_MAX], threads[RING_COUNT_MAX], next[RING_STREAMS];
 	uint64_t allocs[4], frees[4]; /* of BYTES + i */
-	uint64_t heaps_gone; /* of one stream each heap has one */
-	uint64_t committed, taken; /* of BYTES_VIRTUAL, and where they were */
+	uint64_t heaps_gone; /* counted in one of the streams, because each heap has one */
+	uint64_t committed, taken; /* of BYTES_VIRTUAL, and their places */
 	uint64_t virtual_addrs[THREADS];
-	uint64_t old_blocks[2]; /* where they are; 0: no more */
-	uint32_t tids[THREADS], tid_count; /* who allocated BYTES */
+	uint64_t old_blocks[2]; /* their addresses; 0: freed */
+	uint32_t tids[THREADS], tid_count; /* threads that allocated BYTES */
 	bool is_wrong;
 } seen;
 
@@ -114,7 +116,7 @@ static void see(const struct ring_event *event, uint32_t tid)
 	uint64_t bytes = tracer_block_bytes(&event->block) - BYTES;
 
 	for (unsigned i = 0; i < 2; i++) {
-		/* The second one may be larger at the same place. */
+		/* The second block may be larger at its old address. */
 		if (ring_event_addr(event) == seen.old_blocks[i] &&
 			(event->type == RING_FREE_OLD ||
 				(i && event->type == RING_ALLOC &&
@@ -183,13 +185,13 @@ static bool read_once(const struct ring_section *rings)
 	return any;
 }
 
-/* Lets the target work, and reads what it does until it is done. */
+/* Starts the target's work, and reads the rings until it is done. */
 static bool record(const struct ring_section *rings)
 {
 	DWORD waited;
 
 	memset(&seen, 0, sizeof(seen));
-	/* The same program is at the same place. */
+	/* Equal programs have equal addresses. */
 	if (target_read(&child.target, (ULONG_PTR)old_blocks, seen.old_blocks,
 		    sizeof(seen.old_blocks)) ||
 		!seen.old_blocks[0] || !seen.old_blocks[1])
@@ -259,7 +261,7 @@ static void recorded(void)
 	ring_section_release(&rings);
 }
 
-/* Switches the tracer on with rings that are soon full, and ends without reading any. */
+/* Switches the tracer on with small rings, and ends without reading any. */
 static int be_recorder(uint32_t pid)
 {
 	struct ring_section rings;
@@ -295,7 +297,7 @@ static void left_alone(void)
 	ok(child_end() == 0, "the target ends well");
 }
 
-/* As the loader would have, had a module come just before the threads stood still. */
+/* Counts a load, as the loader would if a module was loaded just before the threads stopped. */
 static int count_load(void *ctx, struct target *target, uint64_t area_addr,
 	enum recording_start how, struct err *err)
 {

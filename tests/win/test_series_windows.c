@@ -1,5 +1,7 @@
-/* The files of a series on Windows: its own separators, names in any case of letters, long paths, and
- * files that somebody has open. Speaks TAP. */
+/*
+ * The files of a series on Windows: its separators, case-insensitive names, long paths, and files
+ * opened by other programs. Prints TAP.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,11 @@
 #define START_MS INT64_C(1795168800009)
 #define TAKEN_MS INT64_C(1795170348123) /* 2026-11-20T10:25:48.123Z */
 
-/* 120 letters: three such folders make a path too long for the system's usual form. */
+/* 120 letters: three such folders exceed the usual limit of a path. */
 #define TEN "\xc3\xa4 long name"
 #define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
-/* folder, with a separator behind, and name; to be freed. */
+/* Joins folder, which ends in a separator, and name; the caller frees the path. */
 static char *join(const char *folder, const char *name)
 {
 	size_t size = strlen(folder) + strlen(name) + 1;
@@ -35,7 +37,7 @@ static char *join(const char *folder, const char *name)
 	return path;
 }
 
-/* Makes a folder in another; the path with a separator behind. */
+/* Makes a folder in another; returns its path with a separator at the end. */
 static char *make_folder(const char *in, const char *name, const char *separator)
 {
 	char *path = join(in, name), *result;
@@ -49,7 +51,7 @@ static char *make_folder(const char *in, const char *name, const char *separator
 	return result;
 }
 
-/* A folder of this process's own among the temporary ones. */
+/* Makes this process's own temporary folder. */
 static char *temporary(void)
 {
 	char base[MAX_PATH + 1], name[40];
@@ -82,7 +84,7 @@ static void put_dump_in(const char *folder, const char *name, uint32_t pid)
 	free(path);
 }
 
-/* Whether the folder holds these names, each with a blank behind it. */
+/* Returns true if the folder holds these names, each followed by a blank. */
 static bool holds(const char *folder, const char *expected)
 {
 	struct folder_list list;
@@ -105,7 +107,7 @@ static bool holds(const char *folder, const char *expected)
 	return same;
 }
 
-/* Removes what is in a folder, and itself. */
+/* Removes a folder and its contents. */
 static void remove_all(const char *folder)
 {
 	struct folder_list list;
@@ -147,7 +149,7 @@ static struct series_files *new_series(const char *folder, const char *pattern, 
 	return files;
 }
 
-/* 0 or the trouble with older ones. */
+/* Returns 0, or the error about older files. */
 static int write_next(struct series_files *files, struct err *err)
 {
 	struct buf path;
@@ -178,7 +180,7 @@ static int check_folder(const char *folder)
 	return rc;
 }
 
-/* As file systems do: by their own table of letters, whatever the language. */
+/* Like file systems: by their own table of letters, for any language. */
 static void check_program_names(void)
 {
 	ok(process_is_called("App.exe", "aPP") && process_is_called("App.exe", "APP.EXE"),

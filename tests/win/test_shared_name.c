@@ -1,5 +1,8 @@
-/* Names that two hsnaps of one machine see. Another session and another user are not to be had here: their objects are made
- * with rights that let nobody in, and a process that may make none for all sessions is a function that refuses. */
+/*
+ * Names shared by two hsnaps of one machine. Other sessions and users are simulated: their objects
+ * deny all access, and a function that fails represents a process that may not create global
+ * objects.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +14,9 @@
 #include "tests/win/again.h"
 #include "tests/win/tap.h"
 
-#define PID 4242u /* of nobody here */
+#define PID 4242u /* of no process here */
 
-/* Rights that a stranger's object has: none for anybody. */
+/* Returns the rights of a stranger's object: none for any user. */
 static SECURITY_ATTRIBUTES *closed(void)
 {
 	static SECURITY_ATTRIBUTES attributes = {.nLength = sizeof(attributes)};
@@ -101,7 +104,7 @@ static void test_process_lock(void)
 	CloseHandle(stranger);
 }
 
-/* While threads are held, every session can see it. */
+/* While threads are held, every session can see the hold. */
 static void test_hold(void)
 {
 	PROCESS_INFORMATION info;

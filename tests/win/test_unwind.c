@@ -1,8 +1,8 @@
 /*
- * The tracer's unwinder gives the same stacks as the system's, and both what the program says of
- * itself: every function on a way notes its return address. Ways lead through functions of many
- * kinds, in random order. Then stacks that are cut, damaged or not the thread's own, and how rarely
- * the system's unwinder is asked. Speaks TAP.
+ * The tracer's unwinder finds the same stacks as the system's, and both agree with the program:
+ * every function on a way records its return address. Ways lead through functions of many kinds in
+ * random order. Further tests cover stacks that are cut, damaged or not the thread's own, and how
+ * rarely the system's unwinder is called. Prints TAP.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +14,17 @@
 #define THREADS 4
 #define WAYS_LONG 3000
 
-/* A way down: which functions, and what they said. */
+/* A way down: its functions, and the return addresses that they recorded. */
 struct way {
 	uint64_t random;
 	unsigned left; /* functions to come */
-	bool is_plain; /* none that is called back by the system */
+	bool is_plain; /* without callbacks from the system */
 	unsigned said_count;
 	uint64_t said[SAID_MAX];
 	bool is_right;
 	uint32_t frames_count;
 	unsigned long compared;
-	struct way *through; /* for callbacks that get no argument */
+	struct way *through; /* for callbacks without an argument */
 };
 
 typedef void (*kind_fn)(struct way *way);
@@ -38,7 +38,10 @@ static unsigned pick(struct way *way, unsigned count)
 	return (unsigned)(way->random >> 33) % count;
 }
 
-/* What was said lies in frames in order; without system code in between, at the very places. */
+/*
+ * Returns true if the recorded addresses are frames in order, and without system code in between
+ * consecutive.
+ */
 static bool says_so(const struct way *way, const uint64_t *frames, uint32_t count)
 {
 	uint32_t at = 3; /* after those of unwind_stack(), compare() and arrive() */
@@ -74,7 +77,7 @@ static NOINLINE void arrive(struct way *way)
 
 static kind_fn next(struct way *way);
 
-/* Notes the return address, does what makes the kind, and goes on. */
+/* Records the return address, performs the kind's code, and continues. */
 #define SAY(way) ((way)->said[(way)->said_count++] = (uint64_t)__builtin_return_address(0))
 #define GO_ON(way)                                                                                 \
 	do {                                                                                       \
@@ -83,7 +86,7 @@ static kind_fn next(struct way *way);
 		(way)->said_count--;                                                               \
 	} while (0)
 
-/* A kind that differs in how it is compiled, and in the room that it takes. */
+/* A kind defined by its compilation and its stack size. */
 #define GO(name, bytes, ...)                                                                       \
 	static NOINLINE __VA_ARGS__ void name(struct way *way)                                     \
 	{                                                                                          \
@@ -97,7 +100,7 @@ GO(go_unoptimized, 40, __attribute__((optimize("O0"))))
 GO(go_without_rbp, 200, __attribute__((optimize("omit-frame-pointer"))))
 GO(go_with_rbp, 200, __attribute__((optimize("no-omit-frame-pointer"))))
 GO(go_large, 9000, ) /* more than a page */
-GO(go_huge, 300000, ) /* a step too wide for the cache */
+GO(go_huge, 300000, ) /* a step too large for the cache */
 
 static NOINLINE void go_small(struct way *way)
 {
@@ -115,7 +118,7 @@ static NOINLINE void go_alloca(struct way *way)
 	GO_ON(way);
 }
 
-/* RBP is a register like others, holding anything, and all that a callee must save are in use. */
+/* RBP is a general register with any value, and all callee-saved registers are in use. */
 static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_registers(struct way *way)
 {
 	__asm__ volatile("xorq %%rbx, %%rbx; movq $77, %%rbp; xorq %%rsi, %%rsi; xorq %%rdi, %%rdi;"
@@ -146,7 +149,7 @@ static int on_sort(const void *left, const void *right)
 	return 0;
 }
 
-/* A kind in which the system calls back, which goes on. */
+/* A kind in which the system calls a function that continues. */
 #define CALLED_BACK(name, ...)                                                                     \
 	static NOINLINE void name(struct way *way)                                                 \
 	{                                                                                          \
@@ -172,7 +175,7 @@ static BOOL CALLBACK on_locale(LPWSTR name)
 
 CALLED_BACK(go_locales, EnumSystemLocalesW(on_locale, LCID_INSTALLED))
 
-/* A leaf: it has no unwind data, and needs none as long as it calls nothing. Reads what it is given. */
+/* A leaf, which has no unwind data and needs none because it calls nothing. Reads its argument. */
 void read_leaf(const void *at);
 extern const char read_leaf_end[];
 __asm__(".text\n"
@@ -195,7 +198,7 @@ static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 
 CALLED_BACK(go_exception, RaiseException(0xe0001234, 0, 0, NULL))
 
-/* Interrupted, a leaf is a frame like others. */
+/* An interrupted leaf is a normal frame. */
 CALLED_BACK(go_leaf, read_leaf(NULL))
 
 static void CALLBACK on_apc(ULONG_PTR unused)
@@ -207,7 +210,7 @@ static void CALLBACK on_apc(ULONG_PTR unused)
 
 CALLED_BACK(go_apc, QueueUserAPC(on_apc, GetCurrentThread(), 0); SleepEx(0, TRUE))
 
-/* The rest of the way in a thread of the pool, on a stack of its own. */
+/* Continues in a thread of the pool, on its own stack. */
 struct ride {
 	struct way *way;
 	HANDLE done;
@@ -243,7 +246,7 @@ static const kind_fn kinds[] = {go_small, go_unoptimized, go_without_rbp, go_wit
 #define KINDS ((unsigned)(sizeof(kinds) / sizeof(*kinds)))
 #define PLAIN_KINDS 8u
 
-/* The costly kinds now and then only. */
+/* Chooses the slow kinds rarely. */
 static kind_fn next(struct way *way)
 {
 	unsigned kind;
@@ -257,7 +260,7 @@ static kind_fn next(struct way *way)
 	return kinds[kind];
 }
 
-/* Some ways of random lengths: whether all were right. */
+/* Walks some ways of random lengths; returns true if all were right. */
 static bool walk_ways(
 	uint64_t seed, unsigned ways, unsigned longest, bool is_plain, unsigned long *compared)
 {
@@ -317,9 +320,9 @@ static bool threads_are_right(bool with_forgetting)
 	return right;
 }
 
-/* ---------------------------------------------------------------- the edges */
+/* ---------------------------------------------------------------- limits */
 
-/* Under depth calls: the outermost frames are cut, and nothing past max is written. */
+/* Under depth calls: the outermost frames are cut, and nothing after max is written. */
 static NOINLINE bool cut(unsigned depth, uint32_t max)
 {
 	uint64_t ours[FRAMES_MAX + 1], theirs[FRAMES_MAX];
@@ -349,7 +352,7 @@ static bool cuts_are_right(void)
 	return right;
 }
 
-/* A frame inside [from, to) is left out at the inner end, and nowhere else. */
+/* A frame inside [from, to) is skipped at the inner end only. */
 static NOINLINE bool skips(unsigned depth)
 {
 	uint64_t all[FRAMES_MAX] = {0}, rest[FRAMES_MAX] = {0};
@@ -362,7 +365,7 @@ static NOINLINE bool skips(unsigned depth)
 		KEEP_FRAME();
 		return right;
 	}
-	/* Both calls at one place: their return addresses are equal then. */
+	/* Both calls are at one place, so their return addresses are equal. */
 	for (int i = 0; i < 2; i++) {
 		count[i] = unwind_stack(i ? rest : all, FRAMES_MAX, &own);
 		own = (struct unwind_skip){(uint64_t)skips, (uint64_t)skips + 600};
@@ -373,7 +376,7 @@ static NOINLINE bool skips(unsigned depth)
 	       !memcmp(all + left_out, rest, count[1] * 8);
 }
 
-/* How often the system's unwinder is asked in so many walks from here. */
+/* Counts the calls of the system's unwinder in that many walks from here. */
 static NOINLINE LONG calls_in(unsigned walks)
 {
 	uint64_t frames[FRAMES_MAX];
@@ -384,7 +387,7 @@ static NOINLINE LONG calls_in(unsigned walks)
 	return unwind_calls - before;
 }
 
-/* The same from a frame that hangs on RBP, for its size is known at run time only. */
+/* Like calls_in(), from a frame based on RBP, because its size is known only at run time. */
 static NOINLINE LONG calls_above_rbp(unsigned walks)
 {
 	volatile char *room = __builtin_alloca(walks % 1000 + 100);
@@ -396,25 +399,25 @@ static NOINLINE LONG calls_above_rbp(unsigned walks)
 	return calls;
 }
 
-/* Walks by the cache, but for those that are checked: 1 in 4096 and a few at first. */
+/* Walks use the cache, except for checks: 1 in 4096 and a few at first. */
 static bool asks_rarely(void)
 {
 	LONG calls[3];
 
 	unwind_forget_all();
-	for (volatile int i = 0; i < 3; i++) /* not unrolled: from one place */
+	for (volatile int i = 0; i < 3; i++) /* not unrolled: one return address */
 		calls[i] = calls_above_rbp(i == 1 ? 4 * 4096 : 1);
 	printf("# asked %ld, %ld, %ld times\n", calls[0], calls[1], calls[2]);
 	return calls[0] > 2 && calls[1] > 0 && calls[1] < 20 * FRAMES_MAX && calls[2] == 0;
 }
 
 /*
- * The return address of the caller's caller is another one while the stack is looked at. If that is no
- * code, the walk ends with the frame before it, also where it is the last one asked for.
+ * Changes the return address of the caller's caller during the walk. If it is not in code, the walk
+ * ends at the frame before it, even if it is the last requested frame.
  */
 static NOINLINE bool damaged(uint64_t wanted, uint64_t value)
 {
-	uint64_t *slot = __builtin_frame_address(0); /* above what is local here */
+	uint64_t *slot = __builtin_frame_address(0); /* above the local variables */
 	uint64_t whole[FRAMES_MAX], ours[FRAMES_MAX], theirs[FRAMES_MAX];
 	uint32_t whole_count = unwind_stack(whole, FRAMES_MAX, &none), before = 0;
 	uint32_t count, true_count, cut_count;
@@ -458,7 +461,9 @@ static bool damage_is_survived(void)
 	return right;
 }
 
-/* So many bytes above the end of the thread's stack: how many frames are found on a new way. */
+/*
+ * Returns the number of frames found on a new way, with `bytes` bytes left in the thread's stack.
+ */
 static NOINLINE uint32_t frames_near_end(uint64_t bytes)
 {
 	volatile char room[1024];
@@ -493,7 +498,7 @@ static DWORD frames_in_thread_near_end(uintptr_t bytes)
 	return count;
 }
 
-/* On memory that the system does not know as a stack of the thread. */
+/* Memory that the system does not regard as the thread's stack. */
 static uint32_t elsewhere_count, named_count;
 
 static void CALLBACK on_fiber(void *back)

@@ -1,23 +1,24 @@
 /*
- * Code goes and other code comes to the same address, with other frames: what is known must be
- * forgotten. That it would be wrong otherwise is seen here too, and that a check finds it.
- *
- * As when a DLL goes and another one takes its place, what the image has there is changed: a function
- * and its unwind data. Speaks TAP.
+ * Code is unloaded and other code, with other frames, is loaded at its address: cached steps must
+ * be removed. The test also shows that they would be wrong otherwise, and that a check detects
+ * this. It simulates the replacement of a DLL by changing a function and its unwind data. Prints
+ * TAP.
  */
 #include <string.h>
 
 #include "snapshot/tracer/unwind.h"
 #include "tests/win/unwind_truth.h"
 
-#define FRAMES 3 /* looked at: look(), the function, who called it */
-/* Code that is known, and not who called. */
+#define FRAMES 3 /* look(), the function, and its caller */
+/* A known code address other than the caller's. */
 #define WORD ((uint64_t)changing_return)
 
 typedef void made_fn(void (*called)(void), uint64_t word);
 
-/* Calls the first argument, with the second one in its frame: taken for a frame that is smaller by 16,
- * its return address is that. */
+/*
+ * Calls the first argument, with the second one in its frame: if the frame is assumed to be 16
+ * bytes smaller, the second argument is read as its return address.
+ */
 made_fn changing;
 extern const char changing_return[], changing_end[];
 __asm__(".section .text$changing, \"xw\"\n"
@@ -48,7 +49,7 @@ static void put_byte(const void *at, unsigned value)
 	VirtualProtect((void *)at, 1, old, &old);
 }
 
-/* Gives the function a frame of so many bytes. */
+/* Gives the function a frame of frame_bytes. */
 static void change(unsigned frame_bytes)
 {
 	const uint8_t *code = (const uint8_t *)changing;
@@ -76,7 +77,7 @@ static NOINLINE void look(void)
 	true_count = true_stack(theirs, FRAMES);
 }
 
-/* Looks from under the function: whether our frames are the true ones. */
+/* Walks from below the function; returns true if the frames are correct. */
 static NOINLINE bool is_right(uint64_t word)
 {
 	changing(look, word);
@@ -85,7 +86,7 @@ static NOINLINE bool is_right(uint64_t word)
 	       ours[2] == theirs[2] && ours[1] == (uint64_t)changing_return;
 }
 
-/* How many of so many looks are wrong, with the word in the function's frame for a return address. */
+/* Counts the wrong walks, with the word in the function's frame as return address. */
 static unsigned wrong_of(unsigned looks)
 {
 	unsigned wrong = 0;
@@ -95,7 +96,7 @@ static unsigned wrong_of(unsigned looks)
 	return wrong;
 }
 
-/* Whether all of so many looks are right. */
+/* Returns true if all walks are correct. */
 static bool are_right(unsigned looks)
 {
 	unsigned right = 0;
@@ -105,7 +106,7 @@ static bool are_right(unsigned looks)
 	return right == looks;
 }
 
-/* Whether walks from here ask the system's unwinder. */
+/* Returns true if walks from here call the system's unwinder. */
 static NOINLINE bool asks(void)
 {
 	uint64_t frames[FRAMES_MAX];
@@ -119,7 +120,7 @@ static bool forgets_this_alone(void)
 {
 	bool asked[4];
 
-	for (volatile int i = 0; i < 4; i++) { /* not unrolled: from one place */
+	for (volatile int i = 0; i < 4; i++) { /* not unrolled: one return address */
 		if (i == 2)
 			forget((const char *)changing, changing_end);
 		if (i == 3)
@@ -133,7 +134,7 @@ int main(void)
 {
 	const char *from = (const char *)changing;
 
-	/* So often, that no check comes soon. */
+	/* Enough walks that no check is due soon. */
 	ok(are_right(2500), "stacks through a function are right");
 	change(0x38);
 	ok(wrong_of(100) > 50, "when another one takes its place, what was learnt is wrong");

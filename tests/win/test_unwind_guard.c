@@ -1,6 +1,6 @@
 /*
- * Code made at run time: its frames are found by the unwind data that it has at that time, and unwind
- * data that cannot be read, and callbacks that raise instead of answering, do no harm. Speaks TAP.
+ * Generated code: its frames are found by its current unwind data. Unreadable unwind data and
+ * callbacks that raise exceptions do no harm. Prints TAP.
  */
 #include <string.h>
 
@@ -9,16 +9,16 @@
 #include "tests/win/unwind_truth.h"
 
 #define PAGE 4096
-#define DATA 512 /* where in a page of code its unwind data lies */
+#define DATA 512 /* offset of the unwind data in a page of code */
 #define WAIT_MS 20000
 
 static const struct unwind_skip none = {0, 0};
 
-/* What was found from under made code. */
+/* Frames found from below generated code. */
 static struct seen {
 	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
 	uint32_t count, true_count;
-	bool with_truth; /* asked of the system too: it must be able to */
+	bool with_truth; /* also by the system's unwinder, which must support it */
 } seen;
 
 static volatile LONG exceptions_seen; /* by a vectored handler */
@@ -39,7 +39,7 @@ static void make_code(uint8_t *at, uint8_t frame_bytes)
 
 typedef void (*made_fn)(void (*called)(void));
 
-/* A page of code, and one behind it that cannot be read. */
+/* Makes a page of code, followed by an unreadable one. */
 static uint8_t *made_page(uint8_t frame_bytes)
 {
 	uint8_t *page = VirtualAlloc(NULL, 2 * PAGE, MEM_RESERVE, PAGE_NOACCESS);
@@ -55,7 +55,7 @@ static NOINLINE void look(void)
 	seen.true_count = seen.with_truth ? true_stack(seen.theirs, FRAMES_MAX) : 0;
 }
 
-/* Calls look() by way of made code. */
+/* Calls look() through generated code. */
 static NOINLINE void go_through(const uint8_t *code, bool with_truth)
 {
 	seen.with_truth = with_truth;
@@ -69,13 +69,13 @@ static bool is_true(void)
 	       !memcmp(seen.ours + 1, seen.theirs + 1, (seen.count - 1) * 8);
 }
 
-/* The walk came up to the made code's return address, and ended there. */
+/* Returns true if the walk ended at the generated code's return address. */
 static bool ended_at(const uint8_t *code)
 {
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + 6;
 }
 
-/* Calls what it is given as any function does, and no unwind data says so. */
+/* Calls its argument like a normal function, but without unwind data. */
 void call_bare(void (*called)(void));
 extern const char bare_return[];
 __asm__(".text\n"
@@ -90,8 +90,8 @@ __asm__(".text\n"
 	"	ret\n");
 
 /*
- * Calls of look() in all forms that there are, each behind what it needs: rcx, [rsp + 32] and [code +
- * DATA] hold its address, and at code + 64 there is jmp rcx. They stand at code + 9.
+ * All forms of calls of look(), each after its setup: rcx, [rsp + 32] and [code + DATA] hold its
+ * address, and jmp rcx is at code + 64. They are at code + 9.
  */
 static const struct {
 	uint8_t bytes[20];
@@ -104,14 +104,18 @@ static const struct {
 	{{0x48, 0x89, 0xe0, 0xff, 0x50, 32}, 6}, /* mov rax, rsp; [rax + 32] */
 	{{0xff, 0x54, 0x24, 32}, 4}, /* [rsp + 32] */
 	{{0xff, 0x15, (DATA - 15) & 0xff, (DATA - 15) >> 8, 0, 0}, 6}, /* [rip + ...] */
-	{{0x48, 0x89, 0xe0, 0xff, 0x90, 32, 0, 0, 0}, 9}, /* the same with 32 bits */
+	/* [rip + ...] with a displacement of 32 bits */
+	{{0x48, 0x89, 0xe0, 0xff, 0x90, 32, 0, 0, 0}, 9},
 	{{0xff, 0x94, 0x24, 32, 0, 0, 0}, 7},
 	{{0x48, 0x8d, 0x44, 0x24, 32, 0x48, 0xc1, 0xe8, 3, 0xff, 0x14, 0xc5, 0, 0, 0, 0},
 		16}, /* shr rax, 3; [rax * 8] */
 	{{0xe8, 64 - 14, 0, 0, 0}, 5},
 };
 
-/* Made code without unwind data that calls in that form: whether its frame is the last one. */
+/*
+ * Generates code without unwind data with that form of call; returns true if its frame is the last
+ * one.
+ */
 static bool ends_behind(unsigned form)
 {
 	static const uint8_t start[] = {0x48, 0x83, 0xec, 40, 0x48, 0x89, 0x4c, 0x24, 32};
@@ -129,14 +133,17 @@ static bool ends_behind(unsigned form)
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + sizeof(start) + len;
 }
 
-/* Their frames are true, for they were returned to; what lies behind them nobody knows. */
+/*
+ * Their frames are correct, because return addresses point to them; the frames after them are
+ * unknown.
+ */
 static void try_no_data(void)
 {
 	uint8_t *code = made_page(0x28);
 	bool image_right = true, made_right = true;
 
 	seen.with_truth = false;
-	for (volatile int i = 0; i < 5; i++) { /* not unrolled: from one place */
+	for (volatile int i = 0; i < 5; i++) { /* not unrolled: one return address */
 		call_bare(look);
 		image_right =
 			image_right && seen.count == 2 && seen.ours[1] == (uint64_t)bare_return;
@@ -176,7 +183,7 @@ static bool data_may_change(void)
 	return right;
 }
 
-/* Values in the registers that a function must keep: whether they are there after the call. */
+/* Returns true if the callee-saved registers are unchanged after the call. */
 static NOINLINE bool registers_stay(uint8_t *code)
 {
 	void *called = (void *)look;
@@ -199,7 +206,7 @@ static NOINLINE bool registers_stay(uint8_t *code)
 	return sum == 2 + 3 + 4 + 5 + 6 + 7 + 6 + 7;
 }
 
-/* Twice: nothing is left behind by the first. */
+/* Twice: the first call leaves no state. */
 static void try_unreadable_data(void)
 {
 	static RUNTIME_FUNCTION function = {0, 11, PAGE};
@@ -220,7 +227,7 @@ static void try_unreadable_data(void)
 	RtlDeleteFunctionTable(&function);
 }
 
-/* A function table's entry that says it goes on at itself. */
+/* An entry of a function table that is chained to itself. */
 static void try_endless_chain(void)
 {
 	static RUNTIME_FUNCTION function = {0, 11, DATA};
@@ -283,10 +290,10 @@ static void try_callback(DWORD code_raised, DWORD flags)
 	ok(another_thread_walks(code), "walks of other threads are not held up");
 }
 
-/* What cannot be undone comes last, each way in a process of its own. */
+/* Irreversible changes, each in its own process. */
 static int be_child(void)
 {
-	if (!freopen("NUL", "w", stdout)) /* its checks are none of ours */
+	if (!freopen("NUL", "w", stdout)) /* discards its TAP */
 		return 1;
 	AddVectoredExceptionHandler(1, on_exception);
 	try_callback(0xe06d7363, EXCEPTION_NONCONTINUABLE);

@@ -1,5 +1,7 @@
-/* What the hooks for virtual memory make of calls, with a system behind them that does what the test
- * wants: also what this one lacks or refuses (placeholders, releasing a part). Speaks TAP. */
+/*
+ * The hooks for virtual memory, with a simulated system below them, including operations that this
+ * system lacks or refuses (placeholders, partial release). Prints TAP.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +14,7 @@
 
 #define PAGES_MAX 16
 #define NODES_BYTES 65536
-#define ODD_BITS ((uint64_t)0xdeadbeef00000000) /* above what a ULONG or NTSTATUS holds */
+#define ODD_BITS ((uint64_t)0xdeadbeef00000000) /* above the bits of a ULONG or NTSTATUS */
 #define REFUSED 0xc0000001u /* STATUS_UNSUCCESSFUL */
 
 #define RESERVE_PLACEHOLDER 0x40000u
@@ -22,12 +24,12 @@
 
 struct tracer_area hsnap_tracer;
 
-static char *base; /* of real memory, for the hooks may ask about it */
+static char *base; /* real memory, because the hooks may query it */
 
-/* ---------------------------------------------------------------- what the hooks stand on */
+/* ---------------------------------------------------------------- dependencies of the hooks */
 
 static enum guard guard;
-static uint32_t stack; /* of whoever calls */
+static uint32_t stack; /* of the caller */
 static const void *last_caller;
 static struct pages forgotten;
 static unsigned forgotten_count;
@@ -85,11 +87,11 @@ bool memory_wait(struct memory_patience *patience)
 	return patience->tries++ < 1000;
 }
 
-/* ---------------------------------------------------------------- the system */
+/* ---------------------------------------------------------------- simulated system */
 
-static uint64_t answer; /* what it returns */
-static uint64_t seen[10]; /* what it was given */
-static unsigned listed_then; /* ranges that could be seen from outside meanwhile */
+static uint64_t answer; /* return value */
+static uint64_t seen[10]; /* arguments */
+static unsigned listed_then; /* ranges visible from outside meanwhile */
 static void (*meanwhile)(void);
 
 static const struct tracer_range *nodes(void)
@@ -109,7 +111,7 @@ static unsigned listed(void)
 typedef uint64_t u64;
 typedef u64(WINAPI *function)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 
-/* Behind every hook: words that a call does not have are whatever lies on the stack. */
+/* Called by every hook: missing arguments are arbitrary words of the stack. */
 static u64 WINAPI the_system(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j)
 {
 	memcpy(seen, (const u64[]){a, b, c, d, e, f, g, h, i, j}, sizeof(seen));
@@ -140,7 +142,7 @@ static void set_up(void)
 
 #define SELF ((u64)-1)
 
-/* More words than the hook takes do no harm: the caller is who cleans up. */
+/* Extra arguments are harmless: the caller removes them from the stack. */
 static u64 call(enum tracer_hook_id id, const u64 words[10])
 {
 	return ((function)(uintptr_t)hsnap_tracer.hooks[id].hook)(words[0], words[1], words[2],
@@ -153,7 +155,7 @@ static u64 addr_of(unsigned page)
 	return (uintptr_t)base + page * TRACER_PAGE;
 }
 
-/* Pages of the test's memory, as a call names them. */
+/* Pages of the test's memory, as arguments of a call. */
 struct named {
 	PVOID at;
 	SIZE_T bytes;
@@ -179,7 +181,7 @@ static void free_pages(unsigned from, unsigned to, u64 type)
 	CALL(HOOK_VIRTUAL_FREE, SELF, (u64)&what.at, (u64)&what.bytes, type);
 }
 
-/* As the table has it: nodes from a page to another, of an allocation, by whom. */
+/* Returns true if the table has nodes with these pages, allocation, kind and stacks. */
 static bool is(unsigned from, unsigned to, unsigned allocation, uint32_t kind, uint32_t by,
 	uint32_t reserved_by)
 {
@@ -286,7 +288,7 @@ static void check_placeholders(void)
 	free_pages(2, 2, MEM_RELEASE);
 }
 
-/* Between the call and its return the memory is another thread's already. */
+/* Another thread allocates the memory between the call and its return. */
 static void somebody_else(void)
 {
 	meanwhile = NULL;
@@ -363,7 +365,7 @@ static void check_who_counts(void)
 
 static struct ring_area *rings;
 
-/* How many events of a type were said since the last time; that is forgotten then. */
+/* Counts the events of a type since the last call, and removes them. */
 static unsigned said(unsigned type, uint32_t by)
 {
 	struct ring *ring = &rings->rings[RING_SHARED];
@@ -378,7 +380,7 @@ static unsigned said(unsigned type, uint32_t by)
 	return count;
 }
 
-/* For a recording the stacks of frees are found, too, and for nobody else. */
+/* Stacks of frees are taken only for a recording. */
 static void check_who_frees(void)
 {
 	struct named view = named(3, 9);

@@ -1,5 +1,7 @@
-/* A test that has itself started again, with the tracer's DLL in it, and switches that on and off from outside.
- * It calls traced_load_dll() there, sets the event "ready", and waits for "end". */
+/*
+ * Starts this test again with the tracer's DLL in it, and switches the tracer on and off from
+ * outside. The child calls traced_load_dll(), sets the event "ready", and waits for "end".
+ */
 #ifndef TESTS_WIN_TRACED_AGAIN_H
 #define TESTS_WIN_TRACED_AGAIN_H
 
@@ -13,7 +15,7 @@
 #define WAIT_MS 60000
 #define LIMIT ((uint64_t)64 << 20)
 
-/* Two folders up from the test. */
+/* The DLL is two folders above the test. */
 static inline bool traced_load_dll(void)
 {
 	wchar_t path[MAX_PATH];
@@ -38,14 +40,14 @@ static struct child {
 	struct err err; /* of the last call */
 } child; /* one at a time */
 
-/* The tracer in a process that is there already, by its handle. */
+/* Finds the tracer in an existing process, by its handle. */
 static inline bool child_find(void)
 {
 	return !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
 	       !tracee_find(&child.target, &child.area_addr, &child.err);
 }
 
-/* With the arguments "target READY END", these two being events, and more ones. */
+/* Starts the child with the arguments "target READY END", which are events, and further ones. */
 static inline bool child_start(const wchar_t *more)
 {
 	HANDLE ready = shared_event();
@@ -59,7 +61,7 @@ static inline bool child_start(const wchar_t *more)
 	       WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0 && child_find();
 }
 
-/* Its exit status; 99: it had to be ended. */
+/* Returns its exit status; 99: it had to be terminated. */
 static inline DWORD child_end(void)
 {
 	DWORD status = 99;
@@ -73,7 +75,7 @@ static inline DWORD child_end(void)
 	return status;
 }
 
-/* Switches the tracer on, with the rings of a recording or with none (NULL). */
+/* Switches the tracer on, with the rings of a recording or without (NULL). */
 static inline int child_install(const struct ring_section *rings)
 {
 	struct install_options options = {
@@ -88,7 +90,7 @@ static inline int child_remove(void)
 	return remove_tracer(&child.target, child.info.hProcess, child.area_addr, &child.err);
 }
 
-/* What its area says, without the hooks. */
+/* Reads its area, without the hooks. */
 static inline struct tracer_area child_area(void)
 {
 	struct tracer_area area = {0};

@@ -1,4 +1,4 @@
-/* Stacks as the system's unwinder gives them, one plain step after the other, for tests of ours. */
+/* Stacks by the system's unwinder, one step after another, to compare with the tracer's. */
 #ifndef TESTS_WIN_UNWIND_TRUTH_H
 #define TESTS_WIN_UNWIND_TRUTH_H
 
@@ -10,10 +10,10 @@
 #include "tests/win/tap.h"
 
 #define NOINLINE __attribute__((noinline))
-#define KEEP_FRAME() __asm__ volatile("" : : : "memory") /* after a call: no jump instead of it */
+#define KEEP_FRAME() __asm__ volatile("" : : : "memory") /* prevents a tail call */
 #define FRAMES_MAX 400
 
-/* Whether there is code at an address. */
+/* Returns true if the address is executable. */
 static inline bool is_code(uint64_t addr)
 {
 	const DWORD executable =
@@ -24,17 +24,17 @@ static inline bool is_code(uint64_t addr)
 	       info.State == MEM_COMMIT && info.Protect & executable;
 }
 
-/* The calls that the tests' own code without a function table makes: call rcx. */
+/* Returns true if the tests' own code without a function table called from there: call rcx. */
 static inline bool was_called_from(uint64_t addr)
 {
 	return !memcmp((const char *)(uintptr_t)addr - 2, "\xff\xd1", 2);
 }
 
 /*
- * The return addresses from that of the function that calls this outwards. They end at 0, at what is
- * no code, and where the stack does; and with code that called and that no function table has, for
- * only a function that calls none may be without; and with one whose frame hangs on a register that
- * does not point into the stack.
+ * Returns the return addresses from that of the calling function outwards. The stack ends at 0, at
+ * an address outside code, and at the end of the stack memory. It also ends at calling code without
+ * a function table, because only a leaf may lack one, and at a frame based on a register that does
+ * not point into the stack.
  */
 static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 {
@@ -44,7 +44,7 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 	uint32_t count;
 
 	RtlCaptureContext(&context);
-	count = 0; /* after what gcc 14 takes for a call that returns twice */
+	count = 0; /* after a call that gcc 14 assumes to return twice */
 	while (count < max && context.Rsp >= low && context.Rsp < high) {
 		DWORD64 base, frame, before = context.Rsp;
 		RUNTIME_FUNCTION *function = RtlLookupFunctionEntry(context.Rip, &base, NULL);
@@ -71,7 +71,7 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 	return count;
 }
 
-/* How often the program asks the system's unwinder, from when on it is told to count. */
+/* Number of calls of the system's unwinder by this program, once counting is on. */
 static volatile LONG unwind_calls;
 static PEXCEPTION_ROUTINE(NTAPI *unwind_real)(DWORD, DWORD64, DWORD64, PRUNTIME_FUNCTION, PCONTEXT,
 	PVOID *, PDWORD64, PKNONVOLATILE_CONTEXT_POINTERS);
@@ -84,7 +84,7 @@ static PEXCEPTION_ROUTINE NTAPI unwind_counted(DWORD type, DWORD64 base, DWORD64
 	return unwind_real(type, base, pc, function, context, data, frame, pointers);
 }
 
-/* The program's own import, so calls from elsewhere are not counted. */
+/* The program's own import, so calls by other modules are not counted. */
 extern void *__imp_RtlVirtualUnwind;
 
 static inline void count_unwind_calls(void)
