@@ -183,7 +183,6 @@ static enum layout layout_of(const char *name)
 	return layout;
 }
 
-/* Returns true if the arguments are valid and the memory could be allocated. */
 static bool begin(struct gen *gen, int argc, char **argv)
 {
 	if (argc != 6 && argc != 7)

@@ -57,7 +57,6 @@ static void die(const struct err *err)
 	exit(2);
 }
 
-/* Advances the time and switches threads. */
 static void step(unsigned thread_count)
 {
 	static uint64_t ms, next_switch;

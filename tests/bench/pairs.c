@@ -15,7 +15,7 @@ static NOINLINE void *allocate(unsigned depth)
 	return block;
 }
 
-/* Returns the processor time of this thread in units of 100 ns. */
+/* Returns this thread's processor time in units of 100 ns. */
 static ULONGLONG processor_time(void)
 {
 	FILETIME made, ended, kernel, user;

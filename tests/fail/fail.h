@@ -19,7 +19,7 @@ struct fail_file {
 	uint32_t number; /* number of the call that fails, from 1; 0: no call fails */
 	atomic_uint has_failed;
 	uint32_t frame_count;
-	char function[48]; /* function whose call fails */
+	char function[48];
 	uint64_t frames[FAIL_FRAMES]; /* callers of the failed call, as offsets in the program */
 	struct {
 		char name[44];

@@ -17,7 +17,7 @@ struct import {
 	const char *name;
 	uint64_t result; /* value returned on failure */
 	DWORD error; /* GetLastError() after a failure; 0: unchanged */
-	void *function; /* real function */
+	void *function;
 };
 
 #define NONE ((uint64_t)-1) /* INVALID_HANDLE_VALUE, WAIT_FAILED and the like */

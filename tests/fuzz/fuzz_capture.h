@@ -11,7 +11,6 @@
 #include "snapshot/target/target.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Writes the snapshot to an in-memory file; returns its path. */
 static inline const char *capture_written(const struct snapshot *snapshot)
 {
 	const char *path = fuzz_file(1, "", 0);

@@ -14,7 +14,6 @@
 #define MARK "\nmodule "
 #define LIMIT_BYTES ((size_t)1 << 20)
 
-/* Returns the end of a field of a chunk's head. */
 static const char *behind_field(const char *at, const char *end)
 {
 	while (at < end && *at != ' ' && *at != '\n')

@@ -95,7 +95,6 @@ static char *sound_text(const uint8_t *bytes, size_t len)
 	return text;
 }
 
-/* Reads the whole file, step bytes at a time. Returns 0 or an error. */
 static int read_all(const char *path, size_t step, struct buf *text)
 {
 	const char *ahead;
@@ -139,7 +138,6 @@ static size_t line_count(const char *text, size_t len)
 	return count;
 }
 
-/* Checks that the decompressed text equals the original. */
 static void check_text(const struct buf *whole, const char *text)
 {
 	size_t len = strlen(text), peeked = len < SOURCE_PEEK_BYTES ? len : SOURCE_PEEK_BYTES;

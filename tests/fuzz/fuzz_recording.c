@@ -70,7 +70,6 @@ static void add_chunk(struct buf *to, const struct split_chunk *chunk)
 	buf_add(to, chunk->payload, chunk->len);
 }
 
-/* Changes one of the chunks; returns the new number of chunks. */
 static size_t change(struct split_chunk *chunks, size_t count, unsigned seed)
 {
 	struct split_chunk *chunk = &chunks[seed / 16 % count],
@@ -237,7 +236,6 @@ static void check_facts(const struct record_facts *facts)
 	HOLDS(facts->start_position <= facts->event_count || facts->is_cut);
 }
 
-/* Reads the recording as hdiff does. */
 static void read_as_sums(const char *path, enum block_fate fate)
 {
 	struct recording_part part = {.fate = fate, .wants_blocks = fate == FATE_LIVE};

@@ -130,14 +130,12 @@ struct side *image_at_side(struct image *image);
 bool image_is_other_side(const struct image *image);
 uint64_t image_hash(uint64_t value);
 
-/* Reserves exactly at base. */
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
 /* Returns true if pages with that access are in the dump. */
 bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
 void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */
-/* Writes a UNICODE_STRING whose text lies at text_addr. */
 void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
 
 struct made_module *image_add_module(
@@ -149,7 +147,6 @@ void ust_model_make(struct image *image);
 uint64_t image_process_heap(struct image *image);
 /* Makes an empty ring in ntdll's data if this Windows has one. */
 void image_place_ring(struct image *image, uint64_t ntdll_data);
-/* Links the heaps of both sides. */
 void image_make_rings(struct image *image);
 
 /* Both functions end the program if the file cannot be written. */

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A version of Windows. */
 struct profile {
 	const char *name; /* "win7-x86", "win10-x64", ... */
 	unsigned bits;
@@ -73,7 +72,7 @@ void image_side(struct image *image, unsigned bits);
  */
 void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
-/* A repeatable random number below limit (> 0). */
+/* Returns a repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
 /*

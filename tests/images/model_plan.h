@@ -14,14 +14,13 @@ struct model_plan {
 
 /* Draws once from the image's numbers, independently of the growth. */
 struct model_plan model_plan_of(struct image *image, const struct model_request *request);
-/* A repeatable number below limit (> 0, at most 2^32). */
+/* Returns a repeatable number below limit (> 0, at most 2^32). */
 uint64_t model_random(struct model_plan *plan, uint64_t limit);
 /*
  * Returns true if a place is live in the state. Of 100 places, 64 are live in all states, 6 until
  * some state, 15 from some state on, and 15 never. So about two thirds are live at first.
  */
 bool model_life(struct model_plan *plan);
-/* Returns the number of places for about block_count live blocks. */
 unsigned model_places(unsigned block_count);
 
 /* Allocates zeroed memory; the caller frees it. */

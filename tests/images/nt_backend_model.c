@@ -92,7 +92,6 @@ static void new_segment(struct nt_heap *heap)
 	put_segment(heap, bytes, heap->segment + heap->shape->segment_bytes);
 }
 
-/* Writes an entry at the cursor. */
 static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
 {
 	uint64_t entry = heap->cursor;

@@ -24,7 +24,6 @@ struct lfh {
 	uint32_t used; /* subsegments used in the zone */
 };
 
-/* Container being filled. */
 struct container {
 	uint64_t blocks; /* its _HEAP_USERDATA_HEADER */
 	uint64_t subsegment;

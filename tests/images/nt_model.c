@@ -77,7 +77,6 @@ static void add(struct program *program, uint64_t requested)
 	program->placed++;
 }
 
-/* Adds blocks for the entries of the ring of heaps. */
 static void add_ring_blocks(struct program *program, unsigned count, unsigned bytes)
 {
 	for (unsigned i = 0; i < count; i++) {

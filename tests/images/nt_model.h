@@ -84,7 +84,6 @@ void nt_add_freed(struct nt_heap *heap, const struct nt_block *block);
 void nt_add_free(struct nt_heap *heap, unsigned units);
 /* Adds a chunk for the heap's own use; returns its first byte after the header. */
 uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes);
-/* Makes a page of such a chunk inaccessible. */
 void nt_add_guard(struct nt_heap *heap, uint64_t addr);
 /* Ends the committed part with an uncommitted range of that many pages, and continues after it. */
 void nt_add_hole(struct nt_heap *heap, unsigned pages);
@@ -95,7 +94,6 @@ uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes);
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused);
 void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
 	uint32_t previous_units, unsigned segment_offset, unsigned unused);
-/* Returns the units of a back-end block. */
 uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block);
 bool nt_block_has_prefix(const struct nt_heap *heap, const struct nt_block *block);
 void nt_put_prefix(

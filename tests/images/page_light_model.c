@@ -40,7 +40,6 @@ static struct nt_block block_of(const struct light_model *model, const struct pa
 	return block;
 }
 
-/* Adds blocks for the entries of the ring of heaps. */
 static void put_ring_blocks(struct light_model *model)
 {
 	struct ring_wish wish = image_ring_wish(model->image);

@@ -15,7 +15,6 @@ struct page_info {
 void page_put_info(struct image *image, const struct page_image_layout *at, uint64_t user,
 	const struct page_info *info);
 
-/* An allocation. */
 struct page_plan {
 	uint32_t requested;
 	unsigned stack;

@@ -85,7 +85,6 @@ static void vs_huge(struct image *image)
 	image_put_ptr(image, addr, all ^ addr ^ image_hp_heap_key(image));
 }
 
-/* Sets the two halves of BlockOffsets. */
 static void put_offsets(struct image *image, uint32_t kept, uint32_t set)
 {
 	uint64_t addr = model_marked(image, "lfh subsegment", 0);

@@ -1,4 +1,3 @@
-/* A segment heap: its own structures, and the number of blocks of each allocator. */
 #include <stdlib.h>
 
 #include "tests/images/segment_parts.h"

@@ -85,7 +85,8 @@ struct segment_model {
 /* ---- segment_model.c */
 
 /*
- * A repeatable number below limit, equal in every growth state if the order of planning is equal.
+ * Returns a repeatable number below limit, equal in every growth state if the order of planning is
+ * equal.
  */
 uint64_t segment_random(struct segment_model *model, uint64_t limit);
 /* Plans a block of random life and stack with a request of least..most bytes. */
@@ -126,9 +127,7 @@ uint64_t segment_backend_take(
 	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type);
 void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block);
-/* Writes all allocated ranges. */
 void segment_backend_write(struct segment_model *model);
-/* Counts the pages of its segments. */
 void segment_backend_count_pages(struct segment_model *model);
 void segment_backend_release(struct segment_model *model);
 

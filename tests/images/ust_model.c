@@ -241,7 +241,6 @@ static void entry_count(struct image *image)
 	put_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
 }
 
-/* Makes some inner frames point outside code. */
 static void frames_wild(struct image *image)
 {
 	const struct side *side = image_at_side(image);

@@ -62,7 +62,6 @@ static NOINLINE void in_alloca(unsigned size)
 	room[size - 1] = 2;
 }
 
-/* Its frame is realigned. */
 static NOINLINE void in_aligned(void)
 {
 	volatile char room[256] __attribute__((aligned(64)));

@@ -139,7 +139,6 @@ static NOINLINE unsigned with_arguments(door *by, unsigned a, unsigned b, unsign
 	return c + d * e + f * g + zero;
 }
 
-/* Its frame has no fixed size. */
 static NOINLINE void with_alloca(door *by, unsigned bytes)
 {
 	volatile char *room = __builtin_alloca(bytes + zero);
@@ -154,7 +153,6 @@ static NOINLINE void use(volatile char *room, unsigned bytes)
 	room[bytes - 1] = 1;
 }
 
-/* Its frame has a stricter alignment than its caller's. */
 static NOINLINE void with_alignment(door *by, unsigned bytes)
 {
 	__attribute__((aligned(64))) volatile char room[128];

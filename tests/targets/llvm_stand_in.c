@@ -13,7 +13,7 @@
 
 #define LINE_BYTES 4000
 
-static char *contents; /* contents of STAND_IN_ANSWERS */
+static char *contents;
 
 static const char *env(const char *name)
 {
@@ -83,7 +83,6 @@ static void look(const char *path, char *word, size_t size)
 			bytes);
 }
 
-/* Prints the recorded answer for an address in a file. */
 static void say_recorded(const char *path, unsigned long long addr)
 {
 	size_t len = strlen(path), known = strlen(env("STAND_IN_FOR"));

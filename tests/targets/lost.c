@@ -130,7 +130,6 @@ static DWORD WINAPI do_nothing(void *unused)
 	return 0;
 }
 
-/* Keeps the address of its block only in a register. */
 static DWORD WINAPI hold_in_register(void *unused)
 {
 	void *block = make(1081, " held");

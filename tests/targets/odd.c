@@ -174,7 +174,6 @@ static int come_slowly(void)
 	return 0;
 }
 
-/* Damages a heap of its own so that no walk can read it. */
 static int break_heap(int status)
 {
 	HANDLE heap = HeapCreate(0, 0, 0);

@@ -129,7 +129,6 @@ static uint32_t next_random(uint64_t *random)
 	return (uint32_t)(*random >> 33);
 }
 
-/* Checks a block before it is freed or reallocated. */
 static void look(const struct block *block)
 {
 	if (block->check != ~block->maker)

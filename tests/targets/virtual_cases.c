@@ -109,7 +109,6 @@ static void tell(const char *which, const char *what)
 	say("\n");
 }
 
-/* Prints the expectations of this case, and waits. */
 static void done(const char *name)
 {
 	char head[100], *head_end = step_text(step_text(step_text(head, "case "), name), "\n");

@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-static char data_folder[PATH_MAX]; /* full path */
+static char data_folder[PATH_MAX];
 
 /* Runs before any test changes the working folder. */
 __attribute__((constructor)) static void data_find_folder(void)

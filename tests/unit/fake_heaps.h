@@ -12,7 +12,7 @@
 /* struct heap of one version and bitness, and the structures to which it points. */
 static const struct heap_shape {
 	const char *name;
-	unsigned pointer, unit; /* bytes */
+	unsigned pointer, unit;
 	bool has_groups;
 	unsigned signature, ring, subheaps, larges, magic, lock_count, first_subheap;
 	unsigned subheap_block_size, subheap_data_size, subheap_links, subheap_heap,
@@ -292,7 +292,6 @@ static inline uint64_t group_bytes(uint64_t stride)
 	return shape->group_first + GROUP_BLOCKS * stride;
 }
 
-/* Adds a group in a subheap; returns the address of its data. */
 static inline uint64_t fill_group(struct filling *fill, uint64_t stride, uint32_t live)
 {
 	uint64_t data = group_bytes(stride), bytes = (data + 8 + 15) & ~(uint64_t)15;

@@ -111,7 +111,6 @@ static inline uint64_t fake_committed_bytes(void)
 	return count * FAKE_PAGE;
 }
 
-/* Sets up an empty area like hsnap. */
 static inline void fake_begin(uint64_t limit_bytes)
 {
 	uint64_t bytes = tracer_layout_bytes(limit_bytes);
@@ -168,7 +167,7 @@ static inline uint64_t fake_dice(uint64_t *seed)
  * not counted would remain wrong in the copy.
  */
 struct fake_copy {
-	uint64_t table; /* address of the table */
+	uint64_t table;
 	uint32_t changes[TRACER_COUNTS];
 	uint64_t bytes;
 	unsigned char copy[(size_t)1 << 22];

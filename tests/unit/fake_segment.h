@@ -134,7 +134,6 @@ static inline void seg_vs_slot(uint64_t heap)
 	seg_ptr(context + FAKE_SLOT * 64 + l->at.vs_slot.context, context);
 }
 
-/* Makes an empty heap. */
 static inline void seg_heap(uint64_t heap)
 {
 	const struct fake_layout *l = seg.l;
@@ -196,7 +195,6 @@ static inline uint64_t seg_meta(unsigned bytes)
 	return addr;
 }
 
-/* Makes a page segment of the heap's context i. */
 static inline uint64_t seg_segment(uint64_t heap, unsigned i)
 {
 	uint64_t addr = seg.segment, c = seg_context(heap, i);

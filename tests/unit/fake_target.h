@@ -218,7 +218,6 @@ static inline bool fake_is_alive(struct target *target)
 	return !fake.is_dead;
 }
 
-/* Makes an empty process with only a PEB. */
 static inline void fake_init(void)
 {
 	static const struct target_ops ops = {
@@ -235,7 +234,6 @@ static inline void fake_init(void)
 	fake_map(FAKE_PEB, 0x1000)->needs_hold = true;
 }
 
-/* Makes regions known. */
 static inline void fake_know_regions(void)
 {
 	static struct target_ops ops;

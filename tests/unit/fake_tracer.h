@@ -21,14 +21,12 @@
 
 #define TRACER_STACKS_NUMBER 64 /* index of the stacks in the change counts */
 
-/* Entry of one block in the tracer's table. */
 struct made_block {
 	uint64_t addr, size_bytes;
 	uint64_t heap; /* handle */
 	uint32_t stack;
 };
 
-/* Writes value to a field of the area. */
 #define AREA_PUT(field, value)                                                                     \
 	fake_put(TRACER_AREA + offsetof(struct tracer_area, field), value,                         \
 		sizeof(((struct tracer_area *)0)->field))
@@ -154,7 +152,6 @@ static inline uint32_t tracer_put_stack(uint64_t first, uint32_t depth)
 #define TRACER_UNLOADS 0x7b0000000u
 #define TRACER_OTHERS_BYTES 0x10000u
 
-/* Maps memory for ranges and modules. */
 static inline void tracer_place_others(void)
 {
 	fake_map(TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
@@ -222,7 +219,6 @@ static inline const struct block *block_at(const struct snapshot *snapshot, uint
 	return NULL;
 }
 
-/* Reads and parses the tables like a capture. */
 static inline int take_tables(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {

@@ -62,7 +62,6 @@ static inline void scene_words(char *text, size_t size, const char *words)
 	text[len] = '\0';
 }
 
-/* Makes the parent folders of name, which is below dir. */
 static inline void scene_folders(const char *name)
 {
 	char path[1000];
@@ -189,7 +188,6 @@ static inline int scene_end(void **state)
 	return scratch_end(state);
 }
 
-/* Searches the module's files with a new finder. */
 static inline void scene_find(void)
 {
 	struct err err;
@@ -224,7 +222,6 @@ static inline void check_files(const char *image, const char *pdb)
 	assert_int_equal(files.pe != NULL, image != NULL);
 }
 
-/* Searches again and checks both files. */
 static inline void check_found(const char *image, const char *pdb)
 {
 	scene_find();

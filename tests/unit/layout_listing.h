@@ -20,7 +20,6 @@ static inline FILE *listing_open(const char *name)
 	return fopen(data_file(file), "r");
 }
 
-/* Skips the test if the listings are missing. */
 static inline void listings_or_skip(void)
 {
 	(void)data_file("layouts/vol_win7_sp1_x64.txt");

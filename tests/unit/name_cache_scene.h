@@ -119,7 +119,6 @@ static inline size_t scene_size(void)
 	return stat(scene_path, &st) ? 0 : (size_t)st.st_size;
 }
 
-/* Replaces the cache's file by these bytes. */
 static inline void scene_put(const void *bytes, size_t len)
 {
 	unlink(scene_path); /* truncating the file would write it to the disk immediately */

@@ -120,7 +120,6 @@ static inline void made_header(
 	fake_put(entry + made.shape->header_at, plain ^ made.key, 8);
 }
 
-/* Adds a block; returns the address of its header. */
 static inline uint64_t made_block(uint64_t size_bytes, uint8_t flags, uint8_t unused)
 {
 	uint64_t entry = made.at;
@@ -181,7 +180,6 @@ static inline uint64_t made_valid_bytes(void)
 	return MADE_HEAP + made.row->total_free + made.kind->bits / 4 + 2;
 }
 
-/* Makes the heap at MADE_HEAP with its first segment. */
 static inline void made_heap(uint64_t committed_bytes, uint64_t reserved_bytes)
 {
 	const struct made_heap_layout *row = made.row;
@@ -227,7 +225,6 @@ static inline void made_end(uint64_t addr, uint64_t bytes)
 	made.previous = 0;
 }
 
-/* Fills the rest of a segment of committed_bytes. */
 static inline void made_rest(uint64_t committed_bytes)
 {
 	uint64_t left = MADE_HEAP + committed_bytes - made.at;

@@ -37,7 +37,6 @@ static inline void made_lfh(void)
 	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
 }
 
-/* Writes the end of the zone's used part. */
 static inline void made_zone_end(void)
 {
 	uint64_t first = lfh.zone + lfh.layout->zone_first;
@@ -69,7 +68,6 @@ static inline uint64_t made_subsegment(uint64_t container, uint32_t stride, uint
 	return sub;
 }
 
-/* Returns the offset of the first block. */
 static inline uint32_t made_first_offset(uint32_t count)
 {
 	bool is_wide = made.kind->bits == 64;
@@ -139,7 +137,6 @@ static inline struct made_container made_container(uint32_t stride, uint32_t cou
 	return made_container_and(stride, count, 0);
 }
 
-/* Makes block i busy. Returns the address of its header. */
 static inline uint64_t made_lfh_busy(const struct made_container *c, uint32_t i, uint8_t mark)
 {
 	uint64_t entry = c->addr + c->first + (uint64_t)i * c->stride;

@@ -233,7 +233,6 @@ static inline uint64_t position_of(
 	return position;
 }
 
-/* Returns the number of events up to that ms. */
 static inline uint64_t count_until(const struct truth *truth, uint64_t ms)
 {
 	uint64_t count = 0;

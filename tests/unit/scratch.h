@@ -12,7 +12,7 @@
 #include "core/base/os.h"
 #include "core/pe/pe.h"
 
-static char dir[300]; /* full path */
+static char dir[300];
 
 /*
  * Sets the variable LLVM to the version suffix of LLVM's tools: test commands contain clang$LLVM.
@@ -87,7 +87,6 @@ static inline char *file_get(const char *path, size_t *len)
 	return bytes;
 }
 
-/* Writes a file in the folder. */
 static inline void scratch_write(const char *name, const char *text, mode_t mode)
 {
 	char path[800];

@@ -75,7 +75,6 @@ static void name_by_hand(struct addnames *work)
 	}
 }
 
-/* Runs hsym's work; returns the error of reading. */
 static int add_names(bool accept_cut)
 {
 	struct addnames work;
@@ -117,11 +116,6 @@ static void expect(const char *in, const char *wanted)
 	expect_bytes(wanted, strlen(wanted));
 }
 
-/*
- * Replaces "
- * " by "\r
- * "; the caller frees the text.
- */
 static char *with_crlf(const char *text)
 {
 	char *copy = malloc(2 * strlen(text) + 1), *to = copy;

@@ -22,7 +22,7 @@ TEST(a_pattern_sees_functions_modules_and_files)
 	assert_int_equal(shown_of("-i", "^D:\\\\lib\\\\Helper\\.cpp$", "new.txt"), 4);
 	assert_int_equal(shown_of("-i", "\\\\src\\\\(leak|cache)", "new.txt"), 1 + 2);
 	assert_int_equal(shown_of("-i", "^malloc$", "new.txt"), 0);
-	/* Case matters unless the pattern says so. */
+	/* Case matters unless the pattern overrides it. */
 	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
 	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
 	/* Without symbols only modules and addresses exist. */

@@ -1,4 +1,3 @@
-/* Groups of stacks and their sums. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask_view.h"

@@ -1,7 +1,3 @@
-/*
- * hdiff: allocators' frames, files with lists of allocators and of suppressions, growth limits, and
- * refused or accepted options.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask.h"
@@ -595,7 +591,6 @@ static void make_one_block(const char *path, const char *note)
 	dump_end(&maker, path);
 }
 
-/* Compares two dumps of which the first, the second or both are incomplete. */
 static void expect_judged(const char *old_note, const char *new_note)
 {
 	bool is_old_incomplete = old_note != whole, is_new_incomplete = new_note != whole;

@@ -1,4 +1,3 @@
-/* Views: the selected rows, their order, and the names that are resolved for them. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_ask_view.h"
@@ -189,7 +188,6 @@ TEST(rows_are_sorted_by_the_innermost_frame_shown)
 
 /* ---------------------------------------------------------------- sums */
 
-/* Sums of made stacks in two dumps. */
 struct truth {
 	struct change of[STACKS];
 };

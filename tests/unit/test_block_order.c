@@ -1,4 +1,3 @@
-/* Order of blocks in a dump, compared with its definition. */
 #include "tests/unit/t.h"
 
 #include "core/dump/model.h"

@@ -14,7 +14,6 @@
 #define STACKS 60
 #define BLOCKS 7000
 
-/* Added blocks by heap and stack. */
 struct truth {
 	struct block_totals of[HEAPS][STACKS];
 	struct block_totals stackless[HEAPS];

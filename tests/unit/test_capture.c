@@ -1,7 +1,3 @@
-/*
- * Snapshots: blocks joined with the tracer's tables, reported gaps, and a process that always
- * continues.
- */
 #include "tests/unit/t.h"
 
 #include <sys/syscall.h>
@@ -219,7 +215,6 @@ static bool warns(const char *words)
 
 static long set_back_s; /* seconds by which each query sets the wall clock back */
 
-/* Replaces the C library's function. */
 int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
 	static long back_s;
@@ -666,7 +661,7 @@ static void add_late(void)
 	large_place(HEAP_A, LATE_LARGE, 0x123456);
 }
 
-/* Of blocks unknown to the tracer only sizes and number are kept. */
+/* Only sizes and number are kept of blocks unknown to the tracer. */
 TEST(what_comes_before_the_hold_is_there)
 {
 	uint64_t requested = 0, overhead = 0;
@@ -686,7 +681,6 @@ TEST(what_comes_before_the_hold_is_there)
 	assert_false(warns(" inconsistent"));
 }
 
-/* Removes the entry from its list. */
 static void take_out(uint64_t entry)
 {
 	uint64_t next = fake_get(entry, 8), back = fake_get(entry + 8, 8);

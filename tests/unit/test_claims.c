@@ -86,7 +86,6 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	claims_release(&claims);
 }
 
-/* Neighbouring claims are merged if no whole page lies between them. */
 TEST(neighbours_nearer_than_a_page_are_one_claim)
 {
 	struct claims claims;

@@ -1,4 +1,3 @@
-/* hdiff: accepted and refused options for a printed comparison. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"

@@ -2,8 +2,6 @@
 
 #include "tests/unit/test_comparison.h"
 
-/* ---------------------------------------------------------------- damage */
-
 TEST(a_row_that_is_damaged_is_left_out_with_its_place)
 {
 	static const char *const rows[] = {
@@ -102,7 +100,6 @@ TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
 	buf_release(&text);
 }
 
-/* A missing part is reported for every length of the file. */
 TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 {
 	size_t whole = sizeof(hex_text) - 1;

@@ -1,4 +1,3 @@
-/* hdiff: printed comparisons whose rows do not include all growth, and growth limits. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_comparison.h"

@@ -185,7 +185,6 @@ TEST(date_knows_these)
 	assert_string_equal(date_text(INT64_MIN, text), "?");
 }
 
-/* Compares every 5th day of 1200 years, at odd times, with the C library. */
 TEST(date_agrees_with_the_library)
 {
 	char text[DATE_TEXT_BYTES], theirs[DATE_TEXT_BYTES];

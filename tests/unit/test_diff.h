@@ -59,7 +59,6 @@ static inline int read_sums(struct dump_sums *sums, const char *path)
 	return rc;
 }
 
-/* Dump under construction. */
 struct maker {
 	const char *eol;
 	uint64_t slide; /* added to all module addresses, as by ASLR */
@@ -83,7 +82,6 @@ static inline void put(struct maker *maker, const char *format, ...)
 	buf_add_text(&maker->text, maker->eol);
 }
 
-/* Adds lines unchanged. */
 static inline void put_lines(struct maker *maker, const char *lines)
 {
 	buf_add_text(&maker->text, lines);
@@ -265,7 +263,7 @@ static inline void parse_total(struct result *result, const char *at, bool hex)
 	if (result->row_count || result->requested || result->overhead)
 		assert_string_equal(next_text(at), "");
 	else
-		assert_non_null(strstr(next_text(at), " changed.\n")); /* last line */
+		assert_non_null(strstr(next_text(at), " changed.\n"));
 }
 
 static inline const char *parse_row(struct shown *row, const char *at, bool hex)
@@ -424,7 +422,6 @@ static inline void check_refused(const char *words, const char *const *args)
 
 #define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Counts a word in a text. */
 static inline size_t times(const char *text, const char *word)
 {
 	size_t count = 0;

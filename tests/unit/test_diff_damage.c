@@ -2,7 +2,6 @@
 
 #include "tests/unit/test_diff.h"
 
-/* Invalid lines are reported with their places and ignored; the rest counts. */
 TEST(malformed_lines_are_left_out)
 {
 	static const char *const bad[] = {"1 bytes + 2 at zz by BackTrace1",
@@ -64,7 +63,6 @@ TEST(too_many_malformed_lines_are_refused)
 	}
 }
 
-/* An invalid note is ignored as a whole. */
 TEST(a_malformed_note_counts_for_nothing)
 {
 	static const struct {

@@ -1,4 +1,3 @@
-/* hdiff: memory outside heaps, unloaded modules, and estimates. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"

@@ -199,7 +199,6 @@ TEST(a_dump_that_adds_up_to_too_much_is_refused)
 	}
 }
 
-/* The report never replaces a dump, under any of its names. */
 TEST(the_output_is_none_of_the_dumps)
 {
 	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};

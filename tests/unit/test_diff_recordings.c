@@ -1,4 +1,3 @@
-/* hdiff: windows of recordings as sums. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -362,7 +361,6 @@ TEST(a_heap_that_is_not_known_is_read)
 	assert_non_null(strstr(chart_of("--histogram", "-ocsv"), "heap,7,7,21,3,21,3\r\n"));
 }
 
-/* Returns the number in a column of a CSV line. */
 static uint64_t csv_number(const char *line, unsigned column)
 {
 	while (column--)

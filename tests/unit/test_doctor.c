@@ -485,7 +485,6 @@ TEST(test_either_site_may_be_on_a_reallocated_blocks_stack)
 	assert_false(fits(2, 0, scene.stacks[DOCTOR_RESIZE_SITE]));
 }
 
-/* Addresses of the many blocks of a larger scene. */
 enum {
 	MANY_LIVE = 192, /* with the 5 others: 3 other blocks are few, 4 are not */
 	MANY_FREED = 63, /* with the other one: 8 freed blocks still listed are few, 9 are not */

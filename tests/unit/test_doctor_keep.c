@@ -1,4 +1,3 @@
-/* Files of hsnap doctor --keep: the truth as text, and minidumps without the user's identity. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_heaps.h"

@@ -1,7 +1,3 @@
-/*
- * The doctor's walk of a made process with Wine's heaps: the result agrees with the truth, and each
- * planted mistake makes its row off.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_heaps.h"

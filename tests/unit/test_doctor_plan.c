@@ -1,4 +1,3 @@
-/* The doctor child's plan of allocations, and the truth that it reports. */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
@@ -163,7 +162,6 @@ static int make_truth(void **state)
 	return 0;
 }
 
-/* Returns the block at addr, or NULL. */
 static const struct doctor_block *find(uint64_t addr)
 {
 	for (uint32_t i = 0; i < truth.block_count; i++) {

@@ -1,7 +1,3 @@
-/*
- * The doctor's output: all rows, or a line for each source and heap that shows every row that is
- * off, and the reasons.
- */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"

@@ -1,4 +1,3 @@
-/* core/dump: a written dump reads back equal, and input is validated. */
 #include "tests/unit/test_dump.h"
 
 #include "core/base/text.h"
@@ -296,7 +295,6 @@ TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 	for (size_t cut = 0; cut < len; cut++) {
 		int rc = verdict_of(dump, cut);
 
-		/* complete without the last line end */
 		if (cut >= len - 2 && rc == 0)
 			continue;
 		if (rc != -ERR_CUT && rc != -ERR_EMPTY && rc != -ERR_NOT_DUMP &&

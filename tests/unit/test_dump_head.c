@@ -1,4 +1,3 @@
-/* Head of a dump: its process and time, read without the rest. */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -206,7 +205,6 @@ TEST(what_is_no_file_is_not_waited_for)
 	assert_int_equal(remove(path), 0);
 }
 
-/* The head of a dump written by dump_write(). */
 TEST(written_dumps_tell_what_they_are)
 {
 	struct snapshot snapshot;

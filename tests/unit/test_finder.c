@@ -1,4 +1,3 @@
-/* Places of images and PDBs, their order, and the check of their build. */
 #include "tests/unit/finder_scene.h"
 
 #undef TEST_AROUND
@@ -187,7 +186,6 @@ TEST(test_without_an_identity_size_and_name_decide)
 	assert_string_equal(scene_reason(), "");
 }
 
-/* Makes a symbolic link in the scene. */
 static void make_link(const char *name, const char *to)
 {
 	char path[1000];

@@ -1,4 +1,3 @@
-/* The symbol path: folders, stores and their contents. */
 #include "tests/unit/finder_scene.h"
 
 #define STORED_PDB "sym/app.pdb/" SCENE_KEY "/app.pdb"

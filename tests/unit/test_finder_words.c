@@ -1,4 +1,3 @@
-/* The finder's messages, its use of files of another build, and hostile files. */
 #include "tests/unit/finder_scene.h"
 
 /* ---------------------------------------------------------------- --allow-mismatch */

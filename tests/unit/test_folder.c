@@ -1,4 +1,3 @@
-/* Folder contents: complete, typed, sorted, and without following links. */
 #include "tests/unit/scratch.h"
 
 #include <errno.h>

@@ -125,7 +125,6 @@ static const char *const functions[] = {"main", "operator<", "operator<<", "oper
 static const char *const files[] = {NULL, "a.cpp", "C:\\Program Files (x86)\\a, b (1).cpp",
 	"/usr/src/a+1 (x).c", "..\\a.c", "C:\\x)\\a.c", "C:\\(x\\a.c", "C:\\ (x\\a.c", "a, 7"};
 
-/* Makes frames of all combinations. */
 static void make_frames(struct frames *frames)
 {
 	static const uint64_t offsets[] = {1, 0xabcdef, UINT64_MAX};
@@ -155,7 +154,6 @@ static void make_frames(struct frames *frames)
 	}
 }
 
-/* Prints the frames with the text report. */
 static char *print_frames(const struct frames *frames)
 {
 	const char *ids[] = {"1"};

@@ -1,4 +1,3 @@
-/* The walker of Wine's heaps: every block is found, and damage costs only the damaged blocks. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_heaps.h"

@@ -1,4 +1,3 @@
-/* Names of images, values of flags, and changes of them. */
 #include "tests/unit/t.h"
 
 #include "snapshot/ifeo/ifeo.h"

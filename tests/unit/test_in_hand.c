@@ -1,4 +1,3 @@
-/* core/in_hand: an object in use by an interrupt is not cleared. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* Data kept of a dump after reading, and its head beforehand. */
 #include "tests/unit/t.h"
 
 #define _XOPEN_SOURCE 700
@@ -19,7 +18,6 @@ static uint64_t random_number(uint64_t *state)
 	return value ^ value >> 31;
 }
 
-/* Returns a number with a random count of bits. */
 static uint64_t random_size(uint64_t *state)
 {
 	uint64_t value = random_number(state);
@@ -192,7 +190,6 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* Reading the head and reading the whole file report equal facts. */
 TEST(a_head_tells_what_all_of_it_tells)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,

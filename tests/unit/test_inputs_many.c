@@ -1,7 +1,3 @@
-/*
- * Folders and patterns: which files are read, ignored, freed, and form a series, on every exit
- * path. Other tests check the rows.
- */
 #include "tests/unit/t.h"
 
 #define _XOPEN_SOURCE 700

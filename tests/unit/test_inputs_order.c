@@ -1,4 +1,3 @@
-/* Series of dumps: membership, order, and filters by time and name. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>
@@ -104,7 +103,6 @@ TEST(some_are_left_out_as_asked_for)
 	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
 }
 
-/* Tries a hundred orders of the arguments. */
 TEST(the_order_does_not_depend_on_how_they_are_given)
 {
 	struct dump_sums dumps[DUMPS];

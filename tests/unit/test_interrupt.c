@@ -1,4 +1,3 @@
-/* Ends of a process: Ctrl-C and similar signals, unless ignored, and exhausted memory. */
 #include "tests/unit/t.h"
 
 #include <signal.h>

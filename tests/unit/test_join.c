@@ -1,4 +1,3 @@
-/* Blocks joined with stacks of every source: the precedence of sources, and no lost blocks. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_tracer.h"
@@ -97,7 +96,6 @@ static void join_all(void)
 	describe_stacks(&(struct target){0}, &scene.snapshot, captured);
 }
 
-/* Asserts that the block at addr has that stack. */
 static void assert_block(uint64_t addr, const char *id, uint32_t depth, uint64_t first)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
@@ -778,7 +776,6 @@ static void place_traced(void)
 		tracer_put_unload("C:\\plug.dll", 0x180000000 + 0x1000 * i, 0x8000);
 }
 
-/* Returns a random number, with a preference for limits. */
 static uint64_t wild(uint64_t *seed)
 {
 	static const uint64_t edges[] = {0, 1, 7, 8, 63, 64, 0xffff, 0x10000, UINT32_MAX,

@@ -1,4 +1,3 @@
-/* Rules about live processes that can be tested without one. */
 #include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"

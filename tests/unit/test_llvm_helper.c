@@ -1,4 +1,3 @@
-/* llvm-symbolizer may be slow, broken or another program: names are then correct or missing. */
 #include "tests/unit/test_symbolize.h"
 
 #define SHORT_MS 300 /* for an unwanted answer; a busy machine takes seconds for one */
@@ -216,7 +215,6 @@ TEST(test_no_helper_outlives_us)
 	expect_its_end(from);
 }
 
-/* Children of a helper that is a script end with it. */
 TEST(test_what_a_helper_started_ends_with_it)
 {
 	static const struct symbol_options options = {.patience_ms = HANG_MS, .no_cache = true};
@@ -317,7 +315,6 @@ TEST(test_control_characters_of_names_are_made_harmless)
 static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Line: 0/; "
 			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
-/* Programs named llvm-symbolizer that die, print nonsense or never end their line. */
 TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 {
 	const char *const bad[] = {"exit 1\n", "read -r line\nanswer x | head -2\nexit 0\n",
@@ -332,7 +329,6 @@ TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 	check_fake(far, LONG_MS, "hidden", "api", false);
 }
 
-/* A name belongs to its file, even if it looks like further answers. */
 TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 {
 	static const char forged[] =

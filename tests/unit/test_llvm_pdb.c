@@ -88,7 +88,6 @@ static void need_exe(void)
 		    call_rva < api_start + 100);
 }
 
-/* Result of the last request. */
 static struct {
 	struct sym_module subject;
 	struct lookup lookup;
@@ -127,7 +126,6 @@ static void ask(const char *image, const char *debug)
 	llvm_backend.release(backend);
 }
 
-/* Installs a shell script in the place of llvm-symbolizer. */
 static void ask_through(const char *program)
 {
 	char path[400];
@@ -224,7 +222,6 @@ TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 	assert_false(scene.is_trouble);
 }
 
-/* A truncated PDB may lack names. */
 TEST(test_a_truncated_pdb_gives_no_wrong_names)
 {
 	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};

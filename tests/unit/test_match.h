@@ -50,7 +50,6 @@ static inline int64_t row_growth(size_t row)
 	return row_delta(&compared.comparison, &compared.comparison.rows[row]).requested_bytes;
 }
 
-/* Adds a frame by its module's base and the offset. */
 static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset)
 {
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);

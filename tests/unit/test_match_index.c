@@ -1,4 +1,3 @@
-/* hdiff: the index of contents, and dumps made to be slow. */
 #include "tests/unit/t.h"
 
 #include "core/base/hash.h"

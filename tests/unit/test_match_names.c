@@ -1,4 +1,3 @@
-/* hdiff: stacks through rebuilt modules, compared by the names in the dumps. */
 #include "tests/unit/t.h"
 
 #include "diff/match/locations.h"
@@ -214,7 +213,6 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		put_place(&maker, PLACE(0x1010, "f", "a.c", 10), is_new ? 40 : 50, "A");
 		put_place(&maker, PLACE(0x1030, "f", "a.c", 11), is_new ? 90 : 50, "B");
-		/* A frame without a name is matched by its offset. */
 		put_place(&maker, (struct place){.offset = 0x5000}, is_new ? 9 : 3, "C");
 		put_place(&maker, (struct place){.offset = 0x6000}, is_new ? 1 : 3, "D");
 	}
@@ -274,7 +272,7 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 	}
 	assert_int_equal(row_growth(0), 100 - 41);
 	assert_int_equal(compared.comparison.rows[0].id_count, 2);
-	/* That of the smaller id in the newest dump. */
+	/* stack of the smaller id in the newest dump */
 	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
@@ -293,7 +291,6 @@ TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 	assert_int_equal(compare(by_symbol), 1);
 }
 
-/* Names of inlined functions come first. */
 TEST(inlined_functions_are_compared_as_a_whole)
 {
 	static const struct {
@@ -342,7 +339,6 @@ TEST(builds_are_told_by_their_pdb_and_matched_by_name)
 	assert_int_equal(compare((struct match_request){.no_symbols = true}), 2);
 }
 
-/* Modules that were not rebuilt are matched by offset, named or not. */
 TEST(only_what_was_rebuilt_goes_by_name)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
@@ -426,7 +422,6 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 	naming_release(&naming);
 }
 
-/* The newest dump's name is shown, whichever dump is queried. */
 TEST(the_newest_dump_that_has_a_name_gives_it)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x50000 : 0) {

@@ -1,4 +1,3 @@
-/* hdiff: rows of random dumps compared with sums computed by the test, and dumps in any order. */
 #include "tests/unit/t.h"
 
 #include "diff/read/stack_store.h"
@@ -312,7 +311,6 @@ static void relink_all(struct dump_sums *sums)
 	free(is_next);
 }
 
-/* Renumbers the stacks and reorders the cells. */
 static void shuffle(struct dump_sums *sums)
 {
 	size_t count = sums->stacks.count;

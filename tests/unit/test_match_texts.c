@@ -1,4 +1,3 @@
-/* hdiff: stacks without addresses, as in old logs, whose frames are texts. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_match.h"
@@ -41,7 +40,6 @@ static void sums_add(
 
 #define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Compares one block in each dump; returns the number of rows. */
 static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
 {
 	made_begin(2);

@@ -1,4 +1,3 @@
-/* Valid minidumps: the target agrees with the file. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"
@@ -295,7 +294,6 @@ TEST(without_the_list_modules_can_be_executed)
 
 /* ---------------------------------------------------------------- the file */
 
-/* Creates a file for writing; path has room for 300 bytes. */
 static FILE *new_file(char *path)
 {
 	const char *base = getenv("TMPDIR");

@@ -437,7 +437,6 @@ static inline void dmp_begin(unsigned more, uint64_t flags)
 	dmp_modules(dmp_program, 2, 0);
 }
 
-/* Counts the warnings with these words. */
 static inline size_t dmp_warnings(const char *words)
 {
 	size_t count = 0;

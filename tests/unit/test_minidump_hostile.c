@@ -1,7 +1,3 @@
-/*
- * Damaged and malicious minidumps: nothing outside the file is read, and memory use is bounded by
- * its size.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"

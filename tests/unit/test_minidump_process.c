@@ -1,7 +1,3 @@
-/*
- * Process of a minidump: the PEB found through threads, 32 bits in 64, and messages about missing
- * parts.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"

@@ -6,7 +6,6 @@ static struct target target;
 static struct snapshot snapshot;
 static struct err err;
 
-/* Skips the test if the file is missing. */
 static void open_real(const char *name)
 {
 	char file[100];
@@ -118,7 +117,7 @@ TEST(windows_7_x86)
 }
 
 /*
- * The same program dumped by a 64-bit writer: the first pointer of its 64-bit TEB is 7EFDD000, the
+ * Same program, dumped by a 64-bit writer: the first pointer of its 64-bit TEB is 7EFDD000, the
  * 32-bit TEB, which is not in the dump.
  */
 TEST(windows_7_wow64)

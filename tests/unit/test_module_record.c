@@ -1,7 +1,3 @@
-/*
- * Module records made from an image's headers: correct for both bitnesses, and without reads
- * outside the image, whatever the headers contain.
- */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/tables.h"

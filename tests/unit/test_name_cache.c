@@ -1,7 +1,3 @@
-/*
- * The cache of names returns what was added, writes only new names, and stays below its limit. With
- * damaged bytes it returns correct names or none.
- */
 #include "tests/unit/name_cache_scene.h"
 
 #include "core/base/hash.h"

@@ -1,7 +1,3 @@
-/*
- * The file of the cache: its place, files that are not a cache, concurrent writers, and missing
- * permissions. Every name found is correct, and names are lost only to the limit.
- */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <signal.h>
@@ -149,7 +145,6 @@ TEST(test_a_file_of_someone_else_s_is_not_used)
 
 static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
 
-/* Checks that the file is unchanged. */
 static void check_untouched(const void *bytes, size_t len)
 {
 	size_t len_after;
@@ -213,7 +208,7 @@ TEST(test_in_its_own_folder_it_is_written_anew)
 	assert_int_equal(rmdir(in_folder("hsnap")), 0);
 }
 
-/* Uses the cache as a user other than root, whom permissions do not restrict. */
+/* Uses the cache as an ordinary user, because permissions do not restrict root. */
 static void use_as_user(void)
 {
 	int status;
@@ -351,7 +346,6 @@ static void run(size_t limit)
 	}
 }
 
-/* Returns the number of names of all writers that are found. */
 static size_t count_written(size_t limit)
 {
 	size_t found = 0;

@@ -1,7 +1,3 @@
-/*
- * The walker of NT heaps' back end, on small made heaps: each rule for each layout, and the
- * program's part of a block.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made.h"
@@ -279,7 +275,6 @@ MADE_TEST(a_heap_of_no_known_layout_is_listed_as_unwalked, X64)
 #define ROOT 0x10000000u /* a page heap's root, which is its handle */
 #define HOST_PEB 0x7f0000u
 
-/* Writes a PEB with a process heap only. */
 static void put_peb(uint64_t at, unsigned bits, uint64_t first_heap)
 {
 	const struct peb_layout *peb = peb_layout(bits);

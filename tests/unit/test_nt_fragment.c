@@ -48,7 +48,6 @@ static void real_free(struct real *real)
 	free(real);
 }
 
-/* Parses the hexadecimal number after name in line. */
 static bool number_after(const char *line, const char *name, uint64_t *value)
 {
 	const char *at = strstr(line, name);
@@ -58,12 +57,10 @@ static bool number_after(const char *line, const char *name, uint64_t *value)
 	return at != NULL;
 }
 
-/* A block in one line. */
 struct line {
 	uint64_t addr, requested_bytes, overhead_bytes;
 };
 
-/* Reads one line of the chain; returns false at the end. */
 static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct line *block)
 {
 	char line[512];

@@ -1,4 +1,3 @@
-/* Damaged NT heaps: the walk always ends, and reports the parts that it could not read. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made.h"

@@ -54,7 +54,6 @@ static bool is_as_listed(const char *listing, const struct field *field)
 	return true;
 }
 
-/* Returns the number of fields that the listing has. */
 static size_t hold_against(const char *listing, const struct field *fields, size_t count)
 {
 	size_t known = 0;

@@ -1,4 +1,3 @@
-/* The low fragmentation heap: its containers, their key, and both ways of finding them. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/nt_made_lfh.h"
@@ -55,7 +54,6 @@ MADE_TEST(a_container_is_one_without_its_flag_when_a_zone_lists_it, ALL)
 
 /* ---------------------------------------------------------------- zones and back end */
 
-/* Removes the expected blocks between two addresses. */
 static void forget_blocks(uint64_t addr, uint64_t end)
 {
 	size_t kept = 0;

@@ -1,4 +1,3 @@
-/* The process environment block and Windows' lists, parsed without trust. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -9,7 +8,6 @@
 #define LIST 0x500000u
 #define HEAP_0 0x610000u
 
-/* Process under test. */
 static struct seen {
 	struct memory memory;
 	struct nt_process process;

@@ -1,4 +1,3 @@
-/* core/out: output is written completely or not at all. */
 #include "tests/unit/test_out.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* core/out: output of any length, compressed or not, and output that never replaces a file. */
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
@@ -213,7 +212,6 @@ static void commit_new(bool is_taken, unsigned flags)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* With and without hard links. */
 TEST(a_new_file_takes_nobodys_place)
 {
 	for (int i = 0; i < 8; i++) {

@@ -18,7 +18,6 @@ static void note(const char *call)
 	snprintf(calls + len, sizeof(calls) - len, "%s ", call);
 }
 
-/* Replaces the C library's function. */
 int fsync(int fd)
 {
 	note("flush");

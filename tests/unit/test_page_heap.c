@@ -19,7 +19,7 @@
 
 struct page {
 	const struct page_image_layout *f;
-	unsigned ptr; /* bytes of a pointer */
+	unsigned ptr;
 	uint64_t heaps[4];
 	struct nt_process process;
 	struct memory memory;

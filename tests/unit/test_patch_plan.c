@@ -184,7 +184,6 @@ TEST(operands_by_distance)
 	assert_false(make_at(64, "48 8b 05 00 00 00 80 c3", FUNCTION, FUNCTION + 0x1000000).ok);
 }
 
-/* Returns the new target of a moved instruction. */
 static uint64_t moved_target(const struct made *made, unsigned move)
 {
 	return leads_to(made, made->plan.moves[move].to);

@@ -22,7 +22,6 @@ static void finish_at(struct made_pdb *pdb, const char *to)
 	file_put(to, pdb->file.bytes, pdb->file.len);
 }
 
-/* A field of a generated file that gets a wrong value. */
 struct pdb_damage {
 	int place; /* number of a stream, or one of these */
 	size_t at;

@@ -1,7 +1,3 @@
-/*
- * Every offset in a process's and a thread's environment block, compared with the listings of
- * public symbols of all listed builds.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"

@@ -136,7 +136,6 @@ TEST(where_nobody_looks_nothing_is_written)
 	(void)fclose(file);
 }
 
-/* A clock that was set back does not stop the progress line. */
 TEST(a_clock_that_goes_back_does_no_harm)
 {
 	progress_begin(&progress, terminal, WHAT, 0);

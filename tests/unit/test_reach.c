@@ -1,4 +1,3 @@
-/* Reachable blocks: small cases by hand, and random graphs compared with a naive search. */
 #include "tests/unit/t.h"
 
 #include "snapshot/reach/reach.h"

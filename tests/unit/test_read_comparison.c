@@ -1,4 +1,3 @@
-/* hdiff: printed comparisons, parsed. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_comparison.h"
 

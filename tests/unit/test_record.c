@@ -1,7 +1,3 @@
-/*
- * core/record: recorded events are read back at every position, and compared with a plain list of
- * all events.
- */
 #include "tests/unit/record_made.h"
 
 #include <signal.h>
@@ -125,7 +121,6 @@ static void assert_marks(struct recording *recording, const struct truth *truth)
 	}
 }
 
-/* Checks the blocks that were allocated before a position and not freed. */
 static void assert_blocks(struct recording *recording, const struct truth *truth, size_t position)
 {
 	struct record_block *blocks;

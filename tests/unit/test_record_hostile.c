@@ -1,7 +1,3 @@
-/*
- * core/record: truncated, damaged and malicious files. The result is either correct or an error
- * with a place.
- */
 #include "tests/unit/record_made.h"
 
 #include <zlib.h>
@@ -341,7 +337,6 @@ static char *small_file(struct truth *truth, size_t *len)
 	return file_get(path, len);
 }
 
-/* Asserts that all readable events are correct. */
 static void assert_right_or_error(const struct truth *truth)
 {
 	struct recording *recording;

@@ -1,4 +1,3 @@
-/* From the tracer's rings to a recording: the recorded events equal the calls, in order. */
 #include "tests/unit/t.h"
 
 #include <time.h>
@@ -29,7 +28,7 @@ static struct scene {
 	size_t told_count, wanted_count;
 	struct record_kind kinds[20000];
 	size_t kind_count;
-	uint32_t *allocs[20000]; /* by kind and number: index in told plus one; 0: freed */
+	uint32_t *allocs[20000]; /* by kind and number: index plus one in the list told; 0: freed */
 	uint64_t alloc_counts[20000];
 	uint64_t heaps[200];
 	size_t heap_count;
@@ -272,7 +271,7 @@ static void check_told(void)
 struct live {
 	struct tracer_block block;
 	uint64_t heap;
-	size_t alloc; /* index in wanted */
+	size_t alloc;
 	bool is_live;
 };
 

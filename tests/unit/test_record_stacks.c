@@ -1,6 +1,3 @@
-/*
- * The tracer's stacks in a recording: read while the target runs, frame by frame in their modules.
- */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -19,7 +16,7 @@ static struct {
 	uint32_t timestamps[20];
 	uint32_t module_count;
 	char said[400]; /* "+" or "-" and a name, for modules loaded and unloaded */
-	char remark[800]; /* last remark */
+	char remark[800];
 	unsigned remark_count;
 } scene;
 
@@ -470,7 +467,6 @@ TEST(modules_without_rules_for_unwinding_are_remarked_on_once)
 	assert_non_null(strstr(scene.remark, "no unwind information in two.dll; build it"));
 }
 
-/* The tracer's area must have a known version. */
 TEST(an_area_of_another_version_has_no_stacks)
 {
 	uint32_t id = tracer_put_stack(APP + 0x1010, 3);

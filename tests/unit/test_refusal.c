@@ -1,4 +1,3 @@
-/* Rules that keep the tracer out of a process: generated facts for each rule, and the message. */
 #include "tests/unit/t.h"
 
 #include "snapshot/control/refusal.h"

@@ -29,7 +29,6 @@ static inline struct made *made_new(void)
 	return &made;
 }
 
-/* Makes a view of the whole comparison. */
 static inline void made_view(struct made *made)
 {
 	view_make(&made->view, &made->comparison, made->comparison.dumps != NULL);

@@ -1,4 +1,3 @@
-/* The text report: omitted rows, groups, and parsed comparisons. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_report.h"

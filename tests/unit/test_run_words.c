@@ -1,4 +1,3 @@
-/* hsnap run: conversion of arguments to a command line. */
 #include "tests/unit/t.h"
 
 #include "core/base/command_line.h"

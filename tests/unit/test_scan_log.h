@@ -14,7 +14,7 @@
 
 struct scan_log {
 	struct buf text; /* one line per call */
-	struct block_totals sums; /* of entries */
+	struct block_totals sums;
 	int entries, skips;
 	struct err first_skip;
 };

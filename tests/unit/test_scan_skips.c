@@ -1,4 +1,3 @@
-/* core/scan*: invalid lines are reported and skipped, at no further cost. */
 #include "tests/unit/test_scan_log.h"
 
 static int scan_without_hook(const char *text, struct err *err)

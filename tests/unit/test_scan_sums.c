@@ -1,4 +1,3 @@
-/* core/scan*: sums of several blocks, functions named in a log, parts read by the sink. */
 #include "tests/unit/data.h"
 #include "tests/unit/test_scan_log.h"
 

@@ -1,7 +1,3 @@
-/*
- * Damaged segment heaps: the walker never crashes or reads foreign memory; one fault costs no other
- * block, and losses are reported.
- */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"
@@ -96,7 +92,6 @@ static void zoo_run(void (*test)(unsigned i), unsigned times)
 	}                                                                                          \
 	static void name##_in(unsigned i __attribute__((unused)))
 
-/* Returns the descriptor of one of the heap's units. */
 static uint64_t descriptor(unsigned index)
 {
 	return zoo.segment + (uint64_t)(seg.l->first_index + index) * seg.l->at.range.bytes;

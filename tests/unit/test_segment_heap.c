@@ -1,4 +1,3 @@
-/* The walker of segment heaps, on heaps made by hand from the published layouts. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"

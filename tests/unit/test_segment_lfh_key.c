@@ -120,7 +120,7 @@ SEG_TIMES(without_ntdll_s_data_the_key_of_one_kind_is_not_certain, ALL, 4)
 
 /* ---------------------------------------------------------------- derived */
 
-/* There are so many blocks that one unit more or less changes their number. */
+/* There are so many blocks that a difference of one unit changes their number. */
 SEG_TIMES(blocks_that_fill_their_subsegment_show_their_size, ALL, 5)
 {
 	struct fake_lfh lfh;
@@ -239,7 +239,6 @@ SEG_TEST(keys_that_differ_are_none, ALL)
 	assert_no_key(12);
 }
 
-/* The heap with little evidence is read with the other heap's key. */
 SEG_TEST(the_key_is_the_process_s, ALL)
 {
 	struct fake_lfh lfh;

@@ -1,4 +1,3 @@
-/* First and last values of a series, and its rises and falls, by part. */
 #include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"

@@ -1,4 +1,3 @@
-/* Files of a series: the next name, and which files are removed. */
 #include "tests/unit/t.h"
 
 #include <errno.h>
@@ -79,7 +78,7 @@ static void check_files(const char *expected)
 	folder_list_release(&list);
 }
 
-static struct series_files *files; /* of the current test */
+static struct series_files *files;
 
 /* Opens a plan for this process in place of the previous one. */
 static void open_plan(struct series_plan plan, int64_t start_ms)
@@ -142,7 +141,6 @@ static void write_next(int64_t time_ms, size_t size)
 	assert_int_equal(write_next_of(time_ms, size, &err), 0);
 }
 
-/* Writes the next dump and checks the files. */
 static void write_to(int64_t time_ms, size_t size, const char *expected)
 {
 	write_next(time_ms, size);

@@ -1,4 +1,3 @@
-/* The log of a series: whole, harmless lines with times, in files of limited size. */
 #include "tests/unit/t.h"
 
 #include <sys/stat.h>

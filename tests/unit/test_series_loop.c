@@ -262,7 +262,6 @@ static struct made_process *add(uint32_t pid, int64_t start_ms, int64_t from_ms,
 	return process;
 }
 
-/* Adds a process that does not end. */
 static struct made_process *add_one(void)
 {
 	return add(12, 77, 0, NEVER);
@@ -323,7 +322,6 @@ static int64_t at(size_t shot)
 	return scene.shots[shot].at_ms - START_MS;
 }
 
-/* Checks the processes of the shots. */
 static void check_pids(const uint32_t *pids, size_t count)
 {
 	assert_int_equal(scene.shot_count, count);

@@ -1,4 +1,3 @@
-/* Options of series: the meaning of each, and invalid combinations. */
 #include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"

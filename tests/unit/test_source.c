@@ -1,4 +1,3 @@
-/* core/source: the text does not depend on its compression or encoding, and damage is reported. */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -49,7 +48,6 @@ static void expect_text(const char *text, size_t len, int rc)
 	}
 }
 
-/* Appends a gzip member. */
 static void pack(struct buf *packed, const char *text, size_t len)
 {
 	z_stream stream = {0};

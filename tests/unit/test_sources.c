@@ -224,7 +224,6 @@ static char cache_path[300];
 static const struct symbol_options no_cache = {.no_cache = true};
 static struct symbolizer *symbolizer;
 
-/* Replaces the symbolizer. */
 static void start(const struct symbol_options *options)
 {
 	symbolizer_free(symbolizer);

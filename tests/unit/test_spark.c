@@ -1,4 +1,3 @@
-/* Spark lines: heights of bars, merged columns, and marks between parts. */
 #include "tests/unit/t.h"
 
 #include <unistd.h>

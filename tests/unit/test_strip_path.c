@@ -1,4 +1,3 @@
-/* Prefixes of paths: whole components, with either slash, and in any case for Windows paths. */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"

@@ -214,7 +214,6 @@ static void add_sum(struct buf *text, const char *eol)
 		ids[pick(10) ? pick(3) : pick(sizeof(ids) / sizeof(*ids))], eol);
 }
 
-/* Adds something that may stand between sums. */
 static void add_other(struct buf *text, const char *eol)
 {
 	static const char *const others[] = {"", "", "ntdll!RtlAllocateHeap+0x00000808",

@@ -1,4 +1,3 @@
-/* Names for addresses. The expected names come from the source's lines, nm and objdump. */
 #include "tests/unit/test_symbolize.h"
 
 static void check_symbol(const struct symbol *a, const struct symbol *b)

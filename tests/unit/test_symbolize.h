@@ -116,7 +116,6 @@ static inline void need_llvm(void)
 	}
 }
 
-/* Replaces the symbolizer. */
 static inline void start(const struct symbol_options *options)
 {
 	symbolizer_free(symbolizer);

@@ -250,7 +250,7 @@ TEST(test_a_pdb_alone)
 	check(0x10ff, NULL, 0, NULL);
 	check(0x1100, "first", 0x1100, "publics");
 	check(0x11ff, "first", 0x1100, "publics");
-	check(0x1200, "g", 0x1200, "publics"); /* the readable part */
+	check(0x1200, "g", 0x1200, "publics");
 	check(0x3010, NULL, 0, NULL);
 	check(0x4010, NULL, 0, NULL);
 	check(0x4090, "f(int)", 0x4080, "publics");

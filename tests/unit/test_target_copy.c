@@ -1,4 +1,3 @@
-/* A copy of a process contains its readable memory, at any address, and nothing else. */
 #include "tests/unit/t.h"
 
 #include "snapshot/target/target.h"
@@ -125,7 +124,7 @@ TEST(has_threads_and_regions)
 	copy->ops->close(copy);
 }
 
-/* Of the regions 0x10000, 0x4000, 3 MiB and a page are copied. */
+/* Copied bytes: 0x10000, 0x4000, 3 MiB and a page. */
 TEST(has_a_limit)
 {
 	const uint64_t bytes = 0x14000 + 3 * MIB + PAGE;

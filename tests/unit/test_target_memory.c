@@ -1,4 +1,3 @@
-/* A target's memory as bytes: complete, in few reads, and never unmapped memory. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -63,7 +62,6 @@ static void open_scene(bool knows_regions, bool is_mapped)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, close_scene
 
-/* Returns the byte at an address, which depends on the address. */
 static unsigned char byte_at(uint64_t addr)
 {
 	return (unsigned char)(addr * 0x9e3779b97f4a7c15u >> 56);

@@ -17,7 +17,7 @@ static struct task_request plain_request(void)
 	};
 }
 
-static struct task_plan plan; /* last plan */
+static struct task_plan plan;
 static struct buf xml;
 
 static int make(const struct task_request *request)

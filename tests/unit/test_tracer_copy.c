@@ -1,4 +1,3 @@
-/* Reading the tracer's tables from outside, valid and malicious. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_tracer.h"

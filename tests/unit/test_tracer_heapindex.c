@@ -1,4 +1,3 @@
-/* Indexes of heaps, and the blocks of a destroyed heap. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* Shared functions of the tracer's tables: memory up to a limit, and waiting for locks. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>

@@ -136,7 +136,6 @@ static bool page_is(const struct page *page, const struct page *other)
 	       page->reserve_stack == other->reserve_stack && page->allocation == other->allocation;
 }
 
-/* Returns the minimum number of nodes. */
 static uint32_t model_runs(const struct range_model *model)
 {
 	uint32_t count = 0;
@@ -208,7 +207,6 @@ static int set_up_patient(void **state)
 	return 0;
 }
 
-/* Returns an allocation of `pages` pages. */
 static struct tracer_range allocation(uint64_t start, uint64_t pages, uint32_t kind, uint32_t stack)
 {
 	return (struct tracer_range){.start = start,
@@ -292,8 +290,8 @@ static void add(struct worker *worker)
 }
 
 /*
- * Finds the allocation at or after the step's pages and limits the step to it. Returns false if
- * there is none.
+ * Finds the allocation at or after the step's pages and restricts the step to it. Returns false if
+ * none is left.
  */
 static bool inside_allocation(struct worker *worker, unsigned *base, unsigned *end)
 {

@@ -1,4 +1,3 @@
-/* Sampling: estimates from few blocks equal the sums of all blocks, for any sizes and order. */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/tables.h"

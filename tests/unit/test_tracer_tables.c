@@ -39,7 +39,6 @@ static struct {
 #define NONE UINT32_MAX
 #define ANY_ENTRY ((uint64_t)1 << 40)
 
-/* Returns a block, whose fields are determined by its index and version. */
 static struct tracer_block block_of(uint32_t index, uint32_t version)
 {
 	return tracer_block_make(

@@ -1,4 +1,3 @@
-/* Unloaded modules: the stored records, and correct results when there is no room to store them. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* Series without a leak are not reported as growing: steps, fluctuation, decreases and noise. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"

@@ -1,4 +1,3 @@
-/* Slopes and their bounds, compared with their construction and with all pairs. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"
@@ -14,7 +13,6 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the median of all slopes, by definition. */
 static double plain_slope(const struct made *made)
 {
 	static double slopes[MADE_MOST * MADE_MOST / 2];

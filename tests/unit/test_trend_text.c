@@ -39,7 +39,6 @@ TEST(a_rate_has_no_more_digits_than_say_something)
 		{NAN, true, 0, "?"},
 		{1e300, true, 0, "+1e+300"},
 		{-12345e18, false, 13, "   -1.234e+22"},
-		/* In columns. */
 		{1234, true, 8, "   +1234"},
 		{12.5, true, 8, "   +12.5"},
 		{NAN, true, 8, "       ?"},

@@ -1,4 +1,3 @@
-/* core/dump: UMDH's own logs in all known forms, and files that are not logs. */
 #include "tests/unit/test_dump.h"
 
 static const char umdh_log[] =

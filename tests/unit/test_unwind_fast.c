@@ -208,7 +208,6 @@ static uint64_t addr_of(const uint64_t *word)
 	return (uint64_t)(uintptr_t)word;
 }
 
-/* Returns the start of a walk over these words. */
 static struct unwind_start start_at(const uint64_t *words, const uint64_t *end)
 {
 	return (struct unwind_start){.slot = addr_of(words), .high = addr_of(end)};
@@ -312,7 +311,6 @@ TEST(a_walk_is_cut_at_max)
 	}
 }
 
-/* Damage of any kind: a walk reads nothing outside and ends. */
 TEST(damage_leads_nowhere_outside)
 {
 	uint64_t random = 5, frames[FRAMES_MAX], hurt = 0;
@@ -603,7 +601,6 @@ TEST(entries_may_move)
 	}
 }
 
-/* A walk's result does not depend on hints. */
 TEST(hints_change_nothing)
 {
 	uint64_t random = 6, frames[FRAMES_MAX];

@@ -224,7 +224,7 @@ static void make(uint64_t *random)
 		count++;
 		at += size;
 	}
-	made.words[at] = 0; /* the end */
+	made.words[at] = 0;
 	made.count = count;
 	made.slots[count] = addr_of(at);
 	ebp = (uint32_t)next_random(random);
@@ -397,7 +397,6 @@ TEST(a_wrong_ebp_ends_the_stack)
 	free(words);
 }
 
-/* Damage of any kind: a walk reads nothing outside and ends. */
 TEST(damage_leads_nowhere_outside)
 {
 	uint64_t random = 7, frames[FRAMES_MAX], hurt = 0;

@@ -91,7 +91,6 @@ static int release(void **state)
 	return 0;
 }
 
-/* Replaces the previous scene. */
 static void scene_init(unsigned bits)
 {
 	release(NULL);

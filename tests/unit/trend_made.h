@@ -108,7 +108,6 @@ static inline void made_fill(struct made *made, made_course *course)
 		made_put(made, i, course(made, i));
 }
 
-/* Returns the verdict on the series. */
 static inline struct trend made_judge(struct made *made)
 {
 	struct trend_axis axis = {made->times_ms, made->parts, made->count};

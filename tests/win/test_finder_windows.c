@@ -80,7 +80,6 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-/* Sets the module to this program. */
 static bool know_self(void)
 {
 	wchar_t self[MAX_PATH];

@@ -1,7 +1,4 @@
-/*
- * llvm-symbolizer on Windows, with a stand-in program: its input, its place, and no leftovers.
- * Prints TAP.
- */
+/* Runs a stand-in program in place of llvm-symbolizer. Prints TAP. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +39,6 @@ static char *write_new(const wchar_t *name, const char *text)
 	return wide_to_utf8(path);
 }
 
-/* Counts the files in the folder that match the pattern. */
 static unsigned count_files(const wchar_t *pattern)
 {
 	wchar_t path[MAX_PATH + 40];

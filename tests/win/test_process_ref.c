@@ -58,7 +58,6 @@ static bool step(struct child *child)
 	return !WaitForSingleObject(child->done, WAIT_MS);
 }
 
-/* Closes the target if it was opened. */
 static void let_go(struct target *target)
 {
 	if (target->ops)

@@ -1,7 +1,7 @@
 /*
- * Recognition and words of hsnap's tasks, and the rights to a task's program and folder. The lists
- * of rights are in the form of "Security Descriptor String Format", Microsoft Learn: FA is all
- * rights of files, 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP.
+ * Rights to a task's program and folder, and recognition of hsnap's tasks. Lists of rights are in
+ * the form of "Security Descriptor String Format", Microsoft Learn: FA is all rights of files,
+ * 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -51,7 +51,6 @@ static char *make_folder(const char *in, const char *name, const char *separator
 	return result;
 }
 
-/* Makes this process's own temporary folder. */
 static char *temporary(void)
 {
 	char base[MAX_PATH + 1], name[40];
@@ -107,7 +106,6 @@ static bool holds(const char *folder, const char *expected)
 	return same;
 }
 
-/* Removes a folder and its contents. */
 static void remove_all(const char *folder)
 {
 	struct folder_list list;

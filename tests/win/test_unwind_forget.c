@@ -96,7 +96,6 @@ static unsigned wrong_of(unsigned looks)
 	return wrong;
 }
 
-/* Returns true if all walks are correct. */
 static bool are_right(unsigned looks)
 {
 	unsigned right = 0;

@@ -55,7 +55,6 @@ static NOINLINE void look(void)
 	seen.true_count = seen.with_truth ? true_stack(seen.theirs, FRAMES_MAX) : 0;
 }
 
-/* Calls look() through generated code. */
 static NOINLINE void go_through(const uint8_t *code, bool with_truth)
 {
 	seen.with_truth = with_truth;

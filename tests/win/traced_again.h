@@ -40,7 +40,6 @@ static struct child {
 	struct err err; /* of the last call */
 } child; /* one at a time */
 
-/* Finds the tracer in an existing process, by its handle. */
 static inline bool child_find(void)
 {
 	return !target_open_handle(&child.target, child.info.hProcess, &child.err) &&
