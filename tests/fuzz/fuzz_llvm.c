@@ -30,7 +30,6 @@ struct helper *helper_start(const char *program, const char *const *args)
 	return fuzz_left(&answer_bytes) ? xcalloc(1, sizeof(struct helper)) : NULL;
 }
 
-/* Appends the last word of the next question. */
 static void say_question(struct helper *helper, struct buf *to)
 {
 	char *line = helper->questions.data + helper->at, *end, *word;

@@ -89,7 +89,6 @@ WAY(way_rtl_realloc, 6021,
 WAY(way_sys_alloc, 46, ((sys_alloc_fn)function(L"oleaut32.dll", "SysAllocStringLen"))(NULL, 23))
 WAY(way_task_alloc, 124, ((task_alloc_fn)function(L"ole32.dll", "CoTaskMemAlloc"))(124))
 
-/* Allocates in a thread that ends, and in a thread on a fiber. */
 static DWORD WINAPI thread_main(LPVOID unused)
 {
 	(void)unused;

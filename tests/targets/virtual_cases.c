@@ -572,7 +572,6 @@ static NOINLINE void commit_for_heap(char *base)
 	commit(base, 0x40000);
 }
 
-/* Makes a heap in the program's own memory, which then belongs to the heap. */
 static NOINLINE HANDLE heap_there(char *base, SIZE_T bytes)
 {
 	return step_leak(create_heap(0, base, bytes, PAGE, NULL, NULL));

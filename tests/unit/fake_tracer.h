@@ -23,7 +23,7 @@
 
 struct made_block {
 	uint64_t addr, size_bytes;
-	uint64_t heap; /* handle */
+	uint64_t heap;
 	uint32_t stack;
 };
 

@@ -11,7 +11,7 @@
 
 #define CODE_BASE 0x10000000u /* of a module */
 #define CODE_BYTES 0x100000u
-#define RECORDS 0x20000000u /* memory for records */
+#define RECORDS 0x20000000u
 #define RECORDS_BYTES 0x10000u
 
 /* RTL_STACK_TRACE_ENTRY */

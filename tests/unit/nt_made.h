@@ -259,7 +259,6 @@ static inline int made_found_by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Asserts that the walk found exactly the expected blocks. */
 static inline void made_assert_blocks(void)
 {
 	qsort(made.expected, made.expected_count, sizeof(made.expected[0]), made_by_addr);
@@ -299,7 +298,6 @@ static inline void made_assert_doubt(unsigned count, const char *what)
 		assert_string_equal(made.walk.doubt_what, what);
 }
 
-/* Walks and expects all blocks and `broken` invalid places. */
 static inline void made_walk_and_assert(unsigned broken, const char *what)
 {
 	made_walk();

@@ -223,7 +223,7 @@ static int log_dump(const char *path, struct scan_log *log)
 	struct dump_sink sink = log_sink(log);
 	struct err err;
 
-	sink.note = NULL; /* ignore the names */
+	sink.note = NULL;
 	sink.skipped = NULL;
 	buf_add_text(&log->text, "");
 	return dump_scan_file(path, &sink, &err);

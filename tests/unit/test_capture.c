@@ -150,7 +150,6 @@ static void assert_block(size_t i, bool has_overhead)
 	assert_stack(block->stack, i % STACKS);
 }
 
-/* Returns the sum of a heap's blocks without a stack. */
 static struct block_totals stackless_of(uint64_t heap)
 {
 	struct block_totals census = {0};

@@ -61,7 +61,6 @@ TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
 	}
 }
 
-/* Ids with several stacks, and a trend. */
 TEST(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused)
 {
 	static const char *const stacks[] = {

@@ -293,7 +293,6 @@ TEST(options_in_every_spelling)
 	MEANS("2=app.exe", "-pn", "app.exe");
 	MEANS("3=C:\\a:b.txt", "-f:C:\\a:b.txt");
 	MEANS("6= 5= A=a.txt A=b.txt", "-v", "-d", "a.txt", "b.txt");
-	/* errors */
 	MEANS("!", "--pi", "1");
 	MEANS("!", "--pidx=1");
 	MEANS("!", "-x");

@@ -261,7 +261,6 @@ TEST(test_a_walk_has_no_row_for_stacks)
 		assert_string_not_equal(scene.doctor.rows[i].what, "stacks");
 }
 
-/* The rows that are off if one block is lost or one more is found. */
 TEST(test_each_mistake_turns_off_the_row_about_it)
 {
 	static const struct {
@@ -391,7 +390,6 @@ TEST(test_a_heap_that_is_not_listed_is_off)
 	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), "stacks");
 }
 
-/* Returns true if the reallocated block may have this overhead. */
 static bool may_have(uint64_t bytes, uint64_t was_bytes, uint64_t overhead_bytes)
 {
 	truth_at(LIVE_BIG)->requested_bytes = bytes;
@@ -625,7 +623,6 @@ static const struct doctor_row *heaps_row(const char *what)
 #define NAMED "heaps of GetProcessHeaps()"
 #define UNNAMED "other heaps"
 
-/* Sets the three heaps that the process lists. */
 static void state_heaps(void)
 {
 	static const uint64_t listed[] = {PROCESS, GROWABLE, UNLOCKED};

@@ -138,7 +138,7 @@ static const char told[] =
 	"note end blocks=[9] requested=[1099522887464] overhead=[77]\n";
 
 static struct snapshot made;
-static char *dump; /* the dump as written */
+static char *dump;
 static size_t len;
 
 static int begin(void **state)

@@ -89,7 +89,6 @@ static int literal(const char **at, const char *text)
 	return is;
 }
 
-/* Returns true if the line is plain, as the header defines it. */
 static int is_plain(const char *line)
 {
 	const char *at = line, *id;

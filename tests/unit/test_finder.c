@@ -105,7 +105,6 @@ TEST(test_a_pdb_without_its_image)
 	check_found(NULL, NULL);
 }
 
-/* An image of another build does not hide the matching PDB. */
 TEST(test_the_right_pdb_beside_a_wrong_image)
 {
 	struct image_plan plan = scene_plan();

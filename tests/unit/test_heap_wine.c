@@ -275,7 +275,6 @@ struct list {
 	uint64_t parts[3]; /* part lost with each entry: 0 for a whole heap */
 };
 
-/* Returns one list of each kind. */
 static const struct list *list_of_kind(unsigned kind)
 {
 	static struct list list;

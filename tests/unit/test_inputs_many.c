@@ -22,7 +22,6 @@ static void put_made(const char *path, unsigned pid, unsigned start, unsigned ti
 	dump_end(&maker, path);
 }
 
-/* Checks hdiff's messages and the files in its report. */
 static void check_many(int status, const char *wanted, const char *words, const char *const *args)
 {
 	const char *all[20] = {"--no-symbols", "-f", "out.txt", "-o", "json"};

@@ -19,7 +19,6 @@ struct scene {
 
 static struct scene scene;
 
-/* Starts without a capture of the made process, which has a tracer and these heaps. */
 static void begin_capture(const struct heap heaps[2])
 {
 	memset(&scene, 0, sizeof(scene));

@@ -231,7 +231,6 @@ TEST(test_what_a_helper_started_ends_with_it)
 	expect_its_end(from);
 }
 
-/* Requests api() of the module at path. */
 static void check_path_asked(const char *path)
 {
 	struct module odd = module;

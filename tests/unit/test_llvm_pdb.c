@@ -105,7 +105,6 @@ static int close_scene(void **state)
 	return 0;
 }
 
-/* Requests the call, with these files. */
 static void ask(const char *image, const char *debug)
 {
 	static const struct symbol_options options;

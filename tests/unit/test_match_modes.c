@@ -104,7 +104,6 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_null(strstr(strstr(text, "BackTraceA"), "different"));
 }
 
-/* An id with several stacks in NEW: the first by content is shown, in any order of entries. */
 TEST(by_id_the_first_of_several_stacks_is_shown)
 {
 	for (unsigned order = 0; order < 6; order++) {

@@ -185,7 +185,6 @@ TEST(calls_of_one_function_behind_an_inserted_call_are_not_new)
 	assert_int_equal(row_growth(0), 50);
 }
 
-/* Calls are matched by their order if every place belongs to another call. */
 TEST(calls_of_one_function_are_told_apart_by_their_order)
 {
 	const struct call old[] = {
@@ -276,7 +275,6 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
-/* A second build of app.exe in one dump does not affect the build that both have. */
 TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {

@@ -121,7 +121,6 @@ TEST(the_text_is_what_is_shown)
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
 }
 
-/* A row whose label has two spellings: the shown one must not depend on the order. */
 TEST(of_two_spellings_the_same_is_shown_in_any_order)
 {
 	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};

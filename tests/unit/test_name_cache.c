@@ -178,7 +178,6 @@ TEST(test_the_oldest_names_go)
 	assert_true(scene_size() > BOUND / 2 && kept > 10 && kept < ROUNDS);
 }
 
-/* Some of the excess names are kept, within the limit. */
 TEST(test_more_names_at_once_than_fit)
 {
 	enum { COUNT = 5000 };

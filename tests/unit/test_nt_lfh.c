@@ -196,7 +196,6 @@ MADE_TEST(a_zone_that_reaches_into_the_next_is_cut_and_counted, X64)
 
 /* ---------------------------------------------------------------- contradictions */
 
-/* Its room by itself exceeds its block. */
 MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 {
 	struct made_container c;

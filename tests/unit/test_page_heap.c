@@ -373,7 +373,6 @@ PAGE_TEST(a_block_of_too_many_pages_is_in_doubt)
 	assert_int_equal(page.walk.doubt_count, 1);
 }
 
-/* The information before a block, if readable, must describe that block. */
 PAGE_TIMES(a_block_whose_information_says_otherwise_is_in_doubt, 3)
 {
 	uint64_t user = BLOCKS + 0x20000 + 0x1000 - 0x12, at = user - f->info.bytes;

@@ -114,7 +114,6 @@ TEST(test_what_is_no_such_file_is_refused)
 	assert_int_equal(pdb_read_identity(dir, &identity, &err), -ERR_OPEN);
 }
 
-/* An impossible number in the file's head, the directory or the map. */
 TEST(test_numbers_that_cannot_be_are_refused)
 {
 	static const struct pdb_damage damages[] = {{THE_FILE, 32, 0, 4}, {THE_FILE, 32, 1, 4},

@@ -21,7 +21,6 @@ static struct record_facts some_facts(void)
 	return facts;
 }
 
-/* Adds kinds of all types of memory. */
 static void add_kinds(struct truth *truth, size_t count)
 {
 	struct record_frame frames[3] = {{0x10, 0}, {0x7f0000001234, RECORD_NO_MODULE}, {0x30, 1}};
@@ -212,7 +211,6 @@ TEST(every_position_of_a_random_recording_is_as_it_was)
 	}
 }
 
-/* Modules are loaded and unloaded, with flushes in between. */
 TEST(modules_come_and_go_when_they_did)
 {
 	struct record_facts told = some_facts();

@@ -645,7 +645,6 @@ TEST(an_index_that_lies_is_not_believed)
 	}
 }
 
-/* A small file that claims large sizes causes no large allocation. */
 TEST(what_is_claimed_is_not_allocated)
 {
 	static const size_t lists[] = {1, 2, 3, 4, 5};

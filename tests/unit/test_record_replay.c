@@ -674,7 +674,6 @@ TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
 	assert_int_equal(scene.lost, 3);
 }
 
-/* At the end of a recording nothing waits, and every event that arrived is recorded. */
 TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);

@@ -132,7 +132,6 @@ TEST(stacks_that_lie_together_are_read_at_once)
 	assert_true(fake.reads - reads < STACKS); /* at most the checks for unloaded modules */
 }
 
-/* Counts a load, like the loader. */
 static void say_loaded(void)
 {
 	AREA_PUT(load_count, AREA_GET(load_count) + 1);
@@ -147,7 +146,6 @@ static struct module *load(const char *path)
 	return module;
 }
 
-/* Loads another module in the place of an unloaded one. */
 static void load_instead(struct module *module, const char *path)
 {
 	module->path = path;

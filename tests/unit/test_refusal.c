@@ -27,7 +27,6 @@ static void check_line(struct control_facts facts, enum refusal_way way, const c
 	assert_string_equal(err_text(&err, text, sizeof(text)), line);
 }
 
-/* Checks the message after a failed attempt. */
 static void check_explained(
 	struct control_facts facts, enum refusal_way way, enum refusal_step step, const char *line)
 {

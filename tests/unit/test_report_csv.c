@@ -23,7 +23,6 @@ TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 	assert_string_equal(made_report(made, "csv", false), HEADER);
 }
 
-/* Checks the report of one stack with this function, file and line. */
 static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
 {
 	static const char before[] = HEADER "5,5,0,1,1,0,,,,stack,,BackTrace1,app,";

@@ -199,7 +199,6 @@ TEST(every_prefix_is_read_in_any_parts)
 	}
 }
 
-/* Returns a random number below limit from a fixed seed. */
 static uint32_t pick(uint32_t *seed, size_t limit)
 {
 	*seed ^= *seed << 13;

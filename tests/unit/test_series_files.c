@@ -91,7 +91,6 @@ static void open_plan(struct series_plan plan, int64_t start_ms)
 	assert_non_null(files);
 }
 
-/* Opens a series with a pattern in the scene's folder. */
 static void open_series(const char *pattern, struct series_limits limits)
 {
 	open_plan((struct series_plan){.out = in_scene(pattern), .limits = limits}, START_MS);

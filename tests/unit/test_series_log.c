@@ -173,7 +173,6 @@ TEST(test_what_is_lost_is_said_once)
 	assert_int_equal(mkdir(dir, 0777), 0);
 }
 
-/* Several processes write more than one file holds, and no line is torn or lost. */
 TEST(test_lines_of_several_processes_do_not_mix)
 {
 	enum { PROCESSES = 4, LINES = 800 };

@@ -305,7 +305,6 @@ static int run(struct series_plan plan)
 		assert_int_equal(scene.shot_count, files);                                         \
 	} while (0)
 
-/* Counts the lines with these words. */
 static size_t said(const char *words)
 {
 	size_t count = 0;
@@ -707,7 +706,6 @@ TEST(test_the_end_of_the_process_is_the_end)
 	}
 }
 
-/* Without waiting the series does not continue with another process of that pid. */
 TEST(test_a_pid_that_is_used_again_ends_a_series)
 {
 	add(12, 77, 0, 15000);
@@ -791,7 +789,6 @@ TEST(test_when_all_let_nobody_in_that_is_the_end)
 	assert_int_equal(scene.waits, 0);
 }
 
-/* A failing search for new processes is reported and does not affect known ones. */
 TEST(test_a_list_that_fails_is_said_and_no_end)
 {
 	add(1, 1, 0, NEVER);
@@ -851,7 +848,6 @@ TEST(test_a_wait_for_nobody_ends_by_an_interrupt)
 	assert_int_equal(said("interrupted: 0 files written"), 1);
 }
 
-/* It is listed but has exited when it is opened: as if it had not been listed. */
 TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 {
 	static const enum err_code codes[] = {ERR_GONE, ERR_NO_PROCESS};
@@ -916,7 +912,6 @@ TEST(test_a_pid_that_is_used_again_is_another_series)
 	}
 }
 
-/* With a wait, a single snapshot waits until a file exists. */
 TEST(test_once_with_a_wait_is_until_there_is_a_file)
 {
 	add_one();
@@ -929,7 +924,6 @@ TEST(test_once_with_a_wait_is_until_there_is_a_file)
 	assert_in_range(at(0), 5500, 6500);
 }
 
-/* A failure while the process lives is reported, and not retried forever. */
 TEST(test_once_with_a_wait_fails_once)
 {
 	add_one();

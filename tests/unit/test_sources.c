@@ -473,7 +473,6 @@ static size_t questions(const struct symbol_options *options, uint32_t rva)
 	return fakes[0].asked_count + fakes[1].asked_count;
 }
 
-/* Checks the number of questions of two runs. */
 static void ask_twice(size_t at_first, size_t then)
 {
 	assert_int_equal(questions(NULL, 8), at_first);

@@ -169,7 +169,6 @@ TEST(a_return_address_right_behind_a_module_is_its)
 	assert_int_equal(tracer_modules_resolve(&scene.modules, 0, 0x50000) + 0x10000, found);
 }
 
-/* Bases assigned to modules do not change when further ones follow. */
 TEST(bases_stay_when_more_modules_go)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {

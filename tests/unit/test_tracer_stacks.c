@@ -495,7 +495,6 @@ static void put_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 	blocktable_put(&area, &block);
 }
 
-/* Takes a block, which must be present and unchanged. */
 static void take_block(struct worker *worker, uint32_t i, uint64_t size_bytes)
 {
 	struct tracer_block block;

@@ -140,7 +140,6 @@ TEST(judge_remembers_nothing)
 	trend_judge_free(judge);
 }
 
-/* Any restarts and any omitted processes: the rest always fits. */
 TEST(any_parts_have_room)
 {
 	static struct made made;

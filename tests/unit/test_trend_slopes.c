@@ -178,7 +178,6 @@ TEST(bounds_are_sen_s)
 	assert_near(trend.bytes_per_hour, slopes[10], 1e-9);
 }
 
-/* Any numbers and times are accepted. */
 TEST(extremes_stay_numbers)
 {
 	static const int64_t times[][6] = {

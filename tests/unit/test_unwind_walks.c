@@ -493,7 +493,6 @@ TEST(a_walk_with_a_trail_finds_the_same)
 	assert_true(joined > 1000);
 }
 
-/* EBP must be equal only if a rule uses it. */
 TEST(an_ebp_that_no_rule_needs_may_change)
 {
 	uint32_t words[] = {0x401000, 1, 0x402000, 2, STACK + 24, 0x403000, 0, 0};
@@ -544,7 +543,6 @@ TEST(a_trail_ends_with_what_was_forgotten)
 	assert_false(unwind32_is_same(&trail, &made.stack, &made.start));
 }
 
-/* A trail that was cut at its maximum does not include the frames after the cut. */
 TEST(a_trail_that_was_cut_is_not_longer_than_it_is)
 {
 	uint64_t random = 10;

@@ -175,7 +175,6 @@ static uint64_t ip_of(HANDLE thread)
 	return GetThreadContext(thread, &context) ? context.Rip : 0;
 }
 
-/* Returns the used bytes of the target's address space. */
 static uint64_t space_bytes(void)
 {
 	MEMORY_BASIC_INFORMATION info;

@@ -109,7 +109,6 @@ static int start_and_die(bool is_after, bool lets_go)
 	return 0;
 }
 
-/* Checks whether a process outlives the terminated process that started it. */
 static void check_orphan(const wchar_t *how, bool survives, const char *what)
 {
 	PROCESS_INFORMATION middle;

@@ -185,7 +185,6 @@ static bool read_once(const struct ring_section *rings)
 	return any;
 }
 
-/* Starts the target's work, and reads the rings until it is done. */
 static bool record(const struct ring_section *rings)
 {
 	DWORD waited;

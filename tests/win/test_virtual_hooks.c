@@ -155,7 +155,6 @@ static u64 addr_of(unsigned page)
 	return (uintptr_t)base + page * TRACER_PAGE;
 }
 
-/* Pages of the test's memory, as arguments of a call. */
 struct named {
 	PVOID at;
 	SIZE_T bytes;

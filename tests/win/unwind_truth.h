@@ -13,7 +13,6 @@
 #define KEEP_FRAME() __asm__ volatile("" : : : "memory") /* prevents a tail call */
 #define FRAMES_MAX 400
 
-/* Returns true if the address is executable. */
 static inline bool is_code(uint64_t addr)
 {
 	const DWORD executable =
