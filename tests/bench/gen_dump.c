@@ -4,11 +4,11 @@
  *   gen_dump BLOCKS STACKS DEPTH full|first|last|sums SEED [SNAPSHOT]
  *
  * full prints the stack with every entry; first prints it at the first mention of its id, as UMDH
- * does; last adds one block for each stack at the end, with the stack. sums does the same and adds
- * one sum for each stack, as hsnap --by-stack writes it. Equal arguments give equal bytes. Another
- * SEED moves the modules (like ASLR) and assigns blocks to other stacks; the stacks themselves do
- * not change. SNAPSHOT, a number, makes the dump one of hsnap's: member SNAPSHOT of a series of one
- * process, taken every half hour, with other blocks each time.
+ * does; last prints it only with a further block for each stack at the end. sums prints the blocks
+ * of last as one sum for each stack, as hsnap --by-stack writes it. Equal arguments give equal
+ * bytes. Another SEED moves the modules (like ASLR) and assigns blocks to other stacks; the stacks
+ * themselves do not change. SNAPSHOT, a number, makes the dump one of hsnap's: member SNAPSHOT of a
+ * series of one process, taken every half hour, with other blocks each time.
  */
 #include <inttypes.h>
 #include <stdbool.h>

@@ -5,18 +5,19 @@
  *               is not 0; its status is 10 + N, or 99 if the child's status was wrong
  *   stay N      like tree, but prints "stay N pid P" once it has its block, and the last process, with
  *               N 0, waits forever
- *   orphan      starts a child that waits for its parent's end, and then keeps a block of 4321 bytes
+ *   orphan      starts a child that waits for its parent's end, then keeps a block of 4321 bytes,
  *               and prints "after the end"; the parent's status is 5
  *   ended       ends a child that has never run, and a child that waits forever; status 0
  *   many T N    T threads start N children each and check that each has its own status; prints the
  *               number of correct ones
- *   raw         starts tree 0 by ntdll's function itself, without requesting a suspended first thread;
+ *   raw         starts tree 0 by ntdll's function, without requesting a suspended first thread;
  *               its status
  *   closed      starts a child that denies all access; its status, which is 8
  *   abandon     starts a child suspended, prints "abandoned P T", its process and thread, and exits
  *               without resuming it; the parent's status is 5
  *   revive P T  resumes such a child; its status is the child's, which is 7, or 97
- *   steps       like a sample: before each step except the first it starts a child and waits for its end
+ *   steps       like a sample: before each step except the first it starts a child and waits for
+ *               its end
  *   end N       has the status N
  */
 #include <stdio.h>

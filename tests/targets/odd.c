@@ -15,10 +15,10 @@
  *              pseudo handle of its own process
  *   handle     like pseudo, with a handle that has no other right
  *   detach     like pseudo, by ExitProcess() under the loader's lock, while a thread is detached
- *   other      like pseudo, after it ended another process, which must not be mistaken for its own end
+ *   other      like pseudo, after it ended another process: that must not be mistaken for its end
  *   race       four threads and main end the process at the same moment, with status 17
- *   crowd      while it is traced, a thread from before main holds the loader's lock and starts other
- *              threads, which wait for the lock; when main runs, the process ends with status 18
+ *   crowd      while it is traced, a thread from before main holds the loader's lock and starts
+ *              other threads, which wait for the lock; when main runs, the process ends with status 18
  */
 #include <setjmp.h>
 #include <stdio.h>

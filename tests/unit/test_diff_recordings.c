@@ -86,8 +86,8 @@ TEST(a_module_in_the_place_of_one_that_went_is_another_one)
 }
 
 /*
- * Checks the modules at a moment, in order of address; "-" marks modules that were loaded at
- * another address before.
+ * Checks the modules at a moment, in order of address. "-" marks modules that were unloaded before;
+ * their base is not where they were.
  */
 static void check_modules(const char *moment, const char *wanted)
 {

@@ -424,7 +424,7 @@ TEST(a_broken_block_ends_its_subheap_only)
 	}
 }
 
-/* ---------------------------------------------------------------- damaged subheaps, large blocks */
+/* ---------------------------------------------------------------- damaged subheaps and blocks */
 
 static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 {

@@ -357,7 +357,7 @@ PAGE_TIMES(a_block_outside_of_its_pages_is_none, 8)
 	else if (i == 4) { /* at the end of the address space */
 		put(at + page.f->block.base, last);
 		put(at + page.f->block.user, last);
-	} else /* more than its pages, and less than required */
+	} else /* more bytes than its pages, and too few */
 		put(at + page.f->block.access_bytes, i == 5 ? 0x2001 : i == 6 ? 0xf : 0);
 	assert_broken(2, 1);
 }

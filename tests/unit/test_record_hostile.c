@@ -148,7 +148,7 @@ static struct made_file good_file(void)
 	chunk = add(&file, EVENTS, 5);
 	PUT(chunk, 0, 3, 0, 0, 1, 1, 0, 1, 2, 0, 320, 3, 7); /* head */
 	PUT(chunk, 1, 0, 0, 2); /* codes of one byte each */
-	PUT(chunk, 0); /* distant */
+	PUT(chunk, 0); /* no ages */
 	PUT(chunk, 1, 1, 1, 1); /* 2 ms pass before event 2 */
 	PUT(chunk, 1, 1, 1, 0); /* and a change to thread number 0 */
 	PUT(chunk, 0, 0); /* no free has a stack */

@@ -425,7 +425,7 @@ TEST(where_events_may_be_dropped_the_lost_ones_are_counted_and_have_no_number)
 	assert_in_range(reader.passed, 1, 1u << RING_LOG2_MIN);
 	assert_int_equal(reader.passed + total_dropped(), count);
 	put(0, 5000);
-	read_all(); /* whose order is the next one */
+	read_all(); /* the order of its event is the next one */
 	assert_int_equal(last_stack, 5000);
 	assert_int_equal(reader.passed + total_dropped(), count + 1);
 	assert_int_equal(area.dropped_blocks, 0); /* the table has them all */

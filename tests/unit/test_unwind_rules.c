@@ -227,7 +227,10 @@ TEST(a_remembered_row_comes_back_whole)
 	check(AT + 0x11, UNWIND32_EBP, 8, false, UNWIND32_CFA, -8);
 }
 
-/* advance_loc1, 2, 4; def_cfa_sf, def_cfa_offset_sf, offset_extended(_sf), restore_extended, same_value. */
+/*
+ * advance_loc1, 2, 4; def_cfa_sf, def_cfa_offset_sf, offset_extended(_sf), restore_extended,
+ * same_value.
+ */
 TEST(long_forms_do_as_the_short_ones)
 {
 	ADD_FDE(add_common(), AT, 0x20000, 2, 0x80, 0x12, 4, 0x7e, 3, 0, 2, 0x13, 0x7d, 4, 0, 0, 1,

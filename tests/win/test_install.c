@@ -145,8 +145,8 @@ static bool is_clean(void)
 }
 
 /*
- * Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15,
- * with a block and an impossible size: the function returns 0 to return_here.
+ * Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15, as
+ * if called without a block: the function returns 0 to return_here.
  */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
@@ -161,7 +161,7 @@ static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 	context.Rip = at;
 	context.Rcx = (ULONG_PTR)GetProcessHeap();
 	context.Rdx = 0;
-	context.R8 = 0; /* no block: nothing to reallocate */
+	context.R8 = 0; /* no block */
 	context.R9 = 100;
 	return WriteProcessMemory(
 		       process, (void *)(ULONG_PTR)context.Rsp, frame, sizeof(frame), NULL) &&
