@@ -63,10 +63,7 @@ static void remove_all(void)
 	}
 }
 
-/*
- * Returns base
- * ame in UTF-8, valid until the next call.
- */
+/* Returns base\name in UTF-8, valid until the next call. */
 static const char *text_of(const char *name)
 {
 	static char text[2000];
