@@ -29,7 +29,6 @@ static inline void scratch_find_llvm(void)
 	setenv("LLVM", end, 1);
 }
 
-/* Selects that version of llvm-symbolizer. */
 static inline void scratch_use_llvm(void)
 {
 	char path[60];

@@ -607,7 +607,6 @@ static void expect_judged(const char *old_note, const char *new_note)
 	ask_status(0, "old.txt", "new.txt");
 }
 
-/* Incomplete dumps fail a limit, whatever their growth. */
 TEST(growth_of_an_incomplete_dump_is_not_judged)
 {
 	expect_judged(whole, whole);

@@ -63,7 +63,6 @@ static inline void asked_suppress(struct asked *asked, const char *list)
 	asked->request.suppressions = &asked->suppressions;
 }
 
-/* Returns the number of rows whose names were resolved. */
 static inline size_t named_rows(const struct asked *asked)
 {
 	size_t count = 0;

@@ -120,7 +120,6 @@ static int64_t sort_number(const struct numbers *of, enum view_sort sort)
 	return 0;
 }
 
-/* Returns the number of the made stack of a row. */
 static unsigned number_of(const struct asked *asked, uint32_t row)
 {
 	const struct stack *stack = asked->comparison.rows[row].stack;

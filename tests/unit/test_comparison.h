@@ -112,7 +112,6 @@ static inline void assert_row(const struct got *got, size_t index, uint64_t old_
 	assert_int_equal(row->totals[1].overhead_bytes, 0);
 }
 
-/* Checks what holds for any comparison. */
 static inline void assert_sound(const struct got *got)
 {
 	const struct comparison *comparison = &got->comparison;

@@ -301,7 +301,6 @@ static inline const char *parse_row(struct shown *row, const char *at, bool hex)
 	return at + 1;
 }
 
-/* Parses a report; any deviation from the layout fails the test. */
 static inline void parse_report(struct result *result, bool hex)
 {
 	const char *at = result->text, *notes;

@@ -38,7 +38,6 @@ TEST(address_space_is_told_apart_from_memory)
 		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
 }
 
-/* Growth limits apply to memory only. */
 TEST(a_reservation_is_no_growth)
 {
 	make(4096, 1073741824, 8192);

@@ -27,7 +27,6 @@ static void hide_name(const char *text)
 	doctor_secrets_add(&secrets, text, false);
 }
 
-/* Stores ASCII text in bytes as UTF-16. */
 static void put_wide(const char *text)
 {
 	len = 2 * strlen(text);

@@ -3,7 +3,6 @@
 #define STORED_PDB "sym/app.pdb/" SCENE_KEY "/app.pdb"
 #define STORED_IMAGE "sym/app.exe/" SCENE_IMAGE_KEY "/app.exe"
 
-/* Checks that an image or a PDB is found at exactly this place. */
 static void check_at(const char *name, bool is_image)
 {
 	char path[1000];

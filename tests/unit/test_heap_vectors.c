@@ -28,7 +28,6 @@ static uint64_t number(const struct row *row, size_t field)
 	return value;
 }
 
-/* Stores the bytes of a hexadecimal field at addr; returns their number. */
 static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 {
 	const char *text = row->fields[field];

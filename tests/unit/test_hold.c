@@ -32,7 +32,6 @@ static struct {
 	bool suspended_at_end, armed_at_end; /* when the interrupt had finished */
 } turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Passes the turn to the other thread, and waits until it returns. */
 static void give_turn(bool to_main)
 {
 	turns.is_mains_turn = to_main;

@@ -165,7 +165,6 @@ TEST(what_is_no_answer_gives_nothing)
 	check(&lookups[2 * BAD], 0, "f", NULL, 0, 0); /* the line does not exist */
 }
 
-/* Answers split at any byte: the reader waits for the end of each answer. */
 TEST(answers_may_come_byte_by_byte)
 {
 	struct lookup lookups[5];

@@ -120,7 +120,6 @@ TEST(a_file_cut_short_ends_hsnap_in_order)
 	assert_int_equal(count_files(), 1);
 }
 
-/* Reads beyond another, unknown mapping of this process. */
 static void read_beyond_another_file(void)
 {
 	const volatile unsigned char *bytes;

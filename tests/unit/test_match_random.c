@@ -153,7 +153,6 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 	check_order();
 }
 
-/* Checks that all rows add up to the total growth: unchanged stacks add nothing. */
 static void check_totals(const struct truth *truth)
 {
 	struct block_totals of[2], all[2] = {{0}, {0}};

@@ -99,7 +99,6 @@ static void put_ptr(uint64_t addr, uint64_t value)
 	fake_put(addr, value, fake.target.bits / 8);
 }
 
-/* Writes the modules a.dll, b.dll and so on in order. */
 static void put_modules(void)
 {
 	fake_map(LOADER, 0x1000);

@@ -303,7 +303,6 @@ PAGE_TIMES(information_of_a_freed_or_damaged_block_is_none, 7)
 
 /* ---------------------------------------------------------------- the tree of blocks */
 
-/* Asserts the number of blocks in the first page heap, and of broken places. */
 static void assert_broken(unsigned blocks, unsigned broken)
 {
 	unsigned found = 0;

@@ -326,7 +326,6 @@ TEST(jumps_to_the_first_byte_are_calls_of_the_hook)
 	check_frame(&made, 8);
 }
 
-/* Instructions longer than the bytes read of the function. */
 TEST(code_that_is_cut)
 {
 	uint8_t code[] = {0x90, 0x90, 0x48, 0x8b, 0x05, 1, 2, 3, 4};

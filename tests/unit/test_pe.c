@@ -176,7 +176,6 @@ TEST(test_symbols_are_what_nm_says)
 	assert_int_equal(symbols.count, 0);
 }
 
-/* Lays out a file as a loader does. */
 static struct bytes map(void)
 {
 	struct bytes memory = {calloc(1, image.size_of_image), image.size_of_image};

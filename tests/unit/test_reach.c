@@ -149,7 +149,6 @@ static void check(const struct reach *reach)
 	}
 }
 
-/* Passes all memory to the search in pieces. */
 static struct reach *take(void)
 {
 	struct reach *reach = reach_new(8 * scene.word_bytes, scene.by_middle, scene.count);
@@ -396,7 +395,6 @@ static int made_read(struct target *target, uint64_t addr, void *bytes, size_t l
 		{(at), (at) + PAGE, access, is_image, is_view}, word                               \
 	}
 
-/* Checks which blocks of the walk are held by the pages. */
 static void check_taken(const struct walk *walk, const enum block_reach *wanted, size_t low_count)
 {
 	static const struct target_ops ops = {.read = made_read, .region = made_region};

@@ -307,7 +307,6 @@ TEST(a_file_made_by_the_manual_is_read)
 
 /* ---------------------------------------------------------------- truncation and damage */
 
-/* Returns a small recording as written, with several chunks. */
 static char *small_file(struct truth *truth, size_t *len)
 {
 	struct record_facts facts = {.pid = 1, .image = "a.exe", .has_addresses = true};
@@ -736,7 +735,6 @@ TEST(little_in_the_file_is_not_much_in_memory)
 	free(bytes);
 }
 
-/* The live sum must fit in 64 bits. */
 TEST(sums_that_overflow_are_an_error)
 {
 	struct made_file file = good_file();

@@ -690,7 +690,6 @@ TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
 	assert_int_equal(scene.lost, 7);
 }
 
-/* Every number occurs once. */
 TEST(a_ring_that_has_an_event_twice_makes_no_sense)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);

@@ -171,7 +171,6 @@ static void put_unload(const char *path, uint32_t bytes)
 	fake_put(record + 8, 0, 4);
 }
 
-/* However late a stack is read. */
 TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
 {
 	uint32_t first = put_stack(DLL + 0x1010, 1, 0), second, third;

@@ -202,7 +202,6 @@ TEST(policies_explain_a_failure)
 		"Smart App Control, may forbid it; " UST ")");
 }
 
-/* A program that may not start children is still traced. */
 TEST(child_policy_is_no_error)
 {
 	struct control_facts facts = usual();

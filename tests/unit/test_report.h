@@ -124,7 +124,6 @@ static inline struct made *made_three(void)
 	return made_read(2);
 }
 
-/* Makes a grouped view of these dumps that shows the first of two groups. */
 static inline struct made *made_grouped(enum view_group group, struct view_group_row groups[2])
 {
 	struct made *made = made_three();

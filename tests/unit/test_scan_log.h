@@ -140,7 +140,6 @@ static inline int feed(struct dump_scanner *scanner, const char *text, size_t le
 	return rc;
 }
 
-/* Feeds parts of at least want bytes each. */
 static inline int scan_in_parts(
 	const char *text, size_t len, size_t want, const struct dump_sink *sink, struct err *err)
 {
@@ -158,7 +157,6 @@ static inline int scan_in_parts(
 	return rc;
 }
 
-/* Scans a file, compressed or not. */
 static inline int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
 {
 	struct dump_source source;

@@ -8,7 +8,6 @@
 
 #define NO_BUCKET 200
 
-/* Makes subsegment k of a heap, of four pages. */
 static struct fake_lfh subsegment(
 	uint64_t segment, unsigned k, unsigned block_bytes, unsigned bucket)
 {

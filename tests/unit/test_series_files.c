@@ -595,7 +595,6 @@ TEST(packed_files_go_too)
 	write_to(TIME_MS, 300, "000002.gz 000003.gz 000004 000004.gz ");
 }
 
-/* Files of an earlier run are ordered by the times in them, then by name. */
 TEST(the_oldest_by_their_own_time_go_first)
 {
 	open_series("{n}", keep(4));

@@ -267,7 +267,6 @@ static struct made_process *add_one(void)
 	return add(12, 77, 0, NEVER);
 }
 
-/* Makes the calls of take() from number from to number to - 1 fail. */
 static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 {
 	scene.fail_from = from;
@@ -898,7 +897,6 @@ TEST(test_a_restart_is_taken_soon)
 	assert_int_equal(at(1), 900000);
 }
 
-/* Another process takes the pid at the moment of the end. */
 TEST(test_a_pid_that_is_used_again_is_another_series)
 {
 	for (int is_all = 0; is_all < 2; is_all++) {

@@ -172,7 +172,6 @@ TEST(other_bytes_behind_gzip_are_an_error)
 	expect_text("text", 4, -ERR_READ);
 }
 
-/* Everything that zlib can decode of a cut file is returned: the later the cut, the more. */
 TEST(cut_gzip_gives_what_is_there)
 {
 	char *text = some_text(20000);

@@ -279,7 +279,6 @@ static void check(const struct symbols found, const char *function, uint64_t off
 	assert_int_equal(found.list[0].line, line);
 }
 
-/* Returns the source of the module's names. */
 static const char *by_whom(void)
 {
 	struct symbol_status story;

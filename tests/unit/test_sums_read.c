@@ -118,7 +118,6 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	return truth;
 }
 
-/* Appends a stack as text: its id, then its frames. */
 static void put_stack_text(struct buf *to, const struct dump_sums *sums, uint32_t number)
 {
 	const struct stack *stack = number == STACK_NONE ? NULL : &sums->stacks.stacks[number];

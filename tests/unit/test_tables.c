@@ -128,7 +128,6 @@ static void check(uint32_t rva, const char *name, uint32_t start, const char *by
 	tables_rest(tables);
 }
 
-/* Checks the mangled name of the function that begins there. */
 static void check_raw(uint32_t rva, const char *raw)
 {
 	struct table_name name = {0};
@@ -300,7 +299,6 @@ TEST(test_private_symbols)
 	assert_string_equal(name_at(0x1140, "app::f(int)"), "?f@app@@YAXXZ");
 }
 
-/* A function without a public symbol must not get a neighbour's name. */
 TEST(test_a_public_symbol_names_no_other_part)
 {
 	static const uint32_t parts[][4] = {{1, 0x200, 0x40, MADE_COMDAT},

@@ -431,7 +431,6 @@ TEST(stacks_that_were_added_are_read_and_others_if_they_have_changed)
 #define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define COUNT_MAX 70000u
 
-/* Returns a plausible or implausible address of a block. */
 static uint64_t scattered(unsigned scatter, size_t i, uint64_t *seed)
 {
 	uint64_t random = fake_random(seed);

@@ -6,7 +6,6 @@
 
 #include "snapshot/tracer/tables.h"
 
-/* One thread repeatedly requests more than the limit. */
 static void *ask_for_too_much(void *stop)
 {
 	uint64_t granted = 0;

@@ -46,7 +46,6 @@ static uint64_t randomly(uint64_t *seed)
 	return *seed * 0x2545f4914f6cdd1du >> 16;
 }
 
-/* Appends a record; returns its offset. */
 static uint64_t put_record(const char *path, uint32_t bytes, const char *pdb)
 {
 	size_t units = strlen(path), pdb_bytes = strlen(pdb), at = scene.record_bytes;

@@ -361,7 +361,6 @@ static void split(struct worker *worker)
 	rebase(worker, worker->from, worker->to);
 }
 
-/* Merges whole allocations into one. */
 static void coalesce(struct worker *worker)
 {
 	unsigned base, end, known;

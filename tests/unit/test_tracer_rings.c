@@ -692,7 +692,6 @@ static bool are_pages_as_listed(void)
 	return !memcmp(listed, replayed_pages, sizeof(listed));
 }
 
-/* Fills the unknown pages of one allocation. */
 static void fill_allocation(uint64_t from, uint64_t to, uint32_t stack)
 {
 	struct tracer_range range = {

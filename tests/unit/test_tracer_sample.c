@@ -21,7 +21,6 @@ static double exp_minus(double x)
 	return result;
 }
 
-/* Returns the probability of recording a block. */
 static double p_of(uint64_t bytes, uint64_t mean)
 {
 	return 1 - exp_minus((double)(bytes ? bytes : 1) / (double)mean);
@@ -199,7 +198,6 @@ TEST(estimates_are_right_for_means_of_gigabytes)
 	assert_estimates(huge, 3, mean, &estimates);
 }
 
-/* Recording a block does not affect the next one. */
 TEST(blocks_are_recorded_independently)
 {
 	const uint64_t bytes = 1000, mean = 2000;

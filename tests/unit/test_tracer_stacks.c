@@ -534,7 +534,6 @@ static uint64_t count_blocks(void)
 	return count;
 }
 
-/* Copies a table repeatedly while others change it, like hsnap. */
 struct reader {
 	pthread_t thread;
 	unsigned number;

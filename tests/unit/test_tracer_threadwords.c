@@ -70,7 +70,6 @@ TEST(two_thousand_threads_have_words)
 	}
 }
 
-/* More threads than places: some get no words, and the others keep theirs. */
 TEST(table_that_is_full_refuses)
 {
 	unsigned refused = 0;

@@ -33,7 +33,6 @@ static void fill_life(struct made *made, const struct life *life)
 	}
 }
 
-/* Removes the processes that do not use the row. */
 static void leave_out(struct made *made, const struct life *life)
 {
 	size_t count = 0;

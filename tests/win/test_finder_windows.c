@@ -101,7 +101,6 @@ static bool know_self(void)
 	return !rc;
 }
 
-/* Returns true if the module is found at this path in the dump. */
 static bool finds(const char *path)
 {
 	struct finder *finder = finder_new(&options, NULL);
