@@ -1,7 +1,6 @@
-/*
- * gen_etl OUT MIB LIVE: writes an ETW log of MIB MiB. One process allocates and frees on four
- * processors; each allocation has one of 2,000 stacks of 20 frames. LIVE blocks remain at the end.
- */
+/* gen_etl OUT MIB LIVE: writes an ETW log of MIB MiB. One process allocates and frees on four
+ * processors; each allocation has one of 2,000 stacks of 20 frames. LIVE blocks remain at the
+ * end. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
-/*
- * pairs N DEPTH: measures the cost of the tracer. Makes N pairs of malloc and free in one thread,
- * under DEPTH calls. Prints ns per pair, both elapsed time and processor time.
- */
+/* pairs N DEPTH: measures the cost of the tracer. Makes N pairs of malloc and free in one thread,
+ * under DEPTH calls. Prints ns per pair, both elapsed time and processor time. */
 #include <stdlib.h>
 #include <windows.h>
 

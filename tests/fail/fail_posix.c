@@ -1,7 +1,5 @@
-/*
- * Makes one call of hsnap to the system or to the C library fail without performing it, like
- * fail_windows.c. Loaded into the program by LD_PRELOAD. Calls by libraries are counted too.
- */
+/* Makes one call of hsnap to the system or to the C library fail without performing it, like
+ * fail_windows.c. Loaded into the program by LD_PRELOAD. Calls by libraries are counted too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -105,10 +103,8 @@ int open(const char *path, int flags, ...)
 	return real(path, flags, mode);
 }
 
-/*
- * Closes the file even if the call fails, as the system does when earlier writes could not be
- * stored.
- */
+/* Closes the file even if the call fails, as the system does when earlier writes could not be
+ * stored. */
 int close(int file)
 {
 	static int (*real)(int);

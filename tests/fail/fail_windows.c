@@ -1,11 +1,9 @@
-/*
- * Makes one call of hsnap.exe to the system or to the C library fail without performing it. It is
+/* Makes one call of hsnap.exe to the system or to the C library fail without performing it. It is
  * linked into hsnap.exe and replaces each import in the table by a counting gate before main()
  * begins. tests/fail-every selects the call in the file that fail.h describes. Calls that cannot
  * fail with valid arguments are not included: closing, freeing, resuming, setting hsnap's own
  * objects, and querying this process. fwrite() is not included either: it only prints messages, and
- * its failure cannot be reported.
- */
+ * its failure cannot be reported. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -137,10 +135,8 @@ static struct import imports[] = {
 
 static struct fail_file *shared;
 
-/*
- * Target of each gate, with its import in RAX: continues to the real function or returns to the
- * caller.
- */
+/* Target of each gate, with its import in RAX: continues to the real function or returns to the
+ * caller. */
 void fail_gate(void);
 int fail_decide(struct import *import);
 
@@ -254,10 +250,8 @@ static struct fail_file *map_shared(const wchar_t *path)
 	return mapped;
 }
 
-/*
- * Runs after the C library's start-up code, whose calls are not counted. A test that finds no
- * counts fails.
- */
+/* Runs after the C library's start-up code, whose calls are not counted. A test that finds no
+ * counts fails. */
 __attribute__((constructor)) static void begin(void)
 {
 	unsigned char *gates = VirtualAlloc(

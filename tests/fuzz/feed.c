@@ -1,7 +1,5 @@
-/*
- * feed FILE...: runs the linked fuzz target once on each file, without libFuzzer. Prints a line
- * "ok" for each file that passed; the sanitizers report failures.
- */
+/* feed FILE...: runs the linked fuzz target once on each file, without libFuzzer. Prints a line
+ * "ok" for each file that passed; the sanitizers report failures. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

@@ -1,8 +1,6 @@
-/*
- * Interface of the fuzz targets. A target, tests/fuzz/fuzz_NAME.c, passes its input to one reader
+/* Interface of the fuzz targets. A target, tests/fuzz/fuzz_NAME.c, passes its input to one reader
  * and checks what must hold for any input. Its inputs are in tests/fuzz/corpus/NAME. clang's
- * libFuzzer generates more of them (make fuzz); make check replays them with feed.c.
- */
+ * libFuzzer generates more of them (make fuzz); make check replays them with feed.c. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -24,10 +22,8 @@ size_t LLVMFuzzerMutate(uint8_t *bytes, size_t len, size_t max);
 #define HOLDS(condition) ((condition) ? (void)0 : fuzz_fails(__FILE__, __LINE__, #condition))
 _Noreturn void fuzz_fails(const char *file, int line, const char *condition);
 
-/*
- * Returns the path of an in-memory file with these bytes, valid until the next file with that
- * number is made.
- */
+/* Returns the path of an in-memory file with these bytes, valid until the next file with that
+ * number is made. */
 #define FUZZ_FILES 4
 const char *fuzz_file(unsigned number, const void *bytes, size_t len);
 /* Returns the bytes written to the file since; the caller frees them. */
@@ -54,12 +50,10 @@ char *fuzz_line(struct fuzz_input *input);
 
 void fuzz_put(uint8_t *to, uint64_t value, unsigned bytes);
 
-/*
- * A valid memory image, and the patches that an input applies to it. A patch is the number of a
+/* A valid memory image, and the patches that an input applies to it. A patch is the number of a
  * word (2 bytes) among the words worth changing, an operation (one byte), and its operand: a new
  * word (8 bytes), or 2 bytes with a new part of the word, a number to add, or the number of a word
- * to copy.
- */
+ * to copy. */
 struct fuzz_memory {
 	uint8_t *bytes;
 	size_t len;
@@ -74,9 +68,8 @@ struct fuzz_memory {
 
 /* Takes ownership of bytes, which live until the program ends. */
 void fuzz_memory_take(struct fuzz_memory *memory, uint8_t *bytes, size_t len);
-/*
- * fuzz_memory_patch() applies the remaining patches of an input; fuzz_memory_restore() undoes them.
- */
+/* fuzz_memory_patch() applies the remaining patches of an input; fuzz_memory_restore() undoes
+ * them. */
 void fuzz_memory_patch(struct fuzz_memory *memory, struct fuzz_input *input);
 void fuzz_memory_restore(struct fuzz_memory *memory);
 

@@ -1,7 +1,5 @@
-/*
- * Dumps: the scanner's result does not depend on how the text is split into reads. The sums add up
- * and do not depend on the number of threads.
- */
+/* Dumps: the scanner's result does not depend on how the text is split into reads. The sums add up
+ * and do not depend on the number of threads. */
 #include "tests/fuzz/fuzz.h"
 
 #include <inttypes.h>

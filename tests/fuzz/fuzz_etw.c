@@ -1,7 +1,5 @@
-/*
- * ETW logs: the recording of each process in any log is valid. The mutator keeps libFuzzer's
- * changes and sometimes corrects the lengths in buffer heads.
- */
+/* ETW logs: the recording of each process in any log is valid. The mutator keeps libFuzzer's
+ * changes and sometimes corrects the lengths in buffer heads. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/os.h"

@@ -1,8 +1,6 @@
-/*
- * The three compression formats of buffers of ETW logs. The first byte selects the format and the
+/* The three compression formats of buffers of ETW logs. The first byte selects the format and the
  * next two give the output size. No byte is written past that size, and a complete output is
- * reproducible.
- */
+ * reproducible. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

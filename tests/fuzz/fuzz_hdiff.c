@@ -1,8 +1,6 @@
-/*
- * Runs hdiff as a whole. An input is up to three files, separated by form feeds; its first byte
+/* Runs hdiff as a whole. An input is up to three files, separated by form feeds; its first byte
  * selects the options, and the second one the report. A report exists if the status indicates
- * success, and contains no terminal control characters.
- */
+ * success, and contains no terminal control characters. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

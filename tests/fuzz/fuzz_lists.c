@@ -1,9 +1,7 @@
-/*
- * Lists that users write: suppressions, frames to remove, patterns. The first line of an input is a
+/* Lists that users write: suppressions, frames to remove, patterns. The first line of an input is a
  * stack, with frames "module!function" separated by blanks; the next line is a pattern; the rest is
  * the list. A pattern consistently matches a text, or takes too long. Every accepted line of a list
- * has an effect.
- */
+ * has an effect. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

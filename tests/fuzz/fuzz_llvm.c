@@ -1,8 +1,6 @@
-/*
- * Answers of llvm-symbolizer and llvm-undname. No process is started: a stand-in for the helper
+/* Answers of llvm-symbolizer and llvm-undname. No process is started: a stand-in for the helper
  * returns the input, whose first byte is the number of bytes per answer. A byte 1 stands for the
- * address or name requested next. A byte 2 ends the helper; the next helper continues there.
- */
+ * address or name requested next. A byte 2 ends the helper; the next helper continues there. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

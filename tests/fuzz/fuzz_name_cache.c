@@ -1,9 +1,7 @@
 #define _GNU_SOURCE /* memmem() */
-/*
- * The cache of names: the returned text contains no control characters, and is found again after
+/* The cache of names: the returned text contains no control characters, and is found again after
  * more was added. The mutator corrects the checksums of chunks, so that the fuzzer reaches the code
- * after them.
- */
+ * after them. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/hash.h"

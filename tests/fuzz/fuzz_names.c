@@ -1,7 +1,5 @@
-/*
- * Mangled names, one per line: the length of the demangled text is bounded, even with repeated back
- * references.
- */
+/* Mangled names, one per line: the length of the demangled text is bounded, even with repeated back
+ * references. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

@@ -1,8 +1,7 @@
-/*
- * Compressed texts. The first byte of an input is one of PACKINGS: the rest is then a text that is
+/* Compressed texts. The first byte of an input is one of PACKINGS: the rest is then a text that is
  * compressed in this way, and must come out unchanged, or repaired with an equal number of lines.
- * With other first bytes the rest is a file as it is. The result does not depend on the read size.
- */
+ * With other first bytes the rest is a file as it is. The result does not depend on the read
+ * size. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zlib.h>
@@ -73,10 +72,8 @@ static void pack(struct buf *to, unsigned packing, const char *text, size_t len)
 	buf_release(&inner);
 }
 
-/*
- * Makes a valid UTF-8 text with a unique beginning: compressed texts are recognized by their first
- * bytes.
- */
+/* Makes a valid UTF-8 text with a unique beginning: compressed texts are recognized by their first
+ * bytes. */
 static char *sound_text(const uint8_t *bytes, size_t len)
 {
 	char *text = xmalloc(len + 2);

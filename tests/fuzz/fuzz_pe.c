@@ -1,7 +1,5 @@
-/*
- * PE images, as a file and in memory: reported ranges lie within the image, lists are sorted, and a
- * lookup by name agrees with the list.
- */
+/* PE images, as a file and in memory: reported ranges lie within the image, lists are sorted, and a
+ * lookup by name agrees with the list. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/err.h"

@@ -1,9 +1,7 @@
-/*
- * A small, valid process with one of Wine's heaps and with the tracer; an input patches its memory.
+/* A small, valid process with one of Wine's heaps and with the tracer; an input patches its memory.
  * The first byte selects the options of the snapshot, and the rest are patches. The heap is laid
  * out by the known facts of Wine 8.0, the DLL by Microsoft's "PE Format", and the tables by
- * snapshot/tracer/shared.h.
- */
+ * snapshot/tracer/shared.h. */
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "snapshot/tracer/shared.h"

@@ -1,8 +1,6 @@
-/*
- * Recordings: all events refer to entries of the recording, are in order of time, and add up to
+/* Recordings: all events refer to entries of the recording, are in order of time, and add up to
  * each state. Every request succeeds or returns an error. The mutator changes one chunk at a time
- * and corrects lengths and checksums.
- */
+ * and corrects lengths and checksums. */
 #include "tests/fuzz/fuzz.h"
 
 #include <zstd.h>

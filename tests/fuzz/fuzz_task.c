@@ -1,8 +1,6 @@
-/*
- * Tasks. The first lines of an input are the options of "hsnap schedule add", and the rest is the
+/* Tasks. The first lines of an input are the options of "hsnap schedule add", and the rest is the
  * scheduler's description of a task. A planned task is recognized by its arguments, and its XML
- * contains only characters that XML permits.
- */
+ * contains only characters that XML permits. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/base/memory.h"

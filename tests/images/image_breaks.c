@@ -64,10 +64,8 @@ BREAK(ring_not_named_back,
 		model_marked(image, "ring spare block", 0)))
 BREAK(ring_missing, image_put_ptr(image, model_marked(image, "ring process context", 0), 0))
 
-/*
- * Loops back to the second entry if there are three: a walk that began at the first entry never
- * ends.
- */
+/* Loops back to the second entry if there are three: a walk that began at the first entry never
+ * ends. */
 static void ring_loop(struct image *image)
 {
 	size_t earlier = ring_count(image) > 2 ? 1 : 0;

@@ -1,8 +1,6 @@
-/*
- * Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it. The
+/* Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it. The
  * streams are built in memory first, one after another. The memory contents come last and go
- * straight to the file.
- */
+ * straight to the file. */
 #include "tests/images/image_inside.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
-/*
- * Modules: PE headers sufficient to name sections and the PDB, code with calls, and writable data.
- * The form is the PE format's, as Microsoft publishes it.
- */
+/* Modules: PE headers sufficient to name sections and the PDB, code with calls, and writable data.
+ * The form is the PE format's, as Microsoft publishes it. */
 #include "tests/images/image_inside.h"
 
 #include <stdio.h>

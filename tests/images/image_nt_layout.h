@@ -17,9 +17,8 @@ struct made_heap_layout {
 	uint16_t user_context; /* of the heap's entry in the ring; 0: not known and not used */
 };
 
-/*
- * Layouts that differ by bitness only: entries, segments, big blocks, prefixes, the stack database.
- */
+/* Layouts that differ by bitness only: entries, segments, big blocks, prefixes, the stack
+ * database. */
 struct made_nt_shape {
 	unsigned bits;
 	uint16_t unit; /* unit of sizes in bytes; also the size of a header */

@@ -1,7 +1,5 @@
-/*
- * The process itself: TEB, PEB, loader lists, parameters and ntdll's data.
- * Offsets: facts, section 2.1 (the same on every Windows since XP).
- */
+/* The process itself: TEB, PEB, loader lists, parameters and ntdll's data.
+ * Offsets: facts, section 2.1 (the same on every Windows since XP). */
 #include "tests/images/image_inside.h"
 
 #include <string.h>
@@ -166,10 +164,8 @@ static void make_loader(struct image *image)
 	uint64_t entries = image_reserve(image, MOST_MODULES * 0x400, 0);
 	image_commit(image, entries, MOST_MODULES * 0x400, IMAGE_READ | IMAGE_WRITE);
 	for (size_t i = 0; i < image->module_count; i++) {
-		/*
-		 * The exe is in its own loader's list and, in a WOW64 process, also in the other
-		 * side's list.
-		 */
+		/* The exe is in its own loader's list and, in a WOW64 process, also in the other
+		 * side's list. */
 		if (image->modules[i].bits == image->bits || i == 0)
 			make_loader_entry(image, entries + 0x400 * i, &image->modules[i]);
 	}
@@ -246,10 +242,8 @@ static struct made_module *add_system_module(
 
 #define SYSTEM(name) "C:\\Windows\\System32\\" name, "C:\\Windows\\SysWOW64\\" name
 
-/*
- * Places the list in ntdll's data at first, and elsewhere after it grew. It never grows if a ring
- * exists.
- */
+/* Places the list in ntdll's data at first, and elsewhere after it grew. It never grows if a ring
+ * exists. */
 static void place_heap_list(struct image *image, uint64_t in_data)
 {
 	struct side *side = image_at_side(image);

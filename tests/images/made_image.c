@@ -174,10 +174,8 @@ uint64_t image_marked(const struct image *image, const char *name, size_t number
 	return 0;
 }
 
-/*
- * Windows 7 places reservations from low addresses up; later versions place them at random high
- * addresses on x64.
- */
+/* Windows 7 places reservations from low addresses up; later versions place them at random high
+ * addresses on x64. */
 static uint64_t first_place(struct image *image, const struct profile *profile)
 {
 	if (profile->bits == 32)

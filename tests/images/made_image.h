@@ -1,10 +1,8 @@
-/*
- * A made Windows process that is written as a minidump, together with the truth about it. Models of
+/* A made Windows process that is written as a minidump, together with the truth about it. Models of
  * allocators (nt_model.c, segment_model.c, page_model.c, ust_model.c) lay out memory as Windows
  * does. They follow published facts, not the walkers' tables, and report each block they place.
  * Models never read back their work. Addresses are the made process's. Running out of memory and a
- * model's own mistakes end the program with a message.
- */
+ * model's own mistakes end the program with a message. */
 #ifndef TESTS_IMAGES_MADE_IMAGE_H
 #define TESTS_IMAGES_MADE_IMAGE_H
 
@@ -59,26 +57,20 @@ struct image;
 struct image *image_new(const struct profile *profile, const struct image_options *options);
 void image_free(struct image *image);
 const struct image_options *image_options(const struct image *image);
-/*
- * A WOW64 process has a 32-bit and a 64-bit side. image_side() chooses the side that all functions
- * below refer to (32 bits at first).
- */
+/* A WOW64 process has a 32-bit and a 64-bit side. image_side() chooses the side that all functions
+ * below refer to (32 bits at first). */
 const struct profile *image_profile(const struct image *image);
 unsigned image_ptr_bytes(const struct image *image);
 void image_side(struct image *image, unsigned bits);
-/*
- * Begins heap `number` of `count`. Each heap has its own random numbers and addresses, so that a
- * change in one heap does not move another heap.
- */
+/* Begins heap `number` of `count`. Each heap has its own random numbers and addresses, so that a
+ * change in one heap does not move another heap. */
 void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
 /* Returns a repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
-/*
- * Returns a number below limit (> 0) that depends only on the seed and on `what`, a literal's name.
- * It is equal for every heap and state, and draws no random number.
- */
+/* Returns a number below limit (> 0) that depends only on the seed and on `what`, a literal's name.
+ * It is equal for every heap and state, and draws no random number. */
 uint64_t image_chance(const struct image *image, const char *what, uint64_t limit);
 
 /* Grows rows to hold at least count + 1; ends the program when out of memory. */
@@ -116,12 +108,10 @@ void image_list_add(struct image *image, uint64_t head, uint64_t entry);
  */
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
 
-/*
- * From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
+/* From build 26100 on the PEB lists the process heap only, and a ring has all (image_ring.c). The
  * first heap that can hold blocks provides the blocks for the ring's entries. image_ring_wish()
  * returns how many blocks the current heap provides, 0 for other heaps. user_context: address of
- * the heap's field, 0 if not known.
- */
+ * the heap's field, 0 if not known. */
 struct ring_wish {
 	unsigned count, bytes; /* of each block */
 };
@@ -135,10 +125,8 @@ uint32_t image_lfh_key(const struct image *image);
 uint64_t image_hp_heap_key(const struct image *image);
 uint64_t image_hp_lfh_key(const struct image *image);
 
-/*
- * Address of verifier.dll's list head AVrfpDphPageHeapList, initially empty; only with
- * FLAG_PAGE_HEAP.
- */
+/* Address of verifier.dll's list head AVrfpDphPageHeapList, initially empty; only with
+ * FLAG_PAGE_HEAP. */
 uint64_t image_page_heap_list(const struct image *image);
 
 /* ---- stacks

@@ -1,7 +1,5 @@
-/*
- * The back end of an NT heap: segments, entries, free blocks, uncommitted ranges.
- * Facts: sections 2.2 to 2.4 and 7.2.
- */
+/* The back end of an NT heap: segments, entries, free blocks, uncommitted ranges.
+ * Facts: sections 2.2 to 2.4 and 7.2. */
 #include "tests/images/nt_model.h"
 
 #include <stdlib.h>
@@ -21,10 +19,8 @@ static uint64_t ptr_of(const struct nt_heap *heap)
 	return image_ptr_bytes(heap->image);
 }
 
-/*
- * Returns 0 in a heap's first segment; in later segments the offset counts from 1: facts, section
- * 2.6a.
- */
+/* Returns 0 in a heap's first segment; in later segments the offset counts from 1: facts, section
+ * 2.6a. */
 static unsigned segment_offset(const struct nt_heap *heap, uint64_t entry)
 {
 	return heap->segment == heap->base ? 0 : 1 + (unsigned)((entry - heap->segment) >> 16);
@@ -135,11 +131,9 @@ static void take_back_free(struct nt_heap *heap)
 	}
 }
 
-/*
- * Writes the entry that ends where an uncommitted range begins: its body is the range's descriptor.
+/* Writes the entry that ends where an uncommitted range begins: its body is the range's descriptor.
  * A fully committed segment has a descriptor of 0 bytes at its end, which is not in the heap's list
- * (facts, section 2.3).
- */
+ * (facts, section 2.3). */
 static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 {
 	struct image *image = heap->image;
@@ -190,10 +184,8 @@ static void put_hole_counts(struct nt_heap *heap)
 	image_put(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
 }
 
-/*
- * Leaves the rest of a segment uncommitted, or makes it a free block if it is small. The choice
- * does not depend on the growth state.
- */
+/* Leaves the rest of a segment uncommitted, or makes it a free block if it is small. The choice
+ * does not depend on the growth state. */
 static void close_segment(struct nt_heap *heap)
 {
 	uint64_t end = marker_end(heap);

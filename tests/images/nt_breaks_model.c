@@ -198,10 +198,8 @@ static unsigned bits_at(struct image *image, size_t number)
 	return (unsigned)image_get(image, container + lfh_of(image)->bitmap, 4);
 }
 
-/*
- * Returns the first byte of a container's bitmap that has bits; with is_clear, one that is not
- * full.
- */
+/* Returns the first byte of a container's bitmap that has bits; with is_clear, one that is not
+ * full. */
 static uint64_t some_bits(struct image *image, bool is_clear)
 {
 	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {

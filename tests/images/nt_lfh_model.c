@@ -1,8 +1,6 @@
-/*
- * The low fragmentation front end of an NT heap: facts, section 2.6. Its blocks lie in containers,
+/* The low fragmentation front end of an NT heap: facts, section 2.6. Its blocks lie in containers,
  * which are chunks of the back end. A subsegment describes each container. Subsegments lie in
- * zones, which are chunks too.
- */
+ * zones, which are chunks too. */
 #include "tests/images/nt_model.h"
 
 #include <stdlib.h>
@@ -252,10 +250,8 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 		has_prefix ? block->stack : STACK_NOTHING);
 }
 
-/*
- * Places the chunk of a container and returns its bytes. Sometimes an inaccessible page follows;
- * the padding before that page is room too.
- */
+/* Places the chunk of a container and returns its bytes. Sometimes an inaccessible page follows;
+ * the padding before that page is room too. */
 static uint64_t place_container(struct nt_heap *heap, struct container *container)
 {
 	uint64_t room = (uint64_t)1 << container->size_index;

@@ -1,17 +1,13 @@
-/*
- * History of an NT heap: blocks of all sizes, holes, big blocks, and the low fragmentation front
- * end, followed by later changes as growth.
- */
+/* History of an NT heap: blocks of all sizes, holes, big blocks, and the low fragmentation front
+ * end, followed by later changes as growth. */
 #include "tests/images/nt_model.h"
 
 #include <stdlib.h>
 
 #include "tests/images/image_inside.h"
 
-/*
- * Later states free some blocks and fill some free places: each place changes once, at a state
- * below this one.
- */
+/* Later states free some blocks and fill some free places: each place changes once, at a state
+ * below this one. */
 #define LAST_CHANGE 4
 #define GROWTH_BLOCKS 25
 
@@ -140,10 +136,8 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 {
 	struct program *program = context;
 	struct image *image = program->image;
-	/*
-	 * A smaller class serves smaller requests, so only shrunk blocks are smaller than the
-	 * class.
-	 */
+	/* A smaller class serves smaller requests, so only shrunk blocks are smaller than the
+	 * class. */
 	uint64_t range = most_bytes < 16 ? most_bytes + 1 : number % 16 == 7 ? most_bytes : 16;
 	*block = any_block(program, most_bytes - image_random(image, range));
 	block->is_bare = block->is_bare && number % 2;

@@ -66,16 +66,12 @@ struct nt_block {
 };
 
 struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap);
-/*
- * Finishes segments and lists, records the truth of their bytes, and frees the struct. Does not
- * enter the heap anywhere. Call truth_heap() first.
- */
+/* Finishes segments and lists, records the truth of their bytes, and frees the struct. Does not
+ * enter the heap anywhere. Call truth_heap() first. */
 void nt_heap_finish(struct nt_heap *heap);
 
-/*
- * Places a block and returns its user address; records no truth. bytes, if not NULL, receives its
- * total: Size*unit, or a big block's CommitSize.
- */
+/* Places a block and returns its user address; records no truth. bytes, if not NULL, receives its
+ * total: Size*unit, or a big block's CommitSize. */
 uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint64_t *bytes);
 /* Like nt_place_block(), and records the truth. */
 uint64_t nt_add_block(struct nt_heap *heap, const struct nt_block *block);
@@ -105,18 +101,15 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 struct lfh *lfh_new(struct nt_heap *heap);
 void lfh_finish(struct nt_heap *heap);
 
-/*
- * Called for each block of a container in turn: returns false if the block is free, or fills in its
- * request, up to most_bytes.
- */
+/* Called for each block of a container in turn: returns false if the block is free, or fills in its
+ * request, up to most_bytes. */
 typedef bool lfh_fill(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block);
 
 /* Adds a container of 2^size_index bytes with blocks of `units` units. Real ones have 8 to 17. */
 void lfh_add_container(
 	struct nt_heap *heap, uint32_t units, unsigned size_index, lfh_fill *fill, void *context);
-/*
- * Returns the units of the blocks that serve requests of that size; 0: too large for the front end.
- */
+/* Returns the units of the blocks that serve requests of that size; 0: too large for the front
+ * end. */
 uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested);
 
 #endif

@@ -12,10 +12,8 @@ static uint64_t top_of_tree(struct image *image)
 	return image_get_ptr(image, table + 2ull * image_ptr_bytes(image));
 }
 
-/*
- * Links nodes into a cycle. Nodes are not marked in the tree's order, so these are spread over the
- * tree.
- */
+/* Links nodes into a cycle. Nodes are not marked in the tree's order, so these are spread over the
+ * tree. */
 static void avl_cycle(struct image *image)
 {
 	uint64_t top = top_of_tree(image);

@@ -1,8 +1,6 @@
-/*
- * Light page heap: the blocks of a normal NT heap, without the prefix that +ust adds. Each begins
+/* Light page heap: the blocks of a normal NT heap, without the prefix that +ust adds. Each begins
  * with a _DPH_BLOCK_INFORMATION stamped ABCDAAAA. The user's bytes follow, and then a pattern that
- * detects overruns.
- */
+ * detects overruns. */
 #include "tests/images/model_plan.h"
 #include "tests/images/nt_model.h"
 #include "tests/images/page_parts.h"

@@ -1,12 +1,10 @@
-/*
- * Full page heap: every block lies at the end of its own pages, followed by an inaccessible page. A
+/* Full page heap: every block lies at the end of its own pages, followed by an inaccessible page. A
  * _DPH_HEAP_ROOT describes the heap. Allocations that it does not place itself lie in its
  * NormalHeap, a normal heap. The sources do not define the root's distance from the handle. In
  * public debugger output the process heap's root is at the handle, and other roots are one page
  * after it. The nodes of its blocks are in an AVL tree; those of freed blocks, whose pages are
  * inaccessible, are in a list. Stamps: ABCDBBBB before a busy block's information (mona, HeapStat),
- * DCBABBBB at its end, FFEEDDCC at the root [inf: seen in public debugger output].
- */
+ * DCBABBBB at its end, FFEEDDCC at the root [inf: seen in public debugger output]. */
 #include <stdlib.h>
 
 #include "tests/images/model_plan.h"
@@ -136,10 +134,8 @@ static void place_nodes(struct page_model *model)
 	image_put_ptr(model->image, model->root + model->at->root.node_pool_head, pool);
 	for (unsigned i = 0; i < model->count; i++)
 		model->blocks[i].node = pool + (uint64_t)(i + 1) * model->at->block.bytes;
-	/*
-	 * Shuffle the nodes: their order must not depend on the blocks' order, because nodes are
-	 * reused.
-	 */
+	/* Shuffle the nodes: their order must not depend on the blocks' order, because nodes are
+	 * reused. */
 	for (unsigned i = model->count; i > 1; i--) {
 		unsigned other = (unsigned)model_random(&model->plan, i);
 		uint64_t node = model->blocks[i - 1].node;
@@ -230,10 +226,8 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	put_tree(&model);
 	truth_heap(image, model.handle, "page");
 	image_enter_heap(image, model.handle, request->is_process_heap);
-	/*
-	 * The sources do not define whether the PEB lists the normal heap. Inferred for the ring of
-	 * later builds: it contains the normal heap but not the root, which has no UserContext.
-	 */
+	/* The sources do not define whether the PEB lists the normal heap. Inferred for the ring of
+	 * later builds: it contains the normal heap but not the root, which has no UserContext. */
 	struct model_request normal = {.block_count = 20,
 		.growth = request->growth,
 		.is_unlisted = image_chance(image, "unlisted", 2)};

@@ -16,10 +16,8 @@ static uint64_t encoded(const struct rb_build *build, uint64_t link)
 	return link ? link ^ build->mask : 0;
 }
 
-/*
- * Makes the tree of nodes first..end-1 by halving. Only its last level may have gaps; the nodes of
- * that level are red. Returns its root.
- */
+/* Makes the tree of nodes first..end-1 by halving. Only its last level may have gaps; the nodes of
+ * that level are red. Returns its root. */
 static uint64_t build_part(
 	const struct rb_build *build, size_t first, size_t end, uint64_t parent, unsigned depth)
 {

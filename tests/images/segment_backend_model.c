@@ -1,12 +1,10 @@
-/*
- * A segment heap's back end: page segments of 256 units, the first of which describe all units.
+/* A segment heap's back end: page segments of 256 units, the first of which describe all units.
  * RangeFlags: 1 allocated, 2 first of its range, then the type in bits 2 and 3; so 3 is a user's
  * block, 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags
  * without bit 1, and their distance from the first [inf]. A free range's first unit has flags 0,
  * its length, and a node of FreePageRanges in the place of a used unit's signature. A page
  * segment's Signature is the XOR of its address, its context's address, HeapKey and a constant;
- * from 26100 on without the constant.
- */
+ * from 26100 on without the constant. */
 #include <stdlib.h>
 
 #include "tests/images/rb_image.h"
@@ -42,10 +40,8 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
 	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
 	image_put(model->image, addr + at->context.max_bytes, most, 4);
-	/*
-	 * The second context has no subsegments; in 19041's kernel its fields for the LFH and VS
-	 * contexts are empty.
-	 */
+	/* The second context has no subsegments; in 19041's kernel its fields for the LFH and VS
+	 * contexts are empty. */
 	if (number == 0 || image_chance(model->image, "second context", 2)) {
 		image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
 		image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);

@@ -10,10 +10,8 @@ static const struct segment_image_layout *layout_of(struct image *image)
 	return at;
 }
 
-/*
- * Makes a cycle. The root pointer is encoded like the pointers to children. Nodes are marked in the
- * order of their keys, so these are spread over the tree.
- */
+/* Makes a cycle. The root pointer is encoded like the pointers to children. Nodes are marked in the
+ * order of their keys, so these are spread over the tree. */
 static void large_cycle(struct image *image)
 {
 	uint64_t root = image_get_ptr(image, model_marked(image, "large tree", 0));

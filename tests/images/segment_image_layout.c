@@ -28,11 +28,9 @@
 		.bucket = {0x68, 0x38, 0x40, 0x48, 0x60}, .slot = {0x40, 0x38}
 
 static const struct segment_image_layout layouts[] = {
-	/*
-	 * All of x64 from 26100 on: windows-2026, B: a listing of ntdll's and the kernel's PDBs,
+	/* All of x64 from 26100 on: windows-2026, B: a listing of ntdll's and the kernel's PDBs,
 	 * and a reader that was compared with HeapWalk. MemStats is assumed to begin as before
-	 * [inf].
-	 */
+	 * [inf]. */
 	{64, 26100, UINT_MAX,
 		.heap = {0xa00, 0x10, 0x14, 0x18, 0x1c, 0x48, 0xf0, 0x140, 0x2c0, 0x340, 0x58, 0x60,
 			0x80, 0x88, 0x38},
@@ -56,10 +54,8 @@ static const struct segment_image_layout layouts[] = {
 		.heap = {0x840, 0x10, 0x14, 0x18, 0x1c, 0x48, 0xe8, 0x140, 0x2c0, 0x380, 0x58, 0x60,
 			0x80, 0x88},
 		X64_17763_PARTS},
-	/*
-	 * All of x86, 17763 to 19045: ntdiff 19041 x86, one source. FreeHint, WitheldBlockCount,
-	 * the commit fields and the bucket's reciprocal follow the order of the fields on x64.
-	 */
+	/* All of x86, 17763 to 19045: ntdiff 19041 x86, one source. FreeHint, WitheldBlockCount,
+	 * the commit fields and the bucket's reciprocal follow the order of the fields on x64. */
 	{32, 17763, 20347,
 		.heap = {0x580, 0x08, 0x0c, 0x10, 0x14, 0x44, 0x00, 0x100, 0x200, 0x2c0, 0x4c, 0x50,
 			0x80, 0x84},
@@ -85,10 +81,8 @@ static const struct segment_image_layout layouts[] = {
 		X64_PARTS, X64_RANGE, X64_LFH_SUBSEGMENT(0), .segment = {0x10, 0x18, 0x2000},
 		.vs = {0x08, 0x18, 0x00}, .lfh = {0x00, 0xd0},
 		.bucket = {0x70, 0x38, 0x40, 0x48, 0x68}, .slot = {0x40, 0x38}},
-	/*
-	 * x64 14393 and 15063: ntdiff and r2's listing agree. There is no context. Inferred: a
-	 * segment's signature uses the heap's address instead.
-	 */
+	/* x64 14393 and 15063: ntdiff and r2's listing agree. There is no context. Inferred: a
+	 * segment's signature uses the heap's address instead. */
 	{64, 14393, 16298,
 		.heap = {0x5f0, 0x10, 0x14, 0x20, 0x24, 0x38, 0x98, 0x00, 0xb0, 0x120, 0x48, 0x50,
 			0x00, 0x08},

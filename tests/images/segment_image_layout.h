@@ -1,7 +1,5 @@
-/*
- * Offsets of the fields of a segment heap, for its model, in bytes from the start of the structure
- * that names the group.
- */
+/* Offsets of the fields of a segment heap, for its model, in bytes from the start of the structure
+ * that names the group. */
 #ifndef TESTS_IMAGES_SEGMENT_IMAGE_LAYOUT_H
 #define TESTS_IMAGES_SEGMENT_IMAGE_LAYOUT_H
 
@@ -14,19 +12,15 @@ struct segment_image_layout {
 	struct { /* _SEGMENT_HEAP */
 		uint16_t bytes, signature, global_flags, interceptor, list_index;
 		uint16_t large_tree, allocated_base, contexts, vs, lfh;
-		/*
-		 * LargeReservedPages, LargeCommittedPages; TotalReservedPages and
-		 * TotalCommittedPages of MemStats; large_reserved 0: not known
-		 */
+		/* LargeReservedPages, LargeCommittedPages; TotalReservedPages and
+		 * TotalCommittedPages of MemStats; large_reserved 0: not known */
 		uint16_t large_reserved, large_committed, total_reserved, total_committed;
 		uint16_t
 			/* of the heap's entry in the ring; 0: not known and not used */
 			user_context;
 	} heap;
-	/*
-	 * _HEAP_SEG_CONTEXT, two of them; bytes 0: the heap itself is the only context, and has
-	 * only its list, its count and its free ranges.
-	 */
+	/* _HEAP_SEG_CONTEXT, two of them; bytes 0: the heap itself is the only context, and has
+	 * only its list, its count and its free ranges. */
 	struct {
 		uint8_t bytes, mask, unit_shift, pages_shift, first_index, max_bytes;
 		uint8_t lfh, vs, heap, list, count, free_ranges;
@@ -44,10 +38,8 @@ struct segment_image_layout {
 	struct { /* _HEAP_VS_CONTEXT; tree and list 0: in the slots; units 0: not known */
 		uint8_t free_tree, list, backend, total_units, free_units;
 	} vs;
-	/*
-	 * _HEAP_VS_AFFINITY_SLOT; bytes 0: does not exist. map and mask: SlotMapRef and
-	 * AffinityMask of _HEAP_VS_CONTEXT.
-	 */
+	/* _HEAP_VS_AFFINITY_SLOT; bytes 0: does not exist. map and mask: SlotMapRef and
+	 * AffinityMask of _HEAP_VS_CONTEXT. */
 	struct {
 		uint8_t bytes, map, mask, context, free_tree, list;
 	} vs_slot;

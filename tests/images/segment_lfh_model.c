@@ -28,10 +28,8 @@
 #define HAS_UNUSED 2u
 #define BLOCKS_OF_WORD 32u /* from 26100 on */
 
-/*
- * Returns the size of a bucket in units. The 128 buckets have 64 steps of one unit, then 16 each of
- * 4, 8, 16 and 32 [inf for x86; published for x64].
- */
+/* Returns the size of a bucket in units. The 128 buckets have 64 steps of one unit, then 16 each of
+ * 4, 8, 16 and 32 [inf for x86; published for x64]. */
 static uint32_t bucket_units(unsigned bucket)
 {
 	static const struct {
@@ -59,10 +57,8 @@ static uint32_t round_up(uint32_t value, uint32_t to)
 
 /* ---- planning */
 
-/*
- * Returns the offset of the first of count blocks: after the bitmap and a word of state for each
- * page.
- */
+/* Returns the offset of the first of count blocks: after the bitmap and a word of state for each
+ * page. */
 static uint32_t first_offset(
 	const struct segment_model *model, uint32_t bytes, uint32_t count, uint32_t *commit_state)
 {
@@ -94,10 +90,8 @@ static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t n
 	return subsegment->has_withheld && first / SEGMENT_PAGE != last / SEGMENT_PAGE;
 }
 
-/*
- * The smallest blocks have no room for an interceptor's bytes. In other buckets the request (the
- * user's bytes rounded up to a unit, and the tail) fits this bucket and no smaller one.
- */
+/* The smallest blocks have no room for an interceptor's bytes. In other buckets the request (the
+ * user's bytes rounded up to a unit, and the tail) fits this bucket and no smaller one. */
 static struct segment_block plan_block(struct segment_model *model, unsigned bucket)
 {
 	uint32_t most = bucket_units(bucket) * model->unit;
@@ -205,10 +199,8 @@ static void put_bits(struct segment_model *model, uint64_t bitmap, uint32_t numb
 		set_bit(model, bitmap, busy + (is_split ? BLOCKS_OF_WORD : 1));
 }
 
-/*
- * In the kernel of 19041 the bits after the last block are ones. Here they are ones in some heaps
- * of 26100.
- */
+/* In the kernel of 19041 the bits after the last block are ones. Here they are ones in some heaps
+ * of 26100. */
 static void put_bits_after(
 	struct segment_model *model, const struct segment_subsegment *subsegment, uint64_t bitmap)
 {
@@ -269,9 +261,8 @@ static unsigned private_map_ref(const struct segment_model *model)
 	return segment_ref(lfh, lfh + model->at->lfh.slot_maps);
 }
 
-/*
- * The facts do not mention an effect of PrivateFormat on the bitmap; the model assumes no effect.
- */
+/* The facts do not mention an effect of PrivateFormat on the bitmap; the model assumes no
+ * effect. */
 static void put_references(struct segment_model *model, const struct segment_subsegment *subsegment,
 	uint64_t bucket, uint64_t owner)
 {
@@ -363,10 +354,8 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 	return bucket;
 }
 
-/*
- * Links subsegment `number` of its bucket: active in a slot, or in a list of the slot or of the
- * bucket.
- */
+/* Links subsegment `number` of its bucket: active in a slot, or in a list of the slot or of the
+ * bucket. */
 static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {

@@ -153,10 +153,8 @@ static void put_pages(struct segment_model *model)
 		(model->reserved + model->large_reserved) * SEGMENT_PAGE);
 }
 
-/*
- * Makes a 32-bit heap of 26100 or later. Only its Signature is known, so the rest is random and has
- * no blocks.
- */
+/* Makes a 32-bit heap of 26100 or later. Only its Signature is known, so the rest is random and has
+ * no blocks. */
 static uint64_t make_unknown(struct image *image, const struct model_request *request)
 {
 	uint64_t heap = image_reserve(image, UNKNOWN_BYTES, 0);

@@ -1,8 +1,6 @@
-/*
- * Parts of a made segment heap, for segment_*model.c only. Everything is planned before it is
+/* Parts of a made segment heap, for segment_*model.c only. Everything is planned before it is
  * written. The plan is equal for every growth state: a block that is not live in the requested
- * state still has its place.
- */
+ * state still has its place. */
 #ifndef TESTS_IMAGES_SEGMENT_PARTS_H
 #define TESTS_IMAGES_SEGMENT_PARTS_H
 
@@ -84,19 +82,15 @@ struct segment_model {
 
 /* ---- segment_model.c */
 
-/*
- * Returns a repeatable number below limit, equal in every growth state if the order of planning is
- * equal.
- */
+/* Returns a repeatable number below limit, equal in every growth state if the order of planning is
+ * equal. */
 uint64_t segment_random(struct segment_model *model, uint64_t limit);
 /* Plans a block of random life and stack with a request of least..most bytes. */
 struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most);
 /* Allocates zeroed memory for the heap's own records. */
 uint64_t segment_meta(struct segment_model *model, uint64_t bytes);
-/*
- * Reserves such memory for the target of a reference, from 26100 on. A reference is a u16 that
- * counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context.
- */
+/* Reserves such memory for the target of a reference, from 26100 on. A reference is a u16 that
+ * counts units of 64 bytes from a VS or LFH context. Inferred for the LFH context. */
 uint64_t segment_meta_by_ref(struct segment_model *model, uint64_t bytes);
 unsigned segment_ref(uint64_t context, uint64_t addr);
 void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
@@ -108,10 +102,8 @@ enum tail_word {
 	TAIL_WORD_NONE, /* the count of unused bytes is stored elsewhere */
 	TAIL_WORD_PRESENT,
 };
-/*
- * Returns the bytes that an interceptor adds to a block's place, after the user's bytes rounded up
- * to a unit.
- */
+/* Returns the bytes that an interceptor adds to a block's place, after the user's bytes rounded up
+ * to a unit. */
 uint32_t segment_tail_bytes(
 	const struct segment_model *model, const struct segment_block *block, enum tail_word word);
 /* Writes a live block's first word, and the bytes after its request, up to user + usable. */
@@ -140,10 +132,8 @@ void segment_vs_write(struct segment_model *model);
 
 /* ---- segment_lfh_model.c */
 
-/*
- * Plans about that many places for blocks. Subsegments in VS chunks are added to the VS items, so
- * call segment_lfh_write() after segment_vs_write().
- */
+/* Plans about that many places for blocks. Subsegments in VS chunks are added to the VS items, so
+ * call segment_lfh_write() after segment_vs_write(). */
 void segment_lfh_plan(struct segment_model *model, unsigned place_count);
 void segment_lfh_write(struct segment_model *model);
 void segment_lfh_release(struct segment_model *model);

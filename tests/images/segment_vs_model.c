@@ -265,10 +265,8 @@ static void link_all(struct segment_model *model, const struct vs_slot *slot)
 	}
 }
 
-/*
- * Returns the units to leave free before a chunk. An LFH subsegment begins at a page, because its
- * slot's pointer has a count in the low 12 bits.
- */
+/* Returns the units to leave free before a chunk. An LFH subsegment begins at a page, because its
+ * slot's pointer has a count in the low 12 bits. */
 static uint32_t choose_gap(
 	struct segment_model *model, const struct subsegment *subsegment, bool is_for_lfh)
 {

@@ -1,8 +1,6 @@
-/*
- * The user-mode stack trace database: facts, section 4. It is one reservation. The head with its
+/* The user-mode stack trace database: facts, section 4. It is one reservation. The head with its
  * buckets comes first, then entries, growing up. The array from an index to its entry grows down
- * from the end.
- */
+ * from the end. */
 #include "tests/images/image_inside.h"
 
 #include <string.h>

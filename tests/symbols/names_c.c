@@ -1,8 +1,6 @@
-/*
- * A C program with known return addresses and names. It loads the DLL next to it. The build with
+/* A C program with known return addresses and names. It loads the DLL next to it. The build with
  * OTHER_BUILD has equal code with other names: a reader that uses its files for the program without
- * OTHER_BUILD shows the wrong names.
- */
+ * OTHER_BUILD shows the wrong names. */
 #define MODULE "names_c.exe"
 
 #include "tests/symbols/names_note.h"

@@ -1,7 +1,5 @@
-/*
- * A DLL with known return addresses and names. When it is stripped, only the names of its exports
- * are left.
- */
+/* A DLL with known return addresses and names. When it is stripped, only the names of its exports
+ * are left. */
 #define MODULE "names_dll.dll"
 
 #include "tests/symbols/names_note.h"

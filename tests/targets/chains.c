@@ -1,8 +1,6 @@
-/*
- * chains: allocates in functions whose callers are known, and states both (stated.h). Only the C
+/* chains: allocates in functions whose callers are known, and states both (stated.h). Only the C
  * library lies between malloc and these functions. It is built with frame pointers and, as
- * chains_fpo, optimised without them. Step K: every function has allocated K times.
- */
+ * chains_fpo, optimised without them. Step K: every function has allocated K times. */
 #include <malloc.h>
 
 #include "tests/targets/stated.h"

@@ -1,10 +1,8 @@
-/*
- * dumper PID FILE: writes a minidump of a process with the system's own MiniDumpWriteDump, with
+/* dumper PID FILE: writes a minidump of a process with the system's own MiniDumpWriteDump, with
  * full memory and the list of its regions, for hsnap -z to read. Wine's version reads a process 1
  * KiB or 8 bytes at a time, each time through its server: 42,000 times for a small program, which
  * takes minutes on a busy machine. Therefore read_ahead() replaces the function that DbgHelp calls
- * to read.
- */
+ * to read. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +49,8 @@ static BOOL WINAPI read_ahead(
 	return TRUE;
 }
 
-/*
- * Replaces a DLL's import by read_ahead() ("PE Format", import address table). If the import is not
- * found, the DLL reads normally.
- */
+/* Replaces a DLL's import by read_ahead() ("PE Format", import address table). If the import is not
+ * found, the DLL reads normally. */
 static void hurry(HMODULE dll)
 {
 	char *base = (char *)dll;

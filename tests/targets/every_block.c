@@ -1,10 +1,8 @@
-/*
- * every_block: allocates through each door to the heap and states every block (stated.h). Step 1:
+/* every_block: allocates through each door to the heap and states every block (stated.h). Step 1:
  * sizes from 0 to 3 MiB, including sizes near the limit for large blocks in Wine's heaps; blocks
  * that were moved, grown and shrunk. Step 2: hundreds of blocks of few sizes, which a heap with low
  * fragmentation puts in groups. Step 3: every third block is freed. Step 4: more blocks, in the
- * gaps; then every fifth is freed.
- */
+ * gaps; then every fifth is freed. */
 #include "tests/targets/stated.h"
 
 #define BLOCKS_MAX 60000
@@ -101,10 +99,8 @@ static void allocate_sizes(void)
 	}
 }
 
-/*
- * Wine makes a block large from 0x7eff8 bytes on in a 32-bit heap and from 0xfeff0 on in a 64-bit
- * one, including its head.
- */
+/* Wine makes a block large from 0x7eff8 bytes on in a 32-bit heap and from 0xfeff0 on in a 64-bit
+ * one, including its head. */
 static void allocate_large(void)
 {
 	static const unsigned from[] = {0x7efd8, 0xfefd0};

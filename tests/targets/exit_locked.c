@@ -1,8 +1,6 @@
-/*
- * exit_locked: ends while it holds the lock of its process heap, like each process of Windows:
+/* exit_locked: ends while it holds the lock of its process heap, like each process of Windows:
  * RtlExitUserProcess takes the lock before it ends the other threads. 50 blocks of 100 bytes are
- * live.
- */
+ * live. */
 #include <windows.h>
 
 __attribute__((noinline)) static void *locked_leak(void)

@@ -34,12 +34,10 @@ static NOINLINE void keep_block(size_t bytes)
 	step_leak(malloc(bytes));
 }
 
-/*
- * Starts this program with other arguments. Where setup/wine cannot disable random addresses, one
+/* Starts this program with other arguments. Where setup/wine cannot disable random addresses, one
  * start in some thousands fails under Wine 8: the new process exits before its first instruction,
  * and CreateProcessW() reports an internal error. hsnap could not see such a process, so it is
- * started once more.
- */
+ * started once more. */
 static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security,
 	PROCESS_INFORMATION *info)
 {

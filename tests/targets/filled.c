@@ -1,7 +1,5 @@
-/*
- * Blocks with known content. It prints "block SIZE ADDRESS" for each; then "ready PID". It ends
- * when a line is read.
- */
+/* Blocks with known content. It prints "block SIZE ADDRESS" for each; then "ready PID". It ends
+ * when a line is read. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,7 @@
-/*
- * Allocates once through each of several doors to the heap, by callers whose frames differ in form.
+/* Allocates once through each of several doors to the heap, by callers whose frames differ in form.
  * It prints "chain FUNCTION CALLER ..." for each, innermost first up to main or the thread's
  * function. It is built for 32 bits with and without frame pointers: tests/e2e_frames32.t. With the
- * argument "hide" its unwind rules are unreadable.
- */
+ * argument "hide" its unwind rules are unreadable. */
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>

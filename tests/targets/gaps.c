@@ -1,8 +1,6 @@
-/*
- * gaps [N]: makes N blocks (default 1000) like samples/many_blocks.c, then reads the clock
+/* gaps [N]: makes N blocks (default 1000) like samples/many_blocks.c, then reads the clock
  * continuously on a thread of its own. Before each step except the first it prints "gap NNN us",
- * the longest time between two readings since the step before.
- */
+ * the longest time between two readings since the step before. */
 #include <stdlib.h>
 
 #include "samples/step.h"

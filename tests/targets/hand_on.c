@@ -1,10 +1,8 @@
-/*
- * hand_on THREADS ROUNDS: THREADS threads pass blocks to each other through a few places, as fast
+/* hand_on THREADS ROUNDS: THREADS threads pass blocks to each other through a few places, as fast
  * as they can. All blocks have one size and one of a few addresses, which another thread soon
  * reuses, and all addresses are in one shard of the tracer's table. A round frees the block of a
  * place, or puts a block there. Step 1: before; 2: each thread has done its rounds and all blocks
- * are freed, and "made N" is the number of blocks.
- */
+ * are freed, and "made N" is the number of blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,8 +1,6 @@
-/*
- * Blocks to which no whole word points: 50 of 1,000 bytes are held by 32-bit words, 20 of 2,000
+/* Blocks to which no whole word points: 50 of 1,000 bytes are held by 32-bit words, 20 of 2,000
  * bytes by words with a tag above the address. 3 of 3,000 bytes are lost. A thread that has ended
- * allocated them, so no stack contains old copies.
- */
+ * allocated them, so no stack contains old copies. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

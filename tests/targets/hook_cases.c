@@ -1,10 +1,8 @@
-/*
- * hook_cases: calls the heap's functions in unusual ways, and prints one line with the results of
+/* hook_cases: calls the heap's functions in unusual ways, and prints one line with the results of
  * each call. With a tracer the results must be equal to those without. If a tracer is present, the
  * program checks its entry of the block after each case; a mismatch prints the line "table: ..."
  * and sets the exit status to 9. Some cases are errors (double free, wrong heap, wild pointer):
- * Wine refuses them and continues. Each case frees all its blocks.
- */
+ * Wine refuses them and continues. Each case frees all its blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -199,10 +197,8 @@ static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
 		HeapFree(heap, 0, freed_in_handler);
 }
 
-/*
- * An exception of the real heap passes through the hook to its handler. Wine raises no exception
- * for the flag of a heap.
- */
+/* An exception of the real heap passes through the hook to its handler. Wine raises no exception
+ * for the flag of a heap. */
 static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 {
 	PVOID handler = AddVectoredExceptionHandler(1, on_exception);

@@ -1,8 +1,6 @@
-/*
- * lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options that denies all
+/* lock_key IMAGE [read]: makes a key for IMAGE in Image File Execution Options that denies all
  * access, or with "read" permits only reading. It waits like samples and deletes the key at the
- * end.
- */
+ * end. */
 #include "samples/step.h"
 
 #define ROOT "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"

@@ -174,10 +174,8 @@ static DWORD WINAPI wait_above(void *unused)
 
 #define RESERVED_MAX 1000
 
-/*
- * Returns a heap above 4 GiB: reserves all free memory below. In a 32-bit process, returns the
- * process heap.
- */
+/* Returns a heap above 4 GiB: reserves all free memory below. In a 32-bit process, returns the
+ * process heap. */
 static HANDLE high_heap(void)
 {
 	static void *reserved[RESERVED_MAX];

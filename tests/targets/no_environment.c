@@ -17,10 +17,8 @@ static void print_names(void)
 	FreeEnvironmentStringsW(all);
 }
 
-/*
- * Returns the rest of this program's command line after the first word; none of the tests' paths
- * contains a quote.
- */
+/* Returns the rest of this program's command line after the first word; none of the tests' paths
+ * contains a quote. */
 static wchar_t *rest(wchar_t *line)
 {
 	wchar_t *end = *line == L'"' ? wcschr(line + 1, L'"') + 1 : line + wcscspn(line, L" ");

@@ -1,8 +1,6 @@
-/*
- * Access to the entries of the tracer in this process, for programs that compare them with their
+/* Access to the entries of the tracer in this process, for programs that compare them with their
  * own calls. Reads the tracer's area like hsnap, but from inside, and in one thread while no other
- * thread allocates. Without a tracer own_table() returns NULL.
- */
+ * thread allocates. Without a tracer own_table() returns NULL. */
 #ifndef TESTS_OWN_TABLE_H
 #define TESTS_OWN_TABLE_H
 
@@ -19,10 +17,8 @@ static inline const struct tracer_area *own_table(void)
 	return tracer ? (const void *)GetProcAddress(tracer, TRACER_EXPORT) : NULL;
 }
 
-/*
- * Returns the entry of an address, or NULL. Shards are searched from end to end, without
- * assumptions about their order.
- */
+/* Returns the entry of an address, or NULL. Shards are searched from end to end, without
+ * assumptions about their order. */
 static inline const struct tracer_block *own_table_find(
 	const struct tracer_area *area, const void *addr)
 {

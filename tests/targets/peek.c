@@ -121,9 +121,8 @@ static void print_suspended(DWORD pid)
 	printf("suspended %u\n", suspended);
 }
 
-/*
- * Wine 8 cannot count the handles of another process; so this duplicates one and closes it again.
- */
+/* Wine 8 cannot count the handles of another process; so this duplicates one and closes it
+ * again. */
 static void print_handle(HANDLE process)
 {
 	HANDLE self = GetCurrentProcess(), theirs = NULL;

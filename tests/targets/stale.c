@@ -1,9 +1,7 @@
-/*
- * Loses blocks after many others were freed, so that their addresses remain in memory that was not
+/* Loses blocks after many others were freed, so that their addresses remain in memory that was not
  * overwritten. Blocks of odd sizes are lost; blocks of even sizes are held by a table. The argument
  * selects the written part of a block: "all" of it, or the first "word" only, so that the rest
- * keeps its old contents. Then it prints "ready PID" and ends when a line is read.
- */
+ * keeps its old contents. Then it prints "ready PID" and ends when a line is read. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,8 @@
-/*
- * stepper "SCRIPT..." N PROGRAM [ARG...]: leads a sample through N steps from a batch file, which
+/* stepper "SCRIPT..." N PROGRAM [ARG...]: leads a sample through N steps from a batch file, which
  * cannot communicate with a running program. Each time the program prints "step K pid P"
  * (samples/step.h), stepper runs "cmd /c SCRIPT... K P" to its end and lets the program continue.
  * After step N the program's input ends. The program's output is forwarded. The status is the
- * program's, or 2 if it did not reach step N.
- */
+ * program's, or 2 if it did not reach step N. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +22,8 @@ static char *line_after(char *line, int count)
 	return line;
 }
 
-/*
- * Starts a command line, with this program's streams where the given ones are NULL. Returns its
- * process, or NULL.
- */
+/* Starts a command line, with this program's streams where the given ones are NULL. Returns its
+ * process, or NULL. */
 static HANDLE start(char *line, HANDLE in, HANDLE out)
 {
 	STARTUPINFOA startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};

@@ -1,11 +1,9 @@
-/*
- * unload PLUG OTHER: loads and unloads modules. PLUG and OTHER are copies of plug.dll under
+/* unload PLUG OTHER: loads and unloads modules. PLUG and OTHER are copies of plug.dll under
  * different names. Step 1: PLUG is loaded and has allocated 10 blocks of 1000 bytes. Step 2: it
  * allocated 5 more from the same place of the program. Then PLUG was unloaded, OTHER was loaded at
  * its address and allocated 7 blocks of 2000 bytes, and PLUG, loaded again elsewhere, allocated 3
  * of 500. Step 3: PLUG and OTHER were unloaded. Before the step it prints "same 1" if OTHER had
- * PLUG's address, and "again 1" if PLUG then had another address.
- */
+ * PLUG's address, and "again 1" if PLUG then had another address. */
 #include <stdio.h>
 
 #include "samples/step.h"

@@ -122,10 +122,8 @@ static void done(const char *name)
 		ExitProcess(0);
 }
 
-/*
- * Addresses of the functions that allocate memory and of their callers; the last entry only marks
- * the end.
- */
+/* Addresses of the functions that allocate memory and of their callers; the last entry only marks
+ * the end. */
 struct said_function {
 	const char *name;
 	uintptr_t addr;
@@ -287,10 +285,8 @@ static void in_parts(void)
 	done("commit again, release all");
 }
 
-/*
- * Pages that were reserved and committed by one call belong to the reserving function after they
- * are decommitted.
- */
+/* Pages that were reserved and committed by one call belong to the reserving function after they
+ * are decommitted. */
 static void both_then_decommit(void)
 {
 	char *base = both();

@@ -1,7 +1,5 @@
-/*
- * Heaps placed in a made process. Their layout follows the facts known of Wine 8.0 and of 9.0 to
- * 11, x64 and x86, not the program's own table. struct truth records each placed block.
- */
+/* Heaps placed in a made process. Their layout follows the facts known of Wine 8.0 and of 9.0 to
+ * 11, x64 and x86, not the program's own table. struct truth records each placed block. */
 #ifndef TESTS_UNIT_FAKE_HEAPS_H
 #define TESTS_UNIT_FAKE_HEAPS_H
 
@@ -140,10 +138,8 @@ static inline struct filling subheap_place(uint64_t heap, uint64_t region, uint6
 		.reserved_end = region + reserved_bytes};
 }
 
-/*
- * Places a heap with its embedded subheap, which it returns to be filled; the first heap is the
- * process heap.
- */
+/* Places a heap with its embedded subheap, which it returns to be filled; the first heap is the
+ * process heap. */
 static inline struct filling heap_place(
 	uint64_t addr, uint64_t committed_bytes, uint64_t reserved_bytes)
 {
@@ -261,11 +257,9 @@ static inline uint64_t fill_used(struct filling *fill, uint64_t requested_bytes,
 	return addr;
 }
 
-/*
- * Writes the headers of a group at addr; stride is the size of a block with its header. Bits of
+/* Writes the headers of a group at addr; stride is the size of a block with its header. Bits of
  * live select the live blocks; their sizes depend on their numbers. part: the subheap or large
- * block.
- */
+ * block. */
 static inline void group_put(
 	uint64_t heap, uint64_t part, uint64_t addr, uint64_t stride, uint32_t live)
 {

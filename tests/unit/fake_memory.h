@@ -1,8 +1,6 @@
-/*
- * The system's memory functions as the tracer's tables use them, for tests. The reserved address
+/* The system's memory functions as the tracer's tables use them, for tests. The reserved address
  * space is accessible only where it was committed. A test can make commits fail. Committed bytes
- * are counted independently of the tables.
- */
+ * are counted independently of the tables. */
 #ifndef TESTS_UNIT_FAKE_MEMORY_H
 #define TESTS_UNIT_FAKE_MEMORY_H
 
@@ -162,10 +160,8 @@ static inline uint64_t fake_dice(uint64_t *seed)
 	return *seed * 0x2545f4914f6cdd1du >> 16;
 }
 
-/*
- * A table copied at arbitrary moments while the program ran, like hsnap's copy. A change that is
- * not counted would remain wrong in the copy.
- */
+/* A table copied at arbitrary moments while the program ran, like hsnap's copy. A change that is
+ * not counted would remain wrong in the copy. */
 struct fake_copy {
 	uint64_t table;
 	uint32_t changes[TRACER_COUNTS];
@@ -201,10 +197,8 @@ static inline void fake_copy_take(struct fake_copy *copy, unsigned number)
 		copy->bytes = 0;
 }
 
-/*
- * Returns true if the copy equals the table except in pieces with changed counts. The table must
- * not change during the call.
- */
+/* Returns true if the copy equals the table except in pieces with changed counts. The table must
+ * not change during the call. */
 static inline bool fake_copy_is_right(const struct fake_copy *copy, unsigned number)
 {
 	uint64_t bytes, table = fake_table(number, &bytes);

@@ -1,7 +1,5 @@
-/*
- * Segment heaps made by hand, from the published layouts: the ranges, chunks and blocks that a test
- * places are the expected result of the walk.
- */
+/* Segment heaps made by hand, from the published layouts: the ranges, chunks and blocks that a test
+ * places are the expected result of the walk. */
 #ifndef TESTS_UNIT_FAKE_SEGMENT_H
 #define TESTS_UNIT_FAKE_SEGMENT_H
 
@@ -236,10 +234,8 @@ static inline struct fake_vs seg_vs(uint64_t heap, uint64_t addr)
 	return (struct fake_vs){addr, addr + seg.l->at.vs_subsegment.first_chunk, 0};
 }
 
-/*
- * Makes a chunk, its size including the header; returns the address of its user bytes. tail: its
- * last word.
- */
+/* Makes a chunk, its size including the header; returns the address of its user bytes. tail: its
+ * last word. */
 static inline uint64_t seg_chunk(struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
 {
 	const struct fake_layout *l = seg.l;
@@ -294,10 +290,8 @@ static inline void seg_lfh_free_put(const struct fake_lfh *lfh, unsigned n)
 
 #define FAKE_BUCKETS 0x40u /* reference from the LFH context to bucket 0; each has two units */
 
-/*
- * Makes the bucket to which a subsegment of the first heap refers; the context's table refers to it
- * too.
- */
+/* Makes the bucket to which a subsegment of the first heap refers; the context's table refers to it
+ * too. */
 static inline void seg_bucket_put(uint64_t subsegment, unsigned bucket)
 {
 	const struct fake_layout *l = seg.l;
@@ -338,10 +332,8 @@ static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
 	return lfh->addr + lfh->first + (uint64_t)k * lfh->block_bytes;
 }
 
-/*
- * Sets a bit of block k: 0 for busy, 1 for not fully used. Returns the old bit. From 26100 on a
- * word's low half has the first bits of 32 blocks, and its high half their second bits.
- */
+/* Sets a bit of block k: 0 for busy, 1 for not fully used. Returns the old bit. From 26100 on a
+ * word's low half has the first bits of 32 blocks, and its high half their second bits. */
 static inline bool seg_lfh_set(const struct fake_lfh *lfh, unsigned k, unsigned bit)
 {
 	const uint64_t bitmap = lfh->addr + seg.l->at.subsegment.bitmap;
@@ -417,10 +409,8 @@ static inline void seg_run(
 	}
 }
 
-/*
- * Defines a test that runs in a fresh process seg with one heap, for each layout l of the set;
- * SEG_TIMES repeats it for each i below times.
- */
+/* Defines a test that runs in a fresh process seg with one heap, for each layout l of the set;
+ * SEG_TIMES repeats it for each i below times. */
 #define SEG_TEST(name, layouts) SEG_TIMES(name, layouts, 1)
 #define SEG_TIMES(name, layouts, times)                                                            \
 	static void name##_in(const struct fake_layout *l, unsigned i);                            \

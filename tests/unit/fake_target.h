@@ -1,7 +1,5 @@
-/*
- * A process made of ranges of the test's own memory, as a struct target. Each range is a separate
- * allocation, so an out-of-range read is detected. Any operation fails on request.
- */
+/* A process made of ranges of the test's own memory, as a struct target. Each range is a separate
+ * allocation, so an out-of-range read is detected. Any operation fails on request. */
 #ifndef TESTS_UNIT_FAKE_TARGET_H
 #define TESTS_UNIT_FAKE_TARGET_H
 
@@ -243,10 +241,8 @@ static inline void fake_know_regions(void)
 	fake.target.ops = &ops;
 }
 
-/*
- * Adds a loaded module of `bytes` bytes, with code from 1000h on and data_bytes of writable data
- * from 2000h on. Offsets of Microsoft's "PE Format".
- */
+/* Adds a loaded module of `bytes` bytes, with code from 1000h on and data_bytes of writable data
+ * from 2000h on. Offsets of Microsoft's "PE Format". */
 static inline void fake_put_module(
 	uint64_t base, unsigned bits, uint32_t bytes, uint32_t data_bytes, const char *path)
 {

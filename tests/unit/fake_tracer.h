@@ -1,7 +1,5 @@
-/*
- * The tracer's DLL and its tables in a made process: an image with the one export only, and tables
- * filled by hand after shared.h, not by the tracer's own code.
- */
+/* The tracer's DLL and its tables in a made process: an image with the one export only, and tables
+ * filled by hand after shared.h, not by the tracer's own code. */
 #ifndef TESTS_UNIT_FAKE_TRACER_H
 #define TESTS_UNIT_FAKE_TRACER_H
 
@@ -82,10 +80,8 @@ static inline void tracer_place(void)
 	AREA_PUT(stacks_limit, 1u << 30);
 }
 
-/*
- * Counts a change at an offset in a shard's table, or in the stacks: each of 128 counts covers 8
- * KiB.
- */
+/* Counts a change at an offset in a shard's table, or in the stacks: each of 128 counts covers 8
+ * KiB. */
 static inline void tracer_count_change(unsigned table, uint64_t offset)
 {
 	uint64_t at = TRACER_AREA + offsetof(struct tracer_area, changes) + table * 512 +
@@ -121,10 +117,8 @@ static inline unsigned tracer_heap_index(uint64_t heap)
 	return 0;
 }
 
-/*
- * The first word has 48 bits of address and 16 of the heap's index, the second 27 of the stack and
- * 37 of the size.
- */
+/* The first word has 48 bits of address and 16 of the heap's index, the second 27 of the stack and
+ * 37 of the size. */
 static inline void tracer_put_block(unsigned shard, unsigned entry, const struct made_block *block)
 {
 	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;

@@ -1,7 +1,5 @@
-/*
- * Records of stacks and their database in a made process. Their layout follows the facts known of
- * Windows 7 to 10, not the program's own table.
- */
+/* Records of stacks and their database in a made process. Their layout follows the facts known of
+ * Windows 7 to 10, not the program's own table. */
 #ifndef TESTS_UNIT_FAKE_UST_H
 #define TESTS_UNIT_FAKE_UST_H
 

@@ -1,8 +1,6 @@
-/*
- * Scene for the tests of the finder: a folder with a Wine prefix, generated images and PDBs, one
+/* Scene for the tests of the finder: a folder with a Wine prefix, generated images and PDBs, one
  * module of a dump, and the messages to the listener. The module is C:\App\app.exe: time stamp
- * 5F3A0001, size 3000, GUID MADE_GUID, age 3.
- */
+ * 5F3A0001, size 3000, GUID MADE_GUID, age 3. */
 #ifndef TESTS_UNIT_FINDER_SCENE_H
 #define TESTS_UNIT_FINDER_SCENE_H
 
@@ -83,10 +81,8 @@ static inline void scene_write(const char *name, const void *bytes, size_t len)
 	file_put(path, bytes, len);
 }
 
-/*
- * Makes an image with at most one section; the debug directory is at 200, the record at 240,
- * strings at 800.
- */
+/* Makes an image with at most one section; the debug directory is at 200, the record at 240,
+ * strings at 800. */
 static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
 {
 	struct made_bytes file = {0}, record = {0};

@@ -1,9 +1,7 @@
-/*
- * Listings of structures from public symbols, to compare with layout tables: offsets of fields in
+/* Listings of structures from public symbols, to compare with layout tables: offsets of fields in
  * the structures of one build. The files are test data (tests/unit/data.h). There are two forms:
  * "struct NAME size=0x.." followed by "+0xOFFSET field type", and "== ntdll!NAME" followed by
- * "+0xOFFSET field : type". Offsets are hexadecimal.
- */
+ * "+0xOFFSET field : type". Offsets are hexadecimal. */
 #ifndef TESTS_UNIT_LAYOUT_LISTING_H
 #define TESTS_UNIT_LAYOUT_LISTING_H
 
@@ -25,10 +23,8 @@ static inline void listings_or_skip(void)
 	(void)data_file("layouts/vol_win7_sp1_x64.txt");
 }
 
-/*
- * Returns true if the line begins a structure; *is_it: true for the wanted structure. *size: the
- * listed size, or LISTING_NONE.
- */
+/* Returns true if the line begins a structure; *is_it: true for the wanted structure. *size: the
+ * listed size, or LISTING_NONE. */
 static inline bool listing_is_head(const char *line, const char *wanted, bool *is_it, long *size)
 {
 	char name[128], bytes[20];
@@ -42,10 +38,8 @@ static inline bool listing_is_head(const char *line, const char *wanted, bool *i
 	return true;
 }
 
-/*
- * Returns the offset of a field, or the size of the structure if field is NULL. LISTING_NONE: not
- * listed.
- */
+/* Returns the offset of a field, or the size of the structure if field is NULL. LISTING_NONE: not
+ * listed. */
 static inline long listing_find(const char *listing, const char *structure, const char *field)
 {
 	FILE *file = listing_open(listing);

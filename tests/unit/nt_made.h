@@ -1,7 +1,5 @@
-/*
- * Small NT heaps in a made target, block by block, and the expected results of a walk. Field
- * offsets come from the image maker's tables, which are independent of the walker's.
- */
+/* Small NT heaps in a made target, block by block, and the expected results of a walk. Field
+ * offsets come from the image maker's tables, which are independent of the walker's. */
 #ifndef TESTS_UNIT_NT_MADE_H
 #define TESTS_UNIT_NT_MADE_H
 
@@ -171,10 +169,8 @@ static inline void made_segment(
 	made.at = addr + first_bytes;
 }
 
-/*
- * _HEAP.HeaderValidateLength, the size of the structure, follows TotalFreeSize, a pointer-sized
- * field, and ProcessHeapsListIndex.
- */
+/* _HEAP.HeaderValidateLength, the size of the structure, follows TotalFreeSize, a pointer-sized
+ * field, and ProcessHeapsListIndex. */
 static inline uint64_t made_valid_bytes(void)
 {
 	return MADE_HEAP + made.row->total_free + made.kind->bits / 4 + 2;
@@ -209,10 +205,8 @@ static inline void made_hole(uint64_t entry, uint64_t addr, uint64_t bytes)
 		descriptor + made.shape->ucr_segment_link);
 }
 
-/*
- * Adds the block with the descriptor of the range of `bytes` bytes at addr; at a segment's end
- * bytes is 0.
- */
+/* Adds the block with the descriptor of the range of `bytes` bytes at addr; at a segment's end
+ * bytes is 0. */
 static inline void made_end(uint64_t addr, uint64_t bytes)
 {
 	uint64_t size = made.shape->ucr_bytes + made.shape->unit, entry;
@@ -316,10 +310,8 @@ static inline void made_run(void (*test)(unsigned i), unsigned kinds, size_t tim
 	}
 }
 
-/*
- * Defines a test that runs in a fresh process for each kind of the set; MADE_TIMES repeats it for
- * each i below times.
- */
+/* Defines a test that runs in a fresh process for each kind of the set; MADE_TIMES repeats it for
+ * each i below times. */
 #define MADE_TEST(name, kinds) MADE_TIMES(name, kinds, 1)
 #define MADE_TIMES(name, kinds, times)                                                             \
 	static void name##_in(unsigned i);                                                         \

@@ -1,6 +1,5 @@
-/*
- * Low fragmentation heaps in small NT heaps: an _LFH_HEAP, a zone of subsegments, and containers.
- */
+/* Low fragmentation heaps in small NT heaps: an _LFH_HEAP, a zone of subsegments, and
+ * containers. */
 #ifndef TESTS_UNIT_NT_MADE_LFH_H
 #define TESTS_UNIT_NT_MADE_LFH_H
 
@@ -96,10 +95,8 @@ struct made_container {
 	uint32_t first, stride, count;
 };
 
-/*
- * Makes a container of count free blocks and `more` bytes after them; padding fills the chunk to a
- * power of two.
- */
+/* Makes a container of count free blocks and `more` bytes after them; padding fills the chunk to a
+ * power of two. */
 static inline struct made_container made_container_and(
 	uint32_t stride, uint32_t count, uint32_t more)
 {
@@ -167,10 +164,8 @@ static inline void made_lfh_fill(const struct made_container *c, uint64_t *seed)
 	}
 }
 
-/*
- * Makes a heap with a front end and containers of several sizes; returns the address of the first
- * container.
- */
+/* Makes a heap with a front end and containers of several sizes; returns the address of the first
+ * container. */
 static inline uint64_t made_lfh_plain(void)
 {
 	uint64_t seed = 7, first = 0;

@@ -1,7 +1,5 @@
-/*
- * Generated PDB files: the container with the few streams that the reader uses. Their layout is
- * written down here a second time, from LLVM's description of the format, to check the reader.
- */
+/* Generated PDB files: the container with the few streams that the reader uses. Their layout is
+ * written down here a second time, from LLVM's description of the format, to check the reader. */
 #ifndef TESTS_UNIT_PDB_MADE_H
 #define TESTS_UNIT_PDB_MADE_H
 
@@ -145,10 +143,8 @@ static inline void made_dbi(
 		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
 }
 
-/*
- * Adds the linker's contributions: section, offset, size and flags of each. Call it after
- * made_dbi().
- */
+/* Adds the linker's contributions: section, offset, size and flags of each. Call it after
+ * made_dbi(). */
 #define MADE_COMDAT 0x1000
 static inline void made_parts(
 	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[4], size_t count)
@@ -228,10 +224,8 @@ struct made_function {
 	const char *name;
 };
 
-/*
- * Adds an object file with these functions. Call it once, after made_dbi() with at least 100 bytes
- * of modules.
- */
+/* Adds an object file with these functions. Call it once, after made_dbi() with at least 100 bytes
+ * of modules. */
 static inline void made_object(
 	struct made_pdb *pdb, const struct made_function *functions, size_t count)
 {
@@ -267,9 +261,8 @@ static inline size_t made_blocks(const struct made_pdb *pdb, size_t bytes)
 	return (bytes + pdb->block_bytes - 1) / pdb->block_bytes;
 }
 
-/*
- * Stores bytes in new blocks at the end of the file, in descending order, and lists their numbers.
- */
+/* Stores bytes in new blocks at the end of the file, in descending order, and lists their
+ * numbers. */
 static inline void made_place(
 	struct made_pdb *pdb, const struct made_bytes *content, struct made_bytes *list)
 {
@@ -297,10 +290,8 @@ static inline void made_super(struct made_pdb *pdb, size_t directory_bytes)
 	made_set(&pdb->file, 44, directory_bytes, 4);
 }
 
-/*
- * Finishes the file: the map lists the directory's blocks, and the directory the blocks of the
- * streams.
- */
+/* Finishes the file: the map lists the directory's blocks, and the directory the blocks of the
+ * streams. */
 static inline void made_finish(struct made_pdb *pdb)
 {
 	struct made_bytes lists = {0}, directory = {0}, map = {0}, maps = {0};

@@ -1,6 +1,5 @@
-/*
- * A temporary folder for a test's files, and facts about the programs that the test builds there.
- */
+/* A temporary folder for a test's files, and facts about the programs that the test builds
+ * there. */
 #ifndef TESTS_UNIT_SCRATCH_H
 #define TESTS_UNIT_SCRATCH_H
 
@@ -14,9 +13,8 @@
 
 static char dir[300];
 
-/*
- * Sets the variable LLVM to the version suffix of LLVM's tools: test commands contain clang$LLVM.
- */
+/* Sets the variable LLVM to the version suffix of LLVM's tools: test commands contain
+ * clang$LLVM. */
 static inline void scratch_find_llvm(void)
 {
 	char end[20] = "";

@@ -1,8 +1,7 @@
-/*
- * Macros of unit tests. TEST(name) { ... } is a test; the program runs the tests of its file in
+/* Macros of unit tests. TEST(name) { ... } is a test; the program runs the tests of its file in
  * order. TEST_WITH(name, begin, end) adds a fixture. TEST_AROUND, a pair defined above the first
- * test, is a fixture for all tests of a file. GROUP(begin, end) is a fixture for the whole program.
- */
+ * test, is a fixture for all tests of a file. GROUP(begin, end) is a fixture for the whole
+ * program. */
 #ifndef TESTS_UNIT_T_H
 #define TESTS_UNIT_T_H
 

@@ -1,7 +1,5 @@
-/*
- * hsym: every byte of a dump is copied, and the new names are placed before the end mark. Covers
- * compressed, damaged, cut and old dumps.
- */
+/* hsym: every byte of a dump is copied, and the new names are placed before the end mark. Covers
+ * compressed, damaged, cut and old dumps. */
 #include "tests/unit/scratch.h"
 
 #include <zlib.h>
@@ -27,10 +25,8 @@
 static const struct symbol_options no_cache = {.no_cache = true};
 static char in_path[340], out_path[340];
 
-/*
- * Use a folder in memory if possible: hsym syncs its output to the disk, and the tests run it
- * thousands of times.
- */
+/* Use a folder in memory if possible: hsym syncs its output to the disk, and the tests run it
+ * thousands of times. */
 static int make_dir(void **state)
 {
 	if (!access("/dev/shm", W_OK))
@@ -229,10 +225,8 @@ static int log_dump(const char *path, struct scan_log *log)
 	return dump_scan_file(path, &sink, &err);
 }
 
-/*
- * Checks that two dumps have equal modules, heaps, blocks, stacks and completeness; returns the
- * number of blocks.
- */
+/* Checks that two dumps have equal modules, heaps, blocks, stacks and completeness; returns the
+ * number of blocks. */
 static int check_same_meaning(const char *a_path, const char *b_path)
 {
 	struct scan_log a, b;
@@ -244,10 +238,8 @@ static int check_same_meaning(const char *a_path, const char *b_path)
 	return a.entries;
 }
 
-/*
- * Runs hsym --force twice on a cut dump: the meaning stays, and the second run does not change a
- * byte. is_refused: it fails without --force. Returns the number of remaining blocks.
- */
+/* Runs hsym --force twice on a cut dump: the meaning stays, and the second run does not change a
+ * byte. is_refused: it fails without --force. Returns the number of remaining blocks. */
 static int check_cut(const char *text, size_t len, bool is_refused)
 {
 	size_t once_len;
@@ -275,11 +267,9 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t7\n\n"                                   \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\n"
 
-/*
- * Cuts after every byte a dump of hsnap's and a log of UMDH's with one line of each kind and two
+/* Cuts after every byte a dump of hsnap's and a log of UMDH's with one line of each kind and two
  * stacks; with two-byte line ends, only near the line ends. hsnap's dump is accepted without its
- * last line end, but not without its end mark.
- */
+ * last line end, but not without its end mark. */
 TEST(test_every_cut_means_the_same_with_names)
 {
 	static const char ours[] =

@@ -118,10 +118,8 @@ TEST(without_names_functions_are_those_of_their_modules)
 	CHECK(asked, wanted);
 }
 
-/*
- * 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id; 512:
- * an alias.
- */
+/* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id; 512:
+ * an alias. */
 TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 {
 	static const struct wanted wanted[] = {
@@ -286,10 +284,8 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 
 /* ---------------------------------------------------------------- two spellings of one module */
 
-/*
- * Blocks of 1, 2, 4 ... bytes. Each has one frame of its own in a module of that name, and one
- * frame with a function.
- */
+/* Blocks of 1, 2, 4 ... bytes. Each has one frame of its own in a module of that name, and one
+ * frame with a function. */
 static void write_spelt(const char *path, const char *const *modules, size_t count, unsigned offset)
 {
 	struct maker maker = {.eol = "\n"};

@@ -18,10 +18,8 @@ static void write_list(const char *text)
 	write_bytes("more.txt", text, strlen(text));
 }
 
-/*
- * Checks the functions of the shown row of 2^n bytes, innermost first, by the numbers of made
- * frames.
- */
+/* Checks the functions of the shown row of 2^n bytes, innermost first, by the numbers of made
+ * frames. */
 static void check_frames(const struct result *result, unsigned n, const unsigned *wanted)
 {
 	for (size_t i = 0; i < result->row_count; i++) {
@@ -137,10 +135,8 @@ TEST(a_bad_line_is_named_with_its_place)
 	refused("hdiff: no-such: ", "--suppress", "no-such", "new.txt");
 }
 
-/*
- * The names come from the documents of Microsoft, GNU and the standards; facts/umdh.md has a log
- * with those of ntdll and KERNELBASE.
- */
+/* The names come from the documents of Microsoft, GNU and the standards; facts/umdh.md has a log
+ * with those of ntdll and KERNELBASE. */
 TEST(known_allocators_are_stripped_and_others_are_not)
 {
 	static const char *const layers[][2] = {{"ntdll", "RtlAllocateHeap"},
@@ -212,10 +208,8 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 		{"app", "my_g_malloc"}, {"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"},
 		{"app", "mallocate"}, {"app", "HeapAlloc"}, {"app", "SysAllocString"},
 		{"app", "pool::operator_new"}, {NULL, NULL}, {"app", "VirtualAlloc"},
-		/*
-		 * called by the library, callers of it, and functions with its types in their names
-		 * only
-		 */
+		/* called by the library, callers of it, and functions with its types in their names
+		 * only */
 		{"app", "std::vector<int, std::allocator<int> > "
 			"app::Pool<int>::grab<std::string>(std::string::value_type)"},
 		{"app", "app::fill(std::vector<int, std::allocator<int> >::iterator)"},
@@ -254,10 +248,8 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 	strip_release(&strip);
 }
 
-/*
- * The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and
- * later, and of sources named in Microsoft's PDBs.
- */
+/* The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and
+ * later, and of sources named in Microsoft's PDBs. */
 TEST(frames_of_the_cpp_librarys_sources_are_stripped_whatever_their_names)
 {
 	static const char *const library[] = {
@@ -518,10 +510,8 @@ static void put_one(struct maker *maker, uint64_t bytes, const char *id, made_st
 	put(maker, "%s", "");
 }
 
-/*
- * One stack frees a block of 40 bytes, two others allocate 30 and 10: the sum is 0 bytes and 1
- * block.
- */
+/* One stack frees a block of 40 bytes, two others allocate 30 and 10: the sum is 0 bytes and 1
+ * block. */
 TEST(what_shrank_hides_no_growth)
 {
 	struct maker old = dump_new((struct maker){0}), new;

@@ -331,9 +331,8 @@ TEST(what_is_suppressed_is_not_in_the_rows)
 	assert_true(asked->view.is_filtered);
 }
 
-/*
- * Suppressions remove only the matching stacks. A filter by stack selects only stacks that changed.
- */
+/* Suppressions remove only the matching stacks. A filter by stack selects only stacks that
+ * changed. */
 TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 {
 	/* 1, which does not change, 2 and 4 */

@@ -21,10 +21,8 @@ static void add(uint32_t heap, uint64_t addr)
 	block->requested_bytes = snapshot.block_count; /* distinguishes blocks at one address */
 }
 
-/*
- * Checks that each block is present once, by heap and address, and that blocks at one address keep
- * their order.
- */
+/* Checks that each block is present once, by heap and address, and that blocks at one address keep
+ * their order. */
 static void check(void)
 {
 	unsigned char *seen = calloc(snapshot.block_count, 1);

@@ -1,7 +1,5 @@
-/*
- * Snapshots by stack: the sum of each stack, and unchanged totals. e2e_by_stack.t tests their
- * dumps.
- */
+/* Snapshots by stack: the sum of each stack, and unchanged totals. e2e_by_stack.t tests their
+ * dumps. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>

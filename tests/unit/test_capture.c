@@ -36,10 +36,8 @@ struct scene {
 
 static struct scene scene;
 
-/*
- * The tracer has another size or heap for less than one block in a hundred: more would suggest a
- * wrong heap layout.
- */
+/* The tracer has another size or heap for less than one block in a hundred: more would suggest a
+ * wrong heap layout. */
 static enum said said_of(size_t i)
 {
 	static const enum said often[] = {TRUTH, TRUTH_TOO, NOTHING, NO_STACK, NO_SUCH_STACK};
@@ -308,9 +306,8 @@ static void damage_heap_a(void)
 	fake_put(HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_FIRST_BLOCK, 0, 8);
 }
 
-/*
- * Returns the number of the tracer's blocks that are not found then; another one lies in no heap.
- */
+/* Returns the number of the tracer's blocks that are not found then; another one lies in no
+ * heap. */
 static size_t damaged_count(void)
 {
 	size_t count = 0;
@@ -516,11 +513,9 @@ TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
 	}
 }
 
-/*
- * The hold may begin long after it was requested, and only the target knows when. Time before that
+/* The hold may begin long after it was requested, and only the target knows when. Time before that
  * (for example, to start the helper) is neither counted nor limits the retries. Reporting one more
- * second of hold shows that the value is used.
- */
+ * second of hold shows that the value is used. */
 static void hold_for_a_second(void)
 {
 	be_busy();
@@ -578,10 +573,8 @@ TEST(errors_come_out_as_they_are_and_nothing_is_held)
 	assert_int_equal(fake.suspends, 0);
 }
 
-/*
- * Asserts that a successful capture with failing reads contains only true data, and warns if it is
- * incomplete.
- */
+/* Asserts that a successful capture with failing reads contains only true data, and warns if it is
+ * incomplete. */
 static void assert_honest(void)
 {
 	uint64_t found = snapshot_total(&scene.snapshot).block_count;

@@ -1,7 +1,5 @@
-/*
- * Blocks from the tracer's tables combined with an earlier walk of the heaps: the result for each
- * block, and when the tables do not suffice.
- */
+/* Blocks from the tracer's tables combined with an earlier walk of the heaps: the result for each
+ * block, and when the tables do not suffice. */
 #include "tests/unit/t.h"
 
 #include <string.h>
@@ -211,10 +209,8 @@ TEST(living_heaps_that_were_not_walked_are_added)
 	assert_true(captured.walk.heaps[walked].unwalked);
 }
 
-/*
- * A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees only one
- * side.
- */
+/* A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees only one
+ * side. */
 TEST(blocks_of_the_other_half_of_a_process_are_kept)
 {
 	const struct heap other = {.addr = 0x90000, .bits = 32};

@@ -334,16 +334,12 @@ TEST(options_and_arguments)
 TEST(texts_are_harmless_on_a_terminal)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
-	/*
-	 * Bytes that are invalid UTF-8, which an 8-bit terminal would obey; bytes within characters
-	 * stay.
-	 */
+	/* Bytes that are invalid UTF-8, which an 8-bit terminal would obey; bytes within characters
+	 * stay. */
 	char raw[] = "\x9b"
 		     "31m\x80\x9f\xa0 \xe2\x9b \xc3\x9b\xe2\x9b\x94";
-	/*
-	 * Controls of the text direction: U+202E, U+2066, U+200E, U+200F, U+061C. U+202F, U+2065,
-	 * U+200D and U+2010 are not.
-	 */
+	/* Controls of the text direction: U+202E, U+2066, U+200E, U+200F, U+061C. U+202F, U+2065,
+	 * U+200D and U+2010 are not. */
 	char turned[] = "a\xe2\x80\xae"
 			"b\xe2\x81\xa6"
 			"c\xe2\x80\xaf\xe2\x81\xa5"

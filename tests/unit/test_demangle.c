@@ -1,7 +1,5 @@
-/*
- * C++ names. The expected names come from the ABI's examples and from c++filt. For hostile names
- * the tests check termination and the size of the output.
- */
+/* C++ names. The expected names come from the ABI's examples and from c++filt. For hostile names
+ * the tests check termination and the size of the output. */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
@@ -56,10 +54,8 @@ static void add_reference(char *name, unsigned number)
 	strcat(name, text);
 }
 
-/*
- * Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on, each twice as long as the one before. from: number
- * of the first.
- */
+/* Adds Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on, each twice as long as the one before. from: number
+ * of the first. */
 static void add_doubling(char *name, unsigned from, unsigned steps)
 {
 	for (unsigned i = 0; i < steps; i++) {
@@ -71,10 +67,8 @@ static void add_doubling(char *name, unsigned from, unsigned steps)
 	}
 }
 
-/*
- * Text that would fill any disk: more than 2^steps bytes. The second name has a pack that must be
- * searched in all of that text before anything is printed.
- */
+/* Text that would fill any disk: more than 2^steps bytes. The second name has a pack that must be
+ * searched in all of that text before anything is printed. */
 TEST(test_names_that_explode_are_cut_or_refused)
 {
 	for (unsigned steps = 1; steps < 80; steps++) {
@@ -161,10 +155,8 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
-/*
- * Found by fuzzing: gcc's demangler 12 loops forever on the first names. The others have similar
- * letters, with the results of c++filt.
- */
+/* Found by fuzzing: gcc's demangler 12 loops forever on the first names. The others have similar
+ * letters, with the results of c++filt. */
 TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
 {
 	static const char *const names[] = {"_Z1fDTsr1aDpE", "_Z1fDTsr1aCpE", "_Z1fDTsrCpE",

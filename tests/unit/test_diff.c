@@ -182,10 +182,8 @@ TEST(overhead_may_go_against_the_direction)
 	assert_int_equal(growth(&result->rows[0]), -100);
 }
 
-/*
- * Compares an id without a stack in two dumps with these notes about their processes; expects
- * `rows` rows.
- */
+/* Compares an id without a stack in two dumps with these notes about their processes; expects
+ * `rows` rows. */
 static void check_processes(const char *old, const char *new, size_t rows)
 {
 	struct result *result;
@@ -238,10 +236,8 @@ static struct result *run_order(const struct made_block *blocks, unsigned order)
 	return run_rows(4, "new.txt");
 }
 
-/*
- * Includes ids with several stacks, stacks with several ids, equal growth, and entries without a
- * stack, which belong to no stack if their id has several.
- */
+/* Includes ids with several stacks, stacks with several ids, equal growth, and entries without a
+ * stack, which belong to no stack if their id has several. */
 TEST(the_order_of_blocks_does_not_matter)
 {
 	static const struct made_block blocks[][5] = {

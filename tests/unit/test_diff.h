@@ -1,7 +1,5 @@
-/*
- * Generated dumps, runs of hdiff on them, and a parser of its report. Tests compute their
- * expectations from the contents of the dumps.
- */
+/* Generated dumps, runs of hdiff on them, and a parser of its report. Tests compute their
+ * expectations from the contents of the dumps. */
 #ifndef TESTS_UNIT_TEST_DIFF_H
 #define TESTS_UNIT_TEST_DIFF_H
 
@@ -323,10 +321,8 @@ static inline void parse_report(struct result *result, bool hex)
 	parse_total(result, at + 3, hex);
 }
 
-/*
- * Runs hdiff with NULL-terminated arguments, and reads out.txt. The results of the last four runs
- * remain valid.
- */
+/* Runs hdiff with NULL-terminated arguments, and reads out.txt. The results of the last four runs
+ * remain valid. */
 static inline struct result *run_raw(const char *const *args)
 {
 	static struct result results[4];

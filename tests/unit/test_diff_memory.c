@@ -8,10 +8,8 @@ static void put_heading(struct maker *maker, unsigned number, const char *name)
 	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
 }
 
-/*
- * Makes two dumps with a block of 1000 bytes in a heap and ranges of each kind; the arguments are
- * the bytes in new.txt.
- */
+/* Makes two dumps with a block of 1000 bytes in a heap and ranges of each kind; the arguments are
+ * the bytes in new.txt. */
 static void make(uint64_t virtual, uint64_t reserved, uint64_t mapped)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {

@@ -105,10 +105,8 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 	free(expected);
 }
 
-/*
- * "Alias" announces another stack. If none follows, the id has one stack, to which the entry
- * without a stack belongs.
- */
+/* "Alias" announces another stack. If none follows, the id has one stack, to which the entry
+ * without a stack belongs. */
 TEST(an_alias_with_nothing_behind_it_is_none)
 {
 	struct maker maker = dump_new((struct maker){0});

@@ -85,10 +85,8 @@ TEST(a_module_in_the_place_of_one_that_went_is_another_one)
 	assert_non_null(strstr(result->rows[1].frames, "\tlater+100 : "));
 }
 
-/*
- * Checks the modules at a moment, in order of address. "-" marks modules that were unloaded before;
- * their base is not where they were.
- */
+/* Checks the modules at a moment, in order of address. "-" marks modules that were unloaded before;
+ * their base is not where they were. */
 static void check_modules(const char *moment, const char *wanted)
 {
 	const struct recording_part part = {.fate = FATE_LIVE, .moment = moment};
@@ -313,10 +311,8 @@ static void check_use(uint64_t lag, uint64_t total_ms)
 	assert_int_equal(ms, total_ms - 1);
 }
 
-/*
- * Each millisecond EACH_MS blocks are allocated, and the EACH_MS blocks of LAG allocations before
- * are freed, so every window is known.
- */
+/* Each millisecond EACH_MS blocks are allocated, and the EACH_MS blocks of LAG allocations before
+ * are freed, so every window is known. */
 TEST(windows_that_several_threads_count_are_as_if_one_did)
 {
 	enum { EACH_MS = 1000, LAG = 300000, TOTAL_MS = 1800, FROM_MS = 400, TO_MS = 1700 };
@@ -368,10 +364,8 @@ static uint64_t csv_number(const char *line, unsigned column)
 	return strtoull(line, NULL, 10);
 }
 
-/*
- * In a sample of 100000 a block of 1000 bytes represents 1 / (1 - exp(-1000 / 100000)) = 100.50083
- * blocks.
- */
+/* In a sample of 100000 a block of 1000 bytes represents 1 / (1 - exp(-1000 / 100000)) = 100.50083
+ * blocks. */
 TEST(charts_of_a_sample_are_estimates_as_reports_are)
 {
 	const char *text;
@@ -465,10 +459,8 @@ static void assert_has(const struct result *result, const char *words)
 		fail_msg("'%s' is not in:\n%s", words, result->text);
 }
 
-/*
- * Block i is allocated at i ms by a thread of its own. All except the first are freed, block i 1000
- * + i ms later: odd blocks in order, then even ones from the last on.
- */
+/* Block i is allocated at i ms by a thread of its own. All except the first are freed, block i 1000
+ * + i ms later: odd blocks in order, then even ones from the last on. */
 TEST(lives_are_known_whatever_goes_first)
 {
 	enum { COUNT = 301, LAST = COUNT - 1 };
@@ -491,18 +483,14 @@ TEST(lives_are_known_whatever_goes_first)
 		recorder_free(recorder, kind, i);
 	}
 	end();
-	/*
-	 * Odd blocks live for 1000 + i. The k-th freed even block is 302 - 2k, freed at 1000 + 2 *
-	 * 299 + k.
-	 */
+	/* Odd blocks live for 1000 + i. The k-th freed even block is 302 - 2k, freed at 1000 + 2 *
+	 * 299 + k. */
 	assert_int_equal(now, 1000 + 2 * 299 + 150);
 	struct result *result = run_rows(1, "--class", "ai", RECORDING);
 	assert_has(result,
 		"//     size 2408 in 301 (172.197/s); impacting 8 in 1; peak 2408 at 0.300 s\n");
-	/*
-	 * 150 lives of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450. Half of them are up to
-	 * 1299, reported as the middle of 1280 to 1311, a 32nd of 1024 to 2047.
-	 */
+	/* 150 lives of 1000 + 1, 3, ... 299, and of 1296 + 3, 6, ... 450. Half of them are up to
+	 * 1299, reported as the middle of 1280 to 1311, a 32nd of 1024 to 2047. */
 	assert_has(result, "; freed 1.002 s to 1.748 s; lived 1001 to 1746 ms, on average 1336.25, "
 			   "median 1295; "
 			   "301 threads; heap 1E0000\n");
@@ -513,10 +501,8 @@ TEST(lives_are_known_whatever_goes_first)
 			   "1201 to 1446 ms, ");
 }
 
-/*
- * In a sample of one in 1000 bytes a block of 10 represents 100.5008 blocks; the first kind's
- * numbers are rounded down.
- */
+/* In a sample of one in 1000 bytes a block of 10 represents 100.5008 blocks; the first kind's
+ * numbers are rounded down. */
 TEST(a_sample_stands_for_what_was_not_recorded)
 {
 	uint32_t kind;

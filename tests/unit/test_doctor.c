@@ -1,8 +1,6 @@
-/*
- * The doctor's comparison: data that agree with the truth are ok, and every kind of mistake by a
+/* The doctor's comparison: data that agree with the truth are ok, and every kind of mistake by a
  * walker or by a source of stacks makes exactly the row about it off. A few differences that
- * Windows causes are notes.
- */
+ * Windows causes are notes. */
 #include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
@@ -19,10 +17,8 @@
 /* Heaps found by a source, by index. */
 enum { IN_PROCESS, IN_GROWABLE, IN_UNLOCKED };
 
-/*
- * A truth with blocks in three heaps, and a correct result of a source, into which tests plant
- * mistakes.
- */
+/* A truth with blocks in three heaps, and a correct result of a source, into which tests plant
+ * mistakes. */
 struct scene {
 	struct doctor doctor;
 	struct snapshot found;
@@ -246,9 +242,8 @@ TEST(test_the_truth_is_ok)
 	assert_int_equal(row(DOCTOR_GROWABLE, "stacks")->expected, 5);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
 	assert_int_equal(row(DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
-	/*
-	 * Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of three
-	 */
+	/* Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of
+	 * three */
 	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
@@ -430,10 +425,8 @@ TEST(test_a_block_without_a_stack_is_no_other_block)
 	assert_off(DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
 }
 
-/*
- * Returns true if this stack is valid for a block that was allocated at this site and possibly
- * reallocated.
- */
+/* Returns true if this stack is valid for a block that was allocated at this site and possibly
+ * reallocated. */
 static bool fits(uint8_t site, uint64_t was_bytes, uint32_t stack)
 {
 	truth_at(LIVE_BIG)->site = site;
@@ -516,10 +509,8 @@ static int set_up_many(void **state)
 	return 0;
 }
 
-/*
- * Asserts that this row of the growable heap has this verdict and text, for a snapshot and a walk,
- * and that all other rows are ok.
- */
+/* Asserts that this row of the growable heap has this verdict and text, for a snapshot and a walk,
+ * and that all other rows are ok. */
 static const struct doctor_row *compare_one(
 	const char *what, enum doctor_verdict verdict, const char *text)
 {

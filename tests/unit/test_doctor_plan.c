@@ -17,10 +17,8 @@ static uint64_t first_bytes(const struct doctor_block *block)
 	return block->was_bytes ? block->was_bytes : block->requested_bytes;
 }
 
-/*
- * Counts a heap's blocks that are allocated with from to `to` bytes; with that_stay, only those
- * that are kept.
- */
+/* Counts a heap's blocks that are allocated with from to `to` bytes; with that_stay, only those
+ * that are kept. */
 static size_t count(enum doctor_heap heap, uint64_t from, uint64_t to, bool that_stay)
 {
 	size_t count = 0;
@@ -62,10 +60,8 @@ TEST(test_every_size_of_a_class_is_there)
 
 TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
 {
-	/*
-	 * 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which includes 8 bytes of
-	 * header
-	 */
+	/* 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which includes 8 bytes of
+	 * header */
 	static const uint64_t thresholds[] = {0x7f000, 0xff000, 0xfeff0 - 8};
 
 	for (size_t i = 0; i < sizeof(thresholds) / sizeof(*thresholds); i++) {

@@ -199,10 +199,8 @@ TEST(a_written_dump_has_the_lines_of_umdh)
 			    (dump[i] == '\n' && dump[i - 1] == '\r'));
 }
 
-/*
- * File names may contain anything: control characters and invalid UTF-8 are written harmlessly, and
- * notes restore them.
- */
+/* File names may contain anything: control characters and invalid UTF-8 are written harmlessly, and
+ * notes restore them. */
 TEST(names_of_files_come_out_as_harmless_text)
 {
 	static const char *const names[][2] = {

@@ -75,9 +75,8 @@ TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 	}
 }
 
-/*
- * The largest whole number of seconds fits and the next does not, including sums of several units.
- */
+/* The largest whole number of seconds fits and the next does not, including sums of several
+ * units. */
 TEST(test_the_bounds_of_64_bits_are_kept)
 {
 	int64_t most = INT64_MAX / 1000, ms = 0, days = INT64_MAX / 86400000;

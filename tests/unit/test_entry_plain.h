@@ -1,7 +1,5 @@
-/*
- * Tests of diff/read/count.h, for each way of compiling it. The expected meaning of a line comes
- * from its construction and from a slow parser in this file.
- */
+/* Tests of diff/read/count.h, for each way of compiling it. The expected meaning of a line comes
+ * from its construction and from a slow parser in this file. */
 #include "tests/unit/t.h"
 
 #include <inttypes.h>

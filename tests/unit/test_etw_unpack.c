@@ -28,10 +28,8 @@ static const unsigned char melody[] = "\x38\xb0\x88\x46\x23\x20\x00\x20\x47\x20\
 				      "\x01\x48\x45\x00\xbe\x00\x9e\x00\x04\x01\x18\x90";
 static const unsigned char plain_chunk[] = "\x02\x30"
 					   "xyz"; /* an uncompressed chunk */
-/*
- * Two matches of 11 and 12 bytes share the byte of their lengths: 8 + 3 is 7 in the match and 1
- * more, then 2.
- */
+/* Two matches of 11 and 12 bytes share the byte of their lengths: 8 + 3 is 7 in the match and 1
+ * more, then 2. */
 static const unsigned char shared_half[] = "\xff\xff\xff\x6f"
 					   "a\x07\x00\x21\x07\x00";
 /* A length of three bytes, and one of seven: 0x100 and 0x10000 bytes. */

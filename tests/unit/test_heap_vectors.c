@@ -1,7 +1,5 @@
-/*
- * Numbers from real heaps of Windows 10 and 11 with their meaning, decoded by the walkers'
- * functions. The file is test data (tests/unit/data.h).
- */
+/* Numbers from real heaps of Windows 10 and 11 with their meaning, decoded by the walkers'
+ * functions. The file is test data (tests/unit/data.h). */
 #include "tests/unit/data.h"
 #include "tests/unit/fake_target.h"
 
@@ -41,10 +39,8 @@ static size_t put_bytes(uint64_t addr, const struct row *row, size_t field)
 	return len;
 }
 
-/*
- * Calls each() with every row of the kind; returns the number of rows. Skips the test if the file
- * is missing.
- */
+/* Calls each() with every row of the kind; returns the number of rows. Skips the test if the file
+ * is missing. */
 static size_t each_row(const char *kind, void (*each)(const struct row *row, void *ctx), void *ctx)
 {
 	FILE *file = fopen(data_file(VECTORS), "r");
@@ -139,10 +135,8 @@ TEST(every_entry_decodes)
 
 #define SUBSEGMENT 0x50000u
 
-/*
- * Places a container with the data of the row: the first two of its blocks. Returns the number of
- * these that are in use.
- */
+/* Places a container with the data of the row: the first two of its blocks. Returns the number of
+ * these that are in use. */
 static size_t put_container(const struct row *row, unsigned bits)
 {
 	bool is_wide = bits == 64;
@@ -180,10 +174,8 @@ static size_t put_container(const struct row *row, unsigned bits)
 	return busy;
 }
 
-/*
- * Checks that the container and its first two blocks determine the key, that the offsets decode to
- * those in the row, and that the blocks fill the container.
- */
+/* Checks that the container and its first two blocks determine the key, that the offsets decode to
+ * those in the row, and that the blocks fill the container. */
 static void decode_container(const struct row *row, void *ctx)
 {
 	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
@@ -317,10 +309,8 @@ TEST(every_page_range_is_as_its_descriptor_says)
 	segment_scene_init();
 	assert_int_equal(each_row("pagesegment", decode_page_segment, NULL), 2);
 	assert_int_equal(each_row("range", put_range, NULL), 6);
-	/*
-	 * The segments between these two are missing, and so is the second context's list: make it
-	 * empty.
-	 */
+	/* The segments between these two are missing, and so is the second context's list: make it
+	 * empty. */
 	fake_put(segments[0], segments[1], 8);
 	fake_put(segments[1] + 8, segments[0], 8);
 	assert_int_equal(fake_get(head, 8), segments[0]);

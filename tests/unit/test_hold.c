@@ -1,7 +1,5 @@
-/*
- * Order of cloning, suspending and releasing a process, and the state after a failed step. The
- * system calls are replaced; each logs one letter.
- */
+/* Order of cloning, suspending and releasing a process, and the state after a failed step. The
+ * system calls are replaced; each logs one letter. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -19,10 +17,8 @@ struct world {
 
 static struct world world[1];
 
-/*
- * Two threads take turns: one takes snapshots, the other is the interrupt. Each system call has two
- * moments, before and after its effect.
- */
+/* Two threads take turns: one takes snapshots, the other is the interrupt. Each system call has two
+ * moments, before and after its effect. */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
@@ -246,11 +242,9 @@ TEST(starting_twice_leaves_nothing_behind)
 	check_nothing_left("asrdasrd");
 }
 
-/*
- * Takes snapshots repeatedly, as for a busy heap. The interrupt starts at the first thread's moment
+/* Takes snapshots repeatedly, as for a busy heap. The interrupt starts at the first thread's moment
  * main_moments and yields once at its own moment other_moments (0: never). Returns false if there
- * are fewer moments.
- */
+ * are fewer moments. */
 static bool interrupted(
 	const struct hold_calls *calls, bool looks, int main_moments, int other_moments)
 {
@@ -281,10 +275,8 @@ static bool interrupted(
 	return came;
 }
 
-/*
- * For any interleaving everything is ended once and nothing starts afterwards. If hsnap ends while
- * the process is suspended, the guard knows.
- */
+/* For any interleaving everything is ended once and nothing starts afterwards. If hsnap ends while
+ * the process is suspended, the guard knows. */
 TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 {
 	for (int other = 0; other <= 5; other++) {

@@ -177,10 +177,8 @@ TEST(on_sets_the_bit_and_keeps_the_others)
 	}
 }
 
-/*
- * After on and off a key is unchanged except that its flag is a number; a value of 0 or "" is
- * removed, and so is the size of the database.
- */
+/* After on and off a key is unchanged except that its flag is a number; a value of 0 or "" is
+ * removed, and so is the size of the database. */
 TEST(off_clears_the_bit_and_leaves_no_empty_key)
 {
 	for (size_t i = 0; i < BEFORES * 2; i++) {

@@ -1,8 +1,6 @@
-/*
- * Made processes with random damage, captured like hsnap -z: each capture ends within its bounds.
+/* Made processes with random damage, captured like hsnap -z: each capture ends within its bounds.
  * Words of the images of tests/images are damaged. HSNAP_DAMAGE_ROUNDS: number of rounds for each
- * image (250).
- */
+ * image (250). */
 #include "tests/unit/t.h"
 
 #include <unistd.h>
@@ -79,10 +77,8 @@ static void make(const char *how)
 
 /* ---------------------------------------------------------------- damage */
 
-/*
- * Replaces a word by a typical value of damage, by a harmful number, or by another word, as in a
- * circular pointer.
- */
+/* Replaces a word by a typical value of damage, by a harmful number, or by another word, as in a
+ * circular pointer. */
 static void damage_word(unsigned char *bytes, size_t at)
 {
 	static const uint32_t numbers[] = {0, 1, 2, 8, 0xffff, 0x7fffffff, 0x80000000, UINT32_MAX};

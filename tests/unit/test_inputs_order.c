@@ -10,10 +10,8 @@
 
 #define DUMPS 12
 
-/*
- * Returns the order as text: in "0:2,1 1:3x" process 0 has dumps 2 and 1, and process 1 dump 3,
- * which is unused, with the reason: d(ouble), w(arm-up), o(utside), t(imeless).
- */
+/* Returns the order as text: in "0:2,1 1:3x" process 0 has dumps 2 and 1, and process 1 dump 3,
+ * which is unused, with the reason: d(ouble), w(arm-up), o(utside), t(imeless). */
 static const char *order_text(
 	const struct dump_sums *dumps, size_t count, struct order_filter wishes)
 {

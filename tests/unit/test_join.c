@@ -337,10 +337,8 @@ TEST_WITH(places_are_said_by_what_is_known_of_them, NULL, NULL)
 	snapshot_release(&snapshot);
 }
 
-/*
- * Further facts of a tracer: virtual memory, unloaded modules, and samples, whose figures are
- * estimates.
- */
+/* Further facts of a tracer: virtual memory, unloaded modules, and samples, whose figures are
+ * estimates. */
 
 static int set_up_traced(void **state)
 {
@@ -744,10 +742,8 @@ TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-/*
- * A tracer's area and tables with random damage: reading them ends soon, allocates no more than the
- * readable bytes, and returns consistent data.
- */
+/* A tracer's area and tables with random damage: reading them ends soon, allocates no more than the
+ * readable bytes, and returns consistent data. */
 
 #define ROUNDS 1500
 

@@ -1,7 +1,5 @@
-/*
- * Answers of llvm-symbolizer: parsed if complete, harmless otherwise. A script replaces the program
- * and prints a file in the form of LLVM's DIPrinter.cpp.
- */
+/* Answers of llvm-symbolizer: parsed if complete, harmless otherwise. A script replaces the program
+ * and prints a file in the form of LLVM's DIPrinter.cpp. */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/backend.h"
@@ -13,10 +11,8 @@
 
 static char program[340];
 
-/*
- * The answer to a question about rva n is part n of the file, separated by form feeds; the default
- * is 'fN'.
- */
+/* The answer to a question about rva n is part n of the file, separated by form feeds; the default
+ * is 'fN'. */
 static const char script[] =
 	"#!/usr/bin/perl\n"
 	"exec 'sleep', 30 if \"@ARGV\" eq '--version' && open my $told, '>', \"$0.version\";\n"

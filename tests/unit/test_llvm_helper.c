@@ -4,10 +4,8 @@
 #define HANG_MS 3000 /* for a helper that answers and then hangs */
 #define LONG_MS 60000
 
-/*
- * Writes a shell script named llvm-symbolizer. For each request line, $line, the script can print
- * $(answer NAME). The last line of each module is about an address beyond all others.
- */
+/* Writes a shell script named llvm-symbolizer. For each request line, $line, the script can print
+ * $(answer NAME). The last line of each module is about an address beyond all others. */
 static void fake_llvm(const char *script)
 {
 	static const char head[] =
@@ -35,10 +33,8 @@ static int no_fake_llvm(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, no_fake_llvm
 
-/*
- * Requests the names of the calls in hidden() and api(), in that order of address, from a fake
- * helper. Returns true if it reported trouble.
- */
+/* Requests the names of the calls in hidden() and api(), in that order of address, from a fake
+ * helper. Returns true if it reported trouble. */
 static bool ask_fake(const char *script, unsigned patience_ms, char names[2][100])
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};
@@ -86,10 +82,8 @@ TEST(test_answers_go_to_the_questions_they_answer)
 	check_fake(late, LONG_MS, "f1", "f2", false);
 }
 
-/*
- * The helper that dies on an address is asked again without inlined functions. For an image its
- * line would be that of the inlined function, so the line is not shown and the name is not used.
- */
+/* The helper that dies on an address is asked again without inlined functions. For an image its
+ * line would be that of the inlined function, so the line is not shown and the name is not used. */
 TEST(test_one_that_dies_on_an_address_answers_all_others)
 {
 	static const char script[] = "while read -r line; do case $line in *0x%x)\n"
@@ -108,11 +102,9 @@ TEST(test_one_that_dies_on_an_address_answers_all_others)
 
 #define MANY 5000
 
-/*
- * Requests many addresses from a helper that answers with the address, and checks each answer.
+/* Requests many addresses from a helper that answers with the address, and checks each answer.
  * Returns the number without an answer, which includes the addresses matched by dying, a shell
- * pattern.
- */
+ * pattern. */
 static size_t ask_many(const char *dying)
 {
 	struct symbol_options options = {.patience_ms = LONG_MS, .no_cache = true};
@@ -168,10 +160,8 @@ TEST(test_a_helper_that_hangs_is_given_up)
 		"f2", false);
 }
 
-/*
- * Writes a helper that reports its start through a pipe. Afterwards only the helper has the pipe's
- * end open, as descriptor 9; *from is the other end.
- */
+/* Writes a helper that reports its start through a pipe. Afterwards only the helper has the pipe's
+ * end open, as descriptor 9; *from is the other end. */
 static void fake_with_pipe(const char *script, int *from)
 {
 	int ends[2];
@@ -263,10 +253,8 @@ static void make_deep(char *path, char *to, size_t size)
 	assert_int_equal(symlink(exe, to), 0);
 }
 
-/*
- * The helper's input consists of short lines with quoted paths: other paths could inject requests.
- * Such a file is requested by another name.
- */
+/* The helper's input consists of short lines with quoted paths: other paths could inject requests.
+ * Such a file is requested by another name. */
 TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 {
 	static const char *const names[] = {"a\"b", "a\nb", "a\rb", "a b", "\xc3\xa4"};
@@ -352,10 +340,8 @@ TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 	unlink(to);
 }
 
-/*
- * Requests count modules, of which those from number bad on make the helper die; returns the number
- * of starts.
- */
+/* Requests count modules, of which those from number bad on make the helper die; returns the number
+ * of starts. */
 static size_t count_starts(size_t count, size_t bad, const char *script, unsigned patience_ms)
 {
 	struct symbol_options options = {.patience_ms = patience_ms, .no_cache = true};

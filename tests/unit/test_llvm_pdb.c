@@ -1,8 +1,6 @@
-/*
- * PDBs through llvm-symbolizer: only the PDB that was found is used, whatever files lie nearby. The
+/* PDBs through llvm-symbolizer: only the PDB that was found is used, whatever files lie nearby. The
  * expected results are the marks in the source below; llvm-pdbutil and objdump give the addresses
- * of its functions.
- */
+ * of its functions. */
 #include "tests/unit/scratch.h"
 
 #include <dirent.h>

@@ -1,7 +1,5 @@
-/*
- * A mapped minidump that another process truncates: hsnap ends with one line and status 2, and
- * leaves no temporary file.
- */
+/* A mapped minidump that another process truncates: hsnap ends with one line and status 2, and
+ * leaves no temporary file. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_minidump.h"

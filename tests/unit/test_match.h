@@ -1,7 +1,5 @@
-/*
- * Dumps read or made by hand, compared, and their rows. Tests compute their expectations from the
- * contents of the dumps.
- */
+/* Dumps read or made by hand, compared, and their rows. Tests compute their expectations from the
+ * contents of the dumps. */
 #ifndef TESTS_UNIT_TEST_MATCH_H
 #define TESTS_UNIT_TEST_MATCH_H
 
@@ -55,10 +53,8 @@ static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);
 }
 
-/*
- * Adds the name of a frame, `behind` bytes after the start of its function; line 0: no file and
- * line.
- */
+/* Adds the name of a frame, `behind` bytes after the start of its function; line 0: no file and
+ * line. */
 static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offset,
 	const char *function, unsigned behind, const char *file, unsigned line)
 {

@@ -58,10 +58,8 @@ TEST(words_that_differ_in_upper_bits_do_not_collide)
 	hash_index_release(&index);
 }
 
-/*
- * The published test vectors of SipHash are for another variant; this only checks that the key
- * matters.
- */
+/* The published test vectors of SipHash are for another variant; this only checks that the key
+ * matters. */
 TEST(another_key_gives_other_hashes)
 {
 	struct hash_index a = {.key = {{1, 2}}}, b = {.key = {{1, 3}}};
@@ -88,10 +86,8 @@ static struct dump_sums *made_begin(uint32_t heaps, uint32_t cells)
 	return sums;
 }
 
-/*
- * Entries in very many heaps with an id of very many stacks: a full search for each entry would
- * take days.
- */
+/* Entries in very many heaps with an id of very many stacks: a full search for each entry would
+ * take days. */
 TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 {
 	const uint32_t count = 60000;
@@ -118,10 +114,8 @@ TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 	}
 }
 
-/*
- * Some of these stacks have equal hashes under any key: about ten pairs are expected, and none once
- * in 20000 runs.
- */
+/* Some of these stacks have equal hashes under any key: about ten pairs are expected, and none once
+ * in 20000 runs. */
 TEST(stacks_of_equal_hashes_stay_apart)
 {
 	const uint32_t count = 300000;

@@ -22,10 +22,8 @@ TEST(by_module_places_do_not_matter_and_by_address_modules_do_not)
 	}
 }
 
-/*
- * Writes blocks of one stack that continues into stale data: app!, an address of generated code,
- * lib!, and then the given values up to 0.
- */
+/* Writes blocks of one stack that continues into stale data: app!, an address of generated code,
+ * lib!, and then the given values up to 0. */
 static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
 {
 	struct maker maker = dump_new((struct maker){0});

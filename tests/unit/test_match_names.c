@@ -30,10 +30,8 @@ static void put_place(struct maker *maker, struct place place, unsigned bytes, c
 	put_frame(maker, LIB_BASE, 0x77);
 }
 
-/*
- * Compares one block in each dump; returns the number of rows. app.exe is rebuilt, and all modules
- * have moved.
- */
+/* Compares one block in each dump; returns the number of rows. app.exe is rebuilt, and all modules
+ * have moved. */
 static size_t rows_of(struct place old, struct place new)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7,
@@ -159,10 +157,8 @@ static size_t compare_calls(const struct call *old, const struct call *new)
 	return compare(automatic);
 }
 
-/*
- * Each call after the inserted one is at the old place of another call, and the last is at a new
- * place.
- */
+/* Each call after the inserted one is at the old place of another call, and the last is at a new
+ * place. */
 TEST(old_leaks_behind_an_inserted_call_are_not_new)
 {
 	const struct call old[] = {

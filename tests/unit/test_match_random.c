@@ -240,10 +240,8 @@ TEST(rows_add_up_to_what_was_put_in)
 
 /* ---------------------------------------------------------------- order */
 
-/*
- * Writes a dump with everything that reports distinguish: names, builds, aliases, ids with several
- * stacks and with none.
- */
+/* Writes a dump with everything that reports distinguish: names, builds, aliases, ids with several
+ * stacks and with none. */
 static void put_all_kinds(bool is_new)
 {
 	struct maker maker = dump_new((struct maker){
@@ -401,10 +399,8 @@ static char *report_of_many(struct stack_store *store, struct match_request requ
 	return report_of(true);
 }
 
-/*
- * Writes a dump with addresses only, so that it can share stacks; in new.txt the modules have
- * moved. Each id has one stack, or one id has three and blocks of any of them.
- */
+/* Writes a dump with addresses only, so that it can share stacks; in new.txt the modules have
+ * moved. Each id has one stack, or one id has three and blocks of any of them. */
 static void put_addresses(bool is_new, bool is_single)
 {
 	struct maker maker =

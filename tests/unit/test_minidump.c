@@ -399,10 +399,8 @@ TEST(a_long_name_keeps_its_end)
 				 "123456789012345678901234567890123\x1b.dmp",
 				 &err),
 		0);
-	/*
-	 * 40 bytes are one too many: the first character is dropped as a whole; a control byte is
-	 * replaced
-	 */
+	/* 40 bytes are one too many: the first character is dropped as a whole; a control byte is
+	 * replaced */
 	assert_string_equal(target.name, "123456789012345678901234567890123?.dmp");
 	target.ops->close(&target);
 }

@@ -1,7 +1,5 @@
-/*
- * Minidumps for tests, written piece by piece after Microsoft's public description of the format
- * (minidumpapiset.h), with constants of its own; and a small process to put into them.
- */
+/* Minidumps for tests, written piece by piece after Microsoft's public description of the format
+ * (minidumpapiset.h), with constants of its own; and a small process to put into them. */
 #ifndef TESTS_UNIT_TEST_MINIDUMP_H
 #define TESTS_UNIT_TEST_MINIDUMP_H
 
@@ -446,10 +444,8 @@ static inline size_t dmp_warnings(const char *words)
 	return count;
 }
 
-/*
- * Reads everything that a dump offers and checks what must hold for any dump. Returns a sum of all
- * bytes.
- */
+/* Reads everything that a dump offers and checks what must hold for any dump. Returns a sum of all
+ * bytes. */
 static inline unsigned dmp_survey(size_t file_len)
 {
 	struct target *target = &opened.target;

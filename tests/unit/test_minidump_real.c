@@ -49,10 +49,8 @@ static size_t warnings(const char *words)
 	return count;
 }
 
-/*
- * Checks the modules, all of which were built by Microsoft's and Google's compilers and have a
- * CodeView record.
- */
+/* Checks the modules, all of which were built by Microsoft's and Google's compilers and have a
+ * CodeView record. */
 static void check_modules(size_t count)
 {
 	assert_int_equal(snapshot.module_count, count);
@@ -67,10 +65,8 @@ static void check_modules(size_t count)
 	}
 }
 
-/*
- * Windows 10 14393, x64: the PEB has 4 heaps and no global flag; its list lies in ntdll's data,
- * which is not in the dump.
- */
+/* Windows 10 14393, x64: the PEB has 4 heaps and no global flag; its list lies in ntdll's data,
+ * which is not in the dump. */
 TEST(windows_10_x64)
 {
 	uint64_t list;
@@ -94,10 +90,8 @@ TEST(windows_10_x64)
 	close_real();
 }
 
-/*
- * Windows 7, x86: started by a debugger, hence flag 70; includes parts of the heap 8B0000, and the
- * header of the 64-bit heap 10000.
- */
+/* Windows 7, x86: started by a debugger, hence flag 70; includes parts of the heap 8B0000, and the
+ * header of the 64-bit heap 10000. */
 TEST(windows_7_x86)
 {
 	open_real("syzygy_notepad-larger-32bit");
@@ -116,10 +110,8 @@ TEST(windows_7_x86)
 	close_real();
 }
 
-/*
- * Same program, dumped by a 64-bit writer: the first pointer of its 64-bit TEB is 7EFDD000, the
- * 32-bit TEB, which is not in the dump.
- */
+/* Same program, dumped by a 64-bit writer: the first pointer of its 64-bit TEB is 7EFDD000, the
+ * 32-bit TEB, which is not in the dump. */
 TEST(windows_7_wow64)
 {
 	uint64_t teb, self;

@@ -112,9 +112,8 @@ TEST(it_is_cut_anywhere)
 	}
 }
 
-/*
- * Each field of the headers with each awkward value: read_image() asserts that reads stay inside.
- */
+/* Each field of the headers with each awkward value: read_image() asserts that reads stay
+ * inside. */
 TEST(headers_lie)
 {
 	static const uint32_t values[] = {0, 1, 28, IMAGE_BYTES - 28, IMAGE_BYTES - 1, IMAGE_BYTES,

@@ -59,10 +59,8 @@ static unsigned mode_of(const char *path)
 	return st.st_mode & 07777;
 }
 
-/*
- * Checks that the cache at path is used and that its new folders are private to the user. made: the
- * new folders, then the file.
- */
+/* Checks that the cache at path is used and that its new folders are private to the user. made: the
+ * new folders, then the file. */
 static void check_place(const char *path, const char *const made[3])
 {
 	use(path);
@@ -314,10 +312,8 @@ static uint32_t first_of(size_t writer, size_t round)
 	return (uint32_t)(writer * 100000 + round * EACH * 2);
 }
 
-/*
- * Several processes write until their names are kept, because another process may hold the lock for
- * too long; others read. scene_find() asserts that every found name is correct.
- */
+/* Several processes write until their names are kept, because another process may hold the lock for
+ * too long; others read. scene_find() asserts that every found name is correct. */
 static void run(size_t limit)
 {
 	for (size_t i = 0; i < WRITERS + READERS; i++) {

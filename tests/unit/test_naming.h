@@ -5,10 +5,8 @@
 #include "diff/match/locations.h"
 #include "diff/query/naming.h"
 
-/*
- * Names a frame of a row, and every other frame of the same place. naming_find() must have
- * requested the row.
- */
+/* Names a frame of a row, and every other frame of the same place. naming_find() must have
+ * requested the row. */
 static inline void name_frame(
 	const struct naming *naming, size_t row, size_t frame, struct symbols found)
 {

@@ -238,10 +238,8 @@ MADE_TIMES(a_layout_is_known_by_most_of_what_tells_it, ALL, 3)
 					  NULL);
 }
 
-/*
- * A file may have only the first 180h bytes of a heap; then the front end gives no evidence. A
- * contradicting build is ignored; some rows have equal sizes.
- */
+/* A file may have only the first 180h bytes of a heap; then the front end gives no evidence. A
+ * contradicting build is ignored; some rows have equal sizes. */
 MADE_TEST(the_size_that_a_heap_says_decides_its_layout, ALL)
 {
 	const struct nt_layout *found;
@@ -502,10 +500,8 @@ MADE_TEST(a_block_of_a_light_page_heap_begins_behind_its_information, ALL)
 	put_page_block(user, 0x51, PAGE_START_LIGHT);
 	made_expect(user + info_bytes, 0x51, 0x100 - 0x51, 0x765430);
 	made_busy(0x80, 9); /* Windows' own: a normal block */
-	/*
-	 * Not such a block: it claims to be larger than its container, or belongs to a full page
-	 * heap.
-	 */
+	/* Not such a block: it claims to be larger than its container, or belongs to a full page
+	 * heap. */
 	user = made_busy(0x100, 12) + made.shape->unit;
 	put_page_block(user, 0x100 - 12 - info_bytes + 1, PAGE_START_LIGHT);
 	user = made_busy(0x100, 12) + made.shape->unit;

@@ -1,6 +1,5 @@
-/*
- * Real memory of Windows 7: part of a heap, with the chain of blocks that was read from it by hand.
- */
+/* Real memory of Windows 7: part of a heap, with the chain of blocks that was read from it by
+ * hand. */
 #include "tests/unit/data.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -131,10 +130,8 @@ TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
 	assert_true(real->walk.missing_count > 0);
 	assert_chain(&real->walk, &from, &end);
-	/*
-	 * Its first block and its end are at the right places; the page that describes its
-	 * uncommitted range is not in the file.
-	 */
+	/* Its first block and its end are at the right places; the page that describes its
+	 * uncommitted range is not in the file. */
 	assert_int_equal(real->walk.broken_count, 0);
 	assert_int_equal(real->walk.doubt_count, 0);
 	assert_int_equal(real->walk.heaps[0].reserved_bytes, 0x100000);

@@ -1,7 +1,5 @@
-/*
- * Every row of the NT heap's tables, compared with listings of public symbols where these have the
- * field.
- */
+/* Every row of the NT heap's tables, compared with listings of public symbols where these have the
+ * field. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/layout_listing.h"

@@ -209,10 +209,8 @@ MADE_TEST(a_container_larger_than_its_block_is_in_doubt, X64)
 	made_assert_doubt(1, "LFH container of another size than its block");
 }
 
-/*
- * For 224 blocks the bitmap has 7 words of 32: one more block would fit, but not with an eighth
- * word.
- */
+/* For 224 blocks the bitmap has 7 words of 32: one more block would fit, but not with an eighth
+ * word. */
 MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X64 | X86, 2)
 {
 	made_lfh();
@@ -222,9 +220,8 @@ MADE_TIMES(a_container_is_full_when_the_next_block_would_need_a_longer_bitmap, X
 	made_assert_doubt(i, i ? "LFH container with room for another number of blocks" : NULL);
 }
 
-/*
- * Its subsegment does not refer to it; it is an empty reserve only if none of its blocks is in use.
- */
+/* Its subsegment does not refer to it; it is an empty reserve only if none of its blocks is in
+ * use. */
 MADE_TIMES(a_container_without_a_subsegment_that_is_in_use_is_in_doubt, ALL, 2)
 {
 	struct made_container c;
@@ -259,10 +256,8 @@ MADE_TIMES(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap, WIN7
 
 /* ---------------------------------------------------------------- the key */
 
-/*
- * Only the headers reveal the key of a heap whose _LFH_HEAP is not in the file; its address is
- * known.
- */
+/* Only the headers reveal the key of a heap whose _LFH_HEAP is not in the file; its address is
+ * known. */
 MADE_TEST(a_front_end_that_is_not_there_costs_no_block, X64 | X86)
 {
 	uint64_t seed = 3;

@@ -42,9 +42,8 @@ static void put(uint16_t field, uint64_t value, size_t len)
 	fake_put(FAKE_PEB + field, value, len);
 }
 
-/*
- * Writes a PEB with `count` heaps in its list; the caller writes the addresses. Offsets as in phnt.
- */
+/* Writes a PEB with `count` heaps in its list; the caller writes the addresses. Offsets as in
+ * phnt. */
 static void put_peb(uint64_t first, uint32_t count)
 {
 	unsigned pointer = fake.target.bits / 8;
@@ -394,10 +393,8 @@ TEST(what_each_returns_ends_the_list)
 	assert_int_equal(links.count, 3);
 }
 
-/*
- * Redirects each link to each element: every element is visited at most once, and the fault is
- * reported.
- */
+/* Redirects each link to each element: every element is visited at most once, and the fault is
+ * reported. */
 TEST(no_list_leads_round)
 {
 	for (size_t from = 0; from < 6; from++) {

@@ -1,7 +1,5 @@
-/*
- * The ring of heaps of Windows 11 24H2. Addresses of the 32-bit process are from a real process of
- * build 26200, and offsets from its dump and ntdll's public symbols.
- */
+/* The ring of heaps of Windows 11 24H2. Addresses of the 32-bit process are from a real process of
+ * build 26200, and offsets from its dump and ntdll's public symbols. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -48,10 +46,8 @@ static void put_link(uint64_t from, uint64_t to)
 	put_ptr(to + fake.target.bits / 8, from);
 }
 
-/*
- * Returns the address of a heap's pointer to its entry: _HEAP.UserContext or
- * _SEGMENT_HEAP.UserContext.
- */
+/* Returns the address of a heap's pointer to its entry: _HEAP.UserContext or
+ * _SEGMENT_HEAP.UserContext. */
 static uint64_t context_of(unsigned i, bool is_segment)
 {
 	return ring.heaps[i] + (is_segment ? 0x38 : is_64() ? 0x188 : 0xdc);

@@ -1,7 +1,5 @@
-/*
- * The environment blocks of 32-bit processes on 64-bit systems, in the layouts of five systems.
- * Addresses and answers of Wine were measured; those of Windows are invented and far apart.
- */
+/* The environment blocks of 32-bit processes on 64-bit systems, in the layouts of five systems.
+ * Addresses and answers of Wine were measured; those of Windows are invented and far apart. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -102,10 +100,8 @@ TEST(what_does_not_name_itself_is_not_a_32_bit_teb)
 	}
 }
 
-/*
- * A process whose threads cannot be opened: the PEBs come from the system's answer, or from Wine's
- * convention.
- */
+/* A process whose threads cannot be opened: the PEBs come from the system's answer, or from Wine's
+ * convention. */
 TEST(without_thread_both_pebs_must_name_one_program)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {

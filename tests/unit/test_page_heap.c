@@ -1,7 +1,5 @@
-/*
- * The walker of page heaps: roots are found without symbols, and their trees contain the blocks.
- * Field offsets come from the image maker's tables, which are independent of the walker's.
- */
+/* The walker of page heaps: roots are found without symbols, and their trees contain the blocks.
+ * Field offsets come from the image maker's tables, which are independent of the walker's. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_target.h"
@@ -34,10 +32,8 @@ static void put(uint64_t addr, uint64_t value)
 	fake_put(addr, value, page.ptr);
 }
 
-/*
- * Returns a head that spans the end of a piece of verifier.dll's data, for any piece size up to 64
- * KiB that is a power of 2.
- */
+/* Returns a head that spans the end of a piece of verifier.dll's data, for any piece size up to 64
+ * KiB that is a power of 2. */
 static uint64_t head_at(void)
 {
 	return VERIFIER + 0x2000 + 0x10000 - page.ptr;
@@ -158,10 +154,8 @@ static void assert_found(void)
 	}
 }
 
-/*
- * Defines a test that runs in a fresh process with empty page heaps, for both bitnesses; PAGE_TIMES
- * repeats it for each i below times.
- */
+/* Defines a test that runs in a fresh process with empty page heaps, for both bitnesses; PAGE_TIMES
+ * repeats it for each i below times. */
 static void page_run(void (*test)(const struct page_image_layout *f, unsigned i), unsigned times)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {

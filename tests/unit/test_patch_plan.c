@@ -1,8 +1,6 @@
-/*
- * Plans for patching functions' first bytes: real and generated prologues of 64 and 32 bits,
+/* Plans for patching functions' first bytes: real and generated prologues of 64 and 32 bits,
  * decoded by their published encoding (Intel's manual, volume 2). Some patched functions are
- * executed.
- */
+ * executed. */
 #include "tests/unit/t.h"
 
 #include <sys/mman.h>
@@ -79,10 +77,8 @@ static uint64_t wrapped(const struct made *made, uint64_t addr)
 	return made->request.bits == 64 ? addr : (uint32_t)addr;
 }
 
-/*
- * Returns the target of a jump or a call at an offset of the slot: e8, e9, ff 25 or ff 15 with its
- * address, or 0f 8x; 0 for anything else.
- */
+/* Returns the target of a jump or a call at an offset of the slot: e8, e9, ff 25 or ff 15 with its
+ * address, or 0f 8x; 0 for anything else. */
 static uint64_t leads_to(const struct made *made, uint32_t at)
 {
 	const uint8_t *code = made->plan.slot + at;
@@ -97,10 +93,8 @@ static uint64_t leads_to(const struct made *made, uint32_t at)
 	return 0;
 }
 
-/*
- * Checks the parts around the moved instructions: the function jumps to the slot, the slot to the
- * hook, and the moved instructions to the rest of the function.
- */
+/* Checks the parts around the moved instructions: the function jumps to the slot, the slot to the
+ * hook, and the moved instructions to the rest of the function. */
 static void check_frame(const struct made *made, uint32_t patch_bytes)
 {
 	const struct patch_plan *plan = &made->plan;

@@ -1,7 +1,5 @@
-/*
- * PDBs: their identity and their functions, from generated files; test_tables.c and e2e_pdb_msvc.t
- * read those of linkers.
- */
+/* PDBs: their identity and their functions, from generated files; test_tables.c and e2e_pdb_msvc.t
+ * read those of linkers. */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/files/pdb.h"
@@ -30,10 +28,8 @@ struct pdb_damage {
 };
 enum { THE_FILE = -1, THE_DIRECTORY = -2, THE_MAP = -3 };
 
-/*
- * 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, with more blocks than one
- * map of 128 can list.
- */
+/* 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, with more blocks than one
+ * map of 128 can list. */
 TEST(test_guid_and_the_age_that_images_record)
 {
 	static const struct {

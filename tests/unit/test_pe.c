@@ -1,7 +1,5 @@
-/*
- * PE images: core/pe/pe.h agrees with the compiler's own tools about a DLL, both in a file and in
- * memory; damaged images fail cleanly.
- */
+/* PE images: core/pe/pe.h agrees with the compiler's own tools about a DLL, both in a file and in
+ * memory; damaged images fail cleanly. */
 #include "tests/unit/scratch.h"
 
 #include "core/base/err.h"
@@ -128,10 +126,8 @@ static int read_counted(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return read_bytes(ctx, offset, bytes, len);
 }
 
-/*
- * Reading another process's memory is expensive: the number of reads must not depend on the number
- * of names.
- */
+/* Reading another process's memory is expensive: the number of reads must not depend on the number
+ * of names. */
 TEST(test_exports_are_found_at_one_read)
 {
 	static const char *const names[] = {"shared_value", "hidden", "omega", "alpha", "omega"};
@@ -310,9 +306,8 @@ static void put_u32(unsigned char *at, uint32_t value)
 		at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/*
- * Makes a file with count functions, whose names overlap in one long text, each a byte further in.
- */
+/* Makes a file with count functions, whose names overlap in one long text, each a byte further
+ * in. */
 static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 {
 	size_t texts = count * (size_t)18, texts_bytes = 4 + count + 9000;
@@ -393,10 +388,8 @@ TEST(test_a_part_for_one_function_has_its_name)
 	pe_exports_release(&symbols);
 }
 
-/*
- * Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share
- * their text.
- */
+/* Microsoft's decorations of C: cdecl, stdcall, fastcall, vectorcall. The first and the last share
+ * their text. */
 TEST(decorations_of_32_bit_names_are_undone)
 {
 	static const char *const names[][2] = {{"__fill@8", "_fill"}, {"_fill", "fill"},

@@ -1,8 +1,6 @@
-/*
- * One form for names that compilers and tools spell in several ways. The suffixes are those of gcc
+/* One form for names that compilers and tools spell in several ways. The suffixes are those of gcc
  * 12 and 14 and clang 14 and 19; the decorations of calling conventions are from Microsoft's page
- * "Decorated names".
- */
+ * "Decorated names". */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"

@@ -1,7 +1,5 @@
-/*
- * The progress line: only on a terminal, after a delay, at a limited rate, and removed at the end.
- * The test uses a pseudo terminal and its own clock.
- */
+/* The progress line: only on a terminal, after a delay, at a limited rate, and removed at the end.
+ * The test uses a pseudo terminal and its own clock. */
 #include "tests/unit/t.h"
 
 #include <fcntl.h>

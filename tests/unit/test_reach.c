@@ -106,10 +106,8 @@ static void search(void)
 	}
 }
 
-/*
- * Returns true if the lost block is the one to report: every block that leads to it is in a cycle
- * with it and comes later.
- */
+/* Returns true if the lost block is the one to report: every block that leads to it is in a cycle
+ * with it and comes later. */
 static bool is_first(size_t i)
 {
 	for (size_t k = 0; k < scene.count; k++) {
@@ -278,10 +276,8 @@ TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
 	reach_free(reach);
 }
 
-/*
- * Words that contain an address only in part: one half, which is an address below 4 GiB, or the
- * bits below a tag.
- */
+/* Words that contain an address only in part: one half, which is an address below 4 GiB, or the
+ * bits below a tag. */
 TEST(parts_of_words_lead_to_blocks)
 {
 	enum { LOW_HALF, HIGH_HALF, MIDDLE, TAGGED, CUT, BY_BLOCK, BY_LOST, WHOLE, COUNT };
@@ -318,10 +314,8 @@ TEST(parts_of_words_lead_to_blocks)
 	reach_free(reach);
 }
 
-/*
- * Damaged heaps: blocks at one address, overlapping blocks, blocks without an end, and impossible
- * addresses.
- */
+/* Damaged heaps: blocks at one address, overlapping blocks, blocks without an end, and impossible
+ * addresses. */
 TEST(blocks_that_cannot_be_are_no_harm)
 {
 	struct reach *reach = reach_new(64, true, 2);
@@ -433,10 +427,8 @@ TEST(read_only_views_lead_nowhere)
 	check_taken(&walk, wanted, 0);
 }
 
-/*
- * A number in the middle of a block of 256 KiB, that block's address, and both for a block at 1 MiB
- * or above.
- */
+/* A number in the middle of a block of 256 KiB, that block's address, and both for a block at 1 MiB
+ * or above. */
 TEST(middle_of_a_low_block_is_a_number)
 {
 	static const struct made_page made[] = {

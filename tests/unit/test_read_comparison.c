@@ -77,10 +77,8 @@ TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 	assert_sound(got);
 }
 
-/*
- * Published samples, stored next to the checkout where that is permitted. Their contents were
- * counted by hand; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0.
- */
+/* Published samples, stored next to the checkout where that is permitted. Their contents were
+ * counted by hand; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0. */
 TEST(samples_of_umdh_are_read)
 {
 	static const struct {
@@ -181,10 +179,8 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 	} texts[] = {
 		/* A letter. */
 		{ONE_ROW("a", "a", "0"), 10, false},
-		/*
-		 * A single letter could be hexadecimal, and a single row decimal; among more
-		 * decimal rows the letter is damage.
-		 */
+		/* A single letter could be hexadecimal, and a single row decimal; among more
+		 * decimal rows the letter is damage. */
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9"), 10, false},
 		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19"), 12 + 22,
 			false},
@@ -206,10 +202,8 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 			false},
 		{ONE_ROW("98", "98", "0") ONE_ROW("68", "68", "0") "Total increase == 100\n", 0x100,
 			false},
-		/*
-		 * OLD in five columns after a blank, or in six: published samples. Rows that are
-		 * valid in one base only outweigh the padding, and a wide number has none.
-		 */
+		/* OLD in five columns after a blank, or in six: published samples. Rows that are
+		 * valid in one base only outweigh the padding, and a wide number has none. */
 		{ONE_ROW("100", "100", "    0"), 0x100, false},
 		{ONE_ROW("100", "100", "     0"), 100, false},
 		{ONE_ROW("8", "10", "     8"), 0x10, false},

@@ -126,11 +126,9 @@ static void write_made(const struct made_file *file, bool has_index, const struc
 	file_put(path, bytes, at);
 }
 
-/*
- * Returns a file of two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of
+/* Returns a file of two kinds, of 10 and 300 bytes. ms 5: + + of the first, by thread 8; ms 7: + of
  * the second, by thread 0; a check-point; ms 9: - of the first (number 1) by stack 0, + of the
- * second; the end at ms 20. They are at 1008h, 1000h, 40h and 3000h.
- */
+ * second; the end at ms 20. They are at 1008h, 1000h, 40h and 3000h. */
 static struct made_file good_file(void)
 {
 	struct made_file file = {0};
@@ -174,10 +172,8 @@ static struct made_file good_file(void)
 
 static bool was_cut; /* result of the last file */
 
-/*
- * Queries everything: all results without an error must be consistent. Returns the first error, or
- * 0.
- */
+/* Queries everything: all results without an error must be consistent. Returns the first error, or
+ * 0. */
 static int read_all(uint64_t *event_count)
 {
 	struct recording *recording;
@@ -567,10 +563,8 @@ TEST(what_does_not_fit_together_is_an_error)
 	}
 }
 
-/*
- * Returns how many of a file's two halves, before and after its check-point, are unreadable, each
- * by its own cursor.
- */
+/* Returns how many of a file's two halves, before and after its check-point, are unreadable, each
+ * by its own cursor. */
 static unsigned bad_halves(const struct made_file *file)
 {
 	static const uint64_t ends[] = {0, 3, 5};

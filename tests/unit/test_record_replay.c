@@ -363,10 +363,8 @@ static void want_alloc(struct live *live, uint32_t thread)
 		.thread = 100 + thread});
 }
 
-/*
- * A block that the real heap allocates for itself is part of its thread's next event, or an
- * independent allocation.
- */
+/* A block that the real heap allocates for itself is part of its thread's next event, or an
+ * independent allocation. */
 TEST(a_block_that_moves_is_told_once)
 {
 	struct tracer_block old = tracer_block_make(0x9000, 0, 0, 0);
@@ -473,10 +471,8 @@ static clock_t heaps_come_and_go(void)
 	return clock() - from;
 }
 
-/*
- * The cost depends on the heap's own blocks, not on all blocks: scanning the table would take 32
- * times as long.
- */
+/* The cost depends on the heap's own blocks, not on all blocks: scanning the table would take 32
+ * times as long. */
 TEST(the_end_of_a_heap_costs_no_more_beside_many_blocks)
 {
 	clock_t alone = heaps_come_and_go(), beside;
@@ -640,9 +636,8 @@ static clock_t ranges_come_and_go(void)
 	return clock() - from;
 }
 
-/*
- * A change moves only a few of the ranges above it; moving all would take a thousand times as long.
- */
+/* A change moves only a few of the ranges above it; moving all would take a thousand times as
+ * long. */
 TEST(a_change_of_a_range_costs_no_more_beside_many)
 {
 	clock_t alone = ranges_come_and_go(), beside;
@@ -714,10 +709,8 @@ TEST(what_is_dropped_is_counted)
 	assert_int_equal(scene.lost, 78);
 }
 
-/*
- * Random rings: recorder_free() ends only live blocks, memory stays bounded, and threads with
- * invalid rings do not wait forever.
- */
+/* Random rings: recorder_free() ends only live blocks, memory stays bounded, and threads with
+ * invalid rings do not wait forever. */
 TEST(rings_may_hold_anything)
 {
 	for (unsigned round = 0; round < 300; round++) {

@@ -304,10 +304,8 @@ TEST(what_comes_while_modules_are_listed_stays)
 
 static unsigned looks;
 
-/*
- * Reloads the module between the check for unloads and the listing, at the second read of the load
- * count.
- */
+/* Reloads the module between the check for unloads and the listing, at the second read of the load
+ * count. */
 static bool reload_before_listing(uint64_t addr, unsigned char *to, size_t len)
 {
 	(void)to;

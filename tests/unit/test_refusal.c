@@ -140,9 +140,8 @@ TEST(strict_control_flow_guard_is_refused)
 		"only DLLs built with Control Flow Guard, which the tracer is not; " UST ")");
 }
 
-/*
- * Windows 7 cannot start a thread in another session. On later or unknown versions it is attempted.
- */
+/* Windows 7 cannot start a thread in another session. On later or unknown versions it is
+ * attempted. */
 TEST(other_session)
 {
 	struct control_facts facts = usual();

@@ -88,20 +88,16 @@ static inline void has(const char *text, const char *part)
 		fail_msg("no %s in:\n%s", quoted(part), text);
 }
 
-/*
- * Adds a name for the innermost frame of made stack `number`; the name is valid inside a note's
- * quotes.
- */
+/* Adds a name for the innermost frame of made stack `number`; the name is valid inside a note's
+ * quotes. */
 static inline void put_function(struct maker *maker, unsigned number, const char *name)
 {
 	put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=2F",
 		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
 }
 
-/*
- * Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three; stack 3 shrinks by 100 in one.
- * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 do not change.
- */
+/* Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three; stack 3 shrinks by 100 in one.
+ * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 do not change. */
 static inline void write_three(void)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {

@@ -1,7 +1,5 @@
-/*
- * Parts of reports: numbers, text made harmless, UTF-8. This machine's C library rounds its output
- * exactly.
- */
+/* Parts of reports: numbers, text made harmless, UTF-8. This machine's C library rounds its output
+ * exactly. */
 #include "tests/unit/t.h"
 
 #include <float.h>
@@ -210,10 +208,8 @@ static void printed(double value, char text[400])
 		strcpy(text, "0");
 }
 
-/*
- * Returns true for odd sixteenths, the only ties between thousandths: printf() rounds them to even,
- * report_fraction() away from 0.
- */
+/* Returns true for odd sixteenths, the only ties between thousandths: printf() rounds them to even,
+ * report_fraction() away from 0. */
 static bool is_half(double value)
 {
 	double whole;

@@ -1,16 +1,13 @@
-/*
- * JSON and CSV of a trend, exactly as in the man pages. The judgements are set by hand;
- * tests/e2e_trend_formats.t uses real ones and reads reports with parsers.
- */
+/* JSON and CSV of a trend, exactly as in the man pages. The judgements are set by hand;
+ * tests/e2e_trend_formats.t uses real ones and reads reports with parsers. */
 #include "tests/unit/t.h"
 
 #include <math.h>
 
 #include "tests/unit/test_report.h"
 
-/*
- * Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another process.
- */
+/* Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another
+ * process. */
 static struct {
 	struct dump_sums dumps[3];
 	int64_t times_ms[3];

@@ -1,7 +1,5 @@
-/*
- * core/scan*: the result does not depend on how a dump is divided into parts, and any input is
- * safe.
- */
+/* core/scan*: the result does not depend on how a dump is divided into parts, and any input is
+ * safe. */
 #include "tests/unit/test_scan_log.h"
 
 /* By hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested; 8 + 8 + 8 + 160 + 8. */
@@ -96,10 +94,8 @@ static bool take_number(const char **at, uint64_t *number, const char *word)
 	return true;
 }
 
-/*
- * Parses entries that a sink could parse itself: one block, no stack, and an id of one word. Logs
- * them like log_entry().
- */
+/* Parses entries that a sink could parse itself: one block, no stack, and an id of one word. Logs
+ * them like log_entry(). */
 static const char *take_entries(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
@@ -245,10 +241,8 @@ TEST(edited_dumps_are_read_in_any_parts)
 	}
 }
 
-/*
- * Returns at least len bytes of entries with stacks, with long items after the 8th and every 50000
- * further entries.
- */
+/* Returns at least len bytes of entries with stacks, with long items after the 8th and every 50000
+ * further entries. */
 static char *long_dump(size_t len, size_t *used, int *entries)
 {
 	struct buf text;

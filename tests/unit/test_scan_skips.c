@@ -203,9 +203,8 @@ TEST(some_things_are_errors_in_any_case)
 		/* a damaged first note still identifies hsnap */
 		{-ERR_CUT, "// hsnap: dump format=one\n" ONE,
 			BAD "1 bad '// hsnap:' line\n" ONE_LOG "\n", "made:2"},
-		/*
-		 * at the end of a cut file whole entries are reported, and a stack only at the end
-		 */
+		/* at the end of a cut file whole entries are reported, and a stack only at the
+		 * end */
 		{-ERR_CUT, OURS ONE, "note dump 1\n" ONE_LOG "\n", "made:2"},
 		{-ERR_CUT, OURS ONE "5 bytes + 6 at 7 by BackTrace8", "note dump 1\n" ONE_LOG "\n",
 			"made:3"},

@@ -2,9 +2,8 @@
 
 #include "tests/unit/fake_segment.h"
 
-/*
- * A heap with a back-end range, VS with LFH in it, LFH, and large blocks; the fields are addresses.
- */
+/* A heap with a back-end range, VS with LFH in it, LFH, and large blocks; the fields are
+ * addresses. */
 struct zoo {
 	uint64_t segment, range, vs, lfh, inner, chunks[4], nodes[3];
 };
@@ -79,10 +78,8 @@ static void zoo_run(void (*test)(unsigned i), unsigned times)
 	}
 }
 
-/*
- * Defines a test that runs with a fresh zoo of each layout; ZOO_TIMES repeats it for each i below
- * times.
- */
+/* Defines a test that runs with a fresh zoo of each layout; ZOO_TIMES repeats it for each i below
+ * times. */
 #define ZOO_TEST(name) ZOO_TIMES(name, 1)
 #define ZOO_TIMES(name, times)                                                                     \
 	static void name##_in(unsigned i);                                                         \
@@ -324,9 +321,8 @@ ZOO_TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 #define EXTRA 0x4000u
 #define EXTRA_BLOCK_BYTES 0x100u
 
-/*
- * Adds a block that announces a stack; returns the start of its last 40h bytes, which are unused.
- */
+/* Adds a block that announces a stack; returns the start of its last 40h bytes, which are
+ * unused. */
 static uint64_t promise(bool is_ust)
 {
 	struct fake_vs vs;
@@ -364,9 +360,8 @@ ZOO_TIMES(a_block_may_have_no_stack, 4)
 {
 	static const unsigned marks[4] = {0x0101, 0x0020, 0, 0x0101};
 
-	/*
-	 * The value for no stack, unless 0: the extra's mark, which cannot be a record's address.
-	 */
+	/* The value for no stack, unless 0: the extra's mark, which cannot be a record's
+	 * address. */
 	uint64_t none = seg.l->bits == 64 ? 0x0101000000000000 : 0x01010000;
 
 	put_extra(promise(true), marks[i], i == 3 ? none : 0);

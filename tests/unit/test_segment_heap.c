@@ -20,10 +20,8 @@ SEG_TEST(a_heap_is_known_by_the_pointers_back_to_it, ALL)
 	assert_int_equal(seg.walk.broken_count, 0);
 }
 
-/*
- * It is unknown whether a real heap's second context points to the front ends. A pointer elsewhere
- * is reported and costs nothing.
- */
+/* It is unknown whether a real heap's second context points to the front ends. A pointer elsewhere
+ * is reported and costs nothing. */
 SEG_TIMES(contexts_need_not_be_as_expected_for_a_heap_to_be_walked, ALL, 4)
 {
 	uint64_t context, range;

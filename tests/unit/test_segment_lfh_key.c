@@ -1,7 +1,5 @@
-/*
- * The LFH key is read from ntdll, or else derived from other evidence: each test leaves one kind of
- * evidence. Without sufficient evidence no block is listed.
- */
+/* The LFH key is read from ntdll, or else derived from other evidence: each test leaves one kind of
+ * evidence. Without sufficient evidence no block is listed. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_segment.h"

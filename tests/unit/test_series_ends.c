@@ -97,9 +97,8 @@ static bool has_bounds(size_t first, size_t second)
 	return axis_has_bounds(&axis);
 }
 
-/*
- * 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are less.
- */
+/* 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are
+ * less. */
 TEST(bounds_need_snapshots_enough)
 {
 	assert_false(has_bounds(1, 0));

@@ -114,9 +114,8 @@ static void check_name(int64_t time_ms, unsigned tries, const char *expected)
 	buf_release(&path);
 }
 
-/*
- * Writes the series' next dump under the first free name; returns 0 or the error about other files.
- */
+/* Writes the series' next dump under the first free name; returns 0 or the error about other
+ * files. */
 static int write_next_of(int64_t time_ms, size_t size, struct err *err)
 {
 	struct buf path;
@@ -644,10 +643,8 @@ TEST(a_clock_that_went_back_removes_nothing_new)
 	check_files("20261120T102448Z 20261120T102548Z_2 ");
 }
 
-/*
- * Another program or a user writes into the series meanwhile: files that this run has not written
- * are removed first.
- */
+/* Another program or a user writes into the series meanwhile: files that this run has not written
+ * are removed first. */
 TEST(what_another_wrote_goes_first)
 {
 	open_series("{n}", keep(3));

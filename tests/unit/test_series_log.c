@@ -83,10 +83,8 @@ TEST(test_without_a_file_nothing_is_written)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/*
- * Three times one file's limit: the last part is complete, and no file is much longer than the
- * limit.
- */
+/* Three times one file's limit: the last part is complete, and no file is much longer than the
+ * limit. */
 TEST(test_a_long_log_is_two_files)
 {
 	static char line[10001];

@@ -1,9 +1,7 @@
-/*
- * Series of snapshots in a simulated world: a clock that advances only during waits and work,
+/* Series of snapshots in a simulated world: a clock that advances only during waits and work,
  * processes with given lifetimes in place of process_ref_posix.c, and a record of all calls. Covers
  * when snapshots are due, failures and ends; the choice of the process, including reused pids; and
- * waiting for processes. The expected times are computed by arithmetic.
- */
+ * waiting for processes. The expected times are computed by arithmetic. */
 #include "tests/unit/t.h"
 
 #include "core/base/os.h"
@@ -39,10 +37,8 @@ struct scene {
 	int64_t interrupt_ms; /* time of Ctrl-C */
 	struct made_process processes[40];
 	size_t process_count;
-	/*
-	 * take() calls from number fail_from to fail_to - 1 fail with fails; with fail_ends they
-	 * end the process first.
-	 */
+	/* take() calls from number fail_from to fail_to - 1 fail with fails; with fail_ends they
+	 * end the process first. */
 	uint64_t takes, fail_from, fail_to;
 	uint64_t fail_every; /* only the first two of each N calls fail; 0: all do */
 	uint32_t fail_pid; /* only snapshots of this process fail; 0: of any process */
@@ -74,10 +70,8 @@ static int scene_is_there(const struct made_process *process)
 	return scene.clock_ms >= process->from_ms && scene.clock_ms < process->until_ms;
 }
 
-/*
- * Advances to the next event that ends the wait. Waiting for a past time would make the loop spin,
- * so it is an error.
- */
+/* Advances to the next event that ends the wait. Waiting for a past time would make the loop spin,
+ * so it is an error. */
 static void scene_wait(int64_t until_ms, const intptr_t *handles, size_t count)
 {
 	int64_t to = until_ms;
@@ -274,10 +268,8 @@ static void fail_takes(uint64_t from, uint64_t to, enum err_code code)
 	scene.fails = code;
 }
 
-/*
- * Runs a plan, by name if it has no pid, and checks what holds for every run. Files are named by
- * the plan's pattern, or "{pid}". Returns the error of series_run(), or the exit status.
- */
+/* Runs a plan, by name if it has no pid, and checks what holds for every run. Files are named by
+ * the plan's pattern, or "{pid}". Returns the error of series_run(), or the exit status. */
 static int run(struct series_plan plan)
 {
 	const struct series_calls calls = {scene_clock, os_time_ms, scene_wait,
@@ -725,10 +717,8 @@ TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
 	assert_int_equal(scene.said_count, 3);
 }
 
-/*
- * A process that is killed during its first snapshot: no file means no success, whatever the
- * interval.
- */
+/* A process that is killed during its first snapshot: no file means no success, whatever the
+ * interval. */
 TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 {
 	static const int64_t every_ms[] = {0, 10000};
@@ -819,10 +809,8 @@ TEST(test_several_are_listed_once_while_it_waits)
 	assert_int_equal(said("several processes have this name"), 1);
 }
 
-/*
- * The new process is a series of its own: it begins when the process is found, and has its own
- * count.
- */
+/* The new process is a series of its own: it begins when the process is found, and has its own
+ * count. */
 TEST(test_the_process_is_waited_for)
 {
 	static const int64_t starts[] = {2000, 12000, 31000, 41000, 51000};
@@ -860,10 +848,8 @@ TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 	}
 }
 
-/*
- * A process that dies immediately and is restarted when searched gives no more files than one that
- * lives: one per interval, or one per ten minutes when growth is watched.
- */
+/* A process that dies immediately and is restarted when searched gives no more files than one that
+ * lives: one per interval, or one per ten minutes when growth is watched. */
 TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {

@@ -267,10 +267,8 @@ TEST(utf16_becomes_utf8)
 	expect_text("", 0, 0);
 }
 
-/*
- * Returns the text as UTF-16 with a byte order mark and room for one more byte; the caller frees
- * it.
- */
+/* Returns the text as UTF-16 with a byte order mark and room for one more byte; the caller frees
+ * it. */
 static char *widen(const char *text, size_t len)
 {
 	char *wide = malloc(2 * len + 3);

@@ -1,7 +1,5 @@
-/*
- * Sources of names: their order, which names are accepted, and the cache between runs. Backends,
- * tables and files are fakes with known contents, which replace the library's.
- */
+/* Sources of names: their order, which names are accepted, and the cache between runs. Backends,
+ * tables and files are fakes with known contents, which replace the library's. */
 #include "tests/unit/t.h"
 
 #include <unistd.h>

@@ -1,10 +1,8 @@
-/*
- * Two equivalences. Sums that are parsed in bulk equal those parsed line by line by the scanner:
+/* Two equivalences. Sums that are parsed in bulk equal those parsed line by line by the scanner:
  * texts of everything that may precede, form or follow a sum are read both ways. A dump read by
  * several threads in pieces of any size equals one read in order: sums by stack and heap, warnings,
  * errors. The dumps are random and contain all items that depend on order: headings, notes, invalid
- * lines, several stacks under one id.
- */
+ * lines, several stacks under one id. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/test_diff.h"
@@ -478,10 +476,8 @@ TEST(sums_without_a_stack_count_to_their_heap)
 	check_pieces(0);
 }
 
-/*
- * Lines longer than the search for a cut: sums that other threads counted after them must not count
- * twice.
- */
+/* Lines longer than the search for a cut: sums that other threads counted after them must not count
+ * twice. */
 TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 {
 	struct maker maker = dump_new((struct maker){0});

@@ -3,10 +3,8 @@
 
 #include "symbolize/files/local_path.h"
 
-/*
- * Places in a text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
- * and an invalid element.
- */
+/* Places in a text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
+ * and an invalid element. */
 static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C:\\sym]"},
 	{"C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]"}, /* duplicates are removed */
 	{" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]"},

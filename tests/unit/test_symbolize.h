@@ -1,7 +1,5 @@
-/*
- * A program, built once per test program, whose functions and lines are known from its source, nm
- * and objdump.
- */
+/* A program, built once per test program, whose functions and lines are known from its source, nm
+ * and objdump. */
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
 

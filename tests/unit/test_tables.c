@@ -1,16 +1,12 @@
-/*
- * Names from a module's own tables. The expected names come from nm and objdump of programs built
- * here, and from generated images and PDBs. Damaged files are handled without hangs.
- */
+/* Names from a module's own tables. The expected names come from nm and objdump of programs built
+ * here, and from generated images and PDBs. Damaged files are handled without hangs. */
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/backend/backend.h"
 #include "symbolize/files/pdb.h"
 
-/*
- * hidden() is neither exported nor a public symbol; the two functions of app differ by their
- * parameters.
- */
+/* hidden() is neither exported nor a public symbol; the two functions of app differ by their
+ * parameters. */
 static const char source_text[] =
 	"extern \"C\" __declspec(dllimport) int printf(const char *, ...);\n"
 	"extern \"C\" int some_data;\n"
@@ -174,10 +170,8 @@ TEST(test_symbols_of_an_image)
 	check(grab + 12, INT_GRAB, grab, "symbols");
 }
 
-/*
- * Other programs mistake symbols that are not functions, such as the linker's section marks, for
- * names.
- */
+/* Other programs mistake symbols that are not functions, such as the linker's section marks, for
+ * names. */
 TEST(test_functions_of_a_dll_without_start_up_code)
 {
 	uint32_t hidden, api;
@@ -488,10 +482,8 @@ static uint64_t dice(uint64_t limit)
 	return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 16) % limit;
 }
 
-/*
- * Makes all queries of an open scene; returns the number of functions found. Results are bounded;
- * the sanitizers check the rest.
- */
+/* Makes all queries of an open scene; returns the number of functions found. Results are bounded;
+ * the sanitizers check the rest. */
 static unsigned ask_all(void)
 {
 	unsigned found = 0;

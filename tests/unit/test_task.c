@@ -1,7 +1,5 @@
-/*
- * A task as text: its program, arguments and times; its XML, with spans by ISO 8601 and UTF-16 by
- * Unicode; recognition of hsnap's tasks; and the output of "hsnap schedule list".
- */
+/* A task as text: its program, arguments and times; its XML, with spans by ISO 8601 and UTF-16 by
+ * Unicode; recognition of hsnap's tasks; and the output of "hsnap schedule list". */
 #include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
@@ -151,10 +149,8 @@ TEST(test_full_paths)
 	}
 }
 
-/*
- * Dumps may lie on a share if the machine's account can write there; a user without a password has
- * no network access.
- */
+/* Dumps may lie on a share if the machine's account can write there; a user without a password has
+ * no network access. */
 TEST(test_shares)
 {
 	struct task_request request = plain_request();
@@ -171,10 +167,8 @@ TEST(test_shares)
 	assert_int_equal(make(&request), 0);
 }
 
-/*
- * The scheduler starts nothing if the working folder is missing, so it must exist as long as the
- * program.
- */
+/* The scheduler starts nothing if the working folder is missing, so it must exist as long as the
+ * program. */
 TEST(test_where_it_is_run)
 {
 	static const struct {
@@ -292,10 +286,9 @@ TEST(test_who_runs_it_and_when)
 	assert_null(strstr(xml.data, "InteractiveToken"));
 }
 
-/*
- * Settings of a service's task, as defined on "settingsType Complex Type": battery, network, idle
- * time or a second run must not prevent it, and no user is prompted. No other setting is written.
- */
+/* Settings of a service's task, as defined on "settingsType Complex Type": battery, network, idle
+ * time or a second run must not prevent it, and no user is prompted. No other setting is
+ * written. */
 TEST(test_every_setting)
 {
 	static const struct {
@@ -523,10 +516,8 @@ TEST(test_rows)
 		{{.program = NULL, .state = 3},
 			"?       ?        ?                 ?           ?                 app.exe  "
 			"another program: ?\n"},
-		/*
-		 * a task's author must not send control characters to the terminal of the user who
-		 * lists it
-		 */
+		/* a task's author must not send control characters to the terminal of the user who
+		 * lists it */
 		{{.program = "C:\\x\x1b[2J.exe", .arguments = OURS, .state = 2},
 			"?       ?        ?                 ?           queued            app.exe  "
 			"another program: C:\\x?[2J.exe\n"},

@@ -326,10 +326,8 @@ static uint64_t version_read(unsigned piece)
 	return found ? tracer_block_bytes(found) : 0;
 }
 
-/*
- * Counted changes are read again, with all pieces that share the count. An uncounted change shows
- * that no other piece is read.
- */
+/* Counted changes are read again, with all pieces that share the count. An uncounted change shows
+ * that no other piece is read. */
 TEST(the_second_time_only_what_has_changed_is_read)
 {
 	const unsigned pieces = (AGAIN_PAGES * 4096) / 8192;

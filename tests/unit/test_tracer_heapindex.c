@@ -199,9 +199,8 @@ TEST(heaps_that_come_and_go_cost_no_more_with_time)
 	assert_int_equal(count_live(), STEADY);
 }
 
-/*
- * While blocks are allocated and freed elsewhere, the memory of a large heap's blocks is released.
- */
+/* While blocks are allocated and freed elsewhere, the memory of a large heap's blocks is
+ * released. */
 TEST(memory_is_given_back_when_a_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };

@@ -1,7 +1,5 @@
-/*
- * Unloaded modules from the tracer: the frames in them, and the modules listed. The expected result
- * comes from checking every unload for every frame.
- */
+/* Unloaded modules from the tracer: the frames in them, and the modules listed. The expected result
+ * comes from checking every unload for every frame. */
 #include "tests/unit/t.h"
 
 #include "core/base/err.h"

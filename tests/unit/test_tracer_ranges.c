@@ -1,8 +1,6 @@
-/*
- * The tracer's table of virtual memory: after any sequence of reserving, committing, decommitting
+/* The tracer's table of virtual memory: after any sequence of reserving, committing, decommitting
  * and freeing it is correct for every page. When out of memory it may omit pages but never adds
- * any.
- */
+ * any. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -11,10 +9,8 @@
 
 #include "snapshot/tracer/tables.h"
 
-/*
- * A model of the table's contents, page by page, and its comparison with the table as read from
- * outside: from the array of nodes, without the tree.
- */
+/* A model of the table's contents, page by page, and its comparison with the table as read from
+ * outside: from the array of nodes, without the tree. */
 
 #define PAGE ((uint64_t)4096)
 #define PAGES 600
@@ -147,10 +143,8 @@ static uint32_t model_runs(const struct range_model *model)
 	return count;
 }
 
-/*
- * Stores an array's nodes in the model's pages, page by page. Returns their number, or UINT32_MAX
- * if a node is invalid or two overlap.
- */
+/* Stores an array's nodes in the model's pages, page by page. Returns their number, or UINT32_MAX
+ * if a node is invalid or two overlap. */
 static uint32_t pages_of(const struct range_model *model, const struct tracer_range *nodes,
 	uint32_t count, struct page *to)
 {
@@ -289,10 +283,8 @@ static void add(struct worker *worker)
 	ranges_add(&area, &range);
 }
 
-/*
- * Finds the allocation at or after the step's pages and restricts the step to it. Returns false if
- * none is left.
- */
+/* Finds the allocation at or after the step's pages and restricts the step to it. Returns false if
+ * none is left. */
 static bool inside_allocation(struct worker *worker, unsigned *base, unsigned *end)
 {
 	unsigned known = model_next(&worker->model, worker->from);
@@ -520,10 +512,8 @@ TEST(test_what_is_taken_is_marked)
 
 /* ---------------------------------------------------------------- large numbers */
 
-/*
- * Commits page by page in an order in which no page is next to an earlier one at first; the result
- * is one node.
- */
+/* Commits page by page in an order in which no page is next to an earlier one at first; the result
+ * is one node. */
 TEST(test_neighbours_become_one)
 {
 	const uint64_t count = 100000;
@@ -601,9 +591,8 @@ TEST(test_extreme_addresses)
 
 /* ---------------------------------------------------------------- no memory, no lock */
 
-/*
- * Returns true if every listed page is in the model, in the same allocation, and the tree is valid.
- */
+/* Returns true if every listed page is in the model, in the same allocation, and the tree is
+ * valid. */
 static bool says_too_little_at_most(const struct worker *worker)
 {
 	struct page pages[PAGES];

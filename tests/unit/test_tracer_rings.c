@@ -1,7 +1,5 @@
-/*
- * Events of the tracer's tables in the rings of a recording: a reader that passes each event when
- * it is the next of its stream obtains all changes of the tables in order.
- */
+/* Events of the tracer's tables in the rings of a recording: a reader that passes each event when
+ * it is the next of its stream obtains all changes of the tables in order. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -197,9 +195,8 @@ enum slot_state {
 	SLOT_LIVE,
 };
 
-/*
- * A heap of some addresses shared by many threads: each has one owner at a time, as in real memory.
- */
+/* A heap of some addresses shared by many threads: each has one owner at a time, as in real
+ * memory. */
 static struct {
 	uint32_t state, version;
 } slots[ADDRS];
@@ -321,10 +318,8 @@ static void see_and_replay(const struct ring_event *event, uint32_t thread)
 		event->type == RING_ALLOC ? event->block : (struct tracer_block){0};
 }
 
-/*
- * Puts and takes random addresses as blocks of the thread's own heap, whose handle identifies their
- * events.
- */
+/* Puts and takes random addresses as blocks of the thread's own heap, whose handle identifies their
+ * events. */
 static void *put_and_take_blindly(void *seed)
 {
 	uint64_t heap = (uint64_t)memory_thread_id() << 16;
@@ -501,10 +496,8 @@ TEST(the_ring_of_an_earlier_recording_is_not_taken_for_one_s_own)
 	}
 }
 
-/*
- * Ended inside the table's lock: it held the lock when it got its number, so no thread has a later
- * one.
- */
+/* Ended inside the table's lock: it held the lock when it got its number, so no thread has a later
+ * one. */
 TEST(the_stream_of_a_thread_that_was_ended_inside_ends_and_others_go_on)
 {
 	uint32_t stuck = 0, others = 0;

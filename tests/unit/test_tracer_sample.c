@@ -2,10 +2,8 @@
 
 #include "snapshot/tracer/tables.h"
 
-/*
- * Returns exp(-x) for x >= 0: halves x until it is below 2^-10, uses the series, and squares the
- * result as often.
- */
+/* Returns exp(-x) for x >= 0: halves x until it is below 2^-10, uses the series, and squares the
+ * result as often. */
 static double exp_minus(double x)
 {
 	unsigned halved = 0;
@@ -213,10 +211,8 @@ TEST(blocks_are_recorded_independently)
 		pairs += last && now;
 		last = now;
 	}
-	/*
-	 * Each of n - 1 pairs has p^2; neighbours share a block: the variance is n (p^2 (1 - p^2) +
-	 * 2 (p^3 - p^4)).
-	 */
+	/* Each of n - 1 pairs has p^2; neighbours share a block: the variance is n (p^2 (1 - p^2) +
+	 * 2 (p^3 - p^4)). */
 	pairs -= (n - 1) * p * p;
 	assert_true(pairs * pairs < 16 * n * (p * p * (1 - p * p) + 2 * p * p * p * (1 - p)));
 }

@@ -1,7 +1,5 @@
-/*
- * The tracer's table of stacks inside a process: each stack has one id for all threads, also when
- * modules are loaded and unloaded.
- */
+/* The tracer's table of stacks inside a process: each stack has one id for all threads, also when
+ * modules are loaded and unloaded. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -272,10 +270,8 @@ static uint64_t find_neighbour(uint64_t frame)
 	return frame;
 }
 
-/*
- * Interns frame; after `steps` instructions a simulated other thread interns other_frame. Returns
- * false if the function ended earlier.
- */
+/* Interns frame; after `steps` instructions a simulated other thread interns other_frame. Returns
+ * false if the function ended earlier. */
 static bool intern_disturbed(uint64_t frame, uint64_t steps)
 {
 	uint32_t id;
@@ -297,10 +293,8 @@ static bool intern_disturbed(uint64_t frame, uint64_t steps)
 	return was_disturbed;
 }
 
-/*
- * Interns a deep stack that spans two pieces, and copies it after `steps` instructions. Returns
- * false if the function ended earlier.
- */
+/* Interns a deep stack that spans two pieces, and copies it after `steps` instructions. Returns
+ * false if the function ended earlier. */
 static bool intern_in_two_pieces(uint64_t steps)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
@@ -350,9 +344,8 @@ TEST(whoever_comes_between_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/*
- * Interns the stack that makes the index grow; another thread interns after `steps` instructions.
- */
+/* Interns the stack that makes the index grow; another thread interns after `steps`
+ * instructions. */
 static bool growth_disturbed(uint64_t steps)
 {
 	uint32_t ids[512 / 2], id, n = 0;
@@ -390,10 +383,8 @@ TEST(whoever_comes_while_the_index_grows_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
-/*
- * Growing stops because its thread was terminated: other threads continue, and grow the index
- * later.
- */
+/* Growing stops because its thread was terminated: other threads continue, and grow the index
+ * later. */
 TEST(an_index_that_nobody_finishes_is_still_right)
 {
 	static uint32_t ids[5000];

@@ -1,7 +1,5 @@
-/*
- * The tracer's table of live blocks inside a process: every live block is in it at every moment,
- * for any reader.
- */
+/* The tracer's table of live blocks inside a process: every live block is in it at every moment,
+ * for any reader. */
 #include "tests/unit/t.h"
 
 #include <signal.h>
@@ -11,10 +9,8 @@
 
 #include "snapshot/tracer/tables.h"
 
-/*
- * A model of the table's contents in plain arrays, and its comparison with the table by the rules
- * of shared.h for readers from outside.
- */
+/* A model of the table's contents in plain arrays, and its comparison with the table by the rules
+ * of shared.h for readers from outside. */
 
 static uint64_t seed;
 
@@ -75,10 +71,8 @@ static bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 	return true;
 }
 
-/*
- * Checks the rules for readers: every live block is present and whole at least once; no other block
- * is. The changing block may be present or not.
- */
+/* Checks the rules for readers: every live block is present and whole at least once; no other block
+ * is. The changing block may be present or not. */
 static bool is_promise_kept(unsigned first_shard, unsigned last_shard)
 {
 	uint32_t found = 0, expected = model.live_count;
@@ -110,10 +104,8 @@ static void model_add_anywhere(uint32_t count)
 	}
 }
 
-/*
- * Finds by trying whether an address belongs to shard 0, its entry there, and the number of homes.
- * The table must be empty.
- */
+/* Finds by trying whether an address belongs to shard 0, its entry there, and the number of homes.
+ * The table must be empty. */
 static bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *home_count)
 {
 	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
@@ -162,10 +154,8 @@ static int set_up_stepping(void **state)
 
 /* ---------------------------------------------------------------- at every instruction */
 
-/*
- * With the trap flag set the processor stops after each instruction, where a thread could also be
- * suspended.
- */
+/* With the trap flag set the processor stops after each instruction, where a thread could also be
+ * suspended. */
 #define TRAP_FLAG 0x100
 
 static uint64_t steps, every; /* instructions so far; check after each `every` of them, 0: never */
@@ -409,10 +399,8 @@ static void model_add_crowd_at_end(void)
 /* Changes of the crowd that resize the table, as found by the last run. */
 static bool is_resizing[2 * CROWD_MANY];
 
-/*
- * Puts and takes the crowd. Only resizing changes are stepped through: every step is a signal, and
- * the rest would be ten million.
- */
+/* Puts and takes the crowd. Only resizing changes are stepped through: every step is a signal, and
+ * the rest would be ten million. */
 static void check_crowd_at_end(void)
 {
 	uint64_t n = every;
@@ -443,10 +431,8 @@ TEST(a_crowd_at_the_end_has_pages_behind_it)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-/*
- * Memory runs out at any commit: of a page after the last, of a larger table, or in the middle of
- * making it.
- */
+/* Memory runs out at any commit: of a page after the last, of a larger table, or in the middle of
+ * making it. */
 TEST(without_memory_for_a_crowd_at_the_end_drops_are_counted)
 {
 	for (unsigned commits = 1; commits < 12; commits++) {

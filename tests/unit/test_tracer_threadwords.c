@@ -1,7 +1,5 @@
-/*
- * Words of threads without a TLS slot: each thread has its own, and a thread that reuses a place
- * begins at 0.
- */
+/* Words of threads without a TLS slot: each thread has its own, and a thread that reuses a place
+ * begins at 0. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>

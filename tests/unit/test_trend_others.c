@@ -40,10 +40,8 @@ TEST(what_rose_and_stays_grew_once)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-/*
- * At least four snapshots per tooth, because otherwise the sampled part is random. At least nearly
- * four teeth: of two or three the last may end high by chance.
- */
+/* At least four snapshots per tooth, because otherwise the sampled part is random. At least nearly
+ * four teeth: of two or three the last may end high by chance. */
 COURSE_BY(teeth, (double)made->count / 4,
 	1 + 2 * made_tooth(made, at, 4 + made->chance[0] * (x > 4 ? x - 4 : 0)))
 COURSE_BY(two_teeth, (double)made->count *(0.45 + 0.1 * made->chance[0]),
@@ -125,10 +123,8 @@ TEST(noise_hardly_ever_grows)
 COURSE(random_walk, 100 + (made->state += made_noise(made)))
 COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(made)))
 
-/*
- * A drifting walk and a leak cannot be distinguished, and the manual gives the rate. Mann's and
- * Kendall's test alone reports a rising trend for a third of such walks.
- */
+/* A drifting walk and a leak cannot be distinguished, and the manual gives the rate. Mann's and
+ * Kendall's test alone reports a rising trend for a third of such walks. */
 TEST(random_walk_grows_in_fewer_than_a_third)
 {
 	assert_in_range(count_alarms(random_walk, 48, 400), 0, 120);

@@ -1,7 +1,5 @@
-/*
- * A process in which a row does not change does not affect its trend in the others. Rows are judged
- * in batches, and none is skipped.
- */
+/* A process in which a row does not change does not affect its trend in the others. Rows are judged
+ * in batches, and none is skipped. */
 #include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
@@ -182,10 +180,8 @@ TEST(bytes_that_only_a_restart_changes_do_not_hide_blocks)
 
 #define SNAPSHOTS 12
 
-/*
- * Returns the bytes of row i at each snapshot: it rises, returns to its start, or falls, by its own
- * amount.
- */
+/* Returns the bytes of row i at each snapshot: it rises, returns to its start, or falls, by its own
+ * amount. */
 static uint64_t bytes_of(size_t row, size_t snapshot)
 {
 	uint64_t step = 100 + row;

@@ -128,9 +128,8 @@ static double score_of(const double *values, size_t count)
 	return score;
 }
 
-/*
- * Returns the sum of the squares of all scores, over every order of the values from index `from`.
- */
+/* Returns the sum of the squares of all scores, over every order of the values from index
+ * `from`. */
 static double squares_of_orders(double *values, size_t count, size_t from, size_t *tried)
 {
 	double sum = 0, swap;
@@ -147,10 +146,8 @@ static double squares_of_orders(double *values, size_t count, size_t from, size_
 	return sum;
 }
 
-/*
- * Sen: the number of slopes beyond a bound follows from the score's standard deviation, computed
- * here from the 5040 orders.
- */
+/* Sen: the number of slopes beyond a bound follows from the score's standard deviation, computed
+ * here from the 5040 orders. */
 TEST(bounds_are_sen_s)
 {
 	static const int64_t hours[] = {0, 1, 3, 4, 9, 11, 16};

@@ -1,7 +1,5 @@
-/*
- * Trends in the text report, in numbers and words, and limits per hour. The judgements are set by
- * hand.
- */
+/* Trends in the text report, in numbers and words, and limits per hour. The judgements are set by
+ * hand. */
 #include "tests/unit/t.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * Names decorated by Microsoft's compiler, read through llvm-undname. The expected names follow the
- * published grammar; hostile names must not affect others.
- */
+/* Names decorated by Microsoft's compiler, read through llvm-undname. The expected names follow the
+ * published grammar; hostile names must not affect others. */
 #include "tests/unit/scratch.h"
 
 #include "symbolize/backend/undname.h"

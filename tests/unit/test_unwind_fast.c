@@ -1,8 +1,6 @@
-/*
- * The x64 unwinder's cache of return addresses: packed entries, lookups, removal; and its cached
+/* The x64 unwinder's cache of return addresses: packed entries, lookups, removal; and its cached
  * walks over generated stacks. Stacks are allocated with exact sizes, so that the sanitizers detect
- * a read outside.
- */
+ * a read outside. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -75,10 +73,8 @@ TEST_WITH(what_does_not_fit_is_never_kept, NULL, NULL)
 	assert_int_equal(unwind_pack(&leaf), UNWIND_LEAF);
 }
 
-/*
- * An entry contains the whole address: it is found only under that address, not under others of its
- * set.
- */
+/* An entry contains the whole address: it is found only under that address, not under others of its
+ * set. */
 TEST(an_address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
@@ -222,11 +218,9 @@ static void know(uint64_t addr, bool is_from_rbp, int64_t cfa, int64_t rbp)
 	unwind_cache_put(addr, packed, unwind_cache_begin());
 }
 
-/*
- * Builds frames of random kinds from the inner end outwards while there is room; all other words
+/* Builds frames of random kinds from the inner end outwards while there is room; all other words
  * are random. RBP depends on the kinds: some save it and point it into their own frame. The stack
- * replaces the previous one, whose addresses are removed from the cache.
- */
+ * replaces the previous one, whose addresses are removed from the cache. */
 static void make(uint64_t *random)
 {
 	uint64_t at = 0, rbp_word = 0;
@@ -660,10 +654,8 @@ TEST(walks_go_on_from_where_they_stop)
 
 /* ---------------------------------------------------------------- unwind data */
 
-/*
- * UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
- * and the resulting step: pushed registers, allocated bytes, and the return address.
- */
+/* UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
+ * and the resulting step: pushed registers, allocated bytes, and the return address. */
 TEST(unwind_data_tells_the_step)
 {
 	static const struct {
@@ -684,10 +676,8 @@ TEST(unwind_data_tells_the_step)
 		{{1, 7, 2, 0, 7, 0x01, 0x25, 0}, {false, 0x130, UNWIND_RBP_KEPT}},
 		/* sub rsp, 10008h: unscaled */
 		{{1, 7, 3, 0, 7, 0x11, 0x08, 0, 1, 0}, {false, 0x10010, UNWIND_RBP_KEPT}},
-		/*
-		 * push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; later allocation: RBP is 38h below
-		 * the return address
-		 */
+		/* push rbp; sub rsp, 50h; lea rbp, [rsp+20h]; later allocation: RBP is 38h below
+		 * the return address */
 		{{1, 10, 3, 0x25, 10, 0x03, 5, 0x92, 1, 0x50}, {true, 0x40, -16}},
 		/* sub rsp, 48h; mov [rsp+40h], rbp */
 		{{1, 9, 3, 0, 9, 0x54, 8, 0, 4, 0x82}, {false, 0x50, -16}},

@@ -1,8 +1,6 @@
-/*
- * Rules of 32-bit code from .eh_frame: sections assembled by hand, with the rules of the DWARF
+/* Rules of 32-bit code from .eh_frame: sections assembled by hand, with the rules of the DWARF
  * standard, section 6.4 of version 4. Sections are allocated with exact sizes, so that the
- * sanitizers detect a read outside.
- */
+ * sanitizers detect a read outside. */
 #include "tests/unit/t.h"
 
 #include "snapshot/tracer/unwind_parts_x86.h"
@@ -30,10 +28,8 @@ static void add_u32(uint32_t value)
 	add(&value, 4);
 }
 
-/*
- * As written by gcc: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa esp
- * 4; offset r8 1.
- */
+/* As written by gcc: version 1, "zR", code 1, data -4, return column 8; pcrel sdata4; def_cfa esp
+ * 4; offset r8 1. */
 static const uint8_t common_cie[] = {
 	0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x7c, 8, 1, 0x1b, 0x0c, 4, 4, 0x88, 1, 0, 0};
 
@@ -76,10 +72,8 @@ static struct unwind32_section section_of(const uint8_t *bytes, uint32_t len)
 	return (struct unwind32_section){IMAGE, IMAGE_END, SECTION, len, bytes};
 }
 
-/*
- * Looks up the rule of a return address in the section, with and without the list: the answers must
- * be equal.
- */
+/* Looks up the rule of a return address in the section, with and without the list: the answers must
+ * be equal. */
 static enum unwind32_answer ask(uint32_t addr, struct unwind32_rule *rule)
 {
 	uint8_t *bytes = calloc(1, made.len ? made.len : 1);
@@ -134,10 +128,8 @@ static int begin(void **state)
 
 #define AT 0x401000u
 
-/*
- * 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret. A return address uses
- * the row of the byte before it.
- */
+/* 401000 push ebp; 401001 mov ebp, esp; 401003 ...; 401010 leave; 401011 ret. A return address uses
+ * the row of the byte before it. */
 TEST(frame_pointer_follows_prologue_and_epilogue)
 {
 	ADD_FDE(add_common(), AT, 0x12, 0x41, 0x0e, 8, 0x85, 2, 0x42, 0x0d, 5, 0x4e, 0xc5, 0x0c, 4,
@@ -151,10 +143,8 @@ TEST(frame_pointer_follows_prologue_and_epilogue)
 	assert_int_equal(begins, AT);
 }
 
-/*
- * push ebp; push edi; push esi; sub esp, 300; push args: DW_CFA_GNU_args_size does not affect the
- * CFA.
- */
+/* push ebp; push edi; push esi; sub esp, 300; push args: DW_CFA_GNU_args_size does not affect the
+ * CFA. */
 TEST(code_without_frame_pointer_counts_from_esp)
 {
 	ADD_FDE(add_common(), AT, 0x100, 0x41, 0x0e, 8, 0x85, 2, 0x41, 0x0e, 12, 0x87, 3, 0x41,
@@ -227,10 +217,8 @@ TEST(a_remembered_row_comes_back_whole)
 	check(AT + 0x11, UNWIND32_EBP, 8, false, UNWIND32_CFA, -8);
 }
 
-/*
- * advance_loc1, 2, 4; def_cfa_sf, def_cfa_offset_sf, offset_extended(_sf), restore_extended,
- * same_value.
- */
+/* advance_loc1, 2, 4; def_cfa_sf, def_cfa_offset_sf, offset_extended(_sf), restore_extended,
+ * same_value. */
 TEST(long_forms_do_as_the_short_ones)
 {
 	ADD_FDE(add_common(), AT, 0x20000, 2, 0x80, 0x12, 4, 0x7e, 3, 0, 2, 0x13, 0x7d, 4, 0, 0, 1,
@@ -316,10 +304,8 @@ TEST(addresses_may_be_absolute)
 	check(AT + 0x20, UNWIND32_ESP, 24, false, UNWIND32_KEPT, 0);
 }
 
-/*
- * In a signal frame the address is that of the interrupted instruction, not of the one after a
- * call.
- */
+/* In a signal frame the address is that of the interrupted instruction, not of the one after a
+ * call. */
 TEST(signal_frame_has_the_row_of_its_address)
 {
 	static const uint8_t cie[] = {0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 'S', 0, 1, 0x7c, 8, 1,
@@ -353,10 +339,8 @@ TEST(other_augmentations_are_not_read)
 	}
 }
 
-/*
- * Unordered, with a terminator and other CIEs between; the byte after a function belongs to the
- * next one.
- */
+/* Unordered, with a terminator and other CIEs between; the byte after a function belongs to the
+ * next one. */
 TEST(functions_are_found_in_any_order)
 {
 	static const uint32_t order[] = {7, 0, 12, 3, 9, 1, 15, 4, 14, 2, 11, 6, 13, 5, 10, 8};

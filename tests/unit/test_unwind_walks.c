@@ -1,7 +1,5 @@
-/*
- * The unwinder's cache of rules of 32-bit code, and its cached walks over generated stacks. Stacks
- * are allocated with exact sizes, so that the sanitizers detect a read outside.
- */
+/* The unwinder's cache of rules of 32-bit code, and its cached walks over generated stacks. Stacks
+ * are allocated with exact sizes, so that the sanitizers detect a read outside. */
 #include "tests/unit/t.h"
 
 #include <pthread.h>
@@ -188,11 +186,9 @@ static uint32_t addr_of(uint32_t word)
 	return STACK + word * 4;
 }
 
-/*
- * Builds frames of random kinds from the inner end outwards. ebp is the required EBP in the code of
+/* Builds frames of random kinds from the inner end outwards. ebp is the required EBP in the code of
  * a frame: if that code needs a certain value, the frames below save it or do not change it. A
- * first pass from the outer end chooses each value.
- */
+ * first pass from the outer end chooses each value. */
 static void make(uint64_t *random)
 {
 	struct {

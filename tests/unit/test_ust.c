@@ -1,7 +1,5 @@
-/*
- * Records of stacks to which blocks point: the number of frames is derived from the plausible
- * fields of any contents.
- */
+/* Records of stacks to which blocks point: the number of frames is derived from the plausible
+ * fields of any contents. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_ust.h"
@@ -146,10 +144,8 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 		/* No frame is in code: no stack. */
 		{{.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0},
 		{{.depth = 4, .frame_count = 0}, 0},
-		/*
-		 * A call at the end of a module returns to the address after it; a call before its
-		 * start would be outside.
-		 */
+		/* A call at the end of a module returns to the address after it; a call before its
+		 * start would be outside. */
 		{{.index = 0xffff,
 			 .depth = 1,
 			 .frame_count = 1,
@@ -167,10 +163,8 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 		assert_depth(cases[i].record, cases[i].expected);
 }
 
-/*
- * By the process's flags, as programs tested on Windows read it, and without flags Depth, by the
- * symbols; but a number at which the code ends takes precedence.
- */
+/* By the process's flags, as programs tested on Windows read it, and without flags Depth, by the
+ * symbols; but a number at which the code ends takes precedence. */
 TEST(of_two_that_are_possible_the_processs_flags_choose)
 {
 	static const struct {
@@ -286,10 +280,8 @@ TEST(a_record_is_laid_out_as_its_heap)
 	assert_int_not_equal(scene.walk.blocks[0].stack, scene.walk.blocks[3].stack);
 }
 
-/*
- * The number of frames follows from all records of a process, whatever the unused slot contains,
- * and even if the code of the stacks was unloaded.
- */
+/* The number of frames follows from all records of a process, whatever the unused slot contains,
+ * and even if the code of the stacks was unloaded. */
 
 #define MANY 200
 #define APART 0x140u
@@ -501,10 +493,8 @@ TEST(what_is_no_address_cuts_a_stack_and_is_counted)
 	assert_int_equal(ust_facts(scene.ust)->broken_count, 1);
 }
 
-/*
- * Records of both kinds leave the place open; BlockDepth may or may not have its documented
- * meaning.
- */
+/* Records of both kinds leave the place open; BlockDepth may or may not have its documented
+ * meaning. */
 static unsigned put_rooms(bool has_room)
 {
 	for (unsigned i = 0; i < 40; i++)

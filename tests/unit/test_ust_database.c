@@ -1,7 +1,5 @@
-/*
- * The database of stacks: found without symbols by its structure and its own counters; similar
- * memory that ntdll points to is rejected.
- */
+/* The database of stacks: found without symbols by its structure and its own counters; similar
+ * memory that ntdll points to is rejected. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/fake_ust.h"
@@ -261,10 +259,8 @@ TEST(claimed_entries_do_not_cost_more_than_there_is)
 	assert_in_range(fake.reads, 1, 1000);
 }
 
-/*
- * Every pointer in ntdll's data leads to an almost valid database with the maximum number of
- * buckets.
- */
+/* Every pointer in ntdll's data leads to an almost valid database with the maximum number of
+ * buckets. */
 TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);

@@ -1,8 +1,6 @@
-/*
- * Generated series with known causes, the truth for the tests of trends. Time goes from 0 to 1 over
+/* Generated series with known causes, the truth for the tests of trends. Time goes from 0 to 1 over
  * a series, amounts are in units of about 10 MB. Random numbers are splitmix64's; noise is a sum of
- * twelve (nearly a normal distribution).
- */
+ * twelve (nearly a normal distribution). */
 #ifndef TREND_MADE_H
 #define TREND_MADE_H
 
@@ -120,10 +118,8 @@ static inline struct trend made_judge(struct made *made)
 	return trend;
 }
 
-/*
- * A course, its true verdict, the number of snapshots from which it is detectable, and how many of
- * a hundred random series may be misjudged because chance hides the course.
- */
+/* A course, its true verdict, the number of snapshots from which it is detectable, and how many of
+ * a hundred random series may be misjudged because chance hides the course. */
 struct truth {
 	const char *name;
 	made_course *course;

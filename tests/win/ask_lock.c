@@ -1,7 +1,5 @@
-/*
- * ask_lock.exe PID: prints "taken" if an hsnap has the lock of that process, otherwise "free". For
- * tests/e2e_attach.t.
- */
+/* ask_lock.exe PID: prints "taken" if an hsnap has the lock of that process, otherwise "free". For
+ * tests/e2e_attach.t. */
 #include <stdio.h>
 #include <stdlib.h>
 

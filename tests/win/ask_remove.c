@@ -1,7 +1,5 @@
-/*
- * ask_remove.exe PATH...: removes files with core/io/file.h, and prints "removed" or "left" for
- * each. For tests/e2e_remove_links.t.
- */
+/* ask_remove.exe PATH...: removes files with core/io/file.h, and prints "removed" or "left" for
+ * each. For tests/e2e_remove_links.t. */
 #include <stdio.h>
 
 #include "core/base/os.h"

@@ -1,6 +1,5 @@
-/*
- * The cache of names on Windows. The expected names are computed from key and address. Prints TAP.
- */
+/* The cache of names on Windows. The expected names are computed from key and address. Prints
+ * TAP. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
-/*
- * Requests of a console to end this process: the test calls the handler in place of the system,
+/* Requests of a console to end this process: the test calls the handler in place of the system,
  * records the termination instead of performing it, and stops the clock. (Wine sends only Ctrl-C,
- * which another test covers.) Prints TAP.
- */
+ * which another test covers.) Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>

@@ -1,7 +1,5 @@
-/*
- * The finder on Windows: drives, long paths, letters beyond ASCII, and paths that are never opened.
- * The wanted image is a copy of this test. Prints TAP.
- */
+/* The finder on Windows: drives, long paths, letters beyond ASCII, and paths that are never opened.
+ * The wanted image is a copy of this test. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,10 +195,8 @@ static void check_maps(void)
 	options.map_count = 0;
 }
 
-/*
- * Names are interpreted like the system does; a stranger's path never leads to these places,
- * whether they exist or not.
- */
+/* Names are interpreted like the system does; a stranger's path never leads to these places,
+ * whether they exist or not. */
 static void check_local_paths(void)
 {
 	static const char *const paths[] = {"\\\\localhost\\c$\\windows\\system32\\ntdll.dll",

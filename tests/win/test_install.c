@@ -1,7 +1,5 @@
-/*
- * Switching the tracer on and off in another process: a thread inside the changed bytes continues
- * at their new place, and an unexpected state is refused without changes. Prints TAP.
- */
+/* Switching the tracer on and off in another process: a thread inside the changed bytes continues
+ * at their new place, and an unexpected state is refused without changes. Prints TAP. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,10 +142,8 @@ static bool is_clean(void)
 	return true;
 }
 
-/*
- * Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15, as
- * if called without a block: the function returns 0 to return_here.
- */
+/* Moves a suspended thread to the address after RtlReAllocateHeap's first instruction, push r15, as
+ * if called without a block: the function returns 0 to return_here. */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
 	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
@@ -186,10 +182,8 @@ static uint64_t space_bytes(void)
 	return bytes;
 }
 
-/*
- * Returns true if this ntdll's function begins with pushes, between which a thread can be; *inside:
- * that address.
- */
+/* Returns true if this ntdll's function begins with pushes, between which a thread can be; *inside:
+ * that address. */
 static bool has_inside(uint64_t *inside)
 {
 	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
@@ -252,10 +246,8 @@ static bool poke(uint64_t addr, const void *bytes, size_t len)
 
 #define FIELD(name) (child.area_addr + offsetof(struct tracer_area, name))
 
-/*
- * Replaces the code's import of SetThreadContext(). It fails refusals_left times, as Windows may
- * refuse an address that is not on a thread's shadow stack.
- */
+/* Replaces the code's import of SetThreadContext(). It fails refusals_left times, as Windows may
+ * refuse an address that is not on a thread's shadow stack. */
 typedef BOOL(WINAPI *set_context_fn)(HANDLE thread, const CONTEXT *context);
 static unsigned refusals_left, refusals;
 
@@ -353,10 +345,8 @@ static bool is_in_hook(HANDLE thread, uint64_t hook)
 	return is_there;
 }
 
-/*
- * A thread waits in a function called by a hook, while the tracer is removed and its tables are
- * freed; with is_on_again it is switched on again before the thread returns.
- */
+/* A thread waits in a function called by a hook, while the tracer is removed and its tables are
+ * freed; with is_on_again it is switched on again before the thread returns. */
 static void thread_that_comes_back(bool is_on_again)
 {
 	struct tracee *tracee = NULL;

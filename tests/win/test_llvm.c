@@ -65,10 +65,8 @@ static void delete (const wchar_t *name)
 	DeleteFileW(path);
 }
 
-/*
- * Makes a folder with blanks and letters outside any one code page, which is also the temporary
- * folder, and copies the stand-in there.
- */
+/* Makes a folder with blanks and letters outside any one code page, which is also the temporary
+ * folder, and copies the stand-in there. */
 static bool set_up(void)
 {
 	wchar_t from[MAX_PATH + 40], temp[MAX_PATH], *name;
@@ -197,10 +195,8 @@ static void test_misbehaviour(char *image)
 	struct scene scene = {.count = 3, .options.patience_ms = 3000};
 	unsigned asked = 0;
 
-	/*
-	 * The second address is requested without inlined functions, and so has no line from an
-	 * image.
-	 */
+	/* The second address is requested without inlined functions, and so has no line from an
+	 * image. */
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		SetEnvironmentVariableW(L"STAND_IN_MODE", modes[i]);
 		ok(!ask(&scene, image, NULL) && scene.is_trouble &&

@@ -1,7 +1,5 @@
-/*
- * Objects shared by name can be anyone's: marks are read as untrusted, and a name in use is
- * reported. Prints TAP.
- */
+/* Objects shared by name can be anyone's: marks are read as untrusted, and a name in use is
+ * reported. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 

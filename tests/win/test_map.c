@@ -1,7 +1,5 @@
-/*
- * An unreadable part of a mapped file ends the process with a line and status 2; exceptions
- * elsewhere do not. The test raises the system's exception. Prints TAP.
- */
+/* An unreadable part of a mapped file ends the process with a line and status 2; exceptions
+ * elsewhere do not. The test raises the system's exception. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>

@@ -1,8 +1,6 @@
-/*
- * Other processes. A suspended process continues if hsnap is terminated. A process that hsnap
+/* Other processes. A suspended process continues if hsnap is terminated. A process that hsnap
  * starts suspended ends with it until it is released. Processes are found by their exact numbers.
- * The right to debug is enabled if this process has it; otherwise nothing changes. Prints TAP.
- */
+ * The right to debug is enabled if this process has it; otherwise nothing changes. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +52,8 @@ static int hold_and_die(HANDLE process, DWORD limits)
 	return 0;
 }
 
-/*
- * Returns true if a process continues after its holder was terminated in a job with these limits.
- */
+/* Returns true if a process continues after its holder was terminated in a job with these
+ * limits. */
 static bool goes_on(DWORD limits)
 {
 	HANDLE ready = shared_event(), go = shared_event(), process = NULL;
@@ -85,10 +82,8 @@ static bool goes_on(DWORD limits)
 
 /* ---------------------------------------------------------------- processes started suspended */
 
-/*
- * The process in the middle: starts a process, reports it, and is terminated. is_after: it is tied
- * to the process later, as on systems before Windows 10.
- */
+/* The process in the middle: starts a process, reports it, and is terminated. is_after: it is tied
+ * to the process later, as on systems before Windows 10. */
 static int start_and_die(bool is_after, bool lets_go)
 {
 	wchar_t image[MAX_PATH], command[] = L"test wait";

@@ -1,8 +1,6 @@
-/*
- * Output on Windows: a new file never replaces another one, and an existing file is replaced even
+/* Output on Windows: a new file never replaces another one, and an existing file is replaced even
  * while other programs, such as virus scanners or indexers, open it. The calls that rename a file
- * are replaced, and simulate another program at that moment. Prints TAP.
- */
+ * are replaced, and simulate another program at that moment. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
@@ -160,9 +158,8 @@ static void check_folder(void)
 	RemoveDirectoryA(path);
 }
 
-/*
- * A temporary file left by an earlier process with this process's number, and still open elsewhere.
- */
+/* A temporary file left by an earlier process with this process's number, and still open
+ * elsewhere. */
 static void check_leftover(unsigned flags)
 {
 	struct err err = {0};

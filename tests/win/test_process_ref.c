@@ -1,7 +1,5 @@
-/*
- * References to processes: identity by number and start, private bytes, and waiting for the end.
- * Prints TAP.
- */
+/* References to processes: identity by number and start, private bytes, and waiting for the end.
+ * Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,9 +89,8 @@ static void test_identity(const struct child *child, struct process_ref *ref)
 		"nobody keeps itself");
 }
 
-/*
- * Counts the processes of that name or, without a name, of that number: all must be this process.
- */
+/* Counts the processes of that name or, without a name, of that number: all must be this
+ * process. */
 static size_t found_of(const struct process_ref *ref, const char *name, uint32_t pid)
 {
 	struct process_seen *seen = NULL;
@@ -166,10 +163,8 @@ static DWORD WINAPI start_brief_children(void *unused)
 	return 0;
 }
 
-/*
- * Lists all processes while children start and end: each has a start time within the last year, or
- * none.
- */
+/* Lists all processes while children start and end: each has a start time within the last year, or
+ * none. */
 static void test_starting(void)
 {
 	int64_t until, from = os_time_ms() - YEAR_MS;

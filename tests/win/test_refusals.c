@@ -1,7 +1,5 @@
-/*
- * Messages for missing rights: one line with the request and the remedy. The codes are the numbers
- * of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7.
- */
+/* Messages for missing rights: one line with the request and the remedy. The codes are the numbers
+ * of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,5 @@
-/*
- * region_query() of memory laid out by this program, and the result when another process serves as
- * its clone. Prints TAP.
- */
+/* region_query() of memory laid out by this program, and the result when another process serves as
+ * its clone. Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -85,10 +83,8 @@ static void check_all(void)
 		"nothing in the system's half");
 }
 
-/*
- * Returns true if the other process has no memory at this process's address; otherwise the checks
- * prove nothing.
- */
+/* Returns true if the other process has no memory at this process's address; otherwise the checks
+ * prove nothing. */
 static bool is_ours_alone(HANDLE other, uint64_t addr)
 {
 	struct target_region region;

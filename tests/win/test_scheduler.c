@@ -1,8 +1,6 @@
-/*
- * Rights to a task's program and folder, and recognition of hsnap's tasks. Lists of rights are in
+/* Rights to a task's program and folder, and recognition of hsnap's tasks. Lists of rights are in
  * the form of "Security Descriptor String Format", Microsoft Learn: FA is all rights of files,
- * 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP.
- */
+ * 0x1200a9 reading and running, 0x1301bf Explorer's Modify. Prints TAP. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,10 +75,8 @@ static void test_folders(const char *base, const char *program)
 #define NAME "my \xc3\xbc & app.exe"
 #define DUMPS "C:\\d {more} & \xc3\xbc\\"
 
-/*
- * The arguments of a task with much quoting, as every task passes them; Windows splits them into
- * words.
- */
+/* The arguments of a task with much quoting, as every task passes them; Windows splits them into
+ * words. */
 static void test_words(const char *program)
 {
 	static const char *const expected[] = {"hsnap", "-pn", NAME, "-f",

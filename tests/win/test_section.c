@@ -1,8 +1,6 @@
-/*
- * A recording's rings in another process: they contain all calls that its threads report; the
+/* A recording's rings in another process: they contain all calls that its threads report; the
  * process continues when the reader ends, and no part of the rings stays after the tracer is
- * removed. Prints TAP.
- */
+ * removed. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

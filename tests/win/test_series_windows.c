@@ -1,7 +1,5 @@
-/*
- * The files of a series on Windows: its separators, case-insensitive names, long paths, and files
- * opened by other programs. Prints TAP.
- */
+/* The files of a series on Windows: its separators, case-insensitive names, long paths, and files
+ * opened by other programs. Prints TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
-/*
- * Names shared by two hsnaps of one machine. Other sessions and users are simulated: their objects
+/* Names shared by two hsnaps of one machine. Other sessions and users are simulated: their objects
  * deny all access, and a function that fails represents a process that may not create global
- * objects.
- */
+ * objects. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,7 @@
-/*
- * The tracer's unwinder finds the same stacks as the system's, and both agree with the program:
+/* The tracer's unwinder finds the same stacks as the system's, and both agree with the program:
  * every function on a way records its return address. Ways lead through functions of many kinds in
  * random order. Further tests cover stacks that are cut, damaged or not the thread's own, and how
- * rarely the system's unwinder is called. Prints TAP.
- */
+ * rarely the system's unwinder is called. Prints TAP. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,10 +36,8 @@ static unsigned pick(struct way *way, unsigned count)
 	return (unsigned)(way->random >> 33) % count;
 }
 
-/*
- * Returns true if the recorded addresses are frames in order, and without system code in between
- * consecutive.
- */
+/* Returns true if the recorded addresses are frames in order, and without system code in between
+ * consecutive. */
 static bool says_so(const struct way *way, const uint64_t *frames, uint32_t count)
 {
 	uint32_t at = 3; /* after those of unwind_stack(), compare() and arrive() */
@@ -411,10 +407,8 @@ static bool asks_rarely(void)
 	return calls[0] > 2 && calls[1] > 0 && calls[1] < 20 * FRAMES_MAX && calls[2] == 0;
 }
 
-/*
- * Changes the return address of the caller's caller during the walk. If it is not in code, the walk
- * ends at the frame before it, even if it is the last requested frame.
- */
+/* Changes the return address of the caller's caller during the walk. If it is not in code, the walk
+ * ends at the frame before it, even if it is the last requested frame. */
 static NOINLINE bool damaged(uint64_t wanted, uint64_t value)
 {
 	uint64_t *slot = __builtin_frame_address(0); /* above the local variables */
@@ -461,9 +455,8 @@ static bool damage_is_survived(void)
 	return right;
 }
 
-/*
- * Returns the number of frames found on a new way, with `bytes` bytes left in the thread's stack.
- */
+/* Returns the number of frames found on a new way, with `bytes` bytes left in the thread's
+ * stack. */
 static NOINLINE uint32_t frames_near_end(uint64_t bytes)
 {
 	volatile char room[1024];

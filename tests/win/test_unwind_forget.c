@@ -1,9 +1,7 @@
-/*
- * Code is unloaded and other code, with other frames, is loaded at its address: cached steps must
+/* Code is unloaded and other code, with other frames, is loaded at its address: cached steps must
  * be removed. The test also shows that they would be wrong otherwise, and that a check detects
  * this. It simulates the replacement of a DLL by changing a function and its unwind data. Prints
- * TAP.
- */
+ * TAP. */
 #include <string.h>
 
 #include "snapshot/tracer/unwind.h"
@@ -15,10 +13,8 @@
 
 typedef void made_fn(void (*called)(void), uint64_t word);
 
-/*
- * Calls the first argument, with the second one in its frame: if the frame is assumed to be 16
- * bytes smaller, the second argument is read as its return address.
- */
+/* Calls the first argument, with the second one in its frame: if the frame is assumed to be 16
+ * bytes smaller, the second argument is read as its return address. */
 made_fn changing;
 extern const char changing_return[], changing_end[];
 __asm__(".section .text$changing, \"xw\"\n"

@@ -1,7 +1,5 @@
-/*
- * Generated code: its frames are found by its current unwind data. Unreadable unwind data and
- * callbacks that raise exceptions do no harm. Prints TAP.
- */
+/* Generated code: its frames are found by its current unwind data. Unreadable unwind data and
+ * callbacks that raise exceptions do no harm. Prints TAP. */
 #include <string.h>
 
 #include "snapshot/tracer/unwind.h"
@@ -88,10 +86,8 @@ __asm__(".text\n"
 	"	popq %rbx\n"
 	"	ret\n");
 
-/*
- * All forms of calls of look(), each after its setup: rcx, [rsp + 32] and [code + DATA] hold its
- * address, and jmp rcx is at code + 64. They are at code + 9.
- */
+/* All forms of calls of look(), each after its setup: rcx, [rsp + 32] and [code + DATA] hold its
+ * address, and jmp rcx is at code + 64. They are at code + 9. */
 static const struct {
 	uint8_t bytes[20];
 	uint8_t len;
@@ -111,10 +107,8 @@ static const struct {
 	{{0xe8, 64 - 14, 0, 0, 0}, 5},
 };
 
-/*
- * Generates code without unwind data with that form of call; returns true if its frame is the last
- * one.
- */
+/* Generates code without unwind data with that form of call; returns true if its frame is the last
+ * one. */
 static bool ends_behind(unsigned form)
 {
 	static const uint8_t start[] = {0x48, 0x83, 0xec, 40, 0x48, 0x89, 0x4c, 0x24, 32};
@@ -132,10 +126,8 @@ static bool ends_behind(unsigned form)
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + sizeof(start) + len;
 }
 
-/*
- * Their frames are correct, because return addresses point to them; the frames after them are
- * unknown.
- */
+/* Their frames are correct, because return addresses point to them; the frames after them are
+ * unknown. */
 static void try_no_data(void)
 {
 	uint8_t *code = made_page(0x28);

@@ -1,7 +1,5 @@
-/*
- * The hooks for virtual memory, with a simulated system below them, including operations that this
- * system lacks or refuses (placeholders, partial release). Prints TAP.
- */
+/* The hooks for virtual memory, with a simulated system below them, including operations that this
+ * system lacks or refuses (placeholders, partial release). Prints TAP. */
 #include <stdio.h>
 #include <string.h>
 

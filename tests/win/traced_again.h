@@ -1,7 +1,5 @@
-/*
- * Starts this test again with the tracer's DLL in it, and switches the tracer on and off from
- * outside. The child calls traced_load_dll(), sets the event "ready", and waits for "end".
- */
+/* Starts this test again with the tracer's DLL in it, and switches the tracer on and off from
+ * outside. The child calls traced_load_dll(), sets the event "ready", and waits for "end". */
 #ifndef TESTS_WIN_TRACED_AGAIN_H
 #define TESTS_WIN_TRACED_AGAIN_H
 
