@@ -1,10 +1,10 @@
 /*
  * family WHAT [ARG...]: starts itself again, for hsnap run --children to follow.
  *
- *   tree N      prints "tree N pid P", keeps a block of (N + 1) * 1000 bytes, and starts tree N - 1 if N
- *               is not 0; its status is 10 + N, or 99 if the child's status was wrong
- *   stay N      like tree, but prints "stay N pid P" once it has its block, and the last process, with
- *               N 0, waits forever
+ *   tree N      prints "tree N pid P", keeps a block of (N + 1) * 1000 bytes, and starts tree N - 1
+ *               if N is not 0; its status is 10 + N, or 99 if the child's status was wrong
+ *   stay N      like tree, but prints "stay N pid P" once it has its block, and the last process,
+ *               with N 0, waits forever
  *   orphan      starts a child that waits for its parent's end, then keeps a block of 4321 bytes,
  *               and prints "after the end"; the parent's status is 5
  *   ended       ends a child that has never run, and a child that waits forever; status 0

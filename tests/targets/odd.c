@@ -18,7 +18,8 @@
  *   other      like pseudo, after it ended another process: that must not be mistaken for its end
  *   race       four threads and main end the process at the same moment, with status 17
  *   crowd      while it is traced, a thread from before main holds the loader's lock and starts
- *              other threads, which wait for the lock; when main runs, the process ends with status 18
+ *              other threads, which wait for the lock; when main runs, the process ends with
+ *              status 18
  */
 #include <setjmp.h>
 #include <stdio.h>

@@ -12,7 +12,8 @@
  *   closed LINE  like status, for a program that has no standard streams
  *   console LINE like status, in a new console, where Ctrl-C does not end it
  *   ctrl EVENT   raises Ctrl-C (0) or Ctrl-Break (1) for all in its console, waits until its own
- *                handler has seen it, and ends with status 55 + EVENT, or 56 + EVENT * 10 on failure
+ *                handler has seen it, and ends with status 55 + EVENT, or 56 + EVENT * 10 on
+ *                failure
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -395,7 +395,7 @@ TEST(an_index_that_nobody_finishes_is_still_right)
 	/* State in the middle of moving: the new index is empty. */
 	memset((char *)first_index() + STACKTABLE_FIRST_BYTES, 0, 4 * STACKTABLE_FIRST_BYTES);
 	((uint32_t *)(uintptr_t)memory.base)[1] = 0;
-	/* Nor are its empty entries frozen, which send later stacks to the new index. */
+	/* Unfreeze its empty entries too: frozen ones send later stacks to the new index. */
 	for (unsigned i = 0; i < 512; i++) {
 		if (first_index()[i] == UINT64_MAX)
 			first_index()[i] = 0;

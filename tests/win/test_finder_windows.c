@@ -195,7 +195,7 @@ static void check_maps(void)
 	options.map_count = 0;
 }
 
-/* Names are interpreted like the system does; a stranger's path never leads to these places,
+/* Names are interpreted as by the system; a stranger's path never leads to these places,
  * whether they exist or not. */
 static void check_local_paths(void)
 {
