@@ -78,11 +78,11 @@ sub not_traced {
 	is($target->step, 1, 'the target runs untraced');
 	refused('not traced', ['-p', $target->{pid}, '--stacks=tracer'], qr/\b$target->{pid}\b/, 'not traced', 'hsnap run');
 	refused('no ust', ['-p', $target->{pid}, '--stacks=ust'], qr/\b$target->{pid}\b/, 'not started with +ust', 'hsnap ust on');
-	my $census = hsnap('-p', $target->{pid});
-	is($census->{status}, 0, 'without a wish for stacks it is a census');
-	like($census->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line says');
-	like($census->{err}, qr/'hsnap attach -p $target->{pid}'/, 'with what would help');
-	like($census->{out}, qr/^\/\/ hsnap: stacks source=none\r?$/m, 'and the dump');
+	my $without = hsnap('-p', $target->{pid});
+	is($without->{status}, 0, 'without --stacks the totals are reported');
+	like($without->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line says');
+	like($without->{err}, qr/'hsnap attach -p $target->{pid}'/, 'with what would help');
+	like($without->{out}, qr/^\/\/ hsnap: stacks source=none\r?$/m, 'and the dump');
 	is($target->next_step, 2, 'the target goes on');
 	is($target->quit, 0, 'the target ends well');
 }

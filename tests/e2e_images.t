@@ -134,7 +134,7 @@ sub grows {
 	is_deeply(\@twice, [], "@how: each stack has one row");
 	is_deeply(\%said, $growth, "@how: hdiff says exactly what grew, of " . keys(%$growth) . ' stacks');
 	is($report->{total}[0], $new->{bytes} - $old->{bytes}, "@how: and the growth of all")
-	    if !grep { $_->[0] } values %{ $old->{census} }, values %{ $new->{census} };
+	    if !grep { $_->[0] } values %{ $old->{stackless} }, values %{ $new->{stackless} };
 }
 
 # Without full memory: what is listed is true, and something is said.

@@ -52,7 +52,7 @@ sub without_ust {
 	make_image($image, $profile, '--blocks', 1500) or return fail("$profile: an image");
 	my $truth = truth("$image.truth");
 	my $result = run([$hsnap, '-z', $image, '-f', "$dir/none.txt"]);
-	is($result->{status}, 0, "$profile: a process without stacks is a census");
+	is($result->{status}, 0, "$profile: a process without stacks gives totals only");
 	like($result->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, "$profile: which one line says");
 	check_found(found("$dir/none.txt"), $truth, $profile);
 	my $dump = slurp("$dir/none.txt");

@@ -83,7 +83,7 @@ sub none {
 
 # The rules of HACKING.md, "English". Each limit is the number that is left, and may only fall.
 sub english {
-	my %limit = (opening => 197, begin => 1353, rule2 => 1152, rule4 => 260, rule5 => 842, verbs => 622, articles => 775);
+	my %limit = (opening => 27, begin => 235, rule2 => 262, rule4 => 50, rule5 => 128, verbs => 614, articles => 0);
 	my %words = (
 		begin => qr/^(?:What|Whether|That|Of|Those|Who|Where|Nor|The same)\b/,
 		rule2 => qr/\b(?:tells?|told|says?|said|asked for|meant)\b/,

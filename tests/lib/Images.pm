@@ -51,7 +51,7 @@ sub list_blocks {
 # What the maker says, as found() has it.
 sub truth {
 	my ($file) = @_;
-	my %truth = (blocks => {}, heaps => {}, modules => {}, census => {}, all => {}, sizes => {});
+	my %truth = (blocks => {}, heaps => {}, modules => {}, stackless => {}, all => {}, sizes => {});
 	my ($side, %stacks) = ('');
 	for (split /\n/, slurp($file)) {
 		my ($kind, @words) = split / /;
@@ -61,7 +61,7 @@ sub truth {
 			$truth{modules}{ $words[0] } = [$words[1], join ' ', @words[2 .. $#words]];
 		} elsif ($kind =~ /^heap(64)?$/) {
 			$truth{heaps}{ $words[0] } = $words[1];
-			$truth{census}{ $words[0] } = [0, 0, 0];
+			$truth{stackless}{ $words[0] } = [0, 0, 0];
 		} elsif ($kind =~ /^heapsize(64)?$/) {
 			$truth{sizes}{ $words[0] } = "$words[1] committed, $words[2] reserved";
 		} elsif ($kind eq 'stack') {
@@ -78,10 +78,10 @@ sub truth {
 			$truth{overhead} += $overhead;
 			$truth{all}{$addr} = "$heap $requested $overhead";
 			if ($stack eq '-') {
-				my $census = $truth{census}{$heap};
-				$census->[0]++;
-				$census->[1] += $requested;
-				$census->[2] += $overhead;
+				my $stackless = $truth{stackless}{$heap};
+				$stackless->[0]++;
+				$stackless->[1] += $requested;
+				$stackless->[2] += $overhead;
 			} else {
 				my $is = $stacks{"$prefix$stack"} // die "$file: no stack $prefix$stack\n";
 				$truth{blocks}{$addr} = join ' ', $heap, $requested, $overhead, @$is;
@@ -92,10 +92,10 @@ sub truth {
 }
 
 # A dump of hsnap's: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR => KIND },
-# modules, and census { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
+# modules, and stackless { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
 sub found {
 	my ($file) = @_;
-	my %found = (blocks => {}, heaps => {}, modules => {}, census => {}, odd => []);
+	my %found = (blocks => {}, heaps => {}, modules => {}, stackless => {}, odd => []);
 	my ($heap, $id, %frames, @blocks);
 	for (split /\r?\n/, slurp($file)) {
 		if (/^([0-9A-F]+) bytes \+ ([0-9A-F]+) at ([0-9A-F]+) by BackTrace(\S+)$/) {
@@ -108,7 +108,7 @@ sub found {
 			my %is = map { split /=/, $_, 2 } split / /, $1;
 			push @{ $found{odd} }, "heap $is{addr} is there twice" if $found{heaps}{ $is{addr} };
 			$found{heaps}{ $is{addr} } = $is{kind} . ($is{unwalked} ? ' unwalked' : '');
-			$found{census}{ $is{addr} } = [map { $is{"stackless-$_"} } qw(blocks requested overhead)];
+			$found{stackless}{ $is{addr} } = [map { $is{"stackless-$_"} } qw(blocks requested overhead)];
 		} elsif (m{^// hsnap: end blocks=(\d+) requested=(\d+) overhead=(\d+)}) {
 			@found{qw(count bytes overhead)} = ($1, $2, $3);
 		} elsif (m{^//\s+([0-9A-F]+)\s+([0-9A-F]+) (.*)}) {
@@ -203,7 +203,7 @@ sub check_found {
 	my ($found, $truth, $what) = @_;
 	my @wrong = @{ $found->{odd} };
 	push @wrong, map { differences($_, $truth->{"${_}s"}, $found->{"${_}s"}) } qw(heap module block);
-	push @wrong, differences('blocks without a stack in', $truth->{census}, $found->{census});
+	push @wrong, differences('blocks without a stack in', $truth->{stackless}, $found->{stackless});
 	push @wrong, differences('sum of', map { my $it = $_; +{ map { $_ => $it->{$_} } qw(count bytes overhead) } }
 		    $truth, $found) if !@wrong;
 	push @wrong, "it has $found->{process}{bits} bits and the pid $found->{process}{id}"

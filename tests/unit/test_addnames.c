@@ -126,12 +126,12 @@ static char *with_crlf(const char *text)
 	return copy;
 }
 
-TEST(test_names_stand_before_the_end_mark)
+TEST(test_names_stand_before_end_mark)
 {
 	expect(DUMP END, DUMP NAMES END);
 }
 
-TEST(test_line_ends_are_those_of_the_dump)
+TEST(test_line_ends_are_those_of_dump)
 {
 	char *in = with_crlf(DUMP END), *wanted = with_crlf(DUMP NAMES END);
 
@@ -145,7 +145,7 @@ TEST(test_names_that_are_there_stay)
 	expect(DUMP MINE END "// more\n", DUMP MINE NAME_20 END "// more\n");
 }
 
-TEST(test_umdh_logs_get_them_at_the_end)
+TEST(test_umdh_logs_get_them_at_end)
 {
 	expect(MODULES STACK, MODULES STACK NAMES);
 	expect(MODULES STACK "last words", MODULES STACK "last words\n" NAMES);
@@ -199,7 +199,7 @@ TEST(test_gzip_becomes_plain_and_cut_gzip_by_force_alone)
 
 /* ---------------------------------------------------------------- cut dumps */
 
-TEST(test_a_cut_dump_is_refused_unless_asked_for)
+TEST(test_cut_dump_is_refused_unless_asked_for)
 {
 	static const char cut[] = DUMP "10 byt", wanted[] = DUMP NAMES "10 byt";
 
@@ -270,7 +270,7 @@ static int check_cut(const char *text, size_t len, bool is_refused)
 /* Cuts after every byte a dump of hsnap's and a log of UMDH's with one line of each kind and two
  * stacks; with two-byte line ends, only near the line ends. hsnap's dump is accepted without its
  * last line end, but not without its end mark. */
-TEST(test_every_cut_means_the_same_with_names)
+TEST(test_every_cut_means_same_with_names)
 {
 	static const char ours[] =
 		"// hsnap: dump format=1\n// Loaded modules: \n// 400000 1000 C:\\a.exe\n//\n"
@@ -347,7 +347,7 @@ static void check_summary(const char *dump, bool is_named, const char *wanted)
 	release(&work, &input);
 }
 
-TEST(test_the_summary_names_what_is_missing)
+TEST(test_summary_names_what_is_missing)
 {
 	check_summary(DUMP END, false,
 		"hsym: 0 of 3 addresses named; no names: 2 in a.exe, 1 outside all modules\n");
@@ -357,7 +357,7 @@ TEST(test_the_summary_names_what_is_missing)
 	check_summary(DUMP DAMAGE END_2, false, "/in:16 (bad stack line)\n");
 }
 
-TEST(test_a_full_standard_output_is_an_error)
+TEST(test_full_standard_output_is_error)
 {
 	static const char script[] = "for option in --help --version; do "
 				     "said=$(build/linux/hsym $option 2>&1 >/dev/full); "

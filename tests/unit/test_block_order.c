@@ -56,7 +56,7 @@ static void check(void)
 	snapshot_release(&snapshot);
 }
 
-TEST(a_block_has_24_bytes)
+TEST(block_has_24_bytes)
 {
 	assert_int_equal(sizeof(struct block), 24);
 }
@@ -78,7 +78,7 @@ TEST(blocks_in_order_are_one_run_for_each_heap)
 	check();
 }
 
-TEST(any_order_becomes_that_of_a_dump)
+TEST(any_order_becomes_that_of_dump)
 {
 	uint64_t seed = 4711;
 
@@ -91,7 +91,7 @@ TEST(any_order_becomes_that_of_a_dump)
 	}
 }
 
-TEST(runs_in_order_and_a_falling_order_are_merged)
+TEST(runs_in_order_and_falling_order_are_merged)
 {
 	snapshot_init(&snapshot);
 	for (uint64_t i = 0; i < 5000; i++)

@@ -102,7 +102,7 @@ static struct block_totals total_of(const struct truth *truth)
 	return total;
 }
 
-static void assert_census(const struct block_totals *is, const struct block_totals *wanted)
+static void assert_block_totals(const struct block_totals *is, const struct block_totals *wanted)
 {
 	assert_int_equal(is->block_count, wanted->block_count);
 	assert_int_equal(is->requested_bytes, wanted->requested_bytes);
@@ -126,14 +126,14 @@ static void check_sums(const struct snapshot *snapshot, const struct truth *trut
 			assert_true(sum < snapshot->sums + snapshot->sum_count);
 			assert_int_equal(sum->heap, heap);
 			assert_int_equal(sum->stack, stack);
-			assert_census(&(struct block_totals){sum->block_count, sum->requested_bytes,
-					      sum->overhead_bytes},
+			assert_block_totals(&(struct block_totals){sum->block_count,
+						    sum->requested_bytes, sum->overhead_bytes},
 				of);
 			sum++;
 		}
 	}
 	assert_ptr_equal(sum, snapshot->sums + snapshot->sum_count);
-	assert_census(&total, &wanted);
+	assert_block_totals(&total, &wanted);
 }
 
 TEST(blocks_add_up_by_stack_and_heap)
@@ -182,7 +182,7 @@ static int scan_text(const char *text, size_t len, const struct dump_sink *sink,
 }
 
 /* Changes a digit of the rounding remainder, which contradicts the end mark. */
-TEST(a_wrong_rest_is_found)
+TEST(wrong_rest_is_found)
 {
 	struct snapshot snapshot;
 	const struct dump_sink nothing = {0};

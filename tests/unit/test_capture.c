@@ -150,18 +150,18 @@ static void assert_block(size_t i, bool has_overhead)
 
 static struct block_totals stackless_of(uint64_t heap)
 {
-	struct block_totals census = {0};
+	struct block_totals totals = {0};
 
 	for (size_t i = 0; i < truth.block_count; i++) {
 		const struct placed *placed = &truth.blocks[i];
 
 		if (placed->heap != heap || said_of(i) <= TRUTH_TOO)
 			continue;
-		census.block_count++;
-		census.requested_bytes += placed->requested_bytes;
-		census.overhead_bytes += placed->overhead_bytes;
+		totals.block_count++;
+		totals.requested_bytes += placed->requested_bytes;
+		totals.overhead_bytes += placed->overhead_bytes;
 	}
-	return census;
+	return totals;
 }
 
 static void assert_whole(void)
@@ -224,7 +224,7 @@ int clock_gettime(clockid_t clock_id, struct timespec *tp)
 
 /* ---------------------------------------------------------------- joining */
 
-TEST(each_block_gets_the_stack_the_tracer_has_for_it)
+TEST(each_block_gets_stack_tracer_has_for_it)
 {
 	assert_int_equal(take(), 0);
 	assert_whole();
@@ -235,7 +235,7 @@ TEST(each_block_gets_the_stack_the_tracer_has_for_it)
 	assert_true(scene.stats.held_ms >= 0);
 }
 
-TEST(the_snapshot_says_whose_it_is)
+TEST(snapshot_says_whose_it_is)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
@@ -257,7 +257,7 @@ TEST(the_snapshot_says_whose_it_is)
 	assert_int_equal(snapshot->modules[1].timestamp, 0x65432100);
 }
 
-TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
+TEST(of_heaps_that_cannot_be_walked_traced_blocks_are_listed)
 {
 	const uint64_t list = FAKE_PEB + 0x400;
 	size_t count = 0, traced = 0;
@@ -289,7 +289,7 @@ TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 	assert_int_equal(scene.snapshot.missing_count, 0);
 }
 
-TEST(blocks_from_before_the_tracer_are_missing_from_unwalked_heaps)
+TEST(blocks_from_before_tracer_are_missing_from_unwalked_heaps)
 {
 	fake_put(HEAP_A + HEAP_MAGIC, 0, 4);
 	fake_put(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
@@ -318,7 +318,7 @@ static size_t damaged_count(void)
 	return count;
 }
 
-TEST(traced_blocks_of_a_damaged_heap_are_listed)
+TEST(traced_blocks_of_damaged_heap_are_listed)
 {
 	damage_heap_a();
 	assert_int_equal(take(), 0);
@@ -335,7 +335,7 @@ TEST(traced_blocks_of_a_damaged_heap_are_listed)
 	assert_int_equal(scene.snapshot.heaps[1].traced_only, 0);
 }
 
-TEST(damaged_heap_of_an_attached_process_lacks_blocks)
+TEST(damaged_heap_of_attached_process_lacks_blocks)
 {
 	damage_heap_a();
 	fake_put(TRACER_AREA + offsetof(struct tracer_area, flags), TRACER_FLAG_ATTACHED, 4);
@@ -344,7 +344,7 @@ TEST(damaged_heap_of_an_attached_process_lacks_blocks)
 	assert_int_equal(scene.snapshot.heaps[0].traced_only, damaged_count() + 1);
 }
 
-TEST(nothing_is_called_lost_where_a_heap_was_not_walked)
+TEST(nothing_is_called_lost_where_heap_was_not_walked)
 {
 	damage_heap_a();
 	fake_know_regions();
@@ -356,7 +356,7 @@ TEST(nothing_is_called_lost_where_a_heap_was_not_walked)
 }
 
 /* Moves every block of the tracer by 16 bytes, so that the walk finds none of them. */
-TEST(layout_that_the_tracer_contradicts_is_not_believed)
+TEST(layout_that_tracer_contradicts_is_not_believed)
 {
 	size_t count = 0;
 
@@ -397,7 +397,7 @@ TEST(frees_may_go_unseen_before_windows_10)
 }
 
 /* The tracer claims completeness, but lacks blocks. The claim would be accepted only under Wine. */
-TEST(tables_without_a_walk_are_not_believed_on_windows)
+TEST(tables_without_walk_are_not_believed_on_windows)
 {
 	AREA_PUT(flags, TRACER_FLAG_LISTED);
 	assert_int_equal(take(), 0);
@@ -418,7 +418,7 @@ static void load_two(void)
 	load(0x1000, 0x1000, "C:\\late\\low.dll");
 }
 
-TEST(what_is_loaded_before_the_process_is_held_is_listed)
+TEST(what_is_loaded_before_process_is_held_is_listed)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
@@ -446,7 +446,7 @@ static void replace(void)
 	load(0x90000000, 0x2000, "C:\\app\\other.dll");
 }
 
-TEST(a_module_that_gives_way_to_another_stays_and_is_said)
+TEST(module_that_gives_way_to_another_stays_and_is_said)
 {
 	const struct snapshot *snapshot = &scene.snapshot;
 
@@ -470,7 +470,7 @@ static void lose_modules(void)
 	fake.modules_rc = -ERR_TARGET;
 }
 
-TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
+TEST(modules_that_cannot_be_listed_twice_are_those_of_first_time)
 {
 	fake.on_suspend = lose_modules;
 	assert_int_equal(take(), 0);
@@ -480,7 +480,7 @@ TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
 
 /* ---------------------------------------------------------------- retries */
 
-TEST(a_heap_that_is_busy_or_half_changed_is_tried_again)
+TEST(heap_that_is_busy_or_half_changed_is_tried_again)
 {
 	const struct {
 		uint64_t addr, until; /* number of suspends with the changed value */
@@ -522,7 +522,7 @@ static void hold_for_a_second(void)
 	fake.target.held_from_ms = os_clock_ms() - 1000;
 }
 
-TEST(the_target_says_from_when_it_is_held)
+TEST(target_says_from_when_it_is_held)
 {
 	be_busy_at(HEAP_B + HEAP_LOCK_COUNT, 7);
 	fake.on_suspend = hold_for_a_second;
@@ -532,7 +532,7 @@ TEST(the_target_says_from_when_it_is_held)
 }
 
 /* For example, by another program or for daylight saving. */
-TEST(a_clock_that_is_set_meanwhile_makes_no_time)
+TEST(clock_that_is_set_meanwhile_makes_no_time)
 {
 	static const long back_s[] = {3600, -3600};
 
@@ -589,7 +589,7 @@ static void assert_honest(void)
 }
 
 /* Fails each read in turn, and 0, 1, 2 or all reads after it. */
-TEST(whichever_read_fails_the_process_goes_on)
+TEST(whichever_read_fails_process_goes_on)
 {
 	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
 	unsigned successes = 0, errors = 0;
@@ -632,7 +632,7 @@ static void spoil(void)
 	}
 }
 
-TEST(what_the_process_does_later_is_not_seen)
+TEST(what_process_does_later_is_not_seen)
 {
 	fake.on_resume = spoil;
 	assert_int_equal(take(), 0);
@@ -654,7 +654,7 @@ static void add_late(void)
 }
 
 /* Only sizes and number are kept of blocks unknown to the tracer. */
-TEST(what_comes_before_the_hold_is_there)
+TEST(what_comes_before_hold_is_there)
 {
 	uint64_t requested = 0, overhead = 0;
 	struct block_totals total;
@@ -698,7 +698,7 @@ static void lose_some(void)
 	fake_unmap(LARGE_B + LARGE_STEP);
 }
 
-TEST(what_goes_before_the_hold_is_not_there)
+TEST(what_goes_before_hold_is_not_there)
 {
 	size_t kept = 0;
 
@@ -713,7 +713,7 @@ TEST(what_goes_before_the_hold_is_not_there)
 	assert_false(warns(" inconsistent"));
 }
 
-TEST(a_size_that_cannot_be_is_never_asked_for)
+TEST(size_that_cannot_be_is_never_asked_for)
 {
 	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
 
@@ -730,7 +730,7 @@ TEST(a_size_that_cannot_be_is_never_asked_for)
 
 /* ---------------------------------------------------------------- sources of stacks */
 
-static void assert_census_of_all(void)
+static void assert_totals_of_all(void)
 {
 	assert_int_equal(scene.snapshot.block_count, 0);
 	assert_int_equal(scene.snapshot.heap_count, truth.heap_count);
@@ -738,17 +738,17 @@ static void assert_census_of_all(void)
 	assert_string_equal(scene.snapshot.stack_source, "none");
 }
 
-TEST(a_process_without_stacks_is_a_census_and_says_so)
+TEST(process_without_stacks_gives_totals_only)
 {
 	fake.module_count = 1;
 	assert_int_equal(take(), 0);
-	assert_census_of_all();
+	assert_totals_of_all();
 	assert_true(warns("no block has a stack"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 	assert_false(scene.snapshot.records.is_known);
 }
 
-TEST(the_flag_of_ust_without_records_is_said)
+TEST(flag_of_ust_without_records_is_said)
 {
 	fake.module_count = 1;
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1070, 4);
@@ -759,7 +759,7 @@ TEST(the_flag_of_ust_without_records_is_said)
 	assert_int_equal(scene.snapshot.records.record_count, 0);
 }
 
-TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
+TEST(traced_process_with_flag_of_ust_is_as_without)
 {
 	fake_put(FAKE_PEB + PEB_GLOBAL_FLAG, 0x1000, 4);
 	assert_int_equal(take(), 0);
@@ -781,11 +781,11 @@ TEST(stacks_that_were_asked_for_have_to_be_there)
 	assert_int_equal(take(), -ERR_NO_STACKS);
 }
 
-TEST(a_process_that_was_detached_is_a_census_that_says_so)
+TEST(detached_process_gives_totals_only)
 {
 	AREA_PUT(state, TRACER_OFF);
 	assert_int_equal(take(), 0);
-	assert_census_of_all();
+	assert_totals_of_all();
 	assert_true(warns("is detached"));
 	assert_int_equal(scene.snapshot.warning_count, 1);
 	scene.options.stacks = STACKS_TRACER;
@@ -799,11 +799,11 @@ static void detach(void)
 }
 
 /* The tracer is found at work, but has been removed when the process is held. */
-TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
+TEST(process_detached_meanwhile_gives_totals_only)
 {
 	fake.on_suspend = detach;
 	assert_int_equal(take(), 0);
-	assert_census_of_all();
+	assert_totals_of_all();
 	assert_true(warns("is detached"));
 	assert_string_equal(scene.snapshot.stack_source, "none");
 	AREA_PUT(state, TRACER_ON);
@@ -817,7 +817,7 @@ static void change_ranges(void)
 	AREA_PUT(ranges.changing, fake.suspends < 4);
 }
 
-TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
+TEST(process_that_changes_its_ranges_is_let_go_and_held_again)
 {
 	fake.on_suspend = change_ranges;
 	assert_int_equal(take(), 0);
@@ -827,7 +827,7 @@ TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 
 /* ---------------------------------------------------------------- files */
 
-TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
+TEST(file_is_walked_once_however_busy_and_broken_it_is)
 {
 	fake.target.is_file = true;
 	be_busy_at(HEAP_A + HEAP_LOCK_COUNT, UINT64_MAX);
@@ -842,7 +842,7 @@ TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 	assert_true(warns("broken list at 600020"));
 }
 
-TEST(file_without_heaps_has_the_traced_blocks_and_a_warning)
+TEST(file_without_heaps_has_traced_blocks_and_warning)
 {
 	size_t count = 1; /* includes the block in no heap */
 
@@ -859,19 +859,19 @@ TEST(file_without_heaps_has_the_traced_blocks_and_a_warning)
 	assert_true(warns("unreadable PEB at 7FFD0000"));
 }
 
-TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
+TEST(file_with_unreadable_tracer_gives_totals_only)
 {
 	fake.target.is_file = true;
 	SHARD_PUT(5, table, 0xdead0000);
 	assert_int_equal(take(), 0);
-	assert_census_of_all();
+	assert_totals_of_all();
 	assert_true(warns("its tracer was not read"));
 	assert_false(warns("no block has a stack"));
 	scene.options.stacks = STACKS_TRACER;
 	assert_int_equal(take(), -ERR_TARGET);
 }
 
-TEST(what_a_file_says_of_its_time_and_of_a_modules_build_stays)
+TEST(what_file_says_of_its_time_and_of_modules_build_stays)
 {
 	fake.target.is_file = true;
 	fake.target.time_ms = 123456789;

@@ -77,7 +77,7 @@ static void assert_given(uint64_t addr, uint64_t heap, uint64_t bytes, uint64_t 
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(where_nothing_changed_the_walk_holds)
+TEST(where_nothing_changed_walk_holds)
 {
 	assert_true(tables_have_all(&captured));
 	assert_true(tables_give_blocks(&captured));
@@ -96,7 +96,7 @@ TEST(what_was_freed_since_is_gone)
 	assert_given(0x20100, HEAP_B, 100, 18);
 }
 
-TEST(what_came_since_has_the_overhead_of_its_like_in_its_heap)
+TEST(what_came_since_has_overhead_of_its_like_in_its_heap)
 {
 	walked(HEAP_B, 0x20300, 55, 33); /* freed since */
 	traced(0x10300, TAG_A, 100);
@@ -109,20 +109,20 @@ TEST(what_came_since_has_the_overhead_of_its_like_in_its_heap)
 	assert_given(0x20400, HEAP_B, 55, 33);
 }
 
-TEST(block_that_the_walk_should_have_found_needs_a_walk_while_it_is_held)
+TEST(block_that_walk_should_have_found_needs_walk_while_it_is_held)
 {
 	traced(0x10300, TAG_A | 1u << TRACER_HEAPS_LOG2, 100); /* older than the walk */
 	assert_false(tables_give_blocks(&captured));
 }
 
-TEST(a_block_without_its_like_needs_a_walk_while_it_is_held)
+TEST(block_without_its_like_needs_walk_while_it_is_held)
 {
 	walked(HEAP_B, 0x20300, 55, 33);
 	traced(0x10400, TAG_A, 55); /* no block of its size in this heap */
 	assert_false(tables_give_blocks(&captured));
 }
 
-TEST(another_block_in_the_same_place_is_another_block)
+TEST(another_block_in_same_place_is_another_block)
 {
 	captured.tracer.block_count = 0;
 	traced(0x10100, TAG_A, 40); /* freed and allocated again */
@@ -133,7 +133,7 @@ TEST(another_block_in_the_same_place_is_another_block)
 	assert_given(0x20100, HEAP_A, 100, 16);
 }
 
-TEST(a_process_without_blocks_has_none)
+TEST(process_without_blocks_has_none)
 {
 	captured.tracer.block_count = 0;
 	assert_true(tables_have_all(&captured));
@@ -211,7 +211,7 @@ TEST(living_heaps_that_were_not_walked_are_added)
 
 /* A 32-bit process on 64-bit Windows has heaps of both bitnesses, and its tracer sees only one
  * side. */
-TEST(blocks_of_the_other_half_of_a_process_are_kept)
+TEST(blocks_of_other_half_of_process_are_kept)
 {
 	const struct heap other = {.addr = 0x90000, .bits = 32};
 
@@ -225,7 +225,7 @@ TEST(blocks_of_the_other_half_of_a_process_are_kept)
 	assert_given(0x90100, 0x90000, 30, 16);
 }
 
-TEST(a_walk_while_it_is_held_is_compared)
+TEST(walk_while_it_is_held_is_compared)
 {
 	tables_compare(&captured);
 	assert_int_equal(captured.untraced_count, 0);
@@ -264,14 +264,14 @@ static void set_up_judged(void)
 			tracer_block_make(HEAP_A + 0x1000 + 64 * i, TAG_A, 0, 40);
 }
 
-TEST(blocks_that_the_walk_lacks_contradict_its_layout_since_windows_10)
+TEST(blocks_that_walk_lacks_contradict_its_layout_since_windows_10)
 {
 	set_up_judged();
 	assert_string_equal(tables_judge(&captured), "guessed");
 	assert_int_equal(captured.walk.block_count, 0);
 }
 
-TEST(blocks_that_the_walk_lacks_were_freed_unseen_before_windows_10)
+TEST(blocks_that_walk_lacks_were_freed_unseen_before_windows_10)
 {
 	set_up_judged();
 	captured.may_free_unseen = true;
@@ -279,7 +279,7 @@ TEST(blocks_that_the_walk_lacks_were_freed_unseen_before_windows_10)
 	assert_int_equal(captured.walk.block_count, JUDGED);
 }
 
-TEST(missing_blocks_that_fit_into_no_free_space_contradict_the_layout)
+TEST(missing_blocks_that_fit_into_no_free_space_contradict_layout)
 {
 	set_up_judged();
 	/* attached later, so it may lack blocks */
@@ -289,7 +289,7 @@ TEST(missing_blocks_that_fit_into_no_free_space_contradict_the_layout)
 	assert_string_equal(tables_judge(&captured), "guessed");
 }
 
-TEST(blocks_of_the_walk_that_a_complete_tracer_lacks_contradict_the_layout)
+TEST(blocks_of_walk_that_complete_tracer_lacks_contradict_layout)
 {
 	set_up_judged();
 	captured.may_free_unseen = true;

@@ -4,7 +4,7 @@
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/heap.h"
 
-TEST(a_block_that_no_process_can_have_is_a_broken_place)
+TEST(block_that_no_process_can_have_is_broken_place)
 {
 	const uint64_t most = ((uint64_t)1 << 48) - 1;
 	struct walk walk;
@@ -24,7 +24,7 @@ TEST(a_block_that_no_process_can_have_is_a_broken_place)
 	walk_release(&walk);
 }
 
-TEST(claims_are_no_more_than_the_limit_in_all)
+TEST(claims_are_no_more_than_limit_in_all)
 {
 	struct claims claims;
 
@@ -38,7 +38,7 @@ TEST(claims_are_no_more_than_the_limit_in_all)
 	claims_release(&claims);
 }
 
-TEST(a_claim_of_nothing_or_round_the_end_of_addresses_is_refused)
+TEST(claim_of_nothing_or_round_end_of_addresses_is_refused)
 {
 	struct claims claims;
 
@@ -86,7 +86,7 @@ TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 	claims_release(&claims);
 }
 
-TEST(neighbours_nearer_than_a_page_are_one_claim)
+TEST(neighbours_nearer_than_page_are_one_claim)
 {
 	struct claims claims;
 	struct extent run = {0};

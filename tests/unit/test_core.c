@@ -64,7 +64,7 @@ TEST(kv_refuses_what_is_wrong)
 	}
 }
 
-TEST(kv_has_a_limit_of_pairs)
+TEST(kv_has_limit_of_pairs)
 {
 	struct buf text;
 
@@ -185,7 +185,7 @@ TEST(date_knows_these)
 	assert_string_equal(date_text(INT64_MIN, text), "?");
 }
 
-TEST(date_agrees_with_the_library)
+TEST(date_agrees_with_library)
 {
 	char text[DATE_TEXT_BYTES], theirs[DATE_TEXT_BYTES];
 	int64_t parsed;
@@ -307,7 +307,7 @@ TEST(options_in_every_spelling)
 	MEANS("4=!", "--hex", "-f");
 }
 
-TEST(the_end_of_a_text_begins_with_a_character)
+TEST(end_of_text_begins_with_character)
 {
 	assert_string_equal(text_tail("abc", 3), "abc");
 	assert_string_equal(text_tail("abc", 2), "bc");
@@ -331,7 +331,7 @@ TEST(options_and_arguments)
 	assert_string_equal(meaning(true, COUNT(run), run), "6= A=prog A=-p A=--hex A=--");
 }
 
-TEST(texts_are_harmless_on_a_terminal)
+TEST(texts_are_harmless_on_terminal)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
 	/* Bytes that are invalid UTF-8, which an 8-bit terminal would obey; bytes within characters
@@ -367,7 +367,7 @@ TEST(options_are_listed)
 	free(text);
 }
 
-TEST(a_reason_is_an_error_without_its_remedy)
+TEST(reason_is_error_without_its_remedy)
 {
 	struct err err;
 	char text[100], reason[100];

@@ -21,7 +21,7 @@ static const struct {
 	{"_Zqq", NULL, true}, {"_ZN99999999999999999999appE", NULL, true},
 	{"?f@@YAXXZ", NULL, true}}; /* Microsoft's mangling */
 
-TEST(test_names_are_as_the_source_has_them)
+TEST(test_names_are_as_source_has_them)
 {
 	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++) {
 		const char *expected = truths[i].expected;
@@ -157,7 +157,7 @@ static void mutate(char *name, size_t size, unsigned *random)
 
 /* Found by fuzzing: gcc's demangler 12 loops forever on the first names. The others have similar
  * letters, with the results of c++filt. */
-TEST(test_names_that_no_demangler_comes_to_the_end_of_are_refused)
+TEST(test_names_that_no_demangler_comes_to_end_of_are_refused)
 {
 	static const char *const names[] = {"_Z1fDTsr1aDpE", "_Z1fDTsr1aCpE", "_Z1fDTsrCpE",
 		"_ZssssAsssssrssssDpsss", "_Z1fDTsr1aC1CpE", "_Z1fDTsr1aD3E", "_Z1fDTsr1aUE",

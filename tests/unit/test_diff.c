@@ -27,7 +27,7 @@ TEST(growth_is_new_minus_old_for_every_stack)
 	}
 }
 
-TEST(a_stack_that_did_not_change_is_not_shown)
+TEST(stack_that_did_not_change_is_not_shown)
 {
 	EACH_DUMP (maker, is_new, 0) {
 		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* equal sum and count */
@@ -65,7 +65,7 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 	assert_string_equal(row_of(result, 2)->notes, "");
 }
 
-TEST(blocks_without_a_stack_are_one_row)
+TEST(blocks_without_stack_are_one_row)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_stackless(&maker, is_new ? 10 : 3, is_new ? 1000 : 300, is_new ? 80 : 24);
@@ -86,7 +86,7 @@ TEST(blocks_without_a_stack_are_one_row)
 	assert_int_equal(result->overhead, 80 + 8 + 8 - 40);
 }
 
-TEST(an_id_without_a_stack_is_a_row_of_its_own)
+TEST(id_without_stack_is_row_of_its_own)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_entry(&maker, 16, 8, "AB");
@@ -121,7 +121,7 @@ TEST(aliases_stay_one_ambiguous_row)
 	assert_string_equal(result->rows[1].notes, "");
 }
 
-TEST(an_alias_without_frames_is_no_stack)
+TEST(alias_without_frames_is_no_stack)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n"
@@ -140,7 +140,7 @@ TEST(an_alias_without_frames_is_no_stack)
 	assert_string_equal(result->rows[1].frames, "\t1000\n");
 }
 
-TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
+TEST(rows_go_from_largest_growth_to_largest_decrease)
 {
 	static const unsigned new_bytes[] = {50, 0, 900, 100, 100, 20};
 	static const unsigned old_bytes[] = {100, 400, 100, 0, 0, 20};
@@ -166,7 +166,7 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 	assert_int_equal(growth(&result->rows[6]), -400);
 }
 
-TEST(overhead_may_go_against_the_direction)
+TEST(overhead_may_go_against_direction)
 {
 	EACH_DUMP (maker, is_new, 0)
 		put_block(&maker, is_new ? 1100 : 1000, is_new ? 10 : 500, "1", 1);
@@ -199,7 +199,7 @@ static void check_processes(const char *old, const char *new, size_t rows)
 	assert_int_equal(result->requested, 30);
 }
 
-TEST(an_id_without_a_stack_means_nothing_in_another_process)
+TEST(id_without_stack_means_nothing_in_another_process)
 {
 	static const char first[] = "// hsnap: process id=1 start=2026-01-01T00:00:01.000Z\n";
 	static const char other[] = "// hsnap: process id=2 start=2026-01-01T00:00:01.000Z\n";
@@ -238,7 +238,7 @@ static struct result *run_order(const struct made_block *blocks, unsigned order)
 
 /* Includes ids with several stacks, stacks with several ids, equal growth, and entries without a
  * stack, which belong to no stack if their id has several. */
-TEST(the_order_of_blocks_does_not_matter)
+TEST(order_of_blocks_does_not_matter)
 {
 	static const struct made_block blocks[][5] = {
 		{{10, 1, "A"}, {20, 1, "B"}, {30, 2, "A"}, {30, 3, "C"}, {30, 4, "D"}},
@@ -266,7 +266,7 @@ TEST(the_order_of_blocks_does_not_matter)
 	free(expected);
 }
 
-TEST(one_of_several_stacks_is_the_same_row_under_any_id)
+TEST(one_of_several_stacks_is_same_row_under_any_id)
 {
 	EACH_DUMP (maker, is_new, .slide = is_new ? 0x700000 : 0) {
 		const char *id = is_new ? "B" : "A";

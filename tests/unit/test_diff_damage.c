@@ -63,7 +63,7 @@ TEST(too_many_malformed_lines_are_refused)
 	}
 }
 
-TEST(a_malformed_note_counts_for_nothing)
+TEST(malformed_note_counts_for_nothing)
 {
 	static const struct {
 		const char *note;
@@ -86,7 +86,7 @@ TEST(a_malformed_note_counts_for_nothing)
 	}
 }
 
-TEST(a_dump_without_a_heap_is_told_of)
+TEST(dump_without_heap_is_told_of)
 {
 	struct maker maker = {.eol = "\n"};
 
@@ -151,7 +151,7 @@ static void check_end_of_line(const char *text, const struct result *whole)
 	}
 }
 
-TEST(a_dump_cut_anywhere_is_known_as_cut)
+TEST(dump_cut_anywhere_is_known_as_cut)
 {
 	for (int is_ours = 0; is_ours < 2; is_ours++) {
 		static struct result whole; /* a copy that survives later runs */

@@ -36,14 +36,14 @@ TEST(address_space_is_told_apart_from_memory)
 		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
 }
 
-TEST(a_reservation_is_no_growth)
+TEST(reservation_is_no_growth)
 {
 	make(4096, 1073741824, 8192);
 	run_rows(0, "--max-growth", "0", "old.txt", "new.txt");
 	run_status(1, "--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
 }
 
-TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
+TEST(leak_of_address_space_is_found_when_it_is_asked_for)
 {
 	static const char *const names[] = {
 		"reserved", "RESERVED", "VirtualAlloc reserved", "virtualalloc Reserved", "2"};
@@ -115,7 +115,7 @@ static void make_plug(const char *path, uint64_t base, bool is_gone)
 	dump_end(&maker, path);
 }
 
-TEST(a_module_is_the_same_before_and_after_it_was_unloaded)
+TEST(module_is_same_before_and_after_it_was_unloaded)
 {
 	const struct shown *row;
 
@@ -159,7 +159,7 @@ TEST(estimates_are_called_so)
 	assert_int_equal(times(text, ",4096\r\n"), 1);
 }
 
-TEST(a_sample_and_what_is_none_are_not_compared_silently)
+TEST(sample_and_what_is_none_are_not_compared_silently)
 {
 	static const char *const samples[] = {NULL, "8192"};
 

@@ -112,7 +112,7 @@ TEST(builds_are_told_apart_by_what_both_dumps_tell)
 	check_lines(APP_BASE + 0x1010, a, APP_NOTE "checksum=2\n", 2);
 }
 
-TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
+TEST(module_of_unknown_build_takes_what_is_left_of_its_name)
 {
 #define LISTED(lines) "// Loaded modules: \n" lines "// Process modules enumerated.\n"
 	static const char a[] = LISTED("//  10000 1000 C:\\b\\x.dll\n"
@@ -134,7 +134,7 @@ TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
 }
 
 /* The call decides: it is the last instruction of its module if the function never returns. */
-TEST(a_return_address_belongs_to_the_module_of_its_call)
+TEST(return_address_belongs_to_module_of_its_call)
 {
 	static const char text[] = "// Loaded modules: \n"
 				   "//    10000 1000 C:\\first.dll\n"
@@ -152,7 +152,7 @@ TEST(a_return_address_belongs_to_the_module_of_its_call)
 }
 
 /* A file loaded at two addresses: its stacks are equal by content, in any order. */
-TEST(a_module_that_is_loaded_twice_is_one)
+TEST(module_that_is_loaded_twice_is_one)
 {
 	static const char head[] = "// Loaded modules: \n"
 				   "//    10000 1000 C:\\a.dll\n"

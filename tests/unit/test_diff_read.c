@@ -77,7 +77,7 @@ TEST(long_ids_are_told_apart)
 	}
 }
 
-TEST(every_layout_of_a_log_gives_the_same_report)
+TEST(every_layout_of_log_gives_same_report)
 {
 	char *expected = NULL;
 
@@ -107,7 +107,7 @@ TEST(every_layout_of_a_log_gives_the_same_report)
 
 /* "Alias" announces another stack. If none follows, the id has one stack, to which the entry
  * without a stack belongs. */
-TEST(an_alias_with_nothing_behind_it_is_none)
+TEST(alias_with_nothing_behind_it_is_none)
 {
 	struct maker maker = dump_new((struct maker){0});
 	struct result *result;
@@ -183,7 +183,7 @@ TEST(what_is_no_dump_is_refused)
 	check_no_dump("new.txt", "is not a heap dump");
 }
 
-TEST(a_dump_that_adds_up_to_too_much_is_refused)
+TEST(dump_that_adds_up_to_too_much_is_refused)
 {
 	for (int i = 0; i < 4; i++) {
 		struct maker maker = dump_new((struct maker){.is_ours = i > 1});
@@ -197,7 +197,7 @@ TEST(a_dump_that_adds_up_to_too_much_is_refused)
 	}
 }
 
-TEST(the_output_is_none_of_the_dumps)
+TEST(output_is_none_of_dumps)
 {
 	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};
 	char *before;
@@ -220,7 +220,7 @@ TEST(the_output_is_none_of_the_dumps)
 	free(before);
 }
 
-TEST(warnings_in_a_dump_reach_the_reader)
+TEST(warnings_in_dump_reach_reader)
 {
 	for (unsigned count = 1; count <= 22; count++) {
 		char more[60];
@@ -259,7 +259,7 @@ TEST(unwalked_heaps_are_reported_once)
 	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 2);
 }
 
-TEST(unwalked_heap_is_not_reported_where_the_dump_says_what_is_missing)
+TEST(unwalked_heap_is_not_reported_where_dump_says_what_is_missing)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put(&maker, "// hsnap: incomplete missing=1");

@@ -67,7 +67,7 @@ TEST(kinds_of_one_stack_are_one_row)
 	assert_string_equal(result->rows[0].frames, "\tapp+100 : 140000100\n");
 }
 
-TEST(a_module_in_the_place_of_one_that_went_is_another_one)
+TEST(module_in_place_of_one_that_went_is_another_one)
 {
 	static const struct module later = {
 		.base = APP_BASE + 0x1000, .size_bytes = 0x10000, .path = "C:\\later.dll"};
@@ -106,7 +106,7 @@ static void check_modules(const char *moment, const char *wanted)
 	sums_release(&sums);
 }
 
-TEST(the_modules_of_a_moment_are_those_that_were_there_or_are_needed)
+TEST(modules_of_moment_are_those_that_were_there_or_are_needed)
 {
 	struct module dll = {.base = APP_BASE + 0x100000, .size_bytes = 0x10000};
 	struct record_frame frame = {.offset = 0x100};
@@ -145,7 +145,7 @@ TEST(the_modules_of_a_moment_are_those_that_were_there_or_are_needed)
 	check_modules("end", "app.exe first.dll third.dll ");
 }
 
-TEST(modules_that_go_with_the_process_are_counted)
+TEST(modules_that_go_with_process_are_counted)
 {
 	static const char *const paths[] = {"C:\\late.dll", "C:\\first.dll", "C:\\last.dll"};
 	const char *text;
@@ -178,7 +178,7 @@ TEST(modules_that_go_with_the_process_are_counted)
 	assert_int_equal(times(chart_of("--list", "-ojson"), "\"loaded\":false"), 4);
 }
 
-TEST(modules_at_the_end_of_the_address_space_are_read)
+TEST(modules_at_end_of_address_space_are_read)
 {
 	static const struct module last = {
 		.base = UINT64_MAX - 0xfff, .size_bytes = 0x1000, .path = "C:\\last.dll"};
@@ -346,7 +346,7 @@ TEST(windows_that_several_threads_count_are_as_if_one_did)
 	check_use(LAG, TOTAL_MS);
 }
 
-TEST(a_heap_that_is_not_known_is_read)
+TEST(heap_that_is_not_known_is_read)
 {
 	struct record_kind kind = {.bytes = 7, .stack = RECORD_NO_STACK, .heap = RECORD_NO_HEAP};
 
@@ -366,7 +366,7 @@ static uint64_t csv_number(const char *line, unsigned column)
 
 /* In a sample of 100000 a block of 1000 bytes represents 1 / (1 - exp(-1000 / 100000)) = 100.50083
  * blocks. */
-TEST(charts_of_a_sample_are_estimates_as_reports_are)
+TEST(charts_of_sample_are_estimates_as_reports_are)
 {
 	const char *text;
 	uint64_t all, left;
@@ -395,7 +395,7 @@ TEST(charts_of_a_sample_are_estimates_as_reports_are)
 	assert_non_null(strstr(chart_of("--over-time", "-osvg"), "ESTIMATES"));
 }
 
-TEST(a_spike_of_a_millisecond_is_seen_in_a_day)
+TEST(spike_of_millisecond_is_seen_in_day)
 {
 	enum { DAY_MS = 24 * 60 * 60 * 1000, SPIKE_MS = 12345678 };
 	const char *forms[] = {"-otext", "-ocsv", "-osvg"};
@@ -421,7 +421,7 @@ TEST(a_spike_of_a_millisecond_is_seen_in_a_day)
 	}
 }
 
-TEST(charts_have_bounds_whatever_a_recording_says)
+TEST(charts_have_bounds_whatever_recording_says)
 {
 	enum { KINDS = 100000, MARKS = 100000 };
 	static const char *const forms[] = {"-otext", "-ocsv", "-osvg"};
@@ -503,7 +503,7 @@ TEST(lives_are_known_whatever_goes_first)
 
 /* In a sample of one in 1000 bytes a block of 10 represents 100.5008 blocks; the first kind's
  * numbers are rounded down. */
-TEST(a_sample_stands_for_what_was_not_recorded)
+TEST(sample_stands_for_what_was_not_recorded)
 {
 	uint32_t kind;
 
@@ -525,7 +525,7 @@ TEST(a_sample_stands_for_what_was_not_recorded)
 	assert_int_equal(run_rows(1, "--transient", RECORDING)->requested, 50250);
 }
 
-TEST(a_recording_without_an_event_is_nothing)
+TEST(recording_without_event_is_nothing)
 {
 	begin(&(struct record_facts){0});
 	end();
@@ -539,7 +539,7 @@ TEST(a_recording_without_an_event_is_nothing)
 	assert_non_null(strstr(chart_of("--histogram", "-osvg"), "nothing was allocated"));
 }
 
-TEST(a_recording_is_no_limit_to_other_files)
+TEST(recording_is_no_limit_to_other_files)
 {
 	begin(&(struct record_facts){.pid = 7});
 	alloc(kind_of(10, 0x100), 1);

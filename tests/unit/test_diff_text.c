@@ -26,7 +26,7 @@ TEST(text_for_people_has_words_for_what_has_no_stack)
 }
 
 /* At each size at which the tree must grow for it. */
-TEST(a_call_tree_has_room_for_what_has_no_stack)
+TEST(call_tree_has_room_for_what_has_no_stack)
 {
 	for (unsigned count = 1; count < 70; count++) {
 		struct maker maker = dump_new((struct maker){.is_ours = true});
@@ -50,7 +50,7 @@ TEST(a_call_tree_has_room_for_what_has_no_stack)
 	}
 }
 
-TEST(the_layout_is_that_of_umdh)
+TEST(layout_is_that_of_umdh)
 {
 	static const char hex[] =
 		"+ 2a98c90 ( 2a98c90 -     0)  15cf4 allocs\tBackTrace74050\n"
@@ -89,7 +89,7 @@ TEST(the_layout_is_that_of_umdh)
 		"-       1 (      0 -      1)\tBackTrace73F28\tallocations\n\n"));
 }
 
-TEST(the_header_names_the_dumps)
+TEST(header_names_dumps)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
@@ -133,7 +133,7 @@ TEST(names_inlined_functions_and_lines_are_shown)
 	buf_release(&words);
 }
 
-TEST(names_that_a_dump_carries_are_used)
+TEST(names_that_dump_carries_are_used)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 
@@ -160,7 +160,7 @@ TEST(addresses_in_no_module_have_no_remedy)
 	ask_expect(0, "hdiff: 1 of 1 frames have no name: 1 in no module\n", "new.txt");
 }
 
-TEST(further_ids_are_listed_up_to_a_limit)
+TEST(further_ids_are_listed_up_to_limit)
 {
 	for (unsigned count = 64; count <= 67; count++) {
 		char id[20], end[60];
@@ -181,7 +181,7 @@ TEST(further_ids_are_listed_up_to_a_limit)
 	}
 }
 
-TEST(what_a_terminal_obeys_is_not_printed)
+TEST(what_terminal_obeys_is_not_printed)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: process id=4711 image=\"a\xc2\x9b"
@@ -198,7 +198,7 @@ TEST(what_a_terminal_obeys_is_not_printed)
 	assert_non_null(strstr(result->text, "1m\xc3\xa4.exe"));
 }
 
-TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
+TEST(names_of_old_dump_are_used_where_new_has_none)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {
 		put_function(&maker, 1, is_new ? "both_new" : "both_old");

@@ -231,7 +231,7 @@ static unsigned truth_site(uint64_t addr)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(test_the_truth_is_ok)
+TEST(test_truth_is_ok)
 {
 	compare();
 	assert_int_equal(count_off(), 0);
@@ -247,7 +247,7 @@ TEST(test_the_truth_is_ok)
 	assert_int_equal(scene.doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
-TEST(test_a_walk_has_no_row_for_stacks)
+TEST(test_walk_has_no_row_for_stacks)
 {
 	compare_walk();
 	assert_int_equal(count_off(), 0);
@@ -256,7 +256,7 @@ TEST(test_a_walk_has_no_row_for_stacks)
 		assert_string_not_equal(scene.doctor.rows[i].what, "stacks");
 }
 
-TEST(test_each_mistake_turns_off_the_row_about_it)
+TEST(test_each_mistake_turns_off_row_about_it)
 {
 	static const struct {
 		uint64_t lost, found, bytes;
@@ -311,7 +311,7 @@ TEST(test_no_blocks_at_all_are_off)
 	assert_int_equal(row(DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
 }
 
-TEST(test_a_wrong_size_is_off)
+TEST(test_wrong_size_is_off)
 {
 	at(LIVE_BIG)->requested_bytes--;
 	compare_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
@@ -319,7 +319,7 @@ TEST(test_a_wrong_size_is_off)
 	compare_off(DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
 }
 
-TEST(test_a_wrong_place_is_off)
+TEST(test_wrong_place_is_off)
 {
 	at(LIVE_BIG)->addr += 8;
 	compare_walk();
@@ -328,14 +328,14 @@ TEST(test_a_wrong_place_is_off)
 	assert_int_equal(count_off(), 3); /* and its stack */
 }
 
-TEST(test_a_block_in_the_wrong_heap_is_off)
+TEST(test_block_in_wrong_heap_is_off)
 {
 	at(0x410000)->heap = IN_GROWABLE;
 	compare_off(DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
 }
 
 /* The end must not wrap around: every later block overlaps with it. */
-TEST(test_a_block_without_end_overlaps)
+TEST(test_block_without_end_overlaps)
 {
 	find(0x110101, UINT64_MAX, IN_PROCESS, 0);
 	compare();
@@ -344,7 +344,7 @@ TEST(test_a_block_without_end_overlaps)
 	assert_int_equal(row(DOCTOR_UNLOCKED, "blocks that overlap")->found, 1);
 }
 
-TEST(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps)
+TEST(test_heap_that_is_not_walked_is_off_but_for_segment_heaps)
 {
 	struct doctor_truth *truth = scene.doctor.truth;
 
@@ -370,7 +370,7 @@ TEST(segment_heaps_of_unknown_layout_prove_nothing)
 }
 
 /* The tracer knows the blocks of such heaps too. */
-TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
+TEST(test_heap_that_is_not_walked_may_have_tracers_blocks)
 {
 	scene.found.heaps[IN_UNLOCKED].unwalked = true;
 	compare();
@@ -378,7 +378,7 @@ TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
 	assert_int_equal(row(DOCTOR_UNLOCKED, "stacks")->found, 1);
 }
 
-TEST(test_a_heap_that_is_not_listed_is_off)
+TEST(test_heap_that_is_not_listed_is_off)
 {
 	lose(0x410000);
 	scene.found.heap_count = 2;
@@ -409,7 +409,7 @@ TEST(test_overhead_may_be_what_real_heaps_have_and_not_absurd)
 	assert_true(may_have(300, 2000000, 2000000 - 300 + 0x10000));
 }
 
-TEST(test_more_blocks_without_a_stack_are_off)
+TEST(test_more_blocks_without_stack_are_off)
 {
 	scene.found.heaps[IN_GROWABLE].stackless.block_count = 3;
 	compare();
@@ -417,7 +417,7 @@ TEST(test_more_blocks_without_a_stack_are_off)
 	assert_int_equal(row(DOCTOR_GROWABLE, "other blocks")->found, 3);
 }
 
-TEST(test_a_block_without_a_stack_is_no_other_block)
+TEST(test_block_without_stack_is_no_other_block)
 {
 	lose(0x210000);
 	scene.found.heaps[IN_GROWABLE].stackless.block_count = 1;
@@ -444,7 +444,7 @@ static bool frames_fit(const uint64_t *frames, uint32_t count)
 	return fits(1, 0, put_stack(frames, count));
 }
 
-TEST(test_a_stack_is_its_innermost_own_frame_and_the_outer_function)
+TEST(test_stack_is_its_innermost_own_frame_and_outer_function)
 {
 	const struct doctor_range code = site_code(1);
 	uint64_t frames[4] = {SYSTEM_FRAME, code.from + 1, OUTER_FRAME, MAIN_FRAME};
@@ -468,7 +468,7 @@ TEST(test_a_stack_is_its_innermost_own_frame_and_the_outer_function)
 	assert_false(frames_fit(frames, 4));
 }
 
-TEST(test_either_site_may_be_on_a_reallocated_blocks_stack)
+TEST(test_either_site_may_be_on_reallocated_blocks_stack)
 {
 	assert_true(fits(2, 5, scene.stacks[2]));
 	assert_true(fits(2, 5, scene.stacks[DOCTOR_RESIZE_SITE]));
@@ -582,7 +582,7 @@ TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off
 }
 
 /* The other heap has one live block: one more block is not a small part. */
-TEST(test_nothing_is_few_in_a_small_heap)
+TEST(test_nothing_is_few_in_small_heap)
 {
 	scene.found.heaps[IN_UNLOCKED].kind = "nt";
 	find(0x410100, 5, IN_UNLOCKED, 0);

@@ -75,7 +75,7 @@ static const struct doctor_row *row(const char *heap, const char *what)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
+TEST(test_sound_process_is_ok_and_its_layout_is_noted)
 {
 	use();
 	walk();
@@ -98,7 +98,7 @@ TEST(heap_of_unknown_layout_is_described)
 		"00 00 00 55 53\n"));
 }
 
-TEST(test_a_file_is_not_held)
+TEST(test_file_is_not_held)
 {
 	use();
 	fake.target.is_file = true;
@@ -106,7 +106,7 @@ TEST(test_a_file_is_not_held)
 	assert_null(strstr(look.doctor.notes.data, "held"));
 }
 
-TEST(test_a_place_without_sense_is_named_with_its_heap)
+TEST(test_place_without_sense_is_named_with_its_heap)
 {
 	const struct doctor_row *broken;
 	char place[80];
@@ -122,7 +122,7 @@ TEST(test_a_place_without_sense_is_named_with_its_heap)
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
 }
 
-TEST(test_a_header_that_is_overwritten_is_off)
+TEST(test_header_that_is_overwritten_is_off)
 {
 	uint64_t header;
 
@@ -134,7 +134,7 @@ TEST(test_a_header_that_is_overwritten_is_off)
 	assert_int_equal(doctor_count(&look.doctor, NULL, DOCTOR_OFF), 1);
 }
 
-TEST(test_what_is_not_there_is_said_without_a_remedy)
+TEST(test_what_is_not_there_is_said_without_remedy)
 {
 	use();
 	doctor_look_dump(&look.doctor, &fake.target, "ust", STACKS_UST, false);

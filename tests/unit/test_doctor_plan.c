@@ -52,7 +52,7 @@ TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 	}
 }
 
-TEST(test_every_size_of_a_class_is_there)
+TEST(test_every_size_of_class_is_there)
 {
 	for (uint64_t bytes = 1; bytes <= 1024; bytes++)
 		assert_true(count(DOCTOR_GROWABLE, bytes, bytes, true) > 0);
@@ -73,7 +73,7 @@ TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
 	assert_true(count(DOCTOR_GROWABLE, 0x200000, UINT64_MAX, true) > 0);
 }
 
-TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
+TEST(test_heap_of_fixed_size_is_not_asked_for_more)
 {
 	uint64_t bytes = 0;
 
@@ -89,7 +89,7 @@ TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
 }
 
 /* The child's minidump contains all kept blocks: about 1.5 s for 30 MB under Wine. */
-TEST(test_the_child_is_no_large_program)
+TEST(test_child_is_no_large_program)
 {
 	uint64_t bytes = 0;
 
@@ -112,7 +112,7 @@ TEST(test_big_blocks_are_in_every_growing_heap)
 	}
 }
 
-TEST(test_the_truth_has_room_for_the_plan)
+TEST(test_truth_has_room_for_plan)
 {
 	size_t blocks = truth.block_count;
 

@@ -79,7 +79,7 @@ static const char *line(const char *text, const char *start)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(test_every_row_is_in_the_full_table)
+TEST(test_every_row_is_in_full_table)
 {
 	const char *text;
 
@@ -94,7 +94,7 @@ TEST(test_every_row_is_in_the_full_table)
 	assert_non_null(strstr(text, "-         -  not there\n"));
 }
 
-TEST(test_one_short_line_has_the_sums_of_each_part_of_a_heap)
+TEST(test_one_short_line_has_sums_of_each_part_of_heap)
 {
 	const char *text;
 
@@ -114,7 +114,7 @@ TEST(test_one_short_line_has_the_sums_of_each_part_of_a_heap)
 	assert_non_null(strstr(text, " 2/2 more "));
 }
 
-TEST(test_a_short_line_hides_nothing_that_is_off)
+TEST(test_short_line_hides_nothing_that_is_off)
 {
 	const char *text;
 
@@ -134,7 +134,7 @@ TEST(test_a_short_line_hides_nothing_that_is_off)
 	assert_non_null(strstr(line(text, "walk      c "), "  OFF"));
 }
 
-TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
+TEST(test_what_has_no_numbers_is_in_short_table_with_its_heap_only)
 {
 	const struct doctor_row unwalked = {.source = "walk",
 		.heap = "there",
@@ -152,7 +152,7 @@ TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
 	assert_null(strstr(text, "\nos "));
 }
 
-TEST(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end)
+TEST(test_reasons_and_verdict_are_last_what_is_off_at_end)
 {
 	const char *text;
 
@@ -180,7 +180,7 @@ TEST(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end)
 	assert_non_null(strstr(printed(true), "\n2 rows are OFF: "));
 }
 
-TEST(test_an_administrator_is_asked_for_ust_where_that_may_help)
+TEST(test_administrator_is_asked_for_ust_where_that_may_help)
 {
 	say("os", DOCTOR_NOT_THERE);
 	assert_null(strstr(printed(false), "hsnap ust on hsnap.exe"));

@@ -160,7 +160,7 @@ static int end(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND begin, end
 
-TEST(what_is_written_is_told_to_a_reader)
+TEST(what_is_written_is_told_to_reader)
 {
 	struct scan_log log;
 	struct err err;
@@ -175,7 +175,7 @@ TEST(what_is_written_is_told_to_a_reader)
 	buf_release(&log.text);
 }
 
-TEST(a_written_dump_has_the_lines_of_umdh)
+TEST(written_dump_has_lines_of_umdh)
 {
 	static const char *const lines[] = {
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
@@ -245,7 +245,7 @@ TEST(names_of_files_come_out_as_harmless_text)
 }
 
 /* Windows paths have up to 32767 units, and a reader keeps 4096 bytes: U+00E9 has two bytes. */
-TEST(of_a_path_longer_than_readers_keep_the_end_is_written)
+TEST(of_path_longer_than_readers_keep_end_is_written)
 {
 	static const char before[] = "module 10000 1000 ";
 	struct scan_log log;
@@ -269,7 +269,7 @@ TEST(of_a_path_longer_than_readers_keep_the_end_is_written)
 	buf_release(&log.text);
 }
 
-TEST(an_empty_snapshot_is_a_dump)
+TEST(empty_snapshot_is_dump)
 {
 	struct scan_log log;
 	struct err err;
@@ -287,7 +287,7 @@ TEST(an_empty_snapshot_is_a_dump)
 
 /* ---------------------------------------------------------------- cut and damaged */
 
-TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
+TEST(dump_of_ours_cut_anywhere_is_known_as_cut)
 {
 	assert_int_equal(verdict_of(dump, len), 0);
 	for (size_t cut = 0; cut < len; cut++) {
@@ -302,7 +302,7 @@ TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 }
 
 /* Changed, lost and duplicated bytes: any verdict is acceptable. */
-TEST(a_damaged_dump_harms_nobody)
+TEST(damaged_dump_harms_nobody)
 {
 	static const char *const words[] = {"\t", "\r\n", "\n", "//", "*-", "Alias",
 		"FFFFFFFFFFFFFFFFF", " by BackTrace", "// hsnap: ", "=\"", "\\x", "\xff\xfe",

@@ -64,7 +64,7 @@ TEST(notes_of_hsnap_tell_all)
 	check_text("\xef\xbb\xbf" OURS PROCESS, true, 208, TIME_MS, START_MS);
 }
 
-TEST(a_head_ends_where_modules_and_heaps_begin)
+TEST(head_ends_where_modules_and_heaps_begin)
 {
 	check_text(OURS MODULES PROCESS, true, 0, TIME_MS, 0);
 	check_text(OURS "*- - - Start of data for heap @ 10 - - -\n" PROCESS, true, 0, TIME_MS, 0);
@@ -94,7 +94,7 @@ TEST(banners_of_umdh_tell_what_they_can)
 	check_banner(MODULES, 0, 0);
 }
 
-TEST(what_has_no_sound_head_is_an_error)
+TEST(what_has_no_sound_head_is_error)
 {
 	static const char binary[] = "MDMP\x93\xa7\0\0\n" OURS PROCESS;
 	static const char comparison[] =
@@ -133,7 +133,7 @@ static void put_behind(size_t len)
 	free(text);
 }
 
-TEST(only_the_beginning_is_read)
+TEST(only_beginning_is_read)
 {
 	struct dump_head head;
 	struct err err;

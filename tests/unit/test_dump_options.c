@@ -31,7 +31,7 @@ TEST(test_each_row_is_taken)
 	assert_int_equal(dump_option(&take, OPT_DUMP_STACKS, "x", &err), -ERR_USAGE);
 }
 
-TEST(test_a_packed_file_says_so_in_its_name_once)
+TEST(test_packed_file_says_so_in_its_name_once)
 {
 	static const struct {
 		const char *pattern, *plain, *packed;
@@ -75,7 +75,7 @@ TEST(test_one_process_is_named_once)
 	assert_int_equal(process_option(&choice, OPT_ARGUMENT, "x", &err), OPT_ARGUMENT);
 }
 
-TEST(test_a_pid_is_a_decimal_number)
+TEST(test_pid_is_decimal_number)
 {
 	static const char *const wrong[] = {"", "0", "-1", "12x", "0x12", "4294967296", " 1"};
 	struct err err = {0};

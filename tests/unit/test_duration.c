@@ -32,7 +32,7 @@ TEST(test_spans_are_what_their_units_say)
 	}
 }
 
-TEST(test_the_last_number_may_have_a_fraction)
+TEST(test_last_number_may_have_fraction)
 {
 	static const struct {
 		const char *text;
@@ -49,7 +49,7 @@ TEST(test_the_last_number_may_have_a_fraction)
 	assert_int_equal(duration_parse("9223372036854775.808s", &ms), -ERR_USAGE);
 }
 
-TEST(test_milliseconds_are_the_smallest_unit)
+TEST(test_milliseconds_are_smallest_unit)
 {
 	int64_t ms = -1;
 
@@ -77,7 +77,7 @@ TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 
 /* The largest whole number of seconds fits and the next does not, including sums of several
  * units. */
-TEST(test_the_bounds_of_64_bits_are_kept)
+TEST(test_bounds_of_64_bits_are_kept)
 {
 	int64_t most = INT64_MAX / 1000, ms = 0, days = INT64_MAX / 86400000;
 	int64_t rest = (INT64_MAX - days * 86400000) / 1000;
@@ -97,7 +97,7 @@ TEST(test_the_bounds_of_64_bits_are_kept)
 	assert_int_equal(duration_parse(text, &ms), -ERR_USAGE);
 }
 
-TEST(test_text_is_read_back_as_the_same_span)
+TEST(test_text_is_read_back_as_same_span)
 {
 	int64_t ms = 0;
 	char text[DURATION_TEXT_BYTES];

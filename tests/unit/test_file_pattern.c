@@ -57,7 +57,7 @@ TEST(words_in_braces_are_known_or_refused)
 	check_wrong("{time}a{time}");
 }
 
-TEST(times_and_numbers_are_for_the_last_part)
+TEST(times_and_numbers_are_for_last_part)
 {
 	check_wrong("{time}/a.txt");
 	check_wrong("a{n}b/{n}");
@@ -116,7 +116,7 @@ static void check_time(int64_t ms, const char *expected)
 	check_path("{time}", &names, expected);
 }
 
-TEST(times_are_utc_to_the_second)
+TEST(times_are_utc_to_second)
 {
 	check_time(0, "19700101T000000Z");
 	check_time(-1, "19691231T235959Z");
@@ -249,7 +249,7 @@ TEST(what_was_not_made_does_not_fit)
 	check_unfit("{time}", "2026112");
 }
 
-TEST(made_names_and_read_ones_are_the_same)
+TEST(made_names_and_read_ones_are_same)
 {
 	static const char *const patterns[] = {"{name}-{pid}-{time}.txt", "{n}", "{time}{n}{pid}",
 		"{pid}{n}{time}_{name}", "{n}_{time}"};

@@ -3,7 +3,7 @@
 #undef TEST_AROUND
 #define TEST_AROUND scene_begin, scene_end
 
-TEST(test_the_path_in_the_dump_and_the_one_in_the_image)
+TEST(test_path_in_dump_and_one_in_image)
 {
 	scene_image(IMAGE, NULL);
 	scene_pdb(OUT_PDB, 0, 3);
@@ -15,7 +15,7 @@ TEST(test_the_path_in_the_dump_and_the_one_in_the_image)
 	assert_int_equal(told_count, 0);
 }
 
-TEST(test_a_path_is_found_in_any_case)
+TEST(test_path_is_found_in_any_case)
 {
 	scene_image(DRIVE_C "App/Sub Folder/aPP.ExE", NULL);
 	scene_pdb(DRIVE_C "App/SUB folder/APP.pdb", 0, 3); /* another folder than above */
@@ -30,7 +30,7 @@ TEST(test_a_path_is_found_in_any_case)
 	check_file(files.image, DRIVE_C "App/Sub Folder/aPP.ExE");
 }
 
-TEST(test_the_first_map_that_leads_to_the_file_wins)
+TEST(test_first_map_that_leads_to_file_wins)
 {
 	static const char *const words[] = {
 		"C:\\App=%s/nowhere", "c:/APP=%s/first", "C:=%s/second"};
@@ -56,7 +56,7 @@ TEST(test_the_first_map_that_leads_to_the_file_wins)
 	assert_int_equal(told_count, 0);
 }
 
-TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive)
+TEST(test_map_may_be_of_file_and_lead_to_drive)
 {
 	static const char *maps[] = {
 		"C:\\App\\app.exe=C:\\kept\\old.exe", "\\\\host\\share=C:\\kept", "D:\\=C:\\a=b"};
@@ -72,7 +72,7 @@ TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive)
 	check_found(DRIVE_C "a=b/new.exe", NULL);
 }
 
-TEST(test_a_pdb_beside_the_image)
+TEST(test_pdb_beside_image)
 {
 	struct image_plan plan = scene_plan();
 
@@ -88,7 +88,7 @@ TEST(test_a_pdb_beside_the_image)
 	assert_string_equal(scene_reason(), "");
 }
 
-TEST(test_a_pdb_without_its_image)
+TEST(test_pdb_without_its_image)
 {
 	scene_pdb(PDB, 0, 3);
 	check_found(NULL, PDB);
@@ -105,7 +105,7 @@ TEST(test_a_pdb_without_its_image)
 	check_found(NULL, NULL);
 }
 
-TEST(test_the_right_pdb_beside_a_wrong_image)
+TEST(test_right_pdb_beside_wrong_image)
 {
 	struct image_plan plan = scene_plan();
 
@@ -156,7 +156,7 @@ TEST(test_images_of_another_build_are_said_with_both_values)
 }
 
 /* UMDH's logs, and dumps with an empty identity. */
-TEST(test_without_an_identity_size_and_name_decide)
+TEST(test_without_identity_size_and_name_decide)
 {
 	struct image_plan plan = scene_plan();
 
@@ -205,7 +205,7 @@ static bool finds(const char *words)
 }
 
 /* /proc/self/root shows the whole machine again, like /net/HOST for another machine. */
-TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up)
+TEST(test_stranger_leads_to_no_other_machine_nor_what_system_makes_up)
 {
 	static const char away[] = "/proc/self/root";
 	char up[64], deep[700];
@@ -237,7 +237,7 @@ TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up)
 	check_reason("/net/host/share/app.exe is on another machine or a device");
 }
 
-TEST(test_nor_does_the_pdb_that_an_image_names)
+TEST(test_nor_does_pdb_that_image_names)
 {
 	struct image_plan plan = scene_plan();
 	char pdb[400];
@@ -252,7 +252,7 @@ TEST(test_nor_does_the_pdb_that_an_image_names)
 }
 
 /* The user's paths may lie anywhere; names in the dump are still restricted. */
-TEST(test_the_user_may_lead_anywhere)
+TEST(test_user_may_lead_anywhere)
 {
 	static const char *map;
 	char text[700];
@@ -274,7 +274,7 @@ TEST(test_the_user_may_lead_anywhere)
 	assert_false(finds("C:\\App\\..\\own\\away%s\\own\\app.exe"));
 }
 
-TEST(test_only_where_the_user_says_when_he_wants_it_so)
+TEST(test_only_where_user_says_when_he_wants_it_so)
 {
 	scene_image(IMAGE, NULL);
 	scene_pdb(OUT_PDB, 0, 3);

@@ -76,7 +76,7 @@ TEST(test_names_and_keys_in_any_case)
 	assert_string_equal(files.guid, MADE_GUID);
 }
 
-TEST(test_what_lies_in_a_store_must_fit_too)
+TEST(test_what_lies_in_store_must_fit_too)
 {
 	struct image_plan plan = scene_plan();
 
@@ -90,7 +90,7 @@ TEST(test_what_lies_in_a_store_must_fit_too)
 	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is another build: time stamp");
 }
 
-TEST(test_elements_are_searched_in_order_after_the_dumps_path)
+TEST(test_elements_are_searched_in_order_after_dumps_path)
 {
 	scene_image("one/app.exe", NULL);
 	scene_image("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", NULL);
@@ -109,7 +109,7 @@ TEST(test_elements_are_searched_in_order_after_the_dumps_path)
 	check_found(IMAGE, PDB);
 }
 
-TEST(test_the_environment_has_a_symbol_path_too)
+TEST(test_environment_has_symbol_path_too)
 {
 	char path[400];
 
@@ -129,14 +129,14 @@ TEST(test_the_environment_has_a_symbol_path_too)
 	unsetenv("_NT_SYMBOL_PATH");
 }
 
-TEST(test_windows_paths_go_through_the_prefix)
+TEST(test_windows_paths_go_through_prefix)
 {
 	scene_pdb(DRIVE_C "Symbols/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
 	use_path("srv*c:\\symbols*https://example.org/x");
 	check_found(NULL, DRIVE_C "Symbols/app.pdb/" SCENE_KEY "/app.pdb");
 }
 
-TEST(test_a_relative_folder_becomes_a_full_path)
+TEST(test_relative_folder_becomes_full_path)
 {
 	char old[1000];
 
@@ -199,7 +199,7 @@ TEST(test_servers_are_named_as_not_asked_once)
 	finder_free(finder);
 }
 
-TEST(test_what_makes_no_sense_is_an_error)
+TEST(test_what_makes_no_sense_is_error)
 {
 	static const char *const bad[] = {"", "=", "C:\\build", "C:\\build=", "=/src"};
 	struct err err;

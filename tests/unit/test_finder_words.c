@@ -45,7 +45,7 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	assert_int_equal(told_count, 0);
 }
 
-TEST(test_a_mismatch_is_said_once)
+TEST(test_mismatch_is_said_once)
 {
 	struct image_plan plan = scene_plan();
 	struct err err;
@@ -267,7 +267,7 @@ static bool cancel(void *ctx)
 	return true;
 }
 
-TEST(test_a_long_search_can_be_cancelled)
+TEST(test_long_search_can_be_cancelled)
 {
 	enum { FOLDERS = 300 };
 	struct buf text;

@@ -87,7 +87,7 @@ TEST(nothing_is_no_trouble)
 	folder_list_release(&list);
 }
 
-TEST(what_is_no_folder_is_an_error_that_names_it)
+TEST(what_is_no_folder_is_error_that_names_it)
 {
 	struct folder_list list = {.count = 7};
 	struct err err;
@@ -123,7 +123,7 @@ TEST(who_looks_may_stop)
 	assert_int_equal(err.code, ERR_USAGE);
 }
 
-TEST(no_path_is_the_current_folder)
+TEST(no_path_is_current_folder)
 {
 	struct folder_list list;
 	char *here = getcwd(NULL, 0);

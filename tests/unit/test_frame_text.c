@@ -202,7 +202,7 @@ TEST_WITH(frames_of_our_reports_parse_to_what_was_printed, enter_folder, leave_f
 	frames_release(&frames);
 }
 
-TEST(frames_without_an_offset_are_taken_apart)
+TEST(frames_without_offset_are_taken_apart)
 {
 	static const char *const plain[] = {"main", "operator<", "operator()", "operator+",
 		"operator++", "operator new[]", "std::map<int, (x)>::f", "`anonymous namespace'::f",

@@ -255,7 +255,7 @@ static void segment_scene_init(void)
 }
 
 /* The row has no pointers of the second context. */
-TEST(a_real_segment_heap_is_known)
+TEST(real_segment_heap_is_known)
 {
 	segment_scene_init();
 	assert_string_equal(it.heap.layout->name, "segment 10.0.17763-19041 x64");

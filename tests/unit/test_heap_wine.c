@@ -47,7 +47,7 @@ TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 	}
 }
 
-TEST(heaps_are_as_large_as_the_memory_they_took)
+TEST(heaps_are_as_large_as_memory_they_took)
 {
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		shape = &shapes[i];
@@ -142,7 +142,7 @@ TEST(group_that_is_just_being_made_has_no_blocks)
 	}
 }
 
-TEST(group_is_read_by_the_types_of_its_blocks_and_not_by_its_bits)
+TEST(group_is_read_by_types_of_its_blocks_and_not_by_its_bits)
 {
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		if (!begin_groups(i))
@@ -174,7 +174,7 @@ static void damage_group(size_t number, unsigned offset, uint64_t value, size_t 
 	assert_true(image.walk.heaps[0].is_partial);
 }
 
-TEST(damaged_block_of_a_group_costs_itself_only)
+TEST(damaged_block_of_group_costs_itself_only)
 {
 	for (size_t i = 0; i < SHAPE_COUNT; i++) {
 		damage_group(i, 0, 0, 2); /* its size */
@@ -187,7 +187,7 @@ TEST(damaged_block_of_a_group_costs_itself_only)
 	}
 }
 
-TEST(group_of_an_impossible_size_costs_itself_only)
+TEST(group_of_impossible_size_costs_itself_only)
 {
 	const uint64_t units[] = {0, 0xffff, 9};
 
@@ -205,7 +205,7 @@ TEST(group_of_an_impossible_size_costs_itself_only)
 	}
 }
 
-TEST(a_block_may_end_right_before_the_last_8_bytes)
+TEST(block_may_end_right_before_last_8_bytes)
 {
 	struct filling fill;
 
@@ -236,7 +236,7 @@ TEST(subheaps_may_lie_side_by_side)
 	assert_blocks();
 }
 
-TEST(a_heap_with_its_lock_held_counts_as_busy)
+TEST(heap_with_its_lock_held_counts_as_busy)
 {
 	image_make(2);
 	image_walk();
@@ -306,7 +306,7 @@ static void damage_list(
 	assert_one_wound(broken_addr);
 }
 
-TEST(a_list_ends_where_its_next_link_makes_no_sense)
+TEST(list_ends_where_its_next_link_makes_no_sense)
 {
 	const uint64_t wild[] = {0, 1, 8, 0x7fff0000, 0xdeadbeef0000, 1ull << 47, UINT64_MAX / 2,
 		UINT64_MAX - 0x3f, UINT64_MAX - 7, UINT64_MAX};
@@ -322,7 +322,7 @@ TEST(a_list_ends_where_its_next_link_makes_no_sense)
 	}
 }
 
-TEST(a_list_that_runs_in_a_circle_is_left)
+TEST(list_that_runs_in_circle_is_left)
 {
 	for (unsigned k = 0; k < LIST_KINDS; k++) {
 		const struct list *list = list_of_kind(k);
@@ -335,7 +335,7 @@ TEST(a_list_that_runs_in_a_circle_is_left)
 	}
 }
 
-TEST(a_list_ends_where_its_back_link_makes_no_sense)
+TEST(list_ends_where_its_back_link_makes_no_sense)
 {
 	for (unsigned k = 0; k < LIST_KINDS; k++) {
 		const struct list *list = list_of_kind(k);
@@ -349,7 +349,7 @@ TEST(a_list_ends_where_its_back_link_makes_no_sense)
 	}
 }
 
-TEST(a_list_that_ends_too_early_is_noticed)
+TEST(list_that_ends_too_early_is_noticed)
 {
 	for (unsigned k = 0; k < LIST_KINDS; k++) {
 		const struct list *list = list_of_kind(k);
@@ -359,7 +359,7 @@ TEST(a_list_that_ends_too_early_is_noticed)
 	}
 }
 
-TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
+TEST(broken_ring_of_heaps_keeps_heaps_before_it)
 {
 	const uint64_t wild[] = {0, UINT64_MAX, HEAP_B + HEAP_RING, 0x7fff0000};
 
@@ -373,7 +373,7 @@ TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 	}
 }
 
-TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
+TEST(thing_in_ring_that_is_no_heap_is_passed_over)
 {
 	const uint64_t places[] = {HEAP_B + HEAP_SIGNATURE, HEAP_B + HEAP_MAGIC};
 
@@ -408,7 +408,7 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 	assert_one_wound(addr - 8);
 }
 
-TEST(a_broken_block_ends_its_subheap_only)
+TEST(broken_block_ends_its_subheap_only)
 {
 	for (uint64_t seed = 10; seed < 60; seed++) {
 		damage_block(seed, 0, 0, 2); /* size 0 */
@@ -453,7 +453,7 @@ TEST(sizes_that_cannot_be_are_passed_over)
 	damage_part(LARGE_A, LARGE_BLOCK, (uint64_t)TYPE_USED << 48);
 }
 
-TEST(a_subheap_of_another_heap_is_passed_over)
+TEST(subheap_of_another_heap_is_passed_over)
 {
 	damage_part(SUB_A1, SUBHEAP_HEAP, HEAP_B);
 	damage_part(SUB_B1, SUBHEAP_HEAP, 0);
@@ -499,7 +499,7 @@ TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 
 /* ---------------------------------------------------------------- unknown heaps */
 
-TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
+TEST(heaps_of_unknown_kind_are_listed_from_peb)
 {
 	image_make(13);
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
@@ -530,7 +530,7 @@ TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 	assert_int_equal(image.walk.list_fault_addr, list);
 }
 
-TEST(a_process_without_a_heap_is_an_error)
+TEST(process_without_heap_is_error)
 {
 	image_make(14);
 	fake_put(FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
@@ -595,7 +595,7 @@ static bool endless_large(uint64_t addr, unsigned char *bytes, size_t len)
 	return true;
 }
 
-TEST(a_list_without_end_is_left_after_a_million_reads)
+TEST(list_without_end_is_left_after_million_reads)
 {
 	image_make(10);
 	fake.made_up = endless_large;
@@ -607,7 +607,7 @@ TEST(a_list_without_end_is_left_after_a_million_reads)
 }
 
 /* Claims more memory than an address space has, in small steps. */
-TEST(heaps_cannot_hold_more_than_an_address_space)
+TEST(heaps_cannot_hold_more_than_address_space)
 {
 	image_make(11);
 	for (unsigned i = 0; i < EACH_LARGE; i++)

@@ -181,7 +181,7 @@ static void check_nothing_left(const char *log)
 	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
 }
 
-TEST(a_process_is_cloned_or_else_suspended_and_then_let_go)
+TEST(process_is_cloned_or_else_suspended_and_then_let_go)
 {
 	static const struct {
 		struct world world;
@@ -219,7 +219,7 @@ TEST(a_process_is_cloned_or_else_suspended_and_then_let_go)
 	}
 }
 
-TEST(a_process_that_cannot_be_suspended_is_not_guarded)
+TEST(process_that_cannot_be_suspended_is_not_guarded)
 {
 	begin((struct world){.capture_fails = true, .suspend_status = -5}, &with_clones);
 	assert_int_equal(hold_start(&world->hold), -5);
@@ -277,7 +277,7 @@ static bool interrupted(
 
 /* For any interleaving everything is ended once and nothing starts afterwards. If hsnap ends while
  * the process is suspended, the guard knows. */
-TEST(an_interrupt_at_any_moment_leaves_nothing_held)
+TEST(interrupt_at_any_moment_leaves_nothing_held)
 {
 	for (int other = 0; other <= 5; other++) {
 		int with = 1, without = 1, looking = 1;
@@ -295,7 +295,7 @@ TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 	}
 }
 
-TEST(after_an_interrupt_nothing_is_begun)
+TEST(after_interrupt_nothing_is_begun)
 {
 	begin((struct world){0}, &with_clones);
 	hold_interrupt(&world->hold);

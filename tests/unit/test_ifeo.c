@@ -12,7 +12,7 @@ static void refuse(const char *name)
 	assert_int_equal(err.code, ERR_IMAGE_NAME);
 }
 
-TEST(a_file_name_alone_is_taken)
+TEST(file_name_alone_is_taken)
 {
 	static const char *const names[] = {"app.exe", "APP.EXE", "a.exe", "my app.exe",
 		"a.b.c.exe", "tool.com", "saver.ScR", "gr\xc3\xb6\xc3\x9fX.exe", "-x.exe", "..exe"};
@@ -33,7 +33,7 @@ TEST(anything_else_is_refused)
 		refuse(names[i]);
 }
 
-TEST(a_name_has_up_to_255_characters)
+TEST(name_has_up_to_255_characters)
 {
 	char name[2100];
 
@@ -160,7 +160,7 @@ static int change(struct ifeo_image *image, bool on, uint32_t db_mb, struct err 
 	return ifeo_plan(image, "app.exe", &(struct ifeo_change){.on = on, .db_mb = db_mb}, err);
 }
 
-TEST(on_sets_the_bit_and_keeps_the_others)
+TEST(on_sets_bit_and_keeps_others)
 {
 	for (size_t i = 0; i < BEFORES; i++) {
 		struct ifeo_image image = befores[i], again;
@@ -179,7 +179,7 @@ TEST(on_sets_the_bit_and_keeps_the_others)
 
 /* After on and off a key is unchanged except that its flag is a number; a value of 0 or "" is
  * removed, and so is the size of the database. */
-TEST(off_clears_the_bit_and_leaves_no_empty_key)
+TEST(off_clears_bit_and_leaves_no_empty_key)
 {
 	for (size_t i = 0; i < BEFORES * 2; i++) {
 		const struct ifeo_image *before = &befores[i % BEFORES];
@@ -206,7 +206,7 @@ TEST(off_changes_nothing_where_nothing_is_on)
 	}
 }
 
-TEST(the_usual_case_is_one_value)
+TEST(usual_case_is_one_value)
 {
 	struct ifeo_image image = {0};
 
@@ -255,7 +255,7 @@ TEST(what_is_no_plain_number_is_left_alone)
 	}
 }
 
-TEST(a_size_that_is_no_number_is_left_alone)
+TEST(size_that_is_no_number_is_left_alone)
 {
 	const struct ifeo_image before = {
 		.exists = true, .values = {[IFEO_DB] = {.kind = IFEO_OTHER}}};

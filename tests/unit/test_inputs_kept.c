@@ -63,7 +63,7 @@ static void check_cells(const struct dump_sums *sums, const struct stack_total *
 	assert_null(stack_totals_next(&walk));
 }
 
-TEST(packed_cells_are_the_same)
+TEST(packed_cells_are_same)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		size_t count = seed ? CELLS : 1;
@@ -104,7 +104,7 @@ static struct dump_sums with_modules(const struct module *modules, size_t count)
 	return sums;
 }
 
-TEST(modules_are_lent_to_those_that_have_the_same)
+TEST(modules_are_lent_to_those_that_have_same)
 {
 	const struct module made[] = {
 		{.base = 0x1000, .size_bytes = 16, .path = "a.exe"}, {.base = 0x2000,
@@ -190,7 +190,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-TEST(a_head_tells_what_all_of_it_tells)
+TEST(head_tells_what_all_of_it_tells)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,
 		BANNER ENTRY, MODULES ENTRY, BANNER NOTES ENTRY, NOTES BANNER MODULES ENTRY,
@@ -221,7 +221,7 @@ TEST(a_head_tells_what_all_of_it_tells)
 	}
 }
 
-TEST(what_is_not_sure_by_the_head_is_told)
+TEST(what_is_not_sure_by_head_is_told)
 {
 	static const struct {
 		const char *text;

@@ -43,7 +43,7 @@ static struct dump_sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
 		.pid = pid, .start_ms = start_ms, .time_ms = time_ms, .image = "C:\\a\\app.exe"};
 }
 
-TEST(the_time_of_the_dump_decides)
+TEST(time_of_dump_decides)
 {
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
@@ -57,7 +57,7 @@ TEST(the_time_of_the_dump_decides)
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
-TEST(a_process_is_pid_second_of_start_and_image)
+TEST(process_is_pid_second_of_start_and_image)
 {
 	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
@@ -69,7 +69,7 @@ TEST(a_process_is_pid_second_of_start_and_image)
 		order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0 3:2 4:4");
 }
 
-TEST(a_snapshot_counts_once)
+TEST(snapshot_counts_once)
 {
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 9000), made(2, 5000, 9000),
 		made(1, 5000, 9001), made(1, 5000, 9000)};
@@ -101,7 +101,7 @@ TEST(some_are_left_out_as_asked_for)
 	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
 }
 
-TEST(the_order_does_not_depend_on_how_they_are_given)
+TEST(order_does_not_depend_on_how_they_are_given)
 {
 	struct dump_sums dumps[DUMPS];
 	uint64_t random = 1;

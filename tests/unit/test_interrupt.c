@@ -41,7 +41,7 @@ static int status_after(int number, void (*before)(int), bool is_held, bool *cal
 	return WEXITSTATUS(status);
 }
 
-TEST(test_signals_end_the_process_but_what_was_ignored_or_is_held_does_not)
+TEST(test_signals_end_process_but_what_was_ignored_or_is_held_does_not)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	bool called;
@@ -94,13 +94,13 @@ static int status_of_wait(bool is_interrupt)
 	return WEXITSTATUS(status);
 }
 
-TEST(test_a_wait_is_ended_by_an_interrupt_or_what_is_waited_for)
+TEST(test_wait_is_ended_by_interrupt_or_what_is_waited_for)
 {
 	assert_int_equal(status_of_wait(true), 3);
 	assert_int_equal(status_of_wait(false), 4);
 }
 
-TEST(test_a_wait_until_then_is_none)
+TEST(test_wait_until_then_is_none)
 {
 	int64_t from = os_clock_ms();
 

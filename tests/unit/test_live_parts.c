@@ -87,7 +87,7 @@ TEST(paths_of_32_bit_modules_lead_to_their_files)
 	check_path("", "");
 }
 
-TEST(a_word_is_a_part_of_a_name)
+TEST(word_is_part_of_name)
 {
 	assert_true(command_name_is_like("app.exe", "app"));
 	assert_true(command_name_is_like("app.exe", "EXE"));
@@ -102,7 +102,7 @@ TEST(a_word_is_a_part_of_a_name)
 	assert_false(command_name_is_like("aexe", "."));
 }
 
-TEST(a_pattern_is_the_whole_of_it)
+TEST(pattern_is_whole_of_it)
 {
 	assert_true(command_name_is_like("app.exe", "*"));
 	assert_true(command_name_is_like("", "*"));
@@ -166,7 +166,7 @@ TEST(processes_are_listed_in_columns)
 
 #define EURO_10 "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"
 
-TEST(command_lines_are_cut_to_a_terminal_without_their_program)
+TEST(command_lines_are_cut_to_terminal_without_their_program)
 {
 	static const struct {
 		const char *line, *shown;

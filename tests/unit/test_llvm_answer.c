@@ -106,7 +106,7 @@ static const char whole[] = "inner<int>\n"
 #define NAMELESS "\n  Filename: ??\n  Line: 0\n  Column: 0\n\n"
 #define WITHIN "f\n  Filename: a\n  Line: 3\n\n  Filename: ??\n  Line: 0\n\n"
 
-TEST(an_answer_is_taken_apart)
+TEST(answer_is_taken_apart)
 {
 	struct lookup lookups[4];
 	char said[4 * sizeof(whole)];
@@ -121,7 +121,7 @@ TEST(an_answer_is_taken_apart)
 	}
 }
 
-TEST(of_very_many_functions_the_outermost_is_kept)
+TEST(of_very_many_functions_outermost_is_kept)
 {
 	struct lookup lookup;
 	char said[4000] = "", name[20];
@@ -246,7 +246,7 @@ static bool stop_third(void *ctx)
 	return *asked == 3;
 }
 
-TEST(the_listener_can_stop_the_wait_for_a_version)
+TEST(listener_can_stop_wait_for_version)
 {
 	unsigned asked = 0;
 	struct symbol_options options = {

@@ -66,7 +66,7 @@ static void check_fake(const char *script, unsigned patience_ms, const char *in_
 	assert_string_equal(names[1], in_api);
 }
 
-TEST(test_answers_go_to_the_questions_they_answer)
+TEST(test_answers_go_to_questions_they_answer)
 {
 	static const char swapped[] = "read -r first\nread -r line\nanswer f2\nline=$first\n"
 				      "answer f1\nread -r line\n";
@@ -84,7 +84,7 @@ TEST(test_answers_go_to_the_questions_they_answer)
 
 /* The helper that dies on an address is asked again without inlined functions. For an image its
  * line would be that of the inlined function, so the line is not shown and the name is not used. */
-TEST(test_one_that_dies_on_an_address_answers_all_others)
+TEST(test_one_that_dies_on_address_answers_all_others)
 {
 	static const char script[] = "while read -r line; do case $line in *0x%x)\n"
 				     "case $* in *--no-inlines*) %s;; esac; exit 1;; esac\n"
@@ -145,7 +145,7 @@ TEST(test_many_are_asked_side_by_side)
 }
 
 /* A byte now and then is not progress; a whole answer is. */
-TEST(test_a_helper_that_hangs_is_given_up)
+TEST(test_helper_that_hangs_is_given_up)
 {
 	int64_t start;
 
@@ -205,7 +205,7 @@ TEST(test_no_helper_outlives_us)
 	expect_its_end(from);
 }
 
-TEST(test_what_a_helper_started_ends_with_it)
+TEST(test_what_helper_started_ends_with_it)
 {
 	static const struct symbol_options options = {.patience_ms = HANG_MS, .no_cache = true};
 	char byte;
@@ -302,7 +302,7 @@ TEST(test_control_characters_of_names_are_made_harmless)
 static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Line: 0/; "
 			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
-TEST(test_a_bad_llvm_symbolizer_harms_nothing)
+TEST(test_bad_llvm_symbolizer_harms_nothing)
 {
 	const char *const bad[] = {"exit 1\n", "read -r line\nanswer x | head -2\nexit 0\n",
 		"while read -r line; do echo ${line##* }; echo; done\n",
@@ -316,7 +316,7 @@ TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 	check_fake(far, LONG_MS, "hidden", "api", false);
 }
 
-TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
+TEST(test_name_that_looks_like_answers_is_that_of_its_file_alone)
 {
 	static const char forged[] =
 		"while read -r line; do case $line in *forged*)\n"
@@ -416,7 +416,7 @@ static bool stop_now(void *ctx)
 }
 
 /* The listener is called during a silent wait and can stop it; received names stay. */
-TEST(test_the_listener_can_stop_it)
+TEST(test_listener_can_stop_it)
 {
 	struct told told = {.stop_at = 5};
 	const struct symbol_options options = {.no_cache = true,
@@ -436,7 +436,7 @@ TEST(test_the_listener_can_stop_it)
 	stop(NULL);
 }
 
-TEST(test_without_a_helper_the_story_says_so)
+TEST(test_without_helper_story_says_so)
 {
 	struct symbol_status story;
 

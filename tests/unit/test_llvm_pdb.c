@@ -153,7 +153,7 @@ static void check_names(bool has_inlined_line, bool has_offset)
 		assert_int_equal(list[1].offset_bytes, call_rva + 1 - api_start);
 }
 
-TEST(test_a_pdb_is_asked_with_and_without_its_image)
+TEST(test_pdb_is_asked_with_and_without_its_image)
 {
 	need_exe();
 	ask(exe, pdb);
@@ -163,7 +163,7 @@ TEST(test_a_pdb_is_asked_with_and_without_its_image)
 }
 
 /* The image names s.pdb next to it, but the finder has not approved that file. */
-TEST(test_a_pdb_that_was_not_found_is_not_asked)
+TEST(test_pdb_that_was_not_found_is_not_asked)
 {
 	need_exe();
 	assert_true(pe.pdb[0]);
@@ -172,7 +172,7 @@ TEST(test_a_pdb_that_was_not_found_is_not_asked)
 	assert_false(scene.lookup.is_answered);
 }
 
-TEST(test_any_path_of_a_pdb_can_be_asked)
+TEST(test_any_path_of_pdb_can_be_asked)
 {
 	static const char *const names[] = {
 		"with blanks.pdb", "\xc3\xa4\xe6\x97\xa5.pdb", "q\"uote.pdb", "new\nline.pdb", "7"};
@@ -188,7 +188,7 @@ TEST(test_any_path_of_a_pdb_can_be_asked)
 	}
 }
 
-TEST(test_lines_that_a_version_has_wrong_are_left_out)
+TEST(test_lines_that_version_has_wrong_are_left_out)
 {
 	static const char *const versions[] = {"Debian LLVM version 14.0.6", "LLVM version 15.0.0"};
 	char script[300];
@@ -205,7 +205,7 @@ TEST(test_lines_that_a_version_has_wrong_are_left_out)
 }
 
 /* The line of a function from a PDB is its own, even without inlined functions. */
-TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
+TEST(test_where_it_dies_over_inlined_functions_function_has_its_line)
 {
 	need_exe();
 	ask_through(
@@ -219,7 +219,7 @@ TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 	assert_false(scene.is_trouble);
 }
 
-TEST(test_a_truncated_pdb_gives_no_wrong_names)
+TEST(test_truncated_pdb_gives_no_wrong_names)
 {
 	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};
 	char path[400], command[1000];

@@ -103,7 +103,7 @@ static void read_what_was_cut_off(void)
 	target_read(&target, DMP_PEB, bytes, sizeof(bytes));
 }
 
-TEST(a_file_cut_short_ends_hsnap_in_order)
+TEST(file_cut_short_ends_hsnap_in_order)
 {
 	char text[2000], expected[700];
 	int status = run_child(read_what_was_cut_off, text, sizeof(text));

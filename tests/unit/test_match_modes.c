@@ -40,7 +40,7 @@ static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const
 	dump_end(&maker, path);
 }
 
-TEST(a_tail_in_no_module_is_neither_compared_nor_shown)
+TEST(tail_in_no_module_is_neither_compared_nor_shown)
 {
 	static const enum match_mode modes[] = {
 		MATCH_AUTO, MATCH_ID, MATCH_ADDRESS, MATCH_MODULE, MATCH_SYMBOL};
@@ -56,7 +56,7 @@ TEST(a_tail_in_no_module_is_neither_compared_nor_shown)
 }
 
 /* Without a list of modules no frame is in a module: each frame counts. */
-TEST(a_stack_that_is_in_no_module_at_all_is_left_whole)
+TEST(stack_that_is_in_no_module_at_all_is_left_whole)
 {
 	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
 	put_tailed("new.txt", false, 150, (const uint64_t[]){0x21F780, 0});
@@ -102,7 +102,7 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	assert_null(strstr(strstr(text, "BackTraceA"), "different"));
 }
 
-TEST(by_id_the_first_of_several_stacks_is_shown)
+TEST(by_id_first_of_several_stacks_is_shown)
 {
 	for (unsigned order = 0; order < 6; order++) {
 		static const unsigned char orders[][3] = {
@@ -124,7 +124,7 @@ TEST(by_id_the_first_of_several_stacks_is_shown)
 	}
 }
 
-TEST(by_id_a_stack_that_only_one_dump_gives_is_shown)
+TEST(by_id_stack_that_only_one_dump_gives_is_shown)
 {
 	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither dump */
 
@@ -146,7 +146,7 @@ TEST(by_id_a_stack_that_only_one_dump_gives_is_shown)
 	}
 }
 
-TEST(by_id_blocks_without_a_stack_are_one_row)
+TEST(by_id_blocks_without_stack_are_one_row)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_stackless(&maker, 1, is_new ? 300 : 100, 8);
@@ -174,7 +174,7 @@ static void put_in_heaps(void)
 	}
 }
 
-TEST(by_heap_a_stack_is_a_row_in_each_heap)
+TEST(by_heap_stack_is_row_in_each_heap)
 {
 	static const struct {
 		int64_t growth;
@@ -212,7 +212,7 @@ TEST(rows_of_equal_growth_go_by_their_heaps)
 		assert_int_equal(compared.comparison.rows[i].heap, i * 0x10000);
 }
 
-TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all)
+TEST(only_blocks_of_heaps_asked_for_count_but_totals_are_of_all)
 {
 	static const uint64_t heaps[] = {0x4711, HEAP_B};
 
@@ -245,7 +245,7 @@ static size_t rows_of_one_process(const char *old, const char *new, unsigned new
 	return compare((struct match_request){0});
 }
 
-TEST(a_module_that_was_unloaded_is_still_known_within_its_process)
+TEST(module_that_was_unloaded_is_still_known_within_its_process)
 {
 	static const char x[] = "//  10000 1000 C:\\x.dll\n";
 	static const char y[] = "//  10000 1000 C:\\y.dll\n";

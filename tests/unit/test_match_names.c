@@ -40,7 +40,7 @@ static size_t rows_of(struct place old, struct place new)
 	return compare(automatic);
 }
 
-TEST(a_rebuilt_module_matches_by_function_and_line)
+TEST(rebuilt_module_matches_by_function_and_line)
 {
 	assert_int_equal(
 		rows_of(PLACE(0x1010, "leak", "a.c", 10), PLACE(0x2350, "leak", "a.c", 10)), 1);
@@ -53,7 +53,7 @@ TEST(a_rebuilt_module_matches_by_function_and_line)
 		1);
 }
 
-TEST(a_function_alone_will_do_where_no_lines_are_known)
+TEST(function_alone_will_do_where_no_lines_are_known)
 {
 	const struct place old = {0x1010, "leak", NULL, 0, 0, 0};
 
@@ -61,7 +61,7 @@ TEST(a_function_alone_will_do_where_no_lines_are_known)
 	assert_int_equal(rows_of(old, PLACE(0x2350, "leek", NULL, 0)), 2);
 }
 
-TEST(what_moved_to_another_line_or_file_is_the_same_function)
+TEST(what_moved_to_another_line_or_file_is_same_function)
 {
 	const struct place old = {0x1010, "leak", "a.c", 10, 0, 0};
 	const struct place news[] = {{0x1010, "leak", "a.c", 11, 0, 0},
@@ -115,7 +115,7 @@ TEST(in_code_that_changed_lines_match_that_are_still_there)
 	}
 }
 
-TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function)
+TEST(code_whose_lines_moved_too_is_one_with_rest_of_its_function)
 {
 	const struct place old[] = {{0x1010, "f", "a.c", 10, 0x10, 100},
 		{0x1020, "f", "a.c", 11, 0x20, 200}, {0x1030, "g", "a.c", 31, 0x4, 7}, {0}};
@@ -159,7 +159,7 @@ static size_t compare_calls(const struct call *old, const struct call *new)
 
 /* Each call after the inserted one is at the old place of another call, and the last is at a new
  * place. */
-TEST(old_leaks_behind_an_inserted_call_are_not_new)
+TEST(old_leaks_behind_inserted_call_are_not_new)
 {
 	const struct call old[] = {
 		{"a", 9, 100}, {"b", 14, 200}, {"c", 19, 300}, {"d", 24, 400}, {0}};
@@ -173,7 +173,7 @@ TEST(old_leaks_behind_an_inserted_call_are_not_new)
 	assert_int_equal(row_growth(0), -50);
 }
 
-TEST(calls_of_one_function_behind_an_inserted_call_are_not_new)
+TEST(calls_of_one_function_behind_inserted_call_are_not_new)
 {
 	const struct call old[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
 	const struct call near[] = {{"x", 14, 50}, {"b", 19, 200}, {"b", 24, 300}, {0}};
@@ -193,7 +193,7 @@ TEST(calls_of_one_function_are_told_apart_by_their_order)
 	assert_int_equal(compared.comparison.rows[2].totals[0].requested_bytes, 300);
 }
 
-TEST(a_new_call_of_a_function_is_new_where_the_others_stayed)
+TEST(new_call_of_function_is_new_where_others_stayed)
 {
 	const struct call old[] = {{"b", 14, 200}, {0}};
 	const struct call new[] = {{"b", 14, 200}, {"b", 19, 300}, {0}};
@@ -217,7 +217,7 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 }
 
 /* In each dump a block through an unnamed frame of app.exe and one of main. */
-TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones)
+TEST(frame_without_name_goes_by_its_place_among_named_ones)
 {
 	/* in both builds, or only in the old */
 	for (int has_names = 1; has_names >= 0; has_names--) {
@@ -234,7 +234,7 @@ TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones)
 	}
 }
 
-TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart)
+TEST(without_names_in_both_builds_rebuilt_module_stays_apart)
 {
 	const struct place named = {0x1010, "leak", "a.c", 10, 0, 0}, bare = {.offset = 0x1010};
 
@@ -256,7 +256,7 @@ static void put_twice(struct maker *maker, bool is_new, unsigned offset)
 			i ? "A" : "B");
 }
 
-TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
+TEST(one_function_twice_on_line_is_one_stack_where_names_are_compared)
 {
 	for (unsigned rebuilt = 0; rebuilt < 2; rebuilt++) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 7 + rebuilt : 7)
@@ -271,7 +271,7 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 	assert_int_equal(stack_frame(compared.comparison.rows[0].stack, 0), APP_BASE + 0x1130);
 }
 
-TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
+TEST(build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		if (is_new)
@@ -285,7 +285,7 @@ TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 	assert_int_equal(compare(by_symbol), 1);
 }
 
-TEST(inlined_functions_are_compared_as_a_whole)
+TEST(inlined_functions_are_compared_as_whole)
 {
 	static const struct {
 		const char *names[2];
@@ -307,7 +307,7 @@ TEST(inlined_functions_are_compared_as_a_whole)
 	}
 }
 
-TEST(a_function_of_another_module_is_another_one)
+TEST(function_of_another_module_is_another_one)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		uint64_t base = is_new ? LIB_BASE : APP_BASE;
@@ -348,7 +348,7 @@ TEST(only_what_was_rebuilt_goes_by_name)
 	assert_int_equal(compare(by_symbol), 1);
 }
 
-TEST(a_name_that_one_dump_carries_is_for_the_same_build_in_all)
+TEST(name_that_one_dump_carries_is_for_same_build_in_all)
 {
 	for (int names_in_new = 0; names_in_new < 2; names_in_new++) {
 		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7,
@@ -416,7 +416,7 @@ TEST(each_place_is_kept_once_however_many_rows_have_it)
 	naming_release(&naming);
 }
 
-TEST(the_newest_dump_that_has_a_name_gives_it)
+TEST(newest_dump_that_has_name_gives_it)
 {
 	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x50000 : 0) {
 		put_name_of(&maker, APP_BASE, 0x1010, is_new ? "newer" : "older", NULL, 0);
@@ -430,7 +430,7 @@ TEST(the_newest_dump_that_has_a_name_gives_it)
 	assert_non_null(strstr(report_of(true), "\tapp!only_old+1\n"));
 }
 
-TEST(a_file_that_is_loaded_twice_has_the_names_of_either_place)
+TEST(file_that_is_loaded_twice_has_names_of_either_place)
 {
 	static const char head[] = "// hsnap: dump format=1 tool=test\n"
 				   "// Loaded modules: \n"
@@ -456,7 +456,7 @@ TEST(a_file_that_is_loaded_twice_has_the_names_of_either_place)
 	}
 }
 
-TEST(a_comparison_that_was_read_has_its_own_frames)
+TEST(comparison_that_was_read_has_its_own_frames)
 {
 	struct frame items[] = {{.module = "m", .function = "f", .line = 3, .file = "a.c"},
 		{.function = "g"}, {.has_addr = true, .addr = 77}};

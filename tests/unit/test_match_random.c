@@ -345,7 +345,7 @@ static void shuffle(struct dump_sums *sums)
 	free(to);
 }
 
-TEST(stacks_and_cells_in_another_order_give_the_same_report)
+TEST(stacks_and_cells_in_another_order_give_same_report)
 {
 	seed = 4711;
 	put_all_kinds(false);

@@ -109,7 +109,7 @@ TEST(texts_and_addresses_of_equal_numbers_are_different)
 	}
 }
 
-TEST(the_text_is_what_is_shown)
+TEST(text_is_what_is_shown)
 {
 	const char *text;
 
@@ -121,7 +121,7 @@ TEST(the_text_is_what_is_shown)
 	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
 }
 
-TEST(of_two_spellings_the_same_is_shown_in_any_order)
+TEST(of_two_spellings_same_is_shown_in_any_order)
 {
 	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};
 	char *first = NULL;

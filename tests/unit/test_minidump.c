@@ -9,7 +9,7 @@
 
 /* ---------------------------------------------------------------- streams */
 
-TEST(says_what_the_streams_say)
+TEST(says_what_streams_say)
 {
 	dmp_make_full();
 	dmp_open();
@@ -141,7 +141,7 @@ TEST(unsorted_ranges_read_as_one)
 }
 
 /* All ranges are in the file in the order of memory: one view covers the rest. */
-TEST(a_view_goes_on_over_ranges)
+TEST(view_goes_on_over_ranges)
 {
 	const struct dmp_range ranges[] = {{0x1000, pattern, 0x10}, {0x1010, pattern + 0x10, 0x20},
 		{0x1030, pattern + 0x30, 0x10}, {0x1050, pattern, 0x10}};
@@ -159,7 +159,7 @@ TEST(a_view_goes_on_over_ranges)
 	assert_int_equal(opened.target.reads, 0);
 }
 
-TEST(of_overlapping_ranges_the_lower_one_counts)
+TEST(of_overlapping_ranges_lower_one_counts)
 {
 	static const unsigned char other[64] = {0};
 	const struct dmp_range ranges[] = {
@@ -212,7 +212,7 @@ static void check_regions(const struct wanted_region *wanted, size_t count)
 	assert_int_equal(opened.target.ops->region(&opened.target, region.end, &region), -ERR_READ);
 }
 
-TEST(regions_have_the_access_of_the_list)
+TEST(regions_have_access_of_list)
 {
 	static unsigned char page[0x1000];
 	const struct dmp_range ranges[] = {{0x20000, page, 0x1000}, {0x21000, page, 0x1000},
@@ -274,7 +274,7 @@ TEST(views_that_were_mapped_to_be_read_are_known)
 	}
 }
 
-TEST(without_the_list_modules_can_be_executed)
+TEST(without_list_modules_can_be_executed)
 {
 	static unsigned char page[0x6000];
 	/* around the module DMP_DLL, 0x10000 to 0x13000 */
@@ -308,7 +308,7 @@ static FILE *new_file(char *path)
 	return file;
 }
 
-TEST(a_file_is_mapped)
+TEST(file_is_mapped)
 {
 	char path[300];
 	FILE *file = new_file(path);
@@ -365,7 +365,7 @@ static void make_huge(FILE *file)
 		assert_int_equal(fwrite(ranges[i].bytes, 1, ranges[i].len, file), ranges[i].len);
 }
 
-TEST(a_file_of_more_than_4_gib_is_read_where_it_lies)
+TEST(file_of_more_than_4_gib_is_read_where_it_lies)
 {
 	char path[300];
 	FILE *file = new_file(path);
@@ -388,7 +388,7 @@ TEST(a_file_of_more_than_4_gib_is_read_where_it_lies)
 	target.ops->close(&target);
 }
 
-TEST(a_long_name_keeps_its_end)
+TEST(long_name_keeps_its_end)
 {
 	struct target target;
 	struct err err;

@@ -70,7 +70,7 @@ TEST(any_truncation_is_survived)
 	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
 }
 
-TEST(places_outside_of_the_file_are_not_read)
+TEST(places_outside_of_file_are_not_read)
 {
 	static const uint64_t places[] = {UINT32_MAX, 0x7fffffff, 0x80000000};
 
@@ -102,7 +102,7 @@ TEST(places_outside_of_the_file_are_not_read)
 	}
 }
 
-TEST(more_than_a_process_can_have_is_not_counted)
+TEST(more_than_process_can_have_is_not_counted)
 {
 	dmp_make_full();
 	dmp_set(place_of(DMP_MEMORY64) + 16 + 8, UINT64_MAX, 8);
@@ -114,7 +114,7 @@ TEST(more_than_a_process_can_have_is_not_counted)
 		1);
 }
 
-TEST(odd_heads_of_the_list_of_regions_are_refused)
+TEST(odd_heads_of_list_of_regions_are_refused)
 {
 	static const uint32_t odd[][2] = {
 		{0, 48}, {15, 48}, {16, 47}, {16, 0}, {UINT32_MAX, 48}, {16, UINT32_MAX}};
@@ -129,7 +129,7 @@ TEST(odd_heads_of_the_list_of_regions_are_refused)
 	}
 }
 
-TEST(names_of_odd_length_lose_half_a_character)
+TEST(names_of_odd_length_lose_half_character)
 {
 	size_t name;
 
@@ -220,7 +220,7 @@ TEST(modules_are_made_not_to_overlap)
 	sum += dmp_survey(dmp.len);
 }
 
-TEST(of_streams_of_a_kind_the_first_counts)
+TEST(of_streams_of_kind_first_counts)
 {
 	size_t at;
 

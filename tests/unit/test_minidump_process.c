@@ -52,7 +52,7 @@ TEST(addresses_of_32_bits_may_be_sign_extended)
 }
 
 /* A 64-bit thread may have an exception list, which is not a 32-bit TEB. */
-TEST(an_exception_list_makes_no_32_bits)
+TEST(exception_list_makes_no_32_bits)
 {
 	size_t count = dmp_ranges_wow64(&process, ranges);
 
@@ -64,7 +64,7 @@ TEST(an_exception_list_makes_no_32_bits)
 }
 
 /* wow64.dll shows that the process is 32-bit, but its 32-bit half is not in the file. */
-TEST(a_missing_32_bit_half_is_said)
+TEST(missing_32_bit_half_is_said)
 {
 	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
 		{0x75380000, 0x3f000, 0, 0, "C:\\Windows\\System32\\WOW64.dll", NULL}};
@@ -189,7 +189,7 @@ TEST(missing_memory_is_named)
 	assert_int_equal(opened.snapshot.warning_count, 5);
 }
 
-TEST(a_missing_peb_is_named)
+TEST(missing_peb_is_named)
 {
 	dmp_ranges_64(&process, ranges);
 	ranges[2].len = 0x120; /* one field less than required */

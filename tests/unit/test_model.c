@@ -73,7 +73,7 @@ static void ask_for_too_much(int what)
 		xcalloc(SIZE_MAX / 2, 2);
 }
 
-TEST(running_out_of_memory_ends_the_program_with_a_line)
+TEST(running_out_of_memory_ends_program_with_line)
 {
 	for (int what = 0; what < 6; what++) {
 		char line[2000] = "";
@@ -98,7 +98,7 @@ TEST(running_out_of_memory_ends_the_program_with_a_line)
 	}
 }
 
-TEST(an_array_that_cannot_grow_stays_where_that_is_asked_for)
+TEST(array_that_cannot_grow_stays_where_that_is_asked_for)
 {
 	int four = 4, *items = &four;
 	size_t cap = SIZE_MAX / 4;
@@ -228,7 +228,7 @@ TEST(stacks_with_candidates_differ)
 
 /* ---------------------------------------------------------------- model */
 
-TEST(total_counts_blocks_without_a_stack)
+TEST(total_counts_blocks_without_stack)
 {
 	struct snapshot snapshot;
 	struct block_totals total;

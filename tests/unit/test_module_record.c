@@ -128,7 +128,7 @@ TEST(headers_lie)
 	}
 }
 
-TEST(a_name_without_end_is_cut)
+TEST(name_without_end_is_cut)
 {
 	make(64);
 	put(DEBUG_AT + 28 + 16, 24 + 5, 4);

@@ -68,7 +68,7 @@ static size_t expect_one(const char *key, uint32_t rva, const char *function)
 	return found.count;
 }
 
-TEST(test_the_newest_name_counts)
+TEST(test_newest_name_counts)
 {
 	struct name_cache *cache;
 	struct symbol list[2] = {{.function = "older"}, {.function = "newer"}};
@@ -155,7 +155,7 @@ TEST(test_nothing_is_written_without_need)
 
 #define BOUND ((size_t)64 << 10)
 
-TEST(test_the_oldest_names_go)
+TEST(test_oldest_names_go)
 {
 	enum { ROUNDS = 200, EACH = 20 };
 	size_t kept = 0;
@@ -194,7 +194,7 @@ TEST(test_more_names_at_once_than_fit)
 	assert_int_equal(scene_read(BOUND, 3, 0, 1, 1), 0);
 }
 
-TEST(test_a_file_that_is_too_large_begins_anew)
+TEST(test_file_that_is_too_large_begins_anew)
 {
 	scene_write(BOUND, 1, 0, 10, 1);
 	assert_int_equal(truncate(scene_path, (off_t)1 << 42), 0);
@@ -209,7 +209,7 @@ TEST(test_a_file_that_is_too_large_begins_anew)
 static const char first_line[] = "hsnap's names 2\n";
 #define FIRST_BYTES (sizeof(first_line) - 1)
 
-TEST(test_the_first_line_names_the_format)
+TEST(test_first_line_names_format)
 {
 	static const char *const others[] = {"hsnap's names 1\nhsnap's names 1\nhnms",
 		"hsnap's names 20\n\nmodule ", "hsnap's names ", "hsnap", ""};
@@ -255,7 +255,7 @@ static void check_next_write(size_t found)
 		read_small() >= found); /* the next chunk supplies a line feed that was cut off */
 }
 
-TEST(test_a_changed_byte_costs_one_chunk_at_most)
+TEST(test_changed_byte_costs_one_chunk_at_most)
 {
 	static const unsigned char changes[] = {0x01, 0x80, 0xff};
 	char *bytes;
@@ -277,7 +277,7 @@ TEST(test_a_changed_byte_costs_one_chunk_at_most)
 	free(bytes);
 }
 
-TEST(test_a_cut_file_keeps_what_is_before_the_cut)
+TEST(test_cut_file_keeps_what_is_before_cut)
 {
 	size_t len, before = ALL;
 	char *bytes;
@@ -363,7 +363,7 @@ TEST(test_long_lines_do_not_count)
 	check_line(line, "f");
 }
 
-TEST(test_a_chunk_within_a_chunk_leads_nowhere)
+TEST(test_chunk_within_chunk_leads_nowhere)
 {
 	put_sealed(
 		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");

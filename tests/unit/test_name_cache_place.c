@@ -74,7 +74,7 @@ static void check_place(const char *path, const char *const made[3])
 #undef TEST_AROUND
 #define TEST_AROUND begin, scene_end
 
-TEST(test_it_is_in_the_user_s_folder_for_caches)
+TEST(test_it_is_in_user_s_folder_for_caches)
 {
 	static const char *const xdg[] = {"x", "x/hsnap", "x/hsnap/names"};
 	static const char *const home[] = {".cache", ".cache/hsnap", ".cache/hsnap/names"};
@@ -101,7 +101,7 @@ TEST(test_hsym_cache_says_where_it_is)
 	assert_null(name_cache_open(NULL, BYTES));
 }
 
-TEST(test_without_a_home_there_is_none)
+TEST(test_without_home_there_is_none)
 {
 	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", "", 1);
@@ -113,7 +113,7 @@ TEST(test_without_a_home_there_is_none)
 }
 
 /* As under sudo. */
-TEST(test_a_home_of_someone_else_s_is_left_alone)
+TEST(test_home_of_someone_else_s_is_left_alone)
 {
 	struct stat st;
 
@@ -126,7 +126,7 @@ TEST(test_a_home_of_someone_else_s_is_left_alone)
 	assert_int_equal(chown(dir, 0, 0), 0);
 }
 
-TEST(test_a_file_of_someone_else_s_is_not_used)
+TEST(test_file_of_someone_else_s_is_not_used)
 {
 	use(scene_path);
 	assert_int_equal(chmod(scene_path, 0620), 0);
@@ -153,7 +153,7 @@ static void check_untouched(const void *bytes, size_t len)
 	free(after);
 }
 
-TEST(test_a_symbolic_link_is_not_followed)
+TEST(test_symbolic_link_is_not_followed)
 {
 	char *bytes;
 	size_t len;
@@ -223,7 +223,7 @@ static void use_as_user(void)
 	assert_int_equal(status, 0);
 }
 
-TEST(test_a_folder_that_cannot_be_written_to_is_left_as_it_is)
+TEST(test_folder_that_cannot_be_written_to_is_left_as_it_is)
 {
 	if (!geteuid())
 		assert_int_equal(chown(dir, 12345, 12345), 0);
@@ -247,7 +247,7 @@ static void set_room(rlim_t bytes)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-TEST(test_a_full_disk_costs_the_new_names_alone)
+TEST(test_full_disk_costs_new_names_alone)
 {
 	size_t before, rest;
 
@@ -275,7 +275,7 @@ TEST(test_a_full_disk_costs_the_new_names_alone)
 	}
 }
 
-TEST(test_a_lock_that_stays_is_given_up)
+TEST(test_lock_that_stays_is_given_up)
 {
 	int fd;
 
@@ -352,7 +352,7 @@ static size_t count_written(size_t limit)
 	return found;
 }
 
-TEST(test_nobody_s_names_are_lost_but_the_oldest)
+TEST(test_nobody_s_names_are_lost_but_oldest)
 {
 	run(BYTES);
 	assert_int_equal(count_written(BYTES), WRITERS * ROUNDS * EACH);
@@ -362,7 +362,7 @@ TEST(test_nobody_s_names_are_lost_but_the_oldest)
 	assert_true(count_written(BOUND) > EACH);
 }
 
-TEST(test_a_writer_that_is_killed_harms_nobody)
+TEST(test_writer_that_is_killed_harms_nobody)
 {
 	for (size_t round = 0; round < 15; round++) {
 		int status;

@@ -102,7 +102,7 @@ static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *en
 	return count;
 }
 
-TEST(a_real_chain_of_windows_7_decodes_to_what_it_is)
+TEST(real_chain_of_windows_7_decodes_to_what_it_is)
 {
 	struct real *real = real_new(32);
 	uint64_t from, end;
@@ -122,7 +122,7 @@ TEST(a_real_chain_of_windows_7_decodes_to_what_it_is)
 }
 
 /* The file has the heap's own header, but neither the first blocks nor most memory of its list. */
-TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
+TEST(real_heap_with_holes_gives_chain_that_is_left)
 {
 	struct real *real = real_new(32);
 	uint64_t from, end;
@@ -138,7 +138,7 @@ TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
 	real_free(real);
 }
 
-TEST(a_real_64_bit_heap_is_known_by_its_signatures)
+TEST(real_64_bit_heap_is_known_by_its_signatures)
 {
 	struct real *real = real_new(64);
 	struct nt_header header;

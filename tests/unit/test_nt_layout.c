@@ -70,7 +70,7 @@ static const struct nt_layout *row_of(const char *name)
 	return NULL;
 }
 
-TEST(the_rows_of_a_bitness_cover_every_build_once)
+TEST(rows_of_bitness_cover_every_build_once)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		uint64_t below = (uint64_t)UINT32_MAX + 1;
@@ -86,7 +86,7 @@ TEST(the_rows_of_a_bitness_cover_every_build_once)
 	}
 }
 
-TEST(heap_fields_lie_where_the_symbols_say)
+TEST(heap_fields_lie_where_symbols_say)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -113,7 +113,7 @@ TEST(heap_fields_lie_where_the_symbols_say)
 	}
 }
 
-TEST(what_all_builds_share_lies_where_the_symbols_say)
+TEST(what_all_builds_share_lies_where_symbols_say)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -147,7 +147,7 @@ TEST(what_all_builds_share_lies_where_the_symbols_say)
 	}
 }
 
-TEST(header_fields_lie_where_the_symbols_say)
+TEST(header_fields_lie_where_symbols_say)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
@@ -175,7 +175,7 @@ TEST(header_fields_lie_where_the_symbols_say)
 	}
 }
 
-TEST(lfh_fields_lie_where_the_symbols_say)
+TEST(lfh_fields_lie_where_symbols_say)
 {
 	size_t known = 0;
 

@@ -140,7 +140,7 @@ static void assert_modules(const char *expected)
 	snapshot_release(&snapshot);
 }
 
-TEST(modules_are_those_of_the_loader_s_list)
+TEST(modules_are_those_of_loader_s_list)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		seen_open(bits);
@@ -155,7 +155,7 @@ TEST(modules_are_those_of_the_loader_s_list)
 	}
 }
 
-TEST(a_list_of_modules_without_an_end_is_none)
+TEST(list_of_modules_without_end_is_none)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		static const uint64_t wild[] = {0, 0x666000, 0xfffffff0};
@@ -203,7 +203,7 @@ static void assert_command_line(const char *expected)
 	free(text);
 }
 
-TEST(a_command_line_is_read_as_far_as_it_goes_and_is_there)
+TEST(command_line_is_read_as_far_as_it_goes_and_is_there)
 {
 	static const uint16_t units[] = {'a', ' ', 0x20ac, 0xd83d, 0xde00, 0xd800, 'b'};
 
@@ -228,7 +228,7 @@ TEST(a_command_line_is_read_as_far_as_it_goes_and_is_there)
 
 /* ---------------------------------------------------------------- the PEB */
 
-TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
+TEST(heaps_come_in_order_each_once_and_process_heap_first)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		seen_open(bits);
@@ -255,7 +255,7 @@ TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 }
 
 /* A duplicate replaces another heap, which is lost. */
-TEST(heap_listed_twice_is_a_fault)
+TEST(heap_listed_twice_is_fault)
 {
 	static const uint64_t lists[][3] = {
 		{HEAP_0, 0x720000, 0x9000000}, /* valid */
@@ -278,7 +278,7 @@ TEST(heap_listed_twice_is_a_fault)
 	}
 }
 
-TEST(a_list_that_is_not_there_leaves_the_process_heap)
+TEST(list_that_is_not_there_leaves_process_heap)
 {
 	seen_open(64);
 
@@ -291,7 +291,7 @@ TEST(a_list_that_is_not_there_leaves_the_process_heap)
 	assert_int_equal(seen->process.list_fault_addr, 0x1230000);
 }
 
-TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
+TEST(count_that_cannot_be_reads_up_to_unused_part)
 {
 	static const uint32_t counts[] = {HEAPS_MAX + 1, 0x80000000, 0xffffffff};
 
@@ -310,7 +310,7 @@ TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
 	}
 }
 
-TEST(a_process_without_a_heap_or_a_readable_peb_is_an_error)
+TEST(process_without_heap_or_readable_peb_is_error)
 {
 	seen_open(64);
 
@@ -371,7 +371,7 @@ static int follow(bool is_coded, int rc)
 	return nt_list_walk(&links.nt, &list);
 }
 
-TEST(a_list_is_followed_to_its_end_in_order)
+TEST(list_is_followed_to_its_end_in_order)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		seen_open(i % 2 ? 64 : 32);
@@ -384,7 +384,7 @@ TEST(a_list_is_followed_to_its_end_in_order)
 	}
 }
 
-TEST(what_each_returns_ends_the_list)
+TEST(what_each_returns_ends_list)
 {
 	seen_open(64);
 
@@ -410,7 +410,7 @@ TEST(no_list_leads_round)
 	}
 }
 
-TEST(a_link_to_nowhere_ends_the_list)
+TEST(link_to_nowhere_ends_list)
 {
 	static const uint64_t wild[] = {0, UINT64_MAX, UINT64_MAX - 15, 0x7fff00000000};
 

@@ -116,7 +116,7 @@ static void assert_heaps(size_t count, const char *fault)
 		assert_null(ring.process.list_fault);
 }
 
-TEST(heaps_of_the_ring_follow_the_process_heap)
+TEST(heaps_of_ring_follow_process_heap)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		ring_open(bits);
@@ -128,7 +128,7 @@ TEST(heaps_of_the_ring_follow_the_process_heap)
 	}
 }
 
-TEST(segment_heap_leads_to_the_ring_by_its_own_field)
+TEST(segment_heap_leads_to_ring_by_its_own_field)
 {
 	ring_open(64);
 	put_heap(0, true);
@@ -138,7 +138,7 @@ TEST(segment_heap_leads_to_the_ring_by_its_own_field)
 	assert_heaps(3, NULL);
 }
 
-TEST(process_with_one_heap_has_a_ring_of_one)
+TEST(process_with_one_heap_has_ring_of_one)
 {
 	ring_open(64);
 	put_link(ring.entries[0], ring.head);
@@ -164,7 +164,7 @@ TEST(page_heap_needs_no_ring)
 	assert_heaps(1, NULL);
 }
 
-TEST(broken_ring_keeps_the_heaps_before_and_is_a_fault)
+TEST(broken_ring_keeps_heaps_before_and_is_fault)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const uint64_t word = bits / 8;
@@ -188,7 +188,7 @@ TEST(broken_ring_keeps_the_heaps_before_and_is_a_fault)
 	}
 }
 
-TEST(heap_that_does_not_name_its_descriptor_is_a_fault)
+TEST(heap_that_does_not_name_its_descriptor_is_fault)
 {
 	ring_open(64);
 	put_ptr(context_of(2, false), ring.entries[1]);

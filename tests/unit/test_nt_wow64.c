@@ -79,7 +79,7 @@ TEST(thread_leads_to_32_bit_peb_on_every_system)
 	}
 }
 
-TEST(what_does_not_name_itself_is_not_a_32_bit_teb)
+TEST(what_does_not_name_itself_is_not_32_bit_teb)
 {
 	for (size_t i = 0; i < COLUMNS - 1; i++) {
 		const struct column *column = &columns[i];
@@ -120,7 +120,7 @@ TEST(without_thread_both_pebs_must_name_one_program)
 	}
 }
 
-TEST(flag_is_an_address_nowhere_and_a_page_on_only_under_wine)
+TEST(flag_is_address_nowhere_and_page_on_only_under_wine)
 {
 	make(&columns[0]);
 	fake.target.is_wine = false;
@@ -132,7 +132,7 @@ TEST(flag_is_an_address_nowhere_and_a_page_on_only_under_wine)
 	assert_int_equal(nt_guest_peb(&fake.target, columns[0].peb, 1), 0);
 }
 
-TEST(a_64_bit_half_is_there_if_its_loader_is)
+TEST(wow64_half_exists_if_its_loader_does)
 {
 	for (size_t i = 0; i < COLUMNS; i++) {
 		make(&columns[i]);

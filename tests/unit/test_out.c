@@ -4,7 +4,7 @@
 
 #include "core/io/out.h"
 
-TEST(commit_replaces_the_old_file_at_once)
+TEST(commit_replaces_old_file_at_once)
 {
 	struct err err;
 	struct out out;
@@ -32,7 +32,7 @@ static void assert_digits(uint64_t value)
 	assert_memory_equal(digits, expected, (size_t)len);
 }
 
-TEST(a_number_of_any_length_has_its_digits)
+TEST(number_of_any_length_has_its_digits)
 {
 	for (unsigned bits = 0; bits < 64; bits++) {
 		uint64_t power = UINT64_C(1) << bits;
@@ -44,7 +44,7 @@ TEST(a_number_of_any_length_has_its_digits)
 	}
 }
 
-TEST(a_dash_is_standard_output)
+TEST(dash_is_standard_output)
 {
 	struct out out;
 
@@ -78,7 +78,7 @@ TEST(rights_and_links_stay)
 	assert_int_equal(unlink(link), 0);
 }
 
-TEST(an_interrupt_leaves_nothing)
+TEST(interrupt_leaves_nothing)
 {
 	struct out out;
 
@@ -93,7 +93,7 @@ TEST(an_interrupt_leaves_nothing)
 	assert_int_equal(count_files(), 0);
 }
 
-TEST(a_long_printf_is_whole)
+TEST(long_printf_is_whole)
 {
 	enum { LEN = 600000 };
 	char *word = malloc(LEN + 1);
@@ -108,7 +108,7 @@ TEST(a_long_printf_is_whole)
 	free(word);
 }
 
-TEST(a_missing_folder_is_named)
+TEST(missing_folder_is_named)
 {
 	char missing[400];
 	struct err err = {0};
@@ -122,7 +122,7 @@ TEST(a_missing_folder_is_named)
 	assert_int_equal(out_open(&out, missing, NULL), -ERR_CREATE);
 }
 
-TEST(a_folder_is_no_file)
+TEST(folder_is_no_file)
 {
 	char sub[400];
 	struct err err = {0};

@@ -76,7 +76,7 @@ TEST(much_is_written_whole_and_what_is_packed_gzip_unpacks)
 	}
 }
 
-TEST(a_name_says_whether_a_file_is_packed)
+TEST(name_says_whether_file_is_packed)
 {
 	static const struct {
 		const char *name;
@@ -100,7 +100,7 @@ TEST(a_name_says_whether_a_file_is_packed)
 	}
 }
 
-TEST(what_is_aborted_leaves_the_old_file)
+TEST(what_is_aborted_leaves_old_file)
 {
 	struct out out;
 
@@ -115,7 +115,7 @@ TEST(what_is_aborted_leaves_the_old_file)
 }
 
 /* Both the pending bytes and those that zlib keeps until the end. */
-TEST(a_full_disk_is_an_error_of_what_is_packed)
+TEST(full_disk_is_error_of_what_is_packed)
 {
 	struct err err = {0};
 	struct out out;
@@ -154,7 +154,7 @@ static void limit_size(rlim_t bytes, unsigned flags, size_t len)
 	free(bytes_made);
 }
 
-TEST(a_limit_on_size_leaves_the_old_file_and_nothing_of_a_new_one)
+TEST(limit_on_size_leaves_old_file_and_nothing_of_new_one)
 {
 	limit_size(100000, 0, 1000000);
 	unlink(path);
@@ -170,7 +170,7 @@ static void assert_taken(int rc, const struct err *err)
 	assert_string_equal(err->place, path);
 }
 
-TEST(a_new_file_is_not_opened_where_something_is)
+TEST(new_file_is_not_opened_where_something_is)
 {
 	struct err err = {0};
 	struct out out;
@@ -212,7 +212,7 @@ static void commit_new(bool is_taken, unsigned flags)
 	assert_int_equal(unlink(path), 0);
 }
 
-TEST(a_new_file_takes_nobodys_place)
+TEST(new_file_takes_nobodys_place)
 {
 	for (int i = 0; i < 8; i++) {
 		has_no_links = i & 1;

@@ -52,7 +52,7 @@ static int write_file(unsigned flags)
 }
 
 /* Otherwise a power failure leaves an empty or partial file under the name. */
-TEST(bytes_are_on_the_disk_before_they_have_their_name)
+TEST(bytes_are_on_disk_before_they_have_their_name)
 {
 	static const unsigned flags[] = {0, OUT_NEW, OUT_GZIP, OUT_NEW | OUT_GZIP};
 
@@ -102,7 +102,7 @@ static void in_folder(char name[400], unsigned number)
 }
 
 /* Other processes take the first names during the write: the data are written once. */
-TEST(a_finished_file_gets_the_first_name_that_is_free)
+TEST(finished_file_gets_first_name_that_is_free)
 {
 	struct made_names names = {.count = 5};
 	const struct out_names others = {next_name, &names};
@@ -132,7 +132,7 @@ TEST(a_finished_file_gets_the_first_name_that_is_free)
 	}
 }
 
-TEST(without_a_free_name_nothing_is_left)
+TEST(without_free_name_nothing_is_left)
 {
 	struct made_names names = {.count = 0};
 	const struct out_names others = {next_name, &names};

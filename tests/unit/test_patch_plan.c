@@ -310,7 +310,7 @@ TEST(refused)
 	}
 }
 
-TEST(jumps_to_the_first_byte_are_calls_of_the_hook)
+TEST(jumps_to_first_byte_are_calls_of_hook)
 {
 	struct made made = make(64, "90 90 90 90 90 75 f9");
 

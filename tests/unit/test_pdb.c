@@ -30,7 +30,7 @@ enum { THE_FILE = -1, THE_DIRECTORY = -2, THE_MAP = -3 };
 
 /* 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, with more blocks than one
  * map of 128 can list. */
-TEST(test_guid_and_the_age_that_images_record)
+TEST(test_guid_and_age_that_images_record)
 {
 	static const struct {
 		uint32_t block_bytes;
@@ -67,7 +67,7 @@ static const char *detail_of(const void *bytes, size_t len)
 	return err.detail;
 }
 
-TEST(test_a_file_that_is_cut_says_so)
+TEST(test_file_that_is_cut_says_so)
 {
 	struct made_pdb pdb = made_small(4096);
 
@@ -196,7 +196,7 @@ TEST(test_functions_are_found_where_their_sections_are)
 	check_function(3, 0x4010, "third");
 }
 
-TEST(test_names_of_32_bit_images_are_those_of_the_source)
+TEST(test_names_of_32_bit_images_are_those_of_source)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct pe_image *image = calloc(1, sizeof(*image));

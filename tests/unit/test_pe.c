@@ -188,7 +188,7 @@ static struct bytes map(void)
 	return memory;
 }
 
-TEST(test_memory_reads_as_the_file_does)
+TEST(test_memory_reads_as_file_does)
 {
 	struct bytes memory;
 	struct pe_source mapped = {.read = read_bytes, .ctx = &memory, .in_memory = true};
@@ -204,7 +204,7 @@ TEST(test_memory_reads_as_the_file_does)
 	free(memory.data);
 }
 
-TEST(test_a_function_starts_where_nm_says)
+TEST(test_function_starts_where_nm_says)
 {
 	uint32_t start = 0, hidden;
 
@@ -332,7 +332,7 @@ static struct bytes many_symbols(uint32_t count, struct pe_image *made)
 	return bytes;
 }
 
-TEST(test_names_take_no_more_memory_than_the_file)
+TEST(test_names_take_no_more_memory_than_file)
 {
 	enum { COUNT = 20000 };
 	struct pe_image small;
@@ -353,7 +353,7 @@ TEST(test_names_take_no_more_memory_than_the_file)
 }
 
 /* Section symbols as gcc writes them: class 3, no type, followed by one auxiliary entry. */
-TEST(test_a_part_for_one_function_has_its_name)
+TEST(test_part_for_one_function_has_its_name)
 {
 	static const char *const names[] = {".text$_ZN3app4fillEv",
 		".text.startup._GLOBAL__sub_I_pool", ".text$f", ".text.startup", ".text",

@@ -45,7 +45,7 @@ static void assert_peb_is_listed(const char *list, const char *peb, const struct
 	assert_listed(list, peb, "ProcessParameters", row->parameters);
 }
 
-TEST(the_environment_blocks_of_every_listed_build_are_those_of_the_table)
+TEST(environment_blocks_of_every_listed_build_are_those_of_table)
 {
 	unsigned blocks = 0;
 
@@ -78,7 +78,7 @@ TEST(the_environment_blocks_of_every_listed_build_are_those_of_the_table)
 	assert_true(blocks > 20);
 }
 
-TEST(so_many_bytes_hold_all_fields_of_a_row)
+TEST(so_many_bytes_hold_all_fields_of_row)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const struct peb_layout *row = peb_layout(bits);

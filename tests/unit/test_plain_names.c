@@ -15,7 +15,7 @@ static void check(const char *name, const char *expected)
 	arena_release(&arena);
 }
 
-TEST(clones_have_the_name_of_their_function)
+TEST(clones_have_name_of_their_function)
 {
 	static const char *const suffixes[] = {".isra.0", ".constprop.0", ".part.12", ".cold",
 		".cold.3", ".lto_priv.0", ".specialized.1", ".llvm.12345678901234567890",
@@ -45,7 +45,7 @@ TEST(clones_have_the_name_of_their_function)
 	}
 }
 
-TEST(other_dots_belong_to_the_name)
+TEST(other_dots_belong_to_name)
 {
 	static const char *const names[] = {"main.main", "runtime.mallocgc", "main.(*T).part",
 		"f.isra", "f.isra.x", "f.isra.0x", "f.avx2", "f.coldest", "f.cold.x", "f (.avx2)",
@@ -56,7 +56,7 @@ TEST(other_dots_belong_to_the_name)
 		check(names[i], names[i]);
 }
 
-TEST(calling_conventions_are_no_part_of_a_name)
+TEST(calling_conventions_are_no_part_of_name)
 {
 	static const char *const names[][2] = {{"_f@8", "f"}, {"f@8", "f"}, {"@f@8", "f"},
 		{"f@@16", "f"}, {"_f@0", "f"}, {"__f@8", "_f"}, {"f_2@12", "f_2"},

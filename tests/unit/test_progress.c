@@ -62,7 +62,7 @@ TEST(what_is_done_soon_shows_nothing)
 	assert_string_equal(seen(), "");
 }
 
-TEST(a_line_is_rewritten_in_place_and_wiped)
+TEST(line_is_rewritten_in_place_and_wiped)
 {
 	char blanks[200];
 
@@ -94,7 +94,7 @@ TEST(what_takes_long_is_named)
 }
 
 /* The line has a fixed length, whole characters and no control characters. */
-TEST(a_long_or_hostile_name_stays_on_its_line)
+TEST(long_or_hostile_name_stays_on_its_line)
 {
 	char name[300];
 	const char *line;
@@ -134,7 +134,7 @@ TEST(where_nobody_looks_nothing_is_written)
 	(void)fclose(file);
 }
 
-TEST(a_clock_that_goes_back_does_no_harm)
+TEST(clock_that_goes_back_does_no_harm)
 {
 	progress_begin(&progress, terminal, WHAT, 0);
 	progress_tell(&progress, "app.dll", 1, 10, 100000);
@@ -151,7 +151,7 @@ static void set_columns(unsigned short columns)
 		ioctl(master, TIOCSWINSZ, &(struct winsize){.ws_row = 24, .ws_col = columns}), 0);
 }
 
-TEST(a_terminal_is_as_wide_as_it_or_columns_says)
+TEST(terminal_is_as_wide_as_it_or_columns_says)
 {
 	FILE *file = tmpfile();
 

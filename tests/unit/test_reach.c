@@ -234,7 +234,7 @@ static void make(uint64_t gap)
 	scene.between = scene.blocks[next(scene.count)].addr;
 }
 
-TEST(random_graphs_are_what_a_plain_search_finds)
+TEST(random_graphs_are_what_plain_search_finds)
 {
 	static const uint64_t gaps[] = {0, 4096, 1 << 20, (uint64_t)1 << 27, (uint64_t)1 << 33};
 
@@ -249,7 +249,7 @@ TEST(random_graphs_are_what_a_plain_search_finds)
 }
 
 /* A chain, a cycle with a tail, and a tree; only the part that the second root leads to is held. */
-TEST(of_a_chain_the_first_is_lost_and_the_others_with_it)
+TEST(of_chain_first_is_lost_and_others_with_it)
 {
 	static const int next_of[] = {1, 2, -1, 4, 5, 3, -1};
 	struct reach *reach;
@@ -429,7 +429,7 @@ TEST(read_only_views_lead_nowhere)
 
 /* A number in the middle of a block of 256 KiB, that block's address, and both for a block at 1 MiB
  * or above. */
-TEST(middle_of_a_low_block_is_a_number)
+TEST(middle_of_low_block_is_number)
 {
 	static const struct made_page made[] = {
 		MADE_PAGE(0x200000000, TARGET_READ | TARGET_WRITE, false, false, 50000),

@@ -1,5 +1,5 @@
 #include "tests/unit/data.h"
-#include "tests/unit/test_comparison.h"
+#include "tests/unit/test_printed.h"
 
 #include "diff/printed/printed.h"
 
@@ -116,7 +116,7 @@ TEST(samples_of_umdh_are_read)
 	}
 }
 
-TEST(an_empty_comparison_is_no_growth)
+TEST(empty_comparison_is_no_growth)
 {
 	static const char header[] =
 		"// Debug library initialized ...\n"
@@ -140,7 +140,7 @@ TEST(an_empty_comparison_is_no_growth)
 }
 
 /* Two numbers of the published total lines; requested bytes come from the rows, here 0. */
-TEST(overhead_counts_to_the_side_that_has_more)
+TEST(overhead_counts_to_side_that_has_more)
 {
 	static const struct {
 		const char *line;
@@ -170,7 +170,7 @@ TEST(overhead_counts_to_the_side_that_has_more)
 
 /* ---------------------------------------------------------------- bases */
 
-TEST(practice_11_the_base_is_found_in_what_the_file_tells)
+TEST(practice_11_base_is_found_in_what_file_tells)
 {
 	static const struct {
 		const char *text;
@@ -236,7 +236,7 @@ TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 	}
 }
 
-TEST(the_base_that_was_asked_for_is_taken)
+TEST(base_that_was_asked_for_is_taken)
 {
 	static const char text[] = ONE_ROW("100", "100", "0") ONE_ROW("8", "10", "8");
 	struct got *got = read_in(text, 10);

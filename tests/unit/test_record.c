@@ -190,7 +190,7 @@ static void assert_all(const struct truth *truth)
 	recording_close(recording);
 }
 
-TEST(every_position_of_a_random_recording_is_as_it_was)
+TEST(every_position_of_random_recording_is_as_it_was)
 {
 	static const unsigned flush_each[] = {0, 1, 7, 60, 400};
 
@@ -417,7 +417,7 @@ TEST(moments_are_read)
 	truth_release(&truth);
 }
 
-TEST(a_recording_of_nothing_is_one)
+TEST(recording_of_nothing_is_one)
 {
 	struct record_facts facts = {0};
 	static struct truth truth;
@@ -510,7 +510,7 @@ TEST(millions_of_events_are_cut_into_parts_that_fit)
 	recording_close(recording);
 }
 
-TEST(what_was_flushed_is_there_before_the_end)
+TEST(what_was_flushed_is_there_before_end)
 {
 	struct record_facts facts = some_facts();
 	static struct truth truth;
@@ -535,7 +535,7 @@ TEST(what_was_flushed_is_there_before_the_end)
 	truth_release(&truth);
 }
 
-TEST(an_older_file_is_replaced_and_a_folder_is_not)
+TEST(older_file_is_replaced_and_folder_is_not)
 {
 	struct record_facts facts = some_facts();
 	static struct truth truth;
@@ -556,7 +556,7 @@ TEST(an_older_file_is_replaced_and_a_folder_is_not)
 	assert_int_equal(recorder_open(&recorder, "/dev/null", &facts, &err), -ERR_CREATE);
 }
 
-TEST(a_full_disk_ends_it_and_leaves_what_was_written)
+TEST(full_disk_ends_it_and_leaves_what_was_written)
 {
 	struct record_facts facts = some_facts();
 	static struct truth truth;
@@ -591,7 +591,7 @@ TEST(a_full_disk_ends_it_and_leaves_what_was_written)
 	truth_release(&truth);
 }
 
-TEST(what_is_too_much_for_a_recording_ends_it)
+TEST(what_is_too_much_for_recording_ends_it)
 {
 	struct record_facts facts = some_facts();
 	static struct truth truth;

@@ -242,7 +242,7 @@ static int read_all(uint64_t *event_count)
 	return rc;
 }
 
-TEST(a_file_made_by_the_manual_is_read)
+TEST(file_made_by_manual_is_read)
 {
 	static const struct record_event want[] = {
 		{0, 5, 0x1008, 0, 1, RECORD_ALLOC, RECORD_NO_STACK},
@@ -352,7 +352,7 @@ static void assert_right_or_error(const struct truth *truth)
 	recording_close(recording);
 }
 
-TEST(a_cut_at_any_byte_leaves_what_is_before_it)
+TEST(cut_at_any_byte_leaves_what_is_before_it)
 {
 	static struct truth truth;
 	size_t len;
@@ -409,7 +409,7 @@ TEST(any_byte_that_changed_is_noticed_or_means_nothing)
 }
 
 /* With an index the chunks before the damage and after a later check-point are readable. */
-TEST(damage_in_the_middle_is_told_with_its_place_and_time)
+TEST(damage_in_middle_is_told_with_its_place_and_time)
 {
 	struct made_file file = good_file();
 	struct recording *recording;
@@ -482,7 +482,7 @@ TEST(random_bytes_are_no_recording)
 /* ---------------------------------------------------------------- wrong data, right checksums */
 
 /* Arbitrary payloads: each byte in turn takes values likely to cause harm. */
-TEST(no_byte_of_a_payload_is_trusted)
+TEST(no_byte_of_payload_is_trusted)
 {
 	static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
 	const struct made_file good = good_file();
@@ -504,7 +504,7 @@ TEST(no_byte_of_a_payload_is_trusted)
 	}
 }
 
-TEST(what_does_not_fit_together_is_an_error)
+TEST(what_does_not_fit_together_is_error)
 {
 	/* Changes of the valid file: the chunk, the byte, and its new value. */
 	static const struct {
@@ -595,7 +595,7 @@ static unsigned bad_halves(const struct made_file *file)
 }
 
 /* If several cursors share a file, each ends at the check-point at which the next begins. */
-TEST(a_check_point_that_lies_is_noticed_by_who_ends_there)
+TEST(check_point_that_lies_is_noticed_by_who_ends_there)
 {
 	struct made_file file = good_file();
 	unsigned char *counters = file.chunks[7].payload + 5; /* allocated, a width, live */
@@ -608,7 +608,7 @@ TEST(a_check_point_that_lies_is_noticed_by_who_ends_there)
 	assert_int_equal(bad_halves(&file), 1);
 }
 
-TEST(an_index_that_lies_is_not_believed)
+TEST(index_that_lies_is_not_believed)
 {
 	const struct made_file good = good_file();
 	static unsigned char bytes[20000];
@@ -676,7 +676,7 @@ TEST(what_is_claimed_is_not_allocated)
 }
 
 /* Many stacks of many equal frames, which compress to almost nothing. */
-TEST(little_in_the_file_is_not_much_in_memory)
+TEST(little_in_file_is_not_much_in_memory)
 {
 	enum { STACKS_MADE = 20000, FRAMES_MADE = 1000, ROW = 2 + 2 * FRAMES_MADE };
 	size_t len = 4 + (size_t)STACKS_MADE * ROW, packed, bound = ZSTD_compressBound(len);
@@ -729,7 +729,7 @@ TEST(little_in_the_file_is_not_much_in_memory)
 	free(bytes);
 }
 
-TEST(sums_that_overflow_are_an_error)
+TEST(sums_that_overflow_are_error)
 {
 	struct made_file file = good_file();
 	struct made_chunk *kinds = &file.chunks[5];

@@ -332,7 +332,7 @@ static void step(struct live *lives, unsigned *generations)
 		.thread = 100 + thread});
 }
 
-TEST(what_threads_do_is_told_in_the_order_in_which_it_was_done)
+TEST(what_threads_do_is_told_in_order_in_which_it_was_done)
 {
 	struct live lives[ADDRS] = {0};
 	unsigned generations[HEAPS] = {0};
@@ -365,7 +365,7 @@ static void want_alloc(struct live *live, uint32_t thread)
 
 /* A block that the real heap allocates for itself is part of its thread's next event, or an
  * independent allocation. */
-TEST(a_block_that_moves_is_told_once)
+TEST(block_that_moves_is_told_once)
 {
 	struct tracer_block old = tracer_block_make(0x9000, 0, 0, 0);
 	struct live inside, moved, other;
@@ -436,7 +436,7 @@ static size_t freed_of(uint64_t heap, size_t since)
 	return count;
 }
 
-TEST(a_heap_that_is_gone_takes_its_own_blocks_old_and_new)
+TEST(heap_that_is_gone_takes_its_own_blocks_old_and_new)
 {
 	size_t since;
 
@@ -473,7 +473,7 @@ static clock_t heaps_come_and_go(void)
 
 /* The cost depends on the heap's own blocks, not on all blocks: scanning the table would take 32
  * times as long. */
-TEST(the_end_of_a_heap_costs_no_more_beside_many_blocks)
+TEST(end_of_heap_costs_no_more_beside_many_blocks)
 {
 	clock_t alone = heaps_come_and_go(), beside;
 
@@ -574,7 +574,7 @@ static void check_pages(const struct page *pages)
 	}
 }
 
-TEST(ranges_are_what_their_pages_are_and_freed_by_whom_the_event_says)
+TEST(ranges_are_what_their_pages_are_and_freed_by_whom_event_says)
 {
 	struct page pages[PAGES] = {0};
 	size_t frees = 0;
@@ -638,7 +638,7 @@ static clock_t ranges_come_and_go(void)
 
 /* A change moves only a few of the ranges above it; moving all would take a thousand times as
  * long. */
-TEST(a_change_of_a_range_costs_no_more_beside_many)
+TEST(change_of_range_costs_no_more_beside_many)
 {
 	clock_t alone = ranges_come_and_go(), beside;
 
@@ -651,7 +651,7 @@ TEST(a_change_of_a_range_costs_no_more_beside_many)
 
 /* ---------------------------------------------------------------- faults */
 
-TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
+TEST(stream_whose_next_event_never_comes_goes_on_after_while)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
@@ -669,7 +669,7 @@ TEST(a_stream_whose_next_event_never_comes_goes_on_after_a_while)
 	assert_int_equal(scene.lost, 3);
 }
 
-TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
+TEST(what_waits_at_end_is_told_and_what_is_missing_counted)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
@@ -685,7 +685,7 @@ TEST(what_waits_at_the_end_is_told_and_what_is_missing_counted)
 	assert_int_equal(scene.lost, 7);
 }
 
-TEST(a_ring_that_has_an_event_twice_makes_no_sense)
+TEST(ring_that_has_event_twice_makes_no_sense)
 {
 	const struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
@@ -765,7 +765,7 @@ static void put_many(uint64_t bytes, unsigned type)
 	}
 }
 
-TEST(events_beyond_a_limit_wait_until_it_is_lifted)
+TEST(events_beyond_limit_wait_until_it_is_lifted)
 {
 	uint32_t limits[RING_STREAMS];
 

@@ -101,7 +101,7 @@ static void check_frame(unsigned at, const char *path, uint64_t offset)
 		assert_int_equal(scene.frames[at].module, RECORD_NO_MODULE);
 }
 
-TEST(a_stack_is_read_once_and_its_frames_are_in_their_modules)
+TEST(stack_is_read_once_and_its_frames_are_in_their_modules)
 {
 	uint32_t id = tracer_put_stack(APP + 0x1010, 3), other = tracer_put_stack(0x5000, 2);
 
@@ -171,7 +171,7 @@ static void put_unload(const char *path, uint32_t bytes)
 	fake_put(record + 8, 0, 4);
 }
 
-TEST(a_stack_is_in_the_module_that_was_there_when_it_was_made)
+TEST(stack_is_in_module_that_was_there_when_it_was_made)
 {
 	uint32_t first = put_stack(DLL + 0x1010, 1, 0), second, third;
 	struct module *module = load("C:\\app\\first.dll");
@@ -228,7 +228,7 @@ TEST(what_comes_and_goes_is_said_once)
 }
 
 /* Listing modules takes long, and threads of the program wait for room meanwhile. */
-TEST(an_unload_costs_no_listing)
+TEST(unload_costs_no_listing)
 {
 	struct module *module = load("C:\\app\\first.dll");
 	uint32_t old = put_stack(DLL + 0x1010, 1, 0);
@@ -332,7 +332,7 @@ TEST(what_was_loaded_again_before_modules_are_listed_stays)
 }
 
 /* The tracer reports an unload before the loader removes the module. */
-TEST(what_came_to_the_place_of_a_module_that_was_just_going_is_found)
+TEST(what_came_to_place_of_module_that_was_just_going_is_found)
 {
 	struct module *module = load("C:\\app\\first.dll");
 
@@ -359,7 +359,7 @@ TEST(modules_are_listed_when_one_was_loaded)
 	check_frame(0, "C:\\app\\late.dll", 0x6010);
 }
 
-TEST(where_the_loader_says_nothing_modules_are_listed_now_and_then)
+TEST(where_loader_says_nothing_modules_are_listed_now_and_then)
 {
 	stack_reader_free(scene.reader);
 	AREA_PUT(load_count, 0);
@@ -462,7 +462,7 @@ TEST(modules_without_rules_for_unwinding_are_remarked_on_once)
 	assert_non_null(strstr(scene.remark, "no unwind information in two.dll; build it"));
 }
 
-TEST(an_area_of_another_version_has_no_stacks)
+TEST(area_of_another_version_has_no_stacks)
 {
 	uint32_t id = tracer_put_stack(APP + 0x1010, 3);
 

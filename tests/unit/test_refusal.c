@@ -164,7 +164,7 @@ TEST(other_session)
 	assert_int_equal(refusal_check(&facts, REFUSAL_ATTACH, "pid 12", &err), 0);
 }
 
-TEST(higher_integrity_explains_a_denial)
+TEST(higher_integrity_explains_denial)
 {
 	struct control_facts facts = usual();
 
@@ -181,7 +181,7 @@ TEST(higher_integrity_explains_a_denial)
 	check_unexplained(facts, REFUSAL_ATTACH, REFUSAL_OPEN);
 }
 
-TEST(policies_explain_a_failure)
+TEST(policies_explain_failure)
 {
 	struct control_facts facts;
 

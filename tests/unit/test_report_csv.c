@@ -8,7 +8,7 @@
 	"growth_overhead,new_overhead,old_overhead,"                                               \
 	"kind,heap,ids,module,function,file,line,stack\r\n"
 
-TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
+TEST(row_has_sums_first_frame_and_stack)
 {
 	struct made *made = made_three();
 	made->comparison.rows[2].heap = 0x1E5;
@@ -52,7 +52,7 @@ TEST(fields_are_quoted_where_they_have_to_be)
 	assert_fields("a;b c", " d ", 1, "a;b c, d ,1,app!a;b c\r\n");
 }
 
-TEST(a_text_is_no_formula)
+TEST(text_is_no_formula)
 {
 	assert_fields(
 		"=cmd|'/c calc'!A0", "+1", 1, "'=cmd|'/c calc'!A0,'+1,1,app!=cmd|'/c calc'!A0\r\n");
@@ -68,7 +68,7 @@ TEST(a_text_is_no_formula)
 		"1\r\n");
 }
 
-TEST(the_text_is_utf8_without_what_a_terminal_obeys)
+TEST(text_is_utf8_without_what_terminal_obeys)
 {
 	assert_fields("J\xfcrgen\xc3\xa4", "\x1b[1m\x7f\xc2\x9b", 1,
 		"J\xef\xbf\xbdrgen\xc3\xa4,?[1m??,1,app!J\xef\xbf\xbdrgen\xc3\xa4\r\n");
@@ -91,7 +91,7 @@ TEST(what_has_no_frames_has_words)
 		       "30,30,0,2,2,0,16,16,0,stackless,,BackTrace0,,,,,(no stack recorded)\r\n");
 }
 
-TEST(stacks_that_are_turned_round_point_the_other_way)
+TEST(stacks_that_are_turned_round_point_other_way)
 {
 	struct made *made = made_three();
 	made->view.is_inverted = true;
@@ -100,7 +100,7 @@ TEST(stacks_that_are_turned_round_point_the_other_way)
 	assert_non_null(strstr(text, " -> lib+501 -> "));
 }
 
-TEST(a_group_is_a_row_with_self_and_total)
+TEST(group_is_row_with_self_and_total)
 {
 	static struct view_group_row groups[] = {
 		{.name = "=x",

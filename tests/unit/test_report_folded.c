@@ -11,7 +11,7 @@ static void assert_folded(size_t dump_count, enum view_group group, const char *
 	assert_string_equal(made_report(made, "folded", true), wanted);
 }
 
-TEST(the_root_comes_first_and_old_before_new)
+TEST(root_comes_first_and_old_before_new)
 {
 	write_three();
 	assert_folded(2, GROUP_STACK,
@@ -161,7 +161,7 @@ TEST(frames_of_one_function_are_united_when_grouped)
 	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 5\n");
 }
 
-TEST(heaps_are_the_only_frame_and_only_rows_that_are_shown_are_folded)
+TEST(heaps_are_only_frame_and_only_rows_that_are_shown_are_folded)
 {
 	struct made *made = made_three();
 
@@ -174,7 +174,7 @@ TEST(heaps_are_the_only_frame_and_only_rows_that_are_shown_are_folded)
 	assert_string_equal(made_report(made, "folded", false), "app+800;lib+501;app!leak 0 500\n");
 }
 
-TEST(nothing_is_an_empty_file)
+TEST(nothing_is_empty_file)
 {
 	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");

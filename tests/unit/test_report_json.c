@@ -9,7 +9,7 @@ static void lacks(const char *text, const char *part)
 		fail_msg("%s in:\n%s", quoted(part), text);
 }
 
-TEST(a_whole_report_is_as_the_man_page_says)
+TEST(whole_report_is_as_man_page_says)
 {
 	struct maker maker = dump_new((struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
@@ -133,7 +133,7 @@ TEST(what_names_carry_is_there_and_nothing_else)
 		  "{'module':'lib','offset':'502',");
 }
 
-TEST(groups_take_the_place_of_rows)
+TEST(groups_take_place_of_rows)
 {
 	struct view_group_row groups[] = {
 		{.name = "a\"b",
@@ -214,7 +214,7 @@ TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 	}
 }
 
-TEST(numbers_reach_to_the_limits_of_64_bits)
+TEST(numbers_reach_to_limits_of_64_bits)
 {
 	static struct view_group_row groups[2] = {{.name = "a",
 		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},

@@ -103,7 +103,7 @@ TEST(text_of_plain_ascii_is_known_as_such)
 }
 
 /* RFC 3629: section 3 has the lengths and their limits, section 10 the invalid sequences. */
-TEST(utf8_is_what_the_rfc_allows)
+TEST(utf8_is_what_rfc_allows)
 {
 	static const struct {
 		const char *text;

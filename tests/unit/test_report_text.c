@@ -64,7 +64,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 	assert_null(strstr(text, "BackTraceB2\n"));
 }
 
-TEST(without_a_filter_no_such_sum_is_printed)
+TEST(without_filter_no_such_sum_is_printed)
 {
 	struct made *made = made_three();
 	const char *text = made_report(made, "umdh", false);
@@ -92,7 +92,7 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	assert_null(strstr(text, "The largest growth comes first"));
 }
 
-TEST(the_heap_of_a_row_and_turned_frames_are_told)
+TEST(heap_of_row_and_turned_frames_are_told)
 {
 	struct made *made = made_three();
 	const char *text;
@@ -106,7 +106,7 @@ TEST(the_heap_of_a_row_and_turned_frames_are_told)
 	assert_null(strstr(text, "innermost first"));
 }
 
-TEST(groups_are_a_table_of_self_and_total)
+TEST(groups_are_table_of_self_and_total)
 {
 	struct view_group_row groups[] = {
 		{.name = "app!leak",
@@ -164,7 +164,7 @@ static struct made *made_comparison(void)
 	return made;
 }
 
-TEST(without_overhead_the_total_has_umdhs_old_form)
+TEST(without_overhead_total_has_umdhs_old_form)
 {
 	struct made *made = made_comparison();
 	const char *text = made_report(made, "umdh", false);
@@ -181,7 +181,7 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 }
 
 /* The file's total contains the overhead of everything, its rows none. */
-TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
+TEST(overhead_of_part_of_read_comparison_is_not_known)
 {
 	struct made *made = made_comparison();
 	made->comparison.has_overhead = true;
@@ -198,7 +198,7 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 }
 
 /* UMDH's total contains growth only; its rows contain OLD and NEW. */
-TEST(growth_is_left_when_rows_say_more_than_the_total)
+TEST(growth_is_left_when_rows_say_more_than_total)
 {
 	static const long long wanted[2] = {-80, 4};
 	long long got[3];
@@ -215,7 +215,7 @@ TEST(growth_is_left_when_rows_say_more_than_the_total)
 	assert_int_equal(got[2], wanted[1]);
 }
 
-TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
+TEST(no_change_is_decrease_of_nothing_and_sentence)
 {
 	struct maker maker = dump_new((struct maker){0});
 	dump_end(&maker, "new.txt");

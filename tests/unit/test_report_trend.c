@@ -94,7 +94,7 @@ static const char *scene_report(size_t count, void (*write)(struct out *, const 
 	return text = read_text("out.txt");
 }
 
-TEST(json_is_as_the_man_page_says)
+TEST(json_is_as_man_page_says)
 {
 	const char *text = scene_report(1, report_json);
 	has(text, "{'schema':'hdiff-trend/1',\n"
@@ -159,7 +159,7 @@ TEST(what_is_not_known_is_null)
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
 }
 
-TEST(csv_has_the_snapshots_side_by_side)
+TEST(csv_has_snapshots_side_by_side)
 {
 	const char *text = scene_report(1, report_csv);
 	assert_string_equal(text,
@@ -180,7 +180,7 @@ TEST(csv_has_the_snapshots_side_by_side)
 		"app+1020 <- lib+502 <- app+800,64,0,64,1,0,1\r\n");
 }
 
-TEST(csv_of_several_series_has_the_columns_of_all)
+TEST(csv_of_several_series_has_columns_of_all)
 {
 	scene.axis.times_ms = NULL;
 	for (unsigned i = 0; i < 3; i++)

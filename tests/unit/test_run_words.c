@@ -25,7 +25,7 @@ TEST(arguments_are_quoted_where_needed)
 }
 
 /* By these rules a backslash is doubled only before a quote. */
-TEST(an_argument_may_always_be_quoted)
+TEST(argument_may_always_be_quoted)
 {
 	static const struct {
 		const char *arg, *expected;
@@ -47,7 +47,7 @@ TEST(an_argument_may_always_be_quoted)
 	}
 }
 
-TEST(rest_begins_behind_the_program)
+TEST(rest_begins_behind_program)
 {
 	assert_true(!wcscmp(command_line_rest(L"hsnap run -- \"a b\""), L" run -- \"a b\""));
 	assert_true(!wcscmp(command_line_rest(L"\"C:\\a b\\hsnap.exe\" run"), L" run"));
@@ -73,7 +73,7 @@ static void check_words(const char *line, const char *const *expected)
 }
 
 /* The examples of that page. */
-TEST(a_line_is_read_as_the_c_runtimes_do)
+TEST(line_is_read_as_c_runtimes_do)
 {
 	static const struct {
 		const char *line, *words[5];
@@ -95,7 +95,7 @@ TEST(a_line_is_read_as_the_c_runtimes_do)
 }
 
 /* All words of six special letters, each before another word. */
-TEST(what_was_made_a_line_is_read_back)
+TEST(what_was_made_line_is_read_back)
 {
 	static const char letters[] = "a \\\"\t";
 

@@ -271,7 +271,7 @@ static char *long_dump(size_t len, size_t *used, int *entries)
 }
 
 /* Includes stacks and lines larger than the window of dump_scan(). */
-TEST(long_dumps_are_read_through_a_window)
+TEST(long_dumps_are_read_through_window)
 {
 	int entries;
 	size_t len;

@@ -70,7 +70,7 @@ TEST(bad_lines_are_told_of_and_passed_over)
 	}
 }
 
-TEST(modules_outside_the_address_space_are_passed_over)
+TEST(modules_outside_address_space_are_passed_over)
 {
 	expect_log("// Loaded modules:\n//  FFFFFFFFFFFFF000 2000 a.exe\n//  1000 2000 b.exe\n"
 		   "// Process modules enumerated.\n",
@@ -109,7 +109,7 @@ TEST(lines_that_are_too_long_are_passed_over)
 	}
 }
 
-TEST(a_bad_stack_costs_no_block)
+TEST(bad_stack_costs_no_block)
 {
 	expect_log(ONE "\t401000\n\tmain\n\t402000\n\tmain\n" ONE "\t403000\n",
 		BAD "3 bad stack line\n" ONE_LOG "\n" ONE_LOG " 403000\n");
@@ -117,7 +117,7 @@ TEST(a_bad_stack_costs_no_block)
 	expect_log(ONE "\t10000000000000000\n", BAD "2 bad stack line\n" ONE_LOG "\n");
 }
 
-TEST(the_stack_of_a_bad_entry_is_nobodys)
+TEST(stack_of_bad_entry_is_nobodys)
 {
 	expect_log(ONE "\t401000\n5 bytes + at\n\t402000\n\tmain\n\n" ONE,
 		ONE_LOG " 401000\n" BAD "3 bad entry\n" ONE_LOG "\n");
@@ -134,7 +134,7 @@ TEST(stacks_that_are_too_deep_are_dropped)
 	free(text);
 }
 
-TEST(there_is_a_limit_of_bad_lines)
+TEST(there_is_limit_of_bad_lines)
 {
 	char *text = many(ONE, "5 bytes + x\n", DUMP_SKIPS_MAX, ONE);
 	struct scan_log log;
@@ -171,7 +171,7 @@ TEST(of_what_is_no_dump_nothing_is_told)
 	free(text);
 }
 
-TEST(bad_lines_before_the_first_sign_of_a_dump_are_told_of_then)
+TEST(bad_lines_before_first_sign_of_dump_are_told_of_then)
 {
 	expect_log("\t401000\nwords\n5 bytes + x\n\t402000\n" ONE,
 		BAD "1 a stack without an entry\n" BAD "3 bad entry\n" ONE_LOG "\n");
@@ -226,7 +226,7 @@ TEST(some_things_are_errors_in_any_case)
 }
 
 /* The caller may know that the text was cut, even if the text does not show it. */
-TEST(a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end)
+TEST(text_that_is_said_to_be_cut_is_not_trusted_at_its_end)
 {
 	static const char *const ends[] = {"5 bytes + 6 at 7 by BackTrace8", "\t401000\n", "\n"};
 

@@ -49,7 +49,7 @@ TEST(bad_sums_are_no_entries)
 	}
 }
 
-TEST(sums_count_for_the_end_mark)
+TEST(sums_count_for_end_mark)
 {
 	expect_log(OURS "5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53\n"
 			"\t401000\n\tAlias\n\t402000\n" ONE
@@ -74,7 +74,7 @@ TEST(frames_of_sums_may_be_names)
 #define UNREAD(line, text) BAD line " 1 line that looks like data, the first is \"" text "\"\n"
 #define UNREAD_2(line, text) BAD line " 2 lines that look like data, the first is \"" text "\"\n"
 
-TEST(names_end_at_the_first_other_line)
+TEST(names_end_at_first_other_line)
 {
 	expect_log(SUM "a!b+0x1\n\na!b+0x2\n", SUM_LOG " a!b+0x1\n" UNREAD("4", "a!b+0x2"));
 	expect_log(SUM "a!b+0x1\n*- Heap 10 Hogs\na!b+0x2\n",
@@ -128,7 +128,7 @@ static int count_of(const char *text, char what)
 }
 
 /* Microsoft's own example, without the comparison before it. */
-TEST(the_published_sample_is_read)
+TEST(published_sample_is_read)
 {
 	static char bytes[4000];
 	FILE *in = fopen(data_file("umdh/legacy_msdocs_dhcmp_and_hogs_fragment.txt"), "rb");
@@ -201,7 +201,7 @@ static void expect_with_plain(const char *text, int rc, const char *wanted)
 	buf_release(&log.text);
 }
 
-TEST(a_sink_may_read_plain_entries_itself)
+TEST(sink_may_read_plain_entries_itself)
 {
 	expect_with_plain(
 		ONE "\n" PLAIN PLAIN ONE "\t401000\n\n" PLAIN "\t402000\n" PLAIN "words\n", 0,
@@ -214,7 +214,7 @@ TEST(a_sink_may_read_plain_entries_itself)
 		ONE PLAIN "\n5 bytes + x\n", 0, ONE_LOG "\nplain\nempty\n" BAD "4 bad entry\n");
 }
 
-TEST(a_sink_is_asked_only_where_entries_may_come)
+TEST(sink_is_asked_only_where_entries_may_come)
 {
 	/* only after the text is known to be a dump */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
@@ -271,7 +271,7 @@ TEST(parts_that_others_read_count)
 	buf_release(&log.text);
 }
 
-TEST(parts_behind_the_end_mark_may_have_no_entries)
+TEST(parts_behind_end_mark_may_have_no_entries)
 {
 	static const char before[] = OURS "// hsnap: end blocks=0 requested=0 overhead=0\n";
 	struct err err = {0};

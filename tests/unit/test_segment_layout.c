@@ -90,7 +90,7 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, "_RTLP_HP_HEAP_GLOBALS", "LfhKey", parts->globals_lfh_key);
 }
 
-TEST(rows_of_the_segment_heap_are_as_listed)
+TEST(rows_of_segment_heap_are_as_listed)
 {
 	listings_or_skip();
 	for (size_t i = 0; i < sizeof(listed) / sizeof(*listed); i++) {
@@ -102,7 +102,7 @@ TEST(rows_of_the_segment_heap_are_as_listed)
 }
 
 /* This listing has fewer types and other names of some fields. */
-TEST(the_row_of_1607_is_as_listed)
+TEST(row_of_1607_is_as_listed)
 {
 	const char *list = "r2_ntdll_Win10x64";
 	const struct segment_layout *row = row_named("segment 10.0.14393-15063 x64");
@@ -137,7 +137,7 @@ TEST(the_row_of_1607_is_as_listed)
 #define BLOCK "_DPH_HEAP_BLOCK"
 #define INFO "_DPH_BLOCK_INFORMATION"
 
-TEST(rows_of_the_page_heap_are_as_listed)
+TEST(rows_of_page_heap_are_as_listed)
 {
 	static const char *const lists[] = {"r2_ntdll_Win7x86", "r2_ntdll_Win10x64"};
 

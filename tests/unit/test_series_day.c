@@ -223,7 +223,7 @@ static void day_say(void *ctx, const char *line)
 
 /* ---------------------------------------------------------------- the day */
 
-TEST(test_a_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
+TEST(test_day_of_snapshots_is_on_time_and_leaves_nothing_behind)
 {
 	const struct series_calls calls = {
 		day_clock, day_time, day_wait, day_is_over, day_take, day_say, NULL};

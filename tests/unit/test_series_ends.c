@@ -43,7 +43,7 @@ TEST(of_parts_each_has_its_ends)
 	}
 }
 
-TEST(the_swing_is_that_of_the_part_where_it_is_most)
+TEST(swing_is_that_of_part_where_it_is_most)
 {
 	const struct trend_axis one = {.count = COUNT}, many = {.count = COUNT, .parts = parts};
 	struct block_totals swing = series_swing(&one, of);
@@ -55,7 +55,7 @@ TEST(the_swing_is_that_of_the_part_where_it_is_most)
 	assert_int_equal(swing.block_count, 9 - 5);
 }
 
-TEST(sums_of_many_parts_stop_where_a_signed_number_does)
+TEST(sums_of_many_parts_stop_where_signed_number_does)
 {
 	static const struct block_totals huge[] = {{1, INT64_MAX, 0}, {1, INT64_MAX, 0}};
 	static const uint32_t two[] = {0, 1};
@@ -66,7 +66,7 @@ TEST(sums_of_many_parts_stop_where_a_signed_number_does)
 }
 
 /* parts have 3, 2 and 1 snapshots. */
-TEST(time_passes_where_there_is_a_trend)
+TEST(time_passes_where_there_is_trend)
 {
 	static const int64_t in_first[] = {5, 5, 6, 7, 7, 8}, in_second[] = {5, 5, 5, 6, 7, 8};
 	static const uint32_t pairs[] = {0, 0, 1, 1, 2, 2};
@@ -110,7 +110,7 @@ TEST(bounds_need_snapshots_enough)
 	assert_true(has_bounds(2, 4));
 }
 
-TEST(blocks_count_where_bytes_are_always_the_same)
+TEST(blocks_count_where_bytes_are_always_same)
 {
 	const struct trend_axis axis = {.count = 3};
 	static const uint32_t second_of[] = {0, 1, 1};

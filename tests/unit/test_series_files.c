@@ -180,7 +180,7 @@ static int remove_scene(void **state)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, end_test
 
-TEST(a_pattern_that_is_none_is_refused)
+TEST(pattern_that_is_none_is_refused)
 {
 	const struct series_plan plan = {.out = "{time}/a", .limits = NO_LIMITS};
 	struct err err = {0};
@@ -191,14 +191,14 @@ TEST(a_pattern_that_is_none_is_refused)
 	series_files_free(NULL);
 }
 
-TEST(without_a_time_and_a_number_there_is_one_name)
+TEST(without_time_and_number_there_is_one_name)
 {
 	open_series("{name}-{pid}.txt", NO_LIMITS);
 	write_next(TIME_MS, 300);
 	check_name(TIME_MS, 0, "my app-42.txt");
 }
 
-TEST(names_are_made_of_the_time)
+TEST(names_are_made_of_time)
 {
 	open_series("{name}-{pid}-{time}.txt", NO_LIMITS);
 	check_name(TIME_MS, 0, "my app-42-20261120T102548Z.txt");
@@ -208,7 +208,7 @@ TEST(names_are_made_of_the_time)
 	check_name(-1, 0, "my app-42-19691231T235959Z.txt");
 }
 
-TEST(names_in_the_same_second_differ)
+TEST(names_in_same_second_differ)
 {
 	open_series("{time}.txt", NO_LIMITS);
 	write_next(TIME_MS, 300);
@@ -227,7 +227,7 @@ TEST(what_was_written_and_taken_away_is_no_number_again)
 	check_name(TIME_MS, 0, "000002.txt");
 }
 
-TEST(numbers_go_on_behind_the_highest)
+TEST(numbers_go_on_behind_highest)
 {
 	open_series("{name}-{n}.txt", NO_LIMITS);
 	check_name(TIME_MS, 0, "my app-000001.txt");
@@ -249,7 +249,7 @@ TEST(numbers_go_on_behind_the_highest)
 }
 
 /* Each time another hsnap is faster: its file is found when the next name is chosen. */
-TEST(a_race_leaves_no_gap)
+TEST(race_leaves_no_gap)
 {
 	open_series("{n}", NO_LIMITS);
 	check_name(TIME_MS, 0, "000001");
@@ -259,7 +259,7 @@ TEST(a_race_leaves_no_gap)
 	check_name(TIME_MS, 2, "000003");
 }
 
-TEST(a_failed_snapshot_takes_no_number)
+TEST(failed_snapshot_takes_no_number)
 {
 	open_series("{n}{time}", NO_LIMITS);
 	check_name(TIME_MS, 0, "00000120261120T102548Z");
@@ -268,7 +268,7 @@ TEST(a_failed_snapshot_takes_no_number)
 	check_name(TIME_MS, 0, "00000220261120T102548Z"); /* no "_2": the number differs */
 }
 
-TEST(names_come_to_an_end)
+TEST(names_come_to_end)
 {
 	struct err err = {0};
 	struct buf path;
@@ -305,7 +305,7 @@ TEST(folders_may_have_words_too)
 	assert_true(os_is_there(in_scene("my app 42 {x")));
 }
 
-TEST(without_a_folder_it_is_the_current_one)
+TEST(without_folder_it_is_current_one)
 {
 	char *here = getcwd(NULL, 0);
 	struct buf path;
@@ -333,7 +333,7 @@ static void check_folder(const char *out, int expected, const char *place)
 		assert_string_equal(err.place, place);
 }
 
-TEST(a_folder_is_tried_before_the_first_file)
+TEST(folder_is_tried_before_first_file)
 {
 	char path[600];
 
@@ -424,7 +424,7 @@ TEST(other_processes_files_stay)
 		"my app-000006 ");
 }
 
-TEST(a_process_without_start_time_has_no_known_files)
+TEST(process_without_start_time_has_no_known_files)
 {
 	open_plan((struct series_plan){.out = in_scene("{n}"), .limits = keep(1)}, 0);
 	put_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
@@ -478,7 +478,7 @@ TEST(folders_links_and_pipes_stay)
 }
 
 /* Another program replaces a known file between two checks. */
-TEST(a_file_is_looked_at_again_before_it_goes)
+TEST(file_is_looked_at_again_before_it_goes)
 {
 	open_series("{n}", keep(2));
 	write_next(TIME_MS, 300);
@@ -491,7 +491,7 @@ TEST(a_file_is_looked_at_again_before_it_goes)
 	write_to(TIME_MS, 300, "000001 000002 000004 000005 ");
 }
 
-TEST(a_file_that_changed_is_read_anew)
+TEST(file_that_changed_is_read_anew)
 {
 	open_series("{n}", keep(2));
 	put_text(in_scene("000001"), "somebody else's");
@@ -520,7 +520,7 @@ TEST(what_is_gone_is_no_trouble)
 	assert_int_equal(series_files_written(files, in_scene("000009"), &err), -ERR_OPEN);
 }
 
-TEST(a_folder_that_is_gone_is_an_error)
+TEST(folder_that_is_gone_is_error)
 {
 	struct err err = {0};
 
@@ -594,7 +594,7 @@ TEST(packed_files_go_too)
 	write_to(TIME_MS, 300, "000002.gz 000003.gz 000004 000004.gz ");
 }
 
-TEST(the_oldest_by_their_own_time_go_first)
+TEST(oldest_by_their_own_time_go_first)
 {
 	open_series("{n}", keep(4));
 	put_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
@@ -631,7 +631,7 @@ TEST(oldest_by_machine_clock_go_first)
 	write_to(TIME_MS + 9 * MINUTE, 300, "000004 000005 000006 ");
 }
 
-TEST(a_clock_that_went_back_removes_nothing_new)
+TEST(clock_that_went_back_removes_nothing_new)
 {
 	open_series("{time}", keep(2));
 	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);

@@ -73,7 +73,7 @@ TEST(test_each_line_has_its_time_and_obeys_nobody)
 	free(text);
 }
 
-TEST(test_without_a_file_nothing_is_written)
+TEST(test_without_file_nothing_is_written)
 {
 	struct series_log log;
 	struct err err;
@@ -85,7 +85,7 @@ TEST(test_without_a_file_nothing_is_written)
 
 /* Three times one file's limit: the last part is complete, and no file is much longer than the
  * limit. */
-TEST(test_a_long_log_is_two_files)
+TEST(test_long_log_is_two_files)
 {
 	static char line[10001];
 	struct series_log log;
@@ -117,7 +117,7 @@ TEST(test_a_long_log_is_two_files)
 }
 
 /* A folder has the second file's name. */
-TEST(test_a_log_that_cannot_be_set_aside_goes_on)
+TEST(test_log_that_cannot_be_set_aside_goes_on)
 {
 	static char line[10001];
 	struct series_log log;
@@ -217,7 +217,7 @@ TEST(test_lines_of_several_processes_do_not_mix)
 }
 
 /* The disk was full in the middle of a line. */
-TEST(test_a_torn_line_is_not_glued_to_the_next)
+TEST(test_torn_line_is_not_glued_to_next)
 {
 	struct series_log log;
 	struct err err;

@@ -324,7 +324,7 @@ static void check_pids(const uint32_t *pids, size_t count)
 
 /* ---------------------------------------------------------------- times and ends */
 
-TEST(test_a_thousand_snapshots_do_not_drift)
+TEST(test_thousand_snapshots_do_not_drift)
 {
 	add_one();
 	scene.take_ms = 1234567;
@@ -359,7 +359,7 @@ TEST(test_times_that_passed_are_left_out_and_said)
 	}
 }
 
-TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
+TEST(test_one_that_fails_is_tried_again_when_next_is_due)
 {
 	add_one();
 	fail_takes(2, 5, ERR_WRITE);
@@ -373,7 +373,7 @@ TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
 }
 
 /* The file counts as usual: the next snapshot may be complete. */
-TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
+TEST(test_one_that_lacks_something_is_written_and_makes_status_2)
 {
 	add_one();
 	scene.incomplete_at = 2;
@@ -397,7 +397,7 @@ TEST(test_what_fails_for_good_never_spins)
 
 /* ---------------------------------------------------------------- permanent faults */
 
-TEST(fault_of_the_request_ends_the_series_at_once)
+TEST(fault_of_request_ends_series_at_once)
 {
 	static const enum err_code codes[] = {
 		ERR_NOT_TRACED, ERR_NO_STACKS, ERR_BITS, ERR_64_BITS, ERR_PLATFORM, ERR_USAGE};
@@ -413,7 +413,7 @@ TEST(fault_of_the_request_ends_the_series_at_once)
 	}
 }
 
-TEST(unreadable_process_ends_the_series_after_three_failures_in_a_row)
+TEST(unreadable_process_ends_series_after_three_failures_in_row)
 {
 	static const enum err_code codes[] = {ERR_TARGET, ERR_RIGHTS, ERR_NO_HEAPS};
 
@@ -428,7 +428,7 @@ TEST(unreadable_process_ends_the_series_after_three_failures_in_a_row)
 	}
 }
 
-TEST(two_failures_of_an_unreadable_process_end_nothing)
+TEST(two_failures_of_unreadable_process_end_nothing)
 {
 	add_one();
 	fail_takes(0, 2, ERR_TARGET);
@@ -438,7 +438,7 @@ TEST(two_failures_of_an_unreadable_process_end_nothing)
 }
 
 /* A success resets the count: a series of 200 tries survives 40 pairs of failures. */
-TEST(failures_count_only_in_a_row)
+TEST(failures_count_only_in_row)
 {
 	add_one();
 	scene.fail_every = 5;
@@ -448,7 +448,7 @@ TEST(failures_count_only_in_a_row)
 	assert_int_equal(scene.result.failed, 80);
 }
 
-TEST(full_disk_ends_the_series_after_a_day_and_ten_failures)
+TEST(full_disk_ends_series_after_day_and_ten_failures)
 {
 	static const struct {
 		int64_t every_ms;
@@ -473,7 +473,7 @@ TEST(watch_ends_when_its_process_stays_unreadable)
 	assert_int_equal(scene.takes, 3);
 }
 
-TEST(one_unreadable_process_of_several_leaves_the_others)
+TEST(one_unreadable_process_of_several_leaves_others)
 {
 	static const uint32_t pids[] = {2, 2, 2, 2};
 
@@ -488,7 +488,7 @@ TEST(one_unreadable_process_of_several_leaves_the_others)
 }
 
 /* The unreadable process lives for 35 s; another one follows. */
-TEST(series_that_waits_takes_the_next_process)
+TEST(series_that_waits_takes_next_process)
 {
 	static const uint32_t pids[] = {2};
 
@@ -503,7 +503,7 @@ TEST(series_that_waits_takes_the_next_process)
 	assert_int_equal(said("pid 1: given up"), 1);
 }
 
-TEST(test_a_taken_name_is_followed_by_the_next)
+TEST(test_taken_name_is_followed_by_next)
 {
 	add_one();
 	scene.names_taken = SERIES_TRIES - 1;
@@ -522,7 +522,7 @@ TEST(test_names_are_not_tried_for_ever)
 	assert_int_equal(said("Z_10: is there already"), 1);
 }
 
-TEST(test_an_interrupt_ends_the_wait_at_once)
+TEST(test_interrupt_ends_wait_at_once)
 {
 	add_one();
 	scene.interrupt_ms = START_MS + HOUR_MS + 5;
@@ -532,7 +532,7 @@ TEST(test_an_interrupt_ends_the_wait_at_once)
 	assert_string_equal(scene.said[scene.said_count - 1], "interrupted: 2 files written");
 }
 
-TEST(test_an_interrupt_lets_the_file_at_hand_be_finished)
+TEST(test_interrupt_lets_file_at_hand_be_finished)
 {
 	for (uint32_t pid = 1; pid <= 3; pid++)
 		add(pid, 77, 0, NEVER);
@@ -596,7 +596,7 @@ TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 }
 
 /* With a full disk a grown process must not be held once a second. */
-TEST(test_watching_tries_again_after_a_minute)
+TEST(test_watching_tries_again_after_minute)
 {
 	add_one();
 	fail_takes(0, UINT64_MAX, ERR_WRITE);
@@ -608,7 +608,7 @@ TEST(test_watching_tries_again_after_a_minute)
 
 /* ---------------------------------------------------------------- processes */
 
-TEST(test_nobody_is_an_error_at_once)
+TEST(test_nobody_is_error_at_once)
 {
 	add(12, 77, 500, NEVER);
 	assert_int_equal(RUN(.every_ms = 1000), -ERR_NO_PROCESS);
@@ -631,7 +631,7 @@ TEST(test_several_are_listed_and_none_is_touched)
 	}
 }
 
-TEST(test_a_long_list_says_how_many_more)
+TEST(test_long_list_says_how_many_more)
 {
 	unsigned shown = 0, more;
 
@@ -680,7 +680,7 @@ TEST(test_files_are_counted_for_each_series)
 	check_pids(pids, sizeof(pids) / sizeof(*pids));
 }
 
-TEST(test_the_end_of_the_process_is_the_end)
+TEST(test_end_of_process_is_end)
 {
 	static const struct {
 		uint64_t file_count;
@@ -697,14 +697,14 @@ TEST(test_the_end_of_the_process_is_the_end)
 	}
 }
 
-TEST(test_a_pid_that_is_used_again_ends_a_series)
+TEST(test_pid_that_is_used_again_ends_series)
 {
 	add(12, 77, 0, 15000);
 	add(12, 15000, 15000, NEVER);
 	RUNS(0, 2, .pid = 12, .every_ms = 10000);
 }
 
-TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
+TEST(test_end_in_middle_of_snapshot_is_no_failure)
 {
 	add_one();
 	scene.take_ms = 100;
@@ -719,7 +719,7 @@ TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
 
 /* A process that is killed during its first snapshot: no file means no success, whatever the
  * interval. */
-TEST(test_an_end_before_the_first_file_is_told_by_the_status)
+TEST(test_end_before_first_file_is_told_by_status)
 {
 	static const int64_t every_ms[] = {0, 10000};
 
@@ -736,7 +736,7 @@ TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 }
 
 /* For example, a disk that is full when the process ends. */
-TEST(test_what_is_not_the_end_is_said_though_it_has_ended)
+TEST(test_what_is_not_end_is_said_though_it_has_ended)
 {
 	add_one();
 	fail_takes(1, 2, ERR_WRITE);
@@ -767,7 +767,7 @@ TEST(test_who_lets_nobody_in_is_known_by_its_start_too)
 	assert_int_equal(said("pid 1: no right"), 2);
 }
 
-TEST(test_when_all_let_nobody_in_that_is_the_end)
+TEST(test_when_all_let_nobody_in_that_is_end)
 {
 	add(1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
 	add(2, 1, 0, NEVER)->refuses = ERR_BITS;
@@ -778,7 +778,7 @@ TEST(test_when_all_let_nobody_in_that_is_the_end)
 	assert_int_equal(scene.waits, 0);
 }
 
-TEST(test_a_list_that_fails_is_said_and_no_end)
+TEST(test_list_that_fails_is_said_and_no_end)
 {
 	add(1, 1, 0, NEVER);
 	scene.find_fails_from_ms = START_MS + 1;
@@ -787,7 +787,7 @@ TEST(test_a_list_that_fails_is_said_and_no_end)
 	assert_int_equal(said("the list: the system refused"), 1);
 }
 
-TEST(test_a_list_that_fails_at_first_is_the_error)
+TEST(test_list_that_fails_at_first_is_error)
 {
 	add(1, 1, 0, NEVER);
 	scene.find_fails_from_ms = START_MS;
@@ -811,7 +811,7 @@ TEST(test_several_are_listed_once_while_it_waits)
 
 /* The new process is a series of its own: it begins when the process is found, and has its own
  * count. */
-TEST(test_the_process_is_waited_for)
+TEST(test_process_is_waited_for)
 {
 	static const int64_t starts[] = {2000, 12000, 31000, 41000, 51000};
 
@@ -827,7 +827,7 @@ TEST(test_the_process_is_waited_for)
 	assert_int_equal(scene.looks, 3 + 10);
 }
 
-TEST(test_a_wait_for_nobody_ends_by_an_interrupt)
+TEST(test_wait_for_nobody_ends_by_interrupt)
 {
 	scene.interrupt_ms = START_MS + 4321;
 	assert_int_equal(RUN(.every_ms = 10000, .waits = true), 0);
@@ -850,7 +850,7 @@ TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 
 /* A process that dies immediately and is restarted when searched gives no more files than one that
  * lives: one per interval, or one per ten minutes when growth is watched. */
-TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
+TEST(test_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {
 		int64_t every_ms;
@@ -874,7 +874,7 @@ TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
 }
 
 /* A watched process that restarts is captured immediately if the last snapshot was long ago. */
-TEST(test_a_restart_is_taken_soon)
+TEST(test_restart_is_taken_soon)
 {
 	add(12, 77, 0, 900000);
 	add(13, 99, 900000, NEVER);
@@ -883,7 +883,7 @@ TEST(test_a_restart_is_taken_soon)
 	assert_int_equal(at(1), 900000);
 }
 
-TEST(test_a_pid_that_is_used_again_is_another_series)
+TEST(test_pid_that_is_used_again_is_another_series)
 {
 	for (int is_all = 0; is_all < 2; is_all++) {
 		scene_begin(NULL);
@@ -896,7 +896,7 @@ TEST(test_a_pid_that_is_used_again_is_another_series)
 	}
 }
 
-TEST(test_once_with_a_wait_is_until_there_is_a_file)
+TEST(test_once_with_wait_is_until_there_is_file)
 {
 	add_one();
 	add(13, 99, 5500, NEVER);
@@ -908,7 +908,7 @@ TEST(test_once_with_a_wait_is_until_there_is_a_file)
 	assert_in_range(at(0), 5500, 6500);
 }
 
-TEST(test_once_with_a_wait_fails_once)
+TEST(test_once_with_wait_fails_once)
 {
 	add_one();
 	fail_takes(0, UINT64_MAX, ERR_WRITE);

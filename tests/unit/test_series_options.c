@@ -26,7 +26,7 @@ TEST(test_each_option_is_what_it_says)
 	assert_false(request.waits);
 }
 
-TEST(test_what_an_option_cannot_be_is_refused)
+TEST(test_what_option_cannot_be_is_refused)
 {
 	static const struct {
 		int id;
@@ -46,7 +46,7 @@ TEST(test_what_an_option_cannot_be_is_refused)
 	}
 }
 
-TEST(test_spans_are_a_second_to_a_year)
+TEST(test_spans_are_second_to_year)
 {
 	static const struct {
 		const char *text;

@@ -115,7 +115,7 @@ TEST(plain_bytes_come_as_they_are)
 	free(text);
 }
 
-TEST(a_mark_of_utf8_is_dropped)
+TEST(mark_of_utf8_is_dropped)
 {
 	file_put(path, "\xef\xbb\xbfwords\n", 9);
 	expect_text("words\n", 6, 0);
@@ -159,7 +159,7 @@ TEST(several_members_are_one_text)
 	free(text);
 }
 
-TEST(other_bytes_behind_gzip_are_an_error)
+TEST(other_bytes_behind_gzip_are_error)
 {
 	pack(&packed, "text", 4);
 	buf_add(&packed, "text", 4);
@@ -282,7 +282,7 @@ static char *widen(const char *text, size_t len)
 	return wide;
 }
 
-TEST(long_utf16_is_read_through_a_window)
+TEST(long_utf16_is_read_through_window)
 {
 	size_t len = 400000;
 	char *text = some_text(len), *wide = widen(text, len);
@@ -363,7 +363,7 @@ static bool is_plain(const char *name, uint64_t *from, uint64_t *to)
 	return plain;
 }
 
-TEST(only_bytes_of_a_file_are_plain)
+TEST(only_bytes_of_file_are_plain)
 {
 	uint64_t from = 9, to = 9;
 	struct source *source;

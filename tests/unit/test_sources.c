@@ -295,7 +295,7 @@ static const struct symbol lines_b[RVA_MAX] = {
 #undef TEST_AROUND
 #define TEST_AROUND begin, end
 
-TEST(test_the_next_is_asked_for_what_is_left)
+TEST(test_next_is_asked_for_what_is_left)
 {
 	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 21, .module = &app},
@@ -346,7 +346,7 @@ TEST(test_without_tables_only_what_can_reach_is_kept)
 }
 
 /* A helper may return the nearest symbol's name with the line of another function. */
-TEST(test_a_name_that_tables_deny_is_not_shown)
+TEST(test_name_that_tables_deny_is_not_shown)
 {
 	fakes[0].knows = lines_a; /* begins at 0 */
 	check(ask_one(8), "a", 9, 3);
@@ -358,7 +358,7 @@ TEST(test_a_name_that_tables_deny_is_not_shown)
 	check(ask_one(8), "true", 5, 0);
 }
 
-TEST(test_overloads_are_told_apart_by_the_whole_name)
+TEST(test_overloads_are_told_apart_by_whole_name)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"app::f", 5, "a.cpp", 3},
 		[24] = {"app::f", 5, "a.cpp", 4},
@@ -379,7 +379,7 @@ TEST(test_overloads_are_told_apart_by_the_whole_name)
 }
 
 /* A helper may prefer a linker's label at that place, or one within the function. */
-TEST(test_a_function_is_better_than_a_label)
+TEST(test_function_is_better_than_label)
 {
 	static const struct symbol knows[RVA_MAX] = {
 		[8] = {"___crt_xt_end__", 5, "a.c", 3}, [24] = {".l_start", 2, "a.c", 4}};
@@ -476,7 +476,7 @@ static void ask_twice(size_t at_first, size_t then)
 	assert_int_equal(questions(NULL, 8), then);
 }
 
-TEST(test_names_with_lines_need_no_files_the_second_time)
+TEST(test_names_with_lines_need_no_files_second_time)
 {
 	fakes[0].knows = lines_a;
 	assert_int_equal(questions(NULL, 8), 1);
@@ -524,7 +524,7 @@ TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
 }
 
 /* An all-zero GUID is invalid, as in images that were linked without one. */
-TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
+TEST(test_dump_that_tells_no_build_is_looked_up_again)
 {
 	struct module old = app;
 
@@ -537,7 +537,7 @@ TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
 }
 
 /* A dump's author controls its build information and the paths at which names were found. */
-TEST(test_a_dump_with_other_paths_has_its_own_names)
+TEST(test_dump_with_other_paths_has_its_own_names)
 {
 	static const char *const paths[][2] = {{"C:\\app.exe", "app.pdb"},
 		{"Z:\\stranger\\app.exe", "app.pdb"},

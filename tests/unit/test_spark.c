@@ -46,7 +46,7 @@ static void scene_of(const uint64_t *bytes, size_t count)
 		scene.of[i].requested_bytes = bytes ? bytes[i] : i;
 }
 
-TEST(bars_go_from_the_lowest_to_the_highest)
+TEST(bars_go_from_lowest_to_highest)
 {
 	static const uint64_t bytes[] = {1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700};
 	static const uint64_t wild[] = {UINT64_MAX / 2, 0, UINT64_MAX / 4, 0};
@@ -59,7 +59,7 @@ TEST(bars_go_from_the_lowest_to_the_highest)
 	assert_string_equal(draw(SPARK_ASCII, SPARK_WIDTH), "@.+.");
 }
 
-TEST(where_bytes_stay_the_same_blocks_are_drawn)
+TEST(where_bytes_stay_same_blocks_are_drawn)
 {
 	static const uint64_t bytes[] = {70, 70, 70, 70};
 
@@ -87,7 +87,7 @@ TEST(more_than_fit_are_put_together_by_their_mean)
 		assert_true(strchr(".:-=+*#@", line[i]) >= strchr(".:-=+*#@", line[i - 1]));
 }
 
-TEST(parts_have_a_mark_between_them)
+TEST(parts_have_mark_between_them)
 {
 	static const uint64_t bytes[] = {0, 70, 0, 70, 0};
 
@@ -101,7 +101,7 @@ TEST(parts_have_a_mark_between_them)
 		draw(SPARK_ASCII, 3), "@@."); /* no room for marks: (0 + 70) / 2 twice, 0 */
 }
 
-TEST(a_thousand_restarts_fit)
+TEST(thousand_restarts_fit)
 {
 	const char *line;
 
@@ -114,7 +114,7 @@ TEST(a_thousand_restarts_fit)
 	assert_int_equal(strlen(line), 59 * strlen("▁"));
 }
 
-TEST(a_locale_says_utf_8_in_many_ways)
+TEST(locale_says_utf_8_in_many_ways)
 {
 	static const char *const yes[] = {
 		"en_US.UTF-8", "C.UTF-8", "C.utf8", "de_DE.utf-8@euro", "x.Utf8"};

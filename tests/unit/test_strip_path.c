@@ -4,7 +4,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
-TEST(test_what_is_behind_a_prefix)
+TEST(test_what_is_behind_prefix)
 {
 	static const struct {
 		const char *prefix, *path, *rest;

@@ -24,7 +24,7 @@ static const char *const truths[][2] = {{"", ""}, {";; ;", ""}, {"C:\\sym", "F[C
 	/* invalid elements */
 	{"C:\\a;foo*bar;D:\\b", "F[C:\\a]F[D:\\b]![foo*bar]"}, {"*", "![*]"}, {"*;x*y", "![*]"}};
 
-TEST(test_a_symbol_path_names_places_in_order)
+TEST(test_symbol_path_names_places_in_order)
 {
 	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++) {
 		struct symbol_path path;

@@ -24,7 +24,7 @@ static int note(struct symbol_names *names, const char *text)
 }
 
 /* The function contains the labels .l_start and .l_end, which llvm-symbolizer returns instead. */
-TEST(test_the_function_that_starts_a_program_has_its_name)
+TEST(test_function_that_starts_program_has_its_name)
 {
 	struct symbols found;
 	uint32_t from, returns;
@@ -40,7 +40,7 @@ TEST(test_the_function_that_starts_a_program_has_its_name)
 	assert_int_equal(found.list[found.count - 1].offset_bytes, returns - from);
 }
 
-TEST(test_what_is_no_call_in_a_module_has_no_name)
+TEST(test_what_is_no_call_in_module_has_no_name)
 {
 	struct symbol_query queries[] = {{.addr = BASE, .module = &module},
 		{.addr = BASE + api_return}, {.addr = UINT64_MAX, .module = &module},
@@ -96,7 +96,7 @@ TEST(test_many_addresses_at_once_do_not_block)
 	free(queries);
 }
 
-TEST(test_names_of_the_dump_come_first)
+TEST(test_names_of_dump_come_first)
 {
 	struct symbol_names *names = symbol_names_new();
 	struct symbol_query query = {.addr = 0x1234, .names = names};

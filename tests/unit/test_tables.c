@@ -139,7 +139,7 @@ static void check_raw(uint32_t rva, const char *raw)
 #define INT_GRAB "_ZN3app4grabEi"
 #define TEXT_GRAB "_ZN3app4grabEPKc"
 
-TEST(test_symbols_of_an_image)
+TEST(test_symbols_of_image)
 {
 	uint32_t hidden, grab, other, api;
 
@@ -172,7 +172,7 @@ TEST(test_symbols_of_an_image)
 
 /* Other programs mistake symbols that are not functions, such as the linker's section marks, for
  * names. */
-TEST(test_functions_of_a_dll_without_start_up_code)
+TEST(test_functions_of_dll_without_start_up_code)
 {
 	uint32_t hidden, api;
 
@@ -194,7 +194,7 @@ TEST(test_functions_of_a_dll_without_start_up_code)
 	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
 
 /* nm gets the addresses from an unstripped build of equal code. */
-TEST(test_public_symbols_of_a_linkers_pdb)
+TEST(test_public_symbols_of_linkers_pdb)
 {
 	uint32_t grab, other, hidden;
 
@@ -228,7 +228,7 @@ static void write_pdb(const char *name, struct made_pdb *pdb)
 }
 
 /* Sections of made_small(): 1 at 0x1000 to 0x3000, 2 at 0x3000, 3 at 0x4000. */
-TEST(test_a_pdb_alone)
+TEST(test_pdb_alone)
 {
 	static const uint32_t parts[][4] = {{1, 0x100, 0x100, MADE_COMDAT},
 		{1, 0x200, 0x100, MADE_COMDAT}, {3, 0x80, 0x20, MADE_COMDAT}};
@@ -293,7 +293,7 @@ TEST(test_private_symbols)
 	assert_string_equal(name_at(0x1140, "app::f(int)"), "?f@app@@YAXXZ");
 }
 
-TEST(test_a_public_symbol_names_no_other_part)
+TEST(test_public_symbol_names_no_other_part)
 {
 	static const uint32_t parts[][4] = {{1, 0x200, 0x40, MADE_COMDAT},
 		{1, 0x180, 0x80, MADE_COMDAT}, {1, 0x100, 0x80, MADE_COMDAT},
@@ -319,7 +319,7 @@ TEST(test_a_public_symbol_names_no_other_part)
 	}
 }
 
-TEST(test_without_parts_a_public_symbol_may_be_a_neighbour_s)
+TEST(test_without_parts_public_symbol_may_be_neighbour_s)
 {
 	struct made_pdb pdb = made_small(4096);
 	made_public(&pdb, 2, 1, 0x100, "first");

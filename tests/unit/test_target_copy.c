@@ -125,7 +125,7 @@ TEST(has_threads_and_regions)
 }
 
 /* Copied bytes: 0x10000, 0x4000, 3 MiB and a page. */
-TEST(has_a_limit)
+TEST(has_limit)
 {
 	const uint64_t bytes = 0x14000 + 3 * MIB + PAGE;
 	struct target *copy = target_copy(&made, NULL, 0, bytes);

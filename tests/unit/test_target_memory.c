@@ -82,7 +82,7 @@ static void assert_bytes(const unsigned char *bytes, uint64_t addr, size_t len)
 		assert_int_equal(bytes[i], byte_at(addr + i));
 }
 
-TEST(bytes_are_those_at_the_address_however_they_are_cut)
+TEST(bytes_are_those_at_address_however_they_are_cut)
 {
 	for (unsigned kind = 0; kind < 4; kind++) {
 		uint64_t seed = 7 + kind;
@@ -138,7 +138,7 @@ TEST(memory_that_may_not_be_read_is_not_read)
 	assert_int_equal(fake.reads, reads);
 }
 
-TEST(a_walk_upwards_costs_one_read_a_piece)
+TEST(walk_upwards_costs_one_read_piece)
 {
 	open_scene(true, false);
 	map(BASE, 8 * PIECE);
@@ -160,7 +160,7 @@ TEST(what_was_cleared_is_read_again)
 	assert_int_equal(bytes_u64(memory_at(&scene.memory, BASE, 8)), 0x1122334455667788);
 }
 
-TEST(numbers_are_little_endian_and_as_wide_as_the_process)
+TEST(numbers_are_little_endian_and_as_wide_as_process)
 {
 	uint64_t wide = 0;
 	uint32_t word = 0;
@@ -208,7 +208,7 @@ TEST(committed_bytes_are_counted_over_all_regions)
 	assert_int_equal(target_committed_bytes(&fake.target), TARGET_SPACE_BYTES);
 }
 
-TEST(going_to_and_fro_in_a_mapped_file_costs_two_looks)
+TEST(going_to_and_fro_in_mapped_file_costs_two_looks)
 {
 	open_scene(false, true);
 	map(BASE, 0x20000);

@@ -189,7 +189,7 @@ TEST(test_where_it_is_run)
 }
 
 /* The schema has room for 258 units and two quotes; a character beyond U+FFFF is two units. */
-TEST(test_the_room_for_a_path)
+TEST(test_room_for_path)
 {
 	char path[400] = "C:\\";
 

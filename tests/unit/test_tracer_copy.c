@@ -73,7 +73,7 @@ TEST(it_is_found_by_its_export_however_its_path_is_spelt)
 	}
 }
 
-TEST(a_process_without_it_is_not_traced)
+TEST(process_without_it_is_not_traced)
 {
 	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll.bak",
 		"C:\\tools\\hsnap-tracer6", "C:\\hsnap-tracer64.dll\\x.dll", ""};
@@ -88,7 +88,7 @@ TEST(a_process_without_it_is_not_traced)
 	assert_int_equal(addr, 7);
 }
 
-TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
+TEST(dll_that_is_not_what_its_name_says_is_error)
 {
 	const unsigned offsets[] = {0, 60, 0x80, 0x80 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
 	uint64_t addr = 7;
@@ -109,7 +109,7 @@ TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 
 /* ---------------------------------------------------------------- state */
 
-TEST(a_tracer_of_another_version_is_refused_by_name)
+TEST(tracer_of_another_version_is_refused_by_name)
 {
 	assert_int_equal(take(), 0);
 	AREA_PUT(magic, 0x325243415254);
@@ -132,13 +132,13 @@ TEST(a_tracer_of_another_version_is_refused_by_name)
 	assert_int_equal(take(), -ERR_GONE);
 }
 
-TEST(a_tracer_in_no_known_state_is_refused)
+TEST(tracer_in_no_known_state_is_refused)
 {
 	AREA_PUT(state, UINT32_MAX);
 	assert_int_equal(take(), -ERR_TARGET);
 }
 
-TEST(a_tracer_that_is_not_on_traces_nothing)
+TEST(tracer_that_is_not_on_traces_nothing)
 {
 	uint64_t addr = 7;
 
@@ -155,7 +155,7 @@ TEST(a_tracer_that_is_not_on_traces_nothing)
 	assert_int_equal(addr, TRACER_AREA);
 }
 
-TEST(a_32_bit_process_has_a_tracer_of_its_own)
+TEST(process_of_32_bits_has_its_own_tracer)
 {
 	uint64_t addr = 0;
 
@@ -170,7 +170,7 @@ TEST(a_32_bit_process_has_a_tracer_of_its_own)
 }
 
 /* Each table alone is acceptable; together they exceed the limit. */
-TEST(tables_larger_than_half_of_the_memory_are_refused)
+TEST(tables_larger_than_half_of_memory_are_refused)
 {
 	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^18 pages */
 	uint64_t first = TRACER_ROOM + TRACER_ROOM_BYTES;
@@ -251,7 +251,7 @@ TEST(every_block_of_every_shard_is_found)
 	}
 }
 
-TEST(an_entry_that_is_being_moved_counts_once)
+TEST(entry_that_is_being_moved_counts_once)
 {
 	tracer_place_table(5, 1);
 	for (unsigned i = 0; i < 20; i++) {
@@ -268,7 +268,7 @@ TEST(an_entry_that_is_being_moved_counts_once)
 		assert_has(i);
 }
 
-TEST(a_tracer_that_has_seen_nothing_has_nothing)
+TEST(tracer_that_has_seen_nothing_has_nothing)
 {
 	uint32_t id = tracer_put_stack(0x1000, 4);
 
@@ -328,7 +328,7 @@ static uint64_t version_read(unsigned piece)
 
 /* Counted changes are read again, with all pieces that share the count. An uncounted change shows
  * that no other piece is read. */
-TEST(the_second_time_only_what_has_changed_is_read)
+TEST(second_time_only_what_has_changed_is_read)
 {
 	const unsigned pieces = (AGAIN_PAGES * 4096) / 8192;
 	uint64_t all;
@@ -357,7 +357,7 @@ TEST(the_second_time_only_what_has_changed_is_read)
 	}
 }
 
-TEST(a_table_whose_lock_somebody_has_is_read_again)
+TEST(table_whose_lock_somebody_has_is_read_again)
 {
 	tracer_place_table(9, 4);
 	put_version(9, 0, 1);
@@ -368,7 +368,7 @@ TEST(a_table_whose_lock_somebody_has_is_read_again)
 	assert_int_equal(scene.copy.blocks[0].what >> 27, 2);
 }
 
-TEST(a_table_in_another_place_or_of_another_size_is_read_again)
+TEST(table_in_another_place_or_of_another_size_is_read_again)
 {
 	const uint64_t addr = tracer_place_table(9, 4), other = tracer_place_table(8, 4);
 
@@ -389,7 +389,7 @@ TEST(a_table_in_another_place_or_of_another_size_is_read_again)
 	assert_int_equal(scene.copy.blocks[0].what >> 27, 4);
 }
 
-TEST(of_a_tracer_that_was_turned_on_again_everything_is_read)
+TEST(of_tracer_that_was_turned_on_again_everything_is_read)
 {
 	tracer_place_table(9, 4);
 	put_version(9, 0, 1);
@@ -510,7 +510,7 @@ TEST(stacks_of_every_depth_come_out_as_they_went_in)
 	}
 }
 
-TEST(an_id_that_names_no_sound_record_has_no_frames)
+TEST(id_that_names_no_sound_record_has_no_frames)
 {
 	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
 	uint32_t id = tracer_put_stack(0x1000, 4), past;
@@ -535,7 +535,7 @@ TEST(an_id_that_names_no_sound_record_has_no_frames)
 
 /* ---------------------------------------------------------------- malicious tables */
 
-TEST(tables_that_cannot_be_are_an_error)
+TEST(tables_that_cannot_be_are_error)
 {
 	uint64_t good = tracer_place_table(9, 8);
 	const struct {
@@ -559,7 +559,7 @@ TEST(tables_that_cannot_be_are_an_error)
 }
 
 /* Otherwise one table could be read and stored 64 times. */
-TEST(shards_that_share_a_table_are_an_error)
+TEST(shards_that_share_table_are_error)
 {
 	uint64_t table = tracer_place_table(9, 8);
 	const uint64_t shared[] = {table, table - 0x1000, table + 0x4000, table + 0x7fc0};
@@ -578,7 +578,7 @@ TEST(shards_that_share_a_table_are_an_error)
 	assert_int_equal(take(), 0);
 }
 
-TEST(stack_areas_that_cannot_be_are_an_error)
+TEST(stack_areas_that_cannot_be_are_error)
 {
 	const struct {
 		uint64_t addr, top, committed, limit;

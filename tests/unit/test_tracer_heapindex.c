@@ -82,7 +82,7 @@ TEST(each_heap_has_one_index_until_all_are_used)
 	assert_in_range(none, HEAPS + 1, HEAPS + HEAPS / 8); /* few indexes remain unused */
 }
 
-TEST(what_cannot_be_a_heap_has_no_number)
+TEST(what_cannot_be_heap_has_no_number)
 {
 	assert_int_equal(heapindex_of(&area, 0), 0);
 	assert_int_equal(heapindex_of(&area, 0x150001), 0);
@@ -92,7 +92,7 @@ TEST(what_cannot_be_a_heap_has_no_number)
 
 /* ---------------------------------------------------------------- destroyed heaps */
 
-TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others)
+TEST(destroyed_heap_takes_its_blocks_along_and_no_others)
 {
 	const uint64_t heap = 0x150000, other = 0x990000;
 	uint32_t tag = heapindex_of(&area, heap), other_tag = heapindex_of(&area, other), next;
@@ -116,7 +116,7 @@ TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others)
 	assert_int_equal(count_live(), 1);
 }
 
-TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
+TEST(while_end_of_heap_may_be_refused_its_blocks_are_kept)
 {
 	uint32_t tag = heapindex_of(&area, 0x150000), other = heapindex_of(&area, 0x990000);
 
@@ -140,7 +140,7 @@ TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
 }
 
 /* The memory of a heap is free before the call that destroys it returns. */
-TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another)
+TEST(heap_at_place_of_one_that_is_being_destroyed_is_another)
 {
 	for (uint64_t n = 1; n <= 50; n++) {
 		uint32_t tag = heapindex_of(&area, 0x150000), next;
@@ -201,7 +201,7 @@ TEST(heaps_that_come_and_go_cost_no_more_with_time)
 
 /* While blocks are allocated and freed elsewhere, the memory of a large heap's blocks is
  * released. */
-TEST(memory_is_given_back_when_a_large_heap_is_gone)
+TEST(memory_is_given_back_when_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };
 	uint32_t steady = heapindex_of(&area, 0x990000), large = heapindex_of(&area, 0x150000);

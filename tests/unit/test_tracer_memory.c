@@ -18,7 +18,7 @@ static void *ask_for_too_much(void *stop)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(a_request_that_is_refused_is_in_nobodys_way)
+TEST(request_that_is_refused_is_in_nobodys_way)
 {
 	bool stop = false;
 	uint64_t refused = 0;
@@ -60,7 +60,7 @@ static uint64_t sleeps_of(uint64_t length)
 	return count;
 }
 
-TEST(waiting_ends_by_time_however_long_a_sleep_takes)
+TEST(waiting_ends_by_time_however_long_sleep_takes)
 {
 	struct memory_patience patience = {0};
 

@@ -117,7 +117,7 @@ TEST(what_was_not_unloaded_stays_where_it_is)
 	assert_null(listed("C:\\a.dll")); /* no frame lies in it */
 }
 
-TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it)
+TEST(frame_belongs_to_first_unload_after_it_that_covers_it)
 {
 	uint64_t a = put_record("C:\\a.dll", 0x10000, "a.pdb"),
 		 b = put_record("C:\\b.dll", 0x20000, "");
@@ -150,7 +150,7 @@ TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it)
 	assert_null(module->pdb_guid);
 }
 
-TEST(a_return_address_right_behind_a_module_is_its)
+TEST(return_address_right_behind_module_is_its)
 {
 	uint64_t found;
 
@@ -194,7 +194,7 @@ TEST(bases_stay_when_more_modules_go)
 	}
 }
 
-TEST(of_a_module_without_headers_the_unload_tells_the_size)
+TEST(of_module_without_headers_unload_tells_size)
 {
 	uint64_t found;
 
@@ -236,7 +236,7 @@ TEST(in_32_bits_they_keep_clear_of_what_is_loaded)
 		tracer_modules_resolve(&scene.modules, 1, 0x50010), TRACER_LOST_BASE + 0x50010);
 }
 
-TEST(of_an_unknown_module_a_frame_is_in_none)
+TEST(of_unknown_module_frame_is_in_none)
 {
 	put_unload(0x50000, 0x60000, TRACER_NO_MODULE);
 	assert_int_equal(place(64), 0);
@@ -296,7 +296,7 @@ TEST(any_frame_of_any_age_is_found)
 	}
 }
 
-TEST(records_that_cannot_be_are_an_error)
+TEST(records_that_cannot_be_are_error)
 {
 	uint64_t a = put_record("C:\\a.dll", 0x10000, "a.pdb");
 	uint64_t b = put_record("C:\\b.dll", 0x10000, "");

@@ -778,7 +778,7 @@ static bool is_expected(const struct tracer_range *copy, uint32_t count, uint32_
 	return true;
 }
 
-TEST(test_an_observer_knows_when_to_believe)
+TEST(test_observer_knows_when_to_believe)
 {
 	static struct worker worker;
 	static struct tracer_range copy[4 * PAGES];

@@ -283,7 +283,7 @@ TEST(of_each_address_allocs_and_frees_take_turns_whichever_threads_they_are_by)
 	check_turns(1 + WORKERS);
 }
 
-TEST(threads_without_a_ring_of_their_own_share_one)
+TEST(threads_without_ring_of_their_own_share_one)
 {
 	check_turns(1 + 2);
 	assert_true(reader.tails[RING_SHARED] > 0);
@@ -343,7 +343,7 @@ static void *put_and_take_blindly(void *seed)
 	return NULL;
 }
 
-TEST(what_is_replayed_is_what_the_table_holds)
+TEST(what_is_replayed_is_what_table_holds)
 {
 	uint32_t live = 0;
 
@@ -381,7 +381,7 @@ static void *put_many(void *count)
 	return NULL;
 }
 
-TEST(a_thread_whose_ring_is_full_waits_and_loses_nothing)
+TEST(thread_whose_ring_is_full_waits_and_loses_nothing)
 {
 	uint32_t count = 1000, room = 1u << RING_LOG2_MIN;
 	pthread_t thread;
@@ -408,7 +408,7 @@ static void see_any(const struct ring_event *event, uint32_t thread)
 	last_stack = tracer_block_stack(&event->block);
 }
 
-TEST(where_events_may_be_dropped_the_lost_ones_are_counted_and_have_no_number)
+TEST(where_events_may_be_dropped_lost_ones_are_counted_and_have_no_number)
 {
 	uint32_t count = 1000;
 
@@ -456,7 +456,7 @@ static void see_threads(const struct ring_event *event, uint32_t thread)
 	by_thread[slot_of(event)] = thread;
 }
 
-TEST(a_ring_that_is_given_back_serves_another_thread)
+TEST(ring_that_is_given_back_serves_another_thread)
 {
 	uint32_t first;
 
@@ -479,7 +479,7 @@ TEST(a_ring_that_is_given_back_serves_another_thread)
 	assert_int_equal(reader.tails[RING_SHARED], 0);
 }
 
-TEST(the_ring_of_an_earlier_recording_is_not_taken_for_one_s_own)
+TEST(ring_of_earlier_recording_is_not_taken_for_one_s_own)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		reader_begin(2 + i, RING_LOG2_MIN, 0);
@@ -498,7 +498,7 @@ TEST(the_ring_of_an_earlier_recording_is_not_taken_for_one_s_own)
 
 /* Ended inside the table's lock: it held the lock when it got its number, so no thread has a later
  * one. */
-TEST(the_stream_of_a_thread_that_was_ended_inside_ends_and_others_go_on)
+TEST(stream_of_thread_that_was_ended_inside_ends_and_others_go_on)
 {
 	uint32_t stuck = 0, others = 0;
 	uint64_t before;
@@ -546,7 +546,7 @@ static unsigned new_events(void)
 	return event_count;
 }
 
-TEST(a_free_of_a_block_that_is_older_than_the_tracer_is_told_by_its_address)
+TEST(free_of_block_that_is_older_than_tracer_is_told_by_its_address)
 {
 	struct tracer_block block;
 
@@ -588,7 +588,7 @@ static void put_meanwhile(unsigned addr, void (*meanwhile)(void))
 	memory.on_wait = NULL;
 }
 
-TEST(a_recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
+TEST(recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
 {
 	struct tracer_block block;
 
@@ -605,7 +605,7 @@ TEST(a_recording_that_begins_or_ends_has_what_is_done_behind_that_and_no_more)
 	assert_int_equal(new_events(), 0);
 }
 
-TEST(what_the_table_has_no_memory_for_is_no_event)
+TEST(what_table_has_no_memory_for_is_no_event)
 {
 	reader_begin(2, RING_LOG2_MIN, 0);
 	reader.see = see_last;
@@ -733,7 +733,7 @@ static void change_ranges(uint64_t *seed)
 	}
 }
 
-TEST(virtual_memory_replayed_is_what_the_table_holds)
+TEST(virtual_memory_replayed_is_what_table_holds)
 {
 	uint64_t seed = 4711;
 

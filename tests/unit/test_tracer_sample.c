@@ -32,7 +32,7 @@ static void assert_near(double value, double expected, double leeway)
 
 /* ---------------------------------------------------------------- distances */
 
-TEST(a_distance_is_the_logarithm_of_its_bits)
+TEST(distance_is_logarithm_of_its_bits)
 {
 	const uint64_t mean = (uint64_t)1 << 40;
 	uint64_t bits = 1;
@@ -53,7 +53,7 @@ TEST(a_distance_is_the_logarithm_of_its_bits)
 	assert_near((double)sample_distance(UINT64_MAX, mean) / (double)mean, 0, 1e-7);
 }
 
-TEST(half_of_the_distances_are_below_ln_2_of_the_mean)
+TEST(half_of_distances_are_below_ln_2_of_mean)
 {
 	assert_int_equal(sample_distance((uint64_t)1 << 63, 1000000), 693147);
 	assert_int_equal(sample_distance((uint64_t)1 << 62, 1000000), 1386294);
@@ -219,7 +219,7 @@ TEST(blocks_are_recorded_independently)
 
 /* ---------------------------------------------------------------- the filter */
 
-TEST(the_filter_holds_what_was_added_until_it_is_removed)
+TEST(filter_holds_what_was_added_until_it_is_removed)
 {
 	static struct tracer_filter filter;
 	unsigned wrong = 0;
@@ -241,7 +241,7 @@ TEST(the_filter_holds_what_was_added_until_it_is_removed)
 		assert_int_equal(filter.counts[i], 0);
 }
 
-TEST(a_full_counter_stays_full)
+TEST(full_counter_stays_full)
 {
 	static struct tracer_filter filter;
 

@@ -91,7 +91,7 @@ TEST(equal_stacks_have_one_id_and_others_another)
 	assert_int_equal(area.stacks_top, top);
 }
 
-TEST(the_order_of_frames_and_each_bit_of_them_counts)
+TEST(order_of_frames_and_each_bit_of_them_counts)
 {
 	uint64_t frames[] = {0x140001000, 0x140002000, 0x140003000};
 	const uint64_t other[] = {0x140002000, 0x140001000, 0x140003000};
@@ -118,7 +118,7 @@ static uint32_t fill_up(uint32_t *ids, uint32_t max)
 	return count;
 }
 
-TEST(when_the_area_is_full_what_is_there_stays)
+TEST(when_area_is_full_what_is_there_stays)
 {
 	static uint32_t ids[50000];
 	const uint64_t limits[] = {FAKE_ALIGN, (1 << 20) + FAKE_ALIGN, 2 << 20};
@@ -144,7 +144,7 @@ TEST(when_the_area_is_full_what_is_there_stays)
 	}
 }
 
-TEST(without_memory_a_new_stack_has_no_id_until_there_is_some)
+TEST(without_memory_new_stack_has_no_id_until_there_is_some)
 {
 	static uint32_t ids[50000];
 	uint32_t count;
@@ -313,7 +313,7 @@ static bool intern_in_two_pieces(uint64_t steps)
 	return was_disturbed;
 }
 
-TEST(whoever_reads_half_a_stack_knows_it_has_changed)
+TEST(whoever_reads_half_stack_knows_it_has_changed)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	struct sigaction before;
@@ -370,7 +370,7 @@ static bool growth_disturbed(uint64_t steps)
 	return was_disturbed;
 }
 
-TEST(whoever_comes_while_the_index_grows_keeps_his_stack)
+TEST(whoever_comes_while_index_grows_keeps_his_stack)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	struct sigaction before;
@@ -385,7 +385,7 @@ TEST(whoever_comes_while_the_index_grows_keeps_his_stack)
 
 /* Growing stops because its thread was terminated: other threads continue, and grow the index
  * later. */
-TEST(an_index_that_nobody_finishes_is_still_right)
+TEST(index_that_nobody_finishes_is_still_right)
 {
 	static uint32_t ids[5000];
 
@@ -415,7 +415,7 @@ TEST(an_index_that_nobody_finishes_is_still_right)
 
 static const struct tracer_module some_module = {.record_bytes = sizeof(some_module)};
 
-TEST(a_stack_through_an_unloaded_module_is_another_one)
+TEST(stack_through_unloaded_module_is_another_one)
 {
 	uint64_t in[] = {0x140001000, 0x150000500, 0x140003000};
 	uint64_t out[] = {0x140001000, 0x150001000, 0x140003000};
@@ -441,7 +441,7 @@ TEST(a_stack_through_an_unloaded_module_is_another_one)
 	assert_int_equal(stacktable_intern(&area, in, 3), other);
 }
 
-TEST(after_a_lost_unload_no_stack_of_before_is_handed_out)
+TEST(after_lost_unload_no_stack_of_before_is_handed_out)
 {
 	uint64_t in = 0x150000500, out = 0x170000000;
 	uint32_t id_in = stacktable_intern(&area, &in, 1);

@@ -231,7 +231,7 @@ static void take(uint32_t index)
 #undef TEST_AROUND
 #define TEST_AROUND set_up_stepping, tear_down
 
-TEST(a_crowded_table_says_what_the_model_says)
+TEST(crowded_table_says_what_model_says)
 {
 	model_init();
 	model_add_crowd(5000, ANY_ENTRY);
@@ -354,14 +354,14 @@ static void check_growth(void)
 	assert_int_equal(area.shards[0].pages, PAGES_MORE);
 }
 
-TEST(while_a_table_grows_nothing_live_is_missing)
+TEST(while_table_grows_nothing_live_is_missing)
 {
 	model_at_growth();
 	stepping(check_growth, 97);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
-TEST(a_table_that_grew_has_changed)
+TEST(table_that_grew_has_changed)
 {
 	model_at_growth();
 	fake_copy_take(&copy, 0);
@@ -375,7 +375,7 @@ static void check_shrinking(void)
 	assert_in_range(area.shards[0].pages, 1, PAGES - 1);
 }
 
-TEST(while_a_table_shrinks_nothing_live_is_missing)
+TEST(while_table_shrinks_nothing_live_is_missing)
 {
 	model_at_growth();
 	put(model.live_count);
@@ -417,7 +417,7 @@ static void check_crowd_at_end(void)
 	}
 }
 
-TEST(a_crowd_at_the_end_has_pages_behind_it)
+TEST(crowd_at_end_has_pages_behind_it)
 {
 	model_add_crowd_at_end();
 	check_crowd_at_end();
@@ -433,7 +433,7 @@ TEST(a_crowd_at_the_end_has_pages_behind_it)
 
 /* Memory runs out at any commit: of a page after the last, of a larger table, or in the middle of
  * making it. */
-TEST(without_memory_for_a_crowd_at_the_end_drops_are_counted)
+TEST(without_memory_for_crowd_at_end_drops_are_counted)
 {
 	for (unsigned commits = 1; commits < 12; commits++) {
 		model_add_crowd_at_end();
@@ -477,7 +477,7 @@ static void assert_cheap(void)
 	assert_true(bytes <= 64 * (uint64_t)model.live_count);
 }
 
-TEST(a_block_costs_64_bytes_at_most_whatever_their_number)
+TEST(block_costs_64_bytes_at_most_whatever_their_number)
 {
 	const uint32_t few = 20000, many = 300000;
 
@@ -522,7 +522,7 @@ TEST(blocks_that_come_and_go_cost_no_more_with_time)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-TEST(without_memory_a_table_shrinks)
+TEST(without_memory_table_shrinks)
 {
 	model_at_growth();
 	memory.commits_left = 0;
@@ -533,7 +533,7 @@ TEST(without_memory_a_table_shrinks)
 
 /* ---------------------------------------------------------------- faults */
 
-TEST(without_memory_the_table_stays_and_drops_are_counted)
+TEST(without_memory_table_stays_and_drops_are_counted)
 {
 	struct tracer_block late, taken;
 
@@ -569,7 +569,7 @@ TEST(without_memory_the_table_stays_and_drops_are_counted)
 	}
 }
 
-TEST(the_first_table_may_find_no_memory_either)
+TEST(first_table_may_find_no_memory_either)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
@@ -582,7 +582,7 @@ TEST(the_first_table_may_find_no_memory_either)
 	assert_true(blocktable_take(&area, 0x1000, &block));
 }
 
-TEST(a_lock_that_is_never_given_back_breaks_its_shard_only)
+TEST(lock_that_is_never_given_back_breaks_its_shard_only)
 {
 	const uint32_t patience = 100000; /* far more than any wait may take */
 	struct tracer_block block;

@@ -27,7 +27,7 @@ TEST(thread_keeps_its_words)
 	}
 }
 
-TEST(next_thread_at_the_place_begins_anew)
+TEST(next_thread_at_place_begins_anew)
 {
 	uintptr_t *words = threadwords_find(BLOCK(3), 33);
 

@@ -69,7 +69,7 @@ TEST(unloads_are_kept_in_order_with_their_modules)
 	assert_int_equal(area.dropped_unloads, 0);
 }
 
-TEST(equal_modules_share_a_record_and_others_do_not)
+TEST(equal_modules_share_record_and_others_do_not)
 {
 	uint64_t top = 0;
 
@@ -86,7 +86,7 @@ TEST(equal_modules_share_a_record_and_others_do_not)
 	}
 }
 
-TEST(a_frame_is_hit_by_unloads_from_a_number_on)
+TEST(frame_is_hit_by_unloads_from_number_on)
 {
 	assert_false(hits(0, 0x1000));
 	assert_true(add(0x1000, 0x1000, 1));
@@ -135,7 +135,7 @@ static void lose_three(void)
 	assert_false(add(0x900000000, 0x1000, 3));
 }
 
-TEST(when_the_table_is_full_unloads_are_lost_but_not_forgotten)
+TEST(when_table_is_full_unloads_are_lost_but_not_forgotten)
 {
 	area.unload_limit = 1000;
 	for (uint32_t i = 0; i < 1000; i++)
@@ -166,7 +166,7 @@ TEST(without_any_memory_all_are_lost)
 	assert_lost(0, 3);
 }
 
-TEST(a_module_without_room_is_told_as_unknown)
+TEST(module_without_room_is_told_as_unknown)
 {
 	area.modules_limit = 4096;
 	for (uint32_t i = 0; i < 1000; i++)
@@ -179,7 +179,7 @@ TEST(a_module_without_room_is_told_as_unknown)
 	assert_int_equal(area.dropped_unloads, 0);
 }
 
-TEST(a_lock_that_is_never_given_back_loses_unloads_only)
+TEST(lock_that_is_never_given_back_loses_unloads_only)
 {
 	uint32_t waited;
 

@@ -125,7 +125,7 @@ COURSE(noise_with_memory, 100 + (made->state = 0.8 * made->state + made_noise(ma
 
 /* A drifting walk and a leak cannot be distinguished, and the manual gives the rate. Mann's and
  * Kendall's test alone reports a rising trend for a third of such walks. */
-TEST(random_walk_grows_in_fewer_than_a_third)
+TEST(random_walk_grows_in_fewer_than_third)
 {
 	assert_in_range(count_alarms(random_walk, 48, 400), 0, 120);
 	assert_in_range(count_alarms(random_walk, 200, 400), 0, 120);

@@ -159,7 +159,7 @@ TEST(any_parts_have_room)
 }
 
 /* Blocks of 0 bytes accumulate, in one process with 1000 bytes and in one with 2000. */
-TEST(bytes_that_only_a_restart_changes_do_not_hide_blocks)
+TEST(bytes_that_only_restart_changes_do_not_hide_blocks)
 {
 	static struct made made;
 	struct trend trend;

@@ -41,7 +41,7 @@ static void assert_near(double value, double truth, double off)
 COURSE(noise, 5 + AT + made_noise(made))
 COURSE(whole_noise, (double)(made_number(made) % 4) / 1000)
 
-TEST(slope_is_the_median_of_all_pairs)
+TEST(slope_is_median_of_all_pairs)
 {
 	static struct made made;
 
@@ -62,7 +62,7 @@ TEST(slope_is_the_median_of_all_pairs)
 }
 
 /* Also where snapshots are merged. */
-TEST(slope_of_a_line_is_the_line_s)
+TEST(slope_of_line_is_line_s)
 {
 	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};
 	static struct made made;
@@ -225,7 +225,7 @@ TEST(net_growth_stops_at_what_fits)
 	assert_int_equal(made_judge(&made).net_bytes, INT64_MAX);
 }
 
-TEST(without_times_snapshots_are_an_hour_apart)
+TEST(without_times_snapshots_are_hour_apart)
 {
 	static struct made made;
 	struct trend_axis axis = {NULL, NULL, 10};

@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- rates */
 
-TEST(a_rate_has_no_more_digits_than_say_something)
+TEST(rate_has_no_more_digits_than_say_something)
 {
 	static const struct {
 		double rate;
@@ -66,7 +66,7 @@ static void parsed(struct options *options, const char *option, const char *valu
 	assert_int_equal(options_parse(options, 4, argv, &err), wanted);
 }
 
-TEST(a_limit_per_hour_is_a_size_and_a_unit)
+TEST(limit_per_hour_is_size_and_unit)
 {
 	static const struct {
 		const char *text;
@@ -91,7 +91,7 @@ TEST(a_limit_per_hour_is_a_size_and_a_unit)
 	}
 }
 
-TEST(verdicts_are_a_list)
+TEST(verdicts_are_list)
 {
 	static const char *const bad[] = {
 		"", ",", "grows,", ",grows", "grow", "growsx", "grew once"};

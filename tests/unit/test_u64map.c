@@ -38,7 +38,7 @@ TEST(what_was_put_is_found_and_nothing_else)
 	u64map_release(&map);
 }
 
-TEST(zero_and_the_last_number_are_numbers)
+TEST(zero_and_last_number_are_numbers)
 {
 	const uint64_t numbers[] = {0, UINT64_MAX};
 	struct u64map map;

@@ -77,7 +77,7 @@ static char *with_line_ends(const char *log, const char *eol)
 	return text.data;
 }
 
-TEST(reads_a_log_of_umdh)
+TEST(reads_log_of_umdh)
 {
 	static const size_t steps[] = {1, 2, 3, 7, 100, SIZE_MAX};
 	static const char *const ends[] = {"\n", "\r\n"};
@@ -183,7 +183,7 @@ TEST(what_is_no_dump_is_refused)
 #define HEAPNOTE                                                                                   \
 	"// hsnap: heap addr=1 stackless-blocks=3 stackless-requested=100 stackless-overhead=9\n"
 
-TEST(the_end_mark_is_checked)
+TEST(end_mark_is_checked)
 {
 #define END "// hsnap: end blocks=2 requested=48 overhead=16"
 	static const struct {
@@ -213,7 +213,7 @@ TEST(the_end_mark_is_checked)
 	}
 }
 
-TEST(long_lines_have_a_limit)
+TEST(long_lines_have_limit)
 {
 	static const size_t lens[] = {DUMP_LINE_MAX - 40, DUMP_LINE_MAX - 2, DUMP_LINE_MAX - 1,
 		DUMP_LINE_MAX, DUMP_LINE_MAX + 1, 2 * DUMP_LINE_MAX, 1 << 20, 5000000};
@@ -236,7 +236,7 @@ TEST(long_lines_have_a_limit)
 	}
 }
 
-TEST(stacks_have_a_limit)
+TEST(stacks_have_limit)
 {
 	for (unsigned count = DUMP_FRAMES_MAX; count <= DUMP_FRAMES_MAX + 1; count++) {
 		for (int alias = 0; alias < 2; alias++) {
@@ -260,7 +260,7 @@ TEST(bytes_that_are_no_text)
 	assert_int_equal(verdict_of(utf16, sizeof(utf16) - 1), -ERR_NOT_DUMP);
 }
 
-TEST(a_read_error_is_passed_on)
+TEST(read_error_is_passed_on)
 {
 	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, true};
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
@@ -271,14 +271,14 @@ TEST(a_read_error_is_passed_on)
 	assert_string_equal(err.detail, "the disk says so");
 }
 
-TEST(a_byte_order_mark_hides_nothing)
+TEST(byte_order_mark_hides_nothing)
 {
 	expect_log("\xef\xbb\xbf// Loaded modules:\n//  400000 8000 C:\\a.exe\n"
 		   "// Process modules enumerated.\n",
 		"module 400000 8000 C:\\a.exe\n");
 }
 
-TEST(a_line_without_end_is_refused_at_once)
+TEST(line_without_end_is_refused_at_once)
 {
 	struct dump_sink sink = {0};
 	struct err err;
@@ -293,7 +293,7 @@ static int stop(void *ctx, const struct dump_entry *entry)
 	return -ERR_INTERRUPTED;
 }
 
-TEST(a_sink_can_stop_it)
+TEST(sink_can_stop_it)
 {
 	int calls = 0;
 	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, false};

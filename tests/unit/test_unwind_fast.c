@@ -75,7 +75,7 @@ TEST_WITH(what_does_not_fit_is_never_kept, NULL, NULL)
 
 /* An entry contains the whole address: it is found only under that address, not under others of its
  * set. */
-TEST(an_address_is_found_under_itself_alone)
+TEST(address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
 
@@ -116,7 +116,7 @@ TEST(neighbours_do_not_push_each_other_out)
 	}
 }
 
-TEST(a_range_is_forgotten_and_no_more)
+TEST(range_is_forgotten_and_no_more)
 {
 	uint64_t from = 0x7ff812345678, to = 0x7ff812346789;
 
@@ -274,7 +274,7 @@ static void make(uint64_t *random)
 	}
 }
 
-TEST(walks_find_the_frames_of_made_stacks)
+TEST(walks_find_frames_of_made_stacks)
 {
 	uint64_t random = 3, frames[FRAMES_MAX], all = 0;
 
@@ -289,7 +289,7 @@ TEST(walks_find_the_frames_of_made_stacks)
 	assert_true(all > 50000);
 }
 
-TEST(a_walk_is_cut_at_max)
+TEST(walk_is_cut_at_max)
 {
 	uint64_t random = 4, frames[FRAMES_MAX + 1];
 
@@ -349,7 +349,7 @@ TEST(what_is_not_known_is_missed)
 	assert_int_equal(unwind_fast(frames, 2, &none, &start, &stop, NULL), 1);
 }
 
-TEST(frames_are_left_out_at_the_inner_end_only)
+TEST(frames_are_left_out_at_inner_end_only)
 {
 	uint64_t words[] = {0x1000, 0x1010, 0x2000, 0x1020, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 5);
@@ -417,7 +417,7 @@ static void check_trail(
 }
 
 /* Walks over stacks that mostly keep the outer part of the last one. */
-TEST(what_the_last_walk_found_changes_nothing)
+TEST(what_last_walk_found_changes_nothing)
 {
 	uint64_t random = 11, kept[16 + WORDS];
 
@@ -455,7 +455,7 @@ TEST(what_the_last_walk_found_changes_nothing)
 }
 
 /* Checks that the trail is used, which the test above does not show. */
-TEST(what_the_last_walk_found_is_not_looked_up)
+TEST(what_last_walk_found_is_not_looked_up)
 {
 	uint64_t random = 12, frames[FRAMES_MAX];
 
@@ -473,7 +473,7 @@ TEST(what_the_last_walk_found_is_not_looked_up)
 }
 
 /* Frames found before it are not in the trail. */
-TEST(of_a_walk_that_goes_on_nothing_is_noted)
+TEST(of_walk_that_goes_on_nothing_is_noted)
 {
 	uint64_t random = 13, frames[FRAMES_MAX];
 
@@ -491,7 +491,7 @@ TEST(of_a_walk_that_goes_on_nothing_is_noted)
 	}
 }
 
-TEST(a_stack_is_not_the_same_when_something_was_forgotten)
+TEST(stack_is_not_same_when_something_was_forgotten)
 {
 	uint64_t random = 14, frames[FRAMES_MAX];
 	struct unwind_start shorter;
@@ -509,7 +509,7 @@ TEST(a_stack_is_not_the_same_when_something_was_forgotten)
 }
 
 /* A frame whose size depends on RBP: equal stacks with different registers. */
-TEST(the_same_words_are_another_stack_with_another_rbp)
+TEST(same_words_are_another_stack_with_another_rbp)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 7);
@@ -527,7 +527,7 @@ TEST(the_same_words_are_another_stack_with_another_rbp)
 }
 
 /* Two ways to such a frame, which take its RBP from different places. */
-TEST(an_rbp_is_looked_for_where_it_is_now)
+TEST(rbp_is_looked_for_where_it_is_now)
 {
 	uint64_t words[] = {0, 0, 0, 0x3000, 4, 0x4000, 0, 0x5000, 0}, frames[8];
 	struct unwind_start start = start_at(words, words + 9);
@@ -656,7 +656,7 @@ TEST(walks_go_on_from_where_they_stop)
 
 /* UNWIND_INFO of known prologues, written by hand after "x64 exception handling", Microsoft Learn,
  * and the resulting step: pushed registers, allocated bytes, and the return address. */
-TEST(unwind_data_tells_the_step)
+TEST(unwind_data_tells_step)
 {
 	static const struct {
 		uint8_t info[24];

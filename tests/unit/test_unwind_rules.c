@@ -205,7 +205,7 @@ TEST(other_expressions_are_refused)
 	}
 }
 
-TEST(a_remembered_row_comes_back_whole)
+TEST(remembered_row_comes_back_whole)
 {
 	ADD_FDE(add_common(), AT, 0x40, 0x41, 0x0e, 8, 0x85, 2, 0x42, 0x0d, 5, 0x44, 0x0a, 0x42,
 		0xc5, 0x0c, 4, 4, 0x41, 0x0b, 0x44, 0x0a, 0x0a, 0x0e, 99, 0x41, 0x0b, 0x41, 0x0b);
@@ -219,7 +219,7 @@ TEST(a_remembered_row_comes_back_whole)
 
 /* advance_loc1, 2, 4; def_cfa_sf, def_cfa_offset_sf, offset_extended(_sf), restore_extended,
  * same_value. */
-TEST(long_forms_do_as_the_short_ones)
+TEST(long_forms_do_as_short_ones)
 {
 	ADD_FDE(add_common(), AT, 0x20000, 2, 0x80, 0x12, 4, 0x7e, 3, 0, 2, 0x13, 0x7d, 4, 0, 0, 1,
 		0, 5, 5, 3, 0x41, 0x11, 5, 4, 0x41, 6, 5, 0x41, 5, 5, 9, 0x41, 8, 5, 0x41, 7, 3);
@@ -233,7 +233,7 @@ TEST(long_forms_do_as_the_short_ones)
 	check(AT + 0x10285, UNWIND32_ESP, 12, false, UNWIND32_KEPT, 0);
 }
 
-TEST(an_undefined_return_address_ends_the_stack)
+TEST(undefined_return_address_ends_stack)
 {
 	struct unwind32_rule rule;
 
@@ -306,7 +306,7 @@ TEST(addresses_may_be_absolute)
 
 /* In a signal frame the address is that of the interrupted instruction, not of the one after a
  * call. */
-TEST(signal_frame_has_the_row_of_its_address)
+TEST(signal_frame_has_row_of_its_address)
 {
 	static const uint8_t cie[] = {0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 'S', 0, 1, 0x7c, 8, 1,
 		0x1b, 0x0c, 4, 4, 0x88, 1, 0};
@@ -366,7 +366,7 @@ TEST(functions_are_found_in_any_order)
 	assert_int_equal(ask(UINT32_MAX, &rule), UNWIND32_NOT_COVERED);
 }
 
-TEST(a_list_holds_for_the_image_elsewhere)
+TEST(list_holds_for_image_elsewhere)
 {
 	struct unwind32_place places[8];
 	struct unwind32_section section;
@@ -386,7 +386,7 @@ TEST(a_list_holds_for_the_image_elsewhere)
 	assert_int_equal(rule.cfa, 20);
 }
 
-TEST(a_list_without_room_is_not_made)
+TEST(list_without_room_is_not_made)
 {
 	struct unwind32_place places[3] = {{77, 77}, {77, 77}, {77, 77}};
 	struct unwind32_section section;
@@ -464,7 +464,7 @@ static void make_many(void)
 	ADD_FDE(cie, AT + 0x12, 0xe, 3, 1, 0, 0x2e, 16, 0x16, 7, 2, 0x75, 0);
 }
 
-TEST(a_section_that_is_cut_is_read_to_its_end_only)
+TEST(section_that_is_cut_is_read_to_its_end_only)
 {
 	make_many();
 	for (uint32_t len = 0; len <= made.len; len++)
@@ -524,7 +524,7 @@ TEST(wild_lengths_and_ids_lead_nowhere_outside)
 /* ---------------------------------------------------------------- calls */
 
 /* "CALL", Intel's manual, volume 2: E8 cd, FF /2 in all its forms. */
-TEST(return_addresses_follow_a_call)
+TEST(return_addresses_follow_call)
 {
 	static const struct {
 		uint8_t code[8];

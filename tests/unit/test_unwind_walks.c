@@ -54,7 +54,7 @@ static bool is_rule_of(uint32_t addr, const struct unwind32_rule *rule)
 	       rule->ebp_from == UNWIND32_KEPT;
 }
 
-TEST(a_rule_is_found_as_it_was_put)
+TEST(rule_is_found_as_it_was_put)
 {
 	static const struct unwind32_rule rules[] = {
 		UNWIND32_FRAME,
@@ -82,7 +82,7 @@ TEST(a_rule_is_found_as_it_was_put)
 	}
 }
 
-TEST(an_address_is_found_under_itself_alone)
+TEST(address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
 
@@ -99,7 +99,7 @@ TEST(an_address_is_found_under_itself_alone)
 	}
 }
 
-TEST(a_range_is_forgotten_and_no_more)
+TEST(range_is_forgotten_and_no_more)
 {
 	uint32_t from = 0x12345678, to = 0x12346789;
 
@@ -115,7 +115,7 @@ TEST(a_range_is_forgotten_and_no_more)
 }
 
 /* A rule computed before a removal and stored after it does not count. */
-TEST(a_rule_learnt_too_late_does_not_count)
+TEST(rule_learnt_too_late_does_not_count)
 {
 	uint32_t begun = unwind32_begin();
 
@@ -276,7 +276,7 @@ static void check_walk(uint64_t *random, struct unwind32_trail *trail)
 	assert_memory_equal(frames, made.frames, made.count * 8);
 }
 
-TEST(walks_find_the_frames_of_made_stacks)
+TEST(walks_find_frames_of_made_stacks)
 {
 	uint64_t random = 3, all = 0;
 
@@ -288,7 +288,7 @@ TEST(walks_find_the_frames_of_made_stacks)
 	assert_true(all > 50000);
 }
 
-TEST(a_walk_is_cut_at_max)
+TEST(walk_is_cut_at_max)
 {
 	uint64_t random = 4, frames[FRAMES_MAX + 1];
 
@@ -327,7 +327,7 @@ TEST(own_frames_are_left_out)
 	assert_int_equal(frames[1], 0x10000030);
 }
 
-TEST(a_walk_stops_at_an_unknown_address)
+TEST(walk_stops_at_unknown_address)
 {
 	uint64_t random = 5, frames[FRAMES_MAX];
 	struct unwind32_rule rule;
@@ -355,7 +355,7 @@ TEST(a_walk_stops_at_an_unknown_address)
 	}
 }
 
-TEST(a_stack_ends_with_its_outermost_rule)
+TEST(stack_ends_with_its_outermost_rule)
 {
 	uint64_t random = 6, frames[FRAMES_MAX];
 
@@ -374,7 +374,7 @@ TEST(a_stack_ends_with_its_outermost_rule)
 }
 
 /* A frame at EBP with an impossible EBP: unaligned, below the frame, or outside the stack. */
-TEST(a_wrong_ebp_ends_the_stack)
+TEST(wrong_ebp_ends_stack)
 {
 	static const uint32_t wrong[] = {0, 1, STACK, STACK - 4, STACK + 5, STACK + 6, STACK + 12,
 		STACK + 16, STACK + 20, UINT32_MAX, UINT32_MAX - 3, UINT32_MAX - 7, 0x80000000};
@@ -450,7 +450,7 @@ static uint32_t check_same(uint32_t max)
 	return is_same;
 }
 
-TEST(a_walk_with_a_trail_finds_the_same)
+TEST(walk_with_trail_finds_same)
 {
 	uint64_t random = 8;
 	uint32_t again = 0, joined = 0;
@@ -489,7 +489,7 @@ TEST(a_walk_with_a_trail_finds_the_same)
 	assert_true(joined > 1000);
 }
 
-TEST(an_ebp_that_no_rule_needs_may_change)
+TEST(ebp_that_no_rule_needs_may_change)
 {
 	uint32_t words[] = {0x401000, 1, 0x402000, 2, STACK + 24, 0x403000, 0, 0};
 	struct unwind32_stack stack = stack_of(words, 8);
@@ -525,7 +525,7 @@ TEST(an_ebp_that_no_rule_needs_may_change)
 	assert_false(unwind32_is_same(&trail, &stack, &start));
 }
 
-TEST(a_trail_ends_with_what_was_forgotten)
+TEST(trail_ends_with_what_was_forgotten)
 {
 	uint64_t random = 9;
 
@@ -539,7 +539,7 @@ TEST(a_trail_ends_with_what_was_forgotten)
 	assert_false(unwind32_is_same(&trail, &made.stack, &made.start));
 }
 
-TEST(a_trail_that_was_cut_is_not_longer_than_it_is)
+TEST(trail_that_was_cut_is_not_longer_than_it_is)
 {
 	uint64_t random = 10;
 

@@ -118,7 +118,7 @@ static void assert_depth(struct made_record record, uint32_t expected)
 
 /* ---------------------------------------------------------------- number of frames */
 
-TEST(records_of_a_process_without_flags_have_so_many_frames)
+TEST(records_of_process_without_flags_have_so_many_frames)
 {
 	static const struct {
 		struct made_record record;
@@ -165,7 +165,7 @@ TEST(records_of_a_process_without_flags_have_so_many_frames)
 
 /* By the process's flags, as programs tested on Windows read it, and without flags Depth, by the
  * symbols; but a number at which the code ends takes precedence. */
-TEST(of_two_that_are_possible_the_processs_flags_choose)
+TEST(of_two_that_are_possible_processs_flags_choose)
 {
 	static const struct {
 		struct made_record record;
@@ -257,7 +257,7 @@ TEST(values_that_mean_no_stack_are_no_records)
 }
 
 /* One address in heaps of both widths: two records, each with its heap's layout. */
-TEST(a_record_is_laid_out_as_its_heap)
+TEST(record_is_laid_out_as_its_heap)
 {
 	put_record(64, RECORDS,
 		&(struct made_record){
@@ -421,7 +421,7 @@ static void assert_processes(unsigned gone_percent)
 	}
 }
 
-TEST(stacks_are_whole_whatever_stands_in_the_other_slot)
+TEST(stacks_are_whole_whatever_stands_in_other_slot)
 {
 	assert_processes(0);
 }
@@ -444,7 +444,7 @@ static unsigned put_habit(unsigned count, bool is_index)
 	return count;
 }
 
-TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
+TEST(clear_habit_is_followed_where_other_slot_is_possible)
 {
 	for (int is_index = 0; is_index < 2; is_index++) {
 		unsigned i;
@@ -462,7 +462,7 @@ TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
 	}
 }
 
-TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
+TEST(without_clear_habit_frames_that_are_gone_at_end_are_cut_and_counted)
 {
 	for (unsigned others = 7; others <= 8; others++) {
 		for (int is_index = 0; is_index < 2; is_index++) {
@@ -478,7 +478,7 @@ TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
 	}
 }
 
-TEST(what_is_no_address_cuts_a_stack_and_is_counted)
+TEST(what_is_no_address_cuts_stack_and_is_counted)
 {
 	start(64);
 	put_habit(20, false);
@@ -505,7 +505,7 @@ static unsigned put_rooms(bool has_room)
 	return 40;
 }
 
-TEST(room_in_the_record_decides_where_it_agrees_in_the_process)
+TEST(room_in_record_decides_where_it_agrees_in_process)
 {
 	scene.global_flag = 0x1000;
 	for (int has_room = 0; has_room < 2; has_room++) {
@@ -573,7 +573,7 @@ static void assert_trace(struct made_trace trace, uint32_t expected)
 	}
 }
 
-TEST(a_trace_that_leads_to_its_frames_is_a_stack)
+TEST(trace_that_leads_to_its_frames_is_stack)
 {
 	const struct made_trace traces[] = {{.number = 12, .size = 500, .frame_count = 12},
 		{.number = 12, .size = 1, .frame_count = 12},
@@ -586,7 +586,7 @@ TEST(a_trace_that_leads_to_its_frames_is_a_stack)
 		assert_trace(traces[i], traces[i].frame_count);
 }
 
-TEST(what_only_looks_like_a_trace_is_none)
+TEST(what_only_looks_like_trace_is_none)
 {
 	const struct made_trace traces[] = {{.number = 12, .size = 12, .frame_count = 0},
 		{.number = 0, .size = 0, .frame_count = 12},
@@ -635,7 +635,7 @@ TEST(wild_pointers_are_records_without_frames)
 	}
 }
 
-TEST(a_record_at_the_end_of_memory_has_what_is_there)
+TEST(record_at_end_of_memory_has_what_is_there)
 {
 	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
 

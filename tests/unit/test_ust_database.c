@@ -115,7 +115,7 @@ static bool is_found(void)
 #undef TEST_AROUND
 #define TEST_AROUND NULL, release
 
-TEST(the_database_is_found_and_says_what_it_holds)
+TEST(database_is_found_and_says_what_it_holds)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		uint64_t records_end;
@@ -195,7 +195,7 @@ TEST(what_contradicts_itself_is_no_database)
 	}
 }
 
-TEST(a_torn_index_counts_as_far_as_it_is_there)
+TEST(torn_index_counts_as_far_as_it_is_there)
 {
 	scene_init(64);
 	put_ptr(DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
@@ -215,7 +215,7 @@ TEST(entries_that_bear_another_number_do_not_count)
 	assert_int_equal(scene.found.indexed_count, ENTRIES - 2);
 }
 
-TEST(a_chain_that_leads_round_ends)
+TEST(chain_that_leads_round_ends)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		scene_init(bits);
@@ -227,7 +227,7 @@ TEST(a_chain_that_leads_round_ends)
 }
 
 /* Claimed counts and places without memory: the work depends on the mapped memory. */
-TEST(an_index_that_is_elsewhere_is_none)
+TEST(index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
 	scene_init(64);

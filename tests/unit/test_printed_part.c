@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_comparison.h"
+#include "tests/unit/test_printed.h"
 #include "tests/unit/test_report.h"
 
 #define HEADER "// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID \n"
@@ -18,7 +18,7 @@ static void check_delta(const struct got *got, int64_t bytes, int64_t overhead, 
 /* ---------------------------------------------------------------- UMDH's */
 
 /* The one row grows by 8 bytes and no blocks. */
-TEST(the_total_line_is_the_whole_when_rows_are_missing)
+TEST(total_line_is_whole_when_rows_are_missing)
 {
 	static const struct {
 		const char *total;
@@ -51,7 +51,7 @@ TEST(the_total_line_is_the_whole_when_rows_are_missing)
 }
 
 /* 2^63 - 1 requested bytes leave no room for overhead: see dump_sums.h. */
-TEST(a_total_that_no_sum_can_hold_is_not_taken)
+TEST(total_that_no_sum_can_hold_is_not_taken)
 {
 	static const char *const totals[] = {
 		"Total increase == 9223372036854775807 requested + 9223372036854775807 overhead "
@@ -139,7 +139,7 @@ TEST(our_own_reports_are_read_in_umdhs_form_alone)
 	}
 }
 
-TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
+TEST(report_of_ours_whose_rows_were_lost_is_trouble)
 {
 	struct result *result;
 	char *row, *next;
@@ -159,7 +159,7 @@ TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 /* ---------------------------------------------------------------- limits */
 
 /* The rows of each text grow by 8 bytes at most, which is within the limit. */
-TEST(a_limit_is_not_kept_by_what_is_not_known)
+TEST(limit_is_not_kept_by_what_is_not_known)
 {
 	static const struct {
 		const char *text, *option;
@@ -196,7 +196,7 @@ TEST(a_limit_is_not_kept_by_what_is_not_known)
 	}
 }
 
-TEST(a_base_that_is_said_or_force_lets_a_limit_judge)
+TEST(base_that_is_said_or_force_lets_limit_judge)
 {
 	static const char text[] = ONE_ROW("10", "10", "0") "Total increase == 10\n";
 	static const struct {

@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_ask.h"
+#include "tests/unit/test_query.h"
 
 #include "diff/query/strip.h"
 
@@ -47,7 +47,7 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 
 #define FRAMES_OF(...) ((const unsigned[]){__VA_ARGS__, 0})
 
-TEST(stacks_are_stripped_when_asked_for_from_inside_out_to_the_first_other_frame)
+TEST(stacks_are_stripped_when_asked_for_from_inside_out_to_first_other_frame)
 {
 	struct result *result = ask_hdiff("new.txt");
 
@@ -94,7 +94,7 @@ TEST(each_candidate_is_turned_round_by_itself)
 		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n\tlib!malloc+5\n");
 }
 
-TEST(a_strip_file_adds_to_what_is_known)
+TEST(strip_file_adds_to_what_is_known)
 {
 	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
 	struct result *result = ask_hdiff("--strip-file", "more.txt", "new.txt");
@@ -109,7 +109,7 @@ TEST(a_strip_file_adds_to_what_is_known)
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
 }
 
-TEST(a_bad_line_is_named_with_its_place)
+TEST(bad_line_is_named_with_its_place)
 {
 	static const char *const bad[] = {"malloc", "!malloc", "lib!"};
 	static char line[100000];
@@ -250,7 +250,7 @@ TEST(known_allocators_are_stripped_and_others_are_not)
 
 /* The folders are those of Debian's and MSYS2's gcc, llvm-mingw, Visual Studio 2010, 2015 and
  * later, and of sources named in Microsoft's PDBs. */
-TEST(frames_of_the_cpp_librarys_sources_are_stripped_whatever_their_names)
+TEST(frames_of_cpp_librarys_sources_are_stripped_whatever_their_names)
 {
 	static const char *const library[] = {
 		"/usr/lib/gcc/x86_64-w64-mingw32/12-posix/include/c++/bits/std_function.h",
@@ -339,7 +339,7 @@ static uint64_t left_by(const char *list)
 	return shown_of("--suppress", "more.txt", "new.txt");
 }
 
-TEST(a_suppression_matches_function_file_or_module_with_wildcards_and_anchors)
+TEST(suppression_matches_function_file_or_module_with_wildcards_and_anchors)
 {
 	assert_int_equal(left_by("leak:leak_here\n"), 31 - 1);
 	assert_int_equal(left_by("leak:eak_he\n"), 31 - 1);
@@ -358,7 +358,7 @@ TEST(a_suppression_matches_function_file_or_module_with_wildcards_and_anchors)
 	assert_int_equal(left_by("leak:leak_here\nleak:helper"), 31 - 1 - 8);
 }
 
-TEST(a_suppression_of_everything_is_refused)
+TEST(suppression_of_everything_is_refused)
 {
 	static const char *const lists[] = {"leak:*", "leak:**", "leak:^*", "leak:^*$", "leak:*$",
 		"leak:^$", "leak:^", "leak:$"};
@@ -371,7 +371,7 @@ TEST(a_suppression_of_everything_is_refused)
 }
 
 /* The modules have moved, and only the old dump has names, for an address in its own module. */
-TEST(a_module_of_the_old_dump_has_its_extension_too)
+TEST(module_of_old_dump_has_its_extension_too)
 {
 	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
 
@@ -388,7 +388,7 @@ TEST(a_module_of_the_old_dump_has_its_extension_too)
 }
 
 /* Stack 2 is malloc, Cache::fill<int>, malloc, main; 8 is lib+..., malloc, helper. */
-TEST(a_suppression_may_be_of_frames_that_follow_each_other)
+TEST(suppression_may_be_of_frames_that_follow_each_other)
 {
 	assert_int_equal(left_by("leak:malloc < main\n"), 31 - 2);
 	assert_int_equal(left_by("leak:^malloc$ < Cache < lib!malloc < ^app!main$\n"), 31 - 2);
@@ -463,7 +463,7 @@ TEST(what_is_filtered_out_is_not_suppressed)
 
 /* ---------------------------------------------------------------- limits */
 
-TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
+TEST(growth_over_limit_is_status_1_and_says_by_how_much)
 {
 	struct result *result =
 		ask_expect(1, "hdiff: growth of 31 bytes is 1 byte over the limit of 30 bytes\n",
@@ -478,7 +478,7 @@ TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 		strstr(result->words, "growth of 5 blocks is 5 blocks over the limit of 0 blocks"));
 }
 
-TEST(growth_up_to_a_limit_is_status_0)
+TEST(growth_up_to_limit_is_status_0)
 {
 	write_stacks("old.txt", stacks, STACKS);
 	write_stacks("more.txt", stacks, 3);
@@ -492,7 +492,7 @@ TEST(growth_up_to_a_limit_is_status_0)
 	}
 }
 
-TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
+TEST(limit_is_for_what_is_selected_not_for_what_is_shown)
 {
 	ask_status(1, "--max-growth", "30", "-n", "1", "new.txt");
 	ask_status(0, "--max-growth", "3", "-i", "leak|cache", "new.txt");
@@ -542,7 +542,7 @@ TEST(what_shrank_hides_no_growth)
 	ask_expect(1, "net growth of 10 bytes", "--max-growth-net", "9", "-i", "helper", "new.txt");
 }
 
-TEST(amounts_over_a_limit_have_units)
+TEST(amounts_over_limit_have_units)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_one(&maker, 100000, "1", (made_stack){MALLOC, LEAK, MAIN});
@@ -553,7 +553,7 @@ TEST(amounts_over_a_limit_have_units)
 }
 
 /* Missing data outweighs excess growth, unless --force is given. */
-TEST(growth_of_a_damaged_dump_is_said_and_status_2)
+TEST(growth_of_damaged_dump_is_said_and_status_2)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_block(&maker, 40, 8, "1", 1);
@@ -597,7 +597,7 @@ static void expect_judged(const char *old_note, const char *new_note)
 	ask_status(0, "old.txt", "new.txt");
 }
 
-TEST(growth_of_an_incomplete_dump_is_not_judged)
+TEST(growth_of_incomplete_dump_is_not_judged)
 {
 	expect_judged(whole, whole);
 	expect_judged(incomplete, whole);
@@ -654,7 +654,7 @@ TEST(standard_input_is_read_once_only)
 	refused("hdiff: -: wrong usage (standard", "--suppress=-", "--suppress=-", "new.txt");
 }
 
-TEST(an_unknown_format_lists_what_there_is)
+TEST(unknown_format_lists_what_there_is)
 {
 	for (const struct report_format *format = report_formats; format->name; format++)
 		refused(format->name, "-o", "no such", "new.txt");
@@ -662,7 +662,7 @@ TEST(an_unknown_format_lists_what_there_is)
 	assert_int_equal(shown_of("--format=umdh", "new.txt"), 31);
 }
 
-TEST(the_report_takes_the_place_of_no_list)
+TEST(report_takes_place_of_no_list)
 {
 	write_list("leak:a\n");
 	for (int i = 0; i < 2; i++) {
@@ -671,7 +671,7 @@ TEST(the_report_takes_the_place_of_no_list)
 	}
 }
 
-TEST(of_an_option_given_twice_the_last_one_counts)
+TEST(of_option_given_twice_last_one_counts)
 {
 	static const struct {
 		const char *first, *second;

@@ -36,7 +36,7 @@ TEST(units_are_powers_of_1024)
 	}
 }
 
-TEST(a_fraction_is_exact_and_rounded_down)
+TEST(fraction_is_exact_and_rounded_down)
 {
 	assert_int_equal(size_of("1.5M"), 1024 * 1024 * 3 / 2);
 	assert_int_equal(size_of("0.3K"), 307); /* 307.2 */
@@ -45,7 +45,7 @@ TEST(a_fraction_is_exact_and_rounded_down)
 	assert_int_equal(size_of("0.0009765624999999999999999999K"), 0);
 }
 
-TEST(the_largest_size_is_the_largest_number)
+TEST(largest_size_is_largest_number)
 {
 	static const char *const more[] = {"18446744073709551616", "99999999999999999999",
 		"16777216T", "16777215.9999999999999999999999T1", "18014398509481984K"};
@@ -85,7 +85,7 @@ static bool by_definition(const char *pattern, const char *text)
 	return *text == *pattern && by_definition(pattern + 1, text + 1);
 }
 
-TEST(a_glob_matches_as_defined)
+TEST(glob_matches_as_defined)
 {
 	srand(1);
 	for (unsigned i = 0; i < 200000; i++) {
@@ -101,7 +101,7 @@ TEST(a_glob_matches_as_defined)
 	}
 }
 
-TEST(patterns_are_those_of_a_shell)
+TEST(patterns_are_those_of_shell)
 {
 	static const struct {
 		const char *pattern, *name;

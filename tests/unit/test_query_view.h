@@ -1,8 +1,8 @@
 /* A view made of dumps, without a report. */
-#ifndef TESTS_UNIT_TEST_ASK_VIEW_H
-#define TESTS_UNIT_TEST_ASK_VIEW_H
+#ifndef TESTS_UNIT_TEST_QUERY_VIEW_H
+#define TESTS_UNIT_TEST_QUERY_VIEW_H
 
-#include "tests/unit/test_ask.h"
+#include "tests/unit/test_query.h"
 
 #include "diff/query/view.h"
 
@@ -70,7 +70,7 @@ static inline size_t named_rows(const struct asked *asked)
 	return count;
 }
 
-static inline void check_census(struct block_totals got, struct block_totals wanted)
+static inline void check_block_totals(struct block_totals got, struct block_totals wanted)
 {
 	assert_int_equal(got.block_count, wanted.block_count);
 	assert_int_equal(got.requested_bytes, wanted.requested_bytes);

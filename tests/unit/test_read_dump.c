@@ -357,7 +357,7 @@ static void check_ways(const struct buf *text, size_t step, const char *words)
 	free(at_once);
 }
 
-TEST(sums_mean_what_the_scanner_says)
+TEST(sums_mean_what_scanner_says)
 {
 	size_t bytes = 0;
 	struct buf text;
@@ -462,7 +462,7 @@ TEST(pieces_and_threads_change_nothing)
 }
 
 /* Pieces end with sums without a stack, many of which were counted for the wrong heap. */
-TEST(sums_without_a_stack_count_to_their_heap)
+TEST(sums_without_stack_count_to_their_heap)
 {
 	struct maker maker = dump_new((struct maker){0});
 
@@ -478,7 +478,7 @@ TEST(sums_without_a_stack_count_to_their_heap)
 
 /* Lines longer than the search for a cut: sums that other threads counted after them must not count
  * twice. */
-TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
+TEST(file_that_cannot_be_cut_is_read_by_one_thread)
 {
 	struct maker maker = dump_new((struct maker){0});
 	char *line = malloc(100001);
@@ -500,7 +500,7 @@ TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 }
 
 /* Large numbers of items that are usually few. */
-TEST(nothing_takes_the_square_of_the_size)
+TEST(nothing_takes_square_of_size)
 {
 	struct dump_sums sums;
 	struct maker maker = dump_new((struct maker){0});
@@ -546,7 +546,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 }
 
 /* Each id twice, so far apart that a new tally began in between. */
-TEST(more_ids_than_a_tally_holds_are_counted)
+TEST(more_ids_than_tally_holds_are_counted)
 {
 	enum { COUNT = 140000 };
 	struct read_plan plan = {.threads = 2, .piece_bytes = 100000};

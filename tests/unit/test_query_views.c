@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_ask_view.h"
+#include "tests/unit/test_query_view.h"
 
 static made_stack stacks[] = {
 	{NEW, LEAK, MAIN}, /* 1 */
@@ -54,7 +54,7 @@ TEST(filters_without_names_run_first)
 }
 
 /* A match of the raw form suffices if no filter can exclude the row. */
-TEST(a_row_that_is_included_by_its_address_needs_no_names)
+TEST(row_that_is_included_by_its_address_needs_no_names)
 {
 	struct asked *asked = asked_begin(false, true);
 	asked->request.shown_max = 0;
@@ -64,7 +64,7 @@ TEST(a_row_that_is_included_by_its_address_needs_no_names)
 	assert_int_equal(named_rows(asked), 1); /* the row of 8 bytes might still match */
 }
 
-TEST(rows_without_a_stack_need_no_names)
+TEST(rows_without_stack_need_no_names)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
@@ -152,7 +152,7 @@ TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever)
 }
 
 /* Names in order: app!Cache..., app!leak_here, app!main, lib!malloc, lib!operator new. */
-TEST(rows_are_sorted_by_the_innermost_frame_shown)
+TEST(rows_are_sorted_by_innermost_frame_shown)
 {
 	static made_stack named[] = {{NEW, CACHE}, {MALLOC, LEAK}, {MAIN}, {LEAK}, {HELPER, LEAK}};
 	static const uint64_t plain[] = {8, 4, 16, 2, 1, 64, 32};
@@ -284,12 +284,12 @@ static void check_sums(const struct wanted *wanted, const struct truth *truth)
 	}
 	if (wanted->suppress < 0)
 		assert_int_equal(asked->view.is_filtered, asks_for_stacks(wanted));
-	check_census(asked->view.all.old, all.old);
-	check_census(asked->view.all.new, all.new);
-	check_census(asked->view.selected.old, selected.old);
-	check_census(asked->view.selected.new, selected.new);
-	check_census(asked->view.suppressed.old, suppressed.old);
-	check_census(asked->view.suppressed.new, suppressed.new);
+	check_block_totals(asked->view.all.old, all.old);
+	check_block_totals(asked->view.all.new, all.new);
+	check_block_totals(asked->view.selected.old, selected.old);
+	check_block_totals(asked->view.selected.new, selected.new);
+	check_block_totals(asked->view.suppressed.old, suppressed.old);
+	check_block_totals(asked->view.suppressed.new, suppressed.new);
 }
 
 TEST(selected_suppressed_and_left_out_add_up_to_all)
@@ -308,7 +308,7 @@ TEST(selected_suppressed_and_left_out_add_up_to_all)
 	}
 }
 
-TEST(a_part_of_the_blocks_is_a_filter)
+TEST(part_of_blocks_is_filter)
 {
 	struct asked *asked = asked_begin(false, false);
 	asked->view.row_count = 2; /* as if the other rows were in another heap */
@@ -319,7 +319,7 @@ TEST(a_part_of_the_blocks_is_a_filter)
 	assert_int_equal(asked->view.selected.new.requested_bytes, 32 + 16);
 }
 
-TEST(what_is_suppressed_is_not_in_the_rows)
+TEST(what_is_suppressed_is_not_in_rows)
 {
 	struct asked *asked = asked_begin(false, true);
 

@@ -122,7 +122,7 @@ static bool warns(const char *words)
 #undef TEST_AROUND
 #define TEST_AROUND set_up, tear_down
 
-TEST(blocks_have_the_stacks_of_their_records)
+TEST(blocks_have_stacks_of_their_records)
 {
 	uint64_t one = put_stack(0, 4, FRAME), two = put_stack(1, 7, FRAME + 0x500);
 	uint64_t broken = put_stack(2, 0, 0);
@@ -151,7 +151,7 @@ TEST(blocks_have_the_stacks_of_their_records)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-TEST(a_stack_that_is_cut_is_there_and_said)
+TEST(stack_that_is_cut_is_there_and_said)
 {
 	uint64_t cut = put_stack(0, 7, FRAME);
 
@@ -166,7 +166,7 @@ TEST(a_stack_that_is_cut_is_there_and_said)
 	assert_int_equal(scene.snapshot.warning_count, 1);
 }
 
-TEST(what_the_tracer_knows_counts_before_records)
+TEST(what_tracer_knows_counts_before_records)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
 	uint64_t one = put_stack(0, 4, FRAME);
@@ -191,7 +191,7 @@ TEST(what_the_tracer_knows_counts_before_records)
 }
 
 /* An overrun may change the size in the next block's header. */
-TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
+TEST(tracer_knows_sizes_in_heap_whose_walk_was_not_sound)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
 	char text[16];
@@ -211,7 +211,7 @@ TEST(the_tracer_knows_sizes_in_a_heap_whose_walk_was_not_sound)
 }
 
 /* The tracer numbers a few thousand heaps; for other heaps only the size identifies a block. */
-TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
+TEST(heap_that_tracer_has_no_number_for_may_be_any)
 {
 	uint32_t id = tracer_put_stack(TRACED_FRAME, 5);
 	char text[16];
@@ -262,7 +262,7 @@ static void describe_with(uint64_t failures, uint64_t used_bytes, uint64_t reser
 	describe_stacks(&(struct target){0}, &scene.snapshot, &scene.captured);
 }
 
-TEST(a_database_that_is_full_is_warned_of)
+TEST(database_that_is_full_is_warned_of)
 {
 	describe_with(0, 95000000, 100000000);
 	assert_int_equal(scene.snapshot.warning_count, 0);
@@ -391,7 +391,7 @@ static void assert_range(uint64_t addr, uint64_t bytes, uint64_t heap, uint64_t 
 #undef TEST_AROUND
 #define TEST_AROUND set_up_traced, tear_down
 
-TEST(each_range_is_a_block_under_its_heading)
+TEST(each_range_is_block_under_its_heading)
 {
 	uint32_t one = tracer_put_stack(0x140001000, 3), two = tracer_put_stack(0x140002000, 3);
 	const struct heap *heap;
@@ -602,7 +602,7 @@ TEST(estimates_add_up_to_what_was_recorded_scaled)
 	assert_true(warns("figures are estimates: one in 4096 bytes"));
 }
 
-TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
+TEST(what_was_recorded_in_heap_without_number_is_scaled_too)
 {
 	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
@@ -617,7 +617,7 @@ TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
 	assert_int_equal(scene.snapshot.sums[0].requested_bytes, 4096);
 }
 
-TEST(of_a_sample_what_has_no_stack_is_scaled_too)
+TEST(of_sample_what_has_no_stack_is_scaled_too)
 {
 	uint32_t stack = tracer_put_stack(0x140001000, 3);
 
@@ -639,7 +639,7 @@ TEST(of_a_sample_what_has_no_stack_is_scaled_too)
 	assert_false(heap_at(UNWALKED)->has_exact);
 }
 
-TEST(an_absurd_sample_is_damage)
+TEST(absurd_sample_is_damage)
 {
 	AREA_PUT(sample_bytes, (1ull << 40) + 1);
 	assert_int_equal(
@@ -665,7 +665,7 @@ TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 	assert_int_equal(scene.snapshot.warning_count, 0);
 }
 
-TEST(whatever_it_dropped_is_said_with_the_remedy)
+TEST(whatever_it_dropped_is_said_with_remedy)
 {
 	AREA_PUT(dropped_blocks, 11);
 	AREA_PUT(dropped_stacks, 12);
@@ -729,7 +729,7 @@ TEST(many_modules_unwound_by_ebp_alone_are_counted)
 }
 
 /* More room would not help: later ranges count as dropped, but not because of a full table. */
-TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
+TEST(ranges_left_locked_are_said_without_wrong_remedy)
 {
 	AREA_PUT(dropped_ranges, 13);
 	AREA_PUT(ranges.broken, 1);

@@ -1,8 +1,8 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_comparison.h"
+#include "tests/unit/test_printed.h"
 
-TEST(a_row_that_is_damaged_is_left_out_with_its_place)
+TEST(row_that_is_damaged_is_left_out_with_its_place)
 {
 	static const char *const rows[] = {
 		/* The two lines contradict each other or themselves. */
@@ -31,7 +31,7 @@ TEST(a_row_that_is_damaged_is_left_out_with_its_place)
 	}
 }
 
-TEST(a_line_that_belongs_to_nothing_is_left_out_with_its_place)
+TEST(line_that_belongs_to_nothing_is_left_out_with_its_place)
 {
 	static const struct {
 		const char *text, *skipped;
@@ -63,7 +63,7 @@ TEST(a_line_that_belongs_to_nothing_is_left_out_with_its_place)
 	}
 }
 
-TEST(more_damage_than_a_hundred_lines_is_an_error)
+TEST(more_damage_than_hundred_lines_is_error)
 {
 	struct buf text;
 	struct got *got;
@@ -82,7 +82,7 @@ TEST(more_damage_than_a_hundred_lines_is_an_error)
 	buf_release(&text);
 }
 
-TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
+TEST(line_without_end_is_error_and_comment_may_be_long)
 {
 	struct buf text;
 	struct got *got;
@@ -100,7 +100,7 @@ TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
 	buf_release(&text);
 }
 
-TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
+TEST(file_that_ends_anywhere_is_never_taken_for_whole)
 {
 	size_t whole = sizeof(hex_text) - 1;
 
@@ -121,7 +121,7 @@ TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 	}
 }
 
-TEST(a_file_that_ends_inside_a_row_is_cut)
+TEST(file_that_ends_inside_row_is_cut)
 {
 	static const struct {
 		const char *text;
@@ -153,7 +153,7 @@ TEST(a_file_that_ends_inside_a_row_is_cut)
 	}
 }
 
-TEST(a_stack_that_is_cut_is_equal_to_no_other)
+TEST(stack_that_is_cut_is_equal_to_no_other)
 {
 	struct got *got = read_in(GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
 				       "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n\n"

@@ -1,7 +1,7 @@
 /* Dumps whose frames have names, and runs of hdiff that filter them. Stack number n is one block of
  * 2^n bytes, so the growth of the shown rows identifies the stacks. */
-#ifndef TESTS_UNIT_TEST_ASK_H
-#define TESTS_UNIT_TEST_ASK_H
+#ifndef TESTS_UNIT_TEST_QUERY_H
+#define TESTS_UNIT_TEST_QUERY_H
 
 #include "tests/unit/test_diff.h"
 

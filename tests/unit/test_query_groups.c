@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_ask_view.h"
+#include "tests/unit/test_query_view.h"
 
 #include "core/io/out.h"
 
@@ -62,7 +62,7 @@ TEST(functions_add_up_to_self_and_total)
 	CHECK(asked, wanted);
 }
 
-TEST(self_is_the_innermost_frame_after_stripping)
+TEST(self_is_innermost_frame_after_stripping)
 {
 	static const struct wanted wanted[] = {
 		{"app!Cache::fill<int>", 2 + 32, 2 + 32},
@@ -120,7 +120,7 @@ TEST(without_names_functions_are_those_of_their_modules)
 
 /* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id; 512:
  * an alias. */
-TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
+TEST(rows_without_stack_of_their_own_are_groups_with_words)
 {
 	static const struct wanted wanted[] = {
 		{"(ambiguous)", 256 + 512, 256 + 512},
@@ -166,7 +166,7 @@ TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 	}
 }
 
-TEST(a_heap_is_the_group_of_all_its_rows)
+TEST(heap_is_group_of_all_its_rows)
 {
 	static const struct wanted wanted[] = {
 		{"7FF0001E0000", 32 + 64, 32 + 64},
@@ -277,8 +277,8 @@ TEST(self_of_all_groups_adds_up_to_what_is_selected)
 			assert_true(group->self.new.block_count <= group->total.new.block_count);
 			assert_true(group->total.new.block_count <= 12);
 		}
-		check_census(sum, (struct block_totals){12, 4095, 12 * 8});
-		check_census(asked->view.selected.new, sum);
+		check_block_totals(sum, (struct block_totals){12, 4095, 12 * 8});
+		check_block_totals(asked->view.selected.new, sum);
 	}
 }
 
@@ -332,7 +332,7 @@ static void check_spelt(enum view_group group, const char *wanted, const char *f
 	free(text);
 }
 
-TEST(a_module_is_one_group_as_the_newest_dump_spells_it)
+TEST(module_is_one_group_as_newest_dump_spells_it)
 {
 	static const char *const lower[] = {"ntdll.dll"}, *const upper[] = {"NTDLL.DLL"};
 
@@ -345,7 +345,7 @@ TEST(a_module_is_one_group_as_the_newest_dump_spells_it)
 	check_spelt(GROUP_MODULE, "ntdll 0,", "ntdll 1 1\n");
 }
 
-TEST(of_several_spellings_in_a_dump_the_first_by_bytes_is_shown)
+TEST(of_several_spellings_in_dump_first_by_bytes_is_shown)
 {
 	static const char *const names[] = {
 		"ntdll.dll", "NTDLL.DLL", "Ntdll.dll", "ntdll.dll", "NTDLL.DLL"};

@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_comparison.h"
+#include "tests/unit/test_printed.h"
 
 #include "diff/printed/printed.h"
 
@@ -11,7 +11,7 @@ static void write_new(const char *text)
 	write_bytes("new.txt", text, strlen(text));
 }
 
-TEST(what_a_comparison_does_not_tell_is_refused)
+TEST(what_comparison_does_not_tell_is_refused)
 {
 	write_new(hex_text);
 	refused("a comparison does not tell heaps", "--heap", "1E0000", "new.txt");
@@ -42,7 +42,7 @@ TEST(names_stay_where_no_symbols_are_asked_for)
 }
 
 /* All options whose result UMDH's form cannot represent. */
-TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
+TEST(report_of_ours_that_is_not_plain_is_refused_with_remedy)
 {
 	static const char *const asked[][2] = {{"--group", "function"}, {"--group", "file"},
 		{"--group", "module"}, {"-n", "1"}, {"-i", "LeakHeap"}, {"-x", "LeakHeap"},
@@ -61,7 +61,7 @@ TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
 	}
 }
 
-TEST(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused)
+TEST(report_of_stacks_in_doubt_or_of_trend_is_refused)
 {
 	static const char *const stacks[] = {
 		"10 bytes + 8 at 100 by BackTraceE\n\t1000\n\tAlias\n\t2000\n\n",
@@ -118,7 +118,7 @@ static void write_behind_messages(const char *text)
 	buf_release(&all);
 }
 
-TEST(a_comparison_is_found_behind_many_messages)
+TEST(comparison_is_found_behind_many_messages)
 {
 	struct result *result;
 
@@ -132,7 +132,7 @@ TEST(a_comparison_is_found_behind_many_messages)
 }
 
 /* The text after the messages is reached too late to start over. */
-TEST(from_standard_input_that_is_refused_with_a_remedy)
+TEST(from_standard_input_that_is_refused_with_remedy)
 {
 	write_behind_messages(hex_text);
 	assert_non_null(freopen("new.txt", "r", stdin));
@@ -145,7 +145,7 @@ TEST(from_standard_input_that_is_refused_with_a_remedy)
 	run_hdiff("-");
 }
 
-TEST(the_first_sign_tells_what_a_file_is)
+TEST(first_sign_tells_what_file_is)
 {
 	static const struct {
 		const char *text;
@@ -168,7 +168,7 @@ TEST(the_first_sign_tells_what_a_file_is)
 
 /* ---------------------------------------------------------------- missing parts */
 
-TEST(rows_with_a_header_and_no_total_line_are_cut_short)
+TEST(rows_with_header_and_no_total_line_are_cut_short)
 {
 	static const struct {
 		const char *header;
@@ -196,7 +196,7 @@ TEST(rows_with_a_header_and_no_total_line_are_cut_short)
 	}
 }
 
-TEST(a_report_says_what_its_comparison_lacks)
+TEST(report_says_what_its_comparison_lacks)
 {
 	static const struct {
 		const char *text, *header, *json;
@@ -226,7 +226,7 @@ TEST(a_report_says_what_its_comparison_lacks)
 	}
 }
 
-TEST(a_report_of_what_was_cut_short_is_not_taken_for_whole)
+TEST(report_of_what_was_cut_short_is_not_taken_for_whole)
 {
 	struct result *made;
 
@@ -237,7 +237,7 @@ TEST(a_report_of_what_was_cut_short_is_not_taken_for_whole)
 	refused("plain ones of all stacks", "new.txt");
 }
 
-TEST(of_many_warnings_the_first_are_kept_and_all_are_counted)
+TEST(of_many_warnings_first_are_kept_and_all_are_counted)
 {
 	struct result *result;
 	struct buf text;

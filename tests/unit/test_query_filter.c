@@ -1,6 +1,6 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_ask.h"
+#include "tests/unit/test_query.h"
 
 static made_stack stacks[] = {
 	{NEW, LEAK, MAIN}, /* 1 */
@@ -12,7 +12,7 @@ static made_stack stacks[] = {
 #define ALL 31
 STACKS_IN_NEW_TXT(stacks)
 
-TEST(a_pattern_sees_functions_modules_and_files)
+TEST(pattern_sees_functions_modules_and_files)
 {
 	assert_int_equal(shown_of("new.txt"), ALL);
 	assert_int_equal(shown_of("-i", "^app!leak_here$", "new.txt"), 1);
@@ -31,7 +31,7 @@ TEST(a_pattern_sees_functions_modules_and_files)
 	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
 }
 
-TEST(a_pattern_sees_raw_forms_of_named_frames_too)
+TEST(pattern_sees_raw_forms_of_named_frames_too)
 {
 	char offset[40], addr[40], nowhere[40];
 
@@ -55,7 +55,7 @@ TEST(any_include_keeps_and_any_exclude_drops)
 	assert_int_equal(shown_of("--include=main", "--exclude=leak.c", "new.txt"), 2);
 }
 
-TEST(a_row_without_a_stack_matches_no_pattern)
+TEST(row_without_stack_matches_no_pattern)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
@@ -67,7 +67,7 @@ TEST(a_row_without_a_stack_matches_no_pattern)
 	assert_int_equal(shown_of("--module", "app", "new.txt"), 0);
 }
 
-TEST(a_bad_pattern_is_named_with_its_place)
+TEST(bad_pattern_is_named_with_its_place)
 {
 	refused("hdiff: -i ab(c: ", "-i", "ab(c", "new.txt");
 	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* the end of the pattern */
@@ -77,7 +77,7 @@ TEST(a_bad_pattern_is_named_with_its_place)
 }
 
 /* Backtracks 2^n steps on n letters. */
-TEST(a_match_that_takes_too_long_is_an_error)
+TEST(match_that_takes_too_long_is_error)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=5", APP_BASE + 0x1010,
@@ -103,7 +103,7 @@ TEST(texts_that_are_no_utf_8_are_matched)
 	assert_int_equal(shown_of("-i", "!f", "new.txt"), 64);
 }
 
-TEST(a_module_is_named_with_or_without_extension_in_any_case)
+TEST(module_is_named_with_or_without_extension_in_any_case)
 {
 	assert_int_equal(shown_of("--module", "app", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--module", "APP.exe", "new.txt"), 1 + 2 + 4);
@@ -117,7 +117,7 @@ TEST(a_module_is_named_with_or_without_extension_in_any_case)
 }
 
 /* Frames of a parsed comparison have no addresses, and their modules no extension. */
-TEST(frames_without_an_address_are_matched_by_what_they_have)
+TEST(frames_without_address_are_matched_by_what_they_have)
 {
 	static const struct comparison read = {.dump_count = 2};
 	static const struct row row = {.kind = ROW_STACK};
@@ -169,7 +169,7 @@ TEST(small_changes_are_left_out_by_magnitude)
 	}
 }
 
-TEST(the_first_rows_are_shown)
+TEST(first_rows_are_shown)
 {
 	assert_int_equal(shown_of("-n", "2", "new.txt"), 16 + 8);
 	assert_int_equal(shown_of("-n2", "-i", "app", "new.txt"), 4 + 2);
@@ -203,7 +203,7 @@ static void check_said(const char *wanted, int status, const char *const *args)
 #define said(wanted, status, ...)                                                                  \
 	check_said(wanted, status, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(a_module_that_no_dump_has_is_said)
+TEST(module_that_no_dump_has_is_said)
 {
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
 		"--max-growth", "0", "new.txt");
@@ -214,7 +214,7 @@ TEST(a_module_that_no_dump_has_is_said)
 	said("", 0, "--module", "app", "--module", "APP.exe", "--module", "lib.dll", "new.txt");
 }
 
-TEST(a_module_that_only_one_dump_has_is_known)
+TEST(module_that_only_one_dump_has_is_known)
 {
 	struct maker maker;
 
@@ -234,7 +234,7 @@ TEST(a_module_that_only_one_dump_has_is_known)
 }
 
 /* Old logs name their frames but list no modules. */
-TEST(a_module_that_texts_name_is_known)
+TEST(module_that_texts_name_is_known)
 {
 	struct maker maker = dump_new((struct maker){0});
 	put(&maker, "%s", "");
@@ -246,7 +246,7 @@ TEST(a_module_that_texts_name_is_known)
 		"--module", "third", "--module", "msvcrt.dll", "new.txt");
 }
 
-TEST(a_heap_that_no_dump_has_is_said)
+TEST(heap_that_no_dump_has_is_said)
 {
 	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
 		"--max-growth", "0", "new.txt");
@@ -258,7 +258,7 @@ TEST(a_heap_that_no_dump_has_is_said)
 	said("", 0, "--heap", "heaps", "new.txt");
 }
 
-TEST(a_pattern_that_matches_nothing_is_said)
+TEST(pattern_that_matches_nothing_is_said)
 {
 	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
 		"-i", "leek", "--max-growth", "0", "new.txt");
@@ -270,7 +270,7 @@ TEST(a_pattern_that_matches_nothing_is_said)
 }
 
 /* Each pattern matches a frame, although an earlier one already decides the result. */
-TEST(a_pattern_that_matches_anything_is_not_said)
+TEST(pattern_that_matches_anything_is_not_said)
 {
 	char raw[40], addr[40];
 
@@ -284,7 +284,7 @@ TEST(a_pattern_that_matches_anything_is_not_said)
 	said("", 0, "-i", "helper", "-x", "nothing at all", "new.txt");
 }
 
-TEST(a_pattern_is_held_against_what_other_filters_leave)
+TEST(pattern_is_held_against_what_other_filters_leave)
 {
 	said("", 0, "-i", "leak", "--module", "app", "new.txt");
 	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "

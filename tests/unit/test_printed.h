@@ -1,6 +1,6 @@
 /* Reads the text of a printed comparison and keeps the result. */
-#ifndef TESTS_UNIT_TEST_COMPARISON_H
-#define TESTS_UNIT_TEST_COMPARISON_H
+#ifndef TESTS_UNIT_TEST_PRINTED_H
+#define TESTS_UNIT_TEST_PRINTED_H
 
 #include "tests/unit/t.h"
 

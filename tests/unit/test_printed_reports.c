@@ -1,12 +1,12 @@
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_comparison.h"
+#include "tests/unit/test_printed.h"
 
 #include "diff/printed/printed.h"
 
 /* ---------------------------------------------------------------- recognition */
 
-TEST(a_comparison_is_known_by_its_first_lines)
+TEST(comparison_is_known_by_its_first_lines)
 {
 	static const struct {
 		const char *text;
@@ -40,7 +40,7 @@ TEST(a_comparison_is_known_by_its_first_lines)
 	}
 }
 
-TEST(a_comparison_is_read_alone)
+TEST(comparison_is_read_alone)
 {
 	struct maker maker = dump_new((struct maker){0});
 	struct result *result;
@@ -58,7 +58,7 @@ TEST(a_comparison_is_read_alone)
 	assert_int_equal(result->overhead, 0x1f3b20);
 }
 
-TEST(a_comparison_that_is_cut_is_used_as_far_as_it_goes)
+TEST(comparison_that_is_cut_is_used_as_far_as_it_goes)
 {
 	size_t cut = (size_t)(strstr(hex_text, "\t\n-   ") - hex_text) - 20;
 
@@ -121,7 +121,7 @@ static const char *rows_in(char *text)
 	return text;
 }
 
-TEST(our_own_report_read_again_gives_the_same_rows)
+TEST(our_own_report_read_again_gives_same_rows)
 {
 	static const char *const bases[] = {"-d", "--hex"};
 
